@@ -1,0 +1,125 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/units/bytes.hpp"
+
+namespace tidemark {
+
+/// The block program that a model runs: one per modelling file of transformers that differs in memory.
+enum class Family : std::uint8_t {
+  kUnsupported,
+  kLlama,     // llama, mistral, qwen2, yi, smollm3, olmo, olmo2/3, granite, cohere, helium … : see blocks/llama.cpp
+  kQwen3,
+  kGemma,
+  kGemma2,
+  kGemma3,
+  kPhi,
+  kPhi3,
+  kGpt2,
+  kGptBigCode,
+  kGptNeo,
+  kGptJ,
+  kGptNeoX,
+  kOpt,
+  kBloom,
+  kFalcon,
+  kMpt,
+  kStableLm,
+  kOlmo,
+  kOlmo2,
+  kGranite,
+  kStarcoder2,
+  kCohere,
+  kGlm4,
+  kNemotron,
+  kApertus,
+  kBert,
+  kDistilBert,
+  kVit,
+  kT5,
+};
+
+/// What the head computes.
+enum class Head : std::uint8_t { kCausalLm, kSequenceClassification, kMaskedLm, kImageClassification, kNone };
+
+/// Activation functions as transformers' ACT2FN names them; each saves differently for backward.
+enum class Activation : std::uint8_t {
+  kSilu,        ///< one fused kernel, saves its input
+  kGelu,        ///< nn.GELU: erf or tanh, one fused kernel, saves its input
+  kGeluNew,     ///< NewGELUActivation, gelu_new: seven elementwise kernels
+  kGeluFast,    ///< FastGELUActivation, gelu_fast
+  kQuickGelu,   ///< x * sigmoid(1.702 x)
+  kRelu,        ///< saves its output
+  kRelu2,       ///< relu squared
+  kXielu,       ///< Apertus
+};
+
+/// What is trained: one model, in Hugging Face config.json vocabulary made uniform. Dimensions are per whole model.
+struct Architecture {
+  Family family = Family::kUnsupported;  ///< which block program
+  std::string model_type;                ///< config.json `model_type`
+  std::string class_name;                ///< the class with the head that is trained: "LlamaForCausalLM"
+  Head head = Head::kCausalLm;           ///< what that class computes on top
+  Count num_labels = 2;                  ///< classes of a classification head
+
+  Count hidden_size = 0;          ///< H
+  Count intermediate_size = 0;    ///< F
+  Count num_layers = 0;           ///< L
+  Count num_heads = 0;            ///< A, query heads
+  Count num_kv_heads = 0;         ///< key/value heads
+  Count head_dim = 0;             ///< hd; A·hd may differ from H
+  Count vocab_size = 0;           ///< V
+  Count max_positions = 0;        ///< rows of a learned position table, and size of causal-mask buffers
+  Count type_vocab_size = 0;      ///< rows of BERT's token-type table
+  Count rotary_dim = 0;           ///< leading dimensions of each head that rotate; head_dim when all do, 0 when none
+  Count embedding_dim = 0;        ///< width of the token table where it differs from H (OPT-350m: 512), else 0
+  bool tie_word_embeddings = false;  ///< the head uses the token table's storage
+
+  Activation activation = Activation::kSilu;  ///< of the feed-forward
+  bool attention_bias = false;    ///< q, k, v projections carry a bias
+  bool attention_out_bias = false;  ///< the output projection carries one
+  bool mlp_bias = false;          ///< feed-forward projections carry a bias
+  bool head_bias = false;         ///< lm_head carries a bias (GPT-J, Phi)
+  bool norm_bias = false;         ///< LayerNorm bias where the family makes it optional
+  bool qk_norm = false;           ///< a norm on q and k (family decides its width)
+  bool parallel_residual = false; ///< attention and feed-forward read the same residual (NeoX)
+  bool alibi = false;             ///< attention bias by distance instead of rotation
+  bool new_decoder = false;       ///< Falcon's new_decoder_architecture
+  bool parallel_attention = false;  ///< Falcon's parallel_attn
+  bool multi_query = false;       ///< Falcon, GPT-BigCode: one K/V head
+  bool norm_before = true;        ///< OPT do_layer_norm_before
+  bool final_norm = true;         ///< a norm after the last layer
+  Count num_layer_norms = 1;      ///< Falcon num_ln_in_parallel_attn
+  bool logit_softcap = false;     ///< final_logit_softcapping is set
+  bool attention_softcap = false; ///< attn_logit_softcapping is set
+  bool logit_scale = false;       ///< the head's output is scaled (Cohere, Granite)
+  bool residual_scale = false;    ///< residual_multiplier differs from one (Granite)
+  bool embedding_scale = false;   ///< embedding_multiplier differs from one (Granite)
+
+  double attention_dropout = 0.0;  ///< on attention probabilities
+  double residual_dropout = 0.0;   ///< on the output of attention and feed-forward
+  double embedding_dropout = 0.0;  ///< after the embeddings
+  double activation_dropout = 0.0; ///< inside the feed-forward
+  double classifier_dropout = 0.0; ///< before a classification head
+
+  Count sliding_window = 0;          ///< tokens, 0 when no layer slides
+  std::vector<bool> sliding_layers;  ///< per layer: attends only to the window; empty when none does
+  std::vector<bool> no_rope_layers;  ///< per layer: no rotation (SmolLM3); empty when all rotate
+  std::vector<Count> local_layers;   ///< GPT-Neo: per layer, 1 when attention is local; empty otherwise
+
+  Count num_buckets = 0;            ///< T5 relative_attention_num_buckets
+  Count num_decoder_layers = 0;     ///< T5
+  bool gated_mlp = false;           ///< T5 1.1: gated feed-forward
+  Count image_size = 0, patch_size = 0, num_channels = 3;  ///< vision encoders
+
+  Count published_parameters = 0;  ///< the count that the catalog's source states, 0 when it states none
+  std::string catalog_id;          ///< where it came from, empty for a pasted config
+
+  Count query_size() const { return num_heads * head_dim; }  ///< Q
+  Count kv_size() const { return num_kv_heads * head_dim; }  ///< K
+};
+
+}  // namespace tidemark

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/job/training_job.hpp"
+#include "core/units/bytes.hpp"
+#include "core/units/issue.hpp"
+
+namespace tidemark {
+
+/// Where a byte belongs, as the answer groups it.
+enum class Category : std::uint8_t {
+  kWeights,
+  kGradients,
+  kOptimizerStates,
+  kActivations,
+  kLogitsLoss,
+  kWorkspace,
+  kCommunication,
+  kBuffers,
+};
+inline constexpr int kCategoryCount = 8;
+/// The JSON name: "weights", "optimizer_states", …
+std::string_view name_of(Category category);
+
+enum class Phase : std::uint8_t { kLoad, kForward, kLoss, kBackward, kReduce, kOptimizer, kZeroGrad };
+std::string_view name_of(Phase phase);
+
+/// How a term is known.
+enum class Confidence : std::uint8_t {
+  kExact,     ///< tensor shapes
+  kMeasured,  ///< a constant with the measurement that gave it
+  kModelled,  ///< a rule read from source, or a heuristic
+};
+std::string_view name_of(Confidence confidence);
+
+/// An amount and how sure we are of it. Bytes.
+struct Range {
+  Bytes low = 0;
+  Bytes expected = 0;
+  Bytes high = 0;
+};
+
+/// One line of the breakdown: storages made at one place of the program, alive at the peak.
+struct BreakdownEntry {
+  std::string name;         ///< "mlp.gate_proj: output"
+  Bytes bytes = 0;
+  std::string formula;      ///< symbols: "2·B·S·F × 32 layers"
+  std::string substituted;  ///< the same with numbers: "2 × 1 × 2048 × 11008 B × 32"
+  std::string source;       ///< the line of which project that does it, with version
+  Confidence confidence = Confidence::kExact;
+};
+
+/// All entries of a category; its bytes are their sum.
+struct BreakdownGroup {
+  Category category = Category::kWeights;
+  Bytes bytes = 0;
+  std::vector<BreakdownEntry> entries;  ///< largest first
+};
+
+/// One labelled moment of the step.
+struct Instant {
+  std::string label;            ///< "forward: model.layers.0 … 31", "loss peak"
+  Phase phase = Phase::kForward;
+  Bytes total = 0;              ///< allocated
+  Bytes bytes[kCategoryCount] = {};  ///< by category, summing to total
+};
+
+/// The moment at which most is allocated.
+struct Peak {
+  Phase phase = Phase::kForward;
+  std::string at;              ///< module that was running: "model.layers.31.mlp.down_proj"
+  std::string rank = "rank 0"; ///< which GPU; always rank 0 on one GPU
+};
+
+/// Parameter counts, elements.
+struct ParameterCounts {
+  Count total = 0;      ///< of the model as trained, adapters included
+  Count trainable = 0;
+  Count active = 0;     ///< used for one token (differs for mixtures of experts)
+  Count base = 0;       ///< of the model without adapters
+  Count published = 0;  ///< what the catalog's source states, 0 when unknown
+};
+
+/// What the engine answers. Every figure in bytes, for the steady state (second step on) unless said otherwise.
+struct Estimate {
+  Range allocated;               ///< torch.cuda.max_memory_allocated, cuBLAS workspaces included
+  Range reserved;                ///< torch.cuda.max_memory_reserved
+  Range device;                  ///< what nvidia-smi shows for the process: reserved + CUDA context
+  Bytes first_step_allocated = 0;
+  Bytes host = 0;                ///< host memory per node: offloaded and paged state
+  Peak peak;
+  std::vector<BreakdownGroup> breakdown;  ///< sums to allocated.expected
+  std::vector<Instant> timeline;          ///< in time order
+  ParameterCounts parameters;
+  Recipe recipe;                 ///< as used
+  std::string attention_kernel;  ///< which kernel the attention really runs: "flash", "efficient", "math", "eager"
+  std::string architecture;      ///< which model was assumed, when only a count was given; else empty
+  Issues issues;                 ///< warnings and notes
+};
+
+enum class Verdict : std::uint8_t { kFits, kTight, kDoesNotFit, kUnknown };
+std::string_view name_of(Verdict verdict);
+
+/// Whether the job fits one card.
+struct Fit {
+  std::string gpu;           ///< catalog name
+  Bytes usable = 0;          ///< memory that torch sees, minus what the CUDA context takes
+  Verdict verdict = Verdict::kUnknown;
+  Bytes headroom = 0;        ///< usable − needed (expected); negative when it does not fit
+  double utilization = 0.0;  ///< needed / usable
+  std::string reason;        ///< why the verdict is unknown or estimated; empty otherwise
+};
+
+}  // namespace tidemark

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "core/job/training_job.hpp"
+#include "core/model/architecture.hpp"
+#include "core/report/estimate.hpp"
+
+namespace tidemark {
+
+/// What to compute beyond the peak.
+struct EstimateOptions {
+  bool simulate_allocator = true;  ///< replay all events through the caching allocator: gives `reserved`
+  bool itemise = true;             ///< breakdown and timeline
+};
+
+/// The peak of a training step of `job` on `architecture`. Pure: the same arguments give the same bytes.
+/// Errors (an unsupported combination) come back in Estimate::issues.
+Estimate estimate(const Architecture& architecture, const TrainingJob& job, const EstimateOptions& options = {});
+
+}  // namespace tidemark

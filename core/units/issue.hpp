@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tidemark {
+
+enum class Severity { kError, kWarning, kNote };
+
+/// One thing to tell the user about the request. Errors are values: nothing is thrown and nothing is lost silently.
+struct Issue {
+  std::string code;                        ///< stable, upper snake case: "UNKNOWN_KEY"
+  Severity severity = Severity::kWarning;  ///< an error means that there is no estimate
+  std::string path;                        ///< JSON pointer into the request: "/adapter/rank"
+  std::string message;                     ///< one sentence that says what is wrong and what to do
+  std::string suggestion;                  ///< the nearest valid value or key, or empty
+};
+
+using Issues = std::vector<Issue>;
+
+inline bool has_error(const Issues& issues) {
+  for (const Issue& issue : issues) {
+    if (issue.severity == Severity::kError) return true;
+  }
+  return false;
+}
+
+}  // namespace tidemark
