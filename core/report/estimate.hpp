@@ -2,39 +2,15 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/job/training_job.hpp"
 #include "core/units/bytes.hpp"
+#include "core/units/category.hpp"
 #include "core/units/issue.hpp"
 
 namespace tidemark {
-
-/// Where a byte belongs, as the answer groups it.
-enum class Category : std::uint8_t {
-  kWeights,
-  kGradients,
-  kOptimizerStates,
-  kActivations,
-  kLogitsLoss,
-  kWorkspace,
-  kCommunication,
-  kBuffers,
-};
-inline constexpr int kCategoryCount = 8;
-/// The JSON name: "weights", "optimizer_states", …
-std::string_view name_of(Category category);
-
-enum class Phase : std::uint8_t { kLoad, kForward, kLoss, kBackward, kReduce, kOptimizer, kZeroGrad };
-std::string_view name_of(Phase phase);
-
-/// How a term is known.
-enum class Confidence : std::uint8_t {
-  kExact,     ///< tensor shapes
-  kMeasured,  ///< a constant with the measurement that gave it
-  kModelled,  ///< a rule read from source, or a heuristic
-};
-std::string_view name_of(Confidence confidence);
 
 /// An amount and how sure we are of it. Bytes.
 struct Range {
