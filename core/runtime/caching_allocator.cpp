@@ -1,0 +1,215 @@
+#include "core/runtime/caching_allocator.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace tidemark {
+namespace {
+
+constexpr std::int64_t round_up(std::int64_t bytes, std::int64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+// get_allocation_size(): what is asked of cudaMalloc to serve a request.
+constexpr std::int64_t segment_bytes(std::int64_t size, bool is_small) {
+  if (is_small) return kSmallSegmentBytes;
+  if (size < kMinLargeAllocBytes) return kLargeSegmentBytes;
+  return round_up(size, kLargeRoundingBytes);
+}
+
+// should_split(): is the rest of a block worth a block of its own?
+constexpr bool is_worth_splitting(std::int64_t rest, bool is_small, bool expandable) {
+  return is_small || expandable ? rest >= kMinBlockBytes : rest > kSmallRequestBytes;
+}
+
+}  // namespace
+
+// ---- free lists ------------------------------------------------------------------------------------------------
+
+bool CachingAllocator::FreeList::comes_before(const FreeEntry& a, const FreeEntry& b) {
+  return a.size < b.size || (a.size == b.size && a.address < b.address);
+}
+
+std::size_t CachingAllocator::FreeList::bin_of(std::int64_t size) {
+  const auto units = static_cast<std::uint64_t>(size / kMinBlockBytes);
+  if (units < 2 * kBinsPerOctave) return static_cast<std::size_t>(units);
+  // The position of the highest bit and the three bits after it.
+  const int octave = std::bit_width(units) - 1;
+  const auto step = static_cast<std::size_t>(units >> (octave - 3)) - kBinsPerOctave;
+  return (static_cast<std::size_t>(octave) - 2) * kBinsPerOctave + step;
+}
+
+void CachingAllocator::FreeList::insert(FreeEntry entry) {
+  const std::size_t bin = bin_of(entry.size);
+  std::vector<FreeEntry>& entries = bins_[bin];
+  // A bin holds a handful of blocks: walking down from the end beats a binary search.
+  entries.push_back(entry);
+  std::size_t position = entries.size() - 1;
+  while (position > 0 && comes_before(entry, entries[position - 1])) {
+    entries[position] = entries[position - 1];
+    --position;
+  }
+  entries[position] = entry;
+  occupied_[bin / 64] |= std::uint64_t{1} << (bin % 64);
+}
+
+void CachingAllocator::FreeList::remove(std::int64_t size, std::int64_t address) {
+  const std::size_t bin = bin_of(size);
+  const std::vector<FreeEntry>& entries = bins_[bin];
+  const FreeEntry wanted{size, address, kNoBlock};
+  const auto found = std::lower_bound(entries.begin(), entries.end(), wanted, comes_before);
+  remove_at(bin, static_cast<std::size_t>(found - entries.begin()));
+}
+
+std::int32_t CachingAllocator::FreeList::take_best_fit(std::int64_t size) {
+  std::size_t bin = bin_of(size);
+  // The request's own bin may hold smaller blocks too; in every later bin all are large enough.
+  const std::vector<FreeEntry>& own = bins_[bin];
+  const auto found = std::lower_bound(own.begin(), own.end(), size,
+                                      [](const FreeEntry& entry, std::int64_t wanted) { return entry.size < wanted; });
+  if (found != own.end()) {
+    const std::int32_t block = found->block;
+    remove_at(bin, static_cast<std::size_t>(found - own.begin()));
+    return block;
+  }
+  ++bin;
+  std::size_t word = bin / 64;
+  if (word >= occupied_.size()) return kNoBlock;
+  std::uint64_t bits = occupied_[word] & (~std::uint64_t{0} << (bin % 64));
+  while (bits == 0) {
+    if (++word == occupied_.size()) return kNoBlock;
+    bits = occupied_[word];
+  }
+  bin = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+  const std::int32_t block = bins_[bin].front().block;
+  remove_at(bin, 0);
+  return block;
+}
+
+void CachingAllocator::FreeList::remove_at(std::size_t bin, std::size_t position) {
+  std::vector<FreeEntry>& entries = bins_[bin];
+  entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(position));
+  if (entries.empty()) occupied_[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
+}
+
+// ---- blocks ----------------------------------------------------------------------------------------------------
+
+CachingAllocator::CachingAllocator(AllocatorOptions options) : options_(options) {}
+
+std::int32_t CachingAllocator::new_block(std::int64_t size, std::int64_t address, bool is_small) {
+  std::int32_t index = static_cast<std::int32_t>(blocks_.size());
+  if (unused_.empty()) {
+    blocks_.emplace_back();
+  } else {
+    index = unused_.back();
+    unused_.pop_back();
+  }
+  at(index) = Block{.size = size, .address = address, .is_small = is_small};
+  return index;
+}
+
+// alloc_block(): a new segment from the driver, all of it one block.
+std::int32_t CachingAllocator::grow(std::int64_t size, bool is_small) {
+  const std::int64_t bytes = segment_bytes(size, is_small);
+  Pool& p = pool(is_small);
+  const std::int32_t block = new_block(bytes, p.end_address, is_small);
+  p.end_address += bytes;
+  reserved_ += bytes;
+  return block;
+}
+
+// try_allocate_expandable_block(): maps more pages at the end of the pool's segment. A free block that lies there is
+// extended, so only what it lacks is mapped.
+std::int32_t CachingAllocator::grow_expandable(std::int64_t size, bool is_small) {
+  Pool& p = pool(is_small);
+  const std::int64_t page = is_small ? kSmallSegmentBytes : kLargeSegmentBytes;
+  const bool extends = p.tail != kNoBlock && at(p.tail).is_free;
+  const std::int64_t bytes = round_up(size - (extends ? at(p.tail).size : 0), page);
+  reserved_ += bytes;
+  if (extends) {
+    Block& last = at(p.tail);
+    p.free_blocks.remove(last.size, last.address);
+    last.size += bytes;
+  } else {
+    const std::int32_t block = new_block(bytes, p.end_address, is_small);
+    if (p.tail != kNoBlock) {
+      at(block).previous = p.tail;
+      at(p.tail).next = block;
+    }
+    p.tail = block;
+  }
+  p.end_address += bytes;
+  return p.tail;
+}
+
+// Cuts `block` down to `size`; the rest becomes a free block behind it.
+void CachingAllocator::split(std::int32_t block, std::int64_t size) {
+  const bool is_small = at(block).is_small;
+  const std::int32_t rest = new_block(at(block).size - size, at(block).address + size, is_small);
+  Block& front = at(block);  // taken after new_block, which may move all blocks
+  Block& back = at(rest);
+  back.previous = block;
+  back.next = front.next;
+  back.is_free = true;
+  if (back.next != kNoBlock) at(back.next).previous = rest;
+  front.next = rest;
+  front.size = size;
+  Pool& p = pool(is_small);
+  if (p.tail == block) p.tail = rest;
+  p.free_blocks.insert({back.size, back.address, rest});
+}
+
+// Joins `block` and the one behind it; neither is in a free list.
+void CachingAllocator::absorb_next(std::int32_t block) {
+  Block& front = at(block);
+  const std::int32_t absorbed = front.next;
+  const Block& back = at(absorbed);
+  front.size += back.size;
+  front.next = back.next;
+  if (front.next != kNoBlock) at(front.next).previous = block;
+  Pool& p = pool(front.is_small);
+  if (p.tail == absorbed) p.tail = block;
+  unused_.push_back(absorbed);
+}
+
+// ---- requests --------------------------------------------------------------------------------------------------
+
+std::int32_t CachingAllocator::malloc(std::int64_t bytes) {
+  if (bytes <= 0) return kNoBlock;
+  const std::int64_t size = round_up(bytes, kMinBlockBytes);
+  const bool is_small = size <= kSmallRequestBytes;
+  std::int32_t block = pool(is_small).free_blocks.take_best_fit(size);
+  if (block == kNoBlock) block = options_.expandable_segments ? grow_expandable(size, is_small) : grow(size, is_small);
+  if (is_worth_splitting(at(block).size - size, is_small, options_.expandable_segments)) split(block, size);
+  Block& taken = at(block);
+  taken.is_free = false;
+  allocated_ += taken.size;
+  peak_allocated_ = std::max(peak_allocated_, allocated_);
+  peak_reserved_ = std::max(peak_reserved_, reserved_);
+  return block;
+}
+
+void CachingAllocator::free(std::int32_t handle) {
+  if (handle == kNoBlock) return;
+  std::int32_t block = handle;
+  allocated_ -= at(block).size;
+  FreeList& free_blocks = pool(at(block).is_small).free_blocks;
+  // try_merge_blocks(), with the block before and the block behind.
+  if (const std::int32_t next = at(block).next; next != kNoBlock && at(next).is_free) {
+    free_blocks.remove(at(next).size, at(next).address);
+    absorb_next(block);
+  }
+  if (const std::int32_t previous = at(block).previous; previous != kNoBlock && at(previous).is_free) {
+    free_blocks.remove(at(previous).size, at(previous).address);
+    absorb_next(previous);
+    block = previous;
+  }
+  Block& freed = at(block);
+  freed.is_free = true;
+  free_blocks.insert({freed.size, freed.address, block});
+}
+
+void CachingAllocator::reset_peaks() {
+  peak_allocated_ = allocated_;
+  peak_reserved_ = reserved_;
+}
+
+}  // namespace tidemark
