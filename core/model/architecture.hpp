@@ -11,7 +11,7 @@ namespace tidemark {
 /// The block program that a model runs: one per modelling file of transformers that differs in memory.
 enum class Family : std::uint8_t {
   kUnsupported,
-  kLlama,     // llama, mistral, qwen2, yi, smollm3, olmo, olmo2/3, granite, cohere, helium … : see blocks/llama.cpp
+  kLlama,     // llama, smollm3, mistral, ministral, qwen2, seed_oss, yi: one program, switched by the biases and lists below
   kQwen3,
   kGemma,
   kGemma2,
@@ -29,13 +29,17 @@ enum class Family : std::uint8_t {
   kMpt,
   kStableLm,
   kOlmo,
-  kOlmo2,
+  kOlmo2,     // and olmo3, which adds sliding layers
   kGranite,
   kStarcoder2,
-  kCohere,
+  kCohere,    // and cohere2: sliding layers rotate, the others don't
+  kGlm,
   kGlm4,
   kNemotron,
   kApertus,
+  kHelium,
+  kInternLm2,
+  kBaichuan,
   kBert,
   kDistilBert,
   kVit,
@@ -43,7 +47,7 @@ enum class Family : std::uint8_t {
 };
 
 /// What the head computes.
-enum class Head : std::uint8_t { kCausalLm, kSequenceClassification, kMaskedLm, kImageClassification, kNone };
+enum class Head : std::uint8_t { kCausalLm, kSequenceClassification, kMaskedLm, kImageClassification, kSeq2SeqLm, kNone };
 
 /// Activation functions as transformers' ACT2FN names them; each saves differently for backward.
 enum class Activation : std::uint8_t {
@@ -72,7 +76,7 @@ struct Architecture {
   Count num_kv_heads = 0;         ///< key/value heads
   Count head_dim = 0;             ///< hd; A·hd may differ from H
   Count vocab_size = 0;           ///< V
-  Count max_positions = 0;        ///< rows of a learned position table, and size of causal-mask buffers
+  Count max_positions = 0;        ///< rows of a learned position table (OPT's two extra included), size of causal-mask buffers; context length where positions rotate
   Count type_vocab_size = 0;      ///< rows of BERT's token-type table
   Count rotary_dim = 0;           ///< leading dimensions of each head that rotate; head_dim when all do, 0 when none
   Count embedding_dim = 0;        ///< width of the token table where it differs from H (OPT-350m: 512), else 0
@@ -89,15 +93,17 @@ struct Architecture {
   bool alibi = false;             ///< attention bias by distance instead of rotation
   bool new_decoder = false;       ///< Falcon's new_decoder_architecture
   bool parallel_attention = false;  ///< Falcon's parallel_attn
-  bool multi_query = false;       ///< Falcon, GPT-BigCode: one K/V head
+  bool multi_query = false;       ///< Falcon, GPT-BigCode: one K/V head, num_kv_heads says so too
   bool norm_before = true;        ///< OPT do_layer_norm_before
   bool final_norm = true;         ///< a norm after the last layer
   Count num_layer_norms = 1;      ///< Falcon num_ln_in_parallel_attn
   bool logit_softcap = false;     ///< final_logit_softcapping is set
   bool attention_softcap = false; ///< attn_logit_softcapping is set
-  bool logit_scale = false;       ///< the head's output is scaled (Cohere, Granite)
-  bool residual_scale = false;    ///< residual_multiplier differs from one (Granite)
-  bool embedding_scale = false;   ///< embedding_multiplier differs from one (Granite)
+  bool logit_scale = false;       ///< the head's output is scaled (Cohere, Granite); the code scales even by one
+  bool residual_scale = false;    ///< each branch is scaled before it joins the residual (Granite), even by one
+  bool embedding_scale = false;   ///< the embeddings are scaled (Granite; Gemma's program does so always)
+  bool clip_qkv = false;          ///< q, k, v are clamped (OLMo, MPT)
+  bool norm_head = false;         ///< the head normalises its weight's rows at each step (Baichuan 2)
 
   double attention_dropout = 0.0;  ///< on attention probabilities
   double residual_dropout = 0.0;   ///< on the output of attention and feed-forward
