@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/job/training_job.hpp"
+#include "core/units/bytes.hpp"
+#include "core/units/value.hpp"
+
+namespace tidemark {
+
+/// A card as the user wrote it: a catalog name, or only how much memory it has.
+struct GpuQuery {
+  std::string name;         ///< catalog name or alias; empty when only the memory is given
+  double memory_gib = 0.0;  ///< what torch sees of it, when no name is given
+};
+
+/// Factors that the user states instead of leaving them to us; each is echoed in the answer.
+struct Overrides {
+  std::optional<double> fragmentation_gib;  ///< cached by the allocator and not usable for the next request
+  std::optional<double> misc_overhead_gib;  ///< taken on the card by anything else: NCCL, other processes, a desktop
+  std::optional<double> cuda_context_gib;   ///< CUDA context and loaded kernels, instead of the catalog's figure
+};
+
+/// Everything that one request says: which model, how it is trained, on what.
+struct Request {
+  std::string model;           ///< catalog id or alias; empty when not given
+  Value config;                ///< a pasted config.json; null when not given
+  double parameters = 0.0;     ///< only a count; 0 when not given
+  std::string class_name;      ///< class whose head is trained, where it differs from config.json's
+  TrainingJob job;             ///< how it is trained
+  std::vector<GpuQuery> gpus;  ///< cards to check, in the order given
+  Overrides overrides;         ///< factors stated by the user
+};
+
+}  // namespace tidemark
