@@ -21,26 +21,9 @@ import sys
 from collections import Counter
 
 import record
+from trace_config import shrink
 
-LAYER_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 PERSISTENT = ("weights", "gradients", "optimizer_state")
-
-
-def shrink(config, layers):
-    """The same config with fewer layers."""
-    config = json.loads(json.dumps(config))
-    sub = config.get("text_config", config)
-    for key in LAYER_KEYS:
-        if key in sub:
-            sub[key] = layers
-    if not any(key in sub for key in LAYER_KEYS):
-        sub["num_hidden_layers"] = layers
-    for key in ("layer_types", "no_rope_layers", "mlp_layer_types"):
-        if isinstance(sub.get(key), list):
-            sub[key] = sub[key][:layers]
-    if isinstance(sub.get("max_window_layers"), int):
-        sub["max_window_layers"] = min(layers, sub["max_window_layers"])
-    return config
 
 
 def find_job(text):

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""make_records.py JOBS.jsonl OUT.jsonl --models MODELS.json --chroot DIR    runs jobs, writes {id, request, record} lines
+make_records.py --check RECORDS.jsonl                                       does the mapping give each record's request?
+
+A job is the recorder's vocabulary, a request is the engine's (the contract's JSON); `request_of` is the one place
+where the first becomes the second.  Jobs already in OUT are kept as they are; jobs that fail are named and left out.
+"""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "recorder"))
+
+PRECISION = {"bf16": "pure_bf16", "fp16": "pure_fp16"}                    # the others have the same name on both sides
+LOSS = {"liger_flce": "liger"}                                            # older losses: framework.version instead
+FRAMEWORK = {"hf_4_44": "4.44", "hf_4_46": "4.46"}
+GPU = {75: "T4", 80: "A100-80GB", 90: "H100"}
+KEPT = ("job", "versions", "cublas_workspace_bytes", "init_bytes", "steps", "peak", "first_step_peak", "batch", "after_forward",
+        "layer", "parameters", "sdpa_kernel")
+
+
+def request_of(job):
+    req = {"schema": 1}
+    if "config" in job:
+        req["config"] = {**job["config"], **job.get("config_overrides", {})}
+    else:
+        assert "config_overrides" not in job, "a changed config must be given whole"
+        req["model"] = job["model"]
+    req.update(method=job["method"], precision=PRECISION.get(job["precision"], job["precision"]), micro_batch_size=job["micro_batch"],
+               sequence_length=job["seq_len"], gradient_accumulation_steps=job["grad_accum"], attention=job["attention"],
+               padding=job["padding"], gradient_checkpointing=job["gradient_checkpointing"], optimizer=job["optimizer"],
+               max_grad_norm=job["max_grad_norm"], loss=LOSS.get(job["loss"], "default"),
+               framework={"name": "transformers", "version": FRAMEWORK.get(job["loss"], "5.12")}, gpu=GPU[job.get("arch", 80)])
+    if job["method"] in ("lora", "qlora"):
+        lo = job.get("lora", {})
+        req["adapter"] = {"r": lo.get("r", 16), "lora_alpha": lo.get("alpha", 16), "lora_dropout": lo.get("dropout", 0.0),
+                          "target_modules": lo.get("target_modules", "all-linear"), "dtype": lo.get("adapter_dtype", "fp32")}
+    if job["method"] == "qlora":
+        prepare = job.get("kbit_prepare", True)
+        req["quantization"] = {"bits": 4, "quant_type": "nf4", "double_quant": job.get("double_quant", True),
+                               "prepare_kbit": "norms_only" if prepare == "norms" else prepare}
+    if job.get("target_len"):
+        req["decoder_sequence_length"] = job["target_len"]
+    if job.get("images"):
+        req["images_per_sample"] = job["images"]
+    freeze = (["vision_tower"] if job.get("freeze_vision") else []) + job.get("freeze", [])
+    if freeze:
+        req["freeze"] = freeze
+    if job.get("architecture"):
+        req["architecture"] = job["architecture"]
+    if job["gradient_checkpointing"] != "none":
+        req["use_reentrant"] = job["use_reentrant"]
+    return req
+
+
+def check(path):
+    rows = [json.loads(line) for line in open(path)]
+    wrong = [r["id"] for r in rows if request_of(r["record"]["job"]) != r["request"]]
+    print(f"{len(rows)} records, {len(wrong)} whose request differs: {wrong[:20]}")
+    return 1 if wrong else 0
+
+
+def doubtful(rec):
+    """Why a finished record must not be kept, or None."""
+    job = rec["job"]
+    if job["attention"] == "flash_attention_2" and rec["sdpa_kernel"] != ["flash"]:
+        return "flash_attention_2 asked for, but this model has another code path"
+    return None
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("jobs", nargs="?")
+    ap.add_argument("out", nargs="?")
+    ap.add_argument("--models")
+    ap.add_argument("--chroot", default="/srv/sid")
+    ap.add_argument("--check")
+    a = ap.parse_args()
+    if a.check:
+        sys.exit(check(a.check))
+    inside = os.environ.get("ORACLE_DIR", "/o2")
+    folder = a.chroot.rstrip("/") + inside
+    raw = os.path.join(folder, "make_records.raw.jsonl")
+    shutil.copy(a.jobs, os.path.join(folder, "make_records.jobs.jsonl"))
+    if a.models:
+        shutil.copy(a.models, os.path.join(folder, "models.json"))
+    wanted = [json.loads(line) for line in open(a.jobs) if line.strip()]
+    if os.path.exists(raw):                          # what is cached there must be for the same job
+        same = {job["id"]: job for job in wanted}
+        rows = [json.loads(line) for line in open(raw)]
+        rows = [r for r in rows if "error" not in r and all(r["job"].get(k) == v for k, v in same.get(r["job"]["id"], {"id": ""}).items())]
+        with open(raw, "w") as f:
+            f.writelines(json.dumps(r) + "\n" for r in rows)
+    run = [os.path.join(folder, "run.sh"), a.chroot, f"{inside}/make_records.jobs.jsonl", f"{inside}/make_records.raw.jsonl",
+           "--models", f"{inside}/models.json"]
+    subprocess.run(["nice", "-n", "10", "bash", *run], check=True)
+    done = {r["job"]["id"]: r for r in map(json.loads, open(raw))}
+    kept = 0
+    with open(a.out, "w") as f:
+        for job in wanted:
+            rec = done[job["id"]]
+            why = rec.get("error") or doubtful(rec)
+            if why:
+                print("left out:", job["id"], why[:160])
+                continue
+            rec = {k: rec[k] for k in KEPT if k in rec}
+            f.write(json.dumps({"id": job["id"], "request": request_of(rec["job"]), "record": rec}, separators=(",", ":")) + "\n")
+            kept += 1
+    print(f"{kept} of {len(wanted)} records in {a.out}")
+
+
+if __name__ == "__main__":
+    main()
