@@ -127,6 +127,10 @@ def variants(attn_targets, attns):
     }
 
 
+# More for families with attention code of their own.
+MORE = {"falcon-40b": ("amp-pad", "lora-attn", "qlora-raw", "accum"), "gpt-neo-125m": ("accum", "fp32-pad", "qlora", "eager32"),
+        "bloom-560m": ("eager32", "accum", "qlora", "lora"), "mpt-7b": ("amp-pad", "fp32-pad", "lora"), "falcon-rw-1b": ("eager-bf16", "accum", "lora"),
+        "gpt-j-6b": ("amp-pad", "lora"), "santacoder": ("eager32", "accum", "fp32-pad"), "nemotron-4b": ("eager32", "amp-pad", "qlora")}
 BASE = ("plain", "ck-amp")                                   # dealt to every family, plus:
 PAIRS = (("eager32", "lora"), ("amp-pad", "qlora"), ("eager-bf16", "lora-attn"), ("fp32-pad", "qlora-norms"), ("accum", "lora"),
          ("amp16-h100", "qlora-raw"), ("old-loss", "lora-fp32-noamp"), ("amp-pad", "liger"), ("eager32", "lora-attn"))
@@ -141,11 +145,12 @@ def main():
         if config["model_type"] == "gpt_neo":
             config["attention_types"] = [[["global", "local"], layers // 2]]
         jobs = variants(targets, attns)
-        names = list(jobs) if name in ALL else [*BASE, *PAIRS[i % len(PAIRS)]]
-        for n in names:
+        names = list(jobs) if name in ALL else list(dict.fromkeys([*BASE, *PAIRS[i % len(PAIRS)]]))
+        more = [n for n in MORE.get(name, ()) if n not in names]
+        for n in [*names, *more]:
             cfg = dict(config)
-            count += 1
-            if count % 3 == 0 and n != "plain":
+            count += n in names
+            if n != "plain" and (n in more or count % 3 == 0):
                 cfg["vocab_size"] = 4096
                 for key in ("pad_token_id", "bos_token_id", "eos_token_id"):
                     cfg[key] = 1
