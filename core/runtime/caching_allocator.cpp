@@ -6,18 +6,18 @@
 namespace tidemark {
 namespace {
 
-constexpr std::int64_t round_up(std::int64_t bytes, std::int64_t unit) { return (bytes + unit - 1) / unit * unit; }
+constexpr Bytes round_up(Bytes bytes, Bytes unit) { return (bytes + unit - 1) / unit * unit; }
 
 // get_allocation_size(): what is asked of cudaMalloc to serve a request.
-constexpr std::int64_t segment_bytes(std::int64_t size, bool is_small) {
-  if (is_small) return kSmallSegmentBytes;
-  if (size < kMinLargeAllocBytes) return kLargeSegmentBytes;
-  return round_up(size, kLargeRoundingBytes);
+constexpr Bytes segment_bytes(Bytes size, bool is_small) {
+  if (is_small) return kSmallSegment;
+  if (size < kMinLargeAlloc) return kLargeSegment;
+  return round_up(size, kLargeRounding);
 }
 
 // should_split(): is the rest of a block worth a block of its own?
-constexpr bool is_worth_splitting(std::int64_t rest, bool is_small, bool expandable) {
-  return is_small || expandable ? rest >= kMinBlockBytes : rest > kSmallRequestBytes;
+constexpr bool is_worth_splitting(Bytes rest, bool is_small, bool expandable) {
+  return is_small || expandable ? rest >= kMinBlockSize : rest > kSmallRequest;
 }
 
 }  // namespace
@@ -28,8 +28,8 @@ bool CachingAllocator::FreeList::comes_before(const FreeEntry& a, const FreeEntr
   return a.size < b.size || (a.size == b.size && a.address < b.address);
 }
 
-std::size_t CachingAllocator::FreeList::bin_of(std::int64_t size) {
-  const auto units = static_cast<std::uint64_t>(size / kMinBlockBytes);
+std::size_t CachingAllocator::FreeList::bin_of(Bytes size) {
+  const auto units = static_cast<std::uint64_t>(size / kMinBlockSize);
   if (units < 2 * kBinsPerOctave) return static_cast<std::size_t>(units);
   // The position of the highest bit and the three bits after it.
   const int octave = std::bit_width(units) - 1;
@@ -51,7 +51,7 @@ void CachingAllocator::FreeList::insert(FreeEntry entry) {
   occupied_[bin / 64] |= std::uint64_t{1} << (bin % 64);
 }
 
-void CachingAllocator::FreeList::remove(std::int64_t size, std::int64_t address) {
+void CachingAllocator::FreeList::remove(Bytes size, Bytes address) {
   const std::size_t bin = bin_of(size);
   const std::vector<FreeEntry>& entries = bins_[bin];
   const FreeEntry wanted{size, address, kNoBlock};
@@ -59,12 +59,12 @@ void CachingAllocator::FreeList::remove(std::int64_t size, std::int64_t address)
   remove_at(bin, static_cast<std::size_t>(found - entries.begin()));
 }
 
-std::int32_t CachingAllocator::FreeList::take_best_fit(std::int64_t size) {
+std::int32_t CachingAllocator::FreeList::take_best_fit(Bytes size) {
   std::size_t bin = bin_of(size);
   // The request's own bin may hold smaller blocks too; in every later bin all are large enough.
   const std::vector<FreeEntry>& own = bins_[bin];
   const auto found = std::lower_bound(own.begin(), own.end(), size,
-                                      [](const FreeEntry& entry, std::int64_t wanted) { return entry.size < wanted; });
+                                      [](const FreeEntry& entry, Bytes wanted) { return entry.size < wanted; });
   if (found != own.end()) {
     const std::int32_t block = found->block;
     remove_at(bin, static_cast<std::size_t>(found - own.begin()));
@@ -94,7 +94,7 @@ void CachingAllocator::FreeList::remove_at(std::size_t bin, std::size_t position
 
 CachingAllocator::CachingAllocator(AllocatorOptions options) : options_(options) {}
 
-std::int32_t CachingAllocator::new_block(std::int64_t size, std::int64_t address, bool is_small) {
+std::int32_t CachingAllocator::new_block(Bytes size, Bytes address, bool is_small) {
   std::int32_t index = static_cast<std::int32_t>(blocks_.size());
   if (unused_.empty()) {
     blocks_.emplace_back();
@@ -107,8 +107,8 @@ std::int32_t CachingAllocator::new_block(std::int64_t size, std::int64_t address
 }
 
 // alloc_block(): a new segment from the driver, all of it one block.
-std::int32_t CachingAllocator::grow(std::int64_t size, bool is_small) {
-  const std::int64_t bytes = segment_bytes(size, is_small);
+std::int32_t CachingAllocator::grow(Bytes size, bool is_small) {
+  const Bytes bytes = segment_bytes(size, is_small);
   Pool& p = pool(is_small);
   const std::int32_t block = new_block(bytes, p.end_address, is_small);
   p.end_address += bytes;
@@ -118,11 +118,11 @@ std::int32_t CachingAllocator::grow(std::int64_t size, bool is_small) {
 
 // try_allocate_expandable_block(): maps more pages at the end of the pool's segment. A free block that lies there is
 // extended, so only what it lacks is mapped.
-std::int32_t CachingAllocator::grow_expandable(std::int64_t size, bool is_small) {
+std::int32_t CachingAllocator::grow_expandable(Bytes size, bool is_small) {
   Pool& p = pool(is_small);
-  const std::int64_t page = is_small ? kSmallSegmentBytes : kLargeSegmentBytes;
+  const Bytes page = is_small ? kSmallSegment : kLargeSegment;
   const bool extends = p.tail != kNoBlock && at(p.tail).is_free;
-  const std::int64_t bytes = round_up(size - (extends ? at(p.tail).size : 0), page);
+  const Bytes bytes = round_up(size - (extends ? at(p.tail).size : 0), page);
   reserved_ += bytes;
   if (extends) {
     Block& last = at(p.tail);
@@ -141,7 +141,7 @@ std::int32_t CachingAllocator::grow_expandable(std::int64_t size, bool is_small)
 }
 
 // Cuts `block` down to `size`; the rest becomes a free block behind it.
-void CachingAllocator::split(std::int32_t block, std::int64_t size) {
+void CachingAllocator::split(std::int32_t block, Bytes size) {
   const bool is_small = at(block).is_small;
   const std::int32_t rest = new_block(at(block).size - size, at(block).address + size, is_small);
   Block& front = at(block);  // taken after new_block, which may move all blocks
@@ -172,10 +172,10 @@ void CachingAllocator::absorb_next(std::int32_t block) {
 
 // ---- requests --------------------------------------------------------------------------------------------------
 
-std::int32_t CachingAllocator::malloc(std::int64_t bytes) {
+std::int32_t CachingAllocator::malloc(Bytes bytes) {
   if (bytes <= 0) return kNoBlock;
-  const std::int64_t size = round_up(bytes, kMinBlockBytes);
-  const bool is_small = size <= kSmallRequestBytes;
+  const Bytes size = round_to_block(bytes);
+  const bool is_small = size <= kSmallRequest;
   std::int32_t block = pool(is_small).free_blocks.take_best_fit(size);
   if (block == kNoBlock) block = options_.expandable_segments ? grow_expandable(size, is_small) : grow(size, is_small);
   if (is_worth_splitting(at(block).size - size, is_small, options_.expandable_segments)) split(block, size);

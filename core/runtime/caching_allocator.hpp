@@ -5,75 +5,77 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/units/bytes.hpp"
+
 namespace tidemark {
 
-// PyTorch's CUDA caching allocator, without the memory: sizes and addresses only.
-//
-// `torch.cuda.memory_reserved()` is decided by the order and sizes of all requests, not by their sum, so it is found
-// by replaying them. The rules are those of c10/cuda/CUDACachingAllocator.cpp, PyTorch v2.6 (unchanged in 2.14), with
-// its default settings: no roundup_power2_divisions, no max_split_size, no garbage_collection_threshold. Modelled is
-// one stream on a GPU that never runs out, so nothing is ever evicted and segments are never given back.
-// Several streams (FSDP's all-gather, offload) do not share blocks: use one allocator for each and add them up.
+// The constants of c10/cuda/CUDACachingAllocator.cpp, PyTorch v2.6, under the names they have there in brackets.
+// Requests are rounded up to kMinBlockSize (core/units/bytes.hpp: round_to_block).
 
-// Every request is rounded up to a multiple of this (round_size; kMinBlockSize).
-inline constexpr std::int64_t kMinBlockBytes = 512;
-// Requests up to this are served from the small pool (get_pool; kSmallSize).
-inline constexpr std::int64_t kSmallRequestBytes = std::int64_t{1} << 20;
-// What the small pool asks of cudaMalloc, and the page in which its expandable segment grows (kSmallBuffer).
-inline constexpr std::int64_t kSmallSegmentBytes = std::int64_t{2} << 20;
-// Large requests below this share a segment of kLargeSegmentBytes (get_allocation_size; kMinLargeAlloc).
-inline constexpr std::int64_t kMinLargeAllocBytes = std::int64_t{10} << 20;
-// Segment for the smaller of the large requests, and the page of the large expandable segment (kLargeBuffer).
-inline constexpr std::int64_t kLargeSegmentBytes = std::int64_t{20} << 20;
-// Requests from kMinLargeAllocBytes on get a segment of their own, rounded up to this (kRoundLarge).
-inline constexpr std::int64_t kLargeRoundingBytes = std::int64_t{2} << 20;
+/// Requests up to this are served from the small pool (get_pool; kSmallSize).
+inline constexpr Bytes kSmallRequest = 1 * kMiB;
+/// What the small pool asks of cudaMalloc, and the page in which its expandable segment grows (kSmallBuffer).
+inline constexpr Bytes kSmallSegment = 2 * kMiB;
+/// Large requests below this share a segment of kLargeSegment (get_allocation_size; kMinLargeAlloc).
+inline constexpr Bytes kMinLargeAlloc = 10 * kMiB;
+/// Segment for the smaller of the large requests, and the page of the large expandable segment (kLargeBuffer).
+inline constexpr Bytes kLargeSegment = 20 * kMiB;
+/// Requests from kMinLargeAlloc on get a segment of their own, rounded up to this (kRoundLarge).
+inline constexpr Bytes kLargeRounding = 2 * kMiB;
 
 struct AllocatorOptions {
-  // PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True. One segment per pool that grows at its end, in pages of
-  // kSmallSegmentBytes or kLargeSegmentBytes, instead of one cudaMalloc after another. Off by default in PyTorch.
+  /// PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True. One segment per pool that grows at its end, in pages of
+  /// kSmallSegment or kLargeSegment, instead of one cudaMalloc after another. Off by default in PyTorch.
   bool expandable_segments = false;
 };
 
+/// PyTorch's CUDA caching allocator, without the memory: sizes and addresses only.
+///
+/// `torch.cuda.memory_reserved()` is decided by the order and sizes of all requests, not by their sum, so it is found
+/// by replaying them. The rules are those of c10/cuda/CUDACachingAllocator.cpp, PyTorch v2.6 (unchanged in 2.14), with
+/// its default settings: no roundup_power2_divisions, no max_split_size, no garbage_collection_threshold. Modelled is
+/// one stream on a GPU that never runs out, so nothing is ever evicted and segments are never given back.
+/// Several streams (FSDP's all-gather, offload) do not share blocks: use one allocator for each and add them up.
 class CachingAllocator {
  public:
-  // The handle of a request for nothing: PyTorch hands out a null pointer and keeps no block.
+  /// The handle of a request for nothing: PyTorch hands out a null pointer and keeps no block.
   static constexpr std::int32_t kNoBlock = -1;
 
   explicit CachingAllocator(AllocatorOptions options = {});
 
-  // Takes `bytes` (at least 0; far below 2^62) and returns the handle to free them with. Handles are reused.
-  std::int32_t malloc(std::int64_t bytes);
+  /// Takes `bytes` (at least 0; far below 2^62) and returns the handle to free them with. Handles are reused.
+  std::int32_t malloc(Bytes bytes);
 
-  // Gives back what `malloc` returned; each handle once. kNoBlock is allowed.
+  /// Gives back what `malloc` returned; each handle once. kNoBlock is allowed.
   void free(std::int32_t handle);
 
-  // torch.cuda.memory_allocated(): bytes of the blocks in use, each counted whole. That is the sum of the requests
-  // rounded up to 512 B plus the remainders (1 MiB at most) which were too small to be split off.
-  std::int64_t allocated() const { return allocated_; }
-  // torch.cuda.memory_reserved(): bytes obtained from the driver so far.
-  std::int64_t reserved() const { return reserved_; }
-  // torch.cuda.max_memory_allocated() and max_memory_reserved(): the largest since construction or reset_peaks().
-  std::int64_t peak_allocated() const { return peak_allocated_; }
-  std::int64_t peak_reserved() const { return peak_reserved_; }
-  // torch.cuda.reset_peak_memory_stats()
+  /// torch.cuda.memory_allocated(): bytes of the blocks in use, each counted whole. That is the sum of the requests
+  /// rounded up to 512 B plus the remainders (1 MiB at most) which were too small to be split off.
+  Bytes allocated() const { return allocated_; }
+  /// torch.cuda.memory_reserved(): bytes obtained from the driver so far.
+  Bytes reserved() const { return reserved_; }
+  /// torch.cuda.max_memory_allocated() and max_memory_reserved(): the largest since construction or reset_peaks().
+  Bytes peak_allocated() const { return peak_allocated_; }
+  Bytes peak_reserved() const { return peak_reserved_; }
+  /// torch.cuda.reset_peak_memory_stats()
   void reset_peaks();
 
  private:
   // A contiguous range of one segment: in use or free.
   struct Block {
-    std::int64_t size = 0;               // bytes, a multiple of kMinBlockBytes
-    std::int64_t address = 0;            // bytes from the start of its pool; only the order has a meaning
-    std::int32_t previous = kNoBlock;    // neighbours in the same segment; only they may merge
-    std::int32_t next = kNoBlock;        //
-    bool is_free = false;                // in the free list of its pool
-    bool is_small = false;               // which pool
+    Bytes size = 0;                    ///< a multiple of kMinBlockSize
+    Bytes address = 0;                 ///< from the start of its pool; only the order has a meaning
+    std::int32_t previous = kNoBlock;  ///< neighbour below in the same segment; only neighbours merge
+    std::int32_t next = kNoBlock;      ///< neighbour above in the same segment
+    bool is_free = false;              ///< in the free list of its pool
+    bool is_small = false;             ///< which pool
   };
 
   // A free block, with the two values it is ordered by.
   struct FreeEntry {
-    std::int64_t size = 0;
-    std::int64_t address = 0;
-    std::int32_t block = kNoBlock;
+    Bytes size = 0;                 ///< of the block
+    Bytes address = 0;              ///< of the block
+    std::int32_t block = kNoBlock;  ///< its index
   };
 
   // Free blocks sorted by (size, address), which is PyTorch's BlockComparatorSize. One sorted array would do, but
@@ -81,14 +83,14 @@ class CachingAllocator {
   class FreeList {
    public:
     void insert(FreeEntry entry);
-    void remove(std::int64_t size, std::int64_t address);
+    void remove(Bytes size, Bytes address);
     // Removes and returns the smallest block of at least `size`, the lowest address among equals; else kNoBlock.
-    std::int32_t take_best_fit(std::int64_t size);
+    std::int32_t take_best_fit(Bytes size);
 
    private:
     static constexpr std::size_t kBinsPerOctave = 8;
-    static constexpr std::size_t kBins = 448;  // enough for 2^62 bytes
-    static std::size_t bin_of(std::int64_t size);
+    static constexpr std::size_t kBins = 448;  ///< enough for 2^62 bytes
+    static std::size_t bin_of(Bytes size);
     static bool comes_before(const FreeEntry& a, const FreeEntry& b);
     void remove_at(std::size_t bin, std::size_t position);
 
@@ -98,14 +100,14 @@ class CachingAllocator {
 
   struct Pool {
     FreeList free_blocks;
-    std::int64_t end_address = 0;    // where the next segment begins
-    std::int32_t tail = kNoBlock;    // last block of the expandable segment
+    Bytes end_address = 0;         ///< where the next segment begins
+    std::int32_t tail = kNoBlock;  ///< last block of the expandable segment
   };
 
-  std::int32_t new_block(std::int64_t size, std::int64_t address, bool is_small);
-  std::int32_t grow(std::int64_t size, bool is_small);
-  std::int32_t grow_expandable(std::int64_t size, bool is_small);
-  void split(std::int32_t block, std::int64_t size);
+  std::int32_t new_block(Bytes size, Bytes address, bool is_small);
+  std::int32_t grow(Bytes size, bool is_small);
+  std::int32_t grow_expandable(Bytes size, bool is_small);
+  void split(std::int32_t block, Bytes size);
   void absorb_next(std::int32_t block);
 
   Pool& pool(bool is_small) { return pools_[is_small ? 0 : 1]; }
@@ -113,12 +115,12 @@ class CachingAllocator {
 
   AllocatorOptions options_;
   std::array<Pool, 2> pools_;
-  std::vector<Block> blocks_;           // handles are indices into this
-  std::vector<std::int32_t> unused_;    // indices of blocks that were merged away
-  std::int64_t allocated_ = 0;
-  std::int64_t reserved_ = 0;
-  std::int64_t peak_allocated_ = 0;
-  std::int64_t peak_reserved_ = 0;
+  std::vector<Block> blocks_;         ///< handles are indices into this
+  std::vector<std::int32_t> unused_;  ///< indices of blocks that were merged away
+  Bytes allocated_ = 0;
+  Bytes reserved_ = 0;
+  Bytes peak_allocated_ = 0;
+  Bytes peak_reserved_ = 0;
 };
 
 }  // namespace tidemark

@@ -11,9 +11,8 @@ namespace {
 
 using tidemark::AllocatorOptions;
 using tidemark::CachingAllocator;
-
-constexpr std::int64_t kKiB = 1 << 10;
-constexpr std::int64_t kMiB = 1 << 20;
+using tidemark::kKiB;
+using tidemark::kMiB;
 
 struct Figures {
   std::int64_t allocated = 0;

@@ -1,0 +1,9 @@
+#include "core/runtime/cublas.hpp"
+
+namespace tidemark {
+
+Bytes cublas_workspace_bytes(int compute_capability) {
+  return compute_capability == 90 ? kCublasWorkspaceSm90 : kCublasWorkspace;
+}
+
+}  // namespace tidemark
