@@ -99,7 +99,7 @@ struct Architecture {
   Count num_layer_norms = 1;      ///< Falcon num_ln_in_parallel_attn
   bool logit_softcap = false;     ///< final_logit_softcapping is set
   bool attention_softcap = false; ///< attn_logit_softcapping is set
-  bool logit_scale = false;       ///< the head's output is scaled (Cohere, Granite); the code scales even by one
+  bool logit_scale = false;       ///< the logits are scaled (Cohere, Granite; even by one), or what the head reads (T5)
   bool residual_scale = false;    ///< each branch is scaled before it joins the residual (Granite), even by one
   bool embedding_scale = false;   ///< the embeddings are scaled (Granite; Gemma's program does so always)
   bool clip_qkv = false;          ///< q, k, v are clamped (OLMo, MPT)

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/model/architecture.hpp"
+#include "core/model/config_fields.hpp"
+
+namespace tidemark {
+
+/// Width, depth, heads, feed-forward and vocabulary under the names that most families since Llama use. A missing one
+/// is an error: transformers would build the class's default size, which is never what the owner of the file meant.
+void read_dimensions(ConfigFields& fields, Architecture& architecture, Count default_max_positions);
+
+/// `num_key_value_heads`. The class's default where absent (none: as many as query heads), as many as query heads where
+/// null. Says so where a default other than the query heads was taken, and rejects one that does not divide them.
+void read_kv_heads(ConfigFields& fields, Architecture& architecture, std::optional<Count> class_default);
+
+/// `head_dim`, else the class's default, else the width divided by the heads, which must come out even.
+void read_head_dim(ConfigFields& fields, Architecture& architecture, std::optional<Count> class_default = std::nullopt);
+/// Families whose code has no `head_dim`: always the width divided by the heads; a key that says otherwise is reported.
+void derive_head_dim(ConfigFields& fields, Architecture& architecture);
+
+/// The part of each head that rotates: `partial_rotary_factor`, within the rope dictionary or beside it
+/// (transformers 5.12.1 modeling_rope_utils.py: RotaryEmbeddingConfigMixin.convert_rope_params_to_dict).
+void read_rotary_factor(ConfigFields& fields, Architecture& architecture, double class_default);
+
+/// The activation of that name in transformers' ACT2FN; an error for those that we have no program for.
+Activation activation_named(std::string_view name, std::string_view key, ConfigFields& fields);
+Activation read_activation(ConfigFields& fields, ConfigFields::Spellings keys, std::string_view class_default);
+
+/// `layer_types`: which layers slide. Nothing where the key is absent or null.
+std::optional<std::vector<bool>> read_layer_types(ConfigFields& fields, const Architecture& architecture);
+
+/// Every `period`-th layer attends to everything, the others to the window.
+std::vector<bool> sliding_but_every(Count period, Count num_layers);
+
+}  // namespace tidemark
