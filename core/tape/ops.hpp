@@ -1,0 +1,86 @@
+#pragma once
+
+#include "core/tape/tape.hpp"
+
+/// The operations of PyTorch that models use, each with its output's dtype and layout, what it keeps for backward and
+/// what its kernels allocate. Rules: pytorch v2.6.0 tools/autograd/derivatives.yaml and
+/// torch/csrc/autograd/FunctionsManual.cpp; autocast lists: aten/src/ATen/autocast_mode.h.
+/// C++ leaves the order of arguments open: never nest two allocating calls in one argument list.
+namespace tidemark {
+
+// -- views: no storage of their own -----------------------------------------------------------------------------------
+Tensor view(Tensor x, const Shape& shape);               ///< sizes only; must be viewable
+Tensor transpose(Tensor x, int a, int b);
+Tensor permute(Tensor x, std::initializer_list<int> order);
+Tensor expand(Tensor x, const Shape& shape);
+Tensor unsqueeze(Tensor x, int dim);
+Tensor narrow(Tensor x, int dim, Count start, Dim length);  ///< x[..., start:start+length, ...]
+Tensor select(Tensor x, int dim);                           ///< x[:, i]: drops the dimension
+struct Pieces {
+  Tensor part[kMaxOutputs];
+};
+Pieces split(Tensor x, int dim, std::initializer_list<Dim> sizes);  ///< torch.split / chunk: backward is a cat
+Pieces unbind(Tensor x, int dim);                                   ///< backward is a stack
+Tensor detach(Tensor x);
+
+// -- copies -----------------------------------------------------------------------------------------------------------
+Tensor reshape(Tensor x, const Shape& shape);  ///< a view where strides allow, else a clone
+Tensor contiguous(Tensor x);
+Tensor clone(Tensor x);
+Tensor to(Tensor x, Dtype dtype);  ///< no copy when the dtype is already right
+Tensor cat(std::initializer_list<const Tensor*> parts, int dim);
+Tensor sum_to(Tensor x, const Shape& shape);
+Tensor zeros(Tape& tape, const Shape& shape, Dtype dtype, const char* op = "zeros");
+Tensor pad_last(Tensor x, Count extra);
+
+// -- elementwise --------------------------------------------------------------------------------------------------------
+Tensor add(Tensor a, Tensor b);
+Tensor sub(Tensor a, Tensor b);
+Tensor mul(Tensor a, Tensor b);
+Tensor div(Tensor a, Tensor b);
+Tensor add_in_place(Tensor a, Tensor b);   ///< a += b
+Tensor add_scalar(Tensor x);
+Tensor mul_scalar(Tensor x);               ///< also division by a number
+Tensor neg(Tensor x);
+Tensor pow2(Tensor x);                     ///< x.pow(2); autocast: fp32
+Tensor pow3(Tensor x);
+Tensor square(Tensor x);                   ///< torch.square: pow(2) outside autocast's list of names
+Tensor rsqrt(Tensor x);                    ///< autocast: fp32
+Tensor silu(Tensor x);
+Tensor gelu(Tensor x);
+Tensor relu(Tensor x);
+Tensor tanh(Tensor x);
+Tensor sigmoid(Tensor x);
+Tensor dropout(Tensor x, double p);        ///< native_dropout: a byte mask; nothing at p = 0
+Tensor masked_fill(Tensor x, Tensor mask);
+Tensor where(Tensor mask, Tensor x, Tensor other);
+Tensor mean_last(Tensor x);                ///< mean(-1, keepdim=True)
+
+// -- reductions and norms -------------------------------------------------------------------------------------------------
+Tensor softmax(Tensor x, std::optional<Dtype> dtype = std::nullopt);
+Tensor log_softmax(Tensor x);
+Tensor layer_norm(Tensor x, Tensor weight, Tensor bias);  ///< undefined weight and bias: no affine part
+
+// -- products -----------------------------------------------------------------------------------------------------------
+Tensor linear(Tensor x, Tensor weight, Tensor bias = {});   ///< weight [out, in]
+Tensor conv1d_addmm(Tensor x, Tensor weight, Tensor bias);  ///< transformers Conv1D: weight [in, out]
+Tensor matmul(Tensor a, Tensor b);                          ///< batched: 3-D and 4-D operands
+Tensor baddbmm(Tensor input, Tensor a, Tensor b);
+
+// -- lookups and losses ---------------------------------------------------------------------------------------------------
+Tensor embedding(Tensor ids, Tensor weight);
+Tensor nll_loss(Tensor log_probabilities, Tensor target);
+Tensor cross_entropy(Tensor logits, Tensor target);
+
+// -- attention ------------------------------------------------------------------------------------------------------------
+Tensor flash_attention(Tensor q, Tensor k, Tensor v, double dropout_p);
+Tensor efficient_attention(Tensor q, Tensor k, Tensor v, Tensor bias, double dropout_p);
+Tensor math_attention(Tensor q, Tensor k, Tensor v, Tensor mask, bool causal, double dropout_p, bool enable_gqa);
+
+// -- helpers for programs and backward rules --------------------------------------------------------------------------------
+/// The layout that an elementwise kernel gives its output (ATen TensorIterator: compute_strides).
+Shape elementwise_shape(std::initializer_list<const Tensor*> operands);
+Dtype promote(const Tensor& a, const Tensor& b);
+bool is_viewable(const Shape& from, const Shape& to, Shape* out);
+
+}  // namespace tidemark

@@ -1,0 +1,128 @@
+// scaled_dot_product_attention's kernels: pytorch v2.6.0 aten/src/ATen/native/transformers/attention.cpp and
+// cuda/{attention.cu, attention_backward.cu, flash_attn/flash_api.cpp}.
+#include "core/tape/ops.hpp"
+
+namespace tidemark {
+namespace {
+
+Shape like(const Tensor& x) { return elementwise_shape({&x}); }
+
+Count round_up(Count n, Count multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+// flash_api.cpp mha_bwd: softmax_d, dq_accum, and for grouped heads the expanded dk, dv.
+void flash_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
+  const Tensor &q = n.saved_tensor(0), &k = n.saved_tensor(1), &v = n.saved_tensor(2);
+  r[0] = t.allocate(like(q), q.dtype, "flash_attention_backward dq");
+  r[1] = t.allocate(like(k), k.dtype, "flash_attention_backward dk");
+  r[2] = t.allocate(like(v), v.dtype, "flash_attention_backward dv");
+  const Count b = q.size(0), heads = q.size(1), s = q.size(2), hd = q.size(3), sk = k.size(2);
+  const Count s_rounded = round_up(s, 128);
+  const Count hd_rounded = hd <= 128 ? round_up(hd, 32) : round_up(hd, 64);
+  const bool grouped = k.size(1) != heads;
+  t.scratch({{4 * b * heads * s_rounded, "softmax_d"},
+             {4 * b * s_rounded * heads * hd_rounded, "dq_accum"},
+             {grouped ? 2 * b * sk * heads * hd : 0, "dk_expanded"},
+             {grouped ? 2 * b * sk * heads * hd : 0, "dv_expanded"}});
+}
+
+void efficient_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
+  const Tensor &q = n.saved_tensor(0), &k = n.saved_tensor(1), &v = n.saved_tensor(2);
+  r[0] = t.allocate(like(q), q.dtype, "efficient_attention_backward dq");
+  r[1] = t.allocate(like(k), k.dtype, "efficient_attention_backward dk");
+  r[2] = t.allocate(like(v), v.dtype, "efficient_attention_backward dv");
+  const Count b = q.size(0), heads = q.size(1), s = q.size(2), hd = q.size(3);
+  t.scratch({{4 * b * heads * s, "delta"},
+             {q.dtype == Dtype::kFp32 ? 0 : 4 * b * heads * s * hd, "grad_q accumulator"}});
+}
+
+// [B, S, heads, hd] in memory, seen as [B, heads, S, hd]: how both kernels lay out what they make themselves.
+Shape sequence_major(const Tensor& q, Dim hd) {
+  Shape s{q.dim(0), q.dim(2), q.dim(1), hd};
+  Shape out{q.dim(0), q.dim(1), q.dim(2), hd};
+  out.strides[0] = s.strides[0];
+  out.strides[1] = s.strides[2];
+  out.strides[2] = s.strides[1];
+  out.strides[3] = 1;
+  return out;
+}
+
+}  // namespace
+
+Tensor flash_attention(Tensor q_in, Tensor k_in, Tensor v_in, double) {
+  const Tensor q = std::move(q_in), k = std::move(k_in), v = std::move(v_in);
+  Tape& t = q.tape();
+  Node* n = t.record("flash_attention", flash_backward, {&q, &k, &v});
+  t.save(n, q);
+  t.save(n, k);
+  t.save(n, v);
+  Tensor out = t.allocate(like(q), q.dtype, "flash_attention");
+  Tensor lse = t.allocate(Shape{q.dim(0), q.dim(1), q.dim(2)}, Dtype::kFp32, "flash_attention logsumexp");
+  t.attach(n, out);
+  t.save(n, out);
+  t.save(n, lse);
+  return out;
+}
+
+Tensor efficient_attention(Tensor q_in, Tensor k_in, Tensor v_in, Tensor bias_in, double) {
+  const Tensor q = std::move(q_in), k = std::move(k_in), v = std::move(v_in), bias = std::move(bias_in);
+  Tape& t = q.tape();
+  Node* n = t.record("efficient_attention", efficient_backward, {&q, &k, &v});
+  t.save(n, q);
+  t.save(n, k);
+  t.save(n, v);
+  if (bias.defined()) t.save(n, bias);
+  Tensor out = t.allocate(sequence_major(q, v.dim(3)), q.dtype, "efficient_attention");
+  // attention.cu: the log-sum-exp rows are padded to the kernel's alignment of 32.
+  Tensor lse = t.allocate(Shape{q.dim(0), q.dim(1), Dim(round_up(q.size(2), 32))}, Dtype::kFp32,
+                          "efficient_attention logsumexp");
+  t.attach(n, out);
+  t.save(n, out);
+  t.save(n, lse);
+  return out;
+}
+
+Tensor math_attention(Tensor q_in, Tensor k_in, Tensor v_in, Tensor mask_in, bool causal, double dropout_p,
+                      bool enable_gqa) {
+  // attention.cpp _scaled_dot_product_attention_math.
+  Tensor q = std::move(q_in), k = std::move(k_in), v = std::move(v_in), mask = std::move(mask_in);
+  Tape& t = q.tape();
+  const Dtype dtype = q.dtype;
+  // Half inputs are computed in fp32 unless allow_fp16_bf16_reduction_math_sdp is set (off by default).
+  if (is_half(dtype)) {
+    q = to(std::move(q), Dtype::kFp32);
+    k = to(std::move(k), Dtype::kFp32);
+    v = to(std::move(v), Dtype::kFp32);
+  }
+  q = mul_scalar(std::move(q));
+  if (causal) {
+    const Dim rows = q.dim(2), columns = k.dim(2);
+    Tensor ones = t.allocate(Shape{rows, columns}, Dtype::kBool, "causal mask");
+    Tensor lower = t.allocate(Shape{rows, columns}, Dtype::kBool, "causal mask");
+    ones.reset();
+    Tensor inverted = t.allocate(Shape{rows, columns}, Dtype::kBool, "causal mask");
+    mask = t.allocate(Shape{rows, columns}, q.dtype, "causal mask");
+  }
+  if (enable_gqa && k.size(1) != q.size(1)) {
+    // repeat_interleave: a copy per head, kept by the products.
+    const Shape wide{k.dim(0), q.dim(1), k.dim(2), k.dim(3)};
+    for (Tensor* x : {&k, &v}) {
+      Tensor e = unsqueeze(*x, 2);
+      Shape five = e.shape;
+      five.dims[2] = Dim(q.size(1) / x->size(1));
+      e = expand(std::move(e), five);
+      Shape compact = five;
+      compact.make_contiguous();
+      *x = reshape(std::move(e), wide);
+    }
+  }
+  Tensor kt = transpose(std::move(k), -2, -1);
+  kt = mul_scalar(std::move(kt));
+  Tensor scores = matmul(std::move(q), std::move(kt));
+  if (mask.defined()) scores = add(std::move(scores), std::move(mask));
+  Tensor p = softmax(std::move(scores), dtype == Dtype::kFp32 ? std::nullopt : std::optional<Dtype>(Dtype::kFp32));
+  p = dropout(std::move(p), dropout_p);
+  Tensor out = matmul(std::move(p), std::move(v));
+  return to(std::move(out), dtype);
+}
+
+}  // namespace tidemark

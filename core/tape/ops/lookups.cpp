@@ -1,0 +1,71 @@
+// Table lookups and the negative log likelihood.
+#include <algorithm>
+
+#include "core/tape/ops.hpp"
+
+namespace tidemark {
+namespace {
+
+// ATen/native/cuda/Embedding.cu embedding_dense_backward_cuda: above this many indices they are sorted and reduced by
+// segments (EmbeddingBackwardKernel.cu), which needs scratch.
+constexpr Count kEmbeddingSortThreshold = 3072;
+// EmbeddingBackwardKernel.cu: NROWS_PER_THREAD
+constexpr Count kRowsPerThread = 10;
+
+void embedding_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  r[0] = t.allocate(n.input_shapes[0], g[0].dtype, "embedding_dense_backward");
+  t.set_category(r[0], Category::kGradients);
+  const Count indices = n.attributes[0];
+  if (indices <= kEmbeddingSortThreshold) return;
+  const Count rows = n.input_shapes[0].size(0), columns = n.input_shapes[0].size(1);
+  const Count segments = indices / kRowsPerThread + std::min(indices, rows);
+  t.scratch({{8 * indices, "sorted_indices"},
+             {8 * indices, "orig_indices"},
+             {8 * indices, "segment_offsets"},
+             {8 * indices, "partials_per_segment"},
+             {8 * segments, "partial_segment_offset"},
+             {4 * segments * columns, "grad_weight_per_segment"}});
+}
+
+void nll_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
+  r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "nll_loss_backward");
+}
+
+}  // namespace
+
+Tensor embedding(Tensor ids_in, Tensor weight_in) {
+  const Tensor ids = std::move(ids_in);
+  const Tensor weight = std::move(weight_in);
+  Tape& t = weight.tape();
+  Node* n = t.record("embedding", embedding_backward, {&weight});
+  if (n != nullptr) n->attributes[0] = ids.numel();
+  t.save(n, ids);
+  Shape s = ids.shape;
+  s.dims[s.rank++] = weight.dim(1);
+  s.make_contiguous();
+  Tensor out = t.allocate(s, weight.dtype, "embedding");
+  t.attach(n, out);
+  return out;
+}
+
+Tensor nll_loss(Tensor log_probabilities, Tensor target_in) {
+  Tensor x = std::move(log_probabilities);
+  const Tensor target = std::move(target_in);
+  Tape& t = x.tape();
+  if (t.autocast()) x = to(std::move(x), Dtype::kFp32);
+  Node* n = t.record("nll_loss", nll_backward, {&x});
+  t.save(n, x);
+  t.save(n, target);
+  Tensor out = t.allocate(Shape{}, x.dtype, "nll_loss");
+  Tensor total_weight = t.allocate(Shape{}, x.dtype, "nll_loss total_weight");
+  t.attach(n, out);
+  t.save(n, total_weight);
+  return out;
+}
+
+Tensor cross_entropy(Tensor logits, Tensor target) {
+  Tensor p = log_softmax(std::move(logits));
+  return nll_loss(std::move(p), std::move(target));
+}
+
+}  // namespace tidemark

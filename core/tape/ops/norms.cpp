@@ -1,0 +1,76 @@
+// Softmax and layer norm: reductions with fused backward kernels.
+#include "core/tape/ops.hpp"
+
+namespace tidemark {
+namespace {
+
+// _softmax_backward_data / _log_softmax_backward_data: one output, in the dtype of the forward's input.
+void softmax_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  Shape s = n.input_shapes[0];
+  r[0] = t.allocate(s.is_dense() ? s : g[0].shape, n.input_dtypes[0], n.name);
+}
+
+Tensor softmax_like(Tensor x_in, std::optional<Dtype> dtype, const char* name) {
+  Tensor x = std::move(x_in);
+  Tape& t = x.tape();
+  Dtype out_dtype = dtype.value_or(x.dtype);
+  if (!dtype && t.autocast()) out_dtype = Dtype::kFp32;
+  // ATen/native/SoftMax.cpp: only fp16 → fp32 is fused (half_to_float); other casts make a copy first.
+  if (out_dtype != x.dtype && x.dtype != Dtype::kFp16) x = to(std::move(x), out_dtype);
+  Node* n = t.record(name, softmax_backward, {&x});
+  Tensor out = t.allocate(elementwise_shape({&x}), out_dtype, name);
+  t.attach(n, out);
+  t.save(n, out);
+  return out;
+}
+
+// native_layer_norm_backward: dX, dgamma, dbeta.
+void layer_norm_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  if (n.needs(0)) r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "layer_norm_backward");
+  for (int i = 1; i < n.input_count; ++i) {
+    if (n.needs(i)) r[i] = t.allocate(n.input_shapes[i], n.input_dtypes[i], "layer_norm_backward weight");
+  }
+  (void)g;
+}
+
+}  // namespace
+
+Tensor softmax(Tensor x, std::optional<Dtype> dtype) { return softmax_like(std::move(x), dtype, "softmax"); }
+Tensor log_softmax(Tensor x) { return softmax_like(std::move(x), std::nullopt, "log_softmax"); }
+
+Tensor layer_norm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
+  Tensor x = std::move(x_in);
+  Tensor weight = std::move(weight_in);
+  Tensor bias = std::move(bias_in);
+  Tape& t = x.tape();
+  if (t.autocast()) {  // on autocast's fp32 list
+    x = to(std::move(x), Dtype::kFp32);
+    if (weight.defined()) weight = to(std::move(weight), Dtype::kFp32);
+    if (bias.defined()) bias = to(std::move(bias), Dtype::kFp32);
+  }
+  Node* n = nullptr;
+  if (weight.defined() && bias.defined()) {
+    n = t.record("layer_norm", layer_norm_backward, {&x, &weight, &bias});
+  } else if (weight.defined()) {
+    n = t.record("layer_norm", layer_norm_backward, {&x, &weight});
+  } else {
+    n = t.record("layer_norm", layer_norm_backward, {&x});
+  }
+  t.save(n, x);
+  if (weight.defined()) t.save(n, weight);
+  if (bias.defined()) t.save(n, bias);
+  Shape s = x.shape;
+  if (!s.is_contiguous()) s.make_contiguous();
+  Tensor out = t.allocate(s, x.dtype, "layer_norm");
+  Shape rows = x.shape;
+  rows.dims[rows.rank - 1] = Dim(1);
+  rows.make_contiguous();
+  Tensor mean = t.allocate(rows, Dtype::kFp32, "layer_norm mean");
+  Tensor rstd = t.allocate(rows, Dtype::kFp32, "layer_norm rstd");
+  t.attach(n, out);
+  t.save(n, mean);
+  t.save(n, rstd);
+  return out;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,258 @@
+#include "core/tape/tape.hpp"
+
+#include <cstring>
+
+namespace tidemark {
+
+Tape::Tape() {
+  events_.reserve(4096);
+  storages_.reserve(2048);
+  sites_.reserve(512);
+  scopes_.reserve(64);
+  segments_.reserve(64);
+  parameters_.reserve(128);
+  site_table_.assign(2048, -1);
+  scopes_.push_back({"", ""});
+  segments_.push_back({Phase::kForward, -1, 0, 0});
+}
+
+Tape::~Tape() { finish(); }
+
+void Tape::finish() {
+  for (std::int32_t i = 0; i < node_count_; ++i) {
+    Node& n = node(i);
+    for (Saved& s : n.saved) s.tensor.reset();
+    for (Tensor& g : n.grads) g.reset();
+  }
+  for (Saved& s : scratch_node_.saved) s.tensor.reset();
+  frames_.clear();
+  calls_.clear();
+  autocast_cache_.clear();
+  for (Parameter& p : parameters_) {
+    p.grad.reset();
+    p.buffer.reset();
+  }
+  if (!segments_.empty()) segments_.back().end = static_cast<std::uint32_t>(events_.size());
+}
+
+// -- allocation -----------------------------------------------------------------------------------------------------
+
+namespace {
+std::uint64_t hash_site(std::int16_t scope, const char* op, Count numel) {
+  std::uint64_t hash = static_cast<std::uint64_t>(scope) * 0x9E3779B97F4A7C15ULL;
+  hash ^= static_cast<std::uint64_t>(numel) * 0xC2B2AE3D27D4EB4FULL;
+  hash += static_cast<unsigned char>(op[0]) * 31U;  // a cheap letter: the comparison below decides
+  return hash ^ (hash >> 29);
+}
+}  // namespace
+
+void Tape::grow_site_table() {
+  site_table_.assign(site_table_.size() * 2, -1);
+  const std::size_t mask = site_table_.size() - 1;
+  for (std::size_t s = 0; s < sites_.size(); ++s) {
+    std::size_t i = hash_site(sites_[s].scope, sites_[s].op, sites_[s].shape.numel()) & mask;
+    while (site_table_[i] >= 0) i = (i + 1) & mask;
+    site_table_[i] = static_cast<std::int32_t>(s);
+  }
+}
+
+std::int32_t Tape::site_of(const Shape& shape, Dtype dtype, const char* op) {
+  // A site is (scope, op, direction, dtype, size): a small open-addressing table finds it again.
+  const Count numel = shape.numel();
+  const bool backward = in_backward_ && recomputing_ == nullptr && !grad_enabled_;
+  const std::uint64_t hash = hash_site(scope_, op, numel);
+  const std::size_t mask = site_table_.size() - 1;
+  for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
+    const std::int32_t found = site_table_[i];
+    if (found < 0) {
+      if (sites_.size() * 2 > site_table_.size()) {
+        grow_site_table();
+        return site_of(shape, dtype, op);
+      }
+      Site site;
+      site.scope = scope_;
+      site.op = op;
+      site.backward = backward;
+      site.dtype = dtype;
+      site.shape = shape;
+      site.category = category_;
+      if (category_ == Category::kActivations) {
+        for (int d = 0; d < shape.rank; ++d) {
+          if (shape.dims[d].symbol == Symbol::kVocab && shape.dims[d].n > 1) site.category = Category::kLogitsLoss;
+        }
+      }
+      sites_.push_back(site);
+      site_table_[i] = static_cast<std::int32_t>(sites_.size()) - 1;
+      return site_table_[i];
+    }
+    const Site& site = sites_[static_cast<std::size_t>(found)];
+    if (site.scope == scope_ && site.backward == backward && site.dtype == dtype && site.shape.numel() == numel &&
+        (site.op == op || std::strcmp(site.op, op) == 0) &&
+        (category_ == Category::kActivations || site.category == category_)) {
+      return found;
+    }
+  }
+}
+
+Tensor Tape::allocate(const Shape& shape, Dtype dtype, const char* op) {
+  Tensor out;
+  if (stopped_) {
+    out = Tensor(this, -1);
+  } else {
+    Storage storage;
+    storage.bytes = shape.numel() * size_of(dtype);
+    storage.references = 1;
+    storage.site = site_of(shape, dtype, op);
+    storages_.push_back(storage);
+    const auto id = static_cast<std::int32_t>(storages_.size()) - 1;
+    if (storage.bytes > 0) events_.push_back(id + 1);
+    out = Tensor(this, id);
+  }
+  out.shape = shape;
+  out.dtype = dtype;
+  return out;
+}
+
+void Tape::scratch(std::initializer_list<std::pair<Bytes, const char*>> sizes) {
+  if (stopped_) return;
+  const Category before = category_;
+  category_ = Category::kWorkspace;
+  Tensor live[8];
+  int n = 0;
+  for (const auto& [bytes, label] : sizes) {
+    if (bytes <= 0) continue;
+    live[n++] = allocate(Shape{Dim(bytes)}, Dtype::kUint8, label);
+  }
+  category_ = before;
+}
+
+void Tape::release(std::int32_t storage) {
+  if (storage < 0) return;
+  Storage& s = storages_[static_cast<std::size_t>(storage)];
+  if (--s.references == 0 && s.bytes > 0) events_.push_back(-(storage + 1));
+}
+
+void Tape::set_category(const Tensor& tensor, Category category) {
+  if (tensor.storage() < 0) return;
+  Storage& s = storages_[static_cast<std::size_t>(tensor.storage())];
+  Site site = sites_[static_cast<std::size_t>(s.site)];
+  if (site.category == category) return;
+  // Same place, other category: find it or make it.
+  for (std::size_t i = 0; i < sites_.size(); ++i) {
+    const Site& other = sites_[i];
+    if (other.category == category && other.scope == site.scope && other.op == site.op && other.dtype == site.dtype &&
+        other.backward == site.backward && other.shape.numel() == site.shape.numel()) {
+      s.site = static_cast<std::int32_t>(i);
+      return;
+    }
+  }
+  site.category = category;
+  sites_.push_back(site);
+  s.site = static_cast<std::int32_t>(sites_.size()) - 1;
+}
+
+// -- places ---------------------------------------------------------------------------------------------------------
+
+std::int16_t Tape::enter(const char* module, const char* source) {
+  const std::int16_t previous = scope_;
+  // Programs enter scopes in the same order again and again: look just behind the last one first.
+  const std::size_t n = scopes_.size();
+  for (std::size_t k = 0; k < n; ++k) {
+    const std::size_t i = (static_cast<std::size_t>(previous) + 1 + k) % n;
+    if (scopes_[i].module == module && scopes_[i].source == source) {
+      scope_ = static_cast<std::int16_t>(i);
+      return previous;
+    }
+  }
+  scopes_.push_back({module, source});
+  scope_ = static_cast<std::int16_t>(n);
+  return previous;
+}
+
+void Tape::begin_segment(Phase phase, std::int16_t instance) {
+  Segment& last = segments_.back();
+  const auto now = static_cast<std::uint32_t>(events_.size());
+  phase_ = phase;
+  instance_ = instance;
+  if (last.phase == phase && last.instance == instance) return;
+  if (last.begin == now && segments_.size() > 1) {
+    last.phase = phase;
+    last.instance = instance;
+    return;
+  }
+  last.end = now;
+  segments_.push_back({phase, instance, now, now});
+}
+
+// -- parameters -----------------------------------------------------------------------------------------------------
+
+void Tape::rewind_parameters(std::int16_t instance) {
+  const auto slot = static_cast<std::size_t>(instance + 1);
+  if (parameter_cursor_.size() <= slot) {
+    parameter_cursor_.resize(slot + 1, 0);
+    parameter_order_.resize(slot + 1);
+    buffer_cursor_.resize(slot + 1, 0);
+    buffer_count_.resize(slot + 1, 0);
+  }
+  parameter_cursor_[slot] = 0;
+  buffer_cursor_[slot] = 0;
+}
+
+Tensor Tape::existing_parameter(std::int32_t index) {
+  Parameter& p = parameters_[static_cast<std::size_t>(index)];
+  last_parameter_ = index;
+  retain(p.storage);
+  Tensor t(this, p.storage);
+  t.shape = p.shape;
+  t.dtype = p.dtype;
+  t.requires_grad = p.requires_grad;
+  t.is_leaf_parameter = true;
+  if (p.requires_grad) t.edge = {-2 - index, 0};
+  return t;
+}
+
+Tensor Tape::parameter(const char* name, const Shape& shape, Dtype dtype, bool requires_grad, bool is_embedding,
+                       bool is_adapter) {
+  const auto slot = static_cast<std::size_t>(instance_of_parameters_ + 1);
+  if (parameter_cursor_.size() <= slot) rewind_parameters(instance_of_parameters_);
+  std::size_t& cursor = parameter_cursor_[slot];
+  std::vector<std::int32_t>& order = parameter_order_[slot];
+  if (cursor < order.size()) return existing_parameter(order[cursor++]);
+  Parameter p;
+  p.name = name;
+  p.shape = shape;
+  p.dtype = dtype;
+  p.requires_grad = requires_grad;
+  p.is_embedding = is_embedding;
+  p.is_adapter = is_adapter;
+  p.instance = instance_of_parameters_;
+  p.storage = persistent(shape, dtype, name, Category::kWeights);
+  parameters_.push_back(std::move(p));
+  const auto index = static_cast<std::int32_t>(parameters_.size()) - 1;
+  order.push_back(index);
+  ++cursor;
+  return existing_parameter(index);
+}
+
+std::int32_t Tape::persistent(const Shape& shape, Dtype dtype, const char* name, Category category) {
+  const Category before = category_;
+  category_ = category;
+  Storage storage;
+  storage.bytes = shape.numel() * size_of(dtype);
+  storage.references = 1;  // never released: it was there before the step and is there after it
+  storage.site = site_of(shape, dtype, name);
+  category_ = before;
+  storages_.push_back(storage);
+  return static_cast<std::int32_t>(storages_.size()) - 1;
+}
+
+void Tape::buffer(const char* name, Bytes bytes, Category category) {
+  const auto slot = static_cast<std::size_t>(instance_of_parameters_ + 1);
+  if (buffer_cursor_.size() <= slot) rewind_parameters(instance_of_parameters_);
+  if (buffer_cursor_[slot]++ < buffer_count_[slot]) return;
+  ++buffer_count_[slot];
+  buffers_.push_back(persistent(Shape{Dim(bytes)}, Dtype::kUint8, name, category));
+  buffer_instances_.push_back(instance_of_parameters_);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,355 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/tape/shape.hpp"
+#include "core/units/bytes.hpp"
+#include "core/units/category.hpp"
+#include "core/units/dtype.hpp"
+
+namespace tidemark {
+
+class Tape;
+
+/// Where a gradient goes: output `output` of node `node`; −1 is nowhere; −2−p is parameter p.
+struct Edge {
+  std::int32_t node = -1;
+  std::int32_t output = 0;
+};
+
+/// A tensor without numbers: a shape over a counted storage, as torch.Tensor is. When the last handle on a storage
+/// goes, the storage is freed, so C++ scopes give Python's lifetimes. Operations take tensors by value and let go of
+/// them when they return, as Python's evaluation stack does; a caller that still needs one keeps its own copy.
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(Tape* tape, std::int32_t storage) : tape_(tape), storage_(storage) {}
+  Tensor(const Tensor& other);
+  Tensor(Tensor&& other) noexcept;
+  Tensor& operator=(const Tensor& other);
+  Tensor& operator=(Tensor&& other) noexcept;
+  ~Tensor() { reset(); }
+
+  void reset();
+  bool defined() const { return tape_ != nullptr; }
+  Tape& tape() const { return *tape_; }
+  std::int32_t storage() const { return storage_; }
+  Count size(int i) const { return shape.size(i); }
+  Dim dim(int i) const { return shape.dim(i); }
+  Count numel() const { return shape.numel(); }
+
+  Shape shape;
+  Dtype dtype = Dtype::kFp32;
+  bool requires_grad = false;
+  bool is_leaf_parameter = false;  ///< autocast caches casts of these only
+  Edge edge;                       ///< grad_fn
+
+ private:
+  Tape* tape_ = nullptr;
+  std::int32_t storage_ = -1;
+};
+
+/// A place of the program that allocates: the unit of the breakdown.
+struct Site {
+  std::int16_t scope = 0;         ///< index into Tape::scopes()
+  const char* op = "";            ///< "mm", "silu", …
+  Category category = Category::kActivations;
+  bool backward = false;          ///< made while gradients flow
+  Dtype dtype = Dtype::kFp32;
+  Shape shape;                    ///< of one storage
+};
+
+/// A module of the model and the code that it mirrors.
+struct ScopeName {
+  const char* module = "";  ///< path inside the layer or the model: "self_attn.q_proj"
+  const char* source = "";  ///< "transformers 5.12 models/llama/modeling_llama.py: LlamaAttention.forward"
+};
+
+/// One allocation's life.
+struct Storage {
+  Bytes bytes = 0;             ///< as requested, before rounding
+  std::int32_t references = 0;
+  std::int32_t site = 0;
+};
+
+/// A parameter as the program uses it.
+struct Parameter {
+  const char* name = "";       ///< path inside its layer or the model
+  Shape shape;                 ///< logical shape (not the packed one)
+  Dtype dtype = Dtype::kFp32;
+  bool requires_grad = false;
+  bool is_embedding = false;   ///< nn.Embedding weight: bitsandbytes keeps 32-bit states, HF Trainer
+  bool is_adapter = false;     ///< added by PEFT: not part of the base model's count
+  bool counts = true;          ///< false for buffers and quantisation state: no parameter
+  std::int16_t instance = -1;  ///< layer instance on the tape, −1 outside the layers
+  std::int32_t storage = -1;
+  Tensor grad;                 ///< `.grad`
+  std::int32_t pending = 0;    ///< gradient contributions that the engine still waits for
+  Tensor buffer;               ///< what has arrived of them
+};
+
+struct Node;
+using BackwardFn = void (*)(Tape&, Node&, Tensor* grads, Tensor* results);
+
+inline constexpr int kMaxInputs = 4;
+inline constexpr int kMaxSaved = 8;
+inline constexpr int kMaxOutputs = 4;
+
+/// A tensor kept for backward: held, or, under non-reentrant checkpointing, a slot of a frame that is filled again
+/// when the frame is recomputed.
+struct Saved {
+  Tensor tensor;
+  std::int32_t frame = -1;
+  std::int32_t slot = -1;
+};
+
+/// A node of the autograd graph.
+struct Node {
+  BackwardFn backward = nullptr;
+  const char* name = "";
+  int input_count = 0;
+  Edge inputs[kMaxInputs];
+  Shape input_shapes[kMaxInputs];
+  Dtype input_dtypes[kMaxInputs] = {};
+  int saved_count = 0;
+  Saved saved[kMaxSaved];
+  int output_count = 1;
+  Tensor grads[kMaxOutputs];   ///< the engine's input buffer
+  Shape output_shape;
+  Dtype output_dtype = Dtype::kFp32;
+  Count attributes[6] = {};
+  std::int16_t scope = 0;
+  std::int16_t instance = -1;
+  std::int32_t call = -1;      ///< index of a reentrant checkpoint's call, or −1
+
+  bool needs(int input) const { return inputs[input].node != -1; }
+  const Tensor& saved_tensor(int i) const { return saved[i].tensor; }
+};
+
+/// A stretch of events that belongs to one phase and one layer instance.
+struct Segment {
+  Phase phase = Phase::kForward;
+  std::int16_t instance = -1;  ///< −1 before the first and after the last layer
+  std::uint32_t begin = 0, end = 0;
+};
+
+/// A block program that can be run again: what checkpointing recomputes.
+using BlockCall = std::function<Tensor(Tensor)>;
+
+/// Records a training step without numbers: allocations, frees, the autograd graph, autocast.
+class Tape {
+ public:
+  Tape();
+  ~Tape();
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  // -- allocation ---------------------------------------------------------------------------------------------
+  Tensor allocate(const Shape& shape, Dtype dtype, const char* op);
+  /// A kernel's scratch: allocated and freed at once.
+  void scratch(std::initializer_list<std::pair<Bytes, const char*>> sizes);
+  void retain(std::int32_t storage) {
+    if (storage >= 0) ++storages_[static_cast<std::size_t>(storage)].references;
+  }
+  void release(std::int32_t storage);
+  std::int32_t references(std::int32_t storage) const {
+    return storage < 0 ? 1 : storages_[static_cast<std::size_t>(storage)].references;
+  }
+  void set_category(const Tensor& tensor, Category category);
+
+  // -- places --------------------------------------------------------------------------------------------------
+  std::int16_t enter(const char* module, const char* source);
+  void leave(std::int16_t previous) { scope_ = previous; }
+  std::int16_t scope() const { return scope_; }
+  void set_default_category(Category category) { category_ = category; }
+  Category default_category() const { return category_; }
+  void begin_segment(Phase phase, std::int16_t instance);
+  std::int16_t instance() const { return instance_; }
+  Phase phase() const { return phase_; }
+
+  // -- parameters ------------------------------------------------------------------------------------------------
+  /// The next parameter of the current layer instance: declared the first time, found again afterwards, because a
+  /// program asks for its parameters in the same order every time.
+  Tensor parameter(const char* name, const Shape& shape, Dtype dtype, bool requires_grad, bool is_embedding = false,
+                   bool is_adapter = false);
+  /// A tensor that stays on the device and is no parameter (rope tables, quantisation constants).
+  void buffer(const char* name, Bytes bytes, Category category = Category::kBuffers);
+  /// The handle on a parameter already declared outside the layers (tied heads).
+  Tensor existing_parameter(std::int32_t index);
+  std::int32_t last_parameter() const { return last_parameter_; }
+  std::vector<Parameter>& parameters() { return parameters_; }
+  void rewind_parameters(std::int16_t instance);
+  /// Which layer instance the next parameters belong to (−1: none).
+  void use_parameters_of(std::int16_t instance) {
+    instance_of_parameters_ = instance;
+    rewind_parameters(instance);
+  }
+  void resume_parameters_outside_layers() { instance_of_parameters_ = -1; }
+
+  // -- autograd ----------------------------------------------------------------------------------------------------
+  bool grad_enabled() const { return grad_enabled_; }
+  void set_grad_enabled(bool enabled) { grad_enabled_ = enabled; }
+  /// A node for an operation on `inputs`, or null when none of them needs a gradient (or grad mode is off).
+  Node* record(const char* name, BackwardFn backward, std::initializer_list<const Tensor*> inputs);
+  void save(Node* node, const Tensor& tensor);
+  /// Ties the output to its node.
+  void attach(Node* node, Tensor& output, int output_index = 0);
+  Tensor checkpoint(const BlockCall& call, Tensor input, bool use_reentrant);
+  void backward(Tensor loss);
+  bool stopped() const { return stopped_; }
+
+  // -- autocast ----------------------------------------------------------------------------------------------------
+  std::optional<Dtype> autocast() const { return autocast_; }
+  void set_autocast(std::optional<Dtype> dtype) { autocast_ = dtype; }
+  /// The lower-precision cast of autocast_mode.h: cached for leaf fp32 parameters that require a gradient.
+  Tensor autocast_cast(Tensor tensor, Dtype dtype);
+  void clear_autocast_cache() { autocast_cache_.clear(); }
+
+  // -- the record --------------------------------------------------------------------------------------------------
+  const std::vector<std::int32_t>& events() const { return events_; }  ///< +id+1 allocates, −(id+1) frees
+  const std::vector<Storage>& storages() const { return storages_; }
+  const std::vector<Segment>& segments() const { return segments_; }
+  const std::vector<Site>& sites() const { return sites_; }
+  const std::vector<ScopeName>& scopes() const { return scopes_; }
+  const std::vector<std::int32_t>& buffers() const { return buffers_; }  ///< storages made by buffer()
+  const std::vector<std::int16_t>& buffer_instances() const { return buffer_instances_; }
+  void finish();
+
+ private:
+  struct Frame {
+    BlockCall call;
+    Tensor input;
+    std::vector<Tensor> slots;
+    std::int32_t count = 0;      // slots handed out in forward
+    std::int32_t remaining = 0;  // not yet consumed by backward
+    bool recomputed = false;
+    std::optional<Dtype> autocast;
+    std::int16_t instance = -1;
+  };
+  struct ReentrantCall {
+    BlockCall call;
+    std::optional<Dtype> autocast;
+  };
+
+  static constexpr std::size_t kChunk = 128;
+  Node& node(std::int32_t index) {
+    return chunks_[static_cast<std::size_t>(index) / kChunk][static_cast<std::size_t>(index) % kChunk];
+  }
+  Node& push_node();
+  void grow_site_table();
+  std::int32_t site_of(const Shape& shape, Dtype dtype, const char* op);
+  std::int32_t persistent(const Shape& shape, Dtype dtype, const char* name, Category category);
+  void run(std::int32_t begin);
+  void execute(Node& n);
+  void deposit(Edge edge, Tensor grad);
+  void accumulate(Tensor& buffer, Tensor grad);
+  void accumulate_parameter(Parameter& p);
+  void recompute(Frame& frame);
+  static void checkpoint_backward(Tape& tape, Node& n, Tensor* grads, Tensor* results);
+
+  std::vector<std::int32_t> events_;
+  std::vector<Storage> storages_;
+  std::vector<Segment> segments_;
+  std::vector<Site> sites_;
+  std::vector<ScopeName> scopes_;
+  std::vector<std::int32_t> site_table_;  // open addressing over sites_
+  std::vector<Parameter> parameters_;
+  std::vector<std::int32_t> buffers_;
+  std::vector<std::int16_t> buffer_instances_;
+  std::vector<std::vector<std::int32_t>> parameter_order_;  // by instance + 1
+  std::vector<std::size_t> parameter_cursor_;
+  std::vector<std::size_t> buffer_count_;  // by instance + 1, like the next one
+  std::vector<std::size_t> buffer_cursor_;
+  std::vector<std::unique_ptr<Node[]>> chunks_;
+  std::int32_t node_count_ = 0;
+  Node scratch_node_;
+  std::vector<std::unique_ptr<Frame>> frames_;
+  std::vector<ReentrantCall> calls_;
+  std::vector<std::pair<std::int32_t, Tensor>> autocast_cache_;  // by parameter
+  std::optional<Dtype> autocast_;
+  std::int32_t last_parameter_ = -1;
+  std::int32_t packing_frame_ = -1;   // forward of a non-reentrant checkpoint
+  Frame* recomputing_ = nullptr;
+  Phase phase_ = Phase::kForward;
+  Category category_ = Category::kActivations;
+  std::int16_t scope_ = 0;
+  std::int16_t instance_ = -1;
+  std::int16_t instance_of_parameters_ = -1;
+  bool grad_enabled_ = true;
+  bool stopped_ = false;
+  bool in_backward_ = false;
+};
+
+/// Names the module that allocates from here to the end of the C++ scope.
+class Scope {
+ public:
+  Scope(Tape& tape, const char* module, const char* source) : tape_(tape), previous_(tape.enter(module, source)) {}
+  ~Scope() { tape_.leave(previous_); }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  Tape& tape_;
+  std::int16_t previous_;
+};
+
+inline Tensor::Tensor(const Tensor& other)
+    : shape(other.shape),
+      dtype(other.dtype),
+      requires_grad(other.requires_grad),
+      is_leaf_parameter(other.is_leaf_parameter),
+      edge(other.edge),
+      tape_(other.tape_),
+      storage_(other.storage_) {
+  if (tape_ != nullptr) tape_->retain(storage_);
+}
+inline Tensor::Tensor(Tensor&& other) noexcept
+    : shape(other.shape),
+      dtype(other.dtype),
+      requires_grad(other.requires_grad),
+      is_leaf_parameter(other.is_leaf_parameter),
+      edge(other.edge),
+      tape_(other.tape_),
+      storage_(other.storage_) {
+  other.tape_ = nullptr;
+  other.storage_ = -1;
+}
+inline Tensor& Tensor::operator=(const Tensor& other) {
+  if (this != &other) {
+    Tensor copy(other);
+    *this = std::move(copy);
+  }
+  return *this;
+}
+inline Tensor& Tensor::operator=(Tensor&& other) noexcept {
+  if (this != &other) {
+    Tape* old_tape = tape_;
+    const std::int32_t old_storage = storage_;
+    shape = other.shape;
+    dtype = other.dtype;
+    requires_grad = other.requires_grad;
+    is_leaf_parameter = other.is_leaf_parameter;
+    edge = other.edge;
+    tape_ = other.tape_;
+    storage_ = other.storage_;
+    other.tape_ = nullptr;
+    other.storage_ = -1;
+    if (old_tape != nullptr) old_tape->release(old_storage);
+  }
+  return *this;
+}
+inline void Tensor::reset() {
+  if (tape_ != nullptr) {
+    Tape* tape = tape_;
+    tape_ = nullptr;
+    tape->release(storage_);
+    storage_ = -1;
+  }
+}
+
+}  // namespace tidemark
