@@ -16,7 +16,7 @@ Node& Tape::push_node() {
   return n;
 }
 
-Node* Tape::record(const char* name, BackwardFn backward, std::initializer_list<const Tensor*> inputs) {
+Node* Tape::record(const char* name, BackwardFn rule, std::initializer_list<const Tensor*> inputs) {
   if (!grad_enabled_ || stopped_) return nullptr;
   bool any = false;
   for (const Tensor* t : inputs) any = any || t->requires_grad;
@@ -30,7 +30,7 @@ Node* Tape::record(const char* name, BackwardFn backward, std::initializer_list<
   }
   Node& n = push_node();
   n.name = name;
-  n.backward = backward;
+  n.backward = rule;
   n.scope = scope_;
   n.instance = instance_;
   n.input_count = 0;

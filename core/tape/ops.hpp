@@ -71,6 +71,12 @@ Tensor baddbmm(Tensor input, Tensor a, Tensor b);
 Tensor embedding(Tensor ids, Tensor weight);
 Tensor nll_loss(Tensor log_probabilities, Tensor target);
 Tensor cross_entropy(Tensor logits, Tensor target);
+Tensor index_rows(Tensor x, Tensor indices);    ///< x[indices] along the first dimension, as many rows as before
+Tensor scatter_rows(Tensor x, Tensor indices);  ///< into zeros of the same shape: index_put
+
+// -- fused kernels of other libraries -----------------------------------------------------------------------------------
+Tensor liger_rms_norm(Tensor x, Tensor weight);  ///< linkedin/Liger-Kernel 0.8 ops/rms_norm.py
+Tensor liger_swiglu(Tensor gate, Tensor up);     ///< ops/swiglu.py
 
 // -- attention ------------------------------------------------------------------------------------------------------------
 Tensor flash_attention(Tensor q, Tensor k, Tensor v, double dropout_p);

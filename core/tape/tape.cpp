@@ -211,23 +211,21 @@ Tensor Tape::existing_parameter(std::int32_t index) {
   return t;
 }
 
-Tensor Tape::parameter(const char* name, const Shape& shape, Dtype dtype, bool requires_grad, bool is_embedding,
-                       bool is_adapter) {
+Tensor Tape::parameter(const Parameter& declaration) {
   const auto slot = static_cast<std::size_t>(instance_of_parameters_ + 1);
   if (parameter_cursor_.size() <= slot) rewind_parameters(instance_of_parameters_);
   std::size_t& cursor = parameter_cursor_[slot];
   std::vector<std::int32_t>& order = parameter_order_[slot];
   if (cursor < order.size()) return existing_parameter(order[cursor++]);
-  Parameter p;
-  p.name = name;
-  p.shape = shape;
-  p.dtype = dtype;
-  p.requires_grad = requires_grad;
-  p.is_embedding = is_embedding;
-  p.is_adapter = is_adapter;
+  const std::int16_t before = enter(declaration.module, scopes_[static_cast<std::size_t>(scope_)].source);
+  parameters_.push_back(declaration);
+  Parameter& p = parameters_.back();
   p.instance = instance_of_parameters_;
-  p.storage = persistent(shape, dtype, name, Category::kWeights);
-  parameters_.push_back(std::move(p));
+  if (p.storage_bytes == 0) p.storage_bytes = p.shape.numel() * size_of(p.dtype);
+  p.storage = persistent(p.storage_bytes == p.shape.numel() * size_of(p.dtype) ? p.shape : Shape{Dim(p.storage_bytes)},
+                         p.storage_bytes == p.shape.numel() * size_of(p.dtype) ? p.dtype : Dtype::kUint8, p.leaf,
+                         Category::kWeights);
+  leave(before);
   const auto index = static_cast<std::int32_t>(parameters_.size()) - 1;
   order.push_back(index);
   ++cursor;

@@ -79,7 +79,8 @@ struct Storage {
 
 /// A parameter as the program uses it.
 struct Parameter {
-  const char* name = "";       ///< path inside its layer or the model
+  const char* module = "";     ///< path inside its layer or the model: "self_attn.q_proj"
+  const char* leaf = "";       ///< "weight", "bias", "lora_A"
   Shape shape;                 ///< logical shape (not the packed one)
   Dtype dtype = Dtype::kFp32;
   bool requires_grad = false;
@@ -87,6 +88,7 @@ struct Parameter {
   bool is_adapter = false;     ///< added by PEFT: not part of the base model's count
   bool counts = true;          ///< false for buffers and quantisation state: no parameter
   std::int16_t instance = -1;  ///< layer instance on the tape, −1 outside the layers
+  Bytes storage_bytes = 0;     ///< on the device; 0 = numel × size_of(dtype) (packed weights are smaller)
   std::int32_t storage = -1;
   Tensor grad;                 ///< `.grad`
   std::int32_t pending = 0;    ///< gradient contributions that the engine still waits for
@@ -175,8 +177,7 @@ class Tape {
   // -- parameters ------------------------------------------------------------------------------------------------
   /// The next parameter of the current layer instance: declared the first time, found again afterwards, because a
   /// program asks for its parameters in the same order every time.
-  Tensor parameter(const char* name, const Shape& shape, Dtype dtype, bool requires_grad, bool is_embedding = false,
-                   bool is_adapter = false);
+  Tensor parameter(const Parameter& declaration);
   /// A tensor that stays on the device and is no parameter (rope tables, quantisation constants).
   void buffer(const char* name, Bytes bytes, Category category = Category::kBuffers);
   /// The handle on a parameter already declared outside the layers (tied heads).
@@ -195,7 +196,7 @@ class Tape {
   bool grad_enabled() const { return grad_enabled_; }
   void set_grad_enabled(bool enabled) { grad_enabled_ = enabled; }
   /// A node for an operation on `inputs`, or null when none of them needs a gradient (or grad mode is off).
-  Node* record(const char* name, BackwardFn backward, std::initializer_list<const Tensor*> inputs);
+  Node* record(const char* name, BackwardFn rule, std::initializer_list<const Tensor*> inputs);
   void save(Node* node, const Tensor& tensor);
   /// Ties the output to its node.
   void attach(Node* node, Tensor& output, int output_index = 0);

@@ -57,9 +57,14 @@ Tensor flash_attention(Tensor q_in, Tensor k_in, Tensor v_in, double) {
   t.save(n, v);
   Tensor out = t.allocate(like(q), q.dtype, "flash_attention");
   Tensor lse = t.allocate(Shape{q.dim(0), q.dim(1), q.dim(2)}, Dtype::kFp32, "flash_attention logsumexp");
+  // Philox seed and offset, kept even without dropout.
+  Tensor rng = t.allocate(Shape{Dim(2)}, Dtype::kInt64, "flash_attention rng_state");
+  Tensor unused = t.allocate(Shape{}, Dtype::kInt64, "flash_attention rng_state");
   t.attach(n, out);
   t.save(n, out);
   t.save(n, lse);
+  t.save(n, rng);
+  t.save(n, unused);
   return out;
 }
 

@@ -31,7 +31,44 @@ void nll_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "nll_loss_backward");
 }
 
+// index_backward: zeros of the input, then index_put_ in place.
+void index_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  r[0] = zeros(t, n.input_shapes[0], g[0].dtype, "index_backward");
+}
+
+// index_put_backward: the values' gradient is a gather; the zeros that were filled need none.
+void index_put_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  r[0] = t.allocate(n.input_shapes[0], g[0].dtype, "index_put_backward");
+}
+
 }  // namespace
+
+Tensor index_rows(Tensor x_in, Tensor indices_in) {
+  const Tensor x = std::move(x_in);
+  const Tensor indices = std::move(indices_in);
+  Tape& t = x.tape();
+  Node* n = t.record("index_select", index_backward, {&x});
+  t.save(n, indices);
+  Shape s = x.shape;
+  s.make_contiguous();
+  Tensor out = t.allocate(s, x.dtype, "index_select");
+  t.attach(n, out);
+  return out;
+}
+
+Tensor scatter_rows(Tensor x_in, Tensor indices_in) {
+  const Tensor x = std::move(x_in);
+  const Tensor indices = std::move(indices_in);
+  Tape& t = x.tape();
+  Shape s = x.shape;
+  s.make_contiguous();
+  Tensor full = t.allocate(s, x.dtype, "zeros");
+  Node* n = t.record("index_put", index_put_backward, {&x});
+  t.save(n, indices);
+  Tensor out = t.allocate(s, x.dtype, "index_put");
+  t.attach(n, out);
+  return out;
+}
 
 Tensor embedding(Tensor ids_in, Tensor weight_in) {
   const Tensor ids = std::move(ids_in);

@@ -1,0 +1,103 @@
+#include "core/blocks/losses.hpp"
+
+#include <algorithm>
+
+namespace tidemark {
+namespace {
+
+constexpr const char* kLoss = "transformers 5.12 loss/loss_utils.py: ForCausalLMLoss";
+constexpr const char* kLiger = "Liger-Kernel 0.8 ops/fused_linear_cross_entropy.py: fused_linear_cross_entropy_forward";
+
+Tensor flat(Net& net, Tensor logits) {
+  const Shape rows{Dim(logits.numel() / logits.size(-1), logits.size(-2) == net.S.n ? Symbol::kTokens : Symbol::kNone),
+                   logits.dim(-1)};
+  return view(std::move(logits), rows);
+}
+
+// [B, S-1, V] made contiguous: the shifted copy of releases before 4.50.
+Tensor shifted_copy(Net& net, Tensor logits_in) {
+  Tensor logits = std::move(logits_in);
+  Tensor part = narrow(std::move(logits), 1, 0, Dim(net.S.n - 1, Symbol::kSequence));
+  return contiguous(std::move(part));
+}
+
+Count next_power_of_two(Count n) {
+  Count p = 1;
+  while (p < n) p *= 2;
+  return p;
+}
+
+void fused_backward(Tape&, Node& n, Tensor*, Tensor* r) {
+  r[0] = n.saved_tensor(0);
+  if (n.needs(1)) r[1] = n.saved_tensor(1);
+}
+
+}  // namespace
+
+Tensor causal_lm_loss(Net& net, Tensor logits_in) {
+  Scope in(net.tape, "loss", kLoss);
+  Tensor logits = std::move(logits_in);
+  Tape& t = net.tape;
+  // Causal LMs lost the shifted copy after 4.48 (PR #35646), the unconditional fp32 logits with 4.45 (PR #31292).
+  const bool shifts_labels = net.job.framework.at_least(4, 49);
+  logits = to(std::move(logits), Dtype::kFp32);
+  Tensor target;
+  if (shifts_labels) {
+    Tensor padded = t.allocate(Shape{net.B, Dim(net.S.n + 1)}, Dtype::kInt64, "labels padded");
+    target = t.allocate(Shape{net.B, net.S}, Dtype::kInt64, "shift_labels");
+    padded.reset();
+    logits = flat(net, std::move(logits));
+    return cross_entropy(std::move(logits), std::move(target));
+  }
+  const Tensor whole = logits;  // `logits` keeps its name while the shifted copy is made and used
+  logits.reset();
+  Tensor shift = shifted_copy(net, whole);
+  target = t.allocate(Shape{net.B, Dim(net.S.n - 1)}, Dtype::kInt64, "shift_labels");
+  shift = flat(net, std::move(shift));
+  return cross_entropy(std::move(shift), std::move(target));
+}
+
+Tensor liger_fused_loss(Net& net, Tensor hidden_in, Tensor weight_in) {
+  Scope in(net.tape, "loss", kLiger);
+  Tape& t = net.tape;
+  Tensor hidden = std::move(hidden_in);
+  const Tensor weight = std::move(weight_in);
+  const Count rows = net.T.n, width = hidden.size(-1), vocabulary = weight.size(0);
+  hidden = reshape(std::move(hidden), Shape{net.T, hidden.dim(-1)});
+  Tensor padded = t.allocate(Shape{net.B, Dim(net.S.n + 1)}, Dtype::kInt64, "labels padded");
+  Tensor target = t.allocate(Shape{net.B, net.S}, Dtype::kInt64, "shift_labels");
+  padded.reset();
+  if (t.autocast()) hidden = to(std::move(hidden), *t.autocast());
+  // The chunk makes logits about as large as the hidden states: inc_factor = cdiv(V, H).
+  const Count factor = (vocabulary + width - 1) / width;
+  const Count chunk = std::min(rows, next_power_of_two((rows + factor - 1) / factor));
+  Node* n = t.record("LigerFusedLinearCrossEntropy", fused_backward, {&hidden, &weight});
+  Tensor grad_input = t.allocate(hidden.shape, hidden.dtype, "grad_input");
+  Tensor grad_weight;
+  if (weight.requires_grad) {
+    grad_weight = t.allocate(weight.shape, weight.dtype, "grad_weight");
+    t.set_category(grad_weight, Category::kGradients);
+  }
+  Tensor loss_rows = t.allocate(Shape{net.T}, Dtype::kFp32, "loss per token");
+  {
+    // One chunk's tensors; every chunk makes the same again.
+    Tensor cast_weight;
+    if (t.autocast() && weight.dtype != *t.autocast()) cast_weight = t.autocast_cast(weight, *t.autocast());
+    Tensor logits = t.allocate(Shape{Dim(chunk), net.V}, hidden.dtype, "logits of one chunk");
+    Tensor grad_chunk = t.allocate(Shape{Dim(chunk), hidden.dim(-1)}, hidden.dtype, "grad_input of one chunk");
+    grad_chunk.reset();
+    if (weight.requires_grad) {
+      Tensor part = t.allocate(weight.shape, hidden.dtype, "grad_weight of one chunk");
+      if (part.dtype != Dtype::kFp32) {
+        Tensor wide = t.allocate(weight.shape, Dtype::kFp32, "grad_weight of one chunk (fp32)");
+      }
+    }
+  }
+  Tensor out = t.allocate(Shape{}, Dtype::kFp32, "loss");
+  t.attach(n, out);
+  t.save(n, grad_input);
+  if (weight.requires_grad) t.save(n, grad_weight);
+  return out;
+}
+
+}  // namespace tidemark

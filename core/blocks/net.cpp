@@ -1,0 +1,194 @@
+#include "core/blocks/net.hpp"
+
+#include "core/job/module_pattern.hpp"
+#include "core/state/quantised_weight.hpp"
+
+namespace tidemark {
+
+Net::Net(Tape& t, const Architecture& a, const TrainingJob& j)
+    : tape(t),
+      arch(a),
+      job(j),
+      B(j.micro_batch_size, Symbol::kBatch),
+      S(j.sequence_length, Symbol::kSequence),
+      T(j.micro_batch_size * j.sequence_length, Symbol::kTokens),
+      H(a.hidden_size, Symbol::kHidden),
+      F(a.intermediate_size, Symbol::kFeedForward),
+      V(a.vocab_size, Symbol::kVocab),
+      A(a.num_heads, Symbol::kHeads),
+      Kv(a.num_kv_heads, Symbol::kKvHeads),
+      hd(a.head_dim, Symbol::kHeadDim),
+      Q(a.query_size(), Symbol::kQuery),
+      K(a.kv_size(), Symbol::kKeyValue) {}
+
+bool Net::trains(std::string_view module) const {
+  if (job.method == Method::kLora || job.method == Method::kQlora) return false;
+  for (const std::string& pattern : job.freeze) {
+    if (matches_module(pattern, module)) return false;
+  }
+  return true;
+}
+
+bool Net::adapted(std::string_view module) const {
+  if (job.method != Method::kLora && job.method != Method::kQlora) return false;
+  if (job.adapter.all_linear) return true;
+  for (const std::string& target : job.adapter.target_modules) {
+    if (targets_module(target, module)) return true;
+  }
+  return false;
+}
+
+Dtype Net::weight_dtype(int rank) const {
+  // peft/utils/other.py prepare_model_for_kbit_training: every 16-bit parameter that is not packed becomes fp32.
+  if (job.method == Method::kQlora && is_half(job.recipe.weights)) {
+    if (job.quantization.prepare_kbit == PrepareKbit::kAll) return Dtype::kFp32;
+    if (job.quantization.prepare_kbit == PrepareKbit::kNormsOnly && rank <= 1) return Dtype::kFp32;
+  }
+  return job.recipe.weights;
+}
+
+bool Net::slides(Count layer) const {
+  if (arch.sliding_window <= 0 || arch.sliding_window >= job.sequence_length) return false;
+  const auto i = static_cast<std::size_t>(layer);
+  return i < arch.sliding_layers.size() && arch.sliding_layers[i];
+}
+
+Tensor Net::parameter(const char* name, const char* leaf, const Shape& shape) {
+  Parameter p;
+  p.module = name;
+  p.leaf = leaf;
+  p.shape = shape;
+  p.dtype = weight_dtype(shape.rank);
+  p.requires_grad = trains(name);
+  return tape.parameter(p);
+}
+
+Tensor Net::embedding(const char* name, Tensor ids, Dim rows, Dim width) {
+  Scope in(tape, name, source());
+  Parameter p;
+  p.module = name;
+  p.leaf = "weight";
+  p.shape = Shape{rows, width};
+  p.dtype = weight_dtype(2);
+  p.requires_grad = trains(name);
+  p.is_embedding = true;
+  Tensor weight = tape.parameter(p);
+  return tidemark::embedding(std::move(ids), std::move(weight));
+}
+
+Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
+  Scope in(tape, name, source());
+  Tensor x = std::move(x_in);
+  const Dim in_features = x.dim(-1);
+  const bool is_adapted = adapted(name);
+  Tensor kept;
+  if (is_adapted) kept = x;
+  Tensor result;
+  if (quantised()) {
+    result = quantised_linear(name, std::move(x), out_features, bias);
+  } else {
+    Tensor weight = parameter(name, "weight", Shape{out_features, in_features});
+    Tensor b;
+    if (bias) b = parameter(name, "bias", Shape{out_features});
+    result = tidemark::linear(std::move(x), std::move(weight), std::move(b));
+  }
+  if (!is_adapted) return result;
+  return adapter(name, std::move(result), std::move(kept), in_features, out_features, quantised());
+}
+
+Tensor Net::conv1d(const char* name, Tensor x_in, Dim out_features) {
+  Scope in(tape, name, source());
+  Tensor x = std::move(x_in);
+  const Dim in_features = x.dim(-1);
+  const bool is_adapted = adapted(name);
+  Tensor kept;
+  if (is_adapted) kept = x;
+  // Only nn.Linear is replaced when a model is loaded in 4 bits: Conv1D weights stay in their dtype.
+  Tensor weight = parameter(name, "weight", Shape{in_features, out_features});
+  Tensor bias = parameter(name, "bias", Shape{out_features});
+  Tensor result = conv1d_addmm(std::move(x), std::move(weight), std::move(bias));
+  if (!is_adapted) return result;
+  return adapter(name, std::move(result), std::move(kept), in_features, out_features, false);
+}
+
+// peft/tuners/lora/layer.py Linear.forward; for 4-bit bases peft/tuners/lora/bnb.py Linear4bit.forward (peft 0.18).
+Tensor Net::adapter(const char* name, Tensor result_in, Tensor x_in, Dim in_features, Dim out_features,
+                    bool quantised_base) {
+  Tensor result = std::move(result_in);
+  Tensor x = std::move(x_in);
+  const Dtype result_dtype = result.dtype;
+  const Dim r(job.adapter.r, Symbol::kRank);
+  Parameter a, b;
+  a.module = b.module = name;
+  a.leaf = "lora_A.weight";
+  b.leaf = "lora_B.weight";
+  a.shape = Shape{r, in_features};
+  b.shape = Shape{out_features, r};
+  a.dtype = b.dtype = job.adapter.dtype;
+  a.requires_grad = b.requires_grad = true;
+  a.is_adapter = b.is_adapter = true;
+  if (quantised_base) result = clone(std::move(result));
+  const bool convert = !quantised_base || !tape.autocast();
+  if (convert) x = to(std::move(x), job.adapter.dtype);
+  Tensor y = dropout(x, job.adapter.lora_dropout);
+  Tensor weight_a = tape.parameter(a);
+  y = tidemark::linear(std::move(y), std::move(weight_a));
+  Tensor weight_b = tape.parameter(b);
+  y = tidemark::linear(std::move(y), std::move(weight_b));
+  y = mul_scalar(std::move(y));
+  if (quantised_base && convert) y = to(std::move(y), result_dtype);
+  result = add(std::move(result), std::move(y));
+  return to(std::move(result), result_dtype);
+}
+
+Tensor Net::quantised_linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
+  Tensor x = std::move(x_in);
+  const Dtype input_dtype = x.dtype;
+  const QuantisedWeight packed = quantised_weight(job.quantization, out_features.n * x.size(-1));
+  Parameter p;
+  p.module = name;
+  p.leaf = "weight";
+  p.shape = Shape{out_features, x.dim(-1)};
+  p.dtype = Dtype::kUint8;
+  p.storage_bytes = packed.packed;
+  Tensor weight = tape.parameter(p);
+  for (const QuantisedWeight::Part& part : packed.state) {
+    if (part.bytes > 0) tape.buffer(part.name, part.bytes, Category::kWeights);
+  }
+  Tensor b;
+  if (bias) b = parameter(name, "bias", Shape{out_features});
+  Dtype compute = Dtype::kBf16;
+  if (job.recipe.autocast) {
+    compute = *job.recipe.autocast;
+  } else if (is_half(job.recipe.weights)) {
+    compute = job.recipe.weights;
+  }
+  x = to(std::move(x), compute);
+  x = dequantised_linear(std::move(x), out_features, packed, std::move(b));
+  return to(std::move(x), input_dtype);
+}
+
+Tensor Net::lm_head(const char* name, Tensor x_in, Dim out_features, bool bias) {
+  Scope in(tape, name, source());
+  Tensor x = std::move(x_in);
+  Tensor weight;
+  if (arch.tie_word_embeddings && tied_embedding >= 0) {
+    weight = tape.existing_parameter(tied_embedding);
+  } else {
+    weight = parameter(name, "weight", Shape{out_features, x.dim(-1)});
+  }
+  Tensor b;
+  if (bias) b = parameter(name, "bias", Shape{out_features});
+  return tidemark::linear(std::move(x), std::move(weight), std::move(b));
+}
+
+Tensor Net::layer_norm(const char* name, Tensor x, bool affine, bool bias) {
+  Scope in(tape, name, source());
+  Tensor weight, b;
+  const Dim width = x.dim(-1);
+  if (affine) weight = parameter(name, "weight", Shape{width});
+  if (affine && bias) b = parameter(name, "bias", Shape{width});
+  return tidemark::layer_norm(std::move(x), std::move(weight), std::move(b));
+}
+
+}  // namespace tidemark

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "core/job/training_job.hpp"
+#include "core/model/architecture.hpp"
+#include "core/tape/ops.hpp"
+
+/// How a block program is written
+/// -------------------------------
+/// A program is the forward method of a modelling file, statement by statement, on shape-only tensors: C++ scopes give
+/// Python's lifetimes and the operations know what autograd keeps. Rules:
+///  * name the module with `Scope in(net.tape, "mlp", kSource)` and cite the method in kSource;
+///  * declare parameters by using them: net.linear("mlp.gate_proj", x, net.F). The census is what a run declares;
+///  * `std::move` a tensor into its last use exactly where Python drops its last name; locals that Python keeps until
+///    the function returns stay in a local here too;
+///  * one allocating call per statement when a call has several tensor arguments: C++ leaves their order open;
+///  * branches on the architecture or the job, never on sizes that vary with the batch.
+namespace tidemark {
+
+/// The model as it runs: the tape, what it is, how it is trained, and what all its layers share.
+class Net {
+ public:
+  Net(Tape& t, const Architecture& a, const TrainingJob& j);
+
+  Tape& tape;
+  const Architecture& arch;
+  const TrainingJob& job;
+
+  // Dimensions, with their names.
+  Dim B, S, T, H, F, V, A, Kv, hd, Q, K;
+
+  // Shared by the layers of one forward.
+  Tensor input_ids, labels, attention_mask;  ///< the batch
+  Tensor position_ids;                       ///< [1, S] int64
+  Tensor cos, sin;                           ///< rotary tables [1, S, rotary_dim]
+  Tensor causal_mask;                        ///< what the attention interface gets, or undefined
+  Tensor sliding_mask;                       ///< the same for sliding layers
+  std::int32_t tied_embedding = -1;          ///< parameter index of the token table
+  Count layer_index = 0;                     ///< the layer that runs now (of the model, not of the tape)
+
+  // -- modules with parameters ------------------------------------------------------------------------------------
+  /// nn.Linear, or what PEFT and bitsandbytes make of it. `bias` declares one.
+  Tensor linear(const char* name, Tensor x, Dim out_features, bool bias = false);
+  /// transformers.pytorch_utils.Conv1D: weight [in, out], always with a bias.
+  Tensor conv1d(const char* name, Tensor x, Dim out_features);
+  /// nn.Embedding
+  Tensor embedding(const char* name, Tensor ids, Dim rows, Dim width);
+  /// The output head on hidden states: nn.Linear, tied to the token table where the config says so; never quantised.
+  Tensor lm_head(const char* name, Tensor x, Dim out_features, bool bias = false);
+  /// nn.LayerNorm
+  Tensor layer_norm(const char* name, Tensor x, bool affine = true, bool bias = true);
+  /// A parameter outside any of these (norm weights, tables).
+  Tensor parameter(const char* name, const char* leaf, const Shape& shape);
+
+  /// Whether the parameters of this module get gradients: method, freeze patterns.
+  bool trains(std::string_view module) const;
+  bool adapted(std::string_view module) const;
+  bool quantised() const { return job.method == Method::kQlora; }
+  Dtype weight_dtype(int rank) const;
+  /// The source cited by the module that runs.
+  const char* source() const { return tape.scopes()[static_cast<std::size_t>(tape.scope())].source; }
+  /// Does layer i attend only to a window that is shorter than the sequence?
+  bool slides(Count layer) const;
+
+ private:
+  Tensor adapter(const char* name, Tensor result, Tensor x, Dim in_features, Dim out_features, bool quantised_base);
+  Tensor quantised_linear(const char* name, Tensor x, Dim out_features, bool bias);
+};
+
+// -- pieces that several families share ------------------------------------------------------------------------------
+
+/// Llama's RMSNorm: fp32 inside, weight applied in the input's dtype. Liger's kernel when the job uses it.
+Tensor rms_norm(Net& net, const char* name, Tensor x);
+/// Rotary tables in the activations' dtype [1, S, dim]: LlamaRotaryEmbedding.forward.
+void rotary_tables(Net& net, const Tensor& like, Count dim);
+/// x·cos + rotate_half(x)·sin. x is [B, heads, S, rotary_dim].
+Tensor rotate(Net& net, Tensor x);
+/// ACT2FN
+Tensor activate(Activation activation, Tensor x);
+/// repeat_kv of the modelling files: a copy when there is something to repeat.
+Tensor repeat_kv(Tensor x, Count times);
+
+/// What the attention interface of transformers is told besides q, k, v.
+struct AttentionOptions {
+  Tensor mask;               ///< additive or boolean, or undefined
+  double dropout = 0.0;      ///< on the probabilities
+  bool causal = true;        ///< module.is_causal
+  bool has_groups = true;    ///< module.num_key_value_groups exists
+  bool softcap = false;      ///< Gemma 2's tanh on the scores (eager only)
+  bool softmax_fp32 = true;  ///< eager softmax with dtype=float32, then cast back
+  bool scale = true;         ///< eager multiplies the scores by the scaling
+};
+/// ALL_ATTENTION_FUNCTIONS[config._attn_implementation]: q, k, v are [B, heads, S, hd]; the result is [B, S, Q].
+Tensor attention(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions& options);
+/// torch.nn.functional.scaled_dot_product_attention: q, k, v and the result are [B, heads, S, hd].
+Tensor scaled_dot_product_attention(Net& net, Tensor q, Tensor k, Tensor v, Tensor mask, double dropout, bool causal,
+                                    bool enable_gqa);
+/// The masks of transformers/masking_utils.py for the whole forward.
+void make_causal_masks(Net& net, const Tensor& embeds);
+/// The mask that layer `net.layer_index` uses.
+const Tensor& layer_mask(const Net& net);
+
+/// Which kernel scaled_dot_product_attention picks: sdp_utils.cpp.
+enum class SdpaKernel : std::uint8_t { kFlash, kEfficient, kMath };
+SdpaKernel choose_sdpa(const Net& net, const Tensor& q, const Tensor& k, const Tensor& v, bool has_mask,
+                       bool enable_gqa);
+
+/// [B, S, heads·hd] → [B, heads, S, hd] as a view.
+Tensor split_heads(Net& net, Tensor x, Dim heads, Dim head_dim);
+
+}  // namespace tidemark

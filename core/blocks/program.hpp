@@ -1,0 +1,33 @@
+#pragma once
+
+#include "core/blocks/net.hpp"
+
+namespace tidemark {
+
+/// The three parts of a decoder's forward. Each mirrors a method of the family's modelling file.
+struct Program {
+  /// Embeddings, position tables and masks: what the model's forward does before its loop over the layers.
+  Tensor (*embed)(Net& net) = nullptr;
+  /// One layer; net.layer_index says which.
+  Tensor (*layer)(Net& net, Tensor hidden) = nullptr;
+  /// What follows the loop up to the logits: final norm and head.
+  Tensor (*head)(Net& net, Tensor hidden) = nullptr;
+};
+
+/// The program of a family, or null when we have none.
+const Program* program_for(const Architecture& architecture);
+
+/// Whether two layers behave alike in memory: layers with equal kinds are simulated once.
+std::int64_t layer_kind(const Net& net, Count layer);
+
+// -- the families (one file each) --------------------------------------------------------------------------------------
+extern const Program kLlamaProgram;
+
+/// LlamaModel.forward up to its loop: token table, positions, masks, rotary tables.
+Tensor llama_embed(Net& net);
+/// LlamaModel.norm and lm_head.
+Tensor llama_head(Net& net, Tensor hidden);
+/// LlamaMLP.forward
+Tensor llama_mlp(Net& net, Tensor x);
+
+}  // namespace tidemark

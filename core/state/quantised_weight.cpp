@@ -1,0 +1,75 @@
+#include "core/state/quantised_weight.hpp"
+
+namespace tidemark {
+namespace {
+
+// bitsandbytes functional.py: 16 fp32 values of the NF4/FP4 code, 256 of the 8-bit code for the scales.
+constexpr Bytes kCodeBytes = 16 * 4;
+constexpr Bytes kNestedCodeBytes = 256 * 4;
+// functional.py quantize_4bit with compress_statistics: the scales are quantised in blocks of 256.
+constexpr Count kNestedBlock = 256;
+
+
+Tensor dequantise(Tape& t, Dim out_features, Dim in_features, Count blocks, bool double_quant, Dtype dtype) {
+  Tensor absmax;
+  if (double_quant) absmax = t.allocate(Shape{Dim(blocks)}, Dtype::kFp32, "dequantised scales");
+  return t.allocate(Shape{out_features, in_features}, dtype, "dequantised weight");
+}
+
+void backward_4bit(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  if (!n.needs(0)) return;
+  Tensor w = dequantise(t, Dim(n.attributes[0]), n.input_shapes[0].dim(-1), n.attributes[1], n.attributes[2] != 0,
+                        g[0].dtype);
+  t.set_category(w, Category::kWorkspace);
+  Tensor rows = reshape(g[0], Shape{Dim(g[0].numel() / g[0].size(-1)), g[0].dim(-1)});
+  r[0] = t.allocate(n.input_shapes[0], g[0].dtype, "mm (input gradient)");
+}
+
+}  // namespace
+
+QuantisedWeight quantised_weight(const Quantization& q, Count elements) {
+  QuantisedWeight w;
+  if (q.bits == 8) {
+    // LLM.int8: one byte an element; row scales are charged as one fp32 per 4096 elements at most: negligible.
+    w.packed = elements;
+    w.eight_bit = true;
+    return w;
+  }
+  w.packed = (elements + 1) / 2;
+  w.block_count = (elements + q.group_size - 1) / q.group_size;
+  w.double_quant = q.double_quant;
+  w.state[0] = {"quant_state.code", kCodeBytes};
+  if (q.double_quant) {
+    w.state[1] = {"quant_state.absmax", w.block_count};
+    w.state[2] = {"quant_state.state2.absmax", (w.block_count + kNestedBlock - 1) / kNestedBlock * 4};
+    w.state[3] = {"quant_state.state2.code", kNestedCodeBytes};
+    w.state[4] = {"quant_state.offset", 4};
+  } else {
+    w.state[1] = {"quant_state.absmax", w.block_count * 4};
+  }
+  return w;
+}
+
+Tensor dequantised_linear(Tensor x_in, Dim out_features, const QuantisedWeight& weight, Tensor bias_in) {
+  const Tensor x = std::move(x_in);
+  Tensor bias = std::move(bias_in);
+  Tape& t = x.tape();
+  Node* n = t.record("MatMul4Bit", backward_4bit, {&x});
+  if (n != nullptr && !t.stopped()) {
+    n->attributes[0] = out_features.n;
+    n->attributes[1] = weight.block_count;
+    n->attributes[2] = weight.double_quant ? 1 : 0;
+  }
+  Tensor w = dequantise(t, out_features, x.dim(-1), weight.block_count, weight.double_quant, x.dtype);
+  t.set_category(w, Category::kWorkspace);
+  Tensor b;
+  if (bias.defined() && bias.dtype != x.dtype) b = t.allocate(bias.shape, x.dtype, "bias cast");
+  Shape s = x.shape;
+  s.dims[s.rank - 1] = out_features;
+  s.make_contiguous();
+  Tensor out = t.allocate(s, x.dtype, "mm");
+  t.attach(n, out);
+  return out;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,54 @@
+// linkedin/Liger-Kernel 0.8 (ead96b6): fused Triton kernels and what their autograd functions keep.
+#include "core/tape/ops.hpp"
+
+namespace tidemark {
+namespace {
+
+// ops/rms_norm.py rms_norm_backward: dX in place of dY where allowed (in_place=True), dW per SM in fp32, then summed.
+void rms_norm_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  // sm_count rows of partial weight gradients; 108 is an A100 (NVIDIA data sheet): a few MB at most.
+  constexpr Count kPartialRows = 108;
+  const Shape weight = n.input_shapes[1];
+  Tensor partial = t.allocate(Shape{Dim(kPartialRows), weight.dim(0)}, Dtype::kFp32, "liger rms_norm dW partial");
+  if (n.needs(1)) r[1] = t.allocate(weight, n.input_dtypes[1], "liger rms_norm dW");
+  r[0] = g[0];
+}
+
+// ops/swiglu.py swiglu_backward: the gradients overwrite the saved gate and up.
+void swiglu_backward(Tape&, Node& n, Tensor*, Tensor* r) {
+  r[0] = n.saved_tensor(0);
+  r[1] = n.saved_tensor(1);
+}
+
+}  // namespace
+
+Tensor liger_rms_norm(Tensor x_in, Tensor weight_in) {
+  const Tensor x = std::move(x_in);
+  const Tensor weight = std::move(weight_in);
+  Tape& t = x.tape();
+  Node* n = t.record("LigerRMSNormFunction", rms_norm_backward, {&x, &weight});
+  t.save(n, x);
+  t.save(n, weight);
+  Tensor out = t.allocate(elementwise_shape({&x}), x.dtype, "liger rms_norm");
+  Shape rows = x.shape;
+  rows.dims[rows.rank - 1] = Dim(1);
+  rows.make_contiguous();
+  Tensor rstd = t.allocate(rows, Dtype::kFp32, "liger rms_norm rstd");
+  t.attach(n, out);
+  t.save(n, rstd);
+  return out;
+}
+
+Tensor liger_swiglu(Tensor gate_in, Tensor up_in) {
+  const Tensor gate = std::move(gate_in);
+  const Tensor up = std::move(up_in);
+  Tape& t = gate.tape();
+  Node* n = t.record("LigerSiLUMulFunction", swiglu_backward, {&gate, &up});
+  t.save(n, gate);
+  t.save(n, up);
+  Tensor out = t.allocate(elementwise_shape({&gate}), gate.dtype, "liger swiglu");
+  t.attach(n, out);
+  return out;
+}
+
+}  // namespace tidemark
