@@ -21,6 +21,7 @@ Tensor heads_to_rows(Tensor x) {
 
 Tensor eager(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const AttentionOptions& o) {
   Scope in(net.tape, "self_attn", kEager);
+  net.attention_kernel = "eager";
   const Tensor q = std::move(q_in), k_arg = std::move(k_in), v_arg = std::move(v_in);
   const Count times = q.size(1) / k_arg.size(1);
   const Dtype dtype = q.dtype;
@@ -85,6 +86,7 @@ Tensor sdpa(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const AttentionOpti
 // flash_attn_func takes 16-bit inputs; a padding mask first gathers the valid tokens (counted as if all were valid).
 Tensor flash2(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const AttentionOptions& o) {
   Scope in(net.tape, "self_attn", kFlash2);
+  net.attention_kernel = "flash";
   Tensor q = std::move(q_in), k = std::move(k_in), v = std::move(v_in);
   Tape& t = net.tape;
   if (q.dtype == Dtype::kFp32) {
@@ -136,6 +138,9 @@ Tensor scaled_dot_product_attention(Net& net, Tensor q_in, Tensor k_in, Tensor v
     t.set_autocast(std::nullopt);
   }
   const SdpaKernel kernel = choose_sdpa(net, q, k, v, mask.defined(), enable_gqa);
+  net.attention_kernel = kernel == SdpaKernel::kFlash       ? "flash"
+                         : kernel == SdpaKernel::kEfficient ? "efficient"
+                                                            : "math";
   if (mask.defined() && mask.dtype == Dtype::kBool && kernel != SdpaKernel::kMath) mask = additive_mask(mask, q);
   Tensor out;
   if (kernel == SdpaKernel::kFlash) {

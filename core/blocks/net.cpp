@@ -1,5 +1,6 @@
 #include "core/blocks/net.hpp"
 
+#include "core/blocks/losses.hpp"
 #include "core/job/module_pattern.hpp"
 #include "core/state/quantised_weight.hpp"
 
@@ -179,6 +180,7 @@ Tensor Net::lm_head(const char* name, Tensor x_in, Dim out_features, bool bias) 
   }
   Tensor b;
   if (bias) b = parameter(name, "bias", Shape{out_features});
+  if (fuse_loss) return liger_fused_loss(*this, std::move(x), std::move(weight));
   return tidemark::linear(std::move(x), std::move(weight), std::move(b));
 }
 

@@ -39,6 +39,8 @@ class Net {
   Tensor causal_mask;                        ///< what the attention interface gets, or undefined
   Tensor sliding_mask;                       ///< the same for sliding layers
   std::int32_t tied_embedding = -1;          ///< parameter index of the token table
+  bool fuse_loss = false;                    ///< the head hands its hidden states to a fused loss and returns the loss
+  const char* attention_kernel = "";         ///< what the attention ran: "flash", "efficient", "math", "eager"
   Count layer_index = 0;                     ///< the layer that runs now (of the model, not of the tape)
 
   // -- modules with parameters ------------------------------------------------------------------------------------

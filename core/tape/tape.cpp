@@ -174,12 +174,8 @@ void Tape::begin_segment(Phase phase, std::int16_t instance) {
   const auto now = static_cast<std::uint32_t>(events_.size());
   phase_ = phase;
   instance_ = instance;
-  if (last.phase == phase && last.instance == instance) return;
-  if (last.begin == now && segments_.size() > 1) {
-    last.phase = phase;
-    last.instance = instance;
-    return;
-  }
+  if (!force_segment_ && last.phase == phase && last.instance == instance) return;
+  force_segment_ = false;
   last.end = now;
   segments_.push_back({phase, instance, now, now});
 }

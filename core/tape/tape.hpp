@@ -171,6 +171,8 @@ class Tape {
   void set_default_category(Category category) { category_ = category; }
   Category default_category() const { return category_; }
   void begin_segment(Phase phase, std::int16_t instance);
+  /// The next begin_segment opens a new one even when phase and instance are the same.
+  void break_segment() { force_segment_ = true; }
   std::int16_t instance() const { return instance_; }
   Phase phase() const { return phase_; }
 
@@ -284,6 +286,7 @@ class Tape {
   bool grad_enabled_ = true;
   bool stopped_ = false;
   bool in_backward_ = false;
+  bool force_segment_ = false;
 };
 
 /// Names the module that allocates from here to the end of the C++ scope.

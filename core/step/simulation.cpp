@@ -1,0 +1,176 @@
+#include "core/step/simulation.hpp"
+
+#include <algorithm>
+
+#include "core/blocks/losses.hpp"
+#include "core/blocks/program.hpp"
+#include "core/state/optimizer_states.hpp"
+
+namespace tidemark {
+namespace {
+
+// Four periods show every boundary: first, its successor, the middle between equals, the last.
+constexpr Count kPeriodsOnTape = 4;
+
+LayerPlan plan_layers(const Net& net) {
+  LayerPlan plan;
+  plan.layers = net.arch.num_layers;
+  std::vector<std::int64_t> kinds;
+  kinds.reserve(static_cast<std::size_t>(plan.layers));
+  for (Count i = 0; i < plan.layers; ++i) kinds.push_back(layer_kind(net, i));
+  const auto n = static_cast<Count>(kinds.size());
+  Count period = 1;
+  for (; period < n; ++period) {
+    bool repeats = true;
+    for (Count i = 0; i + period < n && repeats; ++i) {
+      repeats = kinds[static_cast<std::size_t>(i)] == kinds[static_cast<std::size_t>(i + period)];
+    }
+    if (repeats) break;
+  }
+  plan.period = std::max<Count>(period, 1);
+  const Count periods = n / plan.period;
+  if (periods <= kPeriodsOnTape) {
+    for (Count i = 0; i < n; ++i) plan.tape_layers.push_back(i);
+    return plan;
+  }
+  const Count skipped = periods - kPeriodsOnTape;
+  for (Count i = 0; i < 3 * plan.period; ++i) plan.tape_layers.push_back(i);
+  for (Count i = (3 + skipped) * plan.period; i < n; ++i) plan.tape_layers.push_back(i);
+  plan.repeat_begin = 2 * plan.period;
+  plan.repeat_end = 3 * plan.period;
+  plan.repeats = skipped + 1;
+  return plan;
+}
+
+constexpr const char* kTrainer = "transformers 5.12 trainer.py: training_step";
+
+bool checkpointed(const TrainingJob& job, Count layer) {
+  switch (job.checkpointing) {
+    case Checkpointing::kFull:
+    case Checkpointing::kOffload:
+      return true;
+    case Checkpointing::kEvery:
+      return layer % job.checkpoint_every == 0;
+    default:
+      return false;
+  }
+}
+
+void micro_step(Net& net, const Program& program, const LayerPlan& plan) {
+  Tape& t = net.tape;
+  const TrainingJob& job = net.job;
+  t.begin_segment(Phase::kForward, -1);
+  t.use_parameters_of(-1);
+  {
+    Scope in(t, "batch", kTrainer);
+    const Category before = t.default_category();
+    t.set_default_category(Category::kBuffers);
+    net.input_ids = t.allocate(Shape{net.B, net.S}, Dtype::kInt64, "input_ids");
+    if (job.padding) net.attention_mask = t.allocate(Shape{net.B, net.S}, Dtype::kInt64, "attention_mask");
+    net.labels = t.allocate(Shape{net.B, net.S}, Dtype::kInt64, "labels");
+    t.set_default_category(before);
+  }
+  t.set_autocast(job.recipe.autocast);
+  Tensor loss;
+  Tensor outputs;
+  {
+    Tensor hidden = program.embed(net);
+    if (job.checkpointing != Checkpointing::kNone && t.grad_enabled() && !hidden.requires_grad &&
+        (job.use_reentrant || (job.method == Method::kQlora && job.quantization.prepare_kbit != PrepareKbit::kOff))) {
+      // enable_input_require_grads: the embeddings' output is made to require a gradient.
+      hidden.requires_grad = true;
+    }
+    for (std::size_t i = 0; i < plan.tape_layers.size(); ++i) {
+      const auto instance = static_cast<std::int16_t>(i);
+      const Count layer = plan.tape_layers[i];
+      t.begin_segment(Phase::kForward, instance);
+      t.use_parameters_of(instance);
+      net.layer_index = layer;
+      if (checkpointed(job, layer)) {
+        const auto call = [&net, &program, layer](Tensor x) {
+          net.layer_index = layer;
+          return program.layer(net, std::move(x));
+        };
+        hidden = t.checkpoint(call, hidden, job.use_reentrant);
+      } else {
+        hidden = program.layer(net, hidden);
+      }
+    }
+    t.begin_segment(Phase::kLoss, -1);
+    t.resume_parameters_outside_layers();
+    net.fuse_loss = job.loss == Loss::kLiger;
+    outputs = program.head(net, std::move(hidden));
+    if (net.fuse_loss) {
+      loss = std::move(outputs);
+    } else {
+      loss = causal_lm_loss(net, outputs);
+    }
+  }
+  net.cos.reset();
+  net.sin.reset();
+  net.causal_mask.reset();
+  net.sliding_mask.reset();
+  net.position_ids.reset();
+  t.set_autocast(std::nullopt);
+  t.clear_autocast_cache();
+  if (outputs.defined() && job.recipe.autocast && job.outputs_to_fp32) {
+    Scope in(t, "outputs", "accelerate 1.14 utils/operations.py: convert_outputs_to_fp32");
+    outputs = detach(std::move(outputs));
+    outputs = to(std::move(outputs), Dtype::kFp32);
+  }
+  if (!job.keep_outputs) outputs.reset();
+  Tensor root = std::move(loss);
+  t.backward(std::move(root));
+  t.begin_segment(Phase::kBackward, -1);
+  outputs.reset();
+  net.input_ids.reset();
+  net.labels.reset();
+  net.attention_mask.reset();
+}
+
+}  // namespace
+
+bool is_supported(const Architecture& architecture) { return program_for(architecture) != nullptr; }
+
+Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
+  Simulation s;
+  s.tape = std::make_unique<Tape>();
+  Tape& t = *s.tape;
+  Net net(t, architecture, job);
+  const Program& program = *program_for(architecture);
+  s.plan = plan_layers(net);
+  // A second micro-step finds gradients already there; a third behaves as the second.
+  const int recorded = job.gradient_accumulation_steps > 1 ? 2 : 1;
+  for (int i = 0; i < recorded; ++i) {
+    t.begin_segment(Phase::kForward, -1);
+    s.micro_steps.push_back(t.segments().size() - 1);
+    micro_step(net, program, s.plan);
+    t.break_segment();
+  }
+  OptimizerStates optimizer(t, job);
+  t.begin_segment(Phase::kOptimizer, -1);
+  s.create_states = t.segments().size() - 1;
+  optimizer.create();
+  t.break_segment();
+  t.begin_segment(Phase::kOptimizer, -1);
+  s.optimizer = t.segments().size() - 1;
+  optimizer.step();
+  t.break_segment();
+  t.begin_segment(Phase::kZeroGrad, -1);
+  s.zero_grad = t.segments().size() - 1;
+  if (job.zero_grad_to_none) {
+    for (Parameter& p : t.parameters()) {
+      if (!p.grad.defined()) continue;
+      t.begin_segment(Phase::kZeroGrad, p.instance);
+      p.grad.reset();
+    }
+  }
+  for (const Parameter& p : t.parameters()) s.paged += optimizer.paged_bytes(p) * s.plan.multiplicity(p.instance);
+  s.attention_kernel = net.attention_kernel;
+  t.break_segment();
+  optimizer.forget();
+  t.finish();
+  return s;
+}
+
+}  // namespace tidemark
