@@ -68,6 +68,7 @@ struct Estimate {
   Bytes first_step_allocated = 0;
   Bytes host = 0;                ///< host memory per node: offloaded and paged state
   Peak peak;
+  Bytes phase_peaks[kPhaseCount] = {};  ///< largest `allocated` of each phase, indexed by Phase
   std::vector<BreakdownGroup> breakdown;  ///< sums to allocated.expected
   std::vector<Instant> timeline;          ///< in time order
   ParameterCounts parameters;

@@ -186,6 +186,7 @@ class Tape {
   Tensor existing_parameter(std::int32_t index);
   std::int32_t last_parameter() const { return last_parameter_; }
   std::vector<Parameter>& parameters() { return parameters_; }
+  const std::vector<Parameter>& parameters() const { return parameters_; }
   void rewind_parameters(std::int16_t instance);
   /// Which layer instance the next parameters belong to (−1: none).
   void use_parameters_of(std::int16_t instance) {

@@ -1,0 +1,402 @@
+#include "core/step/walk.hpp"
+
+#include <algorithm>
+
+namespace tidemark {
+namespace {
+
+Category category_of(const Tape& tape, const Storage& storage) {
+  return tape.sites()[static_cast<std::size_t>(storage.site)].category;
+}
+
+// A stretch of segments in the order in which the model runs them: each repetition of the middle layers named.
+struct Visit {
+  std::size_t segment = 0;
+  Count repetition = 0;  // 0: what the tape ran once; 1..R: the repeated layers, in model order
+};
+
+class Walker {
+ public:
+  Walker(const Simulation& s, const WalkOptions& o)
+      : sim_(s),
+        tape_(*s.tape),
+        options_(o),
+        allocator_(AllocatorOptions{o.expandable}),
+        storage_count_(tape_.storages().size()) {
+    const auto repeats = static_cast<std::size_t>(sim_.plan.repeats);
+    if (options_.allocator) handles_.assign(storage_count_ * (repeats + 1), CachingAllocator::kNoBlock);
+    if (options_.itemise) {
+      site_bytes_.assign(tape_.sites().size(), 0);
+      site_counts_.assign(tape_.sites().size(), 0);
+    }
+    map_groups();
+  }
+
+  Walk run() {
+    load();
+    step(1);
+    step(2);
+    if (options_.allocator) step(3);
+    keep_peak_sites();
+    return std::move(result_);
+  }
+
+ private:
+  bool repeated(std::int16_t instance) const {
+    return instance >= sim_.plan.repeat_begin && instance < sim_.plan.repeat_end;
+  }
+
+  // For each storage: the segment it was born in, and its index among that segment's storages, so that the same
+  // storage of a neighbouring period can be found.
+  void map_groups() {
+    birth_.assign(storage_count_, -1);
+    rank_.assign(storage_count_, 0);
+    const auto& segments = tape_.segments();
+    by_rank_.resize(segments.size());
+    for (std::size_t g = 0; g < segments.size(); ++g) {
+      for (std::uint32_t e = segments[g].begin; e < segments[g].end; ++e) {
+        const std::int32_t event = tape_.events()[e];
+        if (event <= 0) continue;
+        const auto id = static_cast<std::size_t>(event - 1);
+        birth_[id] = static_cast<std::int32_t>(g);
+        rank_[id] = static_cast<std::int32_t>(by_rank_[g].size());
+        by_rank_[g].push_back(event - 1);
+      }
+    }
+    // The segment of the repeated period that corresponds to one of a neighbouring period: same phase, same pass,
+    // one period further.
+    const Count period = sim_.plan.period;
+    twin_.assign(segments.size(), -1);
+    if (sim_.plan.repeat_begin == sim_.plan.repeat_end) return;
+    for (std::size_t g = 0; g < segments.size(); ++g) {
+      const Segment& a = segments[g];
+      if (a.instance < 0 || repeated(a.instance)) continue;
+      const Count before = a.instance + period, after = a.instance - period;
+      const Count wanted = repeated(static_cast<std::int16_t>(before))  ? before
+                           : repeated(static_cast<std::int16_t>(after)) ? after
+                                                                        : -1;
+      if (wanted < 0) continue;
+      // Search near g, within the same pass over the layers (segments between two of instance −1 or a turn).
+      std::size_t best = segments.size();
+      for (std::size_t h = 0; h < segments.size(); ++h) {
+        if (segments[h].instance != wanted || segments[h].phase != a.phase || part_of(h) != part_of(g)) continue;
+        const std::size_t distance = h > g ? h - g : g - h;
+        if (best == segments.size() || distance < (best > g ? best - g : g - best)) best = h;
+      }
+      if (best != segments.size() && by_rank_[best].size() == by_rank_[g].size()) twin_[g] = static_cast<std::int32_t>(best);
+    }
+  }
+
+  // Which recorded part (micro-step, optimizer, zero_grad) a segment belongs to.
+  std::size_t part_of(std::size_t segment) const {
+    std::size_t part = 0;
+    for (std::size_t start : sim_.micro_steps) part += segment >= start;
+    part += segment >= sim_.create_states;
+    part += segment >= sim_.optimizer;
+    part += segment >= sim_.zero_grad;
+    return part;
+  }
+
+  std::size_t slot(Count repetition, std::int32_t storage) const {
+    return static_cast<std::size_t>(repetition) * storage_count_ + static_cast<std::size_t>(storage);
+  }
+
+  // Where a storage that segment `in` names at repetition j really lives.
+  std::size_t resolve(std::int16_t in, Count j, std::int32_t storage) const {
+    const Count repeats = sim_.plan.repeats;
+    if (repeats == 1) return slot(0, storage);
+    const std::int32_t birth = birth_[static_cast<std::size_t>(storage)];
+    if (birth < 0) return slot(0, storage);
+    const Segment& born = tape_.segments()[static_cast<std::size_t>(birth)];
+    if (repeated(in)) {
+      if (repeated(born.instance)) return slot(j, storage);
+      const std::int32_t twin = twin_[static_cast<std::size_t>(birth)];
+      if (twin >= 0) {
+        const Count neighbour = born.instance < in ? j - 1 : j + 1;
+        if (neighbour >= 1 && neighbour <= repeats) {
+          const std::int32_t id =
+              by_rank_[static_cast<std::size_t>(twin)][static_cast<std::size_t>(rank_[static_cast<std::size_t>(storage)])];
+          return slot(neighbour, id);
+        }
+      }
+      return slot(0, storage);
+    }
+    if (repeated(born.instance)) {
+      // The layer before the repeated ones meets the first of them, everything behind meets the last.
+      const bool before = in >= 0 && in < sim_.plan.repeat_begin;
+      return slot(before ? 1 : repeats, storage);
+    }
+    return slot(0, storage);
+  }
+
+  void load() {
+    // Weights and buffers, in order, each layer as often as it occurs.
+    for (const Parameter& p : tape_.parameters()) {
+      for (Count k = 0; k < sim_.plan.multiplicity(p.instance); ++k) persistent(p.storage);
+    }
+    const auto& buffers = tape_.buffers();
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      for (Count k = 0; k < sim_.plan.multiplicity(tape_.buffer_instances()[i]); ++k) persistent(buffers[i]);
+    }
+  }
+
+  void persistent(std::int32_t storage) {
+    const Storage& s = tape_.storages()[static_cast<std::size_t>(storage)];
+    if (s.bytes <= 0) return;
+    const Bytes rounded = round_to_block(s.bytes);
+    live_ += rounded;
+    categories_[static_cast<int>(category_of(tape_, s))] += rounded;
+    if (options_.itemise) {
+      site_bytes_[static_cast<std::size_t>(s.site)] += rounded;
+      ++site_counts_[static_cast<std::size_t>(s.site)];
+    }
+    if (options_.allocator) allocator_.malloc(s.bytes);
+  }
+
+  void workspace() {
+    if (options_.cublas_workspace <= 0) return;
+    const Bytes rounded = round_to_block(options_.cublas_workspace);
+    live_ += rounded;
+    categories_[static_cast<int>(Category::kWorkspace)] += rounded;
+    result_.workspaces += rounded;
+    if (options_.allocator) allocator_.malloc(options_.cublas_workspace);
+  }
+
+  void step(int number) {
+    number_ = number;
+    const auto& micro = sim_.micro_steps;
+    for (std::size_t m = 0; m < micro.size(); ++m) {
+      const std::size_t end = m + 1 < micro.size() ? micro[m + 1] : sim_.create_states;
+      range(micro[m], end);
+    }
+    if (number == 1) range(sim_.create_states, sim_.optimizer);
+    range(sim_.optimizer, sim_.zero_grad);
+    range(sim_.zero_grad, tape_.segments().size());
+  }
+
+  void range(std::size_t begin, std::size_t end) {
+    const auto& segments = tape_.segments();
+    std::size_t g = begin;
+    while (g < end) {
+      if (!repeated(segments[g].instance) || sim_.plan.repeats == 1) {
+        segment(g, repeated(segments[g].instance) ? 1 : 0);
+        ++g;
+        continue;
+      }
+      // The run of segments that belongs to the repeated period.
+      std::size_t stop = g;
+      while (stop < end && repeated(segments[stop].instance)) ++stop;
+      const bool backwards = segments[g].phase == Phase::kBackward;
+      for (Count k = 1; k <= sim_.plan.repeats; ++k) {
+        const Count j = backwards ? sim_.plan.repeats + 1 - k : k;
+        for (std::size_t h = g; h < stop; ++h) segment(h, j);
+      }
+      g = stop;
+    }
+  }
+
+  void segment(std::size_t index, Count repetition) {
+    const Segment& g = tape_.segments()[index];
+    if (number_ == 1 && workspaces_ == 0 && g.instance >= 0 && g.phase == Phase::kForward) {
+      workspace();
+      ++workspaces_;
+    }
+    if (number_ == 1 && workspaces_ == 1 && g.phase == Phase::kBackward) {
+      workspace();
+      ++workspaces_;
+    }
+    phase_ = g.phase;
+    PhasePeak& peak = number_ == 1 ? result_.first[static_cast<int>(phase_)] : result_.steady[static_cast<int>(phase_)];
+    if (options_.allocator) {
+      note(peak);
+    } else {
+      peak.live = std::max(peak.live, live_);
+      peak.allocated = std::max(peak.allocated, live_);
+    }
+    Moment high;
+    Bytes high_total = -1;
+    const bool record = options_.itemise && number_ == 2;
+    const Bytes unsplit_now = options_.allocator ? allocator_.allocated() - live_ : 0;
+    for (std::uint32_t e = g.begin; e < g.end; ++e) {
+      const std::int32_t event = tape_.events()[e];
+      const std::int32_t id = event > 0 ? event - 1 : -event - 1;
+      const Storage& s = tape_.storages()[static_cast<std::size_t>(id)];
+      const Bytes rounded = round_to_block(s.bytes);
+      const int category = static_cast<int>(category_of(tape_, s));
+      const std::size_t at = options_.allocator ? resolve(g.instance, repetition, id) : 0;
+      if (event > 0) {
+        live_ += rounded;
+        categories_[category] += rounded;
+        if (options_.itemise) {
+          site_bytes_[static_cast<std::size_t>(s.site)] += rounded;
+          ++site_counts_[static_cast<std::size_t>(s.site)];
+        }
+        if (options_.allocator) handles_[at] = allocator_.malloc(s.bytes);
+        note(peak);
+        const Bytes now = options_.allocator ? allocator_.allocated() : live_;
+        if (number_ == 1) {
+          result_.first_peak = std::max(result_.first_peak, now);
+        } else if (now > result_.peak) {
+          result_.peak = now;
+          peak_event(g, repetition, s.site, now);
+        }
+        if (record && live_ > high_total) {
+          high_total = live_;
+          high.site = s.site;
+          std::copy(categories_, categories_ + kCategoryCount, high.by_category);
+        }
+      } else {
+        keep_peak_sites();
+        live_ -= rounded;
+        categories_[category] -= rounded;
+        if (options_.itemise) {
+          site_bytes_[static_cast<std::size_t>(s.site)] -= rounded;
+          --site_counts_[static_cast<std::size_t>(s.site)];
+        }
+        if (options_.allocator) {
+          allocator_.free(handles_[at]);
+          handles_[at] = CachingAllocator::kNoBlock;
+        }
+      }
+    }
+    if (record) {
+      if (high_total >= 0) {
+        high.peak_of_segment = true;
+        high.total = high_total;
+        moment(high, g, repetition, unsplit_now);
+      }
+      Moment end;
+      end.total = live_;
+      std::copy(categories_, categories_ + kCategoryCount, end.by_category);
+      moment(end, g, repetition, options_.allocator ? allocator_.allocated() - live_ : 0);
+    }
+  }
+
+  void moment(Moment& m, const Segment& g, Count repetition, Bytes unsplit) {
+    m.phase = g.phase;
+    m.instance = g.instance;
+    m.layer = model_layer(g.instance, repetition);
+    m.total += unsplit;
+    m.by_category[static_cast<int>(Category::kWorkspace)] += unsplit;
+    result_.moments.push_back(m);
+  }
+
+  Count model_layer(std::int16_t instance, Count repetition) const {
+    if (instance < 0) return -1;
+    const Count first = sim_.plan.tape_layers[static_cast<std::size_t>(instance)];
+    return repeated(instance) && repetition > 1 ? first + (repetition - 1) * sim_.plan.period : first;
+  }
+
+  void note(PhasePeak& peak) {
+    peak.live = std::max(peak.live, live_);
+    if (options_.allocator) {
+      peak.allocated = std::max(peak.allocated, allocator_.allocated());
+      peak.reserved = std::max(peak.reserved, allocator_.reserved());
+      if (number_ >= 2) result_.reserved = std::max(result_.reserved, allocator_.reserved());
+    } else {
+      peak.allocated = std::max(peak.allocated, live_);
+    }
+  }
+
+  void peak_event(const Segment& g, Count repetition, std::int32_t site, Bytes now) {
+    result_.at.phase = g.phase;
+    result_.at.instance = g.instance;
+    result_.at.layer = model_layer(g.instance, repetition);
+    result_.at.site = site;
+    result_.at.total = now;
+    result_.unsplit = now - live_;
+    std::copy(categories_, categories_ + kCategoryCount, result_.at.by_category);
+    result_.at.by_category[static_cast<int>(Category::kWorkspace)] += result_.unsplit;
+    peak_sites_pending_ = options_.itemise;
+  }
+
+  // Sites are copied once the memory falls again, not at every new height on the way up.
+  void keep_peak_sites() {
+    if (!peak_sites_pending_) return;
+    peak_sites_pending_ = false;
+    result_.sites = site_bytes_;
+    result_.site_counts = site_counts_;
+  }
+
+  const Simulation& sim_;
+  const Tape& tape_;
+  const WalkOptions& options_;
+  CachingAllocator allocator_;
+  std::size_t storage_count_;
+  std::vector<std::int32_t> handles_;
+  std::vector<std::int32_t> birth_, rank_, twin_;
+  std::vector<std::vector<std::int32_t>> by_rank_;
+  std::vector<Bytes> site_bytes_;
+  std::vector<Count> site_counts_;
+  Bytes categories_[kCategoryCount] = {};
+  Bytes live_ = 0;
+  int number_ = 0;
+  int workspaces_ = 0;
+  bool peak_sites_pending_ = false;
+  Phase phase_ = Phase::kForward;
+  Walk result_;
+};
+
+// Net change and highest point of a stretch, relative to its start.
+struct Extent {
+  Bytes net = 0;
+  Bytes high = 0;
+};
+
+Extent extent_of(const Tape& tape, std::uint32_t begin, std::uint32_t end) {
+  Extent x;
+  for (std::uint32_t e = begin; e < end; ++e) {
+    const std::int32_t event = tape.events()[e];
+    const std::int32_t id = event > 0 ? event - 1 : -event - 1;
+    const Bytes rounded = round_to_block(tape.storages()[static_cast<std::size_t>(id)].bytes);
+    x.net += event > 0 ? rounded : -rounded;
+    x.high = std::max(x.high, x.net);
+  }
+  return x;
+}
+
+}  // namespace
+
+Walk walk(const Simulation& simulation, const WalkOptions& options) { return Walker(simulation, options).run(); }
+
+Bytes quick_peak(const Simulation& s, Bytes cublas_workspaces) {
+  const Tape& tape = *s.tape;
+  const auto& segments = tape.segments();
+  Bytes live = cublas_workspaces;
+  const auto add_persistent = [&](std::int32_t storage, Count times) {
+    const Bytes bytes = tape.storages()[static_cast<std::size_t>(storage)].bytes;
+    if (bytes > 0) live += round_to_block(bytes) * times;
+  };
+  for (const Parameter& p : tape.parameters()) add_persistent(p.storage, s.plan.multiplicity(p.instance));
+  for (std::size_t i = 0; i < tape.buffers().size(); ++i) {
+    add_persistent(tape.buffers()[i], s.plan.multiplicity(tape.buffer_instances()[i]));
+  }
+  Bytes peak = live;
+  const auto run = [&](std::size_t begin, std::size_t end) {
+    std::size_t g = begin;
+    while (g < end) {
+      const bool repeats = segments[g].instance >= s.plan.repeat_begin && segments[g].instance < s.plan.repeat_end;
+      std::size_t stop = g + 1;
+      if (repeats) {
+        while (stop < end && segments[stop].instance >= s.plan.repeat_begin &&
+               segments[stop].instance < s.plan.repeat_end) {
+          ++stop;
+        }
+      }
+      const Extent x = extent_of(tape, segments[g].begin, segments[stop - 1].end);
+      const Count times = repeats ? s.plan.repeats : 1;
+      // Linear in the repetition: the highest is at the first or at the last.
+      peak = std::max({peak, live + x.high, live + (times - 1) * x.net + x.high});
+      live += times * x.net;
+      g = stop;
+    }
+  };
+  // States exist from the second step on.
+  run(s.create_states, s.optimizer);
+  peak = live;
+  run(s.micro_steps.front(), s.create_states);
+  run(s.optimizer, segments.size());
+  return peak;
+}
+
+}  // namespace tidemark
