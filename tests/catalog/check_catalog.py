@@ -177,11 +177,15 @@ def check_gpus(document, errors):
             errors.append(f"{where}: an NVIDIA GPU without compute capability")
 
 
+def no_constant(word):
+    raise ValueError(f"{word} is Python, not JSON")
+
+
 def main():
     failed = False
     for name, check in (("models", check_models), ("gpus", check_gpus)):
         text = (CATALOG / f"{name}.json").read_text(encoding="ascii")
-        document = json.loads(text)
+        document = json.loads(text, parse_constant=no_constant)
         checker = Checker(json.loads((CATALOG / "schema" / f"{name}.schema.json").read_text()))
         checker.check(document, checker.root)
         errors = list(checker.errors)
