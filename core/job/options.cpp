@@ -1081,6 +1081,17 @@ std::string flag_of(const Option& option) {
   return flag;
 }
 
+std::vector<std::string> flags_of(const Option& option) {
+  std::vector<std::string> flags = {flag_of(option)};
+  std::string_view rest = option.flags;
+  while (!rest.empty()) {
+    const std::size_t comma = rest.find(',');
+    flags.emplace_back(rest.substr(0, comma));
+    rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
+  }
+  return flags;
+}
+
 std::string pointer_of(std::string_view option_name) {
   std::string pointer = "/";
   for (char c : option_name) pointer += c == '.' ? '/' : c;

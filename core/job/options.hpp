@@ -78,6 +78,9 @@ const Choice* find_choice(const Option& option, std::string_view word);
 /// "--adapter-r" for "adapter.r".
 std::string flag_of(const Option& option);
 
+/// The same and its further spellings: {"--adapter-r", "--lora-r", "--rank"}.
+std::vector<std::string> flags_of(const Option& option);
+
 /// "/adapter/r" for "adapter.r".
 std::string pointer_of(std::string_view option_name);
 

@@ -1,0 +1,206 @@
+#include "core/cli/commands.hpp"
+
+#include <algorithm>
+
+#include "core/cli/help.hpp"
+#include "core/cli/terminal.hpp"
+#include "core/job/options.hpp"
+#include "core/report/layout.hpp"
+#include "core/report/markdown.hpp"
+#include "core/units/nearest.hpp"
+#include "core/wire/json.hpp"
+#include "core/wire/write_answer.hpp"
+
+namespace tidemark {
+namespace {
+
+Value catalog_request(std::string_view list, const std::string& pattern) {
+  Value request = empty_object();
+  set(request, "verb", "catalog");
+  set(request, "list", list);
+  set(request, "pattern", pattern);
+  return request;
+}
+
+int nothing_matches(std::string_view what, const std::string& pattern) {
+  complain({{"NO_MATCH", Severity::kError, "", "No " + std::string{what} + " matches \"" + pattern + "\".", ""}});
+  return kBadInput;
+}
+
+std::string finished(std::string text, const TextStyle& style) {
+  return style.unicode ? text : to_ascii(text);
+}
+
+}  // namespace
+
+void complain(Issues issues) {
+  TextStyle style = style_for_errors();
+  for (Issue& issue : issues) {
+    if (const std::string flag = flag_for_pointer(issue.path); !flag.empty()) issue.path = flag;
+  }
+  print_error(render_issues(issues, style));
+}
+
+int run_estimate_command(const Engine& engine, const JobFlags& flags, const std::string& request_path,
+                         const OutputFlags& output, const TextStyle& style) {
+  Issues issues;
+  Value base;
+  if (!request_path.empty()) {
+    const std::string text = read_file(request_path, issues);
+    if (!has_error(issues)) base = parse_json(text, "", issues);
+    if (!has_error(issues) && !base.is_object()) {
+      issues.push_back({"INVALID_VALUE", Severity::kError, "", "A request is a JSON object.", ""});
+    }
+  }
+  if (!has_error(issues)) base = flags.request(std::move(base), issues);
+  if (has_error(issues)) {
+    complain(std::move(issues));
+    return kBadInput;
+  }
+  if (const Value* verb = base.find("verb"); verb != nullptr && !verb->is_null() && verb->string != "estimate") {
+    complain({{"INVALID_VALUE", Severity::kError, "/verb",
+               "`tidemark estimate` answers requests of the verb \"estimate\".", ""}});
+    return kBadInput;
+  }
+
+  Answer answer = engine.answer(base);
+  answer.issues.insert(answer.issues.begin(), issues.begin(), issues.end());
+  if (!answer.estimate) {
+    if (answer.partial) {
+      print_error(render_text(answer, style_for_errors()));
+    } else {
+      complain(std::move(answer.issues));
+    }
+    return kBadInput;
+  }
+  if (output.json) {
+    print(write_json(write_answer(answer), 2) + "\n");
+  } else if (output.markdown) {
+    print(render_markdown(answer, style.explain));
+  } else {
+    print(render_text(answer, style));
+  }
+  for (const Fit& fit : answer.fits) {
+    if (fit.verdict == Verdict::kDoesNotFit) return kDoesNotFit;
+  }
+  return kAnswered;
+}
+
+int run_models_command(const Engine& engine, const std::string& pattern, const OutputFlags& output,
+                       const TextStyle& style) {
+  const auto models = engine.catalog().matching_models(pattern);
+  if (models.empty()) return nothing_matches("model", pattern);
+  if (output.json) {
+    print(engine.handle(catalog_request("models", pattern), 2) + "\n");
+    return kAnswered;
+  }
+  std::string out;
+  if (output.names) {
+    for (const ModelEntry* model : models) {
+      out += model->id + "\n";
+      for (const std::string& alias : model->aliases) out += alias + "\n";
+    }
+    print(out);
+    return kAnswered;
+  }
+  std::size_t id_width = 0;
+  for (const ModelEntry* model : models) id_width = std::max(id_width, columns_of(model->id));
+  id_width = std::min(id_width, style.width / 2);
+  std::size_t left_out = 0;
+  for (const ModelEntry* model : models) {
+    const bool modelled = is_modelled(*model);
+    if (!modelled) ++left_out;
+    std::string names;
+    for (const std::string& alias : model->aliases) names += (names.empty() ? "" : ", ") + alias;
+    const std::size_t used = id_width + 2 + 17 + 2 + 2;
+    std::string line = pad_right(shorten(model->id, id_width, style.unicode), id_width) + "  " +
+                       pad_left(model->parameters() > 0 ? format_grouped(model->parameters()) : "?", 17) + "  " +
+                       (modelled ? "  " : "- ");
+    if (style.width > used + 8) line += shorten(names, style.width - used, style.unicode);
+    while (!line.empty() && line.back() == ' ') line.pop_back();
+    out += line + "\n";
+  }
+  out += "\n" + std::to_string(models.size()) + (models.size() == 1 ? " model" : " models");
+  if (left_out > 0) out += "; " + std::to_string(left_out) + " marked - are not modelled yet";
+  print(finished(out + "\n", style));
+  return kAnswered;
+}
+
+int run_gpus_command(const Engine& engine, const std::string& pattern, const OutputFlags& output,
+                     const TextStyle& style) {
+  const auto gpus = engine.catalog().matching_gpus(pattern);
+  if (gpus.empty()) return nothing_matches("card", pattern);
+  if (output.json) {
+    print(engine.handle(catalog_request("gpus", pattern), 2) + "\n");
+    return kAnswered;
+  }
+  std::string out;
+  if (output.names) {
+    for (const Gpu* gpu : gpus) {
+      for (const std::string& alias : gpu->aliases) {
+        // Shells split at spaces.
+        if (alias.find(' ') == std::string::npos) out += alias + "\n";
+      }
+    }
+    print(out);
+    return kAnswered;
+  }
+  std::size_t name_width = 0;
+  for (const Gpu* gpu : gpus) name_width = std::max(name_width, columns_of(gpu->name));
+  name_width = std::min(name_width, style.width / 2);
+  out += pad_right("", name_width) + "  " + pad_left("sold as", 7) + "  " + pad_left("torch sees", 13) + "\n";
+  for (const Gpu* gpu : gpus) {
+    std::string names;
+    for (const std::string& alias : gpu->aliases) names += (names.empty() ? "" : ", ") + alias;
+    const std::size_t used = name_width + 2 + 7 + 2 + 13 + 2;
+    std::string line =
+        pad_right(shorten(gpu->name, name_width, style.unicode), name_width) + "  " +
+        pad_left(format_gib(gpu->marketed_bytes, 0).substr(0, format_gib(gpu->marketed_bytes, 0).find(' ')) + " GB",
+                 7) +
+        "  " + pad_left((gpu->usable_is_estimated() ? "~ " : "") + format_gib(gpu->usable_bytes()), 13) + "  ";
+    if (style.width > used + 8) line += shorten(names, style.width - used, style.unicode);
+    while (!line.empty() && line.back() == ' ') line.pop_back();
+    out += line + "\n";
+  }
+  out += "\n" + std::to_string(gpus.size()) + (gpus.size() == 1 ? " card" : " cards") +
+         "; ~ marks figures that nobody measured\n";
+  print(finished(std::move(out), style));
+  return kAnswered;
+}
+
+int run_describe_command(const Engine& engine, const std::string& option, const OutputFlags& output,
+                         const TextStyle& style) {
+  if (output.json) {
+    Value request = empty_object();
+    set(request, "verb", "describe");
+    print(engine.handle(request, 2) + "\n");
+    return kAnswered;
+  }
+  if (output.markdown) {
+    print(render_reference());
+    return kAnswered;
+  }
+  const std::string text = describe_help(option, style);
+  if (text.empty()) {
+    std::vector<std::string_view> names;
+    for (const Option& candidate : options()) names.push_back(candidate.name);
+    complain(
+        {{"UNKNOWN_OPTION", Severity::kError, "", "There is no option \"" + option + "\".", nearest(option, names)}});
+    return kBadInput;
+  }
+  print(text);
+  return kAnswered;
+}
+
+int run_version_command(const Engine& engine, const OutputFlags& output) {
+  if (output.json) {
+    Value request = empty_object();
+    set(request, "verb", "version");
+    print(engine.handle(request, 2) + "\n");
+  } else {
+    print("tidemark " + std::string{engine_version()} + " (schema 1, catalog of " + engine.catalog().date() + ")\n");
+  }
+  return kAnswered;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+
+#include "core/cli/job_flags.hpp"
+#include "core/report/text.hpp"
+#include "core/wire/engine.hpp"
+
+namespace tidemark {
+
+/// What the process returns (CONTRACT.md).
+enum ExitStatus { kAnswered = 0, kDoesNotFit = 1, kBadInput = 2, kInternalError = 3 };
+
+/// How the answer is printed.
+struct OutputFlags {
+  bool json = false;
+  bool markdown = false;
+  bool names = false;  ///< models, gpus: names only, one a line
+};
+
+/// `request_path` is the file of --request, "-" for standard input, or empty.
+int run_estimate_command(const Engine& engine, const JobFlags& flags, const std::string& request_path,
+                         const OutputFlags& output, const TextStyle& style);
+int run_models_command(const Engine& engine, const std::string& pattern, const OutputFlags& output,
+                       const TextStyle& style);
+int run_gpus_command(const Engine& engine, const std::string& pattern, const OutputFlags& output,
+                     const TextStyle& style);
+int run_describe_command(const Engine& engine, const std::string& option, const OutputFlags& output,
+                         const TextStyle& style);
+int run_version_command(const Engine& engine, const OutputFlags& output);
+
+/// Prints issues to standard error, naming flags instead of JSON paths where there are any.
+void complain(Issues issues);
+
+}  // namespace tidemark

@@ -1,0 +1,228 @@
+#include "core/cli/job_flags.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "core/job/options.hpp"
+#include "core/wire/catalog.hpp"
+#include "core/wire/json.hpp"
+
+namespace tidemark {
+namespace {
+
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    std::string_view word = text.substr(0, comma);
+    while (!word.empty() && word.front() == ' ') word.remove_prefix(1);
+    while (!word.empty() && word.back() == ' ') word.remove_suffix(1);
+    if (!word.empty()) words.emplace_back(word);
+    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+  }
+  return words;
+}
+
+/// The text as JSON where it is some ("16", "null"), else as the string that it is: the reader says what is wrong.
+Value json_or_text(const std::string& text) {
+  Issues none;
+  Value value = parse_json(text, "", none);
+  return has_error(none) ? to_value(text) : value;
+}
+
+/// "7e9", "7B", "350M".
+Value count_from(const std::string& text) {
+  if (!text.empty()) {
+    const char suffix = lower_case(text.substr(text.size() - 1))[0];
+    const double factor = suffix == 'k' ? 1e3 : suffix == 'm' ? 1e6 : suffix == 'b' ? 1e9 : suffix == 't' ? 1e12 : 0.0;
+    if (factor > 0.0) {
+      const Value number = json_or_text(text.substr(0, text.size() - 1));
+      if (number.is_number()) return to_value(number.real * factor);
+    }
+  }
+  return json_or_text(text);
+}
+
+/// "24GiB" and "24GB" state a memory; anything else is a name.
+Value gpu_from(const std::string& text) {
+  const std::string lower = lower_case(text);
+  for (const char* unit : {"gib", "gb"}) {
+    const std::size_t length = std::strlen(unit);
+    if (lower.size() <= length || lower.compare(lower.size() - length, length, unit) != 0) continue;
+    std::string digits = text.substr(0, text.size() - length);
+    while (!digits.empty() && digits.back() == ' ') digits.pop_back();
+    const Value number = json_or_text(digits);
+    if (!number.is_number()) continue;
+    Value memory = empty_object();
+    set(memory, length == 3 ? "memory_gib" : "memory_gb", number);
+    return memory;
+  }
+  return to_value(text);
+}
+
+Value list_of(const std::vector<std::string>& words, Value (*make)(const std::string&)) {
+  Value list = empty_array();
+  for (const std::string& text : words) {
+    for (const std::string& word : split(text)) list.items.push_back(make(word));
+  }
+  return list;
+}
+
+Value text_from(const std::string& text) {
+  return to_value(text);
+}
+
+/// The value that the words of a flag stand for.
+Value value_from(const Option& option, const std::vector<std::string>& words, Issues& issues) {
+  const std::string& last = words.back();
+  switch (option.type) {
+    case OptionType::kBool: {
+      const std::string word = lower_case(last);
+      if (word == "true" || word == "1" || word == "yes" || word == "on") return to_value(true);
+      if (word == "false" || word == "0" || word == "no" || word == "off") return to_value(false);
+      return to_value(last);
+    }
+    case OptionType::kInteger:
+    case OptionType::kReal:
+      return option.name == "parameters" ? count_from(last) : json_or_text(last);
+    case OptionType::kText:
+      return to_value(last);
+    case OptionType::kChoice:
+      return to_value(last);
+    case OptionType::kTextList:
+    case OptionType::kChoiceList:
+      return list_of(words, text_from);
+    case OptionType::kDocument: {
+      const std::string text = read_file(last, issues);
+      return has_error(issues) ? Value{} : parse_json(text, pointer_of(option.name), issues);
+    }
+    case OptionType::kGpu:
+    case OptionType::kGpuList:
+      return list_of(words, gpu_from);
+    case OptionType::kAny:
+      return json_or_text(last);
+  }
+  return {};
+}
+
+Value* member_of(Value& object, std::string_view key) {
+  for (Value::Member& member : object.members) {
+    if (member.key == key) return &member.value;
+  }
+  return nullptr;
+}
+
+/// Writes `value` at "adapter.r", making the objects on the way.
+void put(Value& object, std::string_view name, Value value, Issues& issues) {
+  const std::size_t dot = name.find('.');
+  const std::string_view key = name.substr(0, dot);
+  Value* member = member_of(object, key);
+  if (dot == std::string_view::npos) {
+    if (member != nullptr)
+      *member = std::move(value);
+    else
+      set(object, key, std::move(value));
+    return;
+  }
+  if (member == nullptr) {
+    set(object, key, empty_object());
+    member = &object.members.back().value;
+  } else if (!member->is_object()) {
+    // A word stands where an object is needed: --precision pure_bf16 --precision-optimizer-states fp32.
+    Value moved = empty_object();
+    if (key == "precision" && member->is_string()) {
+      set(moved, "recipe", *member);
+    } else if (!member->is_null()) {
+      issues.push_back({"INVALID_VALUE", Severity::kError, pointer_of(key),
+                        "\"" + std::string{key} + "\" is given both as a word and by its parts (" + std::string{name} +
+                            "); give one of them.",
+                        ""});
+    }
+    *member = std::move(moved);
+  }
+  put(*member, name.substr(dot + 1), std::move(value), issues);
+}
+
+}  // namespace
+
+std::string read_file(const std::string& path, Issues& issues) {
+  std::FILE* file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
+  std::string text;
+  if (file == nullptr) {
+    issues.push_back({"UNREADABLE_FILE", Severity::kError, "", path + ": " + std::strerror(errno) + ".", ""});
+    return text;
+  }
+  char buffer[65536];
+  bool complete = true;
+  while (complete) {
+    const std::size_t count = std::fread(buffer, 1, sizeof buffer, file);
+    text.append(buffer, count);
+    if (count < sizeof buffer) break;
+    // One byte more than the limit is enough to be told that it is too much.
+    complete = text.size() <= kMaxDocumentBytes;
+  }
+  if (std::ferror(file) != 0) {
+    issues.push_back({"UNREADABLE_FILE", Severity::kError, "", path + ": " + std::strerror(errno) + ".", ""});
+  }
+  if (file != stdin) std::fclose(file);
+  return text;
+}
+
+std::string flag_for_pointer(const std::string& pointer) {
+  for (const Option& option : options()) {
+    if (pointer_of(option.name) == pointer) return flag_of(option);
+  }
+  return {};
+}
+
+void JobFlags::add_to(CLI::App& app) {
+  flags_.resize(options().size());
+  std::size_t index = 0;
+  for (const Option& option : options()) {
+    Flag& flag = flags_[index];
+    flag.option = index++;
+    std::string names;
+    for (const std::string& name : flags_of(option)) {
+      names += names.empty() ? "" : ",";
+      names += name;
+    }
+    if (option.type == OptionType::kBool) {
+      names += ",!--no-" + flag_of(option).substr(2);
+      flag.parsed = app.add_flag(names)->take_last();
+    } else {
+      flag.parsed = app.add_option(names, flag.words)->allow_extra_args(false);
+    }
+  }
+  app.add_option("MODEL", positional_model_);
+}
+
+Value JobFlags::request(Value base, Issues& issues) const {
+  Value request = base.is_null() ? empty_object() : std::move(base);
+  if (!request.is_object()) return request;
+  if (!positional_model_.empty()) put(request, "model", to_value(positional_model_), issues);
+  Value cards = empty_array();
+  for (const Flag& flag : flags_) {
+    if (flag.parsed->count() == 0) continue;
+    const Option& option = options()[flag.option];
+    const std::vector<std::string> words =
+        option.type == OptionType::kBool ? std::vector<std::string>{flag.parsed->results().back()} : flag.words;
+    if (words.empty()) continue;
+    Value value = value_from(option, words, issues);
+    if (option.type == OptionType::kGpu || option.type == OptionType::kGpuList) {
+      for (Value& card : value.items) cards.items.push_back(std::move(card));
+      continue;
+    }
+    put(request, option.name, std::move(value), issues);
+  }
+  if (!cards.items.empty()) {
+    // Cards on the command line take the place of those in the file.
+    put(request, "gpu", Value{}, issues);
+    put(request, "gpus", std::move(cards), issues);
+  }
+  return request;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "core/units/issue.hpp"
+#include "core/units/value.hpp"
+
+namespace tidemark {
+
+/// The flags of the option table, and the request that they spell.
+class JobFlags {
+ public:
+  /// Adds one flag per option.
+  void add_to(CLI::App& app);
+
+  /// `base` (a request from a file, or null) with the flags written into it. Files that flags name are read here;
+  /// trouble is told in `issues`.
+  Value request(Value base, Issues& issues) const;
+
+ private:
+  struct Flag {
+    std::size_t option = 0;          // index into options()
+    CLI::Option* parsed = nullptr;   // what CLI11 found
+    std::vector<std::string> words;  // its words, in order
+  };
+  std::vector<Flag> flags_;
+  std::string positional_model_;
+};
+
+/// The content of a file, or of standard input for "-"; an error among `issues` when it cannot be read.
+std::string read_file(const std::string& path, Issues& issues);
+
+/// "--micro-batch-size" for "/micro_batch_size", or an empty text where no flag writes there.
+std::string flag_for_pointer(const std::string& pointer);
+
+}  // namespace tidemark

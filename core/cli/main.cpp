@@ -1,0 +1,160 @@
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "core/cli/commands.hpp"
+#include "core/cli/embedded_catalog.hpp"
+#include "core/cli/help.hpp"
+#include "core/cli/job_flags.hpp"
+#include "core/cli/terminal.hpp"
+#include "core/job/options.hpp"
+#include "core/units/nearest.hpp"
+#include "core/wire/engine.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr std::string_view kCommands[] = {"estimate", "models", "gpus", "describe", "completion", "version", "help"};
+
+/// What CLI11 could not make sense of, told in our words with the nearest flag or command.
+Issue usage_issue(const CLI::App& command, const CLI::ParseError& error) {
+  Issue issue{"BAD_USAGE", Severity::kError, "", error.what(), ""};
+  const std::vector<std::string> extras = command.remaining(true);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !extras.empty()) {
+    // CLI11 lists them in its own order; the first that looks like a flag is what went wrong.
+    std::string word = extras.front();
+    for (const std::string& extra : extras) {
+      if (extra.size() > 1 && extra[0] == '-') {
+        word = extra;
+        break;
+      }
+    }
+    issue.message = "\"" + word + "\" is not understood here.";
+    std::vector<std::string> names;
+    for (const Option& option : options()) {
+      for (const std::string& flag : flags_of(option)) names.push_back(flag);
+    }
+    for (const char* name : {"--request", "--json", "--markdown", "--bytes", "--explain", "--no-color", "--ascii"}) {
+      names.emplace_back(name);
+    }
+    if (word.size() > 1 && word[0] == '-') {
+      const std::vector<std::string_view> candidates(names.begin(), names.end());
+      issue.suggestion = nearest(word.substr(0, word.find('=')), candidates);
+    } else if (command.get_parent() == nullptr) {
+      issue.suggestion = nearest(word, kCommands);
+    }
+  }
+  if (!issue.message.empty() && issue.message.back() != '.') issue.message += ".";
+  return issue;
+}
+
+int run(int argc, char** argv) {
+  TextStyle style = style_for_output();
+  OutputFlags output;
+  bool help = false;
+  bool help_all = false;
+  bool no_colour = false;
+  bool ascii = false;
+  bool version = false;
+  std::string request_path;
+  std::string pattern;
+  std::string option_name;
+  std::string shell;
+  JobFlags job;
+
+  CLI::App app;
+  app.set_help_flag();
+  app.add_flag("-h,--help", help);
+  app.add_flag("--version", version);
+
+  CLI::App* estimate = app.add_subcommand("estimate");
+  estimate->set_help_flag();
+  estimate->add_flag("-h,--help", help);
+  estimate->add_flag("--help-all", help_all);
+  estimate->add_option("--request", request_path);
+  estimate->add_flag("--json", output.json);
+  estimate->add_flag("--markdown", output.markdown);
+  estimate->add_flag("--bytes", style.bytes);
+  estimate->add_flag("--explain", style.explain);
+  estimate->add_flag("--no-color,--no-colour", no_colour);
+  estimate->add_flag("--ascii", ascii);
+  job.add_to(*estimate);
+
+  CLI::App* models = app.add_subcommand("models");
+  CLI::App* gpus = app.add_subcommand("gpus");
+  for (CLI::App* command : {models, gpus}) {
+    command->add_option("PATTERN", pattern);
+    command->add_flag("--names", output.names);
+  }
+  CLI::App* describe = app.add_subcommand("describe");
+  describe->add_option("OPTION", option_name);
+  describe->add_flag("--markdown", output.markdown);
+  CLI::App* completion = app.add_subcommand("completion");
+  completion->add_option("SHELL", shell);
+  CLI::App* version_command = app.add_subcommand("version");
+  CLI::App* help_command = app.add_subcommand("help");
+  for (CLI::App* command : {models, gpus, describe, completion, version_command, help_command}) {
+    command->set_help_flag();
+    command->add_flag("-h,--help", help);
+    if (command != completion && command != help_command) command->add_flag("--json", output.json);
+    command->add_flag("--no-color,--no-colour", no_colour);
+    command->add_flag("--ascii", ascii);
+  }
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const CLI::App* command = &app;
+    for (const CLI::App* chosen : app.get_subcommands()) command = chosen;
+    complain({usage_issue(*command, error)});
+    return kBadInput;
+  }
+  if (no_colour) style.colour = false;
+  if (ascii) style.unicode = false;
+
+  if (estimate->parsed() && (help || help_all)) {
+    print(estimate_help(help_all, style));
+    return kAnswered;
+  }
+  if (help || help_command->parsed()) {
+    print(general_help(style));
+    return kAnswered;
+  }
+  if (completion->parsed()) {
+    const std::string script = completion_script(shell);
+    if (script.empty()) {
+      complain({{"BAD_USAGE", Severity::kError, "", "Say for which shell: bash, zsh or fish.", ""}});
+      return kBadInput;
+    }
+    print(script);
+    return kAnswered;
+  }
+
+  Engine engine;
+  if (const Issues issues = engine.load_catalog(embedded_models(), embedded_gpus()); has_error(issues)) {
+    complain(issues);
+    return kInternalError;
+  }
+  if (estimate->parsed()) return run_estimate_command(engine, job, request_path, output, style);
+  if (models->parsed()) return run_models_command(engine, pattern, output, style);
+  if (gpus->parsed()) return run_gpus_command(engine, pattern, output, style);
+  if (describe->parsed()) return run_describe_command(engine, option_name, output, style);
+  if (version || version_command->parsed()) return run_version_command(engine, output);
+  print_error(general_help(style_for_errors()));
+  return kBadInput;
+}
+
+}  // namespace
+}  // namespace tidemark
+
+int main(int argc, char** argv) {
+  try {
+    return tidemark::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "internal error: %s\n", error.what());
+    return tidemark::kInternalError;
+  }
+}

@@ -1,0 +1,43 @@
+#include "core/fit/fit.hpp"
+
+#include <optional>
+
+namespace tidemark {
+namespace {
+
+Bytes from_gib(double gib) {
+  return static_cast<Bytes>(gib * static_cast<double>(kGiB));
+}
+
+}  // namespace
+
+Fit check_fit(const Range& allocated, const Card& card, const Overrides& overrides) {
+  Fit fit;
+  fit.gpu = card.name;
+  fit.reason = card.estimated;
+  if (card.visible <= 0) {
+    fit.verdict = Verdict::kUnknown;
+    if (fit.reason.empty()) fit.reason = "The memory of this card is not known.";
+    return fit;
+  }
+  const Bytes context = overrides.cuda_context_gib ? from_gib(*overrides.cuda_context_gib) : card.context;
+  fit.usable = card.visible - context - from_gib(overrides.misc_overhead_gib.value_or(0.0)) -
+               from_gib(overrides.fragmentation_gib.value_or(0.0));
+  fit.headroom = fit.usable - allocated.expected;
+  if (fit.usable <= 0) {
+    fit.verdict = Verdict::kDoesNotFit;
+    fit.reason = "The CUDA context and the overheads that you state leave nothing of this card.";
+    return fit;
+  }
+  fit.utilization = static_cast<double>(allocated.expected) / static_cast<double>(fit.usable);
+  if (allocated.high <= fit.usable) {
+    fit.verdict = Verdict::kFits;
+  } else if (allocated.expected <= fit.usable) {
+    fit.verdict = Verdict::kTight;
+  } else {
+    fit.verdict = Verdict::kDoesNotFit;
+  }
+  return fit;
+}
+
+}  // namespace tidemark

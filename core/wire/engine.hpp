@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/report/answer.hpp"
+#include "core/units/issue.hpp"
+#include "core/units/value.hpp"
+#include "core/wire/catalog.hpp"
+
+namespace tidemark {
+
+/// The engine behind its one seam: a request in, an answer out. Opens no files; the catalog is handed to it.
+class Engine {
+ public:
+  /// The texts of catalog/models.json and catalog/gpus.json. Errors mean that it could not be read.
+  Issues load_catalog(std::string_view models_json, std::string_view gpus_json);
+
+  /// JSON in, JSON out (contract, schema 1). Never fails: trouble comes back as issues.
+  std::string handle(std::string_view request) const;
+
+  /// The same for a document that is parsed already, `indent` spaces per level.
+  std::string handle(const Value& request, int indent = 0) const;
+
+  /// The answer to an `estimate` request, before it becomes JSON.
+  Answer answer(const Value& request) const;
+
+  const Catalog& catalog() const { return catalog_; }
+
+ private:
+  std::string handle_parsed(const Value& request, const Issues& before, int indent) const;
+
+  Catalog catalog_;
+};
+
+/// "0.1.0".
+std::string_view engine_version();
+
+}  // namespace tidemark

@@ -1,0 +1,374 @@
+#include "core/wire/json.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+// The one place that meets the library: only its parser is used, event by event.
+#include <nlohmann/json.hpp>
+
+namespace tidemark {
+namespace {
+
+/// Builds a Value from the parser's events, and stops it where the limits are crossed.
+class Builder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  bool null() override { return put(Value{}); }
+  bool boolean(bool value) override { return put(to_value(value)); }
+  bool number_integer(number_integer_t value) override { return put(to_value(std::int64_t{value})); }
+  bool number_unsigned(number_unsigned_t value) override {
+    constexpr auto kLargest = static_cast<number_unsigned_t>(std::numeric_limits<std::int64_t>::max());
+    return value <= kLargest ? put(to_value(static_cast<std::int64_t>(value)))
+                             : put(to_value(static_cast<double>(value)));
+  }
+  bool number_float(number_float_t value, const string_t&) override { return put(to_value(value)); }
+  bool string(string_t& value) override { return put(to_value(value)); }
+  bool binary(binary_t&) override { return false; }
+
+  bool start_object(std::size_t) override { return open(empty_object()); }
+  bool key(string_t& name) override {
+    keys_.back() = name;
+    return true;
+  }
+  bool end_object() override {
+    drop_repeated_keys(stack_.back());
+    return close();
+  }
+  bool start_array(std::size_t) override { return open(empty_array()); }
+  bool end_array() override { return close(); }
+
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+    position_ = position;
+    // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error …": keep what follows the name.
+    what_ = error.what();
+    const std::size_t bracket = what_.find("] ");
+    if (bracket != std::string::npos) what_.erase(0, bracket + 2);
+    return false;
+  }
+
+  Value take() { return std::move(root_); }
+  const std::string& what() const { return what_; }
+  const std::vector<std::string>& repeated() const { return repeated_; }
+
+ private:
+  bool put(Value value) {
+    if (stack_.empty()) {
+      root_ = std::move(value);
+    } else if (stack_.back().is_array()) {
+      stack_.back().items.push_back(std::move(value));
+    } else {
+      stack_.back().members.push_back({std::move(keys_.back()), std::move(value)});
+    }
+    return true;
+  }
+  bool open(Value container) {
+    if (stack_.size() >= static_cast<std::size_t>(kMaxNesting)) {
+      what_ = "nested more than " + std::to_string(kMaxNesting) + " levels deep";
+      return false;
+    }
+    stack_.push_back(std::move(container));
+    keys_.emplace_back();
+    return true;
+  }
+  bool close() {
+    Value done = std::move(stack_.back());
+    stack_.pop_back();
+    keys_.pop_back();
+    return put(std::move(done));
+  }
+
+  /// Of equal keys the last one counts, as in Python's json; each is told.
+  void drop_repeated_keys(Value& object) {
+    std::vector<std::size_t> order(object.members.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      const int c = object.members[a].key.compare(object.members[b].key);
+      return c != 0 ? c < 0 : a < b;
+    });
+    std::vector<std::size_t> losers;
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      if (object.members[order[i]].key == object.members[order[i - 1]].key) losers.push_back(order[i - 1]);
+    }
+    if (losers.empty()) return;
+    std::sort(losers.begin(), losers.end());
+    std::vector<Value::Member> kept;
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < object.members.size(); ++i) {
+      if (next < losers.size() && losers[next] == i) {
+        if (repeated_.size() < 8) repeated_.push_back(object.members[i].key);
+        ++next;
+        continue;
+      }
+      kept.push_back(std::move(object.members[i]));
+    }
+    object.members = std::move(kept);
+  }
+
+  Value root_;
+  std::vector<Value> stack_;       // open containers
+  std::vector<std::string> keys_;  // pending key of each
+  std::vector<std::string> repeated_;
+  std::string what_;
+  std::size_t position_ = 0;
+};
+
+/// Python's json writes Infinity and NaN, and some config.json files hold them: as null they are JSON. Text that has
+/// none comes back empty.
+std::string without_python_literals(std::string_view text) {
+  std::string result;
+  std::size_t copied = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (in_string) {
+      if (text[i] == '\\')
+        ++i;
+      else if (text[i] == '"')
+        in_string = false;
+      continue;
+    }
+    if (text[i] == '"') {
+      in_string = true;
+      continue;
+    }
+    for (std::string_view literal : {"-Infinity", "Infinity", "NaN"}) {
+      if (text.substr(i, literal.size()) != literal) continue;
+      result += text.substr(copied, i - copied);
+      result += "null";
+      i += literal.size() - 1;
+      copied = i + 1;
+      break;
+    }
+  }
+  if (copied > 0) result += text.substr(copied);
+  return result;
+}
+
+/// Bytes of the well-formed UTF-8 sequence at `at`, or 0.
+std::size_t utf8_length(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(at);
+  std::size_t length = 0;
+  std::uint32_t point = 0;
+  if (lead < 0x80) return 1;
+  if (lead >= 0xC2 && lead <= 0xDF) {
+    length = 2;
+    point = lead & 0x1FU;
+  } else if (lead >= 0xE0 && lead <= 0xEF) {
+    length = 3;
+    point = lead & 0x0FU;
+  } else if (lead >= 0xF0 && lead <= 0xF4) {
+    length = 4;
+    point = lead & 0x07U;
+  } else {
+    return 0;
+  }
+  if (at + length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(at + i) & 0xC0U) != 0x80U) return 0;
+    point = point << 6U | (byte(at + i) & 0x3FU);
+  }
+  const bool overlong = (length == 3 && point < 0x800) || (length == 4 && point < 0x10000);
+  const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
+  return overlong || surrogate || point > 0x10FFFF ? 0 : length;
+}
+
+void write_string(std::string_view text, std::string& out) {
+  out += '"';
+  for (std::size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    switch (c) {
+      case '"':
+        out += "\\\"";
+        ++i;
+        continue;
+      case '\\':
+        out += "\\\\";
+        ++i;
+        continue;
+      case '\n':
+        out += "\\n";
+        ++i;
+        continue;
+      case '\t':
+        out += "\\t";
+        ++i;
+        continue;
+      case '\r':
+        out += "\\r";
+        ++i;
+        continue;
+      default:
+        break;
+    }
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(static_cast<unsigned char>(c)));
+      out += escape;
+      ++i;
+      continue;
+    }
+    const std::size_t length = utf8_length(text, i);
+    if (length == 0) {
+      out += "\xEF\xBF\xBD";  // U+FFFD
+      ++i;
+    } else {
+      out += text.substr(i, length);
+      i += length;
+    }
+  }
+  out += '"';
+}
+
+/// The fewest digits that read back as the same double: the same text from every C library that rounds correctly.
+void write_real(double real, std::string& out) {
+  if (!std::isfinite(real)) {
+    out += "null";
+    return;
+  }
+  char text[40];
+  for (int digits = 1; digits <= 17; ++digits) {
+    std::snprintf(text, sizeof text, "%.*g", digits, real);
+    if (std::strtod(text, nullptr) == real) break;
+  }
+  out += text;
+  if (std::string_view{text}.find_first_of(".e") == std::string_view::npos) out += ".0";
+}
+
+void new_line(int indent, int depth, std::string& out) {
+  if (indent == 0) return;
+  out += '\n';
+  out.append(static_cast<std::size_t>(indent) * static_cast<std::size_t>(depth), ' ');
+}
+
+void write(const Value& value, int indent, int depth, std::string& out) {
+  switch (value.kind) {
+    case Value::Kind::kNull:
+      out += "null";
+      return;
+    case Value::Kind::kBool:
+      out += value.boolean ? "true" : "false";
+      return;
+    case Value::Kind::kInteger:
+      out += std::to_string(value.integer);
+      return;
+    case Value::Kind::kReal:
+      write_real(value.real, out);
+      return;
+    case Value::Kind::kString:
+      write_string(value.string, out);
+      return;
+    case Value::Kind::kArray: {
+      bool first = true;
+      out += '[';
+      for (const Value& item : value.items) {
+        if (!first) out += ',';
+        first = false;
+        new_line(indent, depth + 1, out);
+        write(item, indent, depth + 1, out);
+      }
+      if (!first) new_line(indent, depth, out);
+      out += ']';
+      return;
+    }
+    case Value::Kind::kObject: {
+      bool first = true;
+      out += '{';
+      for (const auto& [name, member] : value.members) {
+        if (!first) out += ',';
+        first = false;
+        new_line(indent, depth + 1, out);
+        write_string(name, out);
+        out += indent == 0 ? ":" : ": ";
+        write(member, indent, depth + 1, out);
+      }
+      if (!first) new_line(indent, depth, out);
+      out += '}';
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+Value parse_json(std::string_view text, std::string_view path, Issues& issues) {
+  if (text.size() > kMaxDocumentBytes) {
+    issues.push_back({"TOO_LARGE", Severity::kError, std::string{path},
+                      "This text has " + std::to_string(text.size()) + " bytes; at most " +
+                          std::to_string(kMaxDocumentBytes) + " are read.",
+                      ""});
+    return {};
+  }
+  Builder builder;
+  bool parsed = nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+  if (!parsed) {
+    if (const std::string cleaned = without_python_literals(text); !cleaned.empty()) {
+      Builder second;
+      parsed = nlohmann::json::sax_parse(cleaned.begin(), cleaned.end(), &second);
+      builder = std::move(second);
+    }
+  }
+  if (!parsed) {
+    issues.push_back(
+        {"INVALID_JSON", Severity::kError, std::string{path}, "This is not JSON: " + builder.what() + ".", ""});
+    return {};
+  }
+  for (const std::string& key : builder.repeated()) {
+    issues.push_back({"REPEATED_KEY", Severity::kWarning, std::string{path},
+                      "The key \"" + key + "\" stands more than once in one object; the last one counts.", ""});
+  }
+  return builder.take();
+}
+
+std::string write_json(const Value& value, int indent) {
+  std::string out;
+  write(value, indent, 0, out);
+  return out;
+}
+
+Value to_value(bool boolean) {
+  Value value;
+  value.kind = Value::Kind::kBool;
+  value.boolean = boolean;
+  return value;
+}
+
+Value to_value(std::int64_t integer) {
+  Value value;
+  value.kind = Value::Kind::kInteger;
+  value.integer = integer;
+  value.real = static_cast<double>(integer);
+  return value;
+}
+
+Value to_value(double real) {
+  Value value;
+  value.kind = Value::Kind::kReal;
+  value.real = real;
+  return value;
+}
+
+Value to_value(std::string_view text) {
+  Value value;
+  value.kind = Value::Kind::kString;
+  value.string = text;
+  return value;
+}
+
+Value empty_object() {
+  Value value;
+  value.kind = Value::Kind::kObject;
+  return value;
+}
+
+Value empty_array() {
+  Value value;
+  value.kind = Value::Kind::kArray;
+  return value;
+}
+
+}  // namespace tidemark

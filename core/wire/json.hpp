@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/units/issue.hpp"
+#include "core/units/value.hpp"
+
+namespace tidemark {
+
+/// Limits on a document: what no honest request reaches and what keeps a hostile one from taking the process down.
+inline constexpr std::size_t kMaxDocumentBytes = 16U << 20U;
+inline constexpr int kMaxNesting = 64;
+
+/// Reads JSON text. Trouble (not JSON, too large, too deep, a key twice) is told in `issues`, at `path`; with an error
+/// among it the value is null.
+Value parse_json(std::string_view text, std::string_view path, Issues& issues);
+
+/// Writes JSON text: keys in their order, numbers in the fewest digits that read back the same, invalid UTF-8
+/// replaced. `indent` spaces per level; 0 for one line.
+std::string write_json(const Value& value, int indent = 0);
+
+// Small makers, so that answers read like the JSON that they become.
+Value to_value(bool boolean);
+Value to_value(std::int64_t integer);
+Value to_value(double real);
+Value to_value(std::string_view text);
+inline Value to_value(const char* text) {
+  return to_value(std::string_view{text});
+}
+inline Value to_value(const std::string& text) {
+  return to_value(std::string_view{text});
+}
+inline Value to_value(int integer) {
+  return to_value(std::int64_t{integer});
+}
+Value empty_object();
+Value empty_array();
+/// Appends a member; the caller does not repeat keys.
+inline void set(Value& object, std::string_view key, Value value) {
+  object.members.push_back({std::string{key}, std::move(value)});
+}
+template <class T>
+void set(Value& object, std::string_view key, const T& value) {
+  object.members.push_back({std::string{key}, to_value(value)});
+}
+
+}  // namespace tidemark

@@ -1,0 +1,371 @@
+#include "core/wire/read_request.hpp"
+
+#include <cctype>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/job/check.hpp"
+#include "core/job/options.hpp"
+#include "core/units/bytes.hpp"
+#include "core/units/nearest.hpp"
+#include "core/wire/json.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr std::size_t kMostIssues = 50;
+
+/// A value as an error message repeats it, never more than a line of it.
+std::string shown(const Value& value) {
+  if (value.is_array() || value.is_object()) return value.is_array() ? "a list" : "an object";
+  std::string text = write_json(value);
+  if (text.size() > 60) {
+    text.resize(57);
+    text += "...";
+  }
+  return text;
+}
+
+std::string shown(double bound) {
+  if (bound == std::floor(bound) && std::fabs(bound) < 1e15) return format_grouped(static_cast<std::int64_t>(bound));
+  return write_json(to_value(bound));
+}
+
+std::string listed(const Option& option) {
+  std::string text;
+  for (const Choice& choice : option.choices) {
+    if (!choice.modelled || !choice.alias_of.empty()) continue;
+    if (!text.empty()) text += ", ";
+    text += choice.name;
+  }
+  return text;
+}
+
+std::string number_range(const Option& option) {
+  std::string text = option.type == OptionType::kInteger ? "an integer" : "a number";
+  if (option.minimum != option.maximum) text += " from " + shown(option.minimum) + " to " + shown(option.maximum);
+  return text;
+}
+
+bool equal(const Value& a, const Value& b) {
+  if (a.is_number() && b.is_number()) return a.real == b.real;
+  return write_json(a) == write_json(b);
+}
+
+/// Walks one request, option by option.
+class Reader {
+ public:
+  Reader(const Value& root, Issues& issues) : root_(root), issues_(issues) {}
+
+  Request read() {
+    if (!root_.is_object()) {
+      add("INVALID_VALUE", Severity::kError, "", "A request is a JSON object.");
+      return {};
+    }
+    if (const Value* schema = root_.find("schema");
+        schema != nullptr && !(schema->is_number() && schema->real == 1.0)) {
+      add("UNSUPPORTED_SCHEMA", Severity::kError, "/schema", "This engine speaks schema 1.", "1");
+    }
+    look_for_unknown_keys(root_, "");
+    for (const Option& option : options()) read(option);
+    check_request(request_, given_, issues_);
+    if (issues_.size() > kMostIssues) {
+      const std::size_t left_out = issues_.size() - kMostIssues;
+      // Errors first to survive.
+      Issues kept;
+      for (Severity severity : {Severity::kError, Severity::kWarning, Severity::kNote}) {
+        for (const Issue& issue : issues_) {
+          if (issue.severity == severity && kept.size() < kMostIssues) kept.push_back(issue);
+        }
+      }
+      issues_ = std::move(kept);
+      add("MORE_ISSUES", Severity::kWarning, "", std::to_string(left_out) + " further issues are not listed.");
+    }
+    return std::move(request_);
+  }
+
+ private:
+  void add(std::string_view code, Severity severity, std::string path, std::string message,
+           std::string suggestion = "") {
+    issues_.push_back({std::string{code}, severity, std::move(path), std::move(message), std::move(suggestion)});
+  }
+
+  void look_for_unknown_keys(const Value& object, const std::string& prefix) {
+    for (const Value::Member& member : object.members) {
+      if (prefix.empty() && (member.key == "schema" || member.key == "verb")) continue;
+      const std::string name = prefix + member.key;
+      bool known = false;
+      bool parent = false;
+      if (member.key.find('.') == std::string::npos) {
+        for (const Option& option : options()) {
+          if (option.name == name) known = true;
+          if (option.name.size() > name.size() && option.name[name.size()] == '.' &&
+              option.name.substr(0, name.size()) == name) {
+            parent = true;
+          }
+        }
+      }
+      if (parent && member.value.is_object()) {
+        look_for_unknown_keys(member.value, name + ".");
+      } else if (parent && !known && !member.value.is_null()) {
+        add("INVALID_VALUE", Severity::kError, pointer_of(name),
+            "\"" + name + "\" is " + shown(member.value) + "; it must be an object.");
+      } else if (!known && !parent) {
+        unknown_key(member.key, prefix);
+      }
+    }
+  }
+
+  void unknown_key(const std::string& key, const std::string& prefix) {
+    // Words that may stand here: the next part of every option's name below the prefix.
+    std::vector<std::string_view> candidates;
+    for (const Option& option : options()) {
+      if (option.name.substr(0, prefix.size()) != prefix) continue;
+      const std::string_view rest = option.name.substr(prefix.size());
+      const std::string_view word = rest.substr(0, rest.find('.'));
+      if (candidates.empty() || candidates.back() != word) candidates.push_back(word);
+    }
+    std::string near = nearest(key, candidates);
+    std::string path = pointer_of(prefix);
+    path += key.substr(0, 60);
+    std::string message = "\"" + key.substr(0, 60) + "\" is not a key that we know; it is ignored.";
+    if (near.empty()) {
+      // Perhaps in the wrong place: "r" at the top, "micro_batch_size" under "adapter".
+      for (const Option& option : options()) {
+        const std::size_t dot = option.name.rfind('.');
+        const std::string_view last = dot == std::string_view::npos ? option.name : option.name.substr(dot + 1);
+        if (last == key) near = option.name;
+      }
+    }
+    if (!near.empty()) message += " Did you mean \"" + near + "\"?";
+    add("UNKNOWN_KEY", Severity::kWarning, std::move(path), std::move(message), std::move(near));
+  }
+
+  /// The value at "adapter.r"; null where a part of the path is missing.
+  const Value* locate(std::string_view name) const {
+    const Value* value = &root_;
+    while (value != nullptr && !name.empty()) {
+      const std::size_t dot = name.find('.');
+      value = value->find(name.substr(0, dot));
+      name = dot == std::string_view::npos ? std::string_view{} : name.substr(dot + 1);
+    }
+    return value;
+  }
+
+  void read(const Option& option) {
+    const Value* value = locate(option.name);
+    if (value == nullptr || value->is_null()) return;
+    if (value->is_object() && option.open != nullptr) {
+      option.open(request_);
+      return;
+    }
+    OptionValue read;
+    if (!convert(option, *value, read)) return;
+    given_.push_back(option.name);
+    if (!option.missing.empty()) {
+      Issues none;
+      if (!equal(*value, parse_json(option.standard, "", none))) {
+        add("UNSUPPORTED_OPTION", Severity::kError, pointer_of(option.name),
+            "\"" + std::string{option.name} + "\" is " + shown(*value) + ": " + std::string{option.missing},
+            std::string{option.standard});
+      }
+      return;
+    }
+    if (option.name == "framework.version") check_version(read.text);
+    if (option.name == "quantization.quant_type") check_quantization(read);
+    if (option.apply != nullptr) option.apply(request_, read);
+  }
+
+  bool reject(const Option& option, const Value& value, const std::string& wanted, std::string suggestion = "") {
+    add("INVALID_VALUE", Severity::kError, pointer_of(option.name),
+        "\"" + std::string{option.name} + "\" is " + shown(value) + "; it must be " + wanted + ".",
+        std::move(suggestion));
+    return false;
+  }
+
+  bool convert(const Option& option, const Value& value, OptionValue& read) {
+    switch (option.type) {
+      case OptionType::kBool:
+        if (!value.is_bool()) return reject(option, value, "true or false");
+        read.boolean = value.boolean;
+        return true;
+      case OptionType::kInteger:
+      case OptionType::kReal:
+        return convert_number(option, value, read);
+      case OptionType::kText:
+        if (value.is_number() && option.name == "framework.version") {
+          read.text = write_json(value);  // 5.12 without quotes
+          return true;
+        }
+        if (!value.is_string() || value.string.empty()) return reject(option, value, "text");
+        if (value.string.size() > 1000) return reject(option, value, "shorter");
+        read.text = value.string;
+        return true;
+      case OptionType::kTextList:
+        return convert_texts(option, value, read);
+      case OptionType::kChoice:
+        return convert_choice(option, value, read);
+      case OptionType::kChoiceList:
+        if (value.is_array()) {
+          for (const Value& item : value.items) {
+            OptionValue one;
+            if (!convert_choice(option, item, one)) return false;
+            read.choices.push_back(one.choice);
+          }
+          return true;
+        }
+        if (!convert_choice(option, value, read)) return false;
+        read.choices.push_back(read.choice);
+        return true;
+      case OptionType::kDocument:
+        if (!value.is_object()) return reject(option, value, "an object: the content of a config.json");
+        read.document = &value;
+        return true;
+      case OptionType::kGpu:
+        return convert_gpu(option, value, read);
+      case OptionType::kGpuList:
+        if (!value.is_array()) return reject(option, value, "a list of cards");
+        if (value.items.size() > 1000) return reject(option, value, "a shorter list");
+        for (const Value& item : value.items) {
+          if (!convert_gpu(option, item, read)) return false;
+        }
+        return true;
+      case OptionType::kAny:
+        return true;
+    }
+    return false;
+  }
+
+  bool convert_number(const Option& option, const Value& value, OptionValue& read) {
+    const bool whole = value.is_integer() || (value.is_number() && value.real == std::floor(value.real));
+    const bool integer = option.type == OptionType::kInteger;
+    if (!value.is_number() || (integer && !whole)) return reject(option, value, number_range(option));
+    if (option.minimum != option.maximum && (value.real < option.minimum || value.real > option.maximum)) {
+      return reject(option, value, number_range(option),
+                    write_json(integer ? to_value(static_cast<std::int64_t>(
+                                             value.real < option.minimum ? option.minimum : option.maximum))
+                                       : to_value(value.real < option.minimum ? option.minimum : option.maximum)));
+    }
+    read.real = value.real;
+    if (integer) read.integer = value.is_integer() ? value.integer : static_cast<std::int64_t>(value.real);
+    return true;
+  }
+
+  bool convert_texts(const Option& option, const Value& value, OptionValue& read) {
+    if (value.is_string() && !value.string.empty()) {
+      read.list.push_back(value.string);
+      return true;
+    }
+    if (!value.is_array()) return reject(option, value, "a list of names");
+    if (value.items.size() > 10000) return reject(option, value, "a shorter list");
+    for (const Value& item : value.items) {
+      if (!item.is_string() || item.string.empty() || item.string.size() > 1000) {
+        return reject(option, item, "a list of names");
+      }
+      read.list.push_back(item.string);
+    }
+    return true;
+  }
+
+  bool convert_choice(const Option& option, const Value& value, OptionValue& read) {
+    std::string word = value.string;
+    if (value.is_bool()) word = value.boolean ? "true" : "false";
+    const Choice* choice = value.is_string() || value.is_bool() ? find_choice(option, word) : nullptr;
+    if (choice == nullptr) {
+      std::vector<std::string_view> names;
+      for (const Choice& candidate : option.choices) {
+        if (candidate.modelled) names.push_back(candidate.name);
+      }
+      return reject(option, value, "one of " + listed(option), value.is_string() ? nearest(word, names) : "");
+    }
+    if (!choice->modelled && option.missing.empty()) {
+      std::string message = "\"" + std::string{option.name} + "\" is \"" + std::string{choice->name} + "\"";
+      if (!choice->help.empty()) message += " (" + std::string{choice->help} + ")";
+      add("UNSUPPORTED_OPTION", Severity::kError, pointer_of(option.name),
+          message + ", which is not modelled yet. Modelled are " + listed(option) + ".");
+      return false;
+    }
+    read.choice = choice->value;
+    read.text = choice->alias_of.empty() ? choice->name : choice->alias_of;
+    return true;
+  }
+
+  bool convert_gpu(const Option& option, const Value& value, OptionValue& read) {
+    const std::string wanted = "a catalog name such as \"A100-80GB\", or {\"memory_gib\": 24}";
+    GpuQuery query;
+    if (value.is_string()) {
+      if (value.string.empty() || value.string.size() > 200) return reject(option, value, wanted);
+      query.name = value.string;
+    } else if (value.is_object()) {
+      for (const Value::Member& member : value.members) {
+        const bool positive = member.value.is_number() && member.value.real > 0.0 && member.value.real <= 1e6;
+        if (member.key == "memory_gib" && positive) {
+          query.memory_gib = member.value.real;
+        } else if (member.key == "memory_gb" && positive) {
+          query.memory_gib = member.value.real * 1e9 / static_cast<double>(kGiB);
+        } else if (member.key == "name" && member.value.is_string()) {
+          query.name = member.value.string;
+        } else if (member.key == "memory_gib" || member.key == "memory_gb" || member.key == "name") {
+          return reject(option, member.value, wanted);
+        } else {
+          constexpr std::string_view kKeys[] = {"memory_gib", "memory_gb", "name"};
+          add("UNKNOWN_KEY", Severity::kWarning, pointer_of(option.name) + "/" + member.key.substr(0, 60),
+              "\"" + member.key.substr(0, 60) + "\" is not a key that we know; it is ignored.",
+              nearest(member.key, kKeys));
+        }
+      }
+      if (query.name.empty() && query.memory_gib == 0.0) return reject(option, value, wanted);
+    } else {
+      return reject(option, value, wanted);
+    }
+    read.gpus.push_back(std::move(query));
+    return true;
+  }
+
+  void check_version(const std::string& text) {
+    Framework framework;
+    const Framework newest;
+    const std::string shown_newest = std::to_string(newest.major) + "." + std::to_string(newest.minor);
+    if (!read_version(text, framework)) {
+      add("INVALID_VALUE", Severity::kError, "/framework/version",
+          "\"framework.version\" holds no version number; write a release (\"5.12\") or a date (\"2026-07\").",
+          shown_newest);
+      return;
+    }
+    const std::string used = std::to_string(framework.major) + "." + std::to_string(framework.minor);
+    if (text.size() >= 4 && text.rfind("20", 0) == 0 && std::isdigit(static_cast<unsigned char>(text[3]))) {
+      add("ASSUMED_VERSION", Severity::kNote, "/framework/version",
+          "The date stands for release " + used + " as far as memory is concerned.", used);
+    } else if (!newest.at_least(framework.major, framework.minor)) {
+      add("ASSUMED_VERSION", Severity::kNote, "/framework/version",
+          "Releases up to " + shown_newest + " have been studied; this one is taken to behave the same.", shown_newest);
+    }
+  }
+
+  void check_quantization(const OptionValue& type) {
+    const Value* bits = locate("quantization.bits");
+    if (bits == nullptr || !bits->is_number()) return;
+    const bool eight = static_cast<QuantType>(type.choice) == QuantType::kInt8;
+    if ((bits->real == 8.0) != eight) {
+      add("INVALID_VALUE", Severity::kError, "/quantization/quant_type",
+          "\"quantization.quant_type\" " + type.text + " has " + (eight ? "8" : "4") + " bits, not " + shown(*bits) +
+              ".",
+          eight ? "nf4" : "int8");
+    }
+  }
+
+  const Value& root_;
+  Issues& issues_;
+  Request request_;
+  std::vector<std::string_view> given_;
+};
+
+}  // namespace
+
+Request read_request(const Value& root, Issues& issues) {
+  return Reader(root, issues).read();
+}
+
+}  // namespace tidemark

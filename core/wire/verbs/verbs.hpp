@@ -1,0 +1,25 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "core/units/value.hpp"
+#include "core/wire/engine.hpp"
+
+namespace tidemark {
+
+/// What a request can ask for ("verb"). One file each; the table in verbs.cpp names them.
+struct Verb {
+  std::string_view name;                                ///< as in the request
+  std::string_view help;                                ///< one sentence
+  Value (*run)(const Engine&, const Value&) = nullptr;  ///< null: known, and answered with UNSUPPORTED_VERB
+};
+std::span<const Verb> verbs();
+
+Value run_estimate(const Engine& engine, const Value& request);
+Value run_fit(const Engine& engine, const Value& request);
+Value run_catalog(const Engine& engine, const Value& request);
+Value run_describe(const Engine& engine, const Value& request);
+Value run_version(const Engine& engine, const Value& request);
+
+}  // namespace tidemark
