@@ -208,7 +208,7 @@ Tensor attention(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions&
   return sdpa(net, std::move(q), std::move(k), std::move(v), options);
 }
 
-const Tensor& layer_mask(const Net& net) { return net.slides(net.layer_index) ? net.sliding_mask : net.causal_mask; }
+const Tensor& layer_mask(const Net& net) { return net.slides(net.layer_index) ? net.shared.sliding_mask : net.shared.causal_mask; }
 
 void make_causal_masks(Net& net, const Tensor& embeds) {
   Scope in(net.tape, "causal_mask", kMasks);
@@ -216,8 +216,8 @@ void make_causal_masks(Net& net, const Tensor& embeds) {
   const TrainingJob& job = net.job;
   if (job.attention == AttentionKernel::kFlashAttention2 || job.attention == AttentionKernel::kFlashAttention3) {
     // flash_attention_mask: the two-dimensional mask as it is, or none.
-    net.causal_mask = net.attention_mask;
-    net.sliding_mask = net.attention_mask;
+    net.shared.causal_mask = net.attention_mask;
+    net.shared.sliding_mask = net.attention_mask;
     return;
   }
   const bool eager_mask = job.attention == AttentionKernel::kEager;
@@ -237,11 +237,11 @@ void make_causal_masks(Net& net, const Tensor& embeds) {
     s.make_contiguous();
     return t.allocate(s, embeds.dtype, "eager mask");
   };
-  if (eager_mask || padded) net.causal_mask = make();
-  net.sliding_mask = net.causal_mask;
+  if (eager_mask || padded) net.shared.causal_mask = make();
+  net.shared.sliding_mask = net.shared.causal_mask;
   for (Count i = 0; i < net.arch.num_layers; ++i) {
     if (net.slides(i)) {
-      net.sliding_mask = make();
+      net.shared.sliding_mask = make();
       break;
     }
   }

@@ -54,7 +54,7 @@ Tensor llama_embed(Net& net) {
   Scope in(net.tape, "model", kModel);
   Tensor embeds = net.embedding("model.embed_tokens", net.input_ids, net.V, net.H);
   net.tied_embedding = net.tape.last_parameter();
-  net.position_ids = net.tape.allocate(Shape{Dim(1), net.S}, Dtype::kInt64, "position_ids");
+  net.shared.position_ids = net.tape.allocate(Shape{Dim(1), net.S}, Dtype::kInt64, "position_ids");
   make_causal_masks(net, embeds);
   if (net.arch.rotary_dim > 0) rotary_tables(net, embeds, net.arch.rotary_dim);
   return embeds;

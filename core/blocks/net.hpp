@@ -32,12 +32,18 @@ class Net {
   // Dimensions, with their names.
   Dim B, S, T, H, F, V, A, Kv, hd, Q, K;
 
-  // Shared by the layers of one forward.
   Tensor input_ids, labels, attention_mask;  ///< the batch
-  Tensor position_ids;                       ///< [1, S] int64
-  Tensor cos, sin;                           ///< rotary tables [1, S, rotary_dim]
-  Tensor causal_mask;                        ///< what the attention interface gets, or undefined
-  Tensor sliding_mask;                       ///< the same for sliding layers
+
+  /// What the model's forward passes to every layer: a checkpoint holds these until its layer's backward is done.
+  struct Shared {
+    Tensor position_ids;  ///< [1, S] int64
+    Tensor cos, sin;      ///< rotary tables [1, S, rotary_dim]
+    Tensor local_cos, local_sin;  ///< a second pair (Gemma 3's local layers)
+    Tensor causal_mask;   ///< what the attention interface gets, or undefined
+    Tensor sliding_mask;  ///< the same for sliding layers
+    Tensor bias;          ///< a position bias (alibi)
+  };
+  Shared shared;
   std::int32_t tied_embedding = -1;          ///< parameter index of the token table
   bool fuse_loss = false;                    ///< the head hands its hidden states to a fused loss and returns the loss
   const char* attention_kernel = "";         ///< what the attention ran: "flash", "efficient", "math", "eager"

@@ -47,14 +47,14 @@ void rotary_tables(Net& net, const Tensor& like, Count dim) {
   cos = t.allocate(table, Dtype::kFp32, "mul");
   Tensor sin = t.allocate(table, Dtype::kFp32, "sin");
   sin = t.allocate(table, Dtype::kFp32, "mul");
-  net.cos = to(cos, like.dtype);
-  net.sin = to(sin, like.dtype);
+  net.shared.cos = to(cos, like.dtype);
+  net.shared.sin = to(sin, like.dtype);
 }
 
 Tensor rotate(Net& net, Tensor x_in) {
   const Tensor x = std::move(x_in);
-  Tensor cos = unsqueeze(net.cos, 1);
-  Tensor sin = unsqueeze(net.sin, 1);
+  Tensor cos = unsqueeze(net.shared.cos, 1);
+  Tensor sin = unsqueeze(net.shared.sin, 1);
   Tensor straight = mul(x, std::move(cos));
   Tensor turned = rotate_half(x);
   turned = mul(std::move(turned), std::move(sin));

@@ -17,8 +17,6 @@ class OptimizerStates {
   void create();
   /// Gradient clipping and the temporaries of any `step()`.
   void step();
-  /// Lets go of the states when the recording is over.
-  void forget() { states_.clear(); }
   /// Bytes of states that live in managed memory (paged optimizers): host side, not in torch's statistics.
   Bytes paged_bytes(const Parameter& p) const;
 

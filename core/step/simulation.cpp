@@ -87,9 +87,13 @@ void micro_step(Net& net, const Program& program, const LayerPlan& plan) {
       t.use_parameters_of(instance);
       net.layer_index = layer;
       if (checkpointed(job, layer)) {
-        const auto call = [&net, &program, layer](Tensor x) {
+        const auto call = [&net, &program, layer, shared = net.shared](Tensor x) {
+          const Net::Shared outside = std::move(net.shared);
+          net.shared = shared;
           net.layer_index = layer;
-          return program.layer(net, std::move(x));
+          Tensor out = program.layer(net, std::move(x));
+          net.shared = outside;
+          return out;
         };
         hidden = t.checkpoint(call, hidden, job.use_reentrant);
       } else {
@@ -106,11 +110,7 @@ void micro_step(Net& net, const Program& program, const LayerPlan& plan) {
       loss = causal_lm_loss(net, outputs);
     }
   }
-  net.cos.reset();
-  net.sin.reset();
-  net.causal_mask.reset();
-  net.sliding_mask.reset();
-  net.position_ids.reset();
+  net.shared = {};
   t.set_autocast(std::nullopt);
   t.clear_autocast_cache();
   if (outputs.defined() && job.recipe.autocast && job.outputs_to_fp32) {
@@ -167,9 +167,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   }
   for (const Parameter& p : t.parameters()) s.paged += optimizer.paged_bytes(p) * s.plan.multiplicity(p.instance);
   s.attention_kernel = net.attention_kernel;
-  t.break_segment();
-  optimizer.forget();
-  t.finish();
+  t.close();
   return s;
 }
 

@@ -157,7 +157,10 @@ void Tape::execute(Node& n) {
     if (static_cast<std::size_t>(s.slot) < frame.slots.size()) {
       s.tensor = std::move(frame.slots[static_cast<std::size_t>(s.slot)]);
     }
-    if (--frame.remaining == 0) frame.input.reset();
+    if (--frame.remaining == 0) {
+      frame.input.reset();
+      frame.call = nullptr;
+    }
   }
   Tensor grads[kMaxOutputs];
   for (int i = 0; i < n.output_count; ++i) grads[i] = std::move(n.grads[i]);
@@ -287,7 +290,7 @@ void Tape::recompute(Frame& frame) {
 
 // CheckpointFunction.backward: run again with gradients, then a backward of its own.
 void Tape::checkpoint_backward(Tape& tape, Node& n, Tensor* grads, Tensor* results) {
-  const ReentrantCall& call = tape.calls_[static_cast<std::size_t>(n.call)];
+  ReentrantCall& call = tape.calls_[static_cast<std::size_t>(n.call)];
   const auto autocast_before = tape.autocast_;
   auto cache_before = std::move(tape.autocast_cache_);
   tape.autocast_cache_.clear();
@@ -315,6 +318,7 @@ void Tape::checkpoint_backward(Tape& tape, Node& n, Tensor* grads, Tensor* resul
   tape.deposit(out.edge, std::move(grad));
   tape.run(leaf_index + 1);
   results[0] = std::move(tape.node(leaf_index).grads[0]);
+  call.call = nullptr;
   --tape.node_count_;
 }
 

@@ -16,7 +16,16 @@ Tape::Tape() {
   segments_.push_back({Phase::kForward, -1, 0, 0});
 }
 
-Tape::~Tape() { finish(); }
+Tape::~Tape() {
+  close();
+  finish();
+}
+
+void Tape::close() {
+  if (closed_) return;
+  closed_ = true;
+  segments_.back().end = static_cast<std::uint32_t>(events_.size());
+}
 
 void Tape::finish() {
   for (std::int32_t i = 0; i < node_count_; ++i) {
@@ -32,7 +41,6 @@ void Tape::finish() {
     p.grad.reset();
     p.buffer.reset();
   }
-  if (!segments_.empty()) segments_.back().end = static_cast<std::uint32_t>(events_.size());
 }
 
 // -- allocation -----------------------------------------------------------------------------------------------------
@@ -129,7 +137,7 @@ void Tape::scratch(std::initializer_list<std::pair<Bytes, const char*>> sizes) {
 void Tape::release(std::int32_t storage) {
   if (storage < 0) return;
   Storage& s = storages_[static_cast<std::size_t>(storage)];
-  if (--s.references == 0 && s.bytes > 0) events_.push_back(-(storage + 1));
+  if (--s.references == 0 && s.bytes > 0 && !closed_) events_.push_back(-(storage + 1));
 }
 
 void Tape::set_category(const Tensor& tensor, Category category) {

@@ -222,9 +222,12 @@ class Tape {
   const std::vector<ScopeName>& scopes() const { return scopes_; }
   const std::vector<std::int32_t>& buffers() const { return buffers_; }  ///< storages made by buffer()
   const std::vector<std::int16_t>& buffer_instances() const { return buffer_instances_; }
-  void finish();
+  /// Ends the record: what is let go from here on is no event.
+  void close();
 
  private:
+  void finish();
+
   struct Frame {
     BlockCall call;
     Tensor input;
@@ -288,6 +291,7 @@ class Tape {
   bool stopped_ = false;
   bool in_backward_ = false;
   bool force_segment_ = false;
+  bool closed_ = false;
 };
 
 /// Names the module that allocates from here to the end of the C++ scope.
