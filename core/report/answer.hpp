@@ -15,9 +15,9 @@ namespace tidemark {
 struct PartialAnswer {
   std::string model;           ///< catalog id
   Count parameters = 0;        ///< as the catalog states them
-  Bytes weights = 0;           ///< parameters × bytes of the recipe's weights, master copy included
-  Bytes gradients = 0;         ///< the same for gradients, as if every parameter were trained
-  Bytes optimizer_states = 0;  ///< the same for two moments, as AdamW keeps them
+  Bytes weights = 0;           ///< parameters × bytes of the weights, master copy included
+  Bytes gradients = 0;         ///< the same for gradients; 0 with adapters
+  Bytes optimizer_states = 0;  ///< the same for the optimizer's states; 0 with adapters
   std::string note;            ///< what is missing
 };
 

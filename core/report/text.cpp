@@ -62,11 +62,12 @@ class Writer {
       text += "  (" + low + " – " + format_gib(range.high) + ")";
     }
     if (style_.bytes) text += "  " + format_grouped(range.expected) + " B";
-    const std::size_t used = 2 + kLabel + columns_of(text);
-    if (used + 2 + columns_of(meaning) <= width_)
-      text = pad_right(text, 34) + "  ";
-    else
+    const std::string padded = pad_right(text, 34) + "  ";
+    if (2 + kLabel + columns_of(padded) + columns_of(meaning) <= width_) {
+      text = padded;
+    } else {
       meaning = {};
+    }
     out_ += "  " + paint(pad_right(label, kLabel), kDim) + text;
     line(paint(meaning, kDim));
   }
@@ -200,13 +201,33 @@ void write_breakdown(Writer& w, const Answer& answer) {
   w.line("  " + w.paint(pad_right("total", kName) + pad_left(w.amount(e.allocated.expected), amount_width), kBold));
 }
 
+/// Of a long timeline the moments that a reader needs: of each phase the first, the highest and the last.
+std::vector<Instant> condensed(const std::vector<Instant>& timeline) {
+  constexpr std::size_t kMost = 16;
+  if (timeline.size() <= kMost) return timeline;
+  std::vector<Instant> chosen;
+  for (std::size_t first = 0; first < timeline.size();) {
+    std::size_t end = first;
+    std::size_t highest = first;
+    while (end < timeline.size() && timeline[end].phase == timeline[first].phase) {
+      if (timeline[end].total > timeline[highest].total) highest = end;
+      ++end;
+    }
+    chosen.push_back(timeline[first]);
+    if (highest != first) chosen.push_back(timeline[highest]);
+    if (end - 1 != highest && end - 1 != first) chosen.push_back(timeline[end - 1]);
+    first = end;
+  }
+  return chosen;
+}
+
 void write_timeline(Writer& w, const Answer& answer) {
-  const Estimate& e = *answer.estimate;
-  if (e.timeline.empty()) return;
+  const std::vector<Instant> timeline = condensed(answer.estimate->timeline);
+  if (timeline.empty()) return;
   w.heading("Over the step");
   Bytes highest = 1;
   std::size_t label_width = 0;
-  for (const Instant& instant : e.timeline) {
+  for (const Instant& instant : timeline) {
     highest = std::max(highest, instant.total);
     label_width = std::max(label_width, columns_of(instant.label));
   }
@@ -214,7 +235,7 @@ void write_timeline(Writer& w, const Answer& answer) {
   const std::size_t amount_width = columns_of(format_gib(highest));
   const std::size_t used = 2 + label_width + 2 + amount_width + 2;
   const std::size_t bar_width = w.width_ > used + 6 ? std::min<std::size_t>(w.width_ - used, 40) : 0;
-  for (const Instant& instant : e.timeline) {
+  for (const Instant& instant : timeline) {
     const double scale = 1.0 / static_cast<double>(highest);
     std::string bars;
     if (w.style_.colour) {

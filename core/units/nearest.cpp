@@ -41,6 +41,17 @@ std::size_t distance(const std::string& a, const std::string& b, std::size_t lim
   return last[b.size()];
 }
 
+/// Whether every part of `word` ("adamw_fused") is a part of `text` ("adamw_torch_fused").
+bool has_all_parts(std::string_view text, std::string_view word) {
+  const std::string parts = "_" + std::string{text} + "_";
+  while (!word.empty()) {
+    const std::size_t end = word.find('_');
+    if (parts.find("_" + std::string{word.substr(0, end)} + "_") == std::string::npos) return false;
+    word = end == std::string_view::npos ? std::string_view{} : word.substr(end + 1);
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string nearest(std::string_view word, std::span<const std::string_view> candidates) {
@@ -61,7 +72,7 @@ std::string nearest(std::string_view word, std::span<const std::string_view> can
     if (wanted.size() < 3 || !best.empty()) continue;
     const std::size_t at = text.find(wanted);
     if (at == 0 && beginning.empty()) beginning = candidate;
-    if (at != std::string::npos && containing.empty()) containing = candidate;
+    if (containing.empty() && (at != std::string::npos || has_all_parts(text, wanted))) containing = candidate;
   }
   if (best.empty()) best = beginning.empty() ? containing : beginning;
   return std::string{best};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/model/read_config.hpp"
+#include "core/step/simulation.hpp"
 #include "core/units/nearest.hpp"
 #include "core/wire/json.hpp"
 
@@ -246,7 +247,8 @@ const ModelEntry* Catalog::model_of_size(double parameters) const {
     if (rank < 0) continue;
     const auto count = static_cast<double>(model.parameters());
     const double distance = std::max(parameters / count, count / parameters);
-    if (best == nullptr || distance < best_distance || (distance == best_distance && rank < best_rank)) {
+    // Llama 1 and 2 differ by nothing or by a buffer: within a thousandth the better known one counts.
+    if (best == nullptr || distance < 0.999 * best_distance || (distance < 1.001 * best_distance && rank < best_rank)) {
       best = &model;
       best_distance = distance;
       best_rank = rank;

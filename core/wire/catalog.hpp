@@ -23,8 +23,8 @@ struct ModelEntry {
   Count computed = 0;   ///< parameters, counted from the architecture; 0 when that is not implemented
   Count published = 0;  ///< parameters, as a cited source states them; 0 when none does
 
-  /// The count to show: the published one where there is one.
-  Count parameters() const { return published > 0 ? published : computed; }
+  /// The count to show: of what is trained where that can be computed (a published one may count buffers or copies).
+  Count parameters() const { return computed > 0 ? computed : published; }
   /// config.json's `model_type`, or an empty view.
   std::string_view model_type() const;
 };

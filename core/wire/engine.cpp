@@ -56,57 +56,108 @@ const ModelEntry* choose_model(const Catalog& catalog, const Request& request, I
   return model;
 }
 
+/// Bytes of optimizer state per trained parameter, blocks' scales left out.
+Bytes state_bytes(Optimizer optimizer, Bytes own) {
+  switch (optimizer) {
+    case Optimizer::kAdamwTorch:
+    case Optimizer::kAdamwTorchFused:
+    case Optimizer::kGaloreAdamw:  // their low rank depends on the matrices, which are not known here
+    case Optimizer::kApolloAdamw:
+      return 2 * own;
+    case Optimizer::kAdamw32bit:
+    case Optimizer::kPagedAdamw32bit:
+      return 8;
+    case Optimizer::kAdamw8bit:
+    case Optimizer::kPagedAdamw8bit:
+    case Optimizer::kAdamwTorchao8bit:
+      return 2;
+    case Optimizer::kLion32bit:
+    case Optimizer::kPagedLion32bit:
+      return 4;
+    case Optimizer::kLion8bit:
+    case Optimizer::kPagedLion8bit:
+    case Optimizer::kAdamwTorchao4bit:
+      return 1;
+    case Optimizer::kAdafactor:
+    case Optimizer::kSgd:
+      return 0;
+    case Optimizer::kSgdMomentum:
+    case Optimizer::kAdamMini:
+    case Optimizer::kMuon:
+    case Optimizer::kAdagrad:
+    case Optimizer::kRmsprop:
+      return own;
+  }
+  return 2 * own;
+}
+
 /// Weights, gradients and states of a model of which only the size is known.
-PartialAnswer partial_answer(const ModelEntry& model, const Recipe& recipe) {
+PartialAnswer partial_answer(const ModelEntry& model, const TrainingJob& job) {
+  const Recipe& recipe = job.recipe;
+  const bool adapters = job.method == Method::kLora || job.method == Method::kQlora;
   PartialAnswer partial;
   partial.model = model.id;
   partial.parameters = model.parameters();
-  Bytes weight = size_of(recipe.weights);
-  if (recipe.master_weights) weight += size_of(*recipe.master_weights);
-  partial.weights = partial.parameters * weight;
-  partial.gradients = partial.parameters * size_of(recipe.gradients);
-  partial.optimizer_states = partial.parameters * 2 * size_of(recipe.optimizer_states);
-  partial.note =
-      "Parameters times bytes of the recipe, with every parameter trained and two moments per parameter as AdamW keeps "
-      "them. Activations, logits and workspaces are missing: this is not the memory that the job needs.";
+  partial.weights = partial.parameters * size_of(recipe.weights);
+  partial.note = "Parameters times bytes of the recipe";
+  if (job.method == Method::kQlora) {
+    partial.weights = partial.parameters * job.quantization.bits / 8;
+    partial.note = "Parameters times bits, as if every parameter were quantised";
+  } else if (recipe.master_weights) {
+    partial.weights += partial.parameters * size_of(*recipe.master_weights);
+  }
+  if (adapters) {
+    partial.note += "; the adapters with their gradients and states";
+  } else {
+    partial.gradients = partial.parameters * size_of(recipe.gradients);
+    partial.optimizer_states = partial.parameters * state_bytes(job.optimizer, size_of(recipe.optimizer_states));
+    partial.note += ", as if every parameter were trained";
+  }
+  partial.note += adapters ? ", activations, logits and workspaces are missing"
+                           : "; activations, logits and workspaces are missing";
+  partial.note += ": this is not the memory that the job needs.";
   return partial;
 }
 
-/// The card behind a name or an amount of memory; nothing with an error among the issues.
-std::optional<Card> choose_card(const Catalog& catalog, const GpuQuery& query, int& compute_capability,
-                                Issues& issues) {
+/// What nvidia-smi shows beyond the allocator's memory: the context of the card, and what the user states.
+void add_context(Estimate& estimate, const CudaContext& context, const Overrides& overrides) {
+  const auto from_gib = [](double gib) { return static_cast<Bytes>(gib * static_cast<double>(kGiB)); };
+  const Bytes misc = from_gib(overrides.misc_overhead_gib.value_or(0.0));
+  const auto own = [&](Bytes bytes) {
+    return misc + (overrides.cuda_context_gib ? from_gib(*overrides.cuda_context_gib) : bytes);
+  };
+  estimate.device = {estimate.reserved.low + own(context.low), estimate.reserved.expected + own(context.expected),
+                     estimate.reserved.high + own(context.high)};
+}
+
+/// The card behind a name or an amount of memory, `gpu` being the catalog's entry or what stands for it; nothing with
+/// an error among the issues.
+std::optional<Card> choose_card(const Catalog& catalog, const GpuQuery& query, Gpu& gpu, Issues& issues) {
   Card card;
-  Gpu unknown;
-  if (query.name.empty() || query.memory_gib > 0.0) {
+  const Gpu* known = query.name.empty() ? nullptr : find_gpu(catalog.gpus(), query.name);
+  if (query.memory_gib > 0.0) {
+    if (known != nullptr) gpu = *known;
     card.visible = static_cast<Bytes>(query.memory_gib * static_cast<double>(kGiB));
     card.name = query.name.empty() ? format_gib(card.visible) : query.name;
-    if (const Gpu* known = query.name.empty() ? nullptr : find_gpu(catalog.gpus(), query.name); known != nullptr) {
-      unknown = *known;
-    } else {
-      unknown.compute_capability = 80;
-    }
-    compute_capability = unknown.compute_capability;
-    card.context = cuda_context(unknown).expected;
-    card.estimated =
-        "The memory that you state is taken as what torch sees of the card; its CUDA context is estimated.";
+    card.context = cuda_context(gpu).expected;
+    card.estimated = "The memory that you state is taken as what torch sees; the CUDA context is estimated.";
     return card;
   }
-  const Gpu* gpu = find_gpu(catalog.gpus(), query.name);
-  if (gpu == nullptr) {
+  if (known == nullptr) {
     const std::string near = nearest_gpu(catalog.gpus(), query.name);
     std::string message = "The catalog has no card of the name \"" + query.name + "\".";
     if (!near.empty()) message += " Near it is " + near + ".";
-    issues.push_back(
-        {"UNKNOWN_GPU", Severity::kError, "/gpu", message + " Or state its memory: {\"memory_gib\": 24}.", near});
+    message += " Or state its memory: {\"memory_gib\": 24}.";
+    issues.push_back({"UNKNOWN_GPU", Severity::kError, "/gpu", std::move(message), near});
     return std::nullopt;
   }
-  compute_capability = gpu->compute_capability;
-  card.name = gpu->name;
-  card.visible = gpu->usable_bytes();
-  card.context = cuda_context(*gpu).expected;
-  if (gpu->vendor != "NVIDIA") {
+  gpu = *known;
+  card.name = gpu.name;
+  card.visible = gpu.usable_bytes();
+  card.context = cuda_context(gpu).expected;
+  if (gpu.vendor != "NVIDIA") {
     card.estimated = "Kernels and overheads are those of NVIDIA cards.";
-  } else if (gpu->usable_is_estimated()) {
+  } else if (gpu.usable_is_estimated()) {
     card.estimated = "What torch sees of this card was not measured; it is estimated from its size.";
   }
   return card;
@@ -133,14 +184,16 @@ Answer Engine::answer(const Value& document) const {
 
   // Everything that is wrong is told at once: a bad name does not hide behind a bad batch size.
   std::vector<Card> cards;
+  Gpu first;  // the first card decides which kernels run; without one, an A100's do
+  first.compute_capability = request.job.compute_capability;
   for (const GpuQuery& query : request.gpus) {
-    int compute_capability = 0;
-    if (auto card = choose_card(catalog_, query, compute_capability, issues)) {
-      // The first card decides which kernels run.
-      if (cards.empty() && compute_capability > 0) request.job.compute_capability = compute_capability;
+    Gpu gpu = first;
+    if (auto card = choose_card(catalog_, query, gpu, issues)) {
+      if (cards.empty()) first = std::move(gpu);
       cards.push_back(std::move(*card));
     }
   }
+  if (first.compute_capability > 0) request.job.compute_capability = first.compute_capability;
   answer.job = request.job;
 
   const ModelEntry* model = nullptr;
@@ -157,25 +210,28 @@ Answer Engine::answer(const Value& document) const {
   } else {
     return answer;
   }
-  for (Issue& issue : read.issues) {
-    const bool unsupported = issue.code == "UNSUPPORTED_ARCHITECTURE";
-    if (model != nullptr && issue.path.rfind("/config", 0) == 0) issue.path = "/model";
-    if (model != nullptr && unsupported && model->parameters() > 0 && !answer.partial) {
-      answer.partial = partial_answer(*model, request.job.recipe);
+  const auto take = [&](Issues& found) {
+    for (Issue& issue : found) {
+      if (model != nullptr && issue.path.rfind("/config", 0) == 0) issue.path = "/model";
+      if (issue.code == "UNSUPPORTED_ARCHITECTURE" && model != nullptr && model->parameters() > 0) {
+        answer.partial = partial_answer(*model, request.job);
+      }
+      issues.push_back(std::move(issue));
     }
-    issues.push_back(std::move(issue));
-  }
+    return !has_error(issues);
+  };
+  const bool readable = take(read.issues);
   answer.architecture = std::move(read.architecture);
   if (answer.model.empty()) answer.model = answer.architecture.class_name;
-  if (has_error(issues)) return answer;
+  if (!readable) return answer;
   check_magnitude(answer.architecture, request.job, issues);
   if (has_error(issues)) return answer;
 
   Estimate result = estimate(answer.architecture, request.job);
+  if (!take(result.issues)) return answer;
+  result.issues.clear();
   if (request.parameters > 0.0) result.architecture = answer.model;
-  const bool failed = has_error(result.issues);
-  issues.insert(issues.end(), result.issues.begin(), result.issues.end());
-  if (failed) return answer;
+  add_context(result, cuda_context(first), request.overrides);
   for (const Card& card : cards) answer.fits.push_back(check_fit(result.allocated, card, request.overrides));
   answer.estimate = std::move(result);
   return answer;

@@ -105,6 +105,11 @@ Value write_estimate(const Answer& answer) {
   set(row, "first_step_allocated", bytes(estimate.first_step_allocated));
   set(row, "host", std::move(host));
   set(row, "peak", std::move(peak));
+  Value phases = empty_object();
+  for (int phase = 0; phase < kPhaseCount; ++phase) {
+    set(phases, name_of(static_cast<Phase>(phase)), bytes(estimate.phase_peaks[phase]));
+  }
+  set(row, "phase_peaks", std::move(phases));
   set(row, "breakdown", write_breakdown(estimate.breakdown));
   set(row, "timeline", write_timeline(estimate.timeline));
   set(row, "parameters", std::move(parameters));

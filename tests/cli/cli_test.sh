@@ -1,0 +1,148 @@
+#!/bin/sh
+# What scripts rely on: exit status, and what goes to standard output and standard error.
+#   cli_test.sh path/to/tidemark
+tidemark=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+failures=0
+NO_COLOR=1
+export NO_COLOR
+
+fail() {
+  echo "FAILED: $*"
+  echo "--- stdout"; head -c 600 "$dir/out"
+  echo "--- stderr"; head -c 600 "$dir/err"
+  failures=$((failures + 1))
+}
+
+# run STATUS arguments…
+run() {
+  wanted=$1
+  shift
+  "$tidemark" "$@" >"$dir/out" 2>"$dir/err" </dev/null
+  status=$?
+  [ "$status" -eq "$wanted" ] || fail "tidemark $*: status $status, not $wanted"
+  case $wanted in
+    2) [ -s "$dir/out" ] && fail "tidemark $*: writes to standard output"
+       [ -s "$dir/err" ] || fail "tidemark $*: says nothing on standard error" ;;
+    *) [ -s "$dir/err" ] && fail "tidemark $*: writes to standard error"
+       [ -s "$dir/out" ] || fail "tidemark $*: says nothing" ;;
+  esac
+}
+out_has() { grep -q -e "$1" "$dir/out" || fail "standard output lacks: $1"; }
+err_has() { grep -q -e "$1" "$dir/err" || fail "standard error lacks: $1"; }
+
+# Answers.
+run 0 estimate --model llama-3.2-1b
+out_has 'peak'
+run 0 estimate llama-3.2-1b --bytes --explain
+out_has ' B)'
+run 0 estimate -m llama-3.2-1b --json
+out_has '"allocated"'
+python3 -m json.tool "$dir/out" >/dev/null 2>&1 || fail "--json is not JSON"
+run 0 estimate -m llama-3.2-1b --markdown
+out_has '^## meta-llama/Llama-3.2-1B'
+run 0 estimate --params 7e9
+out_has 'ASSUMED_ARCHITECTURE'
+run 0 estimate --params 7B --json
+out_has 'meta-llama/Llama-2-7b-hf'
+run 0 models llama-2
+out_has 'meta-llama/Llama-2-7b-hf'
+run 0 gpus a100
+out_has 'A100'
+run 0 models --json
+run 0 gpus --names
+run 0 describe
+run 0 describe optimizer
+out_has 'paged_adamw_8bit'
+run 0 describe seq-len
+run 0 describe --json
+out_has '"adapter.r"'
+run 0 describe --markdown
+run 0 version
+run 0 --version
+run 0 --help
+run 0 help
+run 0 estimate --help
+run 0 estimate --help-all
+out_has '--parallelism-zero-stage'
+run 0 completion bash
+bash -n "$dir/out" 2>/dev/null || fail "the bash completion is not bash"
+run 0 completion zsh
+run 0 completion fish
+
+# Verdicts.
+run 0 estimate -m llama-3.2-1b --precision pure_bf16 --gpu A100-80GB
+out_has 'fits'
+run 1 estimate -m llama-2-70b --gpu 4090
+out_has 'does not fit'
+run 1 estimate -m llama-2-70b --gpu 4090 --json
+out_has '"does_not_fit"'
+run 1 estimate -m llama-3.2-1b --gpu A100-80GB --gpu 4GiB
+out_has '4.00 GiB'
+
+# Flags that need care.
+run 0 estimate -m llama-3.2-1b --lora-r 8 --method lora --target-modules q_proj,v_proj --padding --json
+run 0 estimate -m llama-3.2-1b --padding=false --no-packing
+run 0 estimate -m llama-3.2-1b --precision pure_bf16 --precision-optimizer-states fp32
+out_has 'fp32 optimizer states'
+run 0 estimate -m llama-3.2-1b --gradient-checkpointing-every 2
+out_has 'one layer in 2'
+run 0 estimate -m llama-3.2-1b --gradient-accumulation-steps 8 --seq-len 512 -b 2
+
+# Files.
+printf '{"schema":1,"model":"llama-3.2-1b","sequence_length":256}' >"$dir/job.json"
+run 0 estimate --request "$dir/job.json"
+out_has '1 × 256 tokens'
+run 0 estimate --request "$dir/job.json" --sequence-length 512
+out_has '1 × 512 tokens'
+"$tidemark" estimate --request - <"$dir/job.json" >"$dir/out" 2>"$dir/err" || fail "a request from standard input"
+printf '{"model_type":"llama","hidden_size":256,"intermediate_size":512,"num_hidden_layers":2,"num_attention_heads":4,"vocab_size":1000}' >"$dir/config.json"
+run 0 estimate --config "$dir/config.json"
+out_has 'LlamaForCausalLM'
+
+# Bad usage and input: status 2, nothing on standard output.
+run 2
+run 2 estimate
+err_has 'MISSING_MODEL'
+run 2 dance
+run 2 esitmate
+err_has 'estimate'
+run 2 estimate --model lama-2-7b
+err_has 'UNKNOWN_MODEL'
+err_has 'llama'
+run 2 estimate -m llama-2-7b --gpu a1000000
+err_has 'UNKNOWN_GPU'
+run 2 estimate -m llama-2-7b --optimizer adamw_fused --json
+err_has 'INVALID_VALUE'
+err_has 'adamw_torch_fused'
+run 2 estimate -m llama-2-7b --micro-batch-size 0
+err_has '--micro-batch-size'
+run 2 estimate -m llama-2-7b --micro-batch-size many
+run 2 estimate -m llama-2-7b --sequence-length
+run 2 estimate -m llama-2-7b --sequnce-length 4
+err_has '--sequence-length'
+run 2 estimate -m llama-2-7b --gradient-checkpointing full --gradient-checkpointing-every 2
+run 2 estimate -m llama-2-7b --parallelism-data 8
+err_has 'UNSUPPORTED_OPTION'
+run 2 estimate -m mixtral-8x7b
+err_has 'UNSUPPORTED_ARCHITECTURE'
+err_has 'weights'
+run 2 estimate --request "$dir/absent.json"
+err_has 'UNREADABLE_FILE'
+run 2 estimate --request "$dir"
+run 2 estimate --config "$dir/absent.json"
+printf '{"model":' >"$dir/broken.json"
+run 2 estimate --request "$dir/broken.json"
+err_has 'INVALID_JSON'
+printf '[]' >"$dir/list.json"
+run 2 estimate --request "$dir/list.json"
+run 2 estimate --request - 
+run 2 models no-such-model
+run 2 gpus no-such-card
+run 2 describe no-such-option
+run 2 completion tcsh
+run 2 models --nonsense
+
+[ "$failures" -eq 0 ] && echo "all as promised"
+[ "$failures" -eq 0 ]

@@ -1,0 +1,231 @@
+#include "core/wire/engine.hpp"
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "core/wire/json.hpp"
+#include "tests/unit/catch.hpp"
+
+namespace tidemark {
+namespace {
+
+std::string file(const std::string& name) {
+  std::ifstream stream(std::string{TIDEMARK_CATALOG} + "/" + name, std::ios::binary);
+  std::stringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+const Engine& engine() {
+  static const Engine ready = [] {
+    Engine made;
+    const Issues issues = made.load_catalog(file("models.json"), file("gpus.json"));
+    REQUIRE(issues.empty());
+    return made;
+  }();
+  return ready;
+}
+
+Value ask(std::string_view request) {
+  Issues issues;
+  Value reply = parse_json(engine().handle(request), "", issues);
+  REQUIRE(issues.empty());
+  return reply;
+}
+
+const Value& at(const Value& value, std::string_view path) {
+  const Value* here = &value;
+  while (!path.empty()) {
+    const std::size_t dot = path.find('.');
+    const std::string part{path.substr(0, dot)};
+    CAPTURE(part);
+    here = here->is_array() ? &here->items.at(std::stoul(part)) : here->find(part);
+    REQUIRE(here != nullptr);
+    path = dot == std::string_view::npos ? std::string_view{} : path.substr(dot + 1);
+  }
+  return *here;
+}
+
+bool has_issue(const Value& reply, std::string_view code) {
+  for (const Value& issue : at(reply, "issues").items) {
+    if (at(issue, "code").string == code) return true;
+  }
+  return false;
+}
+
+TEST_CASE("an estimate has every key of the contract") {
+  const Value reply = ask(R"({"schema":1,"model":"LLAMA-2-7b","gpus":["A100-80GB","4090",{"memory_gib":24}]})");
+  for (const char* key : {"schema",
+                          "engine",
+                          "catalog",
+                          "estimate.allocated.low",
+                          "estimate.allocated.expected",
+                          "estimate.allocated.high",
+                          "estimate.reserved.expected",
+                          "estimate.device.expected",
+                          "estimate.first_step_allocated",
+                          "estimate.host.expected",
+                          "estimate.peak.phase",
+                          "estimate.peak.at",
+                          "estimate.peak.rank",
+                          "estimate.breakdown.0.category",
+                          "estimate.breakdown.0.bytes",
+                          "estimate.breakdown.0.entries.0.name",
+                          "estimate.breakdown.0.entries.0.bytes",
+                          "estimate.breakdown.0.entries.0.formula",
+                          "estimate.breakdown.0.entries.0.substituted",
+                          "estimate.breakdown.0.entries.0.source",
+                          "estimate.breakdown.0.entries.0.confidence",
+                          "estimate.timeline.0.instant",
+                          "estimate.timeline.0.phase",
+                          "estimate.timeline.0.bytes.weights",
+                          "estimate.parameters.total",
+                          "estimate.parameters.trainable",
+                          "estimate.parameters.active",
+                          "estimate.parameters.published",
+                          "estimate.recipe.weights",
+                          "estimate.recipe.gradients",
+                          "estimate.recipe.master_weights",
+                          "estimate.recipe.optimizer_states",
+                          "estimate.recipe.autocast",
+                          "fits.0.gpu",
+                          "fits.0.usable_bytes",
+                          "fits.0.verdict",
+                          "fits.0.headroom_bytes",
+                          "fits.0.utilization",
+                          "fits.2.reason",
+                          "issues"}) {
+    CAPTURE(key);
+    at(reply, key);
+  }
+  CHECK(at(reply, "estimate.parameters.total").integer == 6738415616);
+  CHECK(at(reply, "estimate.recipe.name").string == "amp_bf16");
+  CHECK(at(reply, "fits").items.size() == 3);
+}
+
+TEST_CASE("the breakdown sums to the peak, to the byte") {
+  const Value reply = ask(R"({"model":"llama-3.2-1b","precision":"pure_bf16"})");
+  std::int64_t groups = 0;
+  for (const Value& group : at(reply, "estimate.breakdown").items) {
+    std::int64_t entries = 0;
+    for (const Value& entry : at(group, "entries").items) entries += at(entry, "bytes").integer;
+    CHECK(entries == at(group, "bytes").integer);
+    groups += at(group, "bytes").integer;
+  }
+  CHECK(groups == at(reply, "estimate.allocated.expected").integer);
+}
+
+TEST_CASE("the same request gives the same bytes") {
+  const std::string request = R"({"model":"llama-3.2-1b","gpu":"4090"})";
+  CHECK(engine().handle(request) == engine().handle(request));
+}
+
+TEST_CASE("only a count assumes a published architecture, and says so") {
+  const Value reply = ask(R"({"parameters":7e9})");
+  CHECK(at(reply, "estimate.architecture").string == "meta-llama/Llama-2-7b-hf");
+  CHECK(has_issue(reply, "ASSUMED_ARCHITECTURE"));
+  CHECK(at(ask(R"({"parameters":8e9})"), "estimate.architecture").string == "meta-llama/Meta-Llama-3-8B");
+  CHECK(at(ask(R"({"parameters":1.1e9})"), "estimate.architecture").string == "TinyLlama/TinyLlama-1.1B-Chat-v1.0");
+}
+
+TEST_CASE("a pasted config is a model") {
+  const Value reply = ask(R"({"config":{"model_type":"llama","hidden_size":256,"intermediate_size":512,
+    "num_hidden_layers":2,"num_attention_heads":4,"vocab_size":1000},"sequence_length":128})");
+  CHECK(at(reply, "estimate.model").string == "LlamaForCausalLM");
+  CHECK(at(reply, "estimate.parameters.total").integer > 0);
+}
+
+TEST_CASE("an unknown model is an error with its neighbours") {
+  const Value reply = ask(R"({"model":"meta-llama/Llama-2-7b-fh"})");
+  CHECK(reply.find("estimate") == nullptr);
+  CHECK(at(reply, "issues.0.code").string == "UNKNOWN_MODEL");
+  CHECK(at(reply, "issues.0.suggestion").string == "meta-llama/Llama-2-7b-hf");
+}
+
+TEST_CASE("an unknown card is an error with its neighbour") {
+  const Value reply = ask(R"({"model":"llama-2-7b","gpu":"A10O-80GB"})");
+  CHECK(at(reply, "issues.0.code").string == "UNKNOWN_GPU");
+  CHECK(!at(reply, "issues.0.suggestion").string.empty());
+}
+
+TEST_CASE("an architecture that is not modelled still has its weights") {
+  const Value reply = ask(R"({"model":"mixtral-8x7b","precision":"pure_bf16"})");
+  CHECK(reply.find("estimate") == nullptr);
+  CHECK(has_issue(reply, "UNSUPPORTED_ARCHITECTURE"));
+  CHECK(at(reply, "partial.weights").integer == 2 * at(reply, "partial.parameters").integer);
+  CHECK(at(reply, "partial.optimizer_states").integer == 4 * at(reply, "partial.parameters").integer);
+}
+
+TEST_CASE("all errors of a request are told at once") {
+  const Value reply = ask(R"({"model":"no-such-model-at-all","gpu":"no such card","optimizer":"none such"})");
+  CHECK(has_issue(reply, "UNKNOWN_MODEL"));
+  CHECK(has_issue(reply, "UNKNOWN_GPU"));
+  CHECK(has_issue(reply, "INVALID_VALUE"));
+}
+
+TEST_CASE("the card decides about the context on top of reserved memory") {
+  const Value reply =
+      ask(R"({"model":"llama-3.2-1b","gpu":"T4","overrides":{"cuda_context_gib":1.0,"misc_overhead_gib":0.5}})");
+  CHECK(at(reply, "estimate.device.expected").integer - at(reply, "estimate.reserved.expected").integer ==
+        kGiB + kGiB / 2);
+  CHECK(at(reply, "estimate.overrides.cuda_context_gib").real == 1.0);
+}
+
+TEST_CASE("verbs: fit, catalog, describe, version, and those to come") {
+  const Value fit = ask(R"({"verb":"fit","model":"llama-3.2-1b"})");
+  CHECK(at(fit, "fits").items.size() == engine().catalog().gpus().size());
+  CHECK(at(ask(R"({"verb":"catalog","pattern":"llama-2-7b"})"), "models").items.size() >= 1);
+  CHECK(at(ask(R"({"verb":"describe"})"), "options").items.size() > 50);
+  CHECK(at(ask(R"({"verb":"version"})"), "schema").integer == 1);
+  for (const char* verb : {"advise", "map", "scan", "import", "export", "calibrate", "dance"}) {
+    const Value reply = ask("{\"verb\":\"" + std::string{verb} + "\"}");
+    CHECK(has_issue(reply, "UNSUPPORTED_VERB"));
+  }
+}
+
+TEST_CASE("hostile requests are answered, not obeyed") {
+  for (
+      const std::string& request :
+      {std::string{},
+       std::string{"null"},
+       std::string{"[]"},
+       std::string{"7"},
+       std::string(100000, '{'),
+       std::string(200000, '['),
+       std::string{"\xff\xfe"},
+       "{\"model\":\"" + std::string(1000000, 'x') + "\"}",
+       "{\"" + std::string(100000, 'k') + "\":1}",
+       std::string{R"({"model":7})"},
+       std::string{R"({"verb":7})"},
+       std::string{R"({"verb":{"a":1}})"},
+       std::string{R"({"config":{}})"},
+       std::string{R"({"config":[]})"},
+       std::string{R"({"config":{"model_type":"llama","hidden_size":1e18,"num_hidden_layers":1e18}})"},
+       std::string{
+           R"({"config":{"model_type":"llama","hidden_size":9223372036854775807,"num_hidden_layers":9223372036854775807,
+                        "num_attention_heads":1,"intermediate_size":9223372036854775807,"vocab_size":9223372036854775807}})"},
+       std::string{R"({"config":{"model_type":"llama","hidden_size":0,"num_attention_heads":0}})"},
+       std::string{R"({"config":{"model_type":"llama","hidden_size":-4,"num_attention_heads":-1}})"},
+       std::string{R"({"parameters":1e300})"},
+       std::string{R"({"parameters":-1})"}}) {
+    const Value reply = ask(request);
+    CHECK(reply.find("estimate") == nullptr);
+    bool error = false;
+    for (const Value& issue : at(reply, "issues").items) error = error || at(issue, "severity").string == "error";
+    CHECK(error);
+  }
+}
+
+TEST_CASE("without a catalog a config can still be estimated") {
+  const Engine bare;
+  const std::string reply = bare.handle(R"({"config":{"model_type":"llama","hidden_size":256,"intermediate_size":512,
+    "num_hidden_layers":2,"num_attention_heads":4,"vocab_size":1000},"sequence_length":128})");
+  CHECK(reply.find("\"allocated\"") != std::string::npos);
+  CHECK(bare.handle(R"({"model":"llama-2-7b"})").find("UNKNOWN_MODEL") != std::string::npos);
+  Engine broken;
+  CHECK(has_error(broken.load_catalog("{", "[]")));
+}
+
+}  // namespace
+}  // namespace tidemark
