@@ -38,10 +38,10 @@ Tensor eager(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const AttentionOpt
   if (o.mask.defined()) scores = add(std::move(scores), o.mask);
   if (o.softmax_fp32) {
     scores = softmax(std::move(scores), Dtype::kFp32);
-    scores = to(std::move(scores), dtype);
   } else {
-    scores = softmax(std::move(scores));
+    scores = softmax(std::move(scores));  // in fp32 under autocast
   }
+  scores = to(std::move(scores), dtype);
   scores = dropout(std::move(scores), o.dropout);
   Tensor out = matmul(scores, v);
   return heads_to_rows(std::move(out));

@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/job/training_job.hpp"
 #include "core/model/architecture.hpp"
@@ -44,6 +45,7 @@ class Net {
     Tensor bias;          ///< a position bias (alibi)
   };
   Shared shared;
+  std::vector<Tensor> model_locals;          ///< what the model's forward keeps by name until it returns
   std::int32_t tied_embedding = -1;          ///< parameter index of the token table
   bool fuse_loss = false;                    ///< the head hands its hidden states to a fused loss and returns the loss
   const char* attention_kernel = "";         ///< what the attention ran: "flash", "efficient", "math", "eager"

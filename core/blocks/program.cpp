@@ -10,6 +10,14 @@ const Program* program_for(const Architecture& architecture) {
   switch (architecture.family) {
     case Family::kLlama:
       return &kLlamaProgram;
+    case Family::kGpt2:
+      return &kGpt2Program;
+    case Family::kGptBigCode:
+      return &kGptBigCodeProgram;
+    case Family::kGptNeoX:
+      return &kGptNeoXProgram;
+    case Family::kOpt:
+      return &kOptProgram;
     default:
       return nullptr;
   }

@@ -22,11 +22,19 @@ std::int64_t layer_kind(const Net& net, Count layer);
 
 // -- the families (one file each) --------------------------------------------------------------------------------------
 extern const Program kLlamaProgram;
+extern const Program kGpt2Program;
+extern const Program kGptBigCodeProgram;
+extern const Program kGptNeoXProgram;
+extern const Program kOptProgram;
 
 /// LlamaModel.forward up to its loop: token table, positions, masks, rotary tables.
 Tensor llama_embed(Net& net);
 /// LlamaModel.norm and lm_head.
 Tensor llama_head(Net& net, Tensor hidden);
+/// GPT2Model.forward up to its loop: token and position tables.
+Tensor gpt2_embed(Net& net);
+/// GPT2Model.ln_f and lm_head.
+Tensor gpt2_head(Net& net, Tensor hidden);
 /// LlamaMLP.forward
 Tensor llama_mlp(Net& net, Tensor x);
 
