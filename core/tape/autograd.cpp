@@ -91,15 +91,25 @@ Tensor Tape::autocast_cast(Tensor tensor, Dtype dtype) {
   const bool cacheable = t.is_leaf_parameter && t.requires_grad && t.dtype == Dtype::kFp32 && is_half(dtype);
   const std::int32_t key = t.storage();
   if (cacheable) {
-    for (const auto& [storage, cached] : autocast_cache_) {
-      if (storage == key) return cached;
+    for (const CachedCast& cached : autocast_cache_) {
+      if (cached.parameter_storage == key) return cached.cast;
     }
   }
   const bool weight = t.is_leaf_parameter;
   Tensor out = to(std::move(t), dtype);
   if (weight) set_category(out, Category::kBuffers);
-  if (cacheable) autocast_cache_.emplace_back(key, out);
+  if (cacheable) autocast_cache_.push_back({key, instance_of_parameters_, out});
   return out;
+}
+
+void Tape::clear_autocast_cache() {
+  const Phase phase = phase_;
+  for (CachedCast& cached : autocast_cache_) {
+    begin_segment(phase, cached.instance);
+    cached.cast.reset();
+  }
+  autocast_cache_.clear();
+  begin_segment(phase, -1);
 }
 
 // -- backward -------------------------------------------------------------------------------------------------------

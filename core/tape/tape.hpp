@@ -212,7 +212,8 @@ class Tape {
   void set_autocast(std::optional<Dtype> dtype) { autocast_ = dtype; }
   /// The lower-precision cast of autocast_mode.h: cached for leaf fp32 parameters that require a gradient.
   Tensor autocast_cast(Tensor tensor, Dtype dtype);
-  void clear_autocast_cache() { autocast_cache_.clear(); }
+  /// Leaving the autocast context: each layer's copies go in a stretch of that layer.
+  void clear_autocast_cache();
 
   // -- the record --------------------------------------------------------------------------------------------------
   const std::vector<std::int32_t>& events() const { return events_; }  ///< +id+1 allocates, −(id+1) frees
@@ -277,7 +278,12 @@ class Tape {
   Node scratch_node_;
   std::vector<std::unique_ptr<Frame>> frames_;
   std::vector<ReentrantCall> calls_;
-  std::vector<std::pair<std::int32_t, Tensor>> autocast_cache_;  // by parameter
+  struct CachedCast {
+    std::int32_t parameter_storage = -1;
+    std::int16_t instance = -1;
+    Tensor cast;
+  };
+  std::vector<CachedCast> autocast_cache_;
   std::optional<Dtype> autocast_;
   std::int32_t last_parameter_ = -1;
   std::int32_t packing_frame_ = -1;   // forward of a non-reentrant checkpoint
