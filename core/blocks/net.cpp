@@ -172,6 +172,7 @@ Tensor Net::quantised_linear(const char* name, Tensor x_in, Dim out_features, bo
 Tensor Net::lm_head(const char* name, Tensor x_in, Dim out_features, bool bias) {
   Scope in(tape, name, source());
   Tensor x = std::move(x_in);
+  last_hidden = x;
   Tensor weight;
   if (arch.tie_word_embeddings && tied_embedding >= 0) {
     weight = tape.existing_parameter(tied_embedding);

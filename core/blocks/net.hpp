@@ -47,6 +47,7 @@ class Net {
   Shared shared;
   std::vector<Tensor> model_locals;          ///< what the model's forward keeps by name until it returns
   std::int32_t tied_embedding = -1;          ///< parameter index of the token table
+  Tensor last_hidden;                        ///< outputs.last_hidden_state: alive until the model's forward returns
   bool fuse_loss = false;                    ///< the head hands its hidden states to a fused loss and returns the loss
   const char* attention_kernel = "";         ///< what the attention ran: "flash", "efficient", "math", "eager"
   Count layer_index = 0;                     ///< the layer that runs now (of the model, not of the tape)

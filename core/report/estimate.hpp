@@ -69,6 +69,7 @@ struct Estimate {
   Bytes host = 0;                ///< host memory per node: offloaded and paged state
   Peak peak;
   Bytes phase_peaks[kPhaseCount] = {};  ///< largest `allocated` of each phase, indexed by Phase
+  Bytes phase_live[kPhaseCount] = {};   ///< the same without what the allocator does not split off
   std::vector<BreakdownGroup> breakdown;  ///< sums to allocated.expected
   std::vector<Instant> timeline;          ///< in time order
   ParameterCounts parameters;

@@ -57,7 +57,10 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   e.first_step_allocated = w.first_peak;
   e.peak.phase = w.at.phase;
   e.peak.at = place_name(s, w.at);
-  for (int phase = 0; phase < kPhaseCount; ++phase) e.phase_peaks[phase] = w.steady[phase].allocated;
+  for (int phase = 0; phase < kPhaseCount; ++phase) {
+    e.phase_peaks[phase] = w.steady[phase].allocated;
+    e.phase_live[phase] = w.steady[phase].live;
+  }
   if (options.itemise) {
     e.breakdown = itemise(s, w, job);
     e.timeline = timeline(s, w);

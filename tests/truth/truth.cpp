@@ -46,6 +46,7 @@ std::string text_at(const Value& v, std::initializer_list<const char*> path) {
 
 struct Row {
   std::string id, family, regime, note, phase, true_phase, metric, completeness;
+  double live = 0;  // sum of live storages against the record's, phase by phase the largest deviation
   double error = 0, forward = 0, backward = 0, optimizer = 0, reserved = 0;
   double low = 0, high = 0;  // of the stated range, relative to the truth
   Bytes truth = 0, ours = 0;
@@ -108,6 +109,17 @@ Row oracle_row(const tidemark::Engine& engine, const Value& line) {
   row.backward = relative(phase(tidemark::Phase::kBackward), phase_truth(record, "backward") + workspace);
   row.optimizer = relative(phase(tidemark::Phase::kOptimizer), phase_truth(record, "optimizer") + workspace);
   row.reserved = relative(e.reserved.expected, integer_at(record, {"peak", "reserved"}) + workspace);
+  for (const auto& [p, name] : {std::pair{tidemark::Phase::kBackward, "backward"}, {tidemark::Phase::kOptimizer, "optimizer"}}) {
+    const Bytes requested = integer_at(record, {"steps", "2", name, "requested512"}) + workspace;
+    const double d = relative(e.phase_live[static_cast<int>(p)], requested);
+    if (std::fabs(d) > std::fabs(row.live)) row.live = d;
+  }
+  {
+    const Bytes live = std::max(e.phase_live[static_cast<int>(tidemark::Phase::kForward)],
+                                e.phase_live[static_cast<int>(tidemark::Phase::kLoss)]);
+    const double d = relative(live, integer_at(record, {"steps", "2", "forward", "requested512"}) + workspace);
+    if (std::fabs(d) > std::fabs(row.live)) row.live = d;
+  }
   row.phase = std::string(name_of(e.peak.phase));
   if (row.phase == "loss") row.phase = "forward";
   const std::int64_t total = integer_at(record, {"parameters", "total"});
@@ -214,8 +226,8 @@ int main(int argc, char** argv) {
               [](const Row* a, const Row* b) { return std::fabs(a->error) > std::fabs(b->error); });
     for (std::size_t k = 0; k < sorted.size() && (all || k < static_cast<std::size_t>(worst)); ++k) {
       const Row& r = *sorted[k];
-      std::printf("%-46s %-12s %-18s err %+7.3f  fwd %+7.3f bwd %+7.3f opt %+7.3f res %+7.2f  %s/%s %s\n", r.id.c_str(),
-                  r.family.c_str(), r.regime.c_str(), r.error, r.forward, r.backward, r.optimizer, r.reserved,
+      std::printf("%-46s %-12s %-18s err %+7.3f live %+7.3f  fwd %+7.3f bwd %+7.3f opt %+7.3f res %+7.2f  %s/%s %s\n", r.id.c_str(),
+                  r.family.c_str(), r.regime.c_str(), r.error, r.live, r.forward, r.backward, r.optimizer, r.reserved,
                   r.phase.c_str(), r.true_phase.c_str(), r.note.c_str());
     }
     for (const auto& [what, n] : missing) std::printf("   unanswered %3d  %s\n", n, what.substr(0, 110).c_str());
