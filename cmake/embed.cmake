@@ -1,8 +1,8 @@
 # Writes a C++ file that holds the catalog's texts: cmake -DOUT=… -DMODELS=… -DGPUS=… -P embed.cmake
-# A literal may not be of any length, so each line of a file becomes one piece; neighbours are joined by the compiler.
+# A literal may have 65536 characters, so each line of a file is one of its own.
 function(pieces file result)
   file(READ ${file} text)
-  string(REPLACE "\n" ")json\"\n  \"\\n\" R\"json(" text "${text}")
+  string(REPLACE "\n" ")json\" \"\\n\",\n    R\"json(" text "${text}")
   set(${result} "R\"json(${text})json\"" PARENT_SCOPE)
 endfunction()
 
@@ -13,14 +13,20 @@ file(WRITE ${OUT}.new "// Made by cmake/embed.cmake.
 
 namespace tidemark {
 
-std::string_view embedded_models() {
-  static const char text[] = ${models};
-  return {text, sizeof text - 1};
+std::string embedded_models() {
+  static const char* const kLines[] = {
+    ${models}};
+  std::string text;
+  for (const char* line : kLines) text += line;
+  return text;
 }
 
-std::string_view embedded_gpus() {
-  static const char text[] = ${gpus};
-  return {text, sizeof text - 1};
+std::string embedded_gpus() {
+  static const char* const kLines[] = {
+    ${gpus}};
+  std::string text;
+  for (const char* line : kLines) text += line;
+  return text;
 }
 
 }  // namespace tidemark
