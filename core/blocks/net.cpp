@@ -116,7 +116,8 @@ Tensor Net::conv1d(const char* name, Tensor x_in, Dim out_features) {
 Tensor Net::adapter(const char* name, Tensor result_in, Tensor x_in, Dim in_features, Dim out_features,
                     bool quantised_base) {
   Tensor result = std::move(result_in);
-  Tensor x = std::move(x_in);
+  const Tensor argument = std::move(x_in);  // a module's arguments live until the call returns
+  Tensor x = argument;
   const Dtype result_dtype = result.dtype;
   const Dim r(job.adapter.r, Symbol::kRank);
   Parameter a, b;
