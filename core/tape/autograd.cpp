@@ -176,6 +176,10 @@ void Tape::execute(Node& n) {
   for (int i = 0; i < n.output_count; ++i) grads[i] = std::move(n.grads[i]);
   Tensor results[kMaxInputs];
   n.backward(*this, n, grads, results);
+  // What a recomputation made belongs to the rule alone (checkpoint.py unpack_hook drops its handle): it goes with it.
+  for (int i = 0; i < n.saved_count; ++i) {
+    if (n.saved[i].frame >= 0) n.saved[i].tensor.reset();
+  }
   // engine.cpp validate_outputs: gradients take the shape and dtype of the input.
   for (int i = 0; i < n.input_count; ++i) {
     Tensor& r = results[i];
