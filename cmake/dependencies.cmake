@@ -5,14 +5,29 @@ function(tidemark_dependency name version url hash)
   find_package(${name} ${version} QUIET)
   if(NOT ${name}_FOUND)
     message(STATUS "${name} ${version} not installed: fetching it")
-    FetchContent_Declare(${name} URL ${url} URL_HASH SHA256=${hash} SYSTEM)
+    FetchContent_Declare(${name} SYSTEM URL ${url} URL_HASH SHA256=${hash})
     FetchContent_MakeAvailable(${name})
   endif()
 endfunction()
 
-tidemark_dependency(nlohmann_json 3.10
-  https://github.com/nlohmann/json/releases/download/v3.11.3/json.tar.xz
-  d6c65aca6b1ed68e7a182f4757257b107ae403032760ed6ef121c9d55e81757d)
+# Emscripten's toolchain looks into its own sysroot only, and the system's /usr/include must not come along with a
+# library that is nothing but headers: the one folder of it is linked into the build.
+if(EMSCRIPTEN)
+  find_path(nlohmann_json_INCLUDE nlohmann/json.hpp PATHS /usr/include /usr/local/include /opt/homebrew/include
+    NO_CMAKE_FIND_ROOT_PATH)
+  if(nlohmann_json_INCLUDE)
+    file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/include)
+    file(CREATE_LINK ${nlohmann_json_INCLUDE}/nlohmann ${CMAKE_BINARY_DIR}/include/nlohmann SYMBOLIC)
+    add_library(nlohmann_json INTERFACE)
+    add_library(nlohmann_json::nlohmann_json ALIAS nlohmann_json)
+    target_include_directories(nlohmann_json SYSTEM INTERFACE ${CMAKE_BINARY_DIR}/include)
+  endif()
+endif()
+if(NOT TARGET nlohmann_json::nlohmann_json)
+  tidemark_dependency(nlohmann_json 3.10
+    https://github.com/nlohmann/json/releases/download/v3.11.3/json.tar.xz
+    d6c65aca6b1ed68e7a182f4757257b107ae403032760ed6ef121c9d55e81757d)
+endif()
 if(TIDEMARK_CLI)
   tidemark_dependency(CLI11 2.1
     https://github.com/CLIUtils/CLI11/archive/refs/tags/v2.5.0.tar.gz

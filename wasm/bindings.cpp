@@ -1,0 +1,45 @@
+// The engine's one seam, seen from JavaScript: one message in, one message out. Nothing here decides anything.
+#include <emscripten/bind.h>
+#include <emscripten/val.h>
+
+#include <string>
+#include <vector>
+
+#include "core/wire/engine.hpp"
+#include "core/wire/fit_map.hpp"
+#include "core/wire/json.hpp"
+#include "core/wire/write_answer.hpp"
+
+namespace {
+
+tidemark::Engine& engine() {
+  static tidemark::Engine instance;
+  return instance;
+}
+
+/// The texts of catalog/models.json and catalog/gpus.json in, {"schema": 1, "issues": [...]} out.
+std::string load_catalog(const std::string& models_json, const std::string& gpus_json) {
+  return tidemark::write_json(tidemark::write_errors(engine().load_catalog(models_json, gpus_json)));
+}
+
+/// A request in, an answer out; both JSON.
+std::string handle(const std::string& request) {
+  return engine().handle(request);
+}
+
+/// Allocated bytes, one per batch size and sequence length, row by row; NaN where there is no estimate. The view is
+/// into the module's memory and good until the next call: the caller copies it.
+emscripten::val map(const std::string& request, const emscripten::val& batches, const emscripten::val& sequences) {
+  static std::vector<double> cells;
+  cells = tidemark::fit_map(engine(), request, emscripten::convertJSArrayToNumberVector<double>(batches),
+                            emscripten::convertJSArrayToNumberVector<double>(sequences));
+  return emscripten::val(emscripten::typed_memory_view(cells.size(), cells.data()));
+}
+
+}  // namespace
+
+EMSCRIPTEN_BINDINGS(tidemark) {
+  emscripten::function("loadCatalog", &load_catalog);
+  emscripten::function("handle", &handle);
+  emscripten::function("map", &map);
+}

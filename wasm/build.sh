@@ -1,0 +1,8 @@
+#!/bin/sh
+# Builds the engine as WebAssembly into build/wasm/bin. Needs Emscripten (apt install emscripten, or emsdk).
+set -eu
+cd "$(dirname "$0")/.."
+# Debian's emcc looks for acorn there, and dies without it.
+if [ -d /usr/share/nodejs ]; then export NODE_PATH="/usr/share/nodejs${NODE_PATH:+:$NODE_PATH}"; fi
+emcmake cmake --preset wasm "$@"
+cmake --build --preset wasm --parallel "${TIDEMARK_JOBS:-2}"

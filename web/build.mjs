@@ -1,0 +1,122 @@
+// Builds the page: node web/build.mjs [folder of the built engine]
+//
+// Everything (engine, catalog, UI, styles) goes into one file, dist/index.html: it opens from a file share, runs no
+// script but its own and can reach no network. Beside it, for hosting: tidemark.wasm, tidemark.js, tidemark.d.ts.
+import { build } from "esbuild";
+import { createHash } from "node:crypto";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import { pack } from "../wasm/pack.mjs";
+import { compactGpus, compactModels } from "./catalog.mjs";
+
+const web = dirname(fileURLToPath(import.meta.url));
+const root = dirname(web);
+const engine = resolve(process.argv[2] ?? join(root, "build/wasm/bin"));
+const dist = join(root, "dist");
+
+// Kilobytes of 1000 bytes, gzip -9. The build fails above them. The engine's aim is 60 KB (docs say what is in the way).
+const budgets = { "index.html": 300, "tidemark.wasm + glue": 150 };
+
+if (!existsSync(join(engine, "tidemark.wasm"))) {
+  console.error(`There is no engine in ${engine}: run wasm/build.sh first.`);
+  process.exit(1);
+}
+const read = (...path) => readFileSync(join(...path), "utf8");
+
+// `import … from "tidemark:engine"` and friends are what only the build knows.
+const parts = {
+  "tidemark:api": { contents: `export * from ${JSON.stringify(join(engine, "api.js"))}`, loader: "js" },
+  "tidemark:unpack": { contents: `export * from ${JSON.stringify(join(root, "wasm/unpack.mjs"))}`, loader: "js" },
+  "tidemark:wasm": { contents: pack(readFileSync(join(engine, "tidemark.wasm"))), loader: "text" },
+  "tidemark:models": { contents: compactModels(read(root, "catalog/models.json")), loader: "text" },
+  "tidemark:gpus": { contents: compactGpus(read(root, "catalog/gpus.json")), loader: "text" },
+};
+const inlined = {
+  name: "tidemark",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^tidemark:/ }, ({ path }) => ({ path, namespace: "tidemark" }));
+    onLoad({ filter: /.*/, namespace: "tidemark" }, ({ path }) => ({ ...parts[path], resolveDir: root }));
+  },
+};
+
+const common = { bundle: true, minify: true, write: false, charset: "utf8", target: ["es2021"], legalComments: "none" };
+
+async function bundle(options) {
+  const result = await build({ ...common, ...options });
+  return result.outputFiles[0].text.trimEnd();
+}
+
+const script = await bundle({
+  entryPoints: [join(web, "src/main.js")],
+  format: "iife",
+  plugins: [inlined],
+  // The engine's glue knows how to fetch; here there is nothing to fetch, and not the means to.
+  define: { "import.meta.url": '"file:///"', fetch: "undefined", XMLHttpRequest: "undefined" },
+});
+const style = await bundle({ entryPoints: [join(web, "src/main.css")], loader: { ".svg": "dataurl" } });
+
+for (const [name, text] of Object.entries({ script, style })) {
+  const bad = text.match(/<\/(script|style)|<!--/i);
+  if (bad) throw new Error(`the ${name} contains ${bad[0]}, which would end it early in HTML`);
+}
+
+const sha256 = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+const policy = [
+  "default-src 'none'", // nothing is loaded and nothing is sent, from anywhere to anywhere
+  `script-src ${sha256(script)} 'wasm-unsafe-eval'`, // this one script, and WebAssembly
+  `style-src ${sha256(style)}`,
+  "img-src data:", // the icon
+  "base-uri 'none'",
+  "form-action 'none'",
+].join("; ");
+
+const html = read(web, "src/index.html")
+  .replace("%POLICY%", () => policy)
+  .replace("%STYLE%", () => style)
+  .replace("%SCRIPT%", () => script);
+const leftover = html.replace(script, "").match(/%[A-Z]+%|(src|href)="(?!data:|#)[^"]*"/);
+if (leftover) throw new Error(`index.html still holds ${leftover[0]}`);
+
+mkdirSync(dist, { recursive: true });
+writeFileSync(join(dist, "index.html"), html);
+const loader = await bundle({
+  entryPoints: [join(engine, "tidemark.js")],
+  format: "esm",
+  platform: "neutral",
+  external: ["node:*"],
+});
+writeFileSync(join(dist, "tidemark.js"), `${loader}\n`);
+copyFileSync(join(engine, "tidemark.wasm"), join(dist, "tidemark.wasm"));
+copyFileSync(join(root, "wasm/tidemark.d.ts"), join(dist, "tidemark.d.ts"));
+
+// The size table, and the budgets.
+const gzipped = (data) => gzipSync(data, { level: 9 }).length;
+const wasm = readFileSync(join(engine, "tidemark.wasm"));
+const rows = [
+  ["index.html", html.length, gzipped(html)],
+  ["tidemark.wasm + glue", wasm.length + loader.length, gzipped(wasm) + gzipped(loader)],
+  ["  tidemark.wasm", wasm.length, gzipped(wasm)],
+  ["  glue (tidemark.js)", loader.length, gzipped(loader)],
+  ["of index.html (alone):"],
+  ["  packed engine", parts["tidemark:wasm"].contents.length, gzipped(parts["tidemark:wasm"].contents)],
+  ["  models", parts["tidemark:models"].contents.length, gzipped(parts["tidemark:models"].contents)],
+  ["  GPUs", parts["tidemark:gpus"].contents.length, gzipped(parts["tidemark:gpus"].contents)],
+  ["  styles", style.length, gzipped(style)],
+];
+let failed = false;
+console.log(`${"KB".padEnd(24)}${"raw".padStart(9)}${"gzip".padStart(9)}${"budget".padStart(9)}`);
+for (const [name, raw, gz] of rows) {
+  if (raw === undefined) {
+    console.log(name);
+    continue;
+  }
+  const budget = budgets[name];
+  const over = budget !== undefined && gz > budget * 1000;
+  failed ||= over;
+  const kilo = (bytes) => (bytes / 1000).toFixed(1).padStart(9);
+  console.log(name.padEnd(24) + kilo(raw) + kilo(gz) + String(budget ?? "").padStart(9) + (over ? "  OVER BUDGET" : ""));
+}
+console.log(`The page is at ${relative(process.cwd(), join(dist, "index.html"))}`);
+process.exit(failed ? 1 : 0);
