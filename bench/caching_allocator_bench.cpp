@@ -13,8 +13,8 @@
 namespace {
 
 struct Trace {
-  std::string name;                   // as in the file
-  std::vector<std::int64_t> events;   // > 0: request of that many bytes; <= 0: free request number -event
+  std::string name;                  // as in the file
+  std::vector<std::int64_t> events;  // > 0: request of that many bytes; <= 0: free request number -event
 };
 
 std::vector<Trace> read_traces(const char* path) {

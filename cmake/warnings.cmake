@@ -7,6 +7,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # g++ 12 sees overlapping copies in std::string's own operator+ at -O3 (GCC bug 105651).
   target_compile_options(tidemark_flags INTERFACE -Wno-restrict)
 endif()
+if(TIDEMARK_SANITIZE)
+  target_compile_options(tidemark_flags INTERFACE
+    -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(tidemark_flags INTERFACE -fsanitize=address,undefined)
+endif()
 target_include_directories(tidemark_flags INTERFACE ${PROJECT_SOURCE_DIR})
 
 # The engine neither throws nor asks for types at run time.

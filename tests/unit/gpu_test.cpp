@@ -14,32 +14,73 @@ using namespace tidemark;
 // A few lines of catalog/gpus.json.
 std::vector<Gpu> some_gpus() {
   std::vector<Gpu> gpus;
-  gpus.push_back({.name = "NVIDIA T4", .aliases = {"Tesla T4", "t4"}, .vendor = "NVIDIA", .compute_capability = 75,
-                  .marketed_bytes = 16 * kGiB, .nvidia_smi_bytes = 15360 * kMiB, .torch_visible_bytes = 14912 * kMiB});
-  gpus.push_back({.name = "NVIDIA A100 SXM 40GB", .aliases = {"A100-40GB", "A100-SXM4-40GB"}, .vendor = "NVIDIA",
-                  .compute_capability = 80, .marketed_bytes = 40 * kGiB, .nvidia_smi_bytes = 40960 * kMiB,
+  gpus.push_back({.name = "NVIDIA T4",
+                  .aliases = {"Tesla T4", "t4"},
+                  .vendor = "NVIDIA",
+                  .compute_capability = 75,
+                  .marketed_bytes = 16 * kGiB,
+                  .nvidia_smi_bytes = 15360 * kMiB,
+                  .torch_visible_bytes = 14912 * kMiB});
+  gpus.push_back({.name = "NVIDIA A100 SXM 40GB",
+                  .aliases = {"A100-40GB", "A100-SXM4-40GB"},
+                  .vendor = "NVIDIA",
+                  .compute_capability = 80,
+                  .marketed_bytes = 40 * kGiB,
+                  .nvidia_smi_bytes = 40960 * kMiB,
                   .torch_visible_bytes = 40441 * kMiB});
-  gpus.push_back({.name = "NVIDIA A100 SXM 80GB", .aliases = {"A100-80GB", "A100-SXM4-80GB", "A100"},
-                  .vendor = "NVIDIA", .compute_capability = 80, .marketed_bytes = 80 * kGiB,
-                  .nvidia_smi_bytes = 81920 * kMiB, .torch_visible_bytes = 81038 * kMiB});
-  gpus.push_back({.name = "NVIDIA A40", .aliases = {"a40"}, .vendor = "NVIDIA", .compute_capability = 86,
-                  .marketed_bytes = 48 * kGiB, .nvidia_smi_bytes = 46068 * kMiB, .torch_visible_bytes = 48688 * kMiB});
-  gpus.push_back({.name = "NVIDIA L4", .aliases = {"l4"}, .vendor = "NVIDIA", .compute_capability = 89,
-                  .marketed_bytes = 24 * kGiB, .nvidia_smi_bytes = 23034 * kMiB, .torch_visible_bytes = 22563 * kMiB});
-  gpus.push_back({.name = "NVIDIA L40", .aliases = {"l40"}, .vendor = "NVIDIA", .compute_capability = 89,
-                  .marketed_bytes = 48 * kGiB, .nvidia_smi_bytes = 46068 * kMiB});
-  gpus.push_back({.name = "NVIDIA H100 SXM 80GB", .aliases = {"H100", "H100 80GB HBM3"}, .vendor = "NVIDIA",
-                  .compute_capability = 90, .marketed_bytes = 80 * kGiB, .nvidia_smi_bytes = 81559 * kMiB,
+  gpus.push_back({.name = "NVIDIA A100 SXM 80GB",
+                  .aliases = {"A100-80GB", "A100-SXM4-80GB", "A100"},
+                  .vendor = "NVIDIA",
+                  .compute_capability = 80,
+                  .marketed_bytes = 80 * kGiB,
+                  .nvidia_smi_bytes = 81920 * kMiB,
+                  .torch_visible_bytes = 81038 * kMiB});
+  gpus.push_back({.name = "NVIDIA A40",
+                  .aliases = {"a40"},
+                  .vendor = "NVIDIA",
+                  .compute_capability = 86,
+                  .marketed_bytes = 48 * kGiB,
+                  .nvidia_smi_bytes = 46068 * kMiB,
+                  .torch_visible_bytes = 48688 * kMiB});
+  gpus.push_back({.name = "NVIDIA L4",
+                  .aliases = {"l4"},
+                  .vendor = "NVIDIA",
+                  .compute_capability = 89,
+                  .marketed_bytes = 24 * kGiB,
+                  .nvidia_smi_bytes = 23034 * kMiB,
+                  .torch_visible_bytes = 22563 * kMiB});
+  gpus.push_back({.name = "NVIDIA L40",
+                  .aliases = {"l40"},
+                  .vendor = "NVIDIA",
+                  .compute_capability = 89,
+                  .marketed_bytes = 48 * kGiB,
+                  .nvidia_smi_bytes = 46068 * kMiB});
+  gpus.push_back({.name = "NVIDIA H100 SXM 80GB",
+                  .aliases = {"H100", "H100 80GB HBM3"},
+                  .vendor = "NVIDIA",
+                  .compute_capability = 90,
+                  .marketed_bytes = 80 * kGiB,
+                  .nvidia_smi_bytes = 81559 * kMiB,
                   .torch_visible_bytes = 80998 * kMiB});
-  gpus.push_back({.name = "NVIDIA GeForce RTX 4090", .aliases = {"RTX 4090", "4090"}, .vendor = "NVIDIA",
-                  .compute_capability = 89, .marketed_bytes = 24 * kGiB, .nvidia_smi_bytes = 24564 * kMiB,
+  gpus.push_back({.name = "NVIDIA GeForce RTX 4090",
+                  .aliases = {"RTX 4090", "4090"},
+                  .vendor = "NVIDIA",
+                  .compute_capability = 89,
+                  .marketed_bytes = 24 * kGiB,
+                  .nvidia_smi_bytes = 24564 * kMiB,
                   .torch_visible_bytes = 24081 * kMiB});
-  gpus.push_back({.name = "NVIDIA GeForce RTX 3080 Ti", .aliases = {"RTX 3080 Ti"}, .vendor = "NVIDIA",
-                  .compute_capability = 86, .marketed_bytes = 12 * kGiB});
-  gpus.push_back({.name = "AMD Instinct MI300X", .aliases = {"MI300X"}, .vendor = "AMD", .marketed_bytes = 192 * kGiB,
+  gpus.push_back({.name = "NVIDIA GeForce RTX 3080 Ti",
+                  .aliases = {"RTX 3080 Ti"},
+                  .vendor = "NVIDIA",
+                  .compute_capability = 86,
+                  .marketed_bytes = 12 * kGiB});
+  gpus.push_back({.name = "AMD Instinct MI300X",
+                  .aliases = {"MI300X"},
+                  .vendor = "AMD",
+                  .marketed_bytes = 192 * kGiB,
                   .torch_visible_bytes = 196291 * kMiB});
-  gpus.push_back({.name = "Apple M2 Max", .aliases = {"M2 Max"}, .vendor = "Apple", .unified = true,
-                  .marketed_bytes = 96 * kGiB});
+  gpus.push_back(
+      {.name = "Apple M2 Max", .aliases = {"M2 Max"}, .vendor = "Apple", .unified = true, .marketed_bytes = 96 * kGiB});
   return gpus;
 }
 
@@ -113,11 +154,11 @@ TEST_CASE("what the driver holds back is near the measured differences", "[gpu]"
   struct Pair {
     Bytes board, torch;
   };
-  for (const Pair& card : std::vector<Pair>{{15360, 14912},   {40960, 40441},   {81920, 81038},   {23034, 22563},
-                                            {23028, 22517},   {46068, 45495},   {81559, 80998},   {95830, 95320},
-                                            {143771, 143156}, {183359, 182630}, {284208, 283136}, {16376, 16117},
-                                            {49140, 48497},   {97887, 97249},   {32607, 32102},   {24564, 24081},
-                                            {8188, 7806},     {24576, 24124},   {12288, 11910},   {11264, 11012}}) {
+  for (const Pair& card :
+       std::vector<Pair>{{15360, 14912},   {40960, 40441}, {81920, 81038}, {23034, 22563},   {23028, 22517},
+                         {46068, 45495},   {81559, 80998}, {95830, 95320}, {143771, 143156}, {183359, 182630},
+                         {284208, 283136}, {16376, 16117}, {49140, 48497}, {97887, 97249},   {32607, 32102},
+                         {24564, 24081},   {8188, 7806},   {24576, 24124}, {12288, 11910},   {11264, 11012}}) {
     INFO(card.board << " MiB");
     const Bytes residual = driver_held_back(card.board * kMiB) - (card.board - card.torch) * kMiB;
     CHECK(residual > -253 * kMiB);

@@ -1,0 +1,37 @@
+# Every job of CI is a target: cmake --build build --target check-truth runs exactly what CI runs.
+#   check-unit check-catalog check-traces check-cli check-truth   from the tests' labels
+#   check-determinism                                             g++ and clang++ answer with the same bytes
+#   check-sanitize                                                the unit tests under asan and ubsan
+#   check-format check-tidy                                       the sources themselves
+if(TIDEMARK_TESTS)
+  foreach(label IN ITEMS unit catalog traces cli truth)
+    add_custom_target(check-${label}
+      COMMAND ${CMAKE_CTEST_COMMAND} --output-on-failure --no-tests=error -L "^${label}$"
+      WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
+      USES_TERMINAL VERBATIM)
+  endforeach()
+  add_dependencies(check-unit tidemark_unit_tests)
+  add_dependencies(check-truth tidemark_truth)
+  if(TARGET tidemark)
+    add_dependencies(check-cli tidemark)
+  endif()
+
+  add_custom_target(check-determinism
+    COMMAND ${PROJECT_SOURCE_DIR}/tests/determinism/run.sh
+    USES_TERMINAL VERBATIM)
+  add_custom_target(check-sanitize
+    COMMAND ${CMAKE_COMMAND} --preset asan-ubsan
+    COMMAND ${CMAKE_COMMAND} --build --preset asan-ubsan --target tidemark_unit_tests
+    COMMAND ${CMAKE_CTEST_COMMAND} --preset asan-ubsan -L "^unit$"
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+    USES_TERMINAL VERBATIM)
+endif()
+
+file(GLOB_RECURSE cpp_sources CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/core/*.cpp ${PROJECT_SOURCE_DIR}/core/*.hpp
+  ${PROJECT_SOURCE_DIR}/tests/*.cpp ${PROJECT_SOURCE_DIR}/tests/*.hpp
+  ${PROJECT_SOURCE_DIR}/bench/*.cpp ${PROJECT_SOURCE_DIR}/wasm/*.cpp ${PROJECT_SOURCE_DIR}/wasm/*.hpp)
+find_program(CLANG_FORMAT NAMES clang-format-14)
+if(CLANG_FORMAT)
+  add_custom_target(check-format COMMAND ${CLANG_FORMAT} --dry-run -Werror ${cpp_sources} VERBATIM)
+endif()
