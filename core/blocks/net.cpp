@@ -49,9 +49,19 @@ Dtype Net::weight_dtype(int rank) const {
 }
 
 bool Net::slides(Count layer) const {
-  if (arch.sliding_window <= 0 || arch.sliding_window >= job.sequence_length) return false;
+  if (arch.sliding_window <= 0 || arch.sliding_window > job.sequence_length) return false;
   const auto i = static_cast<std::size_t>(layer);
   return i < arch.sliding_layers.size() && arch.sliding_layers[i];
+}
+
+bool Net::is_sliding_layer(Count layer) const {
+  const auto i = static_cast<std::size_t>(layer);
+  return i < arch.sliding_layers.size() && arch.sliding_layers[i];
+}
+
+bool Net::rotates(Count layer) const {
+  const auto i = static_cast<std::size_t>(layer);
+  return arch.rotary_dim > 0 && (i >= arch.no_rope_layers.size() || !arch.no_rope_layers[i]);
 }
 
 Tensor Net::parameter(const char* name, const char* leaf, const Shape& shape) {

@@ -42,6 +42,7 @@ class Net {
     Tensor local_cos, local_sin;  ///< a second pair (Gemma 3's local layers)
     Tensor causal_mask;   ///< what the attention interface gets, or undefined
     Tensor sliding_mask;  ///< the same for sliding layers
+    Tensor inputs_embeds; ///< the embeddings, where the model's forward keeps their name to the end
     Tensor bias;          ///< a position bias (alibi)
   };
   Shared shared;
@@ -75,6 +76,10 @@ class Net {
   const char* source() const { return tape.scopes()[static_cast<std::size_t>(tape.scope())].source; }
   /// Does layer i attend only to a window that is shorter than the sequence?
   bool slides(Count layer) const;
+  /// Is layer i of the sliding kind, whatever the sequence?
+  bool is_sliding_layer(Count layer) const;
+  /// Does layer i rotate q and k?
+  bool rotates(Count layer) const;
 
  private:
   Tensor adapter(const char* name, Tensor result, Tensor x, Dim in_features, Dim out_features, bool quantised_base);
@@ -85,6 +90,8 @@ class Net {
 
 /// Llama's RMSNorm: fp32 inside, weight applied in the input's dtype. Liger's kernel when the job uses it.
 Tensor rms_norm(Net& net, const char* name, Tensor x);
+/// position_ids of a forward that is given none: arange(S).unsqueeze(0).
+void make_position_ids(Net& net);
 /// Rotary tables in the activations' dtype [1, S, dim]: LlamaRotaryEmbedding.forward.
 void rotary_tables(Net& net, const Tensor& like, Count dim);
 /// x·cos + rotate_half(x)·sin. x is [B, heads, S, rotary_dim].

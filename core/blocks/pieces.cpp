@@ -34,6 +34,10 @@ Tensor rms_norm(Net& net, const char* name, Tensor x_in) {
   return mul(std::move(weight), std::move(n));
 }
 
+void make_position_ids(Net& net) {
+  net.shared.position_ids = net.tape.allocate(Shape{Dim(1), net.S}, Dtype::kInt64, "position_ids");
+}
+
 void rotary_tables(Net& net, const Tensor& like, Count dim) {
   Scope in(net.tape, "rotary_emb", kRotary);
   Tape& t = net.tape;
@@ -53,8 +57,9 @@ void rotary_tables(Net& net, const Tensor& like, Count dim) {
 
 Tensor rotate(Net& net, Tensor x_in) {
   const Tensor x = std::move(x_in);
-  Tensor cos = unsqueeze(net.shared.cos, 1);
-  Tensor sin = unsqueeze(net.shared.sin, 1);
+  const bool local = net.shared.local_cos.defined() && net.is_sliding_layer(net.layer_index);
+  Tensor cos = unsqueeze(local ? net.shared.local_cos : net.shared.cos, 1);
+  Tensor sin = unsqueeze(local ? net.shared.local_sin : net.shared.sin, 1);
   Tensor straight = mul(x, std::move(cos));
   Tensor turned = rotate_half(x);
   turned = mul(std::move(turned), std::move(sin));

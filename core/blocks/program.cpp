@@ -18,6 +18,44 @@ const Program* program_for(const Architecture& architecture) {
       return &kGptNeoXProgram;
     case Family::kOpt:
       return &kOptProgram;
+    case Family::kQwen3:
+      return &kQwen3Program;
+    case Family::kGemma:
+      return &kGemmaProgram;
+    case Family::kGemma2:
+      return &kGemma2Program;
+    case Family::kGemma3:
+      return &kGemma3Program;
+    case Family::kPhi:
+      return &kPhiProgram;
+    case Family::kPhi3:
+      return &kPhi3Program;
+    case Family::kStableLm:
+      return &kStableLmProgram;
+    case Family::kOlmo:
+      return &kOlmoProgram;
+    case Family::kOlmo2:
+      return &kOlmo2Program;
+    case Family::kGranite:
+      return &kGraniteProgram;
+    case Family::kStarcoder2:
+      return &kStarcoder2Program;
+    case Family::kCohere:
+      return &kCohereProgram;
+    case Family::kGlm:
+      return &kGlmProgram;
+    case Family::kGlm4:
+      return &kGlm4Program;
+    case Family::kNemotron:
+      return &kNemotronProgram;
+    case Family::kApertus:
+      return &kApertusProgram;
+    case Family::kHelium:
+      return &kHeliumProgram;
+    case Family::kInternLm2:
+      return &kInternLm2Program;
+    case Family::kBaichuan:
+      return &kBaichuanProgram;
     default:
       return nullptr;
   }

@@ -26,6 +26,25 @@ extern const Program kGpt2Program;
 extern const Program kGptBigCodeProgram;
 extern const Program kGptNeoXProgram;
 extern const Program kOptProgram;
+extern const Program kQwen3Program;
+extern const Program kGemmaProgram;
+extern const Program kGemma2Program;
+extern const Program kGemma3Program;
+extern const Program kPhiProgram;
+extern const Program kPhi3Program;
+extern const Program kStableLmProgram;
+extern const Program kOlmoProgram;
+extern const Program kOlmo2Program;
+extern const Program kGraniteProgram;
+extern const Program kStarcoder2Program;
+extern const Program kCohereProgram;
+extern const Program kGlmProgram;
+extern const Program kGlm4Program;
+extern const Program kNemotronProgram;
+extern const Program kApertusProgram;
+extern const Program kHeliumProgram;
+extern const Program kInternLm2Program;
+extern const Program kBaichuanProgram;
 
 /// LlamaModel.forward up to its loop: token table, positions, masks, rotary tables.
 Tensor llama_embed(Net& net);
@@ -35,6 +54,10 @@ Tensor llama_head(Net& net, Tensor hidden);
 Tensor gpt2_embed(Net& net);
 /// GPT2Model.ln_f and lm_head.
 Tensor gpt2_head(Net& net, Tensor hidden);
+/// LlamaAttention.forward, and where the job has them Seed-OSS's and Starcoder2's dropout behind it.
+Tensor llama_attention(Net& net, Tensor hidden);
+/// Gate and up in one matrix: Phi3MLP.forward, Glm4MLP.forward; `source` says which.
+Tensor fused_gate_mlp(Net& net, Tensor x, const char* source);
 /// LlamaMLP.forward
 Tensor llama_mlp(Net& net, Tensor x);
 

@@ -102,6 +102,7 @@ struct Architecture {
   bool logit_scale = false;       ///< the logits are scaled (Cohere, Granite; even by one), or what the head reads (T5)
   bool residual_scale = false;    ///< each branch is scaled before it joins the residual (Granite), even by one
   bool embedding_scale = false;   ///< the embeddings are scaled (Granite; Gemma's program does so always)
+  bool query_scale = false;       ///< q is scaled by its position (Ministral 3's llama_4_scaling_beta)
   bool clip_qkv = false;          ///< q, k, v are clamped (OLMo, MPT)
   bool norm_head = false;         ///< the head normalises its weight's rows at each step (Baichuan 2)
 

@@ -20,6 +20,7 @@ struct Pieces {
   Tensor part[kMaxOutputs];
 };
 Pieces split(Tensor x, int dim, std::initializer_list<Dim> sizes);  ///< torch.split / chunk: backward is a cat
+Tensor every_other(Tensor x, Count start);                          ///< x[..., start::2]
 Pieces unbind(Tensor x, int dim);                                   ///< backward is a stack
 Tensor detach(Tensor x);
 
@@ -29,6 +30,7 @@ Tensor contiguous(Tensor x);
 Tensor clone(Tensor x);
 Tensor to(Tensor x, Dtype dtype);  ///< no copy when the dtype is already right
 Tensor cat(std::initializer_list<const Tensor*> parts, int dim);
+Tensor stack_last(Tensor a, Tensor b);  ///< torch.stack((a, b), dim=-1)
 Tensor sum_to(Tensor x, const Shape& shape);
 Tensor zeros(Tape& tape, const Shape& shape, Dtype dtype, const char* op = "zeros");
 Tensor pad_last(Tensor x, Count extra);
@@ -52,6 +54,10 @@ Tensor relu(Tensor x);
 Tensor tanh(Tensor x);
 Tensor sigmoid(Tensor x);
 Tensor dropout(Tensor x, double p);        ///< native_dropout: a byte mask; nothing at p = 0
+Tensor clamp(Tensor x);
+Tensor clamp_in_place(Tensor x);           ///< x.clamp_(): a clone of x stays for backward
+/// transformers' XIELUActivation in Python: x plain, both slopes trained
+Tensor xielu(Tensor x, Tensor alpha_p, Tensor alpha_n);
 Tensor masked_fill(Tensor x, Tensor mask);
 Tensor where(Tensor mask, Tensor x, Tensor other);
 Tensor mean_last(Tensor x);                ///< mean(-1, keepdim=True)

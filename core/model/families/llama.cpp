@@ -112,6 +112,7 @@ void read_ministral3_config(ConfigFields& fields, Architecture& architecture) {
   read_mistral_like(fields, architecture, 262144);
   read_head_dim(fields, architecture, 128);
   architecture.rotary_dim = architecture.head_dim;
+  architecture.query_scale = true;
   architecture.sliding_window = fields.nullable({"sliding_window"}, std::nullopt).value_or(0);
   slide_everywhere(architecture);
 }

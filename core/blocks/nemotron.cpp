@@ -1,0 +1,79 @@
+// Nemotron-4 and Minitron: LayerNorm around the weight plus one, half of each head rotates, squared ReLU without a
+// gate, and attention code of its own that repeats keys and values before either kernel.
+#include "core/blocks/norms.hpp"
+#include "core/blocks/program.hpp"
+#include "core/blocks/rotations.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr const char* kLayer = "transformers 5.12 models/nemotron/modeling_nemotron.py: NemotronDecoderLayer.forward";
+constexpr const char* kAttention =
+    "transformers 5.12 models/nemotron/modeling_nemotron.py: NemotronSdpaAttention.forward";
+constexpr const char* kMlp = "transformers 5.12 models/nemotron/modeling_nemotron.py: NemotronMLP.forward";
+constexpr const char* kHead = "transformers 5.12 models/nemotron/modeling_nemotron.py: NemotronForCausalLM.forward";
+
+Tensor self_attention(Net& net, Tensor hidden) {
+  Scope in(net.tape, "self_attn", kAttention);
+  // Each attention module has a table of frequencies that it never uses.
+  net.tape.buffer("self_attn.rotary_emb.inv_freq", net.arch.rotary_dim / 2 * 4);
+  net.tape.buffer("self_attn.rotary_emb.original_inv_freq", net.arch.rotary_dim / 2 * 4);
+  const Tensor x = std::move(hidden);
+  const bool bias = net.arch.attention_bias;
+  Tensor q = net.linear("self_attn.q_proj", x, net.Q, bias);
+  Tensor k = net.linear("self_attn.k_proj", x, net.K, bias);
+  Tensor v = net.linear("self_attn.v_proj", x, net.K, bias);
+  q = split_heads(net, std::move(q), net.A, net.hd);
+  k = split_heads(net, std::move(k), net.Kv, net.hd);
+  v = split_heads(net, std::move(v), net.Kv, net.hd);
+  {
+    // Both sums exist before either is joined with its rest.
+    Rotated turned = rotate_leading_both(net, q, k);
+    q = std::move(turned.q);
+    k = std::move(turned.k);
+  }
+  const Count times = net.A.n / net.Kv.n;
+  k = repeat_kv(std::move(k), times);
+  v = repeat_kv(std::move(v), times);
+  AttentionOptions options;
+  options.mask = layer_mask(net);
+  options.dropout = net.arch.attention_dropout;
+  options.has_groups = false;
+  Tensor out = attention(net, q, k, v, options);
+  return net.linear("self_attn.o_proj", std::move(out), net.H, net.arch.attention_out_bias);
+}
+
+Tensor mlp(Net& net, Tensor hidden) {
+  Scope in(net.tape, "mlp", kMlp);
+  const Tensor x = std::move(hidden);
+  Tensor h = net.linear("mlp.up_proj", x, net.F, net.arch.mlp_bias);
+  {
+    Scope act(net.tape, "mlp.act_fn", kMlp);
+    h = activate(net.arch.activation, std::move(h));
+  }
+  return net.linear("mlp.down_proj", std::move(h), net.H, net.arch.mlp_bias);
+}
+
+Tensor layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kLayer);
+  Tensor residual = std::move(hidden);
+  Tensor h = nemotron_norm(net, "input_layernorm", residual);
+  h = self_attention(net, std::move(h));
+  h = add(residual, std::move(h));
+  residual = h;
+  h = nemotron_norm(net, "post_attention_layernorm", std::move(h));
+  h = mlp(net, std::move(h));
+  return add(std::move(residual), std::move(h));
+}
+
+Tensor head(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kHead);
+  Tensor h = nemotron_norm(net, "model.norm", std::move(hidden));
+  return net.lm_head("lm_head", std::move(h), net.V);
+}
+
+}  // namespace
+
+const Program kNemotronProgram = {llama_embed, layer, head};
+
+}  // namespace tidemark
