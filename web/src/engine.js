@@ -11,6 +11,8 @@ export async function startEngine() {
   const issues = tidemark.loadCatalog(models, gpus);
   if (issues.some(({ severity }) => severity === "error")) throw new Error(issues[0].message);
   return {
+    /** Any verb: an object in, the response out. Never throws on input. */
+    handle: (request) => tidemark.handle(request),
     /** A request (object, or JSON text as a person wrote it) in, the contract's response out. Never throws on input. */
     estimate: (request) => tidemark.handle(request),
     /** The same response as the JSON text that the command line prints. */

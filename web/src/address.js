@@ -1,0 +1,56 @@
+// The address bar follows the state, and the state follows back and forward. In a sandboxed frame either may be refused: then the page
+// works without.
+import { readPermalink, writePermalink } from "./permalink.js";
+
+const quiet = 700;
+
+/** Keeps location.hash and the store in step. Steps of one control in quick succession make one entry in the history. */
+export function followAddress(store, schema, example) {
+  let written = currentHash();
+  let lastName = null;
+  let lastTime = 0;
+
+  function read() {
+    const hash = currentHash();
+    if (hash === written) return;
+    written = hash;
+    lastName = null;
+    const state = hash === "" ? { values: example } : readPermalink(hash, schema);
+    store.replace(state, { source: "address" });
+  }
+
+  store.subscribe((state, change) => {
+    if (change.source === "address") return;
+    const hash = writePermalink(state, schema);
+    if (hash === written) return;
+    const now = Date.now();
+    const merge = change.source === "form" && change.name === lastName && now - lastTime < quiet;
+    lastName = change.name;
+    lastTime = now;
+    written = hash;
+    try {
+      history[merge ? "replaceState" : "pushState"](null, "", `#${hash}`);
+    } catch {
+      try {
+        location.hash = hash;
+      } catch {
+        // A frame that may not even do this still answers.
+      }
+    }
+    // The browser may have written it its own way.
+    written = currentHash() || hash;
+  });
+  addEventListener("popstate", read);
+  addEventListener("hashchange", read);
+}
+
+export function currentHash() {
+  return location.hash.replace(/^#/, "");
+}
+
+/** The address of the present state; without the page's own address where that says nothing (about:srcdoc). */
+export function permalinkOf(state, schema) {
+  const hash = writePermalink(state, schema);
+  const base = location.href.split("#")[0];
+  return hash === "" ? base : `${base}#${hash}`;
+}

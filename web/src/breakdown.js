@@ -1,0 +1,87 @@
+// Where it comes from: a table whose rows open to formula, numbers, source and confidence.
+import { categoryClass, categoryName } from "./categories.js";
+import { h } from "./dom.js";
+import { exact, gib, percent } from "./format.js";
+import { tellExactly } from "./exactly.js";
+import { t, tOr } from "./messages.js";
+
+const negligible = 0.002;
+
+export function createBreakdown() {
+  const body = h("tbody");
+  const foot = h("tfoot");
+  const node = h("section", { class: "panel", "aria-labelledby": "breakdown-heading", "data-testid": "breakdown" },
+    h("h3", { id: "breakdown-heading" }, t("breakdown.label")), h("p", { class: "hint" }, t("breakdown.hint")),
+    h("table", { class: "grid breakdown" },
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("breakdown.part")), h("th", { scope: "col", class: "number" }, t("breakdown.size")), h("th", { scope: "col", class: "number share" }, t("breakdown.share")))),
+      body, foot));
+  const open = new Set();
+  let latest = null;
+
+  function toggle(key, focusKey) {
+    if (open.has(key)) open.delete(key);
+    else open.add(key);
+    draw();
+    for (const button of body.querySelectorAll("button")) if (button.dataset.key === focusKey) button.focus();
+  }
+
+  function row(key, className, name, bytes, total, extra) {
+    return h("tr", { class: className },
+      h("th", { scope: "row" }, tellExactly(h("button", { type: "button", class: "opener", "aria-expanded": String(open.has(key)), "data-key": key, onclick: () => toggle(key, key) },
+        h("span", { class: "chevron", "aria-hidden": "true" }), extra, h("span", { class: "opener-name" }, name)), bytes)),
+      tellExactly(h("td", { class: "number" }, gib(bytes)), bytes),
+      shareCell(bytes, total));
+  }
+
+  function draw() {
+    const { breakdown, total } = latest;
+    const rows = [];
+    for (const group of breakdown) {
+      if (group.bytes === 0) continue;
+      rows.push(row(group.category, "group-row", categoryName(group.category), group.bytes, total, h("span", { class: `swatch ${categoryClass(group.category)}`, "aria-hidden": "true" })));
+      if (!open.has(group.category)) continue;
+      const restKey = `${group.category}/…`;
+      const entries = [...group.entries].sort((a, b) => b.bytes - a.bytes);
+      const large = entries.filter((entry) => entry.bytes >= total * negligible);
+      const shown = open.has(restKey) || entries.length - large.length < 3 ? entries : large;
+      shown.forEach((entry, index) => {
+        const key = `${group.category}/${entry.name}/${entry.formula}/${index}`;
+        rows.push(row(key, "entry-row", entry.name, entry.bytes, total));
+        if (open.has(key)) rows.push(detailRow(entry));
+      });
+      if (entries.length - large.length >= 3) {
+        const rest = entries.slice(large.length);
+        rows.push(row(restKey, "entry-row rest-row", t("breakdown.smaller", { count: rest.length }), rest.reduce((sum, entry) => sum + entry.bytes, 0), total));
+      }
+    }
+    body.replaceChildren(...rows);
+    foot.replaceChildren(h("tr", {}, h("th", { scope: "row" }, t("breakdown.total")), tellExactly(h("td", { class: "number" }, gib(total)), total), h("td", { class: "number share" }, "")));
+  }
+
+  return {
+    node,
+    render(estimate) {
+      latest = { breakdown: estimate.breakdown, total: estimate.allocated.expected };
+      // Live updates must not steal the focus of an open row.
+      const focused = body.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+      draw();
+      if (focused) for (const button of body.querySelectorAll("button")) if (button.dataset.key === focused) button.focus({ preventScroll: true });
+    },
+  };
+}
+
+function shareCell(bytes, total) {
+  const ratio = total > 0 ? bytes / total : 0;
+  const meter = h("span", { class: "share-bar", "aria-hidden": "true" });
+  meter.style.setProperty("--share", String(Math.min(1, ratio)));
+  return h("td", { class: "number share" }, meter, percent(ratio));
+}
+
+function detailRow(entry) {
+  const line = (key, value, className) => value ? [h("dt", {}, t(key)), h("dd", { class: className }, value)] : [];
+  return h("tr", { class: "detail-row" }, h("td", { colspan: "3" }, h("dl", { class: "derivation" },
+    line("breakdown.formula", entry.formula, "code"),
+    line("breakdown.substituted", `${entry.substituted} = ${exact(entry.bytes)}`, "code"),
+    line("breakdown.source", entry.source, "code"),
+    line("breakdown.confidence", tOr(`breakdown.${entry.confidence}`, entry.confidence), `confidence is-${entry.confidence}`))));
+}

@@ -1,0 +1,177 @@
+// What `describe` says about the options, ready to be asked: the page knows no option by heart.
+
+/** Reads a `describe` answer. Options are flat names ("adapter.r"), as in describe; requests are nested. */
+export function createSchema(describe) {
+  const byName = new Map(describe.options.map((option) => [option.name, option]));
+  const children = new Map();
+  for (const option of describe.options) {
+    const dot = option.name.lastIndexOf(".");
+    const parent = dot < 0 ? "" : option.name.slice(0, dot);
+    if (!byName.has(parent)) continue;
+    if (!children.has(parent)) children.set(parent, []);
+    children.get(parent).push(option.name);
+  }
+
+  const find = (name) => byName.get(name);
+
+  function isDefault(name, value) {
+    const option = byName.get(name);
+    if (value === undefined || value === null) return true;
+    if (!option || option.default === null) return false;
+    if (option.type === "choice") return String(value) === String(option.default);
+    return JSON.stringify(value) === JSON.stringify(option.default);
+  }
+
+  /** A value as JSON, from the text of a field or of a link. What does not parse stays text, for the engine to refuse. */
+  function parse(name, text) {
+    const option = byName.get(name);
+    const trimmed = text.trim();
+    if (!option) return text;
+    switch (option.type) {
+      case "boolean":
+        if (/^(true|1|yes|on)$/i.test(trimmed)) return true;
+        if (/^(false|0|no|off)$/i.test(trimmed)) return false;
+        return text;
+      case "integer":
+      case "number": {
+        if (trimmed === "") return undefined;
+        const plain = trimmed.replace(/[\s\u202f_]/g, "");
+        const number = Number(plain);
+        return plain !== "" && Number.isFinite(number) ? number : text;
+      }
+      case "strings":
+      case "choices":
+      case "gpus": {
+        const list = splitList(text);
+        if (option.type === "strings" && list.length === 1) return list[0];
+        return list;
+      }
+      case "gpu": {
+        if (trimmed === "") return undefined;
+        const size = /^([0-9]*\.?[0-9]+)\s*GiB$/i.exec(trimmed);
+        return size ? { memory_gib: Number(size[1]) } : text;
+      }
+      case "object":
+      case "any":
+        if (trimmed === "") return undefined;
+        try {
+          return JSON.parse(text);
+        } catch {
+          return text;
+        }
+      default:
+        return text === "" ? undefined : text;
+    }
+  }
+
+  /** The inverse of `parse`. */
+  function print(name, value) {
+    if (value === undefined || value === null) return "";
+    const option = byName.get(name);
+    if (Array.isArray(value) && option && ["strings", "choices", "gpus"].includes(option.type)) return joinList(value);
+    if (option && option.type === "strings" && typeof value === "string") return joinList([value]);
+    if (option && option.type === "gpu" && typeof value === "object" && Object.keys(value).length === 1 && typeof value.memory_gib === "number") {
+      return `${value.memory_gib}GiB`;
+    }
+    if (typeof value === "object") return JSON.stringify(value);
+    return String(value);
+  }
+
+  /** The request for a set of flat values. An option that others refine (precision, precision.weights) becomes an object. */
+  function toRequest(values) {
+    const request = { schema: describe.schema };
+    for (const option of describe.options) {
+      const { name } = option;
+      const value = values[name];
+      const refined = (children.get(name) ?? []).filter((child) => values[child] !== undefined);
+      if (refined.length > 0) {
+        const object = {};
+        const recipe = `${name}.recipe`;
+        if (byName.has(recipe)) object.recipe = values[recipe] ?? value ?? option.default;
+        request[name] = object;
+      } else if (value !== undefined) {
+        place(request, name, value);
+      }
+    }
+    return request;
+  }
+
+  /** Flat values from a request that somebody pasted. Keys that no option has come back in `unknown`. */
+  function fromRequest(request) {
+    const values = {};
+    const unknown = [];
+    const walk = (object, prefix) => {
+      for (const [key, value] of Object.entries(object)) {
+        const name = prefix + key;
+        if (prefix === "" && (key === "schema" || key === "verb")) continue;
+        const isObject = value !== null && typeof value === "object" && !Array.isArray(value);
+        const option = byName.get(name);
+        const isGroup = describe.options.some((other) => other.name.startsWith(`${name}.`));
+        if (isObject && isGroup) {
+          walk(value, `${name}.`);
+        } else if (option) {
+          if (prefix !== "" && key === "recipe" && byName.has(prefix.slice(0, -1))) values[prefix.slice(0, -1)] = value;
+          else values[name] = value;
+        } else {
+          unknown.push([name, typeof value === "string" ? value : JSON.stringify(value)]);
+        }
+      }
+    };
+    walk(request, "");
+    return { values, unknown };
+  }
+
+  /** Only what differs from the defaults, in describe's order. */
+  function prune(values) {
+    const kept = {};
+    for (const option of describe.options) {
+      const value = values[option.name];
+      if (value !== undefined && !isDefault(option.name, value)) kept[option.name] = value;
+    }
+    return kept;
+  }
+
+  /** The option that an issue's JSON pointer speaks of: "/adapter/r" or "/adapter" → an option's name. */
+  function optionAt(pointer) {
+    const parts = String(pointer ?? "").split("/").filter(Boolean);
+    while (parts.length > 0) {
+      const name = parts.join(".");
+      if (byName.has(name)) return name;
+      parts.pop();
+    }
+    return undefined;
+  }
+
+  const verb = (name) => (describe.verbs ?? []).some((entry) => entry.name === name && entry.modelled);
+
+  return { describe, options: describe.options, groups: describe.groups, find, isDefault, parse, print, toRequest, fromRequest, prune, optionAt, verb,
+    children: (name) => children.get(name) ?? [] };
+}
+
+function place(request, name, value) {
+  const parts = name.split(".");
+  let object = request;
+  for (const part of parts.slice(0, -1)) {
+    if (typeof object[part] !== "object" || object[part] === null) object[part] = {};
+    object = object[part];
+  }
+  object[parts[parts.length - 1]] = value;
+}
+
+function joinList(list) {
+  return list.map((item) => String(item).replace(/[%,]/g, encodeURIComponent)).join(",");
+}
+
+function splitList(text) {
+  return text
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "")
+    .map((item) => {
+      try {
+        return decodeURIComponent(item);
+      } catch {
+        return item;
+      }
+    });
+}

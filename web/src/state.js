@@ -1,0 +1,65 @@
+// What the visitor has asked for: values that differ from the defaults, a pinned copy to compare with, and keys of the link that nobody
+// knows. Every change makes a new state; the past ones are kept, so that a change can be taken back.
+
+/** initial: {values, pin, unknown, notes}. */
+export function createStore(schema, initial) {
+  let state = freeze(schema, initial);
+  const listeners = new Set();
+  const past = [];
+
+  function move(next, change) {
+    const frozen = freeze(schema, { ...state, ...next });
+    if (same(frozen, state)) return;
+    if (change.source !== "undo") {
+      past.push(state);
+      if (past.length > 200) past.shift();
+    }
+    state = frozen;
+    for (const listener of listeners) listener(state, change);
+  }
+
+  return {
+    get: () => state,
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    /** Changes some values; undefined goes back to the default. `change` tells the listeners who did it: {source, name}. */
+    set(patch, change = {}) {
+      move({ values: { ...state.values, ...patch } }, { source: "form", name: Object.keys(patch).join(), ...change });
+    },
+    /** Replaces values, pin and unknown keys: a link was followed, a request pasted. */
+    replace(next, change = {}) {
+      move({ pin: null, unknown: [], notes: [], version: undefined, ...next }, { source: "replace", ...change });
+    },
+    pin(values) {
+      move({ pin: values }, { source: "pin" });
+    },
+    dropUnknown() {
+      move({ unknown: [], notes: [] }, { source: "unknown" });
+    },
+    /** The last state but one again, or false. */
+    undo() {
+      const before = past.pop();
+      if (!before) return false;
+      move({ pin: null, version: undefined, ...before }, { source: "undo" });
+      return true;
+    },
+    canUndo: () => past.length > 0,
+  };
+}
+
+function freeze(schema, { values, pin, unknown, notes, version }) {
+  return Object.freeze({
+    values: Object.freeze(schema.prune(values ?? {})),
+    pin: pin ? Object.freeze(schema.prune(pin)) : null,
+    unknown: unknown ?? [],
+    notes: notes ?? [],
+    version,
+  });
+}
+
+/** Whether two states ask for the same. */
+export function same(a, b) {
+  return JSON.stringify([a.values, a.pin, a.unknown]) === JSON.stringify([b.values, b.pin, b.unknown]);
+}
