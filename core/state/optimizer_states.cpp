@@ -218,6 +218,9 @@ void OptimizerStates::step() {
     // clip_grad_norm_: one norm per gradient; the scaling is in place.
     std::vector<Tensor> norms;
     for_each_trained([&](const Parameter& p) { norms.push_back(tape_.allocate(Shape{}, p.dtype, "gradient norm")); });
+    // Dropped layer by layer, so that each layer's segment frees what it made.
+    std::size_t i = 0;
+    for_each_trained([&](const Parameter&) { norms[i++].reset(); });
   }
   if (o == Optimizer::kAdamwTorch || o == Optimizer::kAdagrad || o == Optimizer::kRmsprop) {
     // _multi_tensor_adam (adagrad, rmsprop alike): _foreach_sqrt makes one temporary per parameter, for a whole group
