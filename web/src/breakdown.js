@@ -44,8 +44,12 @@ export function createBreakdown() {
       const entries = [...group.entries].sort((a, b) => b.bytes - a.bytes);
       const large = entries.filter((entry) => entry.bytes >= total * negligible);
       const shown = open.has(restKey) || entries.length - large.length < 3 ? entries : large;
-      shown.forEach((entry, index) => {
-        const key = `${group.category}/${entry.name}/${entry.formula}/${index}`;
+      const seen = new Map();
+      shown.forEach((entry) => {
+        // Open rows stay open while the job changes: an entry is known by its name, and by which of that name it is.
+        const nth = (seen.get(entry.name) ?? 0) + 1;
+        seen.set(entry.name, nth);
+        const key = `${group.category}/${entry.name}/${nth}`;
         rows.push(row(key, "entry-row", entry.name, entry.bytes, total));
         if (open.has(key)) rows.push(detailRow(entry));
       });

@@ -7,24 +7,20 @@ import { stopsBetween } from "./form.js";
 
 const cells = 64;
 const margin = { left: 44, right: 10, top: 8, bottom: 34 };
-const height = 320;
-const slice = 10;
+const height = 400;
+const slice = 30;
 
-/** 64 sizes from low to high, near enough to even steps of the logarithm, each a multiple of `unit`, none twice. */
-export function axis(low, high, unit, amount = cells) {
+/** Sizes in even steps of the logarithm, eight to an octave, so that every power of two is among them; multiples of `unit`, none twice. */
+export function octaves(low, amount, unit) {
   const values = [];
-  let last = 0;
-  for (let index = 0; index < amount; index += 1) {
-    const even = low * (high / low) ** (index / (amount - 1));
-    const remaining = amount - 1 - index;
-    let value = Math.max(unit, Math.round(even / unit) * unit);
-    if (value <= last) value = last + unit;
-    value = Math.min(value, Math.max(last + unit, high - remaining * unit));
-    values.push(value);
-    last = value;
-  }
+  for (let index = 0; index < amount; index += 1) values.push(Math.round((low * 2 ** (index / 8)) / unit) * unit);
   return values;
 }
+
+/** The 64 batch sizes: each up to 32, then in eighths of an octave up to 512. */
+export const batches = [...Array.from({ length: 32 }, (_, index) => index + 1), ...octaves(32, 33, 1).slice(1)];
+/** The 64 sequence lengths, 256 to 60 000. */
+export const sequences = octaves(256, cells, 1).map((value) => (value > 512 ? Math.round(value / 16) * 16 : value));
 
 export function createFitMap({ engine, store, tell }) {
   const canvas = h("canvas", { class: "map-canvas" });
@@ -38,13 +34,18 @@ export function createFitMap({ engine, store, tell }) {
     h("div", { class: "panel-head" }, h("h3", { id: "map-heading" }, t("map.label")), legend), h("p", { class: "hint" }, t("map.hint")), box, readout, details);
   pad.setAttribute("aria-label", `${t("map.label")}. ${t("map.hint")}`);
 
-  const batches = axis(1, 128, 1);
-  const sequences = axis(256, 65536, 64);
   const bytes = new Float64Array(cells * cells).fill(NaN);
+  // Which cells hold their own figure, and not a neighbour's.
+  const own = new Uint8Array(cells * cells);
+  // Milliseconds per cell, as last seen.
+  let perCell = 0.5;
+  const rowEdges = edges(batches);
+  const columnEdges = edges(sequences);
   let model = null;
   let cursor = null;
   let job = 0;
   let visible = false;
+  let computed = "";
   let due = false;
 
   new IntersectionObserver(([entry]) => {
@@ -52,60 +53,86 @@ export function createFitMap({ engine, store, tell }) {
     if (visible && due) compute();
   }, { rootMargin: "200px" }).observe(node);
 
-  /** In slices that leave the page responsive; coarse first where the engine is slow. */
+  /**
+   * All at once where the engine is quick; else a coarse grid first, interpolated (sizes are near enough to linear in batch and in
+   * sequence between neighbours), then finer ones as long as that takes no more than a second or so.
+   */
   function compute() {
     due = false;
     job += 1;
     const mine = job;
     const { request } = model;
-    let perCell = model.perCell ?? 0.02;
-    const passes = [];
     const started = performance.now();
-    const rowsAtOnce = () => Math.max(1, Math.min(cells, Math.floor(slice / Math.max(1e-6, perCell * cells))));
-    // Bit-reversed rows: the picture is whole early, then sharpens.
-    for (let stride = 32, seen = new Set(); stride >= 1; stride /= 2) {
-      for (let row = 0; row < cells; row += stride) if (!seen.has(row)) {
-        seen.add(row);
-        passes.push(row);
-      }
-    }
-    const done = new Uint8Array(cells);
+    const quick = perCell * cells * cells < 40;
+    let stride = quick ? 1 : 8;
+    let rows = every(stride);
+    let columns = rows;
+    let grid = new Float64Array(rows.length * columns.length);
+    let row = 0;
     const run = () => {
       if (mine !== job) return;
-      const from = performance.now();
-      let worked = 0;
-      while (passes.length > 0) {
-        const rows = passes.splice(0, rowsAtOnce());
-        const before = performance.now();
-        let part;
-        try {
-          part = engine.map(request, rows.map((row) => batches[row]), sequences);
-        } catch {
-          part = new Float64Array(rows.length * cells).fill(NaN);
-        }
-        rows.forEach((row, index) => {
-          bytes.set(part.subarray(index * cells, (index + 1) * cells), row * cells);
-          done[row] = 1;
-        });
-        worked += rows.length;
-        perCell = Math.max(1e-5, (performance.now() - before) / (rows.length * cells));
-        model.perCell = perCell;
-        if (performance.now() - from > slice * 0.6) break;
+      const amount = quick ? rows.length : Math.max(1, Math.min(rows.length - row, Math.floor(slice / (perCell * columns.length))));
+      const before = performance.now();
+      try {
+        grid.set(engine.map(request, rows.slice(row, row + amount).map((at) => batches[at]), columns.map((at) => sequences[at])), row * columns.length);
+      } catch {
+        grid.fill(NaN, row * columns.length, (row + amount) * columns.length);
       }
-      // Rows not there yet borrow from the nearest one above.
-      for (let row = 0, last = 0; row < cells; row += 1) {
-        if (done[row]) last = row;
-        else bytes.copyWithin(row * cells, last * cells, (last + 1) * cells);
-      }
-      paint();
-      if (passes.length > 0) setTimeout(run, 0);
-      else {
-        node.dataset.milliseconds = (performance.now() - started).toFixed(1);
+      perCell = Math.max(1e-4, (performance.now() - before) / (amount * columns.length));
+      row += amount;
+      if (row === rows.length) {
+        spread(grid, rows, columns);
+        paint();
         describeCursor(false);
-        if (details.open) drawTable();
+        const next = stride / 2;
+        if (next < 1 || perCell * every(next).length ** 2 > 1500) {
+          node.dataset.milliseconds = (performance.now() - started).toFixed(1);
+          node.dataset.stride = String(stride);
+          if (details.open) drawTable();
+          return;
+        }
+        stride = next;
+        rows = every(stride);
+        columns = rows;
+        grid = new Float64Array(rows.length * columns.length);
+        row = 0;
       }
+      setTimeout(run, 0);
     };
-    run();
+    if (quick) run();
+    else setTimeout(run, 0);
+  }
+
+  /** A grid's figures to all the cells, those between by bilinear interpolation. */
+  function spread(grid, rows, columns) {
+    const weigh = (values, places, at) => {
+      let high = 1;
+      while (high < places.length - 1 && places[high] < at) high += 1;
+      const low = values[places[high - 1]];
+      return [high - 1, (values[at] - low) / (values[places[high]] - low)];
+    };
+    const across = sequences.map((_, at) => weigh(sequences, columns, at));
+    for (let at = 0; at < cells; at += 1) {
+      const [lower, up] = weigh(batches, rows, at);
+      for (let column = 0; column < cells; column += 1) {
+        const [left, right] = across[column];
+        const corner = (y, x) => grid[(lower + y) * columns.length + left + x];
+        const exactly = (up === 0 || up === 1) && (right === 0 || right === 1);
+        own[at * cells + column] = exactly ? 1 : 0;
+        bytes[at * cells + column] = exactly ? corner(up, right)
+          : (corner(0, 0) * (1 - right) + corner(0, 1) * right) * (1 - up) + (corner(1, 0) * (1 - right) + corner(1, 1) * right) * up;
+      }
+    }
+  }
+
+  /** The figure of one cell, asked for where the picture is coarse. */
+  function valueAt(row, column) {
+    const index = row * cells + column;
+    if (!own[index]) {
+      bytes[index] = engine.map(model.request, [batches[row]], [sequences[column]])[0];
+      own[index] = 1;
+    }
+    return bytes[index];
   }
 
   let pixelWidth = 0;
@@ -131,8 +158,8 @@ export function createFitMap({ engine, store, tell }) {
     context.clearRect(0, 0, width, height);
     const inner = width - margin.left - margin.right;
     const bottom = height - margin.bottom;
-    const cellWidth = inner / cells;
-    const cellHeight = (bottom - margin.top) / cells;
+    const left = (column) => margin.left + columnEdges[column] * inner;
+    const floor = (row) => bottom - rowEdges[row] * (bottom - margin.top);
     const depth = [1, 2, 3, 4, 5, 6].map((step) => colour(`--depth-${step}`));
     const landColour = colour("--land");
     const landFar = colour("--land-far");
@@ -151,14 +178,14 @@ export function createFitMap({ engine, store, tell }) {
       return depth[Math.min(5, Math.floor((Math.log(value / gibibyte + 1) / Math.log(top / gibibyte + 1.001)) * 6))];
     };
     for (let row = 0; row < cells; row += 1) {
-      const y = bottom - (row + 1) * cellHeight;
+      const y = floor(row + 1);
       // Runs of one shade in one stroke.
       for (let column = 0; column < cells;) {
         const fill = shade(bytes[row * cells + column]);
         let end = column + 1;
         while (end < cells && shade(bytes[row * cells + end]) === fill) end += 1;
         context.fillStyle = fill;
-        context.fillRect(margin.left + column * cellWidth, y, (end - column) * cellWidth + 0.5, cellHeight + 0.5);
+        context.fillRect(left(column), y, left(end) - left(column) + 0.5, floor(row) - y + 0.5);
         column = end;
       }
     }
@@ -167,7 +194,7 @@ export function createFitMap({ engine, store, tell }) {
       const over = (row, column) => bytes[row * cells + column] > usable;
       context.save();
       context.beginPath();
-      for (let row = 0; row < cells; row += 1) for (let column = 0; column < cells; column += 1) if (over(row, column)) context.rect(margin.left + column * cellWidth, bottom - (row + 1) * cellHeight, cellWidth, cellHeight);
+      for (let row = 0; row < cells; row += 1) for (let column = 0; column < cells; column += 1) if (over(row, column)) context.rect(left(column), floor(row + 1), left(column + 1) - left(column), floor(row) - floor(row + 1));
       context.clip();
       context.strokeStyle = colour("--land-hatch");
       context.lineWidth = 1;
@@ -182,15 +209,15 @@ export function createFitMap({ engine, store, tell }) {
       context.lineWidth = 2;
       context.beginPath();
       for (let row = 0; row < cells; row += 1) for (let column = 0; column < cells; column += 1) {
-        const x = margin.left + column * cellWidth;
-        const y = bottom - (row + 1) * cellHeight;
+        const x = left(column);
+        const y = floor(row + 1);
         if (column > 0 && over(row, column) !== over(row, column - 1)) {
           context.moveTo(x, y);
-          context.lineTo(x, y + cellHeight);
+          context.lineTo(x, floor(row));
         }
         if (row > 0 && over(row, column) !== over(row - 1, column)) {
-          context.moveTo(x, y + cellHeight);
-          context.lineTo(x + cellWidth, y + cellHeight);
+          context.moveTo(x, floor(row));
+          context.lineTo(left(column + 1), floor(row));
         }
       }
       context.stroke();
@@ -198,14 +225,14 @@ export function createFitMap({ engine, store, tell }) {
     context.fillStyle = colour("--ink-soft");
     context.font = `11px ${style.fontFamily}`;
     context.textAlign = "right";
-    for (const batch of [1, 2, 4, 8, 16, 32, 64, 128]) {
+    for (const batch of [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]) {
       const row = nearestIndex(batches, batch);
-      context.fillText(String(batches[row]), margin.left - 6, bottom - (row + 0.5) * cellHeight + 4);
+      context.fillText(String(batches[row]), margin.left - 6, (floor(row) + floor(row + 1)) / 2 + 4);
     }
     context.textAlign = "center";
-    for (const sequence of [256, 1024, 4096, 16384, 65536]) {
+    for (const sequence of [256, 512, 1024, 2048, 4096, 8192, 16384, 32768]) {
       const column = nearestIndex(sequences, sequence);
-      const x = Math.min(width - 20, margin.left + (column + 0.5) * cellWidth);
+      const x = Math.min(width - 20, (left(column) + left(column + 1)) / 2);
       context.fillText(sequences[column] >= 1024 ? `${Math.round(sequences[column] / 1024)}k` : String(sequences[column]), x, bottom + 15);
     }
     context.fillText(t("map.sequence"), margin.left + inner / 2, height - 4);
@@ -214,7 +241,7 @@ export function createFitMap({ engine, store, tell }) {
     context.rotate(-Math.PI / 2);
     context.fillText(t("map.batch"), 0, 0);
     context.restore();
-    const spot = (row, column, draw) => draw(margin.left + (column + 0.5) * cellWidth, bottom - (row + 0.5) * cellHeight);
+    const spot = (row, column, draw) => draw((left(column) + left(column + 1)) / 2, (floor(row) + floor(row + 1)) / 2);
     spot(nearestIndex(batches, model.batch), nearestIndex(sequences, model.sequence), (x, y) => {
       context.beginPath();
       context.arc(x, y, 6, 0, 7);
@@ -249,7 +276,7 @@ export function createFitMap({ engine, store, tell }) {
   function describeCursor(live) {
     readout.setAttribute("aria-live", live ? "polite" : "off");
     if (cursor) {
-      const value = bytes[cursor.row * cells + cursor.column];
+      const value = valueAt(cursor.row, cursor.column);
       readout.textContent = wordsOf(batches[cursor.row], sequences[cursor.column], value);
       readout.dataset.exactly = Number.isNaN(value) ? "" : exact(value);
       return;
@@ -259,14 +286,17 @@ export function createFitMap({ engine, store, tell }) {
     const column = nearestIndex(sequences, model.sequence);
     let best = -1;
     for (let row = 0; row < cells; row += 1) if (bytes[row * cells + column] <= model.usable) best = row;
+    // Between the points of a coarse grid the last step is asked for.
+    while (best >= 0 && valueAt(best, column) > model.usable) best -= 1;
+    while (best >= 0 && best < cells - 1 && valueAt(best + 1, column) <= model.usable) best += 1;
     setText(readout, best < 0 ? t("map.largestNone", { sequence: grouped(sequences[column]) }) : t("map.largest", { sequence: grouped(sequences[column]), batch: batches[best] }));
   }
 
   function cellAt(event) {
     const bounds = pad.getBoundingClientRect();
     const inner = bounds.width - margin.left - margin.right;
-    const column = Math.floor(((event.clientX - bounds.left - margin.left) / inner) * cells);
-    const row = Math.floor(((height - margin.bottom - (event.clientY - bounds.top)) / (height - margin.bottom - margin.top)) * cells);
+    const column = cellBetween(columnEdges, (event.clientX - bounds.left - margin.left) / inner);
+    const row = cellBetween(rowEdges, (height - margin.bottom - (event.clientY - bounds.top)) / (height - margin.bottom - margin.top));
     if (row < 0 || row >= cells || column < 0 || column >= cells) return null;
     return { row, column };
   }
@@ -306,7 +336,7 @@ export function createFitMap({ engine, store, tell }) {
 
   function drawTable() {
     if (!model) return;
-    const rows = stopsBetween(1, 128).filter((batch) => Number.isInteger(Math.log2(batch)));
+    const rows = stopsBetween(1, 256).filter((batch) => Number.isInteger(Math.log2(batch)));
     const columns = stopsBetween(256, 65536).filter((sequence) => Number.isInteger(Math.log2(sequence)));
     const values = engine.map(model.request, rows, columns);
     tableBox.replaceChildren(h("table", { class: "grid map-table" },
@@ -324,19 +354,49 @@ export function createFitMap({ engine, store, tell }) {
     node,
     /** request: without batch and sequence it may be anything that has an estimate; usable: the card's bytes or null. */
     render(request, usable, batch, sequence) {
-      const perCell = model?.perCell;
-      model = { request, usable, batch, sequence, perCell };
+      model = { request, usable, batch, sequence };
       node.hidden = false;
-      if (visible) compute();
-      else due = true;
+      // The map does not depend on where one stands in it.
+      const key = JSON.stringify({ ...request, micro_batch_size: 0, sequence_length: 0 });
+      if (key !== computed) {
+        computed = key;
+        if (visible) compute();
+        else due = true;
+      } else if (!cursor) {
+        describeCursor(false);
+      }
       redraw();
     },
     hide() {
       job += 1;
+      computed = "";
       node.hidden = true;
     },
     repaint: paint,
   };
+}
+
+/** Where each size's band begins, 0 … 1 on a logarithmic scale; halfway between neighbours. */
+function edges(values) {
+  const logs = values.map(Math.log);
+  const between = logs.slice(1).map((log, index) => (log + logs[index]) / 2);
+  const all = [logs[0] - (logs[1] - logs[0]) / 2, ...between, logs[logs.length - 1] + (logs[logs.length - 1] - logs[logs.length - 2]) / 2];
+  const span = all[all.length - 1] - all[0];
+  return all.map((log) => (log - all[0]) / span);
+}
+
+function cellBetween(bounds, place) {
+  if (place < 0 || place > 1) return -1;
+  let index = 0;
+  while (index < bounds.length - 2 && bounds[index + 1] < place) index += 1;
+  return index;
+}
+
+/** Every stride-th cell, and the last one. */
+function every(stride) {
+  const places = [];
+  for (let at = 0; at < cells - 1; at += stride) places.push(at);
+  return [...places, cells - 1];
 }
 
 function nearestIndex(values, wanted) {

@@ -35,12 +35,17 @@ export function createForm({ schema, store, modelPicker, gpus }) {
       field.focus();
     } }, h("span", { "aria-hidden": "true" }, "↺"));
     const help = h("p", { class: "hint", id: `help-${option.name}` });
+    const helpText = `${labelOf(option, schema)}.` === option.help ? option.name : option.help;
     const problem = h("p", { class: "problem", id: `problem-${option.name}`, hidden: true });
     const label = field.legend
       ? h("span", { class: "label", id: `label-${option.name}` }, labelOf(option, schema))
       : h("label", { class: "label", id: `label-${option.name}`, for: `option-${option.name}` }, labelOf(option, schema));
     const tip = option.unit ? h("span", { class: "unit" }, option.unit) : null;
-    const node = h("div", { class: `option option-${field.kind}`, "data-option": option.name },
+    // Under a heading of the same words a label would only repeat it.
+    const title = schema.groups.find((group) => group.name === option.group)?.title ?? "";
+    const titled = title.toLowerCase() === labelOf(option, schema).toLowerCase();
+    if (titled) label.classList.add("unseen");
+    const node = h("div", { class: `option option-${field.kind}${titled ? " titled" : ""}`, "data-option": option.name },
       h("div", { class: "option-head" }, label, tip, mark), field.node, help, problem);
     const render = (values, problems) => {
       const value = values[option.name];
@@ -53,7 +58,7 @@ export function createForm({ schema, store, modelPicker, gpus }) {
         mark.title = text;
       }
       field.show(value === undefined ? option.default : value, values);
-      setText(help, option.modelled ? field.help?.(value === undefined ? option.default : value) ?? option.help : option.missing ?? t("form.notModelled"));
+      setText(help, option.modelled ? field.help?.(value === undefined ? option.default : value) ?? helpText : option.missing ?? t("form.notModelled"));
       const issue = problems.get(option.name);
       problem.hidden = !issue;
       setText(problem, issue ? issue.message : "");
@@ -152,12 +157,16 @@ export function createForm({ schema, store, modelPicker, gpus }) {
   };
 }
 
-/** "micro batch size" for micro_batch_size: the option's own name, made readable. */
+const spelling = { lora: "LoRA", dora: "DoRA", gpu: "GPU", gpus: "GPUs", cuda: "CUDA", gib: "(GiB)", fsdp: "FSDP", fp32: "fp32", kbit: "k-bit", zero: "ZeRO", liger: "Liger" };
+
+/** "Micro batch size" for micro_batch_size: the option's own name, made readable; a letter is named by its help ("Rank"). */
 export function labelOf(option, schema) {
   const parts = option.name.split(".");
+  const last = parts[parts.length - 1];
+  if (last.length <= 2 && /^[\w ]{1,24}\.$/.test(option.help)) return option.help.slice(0, -1);
   const parentIsOption = parts.length > 1 && schema.find(parts.slice(0, -1).join("."));
-  const words = parentIsOption ? `${parts[0]}: ${parts.slice(1).join(" ")}` : parts[parts.length - 1];
-  const text = words.replace(/_/g, " ");
+  const words = (parentIsOption ? `${parts[0]}_${last}` : last).split("_").map((word) => spelling[word] ?? word);
+  const text = words.join(" ");
   return text[0].toUpperCase() + text.slice(1);
 }
 
@@ -249,7 +258,6 @@ const makers = {
         input.setAttribute("aria-valuetext", `${typeof value === "number" ? grouped(value) : value} ${option.unit ?? ""}`);
         input.style.setProperty("--filled", `${(nearest / (stops.length - 1)) * 100}%`);
       },
-      help: () => option.help,
     };
   },
   text(option, { change, schema }) {

@@ -27,10 +27,10 @@ export function createTimeline() {
 
   const redraw = drawAtWidth(box, (width) => {
     if (!model) return;
-    const { instants, layers, phases, peak, usable } = model;
+    const { instants, layers, phases, peak, usable, mark: highMark } = model;
     const inner = width - margin.left - margin.right;
     const bottom = height - margin.bottom;
-    const highest = Math.max(...instants.map((instant) => instant.total), 1);
+    const highest = Math.max(...instants.map((instant) => instant.total), highMark, 1);
     // A card far larger than the job would flatten the tide; its brim is drawn where it still tells something.
     const showBrim = usable && usable < highest * 2.2;
     const top = Math.max(highest, showBrim ? usable : 0) * 1.06;
@@ -60,15 +60,15 @@ export function createTimeline() {
       const upper = base.map((bytes, index) => `${places[index].toFixed(1)} ${y(bytes).toFixed(1)}`);
       drawing.append(s("path", { class: `area ${categoryClass(category)}`, d: `M${upper.join("L")}L${lower.reverse().join("L")}Z` }));
     }
-    drawing.append(s("path", { class: "surface", d: `M${instants.map((instant, index) => `${places[index].toFixed(1)} ${y(instant.total).toFixed(1)}`).join("L")}` }));
+    drawing.append(s("path", { class: inner / instants.length < 3 ? "surface fine" : "surface", d: `M${instants.map((instant, index) => `${places[index].toFixed(1)} ${y(instant.total).toFixed(1)}`).join("L")}` }));
     if (showBrim) {
       const level = y(usable);
       drawing.append(s("path", { class: "brim", d: `M${margin.left} ${level}H${width - margin.right}` }));
       if (Math.abs(level - y(highest)) > 15) drawing.append(text(width - margin.right - 4, level - 5, t("timeline.brim", { size: gib(usable) }), { class: "brim-text halo", "text-anchor": "end" }));
     }
-    const highWater = y(instants[peak].total);
+    const highWater = y(highMark);
     const peakAt = places[peak];
-    const words = t("timeline.peak", { size: gib(instants[peak].total) });
+    const words = t("timeline.peak", { size: gib(highMark) });
     const onRight = peakAt + words.length * 6.8 + 14 < width;
     drawing.append(
       s("path", { class: "high-water", d: `M${margin.left} ${highWater}H${width - margin.right}` }),
@@ -144,7 +144,7 @@ export function createTimeline() {
       const present = new Set();
       for (const instant of instants) for (const [category, bytes] of Object.entries(instant.bytes)) if (bytes > 0) present.add(category);
       const before = model && at >= 0 ? { label: model.instants[at].instant, atPeak: at === model.peak } : null;
-      model = { instants: instants.map((instant, index) => ({ ...instant, position: positions[index] })), layers: strata(present), phases, peak, usable: fit && fit.usable_bytes > 0 ? fit.usable_bytes : null };
+      model = { instants: instants.map((instant, index) => ({ ...instant, position: positions[index] })), layers: strata(present), phases, peak, mark: estimate.allocated.expected, usable: fit && fit.usable_bytes > 0 ? fit.usable_bytes : null };
       cursor.setAttribute("aria-valuemax", String(instants.length - 1));
       const again = before && !before.atPeak ? instants.findIndex((instant) => instant.instant === before.label) : -1;
       table.replaceChildren(...phases.map((phase) => {
