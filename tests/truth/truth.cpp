@@ -133,6 +133,39 @@ Row oracle_row(const tidemark::Engine& engine, const Value& line) {
   return row;
 }
 
+// A published measurement: in scope when it ran transformers on one GPU without torch.compile.
+bool in_scope(const Value& line) {
+  if (text_at(line, {"scope"}) != "single_gpu" || text_at(line, {"implementation"}) != "transformers") return false;
+  const Value* extra = line.find("extra");
+  return extra == nullptr || extra->find("compile") == nullptr;
+}
+
+Row measured_row(const tidemark::Engine& engine, const Value& line) {
+  Row row;
+  row.id = text_at(line, {"id"});
+  const Value& request = *line.find("request");
+  row.regime = regime_of(request);
+  row.metric = text_at(line, {"metric"});
+  row.completeness = text_at(line, {"completeness"});
+  const tidemark::Answer a = engine.answer(request);
+  row.family = a.architecture.model_type.empty() ? "?" : a.architecture.model_type;
+  row.truth = integer_at(line, {"value_bytes"});
+  if (!a.estimate) {
+    row.note = joined_issues(a.issues);
+    return row;
+  }
+  const tidemark::Estimate& e = *a.estimate;
+  row.answered = true;
+  const tidemark::Range& r = row.metric == "reserved" ? e.reserved : row.metric == "device" ? e.device : e.allocated;
+  row.ours = r.expected;
+  if (row.metric == "allocated" && text_at(line, {"window"}) == "first_step") row.ours = e.first_step_allocated;
+  row.error = relative(row.ours, row.truth);
+  row.low = relative(r.low, row.truth);
+  row.high = relative(r.high, row.truth);
+  row.phase = row.true_phase = std::string(name_of(e.peak.phase));
+  return row;
+}
+
 struct Summary {
   std::size_t n = 0, unanswered = 0, phases_right = 0, contained = 0;
   double median = 0, p95 = 0, worst = 0, width = 0;
@@ -234,6 +267,37 @@ int main(int argc, char** argv) {
     print_groups(rows, true);
     print_groups(rows, false);
     print_summary("all", rows);
+  }
+  {
+    std::ifstream in(root + "/tests/measured/requests.jsonl");
+    std::string line;
+    std::vector<Row> rows;
+    while (std::getline(in, line)) {
+      if (line.empty() || (!only.empty() && line.find(only) == std::string::npos)) continue;
+      tidemark::Issues issues;
+      const Value v = tidemark::parse_json(line, "", issues);
+      if (!in_scope(v)) continue;
+      Row r = measured_row(engine, v);
+      if (!family.empty() && r.family != family) continue;
+      rows.push_back(std::move(r));
+    }
+    std::printf("== measured\n");
+    for (const Row& r : rows) {
+      if (r.answered) {
+        std::printf("%-24s %-12s %-18s %-10s %s err %+8.3f %s\n", r.id.c_str(), r.family.c_str(), r.regime.c_str(), r.metric.c_str(), r.completeness.c_str(), r.error, r.note.c_str());
+      } else {
+        std::printf("%-24s unanswered %s\n", r.id.c_str(), r.note.substr(0, 90).c_str());
+      }
+    }
+    for (const char* metric : {"allocated", "reserved", "device"}) {
+      for (const char* completeness : {"A", "B"}) {
+        std::vector<Row> some;
+        for (const Row& r : rows) {
+          if (r.metric == metric && r.completeness == completeness) some.push_back(r);
+        }
+        print_summary((std::string(metric) + " " + completeness).c_str(), some);
+      }
+    }
   }
   (void)check;
   return 0;
