@@ -34,13 +34,29 @@ void fused_backward(Tape&, Node& n, Tensor*, Tensor* r) {
 
 }  // namespace
 
+bool upcasts_logits(const Net& net) {
+  if (net.job.framework.at_least(4, 49)) return true;
+  switch (net.arch.family) {
+    case Family::kGpt2:
+    case Family::kGptBigCode:
+    case Family::kGptNeoX:
+    case Family::kOpt:
+    case Family::kBloom:
+    case Family::kFalcon:
+    case Family::kMpt:
+      return false;
+    default:
+      return true;
+  }
+}
+
 Tensor causal_lm_loss(Net& net, Tensor logits_in) {
   Scope in(net.tape, "loss", kLoss);
   Tensor logits = std::move(logits_in);
   Tape& t = net.tape;
   // Causal LMs lost the shifted copy after 4.48 (PR #35646), the unconditional fp32 logits with 4.45 (PR #31292).
   const bool shifts_labels = net.job.framework.at_least(4, 49);
-  logits = to(std::move(logits), Dtype::kFp32);
+  if (upcasts_logits(net)) logits = to(std::move(logits), Dtype::kFp32);
   Tensor target;
   if (shifts_labels) {
     Tensor padded = t.allocate(Shape{net.B, Dim(net.S.n + 1)}, Dtype::kInt64, "labels padded");

@@ -108,7 +108,7 @@ void micro_step(Net& net, const Program& program, const LayerPlan& plan) {
       loss = std::move(outputs);
     } else {
       // Until 4.44 the head itself returned fp32 logits.
-      if (!job.framework.at_least(4, 45)) outputs = to(std::move(outputs), Dtype::kFp32);
+      if (!job.framework.at_least(4, 45) && upcasts_logits(net)) outputs = to(std::move(outputs), Dtype::kFp32);
       loss = causal_lm_loss(net, outputs);
     }
     net.last_hidden.reset();

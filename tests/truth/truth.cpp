@@ -140,10 +140,31 @@ bool in_scope(const Value& line) {
   return extra == nullptr || extra->find("compile") == nullptr;
 }
 
-Row measured_row(const tidemark::Engine& engine, const Value& line) {
+// What the source of a measurement states beyond its request (tests/measured/conditions.json).
+Value with_conditions(Value request, const std::string& id, const Value& conditions) {
+  const Value* list = conditions.find("conditions");
+  if (list == nullptr) return request;
+  for (const Value& condition : list->items) {
+    const std::string ids = text_at(condition, {"ids"});
+    if (id.compare(0, ids.size(), ids) != 0) continue;
+    for (const auto& [key, value] : condition.find("patch")->members) {
+      bool found = false;
+      for (auto& [name, old] : request.members) {
+        if (name == key) {
+          old = value;
+          found = true;
+        }
+      }
+      if (!found) request.members.emplace_back(key, value);
+    }
+  }
+  return request;
+}
+
+Row measured_row(const tidemark::Engine& engine, const Value& line, const Value& conditions) {
   Row row;
   row.id = text_at(line, {"id"});
-  const Value& request = *line.find("request");
+  const Value request = with_conditions(*line.find("request"), row.id, conditions);
   row.regime = regime_of(request);
   row.metric = text_at(line, {"metric"});
   row.completeness = text_at(line, {"completeness"});
@@ -269,6 +290,8 @@ int main(int argc, char** argv) {
     print_summary("all", rows);
   }
   {
+    tidemark::Issues unread;
+    const Value conditions = tidemark::parse_json(read_file(root + "/tests/measured/conditions.json"), "", unread);
     std::ifstream in(root + "/tests/measured/requests.jsonl");
     std::string line;
     std::vector<Row> rows;
@@ -277,7 +300,7 @@ int main(int argc, char** argv) {
       tidemark::Issues issues;
       const Value v = tidemark::parse_json(line, "", issues);
       if (!in_scope(v)) continue;
-      Row r = measured_row(engine, v);
+      Row r = measured_row(engine, v, conditions);
       if (!family.empty() && r.family != family) continue;
       rows.push_back(std::move(r));
     }
