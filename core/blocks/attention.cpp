@@ -10,6 +10,8 @@ constexpr const char* kSdpa = "transformers 5.12 integrations/sdpa_attention.py:
 constexpr const char* kFlash2 = "transformers 5.12 modeling_flash_attention_utils.py: _flash_attention_forward";
 constexpr const char* kMasks = "transformers 5.12 masking_utils.py: sdpa_mask, eager_mask";
 
+Tensor run_attention(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions& options);
+
 // transpose(1, 2).contiguous(), then reshape(*input_shape, -1)
 Tensor heads_to_rows(Tensor x) {
   Tensor y = transpose(std::move(x), 1, 2);
@@ -194,6 +196,19 @@ Tensor repeat_kv(Tensor x_in, Count times) {
 }
 
 Tensor attention(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions& options) {
+  if (net.job.checkpointing == Checkpointing::kSelectiveCoreAttention) {
+    // Only q, k, v wait; scores, probabilities and the kernel's extras are made again. Megatron-LM
+    // core/transformer/transformer_config.py: recompute_granularity="selective", recompute_modules=["core_attn"].
+    const auto call = [&net, k, v, options](Tensor query) {
+      return run_attention(net, std::move(query), k, v, options);
+    };
+    return net.tape.checkpoint(call, std::move(q), false, false);
+  }
+  return run_attention(net, std::move(q), std::move(k), std::move(v), options);
+}
+
+namespace {
+Tensor run_attention(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions& options) {
   switch (net.job.attention) {
     case AttentionKernel::kEager:
       return eager(net, std::move(q), std::move(k), std::move(v), options);
@@ -207,6 +222,7 @@ Tensor attention(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions&
   }
   return sdpa(net, std::move(q), std::move(k), std::move(v), options);
 }
+}  // namespace
 
 const Tensor& layer_mask(const Net& net) { return net.slides(net.layer_index) ? net.shared.sliding_mask : net.shared.causal_mask; }
 

@@ -16,4 +16,10 @@ bool upcasts_logits(const Net& net);
 /// Liger's fused linear cross entropy, from hidden states and the head's weight.
 Tensor liger_fused_loss(Net& net, Tensor hidden, Tensor weight);
 
+/// TRL's chunked loss: logits of 256 tokens at a time, under checkpointing.
+Tensor chunked_loss(Net& net, Tensor hidden, Tensor weight);
+
+/// Apple's cut cross entropy: no logits in memory at all.
+Tensor cut_cross_entropy(Net& net, Tensor hidden, Tensor weight);
+
 }  // namespace tidemark

@@ -64,26 +64,38 @@ bool Net::rotates(Count layer) const {
   return arch.rotary_dim > 0 && (i >= arch.no_rope_layers.size() || !arch.no_rope_layers[i]);
 }
 
-Tensor Net::parameter(const char* name, const char* leaf, const Shape& shape) {
+bool Net::saved_whole(std::string_view module) const {
+  if (job.method != Method::kLora && job.method != Method::kQlora) return false;
+  for (const std::string& name : job.adapter.modules_to_save) {
+    if (targets_module(name, module)) return true;
+  }
+  return false;
+}
+
+Tensor Net::declare(const char* name, const char* leaf, const Shape& shape, bool is_embedding) {
   Parameter p;
   p.module = name;
   p.leaf = leaf;
   p.shape = shape;
   p.dtype = weight_dtype(shape.rank);
   p.requires_grad = trains(name);
+  p.is_embedding = is_embedding;
+  if (saved_whole(name)) {
+    // peft/utils/other.py ModulesToSaveWrapper: the original stays, frozen and unused; its copy is trained.
+    tape.parameter(p);
+    p.requires_grad = true;
+    p.is_adapter = true;
+  }
   return tape.parameter(p);
+}
+
+Tensor Net::parameter(const char* name, const char* leaf, const Shape& shape) {
+  return declare(name, leaf, shape, false);
 }
 
 Tensor Net::embedding(const char* name, Tensor ids, Dim rows, Dim width) {
   Scope in(tape, name, source());
-  Parameter p;
-  p.module = name;
-  p.leaf = "weight";
-  p.shape = Shape{rows, width};
-  p.dtype = weight_dtype(2);
-  p.requires_grad = trains(name);
-  p.is_embedding = true;
-  Tensor weight = tape.parameter(p);
+  Tensor weight = declare(name, "weight", Shape{rows, width}, true);
   return tidemark::embedding(std::move(ids), std::move(weight));
 }
 
@@ -143,14 +155,61 @@ Tensor Net::adapter(const char* name, Tensor result_in, Tensor x_in, Dim in_feat
   const bool convert = !quantised_base || !tape.autocast();
   if (convert) x = to(std::move(x), job.adapter.dtype);
   Tensor y = dropout(x, job.adapter.lora_dropout);
-  Tensor weight_a = tape.parameter(a);
-  y = tidemark::linear(std::move(y), std::move(weight_a));
-  Tensor weight_b = tape.parameter(b);
-  y = tidemark::linear(std::move(y), std::move(weight_b));
+  const Tensor weight_a = tape.parameter(a);
+  y = tidemark::linear(std::move(y), weight_a);
+  const Tensor weight_b = tape.parameter(b);
+  y = tidemark::linear(std::move(y), weight_b);
+  if (job.adapter.use_dora) {
+    Tensor scale = dora_scale(name, weight_a, weight_b, in_features, out_features, x.dtype);
+    return dora_result(std::move(result), std::move(y), std::move(scale), result_dtype);
+  }
   y = mul_scalar(std::move(y));
   if (quantised_base && convert) y = to(std::move(y), result_dtype);
   result = add(std::move(result), std::move(y));
   return to(std::move(result), result_dtype);
+}
+
+// peft/tuners/lora/dora.py DoraLinearLayer.forward (peft 0.18): the norm of the merged weight, made anew each time from
+// an identity matrix sent through A and B; it is detached, so only the magnitude's ratio enters the graph.
+Tensor Net::dora_scale(const char* name, const Tensor& weight_a, const Tensor& weight_b, Dim in_features,
+                       Dim out_features, Dtype dtype) {
+  Parameter magnitude;
+  magnitude.module = name;
+  magnitude.leaf = "lora_magnitude_vector";
+  magnitude.shape = Shape{out_features};
+  magnitude.dtype = job.adapter.dtype;
+  magnitude.requires_grad = true;
+  magnitude.is_adapter = true;
+  Tensor m = tape.parameter(magnitude);
+  Tensor norm;
+  {
+    Tensor eye = tape.allocate(Shape{in_features, in_features}, dtype, "dora identity");
+    Tensor product = tidemark::linear(std::move(eye), weight_a);
+    product = tidemark::linear(std::move(product), weight_b);
+    product = detach(std::move(product));
+    const Shape whole{out_features, in_features};
+    Tensor weight;
+    if (quantised() || weight_dtype(2) != dtype) weight = tape.allocate(whole, dtype, "dora weight");
+    Tensor scaled = tape.allocate(whole, dtype, "dora scaled update");
+    Tensor merged = tape.allocate(whole, dtype, "dora merged weight");
+    norm = tape.allocate(Shape{out_features}, dtype, "dora weight norm");
+  }
+  Tensor ratio = div(std::move(m), std::move(norm));
+  return view(std::move(ratio), Shape{Dim(1), out_features});
+}
+
+// (scale − 1)·base + scale·B(A(x))·scaling, added to the base's result.
+Tensor Net::dora_result(Tensor base_in, Tensor update_in, Tensor scale_in, Dtype dtype) {
+  const Tensor base = std::move(base_in);
+  Tensor update = std::move(update_in);
+  const Tensor scale = std::move(scale_in);
+  Tensor less = add_scalar(scale);
+  Tensor first = mul(std::move(less), base);
+  update = mul(scale, std::move(update));
+  update = mul_scalar(std::move(update));
+  first = add(std::move(first), std::move(update));
+  Tensor result = add(base, std::move(first));
+  return to(std::move(result), dtype);
 }
 
 Tensor Net::quantised_linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
@@ -192,7 +251,11 @@ Tensor Net::lm_head(const char* name, Tensor x_in, Dim out_features, bool bias) 
   }
   Tensor b;
   if (bias) b = parameter(name, "bias", Shape{out_features});
-  if (fuse_loss) return liger_fused_loss(*this, std::move(x), std::move(weight));
+  if (fuse_loss) {
+    if (job.loss == Loss::kChunked) return chunked_loss(*this, std::move(x), std::move(weight));
+    if (job.loss == Loss::kCutCrossEntropy) return cut_cross_entropy(*this, std::move(x), std::move(weight));
+    return liger_fused_loss(*this, std::move(x), std::move(weight));
+  }
   return tidemark::linear(std::move(x), std::move(weight), std::move(b));
 }
 

@@ -82,6 +82,11 @@ class Net {
   bool rotates(Count layer) const;
 
  private:
+  bool saved_whole(std::string_view module) const;
+  Tensor declare(const char* name, const char* leaf, const Shape& shape, bool is_embedding);
+  Tensor dora_scale(const char* name, const Tensor& weight_a, const Tensor& weight_b, Dim in_features,
+                    Dim out_features, Dtype dtype);
+  Tensor dora_result(Tensor base, Tensor update, Tensor scale, Dtype dtype);
   Tensor adapter(const char* name, Tensor result, Tensor x, Dim in_features, Dim out_features, bool quantised_base);
   Tensor quantised_linear(const char* name, Tensor x, Dim out_features, bool bias);
 };

@@ -58,8 +58,11 @@ void rotary_tables(Net& net, const Tensor& like, Count dim) {
 Tensor rotate(Net& net, Tensor x_in) {
   const Tensor x = std::move(x_in);
   const bool local = net.shared.local_cos.defined() && net.is_sliding_layer(net.layer_index);
-  Tensor cos = unsqueeze(local ? net.shared.local_cos : net.shared.cos, 1);
-  Tensor sin = unsqueeze(local ? net.shared.local_sin : net.shared.sin, 1);
+  const Tensor& cos_table = local ? net.shared.local_cos : net.shared.cos;
+  const Tensor& sin_table = local ? net.shared.local_sin : net.shared.sin;
+  if (net.job.liger_rope) return liger_rope(x, cos_table, sin_table);
+  Tensor cos = unsqueeze(cos_table, 1);
+  Tensor sin = unsqueeze(sin_table, 1);
   Tensor straight = mul(x, std::move(cos));
   Tensor turned = rotate_half(x);
   turned = mul(std::move(turned), std::move(sin));

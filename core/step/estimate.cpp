@@ -40,7 +40,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   const Bytes workspace = cublas_workspace_bytes(job.compute_capability);
   e.parameters = count_parameters(s, architecture);
   e.attention_kernel = s.attention_kernel;
-  e.host = s.paged;
+  e.host = s.paged + s.offloaded;
   if (!options.simulate_allocator && !options.itemise) {
     e.allocated.expected = quick_peak(s, kCublasHandles * round_to_block(workspace));
     e.allocated.low = e.allocated.high = e.allocated.expected;

@@ -95,14 +95,14 @@ void micro_step(Net& net, const Program& program, const LayerPlan& plan) {
           net.shared = outside;
           return out;
         };
-        hidden = t.checkpoint(call, hidden, job.use_reentrant);
+        hidden = t.checkpoint(call, hidden, job.use_reentrant, job.checkpointing == Checkpointing::kOffload);
       } else {
         hidden = program.layer(net, hidden);
       }
     }
     t.begin_segment(Phase::kLoss, -1);
     t.resume_parameters_outside_layers();
-    net.fuse_loss = job.loss == Loss::kLiger;
+    net.fuse_loss = job.loss != Loss::kDefault;
     outputs = program.head(net, std::move(hidden));
     if (net.fuse_loss) {
       loss = std::move(outputs);
@@ -142,6 +142,8 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   Net net(t, architecture, job);
   const Program& program = *program_for(architecture);
   s.plan = plan_layers(net);
+  if (job.recipe.gradients == Dtype::kFp32 && is_half(job.recipe.weights)) t.set_gradient_dtype(Dtype::kFp32);
+  t.set_drop_gradients(job.optimizer_in_backward);
   // A second micro-step finds gradients already there; a third behaves as the second.
   const int recorded = job.gradient_accumulation_steps > 1 ? 2 : 1;
   for (int i = 0; i < recorded; ++i) {
@@ -169,6 +171,10 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
     }
   }
   for (const Parameter& p : t.parameters()) s.paged += optimizer.paged_bytes(p) * s.plan.multiplicity(p.instance);
+  // Every recorded micro-step offloads the same; only one is under way at a time.
+  for (const auto& [instance, bytes] : t.offloaded()) {
+    s.offloaded += bytes * s.plan.multiplicity(instance) / recorded;
+  }
   s.attention_kernel = net.attention_kernel;
   t.close();
   return s;

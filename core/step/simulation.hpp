@@ -36,6 +36,7 @@ struct Simulation {
   std::size_t optimizer = 0;             ///< first segment of the step's temporaries
   std::size_t zero_grad = 0;             ///< first segment of zero_grad
   Bytes paged = 0;                       ///< managed memory of paged optimizers
+  Bytes offloaded = 0;                   ///< checkpointed inputs that wait in host memory
   std::string attention_kernel;          ///< what the attention ran
 };
 

@@ -231,20 +231,29 @@ void Tape::accumulate_parameter(Parameter& p) {
     shape.make_contiguous();
     grad = allocate(shape, grad.dtype, "clone (gradient)");
   }
+  if (gradient_dtype_ && is_half(grad.dtype)) grad = to(std::move(grad), *gradient_dtype_);
   set_category(grad, Category::kGradients);
+  if (drop_gradients_) return;  // the parameter was stepped from a hook; the gradient dies with this scope
   p.grad = std::move(grad);
   p.grad.edge = {};
 }
 
 // -- checkpointing --------------------------------------------------------------------------------------------------
 
-Tensor Tape::checkpoint(const BlockCall& call, Tensor input, bool use_reentrant) {
+Tensor Tape::checkpoint(const BlockCall& call, Tensor input, bool use_reentrant, bool offload) {
   Tensor x = std::move(input);
-  if (!grad_enabled_) return call(x);
-  if (!use_reentrant) {
+  if (!grad_enabled_ || recomputing_ != nullptr || packing_frame_ >= 0) return call(x);
+  if (!use_reentrant || offload) {
     auto frame = std::make_unique<Frame>();
     frame->call = call;
-    frame->input = x;
+    if (offload) {
+      frame->offloaded = true;
+      frame->shape = x.shape;
+      frame->dtype = x.dtype;
+      offloaded_.emplace_back(instance_, round_to_block(x.numel() * size_of(x.dtype)));
+    } else {
+      frame->input = x;
+    }
     frame->autocast = autocast_;
     frame->instance = instance_;
     frames_.push_back(std::move(frame));
@@ -290,6 +299,10 @@ void Tape::recompute(Frame& frame) {
   grad_enabled_ = true;
   autocast_ = frame.autocast;
   use_parameters_of(frame.instance);
+  if (frame.offloaded) {
+    frame.input = allocate(frame.shape, frame.dtype, "input back from the host");
+    frame.input.requires_grad = true;
+  }
   {
     Tensor out = frame.call(frame.input);
     stopped_ = true;  // whatever is still to be let go allocates nothing

@@ -82,6 +82,7 @@ Tensor scatter_rows(Tensor x, Tensor indices);  ///< into zeros of the same shap
 
 // -- fused kernels of other libraries -----------------------------------------------------------------------------------
 Tensor liger_rms_norm(Tensor x, Tensor weight);  ///< linkedin/Liger-Kernel 0.8 ops/rms_norm.py
+Tensor liger_rope(Tensor x, Tensor cos, Tensor sin);  ///< ops/rope.py: in place, forward and backward
 Tensor liger_swiglu(Tensor gate, Tensor up);     ///< ops/swiglu.py
 
 // -- attention ------------------------------------------------------------------------------------------------------------

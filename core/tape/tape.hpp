@@ -203,7 +203,15 @@ class Tape {
   void save(Node* node, const Tensor& tensor);
   /// Ties the output to its node.
   void attach(Node* node, Tensor& output, int output_index = 0);
-  Tensor checkpoint(const BlockCall& call, Tensor input, bool use_reentrant);
+  /// torch.utils.checkpoint. With `offload` the stored input waits in host memory and comes back for the recomputation
+  /// (transformers' and axolotl's activation offloading, Unsloth's checkpointing): always the non-reentrant form.
+  Tensor checkpoint(const BlockCall& call, Tensor input, bool use_reentrant, bool offload);
+  /// Bytes of one micro-step's inputs that wait in host memory, for layers of this instance.
+  const std::vector<std::pair<std::int16_t, Bytes>>& offloaded() const { return offloaded_; }
+  /// Gradients are used and dropped as soon as they are complete (optimizer in backward).
+  void set_drop_gradients(bool drop) { drop_gradients_ = drop; }
+  /// Gradients are kept in this dtype, whatever backward makes (fp32 main gradients of 16-bit parameters).
+  void set_gradient_dtype(std::optional<Dtype> dtype) { gradient_dtype_ = dtype; }
   void backward(Tensor loss);
   bool stopped() const { return stopped_; }
 
@@ -236,6 +244,9 @@ class Tape {
     std::int32_t count = 0;      // slots handed out in forward
     std::int32_t remaining = 0;  // not yet consumed by backward
     bool recomputed = false;
+    bool offloaded = false;      // `input` is a description; its storage went to the host
+    Shape shape;                 // of an offloaded input
+    Dtype dtype = Dtype::kFp32;
     std::optional<Dtype> autocast;
     std::int16_t instance = -1;
   };
@@ -298,6 +309,9 @@ class Tape {
   bool in_backward_ = false;
   bool force_segment_ = false;
   bool closed_ = false;
+  bool drop_gradients_ = false;
+  std::optional<Dtype> gradient_dtype_;
+  std::vector<std::pair<std::int16_t, Bytes>> offloaded_;
 };
 
 /// Names the module that allocates from here to the end of the C++ scope.

@@ -20,7 +20,24 @@ void swiglu_backward(Tape&, Node& n, Tensor*, Tensor* r) {
   r[1] = n.saved_tensor(1);
 }
 
+// ops/rope.py rope_backward: the gradient is turned back in place.
+void rope_backward(Tape&, Node&, Tensor* g, Tensor* r) { r[0] = g[0]; }
+
 }  // namespace
+
+Tensor liger_rope(Tensor x_in, Tensor cos_in, Tensor sin_in) {
+  const Tensor x = std::move(x_in);
+  const Tensor cos = std::move(cos_in);
+  const Tensor sin = std::move(sin_in);
+  Node* n = x.tape().record("LigerRopeFunction", rope_backward, {&x});
+  x.tape().save(n, cos);
+  x.tape().save(n, sin);
+  Tensor out = x;
+  out.requires_grad = false;
+  out.edge = {};
+  x.tape().attach(n, out);
+  return out;
+}
 
 Tensor liger_rms_norm(Tensor x_in, Tensor weight_in) {
   const Tensor x = std::move(x_in);
