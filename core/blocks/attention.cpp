@@ -49,22 +49,24 @@ Tensor eager(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const AttentionOpt
   return heads_to_rows(std::move(out));
 }
 
-// attention.cpp convert_boolean_attn_mask, then pad_bias: one additive copy per layer.
-Tensor additive_mask(const Tensor& mask, const Tensor& q) {
+// attention.cpp convert_boolean_attn_mask, then pad_bias: an additive copy per layer where the mask is neither.
+Tensor additive_mask(Tensor mask_in, const Tensor& q) {
+  Tensor mask = std::move(mask_in);
   Tape& t = q.tape();
   Shape s = mask.shape;
   s.make_contiguous();
-  Tensor bias = t.allocate(s, q.dtype, "attention mask (additive)");
-  Tensor inverted = t.allocate(s, Dtype::kBool, "attention mask (inverted)");
-  inverted.reset();
+  if (mask.dtype == Dtype::kBool) {
+    mask = t.allocate(s, q.dtype, "attention mask (additive)");
+    Tensor inverted = t.allocate(s, Dtype::kBool, "attention mask (inverted)");
+  }
   const Count pad = (16 - s.size(-1) % 16) % 16;
   if (pad != 0) {
     Shape wide = s;
     wide.dims[wide.rank - 1] = Dim(wide.dims[wide.rank - 1].n + pad);
     wide.make_contiguous();
-    bias = t.allocate(wide, q.dtype, "attention mask (padded)");
+    mask = t.allocate(wide, q.dtype, "attention mask (padded)");
   }
-  return bias;
+  return mask;
 }
 
 Tensor sdpa(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const AttentionOptions& o) {
@@ -143,7 +145,7 @@ Tensor scaled_dot_product_attention(Net& net, Tensor q_in, Tensor k_in, Tensor v
   net.attention_kernel = kernel == SdpaKernel::kFlash       ? "flash"
                          : kernel == SdpaKernel::kEfficient ? "efficient"
                                                             : "math";
-  if (mask.defined() && mask.dtype == Dtype::kBool && kernel != SdpaKernel::kMath) mask = additive_mask(mask, q);
+  if (mask.defined() && kernel == SdpaKernel::kEfficient) mask = additive_mask(std::move(mask), q);
   Tensor out;
   if (kernel == SdpaKernel::kFlash) {
     const Count pad = (8 - q.size(3) % 8) % 8;
@@ -226,18 +228,21 @@ Tensor run_attention(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOpti
 
 const Tensor& layer_mask(const Net& net) { return net.slides(net.layer_index) ? net.shared.sliding_mask : net.shared.causal_mask; }
 
-void make_causal_masks(Net& net, const Tensor& embeds) {
+void make_causal_masks(Net& net, const Tensor& embeds, const MaskOptions& options) {
   Scope in(net.tape, "causal_mask", kMasks);
   Tape& t = net.tape;
   const TrainingJob& job = net.job;
-  if (job.attention == AttentionKernel::kFlashAttention2 || job.attention == AttentionKernel::kFlashAttention3) {
+  const bool flash =
+      job.attention == AttentionKernel::kFlashAttention2 || job.attention == AttentionKernel::kFlashAttention3;
+  if (flash && !options.eager) {
     // flash_attention_mask: the two-dimensional mask as it is, or none.
     net.shared.causal_mask = net.attention_mask;
     net.shared.sliding_mask = net.attention_mask;
     return;
   }
-  const bool eager_mask = job.attention == AttentionKernel::kEager;
-  const bool padded = job.padding || job.packing;
+  const bool eager_mask = options.eager || job.attention == AttentionKernel::kEager;
+  const bool masked = job.padding || job.packing;  // a mask that says something
+  const bool padded = masked || options.padded;
   const auto make = [&] {
     // mask_function over broadcast index grids: comparisons of [1 or B, 1, S, S] bytes.
     Tensor mask = t.allocate(Shape{Dim(1), Dim(1), net.S, net.S}, Dtype::kBool, "causal mask (bool)");
@@ -253,7 +258,7 @@ void make_causal_masks(Net& net, const Tensor& embeds) {
     s.make_contiguous();
     return t.allocate(s, embeds.dtype, "eager mask");
   };
-  if (eager_mask || padded) net.shared.causal_mask = make();
+  if (eager_mask || masked || options.forced) net.shared.causal_mask = make();
   net.shared.sliding_mask = net.shared.causal_mask;
   for (Count i = 0; i < net.arch.num_layers; ++i) {
     if (net.slides(i)) {

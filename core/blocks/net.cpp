@@ -119,6 +119,25 @@ Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
   return adapter(name, std::move(result), std::move(kept), in_features, out_features, quantised());
 }
 
+Tensor Net::matmul_linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
+  if (quantised()) return linear(name, std::move(x_in), out_features, bias);  // replaced like any nn.Linear
+  Scope in(tape, name, source());
+  const Tensor x = std::move(x_in);
+  const Dim in_features = x.dim(-1);
+  Tensor result;
+  {
+    Tensor weight = parameter(name, "weight", Shape{out_features, in_features});
+    weight = transpose(std::move(weight), 0, 1);
+    result = matmul(x, std::move(weight));
+  }
+  if (bias) {
+    Tensor b = parameter(name, "bias", Shape{out_features});
+    result = add(std::move(result), std::move(b));
+  }
+  if (!adapted(name)) return result;
+  return adapter(name, std::move(result), x, in_features, out_features, false);
+}
+
 Tensor Net::conv1d(const char* name, Tensor x_in, Dim out_features) {
   Scope in(tape, name, source());
   Tensor x = std::move(x_in);

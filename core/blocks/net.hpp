@@ -56,6 +56,8 @@ class Net {
   // -- modules with parameters ------------------------------------------------------------------------------------
   /// nn.Linear, or what PEFT and bitsandbytes make of it. `bias` declares one.
   Tensor linear(const char* name, Tensor x, Dim out_features, bool bias = false);
+  /// x @ weight.T + bias, for modules that do not call F.linear: autocast caches no cast of the transposed weight.
+  Tensor matmul_linear(const char* name, Tensor x, Dim out_features, bool bias);
   /// transformers.pytorch_utils.Conv1D: weight [in, out], always with a bias.
   Tensor conv1d(const char* name, Tensor x, Dim out_features);
   /// nn.Embedding
@@ -122,7 +124,12 @@ Tensor attention(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions&
 Tensor scaled_dot_product_attention(Net& net, Tensor q, Tensor k, Tensor v, Tensor mask, double dropout, bool causal,
                                     bool enable_gqa);
 /// The masks of transformers/masking_utils.py for the whole forward.
-void make_causal_masks(Net& net, const Tensor& embeds);
+struct MaskOptions {
+  bool eager = false;   ///< the family has no SDPA of its own: the additive mask, whatever the job asks for
+  bool padded = false;  ///< the model makes a padding mask of ones where it gets none
+  bool forced = false;  ///< `and_mask_function`: never left out
+};
+void make_causal_masks(Net& net, const Tensor& embeds, const MaskOptions& options = {});
 /// The mask that layer `net.layer_index` uses.
 const Tensor& layer_mask(const Net& net);
 

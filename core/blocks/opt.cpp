@@ -69,7 +69,7 @@ Tensor embed(Net& net) {
   ids = mul(std::move(ids), mask);
   ids = add_scalar(std::move(ids));
   ids = to(std::move(ids), Dtype::kInt64);
-  make_causal_masks(net, embeds);
+  make_causal_masks(net, embeds, {false, true, false});
   Tensor offset = add_scalar(ids);
   Tensor positions = net.embedding("model.decoder.embed_positions", std::move(offset), Dim(net.arch.max_positions), net.H);
   net.shared.position_ids = std::move(ids);

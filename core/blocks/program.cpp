@@ -18,6 +18,16 @@ const Program* program_for(const Architecture& architecture) {
       return &kGptNeoXProgram;
     case Family::kOpt:
       return &kOptProgram;
+    case Family::kBloom:
+      return &kBloomProgram;
+    case Family::kFalcon:
+      return &kFalconProgram;
+    case Family::kGptJ:
+      return &kGptJProgram;
+    case Family::kGptNeo:
+      return &kGptNeoProgram;
+    case Family::kMpt:
+      return &kMptProgram;
     case Family::kQwen3:
       return &kQwen3Program;
     case Family::kGemma:

@@ -26,6 +26,11 @@ extern const Program kGpt2Program;
 extern const Program kGptBigCodeProgram;
 extern const Program kGptNeoXProgram;
 extern const Program kOptProgram;
+extern const Program kBloomProgram;
+extern const Program kFalconProgram;
+extern const Program kGptJProgram;
+extern const Program kGptNeoProgram;
+extern const Program kMptProgram;
 extern const Program kQwen3Program;
 extern const Program kGemmaProgram;
 extern const Program kGemma2Program;
@@ -50,6 +55,9 @@ extern const Program kBaichuanProgram;
 Tensor llama_embed(Net& net);
 /// LlamaModel.norm and lm_head.
 Tensor llama_head(Net& net, Tensor hidden);
+/// GPTJAttention._attn and GPTNeoSelfAttention._attn: scores in fp32. GPT-Neo's are unscaled and masked by a buffer.
+Tensor attention_fp32_scores(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions& options,
+                             bool masked_by_buffer);
 /// GPT2Model.forward up to its loop: token and position tables.
 Tensor gpt2_embed(Net& net);
 /// GPT2Model.ln_f and lm_head.

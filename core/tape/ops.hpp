@@ -43,6 +43,7 @@ Tensor div(Tensor a, Tensor b);
 Tensor add_in_place(Tensor a, Tensor b);   ///< a += b
 Tensor add_scalar(Tensor x);
 Tensor mul_scalar(Tensor x);               ///< also division by a number
+Tensor scale_in_place(Tensor x);           ///< x *= a number
 Tensor neg(Tensor x);
 Tensor pow2(Tensor x);                     ///< x.pow(2); autocast: fp32
 Tensor pow3(Tensor x);
@@ -70,13 +71,14 @@ Tensor layer_norm(Tensor x, Tensor weight, Tensor bias);  ///< undefined weight 
 // -- products -----------------------------------------------------------------------------------------------------------
 Tensor linear(Tensor x, Tensor weight, Tensor bias = {});   ///< weight [out, in]
 Tensor conv1d_addmm(Tensor x, Tensor weight, Tensor bias);  ///< transformers Conv1D: weight [in, out]
-Tensor matmul(Tensor a, Tensor b);                          ///< batched: 3-D and 4-D operands
+Tensor matmul(Tensor a, Tensor b);                          ///< batched (3-D, 4-D), or by a matrix
 Tensor baddbmm(Tensor input, Tensor a, Tensor b);
 
 // -- lookups and losses ---------------------------------------------------------------------------------------------------
 Tensor embedding(Tensor ids, Tensor weight);
 Tensor nll_loss(Tensor log_probabilities, Tensor target);
 Tensor cross_entropy(Tensor logits, Tensor target);
+Tensor take(Tensor x, int dim, Dim length);     ///< x[:, [i, …]]: a copy of `length` entries along `dim`
 Tensor index_rows(Tensor x, Tensor indices);    ///< x[indices] along the first dimension, as many rows as before
 Tensor scatter_rows(Tensor x, Tensor indices);  ///< into zeros of the same shape: index_put
 

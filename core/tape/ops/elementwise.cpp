@@ -191,6 +191,15 @@ Tensor add_in_place(Tensor a_in, Tensor b_in) {
   return out;
 }
 
+Tensor scale_in_place(Tensor x_in) {
+  Tensor x = std::move(x_in);
+  Node* n = x.tape().record("mul_", scale_backward, {&x});
+  x.requires_grad = false;
+  x.edge = {};
+  x.tape().attach(n, x);
+  return x;
+}
+
 Tensor add_scalar(Tensor x) { return unary(std::move(x), "add", add_backward, false, false); }
 Tensor mul_scalar(Tensor x) { return unary(std::move(x), "mul", scale_backward, false, false); }
 Tensor neg(Tensor x) { return unary(std::move(x), "neg", scale_backward, false, false); }

@@ -43,6 +43,20 @@ void index_put_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
 
 }  // namespace
 
+Tensor take(Tensor x_in, int dim, Dim length) {
+  const Tensor x = std::move(x_in);
+  Tape& t = x.tape();
+  Tensor indices = t.allocate(Shape{length}, Dtype::kInt64, "index");
+  Node* n = t.record("index", index_backward, {&x});
+  t.save(n, indices);
+  Shape s = x.shape;
+  s.dims[dim] = length;
+  s.make_contiguous();
+  Tensor out = t.allocate(s, x.dtype, "index");
+  t.attach(n, out);
+  return out;
+}
+
 Tensor index_rows(Tensor x_in, Tensor indices_in) {
   const Tensor x = std::move(x_in);
   const Tensor indices = std::move(indices_in);

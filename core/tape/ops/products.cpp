@@ -133,6 +133,14 @@ Tensor conv1d_addmm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
 Tensor matmul(Tensor a_in, Tensor b_in) {
   Tensor a = lower_precision(std::move(a_in));
   Tensor b = lower_precision(std::move(b_in));
+  if (b.shape.rank == 2) {  // folded into one product: should_fold
+    const Shape outer = a.shape;
+    Tensor rows = reshape(std::move(a), flat(outer));
+    const Dim columns = b.dim(1);
+    Tensor y = product(rows, b, {}, columns, "mm");
+    rows.reset();
+    return unflatten(std::move(y), outer);
+  }
   if (a.shape.rank == 3 && b.shape.rank == 3) return bmm(std::move(a), std::move(b));
   // ATen/native/LinearAlgebra.cpp _matmul_impl: expand, reshape to three dimensions (a clone where strides do not
   // allow a view), bmm.

@@ -1,0 +1,143 @@
+// BLOOM: alibi inside baddbmm, a GELU of its own, a norm behind the token table. Its attention is always the eager one.
+#include "core/blocks/program.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr const char* kModel = "transformers 5.12 models/bloom/modeling_bloom.py: BloomModel.forward";
+constexpr const char* kBlock = "transformers 5.12 models/bloom/modeling_bloom.py: BloomBlock.forward";
+constexpr const char* kAttention = "transformers 5.12 models/bloom/modeling_bloom.py: BloomAttention.forward";
+constexpr const char* kMlp = "transformers 5.12 models/bloom/modeling_bloom.py: BloomMLP.forward";
+constexpr const char* kGelu = "transformers 5.12 models/bloom/modeling_bloom.py: GeLUFunction";
+constexpr const char* kHead = "transformers 5.12 models/bloom/modeling_bloom.py: BloomForCausalLM.forward";
+
+// tanh(0.79788456 * x * (1 + 0.044715 * x * x)): outside autograd.
+Tensor tanh_of_cubic(const Tensor& x) {
+  Tensor left = mul_scalar(x);
+  Tensor right = mul_scalar(x);
+  right = mul(std::move(right), x);
+  right = add_scalar(std::move(right));
+  left = mul(std::move(left), std::move(right));
+  return tanh(std::move(left));
+}
+
+// bloom_gelu_back
+void gelu_backward(Tape&, Node& n, Tensor* g, Tensor* r) {
+  const Tensor& x = n.saved_tensor(0);
+  const Tensor tanh_out = tanh_of_cubic(x);
+  Tensor half = mul_scalar(x);
+  Tensor slope = mul(tanh_out, tanh_out);
+  slope = add_scalar(std::move(slope));
+  Tensor inner = mul_scalar(x);
+  inner = mul(std::move(inner), x);
+  inner = add_scalar(std::move(inner));
+  slope = mul(std::move(slope), std::move(inner));
+  half = mul(std::move(half), std::move(slope));
+  Tensor rest = add_scalar(tanh_out);
+  rest = mul_scalar(std::move(rest));
+  const Tensor ff = add(std::move(half), std::move(rest));
+  r[0] = mul(ff, g[0]);
+}
+
+// GeLUFunction: forward runs without grad and keeps its input.
+Tensor bloom_gelu(Net& net, Tensor x_in) {
+  Scope in(net.tape, "mlp.gelu_impl", kGelu);
+  const Tensor x = std::move(x_in);
+  Tape& t = net.tape;
+  Node* n = t.record("GeLUFunction", gelu_backward, {&x});
+  t.save(n, x);
+  const bool before = t.grad_enabled();
+  t.set_grad_enabled(false);
+  Tensor half = mul_scalar(x);
+  Tensor right = tanh_of_cubic(x);
+  right = add_scalar(std::move(right));
+  Tensor out = mul(std::move(half), std::move(right));
+  t.set_grad_enabled(before);
+  t.attach(n, out);
+  return out;
+}
+
+Tensor dropout_add(Tensor x, const Tensor& residual, double p) {
+  Tensor out = dropout(std::move(x), p);
+  return add(residual, std::move(out));
+}
+
+Tensor self_attention(Net& net, Tensor hidden, const Tensor& residual) {
+  Scope in(net.tape, "self_attention", kAttention);
+  net.attention_kernel = "eager";
+  const Tensor x = std::move(hidden);
+  const Dim outer(net.B.n * net.A.n);
+  const Shape flat{outer, net.S, net.hd};
+  Tensor fused = net.linear("self_attention.query_key_value", x, Dim(3 * net.H.n), true);
+  const Tensor fused_qkv = view(std::move(fused), Shape{net.B, net.S, net.A, Dim(3), net.hd});
+  Tensor q = select(fused_qkv, 3);
+  q = transpose(std::move(q), 1, 2);
+  Tensor k = select(fused_qkv, 3);
+  k = transpose(std::move(k), 1, 2);
+  Tensor v = select(fused_qkv, 3);
+  v = transpose(std::move(v), 1, 2);
+  q = reshape(std::move(q), flat);
+  k = reshape(std::move(k), flat);
+  k = transpose(std::move(k), -1, -2);
+  v = reshape(std::move(v), flat);
+  const Tensor attention_scores = baddbmm(net.shared.bias, q, k);
+  Tensor weights = view(attention_scores, Shape{net.B, net.A, net.S, net.S});
+  const Tensor attn_weights = add(std::move(weights), net.shared.causal_mask);
+  Tensor probs = softmax(attn_weights, Dtype::kFp32);
+  probs = to(std::move(probs), q.dtype);
+  probs = dropout(std::move(probs), net.arch.attention_dropout);
+  const Tensor probs_reshaped = view(probs, Shape{outer, net.S, net.S});
+  Tensor context = matmul(probs_reshaped, v);
+  context = view(std::move(context), Shape{net.B, net.A, net.S, net.hd});
+  context = transpose(std::move(context), 1, 2);
+  context = reshape(std::move(context), Shape{net.B, net.S, net.H});
+  Tensor out = net.linear("self_attention.dense", context, net.H, true);
+  return dropout_add(std::move(out), residual, net.arch.residual_dropout);
+}
+
+Tensor mlp(Net& net, Tensor hidden, const Tensor& residual) {
+  Scope in(net.tape, "mlp", kMlp);
+  const Tensor x = std::move(hidden);
+  Tensor h = net.linear("mlp.dense_h_to_4h", x, net.F, true);
+  h = bloom_gelu(net, std::move(h));
+  Tensor out = net.linear("mlp.dense_4h_to_h", h, net.H, true);
+  return dropout_add(std::move(out), residual, net.arch.residual_dropout);
+}
+
+Tensor layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kBlock);
+  const Tensor residual = std::move(hidden);
+  Tensor normed = net.layer_norm("input_layernorm", residual);
+  const Tensor attention_output = self_attention(net, normed, residual);
+  normed = net.layer_norm("post_attention_layernorm", attention_output);
+  return mlp(net, normed, attention_output);
+}
+
+Tensor embed(Net& net) {
+  Scope in(net.tape, "transformer", kModel);
+  Tape& t = net.tape;
+  Tensor embeds = net.embedding("transformer.word_embeddings", net.input_ids, net.V, net.H);
+  net.tied_embedding = t.last_parameter();
+  Tensor h = net.layer_norm("transformer.word_embeddings_layernorm", embeds);
+  Tensor mask = net.attention_mask;
+  if (!mask.defined()) mask = t.allocate(Shape{net.B, net.S}, Dtype::kFp32, "attention_mask");
+  Tensor alibi = t.allocate(Shape{net.B, net.A, net.S}, Dtype::kFp32, "alibi");
+  alibi = view(std::move(alibi), Shape{Dim(net.B.n * net.A.n), Dim(1), net.S});
+  net.shared.bias = to(std::move(alibi), h.dtype);
+  make_causal_masks(net, embeds, {true, true, false});
+  net.model_locals = {std::move(embeds), std::move(mask)};
+  return h;
+}
+
+Tensor head(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kHead);
+  Tensor h = net.layer_norm("transformer.ln_f", std::move(hidden));
+  net.model_locals.clear();
+  return net.lm_head("lm_head", std::move(h), net.V);
+}
+
+}  // namespace
+
+const Program kBloomProgram = {embed, layer, head};
+
+}  // namespace tidemark

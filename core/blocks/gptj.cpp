@@ -1,0 +1,150 @@
+// GPT-J: rotation by pairs with tables gathered in every layer, scores in fp32, attention and feed-forward side by side.
+#include "core/blocks/program.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr const char* kModel = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJModel.forward";
+constexpr const char* kBlock = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJBlock.forward";
+constexpr const char* kAttention = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJAttention.forward";
+constexpr const char* kRotate = "transformers 5.12 models/gptj/modeling_gptj.py: apply_rotary_pos_emb";
+constexpr const char* kFp32 = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJAttention._attn";
+constexpr const char* kMlp = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJMLP.forward";
+constexpr const char* kHead = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJForCausalLM.forward";
+
+// x·cos + rotate_every_two(x)·sin: x is [B, S, heads, dim]; each call repeats the tables for itself.
+Tensor rotate_pairs(Net& net, Tensor x_in, Count dim, Dtype dtype) {
+  Scope in(net.tape, "attn", kRotate);
+  const Tensor x = std::move(x_in);
+  const Shape table{Dim(1), net.S, Dim(1), Dim(dim)};
+  const Tensor sin = net.tape.allocate(table, dtype, "repeat_interleave");
+  const Tensor cos = net.tape.allocate(table, dtype, "repeat_interleave");
+  Tensor straight = mul(x, cos);
+  Tensor turned;
+  {
+    const Tensor x1 = narrow(x, -1, 0, Dim(dim / 2));
+    const Tensor x2 = narrow(x, -1, dim / 2, Dim(dim / 2));
+    Tensor negative = neg(x2);
+    turned = cat({&negative, &x1}, -1);
+  }
+  turned = mul(std::move(turned), sin);
+  return add(std::move(straight), std::move(turned));
+}
+
+Tensor attn(Net& net, Tensor hidden) {
+  Scope in(net.tape, "attn", kAttention);
+  Tape& t = net.tape;
+  const Tensor x = std::move(hidden);
+  const Shape heads{net.B, net.S, net.A, net.hd};
+  Tensor q = net.linear("attn.q_proj", x, net.H);
+  Tensor k = net.linear("attn.k_proj", x, net.H);
+  Tensor v = net.linear("attn.v_proj", x, net.H);
+  q = view(std::move(q), heads);
+  k = view(std::move(k), heads);
+  v = view(std::move(v), heads);
+  v = transpose(std::move(v), 1, 2);
+  // `rotary_dim`: null rotates whole heads with a table as wide as the model.
+  const bool partial = net.arch.rotary_dim < net.hd.n;
+  const Dim width(partial ? net.arch.rotary_dim : net.H.n);
+  const Dim rows(net.arch.max_positions);
+  t.buffer("attn.embed_positions", rows.n * width.n * 4);
+  const Tensor embed_positions = t.allocate(Shape{Dim(1), rows, width}, Dtype::kFp32, "repeat");
+  const Tensor repeated_ids = t.allocate(Shape{Dim(1), net.S, width}, Dtype::kInt64, "repeat");
+  Tensor sincos = t.allocate(Shape{Dim(1), net.S, width}, Dtype::kFp32, "gather");
+  sincos = to(std::move(sincos), k.dtype);
+  const Dim rot(net.arch.rotary_dim), rest(net.hd.n - net.arch.rotary_dim);
+  Tensor k_rot = narrow(k, -1, 0, rot);
+  Tensor k_pass, q_pass;
+  if (partial) k_pass = narrow(k, -1, rot.n, rest);
+  Tensor q_rot = narrow(q, -1, 0, rot);
+  if (partial) q_pass = narrow(q, -1, rot.n, rest);
+  k_rot = rotate_pairs(net, std::move(k_rot), rot.n, sincos.dtype);
+  q_rot = rotate_pairs(net, std::move(q_rot), rot.n, sincos.dtype);
+  k = partial ? cat({&k_rot, &k_pass}, -1) : std::move(k_rot);
+  q = partial ? cat({&q_rot, &q_pass}, -1) : std::move(q_rot);
+  k = transpose(std::move(k), 1, 2);
+  q = transpose(std::move(q), 1, 2);
+  AttentionOptions options;
+  options.mask = net.shared.causal_mask;
+  options.dropout = net.arch.attention_dropout;
+  Tensor out = attention_fp32_scores(net, q, k, v, options, false);
+  out = net.linear("attn.out_proj", std::move(out), net.H);
+  return dropout(std::move(out), net.arch.residual_dropout);
+}
+
+Tensor mlp(Net& net, Tensor hidden) {
+  Scope in(net.tape, "mlp", kMlp);
+  const Tensor x = std::move(hidden);
+  Tensor h = net.linear("mlp.fc_in", x, net.F, true);
+  {
+    Scope act(net.tape, "mlp.act", kMlp);
+    h = activate(net.arch.activation, std::move(h));
+  }
+  h = net.linear("mlp.fc_out", std::move(h), net.H, true);
+  return dropout(std::move(h), net.arch.residual_dropout);
+}
+
+Tensor layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kBlock);
+  const Tensor residual = std::move(hidden);
+  const Tensor h = net.layer_norm("ln_1", residual);
+  const Tensor attn_outputs = attn(net, h);
+  const Tensor feed_forward = mlp(net, h);
+  Tensor sum = add(attn_outputs, feed_forward);
+  return add(std::move(sum), residual);
+}
+
+Tensor embed(Net& net) {
+  Scope in(net.tape, "transformer", kModel);
+  Tensor embeds = net.embedding("transformer.wte", net.input_ids, net.V, net.H);
+  net.tied_embedding = net.tape.last_parameter();
+  net.shared.position_ids = net.tape.allocate(Shape{Dim(1), net.S}, Dtype::kInt64, "position_ids");
+  make_causal_masks(net, embeds, {true, false, false});
+  net.model_locals = {embeds};
+  return dropout(std::move(embeds), net.arch.embedding_dropout);
+}
+
+Tensor head(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kHead);
+  Tensor h = net.layer_norm("transformer.ln_f", std::move(hidden));
+  net.model_locals.clear();
+  return net.lm_head("lm_head", std::move(h), net.V, net.arch.head_bias);
+}
+
+}  // namespace
+
+Tensor attention_fp32_scores(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const AttentionOptions& o,
+                             bool masked_by_buffer) {
+  if (net.job.attention == AttentionKernel::kFlashAttention2 || net.job.attention == AttentionKernel::kFlashAttention3) {
+    return attention(net, std::move(q_in), std::move(k_in), std::move(v_in), o);
+  }
+  Scope in(net.tape, "attn", kFp32);
+  net.attention_kernel = "eager";
+  const Tensor v = std::move(v_in);
+  const Tensor q = to(std::move(q_in), Dtype::kFp32);
+  const Tensor k = to(std::move(k_in), Dtype::kFp32);
+  Tensor kt = transpose(k, -1, -2);
+  Tensor weights = matmul(q, std::move(kt));
+  if (!masked_by_buffer) {
+    weights = mul_scalar(std::move(weights));
+  } else {
+    // GPT-Neo: torch.where(causal_mask, weights, mask_value); the mask is a slice of a buffer.
+    Tensor slice;
+    slice.shape = Shape{Dim(1), Dim(1), net.S, net.S};
+    slice.dtype = Dtype::kBool;
+    Tensor mask_value = net.tape.allocate(Shape{}, weights.dtype, "mask_value");
+    weights = where(slice, std::move(weights), std::move(mask_value));
+  }
+  if (o.mask.defined()) weights = add(std::move(weights), o.mask);
+  weights = softmax(std::move(weights));
+  weights = to(std::move(weights), v.dtype);
+  weights = dropout(std::move(weights), o.dropout);
+  Tensor out = matmul(weights, v);
+  out = transpose(std::move(out), 1, 2);
+  out = contiguous(std::move(out));
+  return view(std::move(out), Shape{net.B, net.S, net.Q});
+}
+
+const Program kGptJProgram = {embed, layer, head};
+
+}  // namespace tidemark
