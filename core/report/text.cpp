@@ -36,7 +36,7 @@ class Writer {
   }
 
   std::string amount(Bytes bytes) const {
-    std::string text = format_gib(bytes);
+    std::string text = readable(bytes);
     if (style_.bytes) text += " (" + format_grouped(bytes) + " B)";
     return text;
   }
@@ -130,7 +130,7 @@ void write_fits(Writer& w, const Answer& answer) {
   name_width = std::min(name_width, w.width_ / 3);
   for (const Fit& fit : answer.fits) {
     const std::size_t indent = 2 + name_width + 2 + 12 + 2;
-    w.out_ += "  " + pad_right(shorten(fit.gpu, name_width), name_width) + "  " +
+    w.out_ += "  " + pad_right(shorten(fit.gpu, name_width, w.style_.unicode), name_width) + "  " +
               w.paint(pad_right(verdict_in_words(fit.verdict), 12), colour_of(fit.verdict)) + "  ";
     w.line(wrap(fit_in_words(fit, answer.estimate->allocated), w.width_, indent));
     if (!fit.reason.empty() && fit.usable > 0) {
@@ -140,21 +140,26 @@ void write_fits(Writer& w, const Answer& answer) {
   }
 }
 
-void write_entry(Writer& w, const BreakdownEntry& entry, std::size_t amount_width) {
-  const std::size_t indent = 4;
-  const std::size_t name_width = w.width_ > indent + amount_width + 2 ? w.width_ - indent - amount_width - 2 : 20;
-  const std::string amount = w.amount(entry.bytes);
+/// Columns of the breakdown.
+struct Columns {
+  std::size_t name = 18;
+  std::size_t amount = 0;
+  std::size_t bar = 0;
+};
+
+void write_entry(Writer& w, const BreakdownEntry& entry, const Columns& columns, double share) {
+  const std::string name = pad_right("  " + shorten(entry.name, columns.name - 4, w.style_.unicode), columns.name);
+  const std::string figures = pad_left(w.amount(entry.bytes), columns.amount) + "  " + pad_left(percent(share), 7);
   if (!w.style_.explain) {
-    w.line(std::string(indent, ' ') + pad_left(amount, amount_width) + "  " +
-           w.paint(shorten(entry.name, name_width), kDim));
+    w.line("  " + w.paint(name + figures, kDim));
     return;
   }
-  w.line(std::string(indent, ' ') + pad_left(amount, amount_width) + "  " + shorten(entry.name, name_width));
-  const std::size_t deep = indent + amount_width + 2;
+  w.line("  " + name + figures);
+  constexpr std::size_t kIndent = 6;
   const auto detail = [&](std::string_view text) {
     if (text.empty()) return;
-    w.out_ += std::string(deep, ' ');
-    w.line(w.paint(wrap(text, w.width_, deep), kDim));
+    w.out_ += std::string(kIndent, ' ');
+    w.line(w.paint(wrap(text, w.width_, kIndent), kDim));
   };
   std::string formula = entry.formula;
   if (!entry.substituted.empty()) formula += (formula.empty() ? "" : " → ") + entry.substituted;
@@ -169,43 +174,59 @@ void write_breakdown(Writer& w, const Answer& answer) {
   if (e.breakdown.empty()) return;
   w.heading("At the peak");
   const auto total = static_cast<double>(std::max<Bytes>(e.allocated.expected, 1));
-  std::size_t amount_width = columns_of(w.amount(e.allocated.expected));
-  constexpr std::size_t kName = 18;
-  const std::size_t used = 2 + kName + amount_width + 2 + 7 + 2;
-  const std::size_t bar_width = w.width_ > used + 6 ? std::min<std::size_t>(w.width_ - used, 40) : 0;
+  const auto share_of = [&](Bytes bytes) { return static_cast<double>(bytes) / total; };
+  // The report names what matters, a hundredth of the whole or more; --explain opens every line.
+  const auto shown = [&](const BreakdownGroup& group, const BreakdownEntry& entry) {
+    return w.style_.explain || (group.entries.size() > 1 && share_of(entry.bytes) >= 0.01);
+  };
+  Columns columns;
+  columns.amount = columns_of(w.amount(e.allocated.expected));
+  for (const BreakdownGroup& group : e.breakdown) {
+    columns.amount = std::max(columns.amount, columns_of(w.amount(group.bytes)));
+    for (const BreakdownEntry& entry : group.entries) {
+      if (shown(group, entry)) columns.name = std::max(columns.name, columns_of(entry.name) + 4);
+    }
+  }
+  columns.name = std::min(columns.name, w.width_ * 2 / 5);
+  const std::size_t used = 2 + columns.name + columns.amount + 2 + 7 + 2;
+  columns.bar = w.width_ > used + 6 ? std::min<std::size_t>(w.width_ - used, 40) : 0;
+
   for (const BreakdownGroup& group : e.breakdown) {
     if (group.bytes == 0) continue;
-    const double share = static_cast<double>(group.bytes) / total;
-    w.line("  " + pad_right(title_of(group.category), kName) + pad_left(w.amount(group.bytes), amount_width) + "  " +
-           pad_left(percent(share), 7) + "  " +
-           w.paint(bar(share, bar_width, w.style_.unicode), kCategoryColours[static_cast<int>(group.category)]));
-    // The report names what matters; --explain opens every line.
+    const double share = share_of(group.bytes);
+    w.line("  " + pad_right(title_of(group.category), columns.name) + pad_left(w.amount(group.bytes), columns.amount) +
+           "  " + pad_left(percent(share), 7) + "  " +
+           w.paint(bar(share, columns.bar, w.style_.unicode), kCategoryColours[static_cast<int>(group.category)]));
     std::size_t left_out = 0;
     Bytes rest = 0;
     for (const BreakdownEntry& entry : group.entries) {
-      const bool large = static_cast<double>(entry.bytes) >= 0.01 * total;
-      if (!w.style_.explain && (!large || group.entries.size() == 1)) {
-        if (group.entries.size() > 1) {
-          ++left_out;
-          rest += entry.bytes;
-        }
-        continue;
+      if (shown(group, entry)) {
+        write_entry(w, entry, columns, share_of(entry.bytes));
+      } else {
+        ++left_out;
+        rest += entry.bytes;
       }
-      write_entry(w, entry, amount_width);
     }
     if (left_out > 0 && left_out < group.entries.size()) {
-      w.line("    " + pad_left(w.amount(rest), amount_width) + "  " +
-             w.paint(std::to_string(left_out) + (left_out == 1 ? " smaller item" : " smaller items"), kDim));
+      const std::string name = "  " + std::to_string(left_out) + (left_out == 1 ? " smaller item" : " smaller items");
+      w.line("  " + w.paint(pad_right(name, columns.name) + pad_left(w.amount(rest), columns.amount) + "  " +
+                                pad_left(percent(share_of(rest)), 7),
+                            kDim));
     }
   }
-  w.line("  " + w.paint(pad_right("total", kName) + pad_left(w.amount(e.allocated.expected), amount_width), kBold));
+  w.line("  " +
+         w.paint(pad_right("total", columns.name) + pad_left(w.amount(e.allocated.expected), columns.amount), kBold));
 }
 
-/// Of a long timeline the moments that a reader needs: of each phase the first, the highest and the last.
+/// Of a long timeline the moments that a reader needs: the beginning, of each phase the highest, and its end where
+/// the level has changed by then.
 std::vector<Instant> condensed(const std::vector<Instant>& timeline) {
   constexpr std::size_t kMost = 16;
   if (timeline.size() <= kMost) return timeline;
-  std::vector<Instant> chosen;
+  Bytes highest_of_all = 0;
+  for (const Instant& instant : timeline) highest_of_all = std::max(highest_of_all, instant.total);
+  const auto differs = [&](Bytes a, Bytes b) { return (a > b ? a - b : b - a) > highest_of_all / 50; };
+  std::vector<Instant> chosen = {timeline.front()};
   for (std::size_t first = 0; first < timeline.size();) {
     std::size_t end = first;
     std::size_t highest = first;
@@ -213,9 +234,10 @@ std::vector<Instant> condensed(const std::vector<Instant>& timeline) {
       if (timeline[end].total > timeline[highest].total) highest = end;
       ++end;
     }
-    chosen.push_back(timeline[first]);
-    if (highest != first) chosen.push_back(timeline[highest]);
-    if (end - 1 != highest && end - 1 != first) chosen.push_back(timeline[end - 1]);
+    if (highest != 0) chosen.push_back(timeline[highest]);
+    if (end - 1 != highest && differs(timeline[end - 1].total, timeline[highest].total)) {
+      chosen.push_back(timeline[end - 1]);
+    }
     first = end;
   }
   return chosen;
@@ -232,7 +254,7 @@ void write_timeline(Writer& w, const Answer& answer) {
     label_width = std::max(label_width, columns_of(instant.label));
   }
   label_width = std::min(label_width, w.width_ * 2 / 5);
-  const std::size_t amount_width = columns_of(format_gib(highest));
+  const std::size_t amount_width = columns_of(readable(highest));
   const std::size_t used = 2 + label_width + 2 + amount_width + 2;
   const std::size_t bar_width = w.width_ > used + 6 ? std::min<std::size_t>(w.width_ - used, 40) : 0;
   for (const Instant& instant : timeline) {
@@ -253,8 +275,8 @@ void write_timeline(Writer& w, const Answer& answer) {
     } else {
       bars = bar(static_cast<double>(instant.total) * scale, bar_width, w.style_.unicode);
     }
-    w.line("  " + pad_right(shorten(instant.label, label_width), label_width) + "  " +
-           pad_left(format_gib(instant.total), amount_width) + "  " + bars);
+    w.line("  " + pad_right(shorten(instant.label, label_width, w.style_.unicode), label_width) + "  " +
+           pad_left(readable(instant.total), amount_width) + "  " + bars);
   }
 }
 

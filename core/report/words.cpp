@@ -104,6 +104,15 @@ std::string_view verdict_in_words(Verdict verdict) {
   return {};
 }
 
+std::string readable(Bytes bytes) {
+  const Bytes size = bytes < 0 ? -bytes : bytes;
+  if (size >= kGiB / 10 || size == 0) return format_gib(bytes);
+  const Bytes unit = size >= kMiB / 10 ? kMiB : kKiB;
+  const Bytes tenths = (size * 10 + unit / 2) / unit;
+  return std::string{bytes < 0 ? "-" : ""} + std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) +
+         (unit == kMiB ? " MiB" : " KiB");
+}
+
 std::string percent(double share) {
   const double value = share * 100.0;
   if (value > 0.0 && value < 0.05) return "< 0.1 %";

@@ -26,6 +26,8 @@ std::string title_of(Category category);
 std::string_view verdict_in_words(Verdict verdict);
 /// "6 738 415 616, all trained" or "… of which 39 976 960 (0.59 %) are trained".
 std::string parameters_in_words(const ParameterCounts& counts);
+/// "13.20 GiB", and below a tenth of one "16.3 MiB", "0.5 KiB".
+std::string readable(Bytes bytes);
 /// One figure with its share of a whole: "31 %", "0.6 %", "< 0.1 %".
 std::string percent(double share);
 /// "in backward", "in the optimizer step".

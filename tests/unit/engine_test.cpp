@@ -1,6 +1,9 @@
 #include "core/wire/engine.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 
@@ -214,6 +217,35 @@ TEST_CASE("hostile requests are answered, not obeyed") {
     bool error = false;
     for (const Value& issue : at(reply, "issues").items) error = error || at(issue, "severity").string == "error";
     CHECK(error);
+  }
+}
+
+TEST_CASE("a request that was damaged anywhere is still answered") {
+  const std::string sound = R"({"schema":1,"config":{"model_type":"llama","hidden_size":64,"intermediate_size":128,
+    "num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,"vocab_size":1000,"rope_theta":1e4},
+    "method":"lora","adapter":{"r":8,"target_modules":["q_proj"]},"precision":{"weights":"bf16","autocast":"none"},
+    "micro_batch_size":2,"sequence_length":64,"gradient_checkpointing":{"every":2},"gpu":{"memory_gib":24}})";
+  std::uint32_t state = 1;
+  const auto draw = [&](std::size_t below) {
+    state = state * 1664525U + 1013904223U;
+    return static_cast<std::size_t>(state >> 8U) % below;
+  };
+  const std::string_view pieces[] = {
+      "0",     "-1", "9223372036854775807", "1e308", "null", "\"", "{", "}", "[", "]", ",", ":", "\xff", "\\", "true",
+      "1e400", "NaN"};
+  for (int round = 0; round < 1500; ++round) {
+    std::string text = sound;
+    for (std::size_t damage = 0; damage <= draw(3); ++damage) {
+      const std::size_t where = draw(text.size());
+      const std::string_view piece = pieces[draw(std::size(pieces))];
+      if (draw(2) == 0)
+        text.insert(where, piece);
+      else
+        text.replace(where, std::min<std::size_t>(1 + draw(6), text.size() - where), piece);
+    }
+    CAPTURE(text);
+    const std::string reply = engine().handle(text);
+    REQUIRE(reply.rfind("{\"schema\":1,", 0) == 0);
   }
 }
 
