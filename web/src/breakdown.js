@@ -78,7 +78,7 @@ function shareCell(bytes, total) {
   const ratio = total > 0 ? bytes / total : 0;
   const meter = h("span", { class: "share-bar", "aria-hidden": "true" });
   meter.style.setProperty("--share", String(Math.min(1, ratio)));
-  return h("td", { class: "number share" }, meter, percent(ratio));
+  return h("td", { class: "number share" }, meter, h("span", { class: "share-text" }, percent(ratio)));
 }
 
 function detailRow(entry) {

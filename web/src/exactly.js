@@ -2,7 +2,7 @@
 import { h } from "./dom.js";
 import { exact, gib } from "./format.js";
 
-const tip = h("div", { class: "tip", role: "tooltip", id: "exactly", hidden: true });
+let tip = null;
 let owner = null;
 
 function show(node) {
@@ -24,6 +24,7 @@ function hide() {
 
 /** Puts the tooltip on the page and listens. */
 export function installExactly() {
+  tip = h("div", { class: "tip", role: "tooltip", id: "exactly", hidden: true });
   const target = (event) => (event.target instanceof Element ? event.target.closest("[data-exactly]") : null);
   for (const type of ["pointerover", "focusin"]) {
     document.addEventListener(type, (event) => {

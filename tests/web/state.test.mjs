@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createSchema } from "../../web/src/schema.js";
+import { createStore } from "../../web/src/state.js";
+import { changedOptions } from "../../web/src/compare.js";
+import { commandOf, quote } from "../../web/src/copy.js";
+import { describe } from "./describe.mjs";
+
+const schema = createSchema(await describe());
+
+test("the store keeps only what differs from the defaults", () => {
+  const store = createStore(schema, { values: { model: "gpt2", micro_batch_size: schema.find("micro_batch_size").default } });
+  assert.deepEqual(store.get().values, { model: "gpt2" });
+  store.set({ sequence_length: 512 });
+  store.set({ sequence_length: undefined });
+  assert.deepEqual(store.get().values, { model: "gpt2" });
+});
+
+test("listeners hear changes, and nothing where nothing changed", () => {
+  const store = createStore(schema, { values: { model: "gpt2" } });
+  const heard = [];
+  store.subscribe((state, change) => heard.push(change.name));
+  store.set({ model: "gpt2" });
+  store.set({ micro_batch_size: 4 });
+  assert.deepEqual(heard, ["micro_batch_size"]);
+});
+
+test("undo goes back step by step, pinned result and unknown keys included", () => {
+  const store = createStore(schema, { values: { model: "gpt2" }, unknown: [["colour", "blue"]] });
+  store.set({ micro_batch_size: 4 });
+  store.pin({ ...store.get().values });
+  store.replace({ values: { model: "opt" } });
+  assert.equal(store.undo(), true);
+  assert.deepEqual(store.get().pin, { model: "gpt2", micro_batch_size: 4 });
+  assert.deepEqual(store.get().unknown, [["colour", "blue"]]);
+  store.undo();
+  store.undo();
+  assert.deepEqual(store.get().values, { model: "gpt2" });
+  assert.equal(store.undo(), false);
+});
+
+test("a state cannot be changed from outside", () => {
+  const store = createStore(schema, { values: { model: "gpt2" } });
+  assert.throws(() => {
+    "use strict";
+    store.get().values.model = "other";
+  });
+});
+
+test("a pasted request becomes values, and back the same request", () => {
+  const request = { schema: 1, model: "gpt2", method: "lora", adapter: { r: 8, target_modules: ["c_attn"] }, precision: { recipe: "pure_bf16", gradients: "fp32" }, gpu: { memory_gib: 24 } };
+  const { values, unknown } = schema.fromRequest(request);
+  assert.deepEqual(unknown, []);
+  assert.deepEqual(schema.toRequest(schema.prune(values)), request);
+});
+
+test("keys of a pasted request that no option has are reported, not dropped", () => {
+  const { unknown } = schema.fromRequest({ model: "gpt2", adapter: { rank: 8 }, zebra: [1] });
+  assert.deepEqual(unknown, [["adapter.rank", "8"], ["zebra", "[1]"]]);
+});
+
+test("an issue's pointer finds its option", () => {
+  assert.equal(schema.optionAt("/adapter/r"), "adapter.r");
+  assert.equal(schema.optionAt("/config/hidden_size"), "config");
+  assert.equal(schema.optionAt("/nothing"), undefined);
+  assert.equal(schema.optionAt(undefined), undefined);
+});
+
+test("numbers are read as people write them, and what is none stays text", () => {
+  assert.equal(schema.parse("sequence_length", " 4 096 "), 4096);
+  assert.equal(schema.parse("parameters", "7e9"), 7e9);
+  assert.equal(schema.parse("micro_batch_size", "four"), "four");
+  assert.equal(schema.parse("micro_batch_size", ""), undefined);
+  assert.deepEqual(schema.parse("gpu", "24 GiB"), { memory_gib: 24 });
+});
+
+test("the changed options of two states are named with both values", () => {
+  const changes = changedOptions(schema, { model: "gpt2" }, { model: "gpt2", micro_batch_size: 4 });
+  assert.deepEqual(changes.map(({ name, before, after }) => [name, before, after]), [["micro_batch_size", "1", "4"]]);
+});
+
+test("the command line says the same, and a shell takes hostile words as words", () => {
+  assert.equal(commandOf({ model: "gpt2", micro_batch_size: 4, "adapter.target_modules": ["q_proj", "v_proj"] }, schema),
+    "tidemark estimate --model gpt2 --adapter-target-modules q_proj,v_proj --micro-batch-size 4");
+  assert.equal(quote("NVIDIA L4"), "'NVIDIA L4'");
+  assert.equal(quote("$(rm -rf ~)`x`'"), "'$(rm -rf ~)`x`'\\'''");
+});
