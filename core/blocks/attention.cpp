@@ -45,6 +45,7 @@ Tensor eager(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const AttentionOpt
   }
   scores = to(std::move(scores), dtype);
   scores = dropout(std::move(scores), o.dropout);
+  net.attention_weights = scores;
   Tensor out = matmul(scores, v);
   return heads_to_rows(std::move(out));
 }
@@ -226,7 +227,9 @@ Tensor run_attention(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOpti
 }
 }  // namespace
 
-const Tensor& layer_mask(const Net& net) { return net.slides(net.layer_index) ? net.shared.sliding_mask : net.shared.causal_mask; }
+const Tensor& layer_mask(const Net& net) {
+  return net.slides(net.layer_index) ? net.shared.sliding_mask : net.shared.causal_mask;
+}
 
 void make_causal_masks(Net& net, const Tensor& embeds, const MaskOptions& options) {
   Scope in(net.tape, "causal_mask", kMasks);

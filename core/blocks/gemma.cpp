@@ -32,6 +32,7 @@ Tensor scaled_embedding(Net& net) {
 Tensor embed(Net& net) {
   Scope in(net.tape, "model", kModel);
   Tensor embeds = scaled_embedding(net);
+  net.model_locals = {embeds};
   make_position_ids(net);
   make_causal_masks(net, embeds);
   rotary_tables(net, embeds, net.arch.rotary_dim);
@@ -41,6 +42,7 @@ Tensor embed(Net& net) {
 Tensor embed3(Net& net) {
   Scope in(net.tape, "model", kModel3);
   Tensor embeds = scaled_embedding(net);
+  net.model_locals = {embeds};
   make_position_ids(net);
   make_causal_masks(net, embeds);
   // One pair of tables for sliding layers, another for the rest: all stay until the forward ends.

@@ -72,6 +72,7 @@ Tensor llama_embed(Net& net) {
   Scope in(net.tape, "model", kModel);
   Tensor embeds = net.embedding("model.embed_tokens", net.input_ids, net.V, net.H);
   net.tied_embedding = net.tape.last_parameter();
+  net.model_locals = {embeds};
   make_position_ids(net);
   make_causal_masks(net, embeds);
   if (net.arch.rotary_dim > 0) rotary_tables(net, embeds, net.arch.rotary_dim);

@@ -59,6 +59,11 @@ bool Net::is_sliding_layer(Count layer) const {
   return i < arch.sliding_layers.size() && arch.sliding_layers[i];
 }
 
+bool Net::inputs_require_grads() const {
+  if (job.checkpointing == Checkpointing::kNone) return false;
+  return job.use_reentrant || (job.method == Method::kQlora && job.quantization.prepare_kbit != PrepareKbit::kOff);
+}
+
 bool Net::rotates(Count layer) const {
   const auto i = static_cast<std::size_t>(layer);
   return arch.rotary_dim > 0 && (i >= arch.no_rope_layers.size() || !arch.no_rope_layers[i]);
@@ -262,6 +267,7 @@ Tensor Net::lm_head(const char* name, Tensor x_in, Dim out_features, bool bias) 
   Scope in(tape, name, source());
   Tensor x = std::move(x_in);
   last_hidden = x;
+  model_locals.clear();  // the model's forward has returned
   Tensor weight;
   if (arch.tie_word_embeddings && tied_embedding >= 0) {
     weight = tape.existing_parameter(tied_embedding);

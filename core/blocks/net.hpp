@@ -42,11 +42,13 @@ class Net {
     Tensor local_cos, local_sin;  ///< a second pair (Gemma 3's local layers)
     Tensor causal_mask;   ///< what the attention interface gets, or undefined
     Tensor sliding_mask;  ///< the same for sliding layers
-    Tensor inputs_embeds; ///< the embeddings, where the model's forward keeps their name to the end
     Tensor bias;          ///< a position bias (alibi)
   };
   Shared shared;
   std::vector<Tensor> model_locals;          ///< what the model's forward keeps by name until it returns
+  std::vector<Tensor> leaves;                ///< tensors made to require a gradient: the graph holds them to its end
+  Tensor attention_weights;                  ///< what eager attention returns beside its output: its layer has a name
+                                             ///< for it ("_") and so holds it until it returns
   std::int32_t tied_embedding = -1;          ///< parameter index of the token table
   Tensor last_hidden;                        ///< outputs.last_hidden_state: alive until the model's forward returns
   bool fuse_loss = false;                    ///< the head hands its hidden states to a fused loss and returns the loss
@@ -80,6 +82,8 @@ class Net {
   bool slides(Count layer) const;
   /// Is layer i of the sliding kind, whatever the sequence?
   bool is_sliding_layer(Count layer) const;
+  /// Is the output of the token table made to require a gradient (enable_input_require_grads)?
+  bool inputs_require_grads() const;
   /// Does layer i rotate q and k?
   bool rotates(Count layer) const;
 

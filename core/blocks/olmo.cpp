@@ -18,6 +18,7 @@ Tensor embed(Net& net) {
   Scope in(net.tape, "model", kModel);
   Tensor embeds = net.embedding("model.embed_tokens", net.input_ids, net.V, net.H);
   net.tied_embedding = net.tape.last_parameter();
+  net.model_locals = {embeds};
   make_position_ids(net);
   make_causal_masks(net, embeds);
   rotary_tables_fp32(net, net.arch.rotary_dim);

@@ -18,6 +18,7 @@ Tensor embed(Net& net) {
   make_position_ids(net);
   make_causal_masks(net, embeds);
   embeds = dropout(std::move(embeds), net.arch.embedding_dropout);
+  net.model_locals = {embeds};
   rotary_tables(net, embeds, net.arch.rotary_dim);
   return embeds;
 }

@@ -20,6 +20,7 @@ Tensor intern_embed(Net& net) {
   Scope in(net.tape, "model", kInternModel);
   Tensor embeds = net.embedding("model.tok_embeddings", net.input_ids, net.V, net.H);
   net.tied_embedding = net.tape.last_parameter();
+  net.model_locals = {embeds};
   make_position_ids(net);
   make_causal_masks(net, embeds);
   rotary_tables(net, embeds, net.arch.rotary_dim);

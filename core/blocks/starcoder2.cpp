@@ -18,7 +18,7 @@ Tensor embed(Net& net) {
   make_position_ids(net);
   make_causal_masks(net, embeds);
   // `inputs_embeds` stays alive beside the dropped copy until the model's forward returns.
-  net.shared.inputs_embeds = embeds;
+  net.model_locals = {embeds};
   Tensor hidden = dropout(std::move(embeds), net.arch.embedding_dropout);
   rotary_tables(net, hidden, net.arch.rotary_dim);
   return hidden;

@@ -75,8 +75,7 @@ void micro_step(Net& net, const Program& program, const LayerPlan& plan) {
   Tensor outputs;
   {
     Tensor hidden = program.embed(net);
-    if (job.checkpointing != Checkpointing::kNone && t.grad_enabled() && !hidden.requires_grad &&
-        (job.use_reentrant || (job.method == Method::kQlora && job.quantization.prepare_kbit != PrepareKbit::kOff))) {
+    if (net.inputs_require_grads() && t.grad_enabled() && !hidden.requires_grad) {
       // enable_input_require_grads: the embeddings' output is made to require a gradient.
       hidden.requires_grad = true;
     }
@@ -93,11 +92,13 @@ void micro_step(Net& net, const Program& program, const LayerPlan& plan) {
           net.layer_index = layer;
           Tensor out = program.layer(net, std::move(x));
           net.shared = outside;
+          net.attention_weights.reset();
           return out;
         };
         hidden = t.checkpoint(call, hidden, job.use_reentrant, job.checkpointing == Checkpointing::kOffload);
       } else {
         hidden = program.layer(net, hidden);
+        net.attention_weights.reset();
       }
     }
     t.begin_segment(Phase::kLoss, -1);
@@ -125,6 +126,7 @@ void micro_step(Net& net, const Program& program, const LayerPlan& plan) {
   Tensor root = std::move(loss);
   t.backward(std::move(root));
   t.begin_segment(Phase::kBackward, -1);
+  net.leaves.clear();
   outputs.reset();
   net.input_ids.reset();
   net.labels.reset();
@@ -133,7 +135,9 @@ void micro_step(Net& net, const Program& program, const LayerPlan& plan) {
 
 }  // namespace
 
-bool is_supported(const Architecture& architecture) { return program_for(architecture) != nullptr; }
+bool is_supported(const Architecture& architecture) {
+  return program_for(architecture) != nullptr;
+}
 
 Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   Simulation s;
