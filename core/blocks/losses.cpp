@@ -133,11 +133,8 @@ bool upcasts_logits(const Net& net) {
   switch (net.arch.family) {
     case Family::kGpt2:
     case Family::kGptBigCode:
-    case Family::kGptNeoX:
-    case Family::kOpt:
     case Family::kBloom:
     case Family::kFalcon:
-    case Family::kMpt:
       return false;
     default:
       return true;

@@ -237,7 +237,8 @@ Tensor Net::dora_result(Tensor base_in, Tensor update_in, Tensor scale_in, Dtype
 }
 
 Tensor Net::quantised_linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
-  Tensor x = std::move(x_in);
+  const Tensor argument = std::move(x_in);
+  Tensor x = argument;
   const Dtype input_dtype = x.dtype;
   const QuantisedWeight packed = quantised_weight(job.quantization, out_features.n * x.size(-1));
   Parameter p;

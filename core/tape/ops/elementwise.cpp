@@ -205,14 +205,14 @@ Tensor mul_scalar(Tensor x) { return unary(std::move(x), "mul", scale_backward, 
 Tensor neg(Tensor x) { return unary(std::move(x), "neg", scale_backward, false, false); }
 
 Tensor pow2(Tensor x) {
-  const Dtype dtype = autocast_fp32(x);
-  return unary(to(std::move(x), dtype), "pow", pow_backward, true, false);
+  const Tensor argument = std::move(x);
+  return unary(to(argument, autocast_fp32(argument)), "pow", pow_backward, true, false);
 }
 Tensor pow3(Tensor x) { return pow2(std::move(x)); }
 Tensor square(Tensor x) { return pow2(std::move(x)); }
 Tensor rsqrt(Tensor x) {
-  const Dtype dtype = autocast_fp32(x);
-  return unary(to(std::move(x), dtype), "rsqrt", rsqrt_backward, false, true);
+  const Tensor argument = std::move(x);
+  return unary(to(argument, autocast_fp32(argument)), "rsqrt", rsqrt_backward, false, true);
 }
 Tensor silu(Tensor x) { return unary(std::move(x), "silu", fused_backward, true, false); }
 Tensor gelu(Tensor x) { return unary(std::move(x), "gelu", fused_backward, true, false); }

@@ -11,7 +11,8 @@ void softmax_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
 }
 
 Tensor softmax_like(Tensor x_in, std::optional<Dtype> dtype, const char* name) {
-  Tensor x = std::move(x_in);
+  const Tensor argument = std::move(x_in);  // the caller's name outlives the cast
+  Tensor x = argument;
   Tape& t = x.tape();
   Dtype out_dtype = dtype.value_or(x.dtype);
   if (!dtype && t.autocast()) out_dtype = Dtype::kFp32;
@@ -39,7 +40,8 @@ Tensor softmax(Tensor x, std::optional<Dtype> dtype) { return softmax_like(std::
 Tensor log_softmax(Tensor x) { return softmax_like(std::move(x), std::nullopt, "log_softmax"); }
 
 Tensor layer_norm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
-  Tensor x = std::move(x_in);
+  const Tensor argument = std::move(x_in);
+  Tensor x = argument;
   Tensor weight = std::move(weight_in);
   Tensor bias = std::move(bias_in);
   Tape& t = x.tape();

@@ -101,7 +101,8 @@ Tensor bmm(Tensor a_in, Tensor b_in) {
 }  // namespace
 
 Tensor linear(Tensor x_in, Tensor weight_in, Tensor bias_in) {
-  Tensor x = lower_precision(std::move(x_in));
+  const Tensor argument = std::move(x_in);  // alive until the call returns, whatever is made of it
+  Tensor x = lower_precision(argument);
   Tensor weight = lower_precision(std::move(weight_in));
   Tensor bias = std::move(bias_in);
   if (bias.defined()) bias = lower_precision(std::move(bias));
@@ -119,7 +120,8 @@ Tensor linear(Tensor x_in, Tensor weight_in, Tensor bias_in) {
 }
 
 Tensor conv1d_addmm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
-  Tensor x = lower_precision(std::move(x_in));
+  const Tensor argument = std::move(x_in);  // alive until the call returns, whatever is made of it
+  Tensor x = lower_precision(argument);
   Tensor weight = lower_precision(std::move(weight_in));
   Tensor bias = lower_precision(std::move(bias_in));
   const Dim out_features = weight.dim(1);
@@ -131,8 +133,9 @@ Tensor conv1d_addmm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
 }
 
 Tensor matmul(Tensor a_in, Tensor b_in) {
-  Tensor a = lower_precision(std::move(a_in));
-  Tensor b = lower_precision(std::move(b_in));
+  const Tensor first = std::move(a_in), second = std::move(b_in);
+  Tensor a = lower_precision(first);
+  Tensor b = lower_precision(second);
   if (b.shape.rank == 2) {  // folded into one product: should_fold
     const Shape outer = a.shape;
     Tensor rows = reshape(std::move(a), flat(outer));
