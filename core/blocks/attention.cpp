@@ -43,7 +43,7 @@ Tensor eager(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const AttentionOpt
   } else {
     scores = softmax(std::move(scores));  // in fp32 under autocast
   }
-  scores = to(std::move(scores), dtype);
+  if (o.cast_back) scores = to(std::move(scores), dtype);
   scores = dropout(std::move(scores), o.dropout);
   net.attention_weights = scores;
   Tensor out = matmul(scores, v);
@@ -269,6 +269,22 @@ void make_causal_masks(Net& net, const Tensor& embeds, const MaskOptions& option
       break;
     }
   }
+}
+
+void make_bidirectional_mask(Net& net, const Tensor& embeds) {
+  Scope in(net.tape, "bidirectional_mask", kMasks);
+  const TrainingJob& job = net.job;
+  const bool flash =
+      job.attention == AttentionKernel::kFlashAttention2 || job.attention == AttentionKernel::kFlashAttention3;
+  if (flash || !job.padding) {
+    net.shared.causal_mask = net.attention_mask;
+    return;
+  }
+  Tensor mask = net.tape.allocate(Shape{net.B, Dim(1), Dim(1), net.S}, Dtype::kBool, "padding mask (bool)");
+  const Shape square{net.B, Dim(1), net.S, net.S};
+  mask = expand(std::move(mask), square);
+  if (job.attention == AttentionKernel::kEager) mask = net.tape.allocate(square, embeds.dtype, "eager mask");
+  net.shared.causal_mask = std::move(mask);
 }
 
 Tensor split_heads(Net& net, Tensor x_in, Dim heads, Dim head_dim) {

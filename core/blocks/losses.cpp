@@ -164,6 +164,13 @@ Tensor causal_lm_loss(Net& net, Tensor logits_in) {
   return cross_entropy(std::move(shift), std::move(target));
 }
 
+Tensor plain_cross_entropy(Net& net, Tensor logits) {
+  Scope in(net.tape, "loss", "torch.nn: CrossEntropyLoss.forward");
+  Tensor target = view(net.labels, Shape{Dim(net.labels.numel())});
+  Tensor rows = logits.shape.rank == 2 ? std::move(logits) : flat(net, std::move(logits));
+  return cross_entropy(std::move(rows), std::move(target));
+}
+
 Tensor liger_fused_loss(Net& net, Tensor hidden_in, Tensor weight_in) {
   Scope in(net.tape, "loss", kLiger);
   Tape& t = net.tape;

@@ -125,7 +125,7 @@ Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
 }
 
 Tensor Net::matmul_linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
-  if (quantised()) return linear(name, std::move(x_in), out_features, bias);  // replaced like any nn.Linear
+  // replace_with_bnb_linear asks for `type(module) is nn.Linear`: such modules stay in 16 bits.
   Scope in(tape, name, source());
   const Tensor x = std::move(x_in);
   const Dim in_features = x.dim(-1);

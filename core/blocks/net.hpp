@@ -120,6 +120,7 @@ struct AttentionOptions {
   bool has_groups = true;    ///< module.num_key_value_groups exists
   bool softcap = false;      ///< Gemma 2's tanh on the scores (eager only)
   bool softmax_fp32 = true;  ///< eager softmax with dtype=float32, then cast back
+  bool cast_back = true;     ///< … to the query's dtype, where autocast left fp32 probabilities
   bool scale = true;         ///< eager multiplies the scores by the scaling
 };
 /// ALL_ATTENTION_FUNCTIONS[config._attn_implementation]: q, k, v are [B, heads, S, hd]; the result is [B, S, Q].
@@ -134,6 +135,8 @@ struct MaskOptions {
   bool forced = false;  ///< `and_mask_function`: never left out
 };
 void make_causal_masks(Net& net, const Tensor& embeds, const MaskOptions& options = {});
+/// create_bidirectional_mask: none without padding.
+void make_bidirectional_mask(Net& net, const Tensor& embeds);
 /// The mask that layer `net.layer_index` uses.
 const Tensor& layer_mask(const Net& net);
 

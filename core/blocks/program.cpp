@@ -18,6 +18,12 @@ const Program* program_for(const Architecture& architecture) {
       return &kGptNeoXProgram;
     case Family::kOpt:
       return &kOptProgram;
+    case Family::kBert:
+      return &kBertProgram;
+    case Family::kDistilBert:
+      return &kDistilBertProgram;
+    case Family::kVit:
+      return &kVitProgram;
     case Family::kBloom:
       return &kBloomProgram;
     case Family::kFalcon:
@@ -69,6 +75,14 @@ const Program* program_for(const Architecture& architecture) {
     default:
       return nullptr;
   }
+}
+
+void text_inputs(Net& net) {
+  const Shape rows{net.B, net.S};
+  net.input_ids = net.tape.allocate(rows, Dtype::kInt64, "input_ids");
+  if (net.job.padding) net.attention_mask = net.tape.allocate(rows, Dtype::kInt64, "attention_mask");
+  const bool classifies = net.arch.head == Head::kSequenceClassification;
+  net.labels = net.tape.allocate(classifies ? Shape{net.B} : rows, Dtype::kInt64, "labels");
 }
 
 std::int64_t layer_kind(const Net& net, Count layer) {

@@ -4,6 +4,9 @@
 
 namespace tidemark {
 
+/// Token ids and labels: one per token, or one per row for classification; a mask where the job pads.
+void text_inputs(Net& net);
+
 /// The three parts of a decoder's forward. Each mirrors a method of the family's modelling file.
 struct Program {
   /// Embeddings, position tables and masks: what the model's forward does before its loop over the layers.
@@ -12,6 +15,10 @@ struct Program {
   Tensor (*layer)(Net& net, Tensor hidden) = nullptr;
   /// What follows the loop up to the logits: final norm and head.
   Tensor (*head)(Net& net, Tensor hidden) = nullptr;
+  /// The batch on the device: net.input_ids, net.labels, net.attention_mask.
+  void (*inputs)(Net& net) = text_inputs;
+  /// From the head's logits. Fused losses replace a causal language model's only.
+  Tensor (*loss)(Net& net, Tensor logits) = nullptr;
 };
 
 /// The program of a family, or null when we have none.
@@ -26,6 +33,9 @@ extern const Program kGpt2Program;
 extern const Program kGptBigCodeProgram;
 extern const Program kGptNeoXProgram;
 extern const Program kOptProgram;
+extern const Program kBertProgram;
+extern const Program kDistilBertProgram;
+extern const Program kVitProgram;
 extern const Program kBloomProgram;
 extern const Program kFalconProgram;
 extern const Program kGptJProgram;

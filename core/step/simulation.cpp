@@ -65,9 +65,7 @@ void micro_step(Net& net, const Program& program, const LayerPlan& plan) {
     Scope in(t, "batch", kTrainer);
     const Category before = t.default_category();
     t.set_default_category(Category::kBuffers);
-    net.input_ids = t.allocate(Shape{net.B, net.S}, Dtype::kInt64, "input_ids");
-    if (job.padding) net.attention_mask = t.allocate(Shape{net.B, net.S}, Dtype::kInt64, "attention_mask");
-    net.labels = t.allocate(Shape{net.B, net.S}, Dtype::kInt64, "labels");
+    program.inputs(net);
     t.set_default_category(before);
   }
   t.set_autocast(job.recipe.autocast);
@@ -103,16 +101,19 @@ void micro_step(Net& net, const Program& program, const LayerPlan& plan) {
     }
     t.begin_segment(Phase::kLoss, -1);
     t.resume_parameters_outside_layers();
-    net.fuse_loss = job.loss != Loss::kDefault;
+    net.fuse_loss = job.loss != Loss::kDefault && program.loss == nullptr;
     outputs = program.head(net, std::move(hidden));
     if (net.fuse_loss) {
       loss = std::move(outputs);
+    } else if (program.loss != nullptr) {
+      loss = program.loss(net, outputs);
     } else {
       // Until 4.44 the head itself returned fp32 logits.
       if (!job.framework.at_least(4, 45) && upcasts_logits(net)) outputs = to(std::move(outputs), Dtype::kFp32);
       loss = causal_lm_loss(net, outputs);
     }
     net.last_hidden.reset();
+    net.model_locals.clear();
   }
   net.shared = {};
   t.set_autocast(std::nullopt);

@@ -98,6 +98,13 @@ Tensor bmm(Tensor a_in, Tensor b_in) {
   return out;
 }
 
+// convolution_backward: input, weight, bias.
+void convolution_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  for (int i = 0; i < 3; ++i) {
+    if (n.needs(i)) r[i] = t.allocate(n.input_shapes[i], g[0].dtype, "convolution_backward");
+  }
+}
+
 }  // namespace
 
 Tensor linear(Tensor x_in, Tensor weight_in, Tensor bias_in) {
@@ -154,6 +161,20 @@ Tensor matmul(Tensor a_in, Tensor b_in) {
   Tensor b3 = reshape(std::move(b), Shape{outer, inner, columns});
   Tensor y = bmm(std::move(a3), std::move(b3));
   return view(std::move(y), Shape{batch, heads, rows, columns});
+}
+
+Tensor patch_convolution(Tensor x_in, Tensor weight_in, Tensor bias_in) {
+  const Tensor x = lower_precision(std::move(x_in));
+  const Tensor weight = lower_precision(std::move(weight_in));
+  const Tensor bias = lower_precision(std::move(bias_in));
+  Tape& t = x.tape();
+  Node* n = t.record("convolution", convolution_backward, {&x, &weight, &bias});
+  t.save(n, x);
+  t.save(n, weight);
+  const Dim rows(x.size(2) / weight.size(2)), columns(x.size(3) / weight.size(3));
+  Tensor out = t.allocate(Shape{x.dim(0), weight.dim(0), rows, columns}, x.dtype, "convolution");
+  t.attach(n, out);
+  return out;
 }
 
 Tensor baddbmm(Tensor input_in, Tensor a_in, Tensor b_in) {
