@@ -1,0 +1,137 @@
+#include "tests/truth/accuracy_page.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "core/wire/json.hpp"
+#include "tests/truth/statistics.hpp"
+
+namespace tidemark::truth {
+namespace {
+
+std::string number(double value, int decimals, bool sign = false) {
+  char text[32];
+  std::snprintf(text, sizeof text, sign ? "%+.*f" : "%.*f", decimals, value);
+  return text;
+}
+
+bool deviates(const Row& row, const std::vector<Deviation>& deviations) {
+  for (const Deviation& d : deviations) {
+    if (row.id.compare(0, d.ids.size(), d.ids) == 0) return true;
+  }
+  return false;
+}
+
+std::string summary_row(const std::string& name, const std::vector<Row>& rows) {
+  const Summary s = summarise(rows);
+  return "| " + name + " | " + std::to_string(s.n) + " | " + std::to_string(s.unanswered) + " | " +
+         number(s.median, 3) + " | " + number(s.p95, 3) + " | " + number(s.worst, 3) + " | " +
+         number(share(s.phases_right, s.n), 1) + " | " + number(share(s.contained, s.n), 1) + " | " +
+         number(s.width, 1) + " |\n";
+}
+
+constexpr const char* kSummaryHead =
+    "| set | rows | not modelled | median % | p95 % | worst % | phase right % | truth in range % | range ± % |\n"
+    "|---|---|---|---|---|---|---|---|---|\n";
+
+std::vector<Row> worst_first(std::vector<Row> rows, std::size_t most) {
+  rows.erase(std::remove_if(rows.begin(), rows.end(), [](const Row& r) { return !r.answered; }), rows.end());
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Row& a, const Row& b) { return std::fabs(a.error) > std::fabs(b.error); });
+  if (rows.size() > most) rows.resize(most);
+  return rows;
+}
+
+}  // namespace
+
+std::vector<Deviation> read_deviations(const std::string& path) {
+  Issues issues;
+  const Value document = parse_json(read_file(path), "", issues);
+  std::vector<Deviation> deviations;
+  const Value* list = document.find("deviations");
+  if (list == nullptr) return deviations;
+  for (const Value& d : list->items) {
+    const Value* ids = d.find("ids");
+    const Value* reason = d.find("reason");
+    if (ids != nullptr && reason != nullptr) deviations.push_back({ids->string, reason->string});
+  }
+  return deviations;
+}
+
+std::vector<Row> without(const std::vector<Row>& rows, const std::vector<Deviation>& deviations) {
+  std::vector<Row> kept;
+  for (const Row& r : rows) {
+    if (!deviates(r, deviations)) kept.push_back(r);
+  }
+  return kept;
+}
+
+std::vector<Row> part(const std::vector<Row>& rows, const std::string& metric, const std::string& completeness) {
+  std::vector<Row> some;
+  for (const Row& r : rows) {
+    if (r.metric == metric && r.completeness == completeness) some.push_back(r);
+  }
+  return some;
+}
+
+std::string accuracy_page(const Tables& t) {
+  std::string page =
+      "# How true it is\n\n"
+      "Written by `build/bin/tidemark_truth --markdown docs/accuracy.md`; `--check` fails when a bound is exceeded.\n"
+      "Errors are per cent of the true peak, positive when the engine says more.\n\n"
+      "**Records** are runs of real Hugging Face models on fake CUDA tensors (tests/oracle/README.md): the public set,\n"
+      "and an extra one that covers further families and options. **Measurements** are peaks that others published\n"
+      "from real GPUs (tests/measured/), in scope when they ran transformers on one GPU without torch.compile.\n\n"
+      "## Summary\n\n";
+  page += kSummaryHead;
+  page += summary_row("public records", without(t.open, t.deviations));
+  page += summary_row("extra records", without(t.extra, t.deviations));
+  for (const char* metric : {"allocated", "reserved", "device"}) {
+    for (const char* completeness : {"A", "B"}) {
+      page += summary_row(std::string("measured, ") + metric + ", completeness " + completeness,
+                          part(t.measured, metric, completeness));
+    }
+  }
+  page +=
+      "\nBounds that `--check` holds the two sets of records to: median ≤ 0.5, p95 ≤ 2, worst ≤ 5, phase right in ≥ 95,\n"
+      "truth in range in ≥ 95, range at most ± 8; measured peaks of completeness A: median ≤ 3, p95 ≤ 10.\n\n"
+      "Of a measurement the phase is not known; the column repeats ours.\n";
+  std::vector<Row> records = without(t.open, t.deviations);
+  for (const Row& r : without(t.extra, t.deviations)) records.push_back(r);
+  page += "\n## By family (all records)\n\n";
+  page += kSummaryHead;
+  for (const auto& [name, rows] : grouped(records, true)) page += summary_row(name, rows);
+  page += "\n## By method and precision (all records)\n\n";
+  page += kSummaryHead;
+  for (const auto& [name, rows] : grouped(records, false)) page += summary_row(name, rows);
+  page +=
+      "\n## The worst records\n\n| record | family | regime | error % | forward % | backward % | optimizer % | "
+      "reserved % |\n|---|---|---|---|---|---|---|---|\n";
+  for (const Row& r : worst_first(records, 25)) {
+    page += "| " + r.id + " | " + r.family + " | " + r.regime + " | " + number(r.error, 3, true) + " | " +
+            number(r.forward, 3, true) + " | " + number(r.backward, 3, true) + " | " + number(r.optimizer, 3, true) +
+            " | " + number(r.reserved, 1, true) + " |\n";
+  }
+  page += "\n## Records that we do not follow\n\n";
+  for (const Deviation& d : t.deviations) page += "* `" + d.ids + "`: " + d.reason + "\n";
+  if (t.deviations.empty()) page += "None.\n";
+  page +=
+      "\n## Measurements\n\nWhat a source states and its request does not is merged over the request "
+      "(tests/measured/conditions.json, each with its\nreason); † marks a condition that was inferred and not "
+      "stated.\n\n| measurement | family | regime | metric | completeness | true bytes | ours | error % |\n"
+      "|---|---|---|---|---|---|---|---|\n";
+  for (const Row& r : t.measured) {
+    if (!r.answered) continue;
+    page += "| " + r.id + (r.inferred ? " †" : "") + " | " + r.family + " | " + r.regime + " | " + r.metric + " | " +
+            r.completeness + " | " + std::to_string(r.truth) + " | " + std::to_string(r.ours) + " | " +
+            number(r.error, 2, true) + " |\n";
+  }
+  page += "\nNot answered, and why:\n\n";
+  for (const Row& r : t.measured) {
+    if (!r.answered) page += "* " + r.id + ": " + r.note + "\n";
+  }
+  return page;
+}
+
+}  // namespace tidemark::truth

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/truth/rows.hpp"
+
+namespace tidemark::truth {
+
+/// A record that we do not answer to, with the reason (tests/truth/deviations.json).
+struct Deviation {
+  std::string ids;     ///< the id or the beginning of it
+  std::string reason;  ///< why the record and not the engine is at fault, or what is not modelled
+};
+
+/// All that was compared.
+struct Tables {
+  std::vector<Row> open, extra, measured;
+  std::vector<Deviation> deviations;
+};
+
+std::vector<Deviation> read_deviations(const std::string& path);
+std::vector<Row> without(const std::vector<Row>& rows, const std::vector<Deviation>& deviations);
+std::vector<Row> part(const std::vector<Row>& rows, const std::string& metric, const std::string& completeness);
+
+/// docs/accuracy.md
+std::string accuracy_page(const Tables& tables);
+
+}  // namespace tidemark::truth
