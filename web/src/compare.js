@@ -1,7 +1,7 @@
 // A beside B: what was pinned, what is asked now, and what the difference is made of.
 import { categoryName, strata } from "./categories.js";
 import { figure, tellExactly } from "./exactly.js";
-import { h } from "./dom.js";
+import { h, scrollBox } from "./dom.js";
 import { difference, gib } from "./format.js";
 import { labelOf } from "./form.js";
 import { t } from "./messages.js";
@@ -64,7 +64,7 @@ export function createCompare({ schema, store }) {
       const verdictCell = (response) => h("td", { class: "number" }, response.fits[0] ? [verdictIcon(response.fits[0].verdict, "row-icon"), " ", verdictWord(response.fits[0].verdict)] : "–");
       const verdicts = a.fits[0] || b.fits[0] ? h("tr", {}, h("th", { scope: "row" }, t("compare.verdict")), verdictCell(a), verdictCell(b),
         h("td", { class: "number" }, a.fits[0] && b.fits[0] && a.fits[0].gpu === b.fits[0].gpu ? "" : "")) : null;
-      body.replaceChildren(buttons, list, h("div", { class: "scroll" }, h("table", { class: "grid compare-table" },
+      body.replaceChildren(buttons, list, scrollBox(t("compare.label"), h("table", { class: "grid compare-table" },
         h("thead", {}, h("tr", {}, h("td", {}), ["compare.a", "compare.b", "compare.difference"].map((key) => h("th", { scope: "col", class: "number" }, t(key))))),
         h("tbody", {}, verdicts, rows))));
     },

@@ -25,6 +25,11 @@ export function s(tag, attributes = {}, ...children) {
   return dress(document.createElementNS(svgNamespace, tag), attributes, children);
 }
 
+/** A box that scrolls sideways where it must, by keyboard too. */
+export function scrollBox(label, ...children) {
+  return h("div", { class: "scroll", role: "group", tabindex: "0", "aria-label": label }, children);
+}
+
 let counter = 0;
 /** An id that nothing else on the page has. */
 export function uniqueId(stem) {

@@ -1,6 +1,6 @@
 // Batch × sequence, as a chart of depths: water where the job fits, land where it does not, the shore between.
 import { drawAtWidth } from "./chart.js";
-import { h, setText } from "./dom.js";
+import { h, scrollBox, setText } from "./dom.js";
 import { exact, gib, gibibyte, grouped } from "./format.js";
 import { t } from "./messages.js";
 import { stopsBetween } from "./form.js";
@@ -28,7 +28,7 @@ export function createFitMap({ engine, store, tell }) {
   const box = h("div", { class: "map-box" }, canvas, pad);
   const readout = h("p", { class: "readout map-readout", role: "status", "data-testid": "fit-map-readout" });
   const legend = h("p", { class: "map-legend" }, h("span", { class: "key key-water", "aria-hidden": "true" }), t("map.fits"), h("span", { class: "key key-land", "aria-hidden": "true" }), t("map.over"), h("span", { class: "key key-now", "aria-hidden": "true" }), t("map.current"));
-  const tableBox = h("div", { class: "scroll" });
+  const tableBox = scrollBox(t("map.table"));
   const details = h("details", { class: "more", ontoggle: () => details.open && drawTable() }, h("summary", {}, t("map.table")), tableBox);
   const node = h("section", { class: "panel", "aria-labelledby": "map-heading", "data-testid": "fit-map" },
     h("div", { class: "panel-head" }, h("h3", { id: "map-heading" }, t("map.label")), legend), h("p", { class: "hint" }, t("map.hint")), box, readout, details);

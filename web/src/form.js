@@ -113,7 +113,7 @@ export function createForm({ schema, store, modelPicker, gpus }) {
     h("summary", {}, h("span", { class: "advanced-title" }, t("form.advanced")), advancedCount, h("span", { class: "hint" }, t("form.advancedHint"))),
     restSections);
   const node = h("form", { class: "form", "aria-label": t("form.label"), autocomplete: "off", novalidate: true, onsubmit: (event) => event.preventDefault() },
-    modelSection, openSections, advanced);
+    h("h2", { class: "unseen" }, t("form.label")), modelSection, openSections, advanced);
 
   function showCount(counter, amount) {
     counter.hidden = amount === 0;

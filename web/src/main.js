@@ -85,8 +85,8 @@ function start(engine) {
     h("header", { class: "masthead" },
       h("div", { class: "brand" }, wave(), h("h1", {}, t("page.name")), h("p", { class: "tagline" }, t("page.tagline"))),
       h("div", { class: "tools" }, undo, h("button", { type: "button", class: "button quiet small", "data-testid": "reset", onclick: () => store.replace({ values: example }, { source: "reset" }) }, t("page.reset")), save, createThemeSwitch(() => fitMap.repaint()))),
-    h("main", { class: "bench" }, h("div", { class: "inputs" }, form.node), result),
-    h("footer", { class: "foot" }, versions, notice), dock.node, veil, announcer.node, installExactly());
+    h("main", { class: "bench" }, h("div", { class: "inputs" }, form.node), result, installExactly()),
+    h("footer", { class: "foot" }, versions, notice), dock.node, veil, announcer.node);
   acceptAnywhere(modelPicker, veil);
 
   let answer = null;

@@ -1,7 +1,7 @@
 // The tide of one step: stacked areas over its instants, the high-water line, and the brim of the card.
 import { categoryClass, categoryName, phaseName, strata } from "./categories.js";
 import { drawAtWidth, text, tickText, ticksUpTo } from "./chart.js";
-import { h, s, setText } from "./dom.js";
+import { h, scrollBox, s, setText } from "./dom.js";
 import { exact, gib, gibibyte } from "./format.js";
 import { tellExactly } from "./exactly.js";
 import { t } from "./messages.js";
@@ -20,7 +20,7 @@ export function createTimeline() {
     h("p", { class: "hint" }, t("timeline.hint")),
     h("div", { class: "timeline-frame" }, box, cursor), readout,
     h("details", { class: "more" }, h("summary", {}, t("timeline.table")),
-      h("div", { class: "scroll" }, h("table", { class: "grid" }, h("thead", {}, h("tr", {}, ["timeline.phase", "timeline.highest", "timeline.at"].map((key) => h("th", { scope: "col" }, t(key))))), table))));
+      scrollBox(t("timeline.table"), h("table", { class: "grid" }, h("thead", {}, h("tr", {}, ["timeline.phase", "timeline.highest", "timeline.at"].map((key) => h("th", { scope: "col" }, t(key))))), table))));
   let model = null;
   let at = -1;
   let geometry = null;

@@ -1,0 +1,371 @@
+// The page in depth, in Chromium from file://: accessibility, keyboard, live region, links, bad input, saving.
+// node --test tests/browser/page.test.mjs   (checks/page.mjs runs it as part of run.mjs)
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const file = join(here, "../../dist/index.html");
+const url = pathToFileURL(file).href;
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const screenshots = join(here, "../../build/screenshots");
+const scratch = mkdtempSync(join(tmpdir(), "tidemark-page-"));
+mkdirSync(screenshots, { recursive: true });
+let browser;
+
+before(async () => {
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
+});
+after(async () => {
+  await browser?.close();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+const at = (id) => `[data-testid="${id}"]`;
+/** A fresh page with an answer on it; its errors fail the test. */
+async function open(hash = "", { width = 1280, height = 900, ...context } = {}) {
+  // bypassCSP lets axe in, and nothing else does: the policy itself is tested by run.mjs.
+  const page = await browser.newPage({ viewport: { width, height }, acceptDownloads: true, ...context });
+  page.errors = [];
+  page.on("pageerror", (error) => page.errors.push(String(error)));
+  page.on("console", (message) => message.type() === "error" && page.errors.push(message.text()));
+  page.on("dialog", (dialog) => {
+    page.errors.push(`dialog: ${dialog.message()}`);
+    dialog.dismiss();
+  });
+  page.on("request", (request) => /^(data|blob|file):/.test(request.url()) || page.errors.push(`request: ${request.url()}`));
+  await page.goto(url + (hash ? `#${hash}` : ""));
+  await page.waitForSelector("html[data-ready]");
+  return page;
+}
+async function close(page) {
+  assert.deepEqual(page.errors, []);
+  await page.close();
+}
+const headline = (page) => page.textContent(`${at("headline")} .big`);
+const hashOf = (page) => page.evaluate(() => location.hash);
+/** Waits until the expression about the page is true. */
+const until = (page, condition, argument) => page.waitForFunction(condition, argument, { timeout: 20000 });
+
+async function axe(page, title) {
+  await page.evaluate(axeSource);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }));
+  const found = violations.map((rule) => `${title}: ${rule.id} (${rule.impact}): ${rule.nodes.slice(0, 4).map((node) => `${node.target.join(" ")} ${node.any[0]?.message ?? node.all[0]?.message ?? ""}`).join(" | ")}`);
+  assert.deepEqual(found, []);
+}
+const overflow = (page) => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+
+test("an answer stands there without a word of input", async () => {
+  const page = await open();
+  assert.match(await headline(page), /^\d+\.\d+$/);
+  assert.match(await page.textContent(at("verdict")), /Fits|Tight|Does not fit/);
+  for (const id of ["bar", "timeline", "breakdown", "compare", "copy"]) assert.ok(await page.isVisible(at(id)), id);
+  await until(page, () => document.querySelectorAll('[data-testid="fits"] tbody tr').length > 3);
+  await close(page);
+});
+
+for (const scheme of ["light", "dark"]) {
+  for (const width of [1440, 768, 360]) {
+    test(`WCAG 2.2 AA, ${scheme}, ${width} px wide, everything open, nothing overflows`, async () => {
+      const page = await open("v=1&model=gpt-neo-125m&modell=x&a.model=meta-llama/Llama-3.2-1B&gpu=NVIDIA+GeForce+RTX+4090".replace("gpt-neo-125m", "meta-llama/Llama-3.2-3B"), { width, colorScheme: scheme, bypassCSP: true });
+      await until(page, () => document.querySelectorAll('[data-testid="fits"] tbody tr').length > 3);
+      await page.screenshot({ path: join(screenshots, `page-${scheme}-${width}.png`), fullPage: true });
+      await page.evaluate(() => document.querySelectorAll("details").forEach((node) => { node.open = true; }));
+      await page.click(`${at("breakdown")} .opener`);
+      await page.click(`${at("breakdown")} .entry-row .opener`);
+      await page.waitForTimeout(300);
+      await axe(page, `${scheme} ${width}`);
+      assert.ok((await overflow(page)) <= 0, `overflows by ${await overflow(page)} px`);
+      await page.screenshot({ path: join(screenshots, `page-${scheme}-${width}-open.png`), fullPage: true });
+      await close(page);
+    });
+  }
+}
+
+test("errors, the search list and the config panel are accessible too", async () => {
+  const page = await open("v=1&model=gpt2&micro_batch_size=many&precision=fp33", { bypassCSP: true });
+  await axe(page, "errors");
+  await page.fill(at("model"), "llama");
+  await axe(page, "list open");
+  await page.keyboard.press("Escape");
+  await page.check('input[value="config"]', { force: true });
+  await axe(page, "config");
+  await close(page);
+});
+
+test("forced colours, reduced motion and print show the answer", async () => {
+  const page = await open("", { forcedColors: "active", reducedMotion: "reduce" });
+  await page.screenshot({ path: join(screenshots, "page-forced-colors.png"), fullPage: true });
+  assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector(".button")).transitionProperty), "none");
+  await page.emulateMedia({ media: "print", forcedColors: "none" });
+  assert.ok(await page.isVisible(at("headline")));
+  assert.ok(!(await page.isVisible(".inputs")));
+  await page.screenshot({ path: join(screenshots, "page-print.png"), fullPage: true });
+  await close(page);
+});
+
+test("by keyboard alone: find a model, change the batch, read the live region", async () => {
+  const page = await open();
+  const before = await headline(page);
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.className), "skip");
+  await page.focus(at("model"));
+  await page.keyboard.type("llama 3.2 1b");
+  await page.keyboard.press("ArrowDown");
+  const active = await page.getAttribute(at("model"), "aria-activedescendant");
+  assert.match(await page.textContent(`#${active}`), /Llama-3\.2-1B/);
+  await page.keyboard.press("Enter");
+  await until(page, (old) => document.querySelector('[data-testid="headline"] .big').textContent !== old, before);
+  assert.match(await page.textContent(at("headline")), /Llama-3\.2-1B/);
+  await page.focus(at("batch"));
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("ArrowUp");
+  assert.equal(await page.inputValue(at("batch")), "3");
+  await until(page, () => /GiB expected/.test(document.querySelector('[data-testid="live"]').textContent));
+  const size = await headline(page);
+  await until(page, (text) => document.querySelector('[data-testid="live"]').textContent.includes(text), size);
+  await close(page);
+});
+
+test("every control can be reached by Tab, has a name, and shows its focus", async () => {
+  const page = await open();
+  await page.evaluate(() => document.querySelectorAll("details").forEach((node) => { node.open = true; }));
+  const seen = [];
+  for (let step = 0; step < 260; step += 1) {
+    await page.keyboard.press("Tab");
+    const here_ = await page.evaluate(() => {
+      const node = document.activeElement;
+      if (node === document.body) return null;
+      const style = getComputedStyle(node);
+      const next = node.nextElementSibling ? getComputedStyle(node.nextElementSibling) : style;
+      return { testid: node.dataset.testid ?? "", tag: node.tagName, outlined: style.outlineStyle !== "none" || next.outlineStyle !== "none", hidden: node.offsetParent === null && style.position !== "fixed" };
+    });
+    if (here_ === null) break;
+    assert.ok(here_.outlined, `no focus ring: ${JSON.stringify(here_)}`);
+    assert.ok(!here_.hidden, `focus in something hidden: ${JSON.stringify(here_)}`);
+    seen.push(here_.testid);
+  }
+  for (const id of ["model", "batch", "sequence", "gpu", "timeline-cursor", "fit-map-pad", "pin", "copy-link", "copy-command"]) assert.ok(seen.includes(id), `${id} was not reached`);
+  await close(page);
+});
+
+test("the link follows the state; reload, back and forward follow the link", async () => {
+  const page = await open("v=1&model=meta-llama/Llama-3.2-1B");
+  await page.fill(at("batch"), "8");
+  await until(page, () => location.hash.includes("micro_batch_size=8"));
+  assert.equal(await hashOf(page), "#v=1&model=meta-llama/Llama-3.2-1B&micro_batch_size=8");
+  const big = await headline(page);
+  await page.reload();
+  await page.waitForSelector("html[data-ready]");
+  assert.equal(await headline(page), big);
+  assert.equal(await page.inputValue(at("batch")), "8");
+  await page.fill(at("sequence"), "512");
+  await until(page, () => location.hash.includes("sequence_length=512"));
+  await page.goBack();
+  await until(page, () => document.querySelector('[data-testid="sequence"]').value === "2048");
+  assert.equal(await headline(page), big);
+  await page.goForward();
+  await until(page, () => document.querySelector('[data-testid="sequence"]').value === "512");
+  await page.click(at("undo"));
+  await until(page, () => document.querySelector('[data-testid="sequence"]').value === "2048");
+  await close(page);
+});
+
+test("a default is not written, a changed option is marked and can be reset", async () => {
+  const page = await open("v=1&model=meta-llama/Llama-3.2-1B&optimizer=sgd");
+  assert.ok(await page.isVisible('[data-option="optimizer"].changed'));
+  await page.click('[data-option="optimizer"] .reset');
+  await until(page, () => location.hash === "#v=1&model=meta-llama/Llama-3.2-1B");
+  assert.equal(await page.locator('[data-option="optimizer"].changed').count(), 0);
+  await close(page);
+});
+
+test("compare: pinned A, changed B, both in the link, and back", async () => {
+  const page = await open("v=1&model=meta-llama/Llama-3.2-1B");
+  await page.click(at("pin"));
+  await page.fill(at("batch"), "4");
+  await until(page, () => location.hash.includes("a.model=meta-llama/Llama-3.2-1B") && location.hash.includes("micro_batch_size=4"));
+  assert.match(await page.textContent(at("compare")), /Micro batch size 1 → 4/);
+  assert.match(await page.textContent(`${at("compare")} .total-row`), /\+\d/);
+  const text = await page.textContent(`${at("compare")} .total-row`);
+  await page.reload();
+  await page.waitForSelector("html[data-ready]");
+  assert.equal(await page.textContent(`${at("compare")} .total-row`), text);
+  await page.click(at("swap"));
+  await until(page, () => /4 → 1/.test(document.querySelector('[data-testid="compare"]').textContent));
+  await page.click(at("unpin"));
+  await until(page, () => !location.hash.includes("a.model"));
+  await close(page);
+});
+
+test("the timeline is read by arrow keys, the breakdown opens to formula and source", async () => {
+  const page = await open();
+  const cursor = page.locator(at("timeline-cursor"));
+  await cursor.focus();
+  await page.keyboard.press("Home");
+  assert.match(await cursor.getAttribute("aria-valuetext"), /^forward.*GiB$/);
+  await page.keyboard.press("PageDown");
+  assert.match(await cursor.getAttribute("aria-valuetext"), /^loss/);
+  await page.click(`${at("timeline")} .panel-head button`);
+  assert.match(await page.textContent(at("timeline-readout")), /bytes/);
+  await page.click(`${at("breakdown")} .opener`);
+  await page.click(`${at("breakdown")} .entry-row .opener`);
+  const detail = await page.textContent(`${at("breakdown")} .detail-row`);
+  for (const word of ["Formula", "With numbers", "Source", "Confidence"]) assert.ok(detail.includes(word), word);
+  await close(page);
+});
+
+test("exact bytes on focus and hover, gone with Escape", async () => {
+  const page = await open();
+  await page.focus(`${at("headline")} .big`);
+  assert.match((await page.textContent("#exactly")).replace(/\u202f/g, " "), /^\d{1,3}( \d{3})+ bytes$/);
+  await page.keyboard.press("Escape");
+  assert.ok(await page.isHidden("#exactly"));
+  await page.hover(`${at("breakdown")} tbody td`);
+  assert.ok(await page.isVisible("#exactly"));
+  await close(page);
+});
+
+test("the fit map is read and adopted by keyboard, by pointer and in its table", async () => {
+  const page = await open("v=1&model=meta-llama/Llama-3.2-1B&gpu=NVIDIA+GeForce+RTX+4090", { height: 1400 });
+  await page.locator(at("fit-map")).scrollIntoViewIfNeeded();
+  await until(page, () => document.querySelector('[data-testid="fit-map"]').dataset.milliseconds);
+  await page.evaluate(() => document.querySelector('[data-testid="fit-map-pad"]').focus());
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("ArrowUp");
+  assert.match(await page.textContent(at("fit-map-readout")), /^Batch 3 × sequence 2.048: .* GiB/);
+  const said = Number((await page.textContent(at("fit-map-readout"))).match(/: ([\d.]+) GiB/)[1]);
+  await page.keyboard.press("Enter");
+  await until(page, () => document.querySelector('[data-testid="batch"]').value === "3");
+  assert.ok(Math.abs(Number(await headline(page)) - said) < 0.02, `map ${said}, estimate ${await headline(page)}`);
+  await page.click(at("fit-map-pad"), { position: { x: 120, y: 300 } });
+  await until(page, () => document.querySelector('[data-testid="sequence"]').value !== "2048");
+  await page.click(`${at("fit-map")} summary`);
+  await page.click(`${at("fit-map")} .cell >> nth=0`);
+  await until(page, () => document.querySelector('[data-testid="sequence"]').value === "256" && document.querySelector('[data-testid="batch"]').value === "1");
+  await close(page);
+});
+
+test("a pasted or dropped config.json is used; one that is broken, foreign or huge changes nothing", async () => {
+  const page = await open("v=1&model=meta-llama/Llama-3.2-1B&micro_batch_size=2");
+  const before = await hashOf(page);
+  const figures = await headline(page);
+  const unchanged = async () => {
+    assert.equal(await hashOf(page), before);
+    assert.equal(await headline(page), figures);
+  };
+  await page.check('input[value="config"]', { force: true });
+  const give = async (name, content) => {
+    writeFileSync(join(scratch, name), content);
+    await page.setInputFiles('input[type="file"]', join(scratch, name));
+  };
+  const complaint = async (pattern) => {
+    await until(page, (source) => new RegExp(source).test(document.querySelector('[data-testid="model-problem"]').textContent), pattern.source);
+    await unchanged();
+  };
+  await give("broken.json", '{"model_type": "llama", ');
+  await complaint(/broken\.json is not valid JSON/);
+  await give("list.json", "[1, 2]");
+  await complaint(/list\.json holds JSON, but not a configuration/);
+  await give("huge.json", Buffer.alloc(50 * 2 ** 20, 0x7b));
+  await complaint(/huge\.json is 50\.0 MiB/);
+  await give("binary.safetensors", Buffer.from([0x7b, 0, 1, 2, 0]));
+  await complaint(/not a text file/);
+
+  await give("strange.json", '{"model_type": "<img src=x onerror=window.pwned=1>", "hidden_size": 64}');
+  await until(page, () => /not modelled/.test(document.querySelector('[data-testid="issues"]').textContent));
+  assert.equal(await headline(page), figures, "the last figures stay");
+  assert.equal(await page.evaluate(() => window.pwned), undefined);
+  await page.click(at("undo"));
+  await until(page, (hash) => location.hash === hash, before);
+
+  const config = { model_type: "llama", architectures: ["LlamaForCausalLM"], hidden_size: 512, intermediate_size: 1024, num_hidden_layers: 4, num_attention_heads: 8, num_key_value_heads: 8, vocab_size: 32000, tie_word_embeddings: false };
+  await page.evaluate((text) => {
+    const data = new DataTransfer();
+    data.items.add(new File([text], "config.json", { type: "application/json" }));
+    document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+  }, JSON.stringify(config));
+  await until(page, (old) => document.querySelector('[data-testid="headline"] .big').textContent !== old, figures);
+  assert.match(await hashOf(page), /config=/);
+  assert.match(await hashOf(page), /micro_batch_size=2/);
+  await close(page);
+});
+
+test("hostile strings in every field and in the hash are only strings", async () => {
+  const evil = `"><img src=x onerror="window.pwned=1"><script>window.pwned=1</script>{{7*7}}\${7*7}' OR 1=1 --`;
+  const first = await open();
+  const options = await first.evaluate(() => [...document.querySelectorAll("[data-option]")].map((node) => node.dataset.option));
+  await close(first);
+  const pairs = [...options, "model", "config", "parameters", "gpus", "__proto__", "constructor", evil].map((name) => `${encodeURIComponent(name)}=${encodeURIComponent(evil)}`);
+  const page = await open(`v=1&${pairs.join("&")}&a.model=${encodeURIComponent(evil)}`);
+  assert.ok(await page.isVisible(at("issues")));
+  assert.equal(await page.evaluate(() => window.pwned), undefined);
+  assert.equal(await page.locator("img").count(), 0);
+  assert.ok((await overflow(page)) <= 0);
+  await close(page);
+
+  const typed = await open("v=1&model=meta-llama/Llama-3.2-1B");
+  const fields = typed.locator('.form input[type="text"]:visible, .form textarea:visible');
+  for (let index = 0; index < await fields.count(); index += 1) {
+    await fields.nth(index).fill(evil);
+    await fields.nth(index).blur();
+  }
+  await typed.waitForTimeout(200);
+  assert.equal(await typed.evaluate(() => window.pwned), undefined);
+  assert.ok(await typed.isVisible(at("issues")));
+  assert.equal(await typed.locator("img").count(), 0);
+  await close(typed);
+});
+
+test("unknown keys of a link are kept and warned of", async () => {
+  const page = await open("v=1&model=meta-llama/Llama-3.2-1B&colour=blue");
+  assert.match(await page.textContent(at("issues")), /“colour”/);
+  await page.fill(at("batch"), "2");
+  await until(page, () => location.hash === "#v=1&model=meta-llama/Llama-3.2-1B&micro_batch_size=2&colour=blue");
+  await close(page);
+});
+
+test("a saved page is the same file, byte for byte", async () => {
+  const page = await open("v=1&model=meta-llama/Llama-3.2-1B");
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click(at("save"))]);
+  const saved = join(scratch, "saved.html");
+  await download.saveAs(saved);
+  assert.ok(readFileSync(saved).equals(readFileSync(file)), "differs from dist/index.html");
+  const again = await browser.newPage();
+  await again.goto(pathToFileURL(saved).href);
+  await again.waitForSelector("html[data-ready]");
+  await again.close();
+  await close(page);
+});
+
+test("Markdown, JSON, command and link can be copied, or at least selected", async () => {
+  const page = await open("v=1&model=meta-llama/Llama-3.2-1B&gpu=24GiB");
+  for (const [kind, pattern] of [["markdown", /^### meta-llama\/Llama-3\.2-1B/], ["json", /"allocated"/], ["command", /^tidemark estimate --model meta-llama\/Llama-3\.2-1B --gpu 24GiB$/], ["link", /#v=1&model=/]]) {
+    await page.evaluate(() => {
+      Object.defineProperty(navigator, "clipboard", { configurable: true, value: { writeText: async (text) => { window.copied = text; } } });
+    });
+    await page.click(at(`copy-${kind}`));
+    await until(page, () => window.copied);
+    assert.match(await page.evaluate(() => window.copied), pattern);
+    await page.evaluate(() => { window.copied = ""; });
+  }
+  await page.evaluate(() => {
+    Object.defineProperty(navigator, "clipboard", { configurable: true, value: undefined });
+    document.execCommand = () => false;
+  });
+  await page.click(at("copy-command"));
+  assert.match(await page.inputValue(`${at("copy")} textarea`), /^tidemark estimate/);
+  await close(page);
+});
+
+test("the colours can be chosen, and are remembered where that is allowed", async () => {
+  const page = await open();
+  await page.check(`${at("theme")} input[value="dark"]`, { force: true });
+  assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+  await close(page);
+});
