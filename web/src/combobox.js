@@ -126,7 +126,10 @@ export function narrow(rows, query, limit = 60) {
         score = -1;
         break;
       }
-      score += at === 0 || /[^a-z0-9]/.test(row.key[at - 1]) ? 0 : 1;
+      // "7" means 7b rather than 72b or 1.7b.
+      const begins = at === 0 || /[^a-z0-9.]/.test(row.key[at - 1]);
+      const goesOn = /\d$/.test(word) && /\d/.test(row.key[at + word.length] ?? "");
+      score += (begins ? 0 : 1) + (goesOn ? 1 : 0);
     }
     if (score >= 0) scored.push([score, row]);
   }

@@ -53,6 +53,15 @@ export function createFitMap({ engine, store, tell }) {
     if (visible && due) compute();
   }, { rootMargin: "200px" }).observe(node);
 
+  /** The engine's answer; no figures where it has none. */
+  function ask(request, some, others) {
+    try {
+      return engine.map(request, some, others);
+    } catch {
+      return new Float64Array(some.length * others.length).fill(NaN);
+    }
+  }
+
   /**
    * All at once where the engine is quick; else a coarse grid first, interpolated (sizes are near enough to linear in batch and in
    * sequence between neighbours), then finer ones as long as that takes no more than a second or so.
@@ -73,11 +82,7 @@ export function createFitMap({ engine, store, tell }) {
       if (mine !== job) return;
       const amount = quick ? rows.length : Math.max(1, Math.min(rows.length - row, Math.floor(slice / (perCell * columns.length))));
       const before = performance.now();
-      try {
-        grid.set(engine.map(request, rows.slice(row, row + amount).map((at) => batches[at]), columns.map((at) => sequences[at])), row * columns.length);
-      } catch {
-        grid.fill(NaN, row * columns.length, (row + amount) * columns.length);
-      }
+      grid.set(ask(request, rows.slice(row, row + amount).map((at) => batches[at]), columns.map((at) => sequences[at])), row * columns.length);
       perCell = Math.max(1e-4, (performance.now() - before) / (amount * columns.length));
       row += amount;
       if (row === rows.length) {
@@ -129,7 +134,7 @@ export function createFitMap({ engine, store, tell }) {
   function valueAt(row, column) {
     const index = row * cells + column;
     if (!own[index]) {
-      bytes[index] = engine.map(model.request, [batches[row]], [sequences[column]])[0];
+      [bytes[index]] = ask(model.request, [batches[row]], [sequences[column]]);
       own[index] = 1;
     }
     return bytes[index];
@@ -338,7 +343,7 @@ export function createFitMap({ engine, store, tell }) {
     if (!model) return;
     const rows = stopsBetween(1, 256).filter((batch) => Number.isInteger(Math.log2(batch)));
     const columns = stopsBetween(256, 65536).filter((sequence) => Number.isInteger(Math.log2(sequence)));
-    const values = engine.map(model.request, rows, columns);
+    const values = ask(model.request, rows, columns);
     tableBox.replaceChildren(h("table", { class: "grid map-table" },
       h("caption", { class: "unseen" }, t("map.label")),
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, `${t("map.batch")} \\ ${t("map.sequence")}`), columns.map((sequence) => h("th", { scope: "col", class: "number" }, grouped(sequence))))),

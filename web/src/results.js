@@ -72,6 +72,9 @@ function withFigure(fit) {
   return after === undefined ? [verdictSentence(fit)] : [before, amount, after];
 }
 
+// Issues whose suggestion is a value for the option that they point at.
+const takeable = new Set(["INVALID_VALUE", "UNKNOWN_MODEL", "UNKNOWN_GPU", "UNSUPPORTED_OPTION"]);
+
 /** Errors, warnings and notes, each with a way to the option that it speaks of. */
 export function createIssues({ schema, store, focusOption }) {
   const list = h("ul", { class: "issues" });
@@ -85,7 +88,7 @@ export function createIssues({ schema, store, focusOption }) {
         const name = schema.optionAt(issue.path);
         const option = name && schema.find(name);
         const way = option && h("button", { type: "button", class: "link", onclick: () => focusOption(name) }, t("issues.goto", { name: labelOf(option, schema) }));
-        const usable = issue.suggestion && option && ["choice", "integer", "number", "string", "gpu", "boolean"].includes(option.type) && issue.code !== "UNKNOWN_KEY" && severity !== "note";
+        const usable = issue.suggestion && option && takeable.has(issue.code) && ["choice", "integer", "number", "string", "gpu", "boolean"].includes(option.type);
         const use = usable && h("button", { type: "button", class: "link", onclick: () => store.set({ [name]: schema.parse(name, issue.suggestion) }) }, t("issues.use", { value: issue.suggestion }));
         const advice = issue.suggestion && !usable && severity !== "note" ? h("span", { class: "issue-suggestion" }, issue.suggestion) : null;
         return item(severity, issue.message, [use, way, advice]);
