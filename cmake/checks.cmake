@@ -3,7 +3,7 @@
 #   check-determinism                                             g++ and clang++ answer with the same bytes
 #   check-sanitize                                                the unit tests under asan and ubsan
 #   check-format check-tidy                                       the sources themselves
-if(TIDEMARK_TESTS)
+if(TIDEMARK_TESTS AND NOT EMSCRIPTEN)
   foreach(label IN ITEMS unit catalog traces cli truth)
     add_custom_target(check-${label}
       COMMAND ${CMAKE_CTEST_COMMAND} --output-on-failure --no-tests=error -L "^${label}$"

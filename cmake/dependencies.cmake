@@ -12,16 +12,20 @@ endfunction()
 
 # Emscripten's toolchain looks into its own sysroot only, and the system's /usr/include must not come along with a
 # library that is nothing but headers: the one folder of it is linked into the build.
-if(EMSCRIPTEN)
-  find_path(nlohmann_json_INCLUDE nlohmann/json.hpp PATHS /usr/include /usr/local/include /opt/homebrew/include
+function(tidemark_system_headers target folder header)
+  find_path(${folder}_INCLUDE ${folder}/${header} PATHS /usr/include /usr/local/include /opt/homebrew/include
     NO_CMAKE_FIND_ROOT_PATH)
-  if(nlohmann_json_INCLUDE)
-    file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/include)
-    file(CREATE_LINK ${nlohmann_json_INCLUDE}/nlohmann ${CMAKE_BINARY_DIR}/include/nlohmann SYMBOLIC)
-    add_library(nlohmann_json INTERFACE)
-    add_library(nlohmann_json::nlohmann_json ALIAS nlohmann_json)
-    target_include_directories(nlohmann_json SYSTEM INTERFACE ${CMAKE_BINARY_DIR}/include)
+  if(${folder}_INCLUDE)
+    set(include ${PROJECT_BINARY_DIR}/include/${folder})
+    file(MAKE_DIRECTORY ${include})
+    file(CREATE_LINK ${${folder}_INCLUDE}/${folder} ${include}/${folder} SYMBOLIC)
+    add_library(${target} INTERFACE IMPORTED GLOBAL)
+    target_include_directories(${target} SYSTEM INTERFACE ${include})
   endif()
+endfunction()
+
+if(EMSCRIPTEN)
+  tidemark_system_headers(nlohmann_json::nlohmann_json nlohmann json.hpp)
 endif()
 if(NOT TARGET nlohmann_json::nlohmann_json)
   tidemark_dependency(nlohmann_json 3.10

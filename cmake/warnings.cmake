@@ -18,3 +18,9 @@ target_include_directories(tidemark_flags INTERFACE ${PROJECT_SOURCE_DIR})
 add_library(tidemark_engine_flags INTERFACE)
 target_link_libraries(tidemark_engine_flags INTERFACE tidemark_flags)
 target_compile_options(tidemark_engine_flags INTERFACE -fno-exceptions -fno-rtti)
+
+# WebAssembly: what every browser has had since 2021, one thread, and nobody who unloads the module.
+if(EMSCRIPTEN)
+  target_compile_options(tidemark_flags INTERFACE
+    -mbulk-memory -msign-ext -mnontrapping-fptoint -fno-threadsafe-statics -fno-c++-static-destructors)
+endif()

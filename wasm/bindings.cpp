@@ -27,12 +27,18 @@ std::string handle(const std::string& request) {
   return engine().handle(request);
 }
 
-/// Allocated bytes, one per batch size and sequence length, row by row; NaN where there is no estimate. The view is
-/// into the module's memory and good until the next call: the caller copies it.
-emscripten::val map(const std::string& request, const emscripten::val& batches, const emscripten::val& sequences) {
+std::vector<double> numbers(const std::string& json) {
+  tidemark::Issues issues;
+  std::vector<double> list;
+  for (const tidemark::Value& item : tidemark::parse_json(json, "", issues).items) list.push_back(item.real);
+  return list;
+}
+
+/// Allocated bytes, one per batch size and sequence length (JSON arrays of numbers), row by row; NaN where there is no
+/// estimate. The view is into the module's memory and good until the next call: the caller copies it.
+emscripten::val map(const std::string& request, const std::string& batches, const std::string& sequences) {
   static std::vector<double> cells;
-  cells = tidemark::fit_map(engine(), request, emscripten::convertJSArrayToNumberVector<double>(batches),
-                            emscripten::convertJSArrayToNumberVector<double>(sequences));
+  cells = tidemark::fit_map(engine(), request, numbers(batches), numbers(sequences));
   return emscripten::val(emscripten::typed_memory_view(cells.size(), cells.data()));
 }
 

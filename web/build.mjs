@@ -17,7 +17,7 @@ const engine = resolve(process.argv[2] ?? join(root, "build/wasm/bin"));
 const dist = join(root, "dist");
 
 // Kilobytes of 1000 bytes, gzip -9. The build fails above them. The engine's aim is 60 KB (docs say what is in the way).
-const budgets = { "index.html": 300, "tidemark.wasm + glue": 150 };
+const budgets = { "index.html": 300, "tidemark.wasm + glue": 200 };
 
 if (!existsSync(join(engine, "tidemark.wasm"))) {
   console.error(`There is no engine in ${engine}: run wasm/build.sh first.`);

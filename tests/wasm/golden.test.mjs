@@ -1,0 +1,28 @@
+// The same request gives the same bytes, native and wasm: the golden requests and that of every oracle record.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import test from "node:test";
+import { loadedEngine, root } from "./engine.mjs";
+
+const linesOf = (name) => readFileSync(join(root, "tests", name), "utf8").trimEnd().split("\n");
+const oracle = ["oracle/records.jsonl", "oracle/records-extra.jsonl"].flatMap((name) =>
+  linesOf(name).map((line) => JSON.stringify(JSON.parse(line).request)),
+);
+const sets = { "golden requests": linesOf("golden/requests.jsonl"), "oracle's requests": oracle };
+
+const native = process.env.TIDEMARK_HANDLE;
+const engine = await loadedEngine();
+
+for (const [name, requests] of Object.entries(sets)) {
+  test(`the ${requests.length} ${name} get the same bytes, native and wasm`, { skip: !native && "no native build" }, () => {
+    const answers = execFileSync(native, [join(root, "catalog")], {
+      input: `${requests.join("\n")}\n`,
+      encoding: "utf8",
+      maxBuffer: 1 << 30,
+    }).trimEnd().split("\n");
+    assert.equal(answers.length, requests.length);
+    requests.forEach((request, i) => assert.equal(engine.handleText(request), answers[i], request.slice(0, 300)));
+  });
+}
