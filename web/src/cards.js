@@ -37,7 +37,10 @@ export function createCards({ store, gpus }) {
   function draw() {
     if (!vendorOf) {
       vendorOf = new Map(gpus().map((gpu) => [gpu.name, gpu.vendor]));
-      maker.append(h("option", { value: "" }, t("fits.anyMaker")), ...[...new Set(vendorOf.values())].map((vendor) => h("option", { value: vendor }, vendor)));
+      const vendors = new Map();
+      for (const vendor of vendorOf.values()) vendors.set(vendor, (vendors.get(vendor) ?? 0) + 1);
+      const names = [...vendors.keys()].sort((a, b) => vendors.get(b) - vendors.get(a));
+      maker.append(...names.map((vendor) => h("option", { value: vendor }, vendor)), h("option", { value: "" }, t("fits.anyMaker")));
     }
     const own = sortCards(fits.filter((fit) => maker.value === "" || vendorOf.get(fit.gpu) === maker.value));
     const fitting = own.filter((fit) => fit.verdict === "fits").length;

@@ -24,7 +24,7 @@ import { createTimeline } from "./timeline.js";
 import { verdictSentence, verdictWord } from "./verdict.js";
 
 // What an address without a state shows: a job that many people run, on a card that many people have.
-const example = { model: "meta-llama/Llama-3.1-8B", method: "qlora", precision: "bf16_amp", gradient_checkpointing: "full", gpu: "NVIDIA GeForce RTX 4090" };
+const example = { model: "meta-llama/Llama-3.2-3B", method: "lora", precision: "bf16_amp", gpu: "NVIDIA GeForce RTX 4090" };
 
 function start(engine) {
   const root = document.getElementById("tidemark");
