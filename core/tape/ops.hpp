@@ -65,7 +65,7 @@ Tensor mean_last(Tensor x);                ///< mean(-1, keepdim=True)
 
 // -- reductions and norms -------------------------------------------------------------------------------------------------
 Tensor softmax(Tensor x, std::optional<Dtype> dtype = std::nullopt);
-Tensor log_softmax(Tensor x);
+Tensor log_softmax(Tensor x, std::optional<Dtype> dtype = std::nullopt);
 Tensor layer_norm(Tensor x, Tensor weight, Tensor bias);  ///< undefined weight and bias: no affine part
 
 // -- products -----------------------------------------------------------------------------------------------------------

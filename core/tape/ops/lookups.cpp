@@ -115,7 +115,9 @@ Tensor nll_loss(Tensor log_probabilities, Tensor target_in) {
 }
 
 Tensor cross_entropy(Tensor logits, Tensor target) {
-  Tensor p = log_softmax(std::move(logits));
+  // ATen/native/LossNLL.cpp cross_entropy_loss names self.scalar_type(), so autocast leaves the softmax in that dtype.
+  const Dtype dtype = logits.dtype;
+  Tensor p = log_softmax(std::move(logits), dtype);
   return nll_loss(std::move(p), std::move(target));
 }
 

@@ -37,7 +37,9 @@ void layer_norm_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
 }  // namespace
 
 Tensor softmax(Tensor x, std::optional<Dtype> dtype) { return softmax_like(std::move(x), dtype, "softmax"); }
-Tensor log_softmax(Tensor x) { return softmax_like(std::move(x), std::nullopt, "log_softmax"); }
+Tensor log_softmax(Tensor x, std::optional<Dtype> dtype) {
+  return softmax_like(std::move(x), dtype, "log_softmax");
+}
 
 Tensor layer_norm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   const Tensor argument = std::move(x_in);
