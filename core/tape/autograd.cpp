@@ -12,8 +12,29 @@ Node& Tape::push_node() {
   ++node_count_;
   Node& n = node(node_count_ - 1);
   n.saved_count = 0;
+  n.saved = nullptr;
   n.call = -1;
   return n;
+}
+
+// A node's saved tensors lie together; when the chunk at hand is too short for them, they start the next one.
+Saved& Tape::push_saved(Node& n) {
+  if (n.saved == nullptr) {
+    if (saved_count_ % kSavedChunk + kMaxSaved > kSavedChunk) {
+      saved_count_ = (saved_count_ / kSavedChunk + 1) * kSavedChunk;
+    }
+    const std::size_t chunk = saved_count_ / kSavedChunk;
+    if (chunk >= saved_chunks_.size()) saved_chunks_.push_back(std::make_unique<Saved[]>(kSavedChunk));
+    n.saved = &saved_chunks_[chunk][saved_count_ % kSavedChunk];
+    n.saved_begin = saved_count_;
+  }
+  ++saved_count_;
+  return n.saved[n.saved_count++];
+}
+
+void Tape::pop_saved(Node& n) {
+  for (int i = 0; i < n.saved_count; ++i) n.saved[i].tensor.reset();
+  if (n.saved != nullptr) saved_count_ = n.saved_begin;
 }
 
 Node* Tape::record(const char* name, BackwardFn rule, std::initializer_list<const Tensor*> inputs) {
@@ -56,7 +77,7 @@ void Tape::save(Node* n, const Tensor& tensor) {
     ++n->saved_count;
     return;
   }
-  Saved& s = n->saved[n->saved_count++];
+  Saved& s = push_saved(*n);
   s.frame = -1;
   if (packing_frame_ >= 0) {
     Frame& frame = *frames_[static_cast<std::size_t>(packing_frame_)];
@@ -145,9 +166,9 @@ void Tape::run(std::int32_t begin) {
   while (node_count_ > begin) {
     Node& n = node(node_count_ - 1);
     bool reached = false;
-    for (int i = 0; i < n.output_count; ++i) reached = reached || n.grads[i].defined();
+    for (int i = 0; i < n.output_count; ++i) reached = reached || n.has_grad(i);
     if (reached) execute(n);
-    for (int i = 0; i < n.saved_count; ++i) n.saved[i].tensor.reset();
+    pop_saved(n);
     --node_count_;
   }
 }
@@ -173,7 +194,9 @@ void Tape::execute(Node& n) {
     }
   }
   Tensor grads[kMaxOutputs];
-  for (int i = 0; i < n.output_count; ++i) grads[i] = std::move(n.grads[i]);
+  for (int i = 0; i < n.output_count; ++i) {
+    if (n.has_grad(i)) grads[i] = std::move(n.grad_of(i));
+  }
   Tensor results[kMaxInputs];
   n.backward(*this, n, grads, results);
   // What a recomputation made belongs to the rule alone (checkpoint.py unpack_hook drops its handle): it goes with it.
@@ -199,7 +222,7 @@ void Tape::execute(Node& n) {
 
 void Tape::deposit(Edge edge, Tensor grad) {
   if (edge.node >= 0) {
-    accumulate(node(edge.node).grads[edge.output], std::move(grad));
+    accumulate(node(edge.node).grad_of(edge.output), std::move(grad));
     return;
   }
   if (edge.node == -1) return;
@@ -344,7 +367,7 @@ void Tape::checkpoint_backward(Tape& tape, Node& n, Tensor* grads, Tensor* resul
   Tensor grad = grads[0];
   tape.deposit(out.edge, std::move(grad));
   tape.run(leaf_index + 1);
-  results[0] = std::move(tape.node(leaf_index).grads[0]);
+  results[0] = std::move(tape.node(leaf_index).grad);
   call.call = nullptr;
   --tape.node_count_;
 }

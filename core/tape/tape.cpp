@@ -30,10 +30,10 @@ void Tape::close() {
 void Tape::finish() {
   for (std::int32_t i = 0; i < node_count_; ++i) {
     Node& n = node(i);
-    for (Saved& s : n.saved) s.tensor.reset();
-    for (Tensor& g : n.grads) g.reset();
+    n.grad.reset();
+    n.more_grads.reset();
   }
-  for (Saved& s : scratch_node_.saved) s.tensor.reset();
+  saved_chunks_.clear();
   frames_.clear();
   calls_.clear();
   autocast_cache_.clear();

@@ -119,9 +119,11 @@ struct Node {
   Shape input_shapes[kMaxInputs];
   Dtype input_dtypes[kMaxInputs] = {};
   int saved_count = 0;
-  Saved saved[kMaxSaved];
+  std::size_t saved_begin = 0; ///< where they start on that stack
+  Saved* saved = nullptr;      ///< on the tape's stack of saved tensors
   int output_count = 1;
-  Tensor grads[kMaxOutputs];   ///< the engine's input buffer
+  Tensor grad;                 ///< the engine's input buffer, of the first output
+  std::unique_ptr<Tensor[]> more_grads;  ///< of the others, for operations with several outputs
   Shape output_shape;
   Dtype output_dtype = Dtype::kFp32;
   Count attributes[6] = {};
@@ -129,6 +131,15 @@ struct Node {
   std::int16_t instance = -1;
   std::int32_t call = -1;      ///< index of a reentrant checkpoint's call, or −1
 
+  Tensor& grad_of(int output) {
+    if (output == 0) return grad;
+    if (more_grads == nullptr) more_grads = std::make_unique<Tensor[]>(kMaxOutputs - 1);
+    return more_grads[static_cast<std::size_t>(output - 1)];
+  }
+  bool has_grad(int output) const {
+    return output == 0 ? grad.defined()
+                       : more_grads != nullptr && more_grads[static_cast<std::size_t>(output - 1)].defined();
+  }
   bool needs(int input) const { return inputs[input].node != -1; }
   const Tensor& saved_tensor(int i) const { return saved[i].tensor; }
 };
@@ -255,11 +266,14 @@ class Tape {
     std::optional<Dtype> autocast;
   };
 
-  static constexpr std::size_t kChunk = 128;
+  static constexpr std::size_t kChunk = 64;
+  static constexpr std::size_t kSavedChunk = 256;
   Node& node(std::int32_t index) {
     return chunks_[static_cast<std::size_t>(index) / kChunk][static_cast<std::size_t>(index) % kChunk];
   }
   Node& push_node();
+  Saved& push_saved(Node& n);
+  void pop_saved(Node& n);
   void grow_site_table();
   std::int32_t site_of(const Shape& shape, Dtype dtype, const char* op);
   std::int32_t persistent(const Shape& shape, Dtype dtype, const char* name, Category category);
@@ -286,6 +300,8 @@ class Tape {
   std::vector<std::size_t> buffer_cursor_;
   std::vector<std::unique_ptr<Node[]>> chunks_;
   std::int32_t node_count_ = 0;
+  std::vector<std::unique_ptr<Saved[]>> saved_chunks_;  // a stack like the nodes': the last node's are on top
+  std::size_t saved_count_ = 0;
   Node scratch_node_;
   std::vector<std::unique_ptr<Frame>> frames_;
   std::vector<ReentrantCall> calls_;
