@@ -136,10 +136,11 @@ Tensor scaled_dot_product_attention(Net& net, Tensor q_in, Tensor k_in, Tensor v
   Tape& t = net.tape;
   const auto autocast = t.autocast();
   if (autocast) {  // on autocast's lower-precision list
-    q = t.autocast_cast(std::move(q), *autocast);
-    k = t.autocast_cast(std::move(k), *autocast);
-    v = t.autocast_cast(std::move(v), *autocast);
+    // From the last argument to the first, as in products.cpp.
     if (mask.defined()) mask = t.autocast_cast(std::move(mask), *autocast);
+    v = t.autocast_cast(std::move(v), *autocast);
+    k = t.autocast_cast(std::move(k), *autocast);
+    q = t.autocast_cast(std::move(q), *autocast);
     t.set_autocast(std::nullopt);
   }
   const SdpaKernel kernel = choose_sdpa(net, q, k, v, mask.defined(), enable_gqa);

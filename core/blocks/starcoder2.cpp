@@ -27,7 +27,8 @@ Tensor embed(Net& net) {
 Tensor mlp(Net& net, Tensor hidden) {
   Scope in(net.tape, "mlp", kMlp);
   const bool bias = net.arch.mlp_bias;
-  Tensor h = net.linear("mlp.c_fc", std::move(hidden), net.F, bias);
+  const Tensor x = std::move(hidden);  // the layer has a name for it until the module returns
+  Tensor h = net.linear("mlp.c_fc", x, net.F, bias);
   h = activate(net.arch.activation, std::move(h));
   h = net.linear("mlp.c_proj", std::move(h), net.H, bias);
   return dropout(std::move(h), net.arch.residual_dropout);

@@ -4,6 +4,9 @@
 namespace tidemark {
 namespace {
 
+// autocast_mode.h WrapFunction_: `(*F)(cached_cast(to_type, args)...)`. The order of a call's arguments is the
+// compiler's choice; GCC, which builds PyTorch, starts with the last one, so that the first argument's cast is the
+// youngest node.
 Tensor lower_precision(Tensor x) {
   Tape& t = x.tape();
   if (!t.autocast()) return x;
@@ -109,10 +112,10 @@ void convolution_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
 
 Tensor linear(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   const Tensor argument = std::move(x_in);  // alive until the call returns, whatever is made of it
-  Tensor x = lower_precision(argument);
-  Tensor weight = lower_precision(std::move(weight_in));
   Tensor bias = std::move(bias_in);
   if (bias.defined()) bias = lower_precision(std::move(bias));
+  Tensor weight = lower_precision(std::move(weight_in));
+  Tensor x = lower_precision(argument);
   const Dim out_features = weight.dim(0);
   const Shape outer = x.shape;
   if (bias.defined() && outer.rank >= 3 && !x.shape.is_contiguous()) {
@@ -128,8 +131,8 @@ Tensor linear(Tensor x_in, Tensor weight_in, Tensor bias_in) {
 
 Tensor conv1d_addmm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   const Tensor argument = std::move(x_in);  // alive until the call returns, whatever is made of it
-  Tensor x = lower_precision(argument);
   Tensor weight = lower_precision(std::move(weight_in));
+  Tensor x = lower_precision(argument);
   Tensor bias = lower_precision(std::move(bias_in));
   const Dim out_features = weight.dim(1);
   const Shape outer = x.shape;
@@ -141,8 +144,8 @@ Tensor conv1d_addmm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
 
 Tensor matmul(Tensor a_in, Tensor b_in) {
   const Tensor first = std::move(a_in), second = std::move(b_in);
-  Tensor a = lower_precision(first);
   Tensor b = lower_precision(second);
+  Tensor a = lower_precision(first);
   if (b.shape.rank == 2) {  // folded into one product: should_fold
     const Shape outer = a.shape;
     Tensor rows = reshape(std::move(a), flat(outer));
@@ -164,9 +167,9 @@ Tensor matmul(Tensor a_in, Tensor b_in) {
 }
 
 Tensor patch_convolution(Tensor x_in, Tensor weight_in, Tensor bias_in) {
-  const Tensor x = lower_precision(std::move(x_in));
-  const Tensor weight = lower_precision(std::move(weight_in));
   const Tensor bias = lower_precision(std::move(bias_in));
+  const Tensor weight = lower_precision(std::move(weight_in));
+  const Tensor x = lower_precision(std::move(x_in));
   Tape& t = x.tape();
   Node* n = t.record("convolution", convolution_backward, {&x, &weight, &bias});
   t.save(n, x);
@@ -178,9 +181,9 @@ Tensor patch_convolution(Tensor x_in, Tensor weight_in, Tensor bias_in) {
 }
 
 Tensor baddbmm(Tensor input_in, Tensor a_in, Tensor b_in) {
-  const Tensor input = lower_precision(std::move(input_in));
-  const Tensor a = lower_precision(std::move(a_in));
   const Tensor b = lower_precision(std::move(b_in));
+  const Tensor a = lower_precision(std::move(a_in));
+  const Tensor input = lower_precision(std::move(input_in));
   Tape& t = a.tape();
   Node* n = t.record("baddbmm", baddbmm_backward, {&input, &a, &b});
   if (n != nullptr) {
