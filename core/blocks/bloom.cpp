@@ -88,6 +88,7 @@ Tensor self_attention(Net& net, Tensor hidden, const Tensor& residual) {
   probs = dropout(std::move(probs), net.arch.attention_dropout);
   const Tensor probs_reshaped = view(probs, Shape{outer, net.S, net.S});
   Tensor context = matmul(probs_reshaped, v);
+  net.attn_weights = probs;
   context = view(std::move(context), Shape{net.B, net.A, net.S, net.hd});
   context = transpose(std::move(context), 1, 2);
   context = reshape(std::move(context), Shape{net.B, net.S, net.H});
@@ -110,7 +111,9 @@ Tensor layer(Net& net, Tensor hidden) {
   Tensor normed = net.layer_norm("input_layernorm", residual);
   const Tensor attention_output = self_attention(net, normed, residual);
   normed = net.layer_norm("post_attention_layernorm", attention_output);
-  return mlp(net, normed, attention_output);
+  Tensor out = mlp(net, normed, attention_output);
+  net.return_weights();
+  return out;
 }
 
 Tensor embed(Net& net) {
@@ -133,6 +136,7 @@ Tensor head(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kHead);
   Tensor h = net.layer_norm("transformer.ln_f", std::move(hidden));
   net.model_locals.clear();
+  net.outputs_weights.reset();
   return net.lm_head("lm_head", std::move(h), net.V);
 }
 

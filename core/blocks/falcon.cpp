@@ -57,6 +57,7 @@ Tensor eager(Net& net, const Tensor& q, const Tensor& k, const Tensor& v, Dtype 
     scores = scale_in_place(std::move(scores));
     Tensor masked = add(scores, net.shared.causal_mask);
     scores = softmax(std::move(masked), dtype);
+    net.attn_weights = scores;
     return matmul(scores, v);
   }
   if (is_half(scores.dtype)) scores = to(std::move(scores), Dtype::kFp32);
@@ -66,6 +67,7 @@ Tensor eager(Net& net, const Tensor& q, const Tensor& k, const Tensor& v, Dtype 
   Tensor masked = add(logits, net.shared.causal_mask);
   Tensor probs = softmax(std::move(masked), dtype);
   probs = dropout(std::move(probs), net.arch.attention_dropout);
+  net.attn_weights = probs;
   return matmul(probs, v);
 }
 
@@ -131,7 +133,9 @@ Tensor layer(Net& net, Tensor hidden) {
   Tensor mlp_output = mlp(net, mlp_normed);
   if (a.parallel_residual) mlp_output = add_in_place(std::move(mlp_output), attention_output);
   Tensor dropped = dropout(mlp_output, a.residual_dropout);
-  return add(residual, std::move(dropped));
+  Tensor out = add(residual, std::move(dropped));
+  net.return_weights();
+  return out;
 }
 
 Tensor embed(Net& net) {
@@ -163,6 +167,7 @@ Tensor head(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kHead);
   Tensor h = net.layer_norm("transformer.ln_f", std::move(hidden));
   net.model_locals.clear();
+  net.outputs_weights.reset();
   return net.lm_head("lm_head", std::move(h), net.V);
 }
 

@@ -71,6 +71,7 @@ Tensor gpt2_head(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kHead);
   Tensor h = net.layer_norm("transformer.ln_f", std::move(hidden));
   net.model_locals.clear();
+  net.outputs_weights.reset();
   return net.lm_head("lm_head", std::move(h), net.V);
 }
 

@@ -48,7 +48,9 @@ Tensor layer(Net& net, Tensor hidden) {
   residual = h;
   h = net.layer_norm("ln_2", residual);
   const Tensor feed_forward = mlp(net, h);
-  return add(std::move(residual), feed_forward);
+  h = add(std::move(residual), feed_forward);
+  net.return_weights();
+  return h;
 }
 
 Tensor embed(Net& net) {

@@ -91,7 +91,9 @@ Tensor layer(Net& net, Tensor hidden) {
   const Tensor attn_outputs = attn(net, h);
   const Tensor feed_forward = mlp(net, h);
   Tensor sum = add(attn_outputs, feed_forward);
-  return add(std::move(sum), residual);
+  sum = add(std::move(sum), residual);
+  net.return_weights();
+  return sum;
 }
 
 Tensor embed(Net& net) {
@@ -108,6 +110,7 @@ Tensor head(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kHead);
   Tensor h = net.layer_norm("transformer.ln_f", std::move(hidden));
   net.model_locals.clear();
+  net.outputs_weights.reset();
   return net.lm_head("lm_head", std::move(h), net.V, net.arch.head_bias);
 }
 
@@ -140,6 +143,7 @@ Tensor attention_fp32_scores(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, co
   weights = to(std::move(weights), v.dtype);
   weights = dropout(std::move(weights), o.dropout);
   Tensor out = matmul(weights, v);
+  net.attn_weights = std::move(weights);
   out = transpose(std::move(out), 1, 2);
   out = contiguous(std::move(out));
   return view(std::move(out), Shape{net.B, net.S, net.Q});

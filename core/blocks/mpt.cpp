@@ -34,6 +34,7 @@ Tensor attn(Net& net, Tensor hidden) {
   weights = to(std::move(weights), v.dtype);
   weights = dropout(std::move(weights), net.arch.attention_dropout);
   Tensor context = matmul(weights, v);
+  net.attn_weights = weights;
   context = transpose(std::move(context), 1, 2);
   context = contiguous(std::move(context));
   context = view(std::move(context), Shape{net.B, net.S, net.H});
@@ -58,7 +59,9 @@ Tensor layer(Net& net, Tensor hidden) {
   Tensor dropped = dropout(attn_outputs, net.arch.residual_dropout);
   h = add(std::move(dropped), std::move(h));
   normed = net.layer_norm("norm_2", h, true, false);
-  return ffn(net, normed, h);
+  Tensor out = ffn(net, normed, h);
+  net.return_weights();
+  return out;
 }
 
 Tensor embed(Net& net) {
@@ -77,6 +80,7 @@ Tensor head(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kHead);
   Tensor h = net.layer_norm("transformer.norm_f", std::move(hidden), true, false);
   net.model_locals.clear();
+  net.outputs_weights.reset();
   return net.lm_head("lm_head", std::move(h), net.V);
 }
 

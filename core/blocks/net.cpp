@@ -94,6 +94,11 @@ Tensor Net::declare(const char* name, const char* leaf, const Shape& shape, bool
   return tape.parameter(p);
 }
 
+void Net::return_weights() {
+  Tensor weights = std::move(attn_weights);
+  if (tape.phase() == Phase::kForward) outputs_weights = std::move(weights);
+}
+
 Tensor Net::parameter(const char* name, const char* leaf, const Shape& shape) {
   return declare(name, leaf, shape, false);
 }

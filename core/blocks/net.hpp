@@ -45,6 +45,11 @@ class Net {
     Tensor bias;          ///< a position bias (alibi)
   };
   Shared shared;
+  /// Blocks that return (hidden_states, attn_weights): the current layer's, and the tuple of the layer before, which
+  /// the model's loop keeps in `outputs` until the next one is there.
+  Tensor attn_weights, outputs_weights;
+  /// A block of that kind returns. A recomputed one has no loop around it.
+  void return_weights();
   std::vector<Tensor> model_locals;          ///< what the model's forward keeps by name until it returns
   std::vector<Tensor> leaves;                ///< tensors made to require a gradient: the graph holds them to its end
   Tensor attention_weights;                  ///< what eager attention returns beside its output: its layer has a name
