@@ -22,7 +22,7 @@ export function createForm({ schema, store, modelPicker, gpus }) {
   const fields = new Map();
   const sections = [];
   // Options that the model picker, or the object form of another option, already covers.
-  const hidden = new Set(["model", "config", "parameters", "gpus"]);
+  const hidden = new Set(["model", "config", "parameters"]);
   for (const option of schema.options) if (option.name.endsWith(".recipe")) hidden.add(option.name);
 
   const change = (name, value) => store.set({ [name]: value });

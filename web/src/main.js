@@ -100,6 +100,13 @@ function start(engine) {
     }
   }
 
+  // A does not change while B does.
+  let pinned = { values: null, response: null };
+  function askPinned(values) {
+    if (pinned.values !== values) pinned = { values, response: ask(values) };
+    return pinned.response;
+  }
+
   function update() {
     const state = store.get();
     answer = ask(state.values);
@@ -128,7 +135,8 @@ function start(engine) {
     }
     figures.classList.toggle("is-empty", !lastGood && failed && !answer.partial);
     dock.render(estimate, fits);
-    compare.render(state, state.pin ? ask(state.pin) : null, answer);
+    compare.render(state, state.pin ? askPinned(state.pin) : null, answer);
+    document.title = estimate ? `${gib(estimate.allocated.expected)} \u2013 ${t("page.name")}` : t("page.name");
     later(estimate ? state.values : null, fits[0]);
   }
 

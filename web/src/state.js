@@ -8,7 +8,7 @@ export function createStore(schema, initial) {
   const past = [];
 
   function move(next, change) {
-    const frozen = freeze(schema, { ...state, ...next });
+    const frozen = freeze(schema, { ...state, ...next }, state);
     if (same(frozen, state)) return;
     if (change.source !== "undo") {
       past.push(state);
@@ -49,10 +49,11 @@ export function createStore(schema, initial) {
   };
 }
 
-function freeze(schema, { values, pin, unknown, notes, version }) {
+function freeze(schema, { values, pin, unknown, notes, version }, before) {
   return Object.freeze({
     values: Object.freeze(schema.prune(values ?? {})),
-    pin: pin ? Object.freeze(schema.prune(pin)) : null,
+    // The same object as long as the pinned result is the same.
+    pin: pin && before?.pin === pin ? pin : pin ? Object.freeze(schema.prune(pin)) : null,
     unknown: unknown ?? [],
     notes: notes ?? [],
     version,
