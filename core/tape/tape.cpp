@@ -1,10 +1,42 @@
 #include "core/tape/tape.hpp"
 
 #include <cstring>
+#include <utility>
 
 namespace tidemark {
 
+namespace {
+// A tape's memory is handed to the next one: asking the system for it, page by page, takes longer than the step itself.
+template <class T>
+void hand_over(std::vector<T>& from, std::vector<T>& to) {
+  to = std::move(from);
+  to.clear();
+}
+}  // namespace
+
+struct Tape::Memory {
+  std::vector<std::int32_t> events;
+  std::vector<Storage> storages;
+  std::vector<Site> sites;
+  std::vector<Parameter> parameters;
+  std::vector<std::int32_t> site_table;
+  std::vector<std::unique_ptr<Node[]>> chunks;  // nodes let go of what they held, and are filled anew when used
+
+  static Memory& spare() {
+    thread_local Memory memory;
+    return memory;
+  }
+};
+
 Tape::Tape() {
+  Memory& spare = Memory::spare();
+  hand_over(spare.events, events_);
+  hand_over(spare.storages, storages_);
+  hand_over(spare.sites, sites_);
+  hand_over(spare.parameters, parameters_);
+  hand_over(spare.site_table, site_table_);
+  chunks_ = std::move(spare.chunks);
+  spare.chunks.clear();
   events_.reserve(4096);
   storages_.reserve(2048);
   sites_.reserve(512);
@@ -19,6 +51,13 @@ Tape::Tape() {
 Tape::~Tape() {
   close();
   finish();
+  Memory& spare = Memory::spare();
+  hand_over(events_, spare.events);
+  hand_over(storages_, spare.storages);
+  hand_over(sites_, spare.sites);
+  hand_over(parameters_, spare.parameters);
+  hand_over(site_table_, spare.site_table);
+  spare.chunks = std::move(chunks_);
 }
 
 void Tape::close() {

@@ -248,6 +248,8 @@ class Tape {
  private:
   void finish();
 
+  struct Memory;
+
   struct Frame {
     BlockCall call;
     Tensor input;
