@@ -126,8 +126,11 @@ Tensor math_attention(Tensor q_in, Tensor k_in, Tensor v_in, Tensor mask_in, boo
   if (mask.defined()) scores = add(std::move(scores), std::move(mask));
   Tensor p = softmax(std::move(scores), dtype == Dtype::kFp32 ? std::nullopt : std::optional<Dtype>(Dtype::kFp32));
   p = dropout(std::move(p), dropout_p);
-  Tensor out = matmul(std::move(p), std::move(v));
-  return to(std::move(out), dtype);
+  Tensor out = matmul(p, std::move(v));
+  out = to(std::move(out), dtype);
+  // The composite also returns the probabilities, in the inputs' dtype; the caller drops them at once.
+  Tensor weights = to(std::move(p), dtype);
+  return out;
 }
 
 }  // namespace tidemark
