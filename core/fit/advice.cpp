@@ -1,0 +1,79 @@
+#include "core/fit/advice.hpp"
+
+#include <algorithm>
+
+namespace tidemark {
+namespace {
+
+constexpr Cost kExpandable{0,          Harm::kNothing, "equal",
+                           "the same", "none",         "PyTorch documentation, CUDA semantics: expandable_segments"};
+
+Suggestion try_step(Peaks& peaks, const TrainingJob& job, Step step, const Figures& now, const Card& card) {
+  Suggestion suggestion;
+  suggestion.figures = peaks.full(after(step, job));
+  suggestion.saved = now.allocated.expected - suggestion.figures.allocated.expected;
+  suggestion.fit = check_fit(suggestion.figures.allocated, card);
+  suggestion.step = std::move(step);
+  return suggestion;
+}
+
+}  // namespace
+
+Advice advise(Peaks& peaks, const TrainingJob& job, const Card& card, std::span<const CardChoice> cards,
+              const Overrides& overrides) {
+  Advice advice;
+  advice.card = card;
+  advice.now = peaks.full(job);
+  advice.fit = check_fit(advice.now.allocated, card);
+  if (!advice.now.known) return advice;
+  const Bytes quick_now = peaks.quick(job).allocated.expected;
+
+  for (int index = 0; index < kLeverCount; ++index) {
+    const auto lever = static_cast<Lever>(index);
+    // Of a long chain (batch, sequence, rank) the first link and the first that suffices alone say enough.
+    const bool chain = lever == Lever::kBatch || lever == Lever::kSequence || lever == Lever::kRank;
+    bool first = true;
+    bool enough = false;
+    for (Step& step : steps_of(lever, job, peaks.architecture())) {
+      const Figures& quick = peaks.quick(after(step, job));
+      if (!quick.known || quick.allocated.expected >= quick_now) {
+        ++advice.without_effect;
+        continue;
+      }
+      const bool may_do = check_fit(quick.allocated, card).verdict == Verdict::kFits;
+      if (chain && !first && (enough || !may_do)) continue;
+      first = false;
+      Suggestion suggestion = try_step(peaks, job, std::move(step), advice.now, card);
+      if (suggestion.saved <= 0) {
+        ++advice.without_effect;
+        continue;
+      }
+      if (suggestion.fit.verdict == Verdict::kFits) enough = true;
+      advice.suggestions.push_back(std::move(suggestion));
+    }
+  }
+  std::stable_sort(advice.suggestions.begin(), advice.suggestions.end(), [](const Suggestion& a, const Suggestion& b) {
+    if (a.step.cost.weight != b.step.cost.weight) return a.step.cost.weight < b.step.cost.weight;
+    return a.saved > b.saved;
+  });
+
+  if (!job.expandable_segments) {
+    Step step;
+    step.title = "Expandable segments";
+    step.settings = {set_flag("allocator.expandable_segments", true)};
+    step.cost = kExpandable;
+    Suggestion suggestion = try_step(peaks, job, std::move(step), advice.now, card);
+    if (suggestion.figures.reserved.expected < advice.now.reserved.expected) advice.expandable = std::move(suggestion);
+  }
+
+  advice.smallest_as_is = smallest_card(peaks, job, cards, overrides);
+  if (advice.fit.verdict != Verdict::kFits) {
+    advice.combination = least_harm(peaks, job, card);
+    if (!advice.combination->found) {
+      advice.smallest_changed = smallest_card(peaks, advice.combination->job, cards, overrides);
+    }
+  }
+  return advice;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/fit/fit.hpp"
+#include "core/fit/peaks.hpp"
+#include "core/runtime/gpu.hpp"
+
+namespace tidemark {
+
+/// A card to choose, with what decides which kernels run on it.
+struct CardChoice {
+  Card card;
+  int compute_capability = 0;  ///< 0 when it is not known or there is none: that of the job is kept
+  Bytes sold_as = 0;           ///< memory on the box; 0 when only the visible one is known
+};
+
+/// A card of the catalog.
+CardChoice choice_of(const Gpu& gpu);
+
+/// A card of which only the size on its box is known ("24 GB" is 24 GiB): the driver's share and the CUDA context are
+/// estimated.
+CardChoice card_of_size(double marketed_gb);
+
+/// The verdict for one card of several.
+struct CardFit {
+  Fit fit;
+  Range allocated;           ///< on this card: workspaces and kernels differ between generations
+  bool within_share = true;  ///< expected peak is at most the asked share of the memory on the box
+};
+
+/// The verdict on each card, what people choose by first: those that fit, smallest first; then those where it is
+/// tight; then those where it does not fit, largest first; then those of which we do not know. `share` is the rule of
+/// thumb ("keep the peak below 80 %"): told, never the verdict.
+std::vector<CardFit> rank_cards(Peaks& peaks, const TrainingJob& job, std::span<const CardChoice> cards,
+                                const Overrides& overrides = {}, double share = 1.0);
+
+/// The smallest card on which the job fits, or nothing.
+std::optional<CardFit> smallest_card(Peaks& peaks, const TrainingJob& job, std::span<const CardChoice> cards,
+                                     const Overrides& overrides = {});
+
+}  // namespace tidemark

@@ -1,0 +1,199 @@
+#include "core/fit/combination.hpp"
+
+#include <algorithm>
+#include <array>
+#include <queue>
+
+namespace tidemark {
+namespace {
+
+/// Which step of each lever: 0 for none, else one more than its index.
+using Choice = std::array<std::uint8_t, kLeverCount>;
+
+struct Node {
+  int weight = 0;
+  int taken = 0;  // number of steps
+  int depth = 0;  // levers decided
+  Choice choice = {};
+  TrainingJob job;
+};
+
+/// Whether `a` comes after `b` in the queue.
+struct Later {
+  bool operator()(const Node& a, const Node& b) const {
+    if (a.weight != b.weight) return a.weight > b.weight;
+    if (a.taken != b.taken) return a.taken > b.taken;
+    if (a.choice != b.choice) return a.choice > b.choice;
+    return a.depth < b.depth;
+  }
+};
+
+class Search {
+ public:
+  Search(Peaks& peaks, const TrainingJob& job, const Card& card, Count most_tries)
+      : peaks_(peaks), start_(job), card_(card), most_(peaks.quick_count() + most_tries) {
+    first_quick_ = peaks.quick_count();
+    first_full_ = peaks.full_count();
+  }
+
+  Combination run() {
+    Combination result;
+    if (!may_fit(start_, 0)) return finish(result, strongest(start_, 0));
+    std::priority_queue<Node, std::vector<Node>, Later> queue;
+    queue.push({0, 0, 0, {}, start_});
+    while (!queue.empty()) {
+      const Node node = queue.top();
+      queue.pop();
+      if (peaks_.quick_count() > most_) {
+        result.proven = false;
+        return relax(result);
+      }
+      if (node.depth == kLeverCount) {
+        if (!fits(peaks_.quick(node.job)) || !fits(peaks_.full(node.job))) continue;
+        return accept(result, node);
+      }
+      // Judged when its turn comes, not when it is found: most are never looked at again.
+      if (!may_fit(node.job, node.depth)) continue;
+      push_choices(node, queue);
+    }
+    return finish(result, strongest(start_, 0));
+  }
+
+ private:
+  static Lever lever_at(int depth) { return static_cast<Lever>(depth); }
+
+  bool fits(const Figures& figures) const {
+    return figures.known && check_fit(figures.allocated, card_).verdict == Verdict::kFits;
+  }
+
+  std::vector<Step> steps_at(int depth, const TrainingJob& job) const {
+    return steps_of(lever_at(depth), job, peaks_.architecture());
+  }
+
+  template <class Queue>
+  void push_choices(const Node& node, Queue& queue) const {
+    Node next = node;
+    ++next.depth;
+    queue.push(next);
+    std::uint8_t index = 0;
+    for (const Step& step : steps_at(node.depth, node.job)) {
+      ++index;
+      Node child = next;
+      child.weight += step.cost.weight;
+      ++child.taken;
+      child.choice[static_cast<std::size_t>(node.depth)] = index;
+      child.job = after(step, node.job);
+      queue.push(std::move(child));
+    }
+  }
+
+  /// Whether some choice of the levers from `depth` on may bring the job below what the card gives. Levers whose
+  /// effect grows with the step are tried at their strongest only; of those that can also make a job larger (the first
+  /// halving of the batch keeps gradients through forward; Liger's loss holds the head's gradient early) every end.
+  /// The expected peak is judged: its high end is wider for some options than for others.
+  bool may_fit(const TrainingJob& job, int depth) {
+    if (depth == kLeverCount) {
+      const Figures& figures = peaks_.quick(job);
+      if (strict_) return fits(figures);
+      // Slack for small effects against the rule: 32-bit states of small tensors in 8-bit optimizers, masks.
+      return figures.known && figures.allocated.expected <= card_.visible - card_.context + (64 * kMiB);
+    }
+    const std::vector<Step> steps = steps_at(depth, job);
+    for (const Step& step : steps) {
+      if (step.strongest && may_fit(after(step, job), depth + 1)) return true;
+    }
+    const Lever lever = lever_at(depth);
+    if (steps.empty() || lever == Lever::kBatch || lever == Lever::kLoss) {
+      if (may_fit(job, depth + 1)) return true;
+    }
+    if (lever != Lever::kLoss) return false;
+    for (const Step& step : steps) {
+      if (!step.strongest && may_fit(after(step, job), depth + 1)) return true;
+    }
+    return false;
+  }
+
+  /// The smallest of the jobs that `may_fit` would look at.
+  TrainingJob strongest(const TrainingJob& job, int depth) {
+    if (depth == kLeverCount) return job;
+    TrainingJob best;
+    Bytes least = -1;
+    const auto consider = [&](const TrainingJob& changed) {
+      TrainingJob end = strongest(changed, depth + 1);
+      const Figures& figures = peaks_.quick(end);
+      if (!figures.known || (least >= 0 && figures.allocated.expected >= least)) return;
+      least = figures.allocated.expected;
+      best = std::move(end);
+    };
+    const std::vector<Step> steps = steps_at(depth, job);
+    const Lever lever = lever_at(depth);
+    if (steps.empty() || lever == Lever::kBatch || lever == Lever::kLoss) consider(job);
+    for (const Step& step : steps) {
+      if (step.strongest || lever == Lever::kLoss) consider(after(step, job));
+    }
+    return least >= 0 ? best : job;
+  }
+
+  /// Beyond the bound: from the smallest job, each lever is turned back as far as the job still fits, in their order.
+  Combination relax(Combination& result) {
+    strict_ = true;
+    Node node{0, 0, 0, {}, start_};
+    for (int depth = 0; depth < kLeverCount; ++depth) {
+      std::vector<Step> steps = steps_at(depth, node.job);
+      bool chosen = may_fit(node.job, depth + 1);
+      std::uint8_t index = 0;
+      for (const Step& step : steps) {
+        ++index;
+        if (chosen) break;
+        TrainingJob changed = after(step, node.job);
+        if (!may_fit(changed, depth + 1)) continue;
+        chosen = true;
+        node.weight += step.cost.weight;
+        ++node.taken;
+        node.choice[static_cast<std::size_t>(depth)] = index;
+        node.job = std::move(changed);
+      }
+      ++node.depth;
+    }
+    if (!fits(peaks_.full(node.job))) return finish(result, node.job);
+    return accept(result, node);
+  }
+
+  Combination accept(Combination& result, const Node& node) {
+    result.found = true;
+    result.weight = node.weight;
+    TrainingJob job = start_;
+    for (int depth = 0; depth < kLeverCount; ++depth) {
+      const std::uint8_t index = node.choice[static_cast<std::size_t>(depth)];
+      if (index == 0) continue;
+      std::vector<Step> steps = steps_at(depth, job);
+      result.steps.push_back(steps[index - 1U]);
+      job = after(result.steps.back(), job);
+    }
+    return finish(result, job);
+  }
+
+  Combination finish(Combination& result, const TrainingJob& job) {
+    result.job = job;
+    result.figures = peaks_.full(job);
+    result.tried = peaks_.quick_count() - first_quick_;
+    result.verified = peaks_.full_count() - first_full_;
+    return std::move(result);
+  }
+
+  Peaks& peaks_;
+  const TrainingJob& start_;
+  const Card& card_;
+  Count most_;
+  Count first_quick_ = 0;
+  Count first_full_ = 0;
+  bool strict_ = false;  // judge the high end, without slack
+};
+
+}  // namespace
+
+Combination least_harm(Peaks& peaks, const TrainingJob& job, const Card& card, Count most_tries) {
+  return Search(peaks, job, card, most_tries).run();
+}
+
+}  // namespace tidemark

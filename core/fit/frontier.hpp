@@ -1,0 +1,50 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/fit/cards.hpp"
+#include "core/fit/fit.hpp"
+#include "core/fit/peaks.hpp"
+
+namespace tidemark {
+
+/// What a frontier is measured along.
+enum class Quantity : std::uint8_t { kMicroBatch, kSequence, kRank };
+/// The option that it moves: "micro_batch_size", "sequence_length", "adapter.r".
+std::string_view option_of(Quantity quantity);
+
+/// How far one quantity can go on one card, all else equal.
+struct Frontier {
+  Quantity quantity = Quantity::kMicroBatch;
+  bool applies = true;  ///< false for the rank of a job without adapters
+  Count current = 0;    ///< as the job has it
+  Count largest = 0;    ///< largest value whose verdict is `fits`; 0 when not even the smallest does
+  Range allocated;      ///< at `largest`
+  Range next;           ///< at `largest` + 1, which does not fit
+  bool open = false;    ///< `largest` is where we stop looking: what lies beyond is not computed
+};
+
+/// Exact: the full estimate fits at `largest` and does not at `largest` + 1.
+Frontier frontier(Peaks& peaks, const TrainingJob& job, Quantity quantity, const Card& card);
+
+/// One row of the tier table.
+struct Tier {
+  int marketed_gb = 0;  ///< size on the box
+  Fit fit;              ///< of the job as it is
+  Frontier batch;       ///< largest micro-batch
+  Count preset = 0;     ///< what the fixed table recommends for this size, whatever the job
+};
+
+/// The table of backprop's `estimate-vram` (48 GB and more: 8, 32: 6, 24: 4, 16: 2, 12: 1, less: 1), which knows
+/// nothing of the job: kept for comparison.
+Count preset_batch(double marketed_gb);
+
+/// Sizes that cards are sold in: 12, 16, 24, 32, 40, 48, 80, 141 GB.
+std::span<const int> usual_sizes();
+
+/// Largest micro-batch by size of card.
+std::vector<Tier> tiers(Peaks& peaks, const TrainingJob& job, std::span<const int> sizes = usual_sizes());
+
+}  // namespace tidemark

@@ -1,0 +1,48 @@
+#include "core/fit/map.hpp"
+
+#include <algorithm>
+
+namespace tidemark {
+namespace {
+
+std::vector<Count> ascending(std::vector<Count> values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+}  // namespace
+
+FitMap fit_map(Peaks& peaks, const TrainingJob& job, std::span<const Count> batches, std::span<const Count> sequences,
+               const Card& card, bool exact) {
+  FitMap map;
+  map.batches = ascending({batches.begin(), batches.end()});
+  map.sequences = ascending({sequences.begin(), sequences.end()});
+  map.exact = exact;
+  TrainingJob here = job;
+  for (Count batch : map.batches) {
+    for (Count sequence : map.sequences) {
+      here.micro_batch_size = batch;
+      here.sequence_length = sequence;
+      const Figures& figures = exact ? peaks.full(here) : peaks.quick(here);
+      map.cells.push_back(figures);
+      map.verdicts.push_back(figures.known ? check_fit(figures.allocated, card).verdict : Verdict::kUnknown);
+    }
+  }
+  return map;
+}
+
+std::vector<Count> usual_batches(const TrainingJob& job) {
+  std::vector<Count> values = {job.micro_batch_size};
+  const Count top = std::max<Count>(64, std::min<Count>(2 * job.micro_batch_size, 1000000));
+  for (Count batch = 1; batch <= top; batch *= 2) values.push_back(batch);
+  return ascending(std::move(values));
+}
+
+std::vector<Count> usual_sequences(const TrainingJob& job) {
+  std::vector<Count> values = {job.sequence_length};
+  for (Count length = 512; length <= 32768; length *= 2) values.push_back(length);
+  return ascending(std::move(values));
+}
+
+}  // namespace tidemark

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+
+#include "core/job/training_job.hpp"
+#include "core/model/architecture.hpp"
+#include "core/report/estimate.hpp"
+
+namespace tidemark {
+
+/// What a search needs to know of one job.
+struct Figures {
+  bool known = false;  ///< false when the engine does not model this job or its byte counts would leave 64 bits
+  Range allocated;     ///< torch.cuda.max_memory_allocated
+  Range reserved;      ///< torch.cuda.max_memory_reserved; zero on the quick path
+  Bytes host = 0;      ///< host memory of paged and offloaded state
+  Phase phase = Phase::kForward;  ///< where the peak falls; kForward on the quick path
+};
+
+/// Peaks of one model under many jobs, each computed once. All jobs asked of one object come from the same request:
+/// they may differ in method, recipe, batch, sequence, accumulation, attention, checkpointing, optimizer, loss, rank,
+/// adapter dtype, allocator and compute capability, and in nothing else.
+class Peaks {
+ public:
+  explicit Peaks(const Architecture& architecture) : architecture_(architecture) {}
+
+  /// From each stretch's own extent, without the allocator: never above full() in its expected value, and many times
+  /// faster.
+  const Figures& quick(const TrainingJob& job);
+
+  /// What `estimate` answers, to the byte.
+  const Figures& full(const TrainingJob& job);
+
+  const Architecture& architecture() const { return architecture_; }
+  /// How many different jobs were computed so far.
+  Count quick_count() const { return static_cast<Count>(quick_.size()); }
+  Count full_count() const { return static_cast<Count>(full_.size()); }
+
+ private:
+  using Key = std::array<std::int64_t, 20>;
+  static Key key_of(const TrainingJob& job);
+  Figures compute(const TrainingJob& job, bool allocator) const;
+
+  const Architecture& architecture_;
+  std::map<Key, Figures> quick_;
+  std::map<Key, Figures> full_;
+};
+
+}  // namespace tidemark
