@@ -41,9 +41,7 @@ void complain(Issues issues) {
   print_error(render_issues(issues, style));
 }
 
-int run_estimate_command(const Engine& engine, const JobFlags& flags, const std::string& request_path,
-                         const OutputFlags& output, const TextStyle& style) {
-  Issues issues;
+Value read_job(const JobFlags& flags, const std::string& request_path, const std::string& verb, Issues& issues) {
   Value base;
   if (!request_path.empty()) {
     const std::string text = read_file(request_path, issues);
@@ -53,13 +51,19 @@ int run_estimate_command(const Engine& engine, const JobFlags& flags, const std:
     }
   }
   if (!has_error(issues)) base = flags.request(std::move(base), issues);
+  if (const Value* other = base.find("verb"); other != nullptr && !other->is_null() && other->string != verb) {
+    issues.push_back({"INVALID_VALUE", Severity::kError, "/verb",
+                      "`tidemark " + verb + "` answers requests of the verb \"" + verb + "\".", ""});
+  }
+  return base;
+}
+
+int run_estimate_command(const Engine& engine, const JobFlags& flags, const std::string& request_path,
+                         const OutputFlags& output, const TextStyle& style) {
+  Issues issues;
+  const Value base = read_job(flags, request_path, "estimate", issues);
   if (has_error(issues)) {
     complain(std::move(issues));
-    return kBadInput;
-  }
-  if (const Value* verb = base.find("verb"); verb != nullptr && !verb->is_null() && verb->string != "estimate") {
-    complain({{"INVALID_VALUE", Severity::kError, "/verb",
-               "`tidemark estimate` answers requests of the verb \"estimate\".", ""}});
     return kBadInput;
   }
 

@@ -100,7 +100,7 @@ std::string all_flags() {
   for (const Option& option : options()) {
     for (const std::string& flag : flags_of(option)) text += flag + " ";
   }
-  return text + "--request --json --markdown --bytes --explain --no-color --ascii --help --help-all";
+  return text + "--vram-gb --request --json --markdown --bytes --explain --no-color --ascii --help --help-all";
 }
 
 std::string joined_flags(const Option& option, std::string_view separator) {
@@ -116,7 +116,8 @@ std::string bash_script() {
       "  local word=\"${COMP_WORDS[COMP_CWORD]}\" before=\"${COMP_WORDS[COMP_CWORD-1]}\" command=\"${COMP_WORDS[1]}\"\n"
       "  COMPREPLY=()\n"
       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-      "    COMPREPLY=($(compgen -W 'estimate models gpus describe version completion help' -- \"$word\"))\n"
+      "    COMPREPLY=($(compgen -W 'estimate fit advise map models gpus describe version completion help' -- "
+      "\"$word\"))\n"
       "    return\n"
       "  fi\n"
       "  case \"$before\" in\n";
@@ -138,7 +139,7 @@ std::string bash_script() {
       "    --request) COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n"
       "  esac\n"
       "  case \"$command\" in\n"
-      "    estimate) COMPREPLY=($(compgen -W '" +
+      "    estimate|fit|advise|map) COMPREPLY=($(compgen -W '" +
       all_flags() +
       "' -- \"$word\")) ;;\n"
       "    models|gpus) COMPREPLY=($(compgen -W '--json --names' -- \"$word\")) ;;\n"
@@ -172,11 +173,12 @@ std::string zsh_script() {
       "# tidemark completion for zsh: source <(tidemark completion zsh)\n"
       "_tidemark() {\n"
       "  local -a commands\n"
-      "  commands=('estimate:memory of a training job' 'models:models known by name' 'gpus:cards known by name'\n"
+      "  commands=('estimate:memory of a training job' 'fit:cards that a job fits' 'advise:what makes it fit'\n"
+      "            'map:peaks over batch and sequence' 'models:models known by name' 'gpus:cards known by name'\n"
       "            'describe:every option' 'version:versions' 'completion:shell completion' 'help:usage')\n"
       "  if (( CURRENT == 2 )); then _describe command commands; return; fi\n"
       "  case $words[2] in\n"
-      "    estimate) _arguments \\\n";
+      "    estimate|fit|advise|map) _arguments \\\n";
   for (const Option& option : options()) {
     std::string action;
     if (option.name == "model")
@@ -221,12 +223,15 @@ std::string fish_script() {
       "# tidemark completion for fish: tidemark completion fish | source\n"
       "complete -c tidemark -f\n"
       "complete -c tidemark -n __fish_use_subcommand -a estimate -d 'memory of a training job'\n"
+      "complete -c tidemark -n __fish_use_subcommand -a fit -d 'cards that a job fits'\n"
+      "complete -c tidemark -n __fish_use_subcommand -a advise -d 'what makes it fit'\n"
+      "complete -c tidemark -n __fish_use_subcommand -a map -d 'peaks over batch and sequence'\n"
       "complete -c tidemark -n __fish_use_subcommand -a models -d 'models known by name'\n"
       "complete -c tidemark -n __fish_use_subcommand -a gpus -d 'cards known by name'\n"
       "complete -c tidemark -n __fish_use_subcommand -a describe -d 'every option'\n"
       "complete -c tidemark -n __fish_use_subcommand -a version -d versions\n"
       "complete -c tidemark -n __fish_use_subcommand -a completion -d 'shell completion'\n";
-  const std::string here = "complete -c tidemark -n '__fish_seen_subcommand_from estimate'";
+  const std::string here = "complete -c tidemark -n '__fish_seen_subcommand_from estimate fit advise map'";
   for (const Option& option : options()) {
     out += here;
     for (const std::string& flag : flags_of(option)) {
@@ -262,6 +267,9 @@ std::string general_help(const TextStyle& style) {
   out += "  tidemark estimate --request job.json\n";
   out += "\n" + strong("Commands", style) + "\n";
   command_line("estimate", "the memory of one training job, and whether it fits a card", style, out);
+  command_line("fit", "which cards the job fits, smallest first: those named, or all that we know", style, out);
+  command_line("advise", "what to change so that it fits a card, with what each change costs", style, out);
+  command_line("map", "peaks over batch sizes and sequence lengths, against a card", style, out);
   command_line("models", "models known by name; `tidemark models qwen` keeps those that match", style, out);
   command_line("gpus", "cards known by name, with the memory that PyTorch really sees", style, out);
   command_line("describe", "every option with its default and values; `tidemark describe optimizer` for one", style,
@@ -296,6 +304,41 @@ std::string estimate_help(bool all, const TextStyle& style) {
   flag_lines("--explain", "Open every entry: formula, numbers, source, how it is known.", style, out);
   flag_lines("--no-color, --ascii", "Plain text; NO_COLOR is respected as well.", style, out);
   if (!all) out += "\n" + wrap("`tidemark estimate --help-all` lists the remaining options.", style.width, 0) + "\n";
+  return finished(std::move(out), style);
+}
+
+std::string card_help(std::string_view command, const TextStyle& style) {
+  std::string out = strong("Usage", style) + "\n";
+  const auto usage = [&](std::string_view line) { out += "  tidemark " + std::string{line} + "\n"; };
+  const auto say = [&](std::string_view text) { out += "\n" + wrap(text, style.width, 0) + "\n"; };
+  std::string flags;
+  if (command == "fit") {
+    usage("fit --model NAME [options]                     (all cards that we know)");
+    usage("fit --model NAME [options] --gpu 4090 --gpu A100-80GB --vram-gb 24");
+    say("The verdict on each card, smallest that fits first. Exit status 1 when a named card does not do, or none of "
+        "all.");
+    flag_lines("--gpu CARD", "A card by name, or 24GiB as torch sees it; repeatable.", style, flags);
+    flag_lines("--vram-gb X", "A card of which only the size on the box is known; repeatable.", style, flags);
+    flag_lines("--all-gpus", "All cards of the catalog, beside those named.", style, flags);
+    flag_lines("--rule-of-thumb X", "Tell, too, where the peak stays below this share of the card: 0.8.", style, flags);
+  } else if (command == "advise") {
+    usage("advise --model NAME [options] --gpu CARD");
+    say("Whether the job fits the card; if not, the combination of changes that does least harm; each change by itself "
+        "with what it saves and costs; the largest batch, sequence and rank; MemScale's modes. Exit status 1 when the "
+        "job as it is does not fit.");
+    flag_lines("--gpu CARD, --vram-gb X", "The card: by name, as torch sees it (24GiB), or by its box.", style, flags);
+  } else {
+    usage("map --model NAME [options] --gpu CARD [--batches 1,2,4] [--sequences 512,1024]");
+    say("Peaks over micro-batch sizes (rows) and sequence lengths (columns).");
+    flag_lines("--gpu CARD, --vram-gb X", "The card: by name, as torch sees it (24GiB), or by its box.", style, flags);
+    flag_lines("--batches A,B", "Micro-batch sizes; powers of two when absent.", style, flags);
+    flag_lines("--sequences A,B", "Sequence lengths; powers of two when absent.", style, flags);
+    flag_lines("--quick", "Quick figures, a few thousandths low.", style, flags);
+  }
+  flag_lines("--request FILE, --json, --markdown, --no-color, --ascii", "As with `tidemark estimate`.", style, flags);
+  out += "\n" + flags;
+  say("All options of a job (`tidemark estimate --help-all`) are understood as well. docs/advice.md tells how harm is "
+      "weighed.");
   return finished(std::move(out), style);
 }
 

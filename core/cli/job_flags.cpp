@@ -196,6 +196,7 @@ void JobFlags::add_to(CLI::App& app) {
       flag.parsed = app.add_option(names, flag.words)->allow_extra_args(false);
     }
   }
+  app.add_option("--vram-gb", sizes_)->allow_extra_args(false);
   app.add_option("MODEL", positional_model_);
 }
 
@@ -216,6 +217,11 @@ Value JobFlags::request(Value base, Issues& issues) const {
       continue;
     }
     put(request, option.name, std::move(value), issues);
+  }
+  for (double size : sizes_) {
+    Value card = empty_object();
+    set(card, "vram_gb", size);
+    cards.items.push_back(std::move(card));
   }
   if (!cards.items.empty()) {
     // Cards on the command line take the place of those in the file.

@@ -28,6 +28,7 @@ class JobFlags {
   };
   std::vector<Flag> flags_;
   std::string positional_model_;
+  std::vector<double> sizes_;  // --vram-gb
 };
 
 /// The content of a file, or of standard input for "-"; an error among `issues` when it cannot be read.

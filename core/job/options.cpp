@@ -1003,7 +1003,8 @@ const Option kOptions[] = {
      .type = OptionType::kGpu,
      .standard = "null",
      .group = "gpu",
-     .help = "Card to check: a catalog name or alias, or {\"memory_gib\": 24} (on the command line 24GiB; repeatable).",
+     .help = "Card to check: a catalog name or alias, {\"memory_gib\": 24} as torch sees it or {\"vram_gb\": 24} as on "
+             "the box (on the command line 24GiB and --vram-gb 24; repeatable).",
      .flags = "-g",
      .apply = [](Request& r, const OptionValue& v) { r.gpus = v.gpus; }},
     {.name = "gpus",

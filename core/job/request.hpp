@@ -14,6 +14,7 @@ namespace tidemark {
 struct GpuQuery {
   std::string name;         ///< catalog name or alias; empty when only the memory is given
   double memory_gib = 0.0;  ///< what torch sees of it, when no name is given
+  double vram_gb = 0.0;     ///< what its box says ("24 GB"), when neither is given
 };
 
 /// Factors that the user states instead of leaving them to us; each is echoed in the answer.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/fit/cards.hpp"
 #include "core/fit/fit.hpp"
 #include "core/job/check.hpp"
 #include "core/job/recipe.hpp"
@@ -143,6 +144,7 @@ std::optional<Card> choose_card(const Catalog& catalog, const GpuQuery& query, G
     card.estimated = "The memory that you state is taken as what torch sees; the CUDA context is estimated.";
     return card;
   }
+  if (query.name.empty() && query.vram_gb > 0.0) return card_of_size(query.vram_gb).card;
   if (known == nullptr) {
     const std::string near = nearest_gpu(catalog.gpus(), query.name);
     std::string message = "The catalog has no card of the name \"" + query.name + "\".";
@@ -152,15 +154,7 @@ std::optional<Card> choose_card(const Catalog& catalog, const GpuQuery& query, G
     return std::nullopt;
   }
   gpu = *known;
-  card.name = gpu.name;
-  card.visible = gpu.usable_bytes();
-  card.context = cuda_context(gpu).expected;
-  if (gpu.vendor != "NVIDIA") {
-    card.estimated = "Kernels and overheads are those of NVIDIA cards.";
-  } else if (gpu.usable_is_estimated()) {
-    card.estimated = "What torch sees of this card was not measured; it is estimated from its size.";
-  }
-  return card;
+  return choice_of(gpu).card;
 }
 
 }  // namespace

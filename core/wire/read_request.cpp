@@ -305,18 +305,21 @@ class Reader {
           query.memory_gib = member.value.real;
         } else if (member.key == "memory_gb" && positive) {
           query.memory_gib = member.value.real * 1e9 / static_cast<double>(kGiB);
+        } else if (member.key == "vram_gb" && positive) {
+          query.vram_gb = member.value.real;
         } else if (member.key == "name" && member.value.is_string()) {
           query.name = member.value.string;
-        } else if (member.key == "memory_gib" || member.key == "memory_gb" || member.key == "name") {
+        } else if (member.key == "memory_gib" || member.key == "memory_gb" || member.key == "vram_gb" ||
+                   member.key == "name") {
           return reject(option, member.value, wanted);
         } else {
-          constexpr std::string_view kKeys[] = {"memory_gib", "memory_gb", "name"};
+          constexpr std::string_view kKeys[] = {"memory_gib", "memory_gb", "vram_gb", "name"};
           add("UNKNOWN_KEY", Severity::kWarning, pointer_of(option.name) + "/" + member.key.substr(0, 60),
               "\"" + member.key.substr(0, 60) + "\" is not a key that we know; it is ignored.",
               nearest(member.key, kKeys));
         }
       }
-      if (query.name.empty() && query.memory_gib == 0.0) return reject(option, value, wanted);
+      if (query.name.empty() && query.memory_gib == 0.0 && query.vram_gb == 0.0) return reject(option, value, wanted);
     } else {
       return reject(option, value, wanted);
     }

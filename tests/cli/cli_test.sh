@@ -90,6 +90,27 @@ run 0 estimate -m llama-3.2-1b --gradient-checkpointing-every 2
 out_has 'one layer in 2'
 run 0 estimate -m llama-3.2-1b --gradient-accumulation-steps 8 --seq-len 512 -b 2
 
+# Cards.
+run 0 fit -m llama-3.2-1b
+out_has 'NVIDIA H100'
+run 0 fit -m llama-3.2-1b --gpu H100 --vram-gb 80 --rule-of-thumb 0.8
+out_has '80 GB card'
+run 1 fit -m llama-2-7b --gpu 4090 --gpu H200
+run 0 fit -m llama-2-7b --gpu 4090 --all-gpus --json
+out_has '"fits"'
+python3 -m json.tool "$dir/out" >/dev/null 2>&1 || fail "fit --json is not JSON"
+run 1 advise -m llama-2-7b --gpu 4090
+out_has 'What makes it fit'
+run 0 advise -m smollm2-135m --gpu H100 --markdown
+out_has '^### How far it goes'
+run 1 advise -m llama-2-7b --vram-gb 24 --json
+python3 -m json.tool "$dir/out" >/dev/null 2>&1 || fail "advise --json is not JSON"
+run 0 map -m smollm2-135m --gpu 3060 --batches 1,2 --sequences 512,1024
+out_has '1 024'
+run 0 map -m smollm2-135m --gpu 3060 --quick --json
+python3 -m json.tool "$dir/out" >/dev/null 2>&1 || fail "map --json is not JSON"
+for command in fit advise map; do run 0 $command --help; done
+
 # Files.
 printf '{"schema":1,"model":"llama-3.2-1b","sequence_length":256}' >"$dir/job.json"
 run 0 estimate --request "$dir/job.json"
@@ -128,6 +149,11 @@ err_has 'UNSUPPORTED_OPTION'
 run 2 estimate -m mixtral-8x7b
 err_has 'UNSUPPORTED_ARCHITECTURE'
 err_has 'weights'
+run 2 advise -m llama-2-7b
+err_has 'MISSING_GPU'
+run 2 fit -m llama-2-7b --rule-of-thumb 80
+run 2 map -m smollm2-135m --batches one
+run 2 fit --model lama-2-7b
 run 2 estimate --request "$dir/absent.json"
 err_has 'UNREADABLE_FILE'
 run 2 estimate --request "$dir"

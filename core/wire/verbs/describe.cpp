@@ -70,6 +70,17 @@ Value run_describe(const Engine& engine, const Value&) {
     set(row, "name", verb.name);
     set(row, "help", verb.help);
     set(row, "modelled", verb.run != nullptr);
+    Value keys = empty_array();
+    for (const VerbKey& key : verb.keys) {
+      Issues none;
+      Value line = empty_object();
+      set(line, "name", key.name);
+      set(line, "type", key.type);
+      set(line, "default", parse_json(key.standard, "", none));
+      set(line, "help", key.help);
+      keys.items.push_back(std::move(line));
+    }
+    if (!keys.items.empty()) set(row, "keys", std::move(keys));
     verb_rows.items.push_back(std::move(row));
   }
   Value types = empty_array();

@@ -1,3 +1,4 @@
+#include "core/wire/ask.hpp"
 #include "core/wire/json.hpp"
 #include "core/wire/verbs/verbs.hpp"
 #include "core/wire/write_answer.hpp"
@@ -5,27 +6,27 @@
 namespace tidemark {
 
 Value run_fit(const Engine& engine, const Value& request) {
-  const auto asks_for_cards = [](const Value* value) { return value != nullptr && !value->is_null(); };
-  Value everything = request;
-  if (!asks_for_cards(request.find("gpu")) && !asks_for_cards(request.find("gpus"))) {
-    Value names = empty_array();
-    for (const Gpu& gpu : engine.catalog().gpus()) names.items.push_back(to_value(gpu.name));
-    Value filtered = empty_object();
-    for (const Value::Member& member : request.members) {
-      if (member.key != "gpu" && member.key != "gpus") filtered.members.push_back(member);
-    }
-    set(filtered, "gpus", std::move(names));
-    everything = std::move(filtered);
-  }
-  const Answer answer = engine.answer(everything);
-  if (!answer.estimate) return write_answer(answer);
+  return write_report(ask_fit(engine, request));
+}
+
+Value write_report(const FitReport& report) {
+  if (!report.answered) return write_errors(report.header.issues);
   Value reply = empty_object();
   set(reply, "schema", 1);
-  set(reply, "engine", answer.engine);
-  set(reply, "catalog", answer.catalog);
-  set(reply, "allocated", write_range(answer.estimate->allocated));
-  set(reply, "fits", write_fits(answer.fits));
-  set(reply, "issues", write_issues(answer.issues));
+  set(reply, "engine", report.header.engine);
+  set(reply, "catalog", report.header.catalog);
+  set(reply, "model", report.header.model);
+  set(reply, "allocated", write_range(report.allocated));
+  if (report.rule_of_thumb > 0.0) set(reply, "rule_of_thumb", report.rule_of_thumb);
+  Value rows = empty_array();
+  for (const CardFit& card : report.cards) {
+    Value row = std::move(write_fits({card.fit}).items.front());
+    set(row, "allocated", write_range(card.allocated));
+    if (report.rule_of_thumb > 0.0) set(row, "within_rule_of_thumb", card.within_share);
+    rows.items.push_back(std::move(row));
+  }
+  set(reply, "fits", std::move(rows));
+  set(reply, "issues", write_issues(report.header.issues));
   return reply;
 }
 

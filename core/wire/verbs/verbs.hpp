@@ -8,16 +8,29 @@
 
 namespace tidemark {
 
+/// A key of a request that one verb reads beside the options of the job.
+struct VerbKey {
+  std::string_view name;      ///< as in the request
+  std::string_view type;      ///< "boolean", "number", "integers"
+  std::string_view standard;  ///< default, as JSON text
+  std::string_view help;      ///< one sentence
+};
+
 /// What a request can ask for ("verb"). One file each; the table in verbs.cpp names them.
 struct Verb {
   std::string_view name;                                ///< as in the request
   std::string_view help;                                ///< one sentence
   Value (*run)(const Engine&, const Value&) = nullptr;  ///< null: known, and answered with UNSUPPORTED_VERB
+  std::span<const VerbKey> keys = {};                   ///< what it reads beside the options
 };
 std::span<const Verb> verbs();
+/// The verb of that name, or null.
+const Verb* find_verb(std::string_view name);
 
 Value run_estimate(const Engine& engine, const Value& request);
 Value run_fit(const Engine& engine, const Value& request);
+Value run_advise(const Engine& engine, const Value& request);
+Value run_map(const Engine& engine, const Value& request);
 Value run_catalog(const Engine& engine, const Value& request);
 Value run_describe(const Engine& engine, const Value& request);
 Value run_version(const Engine& engine, const Value& request);

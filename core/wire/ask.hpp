@@ -1,0 +1,29 @@
+#pragma once
+
+#include "core/report/advice.hpp"
+#include "core/units/value.hpp"
+#include "core/wire/engine.hpp"
+
+namespace tidemark {
+
+// The answers to the verbs about cards, before they become JSON or text. Beside the options of an estimate a request
+// may hold the keys that verbs.cpp lists for the verb.
+
+/// Every card of the request, or the whole catalog when it names none or says "all_gpus".
+FitReport ask_fit(const Engine& engine, const Value& request);
+
+/// The first card of the request; without one there is an error among the issues.
+AdviceReport ask_advice(const Engine& engine, const Value& request);
+
+/// The first card of the request; without one every verdict is unknown.
+MapReport ask_map(const Engine& engine, const Value& request);
+
+// The same as JSON: what the verbs reply.
+Value write_report(const FitReport& report);
+Value write_report(const AdviceReport& report);
+Value write_report(const MapReport& report);
+
+/// A list of settings as the merge patch (RFC 7396) that writes them into a request.
+Value merge_patch(const std::vector<Setting>& settings);
+
+}  // namespace tidemark

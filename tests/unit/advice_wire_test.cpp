@@ -1,0 +1,260 @@
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "core/report/advice.hpp"
+#include "core/wire/ask.hpp"
+#include "core/wire/engine.hpp"
+#include "core/wire/json.hpp"
+#include "tests/unit/catch.hpp"
+
+namespace tidemark {
+namespace {
+
+std::string file(const std::string& name) {
+  std::ifstream stream(std::string{TIDEMARK_CATALOG} + "/" + name, std::ios::binary);
+  std::stringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+const Engine& engine() {
+  static const Engine ready = [] {
+    Engine made;
+    REQUIRE(made.load_catalog(file("models.json"), file("gpus.json")).empty());
+    return made;
+  }();
+  return ready;
+}
+
+Value parsed(std::string_view text) {
+  Issues issues;
+  Value value = parse_json(text, "", issues);
+  REQUIRE(issues.empty());
+  return value;
+}
+
+Value ask(const Value& request) {
+  return parsed(engine().handle(request));
+}
+Value ask(std::string_view request) {
+  return ask(parsed(request));
+}
+
+const Value& at(const Value& value, std::string_view path) {
+  const Value* here = &value;
+  while (!path.empty()) {
+    const std::size_t dot = path.find('.');
+    const std::string part{path.substr(0, dot)};
+    CAPTURE(part);
+    here = here->is_array() ? &here->items.at(std::stoul(part)) : here->find(part);
+    REQUIRE(here != nullptr);
+    path = dot == std::string_view::npos ? std::string_view{} : path.substr(dot + 1);
+  }
+  return *here;
+}
+
+std::string keys_of(const Value& value) {
+  std::string keys;
+  for (const Value::Member& member : value.members) keys += (keys.empty() ? "" : " ") + member.key;
+  return keys;
+}
+
+bool has_issue(const Value& reply, std::string_view code) {
+  for (const Value& issue : at(reply, "issues").items) {
+    if (at(issue, "code").string == code) return true;
+  }
+  return false;
+}
+
+/// RFC 7396.
+Value patched(Value target, const Value& patch) {
+  if (!patch.is_object()) return patch;
+  if (!target.is_object()) target = empty_object();
+  for (const Value::Member& change : patch.members) {
+    bool found = false;
+    for (Value::Member& member : target.members) {
+      if (member.key != change.key) continue;
+      member.value = patched(member.value, change.value);
+      found = true;
+    }
+    if (!found) target.members.push_back({change.key, patched(Value{}, change.value)});
+  }
+  return target;
+}
+
+/// What an estimate of the request with the patch and without the verb says.
+std::int64_t estimated(const Value& request, const Value& patch) {
+  Value job = empty_object();
+  for (const Value::Member& member : request.members) {
+    if (member.key != "verb") job.members.push_back(member);
+  }
+  const Value reply = ask(patched(std::move(job), patch));
+  return at(reply, "estimate.allocated.expected").integer;
+}
+
+TEST_CASE("a patched request, estimated afresh, needs what advice promised") {
+  for (
+      const char* text :
+      {R"({"verb":"advise","model":"llama-2-7b","gpu":"4090","frontiers":false,"tiers":false})",
+       R"({"verb":"advise","model":"smollm2-135m","gpu":{"vram_gb":8},"micro_batch_size":32,"attention":"eager",)"
+       R"("gradient_checkpointing":{"every":4},"precision":{"weights":"fp32","autocast":"bf16"},"optimizer":"adamw_torch"})",
+       R"({"verb":"advise","model":"llama-3.2-1b","gpu":{"memory_gib":6},"method":"lora","micro_batch_size":8,)"
+       R"("adapter":{"r":64,"target_modules":["q_proj","v_proj"]}})"}) {
+    CAPTURE(text);
+    const Value request = parsed(text);
+    const Value reply = ask(request);
+    const std::int64_t now = at(reply, "now.allocated.expected").integer;
+    CHECK(now == estimated(request, empty_object()));
+    REQUIRE_FALSE(at(reply, "suggestions").items.empty());
+    for (const Value& suggestion : at(reply, "suggestions").items) {
+      CAPTURE(at(suggestion, "title").string);
+      const std::int64_t promised = at(suggestion, "allocated.expected").integer;
+      CHECK(promised == estimated(request, at(suggestion, "patch")));
+      CHECK(at(suggestion, "saved_bytes").integer == now - promised);
+    }
+    REQUIRE(at(reply, "combination").is_object());
+    REQUIRE(at(reply, "combination.found").boolean);
+    CHECK(at(reply, "combination.allocated.expected").integer == estimated(request, at(reply, "combination.patch")));
+    CHECK(at(reply, "combination.fit.verdict").string == "fits");
+    for (const Value& mode : at(reply, "modes.modes").items) {
+      CAPTURE(at(mode, "mode").string);
+      CHECK(at(mode, "allocated.expected").integer == estimated(request, at(mode, "patch")));
+    }
+  }
+}
+
+TEST_CASE("advice has the same keys in the same order every time") {
+  const Value reply =
+      ask(R"({"verb":"advise","model":"smollm2-135m","gpu":{"memory_gib":4},"micro_batch_size":32,"schema":1})");
+  CHECK(keys_of(reply) ==
+        "schema engine catalog model gpu now combination suggestions without_effect expandable_segments smallest_card "
+        "smallest_card_changed subject frontiers tiers modes issues");
+  CHECK(keys_of(at(reply, "combination")) ==
+        "found proven weight steps changes patch allocated reserved host_bytes peak_phase saved_bytes fit tried "
+        "verified");
+  CHECK(keys_of(at(reply, "suggestions.0")) ==
+        "title changes patch cost allocated reserved host_bytes peak_phase saved_bytes fit");
+  CHECK(keys_of(at(reply, "suggestions.0.cost")) == "weight harm speed exactness quality source");
+  CHECK(keys_of(at(reply, "frontiers.0")) == "option current largest open allocated next_allocated");
+  CHECK(keys_of(at(reply, "tiers.0")) == "vram_gb usable_bytes micro_batch_size allocated preset");
+  CHECK(at(reply, "issues").items.empty());
+  // Byte for byte.
+  const char* request = R"({"verb":"advise","model":"llama-3.2-1b","gpu":"3060","method":"lora"})";
+  CHECK(engine().handle(request) == engine().handle(request));
+}
+
+TEST_CASE("a job that fits needs no combination") {
+  const Value reply = ask(R"({"verb":"advise","model":"smollm2-135m","gpu":"H100"})");
+  CHECK(at(reply, "now.fit.verdict").string == "fits");
+  CHECK(at(reply, "combination").is_null());
+  CHECK(at(reply, "subject").string == "request");
+  CHECK(at(reply, "frontiers.0.largest").integer >= 1);
+}
+
+TEST_CASE("what nothing makes fit is told, with the card that would do") {
+  const Value reply = ask(R"({"verb":"advise","model":"llama-2-70b","gpu":{"vram_gb":12}})");
+  CHECK_FALSE(at(reply, "combination.found").boolean);
+  CHECK(at(reply, "smallest_card").is_null());
+  CHECK(at(reply, "smallest_card_changed.verdict").string == "fits");
+}
+
+TEST_CASE("advice needs a card and a job") {
+  CHECK(has_issue(ask(R"({"verb":"advise","model":"llama-2-7b"})"), "MISSING_GPU"));
+  CHECK(has_issue(ask(R"({"verb":"advise","gpu":"4090"})"), "MISSING_MODEL"));
+  CHECK(has_issue(ask(R"({"verb":"advise","model":"llama-2-7b","gpu":"4090","modes":3})"), "INVALID_VALUE"));
+  CHECK(has_issue(ask(R"({"verb":"advise","model":"smollm2-135m","gpus":["4090","3060"]})"), "ONE_CARD"));
+}
+
+TEST_CASE("cards come smallest that fits first") {
+  const Value reply = ask(R"({"verb":"fit","model":"llama-3.2-1b","method":"lora","rule_of_thumb":0.8})");
+  CHECK(keys_of(reply) == "schema engine catalog model allocated rule_of_thumb fits issues");
+  const std::vector<Value>& fits = at(reply, "fits").items;
+  CHECK(fits.size() == engine().catalog().gpus().size());
+  std::int64_t before = 0;
+  for (const Value& row : fits) {
+    if (at(row, "verdict").string != "fits") break;
+    CHECK(at(row, "usable_bytes").integer >= before);
+    before = at(row, "usable_bytes").integer;
+    CHECK(at(row, "within_rule_of_thumb").is_bool());
+  }
+  CHECK(before > 0);
+  const Value named = ask(
+      R"({"verb":"fit","model":"llama-2-7b","gpus":["4090","H200",{"vram_gb":24},{"memory_gib":20}],"all_gpus":false})");
+  REQUIRE(at(named, "fits").items.size() == 4);
+  CHECK(at(named, "fits.0.verdict").string == "fits");
+  CHECK(at(named, "issues").items.empty());
+  const Value all = ask(R"({"verb":"fit","model":"llama-2-7b","gpus":["4090",{"vram_gb":24}],"all_gpus":true})");
+  CHECK(at(all, "fits").items.size() == engine().catalog().gpus().size() + 1);
+  CHECK(has_issue(ask(R"({"verb":"fit","model":"llama-2-7b","rule_of_thumb":80})"), "INVALID_VALUE"));
+}
+
+TEST_CASE("a card's verdict is the same from fit and from estimate") {
+  const Value fit = ask(R"({"verb":"fit","model":"llama-3.2-1b","gpus":["3090"],"overrides":{"misc_overhead_gib":2}})");
+  const Value estimate = ask(R"({"model":"llama-3.2-1b","gpus":["3090"],"overrides":{"misc_overhead_gib":2}})");
+  for (const char* key : {"usable_bytes", "headroom_bytes"}) {
+    CHECK(at(fit, std::string{"fits.0."} + key).integer == at(estimate, std::string{"fits.0."} + key).integer);
+  }
+  const Value all = ask(R"({"verb":"fit","model":"llama-3.2-1b","overrides":{"misc_overhead_gib":2}})");
+  for (const Value& row : at(all, "fits").items) {
+    if (at(row, "gpu").string != at(estimate, "fits.0.gpu").string) continue;
+    CHECK(at(row, "headroom_bytes").integer == at(estimate, "fits.0.headroom_bytes").integer);
+  }
+}
+
+TEST_CASE("the box's size is less than torch sees of it") {
+  const Value boxed = ask(R"({"model":"smollm2-135m","gpu":{"vram_gb":24}})");
+  const Value visible = ask(R"({"model":"smollm2-135m","gpu":{"memory_gib":24}})");
+  CHECK(at(boxed, "fits.0.usable_bytes").integer < at(visible, "fits.0.usable_bytes").integer);
+  CHECK(at(boxed, "fits.0.gpu").string == "24 GB card");
+}
+
+TEST_CASE("a map has rows of batches and columns of sequences") {
+  const Value reply =
+      ask(R"({"verb":"map","model":"smollm2-135m","gpu":"3060","batches":[1,8],"sequences":[512,1024,2048]})");
+  CHECK(keys_of(reply) ==
+        "schema engine catalog model gpu usable_bytes exact batches sequences allocated verdicts issues");
+  REQUIRE(at(reply, "allocated").items.size() == 2);
+  REQUIRE(at(reply, "allocated.0").items.size() == 3);
+  CHECK(at(reply, "allocated.1.2").integer ==
+        at(ask(R"({"model":"smollm2-135m","gpu":"3060","micro_batch_size":8,"sequence_length":2048})"),
+           "estimate.allocated.expected")
+            .integer);
+  const Value quick = ask(
+      R"({"verb":"map","model":"smollm2-135m","gpu":"3060","batches":[1,8],"sequences":[512,1024,2048],"exact":false})");
+  CHECK(at(quick, "allocated.1.2").integer <= at(reply, "allocated.1.2").integer);
+  CHECK(has_issue(ask(R"({"verb":"map","model":"smollm2-135m","batches":[0]})"), "INVALID_VALUE"));
+  CHECK(at(ask(R"({"verb":"map","model":"smollm2-135m","batches":[1],"sequences":[128]})"), "verdicts.0.0").string ==
+        "unknown");
+}
+
+TEST_CASE("describe tells the keys of each verb") {
+  const Value reply = ask(R"({"verb":"describe"})");
+  bool found = false;
+  for (const Value& verb : at(reply, "verbs").items) {
+    if (at(verb, "name").string != "fit") continue;
+    found = true;
+    CHECK(at(verb, "keys.1.name").string == "rule_of_thumb");
+  }
+  CHECK(found);
+}
+
+TEST_CASE("reports read as text and as Markdown") {
+  const Value request = parsed(R"({"model":"llama-2-7b","gpu":"4090"})");
+  const AdviceReport advice = ask_advice(engine(), request);
+  const std::string text = render_text(document_of(advice));
+  CHECK(text.find("What makes it fit") != std::string::npos);
+  CHECK(text.find("\x1b[") == std::string::npos);
+  CHECK(text.find(" \n") == std::string::npos);
+  TextStyle ascii;
+  ascii.unicode = false;
+  for (const char c : render_text(document_of(advice), ascii)) CHECK(static_cast<unsigned char>(c) < 0x80);
+  const std::string markdown = render_markdown(document_of(advice));
+  CHECK(markdown.find("### What makes it fit\n") != std::string::npos);
+  CHECK(markdown.find("\n|---:|---|") != std::string::npos);
+  CHECK(render_text(document_of(ask_fit(engine(), request))).find("RTX 4090") != std::string::npos);
+  CHECK(render_text(document_of(ask_map(engine(), request))).find("32 768") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace tidemark
