@@ -27,6 +27,13 @@ int nothing_matches(std::string_view what, const std::string& pattern) {
   return kBadInput;
 }
 
+/// Who typed flags reads flags, not JSON paths.
+void name_flags(Issues& issues) {
+  for (Issue& issue : issues) {
+    if (const std::string flag = flag_for_pointer(issue.path); !flag.empty()) issue.path = flag;
+  }
+}
+
 std::string finished(std::string text, const TextStyle& style) {
   return style.unicode ? text : to_ascii(text);
 }
@@ -34,11 +41,8 @@ std::string finished(std::string text, const TextStyle& style) {
 }  // namespace
 
 void complain(Issues issues) {
-  TextStyle style = style_for_errors();
-  for (Issue& issue : issues) {
-    if (const std::string flag = flag_for_pointer(issue.path); !flag.empty()) issue.path = flag;
-  }
-  print_error(render_issues(issues, style));
+  name_flags(issues);
+  print_error(render_issues(issues, style_for_errors()));
 }
 
 Value read_job(const JobFlags& flags, const std::string& request_path, const std::string& verb, Issues& issues) {
@@ -71,6 +75,7 @@ int run_estimate_command(const Engine& engine, const JobFlags& flags, const std:
   answer.issues.insert(answer.issues.begin(), issues.begin(), issues.end());
   if (!answer.estimate) {
     if (answer.partial) {
+      name_flags(answer.issues);
       print_error(render_text(answer, style_for_errors()));
     } else {
       complain(std::move(answer.issues));

@@ -63,6 +63,11 @@ void option_lines(const Option& option, bool with_values, const TextStyle& style
     else
       names += (names.empty() ? "" : ", ") + flag;
   }
+  if (option.type == OptionType::kBool && option.standard == "true") {
+    // What one types is its negation.
+    names.clear();
+    for (const std::string& flag : flags_of(option)) names += (names.empty() ? "--no-" : ", --no-") + flag.substr(2);
+  }
   constexpr std::size_t kIndent = 6;
   out += "  " + strong(names, style) + placeholder(option) + "\n";
   std::string text{option.help};

@@ -190,7 +190,7 @@ void JobFlags::add_to(CLI::App& app) {
       names += name;
     }
     if (option.type == OptionType::kBool) {
-      names += ",!--no-" + flag_of(option).substr(2);
+      for (const std::string& name : flags_of(option)) names += ",!--no-" + name.substr(2);
       flag.parsed = app.add_flag(names)->take_last();
     } else {
       flag.parsed = app.add_option(names, flag.words)->allow_extra_args(false);

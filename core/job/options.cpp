@@ -83,8 +83,10 @@ constexpr Choice kAttention[] = {
     {"eager", number(AttentionKernel::kEager), "matmul, softmax, matmul: keeps the S x S probabilities"},
     {"sdpa", number(AttentionKernel::kSdpa), "torch scaled_dot_product_attention with its own choice of kernel"},
     {"flash_attention_2", number(AttentionKernel::kFlashAttention2), "the flash-attn package, version 2"},
-    {"flash_attention_3", number(AttentionKernel::kFlashAttention3), "the flash-attn package, version 3", false},
-    {"xformers", number(AttentionKernel::kXformers), "xFormers memory-efficient attention", false},
+    {"flash_attention_3", number(AttentionKernel::kFlashAttention3),
+     "the flash-attn package, version 3; taken to need what version 2 needs"},
+    {"xformers", number(AttentionKernel::kXformers),
+     "xFormers memory-efficient attention; taken to need what sdpa's efficient kernel needs"},
     {"math", number(AttentionKernel::kMath), "scaled_dot_product_attention held to its math kernel"},
 };
 
@@ -129,7 +131,7 @@ constexpr Choice kOptimizers[] = {
     {"muon", number(Optimizer::kMuon), "Muon for matrices, AdamW for the rest"},
     {"adagrad", number(Optimizer::kAdagrad), "torch Adagrad"},
     {"rmsprop", number(Optimizer::kRmsprop), "torch RMSprop"},
-    {"adamw_hf", 0, "transformers' own AdamW, removed in version 5", false},
+    {"adamw_hf", number(Optimizer::kAdamwHf), "transformers' own AdamW, one parameter at a time; gone in version 5"},
     {"adamw_apex_fused", 0, "NVIDIA apex", false},
     {"adamw_anyprecision", 0, "torchdistx", false},
     {"ademamix", 0, "AdEMAMix", false},
@@ -162,7 +164,7 @@ constexpr Choice kLosses[] = {
     {"default", number(Loss::kDefault), "the model's own cross-entropy; its copies depend on framework.version"},
     {"liger", number(Loss::kLiger), "Liger's fused linear cross-entropy"},
     {"chunked", number(Loss::kChunked), "cross-entropy over chunks of the sequence"},
-    {"cut_cross_entropy", number(Loss::kCutCrossEntropy), "Apple's cut cross-entropy", false},
+    {"cut_cross_entropy", number(Loss::kCutCrossEntropy), "Apple's cut cross-entropy"},
 };
 
 enum LigerKernel { kLigerRmsNorm, kLigerSwiglu, kLigerRope, kLigerOther };

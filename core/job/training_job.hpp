@@ -40,6 +40,7 @@ enum class Optimizer : std::uint8_t {
   kMuon,
   kAdagrad,
   kRmsprop,
+  kAdamwHf,           ///< transformers' own AdamW (gone in version 5): a loop over parameters
 };
 
 /// Every decision of mixed precision, so that no answer hides behind "16 bytes per parameter".

@@ -170,13 +170,13 @@ std::string fit_in_words(const Fit& fit, const Range& needed) {
       format_gib(needed.expected) + " of " + format_gib(fit.usable) + " usable (" + percent(fit.utilization) + ")";
   switch (fit.verdict) {
     case Verdict::kFits:
-      text += ", " + format_gib(fit.headroom) + " to spare";
+      text += ", " + readable(fit.headroom) + " to spare";
       break;
     case Verdict::kTight:
-      text += ", but the high end is " + format_gib(needed.high - fit.usable) + " too much";
+      text += ", but the high end is " + readable(needed.high - fit.usable) + " too much";
       break;
     case Verdict::kDoesNotFit:
-      text += ", " + format_gib(-fit.headroom) + " too much";
+      text += ", " + readable(-fit.headroom) + " too much";
       break;
     case Verdict::kUnknown:
       break;

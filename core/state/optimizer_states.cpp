@@ -41,6 +41,8 @@ const char* source_of(Optimizer o) {
     case Optimizer::kAdamwTorch:
     case Optimizer::kAdamwTorchFused:
       return "pytorch 2.6 torch/optim/adam.py: _init_group, _multi_tensor_adam";
+    case Optimizer::kAdamwHf:
+      return "transformers 4.46 optimization.py: AdamW.step";
     case Optimizer::kAdafactor:
       return "transformers 5.12 optimization.py: Adafactor.step";
     case Optimizer::kAdamwTorchao8bit:
@@ -126,6 +128,7 @@ void OptimizerStates::create_for(const Parameter& p) {
       keep(p.shape, state, "exp_avg_sq");
       break;
     case Optimizer::kAdamwTorch:
+    case Optimizer::kAdamwHf:
       keep(p.shape, state, "exp_avg");
       keep(p.shape, state, "exp_avg_sq");
       break;
@@ -240,6 +243,8 @@ void OptimizerStates::step() {
         });
       }
     }
+  } else if (o == Optimizer::kAdamwHf) {
+    for_each_trained([&](const Parameter& p) { Tensor denominator = tape_.allocate(p.shape, p.dtype, "exp_avg_sq.sqrt()"); });
   } else if (o == Optimizer::kAdafactor) {
     for_each_trained([&](const Parameter& p) {
       const bool half = p.dtype != Dtype::kFp32;

@@ -62,6 +62,7 @@ Bytes state_bytes(Optimizer optimizer, Bytes own) {
   switch (optimizer) {
     case Optimizer::kAdamwTorch:
     case Optimizer::kAdamwTorchFused:
+    case Optimizer::kAdamwHf:
     case Optimizer::kGaloreAdamw:  // their low rank depends on the matrices, which are not known here
     case Optimizer::kApolloAdamw:
       return 2 * own;

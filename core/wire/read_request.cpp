@@ -179,9 +179,10 @@ class Reader {
   }
 
   bool reject(const Option& option, const Value& value, const std::string& wanted, std::string suggestion = "") {
-    add("INVALID_VALUE", Severity::kError, pointer_of(option.name),
-        "\"" + std::string{option.name} + "\" is " + shown(value) + "; it must be " + wanted + ".",
-        std::move(suggestion));
+    std::string message = "\"" + std::string{option.name} + "\" is " + shown(value) + "; it must be " + wanted + ".";
+    // A number's suggestion is the bound that the sentence names already.
+    if (!suggestion.empty() && value.is_string()) message += " Did you mean \"" + suggestion + "\"?";
+    add("INVALID_VALUE", Severity::kError, pointer_of(option.name), std::move(message), std::move(suggestion));
     return false;
   }
 

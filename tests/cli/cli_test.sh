@@ -83,7 +83,7 @@ out_has '4.00 GiB'
 
 # Flags that need care.
 run 0 estimate -m llama-3.2-1b --lora-r 8 --method lora --target-modules q_proj,v_proj --padding --json
-run 0 estimate -m llama-3.2-1b --padding=false --no-packing
+run 0 estimate -m llama-3.2-1b --padding=false --no-packing --no-double-quant
 run 0 estimate -m llama-3.2-1b --precision pure_bf16 --precision-optimizer-states fp32
 out_has 'fp32 optimizer states'
 run 0 estimate -m llama-3.2-1b --gradient-checkpointing-every 2

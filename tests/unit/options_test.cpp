@@ -242,9 +242,9 @@ TEST_CASE("what is not modelled is refused, its defaults are not") {
   for (const char* option :
        {R"("parallelism":{"data":2})", R"("parallelism":{"zero_stage":3})", R"("parallelism":{"fsdp":"fsdp2"})",
         R"("compile":"full")", R"("images_per_sample":1)", R"("offload":{"optimizer":"cpu"})",
-        R"("moe":{"capacity_factor":1.25})", R"("precision":"fp8")", R"("loss":"cut_cross_entropy")",
-        R"("framework":{"name":"megatron"})", R"("image_size":[224,224])", R"("calibration":{})",
-        R"("optimizer":"lomo")", R"("gradient_checkpointing":{"selective":["op"]})"}) {
+        R"("moe":{"capacity_factor":1.25})", R"("precision":"fp8")", R"("framework":{"name":"megatron"})",
+        R"("image_size":[224,224])", R"("calibration":{})", R"("optimizer":"lomo")",
+        R"("gradient_checkpointing":{"selective":["op"]})"}) {
     CAPTURE(option);
     const Issue issue = issue_of(with(option));
     CHECK(issue.code == "UNSUPPORTED_OPTION");
