@@ -131,6 +131,13 @@ Tensor bert_head(Net& net, Tensor hidden) {
   const double p = net.arch.classifier_dropout;
   net.model_locals = {hidden};
   Tensor h = std::move(hidden);
+  if (net.arch.head == Head::kNone) {
+    // The body pools its first token whether anybody asks or not.
+    Scope in(net.tape, "", kClassifier);
+    Tensor pooled = net.linear("pooler.dense", select(h, 1), net.H, true);
+    pooled = tanh(std::move(pooled));
+    return h;
+  }
   if (net.arch.head == Head::kSequenceClassification) {
     h = select(std::move(h), 1);
     if (roberta) {
@@ -208,6 +215,7 @@ Tensor distilbert_layer(Net& net, Tensor hidden) {
 Tensor distilbert_head(Net& net, Tensor hidden) {
   net.model_locals = {hidden};
   Tensor h = std::move(hidden);
+  if (net.arch.head == Head::kNone) return h;
   if (net.arch.head == Head::kSequenceClassification) {
     Scope in(net.tape, "", kDistilClassifier);
     h = select(std::move(h), 1);

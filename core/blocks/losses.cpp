@@ -128,6 +128,15 @@ Tensor cut_cross_entropy(Net& net, Tensor hidden_in, Tensor weight_in) {
   return out;
 }
 
+Tensor body_loss(Net& net, Tensor hidden_in) {
+  Scope in(net.tape, "loss", "a training loop's own: outputs.last_hidden_state.float().mean()");
+  Tensor hidden = to(std::move(hidden_in), Dtype::kFp32);
+  const Shape row{Dim(hidden.numel())};
+  hidden = reshape(std::move(hidden), row);
+  Tensor mean = mean_last(std::move(hidden));
+  return view(std::move(mean), Shape{});
+}
+
 bool upcasts_logits(const Net& net) {
   if (net.job.framework.at_least(4, 49)) return true;
   switch (net.arch.family) {

@@ -105,6 +105,8 @@ void micro_step(Net& net, const Program& program, const LayerPlan& plan) {
     outputs = program.head(net, std::move(hidden));
     if (net.fuse_loss) {
       loss = std::move(outputs);
+    } else if (net.arch.head == Head::kNone) {
+      loss = body_loss(net, outputs);
     } else if (program.loss != nullptr) {
       loss = program.loss(net, outputs);
     } else {
