@@ -1,4 +1,5 @@
-// OLMo: norms without weights. OLMo 2 and 3: norms after each branch and over the whole of q and k. Rotation in fp32.
+// OLMo: norms without weights. OLMo 2 and 3: norms after each branch and over the whole of q and k. Rotation in fp32,
+// but for OLMo 3.
 #include "core/blocks/norms.hpp"
 #include "core/blocks/program.hpp"
 #include "core/blocks/rotations.hpp"
@@ -21,7 +22,12 @@ Tensor embed(Net& net) {
   net.model_locals = {embeds};
   make_position_ids(net);
   make_causal_masks(net, embeds);
-  rotary_tables_fp32(net, net.arch.rotary_dim);
+  if (net.arch.model_type == "olmo3") {
+    // modeling_olmo3.py casts the tables to the activations' dtype again.
+    rotary_tables(net, embeds, net.arch.rotary_dim);
+  } else {
+    rotary_tables_fp32(net, net.arch.rotary_dim);
+  }
   return embeds;
 }
 

@@ -107,8 +107,9 @@ Tensor activate(Activation activation, Tensor x_in) {
       return mul(std::move(half), std::move(left));
     }
     case Activation::kRelu2: {
-      Tensor r = relu(std::move(x));
-      return square(std::move(r));
+      // `input` and `relu_applied` are names of the method: both live until it returns.
+      const Tensor relu_applied = relu(x);
+      return square(relu_applied);
     }
     default:
       break;
