@@ -1,0 +1,64 @@
+// Parameter counts: what the block programs declare is what the catalog counted from the published models.
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "core/wire/engine.hpp"
+#include "core/wire/json.hpp"
+#include "tests/unit/catch.hpp"
+
+namespace tidemark {
+namespace {
+
+std::string catalog_file(const char* name) {
+  std::ifstream stream(std::string{TIDEMARK_CATALOG} + "/" + name, std::ios::binary);
+  std::stringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+// The catalog counts encoders without a head; the engine trains them with one. What the head adds:
+Count head_parameters(const Architecture& a) {
+  const Count h = a.hidden_size, v = a.vocab_size;
+  const Count masked_lm = h * h + h + 2 * h + v;  // transform, its norm, the decoder's bias; its weight is the table's
+  switch (a.family) {
+    case Family::kBert:
+      // The masked-language head replaces BERT's pooler, which the catalog counts; RoBERTa's count has no pooler.
+      return a.model_type == "bert" ? masked_lm - (h * h + h) : masked_lm;
+    case Family::kDistilBert:
+      return masked_lm;
+    case Family::kVit:
+      return h * a.num_labels + a.num_labels;
+    default:
+      return 0;
+  }
+}
+
+TEST_CASE("every modelled entry of the catalog has its published number of parameters") {
+  const std::string models = catalog_file("models.json");
+  Engine engine;
+  const Issues issues = engine.load_catalog(models, catalog_file("gpus.json"));
+  REQUIRE(issues.empty());
+  Issues trouble;
+  const Value catalog = parse_json(models, "", trouble);
+  REQUIRE(trouble.empty());
+  const Value* entries = catalog.is_array() ? &catalog : catalog.find("models");
+  REQUIRE(entries != nullptr);
+  int counted = 0;
+  for (const Value& entry : entries->items) {
+    const std::string id = entry.find("id")->string;
+    CAPTURE(id);
+    const Value request = parse_json(R"({"schema": 1, "sequence_length": 16, "model": ")" + id + "\"}", "", trouble);
+    const Answer answer = engine.answer(request);
+    const Value* parameters = entry.find("parameters");
+    const Value* computed = parameters == nullptr ? nullptr : parameters->find("computed");
+    if (!answer.estimate || computed == nullptr || !computed->is_integer()) continue;
+    if (answer.estimate->parameters.total == 0) continue;  // no block program
+    ++counted;
+    CHECK(answer.estimate->parameters.total == computed->integer + head_parameters(answer.architecture));
+  }
+  CHECK(counted >= 160);
+}
+
+}  // namespace
+}  // namespace tidemark
