@@ -32,7 +32,7 @@ std::size_t CachingAllocator::FreeList::bin_of(Bytes size) {
   const auto units = static_cast<std::uint64_t>(size / kMinBlockSize);
   if (units < 2 * kBinsPerOctave) return static_cast<std::size_t>(units);
   // The position of the highest bit and the three bits after it.
-  const int octave = std::bit_width(units) - 1;
+  const int octave = static_cast<int>(std::bit_width(units)) - 1;
   const auto step = static_cast<std::size_t>(units >> (octave - 3)) - kBinsPerOctave;
   return (static_cast<std::size_t>(octave) - 2) * kBinsPerOctave + step;
 }
