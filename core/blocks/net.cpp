@@ -61,8 +61,8 @@ bool Net::is_sliding_layer(Count layer) const {
 
 bool Net::inputs_require_grads() const {
   if (job.checkpointing == Checkpointing::kNone) return false;
-  // peft 0.18 peft_model.py: _prepare_model_for_gradient_checkpointing asks for it on every model that is not quantised,
-  // utils/other.py: prepare_model_for_kbit_training on those that are.
+  // peft 0.18 peft_model.py: _prepare_model_for_gradient_checkpointing asks for it on every model that is not
+  // quantised, utils/other.py: prepare_model_for_kbit_training on those that are.
   if (job.use_reentrant || job.method == Method::kLora) return true;
   return job.method == Method::kQlora && job.quantization.prepare_kbit != PrepareKbit::kOff;
 }
