@@ -99,6 +99,7 @@ Tensor Net::declare(const char* name, const char* leaf, const Shape& shape, bool
 
 void Net::return_weights() {
   Tensor weights = std::move(attn_weights);
+  if (job.use_reentrant && job.checkpointing != Checkpointing::kNone) tape.return_also(weights);
   if (tape.phase() == Phase::kForward) outputs_weights = std::move(weights);
 }
 

@@ -100,7 +100,10 @@ Bytes OptimizerStates::paged_bytes(const Parameter& p) const {
 void OptimizerStates::create_for(const Parameter& p) {
   const Optimizer o = job_.optimizer;
   const Count n = p.shape.numel();
-  const Dtype state = job_.recipe.master_weights ? job_.recipe.optimizer_states : p.dtype;
+  // torch's optimizers make states like their parameter; a recipe that says otherwise (by name through its master
+  // copy, or as an object) is believed.
+  const bool stated = job_.recipe.master_weights || (job_.recipe.name == "custom" && !p.is_adapter);
+  const Dtype state = stated ? job_.recipe.optimizer_states : p.dtype;
   const auto keep = [&](const Shape& shape, Dtype dtype, const char* name) {
     states_.push_back(tape_.allocate(shape, dtype, name));
   };

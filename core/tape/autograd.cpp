@@ -303,6 +303,13 @@ Tensor Tape::checkpoint(const BlockCall& call, Tensor input, bool use_reentrant,
   grad_enabled_ = false;
   Tensor out = call(std::move(x));
   grad_enabled_ = true;
+  if (second_output_.defined()) {
+    ReentrantCall& mine = calls_[static_cast<std::size_t>(n->call)];
+    mine.has_second = true;
+    mine.second_shape = second_output_.shape;
+    mine.second_dtype = second_output_.dtype;
+    second_output_.reset();
+  }
   out.requires_grad = true;
   out.edge = {index, 0};
   n->output_shape = out.shape;
@@ -341,6 +348,10 @@ void Tape::recompute(Frame& frame) {
 // CheckpointFunction.backward: run again with gradients, then a backward of its own.
 void Tape::checkpoint_backward(Tape& tape, Node& n, Tensor* grads, Tensor* results) {
   ReentrantCall& call = tape.calls_[static_cast<std::size_t>(n.call)];
+  Tensor zeros_for_second;
+  if (call.has_second) {
+    zeros_for_second = zeros(tape, call.second_shape, call.second_dtype, "zeros for an unused output");
+  }
   const auto autocast_before = tape.autocast_;
   auto cache_before = std::move(tape.autocast_cache_);
   tape.autocast_cache_.clear();
@@ -360,10 +371,12 @@ void Tape::checkpoint_backward(Tape& tape, Node& n, Tensor* grads, Tensor* resul
   x.edge = {leaf_index, 0};
   tape.use_parameters_of(n.instance);
   Tensor out = call.call(std::move(x));
+  const Tensor second = std::move(tape.second_output_);
   tape.autocast_cache_.clear();
   tape.autocast_cache_ = std::move(cache_before);
   tape.autocast_ = autocast_before;
   tape.grad_enabled_ = false;
+  if (second.defined() && second.requires_grad) tape.deposit(second.edge, zeros_for_second);
   Tensor grad = grads[0];
   tape.deposit(out.edge, std::move(grad));
   tape.run(leaf_index + 1);

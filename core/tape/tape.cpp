@@ -76,6 +76,7 @@ void Tape::finish() {
   frames_.clear();
   calls_.clear();
   autocast_cache_.clear();
+  second_output_.reset();
   for (Parameter& p : parameters_) {
     p.grad.reset();
     p.buffer.reset();

@@ -217,6 +217,9 @@ class Tape {
   /// torch.utils.checkpoint. With `offload` the stored input waits in host memory and comes back for the recomputation
   /// (transformers' and axolotl's activation offloading, Unsloth's checkpointing): always the non-reentrant form.
   Tensor checkpoint(const BlockCall& call, Tensor input, bool use_reentrant, bool offload);
+  /// A checkpointed block returns this tensor beside its first result. Nobody uses it, so a re-entrant checkpoint's
+  /// backward gets zeros for it (autograd functions materialise missing gradients) and sends them through the block.
+  void return_also(Tensor tensor) { second_output_ = std::move(tensor); }
   /// Bytes of one micro-step's inputs that wait in host memory, for layers of this instance.
   const std::vector<std::pair<std::int16_t, Bytes>>& offloaded() const { return offloaded_; }
   /// Gradients are used and dropped as soon as they are complete (optimizer in backward).
@@ -266,6 +269,9 @@ class Tape {
   struct ReentrantCall {
     BlockCall call;
     std::optional<Dtype> autocast;
+    bool has_second = false;  // the block returned a second tensor of this shape and dtype
+    Shape second_shape;
+    Dtype second_dtype = Dtype::kFp32;
   };
 
   static constexpr std::size_t kChunk = 64;
@@ -328,6 +334,7 @@ class Tape {
   bool force_segment_ = false;
   bool closed_ = false;
   bool drop_gradients_ = false;
+  Tensor second_output_;
   std::optional<Dtype> gradient_dtype_;
   std::vector<std::pair<std::int16_t, Bytes>> offloaded_;
 };

@@ -90,10 +90,11 @@ std::string accuracy_page(const Tables& t) {
   for (const char* metric : {"allocated", "reserved", "device"}) {
     for (const char* completeness : {"A", "B"}) {
       page += summary_row(std::string("measured, ") + metric + ", completeness " + completeness,
-                          part(t.measured, metric, completeness));
+                          without(part(t.measured, metric, completeness), t.deviations));
     }
   }
   page +=
+      "\nRows that we do not follow are named below and not counted.\n"
       "\nBounds that `--check` holds the two sets of records to: median ≤ 0.5, p95 ≤ 2, worst ≤ 5, phase right in ≥ 95,\n"
       "truth in range in ≥ 95, range at most ± 8; measured peaks of completeness A: median ≤ 3, p95 ≤ 10.\n\n"
       "Of a measurement the phase is not known; the column repeats ours.\n";
@@ -113,7 +114,7 @@ std::string accuracy_page(const Tables& t) {
             number(r.forward, 3, true) + " | " + number(r.backward, 3, true) + " | " + number(r.optimizer, 3, true) +
             " | " + number(r.reserved, 1, true) + " |\n";
   }
-  page += "\n## Records that we do not follow\n\n";
+  page += "\n## Rows that we do not follow\n\n";
   for (const Deviation& d : t.deviations) page += "* `" + d.ids + "`: " + d.reason + "\n";
   if (t.deviations.empty()) page += "None.\n";
   page +=
