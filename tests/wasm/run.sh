@@ -22,7 +22,7 @@ if [ -f "$wasm/bin/tidemark_unit_tests.js" ]; then
   node "$wasm/bin/tidemark_unit_tests.js" --reporter console | tee "$wasm/unit-tests.log" || true
   # "All tests passed (12 assertions in 3 test cases)", or "test cases: 3 | 2 passed | 1 failed"
   node -e '
-    const text = require("fs").readFileSync(process.argv[1], "utf8");
+    const text = require("fs").readFileSync(process.argv[1], "utf8").replace(/\x1b\[[0-9;]*m/g, "");
     const all = text.match(/All tests passed \(.* in (\d+) test cases?\)/);
     const some = text.match(/test cases:\s*(\d+) \|(?:\s*(\d+) passed \|)?\s*(\d+) failed/);
     const [passed, failed] = all ? [+all[1], 0] : some ? [+(some[2] ?? 0), +some[3]] : [0, 1];
