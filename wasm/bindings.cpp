@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/wire/engine.hpp"
-#include "core/wire/fit_map.hpp"
+#include "core/wire/map_cells.hpp"
 #include "core/wire/json.hpp"
 #include "core/wire/write_answer.hpp"
 
@@ -38,7 +38,7 @@ std::vector<double> numbers(const std::string& json) {
 /// estimate. The view is into the module's memory and good until the next call: the caller copies it.
 emscripten::val map(const std::string& request, const std::string& batches, const std::string& sequences) {
   static std::vector<double> cells;
-  cells = tidemark::fit_map(engine(), request, numbers(batches), numbers(sequences));
+  cells = tidemark::map_cells(engine(), request, numbers(batches), numbers(sequences));
   return emscripten::val(emscripten::typed_memory_view(cells.size(), cells.data()));
 }
 

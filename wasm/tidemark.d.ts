@@ -11,7 +11,7 @@ export type Gpu = string | { name?: string; memory_gib?: number };
 export interface Request {
   schema?: 1;
   /** What is asked for; "estimate" when absent. */
-  verb?: "estimate" | "fit" | "catalog" | "describe" | "version" | (string & {});
+  verb?: "estimate" | "fit" | "advise" | "map" | "catalog" | "describe" | "version" | (string & {});
   /** Of the verb "catalog": keeps the entries with a name that contains it. */
   pattern?: string;
   /** Of the verb "catalog": only these. */
@@ -309,6 +309,8 @@ export interface Tidemark {
   handle(request: { verb: "catalog" } & Request): CatalogResponse;
   handle(request: { verb: "describe" } & Request): DescribeResponse;
   handle(request: { verb: "version" } & Request): Version;
+  /** Verbs with keys and answers of their own, which `describe` lists. */
+  handle(request: { verb: "advise" | "map" } & Request & Record<string, unknown>): { schema: 1; issues: Issue[] } & Record<string, unknown>;
   handle(request: Request | string): Response;
 
   /** The same as JSON text: what `tidemark estimate --json` prints, byte for byte. */

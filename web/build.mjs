@@ -16,7 +16,9 @@ const root = dirname(web);
 const engine = resolve(process.argv[2] ?? join(root, "build/wasm/bin"));
 const dist = join(root, "dist");
 
-// Kilobytes of 1000 bytes, gzip -9. The build fails above them. The engine's aim is 60 KB (docs say what is in the way).
+// Kilobytes of 1000 bytes, gzip -9; the build fails above them. The engine's aim was 60 KB, for a handful of families:
+// what it is made of today is C++ of our own (four fifths: block programs, wire, advice), 20 KB of words, 20 KB raw of
+// strtod and printf, 18 of sorting, 14 of JSON parser. This bound keeps it from growing unseen.
 const budgets = { "index.html": 300, "tidemark.wasm + glue": 200 };
 
 if (!existsSync(join(engine, "tidemark.wasm"))) {

@@ -4,7 +4,7 @@
 // estimate without a request to anything. Screenshots go to build/screenshots. More checks: the functions of checks/*.mjs.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, statSync, utimesSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -19,8 +19,10 @@ if (!existsSync(file)) {
   process.exit(1);
 }
 mkdirSync(screenshots, { recursive: true });
-if (!existsSync(join(here, "node_modules"))) {
+const changed = (path) => statSync(join(here, path), { throwIfNoEntry: false })?.mtimeMs ?? 0;
+if (changed("package-lock.json") > changed("node_modules/.package-lock.json")) {
   execFileSync("npm", ["ci", "--prefix", here, "--no-audit", "--no-fund"], { stdio: "inherit" });
+  utimesSync(join(here, "node_modules/.package-lock.json"), new Date(), new Date());
 }
 
 const names = process.argv.slice(2).filter((word) => !word.startsWith("-"));

@@ -1,4 +1,4 @@
-#include "core/wire/fit_map.hpp"
+#include "core/wire/map_cells.hpp"
 
 #include <limits>
 
@@ -8,7 +8,7 @@
 
 namespace tidemark {
 
-std::vector<double> fit_map(const Engine& engine, std::string_view request, const std::vector<double>& batches,
+std::vector<double> map_cells(const Engine& engine, std::string_view request, const std::vector<double>& batches,
                             const std::vector<double>& sequences) {
   std::vector<double> cells(batches.size() * sequences.size(), std::numeric_limits<double>::quiet_NaN());
   if (cells.empty()) return cells;
