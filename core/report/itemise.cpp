@@ -69,6 +69,12 @@ void write_formula(const Site& site, Count times, Bytes bytes, Line& line) {
 
 std::string site_name(const ScopeName& scope, const Site& site) {
   std::string name = scope.module;
+  if (name.empty()) {
+    // A layer's own statements (residual additions): the method that the source names.
+    const std::string source = scope.source;
+    const std::size_t colon = source.rfind(": ");
+    if (colon != std::string::npos) name = source.substr(colon + 2);
+  }
   if (!name.empty()) name += ": ";
   name += site.op;
   if (site.backward) name += " (gradient)";
