@@ -216,7 +216,7 @@ class Walker {
     Moment high;
     Bytes high_total = -1;
     const bool record = options_.itemise && number_ == 2;
-    const Bytes unsplit_now = options_.allocator ? allocator_.allocated() - live_ : 0;
+    Bytes high_unsplit = 0;
     for (std::uint32_t e = g.begin; e < g.end; ++e) {
       const std::int32_t event = tape_.events()[e];
       const std::int32_t id = event > 0 ? event - 1 : -event - 1;
@@ -240,8 +240,9 @@ class Walker {
           result_.peak = now;
           peak_event(g, repetition, s.site, now);
         }
-        if (record && live_ > high_total) {
-          high_total = live_;
+        if (record && now > high_total) {
+          high_total = now;
+          high_unsplit = now - live_;
           high.site = s.site;
           std::copy(categories_, categories_ + kCategoryCount, high.by_category);
         }
@@ -262,8 +263,8 @@ class Walker {
     if (record) {
       if (high_total >= 0) {
         high.peak_of_segment = true;
-        high.total = high_total;
-        moment(high, g, repetition, unsplit_now);
+        high.total = high_total - high_unsplit;
+        moment(high, g, repetition, high_unsplit);
       }
       Moment end;
       end.total = live_;

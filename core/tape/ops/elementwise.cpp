@@ -108,6 +108,13 @@ Dtype promote(const Tensor& a, const Tensor& b) {
 }
 
 Shape elementwise_shape(std::initializer_list<const Tensor*> operands) {
+  // Most calls: one contiguous operand, or two of the same sizes.
+  const Tensor& leading = **operands.begin();
+  if (leading.shape.is_contiguous()) {
+    bool alike = true;
+    for (const Tensor* t : operands) alike = alike && (t == &leading || t->shape.same_sizes(leading.shape));
+    if (alike) return leading.shape;
+  }
   Shape s;
   for (const Tensor* t : operands) {
     if (t->shape.rank > s.rank) s.rank = t->shape.rank;
