@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/wire/engine.hpp"
-#include "core/wire/map_cells.hpp"
 #include "core/wire/json.hpp"
+#include "core/wire/map_cells.hpp"
 #include "core/wire/write_answer.hpp"
 
 namespace {

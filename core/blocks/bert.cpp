@@ -12,17 +12,20 @@ constexpr const char* kIntermediate = "transformers 5.12 models/bert/modeling_be
 constexpr const char* kOutput = "transformers 5.12 models/bert/modeling_bert.py: BertOutput.forward";
 constexpr const char* kLayer = "transformers 5.12 models/bert/modeling_bert.py: BertLayer.forward";
 constexpr const char* kMaskedLm = "transformers 5.12 models/bert/modeling_bert.py: BertForMaskedLM.forward";
-constexpr const char* kClassifier = "transformers 5.12 models/bert/modeling_bert.py: BertForSequenceClassification.forward";
+constexpr const char* kClassifier =
+    "transformers 5.12 models/bert/modeling_bert.py: BertForSequenceClassification.forward";
 constexpr const char* kRobertaIds =
     "transformers 5.12 models/roberta/modeling_roberta.py: RobertaEmbeddings.create_position_ids_from_input_ids";
 constexpr const char* kRobertaMaskedLm = "transformers 5.12 models/roberta/modeling_roberta.py: RobertaLMHead.forward";
 constexpr const char* kRobertaClassifier =
     "transformers 5.12 models/roberta/modeling_roberta.py: RobertaClassificationHead.forward";
-constexpr const char* kDistilEmbeddings = "transformers 5.12 models/distilbert/modeling_distilbert.py: Embeddings.forward";
+constexpr const char* kDistilEmbeddings =
+    "transformers 5.12 models/distilbert/modeling_distilbert.py: Embeddings.forward";
 constexpr const char* kDistilAttention =
     "transformers 5.12 models/distilbert/modeling_distilbert.py: DistilBertSelfAttention.forward";
 constexpr const char* kDistilFfn = "transformers 5.12 models/distilbert/modeling_distilbert.py: FFN.ff_chunk";
-constexpr const char* kDistilLayer = "transformers 5.12 models/distilbert/modeling_distilbert.py: TransformerBlock.forward";
+constexpr const char* kDistilLayer =
+    "transformers 5.12 models/distilbert/modeling_distilbert.py: TransformerBlock.forward";
 constexpr const char* kDistilMaskedLm =
     "transformers 5.12 models/distilbert/modeling_distilbert.py: DistilBertForMaskedLM.forward";
 constexpr const char* kDistilClassifier =
@@ -39,7 +42,8 @@ AttentionOptions encoder_attention(Net& net) {
   return options;
 }
 
-// -- BERT and RoBERTa ---------------------------------------------------------------------------------------------------
+// -- BERT and RoBERTa
+// ---------------------------------------------------------------------------------------------------
 
 // The position of each token, counted from the padding id: int32 steps, then int64.
 Tensor roberta_position_ids(Net& net) {
@@ -69,8 +73,9 @@ Tensor bert_embed(Net& net) {
     }
     Tensor types = t.allocate(position_ids.shape, Dtype::kInt64, "gather");
     types = expand(std::move(types), Shape{net.B, net.S});
-    const Tensor embeds = net.embedding(roberta ? "roberta.embeddings.word_embeddings" : "bert.embeddings.word_embeddings",
-                                        net.input_ids, net.V, net.H);
+    const Tensor embeds =
+        net.embedding(roberta ? "roberta.embeddings.word_embeddings" : "bert.embeddings.word_embeddings", net.input_ids,
+                      net.V, net.H);
     net.tied_embedding = t.last_parameter();
     const Tensor type_embeds =
         net.embedding(roberta ? "roberta.embeddings.token_type_embeddings" : "bert.embeddings.token_type_embeddings",
@@ -161,7 +166,8 @@ Tensor bert_head(Net& net, Tensor hidden) {
   return net.lm_head(roberta ? "lm_head.decoder" : "cls.predictions.decoder", std::move(h), net.V, true);
 }
 
-// -- DistilBERT ---------------------------------------------------------------------------------------------------------
+// -- DistilBERT
+// ---------------------------------------------------------------------------------------------------------
 
 Tensor distilbert_embed(Net& net) {
   Tensor h;
@@ -234,6 +240,7 @@ Tensor distilbert_head(Net& net, Tensor hidden) {
 }  // namespace
 
 const Program kBertProgram = {bert_embed, bert_layer, bert_head, text_inputs, plain_cross_entropy};
-const Program kDistilBertProgram = {distilbert_embed, distilbert_layer, distilbert_head, text_inputs, plain_cross_entropy};
+const Program kDistilBertProgram = {distilbert_embed, distilbert_layer, distilbert_head, text_inputs,
+                                    plain_cross_entropy};
 
 }  // namespace tidemark

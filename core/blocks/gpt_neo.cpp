@@ -58,8 +58,8 @@ Tensor embed(Net& net) {
   Tensor embeds = net.embedding("transformer.wte", net.input_ids, net.V, net.H);
   net.tied_embedding = net.tape.last_parameter();
   Tensor ids = net.tape.allocate(Shape{Dim(1), net.S}, Dtype::kInt64, "position_ids");
-  const bool flash = net.job.attention == AttentionKernel::kFlashAttention2 ||
-                     net.job.attention == AttentionKernel::kFlashAttention3;
+  const bool flash =
+      net.job.attention == AttentionKernel::kFlashAttention2 || net.job.attention == AttentionKernel::kFlashAttention3;
   make_causal_masks(net, embeds, {!flash, false, false});
   Tensor positions = net.embedding("transformer.wpe", ids, Dim(net.arch.max_positions), net.H);
   Tensor h = add(embeds, positions);

@@ -1,4 +1,5 @@
-// GPT-J: rotation by pairs with tables gathered in every layer, scores in fp32, attention and feed-forward side by side.
+// GPT-J: rotation by pairs with tables gathered in every layer, scores in fp32, attention and feed-forward side by
+// side.
 #include "core/blocks/program.hpp"
 
 namespace tidemark {
@@ -118,7 +119,8 @@ Tensor head(Net& net, Tensor hidden) {
 
 Tensor attention_fp32_scores(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const AttentionOptions& o,
                              bool masked_by_buffer) {
-  if (net.job.attention == AttentionKernel::kFlashAttention2 || net.job.attention == AttentionKernel::kFlashAttention3) {
+  if (net.job.attention == AttentionKernel::kFlashAttention2 ||
+      net.job.attention == AttentionKernel::kFlashAttention3) {
     return attention(net, std::move(q_in), std::move(k_in), std::move(v_in), o);
   }
   Scope in(net.tape, "attn", kFp32);

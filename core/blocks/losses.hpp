@@ -14,8 +14,8 @@ Tensor plain_cross_entropy(Net& net, Tensor logits);
 /// A body without a head: the mean of its last hidden state in fp32, as benchmarks of bare encoders take it.
 Tensor body_loss(Net& net, Tensor hidden);
 
-/// Whether the loss works on an fp32 copy of the logits. The model files of the GPT generation fed the model's own dtype
-/// to CrossEntropyLoss until they, too, called the shared loss function (4.49; transformers 4.48
+/// Whether the loss works on an fp32 copy of the logits. The model files of the GPT generation fed the model's own
+/// dtype to CrossEntropyLoss until they, too, called the shared loss function (4.49; transformers 4.48
 /// models/gpt_bigcode/modeling_gpt_bigcode.py: GPTBigCodeForCausalLM.forward and its like).
 bool upcasts_logits(const Net& net);
 

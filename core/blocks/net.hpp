@@ -37,12 +37,12 @@ class Net {
 
   /// What the model's forward passes to every layer: a checkpoint holds these until its layer's backward is done.
   struct Shared {
-    Tensor position_ids;  ///< [1, S] int64
-    Tensor cos, sin;      ///< rotary tables [1, S, rotary_dim]
+    Tensor position_ids;          ///< [1, S] int64
+    Tensor cos, sin;              ///< rotary tables [1, S, rotary_dim]
     Tensor local_cos, local_sin;  ///< a second pair (Gemma 3's local layers)
-    Tensor causal_mask;   ///< what the attention interface gets, or undefined
-    Tensor sliding_mask;  ///< the same for sliding layers
-    Tensor bias;          ///< a position bias (alibi)
+    Tensor causal_mask;           ///< what the attention interface gets, or undefined
+    Tensor sliding_mask;          ///< the same for sliding layers
+    Tensor bias;                  ///< a position bias (alibi)
   };
   Shared shared;
   /// Blocks that return (hidden_states, attn_weights): the current layer's, and the tuple of the layer before, which
@@ -50,15 +50,15 @@ class Net {
   Tensor attn_weights, outputs_weights;
   /// A block of that kind returns. A recomputed one has no loop around it.
   void return_weights();
-  std::vector<Tensor> model_locals;          ///< what the model's forward keeps by name until it returns
-  std::vector<Tensor> leaves;                ///< tensors made to require a gradient: the graph holds them to its end
-  Tensor attention_weights;                  ///< what eager attention returns beside its output: its layer has a name
-                                             ///< for it ("_") and so holds it until it returns
-  std::int32_t tied_embedding = -1;          ///< parameter index of the token table
-  Tensor last_hidden;                        ///< outputs.last_hidden_state: alive until the model's forward returns
-  bool fuse_loss = false;                    ///< the head hands its hidden states to a fused loss and returns the loss
-  const char* attention_kernel = "";         ///< what the attention ran: "flash", "efficient", "math", "eager"
-  Count layer_index = 0;                     ///< the layer that runs now (of the model, not of the tape)
+  std::vector<Tensor> model_locals;   ///< what the model's forward keeps by name until it returns
+  std::vector<Tensor> leaves;         ///< tensors made to require a gradient: the graph holds them to its end
+  Tensor attention_weights;           ///< what eager attention returns beside its output: its layer has a name
+                                      ///< for it ("_") and so holds it until it returns
+  std::int32_t tied_embedding = -1;   ///< parameter index of the token table
+  Tensor last_hidden;                 ///< outputs.last_hidden_state: alive until the model's forward returns
+  bool fuse_loss = false;             ///< the head hands its hidden states to a fused loss and returns the loss
+  const char* attention_kernel = "";  ///< what the attention ran: "flash", "efficient", "math", "eager"
+  Count layer_index = 0;              ///< the layer that runs now (of the model, not of the tape)
 
   // -- modules with parameters ------------------------------------------------------------------------------------
   /// nn.Linear, or what PEFT and bitsandbytes make of it. `bias` declares one.
@@ -95,8 +95,8 @@ class Net {
  private:
   bool saved_whole(std::string_view module) const;
   Tensor declare(const char* name, const char* leaf, const Shape& shape, bool is_embedding);
-  Tensor dora_scale(const char* name, const Tensor& weight_a, const Tensor& weight_b, Dim in_features,
-                    Dim out_features, Dtype dtype);
+  Tensor dora_scale(const char* name, const Tensor& weight_a, const Tensor& weight_b, Dim in_features, Dim out_features,
+                    Dtype dtype);
   Tensor dora_result(Tensor base, Tensor update, Tensor scale, Dtype dtype);
   Tensor adapter(const char* name, Tensor result, Tensor x, Dim in_features, Dim out_features, bool quantised_base);
   Tensor quantised_linear(const char* name, Tensor x, Dim out_features, bool bias);

@@ -1,4 +1,5 @@
-// OPT: learned positions counted from the mask, pre-norm; OPT-350m norms after each branch and embeds in 512 dimensions.
+// OPT: learned positions counted from the mask, pre-norm; OPT-350m norms after each branch and embeds in 512
+// dimensions.
 #include "core/blocks/program.hpp"
 
 namespace tidemark {
@@ -71,7 +72,8 @@ Tensor embed(Net& net) {
   ids = to(std::move(ids), Dtype::kInt64);
   make_causal_masks(net, embeds, {false, true, false});
   Tensor offset = add_scalar(ids);
-  Tensor positions = net.embedding("model.decoder.embed_positions", std::move(offset), Dim(net.arch.max_positions), net.H);
+  Tensor positions =
+      net.embedding("model.decoder.embed_positions", std::move(offset), Dim(net.arch.max_positions), net.H);
   net.shared.position_ids = std::move(ids);
   if (net.arch.embedding_dim > 0) embeds = net.linear("model.decoder.project_in", std::move(embeds), net.H);
   Tensor h = add(embeds, positions);
@@ -83,7 +85,8 @@ Tensor head(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kHead);
   Tensor h = std::move(hidden);
   if (net.arch.final_norm) h = net.layer_norm("model.decoder.final_layer_norm", std::move(h));
-  if (net.arch.embedding_dim > 0) h = net.linear("model.decoder.project_out", std::move(h), Dim(net.arch.embedding_dim));
+  if (net.arch.embedding_dim > 0)
+    h = net.linear("model.decoder.project_out", std::move(h), Dim(net.arch.embedding_dim));
   net.model_locals.clear();
   return net.lm_head("lm_head", std::move(h), net.V);
 }

@@ -27,7 +27,8 @@ const Program* program_for(const Architecture& architecture);
 /// Whether two layers behave alike in memory: layers with equal kinds are simulated once.
 std::int64_t layer_kind(const Net& net, Count layer);
 
-// -- the families (one file each) --------------------------------------------------------------------------------------
+// -- the families (one file each)
+// --------------------------------------------------------------------------------------
 extern const Program kLlamaProgram;
 extern const Program kGpt2Program;
 extern const Program kGptBigCodeProgram;

@@ -11,7 +11,8 @@ namespace tidemark {
 /// The block program that a model runs: one per modelling file of transformers that differs in memory.
 enum class Family : std::uint8_t {
   kUnsupported,
-  kLlama,     // llama, smollm3, mistral, ministral, qwen2, seed_oss, yi: one program, switched by the biases and lists below
+  kLlama,  // llama, smollm3, mistral, ministral, qwen2, seed_oss, yi: one program, switched by the biases and lists
+           // below
   kQwen3,
   kGemma,
   kGemma2,
@@ -29,10 +30,10 @@ enum class Family : std::uint8_t {
   kMpt,
   kStableLm,
   kOlmo,
-  kOlmo2,     // and olmo3, which adds sliding layers
+  kOlmo2,  // and olmo3, which adds sliding layers
   kGranite,
   kStarcoder2,
-  kCohere,    // and cohere2: sliding layers rotate, the others don't
+  kCohere,  // and cohere2: sliding layers rotate, the others don't
   kGlm,
   kGlm4,
   kNemotron,
@@ -47,18 +48,25 @@ enum class Family : std::uint8_t {
 };
 
 /// What the head computes.
-enum class Head : std::uint8_t { kCausalLm, kSequenceClassification, kMaskedLm, kImageClassification, kSeq2SeqLm, kNone };
+enum class Head : std::uint8_t {
+  kCausalLm,
+  kSequenceClassification,
+  kMaskedLm,
+  kImageClassification,
+  kSeq2SeqLm,
+  kNone
+};
 
 /// Activation functions as transformers' ACT2FN names them; each saves differently for backward.
 enum class Activation : std::uint8_t {
-  kSilu,        ///< one fused kernel, saves its input
-  kGelu,        ///< nn.GELU: erf or tanh, one fused kernel, saves its input
-  kGeluNew,     ///< NewGELUActivation, gelu_new: seven elementwise kernels
-  kGeluFast,    ///< FastGELUActivation, gelu_fast
-  kQuickGelu,   ///< x * sigmoid(1.702 x)
-  kRelu,        ///< saves its output
-  kRelu2,       ///< relu squared
-  kXielu,       ///< Apertus
+  kSilu,       ///< one fused kernel, saves its input
+  kGelu,       ///< nn.GELU: erf or tanh, one fused kernel, saves its input
+  kGeluNew,    ///< NewGELUActivation, gelu_new: seven elementwise kernels
+  kGeluFast,   ///< FastGELUActivation, gelu_fast
+  kQuickGelu,  ///< x * sigmoid(1.702 x)
+  kRelu,       ///< saves its output
+  kRelu2,      ///< relu squared
+  kXielu,      ///< Apertus
 };
 
 /// What is trained: one model, in Hugging Face config.json vocabulary made uniform. Dimensions are per whole model.
@@ -69,57 +77,58 @@ struct Architecture {
   Head head = Head::kCausalLm;           ///< what that class computes on top
   Count num_labels = 2;                  ///< classes of a classification head
 
-  Count hidden_size = 0;          ///< H
-  Count intermediate_size = 0;    ///< F
-  Count num_layers = 0;           ///< L
-  Count num_heads = 0;            ///< A, query heads
-  Count num_kv_heads = 0;         ///< key/value heads
-  Count head_dim = 0;             ///< hd; A·hd may differ from H
-  Count vocab_size = 0;           ///< V
-  Count max_positions = 0;        ///< rows of a learned position table (OPT's two extra included), size of causal-mask buffers; context length where positions rotate
-  Count type_vocab_size = 0;      ///< rows of BERT's token-type table
-  Count rotary_dim = 0;           ///< leading dimensions of each head that rotate; head_dim when all do, 0 when none
-  Count embedding_dim = 0;        ///< width of the token table where it differs from H (OPT-350m: 512), else 0
+  Count hidden_size = 0;        ///< H
+  Count intermediate_size = 0;  ///< F
+  Count num_layers = 0;         ///< L
+  Count num_heads = 0;          ///< A, query heads
+  Count num_kv_heads = 0;       ///< key/value heads
+  Count head_dim = 0;           ///< hd; A·hd may differ from H
+  Count vocab_size = 0;         ///< V
+  Count max_positions = 0;      ///< rows of a learned position table (OPT's two extra included), size of causal-mask
+                                ///< buffers; context length where positions rotate
+  Count type_vocab_size = 0;    ///< rows of BERT's token-type table
+  Count rotary_dim = 0;         ///< leading dimensions of each head that rotate; head_dim when all do, 0 when none
+  Count embedding_dim = 0;      ///< width of the token table where it differs from H (OPT-350m: 512), else 0
   bool tie_word_embeddings = false;  ///< the head uses the token table's storage
 
   Activation activation = Activation::kSilu;  ///< of the feed-forward
-  bool attention_bias = false;    ///< q, k, v projections carry a bias
-  bool attention_out_bias = false;  ///< the output projection carries one
-  bool mlp_bias = false;          ///< feed-forward projections carry a bias
-  bool head_bias = false;         ///< lm_head carries a bias (GPT-J, Phi)
-  bool norm_bias = false;         ///< LayerNorm bias where the family makes it optional
-  bool qk_norm = false;           ///< a norm on q and k (family decides its width)
-  bool parallel_residual = false; ///< attention and feed-forward read the same residual (NeoX)
-  bool alibi = false;             ///< attention bias by distance instead of rotation
-  bool new_decoder = false;       ///< Falcon's new_decoder_architecture
-  bool parallel_attention = false;  ///< Falcon's parallel_attn
-  bool multi_query = false;       ///< Falcon, GPT-BigCode: one K/V head, num_kv_heads says so too
-  bool norm_before = true;        ///< OPT do_layer_norm_before
-  bool final_norm = true;         ///< a norm after the last layer
-  Count num_layer_norms = 1;      ///< Falcon num_ln_in_parallel_attn
-  bool logit_softcap = false;     ///< final_logit_softcapping is set
-  bool attention_softcap = false; ///< attn_logit_softcapping is set
-  bool logit_scale = false;       ///< the logits are scaled (Cohere, Granite; even by one), or what the head reads (T5)
-  bool residual_scale = false;    ///< each branch is scaled before it joins the residual (Granite), even by one
-  bool embedding_scale = false;   ///< the embeddings are scaled (Granite; Gemma's program does so always)
-  bool query_scale = false;       ///< q is scaled by its position (Ministral 3's llama_4_scaling_beta)
-  bool clip_qkv = false;          ///< q, k, v are clamped (OLMo, MPT)
-  bool norm_head = false;         ///< the head normalises its weight's rows at each step (Baichuan 2)
+  bool attention_bias = false;                ///< q, k, v projections carry a bias
+  bool attention_out_bias = false;            ///< the output projection carries one
+  bool mlp_bias = false;                      ///< feed-forward projections carry a bias
+  bool head_bias = false;                     ///< lm_head carries a bias (GPT-J, Phi)
+  bool norm_bias = false;                     ///< LayerNorm bias where the family makes it optional
+  bool qk_norm = false;                       ///< a norm on q and k (family decides its width)
+  bool parallel_residual = false;             ///< attention and feed-forward read the same residual (NeoX)
+  bool alibi = false;                         ///< attention bias by distance instead of rotation
+  bool new_decoder = false;                   ///< Falcon's new_decoder_architecture
+  bool parallel_attention = false;            ///< Falcon's parallel_attn
+  bool multi_query = false;                   ///< Falcon, GPT-BigCode: one K/V head, num_kv_heads says so too
+  bool norm_before = true;                    ///< OPT do_layer_norm_before
+  bool final_norm = true;                     ///< a norm after the last layer
+  Count num_layer_norms = 1;                  ///< Falcon num_ln_in_parallel_attn
+  bool logit_softcap = false;                 ///< final_logit_softcapping is set
+  bool attention_softcap = false;             ///< attn_logit_softcapping is set
+  bool logit_scale = false;      ///< the logits are scaled (Cohere, Granite; even by one), or what the head reads (T5)
+  bool residual_scale = false;   ///< each branch is scaled before it joins the residual (Granite), even by one
+  bool embedding_scale = false;  ///< the embeddings are scaled (Granite; Gemma's program does so always)
+  bool query_scale = false;      ///< q is scaled by its position (Ministral 3's llama_4_scaling_beta)
+  bool clip_qkv = false;         ///< q, k, v are clamped (OLMo, MPT)
+  bool norm_head = false;        ///< the head normalises its weight's rows at each step (Baichuan 2)
 
-  double attention_dropout = 0.0;  ///< on attention probabilities
-  double residual_dropout = 0.0;   ///< on the output of attention and feed-forward
-  double embedding_dropout = 0.0;  ///< after the embeddings
-  double activation_dropout = 0.0; ///< inside the feed-forward
-  double classifier_dropout = 0.0; ///< before a classification head
+  double attention_dropout = 0.0;   ///< on attention probabilities
+  double residual_dropout = 0.0;    ///< on the output of attention and feed-forward
+  double embedding_dropout = 0.0;   ///< after the embeddings
+  double activation_dropout = 0.0;  ///< inside the feed-forward
+  double classifier_dropout = 0.0;  ///< before a classification head
 
   Count sliding_window = 0;          ///< tokens, 0 when no layer slides
   std::vector<bool> sliding_layers;  ///< per layer: attends only to the window; empty when none does
   std::vector<bool> no_rope_layers;  ///< per layer: no rotation (SmolLM3); empty when all rotate
   std::vector<Count> local_layers;   ///< GPT-Neo: per layer, 1 when attention is local; empty otherwise
 
-  Count num_buckets = 0;            ///< T5 relative_attention_num_buckets
-  Count num_decoder_layers = 0;     ///< T5
-  bool gated_mlp = false;           ///< T5 1.1: gated feed-forward
+  Count num_buckets = 0;                                   ///< T5 relative_attention_num_buckets
+  Count num_decoder_layers = 0;                            ///< T5
+  bool gated_mlp = false;                                  ///< T5 1.1: gated feed-forward
   Count image_size = 0, patch_size = 0, num_channels = 3;  ///< vision encoders
 
   Count published_parameters = 0;  ///< the count that the catalog's source states, 0 when it states none

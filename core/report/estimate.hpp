@@ -21,7 +21,7 @@ struct Range {
 
 /// One line of the breakdown: storages made at one place of the program, alive at the peak.
 struct BreakdownEntry {
-  std::string name;         ///< "mlp.gate_proj: output"
+  std::string name;  ///< "mlp.gate_proj: output"
   Bytes bytes = 0;
   std::string formula;      ///< symbols: "2·B·S·F × 32 layers"
   std::string substituted;  ///< the same with numbers: "2 × 1 × 2048 × 11008 B × 32"
@@ -38,22 +38,22 @@ struct BreakdownGroup {
 
 /// One labelled moment of the step.
 struct Instant {
-  std::string label;            ///< "forward: model.layers.0 … 31", "loss peak"
+  std::string label;  ///< "forward: model.layers.0 … 31", "loss peak"
   Phase phase = Phase::kForward;
-  Bytes total = 0;              ///< allocated
+  Bytes total = 0;                   ///< allocated
   Bytes bytes[kCategoryCount] = {};  ///< by category, summing to total
 };
 
 /// The moment at which most is allocated.
 struct Peak {
   Phase phase = Phase::kForward;
-  std::string at;              ///< module that was running: "model.layers.31.mlp.down_proj"
-  std::string rank = "rank 0"; ///< which GPU; always rank 0 on one GPU
+  std::string at;               ///< module that was running: "model.layers.31.mlp.down_proj"
+  std::string rank = "rank 0";  ///< which GPU; always rank 0 on one GPU
 };
 
 /// Parameter counts, elements.
 struct ParameterCounts {
-  Count total = 0;      ///< of the model as trained, adapters included
+  Count total = 0;  ///< of the model as trained, adapters included
   Count trainable = 0;
   Count active = 0;     ///< used for one token (differs for mixtures of experts)
   Count base = 0;       ///< of the model without adapters
@@ -62,14 +62,14 @@ struct ParameterCounts {
 
 /// What the engine answers. Every figure in bytes, for the steady state (second step on) unless said otherwise.
 struct Estimate {
-  Range allocated;               ///< torch.cuda.max_memory_allocated, cuBLAS workspaces included
-  Range reserved;                ///< torch.cuda.max_memory_reserved
-  Range device;                  ///< what nvidia-smi shows for the process: reserved + CUDA context
+  Range allocated;  ///< torch.cuda.max_memory_allocated, cuBLAS workspaces included
+  Range reserved;   ///< torch.cuda.max_memory_reserved
+  Range device;     ///< what nvidia-smi shows for the process: reserved + CUDA context
   Bytes first_step_allocated = 0;
-  Bytes host = 0;                ///< host memory per node: offloaded and paged state
+  Bytes host = 0;  ///< host memory per node: offloaded and paged state
   Peak peak;
-  Bytes phase_peaks[kPhaseCount] = {};  ///< largest `allocated` of each phase, indexed by Phase
-  Bytes phase_live[kPhaseCount] = {};   ///< the same without what the allocator does not split off
+  Bytes phase_peaks[kPhaseCount] = {};    ///< largest `allocated` of each phase, indexed by Phase
+  Bytes phase_live[kPhaseCount] = {};     ///< the same without what the allocator does not split off
   std::vector<BreakdownGroup> breakdown;  ///< sums to allocated.expected
   std::vector<Instant> timeline;          ///< in time order
   ParameterCounts parameters;
@@ -84,8 +84,8 @@ std::string_view name_of(Verdict verdict);
 
 /// Whether the job fits one card.
 struct Fit {
-  std::string gpu;           ///< catalog name
-  Bytes usable = 0;          ///< memory that torch sees, minus what the CUDA context takes
+  std::string gpu;   ///< catalog name
+  Bytes usable = 0;  ///< memory that torch sees, minus what the CUDA context takes
   Verdict verdict = Verdict::kUnknown;
   Bytes headroom = 0;        ///< usable − needed (expected); negative when it does not fit
   double utilization = 0.0;  ///< needed / usable

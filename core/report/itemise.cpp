@@ -105,8 +105,7 @@ std::vector<BreakdownGroup> itemise(const Simulation& simulation, const Walk& wa
   if (walk.workspaces > 0) {
     workspace.bytes += walk.workspaces;
     workspace.entries.push_back({"cuBLAS workspaces (forward and autograd threads)", walk.workspaces,
-                                 "2 × workspace of one handle",
-                                 "2 × " + std::to_string(walk.workspaces / 2) + " B",
+                                 "2 × workspace of one handle", "2 × " + std::to_string(walk.workspaces / 2) + " B",
                                  "pytorch v2.6.0 aten/src/ATen/cuda/CublasHandlePool.cpp: parseChosenWorkspaceSize",
                                  Confidence::kMeasured});
   }
@@ -115,8 +114,7 @@ std::vector<BreakdownGroup> itemise(const Simulation& simulation, const Walk& wa
     workspace.entries.push_back({"block remainders that the allocator does not split off", walk.unsplit,
                                  "sum over blocks of (block − request), each ≤ 1 MiB",
                                  std::to_string(walk.unsplit) + " B from the replay",
-                                 "pytorch v2.6.0 c10/cuda/CUDACachingAllocator.cpp: should_split",
-                                 Confidence::kExact});
+                                 "pytorch v2.6.0 c10/cuda/CUDACachingAllocator.cpp: should_split", Confidence::kExact});
   }
   (void)job;
   for (BreakdownGroup& g : groups) {
@@ -149,7 +147,8 @@ std::vector<Instant> timeline(const Simulation& simulation, const Walk& walk) {
     i.phase = m.phase;
     i.total = m.total;
     for (int c = 0; c < kCategoryCount; ++c) i.bytes[c] = m.by_category[c];
-    i.label = std::string(name_of(m.phase)) + ": " + place_name(simulation, m) + (m.peak_of_segment ? " (highest)" : " (end)");
+    i.label = std::string(name_of(m.phase)) + ": " + place_name(simulation, m) +
+              (m.peak_of_segment ? " (highest)" : " (end)");
     instants.push_back(std::move(i));
   }
   return instants;

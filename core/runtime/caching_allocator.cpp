@@ -6,7 +6,9 @@
 namespace tidemark {
 namespace {
 
-constexpr Bytes round_up(Bytes bytes, Bytes unit) { return (bytes + unit - 1) / unit * unit; }
+constexpr Bytes round_up(Bytes bytes, Bytes unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
 
 // get_allocation_size(): what is asked of cudaMalloc to serve a request.
 constexpr Bytes segment_bytes(Bytes size, bool is_small) {

@@ -12,9 +12,9 @@ namespace tidemark {
 /// context and the kernels loaded so far. Bytes. With lazy loading of kernels (CUDA 11.7 and PyTorch 1.13 on; before,
 /// 0.9 to 1.8 GiB).
 struct CudaContext {
-  Bytes low = 0;         ///< smallest figure reported
-  Bytes expected = 0;    ///< while training
-  Bytes high = 0;        ///< largest figure reported, or the expected one and the most that kernels were seen to add
+  Bytes low = 0;       ///< smallest figure reported
+  Bytes expected = 0;  ///< while training
+  Bytes high = 0;      ///< largest figure reported, or the expected one and the most that kernels were seen to add
   Confidence confidence = Confidence::kModelled;  ///< measured on this card, or taken from a relative
   std::string_view source;                        ///< where the figures come from
 };

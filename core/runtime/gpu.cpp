@@ -14,12 +14,13 @@ constexpr std::string_view kVendorWords[] = {"nvidia",   "geforce", "rtx", "gtx"
 
 // nvidia-smi's total by marketed memory, where ECC does not take its share of it: 0.995 (H100, H200, B200, RTX 5090);
 // cards of earlier generations show all of it.
-constexpr Bytes board_total(Bytes marketed) { return marketed - marketed / 200; }
+constexpr Bytes board_total(Bytes marketed) {
+  return marketed - marketed / 200;
+}
 
 bool has_measured_default(const Gpu& gpu) {
   // A total above the board's default was measured with ECC switched off (A40).
-  return gpu.torch_visible_bytes > 0 &&
-         (gpu.nvidia_smi_bytes == 0 || gpu.torch_visible_bytes <= gpu.nvidia_smi_bytes);
+  return gpu.torch_visible_bytes > 0 && (gpu.nvidia_smi_bytes == 0 || gpu.torch_visible_bytes <= gpu.nvidia_smi_bytes);
 }
 
 bool names(const Gpu& gpu, std::string_view key, std::string_view name_or_alias) {
@@ -33,7 +34,9 @@ bool names(const Gpu& gpu, std::string_view key, std::string_view name_or_alias)
 
 }  // namespace
 
-Bytes driver_held_back(Bytes total) { return 384 * kMiB + total / 1000 * 3; }
+Bytes driver_held_back(Bytes total) {
+  return 384 * kMiB + total / 1000 * 3;
+}
 
 Bytes Gpu::usable_bytes() const {
   if (has_measured_default(*this)) return torch_visible_bytes;
@@ -42,7 +45,9 @@ Bytes Gpu::usable_bytes() const {
   return total - driver_held_back(total);
 }
 
-bool Gpu::usable_is_estimated() const { return !has_measured_default(*this); }
+bool Gpu::usable_is_estimated() const {
+  return !has_measured_default(*this);
+}
 
 std::string gpu_key(std::string_view name) {
   std::string key;

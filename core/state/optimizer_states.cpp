@@ -13,7 +13,9 @@ constexpr Count kPagedFrom = 100000;
 // torchao 0.14 optim/adam.py: 8-bit states in blocks of 256, 4-bit in blocks of 128, from 4096 elements on.
 constexpr Count kTorchaoBlock4 = 128;
 
-Bytes states_bytes_bnb8(Count n) { return n + (n + kBlockwise - 1) / kBlockwise * 4; }
+Bytes states_bytes_bnb8(Count n) {
+  return n + (n + kBlockwise - 1) / kBlockwise * 4;
+}
 
 bool is_paged(Optimizer o) {
   return o == Optimizer::kPagedAdamw8bit || o == Optimizer::kPagedAdamw32bit || o == Optimizer::kPagedLion32bit ||
@@ -33,8 +35,9 @@ bool is_lion(Optimizer o) {
 }
 
 // HF Trainer: weights decay, one-dimensional parameters do not: two parameter groups, stepped one after the other.
-bool decays(const Parameter& p) { return p.shape.rank > 1; }
-
+bool decays(const Parameter& p) {
+  return p.shape.rank > 1;
+}
 
 const char* source_of(Optimizer o) {
   switch (o) {
@@ -247,7 +250,8 @@ void OptimizerStates::step() {
       }
     }
   } else if (o == Optimizer::kAdamwHf) {
-    for_each_trained([&](const Parameter& p) { Tensor denominator = tape_.allocate(p.shape, p.dtype, "exp_avg_sq.sqrt()"); });
+    for_each_trained(
+        [&](const Parameter& p) { Tensor denominator = tape_.allocate(p.shape, p.dtype, "exp_avg_sq.sqrt()"); });
   } else if (o == Optimizer::kAdafactor) {
     for_each_trained([&](const Parameter& p) {
       const bool half = p.dtype != Dtype::kFp32;

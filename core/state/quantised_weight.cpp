@@ -9,7 +9,6 @@ constexpr Bytes kNestedCodeBytes = 256 * 4;
 // functional.py quantize_4bit with compress_statistics: the scales are quantised in blocks of 256.
 constexpr Count kNestedBlock = 256;
 
-
 Tensor dequantise(Tape& t, Dim out_features, Dim in_features, Count blocks, bool double_quant, Dtype dtype) {
   Tensor absmax;
   if (double_quant) absmax = t.allocate(Shape{Dim(blocks)}, Dtype::kFp32, "dequantised scales");
@@ -18,8 +17,8 @@ Tensor dequantise(Tape& t, Dim out_features, Dim in_features, Count blocks, bool
 
 void backward_4bit(Tape& t, Node& n, Tensor* g, Tensor* r) {
   if (!n.needs(0)) return;
-  Tensor w = dequantise(t, Dim(n.attributes[0]), n.input_shapes[0].dim(-1), n.attributes[1], n.attributes[2] != 0,
-                        g[0].dtype);
+  Tensor w =
+      dequantise(t, Dim(n.attributes[0]), n.input_shapes[0].dim(-1), n.attributes[1], n.attributes[2] != 0, g[0].dtype);
   t.set_category(w, Category::kWorkspace);
   Tensor rows = reshape(g[0], Shape{Dim(g[0].numel() / g[0].size(-1)), g[0].dim(-1)});
   r[0] = t.allocate(n.input_shapes[0], g[0].dtype, "mm (input gradient)");

@@ -12,11 +12,11 @@ struct QuantisedWeight {
     const char* name = "";
     Bytes bytes = 0;
   };
-  Bytes packed = 0;          ///< the codes
-  Part state[5];             ///< block scales, their scales, code books; zero-sized ones do not exist
-  Count block_count = 0;     ///< blocks that share a scale
-  bool double_quant = false; ///< scales are quantised: dequantising makes them fp32 first
-  bool eight_bit = false;    ///< LLM.int8
+  Bytes packed = 0;           ///< the codes
+  Part state[5];              ///< block scales, their scales, code books; zero-sized ones do not exist
+  Count block_count = 0;      ///< blocks that share a scale
+  bool double_quant = false;  ///< scales are quantised: dequantising makes them fp32 first
+  bool eight_bit = false;     ///< LLM.int8
 };
 
 /// Sizes for a weight of `elements` numbers. bitsandbytes 0.50 functional.py quantize_4bit, nn/modules.py Params4bit.

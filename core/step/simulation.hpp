@@ -14,12 +14,12 @@ namespace tidemark {
 /// Layers repeat with a period p (Gemma 3: 6; most: 1). With more than four periods, the tape runs four: the first,
 /// the second, one that stands for all others in the middle, and the last.
 struct LayerPlan {
-  Count layers = 0;          ///< of the model
-  Count period = 1;          ///< p
+  Count layers = 0;                ///< of the model
+  Count period = 1;                ///< p
   std::vector<Count> tape_layers;  ///< model layer that each layer on the tape is
-  Count repeat_begin = 0;    ///< first tape layer of the repeated period
-  Count repeat_end = 0;      ///< one past its last; equal to begin when nothing repeats
-  Count repeats = 1;         ///< how often that period occurs in the model
+  Count repeat_begin = 0;          ///< first tape layer of the repeated period
+  Count repeat_end = 0;            ///< one past its last; equal to begin when nothing repeats
+  Count repeats = 1;               ///< how often that period occurs in the model
 
   /// How many model layers a tape layer stands for.
   Count multiplicity(std::int16_t instance) const {

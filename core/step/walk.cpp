@@ -83,7 +83,8 @@ class Walker {
         const std::size_t distance = h > g ? h - g : g - h;
         if (best == segments.size() || distance < (best > g ? best - g : g - best)) best = h;
       }
-      if (best != segments.size() && by_rank_[best].size() == by_rank_[g].size()) twin_[g] = static_cast<std::int32_t>(best);
+      if (best != segments.size() && by_rank_[best].size() == by_rank_[g].size())
+        twin_[g] = static_cast<std::int32_t>(best);
     }
   }
 
@@ -114,8 +115,8 @@ class Walker {
       if (twin >= 0) {
         const Count neighbour = born.instance < in ? j - 1 : j + 1;
         if (neighbour >= 1 && neighbour <= repeats) {
-          const std::int32_t id =
-              by_rank_[static_cast<std::size_t>(twin)][static_cast<std::size_t>(rank_[static_cast<std::size_t>(storage)])];
+          const std::int32_t id = by_rank_[static_cast<std::size_t>(twin)]
+                                          [static_cast<std::size_t>(rank_[static_cast<std::size_t>(storage)])];
           return slot(neighbour, id);
         }
       }
@@ -358,7 +359,9 @@ Extent extent_of(const Tape& tape, std::uint32_t begin, std::uint32_t end) {
 
 }  // namespace
 
-Walk walk(const Simulation& simulation, const WalkOptions& options) { return Walker(simulation, options).run(); }
+Walk walk(const Simulation& simulation, const WalkOptions& options) {
+  return Walker(simulation, options).run();
+}
 
 Bytes quick_peak(const Simulation& s, Bytes cublas_workspaces) {
   const Tape& tape = *s.tape;

@@ -30,23 +30,23 @@ struct Moment {
 
 /// What a walk over all steps finds.
 struct Walk {
-  PhasePeak first[kPhaseCount];   ///< of the first step, by phase
-  PhasePeak steady[kPhaseCount];  ///< of the second step on
-  Bytes peak = 0;                 ///< largest steady `allocated` (`live` without the allocator)
-  Bytes first_peak = 0;           ///< largest `allocated` of the first step
-  Bytes reserved = 0;             ///< largest steady `reserved`
-  Bytes unsplit = 0;              ///< allocated − live at the peak
-  Moment at;                      ///< the peak
-  std::vector<Bytes> sites;       ///< live bytes of each site at the peak
-  std::vector<Count> site_counts; ///< live storages of each site at the peak
-  std::vector<Moment> moments;    ///< the steady step in time order
-  Bytes workspaces = 0;           ///< cuBLAS workspaces alive in the steady state
+  PhasePeak first[kPhaseCount];    ///< of the first step, by phase
+  PhasePeak steady[kPhaseCount];   ///< of the second step on
+  Bytes peak = 0;                  ///< largest steady `allocated` (`live` without the allocator)
+  Bytes first_peak = 0;            ///< largest `allocated` of the first step
+  Bytes reserved = 0;              ///< largest steady `reserved`
+  Bytes unsplit = 0;               ///< allocated − live at the peak
+  Moment at;                       ///< the peak
+  std::vector<Bytes> sites;        ///< live bytes of each site at the peak
+  std::vector<Count> site_counts;  ///< live storages of each site at the peak
+  std::vector<Moment> moments;     ///< the steady step in time order
+  Bytes workspaces = 0;            ///< cuBLAS workspaces alive in the steady state
 };
 
 struct WalkOptions {
-  bool allocator = true;    ///< replay through the caching allocator
-  bool expandable = false;  ///< expandable segments
-  bool itemise = true;      ///< sites and moments
+  bool allocator = true;       ///< replay through the caching allocator
+  bool expandable = false;     ///< expandable segments
+  bool itemise = true;         ///< sites and moments
   Bytes cublas_workspace = 0;  ///< of one handle; two handles are charged
 };
 

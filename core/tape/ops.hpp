@@ -9,7 +9,7 @@
 namespace tidemark {
 
 // -- views: no storage of their own -----------------------------------------------------------------------------------
-Tensor view(Tensor x, const Shape& shape);               ///< sizes only; must be viewable
+Tensor view(Tensor x, const Shape& shape);  ///< sizes only; must be viewable
 Tensor transpose(Tensor x, int a, int b);
 Tensor permute(Tensor x, std::initializer_list<int> order);
 Tensor expand(Tensor x, const Shape& shape);
@@ -35,47 +35,51 @@ Tensor sum_to(Tensor x, const Shape& shape);
 Tensor zeros(Tape& tape, const Shape& shape, Dtype dtype, const char* op = "zeros");
 Tensor pad_last(Tensor x, Count extra);
 
-// -- elementwise --------------------------------------------------------------------------------------------------------
+// -- elementwise
+// --------------------------------------------------------------------------------------------------------
 Tensor add(Tensor a, Tensor b);
 Tensor sub(Tensor a, Tensor b);
 Tensor mul(Tensor a, Tensor b);
 Tensor div(Tensor a, Tensor b);
-Tensor add_in_place(Tensor a, Tensor b);   ///< a += b
+Tensor add_in_place(Tensor a, Tensor b);  ///< a += b
 Tensor add_scalar(Tensor x);
-Tensor mul_scalar(Tensor x);               ///< also division by a number
-Tensor scale_in_place(Tensor x);           ///< x *= a number
+Tensor mul_scalar(Tensor x);      ///< also division by a number
+Tensor scale_in_place(Tensor x);  ///< x *= a number
 Tensor neg(Tensor x);
-Tensor pow2(Tensor x);                     ///< x.pow(2); autocast: fp32
+Tensor pow2(Tensor x);  ///< x.pow(2); autocast: fp32
 Tensor pow3(Tensor x);
-Tensor square(Tensor x);                   ///< torch.square: pow(2) outside autocast's list of names
-Tensor rsqrt(Tensor x);                    ///< autocast: fp32
+Tensor square(Tensor x);  ///< torch.square: pow(2) outside autocast's list of names
+Tensor rsqrt(Tensor x);   ///< autocast: fp32
 Tensor silu(Tensor x);
 Tensor gelu(Tensor x);
 Tensor relu(Tensor x);
 Tensor tanh(Tensor x);
 Tensor sigmoid(Tensor x);
-Tensor dropout(Tensor x, double p);        ///< native_dropout: a byte mask; nothing at p = 0
+Tensor dropout(Tensor x, double p);  ///< native_dropout: a byte mask; nothing at p = 0
 Tensor clamp(Tensor x);
-Tensor clamp_in_place(Tensor x);           ///< x.clamp_(): a clone of x stays for backward
+Tensor clamp_in_place(Tensor x);  ///< x.clamp_(): a clone of x stays for backward
 /// transformers' XIELUActivation in Python: x plain, both slopes trained
 Tensor xielu(Tensor x, Tensor alpha_p, Tensor alpha_n);
 Tensor masked_fill(Tensor x, Tensor mask);
 Tensor where(Tensor mask, Tensor x, Tensor other);
-Tensor mean_last(Tensor x);                ///< mean(-1, keepdim=True)
+Tensor mean_last(Tensor x);  ///< mean(-1, keepdim=True)
 
-// -- reductions and norms -------------------------------------------------------------------------------------------------
+// -- reductions and norms
+// -------------------------------------------------------------------------------------------------
 Tensor softmax(Tensor x, std::optional<Dtype> dtype = std::nullopt);
 Tensor log_softmax(Tensor x, std::optional<Dtype> dtype = std::nullopt);
 Tensor layer_norm(Tensor x, Tensor weight, Tensor bias);  ///< undefined weight and bias: no affine part
 
-// -- products -----------------------------------------------------------------------------------------------------------
-Tensor linear(Tensor x, Tensor weight, Tensor bias = {});   ///< weight [out, in]
-Tensor conv1d_addmm(Tensor x, Tensor weight, Tensor bias);  ///< transformers Conv1D: weight [in, out]
-Tensor matmul(Tensor a, Tensor b);                          ///< batched (3-D, 4-D), or by a matrix
+// -- products
+// -----------------------------------------------------------------------------------------------------------
+Tensor linear(Tensor x, Tensor weight, Tensor bias = {});        ///< weight [out, in]
+Tensor conv1d_addmm(Tensor x, Tensor weight, Tensor bias);       ///< transformers Conv1D: weight [in, out]
+Tensor matmul(Tensor a, Tensor b);                               ///< batched (3-D, 4-D), or by a matrix
 Tensor patch_convolution(Tensor x, Tensor weight, Tensor bias);  ///< Conv2d whose stride is its kernel
 Tensor baddbmm(Tensor input, Tensor a, Tensor b);
 
-// -- lookups and losses ---------------------------------------------------------------------------------------------------
+// -- lookups and losses
+// ---------------------------------------------------------------------------------------------------
 Tensor embedding(Tensor ids, Tensor weight);
 Tensor nll_loss(Tensor log_probabilities, Tensor target);
 Tensor cross_entropy(Tensor logits, Tensor target);
@@ -83,17 +87,20 @@ Tensor take(Tensor x, int dim, Dim length);     ///< x[:, [i, …]]: a copy of `
 Tensor index_rows(Tensor x, Tensor indices);    ///< x[indices] along the first dimension, as many rows as before
 Tensor scatter_rows(Tensor x, Tensor indices);  ///< into zeros of the same shape: index_put
 
-// -- fused kernels of other libraries -----------------------------------------------------------------------------------
-Tensor liger_rms_norm(Tensor x, Tensor weight);  ///< linkedin/Liger-Kernel 0.8 ops/rms_norm.py
+// -- fused kernels of other libraries
+// -----------------------------------------------------------------------------------
+Tensor liger_rms_norm(Tensor x, Tensor weight);       ///< linkedin/Liger-Kernel 0.8 ops/rms_norm.py
 Tensor liger_rope(Tensor x, Tensor cos, Tensor sin);  ///< ops/rope.py: in place, forward and backward
-Tensor liger_swiglu(Tensor gate, Tensor up);     ///< ops/swiglu.py
+Tensor liger_swiglu(Tensor gate, Tensor up);          ///< ops/swiglu.py
 
-// -- attention ------------------------------------------------------------------------------------------------------------
+// -- attention
+// ------------------------------------------------------------------------------------------------------------
 Tensor flash_attention(Tensor q, Tensor k, Tensor v, double dropout_p);
 Tensor efficient_attention(Tensor q, Tensor k, Tensor v, Tensor bias, double dropout_p);
 Tensor math_attention(Tensor q, Tensor k, Tensor v, Tensor mask, bool causal, double dropout_p, bool enable_gqa);
 
-// -- helpers for programs and backward rules --------------------------------------------------------------------------------
+// -- helpers for programs and backward rules
+// --------------------------------------------------------------------------------
 /// The layout that an elementwise kernel gives its output (ATen TensorIterator: compute_strides).
 Shape elementwise_shape(std::initializer_list<const Tensor*> operands);
 Dtype promote(const Tensor& a, const Tensor& b);

@@ -93,8 +93,8 @@ struct Shape {
     for (int i = 0; i < rank; ++i) order[i] = i;
     // Insertion sort, stable: ranks are at most five.
     for (int i = 1; i < rank; ++i) {
-      for (int k = i; k > 0 && dims[order[k]].n != 1 && dims[order[k - 1]].n != 1 &&
-                      strides[order[k - 1]] < strides[order[k]];
+      for (int k = i;
+           k > 0 && dims[order[k]].n != 1 && dims[order[k - 1]].n != 1 && strides[order[k - 1]] < strides[order[k]];
            --k) {
         const int swap = order[k];
         order[k] = order[k - 1];

@@ -56,12 +56,12 @@ class Tensor {
 
 /// A place of the program that allocates: the unit of the breakdown.
 struct Site {
-  std::int16_t scope = 0;         ///< index into Tape::scopes()
-  const char* op = "";            ///< "mm", "silu", …
+  std::int16_t scope = 0;  ///< index into Tape::scopes()
+  const char* op = "";     ///< "mm", "silu", …
   Category category = Category::kActivations;
-  bool backward = false;          ///< made while gradients flow
+  bool backward = false;  ///< made while gradients flow
   Dtype dtype = Dtype::kFp32;
-  Shape shape;                    ///< of one storage
+  Shape shape;  ///< of one storage
 };
 
 /// A module of the model and the code that it mirrors.
@@ -72,16 +72,16 @@ struct ScopeName {
 
 /// One allocation's life.
 struct Storage {
-  Bytes bytes = 0;             ///< as requested, before rounding
+  Bytes bytes = 0;  ///< as requested, before rounding
   std::int32_t references = 0;
   std::int32_t site = 0;
 };
 
 /// A parameter as the program uses it.
 struct Parameter {
-  const char* module = "";     ///< path inside its layer or the model: "self_attn.q_proj"
-  const char* leaf = "";       ///< "weight", "bias", "lora_A"
-  Shape shape;                 ///< logical shape (not the packed one)
+  const char* module = "";  ///< path inside its layer or the model: "self_attn.q_proj"
+  const char* leaf = "";    ///< "weight", "bias", "lora_A"
+  Shape shape;              ///< logical shape (not the packed one)
   Dtype dtype = Dtype::kFp32;
   bool requires_grad = false;
   bool is_embedding = false;   ///< nn.Embedding weight: bitsandbytes keeps 32-bit states, HF Trainer
@@ -90,9 +90,9 @@ struct Parameter {
   std::int16_t instance = -1;  ///< layer instance on the tape, −1 outside the layers
   Bytes storage_bytes = 0;     ///< on the device; 0 = numel × size_of(dtype) (packed weights are smaller)
   std::int32_t storage = -1;
-  Tensor grad;                 ///< `.grad`
-  std::int32_t pending = 0;    ///< gradient contributions that the engine still waits for
-  Tensor buffer;               ///< what has arrived of them
+  Tensor grad;               ///< `.grad`
+  std::int32_t pending = 0;  ///< gradient contributions that the engine still waits for
+  Tensor buffer;             ///< what has arrived of them
 };
 
 struct Node;
@@ -119,17 +119,17 @@ struct Node {
   Shape input_shapes[kMaxInputs];
   Dtype input_dtypes[kMaxInputs] = {};
   int saved_count = 0;
-  std::size_t saved_begin = 0; ///< where they start on that stack
-  Saved* saved = nullptr;      ///< on the tape's stack of saved tensors
+  std::size_t saved_begin = 0;  ///< where they start on that stack
+  Saved* saved = nullptr;       ///< on the tape's stack of saved tensors
   int output_count = 1;
-  Tensor grad;                 ///< the engine's input buffer, of the first output
+  Tensor grad;                           ///< the engine's input buffer, of the first output
   std::unique_ptr<Tensor[]> more_grads;  ///< of the others, for operations with several outputs
   Shape output_shape;
   Dtype output_dtype = Dtype::kFp32;
   Count attributes[6] = {};
   std::int16_t scope = 0;
   std::int16_t instance = -1;
-  std::int32_t call = -1;      ///< index of a reentrant checkpoint's call, or −1
+  std::int32_t call = -1;  ///< index of a reentrant checkpoint's call, or −1
 
   Tensor& grad_of(int output) {
     if (output == 0) return grad;
@@ -260,8 +260,8 @@ class Tape {
     std::int32_t count = 0;      // slots handed out in forward
     std::int32_t remaining = 0;  // not yet consumed by backward
     bool recomputed = false;
-    bool offloaded = false;      // `input` is a description; its storage went to the host
-    Shape shape;                 // of an offloaded input
+    bool offloaded = false;  // `input` is a description; its storage went to the host
+    Shape shape;             // of an offloaded input
     Dtype dtype = Dtype::kFp32;
     std::optional<Dtype> autocast;
     std::int16_t instance = -1;
@@ -321,7 +321,7 @@ class Tape {
   std::vector<CachedCast> autocast_cache_;
   std::optional<Dtype> autocast_;
   std::int32_t last_parameter_ = -1;
-  std::int32_t packing_frame_ = -1;   // forward of a non-reentrant checkpoint
+  std::int32_t packing_frame_ = -1;  // forward of a non-reentrant checkpoint
   Frame* recomputing_ = nullptr;
   Phase phase_ = Phase::kForward;
   Category category_ = Category::kActivations;

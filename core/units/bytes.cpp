@@ -36,9 +36,13 @@ std::string fixed_point(Bytes bytes, Bytes unit, int decimals) {
 
 }  // namespace
 
-std::string format_gib(Bytes bytes, int decimals) { return fixed_point(bytes, kGiB, decimals) + " GiB"; }
+std::string format_gib(Bytes bytes, int decimals) {
+  return fixed_point(bytes, kGiB, decimals) + " GiB";
+}
 
-std::string format_gb(Bytes bytes, int decimals) { return fixed_point(bytes, 1000000000, decimals) + " GB"; }
+std::string format_gb(Bytes bytes, int decimals) {
+  return fixed_point(bytes, 1000000000, decimals) + " GB";
+}
 
 std::string format_grouped(std::int64_t value) {
   const std::string plain = std::to_string(value);

@@ -56,6 +56,8 @@ constexpr std::string_view name_of(Dtype dtype) {
 constexpr bool is_floating(Dtype dtype) {
   return dtype == Dtype::kFp32 || dtype == Dtype::kBf16 || dtype == Dtype::kFp16 || dtype == Dtype::kFp8;
 }
-constexpr bool is_half(Dtype dtype) { return dtype == Dtype::kBf16 || dtype == Dtype::kFp16; }
+constexpr bool is_half(Dtype dtype) {
+  return dtype == Dtype::kBf16 || dtype == Dtype::kFp16;
+}
 
 }  // namespace tidemark

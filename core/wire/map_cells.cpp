@@ -9,7 +9,7 @@
 namespace tidemark {
 
 std::vector<double> map_cells(const Engine& engine, std::string_view request, const std::vector<double>& batches,
-                            const std::vector<double>& sequences) {
+                              const std::vector<double>& sequences) {
   std::vector<double> cells(batches.size() * sequences.size(), std::numeric_limits<double>::quiet_NaN());
   if (cells.empty()) return cells;
   Issues issues;

@@ -80,7 +80,8 @@ std::string accuracy_page(const Tables& t) {
       "# How true it is\n\n"
       "Written by `build/bin/tidemark_truth --markdown docs/accuracy.md`; `--check` fails when a bound is exceeded.\n"
       "Errors are per cent of the true peak, positive when the engine says more.\n\n"
-      "**Records** are runs of real Hugging Face models on fake CUDA tensors (tests/oracle/README.md): the public set,\n"
+      "**Records** are runs of real Hugging Face models on fake CUDA tensors (tests/oracle/README.md): the public "
+      "set,\n"
       "and an extra one that covers further families and options. **Measurements** are peaks that others published\n"
       "from real GPUs (tests/measured/), in scope when they ran transformers on one GPU without torch.compile.\n\n"
       "## Summary\n\n";
@@ -95,7 +96,8 @@ std::string accuracy_page(const Tables& t) {
   }
   page +=
       "\nRows that we do not follow are named below and not counted.\n"
-      "\nBounds that `--check` holds the two sets of records to: median ≤ 0.5, p95 ≤ 2, worst ≤ 5, phase right in ≥ 95,\n"
+      "\nBounds that `--check` holds the two sets of records to: median ≤ 0.5, p95 ≤ 2, worst ≤ 5, phase right in ≥ "
+      "95,\n"
       "truth in range in ≥ 95, range at most ± 8; measured peaks of completeness A: median ≤ 3, p95 ≤ 10.\n\n"
       "Of a measurement the phase is not known; the column repeats ours.\n";
   std::vector<Row> records = without(t.open, t.deviations);

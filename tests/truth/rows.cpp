@@ -92,8 +92,8 @@ Row oracle_row(const Engine& engine, const Value& line) {
     if (std::fabs(d) > std::fabs(row.live)) row.live = d;
   }
   {
-    const Bytes live = std::max(e.phase_live[static_cast<int>(Phase::kForward)],
-                                e.phase_live[static_cast<int>(Phase::kLoss)]);
+    const Bytes live =
+        std::max(e.phase_live[static_cast<int>(Phase::kForward)], e.phase_live[static_cast<int>(Phase::kLoss)]);
     const double d = relative(live, integer_at(record, {"steps", "2", "forward", "requested512"}) + workspace);
     if (std::fabs(d) > std::fabs(row.live)) row.live = d;
   }

@@ -25,8 +25,8 @@ struct Row {
   double error = 0;          ///< of the figure compared
   double live = 0;           ///< of the sum of live storages: the worst phase
   double forward = 0, backward = 0, optimizer = 0;  ///< of the phases' peaks
-  double reserved = 0;       ///< of reserved memory
-  double low = 0, high = 0;  ///< of the stated range, relative to the truth
+  double reserved = 0;                              ///< of reserved memory
+  double low = 0, high = 0;                         ///< of the stated range, relative to the truth
 };
 
 /// Rows of an oracle file (records.jsonl).

@@ -16,7 +16,7 @@ struct Summary {
   std::size_t phases_right = 0;  ///< the peak falls in the record's phase
   std::size_t contained = 0;     ///< the stated range holds the truth
   double median = 0, p95 = 0, worst = 0;
-  double width = 0;              ///< median half-width of the stated range
+  double width = 0;  ///< median half-width of the stated range
 };
 
 Summary summarise(const std::vector<Row>& rows);

@@ -20,7 +20,8 @@ namespace {
 void print_summary(const std::string& name, const std::vector<Row>& rows) {
   const Summary s = summarise(rows);
   std::printf(
-      "%-30s n %4zu  unanswered %3zu  median %6.3f %%  p95 %6.3f %%  worst %7.3f %%  phase %5.1f %%  in range %5.1f %%  "
+      "%-30s n %4zu  unanswered %3zu  median %6.3f %%  p95 %6.3f %%  worst %7.3f %%  phase %5.1f %%  in range %5.1f %% "
+      " "
       "width +-%.2f %%\n",
       name.c_str(), s.n, s.unanswered, s.median, s.p95, s.worst, share(s.phases_right, s.n), share(s.contained, s.n),
       s.width);
@@ -40,10 +41,9 @@ void print_rows(const std::vector<Row>& rows, std::size_t worst) {
                    [](const Row* a, const Row* b) { return std::fabs(a->error) > std::fabs(b->error); });
   for (std::size_t k = 0; k < sorted.size() && k < worst; ++k) {
     const Row& r = *sorted[k];
-    std::printf(
-        "%-46s %-12s %-18s err %+7.3f live %+7.3f  fwd %+7.3f bwd %+7.3f opt %+7.3f res %+7.2f  %s/%s %s%s\n",
-        r.id.c_str(), r.family.c_str(), r.regime.c_str(), r.error, r.live, r.forward, r.backward, r.optimizer,
-        r.reserved, r.phase.c_str(), r.true_phase.c_str(), r.metric.c_str(), r.note.c_str());
+    std::printf("%-46s %-12s %-18s err %+7.3f live %+7.3f  fwd %+7.3f bwd %+7.3f opt %+7.3f res %+7.2f  %s/%s %s%s\n",
+                r.id.c_str(), r.family.c_str(), r.regime.c_str(), r.error, r.live, r.forward, r.backward, r.optimizer,
+                r.reserved, r.phase.c_str(), r.true_phase.c_str(), r.metric.c_str(), r.note.c_str());
   }
   for (const auto& [what, n] : missing) std::printf("   unanswered %3d  %s\n", n, what.c_str());
 }
@@ -117,9 +117,9 @@ int run(int argc, char** argv) {
   t.deviations = read_deviations(root + "/tests/truth/deviations.json");
   t.open = of_family(oracle_rows(engine, root + "/tests/oracle/records.jsonl", only), family);
   t.extra = of_family(oracle_rows(engine, root + "/tests/oracle/records-extra.jsonl", only), family);
-  t.measured = of_family(measured_rows(engine, root + "/tests/measured/requests.jsonl",
-                                       root + "/tests/measured/conditions.json", only),
-                         family);
+  t.measured = of_family(
+      measured_rows(engine, root + "/tests/measured/requests.jsonl", root + "/tests/measured/conditions.json", only),
+      family);
   if (!markdown.empty()) {
     std::ofstream(markdown, std::ios::binary) << accuracy_page(t);
     std::printf("wrote %s\n", markdown.c_str());
@@ -159,4 +159,6 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace tidemark::truth
 
-int main(int argc, char** argv) { return tidemark::truth::run(argc, argv); }
+int main(int argc, char** argv) {
+  return tidemark::truth::run(argc, argv);
+}

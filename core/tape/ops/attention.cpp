@@ -5,9 +5,13 @@
 namespace tidemark {
 namespace {
 
-Shape like(const Tensor& x) { return elementwise_shape({&x}); }
+Shape like(const Tensor& x) {
+  return elementwise_shape({&x});
+}
 
-Count round_up(Count n, Count multiple) { return (n + multiple - 1) / multiple * multiple; }
+Count round_up(Count n, Count multiple) {
+  return (n + multiple - 1) / multiple * multiple;
+}
 
 // flash_api.cpp mha_bwd: softmax_d, dq_accum, and for grouped heads the expanded dk, dv.
 void flash_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
@@ -31,8 +35,8 @@ void efficient_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   r[1] = t.allocate(like(k), k.dtype, "efficient_attention_backward dk");
   r[2] = t.allocate(like(v), v.dtype, "efficient_attention_backward dv");
   const Count b = q.size(0), heads = q.size(1), s = q.size(2), hd = q.size(3);
-  t.scratch({{4 * b * heads * s, "delta"},
-             {q.dtype == Dtype::kFp32 ? 0 : 4 * b * heads * s * hd, "grad_q accumulator"}});
+  t.scratch(
+      {{4 * b * heads * s, "delta"}, {q.dtype == Dtype::kFp32 ? 0 : 4 * b * heads * s * hd, "grad_q accumulator"}});
 }
 
 // [B, S, heads, hd] in memory, seen as [B, heads, S, hd]: how both kernels lay out what they make themselves.

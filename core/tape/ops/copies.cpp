@@ -4,9 +4,13 @@
 namespace tidemark {
 namespace {
 
-void pass_backward(Tape&, Node&, Tensor* g, Tensor* r) { r[0] = g[0]; }
+void pass_backward(Tape&, Node&, Tensor* g, Tensor* r) {
+  r[0] = g[0];
+}
 
-void to_backward(Tape&, Node& n, Tensor* g, Tensor* r) { r[0] = to(g[0], n.input_dtypes[0]); }
+void to_backward(Tape&, Node& n, Tensor* g, Tensor* r) {
+  r[0] = to(g[0], n.input_dtypes[0]);
+}
 
 // CatBackward hands out narrow views of the gradient.
 void cat_backward(Tape&, Node& n, Tensor* g, Tensor* r) {

@@ -171,9 +171,15 @@ Tensor binary(Tensor a_in, Tensor b_in, const char* name, BackwardFn backward, b
 }
 }  // namespace
 
-Tensor add(Tensor a, Tensor b) { return binary(std::move(a), std::move(b), "add", add_backward, false); }
-Tensor sub(Tensor a, Tensor b) { return binary(std::move(a), std::move(b), "sub", sub_backward, false); }
-Tensor mul(Tensor a, Tensor b) { return binary(std::move(a), std::move(b), "mul", mul_backward, true); }
+Tensor add(Tensor a, Tensor b) {
+  return binary(std::move(a), std::move(b), "add", add_backward, false);
+}
+Tensor sub(Tensor a, Tensor b) {
+  return binary(std::move(a), std::move(b), "sub", sub_backward, false);
+}
+Tensor mul(Tensor a, Tensor b) {
+  return binary(std::move(a), std::move(b), "mul", mul_backward, true);
+}
 
 Tensor div(Tensor a_in, Tensor b_in) {
   const Tensor a = std::move(a_in);
@@ -207,25 +213,45 @@ Tensor scale_in_place(Tensor x_in) {
   return x;
 }
 
-Tensor add_scalar(Tensor x) { return unary(std::move(x), "add", add_backward, false, false); }
-Tensor mul_scalar(Tensor x) { return unary(std::move(x), "mul", scale_backward, false, false); }
-Tensor neg(Tensor x) { return unary(std::move(x), "neg", scale_backward, false, false); }
+Tensor add_scalar(Tensor x) {
+  return unary(std::move(x), "add", add_backward, false, false);
+}
+Tensor mul_scalar(Tensor x) {
+  return unary(std::move(x), "mul", scale_backward, false, false);
+}
+Tensor neg(Tensor x) {
+  return unary(std::move(x), "neg", scale_backward, false, false);
+}
 
 Tensor pow2(Tensor x) {
   const Tensor argument = std::move(x);
   return unary(to(argument, autocast_fp32(argument)), "pow", pow_backward, true, false);
 }
-Tensor pow3(Tensor x) { return pow2(std::move(x)); }
-Tensor square(Tensor x) { return pow2(std::move(x)); }
+Tensor pow3(Tensor x) {
+  return pow2(std::move(x));
+}
+Tensor square(Tensor x) {
+  return pow2(std::move(x));
+}
 Tensor rsqrt(Tensor x) {
   const Tensor argument = std::move(x);
   return unary(to(argument, autocast_fp32(argument)), "rsqrt", rsqrt_backward, false, true);
 }
-Tensor silu(Tensor x) { return unary(std::move(x), "silu", fused_backward, true, false); }
-Tensor gelu(Tensor x) { return unary(std::move(x), "gelu", fused_backward, true, false); }
-Tensor relu(Tensor x) { return unary(std::move(x), "relu", fused_backward, false, true); }
-Tensor tanh(Tensor x) { return unary(std::move(x), "tanh", fused_backward, false, true); }
-Tensor sigmoid(Tensor x) { return unary(std::move(x), "sigmoid", fused_backward, false, true); }
+Tensor silu(Tensor x) {
+  return unary(std::move(x), "silu", fused_backward, true, false);
+}
+Tensor gelu(Tensor x) {
+  return unary(std::move(x), "gelu", fused_backward, true, false);
+}
+Tensor relu(Tensor x) {
+  return unary(std::move(x), "relu", fused_backward, false, true);
+}
+Tensor tanh(Tensor x) {
+  return unary(std::move(x), "tanh", fused_backward, false, true);
+}
+Tensor sigmoid(Tensor x) {
+  return unary(std::move(x), "sigmoid", fused_backward, false, true);
+}
 
 Tensor dropout(Tensor x_in, double p) {
   if (p <= 0.0) return x_in;

@@ -21,7 +21,9 @@ void swiglu_backward(Tape&, Node& n, Tensor*, Tensor* r) {
 }
 
 // ops/rope.py rope_backward: the gradient is turned back in place.
-void rope_backward(Tape&, Node&, Tensor* g, Tensor* r) { r[0] = g[0]; }
+void rope_backward(Tape&, Node&, Tensor* g, Tensor* r) {
+  r[0] = g[0];
+}
 
 }  // namespace
 

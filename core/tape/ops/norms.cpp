@@ -36,7 +36,9 @@ void layer_norm_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
 
 }  // namespace
 
-Tensor softmax(Tensor x, std::optional<Dtype> dtype) { return softmax_like(std::move(x), dtype, "softmax"); }
+Tensor softmax(Tensor x, std::optional<Dtype> dtype) {
+  return softmax_like(std::move(x), dtype, "softmax");
+}
 Tensor log_softmax(Tensor x, std::optional<Dtype> dtype) {
   return softmax_like(std::move(x), dtype, "log_softmax");
 }

@@ -25,7 +25,9 @@ Tensor finish_view(const Tensor& x, const Shape& shape, const char* name, Backwa
   return out;
 }
 
-void view_backward(Tape&, Node& n, Tensor* g, Tensor* r) { r[0] = reshape(std::move(g[0]), n.input_shapes[0]); }
+void view_backward(Tape&, Node& n, Tensor* g, Tensor* r) {
+  r[0] = reshape(std::move(g[0]), n.input_shapes[0]);
+}
 
 void transpose_backward(Tape&, Node& n, Tensor* g, Tensor* r) {
   r[0] = transpose(g[0], static_cast<int>(n.attributes[0]), static_cast<int>(n.attributes[1]));
@@ -41,7 +43,9 @@ void permute_backward(Tape&, Node& n, Tensor* g, Tensor* r) {
   r[0] = share(g[0], s);
 }
 
-void expand_backward(Tape&, Node& n, Tensor* g, Tensor* r) { r[0] = sum_to(g[0], n.input_shapes[0]); }
+void expand_backward(Tape&, Node& n, Tensor* g, Tensor* r) {
+  r[0] = sum_to(g[0], n.input_shapes[0]);
+}
 
 // FunctionsManual.cpp slice_backward / select_backward: zeros of the whole, then a copy into the part.
 void slice_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
