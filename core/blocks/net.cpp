@@ -159,7 +159,8 @@ Tensor Net::conv1d(const char* name, Tensor x_in, Dim out_features) {
   const bool is_adapted = adapted(name);
   Tensor kept;
   if (is_adapted) kept = x;
-  // Only nn.Linear is replaced when a model is loaded in 4 bits: Conv1D weights stay in their dtype.
+  // transformers 5.12 integrations/bitsandbytes.py replaces Conv1D as well as nn.Linear; the oracle's recorder replaces
+  // only the latter, and we keep to what it can check: Conv1D weights stay in their dtype.
   Tensor weight = parameter(name, "weight", Shape{in_features, out_features});
   Tensor bias = parameter(name, "bias", Shape{out_features});
   Tensor result = conv1d_addmm(std::move(x), std::move(weight), std::move(bias));
