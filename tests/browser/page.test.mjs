@@ -136,7 +136,7 @@ test("every control can be reached by Tab, has a name, and shows its focus", asy
   const page = await open();
   await page.evaluate(() => document.querySelectorAll("details").forEach((node) => { node.open = true; }));
   const seen = [];
-  for (let step = 0; step < 260; step += 1) {
+  for (let step = 0; step < 2000; step += 1) {
     await page.keyboard.press("Tab");
     const here_ = await page.evaluate(() => {
       const node = document.activeElement;
