@@ -13,7 +13,7 @@ constexpr const char* kNemotron = "transformers 5.12 models/nemotron/modeling_ne
 /// x · rsqrt(mean(x²) + eps), x in fp32.
 Tensor normalised(Tensor x_in) {
   const Tensor x = std::move(x_in);
-  Tensor r = pow2(x);
+  Tensor r = power(x);
   r = mean_last(std::move(r));
   r = add_scalar(std::move(r));
   r = rsqrt(std::move(r));
@@ -40,7 +40,7 @@ Tensor olmo2_norm(Net& net, const char* name, Tensor x_in) {
   Tensor weight = net.parameter(name, "weight", Shape{x_in.dim(-1)});
   Tensor h = to(std::move(x_in), Dtype::kFp32);
   // `variance` is a name of its own in this file: it lives until the method returns.
-  Tensor variance = pow2(h);
+  Tensor variance = power(h);
   variance = mean_last(std::move(variance));
   Tensor r = add_scalar(variance);
   r = rsqrt(std::move(r));
@@ -54,7 +54,7 @@ Tensor helium_norm(Net& net, const char* name, Tensor x_in) {
   const Dtype input_dtype = x_in.dtype;
   Tensor weight = net.parameter(name, "weight", Shape{x_in.dim(-1)});
   Tensor h = to(std::move(x_in), Dtype::kFp32);
-  Tensor variance = pow2(h);
+  Tensor variance = power(h);
   variance = mean_last(std::move(variance));
   Tensor r = add_scalar(variance);
   r = rsqrt(std::move(r));
@@ -80,7 +80,7 @@ Tensor cohere_norm(Net& net, const char* name, Tensor x_in, bool per_head) {
   Tensor h = to(std::move(x_in), Dtype::kFp32);
   const Tensor mean = mean_last(h);
   Tensor variance = sub(h, mean);
-  variance = pow2(std::move(variance));
+  variance = power(std::move(variance));
   variance = mean_last(std::move(variance));
   Tensor centred = sub(h, mean);
   Tensor r = add_scalar(variance);

@@ -25,7 +25,7 @@ Tensor rms_norm(Net& net, const char* name, Tensor x_in) {
   if (net.job.liger_rms_norm) return liger_rms_norm(std::move(x), std::move(weight));
   const Dtype input_dtype = x.dtype;
   Tensor h = to(std::move(x), Dtype::kFp32);
-  Tensor variance = pow2(h);
+  Tensor variance = power(h);
   variance = mean_last(std::move(variance));
   Tensor r = add_scalar(variance);
   r = rsqrt(std::move(r));
@@ -86,7 +86,7 @@ Tensor activate(Activation activation, Tensor x_in) {
       // activations.py NewGELUActivation:
       // 0.5 * input * (1.0 + tanh(sqrt(2/pi) * (input + 0.044715 * pow(input, 3))))
       Tensor half = mul_scalar(x);
-      Tensor inner = pow3(x);
+      Tensor inner = power(x);
       inner = mul_scalar(std::move(inner));
       inner = add(x, std::move(inner));
       inner = mul_scalar(std::move(inner));
@@ -109,7 +109,7 @@ Tensor activate(Activation activation, Tensor x_in) {
     case Activation::kRelu2: {
       // `input` and `relu_applied` are names of the method: both live until it returns.
       const Tensor relu_applied = relu(x);
-      return square(relu_applied);
+      return power(relu_applied);
     }
     default:
       break;

@@ -83,7 +83,7 @@ std::string site_name(const ScopeName& scope, const Site& site) {
 
 }  // namespace
 
-std::vector<BreakdownGroup> itemise(const Simulation& simulation, const Walk& walk, const TrainingJob& job) {
+std::vector<BreakdownGroup> itemise(const Simulation& simulation, const Walk& walk) {
   const Tape& tape = *simulation.tape;
   std::vector<BreakdownGroup> groups(kCategoryCount);
   for (int c = 0; c < kCategoryCount; ++c) groups[static_cast<std::size_t>(c)].category = static_cast<Category>(c);
@@ -116,7 +116,6 @@ std::vector<BreakdownGroup> itemise(const Simulation& simulation, const Walk& wa
                                  std::to_string(walk.unsplit) + " B from the replay",
                                  "pytorch v2.6.0 c10/cuda/CUDACachingAllocator.cpp: should_split", Confidence::kExact});
   }
-  (void)job;
   for (BreakdownGroup& g : groups) {
     std::stable_sort(g.entries.begin(), g.entries.end(),
                      [](const BreakdownEntry& a, const BreakdownEntry& b) { return a.bytes > b.bytes; });

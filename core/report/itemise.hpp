@@ -11,7 +11,7 @@ namespace tidemark {
 
 /// The peak instant as lines: one for each place of the program whose storages are alive, with formula and source.
 /// The lines sum to the peak to the byte.
-std::vector<BreakdownGroup> itemise(const Simulation& simulation, const Walk& walk, const TrainingJob& job);
+std::vector<BreakdownGroup> itemise(const Simulation& simulation, const Walk& walk);
 
 /// The steady step as labelled instants, in time order.
 std::vector<Instant> timeline(const Simulation& simulation, const Walk& walk);

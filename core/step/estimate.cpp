@@ -62,7 +62,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
     e.phase_live[phase] = w.steady[phase].live;
   }
   if (options.itemise) {
-    e.breakdown = itemise(s, w, job);
+    e.breakdown = itemise(s, w);
     e.timeline = timeline(s, w);
   }
   widen(e, architecture, job);

@@ -46,10 +46,8 @@ Tensor add_scalar(Tensor x);
 Tensor mul_scalar(Tensor x);      ///< also division by a number
 Tensor scale_in_place(Tensor x);  ///< x *= a number
 Tensor neg(Tensor x);
-Tensor pow2(Tensor x);  ///< x.pow(2); autocast: fp32
-Tensor pow3(Tensor x);
-Tensor square(Tensor x);  ///< torch.square: pow(2) outside autocast's list of names
-Tensor rsqrt(Tensor x);   ///< autocast: fp32
+Tensor power(Tensor x);  ///< x.pow(n), torch.square: keeps its input whatever n; autocast: fp32
+Tensor rsqrt(Tensor x);  ///< autocast: fp32
 Tensor silu(Tensor x);
 Tensor gelu(Tensor x);
 Tensor relu(Tensor x);

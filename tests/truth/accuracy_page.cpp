@@ -121,14 +121,13 @@ std::string accuracy_page(const Tables& t) {
   if (t.deviations.empty()) page += "None.\n";
   page +=
       "\n## Measurements\n\nWhat a source states and its request does not is merged over the request "
-      "(tests/measured/conditions.json, each with its\nreason); † marks a condition that was inferred and not "
-      "stated.\n\n| measurement | family | regime | metric | completeness | true bytes | ours | error % |\n"
+      "(tests/measured/conditions.json, each with its\nreason).\n\n"
+      "| measurement | family | regime | metric | completeness | true bytes | ours | error % |\n"
       "|---|---|---|---|---|---|---|---|\n";
   for (const Row& r : t.measured) {
     if (!r.answered) continue;
-    page += "| " + r.id + (r.inferred ? " †" : "") + " | " + r.family + " | " + r.regime + " | " + r.metric + " | " +
-            r.completeness + " | " + std::to_string(r.truth) + " | " + std::to_string(r.ours) + " | " +
-            number(r.error, 2, true) + " |\n";
+    page += "| " + r.id + " | " + r.family + " | " + r.regime + " | " + r.metric + " | " + r.completeness + " | " +
+            std::to_string(r.truth) + " | " + std::to_string(r.ours) + " | " + number(r.error, 2, true) + " |\n";
   }
   page += "\nNot answered, and why:\n\n";
   for (const Row& r : t.measured) {

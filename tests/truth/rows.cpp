@@ -118,13 +118,12 @@ bool in_scope(const Value& line) {
 }
 
 // What the source of a measurement states beyond its request (tests/measured/conditions.json).
-Value with_conditions(Value request, const std::string& id, const Value& conditions, bool& inferred) {
+Value with_conditions(Value request, const std::string& id, const Value& conditions) {
   const Value* list = conditions.find("conditions");
   if (list == nullptr) return request;
   for (const Value& condition : list->items) {
     const std::string ids = text_at(condition, {"ids"});
     if (id.compare(0, ids.size(), ids) != 0) continue;
-    inferred = inferred || condition.find("inferred") != nullptr;
     for (const auto& [key, value] : condition.find("patch")->members) {
       bool found = false;
       for (auto& [name, old] : request.members) {
@@ -142,7 +141,7 @@ Value with_conditions(Value request, const std::string& id, const Value& conditi
 Row measured_row(const Engine& engine, const Value& line, const Value& conditions) {
   Row row;
   row.id = text_at(line, {"id"});
-  const Value request = with_conditions(*line.find("request"), row.id, conditions, row.inferred);
+  const Value request = with_conditions(*line.find("request"), row.id, conditions);
   row.regime = regime_of(request);
   row.metric = text_at(line, {"metric"});
   row.completeness = text_at(line, {"completeness"});

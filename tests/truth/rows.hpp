@@ -19,7 +19,6 @@ struct Row {
   std::string metric;        ///< of a measurement: allocated, reserved, device
   std::string completeness;  ///< of a measurement: A when everything that moves memory is known
   bool answered = false;     ///< the engine gave an estimate
-  bool inferred = false;     ///< a condition of the measurement was inferred, not stated
   Bytes truth = 0;           ///< what the record says, cuBLAS workspaces included
   Bytes ours = 0;            ///< what we say
   double error = 0;          ///< of the figure compared

@@ -223,15 +223,9 @@ Tensor neg(Tensor x) {
   return unary(std::move(x), "neg", scale_backward, false, false);
 }
 
-Tensor pow2(Tensor x) {
+Tensor power(Tensor x) {
   const Tensor argument = std::move(x);
   return unary(to(argument, autocast_fp32(argument)), "pow", pow_backward, true, false);
-}
-Tensor pow3(Tensor x) {
-  return pow2(std::move(x));
-}
-Tensor square(Tensor x) {
-  return pow2(std::move(x));
 }
 Tensor rsqrt(Tensor x) {
   const Tensor argument = std::move(x);
