@@ -109,6 +109,135 @@ test("forced colours, reduced motion and print show the answer", async () => {
   await close(page);
 });
 
+const tooLarge = "v=1&model=meta-llama/Llama-2-7b-hf&gpu=NVIDIA+GeForce+RTX+4090";
+/** A page with the advice for that link on it. */
+async function openAdvice(hash, options) {
+  const page = await open(hash, options);
+  await until(page, () => document.querySelector('[data-testid="advice-singles"] li'));
+  return page;
+}
+const promised = (page, scope) => page.getAttribute(`${scope} .outcome-words data`, "value");
+/** Waits until the headline says exactly that many bytes. */
+const untilBytes = (page, bytes) => until(page, (value) => document.querySelector('[data-testid="headline"] .big').getAttribute("value") === value, bytes);
+
+test("advice: the combination of least harm gives the peak that it promises, in one step; undo takes it back", async () => {
+  const page = await openAdvice(tooLarge);
+  const before = await page.getAttribute(`${at("headline")} .big`, "value");
+  const link = await hashOf(page);
+  assert.ok(await page.locator(`${at("advice-plan")} ol li`).count() > 1, "several changes");
+  assert.match(await page.textContent(`${at("advice-plan")} ol`), /Method full → lora.*Source: /);
+  const bytes = await promised(page, at("advice-plan"));
+  await page.click(at("advice-apply"));
+  await untilBytes(page, bytes);
+  assert.match(await page.textContent(at("verdict")), /^Fits/);
+  assert.match(await page.textContent(at("live")), /^Applied: LoRA/);
+  assert.match(await hashOf(page), /method=lora/);
+  await page.click(at("advice-undo"));
+  await untilBytes(page, before);
+  assert.equal(await hashOf(page), link);
+  assert.ok(await page.isHidden(at("advice-applied")));
+  await page.click(at("undo"), { trial: true, timeout: 500 }).then(() => assert.fail("one step, and it is taken back"), () => {});
+  await close(page);
+});
+
+test("advice: each single change shown gives the peak that it promises", async () => {
+  const page = await openAdvice("v=1&model=meta-llama/Llama-3.2-3B&method=lora&gpu=NVIDIA+GeForce+RTX+4090");
+  await page.click(at("advice-all"));
+  const before = await page.getAttribute(`${at("headline")} .big`, "value");
+  const amount = await page.locator(`${at("advice-singles")} .outcome-words`).count();
+  assert.ok(amount > 8);
+  for (let index = 0; index < amount; index += 1) {
+    const row = `${at("advice-singles")} li:nth-child(${index + 1})`;
+    const bytes = await promised(page, row);
+    await page.click(`${row} ${at("advice-apply-one")}`);
+    await untilBytes(page, bytes);
+    await page.click(at("advice-undo"));
+    await untilBytes(page, before);
+    await until(page, () => document.querySelector('[data-testid="advice"]').getAttribute("aria-busy") === null);
+  }
+  await close(page);
+});
+
+test("advice: apply and compare pins the job as A; its undo is one step", async () => {
+  const page = await openAdvice(tooLarge);
+  const link = await hashOf(page);
+  const saved = (await page.textContent(`${at("advice-plan")} .outcome-words .hint`)).replace(" less", "");
+  await page.click(at("advice-apply-compare"));
+  await until(page, () => document.querySelector('[data-testid="compare"] .total-row'));
+  assert.match(await page.textContent(`${at("compare")} .changes`), /Method full → lora/);
+  assert.ok((await page.textContent(`${at("compare")} .total-row`)).endsWith(`\u2212${saved}`), saved);
+  assert.ok(await page.evaluate(() => document.activeElement === document.querySelector('[data-testid="compare"]')));
+  assert.match(await hashOf(page), /a\.model=/);
+  await page.click(at("undo"));
+  await until(page, (hash) => location.hash === hash, link);
+  await close(page);
+});
+
+test("advice: when nothing suffices it says so, and names the card that does", async () => {
+  const page = await openAdvice("v=1&model=meta-llama/Meta-Llama-3-70B&gpu=NVIDIA+GeForce+RTX+3060+12GB");
+  assert.match(await page.textContent(at("advice-plan")), /^Nothing that Tidemark knows makes this job fit the NVIDIA GeForce RTX 3060 12GB/);
+  assert.equal(await page.locator(at("advice-apply")).count(), 0);
+  const card = (await page.getAttribute(at("advice-card"), "aria-label")).replace("Use this card: ", "");
+  await page.click(at("advice-card"));
+  await until(page, (gpu) => document.querySelector('[data-testid="verdict"]').textContent.includes(gpu), card);
+  await until(page, () => document.querySelector('[data-testid="advice-apply"]'));
+  await page.click(at("advice-apply"));
+  await until(page, () => /^Fits/.test(document.querySelector('[data-testid="verdict"]').textContent));
+  await close(page);
+});
+
+test("advice: folded where the job fits, and away without a card", async () => {
+  const page = await open("v=1&model=openai-community/gpt2&gpu=NVIDIA+GeForce+RTX+4090");
+  await until(page, () => document.querySelector('[data-testid="advice-singles"] li'));
+  assert.match(await page.textContent(`${at("advice")} h3`), /smaller/);
+  assert.ok(await page.isHidden(at("advice-singles")));
+  await page.fill(at("gpu"), "");
+  await page.keyboard.press("Tab");
+  await until(page, () => document.querySelector('[data-testid="advice"]').hidden);
+  await close(page);
+});
+
+test("advice: the largest sequence is adopted with the changes that it needs, and fits", async () => {
+  const page = await openAdvice(tooLarge);
+  await page.click(`${at("advice-frontiers")} summary`);
+  const row = `${at("advice-frontiers")} tr:has-text("Sequence length")`;
+  const bytes = await page.getAttribute(`${row} data >> nth=0`, "value");
+  await page.click(`${row} button`);
+  await untilBytes(page, bytes);
+  assert.match(await page.textContent(at("verdict")), /^Fits/);
+  await close(page);
+});
+
+test("advice: by keyboard alone, the focus goes to undo and back", async () => {
+  const page = await openAdvice(tooLarge);
+  const before = await page.getAttribute(`${at("headline")} .big`, "value");
+  const bytes = await promised(page, at("advice-plan"));
+  await page.focus(at("breakdown") + " .opener");
+  for (let step = 0; step < 60 && (await page.evaluate(() => document.activeElement.dataset.testid)) !== "advice-apply"; step += 1) await page.keyboard.press("Shift+Tab");
+  await page.keyboard.press("Enter");
+  await untilBytes(page, bytes);
+  assert.equal(await page.evaluate(() => document.activeElement.dataset.testid), "advice-undo");
+  await page.keyboard.press("Enter");
+  await untilBytes(page, before);
+  assert.equal(await page.evaluate(() => document.activeElement.dataset.testid), "advice");
+  await until(page, () => /Taken back|GiB expected/.test(document.querySelector('[data-testid="live"]').textContent));
+  await close(page);
+});
+
+for (const [title, hash] of [["does not fit", tooLarge], ["fits nowhere", "v=1&model=meta-llama/Meta-Llama-3-70B&gpu=NVIDIA+GeForce+RTX+3060+12GB"]]) {
+  for (const [scheme, width] of [["light", 1440], ["dark", 1440], ["light", 360], ["dark", 360]]) {
+    test(`advice for a job that ${title}: WCAG 2.2 AA, ${scheme}, ${width} px, everything open`, async () => {
+      const page = await openAdvice(hash, { width, colorScheme: scheme, bypassCSP: true });
+      await page.evaluate(() => document.querySelectorAll("#advice details").forEach((node) => { node.open = true; }));
+      await page.click(at("advice-all"));
+      await axe(page, title);
+      assert.ok((await overflow(page)) <= 0);
+      await page.locator(at("advice")).screenshot({ path: join(screenshots, `advice-${title.replaceAll(" ", "-")}-${scheme}-${width}.png`) });
+      await close(page);
+    });
+  }
+}
+
 test("by keyboard alone: find a model, change the batch, read the live region", async () => {
   const page = await open();
   const before = await headline(page);

@@ -16,7 +16,7 @@ test("every message that is asked for exists", () => {
 
 test("every message is asked for somewhere", () => {
   const all = files.filter(([name]) => name !== "messages.en.js").map(([, text]) => text).join("\n");
-  const built = [/^theme\./, /^category\./, /^phase\./, /^verdict\./, /^result\./, /^breakdown\.(exact|measured|modelled)$/, /^copy\./, /^issues\./];
+  const built = [/^theme\./, /^category\./, /^phase\./, /^verdict\./, /^result\./, /^breakdown\.(exact|measured|modelled)$/, /^copy\./, /^issues\./, /^advice\.(harm|mode)\./, /^advice\.(speed|exactness|quality)$/];
   for (const key of Object.keys(messages)) assert.ok(all.includes(`"${key}"`) || built.some((pattern) => pattern.test(key)), key);
 });
 

@@ -85,3 +85,11 @@ test("the command line says the same, and a shell takes hostile words as words",
   assert.equal(quote("NVIDIA L4"), "'NVIDIA L4'");
   assert.equal(quote("$(rm -rf ~)`x`'"), "'$(rm -rf ~)`x`'\\'''");
 });
+
+test("a merge patch changes, refines and replaces, as RFC 7396 says", () => {
+  const now = { model: "gpt2", gradient_checkpointing: "full", "precision.gradients": "fp32" };
+  assert.deepEqual(schema.patched(now, { gradient_checkpointing: { every: 2 }, precision: "pure_bf16" }),
+    { model: "gpt2", precision: "pure_bf16", "gradient_checkpointing.every": 2 });
+  assert.deepEqual(schema.patched({ model: "gpt2", "gradient_checkpointing.every": 2, "adapter.r": 8 }, { gradient_checkpointing: "full", adapter: { r: null, dtype: "bf16" } }),
+    { model: "gpt2", "adapter.dtype": "bf16", gradient_checkpointing: "full" });
+});

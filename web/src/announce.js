@@ -6,12 +6,14 @@ export function createAnnouncer() {
   let timer = 0;
   return {
     node,
-    /** Says the text after a pause; a later call replaces one that still waits. */
+    /** Says the text after a pause, or at once; a later call replaces one that still waits. */
     say(text, delay = 600) {
       clearTimeout(timer);
-      timer = setTimeout(() => {
+      const speak = () => {
         node.textContent = text;
-      }, delay);
+      };
+      if (delay === 0) speak();
+      else timer = setTimeout(speak, delay);
     },
   };
 }

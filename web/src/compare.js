@@ -9,7 +9,7 @@ import { verdictIcon, verdictWord } from "./verdict.js";
 
 export function createCompare({ schema, store }) {
   const body = h("div", { class: "stack" });
-  const node = h("section", { class: "panel", "aria-labelledby": "compare-heading", "data-testid": "compare" }, h("h3", { id: "compare-heading" }, t("compare.label")), body);
+  const node = h("section", { class: "panel", tabindex: "-1", "aria-labelledby": "compare-heading", "data-testid": "compare" }, h("h3", { id: "compare-heading" }, t("compare.label")), body);
   const button = (key, onclick, testId) => h("button", { type: "button", class: "button small", onclick, "data-testid": testId }, t(key));
 
   const pin = () => {
@@ -31,7 +31,11 @@ export function createCompare({ schema, store }) {
 
   return {
     node,
-    pin,
+    /** Brings the comparison into view, for the keyboard too. */
+    show() {
+      node.scrollIntoView({ block: "start" });
+      node.focus({ preventScroll: true });
+    },
     /** a, b: responses; a is null when nothing is pinned. */
     render(state, a, b) {
       node.classList.toggle("is-pinned", Boolean(state.pin));

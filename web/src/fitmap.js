@@ -344,6 +344,7 @@ export function createFitMap({ engine, store, tell }) {
     const rows = stopsBetween(1, 256).filter((batch) => Number.isInteger(Math.log2(batch)));
     const columns = stopsBetween(256, 65536).filter((sequence) => Number.isInteger(Math.log2(sequence)));
     const values = ask(model.request, rows, columns);
+    const focused = [...tableBox.querySelectorAll(".cell")].indexOf(document.activeElement);
     tableBox.replaceChildren(h("table", { class: "grid map-table" },
       h("caption", { class: "unseen" }, t("map.label")),
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, `${t("map.batch")} \\ ${t("map.sequence")}`), columns.map((sequence) => h("th", { scope: "col", class: "number" }, grouped(sequence))))),
@@ -353,6 +354,8 @@ export function createFitMap({ engine, store, tell }) {
         return h("td", { class: `number ${fits === null ? "" : fits ? "is-water" : "is-land"}` }, Number.isNaN(value) ? "–" : h("button", { type: "button", class: "cell", "data-exactly": exact(value), "aria-label": `${wordsOf(batch, sequence, value)}. ${t("map.adopt", { batch, sequence })}`,
           onclick: () => adopt(batch, sequence) }, gib(value).replace(" GiB", ""), fits === false && h("span", { "aria-hidden": "true" }, " ×")));
       }))))));
+    // The keyboard stays in the cell where it was.
+    if (focused >= 0) tableBox.querySelectorAll(".cell")[focused]?.focus({ preventScroll: true });
   }
 
   return {

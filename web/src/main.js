@@ -1,5 +1,6 @@
 // The page: engine in, state in the middle, panels out. Every change of the state asks the engine once per animation frame.
 import { startEngine } from "./engine.js";
+import { createAdvice } from "./advice.js";
 import { createAnnouncer } from "./announce.js";
 import { currentHash, followAddress, permalinkOf } from "./address.js";
 import { createBar } from "./bar.js";
@@ -49,15 +50,14 @@ function start(engine) {
   const cards = createCards({ store, gpus });
   const compare = createCompare({ schema, store });
   const fitMap = createFitMap({ engine, store, tell });
-  // Issue 4's place: `advise` puts its suggestions here, as patches for store.set, with undo beside.
-  const advice = h("section", { id: "advice", class: "panel", hidden: true, "data-testid": "advice" });
+  const advice = createAdvice({ schema, store, tell, showComparison: () => compare.show() });
   const copy = createCopy({ tell, texts: {
     link: () => permalinkOf(store.get(), schema),
     markdown: () => (answer?.estimate ? markdownOf(answer, store.get(), schema, permalinkOf(store.get(), schema)) : null),
     json: () => (answer ? JSON.stringify(answer, null, 2) : null),
     command: () => commandOf(store.get().values, schema),
   } });
-  const figures = h("div", { class: "figures" }, headline.node, verdict.node, advice, bar.node, timeline.node, h("div", { class: "pair" }, fitMap.node, cards.node), breakdown.node);
+  const figures = h("div", { class: "figures" }, headline.node, verdict.node, advice.node, bar.node, timeline.node, h("div", { class: "pair" }, fitMap.node, cards.node), breakdown.node);
   const result = h("section", { class: "result", id: "result", tabindex: "-1", "aria-label": t("result.label") }, issues.node, figures, compare.node, copy.node);
   const dock = createDock(() => {
     result.scrollIntoView({ block: "start" });
@@ -126,6 +126,7 @@ function start(engine) {
       bar.render(estimate, fits[0]);
       timeline.render(estimate, fits[0]);
       breakdown.render(estimate);
+      advice.expect(fits[0]);
       tell(t("announce.answer", { size: gib(estimate.allocated.expected), verdict: fits[0] ? `${verdictWord(fits[0].verdict)} ${t("verdict.on", { gpu: fits[0].gpu })}. ${verdictSentence(fits[0])}` : "" }));
     } else {
       if (answer.partial) headline.renderPartial(answer.partial);
@@ -140,13 +141,14 @@ function start(engine) {
     later(estimate ? state.values : null, fits[0]);
   }
 
-  // What may come a moment after the figures: other cards, the map.
+  // What may come a moment after the figures: other cards, the map, advice.
   let laterTimer = 0;
   function later(values, fit) {
     clearTimeout(laterTimer);
     laterTimer = setTimeout(() => {
       if (!values) {
         fitMap.hide();
+        advice.render(null);
         return;
       }
       const withoutCards = { ...values };
@@ -155,6 +157,7 @@ function start(engine) {
       cards.render(ask(withoutCards, "fit").fits ?? [], fit?.gpu);
       const number = (name) => (typeof values[name] === "number" ? values[name] : schema.find(name)?.default ?? 1);
       fitMap.render(schema.toRequest(withoutCards), fit && fit.usable_bytes > 0 ? fit.usable_bytes : null, number("micro_batch_size"), number("sequence_length"));
+      laterTimer = setTimeout(() => advice.render(fit ? ask(values, "advise") : null, values), 150);
     }, lastGood ? 60 : 0);
   }
 

@@ -121,6 +121,11 @@ export function createSchema(describe) {
     return { values, unknown };
   }
 
+  /** Flat values after a JSON merge patch (RFC 7396) of their request, as advice has them. */
+  function patched(values, patch) {
+    return prune(fromRequest(mergePatch(toRequest(values), patch)).values);
+  }
+
   /** Only what differs from the defaults, in describe's order. */
   function prune(values) {
     const kept = {};
@@ -144,8 +149,19 @@ export function createSchema(describe) {
 
   const verb = (name) => (describe.verbs ?? []).some((entry) => entry.name === name && entry.modelled);
 
-  return { describe, options: describe.options, groups: describe.groups, find, isDefault, parse, print, toRequest, fromRequest, prune, optionAt, verb,
+  return { describe, options: describe.options, groups: describe.groups, find, isDefault, parse, print, toRequest, fromRequest, patched, prune, optionAt, verb,
     children: (name) => children.get(name) ?? [] };
+}
+
+/** RFC 7396: objects are merged key by key, null removes, anything else replaces. */
+export function mergePatch(target, patch) {
+  if (patch === null || typeof patch !== "object" || Array.isArray(patch)) return patch;
+  const result = target !== null && typeof target === "object" && !Array.isArray(target) ? { ...target } : {};
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) delete result[key];
+    else result[key] = mergePatch(result[key], value);
+  }
+  return result;
 }
 
 function place(request, name, value) {

@@ -1,0 +1,91 @@
+// The advice's tables: how far each quantity goes on the card, the micro-batch by size of card, and the modes by budget.
+import { h, scrollBox, setText } from "./dom.js";
+import { figure } from "./exactly.js";
+import { labelOf } from "./form.js";
+import { gib, grouped, percent } from "./format.js";
+import { t, tOr } from "./messages.js";
+import { verdictIcon, verdictWord } from "./verdict.js";
+
+/** apply(change) as advice.js has it: {patch, what, before, after}. */
+export function createAdviceDetails({ schema, apply }) {
+  const fold = (testid) => {
+    const summary = h("summary");
+    const body = h("div", { class: "stack" });
+    return { summary, body, node: h("details", { class: "more", "data-testid": testid }, summary, body) };
+  };
+  const frontiers = fold("advice-frontiers");
+  const tiers = fold("advice-tiers");
+  const modes = fold("advice-modes");
+
+  const table = (label, columns, rows) => scrollBox(label, h("table", { class: "grid" },
+    h("thead", {}, h("tr", {}, columns.map(([key, number]) => h("th", { scope: "col", class: number ? "number" : undefined }, key === "advice.action" ? h("span", { class: "unseen" }, t(key)) : t(key))))), h("tbody", {}, rows)));
+  const number = (...content) => h("td", { class: "number" }, content);
+  const button = (words, what, onclick) => h("button", { type: "button", class: "button small", "aria-label": what, onclick }, words);
+
+  function drawFrontiers(report) {
+    const { frontiers: rows, combination, now } = report;
+    // A job that does not fit goes nowhere: the rows are then about the job with the combination's changes.
+    const changed = report.subject === "combination";
+    frontiers.node.hidden = rows.length === 0;
+    setText(frontiers.summary, t(changed ? "advice.frontiersChanged" : "advice.frontiers"));
+    frontiers.body.replaceChildren(table(frontiers.summary.textContent, [["advice.quantity"], ["advice.now", true], ["advice.largest", true], ["advice.peakThere", true], ["advice.oneMore", true], ["advice.action", true]],
+      rows.map((row) => {
+        const label = labelOf(schema.find(row.option), schema);
+        const what = `${label} ${grouped(row.largest)}`;
+        const usable = row.largest > 0 && row.largest !== row.current;
+        const patch = merged(changed ? combination.patch : {}, patchOf(row.option, row.largest));
+        return h("tr", {}, h("th", { scope: "row" }, label), number(grouped(row.current)),
+          number(h("strong", {}, row.largest === 0 ? t("advice.none") : `${row.open ? "≥\u202f" : ""}${grouped(row.largest)}`)),
+          number(row.allocated ? figure(row.allocated.expected, { focusable: false }) : "–"), number(row.next_allocated ? figure(row.next_allocated.expected, { focusable: false }) : "–"),
+          number(usable && button(t("advice.use", { value: grouped(row.largest) }), `${t("advice.use", { value: grouped(row.largest) })}: ${changed ? t("advice.withChanges", { what: label }) : label}`,
+            () => apply({ patch, what: changed ? [...combination.steps.map((step) => step.title), what].join(", ") : what, before: now.allocated.expected, after: row.allocated.expected }))));
+      })));
+  }
+
+  function drawTiers(report) {
+    tiers.node.hidden = report.tiers.length === 0;
+    setText(tiers.summary, t(report.subject === "combination" ? "advice.tiersChanged" : "advice.tiers"));
+    tiers.body.replaceChildren(h("p", { class: "hint" }, t("advice.tiersHint")), table(tiers.summary.textContent, [["advice.tier"], ["advice.tierBatch", true], ["advice.peakThere", true], ["advice.preset", true]],
+      report.tiers.map((tier) => h("tr", {}, h("th", { scope: "row" }, `${tier.vram_gb} GB`), number(h("strong", {}, tier.micro_batch_size === 0 ? t("advice.none") : grouped(tier.micro_batch_size))),
+        number(tier.allocated ? figure(tier.allocated.expected, { focusable: false }) : "–"), number(grouped(tier.preset))))));
+  }
+
+  function drawModes({ modes: found, now }) {
+    modes.node.hidden = !found;
+    if (!found) return;
+    const name = (mode) => tOr(`advice.mode.${mode}`, mode);
+    setText(modes.summary, t("advice.modes"));
+    modes.body.replaceChildren(
+      h("p", { class: "hint" }, t(found.recommended_fits ? "advice.modesFit" : "advice.modesFail", { size: gib(found.unoptimised.expected), ratio: percent(found.ratio), mode: name(found.recommended) })),
+      table(modes.summary.textContent, [["advice.modeName"], ["advice.peak", true], ["advice.techniques"], ["advice.action", true]], found.modes.map((mode) =>
+        h("tr", { class: mode.mode === found.recommended ? "is-chosen" : undefined },
+          h("th", { scope: "row" }, verdictIcon(mode.fit.verdict, "row-icon"), h("span", { class: "unseen" }, `${verdictWord(mode.fit.verdict)}: `), ` ${name(mode.mode)}`),
+          number(figure(mode.allocated.expected, { focusable: false })), h("td", { class: "techniques" }, mode.techniques),
+          number(Object.keys(mode.patch).length > 0 && mode.allocated.expected !== now.allocated.expected && button(t("advice.apply"), `${t("advice.apply")}: ${name(mode.mode)}`,
+            () => apply({ patch: mode.patch, what: name(mode.mode), before: now.allocated.expected, after: mode.allocated.expected })))))));
+  }
+
+  return {
+    nodes: [frontiers.node, tiers.node, modes.node],
+    render(report) {
+      drawFrontiers(report);
+      drawTiers(report);
+      drawModes(report);
+    },
+  };
+}
+
+/** "adapter.r" and 8 as a merge patch: {adapter: {r: 8}}. */
+function patchOf(option, value) {
+  return option.split(".").reduceRight((inner, key) => ({ [key]: inner }), value);
+}
+
+/** Two merge patches as one; the second has the last word. */
+function merged(first, second) {
+  const result = { ...first };
+  for (const [key, value] of Object.entries(second)) {
+    const both = [result[key], value].every((side) => side !== null && typeof side === "object");
+    result[key] = both ? merged(result[key], value) : value;
+  }
+  return result;
+}
