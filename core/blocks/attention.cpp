@@ -60,10 +60,9 @@ Tensor additive_mask(Tensor mask_in, const Tensor& q) {
     mask = t.allocate(s, q.dtype, "attention mask (additive)");
     Tensor inverted = t.allocate(s, Dtype::kBool, "attention mask (inverted)");
   }
-  const Count pad = (16 - s.size(-1) % 16) % 16;
-  if (pad != 0) {
+  if (!t.is_multiple(s.size(-1), 16)) {
     Shape wide = s;
-    wide.dims[wide.rank - 1] = Dim(wide.dims[wide.rank - 1].n + pad);
+    wide.dims[wide.rank - 1] = Dim(t.round_up(s.size(-1), 16));
     wide.make_contiguous();
     mask = t.allocate(wide, q.dtype, "attention mask (padded)");
   }

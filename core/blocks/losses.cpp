@@ -1,7 +1,5 @@
 #include "core/blocks/losses.hpp"
 
-#include <algorithm>
-
 namespace tidemark {
 namespace {
 
@@ -19,12 +17,6 @@ Tensor shifted_copy(Net& net, Tensor logits_in) {
   Tensor logits = std::move(logits_in);
   Tensor part = narrow(std::move(logits), 1, 0, Dim(net.S.n - 1, Symbol::kSequence));
   return contiguous(std::move(part));
-}
-
-Count next_power_of_two(Count n) {
-  Count p = 1;
-  while (p < n) p *= 2;
-  return p;
 }
 
 void fused_backward(Tape&, Node& n, Tensor*, Tensor* r) {
@@ -96,7 +88,7 @@ Tensor chunked_loss(Net& net, Tensor hidden_in, Tensor weight_in) {
     weight = t.autocast_cast(std::move(weight), *t.autocast());
   }
   hidden = reshape(std::move(hidden), Shape{net.T, hidden.dim(-1)});
-  const Count rows = std::min(net.T.n, kChunkTokens);
+  const Count rows = t.above(net.T.n, kChunkTokens) ? kChunkTokens : net.T.n;
   Node* n = t.record("chunked_nll", chunked_backward, {&hidden, &weight});
   if (n != nullptr && !t.stopped()) n->attributes[0] = rows;
   t.save(n, hidden);
@@ -193,7 +185,8 @@ Tensor liger_fused_loss(Net& net, Tensor hidden_in, Tensor weight_in) {
   if (t.autocast()) hidden = to(std::move(hidden), *t.autocast());
   // The chunk makes logits about as large as the hidden states: inc_factor = cdiv(V, H).
   const Count factor = (vocabulary + width - 1) / width;
-  const Count chunk = std::min(rows, next_power_of_two((rows + factor - 1) / factor));
+  const Count power = t.power_of_two_from(rows, factor);
+  const Count chunk = t.above(rows, power) ? power : rows;
   Node* n = t.record("LigerFusedLinearCrossEntropy", fused_backward, {&hidden, &weight});
   Tensor grad_input = t.allocate(hidden.shape, hidden.dtype, "grad_input");
   Tensor grad_weight;

@@ -49,7 +49,7 @@ Dtype Net::weight_dtype(int rank) const {
 }
 
 bool Net::slides(Count layer) const {
-  if (arch.sliding_window <= 0 || arch.sliding_window > job.sequence_length) return false;
+  if (arch.sliding_window <= 0 || !tape.above(job.sequence_length, arch.sliding_window - 1)) return false;
   const auto i = static_cast<std::size_t>(layer);
   return i < arch.sliding_layers.size() && arch.sliding_layers[i];
 }

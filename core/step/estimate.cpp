@@ -5,6 +5,7 @@
 #include "core/report/itemise.hpp"
 #include "core/report/uncertainty.hpp"
 #include "core/runtime/cublas.hpp"
+#include "core/step/quick_peak.hpp"
 #include "core/step/simulation.hpp"
 #include "core/step/walk.hpp"
 
@@ -42,7 +43,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   e.attention_kernel = s.attention_kernel;
   e.host = s.paged + s.offloaded;
   if (!options.simulate_allocator && !options.itemise) {
-    e.allocated.expected = quick_peak(s, kCublasHandles * round_to_block(workspace));
+    e.allocated.expected = quick_peak(s, lasting_workspaces(job));
     e.allocated.low = e.allocated.high = e.allocated.expected;
     return e;
   }

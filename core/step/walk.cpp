@@ -339,68 +339,10 @@ class Walker {
   Walk result_;
 };
 
-// Net change and highest point of a stretch, relative to its start.
-struct Extent {
-  Bytes net = 0;
-  Bytes high = 0;
-};
-
-Extent extent_of(const Tape& tape, std::uint32_t begin, std::uint32_t end) {
-  Extent x;
-  for (std::uint32_t e = begin; e < end; ++e) {
-    const std::int32_t event = tape.events()[e];
-    const std::int32_t id = event > 0 ? event - 1 : -event - 1;
-    const Bytes rounded = round_to_block(tape.storages()[static_cast<std::size_t>(id)].bytes);
-    x.net += event > 0 ? rounded : -rounded;
-    x.high = std::max(x.high, x.net);
-  }
-  return x;
-}
-
 }  // namespace
 
 Walk walk(const Simulation& simulation, const WalkOptions& options) {
   return Walker(simulation, options).run();
-}
-
-Bytes quick_peak(const Simulation& s, Bytes cublas_workspaces) {
-  const Tape& tape = *s.tape;
-  const auto& segments = tape.segments();
-  Bytes live = cublas_workspaces;
-  const auto add_persistent = [&](std::int32_t storage, Count times) {
-    const Bytes bytes = tape.storages()[static_cast<std::size_t>(storage)].bytes;
-    if (bytes > 0) live += round_to_block(bytes) * times;
-  };
-  for (const Parameter& p : tape.parameters()) add_persistent(p.storage, s.plan.multiplicity(p.instance));
-  for (std::size_t i = 0; i < tape.buffers().size(); ++i) {
-    add_persistent(tape.buffers()[i], s.plan.multiplicity(tape.buffer_instances()[i]));
-  }
-  Bytes peak = live;
-  const auto run = [&](std::size_t begin, std::size_t end) {
-    std::size_t g = begin;
-    while (g < end) {
-      const bool repeats = segments[g].instance >= s.plan.repeat_begin && segments[g].instance < s.plan.repeat_end;
-      std::size_t stop = g + 1;
-      if (repeats) {
-        while (stop < end && segments[stop].instance >= s.plan.repeat_begin &&
-               segments[stop].instance < s.plan.repeat_end) {
-          ++stop;
-        }
-      }
-      const Extent x = extent_of(tape, segments[g].begin, segments[stop - 1].end);
-      const Count times = repeats ? s.plan.repeats : 1;
-      // Linear in the repetition: the highest is at the first or at the last.
-      peak = std::max({peak, live + x.high, live + (times - 1) * x.net + x.high});
-      live += times * x.net;
-      g = stop;
-    }
-  };
-  // States exist from the second step on.
-  run(s.create_states, s.optimizer);
-  peak = live;
-  run(s.micro_steps.front(), s.create_states);
-  run(s.optimizer, segments.size());
-  return peak;
 }
 
 }  // namespace tidemark

@@ -53,7 +53,4 @@ struct WalkOptions {
 /// Replays the recorded step: the first one, the second, and once more, each layer as often as the model has it.
 Walk walk(const Simulation& simulation, const WalkOptions& options);
 
-/// The steady peak alone, from each stretch's own extent: its cost does not depend on the number of layers.
-Bytes quick_peak(const Simulation& simulation, Bytes cublas_workspaces);
-
 }  // namespace tidemark

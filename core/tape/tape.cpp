@@ -1,5 +1,6 @@
 #include "core/tape/tape.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -81,6 +82,29 @@ void Tape::finish() {
     p.grad.reset();
     p.buffer.reset();
   }
+}
+
+// -- bends ----------------------------------------------------------------------------------------------------------
+
+Count Bend::outcome() const {
+  switch (kind) {
+    case Kind::kAbove:
+      return quantity > parameter ? 1 : 0;
+    case Kind::kQuotient:
+      return (quantity + offset) / parameter;
+    case Kind::kMultiple:
+      return quantity % parameter == 0 ? 1 : 0;
+    default: {
+      Count power = 1;
+      while (power * parameter < quantity) power *= 2;
+      return power;
+    }
+  }
+}
+
+Count Tape::bend(const Bend& bend) {
+  if (std::find(bends_.begin(), bends_.end(), bend) == bends_.end()) bends_.push_back(bend);
+  return bend.outcome();
 }
 
 // -- allocation -----------------------------------------------------------------------------------------------------

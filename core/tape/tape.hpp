@@ -151,6 +151,25 @@ struct Segment {
   std::uint32_t begin = 0, end = 0;
 };
 
+/// A place where the step stops being polynomial in its sizes: a comparison or a division of a number of sequences,
+/// positions or tokens. Steps whose bends agree have the same allocations in the same order.
+struct Bend {
+  enum class Kind : std::uint8_t {
+    kAbove,     ///< quantity > parameter
+    kQuotient,  ///< floor((quantity + offset) / parameter)
+    kMultiple,  ///< quantity is a multiple of parameter
+    kPower,     ///< smallest power of two that is at least ceil(quantity / parameter)
+  };
+  Kind kind = Kind::kAbove;
+  Count quantity = 0;   ///< what was compared or divided
+  Count offset = 0;     ///< parameter − 1 where the quotient is rounded up
+  Count parameter = 1;  ///< the limit or the divisor
+  Count outcome() const;
+  bool operator==(const Bend& other) const {
+    return kind == other.kind && quantity == other.quantity && offset == other.offset && parameter == other.parameter;
+  }
+};
+
 /// A block program that can be run again: what checkpointing recomputes.
 using BlockCall = std::function<Tensor(Tensor)>;
 
@@ -237,6 +256,19 @@ class Tape {
   /// Leaving the autocast context: each layer's copies go in a stretch of that layer.
   void clear_autocast_cache();
 
+  // -- bends -------------------------------------------------------------------------------------------------------
+  // Programs and operations decide and divide by these where numbers of sequences, positions or tokens are concerned,
+  // so that a record tells for which other sizes it holds (step/surface).
+  bool above(Count quantity, Count limit) { return bend({Bend::Kind::kAbove, quantity, 0, limit}) != 0; }
+  Count quotient(Count quantity, Count divisor) { return bend({Bend::Kind::kQuotient, quantity, 0, divisor}); }
+  Count quotient_up(Count quantity, Count divisor) {
+    return bend({Bend::Kind::kQuotient, quantity, divisor - 1, divisor});
+  }
+  Count round_up(Count quantity, Count multiple) { return quotient_up(quantity, multiple) * multiple; }
+  bool is_multiple(Count quantity, Count of) { return bend({Bend::Kind::kMultiple, quantity, 0, of}) != 0; }
+  Count power_of_two_from(Count quantity, Count divisor) { return bend({Bend::Kind::kPower, quantity, 0, divisor}); }
+  const std::vector<Bend>& bends() const { return bends_; }
+
   // -- the record --------------------------------------------------------------------------------------------------
   const std::vector<std::int32_t>& events() const { return events_; }  ///< +id+1 allocates, −(id+1) frees
   const std::vector<Storage>& storages() const { return storages_; }
@@ -283,6 +315,7 @@ class Tape {
   Saved& push_saved(Node& n);
   void pop_saved(Node& n);
   void grow_site_table();
+  Count bend(const Bend& bend);
   std::int32_t site_of(const Shape& shape, Dtype dtype, const char* op);
   std::int32_t persistent(const Shape& shape, Dtype dtype, const char* name, Category category);
   void run(std::int32_t begin);
@@ -298,6 +331,7 @@ class Tape {
   std::vector<Segment> segments_;
   std::vector<Site> sites_;
   std::vector<ScopeName> scopes_;
+  std::vector<Bend> bends_;  // each once
   std::vector<std::int32_t> site_table_;  // open addressing over sites_
   std::vector<Parameter> parameters_;
   std::vector<std::int32_t> buffers_;

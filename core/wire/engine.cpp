@@ -169,7 +169,35 @@ Issues Engine::load_catalog(std::string_view models_json, std::string_view gpus_
 }
 
 Answer Engine::answer(const Value& document) const {
-  Answer answer;
+  Question question = read(document);
+  Answer& answer = question.answer;
+  if (!question.complete) return std::move(answer);
+  Estimate result = estimate(answer.architecture, answer.job);
+  if (!question.take(result.issues)) return std::move(answer);
+  result.issues.clear();
+  if (question.by_count) result.architecture = answer.model;
+  add_context(result, cuda_context(question.gpu), answer.overrides);
+  for (const Card& card : question.cards) {
+    answer.fits.push_back(check_fit(result.allocated, card, answer.overrides));
+  }
+  answer.estimate = std::move(result);
+  return std::move(answer);
+}
+
+bool Engine::Question::take(Issues& found) {
+  for (Issue& issue : found) {
+    if (model != nullptr && issue.path.rfind("/config", 0) == 0) issue.path = "/model";
+    if (issue.code == "UNSUPPORTED_ARCHITECTURE" && model != nullptr && model->parameters() > 0) {
+      answer.partial = partial_answer(*model, answer.job);
+    }
+    answer.issues.push_back(std::move(issue));
+  }
+  return !has_error(answer.issues);
+}
+
+Engine::Question Engine::read(const Value& document) const {
+  Question question;
+  Answer& answer = question.answer;
   answer.engine = engine_version();
   answer.catalog = catalog_.date();
   Issues& issues = answer.issues;
@@ -178,58 +206,39 @@ Answer Engine::answer(const Value& document) const {
   answer.overrides = request.overrides;
 
   // Everything that is wrong is told at once: a bad name does not hide behind a bad batch size.
-  std::vector<Card> cards;
-  Gpu first;  // the first card decides which kernels run; without one, an A100's do
+  Gpu& first = question.gpu;  // the first card decides which kernels run; without one, an A100's do
   first.compute_capability = request.job.compute_capability;
   for (const GpuQuery& query : request.gpus) {
     Gpu gpu = first;
     if (auto card = choose_card(catalog_, query, gpu, issues)) {
-      if (cards.empty()) first = std::move(gpu);
-      cards.push_back(std::move(*card));
+      if (question.cards.empty()) first = std::move(gpu);
+      question.cards.push_back(std::move(*card));
     }
   }
-  if (first.compute_capability > 0) request.job.compute_capability = first.compute_capability;
-  answer.job = request.job;
+  if (first.compute_capability > 0) answer.job.compute_capability = first.compute_capability;
 
-  const ModelEntry* model = nullptr;
-  ConfigResult read;
+  ConfigResult config;
   if (request.config.is_object()) {
-    read = read_config(request.config, request.class_name);
+    config = read_config(request.config, request.class_name);
   } else if (!request.model.empty() || request.parameters > 0.0) {
-    model = choose_model(catalog_, request, issues);
-    if (model == nullptr) return answer;
+    const ModelEntry* model = choose_model(catalog_, request, issues);
+    if (model == nullptr) return question;
+    question.model = model;
+    question.by_count = request.parameters > 0.0;
     answer.model = model->id;
-    read = read_config(model->config, request.class_name);
-    read.architecture.catalog_id = model->id;
-    read.architecture.published_parameters = model->published;
+    config = read_config(model->config, request.class_name);
+    config.architecture.catalog_id = model->id;
+    config.architecture.published_parameters = model->published;
   } else {
-    return answer;
+    return question;
   }
-  const auto take = [&](Issues& found) {
-    for (Issue& issue : found) {
-      if (model != nullptr && issue.path.rfind("/config", 0) == 0) issue.path = "/model";
-      if (issue.code == "UNSUPPORTED_ARCHITECTURE" && model != nullptr && model->parameters() > 0) {
-        answer.partial = partial_answer(*model, request.job);
-      }
-      issues.push_back(std::move(issue));
-    }
-    return !has_error(issues);
-  };
-  const bool readable = take(read.issues);
-  answer.architecture = std::move(read.architecture);
+  const bool readable = question.take(config.issues);
+  answer.architecture = std::move(config.architecture);
   if (answer.model.empty()) answer.model = answer.architecture.class_name;
-  if (!readable) return answer;
-  check_magnitude(answer.architecture, request.job, issues);
-  if (has_error(issues)) return answer;
-
-  Estimate result = estimate(answer.architecture, request.job);
-  if (!take(result.issues)) return answer;
-  result.issues.clear();
-  if (request.parameters > 0.0) result.architecture = answer.model;
-  add_context(result, cuda_context(first), request.overrides);
-  for (const Card& card : cards) answer.fits.push_back(check_fit(result.allocated, card, request.overrides));
-  answer.estimate = std::move(result);
-  return answer;
+  if (!readable) return question;
+  check_magnitude(answer.architecture, answer.job, issues);
+  question.complete = !has_error(issues);
+  return question;
 }
 
 std::string Engine::handle(std::string_view text) const {

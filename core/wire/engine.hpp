@@ -2,8 +2,11 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "core/fit/fit.hpp"
 #include "core/report/answer.hpp"
+#include "core/runtime/gpu.hpp"
 #include "core/units/issue.hpp"
 #include "core/units/value.hpp"
 #include "core/wire/catalog.hpp"
@@ -24,6 +27,20 @@ class Engine {
 
   /// The answer to an `estimate` request, before it becomes JSON.
   Answer answer(const Value& request) const;
+
+  /// A request understood, before anything is computed.
+  struct Question {
+    Answer answer;                      ///< model, architecture, job, overrides, issues; no figures yet
+    std::vector<Card> cards;            ///< that the request names
+    Gpu gpu;                            ///< whose kernels run
+    const ModelEntry* model = nullptr;  ///< of the catalog, when the request does not bring a config
+    bool by_count = false;              ///< the model stands for any of that many parameters
+    bool complete = false;              ///< there is no error so far
+
+    /// Adds what was found to the answer's issues; false when there is an error among them.
+    bool take(Issues& found);
+  };
+  Question read(const Value& request) const;
 
   const Catalog& catalog() const { return catalog_; }
 

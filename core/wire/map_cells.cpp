@@ -2,8 +2,8 @@
 
 #include <limits>
 
-#include "core/job/check.hpp"
-#include "core/step/estimate.hpp"
+#include "core/step/simulation.hpp"
+#include "core/step/surface.hpp"
 #include "core/wire/json.hpp"
 
 namespace tidemark {
@@ -23,25 +23,29 @@ std::vector<double> map_cells(const Engine& engine, std::string_view request, co
   }
   set(base, "micro_batch_size", 1);
   set(base, "sequence_length", 1);
-  const Answer answer = engine.answer(base);
-  if (!answer.estimate) return cells;
+  const Engine::Question question = engine.read(base);
+  const Answer& answer = question.answer;
+  if (!question.complete || !is_supported(answer.architecture)) return cells;
 
-  TrainingJob job = answer.job;
-  EstimateOptions quick;
-  quick.simulate_allocator = false;
-  quick.itemise = false;
-  std::size_t cell = 0;
-  for (const double batch : batches) {
-    for (const double sequence : sequences) {
-      double& bytes = cells[cell++];
-      if (!(batch >= 1.0 && batch < 1e9 && sequence >= 1.0 && sequence < 1e12)) continue;
-      job.micro_batch_size = static_cast<Count>(batch);
-      job.sequence_length = static_cast<Count>(sequence);
-      Issues troubles;
-      check_magnitude(answer.architecture, job, troubles);
-      if (has_error(troubles)) continue;
-      const Estimate estimated = estimate(answer.architecture, job, quick);
-      if (!has_error(estimated.issues)) bytes = static_cast<double>(estimated.allocated.expected);
+  const auto valid = [](const std::vector<double>& sizes, double below) {
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      if (sizes[i] >= 1.0 && sizes[i] < below) places.push_back(i);
+    }
+    return places;
+  };
+  const auto at = [](const std::vector<double>& sizes, const std::vector<std::size_t>& places) {
+    std::vector<Count> counts;
+    for (const std::size_t place : places) counts.push_back(static_cast<Count>(sizes[place]));
+    return counts;
+  };
+  const std::vector<std::size_t> rows = valid(batches, 1e9), columns = valid(sequences, 1e12);
+  const Surface surface = peak_surface(answer.architecture, answer.job, at(batches, rows), at(sequences, columns));
+  std::size_t next = 0;
+  for (const std::size_t row : rows) {
+    for (const std::size_t column : columns) {
+      const Bytes peak = surface.peaks[next++];
+      if (peak >= 0) cells[row * sequences.size() + column] = static_cast<double>(peak);
     }
   }
   return cells;

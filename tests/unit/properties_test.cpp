@@ -9,6 +9,7 @@
 
 #include "core/runtime/cublas.hpp"
 #include "core/step/estimate.hpp"
+#include "core/step/quick_peak.hpp"
 #include "core/step/simulation.hpp"
 #include "core/step/walk.hpp"
 #include "core/wire/engine.hpp"
@@ -240,11 +241,10 @@ TEST_CASE("the three figures and their ranges are in order") {
 TEST_CASE("the quick peak is that of the full walk without the allocator") {
   for_each_job(20, [](const Draw&, const Answer& a) {
     const Simulation s = simulate(a.architecture, a.job);
-    const Bytes workspace = cublas_workspace_bytes(a.job.compute_capability);
     WalkOptions how;
     how.allocator = false;
-    how.cublas_workspace = workspace;
-    CHECK(quick_peak(s, kCublasHandles * round_to_block(workspace)) == walk(s, how).peak);
+    how.cublas_workspace = cublas_workspace_bytes(a.job.compute_capability);
+    CHECK(quick_peak(s, lasting_workspaces(a.job)) == walk(s, how).peak);
   });
 }
 

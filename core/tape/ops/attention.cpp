@@ -20,7 +20,7 @@ void flash_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   r[1] = t.allocate(like(k), k.dtype, "flash_attention_backward dk");
   r[2] = t.allocate(like(v), v.dtype, "flash_attention_backward dv");
   const Count b = q.size(0), heads = q.size(1), s = q.size(2), hd = q.size(3), sk = k.size(2);
-  const Count s_rounded = round_up(s, 128);
+  const Count s_rounded = t.round_up(s, 128);
   const Count hd_rounded = hd <= 128 ? round_up(hd, 32) : round_up(hd, 64);
   const bool grouped = k.size(1) != heads;
   t.scratch({{4 * b * heads * s_rounded, "softmax_d"},
@@ -82,7 +82,7 @@ Tensor efficient_attention(Tensor q_in, Tensor k_in, Tensor v_in, Tensor bias_in
   if (bias.defined()) t.save(n, bias);
   Tensor out = t.allocate(sequence_major(q, v.dim(3)), q.dtype, "efficient_attention");
   // attention.cu: the log-sum-exp rows are padded to the kernel's alignment of 32.
-  Tensor lse = t.allocate(Shape{q.dim(0), q.dim(1), Dim(round_up(q.size(2), 32))}, Dtype::kFp32,
+  Tensor lse = t.allocate(Shape{q.dim(0), q.dim(1), Dim(t.round_up(q.size(2), 32))}, Dtype::kFp32,
                           "efficient_attention logsumexp");
   t.attach(n, out);
   t.save(n, out);

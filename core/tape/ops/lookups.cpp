@@ -1,6 +1,4 @@
 // Table lookups and the negative log likelihood.
-#include <algorithm>
-
 #include "core/tape/ops.hpp"
 
 namespace tidemark {
@@ -16,9 +14,9 @@ void embedding_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   r[0] = t.allocate(n.input_shapes[0], g[0].dtype, "embedding_dense_backward");
   t.set_category(r[0], Category::kGradients);
   const Count indices = n.attributes[0];
-  if (indices <= kEmbeddingSortThreshold) return;
+  if (!t.above(indices, kEmbeddingSortThreshold)) return;
   const Count rows = n.input_shapes[0].size(0), columns = n.input_shapes[0].size(1);
-  const Count segments = indices / kRowsPerThread + std::min(indices, rows);
+  const Count segments = t.quotient(indices, kRowsPerThread) + (t.above(indices, rows) ? rows : indices);
   t.scratch({{8 * indices, "sorted_indices"},
              {8 * indices, "orig_indices"},
              {8 * indices, "segment_offsets"},

@@ -1,0 +1,263 @@
+#include "core/step/compiled_step.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace tidemark {
+namespace {
+
+constexpr std::int32_t kDoesNotGrow = -1;
+
+Bytes bytes_of(const Simulation& s, std::size_t storage) {
+  return s.tape->storages()[storage].bytes;
+}
+
+bool same_allocations(const Simulation& a, const Simulation& b) {
+  const auto same_segment = [](const Segment& x, const Segment& y) {
+    return x.phase == y.phase && x.instance == y.instance && x.begin == y.begin && x.end == y.end;
+  };
+  const auto same_parameter = [](const Parameter& x, const Parameter& y) {
+    return x.storage == y.storage && x.instance == y.instance;
+  };
+  const auto &parameters = a.tape->parameters(), &others = b.tape->parameters();
+  const auto &segments = a.tape->segments(), &other_segments = b.tape->segments();
+  return a.tape->events() == b.tape->events() && a.tape->storages().size() == b.tape->storages().size() &&
+         a.tape->buffers() == b.tape->buffers() && a.plan.repeat_begin == b.plan.repeat_begin &&
+         a.plan.repeat_end == b.plan.repeat_end && a.micro_steps == b.micro_steps &&
+         a.create_states == b.create_states && a.optimizer == b.optimizer &&
+         std::equal(segments.begin(), segments.end(), other_segments.begin(), other_segments.end(), same_segment) &&
+         std::equal(parameters.begin(), parameters.end(), others.begin(), others.end(), same_parameter);
+}
+
+// B^i · S^j's place among the powers (terms_of's order), or kPowers when it is none of them.
+std::size_t power(int batch, int sequence, const std::vector<Term>& terms) {
+  std::size_t p = 0;
+  while (p < kPowers && (terms[p].batch != batch || terms[p].sequence != sequence)) ++p;
+  return p;
+}
+
+// Whether the polynomial is nowhere negative for B and S from `least` on: all its coefficients around that corner are
+// positive or zero. Order of the coefficients as in terms_of: 1, S, B, BS, S², BS².
+bool never_negative(const std::array<double, kPowers>& c, Extents least) {
+  const auto b = static_cast<double>(least.batch), s = static_cast<double>(least.sequence);
+  const auto from = [s](double one, double linear, double square) {
+    return one + linear * s + square * s * s >= 0.0 && linear + 2.0 * square * s >= 0.0 && square >= 0.0;
+  };
+  return from(c[0] + c[2] * b, c[1] + c[3] * b, c[4] + c[5] * b) && from(c[2], c[3], c[5]);
+}
+
+}  // namespace
+
+std::optional<CompiledStep> CompiledStep::compile(std::array<Recording, kSamples>&& recordings, Bytes workspaces,
+                                                  const Grid& grid) {
+  const Simulation& first = recordings[0].simulation;
+  for (std::size_t i = 1; i < kSamples; ++i) {
+    if (!same_allocations(first, recordings[i].simulation)) return std::nullopt;
+  }
+  CompiledStep step;
+  for (const Bend& bend : first.tape->bends()) {
+    step.bends_.emplace_back(bend, recordings[0].at);
+    if (bend.kind == Bend::Kind::kQuotient) step.quotients_.push_back(step.bends_.back());
+  }
+  step.terms_ = terms_of(step.quotients_.size());
+  step.stretches_ = stretches_of(first);
+  if (!step.find_kinds(recordings, grid)) return std::nullopt;
+  Level start;
+  start.fixed = workspaces;
+  start.count.assign(step.kinds_.size(), 0);
+  for (const Lasting& l : lasting_storages(first)) step.add(start, bytes_of(first, l.storage), l.storage, l.times);
+  step.first_ = std::move(recordings[0].simulation);
+  step.find_instants(start, grid);
+  step.term_values_.resize(step.terms_.size());
+  step.kind_sizes_.resize(step.kinds_.size());
+  return step;
+}
+
+bool CompiledStep::find_kinds(const std::array<Recording, kSamples>& recordings, const Grid& grid) {
+  std::vector<Samples> term_values(terms_.size());
+  for (std::size_t t = 0; t < terms_.size(); ++t) {
+    for (std::size_t i = 0; i < kSamples; ++i) term_values[t][i] = terms_[t].value(recordings[i].at, quotients_);
+  }
+  std::map<Samples, std::int32_t> known;
+  const std::size_t storages = recordings[0].simulation.tape->storages().size();
+  kind_of_.assign(storages, kDoesNotGrow);
+  for (std::size_t id = 0; id < storages; ++id) {
+    Samples sizes{};
+    for (std::size_t i = 0; i < kSamples; ++i) sizes[i] = bytes_of(recordings[i].simulation, id);
+    if (sizes[0] == sizes[1] && sizes[0] == sizes[2]) continue;
+    const auto [place, fresh] = known.try_emplace(sizes, static_cast<std::int32_t>(kinds_.size()));
+    kind_of_[id] = place->second;
+    if (!fresh) continue;
+    const std::optional<Growth> growth = growth_through(sizes, term_values);
+    if (!growth) return false;
+    Kind kind;
+    kind.growth = *growth;
+    if (!bound(kind, grid)) return false;
+    kinds_.push_back(kind);
+  }
+  return true;
+}
+
+bool CompiledStep::bound(Kind& kind, const Grid& grid) const {
+  kind.aligned = true;
+  const auto put = [&](const Term& term, Count coefficient) {
+    const auto c = static_cast<double>(coefficient);
+    Count step = coefficient % kMinBlockSize;
+    if (term.batch == 1) step = step * grid.common.batch % kMinBlockSize;
+    for (int i = 0; i < term.sequence; ++i) step = step * grid.common.sequence % kMinBlockSize;
+    if (step != 0) kind.aligned = false;
+    std::size_t p = power(term.batch, term.sequence, terms_);
+    if (term.quotient < 0) {
+      kind.low[p] += c;
+      kind.high[p] += c;
+      return true;
+    }
+    // floor((q + offset) / d) lies between (q + offset) / d − 1 and (q + offset) / d.
+    const MovingBend& quotient = quotients_[static_cast<std::size_t>(term.quotient)];
+    const Bend bend = quotient.at(grid.least);
+    const auto divisor = static_cast<double>(bend.parameter);
+    const bool b = quotient.quantity() == Quantity::kBatch || quotient.quantity() == Quantity::kTokens;
+    const bool s = quotient.quantity() == Quantity::kSequence || quotient.quantity() == Quantity::kTokens;
+    const std::size_t moved = power(term.batch + int{b}, term.sequence + int{s}, terms_);
+    if (coefficient < 0 || moved == kPowers || quotient.quantity() == Quantity::kConstant) return false;
+    const double offset = static_cast<double>(bend.offset) / divisor;
+    kind.low[moved] += c / divisor;
+    kind.high[moved] += c / divisor;
+    kind.low[p] += c * (offset - 1.0);
+    kind.high[p] += c * offset;
+    return true;
+  };
+  const Growth& g = kind.growth;
+  if (!put(terms_[g.first], g.a) || (g.b != 0 && !put(terms_[g.second], g.b))) return false;
+  if (!kind.aligned) kind.high[0] += static_cast<double>(kMinBlockSize);  // what rounding adds, the least block too
+  return true;
+}
+
+void CompiledStep::add(Level& level, Bytes bytes, std::int32_t storage, Count times) const {
+  const std::int32_t of = kind_of_[static_cast<std::size_t>(storage)];
+  const auto n = static_cast<double>(times);
+  if (of == kDoesNotGrow) {
+    const Bytes rounded = times * round_to_block(bytes);
+    level.fixed += rounded;
+    level.low[0] += static_cast<double>(rounded);
+    level.high[0] += static_cast<double>(rounded);
+    return;
+  }
+  const Kind& kind = kinds_[static_cast<std::size_t>(of)];
+  level.count[static_cast<std::size_t>(of)] += static_cast<std::int32_t>(times);
+  for (std::size_t p = 0; p < kPowers; ++p) {
+    level.low[p] += n * kind.low[p];
+    level.high[p] += n * kind.high[p];
+  }
+}
+
+void CompiledStep::find_instants(Level& level, const Grid& grid) {
+  const std::vector<std::int32_t>& events = first_.tape->events();
+  std::vector<Level> best;
+  const auto run = [&](Level& here, const Stretch& stretch, bool look) {
+    bool rising = true;
+    for (std::uint32_t e = stretch.begin; e < stretch.end; ++e) {
+      const std::int32_t event = events[e];
+      const std::int32_t id = event > 0 ? event - 1 : -event - 1;
+      // Highest where something is let go next.
+      if (event < 0 && rising && look) keep(best, here, grid.least);
+      rising = event > 0;
+      add(here, bytes_of(first_, static_cast<std::size_t>(id)), id, event > 0 ? 1 : -1);
+    }
+    if (rising && look) keep(best, here, grid.least);
+  };
+  for (const Stretch& stretch : stretches_) {
+    Level after = level;
+    run(after, stretch, !stretch.before_peak);
+    if (stretch.times > 1) {
+      // The repetitions change the level by equal steps: the highest is at the first or at the last.
+      const Count more = stretch.times - 2;
+      Level last = after;
+      last.fixed += more * (after.fixed - level.fixed);
+      for (std::size_t k = 0; k < kinds_.size(); ++k) {
+        last.count[k] += static_cast<std::int32_t>(more) * (after.count[k] - level.count[k]);
+      }
+      for (std::size_t p = 0; p < kPowers; ++p) {
+        last.low[p] += static_cast<double>(more) * (after.low[p] - level.low[p]);
+        last.high[p] += static_cast<double>(more) * (after.high[p] - level.high[p]);
+      }
+      after = std::move(last);
+      run(after, stretch, !stretch.before_peak);
+    }
+    level = std::move(after);
+  }
+  for (const Level& l : best) instants_.push_back(ready(l));
+}
+
+void CompiledStep::keep(std::vector<Level>& best, const Level& level, Extents least) const {
+  const auto covers = [&](const Level& over, const Level& under) {
+    Polynomial difference;
+    for (std::size_t p = 0; p < kPowers; ++p) difference[p] = over.low[p] - under.high[p];
+    if (never_negative(difference, least)) return true;
+    if (over.fixed < under.fixed) return false;
+    for (std::size_t k = 0; k < over.count.size(); ++k) {
+      if (over.count[k] < under.count[k]) return false;
+    }
+    return true;
+  };
+  for (const Level& other : best) {
+    if (covers(other, level)) return;
+  }
+  best.erase(std::remove_if(best.begin(), best.end(), [&](const Level& other) { return covers(level, other); }),
+             best.end());
+  best.push_back(level);
+}
+
+CompiledStep::Instant CompiledStep::ready(const Level& level) const {
+  Instant instant;
+  instant.fixed = level.fixed;
+  instant.coefficients.assign(terms_.size(), 0);
+  for (std::size_t k = 0; k < kinds_.size(); ++k) {
+    const std::int32_t n = level.count[k];
+    if (n == 0) continue;
+    const Growth& g = kinds_[k].growth;
+    if (kinds_[k].aligned) {
+      instant.coefficients[g.first] += n * g.a;
+      instant.coefficients[g.second] += n * g.b;
+    } else {
+      instant.rounded.emplace_back(k, n);
+    }
+  }
+  return instant;
+}
+
+bool CompiledStep::predicts(const Recording& recording) const {
+  if (!same_allocations(first_, recording.simulation)) return false;
+  for (std::size_t id = 0; id < kind_of_.size(); ++id) {
+    Bytes expected = bytes_of(first_, id);
+    if (kind_of_[id] != kDoesNotGrow) {
+      const Growth& g = kinds_[static_cast<std::size_t>(kind_of_[id])].growth;
+      expected = g.a * terms_[g.first].value(recording.at, quotients_) +
+                 g.b * terms_[g.second].value(recording.at, quotients_);
+    }
+    if (expected != bytes_of(recording.simulation, id)) return false;
+  }
+  return true;
+}
+
+Bytes CompiledStep::peak(Extents at) {
+  for (std::size_t t = 0; t < terms_.size(); ++t) term_values_[t] = terms_[t].value(at, quotients_);
+  std::fill(kind_sizes_.begin(), kind_sizes_.end(), -1);
+  Bytes peak = 0;
+  for (const Instant& instant : instants_) {
+    Bytes live = instant.fixed;
+    for (std::size_t t = 0; t < term_values_.size(); ++t) live += instant.coefficients[t] * term_values_[t];
+    for (const auto& [k, count] : instant.rounded) {
+      Bytes& size = kind_sizes_[k];
+      if (size < 0) {
+        const Growth& g = kinds_[k].growth;
+        size = round_to_block(g.a * term_values_[g.first] + g.b * term_values_[g.second]);
+      }
+      live += count * size;
+    }
+    peak = std::max(peak, live);
+  }
+  return peak;
+}
+
+}  // namespace tidemark

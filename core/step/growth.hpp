@@ -1,0 +1,62 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "core/tape/tape.hpp"
+#include "core/units/bytes.hpp"
+
+namespace tidemark {
+
+/// A micro batch size and a sequence length.
+struct Extents {
+  Count batch = 1;     ///< B
+  Count sequence = 1;  ///< S
+};
+
+/// What a bend compares or divides, as far as it moves with B and S.
+enum class Quantity : std::uint8_t { kConstant, kBatch, kSequence, kTokens };
+
+/// A bend of a step recorded at `at`, made to say what it would be elsewhere.
+class MovingBend {
+ public:
+  MovingBend(const Bend& bend, Extents at);
+  Bend::Kind kind() const { return bend_.kind; }
+  Quantity quantity() const { return quantity_; }
+  /// The same place of the program in a step of these sizes.
+  Bend at(Extents there) const;
+
+ private:
+  Bend bend_;
+  Quantity quantity_ = Quantity::kConstant;
+};
+
+/// A term of a size: B^i · S^j, or one of the quotients of the step (ceil(S / 128)), alone or times B or S.
+struct Term {
+  int batch = 0;      ///< i: 0 or 1
+  int sequence = 0;   ///< j: 0, 1 or 2
+  int quotient = -1;  ///< index into the quotients, −1: none
+
+  Count value(Extents at, const std::vector<MovingBend>& quotients) const;
+};
+
+/// The terms that sizes are made of: the six powers, then four of each quotient.
+std::vector<Term> terms_of(std::size_t quotients);
+inline constexpr std::size_t kPowers = 6;
+
+/// The extents at which a size is looked at: two say what it could be, the third whether it is.
+inline constexpr std::size_t kSamples = 3;
+using Samples = std::array<Bytes, kSamples>;
+
+/// A size as the sum of at most two terms with whole coefficients: how a tensor grows with batch and sequence. One
+/// term is the rule (B·S·H·2), two occur where something is added to a dimension: B·(S+1)·8.
+struct Growth {
+  std::size_t first = 0, second = 0;  ///< indices into the terms; equal when there is one
+  Count a = 0, b = 0;                 ///< their coefficients
+};
+
+/// The simplest growth through all three samples; nothing when there is none. `terms[t]` are term t's values there.
+std::optional<Growth> growth_through(const Samples& sizes, const std::vector<Samples>& terms);
+
+}  // namespace tidemark

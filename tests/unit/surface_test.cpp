@@ -1,0 +1,109 @@
+// A surface is one peak for each pair of batch size and sequence length: the quick estimate's, found another way.
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/step/estimate.hpp"
+#include "core/step/simulation.hpp"
+#include "core/step/surface.hpp"
+#include "core/wire/engine.hpp"
+#include "core/wire/json.hpp"
+#include "tests/unit/catch.hpp"
+
+namespace tidemark {
+namespace {
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+const Engine& engine_with_catalog() {
+  static const Engine engine = [] {
+    Engine e;
+    e.load_catalog(text_of(TIDEMARK_CATALOG "/models.json"), text_of(TIDEMARK_CATALOG "/gpus.json"));
+    return e;
+  }();
+  return engine;
+}
+
+// Ways to train that make steps of different kinds.
+const std::vector<std::string> kWays = {
+    R"("method": "full")",
+    R"("method": "lora", "precision": "bf16_amp", "gradient_checkpointing": "full")",
+    R"("method": "qlora", "attention": "eager", "optimizer": "paged_adamw_8bit")",
+    R"("method": "full", "precision": "bf16_amp", "padding": true, "gradient_accumulation_steps": 4)",
+    R"("method": "lora", "loss": "liger_fused", "attention": "flash_attention_2")",
+    R"("method": "full", "loss": "chunked", "gradient_checkpointing": {"every": 2}, "packing": true)",
+};
+
+/// Asks for each modelled model in the next `ways` of the ways to train.
+template <class Check>
+void for_models(std::size_t ways, Check check) {
+  std::size_t turn = 0, seen = 0;
+  for (const ModelEntry& model : engine_with_catalog().catalog().models()) {
+    if (!is_modelled(model)) continue;
+    for (std::size_t i = 0; i < ways; ++i) {
+      const std::string request = "{\"model\": \"" + model.id + "\", " + kWays[turn++ % kWays.size()] + "}";
+      Issues issues;
+      const Engine::Question question = engine_with_catalog().read(parse_json(request, "", issues));
+      if (!question.complete || !is_supported(question.answer.architecture)) continue;
+      ++seen;
+      CAPTURE(request);
+      check(question.answer);
+    }
+  }
+  CHECK(seen > 100);
+}
+
+Bytes quick_estimate(const Answer& a, Count batch, Count sequence) {
+  TrainingJob job = a.job;
+  job.micro_batch_size = batch;
+  job.sequence_length = sequence;
+  return estimate(a.architecture, job, {.simulate_allocator = false, .itemise = false}).allocated.expected;
+}
+
+void check_cells(const Answer& a, const std::vector<Count>& batches, const std::vector<Count>& sequences) {
+  const Surface surface = peak_surface(a.architecture, a.job, batches, sequences);
+  REQUIRE(surface.peaks.size() == batches.size() * sequences.size());
+  std::size_t i = 0;
+  for (const Count batch : batches) {
+    for (const Count sequence : sequences) {
+      const Bytes peak = surface.peaks[i++];
+      if (peak < 0) continue;  // beyond 64 bits
+      CAPTURE(batch, sequence);
+      CHECK(peak == quick_estimate(a, batch, sequence));
+    }
+  }
+}
+
+TEST_CASE("a surface holds the quick estimate of every cell") {
+  for_models(2, [](const Answer& a) {
+    check_cells(a, {1, 2, 3, 7, 16, 33, 512}, {128, 384, 1024, 1536, 4096, 57344});
+  });
+}
+
+TEST_CASE("a surface holds for lengths that kernels pad") {
+  for_models(1, [](const Answer& a) { check_cells(a, {1, 2, 5, 10}, {1, 17, 100, 127, 129, 1000, 3071, 3072, 3073}); });
+}
+
+TEST_CASE("a surface over sizes that a page shows is compiled, not estimated cell by cell") {
+  std::vector<Count> batches, sequences;
+  for (Count batch = 1; batch <= 64; ++batch) batches.push_back(batch);
+  for (Count length = 128; length <= 64 * 128; length += 128) sequences.push_back(length);
+  for_models(1, [&](const Answer& a) {
+    const Surface surface = peak_surface(a.architecture, a.job, batches, sequences);
+    CHECK(surface.one_by_one < 8);  // groups of two or three cells are not worth a compilation
+    CHECK(surface.recordings < 100);
+  });
+}
+
+TEST_CASE("a surface without sizes is empty") {
+  CHECK(peak_surface({}, {}, {}, {}).peaks.empty());
+}
+
+}  // namespace
+}  // namespace tidemark
