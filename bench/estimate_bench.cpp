@@ -6,8 +6,10 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "core/step/estimate.hpp"
+#include "core/step/surface.hpp"
 #include "core/wire/engine.hpp"
 #include "core/wire/json.hpp"
 
@@ -56,6 +58,19 @@ void time_estimate(benchmark::State& state, const char* model, const char* optio
   state.counters["layers"] = static_cast<double>(question.architecture.num_layers);
 }
 
+/// Peaks of 64 micro batch sizes by 64 sequence lengths.
+void time_map(benchmark::State& state, const char* model, const char* options) {
+  const tidemark::Answer question = prepared(model, options);
+  std::vector<tidemark::Count> batches, sequences;
+  for (tidemark::Count i = 1; i <= 64; ++i) {
+    batches.push_back(i);
+    sequences.push_back(128 * i);
+  }
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(tidemark::peak_surface(question.architecture, question.job, batches, sequences));
+  }
+}
+
 /// JSON in, JSON out, as the page and the command do it.
 void time_request(benchmark::State& state, const char* model, const char* options) {
   const std::string request = request_text(model, options);
@@ -83,6 +98,9 @@ int main(int argc, char** argv) {
   const auto request = [](const char* name, auto... rest) {
     benchmark::RegisterBenchmark(name, [=](benchmark::State& state) { time_request(state, rest...); });
   };
+  const auto map = [](const char* name, auto... rest) {
+    benchmark::RegisterBenchmark(name, [=](benchmark::State& state) { time_map(state, rest...); });
+  };
   estimate("peak only, Llama-2-7B", "llama-2-7b", kFull, 0, kPeak);
   estimate("peak only, Llama-2-7B with 80 layers", "llama-2-7b", kFull, 80, kPeak);
   estimate("peak only, Llama-2-7B with 800 layers", "llama-2-7b", kFull, 800, kPeak);
@@ -92,6 +110,8 @@ int main(int argc, char** argv) {
   estimate("everything with the allocator, Llama-2-7B", "llama-2-7b", kFull, 0, kEverything);
   estimate("everything with the allocator, Llama-2-70B", "llama-2-70b", kFull, 0, kEverything);
   estimate("everything with the allocator, Llama-2-7B, QLoRA and checkpointing", "llama-2-7b", kQlora, 0, kEverything);
+  map("map of 64 x 64 peaks, Llama-2-7B", "llama-2-7b", kFull);
+  map("map of 64 x 64 peaks, Llama-2-7B, QLoRA and checkpointing", "llama-2-7b", kQlora);
   request("request to answer in JSON, Llama-2-7B", "llama-2-7b", kFull);
   request("request to answer in JSON, Llama-2-70B", "llama-2-70b", kFull);
 

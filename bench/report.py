@@ -44,7 +44,8 @@ def main():
         "",
         "*Peak only* records one step on the tape and takes the highest point of each stretch; equal layers are recorded"
         " once, so its time does not depend on their number. *Everything* also replays every allocation of three steps"
-        " through the caching allocator, layer by layer: that is what `reserved` costs, and it grows with the layers. *Request to"
+        " through the caching allocator, layer by layer: that is what `reserved` costs, and it grows with the layers. A *map* compiles"
+        " the step once and answers 4096 pairs of micro batch size and sequence length (method.md, section 4). *Request to"
         " answer* adds reading and writing JSON, the breakdown with its formulas and the timeline.",
         "",
     ]

@@ -72,7 +72,8 @@ class Mapper {
     for (const Bend& bend : recording.simulation.tape->bends()) bends.emplace_back(bend, middle);
     const auto alike = [&](const Cell& cell) {
       // Dimensions of size one have strides and broadcasts of their own.
-      if ((cell.at.batch == 1) != (middle.batch == 1) || (cell.at.sequence == 1) != (middle.sequence == 1)) return false;
+      if ((cell.at.batch == 1) != (middle.batch == 1) || (cell.at.sequence == 1) != (middle.sequence == 1))
+        return false;
       return std::all_of(bends.begin(), bends.end(), [&](const MovingBend& bend) {
         return bend.kind() == Bend::Kind::kQuotient || bend.at(cell.at).outcome() == bend.at(middle).outcome();
       });
@@ -86,8 +87,8 @@ class Mapper {
     }
     std::array<Extents, kSamples> samples;
     if (members.size() >= kTooFewToCompile && choose(samples, middle, members, bends)) {
-      std::optional<CompiledStep> step = CompiledStep::compile(
-          {std::move(recording), record(samples[1]), record(samples[2])}, workspaces_, grid_);
+      std::optional<CompiledStep> step =
+          CompiledStep::compile({std::move(recording), record(samples[1]), record(samples[2])}, workspaces_, grid_);
       if (step) {
         answer(*step, members);
         // Where all members have one batch size or one length, the step knows nothing of others.
@@ -143,7 +144,8 @@ class Mapper {
     return true;
   }
 
-  // A quotient is as good as its dividend where all remainders are equal; elsewhere the samples must show that it isn't.
+  // A quotient is as good as its dividend where all remainders are equal; elsewhere the samples must show that it
+  // isn't.
   static bool tell_quotients_apart(const std::array<Extents, kSamples>& samples, const std::vector<Cell>& members,
                                    const std::vector<MovingBend>& bends) {
     return std::all_of(bends.begin(), bends.end(), [&](const MovingBend& bend) {

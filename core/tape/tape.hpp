@@ -331,7 +331,7 @@ class Tape {
   std::vector<Segment> segments_;
   std::vector<Site> sites_;
   std::vector<ScopeName> scopes_;
-  std::vector<Bend> bends_;  // each once
+  std::vector<Bend> bends_;               // each once
   std::vector<std::int32_t> site_table_;  // open addressing over sites_
   std::vector<Parameter> parameters_;
   std::vector<std::int32_t> buffers_;
