@@ -26,7 +26,7 @@ Tensor eager(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const AttentionOpt
   net.attention_kernel = "eager";
   const Tensor q = std::move(q_in), k_arg = std::move(k_in), v_arg = std::move(v_in);
   const Count times = q.size(1) / k_arg.size(1);
-  const Dtype dtype = q.dtype;
+  const Dtype dtype = q.dtype();
   const Tensor k = repeat_kv(k_arg, times);
   const Tensor v = repeat_kv(v_arg, times);
   Tensor kt = transpose(k, 2, 3);
@@ -54,17 +54,17 @@ Tensor eager(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const AttentionOpt
 Tensor additive_mask(Tensor mask_in, const Tensor& q) {
   Tensor mask = std::move(mask_in);
   Tape& t = q.tape();
-  Shape s = mask.shape;
+  Shape s = mask.shape();
   s.make_contiguous();
-  if (mask.dtype == Dtype::kBool) {
-    mask = t.allocate(s, q.dtype, "attention mask (additive)");
+  if (mask.dtype() == Dtype::kBool) {
+    mask = t.allocate(s, q.dtype(), "attention mask (additive)");
     Tensor inverted = t.allocate(s, Dtype::kBool, "attention mask (inverted)");
   }
   if (!t.is_multiple(s.size(-1), 16)) {
     Shape wide = s;
     wide.dims[wide.rank - 1] = Dim(t.round_up(s.size(-1), 16));
     wide.make_contiguous();
-    mask = t.allocate(wide, q.dtype, "attention mask (padded)");
+    mask = t.allocate(wide, q.dtype(), "attention mask (padded)");
   }
   return mask;
 }
@@ -93,7 +93,7 @@ Tensor flash2(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const AttentionOp
   net.attention_kernel = "flash";
   Tensor q = std::move(q_in), k = std::move(k_in), v = std::move(v_in);
   Tape& t = net.tape;
-  if (q.dtype == Dtype::kFp32) {
+  if (q.dtype() == Dtype::kFp32) {
     const Dtype half = t.autocast().value_or(Dtype::kBf16);
     q = to(std::move(q), half);
     k = to(std::move(k), half);
@@ -111,7 +111,7 @@ Tensor flash2(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const AttentionOp
     Tensor* inputs[3] = {&q, &k, &v};
     for (int i = 0; i < 3; ++i) {
       Tensor rows = transpose(*inputs[i], 1, 2);
-      const Shape four = rows.shape;
+      const Shape four = rows.shape();
       rows = reshape(std::move(rows), Shape{net.T, four.dim(2), four.dim(3)});
       rows = index_rows(std::move(rows), indices);
       rows = view(std::move(rows), Shape{four.dim(0), four.dim(1), four.dim(2), four.dim(3)});
@@ -173,7 +173,7 @@ SdpaKernel choose_sdpa(const Net& net, const Tensor& q, const Tensor& k, const T
                        bool enable_gqa) {
   if (net.job.attention == AttentionKernel::kMath) return SdpaKernel::kMath;
   if (net.job.attention == AttentionKernel::kXformers) return SdpaKernel::kEfficient;
-  const bool half = is_half(q.dtype);
+  const bool half = is_half(q.dtype());
   const Count head_dim = q.size(3);
   const bool same = head_dim == k.size(3) && head_dim == v.size(3);
   const bool grouped = q.size(1) != k.size(1);
@@ -257,9 +257,9 @@ void make_causal_masks(Net& net, const Tensor& embeds, const MaskOptions& option
     }
     if (!eager_mask) return mask;
     // torch.where(mask, 0.0, min_dtype) in the embeddings' dtype
-    Shape s = mask.shape;
+    Shape s = mask.shape();
     s.make_contiguous();
-    return t.allocate(s, embeds.dtype, "eager mask");
+    return t.allocate(s, embeds.dtype(), "eager mask");
   };
   if (eager_mask || masked || options.forced) net.shared.causal_mask = make();
   net.shared.sliding_mask = net.shared.causal_mask;
@@ -283,7 +283,7 @@ void make_bidirectional_mask(Net& net, const Tensor& embeds) {
   Tensor mask = net.tape.allocate(Shape{net.B, Dim(1), Dim(1), net.S}, Dtype::kBool, "padding mask (bool)");
   const Shape square{net.B, Dim(1), net.S, net.S};
   mask = expand(std::move(mask), square);
-  if (job.attention == AttentionKernel::kEager) mask = net.tape.allocate(square, embeds.dtype, "eager mask");
+  if (job.attention == AttentionKernel::kEager) mask = net.tape.allocate(square, embeds.dtype(), "eager mask");
   net.shared.causal_mask = std::move(mask);
 }
 

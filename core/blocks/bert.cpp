@@ -69,9 +69,9 @@ Tensor bert_embed(Net& net) {
     if (roberta) {
       position_ids = roberta_position_ids(net);
     } else {
-      position_ids.shape = Shape{Dim(1), net.S};  // a slice of the buffer
+      position_ids = t.part_of_buffer(Shape{Dim(1), net.S}, Dtype::kInt64);
     }
-    Tensor types = t.allocate(position_ids.shape, Dtype::kInt64, "gather");
+    Tensor types = t.allocate(position_ids.shape(), Dtype::kInt64, "gather");
     types = expand(std::move(types), Shape{net.B, net.S});
     const Tensor embeds =
         net.embedding(roberta ? "roberta.embeddings.word_embeddings" : "bert.embeddings.word_embeddings", net.input_ids,
@@ -176,8 +176,7 @@ Tensor distilbert_embed(Net& net) {
     net.tape.buffer("embeddings.position_ids", 8 * net.arch.max_positions);
     const Tensor embeds = net.embedding("distilbert.embeddings.word_embeddings", net.input_ids, net.V, net.H);
     net.tied_embedding = net.tape.last_parameter();
-    Tensor ids;
-    ids.shape = Shape{Dim(1), net.S};  // a slice of the buffer
+    const Tensor ids = net.tape.part_of_buffer(Shape{Dim(1), net.S}, Dtype::kInt64);
     const Tensor positions =
         net.embedding("distilbert.embeddings.position_embeddings", ids, Dim(net.arch.max_positions), net.H);
     h = add(embeds, positions);

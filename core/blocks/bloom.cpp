@@ -84,7 +84,7 @@ Tensor self_attention(Net& net, Tensor hidden, const Tensor& residual) {
   Tensor weights = view(attention_scores, Shape{net.B, net.A, net.S, net.S});
   const Tensor attn_weights = add(std::move(weights), net.shared.causal_mask);
   Tensor probs = softmax(attn_weights, Dtype::kFp32);
-  probs = to(std::move(probs), q.dtype);
+  probs = to(std::move(probs), q.dtype());
   probs = dropout(std::move(probs), net.arch.attention_dropout);
   const Tensor probs_reshaped = view(probs, Shape{outer, net.S, net.S});
   Tensor context = matmul(probs_reshaped, v);
@@ -126,7 +126,7 @@ Tensor embed(Net& net) {
   if (!mask.defined()) mask = t.allocate(Shape{net.B, net.S}, Dtype::kFp32, "attention_mask");
   Tensor alibi = t.allocate(Shape{net.B, net.A, net.S}, Dtype::kFp32, "alibi");
   alibi = view(std::move(alibi), Shape{Dim(net.B.n * net.A.n), Dim(1), net.S});
-  net.shared.bias = to(std::move(alibi), h.dtype);
+  net.shared.bias = to(std::move(alibi), h.dtype());
   make_causal_masks(net, embeds, {true, true, false});
   net.model_locals = {std::move(embeds), std::move(mask)};
   return h;

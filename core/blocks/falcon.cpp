@@ -60,7 +60,7 @@ Tensor eager(Net& net, const Tensor& q, const Tensor& k, const Tensor& v, Dtype 
     net.attn_weights = scores;
     return matmul(scores, v);
   }
-  if (is_half(scores.dtype)) scores = to(std::move(scores), Dtype::kFp32);
+  if (is_half(scores.dtype())) scores = to(std::move(scores), Dtype::kFp32);
   Tensor alibi = view(net.shared.bias, Shape{net.B, net.A, Dim(1), net.S});
   Tensor logits = add(scores, std::move(alibi));
   logits = scale_in_place(std::move(logits));
@@ -89,7 +89,7 @@ Tensor self_attention(Net& net, Tensor hidden) {
   }
   Tensor out;
   if (net.job.attention == AttentionKernel::kEager) {
-    out = eager(net, q, k, v, x.dtype);
+    out = eager(net, q, k, v, x.dtype());
   } else {
     out = scaled_dot_product_attention(net, q, k, v, net.shared.causal_mask,
                                        net.arch.alibi ? net.arch.attention_dropout : 0.0, false, false);
@@ -147,18 +147,18 @@ Tensor embed(Net& net) {
   if (net.arch.alibi) {
     Tensor alibi = t.allocate(Shape{net.B, net.A, net.S}, Dtype::kBf16, "alibi");
     alibi = view(std::move(alibi), Shape{Dim(net.B.n * net.A.n), Dim(1), net.S});
-    net.shared.bias = to(std::move(alibi), embeds.dtype);
+    net.shared.bias = to(std::move(alibi), embeds.dtype());
   }
   net.shared.position_ids = t.allocate(Shape{Dim(1), net.S}, Dtype::kInt64, "position_ids");
   make_causal_masks(net, embeds, {false, false, true});
   if (net.arch.alibi && net.shared.causal_mask.defined()) {
     Tensor mask = std::move(net.shared.causal_mask);
-    if (mask.dtype == Dtype::kBool) mask = t.allocate(square, embeds.dtype, "where");
-    Tensor scaled = t.allocate(Shape{net.B, net.A, Dim(1), net.S}, embeds.dtype, "div");
+    if (mask.dtype() == Dtype::kBool) mask = t.allocate(square, embeds.dtype(), "where");
+    Tensor scaled = t.allocate(Shape{net.B, net.A, Dim(1), net.S}, embeds.dtype(), "div");
     Tensor low = t.allocate(square, Dtype::kBool, "lt");
-    net.shared.causal_mask = t.allocate(Shape{net.B, net.A, net.S, net.S}, embeds.dtype, "masked_fill");
+    net.shared.causal_mask = t.allocate(Shape{net.B, net.A, net.S, net.S}, embeds.dtype(), "masked_fill");
   }
-  rotary_tables(net, embeds, net.hd.n);
+  rotary_tables(net, embeds.dtype(), net.hd.n);
   net.model_locals = {embeds};
   return embeds;
 }

@@ -24,8 +24,8 @@ Tensor scaled_embedding(Net& net) {
   Tensor embeds = net.embedding("model.embed_tokens", net.input_ids, net.V, net.H);
   net.tied_embedding = net.tape.last_parameter();
   net.tape.buffer("model.embed_tokens.embed_scale", 4);
-  // embed_scale.to(weight.dtype), a number on the device
-  Tensor scale = net.tape.allocate(Shape{}, embeds.dtype, "to");
+  // embed_scale.to(weight.dtype()), a number on the device
+  Tensor scale = net.tape.allocate(Shape{}, embeds.dtype(), "to");
   return mul(std::move(embeds), std::move(scale));
 }
 
@@ -35,7 +35,7 @@ Tensor embed(Net& net) {
   net.model_locals = {embeds};
   make_position_ids(net);
   make_causal_masks(net, embeds);
-  rotary_tables(net, embeds, net.arch.rotary_dim);
+  rotary_tables(net, embeds.dtype(), net.arch.rotary_dim);
   return embeds;
 }
 
@@ -49,11 +49,11 @@ Tensor embed3(Net& net) {
   bool sliding = false, full = false;
   for (Count i = 0; i < net.arch.num_layers; ++i) (net.is_sliding_layer(i) ? sliding : full) = true;
   if (sliding) {
-    rotary_tables(net, embeds, net.arch.rotary_dim);
+    rotary_tables(net, embeds.dtype(), net.arch.rotary_dim);
     net.shared.local_cos = std::move(net.shared.cos);
     net.shared.local_sin = std::move(net.shared.sin);
   }
-  if (full) rotary_tables(net, embeds, net.arch.rotary_dim);
+  if (full) rotary_tables(net, embeds.dtype(), net.arch.rotary_dim);
   return embeds;
 }
 

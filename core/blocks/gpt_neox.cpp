@@ -78,7 +78,7 @@ Tensor embed(Net& net) {
   make_causal_masks(net, embeds);
   net.model_locals = {embeds};
   Tensor h = dropout(std::move(embeds), net.arch.embedding_dropout);
-  rotary_tables(net, h, net.arch.rotary_dim);
+  rotary_tables(net, h.dtype(), net.arch.rotary_dim);
   return h;
 }
 

@@ -52,15 +52,15 @@ Tensor attn(Net& net, Tensor hidden) {
   const Tensor embed_positions = t.allocate(Shape{Dim(1), rows, width}, Dtype::kFp32, "repeat");
   const Tensor repeated_ids = t.allocate(Shape{Dim(1), net.S, width}, Dtype::kInt64, "repeat");
   Tensor sincos = t.allocate(Shape{Dim(1), net.S, width}, Dtype::kFp32, "gather");
-  sincos = to(std::move(sincos), k.dtype);
+  sincos = to(std::move(sincos), k.dtype());
   const Dim rot(net.arch.rotary_dim), rest(net.hd.n - net.arch.rotary_dim);
   Tensor k_rot = narrow(k, -1, 0, rot);
   Tensor k_pass, q_pass;
   if (partial) k_pass = narrow(k, -1, rot.n, rest);
   Tensor q_rot = narrow(q, -1, 0, rot);
   if (partial) q_pass = narrow(q, -1, rot.n, rest);
-  k_rot = rotate_pairs(net, std::move(k_rot), rot.n, sincos.dtype);
-  q_rot = rotate_pairs(net, std::move(q_rot), rot.n, sincos.dtype);
+  k_rot = rotate_pairs(net, std::move(k_rot), rot.n, sincos.dtype());
+  q_rot = rotate_pairs(net, std::move(q_rot), rot.n, sincos.dtype());
   k = partial ? cat({&k_rot, &k_pass}, -1) : std::move(k_rot);
   q = partial ? cat({&q_rot, &q_pass}, -1) : std::move(q_rot);
   k = transpose(std::move(k), 1, 2);
@@ -134,15 +134,13 @@ Tensor attention_fp32_scores(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, co
     weights = mul_scalar(std::move(weights));
   } else {
     // GPT-Neo: torch.where(causal_mask, weights, mask_value); the mask is a slice of a buffer.
-    Tensor slice;
-    slice.shape = Shape{Dim(1), Dim(1), net.S, net.S};
-    slice.dtype = Dtype::kBool;
-    Tensor mask_value = net.tape.allocate(Shape{}, weights.dtype, "mask_value");
+    const Tensor slice = net.tape.part_of_buffer(Shape{Dim(1), Dim(1), net.S, net.S}, Dtype::kBool);
+    Tensor mask_value = net.tape.allocate(Shape{}, weights.dtype(), "mask_value");
     weights = where(slice, std::move(weights), std::move(mask_value));
   }
   if (o.mask.defined()) weights = add(std::move(weights), o.mask);
   weights = softmax(std::move(weights));
-  weights = to(std::move(weights), v.dtype);
+  weights = to(std::move(weights), v.dtype());
   weights = dropout(std::move(weights), o.dropout);
   Tensor out = matmul(weights, v);
   net.attn_weights = std::move(weights);

@@ -12,16 +12,16 @@ Tensor embed(Net& net) {
   Scope in(net.tape, "model", kModel);
   Tensor embeds = net.embedding("model.embed_tokens", net.input_ids, net.V, net.H);
   net.tied_embedding = net.tape.last_parameter();
-  if (net.inputs_require_grads() && !embeds.requires_grad) {
+  if (net.inputs_require_grads() && !embeds.requires_grad()) {
     // The hook sits on the table's output: a leaf before the product, which the graph keeps.
-    embeds.requires_grad = true;
+    embeds.change().requires_grad = true;
     net.leaves.push_back(embeds);
   }
   embeds = mul_scalar(std::move(embeds));
   net.model_locals = {embeds};
   make_position_ids(net);
   make_causal_masks(net, embeds);
-  rotary_tables(net, embeds, net.arch.rotary_dim);
+  rotary_tables(net, embeds.dtype(), net.arch.rotary_dim);
   return embeds;
 }
 

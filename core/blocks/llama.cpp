@@ -12,7 +12,7 @@ constexpr const char* kMinistral3 =
 constexpr const char* kMlp = "transformers 5.12 models/llama/modeling_llama.py: LlamaMLP.forward";
 constexpr const char* kHead = "transformers 5.12 models/llama/modeling_llama.py: LlamaForCausalLM.forward";
 
-// q * (1 + beta * log(1 + floor(position_ids / max))).to(q.dtype)
+// q * (1 + beta * log(1 + floor(position_ids / max))).to(q.dtype())
 Tensor scale_by_position(Net& net, Tensor q_in) {
   Scope in(net.tape, "self_attn", kMinistral3);
   const Tensor q = std::move(q_in);
@@ -20,7 +20,7 @@ Tensor scale_by_position(Net& net, Tensor q_in) {
   Tensor scale = net.tape.allocate(row, Dtype::kFp32, "div");
   for (const char* step : {"floor", "add", "log", "mul", "add"}) scale = net.tape.allocate(row, Dtype::kFp32, step);
   scale = view(std::move(scale), Shape{Dim(1), Dim(1), net.S, Dim(1)});
-  scale = to(std::move(scale), q.dtype);
+  scale = to(std::move(scale), q.dtype());
   return mul(q, std::move(scale));
 }
 
@@ -75,7 +75,7 @@ Tensor llama_embed(Net& net) {
   net.model_locals = {embeds};
   make_position_ids(net);
   make_causal_masks(net, embeds);
-  if (net.arch.rotary_dim > 0) rotary_tables(net, embeds, net.arch.rotary_dim);
+  if (net.arch.rotary_dim > 0) rotary_tables(net, embeds.dtype(), net.arch.rotary_dim);
   return embeds;
 }
 

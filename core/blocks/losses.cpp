@@ -87,13 +87,14 @@ Tensor chunked_loss(Net& net, Tensor hidden_in, Tensor weight_in) {
     hidden = t.autocast_cast(std::move(hidden), *t.autocast());
     weight = t.autocast_cast(std::move(weight), *t.autocast());
   }
-  hidden = reshape(std::move(hidden), Shape{net.T, hidden.dim(-1)});
+  const Shape flattened{net.T, hidden.dim(-1)};
+  hidden = reshape(std::move(hidden), flattened);
   const Count rows = t.above(net.T.n, kChunkTokens) ? kChunkTokens : net.T.n;
   Node* n = t.record("chunked_nll", chunked_backward, {&hidden, &weight});
   if (n != nullptr && !t.stopped()) n->attributes[0] = rows;
   t.save(n, hidden);
   t.save(n, weight);
-  { ChunkTensors c = make_chunk(t, rows, net.V, hidden.dtype); }
+  { ChunkTensors c = make_chunk(t, rows, net.V, hidden.dtype()); }
   Tensor out = t.allocate(Shape{}, Dtype::kFp32, "loss");
   t.attach(n, out);
   return out;
@@ -108,7 +109,8 @@ Tensor cut_cross_entropy(Net& net, Tensor hidden_in, Tensor weight_in) {
     hidden = t.autocast_cast(std::move(hidden), *t.autocast());
     weight = t.autocast_cast(std::move(weight), *t.autocast());
   }
-  hidden = reshape(std::move(hidden), Shape{net.T, hidden.dim(-1)});
+  const Shape flattened{net.T, hidden.dim(-1)};
+  hidden = reshape(std::move(hidden), flattened);
   Node* n = t.record("cut_cross_entropy", cut_backward, {&hidden, &weight});
   t.save(n, hidden);
   t.save(n, weight);
@@ -168,7 +170,7 @@ Tensor causal_lm_loss(Net& net, Tensor logits_in) {
 Tensor plain_cross_entropy(Net& net, Tensor logits) {
   Scope in(net.tape, "loss", "torch.nn: CrossEntropyLoss.forward");
   Tensor target = view(net.labels, Shape{Dim(net.labels.numel())});
-  Tensor rows = logits.shape.rank == 2 ? std::move(logits) : flat(net, std::move(logits));
+  Tensor rows = logits.shape().rank == 2 ? std::move(logits) : flat(net, std::move(logits));
   return cross_entropy(std::move(rows), std::move(target));
 }
 
@@ -178,7 +180,8 @@ Tensor liger_fused_loss(Net& net, Tensor hidden_in, Tensor weight_in) {
   Tensor hidden = std::move(hidden_in);
   const Tensor weight = std::move(weight_in);
   const Count rows = net.T.n, width = hidden.size(-1), vocabulary = weight.size(0);
-  hidden = reshape(std::move(hidden), Shape{net.T, hidden.dim(-1)});
+  const Shape flattened{net.T, hidden.dim(-1)};
+  hidden = reshape(std::move(hidden), flattened);
   Tensor padded = t.allocate(Shape{net.B, Dim(net.S.n + 1)}, Dtype::kInt64, "labels padded");
   Tensor target = t.allocate(Shape{net.B, net.S}, Dtype::kInt64, "shift_labels");
   padded.reset();
@@ -188,31 +191,31 @@ Tensor liger_fused_loss(Net& net, Tensor hidden_in, Tensor weight_in) {
   const Count power = t.power_of_two_from(rows, factor);
   const Count chunk = t.above(rows, power) ? power : rows;
   Node* n = t.record("LigerFusedLinearCrossEntropy", fused_backward, {&hidden, &weight});
-  Tensor grad_input = t.allocate(hidden.shape, hidden.dtype, "grad_input");
+  Tensor grad_input = t.allocate(hidden.shape(), hidden.dtype(), "grad_input");
   Tensor grad_weight;
-  if (weight.requires_grad) {
-    grad_weight = t.allocate(weight.shape, weight.dtype, "grad_weight");
+  if (weight.requires_grad()) {
+    grad_weight = t.allocate(weight.shape(), weight.dtype(), "grad_weight");
     t.set_category(grad_weight, Category::kGradients);
   }
   Tensor loss_rows = t.allocate(Shape{net.T}, Dtype::kFp32, "loss per token");
   {
     // One chunk's tensors; every chunk makes the same again.
     Tensor cast_weight;
-    if (t.autocast() && weight.dtype != *t.autocast()) cast_weight = t.autocast_cast(weight, *t.autocast());
-    Tensor logits = t.allocate(Shape{Dim(chunk), net.V}, hidden.dtype, "logits of one chunk");
-    Tensor grad_chunk = t.allocate(Shape{Dim(chunk), hidden.dim(-1)}, hidden.dtype, "grad_input of one chunk");
+    if (t.autocast() && weight.dtype() != *t.autocast()) cast_weight = t.autocast_cast(weight, *t.autocast());
+    Tensor logits = t.allocate(Shape{Dim(chunk), net.V}, hidden.dtype(), "logits of one chunk");
+    Tensor grad_chunk = t.allocate(Shape{Dim(chunk), hidden.dim(-1)}, hidden.dtype(), "grad_input of one chunk");
     grad_chunk.reset();
-    if (weight.requires_grad) {
-      Tensor part = t.allocate(weight.shape, hidden.dtype, "grad_weight of one chunk");
-      if (part.dtype != Dtype::kFp32) {
-        Tensor wide = t.allocate(weight.shape, Dtype::kFp32, "grad_weight of one chunk (fp32)");
+    if (weight.requires_grad()) {
+      Tensor part = t.allocate(weight.shape(), hidden.dtype(), "grad_weight of one chunk");
+      if (part.dtype() != Dtype::kFp32) {
+        Tensor wide = t.allocate(weight.shape(), Dtype::kFp32, "grad_weight of one chunk (fp32)");
       }
     }
   }
   Tensor out = t.allocate(Shape{}, Dtype::kFp32, "loss");
   t.attach(n, out);
   t.save(n, grad_input);
-  if (weight.requires_grad) t.save(n, grad_weight);
+  if (weight.requires_grad()) t.save(n, grad_weight);
   return out;
 }
 

@@ -31,7 +31,7 @@ Tensor attn(Net& net, Tensor hidden) {
     Tensor wide = to(scores, Dtype::kFp32);
     weights = softmax(std::move(wide));
   }
-  weights = to(std::move(weights), v.dtype);
+  weights = to(std::move(weights), v.dtype());
   weights = dropout(std::move(weights), net.arch.attention_dropout);
   Tensor context = matmul(weights, v);
   net.attn_weights = weights;
@@ -70,7 +70,7 @@ Tensor embed(Net& net) {
   net.tied_embedding = net.tape.last_parameter();
   net.shared.bias = net.tape.allocate(Shape{net.A, Dim(1), Dim(net.arch.max_positions)}, Dtype::kFp32, "alibi");
   make_causal_masks(net, embeds, {true, false, false});
-  Shape shape = net.shared.causal_mask.shape;
+  Shape shape = net.shared.causal_mask.shape();
   net.shared.causal_mask = net.tape.allocate(shape, Dtype::kBool, "causal mask (bool)");
   net.model_locals = {embeds};
   return embeds;

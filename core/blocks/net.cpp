@@ -174,7 +174,7 @@ Tensor Net::adapter(const char* name, Tensor result_in, Tensor x_in, Dim in_feat
   Tensor result = std::move(result_in);
   const Tensor argument = std::move(x_in);  // a module's arguments live until the call returns
   Tensor x = argument;
-  const Dtype result_dtype = result.dtype;
+  const Dtype result_dtype = result.dtype();
   const Dim r(job.adapter.r, Symbol::kRank);
   Parameter a, b;
   a.module = b.module = name;
@@ -194,7 +194,7 @@ Tensor Net::adapter(const char* name, Tensor result_in, Tensor x_in, Dim in_feat
   const Tensor weight_b = tape.parameter(b);
   y = tidemark::linear(std::move(y), weight_b);
   if (job.adapter.use_dora) {
-    Tensor scale = dora_scale(name, weight_a, weight_b, in_features, out_features, x.dtype);
+    Tensor scale = dora_scale(name, weight_a, weight_b, in_features, out_features, x.dtype());
     return dora_result(std::move(result), std::move(y), std::move(scale), result_dtype);
   }
   y = mul_scalar(std::move(y));
@@ -249,7 +249,7 @@ Tensor Net::dora_result(Tensor base_in, Tensor update_in, Tensor scale_in, Dtype
 Tensor Net::quantised_linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
   const Tensor argument = std::move(x_in);
   Tensor x = argument;
-  const Dtype input_dtype = x.dtype;
+  const Dtype input_dtype = x.dtype();
   const QuantisedWeight packed = quantised_weight(job.quantization, out_features.n * x.size(-1));
   Parameter p;
   p.module = name;

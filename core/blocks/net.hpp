@@ -108,8 +108,8 @@ class Net {
 Tensor rms_norm(Net& net, const char* name, Tensor x);
 /// position_ids of a forward that is given none: arange(S).unsqueeze(0).
 void make_position_ids(Net& net);
-/// Rotary tables in the activations' dtype [1, S, dim]: LlamaRotaryEmbedding.forward.
-void rotary_tables(Net& net, const Tensor& like, Count dim);
+/// Rotary tables [1, S, dim]: LlamaRotaryEmbedding.forward, which casts them to the activations' dtype.
+void rotary_tables(Net& net, Dtype dtype, Count dim);
 /// x·cos + rotate_half(x)·sin. x is [B, heads, S, rotary_dim].
 Tensor rotate(Net& net, Tensor x);
 /// ACT2FN

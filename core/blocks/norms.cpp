@@ -31,12 +31,12 @@ Tensor gemma_norm(Net& net, const char* name, Tensor x_in) {
   weight = to(std::move(weight), Dtype::kFp32);
   weight = add_scalar(std::move(weight));
   output = mul(std::move(output), std::move(weight));
-  return to(std::move(output), x.dtype);
+  return to(std::move(output), x.dtype());
 }
 
 Tensor olmo2_norm(Net& net, const char* name, Tensor x_in) {
   Scope in(net.tape, name, kOlmo2);
-  const Dtype input_dtype = x_in.dtype;
+  const Dtype input_dtype = x_in.dtype();
   Tensor weight = net.parameter(name, "weight", Shape{x_in.dim(-1)});
   Tensor h = to(std::move(x_in), Dtype::kFp32);
   // `variance` is a name of its own in this file: it lives until the method returns.
@@ -51,7 +51,7 @@ Tensor olmo2_norm(Net& net, const char* name, Tensor x_in) {
 
 Tensor helium_norm(Net& net, const char* name, Tensor x_in) {
   Scope in(net.tape, name, kHelium);
-  const Dtype input_dtype = x_in.dtype;
+  const Dtype input_dtype = x_in.dtype();
   Tensor weight = net.parameter(name, "weight", Shape{x_in.dim(-1)});
   Tensor h = to(std::move(x_in), Dtype::kFp32);
   Tensor variance = power(h);
@@ -66,7 +66,7 @@ Tensor helium_norm(Net& net, const char* name, Tensor x_in) {
 
 Tensor olmo_norm(Net& net, const char* name, Tensor x_in) {
   Scope in(net.tape, name, kOlmo);
-  const Dtype input_dtype = x_in.dtype;
+  const Dtype input_dtype = x_in.dtype();
   Tensor h = to(std::move(x_in), Dtype::kFp32);
   h = layer_norm(std::move(h), {}, {});
   return to(std::move(h), input_dtype);
@@ -74,7 +74,7 @@ Tensor olmo_norm(Net& net, const char* name, Tensor x_in) {
 
 Tensor cohere_norm(Net& net, const char* name, Tensor x_in, bool per_head) {
   Scope in(net.tape, name, kCohere);
-  const Dtype input_dtype = x_in.dtype;
+  const Dtype input_dtype = x_in.dtype();
   const Shape weights = per_head ? Shape{x_in.dim(-2), x_in.dim(-1)} : Shape{x_in.dim(-1)};
   Tensor weight = net.parameter(name, "weight", weights);
   Tensor h = to(std::move(x_in), Dtype::kFp32);

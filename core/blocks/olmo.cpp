@@ -24,9 +24,10 @@ Tensor embed(Net& net) {
   make_causal_masks(net, embeds);
   if (net.arch.model_type == "olmo3") {
     // modeling_olmo3.py casts the tables to the activations' dtype again.
-    rotary_tables(net, embeds, net.arch.rotary_dim);
+    rotary_tables(net, embeds.dtype(), net.arch.rotary_dim);
   } else {
-    rotary_tables_fp32(net, net.arch.rotary_dim);
+    // OlmoRotaryEmbedding.forward leaves them in fp32.
+    rotary_tables(net, Dtype::kFp32, net.arch.rotary_dim);
   }
   return embeds;
 }

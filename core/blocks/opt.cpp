@@ -40,7 +40,7 @@ Tensor layer(Net& net, Tensor hidden) {
   h = dropout(std::move(h), p);
   h = add(residual, std::move(h));
   if (!before) h = net.layer_norm("self_attn_layer_norm", std::move(h));
-  const Shape shape = h.shape;
+  const Shape shape = h.shape();
   h = reshape(std::move(h), Shape{net.T, net.H});
   residual = h;
   if (before) h = net.layer_norm("final_layer_norm", std::move(h));
@@ -66,7 +66,7 @@ Tensor embed(Net& net) {
   const Shape rows{net.B, net.S};
   Tensor mask = net.attention_mask;
   if (!mask.defined()) mask = t.allocate(rows, Dtype::kFp32, "attention_mask");
-  Tensor ids = t.allocate(rows, mask.dtype, "cumsum");
+  Tensor ids = t.allocate(rows, mask.dtype(), "cumsum");
   ids = mul(std::move(ids), mask);
   ids = add_scalar(std::move(ids));
   ids = to(std::move(ids), Dtype::kInt64);

@@ -19,7 +19,7 @@ Tensor embed(Net& net) {
   make_causal_masks(net, embeds);
   embeds = dropout(std::move(embeds), net.arch.embedding_dropout);
   net.model_locals = {embeds};
-  rotary_tables(net, embeds, net.arch.rotary_dim);
+  rotary_tables(net, embeds.dtype(), net.arch.rotary_dim);
   return embeds;
 }
 

@@ -23,7 +23,7 @@ Tensor rms_norm(Net& net, const char* name, Tensor x_in) {
   Tensor x = std::move(x_in);
   Tensor weight = net.parameter(name, "weight", Shape{x.dim(-1)});
   if (net.job.liger_rms_norm) return liger_rms_norm(std::move(x), std::move(weight));
-  const Dtype input_dtype = x.dtype;
+  const Dtype input_dtype = x.dtype();
   Tensor h = to(std::move(x), Dtype::kFp32);
   Tensor variance = power(h);
   variance = mean_last(std::move(variance));
@@ -38,7 +38,7 @@ void make_position_ids(Net& net) {
   net.shared.position_ids = net.tape.allocate(Shape{Dim(1), net.S}, Dtype::kInt64, "position_ids");
 }
 
-void rotary_tables(Net& net, const Tensor& like, Count dim) {
+void rotary_tables(Net& net, Dtype dtype, Count dim) {
   Scope in(net.tape, "rotary_emb", kRotary);
   Tape& t = net.tape;
   t.buffer("rotary_emb.inv_freq", dim / 2 * 4);
@@ -51,8 +51,8 @@ void rotary_tables(Net& net, const Tensor& like, Count dim) {
   cos = t.allocate(table, Dtype::kFp32, "mul");
   Tensor sin = t.allocate(table, Dtype::kFp32, "sin");
   sin = t.allocate(table, Dtype::kFp32, "mul");
-  net.shared.cos = to(cos, like.dtype);
-  net.shared.sin = to(sin, like.dtype);
+  net.shared.cos = to(cos, dtype);
+  net.shared.sin = to(sin, dtype);
 }
 
 Tensor rotate(Net& net, Tensor x_in) {

@@ -23,7 +23,7 @@ Tensor intern_embed(Net& net) {
   net.model_locals = {embeds};
   make_position_ids(net);
   make_causal_masks(net, embeds);
-  rotary_tables(net, embeds, net.arch.rotary_dim);
+  rotary_tables(net, embeds.dtype(), net.arch.rotary_dim);
   return embeds;
 }
 
@@ -125,7 +125,7 @@ Tensor baichuan_head(Net& net, Tensor hidden) {
   Scope in(net.tape, "lm_head", kBaichuanHead);
   Tensor h = rms_norm(net, "model.norm", std::move(hidden));
   Tensor weight = net.parameter("lm_head", "weight", Shape{net.V, net.H});
-  Tensor norms = net.tape.allocate(Shape{net.V, Dim(1)}, weight.dtype, "linalg_vector_norm");
+  Tensor norms = net.tape.allocate(Shape{net.V, Dim(1)}, weight.dtype(), "linalg_vector_norm");
   Tensor expanded = expand(norms, Shape{net.V, net.H});
   weight = div(std::move(weight), std::move(expanded));
   return linear(std::move(h), std::move(weight));

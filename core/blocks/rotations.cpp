@@ -10,7 +10,7 @@ Tensor rotate_half_pairs(Tensor x_in) {
   Tensor x2 = every_other(x, 1);
   Tensor negative = neg(x2);
   Tensor pairs = stack_last(std::move(negative), x1);
-  return view(std::move(pairs), x.shape);
+  return view(std::move(pairs), x.shape());
 }
 
 Tensor turn(const Tensor& x, const Tensor& cos, const Tensor& sin) {
@@ -22,7 +22,7 @@ Tensor turn(const Tensor& x, const Tensor& cos, const Tensor& sin) {
 
 /// cos[..., : dim // 2].repeat_interleave(2, dim=-1): a copy of the table.
 Tensor repeat_in_pairs(Net& net, const Tensor& table) {
-  return net.tape.allocate(Shape{Dim(1), Dim(1), table.dim(1), table.dim(2)}, table.dtype, "repeat_interleave");
+  return net.tape.allocate(Shape{Dim(1), Dim(1), table.dim(1), table.dim(2)}, table.dtype(), "repeat_interleave");
 }
 
 }  // namespace
@@ -73,8 +73,8 @@ Rotated rotate_in_fp32(Net& net, Tensor q_in, Tensor k_in) {
   wide = to(k, Dtype::kFp32);
   const Tensor k_embed = rotate(net, std::move(wide));
   Rotated out;
-  out.q = to(q_embed, q.dtype);
-  out.k = to(k_embed, k.dtype);
+  out.q = to(q_embed, q.dtype());
+  out.k = to(k_embed, k.dtype());
   return out;
 }
 
@@ -102,7 +102,7 @@ Rotated rotate_pairs(Net& net, Tensor q_in, Tensor k_in, bool leading) {
 }
 
 Rotated rotate_pairs_fp32(Net& net, Tensor q_in, Tensor k_in) {
-  const Dtype dtype = q_in.dtype;
+  const Dtype dtype = q_in.dtype();
   const Tensor q = to(std::move(q_in), Dtype::kFp32);
   const Tensor k = to(std::move(k_in), Dtype::kFp32);
   const Tensor cos = unsqueeze(net.shared.cos, 1);
@@ -120,14 +120,9 @@ Rotated rotate_fp32(Net& net, Tensor q_in, Tensor k_in) {
   const Tensor q_embed = rotate(net, q);
   const Tensor k_embed = rotate(net, k);
   Rotated out;
-  out.q = to(q_embed, q.dtype);
-  out.k = to(k_embed, k.dtype);
+  out.q = to(q_embed, q.dtype());
+  out.k = to(k_embed, k.dtype());
   return out;
-}
-
-void rotary_tables_fp32(Net& net, Count dim) {
-  const Tensor like;  // a tensor is fp32 unless it says otherwise
-  rotary_tables(net, like, dim);
 }
 
 }  // namespace tidemark

@@ -31,7 +31,4 @@ Rotated rotate_fp32(Net& net, Tensor q, Tensor k);
 /// q and k made fp32 first (Baichuan).
 Rotated rotate_in_fp32(Net& net, Tensor q, Tensor k);
 
-/// Rotary tables in fp32, never cast to the activations' dtype: OlmoRotaryEmbedding.forward.
-void rotary_tables_fp32(Net& net, Count dim);
-
 }  // namespace tidemark

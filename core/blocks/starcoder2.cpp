@@ -20,7 +20,7 @@ Tensor embed(Net& net) {
   // `inputs_embeds` stays alive beside the dropped copy until the model's forward returns.
   net.model_locals = {embeds};
   Tensor hidden = dropout(std::move(embeds), net.arch.embedding_dropout);
-  rotary_tables(net, hidden, net.arch.rotary_dim);
+  rotary_tables(net, hidden.dtype(), net.arch.rotary_dim);
   return hidden;
 }
 

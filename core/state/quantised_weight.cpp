@@ -17,11 +17,11 @@ Tensor dequantise(Tape& t, Dim out_features, Dim in_features, Count blocks, bool
 
 void backward_4bit(Tape& t, Node& n, Tensor* g, Tensor* r) {
   if (!n.needs(0)) return;
-  Tensor w =
-      dequantise(t, Dim(n.attributes[0]), n.input_shapes[0].dim(-1), n.attributes[1], n.attributes[2] != 0, g[0].dtype);
+  Tensor w = dequantise(t, Dim(n.attributes[0]), n.input_shapes[0].dim(-1), n.attributes[1], n.attributes[2] != 0,
+                        g[0].dtype());
   t.set_category(w, Category::kWorkspace);
   Tensor rows = reshape(g[0], Shape{Dim(g[0].numel() / g[0].size(-1)), g[0].dim(-1)});
-  r[0] = t.allocate(n.input_shapes[0], g[0].dtype, "mm (input gradient)");
+  r[0] = t.allocate(n.input_shapes[0], g[0].dtype(), "mm (input gradient)");
 }
 
 }  // namespace
@@ -59,14 +59,14 @@ Tensor dequantised_linear(Tensor x_in, Dim out_features, const QuantisedWeight& 
     n->attributes[1] = weight.block_count;
     n->attributes[2] = weight.double_quant ? 1 : 0;
   }
-  Tensor w = dequantise(t, out_features, x.dim(-1), weight.block_count, weight.double_quant, x.dtype);
+  Tensor w = dequantise(t, out_features, x.dim(-1), weight.block_count, weight.double_quant, x.dtype());
   t.set_category(w, Category::kWorkspace);
   Tensor b;
-  if (bias.defined() && bias.dtype != x.dtype) b = t.allocate(bias.shape, x.dtype, "bias cast");
-  Shape s = x.shape;
+  if (bias.defined() && bias.dtype() != x.dtype()) b = t.allocate(bias.shape(), x.dtype(), "bias cast");
+  Shape s = x.shape();
   s.dims[s.rank - 1] = out_features;
   s.make_contiguous();
-  Tensor out = t.allocate(s, x.dtype, "mm");
+  Tensor out = t.allocate(s, x.dtype(), "mm");
   t.attach(n, out);
   return out;
 }

@@ -73,9 +73,9 @@ void micro_step(Net& net, const Program& program, const LayerPlan& plan) {
   Tensor outputs;
   {
     Tensor hidden = program.embed(net);
-    if (net.inputs_require_grads() && t.grad_enabled() && !hidden.requires_grad) {
+    if (net.inputs_require_grads() && t.grad_enabled() && !hidden.requires_grad()) {
       // enable_input_require_grads: the embeddings' output is made to require a gradient.
-      hidden.requires_grad = true;
+      hidden.change().requires_grad = true;
     }
     for (std::size_t i = 0; i < plan.tape_layers.size(); ++i) {
       const auto instance = static_cast<std::int16_t>(i);

@@ -40,13 +40,13 @@ void Tape::pop_saved(Node& n) {
 Node* Tape::record(const char* name, BackwardFn rule, std::initializer_list<const Tensor*> inputs) {
   if (!grad_enabled_ || stopped_) return nullptr;
   bool any = false;
-  for (const Tensor* t : inputs) any = any || t->requires_grad;
+  for (const Tensor* t : inputs) any = any || t->requires_grad();
   if (!any) return nullptr;
   if (recomputing_ != nullptr) {
     // The recomputed graph is thrown away: only what it saves counts. torch/utils/checkpoint.py, _recomputation_hook.
     scratch_node_.saved_count = 0;
     scratch_node_.input_count = 0;
-    for (const Tensor* t : inputs) scratch_node_.inputs[scratch_node_.input_count++] = {t->requires_grad ? 0 : -1, 0};
+    for (const Tensor* t : inputs) scratch_node_.inputs[scratch_node_.input_count++] = {t->requires_grad() ? 0 : -1, 0};
     return &scratch_node_;
   }
   Node& n = push_node();
@@ -58,9 +58,9 @@ Node* Tape::record(const char* name, BackwardFn rule, std::initializer_list<cons
   n.output_count = 1;
   for (const Tensor* t : inputs) {
     const int i = n.input_count++;
-    n.inputs[i] = t->requires_grad ? t->edge : Edge{};
-    n.input_shapes[i] = t->shape;
-    n.input_dtypes[i] = t->dtype;
+    n.inputs[i] = t->requires_grad() ? t->edge() : Edge{};
+    n.input_shapes[i] = t->shape();
+    n.input_dtypes[i] = t->dtype();
     if (n.inputs[i].node <= -2) ++parameters_[static_cast<std::size_t>(-2 - n.inputs[i].node)].pending;
   }
   return &n;
@@ -71,7 +71,7 @@ void Tape::save(Node* n, const Tensor& tensor) {
   if (recomputing_ != nullptr) {
     if (stopped_) return;
     recomputing_->slots.push_back(tensor);
-    recomputing_->slots.back().edge = {};
+    recomputing_->slots.back().change().edge = {};
     // Early stop: nothing behind the last saved tensor is computed again (_StopRecomputationError).
     if (static_cast<std::int32_t>(recomputing_->slots.size()) == recomputing_->count) stopped_ = true;
     ++n->saved_count;
@@ -86,20 +86,21 @@ void Tape::save(Node* n, const Tensor& tensor) {
     ++frame.remaining;
   } else {
     s.tensor = tensor;
-    s.tensor.edge = {};
+    s.tensor.change().edge = {};
   }
 }
 
 void Tape::attach(Node* n, Tensor& output, int output_index) {
   if (n == nullptr) return;
-  output.requires_grad = true;
+  TensorBody& body = output.change();
+  body.requires_grad = true;
   if (n == &scratch_node_) {
-    output.edge = {0, 0};
+    body.edge = {0, 0};
     return;
   }
-  output.edge = {node_count_ - 1, output_index};
-  n->output_shape = output.shape;
-  n->output_dtype = output.dtype;
+  body.edge = {node_count_ - 1, output_index};
+  n->output_shape = output.shape();
+  n->output_dtype = output.dtype();
   if (output_index + 1 > n->output_count) n->output_count = output_index + 1;
 }
 
@@ -107,16 +108,16 @@ void Tape::attach(Node* n, Tensor& output, int output_index) {
 
 Tensor Tape::autocast_cast(Tensor tensor, Dtype dtype) {
   Tensor t = std::move(tensor);
-  if (t.dtype == dtype || !is_floating(t.dtype)) return t;
+  if (t.dtype() == dtype || !is_floating(t.dtype())) return t;
   // pytorch v2.6.0 aten/src/ATen/autocast_mode.cpp: cached_cast.
-  const bool cacheable = t.is_leaf_parameter && t.requires_grad && t.dtype == Dtype::kFp32 && is_half(dtype);
+  const bool cacheable = t.is_leaf_parameter() && t.requires_grad() && t.dtype() == Dtype::kFp32 && is_half(dtype);
   const std::int32_t key = t.storage();
   if (cacheable) {
     for (const CachedCast& cached : autocast_cache_) {
       if (cached.parameter_storage == key) return cached.cast;
     }
   }
-  const bool weight = t.is_leaf_parameter;
+  const bool weight = t.is_leaf_parameter();
   Tensor out = to(std::move(t), dtype);
   if (weight) set_category(out, Category::kBuffers);
   if (cacheable) autocast_cache_.push_back({key, instance_of_parameters_, out});
@@ -143,8 +144,8 @@ void Tape::backward(Tensor loss) {
   std::optional<Dtype> autocast_before = autocast_;
   autocast_.reset();
   begin_segment(Phase::kBackward, -1);
-  Tensor one = allocate(root.shape, root.dtype, "ones_like");
-  const Edge edge = root.edge;
+  Tensor one = allocate(root.shape(), root.dtype(), "ones_like");
+  const Edge edge = root.edge();
   root.reset();
   deposit(edge, std::move(one));
   run(0);
@@ -210,8 +211,8 @@ void Tape::execute(Node& n) {
       r.reset();
       continue;
     }
-    if (!r.shape.same_sizes(n.input_shapes[i])) r = sum_to(std::move(r), n.input_shapes[i]);
-    if (r.dtype != n.input_dtypes[i]) r = to(std::move(r), n.input_dtypes[i]);
+    if (!r.shape().same_sizes(n.input_shapes[i])) r = sum_to(std::move(r), n.input_shapes[i]);
+    if (r.dtype() != n.input_dtypes[i]) r = to(std::move(r), n.input_dtypes[i]);
   }
   for (Tensor& g : grads) g.reset();
   for (int i = 0; i < n.saved_count; ++i) n.saved[i].tensor.reset();
@@ -238,10 +239,10 @@ void Tape::accumulate(Tensor& buffer, Tensor grad) {
     return;
   }
   Tensor incoming = std::move(grad);
-  if (references(buffer.storage()) == 1 && buffer.shape.is_dense()) return;
-  Shape shape = buffer.shape;
+  if (buffer.is_alone() && buffer.shape().is_dense()) return;
+  Shape shape = buffer.shape();
   if (!shape.is_dense()) shape.make_contiguous();
-  buffer = allocate(shape, buffer.dtype, "add (accumulated gradient)");
+  buffer = allocate(shape, buffer.dtype(), "add (accumulated gradient)");
 }
 
 // accumulate_grad.h: the first gradient is stolen, later ones are added in place.
@@ -249,16 +250,16 @@ void Tape::accumulate_parameter(Parameter& p) {
   Tensor grad = std::move(p.buffer);
   p.pending = 0;
   if (p.grad.defined()) return;  // `grad += new`, then the new one dies with this scope
-  if (references(grad.storage()) > 1) {
-    Shape shape = grad.shape;
+  if (!grad.is_alone()) {
+    Shape shape = grad.shape();
     shape.make_contiguous();
-    grad = allocate(shape, grad.dtype, "clone (gradient)");
+    grad = allocate(shape, grad.dtype(), "clone (gradient)");
   }
-  if (gradient_dtype_ && is_half(grad.dtype)) grad = to(std::move(grad), *gradient_dtype_);
+  if (gradient_dtype_ && is_half(grad.dtype())) grad = to(std::move(grad), *gradient_dtype_);
   set_category(grad, Category::kGradients);
   if (drop_gradients_) return;  // the parameter was stepped from a hook; the gradient dies with this scope
   p.grad = std::move(grad);
-  p.grad.edge = {};
+  p.grad.change().edge = {};
 }
 
 // -- checkpointing --------------------------------------------------------------------------------------------------
@@ -271,9 +272,9 @@ Tensor Tape::checkpoint(const BlockCall& call, Tensor input, bool use_reentrant,
     frame->call = call;
     if (offload) {
       frame->offloaded = true;
-      frame->shape = x.shape;
-      frame->dtype = x.dtype;
-      offloaded_.emplace_back(instance_, round_to_block(x.numel() * size_of(x.dtype)));
+      frame->shape = x.shape();
+      frame->dtype = x.dtype();
+      offloaded_.emplace_back(instance_, round_to_block(x.numel() * size_of(x.dtype())));
     } else {
       frame->input = x;
     }
@@ -288,7 +289,7 @@ Tensor Tape::checkpoint(const BlockCall& call, Tensor input, bool use_reentrant,
     if (frames_[static_cast<std::size_t>(mine)]->count == 0) frames_[static_cast<std::size_t>(mine)]->input.reset();
     return out;
   }
-  if (!x.requires_grad) {
+  if (!x.requires_grad()) {
     // CheckpointFunction returns tensors without a graph when no input asks for one.
     grad_enabled_ = false;
     Tensor out = call(std::move(x));
@@ -306,14 +307,15 @@ Tensor Tape::checkpoint(const BlockCall& call, Tensor input, bool use_reentrant,
   if (second_output_.defined()) {
     ReentrantCall& mine = calls_[static_cast<std::size_t>(n->call)];
     mine.has_second = true;
-    mine.second_shape = second_output_.shape;
-    mine.second_dtype = second_output_.dtype;
+    mine.second_shape = second_output_.shape();
+    mine.second_dtype = second_output_.dtype();
     second_output_.reset();
   }
-  out.requires_grad = true;
-  out.edge = {index, 0};
-  n->output_shape = out.shape;
-  n->output_dtype = out.dtype;
+  TensorBody& body = out.change();
+  body.requires_grad = true;
+  body.edge = {index, 0};
+  n->output_shape = out.shape();
+  n->output_dtype = out.dtype();
   return out;
 }
 
@@ -331,7 +333,7 @@ void Tape::recompute(Frame& frame) {
   use_parameters_of(frame.instance);
   if (frame.offloaded) {
     frame.input = allocate(frame.shape, frame.dtype, "input back from the host");
-    frame.input.requires_grad = true;
+    frame.input.change().requires_grad = true;
   }
   {
     Tensor out = frame.call(frame.input);
@@ -367,8 +369,9 @@ void Tape::checkpoint_backward(Tape& tape, Node& n, Tensor* grads, Tensor* resul
   leaf.scope = n.scope;
   const std::int32_t leaf_index = tape.node_count_ - 1;
   Tensor x = n.saved_tensor(0);
-  x.requires_grad = true;
-  x.edge = {leaf_index, 0};
+  TensorBody& body = x.change();
+  body.requires_grad = true;
+  body.edge = {leaf_index, 0};
   tape.use_parameters_of(n.instance);
   Tensor out = call.call(std::move(x));
   const Tensor second = std::move(tape.second_output_);
@@ -376,9 +379,9 @@ void Tape::checkpoint_backward(Tape& tape, Node& n, Tensor* grads, Tensor* resul
   tape.autocast_cache_ = std::move(cache_before);
   tape.autocast_ = autocast_before;
   tape.grad_enabled_ = false;
-  if (second.defined() && second.requires_grad) tape.deposit(second.edge, zeros_for_second);
+  if (second.defined() && second.requires_grad()) tape.deposit(second.edge(), zeros_for_second);
   Tensor grad = grads[0];
-  tape.deposit(out.edge, std::move(grad));
+  tape.deposit(out.edge(), std::move(grad));
   tape.run(leaf_index + 1);
   results[0] = std::move(tape.node(leaf_index).grad);
   call.call = nullptr;

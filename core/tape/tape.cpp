@@ -21,6 +21,8 @@ struct Tape::Memory {
   std::vector<Site> sites;
   std::vector<Parameter> parameters;
   std::vector<std::int32_t> site_table;
+  std::vector<std::unique_ptr<TensorBody[]>> bodies;
+  std::vector<TensorBody*> spare_bodies;
   std::vector<std::unique_ptr<Node[]>> chunks;  // nodes let go of what they held, and are filled anew when used
 
   static Memory& spare() {
@@ -36,6 +38,9 @@ Tape::Tape() {
   hand_over(spare.sites, sites_);
   hand_over(spare.parameters, parameters_);
   hand_over(spare.site_table, site_table_);
+  hand_over(spare.spare_bodies, spare_bodies_);
+  bodies_ = std::move(spare.bodies);
+  spare.bodies.clear();
   chunks_ = std::move(spare.chunks);
   spare.chunks.clear();
   events_.reserve(4096);
@@ -58,6 +63,8 @@ Tape::~Tape() {
   hand_over(sites_, spare.sites);
   hand_over(parameters_, spare.parameters);
   hand_over(site_table_, spare.site_table);
+  hand_over(spare_bodies_, spare.spare_bodies);
+  spare.bodies = std::move(bodies_);
   spare.chunks = std::move(chunks_);
 }
 
@@ -167,22 +174,75 @@ std::int32_t Tape::site_of(const Shape& shape, Dtype dtype, const char* op) {
 }
 
 Tensor Tape::allocate(const Shape& shape, Dtype dtype, const char* op) {
-  Tensor out;
-  if (stopped_) {
-    out = Tensor(this, -1);
-  } else {
+  TensorBody body;
+  body.shape = shape;
+  body.dtype = dtype;
+  if (!stopped_) {
     Storage storage;
     storage.bytes = shape.numel() * size_of(dtype);
-    storage.references = 1;
     storage.site = site_of(shape, dtype, op);
+    body.storage = static_cast<std::int32_t>(storages_.size());
     storages_.push_back(storage);
-    const auto id = static_cast<std::int32_t>(storages_.size()) - 1;
-    if (storage.bytes > 0) events_.push_back(id + 1);
-    out = Tensor(this, id);
+    if (storage.bytes > 0) events_.push_back(body.storage + 1);
   }
-  out.shape = shape;
-  out.dtype = dtype;
-  return out;
+  return on_storage(body);
+}
+
+Tensor Tape::part_of_buffer(const Shape& shape, Dtype dtype) {
+  TensorBody body;
+  body.shape = shape;
+  body.dtype = dtype;
+  return on_storage(body);
+}
+
+Tensor Tape::on_storage(const TensorBody& description) {
+  TensorBody* body = nullptr;
+  if (!spare_bodies_.empty()) {
+    body = spare_bodies_.back();
+    spare_bodies_.pop_back();
+  } else {
+    if (body_count_ / kBodyChunk >= bodies_.size()) bodies_.push_back(std::make_unique<TensorBody[]>(kBodyChunk));
+    body = &bodies_[body_count_ / kBodyChunk][body_count_ % kBodyChunk];
+    ++body_count_;
+  }
+  *body = description;
+  body->tape = this;
+  body->handles = 0;
+  if (body->storage >= 0) ++storages_[static_cast<std::size_t>(body->storage)].references;
+  return Tensor(body);
+}
+
+void Tape::drop(TensorBody* body) {
+  spare_bodies_.push_back(body);
+  if (body->storage < 0) return;
+  Storage& s = storages_[static_cast<std::size_t>(body->storage)];
+  if (--s.references == 0 && s.bytes > 0 && !closed_) events_.push_back(-(body->storage + 1));
+}
+
+TensorBody* Tensor::hold(TensorBody* body) {
+  if (body != nullptr) ++body->handles;
+  return body;
+}
+
+void Tensor::let_go(TensorBody* body) {
+  if (body != nullptr && --body->handles == 0) body->tape->drop(body);
+}
+
+TensorBody& Tensor::change() {
+  if (body_->handles > 1) *this = body_->tape->on_storage(*body_);
+  return *body_;
+}
+
+void Tensor::leave_graph() {
+  TensorBody& body = change();
+  body.requires_grad = false;
+  body.is_leaf_parameter = false;
+  body.edge = {};
+}
+
+bool Tensor::is_alone() const {
+  if (storage() < 0) return true;
+  return body_->handles == 1 && tape().storages_[static_cast<std::size_t>(storage())].references == 1;
 }
 
 void Tape::scratch(std::initializer_list<std::pair<Bytes, const char*>> sizes) {
@@ -196,12 +256,6 @@ void Tape::scratch(std::initializer_list<std::pair<Bytes, const char*>> sizes) {
     live[n++] = allocate(Shape{Dim(bytes)}, Dtype::kUint8, label);
   }
   category_ = before;
-}
-
-void Tape::release(std::int32_t storage) {
-  if (storage < 0) return;
-  Storage& s = storages_[static_cast<std::size_t>(storage)];
-  if (--s.references == 0 && s.bytes > 0 && !closed_) events_.push_back(-(storage + 1));
 }
 
 void Tape::set_category(const Tensor& tensor, Category category) {
@@ -269,14 +323,14 @@ void Tape::rewind_parameters(std::int16_t instance) {
 Tensor Tape::existing_parameter(std::int32_t index) {
   Parameter& p = parameters_[static_cast<std::size_t>(index)];
   last_parameter_ = index;
-  retain(p.storage);
-  Tensor t(this, p.storage);
-  t.shape = p.shape;
-  t.dtype = p.dtype;
-  t.requires_grad = p.requires_grad;
-  t.is_leaf_parameter = true;
-  if (p.requires_grad) t.edge = {-2 - index, 0};
-  return t;
+  TensorBody body;
+  body.storage = p.storage;
+  body.shape = p.shape;
+  body.dtype = p.dtype;
+  body.requires_grad = p.requires_grad;
+  body.is_leaf_parameter = true;
+  if (p.requires_grad) body.edge = {-2 - index, 0};
+  return on_storage(body);
 }
 
 Tensor Tape::parameter(const Parameter& declaration) {

@@ -22,36 +22,78 @@ struct Edge {
   std::int32_t output = 0;
 };
 
-/// A tensor without numbers: a shape over a counted storage, as torch.Tensor is. When the last handle on a storage
-/// goes, the storage is freed, so C++ scopes give Python's lifetimes. Operations take tensors by value and let go of
-/// them when they return, as Python's evaluation stack does; a caller that still needs one keeps its own copy.
-class Tensor {
- public:
-  Tensor() = default;
-  Tensor(Tape* tape, std::int32_t storage) : tape_(tape), storage_(storage) {}
-  Tensor(const Tensor& other);
-  Tensor(Tensor&& other) noexcept;
-  Tensor& operator=(const Tensor& other);
-  Tensor& operator=(Tensor&& other) noexcept;
-  ~Tensor() { reset(); }
-
-  void reset();
-  bool defined() const { return tape_ != nullptr; }
-  Tape& tape() const { return *tape_; }
-  std::int32_t storage() const { return storage_; }
-  Count size(int i) const { return shape.size(i); }
-  Dim dim(int i) const { return shape.dim(i); }
-  Count numel() const { return shape.numel(); }
-
+/// What a tensor is besides its storage. Handles share it: whoever changes it gets one of his own (`Tensor::change`).
+struct TensorBody {
   Shape shape;
   Dtype dtype = Dtype::kFp32;
   bool requires_grad = false;
   bool is_leaf_parameter = false;  ///< autocast caches casts of these only
+  std::int32_t storage = -1;       ///< −1: none was made, because the recomputation had stopped
   Edge edge;                       ///< grad_fn
+  Tape* tape = nullptr;
+  std::int32_t handles = 0;
+};
+
+// A handle is one pointer: clang may pass it in a register, and the function that takes it lets go of it. What a copy
+// or a move compiles to is shorter than a call, also where the compiler is told to make everything small.
+#if defined(__clang__)
+#define TIDEMARK_IN_REGISTERS [[clang::trivial_abi]]
+#else
+#define TIDEMARK_IN_REGISTERS
+#endif
+#define TIDEMARK_INLINE [[gnu::always_inline]]
+
+/// A tensor without numbers: a shape over a counted storage, as torch.Tensor is. When the last handle on a storage
+/// goes, the storage is freed, so C++ scopes give Python's lifetimes. Operations take tensors by value and let go of
+/// them when they return, as Python's evaluation stack does; a caller that still needs one keeps its own copy.
+class TIDEMARK_IN_REGISTERS Tensor {
+ public:
+  TIDEMARK_INLINE Tensor() = default;
+  TIDEMARK_INLINE explicit Tensor(TensorBody* body) : body_(hold(body)) {}
+  TIDEMARK_INLINE Tensor(const Tensor& other) : body_(hold(other.body_)) {}
+  TIDEMARK_INLINE Tensor(Tensor&& other) noexcept : body_(other.body_) { other.body_ = nullptr; }
+  TIDEMARK_INLINE Tensor& operator=(const Tensor& other) {
+    TensorBody* const old = body_;
+    body_ = hold(other.body_);
+    let_go(old);
+    return *this;
+  }
+  TIDEMARK_INLINE Tensor& operator=(Tensor&& other) noexcept {
+    TensorBody* const taken = other.body_;
+    other.body_ = nullptr;
+    TensorBody* const old = body_;
+    body_ = taken;
+    let_go(old);
+    return *this;
+  }
+  TIDEMARK_INLINE ~Tensor() {
+    if (body_ != nullptr) let_go(body_);
+  }
+
+  void reset() { *this = Tensor(); }
+  bool defined() const { return body_ != nullptr; }
+  const Shape& shape() const { return body_->shape; }
+  Dtype dtype() const { return body_->dtype; }
+  bool requires_grad() const { return body_->requires_grad; }
+  bool is_leaf_parameter() const { return body_->is_leaf_parameter; }
+  Edge edge() const { return body_->edge; }
+  Tape& tape() const { return *body_->tape; }
+  std::int32_t storage() const { return body_->storage; }
+  Count size(int i) const { return shape().size(i); }
+  Dim dim(int i) const { return shape().dim(i); }
+  Count numel() const { return shape().numel(); }
+  /// No other handle is on the storage.
+  bool is_alone() const;
+  /// To change what this handle alone sees.
+  TensorBody& change();
+  /// As the result of an operation that makes no storage: nothing is known yet of where its gradient goes.
+  void leave_graph();
 
  private:
-  Tape* tape_ = nullptr;
-  std::int32_t storage_ = -1;
+  static TensorBody* hold(TensorBody* body);
+  static void let_go(TensorBody* body);
+
+  TensorBody* body_ = nullptr;
 };
 
 /// A place of the program that allocates: the unit of the breakdown.
@@ -72,8 +114,8 @@ struct ScopeName {
 
 /// One allocation's life.
 struct Storage {
-  Bytes bytes = 0;  ///< as requested, before rounding
-  std::int32_t references = 0;
+  Bytes bytes = 0;              ///< as requested, before rounding
+  std::int32_t references = 0;  ///< bodies of tensors, and one for what outlives the step
   std::int32_t site = 0;
 };
 
@@ -185,13 +227,10 @@ class Tape {
   Tensor allocate(const Shape& shape, Dtype dtype, const char* op);
   /// A kernel's scratch: allocated and freed at once.
   void scratch(std::initializer_list<std::pair<Bytes, const char*>> sizes);
-  void retain(std::int32_t storage) {
-    if (storage >= 0) ++storages_[static_cast<std::size_t>(storage)].references;
-  }
-  void release(std::int32_t storage);
-  std::int32_t references(std::int32_t storage) const {
-    return storage < 0 ? 1 : storages_[static_cast<std::size_t>(storage)].references;
-  }
+  /// A tensor on a storage that is there already.
+  Tensor on_storage(const TensorBody& description);
+  /// A tensor on a buffer of the model, which is counted on its own.
+  Tensor part_of_buffer(const Shape& shape, Dtype dtype);
   void set_category(const Tensor& tensor, Category category);
 
   // -- places --------------------------------------------------------------------------------------------------
@@ -308,6 +347,7 @@ class Tape {
 
   static constexpr std::size_t kChunk = 64;
   static constexpr std::size_t kSavedChunk = 256;
+  static constexpr std::size_t kBodyChunk = 256;
   Node& node(std::int32_t index) {
     return chunks_[static_cast<std::size_t>(index) / kChunk][static_cast<std::size_t>(index) % kChunk];
   }
@@ -326,6 +366,12 @@ class Tape {
   void recompute(Frame& frame);
   static void checkpoint_backward(Tape& tape, Node& n, Tensor* grads, Tensor* results);
 
+  friend class Tensor;  // its bodies live here
+  void drop(TensorBody* body);
+
+  std::vector<std::unique_ptr<TensorBody[]>> bodies_;
+  std::size_t body_count_ = 0;             // of bodies_ that were ever used
+  std::vector<TensorBody*> spare_bodies_;  // used and free again
   std::vector<std::int32_t> events_;
   std::vector<Storage> storages_;
   std::vector<Segment> segments_;
@@ -376,8 +422,9 @@ class Tape {
 /// Names the module that allocates from here to the end of the C++ scope.
 class Scope {
  public:
-  Scope(Tape& tape, const char* module, const char* source) : tape_(tape), previous_(tape.enter(module, source)) {}
-  ~Scope() { tape_.leave(previous_); }
+  TIDEMARK_INLINE Scope(Tape& tape, const char* module, const char* source)
+      : tape_(tape), previous_(tape.enter(module, source)) {}
+  TIDEMARK_INLINE ~Scope() { tape_.leave(previous_); }
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
@@ -385,59 +432,5 @@ class Scope {
   Tape& tape_;
   std::int16_t previous_;
 };
-
-inline Tensor::Tensor(const Tensor& other)
-    : shape(other.shape),
-      dtype(other.dtype),
-      requires_grad(other.requires_grad),
-      is_leaf_parameter(other.is_leaf_parameter),
-      edge(other.edge),
-      tape_(other.tape_),
-      storage_(other.storage_) {
-  if (tape_ != nullptr) tape_->retain(storage_);
-}
-inline Tensor::Tensor(Tensor&& other) noexcept
-    : shape(other.shape),
-      dtype(other.dtype),
-      requires_grad(other.requires_grad),
-      is_leaf_parameter(other.is_leaf_parameter),
-      edge(other.edge),
-      tape_(other.tape_),
-      storage_(other.storage_) {
-  other.tape_ = nullptr;
-  other.storage_ = -1;
-}
-inline Tensor& Tensor::operator=(const Tensor& other) {
-  if (this != &other) {
-    Tensor copy(other);
-    *this = std::move(copy);
-  }
-  return *this;
-}
-inline Tensor& Tensor::operator=(Tensor&& other) noexcept {
-  if (this != &other) {
-    Tape* old_tape = tape_;
-    const std::int32_t old_storage = storage_;
-    shape = other.shape;
-    dtype = other.dtype;
-    requires_grad = other.requires_grad;
-    is_leaf_parameter = other.is_leaf_parameter;
-    edge = other.edge;
-    tape_ = other.tape_;
-    storage_ = other.storage_;
-    other.tape_ = nullptr;
-    other.storage_ = -1;
-    if (old_tape != nullptr) old_tape->release(old_storage);
-  }
-  return *this;
-}
-inline void Tensor::reset() {
-  if (tape_ != nullptr) {
-    Tape* tape = tape_;
-    tape_ = nullptr;
-    tape->release(storage_);
-    storage_ = -1;
-  }
-}
 
 }  // namespace tidemark

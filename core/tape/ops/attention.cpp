@@ -16,9 +16,9 @@ Count round_up(Count n, Count multiple) {
 // flash_api.cpp mha_bwd: softmax_d, dq_accum, and for grouped heads the expanded dk, dv.
 void flash_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   const Tensor &q = n.saved_tensor(0), &k = n.saved_tensor(1), &v = n.saved_tensor(2);
-  r[0] = t.allocate(like(q), q.dtype, "flash_attention_backward dq");
-  r[1] = t.allocate(like(k), k.dtype, "flash_attention_backward dk");
-  r[2] = t.allocate(like(v), v.dtype, "flash_attention_backward dv");
+  r[0] = t.allocate(like(q), q.dtype(), "flash_attention_backward dq");
+  r[1] = t.allocate(like(k), k.dtype(), "flash_attention_backward dk");
+  r[2] = t.allocate(like(v), v.dtype(), "flash_attention_backward dv");
   const Count b = q.size(0), heads = q.size(1), s = q.size(2), hd = q.size(3), sk = k.size(2);
   const Count s_rounded = t.round_up(s, 128);
   const Count hd_rounded = hd <= 128 ? round_up(hd, 32) : round_up(hd, 64);
@@ -31,12 +31,12 @@ void flash_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
 
 void efficient_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   const Tensor &q = n.saved_tensor(0), &k = n.saved_tensor(1), &v = n.saved_tensor(2);
-  r[0] = t.allocate(like(q), q.dtype, "efficient_attention_backward dq");
-  r[1] = t.allocate(like(k), k.dtype, "efficient_attention_backward dk");
-  r[2] = t.allocate(like(v), v.dtype, "efficient_attention_backward dv");
+  r[0] = t.allocate(like(q), q.dtype(), "efficient_attention_backward dq");
+  r[1] = t.allocate(like(k), k.dtype(), "efficient_attention_backward dk");
+  r[2] = t.allocate(like(v), v.dtype(), "efficient_attention_backward dv");
   const Count b = q.size(0), heads = q.size(1), s = q.size(2), hd = q.size(3);
   t.scratch(
-      {{4 * b * heads * s, "delta"}, {q.dtype == Dtype::kFp32 ? 0 : 4 * b * heads * s * hd, "grad_q accumulator"}});
+      {{4 * b * heads * s, "delta"}, {q.dtype() == Dtype::kFp32 ? 0 : 4 * b * heads * s * hd, "grad_q accumulator"}});
 }
 
 // [B, S, heads, hd] in memory, seen as [B, heads, S, hd]: how both kernels lay out what they make themselves.
@@ -59,7 +59,7 @@ Tensor flash_attention(Tensor q_in, Tensor k_in, Tensor v_in, double) {
   t.save(n, q);
   t.save(n, k);
   t.save(n, v);
-  Tensor out = t.allocate(like(q), q.dtype, "flash_attention");
+  Tensor out = t.allocate(like(q), q.dtype(), "flash_attention");
   Tensor lse = t.allocate(Shape{q.dim(0), q.dim(1), q.dim(2)}, Dtype::kFp32, "flash_attention logsumexp");
   // Philox seed and offset, kept even without dropout.
   Tensor rng = t.allocate(Shape{Dim(2)}, Dtype::kInt64, "flash_attention rng_state");
@@ -80,7 +80,7 @@ Tensor efficient_attention(Tensor q_in, Tensor k_in, Tensor v_in, Tensor bias_in
   t.save(n, k);
   t.save(n, v);
   if (bias.defined()) t.save(n, bias);
-  Tensor out = t.allocate(sequence_major(q, v.dim(3)), q.dtype, "efficient_attention");
+  Tensor out = t.allocate(sequence_major(q, v.dim(3)), q.dtype(), "efficient_attention");
   // attention.cu: the log-sum-exp rows are padded to the kernel's alignment of 32.
   Tensor lse = t.allocate(Shape{q.dim(0), q.dim(1), Dim(t.round_up(q.size(2), 32))}, Dtype::kFp32,
                           "efficient_attention logsumexp");
@@ -95,7 +95,7 @@ Tensor math_attention(Tensor q_in, Tensor k_in, Tensor v_in, Tensor mask_in, boo
   // attention.cpp _scaled_dot_product_attention_math.
   Tensor q = std::move(q_in), k = std::move(k_in), v = std::move(v_in), mask = std::move(mask_in);
   Tape& t = q.tape();
-  const Dtype dtype = q.dtype;
+  const Dtype dtype = q.dtype();
   // Half inputs are computed in fp32 unless allow_fp16_bf16_reduction_math_sdp is set (off by default).
   if (is_half(dtype)) {
     q = to(std::move(q), Dtype::kFp32);
@@ -109,14 +109,14 @@ Tensor math_attention(Tensor q_in, Tensor k_in, Tensor v_in, Tensor mask_in, boo
     Tensor lower = t.allocate(Shape{rows, columns}, Dtype::kBool, "causal mask");
     ones.reset();
     Tensor inverted = t.allocate(Shape{rows, columns}, Dtype::kBool, "causal mask");
-    mask = t.allocate(Shape{rows, columns}, q.dtype, "causal mask");
+    mask = t.allocate(Shape{rows, columns}, q.dtype(), "causal mask");
   }
   if (enable_gqa && k.size(1) != q.size(1)) {
     // repeat_interleave: a copy per head, kept by the products.
     const Shape wide{k.dim(0), q.dim(1), k.dim(2), k.dim(3)};
     for (Tensor* x : {&k, &v}) {
       Tensor e = unsqueeze(*x, 2);
-      Shape five = e.shape;
+      Shape five = e.shape();
       five.dims[2] = Dim(q.size(1) / x->size(1));
       e = expand(std::move(e), five);
       Shape compact = five;

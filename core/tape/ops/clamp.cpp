@@ -11,7 +11,7 @@ void clamp_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   Tensor above = t.allocate(shape, Dtype::kBool, "clamp_backward");
   Tensor below = t.allocate(shape, Dtype::kBool, "clamp_backward");
   below.reset();  // logical_and_ works in place
-  r[0] = t.allocate(elementwise_shape({&g[0]}), g[0].dtype, "clamp_backward");
+  r[0] = t.allocate(elementwise_shape({&g[0]}), g[0].dtype(), "clamp_backward");
 }
 
 }  // namespace
@@ -20,7 +20,7 @@ Tensor clamp(Tensor x_in) {
   const Tensor x = std::move(x_in);
   Node* n = x.tape().record("clamp", clamp_backward, {&x});
   x.tape().save(n, x);
-  Tensor out = x.tape().allocate(elementwise_shape({&x}), x.dtype, "clamp");
+  Tensor out = x.tape().allocate(elementwise_shape({&x}), x.dtype(), "clamp");
   x.tape().attach(n, out);
   return out;
 }
@@ -30,11 +30,10 @@ Tensor clamp_in_place(Tensor x_in) {
   // tools/autograd/gen_variable_type.py: an in-place operation whose backward needs `self` keeps a clone of it.
   Node* n = x.tape().record("clamp_", clamp_backward, {&x});
   if (n != nullptr) {
-    Tensor original = x.tape().allocate(elementwise_shape({&x}), x.dtype, "clamp_ (original)");
+    Tensor original = x.tape().allocate(elementwise_shape({&x}), x.dtype(), "clamp_ (original)");
     x.tape().save(n, original);
   }
-  x.requires_grad = false;
-  x.edge = {};
+  x.leave_graph();
   x.tape().attach(n, x);
   return x;
 }

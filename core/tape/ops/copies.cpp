@@ -18,17 +18,17 @@ void cat_backward(Tape&, Node& n, Tensor* g, Tensor* r) {
   for (int i = 0; i < n.input_count; ++i) {
     if (!n.needs(i)) continue;
     r[i] = g[0];
-    r[i].shape.dims[dim] = n.input_shapes[i].dims[dim];
+    r[i].change().shape.dims[dim] = n.input_shapes[i].dims[dim];
   }
 }
 
 void pad_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   r[0] = g[0];
-  r[0].shape.dims[n.input_shapes[0].rank - 1] = n.input_shapes[0].dims[n.input_shapes[0].rank - 1];
+  r[0].change().shape.dims[n.input_shapes[0].rank - 1] = n.input_shapes[0].dims[n.input_shapes[0].rank - 1];
   // constant_pad_nd's backward pads by a negative amount and clones.
   Shape s = n.input_shapes[0];
   s.make_contiguous();
-  r[0] = t.allocate(s, g[0].dtype, "constant_pad_nd backward");
+  r[0] = t.allocate(s, g[0].dtype(), "constant_pad_nd backward");
 }
 
 Tensor copy_of(const Tensor& x, const Shape& shape, Dtype dtype, const char* op, BackwardFn backward) {
@@ -42,42 +42,42 @@ Tensor copy_of(const Tensor& x, const Shape& shape, Dtype dtype, const char* op,
 
 Tensor reshape(Tensor x_in, const Shape& shape) {
   Tensor x = std::move(x_in);
-  if (x.shape.same_sizes(shape)) return x;
+  if (x.shape().same_sizes(shape)) return x;
   Shape s;
-  if (is_viewable(x.shape, shape, &s)) return view(std::move(x), shape);
+  if (is_viewable(x.shape(), shape, &s)) return view(std::move(x), shape);
   Tensor c = contiguous(std::move(x));
   return view(std::move(c), shape);
 }
 
 Tensor contiguous(Tensor x_in) {
   const Tensor x = std::move(x_in);
-  if (x.shape.is_contiguous()) return x;
-  Shape s = x.shape;
+  if (x.shape().is_contiguous()) return x;
+  Shape s = x.shape();
   s.make_contiguous();
-  return copy_of(x, s, x.dtype, "clone", pass_backward);
+  return copy_of(x, s, x.dtype(), "clone", pass_backward);
 }
 
 Tensor clone(Tensor x_in) {
   const Tensor x = std::move(x_in);
-  return copy_of(x, elementwise_shape({&x}), x.dtype, "clone", pass_backward);
+  return copy_of(x, elementwise_shape({&x}), x.dtype(), "clone", pass_backward);
 }
 
 Tensor to(Tensor x_in, Dtype dtype) {
   const Tensor x = std::move(x_in);
-  if (x.dtype == dtype) return x;
+  if (x.dtype() == dtype) return x;
   return copy_of(x, elementwise_shape({&x}), dtype, "to", to_backward);
 }
 
 Tensor cat(std::initializer_list<const Tensor*> parts, int dim) {
   const Tensor& first = **parts.begin();
   Tape& t = first.tape();
-  Shape s = first.shape;
+  Shape s = first.shape();
   const int d = dim < 0 ? s.rank + dim : dim;
   Count total = 0;
-  Dtype dtype = first.dtype;
+  Dtype dtype = first.dtype();
   for (const Tensor* p : parts) {
-    total += p->shape.dims[d].n;
-    if (p->dtype == Dtype::kFp32) dtype = Dtype::kFp32;
+    total += p->shape().dims[d].n;
+    if (p->dtype() == Dtype::kFp32) dtype = Dtype::kFp32;
   }
   s.dims[d].n = total;
   s.make_contiguous();
@@ -93,7 +93,7 @@ Tensor sum_to(Tensor x_in, const Shape& shape) {
   Shape s = shape;
   s.make_contiguous();
   if (s.numel() == x.numel()) return view(x, s);
-  return x.tape().allocate(s, x.dtype, "sum");
+  return x.tape().allocate(s, x.dtype(), "sum");
 }
 
 Tensor zeros(Tape& tape, const Shape& shape, Dtype dtype, const char* op) {
@@ -104,10 +104,10 @@ Tensor zeros(Tape& tape, const Shape& shape, Dtype dtype, const char* op) {
 
 Tensor pad_last(Tensor x_in, Count extra) {
   const Tensor x = std::move(x_in);
-  Shape s = x.shape;
+  Shape s = x.shape();
   s.dims[s.rank - 1] = Dim(s.dims[s.rank - 1].n + extra);
   s.make_contiguous();
-  return copy_of(x, s, x.dtype, "constant_pad_nd", pad_backward);
+  return copy_of(x, s, x.dtype(), "constant_pad_nd", pad_backward);
 }
 
 }  // namespace tidemark

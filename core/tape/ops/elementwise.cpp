@@ -5,7 +5,7 @@ namespace tidemark {
 namespace {
 
 Dtype autocast_fp32(const Tensor& x) {
-  return x.tape().autocast() && is_floating(x.dtype) ? Dtype::kFp32 : x.dtype;
+  return x.tape().autocast() && is_floating(x.dtype()) ? Dtype::kFp32 : x.dtype();
 }
 
 // mul_tensor_backward: grad * other, in the promoted dtype; the engine reduces and casts it afterwards.
@@ -23,9 +23,9 @@ void div_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   const Tensor& other = n.saved_tensor(1);
   if (n.needs(1)) {
     // -grad * ((self / other) / other)
-    Tensor negated = t.allocate(elementwise_shape({&g[0]}), g[0].dtype, "div_backward");
+    Tensor negated = t.allocate(elementwise_shape({&g[0]}), g[0].dtype(), "div_backward");
     Tensor q = t.allocate(elementwise_shape({&self, &other}), promote(self, other), "div_backward");
-    Tensor q2 = t.allocate(q.shape, q.dtype, "div_backward");
+    Tensor q2 = t.allocate(q.shape(), q.dtype(), "div_backward");
     r[1] = t.allocate(elementwise_shape({&g[0], &q2}), promote(g[0], q2), "div_backward");
   }
   if (n.needs(0)) r[0] = t.allocate(elementwise_shape({&g[0], &other}), promote(g[0], other), "div_backward");
@@ -42,54 +42,54 @@ void sub_backward(Tape&, Node& n, Tensor* g, Tensor* r) {
 }
 
 void scale_backward(Tape& t, Node&, Tensor* g, Tensor* r) {
-  r[0] = t.allocate(elementwise_shape({&g[0]}), g[0].dtype, "mul_backward");
+  r[0] = t.allocate(elementwise_shape({&g[0]}), g[0].dtype(), "mul_backward");
 }
 
 // pow_backward: grad * (exponent * self.pow(exponent - 1)).
 void pow_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   const Tensor& self = n.saved_tensor(0);
-  Tensor lower = t.allocate(elementwise_shape({&self}), self.dtype, "pow_backward");
-  Tensor scaled = t.allocate(lower.shape, self.dtype, "pow_backward");
+  Tensor lower = t.allocate(elementwise_shape({&self}), self.dtype(), "pow_backward");
+  Tensor scaled = t.allocate(lower.shape(), self.dtype(), "pow_backward");
   r[0] = t.allocate(elementwise_shape({&g[0], &scaled}), promote(g[0], scaled), "pow_backward");
 }
 
 // rsqrt: -0.5 * grad * result.pow(3)
 void rsqrt_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   const Tensor& result = n.saved_tensor(0);
-  Tensor half = t.allocate(elementwise_shape({&g[0]}), g[0].dtype, "rsqrt_backward");
-  Tensor cube = t.allocate(elementwise_shape({&result}), result.dtype, "rsqrt_backward");
-  r[0] = t.allocate(elementwise_shape({&g[0], &result}), g[0].dtype, "rsqrt_backward");
+  Tensor half = t.allocate(elementwise_shape({&g[0]}), g[0].dtype(), "rsqrt_backward");
+  Tensor cube = t.allocate(elementwise_shape({&result}), result.dtype(), "rsqrt_backward");
+  r[0] = t.allocate(elementwise_shape({&g[0], &result}), g[0].dtype(), "rsqrt_backward");
 }
 
 // One fused kernel from (grad, saved) to the input's gradient: silu, gelu, tanh, sigmoid, relu, dropout, softmax.
 void fused_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
-  r[0] = t.allocate(elementwise_shape({&g[0], &n.saved_tensor(0)}), g[0].dtype, n.name);
+  r[0] = t.allocate(elementwise_shape({&g[0], &n.saved_tensor(0)}), g[0].dtype(), n.name);
 }
 
 void dropout_backward(Tape& t, Node&, Tensor* g, Tensor* r) {
-  r[0] = t.allocate(elementwise_shape({&g[0]}), g[0].dtype, "native_dropout_backward");
+  r[0] = t.allocate(elementwise_shape({&g[0]}), g[0].dtype(), "native_dropout_backward");
 }
 
 void masked_fill_backward(Tape& t, Node&, Tensor* g, Tensor* r) {
-  r[0] = t.allocate(elementwise_shape({&g[0]}), g[0].dtype, "masked_fill_backward");
+  r[0] = t.allocate(elementwise_shape({&g[0]}), g[0].dtype(), "masked_fill_backward");
 }
 
 void where_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   for (int i = 0; i < 2; ++i) {
-    if (n.needs(i)) r[i] = t.allocate(elementwise_shape({&g[0]}), g[0].dtype, "where_backward");
+    if (n.needs(i)) r[i] = t.allocate(elementwise_shape({&g[0]}), g[0].dtype(), "where_backward");
   }
 }
 
 // mean_backward: the expanded gradient divided by the count: a whole tensor.
 void mean_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
-  r[0] = zeros(t, n.input_shapes[0], g[0].dtype, "mean_backward");
+  r[0] = zeros(t, n.input_shapes[0], g[0].dtype(), "mean_backward");
 }
 
 Tensor unary(Tensor x_in, const char* name, BackwardFn backward, bool save_input, bool save_output) {
   const Tensor x = std::move(x_in);
   Node* n = x.tape().record(name, backward, {&x});
   if (save_input) x.tape().save(n, x);
-  Tensor out = x.tape().allocate(elementwise_shape({&x}), x.dtype, name);
+  Tensor out = x.tape().allocate(elementwise_shape({&x}), x.dtype(), name);
   x.tape().attach(n, out);
   if (save_output) x.tape().save(n, out);
   return out;
@@ -98,55 +98,56 @@ Tensor unary(Tensor x_in, const char* name, BackwardFn backward, bool save_input
 }  // namespace
 
 Dtype promote(const Tensor& a, const Tensor& b) {
-  if (!b.defined() || a.dtype == b.dtype) return a.dtype;
+  if (!b.defined() || a.dtype() == b.dtype()) return a.dtype();
   // A zero-dimensional tensor does not widen one that has dimensions.
-  if (b.shape.rank == 0 && a.shape.rank > 0 && is_floating(a.dtype)) return a.dtype;
-  if (a.shape.rank == 0 && b.shape.rank > 0 && is_floating(b.dtype)) return b.dtype;
-  if (!is_floating(a.dtype)) return b.dtype;
-  if (!is_floating(b.dtype)) return a.dtype;
+  if (b.shape().rank == 0 && a.shape().rank > 0 && is_floating(a.dtype())) return a.dtype();
+  if (a.shape().rank == 0 && b.shape().rank > 0 && is_floating(b.dtype())) return b.dtype();
+  if (!is_floating(a.dtype())) return b.dtype();
+  if (!is_floating(b.dtype())) return a.dtype();
   return Dtype::kFp32;
 }
 
 Shape elementwise_shape(std::initializer_list<const Tensor*> operands) {
   // Most calls: one contiguous operand, or two of the same sizes.
   const Tensor& leading = **operands.begin();
-  if (leading.shape.is_contiguous()) {
+  if (leading.shape().is_contiguous()) {
     bool alike = true;
-    for (const Tensor* t : operands) alike = alike && (t == &leading || t->shape.same_sizes(leading.shape));
-    if (alike) return leading.shape;
+    for (const Tensor* t : operands) alike = alike && (t == &leading || t->shape().same_sizes(leading.shape()));
+    if (alike) return leading.shape();
   }
   Shape s;
   for (const Tensor* t : operands) {
-    if (t->shape.rank > s.rank) s.rank = t->shape.rank;
+    if (t->shape().rank > s.rank) s.rank = t->shape().rank;
   }
   const Tensor* first = nullptr;  // whose stride order the output takes
   for (int i = 0; i < s.rank; ++i) s.dims[i] = Dim(1);
   for (const Tensor* t : operands) {
-    const int offset = s.rank - t->shape.rank;
-    for (int i = 0; i < t->shape.rank; ++i) {
-      if (t->shape.dims[i].n > s.dims[i + offset].n ||
-          (t->shape.dims[i].n == s.dims[i + offset].n && s.dims[i + offset].symbol == Symbol::kNone)) {
-        s.dims[i + offset] = t->shape.dims[i];
+    const int offset = s.rank - t->shape().rank;
+    for (int i = 0; i < t->shape().rank; ++i) {
+      if (t->shape().dims[i].n > s.dims[i + offset].n ||
+          (t->shape().dims[i].n == s.dims[i + offset].n && s.dims[i + offset].symbol == Symbol::kNone)) {
+        s.dims[i + offset] = t->shape().dims[i];
       }
     }
   }
   // Operands of full size decide the order; a broadcast one only when there is no other.
   const Count full = s.numel();
   for (const Tensor* t : operands) {
-    if (t->numel() == full && t->shape.rank == s.rank) {
+    if (t->numel() == full && t->shape().rank == s.rank) {
       bool broadcast = false;
-      for (int i = 0; i < s.rank; ++i) broadcast = broadcast || (t->shape.strides[i] == 0 && t->shape.dims[i].n != 1);
+      for (int i = 0; i < s.rank; ++i)
+        broadcast = broadcast || (t->shape().strides[i] == 0 && t->shape().dims[i].n != 1);
       if (broadcast) continue;
       first = t;
       break;
     }
   }
-  if (first == nullptr || first->shape.is_contiguous()) {
+  if (first == nullptr || first->shape().is_contiguous()) {
     s.make_contiguous();
     return s;
   }
   int order[kMaxRank];
-  first->shape.sorted_by_stride(order);
+  first->shape().sorted_by_stride(order);
   Count step = 1;
   for (int k = s.rank - 1; k >= 0; --k) {
     s.strides[order[k]] = step;
@@ -162,8 +163,8 @@ Tensor binary(Tensor a_in, Tensor b_in, const char* name, BackwardFn backward, b
   Tape& t = a.tape();
   Node* n = t.record(name, backward, {&a, &b});
   if (n != nullptr && saves) {
-    if (b.requires_grad) t.save(n, a);
-    if (a.requires_grad) t.save(n, b);
+    if (b.requires_grad()) t.save(n, a);
+    if (a.requires_grad()) t.save(n, b);
   }
   Tensor out = t.allocate(elementwise_shape({&a, &b}), promote(a, b), name);
   t.attach(n, out);
@@ -198,8 +199,7 @@ Tensor add_in_place(Tensor a_in, Tensor b_in) {
   const Tensor b = std::move(b_in);
   Node* n = a.tape().record("add_", add_backward, {&a, &b});
   Tensor out = a;
-  out.requires_grad = false;
-  out.edge = {};
+  out.leave_graph();
   a.tape().attach(n, out);
   return out;
 }
@@ -207,8 +207,7 @@ Tensor add_in_place(Tensor a_in, Tensor b_in) {
 Tensor scale_in_place(Tensor x_in) {
   Tensor x = std::move(x_in);
   Node* n = x.tape().record("mul_", scale_backward, {&x});
-  x.requires_grad = false;
-  x.edge = {};
+  x.leave_graph();
   x.tape().attach(n, x);
   return x;
 }
@@ -252,7 +251,7 @@ Tensor dropout(Tensor x_in, double p) {
   const Tensor x = std::move(x_in);
   Tape& t = x.tape();
   Node* n = t.record("native_dropout", dropout_backward, {&x});
-  Tensor out = t.allocate(elementwise_shape({&x}), x.dtype, "dropout");
+  Tensor out = t.allocate(elementwise_shape({&x}), x.dtype(), "dropout");
   Tensor mask = t.allocate(elementwise_shape({&x}), Dtype::kBool, "dropout mask");
   t.attach(n, out);
   t.save(n, mask);
@@ -265,7 +264,7 @@ Tensor masked_fill(Tensor x_in, Tensor mask_in) {
   Tape& t = x.tape();
   Node* n = t.record("masked_fill", masked_fill_backward, {&x});
   t.save(n, mask);
-  Tensor out = t.allocate(elementwise_shape({&x, &mask}), x.dtype, "masked_fill");
+  Tensor out = t.allocate(elementwise_shape({&x, &mask}), x.dtype(), "masked_fill");
   t.attach(n, out);
   return out;
 }
@@ -286,10 +285,10 @@ Tensor mean_last(Tensor x_in) {
   const Tensor x = std::move(x_in);
   Tape& t = x.tape();
   Node* n = t.record("mean", mean_backward, {&x});
-  Shape s = x.shape;
+  Shape s = x.shape();
   s.dims[s.rank - 1] = Dim(1);
   s.make_contiguous();
-  Tensor out = t.allocate(s, x.dtype, "mean");
+  Tensor out = t.allocate(s, x.dtype(), "mean");
   t.attach(n, out);
   return out;
 }

@@ -6,7 +6,7 @@ namespace {
 
 // FunctionsManual.cpp slice_backward: zeros of the whole, then a copy into the part.
 void step_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
-  r[0] = zeros(t, n.input_shapes[0], g[0].dtype, "slice_backward");
+  r[0] = zeros(t, n.input_shapes[0], g[0].dtype(), "slice_backward");
 }
 
 // unbind: views of the gradient, each with every other element.
@@ -22,12 +22,11 @@ Tensor every_other(Tensor x_in, Count) {
   const Tensor x = std::move(x_in);
   Node* n = x.tape().record("slice", step_backward, {&x});
   Tensor out = x;
-  out.requires_grad = false;
-  out.is_leaf_parameter = false;
-  out.edge = {};
-  const int last = out.shape.rank - 1;
-  out.shape.dims[last] = Dim(out.shape.dims[last].n / 2);
-  out.shape.strides[last] *= 2;
+  out.leave_graph();
+  Shape& s = out.change().shape;
+  const int last = s.rank - 1;
+  s.dims[last] = Dim(s.dims[last].n / 2);
+  s.strides[last] *= 2;
   x.tape().attach(n, out);
   return out;
 }
@@ -36,7 +35,7 @@ Tensor stack_last(Tensor a_in, Tensor b_in) {
   const Tensor a = std::move(a_in);
   const Tensor b = std::move(b_in);
   Node* n = a.tape().record("stack", stack_backward, {&a, &b});
-  Shape s = a.shape;
+  Shape s = a.shape();
   s.dims[s.rank++] = Dim(2);
   s.make_contiguous();
   Tensor out = a.tape().allocate(s, promote(a, b), "stack");

@@ -35,8 +35,7 @@ Tensor liger_rope(Tensor x_in, Tensor cos_in, Tensor sin_in) {
   x.tape().save(n, cos);
   x.tape().save(n, sin);
   Tensor out = x;
-  out.requires_grad = false;
-  out.edge = {};
+  out.leave_graph();
   x.tape().attach(n, out);
   return out;
 }
@@ -48,8 +47,8 @@ Tensor liger_rms_norm(Tensor x_in, Tensor weight_in) {
   Node* n = t.record("LigerRMSNormFunction", rms_norm_backward, {&x, &weight});
   t.save(n, x);
   t.save(n, weight);
-  Tensor out = t.allocate(elementwise_shape({&x}), x.dtype, "liger rms_norm");
-  Shape rows = x.shape;
+  Tensor out = t.allocate(elementwise_shape({&x}), x.dtype(), "liger rms_norm");
+  Shape rows = x.shape();
   rows.dims[rows.rank - 1] = Dim(1);
   rows.make_contiguous();
   Tensor rstd = t.allocate(rows, Dtype::kFp32, "liger rms_norm rstd");
@@ -65,7 +64,7 @@ Tensor liger_swiglu(Tensor gate_in, Tensor up_in) {
   Node* n = t.record("LigerSiLUMulFunction", swiglu_backward, {&gate, &up});
   t.save(n, gate);
   t.save(n, up);
-  Tensor out = t.allocate(elementwise_shape({&gate}), gate.dtype, "liger swiglu");
+  Tensor out = t.allocate(elementwise_shape({&gate}), gate.dtype(), "liger swiglu");
   t.attach(n, out);
   return out;
 }

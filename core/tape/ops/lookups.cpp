@@ -11,7 +11,7 @@ constexpr Count kEmbeddingSortThreshold = 3072;
 constexpr Count kRowsPerThread = 10;
 
 void embedding_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
-  r[0] = t.allocate(n.input_shapes[0], g[0].dtype, "embedding_dense_backward");
+  r[0] = t.allocate(n.input_shapes[0], g[0].dtype(), "embedding_dense_backward");
   t.set_category(r[0], Category::kGradients);
   const Count indices = n.attributes[0];
   if (!t.above(indices, kEmbeddingSortThreshold)) return;
@@ -31,12 +31,12 @@ void nll_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
 
 // index_backward: zeros of the input, then index_put_ in place.
 void index_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
-  r[0] = zeros(t, n.input_shapes[0], g[0].dtype, "index_backward");
+  r[0] = zeros(t, n.input_shapes[0], g[0].dtype(), "index_backward");
 }
 
 // index_put_backward: the values' gradient is a gather; the zeros that were filled need none.
 void index_put_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
-  r[0] = t.allocate(n.input_shapes[0], g[0].dtype, "index_put_backward");
+  r[0] = t.allocate(n.input_shapes[0], g[0].dtype(), "index_put_backward");
 }
 
 }  // namespace
@@ -47,10 +47,10 @@ Tensor take(Tensor x_in, int dim, Dim length) {
   Tensor indices = t.allocate(Shape{length}, Dtype::kInt64, "index");
   Node* n = t.record("index", index_backward, {&x});
   t.save(n, indices);
-  Shape s = x.shape;
+  Shape s = x.shape();
   s.dims[dim] = length;
   s.make_contiguous();
-  Tensor out = t.allocate(s, x.dtype, "index");
+  Tensor out = t.allocate(s, x.dtype(), "index");
   t.attach(n, out);
   return out;
 }
@@ -61,9 +61,9 @@ Tensor index_rows(Tensor x_in, Tensor indices_in) {
   Tape& t = x.tape();
   Node* n = t.record("index_select", index_backward, {&x});
   t.save(n, indices);
-  Shape s = x.shape;
+  Shape s = x.shape();
   s.make_contiguous();
-  Tensor out = t.allocate(s, x.dtype, "index_select");
+  Tensor out = t.allocate(s, x.dtype(), "index_select");
   t.attach(n, out);
   return out;
 }
@@ -72,12 +72,12 @@ Tensor scatter_rows(Tensor x_in, Tensor indices_in) {
   const Tensor x = std::move(x_in);
   const Tensor indices = std::move(indices_in);
   Tape& t = x.tape();
-  Shape s = x.shape;
+  Shape s = x.shape();
   s.make_contiguous();
-  Tensor full = t.allocate(s, x.dtype, "zeros");
+  Tensor full = t.allocate(s, x.dtype(), "zeros");
   Node* n = t.record("index_put", index_put_backward, {&x});
   t.save(n, indices);
-  Tensor out = t.allocate(s, x.dtype, "index_put");
+  Tensor out = t.allocate(s, x.dtype(), "index_put");
   t.attach(n, out);
   return out;
 }
@@ -89,10 +89,10 @@ Tensor embedding(Tensor ids_in, Tensor weight_in) {
   Node* n = t.record("embedding", embedding_backward, {&weight});
   if (n != nullptr) n->attributes[0] = ids.numel();
   t.save(n, ids);
-  Shape s = ids.shape;
+  Shape s = ids.shape();
   s.dims[s.rank++] = weight.dim(1);
   s.make_contiguous();
-  Tensor out = t.allocate(s, weight.dtype, "embedding");
+  Tensor out = t.allocate(s, weight.dtype(), "embedding");
   t.attach(n, out);
   return out;
 }
@@ -105,8 +105,8 @@ Tensor nll_loss(Tensor log_probabilities, Tensor target_in) {
   Node* n = t.record("nll_loss", nll_backward, {&x});
   t.save(n, x);
   t.save(n, target);
-  Tensor out = t.allocate(Shape{}, x.dtype, "nll_loss");
-  Tensor total_weight = t.allocate(Shape{}, x.dtype, "nll_loss total_weight");
+  Tensor out = t.allocate(Shape{}, x.dtype(), "nll_loss");
+  Tensor total_weight = t.allocate(Shape{}, x.dtype(), "nll_loss total_weight");
   t.attach(n, out);
   t.save(n, total_weight);
   return out;
@@ -114,7 +114,7 @@ Tensor nll_loss(Tensor log_probabilities, Tensor target_in) {
 
 Tensor cross_entropy(Tensor logits, Tensor target) {
   // ATen/native/LossNLL.cpp cross_entropy_loss names self.scalar_type(), so autocast leaves the softmax in that dtype.
-  const Dtype dtype = logits.dtype;
+  const Dtype dtype = logits.dtype();
   Tensor p = log_softmax(std::move(logits), dtype);
   return nll_loss(std::move(p), std::move(target));
 }

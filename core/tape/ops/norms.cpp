@@ -7,17 +7,17 @@ namespace {
 // _softmax_backward_data / _log_softmax_backward_data: one output, in the dtype of the forward's input.
 void softmax_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   Shape s = n.input_shapes[0];
-  r[0] = t.allocate(s.is_dense() ? s : g[0].shape, n.input_dtypes[0], n.name);
+  r[0] = t.allocate(s.is_dense() ? s : g[0].shape(), n.input_dtypes[0], n.name);
 }
 
 Tensor softmax_like(Tensor x_in, std::optional<Dtype> dtype, const char* name) {
   const Tensor argument = std::move(x_in);  // the caller's name outlives the cast
   Tensor x = argument;
   Tape& t = x.tape();
-  Dtype out_dtype = dtype.value_or(x.dtype);
+  Dtype out_dtype = dtype.value_or(x.dtype());
   if (!dtype && t.autocast()) out_dtype = Dtype::kFp32;
   // ATen/native/SoftMax.cpp: only fp16 → fp32 is fused (half_to_float); other casts make a copy first.
-  if (out_dtype != x.dtype && x.dtype != Dtype::kFp16) x = to(std::move(x), out_dtype);
+  if (out_dtype != x.dtype() && x.dtype() != Dtype::kFp16) x = to(std::move(x), out_dtype);
   Node* n = t.record(name, softmax_backward, {&x});
   Tensor out = t.allocate(elementwise_shape({&x}), out_dtype, name);
   t.attach(n, out);
@@ -65,10 +65,10 @@ Tensor layer_norm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   t.save(n, x);
   if (weight.defined()) t.save(n, weight);
   if (bias.defined()) t.save(n, bias);
-  Shape s = x.shape;
+  Shape s = x.shape();
   if (!s.is_contiguous()) s.make_contiguous();
-  Tensor out = t.allocate(s, x.dtype, "layer_norm");
-  Shape rows = x.shape;
+  Tensor out = t.allocate(s, x.dtype(), "layer_norm");
+  Shape rows = x.shape();
   rows.dims[rows.rank - 1] = Dim(1);
   rows.make_contiguous();
   Tensor mean = t.allocate(rows, Dtype::kFp32, "layer_norm mean");

@@ -34,10 +34,10 @@ Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias, Dim ou
   Node* n = bias.defined() ? t.record(op, linear_backward, {&x, &weight, &bias})
                            : t.record(op, linear_backward, {&x, &weight});
   if (n != nullptr) {
-    if (x.requires_grad) t.save(n, weight);
-    if (weight.requires_grad) t.save(n, x);
+    if (x.requires_grad()) t.save(n, weight);
+    if (weight.requires_grad()) t.save(n, x);
   }
-  Tensor out = t.allocate(Shape{x.dim(0), out_features}, x.dtype, op);
+  Tensor out = t.allocate(Shape{x.dim(0), out_features}, x.dtype(), op);
   t.attach(n, out);
   return out;
 }
@@ -93,10 +93,10 @@ Tensor bmm(Tensor a_in, Tensor b_in) {
   Tape& t = a.tape();
   Node* n = t.record("bmm", bmm_backward, {&a, &b});
   if (n != nullptr) {
-    if (a.requires_grad) t.save(n, b);
-    if (b.requires_grad) t.save(n, a);
+    if (a.requires_grad()) t.save(n, b);
+    if (b.requires_grad()) t.save(n, a);
   }
-  Tensor out = t.allocate(Shape{a.dim(0), a.dim(1), b.dim(2)}, a.dtype, "bmm");
+  Tensor out = t.allocate(Shape{a.dim(0), a.dim(1), b.dim(2)}, a.dtype(), "bmm");
   t.attach(n, out);
   return out;
 }
@@ -104,7 +104,7 @@ Tensor bmm(Tensor a_in, Tensor b_in) {
 // convolution_backward: input, weight, bias.
 void convolution_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   for (int i = 0; i < 3; ++i) {
-    if (n.needs(i)) r[i] = t.allocate(n.input_shapes[i], g[0].dtype, "convolution_backward");
+    if (n.needs(i)) r[i] = t.allocate(n.input_shapes[i], g[0].dtype(), "convolution_backward");
   }
 }
 
@@ -117,8 +117,8 @@ Tensor linear(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   Tensor weight = lower_precision(std::move(weight_in));
   Tensor x = lower_precision(argument);
   const Dim out_features = weight.dim(0);
-  const Shape outer = x.shape;
-  if (bias.defined() && outer.rank >= 3 && !x.shape.is_contiguous()) {
+  const Shape outer = x.shape();
+  if (bias.defined() && outer.rank >= 3 && !x.shape().is_contiguous()) {
     // at::linear: no flattening; matmul, then the bias in place.
     Tensor y = linear(std::move(x), std::move(weight), {});
     return add_in_place(std::move(y), std::move(bias));
@@ -135,7 +135,7 @@ Tensor conv1d_addmm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   Tensor x = lower_precision(argument);
   Tensor bias = lower_precision(std::move(bias_in));
   const Dim out_features = weight.dim(1);
-  const Shape outer = x.shape;
+  const Shape outer = x.shape();
   Tensor rows = reshape(std::move(x), flat(outer));
   Tensor y = product(rows, weight, bias, out_features, "addmm");
   rows.reset();
@@ -146,15 +146,15 @@ Tensor matmul(Tensor a_in, Tensor b_in) {
   const Tensor first = std::move(a_in), second = std::move(b_in);
   Tensor b = lower_precision(second);
   Tensor a = lower_precision(first);
-  if (b.shape.rank == 2) {  // folded into one product: should_fold
-    const Shape outer = a.shape;
+  if (b.shape().rank == 2) {  // folded into one product: should_fold
+    const Shape outer = a.shape();
     Tensor rows = reshape(std::move(a), flat(outer));
     const Dim columns = b.dim(1);
     Tensor y = product(rows, b, {}, columns, "mm");
     rows.reset();
     return unflatten(std::move(y), outer);
   }
-  if (a.shape.rank == 3 && b.shape.rank == 3) return bmm(std::move(a), std::move(b));
+  if (a.shape().rank == 3 && b.shape().rank == 3) return bmm(std::move(a), std::move(b));
   // ATen/native/LinearAlgebra.cpp _matmul_impl: expand, reshape to three dimensions (a clone where strides do not
   // allow a view), bmm.
   const Dim batch = a.dim(0), heads = a.dim(1), rows = a.dim(2), inner = a.dim(3), columns = b.dim(3);
@@ -175,7 +175,7 @@ Tensor patch_convolution(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   t.save(n, x);
   t.save(n, weight);
   const Dim rows(x.size(2) / weight.size(2)), columns(x.size(3) / weight.size(3));
-  Tensor out = t.allocate(Shape{x.dim(0), weight.dim(0), rows, columns}, x.dtype, "convolution");
+  Tensor out = t.allocate(Shape{x.dim(0), weight.dim(0), rows, columns}, x.dtype(), "convolution");
   t.attach(n, out);
   return out;
 }
@@ -187,10 +187,10 @@ Tensor baddbmm(Tensor input_in, Tensor a_in, Tensor b_in) {
   Tape& t = a.tape();
   Node* n = t.record("baddbmm", baddbmm_backward, {&input, &a, &b});
   if (n != nullptr) {
-    if (a.requires_grad) t.save(n, b);
-    if (b.requires_grad) t.save(n, a);
+    if (a.requires_grad()) t.save(n, b);
+    if (b.requires_grad()) t.save(n, a);
   }
-  Tensor out = t.allocate(Shape{a.dim(0), a.dim(1), b.dim(2)}, a.dtype, "baddbmm");
+  Tensor out = t.allocate(Shape{a.dim(0), a.dim(1), b.dim(2)}, a.dtype(), "baddbmm");
   t.attach(n, out);
   return out;
 }

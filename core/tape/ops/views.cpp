@@ -6,10 +6,8 @@ namespace {
 
 Tensor share(const Tensor& base, const Shape& shape) {
   Tensor out = base;
-  out.shape = shape;
-  out.requires_grad = false;
-  out.is_leaf_parameter = false;
-  out.edge = {};
+  out.leave_graph();
+  out.change().shape = shape;
   return out;
 }
 
@@ -34,11 +32,11 @@ void transpose_backward(Tape&, Node& n, Tensor* g, Tensor* r) {
 }
 
 void permute_backward(Tape&, Node& n, Tensor* g, Tensor* r) {
-  Shape s = g[0].shape;
+  Shape s = g[0].shape();
   for (int i = 0; i < s.rank; ++i) {
     const int to = static_cast<int>(n.attributes[i]);
-    s.dims[to] = g[0].shape.dims[i];
-    s.strides[to] = g[0].shape.strides[i];
+    s.dims[to] = g[0].shape().dims[i];
+    s.strides[to] = g[0].shape().strides[i];
   }
   r[0] = share(g[0], s);
 }
@@ -49,7 +47,7 @@ void expand_backward(Tape&, Node& n, Tensor* g, Tensor* r) {
 
 // FunctionsManual.cpp slice_backward / select_backward: zeros of the whole, then a copy into the part.
 void slice_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
-  r[0] = zeros(t, n.input_shapes[0], g[0].dtype, "slice_backward");
+  r[0] = zeros(t, n.input_shapes[0], g[0].dtype(), "slice_backward");
 }
 
 // split_with_sizes_backward: the pieces are concatenated; missing ones are zeros.
@@ -58,7 +56,7 @@ void split_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   const int dim = static_cast<int>(n.attributes[0]);
   Dtype dtype = Dtype::kFp32;
   for (int i = 0; i < n.output_count; ++i) {
-    if (g[i].defined()) dtype = g[i].dtype;
+    if (g[i].defined()) dtype = g[i].dtype();
   }
   for (int i = 0; i < n.output_count; ++i) {
     if (g[i].defined()) continue;
@@ -104,7 +102,7 @@ bool is_viewable(const Shape& from, const Shape& to, Shape* out) {
 Tensor view(Tensor x_in, const Shape& shape) {
   const Tensor x = std::move(x_in);
   Shape s;
-  if (!is_viewable(x.shape, shape, &s)) {
+  if (!is_viewable(x.shape(), shape, &s)) {
     s = shape;
     s.make_contiguous();
   }
@@ -113,7 +111,7 @@ Tensor view(Tensor x_in, const Shape& shape) {
 
 Tensor transpose(Tensor x_in, int a, int b) {
   const Tensor x = std::move(x_in);
-  Shape s = x.shape;
+  Shape s = x.shape();
   const int i = a < 0 ? s.rank + a : a, k = b < 0 ? s.rank + b : b;
   std::swap(s.dims[i], s.dims[k]);
   std::swap(s.strides[i], s.strides[k]);
@@ -122,12 +120,12 @@ Tensor transpose(Tensor x_in, int a, int b) {
 
 Tensor permute(Tensor x_in, std::initializer_list<int> order) {
   const Tensor x = std::move(x_in);
-  Shape s = x.shape;
+  Shape s = x.shape();
   Count attributes[kMaxRank] = {};
   int to = 0;
   for (int from : order) {
-    s.dims[to] = x.shape.dims[from];
-    s.strides[to] = x.shape.strides[from];
+    s.dims[to] = x.shape().dims[from];
+    s.strides[to] = x.shape().strides[from];
     attributes[to++] = from;
   }
   return finish_view(x, s, "permute", permute_backward,
@@ -137,31 +135,31 @@ Tensor permute(Tensor x_in, std::initializer_list<int> order) {
 Tensor expand(Tensor x_in, const Shape& shape) {
   const Tensor x = std::move(x_in);
   Shape s = shape;
-  const int offset = s.rank - x.shape.rank;
+  const int offset = s.rank - x.shape().rank;
   for (int i = 0; i < s.rank; ++i) {
-    const bool broadcast = i < offset || (x.shape.dims[i - offset].n == 1 && s.dims[i].n != 1);
-    s.strides[i] = broadcast ? 0 : x.shape.strides[i - offset];
+    const bool broadcast = i < offset || (x.shape().dims[i - offset].n == 1 && s.dims[i].n != 1);
+    s.strides[i] = broadcast ? 0 : x.shape().strides[i - offset];
   }
   return finish_view(x, s, "expand", expand_backward);
 }
 
 Tensor unsqueeze(Tensor x_in, int dim) {
   const Tensor x = std::move(x_in);
-  Shape s = x.shape;
+  Shape s = x.shape();
   const int at = dim < 0 ? s.rank + 1 + dim : dim;
   for (int i = s.rank; i > at; --i) {
     s.dims[i] = s.dims[i - 1];
     s.strides[i] = s.strides[i - 1];
   }
   s.dims[at] = Dim(1);
-  s.strides[at] = at < x.shape.rank ? x.shape.strides[at] * x.shape.dims[at].n : 1;
+  s.strides[at] = at < x.shape().rank ? x.shape().strides[at] * x.shape().dims[at].n : 1;
   ++s.rank;
   return finish_view(x, s, "unsqueeze", view_backward);
 }
 
 Tensor narrow(Tensor x_in, int dim, Count start, Dim length) {
   const Tensor x = std::move(x_in);
-  Shape s = x.shape;
+  Shape s = x.shape();
   const int d = dim < 0 ? s.rank + dim : dim;
   if (start == 0 && s.dims[d].n == length.n) return x;
   s.dims[d] = length;
@@ -170,7 +168,7 @@ Tensor narrow(Tensor x_in, int dim, Count start, Dim length) {
 
 Tensor select(Tensor x_in, int dim) {
   const Tensor x = std::move(x_in);
-  Shape s = x.shape;
+  Shape s = x.shape();
   const int d = dim < 0 ? s.rank + dim : dim;
   for (int i = d; i + 1 < s.rank; ++i) {
     s.dims[i] = s.dims[i + 1];
@@ -182,12 +180,12 @@ Tensor select(Tensor x_in, int dim) {
 
 Pieces split(Tensor x_in, int dim, std::initializer_list<Dim> sizes) {
   const Tensor x = std::move(x_in);
-  const int d = dim < 0 ? x.shape.rank + dim : dim;
+  const int d = dim < 0 ? x.shape().rank + dim : dim;
   Pieces out;
   Node* n = x.tape().record("split", split_backward, {&x});
   int i = 0;
   for (const Dim& size : sizes) {
-    Shape s = x.shape;
+    Shape s = x.shape();
     s.dims[d] = size;
     out.part[i] = share(x, s);
     if (n != nullptr) {
@@ -202,16 +200,16 @@ Pieces split(Tensor x_in, int dim, std::initializer_list<Dim> sizes) {
 
 Pieces unbind(Tensor x_in, int dim) {
   const Tensor x = std::move(x_in);
-  const int d = dim < 0 ? x.shape.rank + dim : dim;
+  const int d = dim < 0 ? x.shape().rank + dim : dim;
   Pieces out;
   Node* n = x.tape().record("unbind", split_backward, {&x});
-  Shape s = x.shape;
+  Shape s = x.shape();
   for (int i = d; i + 1 < s.rank; ++i) {
     s.dims[i] = s.dims[i + 1];
     s.strides[i] = s.strides[i + 1];
   }
   --s.rank;
-  for (int i = 0; i < static_cast<int>(x.shape.dims[d].n); ++i) {
+  for (int i = 0; i < static_cast<int>(x.shape().dims[d].n); ++i) {
     out.part[i] = share(x, s);
     if (n != nullptr) {
       n->attributes[1 + i] = 1;
@@ -224,7 +222,7 @@ Pieces unbind(Tensor x_in, int dim) {
 
 Tensor detach(Tensor x_in) {
   const Tensor x = std::move(x_in);
-  return share(x, x.shape);
+  return share(x, x.shape());
 }
 
 }  // namespace tidemark

@@ -11,15 +11,15 @@ Tensor fp32_under_autocast(Tensor x) {
 
 // softplus_backward: one fused kernel on the saved input.
 void softplus_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
-  r[0] = t.allocate(n.input_shapes[0], g[0].dtype, "softplus_backward");
+  r[0] = t.allocate(n.input_shapes[0], g[0].dtype(), "softplus_backward");
 }
 
 // minimum: where(self == other, grad / 2, grad).masked_fill_(self > other, 0), for the side that needs it.
 void minimum_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   const Shape shape = elementwise_shape({&n.saved_tensor(0)});
   Tensor equal = t.allocate(shape, Dtype::kBool, "minimum_backward");
-  Tensor half = t.allocate(elementwise_shape({&g[0]}), g[0].dtype, "minimum_backward");
-  r[0] = t.allocate(elementwise_shape({&g[0]}), g[0].dtype, "minimum_backward");
+  Tensor half = t.allocate(elementwise_shape({&g[0]}), g[0].dtype(), "minimum_backward");
+  r[0] = t.allocate(elementwise_shape({&g[0]}), g[0].dtype(), "minimum_backward");
   half.reset();
   equal.reset();
   t.scratch({{shape.numel(), "minimum_backward"}});
@@ -28,7 +28,7 @@ void minimum_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
 // expm1: grad * (result + 1)
 void expm1_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   const Tensor& result = n.saved_tensor(0);
-  Tensor sum = t.allocate(elementwise_shape({&result}), result.dtype, "expm1_backward");
+  Tensor sum = t.allocate(elementwise_shape({&result}), result.dtype(), "expm1_backward");
   r[0] = t.allocate(elementwise_shape({&g[0], &sum}), promote(g[0], sum), "expm1_backward");
 }
 
@@ -36,7 +36,7 @@ Tensor softplus(Tensor x_in) {
   const Tensor x = fp32_under_autocast(std::move(x_in));
   Node* n = x.tape().record("softplus", softplus_backward, {&x});
   x.tape().save(n, x);
-  Tensor out = x.tape().allocate(x.shape, x.dtype, "softplus");
+  Tensor out = x.tape().allocate(x.shape(), x.dtype(), "softplus");
   x.tape().attach(n, out);
   return out;
 }
@@ -45,7 +45,7 @@ Tensor minimum(Tensor x_in) {
   const Tensor x = std::move(x_in);
   Node* n = x.tape().record("minimum", minimum_backward, {&x});
   x.tape().save(n, x);
-  Tensor out = x.tape().allocate(elementwise_shape({&x}), x.dtype, "minimum");
+  Tensor out = x.tape().allocate(elementwise_shape({&x}), x.dtype(), "minimum");
   x.tape().attach(n, out);
   return out;
 }
@@ -53,7 +53,7 @@ Tensor minimum(Tensor x_in) {
 Tensor expm1(Tensor x_in) {
   const Tensor x = fp32_under_autocast(std::move(x_in));
   Node* n = x.tape().record("expm1", expm1_backward, {&x});
-  Tensor out = x.tape().allocate(elementwise_shape({&x}), x.dtype, "expm1");
+  Tensor out = x.tape().allocate(elementwise_shape({&x}), x.dtype(), "expm1");
   x.tape().attach(n, out);
   x.tape().save(n, out);
   return out;
