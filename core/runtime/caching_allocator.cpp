@@ -26,70 +26,67 @@ constexpr bool is_worth_splitting(Bytes rest, bool is_small, bool expandable) {
 
 // ---- free lists ------------------------------------------------------------------------------------------------
 
-bool CachingAllocator::FreeList::comes_before(const FreeEntry& a, const FreeEntry& b) {
-  return a.size < b.size || (a.size == b.size && a.address < b.address);
-}
-
 std::size_t CachingAllocator::FreeList::bin_of(Bytes size) {
   const auto units = static_cast<std::uint64_t>(size / kMinBlockSize);
   if (units < 2 * kBinsPerOctave) return static_cast<std::size_t>(units);
-  // The position of the highest bit and the three bits after it.
+  // The position of the highest bit and the four bits after it.
   const int octave = static_cast<int>(std::bit_width(units)) - 1;
-  const auto step = static_cast<std::size_t>(units >> (octave - 3)) - kBinsPerOctave;
-  return (static_cast<std::size_t>(octave) - 2) * kBinsPerOctave + step;
+  const auto step = static_cast<std::size_t>(units >> (octave - 4)) - kBinsPerOctave;
+  return (static_cast<std::size_t>(octave) - 3) * kBinsPerOctave + step;
 }
 
-void CachingAllocator::FreeList::insert(FreeEntry entry) {
-  const std::size_t bin = bin_of(entry.size);
-  std::vector<FreeEntry>& entries = bins_[bin];
-  // A bin holds a handful of blocks: walking down from the end beats a binary search.
-  entries.push_back(entry);
-  std::size_t position = entries.size() - 1;
-  while (position > 0 && comes_before(entry, entries[position - 1])) {
-    entries[position] = entries[position - 1];
-    --position;
+void CachingAllocator::put_free(std::int32_t block) {
+  Block& freed = at(block);
+  freed.is_free = true;
+  FreeList& list = pool(freed.is_small).free_blocks;
+  const std::size_t bin = FreeList::bin_of(freed.size);
+  std::int32_t below = kNoBlock, above = list.lowest[bin];
+  while (above != kNoBlock &&
+         (at(above).size < freed.size || (at(above).size == freed.size && at(above).address < freed.address))) {
+    below = above;
+    above = at(above).larger;
   }
-  entries[position] = entry;
-  occupied_[bin / 64] |= std::uint64_t{1} << (bin % 64);
+  freed.smaller = below;
+  freed.larger = above;
+  if (above != kNoBlock) at(above).smaller = block;
+  if (below != kNoBlock) {
+    at(below).larger = block;
+  } else {
+    list.lowest[bin] = block;
+    list.occupied[bin / 64] |= std::uint64_t{1} << (bin % 64);
+  }
 }
 
-void CachingAllocator::FreeList::remove(Bytes size, Bytes address) {
-  const std::size_t bin = bin_of(size);
-  const std::vector<FreeEntry>& entries = bins_[bin];
-  const FreeEntry wanted{size, address, kNoBlock};
-  const auto found = std::lower_bound(entries.begin(), entries.end(), wanted, comes_before);
-  remove_at(bin, static_cast<std::size_t>(found - entries.begin()));
+void CachingAllocator::take_free(std::int32_t block) {
+  Block& taken = at(block);
+  taken.is_free = false;
+  if (taken.larger != kNoBlock) at(taken.larger).smaller = taken.smaller;
+  if (taken.smaller != kNoBlock) {
+    at(taken.smaller).larger = taken.larger;
+    return;
+  }
+  FreeList& list = pool(taken.is_small).free_blocks;
+  const std::size_t bin = FreeList::bin_of(taken.size);
+  list.lowest[bin] = taken.larger;
+  if (taken.larger == kNoBlock) list.occupied[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
 }
 
-std::int32_t CachingAllocator::FreeList::take_best_fit(Bytes size) {
-  std::size_t bin = bin_of(size);
+std::int32_t CachingAllocator::best_fit(Bytes size, bool is_small) {
+  const FreeList& list = pool(is_small).free_blocks;
+  std::size_t bin = FreeList::bin_of(size);
   // The request's own bin may hold smaller blocks too; in every later bin all are large enough.
-  const std::vector<FreeEntry>& own = bins_[bin];
-  const auto found = std::lower_bound(own.begin(), own.end(), size,
-                                      [](const FreeEntry& entry, Bytes wanted) { return entry.size < wanted; });
-  if (found != own.end()) {
-    const std::int32_t block = found->block;
-    remove_at(bin, static_cast<std::size_t>(found - own.begin()));
-    return block;
-  }
+  std::int32_t block = list.lowest[bin];
+  while (block != kNoBlock && at(block).size < size) block = at(block).larger;
+  if (block != kNoBlock) return block;
   ++bin;
   std::size_t word = bin / 64;
-  if (word >= occupied_.size()) return kNoBlock;
-  std::uint64_t bits = occupied_[word] & (~std::uint64_t{0} << (bin % 64));
+  if (word >= list.occupied.size()) return kNoBlock;
+  std::uint64_t bits = list.occupied[word] & (~std::uint64_t{0} << (bin % 64));
   while (bits == 0) {
-    if (++word == occupied_.size()) return kNoBlock;
-    bits = occupied_[word];
+    if (++word == list.occupied.size()) return kNoBlock;
+    bits = list.occupied[word];
   }
-  bin = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
-  const std::int32_t block = bins_[bin].front().block;
-  remove_at(bin, 0);
-  return block;
-}
-
-void CachingAllocator::FreeList::remove_at(std::size_t bin, std::size_t position) {
-  std::vector<FreeEntry>& entries = bins_[bin];
-  entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(position));
-  if (entries.empty()) occupied_[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
+  return list.lowest[word * 64 + static_cast<std::size_t>(std::countr_zero(bits))];
 }
 
 // ---- blocks ----------------------------------------------------------------------------------------------------
@@ -127,9 +124,8 @@ std::int32_t CachingAllocator::grow_expandable(Bytes size, bool is_small) {
   const Bytes bytes = round_up(size - (extends ? at(p.tail).size : 0), page);
   reserved_ += bytes;
   if (extends) {
-    Block& last = at(p.tail);
-    p.free_blocks.remove(last.size, last.address);
-    last.size += bytes;
+    take_free(p.tail);
+    at(p.tail).size += bytes;
   } else {
     const std::int32_t block = new_block(bytes, p.end_address, is_small);
     if (p.tail != kNoBlock) {
@@ -150,13 +146,12 @@ void CachingAllocator::split(std::int32_t block, Bytes size) {
   Block& back = at(rest);
   back.previous = block;
   back.next = front.next;
-  back.is_free = true;
   if (back.next != kNoBlock) at(back.next).previous = rest;
   front.next = rest;
   front.size = size;
   Pool& p = pool(is_small);
   if (p.tail == block) p.tail = rest;
-  p.free_blocks.insert({back.size, back.address, rest});
+  put_free(rest);
 }
 
 // Joins `block` and the one behind it; neither is in a free list.
@@ -178,12 +173,14 @@ std::int32_t CachingAllocator::malloc(Bytes bytes) {
   if (bytes <= 0) return kNoBlock;
   const Bytes size = round_to_block(bytes);
   const bool is_small = size <= kSmallRequest;
-  std::int32_t block = pool(is_small).free_blocks.take_best_fit(size);
-  if (block == kNoBlock) block = options_.expandable_segments ? grow_expandable(size, is_small) : grow(size, is_small);
+  std::int32_t block = best_fit(size, is_small);
+  if (block != kNoBlock) {
+    take_free(block);
+  } else {
+    block = options_.expandable_segments ? grow_expandable(size, is_small) : grow(size, is_small);
+  }
   if (is_worth_splitting(at(block).size - size, is_small, options_.expandable_segments)) split(block, size);
-  Block& taken = at(block);
-  taken.is_free = false;
-  allocated_ += taken.size;
+  allocated_ += at(block).size;
   peak_allocated_ = std::max(peak_allocated_, allocated_);
   peak_reserved_ = std::max(peak_reserved_, reserved_);
   return block;
@@ -193,20 +190,17 @@ void CachingAllocator::free(std::int32_t handle) {
   if (handle == kNoBlock) return;
   std::int32_t block = handle;
   allocated_ -= at(block).size;
-  FreeList& free_blocks = pool(at(block).is_small).free_blocks;
   // try_merge_blocks(), with the block before and the block behind.
   if (const std::int32_t next = at(block).next; next != kNoBlock && at(next).is_free) {
-    free_blocks.remove(at(next).size, at(next).address);
+    take_free(next);
     absorb_next(block);
   }
   if (const std::int32_t previous = at(block).previous; previous != kNoBlock && at(previous).is_free) {
-    free_blocks.remove(at(previous).size, at(previous).address);
+    take_free(previous);
     absorb_next(previous);
     block = previous;
   }
-  Block& freed = at(block);
-  freed.is_free = true;
-  free_blocks.insert({freed.size, freed.address, block});
+  put_free(block);
 }
 
 void CachingAllocator::reset_peaks() {

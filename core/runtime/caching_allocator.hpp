@@ -67,35 +67,24 @@ class CachingAllocator {
     Bytes address = 0;                 ///< from the start of its pool; only the order has a meaning
     std::int32_t previous = kNoBlock;  ///< neighbour below in the same segment; only neighbours merge
     std::int32_t next = kNoBlock;      ///< neighbour above in the same segment
+    std::int32_t smaller = kNoBlock;   ///< of the free blocks in the same bin: the next one down
+    std::int32_t larger = kNoBlock;    ///< the next one up
     bool is_free = false;              ///< in the free list of its pool
     bool is_small = false;             ///< which pool
   };
 
-  // A free block, with the two values it is ordered by.
-  struct FreeEntry {
-    Bytes size = 0;                 ///< of the block
-    Bytes address = 0;              ///< of the block
-    std::int32_t block = kNoBlock;  ///< its index
-  };
-
-  // Free blocks sorted by (size, address), which is PyTorch's BlockComparatorSize. One sorted array would do, but
-  // inserting would move half of it; so it is cut into bins, eight per power of two, each a sorted array of its own.
-  class FreeList {
-   public:
-    void insert(FreeEntry entry);
-    void remove(Bytes size, Bytes address);
-    // Removes and returns the smallest block of at least `size`, the lowest address among equals; else kNoBlock.
-    std::int32_t take_best_fit(Bytes size);
-
-   private:
-    static constexpr std::size_t kBinsPerOctave = 8;
-    static constexpr std::size_t kBins = 448;  ///< enough for 2^62 bytes
+  // Free blocks sorted by (size, address), which is PyTorch's BlockComparatorSize, in bins of sixteen per power of two.
+  // A bin is a list through its blocks. What a forward pass takes from low to high addresses comes back from high to
+  // low, so a block's place is near the lower end, where blocks are taken from, too.
+  struct FreeList {
+    static constexpr std::size_t kBinsPerOctave = 16;
+    static constexpr std::size_t kBins = 896;  ///< enough for 2^62 bytes
     static std::size_t bin_of(Bytes size);
-    static bool comes_before(const FreeEntry& a, const FreeEntry& b);
-    void remove_at(std::size_t bin, std::size_t position);
 
-    std::array<std::vector<FreeEntry>, kBins> bins_;
-    std::array<std::uint64_t, kBins / 64> occupied_{};  // one bit per bin that is not empty
+    FreeList() { lowest.fill(kNoBlock); }
+
+    std::array<std::int32_t, kBins> lowest;            ///< smallest block of each bin, the lowest of equals
+    std::array<std::uint64_t, kBins / 64> occupied{};  ///< one bit per bin that is not empty
   };
 
   struct Pool {
@@ -108,6 +97,10 @@ class CachingAllocator {
   std::int32_t grow(Bytes size, bool is_small);
   std::int32_t grow_expandable(Bytes size, bool is_small);
   void split(std::int32_t block, Bytes size);
+  void put_free(std::int32_t block);
+  void take_free(std::int32_t block);
+  // The smallest free block of at least `size`, the lowest address among equals; else kNoBlock.
+  std::int32_t best_fit(Bytes size, bool is_small);
   void absorb_next(std::int32_t block);
 
   Pool& pool(bool is_small) { return pools_[is_small ? 0 : 1]; }
