@@ -6,10 +6,12 @@ import { build } from "esbuild";
 import { createHash } from "node:crypto";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
-import { pack } from "../wasm/pack.mjs";
+import { deflate } from "../wasm/pack.mjs";
 import { compactGpus, compactModels } from "./catalog.mjs";
+import { example } from "./src/example.js";
+import { createSchema } from "./src/schema.js";
 
 const web = dirname(fileURLToPath(import.meta.url));
 const root = dirname(web);
@@ -27,13 +29,26 @@ if (!existsSync(join(engine, "tidemark.wasm"))) {
 }
 const read = (...path) => readFileSync(join(...path), "utf8");
 
-// `import … from "tidemark:engine"` and friends are what only the build knows.
+const wasm = readFileSync(join(engine, "tidemark.wasm"));
+const ascii = (text) => text.replace(/[^\0-\x7f]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+// What the page carries beside its script, each in a <script> of a type that no browser runs. All of it is ASCII, so that the browser
+// keeps the page with one byte per character. Two questions are asked here, so that the page need not wait for its engine: what the form
+// is made of, and what the example needs.
+const models = compactModels(read(root, "catalog/models.json"));
+const gpus = compactGpus(read(root, "catalog/gpus.json"));
+const { createTidemarkFrom } = await import(pathToFileURL(join(engine, "api.js")).href);
+const tidemark = await createTidemarkFrom(wasm);
+const [wrong] = tidemark.loadCatalog(models, gpus);
+if (wrong) throw new Error(wrong.message);
+const describe = tidemark.handleText({ verb: "describe" });
+const answer = tidemark.handleText(createSchema(JSON.parse(describe)).toRequest(example));
+const data = { wasm: deflate(wasm), models: deflate(Buffer.from(models)), gpus: deflate(Buffer.from(gpus)), describe: ascii(describe), example: ascii(answer) };
+
+// `import … from "tidemark:api"` and friends are what only the build knows.
 const parts = {
   "tidemark:api": { contents: `export * from ${JSON.stringify(join(engine, "api.js"))}`, loader: "js" },
   "tidemark:unpack": { contents: `export * from ${JSON.stringify(join(root, "wasm/unpack.mjs"))}`, loader: "js" },
-  "tidemark:wasm": { contents: pack(readFileSync(join(engine, "tidemark.wasm"))), loader: "text" },
-  "tidemark:models": { contents: compactModels(read(root, "catalog/models.json")), loader: "text" },
-  "tidemark:gpus": { contents: compactGpus(read(root, "catalog/gpus.json")), loader: "text" },
 };
 const inlined = {
   name: "tidemark",
@@ -43,7 +58,7 @@ const inlined = {
   },
 };
 
-const common = { bundle: true, minify: true, write: false, charset: "utf8", target: ["es2021"], legalComments: "none" };
+const common = { bundle: true, minify: !process.env.READABLE, write: false, charset: "ascii", target: ["es2021"], legalComments: "none" };
 
 async function bundle(options) {
   const result = await build({ ...common, ...options });
@@ -51,7 +66,7 @@ async function bundle(options) {
 }
 
 const script = await bundle({
-  entryPoints: [join(web, "src/main.js")],
+  entryPoints: [join(web, "src/entry.js")],
   format: "iife",
   plugins: [inlined],
   // The engine's glue knows how to fetch; here there is nothing to fetch, and not the means to.
@@ -59,7 +74,7 @@ const script = await bundle({
 });
 const style = await bundle({ entryPoints: [join(web, "src/main.css")], loader: { ".svg": "dataurl" } });
 
-for (const [name, text] of Object.entries({ script, style })) {
+for (const [name, text] of Object.entries({ script, style, ...data })) {
   const bad = text.match(/<\/(script|style)|<!--/i);
   if (bad) throw new Error(`the ${name} contains ${bad[0]}, which would end it early in HTML`);
 }
@@ -68,6 +83,8 @@ const sha256 = (text) => `'sha256-${createHash("sha256").update(text).digest("ba
 const policy = [
   "default-src 'none'", // nothing is loaded and nothing is sent, from anywhere to anywhere
   `script-src ${sha256(script)} 'wasm-unsafe-eval'`, // this one script, and WebAssembly
+  // The worker: it is made from that script's text and inherits this policy. No other blob can come to be without that script.
+  "worker-src blob:",
   `style-src ${sha256(style)}`,
   "img-src data:", // the icon
   "base-uri 'none'",
@@ -77,8 +94,9 @@ const policy = [
 const html = read(web, "src/index.html")
   .replace("%POLICY%", () => policy)
   .replace("%STYLE%", () => style)
+  .replace("%DATA%", () => Object.entries(data).map(([name, text]) => `<script type="text/plain" id="data-${name}">${text}</script>`).join(""))
   .replace("%SCRIPT%", () => script);
-const leftover = html.replace(script, "").match(/%[A-Z]+%|(src|href)="(?!data:|#)[^"]*"/);
+const leftover = Object.values(data).reduce((rest, text) => rest.replace(text, ""), html.replace(script, "")).match(/%[A-Z]+%|(src|href)="(?!data:|#)[^"]*"/);
 if (leftover) throw new Error(`index.html still holds ${leftover[0]}`);
 
 mkdirSync(dist, { recursive: true });
@@ -95,16 +113,13 @@ copyFileSync(join(root, "wasm/tidemark.d.ts"), join(dist, "tidemark.d.ts"));
 
 // The size table, and the budgets.
 const gzipped = (data) => gzipSync(data, { level: 9 }).length;
-const wasm = readFileSync(join(engine, "tidemark.wasm"));
 const rows = [
   ["index.html", html.length, gzipped(html)],
   ["tidemark.wasm + glue", wasm.length + loader.length, gzipped(wasm) + gzipped(loader)],
   ["  tidemark.wasm", wasm.length, gzipped(wasm)],
   ["  glue (tidemark.js)", loader.length, gzipped(loader)],
   ["of index.html (alone):"],
-  ["  packed engine", parts["tidemark:wasm"].contents.length, gzipped(parts["tidemark:wasm"].contents)],
-  ["  models", parts["tidemark:models"].contents.length, gzipped(parts["tidemark:models"].contents)],
-  ["  GPUs", parts["tidemark:gpus"].contents.length, gzipped(parts["tidemark:gpus"].contents)],
+  ...Object.entries({ "packed engine": data.wasm, models: data.models, GPUs: data.gpus, describe: data.describe, example: data.example, script }).map(([name, text]) => [`  ${name}`, text.length, gzipped(text)]),
   ["  styles", style.length, gzipped(style)],
 ];
 let failed = false;

@@ -40,14 +40,19 @@ async function open(hash = "", { width = 1280, height = 900, ...context } = {}) 
   });
   page.on("request", (request) => /^(data|blob|file):/.test(request.url()) || page.errors.push(`request: ${request.url()}`));
   await page.goto(url + (hash ? `#${hash}` : ""));
-  await page.waitForSelector("html[data-ready]");
+  await settled(page);
   return page;
 }
 async function close(page) {
   assert.deepEqual(page.errors, []);
   await page.close();
 }
-const headline = (page) => page.textContent(`${at("headline")} .big`);
+/** Waits until the figures are about what is asked now. */
+const settled = (page) => page.waitForFunction(() => document.documentElement.dataset.ready && !document.querySelector(".figures").hasAttribute("aria-busy"), null, { timeout: 20000 });
+async function headline(page) {
+  await settled(page);
+  return page.textContent(`${at("headline")} .big`);
+}
 const hashOf = (page) => page.evaluate(() => location.hash);
 /** Waits until the expression about the page is true. */
 const until = (page, condition, argument) => page.waitForFunction(condition, argument, { timeout: 20000 });
@@ -67,6 +72,55 @@ test("an answer stands there without a word of input", async () => {
   for (const id of ["bar", "timeline", "breakdown", "compare", "copy"]) assert.ok(await page.isVisible(at(id)), id);
   await until(page, () => document.querySelectorAll('[data-testid="fits"] tbody tr').length > 3);
   await close(page);
+});
+
+test("the example's answer, which the page carries, is the one that its engine gives", async () => {
+  const page = await open();
+  const answer = async () => {
+    await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { configurable: true, value: { writeText: async (text) => { window.copied = text; } } }));
+    await page.click(at("copy-json"));
+    return page.evaluate(() => window.copied);
+  };
+  const carried = await answer();
+  await page.fill(at("batch"), "2");
+  await settled(page);
+  assert.notEqual(await answer(), carried);
+  await page.click(at("undo"));
+  await settled(page);
+  assert.equal(await answer(), carried);
+  await close(page);
+});
+
+test("an engine that breaks is replaced: the question gets an answer in words, the state stays, the next question works", async () => {
+  const context = await browser.newContext();
+  // The worker is given a question that ends it, as a trap would.
+  await context.addInitScript(() => {
+    const { Worker: Real } = window;
+    window.made = 0;
+    window.Worker = class extends Real {
+      constructor(...words) {
+        super(...words);
+        window.made += 1;
+      }
+      postMessage(message, ...rest) {
+        if (message.request?.micro_batch_size === 13) super.postMessage({ id: message.id }, ...rest);
+        else super.postMessage(message, ...rest);
+      }
+    };
+  });
+  const page = await context.newPage();
+  await page.goto(`${url}#v=1&model=meta-llama/Llama-3.2-1B`);
+  const before = await headline(page);
+  await page.fill(at("batch"), "13");
+  await until(page, () => /The engine gave no answer/.test(document.querySelector('[data-testid="issues"]').textContent));
+  assert.match(await hashOf(page), /micro_batch_size=13/);
+  assert.equal(await headline(page), before, "the last figures stay");
+  await page.fill(at("batch"), "2");
+  await until(page, (old) => document.querySelector('[data-testid="headline"] .big').textContent !== old, before);
+  await settled(page);
+  assert.ok(await page.isHidden(at("issues")));
+  assert.ok(await page.evaluate(() => window.made) >= 2, "a new worker");
+  await context.close();
 });
 
 for (const scheme of ["light", "dark"]) {
@@ -290,7 +344,7 @@ test("the link follows the state; reload, back and forward follow the link", asy
   assert.equal(await hashOf(page), "#v=1&model=meta-llama/Llama-3.2-1B&micro_batch_size=8");
   const big = await headline(page);
   await page.reload();
-  await page.waitForSelector("html[data-ready]");
+  await settled(page);
   assert.equal(await headline(page), big);
   assert.equal(await page.inputValue(at("batch")), "8");
   await page.fill(at("sequence"), "512");
@@ -319,11 +373,12 @@ test("compare: pinned A, changed B, both in the link, and back", async () => {
   await page.click(at("pin"));
   await page.fill(at("batch"), "4");
   await until(page, () => location.hash.includes("a.model=meta-llama/Llama-3.2-1B") && location.hash.includes("micro_batch_size=4"));
+  await settled(page);
   assert.match(await page.textContent(at("compare")), /Micro batch size 1 → 4/);
   assert.match(await page.textContent(`${at("compare")} .total-row`), /\+\d/);
   const text = await page.textContent(`${at("compare")} .total-row`);
   await page.reload();
-  await page.waitForSelector("html[data-ready]");
+  await settled(page);
   assert.equal(await page.textContent(`${at("compare")} .total-row`), text);
   await page.click(at("swap"));
   await until(page, () => /4 → 1/.test(document.querySelector('[data-testid="compare"]').textContent));
@@ -367,6 +422,7 @@ test("the fit map is read and adopted by keyboard, by pointer and in its table",
   await page.evaluate(() => document.querySelector('[data-testid="fit-map-pad"]').focus());
   await page.keyboard.press("ArrowUp");
   await page.keyboard.press("ArrowUp");
+  await until(page, () => document.querySelector('[data-testid="fit-map-readout"]').dataset.pending === undefined);
   assert.match(await page.textContent(at("fit-map-readout")), /^Batch 3 × sequence 2.048: .* GiB/);
   const said = Number((await page.textContent(at("fit-map-readout"))).match(/: ([\d.]+) GiB/)[1]);
   await page.keyboard.press("Enter");
@@ -375,6 +431,7 @@ test("the fit map is read and adopted by keyboard, by pointer and in its table",
   await page.click(at("fit-map-pad"), { position: { x: 120, y: 300 } });
   await until(page, () => document.querySelector('[data-testid="sequence"]').value !== "2048");
   await page.click(`${at("fit-map")} summary`);
+  await until(page, () => document.querySelector('[data-testid="fit-map"] .cell'));
   await page.click(`${at("fit-map")} .cell >> nth=0`);
   await until(page, () => document.querySelector('[data-testid="sequence"]').value === "256" && document.querySelector('[data-testid="batch"]').value === "1");
   await close(page);

@@ -46,6 +46,12 @@ async function showsAnEstimate(browser) {
   return textOf(browser, "headline");
 }
 
+/** The example's answer is part of the page: the list of cards is what shows that the engine runs, and where. */
+async function computesIn(browser, place) {
+  await until(browser, `document.querySelectorAll('[data-testid="fits"] tbody tr').length > 3`, "the list of cards");
+  assert.equal(await browser.evaluate("document.documentElement.dataset.engine"), place);
+}
+
 async function loadedNothing(browser, url, seen) {
   const resources = await browser.evaluate(
     `performance.getEntriesByType("resource").map(function (entry) { return entry.name; }).filter(function (name) { return !/^(data|blob):/.test(name); })`);
@@ -63,6 +69,7 @@ const cases = {
     const url = pathToFileURL(file).href;
     await browser.open(url);
     const headline = await showsAnEstimate(browser);
+    await computesIn(browser, "worker");
     await loadedNothing(browser, url);
     await browser.screenshot(join(screenshots, `${browser.name}-file.png`));
     return headline;
@@ -71,6 +78,7 @@ const cases = {
     server.seen.length = 0;
     await browser.open(`${server.origin}/`);
     const headline = await showsAnEstimate(browser);
+    await computesIn(browser, "worker");
     await loadedNothing(browser, `${server.origin}/`, server.seen);
     await browser.screenshot(join(screenshots, `${browser.name}-http.png`));
     return headline;
@@ -79,8 +87,15 @@ const cases = {
     await browser.open(`${server.origin}/framed`);
     await browser.enterFrame();
     const headline = await showsAnEstimate(browser);
+    await computesIn(browser, "worker");
     assert.equal(await browser.evaluate("self.origin"), "null");
     await browser.screenshot(join(screenshots, `${browser.name}-framed.png`));
+    return headline;
+  },
+  async "where no worker is allowed"(browser, server) {
+    await browser.open(`${server.origin}/workerless#v=1&model=openai-community/gpt2`);
+    const headline = await showsAnEstimate(browser);
+    await computesIn(browser, "page");
     return headline;
   },
 };

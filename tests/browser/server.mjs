@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 
-/** `seen` lists the path of every request; /framed holds the page in a sandboxed iframe. */
+/** `seen` lists the path of every request; /framed holds the page in a sandboxed iframe, /workerless allows no worker. */
 export async function serve(file) {
   const html = readFileSync(file);
   const policy = html.toString().match(/http-equiv="Content-Security-Policy" content="([^"]+)"/)[1];
@@ -10,7 +10,8 @@ export async function serve(file) {
   const server = createServer((request, response) => {
     seen.push(request.url);
     const framed = request.url === "/framed";
-    if (request.url !== "/" && !framed) {
+    const workerless = request.url === "/workerless";
+    if (request.url !== "/" && !framed && !workerless) {
       response.writeHead(404).end();
       return;
     }
@@ -20,7 +21,7 @@ export async function serve(file) {
       "referrer-policy": "no-referrer",
       "content-security-policy": framed
         ? "default-src 'none'; frame-src 'self'; img-src data:"
-        : `${policy}; frame-ancestors 'self'`,
+        : `${workerless ? policy.replace(/worker-src [^;]+/, "worker-src 'none'") : policy}; frame-ancestors 'self'`,
     });
     response.end(
       framed

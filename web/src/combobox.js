@@ -103,6 +103,10 @@ export function createCombobox(options) {
   return {
     node,
     input,
+    /** What is listed has changed. */
+    refresh() {
+      if (isOpen() || !status.hidden) open(typed ? input.value : "");
+    },
     /** Shows the present value, unless somebody types. */
     show(text) {
       shown = text;

@@ -42,6 +42,26 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
+let drawn = 0;
+/** Lets the browser do other things if this thread has been busy for a while; awaited between parts of longer work. */
+export async function breath() {
+  if (performance.now() - drawn < 8) return;
+  await new Promise((resume) => setTimeout(resume, 0));
+  drawn = performance.now();
+}
+
+/** Resolves once the browser has drawn what is there now; in a hidden tab, which is not drawn, soon. */
+export function painted() {
+  return new Promise((resolve) => {
+    requestAnimationFrame(() => {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = resolve;
+      port2.postMessage(null);
+    });
+    setTimeout(resolve, document.hidden ? 0 : 300);
+  });
+}
+
 /** Calls `work` once per animation frame at most, with the latest arguments. */
 export function perFrame(work) {
   let pending = false;

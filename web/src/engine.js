@@ -1,30 +1,95 @@
-// The engine as the page sees it. Everything is synchronous once it has started.
-import { createTidemarkFrom } from "tidemark:api";
-import gpus from "tidemark:gpus";
-import models from "tidemark:models";
-import { unpack } from "tidemark:unpack";
-import wasm from "tidemark:wasm";
+// The engine as the page sees it: questions in, promises of answers out. It runs in a worker, so that the page never waits for it.
+//
+// One question at a time is with the worker; of those that wait, each kind has one place, which a newer question of that kind takes.
+// What people wait for goes first.
 
-/** Starts the engine and hands it the catalog. Once; keep the result. */
-export async function startEngine() {
-  const tidemark = await createTidemarkFrom(unpack(wasm));
-  const issues = tidemark.loadCatalog(models, gpus);
-  if (issues.some(({ severity }) => severity === "error")) throw new Error(issues[0].message);
+// The kinds, most urgent first.
+const kinds = ["estimate", "pin", "catalog", "cell", "edge", "fit", "table", "map", "advise"];
+
+/**
+ * partsOf() is what the host starts from. makeWorker() and makeLocal() make something with a worker's interface; the second is used where the
+ * first throws, or fails before it is ready. describeFailure(reason) words what is answered when the engine broke; onready(isLocal) is
+ * called when one has started.
+ */
+export function createEngine({ partsOf, makeWorker, makeLocal, describeFailure, onready }) {
+  const waiting = new Map();
+  let worker = null;
+  let isLocal = false;
+  let isReady = false;
+  let current = null;
+  let counter = 0;
+
+  function open() {
+    isReady = false;
+    try {
+      worker = isLocal ? makeLocal() : makeWorker();
+    } catch {
+      isLocal = true;
+      worker = makeLocal();
+    }
+    const mine = worker;
+    mine.onmessage = ({ data }) => mine === worker && take(data);
+    mine.onerror = (event) => {
+      event.preventDefault?.();
+      if (mine === worker) broken(event.message || "worker");
+    };
+    mine.postMessage({ parts: partsOf() });
+  }
+
+  function take(data) {
+    if (data.ready) {
+      isReady = true;
+      onready?.(isLocal);
+    } else if (data.failed !== undefined) broken(data.failed);
+    else if (current && data.id === current.message.id) finish(data);
+  }
+
+  function finish(data) {
+    const { resolve, read } = current;
+    current = null;
+    resolve(read(data));
+    next();
+  }
+
+  /** An engine that broke is thrown away; the question that broke it is answered with an issue, the others go on with a new one. */
+  function broken(reason) {
+    worker.terminate();
+    worker = null;
+    if (!isReady && !isLocal) {
+      isLocal = true;
+      open();
+      if (current) worker.postMessage(current.message);
+    } else if (current) {
+      finish({ failed: reason });
+    }
+  }
+
+  function next() {
+    if (current) return;
+    const kind = kinds.find((name) => waiting.has(name));
+    if (!kind) return;
+    current = waiting.get(kind);
+    waiting.delete(kind);
+    if (!worker) open();
+    worker.postMessage(current.message);
+  }
+
+  function put(kind, message, read) {
+    if (!kinds.includes(kind)) throw new Error(kind);
+    return new Promise((resolve) => {
+      waiting.get(kind)?.resolve(undefined);
+      counter += 1;
+      waiting.set(kind, { message: { id: counter, ...message }, read, resolve });
+      next();
+    });
+  }
+
+  const issue = (reason) => ({ schema: 1, issues: [{ code: "INTERNAL_ERROR", severity: "error", path: "", message: describeFailure(reason), suggestion: "" }] });
   return {
-    /** Any verb: an object in, the response out. Never throws on input. */
-    handle: (request) => tidemark.handle(request),
-    /** A request (object, or JSON text as a person wrote it) in, the contract's response out. Never throws on input. */
-    estimate: (request) => tidemark.handle(request),
-    /** The same response as the JSON text that the command line prints. */
-    estimateText: (request) => tidemark.handleText(request),
-    /** Which cards fit; all of the catalog unless the request names some. */
-    fit: (request) => tidemark.handle({ ...request, verb: "fit" }),
-    /** Every option with default, values, limits, unit and help. */
-    describe: () => tidemark.handle({ verb: "describe" }),
-    /** {models, gpus}; `pattern` keeps the entries whose name contains it. */
-    catalog: (pattern = "") => tidemark.handle({ verb: "catalog", pattern }),
-    /** Allocated bytes for each batch size (rows) and sequence length (columns), a Float64Array; NaN: no estimate. */
-    map: (request, batches, sequences) => tidemark.map(request, batches, sequences),
-    version: () => tidemark.version(),
+    /** Any verb. Resolves to its answer, or to undefined when a newer question of that kind took its place. Never rejects. */
+    ask: (kind, request) => put(kind, { request }, ({ text, failed }) => (failed === undefined ? JSON.parse(text) : issue(failed))),
+    /** Bytes for each batch size (rows) and sequence length (columns), NaN where there is no estimate, and how long it took. */
+    map: (kind, request, batches, sequences) => put(kind, { request, batches, sequences }, ({ bytes, milliseconds }) =>
+      ({ bytes: bytes ?? new Float64Array(batches.length * sequences.length).fill(NaN), milliseconds: milliseconds ?? 0 })),
   };
 }

@@ -53,59 +53,40 @@ export function createFitMap({ engine, store, tell }) {
     if (visible && due) compute();
   }, { rootMargin: "200px" }).observe(node);
 
-  /** The engine's answer; no figures where it has none. */
-  function ask(request, some, others) {
-    try {
-      return engine.map(request, some, others);
-    } catch {
-      return new Float64Array(some.length * others.length).fill(NaN);
-    }
-  }
-
   /**
    * All at once where the engine is quick; else a coarse grid first, interpolated (sizes are near enough to linear in batch and in
    * sequence between neighbours), then finer ones as long as that takes no more than a second or so.
    */
-  function compute() {
+  async function compute() {
     due = false;
     job += 1;
     const mine = job;
     const { request } = model;
     const started = performance.now();
     const quick = perCell * cells * cells < 40;
-    let stride = quick ? 1 : 8;
-    let rows = every(stride);
-    let columns = rows;
-    let grid = new Float64Array(rows.length * columns.length);
-    let row = 0;
-    const run = () => {
-      if (mine !== job) return;
-      const amount = quick ? rows.length : Math.max(1, Math.min(rows.length - row, Math.floor(slice / (perCell * columns.length))));
-      const before = performance.now();
-      grid.set(ask(request, rows.slice(row, row + amount).map((at) => batches[at]), columns.map((at) => sequences[at])), row * columns.length);
-      perCell = Math.max(1e-4, (performance.now() - before) / (amount * columns.length));
-      row += amount;
-      if (row === rows.length) {
-        spread(grid, rows, columns);
-        paint();
-        describeCursor(false);
-        const next = stride / 2;
-        if (next < 1 || perCell * every(next).length ** 2 > 1500) {
-          node.dataset.milliseconds = (performance.now() - started).toFixed(1);
-          node.dataset.stride = String(stride);
-          if (details.open) drawTable();
-          return;
-        }
-        stride = next;
-        rows = every(stride);
-        columns = rows;
-        grid = new Float64Array(rows.length * columns.length);
-        row = 0;
+    for (let stride = quick ? 1 : 8; ; stride /= 2) {
+      const rows = every(stride);
+      const columns = rows;
+      const grid = new Float64Array(rows.length * columns.length);
+      for (let row = 0; row < rows.length;) {
+        // In slices, so that more urgent questions come between.
+        const amount = quick ? rows.length : Math.max(1, Math.min(rows.length - row, Math.floor(slice / (perCell * columns.length))));
+        const answer = await engine.map("map", request, rows.slice(row, row + amount).map((at) => batches[at]), columns.map((at) => sequences[at]));
+        if (!answer || mine !== job) return;
+        grid.set(answer.bytes, row * columns.length);
+        perCell = Math.max(1e-4, answer.milliseconds / (amount * columns.length));
+        row += amount;
       }
-      setTimeout(run, 0);
-    };
-    if (quick) run();
-    else setTimeout(run, 0);
+      spread(grid, rows, columns);
+      paint();
+      describeCursor(false);
+      if (stride === 1 || perCell * every(stride / 2).length ** 2 > 1500) {
+        node.dataset.milliseconds = (performance.now() - started).toFixed(1);
+        node.dataset.stride = String(stride);
+        if (details.open) drawTable();
+        return;
+      }
+    }
   }
 
   /** A grid's figures to all the cells, those between by bilinear interpolation. */
@@ -130,11 +111,14 @@ export function createFitMap({ engine, store, tell }) {
     }
   }
 
-  /** The figure of one cell, asked for where the picture is coarse. */
-  function valueAt(row, column) {
+  /** The figure of one cell, asked for where the picture is coarse; undefined when it is no longer wanted. */
+  async function valueAt(row, column, kind) {
     const index = row * cells + column;
     if (!own[index]) {
-      [bytes[index]] = ask(model.request, [batches[row]], [sequences[column]]);
+      const mine = job;
+      const answer = await engine.map(kind, model.request, [batches[row]], [sequences[column]]);
+      if (!answer || mine !== job) return undefined;
+      [bytes[index]] = answer.bytes;
       own[index] = 1;
     }
     return bytes[index];
@@ -278,22 +262,28 @@ export function createFitMap({ engine, store, tell }) {
     return `${cell} · ${t(left >= 0 ? "map.cellFits" : "map.cellOver", { headroom: gib(Math.abs(left)) })}`;
   }
 
-  function describeCursor(live) {
+  async function describeCursor(live) {
     readout.setAttribute("aria-live", live ? "polite" : "off");
+    const { row, column } = cursor ?? { column: nearestIndex(sequences, model.sequence) };
     if (cursor) {
-      const value = valueAt(cursor.row, cursor.column);
-      readout.textContent = wordsOf(batches[cursor.row], sequences[cursor.column], value);
+      readout.dataset.pending = "";
+      const value = await valueAt(row, column, "cell");
+      if (value === undefined || cursor?.row !== row || cursor.column !== column) return;
+      delete readout.dataset.pending;
+      readout.textContent = wordsOf(batches[row], sequences[column], value);
       readout.dataset.exactly = Number.isNaN(value) ? "" : exact(value);
       return;
     }
     delete readout.dataset.exactly;
+    delete readout.dataset.pending;
     if (!model.usable) return setText(readout, "");
-    const column = nearestIndex(sequences, model.sequence);
+    const { usable } = model;
     let best = -1;
-    for (let row = 0; row < cells; row += 1) if (bytes[row * cells + column] <= model.usable) best = row;
+    for (let at = 0; at < cells; at += 1) if (bytes[at * cells + column] <= usable) best = at;
     // Between the points of a coarse grid the last step is asked for.
-    while (best >= 0 && valueAt(best, column) > model.usable) best -= 1;
-    while (best >= 0 && best < cells - 1 && valueAt(best + 1, column) <= model.usable) best += 1;
+    while (best >= 0 && (await valueAt(best, column, "edge")) > usable) best -= 1;
+    while (best >= 0 && best < cells - 1 && (await valueAt(best + 1, column, "edge")) <= usable) best += 1;
+    if (cursor || usable !== model.usable || column !== nearestIndex(sequences, model.sequence)) return;
     setText(readout, best < 0 ? t("map.largestNone", { sequence: grouped(sequences[column]) }) : t("map.largest", { sequence: grouped(sequences[column]), batch: batches[best] }));
   }
 
@@ -339,11 +329,13 @@ export function createFitMap({ engine, store, tell }) {
     }
   });
 
-  function drawTable() {
+  async function drawTable() {
     if (!model) return;
     const rows = stopsBetween(1, 256).filter((batch) => Number.isInteger(Math.log2(batch)));
     const columns = stopsBetween(256, 65536).filter((sequence) => Number.isInteger(Math.log2(sequence)));
-    const values = ask(model.request, rows, columns);
+    const answer = await engine.map("table", model.request, rows, columns);
+    if (!answer) return;
+    const values = answer.bytes;
     const focused = [...tableBox.querySelectorAll(".cell")].indexOf(document.activeElement);
     tableBox.replaceChildren(h("table", { class: "grid map-table" },
       h("caption", { class: "unseen" }, t("map.label")),

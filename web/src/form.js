@@ -1,6 +1,6 @@
 // The inputs, made from `describe`: which options there are, their values, limits, defaults and help is not known here. Only the order in
 // which people think, and which groups matter for which method, is.
-import { h, setText, uniqueId } from "./dom.js";
+import { breath, h, setText, uniqueId } from "./dom.js";
 import { grouped } from "./format.js";
 import { createGpuPicker } from "./gpuPicker.js";
 import { t } from "./messages.js";
@@ -18,7 +18,8 @@ const promoted = new Set(["freeze"]);
 const testIds = { micro_batch_size: "batch", sequence_length: "sequence", gpu: "gpu" };
 const sliders = { micro_batch_size: [1, 256], sequence_length: [128, 131072], "adapter.r": [1, 512] };
 
-export function createForm({ schema, store, modelPicker, gpus }) {
+/** Built section by section into `place`, with pauses in which the browser does other things. */
+export async function createForm({ schema, store, modelPicker, gpus, place }) {
   const fields = new Map();
   const sections = [];
   // Options that the model picker, or the object form of another option, already covers.
@@ -74,7 +75,7 @@ export function createForm({ schema, store, modelPicker, gpus }) {
       node.hidden = Boolean(rule) && !rule(values) && !changed;
     };
     field.controls[0]?.setAttribute("data-testid", testIds[option.name] ?? option.name);
-    fields.set(option.name, { node, focus: field.focus, render, option });
+    fields.set(option.name, { node, focus: field.focus, render, refresh: field.refresh, option });
     return node;
   }
 
@@ -107,13 +108,20 @@ export function createForm({ schema, store, modelPicker, gpus }) {
     h("div", { class: "group-head" }, h("h3", { id: modelHeading }, t("model.label"))), modelPicker.node, modelProblem, modelOptions.length > 0 && modelMore);
 
   const advancedCount = h("span", { class: "count", hidden: true });
-  const openSections = open.map((group) => sectionFor(group, optionsOf(group)));
-  const restSections = rest.map((group) => sectionFor(group, optionsOf(group)));
   const advanced = h("details", { class: "advanced", "data-testid": "advanced" },
-    h("summary", {}, h("span", { class: "advanced-title" }, t("form.advanced")), advancedCount, h("span", { class: "hint" }, t("form.advancedHint"))),
-    restSections);
+    h("summary", {}, h("span", { class: "advanced-title" }, t("form.advanced")), advancedCount, h("span", { class: "hint" }, t("form.advancedHint"))));
   const node = h("form", { class: "form", "aria-label": t("form.label"), autocomplete: "off", novalidate: true, onsubmit: (event) => event.preventDefault() },
-    h("h2", { class: "unseen" }, t("form.label")), modelSection, openSections, advanced);
+    h("h2", { class: "unseen" }, t("form.label")), modelSection);
+  place.append(node);
+  for (const group of open) {
+    await breath();
+    node.append(sectionFor(group, optionsOf(group)));
+  }
+  node.append(advanced);
+  for (const group of rest) {
+    await breath();
+    advanced.append(sectionFor(group, optionsOf(group)));
+  }
 
   function showCount(counter, amount) {
     counter.hidden = amount === 0;
@@ -121,7 +129,6 @@ export function createForm({ schema, store, modelPicker, gpus }) {
   }
 
   return {
-    node,
     /** values: the state's; issues: the answer's. */
     render(values, issues) {
       const problems = new Map();
@@ -146,6 +153,10 @@ export function createForm({ schema, store, modelPicker, gpus }) {
         if (!openGroups.includes(group.name)) foldedChanges += changed.length;
       }
       showCount(advancedCount, foldedChanges);
+    },
+    /** The catalog has come. */
+    refresh() {
+      for (const field of fields.values()) field.refresh?.();
     },
     /** Brings an option into view and focuses it. */
     focus(name) {
@@ -279,7 +290,7 @@ const makers = {
 
 function gpuField(option, { store, schema, gpus }) {
   const picker = createGpuPicker({ store, schema, gpus, name: option.name });
-  return { kind: "gpu", node: picker.node, controls: [picker.input], focus: () => picker.input.focus(), show: picker.show };
+  return { kind: "gpu", node: picker.node, controls: [picker.input], focus: () => picker.input.focus(), show: picker.show, refresh: picker.refresh };
 }
 
 function numberInput(option, change, schema) {

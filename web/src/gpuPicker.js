@@ -28,5 +28,9 @@ export function createGpuPicker({ store, schema, gpus, name = "gpu" }) {
     oncommit: (text) => store.set({ [name]: schema.parse(name, text) }),
     literal: (text) => /GiB\s*$/i.test(text),
   });
-  return { node: picker.node, input: picker.input, show: (value) => picker.show(schema.print(name, value)) };
+  const refresh = () => {
+    rows = null;
+    picker.refresh();
+  };
+  return { node: picker.node, input: picker.input, refresh, show: (value) => picker.show(schema.print(name, value)) };
 }

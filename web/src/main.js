@@ -1,5 +1,7 @@
-// The page: engine in, state in the middle, panels out. Every change of the state asks the engine once per animation frame.
-import { startEngine } from "./engine.js";
+// The page: engine in, state in the middle, panels out. Every change of the state asks the engine once per animation frame
+// at most; what it answers is drawn part by part, so that the page never stands still.
+import { createEngine } from "./engine.js";
+import { createLocalWorker } from "./engineHost.js";
 import { createAdvice } from "./advice.js";
 import { createAnnouncer } from "./announce.js";
 import { currentHash, followAddress, permalinkOf } from "./address.js";
@@ -8,7 +10,8 @@ import { createBreakdown } from "./breakdown.js";
 import { createCards } from "./cards.js";
 import { createCompare } from "./compare.js";
 import { commandOf, createCopy, markdownOf } from "./copy.js";
-import { h, perFrame, setText } from "./dom.js";
+import { breath, h, painted, perFrame, setText } from "./dom.js";
+import { example } from "./example.js";
 import { installExactly } from "./exactly.js";
 import { createFitMap } from "./fitmap.js";
 import { createForm } from "./form.js";
@@ -24,24 +27,33 @@ import { createThemeSwitch } from "./theme.js";
 import { createTimeline } from "./timeline.js";
 import { verdictSentence, verdictWord } from "./verdict.js";
 
-// What an address without a state shows: a job that many people run, on a card that many people have.
-const example = { model: "meta-llama/Llama-3.2-3B", method: "lora", precision: "bf16_amp", gpu: "NVIDIA GeForce RTX 4090" };
-
-function start(engine) {
+async function start(makeWorker) {
   const root = document.getElementById("tidemark");
-  const schema = createSchema(engine.handle({ schema: 1, verb: "describe" }));
+  const data = (name) => document.getElementById(`data-${name}`).textContent;
+  const engine = createEngine({
+    partsOf: () => ({ wasm: data("wasm"), models: data("models"), gpus: data("gpus") }),
+    makeWorker,
+    makeLocal: createLocalWorker,
+    // For whoever looks into the page: where it computes.
+    onready: (isLocal) => {
+      document.documentElement.dataset.engine = isLocal ? "page" : "worker";
+    },
+    describeFailure: (reason) => t("issues.failed", { reason }),
+  });
+  const schema = createSchema(JSON.parse(data("describe")));
   const hash = currentHash();
   const store = createStore(schema, hash === "" ? { values: example } : readPermalink(hash, schema));
+  // Here already, or on its way while the page is built.
+  const first = hash === "" ? JSON.parse(data("example")) : ask("estimate", store.get().values);
   const announcer = createAnnouncer();
   const tell = (text, delay) => announcer.say(text, delay);
 
-  let catalog = null;
-  const theCatalog = () => (catalog ??= engine.handle({ schema: 1, verb: "catalog" }));
-  const gpus = () => theCatalog().gpus ?? [];
-
-  const modelPicker = createModelPicker({ store, schema, models: () => theCatalog().models ?? [], tell });
-  const form = createForm({ schema, store, modelPicker, gpus });
-  const issues = createIssues({ schema, store, focusOption: (name) => form.focus(name) });
+  let catalog = {};
+  const gpus = () => catalog.gpus ?? [];
+  const modelPicker = createModelPicker({ store, schema, models: () => catalog.models ?? [], tell });
+  const inputs = h("div", { class: "inputs" });
+  let form = null;
+  const issues = createIssues({ schema, store, focusOption: (name) => form?.focus(name) });
   const headline = createHeadline();
   const verdict = createVerdict();
   const bar = createBar();
@@ -85,59 +97,82 @@ function start(engine) {
     h("header", { class: "masthead" },
       h("div", { class: "brand" }, wave(), h("h1", {}, t("page.name")), h("p", { class: "tagline" }, t("page.tagline"))),
       h("div", { class: "tools" }, undo, h("button", { type: "button", class: "button quiet small", "data-testid": "reset", onclick: () => store.replace({ values: example }, { source: "reset" }) }, t("page.reset")), save, createThemeSwitch(() => fitMap.repaint()))),
-    h("main", { class: "bench" }, h("div", { class: "inputs" }, form.node), result, installExactly()),
+    h("main", { class: "bench" }, inputs, result, installExactly()),
     h("footer", { class: "foot" }, versions, notice), dock.node, veil, announcer.node);
   acceptAnywhere(modelPicker, veil);
 
   let answer = null;
   let lastGood = null;
 
-  function ask(values, verb) {
-    try {
-      return engine.handle({ ...schema.toRequest(values), ...(verb ? { verb } : {}) });
-    } catch (error) {
-      return { schema: 1, issues: [{ code: "ENGINE", severity: "error", path: "", message: t("issues.failed", { reason: error.message }), suggestion: "" }] };
-    }
+  function ask(kind, values, verb) {
+    return engine.ask(kind, { ...schema.toRequest(values), ...(verb ? { verb } : {}) });
   }
 
   // A does not change while B does.
   let pinned = { values: null, response: null };
-  function askPinned(values) {
-    if (pinned.values !== values) pinned = { values, response: ask(values) };
-    return pinned.response;
+  async function askPinned(values) {
+    if (values && pinned.values !== values) {
+      const response = await ask("pin", values);
+      if (response) pinned = { values, response };
+    }
+    return values ? pinned.response : null;
   }
 
-  function update() {
+  /** The state changed: the form shows it now, the figures when they are there. */
+  async function update(asked) {
     const state = store.get();
-    answer = ask(state.values);
-    const { estimate } = answer;
-    const fits = answer.fits ?? [];
-    const found = answer.issues ?? [];
-    form.render(state.values, found);
+    form?.render(state.values, answer?.issues ?? []);
     undo.disabled = !store.canUndo();
+    const [next, a] = await Promise.all([asked ?? ask("estimate", state.values), askPinned(state.pin)]);
+    // Superseded: the newer one will be shown.
+    if (next) await show(state, next, a);
+  }
+
+  let shown = 0;
+  async function show(state, next, a) {
+    answer = next;
+    const { estimate, partial, issues: found = [] } = answer;
+    const fits = answer.fits ?? [];
     const failed = !estimate;
-    issues.render(found, state.notes, failed && lastGood !== null && !answer.partial);
-    figures.classList.toggle("is-stale", failed && !answer.partial);
-    figures.classList.toggle("is-partial", Boolean(answer.partial));
-    if (estimate) {
-      lastGood = { answer, values: state.values };
-      headline.render(estimate);
-      verdict.render(fits);
-      bar.render(estimate, fits[0]);
-      timeline.render(estimate, fits[0]);
-      breakdown.render(estimate);
-      advice.expect(fits[0]);
-      tell(t("announce.answer", { size: gib(estimate.allocated.expected), verdict: fits[0] ? `${verdictWord(fits[0].verdict)} ${t("verdict.on", { gpu: fits[0].gpu })}. ${verdictSentence(fits[0])}` : "" }));
-    } else {
-      if (answer.partial) headline.renderPartial(answer.partial);
-      else if (!lastGood) headline.renderNothing();
-      const errors = found.filter((issue) => issue.severity === "error");
-      tell(t("announce.errors", { count: errors.length, first: errors[0]?.message ?? "" }));
+    const parts = [
+      () => {
+        issues.render(found, state.notes, failed && lastGood !== null && !partial);
+        figures.classList.toggle("is-stale", failed && !partial);
+        figures.classList.toggle("is-partial", Boolean(partial));
+        if (estimate) {
+          lastGood = { answer, values: state.values };
+          headline.render(estimate);
+          verdict.render(fits);
+          advice.expect(fits[0]);
+          tell(t("announce.answer", { size: gib(estimate.allocated.expected), verdict: fits[0] ? `${verdictWord(fits[0].verdict)} ${t("verdict.on", { gpu: fits[0].gpu })}. ${verdictSentence(fits[0])}` : "" }));
+        } else {
+          if (partial) headline.renderPartial(partial);
+          else if (!lastGood) headline.renderNothing();
+          const errors = found.filter((issue) => issue.severity === "error");
+          tell(t("announce.errors", { count: errors.length, first: errors[0]?.message ?? "" }));
+        }
+        figures.classList.toggle("is-empty", !lastGood && failed && !partial);
+        dock.render(estimate, fits);
+        document.title = estimate ? `${gib(estimate.allocated.expected)} \u2013 ${t("page.name")}` : t("page.name");
+      },
+      () => form?.render(store.get().values, found),
+      ...(estimate ? [() => bar.render(estimate, fits[0]), () => timeline.render(estimate, fits[0]), () => breakdown.render(estimate)] : []),
+      () => compare.render(state, a, answer),
+    ];
+    shown += 1;
+    const mine = shown;
+    for (const part of parts) {
+      part();
+      if (mine === 1 && part === parts[0]) {
+        // The first headline is worth a picture of its own.
+        await painted();
+        performance.mark("tidemark-first-answer");
+      } else {
+        await breath();
+      }
+      if (mine !== shown) return;
     }
-    figures.classList.toggle("is-empty", !lastGood && failed && !answer.partial);
-    dock.render(estimate, fits);
-    compare.render(state, state.pin ? askPinned(state.pin) : null, answer);
-    document.title = estimate ? `${gib(estimate.allocated.expected)} \u2013 ${t("page.name")}` : t("page.name");
+    if (state === store.get()) figures.removeAttribute("aria-busy");
     later(estimate ? state.values : null, fits[0]);
   }
 
@@ -145,7 +180,7 @@ function start(engine) {
   let laterTimer = 0;
   function later(values, fit) {
     clearTimeout(laterTimer);
-    laterTimer = setTimeout(() => {
+    laterTimer = setTimeout(async () => {
       if (!values) {
         fitMap.hide();
         advice.render(null);
@@ -154,19 +189,33 @@ function start(engine) {
       const withoutCards = { ...values };
       delete withoutCards.gpu;
       delete withoutCards.gpus;
-      cards.render(ask(withoutCards, "fit").fits ?? [], fit?.gpu);
       const number = (name) => (typeof values[name] === "number" ? values[name] : schema.find(name)?.default ?? 1);
+      const isPresent = () => values === store.get().values;
+      ask("fit", withoutCards, "fit").then((response) => response && isPresent() && cards.render(response.fits ?? [], fit?.gpu));
       fitMap.render(schema.toRequest(withoutCards), fit && fit.usable_bytes > 0 ? fit.usable_bytes : null, number("micro_batch_size"), number("sequence_length"));
-      laterTimer = setTimeout(() => advice.render(fit ? ask(values, "advise") : null, values), 150);
-    }, lastGood ? 60 : 0);
+      const response = fit ? await ask("advise", values, "advise") : null;
+      if (response !== undefined && isPresent()) advice.render(response, values);
+    }, 60);
   }
 
   const soon = perFrame(update);
-  store.subscribe(soon);
+  store.subscribe(() => {
+    figures.setAttribute("aria-busy", "true");
+    soon();
+  });
   followAddress(store, schema, example);
-  update();
+  // The form is built while the first answer is on its way.
+  const answered = update(first);
+  await painted();
+  engine.ask("catalog", { verb: "catalog" }).then((response) => {
+    catalog = response;
+    modelPicker.refresh();
+    form?.refresh();
+  });
+  form = await createForm({ schema, store, modelPicker, gpus, place: inputs });
+  form.render(store.get().values, answer?.issues ?? []);
+  await answered;
   document.documentElement.dataset.ready = "true";
-  return { store, schema, engine };
 }
 
 function wave() {
@@ -184,11 +233,13 @@ function wave() {
   return drawing;
 }
 
-rememberPage();
-startEngine().then(start).catch((error) => {
-  const root = document.getElementById("tidemark");
-  const message = document.createElement("p");
-  message.setAttribute("role", "alert");
-  message.textContent = t("page.failed", { reason: String(error?.message ?? error) });
-  root.replaceChildren(message);
-});
+/** makeWorker() makes one that runs this script, or throws. */
+export function openPage(makeWorker) {
+  rememberPage();
+  start(makeWorker).catch((error) => {
+    const message = document.createElement("p");
+    message.setAttribute("role", "alert");
+    message.textContent = t("page.failed", { reason: String(error?.message ?? error) });
+    document.getElementById("tidemark").replaceChildren(message);
+  });
+}

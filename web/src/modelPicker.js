@@ -8,7 +8,7 @@ const ways = ["model", "config", "parameters"];
 const wayTexts = { model: "model.byName", config: "model.byConfig", parameters: "model.byCount" };
 const largestFile = 2 * 2 ** 20;
 
-/** store, schema; models() → the catalog's models (asked for once, lazily); tell(text) announces. */
+/** store, schema; models() → the catalog's models, none before refresh(); tell(text) announces. */
 export function createModelPicker({ store, schema, models, tell }) {
   const name = uniqueId("way");
   let way = "model";
@@ -139,7 +139,13 @@ export function createModelPicker({ store, schema, models, tell }) {
   let rendered;
   let lastConfig;
 
-  return { node, render, accept, readFile, input: search.input };
+  /** The catalog has come. */
+  function refresh() {
+    rows = null;
+    search.refresh();
+  }
+
+  return { node, render, refresh, accept, readFile, input: search.input };
 }
 
 /** Files dropped, and JSON pasted outside of fields, anywhere on the page. */
