@@ -8,7 +8,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
-import { deflate } from "../wasm/pack.mjs";
+import { pack } from "../wasm/pack.mjs";
 import { compactGpus, compactModels } from "./catalog.mjs";
 import { example } from "./src/example.js";
 import { createSchema } from "./src/schema.js";
@@ -43,7 +43,7 @@ const [wrong] = tidemark.loadCatalog(models, gpus);
 if (wrong) throw new Error(wrong.message);
 const describe = tidemark.handleText({ verb: "describe" });
 const answer = tidemark.handleText(createSchema(JSON.parse(describe)).toRequest(example));
-const data = { wasm: deflate(wasm), models: deflate(Buffer.from(models)), gpus: deflate(Buffer.from(gpus)), describe: ascii(describe), example: ascii(answer) };
+const data = { wasm: pack(wasm), models: pack(Buffer.from(models)), gpus: pack(Buffer.from(gpus)), describe: ascii(describe), example: ascii(answer) };
 
 // `import … from "tidemark:api"` and friends are what only the build knows.
 const parts = {
@@ -91,10 +91,12 @@ const policy = [
   "form-action 'none'",
 ].join("; ");
 
+const blocks = (...names) => names.map((name) => `<script type="text/plain" id="data-${name}">${data[name]}</script>`).join("");
 const html = read(web, "src/index.html")
   .replace("%POLICY%", () => policy)
   .replace("%STYLE%", () => style)
-  .replace("%DATA%", () => Object.entries(data).map(([name, text]) => `<script type="text/plain" id="data-${name}">${text}</script>`).join(""))
+  .replace("%FIRST%", () => blocks("describe", "example"))
+  .replace("%DATA%", () => blocks("wasm", "models", "gpus"))
   .replace("%SCRIPT%", () => script);
 const leftover = Object.values(data).reduce((rest, text) => rest.replace(text, ""), html.replace(script, "")).match(/%[A-Z]+%|(src|href)="(?!data:|#)[^"]*"/);
 if (leftover) throw new Error(`index.html still holds ${leftover[0]}`);

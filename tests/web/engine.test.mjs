@@ -6,26 +6,27 @@ import { createEngine } from "../../web/src/engine.js";
 function createBench({ makeWorker } = {}) {
   const made = [];
   const make = (kind) => {
-    const worker = { kind, asked: [], ended: false, onmessage: null, onerror: null,
-      postMessage: (message) => worker.asked.push(message),
+    const worker = { kind, asked: [], parts: null, ended: false, onmessage: null, onerror: null,
+      postMessage: (message) => (message.parts ? (worker.parts = message.parts) : worker.asked.push(message)),
       terminate: () => { worker.ended = true; },
       say: (data) => worker.onmessage({ data }),
       answer: (text = "{}") => worker.say({ id: worker.asked.at(-1).id, text }) };
     made.push(worker);
     return worker;
   };
-  const engine = createEngine({ partsOf: () => "parts", makeWorker: makeWorker ?? (() => make("worker")), makeLocal: () => make("page"), describeFailure: (reason) => `broken: ${reason}` });
-  return { engine, made, get worker() { return made.at(-1); }, questions: () => made.flatMap(({ asked }) => asked).filter(({ request }) => request).map(({ request }) => request) };
+  const engine = createEngine({ partsOf: async () => "parts", makeWorker: makeWorker ?? (() => make("worker")), makeLocal: () => make("page"), describeFailure: (reason) => `broken: ${reason}` });
+  return { engine, made, get worker() { return made.at(-1); }, questions: () => made.flatMap(({ asked }) => asked).map(({ request }) => request) };
 }
 
 test("a question is answered with what the worker says of it", async () => {
   const bench = createBench();
   const answer = bench.engine.ask("estimate", { model: "a" });
-  assert.deepEqual(bench.worker.asked, [{ parts: "parts" }, { id: 1, request: { model: "a" } }]);
+  assert.deepEqual(bench.worker.asked, [{ id: 1, request: { model: "a" } }]);
   bench.worker.say({ ready: true });
   bench.worker.say({ id: 99, text: '{"stray": true}' });
   bench.worker.answer('{"issues": []}');
   assert.deepEqual(await answer, { issues: [] });
+  assert.equal(bench.worker.parts, "parts");
 });
 
 test("one question is under way; of those that wait, the newest of a kind and the most urgent kind go next", async () => {
@@ -71,7 +72,7 @@ test("where a worker cannot be made, or does not start, the engine runs on the p
   const later = silent.engine.ask("estimate", "b");
   silent.worker.onerror({ message: "refused by policy" });
   assert.deepEqual(silent.made.map(({ kind }) => kind), ["worker", "page"]);
-  assert.deepEqual(silent.worker.asked, [{ parts: "parts" }, { id: 1, request: "b" }]);
+  assert.deepEqual(silent.worker.asked, [{ id: 1, request: "b" }]);
   silent.worker.answer();
   assert.deepEqual(await later, {});
 });

@@ -7,7 +7,7 @@
 const kinds = ["estimate", "pin", "catalog", "cell", "edge", "fit", "table", "map", "advise"];
 
 /**
- * partsOf() is what the host starts from. makeWorker() and makeLocal() make something with a worker's interface; the second is used where the
+ * partsOf() promises what the host starts from. makeWorker() and makeLocal() make something with a worker's interface; the second is used where the
  * first throws, or fails before it is ready. describeFailure(reason) words what is answered when the engine broke; onready(isLocal) is
  * called when one has started.
  */
@@ -33,7 +33,7 @@ export function createEngine({ partsOf, makeWorker, makeLocal, describeFailure, 
       event.preventDefault?.();
       if (mine === worker) broken(event.message || "worker");
     };
-    mine.postMessage({ parts: partsOf() });
+    partsOf().then((parts) => mine.postMessage({ parts }));
   }
 
   function take(data) {

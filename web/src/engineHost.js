@@ -1,18 +1,21 @@
 // The side of the engine that computes, in a worker or, where there is none, on the page's own thread. Messages in:
-// first {parts: {wasm, models, gpus}}, all packed, then {id, request} or {id, request, batches, sequences} for a map. Messages out: {ready}, then
+// {parts: {wasm, models, gpus}}, all packed, once, and {id, request} or {id, request, batches, sequences} for a map. Messages out: {ready}, then
 // {id, text} or {id, bytes, milliseconds}; {id, failed} when the engine broke, after which it must not be asked again.
 import { createTidemarkFrom } from "tidemark:api";
-import { inflate } from "tidemark:unpack";
+import { unpack } from "tidemark:unpack";
 
 /** reply(message, transferables) is called for each message. Returns the function that takes one. */
 export function createHost(reply) {
-  let engine = null;
+  let begin = null;
+  const engine = new Promise((resolve) => {
+    begin = resolve;
+  }).then(start);
 
   return async (message) => {
     const { id } = message;
     try {
       if (message.parts) {
-        engine = start(message.parts);
+        begin(message.parts);
         await engine;
         reply({ ready: true });
         return;
@@ -33,25 +36,33 @@ export function createHost(reply) {
 }
 
 async function start(parts) {
-  const text = async (part) => new TextDecoder().decode(await inflate(part));
-  const [tidemark, models, gpus] = await Promise.all([inflate(parts.wasm).then(createTidemarkFrom), text(parts.models), text(parts.gpus)]);
-  // "", the id of the one model that is loaded, or "all".
-  let loaded = "";
-  function load(text, what) {
-    const wrong = tidemark.loadCatalog(text, gpus).find(({ severity }) => severity === "error");
+  const text = async (part) => new TextDecoder().decode(await unpack(part));
+  const [tidemark, models, gpus] = await Promise.all([unpack(parts.wasm).then(createTidemarkFrom), text(parts.models), text(parts.gpus)]);
+  // "nothing", "one" for what the first question names, or "all".
+  let loaded = "nothing";
+  function load(someModels, someGpus, amount) {
+    const wrong = tidemark.loadCatalog(someModels, someGpus).find(({ severity }) => severity === "error");
     if (wrong) throw new Error(wrong.message);
-    loaded = what;
+    loaded = amount;
   }
 
-  /** Reading the whole catalog takes longer than the first answer, which needs one entry: the rest is read before the second. */
-  function prepare({ verb = "estimate", model }) {
+  /** Reading the whole catalog takes longer than the first answer, which needs two entries of it: the rest is read before the second. */
+  function prepare({ verb = "estimate", model, gpu, gpus: several }) {
     if (loaded === "all") return;
-    const catalog = loaded === "" && verb === "estimate" && typeof model === "string" ? JSON.parse(models) : null;
-    const entry = catalog?.models.find(({ id }) => id === model);
-    if (entry) load(JSON.stringify({ ...catalog, models: [entry] }), model);
-    else load(models, "all");
+    if (loaded === "nothing" && verb === "estimate" && several === undefined) {
+      const [someModels, someGpus] = [only(models, "models", "id", model), only(gpus, "gpus", "name", gpu)];
+      if (someModels && someGpus) return load(someModels, someGpus, "one");
+    }
+    return load(models, gpus, "all");
   }
   return { tidemark, prepare };
+}
+
+/** The catalog with one entry, or null where none has just that name. */
+function only(text, list, key, name) {
+  const catalog = JSON.parse(text);
+  const entry = catalog[list].find((one) => one[key] === name);
+  return entry ? JSON.stringify({ ...catalog, [list]: [entry] }) : null;
 }
 
 /** In a worker: listens to its messages. */

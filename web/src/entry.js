@@ -1,5 +1,5 @@
 // The one script, run twice: as the page, and once more as the page's worker, which is made from this script's own text. It stands before
-// what it works on, so that the worker comes to be while the browser still reads the rest of the page.
+// what the engine starts from, so that the worker comes to be, and the first picture, while the browser still reads the rest of the page.
 import { serve } from "./engineHost.js";
 import { openPage } from "./main.js";
 
@@ -24,7 +24,7 @@ function open() {
     early = null;
     return worker;
   };
-  document.addEventListener("DOMContentLoaded", () => openPage(makeWorker));
+  openPage(makeWorker);
 }
 
 if (typeof document === "undefined") serve(self);

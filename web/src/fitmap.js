@@ -263,6 +263,7 @@ export function createFitMap({ engine, store, tell }) {
   }
 
   async function describeCursor(live) {
+    if (!model) return;
     readout.setAttribute("aria-live", live ? "polite" : "off");
     const { row, column } = cursor ?? { column: nearestIndex(sequences, model.sequence) };
     if (cursor) {

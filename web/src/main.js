@@ -20,7 +20,7 @@ import { t } from "./messages.js";
 import { acceptAnywhere, createModelPicker } from "./modelPicker.js";
 import { readPermalink } from "./permalink.js";
 import { createDock, createHeadline, createIssues, createVerdict } from "./results.js";
-import { rememberPage, savePage } from "./savePage.js";
+import { savePage } from "./savePage.js";
 import { createSchema } from "./schema.js";
 import { createStore } from "./state.js";
 import { createThemeSwitch } from "./theme.js";
@@ -31,7 +31,11 @@ async function start(makeWorker) {
   const root = document.getElementById("tidemark");
   const data = (name) => document.getElementById(`data-${name}`).textContent;
   const engine = createEngine({
-    partsOf: () => ({ wasm: data("wasm"), models: data("models"), gpus: data("gpus") }),
+    partsOf: async () => {
+      // They stand behind the script.
+      if (document.readyState === "loading") await new Promise((resolve) => document.addEventListener("DOMContentLoaded", resolve));
+      return { wasm: data("wasm"), models: data("models"), gpus: data("gpus") };
+    },
     makeWorker,
     makeLocal: createLocalWorker,
     // For whoever looks into the page: where it computes.
@@ -235,7 +239,6 @@ function wave() {
 
 /** makeWorker() makes one that runs this script, or throws. */
 export function openPage(makeWorker) {
-  rememberPage();
   start(makeWorker).catch((error) => {
     const message = document.createElement("p");
     message.setAttribute("role", "alert");

@@ -1,15 +1,20 @@
 // "Save this page": the same single file again, as it was before the page drew itself.
 
-let pristine = null;
+// The module also runs in the worker, which has no document.
+const title = typeof document === "undefined" ? "" : document.title;
 
-/** To be called before the first change of the document. */
-export function rememberPage() {
-  pristine ??= `<!DOCTYPE html>${document.documentElement.outerHTML}`;
+/** The text of the file that this page came from. */
+function pristine() {
+  const page = document.documentElement.cloneNode(true);
+  for (const { name } of [...page.attributes]) if (name !== "lang") page.removeAttribute(name);
+  page.querySelector("title").textContent = title;
+  page.querySelector("#tidemark").replaceChildren();
+  return `<!DOCTYPE html>${page.outerHTML}`;
 }
 
 /** Hands the file over as a download. Throws where a frame forbids it. */
 export function savePage(name) {
-  const address = URL.createObjectURL(new Blob([pristine], { type: "text/html" }));
+  const address = URL.createObjectURL(new Blob([pristine()], { type: "text/html" }));
   const link = document.createElement("a");
   link.href = address;
   link.download = name;
