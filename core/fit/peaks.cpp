@@ -43,16 +43,19 @@ Peaks::Key Peaks::key_of(const TrainingJob& job) {
           std::int64_t{job.use_reentrant}};
 }
 
-Figures Peaks::compute(const TrainingJob& job, bool allocator) const {
+Figures Peaks::compute(const TrainingJob& job, const Key& key, bool allocator) {
   Figures figures;
   Issues issues;
   check_magnitude(architecture_, job, issues);
-  if (has_error(issues)) return figures;
+  if (has_error(issues) || !is_supported(architecture_)) return figures;
+  if (last_.tape == nullptr || last_key_ != key) {
+    last_ = simulate(architecture_, job);
+    last_key_ = key;
+  }
   EstimateOptions options;
   options.simulate_allocator = allocator;
   options.itemise = false;
-  Estimate e = estimate(architecture_, job, options);
-  if (has_error(e.issues)) return figures;
+  Estimate e = estimate(architecture_, job, last_, options);
   if (!allocator) widen(e, architecture_, job);
   figures.known = true;
   figures.allocated = e.allocated;
@@ -63,14 +66,16 @@ Figures Peaks::compute(const TrainingJob& job, bool allocator) const {
 }
 
 const Figures& Peaks::quick(const TrainingJob& job) {
-  const auto [place, fresh] = quick_.try_emplace(key_of(job));
-  if (fresh) place->second = compute(job, false);
+  const Key key = key_of(job);
+  const auto [place, fresh] = quick_.try_emplace(key);
+  if (fresh) place->second = compute(job, key, false);
   return place->second;
 }
 
 const Figures& Peaks::full(const TrainingJob& job) {
-  const auto [place, fresh] = full_.try_emplace(key_of(job));
-  if (fresh) place->second = compute(job, true);
+  const Key key = key_of(job);
+  const auto [place, fresh] = full_.try_emplace(key);
+  if (fresh) place->second = compute(job, key, true);
   return place->second;
 }
 

@@ -7,6 +7,7 @@
 #include "core/job/training_job.hpp"
 #include "core/model/architecture.hpp"
 #include "core/report/estimate.hpp"
+#include "core/step/simulation.hpp"
 
 namespace tidemark {
 
@@ -41,11 +42,13 @@ class Peaks {
  private:
   using Key = std::array<std::int64_t, 20>;
   static Key key_of(const TrainingJob& job);
-  Figures compute(const TrainingJob& job, bool allocator) const;
+  Figures compute(const TrainingJob& job, const Key& key, bool allocator);
 
   const Architecture& architecture_;
   std::map<Key, Figures> quick_;
   std::map<Key, Figures> full_;
+  Simulation last_;  // the step that was recorded last: a full peak is often asked for right after the quick one
+  Key last_key_ = {};
 };
 
 }  // namespace tidemark

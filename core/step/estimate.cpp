@@ -28,16 +28,22 @@ ParameterCounts count_parameters(const Simulation& s, const Architecture& archit
 }  // namespace
 
 Estimate estimate(const Architecture& architecture, const TrainingJob& job, const EstimateOptions& options) {
-  Estimate e;
-  e.recipe = job.recipe;
   if (!is_supported(architecture)) {
+    Estimate e;
+    e.recipe = job.recipe;
     e.issues.push_back({"UNSUPPORTED_ARCHITECTURE", Severity::kError, "/config/model_type",
                         "There is no block program for model type \"" + architecture.model_type +
                             "\" yet, so its activations are unknown.",
                         ""});
     return e;
   }
-  const Simulation s = simulate(architecture, job);
+  return estimate(architecture, job, simulate(architecture, job), options);
+}
+
+Estimate estimate(const Architecture& architecture, const TrainingJob& job, const Simulation& s,
+                  const EstimateOptions& options) {
+  Estimate e;
+  e.recipe = job.recipe;
   const Bytes workspace = cublas_workspace_bytes(job.compute_capability);
   e.parameters = count_parameters(s, architecture);
   e.attention_kernel = s.attention_kernel;

@@ -261,20 +261,25 @@ void Tape::scratch(std::initializer_list<std::pair<Bytes, const char*>> sizes) {
 void Tape::set_category(const Tensor& tensor, Category category) {
   if (tensor.storage() < 0) return;
   Storage& s = storages_[static_cast<std::size_t>(tensor.storage())];
-  Site site = sites_[static_cast<std::size_t>(s.site)];
-  if (site.category == category) return;
-  // Same place, other category: find it or make it.
-  for (std::size_t i = 0; i < sites_.size(); ++i) {
-    const Site& other = sites_[i];
-    if (other.category == category && other.scope == site.scope && other.op == site.op && other.dtype == site.dtype &&
-        other.backward == site.backward && other.shape.numel() == site.shape.numel()) {
-      s.site = static_cast<std::int32_t>(i);
-      return;
+  const auto from = static_cast<std::size_t>(s.site);
+  if (sites_[from].category == category) return;
+  std::int32_t& known = sites_[from].recategorised;
+  if (known < 0 || sites_[static_cast<std::size_t>(known)].category != category) {
+    // Same place, other category: find it or make it.
+    const Site site = sites_[from];
+    const auto found = std::find_if(sites_.begin(), sites_.end(), [&](const Site& other) {
+      return other.category == category && other.scope == site.scope && other.op == site.op &&
+             other.dtype == site.dtype && other.backward == site.backward && other.shape.numel() == site.shape.numel();
+    });
+    known = static_cast<std::int32_t>(found - sites_.begin());
+    if (found == sites_.end()) {
+      sites_.push_back(site);
+      sites_.back().category = category;
+      sites_.back().recategorised = -1;
+      sites_[from].recategorised = static_cast<std::int32_t>(sites_.size()) - 1;
     }
   }
-  site.category = category;
-  sites_.push_back(site);
-  s.site = static_cast<std::int32_t>(sites_.size()) - 1;
+  s.site = sites_[from].recategorised;
 }
 
 // -- places ---------------------------------------------------------------------------------------------------------

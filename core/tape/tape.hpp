@@ -103,7 +103,8 @@ struct Site {
   Category category = Category::kActivations;
   bool backward = false;  ///< made while gradients flow
   Dtype dtype = Dtype::kFp32;
-  Shape shape;  ///< of one storage
+  Shape shape;                      ///< of one storage
+  std::int32_t recategorised = -1;  ///< the site of the same place in the category that it was given last
 };
 
 /// A module of the model and the code that it mirrors.
