@@ -45,7 +45,7 @@ test("a question that breaks the engine is answered with INTERNAL_ERROR; the nex
   const bench = createBench();
   const first = bench.engine.ask("estimate", "bad");
   const second = bench.engine.ask("fit", "good");
-  const map = bench.engine.map("map", "good", [1, 2], [3]);
+  const map = bench.engine.map("good", [1, 2], [3]);
   bench.worker.say({ ready: true });
   bench.worker.say({ id: 1, failed: "memory access out of bounds" });
   const { issues: [issue] } = await first;

@@ -4,7 +4,7 @@
 // What people wait for goes first.
 
 // The kinds, most urgent first.
-const kinds = ["estimate", "pin", "catalog", "cell", "edge", "fit", "table", "advise", "map"];
+const kinds = ["estimate", "pin", "catalog", "fit", "map", "advise"];
 
 /**
  * partsOf() promises what the host starts from. makeWorker() and makeLocal() make something with a worker's interface; the second is used where the
@@ -89,7 +89,7 @@ export function createEngine({ partsOf, makeWorker, makeLocal, describeFailure, 
     /** Any verb. Resolves to its answer, or to undefined when a newer question of that kind took its place. Never rejects. */
     ask: (kind, request) => put(kind, { request }, ({ text, failed }) => (failed === undefined ? JSON.parse(text) : issue(failed))),
     /** Bytes for each batch size (rows) and sequence length (columns), NaN where there is no estimate, and how long it took. */
-    map: (kind, request, batches, sequences) => put(kind, { request, batches, sequences }, ({ bytes, milliseconds }) =>
+    map: (request, batches, sequences) => put("map", { request, batches, sequences }, ({ bytes, milliseconds }) =>
       ({ bytes: bytes ?? new Float64Array(batches.length * sequences.length).fill(NaN), milliseconds: milliseconds ?? 0 })),
   };
 }
