@@ -1,9 +1,10 @@
 // How soon the page answers, and that it never stands still: in Chromium, from file://. Machines that test are slow and busy with other
 // things, so one of several loads has to keep the bound: what is slow by itself is slow in every load.
 //
-// The aim is an answer within 100 ms of opening. Where this was written (two slow cores, busy with other builds: a loop of 2e8 integer
-// steps takes a second) the best of a few loads took 92 to 146 ms for the example and 330 to 550 for a link, for which a worker has to
-// start, WebAssembly to be compiled and its functions to run for the first time. The bounds are that with a margin.
+// The aim is an answer within 100 ms of opening. Where this was written (two slow cores, on which `loop` takes 100 ms, busy with other builds)
+// the best of a few loads took 92 to 146 ms for the example and 330 to 550 for a link, for which a worker has to start, WebAssembly to be
+// compiled and its functions to run for the first time. The bounds are that with a margin; where the loop, run just before, takes longer
+// than there, so may the answer.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { chromium } from "playwright-core";
@@ -11,24 +12,38 @@ import { chromium } from "playwright-core";
 const loads = 12;
 const link = "#v=1&model=meta-llama/Llama-2-7b-hf&gpu=NVIDIA+GeForce+RTX+4090";
 
-/** Milliseconds from opening until the first headline was painted. */
+// Milliseconds that plain arithmetic takes.
+const loop = `(function () {
+  var start = performance.now();
+  for (var i = 0, x = 0; i < 2e7; ++i) x = (x * 31 + i) | 0;
+  return performance.now() - start + (x & 0);
+})()`;
+const usualLoop = 100;
+
+/** Milliseconds from opening until the first headline was painted, and how much slower than usual the machine was. */
 async function firstAnswer({ launch, until }, url) {
   const browser = await launch();
   try {
+    await browser.open("about:blank");
+    const slowness = Math.max(1, (await browser.evaluate(loop)) / usualLoop);
     await browser.open(url);
     await until(browser, `performance.getEntriesByName("tidemark-first-answer").length`);
-    return await browser.evaluate(`performance.getEntriesByName("tidemark-first-answer")[0].startTime`);
+    return { time: await browser.evaluate(`performance.getEntriesByName("tidemark-first-answer")[0].startTime`), slowness };
   } finally {
     await browser.close();
   }
 }
 
 async function best(context, url, bound) {
-  const times = [];
-  while (times.length < loads && !(Math.min(...times) <= bound)) times.push(Math.round(await firstAnswer(context, url)));
-  const said = `best ${Math.min(...times)} of ${times.join(", ")} ms`;
-  assert.ok(Math.min(...times) <= bound, `${said}; at most ${bound}`);
-  return said;
+  const seen = [];
+  let kept = false;
+  while (!kept && seen.length < loads) {
+    const { time, slowness } = await firstAnswer(context, url);
+    seen.push(`${Math.round(time)} ms${slowness > 1 ? ` (machine ${slowness.toFixed(1)} times slower than usual)` : ""}`);
+    kept = time <= bound * slowness;
+  }
+  assert.ok(kept, `${seen.join(", ")}; at most ${bound} ms`);
+  return seen.join(", ");
 }
 
 /**
