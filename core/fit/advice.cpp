@@ -1,6 +1,6 @@
 #include "core/fit/advice.hpp"
 
-#include <algorithm>
+#include "core/units/sorted.hpp"
 
 namespace tidemark {
 namespace {
@@ -52,7 +52,7 @@ Advice advise(Peaks& peaks, const TrainingJob& job, const Card& card, std::span<
       advice.suggestions.push_back(std::move(suggestion));
     }
   }
-  std::stable_sort(advice.suggestions.begin(), advice.suggestions.end(), [](const Suggestion& a, const Suggestion& b) {
+  sort_list(advice.suggestions, [](const Suggestion& a, const Suggestion& b) {
     if (a.step.cost.weight != b.step.cost.weight) return a.step.cost.weight < b.step.cost.weight;
     return a.saved > b.saved;
   });

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/runtime/cuda_context.hpp"
+#include "core/units/sorted.hpp"
 
 namespace tidemark {
 namespace {
@@ -75,7 +76,7 @@ std::vector<CardFit> rank_cards(Peaks& peaks, const TrainingJob& job, std::span<
     row.within_share = static_cast<double>(figures.allocated.expected) <= share * static_cast<double>(memory);
     ranked.push_back(std::move(row));
   }
-  std::sort(ranked.begin(), ranked.end(), before);
+  sort_list(ranked, before);
   return ranked;
 }
 
@@ -84,7 +85,7 @@ std::optional<CardFit> smallest_card(Peaks& peaks, const TrainingJob& job, std::
   std::vector<const CardChoice*> ascending;
   for (const CardChoice& choice : cards) ascending.push_back(&choice);
   const auto usable = [](const CardChoice& choice) { return choice.card.visible - choice.card.context; };
-  std::stable_sort(ascending.begin(), ascending.end(), [&](const CardChoice* a, const CardChoice* b) {
+  sort_list(ascending, [&](const CardChoice* a, const CardChoice* b) {
     if (usable(*a) != usable(*b)) return usable(*a) < usable(*b);
     return a->card.name < b->card.name;
   });

@@ -1,12 +1,15 @@
 #include "core/fit/map.hpp"
 
 #include <algorithm>
+#include <functional>
+
+#include "core/units/sorted.hpp"
 
 namespace tidemark {
 namespace {
 
 std::vector<Count> ascending(std::vector<Count> values) {
-  std::sort(values.begin(), values.end());
+  sort_list(values, std::less<Count>());
   values.erase(std::unique(values.begin(), values.end()), values.end());
   return values;
 }

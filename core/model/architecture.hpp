@@ -69,6 +69,9 @@ enum class Activation : std::uint8_t {
   kXielu,      ///< Apertus
 };
 
+/// One per layer. (Not std::vector<bool>: its packed bits are 4 KB of WebAssembly.)
+using LayerFlags = std::vector<char>;
+
 /// What is trained: one model, in Hugging Face config.json vocabulary made uniform. Dimensions are per whole model.
 struct Architecture {
   Family family = Family::kUnsupported;  ///< which block program
@@ -121,10 +124,10 @@ struct Architecture {
   double activation_dropout = 0.0;  ///< inside the feed-forward
   double classifier_dropout = 0.0;  ///< before a classification head
 
-  Count sliding_window = 0;          ///< tokens, 0 when no layer slides
-  std::vector<bool> sliding_layers;  ///< per layer: attends only to the window; empty when none does
-  std::vector<bool> no_rope_layers;  ///< per layer: no rotation (SmolLM3); empty when all rotate
-  std::vector<Count> local_layers;   ///< GPT-Neo: per layer, 1 when attention is local; empty otherwise
+  Count sliding_window = 0;         ///< tokens, 0 when no layer slides
+  LayerFlags sliding_layers;        ///< per layer: attends only to the window; empty when none does
+  LayerFlags no_rope_layers;        ///< per layer: no rotation (SmolLM3); empty when all rotate
+  std::vector<Count> local_layers;  ///< GPT-Neo: per layer, 1 when attention is local; empty otherwise
 
   Count num_buckets = 0;                                   ///< T5 relative_attention_num_buckets
   Count num_decoder_layers = 0;                            ///< T5

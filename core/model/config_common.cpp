@@ -119,7 +119,7 @@ Activation read_activation(ConfigFields& fields, ConfigFields::Spellings keys, s
   return activation_named(fields.text(keys, class_default), *keys.begin(), fields);
 }
 
-std::optional<std::vector<bool>> read_layer_types(ConfigFields& fields, const Architecture& architecture) {
+std::optional<LayerFlags> read_layer_types(ConfigFields& fields, const Architecture& architecture) {
   const Value* types = fields.find({"layer_types"});
   if (types == nullptr || types->is_null()) return std::nullopt;
   if (!types->is_array()) {
@@ -132,7 +132,7 @@ std::optional<std::vector<bool>> read_layer_types(ConfigFields& fields, const Ar
                      std::to_string(architecture.num_layers) + " layers.");
     return std::nullopt;
   }
-  std::vector<bool> sliding;
+  LayerFlags sliding;
   for (const Value& type : types->items) {
     if (type.string != "sliding_attention" && type.string != "full_attention") {
       fields.error(
@@ -145,8 +145,8 @@ std::optional<std::vector<bool>> read_layer_types(ConfigFields& fields, const Ar
   return sliding;
 }
 
-std::vector<bool> sliding_but_every(Count period, Count num_layers) {
-  std::vector<bool> sliding;
+LayerFlags sliding_but_every(Count period, Count num_layers) {
+  LayerFlags sliding;
   for (Count layer = 0; layer < num_layers; ++layer) sliding.push_back((layer + 1) % period != 0);
   return sliding;
 }

@@ -31,9 +31,9 @@ Activation activation_named(std::string_view name, std::string_view key, ConfigF
 Activation read_activation(ConfigFields& fields, ConfigFields::Spellings keys, std::string_view class_default);
 
 /// `layer_types`: which layers slide. Nothing where the key is absent or null.
-std::optional<std::vector<bool>> read_layer_types(ConfigFields& fields, const Architecture& architecture);
+std::optional<LayerFlags> read_layer_types(ConfigFields& fields, const Architecture& architecture);
 
 /// Every `period`-th layer attends to everything, the others to the window.
-std::vector<bool> sliding_but_every(Count period, Count num_layers);
+LayerFlags sliding_but_every(Count period, Count num_layers);
 
 }  // namespace tidemark

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/units/sorted.hpp"
+
 namespace tidemark {
 namespace {
 
@@ -117,8 +119,7 @@ std::vector<BreakdownGroup> itemise(const Simulation& simulation, const Walk& wa
                                  "pytorch v2.6.0 c10/cuda/CUDACachingAllocator.cpp: should_split", Confidence::kExact});
   }
   for (BreakdownGroup& g : groups) {
-    std::stable_sort(g.entries.begin(), g.entries.end(),
-                     [](const BreakdownEntry& a, const BreakdownEntry& b) { return a.bytes > b.bytes; });
+    sort_list(g.entries, [](const BreakdownEntry& a, const BreakdownEntry& b) { return a.bytes > b.bytes; });
   }
   groups.erase(std::remove_if(groups.begin(), groups.end(), [](const BreakdownGroup& g) { return g.bytes == 0; }),
                groups.end());

@@ -26,7 +26,11 @@ struct Tape::Memory {
   std::vector<std::unique_ptr<Node[]>> chunks;  // nodes let go of what they held, and are filled anew when used
 
   static Memory& spare() {
+#if defined(__EMSCRIPTEN__)  // one thread, and LLVM 14 links no thread-local storage for it
+    static Memory memory;
+#else
     thread_local Memory memory;
+#endif
     return memory;
   }
 };

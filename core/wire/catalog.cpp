@@ -5,6 +5,7 @@
 #include "core/model/read_config.hpp"
 #include "core/step/simulation.hpp"
 #include "core/units/nearest.hpp"
+#include "core/units/sorted.hpp"
 #include "core/wire/json.hpp"
 
 namespace tidemark {
@@ -145,7 +146,7 @@ Issues Catalog::load(std::string_view models_json, std::string_view gpus_json) {
     for (const std::string& alias : models_[i].aliases) names_.push_back({lower_case(alias), i, 1});
     for (const std::string& id : models_[i].same_arch_ids) names_.push_back({lower_case(id), i, 2});
   }
-  std::stable_sort(names_.begin(), names_.end(), [](const Name& a, const Name& b) {
+  sort_list(names_, [](const Name& a, const Name& b) {
     const int order = a.folded.compare(b.folded);
     return order != 0 ? order < 0 : a.rank < b.rank;
   });

@@ -98,7 +98,7 @@ TEST_CASE("absent keys take the defaults of their own class", "[model]") {
     const Architecture a = read(bare("mistral"));
     CHECK(a.num_kv_heads == 8);
     CHECK(a.sliding_window == 4096);
-    CHECK(a.sliding_layers == std::vector<bool>(32, true));
+    CHECK(a.sliding_layers == LayerFlags(32, true));
     CHECK(find_issue(read_config(bare("mistral")).issues, "ASSUMED_DEFAULT", "/config/num_key_value_heads"));
   }
   SECTION("mistral: an explicit null means none, or as many as query heads") {
@@ -136,7 +136,7 @@ TEST_CASE("absent keys take the defaults of their own class", "[model]") {
   }
   SECTION("gemma2: every other layer slides, scores and logits are capped") {
     const Architecture a = read(with(bare("gemma2"), "num_hidden_layers", 4));
-    CHECK(a.sliding_layers == std::vector<bool>{true, false, true, false});
+    CHECK(a.sliding_layers == LayerFlags{true, false, true, false});
     CHECK(a.sliding_window == 4096);
     CHECK(a.logit_softcap);
     CHECK(a.attention_softcap);
@@ -144,7 +144,7 @@ TEST_CASE("absent keys take the defaults of their own class", "[model]") {
   }
   SECTION("gemma3_text: every sixth layer attends to everything") {
     const Architecture a = read(with(bare("gemma3_text"), "num_hidden_layers", 7));
-    CHECK(a.sliding_layers == std::vector<bool>{true, true, true, true, true, false, true});
+    CHECK(a.sliding_layers == LayerFlags{true, true, true, true, true, false, true});
     CHECK(a.qk_norm);
     CHECK_FALSE(a.logit_softcap);
   }
@@ -160,7 +160,7 @@ TEST_CASE("absent keys take the defaults of their own class", "[model]") {
   }
   SECTION("smollm3: every fourth layer does not rotate, tied") {
     const Architecture a = read(with(bare("smollm3"), "num_hidden_layers", 5));
-    CHECK(a.no_rope_layers == std::vector<bool>{false, false, false, true, false});
+    CHECK(a.no_rope_layers == LayerFlags{false, false, false, true, false});
     CHECK(a.num_kv_heads == 4);
     CHECK(a.tie_word_embeddings);
     CHECK(a.sliding_layers.empty());
@@ -175,12 +175,12 @@ TEST_CASE("absent keys take the defaults of their own class", "[model]") {
     CHECK(read(with(bare("olmo"), "clip_qkv", 8.0)).clip_qkv);
     CHECK(read(bare("olmo2")).qk_norm);
     const Architecture a = read(with(bare("olmo3"), "num_hidden_layers", 5));
-    CHECK(a.sliding_layers == std::vector<bool>{true, true, true, false, true});
+    CHECK(a.sliding_layers == LayerFlags{true, true, true, false, true});
   }
   SECTION("cohere2: only sliding layers rotate") {
     const Architecture a = read(with(bare("cohere2"), "num_hidden_layers", 4));
-    CHECK(a.sliding_layers == std::vector<bool>{true, true, true, false});
-    CHECK(a.no_rope_layers == std::vector<bool>{false, false, false, true});
+    CHECK(a.sliding_layers == LayerFlags{true, true, true, false});
+    CHECK(a.no_rope_layers == LayerFlags{false, false, false, true});
     CHECK(a.tie_word_embeddings);
     CHECK(a.logit_scale);
   }

@@ -52,7 +52,7 @@ void read_smollm3_config(ConfigFields& fields, Architecture& architecture) {
 
   const bool use_window = fields.flag({"use_sliding_window"}, false);
   const Count window = fields.nullable({"sliding_window"}, std::nullopt).value_or(0);
-  std::vector<bool> sliding;
+  LayerFlags sliding;
   if (const auto types = read_layer_types(fields, architecture)) {
     sliding = *types;
   } else if (use_window && window > 0) {
