@@ -38,9 +38,10 @@ class Search {
 
   Combination run() {
     Combination result;
-    if (!may_fit(start_, 0)) return finish(result, strongest(start_, 0));
+    const Node start{0, 0, 0, {}, start_};
+    if (!may_fit(start_, 0)) return accept(result, strongest(start), false);
     std::priority_queue<Node, std::vector<Node>, Later> queue;
-    queue.push({0, 0, 0, {}, start_});
+    queue.push(start);
     while (!queue.empty()) {
       const Node node = queue.top();
       queue.pop();
@@ -50,13 +51,13 @@ class Search {
       }
       if (node.depth == kLeverCount) {
         if (!fits(peaks_.quick(node.job)) || !fits(peaks_.full(node.job))) continue;
-        return accept(result, node);
+        return accept(result, node, true);
       }
       // Judged when its turn comes, not when it is found: most are never looked at again.
       if (!may_fit(node.job, node.depth)) continue;
       push_choices(node, queue);
     }
-    return finish(result, strongest(start_, 0));
+    return accept(result, strongest(start), false);
   }
 
  private:
@@ -77,13 +78,7 @@ class Search {
     queue.push(next);
     std::uint8_t index = 0;
     for (const Step& step : steps_at(node.depth, node.job)) {
-      ++index;
-      Node child = next;
-      child.weight += step.cost.weight;
-      ++child.taken;
-      child.choice[static_cast<std::size_t>(node.depth)] = index;
-      child.job = after(step, node.job);
-      queue.push(std::move(child));
+      queue.push(with(step, ++index, next));
     }
   }
 
@@ -113,69 +108,71 @@ class Search {
     return false;
   }
 
-  /// The smallest of the jobs that `may_fit` would look at.
-  TrainingJob strongest(const TrainingJob& job, int depth) {
-    if (depth == kLeverCount) return job;
-    TrainingJob best;
+  /// The smallest of the jobs that `may_fit` would look at, with the choices that lead to it.
+  Node strongest(const Node& node) {
+    if (node.depth == kLeverCount) return node;
+    Node best = node;
     Bytes least = -1;
-    const auto consider = [&](const TrainingJob& changed) {
-      TrainingJob end = strongest(changed, depth + 1);
-      const Figures& figures = peaks_.quick(end);
+    const auto consider = [&](const Node& changed) {
+      Node end = strongest(changed);
+      const Figures& figures = peaks_.quick(end.job);
       if (!figures.known || (least >= 0 && figures.allocated.expected >= least)) return;
       least = figures.allocated.expected;
       best = std::move(end);
     };
-    const std::vector<Step> steps = steps_at(depth, job);
-    const Lever lever = lever_at(depth);
-    if (steps.empty() || lever == Lever::kBatch || lever == Lever::kLoss) consider(job);
+    const std::vector<Step> steps = steps_at(node.depth, node.job);
+    const Lever lever = lever_at(node.depth);
+    Node same = node;
+    ++same.depth;
+    if (steps.empty() || lever == Lever::kBatch || lever == Lever::kLoss) consider(same);
+    std::uint8_t index = 0;
     for (const Step& step : steps) {
-      if (step.strongest || lever == Lever::kLoss) consider(after(step, job));
+      ++index;
+      if (step.strongest || lever == Lever::kLoss) consider(with(step, index, same));
     }
-    return least >= 0 ? best : job;
+    return best;
+  }
+
+  /// One lever further: `step`, the index-th of the lever before `next.depth`, is taken.
+  Node with(const Step& step, std::uint8_t index, Node next) const {
+    next.weight += step.cost.weight;
+    ++next.taken;
+    next.choice[static_cast<std::size_t>(next.depth) - 1] = index;
+    next.job = after(step, next.job);
+    return next;
   }
 
   /// Beyond the bound: from the smallest job, each lever is turned back as far as the job still fits, in their order.
   Combination relax(Combination& result) {
     strict_ = true;
     Node node{0, 0, 0, {}, start_};
-    for (int depth = 0; depth < kLeverCount; ++depth) {
-      std::vector<Step> steps = steps_at(depth, node.job);
-      bool chosen = may_fit(node.job, depth + 1);
+    while (node.depth < kLeverCount) {
+      Node next = node;
+      ++next.depth;
+      bool chosen = may_fit(node.job, next.depth);
       std::uint8_t index = 0;
-      for (const Step& step : steps) {
+      for (const Step& step : steps_at(node.depth, node.job)) {
         ++index;
-        if (chosen) break;
-        TrainingJob changed = after(step, node.job);
-        if (!may_fit(changed, depth + 1)) continue;
+        if (chosen || !may_fit(after(step, node.job), next.depth)) continue;
         chosen = true;
-        node.weight += step.cost.weight;
-        ++node.taken;
-        node.choice[static_cast<std::size_t>(depth)] = index;
-        node.job = std::move(changed);
+        next = with(step, index, next);
       }
-      ++node.depth;
+      node = std::move(next);
     }
-    if (!fits(peaks_.full(node.job))) return finish(result, node.job);
-    return accept(result, node);
+    return accept(result, node, fits(peaks_.full(node.job)));
   }
 
-  Combination accept(Combination& result, const Node& node) {
-    result.found = true;
+  Combination accept(Combination& result, const Node& node, bool found) {
+    result.found = found;
     result.weight = node.weight;
-    TrainingJob job = start_;
+    result.job = start_;
     for (int depth = 0; depth < kLeverCount; ++depth) {
       const std::uint8_t index = node.choice[static_cast<std::size_t>(depth)];
       if (index == 0) continue;
-      std::vector<Step> steps = steps_at(depth, job);
-      result.steps.push_back(steps[index - 1U]);
-      job = after(result.steps.back(), job);
+      result.steps.push_back(steps_at(depth, result.job)[index - 1U]);
+      result.job = after(result.steps.back(), result.job);
     }
-    return finish(result, job);
-  }
-
-  Combination finish(Combination& result, const TrainingJob& job) {
-    result.job = job;
-    result.figures = peaks_.full(job);
+    result.figures = peaks_.full(result.job);
     result.tried = peaks_.quick_count() - first_quick_;
     result.verified = peaks_.full_count() - first_full_;
     return std::move(result);

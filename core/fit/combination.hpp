@@ -13,7 +13,7 @@ struct Combination {
   bool found = false;       ///< false when nothing that we know makes it fit
   bool proven = true;       ///< no combination of less harm fits; false when the search ran into its bound
   int weight = 0;           ///< sum of the harm of its steps
-  std::vector<Step> steps;  ///< at most one per lever, in the order of the levers
+  std::vector<Step> steps;  ///< at most one per lever, in the order of the levers; where nothing fits, those to `job`
   TrainingJob job;          ///< with all steps taken; where nothing fits, the smallest job that was tried
   Figures figures;          ///< of that job, from the full estimate
   Count tried = 0;          ///< jobs whose peak was computed on the quick path

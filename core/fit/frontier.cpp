@@ -38,11 +38,8 @@ Count limit_of(const TrainingJob& job, Quantity quantity, const Architecture& ar
           high = middle - 1;
         }
       }
-      // A learned table of positions ends somewhere (OPT's has two rows more than positions).
-      const bool learned = architecture.rotary_dim == 0 && !architecture.alibi && architecture.max_positions > 0 &&
-                           architecture.family != Family::kT5;
-      const Count rows = architecture.max_positions - (architecture.family == Family::kOpt ? 2 : 0);
-      return learned ? std::max<Count>(1, std::min(low, rows)) : low;
+      const Count positions = architecture.learned_positions();
+      return positions > 0 ? std::min(low, positions) : low;
     }
     case Quantity::kRank:
       return 65536;
@@ -124,7 +121,8 @@ Frontier frontier(Peaks& peaks, const TrainingJob& job, Quantity quantity, const
     (line.full(middle) ? low : high) = middle;
   }
   result.largest = low;
-  result.open = low == limit;
+  result.ends = quantity == Quantity::kSequence && low == peaks.architecture().learned_positions();
+  result.open = low == limit && !result.ends;
   if (low > 0) result.allocated = line.allocated(low);
   if (low < limit) result.next = line.allocated(low + 1);
   return result;

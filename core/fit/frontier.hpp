@@ -23,10 +23,11 @@ struct Frontier {
   Count largest = 0;    ///< largest value whose verdict is `fits`; 0 when not even the smallest does
   Range allocated;      ///< at `largest`
   Range next;           ///< at `largest` + 1, which does not fit
+  bool ends = false;    ///< the model has no positions beyond `largest`
   bool open = false;    ///< `largest` is where we stop looking: what lies beyond is not computed
 };
 
-/// Exact: the full estimate fits at `largest` and does not at `largest` + 1.
+/// Exact: the full estimate fits at `largest` and does not at `largest` + 1, unless it ends or is open there.
 Frontier frontier(Peaks& peaks, const TrainingJob& job, Quantity quantity, const Card& card);
 
 /// One row of the tier table.

@@ -95,4 +95,14 @@ void check_magnitude(const Architecture& a, const TrainingJob& job, Issues& issu
   }
 }
 
+void check_positions(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  const Count positions = architecture.learned_positions();
+  if (positions == 0 || job.sequence_length <= positions) return;
+  const std::string most = std::to_string(positions);
+  issues.push_back({"SEQUENCE_TOO_LONG", Severity::kWarning, "/sequence_length",
+                    "The model's table of positions ends at " + most +
+                        ": longer sequences fail with an index error, whatever the memory. Use at most " + most + ".",
+                    most});
+}
+
 }  // namespace tidemark

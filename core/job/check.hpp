@@ -16,4 +16,7 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
 /// Refuses dimensions whose byte counts could leave 64 bits anywhere downstream.
 void check_magnitude(const Architecture& architecture, const TrainingJob& job, Issues& issues);
 
+/// Warns of sequences that are longer than the model's learned table of positions.
+void check_positions(const Architecture& architecture, const TrainingJob& job, Issues& issues);
+
 }  // namespace tidemark

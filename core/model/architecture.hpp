@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -137,6 +138,13 @@ struct Architecture {
   Count published_parameters = 0;  ///< the count that the catalog's source states, 0 when it states none
   std::string catalog_id;          ///< where it came from, empty for a pasted config
 
+  /// The longest sequence that a learned table of positions has rows for; 0 where positions are computed.
+  Count learned_positions() const {
+    if (rotary_dim > 0 || alibi || family == Family::kT5 || family == Family::kVit) return 0;
+    // Two rows of OPT's and RoBERTa's tables are no positions.
+    const bool two_more = family == Family::kOpt || model_type == "roberta";
+    return std::max<Count>(0, max_positions - (two_more ? 2 : 0));
+  }
   Count query_size() const { return num_heads * head_dim; }  ///< Q
   Count kv_size() const { return num_kv_heads * head_dim; }  ///< K
 };

@@ -68,18 +68,20 @@ void add_combination(Document& out, const Advice& advice) {
   const Combination& c = *advice.combination;
   out.heading("What makes it fit");
   if (!c.found) {
-    out.paragraph("Nothing that we know: with every change taken, " + format_gib(c.figures.allocated.expected) +
+    out.paragraph("Nothing that we know: with all of the following, " + format_gib(c.figures.allocated.expected) +
                       " are needed, of " + format_gib(advice.fit.usable) + ".",
                   Tone::kBad);
-    out.paragraph(advice.smallest_changed
-                      ? "The smallest card that such a job fits is the " + card_in_words(*advice.smallest_changed) + "."
-                      : "No card of the catalog holds even such a job.");
-    return;
   }
   Block& table = out.table({{"harm", true}, {"change", false}, {"in the request", false}});
   for (const Step& step : c.steps) {
     table.rows.push_back(
         {{std::to_string(step.cost.weight)}, {step.title, Tone::kStrong}, {settings_in_words(step.settings)}});
+  }
+  if (!c.found) {
+    out.paragraph(advice.smallest_changed
+                      ? "The smallest card that such a job fits is the " + card_in_words(*advice.smallest_changed) + "."
+                      : "No card of the catalog holds even such a job.");
+    return;
   }
   const Fit fit = check_fit(c.figures.allocated, advice.card);
   out.paragraph("Together: " + format_gib(c.figures.allocated.expected) + ", " +
@@ -121,7 +123,9 @@ void add_frontiers(Document& out, const AdviceReport& report) {
                           {format_grouped(f.current)},
                           {f.largest == 0 ? "none" : (f.open ? "≥ " : "") + format_grouped(f.largest), Tone::kStrong},
                           {f.largest == 0 ? "" : format_gib(f.allocated.expected)},
-                          {f.open ? "" : format_gib(f.next.expected)}});
+                          {f.ends   ? "the model ends there"
+                           : f.open ? ""
+                                    : format_gib(f.next.expected)}});
   }
 }
 

@@ -237,6 +237,7 @@ Engine::Question Engine::read(const Value& document) const {
   if (answer.model.empty()) answer.model = answer.architecture.class_name;
   if (!readable) return question;
   check_magnitude(answer.architecture, answer.job, issues);
+  check_positions(answer.architecture, answer.job, issues);
   question.complete = !has_error(issues);
   return question;
 }

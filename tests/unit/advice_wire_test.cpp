@@ -136,7 +136,7 @@ TEST_CASE("advice has the same keys in the same order every time") {
   CHECK(keys_of(at(reply, "suggestions.0")) ==
         "title changes patch cost allocated reserved host_bytes peak_phase saved_bytes fit");
   CHECK(keys_of(at(reply, "suggestions.0.cost")) == "weight harm speed exactness quality source");
-  CHECK(keys_of(at(reply, "frontiers.0")) == "option current largest open allocated next_allocated");
+  CHECK(keys_of(at(reply, "frontiers.0")) == "option current largest open ends_with_model allocated next_allocated");
   CHECK(keys_of(at(reply, "tiers.0")) == "vram_gb usable_bytes micro_batch_size allocated preset");
   CHECK(at(reply, "issues").items.empty());
   // Byte for byte.
@@ -157,6 +157,17 @@ TEST_CASE("what nothing makes fit is told, with the card that would do") {
   CHECK_FALSE(at(reply, "combination.found").boolean);
   CHECK(at(reply, "smallest_card").is_null());
   CHECK(at(reply, "smallest_card_changed.verdict").string == "fits");
+  CHECK(at(reply, "combination.steps").items.size() > 2);
+}
+
+TEST_CASE("a sequence longer than the model's table of positions is warned of, and no frontier goes beyond it") {
+  const Value reply = ask(R"({"verb":"advise","model":"gpt2","gpu":"4090","sequence_length":2048})");
+  CHECK(has_issue(reply, "SEQUENCE_TOO_LONG"));
+  CHECK(at(reply, "frontiers.1.option").string == "sequence_length");
+  CHECK(at(reply, "frontiers.1.largest").integer == 1024);  // GPT2Config.n_positions
+  CHECK(at(reply, "frontiers.1.ends_with_model").boolean);
+  CHECK_FALSE(has_issue(ask(R"({"model":"facebook/opt-125m","sequence_length":2048})"), "SEQUENCE_TOO_LONG"));
+  CHECK(has_issue(ask(R"({"model":"facebook/opt-125m","sequence_length":2049})"), "SEQUENCE_TOO_LONG"));
 }
 
 TEST_CASE("advice needs a card and a job") {

@@ -10,8 +10,8 @@ import { verdictIcon, verdictWord } from "./verdict.js";
 
 const few = 5;
 
-/** schema, store; tell(text, delay) announces; showComparison() brings the comparison into view. */
-export function createAdvice({ schema, store, tell, showComparison }) {
+/** schema, store; ask(values, tables) promises advice with those tables; tell(text, delay) announces; showComparison() brings the comparison into view. */
+export function createAdvice({ schema, store, ask, tell, showComparison }) {
   const heading = h("h3", { id: "advice-heading" });
   const applied = h("div", { class: "applied row", hidden: true, "data-testid": "advice-applied" });
   const plan = h("div", { class: "plan", "data-testid": "advice-plan" });
@@ -98,22 +98,24 @@ export function createAdvice({ schema, store, tell, showComparison }) {
   }
 
   function cardRow(card, key) {
-    const change = { patch: { gpu: card.gpu, gpus: null }, what: card.gpu, before: report.now.allocated.expected, after: card.allocated.expected };
+    const changes = key === "advice.cardAsIs" ? null : report.combination;
+    const change = { patch: { ...changes?.patch, gpu: card.gpu, gpus: null }, what: [...(changes?.steps ?? []).map((step) => step.title), card.gpu].join(", "), before: report.now.allocated.expected, after: card.allocated.expected };
     return h("p", { class: "row card-row" }, h("span", {}, t(key, { gpu: card.gpu, size: gib(card.allocated.expected), usable: gib(card.usable_bytes) })),
-      h("button", { type: "button", class: "button small", "data-testid": "advice-card", "aria-label": `${t("advice.useCard")}: ${card.gpu}`, onclick: () => apply(key === "advice.cardAsIs" ? change : { ...change, after: change.before }) }, t("advice.useCard")));
+      h("button", { type: "button", class: "button small", "data-testid": "advice-card", "aria-label": `${t(changes ? "advice.useCardChanged" : "advice.useCard")}: ${card.gpu}`, onclick: () => apply(change) }, t(changes ? "advice.useCardChanged" : "advice.useCard")));
   }
 
   function drawPlan() {
     const { combination, smallest_card: asIs, smallest_card_changed: changed, now } = report;
     const parts = [];
+    const steps = combination?.steps ?? [];
+    const changes = h("ol", { class: "steps" }, steps.map((step) => h("li", {}, h("p", { class: "step-title" }, h("strong", {}, step.title), " ", harm(step.cost)), settings(step.patch), costs(step.cost))));
     if (combination?.found) {
-      const { steps } = combination;
       parts.push(
         h("p", {}, t(steps.length === 1 ? "advice.one" : "advice.together", { count: steps.length }), " ", !combination.proven && t("advice.unproven")),
-        h("ol", { class: "steps" }, steps.map((step) => h("li", {}, h("p", { class: "step-title" }, h("strong", {}, step.title), " ", harm(step.cost)), settings(step.patch), costs(step.cost)))),
+        changes,
         h("div", { class: "plan-outcome" }, figures(combination), buttons(changeOf(combination, steps.map((step) => step.title).join(", ")), "advice-apply")));
     } else if (combination) {
-      parts.push(h("p", { class: "plan-nothing" }, t("advice.nothing", { gpu: report.gpu, size: gib(combination.allocated.expected), usable: gib(now.fit.usable_bytes) })));
+      parts.push(h("p", { class: "plan-nothing" }, t("advice.nothing", { gpu: report.gpu, size: gib(combination.allocated.expected), usable: gib(now.fit.usable_bytes) })), changes);
       if (changed) parts.push(cardRow(changed, "advice.cardChanged"));
       else if (!asIs) parts.push(h("p", {}, t("advice.noCard")));
     }
@@ -178,7 +180,7 @@ export function createAdvice({ schema, store, tell, showComparison }) {
       measure = measureOf(now.allocated.expected, [combination?.found ? combination : now, ...suggestions].map((entry) => entry.allocated.expected), now.fit.usable_bytes);
       drawPlan();
       drawSingles();
-      details.render(report);
+      details.render(report, (tables) => ask(values, tables));
       if (inside && !inside.isConnected) node.focus({ preventScroll: true });
     },
   };

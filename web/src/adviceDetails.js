@@ -1,4 +1,5 @@
-// The advice's tables: how far each quantity goes on the card, the micro-batch by size of card, and the modes by budget.
+// The advice's tables: how far each quantity goes on the card, the micro-batch by size of card, and the modes by budget. Each takes dozens of
+// estimates, so it is asked for when it is unfolded.
 import { h, scrollBox, setText } from "./dom.js";
 import { figure } from "./exactly.js";
 import { labelOf } from "./form.js";
@@ -10,8 +11,8 @@ import { verdictIcon, verdictWord } from "./verdict.js";
 export function createAdviceDetails({ schema, apply }) {
   const fold = (testid) => {
     const summary = h("summary");
-    const body = h("div", { class: "stack" });
-    return { summary, body, node: h("details", { class: "more", "data-testid": testid }, summary, body) };
+    const body = h("div", { class: "stack" }, h("p", { class: "hint" }, t("advice.working")));
+    return { summary, body, node: h("details", { class: "more", "data-testid": testid, ontoggle: refresh }, summary, body), drawn: null };
   };
   const frontiers = fold("advice-frontiers");
   const tiers = fold("advice-tiers");
@@ -26,8 +27,6 @@ export function createAdviceDetails({ schema, apply }) {
     const { frontiers: rows, combination, now } = report;
     // A job that does not fit goes nowhere: the rows are then about the job with the combination's changes.
     const changed = report.subject === "combination";
-    frontiers.node.hidden = rows.length === 0;
-    setText(frontiers.summary, t(changed ? "advice.frontiersChanged" : "advice.frontiers"));
     frontiers.body.replaceChildren(table(frontiers.summary.textContent, [["advice.quantity"], ["advice.now", true], ["advice.largest", true], ["advice.peakThere", true], ["advice.oneMore", true], ["advice.action", true]],
       rows.map((row) => {
         const label = labelOf(schema.find(row.option), schema);
@@ -36,25 +35,20 @@ export function createAdviceDetails({ schema, apply }) {
         const patch = merged(changed ? combination.patch : {}, patchOf(row.option, row.largest));
         return h("tr", {}, h("th", { scope: "row" }, label), number(grouped(row.current)),
           number(h("strong", {}, row.largest === 0 ? t("advice.none") : `${row.open ? "≥\u202f" : ""}${grouped(row.largest)}`)),
-          number(row.allocated ? figure(row.allocated.expected, { focusable: false }) : "–"), number(row.next_allocated ? figure(row.next_allocated.expected, { focusable: false }) : "–"),
+          number(row.allocated ? figure(row.allocated.expected, { focusable: false }) : "–"), number(row.ends_with_model ? t("advice.ends") : row.next_allocated ? figure(row.next_allocated.expected, { focusable: false }) : "–"),
           number(usable && button(t("advice.use", { value: grouped(row.largest) }), `${t("advice.use", { value: grouped(row.largest) })}: ${changed ? t("advice.withChanges", { what: label }) : label}`,
             () => apply({ patch, what: changed ? [...combination.steps.map((step) => step.title), what].join(", ") : what, before: now.allocated.expected, after: row.allocated.expected }))));
       })));
   }
 
   function drawTiers(report) {
-    tiers.node.hidden = report.tiers.length === 0;
-    setText(tiers.summary, t(report.subject === "combination" ? "advice.tiersChanged" : "advice.tiers"));
     tiers.body.replaceChildren(h("p", { class: "hint" }, t("advice.tiersHint")), table(tiers.summary.textContent, [["advice.tier"], ["advice.tierBatch", true], ["advice.peakThere", true], ["advice.preset", true]],
       report.tiers.map((tier) => h("tr", {}, h("th", { scope: "row" }, `${tier.vram_gb} GB`), number(h("strong", {}, tier.micro_batch_size === 0 ? t("advice.none") : grouped(tier.micro_batch_size))),
         number(tier.allocated ? figure(tier.allocated.expected, { focusable: false }) : "–"), number(grouped(tier.preset))))));
   }
 
   function drawModes({ modes: found, now }) {
-    modes.node.hidden = !found;
-    if (!found) return;
     const name = (mode) => tOr(`advice.mode.${mode}`, mode);
-    setText(modes.summary, t("advice.modes"));
     modes.body.replaceChildren(
       h("p", { class: "hint" }, t(found.recommended_fits ? "advice.modesFit" : "advice.modesFail", { size: gib(found.unoptimised.expected), ratio: percent(found.ratio), mode: name(found.recommended) })),
       table(modes.summary.textContent, [["advice.modeName"], ["advice.peak", true], ["advice.techniques"], ["advice.action", true]], found.modes.map((mode) =>
@@ -65,12 +59,33 @@ export function createAdviceDetails({ schema, apply }) {
             () => apply({ patch: mode.patch, what: name(mode.mode), before: now.allocated.expected, after: mode.allocated.expected })))))));
   }
 
+  const folds = [[frontiers, "frontiers", drawFrontiers], [tiers, "tiers", drawTiers], [modes, "modes", drawModes]];
+  let report = null;
+  let ask = null;
+
+  async function refresh() {
+    const due = folds.filter(([{ node, drawn }]) => node.open && drawn !== report);
+    if (!report || due.length === 0) return;
+    const mine = report;
+    const full = await ask(Object.fromEntries(due.map(([, name]) => [name, true])));
+    if (!full?.now || mine !== report) return;
+    for (const [fold, , draw] of due) {
+      draw(full);
+      fold.drawn = mine;
+    }
+  }
+
   return {
     nodes: [frontiers.node, tiers.node, modes.node],
-    render(report) {
-      drawFrontiers(report);
-      drawTiers(report);
-      drawModes(report);
+    /** report: the advice without tables; ask({frontiers, tiers, modes}) promises it with those that are true. */
+    render(next, asker) {
+      report = next;
+      ask = asker;
+      const changed = report.subject === "combination";
+      setText(frontiers.summary, t(changed ? "advice.frontiersChanged" : "advice.frontiers"));
+      setText(tiers.summary, t(changed ? "advice.tiersChanged" : "advice.tiers"));
+      setText(modes.summary, t("advice.modes"));
+      refresh();
     },
   };
 }

@@ -4,7 +4,7 @@
 // What people wait for goes first.
 
 // The kinds, most urgent first.
-const kinds = ["estimate", "pin", "catalog", "fit", "map", "advise"];
+const kinds = ["estimate", "pin", "catalog", "fit", "map", "advise", "tables"];
 
 /**
  * partsOf() promises what the host starts from. makeWorker() and makeLocal() make something with a worker's interface; the second is used where the

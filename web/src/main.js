@@ -66,7 +66,7 @@ async function start(makeWorker) {
   const cards = createCards({ store, gpus });
   const compare = createCompare({ schema, store });
   const fitMap = createFitMap({ engine, store, tell });
-  const advice = createAdvice({ schema, store, tell, showComparison: () => compare.show() });
+  const advice = createAdvice({ schema, store, ask: (values, tables) => askAdvice("tables", values, tables), tell, showComparison: () => compare.show() });
   const copy = createCopy({ tell, texts: {
     link: () => permalinkOf(store.get(), schema),
     markdown: () => (answer?.estimate ? markdownOf(answer, store.get(), schema, permalinkOf(store.get(), schema)) : null),
@@ -110,6 +110,11 @@ async function start(makeWorker) {
 
   function ask(kind, values, verb) {
     return engine.ask(kind, { ...schema.toRequest(values), ...(verb ? { verb } : {}) });
+  }
+
+  /** The tables of the advice take several times as long as the search: they come when asked for. */
+  function askAdvice(kind, values, tables) {
+    return engine.ask(kind, { ...schema.toRequest(values), verb: "advise", frontiers: false, tiers: false, modes: false, ...tables });
   }
 
   // A does not change while B does.
@@ -197,7 +202,7 @@ async function start(makeWorker) {
       const isPresent = () => values === store.get().values;
       ask("fit", withoutCards, "fit").then((response) => response && isPresent() && cards.render(response.fits ?? [], fit?.gpu));
       fitMap.render(schema.toRequest(withoutCards), fit && fit.usable_bytes > 0 ? fit.usable_bytes : null, number("micro_batch_size"), number("sequence_length"));
-      const response = fit ? await ask("advise", values, "advise") : null;
+      const response = fit ? await askAdvice("advise", values) : null;
       if (response !== undefined && isPresent()) advice.render(response, values);
     }, 60);
   }

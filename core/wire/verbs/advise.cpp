@@ -104,8 +104,9 @@ Value write_frontier(const Frontier& frontier) {
   set(row, "current", std::int64_t{frontier.current});
   set(row, "largest", std::int64_t{frontier.largest});
   set(row, "open", frontier.open);
+  set(row, "ends_with_model", frontier.ends);
   set(row, "allocated", frontier.largest > 0 ? write_range(frontier.allocated) : Value{});
-  set(row, "next_allocated", frontier.open ? Value{} : write_range(frontier.next));
+  set(row, "next_allocated", frontier.open || frontier.ends ? Value{} : write_range(frontier.next));
   return row;
 }
 
