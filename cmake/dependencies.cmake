@@ -24,6 +24,14 @@ function(tidemark_system_headers target folder header)
   endif()
 endfunction()
 
+if(EMSCRIPTEN)
+  tidemark_system_headers(nlohmann_json::nlohmann_json nlohmann json.hpp)
+endif()
+if(NOT TARGET nlohmann_json::nlohmann_json)
+  tidemark_dependency(nlohmann_json 3.10
+    https://github.com/nlohmann/json/releases/download/v3.11.3/json.tar.xz
+    d6c65aca6b1ed68e7a182f4757257b107ae403032760ed6ef121c9d55e81757d)
+endif()
 if(TIDEMARK_CLI)
   tidemark_dependency(CLI11 2.1
     https://github.com/CLIUtils/CLI11/archive/refs/tags/v2.5.0.tar.gz

@@ -3,13 +3,150 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <numeric>
 #include <vector>
 
-#include "core/units/decimal.hpp"
-#include "core/units/sorted.hpp"
+// The one place that meets the library: only its parser is used, event by event.
+#include <nlohmann/json.hpp>
 
 namespace tidemark {
 namespace {
+
+/// Builds a Value from the parser's events, and stops it where the limits are crossed.
+class Builder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  bool null() override { return put(Value{}); }
+  bool boolean(bool value) override { return put(to_value(value)); }
+  bool number_integer(number_integer_t value) override { return put(to_value(std::int64_t{value})); }
+  bool number_unsigned(number_unsigned_t value) override {
+    constexpr auto kLargest = static_cast<number_unsigned_t>(std::numeric_limits<std::int64_t>::max());
+    return value <= kLargest ? put(to_value(static_cast<std::int64_t>(value)))
+                             : put(to_value(static_cast<double>(value)));
+  }
+  bool number_float(number_float_t value, const string_t&) override { return put(to_value(value)); }
+  bool string(string_t& value) override { return put(to_value(value)); }
+  bool binary(binary_t&) override { return false; }
+
+  bool start_object(std::size_t) override { return open(empty_object()); }
+  bool key(string_t& name) override {
+    keys_.back() = name;
+    return true;
+  }
+  bool end_object() override {
+    drop_repeated_keys(stack_.back());
+    return close();
+  }
+  bool start_array(std::size_t) override { return open(empty_array()); }
+  bool end_array() override { return close(); }
+
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+    position_ = position;
+    // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error …": keep what follows the name.
+    what_ = error.what();
+    const std::size_t bracket = what_.find("] ");
+    if (bracket != std::string::npos) what_.erase(0, bracket + 2);
+    return false;
+  }
+
+  Value take() { return std::move(root_); }
+  const std::string& what() const { return what_; }
+  const std::vector<std::string>& repeated() const { return repeated_; }
+
+ private:
+  bool put(Value value) {
+    if (stack_.empty()) {
+      root_ = std::move(value);
+    } else if (stack_.back().is_array()) {
+      stack_.back().items.push_back(std::move(value));
+    } else {
+      stack_.back().members.push_back({std::move(keys_.back()), std::move(value)});
+    }
+    return true;
+  }
+  bool open(Value container) {
+    if (stack_.size() >= static_cast<std::size_t>(kMaxNesting)) {
+      what_ = "nested more than " + std::to_string(kMaxNesting) + " levels deep";
+      return false;
+    }
+    stack_.push_back(std::move(container));
+    keys_.emplace_back();
+    return true;
+  }
+  bool close() {
+    Value done = std::move(stack_.back());
+    stack_.pop_back();
+    keys_.pop_back();
+    return put(std::move(done));
+  }
+
+  /// Of equal keys the last one counts, as in Python's json; each is told.
+  void drop_repeated_keys(Value& object) {
+    std::vector<std::size_t> order(object.members.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      const int c = object.members[a].key.compare(object.members[b].key);
+      return c != 0 ? c < 0 : a < b;
+    });
+    std::vector<std::size_t> losers;
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      if (object.members[order[i]].key == object.members[order[i - 1]].key) losers.push_back(order[i - 1]);
+    }
+    if (losers.empty()) return;
+    std::sort(losers.begin(), losers.end());
+    std::vector<Value::Member> kept;
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < object.members.size(); ++i) {
+      if (next < losers.size() && losers[next] == i) {
+        if (repeated_.size() < 8) repeated_.push_back(object.members[i].key);
+        ++next;
+        continue;
+      }
+      kept.push_back(std::move(object.members[i]));
+    }
+    object.members = std::move(kept);
+  }
+
+  Value root_;
+  std::vector<Value> stack_;       // open containers
+  std::vector<std::string> keys_;  // pending key of each
+  std::vector<std::string> repeated_;
+  std::string what_;
+  std::size_t position_ = 0;
+};
+
+/// Python's json writes Infinity and NaN, and some config.json files hold them: as null they are JSON. Text that has
+/// none comes back empty.
+std::string without_python_literals(std::string_view text) {
+  std::string result;
+  std::size_t copied = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (in_string) {
+      if (text[i] == '\\')
+        ++i;
+      else if (text[i] == '"')
+        in_string = false;
+      continue;
+    }
+    if (text[i] == '"') {
+      in_string = true;
+      continue;
+    }
+    for (std::string_view literal : {"-Infinity", "Infinity", "NaN"}) {
+      if (text.substr(i, literal.size()) != literal) continue;
+      result += text.substr(copied, i - copied);
+      result += "null";
+      i += literal.size() - 1;
+      copied = i + 1;
+      break;
+    }
+  }
+  if (copied > 0) result += text.substr(copied);
+  return result;
+}
 
 /// Bytes of the well-formed UTF-8 sequence at `at`, or 0.
 std::size_t utf8_length(std::string_view text, std::size_t at) {
@@ -40,246 +177,6 @@ std::size_t utf8_length(std::string_view text, std::size_t at) {
   return overlong || surrogate || point > 0x10FFFF ? 0 : length;
 }
 
-/// Reads one document, character by character, into the Value where it belongs.
-class Reader {
- public:
-  explicit Reader(std::string_view text) : text_(text) {}
-
-  bool read(Value& document) {
-    if (text_.substr(0, kByteOrderMark.size()) == kByteOrderMark) at_ = kByteOrderMark.size();
-    if (!value(document, 0)) return false;
-    skip_space();
-    return at_ == text_.size() || fail("something follows the end of the document");
-  }
-
-  const std::string& what() const { return what_; }
-  std::size_t position() const { return at_; }
-  const std::vector<std::string>& repeated() const { return repeated_; }
-
- private:
-  static constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
-  bool fail(const char* what) {
-    what_ = what;
-    return false;
-  }
-  char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
-  bool take(char c) {
-    if (at_ >= text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-  bool take(std::string_view word) {
-    if (text_.substr(at_, word.size()) != word) return false;
-    at_ += word.size();
-    return true;
-  }
-  void skip_space() {
-    while (peek() == ' ' || peek() == '\n' || peek() == '\r' || peek() == '\t') ++at_;
-  }
-
-  bool value(Value& out, int depth) {
-    skip_space();
-    const char c = peek();
-    if (c == '{' || c == '[') {
-      if (depth >= kMaxNesting) {
-        what_ = "nested more than " + std::to_string(kMaxNesting) + " levels deep";
-        return false;
-      }
-      ++at_;
-      return c == '{' ? object(out, depth + 1) : array(out, depth + 1);
-    }
-    if (c == '"') {
-      out.kind = Value::Kind::kString;
-      return string(out.string);
-    }
-    if (take("true")) {
-      out = to_value(true);
-      return true;
-    }
-    if (take("false")) {
-      out = to_value(false);
-      return true;
-    }
-    // Python's json writes Infinity and NaN, and some config.json files hold them: they are read as null.
-    if (take("null") || take("NaN") || take("Infinity") || take("-Infinity")) return true;
-    return number(out);
-  }
-
-  bool object(Value& out, int depth) {
-    out.kind = Value::Kind::kObject;
-    skip_space();
-    if (take('}')) return true;
-    for (;;) {
-      skip_space();
-      out.members.emplace_back();
-      Value::Member& member = out.members.back();
-      if (peek() != '"') return fail("a key is expected, in double quotes");
-      if (!string(member.key)) return false;
-      skip_space();
-      if (!take(':')) return fail("a colon is expected after a key");
-      if (!value(member.value, depth)) return false;
-      skip_space();
-      if (take('}')) break;
-      if (!take(',')) return fail("a comma or } is expected");
-    }
-    drop_repeated_keys(out);
-    return true;
-  }
-
-  bool array(Value& out, int depth) {
-    out.kind = Value::Kind::kArray;
-    skip_space();
-    if (take(']')) return true;
-    for (;;) {
-      out.items.emplace_back();
-      if (!value(out.items.back(), depth)) return false;
-      skip_space();
-      if (take(']')) return true;
-      if (!take(',')) return fail("a comma or ] is expected");
-    }
-  }
-
-  bool string(std::string& out) {
-    ++at_;
-    for (;;) {
-      std::size_t plain = at_;
-      while (plain < text_.size() && is_plain(text_[plain])) ++plain;
-      out += text_.substr(at_, plain - at_);
-      at_ = plain;
-      if (at_ >= text_.size()) return fail("a string does not end");
-      if (take('"')) return true;
-      if (take('\\')) {
-        if (!escape(out)) return false;
-        continue;
-      }
-      const std::size_t length = static_cast<unsigned char>(text_[at_]) < 0x20 ? 0 : utf8_length(text_, at_);
-      if (length == 0) return fail("a string holds a control character or a byte that is not UTF-8");
-      out += text_.substr(at_, length);
-      at_ += length;
-    }
-  }
-  static bool is_plain(char c) { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; }
-
-  bool escape(std::string& out) {
-    constexpr std::string_view kNames = "\"\\/bfnrt";
-    constexpr std::string_view kMeanings = "\"\\/\b\f\n\r\t";
-    if (const std::size_t i = kNames.find(peek()); i != std::string_view::npos && at_ < text_.size()) {
-      ++at_;
-      out += kMeanings[i];
-      return true;
-    }
-    std::uint32_t point = 0;
-    if (!take('u') || !four_digits(point)) return fail("no such escape in a string");
-    if (point >= 0xD800 && point < 0xE000) {  // a surrogate: the first half of a pair
-      std::uint32_t second = 0;
-      if (point >= 0xDC00 || !take("\\u") || !four_digits(second) || second < 0xDC00 || second > 0xDFFF) {
-        return fail("a surrogate without its other half in a string");
-      }
-      point = 0x10000 + ((point - 0xD800) << 10U) + (second - 0xDC00);
-    }
-    write_utf8(point, out);
-    return true;
-  }
-  bool four_digits(std::uint32_t& number) {
-    constexpr std::string_view kDigits = "0123456789abcdef0123456789ABCDEF";
-    for (int i = 0; i < 4; ++i) {
-      const std::size_t digit = at_ < text_.size() ? kDigits.find(text_[at_]) : std::string_view::npos;
-      if (digit == std::string_view::npos) return false;
-      number = number * 16 + digit % 16;
-      ++at_;
-    }
-    return true;
-  }
-  static void write_utf8(std::uint32_t point, std::string& out) {
-    const auto tail = [&](unsigned shift) { out += static_cast<char>(0x80U | (point >> shift & 0x3FU)); };
-    if (point < 0x80) {
-      out += static_cast<char>(point);
-    } else if (point < 0x800) {
-      out += static_cast<char>(0xC0U | point >> 6U);
-      tail(0);
-    } else if (point < 0x10000) {
-      out += static_cast<char>(0xE0U | point >> 12U);
-      tail(6);
-      tail(0);
-    } else {
-      out += static_cast<char>(0xF0U | point >> 18U);
-      tail(12);
-      tail(6);
-      tail(0);
-    }
-  }
-
-  bool is_digit() const { return peek() >= '0' && peek() <= '9'; }
-  bool digits() {
-    if (!is_digit()) return fail("a number breaks off");
-    while (is_digit()) ++at_;
-    return true;
-  }
-  bool number(Value& out) {
-    const std::size_t begin = at_;
-    const bool negative = take('-');
-    if (!is_digit()) return fail("a value is expected");
-    if (!take('0') && !digits()) return false;
-    const std::size_t whole_end = at_;
-    if (take('.') && !digits()) return false;
-    if (take('e') || take('E')) {
-      if (!take('-')) take('+');
-      if (!digits()) return false;
-    }
-    const std::string_view text = text_.substr(begin, at_ - begin);
-    std::int64_t integer = 0;
-    if (at_ == whole_end && whole_number(text.substr(negative ? 1 : 0), negative, integer)) {
-      out = to_value(integer);
-      return true;
-    }
-    out = to_value(read_decimal(text));
-    return std::isfinite(out.real) || fail("a number is too large");
-  }
-  /// False where 64 bits do not hold it.
-  static bool whole_number(std::string_view digits, bool negative, std::int64_t& number) {
-    for (const char c : digits) {
-      const int digit = negative ? '0' - c : c - '0';
-      if (__builtin_mul_overflow(number, std::int64_t{10}, &number) ||
-          __builtin_add_overflow(number, std::int64_t{digit}, &number)) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  /// Of equal keys the last one counts, as in Python's json; each is told.
-  void drop_repeated_keys(Value& object) {
-    std::vector<Value::Member>& members = object.members;
-    const auto order =
-        sorted_order(members.size(), [&](std::size_t a, std::size_t b) { return members[a].key < members[b].key; });
-    std::vector<char> repeated_later(members.size());
-    bool any = false;
-    for (std::size_t i = 1; i < order.size(); ++i) {
-      if (members[order[i]].key != members[order[i - 1]].key) continue;
-      repeated_later[order[i - 1]] = true;
-      any = true;
-    }
-    if (!any) return;
-    std::vector<Value::Member> kept;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      if (!repeated_later[i]) {
-        kept.push_back(std::move(members[i]));
-      } else if (repeated_.size() < kMostRepeatedKeys) {
-        repeated_.push_back(std::move(members[i].key));
-      }
-    }
-    members = std::move(kept);
-  }
-
-  static constexpr std::size_t kMostRepeatedKeys = 8;  // that are told
-
-  std::string_view text_;
-  std::size_t at_ = 0;
-  std::string what_;
-  std::vector<std::string> repeated_;
-};
-
 void write_string(std::string_view text, std::string& out) {
   out += '"';
   for (std::size_t i = 0; i < text.size();) {
@@ -309,10 +206,9 @@ void write_string(std::string_view text, std::string& out) {
         break;
     }
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      constexpr std::string_view kDigits = "0123456789abcdef";
-      out += "\\u00";
-      out += kDigits[static_cast<std::size_t>(c) >> 4U];
-      out += kDigits[static_cast<std::size_t>(c) & 0xFU];
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(static_cast<unsigned char>(c)));
+      out += escape;
       ++i;
       continue;
     }
@@ -328,14 +224,19 @@ void write_string(std::string_view text, std::string& out) {
   out += '"';
 }
 
+/// The fewest digits that read back as the same double: the same text from every C library that rounds correctly.
 void write_real(double real, std::string& out) {
   if (!std::isfinite(real)) {
     out += "null";
     return;
   }
-  const std::string text = shortest_decimal(real);
+  char text[40];
+  for (int digits = 1; digits <= 17; ++digits) {
+    std::snprintf(text, sizeof text, "%.*g", digits, real);
+    if (std::strtod(text, nullptr) == real) break;
+  }
   out += text;
-  if (text.find_first_of(".e") == std::string::npos) out += ".0";
+  if (std::string_view{text}.find_first_of(".e") == std::string_view::npos) out += ".0";
 }
 
 void new_line(int indent, int depth, std::string& out) {
@@ -402,23 +303,25 @@ Value parse_json(std::string_view text, std::string_view path, Issues& issues) {
                       ""});
     return {};
   }
-  Reader reader(text);
-  Value document;
-  if (!reader.read(document)) {
-    const std::string_view before = text.substr(0, reader.position());
-    const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-    const std::size_t column = before.size() - (before.rfind('\n') + 1) + 1;  // npos + 1 is 0
-    issues.push_back({"INVALID_JSON", Severity::kError, std::string{path},
-                      "This is not JSON: " + reader.what() + " (line " + std::to_string(line) + ", column " +
-                          std::to_string(column) + ").",
-                      ""});
+  Builder builder;
+  bool parsed = nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+  if (!parsed) {
+    if (const std::string cleaned = without_python_literals(text); !cleaned.empty()) {
+      Builder second;
+      parsed = nlohmann::json::sax_parse(cleaned.begin(), cleaned.end(), &second);
+      builder = std::move(second);
+    }
+  }
+  if (!parsed) {
+    issues.push_back(
+        {"INVALID_JSON", Severity::kError, std::string{path}, "This is not JSON: " + builder.what() + ".", ""});
     return {};
   }
-  for (const std::string& key : reader.repeated()) {
+  for (const std::string& key : builder.repeated()) {
     issues.push_back({"REPEATED_KEY", Severity::kWarning, std::string{path},
                       "The key \"" + key + "\" stands more than once in one object; the last one counts.", ""});
   }
-  return document;
+  return builder.take();
 }
 
 std::string write_json(const Value& value, int indent) {
