@@ -38,17 +38,9 @@ export function createFitMap({ engine, store, tell }) {
   let model = null;
   let cursor = null;
   let job = 0;
-  let visible = false;
   let computed = "";
-  let due = false;
-
-  new IntersectionObserver(([entry]) => {
-    visible = entry.isIntersecting;
-    if (visible && due) compute();
-  }, { rootMargin: "200px" }).observe(node);
 
   async function compute() {
-    due = false;
     job += 1;
     const mine = job;
     const answer = await engine.map(model.request, batches, sequences);
@@ -290,8 +282,7 @@ export function createFitMap({ engine, store, tell }) {
       const key = JSON.stringify({ ...request, micro_batch_size: 0, sequence_length: 0 });
       if (key !== computed) {
         computed = key;
-        if (visible) compute();
-        else due = true;
+        compute();
       } else if (!cursor) {
         describeCursor(false);
       }
