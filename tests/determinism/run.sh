@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The same request gives the same bytes whichever compiler built the engine: g++ (preset release) and clang++-14
-# (preset clang) answer the golden requests and the request of every oracle record; each request is a test case.
+# (preset clang) answer the golden requests, the request of every oracle record, and requests drawn at random from all
+# models and options; each request is a test case.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 jobs=${TIDEMARK_JOBS:-$(nproc 2>/dev/null || echo 2)}
@@ -21,6 +22,7 @@ for path in sys.argv[1:]:
     for line in open(path, encoding="utf-8"):
         print(json.dumps(json.loads(line)["request"]))
 PY
+build/bin/tidemark describe --json | python3 tests/determinism/draw.py 800 >>"$dir/requests"
 
 for build in build build-clang; do
   "$build/bin/tidemark_handle" catalog <"$dir/requests" >"$dir/$build.answers"

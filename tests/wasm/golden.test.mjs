@@ -1,4 +1,4 @@
-// The same request gives the same bytes, native and wasm: the golden requests and that of every oracle record.
+// The same request gives the same bytes, native and wasm: the golden requests, that of every oracle record, and drawn ones.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -10,10 +10,11 @@ const linesOf = (name) => readFileSync(join(root, "tests", name), "utf8").trimEn
 const oracle = ["oracle/records.jsonl", "oracle/records-extra.jsonl"].flatMap((name) =>
   linesOf(name).map((line) => JSON.stringify(JSON.parse(line).request)),
 );
-const sets = { "golden requests": linesOf("golden/requests.jsonl"), "oracle's requests": oracle };
 
 const native = process.env.TIDEMARK_HANDLE;
 const engine = await loadedEngine();
+const drawn = execFileSync("python3", [join(root, "tests/determinism/draw.py"), "800", "2"], { input: engine.handleText({ verb: "describe" }), encoding: "utf8" });
+const sets = { "golden requests": linesOf("golden/requests.jsonl"), "oracle's requests": oracle, "drawn requests": drawn.trimEnd().split("\n") };
 
 for (const [name, requests] of Object.entries(sets)) {
   test(`the ${requests.length} ${name} get the same bytes, native and wasm`, { skip: !native && "no native build" }, () => {
