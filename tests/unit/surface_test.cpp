@@ -81,9 +81,7 @@ void check_cells(const Answer& a, const std::vector<Count>& batches, const std::
 }
 
 TEST_CASE("a surface holds the quick estimate of every cell") {
-  for_models(kWays, [](const Answer& a) {
-    check_cells(a, {1, 2, 3, 16, 512}, {128, 384, 1024, 4096, 57344});
-  });
+  for_models(kWays, [](const Answer& a) { check_cells(a, {1, 2, 3, 16, 512}, {128, 384, 1024, 4096, 57344}); });
 }
 
 TEST_CASE("a surface holds for lengths that kernels pad") {
