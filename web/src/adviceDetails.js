@@ -12,7 +12,7 @@ export function createAdviceDetails({ schema, apply }) {
   const fold = (testid) => {
     const summary = h("summary");
     const body = h("div", { class: "stack" }, h("p", { class: "hint" }, t("advice.working")));
-    return { summary, body, node: h("details", { class: "more", "data-testid": testid, ontoggle: refresh }, summary, body), drawn: null };
+    return { summary, body, node: h("details", { class: "more", hidden: true, "data-testid": testid, ontoggle: refresh }, summary, body), drawn: null };
   };
   const frontiers = fold("advice-frontiers");
   const tiers = fold("advice-tiers");
@@ -85,6 +85,7 @@ export function createAdviceDetails({ schema, apply }) {
       setText(frontiers.summary, t(changed ? "advice.frontiersChanged" : "advice.frontiers"));
       setText(tiers.summary, t(changed ? "advice.tiersChanged" : "advice.tiers"));
       setText(modes.summary, t("advice.modes"));
+      for (const [{ node }] of folds) node.hidden = false;
       refresh();
     },
   };
