@@ -403,6 +403,39 @@ test("the timeline is read by arrow keys, the breakdown opens to formula and sou
   await close(page);
 });
 
+test("on paper, where the form is not, the job stands as its command", async () => {
+  const page = await open("v=1&model=gpt2&gpu=4090&micro_batch_size=3");
+  assert.ok(!(await page.isVisible(at("asked"))));
+  await page.emulateMedia({ media: "print" });
+  assert.ok(await page.isVisible(at("asked")));
+  assert.equal(await page.textContent(at("asked")), "tidemark estimate --model gpt2 --micro-batch-size 3 --gpu 4090");
+  await close(page);
+});
+
+test("from a deep model to a shallow one: every panel follows", async () => {
+  const page = await open("v=1&model=llama-3.1-70b&method=lora&gpu=4090");
+  await page.focus(at("timeline-cursor"));
+  await page.keyboard.press("End");
+  await page.evaluate(() => { location.hash = "#v=1&model=gpt2&gpu=4090&sequence_length=512"; });
+  await until(page, () => /GPT-?2/i.test(document.querySelector('[data-testid="headline"]').textContent));
+  await settled(page);
+  assert.match(await page.textContent(at("timeline-readout")), /GiB|MiB/);
+  await page.keyboard.press("Home");
+  await until(page, (hidden) => document.querySelector(hidden).hidden, at("advice-plan"));
+  await close(page);
+});
+
+test("the fit map is about the card's own kernels, as the headline is", async () => {
+  const page = await open("v=1&model=llama-3.2-3b&method=lora&precision=amp_fp16&gpu=T4&sequence_length=1024");
+  const peak = await headline(page);
+  await until(page, () => document.querySelector('[data-testid="fit-map"]').dataset.milliseconds);
+  await page.evaluate(() => { document.querySelector('[data-testid="fit-map"] details').open = true; });
+  await until(page, () => document.querySelector(".map-table"));
+  const cell = await page.textContent('.map-table tbody tr:first-child td:nth-of-type(4)');
+  assert.ok(Math.abs(parseFloat(cell) / parseFloat(peak) - 1) < 0.01, `${cell} in the map, ${peak} in the headline`);
+  await close(page);
+});
+
 test("exact bytes on focus and hover, gone with Escape", async () => {
   const page = await open();
   await page.focus(`${at("headline")} .big`);

@@ -93,3 +93,12 @@ test("a merge patch changes, refines and replaces, as RFC 7396 says", () => {
   assert.deepEqual(schema.patched({ model: "gpt2", "gradient_checkpointing.every": 2, "adapter.r": 8 }, { gradient_checkpointing: "full", adapter: { r: null, dtype: "bf16" } }),
     { model: "gpt2", "adapter.dtype": "bf16", gradient_checkpointing: "full" });
 });
+
+test("a card stated by its size survives the link and stands in the command", () => {
+  for (const [name, value] of [["gpu", { vram_gb: 24 }], ["gpu", { memory_gib: 24 }], ["gpu", { vram_gb: 24, compute_capability: "8.6" }], ["gpus", [{ vram_gb: 24 }, "4090", { memory_gib: 80 }]]]) {
+    assert.deepEqual(schema.parse(name, schema.print(name, value)), value);
+  }
+  assert.equal(commandOf({ model: "gpt2", gpu: { vram_gb: 24 } }, schema), "tidemark estimate --model gpt2 --vram-gb 24");
+  assert.equal(commandOf({ model: "gpt2", gpus: [{ vram_gb: 24 }, "NVIDIA L4", { memory_gib: 80 }] }, schema), "tidemark estimate --model gpt2 --vram-gb 24 --gpu 'NVIDIA L4' --gpu 80GiB");
+  assert.equal(schema.parse("gpu", "{broken"), "{broken");
+});

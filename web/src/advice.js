@@ -41,9 +41,11 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
     const next = schema.patched(values, patch);
     const state = { values: next, pin: compared ? values : pin, unknown, notes, version };
     store.replace(state, { source: "advice" });
-    latest = { what, before, after, state: store.get() };
+    // Changed since the advice was asked for: its figures are about another job.
+    const sizes = values === subject ? { before, after } : null;
+    latest = { what, sizes, state: store.get() };
     showApplied();
-    tell(t("advice.announce", { what, size: gib(after) }), 0);
+    tell(sizes ? t("advice.announce", { what, size: gib(after) }) : t("advice.applied", { what }), 0);
     if (compared) showComparison();
     else applied.querySelector("button").focus();
   }
@@ -52,7 +54,7 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
     applied.hidden = latest === null;
     if (!latest) return;
     applied.replaceChildren(
-      h("p", {}, t("advice.applied", { what: latest.what }), " ", h("span", { class: "nowrap" }, `${gib(latest.before)} → ${gib(latest.after)}`)),
+      h("p", {}, t("advice.applied", { what: latest.what }), latest.sizes && [" ", h("span", { class: "nowrap" }, `${gib(latest.sizes.before)} → ${gib(latest.sizes.after)}`)]),
       h("button", { type: "button", class: "button small", "data-testid": "advice-undo", onclick: () => {
         const { what } = latest;
         store.undo();
@@ -149,13 +151,13 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
 
   return {
     node,
-    /** The estimate is there, the advice is still being looked for; fit: the card's, or undefined. */
-    expect(fit) {
+    /** The estimate is there, the advice is still being looked for; fit: the card's, or undefined; of several cards it is about the first. */
+    expect(fit, cards) {
       node.hidden = !fit || fit.verdict === "unknown";
       if (node.hidden) return;
       node.setAttribute("aria-busy", "true");
       const fits = fit.verdict === "fits";
-      setText(heading, t(fits ? "advice.smaller" : "advice.label"));
+      setText(heading, cards > 1 ? t(fits ? "advice.smallerOn" : "advice.labelOn", { gpu: fit.gpu }) : t(fits ? "advice.smaller" : "advice.label"));
       // Unfolded where it is needed; from then on as the visitor leaves it.
       if (fits !== fitted) singles.open = !fits;
       fitted = fits;

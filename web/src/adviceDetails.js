@@ -35,7 +35,7 @@ export function createAdviceDetails({ schema, apply }) {
         const patch = merged(changed ? combination.patch : {}, patchOf(row.option, row.largest));
         return h("tr", {}, h("th", { scope: "row" }, label), number(grouped(row.current)),
           number(h("strong", {}, row.largest === 0 ? t("advice.none") : `${row.open ? "≥\u202f" : ""}${grouped(row.largest)}`)),
-          number(row.allocated ? figure(row.allocated.expected, { focusable: false }) : "–"), number(row.ends_with_model ? t("advice.ends") : row.next_allocated ? figure(row.next_allocated.expected, { focusable: false }) : "–"),
+          number(row.allocated ? figure(row.allocated.expected, { focusable: false }) : "–"), number(row.largest > 0 && row.ends_with_model ? t("advice.ends") : row.next_allocated ? figure(row.next_allocated.expected, { focusable: false }) : "–"),
           number(usable && button(t("advice.use", { value: grouped(row.largest) }), `${t("advice.use", { value: grouped(row.largest) })}: ${changed ? t("advice.withChanges", { what: label }) : label}`,
             () => apply({ patch, what: changed ? [...combination.steps.map((step) => step.title), what].join(", ") : what, before: now.allocated.expected, after: row.allocated.expected }))));
       })));
@@ -71,6 +71,8 @@ export function createAdviceDetails({ schema, apply }) {
     if (!full?.now || mine !== report) return;
     for (const [fold, , draw] of due) {
       draw(full);
+      fold.body.removeAttribute("aria-busy");
+      fold.body.inert = false;
       fold.drawn = mine;
     }
   }
@@ -85,7 +87,14 @@ export function createAdviceDetails({ schema, apply }) {
       setText(frontiers.summary, t(changed ? "advice.frontiersChanged" : "advice.frontiers"));
       setText(tiers.summary, t(changed ? "advice.tiersChanged" : "advice.tiers"));
       setText(modes.summary, t("advice.modes"));
-      for (const [{ node }] of folds) node.hidden = false;
+      for (const { node, body, drawn } of folds.map(([each]) => each)) {
+        node.hidden = false;
+        if (drawn === report) continue;
+        // What stands there is about another job: it stays, dimmed, only where it will be replaced at once.
+        if (node.open) body.setAttribute("aria-busy", "true");
+        else body.replaceChildren(h("p", { class: "hint" }, t("advice.working")));
+        body.inert = true;
+      }
       refresh();
     },
   };

@@ -17,9 +17,17 @@ export function commandOf(values, schema) {
     const flag = schema.find(name).flags?.[0];
     if (!flag) continue;
     if (name === "config") words.push(flag, "config.json");
+    else if (name === "gpus" && Array.isArray(value)) for (const card of value) words.push(...cardWords(card, schema));
+    else if (name === "gpu") words.push(...cardWords(value, schema));
     else words.push(flag, quote(schema.print(name, value)));
   }
   return words.join(" ");
+}
+
+/** A card of which only the size on its box is known has a flag of its own. */
+function cardWords(card, schema) {
+  const bySize = card !== null && typeof card === "object" && Object.keys(card).join() === "vram_gb";
+  return bySize ? ["--vram-gb", quote(String(card.vram_gb))] : ["--gpu", quote(schema.print("gpu", card))];
 }
 
 /** The answer as Markdown, with what was asked. */

@@ -73,7 +73,9 @@ async function start(makeWorker) {
     json: () => (answer ? JSON.stringify(answer, null, 2) : null),
     command: () => commandOf(store.get().values, schema),
   } });
-  const figures = h("div", { class: "figures" }, headline.node, verdict.node, advice.node, bar.node, timeline.node, h("div", { class: "pair" }, fitMap.node, cards.node), breakdown.node);
+  // On paper, where the form is not: the job, as the command that asks for it.
+  const asked = h("p", { class: "asked code", "data-testid": "asked" });
+  const figures = h("div", { class: "figures" }, asked, headline.node, verdict.node, advice.node, bar.node, timeline.node, h("div", { class: "pair" }, fitMap.node, cards.node), breakdown.node);
   const result = h("section", { class: "result", id: "result", tabindex: "-1", "aria-label": t("result.label") }, issues.node, figures, compare.node, copy.node);
   const dock = createDock(() => {
     result.scrollIntoView({ block: "start" });
@@ -152,7 +154,8 @@ async function start(makeWorker) {
           lastGood = { answer, values: state.values };
           headline.render(estimate);
           verdict.render(fits);
-          advice.expect(fits[0]);
+          advice.expect(fits[0], fits.length);
+          setText(asked, commandOf(state.values, schema));
           tell(t("announce.answer", { size: gib(estimate.allocated.expected), verdict: fits[0] ? `${verdictWord(fits[0].verdict)} ${t("verdict.on", { gpu: fits[0].gpu })}. ${verdictSentence(fits[0])}` : "" }));
         } else {
           if (partial) headline.renderPartial(partial);
@@ -201,7 +204,8 @@ async function start(makeWorker) {
       const number = (name) => (typeof values[name] === "number" ? values[name] : schema.find(name)?.default ?? 1);
       const isPresent = () => values === store.get().values;
       ask("fit", withoutCards, "fit").then((response) => response && isPresent() && cards.render(response.fits ?? [], fit?.gpu));
-      fitMap.render(schema.toRequest(withoutCards), fit && fit.usable_bytes > 0 ? fit.usable_bytes : null, number("micro_batch_size"), number("sequence_length"));
+      // With the card: its kernels decide what a cell takes.
+      fitMap.render(schema.toRequest(values), fit && fit.usable_bytes > 0 ? fit.usable_bytes : null, number("micro_batch_size"), number("sequence_length"));
       const response = fit ? await askAdvice("advise", values) : null;
       if (response !== undefined && isPresent()) advice.render(response, values);
     }, 60);

@@ -105,6 +105,8 @@ export default {
 
   "advice.label": "What would make it fit",
   "advice.smaller": "What would make it smaller, and how far it goes",
+  "advice.labelOn": "What would make it fit the {gpu}",
+  "advice.smallerOn": "What would make it smaller, and how far it goes on the {gpu}",
   "advice.searching": "Looking for the changes of least harm …",
   "advice.one": "One change is enough. Of all that are, it does the least harm:",
   "advice.together": "These {count} changes are enough together. Of all combinations that are, this one does the least harm:",

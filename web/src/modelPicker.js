@@ -38,7 +38,12 @@ export function createModelPicker({ store, schema, models, tell }) {
 
   search.input.dataset.testid = "model";
   const draft = h("textarea", { id: "option-config", class: "field code", rows: "5", spellcheck: "false", autocomplete: "off", "aria-label": t("model.paste"), placeholder: '{ "model_type": "llama", … }' });
-  const file = h("input", { type: "file", class: "unseen", accept: ".json,application/json", tabindex: "-1", "aria-hidden": "true", onchange: () => file.files[0] && readFile(file.files[0]) });
+  const file = h("input", { type: "file", class: "unseen", accept: ".json,application/json", tabindex: "-1", "aria-hidden": "true", onchange: () => {
+    const [chosen] = file.files;
+    // So that the same file can be chosen again.
+    file.value = "";
+    if (chosen) readFile(chosen);
+  } });
   const message = h("p", { class: "problem", role: "alert", hidden: true, "data-testid": "model-problem" });
   const using = h("p", { class: "hint" });
   const byConfig = h("div", { class: "stack" },
@@ -118,12 +123,15 @@ export function createModelPicker({ store, schema, models, tell }) {
       turnTo("config");
       return complain(t("model.notText", { name: name_ }));
     }
-    file.value = "";
     return accept(text, name_);
   }
 
   function render(values) {
     const stated = ways.find((key) => values[key] !== undefined);
+    // Another model: what was wrong with a file before is no longer of interest.
+    const said = JSON.stringify(ways.map((key) => values[key]));
+    if (said !== lastSaid) complain("");
+    lastSaid = said;
     if (stated && stated !== rendered) turnTo(stated);
     rendered = stated;
     if (!stated) turnTo(way);
@@ -137,6 +145,7 @@ export function createModelPicker({ store, schema, models, tell }) {
     setText(using, values.config === undefined ? "" : t("model.configUsed", { name: t("model.configOf", { type: shorten(String(type ?? "?")) }) }));
   }
   let rendered;
+  let lastSaid;
   let lastConfig;
 
   /** The catalog has come. */

@@ -42,14 +42,14 @@ export function createSchema(describe) {
       case "strings":
       case "choices":
       case "gpus": {
-        const list = splitList(text);
+        const list = option.type === "gpus" ? splitList(text).map(cardOf) : splitList(text);
         if (option.type === "strings" && list.length === 1) return list[0];
         return list;
       }
       case "gpu": {
         if (trimmed === "") return undefined;
-        const size = /^([0-9]*\.?[0-9]+)\s*GiB$/i.exec(trimmed);
-        return size ? { memory_gib: Number(size[1]) } : text;
+        const card = cardOf(trimmed);
+        return card === trimmed ? text : card;
       }
       case "object":
       case "any":
@@ -70,9 +70,7 @@ export function createSchema(describe) {
     const option = byName.get(name);
     if (Array.isArray(value) && option && ["strings", "choices", "gpus"].includes(option.type)) return joinList(value);
     if (option && option.type === "strings" && typeof value === "string") return joinList([value]);
-    if (option && option.type === "gpu" && typeof value === "object" && Object.keys(value).length === 1 && typeof value.memory_gib === "number") {
-      return `${value.memory_gib}GiB`;
-    }
+    if (option && option.type === "gpu") return cardText(value);
     if (typeof value === "object") return JSON.stringify(value);
     return String(value);
   }
@@ -174,8 +172,25 @@ function place(request, name, value) {
   object[parts[parts.length - 1]] = value;
 }
 
+/** A card from its text: 24GiB, {"vram_gb":24}, or a name, which stays text. */
+function cardOf(text) {
+  const size = /^([0-9]*\.?[0-9]+)\s*GiB$/i.exec(text);
+  if (size) return { memory_gib: Number(size[1]) };
+  if (!text.startsWith("{")) return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function cardText(card) {
+  if (card === null || typeof card !== "object") return String(card);
+  return Object.keys(card).length === 1 && typeof card.memory_gib === "number" ? `${card.memory_gib}GiB` : JSON.stringify(card);
+}
+
 function joinList(list) {
-  return list.map((item) => String(item).replace(/[%,]/g, encodeURIComponent)).join(",");
+  return list.map((item) => cardText(item).replace(/[%,]/g, encodeURIComponent)).join(",");
 }
 
 function splitList(text) {

@@ -152,8 +152,10 @@ export function createTimeline() {
         const highest = own.reduce((best, instant) => (instant.total > best.total ? instant : best));
         return h("tr", {}, h("th", { scope: "row" }, phaseName(phase.name)), tellExactly(h("td", { class: "number" }, gib(highest.total)), highest.total), h("td", {}, highest.instant));
       }));
+      // The instant that was pointed at may lie beyond the end of this step.
+      at = again >= 0 ? again : peak;
       redraw();
-      point(again >= 0 ? again : peak);
+      point(at);
     },
   };
 }
