@@ -121,7 +121,7 @@ Frontier frontier(Peaks& peaks, const TrainingJob& job, Quantity quantity, const
     (line.full(middle) ? low : high) = middle;
   }
   result.largest = low;
-  result.ends = quantity == Quantity::kSequence && low == peaks.architecture().learned_positions();
+  result.ends = low > 0 && quantity == Quantity::kSequence && low == peaks.architecture().learned_positions();
   result.open = low == limit && !result.ends;
   if (low > 0) result.allocated = line.allocated(low);
   if (low < limit) result.next = line.allocated(low + 1);
@@ -147,8 +147,10 @@ std::vector<Tier> tiers(Peaks& peaks, const TrainingJob& job, std::span<const in
     const CardChoice choice = card_of_size(size);
     Tier tier;
     tier.marketed_gb = size;
-    tier.fit = check_fit(peaks.full(job).allocated, choice.card);
-    tier.batch = frontier(peaks, job, Quantity::kMicroBatch, choice.card);
+    TrainingJob here = job;
+    here.compute_capability = choice.compute_capability;
+    tier.fit = check_fit(peaks.full(here).allocated, choice.card);
+    tier.batch = frontier(peaks, here, Quantity::kMicroBatch, choice.card);
     tier.preset = preset_batch(size);
     table.push_back(std::move(tier));
   }

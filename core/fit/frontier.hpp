@@ -45,7 +45,7 @@ Count preset_batch(double marketed_gb);
 /// Sizes that cards are sold in: 12, 16, 24, 32, 40, 48, 80, 141 GB.
 std::span<const int> usual_sizes();
 
-/// Largest micro-batch by size of card.
+/// Largest micro-batch by size of card: what a card known by its size alone is taken to be, with an A100's kernels.
 std::vector<Tier> tiers(Peaks& peaks, const TrainingJob& job, std::span<const int> sizes = usual_sizes());
 
 }  // namespace tidemark

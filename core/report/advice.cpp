@@ -220,8 +220,10 @@ Document document_of(const MapReport& report) {
   if (!report.answered) return out;
   out.title(report.header.model + " on " + report.card.name);
   out.paragraph(job_in_words(report.header.job));
-  out.paragraph("peak in GiB, of " + format_gib(report.card.visible) + " usable; * tight, - does not fit" +
-                (report.map.exact ? "" : "; quick figures, a few thousandths low"));
+  const std::string card = report.card.visible > 0
+                               ? ", of " + format_gib(report.card.visible) + " usable; * tight, - does not fit"
+                               : std::string{};
+  out.paragraph("peak in GiB" + card + (report.map.exact ? "" : "; quick figures, a few thousandths low"));
   out.heading("Micro-batch by sequence length");
   std::vector<Block::Column> columns = {{"", true}};
   for (Count sequence : report.map.sequences) columns.push_back({format_grouped(sequence), true});

@@ -67,7 +67,8 @@ std::vector<Count> read_counts(const Value& request, std::string_view key, Count
 Card card_of(const Fit& fit) {
   Card card;
   card.name = fit.gpu;
-  card.visible = std::max<Bytes>(fit.usable, 0);
+  // Not even room for the context is known, too: 0 would say that the card's memory is not.
+  card.visible = fit.verdict == Verdict::kUnknown ? 0 : std::max<Bytes>(fit.usable, 1);
   card.estimated = fit.reason;
   return card;
 }

@@ -468,6 +468,18 @@ test("the fit map is read and adopted by keyboard, by pointer and in its table",
   await close(page);
 });
 
+test("the fit map calls tight what the verdict calls tight", async () => {
+  const page = await open(`v=1&model=meta-llama/Llama-3.2-3B&method=lora&precision=bf16_amp&gpu=${encodeURIComponent('{"memory_gib":17.6}')}`, { height: 1400 });
+  await until(page, () => document.querySelector('[data-testid="fit-map"]').dataset.milliseconds);
+  assert.match(await page.textContent(at("verdict")), /^Tight/);
+  assert.match(await page.textContent(at("fit-map-readout")), /no batch size fits/);
+  await page.evaluate(() => document.querySelector('[data-testid="fit-map-pad"]').focus());
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("ArrowDown");
+  assert.match(await page.textContent(at("fit-map-readout")), /^Batch 1 × sequence 2.048: .* tight/);
+  await close(page);
+});
+
 test("a pasted or dropped config.json is used; one that is broken, foreign or huge changes nothing", async () => {
   const page = await open("v=1&model=meta-llama/Llama-3.2-1B&micro_batch_size=2");
   const before = await hashOf(page);

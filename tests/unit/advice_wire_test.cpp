@@ -170,6 +170,14 @@ TEST_CASE("a sequence longer than the model's table of positions is warned of, a
   CHECK(has_issue(ask(R"({"model":"facebook/opt-125m","sequence_length":2049})"), "SEQUENCE_TOO_LONG"));
 }
 
+TEST_CASE("a card that is too small for its own CUDA context fits nothing, whoever asks") {
+  for (const char* verb : {"fit", "advise"}) {
+    const Value reply = ask("{\"verb\":\"" + std::string{verb} + "\",\"model\":\"gpt2\",\"gpu\":{\"vram_gb\":0.5}}");
+    const Value& fit = std::string{verb} == "fit" ? at(reply, "fits.0") : at(reply, "now.fit");
+    CHECK(at(fit, "verdict").string == "does_not_fit");
+  }
+}
+
 TEST_CASE("advice needs a card and a job") {
   CHECK(has_issue(ask(R"({"verb":"advise","model":"llama-2-7b"})"), "MISSING_GPU"));
   CHECK(has_issue(ask(R"({"verb":"advise","gpu":"4090"})"), "MISSING_MODEL"));

@@ -25,7 +25,7 @@ export function createFitMap({ engine, store, tell }) {
   const pad = h("div", { class: "map-pad", tabindex: "0", role: "application", "aria-roledescription": t("map.role"), "data-testid": "fit-map-pad" });
   const box = h("div", { class: "map-box" }, canvas, pad);
   const readout = h("p", { class: "readout map-readout", role: "status", "data-testid": "fit-map-readout" });
-  const legend = h("p", { class: "map-legend" }, h("span", { class: "key key-water", "aria-hidden": "true" }), t("map.fits"), h("span", { class: "key key-land", "aria-hidden": "true" }), t("map.over"), h("span", { class: "key key-now", "aria-hidden": "true" }), t("map.current"));
+  const legend = h("p", { class: "map-legend" }, h("span", { class: "key key-water", "aria-hidden": "true" }), t("map.fits"), h("span", { class: "key key-tight", "aria-hidden": "true" }), t("map.tight"), h("span", { class: "key key-land", "aria-hidden": "true" }), t("map.over"), h("span", { class: "key key-now", "aria-hidden": "true" }), t("map.current"));
   const tableBox = scrollBox(t("map.table"));
   const details = h("details", { class: "more", ontoggle: () => details.open && drawTable() }, h("summary", {}, t("map.table")), tableBox);
   const node = h("section", { class: "panel", "aria-labelledby": "map-heading", "data-testid": "fit-map" },
@@ -81,6 +81,7 @@ export function createFitMap({ engine, store, tell }) {
     const floor = (row) => bottom - rowEdges[row] * (bottom - margin.top);
     const depth = [1, 2, 3, 4, 5, 6].map((step) => colour(`--depth-${step}`));
     const landColour = colour("--land");
+    const tight = colour("--tight");
     const landFar = colour("--land-far");
     const none = colour("--basin");
     const usable = model.usable;
@@ -92,6 +93,7 @@ export function createFitMap({ engine, store, tell }) {
         const ratioUsed = value / usable;
         if (ratioUsed > 2) return landFar;
         if (ratioUsed > 1) return landColour;
+        if (verdictOf(value) === "tight") return tight;
         return depth[Math.min(5, Math.floor(ratioUsed * 6))];
       }
       return depth[Math.min(5, Math.floor((Math.log(value / gibibyte + 1) / Math.log(top / gibibyte + 1.001)) * 6))];
@@ -184,12 +186,19 @@ export function createFitMap({ engine, store, tell }) {
     });
   }
 
+  /** A cell's verdict, as of the job itself: it fits when the high end of its range does. */
+  function verdictOf(value) {
+    if (Number.isNaN(value)) return "none";
+    if (value > model.usable) return "over";
+    return value * model.spread > model.usable ? "tight" : "fits";
+  }
+
   function wordsOf(batch, sequence, value) {
     if (Number.isNaN(value)) return `${t("map.cell", { batch, sequence: grouped(sequence), size: t("map.cellNone") })}`;
     const cell = t("map.cell", { batch, sequence: grouped(sequence), size: gib(value) });
     if (!model.usable) return cell;
     const left = model.usable - value;
-    return `${cell} · ${t(left >= 0 ? "map.cellFits" : "map.cellOver", { headroom: gib(Math.abs(left)) })}`;
+    return `${cell} · ${t({ fits: "map.cellFits", tight: "map.cellTight", over: "map.cellOver" }[verdictOf(value)], { headroom: gib(Math.abs(left)) })}`;
   }
 
   function describeCursor(live) {
@@ -205,7 +214,7 @@ export function createFitMap({ engine, store, tell }) {
     if (!model.usable) return setText(readout, "");
     const column = nearestIndex(sequences, model.sequence);
     let best = -1;
-    for (let at = 0; at < cells; at += 1) if (bytes[at * cells + column] <= model.usable) best = at;
+    for (let at = 0; at < cells; at += 1) if (verdictOf(bytes[at * cells + column]) === "fits") best = at;
     setText(readout, best < 0 ? t("map.largestNone", { sequence: grouped(sequences[column]) }) : t("map.largest", { sequence: grouped(sequences[column]), batch: batches[best] }));
   }
 
@@ -264,9 +273,9 @@ export function createFitMap({ engine, store, tell }) {
         const batch = batches[row];
         const sequence = sequences[column];
         const value = bytes[row * cells + column];
-        const fits = model.usable ? value <= model.usable : null;
-        return h("td", { class: `number ${fits === null ? "" : fits ? "is-water" : "is-land"}` }, Number.isNaN(value) ? "–" : h("button", { type: "button", class: "cell", "data-exactly": exact(value), "aria-label": `${wordsOf(batch, sequence, value)}. ${t("map.adopt", { batch, sequence })}`,
-          onclick: () => adopt(batch, sequence) }, gib(value).replace(" GiB", ""), fits === false && h("span", { "aria-hidden": "true" }, " ×")));
+        const verdict = model.usable ? verdictOf(value) : null;
+        return h("td", { class: `number ${{ fits: "is-water", tight: "is-tight", over: "is-land" }[verdict] ?? ""}` }, Number.isNaN(value) ? "–" : h("button", { type: "button", class: "cell", "data-exactly": exact(value), "aria-label": `${wordsOf(batch, sequence, value)}. ${t("map.adopt", { batch, sequence })}`,
+          onclick: () => adopt(batch, sequence) }, gib(value).replace(" GiB", ""), verdict === "over" && h("span", { "aria-hidden": "true" }, " ×"), verdict === "tight" && h("span", { "aria-hidden": "true" }, " *")));
       }))))));
     // The keyboard stays in the cell where it was.
     if (focused >= 0) tableBox.querySelectorAll(".cell")[focused]?.focus({ preventScroll: true });
@@ -274,9 +283,10 @@ export function createFitMap({ engine, store, tell }) {
 
   return {
     node,
-    /** request: without batch and sequence it may be anything that has an estimate; usable: the card's bytes or null. */
-    render(request, usable, batch, sequence) {
-      model = { request, usable, batch, sequence };
+    /** request: without batch and sequence it may be anything that has an estimate; usable: the card's bytes or null; spread: the high end of the
+     * range over what is expected (it is the same for all sizes of a job). */
+    render(request, usable, spread, batch, sequence) {
+      model = { request, usable, spread, batch, sequence };
       node.hidden = false;
       // The map does not depend on where one stands in it.
       const key = JSON.stringify({ ...request, micro_batch_size: 0, sequence_length: 0 });

@@ -174,7 +174,12 @@ async function start(makeWorker) {
     shown += 1;
     const mine = shown;
     for (const part of parts) {
-      part();
+      try {
+        part();
+      } catch (error) {
+        // One panel that fails does not keep the others with the job before.
+        console.error(error);
+      }
       if (mine === 1 && part === parts[0]) {
         // The first headline is worth a picture of its own.
         await painted();
@@ -185,12 +190,12 @@ async function start(makeWorker) {
       if (mine !== shown) return;
     }
     if (state === store.get()) figures.removeAttribute("aria-busy");
-    later(estimate ? state.values : null, fits[0]);
+    later(estimate ? state.values : null, fits[0], estimate?.allocated);
   }
 
   // What may come a moment after the figures: other cards, the map, advice.
   let laterTimer = 0;
-  function later(values, fit) {
+  function later(values, fit, allocated) {
     clearTimeout(laterTimer);
     laterTimer = setTimeout(async () => {
       if (!values) {
@@ -201,11 +206,12 @@ async function start(makeWorker) {
       const withoutCards = { ...values };
       delete withoutCards.gpu;
       delete withoutCards.gpus;
+      const spread = allocated.high / allocated.expected;
       const number = (name) => (typeof values[name] === "number" ? values[name] : schema.find(name)?.default ?? 1);
       const isPresent = () => values === store.get().values;
       ask("fit", withoutCards, "fit").then((response) => response && isPresent() && cards.render(response.fits ?? [], fit?.gpu));
       // With the card: its kernels decide what a cell takes.
-      fitMap.render(schema.toRequest(values), fit && fit.usable_bytes > 0 ? fit.usable_bytes : null, number("micro_batch_size"), number("sequence_length"));
+      fitMap.render(schema.toRequest(values), fit && fit.usable_bytes > 0 ? fit.usable_bytes : null, spread, number("micro_batch_size"), number("sequence_length"));
       const response = fit ? await askAdvice("advise", values) : null;
       if (response !== undefined && isPresent()) advice.render(response, values);
     }, 60);
