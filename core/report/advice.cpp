@@ -201,6 +201,7 @@ Document document_of(const AdviceReport& report) {
   out.paragraph(
       std::string{verdict_in_words(advice.fit.verdict)} + ": " + fit_in_words(advice.fit, advice.now.allocated),
       tone_of(advice.fit.verdict));
+  if (!advice.fit.reason.empty() && advice.fit.usable > 0) out.paragraph(advice.fit.reason, Tone::kDim);
   if (advice.fit.verdict != Verdict::kFits) {
     out.paragraph(advice.smallest_as_is
                       ? "Unchanged, the smallest card for it is the " + card_in_words(*advice.smallest_as_is) + "."

@@ -67,8 +67,9 @@ std::vector<Count> read_counts(const Value& request, std::string_view key, Count
 Card card_of(const Fit& fit) {
   Card card;
   card.name = fit.gpu;
-  // Not even room for the context is known, too: 0 would say that the card's memory is not.
-  card.visible = fit.verdict == Verdict::kUnknown ? 0 : std::max<Bytes>(fit.usable, 1);
+  card.visible = std::max<Bytes>(fit.usable, 0);
+  // A card that the context fills is not one of unknown memory, which 0 stands for.
+  if (fit.usable <= 0 && fit.verdict != Verdict::kUnknown) card.visible = card.context = 1;
   card.estimated = fit.reason;
   return card;
 }
