@@ -117,7 +117,7 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
         changes,
         h("div", { class: "plan-outcome" }, figures(combination), buttons(changeOf(combination, steps.map((step) => step.title).join(", ")), "advice-apply")));
     } else if (combination) {
-      parts.push(h("p", { class: "plan-nothing" }, t("advice.nothing", { gpu: report.gpu, size: gib(combination.allocated.expected), usable: gib(now.fit.usable_bytes) })), changes);
+      parts.push(h("p", { class: "plan-nothing" }, t("advice.nothing", { gpu: report.gpu, size: gib(combination.allocated.expected), usable: gib(Math.max(0, now.fit.usable_bytes)) })), changes);
       if (changed) parts.push(cardRow(changed, "advice.cardChanged"));
       else if (!asIs) parts.push(h("p", {}, t("advice.noCard")));
     }

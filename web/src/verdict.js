@@ -26,6 +26,7 @@ export function verdictWord(verdict) {
 
 /** The sentence with the headroom. */
 export function verdictSentence(fit) {
-  if (!shapes[fit.verdict] || fit.verdict === "unknown") return fit.reason ?? "";
+  // Of a card that its context fills alone there is nothing to have headroom in.
+  if (!shapes[fit.verdict] || fit.verdict === "unknown" || fit.usable_bytes <= 0) return fit.reason ?? "";
   return t(`verdict.${fit.verdict}Text`, { headroom: gib(Math.abs(fit.headroom_bytes)), usable: gib(fit.usable_bytes) });
 }
