@@ -76,6 +76,17 @@ void cut_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   }
 }
 
+// What the fused losses start from: both in autocast's dtype, the hidden states as rows of tokens.
+void lower_and_flatten(Net& net, Tensor& hidden, Tensor& weight) {
+  Tape& t = net.tape;
+  if (t.autocast()) {
+    hidden = t.autocast_cast(std::move(hidden), *t.autocast());
+    weight = t.autocast_cast(std::move(weight), *t.autocast());
+  }
+  const Shape flattened{net.T, hidden.dim(-1)};
+  hidden = reshape(std::move(hidden), flattened);
+}
+
 }  // namespace
 
 Tensor chunked_loss(Net& net, Tensor hidden_in, Tensor weight_in) {
@@ -83,12 +94,7 @@ Tensor chunked_loss(Net& net, Tensor hidden_in, Tensor weight_in) {
   Tape& t = net.tape;
   Tensor hidden = std::move(hidden_in);
   Tensor weight = std::move(weight_in);
-  if (t.autocast()) {
-    hidden = t.autocast_cast(std::move(hidden), *t.autocast());
-    weight = t.autocast_cast(std::move(weight), *t.autocast());
-  }
-  const Shape flattened{net.T, hidden.dim(-1)};
-  hidden = reshape(std::move(hidden), flattened);
+  lower_and_flatten(net, hidden, weight);
   const Count rows = t.above(net.T.n, kChunkTokens) ? kChunkTokens : net.T.n;
   Node* n = t.record("chunked_nll", chunked_backward, {&hidden, &weight});
   if (n != nullptr && !t.stopped()) n->attributes[0] = rows;
@@ -105,12 +111,7 @@ Tensor cut_cross_entropy(Net& net, Tensor hidden_in, Tensor weight_in) {
   Tape& t = net.tape;
   Tensor hidden = std::move(hidden_in);
   Tensor weight = std::move(weight_in);
-  if (t.autocast()) {
-    hidden = t.autocast_cast(std::move(hidden), *t.autocast());
-    weight = t.autocast_cast(std::move(weight), *t.autocast());
-  }
-  const Shape flattened{net.T, hidden.dim(-1)};
-  hidden = reshape(std::move(hidden), flattened);
+  lower_and_flatten(net, hidden, weight);
   Node* n = t.record("cut_cross_entropy", cut_backward, {&hidden, &weight});
   t.save(n, hidden);
   t.save(n, weight);

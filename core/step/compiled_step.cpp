@@ -56,11 +56,9 @@ std::optional<CompiledStep> CompiledStep::compile(std::array<Recording, kSamples
   }
   CompiledStep step;
   for (const Bend& bend : first.tape->bends()) {
-    step.bends_.emplace_back(bend, recordings[0].at);
-    if (bend.kind == Bend::Kind::kQuotient) step.quotients_.push_back(step.bends_.back());
+    if (bend.kind == Bend::Kind::kQuotient) step.quotients_.emplace_back(bend, recordings[0].at);
   }
   step.terms_ = terms_of(step.quotients_.size());
-  step.stretches_ = stretches_of(first);
   if (!step.find_kinds(recordings, grid)) return std::nullopt;
   Level start;
   start.fixed = workspaces;
@@ -166,7 +164,7 @@ void CompiledStep::find_instants(Level& level, const Grid& grid) {
     }
     if (rising && look) keep(best, here, grid.least);
   };
-  for (const Stretch& stretch : stretches_) {
+  for (const Stretch& stretch : stretches_of(first_)) {
     Level after = level;
     run(after, stretch, !stretch.before_peak);
     if (stretch.times > 1) {

@@ -36,8 +36,6 @@ class CompiledStep {
   /// The quick peak (step/quick_peak.hpp) at other sizes, to the byte.
   Bytes peak(Extents at);
 
-  const std::vector<MovingBend>& bends() const { return bends_; }
-
  private:
   // How storages of one kind grow, and bounds of their rounded size as polynomials in B and S.
   using Polynomial = std::array<double, kPowers>;
@@ -67,8 +65,7 @@ class CompiledStep {
   Instant ready(const Level& level) const;
 
   Simulation first_;
-  std::vector<Stretch> stretches_;
-  std::vector<MovingBend> bends_, quotients_;
+  std::vector<MovingBend> quotients_;
   std::vector<Term> terms_;
   std::vector<Kind> kinds_;
   std::vector<std::int32_t> kind_of_;  // of each storage; −1: it does not grow

@@ -1,31 +1,14 @@
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "core/report/advice.hpp"
 #include "core/wire/ask.hpp"
 #include "core/wire/engine.hpp"
 #include "core/wire/json.hpp"
+#include "tests/unit/catalog_engine.hpp"
 #include "tests/unit/catch.hpp"
 
 namespace tidemark {
 namespace {
-
-std::string file(const std::string& name) {
-  std::ifstream stream(std::string{TIDEMARK_CATALOG} + "/" + name, std::ios::binary);
-  std::stringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
-const Engine& engine() {
-  static const Engine ready = [] {
-    Engine made;
-    REQUIRE(made.load_catalog(file("models.json"), file("gpus.json")).empty());
-    return made;
-  }();
-  return ready;
-}
 
 Value parsed(std::string_view text) {
   Issues issues;

@@ -1,21 +1,13 @@
 // Parameter counts: what the block programs declare is what the catalog counted from the published models.
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "core/wire/engine.hpp"
 #include "core/wire/json.hpp"
+#include "tests/unit/catalog_engine.hpp"
 #include "tests/unit/catch.hpp"
 
 namespace tidemark {
 namespace {
-
-std::string catalog_file(const char* name) {
-  std::ifstream stream(std::string{TIDEMARK_CATALOG} + "/" + name, std::ios::binary);
-  std::stringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
 
 // The catalog counts encoders without a head; the engine trains them with one. What the head adds:
 Count head_parameters(const Architecture& a) {
@@ -35,10 +27,7 @@ Count head_parameters(const Architecture& a) {
 }
 
 TEST_CASE("every modelled entry of the catalog has its published number of parameters") {
-  const std::string models = catalog_file("models.json");
-  Engine engine;
-  const Issues issues = engine.load_catalog(models, catalog_file("gpus.json"));
-  REQUIRE(issues.empty());
+  const std::string models = catalog_text("models.json");
   Issues trouble;
   const Value catalog = parse_json(models, "", trouble);
   REQUIRE(trouble.empty());
@@ -49,7 +38,7 @@ TEST_CASE("every modelled entry of the catalog has its published number of param
     const std::string id = entry.find("id")->string;
     CAPTURE(id);
     const Value request = parse_json(R"({"schema": 1, "sequence_length": 16, "model": ")" + id + "\"}", "", trouble);
-    const Answer answer = engine.answer(request);
+    const Answer answer = engine().answer(request);
     const Value* parameters = entry.find("parameters");
     const Value* computed = parameters == nullptr ? nullptr : parameters->find("computed");
     if (!answer.estimate || computed == nullptr || !computed->is_integer()) continue;

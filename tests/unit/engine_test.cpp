@@ -2,33 +2,15 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
 #include <iterator>
-#include <sstream>
 #include <string>
 
 #include "core/wire/json.hpp"
+#include "tests/unit/catalog_engine.hpp"
 #include "tests/unit/catch.hpp"
 
 namespace tidemark {
 namespace {
-
-std::string file(const std::string& name) {
-  std::ifstream stream(std::string{TIDEMARK_CATALOG} + "/" + name, std::ios::binary);
-  std::stringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
-const Engine& engine() {
-  static const Engine ready = [] {
-    Engine made;
-    const Issues issues = made.load_catalog(file("models.json"), file("gpus.json"));
-    REQUIRE(issues.empty());
-    return made;
-  }();
-  return ready;
-}
 
 Value ask(std::string_view request) {
   Issues issues;

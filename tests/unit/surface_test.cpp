@@ -1,7 +1,5 @@
 // A surface is one peak for each pair of batch size and sequence length: the quick estimate's, found another way.
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -10,26 +8,11 @@
 #include "core/step/surface.hpp"
 #include "core/wire/engine.hpp"
 #include "core/wire/json.hpp"
+#include "tests/unit/catalog_engine.hpp"
 #include "tests/unit/catch.hpp"
 
 namespace tidemark {
 namespace {
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-const Engine& engine_with_catalog() {
-  static const Engine engine = [] {
-    Engine e;
-    e.load_catalog(text_of(TIDEMARK_CATALOG "/models.json"), text_of(TIDEMARK_CATALOG "/gpus.json"));
-    return e;
-  }();
-  return engine;
-}
 
 // Ways to train that make steps of different kinds.
 const std::vector<std::string> kWays = {
@@ -45,12 +28,12 @@ const std::vector<std::string> kWays = {
 template <class Check>
 void for_models(const std::vector<std::string>& ways, Check check) {
   std::set<std::string> types;
-  for (const ModelEntry& model : engine_with_catalog().catalog().models()) {
+  for (const ModelEntry& model : engine().catalog().models()) {
     if (!is_modelled(model) || !types.insert(std::string{model.model_type()}).second) continue;
     for (const std::string& way : ways) {
       const std::string request = "{\"model\": \"" + model.id + "\", " + way + "}";
       Issues issues;
-      const Engine::Question question = engine_with_catalog().read(parse_json(request, "", issues));
+      const Engine::Question question = engine().read(parse_json(request, "", issues));
       CAPTURE(request);
       REQUIRE(question.complete);
       if (is_supported(question.answer.architecture)) check(question.answer);

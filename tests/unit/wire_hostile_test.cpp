@@ -1,6 +1,5 @@
 // Whatever is sent, the wire answers: in JSON, with a reason, without a negative byte, in bounded time and memory.
 #include <chrono>
-#include <fstream>
 #include <random>
 #include <sstream>
 #include <string>
@@ -9,31 +8,15 @@
 #include "core/job/options.hpp"
 #include "core/wire/engine.hpp"
 #include "core/wire/json.hpp"
+#include "tests/unit/catalog_engine.hpp"
 #include "tests/unit/catch.hpp"
 
 namespace tidemark {
 namespace {
 
-std::string file(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::stringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
-const Engine& engine() {
-  static const Engine ready = [] {
-    Engine made;
-    const std::string catalog = TIDEMARK_CATALOG;
-    REQUIRE(made.load_catalog(file(catalog + "/models.json"), file(catalog + "/gpus.json")).empty());
-    return made;
-  }();
-  return ready;
-}
-
 std::vector<std::string> golden_requests() {
   std::vector<std::string> lines;
-  std::istringstream text(file(std::string{TIDEMARK_TEST_DATA} + "/../../golden/requests.jsonl"));
+  std::istringstream text(text_of(std::string{TIDEMARK_TEST_DATA} + "/../../golden/requests.jsonl"));
   for (std::string line; std::getline(text, line);) {
     // The longest answers teach nothing here.
     if (line.find("describe") == std::string::npos && line.find("catalog") == std::string::npos) lines.push_back(line);

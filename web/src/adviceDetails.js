@@ -5,6 +5,7 @@ import { figure } from "./exactly.js";
 import { labelOf } from "./form.js";
 import { gib, grouped, percent } from "./format.js";
 import { t, tOr } from "./messages.js";
+import { mergePatch } from "./schema.js";
 import { verdictIcon, verdictWord } from "./verdict.js";
 
 /** apply(change) as advice.js has it: {patch, what, before, after}. */
@@ -32,7 +33,7 @@ export function createAdviceDetails({ schema, apply }) {
         const label = labelOf(schema.find(row.option), schema);
         const what = `${label} ${grouped(row.largest)}`;
         const usable = row.largest > 0 && row.largest !== row.current;
-        const patch = merged(changed ? combination.patch : {}, patchOf(row.option, row.largest));
+        const patch = mergePatch(changed ? combination.patch : {}, patchOf(row.option, row.largest));
         return h("tr", {}, h("th", { scope: "row" }, label), number(grouped(row.current)),
           number(h("strong", {}, row.largest === 0 ? t("advice.none") : `${row.open ? "≥\u202f" : ""}${grouped(row.largest)}`)),
           number(row.allocated ? figure(row.allocated.expected, { focusable: false }) : "–"), number(row.largest > 0 && row.ends_with_model ? t("advice.ends") : row.next_allocated ? figure(row.next_allocated.expected, { focusable: false }) : "–"),
@@ -103,14 +104,4 @@ export function createAdviceDetails({ schema, apply }) {
 /** "adapter.r" and 8 as a merge patch: {adapter: {r: 8}}. */
 function patchOf(option, value) {
   return option.split(".").reduceRight((inner, key) => ({ [key]: inner }), value);
-}
-
-/** Two merge patches as one; the second has the last word. */
-function merged(first, second) {
-  const result = { ...first };
-  for (const [key, value] of Object.entries(second)) {
-    const both = [result[key], value].every((side) => side !== null && typeof side === "object");
-    result[key] = both ? merged(result[key], value) : value;
-  }
-  return result;
 }
