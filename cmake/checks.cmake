@@ -1,10 +1,10 @@
 # Every job of CI is a target: cmake --build build --target check-truth runs exactly what CI runs.
-#   check-unit check-catalog check-traces check-cli check-truth   from the tests' labels
+#   check-unit check-catalog check-traces check-cli check-truth check-counts check-answers   from the tests' labels
 #   check-determinism                                             g++ and clang++ answer with the same bytes
 #   check-sanitize                                                the unit tests under asan and ubsan
 #   check-format check-tidy                                       the sources themselves
 if(TIDEMARK_TESTS AND NOT EMSCRIPTEN)
-  foreach(label IN ITEMS unit catalog traces cli truth)
+  foreach(label IN ITEMS unit catalog traces cli truth counts answers)
     add_custom_target(check-${label}
       COMMAND ${CMAKE_CTEST_COMMAND} --output-on-failure --no-tests=error -L "^${label}$"
       WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
@@ -12,6 +12,7 @@ if(TIDEMARK_TESTS AND NOT EMSCRIPTEN)
   endforeach()
   add_dependencies(check-unit tidemark_unit_tests)
   add_dependencies(check-truth tidemark_truth)
+  add_dependencies(check-counts tidemark_handle)
   if(TARGET tidemark)
     add_dependencies(check-cli tidemark)
   endif()

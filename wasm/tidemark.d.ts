@@ -4,8 +4,8 @@
 /** Bytes, exact. */
 export type Bytes = number;
 
-/** A card: a catalog name or alias, or only how much memory torch sees of it. */
-export type Gpu = string | { name?: string; memory_gib?: number };
+/** A card: a catalog name or alias, or only its memory: as torch sees it, or as it is sold. */
+export type Gpu = string | { name?: string; memory_gib?: number; vram_gb?: number };
 
 /** Everything has a default; `null` stands for it. Keys that nobody knows are warned of, not refused. */
 export interface Request {
@@ -96,6 +96,70 @@ export interface Request {
 
   gpu?: Gpu | null;
   gpus?: Gpu[] | null;
+  /** Saved tensors wait in host memory. */
+  activation_offloading?: unknown;
+  /** Length of a recording. */
+  audio_seconds?: unknown;
+  /** TrainingArguments.bf16, where precision is auto: bf16 autocast, or none when false. */
+  bf16?: boolean;
+  /** Objects to find in an image. */
+  boxes_per_image?: unknown;
+  /** A DeepSpeed configuration. */
+  deepspeed?: unknown;
+  /** from_pretrained's dtype, where precision is auto. */
+  dtype?: string;
+  /** Batches of evaluation between steps. */
+  evaluation?: unknown;
+  /** TrainingArguments.fp16, where precision is auto: fp16 autocast with loss scaling. */
+  fp16?: boolean;
+  /** The language model is not trained. */
+  freeze_llm?: unknown;
+  /** The projector is not trained. */
+  freeze_projector?: unknown;
+  /** The vision tower is not trained. */
+  freeze_vision?: unknown;
+  /** FSDP in the words of TrainingArguments. */
+  fsdp?: unknown;
+  /** Tiles that an image is cut into. */
+  image_tiles?: unknown;
+  /** fla, mamba_ssm or torch. */
+  kernels?: unknown;
+  /** Whose configuration it is, where that does not say. */
+  library?: unknown;
+  /** from_pretrained(load_in_4bit=True): what method qlora means. */
+  load_in_4bit?: boolean;
+  /** from_pretrained(load_in_8bit=True): method qlora with 8 bits. */
+  load_in_8bit?: boolean;
+  /** axolotl's word for target_modules all-linear. */
+  lora_target_linear?: boolean;
+  /** Tokens of a generated answer. */
+  max_completion_length?: unknown;
+  /** Tokens of a prompt. */
+  max_prompt_length?: unknown;
+  /** A recorded nn.Module of one's own. */
+  model_trace?: unknown;
+  /** Noise on the embeddings. */
+  neftune_noise_alpha?: unknown;
+  /** Answers generated for each prompt. */
+  num_generations?: unknown;
+  /** Samples of a batch joined into one row. */
+  padding_free?: unknown;
+  /** A frozen copy for preferences. */
+  reference_model?: unknown;
+  /** A model that scores answers. */
+  reward_model?: unknown;
+  /** Answers generated on the same card. */
+  rollout?: unknown;
+  /** What is learned; it chooses the head where `architecture` does not. */
+  task?: string;
+  /** A model to distil from. */
+  teacher_model?: unknown;
+  /** Feed-forward layers over pieces of the sequence. */
+  tiled_mlp?: unknown;
+  /** TrainingArguments.use_liger_kernel: the fused loss with rms_norm, swiglu and rope. */
+  use_liger_kernel?: boolean;
+  /** A model that predicts returns. */
+  value_model?: unknown;
 }
 
 /** An amount and how sure we are of it. */
@@ -152,6 +216,8 @@ export interface Recipe {
   master_weights: string;
   optimizer_states: string;
   autocast: string;
+  /** Of the adapters and their gradients, where only those are trained. */
+  adapters?: string;
 }
 
 export interface Estimate {
@@ -173,7 +239,15 @@ export interface Estimate {
   /** Sums to `allocated.expected`. */
   breakdown: BreakdownGroup[];
   timeline: Instant[];
-  parameters: { total: number; trainable: number; active: number; base: number; published: number };
+  parameters: {
+    total: number;
+    trainable: number;
+    active: number;
+    base: number;
+    published: number;
+    adapted_modules: number;
+    saved_modules: number;
+  };
   recipe: Recipe;
   /** Which kernel the attention really runs. */
   attention_kernel: string;
@@ -265,6 +339,8 @@ export interface CatalogResponse {
 export interface OptionDescription {
   /** "adapter.r" stands for {"adapter": {"r": …}}. */
   name: string;
+  /** Its title in a form. */
+  label: string;
   /** JSON pointer: "/adapter/r". */
   path: string;
   group: string;
@@ -273,7 +349,15 @@ export interface OptionDescription {
   values?: { name: string; help: string; modelled: boolean; aliases?: string[] }[];
   minimum?: number;
   maximum?: number;
+  /** Where people usually are: the ends of a slider. */
+  usual?: [number, number];
   unit?: string;
+  /** When it decides anything: {"method": ["lora", "qlora"]}; always, where absent. */
+  relevant?: Record<string, string[]>;
+  /** In the object form, the key that holds what else is a word: "recipe" of precision. */
+  word_key?: string;
+  /** What that key starts from where an object does not say: a form refines from it. */
+  word_default?: string;
   flags: string[];
   help: string;
   advanced: boolean;
@@ -288,7 +372,7 @@ export interface DescribeResponse {
   engine: string;
   catalog: string;
   verbs: { name: string; help: string; modelled: boolean }[];
-  groups: { name: string; title: string }[];
+  groups: { name: string; title: string; usual: boolean; relevant?: Record<string, string[]> }[];
   options: OptionDescription[];
   model_types: string[];
 }
@@ -310,7 +394,9 @@ export interface Tidemark {
   handle(request: { verb: "describe" } & Request): DescribeResponse;
   handle(request: { verb: "version" } & Request): Version;
   /** Verbs with keys and answers of their own, which `describe` lists. */
-  handle(request: { verb: "advise" | "map" } & Request & Record<string, unknown>): { schema: 1; issues: Issue[] } & Record<string, unknown>;
+  handle(
+    request: { verb: "advise" | "map" } & Request & Record<string, unknown>,
+  ): { schema: 1; issues: Issue[] } & Record<string, unknown>;
   handle(request: Request | string): Response;
 
   /** The same as JSON text: what `tidemark estimate --json` prints, byte for byte. */

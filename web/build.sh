@@ -3,5 +3,5 @@
 set -eu
 cd "$(dirname "$0")/.."
 wasm/build.sh
-[ -d web/node_modules ] || npm ci --prefix web --no-audit --no-fund
+[ -d web/node_modules ] || npm ci --prefix web --ignore-scripts --no-audit --no-fund
 node web/build.mjs

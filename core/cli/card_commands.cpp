@@ -2,6 +2,7 @@
 
 #include "core/cli/commands.hpp"
 #include "core/cli/terminal.hpp"
+#include "core/fit/fit.hpp"
 #include "core/wire/ask.hpp"
 #include "core/wire/json.hpp"
 
@@ -34,8 +35,8 @@ void show(const Report& report, const OutputFlags& output, const TextStyle& styl
   }
 }
 
-int refuse(Issues issues) {
-  complain(std::move(issues));
+int refuse(Issues issues, const OutputFlags& output) {
+  complain(std::move(issues), output);
   return kBadInput;
 }
 
@@ -45,15 +46,15 @@ int run_fit_command(const Engine& engine, const JobFlags& flags, const CardFlags
                     const std::string& request_path, const OutputFlags& output, const TextStyle& style) {
   Issues issues;
   Value request = read_job(flags, request_path, "fit", issues);
-  if (has_error(issues)) return refuse(std::move(issues));
+  if (has_error(issues)) return refuse(std::move(issues), output);
   if (cards.all_gpus) put_key(request, "all_gpus", "true", false);
   put_key(request, "rule_of_thumb", cards.rule_of_thumb, false);
   FitReport report = ask_fit(engine, request);
   report.header.issues.insert(report.header.issues.begin(), issues.begin(), issues.end());
-  if (!report.answered) return refuse(std::move(report.header.issues));
+  if (!report.answered) return refuse(std::move(report.header.issues), output);
   show(report, output, style);
   // Of named cards all must fit, of the whole catalog one.
-  const auto fits_not = [](const CardFit& card) { return card.fit.verdict == Verdict::kDoesNotFit; };
+  const auto fits_not = [](const CardFit& card) { return falls_short(card.fit); };
   const bool bad = report.whole_catalog ? std::all_of(report.cards.begin(), report.cards.end(), fits_not)
                                         : std::any_of(report.cards.begin(), report.cards.end(), fits_not);
   return bad ? kDoesNotFit : kAnswered;
@@ -63,25 +64,25 @@ int run_advise_command(const Engine& engine, const JobFlags& flags, const std::s
                        const OutputFlags& output, const TextStyle& style) {
   Issues issues;
   const Value request = read_job(flags, request_path, "advise", issues);
-  if (has_error(issues)) return refuse(std::move(issues));
+  if (has_error(issues)) return refuse(std::move(issues), output);
   AdviceReport report = ask_advice(engine, request);
   report.header.issues.insert(report.header.issues.begin(), issues.begin(), issues.end());
-  if (!report.answered) return refuse(std::move(report.header.issues));
+  if (!report.answered) return refuse(std::move(report.header.issues), output);
   show(report, output, style);
-  return report.advice.fit.verdict == Verdict::kDoesNotFit ? kDoesNotFit : kAnswered;
+  return falls_short(report.advice.fit) ? kDoesNotFit : kAnswered;
 }
 
 int run_map_command(const Engine& engine, const JobFlags& flags, const CardFlags& cards,
                     const std::string& request_path, const OutputFlags& output, const TextStyle& style) {
   Issues issues;
   Value request = read_job(flags, request_path, "map", issues);
-  if (has_error(issues)) return refuse(std::move(issues));
+  if (has_error(issues)) return refuse(std::move(issues), output);
   put_key(request, "batches", cards.batches, true);
   put_key(request, "sequences", cards.sequences, true);
   if (cards.quick) put_key(request, "exact", "false", false);
   MapReport report = ask_map(engine, request);
   report.header.issues.insert(report.header.issues.begin(), issues.begin(), issues.end());
-  if (!report.answered) return refuse(std::move(report.header.issues));
+  if (!report.answered) return refuse(std::move(report.header.issues), output);
   show(report, output, style);
   return kAnswered;
 }

@@ -4,11 +4,13 @@
 
 #include "core/cli/help.hpp"
 #include "core/cli/terminal.hpp"
-#include "core/job/options.hpp"
+#include "core/fit/fit.hpp"
+#include "core/options/options.hpp"
 #include "core/report/layout.hpp"
 #include "core/report/markdown.hpp"
 #include "core/units/nearest.hpp"
 #include "core/wire/json.hpp"
+#include "core/wire/modelled.hpp"
 #include "core/wire/write_answer.hpp"
 
 namespace tidemark {
@@ -40,14 +42,20 @@ std::string finished(std::string text, const TextStyle& style) {
 
 }  // namespace
 
-void complain(Issues issues) {
+void complain(Issues issues, const OutputFlags& output) {
+  bound(issues);
+  if (output.json) {
+    print_error(write_json(write_errors(issues), 2) + "\n");
+    return;
+  }
   name_flags(issues);
   print_error(render_issues(issues, style_for_errors()));
 }
 
 Value read_job(const JobFlags& flags, const std::string& request_path, const std::string& verb, Issues& issues) {
   Value base;
-  if (!request_path.empty()) {
+  flags.check(issues);
+  if (!has_error(issues) && !request_path.empty()) {
     const std::string text = read_file(request_path, issues);
     if (!has_error(issues)) base = parse_json(text, "", issues);
     if (!has_error(issues) && !base.is_object()) {
@@ -67,14 +75,16 @@ int run_estimate_command(const Engine& engine, const JobFlags& flags, const std:
   Issues issues;
   const Value base = read_job(flags, request_path, "estimate", issues);
   if (has_error(issues)) {
-    complain(std::move(issues));
+    complain(std::move(issues), output);
     return kBadInput;
   }
 
   Answer answer = engine.answer(base);
   answer.issues.insert(answer.issues.begin(), issues.begin(), issues.end());
   if (!answer.estimate) {
-    if (answer.partial) {
+    if (output.json) {
+      print_error(write_json(write_answer(answer), 2) + "\n");
+    } else if (answer.partial) {
       name_flags(answer.issues);
       print_error(render_text(answer, style_for_errors()));
     } else {
@@ -90,7 +100,7 @@ int run_estimate_command(const Engine& engine, const JobFlags& flags, const std:
     print(render_text(answer, style));
   }
   for (const Fit& fit : answer.fits) {
-    if (fit.verdict == Verdict::kDoesNotFit) return kDoesNotFit;
+    if (falls_short(fit)) return kDoesNotFit;
   }
   return kAnswered;
 }

@@ -48,7 +48,8 @@ int run_map_command(const Engine& engine, const JobFlags& flags, const CardFlags
 /// for another verb or cannot be read.
 Value read_job(const JobFlags& flags, const std::string& request_path, const std::string& verb, Issues& issues);
 
-/// Prints issues to standard error, naming flags instead of JSON paths where there are any.
-void complain(Issues issues);
+/// Prints issues to standard error: for people, naming flags instead of JSON paths where there are any; with --json as
+/// the engine's reply to a bad request.
+void complain(Issues issues, const OutputFlags& output = {});
 
 }  // namespace tidemark

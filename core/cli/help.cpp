@@ -1,6 +1,6 @@
 #include "core/cli/help.hpp"
 
-#include "core/job/options.hpp"
+#include "core/options/options.hpp"
 #include "core/report/layout.hpp"
 
 namespace tidemark {
@@ -114,6 +114,11 @@ std::string joined_flags(const Option& option, std::string_view separator) {
   return text;
 }
 
+/// The command by which a shell asks for the names of a list of the catalog: "$(tidemark models --names)".
+std::string names_in_catalog(const Option& option) {
+  return "$(tidemark " + std::string{option.catalog} + " --names)";
+}
+
 std::string bash_script() {
   std::string out =
       "# tidemark completion for bash: source <(tidemark completion bash)\n"
@@ -128,10 +133,9 @@ std::string bash_script() {
       "  case \"$before\" in\n";
   for (const Option& option : options()) {
     const std::string flags = joined_flags(option, "|");
-    if (option.name == "model") {
-      out += "    " + flags + ") COMPREPLY=($(compgen -W \"$(tidemark models --names)\" -- \"$word\")); return ;;\n";
-    } else if (option.type == OptionType::kGpu || option.type == OptionType::kGpuList) {
-      out += "    " + flags + ") COMPREPLY=($(compgen -W \"$(tidemark gpus --names)\" -- \"$word\")); return ;;\n";
+    if (!option.catalog.empty()) {
+      out +=
+          "    " + flags + ") COMPREPLY=($(compgen -W \"" + names_in_catalog(option) + "\" -- \"$word\")); return ;;\n";
     } else if (option.type == OptionType::kDocument) {
       out += "    " + flags + ") COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n";
     } else if (option.type != OptionType::kBool && !option.choices.empty()) {
@@ -186,10 +190,8 @@ std::string zsh_script() {
       "    estimate|fit|advise|map) _arguments \\\n";
   for (const Option& option : options()) {
     std::string action;
-    if (option.name == "model")
-      action = ":model:($(tidemark models --names))";
-    else if (option.type == OptionType::kGpu || option.type == OptionType::kGpuList)
-      action = ":card:($(tidemark gpus --names))";
+    if (!option.catalog.empty())
+      action = ":name:(" + names_in_catalog(option) + ")";
     else if (option.type == OptionType::kDocument)
       action = ":file:_files";
     else if (option.type == OptionType::kBool)
@@ -242,10 +244,8 @@ std::string fish_script() {
     for (const std::string& flag : flags_of(option)) {
       out += flag.size() == 2 ? " -s " + flag.substr(1) : " -l " + flag.substr(2);
     }
-    if (option.name == "model")
-      out += " -x -a '(tidemark models --names)'";
-    else if (option.type == OptionType::kGpu || option.type == OptionType::kGpuList)
-      out += " -x -a '(tidemark gpus --names)'";
+    if (!option.catalog.empty())
+      out += " -x -a '" + names_in_catalog(option).substr(1) + "'";
     else if (option.type == OptionType::kDocument)
       out += " -r -F";
     else if (option.type != OptionType::kBool && !option.choices.empty())
@@ -284,7 +284,8 @@ std::string general_help(const TextStyle& style) {
   out += "\n" +
          wrap(
              "`tidemark estimate --help` lists the usual options, `--help-all` all of them. Exit status: 0 answered "
-             "(and fits, if --gpu is given), 1 does not fit, 2 bad usage or input, 3 internal error.",
+             "(and fits, if --gpu is given), 1 does not fit (more is expected than the card gives), 2 bad usage or "
+             "input, 3 internal error.",
              style.width, 0) +
          "\n";
   return finished(std::move(out), style);

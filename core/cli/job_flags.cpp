@@ -6,8 +6,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "core/job/options.hpp"
-#include "core/wire/catalog.hpp"
+#include "core/options/options.hpp"
+#include "core/units/excerpt.hpp"
+#include "core/units/letters.hpp"
 #include "core/wire/json.hpp"
 
 namespace tidemark {
@@ -46,26 +47,17 @@ Value count_from(const std::string& text) {
   return json_or_text(text);
 }
 
-/// "24GiB" and "24GB" state a memory; anything else is a name.
-Value gpu_from(const std::string& text) {
-  const std::string lower = lower_case(text);
-  for (const char* unit : {"gib", "gb"}) {
-    const std::size_t length = std::strlen(unit);
-    if (lower.size() <= length || lower.compare(lower.size() - length, length, unit) != 0) continue;
-    std::string digits = text.substr(0, text.size() - length);
-    while (!digits.empty() && digits.back() == ' ') digits.pop_back();
-    const Value number = json_or_text(digits);
-    if (!number.is_number()) continue;
-    Value memory = empty_object();
-    set(memory, length == 3 ? "memory_gib" : "memory_gb", number);
-    return memory;
-  }
-  return to_value(text);
-}
-
+/// The items of a flag that may be repeated and takes several by commas. What is written as JSON is taken as it is:
+/// '["a,b"]' is one item with a comma, '"a"' the text that a list of one is not, '{"vram_gb": 24}' a card.
 Value list_of(const std::vector<std::string>& words, Value (*make)(const std::string&)) {
   Value list = empty_array();
   for (const std::string& text : words) {
+    if (!text.empty() && (text.front() == '[' || text.front() == '"' || text.front() == '{')) {
+      Value written = json_or_text(text);
+      if (words.size() == 1 && !written.is_object()) return written;
+      list.items.push_back(std::move(written));
+      continue;
+    }
     for (const std::string& word : split(text)) list.items.push_back(make(word));
   }
   return list;
@@ -87,7 +79,7 @@ Value value_from(const Option& option, const std::vector<std::string>& words, Is
     }
     case OptionType::kInteger:
     case OptionType::kReal:
-      return option.name == "parameters" ? count_from(last) : json_or_text(last);
+      return option.counts ? count_from(last) : json_or_text(last);
     case OptionType::kText:
       return to_value(last);
     case OptionType::kChoice:
@@ -101,11 +93,22 @@ Value value_from(const Option& option, const std::vector<std::string>& words, Is
     }
     case OptionType::kGpu:
     case OptionType::kGpuList:
-      return list_of(words, gpu_from);
+      return list_of(words, text_from);
     case OptionType::kAny:
       return json_or_text(last);
   }
   return {};
+}
+
+/// Whether a flag may be given several times.
+bool is_list(const Option& option) {
+  return option.type == OptionType::kTextList || option.type == OptionType::kChoiceList ||
+         option.type == OptionType::kGpu || option.type == OptionType::kGpuList;
+}
+
+/// A choice that has "true" among its words: the bare flag means that.
+bool is_switch_too(const Option& option) {
+  return option.type == OptionType::kChoice && find_choice(option, "true") != nullptr;
 }
 
 Value* member_of(Value& object, std::string_view key) {
@@ -133,8 +136,9 @@ void put(Value& object, std::string_view name, Value value, Issues& issues) {
   } else if (!member->is_object()) {
     // A word stands where an object is needed: --precision pure_bf16 --precision-optimizer-states fp32.
     Value moved = empty_object();
-    if (key == "precision" && member->is_string()) {
-      set(moved, "recipe", *member);
+    const Option* whole = find_option(key);
+    if (whole != nullptr && !whole->word_key.empty() && member->is_string()) {
+      set(moved, whole->word_key, *member);
     } else if (!member->is_null()) {
       issues.push_back({"INVALID_VALUE", Severity::kError, pointer_of(key),
                         "\"" + std::string{key} + "\" is given both as a word and by its parts (" + std::string{name} +
@@ -191,13 +195,39 @@ void JobFlags::add_to(CLI::App& app) {
     }
     if (option.type == OptionType::kBool) {
       for (const std::string& name : flags_of(option)) names += ",!--no-" + name.substr(2);
-      flag.parsed = app.add_flag(names)->take_last();
+      flag.parsed = app.add_flag(names)->take_all();
     } else {
       flag.parsed = app.add_option(names, flag.words)->allow_extra_args(false);
+      if (is_switch_too(option)) flag.parsed->expected(0, 1);
     }
   }
   app.add_option("--vram-gb", sizes_)->allow_extra_args(false);
   app.add_option("MODEL", positional_model_);
+}
+
+bool JobFlags::states_model() const {
+  return std::any_of(flags_.begin(), flags_.end(), [](const Flag& flag) {
+    const std::string_view name = options()[flag.option].name;
+    return (name == "model" || name == "config" || name == "parameters") && flag.parsed->count() > 0;
+  });
+}
+
+void JobFlags::check(Issues& issues) const {
+  const auto refuse = [&](std::string path, std::string message) {
+    issues.push_back({"BAD_USAGE", Severity::kError, std::move(path), std::move(message), ""});
+  };
+  for (const Flag& flag : flags_) {
+    const Option& option = options()[flag.option];
+    if (flag.parsed->count() > 1 && !is_list(option)) {
+      refuse(flag_of(option), "The flag " + flag_of(option) + " is given more than once.");
+    }
+  }
+  if (!positional_model_.empty() && states_model()) {
+    refuse("", in_quotes(positional_model_) + " belongs to no flag, and the model is stated already.");
+  }
+  if (positional_model_ == "true" || positional_model_ == "false") {
+    refuse("", "A switch takes no word behind it: write --no-padding or --padding=false, not --padding false.");
+  }
 }
 
 Value JobFlags::request(Value base, Issues& issues) const {
@@ -208,11 +238,13 @@ Value JobFlags::request(Value base, Issues& issues) const {
   for (const Flag& flag : flags_) {
     if (flag.parsed->count() == 0) continue;
     const Option& option = options()[flag.option];
-    const std::vector<std::string> words =
-        option.type == OptionType::kBool ? std::vector<std::string>{flag.parsed->results().back()} : flag.words;
+    std::vector<std::string> words =
+        option.type == OptionType::kBool || flag.words.empty() ? flag.parsed->results() : flag.words;
+    if (is_switch_too(option) && (words.empty() || words.back().empty())) words = {"true"};
     if (words.empty()) continue;
     Value value = value_from(option, words, issues);
     if (option.type == OptionType::kGpu || option.type == OptionType::kGpuList) {
+      if (!value.is_array()) cards.items.push_back(std::move(value));
       for (Value& card : value.items) cards.items.push_back(std::move(card));
       continue;
     }

@@ -16,11 +16,17 @@ class JobFlags {
   /// Adds one flag per option.
   void add_to(CLI::App& app);
 
+  /// What CLI11 lets pass and nobody means: a flag twice, a word behind a switch, two models.
+  void check(Issues& issues) const;
+
   /// `base` (a request from a file, or null) with the flags written into it. Files that flags name are read here;
   /// trouble is told in `issues`.
   Value request(Value base, Issues& issues) const;
 
  private:
+  /// Whether a flag says which model, so that no word may say it again.
+  bool states_model() const;
+
   struct Flag {
     std::size_t option = 0;          // index into options()
     CLI::Option* parsed = nullptr;   // what CLI11 found

@@ -14,7 +14,7 @@
 #include "core/cli/help.hpp"
 #include "core/cli/job_flags.hpp"
 #include "core/cli/terminal.hpp"
-#include "core/job/options.hpp"
+#include "core/options/options.hpp"
 #include "core/units/nearest.hpp"
 #include "core/wire/engine.hpp"
 
@@ -86,6 +86,7 @@ int run(int argc, char** argv) {
   JobFlags map_job;
   CardFlags cards;
 
+  const auto not_empty = [](const std::string& word) { return word.empty() ? "its value is empty" : std::string{}; };
   CLI::App app;
   app.set_help_flag();
   app.add_flag("-h,--help", help);
@@ -96,9 +97,9 @@ int run(int argc, char** argv) {
     command->set_help_flag();
     command->add_flag("-h,--help", help);
     command->add_flag("--help-all", help_all);
-    command->add_option("--request", request_path);
-    command->add_flag("--json", output.json);
-    command->add_flag("--markdown", output.markdown);
+    command->add_option("--request", request_path)->check(not_empty);
+    CLI::Option* json = command->add_flag("--json", output.json);
+    command->add_flag("--markdown", output.markdown)->excludes(json);
     command->add_flag("--no-color,--no-colour", no_colour);
     command->add_flag("--ascii", ascii);
     flags.add_to(*command);
@@ -109,11 +110,11 @@ int run(int argc, char** argv) {
   estimate->add_flag("--explain", style.explain);
   CLI::App* fit = add_job_command("fit", fit_job);
   fit->add_flag("--all-gpus", cards.all_gpus);
-  fit->add_option("--rule-of-thumb", cards.rule_of_thumb);
+  fit->add_option("--rule-of-thumb", cards.rule_of_thumb)->check(not_empty);
   CLI::App* advise = add_job_command("advise", advise_job);
   CLI::App* map = add_job_command("map", map_job);
-  map->add_option("--batches", cards.batches);
-  map->add_option("--sequences", cards.sequences);
+  map->add_option("--batches", cards.batches)->check(not_empty);
+  map->add_option("--sequences", cards.sequences)->check(not_empty);
   map->add_flag("--quick", cards.quick);
 
   CLI::App* models = app.add_subcommand("models");
@@ -193,7 +194,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return tidemark::run(argc, argv);
+    const int status = tidemark::run(argc, argv);
+    return tidemark::finish_output() ? status : tidemark::kInternalError;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "internal error: %s\n", error.what());
     return tidemark::kInternalError;

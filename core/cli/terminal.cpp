@@ -1,7 +1,9 @@
 #include "core/cli/terminal.hpp"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 #if defined(_WIN32)
@@ -82,6 +84,12 @@ void print(std::string_view text) {
 }
 void print_error(std::string_view text) {
   print_to(stderr, text);
+}
+
+bool finish_output() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return true;
+  print_error(std::string{"error: standard output cannot be written: "} + std::strerror(errno) + ".\n");
+  return false;
 }
 
 }  // namespace tidemark

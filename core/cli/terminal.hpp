@@ -17,4 +17,7 @@ TextStyle style_for_errors();
 void print(std::string_view text);
 void print_error(std::string_view text);
 
+/// Whether everything that was printed has reached standard output; why not is told on standard error.
+bool finish_output();
+
 }  // namespace tidemark

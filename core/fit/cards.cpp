@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/job/check.hpp"
 #include "core/runtime/cuda_context.hpp"
 #include "core/units/sorted.hpp"
 
@@ -25,15 +26,27 @@ int group_of(Verdict verdict) {
 bool before(const CardFit& a, const CardFit& b) {
   const int group = group_of(a.fit.verdict);
   if (group != group_of(b.fit.verdict)) return group < group_of(b.fit.verdict);
-  if (a.fit.usable != b.fit.usable) return group < 2 ? a.fit.usable < b.fit.usable : a.fit.usable > b.fit.usable;
+  if (a.fit.usable != b.fit.usable) return group < 1 ? a.fit.usable < b.fit.usable : a.fit.usable > b.fit.usable;
   return a.fit.gpu < b.fit.gpu;
+}
+
+/// The median of what torch sees of the cards of that size; 0 where none was measured.
+Bytes usual_visible(std::span<const Gpu> catalog, Bytes marketed) {
+  std::vector<Bytes> seen;
+  for (const Gpu& gpu : catalog) {
+    const bool counts = gpu.vendor == "NVIDIA" && !gpu.unified && gpu.marketed_bytes == marketed;
+    if (counts && !gpu.usable_is_estimated()) seen.push_back(gpu.usable_bytes());
+  }
+  if (seen.empty()) return 0;
+  sort_list(seen, [](Bytes a, Bytes b) { return a < b; });
+  return seen[(seen.size() - 1) / 2];
 }
 
 }  // namespace
 
 CardChoice choice_of(const Gpu& gpu) {
   CardChoice choice;
-  choice.compute_capability = gpu.compute_capability;
+  choice.compute_capability = gpu.compute_capability > 0 ? gpu.compute_capability : TrainingJob{}.compute_capability;
   choice.sold_as = gpu.marketed_bytes;
   choice.card.name = gpu.name;
   choice.card.visible = gpu.usable_bytes();
@@ -46,10 +59,11 @@ CardChoice choice_of(const Gpu& gpu) {
   return choice;
 }
 
-CardChoice card_of_size(double marketed_gb) {
+CardChoice card_of_size(double marketed_gb, std::span<const Gpu> catalog) {
   Gpu gpu;
   gpu.vendor = "NVIDIA";
   gpu.marketed_bytes = static_cast<Bytes>(marketed_gb * static_cast<double>(kGiB));
+  gpu.torch_visible_bytes = usual_visible(catalog, gpu.marketed_bytes);
   gpu.compute_capability = 80;
   CardChoice choice = choice_of(gpu);
   const auto tenths = static_cast<std::int64_t>(marketed_gb * 10.0 + 0.5);
@@ -66,12 +80,14 @@ std::vector<CardFit> rank_cards(Peaks& peaks, const TrainingJob& job, std::span<
   std::vector<CardFit> ranked;
   for (const CardChoice& choice : cards) {
     TrainingJob here = job;
-    if (choice.compute_capability > 0) here.compute_capability = choice.compute_capability;
+    here.compute_capability = choice.compute_capability;
     const Figures& figures = peaks.full(here);
     CardFit row;
     row.allocated = figures.allocated;
     row.fit = check_fit(figures.allocated, choice.card, overrides);
     if (!figures.known) row.fit.verdict = Verdict::kUnknown;
+    cannot_run(row.fit, refusal_of_card(here));
+    cannot_run(row.fit, refusal_of_length(peaks.architecture(), here.sequence_length));
     const Bytes memory = choice.sold_as > 0 ? choice.sold_as : choice.card.visible;
     row.within_share = static_cast<double>(figures.allocated.expected) <= share * static_cast<double>(memory);
     ranked.push_back(std::move(row));
@@ -91,7 +107,7 @@ std::optional<CardFit> smallest_card(Peaks& peaks, const TrainingJob& job, std::
   });
   TrainingJob here = job;
   for (const CardChoice* choice : ascending) {
-    here.compute_capability = choice->compute_capability > 0 ? choice->compute_capability : job.compute_capability;
+    here.compute_capability = choice->compute_capability;
     // What does not fit by the quick path does not fit at all.
     const Figures& quick = peaks.quick(here);
     if (!quick.known || check_fit(quick.allocated, choice->card, overrides).verdict != Verdict::kFits) continue;

@@ -10,19 +10,13 @@
 
 namespace tidemark {
 
-/// A card to choose, with what decides which kernels run on it.
-struct CardChoice {
-  Card card;
-  int compute_capability = 0;  ///< 0 when it is not known or there is none: that of the job is kept
-  Bytes sold_as = 0;           ///< memory on the box; 0 when only the visible one is known
-};
-
 /// A card of the catalog.
 CardChoice choice_of(const Gpu& gpu);
 
-/// A card of which only the size on its box is known ("24 GB" is 24 GiB): the driver's share and the CUDA context are
+/// A card of which only the size on its box is known ("24 GB" is 24 GiB): torch sees of it the median of what it sees
+/// of the catalogued NVIDIA cards of that size, or what is estimated where none was measured; the CUDA context is
 /// estimated.
-CardChoice card_of_size(double marketed_gb);
+CardChoice card_of_size(double marketed_gb, std::span<const Gpu> catalog);
 
 /// The verdict for one card of several.
 struct CardFit {
@@ -32,8 +26,8 @@ struct CardFit {
 };
 
 /// The verdict on each card, what people choose by first: those that fit, smallest first; then those where it is
-/// tight; then those where it does not fit, largest first; then those of which we do not know. `share` is the rule of
-/// thumb ("keep the peak below 80 %"): told, never the verdict.
+/// tight, and then those where it does not fit, largest first; then those of which we do not know. `share` is the rule
+/// of thumb ("keep the peak below 80 %"): told, never the verdict.
 std::vector<CardFit> rank_cards(Peaks& peaks, const TrainingJob& job, std::span<const CardChoice> cards,
                                 const Overrides& overrides = {}, double share = 1.0);
 

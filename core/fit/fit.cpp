@@ -1,5 +1,6 @@
 #include "core/fit/fit.hpp"
 
+#include <algorithm>
 #include <optional>
 
 namespace tidemark {
@@ -23,8 +24,10 @@ Fit check_fit(const Range& allocated, const Card& card, const Overrides& overrid
   const Bytes context = overrides.cuda_context_gib ? from_gib(*overrides.cuda_context_gib) : card.context;
   fit.usable = card.visible - context - from_gib(overrides.misc_overhead_gib.value_or(0.0)) -
                from_gib(overrides.fragmentation_gib.value_or(0.0));
+  const bool is_full = fit.usable <= 0;
+  fit.usable = std::max<Bytes>(fit.usable, 0);
   fit.headroom = fit.usable - allocated.expected;
-  if (fit.usable <= 0) {
+  if (is_full) {
     fit.verdict = Verdict::kDoesNotFit;
     fit.reason = "The CUDA context and the overheads that you state leave nothing of this card.";
     return fit;
@@ -32,12 +35,33 @@ Fit check_fit(const Range& allocated, const Card& card, const Overrides& overrid
   fit.utilization = static_cast<double>(allocated.expected) / static_cast<double>(fit.usable);
   if (allocated.high <= fit.usable) {
     fit.verdict = Verdict::kFits;
-  } else if (allocated.expected <= fit.usable) {
+  } else if (allocated.low <= fit.usable) {
     fit.verdict = Verdict::kTight;
   } else {
     fit.verdict = Verdict::kDoesNotFit;
   }
   return fit;
+}
+
+bool falls_short(const Fit& fit) {
+  return fit.verdict != Verdict::kUnknown && fit.headroom < 0;
+}
+
+Card left_of(const Card& card, const Overrides& overrides) {
+  const Fit fit = check_fit({}, card, overrides);
+  Card left;
+  left.name = card.name;
+  left.estimated = fit.reason;
+  left.visible = fit.usable;
+  // A card that the context fills is not one of unknown memory, which 0 stands for.
+  if (fit.usable <= 0 && fit.verdict != Verdict::kUnknown) left.visible = left.context = 1;
+  return left;
+}
+
+void cannot_run(Fit& fit, std::string_view why) {
+  if (why.empty() || (fit.verdict != Verdict::kFits && fit.verdict != Verdict::kTight)) return;
+  fit.verdict = Verdict::kUnknown;
+  fit.reason = why;
 }
 
 }  // namespace tidemark

@@ -1,24 +1,27 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
+#include "core/answer/estimate.hpp"
 #include "core/job/request.hpp"
-#include "core/report/estimate.hpp"
 #include "core/units/bytes.hpp"
 
 namespace tidemark {
 
-/// What one card can give, as far as it is known.
-struct Card {
-  std::string name;       ///< catalog name, or "24 GiB" where only the memory is known
-  Bytes visible = 0;      ///< what torch sees (total_memory), bytes; 0 when unknown
-  Bytes context = 0;      ///< CUDA context with the kernels that a training job loads, bytes
-  std::string estimated;  ///< a sentence when a figure above is an estimate; empty when both were measured
-};
-
 /// Whether a job that needs `allocated` fits the card. The rule compares what is allocated, not what is reserved: the
 /// caching allocator gives its cache back before it fails. Usable is what torch sees, less the CUDA context and what
-/// the user states in `overrides`. It fits when even the high end does, is tight when only the expected value does.
+/// the user states in `overrides`. It fits when even the high end does, does not fit when not even the low end does,
+/// and between them, on either side of the expected value, it is tight: the estimate cannot tell.
 Fit check_fit(const Range& allocated, const Card& card, const Overrides& overrides = {});
+
+/// Whether more is expected than the card gives: the exit status of the command, which knows only yes and no.
+bool falls_short(const Fit& fit);
+
+/// The card as it is left by its context and by what the user states: all that `check_fit` would say is usable of it.
+Card left_of(const Card& card, const Overrides& overrides);
+
+/// Takes back that a job fits where it cannot run for another reason; does nothing when `why` is empty.
+void cannot_run(Fit& fit, std::string_view why);
 
 }  // namespace tidemark

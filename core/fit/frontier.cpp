@@ -141,10 +141,11 @@ std::span<const int> usual_sizes() {
   return kSizes;
 }
 
-std::vector<Tier> tiers(Peaks& peaks, const TrainingJob& job, std::span<const int> sizes) {
+std::vector<Tier> tiers(Peaks& peaks, const TrainingJob& job, std::span<const Gpu> catalog,
+                        std::span<const int> sizes) {
   std::vector<Tier> table;
   for (int size : sizes) {
-    const CardChoice choice = card_of_size(size);
+    const CardChoice choice = card_of_size(size, catalog);
     Tier tier;
     tier.marketed_gb = size;
     TrainingJob here = job;

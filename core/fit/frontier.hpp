@@ -46,6 +46,7 @@ Count preset_batch(double marketed_gb);
 std::span<const int> usual_sizes();
 
 /// Largest micro-batch by size of card: what a card known by its size alone is taken to be, with an A100's kernels.
-std::vector<Tier> tiers(Peaks& peaks, const TrainingJob& job, std::span<const int> sizes = usual_sizes());
+std::vector<Tier> tiers(Peaks& peaks, const TrainingJob& job, std::span<const Gpu> catalog,
+                        std::span<const int> sizes = usual_sizes());
 
 }  // namespace tidemark

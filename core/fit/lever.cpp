@@ -2,6 +2,11 @@
 
 #include <algorithm>
 
+#include "core/layers/program.hpp"
+#include "core/job/defaults.hpp"
+#include "core/job/recipe.hpp"
+#include "core/optimizers/optimizer.hpp"
+
 namespace tidemark {
 namespace {
 
@@ -192,13 +197,21 @@ class Steps {
   std::vector<Step> list_;
 };
 
+/// Another method, with the recipe stated where leaving it to the framework would change it, too.
+std::vector<Setting> to_method(const TrainingJob& job, std::string_view method) {
+  std::vector<Setting> settings = {set_word("method", method)};
+  const bool named = named_recipe(job.recipe.name).has_value();
+  if (named && precision_follows_method(job)) settings.push_back(set_word("precision", job.recipe.name));
+  return settings;
+}
+
 std::vector<Step> method_steps(const TrainingJob& job) {
   Steps steps(Lever::kMethod);
   if (job.method == Method::kFull || job.method == Method::kFreeze) {
-    steps.add("LoRA adapters instead of all weights", {set_word("method", "lora")}, kLora);
-    steps.add("QLoRA: adapters beside 4-bit weights", {set_word("method", "qlora")}, kQlora);
+    steps.add("LoRA adapters instead of all weights", to_method(job, "lora"), kLora);
+    steps.add("QLoRA: adapters beside 4-bit weights", to_method(job, "qlora"), kQlora);
   } else if (job.method == Method::kLora) {
-    steps.add("Frozen weights in 4 bits (QLoRA)", {set_word("method", "qlora")}, kQuantise);
+    steps.add("Frozen weights in 4 bits (QLoRA)", to_method(job, "qlora"), kQuantise);
   }
   return steps.done();
 }
@@ -239,7 +252,7 @@ std::vector<Step> precision_steps(const TrainingJob& job) {
 
 std::vector<Step> sequence_steps(const TrainingJob& job, const Architecture& architecture) {
   Steps steps(Lever::kSequence);
-  if (architecture.head == Head::kImageClassification) return steps.done();
+  if (architecture.image_size > 0) return steps.done();
   int halvings = 1;
   for (Count length = job.sequence_length / 2; length >= kShortest; length /= 2, ++halvings) {
     if (length > 64) length -= length % 64;
@@ -260,41 +273,32 @@ std::vector<Step> optimizer_steps(const TrainingJob& job) {
   const auto after_8bit = [&](int already) {
     to("8-bit AdamW in managed memory (paged)", "paged_adamw_8bit", kPagedEightBit, already);
   };
-  switch (job.optimizer) {
-    case Optimizer::kAdamwTorch:
-    case Optimizer::kAdamwTorchFused:
-    case Optimizer::kAdamw32bit:
-    case Optimizer::kPagedAdamw32bit: {
-      std::size_t strongest = 1;
-      if (job.optimizer == Optimizer::kAdamwTorch) {
-        to("Fused AdamW", "adamw_torch_fused", kFusedAdamw, 0);
-        ++strongest;
-      }
-      if (job.optimizer != Optimizer::kPagedAdamw32bit) {
-        to("8-bit AdamW", "adamw_8bit", kEightBit, 0);
-      } else {
-        strongest = 0;
-      }
-      after_8bit(0);
-      to("Adafactor", "adafactor", kAdafactor, 0);
-      to("8-bit Lion", "lion_8bit", kLion8, 0);
-      return steps.done(strongest);
+  const Optimizer& row = *find_optimizer(job.optimizer);
+  const bool paged = row.managed != nullptr;
+  if (row.rule == "adamw" && row.state_bits == 32) {
+    std::size_t strongest = 1;
+    if (job.optimizer == "adamw_torch") {
+      to("Fused AdamW", "adamw_torch_fused", kFusedAdamw, 0);
+      ++strongest;
     }
-    case Optimizer::kAdamwTorchao8bit:
-    case Optimizer::kAdamw8bit:
-      after_8bit(kEightBit.weight);
-      return steps.done();
-    case Optimizer::kLion32bit:
-    case Optimizer::kPagedLion32bit:
-      if (job.optimizer == Optimizer::kLion32bit) to("8-bit Lion", "lion_8bit", kEightBit, 0);
-      to("8-bit Lion in managed memory (paged)", "paged_lion_8bit", kPagedEightBit, 0);
-      return steps.done();
-    case Optimizer::kLion8bit:
-      to("8-bit Lion in managed memory (paged)", "paged_lion_8bit", kPagedEightBit, kEightBit.weight);
-      return steps.done();
-    default:
-      return steps.done();
+    if (!paged) {
+      to("8-bit AdamW", "adamw_8bit", kEightBit, 0);
+    } else {
+      strongest = 0;
+    }
+    after_8bit(0);
+    to("Adafactor", "adafactor", kAdafactor, 0);
+    to("8-bit Lion", "lion_8bit", kLion8, 0);
+    return steps.done(strongest);
   }
+  if (paged && row.state_bits == 8) return steps.done();
+  if (row.rule == "adamw" && row.state_bits == 8) after_8bit(kEightBit.weight);
+  if (row.rule == "lion") {
+    if (row.state_bits == 32 && !paged) to("8-bit Lion", "lion_8bit", kEightBit, 0);
+    to("8-bit Lion in managed memory (paged)", "paged_lion_8bit", kPagedEightBit,
+       row.state_bits == 8 ? kEightBit.weight : 0);
+  }
+  return steps.done();
 }
 
 std::vector<Step> checkpointing_steps(const TrainingJob& job) {
@@ -359,13 +363,13 @@ std::vector<Step> attention_steps(const TrainingJob& job, const Architecture& ar
   Steps steps(Lever::kAttention);
   const bool plain = job.attention == AttentionKernel::kEager || job.attention == AttentionKernel::kMath;
   if (!plain && job.attention != AttentionKernel::kSdpa) return steps.done();
-  // T5 adds a position bias to the scores and has eager attention only.
-  if (architecture.family == Family::kT5) return steps.done();
-  if (plain && !architecture.attention_softcap) {
+  const Program* program = architecture.program;
+  if (program == nullptr) return steps.done();
+  if (plain && program->attention.sdpa && !architecture.attention_softcap) {
     steps.add("torch scaled_dot_product_attention", {set_word("attention", "sdpa")}, kSdpa);
   }
-  if (!architecture.alibi && architecture.head == Head::kCausalLm && job.compute_capability >= 80 &&
-      computes_in_half(job)) {
+  if (program->attention.flash_attention_2 && !architecture.alibi && architecture.head == Head::kCausalLm &&
+      job.compute_capability >= 80 && computes_in_half(job)) {
     steps.add("FlashAttention-2", {set_word("attention", "flash_attention_2")}, kFlash2);
   }
   return steps.done();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "core/job/check.hpp"
 #include "core/units/sorted.hpp"
 
 namespace tidemark {
@@ -29,7 +30,8 @@ FitMap fit_map(Peaks& peaks, const TrainingJob& job, std::span<const Count> batc
       here.sequence_length = sequence;
       const Figures& figures = exact ? peaks.full(here) : peaks.quick(here);
       map.cells.push_back(figures);
-      map.verdicts.push_back(figures.known ? check_fit(figures.allocated, card).verdict : Verdict::kUnknown);
+      const bool runs = figures.known && refusal_of_length(peaks.architecture(), sequence).empty();
+      map.verdicts.push_back(runs ? check_fit(figures.allocated, card).verdict : Verdict::kUnknown);
     }
   }
   return map;

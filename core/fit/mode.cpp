@@ -1,33 +1,21 @@
 #include "core/fit/mode.hpp"
 
+#include "core/optimizers/optimizer.hpp"
+
 namespace tidemark {
 namespace {
 
-/// The same update rule with 32-bit states on the card, and in managed memory; null where there is none of that kind.
-std::string_view plain_of(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::kAdamw8bit:
-    case Optimizer::kPagedAdamw8bit:
-    case Optimizer::kPagedAdamw32bit:
-    case Optimizer::kAdamwTorchao8bit:
-    case Optimizer::kAdamwTorchao4bit:
-      return "adamw_torch_fused";
-    case Optimizer::kLion8bit:
-    case Optimizer::kPagedLion32bit:
-    case Optimizer::kPagedLion8bit:
-      return "lion_32bit";
-    default:
-      return {};
-  }
+/// AdamW or Lion by whatever implementation: the modes choose among their forms.
+bool has_rule(std::string_view optimizer, std::string_view rule) {
+  return find_optimizer(optimizer)->rule == rule;
 }
 
-bool is_adamw(Optimizer optimizer) {
-  return optimizer == Optimizer::kAdamwTorch || optimizer == Optimizer::kAdamwTorchFused ||
-         optimizer == Optimizer::kAdamw32bit || plain_of(optimizer) == "adamw_torch_fused";
-}
-
-bool is_lion(Optimizer optimizer) {
-  return optimizer == Optimizer::kLion32bit || plain_of(optimizer) == "lion_32bit";
+/// The same update rule with 32-bit states on the card; empty where it is that already, or where there is none.
+std::string_view plain_of(std::string_view optimizer) {
+  const Optimizer& row = *find_optimizer(optimizer);
+  if (row.state_bits == 32 && row.managed == nullptr) return {};
+  if (row.rule == "adamw") return "adamw_torch_fused";
+  return row.rule == "lion" ? "lion_32bit" : "";
 }
 
 /// Without what the modes add: nothing recomputed, offloaded or tiled, optimizer states in full on the card.
@@ -43,8 +31,8 @@ std::vector<Setting> stripped(const TrainingJob& job) {
 
 void add_techniques(ModeOutcome& outcome, const TrainingJob& job) {
   const auto optimizer = [&](std::string_view adamw, std::string_view lion) {
-    if (is_adamw(job.optimizer)) outcome.settings.push_back(set_word("optimizer", adamw));
-    if (is_lion(job.optimizer)) outcome.settings.push_back(set_word("optimizer", lion));
+    if (has_rule(job.optimizer, "adamw")) outcome.settings.push_back(set_word("optimizer", adamw));
+    if (has_rule(job.optimizer, "lion")) outcome.settings.push_back(set_word("optimizer", lion));
   };
   switch (outcome.mode) {
     case Mode::kNone:

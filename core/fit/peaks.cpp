@@ -1,49 +1,21 @@
 #include "core/fit/peaks.hpp"
 
 #include "core/job/check.hpp"
-#include "core/report/uncertainty.hpp"
 #include "core/step/estimate.hpp"
+#include "core/step/range.hpp"
 
 namespace tidemark {
-namespace {
-
-template <class Enum>
-std::int64_t number(Enum value) {
-  return static_cast<std::int64_t>(value);
-}
-
-std::int64_t number(const std::optional<Dtype>& dtype) {
-  return dtype ? static_cast<std::int64_t>(*dtype) : -1;
-}
-
-}  // namespace
-
-Peaks::Key Peaks::key_of(const TrainingJob& job) {
+/// The job, with what moves no byte of it set to one value.
+TrainingJob Peaks::key_of(const TrainingJob& job) {
+  TrainingJob key = job;
   // A third micro-step repeats the second, so two stand for all.
-  const Count steps = job.gradient_accumulation_steps > 1 ? 2 : 1;
-  return {number(job.method),
-          job.adapter.r,
-          number(job.adapter.dtype),
-          number(job.recipe.weights),
-          number(job.recipe.autocast),
-          number(job.recipe.gradients),
-          number(job.recipe.master_weights),
-          number(job.recipe.optimizer_states),
-          job.micro_batch_size,
-          job.sequence_length,
-          job.decoder_sequence_length,
-          steps,
-          number(job.attention),
-          number(job.checkpointing),
-          job.checkpointing == Checkpointing::kEvery ? job.checkpoint_every : 0,
-          number(job.optimizer),
-          number(job.loss),
-          std::int64_t{job.expandable_segments},
-          job.compute_capability,
-          std::int64_t{job.use_reentrant}};
+  key.gradient_accumulation_steps = job.gradient_accumulation_steps > 1 ? 2 : 1;
+  if (job.checkpointing != Checkpointing::kEvery) key.checkpoint_every = 1;
+  key.recipe.name.clear();
+  return key;
 }
 
-Figures Peaks::compute(const TrainingJob& job, const Key& key, bool allocator) {
+Figures Peaks::compute(const TrainingJob& job, const TrainingJob& key, bool allocator) {
   Figures figures;
   Issues issues;
   check_magnitude(architecture_, job, issues);
@@ -66,14 +38,14 @@ Figures Peaks::compute(const TrainingJob& job, const Key& key, bool allocator) {
 }
 
 const Figures& Peaks::quick(const TrainingJob& job) {
-  const Key key = key_of(job);
+  const TrainingJob key = key_of(job);
   const auto [place, fresh] = quick_.try_emplace(key);
   if (fresh) place->second = compute(job, key, false);
   return place->second;
 }
 
 const Figures& Peaks::full(const TrainingJob& job) {
-  const Key key = key_of(job);
+  const TrainingJob key = key_of(job);
   const auto [place, fresh] = full_.try_emplace(key);
   if (fresh) place->second = compute(job, key, true);
   return place->second;

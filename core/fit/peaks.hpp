@@ -1,12 +1,10 @@
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <map>
 
+#include "core/answer/estimate.hpp"
 #include "core/job/training_job.hpp"
 #include "core/model/architecture.hpp"
-#include "core/report/estimate.hpp"
 #include "core/step/simulation.hpp"
 
 namespace tidemark {
@@ -20,9 +18,7 @@ struct Figures {
   Phase phase = Phase::kForward;  ///< where the peak falls; kForward on the quick path
 };
 
-/// Peaks of one model under many jobs, each computed once. All jobs asked of one object come from the same request:
-/// they may differ in method, recipe, batch, sequence, accumulation, attention, checkpointing, optimizer, loss, rank,
-/// adapter dtype, allocator and compute capability, and in nothing else.
+/// Peaks of one model under many jobs, each computed once.
 class Peaks {
  public:
   explicit Peaks(const Architecture& architecture) : architecture_(architecture) {}
@@ -40,15 +36,14 @@ class Peaks {
   Count full_count() const { return static_cast<Count>(full_.size()); }
 
  private:
-  using Key = std::array<std::int64_t, 20>;
-  static Key key_of(const TrainingJob& job);
-  Figures compute(const TrainingJob& job, const Key& key, bool allocator);
+  static TrainingJob key_of(const TrainingJob& job);
+  Figures compute(const TrainingJob& job, const TrainingJob& key, bool allocator);
 
   const Architecture& architecture_;
-  std::map<Key, Figures> quick_;
-  std::map<Key, Figures> full_;
+  std::map<TrainingJob, Figures> quick_;
+  std::map<TrainingJob, Figures> full_;
   Simulation last_;  // the step that was recorded last: a full peak is often asked for right after the quick one
-  Key last_key_ = {};
+  TrainingJob last_key_;
 };
 
 }  // namespace tidemark

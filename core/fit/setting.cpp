@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/job/options.hpp"
+#include "core/options/options.hpp"
 
 namespace tidemark {
 namespace {

@@ -6,8 +6,9 @@
 namespace tidemark {
 namespace {
 
-void add(Issues& issues, std::string_view code, Severity severity, std::string_view path, std::string message) {
-  issues.push_back({std::string{code}, severity, std::string{path}, std::move(message), ""});
+void add(Issues& issues, std::string_view code, Severity severity, std::string_view path, std::string message,
+         std::string suggestion = "") {
+  issues.push_back({std::string{code}, severity, std::string{path}, std::move(message), std::move(suggestion)});
 }
 
 /// The first of the options under that key ("adapter."), or an empty name.
@@ -16,6 +17,40 @@ std::string_view first_under(const std::vector<std::string_view>& given, std::st
     if (name.substr(0, prefix.size()) == prefix) return name;
   }
   return {};
+}
+
+bool has(const std::vector<std::string_view>& given, std::string_view option) {
+  return std::find(given.begin(), given.end(), option) != given.end();
+}
+
+bool is_flash(const TrainingJob& job) {
+  return job.attention == AttentionKernel::kFlashAttention2 || job.attention == AttentionKernel::kFlashAttention3;
+}
+
+bool computes_in_bf16(const Recipe& recipe) {
+  return recipe.autocast.value_or(recipe.weights) == Dtype::kBf16;
+}
+
+/// What FlashAttention's own interface refuses, whatever the card.
+void check_flash(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  if (!is_flash(job)) return;
+  // transformers 5.12 integrations/flash_attention.py get_target_dtype: without autocast the inputs keep the weights'
+  // dtype; flash-attention 2.8 csrc/flash_attn/flash_api.cpp mha_fwd takes fp16 and bf16 only.
+  if (!job.recipe.autocast && job.recipe.weights == Dtype::kFp32) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/attention",
+        "FlashAttention only takes fp16 and bf16: with fp32 weights it needs autocast. Use \"precision\": \"amp_bf16\" "
+        "or "
+        "\"attention\": \"sdpa\".",
+        "sdpa");
+  }
+  constexpr Count kWidestHead = 256;  // the same: "FlashAttention forward only supports head dimension at most 256"
+  if (architecture.head_dim > kWidestHead) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/attention",
+        "FlashAttention only takes heads of at most " + std::to_string(kWidestHead) +
+            " dimensions; this model's have " + std::to_string(architecture.head_dim) +
+            ". Use \"attention\": \"sdpa\".",
+        "sdpa");
+  }
 }
 
 }  // namespace
@@ -51,9 +86,28 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/freeze",
         "\"method\" is \"freeze\" but no module is named in \"freeze\": everything is trained.");
   }
-  if (adapters && !job.adapter.all_linear && job.adapter.target_modules.empty()) {
+  if (adapters && job.adapter.target_modules.empty()) {
     add(issues, "INVALID_VALUE", Severity::kError, "/adapter/target_modules",
         "Name at least one module to adapt, or \"all-linear\".");
+  }
+  if (has(given, "gradient_checkpointing.every") && has(given, "gradient_checkpointing.selective")) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/gradient_checkpointing",
+        "Checkpoint either every k-th layer (\"every\") or parts of each (\"selective\"): give one of them.");
+  }
+  // LoraConfig.__post_init__
+  const bool by_list = job.adapter.target_modules.kind == ModuleChoice::Kind::kNames ||
+                       job.adapter.target_modules.kind == ModuleChoice::Kind::kAttention;
+  if (adapters && !by_list && !job.adapter.layers_to_transform.empty()) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/adapter/layers_to_transform",
+        "PEFT takes layers_to_transform only with a list of target_modules, not with a string.");
+  }
+  if (adapters && !job.adapter.layers_pattern.empty() && job.adapter.layers_to_transform.empty()) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/adapter/layers_pattern",
+        "layers_pattern says whose numbers layers_to_transform means: state that too.");
+  }
+  if (adapters && !job.freeze.empty()) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/freeze",
+        "With adapters the model is frozen anyhow: \"freeze\" has no effect.");
   }
   if (job.gradient_accumulation_steps > 1 && job.optimizer_in_backward) {
     add(issues, "INVALID_VALUE", Severity::kError, "/optimizer_in_backward",
@@ -95,14 +149,82 @@ void check_magnitude(const Architecture& a, const TrainingJob& job, Issues& issu
   }
 }
 
-void check_positions(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  check_flash(a, job, issues);
+  // transformers 5.12 modeling_llama.py rotate_half: the halves of an odd head do not fit together again.
+  if (a.rotary_dim % 2 != 0) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/config/head_dim",
+        "Rotary positions turn pairs of dimensions: a head of " + std::to_string(a.rotary_dim) +
+            " rotating dimensions fails with a shape error.");
+  }
+  if (job.checkpointing == Checkpointing::kEvery && job.checkpoint_every > a.num_layers) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/gradient_checkpointing/every",
+        "The model has " + std::to_string(a.num_layers) + " layers: only the first one is checkpointed.",
+        std::to_string(a.num_layers));
+  }
+  if (job.decoder_sequence_length > 0 && a.num_decoder_layers == 0) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/decoder_sequence_length",
+        "Only encoder-decoders have a length of their own for the decoder; \"sequence_length\" counts.");
+  }
+  if (job.loss != Loss::kDefault && a.head != Head::kCausalLm) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/loss",
+        "Fused and chunked losses replace that of a causal language model; this model's own loss is computed.",
+        "default");
+  }
+  if (job.packing && a.head != Head::kCausalLm) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/packing",
+        "Samples are packed for causal language models only; rows are taken as one sample each.");
+  }
+  if (a.head == Head::kMultipleChoice || a.head == Head::kDoubleHeads) {
+    add(issues, "ASSUMED_DEFAULT", Severity::kNote, "/micro_batch_size",
+        "A micro batch counts rows: one for each choice of each question.");
+  }
+  if (job.adapter.r > a.hidden_size && (job.method == Method::kLora || job.method == Method::kQlora)) {
+    add(issues, "LARGE_RANK", Severity::kWarning, "/adapter/r",
+        "The rank is larger than the model is wide (" + std::to_string(a.hidden_size) +
+            "): the adapters have more parameters than the weights that they stand for.");
+  }
+}
+
+std::string_view refusal_of_card(const TrainingJob& job) {
+  constexpr int kAmpere = 80;
+  // flash-attention 2.8 flash_api.cpp mha_fwd: "FlashAttention only supports Ampere GPUs or newer"; transformers 5.12
+  // modeling_flash_attention_utils.py FLASH_ATTENTION_COMPATIBILITY_MATRIX: the same of version 3.
+  if (is_flash(job) && job.compute_capability < kAmpere) {
+    return "FlashAttention runs on cards of compute capability 8.0 (Ampere) and newer only.";
+  }
+  return {};
+}
+
+void check_kernels(const TrainingJob& job, Issues& issues) {
+  constexpr int kAmpere = 80;
+  if (const std::string_view why = refusal_of_card(job); !why.empty()) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/attention", std::string{why} + " Use \"attention\": \"sdpa\".",
+        "sdpa");
+  }
+  // torch 2.6 cuda/__init__.py is_bf16_supported(including_emulation=True), which transformers asks: it does not
+  // refuse.
+  if (computes_in_bf16(job.recipe) && job.compute_capability < kAmpere) {
+    add(issues, "EMULATED_DTYPE", Severity::kWarning, "/precision",
+        "This card has no bf16 arithmetic (compute capability below 8.0): torch emulates it, slowly. fp16 autocast "
+        "(\"amp_fp16\") is what it was built for.",
+        "amp_fp16");
+  }
+}
+
+std::string refusal_of_length(const Architecture& architecture, Count sequence_length) {
   const Count positions = architecture.learned_positions();
-  if (positions == 0 || job.sequence_length <= positions) return;
+  if (positions == 0 || sequence_length <= positions) return {};
   const std::string most = std::to_string(positions);
-  issues.push_back({"SEQUENCE_TOO_LONG", Severity::kWarning, "/sequence_length",
-                    "The model's table of positions ends at " + most +
-                        ": longer sequences fail with an index error, whatever the memory. Use at most " + most + ".",
-                    most});
+  return "The model's table of positions ends at " + most +
+         ": longer sequences fail with an index error, whatever the memory. Use at most " + most + ".";
+}
+
+void check_positions(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  std::string why = refusal_of_length(architecture, job.sequence_length);
+  if (why.empty()) return;
+  add(issues, "SEQUENCE_TOO_LONG", Severity::kWarning, "/sequence_length", std::move(why),
+      std::to_string(architecture.learned_positions()));
 }
 
 }  // namespace tidemark

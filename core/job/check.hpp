@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,19 @@ namespace tidemark {
 /// What no single option can tell: options that contradict each other or have no effect. `given` holds the names of
 /// the options that the request states ("adapter.r").
 void check_request(const Request& request, const std::vector<std::string_view>& given, Issues& issues);
+
+/// What the model and the job contradict each other in: options that this model has no use for, shapes that no kernel
+/// takes.
+void check_model(const Architecture& architecture, const TrainingJob& job, Issues& issues);
+
+/// What the job's card cannot run, or only by detours.
+void check_kernels(const TrainingJob& job, Issues& issues);
+
+/// Why a card of the job's compute capability cannot run it, as a sentence; empty when it can.
+std::string_view refusal_of_card(const TrainingJob& job);
+
+/// Why no card runs sequences of this length, as a sentence; empty when the model has positions for them.
+std::string refusal_of_length(const Architecture& architecture, Count sequence_length);
 
 /// Refuses dimensions whose byte counts could leave 64 bits anywhere downstream.
 void check_magnitude(const Architecture& architecture, const TrainingJob& job, Issues& issues);

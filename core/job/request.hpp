@@ -24,13 +24,27 @@ struct Overrides {
   std::optional<double> cuda_context_gib;   ///< CUDA context and loaded kernels, instead of the catalog's figure
 };
 
+/// What the request leaves to its framework, until settle_defaults() knows model and card.
+struct LeftOpen {
+  bool precision = true;        ///< the recipe follows the checkpoint's dtype and these three
+  std::optional<Dtype> dtype;   ///< from_pretrained(dtype=...); absent: the framework's own
+  std::optional<bool> bf16;     ///< TrainingArguments.bf16
+  std::optional<bool> fp16;     ///< TrainingArguments.fp16
+  bool optimizer = true;        ///< TrainingArguments.optim
+  bool use_reentrant = true;    ///< gradient_checkpointing_kwargs
+  bool keep_outputs = true;     ///< whose loop it is
+  bool outputs_to_fp32 = true;  ///< likewise
+};
+
 /// Everything that one request says: which model, how it is trained, on what.
 struct Request {
   std::string model;           ///< catalog id or alias; empty when not given
   Value config;                ///< a pasted config.json; null when not given
   double parameters = 0.0;     ///< only a count; 0 when not given
   std::string class_name;      ///< class whose head is trained, where it differs from config.json's
+  std::string task;            ///< which head is trained, where class_name does not say; empty: the model's own
   TrainingJob job;             ///< how it is trained
+  LeftOpen open;               ///< what of it the framework decides
   std::vector<GpuQuery> gpus;  ///< cards to check, in the order given
   Overrides overrides;         ///< factors stated by the user
 };

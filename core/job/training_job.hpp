@@ -1,8 +1,10 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/units/bytes.hpp"
@@ -17,32 +19,6 @@ enum class Loss : std::uint8_t { kDefault, kLiger, kChunked, kCutCrossEntropy };
 enum class QuantType : std::uint8_t { kNf4, kFp4, kInt8 };
 enum class PrepareKbit : std::uint8_t { kOff, kAll, kNormsOnly };
 
-/// Names of Hugging Face `optim` that differ in memory.
-enum class Optimizer : std::uint8_t {
-  kAdamwTorch,       ///< torch.optim.AdamW, foreach
-  kAdamwTorchFused,  ///< torch.optim.AdamW, fused
-  kAdamw8bit,        ///< bitsandbytes, block-wise 8-bit states
-  kPagedAdamw8bit,   ///< the same, states of ≥ 1e5 elements in managed memory
-  kAdamw32bit,       ///< bitsandbytes, fp32 states ("adamw_bnb_32bit")
-  kPagedAdamw32bit,
-  kAdamwTorchao8bit,  ///< "adamw_torch_8bit"
-  kAdamwTorchao4bit,  ///< "adamw_torch_4bit"
-  kAdafactor,
-  kSgd,
-  kSgdMomentum,
-  kLion32bit,
-  kLion8bit,
-  kPagedLion32bit,
-  kPagedLion8bit,
-  kGaloreAdamw,
-  kApolloAdamw,
-  kAdamMini,
-  kMuon,
-  kAdagrad,
-  kRmsprop,
-  kAdamwHf,  ///< transformers' own AdamW (gone in version 5): a loop over parameters
-};
-
 /// Every decision of mixed precision, so that no answer hides behind "16 bytes per parameter".
 struct Recipe {
   std::string name = "amp_bf16";                 ///< as requested, or "custom"
@@ -51,18 +27,73 @@ struct Recipe {
   Dtype gradients = Dtype::kFp32;                ///< dtype of `.grad`
   std::optional<Dtype> master_weights;    ///< a second copy that the optimizer updates; absent when there is none
   Dtype optimizer_states = Dtype::kFp32;  ///< of the moments, where the optimizer does not decide for itself
+
+  bool operator==(const Recipe&) const = default;
+  std::partial_ordering operator<=>(const Recipe&) const = default;
+};
+
+/// Modules as LoraConfig chooses them.
+struct ModuleChoice {
+  enum class Kind : std::uint8_t {
+    kNames,       ///< a list of full names or last parts
+    kExpression,  ///< a string: a regular expression for the whole name
+    kAllLinear,   ///< every linear layer but the output head
+    kAttention,   ///< the linear layers of the attention
+  };
+  Kind kind = Kind::kNames;
+  std::vector<std::string> names;  ///< of kNames
+  std::string expression;          ///< of kExpression
+
+  bool empty() const { return kind == Kind::kNames && names.empty(); }
+
+  bool operator==(const ModuleChoice&) const = default;
+  std::partial_ordering operator<=>(const ModuleChoice&) const = default;
+};
+
+/// PEFT's task types, as far as they decide what is trained beside the adapters.
+enum class TaskType : std::uint8_t {
+  kAuto,                    ///< that of the head
+  kSequenceClassification,  ///< classifier, score
+  kTokenClassification,     ///< the same, but only after the targets are chosen
+  kQuestionAnswering,       ///< qa_outputs
+  kOther,
+};
+
+/// LoraConfig.bias: biases of the model that are trained.
+enum class TrainedBiases : std::uint8_t {
+  kNone,
+  kAll,
+  kLoraOnly,  ///< those of adapted modules
+};
+
+/// A rank for the modules that a pattern names.
+struct PatternRank {
+  std::string pattern;  ///< regular expression for a name's end
+  Count rank = 0;       ///< theirs
+
+  bool operator==(const PatternRank&) const = default;
+  std::partial_ordering operator<=>(const PatternRank&) const = default;
 };
 
 /// PEFT LoraConfig.
 struct Adapter {
-  Count r = 16;                              ///< rank
-  double lora_alpha = 32.0;                  ///< scaling numerator; moves no memory
-  double lora_dropout = 0.0;                 ///< probability
-  bool all_linear = true;                    ///< every linear but the output head
-  std::vector<std::string> target_modules;   ///< module names (suffixes) when not all_linear
-  std::vector<std::string> modules_to_save;  ///< trained in full beside the adapters
-  Dtype dtype = Dtype::kFp32;                ///< of A and B
-  bool use_dora = false;                     ///< a magnitude vector per adapted module
+  Count r = 16;               ///< rank
+  double lora_alpha = 32.0;   ///< scaling numerator; moves no memory
+  double lora_dropout = 0.0;  ///< probability
+  ModuleChoice target_modules{ModuleChoice::Kind::kAllLinear, {}, {}};
+  ModuleChoice exclude_modules;               ///< not adapted, whatever the targets
+  std::vector<std::string> modules_to_save;   ///< trained in full beside the adapters
+  std::vector<PatternRank> rank_pattern;      ///< ranks that differ from r; the first that fits counts
+  std::vector<std::string> alpha_pattern;     ///< patterns of scalings that differ; they move no memory
+  std::vector<Count> layers_to_transform;     ///< numbers of the adapted layers; empty: all
+  std::vector<std::string> layers_pattern;    ///< names of the lists whose numbers those are; empty: any
+  TrainedBiases bias = TrainedBiases::kNone;  ///< biases of the model that are trained too
+  TaskType task_type = TaskType::kAuto;
+  Dtype dtype = Dtype::kFp32;  ///< of A and B
+  bool use_dora = false;       ///< a magnitude vector per adapted module
+
+  bool operator==(const Adapter&) const = default;
+  std::partial_ordering operator<=>(const Adapter&) const = default;
 };
 
 /// bitsandbytes and friends.
@@ -72,6 +103,9 @@ struct Quantization {
   bool double_quant = true;                      ///< block scales are quantised again
   Count group_size = 64;                         ///< elements that share a scale
   PrepareKbit prepare_kbit = PrepareKbit::kOff;  ///< peft.prepare_model_for_kbit_training was called
+
+  bool operator==(const Quantization&) const = default;
+  std::partial_ordering operator<=>(const Quantization&) const = default;
 };
 
 /// Releases whose memory behaviour differs (mechanics: version switches).
@@ -82,6 +116,9 @@ struct Framework {
   bool at_least(int wanted_major, int wanted_minor) const {
     return major > wanted_major || (major == wanted_major && minor >= wanted_minor);
   }
+
+  bool operator==(const Framework&) const = default;
+  std::partial_ordering operator<=>(const Framework&) const = default;
 };
 
 /// How the model is trained on one GPU. All defaults are those of the contract.
@@ -101,8 +138,8 @@ struct TrainingJob {
   Checkpointing checkpointing = Checkpointing::kNone;
   Count checkpoint_every = 1;  ///< k, when kEvery
   bool use_reentrant = false;
-  Optimizer optimizer = Optimizer::kAdamwTorchFused;
-  double max_grad_norm = 1.0;  ///< 0 = no clipping
+  std::string_view optimizer = "adamw_torch_fused";  ///< Hugging Face's `optim`: the name of a row of core/optimizers
+  double max_grad_norm = 1.0;                        ///< 0 = no clipping
   bool optimizer_in_backward = false;
   Loss loss = Loss::kDefault;
   bool liger_rms_norm = false, liger_swiglu = false, liger_rope = false;  ///< Liger kernels in use
@@ -113,6 +150,9 @@ struct TrainingJob {
   Framework framework;
   int compute_capability = 80;  ///< of the GPU that runs it; decides kernels and workspaces
   Bytes misc_overhead = 0;      ///< overrides.misc_overhead_gib
+
+  bool operator==(const TrainingJob&) const = default;
+  std::partial_ordering operator<=>(const TrainingJob&) const = default;
 };
 
 }  // namespace tidemark

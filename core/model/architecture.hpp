@@ -3,60 +3,34 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/units/bytes.hpp"
 
 namespace tidemark {
 
-/// The block program that a model runs: one per modelling file of transformers that differs in memory.
-enum class Family : std::uint8_t {
-  kUnsupported,
-  kLlama,  // llama, smollm3, mistral, ministral, qwen2, seed_oss, yi: one program, switched by the biases and lists
-           // below
-  kQwen3,
-  kGemma,
-  kGemma2,
-  kGemma3,
-  kPhi,
-  kPhi3,
-  kGpt2,
-  kGptBigCode,
-  kGptNeo,
-  kGptJ,
-  kGptNeoX,
-  kOpt,
-  kBloom,
-  kFalcon,
-  kMpt,
-  kStableLm,
-  kOlmo,
-  kOlmo2,  // and olmo3, which adds sliding layers
-  kGranite,
-  kStarcoder2,
-  kCohere,  // and cohere2: sliding layers rotate, the others don't
-  kGlm,
-  kGlm4,
-  kNemotron,
-  kApertus,
-  kHelium,
-  kInternLm2,
-  kBaichuan,
-  kBert,
-  kDistilBert,
-  kVit,
-  kT5,
-};
+struct Program;
 
 /// What the head computes.
 enum class Head : std::uint8_t {
   kCausalLm,
-  kSequenceClassification,
   kMaskedLm,
+  kPreTraining,             ///< BERT: masked words and whether the second sentence follows the first
+  kNextSentence,            ///< BERT: the latter alone
+  kSequenceClassification,  ///< one answer per sequence
+  kTokenClassification,     ///< one answer per token
+  kQuestionAnswering,       ///< where a span starts and ends
+  kMultipleChoice,          ///< one score per row; rows compete in groups
+  kDoubleHeads,             ///< GPT-2: a causal language model and a score per row
   kImageClassification,
+  kMaskedImage,  ///< ViT: the pixels of masked patches
   kSeq2SeqLm,
-  kNone
+  kNone,  ///< the body alone
 };
+
+/// Which loss a classifier takes (`problem_type`, or what follows from the number of labels).
+enum class ProblemType : std::uint8_t { kSingleLabel, kRegression, kMultiLabel };
 
 /// Activation functions as transformers' ACT2FN names them; each saves differently for backward.
 enum class Activation : std::uint8_t {
@@ -75,24 +49,28 @@ using LayerFlags = std::vector<char>;
 
 /// What is trained: one model, in Hugging Face config.json vocabulary made uniform. Dimensions are per whole model.
 struct Architecture {
-  Family family = Family::kUnsupported;  ///< which block program
-  std::string model_type;                ///< config.json `model_type`
-  std::string class_name;                ///< the class with the head that is trained: "LlamaForCausalLM"
-  Head head = Head::kCausalLm;           ///< what that class computes on top
-  Count num_labels = 2;                  ///< classes of a classification head
+  const Program* program = nullptr;  ///< how its family runs (core/families); null where that is not modelled
+  std::string model_type;            ///< config.json `model_type`
+  std::string class_name;            ///< the class with the head that is trained: "LlamaForCausalLM"
+  std::string_view layers_path = "model.layers";         ///< where that class has its list of layers
+  Head head = Head::kCausalLm;                           ///< what that class computes on top
+  Count num_labels = 2;                                  ///< classes of a classification head
+  ProblemType problem_type = ProblemType::kSingleLabel;  ///< what the classes are
 
-  Count hidden_size = 0;        ///< H
-  Count intermediate_size = 0;  ///< F
-  Count num_layers = 0;         ///< L
-  Count num_heads = 0;          ///< A, query heads
-  Count num_kv_heads = 0;       ///< key/value heads
-  Count head_dim = 0;           ///< hd; A·hd may differ from H
-  Count vocab_size = 0;         ///< V
-  Count max_positions = 0;      ///< rows of a learned position table (OPT's two extra included), size of causal-mask
-                                ///< buffers; context length where positions rotate
-  Count type_vocab_size = 0;    ///< rows of BERT's token-type table
-  Count rotary_dim = 0;         ///< leading dimensions of each head that rotate; head_dim when all do, 0 when none
-  Count embedding_dim = 0;      ///< width of the token table where it differs from H (OPT-350m: 512), else 0
+  Count hidden_size = 0;           ///< H
+  Count intermediate_size = 0;     ///< F
+  Count num_layers = 0;            ///< L
+  Count num_heads = 0;             ///< A, query heads
+  Count num_kv_heads = 0;          ///< key/value heads
+  Count head_dim = 0;              ///< hd; A·hd may differ from H
+  Count vocab_size = 0;            ///< V
+  Count max_positions = 0;         ///< rows of a learned position table (OPT's two extra included), size of causal-mask
+                                   ///< buffers; context length where positions rotate
+  Count position_offset = 0;       ///< rows of that table that are no positions: 2 for OPT and RoBERTa
+  bool positions_by_token = true;  ///< false where no row of a table belongs to a token: ViT's patches, T5's buckets
+  Count type_vocab_size = 0;       ///< rows of BERT's token-type table
+  Count rotary_dim = 0;            ///< leading dimensions of each head that rotate; head_dim when all do, 0 when none
+  Count embedding_dim = 0;         ///< width of the token table where it differs from H (OPT-350m: 512), else 0
   bool tie_word_embeddings = false;  ///< the head uses the token table's storage
 
   Activation activation = Activation::kSilu;  ///< of the feed-forward
@@ -100,9 +78,10 @@ struct Architecture {
   bool attention_out_bias = false;            ///< the output projection carries one
   bool mlp_bias = false;                      ///< feed-forward projections carry a bias
   bool head_bias = false;                     ///< lm_head carries a bias (GPT-J, Phi)
-  bool norm_bias = false;                     ///< LayerNorm bias where the family makes it optional
+  bool norm_bias = false;                     ///< LayerNorm bias where the family makes it optional (OPT: weight, too)
   bool qk_norm = false;                       ///< a norm on q and k (family decides its width)
   bool parallel_residual = false;             ///< attention and feed-forward read the same residual (NeoX)
+  bool bidirectional = false;                 ///< tokens attend to all others, by a mask that is always there (Gemma 3)
   bool alibi = false;                         ///< attention bias by distance instead of rotation
   bool new_decoder = false;                   ///< Falcon's new_decoder_architecture
   bool parallel_attention = false;            ///< Falcon's parallel_attn
@@ -123,7 +102,9 @@ struct Architecture {
   double residual_dropout = 0.0;    ///< on the output of attention and feed-forward
   double embedding_dropout = 0.0;   ///< after the embeddings
   double activation_dropout = 0.0;  ///< inside the feed-forward
-  double classifier_dropout = 0.0;  ///< before a classification head
+  double classifier_dropout = 0.1;  ///< before a classification head
+  double qa_dropout = 0.0;          ///< before the span head (DistilBERT)
+  double summary_dropout = 0.1;     ///< before the row's score (GPT-2's double heads: summary_first_dropout)
 
   Count sliding_window = 0;         ///< tokens, 0 when no layer slides
   LayerFlags sliding_layers;        ///< per layer: attends only to the window; empty when none does
@@ -134,16 +115,16 @@ struct Architecture {
   Count num_decoder_layers = 0;                            ///< T5
   bool gated_mlp = false;                                  ///< T5 1.1: gated feed-forward
   Count image_size = 0, patch_size = 0, num_channels = 3;  ///< vision encoders
+  Count pooler_size = 0;                                   ///< ViT: width of what the body pools
+  Count encoder_stride = 0;                                ///< ViT: pixels per side that one patch's vector becomes
 
   Count published_parameters = 0;  ///< the count that the catalog's source states, 0 when it states none
   std::string catalog_id;          ///< where it came from, empty for a pasted config
 
   /// The longest sequence that a learned table of positions has rows for; 0 where positions are computed.
   Count learned_positions() const {
-    if (rotary_dim > 0 || alibi || family == Family::kT5 || family == Family::kVit) return 0;
-    // Two rows of OPT's and RoBERTa's tables are no positions.
-    const bool two_more = family == Family::kOpt || model_type == "roberta";
-    return std::max<Count>(0, max_positions - (two_more ? 2 : 0));
+    if (rotary_dim > 0 || alibi || !positions_by_token) return 0;
+    return std::max<Count>(0, max_positions - position_offset);
   }
   Count query_size() const { return num_heads * head_dim; }  ///< Q
   Count kv_size() const { return num_kv_heads * head_dim; }  ///< K

@@ -151,4 +151,49 @@ LayerFlags sliding_but_every(Count period, Count num_layers) {
   return sliding;
 }
 
+// GPT2Config, GPTBigCodeConfig and GPTJConfig: OpenAI's names, with `attribute_map` accepting the usual ones.
+void read_openai_dimensions(ConfigFields& fields, Architecture& architecture, Count max_positions) {
+  architecture.hidden_size = fields.required({"n_embd", "hidden_size"});
+  architecture.num_layers = fields.required({"n_layer", "num_hidden_layers"});
+  architecture.num_heads = fields.required({"n_head", "num_attention_heads"});
+  architecture.vocab_size = fields.required({"vocab_size"});
+  architecture.max_positions = fields.count({"n_positions", "max_position_embeddings"}, max_positions);
+  architecture.num_kv_heads = architecture.num_heads;
+  derive_head_dim(fields, architecture);
+  architecture.intermediate_size = fields.nullable({"n_inner"}, std::nullopt).value_or(4 * architecture.hidden_size);
+  architecture.norm_bias = true;
+}
+
+void read_openai_dropouts(ConfigFields& fields, Architecture& architecture, double class_default) {
+  architecture.residual_dropout = fields.probability({"resid_pdrop"}, class_default);
+  architecture.embedding_dropout = fields.probability({"embd_pdrop"}, class_default);
+  architecture.attention_dropout = fields.probability({"attn_pdrop"}, class_default);
+}
+
+void reject_cross_attention(ConfigFields& fields) {
+  if (fields.flag({"add_cross_attention"}, false)) {
+    fields.error("INVALID_VALUE", "add_cross_attention", "Cross-attention in this family is not modelled yet.");
+  }
+}
+
+// Qwen2Config and Qwen3Config: a window only where it is switched on, and only from `max_window_layers` upward.
+void read_qwen_window(ConfigFields& fields, Architecture& architecture) {
+  const bool use_window = fields.flag({"use_sliding_window"}, false);
+  const Count window = fields.nullable({"sliding_window"}, 4096).value_or(0);
+  const Count full_layers = fields.count({"max_window_layers"}, 28, 0);
+  const auto types = read_layer_types(fields, architecture);
+  if (!use_window || window == 0) return;
+  if (types) {
+    architecture.sliding_layers = *types;
+  } else {
+    for (Count layer = 0; layer < architecture.num_layers; ++layer) {
+      architecture.sliding_layers.push_back(layer >= full_layers);
+    }
+  }
+  for (const bool slides : architecture.sliding_layers) {
+    if (slides) architecture.sliding_window = window;
+  }
+  if (architecture.sliding_window == 0) architecture.sliding_layers.clear();
+}
+
 }  // namespace tidemark

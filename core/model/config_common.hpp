@@ -36,4 +36,13 @@ std::optional<LayerFlags> read_layer_types(ConfigFields& fields, const Architect
 /// Every `period`-th layer attends to everything, the others to the window.
 LayerFlags sliding_but_every(Count period, Count num_layers);
 
+/// Sizes as GPT2Config, GPTBigCodeConfig and GPTJConfig spell them.
+void read_openai_dimensions(ConfigFields& fields, Architecture& architecture, Count max_positions);
+/// Dropout probabilities as they spell them.
+void read_openai_dropouts(ConfigFields& fields, Architecture& architecture, double class_default);
+/// Decoders that may also attend to an encoder: not modelled.
+void reject_cross_attention(ConfigFields& fields);
+/// Qwen's sliding window: off unless `use_sliding_window`, and only from `max_window_layers` on.
+void read_qwen_window(ConfigFields& fields, Architecture& architecture);
+
 }  // namespace tidemark

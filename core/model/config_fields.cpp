@@ -5,11 +5,21 @@
 #include <utility>
 
 #include "core/model/config_vocabulary.hpp"
+#include "core/units/excerpt.hpp"
 #include "core/units/nearest.hpp"
 
 namespace tidemark {
 
 namespace {
+
+/// Infinity and NaN, which Python writes and JSON has not, say as little as null.
+const Value* without_literal(const Value* value) {
+  static const Value kNothing;
+  return value != nullptr && value->is_number() && !std::isfinite(value->real) ? &kNothing : value;
+}
+
+/// How many keys are told one by one; each is compared with all known ones.
+constexpr std::size_t kMostUnreadKeys = 40;
 
 /// No dimension of a published model comes near; products of two such numbers still fit in a Count.
 constexpr Count kLargestDimension = (Count{1} << 31) - 1;
@@ -77,14 +87,14 @@ const Value* ConfigFields::find(Spellings keys) {
   for (const std::string_view key : keys) {
     const bool asked_before = std::find(asked_.begin(), asked_.end(), key) != asked_.end();
     if (!asked_before) asked_.push_back(key);
-    const Value* value = object_->find(key);
+    const Value* value = without_literal(object_->find(key));
     if (value == nullptr) continue;
     if (chosen == nullptr) {
       chosen = value;
       chosen_spelling = key;
     } else if (!asked_before && !value->is_null() && !same_value(*chosen, *value)) {
       warning("CONFLICTING_KEYS", key,
-              "\"" + std::string(key) + "\" and \"" + std::string(chosen_spelling) +
+              in_quotes(key) + " and \"" + std::string(chosen_spelling) +
                   "\" name the same thing and differ; the latter is used.",
               std::string(chosen_spelling));
     }
@@ -101,16 +111,15 @@ std::optional<Count> ConfigFields::whole_number(const Value& value, std::string_
   if (!value.is_integer()) {
     const bool whole = value.is_number() && value.real == std::floor(value.real) && std::fabs(value.real) < 1e15;
     if (!whole) {
-      error("WRONG_TYPE", key,
-            "\"" + std::string(key) + "\" must be a whole number, not " + std::string(kind_name(value)) + ".");
+      error("WRONG_TYPE", key, in_quotes(key) + " must be a whole number, not " + std::string(kind_name(value)) + ".");
       return std::nullopt;
     }
   }
   const Count number = value.is_integer() ? value.integer : static_cast<Count>(value.real);
   if (number < minimum || number > kLargestDimension) {
     error("INVALID_VALUE", key,
-          "\"" + std::string(key) + "\" is " + std::to_string(number) + "; it must lie between " +
-              std::to_string(minimum) + " and " + std::to_string(kLargestDimension) + ".");
+          in_quotes(key) + " is " + std::to_string(number) + "; it must lie between " + std::to_string(minimum) +
+              " and " + std::to_string(kLargestDimension) + ".");
     return std::nullopt;
   }
   return number;
@@ -145,8 +154,7 @@ double ConfigFields::number(Spellings keys, double fallback) {
   if (value == nullptr || value->is_null()) return fallback;
   if (!value->is_number()) {
     const std::string_view key = chosen_key(keys);
-    error("WRONG_TYPE", key,
-          "\"" + std::string(key) + "\" must be a number, not " + std::string(kind_name(*value)) + ".");
+    error("WRONG_TYPE", key, in_quotes(key) + " must be a number, not " + std::string(kind_name(*value)) + ".");
     return fallback;
   }
   return value->real;
@@ -156,7 +164,7 @@ double ConfigFields::probability(Spellings keys, double fallback) {
   const double value = number(keys, fallback);
   if (value >= 0.0 && value <= 1.0) return value;
   const std::string_view key = chosen_key(keys);
-  error("INVALID_VALUE", key, "\"" + std::string(key) + "\" is a probability; it must lie between 0 and 1.");
+  error("INVALID_VALUE", key, in_quotes(key) + " is a probability; it must lie between 0 and 1.");
   return fallback;
 }
 
@@ -165,8 +173,7 @@ bool ConfigFields::flag(Spellings keys, bool fallback) {
   if (value == nullptr || value->is_null()) return fallback;
   if (!value->is_bool()) {
     const std::string_view key = chosen_key(keys);
-    error("WRONG_TYPE", key,
-          "\"" + std::string(key) + "\" must be true or false, not " + std::string(kind_name(*value)) + ".");
+    error("WRONG_TYPE", key, in_quotes(key) + " must be true or false, not " + std::string(kind_name(*value)) + ".");
     return fallback;
   }
   return value->boolean;
@@ -177,8 +184,7 @@ std::string ConfigFields::text(Spellings keys, std::string_view fallback) {
   if (value == nullptr || value->is_null()) return std::string(fallback);
   if (!value->is_string()) {
     const std::string_view key = chosen_key(keys);
-    error("WRONG_TYPE", key,
-          "\"" + std::string(key) + "\" must be a string, not " + std::string(kind_name(*value)) + ".");
+    error("WRONG_TYPE", key, in_quotes(key) + " must be a string, not " + std::string(kind_name(*value)) + ".");
     return std::string(fallback);
   }
   return value->string;
@@ -212,25 +218,29 @@ void ConfigFields::report_unread(std::string_view model_type) {
   for (const std::string_view key : asked_) {
     if (object_->find(key) == nullptr) missing.push_back(key);
   }
+  const std::size_t before = issues_->size();
   for (const auto& [key, value] : object_->members) {
+    if (issues_->size() == before + kMostUnreadKeys) {
+      return warning("UNKNOWN_KEY", "", "There are more keys that nothing is known about; they are ignored.");
+    }
     if (std::find(asked_.begin(), asked_.end(), key) != asked_.end()) continue;
     if (key.empty() || key.front() == '_' || moves_no_memory(key)) continue;
-    const std::string quoted = "\"" + key + "\"";
+    const std::string name = in_quotes(key);
     if (shapes_some_model(key)) {
       // "attention_bias": false in a Mistral file says what the code does anyway.
       if (says_nothing(value)) continue;
       warning("UNKNOWN_KEY", key,
-              "Models of type \"" + std::string(model_type) + "\" do not read " + quoted + "; it is ignored.");
+              "Models of type " + in_quotes(model_type) + " do not read " + name + "; it is ignored.");
       continue;
     }
     std::string meant = nearest(key, missing);
     if (!meant.empty()) {
-      warning("UNKNOWN_KEY", key, "Models of type \"" + std::string(model_type) + "\" have no key " + quoted + ".",
+      warning("UNKNOWN_KEY", key, "Models of type " + in_quotes(model_type) + " have no key " + name + ".",
               std::move(meant));
       continue;
     }
     if (value.is_null()) continue;
-    note("UNKNOWN_KEY", key, "Nothing is known about the key " + quoted + "; it is ignored.");
+    note("UNKNOWN_KEY", key, "Nothing is known about the key " + name + "; it is ignored.");
   }
 }
 

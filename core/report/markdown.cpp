@@ -1,7 +1,7 @@
 #include "core/report/markdown.hpp"
 
-#include "core/job/options.hpp"
 #include "core/job/recipe.hpp"
+#include "core/options/options.hpp"
 #include "core/report/words.hpp"
 
 namespace tidemark {
@@ -115,7 +115,7 @@ std::string render_markdown(const Answer& answer, bool explain) {
 std::string render_reference() {
   std::string out =
       "# Reference: every option\n\n"
-      "Written by `tidemark describe --markdown` from `core/job/options.cpp`; do not edit it by hand.\n\n"
+      "Written by `tidemark describe --markdown` from `core/options`; do not edit it by hand.\n\n"
       "A request is a JSON object. `adapter.r` stands for `{\"adapter\": {\"r\": 16}}`. Everything has a default; "
       "`null` "
       "means the default. On the command line each option is a flag of the same name with dashes "
@@ -133,6 +133,11 @@ std::string render_reference() {
       out += "- Flags:";
       for (const std::string& flag : flags_of(option)) out += " " + code(flag);
       out += "\n";
+      if (!option.also.empty()) {
+        out += "- Other tools' keys for it, understood as well:";
+        for (std::string_view key : words_of(option.also)) out += " " + code(key);
+        out += "\n";
+      }
       if (!option.missing.empty())
         out += "- Only the default is accepted so far. " + std::string{option.missing} + "\n";
       if (option.choices.empty()) continue;

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/report/answer.hpp"
+#include "core/answer/answer.hpp"
 
 namespace tidemark {
 

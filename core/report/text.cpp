@@ -288,8 +288,9 @@ void write_facts(Writer& w, const Answer& answer) {
   w.field("attention", attention_in_words(answer.job, e.attention_kernel));
   w.field("optimizer", optimizer_in_words(answer.job) +
                            (answer.job.max_grad_norm > 0.0 ? ", gradients clipped" : ", gradients not clipped"));
-  w.field("framework", answer.job.framework.name + " " + std::to_string(answer.job.framework.major) + "." +
-                           std::to_string(answer.job.framework.minor));
+  const Framework& framework = answer.job.framework;
+  const std::string by = framework.name == "transformers" ? "" : framework.name + " on ";
+  w.field("framework", by + "transformers " + std::to_string(framework.major) + "." + std::to_string(framework.minor));
 }
 
 void write_issues(Writer& w, const Issues& issues) {

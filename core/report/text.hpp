@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string>
 
-#include "core/report/answer.hpp"
+#include "core/answer/answer.hpp"
 
 namespace tidemark {
 

@@ -1,20 +1,31 @@
 #include "core/report/words.hpp"
 
+#include <algorithm>
 #include <cmath>
 
-#include "core/job/options.hpp"
+#include "core/options/options.hpp"
 
 namespace tidemark {
 namespace {
 
-/// The usual spelling of an enumerator in a request, from the option table.
-std::string word_for(std::string_view option_name, int value) {
-  const Option* option = find_option(option_name);
-  if (option == nullptr) return {};
-  for (const Choice& choice : option->choices) {
-    if (choice.modelled && choice.alias_of.empty() && choice.value == value) return std::string{choice.name};
+constexpr std::size_t kLongList = 8;  // names of a list that are written out
+
+std::string targets_in_words(const ModuleChoice& targets) {
+  switch (targets.kind) {
+    case ModuleChoice::Kind::kAllLinear:
+      return "all linear layers";
+    case ModuleChoice::Kind::kAttention:
+      return "attention";
+    case ModuleChoice::Kind::kExpression:
+      return "what " + targets.expression.substr(0, kLongList * 8) + " fits";
+    case ModuleChoice::Kind::kNames:
+      break;
   }
-  return {};
+  std::string text;
+  const std::size_t shown = std::min(targets.names.size(), kLongList);
+  for (std::size_t i = 0; i < shown; ++i) text += (i == 0 ? "" : ", ") + targets.names[i];
+  if (shown < targets.names.size()) text += " and " + std::to_string(targets.names.size() - shown) + " more";
+  return text;
 }
 
 }  // namespace
@@ -25,17 +36,10 @@ std::string method_in_words(const TrainingJob& job) {
   std::string text = job.method == Method::kQlora ? "QLoRA" : "LoRA";
   if (job.adapter.use_dora) text += " with DoRA";
   text += ", rank " + std::to_string(job.adapter.r) + " on ";
-  if (job.adapter.all_linear) {
-    text += "all linear layers";
-  } else if (job.adapter.target_modules.size() > 8) {
-    text += "attention";
-  } else {
-    for (std::size_t i = 0; i < job.adapter.target_modules.size(); ++i) {
-      text += (i == 0 ? "" : ", ") + job.adapter.target_modules[i];
-    }
-  }
+  text += targets_in_words(job.adapter.target_modules);
   if (job.method == Method::kQlora) {
-    text += ", " + word_for("quantization.quant_type", static_cast<int>(job.quantization.quant_type)) + " weights";
+    text += ", " + std::string{choice_word("quantization.quant_type", static_cast<int>(job.quantization.quant_type))} +
+            " weights";
     if (job.quantization.double_quant && job.quantization.bits == 4) text += " (double quantised)";
   }
   return text;
@@ -70,13 +74,13 @@ std::string checkpointing_in_words(const TrainingJob& job) {
 }
 
 std::string optimizer_in_words(const TrainingJob& job) {
-  std::string text = word_for("optimizer", static_cast<int>(job.optimizer));
+  std::string text{job.optimizer};
   if (job.optimizer_in_backward) text += " in backward";
   return text;
 }
 
 std::string attention_in_words(const TrainingJob& job, std::string_view kernel) {
-  std::string text = word_for("attention", static_cast<int>(job.attention));
+  std::string text{choice_word("attention", static_cast<int>(job.attention))};
   if (!kernel.empty() && kernel != text) text += " (" + std::string{kernel} + " kernel)";
   return text;
 }
@@ -128,6 +132,13 @@ std::string parameters_in_words(const ParameterCounts& counts) {
   } else if (counts.total > 0) {
     text += ", of which " + format_grouped(counts.trainable) + " (" +
             percent(static_cast<double>(counts.trainable) / static_cast<double>(counts.total)) + ") are trained";
+    if (counts.adapted_modules > 0) {
+      text += ", in adapters on " + format_grouped(counts.adapted_modules) + " modules";
+    }
+    if (counts.saved_modules > 0) {
+      text += " and " + format_grouped(counts.saved_modules) + (counts.saved_modules == 1 ? " module" : " modules") +
+              " in full";
+    }
   }
   return text;
 }
@@ -173,7 +184,8 @@ std::string fit_in_words(const Fit& fit, const Range& needed) {
       text += ", " + readable(fit.headroom) + " to spare";
       break;
     case Verdict::kTight:
-      text += ", but the high end is " + readable(needed.high - fit.usable) + " too much";
+      text += fit.headroom >= 0 ? ", but the high end is " + readable(needed.high - fit.usable) + " too much"
+                                : ", " + readable(-fit.headroom) + " too much, but the low end would fit";
       break;
     case Verdict::kDoesNotFit:
       text += ", " + readable(-fit.headroom) + " too much";

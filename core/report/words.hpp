@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/report/answer.hpp"
+#include "core/answer/answer.hpp"
 #include "core/units/category.hpp"
 
 namespace tidemark {

@@ -34,8 +34,8 @@ struct AllocatorOptions {
 /// `torch.cuda.memory_reserved()` is decided by the order and sizes of all requests, not by their sum, so it is found
 /// by replaying them. The rules are those of c10/cuda/CUDACachingAllocator.cpp, PyTorch v2.6 (unchanged in 2.14), with
 /// its default settings: no roundup_power2_divisions, no max_split_size, no garbage_collection_threshold. Modelled is
-/// one stream on a GPU that never runs out, so nothing is ever evicted and segments are never given back.
-/// Several streams (FSDP's all-gather, offload) do not share blocks: use one allocator for each and add them up.
+/// a GPU that never runs out, so nothing is ever evicted and segments are never given back. Streams (FSDP's
+/// all-gather, offload) do not share blocks: each has its pools.
 class CachingAllocator {
  public:
   /// The handle of a request for nothing: PyTorch hands out a null pointer and keeps no block.
@@ -43,11 +43,16 @@ class CachingAllocator {
 
   explicit CachingAllocator(AllocatorOptions options = {});
 
-  /// Takes `bytes` (at least 0; far below 2^62) and returns the handle to free them with. Handles are reused.
-  std::int32_t malloc(Bytes bytes);
+  /// Takes `bytes` (at least 0; far below 2^56) for a stream, counted from 0 and at most 31, and returns the handle to
+  /// free them with. Handles are reused.
+  std::int32_t malloc(Bytes bytes, std::int16_t stream = 0);
 
-  /// Gives back what `malloc` returned; each handle once. kNoBlock is allowed.
-  void free(std::int32_t handle);
+  /// Gives back what `malloc` returned; each handle once. kNoBlock is allowed. Where other streams use the block
+  /// (record_stream), one bit each in `used_on`, it is no longer counted and serves nobody before they are done.
+  void free(std::int32_t handle, std::uint32_t used_on = 0);
+
+  /// A stream finished its work, and the allocator saw it (process_events).
+  void stream_done(std::int16_t stream);
 
   /// torch.cuda.memory_allocated(): bytes of the blocks in use, each counted whole. That is the sum of the requests
   /// rounded up to 512 B plus the remainders (1 MiB at most) which were too small to be split off.
@@ -61,30 +66,56 @@ class CachingAllocator {
   void reset_peaks();
 
  private:
+  static constexpr std::int32_t kNoGroup = -1;
+
   // A contiguous range of one segment: in use or free.
   struct Block {
     Bytes size = 0;                    ///< a multiple of kMinBlockSize
-    Bytes address = 0;                 ///< from the start of its pool; only the order has a meaning
+    Bytes address = 0;                 ///< every pool has its own range; only the order has a meaning
     std::int32_t previous = kNoBlock;  ///< neighbour below in the same segment; only neighbours merge
     std::int32_t next = kNoBlock;      ///< neighbour above in the same segment
-    std::int32_t smaller = kNoBlock;   ///< of the free blocks in the same bin: the next one down
-    std::int32_t larger = kNoBlock;    ///< the next one up
+    std::int32_t group = kNoGroup;     ///< of the free blocks of the same size
     bool is_free = false;              ///< in the free list of its pool
     bool is_small = false;             ///< which pool
+    std::int16_t stream = 0;           ///< whose pool
+    std::uint32_t waits_for = 0;       ///< streams that still use it, one bit each (stream_uses)
   };
 
-  // Free blocks sorted by (size, address), which is PyTorch's BlockComparatorSize, in bins of sixteen per power of two.
-  // A bin is a list through its blocks. What a forward pass takes from low to high addresses comes back from high to
-  // low, so a block's place is near the lower end, where blocks are taken from, too.
+  // A block as it was when it was freed.
+  struct FreeBlock {
+    Bytes address = 0;
+    std::int32_t block = kNoBlock;
+  };
+  static bool is_higher(const FreeBlock& a, const FreeBlock& b) { return a.address > b.address; }
+
+  // The free blocks of one size.
+  struct SizeGroup {
+    Bytes size = 0;                 ///< of each
+    std::size_t count = 0;          ///< how many there are
+    std::vector<FreeBlock> heap;    ///< they, and some that are free no longer; the lowest address on top
+    std::int32_t below = kNoGroup;  ///< group of the next smaller size in the same bin
+    std::int32_t above = kNoGroup;  ///< group of the next larger one
+  };
+
+  // Free blocks sorted by (size, address), which is PyTorch's BlockComparatorSize: groups of one size, in bins of
+  // sixteen per power of two. A deep model frees thousands of blocks of a few sizes.
   struct FreeList {
     static constexpr std::size_t kBinsPerOctave = 16;
     static constexpr std::size_t kBins = 896;  ///< enough for 2^62 bytes
     static std::size_t bin_of(Bytes size);
 
-    FreeList() { lowest.fill(kNoBlock); }
+    FreeList() { lowest.fill(kNoGroup); }
 
-    std::array<std::int32_t, kBins> lowest;            ///< smallest block of each bin, the lowest of equals
+    // The group of that size; an empty one is made where there is none.
+    std::int32_t group_of(Bytes size);
+    // Takes an empty group out of its bin.
+    void drop(std::int32_t index);
+    SizeGroup& group(std::int32_t index) { return groups[static_cast<std::size_t>(index)]; }
+
+    std::array<std::int32_t, kBins> lowest;            ///< group of the smallest size of each bin
     std::array<std::uint64_t, kBins / 64> occupied{};  ///< one bit per bin that is not empty
+    std::vector<SizeGroup> groups;                     ///< of all bins, and unused ones
+    std::vector<std::int32_t> unused;                  ///< indices of groups that no bin has
   };
 
   struct Pool {
@@ -93,23 +124,38 @@ class CachingAllocator {
     std::int32_t tail = kNoBlock;  ///< last block of the expandable segment
   };
 
-  std::int32_t new_block(Bytes size, Bytes address, bool is_small);
-  std::int32_t grow(Bytes size, bool is_small);
-  std::int32_t grow_expandable(Bytes size, bool is_small);
+  // Small and large requests of one stream.
+  struct Pools {
+    Pool small, large;
+  };
+
+  std::int32_t new_block(Bytes size, Bytes address, bool is_small, std::int16_t stream);
+  std::int32_t grow(Bytes size, bool is_small, std::int16_t stream);
+  std::int32_t grow_expandable(Bytes size, bool is_small, std::int16_t stream);
+  void release(std::int32_t block);
   void split(std::int32_t block, Bytes size);
+  bool is_there(const SizeGroup& group, const FreeBlock& entry) const;
+  void tidy(SizeGroup& group);
+  std::int32_t lowest_of(SizeGroup& group);
   void put_free(std::int32_t block);
   void take_free(std::int32_t block);
   // The smallest free block of at least `size`, the lowest address among equals; else kNoBlock.
-  std::int32_t best_fit(Bytes size, bool is_small);
+  std::int32_t best_fit(Bytes size, FreeList& list);
   void absorb_next(std::int32_t block);
 
-  Pool& pool(bool is_small) { return pools_[is_small ? 0 : 1]; }
+  void add_stream();
+  Pool& pool(bool is_small, std::int16_t stream) {
+    Pools& of_stream = pools_[static_cast<std::size_t>(stream)];
+    return is_small ? of_stream.small : of_stream.large;
+  }
+  Pool& pool_of(const Block& block) { return pool(block.is_small, block.stream); }
   Block& at(std::int32_t block) { return blocks_[static_cast<std::size_t>(block)]; }
 
   AllocatorOptions options_;
-  std::array<Pool, 2> pools_;
-  std::vector<Block> blocks_;         ///< handles are indices into this
-  std::vector<std::int32_t> unused_;  ///< indices of blocks that were merged away
+  std::vector<Pools> pools_;           ///< by stream
+  std::vector<Block> blocks_;          ///< handles are indices into this
+  std::vector<std::int32_t> unused_;   ///< indices of blocks that were merged away
+  std::vector<std::int32_t> waiting_;  ///< freed, but in use by other streams
   Bytes allocated_ = 0;
   Bytes reserved_ = 0;
   Bytes peak_allocated_ = 0;

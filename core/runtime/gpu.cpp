@@ -3,8 +3,6 @@
 #include <cstddef>
 #include <iterator>
 
-#include "core/units/nearest.hpp"
-
 namespace tidemark {
 namespace {
 
@@ -18,18 +16,17 @@ constexpr Bytes board_total(Bytes marketed) {
   return marketed - marketed / 200;
 }
 
+// Metal's recommendedMaxWorkingSetSize: two thirds up to 32 GB (21845 MiB: ollama/ollama#434), three quarters above
+// (73728 MiB of 96 GB: ggml-org/llama.cpp#3213; 48 of 64 and 144 of 192 GB: raullenchai/Rapid-MLX#183).
+// ROCm shows half of what a Ryzen has (62.47 of 124.92 GiB: unslothai/unsloth#7960).
+Bytes unified_share(const Gpu& gpu) {
+  if (gpu.vendor == "AMD") return gpu.marketed_bytes / 2;
+  return gpu.marketed_bytes > 32 * kGiB ? gpu.marketed_bytes / 4 * 3 : gpu.marketed_bytes / 3 * 2;
+}
+
 bool has_measured_default(const Gpu& gpu) {
   // A total above the board's default was measured with ECC switched off (A40).
   return gpu.torch_visible_bytes > 0 && (gpu.nvidia_smi_bytes == 0 || gpu.torch_visible_bytes <= gpu.nvidia_smi_bytes);
-}
-
-bool names(const Gpu& gpu, std::string_view key, std::string_view name_or_alias) {
-  const std::string own = gpu_key(name_or_alias);
-  if (key == own) return true;
-  if (key.substr(0, own.size()) != own) return false;
-  const std::string_view rest = key.substr(own.size());
-  const std::string gib = std::to_string(gpu.marketed_bytes / kGiB);
-  return rest == gib + "gb" || rest == gib + "gib" || rest == gib + "g";
 }
 
 }  // namespace
@@ -40,7 +37,7 @@ Bytes driver_held_back(Bytes total) {
 
 Bytes Gpu::usable_bytes() const {
   if (has_measured_default(*this)) return torch_visible_bytes;
-  if (unified) return marketed_bytes / 3 * 2;
+  if (unified) return unified_share(*this);
   const Bytes total = nvidia_smi_bytes > 0 ? nvidia_smi_bytes : board_total(marketed_bytes);
   return total - driver_held_back(total);
 }
@@ -66,43 +63,6 @@ std::string gpu_key(std::string_view name) {
     }
   }
   return std::string(rest);
-}
-
-const Gpu* find_gpu(std::span<const Gpu> gpus, std::string_view name) {
-  const std::string key = gpu_key(name);
-  if (key.empty()) return nullptr;
-  for (const Gpu& gpu : gpus) {
-    if (key == gpu_key(gpu.name)) return &gpu;
-    for (const std::string& alias : gpu.aliases) {
-      if (key == gpu_key(alias)) return &gpu;
-    }
-  }
-  for (const Gpu& gpu : gpus) {
-    if (names(gpu, key, gpu.name)) return &gpu;
-    for (const std::string& alias : gpu.aliases) {
-      if (names(gpu, key, alias)) return &gpu;
-    }
-  }
-  return nullptr;
-}
-
-std::string nearest_gpu(std::span<const Gpu> gpus, std::string_view name) {
-  std::vector<std::string> keys;
-  std::vector<const Gpu*> owners;
-  for (const Gpu& gpu : gpus) {
-    keys.push_back(gpu_key(gpu.name));
-    owners.push_back(&gpu);
-    for (const std::string& alias : gpu.aliases) {
-      keys.push_back(gpu_key(alias));
-      owners.push_back(&gpu);
-    }
-  }
-  const std::vector<std::string_view> candidates(keys.begin(), keys.end());
-  const std::string found = nearest(gpu_key(name), candidates);
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (!found.empty() && keys[i] == found) return owners[i]->name;
-  }
-  return {};
 }
 
 }  // namespace tidemark

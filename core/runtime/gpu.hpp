@@ -1,6 +1,5 @@
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,16 +20,26 @@ struct Gpu {
   /// What the box says, in bytes. The makers' "GB" are GiB: an "80 GB" A100 has 81920 MiB. (The B300's 288 are not,
   /// but there nvidia_smi_bytes is known.)
   Bytes marketed_bytes = 0;
-  /// Total that nvidia-smi shows, after ECC in its default setting; 0 when unknown.
+  /// Total that nvidia-smi shows, after ECC in the setting in which the card is shipped; 0 when unknown.
   Bytes nvidia_smi_bytes = 0;
   /// The smallest total_memory that PyTorch was seen to report on Linux; 0 when nobody measured it. The smallest,
   /// because newer drivers hold back more (RTX 4090: 24217 MiB in 2022, 24081 MiB since CUDA 12.8).
   Bytes torch_visible_bytes = 0;
 
+  /// Sizes in which it is sold, in bytes, marketed_bytes the largest; empty when there is one.
+  std::vector<Bytes> memory_options;
+
+  /// A machine that a cloud rents out.
+  struct Instance {
+    std::string name;  ///< "p4d.24xlarge"
+    int count = 1;     ///< of these cards
+  };
+  std::vector<Instance> instances;  ///< machines that have this card
+
   /// What a process can use, CUDA context included:
   /// torch_visible_bytes where it was measured in the card's default setting; else nvidia_smi_bytes less what the
-  /// driver holds back; else the same from marketed_bytes; of unified memory two thirds, Metal's default working set on
-  /// the two machines seen.
+  /// driver holds back; else the same from marketed_bytes; of unified memory Metal's default working set: two thirds up
+  /// to 32 GB, three quarters above.
   Bytes usable_bytes() const;
   /// usable_bytes() is not a measured figure; say so.
   bool usable_is_estimated() const;
@@ -43,12 +52,5 @@ Bytes driver_held_back(Bytes total);
 /// What is left of a name when case, separators and vendor words in front are dropped: "NVIDIA GeForce RTX 4090" and
 /// "rtx-4090" both become "4090".
 std::string gpu_key(std::string_view name);
-
-/// The GPU of that name or alias, compared by gpu_key(); the memory may be added, if it is right ("4090 24GB").
-/// Null when there is none.
-const Gpu* find_gpu(std::span<const Gpu> gpus, std::string_view name);
-
-/// The name of the GPU that a misspelt `name` most likely means; empty when none is near.
-std::string nearest_gpu(std::span<const Gpu> gpus, std::string_view name);
 
 }  // namespace tidemark

@@ -26,12 +26,12 @@ void backward_4bit(Tape& t, Node& n, Tensor* g, Tensor* r) {
 
 }  // namespace
 
-QuantisedWeight quantised_weight(const Quantization& q, Count elements) {
+QuantisedWeight quantised_weight(const Quantization& q, Count rows, Count columns) {
   QuantisedWeight w;
-  if (q.bits == 8) {
-    // LLM.int8: one byte an element; row scales are charged as one fp32 per 4096 elements at most: negligible.
+  const Count elements = rows * columns;
+  if (q.quant_type == QuantType::kInt8) {
     w.packed = elements;
-    w.eight_bit = true;
+    w.state[0] = {"SCB", rows * size_of(Dtype::kFp32)};
     return w;
   }
   w.packed = (elements + 1) / 2;
@@ -47,6 +47,10 @@ QuantisedWeight quantised_weight(const Quantization& q, Count elements) {
     w.state[1] = {"quant_state.absmax", w.block_count * 4};
   }
   return w;
+}
+
+Tensor dequantised_weight(Tape& t, Dim out_features, Dim in_features, const QuantisedWeight& weight, Dtype dtype) {
+  return dequantise(t, out_features, in_features, weight.block_count, weight.double_quant, dtype);
 }
 
 Tensor dequantised_linear(Tensor x_in, Dim out_features, const QuantisedWeight& weight, Tensor bias_in) {

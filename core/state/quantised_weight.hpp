@@ -16,11 +16,14 @@ struct QuantisedWeight {
   Part state[5];              ///< block scales, their scales, code books; zero-sized ones do not exist
   Count block_count = 0;      ///< blocks that share a scale
   bool double_quant = false;  ///< scales are quantised: dequantising makes them fp32 first
-  bool eight_bit = false;     ///< LLM.int8
 };
 
-/// Sizes for a weight of `elements` numbers. bitsandbytes 0.50 functional.py quantize_4bit, nn/modules.py Params4bit.
-QuantisedWeight quantised_weight(const Quantization& quantization, Count elements);
+/// Sizes for a weight of so many rows and columns. bitsandbytes 0.50 functional.py quantize_4bit, nn/modules.py
+/// Params4bit and Int8Params.
+QuantisedWeight quantised_weight(const Quantization& quantization, Count rows, Count columns);
+
+/// bitsandbytes functional.py dequantize_4bit
+Tensor dequantised_weight(Tape& tape, Dim out_features, Dim in_features, const QuantisedWeight& weight, Dtype dtype);
 
 /// y = x · dequantise(w)ᵀ + b, as bitsandbytes autograd/_functions.py MatMul4Bit: the 16-bit copy of the weight lives
 /// while the product runs, in forward and again in backward; nothing of it is kept.

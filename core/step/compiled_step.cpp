@@ -55,8 +55,8 @@ std::optional<CompiledStep> CompiledStep::compile(std::array<Recording, kSamples
     if (!same_allocations(first, recordings[i].simulation)) return std::nullopt;
   }
   CompiledStep step;
-  for (const Bend& bend : first.tape->bends()) {
-    if (bend.kind == Bend::Kind::kQuotient) step.quotients_.emplace_back(bend, recordings[0].at);
+  for (const Guard& guard : first.tape->guards()) {
+    if (guard.kind == Guard::Kind::kQuotient) step.quotients_.emplace_back(guard, recordings[0].at);
   }
   step.terms_ = terms_of(step.quotients_.size());
   if (!step.find_kinds(recordings, grid)) return std::nullopt;
@@ -111,14 +111,14 @@ bool CompiledStep::bound(Kind& kind, const Grid& grid) const {
       return true;
     }
     // floor((q + offset) / d) lies between (q + offset) / d − 1 and (q + offset) / d.
-    const MovingBend& quotient = quotients_[static_cast<std::size_t>(term.quotient)];
-    const Bend bend = quotient.at(grid.least);
-    const auto divisor = static_cast<double>(bend.parameter);
-    const bool b = quotient.quantity() == Quantity::kBatch || quotient.quantity() == Quantity::kTokens;
-    const bool s = quotient.quantity() == Quantity::kSequence || quotient.quantity() == Quantity::kTokens;
+    const MovingGuard& quotient = quotients_[static_cast<std::size_t>(term.quotient)];
+    const Guard guard = quotient.at(grid.least);
+    const auto divisor = static_cast<double>(guard.parameter);
+    const bool b = quotient.quantity() == GuardedSize::kBatch || quotient.quantity() == GuardedSize::kTokens;
+    const bool s = quotient.quantity() == GuardedSize::kSequence || quotient.quantity() == GuardedSize::kTokens;
     const std::size_t moved = power(term.batch + int{b}, term.sequence + int{s}, terms_);
-    if (coefficient < 0 || moved == kPowers || quotient.quantity() == Quantity::kConstant) return false;
-    const double offset = static_cast<double>(bend.offset) / divisor;
+    if (coefficient < 0 || moved == kPowers || quotient.quantity() == GuardedSize::kConstant) return false;
+    const double offset = static_cast<double>(guard.offset) / divisor;
     kind.low[moved] += c / divisor;
     kind.high[moved] += c / divisor;
     kind.low[p] += c * (offset - 1.0);
@@ -150,17 +150,17 @@ void CompiledStep::add(Level& level, Bytes bytes, std::int32_t storage, Count ti
 }
 
 void CompiledStep::find_instants(Level& level, const Grid& grid) {
-  const std::vector<std::int32_t>& events = first_.tape->events();
+  const std::vector<Event>& events = first_.tape->events();
   std::vector<Level> best;
   const auto run = [&](Level& here, const Stretch& stretch, bool look) {
     bool rising = true;
     for (std::uint32_t e = stretch.begin; e < stretch.end; ++e) {
-      const std::int32_t event = events[e];
-      const std::int32_t id = event > 0 ? event - 1 : -event - 1;
+      const Event& event = events[e];
+      if (event.kind == Event::Kind::kStreamDone) continue;
       // Highest where something is let go next.
-      if (event < 0 && rising && look) keep(best, here, grid.least);
-      rising = event > 0;
-      add(here, bytes_of(first_, static_cast<std::size_t>(id)), id, event > 0 ? 1 : -1);
+      if (event.frees() && rising && look) keep(best, here, grid.least);
+      rising = event.allocates();
+      add(here, bytes_of(first_, static_cast<std::size_t>(event.subject)), event.subject, rising ? 1 : -1);
     }
     if (rising && look) keep(best, here, grid.least);
   };

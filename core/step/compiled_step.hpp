@@ -25,7 +25,7 @@ struct Recording {
 /// A training step whose sizes are known as functions of B and S, reduced to the instants that can be its highest.
 class CompiledStep {
  public:
-  /// From three recordings with the same bends. Nothing when their allocations differ in kind or order, or when some
+  /// From three recordings with the same guards. Nothing when their allocations differ in kind or order, or when some
   /// size grows in a way that Growth does not have.
   static std::optional<CompiledStep> compile(std::array<Recording, kSamples>&& recordings, Bytes workspaces,
                                              const Grid& grid);
@@ -65,7 +65,7 @@ class CompiledStep {
   Instant ready(const Level& level) const;
 
   Simulation first_;
-  std::vector<MovingBend> quotients_;
+  std::vector<MovingGuard> quotients_;
   std::vector<Term> terms_;
   std::vector<Kind> kinds_;
   std::vector<std::int32_t> kind_of_;  // of each storage; −1: it does not grow

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "core/report/itemise.hpp"
-#include "core/report/uncertainty.hpp"
 #include "core/runtime/cublas.hpp"
+#include "core/step/itemise.hpp"
 #include "core/step/quick_peak.hpp"
+#include "core/step/range.hpp"
 #include "core/step/simulation.hpp"
 #include "core/step/walk.hpp"
 
@@ -22,7 +22,19 @@ ParameterCounts count_parameters(const Simulation& s, const Architecture& archit
   }
   counts.active = counts.total;
   counts.published = architecture.published_parameters;
+  counts.adapted_modules = s.adapted_modules;
+  counts.saved_modules = s.saved_modules;
   return counts;
+}
+
+// What recomputing the core of attention gives back are scores and probabilities; fused kernels keep neither.
+void note_idle_recomputation(const TrainingJob& job, Estimate& e) {
+  const bool fused = e.attention_kernel == "flash" || e.attention_kernel == "efficient";
+  if (job.checkpointing != Checkpointing::kSelectiveCoreAttention || !fused) return;
+  e.issues.push_back({"NO_EFFECT", Severity::kWarning, "/gradient_checkpointing/selective",
+                      "Recomputing \"core_attn\" saves nothing here: the " + e.attention_kernel +
+                          " kernel keeps no attention scores. Use \"full\" or {\"every\": 2}.",
+                      "full"});
 }
 
 }  // namespace
@@ -47,6 +59,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   const Bytes workspace = cublas_workspace_bytes(job.compute_capability);
   e.parameters = count_parameters(s, architecture);
   e.attention_kernel = s.attention_kernel;
+  note_idle_recomputation(job, e);
   e.host = s.paged + s.offloaded;
   if (!options.simulate_allocator && !options.itemise) {
     e.allocated.expected = quick_peak(s, lasting_workspaces(job));
@@ -71,6 +84,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   if (options.itemise) {
     e.breakdown = itemise(s, w);
     e.timeline = timeline(s, w);
+    note_coverage(e.issues, architecture, job);
   }
   widen(e, architecture, job);
   return e;

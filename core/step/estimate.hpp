@@ -1,8 +1,8 @@
 #pragma once
 
+#include "core/answer/estimate.hpp"
 #include "core/job/training_job.hpp"
 #include "core/model/architecture.hpp"
-#include "core/report/estimate.hpp"
 #include "core/step/simulation.hpp"
 
 namespace tidemark {

@@ -3,11 +3,11 @@
 namespace tidemark {
 namespace {
 
-Count value_of(Quantity quantity, Extents at) {
+Count value_of(GuardedSize quantity, Extents at) {
   switch (quantity) {
-    case Quantity::kBatch:
+    case GuardedSize::kBatch:
       return at.batch;
-    case Quantity::kSequence:
+    case GuardedSize::kSequence:
       return at.sequence;
     default:
       return at.batch * at.sequence;
@@ -36,22 +36,22 @@ bool solve(const Samples& v, const Samples& x, const Samples& y, Count& a, Count
 
 }  // namespace
 
-MovingBend::MovingBend(const Bend& bend, Extents at) : bend_(bend) {
-  for (const Quantity q : {Quantity::kTokens, Quantity::kSequence, Quantity::kBatch}) {
-    if (bend.quantity == value_of(q, at)) {
+MovingGuard::MovingGuard(const Guard& guard, Extents at) : guard_(guard) {
+  for (const GuardedSize q : {GuardedSize::kTokens, GuardedSize::kSequence, GuardedSize::kBatch}) {
+    if (guard.quantity == value_of(q, at)) {
       quantity_ = q;
       return;
     }
   }
 }
 
-Bend MovingBend::at(Extents there) const {
-  Bend moved = bend_;
-  if (quantity_ != Quantity::kConstant) moved.quantity = value_of(quantity_, there);
+Guard MovingGuard::at(Extents there) const {
+  Guard moved = guard_;
+  if (quantity_ != GuardedSize::kConstant) moved.quantity = value_of(quantity_, there);
   return moved;
 }
 
-Count Term::value(Extents at, const std::vector<MovingBend>& quotients) const {
+Count Term::value(Extents at, const std::vector<MovingGuard>& quotients) const {
   Count product = batch == 1 ? at.batch : 1;
   for (int i = 0; i < sequence; ++i) product *= at.sequence;
   return quotient < 0 ? product : product * quotients[static_cast<std::size_t>(quotient)].at(at).outcome();

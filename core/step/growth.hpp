@@ -15,21 +15,21 @@ struct Extents {
   Count sequence = 1;  ///< S
 };
 
-/// What a bend compares or divides, as far as it moves with B and S.
-enum class Quantity : std::uint8_t { kConstant, kBatch, kSequence, kTokens };
+/// What a guard compares or divides, as far as it moves with B and S.
+enum class GuardedSize : std::uint8_t { kConstant, kBatch, kSequence, kTokens };
 
-/// A bend of a step recorded at `at`, made to say what it would be elsewhere.
-class MovingBend {
+/// A guard of a step recorded at `at`, made to say what it would be elsewhere.
+class MovingGuard {
  public:
-  MovingBend(const Bend& bend, Extents at);
-  Bend::Kind kind() const { return bend_.kind; }
-  Quantity quantity() const { return quantity_; }
+  MovingGuard(const Guard& guard, Extents at);
+  Guard::Kind kind() const { return guard_.kind; }
+  GuardedSize quantity() const { return quantity_; }
   /// The same place of the program in a step of these sizes.
-  Bend at(Extents there) const;
+  Guard at(Extents there) const;
 
  private:
-  Bend bend_;
-  Quantity quantity_ = Quantity::kConstant;
+  Guard guard_;
+  GuardedSize quantity_ = GuardedSize::kConstant;
 };
 
 /// A term of a size: B^i · S^j, or one of the quotients of the step (ceil(S / 128)), alone or times B or S.
@@ -38,7 +38,7 @@ struct Term {
   int sequence = 0;   ///< j: 0, 1 or 2
   int quotient = -1;  ///< index into the quotients, −1: none
 
-  Count value(Extents at, const std::vector<MovingBend>& quotients) const;
+  Count value(Extents at, const std::vector<MovingGuard>& quotients) const;
 };
 
 /// The terms that sizes are made of: the six powers, then four of each quotient.

@@ -16,10 +16,10 @@ struct Extent {
 Extent extent_of(const Tape& tape, const Stretch& stretch) {
   Extent x;
   for (std::uint32_t e = stretch.begin; e < stretch.end; ++e) {
-    const std::int32_t event = tape.events()[e];
-    const std::int32_t id = event > 0 ? event - 1 : -event - 1;
-    const Bytes rounded = round_to_block(tape.storages()[static_cast<std::size_t>(id)].bytes);
-    x.net += event > 0 ? rounded : -rounded;
+    const Event& event = tape.events()[e];
+    if (event.kind == Event::Kind::kStreamDone) continue;
+    const Bytes rounded = round_to_block(tape.storages()[static_cast<std::size_t>(event.subject)].bytes);
+    x.net += event.allocates() ? rounded : -rounded;
     x.high = std::max(x.high, x.net);
   }
   return x;
@@ -44,7 +44,9 @@ std::vector<Stretch> stretches_of(const Simulation& s) {
     }
   };
   add(s.create_states, s.optimizer, true);
-  add(s.micro_steps.front(), s.create_states, false);
+  const std::size_t steady = s.micro_steps[s.played_in(2).front()];
+  add(s.micro_steps.front(), steady, true);  // what the first step alone makes and leaves
+  add(steady, s.create_states, false);
   add(s.optimizer, segments.size(), false);
   return all;
 }

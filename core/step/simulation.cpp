@@ -2,15 +2,27 @@
 
 #include <algorithm>
 
-#include "core/blocks/losses.hpp"
-#include "core/blocks/program.hpp"
-#include "core/state/optimizer_states.hpp"
+#include "core/layers/program.hpp"
+#include "core/optimizers/optimizer.hpp"
+#include "core/step/module_plan.hpp"
 
 namespace tidemark {
 namespace {
 
 // Four periods show every boundary: first, its successor, the middle between equals, the last.
 constexpr Count kPeriodsOnTape = 4;
+
+// The least p for which each entry is that of p places before: the list's length less its longest border (Knuth, Morris
+// and Pratt's failure function), in linear time.
+Count least_period(const std::vector<std::int64_t>& kinds) {
+  std::vector<std::size_t> border(kinds.size(), 0);  // longest proper prefix that also ends there
+  for (std::size_t i = 1; i < kinds.size(); ++i) {
+    std::size_t length = border[i - 1];
+    while (length > 0 && kinds[i] != kinds[length]) length = border[length - 1];
+    border[i] = kinds[i] == kinds[length] ? length + 1 : 0;
+  }
+  return static_cast<Count>(kinds.size() - (kinds.empty() ? 0 : border.back()));
+}
 
 LayerPlan plan_layers(const Net& net) {
   LayerPlan plan;
@@ -19,15 +31,7 @@ LayerPlan plan_layers(const Net& net) {
   kinds.reserve(static_cast<std::size_t>(plan.layers));
   for (Count i = 0; i < plan.layers; ++i) kinds.push_back(layer_kind(net, i));
   const auto n = static_cast<Count>(kinds.size());
-  Count period = 1;
-  for (; period < n; ++period) {
-    bool repeats = true;
-    for (Count i = 0; i + period < n && repeats; ++i) {
-      repeats = kinds[static_cast<std::size_t>(i)] == kinds[static_cast<std::size_t>(i + period)];
-    }
-    if (repeats) break;
-  }
-  plan.period = std::max<Count>(period, 1);
+  plan.period = std::max<Count>(least_period(kinds), 1);
   const Count periods = n / plan.period;
   if (periods <= kPeriodsOnTape) {
     for (Count i = 0; i < n; ++i) plan.tape_layers.push_back(i);
@@ -56,7 +60,9 @@ bool checkpointed(const TrainingJob& job, Count layer) {
   }
 }
 
-void micro_step(Net& net, const Program& program, const LayerPlan& plan) {
+}  // namespace
+
+void record_micro_step(Net& net, const Program& program, const LayerPlan& plan) {
   Tape& t = net.tape;
   const TrainingJob& job = net.job;
   t.begin_segment(Phase::kForward, -1);
@@ -69,14 +75,9 @@ void micro_step(Net& net, const Program& program, const LayerPlan& plan) {
     t.set_default_category(before);
   }
   t.set_autocast(job.recipe.autocast);
-  Tensor loss;
-  Tensor outputs;
+  Outputs outputs;
   {
     Tensor hidden = program.embed(net);
-    if (net.inputs_require_grads() && t.grad_enabled() && !hidden.requires_grad()) {
-      // enable_input_require_grads: the embeddings' output is made to require a gradient.
-      hidden.change().requires_grad = true;
-    }
     for (std::size_t i = 0; i < plan.tape_layers.size(); ++i) {
       const auto instance = static_cast<std::int16_t>(i);
       const Count layer = plan.tape_layers[i];
@@ -101,45 +102,43 @@ void micro_step(Net& net, const Program& program, const LayerPlan& plan) {
     }
     t.begin_segment(Phase::kLoss, -1);
     t.resume_parameters_outside_layers();
-    net.fuse_loss = job.loss != Loss::kDefault && program.loss == nullptr;
-    outputs = program.head(net, std::move(hidden));
-    if (net.fuse_loss) {
-      loss = std::move(outputs);
-    } else if (net.arch.head == Head::kNone) {
-      loss = body_loss(net, outputs);
-    } else if (program.loss != nullptr) {
-      loss = program.loss(net, outputs);
-    } else {
-      // Until 4.44 the head itself returned fp32 logits.
-      if (!job.framework.at_least(4, 45) && upcasts_logits(net)) outputs = to(std::move(outputs), Dtype::kFp32);
-      loss = causal_lm_loss(net, outputs);
-    }
+    Tensor body = program.norm(net, std::move(hidden));
+    net.leave_body(body);
+    outputs = program.heads.find(net.arch.head)->forward(net, program, std::move(body));
     net.last_hidden.reset();
     net.model_locals.clear();
   }
   net.shared = {};
   t.set_autocast(std::nullopt);
   t.clear_autocast_cache();
-  if (outputs.defined() && job.recipe.autocast && job.outputs_to_fp32) {
+  if (job.recipe.autocast && job.outputs_to_fp32) {
     Scope in(t, "outputs", "accelerate 1.14 utils/operations.py: convert_outputs_to_fp32");
-    outputs = detach(std::move(outputs));
-    outputs = to(std::move(outputs), Dtype::kFp32);
+    for (Tensor& output : outputs.rest) {
+      output = detach(std::move(output));
+      output = to(std::move(output), Dtype::kFp32);
+    }
   }
-  if (!job.keep_outputs) outputs.reset();
-  Tensor root = std::move(loss);
+  if (!job.keep_outputs) outputs.rest.clear();
+  Tensor root = std::move(outputs.loss);
   t.backward(std::move(root));
   t.begin_segment(Phase::kBackward, -1);
+  t.let_graph_go();
   net.leaves.clear();
-  outputs.reset();
+  outputs.rest.clear();
   net.input_ids.reset();
   net.labels.reset();
+  net.more_labels.reset();
   net.attention_mask.reset();
 }
 
-}  // namespace
+std::vector<std::size_t> Simulation::played_in(int step) const {
+  const std::size_t first = step > 1 && gradients_stay ? 1 : 0;
+  return accumulates ? std::vector<std::size_t>{first, 1} : std::vector<std::size_t>{first};
+}
 
 bool is_supported(const Architecture& architecture) {
-  return program_for(architecture) != nullptr;
+  const Program* program = architecture.program;
+  return program != nullptr && program->heads.find(architecture.head) != nullptr;
 }
 
 Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
@@ -147,19 +146,25 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   s.tape = std::make_unique<Tape>();
   Tape& t = *s.tape;
   Net net(t, architecture, job);
-  const Program& program = *program_for(architecture);
+  const Program& program = *architecture.program;
+  const ModulePlan modules = plan_modules(architecture, job);
+  if (!modules.trains_everything) net.treatments = &modules.treatments;
+  s.adapted_modules = modules.adapted;
+  s.saved_modules = modules.saved;
   s.plan = plan_layers(net);
   if (job.recipe.gradients == Dtype::kFp32 && is_half(job.recipe.weights)) t.set_gradient_dtype(Dtype::kFp32);
   t.set_drop_gradients(job.optimizer_in_backward);
+  s.accumulates = job.gradient_accumulation_steps > 1;
+  s.gradients_stay = !job.zero_grad_to_none && !job.optimizer_in_backward;
   // A second micro-step finds gradients already there; a third behaves as the second.
-  const int recorded = job.gradient_accumulation_steps > 1 ? 2 : 1;
+  const int recorded = s.accumulates || s.gradients_stay ? 2 : 1;
   for (int i = 0; i < recorded; ++i) {
     t.begin_segment(Phase::kForward, -1);
     s.micro_steps.push_back(t.segments().size() - 1);
-    micro_step(net, program, s.plan);
+    record_micro_step(net, program, s.plan);
     t.break_segment();
   }
-  OptimizerStates optimizer(t, job);
+  OptimizerRun optimizer(t, job);
   t.begin_segment(Phase::kOptimizer, -1);
   s.create_states = t.segments().size() - 1;
   optimizer.create();
@@ -177,7 +182,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
       p.grad.reset();
     }
   }
-  for (const Parameter& p : t.parameters()) s.paged += optimizer.paged_bytes(p) * s.plan.multiplicity(p.instance);
+  for (const Parameter& p : t.parameters()) s.paged += optimizer.managed_bytes(p) * s.plan.multiplicity(p.instance);
   // Every recorded micro-step offloads the same; only one is under way at a time.
   for (const auto& [instance, bytes] : t.offloaded()) {
     s.offloaded += bytes * s.plan.multiplicity(instance) / recorded;

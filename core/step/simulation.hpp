@@ -10,6 +10,9 @@
 
 namespace tidemark {
 
+class Net;
+struct Program;
+
 /// Which layers of the model the tape ran, and which of them stand for many.
 /// Layers repeat with a period p (Gemma 3: 6; most: 1). With more than four periods, the tape runs four: the first,
 /// the second, one that stands for all others in the middle, and the last.
@@ -32,13 +35,23 @@ struct Simulation {
   std::unique_ptr<Tape> tape;
   LayerPlan plan;
   std::vector<std::size_t> micro_steps;  ///< first segment of each recorded micro-step
-  std::size_t create_states = 0;         ///< first segment of the first step's state creation
-  std::size_t optimizer = 0;             ///< first segment of the step's temporaries
-  std::size_t zero_grad = 0;             ///< first segment of zero_grad
-  Bytes paged = 0;                       ///< managed memory of paged optimizers
-  Bytes offloaded = 0;                   ///< checkpointed inputs that wait in host memory
-  std::string attention_kernel;          ///< what the attention ran
+  bool accumulates = false;              ///< a step is more than one micro-step
+  bool gradients_stay = false;    ///< zero_grad leaves them: from the second step on they are there from the start
+  std::size_t create_states = 0;  ///< first segment of the first step's state creation
+  std::size_t optimizer = 0;      ///< first segment of the step's temporaries
+  std::size_t zero_grad = 0;      ///< first segment of zero_grad
+  Bytes paged = 0;                ///< managed memory of paged optimizers
+  Bytes offloaded = 0;            ///< checkpointed inputs that wait in host memory
+  Count adapted_modules = 0;      ///< modules with an adapter
+  Count saved_modules = 0;        ///< modules trained in full beside them
+  std::string attention_kernel;   ///< what the attention ran
+
+  /// Which of the recorded micro-steps a step plays, in order; steps count from 1.
+  std::vector<std::size_t> played_in(int step) const;
 };
+
+/// Forward and backward of one micro-batch, on the layers of the plan.
+void record_micro_step(Net& net, const Program& program, const LayerPlan& plan);
 
 /// Whether the engine models this architecture.
 bool is_supported(const Architecture& architecture);

@@ -64,18 +64,18 @@ class Mapper {
     return {simulate(architecture_, sized(at)), at};
   }
 
-  // Takes the cells whose step bends as the one in the middle does, and answers them.
+  // Takes the cells whose guards have the outcomes of the one in the middle, and answers them.
   void group() {
     const Extents middle = pending_[pending_.size() / 2].at;
     Recording recording = record(middle);
-    std::vector<MovingBend> bends;
-    for (const Bend& bend : recording.simulation.tape->bends()) bends.emplace_back(bend, middle);
+    std::vector<MovingGuard> guards;
+    for (const Guard& guard : recording.simulation.tape->guards()) guards.emplace_back(guard, middle);
     const auto alike = [&](const Cell& cell) {
       // Dimensions of size one have strides and broadcasts of their own.
       if ((cell.at.batch == 1) != (middle.batch == 1) || (cell.at.sequence == 1) != (middle.sequence == 1))
         return false;
-      return std::all_of(bends.begin(), bends.end(), [&](const MovingBend& bend) {
-        return bend.kind() == Bend::Kind::kQuotient || bend.at(cell.at).outcome() == bend.at(middle).outcome();
+      return std::all_of(guards.begin(), guards.end(), [&](const MovingGuard& guard) {
+        return guard.kind() == Guard::Kind::kQuotient || guard.at(cell.at).outcome() == guard.at(middle).outcome();
       });
     };
     const auto rest = std::stable_partition(pending_.begin(), pending_.end(), [&](const Cell& c) { return !alike(c); });
@@ -86,7 +86,7 @@ class Mapper {
       if (step.predicts(recording)) return answer(step, members);
     }
     std::array<Extents, kSamples> samples;
-    if (members.size() >= kTooFewToCompile && choose(samples, middle, members, bends)) {
+    if (members.size() >= kTooFewToCompile && choose(samples, middle, members, guards)) {
       std::optional<CompiledStep> step =
           CompiledStep::compile({std::move(recording), record(samples[1]), record(samples[2])}, workspaces_, grid_);
       if (step) {
@@ -117,13 +117,13 @@ class Mapper {
 
   // Samples at which terms that differ among the members differ, too.
   static bool choose(std::array<Extents, kSamples>& samples, Extents middle, const std::vector<Cell>& members,
-                     const std::vector<MovingBend>& bends) {
+                     const std::vector<MovingGuard>& guards) {
     const std::size_t n = members.size();
     samples[0] = middle;
     for (std::size_t i = 0; i < kMostTriples; ++i) {
       samples[1] = members[(i * kStride) % n].at;
       samples[2] = members[(i * kStride * kStride + n / 2) % n].at;
-      if (tell_powers_apart(samples, members) && tell_quotients_apart(samples, members, bends)) return true;
+      if (tell_powers_apart(samples, members) && tell_quotients_apart(samples, members, guards)) return true;
     }
     return false;
   }
@@ -147,11 +147,11 @@ class Mapper {
   // A quotient is as good as its dividend where all remainders are equal; elsewhere the samples must show that it
   // isn't.
   static bool tell_quotients_apart(const std::array<Extents, kSamples>& samples, const std::vector<Cell>& members,
-                                   const std::vector<MovingBend>& bends) {
-    return std::all_of(bends.begin(), bends.end(), [&](const MovingBend& bend) {
-      if (bend.kind() != Bend::Kind::kQuotient) return true;
+                                   const std::vector<MovingGuard>& guards) {
+    return std::all_of(guards.begin(), guards.end(), [&](const MovingGuard& guard) {
+      if (guard.kind() != Guard::Kind::kQuotient) return true;
       const auto remainder = [&](Extents at) {
-        const Bend there = bend.at(at);
+        const Guard there = guard.at(at);
         return there.quantity % there.parameter;
       };
       const Count usual = remainder(samples[0]);

@@ -19,8 +19,8 @@ struct Surface {
 /// The peak of `job` for every pair of a micro batch size and a sequence length (each at least 1), to the byte what
 /// `estimate` finds without the allocator, at a small fraction of the cost.
 ///
-/// Between the bends of a step (Tape::bends) the allocations are the same in the same order, and each size grows with B
-/// and S as a term or two (Growth). So a step is recorded three times for each combination of bends that occurs; the
+/// Between the guards of a step (Tape::guards) the allocations are the same in the same order, and each size grows with
+/// B and S as a term or two (Growth). So a step is recorded three times for each combination of guards that occurs; the
 /// instants that can be the highest of the step are kept; and each cell evaluates those alone. Whatever does not meet
 /// what was recorded is estimated cell by cell. The architecture must be supported.
 Surface peak_surface(const Architecture& architecture, const TrainingJob& job, std::span<const Count> batches,

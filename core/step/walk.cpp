@@ -9,11 +9,8 @@ Category category_of(const Tape& tape, const Storage& storage) {
   return tape.sites()[static_cast<std::size_t>(storage.site)].category;
 }
 
-// A stretch of segments in the order in which the model runs them: each repetition of the middle layers named.
-struct Visit {
-  std::size_t segment = 0;
-  Count repetition = 0;  // 0: what the tape ran once; 1..R: the repeated layers, in model order
-};
+// Layers that the moments show: twice as many as the deepest published models have. Of deeper ones every k-th is shown.
+constexpr Count kMostLayersShown = 256;
 
 class Walker {
  public:
@@ -28,6 +25,9 @@ class Walker {
     if (options_.itemise) {
       site_bytes_.assign(tape_.sites().size(), 0);
       site_counts_.assign(tape_.sites().size(), 0);
+      site_changed_.assign(tape_.sites().size(), false);
+      result_.sites = site_bytes_;
+      result_.site_counts = site_counts_;
     }
     map_groups();
   }
@@ -38,6 +38,9 @@ class Walker {
     step(2);
     if (options_.allocator) step(3);
     keep_peak_sites();
+    auto& moments = result_.moments;
+    moments.insert(moments.begin() + static_cast<std::ptrdiff_t>(peak_place_), peak_moments_.begin(),
+                   peak_moments_.end());
     return std::move(result_);
   }
 
@@ -55,16 +58,20 @@ class Walker {
     by_rank_.resize(segments.size());
     for (std::size_t g = 0; g < segments.size(); ++g) {
       for (std::uint32_t e = segments[g].begin; e < segments[g].end; ++e) {
-        const std::int32_t event = tape_.events()[e];
-        if (event <= 0) continue;
-        const auto id = static_cast<std::size_t>(event - 1);
+        const Event& event = tape_.events()[e];
+        if (!event.allocates()) continue;
+        const auto id = static_cast<std::size_t>(event.subject);
         birth_[id] = static_cast<std::int32_t>(g);
         rank_[id] = static_cast<std::int32_t>(by_rank_[g].size());
-        by_rank_[g].push_back(event - 1);
+        by_rank_[g].push_back(event.subject);
       }
     }
     // The segment of the repeated period that corresponds to one of a neighbouring period: same phase, same pass,
     // one period further.
+    std::vector<std::vector<std::size_t>> of_instance(sim_.plan.tape_layers.size());
+    for (std::size_t g = 0; g < segments.size(); ++g) {
+      if (segments[g].instance >= 0) of_instance[static_cast<std::size_t>(segments[g].instance)].push_back(g);
+    }
     const Count period = sim_.plan.period;
     twin_.assign(segments.size(), -1);
     if (sim_.plan.repeat_begin == sim_.plan.repeat_end) return;
@@ -78,8 +85,8 @@ class Walker {
       if (wanted < 0) continue;
       // Search near g, within the same pass over the layers (segments between two of instance −1 or a turn).
       std::size_t best = segments.size();
-      for (std::size_t h = 0; h < segments.size(); ++h) {
-        if (segments[h].instance != wanted || segments[h].phase != a.phase || part_of(h) != part_of(g)) continue;
+      for (const std::size_t h : of_instance[static_cast<std::size_t>(wanted)]) {
+        if (segments[h].phase != a.phase || part_of(h) != part_of(g)) continue;
         const std::size_t distance = h > g ? h - g : g - h;
         if (best == segments.size() || distance < (best > g ? best - g : g - best)) best = h;
       }
@@ -147,10 +154,7 @@ class Walker {
     const Bytes rounded = round_to_block(s.bytes);
     live_ += rounded;
     categories_[static_cast<int>(category_of(tape_, s))] += rounded;
-    if (options_.itemise) {
-      site_bytes_[static_cast<std::size_t>(s.site)] += rounded;
-      ++site_counts_[static_cast<std::size_t>(s.site)];
-    }
+    if (options_.itemise) count_site(s.site, rounded, 1);
     if (options_.allocator) allocator_.malloc(s.bytes);
   }
 
@@ -166,7 +170,7 @@ class Walker {
   void step(int number) {
     number_ = number;
     const auto& micro = sim_.micro_steps;
-    for (std::size_t m = 0; m < micro.size(); ++m) {
+    for (const std::size_t m : sim_.played_in(number)) {
       const std::size_t end = m + 1 < micro.size() ? micro[m + 1] : sim_.create_states;
       range(micro[m], end);
     }
@@ -217,22 +221,24 @@ class Walker {
     Moment high;
     Bytes high_total = -1;
     const bool record = options_.itemise && number_ == 2;
+    const Bytes peak_before = result_.peak;
     Bytes high_unsplit = 0;
     for (std::uint32_t e = g.begin; e < g.end; ++e) {
-      const std::int32_t event = tape_.events()[e];
-      const std::int32_t id = event > 0 ? event - 1 : -event - 1;
+      const Event& event = tape_.events()[e];
+      if (event.kind == Event::Kind::kStreamDone) {
+        if (options_.allocator) allocator_.stream_done(static_cast<Stream>(event.subject));
+        continue;
+      }
+      const std::int32_t id = event.subject;
       const Storage& s = tape_.storages()[static_cast<std::size_t>(id)];
       const Bytes rounded = round_to_block(s.bytes);
       const int category = static_cast<int>(category_of(tape_, s));
       const std::size_t at = options_.allocator ? resolve(g.instance, repetition, id) : 0;
-      if (event > 0) {
+      if (event.allocates()) {
         live_ += rounded;
         categories_[category] += rounded;
-        if (options_.itemise) {
-          site_bytes_[static_cast<std::size_t>(s.site)] += rounded;
-          ++site_counts_[static_cast<std::size_t>(s.site)];
-        }
-        if (options_.allocator) handles_[at] = allocator_.malloc(s.bytes);
+        if (options_.itemise) count_site(s.site, rounded, 1);
+        if (options_.allocator) handles_[at] = allocator_.malloc(s.bytes, s.stream);
         note(peak);
         const Bytes now = options_.allocator ? allocator_.allocated() : live_;
         if (number_ == 1) {
@@ -251,36 +257,47 @@ class Walker {
         keep_peak_sites();
         live_ -= rounded;
         categories_[category] -= rounded;
-        if (options_.itemise) {
-          site_bytes_[static_cast<std::size_t>(s.site)] -= rounded;
-          --site_counts_[static_cast<std::size_t>(s.site)];
-        }
+        if (options_.itemise) count_site(s.site, -rounded, -1);
         if (options_.allocator) {
-          allocator_.free(handles_[at]);
+          allocator_.free(handles_[at], event.kind == Event::Kind::kFreeAfter ? s.used_on : 0);
           handles_[at] = CachingAllocator::kNoBlock;
         }
       }
     }
     if (record) {
+      const bool listed = shown(model_layer(g.instance, repetition));
+      if (result_.peak > peak_before) {
+        peak_moments_.clear();
+        peak_place_ = result_.moments.size();
+      } else if (!listed) {
+        return;
+      }
+      std::vector<Moment>& moments = listed ? result_.moments : peak_moments_;
       if (high_total >= 0) {
         high.peak_of_segment = true;
         high.total = high_total - high_unsplit;
-        moment(high, g, repetition, high_unsplit);
+        moment(high, g, repetition, high_unsplit, moments);
       }
       Moment end;
       end.total = live_;
       std::copy(categories_, categories_ + kCategoryCount, end.by_category);
-      moment(end, g, repetition, options_.allocator ? allocator_.allocated() - live_ : 0);
+      moment(end, g, repetition, options_.allocator ? allocator_.allocated() - live_ : 0, moments);
     }
   }
 
-  void moment(Moment& m, const Segment& g, Count repetition, Bytes unsplit) {
+  bool shown(Count layer) const {
+    const Count layers = sim_.plan.layers;
+    const Count step = (layers + kMostLayersShown - 1) / kMostLayersShown;
+    return layer < 0 || layer % step == 0 || layer == layers - 1;
+  }
+
+  void moment(Moment& m, const Segment& g, Count repetition, Bytes unsplit, std::vector<Moment>& moments) const {
     m.phase = g.phase;
     m.instance = g.instance;
     m.layer = model_layer(g.instance, repetition);
     m.total += unsplit;
     m.by_category[static_cast<int>(Category::kWorkspace)] += unsplit;
-    result_.moments.push_back(m);
+    moments.push_back(m);
   }
 
   Count model_layer(std::int16_t instance, Count repetition) const {
@@ -312,12 +329,26 @@ class Walker {
     peak_sites_pending_ = options_.itemise;
   }
 
-  // Sites are copied once the memory falls again, not at every new height on the way up.
+  void count_site(std::int32_t site, Bytes bytes, Count storages) {
+    const auto at = static_cast<std::size_t>(site);
+    site_bytes_[at] += bytes;
+    site_counts_[at] += storages;
+    if (site_changed_[at]) return;
+    site_changed_[at] = true;
+    changed_sites_.push_back(at);
+  }
+
+  // Sites are copied once the memory falls again, not at every new height on the way up, and only those that have
+  // changed since: a deep model reaches a new height in every layer.
   void keep_peak_sites() {
     if (!peak_sites_pending_) return;
     peak_sites_pending_ = false;
-    result_.sites = site_bytes_;
-    result_.site_counts = site_counts_;
+    for (const std::size_t at : changed_sites_) {
+      result_.sites[at] = site_bytes_[at];
+      result_.site_counts[at] = site_counts_[at];
+      site_changed_[at] = false;
+    }
+    changed_sites_.clear();
   }
 
   const Simulation& sim_;
@@ -330,12 +361,16 @@ class Walker {
   std::vector<std::vector<std::int32_t>> by_rank_;
   std::vector<Bytes> site_bytes_;
   std::vector<Count> site_counts_;
+  std::vector<bool> site_changed_;          // since the last height that was kept
+  std::vector<std::size_t> changed_sites_;  // the same as a list
   Bytes categories_[kCategoryCount] = {};
   Bytes live_ = 0;
   int number_ = 0;
   int workspaces_ = 0;
   bool peak_sites_pending_ = false;
   Phase phase_ = Phase::kForward;
+  std::vector<Moment> peak_moments_;  // of the highest layer so far, where it is none of those shown
+  std::size_t peak_place_ = 0;        // where they belong among the moments
   Walk result_;
 };
 

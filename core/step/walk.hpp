@@ -39,7 +39,7 @@ struct Walk {
   Moment at;                       ///< the peak
   std::vector<Bytes> sites;        ///< live bytes of each site at the peak
   std::vector<Count> site_counts;  ///< live storages of each site at the peak
-  std::vector<Moment> moments;     ///< the steady step in time order
+  std::vector<Moment> moments;     ///< the steady step in time order; very deep models: some layers and the peak's
   Bytes workspaces = 0;            ///< cuBLAS workspaces alive in the steady state
 };
 

@@ -17,7 +17,7 @@ Tensor unsqueeze(Tensor x, int dim);
 Tensor narrow(Tensor x, int dim, Count start, Dim length);  ///< x[..., start:start+length, ...]
 Tensor select(Tensor x, int dim);                           ///< x[:, i]: drops the dimension
 struct Pieces {
-  Tensor part[kMaxOutputs];
+  Few<Tensor, 4> part;
 };
 Pieces split(Tensor x, int dim, std::initializer_list<Dim> sizes);  ///< torch.split / chunk: backward is a cat
 Tensor every_other(Tensor x, Count start);                          ///< x[..., start::2]
@@ -81,6 +81,13 @@ Tensor baddbmm(Tensor input, Tensor a, Tensor b);
 Tensor embedding(Tensor ids, Tensor weight);
 Tensor nll_loss(Tensor log_probabilities, Tensor target);
 Tensor cross_entropy(Tensor logits, Tensor target);
+/// Of [rows, S, n] one position per row: x[arange(rows), positions] (index) or a gather, [rows, n].
+Tensor pick(Tensor x, Tensor rows, Tensor positions);
+Tensor mse_loss(Tensor x, Tensor target);  ///< mean over all; autocast: fp32
+/// Mean over all of |x - target|: without the mean, l1_loss(reduction="none").
+Tensor l1_differences(Tensor x, Tensor target);
+Tensor binary_cross_entropy_with_logits(Tensor x, Tensor target);  ///< mean over all; autocast: fp32
+Tensor mean_all(Tensor x);                                         ///< also the sum: one number
 Tensor take(Tensor x, int dim, Dim length);     ///< x[:, [i, …]]: a copy of `length` entries along `dim`
 Tensor index_rows(Tensor x, Tensor indices);    ///< x[indices] along the first dimension, as many rows as before
 Tensor scatter_rows(Tensor x, Tensor indices);  ///< into zeros of the same shape: index_put
@@ -102,6 +109,7 @@ Tensor math_attention(Tensor q, Tensor k, Tensor v, Tensor mask, bool causal, do
 /// The layout that an elementwise kernel gives its output (ATen TensorIterator: compute_strides).
 Shape elementwise_shape(std::initializer_list<const Tensor*> operands);
 Dtype promote(const Tensor& a, const Tensor& b);
+Shape flat(const Shape& s);  ///< all dimensions but the last as one
 bool is_viewable(const Shape& from, const Shape& to, Shape* out);
 
 }  // namespace tidemark

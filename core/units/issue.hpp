@@ -18,6 +18,10 @@ struct Issue {
 
 using Issues = std::vector<Issue>;
 
+/// Keeps what a person can read and a terminal can show: the gravest fifty, without control characters, none longer
+/// than a page. A last one tells how many are missing.
+void bound(Issues& issues);
+
 inline bool has_error(const Issues& issues) {
   for (const Issue& issue : issues) {
     if (issue.severity == Severity::kError) return true;

@@ -2,14 +2,17 @@
 
 #include <algorithm>
 
+#include "core/job/check.hpp"
+#include "core/options/options.hpp"
 #include "core/wire/json.hpp"
 #include "core/wire/verbs/verbs.hpp"
 
 namespace tidemark {
 namespace {
 
-// A full estimate takes milliseconds: larger maps are quick ones unless asked otherwise.
-constexpr std::size_t kMostExactCells = 256;
+// A full estimate takes milliseconds, more in deep models: larger maps are quick ones.
+constexpr Count kMostExactCells = 256;
+constexpr Count kMostExactLayers = 128 * kMostExactCells;
 
 /// The request without the keys that only the verb reads.
 Value without_keys(const Value& request, std::span<const VerbKey> keys) {
@@ -63,17 +66,6 @@ std::vector<Count> read_counts(const Value& request, std::string_view key, Count
   return counts;
 }
 
-/// A card whose usable memory the engine has worked out already, overrides included.
-Card card_of(const Fit& fit) {
-  Card card;
-  card.name = fit.gpu;
-  card.visible = std::max<Bytes>(fit.usable, 0);
-  // A card that the context fills is not one of unknown memory, which 0 stands for.
-  if (fit.usable <= 0 && fit.verdict != Verdict::kUnknown) card.visible = card.context = 1;
-  card.estimated = fit.reason;
-  return card;
-}
-
 /// The catalog's cards as choices: NVIDIA's own memory only, where what we know of kernels holds.
 std::vector<CardChoice> catalog_choices(const Engine& engine, bool all) {
   std::vector<CardChoice> choices;
@@ -89,6 +81,33 @@ void only_the_first(const Answer& answer, Issues& issues) {
                     "Several cards are named; the answer is about the first, " + answer.fits.front().gpu + ".", ""});
 }
 
+/// Columns beyond the model's positions have a figure and no verdict; once for all of them.
+void warn_of_positions(const Answer& answer, const std::vector<Count>& sequences, Issues& issues) {
+  const Count longest = *std::max_element(sequences.begin(), sequences.end());
+  std::string why = refusal_of_length(answer.architecture, longest);
+  // The request's own length has been told of already.
+  if (why.empty() || !refusal_of_length(answer.architecture, answer.job.sequence_length).empty()) return;
+  issues.push_back({"SEQUENCE_TOO_LONG", Severity::kWarning, "/sequences", std::move(why),
+                    std::to_string(answer.architecture.learned_positions())});
+}
+
+/// Whether one option stands directly below another: "gradient_checkpointing.every" and "gradient_checkpointing".
+bool is_part_of(std::string_view option, std::string_view parent) {
+  return option.size() > parent.size() && option[parent.size()] == '.' && option.substr(0, parent.size()) == parent &&
+         option.find('.', parent.size() + 1) == std::string_view::npos;
+}
+
+/// Where the parts of an option start from a clean state, those that are not set must go: RFC 7396 says so with nulls.
+void clear_other_parts(Value& object, std::string_view parent) {
+  const Option* whole = find_option(parent);
+  if (whole == nullptr || whole->open == nullptr) return;
+  for (const Option& part : options()) {
+    if (!is_part_of(part.name, parent)) continue;
+    const std::string_view key = part.name.substr(parent.size() + 1);
+    if (object.find(key) == nullptr) set(object, key, Value{});
+  }
+}
+
 }  // namespace
 
 FitReport ask_fit(const Engine& engine, const Value& request) {
@@ -99,7 +118,7 @@ FitReport ask_fit(const Engine& engine, const Value& request) {
   Issues& issues = report.header.issues;
   const bool all = read_flag(request, "all_gpus", false, issues);
   if (const Value* rule = request.find("rule_of_thumb"); rule != nullptr && !rule->is_null()) {
-    if (!rule->is_number() || rule->real <= 0.0 || rule->real > 1.0) {
+    if (!rule->is_number() || !(rule->real > 0.0 && rule->real <= 1.0)) {
       refuse(issues, "rule_of_thumb", "a share of the card, more than 0 and at most 1");
     }
     report.rule_of_thumb = rule->real;
@@ -109,22 +128,16 @@ FitReport ask_fit(const Engine& engine, const Value& request) {
   std::vector<CardChoice> choices;
   report.whole_catalog = all || answer.fits.empty();
   if (report.whole_catalog) choices = catalog_choices(engine, true);
-  for (const Fit& fit : answer.fits) {
-    const bool listed =
-        std::any_of(choices.begin(), choices.end(), [&](const CardChoice& c) { return c.card.name == fit.gpu; });
-    if (listed) continue;
-    CardChoice choice;
-    const Gpu* known = find_gpu(engine.catalog().gpus(), fit.gpu);
-    if (known != nullptr && known->name == fit.gpu) choice = choice_of(*known);
-    // What the engine made of the request stands: a stated memory, a stated context.
-    choice.card = card_of(fit);
-    choices.push_back(std::move(choice));
+  for (const CardChoice& choice : answer.cards) {
+    const bool listed = std::any_of(choices.begin(), choices.end(),
+                                    [&](const CardChoice& c) { return c.card.name == choice.card.name; });
+    if (!listed) choices.push_back(choice);
   }
   // Cards of the catalog carry their own context; the user's overheads come off each.
   for (CardChoice& choice : choices) {
     if (choice.card.context == 0) continue;
     const std::string why = choice.card.estimated;
-    choice.card = card_of(check_fit({}, choice.card, answer.overrides));
+    choice.card = left_of(choice.card, answer.overrides);
     choice.card.estimated = why;
   }
   Peaks peaks(answer.architecture);
@@ -151,7 +164,7 @@ AdviceReport ask_advice(const Engine& engine, const Value& request) {
   only_the_first(answer, issues);
 
   Peaks peaks(answer.architecture);
-  const Card card = card_of(answer.fits.front());
+  const Card& card = answer.cards.front().card;
   report.advice = advise(peaks, answer.job, card, catalog_choices(engine, false), answer.overrides);
   const Advice& advice = report.advice;
   report.changed = advice.combination && advice.combination->found;
@@ -161,7 +174,7 @@ AdviceReport ask_advice(const Engine& engine, const Value& request) {
       report.frontiers.push_back(frontier(peaks, subject, quantity, card));
     }
   }
-  if (tier_table) report.tiers = tiers(peaks, subject);
+  if (tier_table) report.tiers = tiers(peaks, subject, engine.catalog().gpus());
   if (mode_table) report.modes = modes(peaks, answer.job, card);
   report.answered = true;
   return report;
@@ -175,15 +188,25 @@ MapReport ask_map(const Engine& engine, const Value& request) {
   Issues& issues = report.header.issues;
   std::vector<Count> batches = read_counts(request, "batches", 1000000, issues);
   std::vector<Count> sequences = read_counts(request, "sequences", 100000000, issues);
-  const bool small = batches.size() * sequences.size() <= kMostExactCells;
-  const bool exact = read_flag(request, "exact", small, issues);
-  if (has_error(issues) || !answer.estimate) return report;
-  only_the_first(answer, issues);
   if (batches.empty()) batches = usual_batches(answer.job);
   if (sequences.empty()) sequences = usual_sequences(answer.job);
+  const auto cells = static_cast<Count>(batches.size() * sequences.size());
+  const bool small = cells <= kMostExactCells && cells * answer.architecture.num_layers <= kMostExactLayers;
+  const bool exact = read_flag(request, "exact", small, issues);
+  if (exact && !small) {
+    issues.push_back({"TOO_LARGE", Severity::kError, "/exact",
+                      "Exact figures take milliseconds each, more in deep models: at most " +
+                          format_grouped(kMostExactCells) + " cells are computed so, and at most " +
+                          format_grouped(kMostExactLayers) +
+                          " layers in all of them. Ask for fewer cells, or quick ones.",
+                      "false"});
+  }
+  if (has_error(issues) || !answer.estimate) return report;
+  only_the_first(answer, issues);
+  warn_of_positions(answer, sequences, issues);
 
   Peaks peaks(answer.architecture);
-  if (!answer.fits.empty()) report.card = card_of(answer.fits.front());
+  if (!answer.fits.empty()) report.card = answer.cards.front().card;
   if (answer.fits.empty()) report.card.name = "no card";
   report.map = fit_map(peaks, answer.job, batches, sequences, report.card, exact);
   report.answered = true;
@@ -209,6 +232,9 @@ Value merge_patch(const std::vector<Setting>& settings) {
       name.remove_prefix(dot + 1);
     }
     set(*object, name, setting.value);
+  }
+  for (Value::Member& member : patch.members) {
+    if (member.value.is_object()) clear_other_parts(member.value, member.key);
   }
   return patch;
 }

@@ -3,13 +3,21 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/layers/program.hpp"
+#include "core/catalog/fields.hpp"
+#include "core/catalog/gpu_names.hpp"
 #include "core/fit/cards.hpp"
 #include "core/fit/fit.hpp"
 #include "core/job/check.hpp"
+#include "core/job/defaults.hpp"
 #include "core/job/recipe.hpp"
-#include "core/model/read_config.hpp"
+#include "core/families/read_config.hpp"
+#include "core/optimizers/optimizer.hpp"
 #include "core/runtime/cuda_context.hpp"
 #include "core/step/estimate.hpp"
+#include "core/step/module_plan.hpp"
+#include "core/step/simulation.hpp"
+#include "core/units/excerpt.hpp"
 #include "core/units/nearest.hpp"
 #include "core/wire/json.hpp"
 #include "core/wire/read_request.hpp"
@@ -19,13 +27,22 @@
 namespace tidemark {
 namespace {
 
-std::string joined(const std::vector<std::string>& words) {
+template <class Words>
+std::string joined(const Words& words) {
   std::string text;
-  for (const std::string& word : words) {
+  for (const auto& word : words) {
     if (!text.empty()) text += ", ";
     text += word;
   }
   return text;
+}
+
+std::vector<std::string_view> answered_verbs() {
+  std::vector<std::string_view> names;
+  for (const Verb& verb : verbs()) {
+    if (verb.run != nullptr) names.push_back(verb.name);
+  }
+  return names;
 }
 
 /// The catalog entry that the request means, or null with an error among the issues.
@@ -45,52 +62,21 @@ const ModelEntry* choose_model(const Catalog& catalog, const Request& request, I
                       model->id});
     return model;
   }
-  const ModelEntry* model = catalog.find_model(request.model);
-  if (model == nullptr) {
+  const ModelMatch match = catalog.find_model(request.model);
+  if (match.model != nullptr && !match.rule.empty()) {
+    issues.push_back({"RESOLVED_MODEL", Severity::kNote, "/model",
+                      in_quotes(request.model) + " is read as " + match.model->id + " (" + match.rule + ").",
+                      match.model->id});
+  }
+  if (match.model == nullptr) {
     const std::vector<std::string> near = catalog.nearest_models(request.model, 3);
-    std::string message = "The catalog has no model of the name \"" + request.model.substr(0, 100) + "\".";
+    std::string message = "The catalog has no model of the name " + in_quotes(request.model) + ".";
     message += near.empty() ? " Paste its config.json instead."
                             : " Near it are " + joined(near) + "; or paste its config.json.";
     issues.push_back(
         {"UNKNOWN_MODEL", Severity::kError, "/model", std::move(message), near.empty() ? "" : near.front()});
   }
-  return model;
-}
-
-/// Bytes of optimizer state per trained parameter, blocks' scales left out.
-Bytes state_bytes(Optimizer optimizer, Bytes own) {
-  switch (optimizer) {
-    case Optimizer::kAdamwTorch:
-    case Optimizer::kAdamwTorchFused:
-    case Optimizer::kAdamwHf:
-    case Optimizer::kGaloreAdamw:  // their low rank depends on the matrices, which are not known here
-    case Optimizer::kApolloAdamw:
-      return 2 * own;
-    case Optimizer::kAdamw32bit:
-    case Optimizer::kPagedAdamw32bit:
-      return 8;
-    case Optimizer::kAdamw8bit:
-    case Optimizer::kPagedAdamw8bit:
-    case Optimizer::kAdamwTorchao8bit:
-      return 2;
-    case Optimizer::kLion32bit:
-    case Optimizer::kPagedLion32bit:
-      return 4;
-    case Optimizer::kLion8bit:
-    case Optimizer::kPagedLion8bit:
-    case Optimizer::kAdamwTorchao4bit:
-      return 1;
-    case Optimizer::kAdafactor:
-    case Optimizer::kSgd:
-      return 0;
-    case Optimizer::kSgdMomentum:
-    case Optimizer::kAdamMini:
-    case Optimizer::kMuon:
-    case Optimizer::kAdagrad:
-    case Optimizer::kRmsprop:
-      return own;
-  }
-  return 2 * own;
+  return match.model;
 }
 
 /// Weights, gradients and states of a model of which only the size is known.
@@ -112,7 +98,7 @@ PartialAnswer partial_answer(const ModelEntry& model, const TrainingJob& job) {
     partial.note += "; the adapters with their gradients and states";
   } else {
     partial.gradients = partial.parameters * size_of(recipe.gradients);
-    partial.optimizer_states = partial.parameters * state_bytes(job.optimizer, size_of(recipe.optimizer_states));
+    partial.optimizer_states = partial.parameters * state_bytes_per_element(job);
     partial.note += ", as if every parameter were trained";
   }
   partial.note += adapters ? ", activations, logits and workspaces are missing"
@@ -132,30 +118,113 @@ void add_context(Estimate& estimate, const CudaContext& context, const Overrides
                      estimate.reserved.high + own(context.high)};
 }
 
+/// The class whose head the request trains: as stated, or the one that its task needs; empty: config.json's own.
+std::string class_of(const Value& config, const Request& request) {
+  constexpr std::string_view kHeads[][2] = {{"classification", "ForSequenceClassification"},
+                                            {"token_classification", "ForTokenClassification"},
+                                            {"question_answering", "ForQuestionAnswering"}};
+  const Value* classes = config.find("architectures");
+  if (!request.class_name.empty() || classes == nullptr || classes->items.empty()) return request.class_name;
+  const std::string& own = classes->items.front().string;
+  for (const auto& [task, head] : kHeads) {
+    if (request.task != task) continue;
+    // LlamaForCausalLM, GPT2LMHeadModel, BertModel: what stands before the head is the family's.
+    const std::size_t end = std::min({own.find("For"), own.find("LMHead"), own.find("Model")});
+    return own.substr(0, end) + std::string{head};
+  }
+  return {};
+}
+
+/// A checkpoint that is quantised already holds its weights so, whatever the request says.
+void settle_quantization(const Value& config, TrainingJob& job, Issues& issues) {
+  const Value* own = config.find("quantization_config");
+  if (own == nullptr || !own->is_object()) return;
+  const auto flag = [&](std::string_view key) {
+    const Value* value = own->find(key);
+    return value != nullptr && value->is_bool() && value->boolean;
+  };
+  const auto word = [&](std::string_view key) {
+    const Value* value = own->find(key);
+    return value != nullptr && value->is_string() ? value->string : std::string{};
+  };
+  const bool four = flag("load_in_4bit");
+  if (!four && !flag("load_in_8bit")) {
+    issues.push_back({"UNSUPPORTED_OPTION", Severity::kError, "/config/quantization_config",
+                      "The checkpoint is quantised by \"" + word("quant_method").substr(0, 40) +
+                          "\", which is not modelled yet: bitsandbytes' 4 and 8 bits are.",
+                      ""});
+    return;
+  }
+  if (job.method != Method::kLora && job.method != Method::kQlora) {
+    issues.push_back({"INVALID_VALUE", Severity::kError, "/method",
+                      "The checkpoint's weights are quantised and cannot be trained themselves: write \"method\": "
+                      "\"qlora\".",
+                      "qlora"});
+    return;
+  }
+  Quantization& quantization = job.quantization;
+  job.method = Method::kQlora;
+  quantization.bits = four ? 4 : 8;
+  quantization.quant_type = !four                                  ? QuantType::kInt8
+                            : word("bnb_4bit_quant_type") == "nf4" ? QuantType::kNf4
+                                                                   : QuantType::kFp4;
+  quantization.double_quant = four && flag("bnb_4bit_use_double_quant");
+  issues.push_back({"CHOSEN_QUANTIZATION", Severity::kNote, "/config/quantization_config",
+                    "The weights are held as the checkpoint's quantization_config says.", ""});
+}
+
 /// The card behind a name or an amount of memory, `gpu` being the catalog's entry or what stands for it; nothing with
 /// an error among the issues.
-std::optional<Card> choose_card(const Catalog& catalog, const GpuQuery& query, Gpu& gpu, Issues& issues) {
-  Card card;
-  const Gpu* known = query.name.empty() ? nullptr : find_gpu(catalog.gpus(), query.name);
+std::optional<CardChoice> choose_card(const Catalog& catalog, const GpuQuery& query, Gpu& gpu, Issues& issues) {
+  const std::optional<GpuMatch> known = find_gpu(catalog.gpus(), query.name);
+  if (known) gpu = known->gpu;
+  CardChoice choice;
+  Card& card = choice.card;
   if (query.memory_gib > 0.0) {
-    if (known != nullptr) gpu = *known;
+    choice.compute_capability = choice_of(gpu).compute_capability;
     card.visible = static_cast<Bytes>(query.memory_gib * static_cast<double>(kGiB));
     card.name = query.name.empty() ? format_gib(card.visible) : query.name;
     card.context = cuda_context(gpu).expected;
     card.estimated = "The memory that you state is taken as what torch sees; the CUDA context is estimated.";
-    return card;
+    return choice;
   }
-  if (query.name.empty() && query.vram_gb > 0.0) return card_of_size(query.vram_gb).card;
-  if (known == nullptr) {
+  if (query.name.empty() && query.vram_gb > 0.0) return card_of_size(query.vram_gb, catalog.gpus());
+  if (!known) {
     const std::string near = nearest_gpu(catalog.gpus(), query.name);
-    std::string message = "The catalog has no card of the name \"" + query.name + "\".";
+    std::string message = "The catalog has no card of the name " + in_quotes(query.name) + ".";
     if (!near.empty()) message += " Near it is " + near + ".";
     message += " Or state its memory: {\"memory_gib\": 24}.";
     issues.push_back({"UNKNOWN_GPU", Severity::kError, "/gpu", std::move(message), near});
     return std::nullopt;
   }
-  gpu = *known;
-  return choice_of(gpu).card;
+  if (known->count > 1) {
+    std::string message = in_quotes(query.name) + " is " + std::to_string(known->count) + " x " + gpu.name +
+                          "; the answer is about one of them, which holds the whole job.";
+    issues.push_back({"ONE_CARD", Severity::kWarning, "/gpu", std::move(message), gpu.name});
+  } else if (known->instance) {
+    issues.push_back(
+        {"RESOLVED_GPU", Severity::kNote, "/gpu", in_quotes(query.name) + " has one " + gpu.name + ".", gpu.name});
+  }
+  return choice_of(gpu);
+}
+
+/// A model type that the catalog lists is not a misspelt one: Mixtral is no Mistral, gpt_oss no GPT-BigCode.
+void keep_known_types(const Catalog& catalog, const Value& config, Issues& issues) {
+  const std::vector<ModelEntry>& models = catalog.models();
+  const std::string type = text_at(config, "model_type");
+  const bool known =
+      std::any_of(models.begin(), models.end(), [&](const ModelEntry& model) { return model.model_type() == type; });
+  for (Issue& issue : issues) {
+    if (known && issue.code == "UNSUPPORTED_ARCHITECTURE") issue.suggestion.clear();
+  }
+}
+
+/// What the job allocates with the kernels of that card.
+Range allocated_on(const CardChoice& choice, const Answer& answer, const Estimate& result) {
+  if (choice.compute_capability == answer.job.compute_capability) return result.allocated;
+  TrainingJob there = answer.job;
+  there.compute_capability = choice.compute_capability;
+  return estimate(answer.architecture, there).allocated;
 }
 
 }  // namespace
@@ -165,7 +234,12 @@ std::string_view engine_version() {
 }
 
 Issues Engine::load_catalog(std::string_view models_json, std::string_view gpus_json) {
-  return catalog_.load(models_json, gpus_json);
+  Issues issues;
+  const Value models = parse_json(models_json, "/models", issues);
+  const Value gpus = parse_json(gpus_json, "/gpus", issues);
+  const Issues trouble = catalog_.load(models, gpus);
+  if (!has_error(issues)) issues.insert(issues.end(), trouble.begin(), trouble.end());
+  return issues;
 }
 
 Answer Engine::answer(const Value& document) const {
@@ -177,8 +251,12 @@ Answer Engine::answer(const Value& document) const {
   result.issues.clear();
   if (question.by_count) result.architecture = answer.model;
   add_context(result, cuda_context(question.gpu), answer.overrides);
-  for (const Card& card : question.cards) {
-    answer.fits.push_back(check_fit(result.allocated, card, answer.overrides));
+  for (const CardChoice& asked : question.cards) {
+    CardChoice choice = asked;
+    choice.card = left_of(asked.card, answer.overrides);
+    answer.cards.push_back(std::move(choice));
+    answer.fits.push_back(check_fit(allocated_on(asked, answer, result), asked.card, answer.overrides));
+    cannot_run(answer.fits.back(), refusal_of_length(answer.architecture, answer.job.sequence_length));
   }
   answer.estimate = std::move(result);
   return std::move(answer);
@@ -196,6 +274,12 @@ bool Engine::Question::take(Issues& found) {
 }
 
 Engine::Question Engine::read(const Value& document) const {
+  Question question = understand(document);
+  bound(question.answer.issues);
+  return question;
+}
+
+Engine::Question Engine::understand(const Value& document) const {
   Question question;
   Answer& answer = question.answer;
   answer.engine = engine_version();
@@ -206,38 +290,59 @@ Engine::Question Engine::read(const Value& document) const {
   answer.overrides = request.overrides;
 
   // Everything that is wrong is told at once: a bad name does not hide behind a bad batch size.
-  Gpu& first = question.gpu;  // the first card decides which kernels run; without one, an A100's do
-  first.compute_capability = request.job.compute_capability;
+  question.gpu.compute_capability = request.job.compute_capability;
   for (const GpuQuery& query : request.gpus) {
-    Gpu gpu = first;
-    if (auto card = choose_card(catalog_, query, gpu, issues)) {
-      if (question.cards.empty()) first = std::move(gpu);
-      question.cards.push_back(std::move(*card));
-    }
+    Gpu gpu;
+    gpu.compute_capability = request.job.compute_capability;
+    std::optional<CardChoice> choice = choose_card(catalog_, query, gpu, issues);
+    if (!choice) continue;
+    if (question.cards.empty()) question.gpu = std::move(gpu);
+    question.cards.push_back(std::move(*choice));
   }
-  if (first.compute_capability > 0) answer.job.compute_capability = first.compute_capability;
+  // The first card decides which kernels run; without one, an A100's do.
+  if (!question.cards.empty()) {
+    answer.job.compute_capability = question.cards.front().compute_capability;
+  }
+  const auto settle = [&](const Value& config) {
+    settle_quantization(config, answer.job, issues);
+    settle_defaults(request.open, checkpoint_dtype(config), answer.job, issues);
+    if (!question.cards.empty()) check_kernels(answer.job, issues);
+  };
 
   ConfigResult config;
   if (request.config.is_object()) {
-    config = read_config(request.config, request.class_name);
+    settle(request.config);
+    config = read_config(request.config, class_of(request.config, request));
   } else if (!request.model.empty() || request.parameters > 0.0) {
     const ModelEntry* model = choose_model(catalog_, request, issues);
     if (model == nullptr) return question;
     question.model = model;
     question.by_count = request.parameters > 0.0;
     answer.model = model->id;
-    config = read_config(model->config, request.class_name);
+    settle(model->config);
+    config = read_config(model->config, class_of(model->config, request));
     config.architecture.catalog_id = model->id;
     config.architecture.published_parameters = model->published;
   } else {
     return question;
   }
+  keep_known_types(catalog_, request.config.is_object() ? request.config : question.model->config, config.issues);
   const bool readable = question.take(config.issues);
   answer.architecture = std::move(config.architecture);
   if (answer.model.empty()) answer.model = answer.architecture.class_name;
   if (!readable) return question;
   check_magnitude(answer.architecture, answer.job, issues);
   check_positions(answer.architecture, answer.job, issues);
+  check_attention(answer.architecture, answer.job, issues);
+  check_model(answer.architecture, answer.job, issues);
+  if (answer.architecture.head != Head::kCausalLm) {
+    answer.job.loss = Loss::kDefault;
+    answer.job.packing = false;
+  }
+  if (!has_error(issues) && is_supported(answer.architecture)) {
+    Issues found = plan_modules(answer.architecture, answer.job).issues;
+    issues.insert(issues.end(), found.begin(), found.end());
+  }
   question.complete = !has_error(issues);
   return question;
 }
@@ -256,19 +361,24 @@ std::string Engine::handle(const Value& request, int indent) const {
 
 std::string Engine::handle_parsed(const Value& request, const Issues& before, int indent) const {
   std::string_view name = "estimate";
-  if (const Value* value = request.find("verb"); value != nullptr && !value->is_null()) name = value->string;
+  if (const Value* value = request.find("verb"); value != nullptr && !value->is_null()) {
+    if (!value->is_string() || value->string.empty()) {
+      return write_json(write_errors({{"INVALID_VALUE", Severity::kError, "/verb",
+                                       "\"verb\" must be a word: " + joined(answered_verbs()) + ".", "estimate"}}),
+                        indent);
+    }
+    name = value->string;
+  }
   const Verb* chosen = nullptr;
-  std::vector<std::string_view> names;
   for (const Verb& verb : verbs()) {
-    if (verb.run != nullptr) names.push_back(verb.name);
     if (verb.name == name) chosen = &verb;
   }
   if (chosen == nullptr || chosen->run == nullptr) {
-    std::string message =
-        "\"" + std::string{name.substr(0, 60)} + "\" is not something that this engine does yet; it does ";
-    for (std::size_t i = 0; i < names.size(); ++i) message += (i == 0 ? "" : ", ") + std::string{names[i]};
-    return write_json(
-        write_errors({{"UNSUPPORTED_VERB", Severity::kError, "/verb", message + ".", nearest(name, names)}}), indent);
+    return write_json(write_errors({{"UNSUPPORTED_VERB", Severity::kError, "/verb",
+                                     in_quotes(name) + " is not something that this engine does yet; it does " +
+                                         joined(answered_verbs()) + ".",
+                                     nearest(name, answered_verbs())}}),
+                      indent);
   }
   Value reply = chosen->run(*this, request);
   if (!before.empty()) {

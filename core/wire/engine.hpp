@@ -4,12 +4,12 @@
 #include <string_view>
 #include <vector>
 
+#include "core/answer/answer.hpp"
+#include "core/catalog/catalog.hpp"
 #include "core/fit/fit.hpp"
-#include "core/report/answer.hpp"
 #include "core/runtime/gpu.hpp"
 #include "core/units/issue.hpp"
 #include "core/units/value.hpp"
-#include "core/wire/catalog.hpp"
 
 namespace tidemark {
 
@@ -31,8 +31,8 @@ class Engine {
   /// A request understood, before anything is computed.
   struct Question {
     Answer answer;                      ///< model, architecture, job, overrides, issues; no figures yet
-    std::vector<Card> cards;            ///< that the request names
-    Gpu gpu;                            ///< whose kernels run
+    std::vector<CardChoice> cards;      ///< that the request names
+    Gpu gpu;                            ///< the first of them, whose kernels run
     const ModelEntry* model = nullptr;  ///< of the catalog, when the request does not bring a config
     bool by_count = false;              ///< the model stands for any of that many parameters
     bool complete = false;              ///< there is no error so far
@@ -45,6 +45,7 @@ class Engine {
   const Catalog& catalog() const { return catalog_; }
 
  private:
+  Question understand(const Value& request) const;
   std::string handle_parsed(const Value& request, const Issues& before, int indent) const;
 
   Catalog catalog_;

@@ -12,13 +12,28 @@
 // The one place that meets the library: only its parser is used, event by event.
 #include <nlohmann/json.hpp>
 
+#include "core/units/bytes.hpp"
+#include "core/units/excerpt.hpp"
+
 namespace tidemark {
 namespace {
+
+/// Text with Python's literals made JSON, and what each of its nulls stood for.
+struct Literals {
+  std::string text;           ///< empty: there is none of them in it
+  std::vector<double> nulls;  ///< of each null in order: 0 for one that was written so, else NaN or an infinity
+};
 
 /// Builds a Value from the parser's events, and stops it where the limits are crossed.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
-  bool null() override { return put(Value{}); }
+  explicit Builder(std::vector<double> nulls = {}) : nulls_(std::move(nulls)) {}
+
+  bool null() override {
+    const double literal = null_ < nulls_.size() ? nulls_[null_] : 0.0;
+    ++null_;
+    return put(literal == 0.0 ? Value{} : to_value(literal));
+  }
   bool boolean(bool value) override { return put(to_value(value)); }
   bool number_integer(number_integer_t value) override { return put(to_value(std::int64_t{value})); }
   bool number_unsigned(number_unsigned_t value) override {
@@ -48,15 +63,24 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     what_ = error.what();
     const std::size_t bracket = what_.find("] ");
     if (bracket != std::string::npos) what_.erase(0, bracket + 2);
+    // It repeats what it read last, however long that is.
+    constexpr std::size_t kLongestReason = 300;
+    what_ = excerpt(what_, kLongestReason);
     return false;
   }
 
   Value take() { return std::move(root_); }
   const std::string& what() const { return what_; }
+  bool too_large() const { return too_large_; }
   const std::vector<std::string>& repeated() const { return repeated_; }
 
  private:
   bool put(Value value) {
+    if (++values_ > kMaxValues) {
+      what_ = "more than " + format_grouped(kMaxValues) + " values";
+      too_large_ = true;
+      return false;
+    }
     if (stack_.empty()) {
       root_ = std::move(value);
     } else if (stack_.back().is_array()) {
@@ -115,12 +139,20 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   std::vector<std::string> repeated_;
   std::string what_;
   std::size_t position_ = 0;
+  std::vector<double> nulls_;  // what the text's nulls stand for
+  std::size_t null_ = 0;       // how many have come
+  std::size_t values_ = 0;     // of every kind
+  bool too_large_ = false;
 };
 
-/// Python's json writes Infinity and NaN, and some config.json files hold them: as null they are JSON. Text that has
-/// none comes back empty.
-std::string without_python_literals(std::string_view text) {
-  std::string result;
+/// Python's json writes Infinity and NaN, which JSON has not: they are sent as nulls.
+Literals without_python_literals(std::string_view text) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr std::pair<std::string_view, double> kWords[] = {{"-Infinity", -kInfinity},
+                                                            {"Infinity", kInfinity},
+                                                            {"NaN", std::numeric_limits<double>::quiet_NaN()},
+                                                            {"null", 0.0}};
+  Literals result;
   std::size_t copied = 0;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -135,16 +167,19 @@ std::string without_python_literals(std::string_view text) {
       in_string = true;
       continue;
     }
-    for (std::string_view literal : {"-Infinity", "Infinity", "NaN"}) {
-      if (text.substr(i, literal.size()) != literal) continue;
-      result += text.substr(copied, i - copied);
-      result += "null";
-      i += literal.size() - 1;
-      copied = i + 1;
+    for (const auto& [word, meaning] : kWords) {
+      if (text.substr(i, word.size()) != word) continue;
+      result.nulls.push_back(meaning);
+      if (meaning != 0.0) {
+        result.text += text.substr(copied, i - copied);
+        result.text += "null";
+        copied = i + word.size();
+      }
+      i += word.size() - 1;
       break;
     }
   }
-  if (copied > 0) result += text.substr(copied);
+  if (copied > 0) result.text += text.substr(copied);
   return result;
 }
 
@@ -305,12 +340,16 @@ Value parse_json(std::string_view text, std::string_view path, Issues& issues) {
   }
   Builder builder;
   bool parsed = nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
-  if (!parsed) {
-    if (const std::string cleaned = without_python_literals(text); !cleaned.empty()) {
-      Builder second;
-      parsed = nlohmann::json::sax_parse(cleaned.begin(), cleaned.end(), &second);
-      builder = std::move(second);
+  if (!parsed && !builder.too_large()) {
+    if (Literals cleaned = without_python_literals(text); !cleaned.text.empty()) {
+      builder = Builder(std::move(cleaned.nulls));
+      parsed = nlohmann::json::sax_parse(cleaned.text.begin(), cleaned.text.end(), &builder);
     }
+  }
+  if (builder.too_large()) {
+    issues.push_back({"TOO_LARGE", Severity::kError, std::string{path},
+                      "This document has " + builder.what() + "; leave out what is no part of the question.", ""});
+    return {};
   }
   if (!parsed) {
     issues.push_back(
@@ -319,7 +358,7 @@ Value parse_json(std::string_view text, std::string_view path, Issues& issues) {
   }
   for (const std::string& key : builder.repeated()) {
     issues.push_back({"REPEATED_KEY", Severity::kWarning, std::string{path},
-                      "The key \"" + key + "\" stands more than once in one object; the last one counts.", ""});
+                      "The key " + in_quotes(key) + " stands more than once in one object; the last one counts.", ""});
   }
   return builder.take();
 }

@@ -1,31 +1,45 @@
 #include "core/wire/read_request.hpp"
 
-#include <cctype>
+#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/catalog/gpu_names.hpp"
 #include "core/job/check.hpp"
-#include "core/job/options.hpp"
+#include "core/options/harmless.hpp"
+#include "core/options/options.hpp"
 #include "core/units/bytes.hpp"
+#include "core/units/excerpt.hpp"
 #include "core/units/nearest.hpp"
 #include "core/wire/json.hpp"
 
 namespace tidemark {
 namespace {
 
-constexpr std::size_t kMostIssues = 50;
+/// Of all names in one list; each is held against every module of a model.
+constexpr std::size_t kMostPatternCharacters = 65536;
+
+/// Smaller than any card that CUDA runs on; in GiB or GB.
+constexpr double kSmallestCardGib = 0.1;
+
+bool is_card_name(std::string_view name) {
+  constexpr std::size_t kLongest = 200;
+  return !name.empty() && name.size() <= kLongest && !has_control_characters(name);
+}
+
+/// How many unknown keys are told one by one; each is compared with all options.
+constexpr Count kMostUnknownKeys = 40;
 
 /// A value as an error message repeats it, never more than a line of it.
 std::string shown(const Value& value) {
   if (value.is_array() || value.is_object()) return value.is_array() ? "a list" : "an object";
-  std::string text = write_json(value);
-  if (text.size() > 60) {
-    text.resize(57);
-    text += "...";
+  if (value.is_number() && !std::isfinite(value.real)) {
+    return std::isnan(value.real) ? "NaN" : value.real < 0.0 ? "-Infinity" : "Infinity";
   }
-  return text;
+  return excerpt(write_json(value));
 }
 
 std::string shown(double bound) {
@@ -50,8 +64,44 @@ std::string number_range(const Option& option) {
 }
 
 bool equal(const Value& a, const Value& b) {
-  if (a.is_number() && b.is_number()) return a.real == b.real;
+  if (a.is_number() || b.is_number()) return a.is_number() && b.is_number() && a.real == b.real;
   return write_json(a) == write_json(b);
+}
+
+/// A number as one types it: "100000" rather than "1e+05".
+std::string typed(double number) {
+  const bool whole = number == std::floor(number) && std::fabs(number) < 1e15;
+  return whole ? std::to_string(static_cast<std::int64_t>(number)) : write_json(to_value(number));
+}
+
+/// The option under that prefix which the command line knows by the word, too: "rank" for "r" (--rank).
+const Option* by_other_name(std::string_view word, std::string_view prefix) {
+  for (const Option& option : options()) {
+    if (option.name.substr(0, prefix.size()) != prefix) continue;
+    for (std::string flag : flags_of(option)) {
+      std::replace(flag.begin(), flag.end(), '-', '_');
+      if (flag.substr(0, 2) == "__" && flag.substr(2) == word) return &option;
+    }
+  }
+  return nullptr;
+}
+
+/// The option's name and other tools' keys for it.
+std::vector<std::string_view> keys_of(const Option& option) {
+  std::vector<std::string_view> keys = words_of(option.also);
+  keys.insert(keys.begin(), option.name);
+  return keys;
+}
+
+std::span<const std::string_view> all_keys() {
+  static const std::vector<std::string_view> all = [] {
+    std::vector<std::string_view> keys;
+    for (const Option& option : options()) {
+      for (std::string_view key : keys_of(option)) keys.push_back(key);
+    }
+    return keys;
+  }();
+  return all;
 }
 
 /// Walks one request, option by option.
@@ -69,20 +119,12 @@ class Reader {
       add("UNSUPPORTED_SCHEMA", Severity::kError, "/schema", "This engine speaks schema 1.", "1");
     }
     look_for_unknown_keys(root_, "");
+    if (unknown_keys_ > kMostUnknownKeys) {
+      add("UNKNOWN_KEY", Severity::kWarning, "",
+          format_grouped(unknown_keys_ - kMostUnknownKeys) + " further keys are not known either; they are ignored.");
+    }
     for (const Option& option : options()) read(option);
     check_request(request_, given_, issues_);
-    if (issues_.size() > kMostIssues) {
-      const std::size_t left_out = issues_.size() - kMostIssues;
-      // Errors first to survive.
-      Issues kept;
-      for (Severity severity : {Severity::kError, Severity::kWarning, Severity::kNote}) {
-        for (const Issue& issue : issues_) {
-          if (issue.severity == severity && kept.size() < kMostIssues) kept.push_back(issue);
-        }
-      }
-      issues_ = std::move(kept);
-      add("MORE_ISSUES", Severity::kWarning, "", std::to_string(left_out) + " further issues are not listed.");
-    }
     return std::move(request_);
   }
 
@@ -99,12 +141,9 @@ class Reader {
       bool known = false;
       bool parent = false;
       if (member.key.find('.') == std::string::npos) {
-        for (const Option& option : options()) {
-          if (option.name == name) known = true;
-          if (option.name.size() > name.size() && option.name[name.size()] == '.' &&
-              option.name.substr(0, name.size()) == name) {
-            parent = true;
-          }
+        for (std::string_view key : all_keys()) {
+          if (key == name) known = true;
+          if (key.size() > name.size() && key[name.size()] == '.' && key.substr(0, name.size()) == name) parent = true;
         }
       }
       if (parent && member.value.is_object()) {
@@ -112,13 +151,18 @@ class Reader {
       } else if (parent && !known && !member.value.is_null()) {
         add("INVALID_VALUE", Severity::kError, pointer_of(name),
             "\"" + name + "\" is " + shown(member.value) + "; it must be an object.");
-      } else if (!known && !parent) {
+      } else if (!known && !parent && ++unknown_keys_ <= kMostUnknownKeys) {
         unknown_key(member.key, prefix);
       }
     }
   }
 
   void unknown_key(const std::string& key, const std::string& prefix) {
+    if (const std::string_view why = moves_no_memory(key); prefix.empty() && !why.empty()) {
+      add("NO_EFFECT", Severity::kNote, pointer_of(key),
+          "\"" + key + "\" moves no memory of the peak: " + std::string{why} + ".");
+      return;
+    }
     // Words that may stand here: the next part of every option's name below the prefix.
     std::vector<std::string_view> candidates;
     for (const Option& option : options()) {
@@ -129,8 +173,9 @@ class Reader {
     }
     std::string near = nearest(key, candidates);
     std::string path = pointer_of(prefix);
-    path += key.substr(0, 60);
-    std::string message = "\"" + key.substr(0, 60) + "\" is not a key that we know; it is ignored.";
+    path += excerpt(key);
+    std::string message = in_quotes(key) + " is not a key that we know; it is ignored.";
+    if (const Option* other = by_other_name(key, prefix); other != nullptr) near = other->name.substr(prefix.size());
     if (near.empty()) {
       // Perhaps in the wrong place: "r" at the top, "micro_batch_size" under "adapter".
       for (const Option& option : options()) {
@@ -139,7 +184,12 @@ class Reader {
         if (last == key) near = option.name;
       }
     }
-    if (!near.empty()) message += " Did you mean \"" + near + "\"?";
+    if (const std::size_t dot = key.find('.'); dot != std::string::npos && find_option(key) != nullptr) {
+      near = key.substr(0, dot);
+      message += " Write an object within the object: \"" + near + "\": {\"" + key.substr(dot + 1) + "\": ...}.";
+    } else if (!near.empty()) {
+      message += " Did you mean \"" + near + "\"?";
+    }
     add("UNKNOWN_KEY", Severity::kWarning, std::move(path), std::move(message), std::move(near));
   }
 
@@ -154,8 +204,25 @@ class Reader {
     return value;
   }
 
+  /// The value under the option's name, or under another tool's key for it.
+  const Value* stated(const Option& option) {
+    const Value* found = nullptr;
+    for (std::string_view key : keys_of(option)) {
+      const Value* value = locate(key);
+      if (value == nullptr || value->is_null()) continue;
+      if (found != nullptr && !equal(*found, *value)) {
+        add("INVALID_VALUE", Severity::kError, pointer_of(key),
+            "\"" + std::string{key} + "\" and \"" + std::string{option.name} +
+                "\" mean the same and say different things; give one of them.",
+            std::string{option.name});
+      }
+      if (found == nullptr) found = value;
+    }
+    return found;
+  }
+
   void read(const Option& option) {
-    const Value* value = locate(option.name);
+    const Value* value = stated(option);
     if (value == nullptr || value->is_null()) return;
     if (value->is_object() && option.open != nullptr) {
       option.open(request_);
@@ -173,8 +240,7 @@ class Reader {
       }
       return;
     }
-    if (option.name == "framework.version") check_version(read.text);
-    if (option.name == "quantization.quant_type") check_quantization(read);
+    if (option.check != nullptr) option.check(read, {request_, given_}, issues_);
     if (option.apply != nullptr) option.apply(request_, read);
   }
 
@@ -196,8 +262,8 @@ class Reader {
       case OptionType::kReal:
         return convert_number(option, value, read);
       case OptionType::kText:
-        if (value.is_number() && option.name == "framework.version") {
-          read.text = write_json(value);  // 5.12 without quotes
+        if (value.is_number() && option.number_is_text) {
+          read.text = write_json(value);
           return true;
         }
         if (!value.is_string() || value.string.empty()) return reject(option, value, "text");
@@ -234,6 +300,7 @@ class Reader {
         }
         return true;
       case OptionType::kAny:
+        read.document = &value;
         return true;
     }
     return false;
@@ -242,12 +309,12 @@ class Reader {
   bool convert_number(const Option& option, const Value& value, OptionValue& read) {
     const bool whole = value.is_integer() || (value.is_number() && value.real == std::floor(value.real));
     const bool integer = option.type == OptionType::kInteger;
-    if (!value.is_number() || (integer && !whole)) return reject(option, value, number_range(option));
+    if (!value.is_number() || !std::isfinite(value.real) || (integer && !whole)) {
+      return reject(option, value, number_range(option));
+    }
     if (option.minimum != option.maximum && (value.real < option.minimum || value.real > option.maximum)) {
       return reject(option, value, number_range(option),
-                    write_json(integer ? to_value(static_cast<std::int64_t>(
-                                             value.real < option.minimum ? option.minimum : option.maximum))
-                                       : to_value(value.real < option.minimum ? option.minimum : option.maximum)));
+                    typed(value.real < option.minimum ? option.minimum : option.maximum));
     }
     read.real = value.real;
     if (integer) read.integer = value.is_integer() ? value.integer : static_cast<std::int64_t>(value.real);
@@ -256,15 +323,19 @@ class Reader {
 
   bool convert_texts(const Option& option, const Value& value, OptionValue& read) {
     if (value.is_string() && !value.string.empty()) {
+      if (value.string.size() > kMostPatternCharacters) return reject(option, value, "shorter");
+      read.text = value.string;
       read.list.push_back(value.string);
       return true;
     }
     if (!value.is_array()) return reject(option, value, "a list of names");
-    if (value.items.size() > 10000) return reject(option, value, "a shorter list");
+    std::size_t characters = 0;
     for (const Value& item : value.items) {
       if (!item.is_string() || item.string.empty() || item.string.size() > 1000) {
         return reject(option, item, "a list of names");
       }
+      characters += item.string.size();
+      if (characters > kMostPatternCharacters) return reject(option, value, "a shorter list");
       read.list.push_back(item.string);
     }
     return true;
@@ -297,30 +368,43 @@ class Reader {
     const std::string wanted = "a catalog name such as \"A100-80GB\", or {\"memory_gib\": 24}";
     GpuQuery query;
     if (value.is_string()) {
-      if (value.string.empty() || value.string.size() > 200) return reject(option, value, wanted);
-      query.name = value.string;
+      if (!is_card_name(value.string)) return reject(option, value, wanted);
+      const std::optional<MemoryText> memory = read_memory_text(value.string);
+      if (memory && memory->vram_gb + memory->memory_gib < kSmallestCardGib) return reject(option, value, wanted);
+      if (memory) {
+        query.vram_gb = memory->vram_gb;
+        query.memory_gib = memory->memory_gib;
+      } else {
+        query.name = value.string;
+      }
     } else if (value.is_object()) {
       for (const Value::Member& member : value.members) {
-        const bool positive = member.value.is_number() && member.value.real > 0.0 && member.value.real <= 1e6;
+        const bool positive =
+            member.value.is_number() && member.value.real >= kSmallestCardGib && member.value.real <= 1e6;
         if (member.key == "memory_gib" && positive) {
           query.memory_gib = member.value.real;
         } else if (member.key == "memory_gb" && positive) {
           query.memory_gib = member.value.real * 1e9 / static_cast<double>(kGiB);
         } else if (member.key == "vram_gb" && positive) {
           query.vram_gb = member.value.real;
-        } else if (member.key == "name" && member.value.is_string()) {
+        } else if (member.key == "name" && member.value.is_string() && is_card_name(member.value.string)) {
           query.name = member.value.string;
         } else if (member.key == "memory_gib" || member.key == "memory_gb" || member.key == "vram_gb" ||
                    member.key == "name") {
           return reject(option, member.value, wanted);
         } else {
           constexpr std::string_view kKeys[] = {"memory_gib", "memory_gb", "vram_gb", "name"};
-          add("UNKNOWN_KEY", Severity::kWarning, pointer_of(option.name) + "/" + member.key.substr(0, 60),
-              "\"" + member.key.substr(0, 60) + "\" is not a key that we know; it is ignored.",
-              nearest(member.key, kKeys));
+          add("UNKNOWN_KEY", Severity::kWarning, pointer_of(option.name) + "/" + excerpt(member.key),
+              in_quotes(member.key) + " is not a key that we know; it is ignored.", nearest(member.key, kKeys));
         }
       }
       if (query.name.empty() && query.memory_gib == 0.0 && query.vram_gb == 0.0) return reject(option, value, wanted);
+      if ((query.memory_gib > 0.0 || !query.name.empty()) && query.vram_gb > 0.0) {
+        add("INVALID_VALUE", Severity::kError, pointer_of(option.name),
+            "\"vram_gb\" is for a card of which nothing else is known: leave it out beside \"name\" and "
+            "\"memory_gib\".");
+        return false;
+      }
     } else {
       return reject(option, value, wanted);
     }
@@ -328,42 +412,11 @@ class Reader {
     return true;
   }
 
-  void check_version(const std::string& text) {
-    Framework framework;
-    const Framework newest;
-    const std::string shown_newest = std::to_string(newest.major) + "." + std::to_string(newest.minor);
-    if (!read_version(text, framework)) {
-      add("INVALID_VALUE", Severity::kError, "/framework/version",
-          "\"framework.version\" holds no version number; write a release (\"5.12\") or a date (\"2026-07\").",
-          shown_newest);
-      return;
-    }
-    const std::string used = std::to_string(framework.major) + "." + std::to_string(framework.minor);
-    if (text.size() >= 4 && text.rfind("20", 0) == 0 && std::isdigit(static_cast<unsigned char>(text[3]))) {
-      add("ASSUMED_VERSION", Severity::kNote, "/framework/version",
-          "The date stands for release " + used + " as far as memory is concerned.", used);
-    } else if (!newest.at_least(framework.major, framework.minor)) {
-      add("ASSUMED_VERSION", Severity::kNote, "/framework/version",
-          "Releases up to " + shown_newest + " have been studied; this one is taken to behave the same.", shown_newest);
-    }
-  }
-
-  void check_quantization(const OptionValue& type) {
-    const Value* bits = locate("quantization.bits");
-    if (bits == nullptr || !bits->is_number()) return;
-    const bool eight = static_cast<QuantType>(type.choice) == QuantType::kInt8;
-    if ((bits->real == 8.0) != eight) {
-      add("INVALID_VALUE", Severity::kError, "/quantization/quant_type",
-          "\"quantization.quant_type\" " + type.text + " has " + (eight ? "8" : "4") + " bits, not " + shown(*bits) +
-              ".",
-          eight ? "nf4" : "int8");
-    }
-  }
-
   const Value& root_;
   Issues& issues_;
   Request request_;
   std::vector<std::string_view> given_;
+  Count unknown_keys_ = 0;
 };
 
 }  // namespace

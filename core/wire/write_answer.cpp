@@ -23,6 +23,13 @@ Value bytes(Bytes amount) {
   return to_value(std::int64_t{amount});
 }
 
+/// A number as JSON has it in every language: 1024, where a double that happens to be whole would read 1024.0.
+Value number(double real) {
+  constexpr double kExact = 9007199254740992.0;  // 2^53: up to here a double holds every whole number
+  const bool whole = std::floor(real) == real && std::fabs(real) <= kExact;
+  return whole ? to_value(static_cast<std::int64_t>(real)) : to_value(real);
+}
+
 Value write_recipe(const Recipe& recipe) {
   Value row = empty_object();
   set(row, "name", recipe.name);
@@ -88,9 +95,11 @@ Value write_estimate(const Answer& answer) {
   set(parameters, "active", bytes(estimate.parameters.active));
   set(parameters, "base", bytes(estimate.parameters.base));
   set(parameters, "published", bytes(estimate.parameters.published));
+  set(parameters, "adapted_modules", bytes(estimate.parameters.adapted_modules));
+  set(parameters, "saved_modules", bytes(estimate.parameters.saved_modules));
   Value overrides = empty_object();
   const auto echo = [&](std::string_view name, const std::optional<double>& value) {
-    if (value) set(overrides, name, *value);
+    if (value) set(overrides, name, number(*value));
   };
   echo("fragmentation_gib", answer.overrides.fragmentation_gib);
   echo("misc_overhead_gib", answer.overrides.misc_overhead_gib);
@@ -113,7 +122,11 @@ Value write_estimate(const Answer& answer) {
   set(row, "breakdown", write_breakdown(estimate.breakdown));
   set(row, "timeline", write_timeline(estimate.timeline));
   set(row, "parameters", std::move(parameters));
-  set(row, "recipe", write_recipe(estimate.recipe));
+  Value recipe = write_recipe(estimate.recipe);
+  // Adapters have a dtype of their own, which their gradients share: the recipe is about the frozen weights.
+  const bool adapters = answer.job.method == Method::kLora || answer.job.method == Method::kQlora;
+  if (adapters) set(recipe, "adapters", name_of(answer.job.adapter.dtype));
+  set(row, "recipe", std::move(recipe));
   set(row, "attention_kernel", estimate.attention_kernel);
   set(row, "overrides", std::move(overrides));
   return row;
@@ -138,7 +151,7 @@ Value write_fits(const std::vector<Fit>& fits) {
     set(row, "verdict", name_of(fit.verdict));
     set(row, "headroom_bytes", bytes(fit.headroom));
     // Four digits say all there is to say, and are the same from every compiler.
-    set(row, "utilization", std::floor(fit.utilization * 10000.0 + 0.5) / 10000.0);
+    set(row, "utilization", number(std::floor(fit.utilization * 10000.0 + 0.5) / 10000.0));
     if (!fit.reason.empty()) set(row, "reason", fit.reason);
     list.items.push_back(std::move(row));
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/report/answer.hpp"
+#include "core/answer/answer.hpp"
 #include "core/units/issue.hpp"
 #include "core/units/value.hpp"
 

@@ -19,7 +19,10 @@ mkdirSync(screenshots, { recursive: true });
 let browser;
 
 before(async () => {
-  browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
+  browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu"],
+  });
 });
 after(async () => {
   await browser?.close();
@@ -38,7 +41,10 @@ async function open(hash = "", { width = 1280, height = 900, ...context } = {}) 
     page.errors.push(`dialog: ${dialog.message()}`);
     dialog.dismiss();
   });
-  page.on("request", (request) => /^(data|blob|file):/.test(request.url()) || page.errors.push(`request: ${request.url()}`));
+  page.on(
+    "request",
+    (request) => /^(data|blob|file):/.test(request.url()) || page.errors.push(`request: ${request.url()}`),
+  );
   await page.goto(url + (hash ? `#${hash}` : ""));
   await settled(page);
   return page;
@@ -48,7 +54,12 @@ async function close(page) {
   await page.close();
 }
 /** Waits until the figures are about what is asked now. */
-const settled = (page) => page.waitForFunction(() => document.documentElement.dataset.ready && !document.querySelector(".figures").hasAttribute("aria-busy"), null, { timeout: 20000 });
+const settled = (page) =>
+  page.waitForFunction(
+    () => document.documentElement.dataset.ready && !document.querySelector(".figures").hasAttribute("aria-busy"),
+    null,
+    { timeout: 20000 },
+  );
 async function headline(page) {
   await settled(page);
   return page.textContent(`${at("headline")} .big`);
@@ -59,11 +70,20 @@ const until = (page, condition, argument) => page.waitForFunction(condition, arg
 
 async function axe(page, title) {
   await page.evaluate(axeSource);
-  const { violations } = await page.evaluate(() => window.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }));
-  const found = violations.map((rule) => `${title}: ${rule.id} (${rule.impact}): ${rule.nodes.slice(0, 4).map((node) => `${node.target.join(" ")} ${node.any[0]?.message ?? node.all[0]?.message ?? ""}`).join(" | ")}`);
+  const { violations } = await page.evaluate(() =>
+    window.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }),
+  );
+  const found = violations.map(
+    (rule) =>
+      `${title}: ${rule.id} (${rule.impact}): ${rule.nodes
+        .slice(0, 4)
+        .map((node) => `${node.target.join(" ")} ${node.any[0]?.message ?? node.all[0]?.message ?? ""}`)
+        .join(" | ")}`,
+  );
   assert.deepEqual(found, []);
 }
-const overflow = (page) => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+const overflow = (page) =>
+  page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
 
 test("an answer stands there without a word of input", async () => {
   const page = await open();
@@ -77,7 +97,16 @@ test("an answer stands there without a word of input", async () => {
 test("the example's answer, which the page carries, is the one that its engine gives", async () => {
   const page = await open();
   const answer = async () => {
-    await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { configurable: true, value: { writeText: async (text) => { window.copied = text; } } }));
+    await page.evaluate(() =>
+      Object.defineProperty(navigator, "clipboard", {
+        configurable: true,
+        value: {
+          writeText: async (text) => {
+            window.copied = text;
+          },
+        },
+      }),
+    );
     await page.click(at("copy-json"));
     return page.evaluate(() => window.copied);
   };
@@ -112,24 +141,36 @@ test("an engine that breaks is replaced: the question gets an answer in words, t
   await page.goto(`${url}#v=1&model=meta-llama/Llama-3.2-1B`);
   const before = await headline(page);
   await page.fill(at("batch"), "13");
-  await until(page, () => /The engine gave no answer/.test(document.querySelector('[data-testid="issues"]').textContent));
+  await until(page, () =>
+    /The engine gave no answer/.test(document.querySelector('[data-testid="issues"]').textContent),
+  );
   assert.match(await hashOf(page), /micro_batch_size=13/);
   assert.equal(await headline(page), before, "the last figures stay");
   await page.fill(at("batch"), "2");
   await until(page, (old) => document.querySelector('[data-testid="headline"] .big').textContent !== old, before);
   await settled(page);
   assert.ok(await page.isHidden(at("issues")));
-  assert.ok(await page.evaluate(() => window.made) >= 2, "a new worker");
+  assert.ok((await page.evaluate(() => window.made)) >= 2, "a new worker");
   await context.close();
 });
 
 for (const scheme of ["light", "dark"]) {
   for (const width of [1440, 768, 360]) {
     test(`WCAG 2.2 AA, ${scheme}, ${width} px wide, everything open, nothing overflows`, async () => {
-      const page = await open("v=1&model=gpt-neo-125m&modell=x&a.model=meta-llama/Llama-3.2-1B&gpu=NVIDIA+GeForce+RTX+4090".replace("gpt-neo-125m", "meta-llama/Llama-3.2-3B"), { width, colorScheme: scheme, bypassCSP: true });
+      const page = await open(
+        "v=1&model=gpt-neo-125m&modell=x&a.model=meta-llama/Llama-3.2-1B&gpu=NVIDIA+GeForce+RTX+4090".replace(
+          "gpt-neo-125m",
+          "meta-llama/Llama-3.2-3B",
+        ),
+        { width, colorScheme: scheme, bypassCSP: true },
+      );
       await until(page, () => document.querySelectorAll('[data-testid="fits"] tbody tr').length > 3);
       await page.screenshot({ path: join(screenshots, `page-${scheme}-${width}.png`), fullPage: true });
-      await page.evaluate(() => document.querySelectorAll("details").forEach((node) => { node.open = true; }));
+      await page.evaluate(() =>
+        document.querySelectorAll("details").forEach((node) => {
+          node.open = true;
+        }),
+      );
       await page.click(`${at("breakdown")} .opener`);
       await page.click(`${at("breakdown")} .entry-row .opener`);
       await page.waitForTimeout(300);
@@ -155,7 +196,10 @@ test("errors, the search list and the config panel are accessible too", async ()
 test("forced colours, reduced motion and print show the answer", async () => {
   const page = await open("", { forcedColors: "active", reducedMotion: "reduce" });
   await page.screenshot({ path: join(screenshots, "page-forced-colors.png"), fullPage: true });
-  assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector(".button")).transitionProperty), "none");
+  assert.equal(
+    await page.evaluate(() => getComputedStyle(document.querySelector(".button")).transitionProperty),
+    "none",
+  );
   await page.emulateMedia({ media: "print", forcedColors: "none" });
   assert.ok(await page.isVisible(at("headline")));
   assert.ok(!(await page.isVisible(".inputs")));
@@ -172,13 +216,18 @@ async function openAdvice(hash, options) {
 }
 const promised = (page, scope) => page.getAttribute(`${scope} .outcome-words data`, "value");
 /** Waits until the headline says exactly that many bytes. */
-const untilBytes = (page, bytes) => until(page, (value) => document.querySelector('[data-testid="headline"] .big').getAttribute("value") === value, bytes);
+const untilBytes = (page, bytes) =>
+  until(
+    page,
+    (value) => document.querySelector('[data-testid="headline"] .big').getAttribute("value") === value,
+    bytes,
+  );
 
 test("advice: the combination of least harm gives the peak that it promises, in one step; undo takes it back", async () => {
   const page = await openAdvice(tooLarge);
   const before = await page.getAttribute(`${at("headline")} .big`, "value");
   const link = await hashOf(page);
-  assert.ok(await page.locator(`${at("advice-plan")} ol li`).count() > 1, "several changes");
+  assert.ok((await page.locator(`${at("advice-plan")} ol li`).count()) > 1, "several changes");
   assert.match(await page.textContent(`${at("advice-plan")} ol`), /Method full → lora.*Source: /);
   const bytes = await promised(page, at("advice-plan"));
   await page.click(at("advice-apply"));
@@ -190,7 +239,76 @@ test("advice: the combination of least harm gives the peak that it promises, in 
   await untilBytes(page, before);
   assert.equal(await hashOf(page), link);
   assert.ok(await page.isHidden(at("advice-applied")));
-  await page.click(at("undo"), { trial: true, timeout: 500 }).then(() => assert.fail("one step, and it is taken back"), () => {});
+  await page.click(at("undo"), { trial: true, timeout: 500 }).then(
+    () => assert.fail("one step, and it is taken back"),
+    () => {},
+  );
+  await close(page);
+});
+
+/** A page whose worker gives no advice before `waited` milliseconds have passed. */
+async function openWithSlowAdvice(hash, waited) {
+  const page = await open(hash);
+  await page.evaluate((milliseconds) => {
+    const { postMessage } = Worker.prototype;
+    Worker.prototype.postMessage = function (message, ...others) {
+      const send = () => postMessage.call(this, message, ...others);
+      if (message.request?.verb === "advise") setTimeout(send, milliseconds);
+      else send();
+    };
+  }, waited);
+  return page;
+}
+
+test("advice about a former job cannot be applied under a new headline", async () => {
+  const page = await openWithSlowAdvice("v=1&model=meta-llama/Llama-3.1-8B&method=lora&gpu=4090", 3000);
+  const apply = page.locator(at("advice-apply"));
+  await apply.waitFor({ timeout: 20000 });
+  const before = await headline(page);
+  await page.fill(at("batch"), "8");
+  await until(page, (old) => document.querySelector('[data-testid="headline"] .big').textContent !== old, before);
+  const hash = await hashOf(page);
+  assert.ok(await apply.evaluate((button) => button.closest("[inert]") !== null));
+  await apply.click({ force: true, timeout: 500 }).catch(() => {});
+  assert.equal(await hashOf(page), hash, "nothing was applied");
+  await until(page, () => !document.querySelector('[data-testid="advice-plan"]').inert);
+  assert.equal(await hashOf(page), hash);
+  await close(page);
+});
+
+test("figures of two models never stand together, whatever could not be computed between them", async () => {
+  const page = await open("v=1&model=meta-llama/Llama-3.1-8B&method=lora&gpu=4090");
+  await page.evaluate(() => {
+    location.hash = "#v=1&model=Qwen/Qwen2.5-VL-7B-Instruct&method=lora&gpu=4090";
+  });
+  await until(page, () => /at least/.test(document.querySelector('[data-testid="headline"]').textContent));
+  await page.evaluate(() => {
+    location.hash = "#v=1&model=no-such-model&method=lora&gpu=4090";
+  });
+  await until(page, () => document.querySelector('[data-testid="issues"] .is-error'));
+  await settled(page);
+  assert.match(await page.textContent(at("headline")), /Qwen/);
+  for (const part of ["verdict", "bar", "timeline", "breakdown", "fits", "fit-map", "advice"])
+    assert.ok(!(await page.isVisible(at(part))), `${part} is that of Llama`);
+  await close(page);
+});
+
+test("the recipe of LoRA names the dtype of what is trained", async () => {
+  const page = await open("v=1&model=meta-llama/Llama-3.2-1B&method=lora&precision=bf16_amp");
+  assert.match(await page.textContent(".recipe"), /weights bf16, frozen.*gradients are fp32/);
+  await close(page);
+});
+
+test("a model of 2000 layers gets an answer, or a reason, and the page lives on", async () => {
+  const config = { model_type: "llama", architectures: ["LlamaForCausalLM"], hidden_size: 64, intermediate_size: 128 };
+  const deep = { ...config, num_hidden_layers: 2000, num_attention_heads: 4, num_key_value_heads: 4, vocab_size: 1000 };
+  const page = await open(`v=1&config=${encodeURIComponent(JSON.stringify(deep))}&sequence_length=128`);
+  assert.match(await page.textContent(at("headline")), /GiB/);
+  assert.doesNotMatch(await page.textContent("#result"), /Aborted|ASSERTIONS/);
+  await page.evaluate(() => {
+    location.hash = "#v=1&model=gpt2";
+  });
+  await until(page, () => /gpt2/.test(document.querySelector('[data-testid="headline"]').textContent));
   await close(page);
 });
 
@@ -229,10 +347,16 @@ test("advice: apply and compare pins the job as A; its undo is one step", async 
 
 test("advice: when nothing suffices it says so, and names the card that does", async () => {
   const page = await openAdvice("v=1&model=meta-llama/Meta-Llama-3-70B&gpu=NVIDIA+GeForce+RTX+3060+12GB");
-  assert.match(await page.textContent(at("advice-plan")), /^Nothing that Tidemark knows makes this job fit the NVIDIA GeForce RTX 3060 12GB/);
+  assert.match(
+    await page.textContent(at("advice-plan")),
+    /^Nothing that Tidemark knows makes this job fit the NVIDIA GeForce RTX 3060 12GB/,
+  );
   assert.equal(await page.locator(at("advice-apply")).count(), 0);
   assert.ok((await page.locator(`${at("advice-plan")} .steps li`).count()) > 2, "the changes are named");
-  const card = (await page.getAttribute(at("advice-card"), "aria-label")).replace("Use this card with these changes: ", "");
+  const card = (await page.getAttribute(at("advice-card"), "aria-label")).replace(
+    "Use this card with these changes: ",
+    "",
+  );
   await page.click(at("advice-card"));
   await until(page, (gpu) => document.querySelector('[data-testid="verdict"]').textContent.includes(gpu), card);
   await until(page, () => /^Fits/.test(document.querySelector('[data-testid="verdict"]').textContent));
@@ -265,8 +389,13 @@ test("advice: by keyboard alone, the focus goes to undo and back", async () => {
   const page = await openAdvice(tooLarge);
   const before = await page.getAttribute(`${at("headline")} .big`, "value");
   const bytes = await promised(page, at("advice-plan"));
-  await page.focus(at("breakdown") + " .opener");
-  for (let step = 0; step < 60 && (await page.evaluate(() => document.activeElement.dataset.testid)) !== "advice-apply"; step += 1) await page.keyboard.press("Shift+Tab");
+  await page.focus(`${at("breakdown")} .opener`);
+  for (
+    let step = 0;
+    step < 60 && (await page.evaluate(() => document.activeElement.dataset.testid)) !== "advice-apply";
+    step += 1
+  )
+    await page.keyboard.press("Shift+Tab");
   await page.keyboard.press("Enter");
   await untilBytes(page, bytes);
   assert.equal(await page.evaluate(() => document.activeElement.dataset.testid), "advice-undo");
@@ -277,15 +406,29 @@ test("advice: by keyboard alone, the focus goes to undo and back", async () => {
   await close(page);
 });
 
-for (const [title, hash] of [["does not fit", tooLarge], ["fits nowhere", "v=1&model=meta-llama/Meta-Llama-3-70B&gpu=NVIDIA+GeForce+RTX+3060+12GB"]]) {
-  for (const [scheme, width] of [["light", 1440], ["dark", 1440], ["light", 360], ["dark", 360]]) {
+for (const [title, hash] of [
+  ["does not fit", tooLarge],
+  ["fits nowhere", "v=1&model=meta-llama/Meta-Llama-3-70B&gpu=NVIDIA+GeForce+RTX+3060+12GB"],
+]) {
+  for (const [scheme, width] of [
+    ["light", 1440],
+    ["dark", 1440],
+    ["light", 360],
+    ["dark", 360],
+  ]) {
     test(`advice for a job that ${title}: WCAG 2.2 AA, ${scheme}, ${width} px, everything open`, async () => {
       const page = await openAdvice(hash, { width, colorScheme: scheme, bypassCSP: true });
-      await page.evaluate(() => document.querySelectorAll("#advice details").forEach((node) => { node.open = true; }));
+      await page.evaluate(() =>
+        document.querySelectorAll("#advice details").forEach((node) => {
+          node.open = true;
+        }),
+      );
       await page.click(at("advice-all"));
       await axe(page, title);
       assert.ok((await overflow(page)) <= 0);
-      await page.locator(at("advice")).screenshot({ path: join(screenshots, `advice-${title.replaceAll(" ", "-")}-${scheme}-${width}.png`) });
+      await page
+        .locator(at("advice"))
+        .screenshot({ path: join(screenshots, `advice-${title.replaceAll(" ", "-")}-${scheme}-${width}.png`) });
       await close(page);
     });
   }
@@ -307,7 +450,7 @@ test("by keyboard alone: find a model, change the batch, read the live region", 
   await page.focus(at("batch"));
   await page.keyboard.press("ArrowUp");
   await page.keyboard.press("ArrowUp");
-  assert.equal(await page.inputValue(at("batch")), "3");
+  await until(page, (node) => document.querySelector(node).value === "3", at("batch"));
   await until(page, () => /GiB expected/.test(document.querySelector('[data-testid="live"]').textContent));
   const size = await headline(page);
   await until(page, (text) => document.querySelector('[data-testid="live"]').textContent.includes(text), size);
@@ -316,7 +459,11 @@ test("by keyboard alone: find a model, change the batch, read the live region", 
 
 test("every control can be reached by Tab, has a name, and shows its focus", async () => {
   const page = await open();
-  await page.evaluate(() => document.querySelectorAll("details").forEach((node) => { node.open = true; }));
+  await page.evaluate(() =>
+    document.querySelectorAll("details").forEach((node) => {
+      node.open = true;
+    }),
+  );
   const seen = [];
   for (let step = 0; step < 2000; step += 1) {
     await page.keyboard.press("Tab");
@@ -325,14 +472,30 @@ test("every control can be reached by Tab, has a name, and shows its focus", asy
       if (node === document.body) return null;
       const style = getComputedStyle(node);
       const next = node.nextElementSibling ? getComputedStyle(node.nextElementSibling) : style;
-      return { testid: node.dataset.testid ?? "", tag: node.tagName, outlined: style.outlineStyle !== "none" || next.outlineStyle !== "none", hidden: node.offsetParent === null && style.position !== "fixed" };
+      return {
+        testid: node.dataset.testid ?? "",
+        tag: node.tagName,
+        outlined: style.outlineStyle !== "none" || next.outlineStyle !== "none",
+        hidden: node.offsetParent === null && style.position !== "fixed",
+      };
     });
     if (here_ === null) break;
     assert.ok(here_.outlined, `no focus ring: ${JSON.stringify(here_)}`);
     assert.ok(!here_.hidden, `focus in something hidden: ${JSON.stringify(here_)}`);
     seen.push(here_.testid);
   }
-  for (const id of ["model", "batch", "sequence", "gpu", "timeline-cursor", "fit-map-pad", "pin", "copy-link", "copy-command"]) assert.ok(seen.includes(id), `${id} was not reached`);
+  for (const id of [
+    "model",
+    "batch",
+    "sequence",
+    "gpu",
+    "timeline-cursor",
+    "fit-map-pad",
+    "pin",
+    "copy-link",
+    "copy-command",
+  ])
+    assert.ok(seen.includes(id), `${id} was not reached`);
   await close(page);
 });
 
@@ -371,9 +534,12 @@ test("compare: pinned A, changed B, both in the link, and back", async () => {
   const page = await open("v=1&model=meta-llama/Llama-3.2-1B");
   await page.click(at("pin"));
   await page.fill(at("batch"), "4");
-  await until(page, () => location.hash.includes("a.model=meta-llama/Llama-3.2-1B") && location.hash.includes("micro_batch_size=4"));
+  await until(
+    page,
+    () => location.hash.includes("a.model=meta-llama/Llama-3.2-1B") && location.hash.includes("micro_batch_size=4"),
+  );
   await settled(page);
-  assert.match(await page.textContent(at("compare")), /Micro batch size 1 → 4/);
+  assert.match(await page.textContent(at("compare")), /Batch size per GPU 1 → 4/);
   assert.match(await page.textContent(`${at("compare")} .total-row`), /\+\d/);
   const text = await page.textContent(`${at("compare")} .total-row`);
   await page.reload();
@@ -416,7 +582,9 @@ test("from a deep model to a shallow one: every panel follows", async () => {
   const page = await open("v=1&model=llama-3.1-70b&method=lora&gpu=4090");
   await page.focus(at("timeline-cursor"));
   await page.keyboard.press("End");
-  await page.evaluate(() => { location.hash = "#v=1&model=gpt2&gpu=4090&sequence_length=512"; });
+  await page.evaluate(() => {
+    location.hash = "#v=1&model=gpt2&gpu=4090&sequence_length=512";
+  });
   await until(page, () => /GPT-?2/i.test(document.querySelector('[data-testid="headline"]').textContent));
   await settled(page);
   assert.match(await page.textContent(at("timeline-readout")), /GiB|MiB/);
@@ -429,9 +597,11 @@ test("the fit map is about the card's own kernels, as the headline is", async ()
   const page = await open("v=1&model=llama-3.2-3b&method=lora&precision=amp_fp16&gpu=T4&sequence_length=1024");
   const peak = await headline(page);
   await until(page, () => document.querySelector('[data-testid="fit-map"]').dataset.milliseconds);
-  await page.evaluate(() => { document.querySelector('[data-testid="fit-map"] details').open = true; });
+  await page.evaluate(() => {
+    document.querySelector('[data-testid="fit-map"] details').open = true;
+  });
   await until(page, () => document.querySelector(".map-table"));
-  const cell = await page.textContent('.map-table tbody tr:first-child td:nth-of-type(4)');
+  const cell = await page.textContent(".map-table tbody tr:first-child td:nth-of-type(4)");
   assert.ok(Math.abs(parseFloat(cell) / parseFloat(peak) - 1) < 0.01, `${cell} in the map, ${peak} in the headline`);
   await close(page);
 });
@@ -464,12 +634,20 @@ test("the fit map is read and adopted by keyboard, by pointer and in its table",
   await page.click(`${at("fit-map")} summary`);
   await until(page, () => document.querySelector('[data-testid="fit-map"] .cell'));
   await page.click(`${at("fit-map")} .cell >> nth=0`);
-  await until(page, () => document.querySelector('[data-testid="sequence"]').value === "128" && document.querySelector('[data-testid="batch"]').value === "1");
+  await until(
+    page,
+    () =>
+      document.querySelector('[data-testid="sequence"]').value === "128" &&
+      document.querySelector('[data-testid="batch"]').value === "1",
+  );
   await close(page);
 });
 
 test("the fit map calls tight what the verdict calls tight", async () => {
-  const page = await open(`v=1&model=meta-llama/Llama-3.2-3B&method=lora&precision=bf16_amp&gpu=${encodeURIComponent('{"memory_gib":17.6}')}`, { height: 1400 });
+  const page = await open(
+    `v=1&model=meta-llama/Llama-3.2-3B&method=lora&precision=bf16_amp&gpu=${encodeURIComponent('{"memory_gib":17.5}')}`,
+    { height: 1400 },
+  );
   await until(page, () => document.querySelector('[data-testid="fit-map"]').dataset.milliseconds);
   assert.match(await page.textContent(at("verdict")), /^Tight/);
   assert.match(await page.textContent(at("fit-map-readout")), /no batch size fits/);
@@ -494,7 +672,11 @@ test("a pasted or dropped config.json is used; one that is broken, foreign or hu
     await page.setInputFiles('input[type="file"]', join(scratch, name));
   };
   const complaint = async (pattern) => {
-    await until(page, (source) => new RegExp(source).test(document.querySelector('[data-testid="model-problem"]').textContent), pattern.source);
+    await until(
+      page,
+      (source) => new RegExp(source).test(document.querySelector('[data-testid="model-problem"]').textContent),
+      pattern.source,
+    );
     await unchanged();
   };
   await give("broken.json", '{"model_type": "llama", ');
@@ -513,7 +695,17 @@ test("a pasted or dropped config.json is used; one that is broken, foreign or hu
   await page.click(at("undo"));
   await until(page, (hash) => location.hash === hash, before);
 
-  const config = { model_type: "llama", architectures: ["LlamaForCausalLM"], hidden_size: 512, intermediate_size: 1024, num_hidden_layers: 4, num_attention_heads: 8, num_key_value_heads: 8, vocab_size: 32000, tie_word_embeddings: false };
+  const config = {
+    model_type: "llama",
+    architectures: ["LlamaForCausalLM"],
+    hidden_size: 512,
+    intermediate_size: 1024,
+    num_hidden_layers: 4,
+    num_attention_heads: 8,
+    num_key_value_heads: 8,
+    vocab_size: 32000,
+    tie_word_embeddings: false,
+  };
   await page.evaluate((text) => {
     const data = new DataTransfer();
     data.items.add(new File([text], "config.json", { type: "application/json" }));
@@ -528,9 +720,13 @@ test("a pasted or dropped config.json is used; one that is broken, foreign or hu
 test("hostile strings in every field and in the hash are only strings", async () => {
   const evil = `"><img src=x onerror="window.pwned=1"><script>window.pwned=1</script>{{7*7}}\${7*7}' OR 1=1 --`;
   const first = await open();
-  const options = await first.evaluate(() => [...document.querySelectorAll("[data-option]")].map((node) => node.dataset.option));
+  const options = await first.evaluate(() =>
+    [...document.querySelectorAll("[data-option]")].map((node) => node.dataset.option),
+  );
   await close(first);
-  const pairs = [...options, "model", "config", "parameters", "gpus", "__proto__", "constructor", evil].map((name) => `${encodeURIComponent(name)}=${encodeURIComponent(evil)}`);
+  const pairs = [...options, "model", "config", "parameters", "gpus", "__proto__", "constructor", evil].map(
+    (name) => `${encodeURIComponent(name)}=${encodeURIComponent(evil)}`,
+  );
   const page = await open(`v=1&${pairs.join("&")}&a.model=${encodeURIComponent(evil)}`);
   assert.ok(await page.isVisible(at("issues")));
   assert.equal(await page.evaluate(() => window.pwned), undefined);
@@ -540,7 +736,7 @@ test("hostile strings in every field and in the hash are only strings", async ()
 
   const typed = await open("v=1&model=meta-llama/Llama-3.2-1B");
   const fields = typed.locator('.form input[type="text"]:visible, .form textarea:visible');
-  for (let index = 0; index < await fields.count(); index += 1) {
+  for (let index = 0; index < (await fields.count()); index += 1) {
     await fields.nth(index).fill(evil);
     await fields.nth(index).blur();
   }
@@ -574,14 +770,28 @@ test("a saved page is the same file, byte for byte", async () => {
 
 test("Markdown, JSON, command and link can be copied, or at least selected", async () => {
   const page = await open("v=1&model=meta-llama/Llama-3.2-1B&gpu=24GiB");
-  for (const [kind, pattern] of [["markdown", /^### meta-llama\/Llama-3\.2-1B/], ["json", /"allocated"/], ["command", /^tidemark estimate --model meta-llama\/Llama-3\.2-1B --gpu 24GiB$/], ["link", /#v=1&model=/]]) {
+  for (const [kind, pattern] of [
+    ["markdown", /^### meta-llama\/Llama-3\.2-1B/],
+    ["json", /"allocated"/],
+    ["command", /^tidemark estimate --model meta-llama\/Llama-3\.2-1B --gpu 24GiB$/],
+    ["link", /#v=1&model=/],
+  ]) {
     await page.evaluate(() => {
-      Object.defineProperty(navigator, "clipboard", { configurable: true, value: { writeText: async (text) => { window.copied = text; } } });
+      Object.defineProperty(navigator, "clipboard", {
+        configurable: true,
+        value: {
+          writeText: async (text) => {
+            window.copied = text;
+          },
+        },
+      });
     });
     await page.click(at(`copy-${kind}`));
     await until(page, () => window.copied);
     assert.match(await page.evaluate(() => window.copied), pattern);
-    await page.evaluate(() => { window.copied = ""; });
+    await page.evaluate(() => {
+      window.copied = "";
+    });
   }
   await page.evaluate(() => {
     Object.defineProperty(navigator, "clipboard", { configurable: true, value: undefined });

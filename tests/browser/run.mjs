@@ -41,8 +41,11 @@ const textOf = (browser, testid) =>
   browser.evaluate(`(document.querySelector('[data-testid="${testid}"]') || {}).textContent || ""`);
 
 async function showsAnEstimate(browser) {
-  await until(browser, `/\\d(\\.\\d+)? GiB/.test((document.querySelector('[data-testid="headline"]') || {}).textContent)`,
-    "a headline with GiB");
+  await until(
+    browser,
+    `/\\d(\\.\\d+)? GiB/.test((document.querySelector('[data-testid="headline"]') || {}).textContent)`,
+    "a headline with GiB",
+  );
   return textOf(browser, "headline");
 }
 
@@ -54,14 +57,20 @@ async function computesIn(browser, place) {
 
 async function loadedNothing(browser, url, seen) {
   const resources = await browser.evaluate(
-    `performance.getEntriesByType("resource").map(function (entry) { return entry.name; }).filter(function (name) { return !/^(data|blob):/.test(name); })`);
+    `performance.getEntriesByType("resource").map(function (entry) { return entry.name; }).filter(function (name) { return !/^(data|blob):/.test(name); })`,
+  );
   assert.deepEqual(resources, [], "the page loaded resources");
   if (browser.requests) {
     const others = browser.requests.filter((other) => other !== url && !/^(data|blob):/.test(other));
     assert.deepEqual(others, [], "the browser saw requests");
   }
   if (browser.messages) assert.deepEqual(browser.messages, [], "errors on the console");
-  if (seen) assert.deepEqual(seen.filter((path) => path !== "/"), [], "the server saw requests");
+  if (seen)
+    assert.deepEqual(
+      seen.filter((path) => path !== "/"),
+      [],
+      "the server saw requests",
+    );
 }
 
 const cases = {
@@ -102,7 +111,9 @@ const cases = {
 
 const checks = join(here, "checks");
 if (existsSync(checks)) {
-  for (const name of readdirSync(checks).filter((name) => name.endsWith(".mjs")).sort()) {
+  for (const name of readdirSync(checks)
+    .filter((name) => name.endsWith(".mjs"))
+    .sort()) {
     Object.assign(cases, (await import(pathToFileURL(join(checks, name)))).default);
   }
 }
@@ -112,7 +123,16 @@ let passed = 0;
 let failed = 0;
 for (const name of browsers) {
   const { launch } = await import(`./${name}.mjs`);
-  const context = { file, url: pathToFileURL(file).href, origin: server.origin, seen: server.seen, screenshots, until, textOf, launch };
+  const context = {
+    file,
+    url: pathToFileURL(file).href,
+    origin: server.origin,
+    seen: server.seen,
+    screenshots,
+    until,
+    textOf,
+    launch,
+  };
   let browser;
   try {
     browser = await launch();
@@ -122,7 +142,9 @@ for (const name of browsers) {
       try {
         const said = await run(browser, context);
         ++passed;
-        console.log(`  ok    ${title} (${Date.now() - start} ms)${said ? `: ${String(said).trim().slice(0, 80)}` : ""}`);
+        console.log(
+          `  ok    ${title} (${Date.now() - start} ms)${said ? `: ${String(said).trim().slice(0, 80)}` : ""}`,
+        );
       } catch (error) {
         ++failed;
         console.log(`  FAIL  ${title}: ${error.message}`);

@@ -28,7 +28,13 @@ function start(command, args, env) {
 export async function launch({ scheme = "light", width = 1280, height = 900 } = {}) {
   const binary = miniBrowser();
   const home = mkdtempSync(join(tmpdir(), "tidemark-webkit-"));
-  const env = { ...process.env, HOME: home, XDG_RUNTIME_DIR: home, GTK_THEME: scheme === "dark" ? "Adwaita:dark" : "Adwaita", LIBGL_ALWAYS_SOFTWARE: "1" };
+  const env = {
+    ...process.env,
+    HOME: home,
+    XDG_RUNTIME_DIR: home,
+    GTK_THEME: scheme === "dark" ? "Adwaita:dark" : "Adwaita",
+    LIBGL_ALWAYS_SOFTWARE: "1",
+  };
   const programs = [];
   if (!env.DISPLAY) {
     const number = 90 + (process.pid % 400);
@@ -79,7 +85,10 @@ export async function launch({ scheme = "light", width = 1280, height = 900 } = 
     },
     evaluate,
     async type(testid, text) {
-      const element = await call("POST", `${at}/element`, { using: "css selector", value: `[data-testid="${testid}"]` });
+      const element = await call("POST", `${at}/element`, {
+        using: "css selector",
+        value: `[data-testid="${testid}"]`,
+      });
       await call("POST", `${at}/element/${element[elementKey]}/clear`);
       await call("POST", `${at}/element/${element[elementKey]}/value`, { text });
     },

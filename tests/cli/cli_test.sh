@@ -81,9 +81,21 @@ out_has '"does_not_fit"'
 run 1 estimate -m llama-3.2-1b --gpu A100-80GB --gpu 4GiB
 out_has '4.00 GiB'
 
+# A card just below the expected peak: tight in words, and more than it gives for the exit status.
+run 0 estimate -m llama-3.2-1b --json
+short=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["estimate"]["allocated"]["expected"] * 0.9999 / 2**30)' "$dir/out")
+run 1 estimate -m llama-3.2-1b --gpu "${short}GiB" --cuda-context-gib 0
+out_has 'tight'
+out_has 'too much, but the'
+
 # Flags that need care.
 run 0 estimate -m llama-3.2-1b --lora-r 8 --method lora --target-modules q_proj,v_proj --padding --json
 run 0 estimate -m llama-3.2-1b --padding=false --no-packing --no-double-quant
+# A word that belongs to no flag is not swallowed: a switch takes none.
+run 2 estimate -m llama-3.2-1b --zero-grad-to-none false
+# What commas or brackets cannot say is said in JSON.
+run 0 estimate -m llama-3.2-1b --gpu '{"vram_gb": 80}'
+run 0 estimate -m llama-3.2-1b --method lora --target-modules '["q_proj", "v_proj"]'
 run 0 estimate -m llama-3.2-1b --precision pure_bf16 --precision-optimizer-states fp32
 out_has 'fp32 optimizer states'
 run 0 estimate -m llama-3.2-1b --gradient-checkpointing-every 2
@@ -169,6 +181,61 @@ run 2 gpus no-such-card
 run 2 describe no-such-option
 run 2 completion tcsh
 run 2 models --nonsense
+
+# What cannot be meant is refused, not guessed.
+run 2 estimate -m gpt2 --zero-grad-to-none false
+err_has 'switch'
+run 2 estimate nonsense
+err_has 'UNKNOWN_MODEL'
+run 2 estimate -m gpt2 nonsense
+err_has 'nonsense'
+run 2 estimate gpt2 nonsense
+run 2 estimate -m gpt2 --micro-batch-size 2 --micro-batch-size 4
+err_has 'more than once'
+run 2 estimate -m gpt2 -b 2 --micro-batch-size 4
+run 2 estimate -m gpt2 --padding --padding
+run 2 estimate -m gpt2 --json --markdown
+run 2 estimate --request ''
+run 2 map -m smollm2-135m --batches ''
+run 2 map -m smollm2-135m --sequences ''
+run 2 fit -m smollm2-135m --rule-of-thumb ''
+# A choice that is a switch, too, takes no flag for its value.
+run 0 estimate -m smollm2-135m --method qlora --prepare-kbit --json
+out_has '"allocated"'
+run 0 estimate -m smollm2-135m --method qlora --precision bf16_amp --prepare-kbit norms_only
+cp "$dir/out" "$dir/norms"
+run 0 estimate -m smollm2-135m --method qlora --precision bf16_amp --prepare-kbit
+cmp -s "$dir/out" "$dir/norms" && fail "--prepare-kbit norms_only is that of the bare flag"
+run 0 estimate -m smollm2-135m --freeze wte --freeze wpe --method freeze
+
+# Scripts get the issues as JSON where they asked for JSON.
+run 2 estimate -m no-such-model-at-all --json
+python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["issues"][0]["code"] == "UNKNOWN_MODEL"' "$dir/err" ||
+  fail "--json: the issues on standard error are not JSON"
+
+# Names do not steer the terminal.
+escape=$(printf '\033[31m')
+for flags in "estimate --model $escape" "estimate -m gpt2 --gpu $escape" "estimate -m gpt2 --optimizer $escape" \
+  "models $escape" "gpus $escape" "describe $escape" "estimate $escape" "estimate -m gpt2 --$escape" "$escape" \
+  "estimate --request $escape"; do
+  # shellcheck disable=SC2086
+  run 2 $flags
+  grep -q "$(printf '\033')" "$dir/err" && fail "tidemark $flags: an escape character reaches standard error"
+done
+printf '{"model":"gpt2","gpu":{"memory_gib":24,"name":"\\u001b[31mred"}}' >"$dir/red.json"
+run 2 estimate --request "$dir/red.json"
+grep -q "$(printf '\033')" "$dir/err" && fail "a card's name: an escape character reaches standard error"
+
+# Output that cannot be written is an error.
+if [ -c /dev/full ]; then
+  "$tidemark" estimate -m gpt2 >/dev/full 2>"$dir/err"
+  status=$?
+  [ "$status" -eq 3 ] || fail "standard output to a full device: status $status, not 3"
+  [ -s "$dir/err" ] || fail "standard output to a full device: nothing is said"
+fi
+"$tidemark" version >&- 2>"$dir/err"
+status=$?
+[ "$status" -eq 3 ] || fail "standard output closed: status $status, not 3"
 
 [ "$failures" -eq 0 ] && echo "all as promised"
 [ "$failures" -eq 0 ]

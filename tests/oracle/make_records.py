@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """make_records.py JOBS.jsonl OUT.jsonl --models MODELS.json --chroot DIR    runs jobs, writes {id, request, record} lines
+make_records.py --brief OUT.jsonl RAW.jsonl...                              the same lines from rows that record.py wrote, peaks only
 make_records.py --check RECORDS.jsonl                                       does the mapping give each record's request?
 
 A job is the recorder's vocabulary, a request is the engine's (the contract's JSON); `request_of` is the one place
@@ -18,7 +19,9 @@ sys.path.insert(0, os.path.join(HERE, "recorder"))
 PRECISION = {"bf16": "pure_bf16", "fp16": "pure_fp16"}                    # the others have the same name on both sides
 LOSS = {"liger_flce": "liger"}                                            # older losses: framework.version instead
 FRAMEWORK = {"hf_4_44": "4.44", "hf_4_46": "4.46"}
+LOOP = {"keep_outputs": "keep_outputs", "outputs_fp32": "outputs_to_fp32", "zero_grad_to_none": "zero_grad_to_none"}
 GPU = {75: "T4", 80: "A100-80GB", 90: "H100"}
+NO_UPCAST = ("gpt2", "gpt_bigcode", "bloom", "falcon")
 KEPT = ("job", "versions", "cublas_workspace_bytes", "init_bytes", "steps", "peak", "first_step_peak", "batch", "after_forward",
         "layer", "parameters", "sdpa_kernel")
 
@@ -31,18 +34,22 @@ def request_of(job):
         assert "config_overrides" not in job, "a changed config must be given whole"
         req["model"] = job["model"]
     req.update(method=job["method"], precision=PRECISION.get(job["precision"], job["precision"]), micro_batch_size=job["micro_batch"],
-               sequence_length=job["seq_len"], gradient_accumulation_steps=job["grad_accum"], attention=job["attention"],
+               sequence_length=job["seq_len"], gradient_accumulation_steps=job["grad_accum"], attention=attention_of(job),
                padding=job["padding"], gradient_checkpointing=job["gradient_checkpointing"], optimizer=job["optimizer"],
                max_grad_norm=job["max_grad_norm"], loss=LOSS.get(job["loss"], "default"),
-               framework={"name": "transformers", "version": FRAMEWORK.get(job["loss"], "5.12")}, gpu=GPU[job.get("arch", 80)])
+               framework={"name": "transformers", "version": job.get("release", FRAMEWORK.get(job["loss"], "5.12"))}, gpu=GPU[job.get("arch", 80)])
     if job["method"] in ("lora", "qlora"):
         lo = job.get("lora", {})
         req["adapter"] = {"r": lo.get("r", 16), "lora_alpha": lo.get("alpha", 16), "lora_dropout": lo.get("dropout", 0.0),
                           "target_modules": lo.get("target_modules", "all-linear"), "dtype": lo.get("adapter_dtype", "fp32")}
+        same = ("use_dora", "modules_to_save", "exclude_modules", "rank_pattern", "layers_to_transform", "bias")
+        req["adapter"].update({key: lo[key] for key in same if key in lo})
     if job["method"] == "qlora":
         prepare = job.get("kbit_prepare", True)
         req["quantization"] = {"bits": 4, "quant_type": "nf4", "double_quant": job.get("double_quant", True),
                                "prepare_kbit": "norms_only" if prepare == "norms" else prepare}
+        if job.get("bits") == 8:
+            req["quantization"].update(bits=8, quant_type="int8")
     if job.get("target_len"):
         req["decoder_sequence_length"] = job["target_len"]
     if job.get("images"):
@@ -54,12 +61,51 @@ def request_of(job):
         req["architecture"] = job["architecture"]
     if job["gradient_checkpointing"] != "none":
         req["use_reentrant"] = job["use_reentrant"]
+    req.update({theirs: job[ours] for ours, theirs in LOOP.items() if ours in job})
     return req
+
+
+def attention_of(job):
+    """`math` is sdpa held to one kernel."""
+    return "math" if job.get("sdpa_backend") == "math" else job["attention"]
+
+
+BRIEF = ("cublas_workspace_bytes", "init_bytes", "first_step_peak", "parameters", "sdpa_kernel")
+
+
+def brief(rec):
+    """A record for the truth table alone: peaks by step and phase; the config stands once, in the request."""
+    job = {k: v for k, v in rec["job"].items() if k not in ("config", "model")}
+    peak = {k: rec["peak"][k] for k in ("phase", "requested512", "allocated", "reserved", "reserved_expandable", "at", "breakdown")}
+    return {"job": job, **{k: rec[k] for k in BRIEF}, "steps": {n: rec["steps"][n] for n in ("1", "2", "3")}, "peak": peak}
+
+
+def write_brief(out, raws):
+    """Of two rows with one id the later one counts; ids that OUT has already are replaced where a row is given."""
+    rows = {r["id"]: r for r in map(json.loads, open(out))} if os.path.exists(out) else {}
+    for path in raws:
+        for line in open(path):
+            rec = json.loads(line)
+            ident = rec["job"]["id"]
+            why = rec.get("error") or doubtful(rec)
+            if why:
+                print("left out:", ident, why[:160])
+            else:
+                rows[ident] = {"id": ident, "request": request_of(rec["job"]), "record": brief(rec)}
+    with open(out, "w") as f:
+        f.writelines(json.dumps(r, separators=(",", ":")) + "\n" for _, r in sorted(rows.items()))
+    print(f"{len(rows)} records in {out}")
+
+
+def job_of(row):
+    """The job of a record, its config put back where it was left out."""
+    job = row["record"]["job"]
+    return job if "config" in job or "model" in job else {**job, "config": row["request"]["config"]}
 
 
 def check(path):
     rows = [json.loads(line) for line in open(path)]
-    wrong = [r["id"] for r in rows if request_of(r["record"]["job"]) != r["request"]]
+    wrong = [r["id"] for r in rows if request_of(job_of(r)) != r["request"]]
     print(f"{len(rows)} records, {len(wrong)} whose request differs: {wrong[:20]}")
     return 1 if wrong else 0
 
@@ -67,8 +113,10 @@ def check(path):
 def doubtful(rec):
     """Why a finished record must not be kept, or None."""
     job = rec["job"]
-    if job["attention"] == "flash_attention_2" and rec["sdpa_kernel"] != ["flash"]:
+    if job["attention"] == "flash_attention_2" and "flash" not in rec["sdpa_kernel"]:
         return "flash_attention_2 asked for, but this model has another code path"
+    if job["loss"] in FRAMEWORK and job.get("config", {}).get("model_type") in NO_UPCAST:
+        return "these families had a loss of their own in old releases: hf_no_upcast"
     return None
 
 
@@ -79,7 +127,11 @@ def main():
     ap.add_argument("--models")
     ap.add_argument("--chroot", default="/srv/sid")
     ap.add_argument("--check")
+    ap.add_argument("--brief", nargs="+", metavar="FILE")
     a = ap.parse_args()
+    if a.brief:
+        write_brief(a.brief[0], a.brief[1:])
+        return
     if a.check:
         sys.exit(check(a.check))
     inside = os.environ.get("ORACLE_DIR", "/o2")

@@ -132,7 +132,7 @@ Value with_conditions(Value request, const std::string& id, const Value& conditi
           found = true;
         }
       }
-      if (!found) request.members.emplace_back(key, value);
+      if (!found) request.members.push_back({key, value});
     }
   }
   return request;

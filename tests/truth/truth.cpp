@@ -11,6 +11,7 @@
 
 #include "core/wire/engine.hpp"
 #include "tests/truth/accuracy_page.hpp"
+#include "tests/truth/coverage.hpp"
 #include "tests/truth/rows.hpp"
 #include "tests/truth/statistics.hpp"
 
@@ -84,7 +85,7 @@ void check_oracle(Check& check, const char* name, const std::vector<Row>& rows) 
 }
 
 int run(int argc, char** argv) {
-  std::string root = ".", only, family, markdown;
+  std::string root = ".", only, family, markdown, coverage;
   std::size_t worst = 15;
   bool check = false;
   for (int i = 1; i < argc; ++i) {
@@ -102,6 +103,8 @@ int run(int argc, char** argv) {
       worst = 1000000;
     } else if (a == "--markdown") {
       markdown = next();
+    } else if (a == "--coverage") {
+      coverage = next();
     } else if (a == "--check") {
       check = true;
     } else {
@@ -113,10 +116,19 @@ int run(int argc, char** argv) {
   const Issues trouble =
       engine.load_catalog(read_file(root + "/catalog/models.json"), read_file(root + "/catalog/gpus.json"));
   for (const Issue& i : trouble) std::fprintf(stderr, "catalog: %s %s\n", i.code.c_str(), i.message.c_str());
+  const std::string oracle = root + "/tests/oracle/";
   Tables t;
   t.deviations = read_deviations(root + "/tests/truth/deviations.json");
-  t.open = of_family(oracle_rows(engine, root + "/tests/oracle/records.jsonl", only), family);
-  t.extra = of_family(oracle_rows(engine, root + "/tests/oracle/records-extra.jsonl", only), family);
+  const std::string table = coverage_table(
+      engine, {oracle + "records.jsonl", oracle + "records-extra.jsonl", oracle + "records-pairs.jsonl"}, t.deviations);
+  if (!coverage.empty()) {
+    std::ofstream(coverage, std::ios::binary) << table;
+    std::printf("wrote %s\n", coverage.c_str());
+    return 0;
+  }
+  t.open = of_family(oracle_rows(engine, oracle + "records.jsonl", only), family);
+  t.extra = of_family(oracle_rows(engine, oracle + "records-extra.jsonl", only), family);
+  t.pairs = of_family(oracle_rows(engine, oracle + "records-pairs.jsonl", only), family);
   t.measured = of_family(
       measured_rows(engine, root + "/tests/measured/requests.jsonl", root + "/tests/measured/conditions.json", only),
       family);
@@ -125,8 +137,9 @@ int run(int argc, char** argv) {
     std::printf("wrote %s\n", markdown.c_str());
   }
   if (!check && markdown.empty()) {
-    for (const auto* set : {&t.open, &t.extra}) {
-      std::printf("== %s\n", set == &t.open ? "records.jsonl" : "records-extra.jsonl");
+    for (const auto& [file, set] :
+         {std::pair{"records.jsonl", &t.open}, {"records-extra.jsonl", &t.extra}, {"records-pairs.jsonl", &t.pairs}}) {
+      std::printf("== %s\n", file);
       print_rows(*set, worst);
       for (const bool by_family : {true, false}) {
         for (const auto& [name, rows] : grouped(*set, by_family)) print_summary(name, rows);
@@ -138,6 +151,7 @@ int run(int argc, char** argv) {
   }
   print_summary("public records", without(t.open, t.deviations));
   print_summary("extra records", without(t.extra, t.deviations));
+  print_summary("records of pairs", without(t.pairs, t.deviations));
   for (const char* metric : {"allocated", "reserved", "device"}) {
     for (const char* completeness : {"A", "B"}) {
       print_summary(std::string("measured, ") + metric + " " + completeness, part(t.measured, metric, completeness));
@@ -147,6 +161,8 @@ int run(int argc, char** argv) {
   Check c;
   check_oracle(c, "public records", without(t.open, t.deviations));
   check_oracle(c, "extra records", without(t.extra, t.deviations));
+  check_oracle(c, "records of pairs", without(t.pairs, t.deviations));
+  c.at_least("coverage", "table is the records'", table == read_file(root + "/core/step/coverage_table.cpp"), 1);
   const Summary a = summarise(without(part(t.measured, "allocated", "A"), t.deviations));
   c.at_least("measured, allocated A", "rows answered", static_cast<double>(a.n), 20);
   c.at_most("measured, allocated A", "median error %", a.median, 3.0);

@@ -238,7 +238,7 @@ TEST_CASE("the tier table grows with the card; the preset stands beside it") {
   const Answer answer = read(R"(,"gradient_checkpointing":"full")");
   Peaks peaks(answer.architecture);
   Count before = 0;
-  for (const Tier& tier : tiers(peaks, answer.job)) {
+  for (const Tier& tier : tiers(peaks, answer.job, {})) {
     CHECK(tier.batch.largest > before);
     before = tier.batch.largest;
   }
@@ -287,11 +287,12 @@ TEST_CASE("cards are ranked by what people choose by") {
   add("unknown", 0);
   add("too small", need / 2);
   add("just right", need + need / 4);
+  add("tight, a byte short", need - 1);
   add("tight", need + 1);
   const auto ranked = rank_cards(peaks, answer.job, cards, {}, 0.5);
   std::string order;
   for (const CardFit& row : ranked) order += row.fit.gpu + ";";
-  CHECK(order == "just right;huge;tight;too small;far too small;unknown;");
+  CHECK(order == "just right;huge;tight;tight, a byte short;too small;far too small;unknown;");
   CHECK(ranked[1].within_share);
   CHECK_FALSE(ranked[0].within_share);
   const auto smallest = smallest_card(peaks, answer.job, cards);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "core/report/advice.hpp"
@@ -56,6 +57,11 @@ Value patched(Value target, const Value& patch) {
   if (!target.is_object()) target = empty_object();
   for (const Value::Member& change : patch.members) {
     bool found = false;
+    if (change.value.is_null()) {
+      const auto removed = [&](const Value::Member& member) { return member.key == change.key; };
+      target.members.erase(std::remove_if(target.members.begin(), target.members.end(), removed), target.members.end());
+      continue;
+    }
     for (Value::Member& member : target.members) {
       if (member.key != change.key) continue;
       member.value = patched(member.value, change.value);
@@ -82,6 +88,9 @@ TEST_CASE("a patched request, estimated afresh, needs what advice promised") {
       {R"({"verb":"advise","model":"llama-2-7b","gpu":"4090","frontiers":false,"tiers":false})",
        R"({"verb":"advise","model":"smollm2-135m","gpu":{"vram_gb":8},"micro_batch_size":32,"attention":"eager",)"
        R"("gradient_checkpointing":{"every":4},"precision":{"weights":"fp32","autocast":"bf16"},"optimizer":"adamw_torch"})",
+       // The mode "conservative" writes {"every": 2}, which must not stand beside "selective".
+       R"({"verb":"advise","model":"llama-3.2-1b","gpu":{"memory_gib":12},"attention":"flash_attention_2",)"
+       R"("gradient_checkpointing":{"selective":["core_attn"]},"precision":"bf16_amp"})",
        R"({"verb":"advise","model":"llama-3.2-1b","gpu":{"memory_gib":6},"method":"lora","micro_batch_size":8,)"
        R"("adapter":{"r":64,"target_modules":["q_proj","v_proj"]}})"}) {
     CAPTURE(text);
@@ -108,8 +117,8 @@ TEST_CASE("a patched request, estimated afresh, needs what advice promised") {
 }
 
 TEST_CASE("advice has the same keys in the same order every time") {
-  const Value reply =
-      ask(R"({"verb":"advise","model":"smollm2-135m","gpu":{"memory_gib":4},"micro_batch_size":32,"schema":1})");
+  const Value reply = ask(
+      R"({"verb":"advise","model":"smollm2-135m","gpu":{"memory_gib":4},"micro_batch_size":32,"precision":"amp_bf16"})");
   CHECK(keys_of(reply) ==
         "schema engine catalog model gpu now combination suggestions without_effect expandable_segments smallest_card "
         "smallest_card_changed subject frontiers tiers modes issues");
@@ -182,7 +191,8 @@ TEST_CASE("cards come smallest that fits first") {
   }
   CHECK(before > 0);
   const Value named = ask(
-      R"({"verb":"fit","model":"llama-2-7b","gpus":["4090","H200",{"vram_gb":24},{"memory_gib":20}],"all_gpus":false})");
+      R"({"verb":"fit","model":"llama-2-7b","gpus":["4090","H200",{"vram_gb":24},{"memory_gib":20}],"all_gpus":false,
+          "precision":"amp_bf16"})");
   REQUIRE(at(named, "fits").items.size() == 4);
   CHECK(at(named, "fits.0.verdict").string == "fits");
   CHECK(at(named, "issues").items.empty());

@@ -190,3 +190,37 @@ TEST_CASE("peaks last until they are reset", "[caching_allocator]") {
   CHECK(a.peak_allocated() == 0);
   CHECK(a.peak_reserved() == 100 * kMiB);
 }
+
+TEST_CASE("streams share no blocks", "[caching_allocator]") {
+  CachingAllocator allocator;
+  const std::int32_t first = allocator.malloc(3 * kMiB, 0);
+  CHECK(allocator.reserved() == 20 * kMiB);  // kLargeBuffer
+  const std::int32_t second = allocator.malloc(3 * kMiB, 1);
+  CHECK(allocator.reserved() == 40 * kMiB);
+  allocator.malloc(1 * kKiB, 0);
+  allocator.malloc(1 * kKiB, 1);
+  CHECK(allocator.reserved() == 44 * kMiB);  // kSmallBuffer, twice
+  allocator.free(first);
+  // 17 MiB are free on stream 1, 20 on stream 0: eighteen fit on stream 0 alone.
+  allocator.malloc(18 * kMiB, 1);
+  CHECK(allocator.reserved() == 62 * kMiB);
+  allocator.malloc(18 * kMiB, 0);
+  CHECK(allocator.reserved() == 62 * kMiB);
+  allocator.free(second);
+  CHECK(allocator.allocated() == 36 * kMiB + 2 * kKiB);
+}
+
+TEST_CASE("a block that another stream uses waits for it", "[caching_allocator]") {
+  CachingAllocator allocator;
+  const std::uint32_t on_streams_1_and_2 = 6;
+  allocator.free(allocator.malloc(12 * kMiB), on_streams_1_and_2);
+  CHECK(allocator.allocated() == 0);
+  const std::int32_t other = allocator.malloc(12 * kMiB);
+  CHECK(allocator.reserved() == 24 * kMiB);
+  allocator.stream_done(1);
+  CHECK(allocator.malloc(12 * kMiB) != other);
+  CHECK(allocator.reserved() == 36 * kMiB);  // still in use on stream 2
+  allocator.stream_done(2);
+  allocator.malloc(12 * kMiB);
+  CHECK(allocator.reserved() == 36 * kMiB);
+}

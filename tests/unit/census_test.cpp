@@ -9,21 +9,9 @@
 namespace tidemark {
 namespace {
 
-// The catalog counts encoders without a head; the engine trains them with one. What the head adds:
+// The catalog counts ViT without its classifier, whose size the job decides.
 Count head_parameters(const Architecture& a) {
-  const Count h = a.hidden_size, v = a.vocab_size;
-  const Count masked_lm = h * h + h + 2 * h + v;  // transform, its norm, the decoder's bias; its weight is the table's
-  switch (a.family) {
-    case Family::kBert:
-      // The masked-language head replaces BERT's pooler, which the catalog counts; RoBERTa's count has no pooler.
-      return a.model_type == "bert" ? masked_lm - (h * h + h) : masked_lm;
-    case Family::kDistilBert:
-      return masked_lm;
-    case Family::kVit:
-      return h * a.num_labels + a.num_labels;
-    default:
-      return 0;
-  }
+  return a.model_type == "vit" ? a.hidden_size * a.num_labels + a.num_labels : 0;
 }
 
 TEST_CASE("every modelled entry of the catalog has its published number of parameters") {

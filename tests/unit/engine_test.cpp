@@ -40,7 +40,8 @@ bool has_issue(const Value& reply, std::string_view code) {
 }
 
 TEST_CASE("an estimate has every key of the contract") {
-  const Value reply = ask(R"({"schema":1,"model":"LLAMA-2-7b","gpus":["A100-80GB","4090",{"memory_gib":24}]})");
+  const Value reply =
+      ask(R"({"schema":1,"model":"LLAMA-2-7b","precision":"amp_bf16","gpus":["A100-80GB","4090",{"memory_gib":24}]})");
   for (const char* key : {"schema",
                           "engine",
                           "catalog",
@@ -229,6 +230,33 @@ TEST_CASE("a request that was damaged anywhere is still answered") {
     const std::string reply = engine().handle(text);
     REQUIRE(reply.rfind("{\"schema\":1,", 0) == 0);
   }
+}
+
+TEST_CASE("flash attention runs where the family's classes have it, and is refused where they do not") {
+  const auto asked = [](const std::string& model, const std::string& attention) {
+    return ask(R"({"precision":"pure_bf16","sequence_length":256,"model":")" + model + R"(","attention":")" +
+               attention + "\"}");
+  };
+  // FALCON_ATTENTION_CLASSES, transformers 5.12 models/falcon/modeling_falcon.py
+  CHECK(at(asked("tiiuae/falcon-7b", "flash_attention_2"), "estimate.attention_kernel").string == "flash");
+  CHECK(has_issue(asked("tiiuae/falcon-7b", "flash_attention_3"), "UNSUPPORTED_VALUE"));
+  CHECK(has_issue(asked("tiiuae/falcon-rw-1b", "flash_attention_2"), "UNSUPPORTED_VALUE"));  // raises on alibi
+  // GPTJ_ATTENTION_CLASSES
+  CHECK(at(asked("EleutherAI/gpt-j-6b", "flash_attention_2"), "estimate.attention_kernel").string == "flash");
+  CHECK(has_issue(asked("EleutherAI/gpt-j-6b", "flash_attention_3"), "UNSUPPORTED_VALUE"));
+  // Neither BloomPreTrainedModel nor MptPreTrainedModel sets _supports_flash_attn.
+  CHECK(has_issue(asked("bigscience/bloom-560m", "flash_attention_2"), "UNSUPPORTED_VALUE"));
+  CHECK(has_issue(asked("mosaicml/mpt-7b", "flash_attention_2"), "UNSUPPORTED_VALUE"));
+}
+
+TEST_CASE("recomputing the core of attention is said to save nothing where a fused kernel runs") {
+  const auto asked = [](const std::string& attention) {
+    return ask(R"({"model":"llama-3.2-1b","gradient_checkpointing":{"selective":["core_attn"]},"attention":")" +
+               attention + "\"}");
+  };
+  CHECK(has_issue(asked("sdpa"), "NO_EFFECT"));
+  CHECK(has_issue(asked("flash_attention_2"), "NO_EFFECT"));
+  CHECK_FALSE(has_issue(asked("eager"), "NO_EFFECT"));
 }
 
 TEST_CASE("without a catalog a config can still be estimated") {

@@ -23,8 +23,22 @@ TEST_CASE("the verdict compares the range with usable memory") {
   CHECK(check_fit(needs(20, 22, 23.5), kCard).verdict == Verdict::kFits);
   CHECK(check_fit(needs(20, 22, 23.6), kCard).verdict == Verdict::kTight);
   CHECK(check_fit(needs(20, 23.5, 24), kCard).verdict == Verdict::kTight);
-  CHECK(check_fit(needs(20, 23.6, 24), kCard).verdict == Verdict::kDoesNotFit);
-  CHECK(check_fit(needs(20, 23.6, 24), kCard).headroom < 0);
+  CHECK(check_fit(needs(23.6, 23.7, 24), kCard).verdict == Verdict::kDoesNotFit);
+  CHECK(check_fit(needs(23.6, 23.7, 24), kCard).headroom < 0);
+}
+
+TEST_CASE("a card within the range is tight, on either side of what is expected") {
+  CHECK(check_fit(needs(23, 23.6, 24), kCard).verdict == Verdict::kTight);
+  CHECK(check_fit(needs(23.5, 23.6, 24), kCard).verdict == Verdict::kTight);
+  CHECK(check_fit(needs(23, 23.4, 24), kCard).verdict == Verdict::kTight);
+}
+
+TEST_CASE("a card falls short when more is expected than it gives, tight or not") {
+  CHECK(falls_short(check_fit(needs(30, 31, 32), kCard)));
+  CHECK(falls_short(check_fit(needs(23, 23.6, 24), kCard)));
+  CHECK_FALSE(falls_short(check_fit(needs(23, 23.4, 24), kCard)));
+  CHECK_FALSE(falls_short(check_fit(needs(1, 1, 1), kCard)));
+  CHECK_FALSE(falls_short(check_fit(needs(1, 1, 1), {"a card", 0, 0, ""})));
 }
 
 TEST_CASE("stated overheads are taken off") {

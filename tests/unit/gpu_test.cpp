@@ -1,4 +1,5 @@
 #include "core/runtime/gpu.hpp"
+#include "core/catalog/gpu_names.hpp"
 
 #include <string>
 #include <vector>
@@ -79,15 +80,19 @@ std::vector<Gpu> some_gpus() {
                   .vendor = "AMD",
                   .marketed_bytes = 192 * kGiB,
                   .torch_visible_bytes = 196291 * kMiB});
-  gpus.push_back(
-      {.name = "Apple M2 Max", .aliases = {"M2 Max"}, .vendor = "Apple", .unified = true, .marketed_bytes = 96 * kGiB});
+  gpus.push_back({.name = "Apple M2 Max",
+                  .aliases = {"M2 Max"},
+                  .vendor = "Apple",
+                  .unified = true,
+                  .marketed_bytes = 96 * kGiB,
+                  .memory_options = {32 * kGiB, 64 * kGiB, 96 * kGiB}});
   return gpus;
 }
 
 std::string found(std::string_view name) {
   const std::vector<Gpu> gpus = some_gpus();
-  const Gpu* gpu = find_gpu(gpus, name);
-  return gpu == nullptr ? "" : gpu->name;
+  const std::optional<GpuMatch> match = find_gpu(gpus, name);
+  return match ? match->gpu.name : "";
 }
 
 }  // namespace
@@ -116,7 +121,7 @@ TEST_CASE("a name that is no GPU's finds none", "[gpu]") {
   CHECK(found("4090 48GB").empty());
   CHECK(found("A100 24GB").empty());
   CHECK(found("l400").empty());
-  CHECK(find_gpu({}, "a100") == nullptr);
+  CHECK_FALSE(find_gpu({}, "a100"));
 }
 
 TEST_CASE("a misspelt GPU gets a suggestion", "[gpu]") {
@@ -128,25 +133,26 @@ TEST_CASE("a misspelt GPU gets a suggestion", "[gpu]") {
 
 TEST_CASE("usable memory is the smallest measured figure, else an estimate that says so", "[gpu]") {
   const std::vector<Gpu> gpus = some_gpus();
-  const Gpu& a100 = *find_gpu(gpus, "a100");
+  const Gpu a100 = find_gpu(gpus, "a100")->gpu;
   CHECK(a100.usable_bytes() == 81038 * kMiB);
   CHECK_FALSE(a100.usable_is_estimated());
 
   // Measured with ECC off; by default it is on and leaves 46068 MiB.
-  const Gpu& a40 = *find_gpu(gpus, "a40");
+  const Gpu a40 = find_gpu(gpus, "a40")->gpu;
   CHECK(a40.usable_is_estimated());
   CHECK(a40.usable_bytes() < 46068 * kMiB);
   CHECK(a40.usable_bytes() > 45000 * kMiB);
 
-  const Gpu& only_marketed = *find_gpu(gpus, "3080 ti");
+  const Gpu only_marketed = find_gpu(gpus, "3080 ti")->gpu;
   CHECK(only_marketed.usable_is_estimated());
   CHECK(only_marketed.usable_bytes() < 12 * kGiB);
   CHECK(only_marketed.usable_bytes() > 11 * kGiB);
 
-  // 21845 MiB of 32 GB and 16384 MiB of 24 GB were seen on an M1 Pro and an M2.
-  const Gpu& unified = *find_gpu(gpus, "m2 max");
+  // 73728 MiB of 96 GB were seen (ggml-org/llama.cpp#3213), 21845 MiB of 32 GB (ollama/ollama#434).
+  const Gpu unified = find_gpu(gpus, "m2 max")->gpu;
   CHECK(unified.usable_is_estimated());
-  CHECK(unified.usable_bytes() == 64 * kGiB);
+  CHECK(unified.usable_bytes() == 72 * kGiB);
+  CHECK(find_gpu(gpus, "m2 max 32gb")->gpu.usable_bytes() == 32 * kGiB / 3 * 2);
 }
 
 TEST_CASE("what the driver holds back is near the measured differences", "[gpu]") {
@@ -168,13 +174,13 @@ TEST_CASE("what the driver holds back is near the measured differences", "[gpu]"
 
 TEST_CASE("the CUDA context is measured where it can be, else taken from a relative", "[cuda_context]") {
   const std::vector<Gpu> gpus = some_gpus();
-  CHECK(cuda_context(*find_gpu(gpus, "t4")).expected == 140 * kMiB);
-  CHECK(cuda_context(*find_gpu(gpus, "t4")).confidence == Confidence::kMeasured);
-  CHECK(cuda_context(*find_gpu(gpus, "a100")).expected == 512 * kMiB);
-  CHECK(cuda_context(*find_gpu(gpus, "4090")).expected == 502 * kMiB);
-  CHECK(cuda_context(*find_gpu(gpus, "a40")).confidence == Confidence::kModelled);
+  CHECK(cuda_context(find_gpu(gpus, "t4")->gpu).expected == 140 * kMiB);
+  CHECK(cuda_context(find_gpu(gpus, "t4")->gpu).confidence == Confidence::kMeasured);
+  CHECK(cuda_context(find_gpu(gpus, "a100")->gpu).expected == 512 * kMiB);
+  CHECK(cuda_context(find_gpu(gpus, "4090")->gpu).expected == 502 * kMiB);
+  CHECK(cuda_context(find_gpu(gpus, "a40")->gpu).confidence == Confidence::kModelled);
   // The L4's row must not be taken for the L40, nor the other way round.
-  CHECK(cuda_context(*find_gpu(gpus, "l40")).confidence == Confidence::kModelled);
+  CHECK(cuda_context(find_gpu(gpus, "l40")->gpu).confidence == Confidence::kModelled);
   for (const Gpu& gpu : gpus) {
     const CudaContext context = cuda_context(gpu);
     INFO(gpu.name);

@@ -69,7 +69,7 @@ TEST_CASE("of a repeated key the last counts, and it is told") {
   CHECK(issues[0].severity == Severity::kWarning);
 }
 
-TEST_CASE("Python's Infinity and NaN are read as null, inside strings they are text") {
+TEST_CASE("Python's Infinity and NaN are read as numbers and written as null, inside strings they are text") {
   CHECK(write_json(parsed(R"({"limit":[0.0,Infinity],"x":-Infinity,"y":NaN,"z":"NaN \" Infinity"})")) ==
         R"({"limit":[0.0,null],"x":null,"y":null,"z":"NaN \" Infinity"})");
 }

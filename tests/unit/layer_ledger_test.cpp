@@ -76,5 +76,39 @@ TEST_CASE("checkpointed Llama layers keep their input: 2H in 16 bits, 4H under a
   CHECK(per_layer(llama(8), R"("gradient_checkpointing": "full", "precision": "amp_bf16")") == kT * 4 * kH);
 }
 
+// bitsandbytes 0.50 autograd/_functions.py MatMul8bitLt.forward: `ctx.tensors = (CAt, subA, A)`. A is the input of q, k
+// and v, of o, of gate and up, and of down.
+constexpr Bytes kHeldByInt8 = kT * (3 * 2 * kH + 2 * kF);
+constexpr Bytes kCheckpoint = kT * 2 * kH;
+
+std::string checkpointed_int8(const char* options) {
+  return std::string(R"("method": "qlora", "quantization": {"bits": 8, "prepare_kbit": false},
+                        "precision": "pure_bf16", "gradient_checkpointing": )") +
+         options;
+}
+
+TEST_CASE("checkpointing does not let go of what LLM.int8's contexts hold") {
+  CHECK(per_layer(llama(8), checkpointed_int8(R"("full", "use_reentrant": false)")) == kCheckpoint + kHeldByInt8);
+  CHECK(per_layer(llama(8), checkpointed_int8(R"("offload", "use_reentrant": false)")) == kHeldByInt8);
+}
+
+TEST_CASE("re-entrant checkpointing makes no graph that could hold LLM.int8's inputs") {
+  CHECK(per_layer(llama(8), checkpointed_int8(R"("full", "use_reentrant": true)")) == kCheckpoint);
+  CHECK(per_layer(llama(8), checkpointed_int8(R"("offload", "use_reentrant": true)")) == 0);
+}
+
+std::string dora(const char* dropout) {
+  return std::string(R"("method": "lora", "precision": "pure_bf16", "adapter": {"use_dora": true,
+                        "target_modules": ["q_proj"], "lora_dropout": )") +
+         dropout + "}";
+}
+
+// peft 0.18 tuners/lora/variants.py DoraLinearVariant.forward: with dropout base_result is None, and DoraLinearLayer
+// multiplies the input that is left, fp32 as the adapter, by an fp32 copy of the weight, which the product keeps.
+TEST_CASE("DoRA with dropout keeps an fp32 copy of the weight, a mask and its base's product in fp32") {
+  const Bytes mask = kT * kH, wider_product = kT * kH * (4 - 2), weight = 4 * kH * kH;
+  CHECK(per_layer(llama(8), dora("0.1")) - per_layer(llama(8), dora("0.0")) == mask + wider_product + weight);
+}
+
 }  // namespace
 }  // namespace tidemark

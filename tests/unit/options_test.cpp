@@ -1,8 +1,10 @@
-#include "core/job/options.hpp"
+#include "core/options/options.hpp"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
+#include "core/job/framework.hpp"
 #include "core/job/recipe.hpp"
 #include "core/wire/json.hpp"
 #include "core/wire/read_request.hpp"
@@ -46,6 +48,7 @@ TEST_CASE("every option is declared once and fully") {
     CAPTURE(std::string{option.name});
     CHECK(names.insert(option.name).second);
     CHECK(groups.count(option.group) == 1);
+    CHECK(!option.label.empty());
     CHECK(!option.help.empty());
     CHECK(option.help.back() == '.');
     for (const std::string& flag : flags_of(option)) CHECK(flags.insert(flag).second);
@@ -62,8 +65,25 @@ TEST_CASE("every option is declared once and fully") {
   }
 }
 
+TEST_CASE("a rule of relevance names words of an option that is read before") {
+  const auto check = [](const Relevance& relevant) {
+    if (relevant.option.empty()) return;
+    const Option* other = find_option(relevant.option);
+    REQUIRE(other != nullptr);
+    std::string_view rest = relevant.words;
+    while (!rest.empty()) {
+      const std::string_view word = rest.substr(0, rest.find(','));
+      CAPTURE(std::string{word});
+      CHECK(find_choice(*other, word) != nullptr);
+      rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+    }
+  };
+  for (const OptionGroup& group : option_groups()) check(group.relevant);
+  for (const Option& option : options()) check(option.relevant);
+}
+
 TEST_CASE("every modelled precision has a recipe") {
-  for (const Choice& choice : find_option("precision")->choices) {
+  for (const Choice& choice : find_option("precision.recipe")->choices) {
     CHECK(named_recipe(choice.name).has_value() == choice.modelled);
   }
 }
@@ -98,52 +118,7 @@ TEST_CASE("the declared defaults are the job's defaults") {
   Issues issues;
   const Request stated = read_request(all, issues);
   CHECK(!has_error(issues));
-  const TrainingJob a = stated.job;
-  const TrainingJob b;
-  CHECK(a.method == b.method);
-  CHECK(a.adapter.r == b.adapter.r);
-  CHECK(a.adapter.lora_alpha == b.adapter.lora_alpha);
-  CHECK(a.adapter.lora_dropout == b.adapter.lora_dropout);
-  CHECK(a.adapter.all_linear == b.adapter.all_linear);
-  CHECK(a.adapter.target_modules == b.adapter.target_modules);
-  CHECK(a.adapter.modules_to_save == b.adapter.modules_to_save);
-  CHECK(a.adapter.dtype == b.adapter.dtype);
-  CHECK(a.adapter.use_dora == b.adapter.use_dora);
-  CHECK(a.quantization.bits == b.quantization.bits);
-  CHECK(a.quantization.quant_type == b.quantization.quant_type);
-  CHECK(a.quantization.double_quant == b.quantization.double_quant);
-  CHECK(a.quantization.group_size == b.quantization.group_size);
-  CHECK(a.quantization.prepare_kbit == b.quantization.prepare_kbit);
-  CHECK(a.freeze == b.freeze);
-  CHECK(a.recipe.name == b.recipe.name);
-  CHECK(a.recipe.weights == b.recipe.weights);
-  CHECK(a.recipe.autocast == b.recipe.autocast);
-  CHECK(a.recipe.gradients == b.recipe.gradients);
-  CHECK(a.recipe.master_weights == b.recipe.master_weights);
-  CHECK(a.recipe.optimizer_states == b.recipe.optimizer_states);
-  CHECK(a.micro_batch_size == b.micro_batch_size);
-  CHECK(a.sequence_length == b.sequence_length);
-  CHECK(a.decoder_sequence_length == b.decoder_sequence_length);
-  CHECK(a.gradient_accumulation_steps == b.gradient_accumulation_steps);
-  CHECK(a.padding == b.padding);
-  CHECK(a.packing == b.packing);
-  CHECK(a.attention == b.attention);
-  CHECK(a.checkpointing == b.checkpointing);
-  CHECK(a.use_reentrant == b.use_reentrant);
-  CHECK(a.optimizer == b.optimizer);
-  CHECK(a.max_grad_norm == b.max_grad_norm);
-  CHECK(a.optimizer_in_backward == b.optimizer_in_backward);
-  CHECK(a.loss == b.loss);
-  CHECK(a.liger_rms_norm == b.liger_rms_norm);
-  CHECK(a.liger_swiglu == b.liger_swiglu);
-  CHECK(a.liger_rope == b.liger_rope);
-  CHECK(a.keep_outputs == b.keep_outputs);
-  CHECK(a.outputs_to_fp32 == b.outputs_to_fp32);
-  CHECK(a.zero_grad_to_none == b.zero_grad_to_none);
-  CHECK(a.expandable_segments == b.expandable_segments);
-  CHECK(a.framework.name == b.framework.name);
-  CHECK(a.framework.major == b.framework.major);
-  CHECK(a.framework.minor == b.framework.minor);
+  CHECK(stated.job == TrainingJob{});
 }
 
 TEST_CASE("a request is read in Hugging Face's words") {
@@ -159,8 +134,8 @@ TEST_CASE("a request is read in Hugging Face's words") {
   CHECK(r.model == "llama-2-7b");
   CHECK(r.job.method == Method::kQlora);
   CHECK(r.job.adapter.r == 64);
-  CHECK(!r.job.adapter.all_linear);
-  CHECK(r.job.adapter.target_modules == std::vector<std::string>{"q_proj", "v_proj"});
+  CHECK(r.job.adapter.target_modules.kind == ModuleChoice::Kind::kNames);
+  CHECK(r.job.adapter.target_modules.names == std::vector<std::string>{"q_proj", "v_proj"});
   CHECK(r.job.adapter.dtype == Dtype::kBf16);
   CHECK(r.job.adapter.use_dora);
   CHECK(r.job.quantization.quant_type == QuantType::kFp4);
@@ -172,7 +147,7 @@ TEST_CASE("a request is read in Hugging Face's words") {
   CHECK(r.job.attention == AttentionKernel::kEager);
   CHECK(r.job.checkpointing == Checkpointing::kEvery);
   CHECK(r.job.checkpoint_every == 2);
-  CHECK(r.job.optimizer == Optimizer::kAdamw8bit);
+  CHECK(r.job.optimizer == "adamw_8bit");
   CHECK(r.job.loss == Loss::kLiger);
   CHECK(r.job.liger_rms_norm);
   CHECK(!r.job.liger_swiglu);
@@ -231,7 +206,7 @@ TEST_CASE("a bad value is an error with the values that are good") {
        {R"("micro_batch_size":0)", R"("micro_batch_size":1000001)", R"("micro_batch_size":1.5)",
         R"("micro_batch_size":"4")", R"("micro_batch_size":true)", R"("micro_batch_size":[1])",
         R"("micro_batch_size":1e300)", R"("sequence_length":-1)", R"("adapter":7)", R"("padding":1)",
-        R"("precision":"bf16")", R"("freeze":[1])", R"("gpu":7)", R"("gpu":{"memory_gib":-1})",
+        R"("precision":"bf17")", R"("freeze":[1])", R"("gpu":7)", R"("gpu":{"memory_gib":-1})",
         R"("framework":{"version":"new"})", R"("framework":{"version":true})", R"("liger":["rmsnorm_"])"}) {
     CAPTURE(bad);
     CHECK(issue_of(with(bad)).code == "INVALID_VALUE");
@@ -280,8 +255,7 @@ TEST_CASE("a thousand unknown keys do not make a thousand issues") {
   Issues issues;
   request_from(text + "}", issues);
   CHECK(issues.size() <= 51);
-  CHECK(issues.front().severity == Severity::kError);
-  CHECK(issues.back().code == "MORE_ISSUES");
+  CHECK(has_error(issues));
 }
 
 TEST_CASE("versions are read from how people write them") {

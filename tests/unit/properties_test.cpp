@@ -26,6 +26,7 @@ struct Draw {
   Count layers = 0;
   std::string options;        // members of the request that do not vary, each followed by a comma
   std::string checkpointing;  // JSON
+  std::string adapter;        // members of the adapter, each behind a comma
   Count batch = 1, sequence = 128, rank = 8;
 };
 
@@ -90,11 +91,22 @@ Draw draw(Dice& dice) {
   return d;
 }
 
+/// With what decides which tensors wait for backward, and how they come back.
+Draw draw_lifetimes(Dice& dice) {
+  Draw d = draw(dice);
+  d.options += word("loss", dice.pick<std::string>({"default", "liger", "chunked", "cut_cross_entropy"}));
+  d.checkpointing = dice.pick<std::string>(
+      {"\"none\"", "\"full\"", "\"offload\"", "{\"every\": 2}", "{\"selective\": [\"core_attn\"]}"});
+  d.adapter = dice.pick<std::string>({"", ", \"use_dora\": true", ", \"lora_dropout\": 0.1"});
+  if (dice.below(4) == 0) d.options += "\"use_reentrant\": true, ";
+  return d;
+}
+
 std::string request_of(const Draw& d) {
   return "{\"config\": {" + d.config + "\"" + d.layers_key + "\": " + std::to_string(d.layers) + "}, " + d.options +
-         "\"gradient_checkpointing\": " + d.checkpointing + ", \"adapter\": {\"r\": " + std::to_string(d.rank) + "}, " +
-         "\"micro_batch_size\": " + std::to_string(d.batch) + ", \"sequence_length\": " + std::to_string(d.sequence) +
-         "}";
+         "\"gradient_checkpointing\": " + d.checkpointing + ", \"adapter\": {\"r\": " + std::to_string(d.rank) +
+         d.adapter + "}, " + "\"micro_batch_size\": " + std::to_string(d.batch) +
+         ", \"sequence_length\": " + std::to_string(d.sequence) + "}";
 }
 
 /// The answer, or nothing when the engine refuses the job (an option or a family that it does not model).
@@ -127,11 +139,11 @@ constexpr int kJobs = 150;
 
 /// Draws jobs and hands on those that the engine answers; most must be.
 template <class Check>
-void for_each_job(std::uint64_t seed, Check check) {
+void for_each_job(std::uint64_t seed, Check check, Draw (*drawn)(Dice&) = draw) {
   Dice dice(seed);
   int answered = 0;
   for (int i = 0; i < kJobs; ++i) {
-    const Draw d = draw(dice);
+    const Draw d = drawn(dice);
     const std::optional<Answer> a = answer_to(d);
     if (!a) continue;
     ++answered;
@@ -223,6 +235,31 @@ TEST_CASE("the categories of every instant sum to its total, and none is above t
     }
     CHECK(highest <= e.allocated.expected);
   });
+}
+
+TEST_CASE("a step leaves no activation behind") {
+  for_each_job(
+      21,
+      [](const Draw&, const Answer& a) {
+        const Instant& last = a.estimate->timeline.back();
+        CHECK(last.bytes[static_cast<int>(Category::kActivations)] == 0);
+        CHECK(last.bytes[static_cast<int>(Category::kLogitsLoss)] == 0);
+      },
+      draw_lifetimes);
+}
+
+TEST_CASE("in full training every gradient exists at some instant") {
+  for_each_job(
+      22,
+      [](const Draw&, const Answer& a) {
+        if (a.job.method != Method::kFull) return;
+        Bytes most = 0;
+        for (const Instant& i : a.estimate->timeline) {
+          most = std::max(most, i.bytes[static_cast<int>(Category::kGradients)]);
+        }
+        CHECK(most >= a.estimate->parameters.trainable * size_of(a.job.recipe.gradients));
+      },
+      draw_lifetimes);
 }
 
 TEST_CASE("the three figures and their ranges are in order") {

@@ -8,6 +8,7 @@
 #include "core/step/surface.hpp"
 #include "core/wire/engine.hpp"
 #include "core/wire/json.hpp"
+#include "core/wire/modelled.hpp"
 #include "tests/unit/catalog_engine.hpp"
 #include "tests/unit/catch.hpp"
 
@@ -35,7 +36,10 @@ void for_models(const std::vector<std::string>& ways, Check check) {
       Issues issues;
       const Engine::Question question = engine().read(parse_json(request, "", issues));
       CAPTURE(request);
-      REQUIRE(question.complete);
+      if (!question.complete) {  // some families have no flash attention
+        REQUIRE(question.answer.issues.back().code == "UNSUPPORTED_VALUE");
+        continue;
+      }
       if (is_supported(question.answer.architecture)) check(question.answer);
     }
   }

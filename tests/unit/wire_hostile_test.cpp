@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/job/options.hpp"
+#include "core/options/options.hpp"
 #include "core/wire/engine.hpp"
 #include "core/wire/json.hpp"
 #include "tests/unit/catalog_engine.hpp"

@@ -81,12 +81,18 @@ test("a broken catalog is told, and the next one counts", async () => {
 
 test("the page's shortened catalog loses nothing that the engine reads", async () => {
   const page = await newEngine();
-  assert.deepEqual(page.loadCatalog(compactModels(catalogText("models.json")), compactGpus(catalogText("gpus.json"))), []);
+  assert.deepEqual(
+    page.loadCatalog(compactModels(catalogText("models.json")), compactGpus(catalogText("gpus.json"))),
+    [],
+  );
   for (const question of [{ verb: "catalog" }, { verb: "fit", model: "llama-2-7b" }, request]) {
     assert.equal(page.handleText(question), engine.handleText(question));
   }
   for (const { id } of engine.handle({ verb: "catalog", list: "models" }).models) {
-    assert.equal(page.handleText({ model: id, micro_batch_size: -1 }), engine.handleText({ model: id, micro_batch_size: -1 }));
+    assert.equal(
+      page.handleText({ model: id, micro_batch_size: -1 }),
+      engine.handleText({ model: id, micro_batch_size: -1 }),
+    );
   }
 });
 

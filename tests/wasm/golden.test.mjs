@@ -6,23 +6,37 @@ import { join } from "node:path";
 import test from "node:test";
 import { loadedEngine, root } from "./engine.mjs";
 
-const linesOf = (name) => readFileSync(join(root, "tests", name), "utf8").trimEnd().split("\n");
+const linesOf = (name) =>
+  readFileSync(join(root, "tests", name), "utf8")
+    .trimEnd()
+    .split("\n");
 const oracle = ["oracle/records.jsonl", "oracle/records-extra.jsonl"].flatMap((name) =>
   linesOf(name).map((line) => JSON.stringify(JSON.parse(line).request)),
 );
 
 const native = process.env.TIDEMARK_HANDLE;
 const engine = await loadedEngine();
-const drawn = execFileSync("python3", [join(root, "tests/determinism/draw.py"), "800", "2"], { input: engine.handleText({ verb: "describe" }), encoding: "utf8" });
-const sets = { "golden requests": linesOf("golden/requests.jsonl"), "oracle's requests": oracle, "drawn requests": drawn.trimEnd().split("\n") };
+const drawn = execFileSync("python3", [join(root, "tests/determinism/draw.py"), "800", "2"], {
+  input: engine.handleText({ verb: "describe" }),
+  encoding: "utf8",
+});
+const sets = {
+  "golden requests": linesOf("golden/requests.jsonl"),
+  "oracle's requests": oracle,
+  "drawn requests": drawn.trimEnd().split("\n"),
+};
 
 for (const [name, requests] of Object.entries(sets)) {
-  test(`the ${requests.length} ${name} get the same bytes, native and wasm`, { skip: !native && "no native build" }, () => {
+  test(`the ${requests.length} ${name} get the same bytes, native and wasm`, {
+    skip: !native && "no native build",
+  }, () => {
     const answers = execFileSync(native, [join(root, "catalog")], {
       input: `${requests.join("\n")}\n`,
       encoding: "utf8",
       maxBuffer: 1 << 30,
-    }).trimEnd().split("\n");
+    })
+      .trimEnd()
+      .split("\n");
     assert.equal(answers.length, requests.length);
     requests.forEach((request, i) => assert.equal(engine.handleText(request), answers[i], request.slice(0, 300)));
   });

@@ -14,7 +14,7 @@ if [ $# -lt 2 ]; then TIDEMARK_WASM_TESTS=1 wasm/build.sh; fi
 export TIDEMARK_ENGINE="$wasm/bin"
 node --test tests/wasm/*.test.mjs
 
-[ -d web/node_modules ] || npm ci --prefix web --no-audit --no-fund
+[ -d web/node_modules ] || npm ci --prefix web --ignore-scripts --no-audit --no-fund
 web/node_modules/.bin/tsc --project tests/wasm/tsconfig.json
 echo "tidemark.d.ts: tsc --strict is content"
 

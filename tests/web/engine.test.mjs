@@ -6,16 +6,40 @@ import { createEngine } from "../../web/src/engine.js";
 function createBench({ makeWorker } = {}) {
   const made = [];
   const make = (kind) => {
-    const worker = { kind, asked: [], parts: null, ended: false, onmessage: null, onerror: null,
-      postMessage: (message) => (message.parts ? (worker.parts = message.parts) : worker.asked.push(message)),
-      terminate: () => { worker.ended = true; },
+    const worker = {
+      kind,
+      asked: [],
+      parts: null,
+      ended: false,
+      onmessage: null,
+      onerror: null,
+      postMessage: (message) => {
+        if (message.parts) worker.parts = message.parts;
+        else worker.asked.push(message);
+      },
+      terminate: () => {
+        worker.ended = true;
+      },
       say: (data) => worker.onmessage({ data }),
-      answer: (text = "{}") => worker.say({ id: worker.asked.at(-1).id, text }) };
+      answer: (text = "{}") => worker.say({ id: worker.asked.at(-1).id, text }),
+    };
     made.push(worker);
     return worker;
   };
-  const engine = createEngine({ partsOf: async () => "parts", makeWorker: makeWorker ?? (() => make("worker")), makeLocal: () => make("page"), describeFailure: (reason) => `broken: ${reason}` });
-  return { engine, made, get worker() { return made.at(-1); }, questions: () => made.flatMap(({ asked }) => asked).map(({ request }) => request) };
+  const engine = createEngine({
+    partsOf: async () => "parts",
+    makeWorker: makeWorker ?? (() => make("worker")),
+    makeLocal: () => make("page"),
+    describeFailure: (reason) => `broken: ${reason}`,
+  });
+  return {
+    engine,
+    made,
+    get worker() {
+      return made.at(-1);
+    },
+    questions: () => made.flatMap(({ asked }) => asked).map(({ request }) => request),
+  };
 }
 
 test("a question is answered with what the worker says of it", async () => {
@@ -32,8 +56,15 @@ test("a question is answered with what the worker says of it", async () => {
 test("one question is under way; of those that wait, the newest of a kind and the most urgent kind go next", async () => {
   const bench = createBench();
   const said = [];
-  const ask = (kind, name) => bench.engine.ask(kind, name).then((answer) => said.push(`${name} ${answer ? "answered" : "dropped"}`));
-  const all = [ask("fit", "fit"), ask("advise", "old advice"), ask("estimate", "old"), ask("advise", "advice"), ask("estimate", "new")];
+  const ask = (kind, name) =>
+    bench.engine.ask(kind, name).then((answer) => said.push(`${name} ${answer ? "answered" : "dropped"}`));
+  const all = [
+    ask("fit", "fit"),
+    ask("advise", "old advice"),
+    ask("estimate", "old"),
+    ask("advise", "advice"),
+    ask("estimate", "new"),
+  ];
   assert.deepEqual(bench.questions(), ["fit"]);
   for (let at = 0; at < 3; at += 1) bench.worker.answer();
   await Promise.all(all);
@@ -48,8 +79,13 @@ test("a question that breaks the engine is answered with INTERNAL_ERROR; the nex
   const map = bench.engine.map("good", [1, 2], [3]);
   bench.worker.say({ ready: true });
   bench.worker.say({ id: 1, failed: "memory access out of bounds" });
-  const { issues: [issue] } = await first;
-  assert.deepEqual([issue.code, issue.severity, issue.message], ["INTERNAL_ERROR", "error", "broken: memory access out of bounds"]);
+  const {
+    issues: [issue],
+  } = await first;
+  assert.deepEqual(
+    [issue.code, issue.severity, issue.message],
+    ["INTERNAL_ERROR", "error", "broken: memory access out of bounds"],
+  );
   assert.equal(bench.made.length, 2);
   assert.ok(bench.made[0].ended);
   assert.equal(bench.worker.kind, "worker");
@@ -62,7 +98,11 @@ test("a question that breaks the engine is answered with INTERNAL_ERROR; the nex
 });
 
 test("where a worker cannot be made, or does not start, the engine runs on the page's thread", async () => {
-  const refused = createBench({ makeWorker: () => { throw new Error("no workers here"); } });
+  const refused = createBench({
+    makeWorker: () => {
+      throw new Error("no workers here");
+    },
+  });
   const answer = refused.engine.ask("estimate", "a");
   assert.equal(refused.worker.kind, "page");
   refused.worker.answer();
@@ -71,7 +111,10 @@ test("where a worker cannot be made, or does not start, the engine runs on the p
   const silent = createBench();
   const later = silent.engine.ask("estimate", "b");
   silent.worker.onerror({ message: "refused by policy" });
-  assert.deepEqual(silent.made.map(({ kind }) => kind), ["worker", "page"]);
+  assert.deepEqual(
+    silent.made.map(({ kind }) => kind),
+    ["worker", "page"],
+  );
   assert.deepEqual(silent.worker.asked, [{ id: 1, request: "b" }]);
   silent.worker.answer();
   assert.deepEqual(await later, {});
@@ -83,5 +126,8 @@ test("where the engine does not start at all, each question says so", async () =
   bench.worker.say({ failed: "no WebAssembly" });
   bench.worker.say({ failed: "no WebAssembly" });
   assert.equal((await answer).issues[0].code, "INTERNAL_ERROR");
-  assert.deepEqual(bench.made.map(({ kind }) => kind), ["worker", "page"]);
+  assert.deepEqual(
+    bench.made.map(({ kind }) => kind),
+    ["worker", "page"],
+  );
 });

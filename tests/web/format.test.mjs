@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { count, difference, exact, gb, gib, grouped, percent } from "../../web/src/format.js";
-import { batches, octaves, sequences } from "../../web/src/fitmap.js";
-import { layOut } from "../../web/src/timeline.js";
+import { batches, octaves, sequences } from "../../web/src/mapSizes.js";
+import { layOut } from "../../web/src/timelineDrawing.js";
 import { sortCards } from "../../web/src/cards.js";
-import { stopsBetween } from "../../web/src/form.js";
+import { stopsBetween } from "../../web/src/numberInput.js";
 import { readCount } from "../../web/src/modelPicker.js";
 import { t } from "../../web/src/messages.js";
 
@@ -46,7 +46,10 @@ test("counts of parameters", () => {
 });
 
 test("both axes of the fit map have 64 sizes, ascending, with every power of two", () => {
-  for (const [axis, powers] of [[batches, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]], [sequences, [128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072]]]) {
+  for (const [axis, powers] of [
+    [batches, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]],
+    [sequences, [128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072]],
+  ]) {
     assert.equal(axis.length, 64);
     axis.forEach((value, at) => assert.ok(at === 0 || value > axis[at - 1], `${value}`));
     for (const power of powers) assert.ok(axis.includes(power), `${power}`);
@@ -65,14 +68,27 @@ test("the timeline runs from edge to edge, phase after phase", () => {
   assert.equal(positions[0], 0);
   assert.equal(positions.at(-1), 1);
   positions.forEach((position, at) => assert.ok(at === 0 || position > positions[at - 1]));
-  assert.deepEqual(phases.map((phase) => phase.name), ["forward", "loss", "backward"]);
+  assert.deepEqual(
+    phases.map((phase) => phase.name),
+    ["forward", "loss", "backward"],
+  );
   assert.ok(Math.abs(phases.at(-1).to - 1) < 1e-9);
 });
 
 test("cards: the smallest that fits comes first, the nearest miss first among those that do not", () => {
   const card = (gpu, verdict, usable_bytes) => ({ gpu, verdict, usable_bytes });
-  const sorted = sortCards([card("no-small", "does_not_fit", 1), card("large", "fits", 9), card("tight", "tight", 5), card("no-large", "does_not_fit", 4), card("small", "fits", 7), card("?", "unknown", 0)]);
-  assert.deepEqual(sorted.map((each) => each.gpu), ["small", "large", "tight", "no-large", "no-small", "?"]);
+  const sorted = sortCards([
+    card("no-small", "does_not_fit", 1),
+    card("large", "fits", 9),
+    card("tight", "tight", 5),
+    card("no-large", "does_not_fit", 4),
+    card("small", "fits", 7),
+    card("?", "unknown", 0),
+  ]);
+  assert.deepEqual(
+    sorted.map((each) => each.gpu),
+    ["small", "large", "tight", "no-large", "no-small", "?"],
+  );
 });
 
 test("messages fill their places and nothing else", () => {

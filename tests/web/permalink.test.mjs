@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { readPermalink, writePermalink } from "../../web/src/permalink.js";
 import { createSchema } from "../../web/src/schema.js";
-import { describe } from "./describe.mjs";
+import { describe } from "./engines.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const schema = createSchema(await describe());
@@ -36,7 +36,8 @@ test("a link that is read and written again stays the same link", () => {
 
 test("the corpus of links only grows", (t) => {
   let commits;
-  const git = (...words) => execFileSync("git", words, { cwd: here, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+  const git = (...words) =>
+    execFileSync("git", words, { cwd: here, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
   try {
     commits = git("log", "--format=%H", "--", "permalinks.txt").split("\n").filter(Boolean);
   } catch {
@@ -46,27 +47,46 @@ test("the corpus of links only grows", (t) => {
   for (const commit of commits) {
     const before = linesOf(git("show", `${commit}:./permalinks.txt`));
     const now = corpus.map((pair) => pair.join("\n"));
-    for (let at = 0; at < before.length; at += 2) assert.ok(now.includes(`${before[at]}\n${before[at + 1]}`), `gone or changed since ${commit.slice(0, 8)}: ${before[at]}`);
+    for (let at = 0; at < before.length; at += 2)
+      assert.ok(
+        now.includes(`${before[at]}\n${before[at + 1]}`),
+        `gone or changed since ${commit.slice(0, 8)}: ${before[at]}`,
+      );
   }
 });
 
 test("only what differs from the defaults is written", () => {
-  const values = Object.fromEntries(schema.options.filter((option) => option.default !== null).map((option) => [option.name, option.default]));
-  assert.equal(writePermalink({ values: { ...values, model: "gpt2" }, pin: null, unknown: [] }, schema), "v=1&model=gpt2");
+  const values = Object.fromEntries(
+    schema.options.filter((option) => option.default !== null).map((option) => [option.name, option.default]),
+  );
+  assert.equal(
+    writePermalink({ values: { ...values, model: "gpt2" }, pin: null, unknown: [] }, schema),
+    "v=1&model=gpt2",
+  );
   assert.equal(writePermalink({ values: {}, pin: null, unknown: [] }, schema), "");
 });
 
 test("unknown keys are kept, in order, and noted", () => {
   const state = readPermalink("v=1&model=gpt2&colour=blue&__proto__=1&a.flavour=x%26y", schema);
-  assert.deepEqual(state.unknown, [["colour", "blue"], ["__proto__", "1"], ["a.flavour", "x&y"]]);
-  assert.deepEqual(state.notes.map((note) => note.code), ["unknown", "unknown", "unknown"]);
+  assert.deepEqual(state.unknown, [
+    ["colour", "blue"],
+    ["__proto__", "1"],
+    ["a.flavour", "x&y"],
+  ]);
+  assert.deepEqual(
+    state.notes.map((note) => note.code),
+    ["unknown", "unknown", "unknown"],
+  );
   assert.equal(writePermalink(state, schema), "v=1&model=gpt2&colour=blue&__proto__=1&a.flavour=x%26y");
   assert.equal({}.polluted, undefined);
 });
 
 test("a link of a newer version is read as far as possible, and keeps its number", () => {
   const state = readPermalink("v=7&model=gpt2&hologram=on", schema);
-  assert.deepEqual(state.notes.map((note) => note.code), ["newer", "unknown"]);
+  assert.deepEqual(
+    state.notes.map((note) => note.code),
+    ["newer", "unknown"],
+  );
   assert.equal(writePermalink(state, schema), "v=7&model=gpt2&hologram=on");
 });
 
@@ -77,7 +97,18 @@ test("a key given twice counts once, and is noted", () => {
 });
 
 test("any text survives the way through a link", () => {
-  const nasty = ["</script><script>alert(1)</script>", "a&b=c#d", "100%", "%41", "ü 漢字 🌊", "'; DROP TABLE", "\u0000\u202e", "a+b c", "=".repeat(20), "javascript:alert(1)"];
+  const nasty = [
+    "</script><script>alert(1)</script>",
+    "a&b=c#d",
+    "100%",
+    "%41",
+    "ü 漢字 🌊",
+    "'; DROP TABLE",
+    "\u0000\u202e",
+    "a+b c",
+    "=".repeat(20),
+    "javascript:alert(1)",
+  ];
   for (const option of schema.options.filter((each) => each.type === "string")) {
     for (const text of nasty) {
       const link = writePermalink({ values: { [option.name]: text }, pin: null, unknown: [] }, schema);
@@ -98,7 +129,24 @@ test("lists whose items hold commas survive", () => {
 });
 
 test("whatever the hash says, reading it never fails", () => {
-  const junk = ["%", "%E0%A4%A", "&&&", "=", "v=", "v=abc&model=gpt2", "v=-1", "v=99999999999&x", "a.=", "a.model", "#".repeat(9), "micro_batch_size=NaN", "parameters=1e999", "config={", "x".repeat(100000), "constructor=1&toString=2&hasOwnProperty=3"];
+  const junk = [
+    "%",
+    "%E0%A4%A",
+    "&&&",
+    "=",
+    "v=",
+    "v=abc&model=gpt2",
+    "v=-1",
+    "v=99999999999&x",
+    "a.=",
+    "a.model",
+    "#".repeat(9),
+    "micro_batch_size=NaN",
+    "parameters=1e999",
+    "config={",
+    "x".repeat(100000),
+    "constructor=1&toString=2&hasOwnProperty=3",
+  ];
   for (const hash of junk) {
     const state = readPermalink(hash, schema);
     assert.ok(state.values && Array.isArray(state.unknown), hash.slice(0, 40));

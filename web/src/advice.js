@@ -18,14 +18,33 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
   const singlesSummary = h("summary");
   const singlesHint = h("p", { class: "hint" });
   const list = h("ul", { class: "suggestions", "data-testid": "advice-singles" });
-  const more = h("button", { type: "button", class: "button quiet small", "data-testid": "advice-all", onclick: () => {
-    all = !all;
-    drawSingles();
-  } });
+  const more = h("button", {
+    type: "button",
+    class: "button quiet small",
+    "data-testid": "advice-all",
+    onclick: () => {
+      all = !all;
+      drawSingles();
+    },
+  });
   const singles = h("details", { class: "more" }, singlesSummary, singlesHint, list, more);
   const details = createAdviceDetails({ schema, apply });
-  const node = h("section", { id: "advice", class: "panel advice", tabindex: "-1", "aria-labelledby": "advice-heading", hidden: true, "data-testid": "advice" },
-    heading, applied, plan, singles, details.nodes);
+  const node = h(
+    "section",
+    {
+      id: "advice",
+      class: "panel advice",
+      tabindex: "-1",
+      "aria-labelledby": "advice-heading",
+      hidden: true,
+      "data-testid": "advice",
+    },
+    heading,
+    applied,
+    plan,
+    singles,
+    details.nodes,
+  );
   let report = null;
   // The values that the report is about.
   let subject = null;
@@ -54,13 +73,31 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
     applied.hidden = latest === null;
     if (!latest) return;
     applied.replaceChildren(
-      h("p", {}, t("advice.applied", { what: latest.what }), latest.sizes && [" ", h("span", { class: "nowrap" }, `${gib(latest.sizes.before)} → ${gib(latest.sizes.after)}`)]),
-      h("button", { type: "button", class: "button small", "data-testid": "advice-undo", onclick: () => {
-        const { what } = latest;
-        store.undo();
-        node.focus();
-        tell(t("advice.undone", { what }), 0);
-      } }, t("page.undo")));
+      h(
+        "p",
+        {},
+        t("advice.applied", { what: latest.what }),
+        latest.sizes && [
+          " ",
+          h("span", { class: "nowrap" }, `${gib(latest.sizes.before)} → ${gib(latest.sizes.after)}`),
+        ],
+      ),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "button small",
+          "data-testid": "advice-undo",
+          onclick: () => {
+            const { what } = latest;
+            store.undo();
+            node.focus();
+            tell(t("advice.undone", { what }), 0);
+          },
+        },
+        t("page.undo"),
+      ),
+    );
   }
 
   store.subscribe((state) => {
@@ -70,54 +107,174 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
     }
   });
 
-  const changeOf = (entry, what) => ({ patch: entry.patch, what, before: report.now.allocated.expected, after: entry.allocated.expected });
+  const changeOf = (entry, what) => ({
+    patch: entry.patch,
+    what,
+    before: report.now.allocated.expected,
+    after: entry.allocated.expected,
+  });
 
   function buttons(change, testid) {
-    return h("span", { class: "row apply" },
-      h("button", { type: "button", class: "button small", "data-testid": testid, "aria-label": `${t("advice.apply")}: ${change.what}`, onclick: () => apply(change) }, t("advice.apply")),
-      h("button", { type: "button", class: "button quiet small", "data-testid": `${testid}-compare`, "aria-label": `${t("advice.applyAndCompare")}: ${change.what}`, onclick: () => apply(change, true) }, t("advice.applyAndCompare")));
+    return h(
+      "span",
+      { class: "row apply" },
+      h(
+        "button",
+        {
+          type: "button",
+          class: "button small",
+          "data-testid": testid,
+          "aria-label": `${t("advice.apply")}: ${change.what}`,
+          onclick: () => apply(change),
+        },
+        t("advice.apply"),
+      ),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "button quiet small",
+          "data-testid": `${testid}-compare`,
+          "aria-label": `${t("advice.applyAndCompare")}: ${change.what}`,
+          onclick: () => apply(change, true),
+        },
+        t("advice.applyAndCompare"),
+      ),
+    );
   }
 
   /** "Precision amp_bf16 → pure_bf16", as the comparison words it. */
   function settings(patch) {
-    return h("p", { class: "settings" }, changedOptions(schema, subject, schema.patched(subject, patch)).map(({ label, before, after }) =>
-      h("span", {}, `${label} `, h("span", { class: "code before" }, before), " → ", h("span", { class: "code after" }, after))));
+    return h(
+      "p",
+      { class: "settings" },
+      changedOptions(schema, subject, schema.patched(subject, patch)).map(({ label, before, after }) =>
+        h(
+          "span",
+          {},
+          `${label} `,
+          h("span", { class: "code before" }, before),
+          " → ",
+          h("span", { class: "code after" }, after),
+        ),
+      ),
+    );
   }
 
   function costs(cost) {
-    const parts = ["speed", "exactness", "quality"].filter((key) => cost[key] && !(key === "quality" && cost[key] === "none"));
-    return h("p", { class: "hint" }, parts.map((key) => t(`advice.${key}`, { words: cost[key] })).join(" "), " ", h("span", { class: "source" }, t("advice.source", { source: cost.source })));
+    const parts = ["speed", "exactness", "quality"].filter(
+      (key) => cost[key] && !(key === "quality" && cost[key] === "none"),
+    );
+    return h(
+      "p",
+      { class: "hint" },
+      parts.map((key) => t(`advice.${key}`, { words: cost[key] })).join(" "),
+      " ",
+      h("span", { class: "source" }, t("advice.source", { source: cost.source })),
+    );
   }
 
   const harm = (cost) => h("span", { class: `tag harm-${cost.harm}` }, tOr(`advice.harm.${cost.harm}`, cost.harm));
 
   function figures(entry) {
-    return h("div", { class: "outcome" },
-      h("p", { class: "outcome-words" }, verdictIcon(entry.fit.verdict, "row-icon"), h("span", { class: "unseen" }, `${verdictWord(entry.fit.verdict)}: `),
-        h("strong", {}, figure(entry.allocated.expected, { focusable: false })), " ",
-        tellExactly(h("span", { class: "hint nowrap" }, entry.saved_bytes >= 0 ? t("advice.saved", { size: gib(entry.saved_bytes) }) : t("advice.added", { size: gib(-entry.saved_bytes) })), entry.saved_bytes)),
-      beforeAfter(report.now.allocated.expected, entry.allocated.expected, entry.fit, measure));
+    return h(
+      "div",
+      { class: "outcome" },
+      h(
+        "p",
+        { class: "outcome-words" },
+        verdictIcon(entry.fit.verdict, "row-icon"),
+        h("span", { class: "unseen" }, `${verdictWord(entry.fit.verdict)}: `),
+        h("strong", {}, figure(entry.allocated.expected, { focusable: false })),
+        " ",
+        tellExactly(
+          h(
+            "span",
+            { class: "hint nowrap" },
+            entry.saved_bytes >= 0
+              ? t("advice.saved", { size: gib(entry.saved_bytes) })
+              : t("advice.added", { size: gib(-entry.saved_bytes) }),
+          ),
+          entry.saved_bytes,
+        ),
+      ),
+      beforeAfter(report.now.allocated.expected, entry.allocated.expected, entry.fit, measure),
+    );
   }
 
   function cardRow(card, key) {
     const changes = key === "advice.cardAsIs" ? null : report.combination;
-    const change = { patch: { ...changes?.patch, gpu: card.gpu, gpus: null }, what: [...(changes?.steps ?? []).map((step) => step.title), card.gpu].join(", "), before: report.now.allocated.expected, after: card.allocated.expected };
-    return h("p", { class: "row card-row" }, h("span", {}, t(key, { gpu: card.gpu, size: gib(card.allocated.expected), usable: gib(card.usable_bytes) })),
-      h("button", { type: "button", class: "button small", "data-testid": "advice-card", "aria-label": `${t(changes ? "advice.useCardChanged" : "advice.useCard")}: ${card.gpu}`, onclick: () => apply(change) }, t(changes ? "advice.useCardChanged" : "advice.useCard")));
+    const change = {
+      patch: { ...changes?.patch, gpu: card.gpu, gpus: null },
+      what: [...(changes?.steps ?? []).map((step) => step.title), card.gpu].join(", "),
+      before: report.now.allocated.expected,
+      after: card.allocated.expected,
+    };
+    return h(
+      "p",
+      { class: "row card-row" },
+      h("span", {}, t(key, { gpu: card.gpu, size: gib(card.allocated.expected), usable: gib(card.usable_bytes) })),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "button small",
+          "data-testid": "advice-card",
+          "aria-label": `${t(changes ? "advice.useCardChanged" : "advice.useCard")}: ${card.gpu}`,
+          onclick: () => apply(change),
+        },
+        t(changes ? "advice.useCardChanged" : "advice.useCard"),
+      ),
+    );
   }
 
   function drawPlan() {
     const { combination, smallest_card: asIs, smallest_card_changed: changed, now } = report;
     const parts = [];
     const steps = combination?.steps ?? [];
-    const changes = h("ol", { class: "steps" }, steps.map((step) => h("li", {}, h("p", { class: "step-title" }, h("strong", {}, step.title), " ", harm(step.cost)), settings(step.patch), costs(step.cost))));
+    const changes = h(
+      "ol",
+      { class: "steps" },
+      steps.map((step) =>
+        h(
+          "li",
+          {},
+          h("p", { class: "step-title" }, h("strong", {}, step.title), " ", harm(step.cost)),
+          settings(step.patch),
+          costs(step.cost),
+        ),
+      ),
+    );
     if (combination?.found) {
       parts.push(
-        h("p", {}, t(steps.length === 1 ? "advice.one" : "advice.together", { count: steps.length }), " ", !combination.proven && t("advice.unproven")),
+        h(
+          "p",
+          {},
+          t(steps.length === 1 ? "advice.one" : "advice.together", { count: steps.length }),
+          " ",
+          !combination.proven && t("advice.unproven"),
+        ),
         changes,
-        h("div", { class: "plan-outcome" }, figures(combination), buttons(changeOf(combination, steps.map((step) => step.title).join(", ")), "advice-apply")));
+        h(
+          "div",
+          { class: "plan-outcome" },
+          figures(combination),
+          buttons(changeOf(combination, steps.map((step) => step.title).join(", ")), "advice-apply"),
+        ),
+      );
     } else if (combination) {
-      parts.push(h("p", { class: "plan-nothing" }, t("advice.nothing", { gpu: report.gpu, size: gib(combination.allocated.expected), usable: gib(Math.max(0, now.fit.usable_bytes)) })), changes);
+      parts.push(
+        h(
+          "p",
+          { class: "plan-nothing" },
+          t("advice.nothing", {
+            gpu: report.gpu,
+            size: gib(combination.allocated.expected),
+            usable: gib(Math.max(0, now.fit.usable_bytes)),
+          }),
+        ),
+        changes,
+      );
       if (changed) parts.push(cardRow(changed, "advice.cardChanged"));
       else if (!asIs) parts.push(h("p", {}, t("advice.noCard")));
     }
@@ -133,14 +290,50 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
     const short = (enough.length > 0 ? enough : suggestions).slice(0, few);
     const shown = all ? suggestions : short;
     setText(singlesSummary, t("advice.singles", { count: suggestions.length }));
-    setText(singlesHint, fits ? t("advice.ranked") : t(enough.length === 0 ? "advice.noneEnough" : enough.length === 1 ? "advice.oneEnough" : "advice.someEnough", { count: enough.length }));
-    const rows = shown.map((entry) => h("li", { class: "suggestion" },
-      h("div", {}, h("p", { class: "step-title" }, h("strong", {}, entry.title), " ", harm(entry.cost)), settings(entry.patch), costs(entry.cost)),
-      figures(entry), buttons(changeOf(entry, entry.title), "advice-apply-one")));
+    setText(
+      singlesHint,
+      fits
+        ? t("advice.ranked")
+        : t(
+            enough.length === 0 ? "advice.noneEnough" : enough.length === 1 ? "advice.oneEnough" : "advice.someEnough",
+            { count: enough.length },
+          ),
+    );
+    const rows = shown.map((entry) =>
+      h(
+        "li",
+        { class: "suggestion" },
+        h(
+          "div",
+          {},
+          h("p", { class: "step-title" }, h("strong", {}, entry.title), " ", harm(entry.cost)),
+          settings(entry.patch),
+          costs(entry.cost),
+        ),
+        figures(entry),
+        buttons(changeOf(entry, entry.title), "advice-apply-one"),
+      ),
+    );
     if (expandable && (all || suggestions.length <= short.length)) {
-      rows.push(h("li", { class: "suggestion" }, h("div", {}, h("p", { class: "step-title" }, h("strong", {}, expandable.title)), settings(expandable.patch), costs(expandable.cost)),
-        h("p", { class: "hint outcome" }, t("advice.expandable", { size: gib(now.reserved.expected - expandable.reserved.expected) })),
-        buttons(changeOf(expandable, expandable.title), "advice-apply-one")));
+      rows.push(
+        h(
+          "li",
+          { class: "suggestion" },
+          h(
+            "div",
+            {},
+            h("p", { class: "step-title" }, h("strong", {}, expandable.title)),
+            settings(expandable.patch),
+            costs(expandable.cost),
+          ),
+          h(
+            "p",
+            { class: "hint outcome" },
+            t("advice.expandable", { size: gib(now.reserved.expected - expandable.reserved.expected) }),
+          ),
+          buttons(changeOf(expandable, expandable.title), "advice-apply-one"),
+        ),
+      );
     }
     list.replaceChildren(...rows);
     singles.hidden = rows.length === 0;
@@ -151,13 +344,20 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
 
   return {
     node,
+    /** What must not be used once it is about a former job; what was just applied can still be taken back. */
+    reach: [plan, singles, ...details.nodes],
     /** The estimate is there, the advice is still being looked for; fit: the card's, or undefined; of several cards it is about the first. */
     expect(fit, cards) {
       node.hidden = !fit || fit.verdict === "unknown";
       if (node.hidden) return;
       node.setAttribute("aria-busy", "true");
       const fits = fit.verdict === "fits";
-      setText(heading, cards > 1 ? t(fits ? "advice.smallerOn" : "advice.labelOn", { gpu: fit.gpu }) : t(fits ? "advice.smaller" : "advice.label"));
+      setText(
+        heading,
+        cards > 1
+          ? t(fits ? "advice.smallerOn" : "advice.labelOn", { gpu: fit.gpu })
+          : t(fits ? "advice.smaller" : "advice.label"),
+      );
       // Unfolded where it is needed; from then on as the visitor leaves it.
       if (fits !== fitted) singles.open = !fits;
       fitted = fits;
@@ -177,9 +377,18 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
         return;
       }
       // What has the focus is drawn anew: keep the place.
-      const inside = node.contains(document.activeElement) && document.activeElement !== node && !applied.contains(document.activeElement) ? document.activeElement : null;
+      const inside =
+        node.contains(document.activeElement) &&
+        document.activeElement !== node &&
+        !applied.contains(document.activeElement)
+          ? document.activeElement
+          : null;
       const { now, combination, suggestions } = report;
-      measure = measureOf(now.allocated.expected, [combination?.found ? combination : now, ...suggestions].map((entry) => entry.allocated.expected), now.fit.usable_bytes);
+      measure = measureOf(
+        now.allocated.expected,
+        [combination?.found ? combination : now, ...suggestions].map((entry) => entry.allocated.expected),
+        now.fit.usable_bytes,
+      );
       drawPlan();
       drawSingles();
       details.render(report, (tables) => ask(values, tables));

@@ -2,7 +2,13 @@
 import { h } from "./dom.js";
 
 export function createAnnouncer() {
-  const node = h("div", { class: "unseen", role: "status", "aria-live": "polite", "aria-atomic": "true", "data-testid": "live" });
+  const node = h("div", {
+    class: "unseen",
+    role: "status",
+    "aria-live": "polite",
+    "aria-atomic": "true",
+    "data-testid": "live",
+  });
   let timer = 0;
   return {
     node,

@@ -11,7 +11,13 @@ export function measureOf(before, afters, usable) {
 /** Bytes now and then, and the fit of what is then (its card's usable memory, its verdict). What is wider than the measure is torn off. */
 export function beforeAfter(before, after, fit, measure) {
   const level = (name, bytes) => h("span", { class: bytes > measure ? `${name} is-torn` : name });
-  const node = h("span", { class: `levels ${verdictClass(fit.verdict)}`, "aria-hidden": "true" }, level("level-before", before), level("level-after", after), h("span", { class: "level-brim" }));
+  const node = h(
+    "span",
+    { class: `levels ${verdictClass(fit.verdict)}`, "aria-hidden": "true" },
+    level("level-before", before),
+    level("level-after", after),
+    h("span", { class: "level-brim" }),
+  );
   const share = (bytes) => `${Math.min(100, (bytes / measure) * 100).toFixed(2)}%`;
   node.style.setProperty("--before", share(before));
   node.style.setProperty("--after", share(after));

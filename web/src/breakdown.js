@@ -10,11 +10,29 @@ const negligible = 0.002;
 export function createBreakdown() {
   const body = h("tbody");
   const foot = h("tfoot");
-  const node = h("section", { class: "panel", "aria-labelledby": "breakdown-heading", "data-testid": "breakdown" },
-    h("h3", { id: "breakdown-heading" }, t("breakdown.label")), h("p", { class: "hint" }, t("breakdown.hint")),
-    h("table", { class: "grid breakdown" },
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("breakdown.part")), h("th", { scope: "col", class: "number" }, t("breakdown.size")), h("th", { scope: "col", class: "number share" }, t("breakdown.share")))),
-      body, foot));
+  const node = h(
+    "section",
+    { class: "panel", "aria-labelledby": "breakdown-heading", "data-testid": "breakdown" },
+    h("h3", { id: "breakdown-heading" }, t("breakdown.label")),
+    h("p", { class: "hint" }, t("breakdown.hint")),
+    h(
+      "table",
+      { class: "grid breakdown" },
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          h("th", { scope: "col" }, t("breakdown.part")),
+          h("th", { scope: "col", class: "number" }, t("breakdown.size")),
+          h("th", { scope: "col", class: "number share" }, t("breakdown.share")),
+        ),
+      ),
+      body,
+      foot,
+    ),
+  );
   const open = new Set();
   let latest = null;
 
@@ -26,11 +44,32 @@ export function createBreakdown() {
   }
 
   function row(key, className, name, bytes, total, extra) {
-    return h("tr", { class: className },
-      h("th", { scope: "row" }, tellExactly(h("button", { type: "button", class: "opener", "aria-expanded": String(open.has(key)), "data-key": key, onclick: () => toggle(key, key) },
-        h("span", { class: "chevron", "aria-hidden": "true" }), extra, h("span", { class: "opener-name" }, name)), bytes)),
+    return h(
+      "tr",
+      { class: className },
+      h(
+        "th",
+        { scope: "row" },
+        tellExactly(
+          h(
+            "button",
+            {
+              type: "button",
+              class: "opener",
+              "aria-expanded": String(open.has(key)),
+              "data-key": key,
+              onclick: () => toggle(key, key),
+            },
+            h("span", { class: "chevron", "aria-hidden": "true" }),
+            extra,
+            h("span", { class: "opener-name" }, name),
+          ),
+          bytes,
+        ),
+      ),
       tellExactly(h("td", { class: "number" }, gib(bytes)), bytes),
-      shareCell(bytes, total));
+      shareCell(bytes, total),
+    );
   }
 
   function draw() {
@@ -38,7 +77,16 @@ export function createBreakdown() {
     const rows = [];
     for (const group of breakdown) {
       if (group.bytes === 0) continue;
-      rows.push(row(group.category, "group-row", categoryName(group.category), group.bytes, total, h("span", { class: `swatch ${categoryClass(group.category)}`, "aria-hidden": "true" })));
+      rows.push(
+        row(
+          group.category,
+          "group-row",
+          categoryName(group.category),
+          group.bytes,
+          total,
+          h("span", { class: `swatch ${categoryClass(group.category)}`, "aria-hidden": "true" }),
+        ),
+      );
       if (!open.has(group.category)) continue;
       const restKey = `${group.category}/…`;
       const entries = [...group.entries].sort((a, b) => b.bytes - a.bytes);
@@ -55,21 +103,40 @@ export function createBreakdown() {
       });
       if (entries.length - large.length >= 3) {
         const rest = entries.slice(large.length);
-        rows.push(row(restKey, "entry-row rest-row", t("breakdown.smaller", { count: rest.length }), rest.reduce((sum, entry) => sum + entry.bytes, 0), total));
+        rows.push(
+          row(
+            restKey,
+            "entry-row rest-row",
+            t("breakdown.smaller", { count: rest.length }),
+            rest.reduce((sum, entry) => sum + entry.bytes, 0),
+            total,
+          ),
+        );
       }
     }
     body.replaceChildren(...rows);
-    foot.replaceChildren(h("tr", {}, h("th", { scope: "row" }, t("breakdown.total")), tellExactly(h("td", { class: "number" }, gib(total)), total), h("td", { class: "number share" }, "")));
+    foot.replaceChildren(
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, t("breakdown.total")),
+        tellExactly(h("td", { class: "number" }, gib(total)), total),
+        h("td", { class: "number share" }, ""),
+      ),
+    );
   }
 
   return {
     node,
+    /** @param {import("../../wasm/tidemark.js").Estimate} estimate */
     render(estimate) {
       latest = { breakdown: estimate.breakdown, total: estimate.allocated.expected };
       // Live updates must not steal the focus of an open row.
-      const focused = body.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+      const focused = body.contains(document.activeElement) ? document.activeElement.getAttribute("data-key") : null;
       draw();
-      if (focused) for (const button of body.querySelectorAll("button")) if (button.dataset.key === focused) button.focus({ preventScroll: true });
+      if (focused)
+        for (const button of body.querySelectorAll("button"))
+          if (button.dataset.key === focused) button.focus({ preventScroll: true });
     },
   };
 }
@@ -82,10 +149,25 @@ function shareCell(bytes, total) {
 }
 
 function detailRow(entry) {
-  const line = (key, value, className) => value ? [h("dt", {}, t(key)), h("dd", { class: className }, value)] : [];
-  return h("tr", { class: "detail-row" }, h("td", { colspan: "3" }, h("dl", { class: "derivation" },
-    line("breakdown.formula", entry.formula, "code"),
-    line("breakdown.substituted", `${entry.substituted} = ${exact(entry.bytes)}`, "code"),
-    line("breakdown.source", entry.source, "code"),
-    line("breakdown.confidence", tOr(`breakdown.${entry.confidence}`, entry.confidence), `confidence is-${entry.confidence}`))));
+  const line = (key, value, className) => (value ? [h("dt", {}, t(key)), h("dd", { class: className }, value)] : []);
+  return h(
+    "tr",
+    { class: "detail-row" },
+    h(
+      "td",
+      { colspan: "3" },
+      h(
+        "dl",
+        { class: "derivation" },
+        line("breakdown.formula", entry.formula, "code"),
+        line("breakdown.substituted", `${entry.substituted} = ${exact(entry.bytes)}`, "code"),
+        line("breakdown.source", entry.source, "code"),
+        line(
+          "breakdown.confidence",
+          tOr(`breakdown.${entry.confidence}`, entry.confidence),
+          `confidence is-${entry.confidence}`,
+        ),
+      ),
+    ),
+  );
 }

@@ -1,7 +1,16 @@
 // The strata of a GPU's memory, from what lies still at the bottom to what comes and goes on top.
 import { tOr } from "./messages.js";
 
-const order = ["weights", "optimizer_states", "gradients", "buffers", "communication", "activations", "logits_loss", "workspace"];
+const order = [
+  "weights",
+  "optimizer_states",
+  "gradients",
+  "buffers",
+  "communication",
+  "activations",
+  "logits_loss",
+  "workspace",
+];
 
 /** Those that occur, bottom first; ones that a newer engine brings lie on top. */
 export function strata(names) {

@@ -1,19 +1,34 @@
 // A text field with a list that narrows as one types (WAI-ARIA combobox). It does not know what it lists.
-import { h, setText, uniqueId } from "./dom.js";
+import { h, uniqueId } from "./dom.js";
 
 /**
- * options: {id, label, placeholder, search(text) → [{value, label, detail, note}], onchoose(value), oncommit(text), emptyText(text), describe}
+ * options: {id, label, placeholder, search(text) → [{value, label, detail, note}], onchoose(value), oncommit(text)}
  * Returns {node, input, show(text)}.
  */
 export function createCombobox(options) {
   const listId = uniqueId("list");
   const list = h("ul", { id: listId, role: "listbox", class: "choices", "aria-label": options.label, hidden: true });
-  const status = h("p", { class: "choices-empty", hidden: true });
   const input = h("input", {
-    id: options.id, type: "text", role: "combobox", class: "field", autocomplete: "off", autocapitalize: "off", spellcheck: "false",
-    "aria-expanded": "false", "aria-controls": listId, "aria-autocomplete": "list", placeholder: options.placeholder, "aria-label": options.label,
+    id: options.id,
+    type: "text",
+    role: "combobox",
+    class: "field",
+    autocomplete: "off",
+    autocapitalize: "off",
+    spellcheck: "false",
+    "aria-expanded": "false",
+    "aria-controls": listId,
+    "aria-autocomplete": "list",
+    placeholder: options.placeholder,
+    "aria-label": options.label,
   });
-  const node = h("div", { class: "combobox" }, input, h("span", { class: "combobox-mark", "aria-hidden": "true" }), list, status);
+  const node = h(
+    "div",
+    { class: "combobox" },
+    input,
+    h("span", { class: "combobox-mark", "aria-hidden": "true" }),
+    list,
+  );
   let rows = [];
   let active = -1;
   let shown = "";
@@ -24,14 +39,15 @@ export function createCombobox(options) {
   }
   function close() {
     list.hidden = true;
-    status.hidden = true;
     input.setAttribute("aria-expanded", "false");
     input.removeAttribute("aria-activedescendant");
     active = -1;
   }
   function mark(index) {
     active = index;
-    [...list.children].forEach((child, at) => child.setAttribute("aria-selected", at === index ? "true" : "false"));
+    [...list.children].forEach((child, at) => {
+      child.setAttribute("aria-selected", at === index ? "true" : "false");
+    });
     const child = list.children[index];
     if (child) {
       input.setAttribute("aria-activedescendant", child.id);
@@ -42,16 +58,25 @@ export function createCombobox(options) {
   }
   function open(text) {
     rows = options.search(text);
-    list.replaceChildren(...rows.map((row, index) =>
-      h("li", {
-        id: `${listId}-${index}`, role: "option", "aria-selected": "false",
-        onpointerdown: (event) => event.preventDefault(),
-        onclick: () => choose(index),
-      }, h("span", { class: "choice-name" }, row.label), row.note && h("span", { class: "tag" }, row.note), row.detail && h("span", { class: "choice-detail" }, row.detail))));
+    list.replaceChildren(
+      ...rows.map((row, index) =>
+        h(
+          "li",
+          {
+            id: `${listId}-${index}`,
+            role: "option",
+            "aria-selected": "false",
+            onpointerdown: (event) => event.preventDefault(),
+            onclick: () => choose(index),
+          },
+          h("span", { class: "choice-name" }, row.label),
+          row.note && h("span", { class: "tag" }, row.note),
+          row.detail && h("span", { class: "choice-detail" }, row.detail),
+        ),
+      ),
+    );
     list.hidden = rows.length === 0;
     input.setAttribute("aria-expanded", String(rows.length > 0));
-    status.hidden = rows.length > 0;
-    setText(status, rows.length > 0 ? "" : options.emptyText(text));
     mark(-1);
     list.scrollTop = 0;
   }
@@ -88,10 +113,10 @@ export function createCombobox(options) {
     } else if (event.key === "Enter") {
       event.preventDefault();
       if (isOpen() && active >= 0) choose(active);
-      else if (isOpen() && typed && rows.length > 0 && !options.literal?.(input.value)) choose(0);
+      else if (isOpen() && typed && rows.length === 1) choose(0);
       else settle();
     } else if (event.key === "Escape") {
-      if (isOpen() || !status.hidden) event.stopPropagation();
+      if (isOpen()) event.stopPropagation();
       close();
       typed = false;
       input.value = shown;
@@ -105,7 +130,7 @@ export function createCombobox(options) {
     input,
     /** What is listed has changed. */
     refresh() {
-      if (isOpen() || !status.hidden) open(typed ? input.value : "");
+      if (isOpen()) open(typed ? input.value : "");
     },
     /** Shows the present value, unless somebody types. */
     show(text) {
@@ -119,7 +144,10 @@ export function createCombobox(options) {
 
 /** Rows whose text has every word of the query, those that start with it first. */
 export function narrow(rows, query, limit = 60) {
-  const words = query.toLowerCase().split(/[\s_]+/).filter(Boolean);
+  const words = query
+    .toLowerCase()
+    .split(/[\s_]+/)
+    .filter(Boolean);
   if (words.length === 0) return rows.slice(0, limit);
   const scored = [];
   for (const row of rows) {
@@ -137,5 +165,8 @@ export function narrow(rows, query, limit = 60) {
     }
     if (score >= 0) scored.push([score, row]);
   }
-  return scored.sort((a, b) => a[0] - b[0]).slice(0, limit).map(([, row]) => row);
+  return scored
+    .sort((a, b) => a[0] - b[0])
+    .slice(0, limit)
+    .map(([, row]) => row);
 }

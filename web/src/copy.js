@@ -1,71 +1,111 @@
 // The answer to take along: a link, Markdown, JSON, or the command that computes it.
 import { categoryName, phaseName } from "./categories.js";
+import { commandOf } from "./command.js";
 import { h } from "./dom.js";
 import { exact, gb, gib, percent } from "./format.js";
 import { t } from "./messages.js";
 import { verdictSentence, verdictWord } from "./verdict.js";
 
-/** A word that a POSIX shell hands on unchanged. */
-export function quote(word) {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replace(/'/g, "'\\''")}'`;
-}
-
-/** The command line of those values. A config.json becomes a file that the reader has. */
-export function commandOf(values, schema) {
-  const words = ["tidemark", "estimate"];
-  for (const [name, value] of Object.entries(schema.prune(values))) {
-    const flag = schema.find(name).flags?.[0];
-    if (!flag) continue;
-    if (name === "config") words.push(flag, "config.json");
-    else if (name === "gpus" && Array.isArray(value)) for (const card of value) words.push(...cardWords(card, schema));
-    else if (name === "gpu") words.push(...cardWords(value, schema));
-    else words.push(flag, quote(schema.print(name, value)));
-  }
-  return words.join(" ");
-}
-
-/** A card of which only the size on its box is known has a flag of its own. */
-function cardWords(card, schema) {
-  const bySize = card !== null && typeof card === "object" && Object.keys(card).join() === "vram_gb";
-  return bySize ? ["--vram-gb", quote(String(card.vram_gb))] : ["--gpu", quote(schema.print("gpu", card))];
-}
-
-/** The answer as Markdown, with what was asked. */
+/**
+ * The answer as Markdown, with what was asked.
+ * @param {import("../../wasm/tidemark.js").Response} response
+ */
 export function markdownOf(response, state, schema, link) {
   const { estimate, fits } = response;
-  const cell = (text) => String(text).replace(/\|/g, "\\|").replace(/[\r\n]+/g, " ");
-  const lines = [`### ${cell(estimate.model)}: ${gib(estimate.allocated.expected)} expected`, "",
-    `${gb(estimate.allocated.expected)}, ${exact(estimate.allocated.expected)}; between ${gib(estimate.allocated.low)} and ${gib(estimate.allocated.high)}. Highest in ${phaseName(estimate.peak.phase)}, at \`${estimate.peak.at}\`.`, ""];
-  for (const fit of fits) lines.push(`**${verdictWord(fit.verdict)}** on ${cell(fit.gpu)}: ${verdictSentence(fit)} ${percent(fit.utilization)} used.`, "");
+  const cell = (text) =>
+    String(text)
+      .replace(/\|/g, "\\|")
+      .replace(/[\r\n]+/g, " ");
+  const lines = [
+    `### ${cell(estimate.model)}: ${gib(estimate.allocated.expected)} expected`,
+    "",
+    `${gb(estimate.allocated.expected)}, ${exact(estimate.allocated.expected)}; between ${gib(estimate.allocated.low)} and ${gib(estimate.allocated.high)}. Highest in ${phaseName(estimate.peak.phase)}, at \`${estimate.peak.at}\`.`,
+    "",
+  ];
+  for (const fit of fits)
+    lines.push(
+      `**${verdictWord(fit.verdict)}** on ${cell(fit.gpu)}: ${verdictSentence(fit)} ${percent(fit.utilization)} used.`,
+      "",
+    );
   lines.push("| | GiB | bytes |", "|---|---:|---:|");
-  for (const group of estimate.breakdown) if (group.bytes > 0) lines.push(`| ${categoryName(group.category)} | ${gib(group.bytes)} | ${group.bytes} |`);
-  lines.push(`| **Allocated** | **${gib(estimate.allocated.expected)}** | ${estimate.allocated.expected} |`, `| Reserved | ${gib(estimate.reserved.expected)} | ${estimate.reserved.expected} |`, `| Device | ${gib(estimate.device.expected)} | ${estimate.device.expected} |`, "");
-  lines.push("```sh", commandOf(state.values, schema), "```", "", `[Open in Tidemark](${link.replace(/[()]/g, encodeURIComponent)})`, "");
+  for (const group of estimate.breakdown)
+    if (group.bytes > 0) lines.push(`| ${categoryName(group.category)} | ${gib(group.bytes)} | ${group.bytes} |`);
+  lines.push(
+    `| **Allocated** | **${gib(estimate.allocated.expected)}** | ${estimate.allocated.expected} |`,
+    `| Reserved | ${gib(estimate.reserved.expected)} | ${estimate.reserved.expected} |`,
+    `| Device | ${gib(estimate.device.expected)} | ${estimate.device.expected} |`,
+    "",
+  );
+  lines.push(
+    "```sh",
+    commandOf(state.values, schema),
+    "```",
+    "",
+    `[Open in Tidemark](${link.replace(/[()]/g, encodeURIComponent)})`,
+    "",
+  );
   return lines.join("\n");
 }
 
 export function createCopy({ tell, texts }) {
-  const node = h("section", { class: "panel copy", "aria-labelledby": "copy-heading", "data-testid": "copy" }, h("h3", { id: "copy-heading" }, t("copy.label")));
+  const node = h(
+    "section",
+    { class: "panel copy", "aria-labelledby": "copy-heading", "data-testid": "copy" },
+    h("h3", { id: "copy-heading" }, t("copy.label")),
+  );
   const fallback = h("div", { class: "stack", hidden: true });
   const area = h("textarea", { class: "field code", rows: "6", readonly: true, "aria-label": t("copy.label") });
-  fallback.append(h("p", { class: "hint" }, t("copy.refused")), area, h("button", { type: "button", class: "button quiet small", onclick: () => { fallback.hidden = true; } }, t("copy.close")));
+  fallback.append(
+    h("p", { class: "hint" }, t("copy.refused")),
+    area,
+    h(
+      "button",
+      {
+        type: "button",
+        class: "button quiet small",
+        onclick: () => {
+          fallback.hidden = true;
+        },
+      },
+      t("copy.close"),
+    ),
+  );
   const status = h("span", { class: "copied", "aria-hidden": "true" });
   const kinds = ["link", "markdown", "json", "command"];
-  node.append(h("div", { class: "row" }, kinds.map((kind) => h("button", { type: "button", class: "button small", "data-testid": `copy-${kind}`, onclick: async () => {
-    const text = texts[kind]();
-    if (text === null) return;
-    if (await write(text)) {
-      const done = t("copy.done", { what: t(`copy.what${kind[0].toUpperCase()}${kind.slice(1)}`) });
-      status.textContent = done;
-      tell(done, 0);
-      fallback.hidden = true;
-    } else {
-      fallback.hidden = false;
-      area.value = text;
-      area.focus();
-      area.select();
-    }
-  } }, t(`copy.${kind}`))), status), fallback);
+  node.append(
+    h(
+      "div",
+      { class: "row" },
+      kinds.map((kind) =>
+        h(
+          "button",
+          {
+            type: "button",
+            class: "button small",
+            "data-testid": `copy-${kind}`,
+            onclick: async () => {
+              const text = texts[kind]();
+              if (text === null) return;
+              if (await write(text)) {
+                const done = t("copy.done", { what: t(`copy.what${kind[0].toUpperCase()}${kind.slice(1)}`) });
+                status.textContent = done;
+                tell(done, 0);
+                fallback.hidden = true;
+              } else {
+                fallback.hidden = false;
+                area.value = text;
+                area.focus();
+                area.select();
+              }
+            },
+          },
+          t(`copy.${kind}`),
+        ),
+      ),
+      status,
+    ),
+    fallback,
+  );
   return { node };
 }
 

@@ -84,12 +84,24 @@ export function createEngine({ partsOf, makeWorker, makeLocal, describeFailure, 
     });
   }
 
-  const issue = (reason) => ({ schema: 1, issues: [{ code: "INTERNAL_ERROR", severity: "error", path: "", message: describeFailure(reason), suggestion: "" }] });
+  const issue = (reason) => ({
+    schema: 1,
+    issues: [{ code: "INTERNAL_ERROR", severity: "error", path: "", message: describeFailure(reason), suggestion: "" }],
+  });
   return {
-    /** Any verb. Resolves to its answer, or to undefined when a newer question of that kind took its place. Never rejects. */
-    ask: (kind, request) => put(kind, { request }, ({ text, failed }) => (failed === undefined ? JSON.parse(text) : issue(failed))),
+    /**
+     * Any verb. Resolves to its answer, or to undefined when a newer question of that kind took its place. Never rejects.
+     * @param {string} kind
+     * @param {import("../../wasm/tidemark.js").Request} request
+     * @returns {Promise<any>}
+     */
+    ask: (kind, request) =>
+      put(kind, { request }, ({ text, failed }) => (failed === undefined ? JSON.parse(text) : issue(failed))),
     /** Bytes for each batch size (rows) and sequence length (columns), NaN where there is no estimate, and how long it took. */
-    map: (request, batches, sequences) => put("map", { request, batches, sequences }, ({ bytes, milliseconds }) =>
-      ({ bytes: bytes ?? new Float64Array(batches.length * sequences.length).fill(NaN), milliseconds: milliseconds ?? 0 })),
+    map: (request, batches, sequences) =>
+      put("map", { request, batches, sequences }, ({ bytes, milliseconds }) => ({
+        bytes: bytes ?? new Float64Array(batches.length * sequences.length).fill(NaN),
+        milliseconds: milliseconds ?? 0,
+      })),
   };
 }

@@ -37,7 +37,11 @@ export function createHost(reply) {
 
 async function start(parts) {
   const text = async (part) => new TextDecoder().decode(await unpack(part));
-  const [tidemark, models, gpus] = await Promise.all([unpack(parts.wasm).then(createTidemarkFrom), text(parts.models), text(parts.gpus)]);
+  const [tidemark, models, gpus] = await Promise.all([
+    unpack(parts.wasm).then(createTidemarkFrom),
+    text(parts.models),
+    text(parts.gpus),
+  ]);
   // "nothing", "one" for what the first question names, or "all".
   let loaded = "nothing";
   function load(someModels, someGpus, amount) {

@@ -11,7 +11,10 @@ function show(node) {
   tip.hidden = false;
   const box = node.getBoundingClientRect();
   const width = tip.offsetWidth;
-  const left = Math.max(8, Math.min(box.left + box.width / 2 - width / 2, document.documentElement.clientWidth - width - 8));
+  const left = Math.max(
+    8,
+    Math.min(box.left + box.width / 2 - width / 2, document.documentElement.clientWidth - width - 8),
+  );
   const above = box.top - tip.offsetHeight - 8;
   tip.style.left = `${left + scrollX}px`;
   tip.style.top = `${(above < 4 ? box.bottom + 8 : above) + scrollY}px`;
@@ -42,7 +45,11 @@ export function installExactly() {
 
 /** A figure: "23.05 GiB" that tells its bytes. Focusable where it stands alone. */
 export function figure(bytes, { text = gib(bytes), focusable = true, className = "figure" } = {}) {
-  const node = h("data", { class: className, value: bytes, "data-exactly": exact(bytes), tabindex: focusable ? "0" : undefined }, text);
+  const node = h(
+    "data",
+    { class: className, value: bytes, "data-exactly": exact(bytes), tabindex: focusable ? "0" : undefined },
+    text,
+  );
   node.setAttribute("value", String(bytes));
   if (focusable) {
     node.setAttribute("aria-describedby", "exactly");

@@ -16,7 +16,7 @@ function decimal(value, digits) {
   const text = Math.abs(value).toFixed(digits);
   const [whole, fraction] = text.split(".");
   const sign = value < 0 && Number(text) !== 0 ? minus : "";
-  return sign + grouped(whole) + (fraction ? "." + fraction : "");
+  return sign + grouped(whole) + (fraction ? `.${fraction}` : "");
 }
 
 /** "6 738 417 664", with narrow no-break spaces. */
@@ -67,11 +67,11 @@ export function percent(ratio) {
 
 /** "8.03 B" parameters, "494 M". */
 export function count(number) {
-  for (const [size, letter] of [[1e12, "T"], [1e9, "B"], [1e6, "M"], [1e3, "k"]]) {
-    if (Math.abs(number) >= size) {
-      const value = number / size;
-      return `${value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2)}${narrowSpace}${letter}`;
-    }
+  for (const [letter, size] of Object.entries({ T: 1e12, B: 1e9, M: 1e6, k: 1e3 })) {
+    if (Math.abs(number) < size) continue;
+    const value = number / size;
+    const digits = value >= 100 ? 0 : value >= 10 ? 1 : 2;
+    return `${value.toFixed(digits)}${narrowSpace}${letter}`;
   }
   return String(number);
 }

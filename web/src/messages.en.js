@@ -9,6 +9,8 @@ export default {
   "page.saved": "Saved as {name}. It works without a network.",
   "page.saveRefused": "This browser does not let the page save itself here. Use its own “Save page as”.",
   "page.versions": "Engine {engine}, catalog of {catalog}. Nothing you enter leaves this page.",
+  "page.notices":
+    "Contains JSON for Modern C++ and Emscripten's runtime; their licences are in THIRD_PARTY_NOTICES.txt.",
   "page.drop": "Drop a config.json",
   "page.failed": "The engine could not start: {reason}",
 
@@ -36,7 +38,7 @@ export default {
   "model.byConfig": "config.json",
   "model.byCount": "Parameters",
   "model.placeholder": "llama 8b, qwen2.5, gpt2 …",
-  "model.none": "No model of the catalog matches “{text}”. Paste its config.json instead.",
+  "model.asTyped": "“{text}”, as the engine reads it",
   "model.partial": "weights only",
   "model.paste": "Paste a Hugging Face config.json, or drop the file anywhere on this page",
   "model.open": "Open a file …",
@@ -46,7 +48,8 @@ export default {
   "model.countBad": "“{text}” is not a count. Write it as 7e9, 1.5B or 350M.",
   "model.configUsed": "Using {name}",
   "model.configOf": "the config.json of a {type} model",
-  "model.tooLarge": "{name} is {size}. A config.json has a few kilobytes; this looks like something else, so it was not read.",
+  "model.tooLarge":
+    "{name} is {size}. A config.json has a few kilobytes; this looks like something else, so it was not read.",
   "model.notText": "{name} is not a text file, so it was not used.",
   "model.notJson": "{name} is not valid JSON: {reason} Nothing was changed.",
   "model.notObject": "{name} holds JSON, but not a configuration: it must be an object, {…}. Nothing was changed.",
@@ -56,13 +59,11 @@ export default {
   "model.loadedRequest": "Read the request in {name}.",
 
   "gpu.placeholder": "4090, h100, 24GiB …",
-  "gpu.none": "No card of the catalog matches “{text}”. State its memory as 24GiB.",
-  "gpu.custom": "a card with {size}",
+  "gpu.asTyped": "“{text}”, as the engine reads it",
   "gpu.clear": "No card",
 
   "result.label": "Result",
   "result.headline": "Peak GPU memory",
-  "result.expected": "expected",
   "result.range": "between {low} and {high}",
   "result.for": "{model}, {parameters} parameters, {trainable} trained",
   "result.peakAt": "Highest in {phase}, at {at}",
@@ -74,7 +75,10 @@ export default {
   "result.reservedHelp": "torch.cuda.\u200bmax_memory_\u200breserved: with what the allocator keeps cached",
   "result.deviceHelp": "what nvidia-smi shows: reserved and the CUDA context",
   "result.firstHelp": "allocated before optimizer states exist",
-  "result.recipe": "Recipe {name}: weights {weights}, gradients {gradients}, master weights {master}, optimizer states {states}, autocast {autocast}",
+  "result.recipe":
+    "Recipe {name}: weights {weights}, gradients {gradients}, master weights {master}, optimizer states {states}, autocast {autocast}",
+  "result.recipeAdapters":
+    "Recipe {name}: weights {weights}, frozen; autocast {autocast}. Only the adapters are trained; they and their gradients are {adapters}.",
   "result.stale": "The figures below are the last ones that could be computed.",
   "result.none": "No figures yet.",
   "result.partial": "What {model} takes at least",
@@ -86,6 +90,8 @@ export default {
   "verdict.unknown": "Unknown",
   "verdict.fitsText": "{headroom} of {usable} stay free.",
   "verdict.tightText": "{headroom} of {usable} would stay free, less than the estimate’s own uncertainty.",
+  "verdict.tightOverText":
+    "{headroom} more is expected than the {usable} that it gives, less than the estimate’s own uncertainty.",
   "verdict.does_not_fitText": "{headroom} more is needed than the {usable} that it gives.",
   "verdict.on": "on {gpu}",
   "verdict.used": "{percent} used",
@@ -109,9 +115,11 @@ export default {
   "advice.smallerOn": "What would make it smaller, and how far it goes on the {gpu}",
   "advice.searching": "Looking for the changes of least harm …",
   "advice.one": "One change is enough. Of all that are, it does the least harm:",
-  "advice.together": "These {count} changes are enough together. Of all combinations that are, this one does the least harm:",
+  "advice.together":
+    "These {count} changes are enough together. Of all combinations that are, this one does the least harm:",
   "advice.unproven": "(The search was cut short: less harm may do.)",
-  "advice.nothing": "Nothing that Tidemark knows makes this job fit the {gpu}: with all of these it needs {size}, of {usable}:",
+  "advice.nothing":
+    "Nothing that Tidemark knows makes this job fit the {gpu}: with all of these it needs {size}, of {usable}:",
   "advice.noCard": "No card of the catalog holds it, changed or not.",
   "advice.cardAsIs": "Unchanged, the smallest card that holds it is the {gpu}: {size} of {usable}.",
   "advice.cardChanged": "With these changes, the smallest card that holds it is the {gpu}: {size} of {usable}.",
@@ -159,8 +167,10 @@ export default {
   "advice.tierBatch": "Micro batch",
   "advice.preset": "Fixed table",
   "advice.modes": "MemScale’s modes, recomputed",
-  "advice.modesFit": "Without any of their techniques the job needs {size}, {ratio} of the card. The guide then says {mode}, which brings it in.",
-  "advice.modesFail": "Without any of their techniques the job needs {size}, {ratio} of the card. The guide then says {mode}, which does not bring it in.",
+  "advice.modesFit":
+    "Without any of their techniques the job needs {size}, {ratio} of the card. The guide then says {mode}, which brings it in.",
+  "advice.modesFail":
+    "Without any of their techniques the job needs {size}, {ratio} of the card. The guide then says {mode}, which does not bring it in.",
   "advice.modeName": "Mode",
   "advice.peak": "Peak",
   "advice.techniques": "Techniques",
@@ -195,7 +205,8 @@ export default {
   "phase.zero_grad": "zero grad",
 
   "timeline.label": "The tide of one step",
-  "timeline.hint": "Memory at every instant of a training step, from the second step on. Move over it, or focus it and use the arrow keys.",
+  "timeline.hint":
+    "Memory at every instant of a training step, from the second step on. Move over it, or focus it and use the arrow keys.",
   "timeline.instant": "Instant of the step",
   "timeline.value": "{instant}: {total}",
   "timeline.peak": "high water {size}",
@@ -249,13 +260,15 @@ export default {
   "compare.failedA": "A has no figures: {reason}",
 
   "map.label": "Fit map",
-  "map.hint": "Micro batch against sequence length. Move to read a cell, click to adopt it; with the keyboard: arrow keys, then Enter.",
+  "map.hint":
+    "Micro batch against sequence length. Move to read a cell, click to adopt it; with the keyboard: arrow keys, then Enter.",
   "map.role": "fit map",
   "map.batch": "micro batch",
   "map.sequence": "sequence length",
   "map.cell": "Batch {batch} × sequence {sequence}: {size}",
   "map.cellFits": "fits, {headroom} free",
   "map.cellTight": "tight, {headroom} free: less than the estimate’s own uncertainty",
+  "map.cellTightOver": "tight, over by {headroom}: less than the estimate’s own uncertainty",
   "map.cellOver": "over by {headroom}",
   "map.cellNone": "no estimate",
   "map.current": "now",

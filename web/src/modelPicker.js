@@ -14,11 +14,16 @@ export function createModelPicker({ store, schema, models, tell }) {
   let way = "model";
   let rows = null;
   const allRows = () => {
-    rows ??= models().map((model) => ({
-      value: model.id, label: model.id, key: [model.id, ...(model.aliases ?? []), model.family ?? ""].join(" ").toLowerCase(),
-      detail: model.parameters ? count(model.parameters) : "", note: model.modelled === false ? t("model.partial") : "",
-      modelled: model.modelled !== false,
-    })).sort((a, b) => Number(b.modelled) - Number(a.modelled));
+    rows ??= models()
+      .map((model) => ({
+        value: model.id,
+        label: model.id,
+        key: [model.id, ...(model.aliases ?? []), model.family ?? ""].join(" ").toLowerCase(),
+        detail: model.parameters ? count(model.parameters) : "",
+        note: model.modelled === false ? t("model.partial") : "",
+        modelled: model.modelled !== false,
+      }))
+      .sort((a, b) => Number(b.modelled) - Number(a.modelled));
     return rows;
   };
 
@@ -28,32 +33,74 @@ export function createModelPicker({ store, schema, models, tell }) {
   };
 
   const search = createCombobox({
-    id: "option-model", label: t("model.label"), placeholder: t("model.placeholder"),
-    search: (text) => narrow(allRows(), text, 300),
-    emptyText: (text) => t("model.none", { text }),
+    id: "option-model",
+    label: t("model.label"),
+    placeholder: t("model.placeholder"),
+    search: (text) => {
+      const typed = text.trim();
+      const found = narrow(allRows(), text, 300);
+      // Another spelling, an address, a tuned version: the engine knows, or says what comes nearest.
+      return found.length > 0 || typed === ""
+        ? found
+        : [{ value: typed, label: t("model.asTyped", { text: typed }), text: typed }];
+    },
     onchoose: (value) => choose({ model: value }),
     oncommit: (text) => text.trim() !== "" && choose({ model: text.trim() }),
-    literal: (text) => allRows().some((row) => row.label.toLowerCase() === text.trim().toLowerCase()),
   });
 
   search.input.dataset.testid = "model";
-  const draft = h("textarea", { id: "option-config", class: "field code", rows: "5", spellcheck: "false", autocomplete: "off", "aria-label": t("model.paste"), placeholder: '{ "model_type": "llama", … }' });
-  const file = h("input", { type: "file", class: "unseen", accept: ".json,application/json", tabindex: "-1", "aria-hidden": "true", onchange: () => {
-    const [chosen] = file.files;
-    // So that the same file can be chosen again.
-    file.value = "";
-    if (chosen) readFile(chosen);
-  } });
+  const draft = h("textarea", {
+    id: "option-config",
+    class: "field code",
+    rows: "5",
+    spellcheck: "false",
+    autocomplete: "off",
+    "aria-label": t("model.paste"),
+    placeholder: '{ "model_type": "llama", … }',
+  });
+  const file = h("input", {
+    type: "file",
+    class: "unseen",
+    accept: ".json,application/json",
+    tabindex: "-1",
+    "aria-hidden": "true",
+    onchange: () => {
+      const [chosen] = file.files;
+      // So that the same file can be chosen again.
+      file.value = "";
+      if (chosen) readFile(chosen);
+    },
+  });
   const message = h("p", { class: "problem", role: "alert", hidden: true, "data-testid": "model-problem" });
   const using = h("p", { class: "hint" });
-  const byConfig = h("div", { class: "stack" },
-    h("p", { class: "hint" }, t("model.paste")), draft,
-    h("div", { class: "row" },
-      h("button", { type: "button", class: "button", onclick: () => accept(draft.value, t("model.pasted")) }, t("model.use")),
-      h("button", { type: "button", class: "button quiet", onclick: () => file.click() }, t("model.open")), file),
-    using);
+  const byConfig = h(
+    "div",
+    { class: "stack" },
+    h("p", { class: "hint" }, t("model.paste")),
+    draft,
+    h(
+      "div",
+      { class: "row" },
+      h(
+        "button",
+        { type: "button", class: "button", onclick: () => accept(draft.value, t("model.pasted")) },
+        t("model.use"),
+      ),
+      h("button", { type: "button", class: "button quiet", onclick: () => file.click() }, t("model.open")),
+      file,
+    ),
+    using,
+  );
 
-  const number = h("input", { id: "option-parameters", class: "field", type: "text", inputmode: "decimal", autocomplete: "off", "aria-label": t("model.count"), placeholder: "7e9" });
+  const number = h("input", {
+    id: "option-parameters",
+    class: "field",
+    type: "text",
+    inputmode: "decimal",
+    autocomplete: "off",
+    "aria-label": t("model.count"),
+    placeholder: "7e9",
+  });
   number.addEventListener("change", () => {
     const value = readCount(number.value);
     if (value === undefined) return complain(t("model.countBad", { text: shorten(number.value) }));
@@ -63,11 +110,21 @@ export function createModelPicker({ store, schema, models, tell }) {
   const byCount = h("div", { class: "stack" }, number, h("p", { class: "hint" }, t("model.countHint")));
 
   const panels = { model: search.node, config: byConfig, parameters: byCount };
-  const radios = ways.map((key) => h("input", { type: "radio", name, value: key, onchange: () => turnTo(key, true) }));
-  const node = h("div", { class: "stack model-picker", "data-testid": "model-picker" },
-    h("fieldset", { class: "segments" }, h("legend", { class: "unseen" }, t("model.ways")),
-      ways.map((key, index) => h("label", {}, radios[index], h("span", {}, t(wayTexts[key]))))),
-    panels.model, panels.config, panels.parameters, message);
+  const radios = ways.map((key) => h("input", { type: "radio", name, value: key, onchange: () => turnTo(key) }));
+  const node = h(
+    "div",
+    { class: "stack model-picker", "data-testid": "model-picker" },
+    h(
+      "fieldset",
+      { class: "segments" },
+      h("legend", { class: "unseen" }, t("model.ways")),
+      ways.map((key, index) => h("label", {}, radios[index], h("span", {}, t(wayTexts[key])))),
+    ),
+    panels.model,
+    panels.config,
+    panels.parameters,
+    message,
+  );
 
   function turnTo(next) {
     way = next;
@@ -98,7 +155,10 @@ export function createModelPicker({ store, schema, models, tell }) {
     complain("");
     if (isRequest(document_)) {
       const { values, unknown } = schema.fromRequest(document_);
-      store.replace({ values, unknown, notes: unknown.map(([key]) => ({ code: "unknown", key })) }, { source: "paste" });
+      store.replace(
+        { values, unknown, notes: unknown.map(([key]) => ({ code: "unknown", key })) },
+        { source: "paste" },
+      );
       tell(t("model.loadedRequest", { name: from }));
       return undefined;
     }
@@ -136,13 +196,24 @@ export function createModelPicker({ store, schema, models, tell }) {
     rendered = stated;
     if (!stated) turnTo(way);
     search.show(typeof values.model === "string" ? values.model : "");
-    if (document.activeElement !== number) number.value = values.parameters === undefined ? "" : String(values.parameters);
+    if (document.activeElement !== number)
+      number.value = values.parameters === undefined ? "" : String(values.parameters);
     if (values.config !== lastConfig) {
       lastConfig = values.config;
-      draft.value = values.config === undefined ? "" : typeof values.config === "string" ? values.config : JSON.stringify(values.config, null, 2);
+      draft.value =
+        values.config === undefined
+          ? ""
+          : typeof values.config === "string"
+            ? values.config
+            : JSON.stringify(values.config, null, 2);
     }
     const type = values.config && typeof values.config === "object" ? values.config.model_type : undefined;
-    setText(using, values.config === undefined ? "" : t("model.configUsed", { name: t("model.configOf", { type: shorten(String(type ?? "?")) }) }));
+    setText(
+      using,
+      values.config === undefined
+        ? ""
+        : t("model.configUsed", { name: t("model.configOf", { type: shorten(String(type ?? "?")) }) }),
+    );
   }
   let rendered;
   let lastSaid;
@@ -160,7 +231,8 @@ export function createModelPicker({ store, schema, models, tell }) {
 /** Files dropped, and JSON pasted outside of fields, anywhere on the page. */
 export function acceptAnywhere(picker, veil) {
   let depth = 0;
-  const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].some((type) => type === "Files" || type === "text/plain");
+  const hasFiles = (event) =>
+    [...(event.dataTransfer?.types ?? [])].some((type) => type === "Files" || type === "text/plain");
   addEventListener("dragenter", (event) => {
     if (!hasFiles(event)) return;
     depth += 1;

@@ -55,7 +55,8 @@ function pairsOf(hash) {
 export function writePermalink(state, schema) {
   const pairs = [];
   const write = (values, prefix) => {
-    for (const [name, value] of Object.entries(schema.prune(values))) pairs.push([prefix + name, schema.print(name, value)]);
+    for (const [name, value] of Object.entries(schema.prune(values)))
+      pairs.push([prefix + name, schema.print(name, value)]);
   };
   write(state.values, "");
   if (state.pin) {
@@ -65,7 +66,9 @@ export function writePermalink(state, schema) {
   }
   for (const [key, value] of state.unknown ?? []) pairs.push([key, value]);
   if (pairs.length === 0) return "";
-  return [["v", state.version ?? permalinkVersion], ...pairs].map(([key, value]) => `${encode(key)}=${encode(String(value))}`).join("&");
+  return [["v", state.version ?? permalinkVersion], ...pairs]
+    .map(([key, value]) => `${encode(key)}=${encode(String(value))}`)
+    .join("&");
 }
 
 /** The state that a hash describes. Never fails; `notes` says what was odd: {code: "unknown" | "newer" | "repeated", key}. */

@@ -5,7 +5,7 @@ const title = typeof document === "undefined" ? "" : document.title;
 
 /** The text of the file that this page came from. */
 function pristine() {
-  const page = document.documentElement.cloneNode(true);
+  const page = /** @type {HTMLElement} */ (document.documentElement.cloneNode(true));
   for (const { name } of [...page.attributes]) if (name !== "lang") page.removeAttribute(name);
   page.querySelector("title").textContent = title;
   page.querySelector("#tidemark").replaceChildren();

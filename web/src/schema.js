@@ -1,6 +1,9 @@
 // What `describe` says about the options, ready to be asked: the page knows no option by heart.
 
-/** Reads a `describe` answer. Options are flat names ("adapter.r"), as in describe; requests are nested. */
+/**
+ * Reads a `describe` answer. Options are flat names ("adapter.r"), as in describe; requests are nested.
+ * @param {import("../../wasm/tidemark.js").DescribeResponse} describe
+ */
 export function createSchema(describe) {
   const byName = new Map(describe.options.map((option) => [option.name, option]));
   const children = new Map();
@@ -13,6 +16,11 @@ export function createSchema(describe) {
   }
 
   const find = (name) => byName.get(name);
+  /** "precision.recipe", which holds the word of precision where other keys refine it. */
+  const isWordOfParent = (name) => {
+    const dot = name.lastIndexOf(".");
+    return dot > 0 && find(name.slice(0, dot))?.word_key === name.slice(dot + 1);
+  };
 
   function isDefault(name, value) {
     const option = byName.get(name);
@@ -43,7 +51,8 @@ export function createSchema(describe) {
       case "choices":
       case "gpus": {
         const list = option.type === "gpus" ? splitList(text).map(cardOf) : splitList(text);
-        if (option.type === "strings" && list.length === 1) return list[0];
+        // A word alone is text; with a comma behind it, a list of one.
+        if (option.type === "strings" && list.length === 1 && !text.includes(",")) return list[0];
         return list;
       }
       case "gpu": {
@@ -68,7 +77,8 @@ export function createSchema(describe) {
   function print(name, value) {
     if (value === undefined || value === null) return "";
     const option = byName.get(name);
-    if (Array.isArray(value) && option && ["strings", "choices", "gpus"].includes(option.type)) return joinList(value);
+    if (Array.isArray(value) && option && ["strings", "choices", "gpus"].includes(option.type))
+      return joinList(value) + (option.type === "strings" && value.length === 1 ? "," : "");
     if (option && option.type === "strings" && typeof value === "string") return joinList([value]);
     if (option && option.type === "gpu") return cardText(value);
     if (typeof value === "object") return JSON.stringify(value);
@@ -80,12 +90,16 @@ export function createSchema(describe) {
     const request = { schema: describe.schema };
     for (const option of describe.options) {
       const { name } = option;
+      // Its parent has written it.
+      if (isWordOfParent(name)) continue;
       const value = values[name];
       const refined = (children.get(name) ?? []).filter((child) => values[child] !== undefined);
-      if (refined.length > 0) {
+      const recipe = option.word_key && `${name}.${option.word_key}`;
+      if (refined.length === 1 && refined[0] === recipe) {
+        place(request, name, values[recipe]);
+      } else if (refined.length > 0) {
         const object = {};
-        const recipe = `${name}.recipe`;
-        if (byName.has(recipe)) object.recipe = values[recipe] ?? value ?? option.default;
+        if (recipe) object[option.word_key] = values[recipe] ?? value ?? option.word_default;
         request[name] = object;
       } else if (value !== undefined) {
         place(request, name, value);
@@ -108,7 +122,7 @@ export function createSchema(describe) {
         if (isObject && isGroup) {
           walk(value, `${name}.`);
         } else if (option) {
-          if (prefix !== "" && key === "recipe" && byName.has(prefix.slice(0, -1))) values[prefix.slice(0, -1)] = value;
+          if (prefix !== "" && key === find(prefix.slice(0, -1))?.word_key) values[prefix.slice(0, -1)] = value;
           else values[name] = value;
         } else {
           unknown.push([name, typeof value === "string" ? value : JSON.stringify(value)]);
@@ -136,7 +150,9 @@ export function createSchema(describe) {
 
   /** The option that an issue's JSON pointer speaks of: "/adapter/r" or "/adapter" → an option's name. */
   function optionAt(pointer) {
-    const parts = String(pointer ?? "").split("/").filter(Boolean);
+    const parts = String(pointer ?? "")
+      .split("/")
+      .filter(Boolean);
     while (parts.length > 0) {
       const name = parts.join(".");
       if (byName.has(name)) return name;
@@ -145,10 +161,29 @@ export function createSchema(describe) {
     return undefined;
   }
 
-  const verb = (name) => (describe.verbs ?? []).some((entry) => entry.name === name && entry.modelled);
+  /** Whether an option, or a group of them, decides anything: its rule {"method": ["lora", "qlora"]} holds, or it has none. */
+  function isRelevant({ relevant = {} }, values) {
+    const holds = ([name, words]) => words.includes(String(values[name] ?? find(name)?.default));
+    return Object.entries(relevant).every(holds);
+  }
 
-  return { describe, options: describe.options, groups: describe.groups, find, isDefault, parse, print, toRequest, fromRequest, patched, prune, optionAt, verb,
-    children: (name) => children.get(name) ?? [] };
+  return {
+    describe,
+    options: describe.options,
+    groups: describe.groups,
+    find,
+    isDefault,
+    parse,
+    print,
+    toRequest,
+    fromRequest,
+    patched,
+    prune,
+    optionAt,
+    isRelevant,
+    isWordOfParent,
+    titleOf: (group) => describe.groups.find(({ name }) => name === group)?.title ?? "",
+  };
 }
 
 /** RFC 7396: objects are merged key by key, null removes, anything else replaces. */
@@ -186,7 +221,9 @@ function cardOf(text) {
 
 function cardText(card) {
   if (card === null || typeof card !== "object") return String(card);
-  return Object.keys(card).length === 1 && typeof card.memory_gib === "number" ? `${card.memory_gib}GiB` : JSON.stringify(card);
+  return Object.keys(card).length === 1 && typeof card.memory_gib === "number"
+    ? `${card.memory_gib}GiB`
+    : JSON.stringify(card);
 }
 
 function joinList(list) {

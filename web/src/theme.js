@@ -34,10 +34,23 @@ export function createThemeSwitch(onchange) {
     onchange();
   };
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", onchange);
-  return h("fieldset", { class: "segments small theme", "data-testid": "theme" },
+  return h(
+    "fieldset",
+    { class: "segments small theme", "data-testid": "theme" },
     h("legend", { class: "unseen" }, t("theme.label")),
     names.map((name) =>
-      h("label", {},
-        h("input", { type: "radio", name: "theme", value: name, checked: name === current, onchange: () => choose(name) }),
-        h("span", {}, t(`theme.${name}`)))));
+      h(
+        "label",
+        {},
+        h("input", {
+          type: "radio",
+          name: "theme",
+          value: name,
+          checked: name === current,
+          onchange: () => choose(name),
+        }),
+        h("span", {}, t(`theme.${name}`)),
+      ),
+    ),
+  );
 }

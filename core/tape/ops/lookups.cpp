@@ -55,6 +55,19 @@ Tensor take(Tensor x_in, int dim, Dim length) {
   return out;
 }
 
+Tensor pick(Tensor x_in, Tensor rows_in, Tensor positions_in) {
+  const Tensor x = std::move(x_in);
+  const Tensor rows = std::move(rows_in);
+  const Tensor positions = std::move(positions_in);
+  Tape& t = x.tape();
+  Node* n = t.record("index", index_backward, {&x});
+  t.save(n, rows);
+  t.save(n, positions);
+  Tensor out = t.allocate(Shape{x.dim(0), x.dim(2)}, x.dtype(), "index");
+  t.attach(n, out);
+  return out;
+}
+
 Tensor index_rows(Tensor x_in, Tensor indices_in) {
   const Tensor x = std::move(x_in);
   const Tensor indices = std::move(indices_in);

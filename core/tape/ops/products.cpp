@@ -42,18 +42,6 @@ Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias, Dim ou
   return out;
 }
 
-Shape flat(const Shape& s) {
-  Dim rows(1);
-  if (s.rank == 3) {
-    rows = Dim(s.dims[0].n * s.dims[1].n, product_symbol(s.dims[0].symbol, s.dims[1].symbol));
-  } else {
-    Count n = 1;
-    for (int i = 0; i + 1 < s.rank; ++i) n *= s.dims[i].n;
-    rows = Dim(n);
-  }
-  return Shape{rows, s.dims[s.rank - 1]};
-}
-
 Tensor unflatten(Tensor y, const Shape& like) {
   if (like.rank == 2) return y;
   Shape s = like;
@@ -109,6 +97,18 @@ void convolution_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
 }
 
 }  // namespace
+
+Shape flat(const Shape& s) {
+  Dim rows(1);
+  if (s.rank == 3) {
+    rows = Dim(s.dims[0].n * s.dims[1].n, product_symbol(s.dims[0].symbol, s.dims[1].symbol));
+  } else {
+    Count n = 1;
+    for (int i = 0; i + 1 < s.rank; ++i) n *= s.dims[i].n;
+    rows = Dim(n);
+  }
+  return Shape{rows, s.dims[s.rank - 1]};
+}
 
 Tensor linear(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   const Tensor argument = std::move(x_in);  // alive until the call returns, whatever is made of it

@@ -52,7 +52,7 @@ void slice_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
 
 // split_with_sizes_backward: the pieces are concatenated; missing ones are zeros.
 void split_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
-  Tensor made[kMaxOutputs];
+  Few<Tensor, 4> made;
   const int dim = static_cast<int>(n.attributes[0]);
   Dtype dtype = Dtype::kFp32;
   for (int i = 0; i < n.output_count; ++i) {
@@ -61,9 +61,9 @@ void split_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   for (int i = 0; i < n.output_count; ++i) {
     if (g[i].defined()) continue;
     Shape s = n.input_shapes[0];
-    s.dims[dim] = Dim(n.attributes[1 + i]);
+    s.dims[dim] = Dim(n.lengths[static_cast<std::size_t>(i)]);
     s.make_contiguous();
-    made[i] = zeros(t, s, dtype, "split_backward zeros");
+    made.push_back(zeros(t, s, dtype, "split_backward zeros"));
   }
   Shape s = n.input_shapes[0];
   s.make_contiguous();
@@ -178,46 +178,50 @@ Tensor select(Tensor x_in, int dim) {
   return finish_view(x, s, "select", slice_backward);
 }
 
+namespace {
+// Views of x side by side, all outputs of one node; `lengths` is what each takes of dimension `dim`.
+Pieces take_apart(const Tensor& x, const char* name, int dim, const std::vector<Count>& lengths,
+                  const std::vector<Shape>& shapes) {
+  Tape& t = x.tape();
+  Pieces out;
+  Node* n = t.record(name, split_backward, {&x});
+  if (n != nullptr) {
+    n->attributes[0] = dim;
+    n->lengths = lengths;
+  }
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    Tensor& part = out.part.push_back(share(x, shapes[i]));
+    t.attach(n, part, static_cast<int>(i));
+  }
+  return out;
+}
+}  // namespace
+
 Pieces split(Tensor x_in, int dim, std::initializer_list<Dim> sizes) {
   const Tensor x = std::move(x_in);
   const int d = dim < 0 ? x.shape().rank + dim : dim;
-  Pieces out;
-  Node* n = x.tape().record("split", split_backward, {&x});
-  int i = 0;
+  std::vector<Count> lengths;
+  std::vector<Shape> shapes;
   for (const Dim& size : sizes) {
     Shape s = x.shape();
     s.dims[d] = size;
-    out.part[i] = share(x, s);
-    if (n != nullptr) {
-      n->attributes[1 + i] = size.n;
-      x.tape().attach(n, out.part[i], i);
-    }
-    ++i;
+    lengths.push_back(size.n);
+    shapes.push_back(s);
   }
-  if (n != nullptr) n->attributes[0] = d;
-  return out;
+  return take_apart(x, "split", d, lengths, shapes);
 }
 
 Pieces unbind(Tensor x_in, int dim) {
   const Tensor x = std::move(x_in);
   const int d = dim < 0 ? x.shape().rank + dim : dim;
-  Pieces out;
-  Node* n = x.tape().record("unbind", split_backward, {&x});
   Shape s = x.shape();
   for (int i = d; i + 1 < s.rank; ++i) {
     s.dims[i] = s.dims[i + 1];
     s.strides[i] = s.strides[i + 1];
   }
   --s.rank;
-  for (int i = 0; i < static_cast<int>(x.shape().dims[d].n); ++i) {
-    out.part[i] = share(x, s);
-    if (n != nullptr) {
-      n->attributes[1 + i] = 1;
-      x.tape().attach(n, out.part[i], i);
-    }
-  }
-  if (n != nullptr) n->attributes[0] = d;
-  return out;
+  const auto count = static_cast<std::size_t>(x.size(d));
+  return take_apart(x, "unbind", d, std::vector<Count>(count, 1), std::vector<Shape>(count, s));
 }
 
 Tensor detach(Tensor x_in) {

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "core/job/options.hpp"
+#include "core/options/options.hpp"
 #include "core/wire/ask.hpp"
 #include "core/wire/json.hpp"
 #include "core/wire/verbs/verbs.hpp"

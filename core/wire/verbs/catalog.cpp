@@ -1,4 +1,5 @@
 #include "core/wire/json.hpp"
+#include "core/wire/modelled.hpp"
 #include "core/wire/verbs/verbs.hpp"
 
 namespace tidemark {

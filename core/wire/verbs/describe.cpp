@@ -1,5 +1,5 @@
-#include "core/job/options.hpp"
-#include "core/model/read_config.hpp"
+#include "core/families/read_config.hpp"
+#include "core/options/options.hpp"
 #include "core/wire/json.hpp"
 #include "core/wire/verbs/verbs.hpp"
 
@@ -24,27 +24,52 @@ Value write_choices(const Option& option) {
   return values;
 }
 
+/// {"method": ["lora", "qlora"]}: any of these words makes it matter.
+Value write_relevance(const Relevance& relevant) {
+  Value words = empty_array();
+  for (std::string_view word : words_of(relevant.words)) words.items.push_back(to_value(word));
+  Value rule = empty_object();
+  set(rule, relevant.option, std::move(words));
+  return rule;
+}
+
 Value write_option(const Option& option) {
   Issues none;
+  const bool integer = option.type == OptionType::kInteger;
+  const auto bound = [&](double value) {
+    return integer ? to_value(static_cast<std::int64_t>(value)) : to_value(value);
+  };
   Value row = empty_object();
   set(row, "name", option.name);
+  set(row, "label", option.label);
   set(row, "path", pointer_of(option.name));
   set(row, "group", option.group);
   set(row, "type", name_of(option.type));
   set(row, "default", parse_json(option.standard, "", none));
   if (!option.choices.empty()) set(row, "values", write_choices(option));
   if (option.minimum != option.maximum) {
-    const bool integer = option.type == OptionType::kInteger;
-    const auto bound = [&](double value) {
-      return integer ? to_value(static_cast<std::int64_t>(value)) : to_value(value);
-    };
     set(row, "minimum", bound(option.minimum));
     set(row, "maximum", bound(option.maximum));
   }
+  if (option.usual_minimum != option.usual_maximum) {
+    Value usual = empty_array();
+    usual.items = {bound(option.usual_minimum), bound(option.usual_maximum)};
+    set(row, "usual", std::move(usual));
+  }
   if (!option.unit.empty()) set(row, "unit", option.unit);
+  if (!option.relevant.option.empty()) set(row, "relevant", write_relevance(option.relevant));
+  if (!option.word_key.empty()) {
+    set(row, "word_key", option.word_key);
+    set(row, "word_default", option.word_standard);
+  }
   Value flags = empty_array();
   for (const std::string& flag : flags_of(option)) flags.items.push_back(to_value(flag));
   set(row, "flags", std::move(flags));
+  if (!option.also.empty()) {
+    Value keys = empty_array();
+    for (std::string_view key : words_of(option.also)) keys.items.push_back(to_value(key));
+    set(row, "also", std::move(keys));
+  }
   set(row, "help", option.help);
   set(row, "advanced", option.advanced);
   set(row, "modelled", option.missing.empty());
@@ -60,6 +85,8 @@ Value run_describe(const Engine& engine, const Value&) {
     Value row = empty_object();
     set(row, "name", group.name);
     set(row, "title", group.title);
+    set(row, "usual", group.usual);
+    if (!group.relevant.option.empty()) set(row, "relevant", write_relevance(group.relevant));
     groups.items.push_back(std::move(row));
   }
   Value rows = empty_array();

@@ -28,7 +28,10 @@ async function firstAnswer({ launch, until }, url) {
     const slowness = Math.max(1, (await browser.evaluate(loop)) / usualLoop);
     await browser.open(url);
     await until(browser, `performance.getEntriesByName("tidemark-first-answer").length`);
-    return { time: await browser.evaluate(`performance.getEntriesByName("tidemark-first-answer")[0].startTime`), slowness };
+    return {
+      time: await browser.evaluate(`performance.getEntriesByName("tidemark-first-answer")[0].startTime`),
+      slowness,
+    };
   } finally {
     await browser.close();
   }
@@ -39,7 +42,9 @@ async function best(context, url, bound) {
   let kept = false;
   while (!kept && seen.length < loads) {
     const { time, slowness } = await firstAnswer(context, url);
-    seen.push(`${Math.round(time)} ms${slowness > 1 ? ` (machine ${slowness.toFixed(1)} times slower than usual)` : ""}`);
+    seen.push(
+      `${Math.round(time)} ms${slowness > 1 ? ` (machine ${slowness.toFixed(1)} times slower than usual)` : ""}`,
+    );
     kept = time <= bound * slowness;
   }
   assert.ok(kept, `${seen.join(", ")}; at most ${bound} ms`);
@@ -69,12 +74,20 @@ async function longestTask(browser, url) {
   await until(advised);
   await page.evaluate(`document.querySelector('[data-testid="fit-map"]').scrollIntoView()`);
   await until(`!!document.querySelector('[data-testid="fit-map"]').dataset.milliseconds`);
-  await page.evaluate(`document.querySelector('[data-testid="advice-apply"], [data-testid="advice-apply-one"]').click()`);
+  await page.evaluate(
+    `document.querySelector('[data-testid="advice-apply"], [data-testid="advice-apply-one"]').click()`,
+  );
   await until(advised);
   const { traceEvents } = JSON.parse(await browser.stopTracing());
   await page.close();
   const { pid, tid } = traceEvents.find(({ name }) => name === "tidemark-first-answer");
-  const tasks = traceEvents.filter((event) => event.pid === pid && event.tid === tid && event.name === "ThreadControllerImpl::RunTask" && event.tdur !== undefined);
+  const tasks = traceEvents.filter(
+    (event) =>
+      event.pid === pid &&
+      event.tid === tid &&
+      event.name === "ThreadControllerImpl::RunTask" &&
+      event.tdur !== undefined,
+  );
   assert.ok(tasks.length > 50, "tasks were seen");
   return Math.max(...tasks.map(({ tdur }) => tdur)) / 1000;
 }
@@ -116,7 +129,10 @@ export default {
     return said;
   }),
   "no task of the page works longer than 50 ms": inChromium(async (context) => {
-    const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
+    const browser = await chromium.launch({
+      executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+      args: ["--no-sandbox", "--disable-gpu"],
+    });
     try {
       const times = [];
       for (const state of [link, ""]) times.push(Math.round(await longestTask(browser, context.url + state)));

@@ -43,13 +43,17 @@ def run_fake(job, registry, steps, top):
     import torch
     import fakecuda
     import jobs as J
+    from torch.utils._pytree import tree_iter
+    from optimizers import make_optimizer
     from tracker import BLOCK_RE, Tracker
+    from values import KnownValues
     t0 = time.time()
     fakecuda.SETTINGS.update(arch=job.get("arch", 80), sdpa=job.get("sdpa_backend", "auto"))
     tr = Tracker()
     snap = {}
     mode = fakecuda.FakeTensorMode(allow_non_fake_inputs=True)
-    with mode:
+    known = KnownValues(job.get("expert_imbalance", 1.0))
+    with mode, known:
         model = build(J, job, registry, fake=True)
         tr.hook_modules(model)
         tr.start("init", 0)
@@ -60,7 +64,7 @@ def run_fake(job, registry, steps, top):
             tr.mods[:] = [n]
             tr.track(b, "buffer", "weights")
         tr.mods.clear()
-        opt = J.FakeOptimizer(job["optimizer"], model)
+        opt = make_optimizer(job["optimizer"], model)
         trainable = [p for p in model.parameters() if p.requires_grad]
         mid = middle_block(model, BLOCK_RE)
         batch_shapes = None
@@ -78,8 +82,8 @@ def run_fake(job, registry, steps, top):
                 for _ in range(job["grad_accum"]):
                     tr.start("forward", step)
                     batch = J.make_batch(model, job)
-                    batch_shapes = batch_shapes or {k: list(v.shape) for k, v in batch.items()}
-                    for v in batch.values():
+                    batch_shapes = batch_shapes or {k: list(v.shape) for k, v in batch.items() if hasattr(v, "shape")}
+                    for v in tree_iter(batch):
                         tr.mark_kind(v, "input")
                     out = J.forward_loss(model, batch, job)
                     loss = out.loss
@@ -111,7 +115,7 @@ def run_fake(job, registry, steps, top):
         tr.flush()
         tr.marks.append((len(tr.events), "end", steps + 1))
         counts = param_counts(model)
-        vocab = getattr(J.text_config(model.config), "vocab_size", None)
+        vocab = J.vocab_size(model.config)
         attn_used = getattr(model.config, "_attn_implementation", None)
     rec = analyse(tr, steps, fwd_ends, snap, mid, vocab, job, batch_shapes, top)
     rec["parameters"] = counts
@@ -130,33 +134,37 @@ def sdpa_kernel(op):
 
 
 def build(J, job, registry, fake):
+    import checkpoints
+    import losses
+    import quantised
     model = J.build_model(job, registry, fake)
     if job.get("freeze_vision"):
         for n, p in model.named_parameters():
             if "visual" in n or "vision_tower" in n or "vision_model" in n:
                 p.requires_grad = False
     for pat in job.get("freeze", []):
+        if pat == "feature_extractor" and hasattr(model, "freeze_feature_encoder"):
+            model.freeze_feature_encoder()         # wav2vec2: without this flag the frozen convolutions still build a graph
         for n, p in model.named_parameters():
             if re.search(pat, n):
                 p.requires_grad = False
     if job["method"] == "qlora":
         if fake:
-            J.quantize_linears(model, job)
+            quantised.quantize_linears(model, job)
         for p in model.parameters():
             p.requires_grad = False
         if job.get("kbit_prepare", True):
-            J.prepare_kbit(model, norms_only=job.get("kbit_prepare") == "norms")
-    ckpt = job["gradient_checkpointing"] != "none"
-    if ckpt:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": job["use_reentrant"]})
+            quantised.prepare_kbit(model, norms_only=job.get("kbit_prepare") == "norms")
+    checkpoints.reset()
+    checkpoints.enable(model, job)
+    ckpt = checkpoints.is_enabled(job)
+    if ckpt and job.get("release"):                # before version 5 gradient_checkpointing_enable left the hook to PEFT
+        model.disable_input_require_grads()
     if job["method"] in ("lora", "qlora"):
         if ckpt and (job["use_reentrant"] or job.get("kbit_prepare", job["method"] == "qlora")):
             model.enable_input_require_grads()
         model = J.add_lora(model, job, fake)
-    if job["loss"] == "liger_flce":
-        J.install_liger(model, fake)
-    elif job["loss"].startswith("hf_"):
-        J.install_old_loss(model, job["loss"])
+    losses.install(model, job["loss"], fake)
     return model
 
 
@@ -262,7 +270,7 @@ def analyse(tr, steps, fwd_ends, snap, mid, vocab, job, batch_shapes, top):
     end_after = sorted(fwd_ends)
     param_shapes = {r.shape for r in recs if r.op == "param"}
     tokens = 1
-    for s in (batch_shapes or {}).get("labels", [1]):
+    for s in (batch_shapes or {}).get("labels", [1]) or [1]:
         tokens *= s
 
     def category(r, at):
@@ -352,6 +360,7 @@ def run_real(job, registry, steps, top):
     """The same job on a real GPU: torch.cuda's own peaks, phase by phase."""
     import torch
     import jobs as J
+    from optimizers import real_optimizer
     t0 = time.time()
     gc.collect()
     torch.cuda.empty_cache()
@@ -363,7 +372,7 @@ def run_real(job, registry, steps, top):
         model = build_real_qlora(J, job, registry)
     else:
         model = build(J, job, registry, fake=False)
-    opt = J.real_optimizer(job["optimizer"], model)
+    opt = real_optimizer(job["optimizer"], model)
     trainable = [p for p in model.parameters() if p.requires_grad]
     vocab = getattr(J.text_config(model.config), "vocab_size", 2)
     all_steps = {}
@@ -421,6 +430,7 @@ def run_real(job, registry, steps, top):
 def build_real_qlora(J, job, registry):
     """Random weights, really quantised: build on the CPU, swap the linears for bnb ones, move."""
     import bitsandbytes as bnb
+    import losses
     import torch
     from peft import prepare_model_for_kbit_training
     model = J.build_model(job, registry, fake=False, device="cpu")
@@ -443,8 +453,7 @@ def build_real_qlora(J, job, registry):
     elif ckpt:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=gck)
     model = J.add_lora(model, job, fake=False)
-    if job["loss"] == "liger_flce":
-        J.install_liger(model, fake=False)
+    losses.install(model, job["loss"], fake=False)
     return model
 
 
@@ -458,7 +467,8 @@ def prepare(device):
     transformers.logging.set_verbosity_error()
     if device == "fake":
         transformers.PreTrainedModel.initialize_weights = lambda self, *x, **k: None
-        patch_fake_torch(torch)
+        import patches
+        patches.install()
     return {"torch": torch.__version__, "transformers": transformers.__version__, "device": device}
 
 
@@ -485,6 +495,7 @@ def main():
     ap.add_argument("--smoke", action="store_true", help="cuda-real on the CPU, memory calls stubbed: only checks that jobs run")
     a = ap.parse_args()
     versions = prepare(a.device)
+    import numpy
     import torch
     import jobs as J
     if a.smoke:
@@ -509,6 +520,7 @@ def main():
         full = {**DEFAULTS, **job}
         if a.device == "fake":
             set_masks(full["padding"])
+        numpy.random.seed(0)                          # wav2vec2's masked spans
         signal.alarm(a.timeout)
         try:
             rec = (run_fake if a.device == "fake" else run_real)(full, registry, a.steps, a.top)
@@ -529,56 +541,6 @@ def main():
             print(f"{job['id']:44s} peak {p['allocated'] / g:8.3f} GiB reserved {p['reserved'] / g:8.3f} "
                   f"phase {p.get('phase', '')} step1 {rec['first_step_peak']['allocated'] / g:8.3f} {rec['wall_s']}s", flush=True)
         gc.collect()
-
-
-def patch_fake_bool(torch):
-    """`if mask.all():` is the only question HF asks of a tensor here; without padding the answer is yes.
-
-    Any other truth test still raises.  Layerdrop's `torch.rand([])` becomes a constant: no layer is dropped."""
-    fake, plain_bool, plain_all, plain_rand = (torch._subclasses.fake_tensor.FakeTensor, torch.Tensor.__bool__,
-                                               torch.Tensor.all, torch.rand)
-
-    def tagged_all(self, *a, **k):
-        out = plain_all(self, *a, **k)
-        if isinstance(out, fake):
-            out.oracle_all = True
-        return out
-    torch.Tensor.all = tagged_all
-    torch.Tensor.__bool__ = lambda self: True if getattr(self, "oracle_all", False) else plain_bool(self)
-    torch.rand = lambda *a, **k: 1.0 if a in (([],), ((),)) and not k else plain_rand(*a, **k)
-
-
-def patch_fake_torch(torch):
-    """Module.to on fake CUDA parameters: replace parameters instead of swapping their data."""
-    def module_to(self, *args, **kw):
-        dev, dt, _, _ = torch._C._nn._parse_to(*args, **kw)
-        for m in self.modules():
-            for k, p in list(m._parameters.items()):
-                if p is not None:
-                    t = p.detach()
-                    if dt is not None and t.is_floating_point():
-                        t = t.to(dt)
-                    if dev is not None:
-                        t = t.to(dev)
-                    m._parameters[k] = torch.nn.Parameter(t, requires_grad=p.requires_grad)
-        return self
-    torch.nn.Module.to = module_to
-    patch_fake_bool(torch)
-    from transformers.models.falcon.modeling_falcon import FalconAttention
-    plain_split = FalconAttention._split_heads
-
-    def split_heads(self, fused):
-        # `fused[..., [-2], :]` builds an index tensor in C++, past the fake mode; a cloned slice costs the same
-        if self.new_decoder_architecture or not self.multi_query:
-            return plain_split(self, fused)
-        b, s, _ = fused.shape
-        fused = fused.view(b, s, self.num_heads + 2, self.head_dim)
-        return fused[..., :-2, :], fused[..., -2:-1, :].clone(), fused[..., -1:, :].clone()
-    FalconAttention._split_heads = split_heads
-    plain_format = torch.Tensor.__format__         # f"{tensor}" reads the value
-    torch.Tensor.__format__ = lambda self, spec: "<fake>" if isinstance(
-        self, torch._subclasses.fake_tensor.FakeTensor) else plain_format(self, spec)
-    torch.cuda.get_device_capability = lambda *a, **k: (9, 0)
 
 
 if __name__ == "__main__":

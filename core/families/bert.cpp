@@ -1,0 +1,459 @@
+// BERT, RoBERTa and DistilBERT: encoders that norm after each branch, with all heads of transformers.
+#include "core/families/family.hpp"
+#include "core/layers/losses.hpp"
+
+namespace tidemark {
+namespace {
+
+// The families here put a bias on everything.
+void set_all_biases(Architecture& architecture) {
+  architecture.attention_bias = true;
+  architecture.attention_out_bias = true;
+  architecture.mlp_bias = true;
+  architecture.norm_bias = true;
+  architecture.head_bias = true;
+}
+
+// transformers 5.12.1 models/bert/configuration_bert.py: BertConfig; models/roberta/configuration_roberta.py:
+// RobertaConfig, XLMRobertaConfig and CamembertConfig have the same keys. RoBERTa's position table counts from the
+// padding id: its files say 514 for 512.
+void read_bert_config(ConfigFields& fields, Architecture& architecture) {
+  read_dimensions(fields, architecture, 512);
+  architecture.num_kv_heads = architecture.num_heads;
+  derive_head_dim(fields, architecture);
+  architecture.type_vocab_size = fields.count({"type_vocab_size"}, 2);
+  architecture.activation = read_activation(fields, {"hidden_act"}, "gelu");
+  set_all_biases(architecture);
+  architecture.norm_before = false;
+  architecture.final_norm = false;
+  const double dropout = fields.probability({"hidden_dropout_prob"}, 0.1);
+  architecture.residual_dropout = dropout;
+  architecture.embedding_dropout = dropout;
+  architecture.attention_dropout = fields.probability({"attention_probs_dropout_prob"}, 0.1);
+  architecture.classifier_dropout = fields.probability({"classifier_dropout"}, dropout);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
+  for (const std::string_view key : {"is_decoder", "add_cross_attention"}) {
+    if (fields.flag({key}, false)) {
+      fields.error("INVALID_VALUE", key, "This family is modelled as an encoder only.");
+    }
+  }
+  // The pooler's sizes in some published files are those of its other libraries.
+  fields.accept({"directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
+                 "pooler_size_per_head", "pooler_type"});
+}
+
+// RobertaEmbeddings counts positions from padding_idx + 1: the first two rows of the table belong to none.
+void read_roberta_config(ConfigFields& fields, Architecture& architecture) {
+  read_bert_config(fields, architecture);
+  architecture.position_offset = 2;
+}
+
+// transformers 5.12.1 models/distilbert/configuration_distilbert.py: DistilBertConfig.
+void read_distilbert_config(ConfigFields& fields, Architecture& architecture) {
+  architecture.hidden_size = fields.required({"dim", "hidden_size"});
+  architecture.intermediate_size = fields.required({"hidden_dim"});
+  architecture.num_layers = fields.required({"n_layers", "num_hidden_layers"});
+  architecture.num_heads = fields.required({"n_heads", "num_attention_heads"});
+  architecture.vocab_size = fields.required({"vocab_size"});
+  architecture.max_positions = fields.count({"max_position_embeddings"}, 512);
+  architecture.num_kv_heads = architecture.num_heads;
+  derive_head_dim(fields, architecture);
+  architecture.activation = read_activation(fields, {"activation"}, "gelu");
+  set_all_biases(architecture);
+  architecture.norm_before = false;
+  architecture.final_norm = false;
+  const double dropout = fields.probability({"dropout"}, 0.1);
+  architecture.residual_dropout = dropout;
+  architecture.embedding_dropout = dropout;
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.1);
+  architecture.classifier_dropout = fields.probability({"seq_classif_dropout"}, 0.2);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
+  architecture.qa_dropout = fields.probability({"qa_dropout"}, 0.1);
+  fields.accept({"sinusoidal_pos_embds", "tie_weights_"});
+}
+
+constexpr const char* kEmbeddings = "transformers 5.12 models/bert/modeling_bert.py: BertEmbeddings.forward";
+constexpr const char* kSelf = "transformers 5.12 models/bert/modeling_bert.py: BertSelfAttention.forward";
+constexpr const char* kSelfOutput = "transformers 5.12 models/bert/modeling_bert.py: BertSelfOutput.forward";
+constexpr const char* kIntermediate = "transformers 5.12 models/bert/modeling_bert.py: BertIntermediate.forward";
+constexpr const char* kOutput = "transformers 5.12 models/bert/modeling_bert.py: BertOutput.forward";
+constexpr const char* kLayer = "transformers 5.12 models/bert/modeling_bert.py: BertLayer.forward";
+constexpr const char* kMaskedLm = "transformers 5.12 models/bert/modeling_bert.py: BertForMaskedLM.forward";
+constexpr const char* kClassifier =
+    "transformers 5.12 models/bert/modeling_bert.py: BertForSequenceClassification.forward";
+constexpr const char* kPooler = "transformers 5.12 models/bert/modeling_bert.py: BertPooler.forward";
+constexpr const char* kPreTraining = "transformers 5.12 models/bert/modeling_bert.py: BertForPreTraining.forward";
+constexpr const char* kNextSentence =
+    "transformers 5.12 models/bert/modeling_bert.py: BertForNextSentencePrediction.forward";
+constexpr const char* kTokens = "transformers 5.12 models/bert/modeling_bert.py: BertForTokenClassification.forward";
+constexpr const char* kSpan = "transformers 5.12 models/bert/modeling_bert.py: BertForQuestionAnswering.forward";
+constexpr const char* kChoice = "transformers 5.12 models/bert/modeling_bert.py: BertForMultipleChoice.forward";
+constexpr const char* kRobertaIds =
+    "transformers 5.12 models/roberta/modeling_roberta.py: RobertaEmbeddings.create_position_ids_from_input_ids";
+constexpr const char* kRobertaMaskedLm = "transformers 5.12 models/roberta/modeling_roberta.py: RobertaLMHead.forward";
+constexpr const char* kRobertaClassifier =
+    "transformers 5.12 models/roberta/modeling_roberta.py: RobertaClassificationHead.forward";
+constexpr const char* kDistilEmbeddings =
+    "transformers 5.12 models/distilbert/modeling_distilbert.py: Embeddings.forward";
+constexpr const char* kDistilAttention =
+    "transformers 5.12 models/distilbert/modeling_distilbert.py: DistilBertSelfAttention.forward";
+constexpr const char* kDistilFfn = "transformers 5.12 models/distilbert/modeling_distilbert.py: FFN.ff_chunk";
+constexpr const char* kDistilLayer =
+    "transformers 5.12 models/distilbert/modeling_distilbert.py: TransformerBlock.forward";
+constexpr const char* kDistilMaskedLm =
+    "transformers 5.12 models/distilbert/modeling_distilbert.py: DistilBertForMaskedLM.forward";
+constexpr const char* kDistilClassifier =
+    "transformers 5.12 models/distilbert/modeling_distilbert.py: DistilBertForSequenceClassification.forward";
+constexpr const char* kDistilTokens =
+    "transformers 5.12 models/distilbert/modeling_distilbert.py: DistilBertForTokenClassification.forward";
+constexpr const char* kDistilSpan =
+    "transformers 5.12 models/distilbert/modeling_distilbert.py: DistilBertForQuestionAnswering.forward";
+constexpr const char* kDistilChoice =
+    "transformers 5.12 models/distilbert/modeling_distilbert.py: DistilBertForMultipleChoice.forward";
+
+bool is_roberta(const Net& net) {
+  return net.arch.position_offset > 0;
+}
+
+AttentionOptions encoder_attention(Net& net) {
+  AttentionOptions options;
+  options.mask = net.shared.causal_mask;
+  options.dropout = net.arch.attention_dropout;
+  options.causal = false;
+  options.has_groups = false;
+  options.softmax_fp32 = false;
+  options.cast_back = false;
+  return options;
+}
+
+// -- BERT and RoBERTa
+// ---------------------------------------------------------------------------------------------------
+
+// The position of each token, counted from the padding id: int32 steps, then int64.
+Tensor roberta_position_ids(Net& net) {
+  Scope in(net.tape, "roberta.embeddings", kRobertaIds);
+  Tape& t = net.tape;
+  const Shape rows{net.B, net.S};
+  Tensor mask = t.allocate(rows, Dtype::kInt32, "ne");
+  Tensor steps = t.allocate(rows, Dtype::kInt64, "cumsum");
+  steps = t.allocate(rows, Dtype::kInt32, "mul");
+  Tensor ids = t.allocate(rows, Dtype::kInt64, "to");
+  return t.allocate(rows, Dtype::kInt64, "add");
+}
+
+Tensor bert_embed(Net& net) {
+  const bool roberta = is_roberta(net);
+  Tensor h;
+  {
+    Scope in(net.tape, roberta ? "roberta.embeddings" : "bert.embeddings", kEmbeddings);
+    Tape& t = net.tape;
+    t.buffer("embeddings.position_ids", 8 * net.arch.max_positions);
+    t.buffer("embeddings.token_type_ids", 8 * net.arch.max_positions);
+    Tensor position_ids;
+    if (roberta) {
+      position_ids = roberta_position_ids(net);
+    } else {
+      position_ids = t.part_of_buffer(Shape{Dim(1), net.S}, Dtype::kInt64);
+    }
+    Tensor types = t.allocate(position_ids.shape(), Dtype::kInt64, "gather");
+    types = expand(std::move(types), Shape{net.B, net.S});
+    const Tensor embeds =
+        net.token_embedding(roberta ? "roberta.embeddings.word_embeddings" : "bert.embeddings.word_embeddings", net.H);
+    const Tensor type_embeds =
+        net.embedding(roberta ? "roberta.embeddings.token_type_embeddings" : "bert.embeddings.token_type_embeddings",
+                      std::move(types), Dim(net.arch.type_vocab_size), net.H);
+    h = add(embeds, type_embeds);
+    const Tensor positions =
+        net.embedding(roberta ? "roberta.embeddings.position_embeddings" : "bert.embeddings.position_embeddings",
+                      position_ids, Dim(net.arch.max_positions), net.H);
+    h = add(std::move(h), positions);
+    h = net.layer_norm(roberta ? "roberta.embeddings.LayerNorm" : "bert.embeddings.LayerNorm", std::move(h));
+    h = dropout(std::move(h), net.arch.embedding_dropout);
+  }
+  make_bidirectional_mask(net, h);
+  net.model_locals = {h};
+  return h;
+}
+
+// BertSelfOutput and BertOutput: dense, dropout, norm of the sum.
+Tensor join(Net& net, const char* module, const char* dense, const char* norm, const char* source, Tensor x_in,
+            const Tensor& input) {
+  Scope in(net.tape, module, source);
+  const Tensor x = std::move(x_in);
+  Tensor h = net.linear(dense, x, net.H, true);
+  h = dropout(std::move(h), net.arch.residual_dropout);
+  Tensor sum = add(h, input);
+  return net.layer_norm(norm, std::move(sum));
+}
+
+Tensor bert_layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kLayer);
+  const Tensor x = std::move(hidden);
+  Tensor attention_output;
+  {
+    Scope self(net.tape, "attention.self", kSelf);
+    Tensor q = net.linear("attention.self.query", x, net.Q, true);
+    q = split_heads(net, std::move(q), net.A, net.hd);
+    Tensor k = net.linear("attention.self.key", x, net.Q, true);
+    k = split_heads(net, std::move(k), net.A, net.hd);
+    Tensor v = net.linear("attention.self.value", x, net.Q, true);
+    v = split_heads(net, std::move(v), net.A, net.hd);
+    attention_output = attention(net, q, k, v, encoder_attention(net));
+  }
+  attention_output = join(net, "attention.output", "attention.output.dense", "attention.output.LayerNorm", kSelfOutput,
+                          std::move(attention_output), x);
+  Tensor h;
+  {
+    Scope intermediate(net.tape, "intermediate", kIntermediate);
+    h = net.linear("intermediate.dense", attention_output, net.F, true);
+    Scope act(net.tape, "intermediate.intermediate_act_fn", kIntermediate);
+    h = activate(net.arch.activation, std::move(h));
+  }
+  return join(net, "output", "output.dense", "output.LayerNorm", kOutput, std::move(h), attention_output);
+}
+
+// The encoders end with their last layer's norm.
+Tensor no_norm(Net&, Tensor hidden) {
+  return hidden;
+}
+
+// BertPooler.forward: the first token's vector, through a layer of its own.
+Tensor pool(Net& net, const Tensor& hidden) {
+  Scope in(net.tape, "pooler", kPooler);
+  Tensor pooled =
+      net.linear(is_roberta(net) ? "roberta.pooler.dense" : "bert.pooler.dense", select(hidden, 1), net.H, true);
+  return tanh(std::move(pooled));
+}
+
+Tensor bert_lm_head(Net& net, Tensor hidden) {
+  const bool roberta = is_roberta(net);
+  Scope in(net.tape, "", roberta ? kRobertaMaskedLm : kMaskedLm);
+  // Tied, the decoder's bias is this one; untied, it stays beside the decoder's and nothing reads it.
+  if (!net.arch.tie_word_embeddings) {
+    const Tensor unread = net.parameter(roberta ? "lm_head" : "cls.predictions", "bias", Shape{net.V});
+  }
+  Tensor h = net.linear(roberta ? "lm_head.dense" : "cls.predictions.transform.dense", std::move(hidden), net.H, true);
+  h = roberta ? gelu(std::move(h)) : activate(net.arch.activation, std::move(h));
+  h = net.layer_norm(roberta ? "lm_head.layer_norm" : "cls.predictions.transform.LayerNorm", std::move(h));
+  return net.lm_head(roberta ? "lm_head.decoder" : "cls.predictions.decoder", std::move(h), net.V, true);
+}
+
+// CrossEntropyLoss on the masked words' logits, in the dtype that they have.
+Outputs masked_lm(Net& net, const Program& program, Tensor hidden) {
+  Outputs out;
+  Tensor logits = program.lm_head(net, std::move(hidden));
+  out.loss = plain_cross_entropy(net, logits);
+  out.rest = {std::move(logits)};
+  return out;
+}
+
+Outputs bert_body(Net& net, const Program& program, Tensor hidden) {
+  return body_with_pooler(net, program, std::move(hidden), pool);
+}
+
+// BertForPreTraining: both heads, both losses.
+Outputs bert_pre_training(Net& net, const Program& program, Tensor hidden) {
+  Scope in(net.tape, "", kPreTraining);
+  const Tensor pooled = pool(net, hidden);
+  Tensor words = program.lm_head(net, std::move(hidden));
+  Tensor relation = net.classifier("cls.seq_relationship", pooled, Dim(2), true);
+  Tensor next_loss = cross_entropy(relation, net.more_labels);
+  Outputs out;
+  out.loss = plain_cross_entropy(net, words);
+  out.loss = add(std::move(out.loss), std::move(next_loss));
+  out.rest = {std::move(words), std::move(relation)};
+  return out;
+}
+
+Outputs bert_next_sentence(Net& net, const Program&, Tensor hidden) {
+  Scope in(net.tape, "", kNextSentence);
+  const Tensor pooled = pool(net, hidden);
+  Tensor logits = net.classifier("cls.seq_relationship", pooled, Dim(2), true);
+  Outputs out;
+  out.loss = plain_cross_entropy(net, logits);
+  out.rest = {std::move(logits)};
+  return out;
+}
+
+Outputs bert_sequence(Net& net, const Program&, Tensor hidden) {
+  Scope in(net.tape, "", kClassifier);
+  Tensor pooled = pool(net, hidden);
+  pooled = dropout(std::move(pooled), net.arch.classifier_dropout);
+  Tensor logits = net.classifier("classifier", std::move(pooled), Dim(net.arch.num_labels), true);
+  return classified(net, std::move(logits));
+}
+
+// RobertaClassificationHead.forward: a layer of its own in the pooler's place.
+Outputs roberta_sequence(Net& net, const Program&, Tensor hidden) {
+  Scope in(net.tape, "classifier", kRobertaClassifier);
+  const double p = net.arch.classifier_dropout;
+  Tensor x = select(std::move(hidden), 1);
+  x = dropout(std::move(x), p);
+  x = net.classifier("classifier.dense", std::move(x), net.H, true);
+  x = tanh(std::move(x));
+  x = dropout(std::move(x), p);
+  Tensor logits = net.classifier("classifier.out_proj", std::move(x), Dim(net.arch.num_labels), true);
+  return classified(net, std::move(logits));
+}
+
+// BertForTokenClassification and its like: CrossEntropyLoss in the logits' own dtype. DistilBERT's dropout is the
+// model's.
+Outputs encoder_tokens(Net& net, const Program&, Tensor hidden) {
+  const bool distil = net.arch.model_type == "distilbert";
+  Scope in(net.tape, "", distil ? kDistilTokens : kTokens);
+  const Tensor x = dropout(std::move(hidden), distil ? net.arch.residual_dropout : net.arch.classifier_dropout);
+  Tensor logits = net.classifier("classifier", x, Dim(net.arch.num_labels), true);
+  Outputs out;
+  out.loss = plain_cross_entropy(net, logits);
+  out.rest = {std::move(logits)};
+  return out;
+}
+
+Outputs encoder_span(Net& net, const Program&, Tensor hidden) {
+  Scope in(net.tape, "", net.arch.model_type == "distilbert" ? kDistilSpan : kSpan);
+  const Tensor x = dropout(std::move(hidden), net.arch.qa_dropout);
+  Tensor logits = net.classifier("qa_outputs", x, Dim(2), true);
+  return spans(net, std::move(logits));
+}
+
+// One score per row. A micro batch counts rows: how many of them compete moves no memory.
+Outputs choose(Net& net, Tensor pooled) {
+  Tensor logits = net.classifier("classifier", std::move(pooled), Dim(1), true);
+  Outputs out;
+  out.loss = cross_entropy(view(logits, Shape{Dim(1), net.B}), net.labels);
+  out.rest = {std::move(logits)};
+  return out;
+}
+
+// RobertaForMultipleChoice takes the model's dropout, BertForMultipleChoice the classifier's.
+Outputs bert_choice(Net& net, const Program&, Tensor hidden) {
+  Scope in(net.tape, "", kChoice);
+  Tensor pooled = pool(net, hidden);
+  pooled = dropout(std::move(pooled), is_roberta(net) ? net.arch.residual_dropout : net.arch.classifier_dropout);
+  return choose(net, std::move(pooled));
+}
+
+constexpr HeadForward kBertHeads[] = {{Head::kMaskedLm, masked_lm},
+                                      {Head::kCausalLm, causal_lm},
+                                      {Head::kPreTraining, bert_pre_training},
+                                      {Head::kNextSentence, bert_next_sentence},
+                                      {Head::kSequenceClassification, bert_sequence},
+                                      {Head::kTokenClassification, encoder_tokens},
+                                      {Head::kQuestionAnswering, encoder_span},
+                                      {Head::kMultipleChoice, bert_choice},
+                                      {Head::kNone, bert_body}};
+constexpr HeadForward kRobertaHeads[] = {{Head::kMaskedLm, masked_lm},
+                                         {Head::kCausalLm, causal_lm},
+                                         {Head::kSequenceClassification, roberta_sequence},
+                                         {Head::kTokenClassification, encoder_tokens},
+                                         {Head::kQuestionAnswering, encoder_span},
+                                         {Head::kMultipleChoice, bert_choice},
+                                         {Head::kNone, bert_body}};
+
+// -- DistilBERT
+// ---------------------------------------------------------------------------------------------------------
+
+Tensor distilbert_embed(Net& net) {
+  Tensor h;
+  {
+    Scope in(net.tape, "distilbert.embeddings", kDistilEmbeddings);
+    net.tape.buffer("embeddings.position_ids", 8 * net.arch.max_positions);
+    const Tensor embeds = net.token_embedding("distilbert.embeddings.word_embeddings", net.H);
+    const Tensor ids = net.tape.part_of_buffer(Shape{Dim(1), net.S}, Dtype::kInt64);
+    const Tensor positions =
+        net.embedding("distilbert.embeddings.position_embeddings", ids, Dim(net.arch.max_positions), net.H);
+    h = add(embeds, positions);
+    h = net.layer_norm("distilbert.embeddings.LayerNorm", std::move(h));
+    h = dropout(std::move(h), net.arch.embedding_dropout);
+  }
+  make_bidirectional_mask(net, h);
+  net.model_locals = {h};
+  return h;
+}
+
+Tensor distilbert_layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kDistilLayer);
+  const Tensor x = std::move(hidden);
+  Tensor attention_output;
+  {
+    Scope self(net.tape, "attention", kDistilAttention);
+    Tensor q = net.linear("attention.q_lin", x, net.H, true);
+    q = split_heads(net, std::move(q), net.A, net.hd);
+    Tensor k = net.linear("attention.k_lin", x, net.H, true);
+    k = split_heads(net, std::move(k), net.A, net.hd);
+    Tensor v = net.linear("attention.v_lin", x, net.H, true);
+    v = split_heads(net, std::move(v), net.A, net.hd);
+    Tensor out = attention(net, q, k, v, encoder_attention(net));
+    attention_output = net.linear("attention.out_lin", std::move(out), net.H, true);
+  }
+  Tensor sum = add(attention_output, x);
+  attention_output = net.layer_norm("sa_layer_norm", std::move(sum));
+  Tensor ffn_output;
+  {
+    Scope ffn(net.tape, "ffn", kDistilFfn);
+    Tensor h = net.linear("ffn.lin1", attention_output, net.F, true);
+    h = activate(net.arch.activation, std::move(h));
+    h = net.linear("ffn.lin2", std::move(h), net.H, true);
+    ffn_output = dropout(std::move(h), net.arch.residual_dropout);
+  }
+  sum = add(ffn_output, attention_output);
+  return net.layer_norm("output_layer_norm", std::move(sum));
+}
+
+Tensor distilbert_lm_head(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kDistilMaskedLm);
+  Tensor h = net.linear("vocab_transform", std::move(hidden), net.H, true);
+  h = activate(net.arch.activation, std::move(h));
+  h = net.layer_norm("vocab_layer_norm", std::move(h));
+  return net.lm_head("vocab_projector", std::move(h), net.V, true);
+}
+
+// The first token's vector through pre_classifier.
+Tensor distilbert_pool(Net& net, const Tensor& hidden) {
+  Tensor pooled = net.classifier("pre_classifier", select(hidden, 1), net.H, true);
+  pooled = relu(std::move(pooled));
+  return dropout(std::move(pooled), net.arch.classifier_dropout);
+}
+
+Outputs distilbert_sequence(Net& net, const Program&, Tensor hidden) {
+  Scope in(net.tape, "", kDistilClassifier);
+  Tensor pooled = distilbert_pool(net, hidden);
+  Tensor logits = net.classifier("classifier", std::move(pooled), Dim(net.arch.num_labels), true);
+  return classified(net, std::move(logits));
+}
+
+Outputs distilbert_choice(Net& net, const Program&, Tensor hidden) {
+  Scope in(net.tape, "", kDistilChoice);
+  Tensor pooled = distilbert_pool(net, hidden);
+  return choose(net, std::move(pooled));
+}
+
+constexpr HeadForward kDistilBertHeads[] = {{Head::kMaskedLm, masked_lm},
+                                            {Head::kSequenceClassification, distilbert_sequence},
+                                            {Head::kTokenClassification, encoder_tokens},
+                                            {Head::kQuestionAnswering, encoder_span},
+                                            {Head::kMultipleChoice, distilbert_choice},
+                                            {Head::kNone, body_alone}};
+
+}  // namespace
+
+const Program kBertProgram = {bert_embed, bert_layer, no_norm, bert_lm_head, kBertHeads};
+const Program kRobertaProgram = {bert_embed, bert_layer, no_norm, bert_lm_head, kRobertaHeads};
+const Program kDistilBertProgram = {distilbert_embed, distilbert_layer, no_norm, distilbert_lm_head, kDistilBertHeads};
+
+const Family kRows[] = {
+    {"bert", "Bert", "BertForMaskedLM", kBertClasses, read_bert_config, &kBertProgram, "bert.encoder.layer"},
+    {"roberta", "Roberta", "RobertaForMaskedLM", kRobertaClasses, read_roberta_config, &kRobertaProgram,
+     "roberta.encoder.layer"},
+    {"xlm-roberta", "XLMRoberta", "XLMRobertaForMaskedLM", kRobertaClasses, read_roberta_config, &kRobertaProgram,
+     "roberta.encoder.layer"},
+    {"camembert", "Camembert", "CamembertForMaskedLM", kRobertaClasses, read_roberta_config, &kRobertaProgram,
+     "roberta.encoder.layer"},
+    {"distilbert", "DistilBert", "DistilBertForMaskedLM", kDistilBertClasses, read_distilbert_config,
+     &kDistilBertProgram, "distilbert.transformer.layer"},
+};
+
+extern const FamilyRows bert_rows;
+const FamilyRows bert_rows = kRows;
+
+}  // namespace tidemark

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "core/families/classes.hpp"
+#include "core/families/shared.hpp"
+#include "core/layers/program.hpp"
+#include "core/model/config_common.hpp"
+
+namespace tidemark {
+
+/// One model type: what its config.json means, and how it runs. A file of core/families holds its reader, its program
+/// and its rows: `const FamilyRows <file>_rows`, which the build collects (cmake/registry.cmake).
+struct Family {
+  std::string_view model_type;    ///< as in config.json
+  std::string_view class_prefix;  ///< what its class names start with
+  std::string_view class_name;    ///< the class that is trained unless something else is said
+  Classes classes;                ///< the classes that transformers 5.12 has of it, by what follows the prefix
+  /// What the keys of its config.json mean, with its configuration class's defaults and what the modelling file
+  /// hard-wires. Depth is checked before it runs, so that lists with one entry per layer stay small.
+  void (*read)(ConfigFields&, Architecture&);
+  const Program* program = nullptr;          ///< how it runs; null where only its configuration is known
+  std::string_view layers = "model.layers";  ///< where the class with a head has its list of layers
+};
+using FamilyRows = std::span<const Family>;
+
+/// Every model type, file by file in the order of their names.
+std::span<const Family* const> all_families();
+
+}  // namespace tidemark

@@ -1,0 +1,89 @@
+// GLM-4 (glm) and GLM-4-0414 (glm4), whose layer has a norm after each branch too: neighbouring elements rotate as
+// pairs in half of each head, gate and up are one matrix.
+#include "core/families/family.hpp"
+#include "core/layers/rotations.hpp"
+
+namespace tidemark {
+namespace {
+
+// transformers 5.12.1 models/glm/configuration_glm.py: GlmConfig; models/glm4/configuration_glm4.py: Glm4Config, which
+// has the same keys and defaults (its layer adds two norms). q, k, v carry a bias, the output projection does not; half
+// of each head rotates; gate and up are one matrix.
+void read_glm_config(ConfigFields& fields, Architecture& architecture) {
+  read_dimensions(fields, architecture, 131072);
+  read_kv_heads(fields, architecture, 2);
+  read_head_dim(fields, architecture, 128);
+  read_rotary_factor(fields, architecture, 0.5);
+  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
+  architecture.attention_bias = fields.flag({"attention_bias"}, true);
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+}
+
+constexpr const char* kLayer = "transformers 5.12 models/glm/modeling_glm.py: GlmDecoderLayer.forward";
+constexpr const char* kLayer4 = "transformers 5.12 models/glm4/modeling_glm4.py: Glm4DecoderLayer.forward";
+constexpr const char* kAttention = "transformers 5.12 models/glm4/modeling_glm4.py: Glm4Attention.forward";
+constexpr const char* kMlp = "transformers 5.12 models/glm4/modeling_glm4.py: Glm4MLP.forward";
+
+Tensor self_attention(Net& net, Tensor hidden) {
+  Scope in(net.tape, "self_attn", kAttention);
+  const Tensor x = std::move(hidden);
+  const bool bias = net.arch.attention_bias;
+  Tensor q = net.linear("self_attn.q_proj", x, net.Q, bias);
+  q = split_heads(net, std::move(q), net.A, net.hd);
+  Tensor k = net.linear("self_attn.k_proj", x, net.K, bias);
+  k = split_heads(net, std::move(k), net.Kv, net.hd);
+  Tensor v = net.linear("self_attn.v_proj", x, net.K, bias);
+  v = split_heads(net, std::move(v), net.Kv, net.hd);
+  {
+    Rotated turned = rotate_pairs(net, q, k, true);
+    q = std::move(turned.q);
+    k = std::move(turned.k);
+  }
+  AttentionOptions options;
+  options.mask = layer_mask(net);
+  options.dropout = net.arch.attention_dropout;
+  Tensor out = attention(net, q, k, v, options);
+  return net.linear("self_attn.o_proj", std::move(out), net.H);
+}
+
+Tensor layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kLayer);
+  Tensor residual = std::move(hidden);
+  Tensor h = rms_norm(net, "input_layernorm", residual);
+  h = self_attention(net, std::move(h));
+  h = add(residual, std::move(h));
+  residual = h;
+  h = rms_norm(net, "post_attention_layernorm", std::move(h));
+  h = fused_gate_mlp(net, std::move(h), kMlp);
+  return add(std::move(residual), std::move(h));
+}
+
+Tensor layer4(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kLayer4);
+  Tensor residual = std::move(hidden);
+  Tensor h = rms_norm(net, "input_layernorm", residual);
+  h = self_attention(net, std::move(h));
+  h = rms_norm(net, "post_self_attn_layernorm", std::move(h));
+  h = add(residual, std::move(h));
+  residual = h;
+  h = rms_norm(net, "post_attention_layernorm", std::move(h));
+  h = fused_gate_mlp(net, std::move(h), kMlp);
+  h = rms_norm(net, "post_mlp_layernorm", std::move(h));
+  return add(std::move(residual), std::move(h));
+}
+
+}  // namespace
+
+const Program kGlmProgram = {llama_embed, layer, llama_norm, llama_head};
+const Program kGlm4Program = {llama_embed, layer4, llama_norm, llama_head};
+
+const Family kRows[] = {
+    {"glm", "Glm", "GlmForCausalLM", kSequenceAndToken, read_glm_config, &kGlmProgram},
+    {"glm4", "Glm4", "Glm4ForCausalLM", kSequenceAndToken, read_glm_config, &kGlm4Program},
+};
+
+extern const FamilyRows glm_rows;
+const FamilyRows glm_rows = kRows;
+
+}  // namespace tidemark

@@ -1,0 +1,191 @@
+// GPT-J: rotation by pairs with tables gathered in every layer, scores in fp32, attention and feed-forward side by
+// side.
+#include "core/families/family.hpp"
+
+namespace tidemark {
+namespace {
+
+// transformers 5.12.1 models/gptj/configuration_gptj.py: GPTJConfig. No bias in the attention, one in the feed-forward
+// and in the head (modeling_gptj.py).
+void read_gptj_config(ConfigFields& fields, Architecture& architecture) {
+  read_openai_dimensions(fields, architecture, 2048);
+  read_openai_dropouts(fields, architecture, 0.0);
+  architecture.activation = read_activation(fields, {"activation_function"}, "gelu_new");
+  // Without `rotary_dim` the whole head rotates, with tables as wide as the model.
+  architecture.rotary_dim = fields.nullable({"rotary_dim"}, 64).value_or(architecture.head_dim);
+  architecture.parallel_residual = true;
+  architecture.mlp_bias = true;
+  architecture.head_bias = true;
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+}
+
+constexpr const char* kModel = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJModel.forward";
+constexpr const char* kBlock = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJBlock.forward";
+constexpr const char* kAttention = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJAttention.forward";
+constexpr const char* kRotate = "transformers 5.12 models/gptj/modeling_gptj.py: apply_rotary_pos_emb";
+constexpr const char* kFp32 = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJAttention._attn";
+constexpr const char* kMlp = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJMLP.forward";
+constexpr const char* kHead = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJForCausalLM.forward";
+
+constexpr DecoderHeads kClasses = {
+    .sequence = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJForSequenceClassification.forward",
+    .span = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJForQuestionAnswering.forward"};
+
+// x·cos + rotate_every_two(x)·sin: x is [B, S, heads, dim]; each call repeats the tables for itself.
+Tensor rotate_pairs(Net& net, Tensor x_in, Count dim, Dtype dtype) {
+  Scope in(net.tape, "attn", kRotate);
+  const Tensor x = std::move(x_in);
+  const Shape table{Dim(1), net.S, Dim(1), Dim(dim)};
+  const Tensor sin = net.tape.allocate(table, dtype, "repeat_interleave");
+  const Tensor cos = net.tape.allocate(table, dtype, "repeat_interleave");
+  Tensor straight = mul(x, cos);
+  Tensor turned;
+  {
+    const Tensor x1 = narrow(x, -1, 0, Dim(dim / 2));
+    const Tensor x2 = narrow(x, -1, dim / 2, Dim(dim / 2));
+    Tensor negative = neg(x2);
+    turned = cat({&negative, &x1}, -1);
+  }
+  turned = mul(std::move(turned), sin);
+  return add(std::move(straight), std::move(turned));
+}
+
+Tensor attn(Net& net, Tensor hidden) {
+  Scope in(net.tape, "attn", kAttention);
+  Tape& t = net.tape;
+  const Tensor x = std::move(hidden);
+  const Shape heads{net.B, net.S, net.A, net.hd};
+  Tensor q = net.linear("attn.q_proj", x, net.H);
+  Tensor k = net.linear("attn.k_proj", x, net.H);
+  Tensor v = net.linear("attn.v_proj", x, net.H);
+  q = view(std::move(q), heads);
+  k = view(std::move(k), heads);
+  v = view(std::move(v), heads);
+  v = transpose(std::move(v), 1, 2);
+  // `rotary_dim`: null rotates whole heads with a table as wide as the model.
+  const bool partial = net.arch.rotary_dim < net.hd.n;
+  const Dim width(partial ? net.arch.rotary_dim : net.H.n);
+  const Dim rows(net.arch.max_positions);
+  t.buffer("attn.embed_positions", rows.n * width.n * 4);
+  const Tensor embed_positions = t.allocate(Shape{Dim(1), rows, width}, Dtype::kFp32, "repeat");
+  const Tensor repeated_ids = t.allocate(Shape{Dim(1), net.S, width}, Dtype::kInt64, "repeat");
+  Tensor sincos = t.allocate(Shape{Dim(1), net.S, width}, Dtype::kFp32, "gather");
+  sincos = to(std::move(sincos), k.dtype());
+  const Dim rot(net.arch.rotary_dim), rest(net.hd.n - net.arch.rotary_dim);
+  Tensor k_rot = narrow(k, -1, 0, rot);
+  Tensor k_pass, q_pass;
+  if (partial) k_pass = narrow(k, -1, rot.n, rest);
+  Tensor q_rot = narrow(q, -1, 0, rot);
+  if (partial) q_pass = narrow(q, -1, rot.n, rest);
+  k_rot = rotate_pairs(net, std::move(k_rot), rot.n, sincos.dtype());
+  q_rot = rotate_pairs(net, std::move(q_rot), rot.n, sincos.dtype());
+  k = partial ? cat({&k_rot, &k_pass}, -1) : std::move(k_rot);
+  q = partial ? cat({&q_rot, &q_pass}, -1) : std::move(q_rot);
+  k = transpose(std::move(k), 1, 2);
+  q = transpose(std::move(q), 1, 2);
+  AttentionOptions options;
+  options.mask = net.shared.causal_mask;
+  options.dropout = net.arch.attention_dropout;
+  Tensor out = attention_fp32_scores(net, q, k, v, options, false);
+  out = net.linear("attn.out_proj", std::move(out), net.H);
+  return dropout(std::move(out), net.arch.residual_dropout);
+}
+
+Tensor mlp(Net& net, Tensor hidden) {
+  Scope in(net.tape, "mlp", kMlp);
+  const Tensor x = std::move(hidden);
+  Tensor h = net.linear("mlp.fc_in", x, net.F, true);
+  {
+    Scope act(net.tape, "mlp.act", kMlp);
+    h = activate(net.arch.activation, std::move(h));
+  }
+  h = net.linear("mlp.fc_out", std::move(h), net.H, true);
+  return dropout(std::move(h), net.arch.residual_dropout);
+}
+
+Tensor layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kBlock);
+  const Tensor residual = std::move(hidden);
+  const Tensor h = net.layer_norm("ln_1", residual);
+  const Tensor attn_outputs = attn(net, h);
+  const Tensor feed_forward = mlp(net, h);
+  Tensor sum = add(attn_outputs, feed_forward);
+  sum = add(std::move(sum), residual);
+  net.return_weights();
+  return sum;
+}
+
+Tensor embed(Net& net) {
+  Scope in(net.tape, "transformer", kModel);
+  Tensor embeds = net.token_embedding("transformer.wte", net.H);
+  net.shared.position_ids = net.tape.allocate(Shape{Dim(1), net.S}, Dtype::kInt64, "position_ids");
+  make_causal_masks(net, embeds, {true, false, false});
+  net.model_locals = {embeds};
+  return dropout(std::move(embeds), net.arch.embedding_dropout);
+}
+
+Tensor norm(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kModel);
+  return net.layer_norm("transformer.ln_f", std::move(hidden));
+}
+
+Tensor head(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kHead);
+  return net.lm_head("lm_head", std::move(hidden), net.V, net.arch.head_bias);
+}
+
+Tensor fp32_scores(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const AttentionOptions& o, bool masked_by_buffer) {
+  Scope in(net.tape, "attn", kFp32);
+  net.attention_kernel = "eager";
+  const Tensor v = std::move(v_in);
+  const Tensor q = to(std::move(q_in), Dtype::kFp32);
+  const Tensor k = to(std::move(k_in), Dtype::kFp32);
+  Tensor kt = transpose(k, -1, -2);
+  Tensor weights = matmul(q, std::move(kt));
+  if (!masked_by_buffer) {
+    weights = mul_scalar(std::move(weights));
+  } else {
+    // GPT-Neo: torch.where(causal_mask, weights, mask_value); the mask is a slice of a buffer.
+    const Tensor slice = net.tape.part_of_buffer(Shape{Dim(1), Dim(1), net.S, net.S}, Dtype::kBool);
+    Tensor mask_value = net.tape.allocate(Shape{}, weights.dtype(), "mask_value");
+    weights = where(slice, std::move(weights), std::move(mask_value));
+  }
+  if (o.mask.defined()) weights = add(std::move(weights), o.mask);
+  weights = softmax(std::move(weights));
+  weights = to(std::move(weights), v.dtype());
+  weights = dropout(std::move(weights), o.dropout);
+  Tensor out = matmul(weights, v);
+  net.attn_weights = std::move(weights);
+  out = transpose(std::move(out), 1, 2);
+  out = contiguous(std::move(out));
+  return view(std::move(out), Shape{net.B, net.S, net.Q});
+}
+
+}  // namespace
+
+Tensor attention_fp32_scores(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions& options,
+                             bool masked_by_buffer) {
+  if (wants_flash(net.job)) return attention(net, std::move(q), std::move(k), std::move(v), options);
+  const auto core = [&net, k = std::move(k), v = std::move(v), options, masked_by_buffer](Tensor query) {
+    return fp32_scores(net, std::move(query), k, v, options, masked_by_buffer);
+  };
+  return core_attention(net, std::move(q), core);
+}
+
+// GPTJ_ATTENTION_CLASSES: eager and flash_attention_2.
+const Program kGptJProgram = {.embed = embed,
+                              .layer = layer,
+                              .norm = norm,
+                              .lm_head = head,
+                              .own_loss = OwnLoss::kFp32Head,
+                              .decoder_heads = kClasses,
+                              .attention = {.sdpa = false, .flash_attention_3 = false}};
+
+const Family kRows[] = {
+    {"gptj", "GPTJ", "GPTJForCausalLM", kSequenceAndSpan, read_gptj_config, &kGptJProgram, "transformer.h"},
+};
+
+extern const FamilyRows gptj_rows;
+const FamilyRows gptj_rows = kRows;
+
+}  // namespace tidemark

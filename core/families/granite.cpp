@@ -1,0 +1,76 @@
+// Granite: Llama with four factors, each a multiplication of its own.
+#include "core/families/family.hpp"
+
+namespace tidemark {
+namespace {
+
+// transformers 5.12.1 models/granite/configuration_granite.py: GraniteConfig. modeling_granite.py multiplies and
+// divides by its four factors even where they are one.
+void read_granite_config(ConfigFields& fields, Architecture& architecture) {
+  read_dimensions(fields, architecture, 2048);
+  read_kv_heads(fields, architecture, std::nullopt);
+  read_head_dim(fields, architecture);
+  architecture.rotary_dim = architecture.head_dim;
+  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
+  architecture.attention_bias = fields.flag({"attention_bias"}, false);
+  architecture.attention_out_bias = architecture.attention_bias;
+  architecture.mlp_bias = fields.flag({"mlp_bias"}, false);
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+  architecture.embedding_scale = true;
+  architecture.residual_scale = true;
+  architecture.logit_scale = true;
+  fields.accept({"embedding_multiplier", "logits_scaling", "residual_multiplier", "attention_multiplier"});
+}
+
+constexpr const char* kModel = "transformers 5.12 models/granite/modeling_granite.py: GraniteModel.forward";
+constexpr const char* kLayer = "transformers 5.12 models/granite/modeling_granite.py: GraniteDecoderLayer.forward";
+constexpr const char* kHead = "transformers 5.12 models/granite/modeling_granite.py: GraniteForCausalLM.forward";
+
+Tensor embed(Net& net) {
+  Scope in(net.tape, "model", kModel);
+  Tensor embeds = net.token_embedding("model.embed_tokens", net.H);
+  embeds = mul_scalar(std::move(embeds));
+  net.model_locals = {embeds};
+  make_position_ids(net);
+  make_causal_masks(net, embeds);
+  rotary_tables(net, embeds.dtype(), net.arch.rotary_dim);
+  return embeds;
+}
+
+Tensor layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kLayer);
+  Tensor residual = std::move(hidden);
+  Tensor h = rms_norm(net, "input_layernorm", residual);
+  h = llama_attention(net, std::move(h));
+  Tensor scaled = mul_scalar(h);
+  h = add(residual, std::move(scaled));
+  residual = h;
+  h = rms_norm(net, "post_attention_layernorm", std::move(h));
+  h = llama_mlp(net, std::move(h));
+  scaled = mul_scalar(h);
+  return add(std::move(residual), std::move(scaled));
+}
+
+Tensor norm(Net& net, Tensor hidden) {
+  return rms_norm(net, "model.norm", std::move(hidden));
+}
+
+Tensor head(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kHead);
+  Tensor logits = net.lm_head("lm_head", std::move(hidden), net.V);
+  return mul_scalar(std::move(logits));
+}
+
+}  // namespace
+
+const Program kGraniteProgram = {embed, layer, norm, head};
+
+const Family kRows[] = {
+    {"granite", "Granite", "GraniteForCausalLM", kLanguageModelOnly, read_granite_config, &kGraniteProgram},
+};
+
+extern const FamilyRows granite_rows;
+const FamilyRows granite_rows = kRows;
+
+}  // namespace tidemark

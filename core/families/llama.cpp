@@ -1,0 +1,267 @@
+// Llama, Mistral, Qwen2, SmolLM3, Seed-OSS, Yi: pre-norm, rotary attention, gated feed-forward.
+#include "core/families/family.hpp"
+
+namespace tidemark {
+namespace {
+
+// transformers 5.12.1 models/llama/configuration_llama.py: LlamaConfig. The one switch `attention_bias` is for all four
+// projections (modeling_llama.py: LlamaAttention).
+void read_llama_config(ConfigFields& fields, Architecture& architecture) {
+  read_dimensions(fields, architecture, 2048);
+  read_kv_heads(fields, architecture, std::nullopt);
+  read_head_dim(fields, architecture);
+  architecture.rotary_dim = architecture.head_dim;
+  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
+  architecture.attention_bias = fields.flag({"attention_bias"}, false);
+  architecture.attention_out_bias = architecture.attention_bias;
+  architecture.mlp_bias = fields.flag({"mlp_bias"}, false);
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+}
+
+// transformers 5.12.1 models/smollm3/configuration_smollm3.py: SmolLM3Config. In `no_rope_layers` a one means that the
+// layer does rotate.
+void read_smollm3_config(ConfigFields& fields, Architecture& architecture) {
+  read_dimensions(fields, architecture, 32768);
+  read_kv_heads(fields, architecture, 4);
+  read_head_dim(fields, architecture);
+  architecture.rotary_dim = architecture.head_dim;
+  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
+  architecture.attention_bias = fields.flag({"attention_bias"}, false);
+  architecture.attention_out_bias = architecture.attention_bias;
+  architecture.mlp_bias = fields.flag({"mlp_bias"}, false);
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
+
+  const Count interval = fields.count({"no_rope_layer_interval"}, 4);
+  const Value* rotating = fields.find({"no_rope_layers"});
+  if (rotating != nullptr && !rotating->is_null()) {
+    if (!rotating->is_array() || static_cast<Count>(rotating->items.size()) < architecture.num_layers) {
+      fields.error("INVALID_VALUE", "no_rope_layers", "\"no_rope_layers\" must be a list with one entry per layer.");
+    } else {
+      for (Count layer = 0; layer < architecture.num_layers; ++layer) {
+        const Value& rotates = rotating->items[static_cast<std::size_t>(layer)];
+        architecture.no_rope_layers.push_back(rotates.real == 0.0 && !rotates.boolean);
+      }
+    }
+  } else {
+    for (Count layer = 0; layer < architecture.num_layers; ++layer) {
+      architecture.no_rope_layers.push_back((layer + 1) % interval == 0);
+    }
+  }
+
+  const bool use_window = fields.flag({"use_sliding_window"}, false);
+  const Count window = fields.nullable({"sliding_window"}, std::nullopt).value_or(0);
+  LayerFlags sliding;
+  if (const auto types = read_layer_types(fields, architecture)) {
+    sliding = *types;
+  } else if (use_window && window > 0) {
+    // The layers without rotation are the ones that slide.
+    sliding = architecture.no_rope_layers;
+  }
+  for (const bool slides : sliding) {
+    if (slides) architecture.sliding_window = window;
+  }
+  if (architecture.sliding_window > 0) architecture.sliding_layers = sliding;
+  fields.accept({"max_window_layers"});
+}
+
+// What MistralConfig, MinistralConfig and Ministral3Config share; their modelling files have no bias anywhere.
+void read_mistral_like(ConfigFields& fields, Architecture& architecture, Count max_positions) {
+  read_dimensions(fields, architecture, max_positions);
+  read_kv_heads(fields, architecture, 8);
+  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+}
+
+void slide_everywhere(Architecture& architecture) {
+  if (architecture.sliding_window == 0) return;
+  architecture.sliding_layers.assign(static_cast<std::size_t>(architecture.num_layers), true);
+}
+
+// transformers 5.12.1 models/mistral/configuration_mistral.py: MistralConfig. A window of 4096 unless null is given;
+// Nemo and Small give `head_dim`.
+void read_mistral_config(ConfigFields& fields, Architecture& architecture) {
+  read_mistral_like(fields, architecture, 4096 * 32);
+  read_head_dim(fields, architecture);
+  architecture.rotary_dim = architecture.head_dim;
+  architecture.sliding_window = fields.nullable({"sliding_window"}, 4096).value_or(0);
+  slide_everywhere(architecture);
+}
+
+// transformers 5.12.1 models/ministral/configuration_ministral.py: MinistralConfig.
+void read_ministral_config(ConfigFields& fields, Architecture& architecture) {
+  read_mistral_like(fields, architecture, 4096 * 32);
+  read_head_dim(fields, architecture);
+  architecture.rotary_dim = architecture.head_dim;
+  architecture.sliding_window = fields.nullable({"sliding_window"}, 4096).value_or(0);
+  if (const auto types = read_layer_types(fields, architecture)) {
+    architecture.sliding_layers = *types;
+  } else {
+    slide_everywhere(architecture);
+  }
+}
+
+// transformers 5.12.1 models/ministral3/configuration_ministral3.py: Ministral3Config. No window by default.
+void read_ministral3_config(ConfigFields& fields, Architecture& architecture) {
+  read_mistral_like(fields, architecture, 262144);
+  read_head_dim(fields, architecture, 128);
+  architecture.rotary_dim = architecture.head_dim;
+  architecture.query_scale = true;
+  architecture.sliding_window = fields.nullable({"sliding_window"}, std::nullopt).value_or(0);
+  slide_everywhere(architecture);
+}
+
+// transformers 5.12.1 models/qwen2/configuration_qwen2.py: Qwen2Config. The biases of q, k, v are in the code, not in
+// the file (modeling_qwen2.py: Qwen2Attention).
+void read_qwen2_config(ConfigFields& fields, Architecture& architecture) {
+  read_dimensions(fields, architecture, 32768);
+  read_kv_heads(fields, architecture, 32);
+  read_head_dim(fields, architecture);
+  architecture.rotary_dim = architecture.head_dim;
+  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
+  architecture.attention_bias = true;
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+  read_qwen_window(fields, architecture);
+}
+
+// transformers 5.12.1 models/seed_oss/configuration_seed_oss.py: SeedOssConfig. Dropout is on by default.
+void read_seed_oss_config(ConfigFields& fields, Architecture& architecture) {
+  read_dimensions(fields, architecture, 524288);
+  read_kv_heads(fields, architecture, 8);
+  read_head_dim(fields, architecture, 128);
+  architecture.rotary_dim = architecture.head_dim;
+  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
+  architecture.attention_bias = fields.flag({"attention_bias"}, true);
+  architecture.attention_out_bias = fields.flag({"attention_out_bias"}, false);
+  architecture.mlp_bias = fields.flag({"mlp_bias"}, false);
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.1);
+  architecture.residual_dropout = fields.probability({"residual_dropout"}, 0.1);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+}
+
+constexpr const char* kModel = "transformers 5.12 models/llama/modeling_llama.py: LlamaModel.forward";
+constexpr const char* kLayer = "transformers 5.12 models/llama/modeling_llama.py: LlamaDecoderLayer.forward";
+constexpr const char* kAttention = "transformers 5.12 models/llama/modeling_llama.py: LlamaAttention.forward";
+constexpr const char* kMinistral3 =
+    "transformers 5.12 models/ministral3/modeling_ministral3.py: get_llama_4_attn_scale";
+constexpr const char* kMlp = "transformers 5.12 models/llama/modeling_llama.py: LlamaMLP.forward";
+constexpr const char* kHead = "transformers 5.12 models/llama/modeling_llama.py: LlamaForCausalLM.forward";
+
+// q * (1 + beta * log(1 + floor(position_ids / max))).to(q.dtype())
+Tensor scale_by_position(Net& net, Tensor q_in) {
+  Scope in(net.tape, "self_attn", kMinistral3);
+  const Tensor q = std::move(q_in);
+  const Shape row{Dim(1), net.S};
+  Tensor scale = net.tape.allocate(row, Dtype::kFp32, "div");
+  for (const char* step : {"floor", "add", "log", "mul", "add"}) scale = net.tape.allocate(row, Dtype::kFp32, step);
+  scale = view(std::move(scale), Shape{Dim(1), Dim(1), net.S, Dim(1)});
+  scale = to(std::move(scale), q.dtype());
+  return mul(q, std::move(scale));
+}
+
+}  // namespace
+
+Tensor llama_attention(Net& net, Tensor hidden) {
+  Scope in(net.tape, "self_attn", kAttention);
+  const Tensor x = std::move(hidden);
+  const bool bias = net.arch.attention_bias;
+  Tensor q = net.linear("self_attn.q_proj", x, net.Q, bias);
+  q = split_heads(net, std::move(q), net.A, net.hd);
+  Tensor k = net.linear("self_attn.k_proj", x, net.K, bias);
+  k = split_heads(net, std::move(k), net.Kv, net.hd);
+  Tensor v = net.linear("self_attn.v_proj", x, net.K, bias);
+  v = split_heads(net, std::move(v), net.Kv, net.hd);
+  if (net.rotates(net.layer_index)) {
+    // apply_rotary_pos_emb returns both: the unrotated ones go when the names are bound anew.
+    Tensor q_embed = rotate(net, q);
+    Tensor k_embed = rotate(net, k);
+    q = std::move(q_embed);
+    k = std::move(k_embed);
+  }
+  if (net.arch.query_scale) q = scale_by_position(net, std::move(q));
+  AttentionOptions options;
+  options.mask = layer_mask(net);
+  options.dropout = net.arch.attention_dropout;
+  Tensor out = attention(net, q, k, v, options);
+  out = net.linear("self_attn.o_proj", std::move(out), net.H, net.arch.attention_out_bias);
+  return dropout(std::move(out), net.arch.residual_dropout);
+}
+
+namespace {
+
+Tensor layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kLayer);
+  Tensor residual = std::move(hidden);
+  Tensor h = rms_norm(net, "input_layernorm", residual);
+  h = llama_attention(net, std::move(h));
+  h = add(residual, std::move(h));
+  residual = h;
+  h = rms_norm(net, "post_attention_layernorm", std::move(h));
+  h = llama_mlp(net, std::move(h));
+  return add(std::move(residual), std::move(h));
+}
+
+}  // namespace
+
+Tensor llama_embed(Net& net) {
+  Scope in(net.tape, "model", kModel);
+  Tensor embeds = net.token_embedding("model.embed_tokens", net.H);
+  net.model_locals = {embeds};
+  make_position_ids(net);
+  make_causal_masks(net, embeds);
+  if (net.arch.rotary_dim > 0) rotary_tables(net, embeds.dtype(), net.arch.rotary_dim);
+  return embeds;
+}
+
+Tensor llama_mlp(Net& net, Tensor hidden) {
+  Scope in(net.tape, "mlp", kMlp);
+  const Tensor x = std::move(hidden);
+  const bool bias = net.arch.mlp_bias;
+  Tensor gate = net.linear("mlp.gate_proj", x, net.F, bias);
+  if (net.job.liger_swiglu) {
+    Tensor up = net.linear("mlp.up_proj", x, net.F, bias);
+    gate = liger_swiglu(std::move(gate), std::move(up));
+  } else {
+    {
+      Scope act(net.tape, "mlp.act_fn", kMlp);
+      gate = activate(net.arch.activation, std::move(gate));
+    }
+    Tensor up = net.linear("mlp.up_proj", x, net.F, bias);
+    gate = mul(std::move(gate), std::move(up));
+  }
+  gate = net.linear("mlp.down_proj", std::move(gate), net.H, bias);
+  // Only Seed-OSS has a residual dropout (modeling_seed_oss.py: SeedOssMLP.forward) and Starcoder2, with an MLP of its
+  // own.
+  return dropout(std::move(gate), net.arch.residual_dropout);
+}
+
+Tensor llama_norm(Net& net, Tensor hidden) {
+  return rms_norm(net, "model.norm", std::move(hidden));
+}
+
+Tensor llama_head(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kHead);
+  return net.lm_head("lm_head", std::move(hidden), net.V, net.arch.head_bias);
+}
+
+const Program kLlamaProgram = {llama_embed, layer, llama_norm, llama_head};
+
+const Family kRows[] = {
+    {"llama", "Llama", "LlamaForCausalLM", kFourHeads, read_llama_config, &kLlamaProgram},
+    {"smollm3", "SmolLM3", "SmolLM3ForCausalLM", kFourHeads, read_smollm3_config, &kLlamaProgram},
+    {"mistral", "Mistral", "MistralForCausalLM", kFourHeads, read_mistral_config, &kLlamaProgram},
+    {"ministral", "Ministral", "MinistralForCausalLM", kFourHeads, read_ministral_config, &kLlamaProgram},
+    {"ministral3", "Ministral3", "Ministral3ForCausalLM", kFourHeads, read_ministral3_config, &kLlamaProgram},
+    {"qwen2", "Qwen2", "Qwen2ForCausalLM", kFourHeads, read_qwen2_config, &kLlamaProgram},
+    {"seed_oss", "SeedOss", "SeedOssForCausalLM", kFourHeads, read_seed_oss_config, &kLlamaProgram},
+    // The first Yi files, of a class that came with them; the same keys and modules as Llama.
+    {"Yi", "Yi", "LlamaForCausalLM", kFourHeads, read_llama_config, &kLlamaProgram},
+};
+
+extern const FamilyRows llama_rows;
+const FamilyRows llama_rows = kRows;
+
+}  // namespace tidemark

@@ -1,0 +1,75 @@
+// Qwen3 dense: Llama's layer with a norm over each head of q and k.
+#include "core/families/family.hpp"
+
+namespace tidemark {
+namespace {
+
+// transformers 5.12.1 models/qwen3/configuration_qwen3.py: Qwen3Config. Heads of 128 whatever the width, and a norm of
+// head width on q and k (modeling_qwen3.py: Qwen3Attention).
+void read_qwen3_config(ConfigFields& fields, Architecture& architecture) {
+  read_dimensions(fields, architecture, 32768);
+  read_kv_heads(fields, architecture, 32);
+  read_head_dim(fields, architecture, 128);
+  architecture.rotary_dim = architecture.head_dim;
+  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
+  architecture.attention_bias = fields.flag({"attention_bias"}, false);
+  architecture.attention_out_bias = architecture.attention_bias;
+  architecture.qk_norm = true;
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+  read_qwen_window(fields, architecture);
+}
+
+constexpr const char* kLayer = "transformers 5.12 models/qwen3/modeling_qwen3.py: Qwen3DecoderLayer.forward";
+constexpr const char* kAttention = "transformers 5.12 models/qwen3/modeling_qwen3.py: Qwen3Attention.forward";
+
+Tensor self_attention(Net& net, Tensor hidden) {
+  Scope in(net.tape, "self_attn", kAttention);
+  const Tensor x = std::move(hidden);
+  const bool bias = net.arch.attention_bias;
+  // The norm sees [B, S, heads, hd], before the transposition.
+  Tensor q = net.linear("self_attn.q_proj", x, net.Q, bias);
+  q = view(std::move(q), Shape{net.B, net.S, net.A, net.hd});
+  q = rms_norm(net, "self_attn.q_norm", std::move(q));
+  q = transpose(std::move(q), 1, 2);
+  Tensor k = net.linear("self_attn.k_proj", x, net.K, bias);
+  k = view(std::move(k), Shape{net.B, net.S, net.Kv, net.hd});
+  k = rms_norm(net, "self_attn.k_norm", std::move(k));
+  k = transpose(std::move(k), 1, 2);
+  Tensor v = net.linear("self_attn.v_proj", x, net.K, bias);
+  v = split_heads(net, std::move(v), net.Kv, net.hd);
+  Tensor q_embed = rotate(net, q);
+  Tensor k_embed = rotate(net, k);
+  q = std::move(q_embed);
+  k = std::move(k_embed);
+  AttentionOptions options;
+  options.mask = layer_mask(net);
+  options.dropout = net.arch.attention_dropout;
+  Tensor out = attention(net, q, k, v, options);
+  return net.linear("self_attn.o_proj", std::move(out), net.H, net.arch.attention_out_bias);
+}
+
+Tensor layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kLayer);
+  Tensor residual = std::move(hidden);
+  Tensor h = rms_norm(net, "input_layernorm", residual);
+  h = self_attention(net, std::move(h));
+  h = add(residual, std::move(h));
+  residual = h;
+  h = rms_norm(net, "post_attention_layernorm", std::move(h));
+  h = llama_mlp(net, std::move(h));
+  return add(std::move(residual), std::move(h));
+}
+
+}  // namespace
+
+const Program kQwen3Program = {llama_embed, layer, llama_norm, llama_head};
+
+const Family kRows[] = {
+    {"qwen3", "Qwen3", "Qwen3ForCausalLM", kFourHeads, read_qwen3_config, &kQwen3Program},
+};
+
+extern const FamilyRows qwen3_rows;
+const FamilyRows qwen3_rows = kRows;
+
+}  // namespace tidemark

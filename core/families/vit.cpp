@@ -1,0 +1,221 @@
+// ViT: patches through a convolution, a class token, pre-norm layers; a classifier on the class token, or pixels.
+#include "core/families/family.hpp"
+
+namespace tidemark {
+namespace {
+
+/// A side of the (square) image: a number, or a list of two equal ones.
+Count read_side(ConfigFields& fields, std::string_view key, Count class_default) {
+  const Value* value = fields.find({key});
+  if (value != nullptr && value->is_array()) {
+    const bool square = value->items.size() == 2 && value->items[0].is_integer() && value->items[1].is_integer() &&
+                        value->items[0].integer == value->items[1].integer && value->items[0].integer > 0;
+    if (square) return value->items[0].integer;
+    fields.error("INVALID_VALUE", key, "Only square images and patches are modelled.");
+    return class_default;
+  }
+  return fields.count({key}, class_default);
+}
+
+// transformers 5.12.1 models/vit/configuration_vit.py: ViTConfig.
+void read_vit_config(ConfigFields& fields, Architecture& architecture) {
+  architecture.positions_by_token = false;
+  architecture.hidden_size = fields.required({"hidden_size"});
+  architecture.intermediate_size = fields.required({"intermediate_size"});
+  architecture.num_layers = fields.required({"num_hidden_layers"});
+  architecture.num_heads = fields.required({"num_attention_heads"});
+  architecture.num_kv_heads = architecture.num_heads;
+  derive_head_dim(fields, architecture);
+  architecture.image_size = read_side(fields, "image_size", 224);
+  architecture.patch_size = read_side(fields, "patch_size", 16);
+  architecture.num_channels = fields.count({"num_channels"}, 3);
+  if (architecture.image_size < architecture.patch_size) {
+    fields.error("INVALID_VALUE", "patch_size", "A patch is larger than the image.");
+  } else {
+    const Count patches = architecture.image_size / architecture.patch_size;
+    architecture.max_positions = patches * patches + 1;  // and the class token
+  }
+  architecture.activation = read_activation(fields, {"hidden_act"}, "gelu");
+  architecture.attention_bias = fields.flag({"qkv_bias"}, true);
+  architecture.attention_out_bias = true;
+  architecture.mlp_bias = true;
+  architecture.norm_bias = true;
+  architecture.head_bias = true;
+  const double dropout = fields.probability({"hidden_dropout_prob"}, 0.0);
+  architecture.residual_dropout = dropout;
+  architecture.embedding_dropout = dropout;
+  architecture.attention_dropout = fields.probability({"attention_probs_dropout_prob"}, 0.0);
+  architecture.encoder_stride = fields.count({"encoder_stride"}, 16);
+  architecture.pooler_size = fields.nullable({"pooler_output_size"}, std::nullopt).value_or(architecture.hidden_size);
+  fields.accept({"pooler_act"});
+}
+
+constexpr const char* kEmbeddings = "transformers 5.12 models/vit/modeling_vit.py: ViTEmbeddings.forward";
+constexpr const char* kAttention = "transformers 5.12 models/vit/modeling_vit.py: ViTAttention.forward";
+constexpr const char* kMlp = "transformers 5.12 models/vit/modeling_vit.py: ViTMLP.forward";
+constexpr const char* kLayer = "transformers 5.12 models/vit/modeling_vit.py: ViTLayer.forward";
+constexpr const char* kModel = "transformers 5.12 models/vit/modeling_vit.py: ViTModel.forward";
+constexpr const char* kPooler = "transformers 5.12 models/vit/modeling_vit.py: ViTPooler.forward";
+constexpr const char* kMaskedImage = "transformers 5.12 models/vit/modeling_vit.py: ViTForMaskedImageModeling.forward";
+constexpr const char* kHead = "transformers 5.12 models/vit/modeling_vit.py: ViTForImageClassification.forward";
+
+// The batch is pictures; a token is a patch, and the class token is one more.
+void image_inputs(Net& net) {
+  net.S = Dim(net.arch.max_positions, Symbol::kSequence);
+  net.T = Dim(net.B.n * net.S.n, Symbol::kTokens);
+  const Dim side(net.arch.image_size);
+  net.input_ids =
+      net.tape.allocate(Shape{net.B, Dim(net.arch.num_channels), side, side}, net.weight_dtype(4), "pixel_values");
+  if (net.arch.head == Head::kImageClassification) class_labels(net);
+  if (net.arch.head == Head::kMaskedImage) {
+    net.labels = net.tape.allocate(Shape{net.B, Dim(net.S.n - 1)}, Dtype::kBool, "bool_masked_pos");
+  }
+}
+
+// embeddings * (1.0 - mask) + mask_tokens * mask
+Tensor mask_patches(Net& net, Tensor embeddings_in) {
+  Tensor embeddings = std::move(embeddings_in);
+  Tensor token = net.parameter("vit.embeddings", "mask_token", Shape{Dim(1), Dim(1), net.H});
+  const Tensor mask_tokens = expand(std::move(token), embeddings.shape());
+  const Tensor mask = net.tape.allocate(Shape{net.B, embeddings.dim(1), Dim(1)}, mask_tokens.dtype(), "type_as");
+  Tensor seen = add_scalar(mask);
+  embeddings = mul(std::move(embeddings), std::move(seen));
+  Tensor hidden = mul(mask_tokens, mask);
+  return add(std::move(embeddings), std::move(hidden));
+}
+
+Tensor embed(Net& net) {
+  Scope in(net.tape, "vit.embeddings", kEmbeddings);
+  const Count p = net.arch.patch_size;
+  const Dim patches(net.S.n - 1);
+  Tensor embeddings;
+  {
+    Tensor weight = net.parameter("vit.embeddings.patch_embeddings.projection", "weight",
+                                  Shape{net.H, Dim(net.arch.num_channels), Dim(p), Dim(p)});
+    Tensor bias = net.parameter("vit.embeddings.patch_embeddings.projection", "bias", Shape{net.H});
+    Tensor patched = patch_convolution(net.input_ids, std::move(weight), std::move(bias));
+    patched = view(std::move(patched), Shape{net.B, net.H, patches});
+    embeddings = transpose(std::move(patched), 1, 2);
+  }
+  if (net.arch.head == Head::kMaskedImage) embeddings = mask_patches(net, std::move(embeddings));
+  Tensor token = net.parameter("vit.embeddings", "cls_token", Shape{Dim(1), Dim(1), net.H});
+  const Tensor tokens = expand(std::move(token), Shape{net.B, Dim(1), net.H});
+  embeddings = cat({&tokens, &embeddings}, 1);
+  Tensor positions = net.parameter("vit.embeddings", "position_embeddings", Shape{Dim(1), net.S, net.H});
+  embeddings = add(std::move(embeddings), std::move(positions));
+  embeddings = dropout(std::move(embeddings), net.arch.embedding_dropout);
+  net.model_locals = {embeddings};
+  return embeddings;
+}
+
+Tensor attention_block(Net& net, Tensor hidden) {
+  Scope in(net.tape, "attention", kAttention);
+  const Tensor x = std::move(hidden);
+  const bool bias = net.arch.attention_bias;
+  Tensor q = net.linear("attention.q_proj", x, net.Q, bias);
+  q = split_heads(net, std::move(q), net.A, net.hd);
+  Tensor k = net.linear("attention.k_proj", x, net.Q, bias);
+  k = split_heads(net, std::move(k), net.A, net.hd);
+  Tensor v = net.linear("attention.v_proj", x, net.Q, bias);
+  v = split_heads(net, std::move(v), net.A, net.hd);
+  AttentionOptions options;
+  options.dropout = net.arch.attention_dropout;
+  options.causal = false;
+  options.has_groups = false;
+  Tensor out = attention(net, q, k, v, options);
+  return net.linear("attention.o_proj", std::move(out), net.H, true);
+}
+
+Tensor mlp(Net& net, Tensor hidden) {
+  Scope in(net.tape, "mlp", kMlp);
+  const Tensor x = std::move(hidden);
+  Tensor h = net.linear("mlp.fc1", x, net.F, true);
+  {
+    Scope act(net.tape, "mlp.activation_fn", kMlp);
+    h = activate(net.arch.activation, std::move(h));
+  }
+  return net.linear("mlp.fc2", std::move(h), net.H, true);
+}
+
+Tensor layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kLayer);
+  const double p = net.arch.residual_dropout;
+  Tensor residual = std::move(hidden);
+  Tensor h = net.layer_norm("layernorm_before", residual);
+  h = attention_block(net, std::move(h));
+  h = dropout(std::move(h), p);
+  h = add(std::move(h), residual);
+  residual = h;
+  h = net.layer_norm("layernorm_after", std::move(h));
+  h = mlp(net, std::move(h));
+  h = dropout(std::move(h), p);
+  return add(std::move(h), residual);
+}
+
+Tensor norm(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kModel);
+  return net.layer_norm("vit.layernorm", std::move(hidden));
+}
+
+Outputs image_classification(Net& net, const Program&, Tensor hidden) {
+  Scope in(net.tape, "", kHead);
+  Tensor pooled = select(std::move(hidden), 1);
+  Tensor logits = net.classifier("classifier", std::move(pooled), Dim(net.arch.num_labels), true);
+  return classified(net, std::move(logits));
+}
+
+// ViTModel with its pooler: the class token through a layer of its own.
+Tensor pool(Net& net, const Tensor& hidden) {
+  Scope in(net.tape, "vit.pooler", kPooler);
+  Tensor pooled = net.linear("vit.pooler.dense", select(hidden, 1), Dim(net.arch.pooler_size), true);
+  return tanh(std::move(pooled));
+}
+
+Outputs body(Net& net, const Program& program, Tensor hidden) {
+  return body_with_pooler(net, program, std::move(hidden), pool);
+}
+
+// nn.Conv2d with a kernel of one, nn.PixelShuffle: a patch's vector becomes encoder_stride x encoder_stride pixels.
+Tensor reconstruct(Net& net, Tensor hidden) {
+  const Count side = net.arch.image_size / net.arch.patch_size, stride = net.arch.encoder_stride;
+  const Dim rows(side), channels(stride * stride * net.arch.num_channels);
+  Tensor patches = narrow(std::move(hidden), 1, 1, Dim(net.S.n - 1));
+  patches = permute(std::move(patches), {0, 2, 1});
+  patches = reshape(std::move(patches), Shape{net.B, net.H, rows, rows});
+  Tensor weight = net.parameter("decoder.0", "weight", Shape{channels, net.H, Dim(1), Dim(1)});
+  Tensor bias = net.parameter("decoder.0", "bias", Shape{channels});
+  Tensor pixels = patch_convolution(std::move(patches), std::move(weight), std::move(bias));
+  const Shape image{net.B, Dim(net.arch.num_channels), Dim(side * stride), Dim(side * stride)};
+  pixels = clone(std::move(pixels));  // pixel_shuffle: a permutation made contiguous
+  return view(std::move(pixels), image);
+}
+
+Outputs masked_image(Net& net, const Program&, Tensor hidden) {
+  Scope in(net.tape, "", kMaskedImage);
+  Tape& t = net.tape;
+  Tensor pixels = reconstruct(net, std::move(hidden));
+  const Dim side(net.arch.image_size);
+  const Tensor mask = t.allocate(Shape{net.B, Dim(1), side, side}, Dtype::kBool, "mask");
+  Tensor differences = l1_differences(pixels, net.input_ids);
+  differences = mul(std::move(differences), mask);
+  Outputs out;
+  out.loss = mean_all(std::move(differences));
+  out.rest = {std::move(pixels)};
+  return out;
+}
+
+constexpr HeadForward kHeads[] = {
+    {Head::kImageClassification, image_classification}, {Head::kMaskedImage, masked_image}, {Head::kNone, body}};
+
+}  // namespace
+
+const Program kVitProgram = {embed, layer, norm, nullptr, kHeads, OwnLoss::kFp32, {}, image_inputs};
+
+const Family kRows[] = {
+    {"vit", "ViT", "ViTForImageClassification", kVitClasses, read_vit_config, &kVitProgram, "vit.layers"},
+};
+
+extern const FamilyRows vit_rows;
+const FamilyRows vit_rows = kRows;
+
+}  // namespace tidemark

@@ -1,0 +1,180 @@
+#include "core/job/defaults.hpp"
+
+#include "core/job/recipe.hpp"
+
+namespace tidemark {
+namespace {
+
+/// In which dtype a framework loads the weights when nobody says.
+enum class Loading : std::uint8_t {
+  kTransformers,    ///< as from_pretrained does: fp32 in 4.x, the checkpoint's dtype since 5.0
+  kHalf,            ///< bf16, or fp16 under fp16=True
+  kCheckpointHalf,  ///< the checkpoint's dtype, fp32 ones as half
+  kTrainedWide,     ///< half, but what is trained becomes fp32
+};
+
+/// Who runs the step.
+enum class Loop : std::uint8_t {
+  kTrainer,     ///< transformers' Trainer: drops the outputs before backward, accelerate makes them fp32
+  kByHand,      ///< outputs = model(**batch); outputs.loss.backward(): they live through backward
+  kAccelerate,  ///< by hand, with a model that accelerate has prepared
+};
+
+enum class Reentrant : std::uint8_t { kTransformers, kAlways, kNever };
+
+/// What a framework does where its user says nothing.
+struct Habits {
+  std::string_view name;
+  Loading loading = Loading::kTransformers;
+  Loop loop = Loop::kTrainer;
+  Reentrant reentrant = Reentrant::kTransformers;
+};
+
+constexpr Habits kHabits[] = {
+    {"transformers"},
+    // torch.optim.AdamW and torch.autocast around the modelling code of transformers.
+    {"pytorch", Loading::kTransformers, Loop::kByHand},
+    // accelerate utils/operations.py: ConvertOutputsToFp32 around forward.
+    {"accelerate", Loading::kTransformers, Loop::kAccelerate},
+    // TRL 1.16 trainer/sft_trainer.py: use_reentrant False unless set, dtype left to from_pretrained.
+    {"trl", Loading::kTransformers, Loop::kTrainer, Reentrant::kNever},
+    // axolotl utils/config/__init__.py: bf16 "auto" makes torch_dtype bf16, use_reentrant True when unset.
+    {"axolotl", Loading::kHalf, Loop::kTrainer, Reentrant::kAlways},
+    // LLaMA-Factory model/adapter.py: trainable parameters are cast to fp32; hparams/model_args.py: use_reentrant_gc.
+    {"llama_factory", Loading::kTrainedWide, Loop::kTrainer, Reentrant::kAlways},
+    // ms-swift arguments/sft_args.py: torch_dtype of the checkpoint, fp32 becomes bf16; bf16 and fp16 flags follow it.
+    {"ms_swift", Loading::kCheckpointHalf},
+    // autotrain trainers/clm: AutoModelForCausalLM.from_pretrained without a dtype, transformers' Trainer.
+    {"autotrain"},
+};
+
+const Habits* habits_of(std::string_view name) {
+  for (const Habits& habits : kHabits) {
+    if (habits.name == name) return &habits;
+  }
+  return nullptr;
+}
+
+struct Chosen {
+  Dtype weights = Dtype::kFp32;
+  std::string why;  ///< of the weights
+};
+
+std::string release_of(const Framework& framework) {
+  return std::to_string(framework.major) + "." + std::to_string(framework.minor);
+}
+
+/// from_pretrained without a dtype. 4.x: torch's default dtype, and fp16 beside bitsandbytes' weights
+/// (transformers 4.57 quantizers/quantizer_bnb_4bit.py: update_dtype). 5.x: dtype="auto" (modeling_utils.py:
+/// _get_dtype).
+Chosen transformers_loads(const TrainingJob& job, std::optional<Dtype> checkpoint) {
+  const std::string release = "transformers " + release_of(job.framework);
+  if (!job.framework.at_least(5, 0)) {
+    if (job.method == Method::kQlora) return {Dtype::kFp16, release + " loads fp16 beside quantised weights"};
+    return {Dtype::kFp32, release + " loads fp32 unless told"};
+  }
+  if (!checkpoint) return {Dtype::kFp32, "the configuration states no dtype, as those of fp32 checkpoints"};
+  return {*checkpoint, release + " loads the checkpoint's dtype"};
+}
+
+Chosen loaded(const Habits& habits, const TrainingJob& job, std::optional<Dtype> checkpoint, Dtype half) {
+  const bool adapters = job.method == Method::kLora || job.method == Method::kQlora;
+  switch (habits.loading) {
+    case Loading::kTransformers:
+      return transformers_loads(job, checkpoint);
+    case Loading::kHalf:
+      return {half, std::string{habits.name} + " loads " + std::string{name_of(half)}};
+    case Loading::kCheckpointHalf:
+      if (checkpoint && *checkpoint != Dtype::kFp32) return {*checkpoint, "ms_swift loads the checkpoint's dtype"};
+      return {half, "ms_swift loads fp32 checkpoints in half precision"};
+    case Loading::kTrainedWide:
+      if (adapters) return {half, "llama_factory loads " + std::string{name_of(half)} + " and casts what is trained"};
+      return {Dtype::kFp32, "llama_factory casts what is trained to fp32"};
+  }
+  return {};
+}
+
+/// The flag of mixed precision: as stated, else bf16. It does not follow the card, so that a card's figures are the
+/// same whichever others are asked about beside it; check_kernels() warns of cards that only emulate bf16.
+std::optional<Dtype> autocast_of(const LeftOpen& open) {
+  if (open.bf16.value_or(false)) return Dtype::kBf16;
+  if (open.fp16.value_or(false)) return Dtype::kFp16;
+  if (open.bf16 || open.fp16) return std::nullopt;
+  return Dtype::kBf16;
+}
+
+Recipe recipe_of(Dtype weights, std::optional<Dtype> autocast) {
+  Recipe recipe;
+  recipe.weights = recipe.gradients = recipe.optimizer_states = weights;
+  recipe.autocast = autocast;
+  recipe.name = "custom";
+  for (std::string_view name : {"fp32", "pure_bf16", "pure_fp16", "bf16_amp", "amp_bf16", "amp_fp16"}) {
+    Recipe named = *named_recipe(name);
+    named.name = recipe.name;
+    if (named == recipe) {
+      recipe.name = name;
+      break;
+    }
+  }
+  return recipe;
+}
+
+void settle_precision(const LeftOpen& open, const Habits& habits, std::optional<Dtype> checkpoint, TrainingJob& job,
+                      Issues& issues) {
+  const std::optional<Dtype> autocast = autocast_of(open);
+  const Dtype half = autocast.value_or(Dtype::kBf16);
+  Chosen chosen = loaded(habits, job, checkpoint, half);
+  if (open.dtype) chosen = {*open.dtype, "dtype is stated"};
+  const bool adapters = job.method == Method::kLora || job.method == Method::kQlora;
+  if (autocast == Dtype::kFp16 && !adapters && !open.dtype && chosen.weights != Dtype::kFp32) {
+    // torch/amp/grad_scaler.py: "Attempting to unscale FP16 gradients."
+    chosen = {Dtype::kFp32, "the loss scaling of fp16 refuses 16-bit gradients"};
+  }
+  job.recipe = recipe_of(chosen.weights, autocast);
+  std::string message =
+      "Precision is left to the framework: " + in_words(job.recipe) + " (" + job.recipe.name + "), as " + chosen.why;
+  if (!open.bf16 && !open.fp16) message += ", under bf16=True";
+  issues.push_back({"CHOSEN_PRECISION", Severity::kNote, "/precision", message + ".", ""});
+}
+
+}  // namespace
+
+bool precision_follows_method(const TrainingJob& job) {
+  const Habits* habits = habits_of(job.framework.name);
+  return !job.framework.at_least(5, 0) || (habits != nullptr && habits->loading == Loading::kTrainedWide);
+}
+
+std::optional<Dtype> checkpoint_dtype(const Value& config) {
+  for (std::string_view key : {"dtype", "torch_dtype"}) {
+    const Value* value = config.find(key);
+    if (value == nullptr || !value->is_string()) continue;
+    std::string_view word = value->string;
+    if (word.substr(0, 6) == "torch.") word.remove_prefix(6);
+    if (word == "bfloat16") return Dtype::kBf16;
+    if (word == "float16") return Dtype::kFp16;
+    if (word == "float32") return Dtype::kFp32;
+  }
+  const Value* text = config.find("text_config");
+  if (text != nullptr && text->is_object()) return checkpoint_dtype(*text);
+  return std::nullopt;
+}
+
+void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, TrainingJob& job, Issues& issues) {
+  const Habits* known = habits_of(job.framework.name);
+  const Habits& habits = known != nullptr ? *known : kHabits[0];
+  if (open.precision) settle_precision(open, habits, checkpoint, job, issues);
+  // transformers 4.54 training_args.py: fused since torch 2.8, foreach before; torch.optim.AdamW by hand is foreach.
+  if (open.optimizer) {
+    const bool fused = habits.loop == Loop::kTrainer && job.framework.at_least(4, 54);
+    job.optimizer = fused ? "adamw_torch_fused" : "adamw_torch";
+  }
+  // transformers 4.57 modeling_utils.py: gradient_checkpointing_enable sets True; 5.0: False.
+  if (open.use_reentrant) {
+    job.use_reentrant = habits.reentrant == Reentrant::kAlways ||
+                        (habits.reentrant == Reentrant::kTransformers && !job.framework.at_least(5, 0));
+  }
+  if (open.keep_outputs) job.keep_outputs = habits.loop != Loop::kTrainer;
+  if (open.outputs_to_fp32) job.outputs_to_fp32 = habits.loop != Loop::kByHand;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "core/job/request.hpp"
+#include "core/units/issue.hpp"
+
+namespace tidemark {
+
+/// Fills in what the request leaves to its framework: recipe, optimizer, form of checkpointing, what the loop holds.
+/// `checkpoint` is the dtype that the model's config.json states, absent when it states none. A note among the issues
+/// tells which recipe was chosen and why. docs/defaults.md lists the rules with their sources.
+void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, TrainingJob& job, Issues& issues);
+
+/// The dtype of a config.json ("bfloat16" under "dtype", or "torch_dtype" as it was called before 4.56), at its top or
+/// in its text model.
+std::optional<Dtype> checkpoint_dtype(const Value& config);
+
+/// Whether the recipe that this framework chooses depends on the method.
+bool precision_follows_method(const TrainingJob& job);
+
+}  // namespace tidemark

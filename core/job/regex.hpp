@@ -1,0 +1,68 @@
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tidemark {
+
+/// A regular expression as Python's `re` reads it, over bytes: literals, classes, groups, alternation, greedy and lazy
+/// quantifiers, anchors, \b, lookahead and a leading (?i). Back-references, lookbehind, possessive quantifiers,
+/// conditionals and other flags are refused. Matching never backtracks: its time is bounded by the product of the
+/// lengths of expression and text (squared in the text where there is lookahead).
+class Regex {
+ public:
+  /// Reads an expression; nothing, with `error` a clause for a sentence, when it is none or not one of ours.
+  static std::optional<Regex> compile(std::string_view expression, std::string& error);
+
+  /// re.fullmatch(expression, text) is not None
+  bool matches(std::string_view text) const;
+  /// re.search(expression, text) is not None
+  bool occurs_in(std::string_view text) const;
+
+  /// Whether it may take one digit where it does not take another.
+  bool tells_digits_apart() const;
+  /// States of its automaton: what a byte of text costs at most.
+  std::size_t size() const { return states_.size(); }
+
+  using Bytes256 = std::bitset<256>;
+
+  /// One state of the automaton.
+  struct State {
+    enum class Kind : std::uint8_t {
+      kBytes,  ///< takes one byte of `bytes`
+      kFork,   ///< goes on at `next` and at `other`
+      kTextStart,
+      kTextEnd,   ///< the end of the text and nothing else: \Z
+      kLineEnd,   ///< `$`: the end, or before a last line feed
+      kWordEdge,  ///< \b
+      kNoWordEdge,
+      kAhead,     ///< a match of the states from `other` starts here
+      kNotAhead,  ///< none does
+      kAccept,
+    };
+    Kind kind = Kind::kAccept;
+    std::int32_t bytes = -1;  ///< index into the sets of bytes, of kBytes
+    std::int32_t next = -1;   ///< state that follows
+    std::int32_t other = -1;  ///< second branch of kFork, first state of a lookahead
+    std::int32_t look = -1;   ///< number of the lookahead
+  };
+
+ private:
+  friend class RegexCompiler;
+  friend class RegexRun;
+
+  std::vector<State> states_;
+  std::vector<Bytes256> sets_;
+  std::int32_t start_ = 0;
+  std::int32_t looks_ = 0;  ///< number of lookaheads
+};
+
+/// The text as an expression that matches it alone: re.escape.
+std::string escaped(std::string_view text);
+
+}  // namespace tidemark

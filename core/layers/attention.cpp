@@ -1,0 +1,314 @@
+// The attention interface of transformers 5.12: eager_attention_forward of the modelling files,
+// integrations/sdpa_attention.py, integrations/flash_attention.py, and the masks of masking_utils.py.
+#include <utility>
+
+#include "core/layers/net.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr const char* kEager = "transformers 5.12 models/llama/modeling_llama.py: eager_attention_forward";
+constexpr const char* kSdpa = "transformers 5.12 integrations/sdpa_attention.py: sdpa_attention_forward";
+constexpr const char* kFlash2 = "transformers 5.12 modeling_flash_attention_utils.py: _flash_attention_forward";
+constexpr const char* kMasks = "transformers 5.12 masking_utils.py: sdpa_mask, eager_mask";
+
+Tensor run_attention(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions& options);
+
+// transpose(1, 2).contiguous(), then reshape(*input_shape, -1)
+Tensor heads_to_rows(Tensor x) {
+  Tensor y = transpose(std::move(x), 1, 2);
+  y = contiguous(std::move(y));
+  const Dim width(y.size(2) * y.size(3), product_symbol(y.dim(2).symbol, y.dim(3).symbol));
+  const Shape rows{y.dim(0), y.dim(1), width};
+  return reshape(std::move(y), rows);
+}
+
+Tensor eager(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const AttentionOptions& o) {
+  Scope in(net.tape, "self_attn", kEager);
+  net.attention_kernel = "eager";
+  const Tensor q = std::move(q_in), k_arg = std::move(k_in), v_arg = std::move(v_in);
+  const Count times = q.size(1) / k_arg.size(1);
+  const Dtype dtype = q.dtype();
+  const Tensor k = repeat_kv(k_arg, times);
+  const Tensor v = repeat_kv(v_arg, times);
+  Tensor kt = transpose(k, 2, 3);
+  Tensor scores = matmul(q, std::move(kt));
+  if (o.scale) scores = mul_scalar(std::move(scores));
+  if (o.softcap) {
+    scores = mul_scalar(std::move(scores));
+    scores = tanh(std::move(scores));
+    scores = mul_scalar(std::move(scores));
+  }
+  if (o.mask.defined()) scores = add(std::move(scores), o.mask);
+  if (o.softmax_fp32) {
+    scores = softmax(std::move(scores), Dtype::kFp32);
+  } else {
+    scores = softmax(std::move(scores));  // in fp32 under autocast
+  }
+  if (o.cast_back) scores = to(std::move(scores), dtype);
+  scores = dropout(std::move(scores), o.dropout);
+  net.attention_weights = scores;
+  Tensor out = matmul(scores, v);
+  return heads_to_rows(std::move(out));
+}
+
+// attention.cpp convert_boolean_attn_mask, then pad_bias: an additive copy per layer where the mask is neither.
+Tensor additive_mask(Tensor mask_in, const Tensor& q) {
+  Tensor mask = std::move(mask_in);
+  Tape& t = q.tape();
+  Shape s = mask.shape();
+  s.make_contiguous();
+  if (mask.dtype() == Dtype::kBool) {
+    mask = t.allocate(s, q.dtype(), "attention mask (additive)");
+    Tensor inverted = t.allocate(s, Dtype::kBool, "attention mask (inverted)");
+  }
+  if (!t.is_multiple(s.size(-1), 16)) {
+    Shape wide = s;
+    wide.dims[wide.rank - 1] = Dim(t.round_up(s.size(-1), 16));
+    wide.make_contiguous();
+    mask = t.allocate(wide, q.dtype(), "attention mask (padded)");
+  }
+  return mask;
+}
+
+Tensor sdpa(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const AttentionOptions& o) {
+  Scope in(net.tape, "self_attn", kSdpa);
+  const Tensor q = std::move(q_in);
+  Tensor k = std::move(k_in), v = std::move(v_in);
+  bool enable_gqa = false;
+  if (o.has_groups) {
+    if (o.mask.defined()) {  // use_gqa_in_sdpa: only without a mask
+      const Count times = q.size(1) / k.size(1);
+      k = repeat_kv(std::move(k), times);
+      v = repeat_kv(std::move(v), times);
+    } else {
+      enable_gqa = true;
+    }
+  }
+  Tensor out = scaled_dot_product_attention(net, q, k, v, o.mask, o.dropout, o.causal && !o.mask.defined(), enable_gqa);
+  return heads_to_rows(std::move(out));
+}
+
+}  // namespace
+
+// flash_attn_func takes 16-bit inputs; a padding mask first gathers the valid tokens (counted as if all were valid).
+Tensor flash_attention_forward(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const AttentionOptions& o) {
+  Scope in(net.tape, "self_attn", kFlash2);
+  net.attention_kernel = "flash";
+  Tensor q = std::move(q_in), k = std::move(k_in), v = std::move(v_in);
+  Tape& t = net.tape;
+  if (q.dtype() == Dtype::kFp32) {
+    const Dtype half = t.autocast().value_or(Dtype::kBf16);
+    q = to(std::move(q), half);
+    k = to(std::move(k), half);
+    v = to(std::move(v), half);
+  }
+  const auto autocast = t.autocast();
+  t.set_autocast(std::nullopt);
+  Tensor out;
+  if (!o.mask.defined()) {
+    out = flash_attention(q, k, v, o.dropout);
+    out = transpose(std::move(out), 1, 2);
+  } else {
+    Tensor indices = t.allocate(Shape{net.T}, Dtype::kInt64, "unpad indices");
+    Tensor packed[3];
+    Tensor* inputs[3] = {&q, &k, &v};
+    for (int i = 0; i < 3; ++i) {
+      Tensor rows = transpose(*inputs[i], 1, 2);
+      const Shape four = rows.shape();
+      rows = reshape(std::move(rows), Shape{net.T, four.dim(2), four.dim(3)});
+      rows = index_rows(std::move(rows), indices);
+      rows = view(std::move(rows), Shape{four.dim(0), four.dim(1), four.dim(2), four.dim(3)});
+      packed[i] = transpose(std::move(rows), 1, 2);
+    }
+    out = flash_attention(packed[0], packed[1], packed[2], o.dropout);
+    out = transpose(std::move(out), 1, 2);
+    out = scatter_rows(std::move(out), indices);
+  }
+  t.set_autocast(autocast);
+  const Dim width(out.size(2) * out.size(3), product_symbol(out.dim(2).symbol, out.dim(3).symbol));
+  const Shape rows{out.dim(0), out.dim(1), width};
+  return reshape(std::move(out), rows);
+}
+
+Tensor scaled_dot_product_attention(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, Tensor mask_in, double dropout,
+                                    bool causal, bool enable_gqa) {
+  Tensor q = std::move(q_in), k = std::move(k_in), v = std::move(v_in), mask = std::move(mask_in);
+  Tape& t = net.tape;
+  const auto autocast = t.autocast();
+  if (autocast) {  // on autocast's lower-precision list
+    // From the last argument to the first, as in products.cpp.
+    if (mask.defined()) mask = t.autocast_cast(std::move(mask), *autocast);
+    v = t.autocast_cast(std::move(v), *autocast);
+    k = t.autocast_cast(std::move(k), *autocast);
+    q = t.autocast_cast(std::move(q), *autocast);
+    t.set_autocast(std::nullopt);
+  }
+  const SdpaKernel kernel = choose_sdpa(net, q, k, v, mask.defined(), enable_gqa);
+  net.attention_kernel = kernel == SdpaKernel::kFlash       ? "flash"
+                         : kernel == SdpaKernel::kEfficient ? "efficient"
+                                                            : "math";
+  if (mask.defined() && kernel == SdpaKernel::kEfficient) mask = additive_mask(std::move(mask), q);
+  Tensor out;
+  if (kernel == SdpaKernel::kFlash) {
+    const Count pad = (8 - q.size(3) % 8) % 8;
+    if (pad == 0) {
+      out = flash_attention(std::move(q), std::move(k), std::move(v), dropout);
+    } else {
+      const Dim head_dim = q.dim(3);
+      q = pad_last(std::move(q), pad);
+      k = pad_last(std::move(k), pad);
+      v = pad_last(std::move(v), pad);
+      out = flash_attention(std::move(q), std::move(k), std::move(v), dropout);
+      out = narrow(std::move(out), 3, 0, head_dim);
+    }
+  } else if (kernel == SdpaKernel::kEfficient) {
+    out = efficient_attention(std::move(q), std::move(k), std::move(v), std::move(mask), dropout);
+  } else {
+    out = math_attention(std::move(q), std::move(k), std::move(v), std::move(mask), causal, dropout, enable_gqa);
+  }
+  t.set_autocast(autocast);
+  return out;
+}
+
+SdpaKernel choose_sdpa(const Net& net, const Tensor& q, const Tensor& k, const Tensor& v, bool has_mask,
+                       bool enable_gqa) {
+  if (net.job.attention == AttentionKernel::kMath) return SdpaKernel::kMath;
+  if (net.job.attention == AttentionKernel::kXformers) return SdpaKernel::kEfficient;
+  const bool half = is_half(q.dtype());
+  const Count head_dim = q.size(3);
+  const bool same = head_dim == k.size(3) && head_dim == v.size(3);
+  const bool grouped = q.size(1) != k.size(1);
+  const bool ampere = net.job.compute_capability >= 80;
+  // Heads that would only broadcast have no fused kernel (sdp_utils.cpp check_batch_size_and_num_heads_dense).
+  if (grouped && !enable_gqa) return SdpaKernel::kMath;
+  if (half && !has_mask && same && head_dim <= 256 && ampere) return SdpaKernel::kFlash;
+  // Measured, not read from the source: fp16 on a T4 runs the math kernel (torch-preflight rows, torch 2.11).
+  if (half && !ampere) return SdpaKernel::kMath;
+  const Count align = half ? 8 : 4;
+  if (!grouped && head_dim % align == 0 && v.size(3) % align == 0) return SdpaKernel::kEfficient;
+  return SdpaKernel::kMath;
+}
+
+Tensor repeat_kv(Tensor x_in, Count times) {
+  Tensor x = std::move(x_in);
+  if (times == 1) return x;
+  const Dim heads(x.size(1) * times, Symbol::kHeads);
+  Tensor e = unsqueeze(x, 2);
+  const Shape five{e.dim(0), e.dim(1), Dim(times), e.dim(3), e.dim(4)};
+  e = expand(std::move(e), five);
+  return reshape(std::move(e), Shape{x.dim(0), heads, x.dim(2), x.dim(3)});
+}
+
+bool wants_flash(const TrainingJob& job) {
+  return job.attention == AttentionKernel::kFlashAttention2 || job.attention == AttentionKernel::kFlashAttention3;
+}
+
+Tensor core_attention(Net& net, Tensor q, const BlockCall& core) {
+  if (net.job.checkpointing != Checkpointing::kSelectiveCoreAttention) return core(std::move(q));
+  // Only q, k, v wait; scores, probabilities and the kernel's extras are made again. Megatron-LM
+  // core/transformer/transformer_config.py: recompute_granularity="selective", recompute_modules=["core_attn"].
+  const auto call = [&net, core, shared = net.shared](Tensor query) {
+    const Net::Shared outside = std::exchange(net.shared, shared);
+    Tensor out = core(std::move(query));
+    net.shared = outside;
+    // What a recomputed call returns beside its output has no layer around it that would hold it.
+    if (net.tape.recomputing()) {
+      net.attention_weights.reset();
+      net.attn_weights.reset();
+    }
+    return out;
+  };
+  return net.tape.checkpoint(call, std::move(q), false, false);
+}
+
+Tensor attention(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions& options) {
+  if (net.job.checkpointing != Checkpointing::kSelectiveCoreAttention) {
+    return run_attention(net, std::move(q), std::move(k), std::move(v), options);
+  }
+  return core_attention(net, std::move(q), [&net, k, v, options](Tensor query) {
+    return run_attention(net, std::move(query), k, v, options);
+  });
+}
+
+namespace {
+Tensor run_attention(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions& options) {
+  switch (net.job.attention) {
+    case AttentionKernel::kEager:
+      return eager(net, std::move(q), std::move(k), std::move(v), options);
+    case AttentionKernel::kFlashAttention2:
+    case AttentionKernel::kFlashAttention3:
+      return flash_attention_forward(net, std::move(q), std::move(k), std::move(v), options);
+    case AttentionKernel::kSdpa:
+    case AttentionKernel::kXformers:
+    case AttentionKernel::kMath:
+      break;
+  }
+  return sdpa(net, std::move(q), std::move(k), std::move(v), options);
+}
+}  // namespace
+
+const Tensor& layer_mask(const Net& net) {
+  return net.slides(net.layer_index) ? net.shared.sliding_mask : net.shared.causal_mask;
+}
+
+void make_causal_masks(Net& net, const Tensor& embeds, const MaskOptions& options) {
+  Scope in(net.tape, "causal_mask", kMasks);
+  Tape& t = net.tape;
+  const TrainingJob& job = net.job;
+  const bool flash = wants_flash(job);
+  if (flash) {
+    // flash_attention_mask: the two-dimensional mask as it is, or none.
+    net.shared.causal_mask = net.attention_mask;
+    net.shared.sliding_mask = net.attention_mask;
+    return;
+  }
+  const bool eager_mask = options.eager || job.attention == AttentionKernel::kEager;
+  const bool masked = job.padding || job.packing;  // a mask that says something
+  const bool padded = masked || options.padded;
+  const auto make = [&] {
+    // mask_function over broadcast index grids: comparisons of [1 or B, 1, S, S] bytes.
+    Tensor mask = t.allocate(Shape{Dim(1), Dim(1), net.S, net.S}, Dtype::kBool, "causal mask (bool)");
+    if (padded) {
+      Tensor both = t.allocate(Shape{net.B, Dim(1), net.S, net.S}, Dtype::kBool, "causal and padding mask (bool)");
+      mask = std::move(both);
+    } else {
+      mask = expand(std::move(mask), Shape{net.B, Dim(1), net.S, net.S});
+    }
+    if (!eager_mask) return mask;
+    // torch.where(mask, 0.0, min_dtype) in the embeddings' dtype
+    Shape s = mask.shape();
+    s.make_contiguous();
+    return t.allocate(s, embeds.dtype(), "eager mask");
+  };
+  if (eager_mask || masked || options.forced) net.shared.causal_mask = make();
+  net.shared.sliding_mask = net.shared.causal_mask;
+  for (Count i = 0; i < net.arch.num_layers; ++i) {
+    if (net.slides(i) || (options.forced && net.is_sliding_layer(i))) {
+      net.shared.sliding_mask = make();
+      break;
+    }
+  }
+}
+
+void make_bidirectional_mask(Net& net, const Tensor& embeds) {
+  Scope in(net.tape, "bidirectional_mask", kMasks);
+  const TrainingJob& job = net.job;
+  const bool flash = wants_flash(job);
+  if (flash || !job.padding) {
+    net.shared.causal_mask = net.attention_mask;
+    return;
+  }
+  Tensor mask = net.tape.allocate(Shape{net.B, Dim(1), Dim(1), net.S}, Dtype::kBool, "padding mask (bool)");
+  const Shape square{net.B, Dim(1), net.S, net.S};
+  mask = expand(std::move(mask), square);
+  if (job.attention == AttentionKernel::kEager) mask = net.tape.allocate(square, embeds.dtype(), "eager mask");
+  net.shared.causal_mask = std::move(mask);
+}
+
+Tensor split_heads(Net& net, Tensor x_in, Dim heads, Dim head_dim) {
+  Tensor x = view(std::move(x_in), Shape{net.B, net.S, heads, head_dim});
+  return transpose(std::move(x), 1, 2);
+}
+
+}  // namespace tidemark

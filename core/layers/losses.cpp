@@ -1,0 +1,227 @@
+#include "core/layers/losses.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr const char* kLoss = "transformers 5.12 loss/loss_utils.py: ForCausalLMLoss";
+constexpr const char* kLiger = "Liger-Kernel 0.8 ops/fused_linear_cross_entropy.py: fused_linear_cross_entropy_forward";
+
+Tensor flat(Net& net, Tensor logits) {
+  const Shape rows{Dim(logits.numel() / logits.size(-1), logits.size(-2) == net.S.n ? Symbol::kTokens : Symbol::kNone),
+                   logits.dim(-1)};
+  return view(std::move(logits), rows);
+}
+
+// [B, S-1, V] made contiguous: the shifted copy of releases before 4.50.
+Tensor shifted_copy(Net& net, Tensor logits_in) {
+  Tensor logits = std::move(logits_in);
+  Tensor part = narrow(std::move(logits), 1, 0, Dim(net.S.n - 1, Symbol::kSequence));
+  return contiguous(std::move(part));
+}
+
+void fused_backward(Tape&, Node& n, Tensor*, Tensor* r) {
+  r[0] = n.saved_tensor(0);
+  if (n.needs(1)) r[1] = n.saved_tensor(1);
+}
+
+constexpr const char* kChunked = "TRL 1.7 trainer/sft_trainer.py: chunked_nll (256-token checkpointed chunks)";
+constexpr const char* kCut = "apple/ml-cross-entropy cut_cross_entropy/cce.py, cce_backward.py";
+
+// TRL sft_trainer.py: tokens per chunk.
+constexpr Count kChunkTokens = 256;
+
+// One chunk's logits, their fp32 copy and the log-probabilities: made in forward and again in backward.
+struct ChunkTensors {
+  Tensor logits, wide, log_probabilities;
+};
+
+ChunkTensors make_chunk(Tape& t, Count rows, Dim vocabulary, Dtype dtype) {
+  ChunkTensors c;
+  const Shape shape{Dim(rows), vocabulary};
+  c.logits = t.allocate(shape, dtype, "logits of one chunk");
+  if (dtype != Dtype::kFp32) c.wide = t.allocate(shape, Dtype::kFp32, "logits of one chunk (fp32)");
+  c.log_probabilities = t.allocate(shape, Dtype::kFp32, "log_softmax of one chunk");
+  return c;
+}
+
+// Chunk by chunk: recompute, two fp32 gradients of the chunk's size, dW of the chunk beside the accumulated dW.
+void chunked_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
+  const Count rows = n.attributes[0];
+  const Dim vocabulary(n.input_shapes[1].size(0), Symbol::kVocab);
+  r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "gradient of the hidden states");
+  if (n.needs(1)) {
+    r[1] = t.allocate(n.input_shapes[1], n.input_dtypes[1], "head gradient");
+    t.set_category(r[1], Category::kGradients);
+  }
+  Tensor d_logits;
+  {
+    const Shape shape{Dim(rows), vocabulary};
+    ChunkTensors c = make_chunk(t, rows, vocabulary, n.input_dtypes[0]);
+    c.wide.reset();
+    Tensor d_nll = t.allocate(shape, Dtype::kFp32, "nll_loss_backward");
+    d_logits = t.allocate(shape, Dtype::kFp32, "log_softmax_backward");
+    d_nll.reset();
+    c.log_probabilities.reset();
+    d_logits = to(std::move(d_logits), n.input_dtypes[0]);
+  }
+  if (n.needs(1)) Tensor part = t.allocate(n.input_shapes[1], n.input_dtypes[1], "head gradient of one chunk");
+}
+
+// cce_backward.py: zeros_like(e), zeros_like(c); logits exist only inside the kernel's tiles.
+void cut_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
+  r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "gradient of the hidden states");
+  if (n.needs(1)) {
+    r[1] = t.allocate(n.input_shapes[1], n.input_dtypes[1], "head gradient");
+    t.set_category(r[1], Category::kGradients);
+  }
+}
+
+// What the fused losses start from: both in autocast's dtype, the hidden states as rows of tokens.
+void lower_and_flatten(Net& net, Tensor& hidden, Tensor& weight) {
+  Tape& t = net.tape;
+  if (t.autocast()) {
+    hidden = t.autocast_cast(std::move(hidden), *t.autocast());
+    weight = t.autocast_cast(std::move(weight), *t.autocast());
+  }
+  const Shape flattened{net.T, hidden.dim(-1)};
+  hidden = reshape(std::move(hidden), flattened);
+}
+
+}  // namespace
+
+Tensor chunked_loss(Net& net, Tensor hidden_in, Tensor weight_in) {
+  Scope in(net.tape, "loss", kChunked);
+  Tape& t = net.tape;
+  Tensor hidden = std::move(hidden_in);
+  Tensor weight = std::move(weight_in);
+  lower_and_flatten(net, hidden, weight);
+  const Count rows = t.above(net.T.n, kChunkTokens) ? kChunkTokens : net.T.n;
+  Node* n = t.record("chunked_nll", chunked_backward, {&hidden, &weight});
+  if (n != nullptr && !t.stopped()) n->attributes[0] = rows;
+  t.save(n, hidden);
+  t.save(n, weight);
+  { ChunkTensors c = make_chunk(t, rows, net.V, hidden.dtype()); }
+  Tensor out = t.allocate(Shape{}, Dtype::kFp32, "loss");
+  t.attach(n, out);
+  return out;
+}
+
+Tensor cut_cross_entropy(Net& net, Tensor hidden_in, Tensor weight_in) {
+  Scope in(net.tape, "loss", kCut);
+  Tape& t = net.tape;
+  Tensor hidden = std::move(hidden_in);
+  Tensor weight = std::move(weight_in);
+  lower_and_flatten(net, hidden, weight);
+  Node* n = t.record("cut_cross_entropy", cut_backward, {&hidden, &weight});
+  t.save(n, hidden);
+  t.save(n, weight);
+  Tensor lse = t.allocate(Shape{net.T}, Dtype::kFp32, "logsumexp");
+  Tensor dot = t.allocate(Shape{net.T}, Dtype::kFp32, "label logits");
+  Tensor out = t.allocate(Shape{}, Dtype::kFp32, "loss");
+  t.attach(n, out);
+  t.save(n, lse);
+  return out;
+}
+
+Tensor mean_square(Net& net, Tensor hidden_in) {
+  Scope in(net.tape, "loss", "a training loop's own: outputs.last_hidden_state.float().pow(2).mean()");
+  Tensor hidden = to(std::move(hidden_in), Dtype::kFp32);
+  hidden = power(std::move(hidden));
+  return mean_all(std::move(hidden));
+}
+
+bool returns_fp32_logits(const Framework& framework, OwnLoss own) {
+  switch (own) {
+    case OwnLoss::kFp32:
+      return !framework.at_least(4, 46);
+    case OwnLoss::kModelDtype:
+      return false;
+    case OwnLoss::kFp32Head:
+    case OwnLoss::kFp32AndBack:
+      return !framework.at_least(5, 0);
+  }
+  return false;
+}
+
+Tensor causal_lm_loss(Net& net, Tensor logits_in, OwnLoss own) {
+  Scope in(net.tape, "loss", kLoss);
+  Tensor logits = std::move(logits_in);
+  Tape& t = net.tape;
+  // With 4.49 the last families called ForCausalLMLoss, and it shifted the labels in place of the logits (PR #35646).
+  const bool shifts_labels = net.job.framework.at_least(4, 49);
+  if (shifts_labels || own != OwnLoss::kModelDtype) logits = to(std::move(logits), Dtype::kFp32);
+  Tensor target;
+  if (shifts_labels) {
+    Tensor padded = t.allocate(Shape{net.B, Dim(net.S.n + 1)}, Dtype::kInt64, "labels padded");
+    target = t.allocate(Shape{net.B, net.S}, Dtype::kInt64, "shift_labels");
+    padded.reset();
+    logits = flat(net, std::move(logits));
+    return cross_entropy(std::move(logits), std::move(target));
+  }
+  return shifted_cross_entropy(net, std::move(logits));
+}
+
+Tensor shifted_cross_entropy(Net& net, Tensor logits) {
+  const Tensor whole = std::move(logits);  // keeps its name while the shifted copy is made and used
+  Tensor shift = shifted_copy(net, whole);
+  Tensor target = net.tape.allocate(Shape{net.B, Dim(net.S.n - 1)}, Dtype::kInt64, "shift_labels");
+  shift = flat(net, std::move(shift));
+  return cross_entropy(std::move(shift), std::move(target));
+}
+
+Tensor plain_cross_entropy(Net& net, Tensor logits) {
+  Scope in(net.tape, "loss", "torch.nn: CrossEntropyLoss.forward");
+  Tensor target = view(net.labels, Shape{Dim(net.labels.numel())});
+  Tensor rows = logits.shape().rank == 2 ? std::move(logits) : flat(net, std::move(logits));
+  return cross_entropy(std::move(rows), std::move(target));
+}
+
+Tensor liger_fused_loss(Net& net, Tensor hidden_in, Tensor weight_in) {
+  Scope in(net.tape, "loss", kLiger);
+  Tape& t = net.tape;
+  Tensor hidden = std::move(hidden_in);
+  const Tensor weight = std::move(weight_in);
+  const Count rows = net.T.n, width = hidden.size(-1), vocabulary = weight.size(0);
+  const Shape flattened{net.T, hidden.dim(-1)};
+  hidden = reshape(std::move(hidden), flattened);
+  Tensor padded = t.allocate(Shape{net.B, Dim(net.S.n + 1)}, Dtype::kInt64, "labels padded");
+  Tensor target = t.allocate(Shape{net.B, net.S}, Dtype::kInt64, "shift_labels");
+  padded.reset();
+  if (t.autocast()) hidden = to(std::move(hidden), *t.autocast());
+  // The chunk makes logits about as large as the hidden states: inc_factor = cdiv(V, H).
+  const Count factor = (vocabulary + width - 1) / width;
+  const Count power = t.power_of_two_from(rows, factor);
+  const Count chunk = t.above(rows, power) ? power : rows;
+  Node* n = t.record("LigerFusedLinearCrossEntropy", fused_backward, {&hidden, &weight});
+  Tensor grad_input = t.allocate(hidden.shape(), hidden.dtype(), "grad_input");
+  Tensor grad_weight;
+  if (weight.requires_grad()) {
+    grad_weight = t.allocate(weight.shape(), weight.dtype(), "grad_weight");
+    t.set_category(grad_weight, Category::kGradients);
+  }
+  Tensor loss_rows = t.allocate(Shape{net.T}, Dtype::kFp32, "loss per token");
+  {
+    // One chunk's tensors; every chunk makes the same again, without gradients: the forward of an autograd function.
+    const bool grad_before = t.grad_enabled();
+    t.set_grad_enabled(false);
+    Tensor cast_weight;
+    if (t.autocast() && weight.dtype() != *t.autocast()) cast_weight = t.autocast_cast(weight, *t.autocast());
+    Tensor logits = t.allocate(Shape{Dim(chunk), net.V}, hidden.dtype(), "logits of one chunk");
+    Tensor grad_chunk = t.allocate(Shape{Dim(chunk), hidden.dim(-1)}, hidden.dtype(), "grad_input of one chunk");
+    grad_chunk.reset();
+    if (weight.requires_grad()) {
+      Tensor part = t.allocate(weight.shape(), hidden.dtype(), "grad_weight of one chunk");
+      if (part.dtype() != Dtype::kFp32) {
+        Tensor wide = t.allocate(weight.shape(), Dtype::kFp32, "grad_weight of one chunk (fp32)");
+      }
+    }
+    t.set_grad_enabled(grad_before);
+  }
+  Tensor out = t.allocate(Shape{}, Dtype::kFp32, "loss");
+  t.attach(n, out);
+  t.save(n, grad_input);
+  if (weight.requires_grad()) t.save(n, grad_weight);
+  return out;
+}
+
+}  // namespace tidemark

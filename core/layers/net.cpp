@@ -1,0 +1,381 @@
+#include "core/layers/net.hpp"
+
+#include <algorithm>
+
+#include "core/layers/losses.hpp"
+#include "core/state/int8_weight.hpp"
+#include "core/state/quantised_weight.hpp"
+
+namespace tidemark {
+
+Net::Net(Tape& t, const Architecture& a, const TrainingJob& j)
+    : tape(t),
+      arch(a),
+      job(j),
+      B(j.micro_batch_size, Symbol::kBatch),
+      S(j.sequence_length, Symbol::kSequence),
+      T(j.micro_batch_size * j.sequence_length, Symbol::kTokens),
+      H(a.hidden_size, Symbol::kHidden),
+      F(a.intermediate_size, Symbol::kFeedForward),
+      V(a.vocab_size, Symbol::kVocab),
+      A(a.num_heads, Symbol::kHeads),
+      Kv(a.num_kv_heads, Symbol::kKvHeads),
+      hd(a.head_dim, Symbol::kHeadDim),
+      Q(a.query_size(), Symbol::kQuery),
+      K(a.kv_size(), Symbol::kKeyValue) {}
+
+const Treatment* Net::treatment(std::string_view module) const {
+  if (treatments == nullptr) return nullptr;
+  return tape.in_layer() ? treatments->inside(layer_index, module) : treatments->outside(module);
+}
+
+bool Net::trains(const char* module, const char* parameter) const {
+  if (treatments == nullptr) return true;
+  const Treatment* how = treatment(module);
+  return how != nullptr && how->trains(parameter);
+}
+
+Count Net::rank_of(const char* module) const {
+  const Treatment* how = treatment(module);
+  return how == nullptr ? 0 : how->rank;
+}
+
+Dtype Net::weight_dtype(int rank) const {
+  // peft/utils/other.py prepare_model_for_kbit_training: every 16-bit parameter that is not packed becomes fp32.
+  if (job.method == Method::kQlora && is_half(job.recipe.weights)) {
+    if (job.quantization.prepare_kbit == PrepareKbit::kAll) return Dtype::kFp32;
+    if (job.quantization.prepare_kbit == PrepareKbit::kNormsOnly && rank <= 1) return Dtype::kFp32;
+  }
+  return job.recipe.weights;
+}
+
+bool Net::slides(Count layer) const {
+  if (arch.sliding_window <= 0 || !tape.above(job.sequence_length, arch.sliding_window - 1)) return false;
+  const auto i = static_cast<std::size_t>(layer);
+  return i < arch.sliding_layers.size() && arch.sliding_layers[i];
+}
+
+bool Net::is_sliding_layer(Count layer) const {
+  const auto i = static_cast<std::size_t>(layer);
+  return i < arch.sliding_layers.size() && arch.sliding_layers[i];
+}
+
+bool Net::inputs_require_grads() const {
+  if (job.checkpointing == Checkpointing::kNone || job.checkpointing == Checkpointing::kSelectiveCoreAttention) {
+    return false;
+  }
+  // transformers 5.12 modeling_utils.py: gradient_checkpointing_enable asks for it whatever is trained; until 4.57 it
+  // was left to PEFT.
+  if (job.framework.at_least(5, 0)) return true;
+  // peft 0.18 peft_model.py: _prepare_model_for_gradient_checkpointing asks for it on every model that is not
+  // quantised, utils/other.py: prepare_model_for_kbit_training on those that are.
+  if (job.use_reentrant || job.method == Method::kLora) return true;
+  return job.method == Method::kQlora && job.quantization.prepare_kbit != PrepareKbit::kOff;
+}
+
+bool Net::rotates(Count layer) const {
+  const auto i = static_cast<std::size_t>(layer);
+  return arch.rotary_dim > 0 && (i >= arch.no_rope_layers.size() || !arch.no_rope_layers[i]);
+}
+
+Module* Net::noted(const char* name) {
+  if (census == nullptr) return nullptr;
+  const auto layer = static_cast<std::size_t>(std::max<int>(tape.instance_of_parameters(), 0));
+  if (census->layers.size() <= layer) census->layers.resize(layer + 1);
+  std::vector<Module>& modules = tape.in_layer() ? census->layers[layer] : census->outside;
+  for (Module& module : modules) {
+    if (module.path == name) return &module;
+  }
+  modules.push_back({});
+  modules.back().path = name;
+  return &modules.back();
+}
+
+void Net::note(const char* name, const char* leaf, ModuleKind kind) {
+  Module* const module = noted(name);
+  if (module == nullptr) return;
+  if (kind != ModuleKind::kOther) module->kind = kind;
+  module->parameters.push_back(leaf);
+}
+
+Tensor Net::declare(const char* name, const char* leaf, const Shape& shape, ModuleKind kind) {
+  note(name, leaf, kind);
+  Parameter p;
+  p.module = name;
+  p.leaf = leaf;
+  p.shape = shape;
+  p.dtype = weight_dtype(shape.rank);
+  p.requires_grad = trains(name, leaf);
+  p.is_embedding = kind == ModuleKind::kEmbedding;
+  return declare(p);
+}
+
+// peft/utils/other.py ModulesToSaveWrapper: the original stays, frozen and unused; its copy is trained.
+Tensor Net::declare(Parameter p) {
+  const Treatment* how = treatment(p.module);
+  if (how == nullptr || !how->copied) return tape.parameter(p);
+  p.requires_grad = false;
+  tape.parameter(p);
+  p.requires_grad = true;
+  p.is_adapter = true;
+  return tape.parameter(p);
+}
+
+void Net::return_weights() {
+  Tensor weights = std::move(attn_weights);
+  if (job.use_reentrant && job.checkpointing != Checkpointing::kNone) tape.return_also(weights);
+  if (tape.phase() == Phase::kForward) outputs_weights = std::move(weights);
+}
+
+Tensor Net::parameter(const char* name, const char* leaf, const Shape& shape) {
+  return declare(name, leaf, shape, shape.rank == 4 ? ModuleKind::kConvolution : ModuleKind::kOther);
+}
+
+Tensor Net::embedding(const char* name, Tensor ids_in, Dim rows, Dim width, Scaling scaling) {
+  Scope in(tape, name, source());
+  const Tensor ids = std::move(ids_in);
+  const Tensor weight = declare(name, "weight", Shape{rows, width}, ModuleKind::kEmbedding);
+  Tensor result = tidemark::embedding(ids, weight);
+  if (scaling != nullptr) result = scaling(*this, std::move(result));
+  if (rank_of(name) == 0) return result;
+  return embedding_adapter(name, weight, std::move(result), ids, scaling != nullptr);
+}
+
+Tensor Net::token_embedding(const char* name, Dim width, Scaling scaling) {
+  tied_embedding = tape.next_parameter();
+  Tensor embeds = embedding(name, input_ids, V, width, scaling);
+  if (Module* module = noted(name)) module->is_token_table = true;
+  return hooked_inputs(std::move(embeds));
+}
+
+// modeling_utils.py enable_input_require_grads: a hook on the table's module turns its output into a leaf that requires
+// a gradient, where no weight before it does; the graph holds the leaf to its end.
+Tensor Net::hooked_inputs(Tensor embeds_in) {
+  Tensor embeds = std::move(embeds_in);
+  if (!inputs_require_grads() || !tape.grad_enabled() || embeds.requires_grad()) return embeds;
+  embeds.change().requires_grad = true;
+  leaves.push_back(embeds);
+  return embeds;
+}
+
+Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
+  Scope in(tape, name, source());
+  Tensor x = std::move(x_in);
+  Base base{name, x.dim(-1), out_features, quantised(), {}, {}};
+  const bool is_adapted = rank_of(name) > 0;
+  Tensor kept;
+  if (is_adapted) kept = x;
+  Tensor result;
+  if (base.quantised) {
+    result = quantised_linear(base, std::move(x), bias);
+  } else {
+    base.weight = declare(name, "weight", Shape{out_features, base.in_features}, ModuleKind::kLinear);
+    if (Module* module = noted(name)) module->is_quantised = true;
+    if (bias) base.bias = parameter(name, "bias", Shape{out_features});
+    result = tidemark::linear(std::move(x), base.weight, base.bias);
+  }
+  if (!is_adapted) return result;
+  return adapter(base, std::move(result), std::move(kept));
+}
+
+Tensor Net::matmul_linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
+  // replace_with_bnb_linear asks for `type(module) is nn.Linear`: such modules stay in 16 bits.
+  Scope in(tape, name, source());
+  const Tensor x = std::move(x_in);
+  Base base{name, x.dim(-1), out_features, false, {}, {}};
+  base.weight = declare(name, "weight", Shape{out_features, base.in_features}, ModuleKind::kLinear);
+  Tensor result = matmul(x, transpose(base.weight, 0, 1));
+  if (bias) {
+    base.bias = parameter(name, "bias", Shape{out_features});
+    result = add(std::move(result), base.bias);
+  }
+  if (rank_of(name) == 0) return result;
+  return adapter(base, std::move(result), x);
+}
+
+Tensor Net::conv1d(const char* name, Tensor x_in, Dim out_features) {
+  Scope in(tape, name, source());
+  Tensor x = std::move(x_in);
+  Base base{name, x.dim(-1), out_features, false, {}, {}};
+  const bool is_adapted = rank_of(name) > 0;
+  Tensor kept;
+  if (is_adapted) kept = x;
+  // transformers 5.12 integrations/bitsandbytes.py replaces Conv1D as well as nn.Linear; the oracle's recorder replaces
+  // only the latter, and we keep to what it can check: Conv1D weights stay in their dtype.
+  const Tensor weight = declare(name, "weight", Shape{base.in_features, out_features}, ModuleKind::kConv1d);
+  base.bias = parameter(name, "bias", Shape{out_features});
+  Tensor result = conv1d_addmm(std::move(x), weight, base.bias);
+  if (!is_adapted) return result;
+  base.weight = transpose(weight, 0, 1);
+  return adapter(base, std::move(result), std::move(kept));
+}
+
+Tensor Net::adapter_weight(const char* name, const char* leaf, const Shape& shape) {
+  Parameter p;
+  p.module = name;
+  p.leaf = leaf;
+  p.shape = shape;
+  p.dtype = job.adapter.dtype;
+  p.requires_grad = true;
+  p.is_adapter = true;
+  return declare(p);
+}
+
+Net::AdapterWeights Net::adapter_weights(const Base& base) {
+  const Dim r(rank_of(base.name), Symbol::kRank);
+  AdapterWeights w;
+  w.a = adapter_weight(base.name, "lora_A.weight", Shape{r, base.in_features});
+  w.b = adapter_weight(base.name, "lora_B.weight", Shape{base.out_features, r});
+  if (job.adapter.use_dora) w.magnitude = adapter_weight(base.name, "lora_magnitude_vector", Shape{base.out_features});
+  return w;
+}
+
+// peft/tuners/lora/layer.py Linear.forward; for packed bases peft/tuners/lora/bnb.py Linear4bit.forward and
+// Linear8bitLt.forward (peft 0.18).
+Tensor Net::adapter(const Base& base, Tensor result_in, Tensor x_in) {
+  Tensor result = std::move(result_in);
+  const Tensor argument = std::move(x_in);  // a module's arguments live until the call returns
+  Tensor x = argument;
+  const Dtype result_dtype = result.dtype();
+  if (base.quantised && !quantised_to_int8()) result = clone(std::move(result));
+  const bool convert = !base.quantised || !tape.autocast();
+  if (convert) x = to(std::move(x), job.adapter.dtype);
+  const AdapterWeights weights = adapter_weights(base);
+  if (job.adapter.use_dora) {
+    result = dora(base, weights, result, std::move(x));
+    return convert ? to(std::move(result), result_dtype) : result;
+  }
+  Tensor y = dropout(x, job.adapter.lora_dropout);
+  y = tidemark::linear(std::move(y), weights.a);
+  y = tidemark::linear(std::move(y), weights.b);
+  y = mul_scalar(std::move(y));
+  if (base.quantised && convert) y = to(std::move(y), result_dtype);
+  result = add(std::move(result), std::move(y));
+  return convert ? to(std::move(result), result_dtype) : result;
+}
+
+// peft/tuners/lora/layer.py Embedding.forward (peft 0.18): rows of A's transpose, then a product with B's.
+Tensor Net::embedding_adapter(const char* name, const Tensor& table, Tensor result_in, Tensor ids, bool scaled) {
+  Tensor result = std::move(result_in);
+  const Dtype result_dtype = result.dtype();
+  const Dim r(rank_of(name), Symbol::kRank), rows = table.dim(0), width = table.dim(1);
+  AdapterWeights weights;
+  weights.a = transpose(adapter_weight(name, "lora_embedding_A", Shape{r, rows}), 0, 1);
+  weights.b = transpose(adapter_weight(name, "lora_embedding_B", Shape{width, r}), 0, 1);
+  if (job.adapter.use_dora) {
+    weights.magnitude = adapter_weight(name, "lora_magnitude_vector", Shape{width});
+    DoraEmbedding dora = dora_embedding(weights, table, std::move(ids));
+    if (scaled) dora.update = mul_scalar(std::move(dora.update));
+    result = mul(dora.scale, std::move(result));
+    result = add(std::move(result), std::move(dora.update));
+    return to(std::move(result), result_dtype);
+  }
+  const Tensor after_a = tidemark::embedding(std::move(ids), std::move(weights.a));
+  Tensor update = matmul(after_a, std::move(weights.b));
+  update = mul_scalar(std::move(update));
+  if (scaled) update = mul_scalar(std::move(update));
+  result = add(std::move(result), std::move(update));
+  return to(std::move(result), result_dtype);
+}
+
+Tensor Net::quantised_linear(Base& base, Tensor x_in, bool bias) {
+  const Tensor argument = std::move(x_in);
+  Tensor x = argument;
+  const Dtype input_dtype = x.dtype();
+  const QuantisedWeight packed = quantised_weight(job.quantization, base.out_features.n, base.in_features.n);
+  Parameter p;
+  p.module = base.name;
+  p.leaf = "weight";
+  p.shape = Shape{base.out_features, base.in_features};
+  p.dtype = Dtype::kUint8;
+  p.storage_bytes = packed.packed;
+  Tensor weight = tape.parameter(p);
+  for (const QuantisedWeight::Part& part : packed.state) {
+    if (part.bytes > 0) tape.buffer(part.name, part.bytes, Category::kWeights);
+  }
+  if (bias) base.bias = parameter(base.name, "bias", Shape{base.out_features});
+  if (quantised_to_int8()) return int8_linear(std::move(x), base.out_features);
+  Dtype compute = Dtype::kBf16;
+  if (job.recipe.autocast) {
+    compute = *job.recipe.autocast;
+  } else if (is_half(job.recipe.weights)) {
+    compute = job.recipe.weights;
+  }
+  x = to(std::move(x), compute);
+  x = dequantised_linear(std::move(x), base.out_features, packed, base.bias);
+  return to(std::move(x), input_dtype);
+}
+
+// peft/utils/integrations.py dequantize_module_weight: of a packed weight a copy, in the dtype that it was packed from.
+Tensor Net::plain_weight(const Base& base) {
+  if (!base.quantised) return base.weight;
+  if (quantised_to_int8()) return dequantised_int8_weight(tape, base.out_features, base.in_features);
+  const QuantisedWeight packed = quantised_weight(job.quantization, base.out_features.n, base.in_features.n);
+  return dequantised_weight(tape, base.out_features, base.in_features, packed, job.recipe.weights);
+}
+
+Tensor Net::head_weight(const char* name, const Shape& shape) {
+  if (!arch.tie_word_embeddings || tied_embedding < 0) return declare(name, "weight", shape, ModuleKind::kLinear);
+  note(name, "weight", ModuleKind::kLinear);
+  if (Module* module = noted(name)) module->is_tied = true;
+  const Treatment* how = treatment(name);
+  if (how == nullptr || !how->copied) return tape.existing_parameter(tied_embedding);
+  // A module to save is copied with a weight of its own: the copy is tied to nothing.
+  Parameter copy;
+  copy.module = name;
+  copy.leaf = "weight";
+  copy.shape = shape;
+  copy.dtype = weight_dtype(shape.rank);
+  copy.requires_grad = true;
+  copy.is_adapter = true;
+  return tape.parameter(copy);
+}
+
+Tensor Net::lm_head(const char* name, Tensor x_in, Dim out_features, bool bias) {
+  Scope in(tape, name, source());
+  Tensor x = std::move(x_in);
+  Base base{name, x.dim(-1), out_features, false, {}, {}};
+  base.weight = head_weight(name, Shape{out_features, base.in_features});
+  if (Module* module = noted(name)) module->is_output_head = true;
+  if (bias) base.bias = parameter(name, "bias", Shape{out_features});
+  // A fused loss reads the weight and never calls the module: its adapter is there, but idle.
+  if (fuse_loss && rank_of(name) > 0) adapter_weights(base);
+  if (fuse_loss || rank_of(name) == 0) return logits(std::move(x), std::move(base.weight), std::move(base.bias));
+  Tensor result = tidemark::linear(x, base.weight, base.bias);
+  return adapter(base, std::move(result), std::move(x));
+}
+
+Tensor Net::logits(Tensor x, Tensor weight, Tensor bias) {
+  if (!fuse_loss) return tidemark::linear(std::move(x), std::move(weight), std::move(bias));
+  if (job.loss == Loss::kChunked) return chunked_loss(*this, std::move(x), std::move(weight));
+  if (job.loss == Loss::kCutCrossEntropy) return cut_cross_entropy(*this, std::move(x), std::move(weight));
+  return liger_fused_loss(*this, std::move(x), std::move(weight));
+}
+
+Tensor Net::classifier(const char* name, Tensor x_in, Dim out_features, bool bias) {
+  Scope in(tape, name, source());
+  const Tensor x = std::move(x_in);
+  Base base{name, x.dim(-1), out_features, false, {}, {}};
+  base.weight = declare(name, "weight", Shape{out_features, base.in_features}, ModuleKind::kLinear);
+  if (bias) base.bias = parameter(name, "bias", Shape{out_features});
+  Tensor result = tidemark::linear(x, base.weight, base.bias);
+  if (rank_of(name) == 0) return result;
+  return adapter(base, std::move(result), x);
+}
+
+void Net::leave_body(Tensor last_hidden_state) {
+  last_hidden = std::move(last_hidden_state);
+  model_locals.clear();
+  outputs_weights.reset();
+}
+
+Tensor Net::layer_norm(const char* name, Tensor x, bool affine, bool bias) {
+  Scope in(tape, name, source());
+  Tensor weight, b;
+  const Dim width = x.dim(-1);
+  if (affine) weight = parameter(name, "weight", Shape{width});
+  if (affine && bias) b = parameter(name, "bias", Shape{width});
+  return tidemark::layer_norm(std::move(x), std::move(weight), std::move(b));
+}
+
+}  // namespace tidemark

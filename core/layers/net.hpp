@@ -1,0 +1,207 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/job/training_job.hpp"
+#include "core/layers/treatments.hpp"
+#include "core/model/architecture.hpp"
+#include "core/model/module.hpp"
+#include "core/tape/ops.hpp"
+
+/// How a block program is written
+/// -------------------------------
+/// A program is the forward method of a modelling file, statement by statement, on shape-only tensors: C++ scopes give
+/// Python's lifetimes and the operations know what autograd keeps. Rules:
+///  * name the module with `Scope in(net.tape, "mlp", kSource)` and cite the method in kSource;
+///  * declare parameters by using them: net.linear("mlp.gate_proj", x, net.F). The census is what a run declares;
+///  * `std::move` a tensor into its last use exactly where Python drops its last name; locals that Python keeps until
+///    the function returns stay in a local here too;
+///  * one allocating call per statement when a call has several tensor arguments: C++ leaves their order open;
+///  * branches on the architecture or the job, never on sizes that vary with the batch.
+namespace tidemark {
+
+/// The model as it runs: the tape, what it is, how it is trained, and what all its layers share.
+class Net {
+ public:
+  Net(Tape& t, const Architecture& a, const TrainingJob& j);
+
+  Tape& tape;
+  const Architecture& arch;
+  const TrainingJob& job;
+
+  // Dimensions, with their names.
+  Dim B, S, T, H, F, V, A, Kv, hd, Q, K;
+
+  Tensor input_ids, labels, attention_mask;  ///< the batch
+  Tensor more_labels;                        ///< of heads with two losses, and where a span ends
+
+  /// What the model's forward passes to every layer: a checkpoint holds these until its layer's backward is done.
+  struct Shared {
+    Tensor position_ids;          ///< [1, S] int64
+    Tensor cos, sin;              ///< rotary tables [1, S, rotary_dim]
+    Tensor local_cos, local_sin;  ///< a second pair (Gemma 3's local layers)
+    Tensor causal_mask;           ///< what the attention interface gets, or undefined
+    Tensor sliding_mask;          ///< the same for sliding layers
+    Tensor bias;                  ///< a position bias (alibi)
+  };
+  Shared shared;
+  /// Blocks that return (hidden_states, attn_weights): the current layer's, and the tuple of the layer before, which
+  /// the model's loop keeps in `outputs` until the next one is there.
+  Tensor attn_weights, outputs_weights;
+  /// A block of that kind returns. A recomputed one has no loop around it.
+  void return_weights();
+  std::vector<Tensor> model_locals;        ///< what the model's forward keeps by name until it returns
+  std::vector<Tensor> leaves;              ///< tensors made to require a gradient: the graph holds them to its end
+  Tensor attention_weights;                ///< what eager attention returns beside its output: its layer has a name
+                                           ///< for it ("_") and so holds it until it returns
+  std::int32_t tied_embedding = -1;        ///< parameter index of the token table; not of a copy that is trained for it
+  const Treatments* treatments = nullptr;  ///< how each module is trained; null: all of it is, without adapters
+  Census* census = nullptr;                ///< where modules are noted as they are used, if anywhere
+  Tensor last_hidden;                      ///< outputs.last_hidden_state: alive until the model's forward returns
+  bool fuse_loss = false;                  ///< the head hands its hidden states to a fused loss and returns the loss
+  const char* attention_kernel = "";       ///< what the attention ran: "flash", "efficient", "math", "eager"
+  Count layer_index = 0;                   ///< the layer that runs now (of the model, not of the tape)
+
+  // -- modules with parameters ------------------------------------------------------------------------------------
+  /// nn.Linear, or what PEFT and bitsandbytes make of it. `bias` declares one.
+  Tensor linear(const char* name, Tensor x, Dim out_features, bool bias = false);
+  /// x @ weight.T + bias, for modules that do not call F.linear: autocast caches no cast of the transposed weight.
+  Tensor matmul_linear(const char* name, Tensor x, Dim out_features, bool bias);
+  /// transformers.pytorch_utils.Conv1D: weight [in, out], always with a bias.
+  Tensor conv1d(const char* name, Tensor x, Dim out_features);
+  /// What an embedding's own forward does with the rows that it has looked up.
+  using Scaling = Tensor (*)(Net& net, Tensor rows);
+  /// nn.Embedding, or what PEFT makes of it.
+  Tensor embedding(const char* name, Tensor ids, Dim rows, Dim width, Scaling scaling = nullptr);
+  /// nn.Embedding of input_ids by the token table, whose output checkpointing may turn into a leaf
+  Tensor token_embedding(const char* name, Dim width, Scaling scaling = nullptr);
+  /// The token table's module's output with the hook that inputs_require_grads speaks of.
+  Tensor hooked_inputs(Tensor embeds);
+  /// The output head on hidden states: nn.Linear, tied to the token table where the config says so; never quantised.
+  Tensor lm_head(const char* name, Tensor x, Dim out_features, bool bias = false);
+  /// Logits by a head's weight, or the fused loss that takes their place.
+  Tensor logits(Tensor x, Tensor weight, Tensor bias = {});
+  /// A classifier's nn.Linear: never quantised.
+  Tensor classifier(const char* name, Tensor x, Dim out_features, bool bias);
+  /// nn.LayerNorm
+  Tensor layer_norm(const char* name, Tensor x, bool affine = true, bool bias = true);
+  /// A parameter outside any of these (norm weights, tables).
+  Tensor parameter(const char* name, const char* leaf, const Shape& shape);
+
+  /// The model's forward returns, and its names go; a class with a head holds its outputs.
+  void leave_body(Tensor last_hidden_state);
+
+  /// How the module is treated, or null where all of it is trained.
+  const Treatment* treatment(std::string_view module) const;
+  bool quantised() const { return job.method == Method::kQlora; }
+  bool quantised_to_int8() const { return quantised() && job.quantization.quant_type == QuantType::kInt8; }
+  Dtype weight_dtype(int rank) const;
+  /// The source cited by the module that runs.
+  const char* source() const { return tape.scopes()[static_cast<std::size_t>(tape.scope())].source; }
+  /// Does layer i attend only to a window that is shorter than the sequence?
+  bool slides(Count layer) const;
+  /// Is layer i of the sliding kind, whatever the sequence?
+  bool is_sliding_layer(Count layer) const;
+  /// Is the output of the token table made to require a gradient (enable_input_require_grads)?
+  bool inputs_require_grads() const;
+  /// Does layer i rotate q and k?
+  bool rotates(Count layer) const;
+
+ private:
+  /// What stands between a module and its adapter.
+  struct Base {
+    const char* name;  ///< of the module
+    Dim in_features;   ///< columns of A
+    Dim out_features;  ///< rows of B
+    bool quantised;    ///< its weight is packed
+    Tensor weight;     ///< [out, in], where it is not packed
+    Tensor bias;       ///< undefined where it has none
+  };
+  bool trains(const char* module, const char* parameter) const;
+  Count rank_of(const char* module) const;
+  Module* noted(const char* name);
+  void note(const char* name, const char* leaf, ModuleKind kind);
+  Tensor declare(const char* name, const char* leaf, const Shape& shape, ModuleKind kind);
+  Tensor declare(Parameter parameter);
+  Tensor head_weight(const char* name, const Shape& shape);
+  Tensor adapter_weight(const char* name, const char* leaf, const Shape& shape);
+  /// What LoRA's layers have beside a base, in the order that they are declared in.
+  struct AdapterWeights {
+    Tensor a, b;
+    Tensor magnitude;  ///< DoRA's alone
+  };
+  AdapterWeights adapter_weights(const Base& base);
+  Tensor plain_weight(const Base& base);
+  Tensor dora(const Base& base, const AdapterWeights& weights, const Tensor& result, Tensor x);
+  Tensor dora_extra(const Base& base, const AdapterWeights& weights, Tensor base_result, const Tensor& x);
+  /// The table's rows scaled, and the scaled update to them.
+  struct DoraEmbedding {
+    Tensor scale, update;
+  };
+  DoraEmbedding dora_embedding(const AdapterWeights& weights, const Tensor& table, Tensor ids);
+  Tensor adapter(const Base& base, Tensor result, Tensor x);
+  Tensor embedding_adapter(const char* name, const Tensor& table, Tensor result, Tensor ids, bool scaled);
+  Tensor quantised_linear(Base& base, Tensor x, bool bias);
+};
+
+// -- pieces that several families share ------------------------------------------------------------------------------
+
+/// Llama's RMSNorm: fp32 inside, weight applied in the input's dtype. Liger's kernel when the job uses it.
+Tensor rms_norm(Net& net, const char* name, Tensor x);
+/// position_ids of a forward that is given none: arange(S).unsqueeze(0).
+void make_position_ids(Net& net);
+/// Rotary tables [1, S, dim]: LlamaRotaryEmbedding.forward, which casts them to the activations' dtype.
+void rotary_tables(Net& net, Dtype dtype, Count dim);
+/// x·cos + rotate_half(x)·sin. x is [B, heads, S, rotary_dim].
+Tensor rotate(Net& net, Tensor x);
+/// ACT2FN
+Tensor activate(Activation activation, Tensor x);
+/// repeat_kv of the modelling files: a copy when there is something to repeat.
+Tensor repeat_kv(Tensor x, Count times);
+
+/// What the attention interface of transformers is told besides q, k, v.
+struct AttentionOptions {
+  Tensor mask;               ///< additive or boolean, or undefined
+  double dropout = 0.0;      ///< on the probabilities
+  bool causal = true;        ///< module.is_causal
+  bool has_groups = true;    ///< module.num_key_value_groups exists
+  bool softcap = false;      ///< Gemma 2's tanh on the scores (eager only)
+  bool softmax_fp32 = true;  ///< eager softmax with dtype=float32, then cast back
+  bool cast_back = true;     ///< … to the query's dtype, where autocast left fp32 probabilities
+  bool scale = true;         ///< eager multiplies the scores by the scaling
+};
+/// ALL_ATTENTION_FUNCTIONS[config._attn_implementation]: q, k, v are [B, heads, S, hd]; the result is [B, S, Q].
+Tensor attention(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions& options);
+/// torch.nn.functional.scaled_dot_product_attention: q, k, v and the result are [B, heads, S, hd].
+Tensor scaled_dot_product_attention(Net& net, Tensor q, Tensor k, Tensor v, Tensor mask, double dropout, bool causal,
+                                    bool enable_gqa);
+/// modeling_flash_attention_utils.py _flash_attention_forward: q, k, v are [B, heads, S, hd]; the result is [B, S, Q].
+Tensor flash_attention_forward(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions& options);
+/// Does the job ask for one of the kernels of the flash-attn packages?
+bool wants_flash(const TrainingJob& job);
+/// The part of attention between the projections, run by `core` on q; checkpointed where the job recomputes just that.
+Tensor core_attention(Net& net, Tensor q, const BlockCall& core);
+/// The masks of transformers/masking_utils.py for the whole forward.
+struct MaskOptions {
+  bool eager = false;   ///< the family has no SDPA of its own: the additive mask, whatever the job asks for
+  bool padded = false;  ///< the model makes a padding mask of ones where it gets none
+  bool forced = false;  ///< `and_mask_function`: never left out
+};
+void make_causal_masks(Net& net, const Tensor& embeds, const MaskOptions& options = {});
+/// create_bidirectional_mask: none without padding.
+void make_bidirectional_mask(Net& net, const Tensor& embeds);
+/// The mask that layer `net.layer_index` uses.
+const Tensor& layer_mask(const Net& net);
+
+/// Which kernel scaled_dot_product_attention picks: sdp_utils.cpp.
+enum class SdpaKernel : std::uint8_t { kFlash, kEfficient, kMath };
+SdpaKernel choose_sdpa(const Net& net, const Tensor& q, const Tensor& k, const Tensor& v, bool has_mask,
+                       bool enable_gqa);
+
+/// [B, S, heads·hd] → [B, heads, S, hd] as a view.
+Tensor split_heads(Net& net, Tensor x, Dim heads, Dim head_dim);
+
+}  // namespace tidemark

@@ -1,0 +1,56 @@
+#include "core/layers/program.hpp"
+
+#include <string>
+
+namespace tidemark {
+
+void check_attention(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  const Program* program = architecture.program;
+  if (program == nullptr) return;
+  const AttentionSupport& has = program->attention;
+  const bool second = job.attention == AttentionKernel::kFlashAttention2;
+  // Kernels of the flash-attn packages take no bias on the scores (FalconFlashAttention2 raises on alibi).
+  if (wants_flash(job) && (architecture.alibi || !(second ? has.flash_attention_2 : has.flash_attention_3))) {
+    const std::string known = has.sdpa ? "sdpa" : "eager";
+    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/attention",
+                      "transformers has no " + std::string{second ? "flash_attention_2" : "flash_attention_3"} +
+                          " for " + architecture.model_type + (architecture.alibi ? " with alibi" : "") +
+                          ": it raises an error. Use \"" + known + "\".",
+                      known});
+  }
+  if (job.checkpointing == Checkpointing::kSelectiveCoreAttention && !has.core_alone) {
+    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/gradient_checkpointing/selective",
+                      "Recomputing the core of attention alone is not modelled for " + architecture.model_type +
+                          ". Use \"full\" or {\"every\": 2}.",
+                      "full"});
+  }
+}
+
+std::string name_of_layers(const Architecture& architecture) {
+  return full_name(architecture, architecture.layers_path);
+}
+
+std::string full_name(const Architecture& architecture, std::string_view path) {
+  // The body alone is the model: its modules' names lack `base_model_prefix`.
+  const std::string_view layers = architecture.layers_path;
+  const std::string_view body = layers.substr(0, layers.find('.') + 1);
+  if (architecture.head == Head::kNone && path.substr(0, body.size()) == body) path.remove_prefix(body.size());
+  return std::string{path};
+}
+
+std::int64_t layer_kind(const Net& net, Count layer) {
+  const auto i = static_cast<std::size_t>(layer);
+  std::int64_t kind = 0;
+  if (net.slides(layer)) kind |= 1;
+  if (i < net.arch.no_rope_layers.size() && net.arch.no_rope_layers[i]) kind |= 2;
+  if (i < net.arch.local_layers.size() && net.arch.local_layers[i] != 0) kind |= 4;
+  if (i < net.arch.sliding_layers.size() && net.arch.sliding_layers[i]) kind |= 8;
+  if (net.job.checkpointing == Checkpointing::kEvery && net.job.checkpoint_every > 0 &&
+      layer % net.job.checkpoint_every == 0) {
+    kind |= 16;
+  }
+  if (net.treatments != nullptr) kind |= net.treatments->variant_of(layer) << 8;
+  return kind;
+}
+
+}  // namespace tidemark

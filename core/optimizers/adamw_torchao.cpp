@@ -1,0 +1,47 @@
+// torchao's AdamW with states of 8 and 4 bits.
+#include "core/optimizers/rows.hpp"
+
+namespace tidemark {
+namespace {
+
+// 8-bit states in blocks of 256, 4-bit in blocks of 128, from 4096 elements on; what does not divide keeps its dtype.
+constexpr const char* kSource = "torchao optim/adam.py: AdamW8bit, AdamW4bit (36027d8)";
+constexpr Count kMinimum = 4096;
+
+template <int bits>
+void create(OptimizerRun& run, const Parameter& p) {
+  constexpr Count kBlock = bits == 4 ? 128 : 256;
+  constexpr Count kCodes = bits == 4 ? 16 : 256;
+  const Count n = p.shape.numel();
+  for (const char* name : {"exp_avg", "exp_avg_sq"}) {
+    if (n < kMinimum || n % kBlock != 0) {
+      run.keep(p.shape, run.state_dtype(p), name);
+      continue;
+    }
+    run.keep(Shape{Dim(n * bits / 8)}, Dtype::kUint8, name);
+    run.keep(Shape{Dim(n / kBlock)}, Dtype::kFp32, "scale");
+    run.keep(Shape{Dim(kCodes)}, Dtype::kFp32, "qmap");
+  }
+}
+
+constexpr Optimizer kRows[] = {
+    {.name = "adamw_torch_8bit",
+     .help = "torchao, 8-bit states",
+     .source = kSource,
+     .rule = "adamw",
+     .state_bits = 8,
+     .create = create<8>},
+    {.name = "adamw_torch_4bit",
+     .help = "torchao, 4-bit states",
+     .source = kSource,
+     .rule = "adamw",
+     .state_bits = 4,
+     .create = create<4>},
+};
+
+}  // namespace
+
+extern const OptimizerRows adamw_torchao_rows;
+const OptimizerRows adamw_torchao_rows = kRows;
+
+}  // namespace tidemark

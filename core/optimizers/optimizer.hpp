@@ -1,0 +1,85 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/job/training_job.hpp"
+#include "core/tape/tape.hpp"
+
+namespace tidemark {
+
+class OptimizerRun;
+
+/// One optimizer, as Hugging Face's `optim` names it: a row of its file in core/optimizers. Requests, flags, `describe`
+/// and the advice read the same row.
+struct Optimizer {
+  const char* name = "";        ///< as a request spells it: "adamw_torch_fused"
+  std::string_view help;        ///< half a sentence
+  const char* source = "";      ///< the file that `create` and `step` follow, with its release
+  std::string_view rule = {};   ///< rows of one update rule differ in where and how wide their states are: "adamw"
+  int state_bits = 32;          ///< of an element of its moments; 32 also where they have the parameter's own dtype
+  std::string_view alias = {};  ///< a second spelling of the name, or empty
+  /// What the first step() keeps for a trained parameter, on the tape.
+  void (*create)(OptimizerRun& run, const Parameter& p) = nullptr;
+  /// What any step() makes and drops besides; null when it works in place.
+  void (*step)(OptimizerRun& run) = nullptr;
+  /// Bytes of a parameter's states in managed memory (cudaMallocManaged, outside the caching allocator); null for none.
+  Bytes (*managed)(const Parameter& p) = nullptr;
+};
+
+/// Every optimizer, file by file in the order of their names.
+std::span<const Optimizer* const> all_optimizers();
+
+/// The row of that name, or null.
+const Optimizer* find_optimizer(std::string_view name);
+
+/// Bytes that an optimizer keeps for one element of a large matrix, rounded down: what is said of a model of which only
+/// the size is known.
+Bytes state_bytes_per_element(const TrainingJob& job);
+
+/// An optimizer at work on a recorded model: its states, clipping and its steps, all on the tape so that the peak sees
+/// them. Sizes are those of torch.cuda's statistics.
+class OptimizerRun {
+ public:
+  OptimizerRun(Tape& t, const TrainingJob& j) : tape(t), job(j), row_(*find_optimizer(job.optimizer)) {}
+
+  Tape& tape;              ///< where everything is recorded
+  const TrainingJob& job;  ///< how the model is trained
+
+  /// The first `step()`: states for every trained parameter.
+  void create();
+  /// Gradient clipping and the temporaries of any `step()`.
+  void step();
+  /// Bytes of states that live in managed memory: host side, not in torch's statistics.
+  Bytes managed_bytes(const Parameter& p) const;
+
+  // -- for the rows ---------------------------------------------------------------------------------------------------
+  /// A state that stays from the first step on.
+  void keep(const Shape& shape, Dtype dtype, const char* name);
+  /// torch's optimizers make states like their parameter; a recipe that says otherwise (by name through its master
+  /// copy, or as an object) is believed.
+  Dtype state_dtype(const Parameter& p) const;
+  /// Hugging Face's Trainer makes two groups, stepped one after the other: what decays and what does not.
+  template <typename Visit>
+  void for_each_trained(Visit visit) {
+    for (const bool decaying : {true, false}) {
+      const std::size_t n = tape.parameters().size();
+      for (std::size_t i = 0; i < n; ++i) {
+        Parameter& p = tape.parameters()[i];
+        if (!p.reached || decays(p) != decaying) continue;
+        tape.begin_segment(Phase::kOptimizer, p.instance);
+        Scope in(tape, p.module, row_.source);
+        visit(p);
+      }
+    }
+  }
+  /// Weights decay, one-dimensional parameters do not.
+  static bool decays(const Parameter& p) { return p.shape.rank > 1; }
+
+ private:
+  const Optimizer& row_;
+  std::vector<Tensor> states_;
+};
+
+}  // namespace tidemark

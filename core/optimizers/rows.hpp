@@ -1,0 +1,27 @@
+#pragma once
+
+#include "core/optimizers/optimizer.hpp"
+
+/// What the rows share. A file of core/optimizers defines `const OptimizerRows <file>_rows`; the build collects them
+/// (cmake/registry.cmake), so that an optimizer is one file.
+namespace tidemark {
+
+using OptimizerRows = std::span<const Optimizer>;
+
+/// The moments of Adam in the dtype of their parameter.
+void keep_adam_moments(OptimizerRun& run, const Parameter& p);
+
+/// torch's foreach implementations take the square root of a whole group of one dtype before any is dropped:
+/// pytorch 2.6 torch/optim/adam.py _multi_tensor_adam; adagrad.py and rmsprop.py alike.
+void foreach_sqrt(OptimizerRun& run);
+
+/// Is a low-rank projection made for it (GaLore, APOLLO)? Matrices, but for token tables.
+inline bool is_projected(const Parameter& p) {
+  return p.shape.rank == 2 && !p.is_embedding;
+}
+
+/// project_back and scaled_grad of GaLore and APOLLO: one full-rank update at a time; the projection works on a copy in
+/// fp32.
+void full_rank_updates(OptimizerRun& run);
+
+}  // namespace tidemark

@@ -1,0 +1,64 @@
+#include "core/options/builders.hpp"
+#include "core/options/topics.hpp"
+
+namespace tidemark {
+namespace {
+
+enum LigerKernel { kLigerRmsNorm, kLigerSwiglu, kLigerRope, kLigerOther };
+constexpr Choice kLigerKernels[] = {
+    {"rms_norm", kLigerRmsNorm, "fused RMSNorm"},
+    {"swiglu", kLigerSwiglu, "fused SwiGLU"},
+    {"rope", kLigerRope, "fused rotary embedding"},
+    {"geglu", kLigerOther, "fused GeGLU", false},
+    {"layer_norm", kLigerOther, "fused LayerNorm", false},
+    {"cross_entropy", kLigerOther, "fused cross-entropy over materialised logits", false},
+};
+
+void liger(Request& r, const OptionValue& v) {
+  r.job.liger_rms_norm = r.job.liger_swiglu = r.job.liger_rope = false;
+  for (int kernel : v.choices) {
+    if (kernel == kLigerRmsNorm) r.job.liger_rms_norm = true;
+    if (kernel == kLigerSwiglu) r.job.liger_swiglu = true;
+    if (kernel == kLigerRope) r.job.liger_rope = true;
+  }
+}
+
+constexpr Choice kCompile[] = {
+    {"none", 0, "eager PyTorch"},
+    {"per_block", 1, "torch.compile of each layer", false},
+    {"full", 2, "torch.compile of the whole model", false},
+    {"true", 2, "torch.compile of the whole model", false},
+    {"false", 0, "", true, "none"},
+};
+
+constexpr Choice kLosses[] = {
+    {"default", number(Loss::kDefault), "the model's own cross-entropy; its copies depend on framework.version"},
+    {"liger", number(Loss::kLiger), "Liger's fused linear cross-entropy"},
+    {"chunked", number(Loss::kChunked), "cross-entropy over chunks of the sequence"},
+    {"cut_cross_entropy", number(Loss::kCutCrossEntropy), "Apple's cut cross-entropy"},
+    {"mean_square", 0, "of the last hidden state against a target", false},
+};
+
+constexpr Option kOptions[] = {
+    choice("loss", "\"default\"", kLosses, "Loss", "How the loss is computed from the last hidden state.")
+        .into<&TrainingJob::loss>(),
+    several("liger", "[]", kLigerKernels, "Liger kernels", "Liger kernels in use, besides the loss.").sets(liger),
+    choice("compile", "\"none\"", kCompile, "torch.compile", "torch.compile.").known_as("torch_compile").further(),
+    flag("use_liger_kernel", false, "All Liger kernels",
+         "TrainingArguments.use_liger_kernel: the fused loss with rms_norm, swiglu and rope.")
+        .known_as("use_liger,enable_liger_kernel")
+        .further()
+        .sets([](Request& r, const OptionValue& v) {
+          if (!v.boolean) return;
+          r.job.loss = Loss::kLiger;
+          r.job.liger_rms_norm = r.job.liger_swiglu = r.job.liger_rope = true;
+        }),
+    refused("kernels", "Path of linear attention", "fla, mamba_ssm or torch.",
+            "Models with state-space or linear-attention layers are not modelled yet."),
+};
+
+}  // namespace
+
+constinit const Topic kLossTopic{{"loss", "Loss and kernels", true}, kOptions};
+
+}  // namespace tidemark

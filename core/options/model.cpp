@@ -1,0 +1,35 @@
+#include "core/options/builders.hpp"
+#include "core/options/topics.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr Option kOptions[] = {
+    text("model", "null", "Model", "Catalog id or alias, letters' case ignored: meta-llama/Llama-2-7b-hf, llama-2-7b.")
+        .from("models")
+        .spelled("-m")
+        .known_as("model_name_or_path,base_model,model_id")
+        .sets([](Request& r, const OptionValue& v) { r.model = v.text; }),
+    of_type(OptionType::kDocument, "config", "null", "Configuration",
+            "A Hugging Face config.json, as it is (on the command line: the file's path, - for standard input).")
+        .sets([](Request& r, const OptionValue& v) { r.config = *v.document; }),
+    real("parameters", "null", "Number of parameters",
+         "Only a parameter count: a published architecture of that class is assumed, and the answer says which.")
+        .within(1e5, 1e13, "parameters")
+        .counted()
+        .spelled("--params")
+        .sets([](Request& r, const OptionValue& v) { r.parameters = v.real; }),
+    text("architecture", "null", "Class of the model",
+         "Class name, where the head that is trained is not config.json's: BertForSequenceClassification.")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { r.class_name = v.text; }),
+    refused("library", "Library", "Whose configuration it is, where that does not say.",
+            "Configurations of transformers are read."),
+    refused("model_trace", "Recorded module", "A recorded nn.Module of one's own.", "Recorded modules come later."),
+};
+
+}  // namespace
+
+constinit const Topic kModelTopic{{"model", "Model", true}, kOptions};
+
+}  // namespace tidemark

@@ -1,0 +1,35 @@
+#include "core/options/builders.hpp"
+#include "core/options/topics.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr std::string_view kNoOffload = "Offloading to host memory is not modelled yet.";
+
+constexpr Choice kDevices[] = {
+    {"none", 0, "on the GPU"},
+    {"cpu", 1, "in host memory", false},
+    {"nvme", 2, "on disk", false},
+};
+
+constexpr Option place(std::string_view name, std::string_view label, std::string_view help) {
+  return choice(name, "\"none\"", kDevices, label, help).further().refused(kNoOffload);
+}
+
+constexpr Option kOptions[] = {
+    place("offload.optimizer", "Place of the optimizer states", "Where optimizer states live."),
+    place("offload.parameters", "Place of the weights", "Where weights live."),
+    place("offload.gradients", "Place of the gradients", "Where gradients live."),
+    place("offload.activations", "Place of the activations",
+          "Where saved activations live; see also gradient_checkpointing offload."),
+    real("offload.optimizer_fraction", "1.0", "Offloaded share",
+         "Share of the optimizer states that is offloaded; of no effect without offloading.")
+        .within(0, 1)
+        .further(),
+};
+
+}  // namespace
+
+constinit const Topic kOffloadTopic{{"offload", "Offloading"}, kOptions};
+
+}  // namespace tidemark

@@ -1,0 +1,134 @@
+#include "core/job/recipe.hpp"
+#include "core/options/builders.hpp"
+#include "core/options/floats.hpp"
+#include "core/options/topics.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr Choice kRecipes[] = {
+    {"auto", 0, "what the framework gives: the checkpoint's dtype under transformers 5, fp32 before; bf16 autocast"},
+    {"bf16", 0, "the same with bf16=True", true},
+    {"fp16", 0, "the same with fp16=True", true},
+    {"fp32", 0, "fp32 everything"},
+    {"pure_bf16", 0, "bf16 weights, gradients and optimizer states; no autocast"},
+    {"bf16_amp", 0, "bf16 weights under bf16 autocast (from_pretrained(dtype=bfloat16) with Trainer bf16=True)"},
+    {"amp_bf16", 0, "fp32 weights under bf16 autocast (Trainer bf16=True)"},
+    {"amp_fp16", 0, "fp32 weights under fp16 autocast with loss scaling (Trainer fp16=True)"},
+    {"pure_fp16", 0, "fp16 weights, gradients and optimizer states; no autocast"},
+    {"deepspeed_bf16", 0, "bf16 weights and gradients, fp32 master weights and states; no autocast"},
+    {"megatron_bf16", 0, "bf16 weights, fp32 gradients, fp32 master weights and states; no autocast"},
+    {"fsdp_bf16", 0, "fp32 shards, bf16 unsharded weights", false},
+    {"fp8", 0, "fp8 linear layers", false},
+};
+
+constexpr Choice kFloatsOrNone[] = {
+    {"none", kNoDtype, "none"},
+    {"fp32", number(Dtype::kFp32), "32-bit float"},
+    {"bf16", number(Dtype::kBf16), "bfloat16"},
+    {"fp16", number(Dtype::kFp16), "half precision"},
+    {"float32", number(Dtype::kFp32), "", true, "fp32"},
+    {"bfloat16", number(Dtype::kBf16), "", true, "bf16"},
+    {"float16", number(Dtype::kFp16), "", true, "fp16"},
+};
+
+constexpr Choice kAutocast[] = {
+    {"none", kNoDtype, "no autocast"},
+    {"bf16", number(Dtype::kBf16), "torch.autocast(dtype=torch.bfloat16)"},
+    {"fp16", number(Dtype::kFp16), "torch.autocast(dtype=torch.float16)"},
+    {"bfloat16", number(Dtype::kBf16), "", true, "bf16"},
+    {"float16", number(Dtype::kFp16), "", true, "fp16"},
+};
+
+constexpr std::size_t kWordsOfTheFramework = 3;  // auto, bf16, fp16: no recipes, but what leads to one
+
+constexpr int kAsLoaded = -1;
+constexpr Choice kLoading[] = {
+    {"auto", kAsLoaded, "the framework's own default"},  {"fp32", number(Dtype::kFp32), "32-bit float"},
+    {"bf16", number(Dtype::kBf16), "bfloat16"},          {"fp16", number(Dtype::kFp16), "half precision"},
+    {"float32", number(Dtype::kFp32), "", true, "fp32"}, {"bfloat16", number(Dtype::kBf16), "", true, "bf16"},
+    {"float16", number(Dtype::kFp16), "", true, "fp16"},
+};
+
+void precision(Request& r, const OptionValue& v) {
+  const std::optional<Recipe> recipe = named_recipe(v.text);
+  r.open.precision = !recipe;
+  if (recipe) r.job.recipe = *recipe;
+  if (v.text == "bf16") r.open.bf16 = true;
+  if (v.text == "fp16") r.open.fp16 = true;
+}
+
+void start_from(Request& r, std::string_view name) {
+  r.open.precision = false;
+  r.job.recipe = *named_recipe(name);
+  r.job.recipe.name = "custom";
+}
+
+/// A flag of the Trainer beside a recipe that says everything already.
+void only_with_auto(const OptionValue&, const ReadSoFar& read, Issues& issues) {
+  if (read.request.open.precision) return;
+  issues.push_back({"IGNORED_OPTION", Severity::kWarning, "/precision",
+                    "\"precision\" states the recipe: \"dtype\", \"bf16\" and \"fp16\" have no effect beside it.", ""});
+}
+
+constexpr Option kOptions[] = {
+    choice("precision", "\"auto\"", kRecipes, "Precision",
+           "Recipe of mixed precision; or an object with the keys below.")
+        .sets(precision)
+        .opens("recipe", "amp_bf16", [](Request& r) { start_from(r, "fp32"); }),
+    choice("precision.recipe", "null", std::span{kRecipes}.subspan(kWordsOfTheFramework), "Recipe to start from",
+           "In the object form: the recipe to start from.")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { start_from(r, v.text); }),
+    choice("precision.weights", "null", kFloats, "Dtype of the weights",
+           "Dtype of the weights; gradients and optimizer states follow unless stated.")
+        .further()
+        .sets([](Request& r, const OptionValue& v) {
+          Recipe& recipe = r.job.recipe;
+          recipe.weights = recipe.gradients = recipe.optimizer_states = static_cast<Dtype>(v.choice);
+        }),
+    choice("precision.autocast", "null", kAutocast, "Dtype of autocast", "Dtype of torch.autocast, or none.")
+        .further()
+        .into<&TrainingJob::recipe, &Recipe::autocast>(),
+    choice("precision.gradients", "null", kFloats, "Dtype of the gradients", "Dtype of the gradients.")
+        .further()
+        .into<&TrainingJob::recipe, &Recipe::gradients>(),
+    choice("precision.master_weights", "null", kFloatsOrNone, "Master weights",
+           "Dtype of a second copy of the weights that the optimizer updates, or none.")
+        .further()
+        .sets([](Request& r, const OptionValue& v) {
+          store(r.job.recipe.master_weights, v);
+          if (r.job.recipe.master_weights) r.job.recipe.optimizer_states = *r.job.recipe.master_weights;
+        }),
+    choice("precision.optimizer_states", "null", kFloats, "Dtype of the optimizer states",
+           "Dtype of the optimizer's moments, where the optimizer does not decide for itself.")
+        .further()
+        .into<&TrainingJob::recipe, &Recipe::optimizer_states>(),
+    choice("dtype", "\"auto\"", kLoading, "Dtype of the weights as loaded",
+           "from_pretrained's dtype, where precision is auto.")
+        .known_as("torch_dtype,model_dtype")
+        .when("precision", "auto,bf16,fp16")
+        .further()
+        .checked(only_with_auto)
+        .sets([](Request& r, const OptionValue& v) {
+          r.open.dtype.reset();
+          if (v.choice != kAsLoaded) r.open.dtype = static_cast<Dtype>(v.choice);
+        }),
+    open_flag("bf16", "bf16=True",
+              "TrainingArguments.bf16, where precision is auto: bf16 autocast, or none when false.")
+        .when("precision", "auto")
+        .further()
+        .checked(only_with_auto)
+        .sets([](Request& r, const OptionValue& v) { r.open.bf16 = v.boolean; }),
+    open_flag("fp16", "fp16=True", "TrainingArguments.fp16, where precision is auto: fp16 autocast with loss scaling.")
+        .when("precision", "auto")
+        .further()
+        .checked(only_with_auto)
+        .sets([](Request& r, const OptionValue& v) { r.open.fp16 = v.boolean; }),
+};
+
+}  // namespace
+
+constinit const Topic kPrecisionTopic{{"precision", "Precision", true}, kOptions};
+
+}  // namespace tidemark

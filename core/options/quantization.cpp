@@ -1,0 +1,105 @@
+#include "core/options/builders.hpp"
+#include "core/options/topics.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr int kEightBits = 8;
+
+void bits(Request& r, const OptionValue& v) {
+  r.job.quantization.bits = static_cast<int>(v.integer);
+  if (v.integer == kEightBits) r.job.quantization.quant_type = QuantType::kInt8;
+}
+
+void quant_type(Request& r, const OptionValue& v) {
+  r.job.quantization.quant_type = static_cast<QuantType>(v.choice);
+  r.job.quantization.bits = r.job.quantization.quant_type == QuantType::kInt8 ? kEightBits : 4;
+}
+
+void check_quant_type(const OptionValue& v, const ReadSoFar& read, Issues& issues) {
+  if (!read.states("quantization.bits")) return;
+  const int bits = read.request.job.quantization.bits;
+  const bool eight = static_cast<QuantType>(v.choice) == QuantType::kInt8;
+  if ((bits == kEightBits) == eight) return;
+  issues.push_back({"INVALID_VALUE", Severity::kError, "/quantization/quant_type",
+                    "\"quantization.quant_type\" " + v.text + " has " + (eight ? "8" : "4") + " bits, not " +
+                        std::to_string(bits) + ".",
+                    eight ? "nf4" : "int8"});
+}
+
+constexpr Choice kQuantTypes[] = {
+    {"nf4", number(QuantType::kNf4), "4-bit NormalFloat"},
+    {"fp4", number(QuantType::kFp4), "4-bit float"},
+    {"int8", number(QuantType::kInt8), "LLM.int8()"},
+    {"gptq", 0, "GPTQ", false},
+    {"awq", 0, "AWQ", false},
+    {"hqq", 0, "HQQ", false},
+    {"torchao_nf4", 0, "torchao's NF4 tensors", false},
+};
+
+constexpr Choice kPrepareKbit[] = {
+    {"false", number(PrepareKbit::kOff), "weights that are not quantised keep their dtype"},
+    {"true", number(PrepareKbit::kAll), "peft.prepare_model_for_kbit_training: all of them become fp32"},
+    {"norms_only", number(PrepareKbit::kNormsOnly), "only norms become fp32"},
+};
+
+void only_beside_adapters(const OptionValue& v, const ReadSoFar& read, Issues& issues) {
+  const Method method = read.request.job.method;
+  if (!v.boolean || method == Method::kLora || method == Method::kQlora) return;
+  issues.push_back({"INVALID_VALUE", Severity::kError, "/method",
+                    "Quantised weights cannot be trained themselves: write \"method\": \"qlora\".", "qlora"});
+}
+
+/// LoRA on a base that is loaded in so many bits.
+void hold_in(Request& r, const OptionValue& v, int wanted) {
+  if (!v.boolean || r.job.method == Method::kFull || r.job.method == Method::kFreeze) return;
+  r.job.method = Method::kQlora;
+  r.job.quantization.bits = wanted;
+  if (wanted == kEightBits) r.job.quantization.quant_type = QuantType::kInt8;
+}
+
+constexpr Option kOptions[] = {
+    integer("quantization.bits", "4", "Bits per weight", "Bits per quantised weight: 4 or 8.")
+        .within(4, 8, "bits")
+        .known_as("quantization_bit,quant_bits")
+        .spelled("--bits")
+        .sets(bits),
+    choice("quantization.quant_type", "\"nf4\"", kQuantTypes, "Number format", "Number format; 8 bits mean int8.")
+        .known_as("bnb_4bit_quant_type,quantization_type")
+        .spelled("--quant-type")
+        .checked(check_quant_type)
+        .sets(quant_type),
+    flag("quantization.double_quant", true, "Double quantisation", "Block scales are quantised again.")
+        .known_as("bnb_4bit_use_double_quant,double_quantization,use_nested_quant")
+        .spelled("--double-quant")
+        .when("quantization.quant_type", "nf4,fp4")
+        .into<&TrainingJob::quantization, &Quantization::double_quant>(),
+    integer("quantization.group_size", "64", "Block size", "Elements that share a scale.")
+        .within(16, 65536, "elements")
+        .when("quantization.quant_type", "nf4,fp4")
+        .further()
+        .into<&TrainingJob::quantization, &Quantization::group_size>(),
+    text("quantization.quant_storage", "\"uint8\"", "Storage dtype",
+         "Storage dtype of packed weights; it moves no memory.")
+        .known_as("bnb_4bit_quant_storage")
+        .further(),
+    choice("quantization.prepare_kbit", "false", kPrepareKbit, "Prepared for k-bit training",
+           "Whether peft.prepare_model_for_kbit_training ran: it upcasts what is not quantised.")
+        .spelled("--prepare-kbit")
+        .into<&TrainingJob::quantization, &Quantization::prepare_kbit>(),
+    flag("load_in_4bit", false, "Loaded in 4 bits", "from_pretrained(load_in_4bit=True): what method qlora means.")
+        .further()
+        .checked(only_beside_adapters)
+        .sets([](Request& r, const OptionValue& v) { hold_in(r, v, 4); }),
+    flag("load_in_8bit", false, "Loaded in 8 bits", "from_pretrained(load_in_8bit=True): method qlora with 8 bits.")
+        .further()
+        .checked(only_beside_adapters)
+        .sets([](Request& r, const OptionValue& v) { hold_in(r, v, kEightBits); }),
+};
+
+}  // namespace
+
+constinit const Topic kQuantizationTopic{
+    {"quantization", "Quantised weights (method qlora)", true, {"method", "qlora"}}, kOptions};
+
+}  // namespace tidemark

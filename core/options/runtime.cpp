@@ -1,0 +1,105 @@
+#include "core/job/framework.hpp"
+#include "core/options/builders.hpp"
+#include "core/options/topics.hpp"
+
+namespace tidemark {
+namespace {
+
+void check_version(const OptionValue& v, const ReadSoFar&, Issues& issues) {
+  const auto add = [&](std::string_view code, Severity severity, std::string message, std::string suggestion) {
+    issues.push_back({std::string{code}, severity, "/framework/version", std::move(message), std::move(suggestion)});
+  };
+  Framework framework;
+  const Framework newest;
+  const std::string shown_newest = std::to_string(newest.major) + "." + std::to_string(newest.minor);
+  // "-5.1" and 5e+300 hold digits, too.
+  const bool stated = v.text.front() != '-' && v.text.find("e+") == std::string::npos;
+  if (!stated || !read_version(v.text, framework) || !framework.at_least(0, 1)) {
+    add("INVALID_VALUE", Severity::kError,
+        "\"framework.version\" holds no version number; write a release (\"5.12\") or a date (\"2026-07\").",
+        shown_newest);
+    return;
+  }
+  const std::string used = std::to_string(framework.major) + "." + std::to_string(framework.minor);
+  if (is_date(v.text)) {
+    add("ASSUMED_VERSION", Severity::kNote, "The date stands for release " + used + " as far as memory is concerned.",
+        used);
+  } else if (!newest.at_least(framework.major, framework.minor)) {
+    add("ASSUMED_VERSION", Severity::kNote,
+        "Releases up to " + shown_newest + " have been studied; this one is taken to behave the same.", shown_newest);
+  }
+}
+
+constexpr Choice kFrameworks[] = {
+    {"transformers", 0, "Hugging Face models under its Trainer"},
+    {"pytorch", 0,
+     "a loop of one's own around Hugging Face models: outputs live through backward, no fp32 copies of them"},
+    {"accelerate", 0, "a loop of one's own with accelerate: outputs live through backward, as fp32"},
+    {"trl", 0, "TRL's SFTTrainer"},
+    {"axolotl", 0, "axolotl: weights in bf16, re-entrant checkpointing"},
+    {"llama_factory", 0, "LLaMA-Factory: what is trained in fp32, re-entrant checkpointing"},
+    {"ms_swift", 0, "ms-swift: the checkpoint's dtype, fp32 ones in bf16"},
+    {"autotrain", 0, "AutoTrain"},
+    {"peft", 0, "", true, "transformers"},
+    {"llamafactory", 0, "", true, "llama_factory"},
+    {"swift", 0, "", true, "ms_swift"},
+    {"lightning", 0, "its strategies hold other things; a loop of one's own is pytorch", false},
+    {"megatron", 0, "Megatron-LM", false},
+    {"nemo", 0, "NeMo on Megatron-LM", false},
+    {"torchtune", 0, "torchtune", false},
+    {"torchtitan", 0, "torchtitan", false},
+    {"unsloth", 0, "Unsloth", false},
+    {"litgpt", 0, "LitGPT", false},
+    {"nemo-automodel", 0, "NeMo AutoModel", false},
+    {"automodel", 0, "NeMo AutoModel", false},
+    {"galvatron", 0, "Galvatron", false},
+    {"deepspeed", 0, "DeepSpeed engine", false},
+};
+
+constexpr Option kOptions[] = {
+    choice("framework.name", "\"transformers\"", kFrameworks, "Framework",
+           "Who runs the step: its defaults hold where nothing is stated.")
+        .spelled("--framework")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { r.job.framework.name = v.text; }),
+    text("framework.version", "\"5.12\"", "Release",
+         "Release of transformers beneath it (5.12, 4.46), or a date (2026-07): defaults and copies of the logits "
+         "depend on it.")
+        .digits()
+        .further()
+        .checked(check_version)
+        .sets([](Request& r, const OptionValue& v) { read_version(v.text, r.job.framework); }),
+    flag("allocator.expandable_segments", false, "Expandable segments", "PYTORCH_ALLOC_CONF=expandable_segments:True.")
+        .spelled("--expandable-segments")
+        .into<&TrainingJob::expandable_segments>(),
+    real("overrides.fragmentation_gib", "null", "Fragmentation",
+         "Memory lost to fragmentation, taken off what a card can give.")
+        .within(0, 1e5, "GiB")
+        .spelled("--fragmentation-gib")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { r.overrides.fragmentation_gib = v.real; }),
+    real("overrides.misc_overhead_gib", "null", "Taken by others",
+         "Memory that others take on the card: other processes, a desktop, NCCL.")
+        .within(0, 1e5, "GiB")
+        .spelled("--misc-overhead-gib")
+        .further()
+        .sets([](Request& r, const OptionValue& v) {
+          r.overrides.misc_overhead_gib = v.real;
+          r.job.misc_overhead = static_cast<Bytes>(v.real * static_cast<double>(kGiB));
+        }),
+    real("overrides.cuda_context_gib", "null", "CUDA context",
+         "CUDA context with its kernels, instead of the catalog's figure.")
+        .within(0, 1e3, "GiB")
+        .spelled("--cuda-context-gib")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { r.overrides.cuda_context_gib = v.real; }),
+    of_type(OptionType::kAny, "calibration", "null", "Calibration", "The document that `calibrate` returns.")
+        .further()
+        .refused("Calibration comes later."),
+};
+
+}  // namespace
+
+constinit const Topic kRuntimeTopic{{"runtime", "Framework and allocator"}, kOptions};
+
+}  // namespace tidemark

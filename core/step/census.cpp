@@ -1,0 +1,55 @@
+#include "core/step/census.hpp"
+
+#include <algorithm>
+
+#include "core/layers/program.hpp"
+#include "core/step/simulation.hpp"
+
+namespace tidemark {
+namespace {
+
+// Enough for the shifted labels of a language model.
+constexpr Count kFewTokens = 8;
+
+bool contains(std::string_view text, std::string_view word) {
+  return text.find(word) != std::string_view::npos;
+}
+
+ModuleRole role_of(const Module& module, bool in_layer) {
+  const std::string_view path = module.path;
+  if (module.kind == ModuleKind::kEmbedding || module.kind == ModuleKind::kConvolution) return ModuleRole::kEmbedding;
+  if (module.kind == ModuleKind::kOther) return contains(path, "embed") ? ModuleRole::kEmbedding : ModuleRole::kNorm;
+  if (!in_layer) return contains(path, "project_in") ? ModuleRole::kEmbedding : ModuleRole::kHead;
+  return contains(path, "attn") || contains(path, "attention") ? ModuleRole::kAttention : ModuleRole::kMlp;
+}
+
+}  // namespace
+
+LayerCensus take_census(const Architecture& architecture, const Framework& framework) {
+  LayerCensus census;
+  TrainingJob job;
+  job.framework = framework;
+  job.sequence_length = kFewTokens;
+  Tape tape;
+  tape.set_grad_enabled(false);
+  Net net(tape, architecture, job);
+  net.census = &census.modules;
+  LayerPlan plan;
+  std::vector<std::int64_t> kinds;
+  for (Count layer = 0; layer < architecture.num_layers; ++layer) {
+    const std::int64_t kind = layer_kind(net, layer);
+    const auto known = std::find(kinds.begin(), kinds.end(), kind);
+    census.kind_of_layer.push_back(static_cast<std::size_t>(known - kinds.begin()));
+    if (known != kinds.end()) continue;
+    kinds.push_back(kind);
+    plan.tape_layers.push_back(layer);
+  }
+  record_micro_step(net, *architecture.program, plan);
+  for (Module& module : census.modules.outside) module.role = role_of(module, false);
+  for (std::vector<Module>& layer : census.modules.layers) {
+    for (Module& module : layer) module.role = role_of(module, true);
+  }
+  return census;
+}
+
+}  // namespace tidemark

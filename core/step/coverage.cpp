@@ -1,0 +1,152 @@
+#include "core/step/coverage.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/options/options.hpp"
+#include "core/step/coverage_table.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr std::string_view kYes = "true";
+constexpr std::string_view kNo = "false";
+
+std::string_view head_word(Head head) {
+  switch (head) {
+    case Head::kCausalLm:
+      return "causal_lm";
+    case Head::kSequenceClassification:
+      return "sequence_classification";
+    case Head::kMaskedLm:
+      return "masked_lm";
+    case Head::kImageClassification:
+      return "image_classification";
+    case Head::kSeq2SeqLm:
+      return "seq2seq_lm";
+    case Head::kNone:
+      return "none";
+    default:
+      return "other";
+  }
+}
+
+// Releases between which the loss's copies of the logits, or what checkpointing asks for, changed.
+std::string_view release_class(const Framework& framework) {
+  if (framework.at_least(5, 0)) return "5";
+  if (framework.at_least(4, 49)) return "4.49 to 4.57";
+  if (framework.at_least(4, 45)) return "4.45 to 4.48";
+  return "4.44 and before";
+}
+
+std::string_view checkpointing_class(const TrainingJob& job) {
+  const bool again = job.use_reentrant;
+  switch (job.checkpointing) {
+    case Checkpointing::kNone:
+      return "none";
+    case Checkpointing::kFull:
+      return again ? "full, re-entrant" : "full";
+    case Checkpointing::kEvery:
+      return again ? "every, re-entrant" : "every";
+    case Checkpointing::kSelectiveCoreAttention:
+      return "core_attn";
+    case Checkpointing::kOffload:
+      return again ? "offload, re-entrant" : "offload";
+  }
+  return {};
+}
+
+void add_adapter(std::vector<Trait>& traits, const Adapter& adapter) {
+  traits.push_back({"adapter.dtype", is_half(adapter.dtype) ? "16 bits" : "fp32"});
+  traits.push_back({"adapter.target_modules",
+                    adapter.target_modules.kind == ModuleChoice::Kind::kAllLinear ? "all-linear" : "a list"});
+  if (adapter.lora_dropout > 0.0) traits.push_back({"adapter.lora_dropout", "above 0"});
+  if (adapter.use_dora) traits.push_back({"adapter.use_dora", kYes});
+  if (!adapter.modules_to_save.empty()) traits.push_back({"adapter.modules_to_save", "a list"});
+}
+
+void add_quantization(std::vector<Trait>& traits, const Quantization& quantization) {
+  traits.push_back({"quantization.bits", quantization.bits == 8 ? "8" : "4"});
+  if (quantization.bits == 4) traits.push_back({"quantization.double_quant", quantization.double_quant ? kYes : kNo});
+  traits.push_back({"quantization.prepare_kbit",
+                    choice_word("quantization.prepare_kbit", static_cast<int>(quantization.prepare_kbit))});
+}
+
+// Switches that most jobs leave alone: a trait only where they are moved.
+void add_switches(std::vector<Trait>& traits, const TrainingJob& job) {
+  const auto when = [&traits](bool moved, std::string_view option, std::string_view value) {
+    if (moved) traits.push_back({option, value});
+  };
+  when(!job.freeze.empty(), "freeze", "a list");
+  when(job.padding, "padding", kYes);
+  when(job.packing, "packing", kYes);
+  when(job.gradient_accumulation_steps > 1, "gradient_accumulation_steps", "above 1");
+  when(job.max_grad_norm <= 0.0, "max_grad_norm", "0");
+  when(job.optimizer_in_backward, "optimizer_in_backward", kYes);
+  when(job.liger_rms_norm, "liger", "rms_norm");
+  when(job.liger_swiglu, "liger", "swiglu");
+  when(job.liger_rope, "liger", "rope");
+  when(job.keep_outputs, "keep_outputs", kYes);
+  when(!job.outputs_to_fp32, "outputs_to_fp32", kNo);
+  when(!job.zero_grad_to_none, "zero_grad_to_none", kNo);
+  when(job.compute_capability < 80, "gpu", "before Ampere");
+}
+
+std::optional<std::size_t> place_of(const Trait& trait) {
+  const auto table = recorded_traits();
+  const auto before = [](const RecordedTrait& row, const Trait& wanted) {
+    return row.trait.option != wanted.option ? row.trait.option < wanted.option : row.trait.value < wanted.value;
+  };
+  const auto at = std::lower_bound(table.begin(), table.end(), trait, before);
+  if (at == table.end() || at->trait != trait) return std::nullopt;
+  return static_cast<std::size_t>(at - table.begin());
+}
+
+std::string in_words(const Trait& trait) {
+  return std::string{trait.option} + " " + std::string{trait.value};
+}
+
+constexpr std::string_view kFamily = "model_type";
+
+}  // namespace
+
+std::vector<Trait> traits_of(const Architecture& architecture, const TrainingJob& job) {
+  std::vector<Trait> traits = {
+      {kFamily, architecture.model_type},
+      {"head", head_word(architecture.head)},
+      {"method", choice_word("method", static_cast<int>(job.method))},
+      {"precision", job.recipe.name},
+      {"attention", choice_word("attention", static_cast<int>(job.attention))},
+      {"gradient_checkpointing", checkpointing_class(job)},
+      {"loss", choice_word("loss", static_cast<int>(job.loss))},
+      {"optimizer", job.optimizer},
+      {"framework.version", release_class(job.framework)},
+  };
+  if (job.method == Method::kLora || job.method == Method::kQlora) add_adapter(traits, job.adapter);
+  if (job.method == Method::kQlora) add_quantization(traits, job.quantization);
+  add_switches(traits, job);
+  return traits;
+}
+
+Coverage coverage_of(const Architecture& architecture, const TrainingJob& job) {
+  Coverage coverage;
+  const std::vector<Trait> traits = traits_of(architecture, job);
+  std::vector<std::optional<std::size_t>> places;
+  for (const Trait& trait : traits) {
+    places.push_back(place_of(trait));
+    if (!places.back()) coverage.unmet.push_back(in_words(trait));
+  }
+  for (std::size_t i = 0; i < traits.size(); ++i) {
+    for (std::size_t j = i + 1; j < traits.size(); ++j) {
+      if (!places[i] || !places[j] || recorded_traits()[*places[i]].together_with(*places[j])) continue;
+      if (traits[i].option == kFamily) {
+        coverage.family_met = false;
+      } else {
+        coverage.unmet.push_back(in_words(traits[i]) + " with " + in_words(traits[j]));
+      }
+    }
+  }
+  return coverage;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/job/training_job.hpp"
+#include "core/model/architecture.hpp"
+
+namespace tidemark {
+
+/// One thing that a question says and a record can have said too.
+struct Trait {
+  std::string_view option;  ///< the option's name in a request, or "model_type", "head"
+  std::string_view value;   ///< its value, or the class of values that memory tells apart
+
+  bool operator==(const Trait&) const = default;
+};
+
+/// What of a question decides which code runs: the family, the head, and the value of each option that moves memory.
+/// Views into the arguments and into static words.
+std::vector<Trait> traits_of(const Architecture& architecture, const TrainingJob& job);
+
+/// How far recorded truth stands behind an answer (tests/oracle).
+struct Coverage {
+  std::vector<std::string> unmet;  ///< traits, and pairs of options, that no record has: "optimizer muon"
+  bool family_met = true;          ///< each option was recorded with this family
+};
+
+Coverage coverage_of(const Architecture& architecture, const TrainingJob& job);
+
+}  // namespace tidemark

@@ -1,0 +1,480 @@
+#include "core/step/module_plan.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "core/layers/program.hpp"
+#include "core/job/lora_targets.hpp"
+#include "core/job/module_pattern.hpp"
+#include "core/step/census.hpp"
+#include "core/units/nearest.hpp"
+
+namespace tidemark {
+namespace {
+
+/// Bytes of names times states of patterns that are looked at: some tenths of a second.
+constexpr std::size_t kMostWork = 100'000'000;
+
+bool has_adapters(const TrainingJob& job) {
+  return job.method == Method::kLora || job.method == Method::kQlora;
+}
+
+void add_error(Issues& issues, std::string_view code, std::string_view path, std::string message,
+               std::string suggestion = "") {
+  issues.push_back({std::string{code}, Severity::kError, std::string{path}, std::move(message), std::move(suggestion)});
+}
+
+std::string_view last_part(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  return dot == std::string_view::npos ? name : name.substr(dot + 1);
+}
+
+/// How a job treats modules, asked one by one.
+class Rules {
+ public:
+  virtual ~Rules() = default;
+  /// The treatment of a module, known by its full name.
+  virtual Treatment treat(const Module& module, const std::string& name) = 0;
+  /// Whether layers whose numbers have as many digits may fare differently.
+  virtual bool tells_layers_apart() const = 0;
+  /// How many steps a byte of a name takes at most.
+  virtual std::size_t work() const = 0;
+  /// Where the request says so.
+  virtual std::string_view path() const = 0;
+};
+
+/// `freeze`: a parameter is trained unless a pattern names it.
+class FreezeRules : public Rules {
+ public:
+  FreezeRules(const std::vector<std::string>& patterns, Issues& issues) {
+    for (const std::string& text : patterns) {
+      std::string error;
+      auto pattern = NamePattern::compile(text, error);
+      if (!pattern) {
+        add_error(issues, "INVALID_VALUE", "/freeze",
+                  "\"" + text.substr(0, 100) + "\" cannot be read as a regular expression: " + error + ".");
+        continue;
+      }
+      patterns_.push_back({text, std::move(*pattern), false});
+    }
+  }
+
+  Treatment treat(const Module& module, const std::string& name) override {
+    Treatment how;
+    how.path = module.path;
+    how.parameters = module.parameters;
+    for (const std::string_view parameter : module.parameters) {
+      how.trained.push_back(freezes(name + "." + std::string{parameter}) ? 0 : 1);
+    }
+    return how;
+  }
+
+  bool tells_layers_apart() const override {
+    return std::any_of(patterns_.begin(), patterns_.end(),
+                       [](const Entry& e) { return e.pattern.tells_layers_apart(); });
+  }
+
+  std::size_t work() const override {
+    std::size_t steps = 0;
+    for (const Entry& e : patterns_) steps += e.pattern.work();
+    return steps;
+  }
+
+  std::string_view path() const override { return "/freeze"; }
+
+  void report_unused(Issues& issues) const {
+    for (const Entry& e : patterns_) {
+      if (e.used) continue;
+      issues.push_back({"UNMATCHED_PATTERN", Severity::kWarning, "/freeze",
+                        "\"" + e.text.substr(0, 100) + "\" fits no parameter of this model: it freezes nothing.", ""});
+    }
+  }
+
+ private:
+  struct Entry {
+    std::string text;     // as written
+    NamePattern pattern;  // to ask
+    bool used = false;    // it has frozen something
+  };
+
+  bool freezes(const std::string& parameter) {
+    bool frozen = false;
+    for (Entry& e : patterns_) {
+      // Once a parameter is frozen, the others are asked only whether they are of use.
+      if ((frozen && e.used) || !e.pattern.names(parameter)) continue;
+      frozen = e.used = true;
+    }
+    return frozen;
+  }
+
+  std::vector<Entry> patterns_;
+};
+
+/// Modules that PEFT's task types train beside the adapters: peft_model.py PeftModelForSequenceClassification and its
+/// like.
+struct TaskModules {
+  std::vector<std::string> before;  ///< known when targets are chosen, which leave them alone
+  std::vector<std::string> after;   ///< added behind it
+};
+
+TaskType task_of(const Architecture& architecture) {
+  const auto is_for = [&](std::string_view task) { return architecture.class_name.find(task) != std::string::npos; };
+  if (is_for("ForSequenceClassification")) return TaskType::kSequenceClassification;
+  if (is_for("ForTokenClassification")) return TaskType::kTokenClassification;
+  if (is_for("ForQuestionAnswering")) return TaskType::kQuestionAnswering;
+  return TaskType::kOther;
+}
+
+TaskModules modules_of_task(TaskType task, const Architecture& architecture) {
+  if (task == TaskType::kAuto) task = task_of(architecture);
+  switch (task) {
+    case TaskType::kSequenceClassification:
+      return {{"classifier", "score"}, {}};
+    case TaskType::kTokenClassification:
+      return {{}, {"classifier", "score"}};
+    case TaskType::kQuestionAnswering:
+      return {{}, {"qa_outputs"}};
+    default:
+      return {};
+  }
+}
+
+/// PEFT's LoRA: parameters are frozen; targets get adapters, modules to save are copied, and biases may be trained.
+class AdapterRules : public Rules {
+ public:
+  AdapterRules(const Architecture& architecture, const TrainingJob& job, const Census& census, Issues& issues)
+      : job_(job),
+        adapter_(job.adapter),
+        layers_(name_of_layers(architecture)),
+        task_(modules_of_task(job.adapter.task_type, architecture)),
+        targets_(job.adapter, attention_of(census), task_.before, issues),
+        issues_(issues) {
+    for (const std::string& name : adapter_.modules_to_save) saved_.push_back({name, false, true});
+    for (const auto* names : {&task_.before, &task_.after}) {
+      for (const std::string& name : *names) saved_.push_back({name, false, false});
+    }
+  }
+
+  Treatment treat(const Module& module, const std::string& name) override {
+    look_at_containers(name);
+    Treatment how;
+    how.path = module.path;
+    how.parameters = module.parameters;
+    how.copied = is_saved(name);
+    const bool linear = module.kind == ModuleKind::kLinear || module.kind == ModuleKind::kConv1d;
+    if (linear && !module.is_output_head) linear_names_.insert(std::string{last_part(name)});
+    if (targets_.verdict(name, linear && !module.is_output_head) == LoraTargets::Verdict::kTargeted) {
+      if (module.kind == ModuleKind::kOther) {
+        refuse_target(name);
+      } else if (module.kind == ModuleKind::kConvolution) {
+        refuse_convolution(name);
+      } else {
+        how.rank = targets_.rank(name);
+      }
+    }
+    if (how.copied && (how.rank > 0 || (module.is_quantised && job_.method == Method::kQlora))) {
+      refuse_saved(name, how.rank > 0);
+    }
+    for (const std::string_view parameter : module.parameters) {
+      how.trained.push_back(trains_bias(module, how, name, parameter) ? 1 : 0);
+    }
+    return how;
+  }
+
+  bool tells_layers_apart() const override {
+    return targets_.tells_layers_apart() ||
+           std::any_of(saved_.begin(), saved_.end(), [](const Saved& s) { return has_digit(s.name); });
+  }
+
+  std::size_t work() const override { return targets_.work() + saved_.size(); }
+
+  std::string_view path() const override { return "/adapter"; }
+
+  void report_unused(Issues& issues) const {
+    targets_.report_unused(issues);
+    for (const Saved& s : saved_) {
+      if (s.used || !s.stated) continue;
+      issues.push_back({"UNMATCHED_PATTERN", Severity::kWarning, "/adapter/modules_to_save",
+                        "\"" + s.name.substr(0, 100) + "\" is the end of no module's name: nothing is saved for it.",
+                        ""});
+    }
+  }
+
+  /// PEFT raises when nothing is adapted.
+  void report_nothing_adapted() const {
+    const ModuleChoice& chosen = adapter_.target_modules;
+    std::string what =
+        chosen.kind == ModuleChoice::Kind::kExpression ? "\"" + chosen.expression.substr(0, 100) + "\"" : std::string{};
+    for (std::size_t i = 0; i < chosen.names.size() && i < 5; ++i) {
+      what += (i == 0 ? "\"" : ", \"") + chosen.names[i].substr(0, 60) + "\"";
+    }
+    if (what.empty()) what = "what is targeted";
+    std::string message = "No module of this model is adapted: " + what + " fits none that is not excluded";
+    if (!adapter_.layers_to_transform.empty()) message += " and lies in layers_to_transform";
+    message += ". PEFT raises a ValueError. Its linear layers are " + linear_layers() + ".";
+    add_error(issues_, "UNMATCHED_PATTERN", "/adapter/target_modules", std::move(message), suggestion());
+  }
+
+ private:
+  /// An entry of modules_to_save.
+  struct Saved {
+    std::string name;     // end of a module's name
+    bool used = false;    // it has been one
+    bool stated = false;  // by the request, not by the task
+  };
+
+  static bool has_digit(std::string_view text) {
+    return std::any_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  }
+
+  /// The attention's linear layers, as a list for PEFT names them: by the last two parts.
+  static std::vector<std::string> attention_of(const Census& census) {
+    std::set<std::string> names;
+    for (const std::vector<Module>& layer : census.layers) {
+      for (const Module& module : layer) {
+        const bool linear = module.kind == ModuleKind::kLinear || module.kind == ModuleKind::kConv1d;
+        if (!linear || module.role != ModuleRole::kAttention) continue;
+        const std::size_t dot = module.path.rfind('.');
+        const std::size_t before = dot == std::string::npos || dot == 0 ? dot : module.path.rfind('.', dot - 1);
+        names.insert(before == std::string::npos ? module.path : module.path.substr(before + 1));
+      }
+    }
+    return {names.begin(), names.end()};
+  }
+
+  /// Modules that hold this one, each once: no adapter fits them.
+  void look_at_containers(const std::string& name) {
+    if (adapter_.target_modules.kind == ModuleChoice::Kind::kAllLinear) return;
+    for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+      const std::string container = name.substr(0, dot);
+      if (!containers_.insert(container).second) continue;
+      if (targets_.verdict(container, false) == LoraTargets::Verdict::kTargeted) refuse_target(container);
+    }
+  }
+
+  /// utils/other.py _set_trainable: the end of the name, in letters, of the module or of one that holds it.
+  bool is_saved(const std::string& name) {
+    bool saved = false;
+    for (Saved& s : saved_) {
+      for (std::size_t end = name.find('.'); end != std::string::npos; end = name.find('.', end + 1)) {
+        if (ends_with(std::string_view{name}.substr(0, end), s.name)) saved = s.used = true;
+      }
+      if (ends_with(name, s.name)) saved = s.used = true;
+      if (s.used && ends_with(layers_, s.name)) refuse_list(s.name);
+    }
+    return saved;
+  }
+
+  static bool ends_with(std::string_view name, std::string_view end) {
+    return name.size() >= end.size() && name.substr(name.size() - end.size()) == end;
+  }
+
+  /// tuners_utils.py _mark_only_adapters_as_trainable
+  bool trains_bias(const Module& module, const Treatment& how, const std::string& name,
+                   std::string_view parameter) const {
+    if (adapter_.bias == TrainedBiases::kAll) {
+      return (name + "." + std::string{parameter}).find("bias") != std::string::npos;
+    }
+    return adapter_.bias == TrainedBiases::kLoraOnly && how.rank > 0 && module.kind != ModuleKind::kEmbedding &&
+           parameter == "bias";
+  }
+
+  void refuse_target(const std::string& name) {
+    if (std::exchange(refused_target_, true)) return;
+    add_error(issues_, "INVALID_VALUE", "/adapter/target_modules",
+              "The targets include " + name +
+                  ", which is no Linear, Conv1D or Embedding: PEFT raises a ValueError. The linear layers are " +
+                  linear_layers() + ".");
+  }
+
+  void refuse_convolution(const std::string& name) {
+    if (std::exchange(refused_target_, true)) return;
+    add_error(issues_, "UNSUPPORTED_OPTION", "/adapter/target_modules",
+              "The targets include " + name + ", a convolution: adapters on those are not modelled yet.");
+  }
+
+  void refuse_saved(const std::string& name, bool adapted) {
+    if (std::exchange(refused_saved_, true)) return;
+    add_error(issues_, "INVALID_VALUE", "/adapter/modules_to_save",
+              adapted ? "modules_to_save (to which a classifier's task adds its head) fits " + name +
+                            ", which gets an adapter: PEFT raises a TypeError. Name the targets, or exclude it."
+                      : name + " is quantised: its packed weight cannot be trained. Take it out of modules_to_save.");
+  }
+
+  void refuse_list(const std::string& name) {
+    if (std::exchange(refused_saved_, true)) return;
+    add_error(issues_, "INVALID_VALUE", "/adapter/modules_to_save",
+              "\"" + name + "\" fits the list of layers, " + layers_ + ": PEFT raises a TypeError for a ModuleList.");
+  }
+
+  std::string linear_layers() const {
+    std::string text;
+    for (const std::string& name : linear_names_) text += (text.empty() ? "" : ", ") + name;
+    return text;
+  }
+
+  std::string suggestion() const {
+    const ModuleChoice& chosen = adapter_.target_modules;
+    const std::string& wanted = chosen.names.empty() ? chosen.expression : chosen.names.front();
+    std::vector<std::string_view> candidates(linear_names_.begin(), linear_names_.end());
+    candidates.push_back("all-linear");
+    return nearest(last_part(wanted), candidates);
+  }
+
+  const TrainingJob& job_;
+  const Adapter& adapter_;
+  std::string layers_;
+  TaskModules task_;
+  LoraTargets targets_;
+  Issues& issues_;
+  std::vector<Saved> saved_;
+  std::set<std::string> containers_;    // that have been looked at
+  std::set<std::string> linear_names_;  // last parts, for messages
+  bool refused_target_ = false;
+  bool refused_saved_ = false;
+};
+
+/// Asks the rules about every module of the model.
+class Planner {
+ public:
+  Planner(const Architecture& architecture, const LayerCensus& census, Rules& rules, ModulePlan& plan)
+      : architecture_(architecture), census_(census), rules_(rules), plan_(plan) {}
+
+  /// False, with an error among the issues, when there are more names and patterns than can be compared in time.
+  bool run() {
+    const bool apart = rules_.tells_layers_apart();
+    if (is_too_much(apart)) {
+      add_error(plan_.issues, "TOO_LARGE", rules_.path(),
+                "There are too many patterns, or too long ones, to compare them with each module of this model.");
+      return false;
+    }
+    plan_.treatments.set_outside(treat(census_.modules.outside, ""));
+    const std::string list = name_of_layers(architecture_) + ".";
+    std::map<std::pair<std::size_t, std::size_t>, Known> known;
+    for (std::size_t layer = 0; layer < census_.kind_of_layer.size(); ++layer) {
+      const std::size_t kind = census_.kind_of_layer[layer];
+      const std::string number = std::to_string(layer);
+      // Patterns that do not tell digits apart see no more of a layer's number than its length.
+      Known& like = known[{kind, apart ? layer : number.size()}];
+      if (!like.done) {
+        const Tally before = tally_;
+        like.variant = treat(census_.modules.layers[kind], list + number + ".");
+        like.tally = tally_ - before;
+        like.done = true;
+      } else {
+        tally_ = tally_ + like.tally;
+      }
+      plan_.treatments.add_layer(like.variant);
+    }
+    plan_.adapted = tally_.adapted;
+    plan_.saved = tally_.saved;
+    return true;
+  }
+
+  /// Whether any parameter gets a gradient.
+  bool anything_trained() const { return tally_.trained > 0; }
+
+ private:
+  struct Tally {
+    Count adapted = 0;  // modules
+    Count saved = 0;    // modules
+    Count trained = 0;  // parameters of the model, and modules of the other two kinds
+    Tally operator+(const Tally& o) const { return {adapted + o.adapted, saved + o.saved, trained + o.trained}; }
+    Tally operator-(const Tally& o) const { return {adapted - o.adapted, saved - o.saved, trained - o.trained}; }
+  };
+  struct Known {
+    bool done = false;
+    Treatments::Variant variant;
+    Tally tally;
+  };
+
+  bool is_too_much(bool apart) const {
+    constexpr std::size_t kLongName = 64;
+    std::size_t modules = census_.modules.outside.size();
+    const std::size_t layers = census_.kind_of_layer.size();
+    for (const std::vector<Module>& layer : census_.modules.layers) modules += layer.size() * (apart ? layers : 4);
+    return modules * kLongName > kMostWork / std::max<std::size_t>(rules_.work(), 1);
+  }
+
+  Treatments::Variant treat(const std::vector<Module>& modules, const std::string& prefix) {
+    Treatments::Variant variant;
+    variant.reserve(modules.size());
+    for (const Module& module : modules) {
+      const std::string name = prefix.empty() ? full_name(architecture_, module.path) : prefix + module.path;
+      variant.push_back(rules_.treat(module, name));
+    }
+    tie(modules, variant);
+    for (const Treatment& how : variant) {
+      tally_.adapted += how.rank > 0 ? 1 : 0;
+      tally_.saved += how.copied ? 1 : 0;
+      tally_.trained += (how.rank > 0 || how.copied ? 1 : 0) + std::count(how.trained.begin(), how.trained.end(), 1);
+    }
+    return variant;
+  }
+
+  /// A tied head has no weight of its own: whoever freezes the head's freezes the token table.
+  static void tie(const std::vector<Module>& modules, Treatments::Variant& variant) {
+    const auto at = [&](bool Module::*is) -> Treatment* {
+      const auto found = std::find_if(modules.begin(), modules.end(), [is](const Module& m) { return m.*is; });
+      return found == modules.end() ? nullptr : &variant[static_cast<std::size_t>(found - modules.begin())];
+    };
+    Treatment* const head = at(&Module::is_tied);
+    Treatment* const table = at(&Module::is_token_table);
+    if (head == nullptr || table == nullptr) return;
+    table->trained.front() = table->trained.front() != 0 && head->trained.front() != 0 ? 1 : 0;
+    head->trained.front() = 0;
+  }
+
+  const Architecture& architecture_;
+  const LayerCensus& census_;
+  Rules& rules_;
+  ModulePlan& plan_;
+  Tally tally_;
+};
+
+void plan_adapters(const Architecture& architecture, const TrainingJob& job, const LayerCensus& census,
+                   ModulePlan& plan) {
+  AdapterRules rules(architecture, job, census.modules, plan.issues);
+  if (has_error(plan.issues)) return;
+  Planner planner(architecture, census, rules, plan);
+  if (!planner.run() || has_error(plan.issues)) return;
+  if (plan.adapted == 0) {
+    rules.report_nothing_adapted();
+  } else {
+    rules.report_unused(plan.issues);
+  }
+}
+
+void plan_freezing(const Architecture& architecture, const TrainingJob& job, const LayerCensus& census,
+                   ModulePlan& plan) {
+  FreezeRules rules(job.freeze, plan.issues);
+  if (has_error(plan.issues)) return;
+  Planner planner(architecture, census, rules, plan);
+  if (!planner.run()) return;
+  rules.report_unused(plan.issues);
+  if (!planner.anything_trained()) {
+    add_error(plan.issues, "NOTHING_TRAINED", "/freeze",
+              "Every parameter is frozen: no loss has a gradient, and torch raises an error in backward. Leave "
+              "something to train.");
+  }
+}
+
+}  // namespace
+
+ModulePlan plan_modules(const Architecture& architecture, const TrainingJob& job) {
+  ModulePlan plan;
+  plan.trains_everything = !has_adapters(job) && job.freeze.empty();
+  if (plan.trains_everything) return plan;
+  const LayerCensus census = take_census(architecture, job.framework);
+  if (has_adapters(job)) {
+    plan_adapters(architecture, job, census, plan);
+  } else {
+    plan_freezing(architecture, job, census, plan);
+  }
+  return plan;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,241 @@
+// The autograd engine: in which order nodes run, when what they kept is let go.
+// Mirrors pytorch v2.6.0 torch/csrc/autograd/{engine.cpp, input_buffer.cpp, function.cpp, functions/accumulate_grad.h}.
+#include "core/tape/graph.hpp"
+
+#include "core/tape/ops.hpp"
+#include "core/tape/spare.hpp"
+
+namespace tidemark {
+
+// -- nodes ----------------------------------------------------------------------------------------------------------
+
+namespace {
+using NodeChunks = std::vector<std::unique_ptr<Node[]>>;
+}  // namespace
+
+NodePool::NodePool() : chunks_(std::move(spare_memory<NodeChunks>())) {
+  spare_memory<NodeChunks>().clear();
+}
+
+NodePool::~NodePool() {
+  spare_memory<NodeChunks>() = std::move(chunks_);
+}
+
+Node& NodePool::take() {
+  if (!spare_.empty()) {
+    Node& node = *spare_.back();
+    spare_.pop_back();
+    return node;
+  }
+  if (used_ / kChunk >= chunks_.size()) chunks_.push_back(std::make_unique<Node[]>(kChunk));
+  Node& node = chunks_[used_ / kChunk][used_ % kChunk];
+  ++used_;
+  return node;
+}
+
+Node& Graph::add_node() {
+  Node& node = tape_.nodes_.take();
+  node.graph = this;
+  node.position = static_cast<std::int32_t>(nodes_.size());
+  node.users = 0;
+  node.output_count = 1;
+  nodes_.push_back(&node);
+  return node;
+}
+
+Frame& Graph::add_frame() {
+  frames_.push_back(std::make_unique<Frame>());
+  return *frames_.back();
+}
+
+// function.cpp deleteNode: one after the other, because a chain of nodes may be long.
+void Graph::drop(Node& node) {
+  if (running_) return;  // run() comes to it
+  dying_.push_back(&node);
+  if (dying_.size() > 1) return;  // the loop below comes to it
+  for (std::size_t i = 0; i < dying_.size(); ++i) {
+    nodes_[static_cast<std::size_t>(dying_[i]->position)] = nullptr;
+    settle(*dying_[i]);
+  }
+  dying_.clear();
+  while (!nodes_.empty() && nodes_.back() == nullptr) nodes_.pop_back();
+}
+
+// Lets go of all that the node keeps and leads to. A tensor that still leads to it finds a node that has run.
+void Graph::settle(Node& node) {
+  for (Saved& saved : node.saved) {
+    if (saved.slot >= 0) saved.frame->consume(saved.slot);
+    saved.tensor.reset();
+  }
+  node.saved.clear();
+  node.grads.clear();
+  node.call.reset();
+  node.lengths.clear();
+  for (const Edge& edge : node.inputs) {
+    if (edge.node != nullptr) tape_.release(*edge.node);
+    if (edge.parameter >= 0) arrive(edge.parameter, Tensor());  // its contribution will not come
+  }
+  node.inputs.clear();
+  node.input_shapes.clear();
+  node.input_dtypes.clear();
+  node.input_count = 0;
+  node.graph = nullptr;
+  if (node.users == 0) tape_.nodes_.give_back(node);
+}
+
+void Graph::let_go_of_held(std::size_t first, bool by_layer) {
+  while (held_.size() > first) {
+    if (by_layer) tape_.begin_segment(tape_.phase(), held_.back().instance);
+    held_.pop_back();
+  }
+}
+
+void Graph::clear() {
+  running_ = true;
+  for (std::size_t i = nodes_.size(); i-- > 0;) {
+    if (nodes_[i] != nullptr) settle(*nodes_[i]);
+  }
+  running_ = false;
+  nodes_.clear();
+  held_.clear();
+  frames_.clear();
+  arrivals_.clear();
+}
+
+// -- backward -------------------------------------------------------------------------------------------------------
+
+void Graph::run(std::size_t end) {
+  running_ = true;
+  // The engine takes the ready node with the highest sequence number; that is the reverse order of creation.
+  for (std::size_t i = nodes_.size(); i-- > end;) {
+    Node* const node = nodes_[i];
+    if (node == nullptr) continue;
+    const bool reached = node->reached();
+    if (reached) execute(*node);
+    if (!reached && node->users > 0) continue;  // the loss does not depend on it, but a tensor leads to it
+    nodes_[i] = nullptr;
+    settle(*node);
+  }
+  // Parameters that wait for nodes which the loss does not depend on.
+  for (std::size_t p = 0; p < arrivals_.size(); ++p) {
+    if (arrivals_[p].buffer.defined()) accumulate_parameter(static_cast<std::int32_t>(p));
+  }
+  compact(end);
+  running_ = false;
+}
+
+// Closes the ranks of the nodes that have not run.
+void Graph::compact(std::size_t end) {
+  std::size_t kept = end;
+  for (std::size_t i = end; i < nodes_.size(); ++i) {
+    Node* const node = nodes_[i];
+    if (node == nullptr) continue;
+    if (node->users == 0) {
+      settle(*node);
+      continue;
+    }
+    node->position = static_cast<std::int32_t>(kept);
+    nodes_[kept++] = node;
+  }
+  nodes_.resize(kept);
+  if (kept == end) frames_.clear();
+}
+
+void Graph::execute(Node& node) {
+  if (node.instance != tape_.instance()) tape_.begin_segment(Phase::kBackward, node.instance);
+  tape_.leave(node.scope);
+  // unpack: what a checkpoint let go is made again now.
+  for (Saved& saved : node.saved) {
+    if (saved.frame == nullptr) continue;
+    Frame& frame = *saved.frame;
+    if (!frame.recomputed) {
+      tape_.recompute(frame);
+      tape_.leave(node.scope);
+    }
+    const auto slot = static_cast<std::size_t>(saved.slot);
+    if (slot < frame.slots.size()) saved.tensor = std::move(frame.slots[slot]);
+    frame.consume(saved.slot);
+    saved.slot = -1;
+  }
+  Few<Tensor, 4> grads, results;
+  grads.grow_to(static_cast<std::size_t>(node.output_count));
+  results.grow_to(node.inputs.size());
+  for (std::size_t i = 0; i < node.grads.size(); ++i) grads[i] = std::move(node.grads[i]);
+  node.backward(tape_, node, grads.data(), results.data());
+  // What a recomputation made belongs to the rule alone (checkpoint.py unpack_hook drops its handle): it goes with it.
+  for (Saved& saved : node.saved) {
+    if (saved.frame != nullptr) saved.tensor.reset();
+  }
+  // engine.cpp validate_outputs: gradients take the shape and dtype of the input.
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    Tensor& r = results[i];
+    if (!r.defined() || !node.inputs[i].leads_on()) {
+      r.reset();
+      continue;
+    }
+    if (!r.shape().same_sizes(node.input_shapes[i])) r = sum_to(std::move(r), node.input_shapes[i]);
+    if (r.dtype() != node.input_dtypes[i]) r = to(std::move(r), node.input_dtypes[i]);
+  }
+  grads.clear();
+  for (Saved& saved : node.saved) saved.tensor.reset();
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].defined()) continue;
+    deposit(node.inputs[i], std::move(results[i]));
+    node.inputs[i].parameter = -1;
+  }
+}
+
+void Graph::deposit(const Edge& edge, Tensor grad) {
+  if (edge.node != nullptr) {
+    const auto output = static_cast<std::size_t>(edge.output);
+    edge.node->grads.grow_to(output + 1);
+    accumulate(edge.node->grads[output], std::move(grad));
+  } else if (edge.parameter >= 0) {
+    arrive(edge.parameter, std::move(grad));
+  }
+}
+
+void Graph::expect(std::int32_t parameter) {
+  const auto p = static_cast<std::size_t>(parameter);
+  if (p >= arrivals_.size()) arrivals_.resize(p + 1);
+  ++arrivals_[p].pending;
+}
+
+// One contribution to a parameter, or none where the one expected will not come.
+void Graph::arrive(std::int32_t parameter, Tensor grad) {
+  Arrival& arrival = arrivals_[static_cast<std::size_t>(parameter)];
+  if (grad.defined()) accumulate(arrival.buffer, std::move(grad));
+  if (--arrival.pending <= 0 && arrival.buffer.defined()) accumulate_parameter(parameter);
+}
+
+// input_buffer.cpp accumulate: in place when nobody else holds the first gradient.
+void Graph::accumulate(Tensor& buffer, Tensor grad) {
+  if (!buffer.defined()) {
+    buffer = std::move(grad);
+    return;
+  }
+  Tensor incoming = std::move(grad);
+  if (buffer.is_alone() && buffer.shape().is_dense()) return;
+  Shape shape = buffer.shape();
+  if (!shape.is_dense()) shape.make_contiguous();
+  buffer = tape_.allocate(shape, buffer.dtype(), "add (accumulated gradient)");
+}
+
+// accumulate_grad.h: the first gradient is stolen, later ones are added in place.
+void Graph::accumulate_parameter(std::int32_t parameter) {
+  Tensor grad = std::move(arrivals_[static_cast<std::size_t>(parameter)].buffer);
+  Parameter& p = tape_.parameters()[static_cast<std::size_t>(parameter)];
+  p.reached = true;
+  if (p.grad.defined()) return;  // `grad += new`, then the new one dies with this scope
+  if (!grad.is_alone()) {
+    Shape shape = grad.shape();
+    shape.make_contiguous();
+    grad = tape_.allocate(shape, grad.dtype(), "clone (gradient)");
+  }
+  if (tape_.gradient_dtype_ && is_half(grad.dtype())) grad = to(std::move(grad), *tape_.gradient_dtype_);
+  tape_.set_category(grad, Category::kGradients);
+  if (tape_.drop_gradients_) return;  // the parameter was stepped from a hook; the gradient dies with this scope
+  p.grad = std::move(grad);
+}
+
+}  // namespace tidemark

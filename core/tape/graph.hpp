@@ -1,0 +1,176 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/tape/tensor.hpp"
+#include "core/units/few.hpp"
+
+namespace tidemark {
+
+class Graph;
+
+/// The rule of an operation's backward: from the gradients of its outputs to those of its inputs.
+using BackwardFn = void (*)(Tape&, Node&, Tensor* grads, Tensor* results);
+
+/// A block program that can be run again: what checkpointing recomputes.
+using BlockCall = std::function<Tensor(Tensor)>;
+
+/// A checkpoint's input that waits in host memory.
+struct OnHost {
+  Shape shape;
+  Dtype dtype = Dtype::kFp32;
+  bool requires_grad = false;
+};
+
+/// A non-reentrant checkpoint (torch/utils/checkpoint.py: _CheckpointFrame): what its block kept for backward was let
+/// go, and is made again when the first of it is asked for.
+struct Frame {
+  BlockCall call;
+  Tensor input;                    ///< undefined while it waits in host memory
+  std::vector<Tensor> slots;       ///< what the recomputation kept, in the order of the first pass
+  std::vector<std::int32_t> dead;  ///< slots whose node died in between: nobody will ask for them
+  std::int32_t count = 0;          ///< slots handed out in the first pass
+  std::int32_t remaining = 0;      ///< not yet consumed by backward
+  bool packing = true;             ///< the first pass is under way
+  bool recomputed = false;
+  std::optional<OnHost> host;     ///< what the input is made from again
+  std::optional<Dtype> autocast;  ///< of the first pass
+  std::int16_t instance = -1;     ///< whose parameters the block uses
+
+  /// A slot is taken out, or its node died.
+  void consume(std::int32_t slot);
+  /// The first pass is over.
+  void close();
+
+ private:
+  void let_go();
+};
+
+/// A reentrant checkpoint (torch/utils/checkpoint.py: CheckpointFunction).
+struct ReentrantCall {
+  BlockCall call;
+  std::optional<Dtype> autocast;
+  std::optional<OnHost> host;         ///< what the input is made from again; else the node has saved it
+  bool has_second = false;            ///< the block returned a second tensor,
+  Shape second_shape;                 ///< of this shape
+  Dtype second_dtype = Dtype::kFp32;  ///< and dtype
+};
+
+/// A tensor kept for backward: held, or, under non-reentrant checkpointing, a slot of a frame that is filled again
+/// when the frame is recomputed.
+struct Saved {
+  Tensor tensor;
+  Frame* frame = nullptr;
+  std::int32_t slot = -1;  ///< of the frame, −1: none, or taken out
+};
+
+/// A node of the autograd graph. It lives as long as a tensor or a younger node leads to it, as in PyTorch.
+struct Node {
+  BackwardFn backward = nullptr;
+  const char* name = "";
+  int input_count = 0;
+  int output_count = 1;
+  Few<Edge, 4> inputs;
+  Few<Shape, 4> input_shapes;
+  Few<Dtype, 4> input_dtypes;
+  Few<Saved, 4> saved;
+  Few<Tensor, 1> grads;        ///< the engine's input buffers: what has arrived for each output
+  std::vector<Count> lengths;  ///< of split and unbind: the length of each output
+  Count attributes[6] = {};    ///< the operation's own numbers
+  std::int16_t scope = 0;      ///< where in the program it was recorded
+  std::int16_t instance = -1;
+  std::int32_t users = 0;      ///< tensors and younger nodes that lead here
+  std::int32_t position = -1;  ///< among the nodes of its graph
+  Graph* graph = nullptr;      ///< none: it has run, and keeps nothing any more
+  std::unique_ptr<ReentrantCall> call;
+
+  bool needs(int input) const { return inputs[static_cast<std::size_t>(input)].leads_on(); }
+  const Tensor& saved_tensor(int i) const { return saved[static_cast<std::size_t>(i)].tensor; }
+  bool reached() const {
+    for (const Tensor& grad : grads) {
+      if (grad.defined()) return true;
+    }
+    return false;
+  }
+};
+
+/// Nodes that are in no graph now. They keep what memory they have.
+class NodePool {
+ public:
+  NodePool();
+  ~NodePool();
+  Node& take();
+  void give_back(Node& node) { spare_.push_back(&node); }
+
+ private:
+  static constexpr std::size_t kChunk = 64;
+  std::vector<std::unique_ptr<Node[]>> chunks_;
+  std::size_t used_ = 0;  ///< of the chunks' nodes, those that were ever taken
+  std::vector<Node*> spare_;
+};
+
+/// The nodes that one forward pass records, oldest first, and the engine that runs them backward
+/// (pytorch v2.6.0 torch/csrc/autograd/engine.cpp: GraphTask). Micro-batches that are under way together have a graph
+/// each: the backward of one leaves the others as they are.
+class Graph {
+ public:
+  explicit Graph(Tape& tape) : tape_(tape) {}
+  ~Graph() { clear(); }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  Node& add_node();
+  Frame& add_frame();
+  /// An edge of one of its nodes leads to that parameter.
+  void expect(std::int32_t parameter);
+  /// A gradient arrives. A parameter that waits for no further one takes it over.
+  void deposit(const Edge& edge, Tensor grad);
+  /// Runs what gradients have reached, from the youngest node to the one at position `end`.
+  void run(std::size_t end = 0);
+  /// Nothing leads to the node any more: it gives back what it kept, and so do those that it alone led to.
+  void drop(Node& node);
+  /// An attribute of a function's ctx: hooks on saved tensors do not see it, and it stays until the graph goes, not
+  /// until its node has run (pytorch v2.6.0 torch/csrc/autograd/python_function.cpp: PyNode::release_variables clears
+  /// saved variables alone).
+  void hold(const Tensor& tensor, std::int16_t instance) { held_.push_back({tensor, instance}); }
+  std::size_t held() const { return held_.size(); }
+  /// The nodes go, but for those that hold the first so many, and with them what they hold: from the youngest down,
+  /// what each layer's hold in a stretch of that layer where `by_layer`.
+  void let_go_of_held(std::size_t first, bool by_layer);
+  /// Nodes and checkpoints give back all that they keep.
+  void clear();
+
+ private:
+  // Gradients of a parameter on their way.
+  struct Arrival {
+    std::int32_t pending = 0;  // contributions that nodes have still to make
+    Tensor buffer;             // what has arrived of them
+  };
+
+  // What a node holds by itself.
+  struct Held {
+    Tensor tensor;
+    std::int16_t instance = -1;  // of the node
+  };
+
+  void execute(Node& node);
+  void settle(Node& node);
+  void arrive(std::int32_t parameter, Tensor grad);
+  void accumulate(Tensor& buffer, Tensor grad);
+  void accumulate_parameter(std::int32_t parameter);
+  void compact(std::size_t end);
+
+  Tape& tape_;
+  std::vector<Node*> nodes_;  ///< null where one is gone
+  std::vector<Held> held_;    ///< in the order of the nodes' making
+  std::vector<Node*> dying_;  ///< that nothing leads to, while they are dropped
+  std::vector<std::unique_ptr<Frame>> frames_;
+  std::vector<Arrival> arrivals_;  ///< by parameter
+  bool running_ = false;
+};
+
+}  // namespace tidemark

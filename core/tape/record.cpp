@@ -1,0 +1,263 @@
+#include "core/tape/record.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/tape/spare.hpp"
+#include "core/tape/tape.hpp"
+
+namespace tidemark {
+
+struct Record::Memory {
+  std::vector<Event> events;
+  std::vector<Storage> storages;
+  std::vector<Site> sites;
+  std::vector<std::int32_t> site_table;
+  std::vector<std::unique_ptr<TensorBody[]>> bodies;
+  std::vector<TensorBody*> spare_bodies;
+};
+
+Record::Record(Tape* tape) : tape_(tape) {
+  Memory& spare = spare_memory<Memory>();
+  hand_over(spare.events, events_);
+  hand_over(spare.storages, storages_);
+  hand_over(spare.sites, sites_);
+  hand_over(spare.site_table, site_table_);
+  hand_over(spare.spare_bodies, spare_bodies_);
+  bodies_ = std::move(spare.bodies);
+  spare.bodies.clear();
+  events_.reserve(4096);
+  storages_.reserve(2048);
+  sites_.reserve(512);
+  scopes_.reserve(64);
+  segments_.reserve(64);
+  site_table_.assign(2048, -1);
+  scopes_.push_back({"", ""});
+  segments_.push_back({Phase::kForward, -1, 0, 0});
+}
+
+Record::~Record() {
+  Memory& spare = spare_memory<Memory>();
+  hand_over(events_, spare.events);
+  hand_over(storages_, spare.storages);
+  hand_over(sites_, spare.sites);
+  hand_over(site_table_, spare.site_table);
+  hand_over(spare_bodies_, spare.spare_bodies);
+  spare.bodies = std::move(bodies_);
+}
+
+void Record::close() {
+  if (closed_) return;
+  closed_ = true;
+  segments_.back().end = static_cast<std::uint32_t>(events_.size());
+}
+
+// -- sites ----------------------------------------------------------------------------------------------------------
+
+namespace {
+std::uint64_t hash_site(std::int16_t scope, const char* op, Count numel) {
+  std::uint64_t hash = static_cast<std::uint64_t>(scope) * 0x9E3779B97F4A7C15ULL;
+  hash ^= static_cast<std::uint64_t>(numel) * 0xC2B2AE3D27D4EB4FULL;
+  hash += static_cast<unsigned char>(op[0]) * 31U;  // a cheap letter: the comparison below decides
+  return hash ^ (hash >> 29);
+}
+}  // namespace
+
+void Record::grow_site_table() {
+  site_table_.assign(site_table_.size() * 2, -1);
+  const std::size_t mask = site_table_.size() - 1;
+  for (std::size_t s = 0; s < sites_.size(); ++s) {
+    std::size_t i = hash_site(sites_[s].scope, sites_[s].op, sites_[s].shape.numel()) & mask;
+    while (site_table_[i] >= 0) i = (i + 1) & mask;
+    site_table_[i] = static_cast<std::int32_t>(s);
+  }
+}
+
+std::int32_t Record::site_of(const Shape& shape, Dtype dtype, const char* op) {
+  // A site is (scope, op, direction, dtype, size): a small open-addressing table finds it again.
+  const Count numel = shape.numel();
+  const std::uint64_t hash = hash_site(scope_, op, numel);
+  const std::size_t mask = site_table_.size() - 1;
+  for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
+    const std::int32_t found = site_table_[i];
+    if (found < 0) {
+      if (sites_.size() * 2 > site_table_.size()) {
+        grow_site_table();
+        return site_of(shape, dtype, op);
+      }
+      Site site;
+      site.scope = scope_;
+      site.op = op;
+      site.backward = gradients_flow_;
+      site.dtype = dtype;
+      site.shape = shape;
+      site.category = category_;
+      if (category_ == Category::kActivations) {
+        for (int d = 0; d < shape.rank; ++d) {
+          if (shape.dims[d].symbol == Symbol::kVocab && shape.dims[d].n > 1) site.category = Category::kLogitsLoss;
+        }
+      }
+      sites_.push_back(site);
+      site_table_[i] = static_cast<std::int32_t>(sites_.size()) - 1;
+      return site_table_[i];
+    }
+    const Site& site = sites_[static_cast<std::size_t>(found)];
+    if (site.scope == scope_ && site.backward == gradients_flow_ && site.dtype == dtype &&
+        site.shape.numel() == numel && (site.op == op || std::strcmp(site.op, op) == 0) &&
+        (category_ == Category::kActivations || site.category == category_)) {
+      return found;
+    }
+  }
+}
+
+void Record::set_category(const Tensor& tensor, Category category) {
+  if (tensor.storage() < 0) return;
+  Storage& s = storages_[static_cast<std::size_t>(tensor.storage())];
+  const auto from = static_cast<std::size_t>(s.site);
+  if (sites_[from].category == category) return;
+  std::int32_t& known = sites_[from].recategorised;
+  if (known < 0 || sites_[static_cast<std::size_t>(known)].category != category) {
+    // Same place, other category: find it or make it.
+    const Site site = sites_[from];
+    const auto found = std::find_if(sites_.begin(), sites_.end(), [&](const Site& other) {
+      return other.category == category && other.scope == site.scope && other.op == site.op &&
+             other.dtype == site.dtype && other.backward == site.backward && other.shape.numel() == site.shape.numel();
+    });
+    known = static_cast<std::int32_t>(found - sites_.begin());
+    if (found == sites_.end()) {
+      sites_.push_back(site);
+      sites_.back().category = category;
+      sites_.back().recategorised = -1;
+      sites_[from].recategorised = static_cast<std::int32_t>(sites_.size()) - 1;
+    }
+  }
+  s.site = sites_[from].recategorised;
+}
+
+// -- allocation -----------------------------------------------------------------------------------------------------
+
+Tensor Record::allocate(const Shape& shape, Dtype dtype, const char* op) {
+  TensorBody body;
+  body.shape = shape;
+  body.dtype = dtype;
+  if (!stopped_) {
+    Storage storage;
+    storage.bytes = shape.numel() * size_of(dtype);
+    storage.site = site_of(shape, dtype, op);
+    storage.stream = stream_;
+    body.storage = static_cast<std::int32_t>(storages_.size());
+    storages_.push_back(storage);
+    if (storage.bytes > 0) note(Event::Kind::kAllocate, body.storage);
+  }
+  return handle(body);
+}
+
+Tensor Record::part_of_buffer(const Shape& shape, Dtype dtype) {
+  TensorBody body;
+  body.shape = shape;
+  body.dtype = dtype;
+  return handle(body);
+}
+
+Tensor Record::handle(const TensorBody& description) {
+  TensorBody* body = nullptr;
+  if (!spare_bodies_.empty()) {
+    body = spare_bodies_.back();
+    spare_bodies_.pop_back();
+  } else {
+    if (body_count_ / kBodyChunk >= bodies_.size()) bodies_.push_back(std::make_unique<TensorBody[]>(kBodyChunk));
+    body = &bodies_[body_count_ / kBodyChunk][body_count_ % kBodyChunk];
+    ++body_count_;
+  }
+  *body = description;
+  body->tape = tape_;
+  body->handles = 0;
+  if (body->storage >= 0) ++storages_[static_cast<std::size_t>(body->storage)].references;
+  return Tensor(body);
+}
+
+void Record::forget(TensorBody* body) {
+  spare_bodies_.push_back(body);
+  if (body->storage < 0) return;
+  Storage& s = storages_[static_cast<std::size_t>(body->storage)];
+  if (--s.references > 0 || s.bytes == 0 || closed_) return;
+  note(s.used_on == 0 ? Event::Kind::kFree : Event::Kind::kFreeAfter, body->storage);
+}
+
+void Record::record_stream(const Tensor& tensor, Stream stream) {
+  if (tensor.storage() < 0) return;
+  Storage& s = storages_[static_cast<std::size_t>(tensor.storage())];
+  if (s.stream != stream) s.used_on |= std::uint32_t{1} << stream;
+}
+
+void Record::scratch(std::initializer_list<std::pair<Bytes, const char*>> sizes) {
+  if (stopped_) return;
+  const Category before = category_;
+  category_ = Category::kWorkspace;
+  Few<Tensor, 8> live;
+  for (const auto& [bytes, label] : sizes) {
+    if (bytes > 0) live.push_back(allocate(Shape{Dim(bytes)}, Dtype::kUint8, label));
+  }
+  category_ = before;
+}
+
+std::int32_t Record::persistent(const Shape& shape, Dtype dtype, const char* name, Category category) {
+  const Category before = category_;
+  category_ = category;
+  Storage storage;
+  storage.bytes = shape.numel() * size_of(dtype);
+  storage.references = 1;  // never released: it was there before the step and is there after it
+  storage.site = site_of(shape, dtype, name);
+  category_ = before;
+  storages_.push_back(storage);
+  return static_cast<std::int32_t>(storages_.size()) - 1;
+}
+
+void Record::rewind_buffers(std::int16_t instance) {
+  const auto slot = static_cast<std::size_t>(instance + 1);
+  if (buffer_cursor_.size() <= slot) {
+    buffer_cursor_.resize(slot + 1, 0);
+    buffer_count_.resize(slot + 1, 0);
+  }
+  buffer_cursor_[slot] = 0;
+}
+
+void Record::buffer(const char* name, Bytes bytes, Category category) {
+  const auto slot = static_cast<std::size_t>(instance_of_parameters_ + 1);
+  if (buffer_cursor_.size() <= slot) rewind_buffers(instance_of_parameters_);
+  if (buffer_cursor_[slot]++ < buffer_count_[slot]) return;
+  ++buffer_count_[slot];
+  buffers_.push_back(persistent(Shape{Dim(bytes)}, Dtype::kUint8, name, category));
+  buffer_instances_.push_back(instance_of_parameters_);
+}
+
+// -- places ---------------------------------------------------------------------------------------------------------
+
+std::int16_t Record::enter(const char* module, const char* source) {
+  const std::int16_t previous = scope_;
+  // Programs enter scopes in the same order again and again: look just behind the last one first.
+  const std::size_t n = scopes_.size();
+  for (std::size_t k = 0; k < n; ++k) {
+    const std::size_t i = (static_cast<std::size_t>(previous) + 1 + k) % n;
+    if (scopes_[i].module == module && scopes_[i].source == source) {
+      scope_ = static_cast<std::int16_t>(i);
+      return previous;
+    }
+  }
+  scopes_.push_back({module, source});
+  scope_ = static_cast<std::int16_t>(n);
+  return previous;
+}
+
+void Record::begin_segment(Phase phase, std::int16_t instance) {
+  Segment& last = segments_.back();
+  const auto now = static_cast<std::uint32_t>(events_.size());
+  phase_ = phase;
+  instance_ = instance;
+  if (!force_segment_ && last.phase == phase && last.instance == instance) return;
+  force_segment_ = false;
+  last.end = now;
+  segments_.push_back({phase, instance, now, now});
+}
+
+}  // namespace tidemark

@@ -1,0 +1,167 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "core/tape/tensor.hpp"
+#include "core/units/bytes.hpp"
+#include "core/units/category.hpp"
+
+namespace tidemark {
+
+/// A place of the program that allocates: the unit of the breakdown.
+struct Site {
+  std::int16_t scope = 0;  ///< index into Record::scopes()
+  const char* op = "";     ///< "mm", "silu", …
+  Category category = Category::kActivations;
+  bool backward = false;  ///< made while gradients flow
+  Dtype dtype = Dtype::kFp32;
+  Shape shape;                      ///< of one storage
+  std::int32_t recategorised = -1;  ///< the site of the same place in the category that it was given last
+};
+
+/// A module of the model and the code that it mirrors.
+struct ScopeName {
+  const char* module = "";  ///< path inside the layer or the model: "self_attn.q_proj"
+  const char* source = "";  ///< "transformers 5.12 models/llama/modeling_llama.py: LlamaAttention.forward"
+};
+
+/// A queue of kernels on the device (a CUDA stream): its blocks of memory serve no other stream.
+using Stream = std::int16_t;
+inline constexpr Stream kMainStream = 0;
+
+/// One allocation's life.
+struct Storage {
+  Bytes bytes = 0;              ///< as requested, before rounding
+  std::int32_t references = 0;  ///< bodies of tensors, and one for what outlives the step
+  std::int32_t site = 0;
+  Stream stream = kMainStream;  ///< that was current when it was allocated
+  std::uint32_t used_on = 0;    ///< further streams that work on it, one bit each (torch.Tensor.record_stream)
+};
+
+/// What happened to memory, in time order.
+struct Event {
+  enum class Kind : std::uint8_t {
+    kAllocate,    ///< of a storage
+    kFree,        ///< of a storage: its memory may be given away at once
+    kFreeAfter,   ///< of a storage that other streams use: its memory waits for them
+    kStreamDone,  ///< a stream has finished its work: memory that waited for it alone is free
+  };
+  Kind kind = Kind::kAllocate;
+  std::int32_t subject = 0;  ///< index into Record::storages(), or the stream
+  bool allocates() const { return kind == Kind::kAllocate; }
+  bool frees() const { return kind == Kind::kFree || kind == Kind::kFreeAfter; }
+  bool operator==(const Event& other) const { return kind == other.kind && subject == other.subject; }
+};
+
+/// A stretch of events that belongs to one phase and one layer instance.
+struct Segment {
+  Phase phase = Phase::kForward;
+  std::int16_t instance = -1;  ///< −1 before the first and after the last layer
+  std::uint32_t begin = 0, end = 0;
+};
+
+/// What a step allocates and frees, where in the program and when.
+class Record {
+ public:
+  Record(const Record&) = delete;
+  Record& operator=(const Record&) = delete;
+
+  // -- allocation ------------------------------------------------------------------------------------------------
+  Tensor allocate(const Shape& shape, Dtype dtype, const char* op);
+  /// A kernel's scratch: allocated and freed at once.
+  void scratch(std::initializer_list<std::pair<Bytes, const char*>> sizes);
+  /// A tensor on a buffer of the model, which is counted on its own.
+  Tensor part_of_buffer(const Shape& shape, Dtype dtype);
+  /// A tensor that stays on the device and is no parameter (rope tables, quantisation constants).
+  void buffer(const char* name, Bytes bytes, Category category = Category::kBuffers);
+  void set_category(const Tensor& tensor, Category category);
+
+  // -- streams ---------------------------------------------------------------------------------------------------
+  /// torch.cuda.stream: what is allocated from here on belongs to this one (at most 32 of them).
+  void set_stream(Stream stream) { stream_ = stream; }
+  Stream stream() const { return stream_; }
+  /// torch.Tensor.record_stream: when the tensor is freed, its memory waits until that stream has finished.
+  void record_stream(const Tensor& tensor, Stream stream);
+  /// The host has seen that the stream finished all that was queued on it.
+  void stream_done(Stream stream) { note(Event::Kind::kStreamDone, stream); }
+
+  // -- places ----------------------------------------------------------------------------------------------------
+  std::int16_t enter(const char* module, const char* source);
+  void leave(std::int16_t previous) { scope_ = previous; }
+  std::int16_t scope() const { return scope_; }
+  void set_default_category(Category category) { category_ = category; }
+  Category default_category() const { return category_; }
+  void begin_segment(Phase phase, std::int16_t instance);
+  /// The next begin_segment opens a new one even when phase and instance are the same.
+  void break_segment() { force_segment_ = true; }
+  std::int16_t instance() const { return instance_; }
+  Phase phase() const { return phase_; }
+  /// Nothing is allocated: a recomputation went as far as it had to (torch.utils.checkpoint's early stop).
+  bool stopped() const { return stopped_; }
+
+  // -- the record ------------------------------------------------------------------------------------------------
+  const std::vector<Event>& events() const { return events_; }
+  const std::vector<Storage>& storages() const { return storages_; }
+  const std::vector<Segment>& segments() const { return segments_; }
+  const std::vector<Site>& sites() const { return sites_; }
+  const std::vector<ScopeName>& scopes() const { return scopes_; }
+  const std::vector<std::int32_t>& buffers() const { return buffers_; }  ///< storages made by buffer()
+  const std::vector<std::int16_t>& buffer_instances() const { return buffer_instances_; }
+  /// Ends the record: what is let go from here on is no event.
+  void close();
+
+ protected:
+  explicit Record(Tape* tape);
+  ~Record();
+
+  /// A handle on a storage that is there already.
+  Tensor handle(const TensorBody& description);
+  /// The last handle on a body went.
+  void forget(TensorBody* body);
+  /// A storage that was there before the step and is there after it.
+  std::int32_t persistent(const Shape& shape, Dtype dtype, const char* name, Category category);
+  /// The program of this layer instance starts again: it asks for the same buffers.
+  void rewind_buffers(std::int16_t instance);
+
+  std::int16_t scope_ = 0;
+  std::int16_t instance_ = -1;
+  std::int16_t instance_of_parameters_ = -1;  ///< which the next parameters and buffers belong to
+  bool stopped_ = false;
+  bool gradients_flow_ = false;  ///< the engine runs rules of backward
+
+ private:
+  friend class Tensor;
+  struct Memory;
+
+  void note(Event::Kind kind, std::int32_t subject) { events_.push_back({kind, subject}); }
+  void grow_site_table();
+  std::int32_t site_of(const Shape& shape, Dtype dtype, const char* op);
+
+  static constexpr std::size_t kBodyChunk = 256;
+
+  Tape* const tape_;  ///< this record, as its tensors know it
+  std::vector<std::unique_ptr<TensorBody[]>> bodies_;
+  std::size_t body_count_ = 0;             ///< of bodies_ that were ever used
+  std::vector<TensorBody*> spare_bodies_;  ///< used and free again
+  std::vector<Event> events_;
+  std::vector<Storage> storages_;
+  std::vector<Segment> segments_;
+  std::vector<Site> sites_;
+  std::vector<ScopeName> scopes_;
+  std::vector<std::int32_t> site_table_;  ///< open addressing over sites_
+  std::vector<std::int32_t> buffers_;
+  std::vector<std::int16_t> buffer_instances_;
+  std::vector<std::size_t> buffer_count_;   ///< by instance + 1, like the next one
+  std::vector<std::size_t> buffer_cursor_;  ///< the next one that the program asks for
+  Phase phase_ = Phase::kForward;
+  Category category_ = Category::kActivations;
+  Stream stream_ = kMainStream;
+  bool force_segment_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace tidemark

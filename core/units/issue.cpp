@@ -1,0 +1,36 @@
+#include "core/units/issue.hpp"
+
+#include "core/units/excerpt.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr std::size_t kMostIssues = 50;
+constexpr std::size_t kLongestPath = 200;
+constexpr std::size_t kLongestMessage = 4000;
+
+}  // namespace
+
+void bound(Issues& issues) {
+  // Errors first to survive.
+  const std::size_t left_out = issues.size() > kMostIssues ? issues.size() - kMostIssues : 0;
+  if (left_out > 0) {
+    Issues kept;
+    for (Severity severity : {Severity::kError, Severity::kWarning, Severity::kNote}) {
+      for (Issue& issue : issues) {
+        if (issue.severity == severity && kept.size() < kMostIssues) kept.push_back(std::move(issue));
+      }
+    }
+    issues = std::move(kept);
+  }
+  for (Issue& issue : issues) {
+    issue.path = excerpt(issue.path, kLongestPath);
+    issue.message = excerpt(issue.message, kLongestMessage);
+    issue.suggestion = excerpt(issue.suggestion, kLongestPath);
+  }
+  if (left_out == 0) return;
+  issues.push_back(
+      {"MORE_ISSUES", Severity::kWarning, "", std::to_string(left_out) + " further issues are not listed.", ""});
+}
+
+}  // namespace tidemark

@@ -1,0 +1,88 @@
+"""Losses that replace the model's own: those of older releases and the fused ones, allocation by allocation."""
+import contextlib
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+class LigerFLCE(torch.autograd.Function):
+    """liger_kernel/ops/fused_linear_cross_entropy.py: gradients are computed chunk by chunk in forward."""
+
+    @staticmethod
+    def forward(ctx, x, weight, target):
+        bt, h = x.shape
+        v = weight.shape[0]
+        chunk = 1 << max(0, math.ceil(math.log2(-(-bt // -(-v // h)))))
+        grad_x = torch.zeros_like(x)
+        need_w = weight.requires_grad
+        grad_w = torch.zeros_like(weight) if need_w else None
+        loss = torch.zeros(bt, dtype=torch.float32, device=x.device)
+        for s in range(0, bt, chunk):
+            xc = x[s:s + chunk]
+            logits = xc @ weight.t()
+            grad_x[s:s + chunk] = logits @ weight      # logits now hold their own gradient (in-place kernel)
+            if need_w:
+                grad_w += torch.mm(logits.t(), xc).float()
+        ctx.save_for_backward(grad_x, grad_w)
+        return loss.sum()
+
+    @staticmethod
+    def backward(ctx, g):
+        grad_x, grad_w = ctx.saved_tensors
+        return grad_x, grad_w, None
+
+
+def install_old_loss(model, version):
+    """Causal-LM losses of older model files, all with a shifted copy of the logits.
+
+    "hf_4_44": fp32 logits are returned (transformers <= 4.44); "hf_4_46": converted for the loss only (4.45 - 4.48);
+    "hf_no_upcast": cross entropy in the model's dtype (old GPT-2, GPT-BigCode, Bloom, Falcon files)."""
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    head = base.get_output_embeddings()
+    if version == "hf_4_44":                           # logits.float() before they are returned
+        plain = head.forward
+        head.forward = lambda hidden: plain(hidden).float()
+
+    def loss_function(logits=None, labels=None, vocab_size=None, **kw):
+        logits = logits if version == "hf_no_upcast" else logits.float()
+        shift = logits[..., :-1, :].contiguous()
+        target = labels[..., 1:].contiguous()
+        return F.cross_entropy(shift.view(-1, vocab_size), target.view(-1), ignore_index=-100)
+    base.loss_function = loss_function
+
+
+def install_liger(model, fake):
+    """Replace lm_head + loss by the fused form (what liger's lce_forward does), without materialised logits.
+
+    On a real GPU the library's own kernel is used when it is installed."""
+    real = None
+    if not fake:
+        with contextlib.suppress(ImportError):
+            from liger_kernel.transformers import LigerFusedLinearCrossEntropyLoss
+            real = LigerFusedLinearCrossEntropyLoss()
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    head = base.get_output_embeddings()
+    weight = head.weight
+    head.forward = lambda hidden: hidden
+
+    def loss_function(logits=None, labels=None, vocab_size=None, **kw):
+        hidden = logits.reshape(-1, logits.shape[-1])
+        target = F.pad(labels, (0, 1), value=-100)[..., 1:].contiguous().view(-1)
+        w = weight
+        if real is not None:
+            return real(w, hidden, target)
+        if torch.is_autocast_enabled("cuda"):          # amp_custom_fwd casts fp32 inputs
+            dt = torch.get_autocast_dtype("cuda")
+            hidden = hidden.to(dt)
+            with torch.autocast("cuda", enabled=True):
+                return LigerFLCE.apply(hidden, w, target)
+        return LigerFLCE.apply(hidden, w, target)
+    base.loss_function = loss_function
+
+
+def install(model, name, fake):
+    if name == "liger_flce":
+        install_liger(model, fake)
+    elif name.startswith("hf_"):
+        install_old_loss(model, name)

@@ -1,0 +1,155 @@
+"""The memory behaviour of bitsandbytes' packed weights, and what PEFT does to a model that holds them."""
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+def set_param(model, name, value):
+    path, _, leaf = name.rpartition(".")
+    model.get_submodule(path)._parameters[leaf] = value
+
+
+class _MatMul4Bit(torch.autograd.Function):
+    """bitsandbytes/autograd/_functions.py MatMul4Bit: dequantise, multiply, drop the copy."""
+
+    @staticmethod
+    def forward(ctx, x, layer):
+        ctx.layer = layer
+        w = layer.dequantize(x.dtype)
+        return F.linear(x, w, layer.bias if layer.bias is None else layer.bias.to(x.dtype))
+
+    @staticmethod
+    def backward(ctx, g):
+        return torch.matmul(g, ctx.layer.dequantize(g.dtype)), None
+
+
+class FakeLinear4bit(nn.Linear):
+    """Packed NF4 weight (blocks of 64) with optional double quantisation (blocks of 256)."""
+
+    def __init__(self, src, double_quant, compute_dtype):
+        nn.Module.__init__(self)
+        self.in_features, self.out_features = src.in_features, src.out_features
+        n, dev = src.weight.numel(), src.weight.device
+        self.packed_dtype = src.weight.dtype
+        self.shape, self.compute_dtype, self.double_quant = tuple(src.weight.shape), compute_dtype, double_quant
+        self.weight = nn.Parameter(torch.empty((n + 1) // 2, 1, dtype=torch.uint8, device=dev), requires_grad=False)
+        self.bias = None if src.bias is None else nn.Parameter(src.bias.detach(), requires_grad=False)
+        blocks = -(-n // 64)
+        self.register_buffer("code", torch.empty(16, device=dev), persistent=False)
+        if double_quant:
+            self.register_buffer("absmax", torch.empty(blocks, dtype=torch.uint8, device=dev), persistent=False)
+            self.register_buffer("absmax2", torch.empty(-(-blocks // 256), device=dev), persistent=False)
+            self.register_buffer("code2", torch.empty(256, device=dev), persistent=False)
+            self.register_buffer("offset", torch.empty((), device=dev), persistent=False)
+        else:
+            self.register_buffer("absmax", torch.empty(blocks, device=dev), persistent=False)
+
+    def dequantize(self, dtype):
+        absmax = torch.empty(self.absmax.numel(), device=self.weight.device) if self.double_quant else self.absmax
+        w = torch.empty(self.shape, dtype=self.compute_dtype, device=self.weight.device)
+        del absmax
+        return w.to(dtype)
+
+    def forward(self, x):
+        inp = x.dtype
+        return _MatMul4Bit.apply(x.to(self.compute_dtype), self).to(inp)
+
+
+class _MatMul8bit(torch.autograd.Function):
+    """bitsandbytes 0.50 autograd/_functions.py MatMul8bitLt: rows of the input to int8, int32 products, dequantised.
+
+    transformers' threshold of 6 makes it look for outliers; how many there are is data, none here.
+    The input itself is kept (ctx.tensors) though only its dtype is asked for in backward."""
+
+    @staticmethod
+    def forward(ctx, x, layer):
+        ctx.layer, ctx.shape, ctx.dtype = layer, x.shape, x.dtype
+        rows = x.reshape(-1, x.shape[-1])
+        codes, scales = _MatMul8bit.quantised(rows.to(torch.float16))
+        product = torch.empty(rows.shape[0], layer.out_features, dtype=torch.int32, device=x.device)
+        # backends/cuda/ops.py int8_mm_dequant: the kernel writes fp16, bias added inside; other dtypes get a copy
+        out = torch.empty_like(product, dtype=torch.float16)
+        if layer.bias is not None and layer.bias.dtype != torch.float16:       # fp16 ones are added inside the kernel
+            out.add_(layer.bias)
+        out = out.to(x.dtype)
+        del codes, scales, product
+        if ctx.needs_input_grad[0]:
+            ctx.kept = rows
+        return out.view(*x.shape[:-1], layer.out_features)
+
+    @staticmethod
+    def quantised(rows):
+        """backends/cuda/ops.py int8_vectorwise_quant"""
+        scales = torch.empty(rows.shape[0], dtype=torch.float32, device=rows.device)
+        codes = torch.empty_like(rows, dtype=torch.int8)
+        outliers = rows.abs() >= 6.0
+        outliers.any(dim=0)
+        return codes, scales
+
+    @staticmethod
+    def backward(ctx, g):
+        layer = ctx.layer
+        g = g.reshape(-1, g.shape[-1]).contiguous()
+        weight = layer.weight.to(ctx.dtype, copy=True)
+        factor = layer.row_scales.unsqueeze(1).mul(1.0 / 127.0)
+        weight = weight.mul_(factor)
+        del factor
+        return torch.matmul(g.to(ctx.dtype), weight).view(ctx.shape), None
+
+
+class FakeLinear8bit(nn.Linear):
+    """bitsandbytes nn/modules.py Linear8bitLt without fp16 weights: a byte per element and an fp32 scale per row."""
+
+    def __init__(self, src):
+        nn.Module.__init__(self)
+        self.in_features, self.out_features = src.in_features, src.out_features
+        self.weight = nn.Parameter(torch.empty(src.weight.shape, dtype=torch.int8, device=src.weight.device), requires_grad=False)
+        self.bias = None if src.bias is None else nn.Parameter(src.bias.detach(), requires_grad=False)
+        self.register_buffer("row_scales", torch.empty(self.out_features, device=src.weight.device), persistent=False)
+
+    def forward(self, x):
+        if self.bias is not None and self.bias.dtype != x.dtype:       # Linear8bitLt.forward casts it for good
+            self.bias = nn.Parameter(self.bias.to(x.dtype), requires_grad=False)
+        return _MatMul8bit.apply(x, self)
+
+
+def quantize_linears(model, job):
+    """What from_pretrained(quantization_config=nf4) replaces: every nn.Linear but the output head."""
+    head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
+    eight = job.get("bits", 4) == 8
+    cdt = torch.float16 if "fp16" in job["precision"] else torch.bfloat16
+    fp32 = getattr(model, "_keep_in_fp32_modules", None) or ()      # T5's wo: not quantised, and fp32 beside 4-bit layers
+    for name, m in list(model.named_modules()):
+        if type(m) is nn.Linear and any(part in fp32 for part in name.split(".")):
+            m.weight = nn.Parameter(m.weight.detach().float())
+        elif type(m) is nn.Linear and m is not head and "lm_head" not in name:
+            parent = model.get_submodule(name.rpartition(".")[0])
+            new = FakeLinear8bit(m) if eight else FakeLinear4bit(m, job.get("double_quant", True), cdt)
+            setattr(parent, name.rpartition(".")[2], new)
+    setattr(model, "is_loaded_in_8bit" if eight else "is_loaded_in_4bit", True)
+
+
+def prepare_kbit(model, norms_only=False):
+    """peft.prepare_model_for_kbit_training: freeze, and every 16-bit parameter becomes fp32.
+
+    ``norms_only`` is the variant some recipes use: embeddings and head stay 16-bit."""
+    seen = {}
+    for name, p in list(model.named_parameters(remove_duplicate=False)):
+        if p.dtype in (torch.bfloat16, torch.float16) and not (norms_only and p.dim() > 1):
+            if id(p) not in seen:
+                seen[id(p)] = nn.Parameter(p.detach().to(torch.float32), requires_grad=False)
+            set_param(model, name, seen[id(p)])
+
+
+def teach_dora():
+    """peft/utils/integrations.py dequantize_module_weight knows bitsandbytes' own classes only."""
+    import peft.tuners.lora.dora as dora
+    plain = dora.dequantize_module_weight
+
+    def dequantised(module):
+        if isinstance(module, FakeLinear4bit):             # quant_state.dtype: that of the weight which was packed
+            return module.dequantize(module.packed_dtype)
+        if isinstance(module, FakeLinear8bit):             # functional.py int8_vectorwise_dequant
+            return module.weight * module.row_scales.view(-1, 1) * (1 / 127.0)
+        return plain(module)
+    dora.dequantize_module_weight = dequantised

@@ -1,0 +1,65 @@
+#include <algorithm>
+#include <string>
+
+#include "core/step/coverage.hpp"
+#include "core/step/coverage_table.hpp"
+#include "core/wire/json.hpp"
+#include "tests/unit/catalog_engine.hpp"
+#include "tests/unit/catch.hpp"
+
+using namespace tidemark;
+
+namespace {
+
+Answer answer_to(const std::string& text) {
+  Issues issues;
+  return engine().answer(parse_json(text, "", issues));
+}
+
+bool notes(const Answer& answer, const std::string& words) {
+  return std::any_of(answer.issues.begin(), answer.issues.end(), [&](const Issue& issue) {
+    return issue.code == "UNCOVERED_COMBINATION" && issue.severity == Severity::kNote &&
+           issue.message.find(words) != std::string::npos;
+  });
+}
+
+/// Half the width of the range, in per mille of the expected peak.
+Bytes half_width(const Answer& answer) {
+  const Range& range = answer.estimate->allocated;
+  return (range.high - range.expected) * 1000 / range.expected;
+}
+
+}  // namespace
+
+TEST_CASE("what records cover, option by option and with the family, is stated to one per cent") {
+  const Answer answer = answer_to(
+      R"({"model":"llama-2-7b","precision":"pure_bf16","framework":{"name":"transformers","version":"5.12"}})");
+  REQUIRE(answer.estimate);
+  CHECK_FALSE(notes(answer, ""));
+  CHECK(half_width(answer) <= 10);
+}
+
+TEST_CASE("an optimizer that no record has is named, and its range is wider") {
+  const Answer answer = answer_to(R"({"model":"llama-2-7b","precision":"pure_bf16","optimizer":"muon"})");
+  REQUIRE(answer.estimate);
+  CHECK(notes(answer, "optimizer muon"));
+  CHECK(half_width(answer) > 30);
+}
+
+TEST_CASE("a family that no record has is named, and its range is wider") {
+  const Answer answer = answer_to(R"({"model":"internlm2.5-7b","precision":"pure_bf16"})");
+  REQUIRE(answer.estimate);
+  CHECK(notes(answer, "model_type internlm2"));
+  CHECK(half_width(answer) > 30);
+}
+
+TEST_CASE("the table of recorded traits is sorted and each trait is together with itself") {
+  const auto table = recorded_traits();
+  REQUIRE_FALSE(table.empty());
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    CHECK(table[i].together_with(i));
+    if (i == 0) continue;
+    const Trait &before = table[i - 1].trait, &here = table[i].trait;
+    CHECK((before.option < here.option || (before.option == here.option && before.value < here.value)));
+  }
+}

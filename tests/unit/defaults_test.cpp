@@ -1,0 +1,154 @@
+#include "core/job/defaults.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "core/wire/json.hpp"
+#include "core/wire/read_request.hpp"
+#include "tests/unit/catalog_engine.hpp"
+#include "tests/unit/catch.hpp"
+
+namespace tidemark {
+namespace {
+
+/// The job that a request becomes once model, card and framework are known.
+Answer answer_to(std::string_view members) {
+  Issues issues;
+  const Value request = parse_json("{\"sequence_length\":64," + std::string{members} + "}", "", issues);
+  REQUIRE(issues.empty());
+  Answer answer = engine().answer(request);
+  for (const Issue& issue : answer.issues) UNSCOPED_INFO(issue.code << " " << issue.path << " " << issue.message);
+  return answer;
+}
+
+/// A small Llama whose checkpoint is of that dtype.
+std::string small(std::string_view dtype) {
+  return R"("config":{"model_type":"llama","architectures":["LlamaForCausalLM"],"hidden_size":64,"intermediate_size":128,)"
+         R"("num_hidden_layers":2,"num_attention_heads":4,"vocab_size":256,"torch_dtype":")" +
+         std::string{dtype} + "\"}";
+}
+
+std::string recipe_of(const std::string& members) {
+  return answer_to(members).job.recipe.name;
+}
+
+TEST_CASE("a recipe that nobody states follows release, checkpoint and card") {
+  CHECK(recipe_of(small("bfloat16")) == "bf16_amp");
+  CHECK(recipe_of(small("float32")) == "amp_bf16");
+  // from_pretrained of 4.x loads fp32 whatever the checkpoint holds.
+  CHECK(recipe_of(small("bfloat16") + R"(,"framework":{"version":"4.46"})") == "amp_bf16");
+  // The loss scaling of fp16 takes no 16-bit gradients.
+  CHECK(recipe_of(small("bfloat16") + R"(,"fp16":true)") == "amp_fp16");
+  CHECK(recipe_of(small("bfloat16") + R"(,"bf16":false)") == "pure_bf16");
+  CHECK(recipe_of(small("bfloat16") + R"(,"torch_dtype":"float32")") == "amp_bf16");
+  CHECK(recipe_of(small("bfloat16") + R"(,"precision":"amp_bf16")") == "amp_bf16");
+  CHECK(recipe_of(small("float32") + R"(,"precision":"bf16")") == "amp_bf16");
+}
+
+TEST_CASE("beside quantised weights transformers 4 loads fp16") {
+  const std::string job = R"(,"method":"qlora","framework":{"version":"4.46"})";
+  const Recipe recipe = answer_to(small("bfloat16") + job).job.recipe;
+  CHECK(recipe.weights == Dtype::kFp16);
+  CHECK(recipe.autocast == Dtype::kBf16);
+}
+
+TEST_CASE("an answer tells which recipe was chosen and why") {
+  const Answer answer = answer_to(small("bfloat16"));
+  REQUIRE(answer.issues.size() == 1);
+  CHECK(answer.issues[0].code == "CHOSEN_PRECISION");
+  CHECK(answer.issues[0].severity == Severity::kNote);
+  CHECK(answer.issues[0].message.find("checkpoint's dtype") != std::string::npos);
+  CHECK(answer_to(small("bfloat16") + R"(,"precision":"bf16_amp")").issues.empty());
+}
+
+TEST_CASE("frameworks and releases have defaults of their own") {
+  const auto job = [](std::string_view framework) {
+    return answer_to(small("bfloat16") + R"(,"framework":)" + std::string{framework}).job;
+  };
+  const TrainingJob trainer = job(R"({"name":"transformers"})");
+  CHECK(trainer.optimizer == "adamw_torch_fused");
+  CHECK(!trainer.use_reentrant);
+  CHECK(!trainer.keep_outputs);
+  CHECK(trainer.outputs_to_fp32);
+  const TrainingJob older = job(R"({"version":"4.48"})");
+  CHECK(older.optimizer == "adamw_torch");
+  CHECK(older.use_reentrant);
+  const TrainingJob by_hand = job(R"({"name":"pytorch"})");
+  CHECK(by_hand.optimizer == "adamw_torch");
+  CHECK(by_hand.keep_outputs);
+  CHECK(!by_hand.outputs_to_fp32);
+  CHECK(job(R"({"name":"LLaMA-Factory"})").recipe.name == "amp_bf16");
+  CHECK(job(R"({"name":"axolotl"})").use_reentrant);
+  CHECK(!job(R"({"name":"trl","version":"4.57"})").use_reentrant);
+}
+
+TEST_CASE("what the request states stands against the framework's defaults") {
+  const TrainingJob job =
+      answer_to(small("bfloat16") +
+                R"(,"framework":{"name":"pytorch"},"keep_outputs":false,"outputs_to_fp32":true,)"
+                R"("optim":"adamw_torch_fused","gradient_checkpointing_kwargs":{"use_reentrant":true})")
+          .job;
+  CHECK(!job.keep_outputs);
+  CHECK(job.outputs_to_fp32);
+  CHECK(job.optimizer == "adamw_torch_fused");
+  CHECK(job.use_reentrant);
+}
+
+TEST_CASE("other tools' words are understood, or refused with a reason") {
+  const TrainingJob job =
+      answer_to(R"("model":"Qwen/Qwen2.5-0.5B","method":"lora","load_in_4bit":true,"lora_r":8,"lora_alpha":16,)"
+                R"("per_device_train_batch_size":3,"attn_implementation":"fa2","gradient_checkpointing":true,)"
+                R"("use_liger_kernel":true,"optim":"adamw_bnb_8bit","tf32":true,"bf16":true,"lora_target_linear":true)")
+          .job;
+  CHECK(job.method == Method::kQlora);
+  CHECK(job.adapter.r == 8);
+  CHECK(job.micro_batch_size == 3);
+  CHECK(job.attention == AttentionKernel::kFlashAttention2);
+  CHECK(job.checkpointing == Checkpointing::kFull);
+  CHECK(job.loss == Loss::kLiger);
+  CHECK(job.liger_rms_norm);
+  CHECK(job.optimizer == "adamw_8bit");
+  for (const char* refused :
+       {R"("task":"dpo")", R"("evaluation":{"micro_batch_size":8})", R"("rollout":{})", R"("reference_model":{})",
+        R"("freeze_vision":true)", R"("kernels":"fla")", R"("neftune_noise_alpha":5)", R"("padding_free":true)",
+        R"("parallelism":{"ddp":{}})", R"("activation_offloading":true)", R"("attention":"flex_attention")",
+        R"("gradient_checkpointing":"unsloth")", R"("framework":{"name":"lightning"})", R"("num_generations":8)"}) {
+    CAPTURE(refused);
+    const Answer answer = answer_to(small("bfloat16") + "," + refused);
+    CHECK(!answer.estimate);
+    const bool said = std::any_of(answer.issues.begin(), answer.issues.end(),
+                                  [](const Issue& issue) { return issue.code == "UNSUPPORTED_OPTION"; });
+    CHECK(said);
+  }
+}
+
+TEST_CASE("two keys for one option must agree") {
+  CHECK(answer_to(small("bfloat16") + R"(,"micro_batch_size":2,"per_device_train_batch_size":2)").estimate);
+  CHECK(!answer_to(small("bfloat16") + R"(,"micro_batch_size":2,"per_device_train_batch_size":4)").estimate);
+}
+
+TEST_CASE("a quantised checkpoint is held as it says") {
+  const auto with_config = [](std::string_view own, std::string_view method) {
+    std::string text = small("bfloat16");
+    text.insert(text.size() - 1, ",\"quantization_config\":" + std::string{own});
+    return answer_to(text + ",\"method\":\"" + std::string{method} + "\"");
+  };
+  const std::string nf4 = R"({"load_in_4bit":true,"bnb_4bit_quant_type":"nf4","bnb_4bit_use_double_quant":true})";
+  const TrainingJob job = with_config(nf4, "lora").job;
+  CHECK(job.method == Method::kQlora);
+  CHECK(job.quantization.quant_type == QuantType::kNf4);
+  CHECK(job.quantization.double_quant);
+  CHECK(!with_config(nf4, "full").estimate);
+  CHECK(!with_config(R"({"quant_method":"gptq","bits":4})", "lora").estimate);
+}
+
+TEST_CASE("QLoRA of an 8B model by default needs what its bf16 checkpoint needs") {
+  const Answer asked = answer_to(R"("model":"meta-llama/Llama-3.1-8B","method":"qlora")");
+  const Answer stated = answer_to(R"("model":"meta-llama/Llama-3.1-8B","method":"qlora","precision":"bf16_amp")");
+  REQUIRE(asked.estimate);
+  REQUIRE(stated.estimate);
+  CHECK(asked.estimate->allocated.expected == stated.estimate->allocated.expected);
+}
+
+}  // namespace
+}  // namespace tidemark

@@ -1,0 +1,75 @@
+// What each optimizer keeps, by hand from the sources that its row cites.
+#include "core/optimizers/optimizer.hpp"
+
+#include <set>
+#include <string>
+
+#include "tests/unit/catch.hpp"
+
+using namespace tidemark;
+
+namespace {
+
+/// Bytes that the first step keeps for one parameter.
+Bytes kept(std::string_view optimizer, Shape shape, Dtype dtype) {
+  Tape tape;
+  TrainingJob job;
+  job.optimizer = optimizer;
+  Parameter p;
+  p.shape = shape;
+  p.dtype = dtype;
+  p.requires_grad = true;
+  OptimizerRun run(tape, job);
+  find_optimizer(optimizer)->create(run, p);
+  Bytes bytes = 0;
+  for (const Storage& storage : tape.storages()) bytes += storage.bytes;
+  return bytes;
+}
+
+const Shape kMatrix{Dim(1000), Dim(512)};
+constexpr Bytes kElements = 1000 * 512;
+constexpr Bytes kBlocks = kElements / 256;
+
+}  // namespace
+
+TEST_CASE("every optimizer has a name of its own, and one that is modelled says whose code it follows") {
+  std::set<std::string> names;
+  for (const Optimizer* row : all_optimizers()) {
+    INFO(row->name);
+    CHECK(names.insert(row->name).second);
+    if (!row->alias.empty()) CHECK(names.insert(std::string{row->alias}).second);
+    CHECK_FALSE(row->help.empty());
+    if (row->create != nullptr) CHECK_FALSE(std::string{row->source}.empty());
+    CHECK(find_optimizer(row->name) == row);
+  }
+  CHECK(find_optimizer("adam") == nullptr);
+}
+
+TEST_CASE("Adam's moments have the parameter's dtype, the fused one counts its steps on the device") {
+  CHECK(kept("adamw_torch", kMatrix, Dtype::kBf16) == 2 * 2 * kElements);
+  CHECK(kept("adamw_torch_fused", kMatrix, Dtype::kFp32) == 2 * 4 * kElements + 4);
+}
+
+TEST_CASE("bitsandbytes keeps eight bits and a scale per block of 256, and 32 bits of small parameters") {
+  CHECK(kept("adamw_8bit", kMatrix, Dtype::kBf16) == 2 * (kElements + 4 * kBlocks));
+  CHECK(kept("lion_8bit", kMatrix, Dtype::kBf16) == kElements + 4 * kBlocks);
+  CHECK(kept("adamw_8bit", Shape{Dim(512)}, Dtype::kBf16) == 2 * 4 * 512);
+  CHECK(kept("paged_adamw_8bit", kMatrix, Dtype::kBf16) == 0);
+}
+
+TEST_CASE("schedule-free optimizers keep the iterate and, but for SGD, a second moment in the parameter's dtype") {
+  CHECK(kept("schedule_free_adamw", kMatrix, Dtype::kBf16) == 2 * 2 * kElements);
+  CHECK(kept("schedule_free_radam", kMatrix, Dtype::kFp32) == 2 * 4 * kElements);
+  CHECK(kept("schedule_free_sgd", kMatrix, Dtype::kFp32) == 4 * kElements);
+}
+
+TEST_CASE("StableAdamW keeps a compensation of 16-bit weights, and scalars for its kernel") {
+  CHECK(kept("stable_adamw", kMatrix, Dtype::kBf16) == 3 * 2 * kElements + 2 + 4);
+  CHECK(kept("stable_adamw", kMatrix, Dtype::kFp32) == 2 * 4 * kElements + 4 + 1 + 4);
+}
+
+TEST_CASE("AdEMAMix keeps three averages; paged, only the scales stay on the card") {
+  CHECK(kept("ademamix", kMatrix, Dtype::kBf16) == 3 * 4 * kElements);
+  CHECK(kept("ademamix_8bit", kMatrix, Dtype::kBf16) == 3 * (kElements + 4 * kBlocks));
+  CHECK(kept("paged_ademamix_8bit", kMatrix, Dtype::kBf16) == 3 * 4 * kBlocks);
+}

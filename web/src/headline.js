@@ -1,0 +1,94 @@
+// The headline: the peak in large, where it is reached, the other ways to count it, and what is kept in which dtype.
+import { phaseName } from "./categories.js";
+import { h } from "./dom.js";
+import { figure } from "./exactly.js";
+import { count, gb, gib, inGib } from "./format.js";
+import { t } from "./messages.js";
+
+export function createHeadline() {
+  const node = h("section", { class: "headline", "aria-labelledby": "headline-heading", "data-testid": "headline" });
+  const heading = (words) => h("h2", { id: "headline-heading", class: "eyebrow" }, words);
+  return {
+    node,
+    /** @param {import("../../wasm/tidemark.js").Estimate} estimate */
+    render(estimate) {
+      const recipe = h("p", { class: "hint recipe" }, recipeWords(estimate.recipe));
+      node.replaceChildren(heading(t("result.headline")), peak(estimate), where(estimate), readings(estimate), recipe);
+    },
+    /**
+     * What can be said of a model that is not modelled: count × bytes.
+     * @param {import("../../wasm/tidemark.js").Response["partial"]} partial
+     */
+    renderPartial(partial) {
+      node.replaceChildren(
+        heading(t("result.partial", { model: partial.model })),
+        least(partial),
+        h("p", { class: "reading-where" }, partial.note || t("result.partialNote")),
+        partialReadings(partial),
+      );
+    },
+    renderNothing() {
+      node.replaceChildren(heading(t("result.headline")), h("p", { class: "reading-where" }, t("result.none")));
+    },
+  };
+}
+
+const unit = (words) => h("span", { class: "big-unit" }, words);
+
+function peak({ allocated: { low, expected, high } }) {
+  const range = h("span", { class: "range" }, t("result.range", { low: gib(low), high: gib(high) }));
+  const side = h("span", { class: "reading-side" }, h("span", { class: "nowrap" }, gb(expected)), " ", range);
+  const big = figure(expected, { text: inGib(expected), className: "figure big" });
+  return h("p", { class: "reading-main" }, big, unit(" GiB"), side);
+}
+
+function where({ model, parameters, peak: { phase, at } }) {
+  const [total, trainable] = [count(parameters.total), count(parameters.trainable)];
+  const job = t("result.for", { model, parameters: total, trainable });
+  return h("p", { class: "reading-where" }, job, ". ", t("result.peakAt", { phase: phaseName(phase), at }), ".");
+}
+
+function readings({ allocated, reserved, device, first_step_allocated: first }) {
+  const bytes = { allocated: allocated.expected, reserved: reserved.expected, device: device.expected, first };
+  const reading = ([key, amount]) =>
+    h(
+      "div",
+      { class: "reading" },
+      h("dt", {}, t(`result.${key}`)),
+      h("dd", {}, figure(amount)),
+      h("dd", { class: "hint" }, t(`result.${key}Help`)),
+    );
+  return h("dl", { class: "readings" }, Object.entries(bytes).map(reading));
+}
+
+const countable = ["weights", "gradients", "optimizer_states"];
+
+function least(partial) {
+  const total = countable.reduce((sum, key) => sum + partial[key], 0);
+  const big = figure(total, { text: inGib(total), className: "figure big" });
+  return h(
+    "p",
+    { class: "reading-main" },
+    unit("≥ "),
+    big,
+    unit(" GiB"),
+    h("span", { class: "reading-side" }, gb(total)),
+  );
+}
+
+function partialReadings(partial) {
+  const reading = (key) =>
+    h("div", { class: "reading" }, h("dt", {}, t(`category.${key}`)), h("dd", {}, figure(partial[key])));
+  return h("dl", { class: "readings" }, countable.map(reading));
+}
+
+/**
+ * What is kept in which dtype. Of a recipe's gradients and states an adapter has none: only it is trained, in its own dtype.
+ * @param {import("../../wasm/tidemark.js").Recipe} recipe
+ */
+export function recipeWords(recipe) {
+  const { name, weights, gradients, autocast, adapters } = recipe;
+  if (adapters) return t("result.recipeAdapters", { name, weights, autocast, adapters });
+  const { master_weights: master, optimizer_states: states } = recipe;
+  return t("result.recipe", { name, weights, gradients, master, states, autocast });
+}

@@ -1,0 +1,58 @@
+// Errors, warnings and notes of the engine and of the link, each with a way to the option that it speaks of.
+import { h } from "./dom.js";
+import { t } from "./messages.js";
+
+// Issues whose suggestion is a value for the option that they point at.
+const takeable = new Set(["INVALID_VALUE", "UNKNOWN_MODEL", "UNKNOWN_GPU", "UNSUPPORTED_OPTION"]);
+const takeableTypes = ["choice", "integer", "number", "string", "gpu", "boolean"];
+const severities = ["error", "warning", "note"];
+const noteWords = { unknown: "issues.unknownKey", newer: "issues.newer", repeated: "issues.repeated" };
+
+const link = (words, onclick) => h("button", { type: "button", class: "link", onclick }, words);
+
+export function createIssues({ schema, store, focusOption }) {
+  const list = h("ul", { class: "issues" });
+  const stale = h("p", { class: "hint", hidden: true }, t("result.stale"));
+  const attributes = { class: "issues-box", "aria-label": t("issues.label"), "data-testid": "issues", hidden: true };
+  const node = h("section", attributes, list, stale);
+
+  function rowOf(issue) {
+    const { suggestion, code, message } = issue;
+    const severity = severities.includes(issue.severity) ? issue.severity : "note";
+    const name = schema.optionAt(issue.path);
+    const option = name && schema.find(name);
+    const usable = suggestion && option && takeable.has(code) && takeableTypes.includes(option.type);
+    const take = () => store.set({ [name]: schema.parse(name, suggestion) });
+    return item(severity, message, [
+      usable && link(t("issues.use", { value: suggestion }), take),
+      option && link(t("issues.goto", { name: option.label }), () => focusOption(name)),
+      suggestion && !usable && severity !== "note" && h("span", { class: "issue-suggestion" }, suggestion),
+    ]);
+  }
+
+  /** What was odd about a link. */
+  function rowOfNote({ code, key }) {
+    const forget = code === "unknown" && link(t("issues.forget"), () => store.dropUnknown());
+    return item("warning", t(noteWords[code], { key: key.slice(0, 60) }), [forget]);
+  }
+
+  return {
+    node,
+    /**
+     * isStale: what stands below is about a former job.
+     * @param {import("../../wasm/tidemark.js").Issue[]} issues
+     */
+    render(issues, notes, isStale) {
+      const rows = [...issues.map(rowOf), ...notes.map(rowOfNote)];
+      list.replaceChildren(...rows);
+      stale.hidden = !isStale;
+      node.hidden = rows.length === 0;
+    },
+  };
+}
+
+function item(severity, message, actions) {
+  const shown = actions.filter(Boolean).map((action) => [" ", action]);
+  const kind = h("span", { class: "issue-kind" }, t(`issues.${severity}`));
+  return h("li", { class: `issue is-${severity}` }, kind, h("span", { class: "issue-text" }, message, shown));
+}

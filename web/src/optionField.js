@@ -1,0 +1,85 @@
+// One option of the form: its label, its control, its help, what is wrong with it, and the way back to its default.
+import { h, setText } from "./dom.js";
+import { t } from "./messages.js";
+import { widgetFor } from "./optionWidgets.js";
+
+const testIds = { micro_batch_size: "batch", sequence_length: "sequence" };
+
+/** A button that takes something back. */
+export function resetButton(onclick, attributes = {}) {
+  const sign = h("span", { "aria-hidden": "true" }, "↺");
+  return h("button", { type: "button", class: "reset", hidden: true, onclick, ...attributes }, sign);
+}
+
+/** context as widgetFor has it. Returns {node, focus(), refresh(), render(values, problems)}; problems: option's name → issue. */
+export function createOptionField(option, context) {
+  const { schema, change } = context;
+  const { name } = option;
+  // Help that only repeats the label helps nobody.
+  const standing = option.help === `${option.label}.` ? "" : option.help;
+  const widget = widgetFor(option, context);
+  const reset = resetButton(() => {
+    change(name, undefined);
+    widget.focus();
+  });
+  const { node, help, problem } = createNodes(option, widget, reset, schema);
+
+  function showChanged(changed) {
+    node.classList.toggle("changed", changed);
+    reset.hidden = !changed;
+    if (!changed) return;
+    const standard = (option.default !== null && schema.print(name, option.default)) || t("form.none");
+    const text = t("form.reset", { name: option.label, value: standard });
+    reset.setAttribute("aria-label", text);
+    reset.title = text;
+  }
+
+  function showProblem(issue, changed) {
+    problem.hidden = !issue;
+    setText(problem, issue ? issue.message : "");
+    for (const control of widget.controls) {
+      if (issue?.severity === "error") control.setAttribute("aria-invalid", "true");
+      else control.removeAttribute("aria-invalid");
+      control.setAttribute("aria-describedby", `help-${name}${issue ? ` problem-${name}` : ""}`);
+      // What is not modelled accepts only its default: nothing to enter, except to take back what a link brought.
+      control.disabled = !option.modelled && !changed;
+    }
+  }
+
+  return {
+    node,
+    focus: widget.focus,
+    refresh: () => widget.refresh?.(),
+    render(values, problems) {
+      const value = values[name] ?? option.default;
+      const changed = values[name] !== undefined && !schema.isDefault(name, values[name]);
+      showChanged(changed);
+      widget.show(value);
+      const words = option.modelled ? (widget.help?.(value) ?? standing) : (option.missing ?? t("form.notModelled"));
+      setText(help, words);
+      showProblem(problems.get(name), changed);
+      node.hidden = !changed && !schema.isRelevant(option, values);
+    },
+  };
+}
+
+function createNodes({ name, label, unit, group }, widget, reset, schema) {
+  const help = h("p", { class: "hint", id: `help-${name}` });
+  const problem = h("p", { class: "problem", id: `problem-${name}`, hidden: true });
+  // Under a heading of the same words a label would only repeat it.
+  const titled = schema.titleOf(group).toLowerCase() === label.toLowerCase();
+  const attributes = { class: titled ? "label unseen" : "label", id: `label-${name}` };
+  const labelled = widget.legend
+    ? h("span", attributes, label)
+    : h("label", { ...attributes, for: `option-${name}` }, label);
+  const node = h(
+    "div",
+    { class: `option option-${widget.kind}${titled ? " titled" : ""}`, "data-option": name },
+    h("div", { class: "option-head" }, labelled, unit && h("span", { class: "unit" }, unit), reset),
+    widget.node,
+    help,
+    problem,
+  );
+  widget.controls[0]?.setAttribute("data-testid", testIds[name] ?? name);
+  return { node, help, problem };
+}

@@ -1,0 +1,60 @@
+// Whether the job fits: a line for each card that was asked about, and the result in a line for narrow screens.
+import { h, setText } from "./dom.js";
+import { figure } from "./exactly.js";
+import { gib, percent } from "./format.js";
+import { t } from "./messages.js";
+import { verdictClass, verdictIcon, verdictSentence, verdictWord } from "./verdict.js";
+
+export function createVerdict() {
+  const node = h("section", { class: "verdict", "aria-label": t("compare.verdict"), "data-testid": "verdict" });
+  return {
+    node,
+    /** @param {import("../../wasm/tidemark.js").Fit[]} fits */
+    render(fits) {
+      node.className = `verdict ${fits.length === 0 ? "is-none" : verdictClass(fits[0].verdict)}`;
+      const none = [verdictIcon("unknown"), h("p", { class: "verdict-text" }, t("verdict.noCard"))];
+      node.replaceChildren(...(fits.length === 0 ? none : fits.flatMap(cardLines)));
+    },
+  };
+}
+
+function cardLines(fit) {
+  const used = h("span", { class: "verdict-used" }, t("verdict.used", { percent: percent(fit.utilization) }));
+  const card = [h("strong", {}, verdictWord(fit.verdict)), " ", t("verdict.on", { gpu: fit.gpu })];
+  const isKnown = fit.usable_bytes > 0;
+  const text = h(
+    "div",
+    { class: "verdict-text" },
+    h("p", { class: "verdict-line" }, card, fit.utilization > 0 && used),
+    h("p", {}, isKnown ? withFigure(fit) : verdictSentence(fit)),
+    isKnown && fit.reason && h("p", { class: "hint" }, fit.reason),
+  );
+  return [verdictIcon(fit.verdict), text];
+}
+
+/** The sentence, its amount telling its bytes. */
+function withFigure(fit) {
+  const amount = Math.abs(fit.headroom_bytes);
+  const [before, after] = verdictSentence(fit).split(gib(amount));
+  return after === undefined ? [verdictSentence(fit)] : [before, figure(amount), after];
+}
+
+/** Stays in sight while the form is used. */
+export function createDock(onclick) {
+  const icon = h("span", { class: "dock-icon" });
+  const size = h("strong", { class: "dock-size" });
+  const words = h("span", { class: "dock-words" });
+  const arrow = h("span", { class: "dock-arrow", "aria-hidden": "true" }, "↓");
+  const node = h("button", { type: "button", class: "dock", onclick, "data-testid": "dock" }, icon, size, words, arrow);
+  return {
+    node,
+    render(estimate, [fit]) {
+      node.hidden = !estimate;
+      if (!estimate) return;
+      setText(size, gib(estimate.allocated.expected));
+      setText(words, fit ? `${verdictWord(fit.verdict)} ${t("verdict.on", { gpu: fit.gpu })}` : "");
+      icon.replaceChildren(fit ? verdictIcon(fit.verdict) : "");
+      node.className = `dock ${fit ? verdictClass(fit.verdict) : ""}`;
+    },
+  };
+}

@@ -1,0 +1,7 @@
+// What only the page's build knows (web/build.mjs): the engine's glue and the reader of what the page carries.
+declare module "tidemark:api" {
+  export function createTidemarkFrom(wasm: Uint8Array): Promise<import("../wasm/tidemark.js").Tidemark>;
+}
+declare module "tidemark:unpack" {
+  export function unpack(text: string): Promise<Uint8Array>;
+}
