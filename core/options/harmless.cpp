@@ -45,7 +45,7 @@ constexpr Harmless kHarmless[] = {
 
 }  // namespace
 
-std::string_view moves_no_memory(std::string_view key) {
+std::string_view why_harmless(std::string_view key) {
   for (const Harmless& harmless : kHarmless) {
     if (harmless.key == key) return harmless.why;
   }

@@ -158,7 +158,7 @@ class Reader {
   }
 
   void unknown_key(const std::string& key, const std::string& prefix) {
-    if (const std::string_view why = moves_no_memory(key); prefix.empty() && !why.empty()) {
+    if (const std::string_view why = why_harmless(key); prefix.empty() && !why.empty()) {
       add("NO_EFFECT", Severity::kNote, pointer_of(key),
           "\"" + key + "\" moves no memory of the peak: " + std::string{why} + ".");
       return;
