@@ -1,4 +1,5 @@
-# Writes a C++ file that holds the catalog's texts: cmake -DOUT=… -DMODELS=… -DGPUS=… -P embed.cmake
+# Writes a C++ file that holds the texts of the catalog and of the answers' schema:
+#   cmake -DOUT=… -DMODELS=… -DGPUS=… -DANSWERS=… -P embed.cmake
 # A literal may have 65536 characters, so each line of a file is one of its own.
 function(pieces file result)
   file(READ ${file} text)
@@ -6,28 +7,31 @@ function(pieces file result)
   set(${result} "R\"json(${text})json\"" PARENT_SCOPE)
 endfunction()
 
-pieces(${MODELS} models)
-pieces(${GPUS} gpus)
+# The function of that name returns the file's text.
+function(embed name file result)
+  pieces(${file} text)
+  set(${result} "std::string ${name}() {
+  static const char* const kLines[] = {
+    ${text}};
+  std::string text;
+  for (const char* line : kLines) text += line;
+  return text;
+}" PARENT_SCOPE)
+endfunction()
+
+embed(embedded_models ${MODELS} models)
+embed(embedded_gpus ${GPUS} gpus)
+embed(embedded_answer_schema ${ANSWERS} answers)
 file(WRITE ${OUT}.new "// Made by cmake/embed.cmake.
-#include \"core/cli/embedded_catalog.hpp\"
+#include \"core/cli/embedded.hpp\"
 
 namespace tidemark {
 
-std::string embedded_models() {
-  static const char* const kLines[] = {
-    ${models}};
-  std::string text;
-  for (const char* line : kLines) text += line;
-  return text;
-}
+${models}
 
-std::string embedded_gpus() {
-  static const char* const kLines[] = {
-    ${gpus}};
-  std::string text;
-  for (const char* line : kLines) text += line;
-  return text;
-}
+${gpus}
+
+${answers}
 
 }  // namespace tidemark
 ")

@@ -1,270 +1,654 @@
-// Types of the engine's one seam. The words themselves (which optimizers, which precisions) are not repeated here:
-// `handle({verb: "describe"})` lists them, with defaults, limits, units and help.
+// Made by wasm/make_types.py from docs/request.schema.json and core/answer/answer.schema.json: change those.
+// What is not said here of an option (labels, units, which are for experts) says `handle({verb: "describe"})`.
+
+/** A card: a catalog name or alias, or its memory: as torch sees it, or as it is sold. */
+export type Gpu = string | {
+  /** Memory on the box, where nothing else is known. */
+  vram_gb: number;
+} | {
+  /** A catalog name or alias. */
+  name?: string;
+  /** Memory as torch sees it, GiB. */
+  memory_gib?: number;
+  /** The same in units of 10^9 bytes. */
+  memory_gb?: number;
+};
+
+/** What is trained, and how. Everything has a default; `null` stands for it. */
+export interface Job {
+  /** Catalog id or alias, letters' case ignored: meta-llama/Llama-2-7b-hf, llama-2-7b. */
+  model?: string | null;
+  /** A Hugging Face config.json, as it is (on the command line: the file's path, - for standard input). */
+  config?: object | null;
+  /**
+   * Only a parameter count: a published architecture of that class is assumed, and the answer says which. Unit:
+   * parameters.
+   */
+  parameters?: number | null;
+  /** Class name, where the head that is trained is not config.json's: BertForSequenceClassification. */
+  architecture?: string | null;
+  /** Whose configuration it is, where that does not say. Not modelled: Configurations of transformers are read. */
+  library?: null;
+  /** A recorded nn.Module of one's own. Not modelled: Recorded modules come later. */
+  model_trace?: null;
+  /** Which parameters are trained. @default "full" */
+  method?: "full" | "lora" | "qlora" | "freeze" | null;
+  /** Patterns of module names that are not trained: embed_tokens, layers.0, vision_tower. @default [] */
+  freeze?: string | string[] | null;
+  /** What is learned; it chooses the head where `architecture` does not. @default "sft" */
+  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | null;
+  /**
+   * The vision tower is not trained. Not modelled: Name the modules in "freeze": parts by role are not modelled yet.
+   */
+  freeze_vision?: null;
+  /** The projector is not trained. Not modelled: Name the modules in "freeze": parts by role are not modelled yet. */
+  freeze_projector?: null;
+  /**
+   * The language model is not trained. Not modelled: Name the modules in "freeze": parts by role are not modelled yet.
+   */
+  freeze_llm?: null;
+  /**
+   * A frozen copy for preferences. Not modelled: Jobs with chosen and rejected answers or a reference are not modelled
+   * yet.
+   */
+  reference_model?: null;
+  /**
+   * A model that scores answers. Not modelled: One model is modelled: no reference, reward, value or teacher beside it.
+   */
+  reward_model?: null;
+  /**
+   * A model that predicts returns. Not modelled: One model is modelled: no reference, reward, value or teacher beside
+   * it.
+   */
+  value_model?: null;
+  /** A model to distil from. Not modelled: One model is modelled: no reference, reward, value or teacher beside it. */
+  teacher_model?: null;
+  /** Answers generated on the same card. Not modelled: Jobs that generate are not modelled yet. */
+  rollout?: null;
+  /** Answers generated for each prompt. Not modelled: Jobs that generate are not modelled yet. */
+  num_generations?: null;
+  /** Tokens of a prompt. Not modelled: Jobs that generate are not modelled yet. */
+  max_prompt_length?: null;
+  /** Tokens of a generated answer. Not modelled: Jobs that generate are not modelled yet. */
+  max_completion_length?: null;
+  adapter?: {
+    /** Rank. @default 16 */
+    r?: number | null;
+    /** Scaling numerator; it moves no memory. @default 32 */
+    lora_alpha?: number | null;
+    /** Dropout on the input of each adapter. Unit: probability. @default 0.0 */
+    lora_dropout?: number | null;
+    /**
+     * Adapted modules: all-linear, attention, a list of names or their last parts (q_proj,v_proj), or as a string a
+     * regular expression for the whole name. @default "all-linear"
+     */
+    target_modules?: string | string[] | null;
+    /** Modules trained in full beside the adapters, by the ends of their names: lm_head,embed_tokens. @default [] */
+    modules_to_save?: string | string[] | null;
+    /**
+     * Modules that get no adapter, whatever the targets: a list of names or last parts, or an expression. @default []
+     */
+    exclude_modules?: string | string[] | null;
+    /** Ranks that differ, by a name's end or a regular expression for it: {"down_proj": 8}. @default {} */
+    rank_pattern?: unknown;
+    /** Scalings that differ, by the same patterns; they move no memory. @default {} */
+    alpha_pattern?: unknown;
+    /** Numbers of the layers that get adapters; only with a list of names. */
+    layers_to_transform?: unknown;
+    /** Names of the lists whose numbers layers_to_transform means: layers, h. None: any. @default [] */
+    layers_pattern?: string | string[] | null;
+    /** Biases of the model that are trained too. @default "none" */
+    bias?: "none" | "all" | "lora_only" | null;
+    /** PEFT's task type: a classifier's head is trained in full. @default "auto" */
+    task_type?: "auto" | "CAUSAL_LM" | "SEQ_CLS" | "TOKEN_CLS" | "QUESTION_ANS" | "SEQ_2_SEQ_LM" | "FEATURE_EXTRACTION" | "none" | null;
+    /** Scaling by the root of the rank; it moves no memory. @default false */
+    use_rslora?: boolean | null;
+    /** How the base stores its weights; it moves no memory. @default false */
+    fan_in_fan_out?: boolean | null;
+    /**
+     * How adapters start (true, gaussian, pissa, olora, eva, corda, loftq, orthogonal); training takes the same memory.
+     * @default true
+     */
+    init_lora_weights?: unknown;
+    /**
+     * Tokens whose embeddings are trained. Not modelled: Training single rows of the token table is not modelled yet;
+     * modules_to_save trains all of it.
+     */
+    trainable_token_indices?: null;
+    /**
+     * Parameters, rather than modules, that get adapters. Not modelled: Adapters on parameters, which mixtures of
+     * experts need, are not modelled yet.
+     */
+    target_parameters?: null;
+    /** Dtype of the adapters' weights; PEFT keeps them in fp32 unless told otherwise. @default "fp32" */
+    dtype?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
+    /** DoRA: a magnitude vector beside each adapter. @default false */
+    use_dora?: boolean | null;
+  } | null;
+  /** axolotl's word for target_modules all-linear. @default false */
+  lora_target_linear?: boolean | null;
+  quantization?: {
+    /** Bits per quantised weight: 4 or 8. Unit: bits. @default 4 */
+    bits?: number | null;
+    /** Number format; 8 bits mean int8. @default "nf4" */
+    quant_type?: "nf4" | "fp4" | "int8" | null;
+    /** Block scales are quantised again. @default true */
+    double_quant?: boolean | null;
+    /** Elements that share a scale. Unit: elements. @default 64 */
+    group_size?: number | null;
+    /** Storage dtype of packed weights; it moves no memory. @default "uint8" */
+    quant_storage?: string | null;
+    /** Whether peft.prepare_model_for_kbit_training ran: it upcasts what is not quantised. @default false */
+    prepare_kbit?: "false" | false | "true" | true | "norms_only" | null;
+  } | null;
+  /** from_pretrained(load_in_4bit=True): what method qlora means. @default false */
+  load_in_4bit?: boolean | null;
+  /** from_pretrained(load_in_8bit=True): method qlora with 8 bits. @default false */
+  load_in_8bit?: boolean | null;
+  /** Recipe of mixed precision; or an object with the keys below. @default "auto" */
+  precision?: "auto" | "bf16" | "fp16" | "fp32" | "pure_bf16" | "bf16_amp" | "amp_bf16" | "amp_fp16" | "pure_fp16" | "deepspeed_bf16" | "megatron_bf16" | null | {
+    /** In the object form: the recipe to start from. */
+    recipe?: "fp32" | "pure_bf16" | "bf16_amp" | "amp_bf16" | "amp_fp16" | "pure_fp16" | "deepspeed_bf16" | "megatron_bf16" | null;
+    /** Dtype of the weights; gradients and optimizer states follow unless stated. */
+    weights?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
+    /** Dtype of torch.autocast, or none. */
+    autocast?: "none" | "bf16" | "fp16" | "bfloat16" | "float16" | null;
+    /** Dtype of the gradients. */
+    gradients?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
+    /** Dtype of a second copy of the weights that the optimizer updates, or none. */
+    master_weights?: "none" | "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
+    /** Dtype of the optimizer's moments, where the optimizer does not decide for itself. */
+    optimizer_states?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
+  } | null;
+  /** from_pretrained's dtype, where precision is auto. @default "auto" */
+  dtype?: "auto" | "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
+  /** TrainingArguments.bf16, where precision is auto: bf16 autocast, or none when false. */
+  bf16?: boolean | null;
+  /** TrainingArguments.fp16, where precision is auto: fp16 autocast with loss scaling. */
+  fp16?: boolean | null;
+  /** Samples per forward pass on one GPU (per_device_train_batch_size). Unit: samples. @default 1 */
+  micro_batch_size?: number | null;
+  /** Tokens per sample, padding included. Unit: tokens. @default 2048 */
+  sequence_length?: number | null;
+  /** Target length of encoder-decoder models; sequence_length when absent. Unit: tokens. */
+  decoder_sequence_length?: number | null;
+  /** Micro-batches per optimizer step. Unit: micro-batches. @default 1 */
+  gradient_accumulation_steps?: number | null;
+  /**
+   * An attention mask with padding is passed: scaled_dot_product_attention then avoids its flash kernel. @default false
+   */
+  padding?: boolean | null;
+  /** Several samples are packed into each row of sequence_length. @default false */
+  packing?: boolean | null;
+  /**
+   * Images per sample of a vision-language model. Unit: images. Not modelled: Vision-language models are not modelled
+   * yet. @default 0
+   */
+  images_per_sample?: 0 | null;
+  /**
+   * Height and width of an image. Unit: pixels. Not modelled: Vision-language models are not modelled yet. @default
+   * [336, 336]
+   */
+  image_size?: [336, 336] | null;
+  /** Tiles that an image is cut into. Not modelled: Vision-language models are not modelled yet. */
+  image_tiles?: null;
+  /** Objects to find in an image. Not modelled: Vision-language models are not modelled yet. */
+  boxes_per_image?: null;
+  /** Length of a recording. Not modelled: Models of speech are not modelled yet. */
+  audio_seconds?: null;
+  /**
+   * Samples of a batch joined into one row. Not modelled: Say the same with packing true, micro_batch_size 1 and
+   * sequence_length the sum of the samples' lengths.
+   */
+  padding_free?: null;
+  /** attn_implementation. @default "sdpa" */
+  attention?: "eager" | "sdpa" | "flash_attention_2" | "flash_attention_3" | "xformers" | "math" | "fa2" | "flash_attn" | "flash_attn_2" | "flash_attention" | "kernels_community/flash_attn2" | "kernels_community/flash_attn" | "true" | true | "fa3" | "flash_attn_3" | "kernels_community/flash_attn3" | "kernels_community/vllm_flash_attn3" | "auto" | "false" | false | "disabled" | null;
+  /** What is run again in backward instead of being kept; or an object with one of the keys below. @default "none" */
+  gradient_checkpointing?: "none" | "full" | "offload" | "true" | true | "false" | false | null | {
+    /** Checkpoint every k-th layer. Unit: layers. */
+    every?: number | null;
+    /** Run again only these parts of each layer. */
+    selective?: "core_attn" | null | "core_attn"[];
+  } | null;
+  /** torch.utils.checkpoint's older, re-entrant form; transformers 4's default, not version 5's. */
+  use_reentrant?: boolean | null;
+  /**
+   * Saved tensors wait in host memory. Not modelled: Write gradient_checkpointing "offload" for layers' inputs in host
+   * memory; saved tensors are not modelled there yet.
+   */
+  activation_offloading?: null;
+  /** Feed-forward layers over pieces of the sequence. Not modelled: Not modelled yet. */
+  tiled_mlp?: null;
+  /** Hugging Face's `optim`. @default "auto" */
+  optimizer?: "auto" | "adafactor" | "adagrad" | "adam_mini" | "adamw_8bit" | "adamw_bnb_8bit" | "paged_adamw_8bit" | "adamw_bnb_32bit" | "adamw_32bit" | "paged_adamw_32bit" | "paged_adamw" | "adamw_hf" | "adamw_torch" | "adamw" | "adam" | "adamw_torch_fused" | "adamw_torch_8bit" | "ao_adamw_8bit" | "adamw_torch_4bit" | "ao_adamw_4bit" | "ademamix" | "ademamix_8bit" | "paged_ademamix_32bit" | "paged_ademamix_8bit" | "apollo_adamw" | "galore_adamw" | "lion_32bit" | "lion" | "lion_8bit" | "paged_lion_32bit" | "paged_lion_8bit" | "muon" | "rmsprop" | "schedule_free_adamw" | "schedule_free_radam" | "schedule_free_sgd" | "sgd" | "sgd_momentum" | "stable_adamw" | null;
+  /** Gradient clipping; 0 for none. @default 1.0 */
+  max_grad_norm?: number | null;
+  /** Each parameter is updated, and its gradient freed, as soon as the gradient exists. @default false */
+  optimizer_in_backward?: boolean | null;
+  /** How the loss is computed from the last hidden state. @default "default" */
+  loss?: "default" | "liger" | "chunked" | "cut_cross_entropy" | null;
+  /** Liger kernels in use, besides the loss. @default [] */
+  liger?: "rms_norm" | "swiglu" | "rope" | null | ("rms_norm" | "swiglu" | "rope")[];
+  /** torch.compile. @default "none" */
+  compile?: "none" | "false" | false | null;
+  /** TrainingArguments.use_liger_kernel: the fused loss with rms_norm, swiglu and rope. @default false */
+  use_liger_kernel?: boolean | null;
+  /**
+   * fla, mamba_ssm or torch. Not modelled: Models with state-space or linear-attention layers are not modelled yet.
+   */
+  kernels?: null;
+  /** A hand-written loop still holds the model's outputs (the logits) during backward; the Trainer does not. */
+  keep_outputs?: boolean | null;
+  /** accelerate converts the outputs to fp32 under autocast; a loop of one's own does not. */
+  outputs_to_fp32?: boolean | null;
+  /** zero_grad frees the gradients (torch 2.0 and later). @default true */
+  zero_grad_to_none?: boolean | null;
+  /**
+   * Batches of evaluation between steps. Not modelled: The peak of training is answered; evaluation is not modelled
+   * yet.
+   */
+  evaluation?: null;
+  /** Noise on the embeddings. Not modelled: Not modelled yet: one more embedding output. */
+  neftune_noise_alpha?: null;
+  parallelism?: {
+    /**
+     * Data-parallel degree. Unit: GPUs. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later.
+     * @default 1
+     */
+    data?: 1 | null;
+    /**
+     * Tensor-parallel degree. Unit: GPUs. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later.
+     * @default 1
+     */
+    tensor?: 1 | null;
+    /**
+     * Pipeline stages. Unit: GPUs. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later. @default
+     * 1
+     */
+    pipeline?: 1 | null;
+    /**
+     * Context-parallel degree. Unit: GPUs. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later.
+     * @default 1
+     */
+    context?: 1 | null;
+    /**
+     * Expert-parallel degree. Unit: GPUs. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later.
+     * @default 1
+     */
+    expert?: 1 | null;
+    /**
+     * Tensor-parallel degree inside experts. Unit: GPUs. Not modelled: Jobs on one GPU are modelled so far; several
+     * GPUs come later. @default 1
+     */
+    expert_tensor?: 1 | null;
+    /**
+     * Activations outside tensor-parallel regions are sharded too. Not modelled: Jobs on one GPU are modelled so far;
+     * several GPUs come later. @default false
+     */
+    sequence_parallel?: false | null;
+    /** DeepSpeed ZeRO stage. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later. @default 0 */
+    zero_stage?: 0 | null;
+    /**
+     * Fully sharded data parallelism. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later.
+     * @default "none"
+     */
+    fsdp?: "none" | null;
+    /**
+     * Model chunks per pipeline stage. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later.
+     * @default 1
+     */
+    virtual_pipeline?: 1 | null;
+    /**
+     * Micro-batches in a pipeline step. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later.
+     * @default 1
+     */
+    num_micro_batches?: 1 | null;
+    /** GPUs that share a host; of no effect on one GPU. Unit: GPUs. @default 8 */
+    gpus_per_node?: number | null;
+    fsdp_mixed_precision?: {
+      /** Dtype of unsharded weights; of no effect on one GPU. @default "bf16" */
+      param?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
+      /** Dtype of gradient reduction; of no effect on one GPU. @default "fp32" */
+      reduce?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
+    } | null;
+    /** Weights are sharded again after forward; of no effect on one GPU. @default true */
+    reshard_after_forward?: boolean | null;
+    /** Layers of each pipeline stage. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later. */
+    pipeline_layout?: null;
+    /**
+     * Settings of DistributedDataParallel. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later.
+     */
+    ddp?: null;
+    /** Settings of FSDP. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later. */
+    fsdp_options?: null;
+    /** DeepSpeed's own keys. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later. */
+    zero?: null;
+    /**
+     * The loss over shards of the vocabulary. Not modelled: Jobs on one GPU are modelled so far; several GPUs come
+     * later.
+     */
+    loss_parallel?: null;
+    /**
+     * 1f1b, gpipe, interleaved, zero_bubble. Not modelled: Jobs on one GPU are modelled so far; several GPUs come
+     * later.
+     */
+    pipeline_schedule?: null;
+    /**
+     * The rank that the answer is about. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later.
+     */
+    rank?: null;
+  } | null;
+  /** A DeepSpeed configuration. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later. */
+  deepspeed?: null;
+  /**
+   * FSDP in the words of TrainingArguments. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later.
+   */
+  fsdp?: null;
+  moe?: {
+    /** How experts are computed. Not modelled: Mixtures of experts are not modelled yet. @default "default" */
+    implementation?: "default" | null;
+    /**
+     * Tokens that an expert accepts, relative to an even split. Not modelled: Mixtures of experts are not modelled yet.
+     */
+    capacity_factor?: null;
+    /**
+     * Load of the busiest expert, relative to an even split. Not modelled: Mixtures of experts are not modelled yet.
+     * @default 1.0
+     */
+    load_imbalance?: 1.0 | null;
+  } | null;
+  offload?: {
+    /** Where optimizer states live. Not modelled: Offloading to host memory is not modelled yet. @default "none" */
+    optimizer?: "none" | null;
+    /** Where weights live. Not modelled: Offloading to host memory is not modelled yet. @default "none" */
+    parameters?: "none" | null;
+    /** Where gradients live. Not modelled: Offloading to host memory is not modelled yet. @default "none" */
+    gradients?: "none" | null;
+    /**
+     * Where saved activations live; see also gradient_checkpointing offload. Not modelled: Offloading to host memory is
+     * not modelled yet. @default "none"
+     */
+    activations?: "none" | null;
+    /** Share of the optimizer states that is offloaded; of no effect without offloading. @default 1.0 */
+    optimizer_fraction?: number | null;
+  } | null;
+  framework?: {
+    /** Who runs the step: its defaults hold where nothing is stated. @default "transformers" */
+    name?: "transformers" | "pytorch" | "accelerate" | "trl" | "axolotl" | "llama_factory" | "ms_swift" | "autotrain" | "peft" | "llamafactory" | "swift" | null;
+    /**
+     * Release of transformers beneath it (5.12, 4.46), or a date (2026-07): defaults and copies of the logits depend on
+     * it. @default "5.12"
+     */
+    version?: string | number | null;
+  } | null;
+  allocator?: {
+    /** PYTORCH_ALLOC_CONF=expandable_segments:True. @default false */
+    expandable_segments?: boolean | null;
+  } | null;
+  overrides?: {
+    /** Memory lost to fragmentation, taken off what a card can give. Unit: GiB. */
+    fragmentation_gib?: number | null;
+    /** Memory that others take on the card: other processes, a desktop, NCCL. Unit: GiB. */
+    misc_overhead_gib?: number | null;
+    /** CUDA context with its kernels, instead of the catalog's figure. Unit: GiB. */
+    cuda_context_gib?: number | null;
+  } | null;
+  /** The document that `calibrate` returns. Not modelled: Calibration comes later. */
+  calibration?: null;
+  /**
+   * Card to check: a catalog name or alias, {"memory_gib": 24} as torch sees it or {"vram_gb": 24} as on the box (on
+   * the command line 24GiB and --vram-gb 24; repeatable).
+   */
+  gpu?: Gpu | null;
+  /** Several cards to check. @default [] */
+  gpus?: Gpu[] | null;
+  /** Another name of "model". */
+  model_name_or_path?: string | null;
+  /** Another name of "model". */
+  base_model?: string | null;
+  /** Another name of "model". */
+  model_id?: string | null;
+  /** Another name of "method". */
+  finetuning_type?: "full" | "lora" | "qlora" | "freeze" | null;
+  /** Another name of "method". */
+  train_type?: "full" | "lora" | "qlora" | "freeze" | null;
+  /** Another name of "adapter.r". */
+  lora_r?: number | null;
+  /** Another name of "adapter.r". */
+  lora_rank?: number | null;
+  /** Another name of "adapter.lora_alpha". */
+  lora_alpha?: number | null;
+  /** Another name of "adapter.lora_dropout". */
+  lora_dropout?: number | null;
+  /** Another name of "adapter.target_modules". */
+  lora_target_modules?: string | string[] | null;
+  /** Another name of "adapter.target_modules". */
+  target_modules?: string | string[] | null;
+  /** Another name of "adapter.target_modules". */
+  lora_target?: string | string[] | null;
+  /** Another name of "adapter.modules_to_save". */
+  lora_modules_to_save?: string | string[] | null;
+  /** Another name of "adapter.modules_to_save". */
+  modules_to_save?: string | string[] | null;
+  /** Another name of "adapter.modules_to_save". */
+  additional_target?: string | string[] | null;
+  /** Another name of "adapter.dtype". */
+  lora_dtype?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
+  /** Another name of "adapter.use_dora". */
+  use_dora?: boolean | null;
+  /** Another name of "adapter.use_dora". */
+  peft_use_dora?: boolean | null;
+  /** Another name of "quantization.bits". */
+  quantization_bit?: number | null;
+  /** Another name of "quantization.bits". */
+  quant_bits?: number | null;
+  /** Another name of "quantization.quant_type". */
+  bnb_4bit_quant_type?: "nf4" | "fp4" | "int8" | null;
+  /** Another name of "quantization.quant_type". */
+  quantization_type?: "nf4" | "fp4" | "int8" | null;
+  /** Another name of "quantization.double_quant". */
+  bnb_4bit_use_double_quant?: boolean | null;
+  /** Another name of "quantization.double_quant". */
+  double_quantization?: boolean | null;
+  /** Another name of "quantization.double_quant". */
+  use_nested_quant?: boolean | null;
+  /** Another name of "quantization.quant_storage". */
+  bnb_4bit_quant_storage?: string | null;
+  /** Another name of "dtype". */
+  torch_dtype?: "auto" | "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
+  /** Another name of "dtype". */
+  model_dtype?: "auto" | "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
+  /** Another name of "micro_batch_size". */
+  per_device_train_batch_size?: number | null;
+  /** Another name of "micro_batch_size". */
+  per_gpu_train_batch_size?: number | null;
+  /** Another name of "micro_batch_size". */
+  train_micro_batch_size_per_gpu?: number | null;
+  /** Another name of "sequence_length". */
+  max_seq_length?: number | null;
+  /** Another name of "sequence_length". */
+  max_length?: number | null;
+  /** Another name of "sequence_length". */
+  cutoff_len?: number | null;
+  /** Another name of "sequence_length". */
+  sequence_len?: number | null;
+  /** Another name of "sequence_length". */
+  max_seq_len?: number | null;
+  /** Another name of "sequence_length". */
+  seq_length?: number | null;
+  /** Another name of "sequence_length". */
+  model_max_length?: number | null;
+  /** Another name of "sequence_length". */
+  block_size?: number | null;
+  /** Another name of "packing". */
+  sample_packing?: boolean | null;
+  /** Another name of "packing". */
+  pack_to_max_length?: boolean | null;
+  /** Another name of "attention". */
+  attn_implementation?: "eager" | "sdpa" | "flash_attention_2" | "flash_attention_3" | "xformers" | "math" | "fa2" | "flash_attn" | "flash_attn_2" | "flash_attention" | "kernels_community/flash_attn2" | "kernels_community/flash_attn" | "true" | true | "fa3" | "flash_attn_3" | "kernels_community/flash_attn3" | "kernels_community/vllm_flash_attn3" | "auto" | "false" | false | "disabled" | null;
+  /** Another name of "attention". */
+  attn_impl?: "eager" | "sdpa" | "flash_attention_2" | "flash_attention_3" | "xformers" | "math" | "fa2" | "flash_attn" | "flash_attn_2" | "flash_attention" | "kernels_community/flash_attn2" | "kernels_community/flash_attn" | "true" | true | "fa3" | "flash_attn_3" | "kernels_community/flash_attn3" | "kernels_community/vllm_flash_attn3" | "auto" | "false" | false | "disabled" | null;
+  /** Another name of "attention". */
+  flash_attn?: "eager" | "sdpa" | "flash_attention_2" | "flash_attention_3" | "xformers" | "math" | "fa2" | "flash_attn" | "flash_attn_2" | "flash_attention" | "kernels_community/flash_attn2" | "kernels_community/flash_attn" | "true" | true | "fa3" | "flash_attn_3" | "kernels_community/flash_attn3" | "kernels_community/vllm_flash_attn3" | "auto" | "false" | false | "disabled" | null;
+  /** Another name of "attention". */
+  flash_attention?: "eager" | "sdpa" | "flash_attention_2" | "flash_attention_3" | "xformers" | "math" | "fa2" | "flash_attn" | "flash_attn_2" | "flash_attention" | "kernels_community/flash_attn2" | "kernels_community/flash_attn" | "true" | true | "fa3" | "flash_attn_3" | "kernels_community/flash_attn3" | "kernels_community/vllm_flash_attn3" | "auto" | "false" | false | "disabled" | null;
+  /** Another name of "gradient_checkpointing". */
+  use_gradient_checkpointing?: "none" | "full" | "offload" | "true" | true | "false" | false | null;
+  gradient_checkpointing_kwargs?: {
+    /** Another name of "use_reentrant". */
+    use_reentrant?: boolean | null;
+  } | null;
+  /** Another name of "use_reentrant". */
+  use_reentrant_gc?: boolean | null;
+  /** Another name of "optimizer". */
+  optim?: "auto" | "adafactor" | "adagrad" | "adam_mini" | "adamw_8bit" | "adamw_bnb_8bit" | "paged_adamw_8bit" | "adamw_bnb_32bit" | "adamw_32bit" | "paged_adamw_32bit" | "paged_adamw" | "adamw_hf" | "adamw_torch" | "adamw" | "adam" | "adamw_torch_fused" | "adamw_torch_8bit" | "ao_adamw_8bit" | "adamw_torch_4bit" | "ao_adamw_4bit" | "ademamix" | "ademamix_8bit" | "paged_ademamix_32bit" | "paged_ademamix_8bit" | "apollo_adamw" | "galore_adamw" | "lion_32bit" | "lion" | "lion_8bit" | "paged_lion_32bit" | "paged_lion_8bit" | "muon" | "rmsprop" | "schedule_free_adamw" | "schedule_free_radam" | "schedule_free_sgd" | "sgd" | "sgd_momentum" | "stable_adamw" | null;
+  /** Another name of "max_grad_norm". */
+  gradient_clipping?: number | null;
+  /** Another name of "compile". */
+  torch_compile?: "none" | "false" | false | null;
+  /** Another name of "use_liger_kernel". */
+  use_liger?: boolean | null;
+  /** Another name of "use_liger_kernel". */
+  enable_liger_kernel?: boolean | null;
+  /** Moves no memory of the peak: it changes how matrices are multiplied, not what is kept. */
+  tf32?: unknown;
+  /** Moves no memory of the peak: the longest batch is asked about. */
+  group_by_length?: unknown;
+  /** Moves no memory of the peak: the longest batch is asked about. */
+  length_column_name?: unknown;
+  /** Moves no memory of the peak: the longest batch is asked about. */
+  train_sampling_strategy?: unknown;
+  /** Moves no memory of the peak: it concerns host memory and files. */
+  dataloader_num_workers?: unknown;
+  /** Moves no memory of the peak: it concerns host memory and files. */
+  dataloader_pin_memory?: unknown;
+  /** Moves no memory of the peak: it concerns host memory and files. */
+  preprocessing_num_workers?: unknown;
+  /** Moves no memory of the peak: it concerns host memory and files. */
+  save_steps?: unknown;
+  /** Moves no memory of the peak: it concerns host memory and files. */
+  save_strategy?: unknown;
+  /** Moves no memory of the peak: it concerns host memory and files. */
+  save_total_limit?: unknown;
+  /** Moves no memory of the peak: it concerns host memory and files. */
+  saves_per_epoch?: unknown;
+  /** Moves no memory of the peak: it concerns host memory and files. */
+  output_dir?: unknown;
+  /** Moves no memory of the peak: it concerns host memory and files. */
+  logging_steps?: unknown;
+  /** Moves no memory of the peak: it concerns host memory and files. */
+  logging_dir?: unknown;
+  /** Moves no memory of the peak: it concerns host memory and files. */
+  report_to?: unknown;
+  /** Moves no memory of the peak: it is a schedule. */
+  learning_rate?: unknown;
+  /** Moves no memory of the peak: it is a schedule. */
+  lr_scheduler_type?: unknown;
+  /** Moves no memory of the peak: it is a schedule. */
+  warmup_ratio?: unknown;
+  /** Moves no memory of the peak: it is a schedule. */
+  warmup_steps?: unknown;
+  /** Moves no memory of the peak: it is a schedule. */
+  num_train_epochs?: unknown;
+  /** Moves no memory of the peak: it is a schedule. */
+  num_epochs?: unknown;
+  /** Moves no memory of the peak: it is a schedule. */
+  max_steps?: unknown;
+  /** Moves no memory of the peak: it is a schedule. */
+  weight_decay?: unknown;
+  /** Moves no memory of the peak: it is a schedule. */
+  seed?: unknown;
+  /** Moves no memory of the peak: it is a schedule. */
+  adam_beta1?: unknown;
+  /** Moves no memory of the peak: it is a schedule. */
+  adam_beta2?: unknown;
+  /** Moves no memory of the peak: it is a schedule. */
+  adam_epsilon?: unknown;
+}
+
+/** Of the verb "estimate". */
+export interface EstimateRequest extends Job {
+  /** Version of this vocabulary. */
+  schema?: 1;
+  verb?: "estimate" | null;
+}
+
+/** Of the verb "fit". */
+export interface FitRequest extends Job {
+  /** Version of this vocabulary. */
+  schema?: 1;
+  verb: "fit";
+  /** Every card of the catalog, beside those that are named; so it is when none is. @default false */
+  all_gpus?: boolean | null;
+  /** A share of each card, 0.8 for "keep the peak below 80 %": told beside the verdict. */
+  rule_of_thumb?: number | null;
+}
+
+/** Of the verb "advise". */
+export interface AdviseRequest extends Job {
+  /** Version of this vocabulary. */
+  schema?: 1;
+  verb: "advise";
+  /** Largest micro-batch, sequence and rank that fit. @default true */
+  frontiers?: boolean | null;
+  /** Largest micro-batch for the sizes that cards are sold in. @default true */
+  tiers?: boolean | null;
+  /** MemScale's modes, recomputed for this job. @default true */
+  modes?: boolean | null;
+}
+
+/** Of the verb "map". */
+export interface MapRequest extends Job {
+  /** Version of this vocabulary. */
+  schema?: 1;
+  verb: "map";
+  /** Micro-batch sizes, the rows; powers of two when absent. */
+  batches?: number[] | null;
+  /** Sequence lengths, the columns; powers of two when absent. */
+  sequences?: number[] | null;
+  /** Full estimates; false for quick ones, a few thousandths low. Up to 256 cells are exact when it is absent. */
+  exact?: boolean | null;
+}
+
+/** Of the verb "catalog". */
+export interface CatalogRequest {
+  /** Version of this vocabulary. */
+  schema?: 1;
+  verb: "catalog";
+  /** "models" or "gpus" alone. */
+  list?: "models" | "gpus" | null;
+  /** Only entries with a name that contains it. @default "" */
+  pattern?: string | null;
+}
+
+/** Of the verb "describe". */
+export interface DescribeRequest {
+  /** Version of this vocabulary. */
+  schema?: 1;
+  verb: "describe";
+}
+
+/** Of the verb "version". */
+export interface VersionRequest {
+  /** Version of this vocabulary. */
+  schema?: 1;
+  verb: "version";
+}
+
+export type Request =
+  | EstimateRequest
+  | FitRequest
+  | AdviseRequest
+  | MapRequest
+  | CatalogRequest
+  | DescribeRequest
+  | VersionRequest;
 
 /** Bytes, exact. */
 export type Bytes = number;
 
-/** A card: a catalog name or alias, or only its memory: as torch sees it, or as it is sold. */
-export type Gpu = string | { name?: string; memory_gib?: number; vram_gb?: number };
-
-/** Everything has a default; `null` stands for it. Keys that nobody knows are warned of, not refused. */
-export interface Request {
-  schema?: 1;
-  /** What is asked for; "estimate" when absent. */
-  verb?: "estimate" | "fit" | "advise" | "map" | "catalog" | "describe" | "version" | (string & {});
-  /** Of the verb "catalog": keeps the entries with a name that contains it. */
-  pattern?: string;
-  /** Of the verb "catalog": only these. */
-  list?: "models" | "gpus";
-
-  // The model, one of:
-  /** Catalog id or alias: "meta-llama/Llama-2-7b-hf", "llama-2-7b". */
-  model?: string | null;
-  /** A Hugging Face config.json, as it is. */
-  config?: object | null;
-  /** Only a count. */
-  parameters?: number | null;
-  /** Class name, where the head that is trained is not config.json's. */
-  architecture?: string | null;
-
-  method?: string | null;
-  adapter?: {
-    r?: number | null;
-    lora_alpha?: number | null;
-    lora_dropout?: number | null;
-    target_modules?: string | string[] | null;
-    modules_to_save?: string[] | null;
-    dtype?: string | null;
-    use_dora?: boolean | null;
-  } | null;
-  quantization?: {
-    bits?: number | null;
-    quant_type?: string | null;
-    double_quant?: boolean | null;
-    group_size?: number | null;
-    quant_storage?: string | null;
-    prepare_kbit?: boolean | string | null;
-  } | null;
-  freeze?: string[] | null;
-
-  /** A recipe's name, or what differs from one. */
-  precision?:
-    | string
-    | {
-        recipe?: string | null;
-        weights?: string | null;
-        autocast?: string | null;
-        gradients?: string | null;
-        master_weights?: string | null;
-        optimizer_states?: string | null;
-      }
-    | null;
-  micro_batch_size?: number | null;
-  sequence_length?: number | null;
-  decoder_sequence_length?: number | null;
-  gradient_accumulation_steps?: number | null;
-  padding?: boolean | null;
-  packing?: boolean | null;
-  images_per_sample?: number | null;
-  image_size?: number | [number, number] | null;
-
-  attention?: string | null;
-  gradient_checkpointing?: string | boolean | { every?: number | null; selective?: string | string[] | null } | null;
-  use_reentrant?: boolean | null;
-  optimizer?: string | null;
-  max_grad_norm?: number | null;
-  optimizer_in_backward?: boolean | null;
-  loss?: string | null;
-  liger?: string[] | null;
-  compile?: string | boolean | null;
-  keep_outputs?: boolean | null;
-  outputs_to_fp32?: boolean | null;
-  zero_grad_to_none?: boolean | null;
-
-  parallelism?: object | null;
-  moe?: object | null;
-  offload?: object | null;
-  framework?: { name?: string | null; version?: string | null } | null;
-  allocator?: { expandable_segments?: boolean | null } | null;
-  /** Factors that you state instead of leaving them to the engine; each is echoed in the answer. */
-  overrides?: {
-    fragmentation_gib?: number | null;
-    misc_overhead_gib?: number | null;
-    cuda_context_gib?: number | null;
-  } | null;
-  calibration?: object | null;
-
-  gpu?: Gpu | null;
-  gpus?: Gpu[] | null;
-  /** Saved tensors wait in host memory. */
-  activation_offloading?: unknown;
-  /** Length of a recording. */
-  audio_seconds?: unknown;
-  /** TrainingArguments.bf16, where precision is auto: bf16 autocast, or none when false. */
-  bf16?: boolean;
-  /** Objects to find in an image. */
-  boxes_per_image?: unknown;
-  /** A DeepSpeed configuration. */
-  deepspeed?: unknown;
-  /** from_pretrained's dtype, where precision is auto. */
-  dtype?: string;
-  /** Batches of evaluation between steps. */
-  evaluation?: unknown;
-  /** TrainingArguments.fp16, where precision is auto: fp16 autocast with loss scaling. */
-  fp16?: boolean;
-  /** The language model is not trained. */
-  freeze_llm?: unknown;
-  /** The projector is not trained. */
-  freeze_projector?: unknown;
-  /** The vision tower is not trained. */
-  freeze_vision?: unknown;
-  /** FSDP in the words of TrainingArguments. */
-  fsdp?: unknown;
-  /** Tiles that an image is cut into. */
-  image_tiles?: unknown;
-  /** fla, mamba_ssm or torch. */
-  kernels?: unknown;
-  /** Whose configuration it is, where that does not say. */
-  library?: unknown;
-  /** from_pretrained(load_in_4bit=True): what method qlora means. */
-  load_in_4bit?: boolean;
-  /** from_pretrained(load_in_8bit=True): method qlora with 8 bits. */
-  load_in_8bit?: boolean;
-  /** axolotl's word for target_modules all-linear. */
-  lora_target_linear?: boolean;
-  /** Tokens of a generated answer. */
-  max_completion_length?: unknown;
-  /** Tokens of a prompt. */
-  max_prompt_length?: unknown;
-  /** A recorded nn.Module of one's own. */
-  model_trace?: unknown;
-  /** Noise on the embeddings. */
-  neftune_noise_alpha?: unknown;
-  /** Answers generated for each prompt. */
-  num_generations?: unknown;
-  /** Samples of a batch joined into one row. */
-  padding_free?: unknown;
-  /** A frozen copy for preferences. */
-  reference_model?: unknown;
-  /** A model that scores answers. */
-  reward_model?: unknown;
-  /** Answers generated on the same card. */
-  rollout?: unknown;
-  /** What is learned; it chooses the head where `architecture` does not. */
-  task?: string;
-  /** A model to distil from. */
-  teacher_model?: unknown;
-  /** Feed-forward layers over pieces of the sequence. */
-  tiled_mlp?: unknown;
-  /** TrainingArguments.use_liger_kernel: the fused loss with rms_norm, swiglu and rope. */
-  use_liger_kernel?: boolean;
-  /** A model that predicts returns. */
-  value_model?: unknown;
-}
-
-/** An amount and how sure we are of it. */
-export interface Range {
-  low: Bytes;
-  expected: Bytes;
-  high: Bytes;
-}
-
-export type Category =
-  | "weights"
-  | "gradients"
-  | "optimizer_states"
-  | "activations"
-  | "logits_loss"
-  | "workspace"
-  | "communication"
-  | "buffers";
-
-export type Phase = "load" | "forward" | "loss" | "backward" | "reduce" | "optimizer" | "zero_grad" | (string & {});
-
-export interface BreakdownEntry {
-  name: string;
-  bytes: Bytes;
-  /** In symbols: "2·B·S·F × 32". */
-  formula: string;
-  /** The same with numbers. */
-  substituted: string;
-  /** Which line of which project does it, with version. */
-  source: string;
-  confidence: "exact" | "measured" | "modelled";
-}
-
-export interface BreakdownGroup {
-  category: Category;
-  bytes: Bytes;
-  /** Largest first; they sum to `bytes`. */
-  entries: BreakdownEntry[];
-}
-
-/** One labelled moment of the step. */
-export interface Instant {
-  instant: string;
-  phase: Phase;
-  total: Bytes;
-  bytes: Record<Category, Bytes>;
-}
-
-/** Dtypes as used: "bf16", "fp32", … or "none". */
-export interface Recipe {
-  name: string;
-  weights: string;
-  gradients: string;
-  master_weights: string;
-  optimizer_states: string;
-  autocast: string;
-  /** Of the adapters and their gradients, where only those are trained. */
-  adapters?: string;
-}
-
-export interface Estimate {
-  /** What was estimated: catalog id, or the class of a pasted config. */
-  model: string;
-  /** Which model was assumed when only a count was given; else empty. */
-  architecture: string;
-  /** torch.cuda.max_memory_allocated, from the second step on. */
-  allocated: Range;
-  /** torch.cuda.max_memory_reserved. */
-  reserved: Range;
-  /** What nvidia-smi shows. */
-  device: Range;
-  first_step_allocated: Bytes;
-  /** Memory of the host, per node. */
-  host: { expected: Bytes };
-  peak: { phase: Phase; at: string; rank: string };
-  phase_peaks: Record<string, Bytes>;
-  /** Sums to `allocated.expected`. */
-  breakdown: BreakdownGroup[];
-  timeline: Instant[];
-  parameters: {
-    total: number;
-    trainable: number;
-    active: number;
-    base: number;
-    published: number;
-    adapted_modules: number;
-    saved_modules: number;
-  };
-  recipe: Recipe;
-  /** Which kernel the attention really runs. */
-  attention_kernel: string;
-  overrides: Record<string, number>;
-}
-
-/** Whether the job fits one card. */
-export interface Fit {
-  gpu: string;
-  usable_bytes: Bytes;
-  verdict: "fits" | "tight" | "does_not_fit" | "unknown";
-  /** Negative when it does not fit. */
-  headroom_bytes: Bytes;
-  utilization: number;
-  /** Why the verdict is unknown or an estimate. */
-  reason?: string;
-}
+/** Parameters, modules, tokens. */
+export type Count = number;
 
 /** Trouble found in a request or a document; with an error among them there is no estimate. */
 export interface Issue {
@@ -279,25 +663,203 @@ export interface Issue {
   suggestion: string;
 }
 
+/** An amount and how sure we are of it. */
+export interface Range {
+  low: Bytes;
+  expected: Bytes;
+  high: Bytes;
+}
+
+export type MaybeRange = Range | null;
+
+export type Category = "weights" | "gradients" | "optimizer_states" | "activations" | "logits_loss" | "workspace" | "communication" | "buffers";
+
+export type Phase = "load" | "forward" | "loss" | "backward" | "reduce" | "optimizer" | "zero_grad";
+
+export type Verdict = "fits" | "tight" | "does_not_fit" | "unknown";
+
+export type Confidence = "exact" | "measured" | "modelled";
+
+export type Dtype = "fp32" | "bf16" | "fp16";
+
+export type DtypeOrNone = "fp32" | "bf16" | "fp16" | "none";
+
+/** Storages made at one place of the program, alive at the peak. */
+export interface BreakdownEntry {
+  /** "mlp.gate_proj: output" */
+  name: string;
+  bytes: Bytes;
+  /** In symbols: "2·B·S·F × 32". */
+  formula: string;
+  /** The same with numbers. */
+  substituted: string;
+  /** Which line of which project does it, with version. */
+  source: string;
+  confidence: Confidence;
+}
+
+export interface BreakdownGroup {
+  category: Category;
+  bytes: Bytes;
+  /** Largest first; they sum to `bytes`. */
+  entries: BreakdownEntry[];
+}
+
+export interface BytesByCategory {
+  weights: Bytes;
+  gradients: Bytes;
+  optimizer_states: Bytes;
+  activations: Bytes;
+  logits_loss: Bytes;
+  workspace: Bytes;
+  communication: Bytes;
+  buffers: Bytes;
+}
+
+export interface BytesByPhase {
+  load: Bytes;
+  forward: Bytes;
+  loss: Bytes;
+  backward: Bytes;
+  reduce: Bytes;
+  optimizer: Bytes;
+  zero_grad: Bytes;
+}
+
+/** One labelled moment of the step. */
+export interface Instant {
+  instant: string;
+  phase: Phase;
+  total: Bytes;
+  bytes: BytesByCategory;
+}
+
+/** Dtypes as used. */
+export interface Recipe {
+  name: string;
+  weights: Dtype;
+  gradients: Dtype;
+  master_weights: DtypeOrNone;
+  optimizer_states: Dtype;
+  autocast: DtypeOrNone;
+  /** Of the adapters and their gradients, where only those are trained. */
+  adapters?: Dtype;
+}
+
+export interface Host {
+  expected: Bytes;
+}
+
+/** The moment at which most is allocated. */
+export interface Peak {
+  phase: Phase;
+  /** The module that was running. */
+  at: string;
+  /** On which GPU. */
+  rank: string;
+}
+
+export interface ParameterCounts {
+  /** Of the model as trained, adapters included. */
+  total: Count;
+  trainable: Count;
+  /** Used for one token. */
+  active: Count;
+  /** Of the model without adapters. */
+  base: Count;
+  /** What the catalog's source states; 0 when unknown. */
+  published: Count;
+  adapted_modules: Count;
+  saved_modules: Count;
+}
+
+/** Factors that the request states, echoed. */
+export interface StatedOverrides {
+  fragmentation_gib?: number;
+  misc_overhead_gib?: number;
+  cuda_context_gib?: number;
+}
+
+export interface Estimate {
+  /** Catalog id, or the class of a pasted config. */
+  model: string;
+  /** Which model was assumed when only a count was given; else empty. */
+  architecture: string;
+  /** torch.cuda.max_memory_allocated, from the second step on. */
+  allocated: Range;
+  /** torch.cuda.max_memory_reserved. */
+  reserved: Range;
+  /** What nvidia-smi shows. */
+  device: Range;
+  first_step_allocated: Bytes;
+  /** Memory of the host, per node. */
+  host: Host;
+  peak: Peak;
+  /** Most allocated in each phase. */
+  phase_peaks: BytesByPhase;
+  /** Sums to `allocated.expected`. */
+  breakdown: BreakdownGroup[];
+  /** In time order. */
+  timeline: Instant[];
+  parameters: ParameterCounts;
+  recipe: Recipe;
+  /** Which kernel the attention really runs. */
+  attention_kernel: string;
+  overrides: StatedOverrides;
+}
+
+/** Whether the job fits one card. */
+export interface Fit {
+  gpu: string;
+  usable_bytes: Bytes;
+  verdict: Verdict;
+  /** Negative when it does not fit. */
+  headroom_bytes: Bytes;
+  /** What is needed as a share of what is usable. */
+  utilization: number;
+  /** Why the verdict is unknown or an estimate. */
+  reason?: string;
+}
+
+/** What can still be said of a model whose architecture is not modelled: count × bytes. */
+export interface PartialEstimate {
+  model: string;
+  parameters: Count;
+  weights: Bytes;
+  gradients: Bytes;
+  optimizer_states: Bytes;
+  recipe: Recipe;
+  /** What is missing. */
+  note: string;
+}
+
 /** Of the verb "estimate". */
-export interface Response {
+export interface EstimateResponse {
   schema: 1;
+  /** Version of the engine. */
   engine?: string;
+  /** Date of the catalog. */
   catalog?: string;
   /** Absent when an issue is an error. */
   estimate?: Estimate;
+  /** One for each card asked for. */
   fits?: Fit[];
-  /** What can still be said of a model whose architecture is not modelled. */
-  partial?: {
-    model: string;
-    parameters: number;
-    weights: Bytes;
-    gradients: Bytes;
-    optimizer_states: Bytes;
-    recipe: Recipe;
-    note: string;
-  };
+  partial?: PartialEstimate;
   issues: Issue[];
+}
+
+/** A verdict, with what the job allocates on that card. */
+export interface CardFit {
+  gpu: string;
+  usable_bytes: Bytes;
+  verdict: Verdict;
+  /** Negative when it does not fit. */
+  headroom_bytes: Bytes;
+  utilization: number;
+  reason?: string;
+  allocated: Range;
+  /** Whether the peak stays below the share asked for. */
+  within_rule_of_thumb?: boolean;
 }
 
 /** Of the verb "fit": cards asked for, or the whole catalog. */
@@ -305,9 +867,206 @@ export interface FitResponse {
   schema: 1;
   engine?: string;
   catalog?: string;
+  model?: string;
+  /** On the first card asked for. */
   allocated?: Range;
-  fits?: Fit[];
+  /** The share asked for. */
+  rule_of_thumb?: number;
+  /** Smallest that fits first. */
+  fits?: CardFit[];
   issues: Issue[];
+}
+
+/** What a change costs besides memory. */
+export interface Cost {
+  /** How much harm, to compare. */
+  weight: number;
+  harm: "nothing" | "speed" | "numerics" | "training";
+  speed: string;
+  exactness: string;
+  quality: string;
+  source: string;
+}
+
+export interface Change {
+  /** JSON pointer into the request. */
+  path: string;
+  /** What to write there. */
+  value: unknown;
+}
+
+/** A JSON merge patch (RFC 7396) of the request. */
+export type Patch = Record<string, unknown>;
+
+export interface Figures {
+  allocated: Range;
+  reserved: Range;
+  host_bytes: Bytes;
+  peak_phase: Phase;
+  /** Of the expected peak of the job as it is. */
+  saved_bytes: Bytes;
+  fit: Fit;
+}
+
+/** One change by itself. */
+export interface Suggestion {
+  title: string;
+  changes: Change[];
+  patch: Patch;
+  cost: Cost;
+  allocated: Range;
+  reserved: Range;
+  host_bytes: Bytes;
+  peak_phase: Phase;
+  saved_bytes: Bytes;
+  fit: Fit;
+}
+
+/** One change of a combination. */
+export interface Step {
+  lever: "method" | "precision" | "sequence" | "optimizer" | "checkpointing" | "batch" | "loss" | "attention" | "rank";
+  title: string;
+  changes: Change[];
+  patch: Patch;
+  cost: Cost;
+}
+
+/** The changes that make the job fit with least harm. */
+export interface Combination {
+  /** Whether it fits with them; else they are the most that was tried. */
+  found: boolean;
+  /** Whether nothing with less harm does. */
+  proven: boolean;
+  weight: number;
+  steps: Step[];
+  changes: Change[];
+  patch: Patch;
+  allocated: Range;
+  reserved: Range;
+  host_bytes: Bytes;
+  peak_phase: Phase;
+  saved_bytes: Bytes;
+  fit: Fit;
+  tried: number;
+  verified: number;
+}
+
+/** How far one size goes on the card. */
+export interface Frontier {
+  /** "micro_batch_size" */
+  option: string;
+  current: number;
+  /** 0 when none fits. */
+  largest: number;
+  /** The largest that was tried fits. */
+  open: boolean;
+  /** The model takes no more. */
+  ends_with_model: boolean;
+  allocated: MaybeRange;
+  /** Of the next size, which does not fit. */
+  next_allocated: MaybeRange;
+}
+
+/** The largest micro-batch on cards of one size. */
+export interface Tier {
+  vram_gb: number;
+  usable_bytes: Bytes;
+  /** 0 when none fits. */
+  micro_batch_size: number;
+  allocated: MaybeRange;
+  /** What a table of presets says; 0 when nothing. */
+  preset: number;
+}
+
+export type ModeName = "none" | "conservative" | "balanced" | "aggressive" | "aggressive_smaller_batch";
+
+export interface ModeOutcome {
+  mode: ModeName;
+  techniques: string;
+  changes: Change[];
+  patch: Patch;
+  allocated: Range;
+  reserved: Range;
+  host_bytes: Bytes;
+  peak_phase: Phase;
+  saved_bytes: Bytes;
+  fit: Fit;
+}
+
+/** MemScale's modes, recomputed for this job. */
+export interface Modes {
+  unoptimised: Range;
+  ratio: number;
+  recommended: ModeName;
+  recommended_fits: boolean;
+  modes: ModeOutcome[];
+}
+
+/** Of the verb "advise". */
+export interface AdviseResponse {
+  schema: 1;
+  engine?: string;
+  catalog?: string;
+  model?: string;
+  /** The card that it is about. */
+  gpu?: string;
+  /** The job as it is. */
+  now?: Figures;
+  /** Null when the job fits as it is. */
+  combination?: Combination | null;
+  /** Least harm first, then most saved. */
+  suggestions?: Suggestion[];
+  /** Changes left out because they save nothing here. */
+  without_effect?: number;
+  expandable_segments?: Suggestion | null;
+  smallest_card?: CardFit | null;
+  smallest_card_changed?: CardFit | null;
+  /** Which job the frontiers and tiers are about. */
+  subject?: "request" | "combination";
+  frontiers?: Frontier[];
+  tiers?: Tier[];
+  modes?: Modes | null;
+  issues: Issue[];
+}
+
+/** Of the verb "map": one row for each micro-batch size, one column for each sequence length. */
+export interface MapResponse {
+  schema: 1;
+  engine?: string;
+  catalog?: string;
+  model?: string;
+  gpu?: string;
+  usable_bytes?: Bytes;
+  /** Full estimates, not quick ones. */
+  exact?: boolean;
+  batches?: number[];
+  sequences?: number[];
+  /** Null where there is no estimate. */
+  allocated?: ((number | null)[])[];
+  verdicts?: Verdict[][];
+  issues: Issue[];
+}
+
+export interface CatalogModel {
+  id: string;
+  aliases: string[];
+  family: string;
+  kind: string;
+  model_type: string;
+  parameters: Count;
+  modelled: boolean;
+}
+
+export interface CatalogGpu {
+  name: string;
+  aliases: string[];
+  vendor: string;
+  architecture: string;
+  compute_capability: number;
+  marketed_bytes: Bytes;
+  visible_bytes: Bytes;
+  /** Nobody measured what torch sees. */
+  estimated: boolean;
 }
 
 /** Of the verb "catalog". */
@@ -315,25 +1074,18 @@ export interface CatalogResponse {
   schema: 1;
   engine: string;
   catalog: string;
-  models?: {
-    id: string;
-    aliases: string[];
-    family: string;
-    kind: string;
-    model_type: string;
-    parameters: number;
-    modelled: boolean;
-  }[];
-  gpus?: {
-    name: string;
-    aliases: string[];
-    vendor: string;
-    architecture: string;
-    compute_capability: number;
-    marketed_bytes: Bytes;
-    visible_bytes: Bytes;
-    estimated: boolean;
-  }[];
+  models?: CatalogModel[];
+  gpus?: CatalogGpu[];
+}
+
+/** When something decides anything: {"method": ["lora", "qlora"]}. */
+export type Relevance = Record<string, string[]>;
+
+export interface ChoiceDescription {
+  name: string;
+  help: string;
+  modelled: boolean;
+  aliases?: string[];
 }
 
 export interface OptionDescription {
@@ -344,21 +1096,22 @@ export interface OptionDescription {
   /** JSON pointer: "/adapter/r". */
   path: string;
   group: string;
-  type: "string" | "strings" | "boolean" | "integer" | "number" | "choice" | "choices" | "object" | (string & {});
+  type: "boolean" | "integer" | "number" | "string" | "strings" | "choice" | "choices" | "object" | "gpu" | "gpus" | "any";
   default: unknown;
-  values?: { name: string; help: string; modelled: boolean; aliases?: string[] }[];
+  values?: ChoiceDescription[];
   minimum?: number;
   maximum?: number;
   /** Where people usually are: the ends of a slider. */
   usual?: [number, number];
   unit?: string;
-  /** When it decides anything: {"method": ["lora", "qlora"]}; always, where absent. */
-  relevant?: Record<string, string[]>;
+  relevant?: Relevance;
   /** In the object form, the key that holds what else is a word: "recipe" of precision. */
   word_key?: string;
-  /** What that key starts from where an object does not say: a form refines from it. */
+  /** What that key starts from where an object does not say. */
   word_default?: string;
   flags: string[];
+  /** Other tools' keys for it. */
+  also?: string[];
   help: string;
   advanced: boolean;
   modelled: boolean;
@@ -366,22 +1119,58 @@ export interface OptionDescription {
   missing?: string;
 }
 
+export interface GroupDescription {
+  name: string;
+  title: string;
+  /** Many jobs change something in it. */
+  usual: boolean;
+  relevant?: Relevance;
+}
+
+/** A key of a request that one verb reads beside the options. */
+export interface KeyDescription {
+  name: string;
+  type: "boolean" | "number" | "integers" | "string";
+  default: unknown;
+  help: string;
+}
+
+export interface VerbDescription {
+  name: string;
+  help: string;
+  modelled: boolean;
+  keys?: KeyDescription[];
+}
+
 /** Of the verb "describe". */
 export interface DescribeResponse {
   schema: 1;
   engine: string;
   catalog: string;
-  verbs: { name: string; help: string; modelled: boolean }[];
-  groups: { name: string; title: string; usual: boolean; relevant?: Record<string, string[]> }[];
+  verbs: VerbDescription[];
+  groups: GroupDescription[];
   options: OptionDescription[];
   model_types: string[];
 }
 
-export interface Version {
+/** Of the verb "version". */
+export interface VersionResponse {
   schema: 1;
   engine: string;
   catalog: string;
 }
+
+export type Response = EstimateResponse;
+
+/** An answer to any verb. */
+export type Answer =
+  | EstimateResponse
+  | FitResponse
+  | AdviseResponse
+  | MapResponse
+  | CatalogResponse
+  | DescribeResponse
+  | VersionResponse;
 
 /** The engine. Everything is synchronous, nothing throws on bad input, and nothing leaves the machine. */
 export interface Tidemark {
@@ -389,15 +1178,14 @@ export interface Tidemark {
   loadCatalog(models: object | string, gpus: object | string): Issue[];
 
   /** A request in, an answer out. A string is JSON text as somebody wrote it. */
-  handle(request: { verb: "fit" } & Request): FitResponse;
-  handle(request: { verb: "catalog" } & Request): CatalogResponse;
-  handle(request: { verb: "describe" } & Request): DescribeResponse;
-  handle(request: { verb: "version" } & Request): Version;
-  /** Verbs with keys and answers of their own, which `describe` lists. */
-  handle(
-    request: { verb: "advise" | "map" } & Request & Record<string, unknown>,
-  ): { schema: 1; issues: Issue[] } & Record<string, unknown>;
-  handle(request: Request | string): Response;
+  handle(request: FitRequest): FitResponse;
+  handle(request: AdviseRequest): AdviseResponse;
+  handle(request: MapRequest): MapResponse;
+  handle(request: CatalogRequest): CatalogResponse;
+  handle(request: DescribeRequest): DescribeResponse;
+  handle(request: VersionRequest): VersionResponse;
+  handle(request: EstimateRequest | string): EstimateResponse;
+  handle(request: Request | string): Answer;
 
   /** The same as JSON text: what `tidemark estimate --json` prints, byte for byte. */
   handleText(request: Request | string): string;
@@ -408,7 +1196,7 @@ export interface Tidemark {
    */
   map(request: Request | string, batches: ArrayLike<number>, sequences: ArrayLike<number>): Float64Array;
 
-  version(): Version;
+  version(): VersionResponse;
 }
 
 /**

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "core/cli/embedded.hpp"
 #include "core/cli/help.hpp"
+#include "core/cli/schema.hpp"
 #include "core/cli/terminal.hpp"
 #include "core/fit/fit.hpp"
 #include "core/options/options.hpp"
@@ -208,6 +210,18 @@ int run_describe_command(const Engine& engine, const std::string& option, const 
     return kBadInput;
   }
   print(text);
+  return kAnswered;
+}
+
+int run_schema_command(const std::string& which) {
+  if (which == "request") {
+    print(write_json(request_schema(), 2) + "\n");
+  } else if (which == "answer") {
+    print(embedded_answer_schema());
+  } else {
+    complain({{"BAD_USAGE", Severity::kError, "", "Say of what: request or answer.", ""}});
+    return kBadInput;
+  }
   return kAnswered;
 }
 

@@ -27,6 +27,7 @@ int run_gpus_command(const Engine& engine, const std::string& pattern, const Out
                      const TextStyle& style);
 int run_describe_command(const Engine& engine, const std::string& option, const OutputFlags& output,
                          const TextStyle& style);
+int run_schema_command(const std::string& which);
 int run_version_command(const Engine& engine, const OutputFlags& output);
 
 /// What `fit`, `advise` and `map` take beside the job.

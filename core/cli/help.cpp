@@ -126,7 +126,7 @@ std::string bash_script() {
       "  local word=\"${COMP_WORDS[COMP_CWORD]}\" before=\"${COMP_WORDS[COMP_CWORD-1]}\" command=\"${COMP_WORDS[1]}\"\n"
       "  COMPREPLY=()\n"
       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-      "    COMPREPLY=($(compgen -W 'estimate fit advise map models gpus describe version completion help' -- "
+      "    COMPREPLY=($(compgen -W 'estimate fit advise map models gpus describe schema version completion help' -- "
       "\"$word\"))\n"
       "    return\n"
       "  fi\n"
@@ -156,6 +156,7 @@ std::string bash_script() {
   for (const Option& option : options()) out += " " + std::string{option.name};
   out +=
       "' -- \"$word\")) ;;\n"
+      "    schema) COMPREPLY=($(compgen -W 'request answer' -- \"$word\")) ;;\n"
       "    completion) COMPREPLY=($(compgen -W 'bash zsh fish' -- \"$word\")) ;;\n"
       "  esac\n"
       "}\n"
@@ -184,7 +185,8 @@ std::string zsh_script() {
       "  local -a commands\n"
       "  commands=('estimate:memory of a training job' 'fit:cards that a job fits' 'advise:what makes it fit'\n"
       "            'map:peaks over batch and sequence' 'models:models known by name' 'gpus:cards known by name'\n"
-      "            'describe:every option' 'version:versions' 'completion:shell completion' 'help:usage')\n"
+      "            'describe:every option' 'schema:JSON Schemas' 'version:versions' 'completion:shell completion' "
+      "'help:usage')\n"
       "  if (( CURRENT == 2 )); then _describe command commands; return; fi\n"
       "  case $words[2] in\n"
       "    estimate|fit|advise|map) _arguments \\\n";
@@ -209,6 +211,7 @@ std::string zsh_script() {
       "      '--markdown[Markdown]' '--bytes[exact bytes]' '--explain[every entry]' '--no-color[plain text]' ;;\n"
       "    models|gpus) _arguments '--json[JSON]' '--names[names only]' ;;\n"
       "    describe) _arguments '--json[JSON]' '--markdown[Markdown]' ;;\n"
+      "    schema) _values document request answer ;;\n"
       "    completion) _values shell bash zsh fish ;;\n"
       "  esac\n"
       "}\n"
@@ -236,6 +239,7 @@ std::string fish_script() {
       "complete -c tidemark -n __fish_use_subcommand -a models -d 'models known by name'\n"
       "complete -c tidemark -n __fish_use_subcommand -a gpus -d 'cards known by name'\n"
       "complete -c tidemark -n __fish_use_subcommand -a describe -d 'every option'\n"
+      "complete -c tidemark -n __fish_use_subcommand -a schema -d 'JSON Schemas'\n"
       "complete -c tidemark -n __fish_use_subcommand -a version -d versions\n"
       "complete -c tidemark -n __fish_use_subcommand -a completion -d 'shell completion'\n";
   const std::string here = "complete -c tidemark -n '__fish_seen_subcommand_from estimate fit advise map'";
@@ -256,6 +260,7 @@ std::string fish_script() {
   }
   out += here + " -l request -r -F -d 'a request, - for standard input'\n";
   for (const char* flag : {"json", "markdown", "bytes", "explain", "no-color"}) out += here + " -l " + flag + "\n";
+  out += "complete -c tidemark -n '__fish_seen_subcommand_from schema' -a 'request answer'\n";
   out += "complete -c tidemark -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'\n";
   return out;
 }
@@ -279,6 +284,7 @@ std::string general_help(const TextStyle& style) {
   command_line("gpus", "cards known by name, with the memory that PyTorch really sees", style, out);
   command_line("describe", "every option with its default and values; `tidemark describe optimizer` for one", style,
                out);
+  command_line("schema", "JSON Schemas: `tidemark schema request`, `tidemark schema answer`", style, out);
   command_line("completion", "shell completion: `source <(tidemark completion bash)`, zsh, fish", style, out);
   command_line("version", "versions of the engine, the schema and the catalog", style, out);
   out += "\n" +

@@ -10,7 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "core/cli/commands.hpp"
-#include "core/cli/embedded_catalog.hpp"
+#include "core/cli/embedded.hpp"
 #include "core/cli/help.hpp"
 #include "core/cli/job_flags.hpp"
 #include "core/cli/terminal.hpp"
@@ -21,8 +21,8 @@
 namespace tidemark {
 namespace {
 
-constexpr std::string_view kCommands[] = {"estimate", "fit",      "advise",     "map",     "models",
-                                          "gpus",     "describe", "completion", "version", "help"};
+constexpr std::string_view kCommands[] = {"estimate", "fit",    "advise",     "map",     "models", "gpus",
+                                          "describe", "schema", "completion", "version", "help"};
 
 /// What CLI11 could not make sense of, told in our words with the nearest flag or command.
 Issue usage_issue(const CLI::App& command, const CLI::ParseError& error) {
@@ -79,6 +79,7 @@ int run(int argc, char** argv) {
   std::string request_path;
   std::string pattern;
   std::string option_name;
+  std::string document;
   std::string shell;
   JobFlags job;
   JobFlags fit_job;
@@ -126,14 +127,16 @@ int run(int argc, char** argv) {
   CLI::App* describe = app.add_subcommand("describe");
   describe->add_option("OPTION", option_name);
   describe->add_flag("--markdown", output.markdown);
+  CLI::App* schema = app.add_subcommand("schema");
+  schema->add_option("WHICH", document);
   CLI::App* completion = app.add_subcommand("completion");
   completion->add_option("SHELL", shell);
   CLI::App* version_command = app.add_subcommand("version");
   CLI::App* help_command = app.add_subcommand("help");
-  for (CLI::App* command : {models, gpus, describe, completion, version_command, help_command}) {
+  for (CLI::App* command : {models, gpus, describe, schema, completion, version_command, help_command}) {
     command->set_help_flag();
     command->add_flag("-h,--help", help);
-    if (command != completion && command != help_command) command->add_flag("--json", output.json);
+    if (command != completion && command != schema && command != help_command) command->add_flag("--json", output.json);
     command->add_flag("--no-color,--no-colour", no_colour);
     command->add_flag("--ascii", ascii);
   }
@@ -171,6 +174,8 @@ int run(int argc, char** argv) {
     print(script);
     return kAnswered;
   }
+
+  if (schema->parsed()) return run_schema_command(document);
 
   Engine engine;
   if (const Issues issues = engine.load_catalog(embedded_models(), embedded_gpus()); has_error(issues)) {

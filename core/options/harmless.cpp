@@ -3,17 +3,12 @@
 namespace tidemark {
 namespace {
 
-struct Harmless {
-  std::string_view key;  ///< as scripts and launchers write it
-  std::string_view why;
-};
-
 constexpr std::string_view kSchedule = "it is a schedule";
 constexpr std::string_view kMath = "it changes how matrices are multiplied, not what is kept";
 constexpr std::string_view kOrder = "the longest batch is asked about";
 constexpr std::string_view kHost = "it concerns host memory and files";
 
-constexpr Harmless kHarmless[] = {
+constexpr HarmlessKey kHarmless[] = {
     {"tf32", kMath},
     {"group_by_length", kOrder},
     {"length_column_name", kOrder},
@@ -45,8 +40,12 @@ constexpr Harmless kHarmless[] = {
 
 }  // namespace
 
+std::span<const HarmlessKey> harmless_keys() {
+  return kHarmless;
+}
+
 std::string_view why_harmless(std::string_view key) {
-  for (const Harmless& harmless : kHarmless) {
+  for (const HarmlessKey& harmless : kHarmless) {
     if (harmless.key == key) return harmless.why;
   }
   return {};

@@ -1,11 +1,18 @@
 #pragma once
 
+#include <span>
 #include <string_view>
 
 namespace tidemark {
 
-/// Why a key of a training script that no option has moves no memory of the peak ("a schedule"); empty when it is not
-/// known to.
+/// A key of a training script that no option has and that moves no memory of the peak.
+struct HarmlessKey {
+  std::string_view key;  ///< as scripts and launchers write it
+  std::string_view why;  ///< "it is a schedule"
+};
+std::span<const HarmlessKey> harmless_keys();
+
+/// Why that key moves no memory of the peak; empty when it is not known to.
 std::string_view why_harmless(std::string_view key);
 
 }  // namespace tidemark

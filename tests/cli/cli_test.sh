@@ -70,6 +70,12 @@ run 0 completion bash
 bash -n "$dir/out" 2>/dev/null || fail "the bash completion is not bash"
 run 0 completion zsh
 run 0 completion fish
+run 0 schema request
+out_has '"adapter"'
+python3 -m json.tool "$dir/out" >/dev/null 2>&1 || fail "schema request is not JSON"
+run 0 schema answer
+python3 -m json.tool "$dir/out" >/dev/null 2>&1 || fail "schema answer is not JSON"
+run 2 schema
 
 # Verdicts.
 run 0 estimate -m llama-3.2-1b --precision pure_bf16 --gpu A100-80GB

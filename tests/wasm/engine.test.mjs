@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import { compactGpus, compactModels } from "../../web/catalog.mjs";
-import { bin, catalogText, loadedEngine, newEngine, root } from "./engine.mjs";
+import { bin, catalogText, loadedEngine, newEngine } from "./engine.mjs";
 
 const engine = await loadedEngine();
 const request = { model: "llama-3.2-1b", sequence_length: 512, gpu: "A100-80GB" };
@@ -113,13 +113,4 @@ test("the glue makes no code from text", () => {
   for (const file of ["engine.js", "api.js", "tidemark.js"]) {
     assert.doesNotMatch(readFileSync(join(bin, file), "utf8"), /\b(eval|Function)\(/, file);
   }
-});
-
-test("tidemark.d.ts knows every option of a request, and no other", () => {
-  const types = readFileSync(join(root, "wasm/tidemark.d.ts"), "utf8");
-  const body = types.match(/export interface Request \{\n([\s\S]*?)\n\}\n/)[1];
-  const declared = [...body.matchAll(/^ {2}(\w+)\?:/gm)].map(([, name]) => name);
-  const described = engine.handle({ verb: "describe" }).options.map(({ name }) => name.split(".")[0]);
-  const own = ["schema", "verb", "pattern", "list"];
-  assert.deepEqual([...new Set(declared)].sort(), [...new Set([...described, ...own])].sort());
 });

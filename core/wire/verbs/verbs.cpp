@@ -20,15 +20,15 @@ constexpr VerbKey kMapKeys[] = {
      "Full estimates; false for quick ones, a few thousandths low. Up to 256 cells are exact when it is absent."},
 };
 constexpr VerbKey kCatalogKeys[] = {
-    {"list", "string", "null", "\"models\" or \"gpus\" alone."},
+    {"list", "string", "null", "\"models\" or \"gpus\" alone.", "models,gpus"},
     {"pattern", "string", "\"\"", "Only entries with a name that contains it."},
 };
 
 constexpr Verb kVerbs[] = {
-    {"estimate", "the memory of one training job, itemised; the default", run_estimate},
-    {"fit", "which cards the job fits: those asked for, or the whole catalog", run_fit, kFitKeys},
-    {"advise", "what to change so that a job fits a card, and how far it goes there", run_advise, kAdviseKeys},
-    {"map", "peaks over micro-batch sizes and sequence lengths, against a card", run_map, kMapKeys},
+    {"estimate", "the memory of one training job, itemised; the default", run_estimate, {}, true},
+    {"fit", "which cards the job fits: those asked for, or the whole catalog", run_fit, kFitKeys, true},
+    {"advise", "what to change so that a job fits a card, and how far it goes there", run_advise, kAdviseKeys, true},
+    {"map", "peaks over micro-batch sizes and sequence lengths, against a card", run_map, kMapKeys, true},
     {"catalog", "models and GPUs that are known by name", run_catalog, kCatalogKeys},
     {"describe", "every option with its default, values, unit and help", run_describe},
     {"version", "versions of the engine, the schema and the catalog", run_version},

@@ -10,10 +10,11 @@ namespace tidemark {
 
 /// A key of a request that one verb reads beside the options of the job.
 struct VerbKey {
-  std::string_view name;      ///< as in the request
-  std::string_view type;      ///< "boolean", "number", "integers"
-  std::string_view standard;  ///< default, as JSON text
-  std::string_view help;      ///< one sentence
+  std::string_view name;        ///< as in the request
+  std::string_view type;        ///< "boolean", "number", "integers", "string"
+  std::string_view standard;    ///< default, as JSON text
+  std::string_view help;        ///< one sentence
+  std::string_view words = {};  ///< of a string: the comma-separated words that it may be; any, where empty
 };
 
 /// What a request can ask for ("verb"). One file each; the table in verbs.cpp names them.
@@ -22,6 +23,7 @@ struct Verb {
   std::string_view help;                                ///< one sentence
   Value (*run)(const Engine&, const Value&) = nullptr;  ///< null: known, and answered with UNSUPPORTED_VERB
   std::span<const VerbKey> keys = {};                   ///< what it reads beside the options
+  bool of_job = false;                                  ///< whether it reads the options
 };
 std::span<const Verb> verbs();
 /// The verb of that name, or null.
