@@ -83,7 +83,7 @@ Tensor layer(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kApertusProgram = {llama_embed, layer, llama_norm, llama_head};
+const Program kApertusProgram = {one_stack<llama_embed, layer, llama_norm>, llama_head};
 
 const Family kRows[] = {
     {"apertus", "Apertus", "ApertusForCausalLM", kTokenOnly, read_apertus_config, &kApertusProgram},

@@ -437,9 +437,10 @@ constexpr HeadForward kDistilBertHeads[] = {{Head::kMaskedLm, masked_lm},
 
 }  // namespace
 
-const Program kBertProgram = {bert_embed, bert_layer, no_norm, bert_lm_head, kBertHeads};
-const Program kRobertaProgram = {bert_embed, bert_layer, no_norm, bert_lm_head, kRobertaHeads};
-const Program kDistilBertProgram = {distilbert_embed, distilbert_layer, no_norm, distilbert_lm_head, kDistilBertHeads};
+const Program kBertProgram = {one_stack<bert_embed, bert_layer, no_norm>, bert_lm_head, kBertHeads};
+const Program kRobertaProgram = {one_stack<bert_embed, bert_layer, no_norm>, bert_lm_head, kRobertaHeads};
+const Program kDistilBertProgram = {one_stack<distilbert_embed, distilbert_layer, no_norm>, distilbert_lm_head,
+                                    kDistilBertHeads};
 
 const Family kRows[] = {
     {"bert", "Bert", "BertForMaskedLM", kBertClasses, read_bert_config, &kBertProgram, "bert.encoder.layer"},

@@ -176,9 +176,7 @@ Tensor head(Net& net, Tensor hidden) {
 }  // namespace
 
 const Program kBloomProgram = {
-    .embed = embed,
-    .layer = layer,
-    .norm = norm,
+    .forward = one_stack<embed, layer, norm>,
     .lm_head = head,
     .own_loss = OwnLoss::kModelDtype,
     .decoder_heads = kClasses,

@@ -104,7 +104,7 @@ Tensor head(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kCohereProgram = {llama_embed, layer, norm, head};
+const Program kCohereProgram = {one_stack<llama_embed, layer, norm>, head};
 
 const Family kRows[] = {
     {"cohere", "Cohere", "CohereForCausalLM", kLanguageModelOnly, read_cohere_config, &kCohereProgram},

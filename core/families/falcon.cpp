@@ -256,9 +256,7 @@ Tensor head(Net& net, Tensor hidden) {
 }  // namespace
 
 // FALCON_ATTENTION_CLASSES names no flash_attention_3.
-const Program kFalconProgram = {.embed = embed,
-                                .layer = layer,
-                                .norm = norm,
+const Program kFalconProgram = {.forward = one_stack<embed, layer, norm>,
                                 .lm_head = head,
                                 .own_loss = OwnLoss::kModelDtype,
                                 .decoder_heads = kClasses,

@@ -208,9 +208,9 @@ Tensor softcapped_head(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kGemmaProgram = {embed, layer, norm, head};
-const Program kGemma2Program = {embed, layer2, norm, softcapped_head};
-const Program kGemma3Program = {embed3, layer3, norm, softcapped_head};
+const Program kGemmaProgram = {one_stack<embed, layer, norm>, head};
+const Program kGemma2Program = {one_stack<embed, layer2, norm>, softcapped_head};
+const Program kGemma3Program = {one_stack<embed3, layer3, norm>, softcapped_head};
 
 const Family kRows[] = {
     {"gemma", "Gemma", "GemmaForCausalLM", kSequenceAndToken, read_gemma_config, &kGemmaProgram},

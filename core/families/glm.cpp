@@ -75,8 +75,8 @@ Tensor layer4(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kGlmProgram = {llama_embed, layer, llama_norm, llama_head};
-const Program kGlm4Program = {llama_embed, layer4, llama_norm, llama_head};
+const Program kGlmProgram = {one_stack<llama_embed, layer, llama_norm>, llama_head};
+const Program kGlm4Program = {one_stack<llama_embed, layer4, llama_norm>, llama_head};
 
 const Family kRows[] = {
     {"glm", "Glm", "GlmForCausalLM", kSequenceAndToken, read_glm_config, &kGlmProgram},

@@ -100,7 +100,8 @@ Tensor gpt2_head(Net& net, Tensor hidden) {
   return net.lm_head("lm_head", std::move(hidden), net.V);
 }
 
-const Program kGpt2Program = {gpt2_embed, layer, gpt2_norm, gpt2_head, kGpt2Forwards, OwnLoss::kModelDtype, kClasses};
+const Program kGpt2Program = {one_stack<gpt2_embed, layer, gpt2_norm>, gpt2_head, kGpt2Forwards, OwnLoss::kModelDtype,
+                              kClasses};
 
 const Family kRows[] = {
     {"gpt2", "GPT2", "GPT2LMHeadModel", kGpt2Classes, read_gpt2_config, &kGpt2Program, "transformer.h"},

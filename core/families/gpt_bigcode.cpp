@@ -95,8 +95,8 @@ Tensor embed(Net& net) {
 
 }  // namespace
 
-const Program kGptBigCodeProgram = {embed,   layer, gpt2_norm, gpt2_head, kDecoderForwards, OwnLoss::kModelDtype,
-                                    kClasses};
+const Program kGptBigCodeProgram = {one_stack<embed, layer, gpt2_norm>, gpt2_head, kDecoderForwards,
+                                    OwnLoss::kModelDtype, kClasses};
 
 const Family kRows[] = {
     {"gpt_bigcode", "GPTBigCode", "GPTBigCodeForCausalLM", kSequenceAndToken, read_gpt_bigcode_config,

@@ -132,9 +132,7 @@ Tensor embed(Net& net) {
 }  // namespace
 
 // GPT_NEO_ATTENTION_CLASSES: eager and flash_attention_2.
-const Program kGptNeoProgram = {.embed = embed,
-                                .layer = layer,
-                                .norm = gpt2_norm,
+const Program kGptNeoProgram = {.forward = one_stack<embed, layer, gpt2_norm>,
                                 .lm_head = gpt2_head,
                                 .own_loss = OwnLoss::kFp32AndBack,
                                 .decoder_heads = kClasses,

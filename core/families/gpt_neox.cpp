@@ -120,7 +120,7 @@ Tensor head(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kGptNeoXProgram = {embed, layer, norm, head, kDecoderForwards, OwnLoss::kModelDtype, kClasses};
+const Program kGptNeoXProgram = {one_stack<embed, layer, norm>, head, kDecoderForwards, OwnLoss::kModelDtype, kClasses};
 
 const Family kRows[] = {
     {"gpt_neox", "GPTNeoX", "GPTNeoXForCausalLM", kFourHeads, read_gpt_neox_config, &kGptNeoXProgram,

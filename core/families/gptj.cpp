@@ -173,9 +173,7 @@ Tensor attention_fp32_scores(Net& net, Tensor q, Tensor k, Tensor v, const Atten
 }
 
 // GPTJ_ATTENTION_CLASSES: eager and flash_attention_2.
-const Program kGptJProgram = {.embed = embed,
-                              .layer = layer,
-                              .norm = norm,
+const Program kGptJProgram = {.forward = one_stack<embed, layer, norm>,
                               .lm_head = head,
                               .own_loss = OwnLoss::kFp32Head,
                               .decoder_heads = kClasses,

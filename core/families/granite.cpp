@@ -64,7 +64,7 @@ Tensor head(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kGraniteProgram = {embed, layer, norm, head};
+const Program kGraniteProgram = {one_stack<embed, layer, norm>, head};
 
 const Family kRows[] = {
     {"granite", "Granite", "GraniteForCausalLM", kLanguageModelOnly, read_granite_config, &kGraniteProgram},

@@ -69,7 +69,7 @@ Tensor head(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kHeliumProgram = {llama_embed, layer, norm, head};
+const Program kHeliumProgram = {one_stack<llama_embed, layer, norm>, head};
 
 const Family kRows[] = {
     {"helium", "Helium", "HeliumForCausalLM", kSequenceAndToken, read_helium_config, &kHeliumProgram},

@@ -247,7 +247,7 @@ Tensor llama_head(Net& net, Tensor hidden) {
   return net.lm_head("lm_head", std::move(hidden), net.V, net.arch.head_bias);
 }
 
-const Program kLlamaProgram = {llama_embed, layer, llama_norm, llama_head};
+const Program kLlamaProgram = {one_stack<llama_embed, layer, llama_norm>, llama_head};
 
 const Family kRows[] = {
     {"llama", "Llama", "LlamaForCausalLM", kFourHeads, read_llama_config, &kLlamaProgram},

@@ -139,9 +139,7 @@ Tensor head(Net& net, Tensor hidden) {
 }  // namespace
 
 const Program kMptProgram = {
-    .embed = embed,
-    .layer = layer,
-    .norm = norm,
+    .forward = one_stack<embed, layer, norm>,
     .lm_head = head,
     .own_loss = OwnLoss::kModelDtype,
     .decoder_heads = kClasses,

@@ -95,7 +95,7 @@ Tensor head(Net& net, Tensor hidden) {
 
 // NEMOTRON_ATTENTION_CLASSES names no flash_attention_3.
 const Program kNemotronProgram = {
-    .embed = llama_embed, .layer = layer, .norm = norm, .lm_head = head, .attention = {.flash_attention_3 = false}};
+    .forward = one_stack<llama_embed, layer, norm>, .lm_head = head, .attention = {.flash_attention_3 = false}};
 
 const Family kRows[] = {
     {"nemotron", "Nemotron", "NemotronForCausalLM", kFourHeads, read_nemotron_config, &kNemotronProgram},

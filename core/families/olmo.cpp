@@ -152,8 +152,8 @@ Tensor head2(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kOlmoProgram = {embed, layer, norm, head};
-const Program kOlmo2Program = {embed, layer2, norm2, head2};
+const Program kOlmoProgram = {one_stack<embed, layer, norm>, head};
+const Program kOlmo2Program = {one_stack<embed, layer2, norm2>, head2};
 
 const Family kRows[] = {
     {"olmo", "Olmo", "OlmoForCausalLM", kSequenceOnly, read_olmo_config, &kOlmoProgram},

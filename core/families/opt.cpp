@@ -133,7 +133,7 @@ Tensor head(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kOptProgram = {embed, layer, norm, head, kDecoderForwards, OwnLoss::kModelDtype, kClasses};
+const Program kOptProgram = {one_stack<embed, layer, norm>, head, kDecoderForwards, OwnLoss::kModelDtype, kClasses};
 
 const Family kRows[] = {
     {"opt", "OPT", "OPTForCausalLM", kSequenceAndSpan, read_opt_config, &kOptProgram, "model.decoder.layers"},

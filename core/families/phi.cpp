@@ -97,7 +97,7 @@ Tensor head(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kPhiProgram = {embed, layer, norm, head};
+const Program kPhiProgram = {one_stack<embed, layer, norm>, head};
 
 const Family kRows[] = {
     {"phi", "Phi", "PhiForCausalLM", kSequenceAndToken, read_phi_config, &kPhiProgram},

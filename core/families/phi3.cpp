@@ -78,7 +78,7 @@ Tensor fused_gate_mlp(Net& net, Tensor hidden, const char* source) {
   return net.linear("mlp.down_proj", std::move(up), net.H);
 }
 
-const Program kPhi3Program = {llama_embed, layer, llama_norm, llama_head};
+const Program kPhi3Program = {one_stack<llama_embed, layer, llama_norm>, llama_head};
 
 const Family kRows[] = {
     {"phi3", "Phi3", "Phi3ForCausalLM", kSequenceAndToken, read_phi3_config, &kPhi3Program},

@@ -169,14 +169,10 @@ Tensor baichuan_head(Net& net, Tensor hidden) {
 
 // INTERNLM2_ATTENTION_CLASSES: eager, flash_attention_2, sdpa. Baichuan's file calls scaled_dot_product_attention
 // alone.
-const Program kInternLm2Program = {.embed = intern_embed,
-                                   .layer = intern_layer,
-                                   .norm = llama_norm,
+const Program kInternLm2Program = {.forward = one_stack<intern_embed, intern_layer, llama_norm>,
                                    .lm_head = intern_head,
                                    .attention = {.flash_attention_3 = false}};
-const Program kBaichuanProgram = {.embed = llama_embed,
-                                  .layer = baichuan_layer,
-                                  .norm = llama_norm,
+const Program kBaichuanProgram = {.forward = one_stack<llama_embed, baichuan_layer, llama_norm>,
                                   .lm_head = baichuan_head,
                                   .attention = {.flash_attention_2 = false, .flash_attention_3 = false}};
 

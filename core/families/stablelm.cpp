@@ -94,7 +94,7 @@ Tensor head(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kStableLmProgram = {llama_embed, layer, norm, head, kDecoderForwards, OwnLoss::kModelDtype};
+const Program kStableLmProgram = {one_stack<llama_embed, layer, norm>, head, kDecoderForwards, OwnLoss::kModelDtype};
 
 const Family kRows[] = {
     {"stablelm", "StableLm", "StableLmForCausalLM", kSequenceAndToken, read_stablelm_config, &kStableLmProgram},

@@ -81,7 +81,7 @@ Tensor head(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kStarcoder2Program = {embed, layer, norm, head};
+const Program kStarcoder2Program = {one_stack<embed, layer, norm>, head};
 
 const Family kRows[] = {
     {"starcoder2", "Starcoder2", "Starcoder2ForCausalLM", kSequenceAndToken, read_starcoder2_config,

@@ -209,7 +209,7 @@ constexpr HeadForward kHeads[] = {
 
 }  // namespace
 
-const Program kVitProgram = {embed, layer, norm, nullptr, kHeads, OwnLoss::kFp32, {}, image_inputs};
+const Program kVitProgram = {one_stack<embed, layer, norm>, nullptr, kHeads, OwnLoss::kFp32, {}, image_inputs};
 
 const Family kRows[] = {
     {"vit", "ViT", "ViTForImageClassification", kVitClasses, read_vit_config, &kVitProgram, "vit.layers"},

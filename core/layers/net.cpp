@@ -24,9 +24,28 @@ Net::Net(Tape& t, const Architecture& a, const TrainingJob& j)
       Q(a.query_size(), Symbol::kQuery),
       K(a.kv_size(), Symbol::kKeyValue) {}
 
+Net::Net(Net& whole, const Architecture& a, Dim batch, Dim sequence) : Net(whole.tape, a, whole.job) {
+  B = batch;
+  S = sequence;
+  T = Dim(batch.n * sequence.n, Symbol::kTokens);
+  treatments = whole.treatments;
+  census = whole.census;
+  whole_ = &whole;
+}
+
+Net& Net::part(const Architecture& architecture, Dim batch, Dim sequence) {
+  whole_->parts_.push_back(std::unique_ptr<Net>(new Net(*whole_, architecture, batch, sequence)));
+  return *whole_->parts_.back();
+}
+
+void Net::end_micro_step() {
+  leaves.clear();
+  parts_.clear();
+}
+
 const Treatment* Net::treatment(std::string_view module) const {
   if (treatments == nullptr) return nullptr;
-  return tape.in_layer() ? treatments->inside(layer_index, module) : treatments->outside(module);
+  return tape.in_layer() ? treatments->inside(first_layer + layer_index, module) : treatments->outside(module);
 }
 
 bool Net::trains(const char* module, const char* parameter) const {
@@ -154,7 +173,7 @@ Tensor Net::hooked_inputs(Tensor embeds_in) {
   Tensor embeds = std::move(embeds_in);
   if (!inputs_require_grads() || !tape.grad_enabled() || embeds.requires_grad()) return embeds;
   embeds.change().requires_grad = true;
-  leaves.push_back(embeds);
+  whole_->leaves.push_back(embeds);
   return embeds;
 }
 

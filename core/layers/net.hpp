@@ -1,11 +1,13 @@
 #pragma once
 
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/job/training_job.hpp"
+#include "core/layers/layer_plan.hpp"
 #include "core/layers/treatments.hpp"
 #include "core/model/architecture.hpp"
 #include "core/model/module.hpp"
@@ -23,10 +25,38 @@
 ///  * branches on the architecture or the job, never on sizes that vary with the batch.
 namespace tidemark {
 
+class Net;
+
+/// A list of layers as a program's forward hands it to Net::layers.
+struct Stack {
+  std::string_view path;                     ///< the list's name in the class with a head: "model.layers"
+  Count layers = 0;                          ///< its length
+  Tensor (*layer)(Net& net, Tensor hidden);  ///< one of them; net.layer_index says which
+  bool checkpoints = true;                   ///< its layers can be checkpointed (GradientCheckpointingLayer)
+  Phase then = Phase::kForward;              ///< the phase that what follows the list belongs to
+};
+
 /// The model as it runs: the tape, what it is, how it is trained, and what all its layers share.
 class Net {
  public:
   Net(Tape& t, const Architecture& a, const TrainingJob& j);
+
+  /// Another part of the model beside the language model (a vision tower) or behind it (a decoder): it has dimensions,
+  /// masks and tables of its own; tape, layer plan, treatments and census are the whole's. `batch` and `sequence` are
+  /// what its layers see. It lives until the micro-step ends, because checkpoints run its layers again.
+  Net& part(const Architecture& architecture, Dim batch, Dim sequence);
+
+  /// The loop over a list of layers, checkpointed as the job says: `for layer in self.layers: hidden = layer(hidden)`.
+  Tensor layers(const Stack& stack, Tensor hidden);
+
+  /// A micro-step begins: its forward comes to the same stacks in the same order as the one before.
+  void begin_micro_step() { next_stack_ = 0; }
+  /// Its backward is through: nothing runs a layer again.
+  void end_micro_step();
+  /// The stacks that the forward has come to.
+  const LayerPlan& plan() const { return whole_->plan_; }
+  /// Where the layer instance of each layer's kind is noted, for a census: one layer of each kind runs.
+  void run_kinds(std::vector<std::size_t>& kind_of_layer) { kinds_ = &kind_of_layer; }
 
   Tape& tape;
   const Architecture& arch;
@@ -63,7 +93,8 @@ class Net {
   Tensor last_hidden;                      ///< outputs.last_hidden_state: alive until the model's forward returns
   bool fuse_loss = false;                  ///< the head hands its hidden states to a fused loss and returns the loss
   const char* attention_kernel = "";       ///< what the attention ran: "flash", "efficient", "math", "eager"
-  Count layer_index = 0;                   ///< the layer that runs now (of the model, not of the tape)
+  Count layer_index = 0;                   ///< the layer of its stack that runs now (of the model, not of the tape)
+  Count first_layer = 0;                   ///< number of the stack's first layer among the layers of all stacks
 
   // -- modules with parameters ------------------------------------------------------------------------------------
   /// nn.Linear, or what PEFT and bitsandbytes make of it. `bias` declares one.
@@ -111,6 +142,16 @@ class Net {
   bool rotates(Count layer) const;
 
  private:
+  Net(Net& whole, const Architecture& a, Dim batch, Dim sequence);
+  const LayerPlan::Stack& planned(const Stack& stack);
+  Tensor run_layer(const Stack& stack, Count layer, Tensor hidden);
+
+  Net* whole_ = this;                          // the model that this is a part of
+  LayerPlan plan_;                             // of the whole
+  std::size_t next_stack_ = 0;                 // of the whole: the stack that the forward comes to next
+  std::vector<std::size_t>* kinds_ = nullptr;  // of the whole
+  std::vector<std::unique_ptr<Net>> parts_;    // of the whole
+
   /// What stands between a module and its adapter.
   struct Base {
     const char* name;  ///< of the module

@@ -26,14 +26,9 @@ void check_attention(const Architecture& architecture, const TrainingJob& job, I
   }
 }
 
-std::string name_of_layers(const Architecture& architecture) {
-  return full_name(architecture, architecture.layers_path);
-}
-
 std::string full_name(const Architecture& architecture, std::string_view path) {
   // The body alone is the model: its modules' names lack `base_model_prefix`.
-  const std::string_view layers = architecture.layers_path;
-  const std::string_view body = layers.substr(0, layers.find('.') + 1);
+  const std::string_view body = architecture.body_prefix;
   if (architecture.head == Head::kNone && path.substr(0, body.size()) == body) path.remove_prefix(body.size());
   return std::string{path};
 }
@@ -45,11 +40,12 @@ std::int64_t layer_kind(const Net& net, Count layer) {
   if (i < net.arch.no_rope_layers.size() && net.arch.no_rope_layers[i]) kind |= 2;
   if (i < net.arch.local_layers.size() && net.arch.local_layers[i] != 0) kind |= 4;
   if (i < net.arch.sliding_layers.size() && net.arch.sliding_layers[i]) kind |= 8;
+  if (i < net.arch.layer_kinds.size()) kind |= net.arch.layer_kinds[i] << 8;
   if (net.job.checkpointing == Checkpointing::kEvery && net.job.checkpoint_every > 0 &&
       layer % net.job.checkpoint_every == 0) {
     kind |= 16;
   }
-  if (net.treatments != nullptr) kind |= net.treatments->variant_of(layer) << 8;
+  if (net.treatments != nullptr) kind |= net.treatments->variant_of(net.first_layer + layer) << 16;
   return kind;
 }
 

@@ -19,14 +19,11 @@ struct AttentionSupport {
   bool core_alone = true;         ///< what lies between the projections is a function here, so it can be recomputed
 };
 
-/// The parts of a model's forward. Each mirrors a method of the family's modelling file.
+/// A model's forward. Each function mirrors a method of the family's modelling file.
 struct Program {
-  /// Embeddings, position tables and masks: what the model's forward does before its loop over the layers.
-  Tensor (*embed)(Net& net) = nullptr;
-  /// One layer; net.layer_index says which.
-  Tensor (*layer)(Net& net, Tensor hidden) = nullptr;
-  /// What the model's forward does behind the loop, up to last_hidden_state: the final norm.
-  Tensor (*norm)(Net& net, Tensor hidden) = nullptr;
+  /// The body's forward, from the batch to last_hidden_state: embeddings, masks, loops over layers (Net::layers),
+  /// norms.
+  Tensor (*forward)(Net& net) = nullptr;
   /// The language model's head: logits from last_hidden_state.
   Tensor (*lm_head)(Net& net, Tensor hidden) = nullptr;
   /// What each class of the family does with last_hidden_state, loss included.
@@ -41,16 +38,24 @@ struct Program {
   AttentionSupport attention;
 };
 
+/// Embeddings, one stack of layers, a norm: the forward of most models.
+Tensor run_one_stack(Net& net, Tensor (*embed)(Net&), Tensor (*layer)(Net&, Tensor), Tensor (*norm)(Net&, Tensor));
+/// The same as a Program's forward. `embed`: embeddings, position tables and masks, what the model's forward does
+/// before its loop over the layers. `layer`: one layer, net.layer_index says which. `norm`: what it does behind the
+/// loop.
+template <Tensor (*embed)(Net&), Tensor (*layer)(Net&, Tensor), Tensor (*norm)(Net&, Tensor)>
+Tensor one_stack(Net& net) {
+  return run_one_stack(net, embed, layer, norm);
+}
+
 /// An error where the program cannot run with the job's attention, or cannot recompute it alone as the job asks.
 void check_attention(const Architecture& architecture, const TrainingJob& job, Issues& issues);
 
-/// The full name of the list of layers: "model.layers" in LlamaForCausalLM, "layers" in LlamaModel.
-std::string name_of_layers(const Architecture& architecture);
-
-/// The full name of what a program names by its path in the class with a language model's head.
+/// The full name of what a program names by its path in the class with a head: "model.layers" is "layers" in the
+/// body alone.
 std::string full_name(const Architecture& architecture, std::string_view path);
 
-/// Whether two layers behave alike in memory: layers with equal kinds are simulated once.
+/// Whether two layers of a stack behave alike in memory: layers with equal kinds are simulated once.
 std::int64_t layer_kind(const Net& net, Count layer);
 
 }  // namespace tidemark

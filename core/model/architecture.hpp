@@ -53,6 +53,7 @@ struct Architecture {
   std::string model_type;            ///< config.json `model_type`
   std::string class_name;            ///< the class with the head that is trained: "LlamaForCausalLM"
   std::string_view layers_path = "model.layers";         ///< where that class has its list of layers
+  std::string_view body_prefix = "model.";               ///< what its body's names begin with (base_model_prefix), or ""
   Head head = Head::kCausalLm;                           ///< what that class computes on top
   Count num_labels = 2;                                  ///< classes of a classification head
   ProblemType problem_type = ProblemType::kSingleLabel;  ///< what the classes are
@@ -117,6 +118,9 @@ struct Architecture {
   Count image_size = 0, patch_size = 0, num_channels = 3;  ///< vision encoders
   Count pooler_size = 0;                                   ///< ViT: width of what the body pools
   Count encoder_stride = 0;                                ///< ViT: pixels per side that one patch's vector becomes
+
+  std::vector<std::uint8_t> layer_kinds;  ///< per layer: which of its family's kinds it is; empty when all are alike
+  std::vector<Architecture> parts;        ///< what the model has beside its language model: a vision tower, a decoder
 
   Count published_parameters = 0;  ///< the count that the catalog's source states, 0 when it states none
   std::string catalog_id;          ///< where it came from, empty for a pasted config

@@ -1,7 +1,5 @@
 #include "core/step/census.hpp"
 
-#include <algorithm>
-
 #include "core/layers/program.hpp"
 #include "core/step/simulation.hpp"
 
@@ -34,17 +32,9 @@ LayerCensus take_census(const Architecture& architecture, const Framework& frame
   tape.set_grad_enabled(false);
   Net net(tape, architecture, job);
   net.census = &census.modules;
-  LayerPlan plan;
-  std::vector<std::int64_t> kinds;
-  for (Count layer = 0; layer < architecture.num_layers; ++layer) {
-    const std::int64_t kind = layer_kind(net, layer);
-    const auto known = std::find(kinds.begin(), kinds.end(), kind);
-    census.kind_of_layer.push_back(static_cast<std::size_t>(known - kinds.begin()));
-    if (known != kinds.end()) continue;
-    kinds.push_back(kind);
-    plan.tape_layers.push_back(layer);
-  }
-  record_micro_step(net, *architecture.program, plan);
+  net.run_kinds(census.kind_of_layer);
+  record_micro_step(net, *architecture.program);
+  for (const LayerPlan::Stack& stack : net.plan().stacks) census.stacks.push_back({stack.path, stack.layers});
   for (Module& module : census.modules.outside) module.role = role_of(module, false);
   for (std::vector<Module>& layer : census.modules.layers) {
     for (Module& module : layer) module.role = role_of(module, true);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "core/job/training_job.hpp"
@@ -11,8 +12,14 @@ namespace tidemark {
 
 /// The modules of a model, by the kinds of its layers.
 struct LayerCensus {
+  /// A list of layers.
+  struct Stack {
+    std::string path;  ///< in the class with a head: "model.layers"
+    Count layers = 0;  ///< its length
+  };
+  std::vector<Stack> stacks;               ///< in the order in which the forward comes to them
   Census modules;                          ///< outside the layers, and of one layer of each kind
-  std::vector<std::size_t> kind_of_layer;  ///< index into modules.layers
+  std::vector<std::size_t> kind_of_layer;  ///< of all stacks' layers one after the other: index into modules.layers
 };
 
 /// Runs the model's forward once, on a handful of tokens and with one layer of each kind, and notes what it uses. The

@@ -22,8 +22,7 @@ bool same_allocations(const Simulation& a, const Simulation& b) {
   const auto &parameters = a.tape->parameters(), &others = b.tape->parameters();
   const auto &segments = a.tape->segments(), &other_segments = b.tape->segments();
   return a.tape->events() == b.tape->events() && a.tape->storages().size() == b.tape->storages().size() &&
-         a.tape->buffers() == b.tape->buffers() && a.plan.repeat_begin == b.plan.repeat_begin &&
-         a.plan.repeat_end == b.plan.repeat_end && a.micro_steps == b.micro_steps &&
+         a.tape->buffers() == b.tape->buffers() && a.plan.runs == b.plan.runs && a.micro_steps == b.micro_steps &&
          a.create_states == b.create_states && a.optimizer == b.optimizer &&
          std::equal(segments.begin(), segments.end(), other_segments.begin(), other_segments.end(), same_segment) &&
          std::equal(parameters.begin(), parameters.end(), others.begin(), others.end(), same_parameter);

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "core/layers/program.hpp"
 #include "core/job/lora_targets.hpp"
 #include "core/job/module_pattern.hpp"
+#include "core/layers/program.hpp"
 #include "core/step/census.hpp"
 #include "core/units/nearest.hpp"
 
@@ -145,13 +145,13 @@ TaskModules modules_of_task(TaskType task, const Architecture& architecture) {
 /// PEFT's LoRA: parameters are frozen; targets get adapters, modules to save are copied, and biases may be trained.
 class AdapterRules : public Rules {
  public:
-  AdapterRules(const Architecture& architecture, const TrainingJob& job, const Census& census, Issues& issues)
+  AdapterRules(const Architecture& architecture, const TrainingJob& job, const LayerCensus& census, Issues& issues)
       : job_(job),
         adapter_(job.adapter),
-        layers_(name_of_layers(architecture)),
         task_(modules_of_task(job.adapter.task_type, architecture)),
-        targets_(job.adapter, attention_of(census), task_.before, issues),
+        targets_(job.adapter, attention_of(census.modules), task_.before, issues),
         issues_(issues) {
+    for (const LayerCensus::Stack& stack : census.stacks) lists_.push_back(full_name(architecture, stack.path));
     for (const std::string& name : adapter_.modules_to_save) saved_.push_back({name, false, true});
     for (const auto* names : {&task_.before, &task_.after}) {
       for (const std::string& name : *names) saved_.push_back({name, false, false});
@@ -263,7 +263,9 @@ class AdapterRules : public Rules {
         if (ends_with(std::string_view{name}.substr(0, end), s.name)) saved = s.used = true;
       }
       if (ends_with(name, s.name)) saved = s.used = true;
-      if (s.used && ends_with(layers_, s.name)) refuse_list(s.name);
+      for (const std::string& list : lists_) {
+        if (s.used && ends_with(list, s.name)) refuse_list(s.name, list);
+      }
     }
     return saved;
   }
@@ -304,10 +306,10 @@ class AdapterRules : public Rules {
                       : name + " is quantised: its packed weight cannot be trained. Take it out of modules_to_save.");
   }
 
-  void refuse_list(const std::string& name) {
+  void refuse_list(const std::string& name, const std::string& list) {
     if (std::exchange(refused_saved_, true)) return;
     add_error(issues_, "INVALID_VALUE", "/adapter/modules_to_save",
-              "\"" + name + "\" fits the list of layers, " + layers_ + ": PEFT raises a TypeError for a ModuleList.");
+              "\"" + name + "\" fits the list of layers, " + list + ": PEFT raises a TypeError for a ModuleList.");
   }
 
   std::string linear_layers() const {
@@ -326,7 +328,7 @@ class AdapterRules : public Rules {
 
   const TrainingJob& job_;
   const Adapter& adapter_;
-  std::string layers_;
+  std::vector<std::string> lists_;  // of layers
   TaskModules task_;
   LoraTargets targets_;
   Issues& issues_;
@@ -352,22 +354,10 @@ class Planner {
       return false;
     }
     plan_.treatments.set_outside(treat(census_.modules.outside, ""));
-    const std::string list = name_of_layers(architecture_) + ".";
-    std::map<std::pair<std::size_t, std::size_t>, Known> known;
-    for (std::size_t layer = 0; layer < census_.kind_of_layer.size(); ++layer) {
-      const std::size_t kind = census_.kind_of_layer[layer];
-      const std::string number = std::to_string(layer);
-      // Patterns that do not tell digits apart see no more of a layer's number than its length.
-      Known& like = known[{kind, apart ? layer : number.size()}];
-      if (!like.done) {
-        const Tally before = tally_;
-        like.variant = treat(census_.modules.layers[kind], list + number + ".");
-        like.tally = tally_ - before;
-        like.done = true;
-      } else {
-        tally_ = tally_ + like.tally;
-      }
-      plan_.treatments.add_layer(like.variant);
+    std::size_t first = 0;
+    for (const LayerCensus::Stack& stack : census_.stacks) {
+      treat_stack(stack, first, apart);
+      first += static_cast<std::size_t>(stack.layers);
     }
     plan_.adapted = tally_.adapted;
     plan_.saved = tally_.saved;
@@ -390,6 +380,26 @@ class Planner {
     Treatments::Variant variant;
     Tally tally;
   };
+
+  void treat_stack(const LayerCensus::Stack& stack, std::size_t first, bool apart) {
+    const std::string list = full_name(architecture_, stack.path) + ".";
+    std::map<std::pair<std::size_t, std::size_t>, Known> known;
+    for (std::size_t layer = 0; layer < static_cast<std::size_t>(stack.layers); ++layer) {
+      const std::size_t kind = census_.kind_of_layer[first + layer];
+      const std::string number = std::to_string(layer);
+      // Patterns that do not tell digits apart see no more of a layer's number than its length.
+      Known& like = known[{kind, apart ? layer : number.size()}];
+      if (!like.done) {
+        const Tally before = tally_;
+        like.variant = treat(census_.modules.layers[kind], list + number + ".");
+        like.tally = tally_ - before;
+        like.done = true;
+      } else {
+        tally_ = tally_ + like.tally;
+      }
+      plan_.treatments.add_layer(like.variant);
+    }
+  }
 
   bool is_too_much(bool apart) const {
     constexpr std::size_t kLongName = 64;
@@ -437,7 +447,7 @@ class Planner {
 
 void plan_adapters(const Architecture& architecture, const TrainingJob& job, const LayerCensus& census,
                    ModulePlan& plan) {
-  AdapterRules rules(architecture, job, census.modules, plan.issues);
+  AdapterRules rules(architecture, job, census, plan.issues);
   if (has_error(plan.issues)) return;
   Planner planner(architecture, census, rules, plan);
   if (!planner.run() || has_error(plan.issues)) return;

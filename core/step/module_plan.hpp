@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/layers/treatments.hpp"
 #include "core/job/training_job.hpp"
+#include "core/layers/treatments.hpp"
 #include "core/model/architecture.hpp"
 #include "core/units/issue.hpp"
 

@@ -30,16 +30,13 @@ Extent extent_of(const Tape& tape, const Stretch& stretch) {
 std::vector<Stretch> stretches_of(const Simulation& s) {
   const auto& segments = s.tape->segments();
   std::vector<Stretch> all;
-  const auto repeats = [&](std::size_t g) {
-    return segments[g].instance >= s.plan.repeat_begin && segments[g].instance < s.plan.repeat_end;
-  };
+  const auto run_of = [&](std::size_t g) { return s.plan.run_of(segments[g].instance); };
   const auto add = [&](std::size_t begin, std::size_t end, bool before_peak) {
     for (std::size_t g = begin; g < end;) {
       std::size_t stop = g + 1;
-      if (repeats(g)) {
-        while (stop < end && repeats(stop)) ++stop;
-      }
-      all.push_back({segments[g].begin, segments[stop - 1].end, repeats(g) ? s.plan.repeats : 1, before_peak});
+      const LayerPlan::Run* const run = run_of(g);
+      while (run != nullptr && stop < end && run_of(stop) == run) ++stop;
+      all.push_back({segments[g].begin, segments[stop - 1].end, run != nullptr ? run->repeats : 1, before_peak});
       g = stop;
     }
   };

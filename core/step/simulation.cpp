@@ -1,7 +1,5 @@
 #include "core/step/simulation.hpp"
 
-#include <algorithm>
-
 #include "core/layers/program.hpp"
 #include "core/optimizers/optimizer.hpp"
 #include "core/step/module_plan.hpp"
@@ -9,60 +7,11 @@
 namespace tidemark {
 namespace {
 
-// Four periods show every boundary: first, its successor, the middle between equals, the last.
-constexpr Count kPeriodsOnTape = 4;
-
-// The least p for which each entry is that of p places before: the list's length less its longest border (Knuth, Morris
-// and Pratt's failure function), in linear time.
-Count least_period(const std::vector<std::int64_t>& kinds) {
-  std::vector<std::size_t> border(kinds.size(), 0);  // longest proper prefix that also ends there
-  for (std::size_t i = 1; i < kinds.size(); ++i) {
-    std::size_t length = border[i - 1];
-    while (length > 0 && kinds[i] != kinds[length]) length = border[length - 1];
-    border[i] = kinds[i] == kinds[length] ? length + 1 : 0;
-  }
-  return static_cast<Count>(kinds.size() - (kinds.empty() ? 0 : border.back()));
-}
-
-LayerPlan plan_layers(const Net& net) {
-  LayerPlan plan;
-  plan.layers = net.arch.num_layers;
-  std::vector<std::int64_t> kinds;
-  kinds.reserve(static_cast<std::size_t>(plan.layers));
-  for (Count i = 0; i < plan.layers; ++i) kinds.push_back(layer_kind(net, i));
-  const auto n = static_cast<Count>(kinds.size());
-  plan.period = std::max<Count>(least_period(kinds), 1);
-  const Count periods = n / plan.period;
-  if (periods <= kPeriodsOnTape) {
-    for (Count i = 0; i < n; ++i) plan.tape_layers.push_back(i);
-    return plan;
-  }
-  const Count skipped = periods - kPeriodsOnTape;
-  for (Count i = 0; i < 3 * plan.period; ++i) plan.tape_layers.push_back(i);
-  for (Count i = (3 + skipped) * plan.period; i < n; ++i) plan.tape_layers.push_back(i);
-  plan.repeat_begin = 2 * plan.period;
-  plan.repeat_end = 3 * plan.period;
-  plan.repeats = skipped + 1;
-  return plan;
-}
-
 constexpr const char* kTrainer = "transformers 5.12 trainer.py: training_step";
-
-bool checkpointed(const TrainingJob& job, Count layer) {
-  switch (job.checkpointing) {
-    case Checkpointing::kFull:
-    case Checkpointing::kOffload:
-      return true;
-    case Checkpointing::kEvery:
-      return layer % job.checkpoint_every == 0;
-    default:
-      return false;
-  }
-}
 
 }  // namespace
 
-void record_micro_step(Net& net, const Program& program, const LayerPlan& plan) {
+void record_micro_step(Net& net, const Program& program) {
   Tape& t = net.tape;
   const TrainingJob& job = net.job;
   t.begin_segment(Phase::kForward, -1);
@@ -76,33 +25,10 @@ void record_micro_step(Net& net, const Program& program, const LayerPlan& plan) 
   }
   t.set_autocast(job.recipe.autocast);
   Outputs outputs;
+  net.begin_micro_step();
   {
-    Tensor hidden = program.embed(net);
-    for (std::size_t i = 0; i < plan.tape_layers.size(); ++i) {
-      const auto instance = static_cast<std::int16_t>(i);
-      const Count layer = plan.tape_layers[i];
-      t.begin_segment(Phase::kForward, instance);
-      t.use_parameters_of(instance);
-      net.layer_index = layer;
-      if (checkpointed(job, layer)) {
-        const auto call = [&net, &program, layer, shared = net.shared](Tensor x) {
-          const Net::Shared outside = std::move(net.shared);
-          net.shared = shared;
-          net.layer_index = layer;
-          Tensor out = program.layer(net, std::move(x));
-          net.shared = outside;
-          net.attention_weights.reset();
-          return out;
-        };
-        hidden = t.checkpoint(call, hidden, job.use_reentrant, job.checkpointing == Checkpointing::kOffload);
-      } else {
-        hidden = program.layer(net, hidden);
-        net.attention_weights.reset();
-      }
-    }
+    Tensor body = program.forward(net);
     t.begin_segment(Phase::kLoss, -1);
-    t.resume_parameters_outside_layers();
-    Tensor body = program.norm(net, std::move(hidden));
     net.leave_body(body);
     outputs = program.heads.find(net.arch.head)->forward(net, program, std::move(body));
     net.last_hidden.reset();
@@ -123,7 +49,7 @@ void record_micro_step(Net& net, const Program& program, const LayerPlan& plan) 
   t.backward(std::move(root));
   t.begin_segment(Phase::kBackward, -1);
   t.let_graph_go();
-  net.leaves.clear();
+  net.end_micro_step();
   outputs.rest.clear();
   net.input_ids.reset();
   net.labels.reset();
@@ -151,7 +77,6 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   if (!modules.trains_everything) net.treatments = &modules.treatments;
   s.adapted_modules = modules.adapted;
   s.saved_modules = modules.saved;
-  s.plan = plan_layers(net);
   if (job.recipe.gradients == Dtype::kFp32 && is_half(job.recipe.weights)) t.set_gradient_dtype(Dtype::kFp32);
   t.set_drop_gradients(job.optimizer_in_backward);
   s.accumulates = job.gradient_accumulation_steps > 1;
@@ -161,9 +86,10 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   for (int i = 0; i < recorded; ++i) {
     t.begin_segment(Phase::kForward, -1);
     s.micro_steps.push_back(t.segments().size() - 1);
-    record_micro_step(net, program, s.plan);
+    record_micro_step(net, program);
     t.break_segment();
   }
+  s.plan = net.plan();
   OptimizerRun optimizer(t, job);
   t.begin_segment(Phase::kOptimizer, -1);
   s.create_states = t.segments().size() - 1;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/job/training_job.hpp"
+#include "core/layers/layer_plan.hpp"
 #include "core/model/architecture.hpp"
 #include "core/tape/tape.hpp"
 
@@ -12,23 +13,6 @@ namespace tidemark {
 
 class Net;
 struct Program;
-
-/// Which layers of the model the tape ran, and which of them stand for many.
-/// Layers repeat with a period p (Gemma 3: 6; most: 1). With more than four periods, the tape runs four: the first,
-/// the second, one that stands for all others in the middle, and the last.
-struct LayerPlan {
-  Count layers = 0;                ///< of the model
-  Count period = 1;                ///< p
-  std::vector<Count> tape_layers;  ///< model layer that each layer on the tape is
-  Count repeat_begin = 0;          ///< first tape layer of the repeated period
-  Count repeat_end = 0;            ///< one past its last; equal to begin when nothing repeats
-  Count repeats = 1;               ///< how often that period occurs in the model
-
-  /// How many model layers a tape layer stands for.
-  Count multiplicity(std::int16_t instance) const {
-    return instance >= repeat_begin && instance < repeat_end ? repeats : 1;
-  }
-};
 
 /// One recorded training step and where its parts begin, as indices into Tape::segments().
 struct Simulation {
@@ -50,8 +34,8 @@ struct Simulation {
   std::vector<std::size_t> played_in(int step) const;
 };
 
-/// Forward and backward of one micro-batch, on the layers of the plan.
-void record_micro_step(Net& net, const Program& program, const LayerPlan& plan);
+/// Forward and backward of one micro-batch.
+void record_micro_step(Net& net, const Program& program);
 
 /// Whether the engine models this architecture.
 bool is_supported(const Architecture& architecture);

@@ -20,8 +20,14 @@ class Walker {
         options_(o),
         allocator_(AllocatorOptions{o.expandable}),
         storage_count_(tape_.storages().size()) {
-    const auto repeats = static_cast<std::size_t>(sim_.plan.repeats);
-    if (options_.allocator) handles_.assign(storage_count_ * (repeats + 1), CachingAllocator::kNoBlock);
+    Count repeats = 1;
+    run_of_.assign(sim_.plan.tape_layers.size(), nullptr);
+    for (const Run& run : sim_.plan.runs) {
+      repeats = std::max(repeats, run.repeats);
+      std::fill(run_of_.begin() + run.begin, run_of_.begin() + run.end, &run);
+    }
+    const std::size_t slots = storage_count_ * (static_cast<std::size_t>(repeats) + 1);
+    if (options_.allocator) handles_.assign(slots, CachingAllocator::kNoBlock);
     if (options_.itemise) {
       site_bytes_.assign(tape_.sites().size(), 0);
       site_counts_.assign(tape_.sites().size(), 0);
@@ -45,8 +51,11 @@ class Walker {
   }
 
  private:
-  bool repeated(std::int16_t instance) const {
-    return instance >= sim_.plan.repeat_begin && instance < sim_.plan.repeat_end;
+  using Run = LayerPlan::Run;
+
+  // The run that repeats a layer instance, or null.
+  const Run* run_of(Count instance) const {
+    return instance < 0 ? nullptr : run_of_[static_cast<std::size_t>(instance)];
   }
 
   // For each storage: the segment it was born in, and its index among that segment's storages, so that the same
@@ -72,16 +81,11 @@ class Walker {
     for (std::size_t g = 0; g < segments.size(); ++g) {
       if (segments[g].instance >= 0) of_instance[static_cast<std::size_t>(segments[g].instance)].push_back(g);
     }
-    const Count period = sim_.plan.period;
     twin_.assign(segments.size(), -1);
-    if (sim_.plan.repeat_begin == sim_.plan.repeat_end) return;
+    if (sim_.plan.runs.empty()) return;
     for (std::size_t g = 0; g < segments.size(); ++g) {
       const Segment& a = segments[g];
-      if (a.instance < 0 || repeated(a.instance)) continue;
-      const Count before = a.instance + period, after = a.instance - period;
-      const Count wanted = repeated(static_cast<std::int16_t>(before))  ? before
-                           : repeated(static_cast<std::int16_t>(after)) ? after
-                                                                        : -1;
+      const Count wanted = repeated_neighbour(a.instance);
       if (wanted < 0) continue;
       // Search near g, within the same pass over the layers (segments between two of instance −1 or a turn).
       std::size_t best = segments.size();
@@ -93,6 +97,18 @@ class Walker {
       if (best != segments.size() && by_rank_[best].size() == by_rank_[g].size())
         twin_[g] = static_cast<std::int32_t>(best);
     }
+  }
+
+  // The repeated layer instance that is like this one, a period before or behind it; −1 where there is none.
+  Count repeated_neighbour(Count instance) const {
+    for (const Run& run : sim_.plan.runs) {
+      if (instance < run.section_begin || instance >= run.section_end) continue;
+      if (run_of(instance) != nullptr) return -1;
+      for (const Count neighbour : {instance + run.period(), instance - run.period()}) {
+        if (neighbour >= run.begin && neighbour < run.end) return neighbour;
+      }
+    }
+    return -1;
   }
 
   // Which recorded part (micro-step, optimizer, zero_grad) a segment belongs to.
@@ -111,40 +127,42 @@ class Walker {
 
   // Where a storage that segment `in` names at repetition j really lives.
   std::size_t resolve(std::int16_t in, Count j, std::int32_t storage) const {
-    const Count repeats = sim_.plan.repeats;
-    if (repeats == 1) return slot(0, storage);
+    if (sim_.plan.runs.empty()) return slot(0, storage);
     const std::int32_t birth = birth_[static_cast<std::size_t>(storage)];
     if (birth < 0) return slot(0, storage);
-    const Segment& born = tape_.segments()[static_cast<std::size_t>(birth)];
-    if (repeated(in)) {
-      if (repeated(born.instance)) return slot(j, storage);
-      const std::int32_t twin = twin_[static_cast<std::size_t>(birth)];
-      if (twin >= 0) {
-        const Count neighbour = born.instance < in ? j - 1 : j + 1;
-        if (neighbour >= 1 && neighbour <= repeats) {
-          const std::int32_t id = by_rank_[static_cast<std::size_t>(twin)]
-                                          [static_cast<std::size_t>(rank_[static_cast<std::size_t>(storage)])];
-          return slot(neighbour, id);
-        }
-      }
-      return slot(0, storage);
+    const Count born = tape_.segments()[static_cast<std::size_t>(birth)].instance;
+    const Run* const here = run_of(in);
+    const Run* const there = run_of(born);
+    if (there != nullptr) {
+      if (there == here) return slot(j, storage);
+      // What stands before the repeated layers meets the first of them, everything behind meets the last.
+      const bool before = in >= 0 && in < there->begin;
+      return slot(before ? 1 : there->repeats, storage);
     }
-    if (repeated(born.instance)) {
-      // The layer before the repeated ones meets the first of them, everything behind meets the last.
-      const bool before = in >= 0 && in < sim_.plan.repeat_begin;
-      return slot(before ? 1 : repeats, storage);
-    }
-    return slot(0, storage);
+    const std::int32_t twin = here == nullptr ? -1 : twin_[static_cast<std::size_t>(birth)];
+    if (twin < 0 || run_of(tape_.segments()[static_cast<std::size_t>(twin)].instance) != here) return slot(0, storage);
+    const Count neighbour = born < in ? j - 1 : j + 1;
+    if (neighbour < 1 || neighbour > here->repeats) return slot(0, storage);
+    const auto& ids = by_rank_[static_cast<std::size_t>(twin)];
+    return slot(neighbour, ids[static_cast<std::size_t>(rank_[static_cast<std::size_t>(storage)])]);
   }
 
   void load() {
-    // Weights and buffers, in order, each layer as often as it occurs.
-    for (const Parameter& p : tape_.parameters()) {
-      for (Count k = 0; k < sim_.plan.multiplicity(p.instance); ++k) persistent(p.storage);
+    // Weights and buffers in the order in which the model makes them: layer by layer, each as often as it occurs.
+    std::vector<std::pair<std::int32_t, std::int16_t>> all;  // storage, layer instance
+    for (const Parameter& p : tape_.parameters()) all.emplace_back(p.storage, p.instance);
+    for (std::size_t i = 0; i < tape_.buffers().size(); ++i) {
+      all.emplace_back(tape_.buffers()[i], tape_.buffer_instances()[i]);
     }
-    const auto& buffers = tape_.buffers();
-    for (std::size_t i = 0; i < buffers.size(); ++i) {
-      for (Count k = 0; k < sim_.plan.multiplicity(tape_.buffer_instances()[i]); ++k) persistent(buffers[i]);
+    std::sort(all.begin(), all.end());
+    for (std::size_t i = 0; i < all.size();) {
+      const Run* const run = run_of(all[i].second);
+      std::size_t stop = i + 1;
+      while (run != nullptr && stop < all.size() && run_of(all[stop].second) == run) ++stop;
+      for (Count k = 0; k < (run == nullptr ? 1 : run->repeats); ++k) {
+        for (std::size_t p = i; p < stop; ++p) persistent(all[p].first);
+      }
+      i = stop;
     }
   }
 
@@ -183,17 +201,18 @@ class Walker {
     const auto& segments = tape_.segments();
     std::size_t g = begin;
     while (g < end) {
-      if (!repeated(segments[g].instance) || sim_.plan.repeats == 1) {
-        segment(g, repeated(segments[g].instance) ? 1 : 0);
+      const Run* const run = run_of(segments[g].instance);
+      if (run == nullptr) {
+        segment(g, 0);
         ++g;
         continue;
       }
-      // The run of segments that belongs to the repeated period.
+      // The segments that belong to the repeated period.
       std::size_t stop = g;
-      while (stop < end && repeated(segments[stop].instance)) ++stop;
+      while (stop < end && run_of(segments[stop].instance) == run) ++stop;
       const bool backwards = segments[g].phase == Phase::kBackward;
-      for (Count k = 1; k <= sim_.plan.repeats; ++k) {
-        const Count j = backwards ? sim_.plan.repeats + 1 - k : k;
+      for (Count k = 1; k <= run->repeats; ++k) {
+        const Count j = backwards ? run->repeats + 1 - k : k;
         for (std::size_t h = g; h < stop; ++h) segment(h, j);
       }
       g = stop;
@@ -286,7 +305,7 @@ class Walker {
   }
 
   bool shown(Count layer) const {
-    const Count layers = sim_.plan.layers;
+    const Count layers = sim_.plan.layers();
     const Count step = (layers + kMostLayersShown - 1) / kMostLayersShown;
     return layer < 0 || layer % step == 0 || layer == layers - 1;
   }
@@ -302,8 +321,10 @@ class Walker {
 
   Count model_layer(std::int16_t instance, Count repetition) const {
     if (instance < 0) return -1;
-    const Count first = sim_.plan.tape_layers[static_cast<std::size_t>(instance)];
-    return repeated(instance) && repetition > 1 ? first + (repetition - 1) * sim_.plan.period : first;
+    const LayerPlan::TapeLayer& layer = sim_.plan.tape_layers[static_cast<std::size_t>(instance)];
+    const Count first = sim_.plan.stacks[static_cast<std::size_t>(layer.stack)].first + layer.layer;
+    const Run* const run = run_of(instance);
+    return run != nullptr && repetition > 1 ? first + (repetition - 1) * run->period() : first;
   }
 
   void note(PhasePeak& peak) {
@@ -356,6 +377,7 @@ class Walker {
   const WalkOptions& options_;
   CachingAllocator allocator_;
   std::size_t storage_count_;
+  std::vector<const Run*> run_of_;  // of each layer instance
   std::vector<std::int32_t> handles_;
   std::vector<std::int32_t> birth_, rank_, twin_;
   std::vector<std::vector<std::int32_t>> by_rank_;

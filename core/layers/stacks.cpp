@@ -1,0 +1,82 @@
+// The loops over layers: which of them the tape runs, and which are checkpointed.
+#include "core/layers/program.hpp"
+
+namespace tidemark {
+namespace {
+
+bool checkpointed(const TrainingJob& job, Count layer) {
+  switch (job.checkpointing) {
+    case Checkpointing::kFull:
+    case Checkpointing::kOffload:
+      return true;
+    case Checkpointing::kEvery:
+      return layer % job.checkpoint_every == 0;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+// The plan of a stack is made when the forward first comes to it, and kept.
+const LayerPlan::Stack& Net::planned(const Stack& stack) {
+  Net& whole = *whole_;
+  LayerPlan& plan = whole.plan_;
+  if (whole.next_stack_ == plan.stacks.size()) {
+    first_layer = plan.layers();
+    std::vector<std::int64_t> kinds;
+    kinds.reserve(static_cast<std::size_t>(stack.layers));
+    for (Count i = 0; i < stack.layers; ++i) kinds.push_back(layer_kind(*this, i));
+    if (whole.kinds_ != nullptr) {
+      plan.add_kinds(std::string{stack.path}, kinds, *whole.kinds_);
+    } else {
+      plan.add_stack(std::string{stack.path}, kinds);
+    }
+  }
+  const LayerPlan::Stack& known = plan.stacks[whole.next_stack_++];
+  first_layer = known.first;
+  return known;
+}
+
+Tensor Net::run_layer(const Stack& stack, Count layer, Tensor hidden) {
+  layer_index = layer;
+  Tensor out = stack.layer(*this, std::move(hidden));
+  attention_weights.reset();
+  return out;
+}
+
+Tensor Net::layers(const Stack& stack, Tensor hidden) {
+  const LayerPlan::Stack known = planned(stack);
+  for (Count i = known.tape_begin; i < known.tape_end; ++i) {
+    const auto instance = static_cast<std::int16_t>(i);
+    const Count layer = plan().tape_layers[static_cast<std::size_t>(i)].layer;
+    tape.begin_segment(Phase::kForward, instance);
+    tape.use_parameters_of(instance);
+    if (stack.checkpoints && checkpointed(job, layer)) {
+      const auto call = [this, stack, layer, first = known.first, kept = shared](Tensor x) {
+        const Shared outside = std::move(shared);
+        shared = kept;
+        first_layer = first;
+        Tensor out = run_layer(stack, layer, std::move(x));
+        shared = outside;
+        return out;
+      };
+      hidden = tape.checkpoint(call, hidden, job.use_reentrant, job.checkpointing == Checkpointing::kOffload);
+    } else {
+      hidden = run_layer(stack, layer, hidden);
+    }
+  }
+  tape.begin_segment(stack.then, -1);
+  tape.resume_parameters_outside_layers();
+  return hidden;
+}
+
+Tensor run_one_stack(Net& net, Tensor (*embed)(Net&), Tensor (*layer)(Net&, Tensor), Tensor (*norm)(Net&, Tensor)) {
+  Stack stack{net.arch.layers_path, net.arch.num_layers, layer};
+  stack.then = Phase::kLoss;
+  Tensor hidden = embed(net);
+  hidden = net.layers(stack, std::move(hidden));
+  return norm(net, std::move(hidden));
+}
+
+}  // namespace tidemark
