@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/cli/completion.hpp"
 #include "core/cli/embedded.hpp"
 #include "core/cli/help.hpp"
 #include "core/cli/schema.hpp"
@@ -27,8 +28,7 @@ Value catalog_request(std::string_view list, const std::string& pattern) {
 }
 
 int nothing_matches(std::string_view what, const std::string& pattern) {
-  complain({{"NO_MATCH", Severity::kError, "", "No " + std::string{what} + " matches \"" + pattern + "\".", ""}});
-  return kBadInput;
+  return refuse({{"NO_MATCH", Severity::kError, "", "No " + std::string{what} + " matches \"" + pattern + "\".", ""}});
 }
 
 /// Who typed flags reads flags, not JSON paths.
@@ -44,9 +44,9 @@ std::string finished(std::string text, const TextStyle& style) {
 
 }  // namespace
 
-void complain(Issues issues, const OutputFlags& output) {
+void complain(Issues issues, bool json) {
   bound(issues);
-  if (output.json) {
+  if (json) {
     print_error(write_json(write_errors(issues), 2) + "\n");
     return;
   }
@@ -54,37 +54,40 @@ void complain(Issues issues, const OutputFlags& output) {
   print_error(render_issues(issues, style_for_errors()));
 }
 
-Value read_job(const JobFlags& flags, const std::string& request_path, const std::string& verb, Issues& issues) {
+int refuse(Issues issues, bool json) {
+  complain(std::move(issues), json);
+  return kBadInput;
+}
+
+Value read_job(const Invocation& typed, Issues& issues) {
+  const std::string verb{typed.command.name};
   Value base;
-  flags.check(issues);
-  if (!has_error(issues) && !request_path.empty()) {
-    const std::string text = read_file(request_path, issues);
+  typed.job.check(issues);
+  if (!has_error(issues) && !typed.request_path.empty()) {
+    const std::string text = read_file(typed.request_path, issues);
     if (!has_error(issues)) base = parse_json(text, "", issues);
     if (!has_error(issues) && !base.is_object()) {
       issues.push_back({"INVALID_VALUE", Severity::kError, "", "A request is a JSON object.", ""});
     }
   }
-  if (!has_error(issues)) base = flags.request(std::move(base), issues);
+  if (!has_error(issues)) base = typed.job.request(std::move(base), issues);
   if (const Value* other = base.find("verb"); other != nullptr && !other->is_null() && other->string != verb) {
     issues.push_back({"INVALID_VALUE", Severity::kError, "/verb",
                       "`tidemark " + verb + "` answers requests of the verb \"" + verb + "\".", ""});
   }
+  if (base.is_object()) typed.keys.write_into(base);
   return base;
 }
 
-int run_estimate_command(const Engine& engine, const JobFlags& flags, const std::string& request_path,
-                         const OutputFlags& output, const TextStyle& style) {
+int run_estimate_command(const Invocation& typed) {
   Issues issues;
-  const Value base = read_job(flags, request_path, "estimate", issues);
-  if (has_error(issues)) {
-    complain(std::move(issues), output);
-    return kBadInput;
-  }
+  const Value base = read_job(typed, issues);
+  if (has_error(issues)) return refuse(std::move(issues), typed.json);
 
-  Answer answer = engine.answer(base);
+  Answer answer = typed.engine.answer(base);
   answer.issues.insert(answer.issues.begin(), issues.begin(), issues.end());
   if (!answer.estimate) {
-    if (output.json) {
+    if (typed.json) {
       print_error(write_json(write_answer(answer), 2) + "\n");
     } else if (answer.partial) {
       name_flags(answer.issues);
@@ -94,12 +97,12 @@ int run_estimate_command(const Engine& engine, const JobFlags& flags, const std:
     }
     return kBadInput;
   }
-  if (output.json) {
+  if (typed.json) {
     print(write_json(write_answer(answer), 2) + "\n");
-  } else if (output.markdown) {
-    print(render_markdown(answer, style.explain));
+  } else if (typed.markdown) {
+    print(render_markdown(answer, typed.style.explain));
   } else {
-    print(render_text(answer, style));
+    print(render_text(answer, typed.style));
   }
   for (const Fit& fit : answer.fits) {
     if (falls_short(fit)) return kDoesNotFit;
@@ -107,16 +110,16 @@ int run_estimate_command(const Engine& engine, const JobFlags& flags, const std:
   return kAnswered;
 }
 
-int run_models_command(const Engine& engine, const std::string& pattern, const OutputFlags& output,
-                       const TextStyle& style) {
-  const auto models = engine.catalog().matching_models(pattern);
-  if (models.empty()) return nothing_matches("model", pattern);
-  if (output.json) {
-    print(engine.handle(catalog_request("models", pattern), 2) + "\n");
+int run_models_command(const Invocation& typed) {
+  const TextStyle& style = typed.style;
+  const auto models = typed.engine.catalog().matching_models(typed.word);
+  if (models.empty()) return nothing_matches("model", typed.word);
+  if (typed.json) {
+    print(typed.engine.handle(catalog_request("models", typed.word), 2) + "\n");
     return kAnswered;
   }
   std::string out;
-  if (output.names) {
+  if (typed.names) {
     for (const ModelEntry* model : models) {
       out += model->id + "\n";
       for (const std::string& alias : model->aliases) out += alias + "\n";
@@ -147,16 +150,16 @@ int run_models_command(const Engine& engine, const std::string& pattern, const O
   return kAnswered;
 }
 
-int run_gpus_command(const Engine& engine, const std::string& pattern, const OutputFlags& output,
-                     const TextStyle& style) {
-  const auto gpus = engine.catalog().matching_gpus(pattern);
-  if (gpus.empty()) return nothing_matches("card", pattern);
-  if (output.json) {
-    print(engine.handle(catalog_request("gpus", pattern), 2) + "\n");
+int run_gpus_command(const Invocation& typed) {
+  const TextStyle& style = typed.style;
+  const auto gpus = typed.engine.catalog().matching_gpus(typed.word);
+  if (gpus.empty()) return nothing_matches("card", typed.word);
+  if (typed.json) {
+    print(typed.engine.handle(catalog_request("gpus", typed.word), 2) + "\n");
     return kAnswered;
   }
   std::string out;
-  if (output.names) {
+  if (typed.names) {
     for (const Gpu* gpu : gpus) {
       for (const std::string& alias : gpu->aliases) {
         // Shells split at spaces.
@@ -189,50 +192,62 @@ int run_gpus_command(const Engine& engine, const std::string& pattern, const Out
   return kAnswered;
 }
 
-int run_describe_command(const Engine& engine, const std::string& option, const OutputFlags& output,
-                         const TextStyle& style) {
-  if (output.json) {
+int run_describe_command(const Invocation& typed) {
+  if (typed.json) {
     Value request = empty_object();
     set(request, "verb", "describe");
-    print(engine.handle(request, 2) + "\n");
+    print(typed.engine.handle(request, 2) + "\n");
     return kAnswered;
   }
-  if (output.markdown) {
+  if (typed.markdown) {
     print(render_reference());
     return kAnswered;
   }
-  const std::string text = describe_help(option, style);
+  const std::string text = describe_help(typed.word, typed.style);
   if (text.empty()) {
     std::vector<std::string_view> names;
     for (const Option& candidate : options()) names.push_back(candidate.name);
-    complain(
-        {{"UNKNOWN_OPTION", Severity::kError, "", "There is no option \"" + option + "\".", nearest(option, names)}});
-    return kBadInput;
+    return refuse({{"UNKNOWN_OPTION", Severity::kError, "", "There is no option \"" + typed.word + "\".",
+                    nearest(typed.word, names)}});
   }
   print(text);
   return kAnswered;
 }
 
-int run_schema_command(const std::string& which) {
-  if (which == "request") {
+int run_schema_command(const Invocation& typed) {
+  if (typed.word == "request") {
     print(write_json(request_schema(), 2) + "\n");
-  } else if (which == "answer") {
+  } else if (typed.word == "answer") {
     print(embedded_answer_schema());
   } else {
-    complain({{"BAD_USAGE", Severity::kError, "", "Say of what: request or answer.", ""}});
-    return kBadInput;
+    return refuse({{"BAD_USAGE", Severity::kError, "", "Say of what: request or answer.", ""}});
   }
   return kAnswered;
 }
 
-int run_version_command(const Engine& engine, const OutputFlags& output) {
-  if (output.json) {
+int run_completion_command(const Invocation& typed) {
+  const std::string script = completion_script(typed.word);
+  if (script.empty()) {
+    return refuse({{"BAD_USAGE", Severity::kError, "", "Say for which shell: bash, zsh or fish.", ""}});
+  }
+  print(script);
+  return kAnswered;
+}
+
+int run_version_command(const Invocation& typed) {
+  if (typed.json) {
     Value request = empty_object();
     set(request, "verb", "version");
-    print(engine.handle(request, 2) + "\n");
+    print(typed.engine.handle(request, 2) + "\n");
   } else {
-    print("tidemark " + std::string{engine_version()} + " (schema 1, catalog of " + engine.catalog().date() + ")\n");
+    print("tidemark " + std::string{engine_version()} + " (schema 1, catalog of " + typed.engine.catalog().date() +
+          ")\n");
   }
+  return kAnswered;
+}
+
+int run_help_command(const Invocation& typed) {
+  print(general_help(typed.style));
   return kAnswered;
 }
 

@@ -32,13 +32,6 @@ std::vector<OptionGroup> all_groups() {
   return all;
 }
 
-/// "--adapter-r" for "adapter.r".
-std::string flag_of(std::string_view key) {
-  std::string flag = "--";
-  for (char c : key) flag += c == '.' || c == '_' ? '-' : c;
-  return flag;
-}
-
 char plain(char c) {
   return c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
 }
@@ -126,6 +119,12 @@ std::vector<std::string_view> words_of(std::string_view list) {
     list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
   }
   return words;
+}
+
+std::string flag_of(std::string_view key) {
+  std::string flag = "--";
+  for (char c : key) flag += c == '.' || c == '_' ? '-' : c;
+  return flag;
 }
 
 std::string flag_of(const Option& option) {

@@ -23,6 +23,7 @@ const Choice* find_choice(const Option& option, std::string_view word);
 std::vector<std::string_view> words_of(std::string_view list);
 
 /// "--adapter-r" for "adapter.r".
+std::string flag_of(std::string_view key);
 std::string flag_of(const Option& option);
 
 /// The same and its further spellings: {"--adapter-r", "--lora-r", "--rank"}.

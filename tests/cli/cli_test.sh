@@ -68,8 +68,20 @@ run 0 estimate --help-all
 out_has '--parallelism-zero-stage'
 run 0 completion bash
 bash -n "$dir/out" 2>/dev/null || fail "the bash completion is not bash"
+bash -c '. "$0"; COMP_WORDS=(tidemark map --quic) COMP_CWORD=2; _tidemark; [ "${COMPREPLY[*]}" = --quick ]' "$dir/out" ||
+  fail "bash does not complete the flag of a verb's key"
+bash -c '. "$0"; COMP_WORDS=(tidemark fit --lora-r) COMP_CWORD=2; _tidemark; [[ ${COMPREPLY[*]} = *--lora-r* ]]' "$dir/out" ||
+  fail "bash does not complete the flag of an option"
 run 0 completion zsh
+out_has '--no-frontiers'
 run 0 completion fish
+out_has 'subcommand_from fit. -l all-gpus'
+for command in estimate fit advise map models gpus describe schema completion version; do
+  run 0 $command --help
+  out_has "tidemark $command"
+done
+run 0 advise -m smollm2-135m --gpu H100 --no-tiers --json
+out_has '"tiers": .]'
 run 0 schema request
 out_has '"adapter"'
 python3 -m json.tool "$dir/out" >/dev/null 2>&1 || fail "schema request is not JSON"

@@ -16,8 +16,12 @@ constexpr VerbKey kAdviseKeys[] = {
 constexpr VerbKey kMapKeys[] = {
     {"batches", "integers", "null", "Micro-batch sizes, the rows; powers of two when absent."},
     {"sequences", "integers", "null", "Sequence lengths, the columns; powers of two when absent."},
-    {"exact", "boolean", "null",
-     "Full estimates; false for quick ones, a few thousandths low. Up to 256 cells are exact when it is absent."},
+    {"exact",
+     "boolean",
+     "null",
+     "Full estimates; false for quick ones, a few thousandths low. Up to 256 cells are exact when it is absent.",
+     {},
+     "--quick"},
 };
 constexpr VerbKey kCatalogKeys[] = {
     {"list", "string", "null", "\"models\" or \"gpus\" alone.", "models,gpus"},

@@ -15,6 +15,7 @@ struct VerbKey {
   std::string_view standard;    ///< default, as JSON text
   std::string_view help;        ///< one sentence
   std::string_view words = {};  ///< of a string: the comma-separated words that it may be; any, where empty
+  std::string_view flags = {};  ///< of a boolean: further command-line spellings of false, "--quick"
 };
 
 /// What a request can ask for ("verb"). One file each; the table in verbs.cpp names them.

@@ -1,0 +1,126 @@
+#include "core/cli/command_line.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "core/cli/terminal.hpp"
+#include "core/units/nearest.hpp"
+
+namespace tidemark {
+namespace {
+
+/// CLI11 lists the words that it did not understand in its own order; the first that looks like a flag is what went
+/// wrong.
+std::string wrong_word(const std::vector<std::string>& extras) {
+  const auto flag = std::find_if(extras.begin(), extras.end(),
+                                 [](const std::string& word) { return word.size() > 1 && word[0] == '-'; });
+  return flag == extras.end() ? extras.front() : *flag;
+}
+
+/// What was probably meant: a flag of that command, or of any; a command.
+std::string nearest_word(const std::string& word, const Command* command) {
+  const bool flag = word.size() > 1 && word[0] == '-';
+  std::vector<std::string> names;
+  if (flag && (command == nullptr || command->of_job())) names = option_flags();
+  for (const Command& row : commands()) {
+    if (!flag && command == nullptr) names.emplace_back(row.name);
+    if (!flag || (command != nullptr && command != &row)) continue;
+    for (std::string& name : further_flags_of(row)) names.push_back(std::move(name));
+  }
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  return nearest(flag ? word.substr(0, word.find('=')) : word, candidates);
+}
+
+}  // namespace
+
+CommandLine::CommandLine() {
+  app_.set_help_flag();
+  app_.add_flag("-h,--help", help);
+  app_.add_flag("--version", version);
+  for (const Command& command : commands()) add(command);
+}
+
+void CommandLine::add(const Command& command) {
+  Row& row = rows_.emplace_back();
+  row.command = &command;
+  row.app = app_.add_subcommand(std::string{command.name});
+  row.app->set_help_flag();
+  if (!command.word.empty()) row.app->add_option(std::string{command.word}, word_);
+  add_flags(row);
+  if (!command.of_job()) return;
+  row.job.add_to(*row.app);
+  row.keys.add_to(*row.app, *command.verb());
+}
+
+void CommandLine::add_flags(Row& row) {
+  const auto not_empty = [](const std::string& word) { return word.empty() ? "its value is empty" : std::string{}; };
+  for (const CommandFlag* flag : flags_of(*row.command)) {
+    std::string name = "--" + std::string{flag->name};
+    if (flag->name == "request") {
+      row.app->add_option(name, request_path_)->check(not_empty);
+    } else if (bool* there = switch_of(flag->name); there != nullptr) {
+      if (flag->name == "help") name += ",-h";
+      if (flag->name == "no-color") name += ",--no-colour";
+      row.app->add_flag(name, *there);
+    }
+  }
+  if (row.command->of_job()) row.app->get_option("--markdown")->excludes(row.app->get_option("--json"));
+}
+
+bool* CommandLine::switch_of(std::string_view flag) {
+  const std::pair<std::string_view, bool*> switches[] = {
+      {"json", &json_},   {"markdown", &markdown_}, {"names", &names_},
+      {"bytes", &bytes_}, {"explain", &explain_},   {"no-color", &no_colour_},
+      {"ascii", &ascii_}, {"help", &help},          {"help-all", &help_all},
+  };
+  for (const auto& [name, there] : switches) {
+    if (name == flag) return there;
+  }
+  return nullptr;
+}
+
+Issues CommandLine::parse(int argc, char** argv) {
+  try {
+    app_.parse(argc, argv);
+    return {};
+  } catch (const CLI::ParseError& error) {
+    Issue issue{"BAD_USAGE", Severity::kError, "", error.what(), ""};
+    const CLI::App* app = chosen() == nullptr ? &app_ : chosen()->app;
+    const std::vector<std::string> extras = app->remaining(true);
+    if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !extras.empty()) {
+      const std::string word = wrong_word(extras);
+      issue.message = "\"" + word + "\" is not understood here.";
+      issue.suggestion = nearest_word(word, command());
+    }
+    if (!issue.message.empty() && issue.message.back() != '.') issue.message += ".";
+    return {std::move(issue)};
+  }
+}
+
+const CommandLine::Row* CommandLine::chosen() const {
+  for (const Row& row : rows_) {
+    if (row.app->parsed()) return &row;
+  }
+  return nullptr;
+}
+
+const Command* CommandLine::command() const {
+  return chosen() == nullptr ? nullptr : chosen()->command;
+}
+
+Invocation CommandLine::invocation(const Command& command, const Engine& engine, const TextStyle& style) const {
+  const Row& row = chosen() == nullptr ? rows_.back() : *chosen();
+  return {command, engine, row.job, row.keys, request_path_, word_, style, json_, markdown_, names_};
+}
+
+TextStyle CommandLine::style() const {
+  TextStyle style = style_for_output();
+  style.bytes = bytes_;
+  style.explain = explain_;
+  if (no_colour_) style.colour = false;
+  if (ascii_) style.unicode = false;
+  return style;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,135 @@
+#include "core/cli/command_table.hpp"
+
+#include <algorithm>
+
+#include "core/cli/commands.hpp"
+#include "core/options/options.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr CommandFlag kFlags[] = {
+    {"vram-gb", "X", "A card of which only the size on the box is known; repeatable."},
+    {"request", "FILE", "A request as JSON, - for standard input; flags take precedence."},
+    {"json", "", "Print the response (docs/schema.md) and nothing else."},
+    {"markdown", "", "Print Markdown."},
+    {"bytes", "", "Print exact bytes beside each figure."},
+    {"explain", "", "Open every entry: formula, numbers, source, how it is known."},
+    {"names", "", "Print names only, one a line."},
+    {"no-color", "", "Plain text without colours; NO_COLOR is respected as well."},
+    {"ascii", "", "Plain text without box drawings."},
+    {"help", "", "Print help."},
+    {"help-all", "", "Print help with all options."},
+};
+
+constexpr std::string_view kOfJob = "vram-gb,request,json,markdown,no-color,ascii,help,help-all";
+constexpr std::string_view kOfList = "json,names,no-color,ascii,help";
+constexpr std::string_view kOfText = "no-color,ascii,help";
+
+constexpr Command kCommands[] = {
+    {.name = "estimate",
+     .flags = "vram-gb,request,json,markdown,bytes,explain,no-color,ascii,help,help-all",
+     .run = run_estimate_command,
+     .usage = "estimate [--model NAME | --config FILE | --params N] [options] [--gpu CARD]\n"
+              "estimate --request FILE   (- for standard input; flags take precedence)"},
+    {.name = "fit",
+     .flags = kOfJob,
+     .run = run_fit_command,
+     .usage = "fit --model NAME [options]                     (all cards that we know)\n"
+              "fit --model NAME [options] --gpu 4090 --gpu A100-80GB --vram-gb 24",
+     .about =
+         "The verdict on each card, smallest that fits first. Exit status 1 when a named card does not do, or none "
+         "of all."},
+    {.name = "advise",
+     .flags = kOfJob,
+     .run = run_advise_command,
+     .usage = "advise --model NAME [options] --gpu CARD",
+     .about =
+         "Whether the job fits the card; if not, the combination of changes that does least harm; each change by "
+         "itself with what it saves and costs; the largest batch, sequence and rank; MemScale's modes. Exit status "
+         "1 when the job as it is does not fit."},
+    {.name = "map",
+     .flags = kOfJob,
+     .run = run_map_command,
+     .usage = "map --model NAME [options] --gpu CARD [--batches 1,2,4] [--sequences 512,1024]",
+     .about = "Peaks over micro-batch sizes (rows) and sequence lengths (columns)."},
+    {.name = "models",
+     .flags = kOfList,
+     .run = run_models_command,
+     .help = "models known by name; `tidemark models qwen` keeps those that match",
+     .word = "PATTERN"},
+    {.name = "gpus",
+     .flags = kOfList,
+     .run = run_gpus_command,
+     .help = "cards known by name, with the memory that PyTorch really sees",
+     .word = "PATTERN"},
+    {.name = "describe",
+     .flags = "json,markdown,no-color,ascii,help",
+     .run = run_describe_command,
+     .help = "every option with its default and values; `tidemark describe optimizer` for one",
+     .word = "OPTION"},
+    {.name = "schema",
+     .flags = kOfText,
+     .run = run_schema_command,
+     .help = "JSON Schemas: `tidemark schema request`, `tidemark schema answer`",
+     .word = "WHICH",
+     .words = "request,answer",
+     .catalog = false},
+    {.name = "completion",
+     .flags = kOfText,
+     .run = run_completion_command,
+     .help = "shell completion: `source <(tidemark completion bash)`, zsh, fish",
+     .word = "SHELL",
+     .words = "bash,zsh,fish",
+     .catalog = false},
+    {.name = "version", .flags = "json,no-color,ascii,help", .run = run_version_command},
+    {.name = "help", .flags = kOfText, .run = run_help_command, .help = "this page", .catalog = false},
+};
+
+}  // namespace
+
+std::span<const Command> commands() {
+  return kCommands;
+}
+
+const Command* find_command(std::string_view name) {
+  for (const Command& command : kCommands) {
+    if (command.name == name) return &command;
+  }
+  return nullptr;
+}
+
+std::span<const CommandFlag> command_flags() {
+  return kFlags;
+}
+
+std::vector<const CommandFlag*> flags_of(const Command& command) {
+  std::vector<const CommandFlag*> flags;
+  for (std::string_view name : words_of(command.flags)) {
+    for (const CommandFlag& flag : kFlags) {
+      if (flag.name == name) flags.push_back(&flag);
+    }
+  }
+  return flags;
+}
+
+std::vector<std::string> option_flags() {
+  std::vector<std::string> names;
+  for (const Option& option : options()) {
+    for (std::string& flag : flags_of(option)) names.push_back(std::move(flag));
+  }
+  return names;
+}
+
+std::vector<std::string> further_flags_of(const Command& command) {
+  std::vector<std::string> names;
+  if (command.of_job()) {
+    for (const VerbKey& key : command.verb()->keys) {
+      for (std::string& flag : flags_of(key)) names.push_back(std::move(flag));
+    }
+  }
+  for (const CommandFlag* flag : flags_of(command)) names.push_back("--" + std::string{flag->name});
+  return names;
+}
+
+}  // namespace tidemark
