@@ -121,7 +121,18 @@ struct Framework {
   std::partial_ordering operator<=>(const Framework&) const = default;
 };
 
-/// How the model is trained on one GPU. All defaults are those of the contract.
+/// torch.nn.parallel.DistributedDataParallel: each GPU has the whole model and sees other rows.
+struct DataParallel {
+  Count degree = 1;                      ///< GPUs; 1: it is not used
+  bool gradient_as_bucket_view = false;  ///< gradients are parts of the buckets, not copied into them
+  double bucket_cap_mb = 25.0;           ///< MiB of gradients that are reduced together
+
+  bool is_used() const { return degree > 1; }
+  bool operator==(const DataParallel&) const = default;
+  std::partial_ordering operator<=>(const DataParallel&) const = default;
+};
+
+/// How the model is trained, as each GPU sees it. All defaults are those of the contract.
 struct TrainingJob {
   Method method = Method::kFull;
   Adapter adapter;                  ///< read when method is lora or qlora
@@ -147,6 +158,7 @@ struct TrainingJob {
   bool outputs_to_fp32 = true;       ///< accelerate converts the outputs under autocast
   bool zero_grad_to_none = true;     ///< torch ≥ 2.0
   bool expandable_segments = false;  ///< allocator setting
+  DataParallel data_parallel;
   Framework framework;
   int compute_capability = 80;  ///< of the GPU that runs it; decides kernels and workspaces
   Bytes misc_overhead = 0;      ///< overrides.misc_overhead_gib

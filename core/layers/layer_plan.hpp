@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -56,6 +57,20 @@ struct LayerPlan {
   Count multiplicity(Count instance) const {
     const Run* run = run_of(instance);
     return run == nullptr ? 1 : run->repeats;
+  }
+  /// Visits `count` things that the tape has once for each layer instance in the order of the model: layer by layer,
+  /// each as often as it occurs. `instance_of(i)` is the i-th one's layer instance; those of a run follow each other.
+  template <typename InstanceOf, typename Visit>
+  void in_model_order(std::size_t count, InstanceOf instance_of, Visit visit) const {
+    for (std::size_t i = 0; i < count;) {
+      const Run* const run = run_of(instance_of(i));
+      std::size_t stop = i + 1;
+      while (run != nullptr && stop < count && run_of(instance_of(stop)) == run) ++stop;
+      for (Count k = 0; k < (run == nullptr ? 1 : run->repeats); ++k) {
+        for (std::size_t j = i; j < stop; ++j) visit(j);
+      }
+      i = stop;
+    }
   }
   /// Layers of the model, of all stacks.
   Count layers() const { return stacks.empty() ? 0 : stacks.back().first + stacks.back().layers; }

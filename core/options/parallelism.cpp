@@ -5,7 +5,9 @@
 namespace tidemark {
 namespace {
 
-constexpr std::string_view kOneGpuOnly = "Jobs on one GPU are modelled so far; several GPUs come later.";
+constexpr std::string_view kOneGpuOnly =
+    "Of jobs on several GPUs only DistributedDataParallel is modelled so far (parallelism.data alone).";
+constexpr std::string_view kNoDdp = "This switch of DistributedDataParallel is not modelled yet.";
 
 constexpr Option degree(std::string_view name, std::string_view label, std::string_view help) {
   return integer(name, "1", label, help).within(1, 1e6, "GPUs").further().refused(kOneGpuOnly);
@@ -20,7 +22,28 @@ constexpr Choice kFsdp[] = {
 };
 
 constexpr Option kOptions[] = {
-    degree("parallelism.data", "Data parallel", "Data-parallel degree."),
+    integer("parallelism.data", "1", "GPUs, data parallel",
+            "GPUs that each train the whole model on other rows: DistributedDataParallel.")
+        .within(1, 1e6, "GPUs")
+        .sets([](Request& r, const OptionValue& v) { r.job.data_parallel.degree = v.integer; }),
+    flag("parallelism.ddp.gradient_as_bucket_view", false, "Gradients inside the buckets",
+         "DDP's gradients are views of its buckets instead of copies beside them.")
+        .further()
+        .known_as("ddp_gradient_as_bucket_view")
+        .sets([](Request& r, const OptionValue& v) { r.job.data_parallel.gradient_as_bucket_view = v.boolean; }),
+    real("parallelism.ddp.bucket_cap_mb", "25", "DDP bucket size", "MiB of gradients that DDP reduces together.")
+        .within(0, 1e6, "MiB")
+        .further()
+        .known_as("ddp_bucket_cap_mb")
+        .sets([](Request& r, const OptionValue& v) { r.job.data_parallel.bucket_cap_mb = v.real; }),
+    flag("parallelism.ddp.find_unused", false, "DDP looks for unused parameters",
+         "DDP walks the graph for parameters without a gradient.")
+        .further()
+        .known_as("ddp_find_unused_parameters")
+        .refused(kNoDdp),
+    flag("parallelism.ddp.static_graph", false, "DDP with a static graph", "The graph is the same in each step.")
+        .further()
+        .refused(kNoDdp),
     degree("parallelism.tensor", "Tensor parallel", "Tensor-parallel degree."),
     degree("parallelism.pipeline", "Pipeline stages", "Pipeline stages."),
     degree("parallelism.context", "Context parallel", "Context-parallel degree."),
@@ -61,7 +84,6 @@ constexpr Option kOptions[] = {
             "Layers of each pipeline stage.")
         .further()
         .refused(kOneGpuOnly),
-    refused("parallelism.ddp", "DDP", "Settings of DistributedDataParallel.", kOneGpuOnly),
     refused("parallelism.fsdp_options", "FSDP settings", "Settings of FSDP.", kOneGpuOnly),
     refused("parallelism.zero", "ZeRO settings", "DeepSpeed's own keys.", kOneGpuOnly),
     refused("parallelism.loss_parallel", "Loss parallel", "The loss over shards of the vocabulary.", kOneGpuOnly),

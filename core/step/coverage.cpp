@@ -90,6 +90,8 @@ void add_switches(std::vector<Trait>& traits, const TrainingJob& job) {
   when(!job.outputs_to_fp32, "outputs_to_fp32", kNo);
   when(!job.zero_grad_to_none, "zero_grad_to_none", kNo);
   when(job.compute_capability < 80, "gpu", "before Ampere");
+  when(job.data_parallel.is_used(), "parallelism",
+       job.data_parallel.gradient_as_bucket_view ? "ddp, bucket views" : "ddp");
 }
 
 std::optional<std::size_t> place_of(const Trait& trait) {

@@ -2,12 +2,22 @@
 
 #include "core/layers/program.hpp"
 #include "core/optimizers/optimizer.hpp"
+#include "core/plan/gradient_buckets.hpp"
 #include "core/step/module_plan.hpp"
 
 namespace tidemark {
 namespace {
 
 constexpr const char* kTrainer = "transformers 5.12 trainer.py: training_step";
+
+constexpr const char* kReducer = "torch 2.14 csrc/distributed/c10d/reducer.cpp: Reducer::initialize_buckets";
+
+void keep_buckets(Tape& t, const LayerPlan& plan, const DataParallel& ddp) {
+  Scope in(t, "DistributedDataParallel", kReducer);
+  t.resume_parameters_outside_layers();
+  const Category category = ddp.gradient_as_bucket_view ? Category::kGradients : Category::kCommunication;
+  for (const Bytes bucket : gradient_buckets(t, plan, ddp)) t.buffer("gradient bucket", bucket, category);
+}
 
 }  // namespace
 
@@ -78,7 +88,9 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   s.adapted_modules = modules.adapted;
   s.saved_modules = modules.saved;
   if (job.recipe.gradients == Dtype::kFp32 && is_half(job.recipe.weights)) t.set_gradient_dtype(Dtype::kFp32);
-  t.set_drop_gradients(job.optimizer_in_backward);
+  const DataParallel& ddp = job.data_parallel;
+  // As a view of its bucket a gradient is copied there as soon as it is ready, and dies.
+  t.set_drop_gradients(job.optimizer_in_backward || (ddp.is_used() && ddp.gradient_as_bucket_view));
   s.accumulates = job.gradient_accumulation_steps > 1;
   s.gradients_stay = !job.zero_grad_to_none && !job.optimizer_in_backward;
   // A second micro-step finds gradients already there; a third behaves as the second.
@@ -90,6 +102,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
     t.break_segment();
   }
   s.plan = net.plan();
+  keep_buckets(t, s.plan, ddp);
   OptimizerRun optimizer(t, job);
   t.begin_segment(Phase::kOptimizer, -1);
   s.create_states = t.segments().size() - 1;

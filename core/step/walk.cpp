@@ -155,15 +155,8 @@ class Walker {
       all.emplace_back(tape_.buffers()[i], tape_.buffer_instances()[i]);
     }
     std::sort(all.begin(), all.end());
-    for (std::size_t i = 0; i < all.size();) {
-      const Run* const run = run_of(all[i].second);
-      std::size_t stop = i + 1;
-      while (run != nullptr && stop < all.size() && run_of(all[stop].second) == run) ++stop;
-      for (Count k = 0; k < (run == nullptr ? 1 : run->repeats); ++k) {
-        for (std::size_t p = i; p < stop; ++p) persistent(all[p].first);
-      }
-      i = stop;
-    }
+    sim_.plan.in_model_order(
+        all.size(), [&](std::size_t i) { return all[i].second; }, [&](std::size_t i) { persistent(all[i].first); });
   }
 
   void persistent(std::int32_t storage) {

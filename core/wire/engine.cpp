@@ -3,17 +3,18 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/layers/program.hpp"
 #include "core/catalog/fields.hpp"
 #include "core/catalog/gpu_names.hpp"
+#include "core/families/read_config.hpp"
 #include "core/fit/cards.hpp"
 #include "core/fit/fit.hpp"
 #include "core/job/check.hpp"
 #include "core/job/defaults.hpp"
 #include "core/job/recipe.hpp"
-#include "core/families/read_config.hpp"
+#include "core/layers/program.hpp"
 #include "core/optimizers/optimizer.hpp"
 #include "core/runtime/cuda_context.hpp"
+#include "core/runtime/nccl.hpp"
 #include "core/step/estimate.hpp"
 #include "core/step/module_plan.hpp"
 #include "core/step/simulation.hpp"
@@ -208,6 +209,20 @@ std::optional<CardChoice> choose_card(const Catalog& catalog, const GpuQuery& qu
   return choice_of(gpu);
 }
 
+/// What several GPUs need on each beside the job itself: NCCL's buffers, unless the request states the overheads.
+void count_communicator(const TrainingJob& job, Overrides& overrides, Issues& issues) {
+  if (!job.data_parallel.is_used()) return;
+  std::string text = "The figures are those of each of the " + std::to_string(job.data_parallel.degree) +
+                     " GPUs: DistributedDataParallel keeps the whole model on every one.";
+  if (!overrides.misc_overhead_gib) {
+    const Bytes nccl = nccl_communicator(job.data_parallel.degree);
+    overrides.misc_overhead_gib = static_cast<double>(nccl) / static_cast<double>(kGiB);
+    text += " NCCL's buffers are assumed to take " + format_gib(nccl) +
+            " more on the card; overrides.misc_overhead_gib replaces that.";
+  }
+  issues.push_back({"EACH_GPU", Severity::kNote, "/parallelism/data", std::move(text), ""});
+}
+
 /// A model type that the catalog lists is not a misspelt one: Mixtral is no Mistral, gpt_oss no GPT-BigCode.
 void keep_known_types(const Catalog& catalog, const Value& config, Issues& issues) {
   const std::vector<ModelEntry>& models = catalog.models();
@@ -288,6 +303,7 @@ Engine::Question Engine::understand(const Value& document) const {
   Request request = read_request(document, issues);
   answer.job = request.job;
   answer.overrides = request.overrides;
+  count_communicator(answer.job, answer.overrides, issues);
 
   // Everything that is wrong is told at once: a bad name does not hide behind a bad batch size.
   question.gpu.compute_capability = request.job.compute_capability;

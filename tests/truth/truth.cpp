@@ -119,9 +119,11 @@ int run(int argc, char** argv) {
   const std::string oracle = root + "/tests/oracle/";
   Tables t;
   t.deviations = read_deviations(root + "/tests/truth/deviations.json");
-  const std::string table = coverage_table(
-      engine, {oracle + "records.jsonl", oracle + "records-extra.jsonl", oracle + "records-pairs.jsonl",
-       oracle + "records-beyond.jsonl"}, t.deviations);
+  const std::string table =
+      coverage_table(engine,
+                     {oracle + "records.jsonl", oracle + "records-extra.jsonl", oracle + "records-pairs.jsonl",
+                      oracle + "records-beyond.jsonl", oracle + "records-multi.jsonl"},
+                     t.deviations);
   if (!coverage.empty()) {
     std::ofstream(coverage, std::ios::binary) << table;
     std::printf("wrote %s\n", coverage.c_str());
@@ -131,6 +133,7 @@ int run(int argc, char** argv) {
   t.extra = of_family(oracle_rows(engine, oracle + "records-extra.jsonl", only), family);
   t.pairs = of_family(oracle_rows(engine, oracle + "records-pairs.jsonl", only), family);
   t.beyond = of_family(oracle_rows(engine, oracle + "records-beyond.jsonl", only), family);
+  t.multi = of_family(oracle_rows(engine, oracle + "records-multi.jsonl", only), family);
   t.measured = of_family(
       measured_rows(engine, root + "/tests/measured/requests.jsonl", root + "/tests/measured/conditions.json", only),
       family);
@@ -139,9 +142,11 @@ int run(int argc, char** argv) {
     std::printf("wrote %s\n", markdown.c_str());
   }
   if (!check && markdown.empty()) {
-    for (const auto& [file, set] :
-         {std::pair{"records.jsonl", &t.open}, {"records-extra.jsonl", &t.extra}, {"records-pairs.jsonl", &t.pairs},
-          {"records-beyond.jsonl", &t.beyond}}) {
+    for (const auto& [file, set] : {std::pair{"records.jsonl", &t.open},
+                                    {"records-extra.jsonl", &t.extra},
+                                    {"records-pairs.jsonl", &t.pairs},
+                                    {"records-beyond.jsonl", &t.beyond},
+                                    {"records-multi.jsonl", &t.multi}}) {
       std::printf("== %s\n", file);
       print_rows(*set, worst);
       for (const bool by_family : {true, false}) {
@@ -156,6 +161,7 @@ int run(int argc, char** argv) {
   print_summary("extra records", without(t.extra, t.deviations));
   print_summary("records of pairs", without(t.pairs, t.deviations));
   print_summary("records of further kinds", without(t.beyond, t.deviations));
+  print_summary("records of many GPUs", without(t.multi, t.deviations));
   for (const char* metric : {"allocated", "reserved", "device"}) {
     for (const char* completeness : {"A", "B"}) {
       print_summary(std::string("measured, ") + metric + " " + completeness, part(t.measured, metric, completeness));
@@ -167,6 +173,7 @@ int run(int argc, char** argv) {
   check_oracle(c, "extra records", without(t.extra, t.deviations));
   check_oracle(c, "records of pairs", without(t.pairs, t.deviations));
   check_oracle(c, "records of further kinds", without(t.beyond, t.deviations));
+  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations));
   c.at_least("coverage", "table is the records'", table == read_file(root + "/core/step/coverage_table.cpp"), 1);
   const Summary a = summarise(without(part(t.measured, "allocated", "A"), t.deviations));
   c.at_least("measured, allocated A", "rows answered", static_cast<double>(a.n), 20);
