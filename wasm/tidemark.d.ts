@@ -251,56 +251,72 @@ export interface Job {
   /** Noise on the embeddings. Not modelled: Not modelled yet: one more embedding output. */
   neftune_noise_alpha?: null;
   parallelism?: {
+    /** GPUs that each train the whole model on other rows: DistributedDataParallel. Unit: GPUs. @default 1 */
+    data?: number | null;
+    ddp?: {
+      /** DDP's gradients are views of its buckets instead of copies beside them. @default false */
+      gradient_as_bucket_view?: boolean | null;
+      /** MiB of gradients that DDP reduces together. Unit: MiB. @default 25 */
+      bucket_cap_mb?: number | null;
+      /**
+       * DDP walks the graph for parameters without a gradient. Not modelled: This switch of DistributedDataParallel is
+       * not modelled yet. @default false
+       */
+      find_unused?: false | null;
+      /**
+       * The graph is the same in each step. Not modelled: This switch of DistributedDataParallel is not modelled yet.
+       * @default false
+       */
+      static_graph?: false | null;
+    } | null;
     /**
-     * Data-parallel degree. Unit: GPUs. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later.
-     * @default 1
-     */
-    data?: 1 | null;
-    /**
-     * Tensor-parallel degree. Unit: GPUs. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later.
-     * @default 1
+     * Tensor-parallel degree. Unit: GPUs. Not modelled: Of jobs on several GPUs only DistributedDataParallel is
+     * modelled so far (parallelism.data alone). @default 1
      */
     tensor?: 1 | null;
     /**
-     * Pipeline stages. Unit: GPUs. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later. @default
-     * 1
+     * Pipeline stages. Unit: GPUs. Not modelled: Of jobs on several GPUs only DistributedDataParallel is modelled so
+     * far (parallelism.data alone). @default 1
      */
     pipeline?: 1 | null;
     /**
-     * Context-parallel degree. Unit: GPUs. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later.
-     * @default 1
+     * Context-parallel degree. Unit: GPUs. Not modelled: Of jobs on several GPUs only DistributedDataParallel is
+     * modelled so far (parallelism.data alone). @default 1
      */
     context?: 1 | null;
     /**
-     * Expert-parallel degree. Unit: GPUs. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later.
-     * @default 1
+     * Expert-parallel degree. Unit: GPUs. Not modelled: Of jobs on several GPUs only DistributedDataParallel is
+     * modelled so far (parallelism.data alone). @default 1
      */
     expert?: 1 | null;
     /**
-     * Tensor-parallel degree inside experts. Unit: GPUs. Not modelled: Jobs on one GPU are modelled so far; several
-     * GPUs come later. @default 1
+     * Tensor-parallel degree inside experts. Unit: GPUs. Not modelled: Of jobs on several GPUs only
+     * DistributedDataParallel is modelled so far (parallelism.data alone). @default 1
      */
     expert_tensor?: 1 | null;
     /**
-     * Activations outside tensor-parallel regions are sharded too. Not modelled: Jobs on one GPU are modelled so far;
-     * several GPUs come later. @default false
+     * Activations outside tensor-parallel regions are sharded too. Not modelled: Of jobs on several GPUs only
+     * DistributedDataParallel is modelled so far (parallelism.data alone). @default false
      */
     sequence_parallel?: false | null;
-    /** DeepSpeed ZeRO stage. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later. @default 0 */
+    /**
+     * DeepSpeed ZeRO stage. Not modelled: Of jobs on several GPUs only DistributedDataParallel is modelled so far
+     * (parallelism.data alone). @default 0
+     */
     zero_stage?: 0 | null;
     /**
-     * Fully sharded data parallelism. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later.
-     * @default "none"
+     * Fully sharded data parallelism. Not modelled: Of jobs on several GPUs only DistributedDataParallel is modelled so
+     * far (parallelism.data alone). @default "none"
      */
     fsdp?: "none" | null;
     /**
-     * Model chunks per pipeline stage. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later.
-     * @default 1
+     * Model chunks per pipeline stage. Not modelled: Of jobs on several GPUs only DistributedDataParallel is modelled
+     * so far (parallelism.data alone). @default 1
      */
     virtual_pipeline?: 1 | null;
     /**
-     * Micro-batches in a pipeline step. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later.
-     * @default 1
+     * Micro-batches in a pipeline step. Not modelled: Of jobs on several GPUs only DistributedDataParallel is modelled
+     * so far (parallelism.data alone). @default 1
      */
     num_micro_batches?: 1 | null;
     /** GPUs that share a host; of no effect on one GPU. Unit: GPUs. @default 8 */
@@ -313,35 +329,45 @@ export interface Job {
     } | null;
     /** Weights are sharded again after forward; of no effect on one GPU. @default true */
     reshard_after_forward?: boolean | null;
-    /** Layers of each pipeline stage. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later. */
+    /**
+     * Layers of each pipeline stage. Not modelled: Of jobs on several GPUs only DistributedDataParallel is modelled so
+     * far (parallelism.data alone).
+     */
     pipeline_layout?: null;
     /**
-     * Settings of DistributedDataParallel. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later.
+     * Settings of FSDP. Not modelled: Of jobs on several GPUs only DistributedDataParallel is modelled so far
+     * (parallelism.data alone).
      */
-    ddp?: null;
-    /** Settings of FSDP. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later. */
     fsdp_options?: null;
-    /** DeepSpeed's own keys. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later. */
+    /**
+     * DeepSpeed's own keys. Not modelled: Of jobs on several GPUs only DistributedDataParallel is modelled so far
+     * (parallelism.data alone).
+     */
     zero?: null;
     /**
-     * The loss over shards of the vocabulary. Not modelled: Jobs on one GPU are modelled so far; several GPUs come
-     * later.
+     * The loss over shards of the vocabulary. Not modelled: Of jobs on several GPUs only DistributedDataParallel is
+     * modelled so far (parallelism.data alone).
      */
     loss_parallel?: null;
     /**
-     * 1f1b, gpipe, interleaved, zero_bubble. Not modelled: Jobs on one GPU are modelled so far; several GPUs come
-     * later.
+     * 1f1b, gpipe, interleaved, zero_bubble. Not modelled: Of jobs on several GPUs only DistributedDataParallel is
+     * modelled so far (parallelism.data alone).
      */
     pipeline_schedule?: null;
     /**
-     * The rank that the answer is about. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later.
+     * The rank that the answer is about. Not modelled: Of jobs on several GPUs only DistributedDataParallel is modelled
+     * so far (parallelism.data alone).
      */
     rank?: null;
   } | null;
-  /** A DeepSpeed configuration. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later. */
+  /**
+   * A DeepSpeed configuration. Not modelled: Of jobs on several GPUs only DistributedDataParallel is modelled so far
+   * (parallelism.data alone).
+   */
   deepspeed?: null;
   /**
-   * FSDP in the words of TrainingArguments. Not modelled: Jobs on one GPU are modelled so far; several GPUs come later.
+   * FSDP in the words of TrainingArguments. Not modelled: Of jobs on several GPUs only DistributedDataParallel is
+   * modelled so far (parallelism.data alone).
    */
   fsdp?: null;
   moe?: {
@@ -510,6 +536,12 @@ export interface Job {
   use_liger?: boolean | null;
   /** Another name of "use_liger_kernel". */
   enable_liger_kernel?: boolean | null;
+  /** Another name of "parallelism.ddp.gradient_as_bucket_view". */
+  ddp_gradient_as_bucket_view?: boolean | null;
+  /** Another name of "parallelism.ddp.bucket_cap_mb". */
+  ddp_bucket_cap_mb?: number | null;
+  /** Another name of "parallelism.ddp.find_unused". */
+  ddp_find_unused_parameters?: false | null;
   /** Moves no memory of the peak: it changes how matrices are multiplied, not what is kept. */
   tf32?: unknown;
   /** Moves no memory of the peak: the longest batch is asked about. */

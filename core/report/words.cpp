@@ -54,6 +54,7 @@ std::string batch_in_words(const TrainingJob& job) {
   }
   if (job.padding) text += ", padded";
   if (job.packing) text += ", packed";
+  if (job.data_parallel.is_used()) text += ", on each of " + format_grouped(job.data_parallel.degree) + " GPUs (DDP)";
   return text;
 }
 

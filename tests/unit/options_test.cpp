@@ -215,7 +215,7 @@ TEST_CASE("a bad value is an error with the values that are good") {
 
 TEST_CASE("what is not modelled is refused, its defaults are not") {
   for (const char* option :
-       {R"("parallelism":{"data":2})", R"("parallelism":{"zero_stage":3})", R"("parallelism":{"fsdp":"fsdp2"})",
+       {R"("parallelism":{"tensor":2})", R"("parallelism":{"zero_stage":3})", R"("parallelism":{"fsdp":"fsdp2"})",
         R"("compile":"full")", R"("images_per_sample":1)", R"("offload":{"optimizer":"cpu"})",
         R"("moe":{"capacity_factor":1.25})", R"("precision":"fp8")", R"("framework":{"name":"megatron"})",
         R"("image_size":[224,224])", R"("calibration":{})", R"("optimizer":"lomo")",
