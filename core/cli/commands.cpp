@@ -7,13 +7,13 @@
 #include "core/cli/help.hpp"
 #include "core/cli/schema.hpp"
 #include "core/cli/terminal.hpp"
+#include "core/engine/modelled.hpp"
 #include "core/fit/fit.hpp"
 #include "core/options/options.hpp"
 #include "core/report/layout.hpp"
 #include "core/report/markdown.hpp"
 #include "core/units/nearest.hpp"
 #include "core/wire/json.hpp"
-#include "core/wire/modelled.hpp"
 #include "core/wire/write_answer.hpp"
 
 namespace tidemark {

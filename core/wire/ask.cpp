@@ -2,17 +2,14 @@
 
 #include <algorithm>
 
-#include "core/job/check.hpp"
+#include "core/engine/questions.hpp"
 #include "core/options/options.hpp"
 #include "core/wire/json.hpp"
+#include "core/wire/read_request.hpp"
 #include "core/wire/verbs/verbs.hpp"
 
 namespace tidemark {
 namespace {
-
-// A full estimate takes milliseconds, more in deep models: larger maps are quick ones.
-constexpr Count kMostExactCells = 256;
-constexpr Count kMostExactLayers = 128 * kMostExactCells;
 
 /// The request without the keys that only the verb reads.
 Value without_keys(const Value& request, std::span<const VerbKey> keys) {
@@ -23,16 +20,6 @@ Value without_keys(const Value& request, std::span<const VerbKey> keys) {
     if (!own) rest.members.push_back(member);
   }
   return rest;
-}
-
-FitHeader header_of(Answer& answer) {
-  FitHeader header;
-  header.engine = answer.engine;
-  header.catalog = answer.catalog;
-  header.model = answer.model;
-  header.job = answer.job;
-  header.issues = answer.issues;
-  return header;
 }
 
 void refuse(Issues& issues, std::string_view key, std::string wanted) {
@@ -66,29 +53,10 @@ std::vector<Count> read_counts(const Value& request, std::string_view key, Count
   return counts;
 }
 
-/// The catalog's cards as choices: NVIDIA's own memory only, where what we know of kernels holds.
-std::vector<CardChoice> catalog_choices(const Engine& engine, bool all) {
-  std::vector<CardChoice> choices;
-  for (const Gpu& gpu : engine.catalog().gpus()) {
-    if (all || (gpu.vendor == "NVIDIA" && !gpu.unified)) choices.push_back(choice_of(gpu));
-  }
-  return choices;
-}
-
-void only_the_first(const Answer& answer, Issues& issues) {
-  if (answer.fits.size() < 2) return;
-  issues.push_back({"ONE_CARD", Severity::kWarning, "/gpus",
-                    "Several cards are named; the answer is about the first, " + answer.fits.front().gpu + ".", ""});
-}
-
-/// Columns beyond the model's positions have a figure and no verdict; once for all of them.
-void warn_of_positions(const Answer& answer, const std::vector<Count>& sequences, Issues& issues) {
-  const Count longest = *std::max_element(sequences.begin(), sequences.end());
-  std::string why = refusal_of_length(answer.architecture, longest);
-  // The request's own length has been told of already.
-  if (why.empty() || !refusal_of_length(answer.architecture, answer.job.sequence_length).empty()) return;
-  issues.push_back({"SEQUENCE_TOO_LONG", Severity::kWarning, "/sequences", std::move(why),
-                    std::to_string(answer.architecture.learned_positions())});
+Asked job_of(const Value& request, std::string_view verb) {
+  Asked asked;
+  asked.request = read_request(without_keys(request, find_verb(verb)->keys), asked.issues);
+  return asked;
 }
 
 /// Whether one option stands directly below another: "gradient_checkpointing.every" and "gradient_checkpointing".
@@ -111,106 +79,33 @@ void clear_other_parts(Value& object, std::string_view parent) {
 }  // namespace
 
 FitReport ask_fit(const Engine& engine, const Value& request) {
-  Value rest = without_keys(request, find_verb("fit")->keys);
-  Answer answer = engine.answer(rest);
-  FitReport report;
-  report.header = header_of(answer);
-  Issues& issues = report.header.issues;
-  const bool all = read_flag(request, "all_gpus", false, issues);
+  FitQuestion question{job_of(request, "fit")};
+  question.all_cards = read_flag(request, "all_gpus", false, question.trouble);
   if (const Value* rule = request.find("rule_of_thumb"); rule != nullptr && !rule->is_null()) {
     if (!rule->is_number() || !(rule->real > 0.0 && rule->real <= 1.0)) {
-      refuse(issues, "rule_of_thumb", "a share of the card, more than 0 and at most 1");
+      refuse(question.trouble, "rule_of_thumb", "a share of the card, more than 0 and at most 1");
     }
-    report.rule_of_thumb = rule->real;
+    question.rule_of_thumb = rule->real;
   }
-  if (has_error(issues) || !answer.estimate) return report;
-
-  std::vector<CardChoice> choices;
-  report.whole_catalog = all || answer.fits.empty();
-  if (report.whole_catalog) choices = catalog_choices(engine, true);
-  for (const CardChoice& choice : answer.cards) {
-    const bool listed = std::any_of(choices.begin(), choices.end(),
-                                    [&](const CardChoice& c) { return c.card.name == choice.card.name; });
-    if (!listed) choices.push_back(choice);
-  }
-  // Cards of the catalog carry their own context; the user's overheads come off each.
-  for (CardChoice& choice : choices) {
-    if (choice.card.context == 0) continue;
-    const std::string why = choice.card.estimated;
-    choice.card = left_of(choice.card, answer.overrides);
-    choice.card.estimated = why;
-  }
-  Peaks peaks(answer.architecture);
-  report.cards = rank_cards(peaks, answer.job, choices, {}, report.rule_of_thumb > 0.0 ? report.rule_of_thumb : 1.0);
-  report.allocated = answer.estimate->allocated;
-  report.answered = true;
-  return report;
+  return ask(engine.estimator(), question);
 }
 
 AdviceReport ask_advice(const Engine& engine, const Value& request) {
-  const Value rest = without_keys(request, find_verb("advise")->keys);
-  Answer answer = engine.answer(rest);
-  AdviceReport report;
-  report.header = header_of(answer);
-  Issues& issues = report.header.issues;
-  const bool frontiers = read_flag(request, "frontiers", true, issues);
-  const bool tier_table = read_flag(request, "tiers", true, issues);
-  const bool mode_table = read_flag(request, "modes", true, issues);
-  if (answer.fits.empty() && !has_error(issues)) {
-    issues.push_back({"MISSING_GPU", Severity::kError, "/gpu",
-                      "Advice is about a card: name one, or state its memory: {\"vram_gb\": 24}.", ""});
-  }
-  if (has_error(issues) || !answer.estimate) return report;
-  only_the_first(answer, issues);
-
-  Peaks peaks(answer.architecture);
-  const Card& card = answer.cards.front().card;
-  report.advice = advise(peaks, answer.job, card, catalog_choices(engine, false), answer.overrides);
-  const Advice& advice = report.advice;
-  report.changed = advice.combination && advice.combination->found;
-  const TrainingJob& subject = report.changed ? advice.combination->job : answer.job;
-  if (frontiers) {
-    for (const Quantity quantity : {Quantity::kMicroBatch, Quantity::kSequence, Quantity::kRank}) {
-      report.frontiers.push_back(frontier(peaks, subject, quantity, card));
-    }
-  }
-  if (tier_table) report.tiers = tiers(peaks, subject, engine.catalog().gpus());
-  if (mode_table) report.modes = modes(peaks, answer.job, card);
-  report.answered = true;
-  return report;
+  AdviceQuestion question{job_of(request, "advise")};
+  question.frontiers = read_flag(request, "frontiers", true, question.trouble);
+  question.tiers = read_flag(request, "tiers", true, question.trouble);
+  question.modes = read_flag(request, "modes", true, question.trouble);
+  return ask(engine.estimator(), question);
 }
 
 MapReport ask_map(const Engine& engine, const Value& request) {
-  const Value rest = without_keys(request, find_verb("map")->keys);
-  Answer answer = engine.answer(rest);
-  MapReport report;
-  report.header = header_of(answer);
-  Issues& issues = report.header.issues;
-  std::vector<Count> batches = read_counts(request, "batches", 1000000, issues);
-  std::vector<Count> sequences = read_counts(request, "sequences", 100000000, issues);
-  if (batches.empty()) batches = usual_batches(answer.job);
-  if (sequences.empty()) sequences = usual_sequences(answer.job);
-  const auto cells = static_cast<Count>(batches.size() * sequences.size());
-  const bool small = cells <= kMostExactCells && cells * answer.architecture.num_layers <= kMostExactLayers;
-  const bool exact = read_flag(request, "exact", small, issues);
-  if (exact && !small) {
-    issues.push_back({"TOO_LARGE", Severity::kError, "/exact",
-                      "Exact figures take milliseconds each, more in deep models: at most " +
-                          format_grouped(kMostExactCells) + " cells are computed so, and at most " +
-                          format_grouped(kMostExactLayers) +
-                          " layers in all of them. Ask for fewer cells, or quick ones.",
-                      "false"});
+  MapQuestion question{job_of(request, "map")};
+  question.batches = read_counts(request, "batches", 1000000, question.trouble);
+  question.sequences = read_counts(request, "sequences", 100000000, question.trouble);
+  if (const Value* exact = request.find("exact"); exact != nullptr && !exact->is_null()) {
+    question.exact = read_flag(request, "exact", false, question.trouble);
   }
-  if (has_error(issues) || !answer.estimate) return report;
-  only_the_first(answer, issues);
-  warn_of_positions(answer, sequences, issues);
-
-  Peaks peaks(answer.architecture);
-  if (!answer.fits.empty()) report.card = answer.cards.front().card;
-  if (answer.fits.empty()) report.card.name = "no card";
-  report.map = fit_map(peaks, answer.job, batches, sequences, report.card, exact);
-  report.answered = true;
-  return report;
+  return ask(engine.estimator(), question);
 }
 
 Value merge_patch(const std::vector<Setting>& settings) {

@@ -1,24 +1,7 @@
 #include "core/wire/engine.hpp"
 
-#include <algorithm>
-#include <utility>
-
-#include "core/catalog/fields.hpp"
-#include "core/catalog/gpu_names.hpp"
-#include "core/families/read_config.hpp"
-#include "core/fit/cards.hpp"
-#include "core/fit/fit.hpp"
-#include "core/job/check.hpp"
-#include "core/job/defaults.hpp"
-#include "core/job/recipe.hpp"
-#include "core/layers/program.hpp"
-#include "core/optimizers/optimizer.hpp"
-#include "core/runtime/cuda_context.hpp"
-#include "core/runtime/nccl.hpp"
-#include "core/step/estimate.hpp"
-#include "core/step/module_plan.hpp"
-#include "core/step/simulation.hpp"
 #include "core/units/excerpt.hpp"
+#include "core/units/joined.hpp"
 #include "core/units/nearest.hpp"
 #include "core/wire/json.hpp"
 #include "core/wire/read_request.hpp"
@@ -28,16 +11,6 @@
 namespace tidemark {
 namespace {
 
-template <class Words>
-std::string joined(const Words& words) {
-  std::string text;
-  for (const auto& word : words) {
-    if (!text.empty()) text += ", ";
-    text += word;
-  }
-  return text;
-}
-
 std::vector<std::string_view> answered_verbs() {
   std::vector<std::string_view> names;
   for (const Verb& verb : verbs()) {
@@ -46,200 +19,10 @@ std::vector<std::string_view> answered_verbs() {
   return names;
 }
 
-/// The catalog entry that the request means, or null with an error among the issues.
-const ModelEntry* choose_model(const Catalog& catalog, const Request& request, Issues& issues) {
-  if (request.parameters > 0.0) {
-    const ModelEntry* model = catalog.model_of_size(request.parameters);
-    if (model == nullptr) {
-      issues.push_back({"UNKNOWN_MODEL", Severity::kError, "/parameters", "No catalog is loaded to choose from.", ""});
-      return nullptr;
-    }
-    const auto count = static_cast<double>(model->parameters());
-    const double ratio = std::max(request.parameters / count, count / request.parameters);
-    issues.push_back({"ASSUMED_ARCHITECTURE", ratio > 1.25 ? Severity::kWarning : Severity::kNote, "/parameters",
-                      "Only a count is given: the answer is for " + model->id + ", which has " +
-                          format_grouped(model->parameters()) +
-                          " parameters. Name a model or paste its config.json for one that is yours.",
-                      model->id});
-    return model;
-  }
-  const ModelMatch match = catalog.find_model(request.model);
-  if (match.model != nullptr && !match.rule.empty()) {
-    issues.push_back({"RESOLVED_MODEL", Severity::kNote, "/model",
-                      in_quotes(request.model) + " is read as " + match.model->id + " (" + match.rule + ").",
-                      match.model->id});
-  }
-  if (match.model == nullptr) {
-    const std::vector<std::string> near = catalog.nearest_models(request.model, 3);
-    std::string message = "The catalog has no model of the name " + in_quotes(request.model) + ".";
-    message += near.empty() ? " Paste its config.json instead."
-                            : " Near it are " + joined(near) + "; or paste its config.json.";
-    issues.push_back(
-        {"UNKNOWN_MODEL", Severity::kError, "/model", std::move(message), near.empty() ? "" : near.front()});
-  }
-  return match.model;
-}
-
-/// Weights, gradients and states of a model of which only the size is known.
-PartialAnswer partial_answer(const ModelEntry& model, const TrainingJob& job) {
-  const Recipe& recipe = job.recipe;
-  const bool adapters = job.method == Method::kLora || job.method == Method::kQlora;
-  PartialAnswer partial;
-  partial.model = model.id;
-  partial.parameters = model.parameters();
-  partial.weights = partial.parameters * size_of(recipe.weights);
-  partial.note = "Parameters times bytes of the recipe";
-  if (job.method == Method::kQlora) {
-    partial.weights = partial.parameters * job.quantization.bits / 8;
-    partial.note = "Parameters times bits, as if every parameter were quantised";
-  } else if (recipe.master_weights) {
-    partial.weights += partial.parameters * size_of(*recipe.master_weights);
-  }
-  if (adapters) {
-    partial.note += "; the adapters with their gradients and states";
-  } else {
-    partial.gradients = partial.parameters * size_of(recipe.gradients);
-    partial.optimizer_states = partial.parameters * state_bytes_per_element(job);
-    partial.note += ", as if every parameter were trained";
-  }
-  partial.note += adapters ? ", activations, logits and workspaces are missing"
-                           : "; activations, logits and workspaces are missing";
-  partial.note += ": this is not the memory that the job needs.";
-  return partial;
-}
-
-/// What nvidia-smi shows beyond the allocator's memory: the context of the card, and what the user states.
-void add_context(Estimate& estimate, const CudaContext& context, const Overrides& overrides) {
-  const auto from_gib = [](double gib) { return static_cast<Bytes>(gib * static_cast<double>(kGiB)); };
-  const Bytes misc = from_gib(overrides.misc_overhead_gib.value_or(0.0));
-  const auto own = [&](Bytes bytes) {
-    return misc + (overrides.cuda_context_gib ? from_gib(*overrides.cuda_context_gib) : bytes);
-  };
-  estimate.device = {estimate.reserved.low + own(context.low), estimate.reserved.expected + own(context.expected),
-                     estimate.reserved.high + own(context.high)};
-}
-
-/// The class whose head the request trains: as stated, or the one that its task needs; empty: config.json's own.
-std::string class_of(const Value& config, const Request& request) {
-  constexpr std::string_view kHeads[][2] = {{"classification", "ForSequenceClassification"},
-                                            {"token_classification", "ForTokenClassification"},
-                                            {"question_answering", "ForQuestionAnswering"}};
-  const Value* classes = config.find("architectures");
-  if (!request.class_name.empty() || classes == nullptr || classes->items.empty()) return request.class_name;
-  const std::string& own = classes->items.front().string;
-  for (const auto& [task, head] : kHeads) {
-    if (request.task != task) continue;
-    // LlamaForCausalLM, GPT2LMHeadModel, BertModel: what stands before the head is the family's.
-    const std::size_t end = std::min({own.find("For"), own.find("LMHead"), own.find("Model")});
-    return own.substr(0, end) + std::string{head};
-  }
-  return {};
-}
-
-/// A checkpoint that is quantised already holds its weights so, whatever the request says.
-void settle_quantization(const Value& config, TrainingJob& job, Issues& issues) {
-  const Value* own = config.find("quantization_config");
-  if (own == nullptr || !own->is_object()) return;
-  const auto flag = [&](std::string_view key) {
-    const Value* value = own->find(key);
-    return value != nullptr && value->is_bool() && value->boolean;
-  };
-  const auto word = [&](std::string_view key) {
-    const Value* value = own->find(key);
-    return value != nullptr && value->is_string() ? value->string : std::string{};
-  };
-  const bool four = flag("load_in_4bit");
-  if (!four && !flag("load_in_8bit")) {
-    issues.push_back({"UNSUPPORTED_OPTION", Severity::kError, "/config/quantization_config",
-                      "The checkpoint is quantised by \"" + word("quant_method").substr(0, 40) +
-                          "\", which is not modelled yet: bitsandbytes' 4 and 8 bits are.",
-                      ""});
-    return;
-  }
-  if (job.method != Method::kLora && job.method != Method::kQlora) {
-    issues.push_back({"INVALID_VALUE", Severity::kError, "/method",
-                      "The checkpoint's weights are quantised and cannot be trained themselves: write \"method\": "
-                      "\"qlora\".",
-                      "qlora"});
-    return;
-  }
-  Quantization& quantization = job.quantization;
-  job.method = Method::kQlora;
-  quantization.bits = four ? 4 : 8;
-  quantization.quant_type = !four                                  ? QuantType::kInt8
-                            : word("bnb_4bit_quant_type") == "nf4" ? QuantType::kNf4
-                                                                   : QuantType::kFp4;
-  quantization.double_quant = four && flag("bnb_4bit_use_double_quant");
-  issues.push_back({"CHOSEN_QUANTIZATION", Severity::kNote, "/config/quantization_config",
-                    "The weights are held as the checkpoint's quantization_config says.", ""});
-}
-
-/// The card behind a name or an amount of memory, `gpu` being the catalog's entry or what stands for it; nothing with
-/// an error among the issues.
-std::optional<CardChoice> choose_card(const Catalog& catalog, const GpuQuery& query, Gpu& gpu, Issues& issues) {
-  const std::optional<GpuMatch> known = find_gpu(catalog.gpus(), query.name);
-  if (known) gpu = known->gpu;
-  CardChoice choice;
-  Card& card = choice.card;
-  if (query.memory_gib > 0.0) {
-    choice.compute_capability = choice_of(gpu).compute_capability;
-    card.visible = static_cast<Bytes>(query.memory_gib * static_cast<double>(kGiB));
-    card.name = query.name.empty() ? format_gib(card.visible) : query.name;
-    card.context = cuda_context(gpu).expected;
-    card.estimated = "The memory that you state is taken as what torch sees; the CUDA context is estimated.";
-    return choice;
-  }
-  if (query.name.empty() && query.vram_gb > 0.0) return card_of_size(query.vram_gb, catalog.gpus());
-  if (!known) {
-    const std::string near = nearest_gpu(catalog.gpus(), query.name);
-    std::string message = "The catalog has no card of the name " + in_quotes(query.name) + ".";
-    if (!near.empty()) message += " Near it is " + near + ".";
-    message += " Or state its memory: {\"memory_gib\": 24}.";
-    issues.push_back({"UNKNOWN_GPU", Severity::kError, "/gpu", std::move(message), near});
-    return std::nullopt;
-  }
-  if (known->count > 1) {
-    std::string message = in_quotes(query.name) + " is " + std::to_string(known->count) + " x " + gpu.name +
-                          "; the answer is about one of them, which holds the whole job.";
-    issues.push_back({"ONE_CARD", Severity::kWarning, "/gpu", std::move(message), gpu.name});
-  } else if (known->instance) {
-    issues.push_back(
-        {"RESOLVED_GPU", Severity::kNote, "/gpu", in_quotes(query.name) + " has one " + gpu.name + ".", gpu.name});
-  }
-  return choice_of(gpu);
-}
-
-/// What several GPUs need on each beside the job itself: NCCL's buffers, unless the request states the overheads.
-void count_communicator(const TrainingJob& job, Overrides& overrides, Issues& issues) {
-  if (!job.data_parallel.is_used()) return;
-  std::string text = "The figures are those of each of the " + std::to_string(job.data_parallel.degree) +
-                     " GPUs: DistributedDataParallel keeps the whole model on every one.";
-  if (!overrides.misc_overhead_gib) {
-    const Bytes nccl = nccl_communicator(job.data_parallel.degree);
-    overrides.misc_overhead_gib = static_cast<double>(nccl) / static_cast<double>(kGiB);
-    text += " NCCL's buffers are assumed to take " + format_gib(nccl) +
-            " more on the card; overrides.misc_overhead_gib replaces that.";
-  }
-  issues.push_back({"EACH_GPU", Severity::kNote, "/parallelism/data", std::move(text), ""});
-}
-
-/// A model type that the catalog lists is not a misspelt one: Mixtral is no Mistral, gpt_oss no GPT-BigCode.
-void keep_known_types(const Catalog& catalog, const Value& config, Issues& issues) {
-  const std::vector<ModelEntry>& models = catalog.models();
-  const std::string type = text_at(config, "model_type");
-  const bool known =
-      std::any_of(models.begin(), models.end(), [&](const ModelEntry& model) { return model.model_type() == type; });
-  for (Issue& issue : issues) {
-    if (known && issue.code == "UNSUPPORTED_ARCHITECTURE") issue.suggestion.clear();
-  }
-}
-
-/// What the job allocates with the kernels of that card.
-Range allocated_on(const CardChoice& choice, const Answer& answer, const Estimate& result) {
-  if (choice.compute_capability == answer.job.compute_capability) return result.allocated;
-  TrainingJob there = answer.job;
-  there.compute_capability = choice.compute_capability;
-  return estimate(answer.architecture, there).allocated;
+Asked asked_by(const Value& request) {
+  Asked asked;
+  asked.request = read_request(request, asked.issues);
+  return asked;
 }
 
 }  // namespace
@@ -252,115 +35,17 @@ Issues Engine::load_catalog(std::string_view models_json, std::string_view gpus_
   Issues issues;
   const Value models = parse_json(models_json, "/models", issues);
   const Value gpus = parse_json(gpus_json, "/gpus", issues);
-  const Issues trouble = catalog_.load(models, gpus);
+  const Issues trouble = estimator_.load_catalog(models, gpus);
   if (!has_error(issues)) issues.insert(issues.end(), trouble.begin(), trouble.end());
   return issues;
 }
 
-Answer Engine::answer(const Value& document) const {
-  Question question = read(document);
-  Answer& answer = question.answer;
-  if (!question.complete) return std::move(answer);
-  Estimate result = estimate(answer.architecture, answer.job);
-  if (!question.take(result.issues)) return std::move(answer);
-  result.issues.clear();
-  if (question.by_count) result.architecture = answer.model;
-  add_context(result, cuda_context(question.gpu), answer.overrides);
-  for (const CardChoice& asked : question.cards) {
-    CardChoice choice = asked;
-    choice.card = left_of(asked.card, answer.overrides);
-    answer.cards.push_back(std::move(choice));
-    answer.fits.push_back(check_fit(allocated_on(asked, answer, result), asked.card, answer.overrides));
-    cannot_run(answer.fits.back(), refusal_of_length(answer.architecture, answer.job.sequence_length));
-  }
-  answer.estimate = std::move(result);
-  return std::move(answer);
+Answer Engine::answer(const Value& request) const {
+  return estimator_.answer(asked_by(request));
 }
 
-bool Engine::Question::take(Issues& found) {
-  for (Issue& issue : found) {
-    if (model != nullptr && issue.path.rfind("/config", 0) == 0) issue.path = "/model";
-    if (issue.code == "UNSUPPORTED_ARCHITECTURE" && model != nullptr && model->parameters() > 0) {
-      answer.partial = partial_answer(*model, answer.job);
-    }
-    answer.issues.push_back(std::move(issue));
-  }
-  return !has_error(answer.issues);
-}
-
-Engine::Question Engine::read(const Value& document) const {
-  Question question = understand(document);
-  bound(question.answer.issues);
-  return question;
-}
-
-Engine::Question Engine::understand(const Value& document) const {
-  Question question;
-  Answer& answer = question.answer;
-  answer.engine = engine_version();
-  answer.catalog = catalog_.date();
-  Issues& issues = answer.issues;
-  Request request = read_request(document, issues);
-  answer.job = request.job;
-  answer.overrides = request.overrides;
-  count_communicator(answer.job, answer.overrides, issues);
-
-  // Everything that is wrong is told at once: a bad name does not hide behind a bad batch size.
-  question.gpu.compute_capability = request.job.compute_capability;
-  for (const GpuQuery& query : request.gpus) {
-    Gpu gpu;
-    gpu.compute_capability = request.job.compute_capability;
-    std::optional<CardChoice> choice = choose_card(catalog_, query, gpu, issues);
-    if (!choice) continue;
-    if (question.cards.empty()) question.gpu = std::move(gpu);
-    question.cards.push_back(std::move(*choice));
-  }
-  // The first card decides which kernels run; without one, an A100's do.
-  if (!question.cards.empty()) {
-    answer.job.compute_capability = question.cards.front().compute_capability;
-  }
-  const auto settle = [&](const Value& config) {
-    settle_quantization(config, answer.job, issues);
-    settle_defaults(request.open, checkpoint_dtype(config), answer.job, issues);
-    if (!question.cards.empty()) check_kernels(answer.job, issues);
-  };
-
-  ConfigResult config;
-  if (request.config.is_object()) {
-    settle(request.config);
-    config = read_config(request.config, class_of(request.config, request));
-  } else if (!request.model.empty() || request.parameters > 0.0) {
-    const ModelEntry* model = choose_model(catalog_, request, issues);
-    if (model == nullptr) return question;
-    question.model = model;
-    question.by_count = request.parameters > 0.0;
-    answer.model = model->id;
-    settle(model->config);
-    config = read_config(model->config, class_of(model->config, request));
-    config.architecture.catalog_id = model->id;
-    config.architecture.published_parameters = model->published;
-  } else {
-    return question;
-  }
-  keep_known_types(catalog_, request.config.is_object() ? request.config : question.model->config, config.issues);
-  const bool readable = question.take(config.issues);
-  answer.architecture = std::move(config.architecture);
-  if (answer.model.empty()) answer.model = answer.architecture.class_name;
-  if (!readable) return question;
-  check_magnitude(answer.architecture, answer.job, issues);
-  check_positions(answer.architecture, answer.job, issues);
-  check_attention(answer.architecture, answer.job, issues);
-  check_model(answer.architecture, answer.job, issues);
-  if (answer.architecture.head != Head::kCausalLm) {
-    answer.job.loss = Loss::kDefault;
-    answer.job.packing = false;
-  }
-  if (!has_error(issues) && is_supported(answer.architecture)) {
-    Issues found = plan_modules(answer.architecture, answer.job).issues;
-    issues.insert(issues.end(), found.begin(), found.end());
-  }
-  question.complete = !has_error(issues);
-  return question;
+Understood Engine::read(const Value& request) const {
+  return estimator_.understand(asked_by(request));
 }
 
 std::string Engine::handle(std::string_view text) const {

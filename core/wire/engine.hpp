@@ -6,12 +6,14 @@
 
 #include "core/answer/answer.hpp"
 #include "core/catalog/catalog.hpp"
-#include "core/fit/fit.hpp"
-#include "core/runtime/gpu.hpp"
+#include "core/engine/estimator.hpp"
 #include "core/units/issue.hpp"
 #include "core/units/value.hpp"
 
 namespace tidemark {
+
+/// "0.1.0".
+std::string_view engine_version();
 
 /// The engine behind its one seam: a request in, an answer out. Opens no files; the catalog is handed to it.
 class Engine {
@@ -28,30 +30,17 @@ class Engine {
   /// The answer to an `estimate` request, before it becomes JSON.
   Answer answer(const Value& request) const;
 
-  /// A request understood, before anything is computed.
-  struct Question {
-    Answer answer;                      ///< model, architecture, job, overrides, issues; no figures yet
-    std::vector<CardChoice> cards;      ///< that the request names
-    Gpu gpu;                            ///< the first of them, whose kernels run
-    const ModelEntry* model = nullptr;  ///< of the catalog, when the request does not bring a config
-    bool by_count = false;              ///< the model stands for any of that many parameters
-    bool complete = false;              ///< there is no error so far
-
-    /// Adds what was found to the answer's issues; false when there is an error among them.
-    bool take(Issues& found);
-  };
+  /// The same request understood, before anything is computed.
+  using Question = Understood;
   Question read(const Value& request) const;
 
-  const Catalog& catalog() const { return catalog_; }
+  const Estimator& estimator() const { return estimator_; }
+  const Catalog& catalog() const { return estimator_.catalog(); }
 
  private:
-  Question understand(const Value& request) const;
   std::string handle_parsed(const Value& request, const Issues& before, int indent) const;
 
-  Catalog catalog_;
+  Estimator estimator_{engine_version()};
 };
-
-/// "0.1.0".
-std::string_view engine_version();
 
 }  // namespace tidemark

@@ -1,9 +1,9 @@
 #include "core/wire/map_cells.hpp"
 
 #include <limits>
+#include <utility>
 
-#include "core/step/simulation.hpp"
-#include "core/step/surface.hpp"
+#include "core/engine/questions.hpp"
 #include "core/wire/json.hpp"
 
 namespace tidemark {
@@ -23,32 +23,7 @@ std::vector<double> map_cells(const Engine& engine, std::string_view request, co
   }
   set(base, "micro_batch_size", 1);
   set(base, "sequence_length", 1);
-  const Engine::Question question = engine.read(base);
-  const Answer& answer = question.answer;
-  if (!question.complete || !is_supported(answer.architecture)) return cells;
-
-  const auto valid = [](const std::vector<double>& sizes, double below) {
-    std::vector<std::size_t> places;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      if (sizes[i] >= 1.0 && sizes[i] < below) places.push_back(i);
-    }
-    return places;
-  };
-  const auto at = [](const std::vector<double>& sizes, const std::vector<std::size_t>& places) {
-    std::vector<Count> counts;
-    for (const std::size_t place : places) counts.push_back(static_cast<Count>(sizes[place]));
-    return counts;
-  };
-  const std::vector<std::size_t> rows = valid(batches, 1e9), columns = valid(sequences, 1e12);
-  const Surface surface = peak_surface(answer.architecture, answer.job, at(batches, rows), at(sequences, columns));
-  std::size_t next = 0;
-  for (const std::size_t row : rows) {
-    for (const std::size_t column : columns) {
-      const Bytes peak = surface.peaks[next++];
-      if (peak >= 0) cells[row * sequences.size() + column] = static_cast<double>(peak);
-    }
-  }
-  return cells;
+  return peak_cells(engine.read(base), batches, sequences);
 }
 
 }  // namespace tidemark

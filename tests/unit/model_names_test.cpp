@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/catalog/model_name.hpp"
+#include "core/engine/modelled.hpp"
 #include "core/step/simulation.hpp"
 #include "core/wire/json.hpp"
-#include "core/wire/modelled.hpp"
 #include "tests/unit/catalog_engine.hpp"
 #include "tests/unit/catch.hpp"
 

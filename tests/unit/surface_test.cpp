@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
+#include "core/engine/modelled.hpp"
 #include "core/step/estimate.hpp"
 #include "core/step/simulation.hpp"
 #include "core/step/surface.hpp"
 #include "core/wire/engine.hpp"
 #include "core/wire/json.hpp"
-#include "core/wire/modelled.hpp"
 #include "tests/unit/catalog_engine.hpp"
 #include "tests/unit/catch.hpp"
 

@@ -1,5 +1,5 @@
+#include "core/engine/modelled.hpp"
 #include "core/wire/json.hpp"
-#include "core/wire/modelled.hpp"
 #include "core/wire/verbs/verbs.hpp"
 
 namespace tidemark {

@@ -1,4 +1,4 @@
-#include "core/wire/modelled.hpp"
+#include "core/engine/modelled.hpp"
 
 #include "core/families/read_config.hpp"
 #include "core/step/simulation.hpp"

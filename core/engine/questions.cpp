@@ -1,0 +1,184 @@
+#include "core/engine/questions.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "core/fit/cards.hpp"
+#include "core/fit/fit.hpp"
+#include "core/job/check.hpp"
+#include "core/step/simulation.hpp"
+#include "core/step/surface.hpp"
+
+namespace tidemark {
+namespace {
+
+// A full estimate takes milliseconds, more in deep models: larger maps are quick ones.
+constexpr Count kMostExactCells = 256;
+constexpr Count kMostExactLayers = 128 * kMostExactCells;
+
+FitHeader header_of(Answer& answer) {
+  FitHeader header;
+  header.engine = answer.engine;
+  header.catalog = answer.catalog;
+  header.model = answer.model;
+  header.job = answer.job;
+  header.issues = answer.issues;
+  return header;
+}
+
+void add(const Issues& more, Issues& issues) {
+  issues.insert(issues.end(), more.begin(), more.end());
+}
+
+/// The catalog's cards as choices: NVIDIA's own memory only, where what we know of kernels holds.
+std::vector<CardChoice> catalog_choices(const Estimator& estimator, bool all) {
+  std::vector<CardChoice> choices;
+  for (const Gpu& gpu : estimator.catalog().gpus()) {
+    if (all || (gpu.vendor == "NVIDIA" && !gpu.unified)) choices.push_back(choice_of(gpu));
+  }
+  return choices;
+}
+
+void only_the_first(const Answer& answer, Issues& issues) {
+  if (answer.fits.size() < 2) return;
+  issues.push_back({"ONE_CARD", Severity::kWarning, "/gpus",
+                    "Several cards are named; the answer is about the first, " + answer.fits.front().gpu + ".", ""});
+}
+
+/// Columns beyond the model's positions have a figure and no verdict; once for all of them.
+void warn_of_positions(const Answer& answer, const std::vector<Count>& sequences, Issues& issues) {
+  const Count longest = *std::max_element(sequences.begin(), sequences.end());
+  std::string why = refusal_of_length(answer.architecture, longest);
+  // The request's own length has been told of already.
+  if (why.empty() || !refusal_of_length(answer.architecture, answer.job.sequence_length).empty()) return;
+  issues.push_back({"SEQUENCE_TOO_LONG", Severity::kWarning, "/sequences", std::move(why),
+                    std::to_string(answer.architecture.learned_positions())});
+}
+
+}  // namespace
+
+FitReport ask(const Estimator& estimator, const FitQuestion& question) {
+  Answer answer = estimator.answer(question.job);
+  FitReport report;
+  report.header = header_of(answer);
+  Issues& issues = report.header.issues;
+  add(question.trouble, issues);
+  report.rule_of_thumb = question.rule_of_thumb;
+  if (has_error(issues) || !answer.estimate) return report;
+
+  std::vector<CardChoice> choices;
+  report.whole_catalog = question.all_cards || answer.fits.empty();
+  if (report.whole_catalog) choices = catalog_choices(estimator, true);
+  for (const CardChoice& choice : answer.cards) {
+    const bool listed = std::any_of(choices.begin(), choices.end(),
+                                    [&](const CardChoice& c) { return c.card.name == choice.card.name; });
+    if (!listed) choices.push_back(choice);
+  }
+  // Cards of the catalog carry their own context; the user's overheads come off each.
+  for (CardChoice& choice : choices) {
+    if (choice.card.context == 0) continue;
+    const std::string why = choice.card.estimated;
+    choice.card = left_of(choice.card, answer.overrides);
+    choice.card.estimated = why;
+  }
+  Peaks peaks(answer.architecture);
+  report.cards = rank_cards(peaks, answer.job, choices, {}, report.rule_of_thumb > 0.0 ? report.rule_of_thumb : 1.0);
+  report.allocated = answer.estimate->allocated;
+  report.answered = true;
+  return report;
+}
+
+AdviceReport ask(const Estimator& estimator, const AdviceQuestion& question) {
+  Answer answer = estimator.answer(question.job);
+  AdviceReport report;
+  report.header = header_of(answer);
+  Issues& issues = report.header.issues;
+  add(question.trouble, issues);
+  if (answer.fits.empty() && !has_error(issues)) {
+    issues.push_back({"MISSING_GPU", Severity::kError, "/gpu",
+                      "Advice is about a card: name one, or state its memory: {\"vram_gb\": 24}.", ""});
+  }
+  if (has_error(issues) || !answer.estimate) return report;
+  only_the_first(answer, issues);
+
+  Peaks peaks(answer.architecture);
+  const Card& card = answer.cards.front().card;
+  report.advice = advise(peaks, answer.job, card, catalog_choices(estimator, false), answer.overrides);
+  const Advice& advice = report.advice;
+  report.changed = advice.combination && advice.combination->found;
+  const TrainingJob& subject = report.changed ? advice.combination->job : answer.job;
+  if (question.frontiers) {
+    for (const Quantity quantity : {Quantity::kMicroBatch, Quantity::kSequence, Quantity::kRank}) {
+      report.frontiers.push_back(frontier(peaks, subject, quantity, card));
+    }
+  }
+  if (question.tiers) report.tiers = tiers(peaks, subject, estimator.catalog().gpus());
+  if (question.modes) report.modes = modes(peaks, answer.job, card);
+  report.answered = true;
+  return report;
+}
+
+MapReport ask(const Estimator& estimator, const MapQuestion& question) {
+  Answer answer = estimator.answer(question.job);
+  MapReport report;
+  report.header = header_of(answer);
+  Issues& issues = report.header.issues;
+  add(question.trouble, issues);
+  const std::vector<Count> batches = question.batches.empty() ? usual_batches(answer.job) : question.batches;
+  const std::vector<Count> sequences = question.sequences.empty() ? usual_sequences(answer.job) : question.sequences;
+  const auto cells = static_cast<Count>(batches.size() * sequences.size());
+  const bool small = cells <= kMostExactCells && cells * answer.architecture.num_layers <= kMostExactLayers;
+  const bool exact = question.exact.value_or(small);
+  if (exact && !small) {
+    issues.push_back({"TOO_LARGE", Severity::kError, "/exact",
+                      "Exact figures take milliseconds each, more in deep models: at most " +
+                          format_grouped(kMostExactCells) + " cells are computed so, and at most " +
+                          format_grouped(kMostExactLayers) +
+                          " layers in all of them. Ask for fewer cells, or quick ones.",
+                      "false"});
+  }
+  if (has_error(issues) || !answer.estimate) return report;
+  only_the_first(answer, issues);
+  warn_of_positions(answer, sequences, issues);
+
+  Peaks peaks(answer.architecture);
+  if (!answer.fits.empty()) report.card = answer.cards.front().card;
+  if (answer.fits.empty()) report.card.name = "no card";
+  report.map = fit_map(peaks, answer.job, batches, sequences, report.card, exact);
+  report.answered = true;
+  return report;
+}
+
+std::vector<double> peak_cells(const Understood& job, const std::vector<double>& batches,
+                               const std::vector<double>& sequences) {
+  std::vector<double> cells(batches.size() * sequences.size(), std::numeric_limits<double>::quiet_NaN());
+  const Answer& answer = job.answer;
+  if (!job.complete || !is_supported(answer.architecture)) return cells;
+
+  const auto valid = [](const std::vector<double>& sizes, double below) {
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      if (sizes[i] >= 1.0 && sizes[i] < below) places.push_back(i);
+    }
+    return places;
+  };
+  const auto at = [](const std::vector<double>& sizes, const std::vector<std::size_t>& places) {
+    std::vector<Count> counts;
+    for (const std::size_t place : places) counts.push_back(static_cast<Count>(sizes[place]));
+    return counts;
+  };
+  const std::vector<std::size_t> rows = valid(batches, 1e9), columns = valid(sequences, 1e12);
+  const Surface surface = peak_surface(answer.architecture, answer.job, at(batches, rows), at(sequences, columns));
+  std::size_t next = 0;
+  for (const std::size_t row : rows) {
+    for (const std::size_t column : columns) {
+      const Bytes peak = surface.peaks[next++];
+      if (peak >= 0) cells[row * sequences.size() + column] = static_cast<double>(peak);
+    }
+  }
+  return cells;
+}
+
+}  // namespace tidemark
