@@ -115,17 +115,6 @@ bool is_roberta(const Net& net) {
   return net.arch.position_offset > 0;
 }
 
-AttentionOptions encoder_attention(Net& net) {
-  AttentionOptions options;
-  options.mask = net.shared.causal_mask;
-  options.dropout = net.arch.attention_dropout;
-  options.causal = false;
-  options.has_groups = false;
-  options.softmax_fp32 = false;
-  options.cast_back = false;
-  return options;
-}
-
 // -- BERT and RoBERTa
 // ---------------------------------------------------------------------------------------------------
 
@@ -212,11 +201,6 @@ Tensor bert_layer(Net& net, Tensor hidden) {
   return join(net, "output", "output.dense", "output.LayerNorm", kOutput, std::move(h), attention_output);
 }
 
-// The encoders end with their last layer's norm.
-Tensor no_norm(Net&, Tensor hidden) {
-  return hidden;
-}
-
 // BertPooler.forward: the first token's vector, through a layer of its own.
 Tensor pool(Net& net, const Tensor& hidden) {
   Scope in(net.tape, "pooler", kPooler);
@@ -236,15 +220,6 @@ Tensor bert_lm_head(Net& net, Tensor hidden) {
   h = roberta ? gelu(std::move(h)) : activate(net.arch.activation, std::move(h));
   h = net.layer_norm(roberta ? "lm_head.layer_norm" : "cls.predictions.transform.LayerNorm", std::move(h));
   return net.lm_head(roberta ? "lm_head.decoder" : "cls.predictions.decoder", std::move(h), net.V, true);
-}
-
-// CrossEntropyLoss on the masked words' logits, in the dtype that they have.
-Outputs masked_lm(Net& net, const Program& program, Tensor hidden) {
-  Outputs out;
-  Tensor logits = program.lm_head(net, std::move(hidden));
-  out.loss = plain_cross_entropy(net, logits);
-  out.rest = {std::move(logits)};
-  return out;
 }
 
 Outputs bert_body(Net& net, const Program& program, Tensor hidden) {
@@ -302,11 +277,7 @@ Outputs encoder_tokens(Net& net, const Program&, Tensor hidden) {
   const bool distil = net.arch.model_type == "distilbert";
   Scope in(net.tape, "", distil ? kDistilTokens : kTokens);
   const Tensor x = dropout(std::move(hidden), distil ? net.arch.residual_dropout : net.arch.classifier_dropout);
-  Tensor logits = net.classifier("classifier", x, Dim(net.arch.num_labels), true);
-  Outputs out;
-  out.loss = plain_cross_entropy(net, logits);
-  out.rest = {std::move(logits)};
-  return out;
+  return labelled(net, net.classifier("classifier", x, Dim(net.arch.num_labels), true));
 }
 
 Outputs encoder_span(Net& net, const Program&, Tensor hidden) {
@@ -314,15 +285,6 @@ Outputs encoder_span(Net& net, const Program&, Tensor hidden) {
   const Tensor x = dropout(std::move(hidden), net.arch.qa_dropout);
   Tensor logits = net.classifier("qa_outputs", x, Dim(2), true);
   return spans(net, std::move(logits));
-}
-
-// One score per row. A micro batch counts rows: how many of them compete moves no memory.
-Outputs choose(Net& net, Tensor pooled) {
-  Tensor logits = net.classifier("classifier", std::move(pooled), Dim(1), true);
-  Outputs out;
-  out.loss = cross_entropy(view(logits, Shape{Dim(1), net.B}), net.labels);
-  out.rest = {std::move(logits)};
-  return out;
 }
 
 // RobertaForMultipleChoice takes the model's dropout, BertForMultipleChoice the classifier's.
@@ -436,6 +398,22 @@ constexpr HeadForward kDistilBertHeads[] = {{Head::kMaskedLm, masked_lm},
                                             {Head::kNone, body_alone}};
 
 }  // namespace
+
+AttentionOptions encoder_attention(Net& net) {
+  AttentionOptions options;
+  options.mask = net.shared.causal_mask;
+  options.dropout = net.arch.attention_dropout;
+  options.causal = false;
+  options.has_groups = false;
+  options.softmax_fp32 = false;
+  options.cast_back = false;
+  return options;
+}
+
+// The encoders end with their last layer's norm.
+Tensor no_norm(Net&, Tensor hidden) {
+  return hidden;
+}
 
 const Program kBertProgram = {one_stack<bert_embed, bert_layer, no_norm>, bert_lm_head, kBertHeads};
 const Program kRobertaProgram = {one_stack<bert_embed, bert_layer, no_norm>, bert_lm_head, kRobertaHeads};

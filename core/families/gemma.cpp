@@ -1,5 +1,5 @@
-// Gemma 1, 2 and 3 (text): embeddings scaled, norms in fp32 around one plus the weight; from the second generation a
-// norm after each branch too, from the third a norm over each head of q and k and two kinds of rotation.
+// Gemma 1, 2 and 3 (text) and VaultGemma: embeddings scaled, norms in fp32 around one plus the weight; from the second
+// generation a norm after each branch too, from the third a norm over each head of q and k and two kinds of rotation.
 #include "core/families/family.hpp"
 #include "core/layers/norms.hpp"
 
@@ -29,7 +29,8 @@ void read_gemma_config(ConfigFields& fields, Architecture& architecture) {
   fields.accept({"hidden_activation"});
 }
 
-// transformers 5.12.1 models/gemma2/configuration_gemma2.py: Gemma2Config.
+// transformers 5.12.1 models/gemma2/configuration_gemma2.py: Gemma2Config;
+// models/vaultgemma/configuration_vaultgemma.py: VaultGemmaConfig has the same keys and defaults.
 void read_gemma2_config(ConfigFields& fields, Architecture& architecture) {
   read_dimensions(fields, architecture, 8192);
   read_gemma_like(fields, architecture, 4);
@@ -84,6 +85,8 @@ constexpr const char* kModel3 = "transformers 5.12 models/gemma3/modeling_gemma3
 constexpr const char* kLayer2 = "transformers 5.12 models/gemma2/modeling_gemma2.py: Gemma2DecoderLayer.forward";
 constexpr const char* kAttention2 = "transformers 5.12 models/gemma2/modeling_gemma2.py: Gemma2Attention.forward";
 constexpr const char* kHead2 = "transformers 5.12 models/gemma2/modeling_gemma2.py: Gemma2ForCausalLM.forward";
+constexpr const char* kVaultLayer =
+    "transformers 5.12 models/vaultgemma/modeling_vaultgemma.py: VaultGemmaDecoderLayer.forward";
 constexpr const char* kLayer3 = "transformers 5.12 models/gemma3/modeling_gemma3.py: Gemma3DecoderLayer.forward";
 constexpr const char* kAttention3 = "transformers 5.12 models/gemma3/modeling_gemma3.py: Gemma3Attention.forward";
 
@@ -153,16 +156,25 @@ Tensor self_attention(Net& net, Tensor hidden, const char* source, bool head_nor
   return net.linear("self_attn.o_proj", std::move(out), net.H, net.arch.attention_out_bias);
 }
 
-Tensor layer(Net& net, Tensor hidden) {
-  Scope in(net.tape, "", kLayer);
+Tensor plain_layer(Net& net, Tensor hidden, const char* source, const char* second_norm) {
+  Scope in(net.tape, "", source);
   Tensor residual = std::move(hidden);
   Tensor h = gemma_norm(net, "input_layernorm", residual);
   h = self_attention(net, std::move(h), kAttention, false);
   h = add(residual, std::move(h));
   residual = h;
-  h = gemma_norm(net, "post_attention_layernorm", std::move(h));
+  h = gemma_norm(net, second_norm, std::move(h));
   h = llama_mlp(net, std::move(h));
   return add(std::move(residual), std::move(h));
+}
+
+Tensor layer(Net& net, Tensor hidden) {
+  return plain_layer(net, std::move(hidden), kLayer, "post_attention_layernorm");
+}
+
+// VaultGemma: Gemma 2 without the norms behind its branches.
+Tensor vault_layer(Net& net, Tensor hidden) {
+  return plain_layer(net, std::move(hidden), kVaultLayer, "pre_feedforward_layernorm");
 }
 
 Tensor sandwiched_layer(Net& net, Tensor hidden, const char* attention_source, bool head_norms) {
@@ -210,11 +222,13 @@ Tensor softcapped_head(Net& net, Tensor hidden) {
 
 const Program kGemmaProgram = {one_stack<embed, layer, norm>, head};
 const Program kGemma2Program = {one_stack<embed, layer2, norm>, softcapped_head};
+const Program kVaultGemmaProgram = {one_stack<embed, vault_layer, norm>, softcapped_head};
 const Program kGemma3Program = {one_stack<embed3, layer3, norm>, softcapped_head};
 
 const Family kRows[] = {
     {"gemma", "Gemma", "GemmaForCausalLM", kSequenceAndToken, read_gemma_config, &kGemmaProgram},
     {"gemma2", "Gemma2", "Gemma2ForCausalLM", kSequenceAndToken, read_gemma2_config, &kGemma2Program},
+    {"vaultgemma", "VaultGemma", "VaultGemmaForCausalLM", kLanguageModelOnly, read_gemma2_config, &kVaultGemmaProgram},
     {"gemma3_text", "Gemma3", "Gemma3ForCausalLM", kGemma3Classes, read_gemma3_text_config, &kGemma3Program},
 };
 

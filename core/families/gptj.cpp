@@ -1,11 +1,13 @@
-// GPT-J: rotation by pairs with tables gathered in every layer, scores in fp32, attention and feed-forward side by
-// side.
+// GPT-J and CodeGen: rotation by pairs with tables gathered in every layer, scores in fp32, attention and feed-forward
+// side by side.
 #include "core/families/family.hpp"
+#include "core/layers/rotations.hpp"
 
 namespace tidemark {
 namespace {
 
-// transformers 5.12.1 models/gptj/configuration_gptj.py: GPTJConfig. No bias in the attention, one in the feed-forward
+// transformers 5.12.1 models/gptj/configuration_gptj.py: GPTJConfig; models/codegen/configuration_codegen.py:
+// CodeGenConfig has the same keys and defaults. No bias in the attention, one in the feed-forward
 // and in the head (modeling_gptj.py).
 void read_gptj_config(ConfigFields& fields, Architecture& architecture) {
   read_openai_dimensions(fields, architecture, 2048);
@@ -24,6 +26,8 @@ constexpr const char* kBlock = "transformers 5.12 models/gptj/modeling_gptj.py: 
 constexpr const char* kAttention = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJAttention.forward";
 constexpr const char* kRotate = "transformers 5.12 models/gptj/modeling_gptj.py: apply_rotary_pos_emb";
 constexpr const char* kFp32 = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJAttention._attn";
+constexpr const char* kCodeGenAttention =
+    "transformers 5.12 models/codegen/modeling_codegen.py: CodeGenAttention.forward";
 constexpr const char* kMlp = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJMLP.forward";
 constexpr const char* kHead = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJForCausalLM.forward";
 
@@ -91,6 +95,44 @@ Tensor attn(Net& net, Tensor hidden) {
   return dropout(std::move(out), net.arch.residual_dropout);
 }
 
+// CodeGenAttention.forward: one matrix for q, v and k, cut in four groups for as many accelerators; taking the heads of
+// a group apart copies them. Its output and the halves of q and k are names of the method, and so live as long.
+Tensor codegen_attn(Net& net, Tensor hidden) {
+  Scope in(net.tape, "attn", kCodeGenAttention);
+  Tape& t = net.tape;
+  const Tensor x = std::move(hidden);
+  const Dim groups(4), local(net.H.n / 4), rot(net.arch.rotary_dim), rest(net.hd.n - net.arch.rotary_dim);
+  const Shape grouped{net.B, net.S, groups, Dim(net.A.n / 4), net.hd}, heads{net.B, net.S, net.A, net.hd};
+  const Tensor qkv = net.linear("attn.qkv_proj", x, Dim(3 * net.H.n));
+  const Tensor qkv_split = view(qkv, Shape{net.B, net.S, groups, Dim(3 * local.n)});
+  const Pieces parts = split(qkv_split, 3, {local, local, local});
+  Tensor q = reshape(view(parts.part[0], grouped), heads);
+  Tensor k = reshape(view(parts.part[2], grouped), heads);
+  Tensor v = reshape(view(parts.part[1], grouped), heads);
+  v = transpose(std::move(v), 1, 2);
+  t.buffer("attn.embed_positions", net.arch.max_positions * rot.n * 4);
+  const Tensor sincos = t.allocate(Shape{Dim(1), net.S, rot}, Dtype::kFp32, "index");
+  const Tensor k_pass = narrow(k, -1, rot.n, rest), q_pass = narrow(q, -1, rot.n, rest);
+  const auto turned = [&](const Tensor& whole) {
+    const Tensor part = narrow(whole, -1, 0, rot);
+    const Shape table{Dim(1), net.S, Dim(1), rot};
+    const Tensor sin = t.allocate(table, Dtype::kFp32, "repeat_interleave");
+    const Tensor cos = t.allocate(table, Dtype::kFp32, "repeat_interleave");
+    return turn_pairs(part, cos, sin);
+  };
+  const Tensor k_rot = turned(k), q_rot = turned(q);
+  k = cat({&k_rot, &k_pass}, -1);
+  q = cat({&q_rot, &q_pass}, -1);
+  k = transpose(std::move(k), 1, 2);
+  q = transpose(std::move(q), 1, 2);
+  AttentionOptions options;
+  options.mask = net.shared.causal_mask;
+  options.dropout = net.arch.attention_dropout;
+  Tensor out = attention_fp32_scores(net, q, k, v, options, false);
+  out = net.linear("attn.out_proj", std::move(out), net.H);
+  return dropout(std::move(out), net.arch.residual_dropout);
+}
+
 Tensor mlp(Net& net, Tensor hidden) {
   Scope in(net.tape, "mlp", kMlp);
   const Tensor x = std::move(hidden);
@@ -103,16 +145,24 @@ Tensor mlp(Net& net, Tensor hidden) {
   return dropout(std::move(h), net.arch.residual_dropout);
 }
 
-Tensor layer(Net& net, Tensor hidden) {
+Tensor block(Net& net, Tensor hidden, Branch attention) {
   Scope in(net.tape, "", kBlock);
   const Tensor residual = std::move(hidden);
   const Tensor h = net.layer_norm("ln_1", residual);
-  const Tensor attn_outputs = attn(net, h);
+  const Tensor attn_outputs = attention(net, h);
   const Tensor feed_forward = mlp(net, h);
   Tensor sum = add(attn_outputs, feed_forward);
   sum = add(std::move(sum), residual);
   net.return_weights();
   return sum;
+}
+
+Tensor layer(Net& net, Tensor hidden) {
+  return block(net, std::move(hidden), attn);
+}
+
+Tensor codegen_layer(Net& net, Tensor hidden) {
+  return block(net, std::move(hidden), codegen_attn);
 }
 
 Tensor embed(Net& net) {
@@ -178,9 +228,16 @@ const Program kGptJProgram = {.forward = one_stack<embed, layer, norm>,
                               .own_loss = OwnLoss::kFp32Head,
                               .decoder_heads = kClasses,
                               .attention = {.sdpa = false, .flash_attention_3 = false}};
+// CodeGenPreTrainedModel names no attention kernels at all.
+const Program kCodeGenProgram = {.forward = one_stack<embed, codegen_layer, norm>,
+                                 .lm_head = head,
+                                 .own_loss = OwnLoss::kFp32Head,
+                                 .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false}};
 
 const Family kRows[] = {
     {"gptj", "GPTJ", "GPTJForCausalLM", kSequenceAndSpan, read_gptj_config, &kGptJProgram, "transformer.h"},
+    {"codegen", "CodeGen", "CodeGenForCausalLM", kLanguageModelOnly, read_gptj_config, &kCodeGenProgram,
+     "transformer.h"},
 };
 
 extern const FamilyRows gptj_rows;

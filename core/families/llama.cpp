@@ -1,4 +1,4 @@
-// Llama, Mistral, Qwen2, SmolLM3, Seed-OSS, Yi: pre-norm, rotary attention, gated feed-forward.
+// Llama, Mistral, Qwen2, SmolLM3, Seed-OSS, CWM, Yi: pre-norm, rotary attention, gated feed-forward.
 #include "core/families/family.hpp"
 
 namespace tidemark {
@@ -142,6 +142,27 @@ void read_seed_oss_config(ConfigFields& fields, Architecture& architecture) {
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
 }
 
+// transformers 5.12.1 models/cwm/configuration_cwm.py: CwmConfig. The first of every four layers attends to everything;
+// no bias on q, k, v, o (modeling_cwm.py: CwmAttention, CwmMLP).
+void read_cwm_config(ConfigFields& fields, Architecture& architecture) {
+  read_dimensions(fields, architecture, 131072);
+  read_kv_heads(fields, architecture, 8);
+  read_head_dim(fields, architecture, 128);
+  architecture.rotary_dim = architecture.head_dim;
+  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
+  architecture.mlp_bias = fields.flag({"mlp_bias"}, false);
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+  architecture.sliding_window = fields.nullable({"sliding_window"}, 8192).value_or(0);
+  if (const auto types = read_layer_types(fields, architecture)) {
+    architecture.sliding_layers = *types;
+  } else {
+    for (Count layer = 0; layer < architecture.num_layers; ++layer) {
+      architecture.sliding_layers.push_back(layer % 4 != 0);
+    }
+  }
+}
+
 constexpr const char* kModel = "transformers 5.12 models/llama/modeling_llama.py: LlamaModel.forward";
 constexpr const char* kLayer = "transformers 5.12 models/llama/modeling_llama.py: LlamaDecoderLayer.forward";
 constexpr const char* kAttention = "transformers 5.12 models/llama/modeling_llama.py: LlamaAttention.forward";
@@ -190,18 +211,22 @@ Tensor llama_attention(Net& net, Tensor hidden) {
   return dropout(std::move(out), net.arch.residual_dropout);
 }
 
-namespace {
-
-Tensor layer(Net& net, Tensor hidden) {
-  Scope in(net.tape, "", kLayer);
+Tensor pre_norm_layer(Net& net, Tensor hidden, const char* source, Branch attention, Branch feed_forward) {
+  Scope in(net.tape, "", source);
   Tensor residual = std::move(hidden);
   Tensor h = rms_norm(net, "input_layernorm", residual);
-  h = llama_attention(net, std::move(h));
+  h = attention(net, std::move(h));
   h = add(residual, std::move(h));
   residual = h;
   h = rms_norm(net, "post_attention_layernorm", std::move(h));
-  h = llama_mlp(net, std::move(h));
+  h = feed_forward(net, std::move(h));
   return add(std::move(residual), std::move(h));
+}
+
+namespace {
+
+Tensor layer(Net& net, Tensor hidden) {
+  return pre_norm_layer(net, std::move(hidden), kLayer, llama_attention, llama_mlp);
 }
 
 }  // namespace
@@ -257,6 +282,7 @@ const Family kRows[] = {
     {"ministral3", "Ministral3", "Ministral3ForCausalLM", kFourHeads, read_ministral3_config, &kLlamaProgram},
     {"qwen2", "Qwen2", "Qwen2ForCausalLM", kFourHeads, read_qwen2_config, &kLlamaProgram},
     {"seed_oss", "SeedOss", "SeedOssForCausalLM", kFourHeads, read_seed_oss_config, &kLlamaProgram},
+    {"cwm", "Cwm", "CwmForCausalLM", kLanguageModelOnly, read_cwm_config, &kLlamaProgram},
     // The first Yi files, of a class that came with them; the same keys and modules as Llama.
     {"Yi", "Yi", "LlamaForCausalLM", kFourHeads, read_llama_config, &kLlamaProgram},
 };

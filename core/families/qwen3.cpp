@@ -50,15 +50,7 @@ Tensor self_attention(Net& net, Tensor hidden) {
 }
 
 Tensor layer(Net& net, Tensor hidden) {
-  Scope in(net.tape, "", kLayer);
-  Tensor residual = std::move(hidden);
-  Tensor h = rms_norm(net, "input_layernorm", residual);
-  h = self_attention(net, std::move(h));
-  h = add(residual, std::move(h));
-  residual = h;
-  h = rms_norm(net, "post_attention_layernorm", std::move(h));
-  h = llama_mlp(net, std::move(h));
-  return add(std::move(residual), std::move(h));
+  return pre_norm_layer(net, std::move(hidden), kLayer, self_attention, llama_mlp);
 }
 
 }  // namespace

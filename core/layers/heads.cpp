@@ -31,7 +31,8 @@ Tensor last_token(Net& net, const Tensor& logits) {
 
 Outputs sequence_classification(Net& net, const Program& program, Tensor hidden) {
   Scope in(net.tape, "", program.decoder_heads.sequence);
-  const Tensor logits = net.classifier("score", std::move(hidden), Dim(net.arch.num_labels), false);
+  const Tensor logits =
+      net.classifier(program.decoder_heads.sequence_module, std::move(hidden), Dim(net.arch.num_labels), false);
   Tensor pooled = last_token(net, logits);
   return classified(net, std::move(pooled));
 }
@@ -209,6 +210,26 @@ Outputs spans(Net& net, Tensor logits_in) {
   out.loss = add(std::move(start_loss), std::move(end_loss));
   out.loss = mul_scalar(std::move(out.loss));
   out.rest = {std::move(start_logits), std::move(end_logits)};
+  return out;
+}
+
+Outputs labelled(Net& net, Tensor logits) {
+  Outputs out;
+  out.loss = plain_cross_entropy(net, logits);
+  out.rest = {std::move(logits)};
+  return out;
+}
+
+Outputs masked_lm(Net& net, const Program& program, Tensor hidden) {
+  return labelled(net, program.lm_head(net, std::move(hidden)));
+}
+
+// A micro batch counts rows: how many of them compete moves no memory.
+Outputs choose(Net& net, Tensor pooled) {
+  Tensor logits = net.classifier("classifier", std::move(pooled), Dim(1), true);
+  Outputs out;
+  out.loss = cross_entropy(view(logits, Shape{Dim(1), net.B}), net.labels);
+  out.rest = {std::move(logits)};
   return out;
 }
 

@@ -37,8 +37,9 @@ struct DecoderHeads {
   const char* sequence = "transformers 5.12 modeling_layers.py: GenericForSequenceClassification.forward";  ///< source
   const char* token = "transformers 5.12 modeling_layers.py: GenericForTokenClassification.forward";        ///< source
   const char* span = "transformers 5.12 modeling_layers.py: GenericForQuestionAnswering.forward";           ///< source
-  const char* token_module = "score";  ///< the token classifier's linear layer
-  bool token_loss_fp32 = true;         ///< the shared loss function works on an fp32 copy, CrossEntropyLoss does not
+  const char* sequence_module = "score";  ///< the sequence classifier's linear layer
+  const char* token_module = "score";     ///< the token classifier's linear layer
+  bool token_loss_fp32 = true;            ///< the shared loss function works on an fp32 copy, CrossEntropyLoss does not
 };
 
 /// Language model, sequence, token and span classifiers, the body alone.
@@ -62,6 +63,12 @@ Outputs body_with_pooler(Net& net, const Program& program, Tensor hidden,
                          Tensor (*pool)(Net& net, const Tensor& hidden));
 /// Logits of labels: by `problem_type` CrossEntropyLoss, MSELoss or BCEWithLogitsLoss.
 Outputs classified(Net& net, Tensor logits);
+/// Logits of tokens: CrossEntropyLoss in the dtype that they have.
+Outputs labelled(Net& net, Tensor logits);
+/// The same of the program's own logits: a masked language model.
+Outputs masked_lm(Net& net, const Program& program, Tensor hidden);
+/// One score per row, which rows of a group compete for.
+Outputs choose(Net& net, Tensor pooled);
 /// Two logits per token: the loss is the mean of where the span starts and ends.
 Outputs spans(Net& net, Tensor logits);
 

@@ -196,6 +196,8 @@ Tensor rms_norm(Net& net, const char* name, Tensor x);
 void make_position_ids(Net& net);
 /// Rotary tables [1, S, dim]: LlamaRotaryEmbedding.forward, which casts them to the activations' dtype.
 void rotary_tables(Net& net, Dtype dtype, Count dim);
+/// The second half of each row, negated, before the first.
+Tensor rotate_half(Tensor x);
 /// x·cos + rotate_half(x)·sin. x is [B, heads, S, rotary_dim].
 Tensor rotate(Net& net, Tensor x);
 /// ACT2FN

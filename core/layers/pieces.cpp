@@ -7,6 +7,8 @@ namespace {
 constexpr const char* kRmsNorm = "transformers 5.12 models/llama/modeling_llama.py: LlamaRMSNorm.forward";
 constexpr const char* kRotary = "transformers 5.12 models/llama/modeling_llama.py: LlamaRotaryEmbedding.forward";
 
+}  // namespace
+
 Tensor rotate_half(Tensor x_in) {
   const Tensor x = std::move(x_in);
   const Count half = x.size(-1) / 2;
@@ -15,8 +17,6 @@ Tensor rotate_half(Tensor x_in) {
   Tensor negative = neg(x2);
   return cat({&negative, &x1}, -1);
 }
-
-}  // namespace
 
 Tensor rms_norm(Net& net, const char* name, Tensor x_in) {
   Scope in(net.tape, name, kRmsNorm);

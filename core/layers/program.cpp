@@ -18,6 +18,19 @@ void check_attention(const Architecture& architecture, const TrainingJob& job, I
                           ": it raises an error. Use \"" + known + "\".",
                       known});
   }
+  if (job.checkpointing != Checkpointing::kNone && !program->checkpoints) {
+    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/gradient_checkpointing",
+                      "transformers has no gradient checkpointing for " + architecture.model_type +
+                          ": it raises an error. Use \"none\".",
+                      "none"});
+    return;
+  }
+  if (is_half(job.recipe.weights) && !job.recipe.autocast && !program->runs_in_16_bits) {
+    issues.push_back(
+        {"UNSUPPORTED_VALUE", Severity::kError, "/precision",
+         architecture.model_type + " raises an error in 16 bits without autocast. Use \"amp_bf16\" or \"bf16_amp\".",
+         "amp_bf16"});
+  }
   if (job.checkpointing == Checkpointing::kSelectiveCoreAttention && !has.core_alone) {
     issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/gradient_checkpointing/selective",
                       "Recomputing the core of attention alone is not modelled for " + architecture.model_type +

@@ -36,6 +36,8 @@ struct Program {
   void (*inputs)(Net& net) = text_inputs;
   /// What `attention` may be set to.
   AttentionSupport attention;
+  bool checkpoints = true;      ///< supports_gradient_checkpointing of its PreTrainedModel: else transformers raises
+  bool runs_in_16_bits = true;  ///< also without autocast: else a layer gets another dtype than its weight and raises
 };
 
 /// Embeddings, one stack of layers, a norm: the forward of most models.

@@ -13,9 +13,11 @@ Tensor rotate_half_pairs(Tensor x_in) {
   return view(std::move(pairs), x.shape());
 }
 
-Tensor turn(const Tensor& x, const Tensor& cos, const Tensor& sin) {
-  Tensor straight = mul(x, cos);
+Tensor turn_in_fp32(const Tensor& x, const Tensor& cos, const Tensor& sin) {
+  Tensor straight = to(x, Dtype::kFp32);
+  straight = mul(std::move(straight), cos);
   Tensor turned = rotate_half_pairs(x);
+  turned = to(std::move(turned), Dtype::kFp32);
   turned = mul(std::move(turned), sin);
   return add(std::move(straight), std::move(turned));
 }
@@ -26,6 +28,25 @@ Tensor repeat_in_pairs(Net& net, const Tensor& table) {
 }
 
 }  // namespace
+
+Tensor turn_pairs(const Tensor& x, const Tensor& cos, const Tensor& sin) {
+  Tensor straight = mul(x, cos);
+  Tensor turned = rotate_half_pairs(x);
+  turned = mul(std::move(turned), sin);
+  return add(std::move(straight), std::move(turned));
+}
+
+Rotated rotate_pairs_by_fp32(Net& net, Tensor q_in, Tensor k_in) {
+  const Tensor q = std::move(q_in), k = std::move(k_in);
+  const Tensor cos = repeat_in_pairs(net, net.shared.cos);
+  const Tensor sin = repeat_in_pairs(net, net.shared.sin);
+  const Tensor q_embed = turn_in_fp32(q, cos, sin);
+  const Tensor k_embed = turn_in_fp32(k, cos, sin);
+  Rotated out;
+  out.q = to(q_embed, q.dtype());
+  out.k = to(k_embed, k.dtype());
+  return out;
+}
 
 Tensor rotate_leading(Net& net, Tensor x_in) {
   const Tensor x = std::move(x_in);
@@ -84,8 +105,8 @@ Rotated rotate_pairs(Net& net, Tensor q_in, Tensor k_in, bool leading) {
   const Tensor sin = repeat_in_pairs(net, net.shared.sin);
   if (!leading) {
     Rotated out;
-    out.q = turn(q, cos, sin);
-    out.k = turn(k, cos, sin);
+    out.q = turn_pairs(q, cos, sin);
+    out.k = turn_pairs(k, cos, sin);
     return out;
   }
   const Count rotary = net.arch.rotary_dim;
@@ -94,8 +115,8 @@ Rotated rotate_pairs(Net& net, Tensor q_in, Tensor k_in, bool leading) {
   const Tensor k_rot = narrow(k, -1, 0, Dim(rotary));
   const Tensor k_pass = narrow(k, -1, rotary, Dim(k.size(-1) - rotary));
   Rotated out;
-  out.q = turn(q_rot, cos, sin);
-  out.k = turn(k_rot, cos, sin);
+  out.q = turn_pairs(q_rot, cos, sin);
+  out.k = turn_pairs(k_rot, cos, sin);
   out.q = cat({&out.q, &q_pass}, -1);
   out.k = cat({&out.k, &k_pass}, -1);
   return out;
@@ -107,8 +128,8 @@ Rotated rotate_pairs_fp32(Net& net, Tensor q_in, Tensor k_in) {
   const Tensor k = to(std::move(k_in), Dtype::kFp32);
   const Tensor cos = unsqueeze(net.shared.cos, 1);
   const Tensor sin = unsqueeze(net.shared.sin, 1);
-  const Tensor q_embed = turn(q, cos, sin);
-  const Tensor k_embed = turn(k, cos, sin);
+  const Tensor q_embed = turn_pairs(q, cos, sin);
+  const Tensor k_embed = turn_pairs(k, cos, sin);
   Rotated out;
   out.q = to(q_embed, dtype);
   out.k = to(k_embed, dtype);

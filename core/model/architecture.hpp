@@ -52,10 +52,10 @@ struct Architecture {
   const Program* program = nullptr;  ///< how its family runs (core/families); null where that is not modelled
   std::string model_type;            ///< config.json `model_type`
   std::string class_name;            ///< the class with the head that is trained: "LlamaForCausalLM"
-  std::string_view layers_path = "model.layers";         ///< where that class has its list of layers
-  std::string_view body_prefix = "model.";               ///< what its body's names begin with (base_model_prefix), or ""
-  Head head = Head::kCausalLm;                           ///< what that class computes on top
-  Count num_labels = 2;                                  ///< classes of a classification head
+  std::string_view layers_path = "model.layers";  ///< where that class has its list of layers
+  std::string_view body_prefix = "model.";        ///< what its body's names begin with (base_model_prefix), or ""
+  Head head = Head::kCausalLm;                    ///< what that class computes on top
+  Count num_labels = 2;                           ///< classes of a classification head
   ProblemType problem_type = ProblemType::kSingleLabel;  ///< what the classes are
 
   Count hidden_size = 0;           ///< H
@@ -74,30 +74,34 @@ struct Architecture {
   Count embedding_dim = 0;         ///< width of the token table where it differs from H (OPT-350m: 512), else 0
   bool tie_word_embeddings = false;  ///< the head uses the token table's storage
 
-  Activation activation = Activation::kSilu;  ///< of the feed-forward
-  bool attention_bias = false;                ///< q, k, v projections carry a bias
-  bool attention_out_bias = false;            ///< the output projection carries one
-  bool mlp_bias = false;                      ///< feed-forward projections carry a bias
-  bool head_bias = false;                     ///< lm_head carries a bias (GPT-J, Phi)
-  bool norm_bias = false;                     ///< LayerNorm bias where the family makes it optional (OPT: weight, too)
-  bool qk_norm = false;                       ///< a norm on q and k (family decides its width)
-  bool parallel_residual = false;             ///< attention and feed-forward read the same residual (NeoX)
-  bool bidirectional = false;                 ///< tokens attend to all others, by a mask that is always there (Gemma 3)
-  bool alibi = false;                         ///< attention bias by distance instead of rotation
-  bool new_decoder = false;                   ///< Falcon's new_decoder_architecture
-  bool parallel_attention = false;            ///< Falcon's parallel_attn
-  bool multi_query = false;                   ///< Falcon, GPT-BigCode: one K/V head, num_kv_heads says so too
-  bool norm_before = true;                    ///< OPT do_layer_norm_before
-  bool final_norm = true;                     ///< a norm after the last layer
-  Count num_layer_norms = 1;                  ///< Falcon num_ln_in_parallel_attn
-  bool logit_softcap = false;                 ///< final_logit_softcapping is set
-  bool attention_softcap = false;             ///< attn_logit_softcapping is set
+  Activation activation = Activation::kSilu;       ///< of the feed-forward
+  Activation head_activation = Activation::kGelu;  ///< of the layer before a classifier (ModernBERT, DeBERTa, ELECTRA)
+  bool attention_bias = false;                     ///< q, k, v projections carry a bias
+  bool attention_out_bias = false;                 ///< the output projection carries one
+  bool mlp_bias = false;                           ///< feed-forward projections carry a bias
+  bool head_bias = false;                          ///< lm_head carries a bias (GPT-J, Phi)
+  bool norm_bias = false;           ///< LayerNorm bias where the family makes it optional (OPT: weight, too)
+  bool qk_norm = false;             ///< a norm on q and k (family decides its width)
+  bool parallel_residual = false;   ///< attention and feed-forward read the same residual (NeoX)
+  bool bidirectional = false;       ///< tokens attend to all others, by a mask that is always there (Gemma 3)
+  bool alibi = false;               ///< attention bias by distance instead of rotation
+  bool new_decoder = false;         ///< Falcon's new_decoder_architecture
+  bool parallel_attention = false;  ///< Falcon's parallel_attn
+  bool multi_query = false;         ///< Falcon, GPT-BigCode: one K/V head, num_kv_heads says so too
+  bool norm_before = true;          ///< OPT do_layer_norm_before
+  bool final_norm = true;           ///< a norm after the last layer
+  Count num_layer_norms = 1;        ///< Falcon num_ln_in_parallel_attn
+  bool logit_softcap = false;       ///< final_logit_softcapping is set
+  bool attention_softcap = false;   ///< attn_logit_softcapping is set
   bool logit_scale = false;      ///< the logits are scaled (Cohere, Granite; even by one), or what the head reads (T5)
   bool residual_scale = false;   ///< each branch is scaled before it joins the residual (Granite), even by one
   bool embedding_scale = false;  ///< the embeddings are scaled (Granite; Gemma's program does so always)
   bool query_scale = false;      ///< q is scaled by its position (Ministral 3's llama_4_scaling_beta)
   bool clip_qkv = false;         ///< q, k, v are clamped (OLMo, MPT)
-  bool norm_head = false;        ///< the head normalises its weight's rows at each step (Baichuan 2)
+  bool classifier_bias =
+      false;                  ///< the layer before a classifier or a masked language model's head has one (ModernBERT)
+  bool mean_pooling = false;  ///< a sequence's vector is the mean of its tokens', not the first (ModernBERT)
+  bool norm_head = false;     ///< the head normalises its weight's rows at each step (Baichuan 2)
 
   double attention_dropout = 0.0;   ///< on attention probabilities
   double residual_dropout = 0.0;    ///< on the output of attention and feed-forward
@@ -110,7 +114,8 @@ struct Architecture {
   Count sliding_window = 0;         ///< tokens, 0 when no layer slides
   LayerFlags sliding_layers;        ///< per layer: attends only to the window; empty when none does
   LayerFlags no_rope_layers;        ///< per layer: no rotation (SmolLM3); empty when all rotate
-  std::vector<Count> local_layers;  ///< GPT-Neo: per layer, 1 when attention is local; empty otherwise
+  std::vector<Count> local_layers;  ///< per layer, 1 where it is of another kind: local attention (GPT-Neo), no norm
+                                    ///< before its attention (ModernBERT); empty otherwise
 
   Count num_buckets = 0;                                   ///< T5 relative_attention_num_buckets
   Count num_decoder_layers = 0;                            ///< T5

@@ -58,9 +58,11 @@ Tensor clamp(Tensor x);
 Tensor clamp_in_place(Tensor x);  ///< x.clamp_(): a clone of x stays for backward
 /// transformers' XIELUActivation in Python: x plain, both slopes trained
 Tensor xielu(Tensor x, Tensor alpha_p, Tensor alpha_n);
+Tensor maximum(Tensor x, Tensor number);  ///< torch.max(x, number on the device): keeps both
 Tensor masked_fill(Tensor x, Tensor mask);
 Tensor where(Tensor mask, Tensor x, Tensor other);
 Tensor mean_last(Tensor x);  ///< mean(-1, keepdim=True)
+Tensor sum_rows(Tensor x);   ///< sum(dim=1): [B, S, H] to [B, H]
 
 // -- reductions and norms
 // -------------------------------------------------------------------------------------------------

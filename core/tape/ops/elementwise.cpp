@@ -85,6 +85,11 @@ void mean_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   r[0] = zeros(t, n.input_shapes[0], g[0].dtype(), "mean_backward");
 }
 
+// sum_backward: the gradient expanded, a view.
+void sum_backward(Tape&, Node& n, Tensor* g, Tensor* r) {
+  r[0] = expand(unsqueeze(g[0], 1), n.input_shapes[0]);
+}
+
 Tensor unary(Tensor x_in, const char* name, BackwardFn backward, bool save_input, bool save_output) {
   const Tensor x = std::move(x_in);
   Node* n = x.tape().record(name, backward, {&x});
@@ -278,6 +283,14 @@ Tensor where(Tensor mask_in, Tensor x_in, Tensor other_in) {
   t.save(n, mask);
   Tensor out = t.allocate(elementwise_shape({&mask, &x, &other}), promote(x, other), "where");
   t.attach(n, out);
+  return out;
+}
+
+Tensor sum_rows(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  Node* n = x.tape().record("sum", sum_backward, {&x});
+  Tensor out = x.tape().allocate(Shape{x.dim(0), x.dim(2)}, x.dtype(), "sum");
+  x.tape().attach(n, out);
   return out;
 }
 

@@ -1,0 +1,260 @@
+// ModernBERT: an encoder with norms before its branches, rotation in fp32, one matrix for q, k and v, a gated
+// feed-forward, and layers that attend to a window on both sides.
+#include <algorithm>
+
+#include "core/families/family.hpp"
+#include "core/layers/losses.hpp"
+
+namespace tidemark {
+namespace {
+
+// transformers 5.12.1 models/modernbert/configuration_modernbert.py: ModernBertConfig. `local_attention` is the window
+// of both sides together.
+void read_modernbert_config(ConfigFields& fields, Architecture& architecture) {
+  read_dimensions(fields, architecture, 8192);
+  architecture.num_kv_heads = architecture.num_heads;
+  derive_head_dim(fields, architecture);
+  architecture.rotary_dim = architecture.head_dim;
+  architecture.activation = read_activation(fields, {"hidden_activation"}, "gelu");
+  architecture.head_activation = read_activation(fields, {"classifier_activation"}, "gelu");
+  architecture.attention_bias = fields.flag({"attention_bias"}, false);
+  architecture.mlp_bias = fields.flag({"mlp_bias"}, false);
+  architecture.norm_bias = fields.flag({"norm_bias"}, false);
+  architecture.head_bias = fields.flag({"decoder_bias"}, true);
+  architecture.classifier_bias = fields.flag({"classifier_bias"}, false);
+  architecture.mean_pooling = fields.text({"classifier_pooling"}, "cls") == "mean";
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
+  architecture.embedding_dropout = fields.probability({"embedding_dropout"}, 0.0);
+  architecture.activation_dropout = fields.probability({"mlp_dropout"}, 0.0);
+  architecture.classifier_dropout = fields.probability({"classifier_dropout"}, 0.0);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
+  architecture.sliding_window = fields.count({"local_attention"}, 128) / 2;
+  const Count period = std::max<Count>(1, fields.count({"global_attn_every_n_layers"}, 3));
+  if (const auto types = read_layer_types(fields, architecture)) {
+    architecture.sliding_layers = *types;
+  } else {
+    for (Count i = 0; i < architecture.num_layers; ++i) architecture.sliding_layers.push_back(i % period != 0);
+  }
+  for (Count i = 0; i < architecture.num_layers; ++i) architecture.local_layers.push_back(i == 0);
+  if (fields.flag({"sparse_prediction"}, false)) {
+    fields.error("INVALID_VALUE", "sparse_prediction",
+                 "Logits of the masked tokens alone are not modelled: set \"sparse_prediction\" to false.");
+  }
+  fields.accept({"deterministic_flash_attn", "sparse_pred_ignore_index", "local_rope_theta", "global_rope_theta",
+                 "initializer_cutoff_factor", "reference_compile", "repad_logits_with_grad", "embedding_norm"});
+}
+
+constexpr const char* kModel = "transformers 5.12 models/modernbert/modeling_modernbert.py: ModernBertModel.forward";
+constexpr const char* kEmbeddings =
+    "transformers 5.12 models/modernbert/modeling_modernbert.py: ModernBertEmbeddings.forward";
+constexpr const char* kMasks = "transformers 5.12 masking_utils.py: create_bidirectional_sliding_window_mask";
+constexpr const char* kLayer =
+    "transformers 5.12 models/modernbert/modeling_modernbert.py: ModernBertEncoderLayer.forward";
+constexpr const char* kAttention =
+    "transformers 5.12 models/modernbert/modeling_modernbert.py: ModernBertAttention.forward";
+constexpr const char* kMlp = "transformers 5.12 models/modernbert/modeling_modernbert.py: ModernBertMLP.forward";
+constexpr const char* kHead =
+    "transformers 5.12 models/modernbert/modeling_modernbert.py: ModernBertPredictionHead.forward";
+constexpr const char* kClassifier =
+    "transformers 5.12 models/modernbert/modeling_modernbert.py: ModernBertForSequenceClassification.forward";
+
+// The windowed layers' mask: none while the window covers everything and nothing is padded.
+void make_window_mask(Net& net, const Tensor& embeds) {
+  Scope in(net.tape, "sliding_mask", kMasks);
+  Tape& t = net.tape;
+  net.shared.sliding_mask = net.shared.causal_mask;
+  const bool fits = !t.above(net.S.n, net.arch.sliding_window - 1);
+  if (wants_flash(net.job) || (fits && !net.job.padding)) return;
+  const Shape square{net.B, Dim(1), net.S, net.S};
+  Tensor mask = t.allocate(Shape{Dim(1), Dim(1), net.S, net.S}, Dtype::kBool, "window mask (bool)");
+  mask = net.job.padding ? t.allocate(square, Dtype::kBool, "window and padding mask (bool)")
+                         : expand(std::move(mask), square);
+  if (net.job.attention == AttentionKernel::kEager) mask = t.allocate(square, embeds.dtype(), "eager mask");
+  net.shared.sliding_mask = std::move(mask);
+}
+
+Tensor embed(Net& net) {
+  Scope in(net.tape, "model", kModel);
+  make_position_ids(net);
+  Tensor h;
+  {
+    Scope embeddings(net.tape, "model.embeddings", kEmbeddings);
+    h = net.token_embedding("model.embeddings.tok_embeddings", net.H);
+    h = net.layer_norm("model.embeddings.norm", std::move(h), true, net.arch.norm_bias);
+    h = dropout(std::move(h), net.arch.embedding_dropout);
+  }
+  make_bidirectional_mask(net, h);
+  make_window_mask(net, h);
+  bool sliding = false, full = false;
+  for (Count i = 0; i < net.arch.num_layers; ++i) (net.is_sliding_layer(i) ? sliding : full) = true;
+  if (sliding) {
+    rotary_tables(net, h.dtype(), net.arch.rotary_dim);
+    net.shared.local_cos = std::move(net.shared.cos);
+    net.shared.local_sin = std::move(net.shared.sin);
+  }
+  if (full) rotary_tables(net, h.dtype(), net.arch.rotary_dim);
+  return h;
+}
+
+// (x.float() * cos) + (rotate_half(x.float()) * sin), back in the dtype of x: each side makes its own fp32 copy.
+Tensor turned(Net& net, const Tensor& x) {
+  const bool local = net.is_sliding_layer(net.layer_index);
+  const Tensor cos = unsqueeze(local ? net.shared.local_cos : net.shared.cos, 1);
+  const Tensor sin = unsqueeze(local ? net.shared.local_sin : net.shared.sin, 1);
+  Tensor wide = to(x, Dtype::kFp32);
+  Tensor straight = mul(std::move(wide), cos);
+  wide = to(x, Dtype::kFp32);
+  Tensor half = rotate_half(std::move(wide));
+  half = mul(std::move(half), sin);
+  return add(std::move(straight), std::move(half));
+}
+
+Tensor self_attention(Net& net, Tensor hidden) {
+  Scope in(net.tape, "attn", kAttention);
+  const Tensor x = std::move(hidden);
+  const bool bias = net.arch.attention_bias;
+  Tensor qkv = net.linear("attn.Wqkv", x, Dim(3 * net.Q.n), bias);
+  qkv = view(std::move(qkv), Shape{net.B, net.S, Dim(3), net.A, net.hd});
+  Pieces parts = unbind(qkv, 2);
+  Tensor q = transpose(std::move(parts.part[0]), 1, 2);
+  Tensor k = transpose(std::move(parts.part[1]), 1, 2);
+  const Tensor v = transpose(std::move(parts.part[2]), 1, 2);
+  {
+    const Tensor q_embed = turned(net, q);
+    const Tensor k_embed = turned(net, k);
+    Tensor q_cast = to(q_embed, q.dtype());
+    Tensor k_cast = to(k_embed, q.dtype());
+    q = std::move(q_cast);
+    k = std::move(k_cast);
+  }
+  AttentionOptions options;
+  options.mask = net.is_sliding_layer(net.layer_index) ? net.shared.sliding_mask : net.shared.causal_mask;
+  options.dropout = net.arch.attention_dropout;
+  options.causal = false;
+  options.has_groups = false;
+  Tensor out = attention(net, q, k, v, options);
+  out = net.linear("attn.Wo", std::move(out), net.H, bias);
+  return dropout(std::move(out), net.arch.attention_dropout);
+}
+
+Tensor mlp(Net& net, Tensor hidden) {
+  Scope in(net.tape, "mlp", kMlp);
+  const Tensor x = std::move(hidden);
+  const bool bias = net.arch.mlp_bias;
+  Tensor both = net.linear("mlp.Wi", x, Dim(2 * net.F.n), bias);
+  const Pieces halves = split(std::move(both), 2, {net.F, net.F});
+  Tensor h;
+  {
+    Scope act(net.tape, "mlp.act", kMlp);
+    h = activate(net.arch.activation, halves.part[0]);
+  }
+  h = mul(std::move(h), halves.part[1]);
+  h = dropout(std::move(h), net.arch.activation_dropout);
+  return net.linear("mlp.Wo", std::move(h), net.H, bias);
+}
+
+Tensor layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kLayer);
+  Tensor h = std::move(hidden);
+  Tensor normed = h;
+  if (net.layer_index > 0) normed = net.layer_norm("attn_norm", h, true, net.arch.norm_bias);
+  const Tensor attn_output = self_attention(net, std::move(normed));
+  h = add(h, attn_output);
+  normed = net.layer_norm("mlp_norm", h, true, net.arch.norm_bias);
+  Tensor fed = mlp(net, std::move(normed));
+  return add(h, std::move(fed));
+}
+
+Tensor norm(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kModel);
+  return net.layer_norm("model.final_norm", std::move(hidden), true, net.arch.norm_bias);
+}
+
+Tensor predict(Net& net, Tensor hidden) {
+  Scope in(net.tape, "head", kHead);
+  const Tensor x = std::move(hidden);
+  Tensor h = net.linear("head.dense", x, net.H, net.arch.classifier_bias);
+  h = activate(net.arch.head_activation, std::move(h));
+  return net.layer_norm("head.norm", std::move(h), true, net.arch.norm_bias);
+}
+
+Tensor lm_head(Net& net, Tensor hidden) {
+  return net.lm_head("decoder", predict(net, std::move(hidden)), net.V, net.arch.head_bias);
+}
+
+// ForMaskedLMLoss works on an fp32 copy.
+Outputs modern_masked_lm(Net& net, const Program&, Tensor hidden) {
+  Outputs out;
+  Tensor logits = lm_head(net, std::move(hidden));
+  Tensor wide = to(logits, Dtype::kFp32);
+  out.loss = plain_cross_entropy(net, wide);
+  out.rest = {std::move(logits)};
+  return out;
+}
+
+// The first token's vector, or the mean over those that are no padding.
+Tensor pooled(Net& net, Tensor hidden) {
+  if (!net.arch.mean_pooling) return select(std::move(hidden), 1);
+  Tape& t = net.tape;
+  Tensor mask = net.attention_mask;
+  if (!mask.defined()) mask = t.allocate(Shape{net.B, net.S}, Dtype::kBool, "ones");
+  Tensor sum = mul(std::move(hidden), unsqueeze(std::move(mask), 2));
+  sum = sum_rows(std::move(sum));
+  Tensor count = t.allocate(Shape{net.B, Dim(1)}, Dtype::kInt64, "sum");
+  return div(std::move(sum), std::move(count));
+}
+
+Tensor classify(Net& net, Tensor hidden) {
+  Tensor h = predict(net, std::move(hidden));
+  h = dropout(std::move(h), net.arch.classifier_dropout);
+  return net.classifier("classifier", std::move(h), Dim(net.arch.num_labels), true);
+}
+
+Outputs sequence(Net& net, const Program&, Tensor hidden) {
+  Scope in(net.tape, "", kClassifier);
+  return classified(net, classify(net, pooled(net, std::move(hidden))));
+}
+
+Outputs tokens(Net& net, const Program&, Tensor hidden) {
+  Scope in(net.tape, "", kClassifier);
+  return labelled(net, classify(net, std::move(hidden)));
+}
+
+Outputs span(Net& net, const Program&, Tensor hidden) {
+  Scope in(net.tape, "", kClassifier);
+  return spans(net, classify(net, std::move(hidden)));
+}
+
+Outputs choice(Net& net, const Program&, Tensor hidden) {
+  Scope in(net.tape, "", kClassifier);
+  Tape& t = net.tape;
+  Tensor first;
+  if (net.arch.mean_pooling) {
+    first = pooled(net, std::move(hidden));
+  } else {
+    Tensor rows = t.allocate(Shape{net.B}, Dtype::kInt64, "arange");
+    Tensor at = t.allocate(net.job.padding ? Shape{net.B} : Shape{}, Dtype::kInt64, "argmax");
+    first = pick(hidden, std::move(rows), std::move(at));
+  }
+  first = predict(net, std::move(first));
+  first = dropout(std::move(first), net.arch.classifier_dropout);
+  return choose(net, std::move(first));
+}
+
+constexpr HeadForward kHeads[] = {{Head::kMaskedLm, modern_masked_lm},  {Head::kSequenceClassification, sequence},
+                                  {Head::kTokenClassification, tokens}, {Head::kQuestionAnswering, span},
+                                  {Head::kMultipleChoice, choice},      {Head::kNone, body_alone}};
+
+}  // namespace
+
+const Program kModernBertProgram = {one_stack<embed, layer, norm>, lm_head, kHeads};
+
+const Family kRows[] = {
+    {"modernbert", "ModernBert", "ModernBertForMaskedLM", kDistilBertClasses, read_modernbert_config,
+     &kModernBertProgram},
+};
+
+extern const FamilyRows modernbert_rows;
+const FamilyRows modernbert_rows = kRows;
+
+}  // namespace tidemark
