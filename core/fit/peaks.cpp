@@ -5,6 +5,32 @@
 #include "core/step/range.hpp"
 
 namespace tidemark {
+namespace {
+
+/// Of what a search changes; jobs that differ elsewhere may share one.
+std::uint64_t digest_of(const TrainingJob& job) {
+  std::uint64_t digest = 0;
+  const auto mix = [&digest](auto part) { digest = digest * 1000003U + static_cast<std::uint64_t>(part); };
+  mix(job.method);
+  mix(job.adapter.r);
+  mix(job.quantization.bits);
+  mix(job.recipe.weights);
+  mix(job.recipe.optimizer_states);
+  mix(job.micro_batch_size);
+  mix(job.sequence_length);
+  mix(job.gradient_accumulation_steps);
+  mix(job.attention);
+  mix(job.checkpointing);
+  mix(job.checkpoint_every);
+  mix(job.optimizer.size());
+  mix(job.optimizer_in_backward);
+  mix(job.loss);
+  mix(job.compute_capability);
+  return digest;
+}
+
+}  // namespace
+
 /// The job, with what moves no byte of it set to one value.
 TrainingJob Peaks::key_of(const TrainingJob& job) {
   TrainingJob key = job;
@@ -37,18 +63,32 @@ Figures Peaks::compute(const TrainingJob& job, const TrainingJob& key, bool allo
   return figures;
 }
 
-const Figures& Peaks::quick(const TrainingJob& job) {
+const Figures& Peaks::look_up(Known& known, const TrainingJob& job, bool allocator) {
   const TrainingJob key = key_of(job);
-  const auto [place, fresh] = quick_.try_emplace(key);
-  if (fresh) place->second = compute(job, key, false);
-  return place->second;
+  const Figures* figures = known.find(key);
+  return figures != nullptr ? *figures : known.add(key, compute(job, key, allocator));
+}
+
+const Figures& Peaks::quick(const TrainingJob& job) {
+  return look_up(quick_, job, false);
 }
 
 const Figures& Peaks::full(const TrainingJob& job) {
-  const TrainingJob key = key_of(job);
-  const auto [place, fresh] = full_.try_emplace(key);
-  if (fresh) place->second = compute(job, key, true);
-  return place->second;
+  return look_up(full_, job, true);
+}
+
+const Figures* Peaks::Known::find(const TrainingJob& key) const {
+  const std::uint64_t digest = digest_of(key);
+  for (std::size_t i = 0; i < digests_.size(); ++i) {
+    if (digests_[i] == digest && entries_[i]->key == key) return &entries_[i]->figures;
+  }
+  return nullptr;
+}
+
+const Figures& Peaks::Known::add(const TrainingJob& key, const Figures& figures) {
+  digests_.push_back(digest_of(key));
+  entries_.push_back(std::make_unique<Entry>(Entry{key, figures}));
+  return entries_.back()->figures;
 }
 
 }  // namespace tidemark

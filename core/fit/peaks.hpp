@@ -1,6 +1,8 @@
 #pragma once
 
-#include <map>
+#include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "core/answer/estimate.hpp"
 #include "core/job/training_job.hpp"
@@ -36,12 +38,29 @@ class Peaks {
   Count full_count() const { return static_cast<Count>(full_.size()); }
 
  private:
+  /// What has been computed. A list, searched by a digest of the job: an ordered map of jobs is 4 KB of WebAssembly.
+  class Known {
+   public:
+    /// The figures of that job, or null where it is new.
+    const Figures* find(const TrainingJob& key) const;
+    const Figures& add(const TrainingJob& key, const Figures& figures);
+    std::size_t size() const { return digests_.size(); }
+
+   private:
+    struct Entry {
+      TrainingJob key;
+      Figures figures;
+    };
+    std::vector<std::uint64_t> digests_;
+    std::vector<std::unique_ptr<Entry>> entries_;  // in the same order
+  };
+
   static TrainingJob key_of(const TrainingJob& job);
+  const Figures& look_up(Known& known, const TrainingJob& job, bool allocator);
   Figures compute(const TrainingJob& job, const TrainingJob& key, bool allocator);
 
   const Architecture& architecture_;
-  std::map<TrainingJob, Figures> quick_;
-  std::map<TrainingJob, Figures> full_;
+  Known quick_, full_;
   Simulation last_;  // the step that was recorded last: a full peak is often asked for right after the quick one
   TrainingJob last_key_;
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/units/sorted.hpp"
+
 namespace tidemark {
 namespace {
 
@@ -124,7 +126,7 @@ bool has_number_part(std::string_view name) {
 
 NameList::NameList(std::vector<std::string> names) {
   for (std::string& name : names) names_.push_back({std::move(name), false});
-  std::sort(names_.begin(), names_.end(), [](const Name& a, const Name& b) { return a.text < b.text; });
+  sort_list(names_, [](const Name& a, const Name& b) { return a.text < b.text; });
 }
 
 bool NameList::find(std::string_view text) {

@@ -37,7 +37,9 @@ Bytes256 range(int first, int last) {
 
 Bytes256 words() {
   Bytes256 set;
-  for (int c = 0; c < 256; ++c) set.set(static_cast<std::size_t>(c), is_word(static_cast<unsigned char>(c)));
+  for (int c = 0; c < 256; ++c) {
+    if (is_word(static_cast<unsigned char>(c))) set.set(static_cast<std::size_t>(c));
+  }
   return set;
 }
 

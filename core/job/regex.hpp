@@ -1,7 +1,7 @@
 #pragma once
 
 #include <array>
-#include <bitset>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,7 +29,28 @@ class Regex {
   /// States of its automaton: what a byte of text costs at most.
   std::size_t size() const { return states_.size(); }
 
-  using Bytes256 = std::bitset<256>;
+  /// A set of bytes. (std::bitset's loops over single bits are 2 KB of WebAssembly.)
+  class Bytes256 {
+   public:
+    void set(std::size_t byte) { words_[byte / 64] |= std::uint64_t{1} << byte % 64; }
+    bool operator[](std::size_t byte) const { return (words_[byte / 64] >> byte % 64 & 1) != 0; }
+    bool any() const { return *this != Bytes256{}; }
+    Bytes256& operator|=(const Bytes256& other) {
+      for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
+      return *this;
+    }
+    Bytes256 operator|(const Bytes256& other) const { return Bytes256{*this} |= other; }
+    Bytes256 operator&(const Bytes256& other) const { return ~(~*this | ~other); }
+    Bytes256 operator~() const {
+      Bytes256 others;
+      for (std::size_t i = 0; i < words_.size(); ++i) others.words_[i] = ~words_[i];
+      return others;
+    }
+    bool operator==(const Bytes256&) const = default;
+
+   private:
+    std::array<std::uint64_t, 4> words_{};
+  };
 
   /// One state of the automaton.
   struct State {

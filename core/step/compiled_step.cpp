@@ -1,7 +1,6 @@
 #include "core/step/compiled_step.hpp"
 
 #include <algorithm>
-#include <map>
 
 namespace tidemark {
 namespace {
@@ -75,16 +74,17 @@ bool CompiledStep::find_kinds(const std::array<Recording, kSamples>& recordings,
   for (std::size_t t = 0; t < terms_.size(); ++t) {
     for (std::size_t i = 0; i < kSamples; ++i) term_values[t][i] = terms_[t].value(recordings[i].at, quotients_);
   }
-  std::map<Samples, std::int32_t> known;
+  std::vector<Samples> known;  // of each kind
   const std::size_t storages = recordings[0].simulation.tape->storages().size();
   kind_of_.assign(storages, kDoesNotGrow);
   for (std::size_t id = 0; id < storages; ++id) {
     Samples sizes{};
     for (std::size_t i = 0; i < kSamples; ++i) sizes[i] = bytes_of(recordings[i].simulation, id);
     if (sizes[0] == sizes[1] && sizes[0] == sizes[2]) continue;
-    const auto [place, fresh] = known.try_emplace(sizes, static_cast<std::int32_t>(kinds_.size()));
-    kind_of_[id] = place->second;
-    if (!fresh) continue;
+    const auto place = std::find(known.begin(), known.end(), sizes);
+    kind_of_[id] = static_cast<std::int32_t>(place - known.begin());
+    if (place != known.end()) continue;
+    known.push_back(sizes);
     const std::optional<Growth> growth = growth_through(sizes, term_values);
     if (!growth) return false;
     Kind kind;

@@ -78,9 +78,9 @@ class Mapper {
         return guard.kind() == Guard::Kind::kQuotient || guard.at(cell.at).outcome() == guard.at(middle).outcome();
       });
     };
-    const auto rest = std::stable_partition(pending_.begin(), pending_.end(), [&](const Cell& c) { return !alike(c); });
-    const std::vector<Cell> members(rest, pending_.end());
-    pending_.erase(rest, pending_.end());
+    std::vector<Cell> members, rest;
+    for (const Cell& cell : pending_) (alike(cell) ? members : rest).push_back(cell);
+    pending_ = std::move(rest);
 
     for (CompiledStep& step : steps_) {
       if (step.predicts(recording)) return answer(step, members);

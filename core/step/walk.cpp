@@ -1,6 +1,10 @@
 #include "core/step/walk.hpp"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "core/units/sorted.hpp"
 
 namespace tidemark {
 namespace {
@@ -154,7 +158,7 @@ class Walker {
     for (std::size_t i = 0; i < tape_.buffers().size(); ++i) {
       all.emplace_back(tape_.buffers()[i], tape_.buffer_instances()[i]);
     }
-    std::sort(all.begin(), all.end());
+    sort_list(all, [](const auto& a, const auto& b) { return a < b; });
     sim_.plan.in_model_order(
         all.size(), [&](std::size_t i) { return all[i].second; }, [&](std::size_t i) { persistent(all[i].first); });
   }
@@ -376,7 +380,7 @@ class Walker {
   std::vector<std::vector<std::int32_t>> by_rank_;
   std::vector<Bytes> site_bytes_;
   std::vector<Count> site_counts_;
-  std::vector<bool> site_changed_;          // since the last height that was kept
+  std::vector<char> site_changed_;          // since the last height that was kept
   std::vector<std::size_t> changed_sites_;  // the same as a list
   Bytes categories_[kCategoryCount] = {};
   Bytes live_ = 0;

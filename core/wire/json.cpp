@@ -1,19 +1,17 @@
 #include "core/wire/json.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <limits>
-#include <numeric>
 #include <vector>
 
 // The one place that meets the library: only its parser is used, event by event.
 #include <nlohmann/json.hpp>
 
 #include "core/units/bytes.hpp"
+#include "core/units/decimal.hpp"
 #include "core/units/excerpt.hpp"
+#include "core/units/sorted.hpp"
 
 namespace tidemark {
 namespace {
@@ -108,27 +106,22 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
 
   /// Of equal keys the last one counts, as in Python's json; each is told.
   void drop_repeated_keys(Value& object) {
-    std::vector<std::size_t> order(object.members.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      const int c = object.members[a].key.compare(object.members[b].key);
-      return c != 0 ? c < 0 : a < b;
+    const std::vector<std::size_t> order = sorted_order(object.members.size(), [&](std::size_t a, std::size_t b) {
+      return object.members[a].key < object.members[b].key;
     });
-    std::vector<std::size_t> losers;
+    std::vector<char> loses(order.size(), 0);
+    bool any = false;
     for (std::size_t i = 1; i < order.size(); ++i) {
-      if (object.members[order[i]].key == object.members[order[i - 1]].key) losers.push_back(order[i - 1]);
+      if (object.members[order[i]].key == object.members[order[i - 1]].key) loses[order[i - 1]] = any = true;
     }
-    if (losers.empty()) return;
-    std::sort(losers.begin(), losers.end());
+    if (!any) return;
     std::vector<Value::Member> kept;
-    std::size_t next = 0;
     for (std::size_t i = 0; i < object.members.size(); ++i) {
-      if (next < losers.size() && losers[next] == i) {
-        if (repeated_.size() < 8) repeated_.push_back(object.members[i].key);
-        ++next;
-        continue;
+      if (loses[i] == 0) {
+        kept.push_back(std::move(object.members[i]));
+      } else if (repeated_.size() < 8) {
+        repeated_.push_back(object.members[i].key);
       }
-      kept.push_back(std::move(object.members[i]));
     }
     object.members = std::move(kept);
   }
@@ -181,6 +174,11 @@ Literals without_python_literals(std::string_view text) {
   }
   if (copied > 0) result.text += text.substr(copied);
   return result;
+}
+
+// One kind of iterator: the library's parser is made anew for each.
+bool parse(std::string_view text, Builder& builder) {
+  return nlohmann::json::sax_parse(text.data(), text.data() + text.size(), &builder);
 }
 
 /// Bytes of the well-formed UTF-8 sequence at `at`, or 0.
@@ -241,9 +239,11 @@ void write_string(std::string_view text, std::string& out) {
         break;
     }
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(static_cast<unsigned char>(c)));
-      out += escape;
+      constexpr std::string_view kHex = "0123456789abcdef";
+      const auto byte = static_cast<unsigned char>(c);
+      out += "\\u00";
+      out += kHex[byte / 16];
+      out += kHex[byte % 16];
       ++i;
       continue;
     }
@@ -265,13 +265,9 @@ void write_real(double real, std::string& out) {
     out += "null";
     return;
   }
-  char text[40];
-  for (int digits = 1; digits <= 17; ++digits) {
-    std::snprintf(text, sizeof text, "%.*g", digits, real);
-    if (std::strtod(text, nullptr) == real) break;
-  }
+  const std::string text = shortest_decimal(real);
   out += text;
-  if (std::string_view{text}.find_first_of(".e") == std::string_view::npos) out += ".0";
+  if (text.find_first_of(".e") == std::string::npos) out += ".0";
 }
 
 void new_line(int indent, int depth, std::string& out) {
@@ -339,11 +335,11 @@ Value parse_json(std::string_view text, std::string_view path, Issues& issues) {
     return {};
   }
   Builder builder;
-  bool parsed = nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+  bool parsed = parse(text, builder);
   if (!parsed && !builder.too_large()) {
     if (Literals cleaned = without_python_literals(text); !cleaned.text.empty()) {
       builder = Builder(std::move(cleaned.nulls));
-      parsed = nlohmann::json::sax_parse(cleaned.text.begin(), cleaned.text.end(), &builder);
+      parsed = parse(cleaned.text, builder);
     }
   }
   if (builder.too_large()) {
