@@ -80,22 +80,19 @@ Outputs double_heads(Net& net, const Program& program, Tensor hidden_in) {
   return out;
 }
 
-constexpr HeadForward kDecoder[] = {{Head::kCausalLm, causal_lm},
-                                    {Head::kSequenceClassification, sequence_classification},
-                                    {Head::kTokenClassification, token_classification},
-                                    {Head::kQuestionAnswering, question_answering},
-                                    {Head::kNone, body_alone}};
-constexpr HeadForward kGpt2[] = {{Head::kCausalLm, causal_lm},
-                                 {Head::kDoubleHeads, double_heads},
-                                 {Head::kSequenceClassification, sequence_classification},
-                                 {Head::kTokenClassification, token_classification},
-                                 {Head::kQuestionAnswering, question_answering},
-                                 {Head::kNone, body_alone}};
-
 }  // namespace
 
-const HeadForwards kDecoderForwards = kDecoder;
-const HeadForwards kGpt2Forwards = kGpt2;
+constinit const HeadForward kDecoderHeads[5] = {{Head::kCausalLm, causal_lm},
+                                                {Head::kSequenceClassification, sequence_classification},
+                                                {Head::kTokenClassification, token_classification},
+                                                {Head::kQuestionAnswering, question_answering},
+                                                {Head::kNone, body_alone}};
+constinit const HeadForward kGpt2Heads[6] = {{Head::kCausalLm, causal_lm},
+                                             {Head::kDoubleHeads, double_heads},
+                                             {Head::kSequenceClassification, sequence_classification},
+                                             {Head::kTokenClassification, token_classification},
+                                             {Head::kQuestionAnswering, question_answering},
+                                             {Head::kNone, body_alone}};
 
 const HeadForward* HeadForwards::find(Head head) const {
   for (int i = 0; i < count; ++i) {

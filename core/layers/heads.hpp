@@ -42,10 +42,13 @@ struct DecoderHeads {
   bool token_loss_fp32 = true;            ///< the shared loss function works on an fp32 copy, CrossEntropyLoss does not
 };
 
+// Of arrays whose addresses are constants, so that programs are tables that nobody has to fill as the engine starts.
+extern const HeadForward kDecoderHeads[5];
+extern const HeadForward kGpt2Heads[6];
 /// Language model, sequence, token and span classifiers, the body alone.
-extern const HeadForwards kDecoderForwards;
+inline constexpr HeadForwards kDecoderForwards = kDecoderHeads;
 /// GPT-2's, with double heads.
-extern const HeadForwards kGpt2Forwards;
+inline constexpr HeadForwards kGpt2Forwards = kGpt2Heads;
 
 // -- pieces that families share --------------------------------------------------------------------------------------
 
