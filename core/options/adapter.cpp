@@ -215,6 +215,6 @@ constexpr Option kOptions[] = {
 }  // namespace
 
 constinit const Topic kAdapterTopic{{"adapter", "LoRA adapters (method lora or qlora)", true, {"method", "lora,qlora"}},
-                                    kOptions};
+                                    kPacked<kOptions>};
 
 }  // namespace tidemark

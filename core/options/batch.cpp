@@ -53,6 +53,6 @@ constexpr Option kOptions[] = {
 
 }  // namespace
 
-constinit const Topic kBatchTopic{{"batch", "Batch", true}, kOptions};
+constinit const Topic kBatchTopic{{"batch", "Batch", true}, kPacked<kOptions>};
 
 }  // namespace tidemark

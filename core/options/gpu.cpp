@@ -19,6 +19,6 @@ constexpr Option kOptions[] = {
 
 }  // namespace
 
-constinit const Topic kGpuTopic{{"gpu", "GPU", true}, kOptions};
+constinit const Topic kGpuTopic{{"gpu", "GPU", true}, kPacked<kOptions>};
 
 }  // namespace tidemark

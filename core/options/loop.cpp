@@ -31,6 +31,6 @@ constexpr Option kOptions[] = {
 
 }  // namespace
 
-constinit const Topic kLoopTopic{{"loop", "Training loop details"}, kOptions};
+constinit const Topic kLoopTopic{{"loop", "Training loop details"}, kPacked<kOptions>};
 
 }  // namespace tidemark

@@ -59,6 +59,6 @@ constexpr Option kOptions[] = {
 
 }  // namespace
 
-constinit const Topic kLossTopic{{"loss", "Loss and kernels", true}, kOptions};
+constinit const Topic kLossTopic{{"loss", "Loss and kernels", true}, kPacked<kOptions>};
 
 }  // namespace tidemark

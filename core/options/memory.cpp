@@ -90,6 +90,6 @@ constexpr Option kOptions[] = {
 
 }  // namespace
 
-constinit const Topic kMemoryTopic{{"memory", "Attention and checkpointing", true}, kOptions};
+constinit const Topic kMemoryTopic{{"memory", "Attention and checkpointing", true}, kPacked<kOptions>};
 
 }  // namespace tidemark

@@ -68,6 +68,6 @@ constexpr Option kOptions[] = {
 
 }  // namespace
 
-constinit const Topic kMethodTopic{{"method", "Method", true}, kOptions};
+constinit const Topic kMethodTopic{{"method", "Method", true}, kPacked<kOptions>};
 
 }  // namespace tidemark

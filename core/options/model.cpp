@@ -30,6 +30,6 @@ constexpr Option kOptions[] = {
 
 }  // namespace
 
-constinit const Topic kModelTopic{{"model", "Model", true}, kOptions};
+constinit const Topic kModelTopic{{"model", "Model", true}, kPacked<kOptions>};
 
 }  // namespace tidemark

@@ -28,6 +28,6 @@ constexpr Option kOptions[] = {
 
 }  // namespace
 
-constinit const Topic kMoeTopic{{"moe", "Mixtures of experts"}, kOptions};
+constinit const Topic kMoeTopic{{"moe", "Mixtures of experts"}, kPacked<kOptions>};
 
 }  // namespace tidemark

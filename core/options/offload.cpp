@@ -30,6 +30,6 @@ constexpr Option kOptions[] = {
 
 }  // namespace
 
-constinit const Topic kOffloadTopic{{"offload", "Offloading"}, kOptions};
+constinit const Topic kOffloadTopic{{"offload", "Offloading"}, kPacked<kOptions>};
 
 }  // namespace tidemark

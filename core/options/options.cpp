@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
+#include <vector>
 
 #include "core/options/topics.hpp"
+#include "core/units/bits.hpp"
 
 namespace tidemark {
 namespace {
@@ -15,13 +18,60 @@ constexpr const Topic* kTopics[] = {
     &kParallelismTopic, &kMoeTopic,    &kOffloadTopic,   &kRuntimeTopic,      &kGpuTopic,
 };
 
-std::vector<Option> all_options() {
-  std::vector<Option> all;
+/// All options, and the choices of those that were packed.
+struct Tables {
+  std::vector<Option> options;
+  std::vector<std::vector<Choice>> choices;
+};
+
+/// Reads the fields of a packed text one after another.
+class Unpacker {
+ public:
+  Unpacker(std::string_view text, Tables& tables) : at_(text.data()), tables_(tables) {}
+
+  void operator()(std::string_view& text) {
+    text = at_;
+    at_ += text.size() + 1;
+  }
+  void operator()(bool& truth) { truth = bytes(1) != 0; }
+  void operator()(OptionType& type) { type = static_cast<OptionType>(bytes(1)); }
+  void operator()(int& number) { number = static_cast<int>(static_cast<std::uint32_t>(bytes(4))); }
+  void operator()(double& number) { number = bits_as<double>(bytes(8)); }
+  void operator()(std::span<const Choice>& choices) {
+    int count = 0;
+    (*this)(count);
+    if (count == 0) return;
+    std::vector<Choice>& list = tables_.choices.emplace_back(static_cast<std::size_t>(count));
+    for (Choice& choice : list) visit_choice(*this, choice);
+    choices = list;  // which stays where it is when the list of lists grows
+  }
+
+ private:
+  std::uint64_t bytes(int count) {
+    std::uint64_t number = 0;
+    for (int i = 0; i < count; ++i) number |= std::uint64_t{static_cast<unsigned char>(*at_++)} << 8 * i;
+    return number;
+  }
+
+  const char* at_;
+  Tables& tables_;
+};
+
+Tables all_options() {
+  Tables all;
   for (const Topic* topic : kTopics) {
-    for (const Option& option : topic->options) {
-      all.push_back(option);
-      all.back().group = topic->group.name;
+    const std::size_t first = all.options.size();
+    all.options.insert(all.options.end(), topic->options.rows.begin(), topic->options.rows.end());
+    Unpacker unpacker(topic->options.text, all);
+    for (const OptionCalls& calls : topic->options.calls) {
+      Option option;
+      visit_option(unpacker, option);
+      option.check = calls.check;
+      option.apply = calls.apply;
+      option.open = calls.open;
+      all.options.push_back(option);
     }
+    for (std::size_t i = first; i < all.options.size(); ++i) all.options[i].group = topic->group.name;
   }
   return all;
 }
@@ -79,8 +129,8 @@ bool ReadSoFar::states(std::string_view name) const {
 }
 
 std::span<const Option> options() {
-  static const std::vector<Option> all = all_options();
-  return all;
+  static const Tables all = all_options();
+  return all.options;
 }
 
 std::span<const OptionGroup> option_groups() {

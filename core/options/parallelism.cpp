@@ -96,6 +96,6 @@ constexpr Option kOptions[] = {
 
 }  // namespace
 
-constinit const Topic kParallelismTopic{{"parallelism", "Parallelism"}, kOptions};
+constinit const Topic kParallelismTopic{{"parallelism", "Parallelism"}, kPacked<kOptions>};
 
 }  // namespace tidemark

@@ -129,6 +129,6 @@ constexpr Option kOptions[] = {
 
 }  // namespace
 
-constinit const Topic kPrecisionTopic{{"precision", "Precision", true}, kOptions};
+constinit const Topic kPrecisionTopic{{"precision", "Precision", true}, kPacked<kOptions>};
 
 }  // namespace tidemark

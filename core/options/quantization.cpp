@@ -100,6 +100,6 @@ constexpr Option kOptions[] = {
 }  // namespace
 
 constinit const Topic kQuantizationTopic{
-    {"quantization", "Quantised weights (method qlora)", true, {"method", "qlora"}}, kOptions};
+    {"quantization", "Quantised weights (method qlora)", true, {"method", "qlora"}}, kPacked<kOptions>};
 
 }  // namespace tidemark

@@ -100,6 +100,6 @@ constexpr Option kOptions[] = {
 
 }  // namespace
 
-constinit const Topic kRuntimeTopic{{"runtime", "Framework and allocator"}, kOptions};
+constinit const Topic kRuntimeTopic{{"runtime", "Framework and allocator"}, kPacked<kOptions>};
 
 }  // namespace tidemark

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/options/option.hpp"
+#include "core/options/packed.hpp"
 
 namespace tidemark {
 
@@ -8,7 +8,7 @@ namespace tidemark {
 /// it stands below it.
 struct Topic {
   OptionGroup group;
-  std::span<const Option> options;
+  OptionTable options;
 };
 
 extern const Topic kModelTopic;
