@@ -1,8 +1,8 @@
-// The engine's one seam, seen from JavaScript (api.js): texts in, a text or numbers out. Nothing here decides anything.
-#include <array>
-#include <cstddef>
+// The engine's one seam, seen from JavaScript: one message in, one message out. Nothing here decides anything.
+#include <emscripten/bind.h>
+#include <emscripten/val.h>
+
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/wire/engine.hpp"
@@ -17,16 +17,14 @@ tidemark::Engine& engine() {
   return instance;
 }
 
-// What the caller wrote, and what it reads: good until the next call.
-std::array<std::string, 3> texts;
-std::string answer;
-std::vector<double> cells;
-std::size_t size_of_answer = 0;
+/// The texts of catalog/models.json and catalog/gpus.json in, {"schema": 1, "issues": [...]} out.
+std::string load_catalog(const std::string& models_json, const std::string& gpus_json) {
+  return tidemark::write_json(tidemark::write_errors(engine().load_catalog(models_json, gpus_json)));
+}
 
-const char* answered(std::string text) {
-  answer = std::move(text);
-  size_of_answer = answer.size();
-  return answer.data();
+/// A request in, an answer out; both JSON.
+std::string handle(const std::string& request) {
+  return engine().handle(request);
 }
 
 std::vector<double> numbers(const std::string& json) {
@@ -36,37 +34,18 @@ std::vector<double> numbers(const std::string& json) {
   return list;
 }
 
+/// Allocated bytes, one per batch size and sequence length (JSON arrays of numbers), row by row; NaN where there is no
+/// estimate. The view is into the module's memory and good until the next call: the caller copies it.
+emscripten::val map(const std::string& request, const std::string& batches, const std::string& sequences) {
+  static std::vector<double> cells;
+  cells = tidemark::map_cells(engine(), request, numbers(batches), numbers(sequences));
+  return emscripten::val(emscripten::typed_memory_view(cells.size(), cells.data()));
+}
+
 }  // namespace
 
-// CMakeLists.txt exports each by its name.
-extern "C" {
-
-/// Where the caller writes `size` bytes of UTF-8, the next function's text number `index`.
-char* room(std::size_t index, std::size_t size) {
-  texts[index].resize(size);
-  return texts[index].data();
-}
-
-/// How many bytes, or numbers, the last answer has.
-std::size_t length() {
-  return size_of_answer;
-}
-
-/// The texts of catalog/models.json and catalog/gpus.json in, {"schema": 1, "issues": [...]} out.
-const char* load_catalog() {
-  return answered(tidemark::write_json(tidemark::write_errors(engine().load_catalog(texts[0], texts[1]))));
-}
-
-/// A request in, an answer out; both JSON.
-const char* handle() {
-  return answered(engine().handle(texts[0]));
-}
-
-/// Allocated bytes, one per batch size and sequence length (texts 1 and 2: JSON arrays of numbers), row by row; NaN
-/// where there is no estimate.
-const double* map() {
-  cells = tidemark::map_cells(engine(), texts[0], numbers(texts[1]), numbers(texts[2]));
-  size_of_answer = cells.size();
-  return cells.data();
-}
+EMSCRIPTEN_BINDINGS(tidemark) {
+  emscripten::function("loadCatalog", &load_catalog);
+  emscripten::function("handle", &handle);
+  emscripten::function("map", &map);
 }

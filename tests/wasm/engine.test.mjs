@@ -110,7 +110,7 @@ test("a catalog of only the model and the card that are asked for gives the same
 });
 
 test("the glue makes no code from text", () => {
-  for (const file of ["api.js", "tidemark.js"]) {
+  for (const file of ["engine.js", "api.js", "tidemark.js"]) {
     assert.doesNotMatch(readFileSync(join(bin, file), "utf8"), /\b(eval|Function)\(/, file);
   }
 });
