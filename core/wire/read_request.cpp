@@ -225,6 +225,12 @@ class Reader {
     const Value* value = stated(option);
     if (value == nullptr || value->is_null()) return;
     if (value->is_object() && option.open != nullptr) {
+      if (value != locate(option.name)) {  // its parts are looked for under the option's own name alone
+        add("INVALID_VALUE", Severity::kError, pointer_of(option.name),
+            "An object stands under another key than \"" + std::string{option.name} + "\"; write it under that one.",
+            std::string{option.name});
+        return;
+      }
       option.open(request_);
       return;
     }

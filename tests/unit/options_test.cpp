@@ -213,6 +213,11 @@ TEST_CASE("a bad value is an error with the values that are good") {
   }
 }
 
+TEST_CASE("an object under another tool's key is refused, not taken for nothing") {
+  CHECK(issue_of(with(R"("use_gradient_checkpointing":{"every":2})")).code == "INVALID_VALUE");
+  CHECK(issue_of(with(R"("use_gradient_checkpointing":{"every":2})")).suggestion == "gradient_checkpointing");
+}
+
 TEST_CASE("what is not modelled is refused, its defaults are not") {
   for (const char* option :
        {R"("parallelism":{"tensor":2})", R"("parallelism":{"zero_stage":3})", R"("parallelism":{"fsdp":"fsdp2"})",
