@@ -36,17 +36,16 @@ export interface Job {
   /** Patterns of module names that are not trained: embed_tokens, layers.0, vision_tower. @default [] */
   freeze?: string | string[] | null;
   /** What is learned; it chooses the head where `architecture` does not. @default "sft" */
-  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | null;
+  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | "vlm" | null;
   /**
-   * The vision tower is not trained. Not modelled: Name the modules in "freeze": parts by role are not modelled yet.
+   * The vision tower is not trained, nor adapted (ms-swift freeze_vit, LLaMA-Factory freeze_vision_tower). @default
+   * false
    */
-  freeze_vision?: null;
-  /** The projector is not trained. Not modelled: Name the modules in "freeze": parts by role are not modelled yet. */
-  freeze_projector?: null;
-  /**
-   * The language model is not trained. Not modelled: Name the modules in "freeze": parts by role are not modelled yet.
-   */
-  freeze_llm?: null;
+  freeze_vision?: boolean | null;
+  /** What lies between the vision tower and the language model is not trained, nor adapted. @default false */
+  freeze_projector?: boolean | null;
+  /** The language model is not trained, nor adapted. @default false */
+  freeze_llm?: boolean | null;
   /**
    * A frozen copy for preferences. Not modelled: Jobs with chosen and rejected answers or a reference are not modelled
    * yet.
@@ -115,11 +114,8 @@ export interface Job {
      * modules_to_save trains all of it.
      */
     trainable_token_indices?: null;
-    /**
-     * Parameters, rather than modules, that get adapters. Not modelled: Adapters on parameters, which mixtures of
-     * experts need, are not modelled yet.
-     */
-    target_parameters?: null;
+    /** Parameters, rather than modules, that get adapters: experts.gate_up_proj, experts.down_proj. @default [] */
+    target_parameters?: string | string[] | null;
     /** Dtype of the adapters' weights; PEFT keeps them in fp32 unless told otherwise. @default "fp32" */
     dtype?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
     /** DoRA: a magnitude vector beside each adapter. @default false */
@@ -180,22 +176,19 @@ export interface Job {
   padding?: boolean | null;
   /** Several samples are packed into each row of sequence_length. @default false */
   packing?: boolean | null;
+  /** Pictures in each sample of a model that sees; sequence_length includes their tokens. Unit: images. @default 0 */
+  images_per_sample?: number | null;
+  /** Pixels per side, or [height, width]; the model's own size where absent. Unit: pixels. */
+  image_size?: unknown;
   /**
-   * Images per sample of a vision-language model. Unit: images. Not modelled: Vision-language models are not modelled
-   * yet. @default 0
+   * Pieces that each picture is cut into, the whole included; 0: one, or as the model cuts that size. Unit: tiles.
+   * @default 0
    */
-  images_per_sample?: 0 | null;
-  /**
-   * Height and width of an image. Unit: pixels. Not modelled: Vision-language models are not modelled yet. @default
-   * [336, 336]
-   */
-  image_size?: [336, 336] | null;
-  /** Tiles that an image is cut into. Not modelled: Vision-language models are not modelled yet. */
-  image_tiles?: null;
-  /** Objects to find in an image. Not modelled: Vision-language models are not modelled yet. */
+  image_tiles?: number | null;
+  /** Objects to find in an image. Not modelled: Models that find objects are not modelled yet. */
   boxes_per_image?: null;
-  /** Length of a recording. Not modelled: Models of speech are not modelled yet. */
-  audio_seconds?: null;
+  /** Length of the recordings that a model of speech hears; Whisper pads all to its window. Unit: seconds. */
+  audio_seconds?: number | null;
   /**
    * Samples of a batch joined into one row. Not modelled: Say the same with packing true, micro_batch_size 1 and
    * sequence_length the sum of the samples' lengths.
@@ -226,7 +219,7 @@ export interface Job {
   /** Each parameter is updated, and its gradient freed, as soon as the gradient exists. @default false */
   optimizer_in_backward?: boolean | null;
   /** How the loss is computed from the last hidden state. @default "default" */
-  loss?: "default" | "liger" | "chunked" | "cut_cross_entropy" | null;
+  loss?: "default" | "liger" | "chunked" | "cut_cross_entropy" | "mean_square" | null;
   /** Liger kernels in use, besides the loss. @default [] */
   liger?: "rms_norm" | "swiglu" | "rope" | null | ("rms_norm" | "swiglu" | "rope")[];
   /** torch.compile. @default "none" */
@@ -371,17 +364,18 @@ export interface Job {
    */
   fsdp?: null;
   moe?: {
-    /** How experts are computed. Not modelled: Mixtures of experts are not modelled yet. @default "default" */
-    implementation?: "default" | null;
+    /** How experts are computed. @default "default" */
+    implementation?: "default" | "grouped_mm" | "batched_mm" | "eager" | null;
     /**
-     * Tokens that an expert accepts, relative to an even split. Not modelled: Mixtures of experts are not modelled yet.
+     * Tokens that an expert accepts, relative to an even split. Not modelled: transformers drops no tokens: there is no
+     * capacity.
      */
     capacity_factor?: null;
     /**
-     * Load of the busiest expert, relative to an even split. Not modelled: Mixtures of experts are not modelled yet.
-     * @default 1.0
+     * Tokens of the busiest expert, relative to an even split: a stated assumption, because routing depends on the
+     * data. It moves loops over experts; grouped and batched products need the same whatever the routing. @default 1.0
      */
-    load_imbalance?: 1.0 | null;
+    load_imbalance?: number | null;
   } | null;
   offload?: {
     /** Where optimizer states live. Not modelled: Offloading to host memory is not modelled yet. @default "none" */
@@ -438,6 +432,16 @@ export interface Job {
   finetuning_type?: "full" | "lora" | "qlora" | "freeze" | null;
   /** Another name of "method". */
   train_type?: "full" | "lora" | "qlora" | "freeze" | null;
+  /** Another name of "freeze_vision". */
+  freeze_vit?: boolean | null;
+  /** Another name of "freeze_vision". */
+  freeze_vision_tower?: boolean | null;
+  /** Another name of "freeze_projector". */
+  freeze_aligner?: boolean | null;
+  /** Another name of "freeze_projector". */
+  freeze_multi_modal_projector?: boolean | null;
+  /** Another name of "freeze_llm". */
+  freeze_language_model?: boolean | null;
   /** Another name of "adapter.r". */
   lora_r?: number | null;
   /** Another name of "adapter.r". */
@@ -542,6 +546,8 @@ export interface Job {
   ddp_bucket_cap_mb?: number | null;
   /** Another name of "parallelism.ddp.find_unused". */
   ddp_find_unused_parameters?: false | null;
+  /** Another name of "moe.implementation". */
+  experts_implementation?: "default" | "grouped_mm" | "batched_mm" | "eager" | null;
   /** Moves no memory of the peak: it changes how matrices are multiplied, not what is kept. */
   tf32?: unknown;
   /** Moves no memory of the peak: the longest batch is asked about. */

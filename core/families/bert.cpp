@@ -14,6 +14,8 @@ void set_all_biases(Architecture& architecture) {
   architecture.head_bias = true;
 }
 
+}  // namespace
+
 // transformers 5.12.1 models/bert/configuration_bert.py: BertConfig; models/roberta/configuration_roberta.py:
 // RobertaConfig, XLMRobertaConfig and CamembertConfig have the same keys. RoBERTa's position table counts from the
 // padding id: its files say 514 for 512.
@@ -41,6 +43,8 @@ void read_bert_config(ConfigFields& fields, Architecture& architecture) {
   fields.accept({"directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
                  "pooler_size_per_head", "pooler_type"});
 }
+
+namespace {
 
 // RobertaEmbeddings counts positions from padding_idx + 1: the first two rows of the table belong to none.
 void read_roberta_config(ConfigFields& fields, Architecture& architecture) {
@@ -130,43 +134,52 @@ Tensor roberta_position_ids(Net& net) {
   return t.allocate(rows, Dtype::kInt64, "add");
 }
 
+constexpr EmbeddingNames kBertNames = {"bert.embeddings", "bert.embeddings.word_embeddings",
+                                       "bert.embeddings.token_type_embeddings", "bert.embeddings.position_embeddings",
+                                       "bert.embeddings.LayerNorm"};
+constexpr EmbeddingNames kRobertaNames = {"roberta.embeddings", "roberta.embeddings.word_embeddings",
+                                          "roberta.embeddings.token_type_embeddings",
+                                          "roberta.embeddings.position_embeddings", "roberta.embeddings.LayerNorm"};
+
+}  // namespace
+
+Tensor bert_embeddings(Net& net, const EmbeddingNames& names, Dim width, bool from_padding) {
+  Scope in(net.tape, names.module, kEmbeddings);
+  Tape& t = net.tape;
+  t.buffer("embeddings.position_ids", 8 * net.arch.max_positions);
+  t.buffer("embeddings.token_type_ids", 8 * net.arch.max_positions);
+  Tensor position_ids;
+  if (from_padding) {
+    position_ids = roberta_position_ids(net);
+  } else {
+    position_ids = t.part_of_buffer(Shape{Dim(1), net.S}, Dtype::kInt64);
+  }
+  Tensor types = t.allocate(position_ids.shape(), Dtype::kInt64, "gather");
+  types = expand(std::move(types), Shape{net.B, net.S});
+  const Tensor embeds = net.token_embedding(names.words, width);
+  const Tensor type_embeds = net.embedding(names.types, std::move(types), Dim(net.arch.type_vocab_size), width);
+  Tensor h = add(embeds, type_embeds);
+  const Tensor positions = net.embedding(names.positions, position_ids, Dim(net.arch.max_positions), width);
+  h = add(std::move(h), positions);
+  h = net.layer_norm(names.norm, std::move(h));
+  return dropout(std::move(h), net.arch.embedding_dropout);
+}
+
+namespace {
+
 Tensor bert_embed(Net& net) {
   const bool roberta = is_roberta(net);
-  Tensor h;
-  {
-    Scope in(net.tape, roberta ? "roberta.embeddings" : "bert.embeddings", kEmbeddings);
-    Tape& t = net.tape;
-    t.buffer("embeddings.position_ids", 8 * net.arch.max_positions);
-    t.buffer("embeddings.token_type_ids", 8 * net.arch.max_positions);
-    Tensor position_ids;
-    if (roberta) {
-      position_ids = roberta_position_ids(net);
-    } else {
-      position_ids = t.part_of_buffer(Shape{Dim(1), net.S}, Dtype::kInt64);
-    }
-    Tensor types = t.allocate(position_ids.shape(), Dtype::kInt64, "gather");
-    types = expand(std::move(types), Shape{net.B, net.S});
-    const Tensor embeds =
-        net.token_embedding(roberta ? "roberta.embeddings.word_embeddings" : "bert.embeddings.word_embeddings", net.H);
-    const Tensor type_embeds =
-        net.embedding(roberta ? "roberta.embeddings.token_type_embeddings" : "bert.embeddings.token_type_embeddings",
-                      std::move(types), Dim(net.arch.type_vocab_size), net.H);
-    h = add(embeds, type_embeds);
-    const Tensor positions =
-        net.embedding(roberta ? "roberta.embeddings.position_embeddings" : "bert.embeddings.position_embeddings",
-                      position_ids, Dim(net.arch.max_positions), net.H);
-    h = add(std::move(h), positions);
-    h = net.layer_norm(roberta ? "roberta.embeddings.LayerNorm" : "bert.embeddings.LayerNorm", std::move(h));
-    h = dropout(std::move(h), net.arch.embedding_dropout);
-  }
+  Tensor h = bert_embeddings(net, roberta ? kRobertaNames : kBertNames, net.H, roberta);
   make_bidirectional_mask(net, h);
   net.model_locals = {h};
   return h;
 }
 
+}  // namespace
+
 // BertSelfOutput and BertOutput: dense, dropout, norm of the sum.
-Tensor join(Net& net, const char* module, const char* dense, const char* norm, const char* source, Tensor x_in,
-            const Tensor& input) {
+Tensor bert_join(Net& net, const char* module, const char* dense, const char* norm, const char* source, Tensor x_in,
+                 const Tensor& input) {
   Scope in(net.tape, module, source);
   const Tensor x = std::move(x_in);
   Tensor h = net.linear(dense, x, net.H, true);
@@ -189,8 +202,8 @@ Tensor bert_layer(Net& net, Tensor hidden) {
     v = split_heads(net, std::move(v), net.A, net.hd);
     attention_output = attention(net, q, k, v, encoder_attention(net));
   }
-  attention_output = join(net, "attention.output", "attention.output.dense", "attention.output.LayerNorm", kSelfOutput,
-                          std::move(attention_output), x);
+  attention_output = bert_join(net, "attention.output", "attention.output.dense", "attention.output.LayerNorm",
+                               kSelfOutput, std::move(attention_output), x);
   Tensor h;
   {
     Scope intermediate(net.tape, "intermediate", kIntermediate);
@@ -198,8 +211,10 @@ Tensor bert_layer(Net& net, Tensor hidden) {
     Scope act(net.tape, "intermediate.intermediate_act_fn", kIntermediate);
     h = activate(net.arch.activation, std::move(h));
   }
-  return join(net, "output", "output.dense", "output.LayerNorm", kOutput, std::move(h), attention_output);
+  return bert_join(net, "output", "output.dense", "output.LayerNorm", kOutput, std::move(h), attention_output);
 }
+
+namespace {
 
 // BertPooler.forward: the first token's vector, through a layer of its own.
 Tensor pool(Net& net, const Tensor& hidden) {

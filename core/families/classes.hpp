@@ -82,6 +82,27 @@ inline constexpr ClassSuffix kVitClasses[] = {{"ForImageClassification", Head::k
                                               {"Model", Head::kNone}};
 // The first T5 files name a class of a library version long gone.
 inline constexpr ClassSuffix kT5Classes[] = {{"ForConditionalGeneration", Head::kSeq2SeqLm},
-                                             {"WithLMHeadModel", Head::kSeq2SeqLm}};
+                                             {"WithLMHeadModel", Head::kSeq2SeqLm},
+                                             {"ForSequenceClassification", Head::kSequenceClassification},
+                                             {"ForTokenClassification", Head::kTokenClassification},
+                                             {"ForQuestionAnswering", Head::kQuestionAnswering},
+                                             {"EncoderModel", Head::kEncoder},
+                                             {"Model", Head::kNone}};
+inline constexpr ClassSuffix kBartClasses[] = {{"ForConditionalGeneration", Head::kSeq2SeqLm},
+                                               {"ForSequenceClassification", Head::kSequenceClassification},
+                                               {"ForQuestionAnswering", Head::kQuestionAnswering},
+                                               {"ForCausalLM", Head::kCausalLm},
+                                               {"Model", Head::kNone}};
+inline constexpr ClassSuffix kPegasusClasses[] = {
+    {"ForConditionalGeneration", Head::kSeq2SeqLm}, {"ForCausalLM", Head::kCausalLm}, {"Model", Head::kNone}};
+inline constexpr ClassSuffix kM2m100Classes[] = {{"ForConditionalGeneration", Head::kSeq2SeqLm},
+                                                 {"Model", Head::kNone}};
+inline constexpr ClassSuffix kMarianClasses[] = {
+    {"MTModel", Head::kSeq2SeqLm}, {"ForCausalLM", Head::kCausalLm}, {"Model", Head::kNone}};
+inline constexpr ClassSuffix kWhisperClasses[] = {{"ForConditionalGeneration", Head::kSeq2SeqLm},
+                                                  {"ForAudioClassification", Head::kAudioClassification},
+                                                  {"Model", Head::kNone}};
+inline constexpr ClassSuffix kWav2Vec2Classes[] = {
+    {"ForCTC", Head::kCtc}, {"ForSequenceClassification", Head::kSequenceClassification}, {"Model", Head::kNone}};
 
 }  // namespace tidemark

@@ -25,6 +25,9 @@ struct Family {
 };
 using FamilyRows = std::span<const Family>;
 
+/// The row of that model type, or null.
+const Family* type_named(std::string_view model_type);
+
 /// Every model type, file by file in the order of their names.
 std::span<const Family* const> all_families();
 

@@ -102,12 +102,19 @@ Tensor scaled_embedding(Net& net) {
   return net.token_embedding("model.embed_tokens", net.H, scaled);
 }
 
+// Gemma3Model.forward, PaliGemmaModel.forward: tokens of a picture attend to each other, by masks that are always there
+// in training and differ by sample (block_sequence_ids).
+MaskOptions masks(const Net& net) {
+  const bool pictures = net.merge != nullptr && net.job.images_per_sample > 0;
+  return {false, pictures, pictures || net.arch.bidirectional};
+}
+
 Tensor embed(Net& net) {
   Scope in(net.tape, "model", kModel);
   Tensor embeds = scaled_embedding(net);
   net.model_locals = {embeds};
   make_position_ids(net);
-  make_causal_masks(net, embeds);
+  make_causal_masks(net, embeds, net.merge == nullptr ? MaskOptions{} : masks(net));
   rotary_tables(net, embeds.dtype(), net.arch.rotary_dim);
   return embeds;
 }
@@ -117,7 +124,7 @@ Tensor embed3(Net& net) {
   Tensor embeds = scaled_embedding(net);
   net.model_locals = {embeds};
   make_position_ids(net);
-  make_causal_masks(net, embeds, {false, false, net.arch.bidirectional});
+  make_causal_masks(net, embeds, masks(net));
   // One pair of tables for sliding layers, another for the rest: all stay until the forward ends.
   bool sliding = false, full = false;
   for (Count i = 0; i < net.arch.num_layers; ++i) (net.is_sliding_layer(i) ? sliding : full) = true;

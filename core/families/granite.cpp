@@ -1,5 +1,6 @@
 // Granite: Llama with four factors, each a multiplication of its own.
 #include "core/families/family.hpp"
+#include "core/families/mixtures.hpp"
 
 namespace tidemark {
 namespace {
@@ -27,7 +28,9 @@ constexpr const char* kModel = "transformers 5.12 models/granite/modeling_granit
 constexpr const char* kLayer = "transformers 5.12 models/granite/modeling_granite.py: GraniteDecoderLayer.forward";
 constexpr const char* kHead = "transformers 5.12 models/granite/modeling_granite.py: GraniteForCausalLM.forward";
 
-Tensor embed(Net& net) {
+}  // namespace
+
+Tensor granite_embed(Net& net) {
   Scope in(net.tape, "model", kModel);
   Tensor embeds = net.token_embedding("model.embed_tokens", net.H);
   embeds = mul_scalar(std::move(embeds));
@@ -37,6 +40,8 @@ Tensor embed(Net& net) {
   rotary_tables(net, embeds.dtype(), net.arch.rotary_dim);
   return embeds;
 }
+
+namespace {
 
 Tensor layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kLayer);
@@ -56,15 +61,15 @@ Tensor norm(Net& net, Tensor hidden) {
   return rms_norm(net, "model.norm", std::move(hidden));
 }
 
-Tensor head(Net& net, Tensor hidden) {
+}  // namespace
+
+Tensor granite_head(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kHead);
   Tensor logits = net.lm_head("lm_head", std::move(hidden), net.V);
   return mul_scalar(std::move(logits));
 }
 
-}  // namespace
-
-const Program kGraniteProgram = {one_stack<embed, layer, norm>, head};
+const Program kGraniteProgram = {one_stack<granite_embed, layer, norm>, granite_head};
 
 const Family kRows[] = {
     {"granite", "Granite", "GraniteForCausalLM", kLanguageModelOnly, read_granite_config, &kGraniteProgram},

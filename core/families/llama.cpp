@@ -186,6 +186,16 @@ Tensor scale_by_position(Net& net, Tensor q_in) {
 }  // namespace
 
 Tensor llama_attention(Net& net, Tensor hidden) {
+  return llama_attention(net, std::move(hidden), [](Net& n, Tensor& q, Tensor& k) {
+    // apply_rotary_pos_emb returns both: the unrotated ones go when the names are bound anew.
+    Tensor q_embed = rotate(n, q);
+    Tensor k_embed = rotate(n, k);
+    q = std::move(q_embed);
+    k = std::move(k_embed);
+  });
+}
+
+Tensor llama_attention(Net& net, Tensor hidden, void (*rotate_both)(Net&, Tensor&, Tensor&)) {
   Scope in(net.tape, "self_attn", kAttention);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.attention_bias;
@@ -195,13 +205,7 @@ Tensor llama_attention(Net& net, Tensor hidden) {
   k = split_heads(net, std::move(k), net.Kv, net.hd);
   Tensor v = net.linear("self_attn.v_proj", x, net.K, bias);
   v = split_heads(net, std::move(v), net.Kv, net.hd);
-  if (net.rotates(net.layer_index)) {
-    // apply_rotary_pos_emb returns both: the unrotated ones go when the names are bound anew.
-    Tensor q_embed = rotate(net, q);
-    Tensor k_embed = rotate(net, k);
-    q = std::move(q_embed);
-    k = std::move(k_embed);
-  }
+  if (net.rotates(net.layer_index)) rotate_both(net, q, k);
   if (net.arch.query_scale) q = scale_by_position(net, std::move(q));
   AttentionOptions options;
   options.mask = layer_mask(net);

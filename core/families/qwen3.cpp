@@ -1,5 +1,6 @@
 // Qwen3 dense: Llama's layer with a norm over each head of q and k.
 #include "core/families/family.hpp"
+#include "core/families/mixtures.hpp"
 
 namespace tidemark {
 namespace {
@@ -23,7 +24,9 @@ void read_qwen3_config(ConfigFields& fields, Architecture& architecture) {
 constexpr const char* kLayer = "transformers 5.12 models/qwen3/modeling_qwen3.py: Qwen3DecoderLayer.forward";
 constexpr const char* kAttention = "transformers 5.12 models/qwen3/modeling_qwen3.py: Qwen3Attention.forward";
 
-Tensor self_attention(Net& net, Tensor hidden) {
+}  // namespace
+
+Tensor qwen3_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attn", kAttention);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.attention_bias;
@@ -49,8 +52,10 @@ Tensor self_attention(Net& net, Tensor hidden) {
   return net.linear("self_attn.o_proj", std::move(out), net.H, net.arch.attention_out_bias);
 }
 
+namespace {
+
 Tensor layer(Net& net, Tensor hidden) {
-  return pre_norm_layer(net, std::move(hidden), kLayer, self_attention, llama_mlp);
+  return pre_norm_layer(net, std::move(hidden), kLayer, qwen3_attention, llama_mlp);
 }
 
 }  // namespace

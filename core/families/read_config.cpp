@@ -46,6 +46,8 @@ const Family* type_of_class(std::string_view class_name) {
   return nullptr;
 }
 
+}  // namespace
+
 const Family* type_named(std::string_view model_type) {
   for (const Family* row : all_families()) {
     const Family& type = *row;
@@ -53,6 +55,8 @@ const Family* type_named(std::string_view model_type) {
   }
   return nullptr;
 }
+
+namespace {
 
 std::string list_of_model_types() {
   std::string list;
@@ -129,9 +133,15 @@ const Family* find_type(const Value& config, ConfigFields& fields) {
   return nullptr;
 }
 
-/// What a class of that name computes, in whichever family: the longest ending that any family has, or null.
-const ClassSuffix* suffix_of(std::string_view class_name) {
+/// What a class of that name computes: the longest ending that the family's classes have, or else that any family has,
+/// or null.
+const ClassSuffix* suffix_of(std::string_view class_name, const Family& own) {
   const ClassSuffix* best = nullptr;
+  for (const ClassSuffix& known : own.classes) {
+    if (ends_with(class_name, known.suffix) && (best == nullptr || known.suffix.size() > best->suffix.size())) {
+      best = &known;
+    }
+  }
   for (const Family* row : all_families()) {
     const Family& type = *row;
     for (const ClassSuffix& known : type.classes) {
@@ -183,7 +193,7 @@ void choose_class(const Family& type, std::string_view class_override, ConfigFie
                                     overridden ? "/architecture" : fields.path() + "/architectures", std::move(message),
                                     std::string(type.class_name)});
   };
-  const ClassSuffix* suffix = suffix_of(name);
+  const ClassSuffix* suffix = suffix_of(name, type);
   const ClassSuffix* own = suffix == nullptr ? nullptr : class_with(type, suffix->head);
   if (own == nullptr) {
     report(Severity::kError, "UNSUPPORTED_ARCHITECTURE",
@@ -208,7 +218,8 @@ void choose_class(const Family& type, std::string_view class_override, ConfigFie
 bool depth_is_sane(const Value& config, ConfigFields& fields) {
   // Twenty times as deep as any published language model.
   constexpr Count kMostLayers = 2000;
-  for (const std::string_view key : {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers"}) {
+  for (const std::string_view key : {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers",
+                                     "encoder_layers", "decoder_layers"}) {
     const Value* depth = config.find(key);
     if (depth != nullptr && depth->is_number() && depth->real > static_cast<double>(kMostLayers)) {
       fields.error(
@@ -226,9 +237,11 @@ bool size_is_sane(const Architecture& architecture, ConfigFields& fields) {
   const double width = real(architecture.hidden_size);
   const double attention = real(architecture.num_heads + 2 * architecture.num_kv_heads) * real(architecture.head_dim);
   const double per_layer = width * (2.0 * attention + 3.0 * real(architecture.intermediate_size));
+  const Experts& experts = architecture.experts;
+  const double of_experts = 3.0 * width * (real(experts.count) * real(experts.width) + real(experts.shared_width));
   const double layers = real(architecture.num_layers + architecture.num_decoder_layers);
   const double tables = 2.0 * width * real(architecture.vocab_size + architecture.max_positions);
-  if (per_layer * layers + tables < 1e15) return true;
+  if ((per_layer + of_experts) * layers + tables < 1e15) return true;
   fields.issues().push_back(Issue{"INVALID_VALUE", Severity::kError, fields.path(),
                                   "These sizes give more than 10^15 parameters; one of them must be a mistake.", ""});
   return false;

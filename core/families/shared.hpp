@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/layers/net.hpp"
+#include "core/model/config_fields.hpp"
 
 /// Methods of one family's modelling file that others repeat word for word; each is defined in the file of the family
 /// that it is named after.
@@ -15,6 +16,19 @@ Tensor llama_head(Net& net, Tensor hidden);
 /// GPTJAttention._attn and GPTNeoSelfAttention._attn: scores in fp32. GPT-Neo's are unscaled and masked by a buffer.
 Tensor attention_fp32_scores(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions& options,
                              bool masked_by_buffer);
+/// BertConfig's keys, which others extend.
+void read_bert_config(ConfigFields& fields, Architecture& architecture);
+/// What the embeddings' modules are called.
+struct EmbeddingNames {
+  const char *module, *words, *types, *positions, *norm;
+};
+/// BertEmbeddings.forward; `from_padding`: positions are counted from the padding id, as RoBERTa's are.
+Tensor bert_embeddings(Net& net, const EmbeddingNames& names, Dim width, bool from_padding);
+/// BertLayer.forward
+Tensor bert_layer(Net& net, Tensor hidden);
+/// BertSelfOutput.forward, BertOutput.forward: dense, dropout, norm of the sum.
+Tensor bert_join(Net& net, const char* module, const char* dense, const char* norm, const char* source, Tensor x,
+                 const Tensor& input);
 /// What BERT and its like tell the attention interface: both directions, softmax in the scores' dtype.
 AttentionOptions encoder_attention(Net& net);
 /// An encoder that ends with its last layer's norm.
@@ -27,6 +41,10 @@ Tensor gpt2_norm(Net& net, Tensor hidden);
 Tensor gpt2_head(Net& net, Tensor hidden);
 /// LlamaAttention.forward, and where the job has them Seed-OSS's and Starcoder2's dropout behind it.
 Tensor llama_attention(Net& net, Tensor hidden);
+/// The same where q and k are turned in another way.
+Tensor llama_attention(Net& net, Tensor hidden, void (*rotate_both)(Net& net, Tensor& q, Tensor& k));
+/// Qwen3Attention.forward
+Tensor qwen3_attention(Net& net, Tensor hidden);
 /// Gate and up in one matrix: Phi3MLP.forward, Glm4MLP.forward; `source` says which.
 Tensor fused_gate_mlp(Net& net, Tensor x, const char* source);
 /// LlamaMLP.forward

@@ -82,11 +82,19 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/quantization",
         "Quantisation settings have no effect unless \"method\" is \"qlora\".");
   }
-  if (job.method == Method::kFreeze && job.freeze.empty()) {
+  if (job.method == Method::kFreeze && job.freeze.empty() && !job.freeze_vision && !job.freeze_projector &&
+      !job.freeze_llm) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/freeze",
         "\"method\" is \"freeze\" but no module is named in \"freeze\": everything is trained.");
   }
-  if (adapters && job.adapter.target_modules.empty()) {
+  // peft 0.18 tuners/lora/layer.py ParamWrapper.__init__
+  if (adapters && !job.adapter.target_parameters.empty() && (job.adapter.lora_dropout > 0.0 || job.adapter.use_dora)) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/adapter/target_parameters",
+        "PEFT puts neither dropout nor DoRA on adapters of parameters: it raises a ValueError. Set lora_dropout to 0 "
+        "and "
+        "use_dora to false.");
+  }
+  if (adapters && job.adapter.target_modules.empty() && job.adapter.target_parameters.empty()) {
     add(issues, "INVALID_VALUE", Severity::kError, "/adapter/target_modules",
         "Name at least one module to adapt, or \"all-linear\".");
   }
@@ -136,10 +144,14 @@ void check_magnitude(const Architecture& a, const TrainingJob& job, Issues& issu
   const double layers = real(a.num_layers) + real(a.num_decoder_layers) + 2.0;
   const double width = real(a.hidden_size) + real(a.intermediate_size) + real(a.query_size()) +
                        2.0 * real(a.kv_size()) + real(job.adapter.r) + 64.0;
+  // A token's row in each of its experts; where every token gathers its experts' weights, those too.
+  const double rows = real(a.experts.per_token) * (real(a.experts.width) + real(a.hidden_size));
+  const double gathered = job.experts == ExpertsKernel::kBatchedMm ? rows * real(a.hidden_size) : rows;
+  const double experts = 3.0 * real(a.hidden_size) * real(a.experts.width) * real(a.experts.count);
   const double heads = std::max(real(a.num_heads), real(a.num_kv_heads)) + 1.0;
   const double vocabulary = real(a.vocab_size) + real(a.max_positions) + real(a.type_vocab_size) + real(a.num_labels);
-  const double parameters = layers * 8.0 * width * width + 2.0 * vocabulary * width;
-  const double bytes = 64.0 * parameters + layers * positions * (256.0 * width + 32.0 * heads * length) +
+  const double parameters = layers * (8.0 * width * width + experts) + 2.0 * vocabulary * width;
+  const double bytes = 64.0 * parameters + layers * positions * (256.0 * (width + gathered) + 32.0 * heads * length) +
                        32.0 * positions * vocabulary + 16.0 * real(a.max_positions) * real(a.max_positions);
   constexpr double kMost = 4611686018427387904.0;  // 2^62
   if (!(bytes < kMost)) {
@@ -157,16 +169,56 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
         "Rotary positions turn pairs of dimensions: a head of " + std::to_string(a.rotary_dim) +
             " rotating dimensions fails with a shape error.");
   }
+  // transformers 5.12 modeling_deepseek_v2.py DeepseekV2Moe.forward multiplies by `gate.weight`, which bitsandbytes has
+  // packed.
+  if (a.model_type == "deepseek_v2" && job.method == Method::kQlora && job.framework.at_least(5, 0)) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/method",
+        "transformers 5 reads the packed weight of DeepSeek-V2's router as a matrix: QLoRA fails with a shape error. "
+        "Use "
+        "\"lora\".",
+        "lora");
+  }
+  if (a.experts.count > 0 && job.method == Method::kQlora && job.framework.at_least(5, 0)) {
+    add(issues, "NOT_QUANTISED", Severity::kWarning, "/method",
+        "The experts stay in 16 bits: transformers 5 keeps those of a layer in one parameter, and bitsandbytes packs "
+        "linear layers only.");
+  }
+  if (a.experts.count > 0 && !job.framework.at_least(5, 0)) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/framework/version",
+        "Before transformers 5 each expert was a list of linear layers; that form is not modelled. Use 5.12.", "5.12");
+  }
+  // modeling_llama4.py Llama4Router: a Linear that returns two tensors.
+  if (a.model_type == "llama4_text" && job.method != Method::kFull &&
+      job.adapter.target_modules.kind == ModuleChoice::Kind::kAllLinear) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/adapter/target_modules",
+        "\"all-linear\" reaches Llama 4's router, a Linear that returns two tensors: PEFT fails. Name the modules.",
+        "attention");
+  }
   if (job.checkpointing == Checkpointing::kEvery && job.checkpoint_every > a.num_layers) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/gradient_checkpointing/every",
         "The model has " + std::to_string(a.num_layers) + " layers: only the first one is checkpointed.",
         std::to_string(a.num_layers));
   }
+  if (a.language == nullptr &&
+      (job.images_per_sample > 0 || job.freeze_vision || job.freeze_projector || job.freeze_llm)) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning,
+        job.images_per_sample > 0 ? "/images_per_sample" : "/freeze_vision",
+        "This model does not see: pictures, and parts of it by role, have no effect.");
+  }
   if (job.decoder_sequence_length > 0 && a.num_decoder_layers == 0) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/decoder_sequence_length",
         "Only encoder-decoders have a length of their own for the decoder; \"sequence_length\" counts.");
   }
-  if (job.loss != Loss::kDefault && a.head != Head::kCausalLm) {
+  if (job.audio_seconds > 0.0 && a.conv_dims.empty()) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/audio_seconds",
+        "Only models that hear the wave itself depend on its length; Whisper pads every recording to its window.");
+  }
+  if (job.loss == Loss::kMeanSquare && a.head != Head::kNone) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/loss",
+        "\"mean_square\" is of a body without a head (\"architecture\": \"…Model\"); this class has a loss of its own.",
+        "default");
+  }
+  if (job.loss != Loss::kDefault && job.loss != Loss::kMeanSquare && a.head != Head::kCausalLm) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/loss",
         "Fused and chunked losses replace that of a causal language model; this model's own loss is computed.",
         "default");
@@ -221,6 +273,16 @@ std::string refusal_of_length(const Architecture& architecture, Count sequence_l
 }
 
 void check_positions(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  if (architecture.num_decoder_layers > 0 && !architecture.parts.empty()) {
+    const Architecture& decoder = architecture.parts.front();
+    const Count rows = !decoder.positions_by_token ? 0 : decoder.max_positions - decoder.position_offset;
+    const Count length = job.decoder_sequence_length > 0 ? job.decoder_sequence_length : job.sequence_length;
+    if (rows > 0 && length > rows) {
+      const std::string most = std::to_string(rows);
+      add(issues, "SEQUENCE_TOO_LONG", Severity::kWarning, "/decoder_sequence_length",
+          "The decoder's table of positions ends at " + most + ": longer labels fail. Use at most " + most + ".", most);
+    }
+  }
   std::string why = refusal_of_length(architecture, job.sequence_length);
   if (why.empty()) return;
   add(issues, "SEQUENCE_TOO_LONG", Severity::kWarning, "/sequence_length", std::move(why),

@@ -15,8 +15,9 @@ namespace tidemark {
 enum class Method : std::uint8_t { kFull, kLora, kQlora, kFreeze };
 enum class AttentionKernel : std::uint8_t { kEager, kSdpa, kFlashAttention2, kFlashAttention3, kXformers, kMath };
 enum class Checkpointing : std::uint8_t { kNone, kFull, kEvery, kSelectiveCoreAttention, kOffload };
-enum class Loss : std::uint8_t { kDefault, kLiger, kChunked, kCutCrossEntropy };
+enum class Loss : std::uint8_t { kDefault, kLiger, kChunked, kCutCrossEntropy, kMeanSquare };
 enum class QuantType : std::uint8_t { kNf4, kFp4, kInt8 };
+enum class ExpertsKernel : std::uint8_t { kGroupedMm, kBatchedMm, kEager };
 enum class PrepareKbit : std::uint8_t { kOff, kAll, kNormsOnly };
 
 /// Every decision of mixed precision, so that no answer hides behind "16 bytes per parameter".
@@ -81,13 +82,14 @@ struct Adapter {
   double lora_alpha = 32.0;   ///< scaling numerator; moves no memory
   double lora_dropout = 0.0;  ///< probability
   ModuleChoice target_modules{ModuleChoice::Kind::kAllLinear, {}, {}};
-  ModuleChoice exclude_modules;               ///< not adapted, whatever the targets
-  std::vector<std::string> modules_to_save;   ///< trained in full beside the adapters
-  std::vector<PatternRank> rank_pattern;      ///< ranks that differ from r; the first that fits counts
-  std::vector<std::string> alpha_pattern;     ///< patterns of scalings that differ; they move no memory
-  std::vector<Count> layers_to_transform;     ///< numbers of the adapted layers; empty: all
-  std::vector<std::string> layers_pattern;    ///< names of the lists whose numbers those are; empty: any
-  TrainedBiases bias = TrainedBiases::kNone;  ///< biases of the model that are trained too
+  ModuleChoice exclude_modules;                ///< not adapted, whatever the targets
+  std::vector<std::string> target_parameters;  ///< parameters that get adapters of their own: experts'
+  std::vector<std::string> modules_to_save;    ///< trained in full beside the adapters
+  std::vector<PatternRank> rank_pattern;       ///< ranks that differ from r; the first that fits counts
+  std::vector<std::string> alpha_pattern;      ///< patterns of scalings that differ; they move no memory
+  std::vector<Count> layers_to_transform;      ///< numbers of the adapted layers; empty: all
+  std::vector<std::string> layers_pattern;     ///< names of the lists whose numbers those are; empty: any
+  TrainedBiases bias = TrainedBiases::kNone;   ///< biases of the model that are trained too
   TaskType task_type = TaskType::kAuto;
   Dtype dtype = Dtype::kFp32;  ///< of A and B
   bool use_dora = false;       ///< a magnitude vector per adapted module
@@ -142,10 +144,19 @@ struct TrainingJob {
   Count micro_batch_size = 1;         ///< B
   Count sequence_length = 2048;       ///< S
   Count decoder_sequence_length = 0;  ///< target length of encoder–decoders; 0 = S
+  double audio_seconds = 0.0;         ///< of a recording; 0 = what the family's models take
   Count gradient_accumulation_steps = 1;
-  bool padding = false;  ///< a 2-D attention mask with zeros is passed
-  bool packing = false;  ///< several samples per row, block-diagonal attention
+  Count images_per_sample = 0;              ///< of models that see; 0: text alone
+  Count image_height = 0, image_width = 0;  ///< pixels; 0: the model's own
+  Count image_tiles = 0;                    ///< that a picture is cut into; 0: as the model cuts one of that size
+  bool freeze_vision = false;               ///< the vision tower is not trained
+  bool freeze_projector = false;            ///< what lies between it and the language model is not
+  bool freeze_llm = false;                  ///< the language model is not
+  bool padding = false;                     ///< a 2-D attention mask with zeros is passed
+  bool packing = false;                     ///< several samples per row, block-diagonal attention
   AttentionKernel attention = AttentionKernel::kSdpa;
+  ExpertsKernel experts = ExpertsKernel::kGroupedMm;  ///< how mixtures of experts compute
+  double load_imbalance = 1.0;  ///< tokens of the busiest expert, relative to an even split; moves loops over experts
   Checkpointing checkpointing = Checkpointing::kNone;
   Count checkpoint_every = 1;  ///< k, when kEvery
   bool use_reentrant = false;

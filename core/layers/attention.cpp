@@ -264,7 +264,7 @@ void make_causal_masks(Net& net, const Tensor& embeds, const MaskOptions& option
     return;
   }
   const bool eager_mask = options.eager || job.attention == AttentionKernel::kEager;
-  const bool masked = job.padding || job.packing;  // a mask that says something
+  const bool masked = (job.padding || job.packing) && !options.whole;  // a mask that says something
   const bool padded = masked || options.padded;
   const auto make = [&] {
     // mask_function over broadcast index grids: comparisons of [1 or B, 1, S, S] bytes.
@@ -281,7 +281,10 @@ void make_causal_masks(Net& net, const Tensor& embeds, const MaskOptions& option
     s.make_contiguous();
     return t.allocate(s, embeds.dtype(), "eager mask");
   };
-  if (eager_mask || masked || options.forced) net.shared.causal_mask = make();
+  // Where every layer slides there is one mask (modeling_mistral.py MistralModel.forward: mask_function).
+  bool all_slide = net.arch.num_layers > 0 && !options.forced;
+  for (Count i = 0; i < net.arch.num_layers && all_slide; ++i) all_slide = net.slides(i);
+  if ((eager_mask || masked || options.forced) && !all_slide) net.shared.causal_mask = make();
   net.shared.sliding_mask = net.shared.causal_mask;
   for (Count i = 0; i < net.arch.num_layers; ++i) {
     if (net.slides(i) || (options.forced && net.is_sliding_layer(i))) {
@@ -291,19 +294,19 @@ void make_causal_masks(Net& net, const Tensor& embeds, const MaskOptions& option
   }
 }
 
-void make_bidirectional_mask(Net& net, const Tensor& embeds) {
+Tensor bidirectional_mask(Net& net, const Tensor& embeds, bool eager, Dim queries, Dim keys) {
   Scope in(net.tape, "bidirectional_mask", kMasks);
-  const TrainingJob& job = net.job;
-  const bool flash = wants_flash(job);
-  if (flash || !job.padding) {
-    net.shared.causal_mask = net.attention_mask;
-    return;
-  }
-  Tensor mask = net.tape.allocate(Shape{net.B, Dim(1), Dim(1), net.S}, Dtype::kBool, "padding mask (bool)");
-  const Shape square{net.B, Dim(1), net.S, net.S};
-  mask = expand(std::move(mask), square);
-  if (job.attention == AttentionKernel::kEager) mask = net.tape.allocate(square, embeds.dtype(), "eager mask");
-  net.shared.causal_mask = std::move(mask);
+  if (wants_flash(net.job) || !net.job.padding) return net.attention_mask;
+  Tensor mask = net.tape.allocate(Shape{net.B, Dim(1), Dim(1), keys}, Dtype::kBool, "padding mask (bool)");
+  const Shape scores{net.B, Dim(1), queries, keys};
+  mask = expand(std::move(mask), scores);
+  if (eager) mask = net.tape.allocate(scores, embeds.dtype(), "eager mask");
+  return mask;
+}
+
+void make_bidirectional_mask(Net& net, const Tensor& embeds) {
+  const bool eager = net.job.attention == AttentionKernel::kEager;
+  net.shared.causal_mask = bidirectional_mask(net, embeds, eager, net.S, net.S);
 }
 
 Tensor split_heads(Net& net, Tensor x_in, Dim heads, Dim head_dim) {

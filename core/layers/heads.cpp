@@ -29,6 +29,8 @@ Tensor last_token(Net& net, const Tensor& logits) {
   return pick(logits, std::move(batch), std::move(last));
 }
 
+}  // namespace
+
 Outputs sequence_classification(Net& net, const Program& program, Tensor hidden) {
   Scope in(net.tape, "", program.decoder_heads.sequence);
   const Tensor logits =
@@ -56,6 +58,8 @@ Outputs question_answering(Net& net, const Program& program, Tensor hidden) {
   Tensor logits = net.classifier("qa_outputs", std::move(hidden), Dim(2), true);
   return spans(net, std::move(logits));
 }
+
+namespace {
 
 // GPT2SequenceSummary: the last token of each row, projected to one score.
 Tensor summary(Net& net, const Tensor& hidden) {
@@ -155,6 +159,7 @@ Outputs causal_lm(Net& net, const Program& program, Tensor hidden) {
   out.loss = causal_lm_loss(net, logits, program.own_loss);
   if (program.own_loss == OwnLoss::kFp32AndBack) logits = to(std::move(logits), hidden_dtype);
   out.rest = {std::move(logits)};
+  if (net.image_hidden_states.defined()) out.rest.push_back(std::move(net.image_hidden_states));
   return out;
 }
 

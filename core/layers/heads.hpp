@@ -59,6 +59,10 @@ void text_inputs(Net& net);
 void class_labels(Net& net);
 /// The loss of a causal language model on the program's own logits, or a fused one in their place.
 Outputs causal_lm(Net& net, const Program& program, Tensor hidden);
+/// A decoder's classifiers of rows, tokens and spans.
+Outputs sequence_classification(Net& net, const Program& program, Tensor hidden);
+Outputs token_classification(Net& net, const Program& program, Tensor hidden);
+Outputs question_answering(Net& net, const Program& program, Tensor hidden);
 /// The body alone: the mean of the squares of its last hidden state.
 Outputs body_alone(Net& net, const Program& program, Tensor hidden);
 /// The same for a body with a pooler, whose part of the graph dies with the outputs, before backward.

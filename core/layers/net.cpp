@@ -150,6 +150,54 @@ Tensor Net::parameter(const char* name, const char* leaf, const Shape& shape) {
   return declare(name, leaf, shape, shape.rank == 4 ? ModuleKind::kConvolution : ModuleKind::kOther);
 }
 
+Tensor Net::fp32_parameter(const char* name, const char* leaf, const Shape& shape, bool trained) {
+  note(name, leaf, ModuleKind::kOther);
+  Parameter p;
+  p.module = name;
+  p.leaf = leaf;
+  p.shape = shape;
+  p.dtype = Dtype::kFp32;
+  p.requires_grad = trained && trains(name, leaf);
+  return declare(p);
+}
+
+Tensor Net::linear_weight(const char* name, Dim out_features, Dim in_features) {
+  Base base{name, in_features, out_features, false, {}, {}};
+  base.weight = declare(name, "weight", Shape{out_features, in_features}, ModuleKind::kLinear);
+  if (Module* module = noted(name)) module->is_quantised = true;
+  if (rank_of(name) > 0) adapter_weights(base);
+  return base.weight;
+}
+
+Tensor Net::expert_parameter(const char* name, const char* leaf, const Shape& shape) {
+  const std::int32_t index = tape.next_parameter();
+  Tensor weight = parameter(name, leaf, shape);
+  tape.parameters()[static_cast<std::size_t>(index)].is_expert = true;
+  if (Module* module = noted(name)) module->is_expert = true;
+  return weight;
+}
+
+// peft/tuners/lora/layer.py ParamWrapper.get_delta_weight and _activate_lora (peft 0.18): the update of all experts at
+// once, and a sum with the weight that torch.nn.utils.parametrize makes to check its shape.
+Tensor Net::expert_delta(const char* name, const char* leaf, const Tensor& weight) {
+  const Treatment* how = treatment(name);
+  if (how == nullptr || !how->adapts(leaf)) return {};
+  const Dim experts = weight.dim(0), in = weight.dim(1), out = weight.dim(2), r(job.adapter.r, Symbol::kRank);
+  const bool up = std::string_view{leaf} != "down_proj";
+  const Dim rows(r.n * experts.n);
+  Tensor a = adapter_weight(name, up ? "gate_up_proj.lora_A.weight" : "down_proj.lora_A.weight", Shape{rows, in});
+  Tensor b = adapter_weight(name, up ? "gate_up_proj.lora_B.weight" : "down_proj.lora_B.weight", Shape{out, rows});
+  a = view(std::move(a), Shape{experts, r, in});
+  b = view(std::move(b), Shape{out, r, experts});
+  b = permute(std::move(b), {2, 0, 1});
+  Tensor delta = matmul(std::move(b), std::move(a));
+  delta = permute(std::move(delta), {0, 2, 1});
+  delta = mul_scalar(std::move(delta));
+  delta = to(std::move(delta), weight.dtype());
+  { const Tensor check = add(weight, delta); }
+  return delta;
+}
+
 Tensor Net::embedding(const char* name, Tensor ids_in, Dim rows, Dim width, Scaling scaling) {
   Scope in(tape, name, source());
   const Tensor ids = std::move(ids_in);
@@ -164,7 +212,17 @@ Tensor Net::token_embedding(const char* name, Dim width, Scaling scaling) {
   tied_embedding = tape.next_parameter();
   Tensor embeds = embedding(name, input_ids, V, width, scaling);
   if (Module* module = noted(name)) module->is_token_table = true;
-  return hooked_inputs(std::move(embeds));
+  embeds = hooked_inputs(std::move(embeds));
+  return merge == nullptr ? embeds : merge(*this, std::move(embeds));
+}
+
+// The hook is on every module that get_input_embeddings() of a part names: on a decoder's table, too.
+Tensor Net::tied_embedding_of(const char* name, Tensor ids_in, Scaling scaling) {
+  Scope in(tape, name, source());
+  const Tensor weight = tape.existing_parameter(whole_->tied_embedding);
+  Tensor rows = tidemark::embedding(std::move(ids_in), weight);
+  if (scaling != nullptr) rows = scaling(*this, std::move(rows));
+  return hooked_inputs(std::move(rows));
 }
 
 // modeling_utils.py enable_input_require_grads: a hook on the table's module turns its output into a leaf that requires
@@ -182,8 +240,8 @@ Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
   Tensor x = std::move(x_in);
   Base base{name, x.dim(-1), out_features, quantised(), {}, {}};
   const bool is_adapted = rank_of(name) > 0;
-  Tensor kept;
-  if (is_adapted) kept = x;
+  Tensor input;
+  if (is_adapted) input = x;
   Tensor result;
   if (base.quantised) {
     result = quantised_linear(base, std::move(x), bias);
@@ -194,6 +252,34 @@ Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
     result = tidemark::linear(std::move(x), base.weight, base.bias);
   }
   if (!is_adapted) return result;
+  return adapter(base, std::move(result), std::move(input));
+}
+
+// transformers 5.12 modeling_utils.py _get_dtype_plan: `_keep_in_fp32_modules` counts in fp16 alone; until 4.57 also
+// beside packed weights (quantizers/base.py use_keep_in_fp32_modules).
+Dtype Net::kept_dtype() const {
+  const Dtype dtype = weight_dtype(2);
+  const bool wide = dtype == Dtype::kFp16 || (quantised() && !job.framework.at_least(5, 0));
+  return wide ? Dtype::kFp32 : dtype;
+}
+
+// quantizers/base.py get_modules_to_not_convert: `_keep_in_fp32_modules` are among them.
+Tensor Net::wide_linear(const char* name, Tensor x_in, Dim out_features) {
+  Scope in(tape, name, source());
+  const Tensor x = std::move(x_in);
+  Base base{name, x.dim(-1), out_features, false, {}, {}};
+  note(name, "weight", ModuleKind::kLinear);
+  Parameter p;
+  p.module = name;
+  p.leaf = "weight";
+  p.shape = Shape{out_features, base.in_features};
+  p.dtype = kept_dtype();
+  p.requires_grad = trains(name, "weight");
+  base.weight = declare(p);
+  Tensor kept = x;
+  if (x.dtype() != base.weight.dtype()) kept = to(x, base.weight.dtype());
+  Tensor result = tidemark::linear(kept, base.weight);
+  if (rank_of(name) == 0) return result;
   return adapter(base, std::move(result), std::move(kept));
 }
 
@@ -217,8 +303,8 @@ Tensor Net::conv1d(const char* name, Tensor x_in, Dim out_features) {
   Tensor x = std::move(x_in);
   Base base{name, x.dim(-1), out_features, false, {}, {}};
   const bool is_adapted = rank_of(name) > 0;
-  Tensor kept;
-  if (is_adapted) kept = x;
+  Tensor input;
+  if (is_adapted) input = x;
   // transformers 5.12 integrations/bitsandbytes.py replaces Conv1D as well as nn.Linear; the oracle's recorder replaces
   // only the latter, and we keep to what it can check: Conv1D weights stay in their dtype.
   const Tensor weight = declare(name, "weight", Shape{base.in_features, out_features}, ModuleKind::kConv1d);
@@ -226,7 +312,7 @@ Tensor Net::conv1d(const char* name, Tensor x_in, Dim out_features) {
   Tensor result = conv1d_addmm(std::move(x), weight, base.bias);
   if (!is_adapted) return result;
   base.weight = transpose(weight, 0, 1);
-  return adapter(base, std::move(result), std::move(kept));
+  return adapter(base, std::move(result), std::move(input));
 }
 
 Tensor Net::adapter_weight(const char* name, const char* leaf, const Shape& shape) {
@@ -384,7 +470,9 @@ Tensor Net::classifier(const char* name, Tensor x_in, Dim out_features, bool bia
 
 void Net::leave_body(Tensor last_hidden_state) {
   last_hidden = std::move(last_hidden_state);
+  shared = {};  // masks and tables
   model_locals.clear();
+  outer_locals.clear();
   outputs_weights.reset();
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/job/training_job.hpp"
@@ -29,11 +30,12 @@ class Net;
 
 /// A list of layers as a program's forward hands it to Net::layers.
 struct Stack {
-  std::string_view path;                     ///< the list's name in the class with a head: "model.layers"
-  Count layers = 0;                          ///< its length
-  Tensor (*layer)(Net& net, Tensor hidden);  ///< one of them; net.layer_index says which
-  bool checkpoints = true;                   ///< its layers can be checkpointed (GradientCheckpointingLayer)
-  Phase then = Phase::kForward;              ///< the phase that what follows the list belongs to
+  std::string_view path;                               ///< the list's name in the class with a head: "model.layers"
+  Count layers = 0;                                    ///< its length
+  Tensor (*layer)(Net& net, Tensor hidden);            ///< one of them; net.layer_index says which
+  bool checkpoints = true;                             ///< its layers can be checkpointed (GradientCheckpointingLayer)
+  Phase then = Phase::kForward;                        ///< the phase that what follows the list belongs to
+  Tensor (*after)(Net& net, Tensor hidden) = nullptr;  ///< what the loop does behind each layer, outside its checkpoint
 };
 
 /// The model as it runs: the tape, what it is, how it is trained, and what all its layers share.
@@ -48,6 +50,9 @@ class Net {
 
   /// The loop over a list of layers, checkpointed as the job says: `for layer in self.layers: hidden = layer(hidden)`.
   Tensor layers(const Stack& stack, Tensor hidden);
+
+  /// Lets go of the hidden states that were kept, each in a stretch of its layer.
+  void let_kept_go();
 
   /// A micro-step begins: its forward comes to the same stacks in the same order as the one before.
   void begin_micro_step() { next_stack_ = 0; }
@@ -66,6 +71,9 @@ class Net {
   Dim B, S, T, H, F, V, A, Kv, hd, Q, K;
 
   Tensor input_ids, labels, attention_mask;  ///< the batch
+  Tensor pixel_values;                       ///< its pictures
+  Tensor image_hidden_states;                ///< what they became: among the outputs of some classes
+  std::vector<Tensor> more_inputs;           ///< what else describes them: sizes, masks
   Tensor more_labels;                        ///< of heads with two losses, and where a span ends
 
   /// What the model's forward passes to every layer: a checkpoint holds these until its layer's backward is done.
@@ -75,7 +83,10 @@ class Net {
     Tensor local_cos, local_sin;  ///< a second pair (Gemma 3's local layers)
     Tensor causal_mask;           ///< what the attention interface gets, or undefined
     Tensor sliding_mask;          ///< the same for sliding layers
-    Tensor bias;                  ///< a position bias (alibi)
+    Tensor bias;                  ///< a position bias (alibi; T5's, which its first layer hands on)
+    Tensor cross_bias;            ///< T5: the same of the attention to the encoder
+    Tensor encoder_states;        ///< what a decoder attends to
+    Tensor cross_mask;            ///< with which mask
   };
   Shared shared;
   /// Blocks that return (hidden_states, attn_weights): the current layer's, and the tuple of the layer before, which
@@ -83,7 +94,13 @@ class Net {
   Tensor attn_weights, outputs_weights;
   /// A block of that kind returns. A recomputed one has no loop around it.
   void return_weights();
-  std::vector<Tensor> model_locals;        ///< what the model's forward keeps by name until it returns
+  std::vector<Tensor> model_locals;                    ///< what the model's forward keeps by name until it returns
+  std::vector<Tensor> outer_locals;                    ///< the same of the model around it, which also sees
+  std::vector<Tensor> router_logits;                   ///< what routers' hooks keep for the loss of their balance
+  std::vector<std::int16_t> router_instances;          ///< the layers on the tape that they are of
+  Tensor (*merge)(Net& net, Tensor embeds) = nullptr;  ///< what the outer one does with the token table's output
+  /// Hidden states that a list of layers hands out beside its last one, and the layer on the tape that made each.
+  std::vector<std::pair<std::int16_t, Tensor>> handed_out;
   std::vector<Tensor> leaves;              ///< tensors made to require a gradient: the graph holds them to its end
   Tensor attention_weights;                ///< what eager attention returns beside its output: its layer has a name
                                            ///< for it ("_") and so holds it until it returns
@@ -91,6 +108,7 @@ class Net {
   const Treatments* treatments = nullptr;  ///< how each module is trained; null: all of it is, without adapters
   Census* census = nullptr;                ///< where modules are noted as they are used, if anywhere
   Tensor last_hidden;                      ///< outputs.last_hidden_state: alive until the model's forward returns
+  Tensor encoder_hidden;                   ///< outputs.encoder_last_hidden_state: alive as long as the outputs
   bool fuse_loss = false;                  ///< the head hands its hidden states to a fused loss and returns the loss
   const char* attention_kernel = "";       ///< what the attention ran: "flash", "efficient", "math", "eager"
   Count layer_index = 0;                   ///< the layer of its stack that runs now (of the model, not of the tape)
@@ -99,6 +117,8 @@ class Net {
   // -- modules with parameters ------------------------------------------------------------------------------------
   /// nn.Linear, or what PEFT and bitsandbytes make of it. `bias` declares one.
   Tensor linear(const char* name, Tensor x, Dim out_features, bool bias = false);
+  /// nn.Linear that `_keep_in_fp32_modules` names: never quantised, and in fp32 where other weights are in fp16.
+  Tensor wide_linear(const char* name, Tensor x, Dim out_features);
   /// x @ weight.T + bias, for modules that do not call F.linear: autocast caches no cast of the transposed weight.
   Tensor matmul_linear(const char* name, Tensor x, Dim out_features, bool bias);
   /// transformers.pytorch_utils.Conv1D: weight [in, out], always with a bias.
@@ -109,6 +129,8 @@ class Net {
   Tensor embedding(const char* name, Tensor ids, Dim rows, Dim width, Scaling scaling = nullptr);
   /// nn.Embedding of input_ids by the token table, whose output checkpointing may turn into a leaf
   Tensor token_embedding(const char* name, Dim width, Scaling scaling = nullptr);
+  /// The same table under another name: a decoder's embed_tokens, tied to the encoder's.
+  Tensor tied_embedding_of(const char* name, Tensor ids, Scaling scaling = nullptr);
   /// The token table's module's output with the hook that inputs_require_grads speaks of.
   Tensor hooked_inputs(Tensor embeds);
   /// The output head on hidden states: nn.Linear, tied to the token table where the config says so; never quantised.
@@ -121,6 +143,14 @@ class Net {
   Tensor layer_norm(const char* name, Tensor x, bool affine = true, bool bias = true);
   /// A parameter outside any of these (norm weights, tables).
   Tensor parameter(const char* name, const char* leaf, const Shape& shape);
+  /// One that stays in fp32 whatever the model is loaded in; `trained` false where the class itself freezes it.
+  Tensor fp32_parameter(const char* name, const char* leaf, const Shape& shape, bool trained);
+  /// The weight of an nn.Linear that the forward reads without calling it: an adapter on it is there, but idle.
+  Tensor linear_weight(const char* name, Dim out_features, Dim in_features);
+  /// One of experts: a token uses as many of its numbers as it passes through experts.
+  Tensor expert_parameter(const char* name, const char* leaf, const Shape& shape);
+  /// What PEFT's adapter of that parameter adds to it (ParamWrapper), or nothing.
+  Tensor expert_delta(const char* name, const char* leaf, const Tensor& weight);
 
   /// The model's forward returns, and its names go; a class with a head holds its outputs.
   void leave_body(Tensor last_hidden_state);
@@ -163,6 +193,7 @@ class Net {
   };
   bool trains(const char* module, const char* parameter) const;
   Count rank_of(const char* module) const;
+  Dtype kept_dtype() const;
   Module* noted(const char* name);
   void note(const char* name, const char* leaf, ModuleKind kind);
   Tensor declare(const char* name, const char* leaf, const Shape& shape, ModuleKind kind);
@@ -200,6 +231,8 @@ void rotary_tables(Net& net, Dtype dtype, Count dim);
 Tensor rotate_half(Tensor x);
 /// x·cos + rotate_half(x)·sin. x is [B, heads, S, rotary_dim].
 Tensor rotate(Net& net, Tensor x);
+/// The same by these tables, which broadcast.
+Tensor rotate_by(Tensor x, const Tensor& cos, const Tensor& sin);
 /// ACT2FN
 Tensor activate(Activation activation, Tensor x);
 /// repeat_kv of the modelling files: a copy when there is something to repeat.
@@ -232,9 +265,12 @@ struct MaskOptions {
   bool eager = false;   ///< the family has no SDPA of its own: the additive mask, whatever the job asks for
   bool padded = false;  ///< the model makes a padding mask of ones where it gets none
   bool forced = false;  ///< `and_mask_function`: never left out
+  bool whole = false;   ///< no row is padded whatever the job says: a decoder gets no mask of its labels
 };
 void make_causal_masks(Net& net, const Tensor& embeds, const MaskOptions& options = {});
-/// create_bidirectional_mask: none without padding.
+/// create_bidirectional_mask: none without padding. `embeds` tells the dtype of an additive mask.
+Tensor bidirectional_mask(Net& net, const Tensor& embeds, bool eager, Dim queries, Dim keys);
+/// The same of a model's only stack, for the attention that the job asks for.
 void make_bidirectional_mask(Net& net, const Tensor& embeds);
 /// The mask that layer `net.layer_index` uses.
 const Tensor& layer_mask(const Net& net);

@@ -9,6 +9,8 @@ constexpr const char* kHelium = "transformers 5.12 models/helium/modeling_helium
 constexpr const char* kOlmo = "transformers 5.12 models/olmo/modeling_olmo.py: OlmoLayerNorm.forward";
 constexpr const char* kCohere = "transformers 5.12 models/cohere/modeling_cohere.py: CohereLayerNorm.forward";
 constexpr const char* kNemotron = "transformers 5.12 models/nemotron/modeling_nemotron.py: NemotronLayerNorm1P.forward";
+constexpr const char* kLlama4 = "transformers 5.12 models/llama4/modeling_llama4.py: Llama4TextRMSNorm.forward";
+constexpr const char* kLlama4L2 = "transformers 5.12 models/llama4/modeling_llama4.py: Llama4TextL2Norm.forward";
 
 /// x · rsqrt(mean(x²) + eps), x in fp32.
 Tensor normalised(Tensor x_in) {
@@ -108,6 +110,24 @@ Tensor nemotron_norm(Net& net, const char* name, Tensor x_in) {
   x = layer_norm(std::move(x), std::move(weight), std::move(bias));
   net.tape.set_autocast(autocast);
   return x;
+}
+
+Tensor l2_norm(Net& net, const char* name, Tensor x_in) {
+  Scope in(net.tape, name, kLlama4L2);
+  const Tensor x = std::move(x_in);
+  Tensor h = to(x, Dtype::kFp32);
+  h = normalised(std::move(h));
+  return to(std::move(h), x.dtype());
+}
+
+Tensor llama4_norm(Net& net, const char* name, Tensor x_in) {
+  Scope in(net.tape, name, kLlama4);
+  const Tensor x = std::move(x_in);
+  const Tensor weight = net.parameter(name, "weight", Shape{x.dim(-1)});
+  Tensor h = to(x, Dtype::kFp32);
+  h = normalised(std::move(h));
+  h = to(std::move(h), x.dtype());
+  return mul(h, weight);
 }
 
 }  // namespace tidemark

@@ -19,4 +19,8 @@ Tensor cohere_norm(Net& net, const char* name, Tensor x, bool per_head = false);
 /// Nemotron's LayerNorm1P: the weight plus one, and under autocast everything in the lower precision.
 Tensor nemotron_norm(Net& net, const char* name, Tensor x);
 
+/// Llama 4's: x̂.type_as(x) · weight, and over each head of q and k without a weight.
+Tensor llama4_norm(Net& net, const char* name, Tensor x);
+Tensor l2_norm(Net& net, const char* name, Tensor x);
+
 }  // namespace tidemark

@@ -61,11 +61,14 @@ Tensor rotate(Net& net, Tensor x_in) {
   const Tensor& cos_table = local ? net.shared.local_cos : net.shared.cos;
   const Tensor& sin_table = local ? net.shared.local_sin : net.shared.sin;
   if (net.job.liger_rope) return liger_rope(x, cos_table, sin_table);
-  Tensor cos = unsqueeze(cos_table, 1);
-  Tensor sin = unsqueeze(sin_table, 1);
-  Tensor straight = mul(x, std::move(cos));
+  return rotate_by(x, unsqueeze(cos_table, 1), unsqueeze(sin_table, 1));
+}
+
+Tensor rotate_by(Tensor x_in, const Tensor& cos, const Tensor& sin) {
+  const Tensor x = std::move(x_in);
+  Tensor straight = mul(x, cos);
   Tensor turned = rotate_half(x);
-  turned = mul(std::move(turned), std::move(sin));
+  turned = mul(std::move(turned), sin);
   return add(std::move(straight), std::move(turned));
 }
 

@@ -31,6 +31,10 @@ void check_attention(const Architecture& architecture, const TrainingJob& job, I
          architecture.model_type + " raises an error in 16 bits without autocast. Use \"amp_bf16\" or \"bf16_amp\".",
          "amp_bf16"});
   }
+  if (wants_flash(job) && job.padding && architecture.num_decoder_layers > 0) {
+    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/attention",
+                      "FlashAttention from a decoder to a padded encoder is not modelled. Use \"sdpa\".", "sdpa"});
+  }
   if (job.checkpointing == Checkpointing::kSelectiveCoreAttention && !has.core_alone) {
     issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/gradient_checkpointing/selective",
                       "Recomputing the core of attention alone is not modelled for " + architecture.model_type +
@@ -40,8 +44,19 @@ void check_attention(const Architecture& architecture, const TrainingJob& job, I
 }
 
 std::string full_name(const Architecture& architecture, std::string_view path) {
-  // The body alone is the model: its modules' names lack `base_model_prefix`.
   const std::string_view body = architecture.body_prefix;
+  // Of a model that sees, the language model's program names its own modules ("model.norm") and the head. All else lies
+  // beside the language model in the body.
+  if (architecture.language != nullptr && path.substr(0, 7) != "lm_head") {
+    const bool is_language = path.substr(0, body.size()) == body;
+    if (is_language) path.remove_prefix(body.size());
+    std::string name{architecture.head == Head::kNone ? std::string_view{} : body};
+    const std::string_view type = architecture.model_type;
+    const bool idefics = type.substr(0, 7) == "idefics" || type == "smolvlm";
+    if (is_language) name += idefics ? "text_model." : "language_model.";
+    return name.append(path);
+  }
+  // The body alone is the model: its modules' names lack `base_model_prefix`.
   if (architecture.head == Head::kNone && path.substr(0, body.size()) == body) path.remove_prefix(body.size());
   return std::string{path};
 }
@@ -54,6 +69,7 @@ std::int64_t layer_kind(const Net& net, Count layer) {
   if (i < net.arch.local_layers.size() && net.arch.local_layers[i] != 0) kind |= 4;
   if (i < net.arch.sliding_layers.size() && net.arch.sliding_layers[i]) kind |= 8;
   if (i < net.arch.layer_kinds.size()) kind |= net.arch.layer_kinds[i] << 8;
+  if (i < net.arch.experts.dense_layers.size() && net.arch.experts.dense_layers[i]) kind |= 32;
   if (net.job.checkpointing == Checkpointing::kEvery && net.job.checkpoint_every > 0 &&
       layer % net.job.checkpoint_every == 0) {
     kind |= 16;

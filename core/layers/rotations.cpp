@@ -146,4 +146,66 @@ Rotated rotate_fp32(Net& net, Tensor q_in, Tensor k_in) {
   return out;
 }
 
+// A complex number is two of fp32.
+void complex_rotary_table(Net& net, const char* source) {
+  Scope in(net.tape, "rotary_emb", source);
+  Tape& t = net.tape;
+  const Count dim = net.arch.rotary_dim;
+  t.buffer("rotary_emb.inv_freq", dim / 2 * 4);
+  t.buffer("rotary_emb.original_inv_freq", dim / 2 * 4);
+  const Shape half{Dim(1), net.S, Dim(dim / 2)}, table{Dim(1), net.S, Dim(dim)};
+  const Tensor positions = t.allocate(Shape{Dim(1), Dim(1), net.S}, Dtype::kFp32, "position_ids.float()");
+  const Tensor freqs = t.allocate(half, Dtype::kFp32, "bmm");
+  net.shared.cos = t.allocate(half, Dtype::kFp32, "ones_like");
+  net.shared.cos = t.allocate(table, Dtype::kFp32, "polar");
+  net.shared.cos = t.allocate(table, Dtype::kFp32, "mul");
+}
+
+Rotated rotate_complex(Net& net, Tensor q_in, Tensor k_in, bool at_once) {
+  const Tensor q = std::move(q_in), k = std::move(k_in);
+  // view_as_complex and view_as_real are views; the product keeps nothing but the table.
+  const Tensor wide_q = to(q, Dtype::kFp32), wide_k = to(k, Dtype::kFp32);
+  const Tensor table = net.shared.cos;
+  Rotated out;
+  out.q = mul_scalar(wide_q);
+  if (at_once) out.q = to(std::move(out.q), q.dtype());
+  out.k = mul_scalar(wide_k);
+  out.q = to(std::move(out.q), q.dtype());
+  out.k = to(std::move(out.k), k.dtype());
+  return out;
+}
+
+Tensor turn_parts(const Tensor& x1, const Tensor& x2, const Tensor& cos, const Tensor& sin) {
+  Tensor left = mul(x1, cos);
+  Tensor right = mul(x2, sin);
+  const Tensor first = sub(std::move(left), std::move(right));
+  left = mul(x2, cos);
+  right = mul(x1, sin);
+  const Tensor second = add(std::move(left), std::move(right));
+  return cat({&first, &second}, -1);
+}
+
+void half_rotary_tables(Net& net, const char* source, Dtype dtype, Count dim) {
+  Scope in(net.tape, "rotary_emb", source);
+  Tape& t = net.tape;
+  t.buffer("rotary_emb.inv_freq", dim / 2 * 4);
+  t.buffer("rotary_emb.original_inv_freq", dim / 2 * 4);
+  const Shape table{Dim(1), net.S, Dim(dim / 2)};
+  const Tensor positions = t.allocate(Shape{Dim(1), Dim(1), net.S}, Dtype::kFp32, "position_ids.float()");
+  const Tensor freqs = t.allocate(table, Dtype::kFp32, "bmm");
+  Tensor cos = t.allocate(table, Dtype::kFp32, "cos");
+  cos = t.allocate(table, Dtype::kFp32, "mul");
+  Tensor sin = t.allocate(table, Dtype::kFp32, "sin");
+  sin = t.allocate(table, Dtype::kFp32, "mul");
+  net.shared.cos = to(cos, dtype);
+  net.shared.sin = to(sin, dtype);
+}
+
+Tensor rotate_halves(Net& net, Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  const Dim half(x.size(-1) / 2);
+  const Pieces halves = split(x, -1, {half, half});
+  return turn_parts(halves.part[0], halves.part[1], unsqueeze(net.shared.cos, 1), unsqueeze(net.shared.sin, 1));
+}
+
 }  // namespace tidemark

@@ -32,6 +32,18 @@ Tensor turn_pairs(const Tensor& x, const Tensor& cos, const Tensor& sin);
 /// With tables that stay in fp32 (OLMo): the products are fp32 too.
 Rotated rotate_fp32(Net& net, Tensor q, Tensor k);
 
+/// As complex numbers, pairs of neighbours in fp32 times a table of its own (DeepSeek-V2, Llama 4). `at_once`: each is
+/// cast back as it is made, not when both are there.
+void complex_rotary_table(Net& net, const char* source);
+Rotated rotate_complex(Net& net, Tensor q, Tensor k, bool at_once);
+
+/// Two halves, or every other column and the rest, turned by tables of half a head: x1·cos − x2·sin beside
+/// x2·cos + x1·sin.
+Tensor turn_parts(const Tensor& x1, const Tensor& x2, const Tensor& cos, const Tensor& sin);
+/// The tables for it, and the halves of a head (gpt-oss).
+void half_rotary_tables(Net& net, const char* source, Dtype dtype, Count dim);
+Tensor rotate_halves(Net& net, Tensor x);
+
 /// q and k made fp32 first (Baichuan).
 Rotated rotate_in_fp32(Net& net, Tensor q, Tensor k);
 

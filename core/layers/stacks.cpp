@@ -53,22 +53,37 @@ Tensor Net::layers(const Stack& stack, Tensor hidden) {
     tape.begin_segment(Phase::kForward, instance);
     tape.use_parameters_of(instance);
     if (stack.checkpoints && checkpointed(job, layer)) {
-      const auto call = [this, stack, layer, first = known.first, kept = shared](Tensor x) {
+      const auto call = [this, stack, layer, first = known.first, tables = shared](Tensor x) {
         const Shared outside = std::move(shared);
-        shared = kept;
+        shared = tables;
         first_layer = first;
         Tensor out = run_layer(stack, layer, std::move(x));
-        shared = outside;
+        // What a layer hands on to the next ones it hands on once.
+        if (tape.phase() != Phase::kForward) shared = outside;
         return out;
       };
       hidden = tape.checkpoint(call, hidden, job.use_reentrant, job.checkpointing == Checkpointing::kOffload);
     } else {
       hidden = run_layer(stack, layer, hidden);
     }
+    if (stack.after != nullptr) {
+      tape.resume_parameters_outside_layers();
+      layer_index = layer;
+      hidden = stack.after(*this, std::move(hidden));
+    }
   }
   tape.begin_segment(stack.then, -1);
   tape.resume_parameters_outside_layers();
   return hidden;
+}
+
+void Net::let_kept_go() {
+  for (auto& [instance, hidden] : handed_out) {
+    tape.begin_segment(Phase::kForward, instance);
+    hidden.reset();
+  }
+  handed_out.clear();
+  tape.begin_segment(Phase::kForward, -1);
 }
 
 Tensor run_one_stack(Net& net, Tensor (*embed)(Net&), Tensor (*layer)(Net&, Tensor), Tensor (*norm)(Net&, Tensor)) {

@@ -12,6 +12,13 @@ bool Treatment::trains(std::string_view parameter) const {
   return false;
 }
 
+bool Treatment::adapts(std::string_view parameter) const {
+  for (std::size_t i = 0; i < adapted.size(); ++i) {
+    if (parameters[i] == parameter) return adapted[i] != 0;
+  }
+  return false;
+}
+
 const Treatment* Treatments::find(const Variant& variant, std::string_view module) {
   const auto found =
       std::find_if(variant.begin(), variant.end(), [module](const Treatment& t) { return t.path == module; });

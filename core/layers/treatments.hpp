@@ -17,10 +17,14 @@ struct Treatment {
   std::vector<std::string_view> parameters;  ///< their names in the module
   std::vector<char> trained;                 ///< for each of them: whether it gets a gradient
 
+  std::vector<char> adapted;  ///< the same: whether it gets an adapter of its own; empty: none does
+
   bool trains(std::string_view parameter) const;
+  bool adapts(std::string_view parameter) const;
   /// The same as far as memory can tell.
   bool operator==(const Treatment& other) const {
-    return rank == other.rank && copied == other.copied && path == other.path && trained == other.trained;
+    return rank == other.rank && copied == other.copied && path == other.path && trained == other.trained &&
+           adapted == other.adapted;
   }
 };
 

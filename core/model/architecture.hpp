@@ -22,11 +22,15 @@ enum class Head : std::uint8_t {
   kTokenClassification,     ///< one answer per token
   kQuestionAnswering,       ///< where a span starts and ends
   kMultipleChoice,          ///< one score per row; rows compete in groups
+  kReplacedTokens,          ///< ELECTRA: was each token replaced
   kDoubleHeads,             ///< GPT-2: a causal language model and a score per row
   kImageClassification,
   kMaskedImage,  ///< ViT: the pixels of masked patches
   kSeq2SeqLm,
-  kNone,  ///< the body alone
+  kEncoder,              ///< an encoder-decoder's encoder alone
+  kCtc,                  ///< letters of speech, aligned by the loss
+  kAudioClassification,  ///< Whisper's encoder: one answer per recording
+  kNone,                 ///< the body alone
 };
 
 /// Which loss a classifier takes (`problem_type`, or what follows from the number of labels).
@@ -46,6 +50,51 @@ enum class Activation : std::uint8_t {
 
 /// One per layer. (Not std::vector<bool>: its packed bits are 4 KB of WebAssembly.)
 using LayerFlags = std::vector<char>;
+
+/// A mixture of experts: feed-forwards of which each token passes through a few.
+struct Experts {
+  Count count = 0;              ///< E, of one layer; 0: no mixture
+  Count per_token = 0;          ///< k, those that a token passes through
+  Count width = 0;              ///< columns of each between its two projections
+  Count shared_width = 0;       ///< of the feed-forward that all tokens pass through beside them; 0: none
+  Count groups = 1;             ///< DeepSeek: experts are chosen from the best of so many groups
+  Count groups_per_token = 1;   ///< how many of these a token may choose from
+  bool normalised = false;      ///< the weights of a token's experts are divided by their sum
+  bool limited_groups = false;  ///< DeepSeek-V2: only the best groups are looked at (group_limited_greedy)
+  bool aux_loss = false;        ///< output_router_logits: the routers' balance joins the loss
+  bool jitter = false;          ///< the input is multiplied by noise
+  bool bias = false;            ///< the shared feed-forward's or the router's linear layers carry one
+  LayerFlags dense_layers;      ///< per layer: a plain feed-forward instead; empty when none is
+};
+
+/// DeepSeek's attention: keys and values are projected down, and up again (multi-head latent attention).
+struct LatentAttention {
+  Count query_rank = 0;      ///< of the queries' own projection down; 0: they have none
+  Count rank = 0;            ///< of keys and values; 0: plain attention
+  Count rope_dim = 0;        ///< columns of a head of q and k that rotate
+  Count plain_dim = 0;       ///< those that do not
+  Count value_dim = 0;       ///< columns of a head of v
+  bool interleaved = false;  ///< neighbouring columns rotate as pairs
+};
+
+/// How pictures become tokens of a language model, or what a vision tower is like.
+struct Pictures {
+  Count merge = 1;          ///< patches per side that become one token (spatial_merge_size, scale_factor)
+  Count frames = 1;         ///< of a patch (Qwen's temporal_patch_size)
+  Count window = 0;         ///< pixels per side of what a windowed layer attends to (Qwen 2.5)
+  Count tokens = 0;         ///< per picture, where the configuration says so
+  Count width = 0;          ///< of what the tower hands out, where that is not its own
+  Count most_tiles = 0;     ///< that a picture is cut into
+  Count positions = 0;      ///< rows of the table of positions, where the picture's size does not say
+  Count global_layers = 0;  ///< of a second list (Llama 3.2 Vision)
+  Count depth = 0;          ///< layers of the resampler (Idefics 2)
+  Count heads = 0, kv_heads = 0, head_dim = 0;  ///< of the resampler
+  bool drops_class_token = false;               ///< the features are those of the patches alone
+  bool bias = true;                             ///< of the projector
+  Activation activation = Activation::kGelu;    ///< of the projector
+  std::vector<Count> layers;  ///< numbers of layers that are special: read by the projector, or of full attention
+  std::vector<Count> grids;   ///< heights and widths, in turn, that a picture is fitted to
+};
 
 /// What is trained: one model, in Hugging Face config.json vocabulary made uniform. Dimensions are per whole model.
 struct Architecture {
@@ -97,7 +146,11 @@ struct Architecture {
   bool residual_scale = false;   ///< each branch is scaled before it joins the residual (Granite), even by one
   bool embedding_scale = false;  ///< the embeddings are scaled (Granite; Gemma's program does so always)
   bool query_scale = false;      ///< q is scaled by its position (Ministral 3's llama_4_scaling_beta)
-  bool clip_qkv = false;         ///< q, k, v are clamped (OLMo, MPT)
+  bool content_to_position = false;   ///< DeBERTa: scores of queries and positions' keys are added
+  bool position_to_content = false;   ///< DeBERTa: of keys and positions' queries
+  bool shares_position_keys = false;  ///< DeBERTa: positions go through the same projections as tokens
+  bool norm_positions = false;        ///< DeBERTa: a norm over the table of relative positions
+  bool clip_qkv = false;              ///< q, k, v are clamped (OLMo, MPT)
   bool classifier_bias =
       false;                  ///< the layer before a classifier or a masked language model's head has one (ModernBERT)
   bool mean_pooling = false;  ///< a sequence's vector is the mean of its tokens', not the first (ModernBERT)
@@ -117,14 +170,26 @@ struct Architecture {
   std::vector<Count> local_layers;  ///< per layer, 1 where it is of another kind: local attention (GPT-Neo), no norm
                                     ///< before its attention (ModernBERT); empty otherwise
 
-  Count num_buckets = 0;                                   ///< T5 relative_attention_num_buckets
-  Count num_decoder_layers = 0;                            ///< T5
-  bool gated_mlp = false;                                  ///< T5 1.1: gated feed-forward
+  Experts experts;         ///< of mixtures of experts
+  LatentAttention latent;  ///< of DeepSeek's attention
+
+  Count num_buckets = 0;         ///< T5 relative_attention_num_buckets; DeBERTa: half its table
+  Count num_decoder_layers = 0;  ///< of an encoder-decoder
+  bool gated_mlp = false;        ///< T5 1.1: gated feed-forward
   Count image_size = 0, patch_size = 0, num_channels = 3;  ///< vision encoders
   Count pooler_size = 0;                                   ///< ViT: width of what the body pools
   Count encoder_stride = 0;                                ///< ViT: pixels per side that one patch's vector becomes
 
+  std::vector<Count> conv_dims, conv_kernels, conv_strides;  ///< Wav2Vec2's convolutions over the wave
+  bool conv_bias = false;                                    ///< they carry a bias
+  Count position_kernel = 0, position_groups = 0;            ///< its convolution that tells positions
+  bool group_norm = false;                                   ///< one norm after the first convolution; else after each
+  bool masks_time = false;                                   ///< SpecAugment masks stretches of time
+  double feature_dropout = 0.0, head_dropout = 0.0;          ///< after their projection, and before the head
+
   std::vector<std::uint8_t> layer_kinds;  ///< per layer: which of its family's kinds it is; empty when all are alike
+  Pictures pictures;                      ///< of a model that sees, and of its tower
+  const Program* language = nullptr;      ///< how the language model of a model that sees runs; null elsewhere
   std::vector<Architecture> parts;        ///< what the model has beside its language model: a vision tower, a decoder
 
   Count published_parameters = 0;  ///< the count that the catalog's source states, 0 when it states none

@@ -34,6 +34,7 @@ struct Module {
   bool is_output_head = false;               ///< get_output_embeddings() returns it
   bool is_token_table = false;               ///< get_input_embeddings() returns it
   bool is_tied = false;                      ///< its weight is the token table's
+  bool is_expert = false;                    ///< its parameters are those of all experts of a layer
   bool is_quantised = false;                 ///< bitsandbytes replaces it
   std::vector<std::string_view> parameters;  ///< their names in it: "weight", "bias"
 };

@@ -189,10 +189,10 @@ constexpr Option kOptions[] = {
             "Tokens whose embeddings are trained.")
         .further()
         .refused("Training single rows of the token table is not modelled yet; modules_to_save trains all of it."),
-    of_type(OptionType::kAny, "adapter.target_parameters", "null", "Adapted parameters",
-            "Parameters, rather than modules, that get adapters.")
+    texts("adapter.target_parameters", "[]", "Adapted parameters",
+          "Parameters, rather than modules, that get adapters: experts.gate_up_proj, experts.down_proj.")
         .further()
-        .refused("Adapters on parameters, which mixtures of experts need, are not modelled yet."),
+        .into<&TrainingJob::adapter, &Adapter::target_parameters>(),
     choice("adapter.dtype", "\"fp32\"", kFloats, "Dtype of the adapters",
            "Dtype of the adapters' weights; PEFT keeps them in fp32 unless told otherwise.")
         .known_as("lora_dtype")

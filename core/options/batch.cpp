@@ -4,7 +4,28 @@
 namespace tidemark {
 namespace {
 
-constexpr std::string_view kNoImages = "Vision-language models are not modelled yet.";
+constexpr std::string_view kNoBoxes = "Models that find objects are not modelled yet.";
+
+/// A side, or a list of height and width.
+bool is_size(const Value& value) {
+  const auto side = [](const Value& v) { return v.is_integer() && v.real >= 1 && v.real <= 32768; };
+  if (value.is_null() || side(value)) return true;
+  return value.is_array() && value.items.size() == 2 && side(value.items[0]) && side(value.items[1]);
+}
+
+void check_size(const OptionValue& v, const ReadSoFar&, Issues& issues) {
+  if (is_size(*v.document)) return;
+  issues.push_back({"INVALID_VALUE", Severity::kError, "/image_size",
+                    "\"image_size\" must be a number of pixels or [height, width], each from 1 to 32768.", ""});
+}
+
+void image_size(Request& r, const OptionValue& v) {
+  const Value& value = *v.document;
+  if (!is_size(value) || value.is_null()) return;
+  const bool pair = value.is_array();
+  r.job.image_height = static_cast<Count>((pair ? value.items[0] : value).real);
+  r.job.image_width = static_cast<Count>((pair ? value.items[1] : value).real);
+}
 
 constexpr Option kOptions[] = {
     integer("micro_batch_size", "1", "Batch size per GPU",
@@ -36,17 +57,30 @@ constexpr Option kOptions[] = {
     flag("packing", false, "Packed samples", "Several samples are packed into each row of sequence_length.")
         .known_as("sample_packing,pack_to_max_length")
         .into<&TrainingJob::packing>(),
-    integer("images_per_sample", "0", "Images per sample", "Images per sample of a vision-language model.")
+    integer("images_per_sample", "0", "Images per sample",
+            "Pictures in each sample of a model that sees; sequence_length includes their tokens.")
         .within(0, 1e4, "images")
+        .usually(0, 8)
         .further()
-        .refused(kNoImages),
-    of_type(OptionType::kAny, "image_size", "[336, 336]", "Size of an image", "Height and width of an image.")
+        .into<&TrainingJob::images_per_sample>(),
+    of_type(OptionType::kAny, "image_size", "null", "Size of an image",
+            "Pixels per side, or [height, width]; the model's own size where absent.")
         .within(0, 0, "pixels")
         .further()
-        .refused(kNoImages),
-    refused("image_tiles", "Tiles per image", "Tiles that an image is cut into.", kNoImages),
-    refused("boxes_per_image", "Boxes per image", "Objects to find in an image.", kNoImages),
-    refused("audio_seconds", "Seconds of audio", "Length of a recording.", "Models of speech are not modelled yet."),
+        .checked(check_size)
+        .sets(image_size),
+    integer("image_tiles", "0", "Tiles per image",
+            "Pieces that each picture is cut into, the whole included; 0: one, or as the model cuts that size.")
+        .within(0, 1e4, "tiles")
+        .further()
+        .into<&TrainingJob::image_tiles>(),
+    refused("boxes_per_image", "Boxes per image", "Objects to find in an image.", kNoBoxes),
+    real("audio_seconds", "null", "Seconds of audio",
+         "Length of the recordings that a model of speech hears; Whisper pads all to its window.")
+        .within(0.1, 1e5, "seconds")
+        .usually(1, 60)
+        .further()
+        .into<&TrainingJob::audio_seconds>(),
     refused("padding_free", "Padding-free batches", "Samples of a batch joined into one row.",
             "Say the same with packing true, micro_batch_size 1 and sequence_length the sum of the samples' lengths."),
 };

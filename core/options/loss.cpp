@@ -36,7 +36,7 @@ constexpr Choice kLosses[] = {
     {"liger", number(Loss::kLiger), "Liger's fused linear cross-entropy"},
     {"chunked", number(Loss::kChunked), "cross-entropy over chunks of the sequence"},
     {"cut_cross_entropy", number(Loss::kCutCrossEntropy), "Apple's cut cross-entropy"},
-    {"mean_square", 0, "of the last hidden state against a target", false},
+    {"mean_square", number(Loss::kMeanSquare), "of the last hidden state: what a body without a head is trained by"},
 };
 
 constexpr Option kOptions[] = {

@@ -16,7 +16,6 @@ constexpr std::string_view kNoPreferences =
 constexpr std::string_view kNoRollouts = "Jobs that generate are not modelled yet.";
 constexpr std::string_view kNoFurtherModels =
     "One model is modelled: no reference, reward, value or teacher beside it.";
-constexpr std::string_view kNoRoles = "Name the modules in \"freeze\": parts by role are not modelled yet.";
 
 constexpr Choice kTasks[] = {
     {"sft", 0, "next-token loss over each sample"},
@@ -30,7 +29,7 @@ constexpr Choice kTasks[] = {
     {"seq2seq", 0, "encoder and decoder", false},
     {"asr", 0, "speech to text", false},
     {"vision", 0, "images", false},
-    {"vlm", 0, "images and text", false},
+    {"vlm", 0, "images and text: next-token loss over each sample"},
     {"diffusion", 0, "denoising", false},
     {"dpo", 0, "chosen and rejected answers against a reference", false},
     {"kto", 0, "answers against a reference", false},
@@ -53,9 +52,20 @@ constexpr Option kOptions[] = {
     choice("task", "\"sft\"", kTasks, "Task", "What is learned; it chooses the head where `architecture` does not.")
         .further()
         .sets([](Request& r, const OptionValue& v) { r.task = v.text; }),
-    refused("freeze_vision", "Frozen vision tower", "The vision tower is not trained.", kNoRoles),
-    refused("freeze_projector", "Frozen projector", "The projector is not trained.", kNoRoles),
-    refused("freeze_llm", "Frozen language model", "The language model is not trained.", kNoRoles),
+    flag("freeze_vision", false, "Frozen vision tower",
+         "The vision tower is not trained, nor adapted (ms-swift freeze_vit, LLaMA-Factory freeze_vision_tower).")
+        .known_as("freeze_vit,freeze_vision_tower")
+        .further()
+        .into<&TrainingJob::freeze_vision>(),
+    flag("freeze_projector", false, "Frozen projector",
+         "What lies between the vision tower and the language model is not trained, nor adapted.")
+        .known_as("freeze_aligner,freeze_multi_modal_projector")
+        .further()
+        .into<&TrainingJob::freeze_projector>(),
+    flag("freeze_llm", false, "Frozen language model", "The language model is not trained, nor adapted.")
+        .known_as("freeze_language_model")
+        .further()
+        .into<&TrainingJob::freeze_llm>(),
     refused("reference_model", "Reference model", "A frozen copy for preferences.", kNoPreferences),
     refused("reward_model", "Reward model", "A model that scores answers.", kNoFurtherModels),
     refused("value_model", "Value model", "A model that predicts returns.", kNoFurtherModels),

@@ -4,26 +4,28 @@
 namespace tidemark {
 namespace {
 
-constexpr std::string_view kNoExperts = "Mixtures of experts are not modelled yet.";
-
 constexpr Choice kExperts[] = {
-    {"default", 0, "the framework's own"},
-    {"eager", 1, "a loop over experts", false},
-    {"grouped_mm", 2, "one grouped matrix product", false},
+    {"default", number(ExpertsKernel::kGroupedMm), "what the framework does: grouped_mm from transformers 5 on"},
+    {"grouped_mm", number(ExpertsKernel::kGroupedMm), "one grouped matrix product over tokens sorted by expert"},
+    {"batched_mm", number(ExpertsKernel::kBatchedMm), "every token gathers its experts' weights: for a few tokens"},
+    {"eager", number(ExpertsKernel::kEager), "a loop over experts"},
 };
 
 constexpr Option kOptions[] = {
     choice("moe.implementation", "\"default\"", kExperts, "Experts' kernel", "How experts are computed.")
+        .known_as("experts_implementation")
         .further()
-        .refused(kNoExperts),
+        .into<&TrainingJob::experts>(),
     real("moe.capacity_factor", "null", "Capacity factor", "Tokens that an expert accepts, relative to an even split.")
         .within(0, 1e6)
         .further()
-        .refused(kNoExperts),
-    real("moe.load_imbalance", "1.0", "Load imbalance", "Load of the busiest expert, relative to an even split.")
+        .refused("transformers drops no tokens: there is no capacity."),
+    real("moe.load_imbalance", "1.0", "Load imbalance",
+         "Tokens of the busiest expert, relative to an even split: a stated assumption, because routing depends on the "
+         "data. It moves loops over experts; grouped and batched products need the same whatever the routing.")
         .within(1, 1e6)
         .further()
-        .refused(kNoExperts),
+        .into<&TrainingJob::load_imbalance>(),
 };
 
 }  // namespace

@@ -16,9 +16,11 @@ bool contains(std::string_view text, std::string_view word) {
 ModuleRole role_of(const Module& module, bool in_layer) {
   const std::string_view path = module.path;
   if (module.kind == ModuleKind::kEmbedding || module.kind == ModuleKind::kConvolution) return ModuleRole::kEmbedding;
+  if (module.kind == ModuleKind::kOther && contains(path, "experts")) return ModuleRole::kMlp;
   if (module.kind == ModuleKind::kOther) return contains(path, "embed") ? ModuleRole::kEmbedding : ModuleRole::kNorm;
   if (!in_layer) return contains(path, "project_in") ? ModuleRole::kEmbedding : ModuleRole::kHead;
-  return contains(path, "attn") || contains(path, "attention") ? ModuleRole::kAttention : ModuleRole::kMlp;
+  // "SelfAttention" is T5's.
+  return contains(path, "attn") || contains(path, "ttention") ? ModuleRole::kAttention : ModuleRole::kMlp;
 }
 
 }  // namespace

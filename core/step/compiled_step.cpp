@@ -114,8 +114,9 @@ bool CompiledStep::bound(Kind& kind, const Grid& grid) const {
     const Guard guard = quotient.at(grid.least);
     const auto divisor = static_cast<double>(guard.parameter);
     const bool b = quotient.quantity() == GuardedSize::kBatch || quotient.quantity() == GuardedSize::kTokens;
-    const bool s = quotient.quantity() == GuardedSize::kSequence || quotient.quantity() == GuardedSize::kTokens;
-    const std::size_t moved = power(term.batch + int{b}, term.sequence + int{s}, terms_);
+    int s = quotient.quantity() == GuardedSize::kSequence || quotient.quantity() == GuardedSize::kTokens ? 1 : 0;
+    if (quotient.quantity() == GuardedSize::kPairs) s = 2;
+    const std::size_t moved = power(term.batch + int{b}, term.sequence + s, terms_);
     if (coefficient < 0 || moved == kPowers || quotient.quantity() == GuardedSize::kConstant) return false;
     const double offset = static_cast<double>(guard.offset) / divisor;
     kind.low[moved] += c / divisor;

@@ -19,8 +19,9 @@ ParameterCounts count_parameters(const Simulation& s, const Architecture& archit
     counts.total += n;
     if (p.requires_grad) counts.trainable += n;
     if (!p.is_adapter) counts.base += n;
+    const Experts& e = architecture.experts;
+    counts.active += p.is_expert && e.count > 0 ? n / e.count * e.per_token : n;
   }
-  counts.active = counts.total;
   counts.published = architecture.published_parameters;
   counts.adapted_modules = s.adapted_modules;
   counts.saved_modules = s.saved_modules;

@@ -9,6 +9,8 @@ Count value_of(GuardedSize quantity, Extents at) {
       return at.batch;
     case GuardedSize::kSequence:
       return at.sequence;
+    case GuardedSize::kPairs:
+      return at.sequence * at.sequence;
     default:
       return at.batch * at.sequence;
   }
@@ -37,7 +39,7 @@ bool solve(const Samples& v, const Samples& x, const Samples& y, Count& a, Count
 }  // namespace
 
 MovingGuard::MovingGuard(const Guard& guard, Extents at) : guard_(guard) {
-  for (const GuardedSize q : {GuardedSize::kTokens, GuardedSize::kSequence, GuardedSize::kBatch}) {
+  for (const GuardedSize q : {GuardedSize::kTokens, GuardedSize::kSequence, GuardedSize::kBatch, GuardedSize::kPairs}) {
     if (guard.quantity == value_of(q, at)) {
       quantity_ = q;
       return;

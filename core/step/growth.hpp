@@ -16,7 +16,13 @@ struct Extents {
 };
 
 /// What a guard compares or divides, as far as it moves with B and S.
-enum class GuardedSize : std::uint8_t { kConstant, kBatch, kSequence, kTokens };
+enum class GuardedSize : std::uint8_t {
+  kConstant,
+  kBatch,
+  kSequence,
+  kTokens,  ///< B·S
+  kPairs,   ///< S²: T5's table has a row for each pair of positions
+};
 
 /// A guard of a step recorded at `at`, made to say what it would be elsewhere.
 class MovingGuard {

@@ -126,6 +126,22 @@ std::vector<BreakdownGroup> itemise(const Simulation& simulation, const Walk& wa
   return groups;
 }
 
+namespace {
+
+// "layers.3", or in a model of several stacks by the stack's own path: "decoder.block.3".
+std::string layer_name(const LayerPlan& plan, Count layer) {
+  std::string_view path = "layers";
+  if (plan.stacks.size() > 1) {
+    const auto behind = [layer](const LayerPlan::Stack& stack) { return stack.first + stack.layers > layer; };
+    const auto stack = std::find_if(plan.stacks.begin(), plan.stacks.end(), behind);
+    path = stack->path;
+    layer -= stack->first;
+  }
+  return std::string{path} + "." + std::to_string(layer);
+}
+
+}  // namespace
+
 std::string place_name(const Simulation& simulation, const Moment& moment) {
   const Tape& tape = *simulation.tape;
   std::string module;
@@ -134,7 +150,7 @@ std::string place_name(const Simulation& simulation, const Moment& moment) {
     module = tape.scopes()[static_cast<std::size_t>(site.scope)].module;
   }
   if (moment.layer < 0) return module.empty() ? "model" : module;
-  std::string name = "layers." + std::to_string(moment.layer);
+  std::string name = layer_name(simulation.plan, moment.layer);
   if (!module.empty()) name += "." + module;
   return name;
 }

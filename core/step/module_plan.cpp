@@ -32,6 +32,19 @@ std::string_view last_part(std::string_view name) {
   return dot == std::string_view::npos ? name : name.substr(dot + 1);
 }
 
+bool freezes_parts(const TrainingJob& job) {
+  return job.freeze_vision || job.freeze_projector || job.freeze_llm;
+}
+
+/// Whether the module lies in a part of a model that sees which the job freezes: ms-swift llm/model/model_arch.py and
+/// LLaMA-Factory model/model_utils/visual.py name language model, projector ("aligner") and tower by their modules.
+bool in_frozen_part(const Architecture& architecture, const TrainingJob& job, std::string_view name) {
+  if (architecture.language == nullptr || !freezes_parts(job)) return false;
+  const auto has = [name](std::string_view word) { return name.find(word) != std::string_view::npos; };
+  if (has("language_model.") || has("text_model.") || has("lm_head")) return job.freeze_llm;
+  return has("projector") || has("merger") || has("connector") ? job.freeze_projector : job.freeze_vision;
+}
+
 /// How a job treats modules, asked one by one.
 class Rules {
  public:
@@ -49,8 +62,9 @@ class Rules {
 /// `freeze`: a parameter is trained unless a pattern names it.
 class FreezeRules : public Rules {
  public:
-  FreezeRules(const std::vector<std::string>& patterns, Issues& issues) {
-    for (const std::string& text : patterns) {
+  FreezeRules(const Architecture& architecture, const TrainingJob& job, Issues& issues)
+      : architecture_(architecture), job_(job) {
+    for (const std::string& text : job.freeze) {
       std::string error;
       auto pattern = NamePattern::compile(text, error);
       if (!pattern) {
@@ -66,8 +80,10 @@ class FreezeRules : public Rules {
     Treatment how;
     how.path = module.path;
     how.parameters = module.parameters;
+    const bool by_part = in_frozen_part(architecture_, job_, name);
     for (const std::string_view parameter : module.parameters) {
-      how.trained.push_back(freezes(name + "." + std::string{parameter}) ? 0 : 1);
+      const bool by_name = freezes(name + "." + std::string{parameter});
+      how.trained.push_back(by_name || by_part ? 0 : 1);
     }
     return how;
   }
@@ -100,16 +116,25 @@ class FreezeRules : public Rules {
     bool used = false;    // it has frozen something
   };
 
+  /// "vision_tower" is the tower of every model that sees, whatever the family calls it.
+  bool names_tower(std::string_view pattern, std::string_view parameter) const {
+    if (architecture_.language == nullptr || pattern != "vision_tower") return false;
+    return parameter.find("visual.") != std::string_view::npos ||
+           parameter.find("vision_model.") != std::string_view::npos;
+  }
+
   bool freezes(const std::string& parameter) {
     bool frozen = false;
     for (Entry& e : patterns_) {
       // Once a parameter is frozen, the others are asked only whether they are of use.
-      if ((frozen && e.used) || !e.pattern.names(parameter)) continue;
+      if ((frozen && e.used) || !(e.pattern.names(parameter) || names_tower(e.text, parameter))) continue;
       frozen = e.used = true;
     }
     return frozen;
   }
 
+  const Architecture& architecture_;
+  const TrainingJob& job_;
   std::vector<Entry> patterns_;
 };
 
@@ -146,7 +171,8 @@ TaskModules modules_of_task(TaskType task, const Architecture& architecture) {
 class AdapterRules : public Rules {
  public:
   AdapterRules(const Architecture& architecture, const TrainingJob& job, const LayerCensus& census, Issues& issues)
-      : job_(job),
+      : architecture_(architecture),
+        job_(job),
         adapter_(job.adapter),
         task_(modules_of_task(job.adapter.task_type, architecture)),
         targets_(job.adapter, attention_of(census.modules), task_.before, issues),
@@ -166,7 +192,8 @@ class AdapterRules : public Rules {
     how.copied = is_saved(name);
     const bool linear = module.kind == ModuleKind::kLinear || module.kind == ModuleKind::kConv1d;
     if (linear && !module.is_output_head) linear_names_.insert(std::string{last_part(name)});
-    if (targets_.verdict(name, linear && !module.is_output_head) == LoraTargets::Verdict::kTargeted) {
+    if (targets_.verdict(name, linear && !module.is_output_head) == LoraTargets::Verdict::kTargeted &&
+        !in_frozen_part(architecture_, job_, name)) {
       if (module.kind == ModuleKind::kOther) {
         refuse_target(name);
       } else if (module.kind == ModuleKind::kConvolution) {
@@ -181,6 +208,7 @@ class AdapterRules : public Rules {
     for (const std::string_view parameter : module.parameters) {
       how.trained.push_back(trains_bias(module, how, name, parameter) ? 1 : 0);
     }
+    adapt_parameters(module, name, how);
     return how;
   }
 
@@ -189,12 +217,17 @@ class AdapterRules : public Rules {
            std::any_of(saved_.begin(), saved_.end(), [](const Saved& s) { return has_digit(s.name); });
   }
 
-  std::size_t work() const override { return targets_.work() + saved_.size(); }
+  std::size_t work() const override { return targets_.work() + saved_.size() + adapter_.target_parameters.size(); }
 
   std::string_view path() const override { return "/adapter"; }
 
   void report_unused(Issues& issues) const {
     targets_.report_unused(issues);
+    for (const std::string& target : adapter_.target_parameters) {
+      if (used_parameters_.count(target) != 0) continue;
+      issues.push_back({"UNMATCHED_PATTERN", Severity::kWarning, "/adapter/target_parameters",
+                        "\"" + target.substr(0, 100) + "\" is the end of no parameter's name: it adapts nothing.", ""});
+    }
     for (const Saved& s : saved_) {
       if (s.used || !s.stated) continue;
       issues.push_back({"UNMATCHED_PATTERN", Severity::kWarning, "/adapter/modules_to_save",
@@ -284,6 +317,28 @@ class AdapterRules : public Rules {
            parameter == "bias";
   }
 
+  /// tuners_utils.py _inject_parameters: the whole name, or its end behind a dot.
+  void adapt_parameters(const Module& module, const std::string& name, Treatment& how) {
+    if (adapter_.target_parameters.empty()) return;
+    for (const std::string_view parameter : module.parameters) {
+      const std::string key = "." + name + "." + std::string{parameter};
+      bool adapted = false;
+      for (const std::string& target : adapter_.target_parameters) {
+        if (!ends_with(key, "." + target)) continue;
+        adapted = true;
+        used_parameters_.insert(target);
+      }
+      if (adapted && !module.is_expert) refuse_parameter(name + "." + std::string{parameter});
+      how.adapted.push_back(adapted ? 1 : 0);
+    }
+  }
+
+  void refuse_parameter(const std::string& name) {
+    if (std::exchange(refused_target_, true)) return;
+    add_error(issues_, "UNSUPPORTED_VALUE", "/adapter/target_parameters",
+              "Adapters on parameters are modelled for the weights of experts alone, not for " + name + ".");
+  }
+
   void refuse_target(const std::string& name) {
     if (std::exchange(refused_target_, true)) return;
     add_error(issues_, "INVALID_VALUE", "/adapter/target_modules",
@@ -326,6 +381,7 @@ class AdapterRules : public Rules {
     return nearest(last_part(wanted), candidates);
   }
 
+  const Architecture& architecture_;
   const TrainingJob& job_;
   const Adapter& adapter_;
   std::vector<std::string> lists_;  // of layers
@@ -333,8 +389,9 @@ class AdapterRules : public Rules {
   LoraTargets targets_;
   Issues& issues_;
   std::vector<Saved> saved_;
-  std::set<std::string> containers_;    // that have been looked at
-  std::set<std::string> linear_names_;  // last parts, for messages
+  std::set<std::string> used_parameters_;  // of target_parameters
+  std::set<std::string> containers_;       // that have been looked at
+  std::set<std::string> linear_names_;     // last parts, for messages
   bool refused_target_ = false;
   bool refused_saved_ = false;
 };
@@ -413,14 +470,17 @@ class Planner {
     Treatments::Variant variant;
     variant.reserve(modules.size());
     for (const Module& module : modules) {
-      const std::string name = prefix.empty() ? full_name(architecture_, module.path) : prefix + module.path;
+      std::string name = prefix.empty() ? full_name(architecture_, module.path) : prefix + module.path;
+      if (module.path.empty() && !name.empty()) name.pop_back();  // what the layer or the model has itself
       variant.push_back(rules_.treat(module, name));
     }
     tie(modules, variant);
     for (const Treatment& how : variant) {
-      tally_.adapted += how.rank > 0 ? 1 : 0;
+      const auto parameters = std::count(how.adapted.begin(), how.adapted.end(), 1);
+      tally_.adapted += (how.rank > 0 ? 1 : 0) + parameters;
       tally_.saved += how.copied ? 1 : 0;
-      tally_.trained += (how.rank > 0 || how.copied ? 1 : 0) + std::count(how.trained.begin(), how.trained.end(), 1);
+      tally_.trained +=
+          (how.rank > 0 || how.copied ? 1 : 0) + parameters + std::count(how.trained.begin(), how.trained.end(), 1);
     }
     return variant;
   }
@@ -460,7 +520,7 @@ void plan_adapters(const Architecture& architecture, const TrainingJob& job, con
 
 void plan_freezing(const Architecture& architecture, const TrainingJob& job, const LayerCensus& census,
                    ModulePlan& plan) {
-  FreezeRules rules(job.freeze, plan.issues);
+  FreezeRules rules(architecture, job, plan.issues);
   if (has_error(plan.issues)) return;
   Planner planner(architecture, census, rules, plan);
   if (!planner.run()) return;
@@ -476,7 +536,7 @@ void plan_freezing(const Architecture& architecture, const TrainingJob& job, con
 
 ModulePlan plan_modules(const Architecture& architecture, const TrainingJob& job) {
   ModulePlan plan;
-  plan.trains_everything = !has_adapters(job) && job.freeze.empty();
+  plan.trains_everything = !has_adapters(job) && job.freeze.empty() && !freezes_parts(job);
   if (plan.trains_everything) return plan;
   const LayerCensus census = take_census(architecture, job.framework);
   if (has_adapters(job)) {

@@ -49,6 +49,7 @@ void record_micro_step(Net& net, const Program& program) {
   t.clear_autocast_cache();
   if (job.recipe.autocast && job.outputs_to_fp32) {
     Scope in(t, "outputs", "accelerate 1.14 utils/operations.py: convert_outputs_to_fp32");
+    const std::vector<Tensor> converted = outputs.rest;  // the argument lives until the call returns
     for (Tensor& output : outputs.rest) {
       output = detach(std::move(output));
       output = to(std::move(output), Dtype::kFp32);
@@ -65,6 +66,9 @@ void record_micro_step(Net& net, const Program& program) {
   net.labels.reset();
   net.more_labels.reset();
   net.attention_mask.reset();
+  net.pixel_values.reset();
+  net.image_hidden_states.reset();
+  net.more_inputs.clear();
 }
 
 std::vector<std::size_t> Simulation::played_in(int step) const {

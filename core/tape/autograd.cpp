@@ -3,10 +3,10 @@
 
 namespace tidemark {
 
-Node* Tape::record(const char* name, BackwardFn rule, std::initializer_list<const Tensor*> inputs) {
+Node* Tape::record(const char* name, BackwardFn rule, const Tensor* const* inputs, std::size_t count) {
   if (!grad_enabled_ || stopped_) return nullptr;
   bool any = false;
-  for (const Tensor* t : inputs) any = any || t->requires_grad();
+  for (std::size_t i = 0; i < count; ++i) any = any || inputs[i]->requires_grad();
   if (!any) return nullptr;
   // The recomputed graph is thrown away: only what it saves counts. torch/utils/checkpoint.py, _recomputation_hook.
   if (recomputing_ != nullptr) return &recomputed_;
@@ -15,8 +15,9 @@ Node* Tape::record(const char* name, BackwardFn rule, std::initializer_list<cons
   node.backward = rule;
   node.scope = scope_;
   node.instance = instance_;
-  node.input_count = static_cast<int>(inputs.size());
-  for (const Tensor* t : inputs) {
+  node.input_count = static_cast<int>(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Tensor* const t = inputs[i];
     const Edge edge = t->requires_grad() ? t->edge() : Edge{};
     if (edge.node != nullptr) ++edge.node->users;
     if (edge.parameter >= 0) graph_->expect(edge.parameter);

@@ -20,8 +20,10 @@ struct Pieces {
   Few<Tensor, 4> part;
 };
 Pieces split(Tensor x, int dim, std::initializer_list<Dim> sizes);  ///< torch.split / chunk: backward is a cat
-Tensor every_other(Tensor x, Count start);                          ///< x[..., start::2]
-Pieces unbind(Tensor x, int dim);                                   ///< backward is a stack
+Pieces split(Tensor x, int dim, const std::vector<Dim>& sizes);
+Pieces split(Tensor x, int dim, const std::vector<Count>& sizes);
+Tensor every_other(Tensor x, Count start);  ///< x[..., start::2]
+Pieces unbind(Tensor x, int dim);           ///< backward is a stack
 Tensor detach(Tensor x);
 
 // -- copies -----------------------------------------------------------------------------------------------------------
@@ -30,6 +32,8 @@ Tensor contiguous(Tensor x);
 Tensor clone(Tensor x);
 Tensor to(Tensor x, Dtype dtype);  ///< no copy when the dtype is already right
 Tensor cat(std::initializer_list<const Tensor*> parts, int dim);
+Tensor cat(const Tensor* const* parts, std::size_t count, int dim);
+Tensor cat(const std::vector<Tensor>& parts, int dim);
 Tensor stack_last(Tensor a, Tensor b);  ///< torch.stack((a, b), dim=-1)
 Tensor sum_to(Tensor x, const Shape& shape);
 Tensor zeros(Tape& tape, const Shape& shape, Dtype dtype, const char* op = "zeros");
@@ -72,10 +76,10 @@ Tensor layer_norm(Tensor x, Tensor weight, Tensor bias);  ///< undefined weight 
 
 // -- products
 // -----------------------------------------------------------------------------------------------------------
-Tensor linear(Tensor x, Tensor weight, Tensor bias = {});        ///< weight [out, in]
-Tensor conv1d_addmm(Tensor x, Tensor weight, Tensor bias);       ///< transformers Conv1D: weight [in, out]
-Tensor matmul(Tensor a, Tensor b);                               ///< batched (3-D, 4-D), or by a matrix
-Tensor patch_convolution(Tensor x, Tensor weight, Tensor bias);  ///< Conv2d whose stride is its kernel
+Tensor linear(Tensor x, Tensor weight, Tensor bias = {});             ///< weight [out, in]
+Tensor conv1d_addmm(Tensor x, Tensor weight, Tensor bias);            ///< transformers Conv1D: weight [in, out]
+Tensor matmul(Tensor a, Tensor b);                                    ///< batched (3-D, 4-D), or by a matrix
+Tensor patch_convolution(Tensor x, Tensor weight, Tensor bias = {});  ///< Conv2d, Conv3d whose stride is its kernel
 Tensor baddbmm(Tensor input, Tensor a, Tensor b);
 
 // -- lookups and losses
@@ -90,9 +94,16 @@ Tensor mse_loss(Tensor x, Tensor target);  ///< mean over all; autocast: fp32
 Tensor l1_differences(Tensor x, Tensor target);
 Tensor binary_cross_entropy_with_logits(Tensor x, Tensor target);  ///< mean over all; autocast: fp32
 Tensor mean_all(Tensor x);                                         ///< also the sum: one number
-Tensor take(Tensor x, int dim, Dim length);     ///< x[:, [i, …]]: a copy of `length` entries along `dim`
-Tensor index_rows(Tensor x, Tensor indices);    ///< x[indices] along the first dimension, as many rows as before
-Tensor scatter_rows(Tensor x, Tensor indices);  ///< into zeros of the same shape: index_put
+Tensor take(Tensor x, int dim, Dim length);    ///< x[:, [i, …]]: a copy of `length` entries along `dim`
+Tensor gather_rows(Tensor x, Tensor indices);  ///< x[indices] along the first dimension, as many rows as indices
+Tensor put_rows(Tensor x, Tensor indices, Tensor rows);  ///< x[indices] = rows, in place
+/// x with the rows that the mask [B, S, 1] marks replaced by those of `source`.
+Tensor masked_scatter(Tensor x, Tensor mask, Tensor source);
+Tensor average_pool(Tensor x, Count side);    ///< nn.AvgPool2d whose stride is its kernel
+Tensor index_rows(Tensor x, Tensor indices);  ///< x[indices] along the first dimension, as many rows as before
+Tensor gather_last(Tensor x, Tensor indices, Dim length);  ///< torch.gather(x, -1, indices): keeps x, too
+Tensor repeat_rows(Tensor x, Dim times);                   ///< x.repeat(times, 1, 1)
+Tensor scatter_rows(Tensor x, Tensor indices);             ///< into zeros of the same shape: index_put
 
 // -- fused kernels of other libraries
 // -----------------------------------------------------------------------------------

@@ -102,6 +102,8 @@ class Record {
   Phase phase() const { return phase_; }
   /// Nothing is allocated: a recomputation went as far as it had to (torch.utils.checkpoint's early stop).
   bool stopped() const { return stopped_; }
+  /// Nothing is allocated or recorded until this is taken back: parameters are declared of a part that does not run.
+  void set_stopped(bool stopped) { stopped_ = stopped; }
 
   // -- the record ------------------------------------------------------------------------------------------------
   const std::vector<Event>& events() const { return events_; }

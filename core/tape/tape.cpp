@@ -93,6 +93,15 @@ Tensor Tape::existing_parameter(std::int32_t index) {
   return on_storage(body);
 }
 
+std::size_t Tape::parameter_place() const {
+  const auto slot = static_cast<std::size_t>(instance_of_parameters_ + 1);
+  return slot < parameter_cursor_.size() ? parameter_cursor_[slot] : 0;
+}
+
+void Tape::set_parameter_place(std::size_t place) {
+  parameter_cursor_[static_cast<std::size_t>(instance_of_parameters_ + 1)] = place;
+}
+
 Tensor Tape::parameter(const Parameter& declaration) {
   const auto slot = static_cast<std::size_t>(instance_of_parameters_ + 1);
   if (parameter_cursor_.size() <= slot) rewind_parameters(instance_of_parameters_);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@ struct Parameter {
   bool requires_grad = false;
   bool reached = false;        ///< a gradient came: what no loss depends on is passed over by optimizers
   bool is_embedding = false;   ///< nn.Embedding weight: bitsandbytes keeps 32-bit states, HF Trainer
+  bool is_expert = false;      ///< a token uses as many of its numbers as it passes through experts
   bool is_adapter = false;     ///< added by PEFT: not part of the base model's count
   bool counts = true;          ///< false for buffers and quantisation state: no parameter
   std::int16_t instance = -1;  ///< layer instance on the tape, −1 outside the layers
@@ -61,6 +63,9 @@ class Tape : public Record, public Guards {
   std::vector<Parameter>& parameters() { return parameters_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
   void rewind_parameters(std::int16_t instance);
+  /// Where the program is in the current instance's parameters, and back to there: a module that is used twice.
+  std::size_t parameter_place() const;
+  void set_parameter_place(std::size_t place);
   /// Which layer instance the next parameters belong to (−1: none).
   void use_parameters_of(std::int16_t instance) {
     instance_of_parameters_ = instance;
@@ -74,7 +79,10 @@ class Tape : public Record, public Guards {
   bool grad_enabled() const { return grad_enabled_; }
   void set_grad_enabled(bool enabled) { grad_enabled_ = enabled; }
   /// A node for an operation on `inputs`, or null when none of them needs a gradient (or grad mode is off).
-  Node* record(const char* name, BackwardFn rule, std::initializer_list<const Tensor*> inputs);
+  Node* record(const char* name, BackwardFn rule, std::initializer_list<const Tensor*> inputs) {
+    return record(name, rule, std::data(inputs), inputs.size());
+  }
+  Node* record(const char* name, BackwardFn rule, const Tensor* const* inputs, std::size_t count);
   void save(Node* node, const Tensor& tensor);
   /// Will what is saved now stay, or does a checkpoint that packs it let it go (or is nothing saved at all)?
   bool keeps_saved() const { return grad_enabled_ && packing_ == nullptr; }

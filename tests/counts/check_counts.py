@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Parameter counts of the real thing against the engine's: check_counts.py PATH/tidemark_handle CATALOG FILE.jsonl...
 
-Each line of a file is {id, request, total, trainable} or without the last, counted by transformers 5.12 and PEFT 0.18 on the meta device, or
+Each line of a file is {id, request, total, trainable} or without the last, counted by transformers 5.12 and PEFT 0.18 on the meta device (ids that
+begin with "published": totals of the checkpoints' own files, as the catalog cites them; of mixtures of experts with `active`), or
 {id, request, refused_by_peft} where PEFT raises: then the engine must refuse it too.
 """
 
@@ -18,7 +19,7 @@ def fault(case, answer):
     if errors:
         return f"refused: {errors[0]}"
     counted = answer["estimate"]["parameters"]
-    wrong = [f"{key} {counted[key]} for {case[key]}" for key in ("total", "trainable") if counted[key] != case.get(key, counted[key])]
+    wrong = [f"{key} {counted[key]} for {case[key]}" for key in ("total", "trainable", "active") if counted[key] != case.get(key, counted[key])]
     return ", ".join(wrong) or None
 
 

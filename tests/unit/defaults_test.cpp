@@ -110,9 +110,10 @@ TEST_CASE("other tools' words are understood, or refused with a reason") {
   CHECK(job.optimizer == "adamw_8bit");
   for (const char* refused :
        {R"("task":"dpo")", R"("evaluation":{"micro_batch_size":8})", R"("rollout":{})", R"("reference_model":{})",
-        R"("freeze_vision":true)", R"("kernels":"fla")", R"("neftune_noise_alpha":5)", R"("padding_free":true)",
-        R"("parallelism":{"ddp":{"static_graph":true}})", R"("activation_offloading":true)", R"("attention":"flex_attention")",
-        R"("gradient_checkpointing":"unsloth")", R"("framework":{"name":"lightning"})", R"("num_generations":8)"}) {
+        R"("reward_model":{})", R"("kernels":"fla")", R"("neftune_noise_alpha":5)", R"("padding_free":true)",
+        R"("parallelism":{"ddp":{"static_graph":true}})", R"("activation_offloading":true)",
+        R"("attention":"flex_attention")", R"("gradient_checkpointing":"unsloth")",
+        R"("framework":{"name":"lightning"})", R"("num_generations":8)"}) {
     CAPTURE(refused);
     const Answer answer = answer_to(small("bfloat16") + "," + refused);
     CHECK(!answer.estimate);

@@ -221,15 +221,16 @@ TEST_CASE("an object under another tool's key is refused, not taken for nothing"
 TEST_CASE("what is not modelled is refused, its defaults are not") {
   for (const char* option :
        {R"("parallelism":{"tensor":2})", R"("parallelism":{"zero_stage":3})", R"("parallelism":{"fsdp":"fsdp2"})",
-        R"("compile":"full")", R"("images_per_sample":1)", R"("offload":{"optimizer":"cpu"})",
+        R"("compile":"full")", R"("boxes_per_image":8)", R"("offload":{"optimizer":"cpu"})",
         R"("moe":{"capacity_factor":1.25})", R"("precision":"fp8")", R"("framework":{"name":"megatron"})",
-        R"("image_size":[224,224])", R"("calibration":{})", R"("optimizer":"lomo")",
-        R"("gradient_checkpointing":{"selective":["op"]})"}) {
+        R"("calibration":{})", R"("optimizer":"lomo")", R"("gradient_checkpointing":{"selective":["op"]})"}) {
     CAPTURE(option);
     const Issue issue = issue_of(with(option));
     CHECK(issue.code == "UNSUPPORTED_OPTION");
     CHECK(issue.severity == Severity::kError);
   }
+  CHECK(issue_of(with(R"("image_size":[224,"wide"])")).code == "INVALID_VALUE");
+  CHECK(issue_of(with(R"("image_size":[1,2,3])")).code == "INVALID_VALUE");
   request_from(
       with(R"("parallelism":{"data":1,"tensor":1,"zero_stage":0,"fsdp":"none","gpus_per_node":4},"compile":"none",
                        "offload":{"optimizer":"none"},"moe":{"load_imbalance":1},"images_per_sample":0,

@@ -1,4 +1,7 @@
 // Operations that only move data: nothing is kept for backward.
+#include <iterator>
+#include <vector>
+
 #include "core/tape/ops.hpp"
 
 namespace tidemark {
@@ -69,23 +72,33 @@ Tensor to(Tensor x_in, Dtype dtype) {
 }
 
 Tensor cat(std::initializer_list<const Tensor*> parts, int dim) {
-  const Tensor& first = **parts.begin();
+  return cat(parts.begin(), parts.size(), dim);
+}
+
+Tensor cat(const Tensor* const* parts, std::size_t count, int dim) {
+  const Tensor& first = *parts[0];
   Tape& t = first.tape();
   Shape s = first.shape();
   const int d = dim < 0 ? s.rank + dim : dim;
   Count total = 0;
   Dtype dtype = first.dtype();
-  for (const Tensor* p : parts) {
-    total += p->shape().dims[d].n;
-    if (p->dtype() == Dtype::kFp32) dtype = Dtype::kFp32;
+  for (std::size_t i = 0; i < count; ++i) {
+    total += parts[i]->shape().dims[d].n;
+    if (parts[i]->dtype() == Dtype::kFp32) dtype = Dtype::kFp32;
   }
   s.dims[d].n = total;
   s.make_contiguous();
-  Node* n = t.record("cat", cat_backward, parts);
+  Node* n = t.record("cat", cat_backward, parts, count);
   if (n != nullptr) n->attributes[0] = d;
   Tensor out = t.allocate(s, dtype, "cat");
   t.attach(n, out);
   return out;
+}
+
+Tensor cat(const std::vector<Tensor>& parts, int dim) {
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& part : parts) pointers.push_back(&part);
+  return cat(pointers.data(), pointers.size(), dim);
 }
 
 Tensor sum_to(Tensor x_in, const Shape& shape) {

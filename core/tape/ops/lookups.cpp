@@ -34,6 +34,29 @@ void index_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   r[0] = zeros(t, n.input_shapes[0], g[0].dtype(), "index_backward");
 }
 
+// derivatives.yaml masked_scatter: grad.masked_fill(mask, 0) for the tokens' rows; for the pictures', whose sizes are
+// known, masked_scatter_backward: the gradient's marked elements, found by nonzero of the expanded mask.
+void masked_scatter_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  if (n.needs(0)) r[0] = t.allocate(n.input_shapes[0], g[0].dtype(), "masked_fill");
+  if (!n.needs(1)) return;
+  Shape s = n.input_shapes[1];
+  s.make_contiguous();
+  r[1] = t.allocate(s, g[0].dtype(), "masked_scatter_backward");
+  t.scratch({{g[0].numel(), "mask.contiguous"}, {8 * g[0].shape().rank * s.numel(), "nonzero"}});
+}
+
+// derivatives.yaml index_put_: the tensor's own rows get zeros in a copy of the gradient, the values a gather of it.
+void put_rows_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  if (n.needs(0)) r[0] = t.allocate(n.input_shapes[0], g[0].dtype(), "index_put");
+  if (n.needs(1)) r[1] = t.allocate(n.input_shapes[1], g[0].dtype(), "index");
+}
+
+void average_pool_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  Shape s = n.input_shapes[0];
+  s.make_contiguous();
+  r[0] = t.allocate(s, g[0].dtype(), "avg_pool2d_backward");
+}
+
 // index_put_backward: the values' gradient is a gather; the zeros that were filled need none.
 void index_put_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   r[0] = t.allocate(n.input_shapes[0], g[0].dtype(), "index_put_backward");
@@ -64,6 +87,58 @@ Tensor pick(Tensor x_in, Tensor rows_in, Tensor positions_in) {
   t.save(n, rows);
   t.save(n, positions);
   Tensor out = t.allocate(Shape{x.dim(0), x.dim(2)}, x.dtype(), "index");
+  t.attach(n, out);
+  return out;
+}
+
+Tensor gather_rows(Tensor x_in, Tensor indices_in) {
+  const Tensor x = std::move(x_in);
+  const Tensor indices = std::move(indices_in);
+  Tape& t = x.tape();
+  Node* n = t.record("index", index_backward, {&x});
+  t.save(n, indices);
+  Shape s = x.shape();
+  s.dims[0] = indices.dim(0);
+  s.make_contiguous();
+  Tensor out = t.allocate(s, x.dtype(), "index");
+  t.attach(n, out);
+  return out;
+}
+
+Tensor put_rows(Tensor x_in, Tensor indices_in, Tensor rows_in) {
+  const Tensor x = std::move(x_in), indices = std::move(indices_in), rows = std::move(rows_in);
+  Tape& t = x.tape();
+  Node* n = t.record("index_put_", put_rows_backward, {&x, &rows});
+  t.save(n, indices);
+  Tensor out = x;
+  out.leave_graph();
+  t.attach(n, out);
+  return out;
+}
+
+Tensor masked_scatter(Tensor x_in, Tensor mask_in, Tensor source_in) {
+  const Tensor x = std::move(x_in), mask = std::move(mask_in), source = std::move(source_in);
+  Tape& t = x.tape();
+  Node* n = t.record("masked_scatter", masked_scatter_backward, {&x, &source});
+  t.save(n, mask);
+  Shape s = x.shape();
+  s.make_contiguous();
+  Tensor out = t.allocate(s, x.dtype(), "masked_scatter");
+  // IndexKernel.cpp masked_scatter_cuda: the expanded mask made contiguous, and the prefix sums of its elements.
+  t.scratch({{s.numel(), "mask.contiguous"}, {8 * s.numel(), "maskPrefixSum"}});
+  t.attach(n, out);
+  return out;
+}
+
+Tensor average_pool(Tensor x_in, Count side) {
+  const Tensor x = std::move(x_in);
+  Tape& t = x.tape();
+  Node* n = t.record("avg_pool2d", average_pool_backward, {&x});
+  t.save(n, x);
+  Shape s = x.shape();
+  for (int d = s.rank - 2; d < s.rank; ++d) s.dims[d] = Dim(s.dims[d].n / side);
+  s.make_contiguous();
+  Tensor out = t.allocate(s, x.dtype(), "avg_pool2d");
   t.attach(n, out);
   return out;
 }
@@ -130,6 +205,41 @@ Tensor cross_entropy(Tensor logits, Tensor target) {
   const Dtype dtype = logits.dtype();
   Tensor p = log_softmax(std::move(logits), dtype);
   return nll_loss(std::move(p), std::move(target));
+}
+
+namespace {
+
+// FunctionsManual.cpp gather_backward: zeros as large as self, then scatter_add_ in place.
+void gather_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  r[0] = zeros(t, n.input_shapes[0], g[0].dtype(), "gather_backward");
+}
+
+// FunctionsManual.cpp repeat_backward: the copies summed.
+void repeat_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  r[0] = t.allocate(n.input_shapes[0], g[0].dtype(), "repeat_backward");
+}
+
+}  // namespace
+
+Tensor gather_last(Tensor x_in, Tensor indices_in, Dim length) {
+  const Tensor x = std::move(x_in);
+  const Tensor indices = std::move(indices_in);
+  Tape& t = x.tape();
+  Node* n = t.record("gather", gather_backward, {&x});
+  t.save(n, x);
+  t.save(n, indices);
+  Tensor out = t.allocate(Shape{x.dim(0), x.dim(1), length}, x.dtype(), "gather");
+  t.attach(n, out);
+  return out;
+}
+
+Tensor repeat_rows(Tensor x_in, Dim times) {
+  const Tensor x = std::move(x_in);
+  Tape& t = x.tape();
+  Node* n = t.record("repeat", repeat_backward, {&x});
+  Tensor out = t.allocate(Shape{Dim(x.size(0) * times.n), x.dim(1), x.dim(2)}, x.dtype(), "repeat");
+  t.attach(n, out);
+  return out;
 }
 
 }  // namespace tidemark

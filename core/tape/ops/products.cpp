@@ -91,7 +91,7 @@ Tensor bmm(Tensor a_in, Tensor b_in) {
 
 // convolution_backward: input, weight, bias.
 void convolution_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < n.input_count; ++i) {
     if (n.needs(i)) r[i] = t.allocate(n.input_shapes[i], g[0].dtype(), "convolution_backward");
   }
 }
@@ -167,15 +167,20 @@ Tensor matmul(Tensor a_in, Tensor b_in) {
 }
 
 Tensor patch_convolution(Tensor x_in, Tensor weight_in, Tensor bias_in) {
-  const Tensor bias = lower_precision(std::move(bias_in));
+  Tensor bias = std::move(bias_in);
+  if (bias.defined()) bias = lower_precision(std::move(bias));
   const Tensor weight = lower_precision(std::move(weight_in));
   const Tensor x = lower_precision(std::move(x_in));
   Tape& t = x.tape();
-  Node* n = t.record("convolution", convolution_backward, {&x, &weight, &bias});
+  Node* n = bias.defined() ? t.record("convolution", convolution_backward, {&x, &weight, &bias})
+                           : t.record("convolution", convolution_backward, {&x, &weight});
   t.save(n, x);
   t.save(n, weight);
-  const Dim rows(x.size(2) / weight.size(2)), columns(x.size(3) / weight.size(3));
-  Tensor out = t.allocate(Shape{x.dim(0), weight.dim(0), rows, columns}, x.dtype(), "convolution");
+  Shape s = x.shape();
+  s.dims[1] = weight.dim(0);
+  for (int d = 2; d < s.rank; ++d) s.dims[d] = Dim(x.size(d) / weight.size(d));
+  s.make_contiguous();
+  Tensor out = t.allocate(s, x.dtype(), "convolution");
   t.attach(n, out);
   return out;
 }

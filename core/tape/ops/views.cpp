@@ -197,7 +197,11 @@ Pieces take_apart(const Tensor& x, const char* name, int dim, const std::vector<
 }
 }  // namespace
 
-Pieces split(Tensor x_in, int dim, std::initializer_list<Dim> sizes) {
+Pieces split(Tensor x, int dim, std::initializer_list<Dim> sizes) {
+  return split(std::move(x), dim, std::vector<Dim>(sizes));
+}
+
+Pieces split(Tensor x_in, int dim, const std::vector<Dim>& sizes) {
   const Tensor x = std::move(x_in);
   const int d = dim < 0 ? x.shape().rank + dim : dim;
   std::vector<Count> lengths;
@@ -209,6 +213,14 @@ Pieces split(Tensor x_in, int dim, std::initializer_list<Dim> sizes) {
     shapes.push_back(s);
   }
   return take_apart(x, "split", d, lengths, shapes);
+}
+
+Pieces split(Tensor x_in, int dim, const std::vector<Count>& sizes) {
+  const Tensor x = std::move(x_in);
+  const int d = dim < 0 ? x.shape().rank + dim : dim;
+  std::vector<Shape> shapes(sizes.size(), x.shape());
+  for (std::size_t i = 0; i < sizes.size(); ++i) shapes[i].dims[d] = Dim(sizes[i]);
+  return take_apart(x, "split", d, sizes, shapes);
 }
 
 Pieces unbind(Tensor x_in, int dim) {

@@ -1,0 +1,379 @@
+// BART and its like: mBART, NLLB (M2M-100), Pegasus, Marian. They differ in where norms stand and in their positions.
+#include "core/families/bart.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/families/family.hpp"
+#include "core/layers/seq2seq.hpp"
+
+namespace tidemark {
+namespace {
+
+enum class Positions : std::uint8_t {
+  kLearned,     ///< a table; the encoder looks up every row's positions, the decoder one row's
+  kSinusoidal,  ///< an nn.Embedding that is never trained
+  kBuffer,      ///< a buffer, by each token's own position
+  kOfWhisper,   ///< a table, looked up for every row
+};
+
+/// What the modelling files differ in.
+struct Traits {
+  std::string_view model_type;
+  bool norm_first;       ///< norms before attention and feed-forward, and one behind the last layer
+  bool norm_embeddings;  ///< layernorm_embedding
+  bool logits_bias;      ///< the buffer final_logits_bias
+  Positions positions;
+};
+constexpr Traits kTraits[] = {
+    {"bart", false, true, true, Positions::kLearned},       {"mbart", true, true, true, Positions::kLearned},
+    {"m2m_100", true, false, false, Positions::kBuffer},    {"pegasus", true, false, true, Positions::kSinusoidal},
+    {"marian", false, false, true, Positions::kSinusoidal}, {"whisper", true, false, false, Positions::kOfWhisper},
+};
+
+const Traits& traits_of(const Architecture& architecture) {
+  const auto is_it = [&](const Traits& traits) { return traits.model_type == architecture.model_type; };
+  return *std::find_if(std::begin(kTraits), std::end(kTraits) - 1, is_it);
+}
+const Traits& traits_of(const Net& net) {
+  return traits_of(net.arch);
+}
+
+constexpr std::string_view kUntied = "Tables of encoder, decoder and head that are not one are not modelled.";
+
+// transformers 5.12.1 models/bart/configuration_bart.py: BartConfig, and the same classes of the others.
+void read_text_config(ConfigFields& fields, Architecture& architecture, const BartDefaults& defaults) {
+  read_bart_sizes(fields, architecture, defaults);
+  architecture.tie_word_embeddings = true;
+  if (!fields.flag({"tie_word_embeddings"}, true)) {
+    fields.error("INVALID_VALUE", "tie_word_embeddings", std::string{kUntied});
+  }
+  fields.accept({"scale_embedding"});
+}
+
+void read_bart_config(ConfigFields& fields, Architecture& architecture) {
+  read_text_config(fields, architecture, {});
+  architecture.position_offset = 2;
+  architecture.max_positions += 2;
+  architecture.parts.front().max_positions = architecture.max_positions;
+  // BartConfig.__post_init__
+  if (architecture.model_type == "bart" && fields.find({"id2label"}) == nullptr &&
+      fields.find({"num_labels"}) == nullptr && architecture.head == Head::kSequenceClassification) {
+    architecture.num_labels = 3;
+    architecture.problem_type = ProblemType::kSingleLabel;
+  }
+}
+
+void read_sinusoidal_config(ConfigFields& fields, Architecture& architecture) {
+  read_text_config(fields, architecture, {});
+  if (architecture.model_type != "marian") return;
+  const bool one_vocabulary = fields.nullable({"decoder_vocab_size"}, std::nullopt).value_or(architecture.vocab_size) ==
+                              architecture.vocab_size;
+  if (!fields.flag({"share_encoder_decoder_embeddings"}, true) || !one_vocabulary) {
+    fields.error("INVALID_VALUE", "share_encoder_decoder_embeddings", std::string{kUntied});
+  }
+}
+
+// transformers 5.12.1 models/m2m_100/configuration_m2m_100.py: M2M100Config. Its positions grow as they are needed.
+void read_m2m_100_config(ConfigFields& fields, Architecture& architecture) {
+  read_text_config(fields, architecture, {"relu", 0.1, 0.1, 1024});
+  architecture.positions_by_token = false;
+  architecture.parts.front().positions_by_token = false;
+  architecture.max_positions += 2;
+  architecture.parts.front().max_positions = architecture.max_positions;
+}
+
+constexpr const char* kAttention = "transformers 5.12 models/bart/modeling_bart.py: BartAttention.forward";
+constexpr const char* kWhisperAttention =
+    "transformers 5.12 models/whisper/modeling_whisper.py: WhisperAttention.forward";
+constexpr const char* kEncoderLayer = "transformers 5.12 models/bart/modeling_bart.py: BartEncoderLayer.forward";
+constexpr const char* kDecoderLayer = "transformers 5.12 models/bart/modeling_bart.py: BartDecoderLayer.forward";
+constexpr const char* kEncoder = "transformers 5.12 models/bart/modeling_bart.py: BartEncoder.forward";
+constexpr const char* kDecoder = "transformers 5.12 models/bart/modeling_bart.py: BartDecoder.forward";
+constexpr const char* kModel = "transformers 5.12 models/bart/modeling_bart.py: BartForConditionalGeneration.forward";
+constexpr const char* kClassifier = "transformers 5.12 models/bart/modeling_bart.py: BartClassificationHead.forward";
+constexpr const char* kSpan = "transformers 5.12 models/bart/modeling_bart.py: BartForQuestionAnswering.forward";
+
+/// One of the attentions of a layer: its modules' names.
+struct AttentionNames {
+  const char *module, *norm, *q, *k, *v, *o;
+};
+constexpr AttentionNames kSelf = {"self_attn",        "self_attn_layer_norm", "self_attn.q_proj",
+                                  "self_attn.k_proj", "self_attn.v_proj",     "self_attn.out_proj"};
+constexpr AttentionNames kCross = {"encoder_attn",        "encoder_attn_layer_norm", "encoder_attn.q_proj",
+                                   "encoder_attn.k_proj", "encoder_attn.v_proj",     "encoder_attn.out_proj"};
+
+bool is_whisper(const Net& net) {
+  return traits_of(net).positions == Positions::kOfWhisper;
+}
+
+// .view(B, -1, A, hd).transpose(1, 2), which Whisper makes contiguous.
+Tensor into_heads(const Net& net, Tensor x) {
+  const Shape four{x.dim(0), x.dim(1), net.A, net.hd};
+  x = transpose(view(std::move(x), four), 1, 2);
+  return is_whisper(net) ? contiguous(std::move(x)) : x;
+}
+
+Tensor attend(Net& net, const AttentionNames& names, const Tensor& hidden, bool causal) {
+  const bool whisper = is_whisper(net);
+  Scope in(net.tape, names.module, whisper ? kWhisperAttention : kAttention);
+  const bool cross = &names == &kCross;
+  Tensor query = net.linear(names.q, hidden, net.H, true);
+  if (whisper) query = mul_scalar(std::move(query));
+  const Tensor q = into_heads(net, std::move(query));
+  const Tensor& states = cross ? net.shared.encoder_states : hidden;
+  Tensor k, v;
+  if (whisper) {
+    k = into_heads(net, net.linear(names.k, states, net.H));
+    v = into_heads(net, net.linear(names.v, states, net.H, true));
+  } else {
+    k = net.linear(names.k, states, net.H, true);
+    v = net.linear(names.v, states, net.H, true);
+    k = into_heads(net, std::move(k));
+    v = into_heads(net, std::move(v));
+  }
+  AttentionOptions options;
+  options.mask = cross ? net.shared.cross_mask : net.shared.causal_mask;
+  options.dropout = net.arch.attention_dropout;
+  options.causal = causal;
+  options.has_groups = false;
+  options.softmax_fp32 = false;
+  options.cast_back = false;
+  Tensor out = attention(net, q, k, v, options);
+  return net.linear(names.o, std::move(out), net.H, true);
+}
+
+// An attention with its norm and its residual.
+Tensor attention_block(Net& net, const AttentionNames& names, Tensor hidden, bool causal) {
+  const bool first = traits_of(net).norm_first;
+  const Tensor residual = std::move(hidden);
+  Tensor out;
+  {
+    const Tensor x = first ? net.layer_norm(names.norm, residual) : residual;
+    out = attend(net, names, x, causal);
+  }
+  out = dropout(std::move(out), net.arch.residual_dropout);
+  out = add(residual, std::move(out));
+  return first ? out : net.layer_norm(names.norm, std::move(out));
+}
+
+Tensor feed_forward(Net& net, Tensor hidden) {
+  const bool first = traits_of(net).norm_first;
+  const Tensor residual = std::move(hidden);
+  Tensor h = first ? net.layer_norm("final_layer_norm", residual) : residual;
+  {
+    const Tensor wide = net.linear("fc1", h, net.F, true);
+    Scope act(net.tape, "activation_fn", kEncoderLayer);
+    h = activate(net.arch.activation, wide);
+  }
+  h = dropout(std::move(h), net.arch.activation_dropout);
+  h = net.linear("fc2", std::move(h), net.H, true);
+  h = dropout(std::move(h), net.arch.residual_dropout);
+  h = add(residual, std::move(h));
+  return first ? h : net.layer_norm("final_layer_norm", std::move(h));
+}
+
+Tensor encoder_layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kEncoderLayer);
+  Tensor h = attention_block(net, kSelf, std::move(hidden), false);
+  h = feed_forward(net, std::move(h));
+  // BART and Marian look first whether there is anything to clamp.
+  if (h.dtype() == Dtype::kFp16 && traits_of(net).norm_first) h = clamp(std::move(h));
+  return h;
+}
+
+Tensor decoder_layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kDecoderLayer);
+  Tensor h = attention_block(net, kSelf, std::move(hidden), true);
+  h = attention_block(net, kCross, std::move(h), false);
+  return feed_forward(net, std::move(h));
+}
+
+Tensor scaled(Net&, Tensor rows) {
+  return mul_scalar(std::move(rows));
+}
+
+// M2M100SinusoidalPositionalEmbedding.forward: the rows of a buffer by each token's place among those that are no
+// padding.
+Tensor buffered_positions(Net& net, const char* name) {
+  Tape& t = net.tape;
+  const Dtype dtype = net.weight_dtype(2);
+  t.buffer(name, net.arch.max_positions * net.H.n * size_of(dtype));
+  const Shape rows{net.B, net.S};
+  Tensor mask = t.allocate(rows, Dtype::kInt32, "ne");
+  Tensor counted = t.allocate(rows, Dtype::kInt64, "cumsum");
+  Tensor position_ids = t.allocate(rows, Dtype::kInt64, "add");
+  return t.allocate(Shape{net.B, net.S, net.H}, dtype, "index_select");
+}
+
+Tensor positions(Net& net, const char* name, bool decoder) {
+  Tape& t = net.tape;
+  switch (traits_of(net).positions) {
+    case Positions::kSinusoidal:
+      return frozen_positions(net, name);
+    case Positions::kBuffer:
+      return buffered_positions(net, name);
+    default:
+      break;
+  }
+  const bool one_row = decoder && traits_of(net).positions == Positions::kLearned;
+  const Tensor ids = t.allocate(Shape{one_row ? Dim(1) : net.B, net.S}, Dtype::kInt64, "position_ids");
+  return net.embedding(name, ids, Dim(net.arch.max_positions), net.H);
+}
+
+Tensor bart_encode(Net& net) {
+  Scope in(net.tape, "model.encoder", kEncoder);
+  const Tensor embeds = net.token_embedding("model.shared", net.H, scaled);
+  const Tensor places = positions(net, "model.encoder.embed_positions", false);
+  Tensor hidden = add(embeds, places);
+  if (traits_of(net).norm_embeddings) hidden = net.layer_norm("model.encoder.layernorm_embedding", std::move(hidden));
+  hidden = dropout(std::move(hidden), net.arch.embedding_dropout);
+  const bool eager = net.job.attention == AttentionKernel::kEager;
+  net.shared.causal_mask = bidirectional_mask(net, embeds, eager, net.S, net.S);
+  hidden = bart_encoder_layers(net, std::move(hidden), false);
+  if (!traits_of(net).norm_first) return hidden;
+  return net.layer_norm("model.encoder.layer_norm", std::move(hidden));
+}
+
+Tensor bart_forward(Net& net) {
+  Net& decoder = net.part(net.arch.parts.front(), net.B, decoder_length(net));
+  const Tensor ids = shift_right(net);
+  const Tensor encoder_states = bart_encode(net);
+  net.encoder_hidden = encoder_states;
+  return bart_decode(decoder, net, ids, encoder_states);
+}
+
+Tensor bart_lm_head(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kModel);
+  return net.lm_head("lm_head", std::move(hidden), net.V);
+}
+
+Outputs conditional_generation(Net& net, const Program& program, Tensor hidden) {
+  Tensor logits = program.lm_head(net, std::move(hidden));
+  if (traits_of(net).logits_bias) {
+    Scope in(net.tape, "", kModel);
+    const Dtype dtype = net.job.recipe.weights;
+    net.tape.buffer("final_logits_bias", net.V.n * size_of(dtype));
+    const Tensor bias = net.tape.part_of_buffer(Shape{Dim(1), net.V}, dtype);
+    logits = add(std::move(logits), bias);
+  }
+  return seq2seq_loss(net, std::move(logits));
+}
+
+Outputs sequence_classification(Net& net, const Program&, Tensor hidden) {
+  Tensor sentence = eos_states(net, hidden);
+  return with_encoder_states(net, classified(net, classification_head(net, std::move(sentence), kClassifier)));
+}
+
+Outputs question_answering(Net& net, const Program&, Tensor hidden) {
+  Scope in(net.tape, "", kSpan);
+  Tensor logits = net.classifier("qa_outputs", std::move(hidden), Dim(2), true);
+  return with_encoder_states(net, spans(net, std::move(logits)));
+}
+
+constexpr HeadForward kHeads[] = {{Head::kSeq2SeqLm, conditional_generation},
+                                  {Head::kSequenceClassification, sequence_classification},
+                                  {Head::kQuestionAnswering, question_answering},
+                                  {Head::kNone, seq2seq_body}};
+
+}  // namespace
+
+void read_bart_sizes(ConfigFields& fields, Architecture& architecture, const BartDefaults& defaults) {
+  architecture.hidden_size = fields.required({"d_model", "hidden_size"});
+  architecture.num_layers = fields.required({"encoder_layers", "num_hidden_layers"});
+  architecture.num_heads = fields.required({"encoder_attention_heads", "num_attention_heads"});
+  architecture.num_kv_heads = architecture.num_heads;
+  architecture.intermediate_size = fields.required({"encoder_ffn_dim"});
+  architecture.num_decoder_layers = fields.required({"decoder_layers"});
+  architecture.vocab_size = fields.required({"vocab_size"});
+  architecture.max_positions = fields.count({"max_position_embeddings"}, defaults.positions);
+  architecture.activation = read_activation(fields, {"activation_function"}, defaults.activation);
+  architecture.residual_dropout = fields.probability({"dropout"}, defaults.dropout);
+  architecture.embedding_dropout = architecture.residual_dropout;
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, defaults.attention_dropout);
+  architecture.activation_dropout = fields.probability({"activation_dropout"}, 0.0);
+  architecture.classifier_dropout = fields.probability({"classifier_dropout", "classif_dropout"}, 0.0);
+  derive_head_dim(fields, architecture);
+  Architecture decoder = architecture;
+  decoder.num_layers = architecture.num_decoder_layers;
+  decoder.num_heads = fields.required({"decoder_attention_heads"});
+  decoder.num_kv_heads = decoder.num_heads;
+  decoder.intermediate_size = fields.required({"decoder_ffn_dim"});
+  derive_head_dim(fields, decoder);
+  architecture.parts.push_back(std::move(decoder));
+  // LayerDrop skips whole layers now and then; the step that skips none is the highest.
+  fields.accept({"encoder_layerdrop", "decoder_layerdrop", "num_hidden_layers", "num_attention_heads"});
+}
+
+Tensor bart_encoder_layers(Net& net, Tensor hidden, bool alone) {
+  Stack stack{alone ? "encoder.layers" : "model.encoder.layers", net.arch.num_layers, encoder_layer};
+  if (alone) stack.then = Phase::kLoss;
+  hidden = net.layers(stack, std::move(hidden));
+  net.shared = {};
+  return hidden;
+}
+
+Tensor bart_decode(Net& net, Net& encoder, const Tensor& ids, const Tensor& encoder_states) {
+  Scope in(net.tape, "model.decoder", kDecoder);
+  const bool whisper = is_whisper(net);
+  Tensor embeds;
+  if (whisper) {
+    Tensor features = std::exchange(encoder.input_ids, ids);
+    embeds = encoder.token_embedding("model.decoder.embed_tokens", net.H);
+    encoder.input_ids = std::move(features);
+  } else {
+    embeds = net.tied_embedding_of("model.shared", ids, scaled);
+  }
+  make_causal_masks(net, embeds, {.padded = !whisper, .whole = true});
+  net.attention_mask = encoder.attention_mask;
+  const bool eager = net.job.attention == AttentionKernel::kEager;
+  if (!whisper) net.shared.cross_mask = bidirectional_mask(net, encoder_states, eager, net.S, encoder.S);
+  net.attention_mask.reset();
+  net.shared.encoder_states = encoder_states;
+  const Tensor places = positions(net, "model.decoder.embed_positions", true);
+  Tensor hidden = add(embeds, places);
+  if (traits_of(net).norm_embeddings) hidden = net.layer_norm("model.decoder.layernorm_embedding", std::move(hidden));
+  hidden = dropout(std::move(hidden), net.arch.embedding_dropout);
+  Stack stack{"model.decoder.layers", net.arch.num_layers, decoder_layer};
+  stack.then = Phase::kLoss;
+  hidden = net.layers(stack, std::move(hidden));
+  net.shared = {};
+  if (!traits_of(net).norm_first) return hidden;
+  return net.layer_norm("model.decoder.layer_norm", std::move(hidden));
+}
+
+Tensor frozen_positions(Net& net, const char* name) {
+  Scope in(net.tape, name,
+           "transformers 5.12 models/pegasus/modeling_pegasus.py: PegasusSinusoidalPositionalEmbedding");
+  Parameter p;
+  p.module = name;
+  p.leaf = "weight";
+  p.shape = Shape{Dim(net.arch.max_positions), net.H};
+  p.dtype = net.weight_dtype(2);
+  p.is_embedding = true;
+  const Tensor table = net.tape.parameter(p);
+  const Tensor ids = net.tape.allocate(Shape{net.S}, Dtype::kInt64, "arange");
+  return embedding(ids, table);
+}
+
+const Program kBartProgram = {bart_forward, bart_lm_head, kHeads, OwnLoss::kFp32, {}, seq2seq_inputs};
+
+const Family kRows[] = {
+    {"bart", "Bart", "BartForConditionalGeneration", kBartClasses, read_bart_config, &kBartProgram,
+     "model.encoder.layers"},
+    {"mbart", "MBart", "MBartForConditionalGeneration", kBartClasses, read_bart_config, &kBartProgram,
+     "model.encoder.layers"},
+    {"m2m_100", "M2M100", "M2M100ForConditionalGeneration", kM2m100Classes, read_m2m_100_config, &kBartProgram,
+     "model.encoder.layers"},
+    {"pegasus", "Pegasus", "PegasusForConditionalGeneration", kM2m100Classes, read_sinusoidal_config, &kBartProgram,
+     "model.encoder.layers"},
+    {"marian", "Marian", "MarianMTModel", kMarianClasses, read_sinusoidal_config, &kBartProgram,
+     "model.encoder.layers"},
+};
+
+extern const FamilyRows bart_rows;
+const FamilyRows bart_rows = kRows;
+
+}  // namespace tidemark

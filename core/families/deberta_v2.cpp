@@ -1,0 +1,295 @@
+// DeBERTa v2 and v3: attention to content and, by projections of one shared table, to relative positions.
+#include <string>
+#include <string_view>
+
+#include "core/families/family.hpp"
+
+namespace tidemark {
+namespace {
+
+// transformers 5.12.1 models/deberta_v2/configuration_deberta_v2.py: DebertaV2Config, and the keys that
+// modeling_deberta_v2.py reads with getattr. `pos_att_type` is a list, or the names with bars between.
+void read_positions(ConfigFields& fields, Architecture& architecture) {
+  if (const Value* types = fields.find({"pos_att_type"})) {
+    const auto has = [&](std::string_view name) {
+      if (types->string.find(name) != std::string::npos) return true;
+      for (const Value& type : types->items) {
+        if (type.string == name) return true;
+      }
+      return false;
+    };
+    architecture.content_to_position = has("c2p");
+    architecture.position_to_content = has("p2c");
+  }
+  const Value* reach = fields.find({"max_relative_positions"});
+  const Value* buckets = fields.find({"position_buckets"});
+  Count span =
+      reach != nullptr && reach->is_integer() && reach->integer > 0 ? reach->integer : architecture.max_positions;
+  if (buckets != nullptr && buckets->is_integer() && buckets->integer > 0) span = buckets->integer;
+  if (fields.flag({"relative_attention"}, false)) architecture.num_buckets = span;
+}
+
+void read_deberta_v2_config(ConfigFields& fields, Architecture& architecture) {
+  read_dimensions(fields, architecture, 512);
+  architecture.num_kv_heads = architecture.num_heads;
+  derive_head_dim(fields, architecture);
+  read_positions(fields, architecture);
+  architecture.shares_position_keys = fields.flag({"share_att_key"}, false);
+  architecture.norm_positions = fields.text({"norm_rel_ebd"}, "none").find("layer_norm") != std::string::npos;
+  architecture.positions_by_token = fields.flag({"position_biased_input"}, true);
+  architecture.type_vocab_size = fields.count({"type_vocab_size"}, 0, 0);
+  architecture.activation = read_activation(fields, {"hidden_act"}, "gelu");
+  architecture.head_activation = read_activation(fields, {"pooler_hidden_act"}, "gelu");
+  architecture.attention_bias = true;
+  architecture.attention_out_bias = true;
+  architecture.mlp_bias = true;
+  architecture.norm_bias = true;
+  architecture.head_bias = true;
+  architecture.norm_before = false;
+  architecture.final_norm = false;
+  const double dropout = fields.probability({"hidden_dropout_prob"}, 0.1);
+  architecture.residual_dropout = dropout;
+  architecture.embedding_dropout = dropout;
+  architecture.attention_dropout = fields.probability({"attention_probs_dropout_prob"}, 0.1);
+  architecture.summary_dropout = fields.probability({"pooler_dropout"}, 0.0);
+  architecture.classifier_dropout = fields.probability({"cls_dropout"}, dropout);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
+  if (!fields.flag({"legacy"}, true)) {
+    fields.error("INVALID_VALUE", "legacy", "Only the head that \"legacy\": true gives is modelled.");
+  }
+  if (fields.count({"conv_kernel_size"}, 0, 0) > 0) {
+    fields.error("INVALID_VALUE", "conv_kernel_size", "The convolution beside the first layer is not modelled yet.");
+  }
+  for (const std::string_view key : {"embedding_size", "pooler_hidden_size", "attention_head_size"}) {
+    const Count usual = key == "attention_head_size" ? architecture.head_dim : architecture.hidden_size;
+    if (fields.nullable({key}, usual).value_or(usual) != usual) {
+      fields.error("INVALID_VALUE", key, "A width of its own here is not modelled yet.");
+    }
+  }
+}
+
+constexpr const char* kEmbeddings =
+    "transformers 5.12 models/deberta_v2/modeling_deberta_v2.py: DebertaV2Embeddings.forward";
+constexpr const char* kEncoder = "transformers 5.12 models/deberta_v2/modeling_deberta_v2.py: DebertaV2Encoder.forward";
+constexpr const char* kLayer = "transformers 5.12 models/deberta_v2/modeling_deberta_v2.py: DebertaV2Layer.forward";
+constexpr const char* kSelf =
+    "transformers 5.12 models/deberta_v2/modeling_deberta_v2.py: DisentangledSelfAttention.forward";
+constexpr const char* kBias =
+    "transformers 5.12 models/deberta_v2/modeling_deberta_v2.py: DisentangledSelfAttention.disentangled_attention_bias";
+constexpr const char* kJoin = "transformers 5.12 models/deberta_v2/modeling_deberta_v2.py: DebertaV2Output.forward";
+constexpr const char* kHead =
+    "transformers 5.12 models/deberta_v2/modeling_deberta_v2.py: LegacyDebertaV2LMPredictionHead.forward";
+constexpr const char* kPooler = "transformers 5.12 models/deberta_v2/modeling_deberta_v2.py: ContextPooler.forward";
+
+Tensor embeddings(Net& net, const Tensor& mask, const Tensor& types) {
+  Scope in(net.tape, "deberta.embeddings", kEmbeddings);
+  Tape& t = net.tape;
+  t.buffer("embeddings.position_ids", 8 * net.arch.max_positions);
+  const Tensor embeds = net.token_embedding("deberta.embeddings.word_embeddings", net.H);
+  Tensor h = embeds, positions;
+  if (net.arch.positions_by_token) {
+    const Tensor ids = t.part_of_buffer(Shape{Dim(1), net.S}, Dtype::kInt64);
+    positions = net.embedding("deberta.embeddings.position_embeddings", ids, Dim(net.arch.max_positions), net.H);
+    h = add(std::move(h), positions);
+  } else {
+    positions = t.allocate(embeds.shape(), embeds.dtype(), "zeros_like");
+  }
+  if (net.arch.type_vocab_size > 0) {
+    const Tensor type_embeds =
+        net.embedding("deberta.embeddings.token_type_embeddings", types, Dim(net.arch.type_vocab_size), net.H);
+    h = add(std::move(h), type_embeds);
+  }
+  h = net.layer_norm("deberta.embeddings.LayerNorm", std::move(h));
+  Tensor factor = to(unsqueeze(mask, 2), h.dtype());
+  h = mul(std::move(h), std::move(factor));
+  return dropout(std::move(h), net.arch.embedding_dropout);
+}
+
+Tensor embed(Net& net) {
+  Tape& t = net.tape;
+  const Shape rows{net.B, net.S};
+  Tensor mask = net.attention_mask;
+  if (!mask.defined()) mask = t.allocate(rows, Dtype::kFp32, "attention_mask");
+  Tensor types = t.allocate(rows, Dtype::kInt64, "token_type_ids");
+  Tensor h = embeddings(net, mask, types);
+  Scope in(t, "deberta.encoder", kEncoder);
+  net.shared.causal_mask = t.allocate(Shape{net.B, Dim(1), net.S, net.S}, mask.dtype(), "mul");
+  if (net.arch.num_buckets > 0) {
+    net.shared.position_ids = t.allocate(Shape{net.S, net.S}, Dtype::kInt64, "relative_pos");
+    net.shared.bias =
+        net.parameter("deberta.encoder.rel_embeddings", "weight", Shape{Dim(2 * net.arch.num_buckets), net.H});
+    if (net.arch.norm_positions) net.shared.bias = net.layer_norm("deberta.encoder.LayerNorm", net.shared.bias);
+  }
+  net.model_locals = {std::move(mask), std::move(types), h};
+  return h;
+}
+
+// transpose_for_scores: heads as a batch of matrices, a copy.
+Tensor by_heads(Net& net, Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  const Dim rows = x.dim(0), length = x.dim(1);
+  Tensor h = view(x, Shape{rows, length, net.A, net.hd});
+  h = contiguous(permute(std::move(h), {0, 2, 1, 3}));
+  return view(std::move(h), Shape{Dim(rows.n * net.A.n), length, net.hd});
+}
+
+// The shared table through a projection, for each row of the batch.
+Tensor of_positions(Net& net, const char* name, const Tensor& table) {
+  Tensor h = net.linear(name, table, net.Q, true);
+  h = by_heads(net, std::move(h));
+  return repeat_rows(std::move(h), net.B);
+}
+
+// relative_pos shifted and clamped.
+Tensor shifted(Net& net, bool negated) {
+  const Shape square{Dim(1), Dim(1), net.S, net.S};
+  Tensor ids;
+  if (negated) ids = net.tape.allocate(square, Dtype::kInt64, "neg");
+  ids = net.tape.allocate(square, Dtype::kInt64, "add");
+  return net.tape.allocate(square, Dtype::kInt64, "clamp");
+}
+
+struct Places {
+  std::size_t query, key;
+};
+
+Tensor position_bias(Net& net, const Tensor& q, const Tensor& k, const Tensor& table, const Places& places) {
+  Scope in(net.tape, "attention.self", kBias);
+  Tape& t = net.tape;
+  const bool shares = net.arch.shares_position_keys;
+  const Tensor rel = unsqueeze(table, 0);
+  Tensor pos_key, pos_query;
+  if (shares) {
+    const std::size_t here = t.parameter_place();
+    t.set_parameter_place(places.query);
+    pos_query = of_positions(net, "attention.self.query_proj", rel);
+    t.set_parameter_place(places.key);
+    pos_key = of_positions(net, "attention.self.key_proj", rel);
+    t.set_parameter_place(here);
+  } else {
+    if (net.arch.content_to_position) pos_key = of_positions(net, "attention.self.pos_key_proj", rel);
+    if (net.arch.position_to_content) pos_query = of_positions(net, "attention.self.pos_query_proj", rel);
+  }
+  Tensor score, c2p, p2c;
+  if (net.arch.content_to_position) {
+    c2p = matmul(q, transpose(pos_key, 1, 2));
+    Tensor at = shifted(net, false);
+    c2p = gather_last(std::move(c2p), std::move(at), net.S);
+    Tensor scaled = mul_scalar(c2p);
+    score = add_scalar(std::move(scaled));
+  }
+  if (net.arch.position_to_content) {
+    Tensor at = shifted(net, true);
+    p2c = matmul(k, transpose(pos_query, 1, 2));
+    p2c = gather_last(std::move(p2c), std::move(at), net.S);
+    p2c = transpose(std::move(p2c), 1, 2);
+    Tensor scaled = mul_scalar(p2c);
+    score = score.defined() ? add_in_place(std::move(score), std::move(scaled)) : add_scalar(std::move(scaled));
+  }
+  return score;
+}
+
+Tensor attend(Net& net, const Tensor& x) {
+  Scope in(net.tape, "attention.self", kSelf);
+  Tape& t = net.tape;
+  net.attention_kernel = "eager";
+  Places places{};
+  places.query = t.parameter_place();
+  const Tensor q = by_heads(net, net.linear("attention.self.query_proj", x, net.Q, true));
+  places.key = t.parameter_place();
+  const Tensor k = by_heads(net, net.linear("attention.self.key_proj", x, net.Q, true));
+  const Tensor v = by_heads(net, net.linear("attention.self.value_proj", x, net.Q, true));
+  Tensor kt = mul_scalar(transpose(k, 1, 2));
+  Tensor scores = matmul(q, std::move(kt));
+  Tensor rel_att, table;
+  if (net.arch.num_buckets > 0) {
+    table = dropout(net.shared.bias, net.arch.residual_dropout);
+    rel_att = position_bias(net, q, k, table, places);
+    if (rel_att.defined()) scores = add(std::move(scores), rel_att);
+  }
+  const Shape four{net.B, net.A, net.S, net.S}, three{Dim(net.B.n * net.A.n), net.S, net.S};
+  scores = view(std::move(scores), four);
+  const Tensor mask = t.allocate(net.shared.causal_mask.shape(), Dtype::kBool, "bool");
+  Tensor inverted = t.allocate(mask.shape(), Dtype::kBool, "bitwise_not");
+  scores = masked_fill(std::move(scores), std::move(inverted));
+  Tensor probabilities = softmax(scores);
+  probabilities = dropout(std::move(probabilities), net.arch.attention_dropout);
+  Tensor out = matmul(view(probabilities, three), v);
+  out = view(std::move(out), Shape{net.B, net.A, net.S, net.hd});
+  out = contiguous(permute(std::move(out), {0, 2, 1, 3}));
+  return view(std::move(out), Shape{net.B, net.S, net.Q});
+}
+
+Tensor layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kLayer);
+  const Tensor x = std::move(hidden);
+  Tensor attention_output = attend(net, x);
+  attention_output = bert_join(net, "attention.output", "attention.output.dense", "attention.output.LayerNorm", kJoin,
+                               std::move(attention_output), x);
+  Tensor h = net.linear("intermediate.dense", attention_output, net.F, true);
+  {
+    Scope act(net.tape, "intermediate.intermediate_act_fn", kLayer);
+    h = activate(net.arch.activation, std::move(h));
+  }
+  return bert_join(net, "output", "output.dense", "output.LayerNorm", kJoin, std::move(h), attention_output);
+}
+
+Tensor lm_head(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kHead);
+  // As in BERT: untied, a second bias stays that nothing reads.
+  if (!net.arch.tie_word_embeddings) const Tensor unread = net.parameter("cls.predictions", "bias", Shape{net.V});
+  Tensor h = net.linear("cls.predictions.transform.dense", std::move(hidden), net.H, true);
+  h = activate(net.arch.activation, std::move(h));
+  h = net.layer_norm("cls.predictions.transform.LayerNorm", std::move(h));
+  return net.lm_head("cls.predictions.decoder", std::move(h), net.V, true);
+}
+
+Tensor pooled(Net& net, Tensor hidden) {
+  Scope in(net.tape, "pooler", kPooler);
+  Tensor h = select(std::move(hidden), 1);
+  h = dropout(std::move(h), net.arch.summary_dropout);
+  h = net.linear("pooler.dense", std::move(h), net.H, true);
+  h = activate(net.arch.head_activation, std::move(h));
+  return dropout(std::move(h), net.arch.classifier_dropout);
+}
+
+Outputs sequence(Net& net, const Program&, Tensor hidden) {
+  Tensor h = pooled(net, std::move(hidden));
+  return classified(net, net.classifier("classifier", std::move(h), Dim(net.arch.num_labels), true));
+}
+
+Outputs tokens(Net& net, const Program&, Tensor hidden) {
+  const Tensor x = dropout(std::move(hidden), net.arch.residual_dropout);
+  return labelled(net, net.classifier("classifier", x, Dim(net.arch.num_labels), true));
+}
+
+Outputs span(Net& net, const Program&, Tensor hidden) {
+  return spans(net, net.classifier("qa_outputs", std::move(hidden), Dim(2), true));
+}
+
+Outputs choice(Net& net, const Program&, Tensor hidden) {
+  return choose(net, pooled(net, std::move(hidden)));
+}
+
+constexpr HeadForward kHeads[] = {{Head::kMaskedLm, masked_lm},         {Head::kSequenceClassification, sequence},
+                                  {Head::kTokenClassification, tokens}, {Head::kQuestionAnswering, span},
+                                  {Head::kMultipleChoice, choice},      {Head::kNone, body_alone}};
+
+}  // namespace
+
+// DebertaV2PreTrainedModel names no attention kernels at all.
+const Program kDebertaV2Program = {
+    .forward = one_stack<embed, layer, no_norm>,
+    .lm_head = lm_head,
+    .heads = kHeads,
+    .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false}};
+
+const Family kRows[] = {
+    {"deberta-v2", "DebertaV2", "DebertaV2ForMaskedLM", kDistilBertClasses, read_deberta_v2_config, &kDebertaV2Program,
+     "deberta.encoder.layer"},
+};
+
+extern const FamilyRows deberta_v2_rows;
+const FamilyRows deberta_v2_rows = kRows;
+
+}  // namespace tidemark

@@ -1,0 +1,258 @@
+// DeepSeek-V2 and V3, and what is made like V3 (Moonlight, Kimi; GLM-4.7-Flash): latent attention, a few dense layers
+// first, then experts of which one or more see all tokens.
+#include "core/families/family.hpp"
+#include "core/families/mixtures.hpp"
+#include "core/layers/rotations.hpp"
+#include "core/model/config_experts.hpp"
+#include "core/tape/routing_ops.hpp"
+
+namespace tidemark {
+namespace {
+
+void read_deepseek(ConfigFields& fields, Architecture& architecture, Count max_positions) {
+  read_dimensions(fields, architecture, max_positions);
+  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
+  architecture.attention_bias = fields.flag({"attention_bias"}, false);
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+}
+
+// transformers 5.12.1 models/deepseek_v2/configuration_deepseek_v2.py: DeepseekV2Config.
+void read_deepseek_v2_config(ConfigFields& fields, Architecture& architecture) {
+  read_deepseek(fields, architecture, 2048);
+  read_kv_heads(fields, architecture, std::nullopt);
+  read_latent_attention(fields, architecture, 1536, 128, 128);
+  architecture.mlp_bias = fields.flag({"mlp_bias"}, false);
+  read_routed_experts(fields, architecture, {64, 6, 1407}, 2);
+  // The class has no default, and without one routing fails: that of every published file stands in.
+  if (!fields.has({"num_experts_per_tok"})) {
+    fields.note("ASSUMED_DEFAULT", "num_experts_per_tok", "\"num_experts_per_tok\" is absent; 6 is taken.");
+  }
+  read_dense_prefix(fields, architecture, 0);
+  read_expert_groups(fields, architecture, 1, 1);
+  architecture.experts.limited_groups = fields.text({"topk_method"}, "greedy") == "group_limited_greedy";
+  // DeepseekV2Moe.route_tokens_to_experts does not read it.
+  fields.accept({"norm_topk_prob"});
+}
+
+// transformers 5.12.1 models/deepseek_v3/configuration_deepseek_v3.py: DeepseekV3Config.
+void read_deepseek_v3_config(ConfigFields& fields, Architecture& architecture) {
+  read_deepseek(fields, architecture, 4096);
+  read_kv_heads(fields, architecture, 128);
+  read_latent_attention(fields, architecture, 1536, 128, 128);
+  architecture.latent.interleaved = fields.flag({"rope_interleave"}, true);
+  read_routed_experts(fields, architecture, {256, 8, 2048}, 1);
+  read_dense_prefix(fields, architecture, 3);
+  read_expert_groups(fields, architecture, 8, 4);
+  architecture.experts.normalised = fields.flag({"norm_topk_prob"}, true);
+  fields.accept({"topk_method"});
+}
+
+// transformers 5.12.1 models/glm4_moe_lite/configuration_glm4_moe_lite.py: Glm4MoeLiteConfig (GLM-4.7-Flash).
+void read_glm4_moe_lite_config(ConfigFields& fields, Architecture& architecture) {
+  read_deepseek(fields, architecture, 202752);
+  read_kv_heads(fields, architecture, 20);
+  read_latent_attention(fields, architecture, 768, 192, 256);
+  architecture.latent.interleaved = fields.flag({"rope_interleave"}, true);
+  read_routed_experts(fields, architecture, {64, 4, 1536}, 1);
+  read_mlp_layer_types(fields, architecture);
+  read_expert_groups(fields, architecture, 1, 1);
+  architecture.experts.normalised = fields.flag({"norm_topk_prob"}, true);
+  fields.accept({"first_k_dense_replace", "topk_method"});
+}
+
+constexpr const char* kModel2 = "transformers 5.12 models/deepseek_v2/modeling_deepseek_v2.py: DeepseekV2Model.forward";
+constexpr const char* kLayer2 =
+    "transformers 5.12 models/deepseek_v2/modeling_deepseek_v2.py: DeepseekV2DecoderLayer.forward";
+constexpr const char* kRotary2 =
+    "transformers 5.12 models/deepseek_v2/modeling_deepseek_v2.py: DeepseekV2RotaryEmbedding.forward";
+constexpr const char* kBlock2 = "transformers 5.12 models/deepseek_v2/modeling_deepseek_v2.py: DeepseekV2Moe.forward";
+constexpr const char* kAttention =
+    "transformers 5.12 models/deepseek_v3/modeling_deepseek_v3.py: DeepseekV3Attention.forward";
+constexpr const char* kLayer =
+    "transformers 5.12 models/deepseek_v3/modeling_deepseek_v3.py: DeepseekV3DecoderLayer.forward";
+constexpr const char* kRotate =
+    "transformers 5.12 models/deepseek_v3/modeling_deepseek_v3.py: apply_rotary_pos_emb_interleave";
+constexpr ExpertForm kForm2 = {
+    .source = "transformers 5.12 models/deepseek_v2/modeling_deepseek_v2.py: DeepseekV2Experts.forward"};
+
+/// What turns and how, of both versions: q [B, A, S, rope], k [B, 1, S, rope].
+using Turn = void (*)(Net& net, Tensor& q, Tensor& k);
+
+Tensor queries(Net& net, const Tensor& x) {
+  const LatentAttention& a = net.arch.latent;
+  const Dim width(net.A.n * net.hd.n);
+  if (a.query_rank == 0) return net.linear("self_attn.q_proj", x, width);
+  Tensor q = net.linear("self_attn.q_a_proj", x, Dim(a.query_rank), net.arch.attention_bias);
+  q = rms_norm(net, "self_attn.q_a_layernorm", std::move(q));
+  return net.linear("self_attn.q_b_proj", std::move(q), width);
+}
+
+// Both versions alike but for the turning.
+Tensor latent_attention(Net& net, Tensor hidden, Turn turn) {
+  Scope in(net.tape, "self_attn", kAttention);
+  const Tensor x = std::move(hidden);
+  const LatentAttention& a = net.arch.latent;
+  const Dim rope(a.rope_dim), plain(a.plain_dim), value(a.value_dim);
+  const bool bias = net.arch.attention_bias;
+  Tensor q_states = queries(net, x);
+  q_states = split_heads(net, std::move(q_states), net.A, net.hd);
+  const Pieces q_parts = split(q_states, -1, {plain, rope});
+  const Tensor compressed = net.linear("self_attn.kv_a_proj_with_mqa", x, Dim(a.rank + a.rope_dim), bias);
+  const Pieces parts = split(compressed, -1, {Dim(a.rank), rope});
+  Tensor up = rms_norm(net, "self_attn.kv_a_layernorm", parts.part[0]);
+  up = net.linear("self_attn.kv_b_proj", std::move(up), Dim(net.A.n * (a.plain_dim + a.value_dim)));
+  up = split_heads(net, std::move(up), net.A, Dim(a.plain_dim + a.value_dim));
+  const Pieces kv = split(up, -1, {plain, value});
+  up.reset();
+  Tensor q_turned = q_parts.part[1], k_turned = view(parts.part[1], Shape{net.B, Dim(1), net.S, rope});
+  turn(net, q_turned, k_turned);
+  k_turned = expand(std::move(k_turned), Shape{net.B, net.A, net.S, rope});
+  const Tensor q = cat({&q_parts.part[0], &q_turned}, -1);
+  const Tensor k = cat({&kv.part[0], &k_turned}, -1);
+  Tensor v = kv.part[1];
+  const bool padded = wants_flash(net.job) && a.value_dim != net.hd.n;
+  if (padded) v = pad_last(std::move(v), net.hd.n - a.value_dim);
+  AttentionOptions options;
+  options.mask = layer_mask(net);
+  options.dropout = net.arch.attention_dropout;
+  Tensor out = attention(net, q, k, v, options);
+  if (padded) {
+    out = view(std::move(out), Shape{net.B, net.S, net.A, net.hd});
+    out = narrow(std::move(out), -1, 0, value);
+    out = reshape(std::move(out), Shape{net.B, net.S, Dim(net.A.n * value.n)});
+  }
+  return net.linear("self_attn.o_proj", std::move(out), net.H, bias);
+}
+
+// -- DeepSeek-V2 -----------------------------------------------------------------------------------------------------
+
+// One table of complex numbers: eight bytes for each pair.
+Tensor embed2(Net& net) {
+  Scope in(net.tape, "model", kModel2);
+  Tensor embeds = net.token_embedding("model.embed_tokens", net.H);
+  net.model_locals = {embeds};
+  make_position_ids(net);
+  make_causal_masks(net, embeds);
+  complex_rotary_table(net, kRotary2);
+  return embeds;
+}
+
+void turn2(Net& net, Tensor& q, Tensor& k) {
+  Rotated turned = rotate_complex(net, std::move(q), std::move(k), true);
+  q = std::move(turned.q);
+  k = std::move(turned.k);
+}
+
+// DeepseekV2Moe.route_tokens_to_experts
+Routing route2(Net& net, Tensor logits_in) {
+  const Experts& e = net.arch.experts;
+  const Tensor logits = view(std::move(logits_in), Shape{net.T, Dim(e.count)});
+  const Tensor scores = softmax(logits, Dtype::kFp32);
+  TopK best;
+  if (e.limited_groups) {
+    const Tensor limited = limit_to_groups(net, scores, false);
+    best = topk(limited, Dim(e.per_token));
+  } else {
+    best = topk(scores, Dim(e.per_token));
+  }
+  Routing r;
+  r.weights = mul_scalar(std::move(best.values));
+  r.indices = std::move(best.indices);
+  return r;
+}
+
+Tensor mlp2(Net& net, Tensor hidden_in) {
+  if (is_dense_layer(net)) return llama_mlp(net, std::move(hidden_in));
+  Scope in(net.tape, "mlp", kBlock2);
+  const Tensor hidden = std::move(hidden_in);
+  const Tensor logits = fp32_router(net, "mlp.gate", kBlock2, hidden, true);
+  const Routing routing = route2(net, logits);
+  Tensor out = run_experts(net, kForm2, as_tokens(net, hidden), routing.indices, routing.weights);
+  out = as_sequences(net, std::move(out));
+  const Tensor shared =
+      gated_mlp(net, kSharedExperts, kBlock2, hidden, Dim(net.arch.experts.shared_width), net.arch.mlp_bias);
+  return add(std::move(out), shared);
+}
+
+Tensor layer2(Net& net, Tensor hidden) {
+  return pre_norm_layer(
+      net, std::move(hidden), kLayer2, [](Net& n, Tensor h) { return latent_attention(n, std::move(h), turn2); }, mlp2);
+}
+
+// -- DeepSeek-V3 -----------------------------------------------------------------------------------------------------
+
+void turn3(Net& net, Tensor& q, Tensor& k) {
+  if (!net.arch.latent.interleaved) {
+    Tensor q_embed = rotate(net, q);
+    k = rotate(net, k);
+    q = std::move(q_embed);
+    return;
+  }
+  Scope in(net.tape, "self_attn", kRotate);
+  const Dim half(net.arch.latent.rope_dim / 2);
+  const Tensor cos = unsqueeze(narrow(net.shared.cos, -1, 0, half), 1);
+  const Tensor sin = unsqueeze(narrow(net.shared.sin, -1, 0, half), 1);
+  const Tensor q1 = every_other(q, 0), q2 = every_other(q, 1), k1 = every_other(k, 0), k2 = every_other(k, 1);
+  q = turn_parts(q1, q2, cos, sin);
+  k = turn_parts(k1, k2, cos, sin);
+}
+
+Tensor layer3(Net& net, Tensor hidden) {
+  return pre_norm_layer(
+      net, std::move(hidden), kLayer, [](Net& n, Tensor h) { return latent_attention(n, std::move(h), turn3); },
+      deepseek_v3_mlp);
+}
+
+}  // namespace
+
+// DeepseekV3MoE.route_tokens_to_experts
+Routing deepseek_v3_routing(Net& net, const Tensor& logits) {
+  const Experts& e = net.arch.experts;
+  const Tensor scores = sigmoid(logits);
+  const Tensor choice = add(scores, net.tape.part_of_buffer(Shape{Dim(e.count)}, Dtype::kFp32));
+  const Tensor limited = limit_to_groups(net, choice, true);
+  Routing r;
+  r.indices = topk(limited, Dim(e.per_token)).indices;
+  r.weights = gather_last(scores, r.indices);
+  if (e.normalised) {
+    Tensor sum = sum_over(r.weights, -1, true);
+    sum = add_scalar(std::move(sum));
+    r.weights = div_in_place(std::move(r.weights), std::move(sum));
+  }
+  r.weights = mul_scalar(std::move(r.weights));
+  return r;
+}
+
+// DeepseekV3MoE.forward, or DeepseekV3MLP in the first layers.
+Tensor deepseek_v3_mlp(Net& net, Tensor hidden_in) {
+  constexpr const char* kBlock = "transformers 5.12 models/deepseek_v3/modeling_deepseek_v3.py: DeepseekV3MoE.forward";
+  constexpr ExpertForm kForm = {
+      .source = "transformers 5.12 models/deepseek_v3/modeling_deepseek_v3.py: DeepseekV3NaiveMoe.forward"};
+  if (is_dense_layer(net)) return llama_mlp(net, std::move(hidden_in));
+  Scope in(net.tape, "mlp", kBlock);
+  const Tensor hidden = std::move(hidden_in);
+  const Tensor logits = fp32_router(net, "mlp.gate", kBlock, as_tokens(net, hidden), false);
+  net.tape.buffer("mlp.gate.e_score_correction_bias", 4 * net.arch.experts.count);
+  const Routing routing = deepseek_v3_routing(net, logits);
+  Tensor out = run_experts(net, kForm, as_tokens(net, hidden), routing.indices, routing.weights);
+  out = as_sequences(net, std::move(out));
+  const Tensor shared = gated_mlp(net, kSharedExperts, kBlock, hidden, Dim(net.arch.experts.shared_width));
+  return add(std::move(out), shared);
+}
+
+const Program kDeepseekV2Program = {one_stack<embed2, layer2, llama_norm>, llama_head};
+const Program kDeepseekV3Program = {one_stack<llama_embed, layer3, llama_norm>, llama_head};
+
+const Family kRows[] = {
+    {"deepseek_v2", "DeepseekV2", "DeepseekV2ForCausalLM", kSequenceOnly, read_deepseek_v2_config, &kDeepseekV2Program},
+    {"deepseek_v3", "DeepseekV3", "DeepseekV3ForCausalLM", kSequenceAndToken, read_deepseek_v3_config,
+     &kDeepseekV3Program},
+    {"glm4_moe_lite", "Glm4MoeLite", "Glm4MoeLiteForCausalLM", kLanguageModelOnly, read_glm4_moe_lite_config,
+     &kDeepseekV3Program},
+};
+
+extern const FamilyRows deepseek_rows;
+const FamilyRows deepseek_rows = kRows;
+
+}  // namespace tidemark

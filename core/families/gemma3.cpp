@@ -1,0 +1,118 @@
+// Gemma 3 and PaliGemma that see: SigLIP's last hidden state, pooled or not, through one matrix.
+#include "core/families/family.hpp"
+#include "core/families/towers.hpp"
+#include "core/layers/norms.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr const char* kProjector3 =
+    "transformers 5.12 models/gemma3/modeling_gemma3.py: Gemma3MultiModalProjector.forward";
+constexpr const char* kModel3 = "transformers 5.12 models/gemma3/modeling_gemma3.py: Gemma3Model.forward";
+constexpr const char* kPali = "transformers 5.12 models/paligemma/modeling_paligemma.py: PaliGemmaModel.forward";
+
+void accept_tokens(ConfigFields& fields) {
+  fields.accept({"image_token_index", "image_token_id", "boi_token_index", "eoi_token_index", "boi_token_id",
+                 "eoi_token_id", "eos_token_id", "pad_token_id", "bos_token_id", "vocab_size", "hidden_size",
+                 "ignore_index", "num_hidden_layers"});
+}
+
+// transformers 5.12.1 models/gemma3/configuration_gemma3.py: Gemma3Config.
+void read_gemma3(ConfigFields& fields, Architecture& architecture) {
+  read_language(fields, architecture, "gemma3_text");
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
+  architecture.pictures.tokens = fields.count({"mm_tokens_per_image"}, 256);
+  accept_tokens(fields);
+  if (!read_tower(fields, architecture, "siglip_vision_model")) return;
+  const Architecture& tower = architecture.parts.front();
+  Count side = 1;
+  while ((side + 1) * (side + 1) <= architecture.pictures.tokens) ++side;
+  architecture.pictures.merge = tower.image_size / tower.patch_size / side;
+  if (architecture.pictures.merge < 1) {
+    fields.error("INVALID_VALUE", "mm_tokens_per_image", "A picture has more tokens than patches.");
+  }
+}
+
+// transformers 5.12.1 models/paligemma/configuration_paligemma.py: PaliGemmaConfig.
+void read_paligemma(ConfigFields& fields, Architecture& architecture) {
+  read_language(fields, architecture, "gemma");
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
+  architecture.pictures.width = fields.count({"projection_dim"}, 2048);
+  accept_tokens(fields);
+  if (!read_tower(fields, architecture, "siglip_vision_model")) return;
+  if (architecture.pictures.width != architecture.hidden_size) {
+    fields.error("INVALID_VALUE", "projection_dim", "The projector's width must be the language model's.");
+  }
+}
+
+Tensor last_hidden_state(Net& net) {
+  Net& tower = tower_part(net, Dim(picture_count(net)));
+  Tensor last = tower.arch.program->forward(tower);
+  tower.outer_locals.clear();
+  return last;
+}
+
+Tensor pooled_features(Net& net) {
+  const Tensor last = last_hidden_state(net);
+  const char* const kName = "multi_modal_projector";
+  Scope in(net.tape, kName, kProjector3);
+  const Count side = net.arch.parts.front().image_size / net.arch.parts.front().patch_size;
+  const Dim width = last.dim(2);
+  const Tensor reshaped = contiguous(view(transpose(last, 1, 2), Shape{last.dim(0), width, Dim(side), Dim(side)}));
+  Tensor pooled = average_pool(reshaped, net.arch.pictures.merge);
+  const Dim tokens(pooled.size(2) * pooled.size(3));
+  pooled = transpose(view(std::move(pooled), Shape{last.dim(0), width, tokens}), 1, 2);
+  const Tensor weight = net.parameter(kName, "mm_input_projection_weight", Shape{width, net.H});
+  const Tensor normed = gemma_norm(net, "multi_modal_projector.mm_soft_emb_norm", pooled);
+  Tensor projected = matmul(normed, weight);
+  return to(std::move(projected), last.dtype());
+}
+
+Tensor linear_features(Net& net) {
+  const Tensor last = last_hidden_state(net);
+  Scope in(net.tape, "multi_modal_projector", kPali);
+  return net.linear("multi_modal_projector.linear", last, net.H, true);
+}
+
+Tensor merge3(Net& net, Tensor embeds) {
+  return merge_features(net, std::move(embeds), pooled_features, kModel3);
+}
+
+Tensor merge_pali(Net& net, Tensor embeds) {
+  return merge_features(net, std::move(embeds), linear_features, kPali);
+}
+
+void inputs(Net& net) {
+  picture_inputs(net, Dim(picture_count(net)), picture_size(net));
+  integer_input(net, Shape{net.B, net.S}, "token_type_ids");
+}
+
+// Gemma3ForConditionalGeneration.forward: logits in fp32, which it returns, and a shifted copy for CrossEntropyLoss.
+Outputs gemma3_lm(Net& net, const Program& program, Tensor hidden) {
+  if (net.job.loss != Loss::kDefault) return causal_lm(net, program, std::move(hidden));
+  Tensor logits = program.lm_head(net, std::move(hidden));
+  logits = to(std::move(logits), Dtype::kFp32);
+  Outputs out;
+  out.loss = shifted_cross_entropy(net, logits);
+  out.rest = {std::move(logits)};
+  if (net.image_hidden_states.defined()) out.rest.push_back(std::move(net.image_hidden_states));
+  return out;
+}
+
+constexpr HeadForward kGemma3Heads[] = {{Head::kCausalLm, gemma3_lm}, {Head::kNone, body_alone}};
+
+const Program kGemma3Program = {forward_with_pictures<merge3>, language_head, kGemma3Heads, OwnLoss::kFp32, {}, inputs};
+const Program kPaliGemmaProgram = {
+    forward_with_pictures<merge_pali>, language_head, kDecoderForwards, OwnLoss::kFp32, {}, inputs};
+
+}  // namespace
+
+const Family kRows[] = {
+    {"gemma3", "Gemma3", "Gemma3ForConditionalGeneration", kSeeingClasses, read_gemma3, &kGemma3Program},
+    {"paligemma", "PaliGemma", "PaliGemmaForConditionalGeneration", kSeeingClasses, read_paligemma, &kPaliGemmaProgram},
+};
+
+extern const FamilyRows gemma3_rows;
+const FamilyRows gemma3_rows = kRows;
+
+}  // namespace tidemark

@@ -1,0 +1,73 @@
+// GLM-4.5: attention with half of each head turning, then experts chosen as DeepSeek-V3 does.
+#include "core/families/family.hpp"
+#include "core/families/mixtures.hpp"
+#include "core/layers/rotations.hpp"
+#include "core/model/config_experts.hpp"
+
+namespace tidemark {
+namespace {
+
+// transformers 5.12.1 models/glm4_moe/configuration_glm4_moe.py: Glm4MoeConfig.
+void read_glm4_moe_config(ConfigFields& fields, Architecture& architecture) {
+  read_dimensions(fields, architecture, 131072);
+  read_kv_heads(fields, architecture, 8);
+  read_head_dim(fields, architecture);
+  read_rotary_factor(fields, architecture, 0.5);
+  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
+  architecture.attention_bias = fields.flag({"attention_bias"}, false);
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+  architecture.qk_norm = fields.flag({"use_qk_norm"}, false);
+  read_routed_experts(fields, architecture, {128, 8, 1408}, 1);
+  read_dense_prefix(fields, architecture, 1);
+  read_expert_groups(fields, architecture, 1, 1);
+  architecture.experts.normalised = fields.flag({"norm_topk_prob"}, true);
+}
+
+constexpr const char* kLayer = "transformers 5.12 models/glm4_moe/modeling_glm4_moe.py: Glm4MoeDecoderLayer.forward";
+constexpr const char* kAttention = "transformers 5.12 models/glm4_moe/modeling_glm4_moe.py: Glm4MoeAttention.forward";
+
+Tensor self_attention(Net& net, Tensor hidden) {
+  Scope in(net.tape, "self_attn", kAttention);
+  const Tensor x = std::move(hidden);
+  const bool bias = net.arch.attention_bias;
+  Tensor q = net.linear("self_attn.q_proj", x, net.Q, bias);
+  q = view(std::move(q), Shape{net.B, net.S, net.A, net.hd});
+  Tensor k = net.linear("self_attn.k_proj", x, net.K, bias);
+  k = view(std::move(k), Shape{net.B, net.S, net.Kv, net.hd});
+  Tensor v = net.linear("self_attn.v_proj", x, net.K, bias);
+  v = split_heads(net, std::move(v), net.Kv, net.hd);
+  if (net.arch.qk_norm) {
+    q = rms_norm(net, "self_attn.q_norm", std::move(q));
+    k = rms_norm(net, "self_attn.k_norm", std::move(k));
+  }
+  q = transpose(std::move(q), 1, 2);
+  k = transpose(std::move(k), 1, 2);
+  {
+    Rotated turned = rotate_leading_both(net, q, k);
+    q = std::move(turned.q);
+    k = std::move(turned.k);
+  }
+  AttentionOptions options;
+  options.mask = layer_mask(net);
+  options.dropout = net.arch.attention_dropout;
+  Tensor out = attention(net, q, k, v, options);
+  return net.linear("self_attn.o_proj", std::move(out), net.H);
+}
+
+Tensor layer(Net& net, Tensor hidden) {
+  return pre_norm_layer(net, std::move(hidden), kLayer, self_attention, deepseek_v3_mlp);
+}
+
+}  // namespace
+
+const Program kGlm4MoeProgram = {one_stack<llama_embed, layer, llama_norm>, llama_head};
+
+const Family kRows[] = {
+    {"glm4_moe", "Glm4Moe", "Glm4MoeForCausalLM", kLanguageModelOnly, read_glm4_moe_config, &kGlm4MoeProgram},
+};
+
+extern const FamilyRows glm4_moe_rows;
+const FamilyRows glm4_moe_rows = kRows;
+
+}  // namespace tidemark

@@ -1,0 +1,162 @@
+// Granite 3's mixtures of experts, with or without a feed-forward that all tokens share: Granite's layer, and experts
+// that run one after the other on a sorted list.
+#include <vector>
+
+#include "core/families/family.hpp"
+#include "core/families/mixtures.hpp"
+#include "core/model/config_experts.hpp"
+#include "core/tape/routing_ops.hpp"
+
+namespace tidemark {
+namespace {
+
+// transformers 5.12.1 models/granitemoe/configuration_granitemoe.py: GraniteMoeConfig.
+void read_granitemoe_config(ConfigFields& fields, Architecture& architecture) {
+  read_dimensions(fields, architecture, 2048);
+  read_kv_heads(fields, architecture, std::nullopt);
+  read_head_dim(fields, architecture);
+  architecture.rotary_dim = architecture.head_dim;
+  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
+  architecture.attention_bias = fields.flag({"attention_bias"}, false);
+  architecture.attention_out_bias = architecture.attention_bias;
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+  architecture.embedding_scale = true;
+  architecture.residual_scale = true;
+  architecture.logit_scale = true;
+  read_experts(fields, architecture, {8, 2, 0}, {"num_local_experts", "num_experts"});
+  read_aux_loss(fields, architecture);
+  fields.accept({"embedding_multiplier", "logits_scaling", "residual_multiplier", "attention_multiplier"});
+  // Its classes record no router logits: the loss function returns a plain zero.
+  if (architecture.experts.aux_loss) {
+    fields.error("INVALID_VALUE", "output_router_logits",
+                 "transformers 5.12 records no router logits for Granite's experts and fails where the loss asks for "
+                 "them: leave \"output_router_logits\" out.");
+  }
+}
+
+// transformers 5.12.1 models/granitemoeshared/configuration_granitemoeshared.py: GraniteMoeSharedConfig.
+void read_granitemoeshared_config(ConfigFields& fields, Architecture& architecture) {
+  read_granitemoe_config(fields, architecture);
+  architecture.experts.shared_width = fields.count({"shared_intermediate_size"}, 0, 0);
+}
+
+constexpr const char* kLayer =
+    "transformers 5.12 models/granitemoeshared/modeling_granitemoeshared.py: GraniteMoeSharedDecoderLayer.forward";
+constexpr const char* kMoe = "transformers 5.12 models/granitemoe/modeling_granitemoe.py: GraniteMoeMoE.forward";
+constexpr const char* kRouter =
+    "transformers 5.12 models/granitemoe/modeling_granitemoe.py: GraniteMoeTopKGating.forward";
+constexpr const char* kExperts =
+    "transformers 5.12 models/granitemoe/modeling_granitemoe.py: GraniteMoeParallelExperts.forward";
+constexpr const char* kShared =
+    "transformers 5.12 models/granitemoeshared/modeling_granitemoeshared.py: GraniteMoeSharedMLP.forward";
+
+/// What the router returns of use.
+struct Lists {
+  Tensor batch_index, batch_gates, logits;
+};
+
+Lists route(Net& net, const Tensor& hidden) {
+  Scope in(net.tape, "block_sparse_moe.router", kRouter);
+  Tape& t = net.tape;
+  const Dim experts(net.arch.experts.count), k(net.arch.experts.per_token), n(hidden.size(0) * k.n);
+  Lists r;
+  r.logits = net.linear("block_sparse_moe.router.layer", hidden, experts);
+  r.logits = to(std::move(r.logits), Dtype::kFp32);
+  TopK best = topk(r.logits, k);
+  Tensor gates = softmax(std::move(best.values));
+  gates = to(std::move(gates), hidden.dtype());
+  const Shape all{hidden.dim(0), experts};
+  const Tensor zeros = t.allocate(all, gates.dtype(), "zeros");
+  const Tensor chosen = t.allocate(all, gates.dtype(), "scatter");
+  { const Tensor counted = t.allocate(all, Dtype::kInt64, "to"); }
+  const Tensor order = t.allocate(Shape{n}, Dtype::kInt64, "sort indices");
+  r.batch_index = t.allocate(Shape{n}, Dtype::kInt64, "div");
+  gates = view(std::move(gates), Shape{n});
+  r.batch_gates = index_some(std::move(gates), order, n);
+  return r;
+}
+
+// GraniteMoeParallelExperts: one product after the other, the pieces put together behind.
+Tensor parallel_experts(Net& net, const char* module, Tensor inputs_in, Dim width, const std::vector<Dim>& rows) {
+  Scope in(net.tape, module, kExperts);
+  const Tensor inputs = std::move(inputs_in);
+  const Tensor weight =
+      net.expert_parameter(module, "weight", Shape{Dim(net.arch.experts.count), width, inputs.dim(1)});
+  const Pieces pieces = split(inputs, 0, rows);
+  std::vector<Tensor> outputs;
+  for (const Tensor& piece : pieces.part) outputs.push_back(linear(piece, select(weight, 0)));
+  std::vector<const Tensor*> parts;
+  for (const Tensor& output : outputs) parts.push_back(&output);
+  return cat(parts.data(), parts.size(), 0);
+}
+
+Tensor moe(Net& net, Tensor hidden_in) {
+  Scope in(net.tape, "block_sparse_moe", kMoe);
+  const Tensor hidden = as_tokens(net, std::move(hidden_in));
+  const Experts& e = net.arch.experts;
+  const Lists lists = route(net, hidden);
+  std::vector<Dim> rows;
+  for (const Count count : rows_of_experts(net, hidden.size(0), e.per_token)) rows.push_back(Dim(count));
+  const Dim width(e.width), n(hidden.size(0) * e.per_token);
+  const Tensor inputs = index_some(hidden, lists.batch_index, n);
+  Tensor out = parallel_experts(net, "block_sparse_moe.input_linear", inputs, Dim(2 * width.n), rows);
+  const Pieces halves = split(out, -1, {width, width});
+  out = activate(net.arch.activation, halves.part[0]);
+  out = mul(std::move(out), halves.part[1]);
+  out = parallel_experts(net, "block_sparse_moe.output_linear", out, net.H, rows);
+  out = mul(std::move(out), unsqueeze(lists.batch_gates, -1));
+  const Tensor zeros = tidemark::zeros(net.tape, hidden.shape(), out.dtype());
+  Tensor sum = tidemark::zeros(net.tape, hidden.shape(), out.dtype(), "index_add");
+  sum = index_add_in_place(std::move(sum), lists.batch_index, std::move(out));
+  return as_sequences(net, std::move(sum));
+}
+
+// GraniteMoeSharedMLP: gate and up in one matrix.
+Tensor shared_mlp(Net& net, Tensor hidden_in) {
+  Scope in(net.tape, "shared_mlp", kShared);
+  const Tensor hidden = std::move(hidden_in);
+  const Dim width(net.arch.experts.shared_width);
+  Tensor h = net.linear("shared_mlp.input_linear", hidden, Dim(2 * width.n));
+  const Pieces halves = split(h, -1, {width, width});
+  h = activate(net.arch.activation, halves.part[0]);
+  h = mul(std::move(h), halves.part[1]);
+  return net.linear("shared_mlp.output_linear", std::move(h), net.H);
+}
+
+Tensor layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kLayer);
+  Tensor residual = std::move(hidden);
+  Tensor h = rms_norm(net, "input_layernorm", residual);
+  h = llama_attention(net, std::move(h));
+  Tensor scaled = mul_scalar(h);
+  h = add(residual, std::move(scaled));
+  residual = h;
+  h = rms_norm(net, "post_attention_layernorm", std::move(h));
+  // `moe_hidden_states` keeps its name where a shared feed-forward follows.
+  Tensor mixed = moe(net, h);
+  if (net.arch.experts.shared_width > 0) {
+    Tensor shared = shared_mlp(net, h);
+    h = add(mixed, std::move(shared));
+  } else {
+    h = mixed;
+  }
+  scaled = mul_scalar(h);
+  return add(std::move(residual), std::move(scaled));
+}
+
+}  // namespace
+
+const Program kGraniteMoeProgram = {one_stack<granite_embed, layer, llama_norm>, granite_head};
+
+const Family kRows[] = {
+    {"granitemoe", "GraniteMoe", "GraniteMoeForCausalLM", kLanguageModelOnly, read_granitemoe_config,
+     &kGraniteMoeProgram},
+    {"granitemoeshared", "GraniteMoeShared", "GraniteMoeSharedForCausalLM", kLanguageModelOnly,
+     read_granitemoeshared_config, &kGraniteMoeProgram},
+};
+
+extern const FamilyRows granitemoe_rows;
+const FamilyRows granitemoe_rows = kRows;
+
+}  // namespace tidemark

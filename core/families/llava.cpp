@@ -1,0 +1,240 @@
+// LLaVA 1.5, LLaVA-NeXT: a tower's hidden states through two linear layers into the language model's embeddings.
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "core/families/family.hpp"
+#include "core/families/towers.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr const char* kFeatures = "transformers 5.12 models/llava/modeling_llava.py: LlavaModel.get_image_features";
+constexpr const char* kMerge = "transformers 5.12 models/llava/modeling_llava.py: LlavaModel.forward";
+constexpr const char* kProjector = "transformers 5.12 models/llava/modeling_llava.py: LlavaMultiModalProjector.forward";
+constexpr const char* kPack =
+    "transformers 5.12 models/llava_next/modeling_llava_next.py: LlavaNextModel.pack_image_features";
+
+}  // namespace
+
+// hidden_states[k]: 0 are the embeddings, the last is the last layer's output.
+void read_feature_layers(ConfigFields& fields, Architecture& tower, Count standard) {
+  const Value* value = fields.find({"vision_feature_layer"});
+  std::vector<Count> numbers = {standard};
+  if (value != nullptr && value->is_number()) numbers = {value->integer};
+  if (value != nullptr && value->is_array()) {
+    numbers.clear();
+    for (const Value& item : value->items) numbers.push_back(item.integer);
+  }
+  tower.layer_kinds.assign(static_cast<std::size_t>(tower.num_layers), 0);
+  for (const Count number : numbers) {
+    const Count layer = (number < 0 ? tower.num_layers + 1 + number : number) - 1;
+    if (layer < 0 || layer >= tower.num_layers) {
+      fields.error("INVALID_VALUE", "vision_feature_layer", "\"vision_feature_layer\" names no layer of the tower.");
+      return;
+    }
+    tower.pictures.layers.push_back(layer);
+    tower.layer_kinds[static_cast<std::size_t>(layer)] = 1;
+  }
+}
+
+void let_tower_go(Net& tower) {
+  tower.model_locals.clear();
+  tower.outer_locals.clear();
+  tower.pixel_values.reset();
+  tower.let_kept_go();
+}
+
+namespace {
+
+// transformers 5.12.1 models/llava/configuration_llava.py: LlavaConfig.
+void read_llava_config(ConfigFields& fields, Architecture& architecture) {
+  read_language(fields, architecture, "llama");
+  const bool tied = architecture.tie_word_embeddings;
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false) || tied;
+  if (!read_tower(fields, architecture, "clip_vision_model")) return;
+  Pictures& pictures = architecture.pictures;
+  pictures.activation = read_activation(fields, {"projector_hidden_act"}, "gelu");
+  pictures.bias = fields.flag({"multimodal_projector_bias"}, true);
+  pictures.drops_class_token = fields.text({"vision_feature_select_strategy"}, "default") == "default";
+  read_feature_layers(fields, architecture.parts.front(), -2);
+  fields.accept(
+      {"image_token_index", "image_token_id", "image_seq_length", "ignore_index", "pad_token_id", "vocab_size"});
+}
+
+// transformers 5.12.1 models/llava_next/configuration_llava_next.py: LlavaNextConfig.
+void read_llava_next_config(ConfigFields& fields, Architecture& architecture) {
+  read_llava_config(fields, architecture);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+  fields.accept({"use_image_newline_parameter"});
+  std::vector<Count>& grids = architecture.pictures.grids;
+  const Value* given = fields.find({"image_grid_pinpoints"});
+  if (given != nullptr && given->is_array()) {
+    for (const Value& pair : given->items) {
+      for (const Value& side : pair.items) grids.push_back(std::max<Count>(1, side.integer));
+    }
+    if (grids.size() != 2 * given->items.size()) {
+      fields.error("INVALID_VALUE", "image_grid_pinpoints", "\"image_grid_pinpoints\" must be a list of pairs.");
+    }
+  }
+  if (grids.empty()) grids = {336, 672, 672, 336, 672, 672, 1008, 336, 336, 1008};
+}
+
+Tensor project(Net& net, Tensor features) {
+  Scope in(net.tape, "multi_modal_projector", kProjector);
+  const bool bias = net.arch.pictures.bias;
+  Tensor h = net.linear("multi_modal_projector.linear_1", std::move(features), net.H, bias);
+  h = activate(net.arch.pictures.activation, std::move(h));
+  return net.linear("multi_modal_projector.linear_2", std::move(h), net.H, bias);
+}
+
+/// Tower and projector on so many pictures or tiles: [n, patches, H].
+Tensor projected(Net& net, Dim pictures) {
+  Scope in(net.tape, "", kFeatures);
+  Net& tower = tower_part(net, pictures);
+  const Tensor last = tower.arch.program->forward(tower);
+  Tensor selected = selected_features(net, tower);
+  Tensor features = project(net, selected);
+  selected.reset();
+  let_tower_go(tower);
+  return features;
+}
+
+Tensor llava_features(Net& net) {
+  Tensor features = projected(net, Dim(picture_count(net)));
+  if (net.arch.parts.front().model_type == "pixtral") {
+    const Shape flat_rows{Dim(features.numel() / net.H.n), net.H};
+    const Tensor rows = view(std::move(features), flat_rows);
+    const std::vector<Count> sizes(static_cast<std::size_t>(picture_count(net)), rows.size(0) / picture_count(net));
+    const Pieces pieces = split(rows, 0, sizes);
+    return cat(std::vector<Tensor>(pieces.part.begin(), pieces.part.end()), 0);
+  }
+  const Pieces pieces = unbind(std::move(features), 0);
+  return cat(std::vector<Tensor>(pieces.part.begin(), pieces.part.end()), 0);
+}
+
+/// How LLaVA-NeXT cuts a picture of the job's size.
+struct Tiling {
+  Count rows = 1, columns = 1;  ///< of tiles
+  Count height = 0, width = 0;  ///< in patches, padding taken off
+};
+
+// image_processing_utils.py select_best_resolution, then unpad_image.
+Tiling tiling(const Net& net) {
+  const std::vector<Count>& grids = net.arch.pictures.grids;
+  const Architecture& tower = net.arch.parts.front();
+  const PictureSize size = picture_size(net);
+  const auto h = static_cast<double>(size.height), w = static_cast<double>(size.width);
+  Count best_h = grids[0], best_w = grids[1], most = 0, least_waste = 0;
+  for (std::size_t i = 0; i + 1 < grids.size(); i += 2) {
+    const double scale = std::min(static_cast<double>(grids[i + 1]) / w, static_cast<double>(grids[i]) / h);
+    const Count used =
+        std::min(static_cast<Count>(w * scale) * static_cast<Count>(h * scale), size.height * size.width);
+    const Count waste = grids[i] * grids[i + 1] - used;
+    if (used < most || (used == most && waste >= least_waste && i > 0)) continue;
+    most = used;
+    least_waste = waste;
+    best_h = grids[i];
+    best_w = grids[i + 1];
+  }
+  Tiling t;
+  t.rows = best_h / tower.image_size;
+  t.columns = best_w / tower.image_size;
+  const Count side = tower.image_size / tower.patch_size;
+  t.height = t.rows * side;
+  t.width = t.columns * side;
+  const auto rounded = [](double x) { return static_cast<Count>(std::round(x * 1e7) / 1e7); };
+  if (w / h > static_cast<double>(t.width) / static_cast<double>(t.height)) {
+    t.height -= (t.height - rounded(h * (static_cast<double>(t.width) / w))) / 2 * 2;
+  } else {
+    t.width -= (t.width - rounded(w * (static_cast<double>(t.height) / h))) / 2 * 2;
+  }
+  return t;
+}
+
+Count tiles_of(const Tiling& t) {
+  return t.rows * t.columns + 1;
+}
+
+void next_inputs(Net& net) {
+  text_inputs(net);
+  if (net.job.images_per_sample == 0) return;
+  const Dim side(net.arch.parts.front().image_size), count(picture_count(net));
+  net.pixel_values = net.tape.allocate(Shape{count, Dim(tiles_of(tiling(net))), Dim(3), side, side},
+                                       net.weight_dtype(4), "pixel_values");
+  integer_input(net, Shape{count, Dim(2)}, "image_sizes");
+}
+
+/// One picture's features: the tiles side by side again, without the padding, a vector behind each row; the whole
+/// first.
+Tensor packed(Net& net, const Tensor& tiles, const Tensor& newline, const Tiling& t) {
+  const Architecture& tower = net.arch.parts.front();
+  const Dim side(tower.image_size / tower.patch_size);
+  const Tensor base = select(tiles, 0);
+  Tensor image = narrow(tiles, 0, 1, Dim(tiles.size(0) - 1));
+  const Dim rows(t.rows * side.n), columns(t.columns * side.n);
+  // view, permute(4, 0, 2, 1, 3).contiguous(): six dimensions there; the copy is what counts.
+  image = permute(view(std::move(image), Shape{Dim(t.rows * t.columns), Dim(side.n * side.n), net.H}), {2, 0, 1});
+  image = view(contiguous(std::move(image)), Shape{net.H, rows, columns});
+  if (t.height < rows.n) image = narrow(std::move(image), 1, (rows.n - t.height) / 2, Dim(t.height));
+  if (t.width < columns.n) image = narrow(std::move(image), 2, (columns.n - t.width) / 2, Dim(t.width));
+  Tensor line = view(newline, Shape{net.H, Dim(1), Dim(1)});
+  line = to(expand(std::move(line), Shape{net.H, Dim(t.height), Dim(1)}), image.dtype());
+  image = cat({&image, &line}, -1);
+  image = transpose(view(std::move(image), Shape{net.H, Dim(t.height * (t.width + 1))}), 0, 1);
+  return cat({&base, &image}, 0);
+}
+
+Tensor next_features(Net& net) {
+  const Tiling t = tiling(net);
+  const Count count = picture_count(net), tiles = tiles_of(t);
+  const Tensor stacked = net.pixel_values;
+  Tensor pixels;
+  if (stacked.defined()) {
+    Scope in(net.tape, "", kPack);
+    pixels = net.tape.allocate(Shape{Dim(count * tiles), stacked.dim(2), stacked.dim(3), stacked.dim(4)},
+                               stacked.dtype(), "cat");
+    net.pixel_values = pixels;
+  }
+  Tensor newline = net.parameter("", "image_newline", Shape{net.H});
+  Tensor features = projected(net, Dim(count * tiles));
+  net.pixel_values = stacked;
+  Scope in(net.tape, "", kPack);
+  const Pieces pieces = split(std::move(features), 0, std::vector<Count>(static_cast<std::size_t>(count), tiles));
+  std::vector<Tensor> all;
+  for (const Tensor& picture : pieces.part) all.push_back(packed(net, picture, newline, t));
+  return cat(all, 0);
+}
+
+Tensor merge(Net& net, Tensor embeds) {
+  return merge_features(net, std::move(embeds), llava_features, kMerge);
+}
+
+Tensor merge_next(Net& net, Tensor embeds) {
+  return merge_features(net, std::move(embeds), next_features, kMerge);
+}
+
+void llava_inputs(Net& net) {
+  picture_inputs(net, Dim(picture_count(net)), picture_size(net));
+  if (net.arch.parts.front().model_type == "pixtral") {
+    integer_input(net, Shape{Dim(picture_count(net)), Dim(2)}, "image_sizes");
+  }
+}
+
+const Program kLlavaProgram = {
+    forward_with_pictures<merge>, language_head, kDecoderForwards, OwnLoss::kFp32, {}, llava_inputs};
+const Program kLlavaNextProgram = {
+    forward_with_pictures<merge_next>, language_head, kDecoderForwards, OwnLoss::kFp32, {}, next_inputs};
+
+}  // namespace
+
+const Family kRows[] = {
+    {"llava", "Llava", "LlavaForConditionalGeneration", kSeeingClasses, read_llava_config, &kLlavaProgram},
+    {"llava_next", "LlavaNext", "LlavaNextForConditionalGeneration", kSeeingClasses, read_llava_next_config,
+     &kLlavaNextProgram},
+};
+
+extern const FamilyRows llava_rows;
+const FamilyRows llava_rows = kRows;
+
+}  // namespace tidemark

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "core/layers/moe.hpp"
+
+/// Methods of one mixture of experts' modelling file that others repeat word for word; each is defined in the file of
+/// the family that it is named after.
+namespace tidemark {
+
+/// Qwen3Attention.forward: Llama's with a norm over each head of q and k.
+Tensor qwen3_attention(Net& net, Tensor hidden);
+/// Qwen3MoeSparseMoeBlock.forward or, in a layer without experts, Qwen3MoeMLP.forward.
+Tensor qwen3_moe_mlp(Net& net, Tensor hidden);
+
+/// GraniteModel.forward up to its loop: the embeddings scaled.
+Tensor granite_embed(Net& net);
+/// GraniteForCausalLM.lm_head, its logits scaled.
+Tensor granite_head(Net& net, Tensor hidden);
+/// DeepseekV3MoE.forward or, in a layer without experts, DeepseekV3MLP.forward.
+Tensor deepseek_v3_mlp(Net& net, Tensor hidden);
+/// DeepseekV3MoE.route_tokens_to_experts: sigmoids, a correction in the choice alone, the best of the best groups.
+Routing deepseek_v3_routing(Net& net, const Tensor& logits);
+
+/// What DeepSeek and others name the feed-forward of all tokens.
+inline constexpr GatedNames kSharedExperts = {"mlp.shared_experts", "mlp.shared_experts.gate_proj",
+                                              "mlp.shared_experts.act_fn", "mlp.shared_experts.up_proj",
+                                              "mlp.shared_experts.down_proj"};
+
+}  // namespace tidemark

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "core/families/towers.hpp"
+
+/// What Qwen2-VL, Qwen2.5-VL and Qwen3-VL share; defined in qwen2_vl.cpp.
+namespace tidemark {
+
+/// Rotary keys, which move no memory, and the numbers of tokens.
+void accept_rotation(ConfigFields& fields);
+/// `vision_config`: what all generations' towers say alike, and `read` for the rest.
+void read_qwen_tower(ConfigFields& fields, Architecture& architecture, void (*read)(ConfigFields&, Architecture&));
+
+/// Rows of flattened patches in fp32, grids, and which token is a picture's.
+void qwen_inputs(Net& net);
+/// PatchEmbed.forward on the pictures of a tower whose part has a row per patch.
+Tensor qwen_patches(Net& tower, bool bias, const char* source);
+/// What the tower's forward holds besides the tables: the angles, once and doubled.
+struct VisionTables {
+  Tensor rotary, doubled;
+};
+VisionTables vision_tables(Net& tower);
+VisionTables vision_tables_of(Net& tower, Tensor rotary);
+/// VisionAttention.forward: a call per picture, or per window.
+Tensor qwen_vision_attention(Net& tower, Tensor hidden, const char* source);
+Tensor qwen_vision_mlp(Net& tower, Tensor hidden, const char* fc1, const char* fc2, const char* source);
+Tensor qwen_gated_mlp(Net& tower, Tensor hidden, const char* source);
+/// The tower's part of the model, with its pictures cast to the weights' dtype.
+Net& qwen_tower_part(Net& net);
+/// torch.cat of the features, split by picture.
+Tensor joined_pictures(Net& net, Tensor features);
+/// Features in the places of the pictures' tokens.
+Tensor merge_qwen(Net& net, Tensor embeds, const char* source);
+
+/// Positions in three dimensions: [3, B, S].
+void make_positions_3d(Net& net);
+/// cos and sin of them: [3, B, S, hd].
+void rotary_tables_3d(Net& net, Dtype dtype);
+/// freqs and what is made of them, up to the tables: of so many dimensions.
+void rotary_tables_from_3d(Net& net, Dtype dtype, Count dimensions);
+
+}  // namespace tidemark

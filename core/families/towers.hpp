@@ -1,0 +1,55 @@
+#pragma once
+
+#include <string_view>
+
+#include "core/families/classes.hpp"
+#include "core/layers/vision.hpp"
+#include "core/model/config_fields.hpp"
+
+/// The configurations of models that see, and the towers that several of them share.
+namespace tidemark {
+
+/// Reads `text_config` as the family that it names, or `standard`, into the architecture, whose language model that is.
+/// What the file leaves out takes the class's default size, because files of models that see leave it out.
+void read_language(ConfigFields& fields, Architecture& architecture, std::string_view standard);
+/// Reads `vision_config` as the tower that it names, or `standard`, into the first of the architecture's parts. False,
+/// with an issue, where that tower is not modelled.
+bool read_tower(ConfigFields& fields, Architecture& architecture, std::string_view standard);
+/// What every tower's configuration says: width, depth, heads.
+void read_tower_sizes(ConfigFields& fields, Architecture& tower, Count width, Count depth, Count heads, Count ffn);
+/// The member `key` of a configuration as an object; null where there is none.
+const Value* object_in(ConfigFields& fields, std::string_view key);
+/// The same where its absence is an error; never null.
+const Value& required_object(ConfigFields& fields, std::string_view key);
+/// A number, or a list of two equal ones.
+Count square_side(ConfigFields& fields, std::string_view key, Count class_default);
+
+/// A tower: reader and forward, from tower.pixel_values to its last hidden state.
+struct Tower {
+  std::string_view model_type;                 ///< of vision_config
+  void (*read)(ConfigFields&, Architecture&);  ///< into the tower's architecture
+  const Program* program;                      ///< only its forward
+};
+
+/// The tower of the model as a part: as many pictures, and tokens of each.
+Net& tower_part(Net& net, Dim pictures);
+/// The hidden states that vision_feature_layer names, in one tensor, and the class token cut off where the model does.
+Tensor selected_features(Net& net, Net& tower);
+
+/// The model around the language model: features in the places of the pictures' tokens, and, where `returned`, among
+/// the outputs (image_hidden_states). Without pictures what makes features is declared alone.
+Tensor merge_features(Net& net, Tensor embeds, Tensor (*features_of)(Net& net), const char* source,
+                      bool returned = true);
+
+/// Tower and LLaVA's way to choose its hidden states: [n, tokens, width]; what the tower held is let go by
+/// `let_tower_go` (llava.cpp).
+void read_feature_layers(ConfigFields& fields, Architecture& tower, Count standard);
+void let_tower_go(Net& tower);
+
+/// PixtralVisionModel's forward and configuration (pixtral.cpp).
+extern const Program kPixtralTower;
+void read_pixtral_tower(ConfigFields& fields, Architecture& tower);
+
+inline constexpr ClassSuffix kSeeingClasses[] = {{"ForConditionalGeneration", Head::kCausalLm}, {"Model", Head::kNone}};
+
+}  // namespace tidemark

@@ -1,0 +1,422 @@
+// Wav2Vec2 and HuBERT: convolutions over the wave, a convolution that tells positions, an encoder; CTC on letters.
+#include <cmath>
+#include <string>
+
+#include "core/families/family.hpp"
+#include "core/layers/losses.hpp"
+#include "core/tape/ops/convolution.hpp"
+
+namespace tidemark {
+namespace {
+
+std::vector<Count> read_counts(ConfigFields& fields, std::string_view key, std::initializer_list<Count> standard) {
+  std::vector<Count> counts = standard;
+  const Value* value = fields.find({key});
+  if (value == nullptr || !value->is_array()) return counts;
+  counts.clear();
+  for (const Value& item : value->items) {
+    if (!item.is_integer() || item.integer < 1) {
+      fields.error("INVALID_VALUE", key, "This must be a list of positive numbers.");
+      return standard;
+    }
+    counts.push_back(item.integer);
+  }
+  return counts;
+}
+
+// transformers 5.12.1 models/wav2vec2/configuration_wav2vec2.py: Wav2Vec2Config; models/hubert: HubertConfig.
+void read_wav2vec2_config(ConfigFields& fields, Architecture& architecture) {
+  architecture.positions_by_token = false;
+  architecture.hidden_size = fields.required({"hidden_size"});
+  architecture.intermediate_size = fields.required({"intermediate_size"});
+  architecture.num_layers = fields.required({"num_hidden_layers"});
+  architecture.num_heads = fields.required({"num_attention_heads"});
+  architecture.num_kv_heads = architecture.num_heads;
+  architecture.vocab_size = fields.count({"vocab_size"}, 32);
+  derive_head_dim(fields, architecture);
+  architecture.activation = read_activation(fields, {"hidden_act"}, "gelu");
+  architecture.residual_dropout = fields.probability({"hidden_dropout"}, 0.1);
+  architecture.activation_dropout = fields.probability({"activation_dropout"}, 0.1);
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.1);
+  architecture.feature_dropout = fields.probability({"feat_proj_dropout"}, 0.0);
+  architecture.head_dropout = fields.probability({"final_dropout"}, 0.1);
+  architecture.norm_before = fields.flag({"do_stable_layer_norm"}, false);
+  architecture.conv_dims = read_counts(fields, "conv_dim", {512, 512, 512, 512, 512, 512, 512});
+  architecture.conv_strides = read_counts(fields, "conv_stride", {5, 2, 2, 2, 2, 2, 2});
+  architecture.conv_kernels = read_counts(fields, "conv_kernel", {10, 3, 3, 3, 3, 2, 2});
+  architecture.conv_bias = fields.flag({"conv_bias"}, false);
+  architecture.group_norm = fields.text({"feat_extract_norm"}, "group") == "group";
+  architecture.position_kernel = fields.count({"num_conv_pos_embeddings"}, 128);
+  architecture.position_groups = fields.count({"num_conv_pos_embedding_groups"}, 16);
+  architecture.masks_time = fields.flag({"apply_spec_augment"}, true) && fields.number({"mask_time_prob"}, 0.05) > 0.0;
+  architecture.pooler_size = fields.count({"classifier_proj_size"}, 256);
+  const std::size_t convolutions = architecture.conv_dims.size();
+  if (convolutions == 0 || architecture.conv_strides.size() != convolutions ||
+      architecture.conv_kernels.size() != convolutions || convolutions > 64) {
+    fields.error("INVALID_VALUE", "conv_dim", "conv_dim, conv_stride and conv_kernel need one entry per convolution.");
+    return;
+  }
+  for (const std::string_view key : {"add_adapter", "use_weighted_layer_sum", "conv_pos_batch_norm"}) {
+    if (fields.flag({key}, false)) fields.error("INVALID_VALUE", key, "This part of the model is not modelled.");
+  }
+  if (!fields.flag({"feat_proj_layer_norm"}, true)) {
+    fields.error("INVALID_VALUE", "feat_proj_layer_norm", "A projection without a norm is not modelled.");
+  }
+  Architecture extractor = architecture;
+  extractor.num_layers = static_cast<Count>(convolutions);
+  for (std::size_t i = 0; i < convolutions; ++i) extractor.layer_kinds.push_back(static_cast<std::uint8_t>(i));
+  architecture.parts.push_back(std::move(extractor));
+  fields.accept({"feat_extract_activation",
+                 "layerdrop",
+                 "feat_quantizer_dropout",
+                 "num_feat_extract_layers",
+                 "mask_time_length",
+                 "mask_time_min_masks",
+                 "mask_feature_prob",
+                 "mask_feature_length",
+                 "mask_feature_min_masks",
+                 "ctc_loss_reduction",
+                 "ctc_zero_infinity",
+                 "num_codevectors_per_group",
+                 "num_codevector_groups",
+                 "contrastive_logits_temperature",
+                 "num_negatives",
+                 "codevector_dim",
+                 "proj_codevector_dim",
+                 "diversity_loss_weight",
+                 "tdnn_dim",
+                 "tdnn_kernel",
+                 "tdnn_dilation",
+                 "xvector_output_dim",
+                 "adapter_kernel_size",
+                 "adapter_stride",
+                 "num_adapter_layers",
+                 "output_hidden_size",
+                 "mask_channel_length",
+                 "mask_channel_min_space",
+                 "mask_channel_other",
+                 "mask_channel_prob",
+                 "mask_channel_selection",
+                 "mask_time_min_space",
+                 "mask_time_other",
+                 "mask_time_selection",
+                 "mask_feature_selection",
+                 "gradient_checkpointing",
+                 "tokenizer_class",
+                 "freeze_feat_extract_train",
+                 "no_mask_channel_overlap",
+                 "no_mask_time_overlap",
+                 "feat_proj_dropout"});
+}
+
+constexpr const char* kConv = "transformers 5.12 models/wav2vec2/modeling_wav2vec2.py: Wav2Vec2FeatureEncoder.forward";
+constexpr const char* kProjection =
+    "transformers 5.12 models/wav2vec2/modeling_wav2vec2.py: Wav2Vec2FeatureProjection.forward";
+constexpr const char* kMask =
+    "transformers 5.12 models/wav2vec2/modeling_wav2vec2.py: Wav2Vec2Model._mask_hidden_states";
+constexpr const char* kPositions =
+    "transformers 5.12 models/wav2vec2/modeling_wav2vec2.py: Wav2Vec2PositionalConvEmbedding.forward";
+constexpr const char* kEncoder = "transformers 5.12 models/wav2vec2/modeling_wav2vec2.py: Wav2Vec2Encoder.forward";
+constexpr const char* kAttention = "transformers 5.12 models/wav2vec2/modeling_wav2vec2.py: Wav2Vec2Attention.forward";
+constexpr const char* kFeedForward =
+    "transformers 5.12 models/wav2vec2/modeling_wav2vec2.py: Wav2Vec2FeedForward.forward";
+constexpr const char* kLayer = "transformers 5.12 models/wav2vec2/modeling_wav2vec2.py: Wav2Vec2EncoderLayer.forward";
+constexpr const char* kCtcHead = "transformers 5.12 models/wav2vec2/modeling_wav2vec2.py: Wav2Vec2ForCTC.forward";
+constexpr const char* kClassifier =
+    "transformers 5.12 models/wav2vec2/modeling_wav2vec2.py: Wav2Vec2ForSequenceClassification.forward";
+
+/// What the class calls the modules outside its layers.
+struct Names {
+  const char *mask, *convolutions, *norm, *projection, *positions, *encoder_norm, *layers;
+};
+#define TIDEMARK_NAMES(body)                                                                                    \
+  {                                                                                                             \
+    body ".masked_spec_embed", body ".feature_extractor.conv_layers", body ".feature_projection.layer_norm",    \
+        body ".feature_projection.projection", body ".encoder.pos_conv_embed.conv", body ".encoder.layer_norm", \
+        body ".encoder.layers"                                                                                  \
+  }
+constexpr Names kWav2Vec2 = TIDEMARK_NAMES("wav2vec2");
+constexpr Names kHubert = TIDEMARK_NAMES("hubert");
+#undef TIDEMARK_NAMES
+
+const Names& names_of(const Net& net) {
+  return net.arch.model_type == "hubert" ? kHubert : kWav2Vec2;
+}
+
+// 16 kHz; ten seconds where nothing is said.
+Count samples_of(const Net& net) {
+  const double seconds = net.job.audio_seconds > 0.0 ? net.job.audio_seconds : 10.0;
+  return static_cast<Count>(std::llround(seconds * 16000.0));
+}
+
+Count frames_behind(const Architecture& a, Count samples, std::size_t convolutions) {
+  for (std::size_t i = 0; i < convolutions; ++i) samples = (samples - a.conv_kernels[i]) / a.conv_strides[i] + 1;
+  return samples;
+}
+
+// Waves, and as many letters as the request says.
+void wave_inputs(Net& net) {
+  const Count samples = samples_of(net);
+  net.S = Dim(std::max<Count>(1, frames_behind(net.arch, samples, net.arch.conv_dims.size())));
+  net.T = Dim(net.B.n * net.S.n);
+  net.input_ids = net.tape.allocate(Shape{net.B, Dim(samples)}, net.weight_dtype(3), "input_values");
+  if (net.arch.head == Head::kSequenceClassification) {
+    net.labels = net.tape.allocate(Shape{net.B}, Dtype::kInt64, "labels");
+  } else if (net.arch.head == Head::kCtc) {
+    const Count letters = net.job.decoder_sequence_length > 0 ? net.job.decoder_sequence_length : 64;
+    net.labels = net.tape.allocate(Shape{net.B, Dim(letters)}, Dtype::kInt64, "labels");
+  }
+}
+
+Tensor convolution_layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kConv);
+  const auto i = static_cast<std::size_t>(net.layer_index);
+  const Dim channels = hidden.dim(1), out(net.arch.conv_dims[i]);
+  const Tensor weight = net.parameter("conv", "weight", Shape{out, channels, Dim(net.arch.conv_kernels[i])});
+  Tensor bias;
+  if (net.arch.conv_bias) bias = net.parameter("conv", "bias", Shape{out});
+  const Count frames = (hidden.size(2) - net.arch.conv_kernels[i]) / net.arch.conv_strides[i] + 1;
+  Tensor h = convolution1d(std::move(hidden), weight, bias, frames);
+  if (net.arch.group_norm) {
+    if (i > 0) return gelu(std::move(h));
+    Scope norm(net.tape, "layer_norm", kConv);
+    const Tensor scale = net.parameter("layer_norm", "weight", Shape{out});
+    const Tensor shift = net.parameter("layer_norm", "bias", Shape{out});
+    h = group_norm(std::move(h), scale, shift);
+  } else {
+    h = transpose(std::move(h), 1, 2);
+    h = net.layer_norm("layer_norm", std::move(h));
+    h = transpose(std::move(h), 1, 2);
+  }
+  return gelu(std::move(h));
+}
+
+void keep_gradient(Tape& t, Node& n, Tensor* g, Tensor*) {
+  t.hold(&n, g[0]);
+}
+
+// "hidden_states.requires_grad = True", but for freeze_feature_encoder(), which `freeze` stands for.
+bool wave_requires_grad(const Net& net, const Names& names) {
+  if (net.job.method == Method::kLora || net.job.method == Method::kQlora || net.treatments == nullptr) return true;
+  for (const std::string& pattern : net.job.freeze) {
+    if (pattern.find("feature_extractor") != std::string::npos ||
+        pattern.find("feature_encoder") != std::string::npos) {
+      return false;
+    }
+  }
+  (void)names;
+  return true;
+}
+
+Tensor features(Net& net, const Names& names) {
+  Scope in(net.tape, "feature_extractor", kConv);
+  Tensor wave = unsqueeze(net.input_ids, 1);
+  if (wave_requires_grad(net, names)) {
+    wave.change().requires_grad = true;
+    Node* const leaf = net.tape.record("AccumulateGrad", keep_gradient, {&wave});
+    net.tape.attach(leaf, wave);
+  }
+  Net& extractor = net.part(net.arch.parts.front(), net.B, wave.dim(2));
+  return extractor.layers({names.convolutions, extractor.arch.num_layers, convolution_layer}, std::move(wave));
+}
+
+void index_put_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  if (n.needs(0)) r[0] = t.allocate(elementwise_shape({&g[0]}), g[0].dtype(), "index_put_backward");
+  if (n.needs(1)) r[1] = t.allocate(n.input_shapes[1], g[0].dtype(), "index_backward");
+}
+
+// SpecAugment: stretches of time become the one learned vector, in place. Which, is drawn anew at each step.
+Tensor mask_time(Net& net, const Names& names, Tensor hidden) {
+  if (!net.arch.masks_time) return hidden;
+  Scope in(net.tape, names.mask, kMask);
+  Tape& t = net.tape;
+  Tensor vector = to(net.parameter(names.mask, "masked_spec_embed", Shape{net.H}), hidden.dtype());
+  const Tensor mask = t.allocate(Shape{net.B, net.S}, Dtype::kBool, "mask_time_indices");
+  Node* const n = t.record("index_put_", index_put_backward, {&hidden, &vector});
+  t.save(n, mask);
+  hidden.leave_graph();
+  t.attach(n, hidden);
+  return hidden;
+}
+
+void weight_norm_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
+  for (int i = 0; i < 2; ++i) {
+    if (n.needs(i)) r[i] = t.allocate(n.input_shapes[i], n.input_dtypes[i], "weight_norm_backward");
+  }
+}
+
+// torch.nn.utils.parametrizations.weight_norm(dim=2): _weight_norm_interface.
+Tensor normed_weight(Net& net, const char* name) {
+  constexpr const char* kSource = "torch.nn.utils.parametrizations: _WeightNorm.forward";
+  Scope in(net.tape, name, kSource);
+  Tape& t = net.tape;
+  const Dim kernel(net.arch.position_kernel);
+  const Shape shape{net.H, Dim(net.H.n / net.arch.position_groups), kernel};
+  const Tensor g = net.parameter(name, "parametrizations.weight.original0", Shape{Dim(1), Dim(1), kernel});
+  const Tensor v = net.parameter(name, "parametrizations.weight.original1", shape);
+  Node* const n = t.record("weight_norm", weight_norm_backward, {&v, &g});
+  t.save(n, v);
+  t.save(n, g);
+  Tensor weight = t.allocate(shape, v.dtype(), "weight_norm");
+  const Tensor norms = t.allocate(Shape{Dim(1), Dim(1), kernel}, Dtype::kFp32, "weight_norm norms");
+  t.save(n, norms);
+  t.attach(n, weight);
+  return weight;
+}
+
+Tensor position_embeddings(Net& net, const Names& names, const Tensor& hidden) {
+  Scope in(net.tape, names.positions, kPositions);
+  Tensor x = transpose(hidden, 1, 2);
+  {
+    const Tensor weight = normed_weight(net, names.positions);
+    const Tensor bias = net.parameter(names.positions, "bias", Shape{net.H});
+    const bool even = net.arch.position_kernel % 2 == 0;
+    x = convolution1d(std::move(x), weight, bias, net.S.n + (even ? 1 : 0));
+    if (even) x = narrow(std::move(x), 2, 0, net.S);
+  }
+  x = gelu(std::move(x));
+  return transpose(std::move(x), 1, 2);
+}
+
+Tensor into_heads(const Net& net, Tensor x) {
+  const Shape four{net.B, net.S, net.A, net.hd};
+  return transpose(view(std::move(x), four), 1, 2);
+}
+
+Tensor attend(Net& net, const Tensor& x) {
+  Scope in(net.tape, "attention", kAttention);
+  const Tensor q = into_heads(net, net.linear("attention.q_proj", x, net.H, true));
+  Tensor k = net.linear("attention.k_proj", x, net.H, true);
+  Tensor v = net.linear("attention.v_proj", x, net.H, true);
+  k = into_heads(net, std::move(k));
+  v = into_heads(net, std::move(v));
+  AttentionOptions options;
+  options.mask = net.shared.causal_mask;
+  options.dropout = net.arch.attention_dropout;
+  options.causal = false;
+  options.has_groups = false;
+  options.softmax_fp32 = false;
+  options.cast_back = false;
+  Tensor out = attention(net, q, k, v, options);
+  return net.linear("attention.out_proj", std::move(out), net.H, true);
+}
+
+Tensor feed_forward(Net& net, const Tensor& x) {
+  Scope in(net.tape, "feed_forward", kFeedForward);
+  Tensor h = net.linear("feed_forward.intermediate_dense", x, net.F, true);
+  h = activate(net.arch.activation, std::move(h));
+  h = dropout(std::move(h), net.arch.activation_dropout);
+  h = net.linear("feed_forward.output_dense", std::move(h), net.H, true);
+  return dropout(std::move(h), net.arch.residual_dropout);
+}
+
+Tensor layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kLayer);
+  const bool first = net.arch.norm_before;
+  Tensor h;
+  const Tensor residual = std::move(hidden);
+  {
+    const Tensor x = first ? net.layer_norm("layer_norm", residual) : residual;
+    h = attend(net, x);
+  }
+  h = dropout(std::move(h), net.arch.residual_dropout);
+  h = add(residual, std::move(h));
+  if (!first) h = net.layer_norm("layer_norm", std::move(h));
+  Tensor forwarded;
+  {
+    const Tensor x = first ? net.layer_norm("final_layer_norm", h) : h;
+    forwarded = feed_forward(net, x);
+  }
+  h = add(std::move(h), std::move(forwarded));
+  return first ? h : net.layer_norm("final_layer_norm", std::move(h));
+}
+
+Tensor wav2vec2_forward(Net& net) {
+  const Names& names = names_of(net);
+  Tensor hidden = transpose(features(net, names), 1, 2);
+  Tensor normed;
+  {
+    Scope in(net.tape, "feature_projection", kProjection);
+    normed = net.layer_norm(names.norm, std::move(hidden));
+    hidden = net.linear(names.projection, normed, net.H, true);
+    hidden = dropout(std::move(hidden), net.arch.feature_dropout);
+  }
+  hidden = mask_time(net, names, std::move(hidden));
+  Scope in(net.tape, "encoder", kEncoder);
+  {
+    const Tensor positions = position_embeddings(net, names, hidden);
+    hidden = add(std::move(hidden), positions);
+    if (!net.arch.norm_before) hidden = net.layer_norm(names.encoder_norm, std::move(hidden));
+    hidden = dropout(std::move(hidden), net.arch.residual_dropout);
+  }
+  Stack stack{names.layers, net.arch.num_layers, layer};
+  stack.then = Phase::kLoss;
+  hidden = net.layers(stack, std::move(hidden));
+  if (net.arch.norm_before) hidden = net.layer_norm(names.encoder_norm, std::move(hidden));
+  return hidden;
+}
+
+// LossCTC.cu: log_beta beside the gradient of all log-probabilities.
+void ctc_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
+  const Tensor& log_alpha = n.saved_tensor(1);
+  r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "ctc_loss_backward");
+  t.scratch({{log_alpha.numel() * 4, "log_beta"}});
+}
+
+Tensor ctc_loss(Net& net, Tensor log_probs_in) {
+  Scope in(net.tape, "loss", "torch.nn.functional: ctc_loss (aten/src/ATen/native/cuda/LossCTC.cu)");
+  Tape& t = net.tape;
+  const Tensor log_probs = std::move(log_probs_in);
+  Node* const n = t.record("ctc_loss", ctc_backward, {&log_probs});
+  t.save(n, log_probs);
+  const Tensor log_alpha =
+      t.allocate(Shape{net.B, net.S, Dim(2 * net.labels.size(1) + 1)}, Dtype::kFp32, "ctc_loss log_alpha");
+  Tensor losses = t.allocate(Shape{net.B}, Dtype::kFp32, "ctc_loss");
+  t.attach(n, losses);
+  t.save(n, log_alpha);
+  return mean_all(std::move(losses));
+}
+
+Outputs ctc(Net& net, const Program&, Tensor hidden_in) {
+  Scope in(net.tape, "", kCtcHead);
+  const Tensor hidden = dropout(std::move(hidden_in), net.arch.head_dropout);
+  Tensor logits = net.classifier("lm_head", hidden, net.V, true);
+  const Tensor ones = net.tape.allocate(net.input_ids.shape(), Dtype::kInt64, "ones_like");
+  const Tensor log_probs = transpose(log_softmax(logits, Dtype::kFp32), 0, 1);
+  Outputs out;
+  out.loss = ctc_loss(net, log_probs);
+  out.rest = {std::move(logits)};
+  return out;
+}
+
+Outputs classification(Net& net, const Program&, Tensor hidden) {
+  Scope in(net.tape, "", kClassifier);
+  const Dim width(net.arch.pooler_size);
+  Tensor projected = net.classifier("projector", std::move(hidden), width, true);
+  Tensor pooled = mean_last(transpose(std::move(projected), 1, 2));
+  pooled = view(std::move(pooled), Shape{net.B, width});
+  Tensor logits = net.classifier("classifier", std::move(pooled), Dim(net.arch.num_labels), true);
+  Outputs out;
+  out.loss = plain_cross_entropy(net, logits);
+  out.rest = {std::move(logits)};
+  return out;
+}
+
+constexpr HeadForward kHeads[] = {
+    {Head::kCtc, ctc}, {Head::kSequenceClassification, classification}, {Head::kNone, body_alone}};
+
+}  // namespace
+
+const Program kWav2Vec2Program = {wav2vec2_forward, nullptr, kHeads, OwnLoss::kFp32, {}, wave_inputs};
+
+const Family kRows[] = {
+    {"wav2vec2", "Wav2Vec2", "Wav2Vec2ForCTC", kWav2Vec2Classes, read_wav2vec2_config, &kWav2Vec2Program,
+     "wav2vec2.encoder.layers"},
+    {"hubert", "Hubert", "HubertForCTC", kWav2Vec2Classes, read_wav2vec2_config, &kWav2Vec2Program,
+     "hubert.encoder.layers"},
+};
+
+extern const FamilyRows wav2vec2_rows;
+const FamilyRows wav2vec2_rows = kRows;
+
+}  // namespace tidemark

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "core/layers/heads.hpp"
+#include "core/layers/net.hpp"
+
+/// What the families of encoder-decoders do alike.
+namespace tidemark {
+
+/// The batch of an encoder-decoder: ids and, where the job pads, a mask for the encoder, labels for the decoder.
+/// (transformers 5.12 data/data_collator.py DataCollatorForSeq2Seq: no decoder_attention_mask.)
+void seq2seq_inputs(Net& net);
+/// Tokens per sample that the decoder sees: as many as labels, or the encoder's own where the class makes the
+/// decoder's input of those.
+Dim decoder_length(const Net& net);
+/// decoder_input_ids: the labels moved to the right, or input_ids where the labels are classes.
+Tensor shift_right(Net& net);
+/// CrossEntropyLoss on the logits as they are; the encoder's states are among the outputs.
+Outputs seq2seq_loss(Net& net, Tensor logits);
+/// Adds the encoder's states to what a class returns.
+Outputs with_encoder_states(Net& net, Outputs outputs);
+/// The body alone, with both last hidden states.
+Outputs seq2seq_body(Net& net, const Program& program, Tensor hidden);
+/// The decoder's hidden state at each row's end-of-sequence token, [B, H]: of rows with one such token each.
+Tensor eos_states(Net& net, const Tensor& hidden);
+/// T5ClassificationHead.forward, BartClassificationHead.forward: two layers on one vector per row.
+Tensor classification_head(Net& net, Tensor x, const char* source);
+
+}  // namespace tidemark

@@ -1,0 +1,103 @@
+// Mixtures of experts, against what is known of them without this engine: which rows a layer keeps, what moves them,
+// what a job is told.
+#include <string>
+
+#include "core/step/estimate.hpp"
+#include "core/wire/engine.hpp"
+#include "core/wire/json.hpp"
+#include "tests/unit/catch.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr Count kTokens = 1024, kWidth = 256, kExpert = 384;
+
+Answer ask(int experts_per_token, const std::string& options, int layers = 4) {
+  static const Engine engine;
+  Issues issues;
+  const std::string request =
+      R"({"config": {"model_type": "qwen3_moe", "vocab_size": 1000, "hidden_size": 256, "intermediate_size": 512,
+          "moe_intermediate_size": 384, "num_attention_heads": 4, "num_key_value_heads": 4, "num_experts": 16,
+          "num_experts_per_tok": )" +
+      std::to_string(experts_per_token) + R"(, "num_hidden_layers": )" + std::to_string(layers) +
+      R"(}, "precision": "pure_bf16", "micro_batch_size": 1, "sequence_length": 1024)" + options + "}";
+  CAPTURE(request);
+  return engine.answer(parse_json(request, "", issues));
+}
+
+Bytes kept(int experts_per_token, const std::string& options, int layers) {
+  const Answer a = ask(experts_per_token, options, layers);
+  REQUIRE(a.estimate);
+  const Estimate e = estimate(a.architecture, a.job, {.simulate_allocator = false, .itemise = true});
+  Bytes bytes = 0;
+  for (const Instant& i : e.timeline) {
+    if (i.phase != Phase::kForward) break;
+    bytes = i.bytes[static_cast<int>(Category::kActivations)];
+  }
+  return bytes;
+}
+
+Bytes per_layer(int experts_per_token, const std::string& options) {
+  return kept(experts_per_token, options, 13) - kept(experts_per_token, options, 12);
+}
+
+bool says(const Answer& a, std::string_view code) {
+  for (const Issue& issue : a.issues) {
+    if (issue.code == code) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("each further expert of a token keeps 2H + 4F in 16 bits, and a few numbers of its place", "[moe]") {
+  const Bytes more = per_layer(3, "") - per_layer(2, "");
+  const Bytes rows = 2 * kTokens * (2 * kWidth + 4 * kExpert);
+  CHECK(more >= rows);
+  CHECK(more <= rows + 48 * kTokens);
+}
+
+TEST_CASE("routing moves the loop over experts alone", "[moe]") {
+  const std::string skewed = R"(, "moe": {"load_imbalance": 4})";
+  CHECK(per_layer(2, "") == per_layer(2, skewed));
+  const std::string loop = R"(, "moe": {"implementation": "eager"})";
+  const std::string skewed_loop = R"(, "moe": {"implementation": "eager", "load_imbalance": 4})";
+  // All rows are there whoever has them; lists of other lengths round otherwise.
+  const Bytes even = per_layer(2, loop), uneven = per_layer(2, skewed_loop);
+  CHECK(even > uneven - 512 * 16 * 16);
+  CHECK(even < uneven + 512 * 16 * 16);
+}
+
+TEST_CASE("batched products gather the weights of every row", "[moe]") {
+  const Bytes gathered = per_layer(2, R"(, "moe": {"implementation": "batched_mm"})");
+  CHECK(gathered > 2 * 2 * kTokens * 3 * kWidth * kExpert);
+}
+
+TEST_CASE("a token's own parameters are those of its experts and of what all share", "[moe]") {
+  const Answer two = ask(2, ""), three = ask(3, "");
+  REQUIRE(two.estimate);
+  REQUIRE(three.estimate);
+  CHECK(two.estimate->parameters.total == three.estimate->parameters.total);
+  CHECK(three.estimate->parameters.active - two.estimate->parameters.active == 4 * 3 * kWidth * kExpert);
+}
+
+TEST_CASE("quantised jobs are told that experts stay in 16 bits, older releases are refused", "[moe]") {
+  CHECK(says(ask(2, R"(, "method": "qlora")"), "NOT_QUANTISED"));
+  const Answer old = ask(2, R"(, "framework": {"version": "4.57"})");
+  CHECK_FALSE(old.estimate);
+}
+
+TEST_CASE("adapters on experts have a row of ranks for each expert", "[moe]") {
+  const std::string options =
+      R"(, "method": "lora", "adapter": {"r": 8, "lora_dropout": 0, "target_modules": ["q_proj"],
+          "target_parameters": ["experts.gate_up_proj"]})";
+  const Answer a = ask(2, options);
+  REQUIRE(a.estimate);
+  const Count attention = 8 * (kWidth + kWidth), experts = 8 * 16 * (kWidth + 2 * kExpert);
+  CHECK(a.estimate->parameters.trainable == 4 * (attention + experts));
+  CHECK_FALSE(ask(2, R"(, "method": "lora", "adapter": {"lora_dropout": 0.1,
+          "target_parameters": ["experts.down_proj"]})")
+                  .estimate);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,54 @@
+// Models that see: their parts are loaded whether or not there are pictures, and are frozen by role.
+#include <string>
+
+#include "core/wire/json.hpp"
+#include "tests/unit/catalog_engine.hpp"
+#include "tests/unit/catch.hpp"
+
+namespace tidemark {
+namespace {
+
+// SmolVLM-256M's published total: HuggingFaceTB/SmolVLM-256M-Instruct, safetensors.
+constexpr Count kSmolVlm = 256484928;
+
+Answer ask(const std::string& options) {
+  Issues issues;
+  return engine().answer(parse_json(
+      R"({"model":"HuggingFaceTB/SmolVLM-256M-Instruct","sequence_length":512)" + options + "}", "", issues));
+}
+
+TEST_CASE("a tower that never runs is loaded all the same") {
+  const Answer text = ask(""), pictures = ask(R"(,"images_per_sample":1)");
+  REQUIRE(text.estimate);
+  REQUIRE(pictures.estimate);
+  CHECK(text.estimate->parameters.total == kSmolVlm);
+  CHECK(pictures.estimate->parameters.total == kSmolVlm);
+  CHECK(text.estimate->allocated.expected < pictures.estimate->allocated.expected);
+}
+
+TEST_CASE("parts are frozen by role, and together they are the model") {
+  Count trained = 0;
+  for (const char* rest :
+       {R"(,"freeze_projector":true,"freeze_llm":true)", R"(,"freeze_vision":true,"freeze_llm":true)",
+        R"(,"freeze_vision":true,"freeze_projector":true)"}) {
+    const Answer answer = ask(std::string{R"(,"images_per_sample":1)"} + rest);
+    REQUIRE(answer.estimate);
+    trained += answer.estimate->parameters.trainable;
+  }
+  CHECK(trained == kSmolVlm);
+  CHECK_FALSE(ask(R"(,"freeze_vision":true,"freeze_projector":true,"freeze_llm":true)").estimate);
+}
+
+TEST_CASE("more pictures and larger ones take more memory") {
+  const auto peak = [](const std::string& options) {
+    const Answer answer = ask(options);
+    REQUIRE(answer.estimate);
+    return answer.estimate->allocated.expected;
+  };
+  const Bytes one = peak(R"(,"images_per_sample":1)");
+  CHECK(peak(R"(,"images_per_sample":2)") > one);
+  CHECK(peak(R"(,"images_per_sample":1,"image_tiles":5)") > one);
+}
+
+}  // namespace
+}  // namespace tidemark
