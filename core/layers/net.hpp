@@ -107,6 +107,7 @@ class Net {
   std::int32_t tied_embedding = -1;        ///< parameter index of the token table; not of a copy that is trained for it
   const Treatments* treatments = nullptr;  ///< how each module is trained; null: all of it is, without adapters
   Census* census = nullptr;                ///< where modules are noted as they are used, if anywhere
+  Count picture_tokens = 0;                ///< of a sample's sequence that pictures take
   Tensor last_hidden;                      ///< outputs.last_hidden_state: alive until the model's forward returns
   Tensor encoder_hidden;                   ///< outputs.encoder_last_hidden_state: alive as long as the outputs
   bool fuse_loss = false;                  ///< the head hands its hidden states to a fused loss and returns the loss

@@ -94,6 +94,7 @@ Tensor scatter_features(Net& net, Tensor embeds_in, Tensor features_in, const ch
   const Tensor features = to(std::move(features_in), embeds_in.dtype());
   Tensor mask = net.tape.allocate(Shape{net.B, net.S}, Dtype::kBool, "eq");
   mask = unsqueeze(std::move(mask), -1);
+  if (net.job.images_per_sample > 0) net.picture_tokens = features.numel() / features.size(-1) / net.B.n;
   net.outer_locals.push_back(features);
   net.outer_locals.push_back(mask);
   return masked_scatter(std::move(embeds_in), std::move(mask), features);

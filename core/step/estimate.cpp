@@ -38,6 +38,17 @@ void note_idle_recomputation(const TrainingJob& job, Estimate& e) {
                       "full"});
 }
 
+// transformers raises where the features of the pictures and the places that they go to are not as many.
+void refuse_too_short(const TrainingJob& job, const Simulation& s, Issues& issues) {
+  if (s.picture_tokens <= job.sequence_length) return;
+  const std::string tokens = std::to_string(s.picture_tokens);
+  issues.push_back({"INVALID_VALUE", Severity::kError, "/sequence_length",
+                    "The pictures of a sample take " + tokens +
+                        " tokens, and \"sequence_length\", which includes them, is " +
+                        std::to_string(job.sequence_length) + ". Make it longer, or the pictures fewer or smaller.",
+                    tokens});
+}
+
 }  // namespace
 
 Estimate estimate(const Architecture& architecture, const TrainingJob& job, const EstimateOptions& options) {
@@ -61,6 +72,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   e.parameters = count_parameters(s, architecture);
   e.attention_kernel = s.attention_kernel;
   note_idle_recomputation(job, e);
+  refuse_too_short(job, s, e.issues);
   e.host = s.paged + s.offloaded;
   if (!options.simulate_allocator && !options.itemise) {
     e.allocated.expected = quick_peak(s, lasting_workspaces(job));

@@ -130,6 +130,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   for (const auto& [instance, bytes] : t.offloaded()) {
     s.offloaded += bytes * s.plan.multiplicity(instance) / recorded;
   }
+  s.picture_tokens = net.picture_tokens;
   s.attention_kernel = net.attention_kernel;
   t.close();
   return s;

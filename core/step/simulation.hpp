@@ -28,6 +28,7 @@ struct Simulation {
   Bytes offloaded = 0;            ///< checkpointed inputs that wait in host memory
   Count adapted_modules = 0;      ///< modules with an adapter
   Count saved_modules = 0;        ///< modules trained in full beside them
+  Count picture_tokens = 0;       ///< of a sample's sequence that pictures take
   std::string attention_kernel;   ///< what the attention ran
 
   /// Which of the recorded micro-steps a step plays, in order; steps count from 1.

@@ -39,6 +39,16 @@ TEST_CASE("parts are frozen by role, and together they are the model") {
   CHECK_FALSE(ask(R"(,"freeze_vision":true,"freeze_projector":true,"freeze_llm":true)").estimate);
 }
 
+TEST_CASE("a length that does not hold its pictures is refused, with the least one that does") {
+  // Idefics3Processor: image_seq_len 64 for each tile of SmolVLM-256M.
+  const Answer answer = ask(R"(,"images_per_sample":9)");
+  CHECK_FALSE(answer.estimate);
+  REQUIRE_FALSE(answer.issues.empty());
+  CHECK(answer.issues.back().path == "/sequence_length");
+  CHECK(answer.issues.back().suggestion == "576");
+  CHECK(ask(R"(,"images_per_sample":8)").estimate);
+}
+
 TEST_CASE("more pictures and larger ones take more memory") {
   const auto peak = [](const std::string& options) {
     const Answer answer = ask(options);
