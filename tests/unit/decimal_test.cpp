@@ -1,6 +1,5 @@
 #include "core/units/decimal.hpp"
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -8,6 +7,7 @@
 #include <random>
 #include <string>
 
+#include "core/units/bits.hpp"
 #include "tests/unit/catch.hpp"
 
 using tidemark::decimal_value;
@@ -27,8 +27,8 @@ std::string shortest_of_c(double number) {
 
 void check_reading(const std::string& text) {
   INFO(text);
-  CHECK(std::bit_cast<std::uint64_t>(decimal_value(text)) ==
-        std::bit_cast<std::uint64_t>(std::strtod(text.c_str(), nullptr)));
+  CHECK(tidemark::bits_as<std::uint64_t>(decimal_value(text)) ==
+        tidemark::bits_as<std::uint64_t>(std::strtod(text.c_str(), nullptr)));
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ TEST_CASE("numbers are written as the C library writes them") {
   }
   std::mt19937_64 random(1);
   for (int i = 0; i < 1000; ++i) {
-    const auto number = std::bit_cast<double>(random());
+    const auto number = tidemark::bits_as<double>(random());
     if (std::isfinite(number)) {
       CHECK(shortest_decimal(number) == shortest_of_c(number));
     }
