@@ -149,7 +149,7 @@ test("an engine that breaks is replaced: the question gets an answer in words, t
   await page.fill(at("batch"), "2");
   await until(page, (old) => document.querySelector('[data-testid="headline"] .big').textContent !== old, before);
   await settled(page);
-  assert.ok(await page.isHidden(at("issues")));
+  assert.doesNotMatch(await page.textContent(at("issues")), /The engine gave no answer/);
   assert.ok((await page.evaluate(() => window.made)) >= 2, "a new worker");
   await context.close();
 });
@@ -279,7 +279,7 @@ test("advice about a former job cannot be applied under a new headline", async (
 test("figures of two models never stand together, whatever could not be computed between them", async () => {
   const page = await open("v=1&model=meta-llama/Llama-3.1-8B&method=lora&gpu=4090");
   await page.evaluate(() => {
-    location.hash = "#v=1&model=Qwen/Qwen2.5-VL-7B-Instruct&method=lora&gpu=4090";
+    location.hash = "#v=1&model=LiquidAI/LFM2-1.2B&method=lora&gpu=4090";
   });
   await until(page, () => /at least/.test(document.querySelector('[data-testid="headline"]').textContent));
   await page.evaluate(() => {
@@ -287,7 +287,7 @@ test("figures of two models never stand together, whatever could not be computed
   });
   await until(page, () => document.querySelector('[data-testid="issues"] .is-error'));
   await settled(page);
-  assert.match(await page.textContent(at("headline")), /Qwen/);
+  assert.match(await page.textContent(at("headline")), /LFM2/);
   for (const part of ["verdict", "bar", "timeline", "breakdown", "fits", "fit-map", "advice"])
     assert.ok(!(await page.isVisible(at(part))), `${part} is that of Llama`);
   await close(page);
@@ -313,7 +313,9 @@ test("a model of 2000 layers gets an answer, or a reason, and the page lives on"
 });
 
 test("advice: each single change shown gives the peak that it promises", async () => {
-  const page = await openAdvice("v=1&model=meta-llama/Llama-3.2-3B&method=lora&gpu=NVIDIA+GeForce+RTX+4090");
+  const page = await openAdvice(
+    "v=1&model=meta-llama/Llama-3.2-3B&method=lora&precision=amp_bf16&gpu=NVIDIA+GeForce+RTX+4090",
+  );
   await page.click(at("advice-all"));
   const before = await page.getAttribute(`${at("headline")} .big`, "value");
   const amount = await page.locator(`${at("advice-singles")} .outcome-words`).count();
@@ -364,7 +366,7 @@ test("advice: when nothing suffices it says so, and names the card that does", a
 });
 
 test("advice: folded where the job fits, and away without a card", async () => {
-  const page = await open("v=1&model=openai-community/gpt2&gpu=NVIDIA+GeForce+RTX+4090");
+  const page = await open("v=1&model=openai-community/gpt2&sequence_length=1024&gpu=NVIDIA+GeForce+RTX+4090");
   await until(page, () => document.querySelector('[data-testid="advice-singles"] li'));
   assert.match(await page.textContent(`${at("advice")} h3`), /smaller/);
   assert.ok(await page.isHidden(at("advice-singles")));
