@@ -18,6 +18,8 @@ BIN = ROOT / "build" / "bin"
 SETS = {
     "records.jsonl": "the oracle's public records",
     "records-extra.jsonl": "more oracle records: other families and options",
+    "records-beyond.jsonl": "further kinds: experts, vision-language, encoder-decoders, speech and others",
+    "records-multi.jsonl": "several GPUs (of which DDP is modelled)",
 }
 
 
