@@ -24,36 +24,17 @@ constexpr const char* kModel = "transformers 5.12 models/ernie4_5/modeling_ernie
 constexpr const char* kLayer = "transformers 5.12 models/ernie4_5/modeling_ernie4_5.py: Ernie4_5DecoderLayer.forward";
 constexpr const char* kAttention = "transformers 5.12 models/ernie4_5/modeling_ernie4_5.py: Ernie4_5Attention.forward";
 
+// Ernie4_5RotaryEmbedding.forward leaves its tables in full precision.
 Tensor embed(Net& net) {
-  Scope in(net.tape, "model", kModel);
-  Tensor embeds = net.token_embedding("model.embed_tokens", net.H);
-  net.model_locals = {embeds};
-  make_position_ids(net);
-  make_causal_masks(net, embeds);
-  // Ernie4_5RotaryEmbedding.forward leaves its tables in full precision.
-  rotary_tables(net, Dtype::kFp32, net.arch.rotary_dim);
-  return embeds;
+  return decoder_embed(net, kModel, true);
 }
 
 Tensor self_attention(Net& net, Tensor hidden) {
-  Scope in(net.tape, "self_attn", kAttention);
-  const Tensor x = std::move(hidden);
-  const bool bias = net.arch.attention_bias;
-  Tensor q = net.linear("self_attn.q_proj", x, net.Q, bias);
-  q = split_heads(net, std::move(q), net.A, net.hd);
-  Tensor k = net.linear("self_attn.k_proj", x, net.K, bias);
-  k = split_heads(net, std::move(k), net.Kv, net.hd);
-  Tensor v = net.linear("self_attn.v_proj", x, net.K, bias);
-  v = split_heads(net, std::move(v), net.Kv, net.hd);
-  {
-    Rotated turned = rotate_pairs_by_fp32(net, q, k);
+  return qkv_attention(net, std::move(hidden), kAttention, [](Net& n, Tensor& q, Tensor& k) {
+    Rotated turned = rotate_pairs_by_fp32(n, q, k);
     q = std::move(turned.q);
     k = std::move(turned.k);
-  }
-  AttentionOptions options;
-  options.mask = layer_mask(net);
-  Tensor out = attention(net, q, k, v, options);
-  return net.linear("self_attn.o_proj", std::move(out), net.H, net.arch.attention_out_bias);
+  });
 }
 
 Tensor layer(Net& net, Tensor hidden) {

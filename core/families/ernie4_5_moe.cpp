@@ -53,34 +53,15 @@ constexpr ExpertForm kForm = {
 
 // Ernie4_5_MoeRotaryEmbedding.forward leaves the tables in fp32.
 Tensor embed(Net& net) {
-  Scope in(net.tape, "model", kModel);
-  Tensor embeds = net.token_embedding("model.embed_tokens", net.H);
-  net.model_locals = {embeds};
-  make_position_ids(net);
-  make_causal_masks(net, embeds);
-  rotary_tables(net, Dtype::kFp32, net.arch.rotary_dim);
-  return embeds;
+  return decoder_embed(net, kModel, true);
 }
 
 Tensor self_attention(Net& net, Tensor hidden) {
-  Scope in(net.tape, "self_attn", kAttention);
-  const Tensor x = std::move(hidden);
-  const bool bias = net.arch.attention_bias;
-  Tensor q = net.linear("self_attn.q_proj", x, net.Q, bias);
-  q = split_heads(net, std::move(q), net.A, net.hd);
-  Tensor k = net.linear("self_attn.k_proj", x, net.K, bias);
-  k = split_heads(net, std::move(k), net.Kv, net.hd);
-  Tensor v = net.linear("self_attn.v_proj", x, net.K, bias);
-  v = split_heads(net, std::move(v), net.Kv, net.hd);
-  {
-    Rotated turned = rotate_pairs_by_fp32(net, q, k);
+  return qkv_attention(net, std::move(hidden), kAttention, [](Net& n, Tensor& q, Tensor& k) {
+    Rotated turned = rotate_pairs_by_fp32(n, q, k);
     q = std::move(turned.q);
     k = std::move(turned.k);
-  }
-  AttentionOptions options;
-  options.mask = layer_mask(net);
-  Tensor out = attention(net, q, k, v, options);
-  return net.linear("self_attn.o_proj", std::move(out), net.H, bias);
+  });
 }
 
 // Without autocast. The router's weight is fp32 in whichever precision the model is

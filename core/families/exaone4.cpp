@@ -32,27 +32,11 @@ constexpr const char* kLayer = "transformers 5.12 models/exaone4/modeling_exaone
 constexpr const char* kAttention = "transformers 5.12 models/exaone4/modeling_exaone4.py: Exaone4Attention.forward";
 
 Tensor self_attention(Net& net, Tensor hidden) {
-  Scope in(net.tape, "self_attn", kAttention);
-  const Tensor x = std::move(hidden);
-  Tensor q = net.linear("self_attn.q_proj", x, net.Q);
-  q = split_heads(net, std::move(q), net.A, net.hd);
-  Tensor k = net.linear("self_attn.k_proj", x, net.K);
-  k = split_heads(net, std::move(k), net.Kv, net.hd);
-  Tensor v = net.linear("self_attn.v_proj", x, net.K);
-  v = split_heads(net, std::move(v), net.Kv, net.hd);
-  q = rms_norm(net, "self_attn.q_norm", std::move(q));
-  k = rms_norm(net, "self_attn.k_norm", std::move(k));
-  if (net.rotates(net.layer_index)) {
-    Tensor q_embed = rotate(net, q);
-    Tensor k_embed = rotate(net, k);
-    q = std::move(q_embed);
-    k = std::move(k_embed);
-  }
-  AttentionOptions options;
-  options.mask = layer_mask(net);
-  options.dropout = net.arch.attention_dropout;
-  Tensor out = attention(net, q, k, v, options);
-  return net.linear("self_attn.o_proj", std::move(out), net.H);
+  return qkv_attention(net, std::move(hidden), kAttention, [](Net& n, Tensor& q, Tensor& k) {
+    q = rms_norm(n, "self_attn.q_norm", std::move(q));
+    k = rms_norm(n, "self_attn.k_norm", std::move(k));
+    if (n.rotates(n.layer_index)) rotate_both(n, q, k);
+  });
 }
 
 Tensor layer(Net& net, Tensor hidden) {

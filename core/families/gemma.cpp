@@ -126,14 +126,7 @@ Tensor embed3(Net& net) {
   make_position_ids(net);
   make_causal_masks(net, embeds, masks(net));
   // One pair of tables for sliding layers, another for the rest: all stay until the forward ends.
-  bool sliding = false, full = false;
-  for (Count i = 0; i < net.arch.num_layers; ++i) (net.is_sliding_layer(i) ? sliding : full) = true;
-  if (sliding) {
-    rotary_tables(net, embeds.dtype(), net.arch.rotary_dim);
-    net.shared.local_cos = std::move(net.shared.cos);
-    net.shared.local_sin = std::move(net.shared.sin);
-  }
-  if (full) rotary_tables(net, embeds.dtype(), net.arch.rotary_dim);
+  rotary_tables_by_kind(net, embeds.dtype());
   return embeds;
 }
 
@@ -151,10 +144,7 @@ Tensor self_attention(Net& net, Tensor hidden, const char* source, bool head_nor
     q = gemma_norm(net, "self_attn.q_norm", std::move(q));
     k = gemma_norm(net, "self_attn.k_norm", std::move(k));
   }
-  Tensor q_embed = rotate(net, q);
-  Tensor k_embed = rotate(net, k);
-  q = std::move(q_embed);
-  k = std::move(k_embed);
+  rotate_both(net, q, k);
   AttentionOptions options;
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;

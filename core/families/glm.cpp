@@ -26,37 +26,19 @@ constexpr const char* kAttention = "transformers 5.12 models/glm4/modeling_glm4.
 constexpr const char* kMlp = "transformers 5.12 models/glm4/modeling_glm4.py: Glm4MLP.forward";
 
 Tensor self_attention(Net& net, Tensor hidden) {
-  Scope in(net.tape, "self_attn", kAttention);
-  const Tensor x = std::move(hidden);
-  const bool bias = net.arch.attention_bias;
-  Tensor q = net.linear("self_attn.q_proj", x, net.Q, bias);
-  q = split_heads(net, std::move(q), net.A, net.hd);
-  Tensor k = net.linear("self_attn.k_proj", x, net.K, bias);
-  k = split_heads(net, std::move(k), net.Kv, net.hd);
-  Tensor v = net.linear("self_attn.v_proj", x, net.K, bias);
-  v = split_heads(net, std::move(v), net.Kv, net.hd);
-  {
-    Rotated turned = rotate_pairs(net, q, k, true);
+  return qkv_attention(net, std::move(hidden), kAttention, [](Net& n, Tensor& q, Tensor& k) {
+    Rotated turned = rotate_pairs(n, q, k, true);
     q = std::move(turned.q);
     k = std::move(turned.k);
-  }
-  AttentionOptions options;
-  options.mask = layer_mask(net);
-  options.dropout = net.arch.attention_dropout;
-  Tensor out = attention(net, q, k, v, options);
-  return net.linear("self_attn.o_proj", std::move(out), net.H);
+  });
+}
+
+Tensor mlp(Net& net, Tensor hidden) {
+  return fused_gate_mlp(net, std::move(hidden), kMlp);
 }
 
 Tensor layer(Net& net, Tensor hidden) {
-  Scope in(net.tape, "", kLayer);
-  Tensor residual = std::move(hidden);
-  Tensor h = rms_norm(net, "input_layernorm", residual);
-  h = self_attention(net, std::move(h));
-  h = add(residual, std::move(h));
-  residual = h;
-  h = rms_norm(net, "post_attention_layernorm", std::move(h));
-  h = fused_gate_mlp(net, std::move(h), kMlp);
-  return add(std::move(residual), std::move(h));
+  return pre_norm_layer(net, std::move(hidden), kLayer, self_attention, mlp);
 }
 
 Tensor layer4(Net& net, Tensor hidden) {
@@ -68,7 +50,7 @@ Tensor layer4(Net& net, Tensor hidden) {
   h = add(residual, std::move(h));
   residual = h;
   h = rms_norm(net, "post_attention_layernorm", std::move(h));
-  h = fused_gate_mlp(net, std::move(h), kMlp);
+  h = mlp(net, std::move(h));
   h = rms_norm(net, "post_mlp_layernorm", std::move(h));
   return add(std::move(residual), std::move(h));
 }

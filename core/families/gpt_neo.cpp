@@ -92,18 +92,6 @@ Tensor attn(Net& net, Tensor hidden) {
   return dropout(std::move(out), net.arch.residual_dropout);
 }
 
-Tensor mlp(Net& net, Tensor hidden) {
-  Scope in(net.tape, "mlp", kMlp);
-  const Tensor x = std::move(hidden);
-  Tensor h = net.linear("mlp.c_fc", x, net.F, true);
-  {
-    Scope act(net.tape, "mlp.act", kMlp);
-    h = activate(net.arch.activation, std::move(h));
-  }
-  h = net.linear("mlp.c_proj", std::move(h), net.H, true);
-  return dropout(std::move(h), net.arch.residual_dropout);
-}
-
 Tensor layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kBlock);
   Tensor residual = std::move(hidden);
@@ -112,7 +100,7 @@ Tensor layer(Net& net, Tensor hidden) {
   h = add(attn_output, std::move(residual));
   residual = h;
   h = net.layer_norm("ln_2", residual);
-  const Tensor feed_forward = mlp(net, h);
+  const Tensor feed_forward = c_fc_mlp(net, h, kMlp);
   h = add(std::move(residual), feed_forward);
   net.return_weights();
   return h;
@@ -130,6 +118,18 @@ Tensor embed(Net& net) {
 }
 
 }  // namespace
+
+Tensor c_fc_mlp(Net& net, Tensor hidden, const char* source) {
+  Scope in(net.tape, "mlp", source);
+  const Tensor x = std::move(hidden);
+  Tensor h = net.linear("mlp.c_fc", x, net.F, true);
+  {
+    Scope act(net.tape, "mlp.act", source);
+    h = activate(net.arch.activation, std::move(h));
+  }
+  h = net.linear("mlp.c_proj", std::move(h), net.H, true);
+  return dropout(std::move(h), net.arch.residual_dropout);
+}
 
 // GPT_NEO_ATTENTION_CLASSES: eager and flash_attention_2.
 const Program kGptNeoProgram = {.forward = one_stack<embed, layer, gpt2_norm>,

@@ -25,25 +25,11 @@ constexpr const char* kAttention = "transformers 5.12 models/helium/modeling_hel
 constexpr const char* kHead = "transformers 5.12 models/helium/modeling_helium.py: HeliumForCausalLM.forward";
 
 Tensor self_attention(Net& net, Tensor hidden) {
-  Scope in(net.tape, "self_attn", kAttention);
-  const Tensor x = std::move(hidden);
-  const bool bias = net.arch.attention_bias;
-  Tensor q = net.linear("self_attn.q_proj", x, net.Q, bias);
-  q = split_heads(net, std::move(q), net.A, net.hd);
-  Tensor k = net.linear("self_attn.k_proj", x, net.K, bias);
-  k = split_heads(net, std::move(k), net.Kv, net.hd);
-  Tensor v = net.linear("self_attn.v_proj", x, net.K, bias);
-  v = split_heads(net, std::move(v), net.Kv, net.hd);
-  {
-    Rotated turned = rotate_pairs(net, q, k, false);
+  return qkv_attention(net, std::move(hidden), kAttention, [](Net& n, Tensor& q, Tensor& k) {
+    Rotated turned = rotate_pairs(n, q, k, false);
     q = std::move(turned.q);
     k = std::move(turned.k);
-  }
-  AttentionOptions options;
-  options.mask = layer_mask(net);
-  options.dropout = net.arch.attention_dropout;
-  Tensor out = attention(net, q, k, v, options);
-  return net.linear("self_attn.o_proj", std::move(out), net.H);
+  });
 }
 
 Tensor layer(Net& net, Tensor hidden) {

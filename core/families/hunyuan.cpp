@@ -25,26 +25,11 @@ constexpr const char* kAttention =
     "transformers 5.12 models/hunyuan_v1_dense/modeling_hunyuan_v1_dense.py: HunYuanDenseV1Attention.forward";
 
 Tensor self_attention(Net& net, Tensor hidden) {
-  Scope in(net.tape, "self_attn", kAttention);
-  const Tensor x = std::move(hidden);
-  const bool bias = net.arch.attention_bias;
-  Tensor q = net.linear("self_attn.q_proj", x, net.Q, bias);
-  q = split_heads(net, std::move(q), net.A, net.hd);
-  Tensor k = net.linear("self_attn.k_proj", x, net.K, bias);
-  k = split_heads(net, std::move(k), net.Kv, net.hd);
-  Tensor v = net.linear("self_attn.v_proj", x, net.K, bias);
-  v = split_heads(net, std::move(v), net.Kv, net.hd);
-  Tensor q_embed = rotate(net, q);
-  Tensor k_embed = rotate(net, k);
-  q = std::move(q_embed);
-  k = std::move(k_embed);
-  q = rms_norm(net, "self_attn.query_layernorm", std::move(q));
-  k = rms_norm(net, "self_attn.key_layernorm", std::move(k));
-  AttentionOptions options;
-  options.mask = layer_mask(net);
-  options.dropout = net.arch.attention_dropout;
-  Tensor out = attention(net, q, k, v, options);
-  return net.linear("self_attn.o_proj", std::move(out), net.H, net.arch.attention_out_bias);
+  return qkv_attention(net, std::move(hidden), kAttention, [](Net& n, Tensor& q, Tensor& k) {
+    rotate_both(n, q, k);
+    q = rms_norm(n, "self_attn.query_layernorm", std::move(q));
+    k = rms_norm(n, "self_attn.key_layernorm", std::move(k));
+  });
 }
 
 Tensor layer(Net& net, Tensor hidden) {

@@ -185,18 +185,23 @@ Tensor scale_by_position(Net& net, Tensor q_in) {
 
 }  // namespace
 
+void rotate_both(Net& net, Tensor& q, Tensor& k) {
+  // apply_rotary_pos_emb returns both: the unrotated ones go when the names are bound anew.
+  Tensor q_embed = rotate(net, q);
+  Tensor k_embed = rotate(net, k);
+  q = std::move(q_embed);
+  k = std::move(k_embed);
+}
+
 Tensor llama_attention(Net& net, Tensor hidden) {
-  return llama_attention(net, std::move(hidden), [](Net& n, Tensor& q, Tensor& k) {
-    // apply_rotary_pos_emb returns both: the unrotated ones go when the names are bound anew.
-    Tensor q_embed = rotate(n, q);
-    Tensor k_embed = rotate(n, k);
-    q = std::move(q_embed);
-    k = std::move(k_embed);
+  return qkv_attention(net, std::move(hidden), kAttention, [](Net& n, Tensor& q, Tensor& k) {
+    if (n.rotates(n.layer_index)) rotate_both(n, q, k);
+    if (n.arch.query_scale) q = scale_by_position(n, std::move(q));
   });
 }
 
-Tensor llama_attention(Net& net, Tensor hidden, void (*rotate_both)(Net&, Tensor&, Tensor&)) {
-  Scope in(net.tape, "self_attn", kAttention);
+Tensor qkv_attention(Net& net, Tensor hidden, const char* source, Turn turn) {
+  Scope in(net.tape, "self_attn", source);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.attention_bias;
   Tensor q = net.linear("self_attn.q_proj", x, net.Q, bias);
@@ -205,8 +210,7 @@ Tensor llama_attention(Net& net, Tensor hidden, void (*rotate_both)(Net&, Tensor
   k = split_heads(net, std::move(k), net.Kv, net.hd);
   Tensor v = net.linear("self_attn.v_proj", x, net.K, bias);
   v = split_heads(net, std::move(v), net.Kv, net.hd);
-  if (net.rotates(net.layer_index)) rotate_both(net, q, k);
-  if (net.arch.query_scale) q = scale_by_position(net, std::move(q));
+  turn(net, q, k);
   AttentionOptions options;
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;
@@ -236,12 +240,16 @@ Tensor layer(Net& net, Tensor hidden) {
 }  // namespace
 
 Tensor llama_embed(Net& net) {
-  Scope in(net.tape, "model", kModel);
+  return decoder_embed(net, kModel, false);
+}
+
+Tensor decoder_embed(Net& net, const char* source, bool wide_tables) {
+  Scope in(net.tape, "model", source);
   Tensor embeds = net.token_embedding("model.embed_tokens", net.H);
   net.model_locals = {embeds};
   make_position_ids(net);
   make_causal_masks(net, embeds);
-  if (net.arch.rotary_dim > 0) rotary_tables(net, embeds.dtype(), net.arch.rotary_dim);
+  if (net.arch.rotary_dim > 0) rotary_tables(net, wide_tables ? Dtype::kFp32 : embeds.dtype(), net.arch.rotary_dim);
   return embeds;
 }
 

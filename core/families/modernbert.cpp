@@ -85,14 +85,7 @@ Tensor embed(Net& net) {
   }
   make_bidirectional_mask(net, h);
   make_window_mask(net, h);
-  bool sliding = false, full = false;
-  for (Count i = 0; i < net.arch.num_layers; ++i) (net.is_sliding_layer(i) ? sliding : full) = true;
-  if (sliding) {
-    rotary_tables(net, h.dtype(), net.arch.rotary_dim);
-    net.shared.local_cos = std::move(net.shared.cos);
-    net.shared.local_sin = std::move(net.shared.sin);
-  }
-  if (full) rotary_tables(net, h.dtype(), net.arch.rotary_dim);
+  rotary_tables_by_kind(net, h.dtype());
   return h;
 }
 

@@ -48,20 +48,9 @@ constexpr const char* kLayer2 = "transformers 5.12 models/olmo2/modeling_olmo2.p
 constexpr const char* kAttention2 = "transformers 5.12 models/olmo2/modeling_olmo2.py: Olmo2Attention.forward";
 constexpr const char* kHead2 = "transformers 5.12 models/olmo2/modeling_olmo2.py: Olmo2ForCausalLM.forward";
 
+// OlmoRotaryEmbedding.forward leaves its tables in fp32; modeling_olmo3.py casts them to the activations' dtype again.
 Tensor embed(Net& net) {
-  Scope in(net.tape, "model", kModel);
-  Tensor embeds = net.token_embedding("model.embed_tokens", net.H);
-  net.model_locals = {embeds};
-  make_position_ids(net);
-  make_causal_masks(net, embeds);
-  if (net.arch.model_type == "olmo3") {
-    // modeling_olmo3.py casts the tables to the activations' dtype again.
-    rotary_tables(net, embeds.dtype(), net.arch.rotary_dim);
-  } else {
-    // OlmoRotaryEmbedding.forward leaves them in fp32.
-    rotary_tables(net, Dtype::kFp32, net.arch.rotary_dim);
-  }
-  return embeds;
+  return decoder_embed(net, kModel, net.arch.model_type != "olmo3");
 }
 
 // From the projections on, both generations are alike.

@@ -43,10 +43,7 @@ Tensor self_attention(Net& net, Tensor hidden) {
   q = split_heads(net, std::move(q), net.A, net.hd);
   k = split_heads(net, std::move(k), net.Kv, net.hd);
   v = split_heads(net, std::move(v), net.Kv, net.hd);
-  Tensor q_embed = rotate(net, q);
-  Tensor k_embed = rotate(net, k);
-  q = std::move(q_embed);
-  k = std::move(k_embed);
+  rotate_both(net, q, k);
   AttentionOptions options;
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;

@@ -19,6 +19,8 @@ constexpr const char* kPatches = "transformers 5.12 models/qwen2_vl/modeling_qwe
 constexpr const char* kMerger = "transformers 5.12 models/qwen2_vl/modeling_qwen2_vl.py: PatchMerger.forward";
 constexpr const char* kModel = "transformers 5.12 models/qwen2_vl/modeling_qwen2_vl.py: Qwen2VLModel.forward";
 constexpr const char* kText = "transformers 5.12 models/qwen2_vl/modeling_qwen2_vl.py: Qwen2VLTextModel.forward";
+constexpr const char* kTextAttention =
+    "transformers 5.12 models/qwen2_vl/modeling_qwen2_vl.py: Qwen2VLAttention.forward";
 constexpr const char* kSections =
     "transformers 5.12 models/qwen2_vl/modeling_qwen2_vl.py: apply_multimodal_rotary_pos_emb";
 constexpr const char* kTower25 =
@@ -347,7 +349,7 @@ void rotate_sections(Net& net, Tensor& q, Tensor& k) {
 }
 
 Tensor text_attention(Net& net, Tensor hidden) {
-  return llama_attention(net, std::move(hidden), rotate_sections);
+  return qkv_attention(net, std::move(hidden), kTextAttention, rotate_sections);
 }
 
 Tensor text_layer(Net& net, Tensor hidden) {

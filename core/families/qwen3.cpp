@@ -41,10 +41,7 @@ Tensor qwen3_attention(Net& net, Tensor hidden) {
   k = transpose(std::move(k), 1, 2);
   Tensor v = net.linear("self_attn.v_proj", x, net.K, bias);
   v = split_heads(net, std::move(v), net.Kv, net.hd);
-  Tensor q_embed = rotate(net, q);
-  Tensor k_embed = rotate(net, k);
-  q = std::move(q_embed);
-  k = std::move(k_embed);
+  rotate_both(net, q, k);
   AttentionOptions options;
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;

@@ -9,6 +9,8 @@ namespace tidemark {
 
 /// LlamaModel.forward up to its loop: token table, positions, masks, rotary tables.
 Tensor llama_embed(Net& net);
+/// The same of another file; `wide_tables`: its rotary embedding leaves the tables in fp32.
+Tensor decoder_embed(Net& net, const char* source, bool wide_tables);
 /// LlamaModel.norm
 Tensor llama_norm(Net& net, Tensor hidden);
 /// LlamaForCausalLM.lm_head
@@ -33,16 +35,23 @@ Tensor bert_join(Net& net, const char* module, const char* dense, const char* no
 AttentionOptions encoder_attention(Net& net);
 /// An encoder that ends with its last layer's norm.
 Tensor no_norm(Net& net, Tensor hidden);
+/// GPTNeoMLP.forward, GPTBigCodeMLP.forward: up, activation, down, dropout; `source` says which.
+Tensor c_fc_mlp(Net& net, Tensor hidden, const char* source);
 /// GPT2Model.forward up to its loop: token and position tables.
 Tensor gpt2_embed(Net& net);
 /// GPT2Model.ln_f
 Tensor gpt2_norm(Net& net, Tensor hidden);
 /// GPT2LMHeadModel.lm_head
 Tensor gpt2_head(Net& net, Tensor hidden);
-/// LlamaAttention.forward, and where the job has them Seed-OSS's and Starcoder2's dropout behind it.
+/// What a file does to q and k between their projections and the attention: norms, rotation.
+using Turn = void (*)(Net& net, Tensor& q, Tensor& k);
+/// LlamaAttention.forward with another file's `turn`, and where the model has one Seed-OSS's and Starcoder2's dropout
+/// behind it; `source` says which file.
+Tensor qkv_attention(Net& net, Tensor hidden, const char* source, Turn turn);
+/// LlamaAttention.forward
 Tensor llama_attention(Net& net, Tensor hidden);
-/// The same where q and k are turned in another way.
-Tensor llama_attention(Net& net, Tensor hidden, void (*rotate_both)(Net& net, Tensor& q, Tensor& k));
+/// q and k turned by the model's tables.
+void rotate_both(Net& net, Tensor& q, Tensor& k);
 /// Qwen3Attention.forward
 Tensor qwen3_attention(Net& net, Tensor hidden);
 /// Gate and up in one matrix: Phi3MLP.forward, Glm4MLP.forward; `source` says which.

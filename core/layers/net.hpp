@@ -228,6 +228,8 @@ Tensor rms_norm(Net& net, const char* name, Tensor x);
 void make_position_ids(Net& net);
 /// Rotary tables [1, S, dim]: LlamaRotaryEmbedding.forward, which casts them to the activations' dtype.
 void rotary_tables(Net& net, Dtype dtype, Count dim);
+/// A pair of tables for sliding layers and another for the rest, as far as the model has either (Gemma 3, ModernBERT).
+void rotary_tables_by_kind(Net& net, Dtype dtype);
 /// The second half of each row, negated, before the first.
 Tensor rotate_half(Tensor x);
 /// x·cos + rotate_half(x)·sin. x is [B, heads, S, rotary_dim].

@@ -55,6 +55,17 @@ void rotary_tables(Net& net, Dtype dtype, Count dim) {
   net.shared.sin = to(sin, dtype);
 }
 
+void rotary_tables_by_kind(Net& net, Dtype dtype) {
+  bool sliding = false, full = false;
+  for (Count i = 0; i < net.arch.num_layers; ++i) (net.is_sliding_layer(i) ? sliding : full) = true;
+  if (sliding) {
+    rotary_tables(net, dtype, net.arch.rotary_dim);
+    net.shared.local_cos = std::move(net.shared.cos);
+    net.shared.local_sin = std::move(net.shared.sin);
+  }
+  if (full) rotary_tables(net, dtype, net.arch.rotary_dim);
+}
+
 Tensor rotate(Net& net, Tensor x_in) {
   const Tensor x = std::move(x_in);
   const bool local = net.shared.local_cos.defined() && net.is_sliding_layer(net.layer_index);
