@@ -303,7 +303,6 @@ Understood Estimator::resolve(const Asked& asked) const {
     answer.model = model->id;
     settle(model->config);
     config = read_config(model->config, class_of(model->config, request));
-    config.architecture.catalog_id = model->id;
     config.architecture.published_parameters = model->published;
   } else {
     return question;

@@ -42,7 +42,7 @@ void let_tower_go(Net& tower) {
   tower.model_locals.clear();
   tower.outer_locals.clear();
   tower.pixel_values.reset();
-  tower.let_kept_go();
+  tower.let_handed_out_go();
 }
 
 namespace {

@@ -61,18 +61,18 @@ Stretch best_stretch(const Kinds& kinds, std::size_t begin, std::size_t end) {
 
 }  // namespace
 
-LayerPlan::Stack& LayerPlan::open(std::string path, std::size_t count) {
+LayerPlan::Stack& LayerPlan::open(std::string_view path, std::size_t count) {
   Stack stack;
-  stack.path = std::move(path);
+  stack.path = path;
   stack.layers = static_cast<Count>(count);
   stack.first = layers();
   stack.tape_begin = static_cast<Count>(tape_layers.size());
-  stacks.push_back(std::move(stack));
+  stacks.push_back(stack);
   return stacks.back();
 }
 
-void LayerPlan::add_stack(std::string path, const Kinds& kinds) {
-  open(std::move(path), kinds.size());
+void LayerPlan::add_stack(std::string_view path, const Kinds& kinds) {
+  open(path, kinds.size());
   add_part(kinds, 0, kinds.size());
   stacks.back().tape_end = static_cast<Count>(tape_layers.size());
 }
@@ -100,8 +100,8 @@ void LayerPlan::add_part(const Kinds& kinds, std::size_t begin, std::size_t end)
   add_part(kinds, repeating.end, end);
 }
 
-void LayerPlan::add_kinds(std::string path, const Kinds& kinds, std::vector<std::size_t>& kind_of_layer) {
-  open(std::move(path), kinds.size());
+void LayerPlan::add_kinds(std::string_view path, const Kinds& kinds, std::vector<std::size_t>& kind_of_layer) {
+  open(path, kinds.size());
   const std::size_t first = tape_layers.size();
   Kinds known;
   for (std::size_t layer = 0; layer < kinds.size(); ++layer) {

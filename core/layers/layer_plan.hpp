@@ -2,7 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/units/bytes.hpp"
@@ -19,11 +19,11 @@ namespace tidemark {
 struct LayerPlan {
   /// A list of layers of the model, in the order in which the forward comes to them.
   struct Stack {
-    std::string path;      ///< as the program names it: "model.layers"
-    Count layers = 0;      ///< of the model
-    Count first = 0;       ///< number of its first layer among all stacks' layers
-    Count tape_begin = 0;  ///< its first layer on the tape
-    Count tape_end = 0;    ///< one past its last
+    std::string_view path;  ///< in the class with a head, as the program names it for ever: "model.layers"
+    Count layers = 0;       ///< of the model
+    Count first = 0;        ///< number of its first layer among all stacks' layers
+    Count tape_begin = 0;   ///< its first layer on the tape
+    Count tape_end = 0;     ///< one past its last
   };
   /// A layer on the tape.
   struct TapeLayer {
@@ -76,13 +76,14 @@ struct LayerPlan {
   Count layers() const { return stacks.empty() ? 0 : stacks.back().first + stacks.back().layers; }
 
   /// Adds a stack whose layers are of these kinds.
-  void add_stack(std::string path, const std::vector<std::int64_t>& kinds);
+  void add_stack(std::string_view path, const std::vector<std::int64_t>& kinds);
   /// Adds a stack of which one layer of each kind is on the tape, once. `kind_of_layer` gets, for each of its layers,
   /// the layer instance of its kind.
-  void add_kinds(std::string path, const std::vector<std::int64_t>& kinds, std::vector<std::size_t>& kind_of_layer);
+  void add_kinds(std::string_view path, const std::vector<std::int64_t>& kinds,
+                 std::vector<std::size_t>& kind_of_layer);
 
  private:
-  Stack& open(std::string path, std::size_t layers);
+  Stack& open(std::string_view path, std::size_t layers);
   void add_part(const std::vector<std::int64_t>& kinds, std::size_t begin, std::size_t end);
 };
 

@@ -30,7 +30,7 @@ class Net;
 
 /// A list of layers as a program's forward hands it to Net::layers.
 struct Stack {
-  std::string_view path;                               ///< the list's name in the class with a head: "model.layers"
+  std::string_view path;                               ///< LayerPlan::Stack::path
   Count layers = 0;                                    ///< its length
   Tensor (*layer)(Net& net, Tensor hidden);            ///< one of them; net.layer_index says which
   bool checkpoints = true;                             ///< its layers can be checkpointed (GradientCheckpointingLayer)
@@ -51,8 +51,8 @@ class Net {
   /// The loop over a list of layers, checkpointed as the job says: `for layer in self.layers: hidden = layer(hidden)`.
   Tensor layers(const Stack& stack, Tensor hidden);
 
-  /// Lets go of the hidden states that were kept, each in a stretch of its layer.
-  void let_kept_go();
+  /// Lets go of `handed_out`, each hidden state in a stretch of its layer.
+  void let_handed_out_go();
 
   /// A micro-step begins: its forward comes to the same stacks in the same order as the one before.
   void begin_micro_step() { next_stack_ = 0; }

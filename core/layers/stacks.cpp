@@ -28,9 +28,9 @@ const LayerPlan::Stack& Net::planned(const Stack& stack) {
     kinds.reserve(static_cast<std::size_t>(stack.layers));
     for (Count i = 0; i < stack.layers; ++i) kinds.push_back(layer_kind(*this, i));
     if (whole.kinds_ != nullptr) {
-      plan.add_kinds(std::string{stack.path}, kinds, *whole.kinds_);
+      plan.add_kinds(stack.path, kinds, *whole.kinds_);
     } else {
-      plan.add_stack(std::string{stack.path}, kinds);
+      plan.add_stack(stack.path, kinds);
     }
   }
   const LayerPlan::Stack& known = plan.stacks[whole.next_stack_++];
@@ -77,7 +77,7 @@ Tensor Net::layers(const Stack& stack, Tensor hidden) {
   return hidden;
 }
 
-void Net::let_kept_go() {
+void Net::let_handed_out_go() {
   for (auto& [instance, hidden] : handed_out) {
     tape.begin_segment(Phase::kForward, instance);
     hidden.reset();

@@ -67,8 +67,8 @@ Tensor patch_embedding(Net& net, const char* name, Tensor pixels, bool bias);
 /// nn.Embedding of the positions of a picture of the tower's own size, by a buffer of their numbers.
 Tensor picture_positions(Net& net, const char* name, Count rows);
 
-/// Keeps every layer's output (output_hidden_states=True) until Net::let_kept_go, and those that pictures.layers names
-/// in model_locals.
+/// Keeps every layer's output (output_hidden_states=True) until Net::let_handed_out_go, and those that pictures.layers
+/// names in model_locals.
 Tensor keep_hidden(Net& net, Tensor hidden);
 
 }  // namespace tidemark

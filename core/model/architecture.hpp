@@ -79,15 +79,13 @@ struct LatentAttention {
 
 /// How pictures become tokens of a language model, or what a vision tower is like.
 struct Pictures {
-  Count merge = 1;          ///< patches per side that become one token (spatial_merge_size, scale_factor)
-  Count frames = 1;         ///< of a patch (Qwen's temporal_patch_size)
-  Count window = 0;         ///< pixels per side of what a windowed layer attends to (Qwen 2.5)
-  Count tokens = 0;         ///< per picture, where the configuration says so
-  Count width = 0;          ///< of what the tower hands out, where that is not its own
-  Count most_tiles = 0;     ///< that a picture is cut into
-  Count positions = 0;      ///< rows of the table of positions, where the picture's size does not say
-  Count global_layers = 0;  ///< of a second list (Llama 3.2 Vision)
-  Count depth = 0;          ///< layers of the resampler (Idefics 2)
+  Count merge = 1;      ///< patches per side that become one token (spatial_merge_size, scale_factor)
+  Count frames = 1;     ///< of a patch (Qwen's temporal_patch_size)
+  Count window = 0;     ///< pixels per side of what a windowed layer attends to (Qwen 2.5)
+  Count tokens = 0;     ///< per picture, where the configuration says so
+  Count width = 0;      ///< of what the tower hands out, where that is not its own
+  Count positions = 0;  ///< rows of the table of positions, where the picture's size does not say
+  Count depth = 0;      ///< layers of the resampler (Idefics 2)
   Count heads = 0, kv_heads = 0, head_dim = 0;  ///< of the resampler
   bool drops_class_token = false;               ///< the features are those of the patches alone
   bool bias = true;                             ///< of the projector
@@ -193,7 +191,6 @@ struct Architecture {
   std::vector<Architecture> parts;        ///< what the model has beside its language model: a vision tower, a decoder
 
   Count published_parameters = 0;  ///< the count that the catalog's source states, 0 when it states none
-  std::string catalog_id;          ///< where it came from, empty for a pasted config
 
   /// The longest sequence that a learned table of positions has rows for; 0 where positions are computed.
   Count learned_positions() const {

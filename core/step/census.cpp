@@ -36,7 +36,7 @@ LayerCensus take_census(const Architecture& architecture, const Framework& frame
   net.census = &census.modules;
   net.run_kinds(census.kind_of_layer);
   record_micro_step(net, *architecture.program);
-  for (const LayerPlan::Stack& stack : net.plan().stacks) census.stacks.push_back({stack.path, stack.layers});
+  census.stacks = net.plan().stacks;
   for (Module& module : census.modules.outside) module.role = role_of(module, false);
   for (std::vector<Module>& layer : census.modules.layers) {
     for (Module& module : layer) module.role = role_of(module, true);

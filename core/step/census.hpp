@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 #include <vector>
 
 #include "core/job/training_job.hpp"
+#include "core/layers/layer_plan.hpp"
 #include "core/model/architecture.hpp"
 #include "core/model/module.hpp"
 
@@ -12,12 +12,7 @@ namespace tidemark {
 
 /// The modules of a model, by the kinds of its layers.
 struct LayerCensus {
-  /// A list of layers.
-  struct Stack {
-    std::string path;  ///< in the class with a head: "model.layers"
-    Count layers = 0;  ///< its length
-  };
-  std::vector<Stack> stacks;               ///< in the order in which the forward comes to them
+  std::vector<LayerPlan::Stack> stacks;    ///< in the order in which the forward comes to them
   Census modules;                          ///< outside the layers, and of one layer of each kind
   std::vector<std::size_t> kind_of_layer;  ///< of all stacks' layers one after the other: index into modules.layers
 };

@@ -94,12 +94,13 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
     e.phase_peaks[phase] = w.steady[phase].allocated;
     e.phase_live[phase] = w.steady[phase].live;
   }
+  const Coverage coverage = coverage_of(architecture, job);
   if (options.itemise) {
     e.breakdown = itemise(s, w);
     e.timeline = timeline(s, w);
-    note_coverage(e.issues, architecture, job);
+    note_coverage(e.issues, coverage);
   }
-  widen(e, architecture, job);
+  widen(e, coverage);
   return e;
 }
 

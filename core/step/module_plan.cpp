@@ -177,7 +177,7 @@ class AdapterRules : public Rules {
         task_(modules_of_task(job.adapter.task_type, architecture)),
         targets_(job.adapter, attention_of(census.modules), task_.before, issues),
         issues_(issues) {
-    for (const LayerCensus::Stack& stack : census.stacks) lists_.push_back(full_name(architecture, stack.path));
+    for (const LayerPlan::Stack& stack : census.stacks) lists_.push_back(full_name(architecture, stack.path));
     for (const std::string& name : adapter_.modules_to_save) saved_.push_back({name, false, true});
     for (const auto* names : {&task_.before, &task_.after}) {
       for (const std::string& name : *names) saved_.push_back({name, false, false});
@@ -411,11 +411,7 @@ class Planner {
       return false;
     }
     plan_.treatments.set_outside(treat(census_.modules.outside, ""));
-    std::size_t first = 0;
-    for (const LayerCensus::Stack& stack : census_.stacks) {
-      treat_stack(stack, first, apart);
-      first += static_cast<std::size_t>(stack.layers);
-    }
+    for (const LayerPlan::Stack& stack : census_.stacks) treat_stack(stack, apart);
     plan_.adapted = tally_.adapted;
     plan_.saved = tally_.saved;
     return true;
@@ -438,11 +434,11 @@ class Planner {
     Tally tally;
   };
 
-  void treat_stack(const LayerCensus::Stack& stack, std::size_t first, bool apart) {
+  void treat_stack(const LayerPlan::Stack& stack, bool apart) {
     const std::string list = full_name(architecture_, stack.path) + ".";
     std::map<std::pair<std::size_t, std::size_t>, Known> known;
     for (std::size_t layer = 0; layer < static_cast<std::size_t>(stack.layers); ++layer) {
-      const std::size_t kind = census_.kind_of_layer[first + layer];
+      const std::size_t kind = census_.kind_of_layer[static_cast<std::size_t>(stack.first) + layer];
       const std::string number = std::to_string(layer);
       // Patterns that do not tell digits apart see no more of a layer's number than its length.
       Known& like = known[{kind, apart ? layer : number.size()}];

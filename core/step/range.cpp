@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "core/step/coverage.hpp"
-
 namespace tidemark {
 namespace {
 
@@ -39,15 +37,14 @@ void spread(Range& range, const Spread& by) {
 
 }  // namespace
 
-void widen(Estimate& e, const Architecture& architecture, const TrainingJob& job) {
-  spread(e.allocated, spread_for(coverage_of(architecture, job)));
+void widen(Estimate& e, const Coverage& coverage) {
+  spread(e.allocated, spread_for(coverage));
   spread(e.reserved, kReserved);
   if (e.reserved.low < e.allocated.low) e.reserved.low = e.allocated.low;
   e.device = e.reserved;
 }
 
-void note_coverage(Issues& issues, const Architecture& architecture, const TrainingJob& job) {
-  const Coverage coverage = coverage_of(architecture, job);
+void note_coverage(Issues& issues, const Coverage& coverage) {
   if (coverage.unmet.empty()) return;
   constexpr std::size_t kNamed = 3;
   std::string text = "No record covers ";

@@ -1,15 +1,15 @@
 #pragma once
 
 #include "core/answer/estimate.hpp"
-#include "core/job/training_job.hpp"
-#include "core/model/architecture.hpp"
+#include "core/step/coverage.hpp"
 
 namespace tidemark {
 
-/// Fills low and high of the three figures from the error distribution on the records and the measurements, by regime.
-void widen(Estimate& estimate, const Architecture& architecture, const TrainingJob& job);
+/// Fills low and high of the three figures from the error distribution on the records and the measurements, by what the
+/// records cover of the job.
+void widen(Estimate& estimate, const Coverage& coverage);
 
 /// A note that names what no record covers, if anything.
-void note_coverage(Issues& issues, const Architecture& architecture, const TrainingJob& job);
+void note_coverage(Issues& issues, const Coverage& coverage);
 
 }  // namespace tidemark
