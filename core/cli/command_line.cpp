@@ -1,6 +1,7 @@
 #include "core/cli/command_line.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,13 @@ std::string nearest_word(const std::string& word, const Command* command) {
   return nearest(flag ? word.substr(0, word.find('=')) : word, candidates);
 }
 
+std::string is_readable(const std::string& path) {
+  std::FILE* file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
+  if (file == nullptr) return "no such file";
+  if (file != stdin) std::fclose(file);
+  return {};
+}
+
 }  // namespace
 
 CommandLine::CommandLine() {
@@ -47,6 +55,11 @@ void CommandLine::add(const Command& command) {
   row.app = app_.add_subcommand(std::string{command.name});
   row.app->set_help_flag();
   if (!command.word.empty()) row.app->add_option(std::string{command.word}, word_);
+  if (command.files) {
+    // Other words stay what they are: not understood.
+    row.app->validate_positionals();
+    row.app->add_option("FILE", files_)->check(is_readable);
+  }
   add_flags(row);
   if (!command.of_job()) return;
   row.job.add_to(*row.app);
@@ -92,6 +105,7 @@ Issues CommandLine::parse(int argc, char** argv) {
       const std::string word = wrong_word(extras);
       issue.message = "\"" + word + "\" is not understood here.";
       issue.suggestion = nearest_word(word, command());
+      if (command() != nullptr && command()->name == "import") issue.message = "There is no file \"" + word + "\".";
     }
     if (!issue.message.empty() && issue.message.back() != '.') issue.message += ".";
     return {std::move(issue)};
@@ -111,7 +125,7 @@ const Command* CommandLine::command() const {
 
 Invocation CommandLine::invocation(const Command& command, const Engine& engine, const TextStyle& style) const {
   const Row& row = chosen() == nullptr ? rows_.back() : *chosen();
-  return {command, engine, row.job, row.keys, request_path_, word_, style, json_, markdown_, names_};
+  return {command, engine, row.job, row.keys, request_path_, word_, files_, style, json_, markdown_, names_};
 }
 
 TextStyle CommandLine::style() const {

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -45,6 +46,7 @@ class CommandLine {
   std::deque<Row> rows_;  // CLI11 keeps addresses of what is in them
   std::string request_path_;
   std::string word_;
+  std::vector<std::string> files_;
   bool json_ = false;
   bool markdown_ = false;
   bool names_ = false;

@@ -31,7 +31,26 @@ constexpr Command kCommands[] = {
      .flags = "vram-gb,request,json,markdown,bytes,explain,no-color,ascii,help,help-all",
      .run = run_estimate_command,
      .usage = "estimate [--model NAME | --config FILE | --params N] [options] [--gpu CARD]\n"
-              "estimate --request FILE   (- for standard input; flags take precedence)"},
+              "estimate --request FILE   (- for standard input; flags take precedence)\n"
+              "estimate FILE... [options] [--gpu CARD]        (a script, a configuration, a launch command)",
+     .files = true},
+    {.name = "scan",
+     .flags = "vram-gb,request,json,markdown,bytes,explain,no-color,ascii,help,help-all",
+     .run = run_scan_command,
+     .help = "what the files of a job say, and what it needs: import and estimate at once",
+     .usage = "scan FILE... [options] [--gpu CARD]",
+     .about = "Reads files as `import` does, prints what they say and then the estimate. Nothing in them is run.",
+     .files = true,
+     .asks = "estimate"},
+    {.name = "import",
+     .flags = "json,no-color,ascii,help",
+     .run = run_import_command,
+     .help = "read a job from files of other tools: scripts, configurations, launch commands, logs",
+     .usage = "import FILE... [--json]   (- for standard input)",
+     .about = "The format is recognised. Each field is told with the file and line that it stands in, or why it is "
+              "assumed. Nothing in the files is run.",
+     .catalog = false,
+     .files = true},
     {.name = "fit",
      .flags = kOfJob,
      .run = run_fit_command,
@@ -39,7 +58,8 @@ constexpr Command kCommands[] = {
               "fit --model NAME [options] --gpu 4090 --gpu A100-80GB --vram-gb 24",
      .about =
          "The verdict on each card, smallest that fits first. Exit status 1 when a named card does not do, or none "
-         "of all."},
+         "of all.",
+     .files = true},
     {.name = "advise",
      .flags = kOfJob,
      .run = run_advise_command,
@@ -47,12 +67,14 @@ constexpr Command kCommands[] = {
      .about =
          "Whether the job fits the card; if not, the combination of changes that does least harm; each change by "
          "itself with what it saves and costs; the largest batch, sequence and rank; MemScale's modes. Exit status "
-         "1 when the job as it is does not fit."},
+         "1 when the job as it is does not fit.",
+     .files = true},
     {.name = "map",
      .flags = kOfJob,
      .run = run_map_command,
      .usage = "map --model NAME [options] --gpu CARD [--batches 1,2,4] [--sequences 512,1024]",
-     .about = "Peaks over micro-batch sizes (rows) and sequence lengths (columns)."},
+     .about = "Peaks over micro-batch sizes (rows) and sequence lengths (columns).",
+     .files = true},
     {.name = "models",
      .flags = kOfList,
      .run = run_models_command,

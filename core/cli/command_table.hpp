@@ -21,11 +21,12 @@ struct Command;
 /// A command as it was typed.
 struct Invocation {
   const Command& command;
-  const Engine& engine;      ///< with the catalog, where the command reads it
-  const JobFlags& job;       ///< of a command about a job
-  const VerbFlags& keys;     ///< of its verb
-  std::string request_path;  ///< the file of --request, "-" for standard input, or empty
-  std::string word;          ///< what stands behind the command: a pattern, an option, a shell
+  const Engine& engine;            ///< with the catalog, where the command reads it
+  const JobFlags& job;             ///< of a command about a job
+  const VerbFlags& keys;           ///< of its verb
+  std::string request_path;        ///< the file of --request, "-" for standard input, or empty
+  std::string word;                ///< what stands behind the command: a pattern, an option, a shell
+  std::vector<std::string> files;  ///< or files, "-" for standard input
   TextStyle style;
   bool json = false;
   bool markdown = false;
@@ -50,9 +51,11 @@ struct Command {
   std::string_view usage = {};              ///< what follows "tidemark " in examples, a line each
   std::string_view about = {};              ///< what its own help says
   bool catalog = true;                      ///< whether it reads the catalog
+  bool files = false;                       ///< whether files of other tools may stand behind it
+  std::string_view asks = {};               ///< the verb's name, where the command has another
 
   /// The verb that it asks, or null.
-  const Verb* verb() const { return find_verb(name); }
+  const Verb* verb() const { return find_verb(asks.empty() ? name : asks); }
   bool of_job() const { return verb() != nullptr && verb()->of_job; }
   std::string_view summary() const { return help.empty() && verb() != nullptr ? verb()->help : help; }
 };

@@ -60,9 +60,10 @@ int refuse(Issues issues, bool json) {
 }
 
 Value read_job(const Invocation& typed, Issues& issues) {
-  const std::string verb{typed.command.name};
+  const std::string verb{typed.command.verb()->name};
   Value base;
   typed.job.check(issues);
+  if (!typed.files.empty()) base = read_files(typed.files, issues);
   if (!has_error(issues) && !typed.request_path.empty()) {
     const std::string text = read_file(typed.request_path, issues);
     if (!has_error(issues)) base = parse_json(text, "", issues);

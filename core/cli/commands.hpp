@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/cli/command_table.hpp"
 
@@ -8,6 +9,8 @@ namespace tidemark {
 
 // What each command does; the table names them.
 int run_estimate_command(const Invocation& typed);
+int run_scan_command(const Invocation& typed);
+int run_import_command(const Invocation& typed);
 int run_fit_command(const Invocation& typed);
 int run_advise_command(const Invocation& typed);
 int run_map_command(const Invocation& typed);
@@ -22,6 +25,9 @@ int run_help_command(const Invocation& typed);
 /// The request that a file (or "-", or none) and the flags make together; an error among the issues when it is meant
 /// for another verb or cannot be read.
 Value read_job(const Invocation& typed, Issues& issues);
+
+/// The request that files of other tools spell, as far as the engine knows its keys; what it cannot count is a warning.
+Value read_files(const std::vector<std::string>& files, Issues& issues);
 
 /// Prints issues to standard error: for people, naming flags instead of JSON paths where there are any; with --json as
 /// the engine's reply to a bad request.

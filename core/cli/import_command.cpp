@@ -1,0 +1,249 @@
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "core/cli/commands.hpp"
+#include "core/cli/job_flags.hpp"
+#include "core/cli/terminal.hpp"
+#include "core/exchange/import.hpp"
+#include "core/options/options.hpp"
+#include "core/wire/json.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr int kRoundsOfCompanions = 2;
+
+exchange::Source source_of(const std::string& path, Issues& issues) {
+  exchange::Source source{path, read_file(path, issues), 0};
+  if (source.bytes.size() <= kMaxDocumentBytes || path == "-") return source;
+  if (std::FILE* file = std::fopen(path.c_str(), "rb"); file != nullptr) {
+    if (std::fseek(file, 0, SEEK_END) == 0) source.size = static_cast<std::uint64_t>(std::ftell(file));
+    std::fclose(file);
+  }
+  return source;
+}
+
+bool is_there(const std::string& path) {
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) return false;
+  const bool readable = std::fgetc(file) != EOF;
+  std::fclose(file);
+  return readable;
+}
+
+/// A file that another one names, beside that one or here.
+std::string place_of(const std::string& name, const std::string& file) {
+  if (name.empty() || name[0] == '/') return {};
+  const std::size_t slash = file.rfind('/');
+  const std::string beside = slash == std::string::npos ? name : file.substr(0, slash + 1) + name;
+  if (is_there(beside)) return beside;
+  const std::string bare = name.substr(name.rfind('/') == std::string::npos ? 0 : name.rfind('/') + 1);
+  const std::string next = slash == std::string::npos ? bare : file.substr(0, slash + 1) + bare;
+  if (is_there(next)) return next;
+  return is_there(name) ? name : std::string{};
+}
+
+/// Reads the files and those that they name.
+exchange::Import import_files(const std::vector<std::string>& files, Issues& issues) {
+  std::vector<exchange::Source> sources;
+  for (const std::string& file : files) sources.push_back(source_of(file, issues));
+  if (has_error(issues)) return {};
+  exchange::Import result = exchange::import_sources(sources);
+  for (int round = 0; round < kRoundsOfCompanions; ++round) {
+    const std::size_t before = sources.size();
+    for (std::size_t at = 0; at < result.readings.size(); ++at) {
+      for (const std::string& name : result.readings[at].companions) {
+        const std::string path = place_of(name, sources[at].name);
+        const bool known = std::any_of(sources.begin(), sources.end(),
+                                       [&](const exchange::Source& source) { return source.name == path; });
+        if (!path.empty() && !known) sources.push_back(source_of(path, issues));
+      }
+    }
+    if (sources.size() == before) break;
+    result = exchange::import_sources(sources);
+  }
+  return result;
+}
+
+Value value_of(const std::vector<std::string>& words) {
+  Value list = empty_array();
+  for (const std::string& word : words) list.items.push_back(to_value(word));
+  return list;
+}
+
+Value value_of(const exchange::Origin& origin) {
+  Value value = empty_object();
+  set(value, "file", origin.file);
+  if (origin.cell >= 0) set(value, "cell", origin.cell);
+  Value lines = empty_array();
+  lines.items = {to_value(origin.first), to_value(origin.last)};
+  set(value, "lines", std::move(lines));
+  return value;
+}
+
+Value value_of(const exchange::Unread& unread) {
+  Value value = value_of(unread.origin);
+  set(value, "key", unread.key);
+  set(value, "harmless", unread.harmless);
+  return value;
+}
+
+Value value_of(const exchange::Reading& reading) {
+  Value value = empty_object();
+  set(value, "file", reading.file);
+  set(value, "format", reading.format.empty() ? Value{} : to_value(reading.format));
+  if (!reading.log.is_null()) set(value, "reading", reading.log);
+  Value unread = empty_array();
+  for (const exchange::Unread& key : reading.unread) unread.items.push_back(value_of(key));
+  set(value, "unread", std::move(unread));
+  return value;
+}
+
+Value value_of(const Issues& issues) {
+  Value list = empty_array();
+  for (const Issue& issue : issues) {
+    Value value = empty_object();
+    set(value, "code", issue.code);
+    set(value, "severity",
+        issue.severity == Severity::kError     ? "error"
+        : issue.severity == Severity::kWarning ? "warning"
+                                               : "note");
+    set(value, "path", issue.path);
+    set(value, "message", issue.message);
+    list.items.push_back(std::move(value));
+  }
+  return list;
+}
+
+/// The document that `tidemark import --json` prints; docs/imports.md describes it.
+Value document_of(const exchange::Import& import) {
+  Value document = empty_object();
+  set(document, "schema", 1);
+  Value files = empty_array();
+  for (const exchange::Reading& reading : import.readings) files.items.push_back(value_of(reading));
+  set(document, "files", std::move(files));
+  set(document, "request", import.request);
+  Value provenance = empty_object();
+  Value assumed = empty_object();
+  for (const exchange::Finding& field : import.fields) {
+    Value origins = empty_array();
+    for (const exchange::Origin& origin : field.origins) origins.items.push_back(value_of(origin));
+    if (!field.origins.empty()) set(provenance, field.path, std::move(origins));
+    if (!field.assumed.empty()) set(assumed, field.path, field.assumed);
+  }
+  set(document, "provenance", std::move(provenance));
+  set(document, "assumed", std::move(assumed));
+  set(document, "unknowns", value_of(import.unknowns));
+  set(document, "notes", value_of(import.notes));
+  set(document, "issues", value_of(import.issues));
+  return document;
+}
+
+std::string place_in_words(const exchange::Origin& origin) {
+  std::string text = origin.file;
+  if (origin.cell >= 0) text += " cell " + std::to_string(origin.cell);
+  if (origin.first > 0) text += ":" + std::to_string(origin.first);
+  if (origin.last > origin.first) text += "-" + std::to_string(origin.last);
+  return text;
+}
+
+std::string shown(const Value& value) {
+  std::string text = value.is_string() ? value.string : write_json(value);
+  if (text.size() > 72) text = text.substr(0, 69) + "...";
+  return text;
+}
+
+void print_field(const exchange::Finding& field, std::string& out) {
+  out += "  " + field.path + " = " + shown(field.value) + "\n";
+  std::string where;
+  for (const exchange::Origin& origin : field.origins) where += (where.empty() ? "" : ", ") + place_in_words(origin);
+  if (!where.empty()) out += "      " + where + "\n";
+  if (!field.assumed.empty()) out += "      assumed: " + field.assumed + "\n";
+}
+
+void print_unread(const exchange::Reading& reading, std::string& out) {
+  std::string harmless;
+  for (const exchange::Unread& key : reading.unread) {
+    if (key.harmless) {
+      harmless += (harmless.empty() ? "" : ", ") + key.key;
+    } else {
+      out += "  not read: " + key.key + " (" + place_in_words(key.origin) + ")\n";
+    }
+  }
+  if (!harmless.empty()) out += "  take no memory: " + harmless + "\n";
+}
+
+std::string text_of(const exchange::Import& import) {
+  std::string out;
+  for (const exchange::Reading& reading : import.readings) {
+    if (reading.format.empty()) continue;
+    out += reading.file + ": " + reading.what + "\n";
+    print_unread(reading, out);
+    if (!reading.log.is_null()) out += write_json(reading.log, 2) + "\n";
+  }
+  if (!import.fields.empty()) out += "\n";
+  for (const exchange::Finding& field : import.fields) print_field(field, out);
+  for (const std::string& unknown : import.unknowns) out += "  ? " + unknown + "\n";
+  for (const std::string& note : import.notes) out += "  note: " + note + "\n";
+  return out;
+}
+
+bool is_option(std::string_view name) {
+  const auto same = [&](const Option& option) { return option.name == name; };
+  return std::any_of(options().begin(), options().end(), same);
+}
+
+/// Keys that the engine has no option for are told, not handed on.
+Value job_of(const exchange::Import& import, Issues& issues) {
+  Value job = empty_object();
+  for (const exchange::Finding& field : import.fields) {
+    const std::string top = field.path.substr(0, field.path.find('.'));
+    if (is_option(field.path) || is_option(top)) {
+      exchange::put(job, field.path, field.value);
+    } else {
+      issues.push_back(
+          {"NOT_COUNTED", Severity::kNote, field.path, field.path + " is in the files and not in the estimate.", ""});
+    }
+  }
+  return job;
+}
+
+}  // namespace
+
+Value read_files(const std::vector<std::string>& files, Issues& issues) {
+  const exchange::Import import = import_files(files, issues);
+  issues.insert(issues.end(), import.issues.begin(), import.issues.end());
+  return has_error(issues) ? Value{} : job_of(import, issues);
+}
+
+int run_import_command(const Invocation& typed) {
+  Issues issues;
+  if (typed.files.empty()) {
+    issues.push_back({"BAD_USAGE", Severity::kError, "", "Name the files to read, or - for standard input.", ""});
+    return refuse(std::move(issues), typed.json);
+  }
+  const exchange::Import import = import_files(typed.files, issues);
+  if (has_error(issues)) return refuse(std::move(issues), typed.json);
+  if (typed.json) {
+    print(write_json(document_of(import), 2) + "\n");
+  } else {
+    print(text_of(import));
+    if (!import.issues.empty()) complain(import.issues);
+  }
+  return has_error(import.issues) ? kBadInput : kAnswered;
+}
+
+int run_scan_command(const Invocation& typed) {
+  if (!typed.json && !typed.files.empty()) {
+    Issues issues;
+    const exchange::Import import = import_files(typed.files, issues);
+    if (has_error(issues)) return refuse(std::move(issues));
+    print(text_of(import) + "\n");
+  }
+  return run_estimate_command(typed);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,104 @@
+#include "core/exchange/import.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace tidemark::exchange {
+namespace {
+
+constexpr std::size_t kMostSources = 64;
+
+Reading read(const Source& source, Sources all) {
+  Reading reading;
+  reading.file = source.name;
+  const Look look = look_at(source);
+  const Format* format = recognise(look);
+  if (format == nullptr) {
+    reading.issues.push_back({"UNKNOWN_FORMAT", Severity::kError, source.name,
+                              "\"" + source.name + "\" looks like none of the formats that are read.", ""});
+    return reading;
+  }
+  reading.format = format->name;
+  reading.what = format->what;
+  format->read(look, all, reading);
+  return reading;
+}
+
+int rank_of(const Reading& reading) {
+  for (const Format* format : all_formats()) {
+    if (format->name == reading.format) return format->rank;
+  }
+  return 0;
+}
+
+/// What a line says counts more than a default; of two that say it, the launcher's word.
+bool counts_more(const Finding& one, int rank, const Finding& other, int other_rank) {
+  const bool said = !one.origins.empty();
+  const bool other_said = !other.origins.empty();
+  return said != other_said ? said : rank > other_rank;
+}
+
+struct Field {
+  Finding finding;
+  int rank = 0;
+};
+
+void merge(std::vector<Field>& fields, const Reading& reading) {
+  const int rank = rank_of(reading);
+  for (const Finding& finding : reading.findings) {
+    auto known = std::find_if(fields.begin(), fields.end(),
+                              [&](const Field& field) { return field.finding.path == finding.path; });
+    if (known == fields.end()) {
+      fields.push_back({finding, rank});
+    } else if (counts_more(finding, rank, known->finding, known->rank)) {
+      *known = {finding, rank};
+    }
+  }
+}
+
+void append_new(std::vector<std::string>& all, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (std::find(all.begin(), all.end(), word) == all.end()) all.push_back(word);
+  }
+}
+
+}  // namespace
+
+void put(Value& object, std::string_view dotted, Value value) {
+  object.kind = Value::Kind::kObject;
+  const std::size_t dot = dotted.find('.');
+  const std::string_view key = dotted.substr(0, dot);
+  auto member = std::find_if(object.members.begin(), object.members.end(),
+                             [&](const Value::Member& candidate) { return candidate.key == key; });
+  if (member == object.members.end()) {
+    object.members.push_back({std::string{key}, Value{}});
+    member = object.members.end() - 1;
+  }
+  if (dot == std::string_view::npos) {
+    member->value = std::move(value);
+  } else {
+    put(member->value, dotted.substr(dot + 1), std::move(value));
+  }
+}
+
+Import import_sources(Sources sources) {
+  Import result;
+  if (sources.size() > kMostSources) sources = sources.first(kMostSources);
+  std::vector<Field> fields;
+  for (const Source& source : sources) {
+    Reading reading = read(source, sources);
+    merge(fields, reading);
+    append_new(result.unknowns, reading.unknowns);
+    append_new(result.notes, reading.notes);
+    result.issues.insert(result.issues.end(), reading.issues.begin(), reading.issues.end());
+    result.readings.push_back(std::move(reading));
+  }
+  result.request.kind = Value::Kind::kObject;
+  for (Field& field : fields) {
+    put(result.request, field.finding.path, field.finding.value);
+    result.fields.push_back(std::move(field.finding));
+  }
+  return result;
+}
+
+}  // namespace tidemark::exchange

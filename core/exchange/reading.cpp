@@ -1,0 +1,32 @@
+#include "core/exchange/reading.hpp"
+
+#include <utility>
+
+namespace tidemark::exchange {
+
+const Format* recognise(const Look& look) {
+  const Format* best = nullptr;
+  int highest = 0;
+  for (const Format* format : all_formats()) {
+    if (const int score = format->recognise(look); score > highest) {
+      highest = score;
+      best = format;
+    }
+  }
+  return best;
+}
+
+Finding* find(Reading& reading, std::string_view path) {
+  for (Finding& finding : reading.findings) {
+    if (finding.path == path) return &finding;
+  }
+  return nullptr;
+}
+
+void state(Reading& reading, std::string_view path, Value value, std::vector<Origin> origins, std::string assumed) {
+  Finding* known = find(reading, path);
+  Finding& finding = known == nullptr ? reading.findings.emplace_back() : *known;
+  finding = {std::string{path}, std::move(value), std::move(origins), std::move(assumed)};
+}
+
+}  // namespace tidemark::exchange
