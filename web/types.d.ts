@@ -5,6 +5,3 @@ declare module "tidemark:api" {
 declare module "tidemark:unpack" {
   export function unpack(text: string): Promise<Uint8Array>;
 }
-declare module "tidemark:styles" {
-  export const styles: string;
-}

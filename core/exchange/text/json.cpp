@@ -95,7 +95,8 @@ class JsonReader {
     node = plain_scalar(word);
     node.line = node.last = line;
     const bool named = word == "NaN" || word == "Infinity" || word == "-Infinity";
-    if (node.is_string() && !named) fail("A word is neither a number, a string, true, false nor null.");
+    // A template's placeholder, BATCH_SIZE, stands there without quotes.
+    if (strict_ && node.is_string() && !named) fail("A word is neither a number, a string, true, false nor null.");
   }
 
   /// Behind a member: a comma, or the end.

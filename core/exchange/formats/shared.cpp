@@ -1,0 +1,94 @@
+#include "core/exchange/formats/shared.hpp"
+
+#include <array>
+#include <utility>
+
+#include "core/units/letters.hpp"
+
+namespace tidemark::exchange {
+
+bool contains(std::string_view text, std::string_view word) {
+  return text.find(word) != std::string_view::npos;
+}
+
+std::string optimizer_word(std::string_view optim) {
+  constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
+      {"adamw_bnb_8bit", "adamw_8bit"},   {"paged_adamw", "paged_adamw_32bit"}, {"lion", "lion_32bit"},
+      {"paged_lion", "paged_lion_32bit"}, {"rmsprop_bnb_32bit", "rmsprop_bnb"},
+  };
+  std::string word = lower_case(optim);
+  if (const std::size_t dot = word.find("optimizernames."); dot != std::string::npos) word = word.substr(dot + 15);
+  for (const auto& [alias, name] : kAliases) {
+    if (word == alias) return std::string{name};
+  }
+  return word;
+}
+
+int zero_stage_of_name(std::string_view path) {
+  const std::string name = lower_case(base_name(path));
+  for (std::string_view before : {"zero_stage", "zero-stage", "stage", "zero", "_z", "-z", "z"}) {
+    for (std::size_t at = name.find(before); at != std::string::npos; at = name.find(before, at + 1)) {
+      std::size_t digit = at + before.size();
+      if (digit < name.size() && (name[digit] == '_' || name[digit] == '-')) ++digit;
+      const bool begins = before != "z" || at == 0;
+      if (begins && digit < name.size() && name[digit] >= '0' && name[digit] <= '3') return name[digit] - '0';
+    }
+  }
+  return -1;
+}
+
+void state_deepspeed_file(Keys& keys, const Node* node, bool with_precision) {
+  if (node == nullptr || node->text.empty()) return;
+  const std::string name = lower_case(node->text);
+  if (const int stage = zero_stage_of_name(name); stage >= 0) {
+    keys.state("parallelism.zero_stage", of(stage), {node}, "from the file name");
+    const bool all =
+        contains(name, "cpuoffload_all") || (stage == 3 && contains(name, "offload") && !contains(name, "params"));
+    if (all || (stage < 3 && contains(name, "offload")))
+      keys.state("offload.optimizer", of("cpu"), {node}, "from the file name");
+    if (all || contains(name, "cpuoffload_params"))
+      keys.state("offload.parameters", of("cpu"), {node}, "from the file name");
+  }
+  if (with_precision && !keys.has("precision")) keys.unknown("precision: in the DeepSpeed JSON");
+  keys.unknown("the DeepSpeed JSON itself: " + node->text);
+  keys.reading.companions.push_back(node->text);
+}
+
+std::string quantised_by_name(std::string_view model) {
+  const std::string name = lower_case(model);
+  for (std::string_view word : {"awq", "gptq", "aqlm", "hqq", "eetq"}) {
+    if (contains(name, word)) return std::string{word};
+  }
+  return contains(name, "bnb-4bit") ? "nf4" : "";
+}
+
+Value words(std::initializer_list<std::string_view> list) {
+  std::vector<Value> items;
+  for (std::string_view word : list) items.push_back(of(word));
+  return of(std::move(items));
+}
+
+Value tidy_number(const Node& node) {
+  const bool whole = node.kind == Node::Kind::kReal && node.real < 9e15 && node.real > -9e15 &&
+                     node.real == static_cast<double>(static_cast<std::int64_t>(node.real));
+  return whole ? of(static_cast<std::int64_t>(node.real)) : to_value(node);
+}
+
+Value word_list(const Node& node) {
+  if (!node.is_string()) return to_value(node);
+  if (!contains(node.text, ",") && !contains(node.text, " ")) return of(node.text);
+  if (contains(node.text, "(") || contains(node.text, "*")) return of(node.text);  // a regular expression
+  std::vector<Value> items;
+  std::string word;
+  for (char letter : node.text + ",") {
+    if (letter != ',' && letter != ' ') {
+      word += letter;
+    } else if (!word.empty()) {
+      items.push_back(of(word));
+      word.clear();
+    }
+  }
+  return of(std::move(items));
+}
+
+}  // namespace tidemark::exchange

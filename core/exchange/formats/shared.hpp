@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/exchange/fields.hpp"
+
+namespace tidemark::exchange {
+
+/// What several formats share, because the tools wrap the same libraries.
+
+/// An `optim` word as the request spells it: "adamw_bnb_8bit" is adamw_8bit, "paged_adamw" is paged_adamw_32bit
+/// (transformers 5.12.1 training_args.py: OptimizerNames; trainer.py: get_optimizer_cls_and_kwargs).
+std::string optimizer_word(std::string_view optim);
+
+/// ZeRO's stage and offloading by the name of a DeepSpeed file, "ds_z3_offload_config.json"; -1 where it says none.
+int zero_stage_of_name(std::string_view name);
+
+/// A DeepSpeed file that another configuration names: its stage by its name, what it leaves open, and the file itself
+/// as something to be read.
+void state_deepspeed_file(Keys& keys, const Node* node, bool with_precision);
+
+/// "AWQ", "GPTQ", "bnb-4bit" in a model's name: the checkpoint is quantised already. Empty where it says nothing.
+std::string quantised_by_name(std::string_view model);
+
+/// Liger's kernels by the options of its `apply_liger_kernel_to_*`, in the request's order.
+Value words(std::initializer_list<std::string_view> list);
+
+/// An integer where the real is one: 2e8.
+Value tidy_number(const Node& node);
+
+/// A list of words, or one word with commas: "q_proj,v_proj".
+Value word_list(const Node& node);
+
+bool contains(std::string_view text, std::string_view word);
+
+}  // namespace tidemark::exchange
