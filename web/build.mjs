@@ -2,7 +2,7 @@
 //
 // Everything (engine, catalog, UI, styles) goes into one file, dist/index.html: it opens from a file share, runs no
 // script but its own and can reach no network. Beside it, for hosting: tidemark.wasm, tidemark.js, tidemark.d.ts.
-import { build } from "esbuild";
+import { build, transform } from "esbuild";
 import { createHash } from "node:crypto";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
@@ -12,6 +12,8 @@ import { pack } from "../wasm/pack.mjs";
 import { compactGpus, compactModels } from "./catalog.mjs";
 import { example } from "./src/example.js";
 import { createSchema } from "./src/schema.js";
+import { manifestOf } from "./widget/manifest.mjs";
+import { widgetStyles } from "./widget/styles.mjs";
 
 const web = dirname(fileURLToPath(import.meta.url));
 const root = dirname(web);
@@ -21,7 +23,8 @@ const dist = join(root, "dist");
 // Kilobytes of 1000 bytes, gzip -9; the build fails above them. The engine's aim is 260 KB. With dense decoders and four
 // encoders it took 227; mixtures of experts, models that see, encoder-decoders and speech, a hundred model types in
 // all, brought 85 more, which are block programs and config readers. These bounds keep it from growing unseen.
-const budgets = { "index.html": 420, "tidemark.wasm + glue": 320 };
+// Of the widget a visitor loads the script with the page, the worker and what it starts from once one comes into view.
+const budgets = { "index.html": 420, "tidemark.wasm + glue": 320, "widget's script": 26, "widget's worker": 10 };
 
 if (!existsSync(join(engine, "tidemark.wasm"))) {
   console.error(`There is no engine in ${engine}: run wasm/build.sh first.`);
@@ -42,7 +45,8 @@ const tidemark = await createTidemarkFrom(wasm);
 const [wrong] = tidemark.loadCatalog(models, gpus);
 if (wrong) throw new Error(wrong.message);
 const describe = tidemark.handleText({ verb: "describe" });
-const answer = tidemark.handleText(createSchema(JSON.parse(describe)).toRequest(example));
+const schema = createSchema(JSON.parse(describe));
+const answer = tidemark.handleText(schema.toRequest(example));
 const data = {
   wasm: pack(wasm),
   models: pack(Buffer.from(models)),
@@ -91,6 +95,35 @@ for (const [name, text] of Object.entries({ script, style, ...data })) {
   const bad = text.match(/<\/(script|style)|<!--/i);
   if (bad) throw new Error(`the ${name} contains ${bad[0]}, which would end it early in HTML`);
 }
+
+// The widget: a script, a worker, and beside them what that starts from. Each knows the checksums of those that it loads.
+const widget = join(dist, "widget");
+mkdirSync(widget, { recursive: true });
+const sri = (data) => `sha384-${createHash("sha384").update(data).digest("base64")}`;
+const known = (what) => ({ "globalThis.tidemarkBuild": JSON.stringify(what) });
+const beside = { "tidemark.wasm": wasm, "models.json": models, "gpus.json": gpus };
+const integrity = Object.fromEntries(Object.entries(beside).map(([name, data]) => [name, sri(data)]));
+const shadow = await transform(widgetStyles(), { loader: "css", minify: !process.env.READABLE });
+parts["tidemark:styles"] = { contents: `export const styles = ${JSON.stringify(shadow.code)}`, loader: "js" };
+const module = { format: "esm", plugins: [inlined] };
+const widgetWorker = await bundle({
+  ...module,
+  entryPoints: [join(web, "widget/worker.js")],
+  define: { ...known({ integrity }), "import.meta.url": '"file:///"' },
+});
+const widgetScript = await bundle({
+  ...module,
+  entryPoints: [join(web, "widget/element.js")],
+  define: known({ workerIntegrity: sri(`${widgetWorker}\n`) }),
+});
+Object.assign(beside, {
+  "tidemark-worker.js": `${widgetWorker}\n`,
+  "tidemark-calculator.js": `${widgetScript}\n`,
+  "tidemark-frame.js": read(web, "widget/frame.js"),
+  "tidemark-calculator.d.ts": read(web, "widget/element.d.ts"),
+  "custom-elements.json": `${JSON.stringify(manifestOf(schema), null, 2)}\n`,
+});
+for (const [name, data] of Object.entries(beside)) writeFileSync(join(widget, name), data);
 
 const sha256 = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 const policy = [
@@ -147,6 +180,10 @@ const rows = [
     script,
   }).map(([name, text]) => [`  ${name}`, text.length, gzipped(text)]),
   ["  styles", style.length, gzipped(style)],
+  ["widget's script", widgetScript.length, gzipped(widgetScript)],
+  ["  its styles", shadow.code.length, gzipped(shadow.code)],
+  ["widget's worker", widgetWorker.length, gzipped(widgetWorker)],
+  ["  its models and GPUs", models.length + gpus.length, gzipped(models) + gzipped(gpus)],
 ];
 let failed = false;
 console.log(`${"KB".padEnd(24)}${"raw".padStart(9)}${"gzip".padStart(9)}${"budget".padStart(9)}`);

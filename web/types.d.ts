@@ -5,3 +5,6 @@ declare module "tidemark:api" {
 declare module "tidemark:unpack" {
   export function unpack(text: string): Promise<Uint8Array>;
 }
+declare module "tidemark:styles" {
+  export const styles: string;
+}

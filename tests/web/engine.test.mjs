@@ -72,6 +72,28 @@ test("one question is under way; of those that wait, the newest of a kind and th
   assert.deepEqual(said.filter((words) => words.endsWith("dropped")).sort(), ["old advice dropped", "old dropped"]);
 });
 
+test("each of several askers has places of its own, and the most urgent question of all goes first", async () => {
+  const bench = createBench();
+  const [one, two] = [bench.engine.another(), bench.engine.another()];
+  const ask = (asker, kind, name) => asker.ask(kind, name).then((answer) => (answer ? name : undefined));
+  const all = [
+    ask(one, "advise", "advice of one"),
+    ask(one, "advise", "newer advice of one"),
+    ask(two, "advise", "advice of two"),
+    ask(two, "estimate", "estimate of two"),
+    ask(one, "estimate", "estimate of one"),
+    ask(one, "advise", "newest advice of one"),
+  ];
+  for (let at = 0; at < 5; at += 1) {
+    bench.worker.answer();
+    await new Promise(setImmediate);
+  }
+  const asked = ["advice of one", "estimate of two", "estimate of one", "newest advice of one", "advice of two"];
+  assert.deepEqual(bench.questions(), asked);
+  const dropped = (await Promise.all(all)).filter((answer) => answer === undefined);
+  assert.equal(dropped.length, 1);
+});
+
 test("a question that breaks the engine is answered with INTERNAL_ERROR; the next one finds a new engine", async () => {
   const bench = createBench();
   const first = bench.engine.ask("estimate", "bad");

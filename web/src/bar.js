@@ -30,16 +30,7 @@ export function createBar() {
      * @param {import("../../wasm/tidemark.js").Fit} [fit] the chosen card's
      */
     render(estimate, fit) {
-      const byCategory = new Map(estimate.breakdown.map((group) => [group.category, group.bytes]));
-      const parts = strata(byCategory.keys())
-        .map((category) => ({ category, bytes: byCategory.get(category) }))
-        .filter((part) => part.bytes > 0);
-      model = {
-        parts,
-        total: estimate.allocated.expected,
-        range: estimate.allocated,
-        usable: fit && fit.usable_bytes > 0 ? fit.usable_bytes : null,
-      };
+      model = barOf(estimate, fit);
       heading.textContent = t(fit ? "bar.label" : "bar.noCard");
       legend.replaceChildren(...legendRows(model));
       redraw();
@@ -47,11 +38,25 @@ export function createBar() {
   };
 }
 
+/**
+ * What the bar shows: drawBar and legendRows draw it.
+ * @param {import("../../wasm/tidemark.js").Estimate} estimate
+ * @param {import("../../wasm/tidemark.js").Fit} [fit]
+ */
+export function barOf(estimate, fit) {
+  const byCategory = new Map(estimate.breakdown.map((group) => [group.category, group.bytes]));
+  const parts = strata(byCategory.keys())
+    .map((category) => ({ category, bytes: byCategory.get(category) }))
+    .filter((part) => part.bytes > 0);
+  const usable = fit && fit.usable_bytes > 0 ? fit.usable_bytes : null;
+  return { parts, total: estimate.allocated.expected, range: estimate.allocated, usable };
+}
+
 const barTop = 26;
 const barThickness = 34;
 const barHeight = 96;
 
-function drawBar({ parts, total, range, usable }, width) {
+export function drawBar({ parts, total, range, usable }, width) {
   const scale = (Math.max(total, range.high, usable ?? 0) || 1) * 1.02;
   const x = (bytes) => (bytes / scale) * (width - 2) + 1;
   const words = parts.map((part) => `${categoryName(part.category)} ${gib(part.bytes)}`).join(", ");
@@ -124,7 +129,7 @@ function drawBrim(usable, total, x) {
   ];
 }
 
-function legendRows({ parts, total, usable }) {
+export function legendRows({ parts, total, usable }) {
   const row = (className, swatch, name, size) =>
     h(
       "li",

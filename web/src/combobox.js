@@ -1,5 +1,5 @@
 // A text field with a list that narrows as one types (WAI-ARIA combobox). It does not know what it lists.
-import { h, uniqueId } from "./dom.js";
+import { h, hasFocus, uniqueId } from "./dom.js";
 
 /**
  * options: {id, label, placeholder, search(text) → [{value, label, detail, note}], onchoose(value), oncommit(text)}
@@ -135,7 +135,7 @@ export function createCombobox(options) {
     /** Shows the present value, unless somebody types. */
     show(text) {
       shown = text;
-      if (document.activeElement !== input || !typed) {
+      if (!hasFocus(input) || !typed) {
         if (input.value !== text) input.value = text;
       }
     },

@@ -11,7 +11,7 @@ export function createCurrentJob() {
   function mark({ node, reach, drawnFor }) {
     const past = drawnFor !== 0 && drawnFor !== number;
     node.classList.toggle("is-past", past);
-    const focused = reach.find((one) => past && one.contains(document.activeElement));
+    const focused = reach.find((one) => past && one.contains(one.getRootNode().activeElement));
     for (const one of reach) one.inert = past;
     // What cannot be reached any more cannot keep the focus either.
     if (focused) node.focus({ preventScroll: true });

@@ -30,6 +30,12 @@ export function scrollBox(label, ...children) {
   return h("div", { class: "scroll", role: "group", tabindex: "0", "aria-label": label }, children);
 }
 
+/** Whether it has the focus, in the page or in a shadow tree of its own. */
+export function hasFocus(node) {
+  const root = node.getRootNode();
+  return "activeElement" in root && root.activeElement === node;
+}
+
 let counter = 0;
 /** An id that nothing else on the page has. */
 export function uniqueId(stem) {

@@ -1,10 +1,10 @@
 // The engine as the page sees it: questions in, promises of answers out. It runs in a worker, so that the page never waits for it.
 //
 // One question at a time is with the worker; of those that wait, each kind has one place, which a newer question of that kind takes.
-// What people wait for goes first.
+// What people wait for goes first. Where several ask (widgets on one page), each has its own places.
 
 // The kinds, most urgent first.
-const kinds = ["estimate", "pin", "catalog", "fit", "map", "advise", "tables"];
+const kinds = ["describe", "estimate", "pin", "catalog", "fit", "map", "advise", "tables"];
 
 /**
  * partsOf() promises what the host starts from. makeWorker() and makeLocal() make something with a worker's interface; the second is used where the
@@ -66,20 +66,23 @@ export function createEngine({ partsOf, makeWorker, makeLocal, describeFailure, 
 
   function next() {
     if (current) return;
-    const kind = kinds.find((name) => waiting.has(name));
-    if (!kind) return;
-    current = waiting.get(kind);
-    waiting.delete(kind);
+    if (waiting.size === 0) return;
+    // The most urgent; of those, the one whose place was taken first.
+    const urgency = (place) => kinds.indexOf(waiting.get(place).kind);
+    const place = [...waiting.keys()].reduce((first, other) => (urgency(other) < urgency(first) ? other : first));
+    current = waiting.get(place);
+    waiting.delete(place);
     if (!worker) open();
     worker.postMessage(current.message);
   }
 
-  function put(kind, message, read) {
+  function put(asker, kind, message, read) {
     if (!kinds.includes(kind)) throw new Error(kind);
     return new Promise((resolve) => {
-      waiting.get(kind)?.resolve(undefined);
+      const place = `${kind} ${asker}`;
+      waiting.get(place)?.resolve(undefined);
       counter += 1;
-      waiting.set(kind, { message: { id: counter, ...message }, read, resolve });
+      waiting.set(place, { kind, message: { id: counter, ...message }, read, resolve });
       next();
     });
   }
@@ -88,7 +91,8 @@ export function createEngine({ partsOf, makeWorker, makeLocal, describeFailure, 
     schema: 1,
     issues: [{ code: "INTERNAL_ERROR", severity: "error", path: "", message: describeFailure(reason), suggestion: "" }],
   });
-  return {
+  let askers = 0;
+  const askedBy = (asker) => ({
     /**
      * Any verb. Resolves to its answer, or to undefined when a newer question of that kind took its place. Never rejects.
      * @param {string} kind
@@ -96,12 +100,20 @@ export function createEngine({ partsOf, makeWorker, makeLocal, describeFailure, 
      * @returns {Promise<any>}
      */
     ask: (kind, request) =>
-      put(kind, { request }, ({ text, failed }) => (failed === undefined ? JSON.parse(text) : issue(failed))),
+      put(asker, kind, { request }, ({ text, failed }) => (failed === undefined ? JSON.parse(text) : issue(failed))),
     /** Bytes for each batch size (rows) and sequence length (columns), NaN where there is no estimate, and how long it took. */
     map: (request, batches, sequences) =>
-      put("map", { request, batches, sequences }, ({ bytes, milliseconds }) => ({
+      put(asker, "map", { request, batches, sequences }, ({ bytes, milliseconds }) => ({
         bytes: bytes ?? new Float64Array(batches.length * sequences.length).fill(NaN),
         milliseconds: milliseconds ?? 0,
       })),
+  });
+  return {
+    ...askedBy(0),
+    /** The same engine for someone else, whose questions take the places of none but their own. */
+    another() {
+      askers += 1;
+      return askedBy(askers);
+    },
   };
 }

@@ -1,15 +1,24 @@
 // The side of the engine that computes, in a worker or, where there is none, on the page's own thread. Messages in:
-// {parts: {wasm, models, gpus}}, all packed, once, and {id, request} or {id, request, batches, sequences} for a map. Messages out: {ready}, then
+// {parts}, once, from which `open` makes {wasm, models, gpus}: the engine's bytes and the catalog's texts; and {id, request} or {id, request, batches, sequences} for a map. Messages out: {ready}, then
 // {id, text} or {id, bytes, milliseconds}; {id, failed} when the engine broke, after which it must not be asked again.
 import { createTidemarkFrom } from "tidemark:api";
 import { unpack } from "tidemark:unpack";
 
+/** What the page carries, all of it packed. */
+export async function openPacked(parts) {
+  const text = async (part) => new TextDecoder().decode(await unpack(part));
+  const [wasm, models, gpus] = await Promise.all([unpack(parts.wasm), text(parts.models), text(parts.gpus)]);
+  return { wasm, models, gpus };
+}
+
 /** reply(message, transferables) is called for each message. Returns the function that takes one. */
-export function createHost(reply) {
+export function createHost(reply, open = openPacked) {
   let begin = null;
   const engine = new Promise((resolve) => {
     begin = resolve;
-  }).then(start);
+  })
+    .then(open)
+    .then(start);
 
   return async (message) => {
     const { id } = message;
@@ -35,13 +44,8 @@ export function createHost(reply) {
   };
 }
 
-async function start(parts) {
-  const text = async (part) => new TextDecoder().decode(await unpack(part));
-  const [tidemark, models, gpus] = await Promise.all([
-    unpack(parts.wasm).then(createTidemarkFrom),
-    text(parts.models),
-    text(parts.gpus),
-  ]);
+async function start({ wasm, models, gpus }) {
+  const tidemark = await createTidemarkFrom(wasm);
   // "nothing", "one" for what the first question names, or "all".
   let loaded = "nothing";
   function load(someModels, someGpus, amount) {
@@ -52,7 +56,8 @@ async function start(parts) {
 
   /** Reading the whole catalog takes longer than the first answer, which needs two entries of it: the rest is read before the second. */
   function prepare({ verb = "estimate", model, gpu, gpus: several }) {
-    if (loaded === "all") return;
+    // What options there are hangs on no catalog.
+    if (loaded === "all" || verb === "describe") return undefined;
     if (loaded === "nothing" && verb === "estimate" && several === undefined) {
       const [someModels, someGpus] = [only(models, "models", "id", model), only(gpus, "gpus", "name", gpu)];
       if (someModels && someGpus) return load(someModels, someGpus, "one");
@@ -70,13 +75,13 @@ function only(text, list, key, name) {
 }
 
 /** In a worker: listens to its messages. */
-export function serve(scope) {
-  const take = createHost((message, transfer) => scope.postMessage(message, transfer ?? []));
+export function serve(scope, open = openPacked) {
+  const take = createHost((message, transfer) => scope.postMessage(message, transfer ?? []), open);
   scope.onmessage = ({ data }) => take(data);
 }
 
 /** What answers like a worker, on this thread. */
-export function createLocalWorker() {
+export function createLocalWorker(open = openPacked) {
   let ended = false;
   const worker = {
     onmessage: null,
@@ -86,6 +91,6 @@ export function createLocalWorker() {
       ended = true;
     },
   };
-  const take = createHost((data) => ended || worker.onmessage?.({ data }));
+  const take = createHost((data) => ended || worker.onmessage?.({ data }), open);
   return worker;
 }

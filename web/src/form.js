@@ -2,10 +2,8 @@
 // known here.
 import { breath, h, setText, uniqueId } from "./dom.js";
 import { t } from "./messages.js";
+import { modelWays } from "./modelSearch.js";
 import { createOptionField, resetButton } from "./optionField.js";
-
-// What the model picker covers.
-const modelWays = ["model", "config", "parameters"];
 
 /** Built section by section into `place`, with pauses in which the browser does other things. */
 export async function createForm({ schema, store, modelPicker, gpus, place }) {

@@ -294,6 +294,13 @@ export default {
   "copy.whatJson": "JSON",
   "copy.whatCommand": "Command",
 
+  "calculator.label": "GPU memory of a training job",
+  "calculator.least": "at least",
+  "calculator.plan": "It fits with: {what}. Then it takes {size}.",
+  "calculator.nothing": "Nothing that Tidemark knows makes it fit this card.",
+  "calculator.open": "Open in Tidemark",
+  "calculator.engine": "Computed on this page by Tidemark {engine}",
+
   "announce.answer": "{size} expected. {verdict}",
   "announce.errors": "{count} errors: {first}",
 };

@@ -1,10 +1,9 @@
 // Which model: search the catalog by typing, give a config.json (paste, open, or drop anywhere on the page), or only a parameter count.
-import { createCombobox, narrow } from "./combobox.js";
-import { h, setText, uniqueId } from "./dom.js";
-import { count, gib } from "./format.js";
+import { h, hasFocus, setText, uniqueId } from "./dom.js";
+import { gib } from "./format.js";
 import { t } from "./messages.js";
+import { createModelSearch, modelWays, noModel } from "./modelSearch.js";
 
-const ways = ["model", "config", "parameters"];
 const wayTexts = { model: "model.byName", config: "model.byConfig", parameters: "model.byCount" };
 const largestFile = 2 * 2 ** 20;
 
@@ -12,42 +11,8 @@ const largestFile = 2 * 2 ** 20;
 export function createModelPicker({ store, schema, models, tell }) {
   const name = uniqueId("way");
   let way = "model";
-  let rows = null;
-  const allRows = () => {
-    rows ??= models()
-      .map((model) => ({
-        value: model.id,
-        label: model.id,
-        key: [model.id, ...(model.aliases ?? []), model.family ?? ""].join(" ").toLowerCase(),
-        detail: model.parameters ? count(model.parameters) : "",
-        note: model.modelled === false ? t("model.partial") : "",
-        modelled: model.modelled !== false,
-      }))
-      .sort((a, b) => Number(b.modelled) - Number(a.modelled));
-    return rows;
-  };
-
-  const choose = (patch) => {
-    const cleared = Object.fromEntries(ways.map((key) => [key, undefined]));
-    store.set({ ...cleared, architecture: undefined, ...patch });
-  };
-
-  const search = createCombobox({
-    id: "option-model",
-    label: t("model.label"),
-    placeholder: t("model.placeholder"),
-    search: (text) => {
-      const typed = text.trim();
-      const found = narrow(allRows(), text, 300);
-      // Another spelling, an address, a tuned version: the engine knows, or says what comes nearest.
-      return found.length > 0 || typed === ""
-        ? found
-        : [{ value: typed, label: t("model.asTyped", { text: typed }), text: typed }];
-    },
-    onchoose: (value) => choose({ model: value }),
-    oncommit: (text) => text.trim() !== "" && choose({ model: text.trim() }),
-  });
-
+  const choose = (patch) => store.set({ ...noModel, ...patch });
+  const search = createModelSearch({ store, models });
   search.input.dataset.testid = "model";
   const draft = h("textarea", {
     id: "option-config",
@@ -110,7 +75,7 @@ export function createModelPicker({ store, schema, models, tell }) {
   const byCount = h("div", { class: "stack" }, number, h("p", { class: "hint" }, t("model.countHint")));
 
   const panels = { model: search.node, config: byConfig, parameters: byCount };
-  const radios = ways.map((key) => h("input", { type: "radio", name, value: key, onchange: () => turnTo(key) }));
+  const radios = modelWays.map((key) => h("input", { type: "radio", name, value: key, onchange: () => turnTo(key) }));
   const node = h(
     "div",
     { class: "stack model-picker", "data-testid": "model-picker" },
@@ -118,7 +83,7 @@ export function createModelPicker({ store, schema, models, tell }) {
       "fieldset",
       { class: "segments" },
       h("legend", { class: "unseen" }, t("model.ways")),
-      ways.map((key, index) => h("label", {}, radios[index], h("span", {}, t(wayTexts[key])))),
+      modelWays.map((key, index) => h("label", {}, radios[index], h("span", {}, t(wayTexts[key])))),
     ),
     panels.model,
     panels.config,
@@ -128,7 +93,7 @@ export function createModelPicker({ store, schema, models, tell }) {
 
   function turnTo(next) {
     way = next;
-    ways.forEach((key, index) => {
+    modelWays.forEach((key, index) => {
       radios[index].checked = key === way;
       panels[key].hidden = key !== way;
     });
@@ -187,17 +152,16 @@ export function createModelPicker({ store, schema, models, tell }) {
   }
 
   function render(values) {
-    const stated = ways.find((key) => values[key] !== undefined);
+    const stated = modelWays.find((key) => values[key] !== undefined);
     // Another model: what was wrong with a file before is no longer of interest.
-    const said = JSON.stringify(ways.map((key) => values[key]));
+    const said = JSON.stringify(modelWays.map((key) => values[key]));
     if (said !== lastSaid) complain("");
     lastSaid = said;
     if (stated && stated !== rendered) turnTo(stated);
     rendered = stated;
     if (!stated) turnTo(way);
-    search.show(typeof values.model === "string" ? values.model : "");
-    if (document.activeElement !== number)
-      number.value = values.parameters === undefined ? "" : String(values.parameters);
+    search.show(values.model);
+    if (!hasFocus(number)) number.value = values.parameters === undefined ? "" : String(values.parameters);
     if (values.config !== lastConfig) {
       lastConfig = values.config;
       draft.value =
@@ -221,7 +185,6 @@ export function createModelPicker({ store, schema, models, tell }) {
 
   /** The catalog has come. */
   function refresh() {
-    rows = null;
     search.refresh();
   }
 

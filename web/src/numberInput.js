@@ -1,5 +1,5 @@
 // A field for a number, that arrow keys move, and the stops of a slider beside it.
-import { h } from "./dom.js";
+import { h, hasFocus } from "./dom.js";
 import { grouped } from "./format.js";
 import { t } from "./messages.js";
 
@@ -34,7 +34,7 @@ export function createNumberInput(option, change, schema) {
   function show(value) {
     const text = value === null || value === undefined ? "" : String(value);
     // While somebody types "1e" or "16." over the same value, their text stays.
-    if (document.activeElement === node && (node.value.trim() === "" || read() === value)) return;
+    if (hasFocus(node) && (node.value.trim() === "" || read() === value)) return;
     if (node.value !== text) node.value = text;
   }
   return { node, show };

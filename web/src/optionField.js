@@ -11,7 +11,7 @@ export function resetButton(onclick, attributes = {}) {
   return h("button", { type: "button", class: "reset", hidden: true, onclick, ...attributes }, sign);
 }
 
-/** context as widgetFor has it. Returns {node, focus(), refresh(), render(values, problems)}; problems: option's name → issue. */
+/** context as widgetFor has it; `ungrouped`: it stands under no heading. Returns {node, focus(), refresh(), render(values, problems)}; problems: option's name → issue. */
 export function createOptionField(option, context) {
   const { schema, change } = context;
   const { name } = option;
@@ -22,7 +22,7 @@ export function createOptionField(option, context) {
     change(name, undefined);
     widget.focus();
   });
-  const { node, help, problem } = createNodes(option, widget, reset, schema);
+  const { node, help, problem } = createNodes(option, widget, reset, context);
 
   function showChanged(changed) {
     node.classList.toggle("changed", changed);
@@ -63,11 +63,11 @@ export function createOptionField(option, context) {
   };
 }
 
-function createNodes({ name, label, unit, group }, widget, reset, schema) {
+function createNodes({ name, label, unit, group }, widget, reset, { schema, ungrouped }) {
   const help = h("p", { class: "hint", id: `help-${name}` });
   const problem = h("p", { class: "problem", id: `problem-${name}`, hidden: true });
   // Under a heading of the same words a label would only repeat it.
-  const titled = schema.titleOf(group).toLowerCase() === label.toLowerCase();
+  const titled = !ungrouped && schema.titleOf(group).toLowerCase() === label.toLowerCase();
   const attributes = { class: titled ? "label unseen" : "label", id: `label-${name}` };
   const labelled = widget.legend
     ? h("span", attributes, label)

@@ -1,12 +1,13 @@
 // The controls of an option, by what it takes. Each has {kind, node, controls, focus(), show(value)}, and may have `legend` (it is a group of
 // controls, with a name of its own), help(value), and refresh(), for when the catalog has come.
-import { h, uniqueId } from "./dom.js";
+import { h, hasFocus, uniqueId } from "./dom.js";
 import { grouped } from "./format.js";
 import { createGpuPicker } from "./gpuPicker.js";
 import { t } from "./messages.js";
+import { createModelSearch } from "./modelSearch.js";
 import { createNumberInput, nearestStop, stopsBetween } from "./numberInput.js";
 
-/** context: {schema, store, gpus, change(name, value)}. */
+/** context: {schema, store, change(name, value)}; gpus() and models() → the catalog's, none before it has come. */
 export function widgetFor(option, context) {
   return makers[widgetOf(option)](option, context);
 }
@@ -16,6 +17,7 @@ const mostSegments = 4;
 const mostLetters = 26;
 
 function widgetOf(option) {
+  if (option.name === "model") return "model";
   if (option.type === "choice") {
     const known = option.values.filter((choice) => choice.modelled);
     const letters = known.reduce((sum, choice) => sum + choice.name.length, 0);
@@ -25,7 +27,7 @@ function widgetOf(option) {
   return { gpu: "gpu", boolean: "toggle", choices: "checks" }[option.type] ?? "text";
 }
 
-const makers = { gpu, segments, select, toggle, checks, slider, number, text };
+const makers = { model, gpu, segments, select, toggle, checks, slider, number, text };
 
 /** The usual spelling of a choice's value. */
 function canonical(option, value) {
@@ -44,6 +46,11 @@ function helpOf(option, value) {
 function gpu(option, { store, schema, gpus }) {
   const { node, input, show, refresh } = createGpuPicker({ store, schema, gpus, name: option.name });
   return { kind: "gpu", node, controls: [input], focus: () => input.focus(), show, refresh };
+}
+
+function model(_, { store, models }) {
+  const { node, input, show, refresh } = createModelSearch({ store, models });
+  return { kind: "model", node, controls: [input], focus: () => input.focus(), show, refresh };
 }
 
 function segments(option, { change }) {
@@ -193,7 +200,7 @@ function text(option, { change, schema }) {
     show(value) {
       const same = JSON.stringify(read() ?? option.default) === JSON.stringify(value);
       // Another spelling of the same stays while somebody types.
-      if (document.activeElement === node && same) return;
+      if (hasFocus(node) && same) return;
       const shown = schema.print(option.name, value);
       if (node.value !== shown) node.value = shown;
     },

@@ -1,0 +1,66 @@
+// Pages of docs with Tidemark's widget, as a careful host would serve them: strict policies, and a list of what was asked for.
+import { existsSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+const dist = join(dirname(fileURLToPath(import.meta.url)), "../../dist");
+const types = { js: "text/javascript", json: "application/json", wasm: "application/wasm" };
+
+/**
+ * What docs/widget.md tells hosts to allow: `source` is where the widget's files lie.
+ */
+const policyOf = ({ source = "'self'", worker = source }) =>
+  [
+    "default-src 'none'",
+    `script-src ${source} 'wasm-unsafe-eval'`,
+    `worker-src ${worker}`,
+    `connect-src ${source}`,
+    "frame-src 'self'",
+    "img-src data:",
+  ].join("; ");
+
+/**
+ * Serves pages, path → {body, policy}, and dist/widget under /widget/, to other origins too. `seen` lists the paths that were asked for.
+ * `missing`: files that answer 404.
+ */
+export async function serveDocs(pages, { missing = [] } = {}) {
+  const seen = [];
+  const server = createServer((request, response) => {
+    const path = request.url.split("?")[0];
+    seen.push(path);
+    const page = pages[path];
+    if (page) {
+      const headers = {
+        "content-type": "text/html; charset=utf-8",
+        "content-security-policy": policyOf(page.policy ?? {}),
+      };
+      response.writeHead(200, headers);
+      const head = `<meta charset="utf-8"><title>docs</title><link rel="icon" href="data:,">`;
+      response.end(`<!doctype html><html lang="en">${head}${page.body}`);
+      return;
+    }
+    const file = join(dist, path === "/page.html" ? "index.html" : path);
+    const isOurs = path.startsWith("/widget/") || path === "/page.html";
+    if (!isOurs || missing.includes(path) || !existsSync(file)) {
+      response.writeHead(404).end();
+      return;
+    }
+    const type = types[file.split(".").pop()] ?? "text/html";
+    response.writeHead(200, { "content-type": type, "access-control-allow-origin": "*" }).end(readFileSync(file));
+  });
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  return { origin: `http://127.0.0.1:${server.address().port}`, seen, close: () => server.close() };
+}
+
+let engine = null;
+/** The engine's own answer to a request, from dist/. */
+export async function answerTo(request) {
+  if (!engine) {
+    const { createTidemark } = await import(pathToFileURL(join(dist, "tidemark.js")).href);
+    const text = (name) => readFileSync(join(dist, "widget", name), "utf8");
+    engine = await createTidemark();
+    engine.loadCatalog(text("models.json"), text("gpus.json"));
+  }
+  return engine.handle(request);
+}

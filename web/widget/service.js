@@ -1,0 +1,76 @@
+// The one engine of all widgets of a page: in a worker that is made when the first widget comes into view.
+import { createEngine } from "../src/engine.js";
+import { t } from "../src/messages.js";
+import { createSchema } from "../src/schema.js";
+
+const worker = new URL("./tidemark-worker.js", import.meta.url);
+// What web/build.mjs knows of that file, so that another origin's copy of it is checked.
+const { workerIntegrity } = /** @type {any} */ (globalThis.tidemarkBuild ?? {});
+
+/** What answers like a worker and comes later: what is said to it waits. make() promises the real one. */
+export function lateWorker(make) {
+  const late = { onmessage: null, onerror: null, postMessage, terminate };
+  let ended = false;
+  const real = make().then((made) => {
+    made.onmessage = (event) => ended || late.onmessage?.(event);
+    made.onerror = (event) => ended || late.onerror?.(event);
+    return made;
+  });
+  real.catch((error) => ended || late.onerror?.({ message: String(error?.message ?? error) }));
+  function postMessage(message) {
+    real.then((made) => made.postMessage(message)).catch(() => {});
+  }
+  function terminate() {
+    ended = true;
+    real.then((made) => made.terminate()).catch(() => {});
+  }
+  return late;
+}
+
+/** A browser makes no worker from another origin's file: from there its text is fetched, checked, and made one of this page's. */
+async function makeWorker() {
+  if (worker.origin === location.origin) return new Worker(worker, { type: "module" });
+  const response = await fetch(worker, { integrity: workerIntegrity });
+  if (!response.ok) throw new Error(`${worker} answered ${response.status}`);
+  const blob = new Blob([await response.text()], { type: "text/javascript" });
+  return new Worker(URL.createObjectURL(blob), { type: "module" });
+}
+
+/** Where no worker is allowed, the engine runs on the page's thread. */
+async function makeLocal() {
+  const { createLocal } = await import(worker.href);
+  return createLocal();
+}
+
+let service = null;
+
+/** Starts the engine, once. Promises {engine, schema, catalog()}; rejects where it could not start. */
+export function openService() {
+  service ??= start();
+  return service;
+}
+
+async function start() {
+  const engine = createEngine({
+    partsOf: async () => ({ base: new URL("./", import.meta.url).href }),
+    makeWorker: () => lateWorker(makeWorker),
+    makeLocal: () => lateWorker(makeLocal),
+    describeFailure: (reason) => t("issues.failed", { reason }),
+    onready: undefined,
+  });
+  const describe = await engine.ask("describe", { verb: "describe" });
+  if (!describe.options) {
+    service = null;
+    throw new Error(describe.issues?.[0]?.message ?? "describe");
+  }
+  let catalog = null;
+  return {
+    engine,
+    schema: createSchema(describe),
+    /** The models and cards, asked for once. */
+    catalog() {
+      catalog ??= engine.ask("catalog", { verb: "catalog" });
+      return catalog;
+    },
+  };
+}
