@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { readPermalink, writePermalink } from "../../web/src/permalink.js";
 import { createSchema } from "../../web/src/schema.js";
 import {
   attributesOf,
@@ -12,6 +13,7 @@ import {
 } from "../../web/widget/attributes.js";
 import { manifestOf } from "../../web/widget/manifest.mjs";
 import { lateWorker } from "../../web/widget/service.js";
+import { snippetsOf } from "../../web/widget/snippets.js";
 import { randomFrom, stateWith } from "./draw.mjs";
 import { describe } from "./engines.mjs";
 
@@ -60,6 +62,42 @@ test("an option keeps the name under which it was written, and a switch needs no
   writeAttributes(element, schema, names, values, { ...values, micro_batch_size: 8 });
   assert.deepEqual([...element.held.keys()], ["batch-size", "packing", "unknown"]);
   assert.equal(element.held.get("batch-size"), "8");
+});
+
+const unescaped = (text) =>
+  text
+    .replace(/&lt;/g, "<")
+    .replace(/&quot;/g, '"')
+    .replace(/&amp;/g, "&");
+
+test("what is copied to embed a job asks for that job, for states drawn over all options", () => {
+  const random = randomFrom(12);
+  for (const { name } of schema.options) {
+    const values = stateWith(name, schema, random);
+    const { element, frame } = snippetsOf({
+      state: { values },
+      answer: null,
+      schema,
+      home: "https://docs.example/a&b/",
+    });
+    const [, tag] = /<tidemark-calculator ((?:[a-z0-9-]+="[^"]*" ?)*)>/.exec(element);
+    const pairs = [...tag.matchAll(/([a-z0-9-]+)="([^"]*)"/g)].map(([, attribute, text]) => [
+      attribute,
+      unescaped(text),
+    ]);
+    assert.deepEqual(schema.prune(readAttributes(elementWith(Object.fromEntries(pairs)), schema, names)), values);
+    const [, source] = / src="([^"]*)"/.exec(frame);
+    const { values: read, look } = readPermalink(new URL(unescaped(source)).hash, schema);
+    assert.deepEqual([read, look], [values, { view: "widget" }]);
+    assert.ok(unescaped(source).startsWith("https://docs.example/a&b/index.html#"));
+  }
+});
+
+test("how a frame is to look is no part of the job, and in no link that is written", () => {
+  const state = readPermalink("v=1&model=gpt2&view=widget&theme=dark&controls=model,gpu", schema);
+  assert.deepEqual(state.look, { view: "widget", theme: "dark", controls: "model,gpu" });
+  assert.deepEqual([state.unknown, state.notes], [[], []]);
+  assert.equal(writePermalink(state, schema), "v=1&model=gpt2");
 });
 
 test("controls are named as attributes are, or by how one begins", () => {

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { verdictOf } from "../../web/src/mapSizes.js";
+import { markdownOf } from "../../web/src/copy.js";
 import { recipeWords } from "../../web/src/headline.js";
+import { createSchema } from "../../web/src/schema.js";
 import { verdictSentence } from "../../web/src/verdict.js";
-import { answersTo } from "./engines.mjs";
+import { answersTo, describe } from "./engines.mjs";
 
 const job = { schema: 1, model: "meta-llama/Llama-3.2-1B", sequence_length: 512, precision: "bf16_amp" };
 
@@ -36,4 +38,16 @@ test("a card within the range is tight in the map and in words, on either side o
   }
   assert.match(verdictSentence(fits[1]), /would stay free, less than/);
   assert.match(verdictSentence(fits[2]), /more is expected than .*less than the estimate’s own uncertainty/);
+});
+
+test("Markdown names engine and catalog and what it is compared with, and no address that leads others nowhere", async () => {
+  const schema = createSchema(await describe());
+  const [a, b] = await answersTo([job, { ...job, method: "lora" }]);
+  const values = { model: job.model, method: "lora" };
+  const alone = markdownOf(b, { values }, schema, null, null);
+  assert.doesNotMatch(alone, /Open in Tidemark|Compared/);
+  assert.ok(alone.includes(`Tidemark ${schema.describe.engine}, catalog of ${schema.describe.catalog}.`));
+  const beside = markdownOf(b, { values }, schema, "https://tidemark.example/#v=1", a);
+  assert.match(beside, /Compared with A, meta-llama\/Llama-3\.2-1B: \u2212[\d.]+ GiB \([\d.]+ GiB → [\d.]+ GiB\)\./);
+  assert.match(beside, /\[Open in Tidemark\]\(https:/);
 });

@@ -44,6 +44,9 @@ export function followAddress(store, schema, example) {
   addEventListener("hashchange", read);
 }
 
+/** Whether others can open this page's address, too: neither a file of this machine's nor text in a frame. */
+export const isHosted = () => /^https?:$/.test(location.protocol);
+
 export function currentHash() {
   return location.hash.replace(/^#/, "");
 }

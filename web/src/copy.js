@@ -1,17 +1,20 @@
 // The answer to take along: a link, Markdown, JSON, or the command that computes it.
 import { categoryName, phaseName } from "./categories.js";
 import { commandOf } from "./command.js";
+import { differenceInWords } from "./compare.js";
 import { h } from "./dom.js";
+import { createEmbed } from "./embed.js";
 import { exact, gb, gib, percent } from "./format.js";
 import { t } from "./messages.js";
 import { verdictSentence, verdictWord } from "./verdict.js";
 
 /**
- * The answer as Markdown, with what was asked.
+ * The answer as Markdown, with what was asked; `link`: the page's address, or null; `pinned`: the answer that it is compared with.
  * @param {import("../../wasm/tidemark.js").Response} response
  */
-export function markdownOf(response, state, schema, link) {
+export function markdownOf(response, state, schema, link, pinned) {
   const { estimate, fits } = response;
+  const { engine, catalog } = schema.describe;
   const cell = (text) =>
     String(text)
       .replace(/\|/g, "\\|")
@@ -36,42 +39,38 @@ export function markdownOf(response, state, schema, link) {
     `| Device | ${gib(estimate.device.expected)} | ${estimate.device.expected} |`,
     "",
   );
-  lines.push(
-    "```sh",
-    commandOf(state.values, schema),
-    "```",
-    "",
-    `[Open in Tidemark](${link.replace(/[()]/g, encodeURIComponent)})`,
-    "",
-  );
+  if (pinned?.estimate) {
+    const { model, allocated } = pinned.estimate;
+    const change = differenceInWords(allocated.expected, estimate.allocated.expected);
+    lines.push(`Compared with A, ${cell(model)}: ${change}.`, "");
+  }
+  lines.push("```sh", commandOf(state.values, schema), "```", "", `Tidemark ${engine}, catalog of ${catalog}.`, "");
+  if (link) lines.push(`[Open in Tidemark](${link.replace(/[()]/g, encodeURIComponent)})`, "");
   return lines.join("\n");
 }
 
+/** texts: kind → function that writes it, or gives null where there is nothing to write; `embed` gives {element, frame}. */
 export function createCopy({ tell, texts }) {
   const node = h(
     "section",
     { class: "panel copy", "aria-labelledby": "copy-heading", "data-testid": "copy" },
     h("h3", { id: "copy-heading" }, t("copy.label")),
   );
-  const fallback = h("div", { class: "stack", hidden: true });
-  const area = h("textarea", { class: "field code", rows: "6", readonly: true, "aria-label": t("copy.label") });
-  fallback.append(
-    h("p", { class: "hint" }, t("copy.refused")),
-    area,
-    h(
-      "button",
-      {
-        type: "button",
-        class: "button quiet small",
-        onclick: () => {
-          fallback.hidden = true;
-        },
-      },
-      t("copy.close"),
-    ),
-  );
+  const fallback = createFallback();
   const status = h("span", { class: "copied", "aria-hidden": "true" });
   const kinds = ["link", "markdown", "json", "command"];
+
+  async function copyOut(text, kind) {
+    const copied = await write(text);
+    if (copied) {
+      const done = t("copy.done", { what: t(`copy.what${kind[0].toUpperCase()}${kind.slice(1)}`) });
+      status.textContent = done;
+      tell(done, 0);
+    }
+    fallback.show(copied ? null : text);
+  }
+
+  const embed = createEmbed(texts.embed, copyOut);
   node.append(
     h(
       "div",
@@ -85,28 +84,35 @@ export function createCopy({ tell, texts }) {
             "data-testid": `copy-${kind}`,
             onclick: async () => {
               const text = texts[kind]();
-              if (text === null) return;
-              if (await write(text)) {
-                const done = t("copy.done", { what: t(`copy.what${kind[0].toUpperCase()}${kind.slice(1)}`) });
-                status.textContent = done;
-                tell(done, 0);
-                fallback.hidden = true;
-              } else {
-                fallback.hidden = false;
-                area.value = text;
-                area.focus();
-                area.select();
-              }
+              if (text !== null) await copyOut(text, kind);
             },
           },
           t(`copy.${kind}`),
         ),
       ),
+      embed.button,
       status,
     ),
-    fallback,
+    fallback.node,
+    embed.node,
   );
-  return { node };
+  return { node, refresh: embed.refresh };
+}
+
+/** Where the browser does not let the page copy: the text itself, selected. */
+function createFallback() {
+  const area = h("textarea", { class: "field code", rows: "6", readonly: true, "aria-label": t("copy.label") });
+  const close = { type: "button", class: "button quiet small", onclick: () => show(null) };
+  const words = h("p", { class: "hint" }, t("copy.refused"));
+  const node = h("div", { class: "stack", hidden: true }, words, area, h("button", close, t("copy.close")));
+  function show(text) {
+    node.hidden = text === null;
+    if (text === null) return;
+    area.value = text;
+    area.focus();
+    area.select();
+  }
+  return { node, show };
 }
 
 async function write(text) {

@@ -17,6 +17,7 @@ import { createResult } from "./result.js";
 import { createSchema } from "./schema.js";
 import { createStore } from "./state.js";
 import { createThemeSwitch } from "./theme.js";
+import { openFrameView } from "../widget/frameView.js";
 
 /** What the page carries in blocks that no browser runs. */
 const data = (name) => document.getElementById(`data-${name}`).textContent;
@@ -132,7 +133,10 @@ async function start(makeWorker) {
   const schema = createSchema(JSON.parse(data("describe")));
   const questions = createQuestions(engine, schema);
   const hash = currentHash();
-  const store = createStore(schema, hash === "" ? { values: example } : readPermalink(hash, schema));
+  /** @type {any} */
+  const asked = hash === "" ? { values: example } : readPermalink(hash, schema);
+  if (asked.look?.view === "widget") return openFrameView({ schema, questions, asked });
+  const store = createStore(schema, asked);
   // Here already, or on its way while the page is built.
   const first = hash === "" ? JSON.parse(data("example")) : questions.estimate(store.get().values);
 

@@ -286,6 +286,13 @@ export default {
   "copy.markdown": "Copy Markdown",
   "copy.json": "Copy JSON",
   "copy.command": "Copy command",
+  "copy.embed": "Embed",
+  "copy.element": "As an element, in pages that load scripts",
+  "copy.frame": "As a frame, in any page",
+  "copy.snippet": "Copy",
+  "copy.host": "Put the address of your copy of Tidemark where https://example.org/tidemark/ stands.",
+  "copy.whatElement": "Element",
+  "copy.whatFrame": "Frame",
   "copy.done": "{what} copied.",
   "copy.refused": "This browser does not let the page copy. Select the text and copy it yourself.",
   "copy.close": "Close",
@@ -300,6 +307,9 @@ export default {
   "calculator.nothing": "Nothing that Tidemark knows makes it fit this card.",
   "calculator.open": "Open in Tidemark",
   "calculator.engine": "Computed on this page by Tidemark {engine}",
+
+  "embed.sentence": "{model} takes {size} of GPU memory",
+  "embed.verdict": "{sentence}: {verdict}",
 
   "announce.answer": "{size} expected. {verdict}",
   "announce.errors": "{count} errors: {first}",

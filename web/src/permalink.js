@@ -4,6 +4,8 @@
 
 export const permalinkVersion = 1;
 const pinPrefix = "a.";
+// How the page is to look in a frame (view=widget): no part of the job, and in no link that is written.
+const looks = ["view", "theme", "controls"];
 
 /** upgraders[n] turns the pairs of a version-n link into those of version n+1. Never edit one; add the next. */
 const upgraders = [
@@ -71,11 +73,17 @@ export function writePermalink(state, schema) {
     .join("&");
 }
 
-/** The state that a hash describes. Never fails; `notes` says what was odd: {code: "unknown" | "newer" | "repeated", key}. */
+/**
+ * The state that a hash describes. Never fails; `notes` says what was odd: {code: "unknown" | "newer" | "repeated", key};
+ * `look`, where the link has it: {view, theme, controls}.
+ */
 export function readPermalink(hash, schema) {
   let pairs = pairsOf(hash);
   const state = { values: {}, pin: null, unknown: [] };
   const notes = [];
+  const look = pairs.filter(([key]) => looks.includes(key));
+  if (look.length > 0) state.look = Object.fromEntries(look);
+  pairs = pairs.filter(([key]) => !looks.includes(key));
   const stated = pairs.find(([key]) => key === "v");
   pairs = pairs.filter(([key]) => key !== "v");
   let version = stated && /^\d{1,6}$/.test(stated[1]) ? Number(stated[1]) : 0;

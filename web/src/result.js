@@ -1,5 +1,5 @@
 // The answer's side of the page: which part shows what of an answer, and in which order they are drawn. All of them are about one job.
-import { permalinkOf } from "./address.js";
+import { isHosted, permalinkOf } from "./address.js";
 import { createAdvice } from "./advice.js";
 import { createBar } from "./bar.js";
 import { createBreakdown } from "./breakdown.js";
@@ -17,6 +17,7 @@ import { t } from "./messages.js";
 import { createDock, createVerdict } from "./verdictPanel.js";
 import { createTimeline } from "./timeline.js";
 import { verdictSentence, verdictWord } from "./verdict.js";
+import { snippetsOf } from "../widget/snippets.js";
 
 /** questions as questions.js has them; gpus() → the catalog's cards; focusOption(name) leads to an option of the form. */
 export function createResult({ schema, store, engine, questions, gpus, tell, focusOption }) {
@@ -24,7 +25,7 @@ export function createResult({ schema, store, engine, questions, gpus, tell, foc
   const panels = createPanels({ schema, store, engine, questions, gpus, tell, focusOption });
   const { issues, headline, verdict, advice, bar, timeline, breakdown, fitMap, cards, compare } = panels;
   // What the figures are those of: the state and its answer, and whether that was "estimate", "partial" or nothing yet.
-  let shown = { state: null, answer: null };
+  let shown = { state: null, answer: null, pinned: null };
   let standing = "nothing";
   const copy = createCopy({ tell, texts: textsOf(() => shown, store, schema) });
   // On paper, where the form is not: the job, as the command that asks for it.
@@ -69,12 +70,13 @@ export function createResult({ schema, store, engine, questions, gpus, tell, foc
     tell(t("announce.errors", { count: errors.length, first: errors[0]?.message ?? "" }));
   }
 
-  function showHead(state, answer, number) {
+  function showHead(state, answer, pinned, number) {
     const { estimate, partial, fits = [], issues: found = [] } = answer;
     const failed = !estimate && !partial;
     if (estimate) showEstimate(state, answer, number);
     else showNoEstimate(answer, number);
-    shown = { state, answer };
+    shown = { state, answer, pinned };
+    copy.refresh();
     issues.render(found, state.notes, failed && standing !== "nothing");
     figures.classList.toggle("is-stale", failed);
     figures.classList.toggle("is-partial", standing === "partial");
@@ -103,7 +105,7 @@ export function createResult({ schema, store, engine, questions, gpus, tell, foc
         () => draw.breakdown(number, () => breakdown.render(estimate)),
       ];
       return [
-        () => showHead(state, answer, number),
+        () => showHead(state, answer, pinned, number),
         ...(estimate ? charts : []),
         () => compare.render(state, pinned, answer),
       ];
@@ -149,14 +151,21 @@ function textsOf(shown, store, schema) {
   return {
     link: () => linkOf(get()),
     markdown: () => {
-      const { state, answer } = shown();
-      return answer?.estimate ? markdownOf(answer, state, schema, linkOf(state)) : null;
+      const { state, answer, pinned } = shown();
+      // A file's address would lead others nowhere, and tell them of this machine.
+      const link = state && isHosted() ? linkOf(state) : null;
+      return answer?.estimate ? markdownOf(answer, state, schema, link, pinned) : null;
     },
     json: () => {
       const { answer } = shown();
       return answer ? JSON.stringify(answer, null, 2) : null;
     },
     command: () => commandOf(get().values, schema),
+    embed: () => {
+      const { state, answer } = shown();
+      const home = isHosted() ? new URL(".", location.href).href : null;
+      return state && snippetsOf({ state, answer, schema, home });
+    },
   };
 }
 

@@ -32,6 +32,15 @@ export function readAttributes(element, schema, names) {
   return values;
 }
 
+export const escaped = (text) => text.replace(/&/g, "&amp;").replace(/"/g, "&quot;").replace(/</g, "&lt;");
+
+/** Values as an HTML tag's attributes. */
+export function attributeText(values, schema) {
+  return Object.entries(values)
+    .map(([name, value]) => `${dashed(name)}="${escaped(schema.print(name, value))}"`)
+    .join(" ");
+}
+
 /** Writes what differs between two sets of values into the attributes, each under the name that it stands under already. */
 export function writeAttributes(element, schema, names, before, after) {
   for (const { name } of schema.options) {
