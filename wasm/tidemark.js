@@ -7,11 +7,12 @@ import { createTidemarkFrom } from "./api.js";
 
 /** Options: `wasmBinary`, the bytes of tidemark.wasm; without it they are read from beside this file. */
 export async function createTidemark({ wasmBinary } = {}) {
-  return createTidemarkFrom(wasmBinary ?? (await readBeside("tidemark.wasm")));
+  // Bundlers know a file by just these words.
+  return createTidemarkFrom(wasmBinary ?? (await readBeside(new URL("./tidemark.wasm", import.meta.url))));
 }
 
-async function readBeside(name) {
-  const url = new URL(name, import.meta.url);
+/** The bytes of a file beside this one, from disk or from where the page comes from. */
+export async function readBeside(url) {
   if (url.protocol === "file:") {
     const { readFile } = await import("node:fs/promises");
     return readFile(url);

@@ -82,6 +82,11 @@ async function bundle(options) {
   return result.outputFiles[0].text.trimEnd();
 }
 
+/** What is imported late (Node's files, the worker's text) is no business of whoever bundles this again. */
+function keepImports(text) {
+  return text.replace(/\bimport\((?=[\w"])/g, "import(/* webpackIgnore: true */ /* @vite-ignore */ ");
+}
+
 const script = await bundle({
   entryPoints: [join(web, "src/entry.js")],
   format: "iife",
@@ -102,7 +107,7 @@ mkdirSync(widget, { recursive: true });
 const sri = (data) => `sha384-${createHash("sha384").update(data).digest("base64")}`;
 const known = (what) => ({ "globalThis.tidemarkBuild": JSON.stringify(what) });
 const beside = { "tidemark.wasm": wasm, "models.json": models, "gpus.json": gpus };
-const integrity = Object.fromEntries(Object.entries(beside).map(([name, data]) => [name, sri(data)]));
+const integrity = { wasm: sri(wasm), models: sri(models), gpus: sri(gpus) };
 const shadow = await transform(widgetStyles(), { loader: "css", minify: !process.env.READABLE });
 parts["tidemark:styles"] = { contents: `export const styles = ${JSON.stringify(shadow.code)}`, loader: "js" };
 const module = { format: "esm", plugins: [inlined] };
@@ -111,11 +116,13 @@ const widgetWorker = await bundle({
   entryPoints: [join(web, "widget/worker.js")],
   define: { ...known({ integrity }), "import.meta.url": '"file:///"' },
 });
-const widgetScript = await bundle({
-  ...module,
-  entryPoints: [join(web, "widget/element.js")],
-  define: known({ workerIntegrity: sri(`${widgetWorker}\n`) }),
-});
+const widgetScript = keepImports(
+  await bundle({
+    ...module,
+    entryPoints: [join(web, "widget/element.js")],
+    define: known({ workerIntegrity: sri(`${widgetWorker}\n`) }),
+  }),
+);
 Object.assign(beside, {
   "tidemark-worker.js": `${widgetWorker}\n`,
   "tidemark-calculator.js": `${widgetScript}\n`,
@@ -152,12 +159,14 @@ if (leftover) throw new Error(`index.html still holds ${leftover[0]}`);
 
 mkdirSync(dist, { recursive: true });
 writeFileSync(join(dist, "index.html"), html);
-const loader = await bundle({
-  entryPoints: [join(engine, "tidemark.js")],
-  format: "esm",
-  platform: "neutral",
-  external: ["node:*"],
-});
+const loader = keepImports(
+  await bundle({
+    entryPoints: [join(engine, "tidemark.js")],
+    format: "esm",
+    platform: "neutral",
+    external: ["node:*"],
+  }),
+);
 writeFileSync(join(dist, "tidemark.js"), `${loader}\n`);
 copyFileSync(join(engine, "tidemark.wasm"), join(dist, "tidemark.wasm"));
 copyFileSync(join(root, "wasm/tidemark.d.ts"), join(dist, "tidemark.d.ts"));

@@ -3,7 +3,13 @@ import { createEngine } from "../src/engine.js";
 import { t } from "../src/messages.js";
 import { createSchema } from "../src/schema.js";
 
+// Bundlers know a file beside a script by just these words.
 const worker = new URL("./tidemark-worker.js", import.meta.url);
+const files = {
+  wasm: new URL("./tidemark.wasm", import.meta.url).href,
+  models: new URL("./models.json", import.meta.url).href,
+  gpus: new URL("./gpus.json", import.meta.url).href,
+};
 // What web/build.mjs knows of that file, so that another origin's copy of it is checked.
 const { workerIntegrity } = /** @type {any} */ (globalThis.tidemarkBuild ?? {});
 
@@ -52,7 +58,7 @@ export function openService() {
 
 async function start() {
   const engine = createEngine({
-    partsOf: async () => ({ base: new URL("./", import.meta.url).href }),
+    partsOf: async () => files,
     makeWorker: () => lateWorker(makeWorker),
     makeLocal: () => lateWorker(makeLocal),
     describeFailure: (reason) => t("issues.failed", { reason }),

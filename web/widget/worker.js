@@ -4,17 +4,17 @@ import { createLocalWorker, serve } from "../src/engineHost.js";
 // By name: their checksums, which web/build.mjs writes in.
 const { integrity } = /** @type {any} */ (globalThis.tidemarkBuild ?? {});
 
-/** Reads tidemark.wasm and the catalog from the folder that the page names. */
-async function openFiles({ base }) {
+/** Reads the engine and the catalog, whose addresses the page has told. */
+async function openFiles(addresses) {
   const get = async (name) => {
-    const response = await fetch(new URL(name, base), { integrity: integrity?.[name] });
-    if (!response.ok) throw new Error(`${name}: ${response.status}`);
+    const response = await fetch(addresses[name], { integrity: integrity?.[name] });
+    if (!response.ok) throw new Error(`${addresses[name]}: ${response.status}`);
     return response;
   };
   const [wasm, models, gpus] = await Promise.all([
-    get("tidemark.wasm").then((response) => response.arrayBuffer()),
-    get("models.json").then((response) => response.text()),
-    get("gpus.json").then((response) => response.text()),
+    get("wasm").then((response) => response.arrayBuffer()),
+    get("models").then((response) => response.text()),
+    get("gpus").then((response) => response.text()),
   ]);
   return { wasm: new Uint8Array(wasm), models, gpus };
 }
