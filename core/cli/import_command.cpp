@@ -15,10 +15,13 @@ namespace tidemark {
 namespace {
 
 constexpr int kRoundsOfCompanions = 2;
+/// Recordings of PyTorch's allocator are read whole: pickles have no head that tells it all.
+constexpr std::size_t kMostPickleBytes = 512U << 20U;
 
 exchange::Source source_of(const std::string& path, Issues& issues) {
   exchange::Source source{path, read_file(path, issues), 0};
   if (source.bytes.size() <= kMaxDocumentBytes || path == "-") return source;
+  if (source.bytes[0] == '\x80') source.bytes = read_file(path, issues, kMostPickleBytes);
   if (std::FILE* file = std::fopen(path.c_str(), "rb"); file != nullptr) {
     if (std::fseek(file, 0, SEEK_END) == 0) source.size = static_cast<std::uint64_t>(std::ftell(file));
     std::fclose(file);

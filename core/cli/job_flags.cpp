@@ -152,7 +152,7 @@ void put(Value& object, std::string_view name, Value value, Issues& issues) {
 
 }  // namespace
 
-std::string read_file(const std::string& path, Issues& issues) {
+std::string read_file(const std::string& path, Issues& issues, std::size_t limit) {
   std::FILE* file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
   std::string text;
   if (file == nullptr) {
@@ -166,7 +166,7 @@ std::string read_file(const std::string& path, Issues& issues) {
     text.append(buffer, count);
     if (count < sizeof buffer) break;
     // One byte more than the limit is enough to be told that it is too much.
-    complete = text.size() <= kMaxDocumentBytes;
+    complete = text.size() <= limit;
   }
   if (std::ferror(file) != 0) {
     issues.push_back({"UNREADABLE_FILE", Severity::kError, "", path + ": " + std::strerror(errno) + ".", ""});

@@ -7,6 +7,7 @@
 
 #include "core/units/issue.hpp"
 #include "core/units/value.hpp"
+#include "core/wire/json.hpp"
 
 namespace tidemark {
 
@@ -37,8 +38,9 @@ class JobFlags {
   std::vector<double> sizes_;  // --vram-gb
 };
 
-/// The content of a file, or of standard input for "-"; an error among `issues` when it cannot be read.
-std::string read_file(const std::string& path, Issues& issues);
+/// The content of a file, or of standard input for "-", up to a byte more than `limit`; an error among `issues` when it
+/// cannot be read.
+std::string read_file(const std::string& path, Issues& issues, std::size_t limit = kMaxDocumentBytes);
 
 /// "--micro-batch-size" for "/micro_batch_size", or an empty text where no flag writes there.
 std::string flag_for_pointer(const std::string& pointer);
