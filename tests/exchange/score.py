@@ -16,8 +16,8 @@ import sys
 
 
 def leaves(value, path=""):
-    """dotted path -> value; lists are leaves, and so are a model's config and a precision in parts."""
-    if isinstance(value, dict) and value and path not in ("config", "precision"):
+    """dotted path -> value; lists are leaves, and so are a pasted config.json and a precision in parts."""
+    if isinstance(value, dict) and value and path != "precision" and (path != "config" or "norm" in value):
         for key, item in value.items():
             yield from leaves(item, f"{path}.{key}" if path else key)
     else:

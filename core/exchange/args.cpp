@@ -1,0 +1,432 @@
+#include "core/exchange/args.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/units/letters.hpp"
+
+namespace tidemark::exchange {
+namespace {
+
+bool ends_with(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+bool has(std::string_view text, std::string_view word) {
+  return text.find(word) != std::string_view::npos;
+}
+
+bool is_flag(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' && !(word[1] >= '0' && word[1] <= '9') && word[1] != '.';
+}
+
+/// "a.b=c" or "+a.b=c", as Hydra takes it.
+std::size_t override_at(const std::string& word) {
+  const std::size_t equals = word.find('=');
+  if (equals == std::string::npos || equals == 0 || word[0] == '-' || word[0] == '/' || word[0] == '$')
+    return std::string::npos;
+  for (std::size_t at = 0; at < equals; ++at) {
+    const char letter = word[at];
+    const bool plain =
+        (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9');
+    if (!plain && letter != '_' && letter != '.' && letter != '+' && letter != '-' && letter != '@' && letter != '/')
+      return std::string::npos;
+  }
+  return equals;
+}
+
+std::string key_of(std::string_view flag) {
+  while (!flag.empty() && (flag[0] == '-' || flag[0] == '+')) flag.remove_prefix(1);
+  std::string key{flag};
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
+std::vector<Origin> origins_of(const ShellWord& word, const std::string& file) {
+  std::vector<Origin> origins;
+  for (int line : word.lines()) origins.push_back({file, line, line, -1});
+  return origins;
+}
+
+/// A word behind the equals sign of another.
+ShellWord part_of(const ShellWord& word, std::size_t from) {
+  ShellWord part = word;
+  part.text.text = word.text.text.substr(from);
+  part.text.lines.assign(word.text.lines.begin() + static_cast<std::ptrdiff_t>(from), word.text.lines.end());
+  return part;
+}
+
+}  // namespace
+
+void Args::add(Arg arg) {
+  all.push_back(std::move(arg));
+}
+
+bool Args::has(std::string_view key) const {
+  return std::any_of(all.begin(), all.end(), [&](const Arg& arg) { return arg.key == key; });
+}
+
+Arg* Args::find(std::string_view key) {
+  Arg* found = nullptr;
+  for (Arg& arg : all) {
+    if (arg.key != key) continue;
+    arg.read = true;
+    found = &arg;
+  }
+  if (found == nullptr || found->value.is_null()) return nullptr;
+  return found->unresolved.empty() ? found : nullptr;
+}
+
+Arg* Args::any(std::initializer_list<std::string_view> keys) {
+  Arg* first = nullptr;
+  for (std::string_view key : keys) {
+    Arg* arg = find(key);
+    if (first == nullptr) first = arg;
+  }
+  return first;
+}
+
+bool Args::on(std::string_view key) {
+  const Arg* arg = find(key);
+  if (arg == nullptr) return false;
+  if (arg->value.is_bool()) return arg->value.boolean;
+  return arg->value.is_number() ? arg->value.real != 0
+                                : lower_case(arg->value.text) != "false" && !arg->value.text.empty();
+}
+
+std::string Args::text(std::string_view key) {
+  const Arg* arg = find(key);
+  return arg == nullptr ? std::string{} : arg->value.text;
+}
+
+void Args::state(std::string_view path, Value value, std::initializer_list<const Arg*> args, std::string assumed) {
+  std::vector<Origin> origins;
+  for (const Arg* arg : args) {
+    if (arg == nullptr) continue;
+    origins.insert(origins.end(), arg->origins.begin(), arg->origins.end());
+    if (assumed.empty()) assumed = arg->assumed;
+  }
+  exchange::state(reading, path, std::move(value), std::move(origins), std::move(assumed));
+}
+
+bool Args::copy(std::string_view path, std::initializer_list<std::string_view> keys) {
+  if (const Arg* arg = any(keys); arg != nullptr) {
+    state(path, to_value(arg->value), {arg});
+    return true;
+  }
+  for (std::string_view key : keys) {
+    for (const Arg& arg : all) {
+      if (arg.key != key || arg.unresolved.empty()) continue;
+      unknown(std::string{path} + ": " + arg.unresolved + " is not set in the file");
+      return true;
+    }
+  }
+  return false;
+}
+
+void Args::unknown(std::string what) {
+  if (std::find(reading.unknowns.begin(), reading.unknowns.end(), what) == reading.unknowns.end())
+    reading.unknowns.push_back(std::move(what));
+}
+
+void Args::tell_unread() {
+  for (const Arg& arg : all) {
+    if (arg.read || reading.unread.size() > 200) continue;
+    reading.unread.push_back({arg.key, arg.origins.empty() ? Origin{} : arg.origins[0], is_harmless_key(arg.key)});
+  }
+}
+
+Arg arg_of(std::string key, const ShellWord& word, const std::string& file) {
+  Arg arg;
+  arg.key = std::move(key);
+  arg.value = plain_scalar(word.word());
+  if (arg.value.is_null()) arg.value.kind = word.word().empty() ? Node::Kind::kNull : arg.value.kind;
+  arg.origins = origins_of(word, file);
+  if (word.tentative) arg.assumed = "the script's own default; its argument may say otherwise";
+  if (const std::size_t dollar = word.word().find('$'); dollar != std::string::npos) {
+    std::size_t end = dollar + 1;
+    const std::string& text = word.word();
+    while (end < text.size() && ((text[end] >= 'A' && text[end] <= 'Z') || (text[end] >= 'a' && text[end] <= 'z') ||
+                                 (text[end] >= '0' && text[end] <= '9') || text[end] == '_'))
+      ++end;
+    arg.unresolved = text.substr(dollar, end - dollar);
+  }
+  return arg;
+}
+
+void add_arguments(Args& args, const std::vector<ShellWord>& words, const std::string& file) {
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    const std::string& word = words[at].word();
+    if (!is_flag(word)) {
+      if (const std::size_t equals = override_at(word); equals != std::string::npos) {
+        args.add(arg_of(key_of(word.substr(0, equals)), part_of(words[at], equals + 1), file));
+      }
+      continue;
+    }
+    if (const std::size_t equals = word.find('='); equals != std::string::npos) {
+      args.add(arg_of(key_of(word.substr(0, equals)), part_of(words[at], equals + 1), file));
+      continue;
+    }
+    std::size_t end = at + 1;
+    while (end < words.size() && !is_flag(words[end].word()) && end - at < 64) ++end;
+    if (end == at + 1) {
+      Arg flag;
+      flag.key = key_of(word);
+      flag.value.kind = Node::Kind::kBool;
+      flag.value.boolean = true;
+      flag.value.text = "true";
+      flag.origins = origins_of(words[at], file);
+      args.add(std::move(flag));
+      continue;
+    }
+    Arg arg = arg_of(key_of(word), words[at + 1], file);
+    if (end > at + 2) {
+      Node list;
+      list.kind = Node::Kind::kArray;
+      for (std::size_t item = at + 1; item < end; ++item) {
+        list.items.push_back(plain_scalar(words[item].word()));
+        for (const Origin& origin : origins_of(words[item], file)) {
+          const bool known = std::any_of(arg.origins.begin(), arg.origins.end(),
+                                         [&](const Origin& other) { return other.first == origin.first; });
+          if (!known) arg.origins.push_back(origin);
+        }
+      }
+      list.text = arg.value.text;
+      arg.value = std::move(list);
+    }
+    args.add(std::move(arg));
+    at = end - 1;
+  }
+}
+
+namespace {
+
+/// Launchers' options that no word follows.
+bool stands_alone(const std::string& flag) {
+  constexpr std::string_view kAlone[] = {"--multi_gpu",
+                                         "--standalone",
+                                         "--use_deepspeed",
+                                         "--use_fsdp",
+                                         "--no_python",
+                                         "--use_env",
+                                         "--module",
+                                         "--cpu",
+                                         "--tpu",
+                                         "-m",
+                                         "--no_local_rank",
+                                         "--same_network",
+                                         "--dynamo_use_fullgraph",
+                                         "--use_megatron_lm",
+                                         "--bind_cores_to_rank",
+                                         "--force_multi",
+                                         "--debug",
+                                         "-u",
+                                         "-q",
+                                         "--quiet",
+                                         "--no-capture-output",
+                                         "--multi-gpu"};
+  return std::find(std::begin(kAlone), std::end(kAlone), flag) != std::end(kAlone) ||
+         flag.find('=') != std::string::npos;
+}
+
+/// Splits what stands behind a launcher into its options, the program and the program's arguments.
+void split(Launch& launch, const std::vector<ShellWord>& words, std::size_t at) {
+  bool module = false;
+  for (; at < words.size(); ++at) {
+    const std::string& word = words[at].word();
+    if (word == "-m" || word == "--module") {
+      module = true;
+      continue;
+    }
+    if (is_flag(word)) {
+      launch.options.push_back(words[at]);
+      if (!stands_alone(word) && at + 1 < words.size() && !is_flag(words[at + 1].word()) &&
+          !ends_with(words[at + 1].word(), ".py"))
+        launch.options.push_back(words[++at]);
+      continue;
+    }
+    if (!module && launch.launcher != "python" && !ends_with(word, ".py") && has(word, "=")) {
+      launch.options.push_back(words[at]);
+      continue;
+    }
+    launch.program = word;
+    ++at;
+    break;
+  }
+  for (; at < words.size(); ++at) launch.arguments.push_back(words[at]);
+}
+
+std::string bare(const std::string& word) {
+  return std::string{base_name(word)};
+}
+
+bool is_python(const std::string& name) {
+  return name == "python" || name == "python3" || name.compare(0, 8, "python3.") == 0 || name == "$PYTHON" ||
+         name == "$(...)python";
+}
+
+/// One command's launch, where it is one.
+bool launch_of(const ShellCommand& command, Launch& launch) {
+  const std::vector<ShellWord>& words = command.words;
+  const std::string first = words.empty() ? std::string{} : words[0].word();
+  for (const char* quiet : {"echo", "printf", "pip", "pip3", "conda", "apt", "apt-get", "cd", "mkdir", "cat", "grep",
+                            "which", "git", "set", "source", "export", "test", "[", "[["}) {
+    if (first == quiet) return false;
+  }
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    const std::string name = bare(words[at].word());
+    const std::string next = at + 1 < words.size() ? words[at + 1].word() : std::string{};
+    launch.command = &command;
+    if (name == "torchrun" || name == "deepspeed" || name == "colossalai") {
+      launch.launcher = name == "colossalai" ? "torchrun" : name;
+      split(launch, words, at + 1 + (name == "colossalai" ? 1 : 0));
+    } else if (name == "accelerate" && next == "launch") {
+      launch.launcher = name;
+      split(launch, words, at + 2);
+    } else if (name == "swift" || name == "megatron" || name == "llamafactory-cli" || name == "axolotl" ||
+               name == "tune" || name == "xtuner") {
+      if (next.empty() || is_flag(next)) return false;
+      launch.launcher = name;
+      launch.program = next;
+      launch.arguments.assign(words.begin() + static_cast<std::ptrdiff_t>(at) + 2, words.end());
+    } else if (is_python(name)) {
+      std::size_t module = at + 1;
+      while (module < words.size() && (words[module].word() == "-u" || words[module].word() == "-O")) ++module;
+      const std::string what =
+          module + 1 < words.size() && words[module].word() == "-m" ? words[module + 1].word() : std::string{};
+      const bool distributed = what == "torch.distributed.run" || what == "torch.distributed.launch";
+      const bool accelerated = has(what, "accelerate.commands.launch");
+      launch.launcher = distributed ? "torchrun" : accelerated ? "accelerate" : "python";
+      split(launch, words, distributed || accelerated ? module + 2 : at + 1);
+    } else {
+      continue;
+    }
+    return !launch.program.empty();
+  }
+  return false;
+}
+
+/// How likely this is the one that trains.
+int likelihood(const Launch& launch) {
+  const std::string name = lower_case(launch.program);
+  int score = static_cast<int>(std::min<std::size_t>(launch.arguments.size(), 60));
+  for (const char* word :
+       {"train", "sft", "finetune", "pretrain", "rlhf", "dpo", "grpo", "pt", "run_clm", "main_ppo"}) {
+    if (has(name, word)) score += 40;
+  }
+  for (const char* word : {"eval", "infer", "merge", "export", "convert", "download", "preprocess", "prepare",
+                           "tokeniz", "generate", "serve", "deploy", "rollout", "test", "plot"}) {
+    if (has(bare(name), word)) score -= 120;
+  }
+  return score;
+}
+
+}  // namespace
+
+std::vector<Launch> launches_of(const ShellScript& script) {
+  std::vector<Launch> launches;
+  for (const ShellCommand& command : script.commands) {
+    Launch launch;
+    if (launch_of(command, launch)) launches.push_back(std::move(launch));
+  }
+  return launches;
+}
+
+const Launch* training_launch(const std::vector<Launch>& launches) {
+  const Launch* best = nullptr;
+  for (const Launch& launch : launches) {
+    if (best == nullptr || likelihood(launch) > likelihood(*best)) best = &launch;
+  }
+  return best;
+}
+
+const ShellWord* environment_of(const ShellScript& script, const Launch* launch, const std::string& name) {
+  if (launch != nullptr) {
+    const auto there = launch->command->environment.find(name);
+    if (there != launch->command->environment.end()) return &there->second;
+  }
+  const auto known = script.variables.find(name);
+  return known == script.variables.end() ? nullptr : &known->second;
+}
+
+void read_environment(Args& args, const ShellScript& script, const Launch* launch, const std::string& file) {
+  const auto variable = [&](const char* name) { return environment_of(script, launch, name); };
+  const ShellWord* conf = variable("PYTORCH_CUDA_ALLOC_CONF");
+  if (conf == nullptr) conf = variable("PYTORCH_ALLOC_CONF");
+  if (conf != nullptr && has(lower_case(conf->word()), "expandable_segments:true")) {
+    exchange::state(args.reading, "allocator.expandable_segments", of(true), origins_of(*conf, file));
+  }
+  const ShellWord* visible = variable("CUDA_VISIBLE_DEVICES");
+  if (visible != nullptr && !visible->word().empty() && !has(visible->word(), "$")) {
+    const auto count = 1 + std::count(visible->word().begin(), visible->word().end(), ',');
+    exchange::state(args.reading, "visible_gpus", of(static_cast<std::int64_t>(count)), origins_of(*visible, file));
+  }
+}
+
+void read_launcher(Args& args, const Launch& launch, const std::string& file) {
+  Reading scratch;
+  Args options(scratch);
+  add_arguments(options, launch.options, file);
+  const Arg* processes = options.any({"nproc_per_node", "nproc", "num_processes", "num_gpus"});
+  const Arg* nodes = options.any({"nnodes", "num_nodes", "num_machines"});
+  if (launch.launcher == "accelerate") {
+    if (const Arg* config = options.find("config_file"); config != nullptr) {
+      args.unknown("accelerate config: " + config->value.text);
+      args.reading.companions.push_back(config->value.text);
+    }
+  }
+  const bool open = options.has("nnodes") && nodes == nullptr;
+  if (processes != nullptr && processes->value.is_integer() && !open &&
+      (nodes == nullptr || nodes->value.is_integer())) {
+    const bool per_node = launch.launcher != "accelerate";
+    const std::int64_t total = processes->value.integer * (per_node && nodes != nullptr ? nodes->value.integer : 1);
+    args.state("parallelism.data", of(total), {processes, nodes});
+  } else if (launch.launcher == "python") {
+    args.assume("parallelism.data", of(1), "python without a launcher");
+  } else {
+    args.unknown("parallelism.data");
+  }
+}
+
+void read_slurm_header(Reading& reading, std::string_view text, const std::string& file) {
+  int line = 0;
+  while (!text.empty()) {
+    ++line;
+    const std::size_t end = text.find('\n');
+    std::string row{text.substr(0, end)};
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+    if (row.compare(0, 8, "#SBATCH ") != 0) continue;
+    if (const std::size_t comment = row.find(" #", 8); comment != std::string::npos) row.resize(comment);
+    const ShellScript script = read_shell(row.substr(8));
+    Reading scratch;
+    Args args(scratch);
+    if (!script.commands.empty()) add_arguments(args, script.commands[0].words, file);
+    const Origin origin{file, line, line, -1};
+    const auto tell = [&](const char* path, Value value) { state(reading, path, std::move(value), {origin}); };
+    for (const char* key : {"gres", "gpus_per_node", "gpus", "G"}) {
+      const Arg* arg = args.find(key);
+      if (arg == nullptr) continue;
+      std::string value = arg->value.text;
+      if (value.compare(0, 4, "gpu:") == 0) value = value.substr(4);
+      if (value.compare(0, 3, "gpu") == 0 && value.size() == 3) value = "1";
+      const std::size_t colon = value.find(':');
+      if (colon != std::string::npos) {
+        std::string card = value.substr(0, colon);
+        std::transform(card.begin(), card.end(), card.begin(), [](char letter) {
+          return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter;
+        });
+        tell("gpu", of(card));
+        value = value.substr(colon + 1);
+      }
+      const Node count = plain_scalar(value.substr(0, value.find_first_of("(,")));
+      if (count.is_integer()) tell("parallelism.gpus_per_node", to_value(count));
+    }
+    if (const Arg* nodes = args.any({"nodes", "N"}); nodes != nullptr && nodes->value.is_integer())
+      tell("nodes", to_value(nodes->value));
+    if (const Arg* queue = args.any({"partition", "p"}); queue != nullptr)
+      tell("slurm_partition", of(queue->value.text));
+    if (const Arg* kind = args.any({"constraint", "C"}); kind != nullptr) tell("gpu_constraint", of(kind->value.text));
+    if (const Arg* memory = args.find("mem"); memory != nullptr) tell("host_memory", of(memory->value.text));
+  }
+}
+
+}  // namespace tidemark::exchange

@@ -1,0 +1,275 @@
+// Command lines of programs that take transformers' and PEFT's arguments as flags (HfArgumentParser): examples/ of
+// transformers, peft and TRL, FastChat, QLoRA; with or without a SLURM header.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "core/exchange/args.hpp"
+#include "core/exchange/formats/shared.hpp"
+#include "core/units/letters.hpp"
+
+namespace tidemark::exchange {
+namespace {
+
+bool has_slurm_header(const Look& look) {
+  return look.syntax == Look::Syntax::kShell && look.mentions("#SBATCH");
+}
+int recognise_hf_shell(const Look& look) {
+  return look.syntax == Look::Syntax::kShell && !has_slurm_header(look) ? 40 : 0;
+}
+int recognise_slurm(const Look& look) {
+  return has_slurm_header(look) ? 45 : 0;
+}
+
+struct Facts {
+  bool qlora_program = false;  // artidoro's qlora.py, whose defaults are its own
+  bool sharded_by_launcher = false;
+};
+
+void read_model(Args& args) {
+  args.copy("model", {"model_name_or_path", "model_name", "model_id", "base_model", "model"});
+  if (args.told("model") && find(args.reading, "model")->value.kind == Value::Kind::kBool)
+    args.reading.findings.pop_back();
+}
+
+void read_method(Args& args, const Facts& facts) {
+  const Arg* lora = args.any({"use_lora", "use_peft_lora", "use_peft", "lora", "use_lora_peft"});
+  const Arg* four = args.any({"use_4bit_quantization", "use_4bit_qunatization", "load_in_4bit", "q_lora", "use_4bit"});
+  const Arg* eight = args.any({"use_8bit_quantization", "load_in_8bit", "use_8bit"});
+  const Arg* bits = args.find("bits");
+  const Arg* rank = args.any({"lora_r", "lora_rank"});
+  const auto on = [](const Arg* arg) { return arg != nullptr && (arg->value.is_bool() ? arg->value.boolean : true); };
+  const bool full = facts.qlora_program && args.on("full_finetune");
+  const bool bits4 = on(four) || (facts.qlora_program && (bits == nullptr || bits->value.integer == 4) && !full);
+  const bool bits8 = on(eight) || (bits != nullptr && bits->value.integer == 8);
+  const bool adapted = facts.qlora_program ? !full : lora != nullptr ? on(lora) : rank != nullptr || bits4;
+  if (!adapted) {
+    args.state("method", of("full"), {lora}, lora == nullptr ? "no flag for an adapter" : "");
+    return;
+  }
+  args.state("method", of(bits4 || bits8 ? "qlora" : "lora"), {lora, four, eight, rank},
+             facts.qlora_program ? "from the program" : "");
+  if (!bits4 && !bits8) return;
+  const Arg* node = on(four) ? four : on(eight) ? eight : bits;
+  const Arg* kind = args.any({"bnb_4bit_quant_type", "quant_type"});
+  const Arg* nested = args.any({"use_nested_quant", "double_quant", "bnb_4bit_use_double_quant"});
+  const char* why = node == nullptr ? "qlora.py default" : "";
+  args.state("quantization.bits", of(bits4 ? 4 : 8), {node}, why);
+  args.state("quantization.quant_type",
+             of(!bits4            ? "int8"
+                : kind != nullptr ? kind->value.text
+                                  : "nf4"),
+             {kind, node}, kind == nullptr ? "nf4 in the programs that have this flag" : "");
+  if (!bits4) return;
+  if (nested != nullptr || facts.qlora_program) {
+    args.state("quantization.double_quant", of(nested == nullptr || on(nested)), {nested},
+               nested == nullptr ? "qlora.py default" : "");
+  } else {
+    args.unknown("double_quant: the script's default");
+  }
+  if (facts.qlora_program)
+    args.assume("quantization.prepare_kbit", of(true), "qlora.py calls prepare_model_for_kbit_training");
+}
+
+void read_adapter(Args& args, const Facts& facts) {
+  const Finding* method = find(args.reading, "method");
+  if (method == nullptr || method->value.string == "full") return;
+  const auto option = [&](const char* path, std::initializer_list<std::string_view> keys, Value standard) {
+    if (args.copy(path, keys)) return;
+    if (facts.qlora_program) {
+      args.assume(path, std::move(standard), "qlora.py default");
+    } else {
+      args.unknown(std::string{path} + ": the program's default");
+    }
+  };
+  option("adapter.r", {"lora_r", "lora_rank", "peft_lora_r", "r"}, of(64));
+  option("adapter.lora_alpha", {"lora_alpha", "peft_lora_alpha"}, of(16));
+  option("adapter.lora_dropout", {"lora_dropout", "peft_lora_dropout"}, of(0.0));
+  const Arg* modules = args.any({"lora_target_modules", "target_modules", "peft_target_modules"});
+  if (modules != nullptr) {
+    args.state("adapter.target_modules", word_list(modules->value), {modules});
+  } else if (facts.qlora_program) {
+    args.assume("adapter.target_modules", of("all-linear"), "qlora.py default");
+  }
+}
+
+void read_lengths(Args& args) {
+  const Arg* source = args.find("source_max_len");
+  const Arg* target = args.find("target_max_len");
+  if (source != nullptr && target != nullptr) {
+    args.state("sequence_length", of(source->value.integer + target->value.integer), {source, target});
+  } else if (!args.copy("sequence_length",
+                        {"max_seq_length", "max_seq_len", "model_max_length", "cutoff_len", "max_length", "block_size",
+                         "seq_length", "max_source_length", "max_len"})) {
+    args.unknown("sequence_length");
+  }
+  args.copy("max_prompt_length", {"max_prompt_length"});
+  args.copy("max_completion_length", {"max_completion_length"});
+  args.copy("num_generations", {"num_generations"});
+  args.copy("micro_batch_size", {"per_device_train_batch_size", "per_gpu_train_batch_size",
+                                 "train_micro_batch_size_per_gpu", "micro_batch_size"});
+  if (!args.copy("gradient_accumulation_steps", {"gradient_accumulation_steps"}) && args.told("micro_batch_size")) {
+    args.assume("gradient_accumulation_steps", of(1), "default 1");
+  }
+  if (const Arg* packing = args.find("packing"); packing != nullptr)
+    args.state("packing", of(args.on("packing")), {packing});
+}
+
+/// A file that holds DeepSpeed's settings, or null.
+const Arg* deepspeed_file(Args& args) {
+  const Arg* file = args.any({"deepspeed", "deepspeed_config"});
+  return file != nullptr && file->value.is_string() ? file : nullptr;
+}
+
+void read_precision(Args& args, const Facts& facts) {
+  const Arg* bf16 = args.find("bf16");
+  const Arg* fp16 = args.find("fp16");
+  const bool brain = args.on("bf16");
+  const bool half = args.on("fp16");
+  const bool deepspeed = deepspeed_file(args) != nullptr || args.has("deepspeed");
+  const Arg* flag = brain ? bf16 : fp16;
+  if (!brain && !half)
+    return args.unknown(facts.sharded_by_launcher
+                            ? "precision recipe: the launcher's config shards the model (flags say none)"
+                            : "precision");
+  if (deepspeed) return args.state("precision", of(brain ? "deepspeed_bf16" : "deepspeed_fp16"), {flag});
+  if (facts.sharded_by_launcher)
+    return args.unknown("precision recipe: the launcher's config shards the model (flags say " +
+                        std::string{brain ? "bf16" : "fp16"} + ")");
+  const Arg* dtype = args.any({"torch_dtype", "dtype"});
+  if (dtype != nullptr && contains(dtype->value.text, "bfloat16") && brain)
+    return args.state("precision", of("bf16_amp"), {dtype, bf16});
+  if (facts.qlora_program) return args.unknown("precision");
+  args.state("precision", of(brain ? "amp_bf16" : "amp_fp16"), {flag, dtype},
+             "weights as the program loads them: fp32 unless it passes a dtype");
+}
+
+void read_rest(Args& args, const Facts& facts) {
+  const Arg* kept = args.any({"gradient_checkpointing", "use_gradient_checkpointing"});
+  const bool on = args.on("gradient_checkpointing") || args.on("use_gradient_checkpointing");
+  if (kept != nullptr) {
+    args.state("gradient_checkpointing", of(on ? "full" : "none"), {kept});
+  } else if (facts.qlora_program) {
+    args.assume("gradient_checkpointing", of("full"), "qlora.py default True");
+  } else if (args.told("micro_batch_size") || args.told("model")) {
+    args.assume("gradient_checkpointing", of("none"), "TrainingArguments default; the program may set it itself");
+  }
+  if (const Arg* reentrant = args.find("use_reentrant"); reentrant != nullptr)
+    args.state("use_reentrant", of(args.on("use_reentrant")), {reentrant});
+  if (!args.copy("max_grad_norm", {"max_grad_norm"}) && facts.qlora_program)
+    args.assume("max_grad_norm", of(0.3), "qlora.py default");
+  const Arg* flash = args.any({"use_flash_attn", "use_flash_attention_2", "flash_attention", "use_flash_attention"});
+  const Arg* named = args.any({"attn_implementation", "attn_impl"});
+  if (named != nullptr) args.state("attention", of(named->value.text), {named});
+  if (flash != nullptr && flash->value.is_bool() && flash->value.boolean)
+    args.state("attention", of("flash_attention_2"), {flash});
+  if (const Arg* optim = args.any({"optim", "optimizer"}); optim != nullptr) {
+    args.state("optimizer", of(optimizer_word(optim->value.text)), {optim});
+  } else if (facts.qlora_program) {
+    args.assume("optimizer", of("paged_adamw_32bit"), "qlora.py default");
+  } else {
+    args.unknown("optimizer: default by version");
+  }
+  if (args.on("torch_compile")) args.state("compile", of("full"), {args.find("torch_compile")});
+  if (args.on("use_liger_kernel")) args.state("loss", of("liger"), {args.find("use_liger_kernel")});
+}
+
+void read_sharding(Args& args) {
+  if (const Arg* file = deepspeed_file(args); file != nullptr) {
+    if (const int stage = zero_stage_of_name(file->value.text); stage >= 0) {
+      args.state("parallelism.zero_stage", of(stage), {file}, "stage from the file name " + file->value.text);
+    } else {
+      args.unknown("DeepSpeed JSON: " + file->value.text);
+    }
+    args.reading.companions.push_back(file->value.text);
+  } else if (args.has("deepspeed")) {
+    for (const Arg& arg : args.all) {
+      if (arg.key == "deepspeed" && !arg.unresolved.empty()) args.unknown("DeepSpeed JSON: " + arg.unresolved);
+    }
+  }
+  const Arg* fsdp = args.find("fsdp");
+  if (fsdp != nullptr && (fsdp->value.is_string() || fsdp->value.is_list())) {
+    const std::string text = fsdp->value.text;
+    args.state("parallelism.fsdp",
+               of(contains(text, "shard_grad_op") ? "shard_grad_op"
+                  : contains(text, "hybrid")      ? "hybrid_shard"
+                                                  : "full_shard"),
+               {fsdp});
+  }
+}
+
+void read_program(const Look& look, Reading& reading, bool slurm) {
+  const std::string& file = look.source.name;
+  const ShellScript script = read_shell(look.head);
+  const std::vector<Launch> launches = launches_of(script);
+  const Launch* launch = training_launch(launches);
+  Args args(reading);
+  Facts facts;
+  read_slurm_header(reading, look.head, file);
+  read_environment(args, script, launch, file);
+  if (launch != nullptr) {
+    state(reading, "program", of(launch->program), {});
+    facts.qlora_program = base_name(launch->program) == "qlora.py";
+    add_arguments(args, launch->arguments, file);
+  } else if (slurm) {
+    for (const ShellCommand& command : script.commands) {
+      const bool calls =
+          command.words.size() > 1 && (command.words[0].word() == "sh" || command.words[0].word() == "bash");
+      if (calls) reading.companions.push_back(command.words[1].word());
+    }
+    state(reading, "program", of(""), {}, "no program of a known kind is started");
+  }
+  state(reading, "framework.name", of("transformers"), {}, "flags of transformers' TrainingArguments");
+  if (launch != nullptr) {
+    read_launcher(args, *launch, file);
+    facts.sharded_by_launcher =
+        std::any_of(reading.companions.begin(), reading.companions.end(), [](const std::string& name) {
+          const std::string word = lower_case(name);
+          return contains(word, "deepspeed") || contains(word, "fsdp") || contains(word, "zero") ||
+                 contains(word, "ds_");
+        });
+  }
+  read_model(args);
+  const bool job = std::any_of(args.all.begin(), args.all.end(), [](const Arg& arg) {
+    return arg.key == "per_device_train_batch_size" || arg.key == "model_name_or_path" || arg.key == "bits" ||
+           arg.key == "lora_r" || arg.key == "model_name";
+  });
+  if (job) {
+    read_method(args, facts);
+    read_adapter(args, facts);
+    read_lengths(args);
+    read_sharding(args);
+    read_rest(args, facts);
+    read_precision(args, facts);
+  } else {
+    for (const char* what : {"sequence_length", "precision", "optimizer: default by version",
+                             "model, method, batch, length: in the program started here"})
+      args.unknown(what);
+    reading.notes.emplace_back("a launcher only: the training script holds the job");
+    if (launch != nullptr) reading.companions.push_back(launch->program);
+  }
+  if (!args.told("gpu")) args.unknown("gpu");
+  args.unknown("what the program itself sets");
+  for (const std::string& name : script.twice)
+    reading.notes.push_back("assigned more than once in the file (last one read): " + name);
+  args.tell_unread();
+}
+
+void read_hf_shell(const Look& look, Sources, Reading& reading) {
+  read_program(look, reading, false);
+}
+void read_slurm(const Look& look, Sources, Reading& reading) {
+  read_program(look, reading, true);
+}
+
+const Format kRows[] = {
+    {"hf_shell", "launch command", recognise_hf_shell, read_hf_shell, 80},
+    {"slurm", "SLURM script", recognise_slurm, read_slurm, 80},
+};
+
+}  // namespace
+
+extern const FormatRows hf_shell_rows;
+const FormatRows hf_shell_rows = kRows;
+
+}  // namespace tidemark::exchange

@@ -1,0 +1,296 @@
+// ms-swift's commands (ms-swift 3602360a swift/arguments/base_args/*.py, arguments/{tuner,sft,rlhf}_args.py,
+// trainers/arguments.py, megatron/arguments/megatron_args.py).
+#include <string>
+#include <utility>
+
+#include "core/exchange/args.hpp"
+#include "core/exchange/formats/shared.hpp"
+#include "core/units/letters.hpp"
+
+namespace tidemark::exchange {
+namespace {
+
+int recognise_swift(const Look& look) {
+  if (look.syntax != Look::Syntax::kShell) return 0;
+  for (const char* word : {"swift sft", "swift pt", "swift rlhf", "megatron sft", "megatron pt", "megatron rlhf",
+                           "swift/cli/", "swift.cli."}) {
+    if (look.mentions(word)) return 96;
+  }
+  return 0;
+}
+
+struct Facts {
+  bool megatron = false;
+  std::string verb;    // sft, pt, rlhf
+  std::string method;  // tuner_type
+  std::string task;
+  bool sees = false;
+};
+
+void read_verb(const Launch& launch, Facts& facts) {
+  const std::string path = lower_case(launch.program);
+  facts.megatron = launch.launcher == "megatron" || contains(path, "megatron");
+  facts.verb = contains(path, "rlhf") ? "rlhf" : contains(path, "pt") && !contains(path, "sft") ? "pt" : "sft";
+}
+
+void read_task(Args& args, Facts& facts) {
+  const Arg* kind = args.find("rlhf_type");
+  const Arg* type = args.find("task_type");
+  const std::string words_of = kind == nullptr ? "dpo" : kind->value.text;
+  if (facts.verb == "rlhf") {
+    facts.task = words_of == "rm" ? "reward" : words_of;
+    args.state("task", of(facts.task), {kind}, kind == nullptr ? "rlhf_type default dpo" : "");
+  } else if (type != nullptr && type->value.text != "causal_lm") {
+    const std::string word = type->value.text;
+    facts.task = contains(word, "reranker") ? "reranker" : word == "seq_cls" ? "classification" : word;
+    args.state("task", of(facts.task), {type});
+  } else {
+    facts.task = facts.verb == "pt" ? "pretrain" : "sft";
+    args.assume("task", of(facts.task), "the command");
+  }
+}
+
+void read_method(Args& args, Facts& facts) {
+  const Arg* type = args.any({"tuner_type", "train_type", "sft_type"});
+  const bool full = facts.megatron || facts.verb == "pt";
+  facts.method = type != nullptr ? lower_case(type->value.text) : full ? "full" : "lora";
+  const Arg* bits = args.any({"quant_bits", "quantization_bit"});
+  const bool quantised = facts.method == "lora" && bits != nullptr && bits->value.integer > 0;
+  args.state("method", of(quantised ? "qlora" : facts.method), {type, bits},
+             type != nullptr ? ""
+             : full          ? "Megatron-SWIFT and swift pt default to full"
+                             : "default lora (base_args.py L93)");
+  if (quantised) {
+    const Arg* library = args.find("quant_method");
+    const Arg* kind = args.find("bnb_4bit_quant_type");
+    const bool bnb = library == nullptr || library->value.text == "bnb";
+    const std::string name = bits->value.integer == 8 ? "int8" : kind != nullptr ? kind->value.text : "nf4";
+    args.state("quantization.bits", to_value(bits->value), {bits});
+    args.state("quantization.quant_type", of(bnb ? name : library->value.text), {library, kind, bits});
+    const bool nested = !args.has("bnb_4bit_use_double_quant") || args.on("bnb_4bit_use_double_quant");
+    if (bnb && bits->value.integer == 4)
+      args.state("quantization.double_quant", of(nested), {bits}, "default true (quant_args.py L33-43)");
+  }
+  if (facts.method != "lora" && facts.method != "adalora" && facts.method != "longlora") return;
+  const auto option = [&](const char* path, const char* key, Value standard, const char* why) {
+    if (!args.copy(path, {key})) args.assume(path, std::move(standard), why);
+  };
+  option("adapter.r", "lora_rank", of(8), "default 8 (tuner_args.py)");
+  option("adapter.lora_alpha", "lora_alpha", of(32), "default 32 (tuner_args.py)");
+  option("adapter.lora_dropout", "lora_dropout", of(0.05), "default 0.05 (tuner_args.py)");
+  const Arg* modules = args.any({"target_modules", "lora_target_modules"});
+  args.state("adapter.target_modules", modules == nullptr ? of("all-linear") : word_list(modules->value), {modules},
+             modules == nullptr ? "default all-linear" : "");
+  if (const Arg* saved = args.find("modules_to_save"); saved != nullptr) {
+    Value list = word_list(saved->value);
+    if (list.is_string()) list = of(std::vector<Value>{list});
+    args.state("adapter.modules_to_save", std::move(list), {saved});
+  }
+  if (args.on("use_dora")) args.state("adapter.use_dora", of(true), {args.find("use_dora")});
+}
+
+void read_batch(Args& args, const Facts& facts) {
+  if (facts.megatron) {
+    if (!args.copy("micro_batch_size", {"micro_batch_size"}))
+      args.assume("micro_batch_size", of(1), "default 1 (megatron_args.py)");
+    if (!args.copy("global_batch_size", {"global_batch_size"}))
+      args.assume("global_batch_size", of(16), "default 16 (megatron_args.py)");
+  } else {
+    if (!args.copy("micro_batch_size", {"per_device_train_batch_size", "batch_size"}))
+      args.assume("micro_batch_size", of(1), "ms-swift default 1 (swift/trainers/arguments.py)");
+    if (!args.copy("gradient_accumulation_steps", {"gradient_accumulation_steps"}))
+      args.unknown("gradient_accumulation_steps: ms-swift takes 16 / (batch x world size) when unset");
+  }
+  if (!args.copy("sequence_length", {"max_length"}))
+    args.unknown("sequence_length: ms-swift default max_length is None = the model's max_model_len");
+  if (args.on("packing")) args.state("packing", of(true), {args.find("packing")});
+  const Arg* free = args.find("padding_free");
+  if (facts.megatron) {
+    args.state("padding_free", of(free == nullptr || args.on("padding_free")), {free},
+               free == nullptr ? "default true (megatron_args.py L524)" : "");
+  } else if (free != nullptr) {
+    args.state("padding_free", of(args.on("padding_free")), {free});
+  }
+}
+
+void read_memory(Args& args, const Facts& facts) {
+  const Arg* attention = args.any({"attn_impl", "attention_backend"});
+  const std::string word = attention == nullptr ? std::string{} : attention->value.text;
+  const bool flash = contains(word, "flash");
+  if (attention != nullptr) {
+    args.state("attention", of(flash ? (contains(word, "3") ? "flash_attention_3" : "flash_attention_2") : word),
+               {attention});
+  } else if (facts.megatron) {
+    args.assume("attention", of("flash_attention_2"), "attention_backend default flash (megatron_args.py L499)");
+  }
+  if (facts.megatron) {
+    const Arg* recompute = args.find("recompute_granularity");
+    const std::string how = recompute == nullptr ? "selective" : recompute->value.text;
+    const Value selective = object({{"selective", words({"core_attn"})}});
+    args.state("gradient_checkpointing",
+               how == "full"   ? of("full")
+               : how == "none" ? of("none")
+                               : selective,
+               {recompute}, recompute == nullptr ? "default selective [core_attn] (megatron_args.py)" : "");
+    const Arg* sharded = args.find("use_distributed_optimizer");
+    args.state("distributed_optimizer", of(sharded == nullptr || args.on("use_distributed_optimizer")), {sharded},
+               "default true");
+    args.state("precision", of("megatron_bf16"), {args.any({"torch_dtype", "bf16"})},
+               "Megatron-SWIFT default bf16 with distributed optimizer");
+    if (args.on("optimizer_cpu_offload")) {
+      args.state("offload.optimizer", of("cpu"), {args.find("optimizer_cpu_offload")});
+      args.copy("offload.optimizer_fraction", {"optimizer_offload_fraction"});
+    }
+    return;
+  }
+  const Arg* kept = args.find("gradient_checkpointing");
+  args.state("gradient_checkpointing", of(kept == nullptr || args.on("gradient_checkpointing") ? "full" : "none"),
+             {kept}, kept == nullptr ? "default true" : "");
+  const Arg* optim = args.find("optim");
+  args.state("optimizer", of(optim == nullptr ? "adamw_torch_fused" : optimizer_word(optim->value.text)), {optim},
+             optim == nullptr ? "default" : "");
+  if (args.on("use_liger_kernel")) args.state("loss", of("liger"), {args.find("use_liger_kernel")});
+  args.copy("max_grad_norm", {"max_grad_norm"});
+}
+
+void read_precision(Args& args, const Facts& facts) {
+  if (facts.megatron) return;
+  const Arg* dtype = args.any({"torch_dtype", "dtype"});
+  const Arg* deepspeed = args.find("deepspeed");
+  const std::string word = dtype == nullptr ? "bfloat16" : dtype->value.text;
+  const bool half = word == "float16" || args.on("fp16");
+  const char* why = dtype == nullptr ? "default: the config.json's dtype, fp32 becomes bf16; bf16=True follows" : "";
+  if (deepspeed != nullptr) {
+    args.state("precision", of(half ? "deepspeed_fp16" : "deepspeed_bf16"), {dtype, args.find("fp16")}, why);
+  } else if (half) {
+    args.state("precision", object({{"weights", of("fp16")}, {"autocast", of("fp16")}}), {dtype, args.find("fp16")});
+  } else {
+    args.state("precision", of(word == "float32" ? "fp32" : "bf16_amp"), {dtype}, why);
+  }
+}
+
+void read_parallelism(Args& args, const Facts& facts, const ShellScript& script, const Launch& launch,
+                      const std::string& file) {
+  if (const ShellWord* processes = environment_of(script, &launch, "NPROC_PER_NODE"); processes != nullptr) {
+    const Arg count = arg_of("", *processes, file);
+    if (count.unresolved.empty() && count.value.is_integer())
+      args.state("parallelism.gpus_per_node", to_value(count.value), {&count});
+  }
+  if (facts.megatron) {
+    for (const auto& [path, key] : {std::pair{"parallelism.tensor", "tensor_model_parallel_size"},
+                                    {"parallelism.pipeline", "pipeline_model_parallel_size"},
+                                    {"parallelism.context", "context_parallel_size"},
+                                    {"parallelism.expert", "expert_model_parallel_size"},
+                                    {"parallelism.expert_tensor", "expert_tensor_parallel_size"},
+                                    {"parallelism.virtual_pipeline", "virtual_pipeline_model_parallel_size"}}) {
+      args.copy(path, {key});
+    }
+    if (const Arg* sequence = args.find("sequence_parallel"); sequence != nullptr)
+      args.state("parallelism.sequence_parallel", of(args.on("sequence_parallel")), {sequence});
+    return;
+  }
+  args.copy("parallelism.context", {"sequence_parallel_size"});
+  const Arg* deepspeed = args.find("deepspeed");
+  if (deepspeed == nullptr) return;
+  if (const int stage = zero_stage_of_name(deepspeed->value.text); stage >= 0) {
+    args.state("parallelism.zero_stage", of(stage), {deepspeed});
+    if (contains(deepspeed->value.text, "offload")) {
+      args.state("offload.optimizer", of("cpu"), {deepspeed});
+      if (stage == 3) args.state("offload.parameters", of("cpu"), {deepspeed});
+    }
+  }
+  if (contains(deepspeed->value.text, ".json")) args.reading.companions.push_back(deepspeed->value.text);
+}
+
+void read_reference(Args& args, const Facts& facts) {
+  if (facts.verb != "rlhf") return;
+  const Arg* type = args.any({"tuner_type", "train_type"});
+  const Arg* beta = args.find("beta");
+  const bool none = (facts.task == "grpo" && beta != nullptr && beta->value.real == 0) || facts.task == "orpo" ||
+                    facts.task == "simpo" || facts.task == "cpo" || facts.task == "reward";
+  args.state("reference_model.present", of(!none), {beta, args.find("ref_model")},
+             "ms-swift builds a reference model for full training");
+  args.state("reference_model.shared_with_adapter", of(facts.method != "full"), {type, beta},
+             "with an adapter it is the model without it");
+  if (const Arg* teacher = args.find("teacher_model"); teacher != nullptr)
+    args.state("teacher_model", of(teacher->value.text), {teacher});
+  if (const Arg* reward = args.find("reward_model"); reward != nullptr)
+    args.state("reward_model", to_value(reward->value), {reward});
+  args.copy("num_generations", {"num_generations"});
+  args.copy("max_completion_length", {"max_completion_length"});
+  if (!args.on("use_vllm")) return;
+  args.state("rollout.engine", of("vllm"), {args.find("use_vllm")});
+  args.copy("rollout.mode", {"vllm_mode"});
+  args.copy("rollout.gpu_memory_utilization", {"vllm_gpu_memory_utilization", "gpu_memory_utilization"});
+  args.copy("rollout.tensor_parallel", {"vllm_tensor_parallel_size", "tensor_parallel_size"});
+  args.copy("rollout.sleep_level", {"sleep_level"});
+  if (args.on("offload_model") || args.on("offload_optimizer"))
+    args.state("rollout_offload", of(true), {args.find("offload_model"), args.find("offload_optimizer")});
+}
+
+/// Towers are frozen unless a flag says otherwise; only a model that sees has some.
+void read_vision(Args& args, Facts& facts) {
+  const std::string model = lower_case(args.text("model"));
+  const bool flags = args.has("freeze_vit") || args.has("freeze_aligner");
+  facts.sees = flags || contains(model, "-vl") || contains(model, "vl-") || contains(model, "internvl") ||
+               contains(model, "llava") || contains(model, "omni");
+  if (!facts.sees) return;
+  args.unknown("image sizes and counts");
+  if (facts.method == "full" || facts.method == "lora") {
+    std::vector<Value> frozen;
+    if (args.on("freeze_llm")) frozen.push_back(of("language_model"));
+    if (!args.has("freeze_vit") || args.on("freeze_vit")) frozen.push_back(of("vision_tower"));
+    if (!args.has("freeze_aligner") || args.on("freeze_aligner")) frozen.push_back(of("aligner"));
+    if (!frozen.empty())
+      args.state("freeze", of(std::move(frozen)), {args.find("freeze_vit"), args.find("freeze_aligner")},
+                 flags ? "" : "freeze_vit and freeze_aligner default to true (tuner_args.py L123-124)");
+  }
+}
+
+void read_evaluation(Args& args) {
+  if (args.text("eval_strategy") == "no" || args.text("split_dataset_ratio") == "0") return;
+  args.copy("evaluation.micro_batch_size", {"per_device_eval_batch_size"});
+}
+
+void read_swift(const Look& look, Sources, Reading& reading) {
+  const std::string& file = look.source.name;
+  const ShellScript script = read_shell(look.head);
+  const std::vector<Launch> launches = launches_of(script);
+  const Launch* launch = training_launch(launches);
+  Args args(reading);
+  if (launch == nullptr) {
+    reading.issues.push_back({"NO_JOB", Severity::kError, file, "No command in the file starts a training.", ""});
+    return;
+  }
+  Facts facts;
+  read_slurm_header(reading, look.head, file);
+  read_environment(args, script, launch, file);
+  add_arguments(args, launch->arguments, file);
+  read_verb(*launch, facts);
+  state(reading, "framework.name", of(facts.megatron ? "megatron" : "transformers"), {}, "the command");
+  args.copy("model", {"model", "model_id_or_path", "model_type", "load", "mcore_model"});
+  read_task(args, facts);
+  read_method(args, facts);
+  read_batch(args, facts);
+  read_memory(args, facts);
+  read_precision(args, facts);
+  read_parallelism(args, facts, script, *launch, file);
+  read_reference(args, facts);
+  read_vision(args, facts);
+  read_evaluation(args);
+  if (facts.task == "grpo" || facts.task == "ppo" || facts.task == "gkd")
+    reading.notes.push_back(facts.task + " is read and not estimated yet");
+  if (!args.told("gpu")) args.unknown("gpu");
+  args.tell_unread();
+}
+
+const Format kRows[] = {
+    {"swift", "ms-swift command", recognise_swift, read_swift, 80},
+};
+
+}  // namespace
+
+extern const FormatRows swift_rows;
+const FormatRows swift_rows = kRows;
+
+}  // namespace tidemark::exchange
