@@ -78,7 +78,8 @@ void CommandLine::add_flags(Row& row) {
       row.app->add_flag(name, *there);
     }
   }
-  if (row.command->of_job()) row.app->get_option("--markdown")->excludes(row.app->get_option("--json"));
+  CLI::Option* markdown = row.app->get_option_no_throw("--markdown");
+  if (markdown != nullptr && row.command->of_job()) markdown->excludes(row.app->get_option("--json"));
 }
 
 bool* CommandLine::switch_of(std::string_view flag) {

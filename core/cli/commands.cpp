@@ -103,7 +103,7 @@ int run_estimate_command(const Invocation& typed) {
   } else if (typed.markdown) {
     print(render_markdown(answer, typed.style.explain));
   } else {
-    print(render_text(answer, typed.style));
+    print(render_text(answer, typed.style) + finished(compare_files(typed, base), typed.style));
   }
   for (const Fit& fit : answer.fits) {
     if (falls_short(fit)) return kDoesNotFit;

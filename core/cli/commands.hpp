@@ -11,6 +11,7 @@ namespace tidemark {
 int run_estimate_command(const Invocation& typed);
 int run_scan_command(const Invocation& typed);
 int run_import_command(const Invocation& typed);
+int run_export_command(const Invocation& typed);
 int run_fit_command(const Invocation& typed);
 int run_advise_command(const Invocation& typed);
 int run_map_command(const Invocation& typed);
@@ -28,6 +29,9 @@ Value read_job(const Invocation& typed, Issues& issues);
 
 /// The request that files of other tools spell, as far as the engine knows its keys; what it cannot count is a warning.
 Value read_files(const std::vector<std::string>& files, Issues& issues);
+
+/// What logs among the files say beside an estimate of the job, for a person; empty without logs.
+std::string compare_files(const Invocation& typed, const Value& job);
 
 /// Prints issues to standard error: for people, naming flags instead of JSON paths where there are any; with --json as
 /// the engine's reply to a bad request.

@@ -8,6 +8,7 @@
 #include "core/cli/job_flags.hpp"
 #include "core/cli/terminal.hpp"
 #include "core/exchange/import.hpp"
+#include "core/exchange/trouble/compare.hpp"
 #include "core/options/options.hpp"
 #include "core/wire/json.hpp"
 
@@ -214,7 +215,60 @@ Value job_of(const exchange::Import& import, Issues& issues) {
   return job;
 }
 
+/// A log beside a job: what the estimate says of it.
+struct Beside {
+  std::string file;
+  exchange::Comparison comparison;
+};
+
+bool has_log(const exchange::Import& import) {
+  return std::any_of(import.readings.begin(), import.readings.end(),
+                     [](const exchange::Reading& reading) { return reading.log.is_object(); });
+}
+
+/// Nothing where the files state no log, or no job that can be estimated.
+std::vector<Beside> compare_logs(const exchange::Import& import, const Value& job, const Engine& engine) {
+  if (!has_log(import) || (job.find("model") == nullptr && job.find("config") == nullptr)) return {};
+  const Answer answer = engine.answer(job);
+  std::vector<Beside> all;
+  if (!answer.estimate) return all;
+  for (const exchange::Reading& reading : import.readings) {
+    if (!reading.log.is_object() || reading.log.find("error") != nullptr) continue;
+    all.push_back({reading.file, exchange::compare(*answer.estimate, reading.format, reading.log)});
+  }
+  return all;
+}
+
+std::string text_of(const std::vector<Beside>& all) {
+  std::string out;
+  for (const Beside& beside : all) {
+    out += "\n" + beside.file + " beside the estimate: " + std::string{beside.comparison.verdict} + "\n";
+    for (const std::string& sentence : beside.comparison.sentences) out += "  " + sentence + "\n";
+    for (const exchange::Comparison::Row& row : beside.comparison.rows) {
+      out += "  " + row.what + ": estimated " + format_gib(row.estimated) + ", measured " + format_gib(row.measured) +
+             "\n";
+    }
+  }
+  return out;
+}
+
+Value value_of(const std::vector<Beside>& all) {
+  Value list = empty_array();
+  for (const Beside& beside : all) {
+    Value row = exchange::to_value(beside.comparison);
+    set(row, "file", beside.file);
+    list.items.push_back(std::move(row));
+  }
+  return list;
+}
+
 }  // namespace
+
+std::string compare_files(const Invocation& typed, const Value& job) {
+  Issues issues;
+  if (typed.files.empty()) return {};
+  return text_of(compare_logs(import_files(typed.files, issues), job, typed.engine));
+}
 
 Value read_files(const std::vector<std::string>& files, Issues& issues) {
   const exchange::Import import = import_files(files, issues);
@@ -230,10 +284,14 @@ int run_import_command(const Invocation& typed) {
   }
   const exchange::Import import = import_files(typed.files, issues);
   if (has_error(issues)) return refuse(std::move(issues), typed.json);
+  Issues uncounted;
+  const std::vector<Beside> beside = compare_logs(import, job_of(import, uncounted), typed.engine);
   if (typed.json) {
-    print(write_json(document_of(import), 2) + "\n");
+    Value document = document_of(import);
+    if (!beside.empty()) set(document, "comparisons", value_of(beside));
+    print(write_json(document, 2) + "\n");
   } else {
-    print(text_of(import));
+    print(text_of(import) + text_of(beside));
     if (!import.issues.empty()) complain(import.issues);
   }
   return has_error(import.issues) ? kBadInput : kAnswered;

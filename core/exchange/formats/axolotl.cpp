@@ -116,6 +116,9 @@ void read_quantization(Keys& keys, const Facts& facts) {
   if (four) {
     keys.state("quantization.double_quant", of(true), {node}, why);
     keys.state("quantization.quant_storage", of("bfloat16"), {node}, why);
+    // bnb_config_kwargs overrides those (loaders/model.py L712).
+    keys.copy("quantization.quant_type", "bnb_config_kwargs.bnb_4bit_quant_type");
+    keys.copy("quantization.double_quant", "bnb_config_kwargs.bnb_4bit_use_double_quant");
   }
   const bool skipped = facts.sharded || facts.zero == 3;
   const bool cast_back = facts.flash || keys.truthy("cut_cross_entropy") || has_plugin(keys, "cut_cross_entropy");

@@ -190,6 +190,14 @@ void read_parallelism(Args& args, const Facts& facts, const ShellScript& script,
     return;
   }
   args.copy("parallelism.context", {"sequence_parallel_size"});
+  // swift/config: fsdp2 is a built-in configuration; other words are TrainingArguments.fsdp's.
+  if (const Arg* fsdp = args.find("fsdp"); fsdp != nullptr) {
+    const std::string& text = fsdp->value.text;
+    const bool second = contains(text, "fsdp2");
+    if (second || contains(text, "full_shard")) {
+      args.state("parallelism.fsdp", of(second ? "fsdp2" : "full_shard"), {fsdp});
+    }
+  }
   const Arg* deepspeed = args.find("deepspeed");
   if (deepspeed == nullptr) return;
   if (const int stage = zero_stage_of_name(deepspeed->value.text); stage >= 0) {

@@ -1,0 +1,40 @@
+// DeepSpeed@edaa7221 runtime/config.py, runtime/zero/config.py. JSON has no comments: what it cannot say is an issue.
+#include "core/exchange/out/writer.hpp"
+
+namespace tidemark::exchange {
+namespace {
+
+void write_offload(std::string_view key, bool offloaded, Writer& out) {
+  if (!offloaded) return;
+  out.line("    \"" + std::string{key} + "\": {\"device\": \"cpu\", \"pin_memory\": true},");
+}
+
+}  // namespace
+
+Exported write_deepspeed(const ExportJob& job) {
+  Writer out;
+  const TrainingJob& how = job.job;
+  const bool bf16 = how.recipe.weights == Dtype::kBf16 || casts_to(how, Dtype::kBf16);
+  const bool fp16 = !bf16 && (how.recipe.weights == Dtype::kFp16 || casts_to(how, Dtype::kFp16));
+  out.line("{");
+  out.line("  \"train_micro_batch_size_per_gpu\": " + std::to_string(how.micro_batch_size) + ",");
+  out.line("  \"gradient_accumulation_steps\": " + std::to_string(how.gradient_accumulation_steps) + ",");
+  out.line("  \"gradient_clipping\": " + number(how.max_grad_norm) + ",");
+  out.line(std::string{"  \"bf16\": {\"enabled\": "} + (bf16 ? "true" : "false") + "},");
+  out.line(std::string{"  \"fp16\": {\"enabled\": "} + (fp16 ? "true" : "false") + "},");
+  out.line("  \"zero_optimization\": {");
+  if (job.zero_stage > 0) write_offload("offload_optimizer", job.offload_optimizer, out);
+  if (job.zero_stage == 3) write_offload("offload_param", job.offload_parameters, out);
+  if (job.zero_stage == 3) out.line("    \"stage3_gather_16bit_weights_on_model_save\": true,");
+  out.line("    \"stage\": " + std::to_string(job.zero_stage));
+  out.line("  }");
+  out.line("}");
+  out.lacks("/model", "model, method, length, attention, checkpointing, optimizer: they belong to the script");
+  if ((bf16 || fp16) && !how.recipe.master_weights) {
+    out.lacks("/precision", "16-bit training without fp32 master weights: DeepSpeed always keeps them");
+  }
+  if (job.fsdp != "none") out.lacks("/parallelism/fsdp", "FSDP: `export accelerate` says it");
+  return out.finish_without_comments("DeepSpeed's JSON");
+}
+
+}  // namespace tidemark::exchange

@@ -1,0 +1,133 @@
+#include "core/exchange/out/writer.hpp"
+
+#include "core/units/decimal.hpp"
+
+namespace tidemark::exchange {
+
+void Writer::yaml(std::string_view key, std::string_view value, int indent) {
+  if (value.empty()) return;
+  line(std::string(static_cast<std::size_t>(indent), ' ') + std::string{key} + ": " + std::string{value});
+}
+
+void Writer::yaml_list(std::string_view key, const std::vector<std::string>& items, int indent) {
+  const std::string space(static_cast<std::size_t>(indent), ' ');
+  line(space + std::string{key} + ":");
+  for (const std::string& item : items) line(space + "  - " + quoted(item));
+}
+
+void Writer::lacks(std::string_view path, std::string what) {
+  lacking_.emplace_back(std::string{path}, std::move(what));
+}
+
+Exported Writer::finish_without_comments(std::string_view format) {
+  Exported out{std::move(text_), {}};
+  for (const auto& [path, what] : lacking_) {
+    out.issues.push_back(
+        {"NOT_EXPORTED", Severity::kWarning, path, std::string{format} + " cannot say it: " + what + ".", ""});
+  }
+  return out;
+}
+
+Exported Writer::finish(std::string_view format) {
+  std::string top;
+  for (const auto& [path, what] : lacking_) top += "# Not said here: " + what + ".\n";
+  text_ = top + text_;
+  return finish_without_comments(format);
+}
+
+std::string_view torch_name(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kBf16:
+      return "bfloat16";
+    case Dtype::kFp16:
+      return "float16";
+    default:
+      return "float32";
+  }
+}
+
+std::string number(double value) {
+  return shortest_decimal(value);
+}
+
+std::string quoted(std::string_view word) {
+  std::string out = "\"";
+  for (char c : word) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) >= ' ') out += c;
+  }
+  return out + "\"";
+}
+
+std::string quoted_list(const std::vector<std::string>& words) {
+  std::string out = "[";
+  for (const std::string& word : words) out += (out.size() > 1 ? ", " : "") + quoted(word);
+  return out + "]";
+}
+
+bool has_adapter(const TrainingJob& job) {
+  return job.method == Method::kLora || job.method == Method::kQlora;
+}
+
+bool is_quantised(const TrainingJob& job) {
+  return job.method == Method::kQlora;
+}
+
+bool checkpoints(const TrainingJob& job) {
+  return job.checkpointing != Checkpointing::kNone;
+}
+
+std::string_view attention_name(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::kEager:
+      return "eager";
+    case AttentionKernel::kFlashAttention2:
+      return "flash_attention_2";
+    case AttentionKernel::kFlashAttention3:
+      return "flash_attention_3";
+    default:
+      return "sdpa";
+  }
+}
+
+/// peft 0.18.0 utils/constants.py names the modules of older families otherwise.
+std::vector<std::string> attention_modules(const ExportJob& job) {
+  if (job.class_name.rfind("GPT2", 0) == 0) return {"c_attn"};
+  if (job.class_name.rfind("GPTNeoX", 0) == 0) return {"query_key_value", "dense"};
+  return {"q_proj", "k_proj", "v_proj", "o_proj"};
+}
+
+bool casts_to(const TrainingJob& job, Dtype dtype) {
+  return job.recipe.autocast == dtype;
+}
+
+void lacks_in_common(const ExportJob& job, Writer& out) {
+  // transformers 5.12.1 training_args.py: OptimizerNames has no such words.
+  for (std::string_view name : {"adam_mini", "adamw_bnb_32bit", "sgd_momentum", "adamw_hf"}) {
+    if (job.job.optimizer == name) out.lacks("/optimizer", "the optimizer " + std::string{name});
+  }
+  const Recipe& recipe = job.job.recipe;
+  if (recipe.gradients != recipe.weights && !recipe.master_weights) {
+    out.lacks("/precision/gradients", "gradients in another dtype than the weights");
+  }
+  if (job.job.checkpointing == Checkpointing::kEvery ||
+      job.job.checkpointing == Checkpointing::kSelectiveCoreAttention) {
+    out.lacks("/gradient_checkpointing", "that only some layers or parts of them are run again; here all are");
+  }
+  if (job.job.attention == AttentionKernel::kMath || job.job.attention == AttentionKernel::kXformers) {
+    out.lacks("/attention", "which kernel scaled_dot_product_attention takes");
+  }
+  if (job.job.images_per_sample > 0) out.lacks("/images_per_sample", "how many pictures a sample has: the data tell");
+  if (job.job.optimizer_in_backward) {
+    out.lacks("/optimizer_in_backward", "that each parameter is updated during backward");
+  }
+}
+
+void lacks_without_deepspeed(const ExportJob& job, Writer& out) {
+  lacks_in_common(job, out);
+  if (job.job.recipe.master_weights) {
+    out.lacks("/precision/master_weights", "a second copy of the weights for the optimizer: DeepSpeed keeps one");
+  }
+}
+
+}  // namespace tidemark::exchange
