@@ -164,7 +164,7 @@ export interface Job {
   fp16?: boolean | null;
   /** Samples per forward pass on one GPU (per_device_train_batch_size). Unit: samples. @default 1 */
   micro_batch_size?: number | null;
-  /** Tokens per sample, padding included. Unit: tokens. @default 2048 */
+  /** Tokens per sample, padding included; 0 for models of pictures alone. Unit: tokens. @default 2048 */
   sequence_length?: number | null;
   /** Target length of encoder-decoder models; sequence_length when absent. Unit: tokens. */
   decoder_sequence_length?: number | null;
@@ -226,10 +226,8 @@ export interface Job {
   compile?: "none" | "false" | false | null;
   /** TrainingArguments.use_liger_kernel: the fused loss with rms_norm, swiglu and rope. @default false */
   use_liger_kernel?: boolean | null;
-  /**
-   * fla, mamba_ssm or torch. Not modelled: Models with state-space or linear-attention layers are not modelled yet.
-   */
-  kernels?: null;
+  /** How layers run that keep a state instead of attending. @default "fused" */
+  kernels?: "fused" | "fla" | "mamba_ssm" | "torch" | "torch-slow" | null;
   /** A hand-written loop still holds the model's outputs (the logits) during backward; the Trainer does not. */
   keep_outputs?: boolean | null;
   /** accelerate converts the outputs to fp32 under autocast; a loop of one's own does not. */

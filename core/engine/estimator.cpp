@@ -245,7 +245,9 @@ Answer Estimator::answer(const Asked& asked) const {
 bool Understood::take(Issues& found) {
   for (Issue& issue : found) {
     if (model != nullptr && issue.path.rfind("/config", 0) == 0) issue.path = "/model";
-    if (issue.code == "UNSUPPORTED_ARCHITECTURE" && model != nullptr && model->parameters() > 0) {
+    // Of some models the catalog knows the type and the count alone.
+    const bool unread = issue.code == "UNSUPPORTED_ARCHITECTURE" || issue.code == "MISSING_FIELD";
+    if (unread && model != nullptr && model->parameters() > 0) {
       answer.partial = partial_answer(*model, answer.job);
     }
     answer.issues.push_back(std::move(issue));

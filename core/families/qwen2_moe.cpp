@@ -42,7 +42,9 @@ constexpr SoftmaxRouter kRouter = {
 constexpr GatedNames kShared = {"mlp.shared_expert", "mlp.shared_expert.gate_proj", "mlp.shared_expert.act_fn",
                                 "mlp.shared_expert.up_proj", "mlp.shared_expert.down_proj"};
 
-Tensor mlp(Net& net, Tensor hidden_in) {
+}  // namespace
+
+Tensor qwen2_moe_mlp(Net& net, Tensor hidden_in) {
   if (is_dense_layer(net)) return llama_mlp(net, std::move(hidden_in));
   Scope in(net.tape, "mlp", kBlock);
   const Tensor hidden = std::move(hidden_in);
@@ -57,8 +59,10 @@ Tensor mlp(Net& net, Tensor hidden_in) {
   return as_sequences(net, std::move(out));
 }
 
+namespace {
+
 Tensor layer(Net& net, Tensor hidden) {
-  return pre_norm_layer(net, std::move(hidden), kLayer, llama_attention, mlp);
+  return pre_norm_layer(net, std::move(hidden), kLayer, llama_attention, qwen2_moe_mlp);
 }
 
 }  // namespace

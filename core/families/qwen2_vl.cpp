@@ -310,10 +310,11 @@ void make_positions_3d(Net& net) {
 
 void rotary_tables_from_3d(Net& net, Dtype dtype, Count dimensions) {
   Tape& t = net.tape;
-  t.buffer("rotary_emb.inv_freq", net.hd.n / 2 * 4);
-  t.buffer("rotary_emb.original_inv_freq", net.hd.n / 2 * 4);
-  const Dim three(3), half(net.hd.n / 2);
-  const Shape table = dimensions == 1 ? Shape{net.B, net.S, net.hd} : Shape{three, net.B, net.S, net.hd};
+  const Dim dim = net.arch.rotary_dim == net.hd.n ? net.hd : Dim(net.arch.rotary_dim);
+  t.buffer("rotary_emb.inv_freq", dim.n / 2 * 4);
+  t.buffer("rotary_emb.original_inv_freq", dim.n / 2 * 4);
+  const Dim three(3), half(dim.n / 2);
+  const Shape table = dimensions == 1 ? Shape{net.B, net.S, dim} : Shape{three, net.B, net.S, dim};
   const Tensor positions = t.allocate(Shape{three, net.B, Dim(1), net.S}, Dtype::kFp32, "position_ids.float()");
   const Tensor freqs = t.allocate(Shape{three, net.B, half, net.S}, Dtype::kFp32, "bmm");
   const Tensor emb = t.allocate(table, Dtype::kFp32, "cat");

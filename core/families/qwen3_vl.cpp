@@ -1,13 +1,16 @@
-// Qwen3-VL: Qwen2-VL's row of patches with learned positions; hidden states of three of the tower's layers join the
-// language model's first three.
+// Qwen3-VL, dense and of experts: Qwen2-VL's row of patches with learned positions; hidden states of three of the
+// tower's layers join the language model's first three.
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/families/family.hpp"
+#include "core/families/mixtures.hpp"
 #include "core/families/qwen_vl.hpp"
+#include "core/model/config_experts.hpp"
 
 namespace tidemark {
 namespace {
@@ -66,10 +69,10 @@ void read_vision(ConfigFields& fields, Architecture& tower) {
 }
 
 // transformers 5.12.1 models/qwen3_vl/configuration_qwen3_vl.py: Qwen3VLTextConfig.
-void read_text(ConfigFields& fields, Architecture& architecture) {
+void read_text(ConfigFields& fields, Architecture& architecture, Count kv_heads, std::optional<Count> head_dim) {
   read_dimensions(fields, architecture, 128000);
-  read_kv_heads(fields, architecture, 32);
-  read_head_dim(fields, architecture, 128);
+  read_kv_heads(fields, architecture, kv_heads);
+  read_head_dim(fields, architecture, head_dim);
   architecture.rotary_dim = architecture.head_dim;
   architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
   architecture.attention_bias = fields.flag({"attention_bias"}, false);
@@ -78,6 +81,16 @@ void read_text(ConfigFields& fields, Architecture& architecture) {
   architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
   accept_rotation(fields);
   fields.accept({"tie_word_embeddings"});
+}
+
+// transformers 5.12.1 models/qwen3_vl_moe/configuration_qwen3_vl_moe.py: Qwen3VLMoeTextConfig. Its router always
+// normalises.
+void read_moe_text(ConfigFields& fields, Architecture& architecture) {
+  read_text(fields, architecture, 16, std::nullopt);
+  read_experts(fields, architecture, {60, 4, 1408}, {"num_experts", "num_local_experts"}, {"moe_intermediate_size"});
+  read_sparse_step(fields, architecture);
+  architecture.experts.normalised = true;
+  fields.accept({"norm_topk_prob", "router_aux_loss_coef"});
 }
 
 Tensor merger(Net& net, Tensor hidden, std::size_t which) {
@@ -165,7 +178,8 @@ Tensor merge(Net& net, Tensor embeds) {
 }
 
 Tensor layer(Net& net, Tensor hidden) {
-  return pre_norm_layer(net, std::move(hidden), kText, qwen3_attention, llama_mlp);
+  return pre_norm_layer(net, std::move(hidden), kText, qwen3_attention,
+                        net.arch.experts.count > 0 ? qwen3_moe_mlp : llama_mlp);
 }
 
 // hidden_states[visual_pos_masks, :] += visual_embeds, on a copy: a mask as an index is a search for its rows.
@@ -203,10 +217,15 @@ Tensor language(Net& net) {
 
 const Program kLanguage = {language, llama_head};
 
-// transformers 5.12.1 models/qwen3_vl/configuration_qwen3_vl.py: Qwen3VLConfig.
+// transformers 5.12.1 models/qwen3_vl/configuration_qwen3_vl.py: Qwen3VLConfig;
+// models/qwen3_vl_moe/configuration_qwen3_vl_moe.py: Qwen3VLMoeConfig.
 void read_config(ConfigFields& fields, Architecture& architecture) {
   ConfigFields text(required_object(fields, "text_config"), fields.path() + "/text_config", fields.issues());
-  read_text(text, architecture);
+  if (architecture.model_type == "qwen3_vl") {
+    read_text(text, architecture, 32, 128);
+  } else {
+    read_moe_text(text, architecture);
+  }
   text.report_unread("qwen3_vl");
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
   accept_rotation(fields);
@@ -227,6 +246,7 @@ const Program kProgram = {
 
 const Family kRows[] = {
     {"qwen3_vl", "Qwen3VL", "Qwen3VLForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
+    {"qwen3_vl_moe", "Qwen3VLMoe", "Qwen3VLMoeForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
 };
 
 extern const FamilyRows qwen3_vl_rows;

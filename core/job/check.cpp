@@ -31,6 +31,19 @@ bool computes_in_bf16(const Recipe& recipe) {
   return recipe.autocast.value_or(recipe.weights) == Dtype::kBf16;
 }
 
+/// Do an adapter's targets include modules that PEFT refuses in models of Mamba?
+bool reaches_mamba_projection(const Architecture& architecture, const Adapter& adapter) {
+  const std::string& type = architecture.model_type;
+  if (type != "falcon_h1" && type != "mamba" && type != "mamba2") return false;
+  const ModuleChoice& targets = adapter.target_modules;
+  if (targets.kind == ModuleChoice::Kind::kAllLinear) return true;
+  const auto names = [](std::string_view text) {
+    return text.find("out_proj") != std::string_view::npos || text.find("conv1d") != std::string_view::npos;
+  };
+  if (targets.kind == ModuleChoice::Kind::kExpression) return names(targets.expression);
+  return std::any_of(targets.names.begin(), targets.names.end(), names);
+}
+
 /// What FlashAttention's own interface refuses, whatever the card.
 void check_flash(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   if (!is_flash(job)) return;
@@ -148,11 +161,22 @@ void check_magnitude(const Architecture& a, const TrainingJob& job, Issues& issu
   const double rows = real(a.experts.per_token) * (real(a.experts.width) + real(a.hidden_size));
   const double gathered = job.experts == ExpertsKernel::kBatchedMm ? rows * real(a.hidden_size) : rows;
   const double experts = 3.0 * real(a.hidden_size) * real(a.experts.width) * real(a.experts.count);
+  const double scanned = real(a.ssm.chunk) * real(a.ssm.heads) * (real(a.ssm.state) + real(a.ssm.head_dim)) +
+                         64.0 * real(a.ssm.width) * real(a.ssm.state);
   const double heads = std::max(real(a.num_heads), real(a.num_kv_heads)) + 1.0;
   const double vocabulary = real(a.vocab_size) + real(a.max_positions) + real(a.type_vocab_size) + real(a.num_labels);
   const double parameters = layers * (8.0 * width * width + experts) + 2.0 * vocabulary * width;
-  const double bytes = 64.0 * parameters + layers * positions * (256.0 * (width + gathered) + 32.0 * heads * length) +
+  const double bytes = 64.0 * parameters +
+                       layers * positions * (256.0 * (width + gathered + scanned) + 32.0 * heads * length) +
                        32.0 * positions * vocabulary + 16.0 * real(a.max_positions) * real(a.max_positions);
+  // Mamba's and RWKV's scans on torch alone are loops over tokens in Python.
+  constexpr Count kMostSteps = 512;
+  if (job.torch_scan && a.ssm.width > 0 && a.ssm.chunk == 0 && job.sequence_length > kMostSteps) {
+    add(issues, "TOO_LARGE", Severity::kError, "/kernels",
+        "Without the fused kernels " + a.model_type + " loops over tokens; that is modelled up to " +
+            std::to_string(kMostSteps) + " of them. Use \"kernels\": \"fused\".",
+        "fused");
+  }
   constexpr double kMost = 4611686018427387904.0;  // 2^62
   if (!(bytes < kMost)) {
     add(issues, "TOO_LARGE", Severity::kError, "",
@@ -178,6 +202,18 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
         "\"lora\".",
         "lora");
   }
+  // No text: the pictures' size says how many tokens there are. CLIP's texts have a length of their own.
+  if (job.sequence_length == 0 && (a.image_size == 0 || a.language != nullptr)) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/sequence_length",
+        "Only models of pictures alone take no sequence length; say how many tokens a sample has.", "2048");
+  }
+  // peft 0.18 tuners/tuners_utils.py: _check_lora_target_modules_mamba.
+  if ((job.method == Method::kLora || job.method == Method::kQlora) && reaches_mamba_projection(a, job.adapter)) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/adapter/target_modules",
+        "PEFT refuses adapters on out_proj and conv1d of " + a.model_type +
+            ", which \"all-linear\" reaches, too: name the other modules.",
+        "in_proj");
+  }
   if (a.experts.count > 0 && job.method == Method::kQlora && job.framework.at_least(5, 0)) {
     add(issues, "NOT_QUANTISED", Severity::kWarning, "/method",
         "The experts stay in 16 bits: transformers 5 keeps those of a layer in one parameter, and bitsandbytes packs "
@@ -186,6 +222,13 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
   if (a.experts.count > 0 && !job.framework.at_least(5, 0)) {
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/framework/version",
         "Before transformers 5 each expert was a list of linear layers; that form is not modelled. Use 5.12.", "5.12");
+  }
+  if (a.ssm.kernel > 0 || a.ssm.width > 0) {
+    add(issues, "ASSUMED_KERNELS", Severity::kNote, "/kernels",
+        job.torch_scan ? "Layers that keep a state are taken to run on torch alone; the fused kernels need far less."
+                       : "Layers that keep a state are taken to run on the fused kernels of fla, mamba_ssm and "
+                         "causal_conv1d; without these, \"kernels\": \"torch\" says what they need.",
+        job.torch_scan ? "fused" : "torch");
   }
   // modeling_llama4.py Llama4Router: a Linear that returns two tensors.
   if (a.model_type == "llama4_text" && job.method != Method::kFull &&

@@ -156,6 +156,7 @@ struct TrainingJob {
   bool packing = false;                     ///< several samples per row, block-diagonal attention
   AttentionKernel attention = AttentionKernel::kSdpa;
   ExpertsKernel experts = ExpertsKernel::kGroupedMm;  ///< how mixtures of experts compute
+  bool torch_scan = false;      ///< state-space layers run on torch alone, without fla, mamba_ssm and causal_conv1d
   double load_imbalance = 1.0;  ///< tokens of the busiest expert, relative to an even split; moves loops over experts
   Checkpointing checkpointing = Checkpointing::kNone;
   Count checkpoint_every = 1;  ///< k, when kEvery

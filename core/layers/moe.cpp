@@ -17,11 +17,11 @@ Tensor ints(Net& net, const Shape& shape, const char* op, Dtype dtype = Dtype::k
 
 Projections projections(Net& net, const ExpertForm& form) {
   const Experts& e = net.arch.experts;
-  const Dim both(2 * e.width), width(e.width), count(e.count), h = net.H;
+  const Dim both(form.gated ? 2 * e.width : e.width), width(e.width), count(e.count), h = net.H;
   Projections p;
   const bool turned = form.transposed;
-  p.up.weight =
-      net.expert_parameter(form.module, "gate_up_proj", turned ? Shape{count, h, both} : Shape{count, both, h});
+  p.up.weight = net.expert_parameter(form.module, form.gated ? "gate_up_proj" : "up_proj",
+                                     turned ? Shape{count, h, both} : Shape{count, both, h});
   if (form.bias) p.up.bias = net.expert_parameter(form.module, "gate_up_proj_bias", Shape{count, both});
   p.down.weight =
       net.expert_parameter(form.module, "down_proj", turned ? Shape{count, width, h} : Shape{count, h, width});
@@ -35,6 +35,10 @@ Tensor apply_gate(Net& net, const ExpertForm& form, Tensor gate_up_in) {
   if (form.gate != nullptr) return form.gate(net, form, std::move(gate_up_in));
   const Tensor gate_up = std::move(gate_up_in);
   const Dim width(net.arch.experts.width);
+  if (!form.gated) {
+    Scope act(net.tape, form.act, net.source());
+    return activate(net.arch.activation, gate_up);
+  }
   const Pieces pieces = split(gate_up, -1, {width, width});
   Tensor gate;
   {

@@ -36,6 +36,7 @@ struct ExpertForm {
   Tensor (*gate)(Net& net, const ExpertForm& form, Tensor gate_up) = nullptr;  ///< _apply_gate; null: the default one
   bool transposed = false;                                                     ///< [E, H, 2F] and [E, F, H]
   bool bias = false;                                                           ///< both projections carry one
+  bool gated = true;                                                           ///< else up_proj [E, F, H], no gate
   const char* act = "mlp.experts.act_fn";                                      ///< path of the activation's module
 };
 

@@ -77,6 +77,21 @@ struct LatentAttention {
   bool interleaved = false;  ///< neighbouring columns rotate as pairs
 };
 
+/// Layers that hand a state from token to token instead of attending: Mamba's, gated delta nets, short convolutions.
+struct StateSpace {
+  Count width = 0;         ///< of what is scanned: the layer's inner width
+  Count heads = 0;         ///< that it is cut into; a gated delta net's of values
+  Count head_dim = 0;      ///< columns of each
+  Count groups = 0;        ///< of heads that share B and C; a gated delta net's heads of queries and keys
+  Count state = 0;         ///< numbers of the state per column; columns of a gated delta net's keys
+  Count kernel = 0;        ///< tokens that its convolution sees
+  Count chunk = 0;         ///< tokens that are scanned at once
+  Count rank = 0;          ///< of Mamba's time step
+  bool bias = false;       ///< its projections carry one
+  bool conv_bias = false;  ///< its convolution carries one
+  bool norm = true;        ///< a gated norm before it is projected back
+};
+
 /// How pictures become tokens of a language model, or what a vision tower is like.
 struct Pictures {
   Count merge = 1;      ///< patches per side that become one token (spatial_merge_size, scale_factor)
@@ -160,6 +175,7 @@ struct Architecture {
   double activation_dropout = 0.0;  ///< inside the feed-forward
   double classifier_dropout = 0.1;  ///< before a classification head
   double qa_dropout = 0.0;          ///< before the span head (DistilBERT)
+  double drop_path = 0.0;           ///< the most that a whole branch is left out with (Swin, SegFormer)
   double summary_dropout = 0.1;     ///< before the row's score (GPT-2's double heads: summary_first_dropout)
 
   Count sliding_window = 0;         ///< tokens, 0 when no layer slides
@@ -170,6 +186,7 @@ struct Architecture {
 
   Experts experts;         ///< of mixtures of experts
   LatentAttention latent;  ///< of DeepSeek's attention
+  StateSpace ssm;          ///< of layers that do not attend
 
   Count num_buckets = 0;         ///< T5 relative_attention_num_buckets; DeBERTa: half its table
   Count num_decoder_layers = 0;  ///< of an encoder-decoder

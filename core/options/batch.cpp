@@ -35,8 +35,9 @@ constexpr Option kOptions[] = {
         .known_as("per_device_train_batch_size,per_gpu_train_batch_size,train_micro_batch_size_per_gpu")
         .spelled("-b,--batch,--batch-size")
         .into<&TrainingJob::micro_batch_size>(),
-    integer("sequence_length", "2048", "Sequence length", "Tokens per sample, padding included.")
-        .within(1, 1e8, "tokens")
+    integer("sequence_length", "2048", "Sequence length",
+            "Tokens per sample, padding included; 0 for models of pictures alone.")
+        .within(0, 1e8, "tokens")
         .usually(128, 131072)
         .known_as(
             "max_seq_length,max_length,cutoff_len,sequence_len,max_seq_len,seq_length,model_max_length,block_size")

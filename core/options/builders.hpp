@@ -154,7 +154,7 @@ constexpr Option Option::opens(std::string_view key, std::string_view word, void
 // --- how a value gets into a field
 
 inline void store(bool& field, const OptionValue& value) {
-  field = value.boolean;
+  field = value.boolean || value.choice == 1;
 }
 inline void store(Count& field, const OptionValue& value) {
   field = value.integer;

@@ -39,6 +39,14 @@ constexpr Choice kLosses[] = {
     {"mean_square", number(Loss::kMeanSquare), "of the last hidden state: what a body without a head is trained by"},
 };
 
+constexpr Choice kScans[] = {
+    {"fused", 0, "the kernels of fla, mamba_ssm and causal_conv1d, which users of such models install"},
+    {"fla", 0, "", true, "fused"},
+    {"mamba_ssm", 0, "", true, "fused"},
+    {"torch", 1, "transformers' fall-back on torch alone, which keeps many times as much"},
+    {"torch-slow", 1, "", true, "torch"},
+};
+
 constexpr Option kOptions[] = {
     choice("loss", "\"default\"", kLosses, "Loss", "How the loss is computed from the last hidden state.")
         .into<&TrainingJob::loss>(),
@@ -53,8 +61,10 @@ constexpr Option kOptions[] = {
           r.job.loss = Loss::kLiger;
           r.job.liger_rms_norm = r.job.liger_swiglu = r.job.liger_rope = true;
         }),
-    refused("kernels", "Path of linear attention", "fla, mamba_ssm or torch.",
-            "Models with state-space or linear-attention layers are not modelled yet."),
+    choice("kernels", "\"fused\"", kScans, "State-space kernels",
+           "How layers run that keep a state instead of attending.")
+        .further()
+        .into<&TrainingJob::torch_scan>(),
 };
 
 }  // namespace

@@ -176,7 +176,7 @@ err_has '--sequence-length'
 run 2 estimate -m llama-2-7b --gradient-checkpointing full --gradient-checkpointing-every 2
 run 2 estimate -m llama-2-7b --parallelism-pipeline 8
 err_has 'UNSUPPORTED_OPTION'
-run 2 estimate -m lfm2-1.2b
+run 2 estimate -m glm-5.2
 err_has 'UNSUPPORTED_ARCHITECTURE'
 err_has 'weights'
 run 2 advise -m llama-2-7b

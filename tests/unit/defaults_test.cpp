@@ -110,7 +110,7 @@ TEST_CASE("other tools' words are understood, or refused with a reason") {
   CHECK(job.optimizer == "adamw_8bit");
   for (const char* refused :
        {R"("task":"dpo")", R"("evaluation":{"micro_batch_size":8})", R"("rollout":{})", R"("reference_model":{})",
-        R"("reward_model":{})", R"("kernels":"fla")", R"("neftune_noise_alpha":5)", R"("padding_free":true)",
+        R"("reward_model":{})", R"("boxes_per_image":3)", R"("neftune_noise_alpha":5)", R"("padding_free":true)",
         R"("parallelism":{"ddp":{"static_graph":true}})", R"("activation_offloading":true)",
         R"("attention":"flex_attention")", R"("gradient_checkpointing":"unsloth")",
         R"("framework":{"name":"lightning"})", R"("num_generations":8)"}) {

@@ -136,11 +136,18 @@ TEST_CASE("an unknown card is an error with its neighbour") {
 }
 
 TEST_CASE("an architecture that is not modelled still has its weights") {
-  const Value reply = ask(R"({"model":"LiquidAI/LFM2-1.2B","precision":"pure_bf16"})");
+  const Value reply = ask(R"({"model":"zai-org/GLM-5.2","precision":"pure_bf16"})");
   CHECK(reply.find("estimate") == nullptr);
   CHECK(has_issue(reply, "UNSUPPORTED_ARCHITECTURE"));
   CHECK(at(reply, "partial.weights").integer == 2 * at(reply, "partial.parameters").integer);
   CHECK(at(reply, "partial.optimizer_states").integer == 4 * at(reply, "partial.parameters").integer);
+}
+
+TEST_CASE("a model of which the catalog knows type and count alone still has its weights") {
+  const Value reply = ask(R"({"model":"LiquidAI/LFM2-1.2B","precision":"pure_bf16"})");
+  CHECK(reply.find("estimate") == nullptr);
+  CHECK(has_issue(reply, "MISSING_FIELD"));
+  CHECK(at(reply, "partial.weights").integer == 2 * at(reply, "partial.parameters").integer);
 }
 
 TEST_CASE("all errors of a request are told at once") {

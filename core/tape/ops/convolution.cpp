@@ -10,7 +10,9 @@ namespace {
 void convolution1d_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   for (int i = 0; i < n.input_count; ++i) {
     if (!n.needs(i)) continue;
-    r[i] = t.allocate(n.input_shapes[i], g[0].dtype(), "convolution_backward");
+    Shape s = n.input_shapes[i];
+    s.make_contiguous();
+    r[i] = t.allocate(s, g[0].dtype(), "convolution_backward");
     if (i > 0) t.set_category(r[i], Category::kGradients);
   }
 }

@@ -1,0 +1,113 @@
+// LFM2: short convolutions, gated on both sides, and now and then an attention.
+#include "core/families/family.hpp"
+#include "core/families/mixtures.hpp"
+#include "core/layers/ssm.hpp"
+#include "core/model/config_ssm.hpp"
+
+namespace tidemark {
+namespace {
+
+// Lfm2MLP.__init__: the width that is built of what the file states.
+Count adjusted_width(ConfigFields& fields, Count width) {
+  const double factor = fields.number({"block_ffn_dim_multiplier"}, 1.0);
+  const Count multiple = fields.count({"block_multiple_of"}, 256);
+  if (!fields.flag({"block_auto_adjust_ff_dim"}, true)) return width;
+  const auto scaled = static_cast<Count>(factor * static_cast<double>(2 * width / 3));
+  return (scaled + multiple - 1) / multiple * multiple;
+}
+
+// transformers 5.12.1 models/lfm2/configuration_lfm2.py: Lfm2Config; `full_attn_idxs` says which layers attend where
+// `layer_types` does not.
+void read_config(ConfigFields& fields, Architecture& architecture) {
+  architecture.hidden_size = fields.required({"hidden_size"});
+  architecture.intermediate_size = adjusted_width(fields, fields.required({"block_ff_dim", "intermediate_size"}));
+  architecture.num_layers = fields.required({"num_hidden_layers"});
+  architecture.num_heads = fields.count({"num_attention_heads"}, 32);
+  architecture.vocab_size = fields.required({"vocab_size"});
+  architecture.max_positions = fields.count({"max_position_embeddings"}, 128000);
+  read_kv_heads(fields, architecture, 8);
+  read_head_dim(fields, architecture);
+  architecture.rotary_dim = architecture.head_dim;
+  architecture.tie_word_embeddings = fields.flag({"tie_embedding", "tie_word_embeddings"}, true);
+  architecture.ssm.kernel = fields.count({"conv_L_cache"}, 3);
+  architecture.ssm.conv_bias = fields.flag({"conv_bias"}, false);
+  read_layer_kinds(fields, architecture, {"conv", "full_attention"}, 1);
+  const Value* attending = fields.find({"full_attn_idxs"});
+  if (fields.has({"layer_types"}) || attending == nullptr || !attending->is_array()) return;
+  architecture.layer_kinds.assign(architecture.layer_kinds.size(), 0);
+  for (const Value& item : attending->items) {
+    if (item.integer >= 0 && item.integer < architecture.num_layers) {
+      architecture.layer_kinds[static_cast<std::size_t>(item.integer)] = 1;
+    }
+  }
+}
+
+constexpr const char* kModel = "transformers 5.12 models/lfm2/modeling_lfm2.py: Lfm2Model.forward";
+constexpr const char* kLayer = "transformers 5.12 models/lfm2/modeling_lfm2.py: Lfm2DecoderLayer.forward";
+constexpr const char* kAttention = "transformers 5.12 models/lfm2/modeling_lfm2.py: Lfm2Attention.forward";
+constexpr const char* kConvolution = "transformers 5.12 models/lfm2/modeling_lfm2.py: Lfm2ShortConv.forward";
+constexpr const char* kMlp = "transformers 5.12 models/lfm2/modeling_lfm2.py: Lfm2MLP.forward";
+constexpr GatedNames kMlpNames = {"feed_forward", "feed_forward.w1", "feed_forward", "feed_forward.w3",
+                                  "feed_forward.w2"};
+
+Tensor self_attention(Net& net, Tensor hidden) {
+  Scope in(net.tape, "self_attn", kAttention);
+  const Tensor x = std::move(hidden);
+  const Shape heads{net.B, net.S, net.A, net.hd}, kv_heads{net.B, net.S, net.Kv, net.hd};
+  Tensor q = view(net.linear("self_attn.q_proj", x, net.Q), heads);
+  q = transpose(rms_norm(net, "self_attn.q_layernorm", std::move(q)), 1, 2);
+  Tensor k = view(net.linear("self_attn.k_proj", x, net.K), kv_heads);
+  k = transpose(rms_norm(net, "self_attn.k_layernorm", std::move(k)), 1, 2);
+  Tensor v = split_heads(net, net.linear("self_attn.v_proj", x, net.K), net.Kv, net.hd);
+  rotate_both(net, q, k);
+  AttentionOptions options;
+  options.mask = layer_mask(net);
+  Tensor out = attention(net, q, k, v, options);
+  return net.linear("self_attn.out_proj", std::move(out), net.H);
+}
+
+Tensor short_convolution(Net& net, Tensor hidden) {
+  Scope in(net.tape, "conv", kConvolution);
+  const Tensor x = mask_padding(net, std::move(hidden));
+  const bool bias = net.arch.ssm.conv_bias;
+  Tensor both = net.linear("conv.in_proj", x, Dim(3 * net.H.n), bias);
+  const Pieces three = split(transpose(std::move(both), -1, -2), -2, {net.H, net.H, net.H});
+  const Tensor gated = mul(three.part[0], three.part[2]);
+  const Tensor out = causal_convolution(net, "conv.conv", gated, bias, false);
+  Tensor y = mul(three.part[1], out);
+  y = contiguous(transpose(std::move(y), -1, -2));
+  return net.linear("conv.out_proj", std::move(y), net.H, bias);
+}
+
+Tensor layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kLayer);
+  const Tensor residual = std::move(hidden);
+  const bool attends = net.arch.layer_kinds[static_cast<std::size_t>(net.layer_index)] == 1;
+  Tensor h = rms_norm(net, "operator_norm", residual);
+  h = attends ? self_attention(net, std::move(h)) : short_convolution(net, std::move(h));
+  h = add(std::move(h), residual);
+  Tensor normed = rms_norm(net, "ffn_norm", h);
+  normed = gated_mlp(net, kMlpNames, kMlp, std::move(normed), net.F);
+  return add(std::move(h), std::move(normed));
+}
+
+Tensor embed(Net& net) {
+  return decoder_embed(net, kModel, false);
+}
+
+Tensor norm(Net& net, Tensor hidden) {
+  return rms_norm(net, "model.embedding_norm", std::move(hidden));
+}
+
+const Program kProgram = {one_stack<embed, layer, norm>, llama_head};
+
+}  // namespace
+
+const Family kRows[] = {
+    {"lfm2", "Lfm2", "Lfm2ForCausalLM", kLanguageModelOnly, read_config, &kProgram},
+};
+
+extern const FamilyRows lfm2_rows;
+const FamilyRows lfm2_rows = kRows;
+
+}  // namespace tidemark

@@ -1,0 +1,212 @@
+// Mamba and Mamba-2: layers of a selective scan alone, without attention or feed-forward.
+#include "core/families/family.hpp"
+#include "core/layers/ssm.hpp"
+#include "core/tape/routing_ops.hpp"
+#include "core/tape/scan_ops.hpp"
+
+namespace tidemark {
+namespace {
+
+void read_common(ConfigFields& fields, Architecture& architecture, Count expand) {
+  architecture.hidden_size = fields.required({"hidden_size"});
+  architecture.num_layers = fields.required({"num_hidden_layers"});
+  architecture.vocab_size = fields.required({"vocab_size"});
+  architecture.num_heads = architecture.num_kv_heads = 1;
+  architecture.positions_by_token = false;
+  StateSpace& s = architecture.ssm;
+  s.kernel = fields.count({"conv_kernel"}, 4);
+  s.bias = fields.flag({"use_bias"}, false);
+  s.conv_bias = fields.flag({"use_conv_bias"}, true);
+  s.width = architecture.hidden_size * fields.count({"expand"}, expand);
+  architecture.residual_scale = fields.flag({"residual_in_fp32"}, true);
+  if (fields.text({"hidden_act"}, "silu") != "silu") {
+    fields.error("INVALID_VALUE", "hidden_act", "Only \"silu\" is modelled here.");
+  }
+  fields.accept({"rescale_prenorm_residual", "layer_norm_epsilon", "time_step_scale", "time_step_min", "time_step_max",
+                 "time_step_floor", "time_step_limit", "time_step_init_scheme", "rms_norm"});
+}
+
+// transformers 5.12.1 models/mamba/configuration_mamba.py: MambaConfig.
+void read_mamba(ConfigFields& fields, Architecture& architecture) {
+  read_common(fields, architecture, 2);
+  StateSpace& s = architecture.ssm;
+  s.width = fields.count({"intermediate_size"}, s.width);
+  s.state = fields.count({"state_size"}, 16);
+  const Value* rank = fields.find({"time_step_rank"});
+  s.rank = rank != nullptr && rank->is_integer() ? rank->integer : (architecture.hidden_size + 15) / 16;
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
+  for (const std::string_view key : {"use_mambapy", "use_falcon_mambapy"}) {
+    if (fields.flag({key}, false)) fields.error("INVALID_VALUE", key, "mamba.py's scan is not modelled.");
+  }
+  fields.accept({"use_associative_scan"});
+}
+
+// transformers 5.12.1 models/mamba2/configuration_mamba2.py: Mamba2Config.
+void read_mamba2(ConfigFields& fields, Architecture& architecture) {
+  read_common(fields, architecture, 2);
+  StateSpace& s = architecture.ssm;
+  s.state = fields.count({"state_size"}, 128);
+  s.heads = fields.count({"num_heads"}, 128);
+  s.head_dim = fields.count({"head_dim"}, 64);
+  s.groups = fields.count({"n_groups"}, 8);
+  s.chunk = fields.count({"chunk_size"}, 256);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+  fields.accept({"time_step_rank"});
+  if (s.heads * s.head_dim != s.width) {
+    fields.error("INVALID_VALUE", "num_heads", "hidden_size x expand must equal num_heads x head_dim.");
+  }
+}
+
+constexpr const char* kModel = "transformers 5.12 models/mamba/modeling_mamba.py: MambaModel.forward";
+constexpr const char* kBlock = "transformers 5.12 models/mamba/modeling_mamba.py: MambaBlock.forward";
+constexpr const char* kSlow = "transformers 5.12 models/mamba/modeling_mamba.py: MambaMixer.slow_forward";
+constexpr const char* kInner = "mamba-ssm 2 ops/selective_scan_interface.py: MambaInnerFn";
+constexpr const char* kHead = "transformers 5.12 models/mamba/modeling_mamba.py: MambaForCausalLM.forward";
+constexpr Mamba2Form kMamba2 = {
+    .source = "transformers 5.12 models/mamba2/modeling_mamba2.py: Mamba2Mixer.torch_forward",
+    .gated_norm = gate_then_norm};
+
+// A parameter of the scan itself, in fp32.
+Tensor wide(Net& net, const char* module, const char* leaf, const Shape& shape) {
+  return to(net.parameter(module, leaf, shape), Dtype::kFp32);
+}
+
+Tensor decay_rate(Net& net) {
+  const Shape states{Dim(net.arch.ssm.width), Dim(net.arch.ssm.state)};
+  return neg(exp(wide(net, "mixer", "A_log", states)));
+}
+
+// mamba_inner_fn
+Tensor fused_scan(Net& net, Tensor projected) {
+  const StateSpace& s = net.arch.ssm;
+  const Dim width(s.width), rank(s.rank), numbers(s.rank + 2 * s.state);
+  InnerScan scan;
+  scan.conv_weight = net.parameter("mixer.conv1d", "weight", Shape{width, Dim(1), Dim(s.kernel)});
+  if (s.conv_bias) scan.conv_bias = net.parameter("mixer.conv1d", "bias", Shape{width});
+  scan.x_weight = net.linear_weight("mixer.x_proj", numbers, width);
+  scan.dt_weight = net.linear_weight("mixer.dt_proj", width, rank);
+  scan.out_weight = net.linear_weight("mixer.out_proj", net.H, width);
+  if (s.bias) scan.out_bias = wide(net, "mixer.out_proj", "bias", Shape{net.H});
+  scan.a = decay_rate(net);
+  scan.d = wide(net, "mixer", "D", Shape{width});
+  scan.dt_bias = wide(net, "mixer.dt_proj", "bias", Shape{width});
+  Scope in(net.tape, "mixer", kInner);
+  return mamba_inner(std::move(projected), scan);
+}
+
+/// What a token's state is made of.
+struct Discrete {
+  Tensor a, b_u, c;
+};
+
+// "Sequential loop"
+Tensor scan_tokens(Net& net, const Discrete& d, Dtype dtype) {
+  const StateSpace& s = net.arch.ssm;
+  Tensor state = zeros(net.tape, Shape{net.B, Dim(s.width), Dim(s.state)}, dtype);
+  std::vector<Tensor> outputs;
+  const Count tokens = net.tape.quotient(net.S.n, 1);
+  for (Count i = 0; i < tokens; ++i) {
+    Tensor next = mul(select(d.a, 2), state);
+    state = add(std::move(next), select(d.b_u, 2));
+    Tensor narrow_state = to(state, dtype);
+    const Tensor out = matmul(std::move(narrow_state), unsqueeze(select(d.c, 1), -1));
+    outputs.push_back(unsqueeze(select(out, 2), -1));
+  }
+  return cat(outputs, -1);  // torch.stack
+}
+
+Tensor masked(Net& net, Tensor hidden) {
+  if (!net.attention_mask.defined()) return hidden;
+  return mul(std::move(hidden), unsqueeze(net.attention_mask, 1));
+}
+
+Tensor slow_scan(Net& net, Tensor projected_in, Dtype dtype) {
+  const StateSpace& s = net.arch.ssm;
+  const Dim width(s.width), state(s.state), rank(s.rank);
+  const Tensor projected = std::move(projected_in);
+  const Pieces halves = split(projected, 1, {width, width});
+  Tensor hidden = masked(net, halves.part[0]);
+  const Tensor start = zeros(net.tape, Shape{net.B, width, state}, dtype);
+  hidden = causal_convolution(net, "mixer.conv1d", std::move(hidden), s.conv_bias);
+  hidden = masked(net, std::move(hidden));
+  const Tensor numbers = net.linear("mixer.x_proj", transpose(hidden, 1, 2), Dim(s.rank + 2 * s.state));
+  const Pieces three = split(numbers, -1, {rank, state, state});
+  Tensor dt = net.linear("mixer.dt_proj", three.part[0], width, true);
+  dt = transpose(softplus(std::move(dt)), 1, 2);
+  const Tensor a = decay_rate(net);
+  Discrete d;
+  d.a = mul(unsqueeze(unsqueeze(a, 1), 0), unsqueeze(dt, -1));
+  d.a = exp(std::move(d.a));
+  Tensor b = to(unsqueeze(three.part[1], 1), Dtype::kFp32);
+  const Tensor discrete_b = mul(unsqueeze(dt, -1), std::move(b));
+  Tensor u = to(unsqueeze(hidden, -1), Dtype::kFp32);
+  d.b_u = mul(discrete_b, std::move(u));
+  d.c = three.part[2];
+  Tensor out = scan_tokens(net, d, dtype);
+  const Tensor skip = net.parameter("mixer", "D", Shape{width});
+  Tensor skipped = mul(hidden, unsqueeze(skip, -1));
+  out = add(std::move(out), std::move(skipped));
+  Tensor open = silu(halves.part[1]);
+  out = mul(std::move(out), std::move(open));
+  return net.linear("mixer.out_proj", transpose(out, 1, 2), net.H, s.bias);
+}
+
+Tensor mamba_mixer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "mixer", kSlow);
+  const StateSpace& s = net.arch.ssm;
+  const Tensor x = std::move(hidden);
+  Tensor projected = transpose(net.linear("mixer.in_proj", x, Dim(2 * s.width), s.bias), 1, 2);
+  return net.job.torch_scan ? slow_scan(net, std::move(projected), x.dtype()) : fused_scan(net, std::move(projected));
+}
+
+Tensor layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kBlock);
+  Tensor residual = std::move(hidden);
+  Tensor h = to(residual, net.weight_dtype(1));
+  h = rms_norm(net, "norm", std::move(h));
+  if (net.arch.residual_scale) residual = to(std::move(residual), Dtype::kFp32);
+  h = net.arch.ssm.rank > 0 ? mamba_mixer(net, std::move(h)) : mamba2_mixer(net, kMamba2, std::move(h));
+  return add(std::move(residual), std::move(h));
+}
+
+Tensor embed(Net& net) {
+  Scope in(net.tape, "backbone", kModel);
+  Tensor embeds = net.token_embedding("backbone.embeddings", net.H);
+  net.model_locals = {embeds};
+  return embeds;
+}
+
+Tensor norm(Net& net, Tensor hidden) {
+  return rms_norm(net, "backbone.norm_f", std::move(hidden));
+}
+
+Tensor head(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kHead);
+  return net.lm_head("lm_head", to(std::move(hidden), net.weight_dtype(2)), net.V);
+}
+
+// A loss of its own, on shifted logits.
+Outputs shifted_lm(Net& net, const Program& program, Tensor hidden) {
+  if (net.arch.ssm.rank == 0 || net.job.loss != Loss::kDefault) return wide_causal_lm(net, program, std::move(hidden));
+  Tensor logits = to(program.lm_head(net, std::move(hidden)), Dtype::kFp32);
+  Outputs out;
+  out.loss = shifted_cross_entropy(net, logits);
+  out.rest = {std::move(logits)};
+  return out;
+}
+
+constexpr HeadForward kHeads[] = {{Head::kCausalLm, shifted_lm}, {Head::kNone, body_alone}};
+
+const Program kProgram = {one_stack<embed, layer, norm>, head, kHeads};
+
+}  // namespace
+
+const Family kRows[] = {
+    {"mamba", "Mamba", "MambaForCausalLM", kLanguageModelOnly, read_mamba, &kProgram, "backbone.layers"},
+    {"mamba2", "Mamba2", "Mamba2ForCausalLM", kLanguageModelOnly, read_mamba2, &kProgram, "backbone.layers"},
+};
+
+extern const FamilyRows mamba_rows;
+const FamilyRows mamba_rows = kRows;
+
+}  // namespace tidemark

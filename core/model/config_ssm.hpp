@@ -1,0 +1,17 @@
+#pragma once
+
+#include <initializer_list>
+
+#include "core/model/architecture.hpp"
+#include "core/model/config_fields.hpp"
+
+namespace tidemark {
+
+/// `layer_types` whose words are these: a layer's kind is the number of its word. Where the key is absent, the last
+/// word's kind on every `period`-th layer and the first's elsewhere.
+void read_layer_kinds(ConfigFields& fields, Architecture& architecture, std::initializer_list<std::string_view> words,
+                      Count period);
+/// Qwen's gated delta nets: `linear_…`.
+void read_delta_net(ConfigFields& fields, Architecture& architecture);
+
+}  // namespace tidemark

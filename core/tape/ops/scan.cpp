@@ -1,0 +1,134 @@
+// The operations of state-space layers' torch paths.
+#include "core/tape/scan_ops.hpp"
+
+namespace tidemark {
+namespace {
+
+// One kernel from (grad, saved) to the input's gradient.
+void fused_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  r[0] = t.allocate(elementwise_shape({&g[0], &n.saved_tensor(0)}), g[0].dtype(), n.name);
+}
+
+void copy_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  r[0] = t.allocate(elementwise_shape({&g[0]}), g[0].dtype(), n.name);
+}
+
+// FunctionsManual.cpp cumsum_backward: grad.flip(dim).cumsum(dim).flip(dim)
+void cumsum_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  Tensor flipped = t.allocate(elementwise_shape({&g[0]}), g[0].dtype(), "flip");
+  flipped = t.allocate(flipped.shape(), flipped.dtype(), n.name);
+  r[0] = t.allocate(flipped.shape(), flipped.dtype(), "flip");
+}
+
+// constant_pad_nd_backward pads by a negative amount: a narrow view, cloned.
+void pad_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  Shape s = n.input_shapes[0];
+  s.make_contiguous();
+  r[0] = t.allocate(s, g[0].dtype(), n.name);
+}
+
+// autograd/functions/tensor.cpp CopySlices::apply: a copy of the whole gradient, a clone of the part, for which
+// CopyBackwards makes zeros where what was there before needs a gradient.
+void copy_slices(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  Shape whole = n.input_shapes[0], part = n.input_shapes[1];
+  part.make_contiguous();
+  Tensor result = t.allocate(whole, g[0].dtype(), n.name);
+  r[1] = t.allocate(part, g[0].dtype(), "clone");
+  if (!n.needs(0)) return;
+  const Tensor none = t.allocate(part, g[0].dtype(), "zeros_like");
+  r[0] = std::move(result);
+}
+
+// derivatives.yaml, maximum: at::where(self == other, grad / 2, grad).masked_fill_(…, 0), each for itself.
+void maximum_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  for (int i = 0; i < 2; ++i) {
+    if (!n.needs(i)) continue;
+    const Shape shape = elementwise_shape({&g[0]});
+    Tensor equal = t.allocate(shape, Dtype::kBool, "eq");
+    Tensor half = t.allocate(shape, g[0].dtype(), "div");
+    r[i] = t.allocate(shape, g[0].dtype(), n.name);
+    equal.reset();
+    half.reset();
+    const Tensor less = t.allocate(shape, Dtype::kBool, "lt");
+  }
+}
+
+Tensor kernel(Tensor x_in, const char* name, BackwardFn backward, bool save_input, bool save_output) {
+  const Tensor x = std::move(x_in);
+  Tape& t = x.tape();
+  Node* n = t.record(name, backward, {&x});
+  if (save_input) t.save(n, x);
+  Tensor out = t.allocate(elementwise_shape({&x}), x.dtype(), name);
+  t.attach(n, out);
+  if (save_output) t.save(n, out);
+  return out;
+}
+
+Tensor wide(Tensor x) {
+  return x.tape().autocast() && is_floating(x.dtype()) ? to(std::move(x), Dtype::kFp32) : x;
+}
+
+}  // namespace
+
+Tensor exp(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  return kernel(wide(x), "exp", fused_backward, false, true);
+}
+
+Tensor softplus(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  return kernel(wide(x), "softplus", fused_backward, true, false);
+}
+
+Tensor tril(Tensor x) {
+  return kernel(std::move(x), "tril", copy_backward, false, false);
+}
+
+Tensor cumsum(Tensor x) {
+  return kernel(std::move(x), "cumsum", cumsum_backward, false, false);
+}
+
+Tensor pad(Tensor x_in, int dim, Count extra) {
+  const Tensor x = std::move(x_in);
+  Tape& t = x.tape();
+  Node* n = t.record("constant_pad_nd", pad_backward, {&x});
+  Shape s = x.shape();
+  Dim& d = s.dims[dim < 0 ? s.rank + dim : dim];
+  if (extra > 0) d = Dim(d.n + extra);
+  s.make_contiguous();
+  Tensor out = t.allocate(s, x.dtype(), "constant_pad_nd");
+  t.attach(n, out);
+  return out;
+}
+
+Tensor copy_into(Tensor x_in, const Shape& part, Tensor value_in) {
+  Tensor x = std::move(x_in);
+  Tensor value = std::move(value_in);
+  if (!value.shape().same_sizes(part)) value = expand(std::move(value), part);
+  Node* n = x.tape().record("CopySlices", copy_slices, {&x, &value});
+  x.leave_graph();
+  x.tape().attach(n, x);
+  return x;
+}
+
+Tensor maximum_of(Tensor a_in, Tensor b_in) {
+  const Tensor a = std::move(a_in), b = std::move(b_in);
+  Tape& t = a.tape();
+  Node* n = t.record("maximum", maximum_backward, {&a, &b});
+  t.save(n, a);
+  t.save(n, b);
+  Tensor out = t.allocate(elementwise_shape({&a, &b}), promote(a, b), "maximum");
+  t.attach(n, out);
+  return out;
+}
+
+Tensor repeat_heads(Tensor x_in, Count times) {
+  const Tensor x = std::move(x_in);
+  if (times == 1) return x;
+  const Dim heads = x.dim(2), width = x.dim(3);
+  Tensor wide = expand(unsqueeze(x, 3), Shape{x.dim(0), x.dim(1), heads, Dim(times), width});
+  wide = contiguous(std::move(wide));
+  return view(std::move(wide), Shape{x.dim(0), x.dim(1), Dim(heads.n * times), width});
+}
+
+}  // namespace tidemark

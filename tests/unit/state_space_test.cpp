@@ -1,0 +1,69 @@
+#include <algorithm>
+#include <string>
+
+#include "core/wire/json.hpp"
+#include "tests/unit/catalog_engine.hpp"
+#include "tests/unit/catch.hpp"
+
+namespace tidemark {
+namespace {
+
+Answer answer_to(const std::string& members) {
+  Issues issues;
+  const Value request = parse_json("{" + members + "}", "", issues);
+  REQUIRE(issues.empty());
+  return engine().answer(request);
+}
+
+bool says(const Answer& answer, std::string_view path, Severity severity) {
+  return std::any_of(answer.issues.begin(), answer.issues.end(),
+                     [&](const Issue& issue) { return issue.path == path && issue.severity == severity; });
+}
+
+const std::string kMamba =
+    R"("config":{"model_type":"mamba","hidden_size":64,"num_hidden_layers":2,"vocab_size":256},"micro_batch_size":2)";
+const std::string kMamba2 =
+    R"("config":{"model_type":"mamba2","hidden_size":64,"num_hidden_layers":2,"vocab_size":256,"num_heads":8,)"
+    R"("head_dim":16,"n_groups":1,"state_size":32,"chunk_size":32},"micro_batch_size":2,"sequence_length":128)";
+
+TEST_CASE("the kernels of layers with a state are named in the answer, and torch's own path needs more") {
+  const Answer fused = answer_to(kMamba2);
+  const Answer torch = answer_to(kMamba2 + R"(,"kernels":"torch-slow")");
+  REQUIRE(fused.estimate);
+  REQUIRE(torch.estimate);
+  CHECK(says(fused, "/kernels", Severity::kNote));
+  CHECK(torch.estimate->allocated.expected > fused.estimate->allocated.expected);
+  for (const char* name : {"fla", "mamba_ssm", "fused"}) {
+    const Answer same = answer_to(kMamba2 + R"(,"kernels":")" + name + "\"");
+    REQUIRE(same.estimate);
+    CHECK(same.estimate->allocated.expected == fused.estimate->allocated.expected);
+  }
+}
+
+TEST_CASE("a scan that goes token by token in Python is modelled for short sequences only") {
+  CHECK(answer_to(kMamba + R"(,"sequence_length":512,"kernels":"torch")").estimate);
+  const Answer longer = answer_to(kMamba + R"(,"sequence_length":513,"kernels":"torch")");
+  CHECK(!longer.estimate);
+  CHECK(says(longer, "/kernels", Severity::kError));
+  CHECK(answer_to(kMamba + R"(,"sequence_length":513)").estimate);
+}
+
+TEST_CASE("adapters on what PEFT refuses in a Mamba model are refused") {
+  const std::string lora = kMamba2 + R"(,"method":"lora","adapter":{"target_modules":)";
+  CHECK(says(answer_to(lora + "\"all-linear\"}"), "/adapter/target_modules", Severity::kError));
+  CHECK(says(answer_to(lora + "[\"out_proj\"]}"), "/adapter/target_modules", Severity::kError));
+  CHECK(answer_to(lora + "[\"in_proj\"]}").estimate);
+}
+
+TEST_CASE("only models of pictures alone take no sequence length") {
+  CHECK(says(answer_to(kMamba + R"(,"sequence_length":0)"), "/sequence_length", Severity::kError));
+  const std::string vit =
+      R"("config":{"model_type":"vit","hidden_size":64,"intermediate_size":128,"num_hidden_layers":2,)"
+      R"("num_attention_heads":4,"image_size":32,"patch_size":8},"micro_batch_size":2,"sequence_length":)";
+  const Answer none = answer_to(vit + "0");
+  REQUIRE(none.estimate);
+  CHECK(none.estimate->allocated.expected == answer_to(vit + "2048").estimate->allocated.expected);
+}
+
+}  // namespace
+}  // namespace tidemark
