@@ -3,6 +3,7 @@
 #   check-determinism                                             g++ and clang++ answer with the same bytes
 #   check-sanitize                                                the unit tests under asan and ubsan
 #   check-format check-tidy                                       the sources themselves
+#   check-generators                                              the widget in five generators of documentation (not in CI: it takes minutes)
 if(TIDEMARK_TESTS AND NOT EMSCRIPTEN)
   foreach(label IN ITEMS unit catalog traces cli truth counts answers)
     add_custom_target(check-${label}
@@ -24,6 +25,13 @@ if(TIDEMARK_TESTS AND NOT EMSCRIPTEN)
     COMMAND ${CMAKE_COMMAND} --preset asan-ubsan
     COMMAND ${CMAKE_COMMAND} --build --preset asan-ubsan --target tidemark_unit_tests
     COMMAND ${CMAKE_CTEST_COMMAND} --preset asan-ubsan -L "^unit$"
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+    USES_TERMINAL VERBATIM)
+endif()
+
+if(NOT EMSCRIPTEN)
+  add_custom_target(check-generators
+    COMMAND node tests/docs/run.mjs
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
     USES_TERMINAL VERBATIM)
 endif()

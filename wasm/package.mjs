@@ -15,6 +15,7 @@ const widget = [
   "tidemark-calculator.d.ts",
   "tidemark-worker.js",
   "tidemark-frame.js",
+  "tidemark-zh.js",
   "custom-elements.json",
   "models.json",
   "gpus.json",

@@ -127,6 +127,7 @@ Object.assign(beside, {
   "tidemark-worker.js": `${widgetWorker}\n`,
   "tidemark-calculator.js": `${widgetScript}\n`,
   "tidemark-frame.js": read(web, "widget/frame.js"),
+  "tidemark-zh.js": `${await bundle({ entryPoints: [join(web, "src/messages.zh.js")], format: "esm", charset: "utf8" })}\n`,
   "tidemark-calculator.d.ts": read(web, "widget/element.d.ts"),
   "custom-elements.json": `${JSON.stringify(manifestOf(schema), null, 2)}\n`,
 });

@@ -804,6 +804,86 @@ test("Markdown, JSON, command and link can be copied, or at least selected", asy
   await close(page);
 });
 
+test("what is no model's configuration changes nothing, and is named", async () => {
+  const page = await open("v=1&model=meta-llama/Llama-3.2-1B&gpu=24GiB");
+  const before = await headline(page);
+  const drop = (value) =>
+    page.evaluate((text) => {
+      const data = new DataTransfer();
+      data.setData("text/plain", text);
+      dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true }));
+    }, JSON.stringify(value));
+  for (const [value, words] of [
+    [{ zero_optimization: { stage: 2 } }, /DeepSpeed/],
+    [{ peft_type: "LORA", r: 16 }, /adapter/],
+    [{ output_dir: "x", per_device_train_batch_size: 2 }, /trainer/],
+    [{ hello: "world" }, /model_type/],
+  ]) {
+    await drop(value);
+    assert.match(await page.textContent(at("model-problem")), words);
+    assert.match(await hashOf(page), /model=meta-llama\/Llama-3\.2-1B/);
+  }
+  assert.equal(await headline(page), before);
+  await close(page);
+});
+
+test("one gesture is one step back, by button or Ctrl+Z; options without effect are taken back by one click", async () => {
+  const page = await open("v=1&model=meta-llama/Llama-3.2-1B&method=lora&adapter.r=64&adapter.lora_alpha=8");
+  await page.click(at("sequence"), { clickCount: 3 });
+  await page.keyboard.type("4k");
+  await page.keyboard.press("Tab");
+  await until(page, () => /sequence_length=4096/.test(location.hash));
+  await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press("Control+z");
+  await until(page, () => !/sequence_length/.test(location.hash));
+  assert.match(await hashOf(page), /adapter\.r=64/);
+  await page.click('input[type="radio"][value="full"]', { force: true });
+  await page.click(`${at("issues")} button:has-text("Take back")`);
+  await until(page, () => !/adapter/.test(location.hash));
+  await settled(page);
+  assert.ok(!/no effect/.test((await page.textContent(at("issues"))) ?? ""));
+  await close(page);
+});
+
+test("what cannot be changed is not shown, unless a link brought it; charts keep their place when advice comes", async () => {
+  const page = await open(
+    "v=1&model=meta-llama/Llama-3.1-8B&method=lora&gradient_checkpointing=full&gpu=NVIDIA+GeForce+RTX+4090",
+  );
+  await page.click(`${at("advanced")} > summary`);
+  assert.equal(await page.locator(".option :disabled:visible").count(), 0);
+  const top = () =>
+    page.evaluate((timeline) => document.querySelector(timeline).getBoundingClientRect().top + scrollY, at("timeline"));
+  const before = await top();
+  await page.click('input[type="radio"][value="full"]', { force: true });
+  await settled(page);
+  await until(page, () => document.querySelector('[data-testid="to-advice"]'));
+  assert.ok(Math.abs((await top()) - before) < 60);
+  await page.click(at("to-advice"));
+  assert.equal(await page.evaluate(() => document.activeElement.id), "advice");
+  await close(page);
+});
+
+test("estimates do not wait for a search for advice", async () => {
+  const context = await browser.newContext();
+  await context.addInitScript(() => {
+    const { Worker: Real } = window;
+    // The worker that is asked for advice never answers that.
+    window.Worker = class extends Real {
+      postMessage(message, ...rest) {
+        if (message.request?.verb !== "advise") super.postMessage(message, ...rest);
+      }
+    };
+  });
+  const page = await context.newPage();
+  await page.goto(`${url}#v=1&model=meta-llama/Llama-3.1-8B&gpu=NVIDIA+GeForce+RTX+4090`);
+  const before = await headline(page);
+  await until(page, () => document.querySelector('[data-testid="advice"][aria-busy]'));
+  await page.waitForTimeout(500);
+  await page.fill(at("sequence"), "512");
+  await until(page, (old) => document.querySelector('[data-testid="headline"] .big').textContent !== old, before);
+  await context.close();
+});
+
 test("the colours can be chosen, and are remembered where that is allowed", async () => {
   const page = await open();
   await page.check(`${at("theme")} input[value="dark"]`, { force: true });

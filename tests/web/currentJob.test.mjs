@@ -8,7 +8,13 @@ globalThis.document ??= { activeElement: null };
 function element() {
   const classes = new Set();
   const classList = { toggle: (name, on) => (on ? classes.add(name) : classes.delete(name)) };
-  return { inert: false, classList, contains: () => false, isPast: () => classes.has("is-past") };
+  return {
+    inert: false,
+    classList,
+    contains: () => false,
+    getRootNode: () => document,
+    isPast: () => classes.has("is-past"),
+  };
 }
 
 test("what was drawn for a former job dims, and what acts on it is out of reach, until it is drawn anew", () => {

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import messages from "../../web/src/messages.en.js";
+import chinese from "../../web/src/messages.zh.js";
 
 const web = join(dirname(fileURLToPath(import.meta.url)), "../../web");
 const files = ["src", "widget"].flatMap((room) =>
@@ -21,7 +22,7 @@ test("every message that is asked for exists", () => {
 
 test("every message is asked for somewhere", () => {
   const all = files
-    .filter(([name]) => name !== "src/messages.en.js")
+    .filter(([name]) => !name.startsWith("src/messages."))
     .map(([, text]) => text)
     .join("\n");
   const built = [
@@ -34,11 +35,25 @@ test("every message is asked for somewhere", () => {
     /^breakdown\.(exact|measured|modelled)$/,
     /^copy\./,
     /^issues\./,
+    /^model\.is/,
     /^advice\.(harm|mode)\./,
     /^advice\.(speed|exactness|quality)$/,
   ];
   for (const key of Object.keys(messages))
     assert.ok(all.includes(`"${key}"`) || built.some((pattern) => pattern.test(key)), key);
+});
+
+test("a language has the places that English has, and all that the widget says", () => {
+  const places = (text) => [...text.matchAll(/\{\w+\}/g)].map(([place]) => place).toSorted();
+  for (const [key, text] of Object.entries(chinese)) {
+    if (/^(option|unit)\./.test(key)) continue;
+    assert.ok(Object.hasOwn(messages, key), key);
+    assert.deepEqual(places(text), places(messages[key]), key);
+  }
+  const said = files.filter(([name]) => name.startsWith("widget/") && !/snippets|frame/.test(name));
+  for (const [name, text] of said)
+    for (const [, key] of text.matchAll(/\bt\(\s*"([\w.]+)"/g))
+      assert.ok(Object.hasOwn(chinese, key), `${name}: ${key}`);
 });
 
 test("no source writes HTML from text, evaluates, stores or fetches behind the visitor's back", () => {

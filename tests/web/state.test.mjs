@@ -27,6 +27,25 @@ test("listeners hear changes, and nothing where nothing changed", () => {
   assert.deepEqual(heard, ["micro_batch_size"]);
 });
 
+test("what one gesture changed is one step back; a pause, another option or a click begins the next", () => {
+  let time = 0;
+  const store = createStore(schema, { values: { model: "gpt2" } }, () => time);
+  const change = (patch, after) => {
+    time += after;
+    store.set(patch);
+  };
+  for (const length of [4, 40, 409, 4096]) change({ sequence_length: length }, 100);
+  change({ micro_batch_size: 2 }, 100);
+  change({ micro_batch_size: 3 }, 2000);
+  const steps = [];
+  while (store.undo()) steps.push(store.get().values);
+  assert.deepEqual(steps, [
+    { model: "gpt2", sequence_length: 4096, micro_batch_size: 2 },
+    { model: "gpt2", sequence_length: 4096 },
+    { model: "gpt2" },
+  ]);
+});
+
 test("undo goes back step by step, pinned result and unknown keys included", () => {
   const store = createStore(schema, { values: { model: "gpt2" }, unknown: [["colour", "blue"]] });
   store.set({ micro_batch_size: 4 });

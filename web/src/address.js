@@ -1,8 +1,7 @@
 // The address bar follows the state, and the state follows back and forward. In a sandboxed frame either may be refused: then the page
 // works without.
 import { readPermalink, writePermalink } from "./permalink.js";
-
-const quiet = 700;
+import { quiet } from "./state.js";
 
 /** Keeps location.hash and the store in step. Steps of one control in quick succession make one entry in the history. */
 export function followAddress(store, schema, example) {

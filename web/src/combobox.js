@@ -1,5 +1,6 @@
 // A text field with a list that narrows as one types (WAI-ARIA combobox). It does not know what it lists.
-import { h, hasFocus, uniqueId } from "./dom.js";
+import { h, hasFocus, setText, uniqueId } from "./dom.js";
+import { t } from "./messages.js";
 
 /**
  * options: {id, label, placeholder, search(text) → [{value, label, detail, note}], onchoose(value), oncommit(text)}
@@ -22,12 +23,15 @@ export function createCombobox(options) {
     placeholder: options.placeholder,
     "aria-label": options.label,
   });
+  // For those who hear: how many the list has now.
+  const count = h("span", { class: "unseen", role: "status" });
   const node = h(
     "div",
     { class: "combobox" },
     input,
     h("span", { class: "combobox-mark", "aria-hidden": "true" }),
     list,
+    count,
   );
   let rows = [];
   let active = -1;
@@ -39,6 +43,7 @@ export function createCombobox(options) {
   }
   function close() {
     list.hidden = true;
+    setText(count, "");
     input.setAttribute("aria-expanded", "false");
     input.removeAttribute("aria-activedescendant");
     active = -1;
@@ -66,6 +71,7 @@ export function createCombobox(options) {
             id: `${listId}-${index}`,
             role: "option",
             "aria-selected": "false",
+            "aria-current": shown !== "" && (row.text ?? row.label) === shown ? "true" : undefined,
             onpointerdown: (event) => event.preventDefault(),
             onclick: () => choose(index),
           },
@@ -76,6 +82,7 @@ export function createCombobox(options) {
       ),
     );
     list.hidden = rows.length === 0;
+    setText(count, t(rows.length === 1 ? "search.one" : "search.count", { count: rows.length }));
     input.setAttribute("aria-expanded", String(rows.length > 0));
     mark(-1);
     list.scrollTop = 0;

@@ -62,7 +62,7 @@ export function createFitMap({ engine, store, tell }) {
     readout.setAttribute("aria-live", live ? "polite" : "off");
     if (!cursor) {
       delete readout.dataset.exactly;
-      setText(readout, model.usable ? largestWords(model, bytes) : "");
+      setText(readout, model.usable ? largestWords(model, bytes) : t("map.noCard"));
       return;
     }
     const value = bytes[cursor.row * cells + cursor.column];
@@ -103,6 +103,7 @@ export function createFitMap({ engine, store, tell }) {
      */
     async render(next) {
       node.hidden = false;
+      node.classList.toggle("no-card", !next.usable);
       round += 1;
       // The map does not depend on where one stands in it.
       const key = JSON.stringify({ ...next.request, micro_batch_size: 0, sequence_length: 0 });
@@ -143,11 +144,14 @@ function createNodes() {
     ["land", "over"],
     ["now", "current"],
   ];
-  const legend = h(
-    "p",
-    { class: "map-legend" },
-    keys.map(([key, word]) => [h("span", { class: `key key-${key}`, "aria-hidden": "true" }), t(`map.${word}`)]),
-  );
+  const key = /** @param {string[]} each */ ([name, word]) =>
+    h(
+      "span",
+      { class: name === "now" ? undefined : "with-card" },
+      h("span", { class: `key key-${name}`, "aria-hidden": "true" }),
+      t(`map.${word}`),
+    );
+  const legend = h("p", { class: "map-legend" }, keys.map(key));
   const tableBox = scrollBox(t("map.table"));
   const details = h("details", { class: "more" }, h("summary", {}, t("map.table")), tableBox);
   const node = h(
@@ -195,9 +199,15 @@ function cellAt(event, pad) {
 function listen(pad, { here, hasCursor, move, adopt }) {
   pad.addEventListener("pointermove", (event) => move(cellAt(event, pad), false));
   pad.addEventListener("pointerleave", () => document.activeElement !== pad && move(null, false));
+  // A finger hides what it touches: its first tap reads a cell, a second one there adopts it.
+  let read = null;
   pad.addEventListener("click", (event) => {
     const cell = cellAt(event, pad);
-    if (cell) adopt(cell);
+    const isTap = /** @type {PointerEvent} */ (event).pointerType === "touch";
+    const again = read && cell && Math.abs(read.row - cell.row) < 3 && Math.abs(read.column - cell.column) < 3;
+    if (cell && (!isTap || again)) adopt(isTap ? read : cell);
+    read = isTap && cell && !again ? cell : null;
+    if (read) move(read, true);
   });
   pad.addEventListener("focus", () => {
     if (!hasCursor() && here() && pad.matches(":focus-visible")) move(here(), true);

@@ -152,7 +152,8 @@ function createSection({ group, options, schema, store, fieldFor }) {
     /** Returns how many of its options are changed. */
     render(values) {
       const changed = options.filter(({ name }) => values[name] !== undefined).length;
-      node.hidden = changed === 0 && !schema.isRelevant(group, values);
+      const useful = options.some((option) => option.modelled && schema.isRelevant(option, values));
+      node.hidden = changed === 0 && !(useful && schema.isRelevant(group, values));
       reset.hidden = changed < 2;
       showCount(counter, folded.filter(({ name }) => values[name] !== undefined).length);
       return changed;

@@ -10,6 +10,20 @@ const noteWords = { unknown: "issues.unknownKey", newer: "issues.newer", repeate
 
 const link = (words, onclick) => h("button", { type: "button", class: "link", onclick }, words);
 
+/** How many errors there are, and the first, as it is read aloud. */
+export const errorWords = (errors) =>
+  t(errors.length === 1 ? "announce.error" : "announce.errors", {
+    count: errors.length,
+    first: errors[0]?.message ?? "",
+  });
+
+/** What of a state an issue about an option without effect means: the option, or all that were changed in its group. */
+function withoutEffect({ code, path }, schema, values) {
+  if (code !== "IGNORED_OPTION") return [];
+  const stem = path.split("/").filter(Boolean).join(".");
+  return Object.keys(schema.prune(values)).filter((name) => name === stem || name.startsWith(`${stem}.`));
+}
+
 export function createIssues({ schema, store, focusOption }) {
   const list = h("ul", { class: "issues" });
   const stale = h("p", { class: "hint", hidden: true }, t("result.stale"));
@@ -23,8 +37,11 @@ export function createIssues({ schema, store, focusOption }) {
     const option = name && schema.find(name);
     const usable = suggestion && option && takeable.has(code) && takeableTypes.includes(option.type);
     const take = () => store.set({ [name]: schema.parse(name, suggestion) });
+    const idle = withoutEffect(issue, schema, store.get().values);
+    const takeBack = () => store.set(Object.fromEntries(idle.map((each) => [each, undefined])), { name: "idle" });
     return item(severity, message, [
       usable && link(t("issues.use", { value: suggestion }), take),
+      idle.length > 0 && link(t("issues.takeBack"), takeBack),
       option && link(t("issues.goto", { name: option.label }), () => focusOption(name)),
       suggestion && !usable && severity !== "note" && h("span", { class: "issue-suggestion" }, suggestion),
     ]);

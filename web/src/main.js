@@ -22,7 +22,20 @@ import { openFrameView } from "../widget/frameView.js";
 /** What the page carries in blocks that no browser runs. */
 const data = (name) => document.getElementById(`data-${name}`).textContent;
 
+/**
+ * Two engines, each in a worker: one for what people wait for, one, made with the first question for it, for what may come a moment later. No
+ * estimate stands behind a search for advice.
+ */
 function openEngine(makeWorker) {
+  const [soon, later] = [openOneEngine(makeWorker), openOneEngine(makeWorker)];
+  const waitedFor = ["estimate", "pin"];
+  return {
+    ask: (kind, request) => (waitedFor.includes(kind) ? soon : later).ask(kind, request),
+    map: later.map,
+  };
+}
+
+function openOneEngine(makeWorker) {
   return createEngine({
     partsOf: async () => {
       // They stand behind the script.
@@ -128,6 +141,20 @@ function createUpdate({ store, questions, result, masthead, form }) {
   };
 }
 
+/** Ctrl+Z takes a step back; in a field it is the field's. */
+function undoByKey(store) {
+  addEventListener("keydown", (event) => {
+    const isUndo =
+      event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey;
+    const field =
+      event.target instanceof Element &&
+      event.target.closest("input:not([type=range], [type=radio], [type=checkbox]), textarea");
+    if (!isUndo || field) return;
+    event.preventDefault();
+    store.undo();
+  });
+}
+
 async function start(makeWorker) {
   const engine = openEngine(makeWorker);
   const schema = createSchema(JSON.parse(data("describe")));
@@ -161,6 +188,7 @@ async function start(makeWorker) {
     soon();
   });
   followAddress(store, schema, example);
+  undoByKey(store);
   // The form is built while the first answer is on its way.
   const answered = update(first);
   await painted();

@@ -1,5 +1,6 @@
 // Every sentence that the page itself says, in English. The engine's own words (help, issues, sources) come from the engine.
 export default {
+  lang: "en",
   "page.name": "Tidemark",
   "page.tagline": "The high-water mark of a training step, before you launch it.",
   "page.skip": "Skip to the result",
@@ -53,6 +54,11 @@ export default {
   "model.notText": "{name} is not a text file, so it was not used.",
   "model.notJson": "{name} is not valid JSON: {reason} Nothing was changed.",
   "model.notObject": "{name} holds JSON, but not a configuration: it must be an object, {…}. Nothing was changed.",
+  "model.notModel": "{name} {what}. Nothing was changed: a model’s own config.json belongs here.",
+  "model.isDeepSpeed": "is a configuration of DeepSpeed",
+  "model.isAdapter": "is the configuration of an adapter",
+  "model.isTrainer": "holds a trainer’s settings",
+  "model.isOther": "names no model_type",
   "model.unreadable": "{name} could not be read: {reason}",
   "model.pasted": "The pasted text",
   "model.loaded": "Read {name}.",
@@ -61,6 +67,9 @@ export default {
   "gpu.placeholder": "4090, h100, 24GiB …",
   "gpu.asTyped": "“{text}”, as the engine reads it",
   "gpu.clear": "No card",
+
+  "search.count": "{count} in the list",
+  "search.one": "1 in the list",
 
   "result.label": "Result",
   "result.headline": "Peak GPU memory",
@@ -88,6 +97,7 @@ export default {
   "verdict.tight": "Tight",
   "verdict.does_not_fit": "Does not fit",
   "verdict.unknown": "Unknown",
+  "verdict.advice": "What would make it fit?",
   "verdict.fitsText": "{headroom} of {usable} stay free.",
   "verdict.tightText": "{headroom} of {usable} would stay free, less than the estimate’s own uncertainty.",
   "verdict.tightOverText":
@@ -106,6 +116,7 @@ export default {
   "issues.unknownKey": "The link has “{key}”, which this page does not know. It is kept in the link, and not used.",
   "issues.newer": "The link was written by a newer Tidemark (version {key}); what this page knows of it was read.",
   "issues.repeated": "The link gives “{key}” more than once; the first one counts.",
+  "issues.takeBack": "Take back",
   "issues.forget": "Remove from the link",
   "issues.failed": "The engine gave no answer: {reason}",
 
@@ -276,6 +287,7 @@ export default {
   "map.tight": "tight",
   "map.over": "does not fit",
   "map.table": "Fit map as a table",
+  "map.noCard": "The deeper the colour, the more memory. With a card chosen, the map shows where the job fits.",
   "map.adopt": "Use batch {batch} and sequence {sequence}",
   "map.largest": "At sequence {sequence}, batch {batch} is the largest shown that fits.",
   "map.largestNone": "At sequence {sequence}, no batch size fits.",
@@ -312,5 +324,6 @@ export default {
   "embed.verdict": "{sentence}: {verdict}",
 
   "announce.answer": "{size} expected. {verdict}",
-  "announce.errors": "{count} errors: {first}",
+  "announce.error": "Error: {first}",
+  "announce.errors": "{count} errors, the first: {first}",
 };

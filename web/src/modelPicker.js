@@ -117,6 +117,10 @@ export function createModelPicker({ store, schema, models, tell }) {
     if (document_ === null || typeof document_ !== "object" || Array.isArray(document_)) {
       return complain(t("model.notObject", { name: from }));
     }
+    if (!isRequest(document_) && !isModel(document_)) {
+      turnTo("config");
+      return complain(t("model.notModel", { name: from, what: t(kindOf(document_)) }));
+    }
     complain("");
     if (isRequest(document_)) {
       const { values, unknown } = schema.fromRequest(document_);
@@ -232,6 +236,20 @@ export function acceptAnywhere(picker, veil) {
 
 function isField(node) {
   return node instanceof Element && node.closest("input, textarea, select, [contenteditable]") !== null;
+}
+
+/** transformers' configurations name their class or type; anything else changes nothing. */
+const isModel = (document_) => "model_type" in document_ || "architectures" in document_;
+
+const kinds = {
+  "model.isDeepSpeed": ["zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu"],
+  "model.isAdapter": ["peft_type", "lora_alpha"],
+  "model.isTrainer": ["per_device_train_batch_size", "num_train_epochs", "learning_rate", "output_dir"],
+};
+
+function kindOf(document_) {
+  const named = Object.entries(kinds).find(([, keys]) => keys.some((key) => key in document_));
+  return named ? named[0] : "model.isOther";
 }
 
 function isRequest(document_) {

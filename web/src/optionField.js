@@ -1,6 +1,6 @@
 // One option of the form: its label, its control, its help, what is wrong with it, and the way back to its default.
 import { h, setText } from "./dom.js";
-import { t } from "./messages.js";
+import { t, tOr } from "./messages.js";
 import { widgetFor } from "./optionWidgets.js";
 
 const testIds = { micro_batch_size: "batch", sequence_length: "sequence" };
@@ -58,16 +58,18 @@ export function createOptionField(option, context) {
       const words = option.modelled ? (widget.help?.(value) ?? standing) : (option.missing ?? t("form.notModelled"));
       setText(help, words);
       showProblem(problems.get(name), changed);
-      node.hidden = !changed && !schema.isRelevant(option, values);
+      // What is not modelled can only be taken back.
+      node.hidden = !changed && (!option.modelled || !schema.isRelevant(option, values));
     },
   };
 }
 
-function createNodes({ name, label, unit, group }, widget, reset, { schema, ungrouped }) {
+function createNodes({ name, label: title, unit, group }, widget, reset, { schema, ungrouped }) {
+  const label = tOr(`option.${name}`, title);
   const help = h("p", { class: "hint", id: `help-${name}` });
   const problem = h("p", { class: "problem", id: `problem-${name}`, hidden: true });
   // Under a heading of the same words a label would only repeat it.
-  const titled = !ungrouped && schema.titleOf(group).toLowerCase() === label.toLowerCase();
+  const titled = !ungrouped && schema.titleOf(group).toLowerCase() === title.toLowerCase();
   const attributes = { class: titled ? "label unseen" : "label", id: `label-${name}` };
   const labelled = widget.legend
     ? h("span", attributes, label)
@@ -75,7 +77,13 @@ function createNodes({ name, label, unit, group }, widget, reset, { schema, ungr
   const node = h(
     "div",
     { class: `option option-${widget.kind}${titled ? " titled" : ""}`, "data-option": name },
-    h("div", { class: "option-head" }, labelled, unit && h("span", { class: "unit" }, unit), reset),
+    h(
+      "div",
+      { class: "option-head" },
+      labelled,
+      unit && h("span", { class: "unit" }, tOr(`unit.${unit}`, unit)),
+      reset,
+    ),
     widget.node,
     help,
     problem,

@@ -12,7 +12,7 @@ import { h, setText } from "./dom.js";
 import { createFitMap } from "./fitmap.js";
 import { gib } from "./format.js";
 import { createHeadline } from "./headline.js";
-import { createIssues } from "./issues.js";
+import { createIssues, errorWords } from "./issues.js";
 import { t } from "./messages.js";
 import { createDock, createVerdict } from "./verdictPanel.js";
 import { createTimeline } from "./timeline.js";
@@ -31,7 +31,8 @@ export function createResult({ schema, store, engine, questions, gpus, tell, foc
   // On paper, where the form is not: the job, as the command that asks for it.
   const asked = h("p", { class: "asked code", "data-testid": "asked" });
   const pair = h("div", { class: "pair" }, fitMap.node, cards.node);
-  const middle = [headline.node, verdict.node, advice.node, bar.node, timeline.node];
+  // The advice, whose height changes, stands below the charts: they keep their place while one watches them.
+  const middle = [headline.node, verdict.node, bar.node, timeline.node, advice.node];
   const figures = h("div", { class: "figures" }, asked, middle, pair, breakdown.node);
   const attributes = { class: "result", id: "result", tabindex: "-1", "aria-label": t("result.label") };
   const node = h("section", attributes, issues.node, figures, compare.node, copy.node);
@@ -67,7 +68,7 @@ export function createResult({ schema, store, engine, questions, gpus, tell, foc
       headline.renderNothing();
     }
     const errors = found.filter((issue) => issue.severity === "error");
-    tell(t("announce.errors", { count: errors.length, first: errors[0]?.message ?? "" }));
+    tell(errorWords(errors));
   }
 
   function showHead(state, answer, pinned, number) {
@@ -130,17 +131,22 @@ export function createResult({ schema, store, engine, questions, gpus, tell, foc
 
 function createPanels({ schema, store, engine, questions, gpus, tell, focusOption }) {
   const compare = createCompare({ schema, store });
+  const advice = createAdvice({ schema, store, ask: questions.tables, tell, showComparison: () => compare.show() });
+  const showAdvice = () => {
+    advice.node.scrollIntoView({ block: "start" });
+    advice.node.focus({ preventScroll: true });
+  };
   return {
     compare,
     issues: createIssues({ schema, store, focusOption }),
     headline: createHeadline(),
-    verdict: createVerdict(),
+    verdict: createVerdict(showAdvice),
     bar: createBar(),
     timeline: createTimeline(),
     breakdown: createBreakdown(),
     cards: createCards({ store, gpus }),
     fitMap: createFitMap({ engine, store, tell }),
-    advice: createAdvice({ schema, store, ask: questions.tables, tell, showComparison: () => compare.show() }),
+    advice,
   };
 }
 

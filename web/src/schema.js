@@ -1,4 +1,5 @@
 // What `describe` says about the options, ready to be asked: the page knows no option by heart.
+import { readCard, readNumber } from "./numbers.js";
 
 /**
  * Reads a `describe` answer. Options are flat names ("adapter.r"), as in describe; requests are nested.
@@ -43,9 +44,7 @@ export function createSchema(describe) {
       case "integer":
       case "number": {
         if (trimmed === "") return undefined;
-        const plain = trimmed.replace(/[\s\u202f_]/g, "");
-        const number = Number(plain);
-        return plain !== "" && Number.isFinite(number) ? number : text;
+        return readNumber(trimmed, option.type === "integer") ?? text;
       }
       case "strings":
       case "choices":
@@ -207,11 +206,9 @@ function place(request, name, value) {
   object[parts[parts.length - 1]] = value;
 }
 
-/** A card from its text: 24GiB, {"vram_gb":24}, or a name, which stays text. */
+/** A card from its text: 24GiB, 24576 MiB, {"vram_gb":24}, or a name, which stays text. */
 function cardOf(text) {
-  const size = /^([0-9]*\.?[0-9]+)\s*GiB$/i.exec(text);
-  if (size) return { memory_gib: Number(size[1]) };
-  if (!text.startsWith("{")) return text;
+  if (!text.startsWith("{")) return readCard(text);
   try {
     return JSON.parse(text);
   } catch {

@@ -1,21 +1,32 @@
 // What the visitor has asked for: values that differ from the defaults, a pinned copy to compare with, and keys of the link that nobody
 // knows. Every change makes a new state; the past ones are kept, so that a change can be taken back.
 
-/** initial: {values, pin, unknown, notes}. */
-export function createStore(schema, initial) {
+/** How long a gesture rests before the next change is a step of its own, in milliseconds. */
+export const quiet = 700;
+
+/** initial: {values, pin, unknown, notes}; now() tells the time. */
+export function createStore(schema, initial, now = Date.now) {
   let state = freeze(schema, initial);
   const listeners = new Set();
   const past = [];
+  // What was changed last, and when: keystrokes and a slider's stops in quick succession are one step.
+  let gesture = { name: null, time: 0 };
 
   function move(next, change) {
     const frozen = freeze(schema, { ...state, ...next }, state);
     if (same(frozen, state)) return;
-    if (change.source !== "undo") {
-      past.push(state);
-      if (past.length > 200) past.shift();
-    }
+    if (change.source !== "undo") remember(change);
     state = frozen;
     for (const listener of listeners) listener(state, change);
+  }
+
+  function remember({ source, name }) {
+    const time = now();
+    const goesOn = source === "form" && name === gesture.name && time - gesture.time < quiet;
+    gesture = { name: source === "form" ? name : null, time };
+    if (goesOn) return;
+    past.push(state);
+    if (past.length > 200) past.shift();
   }
 
   return {
@@ -41,6 +52,7 @@ export function createStore(schema, initial) {
     /** The last state but one again, or false. */
     undo() {
       const before = past.pop();
+      gesture = { name: null, time: 0 };
       if (!before) return false;
       move({ pin: null, version: undefined, ...before }, { source: "undo" });
       return true;

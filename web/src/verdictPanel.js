@@ -5,7 +5,8 @@ import { gib, percent } from "./format.js";
 import { t } from "./messages.js";
 import { verdictClass, verdictIcon, verdictSentence, verdictWord } from "./verdict.js";
 
-export function createVerdict() {
+/** showAdvice() leads to what would make the job fit. */
+export function createVerdict(showAdvice) {
   const node = h("section", { class: "verdict", "aria-label": t("compare.verdict"), "data-testid": "verdict" });
   return {
     node,
@@ -13,20 +14,25 @@ export function createVerdict() {
     render(fits) {
       node.className = `verdict ${fits.length === 0 ? "is-none" : verdictClass(fits[0].verdict)}`;
       const none = [verdictIcon("unknown"), h("p", { class: "verdict-text" }, t("verdict.noCard"))];
-      node.replaceChildren(...(fits.length === 0 ? none : fits.flatMap(cardLines)));
+      node.replaceChildren(
+        ...(fits.length === 0 ? none : fits.flatMap((fit, at) => cardLines(fit, at === 0 && showAdvice))),
+      );
     },
   };
 }
 
-function cardLines(fit) {
+function cardLines(fit, showAdvice) {
   const used = h("span", { class: "verdict-used" }, t("verdict.used", { percent: percent(fit.utilization) }));
   const card = [h("strong", {}, verdictWord(fit.verdict)), " ", t("verdict.on", { gpu: fit.gpu })];
   const isKnown = fit.usable_bytes > 0;
+  const isShort = fit.verdict === "tight" || fit.verdict === "does_not_fit";
+  const attributes = { type: "button", class: "link", onclick: showAdvice, "data-testid": "to-advice" };
+  const more = showAdvice && isShort && [" ", h("button", attributes, t("verdict.advice"))];
   const text = h(
     "div",
     { class: "verdict-text" },
     h("p", { class: "verdict-line" }, card, fit.utilization > 0 && used),
-    h("p", {}, isKnown ? withFigure(fit) : verdictSentence(fit)),
+    h("p", {}, isKnown ? withFigure(fit) : verdictSentence(fit), more),
     isKnown && fit.reason && h("p", { class: "hint" }, fit.reason),
   );
   return [verdictIcon(fit.verdict), text];

@@ -4,7 +4,8 @@ import { changedOptions } from "../src/compare.js";
 import { createCurrentJob } from "../src/currentJob.js";
 import { h, perFrame, setText } from "../src/dom.js";
 import { gib } from "../src/format.js";
-import { t } from "../src/messages.js";
+import { errorWords } from "../src/issues.js";
+import { t, tOr } from "../src/messages.js";
 import { createOptionField } from "../src/optionField.js";
 import { verdictWord } from "../src/verdict.js";
 import { createAnswerBox } from "./answerBox.js";
@@ -26,7 +27,7 @@ export function createCalculator({ schema, store, questions, controls, catalog, 
   const attributes = {
     class: "calculator",
     part: "box",
-    lang: "en",
+    lang: t("lang"),
     role: "group",
     "aria-label": t("calculator.label"),
   };
@@ -109,13 +110,13 @@ function createControls({ schema, store, controls, catalog }) {
 /** What is set and has no control here, in words. */
 function alsoSet(schema, values, controls) {
   const set = changedOptions(schema, {}, values).filter(({ name }) => !controls.includes(name));
-  return set.map(({ label, after }) => `${label} ${after}`).join(" \u00b7 ");
+  return set.map(({ name, label, after }) => `${tOr(`option.${name}`, label)} ${after}`).join(" \u00b7 ");
 }
 
 /** The answer as it is read aloud. */
 function spoken({ estimate, fits = [], issues = [] }) {
   const errors = issues.filter(({ severity }) => severity === "error");
-  if (!estimate) return t("announce.errors", { count: errors.length, first: errors[0]?.message ?? "" });
+  if (!estimate) return errorWords(errors);
   const [fit] = fits;
   const verdict = fit ? `${verdictWord(fit.verdict)} ${t("verdict.on", { gpu: fit.gpu })}.` : "";
   return t("announce.answer", { size: gib(estimate.allocated.expected), verdict });

@@ -7,7 +7,7 @@ import { createQuestions } from "../src/questions.js";
 import { createStore } from "../src/state.js";
 import { attributesOf, controlsOf, readAttributes, writeAttributes } from "./attributes.js";
 import { createCalculator } from "./calculator.js";
-import { openService } from "./service.js";
+import { openService, speak } from "./service.js";
 import { styles } from "tidemark:styles";
 
 let sheet = null;
@@ -76,7 +76,8 @@ export class TidemarkCalculator extends HTMLElement {
     this.#isStarted = true;
     this.#view.disconnect();
     try {
-      this.#open(await openService());
+      const [service] = await Promise.all([openService(), speak(this)]);
+      this.#open(service);
     } catch (error) {
       this.#isStarted = false;
       const words = t("page.failed", { reason: String(error?.message ?? error) });

@@ -1,6 +1,6 @@
 // The one engine of all widgets of a page: in a worker that is made when the first widget comes into view.
 import { createEngine } from "../src/engine.js";
-import { t } from "../src/messages.js";
+import { setMessages, t } from "../src/messages.js";
 import { createSchema } from "../src/schema.js";
 
 // Bundlers know a file beside a script by just these words.
@@ -46,6 +46,27 @@ async function makeWorker() {
 async function makeLocal() {
   const { createLocal } = await import(worker.href);
   return createLocal();
+}
+
+// Languages beside English, each in a file of its own.
+const languages = new Map([["zh", new URL("./tidemark-zh.js", import.meta.url).href]]);
+let spoken = null;
+
+/** Speaks the language of the first widget's place. One page, one language; English where its words are not at hand. */
+export function speak(element) {
+  const place = element.closest("[lang]");
+  const language = (place?.getAttribute("lang") ?? "").toLowerCase().split("-")[0];
+  spoken ??= loadWords(languages.get(language));
+  return spoken;
+}
+
+async function loadWords(address) {
+  if (!address) return;
+  try {
+    setMessages((await import(address)).default);
+  } catch {
+    // English, then.
+  }
 }
 
 let service = null;

@@ -23,6 +23,7 @@ const pages = {
       ${calculator('model="there-is-no-such-model" gpu="4090" controls=""')}`,
   },
   "/below": { body: `${script}<pre>${"line\n".repeat(600)}</pre>${loraTag}` },
+  "/zh": { body: `${script}<div lang="zh-CN">${loraTag}</div>` },
   "/one": { body: `${script}${loraTag}` },
   "/unscripted": { body: loraTag },
   "/workerless": { body: `${script}${loraTag}`, policy: { worker: "'none'" } },
@@ -144,6 +145,15 @@ export default {
       assert.deepEqual(docs.seen, ["/below", "/widget/tidemark-calculator.js"]);
       await look(`${nth(0)}.scrollIntoView()`);
       await shows(browser, context, lora);
+    }),
+
+  "a widget in Chinese text speaks Chinese, and fetches its words": (browser, context) =>
+    withDocs(browser, context, "/zh", async ({ docs, until, look }) => {
+      await until(browser, `${textOf("verdict")} !== ""`);
+      assert.match(await look(textOf("verdict")), /^放不下/);
+      assert.match(await look(textOf("controls")), /序列长度/);
+      assert.equal(await look(`${nth(0)}.shadowRoot.querySelector('[part~="box"]').lang`), "zh");
+      assert.ok(docs.seen.includes("/widget/tidemark-zh.js"));
     }),
 
   "what stands between a widget's tags is seen without script, and where the engine is missing": async (
