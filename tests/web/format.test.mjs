@@ -19,6 +19,9 @@ test("sizes in both units, and to the byte", () => {
   assert.equal(gib(512), "512 B");
   assert.equal(gib(-(2 ** 31)), "\u22122.00 GiB");
   assert.equal(gib(120 * 2 ** 30), "120.0 GiB");
+  assert.equal(plain(gib(9999 * 2 ** 30)), "9 999 GiB");
+  assert.equal(gib(20480 * 2 ** 30), "20.00 TiB");
+  assert.equal(gib(20480 * 2 ** 50), "20.00 EiB");
 });
 
 test("differences carry their sign", () => {
@@ -32,6 +35,8 @@ test("near the brim a share has one digit more", () => {
   assert.equal(plain(percent(0.9985)), "99.9 %");
   assert.equal(plain(percent(1.0009)), "100.1 %");
   assert.equal(plain(percent(0)), "0 %");
+  assert.equal(plain(percent(9.5)), "950 %");
+  assert.equal(plain(percent(12.3)), "12 ×");
 });
 
 test("counts of parameters", () => {

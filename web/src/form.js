@@ -16,7 +16,9 @@ export async function createForm({ schema, store, modelPicker, gpus, place }) {
   };
   const optionsOf = (group) =>
     schema.options.filter((option) => option.group === group.name && isShown(option, schema));
-  const groups = schema.groups.filter((group) => group.name !== "model");
+  // The card is the other half of the question: it stands beside the model.
+  const others = schema.groups.filter((group) => group.name !== "model");
+  const groups = [...others.filter(({ name }) => name === "gpu"), ...others.filter(({ name }) => name !== "gpu")];
   const model = createModelSection(modelPicker, schema, optionsOf, fieldFor);
   const advanced = createAdvanced();
   const node = createFormNode(model.node);

@@ -25,16 +25,19 @@ export function grouped(integer) {
   return text.replace("-", minus).replace(/\B(?=(\d{3})+(?!\d))/g, narrowSpace);
 }
 
-/** The number of 23.05 GiB, without the unit. */
-export function inGib(bytes) {
-  const value = bytes / gibibyte;
-  return decimal(value, digitsFor(value));
+/** What stands large: ["23.05", "GiB"]; from 10 000 GiB on in TiB, then PiB. */
+export function scaled(bytes) {
+  const units = ["GiB", "TiB", "PiB", "EiB"];
+  let value = bytes / gibibyte;
+  let at = 0;
+  for (; Math.abs(value) >= 10000 && at < units.length - 1; at += 1) value /= 1024;
+  return [decimal(value, digitsFor(value)), units[at]];
 }
 
 /** "23.05 GiB"; small amounts in MiB, KiB or B. */
 export function gib(bytes) {
   const size = Math.abs(bytes);
-  if (size >= 2 ** 30 * 0.1 || size === 0) return `${inGib(bytes)} GiB`;
+  if (size >= 2 ** 30 * 0.1 || size === 0) return scaled(bytes).join(" ");
   if (size >= 2 ** 20) return `${decimal(bytes / 2 ** 20, 1)} MiB`;
   if (size >= 2 ** 10) return `${decimal(bytes / 2 ** 10, 1)} KiB`;
   return `${grouped(bytes)} B`;
@@ -57,8 +60,9 @@ export function difference(bytes) {
   return (bytes > 0 ? "+" : "") + gib(bytes);
 }
 
-/** "82 %"; near the brim one more digit, so that 99.6 % is not shown as 100 %. */
+/** "82 %", from ten times on "12 ×"; near the brim one more digit, so that 99.6 % is not shown as 100 %. */
 export function percent(ratio) {
+  if (ratio >= 10) return `${decimal(ratio, 0)}\u00a0\u00d7`;
   const value = ratio * 100;
   const near = value > 95 && value < 105;
   const small = value > 0 && value < 1;

@@ -2,7 +2,7 @@
 import { phaseName } from "./categories.js";
 import { h } from "./dom.js";
 import { figure } from "./exactly.js";
-import { count, gb, gib, inGib } from "./format.js";
+import { count, gb, gib, scaled } from "./format.js";
 import { t } from "./messages.js";
 
 export function createHeadline() {
@@ -33,13 +33,18 @@ export function createHeadline() {
   };
 }
 
+/** A figure that stands large, with its unit. */
+function large(bytes) {
+  const [text, name] = scaled(bytes);
+  return [figure(bytes, { text, className: "figure big" }), unit(` ${name}`)];
+}
+
 const unit = (words) => h("span", { class: "big-unit" }, words);
 
 function peak({ allocated: { low, expected, high } }) {
   const range = h("span", { class: "range" }, t("result.range", { low: gib(low), high: gib(high) }));
   const side = h("span", { class: "reading-side" }, h("span", { class: "nowrap" }, gb(expected)), " ", range);
-  const big = figure(expected, { text: inGib(expected), className: "figure big" });
-  return h("p", { class: "reading-main" }, big, unit(" GiB"), side);
+  return h("p", { class: "reading-main" }, large(expected), side);
 }
 
 function where({ model, parameters, peak: { phase, at } }) {
@@ -65,15 +70,7 @@ const countable = ["weights", "gradients", "optimizer_states"];
 
 function least(partial) {
   const total = countable.reduce((sum, key) => sum + partial[key], 0);
-  const big = figure(total, { text: inGib(total), className: "figure big" });
-  return h(
-    "p",
-    { class: "reading-main" },
-    unit("≥ "),
-    big,
-    unit(" GiB"),
-    h("span", { class: "reading-side" }, gb(total)),
-  );
+  return h("p", { class: "reading-main" }, unit("≥ "), large(total), h("span", { class: "reading-side" }, gb(total)));
 }
 
 function partialReadings(partial) {

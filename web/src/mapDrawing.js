@@ -137,10 +137,16 @@ function drawAxes({ context, palette, width, inner, bottom, left, floor }) {
     context.fillText(String(batches[row]), margin.left - 6, (floor(row) + floor(row + 1)) / 2 + 4);
   }
   context.textAlign = "center";
-  for (const sequence of [256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072]) {
+  // From the longest down, as far as they stand apart.
+  let free = width;
+  for (const sequence of [131072, 65536, 32768, 16384, 8192, 4096, 2048, 1024, 512, 256]) {
     const column = nearestIndex(sequences, sequence);
     const x = Math.min(width - 20, (left(column) + left(column + 1)) / 2);
-    context.fillText(sequence >= 1024 ? `${sequence / 1024}k` : String(sequence), x, bottom + 15);
+    const words = sequence >= 1024 ? `${sequence / 1024}k` : String(sequence);
+    const half = context.measureText(words).width / 2 + 3;
+    if (x + half > free) continue;
+    context.fillText(words, x, bottom + 15);
+    free = x - half;
   }
   context.fillText(t("map.sequence"), margin.left + inner / 2, height - 4);
   context.save();

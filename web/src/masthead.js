@@ -7,7 +7,7 @@ const waterline = [
   ["logo-staff", "M6 3h4v26H6z"],
   ["logo-marks", "M6 7h4v3.2H6zM6 13.4h4v3.2H6zM6 19.8h4V23H6z"],
   ["logo-line", "M12 8h17"],
-  ["logo-water", "M12 17c3-3 5.5-3 8.5 0s5.500 3 8.500 0V29H12z"],
+  ["logo-water", "M12 17c3-3 5.5-3 8.5 0s5.5 3 8.5 0V29H12z"],
 ];
 
 function logo() {

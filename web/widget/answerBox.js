@@ -2,7 +2,7 @@
 import { barOf, drawBar, legendRows } from "../src/bar.js";
 import { drawAtWidth } from "../src/chart.js";
 import { h, setText } from "../src/dom.js";
-import { exact, gib, inGib } from "../src/format.js";
+import { exact, gib, scaled } from "../src/format.js";
 import { t } from "../src/messages.js";
 import { verdictClass, verdictIcon, verdictSentence, verdictWord } from "../src/verdict.js";
 
@@ -93,18 +93,21 @@ function verdictWords(fit, estimate) {
   return [verdictIcon(fit.verdict), card];
 }
 
-const amount = (bytes) => h("data", { class: "calc-big", value: String(bytes), title: exact(bytes) }, inGib(bytes));
-const unit = () => h("span", { class: "calc-unit" }, "GiB");
+function amount(bytes) {
+  const [text, unit] = scaled(bytes);
+  const big = h("data", { class: "calc-big", value: String(bytes), title: exact(bytes) }, text);
+  return [big, " ", h("span", { class: "calc-unit" }, unit)];
+}
 
 function totalWords(estimate, partial) {
   if (estimate) {
     const { low, expected, high } = estimate.allocated;
     const range = t("result.range", { low: gib(low), high: gib(high) });
-    return [h("span", {}, amount(expected), " ", unit()), h("span", { class: "range", part: "range" }, range)];
+    return [h("span", {}, amount(expected)), h("span", { class: "range", part: "range" }, range)];
   }
   if (!partial) return [];
   const least = partial.weights + partial.gradients + partial.optimizer_states;
-  return [h("span", {}, h("span", { class: "calc-unit" }, t("calculator.least")), " ", amount(least), " ", unit())];
+  return [h("span", {}, h("span", { class: "calc-unit" }, t("calculator.least")), " ", amount(least))];
 }
 
 function issueRow({ severity, message, suggestion }) {
