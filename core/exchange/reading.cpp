@@ -1,5 +1,6 @@
 #include "core/exchange/reading.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace tidemark::exchange {
@@ -26,7 +27,15 @@ Finding* find(Reading& reading, std::string_view path) {
 void state(Reading& reading, std::string_view path, Value value, std::vector<Origin> origins, std::string assumed) {
   Finding* known = find(reading, path);
   Finding& finding = known == nullptr ? reading.findings.emplace_back() : *known;
-  finding = {std::string{path}, std::move(value), std::move(origins), std::move(assumed)};
+  finding = {std::string{path}, std::move(value), {}, std::move(assumed)};
+  for (Origin& origin : origins) {
+    const auto same = [&](const Origin& other) {
+      return other.first == origin.first && other.last == origin.last && other.cell == origin.cell &&
+             other.file == origin.file;
+    };
+    if (std::none_of(finding.origins.begin(), finding.origins.end(), same))
+      finding.origins.push_back(std::move(origin));
+  }
 }
 
 }  // namespace tidemark::exchange

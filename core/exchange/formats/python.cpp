@@ -1,0 +1,108 @@
+// Scripts and notebooks. Read, never run (core/exchange/python_program.hpp).
+#include <string>
+
+#include "core/exchange/args.hpp"
+#include "core/exchange/fields.hpp"
+#include "core/exchange/python_job.hpp"
+#include "core/exchange/python_program.hpp"
+
+namespace tidemark::exchange {
+namespace {
+
+constexpr std::size_t kMostBytes = 2 << 20;
+
+int recognise_python(const Look& look) {
+  return look.syntax == Look::Syntax::kPython ? 50 : 0;
+}
+int recognise_notebook(const Look& look) {
+  return look.syntax == Look::Syntax::kNotebook && look.has("cells") ? 95 : 0;
+}
+
+void read_python(const Look& look, Sources all, Reading& reading) {
+  PyProgram program(look.source, all);
+  const std::string_view text = std::string_view{look.source.bytes}.substr(0, kMostBytes);
+  program.run(text, -1);
+  program.run_the_rest();
+  read_python_job(program, text, reading);
+}
+
+std::string text_of(const Node* source) {
+  if (source == nullptr) return {};
+  std::string text = source->text;
+  for (const Node& line : source->items) text += line.text;
+  return text;
+}
+
+/// `%%writefile train.yaml` and `!torchrun ... train.py --config train.yaml` of one notebook are one job.
+struct Written {
+  Node document;
+  int cell = -1;
+  int before = 0;
+  int launch = -1;
+};
+
+void take_written(const std::string& text, int cell, Written& written) {
+  const std::size_t end = text.find('\n');
+  const std::string head = text.substr(0, end);
+  const bool yaml = head.find(".yaml") != std::string::npos || head.find(".yml") != std::string::npos;
+  if (head.compare(0, 11, "%%writefile") != 0 || !yaml || end == std::string::npos) return;
+  Parsed parsed = parse_yaml_lines(std::string_view{text}.substr(end + 1));
+  if (!parsed.root.is_map() || parsed.root.find("per_device_train_batch_size") == nullptr) return;
+  written = {std::move(parsed.root), cell, 1};
+}
+
+/// A launch in a cell: its program and its processes, as keys of the document.
+void take_launch(const std::string& text, int cell, Written& written) {
+  if (text.empty() || text[0] != '!' || written.cell < 0) return;
+  const ShellScript script = read_shell(std::string_view{text}.substr(1));
+  const std::vector<Launch> launches = launches_of(script);
+  const Launch* launch = training_launch(launches);
+  if (launch == nullptr) return;
+  Reading scratch;
+  Args options(scratch);
+  add_arguments(options, launch->options, "");
+  const auto add = [&](const char* key, Node value) {
+    value.line = value.last = 0;
+    written.document.keys.emplace_back(key);
+    written.document.items.push_back(std::move(value));
+  };
+  if (const Arg* count = options.any({"nproc_per_node", "num_processes", "num_gpus"}); count != nullptr)
+    add("nproc_per_node", count->value);
+  add("program", plain_scalar(launch->program));
+  written.launch = cell;
+}
+
+void read_notebook(const Look& look, Sources all, Reading& reading) {
+  PyProgram program(look.source, all);
+  std::string whole;
+  Written written;
+  const Node* cells = look.find("cells");
+  for (std::size_t at = 0; at < cells->items.size(); ++at) {
+    const Node* type = cells->items[at].find("cell_type");
+    if (type == nullptr || type->text != "code") continue;
+    std::string text = text_of(cells->items[at].find("source"));
+    take_written(text, static_cast<int>(at), written);
+    take_launch(text, static_cast<int>(at), written);
+    if (text.compare(0, 2, "%%") == 0 && text.compare(0, 9, "%%capture") != 0 && text.compare(0, 6, "%%time") != 0)
+      continue;
+    if (whole.size() + text.size() > kMostBytes) break;
+    program.run(text, static_cast<int>(at));
+    whole += text + "\n";
+  }
+  program.run_the_rest();
+  if (written.cell >= 0)
+    program.add_document(written.document, "written.TrainingArguments", written.cell, written.before, written.launch);
+  read_python_job(program, whole, reading);
+}
+
+const Format kRows[] = {
+    {"python", "Python script", recognise_python, read_python, 70},
+    {"notebook", "notebook", recognise_notebook, read_notebook, 70},
+};
+
+}  // namespace
+
+extern const FormatRows python_rows;
+const FormatRows python_rows = kRows;
+
+}  // namespace tidemark::exchange

@@ -1,0 +1,1002 @@
+// transformers 4.28.1 to 5.12.0 training_args.py, modeling_utils.py: from_pretrained; peft 0.18.0
+// tuners/lora/config.py, utils/constants.py, utils/other.py: prepare_model_for_kbit_training; trl 0.9.3 to 1.9.0
+// trainer/*.py; unsloth 015bdef0.
+#include "core/exchange/python_job.hpp"
+
+#include <algorithm>
+
+#include "core/exchange/formats/shared.hpp"
+#include "core/units/letters.hpp"
+
+namespace tidemark::exchange {
+namespace {
+
+using Kind = PyValue::Kind;
+
+struct Trainer {
+  std::string_view name;
+  std::string_view task;
+};
+constexpr Trainer kTrainers[] = {
+    {"GRPOTrainer", "grpo"},
+    {"RLOOTrainer", "rloo"},
+    {"PPOTrainer", "ppo"},
+    {"PPOv2Trainer", "ppo"},
+    {"DPOTrainer", "dpo"},
+    {"KTOTrainer", "kto"},
+    {"ORPOTrainer", "orpo"},
+    {"CPOTrainer", "simpo"},
+    {"RewardTrainer", "reward"},
+    {"GKDTrainer", "gkd"},
+    {"OnlineDPOTrainer", "online_dpo"},
+    {"SFTTrainer", "sft"},
+    {"UnslothTrainer", "sft"},
+    {"SentenceTransformerTrainer", "embedding"},
+    {"SparseEncoderTrainer", "embedding"},
+    {"CrossEncoderTrainer", "classification"},
+    {"Seq2SeqTrainer", ""},
+    {"Trainer", ""},
+    {"SentenceTransformersFinetuneEngine", "embedding"},
+};
+constexpr std::string_view kArguments[] = {
+    "GRPOConfig",
+    "RLOOConfig",
+    "PPOConfig",
+    "PPOv2Config",
+    "DPOConfig",
+    "KTOConfig",
+    "ORPOConfig",
+    "CPOConfig",
+    "RewardConfig",
+    "GKDConfig",
+    "SFTConfig",
+    "SentenceTransformerTrainingArguments",
+    "SparseEncoderTrainingArguments",
+    "CrossEncoderTrainingArguments",
+    "Seq2SeqTrainingArguments",
+    "UnslothTrainingArguments",
+    "TrainingArguments",
+};
+
+bool is_object(const PyValue* value) {
+  return value != nullptr && value->kind == Kind::kObject && value->index >= 0;
+}
+
+class Job {
+ public:
+  Job(PyProgram& program, std::string_view text, Reading& reading)
+      : program_(program), text_(text), reading_(reading) {}
+
+  void read() {
+    find_parts();
+    read_task();
+    read_model();
+    read_quantization();
+    read_method();
+    read_arguments();
+    read_lengths();
+    read_checkpointing();
+    read_precision();
+    read_own_flags();
+    read_reference();
+    read_rollout();
+    ask();
+  }
+
+ private:
+  // ---------------------------------------------------------------- telling
+  void say(std::string_view path, Value value, std::vector<Origin> places, std::string why = {}) {
+    if (value.is_null()) return;
+    state(reading_, path, std::move(value), std::move(places), std::move(why));
+  }
+  void say(std::string_view path, const PyValue& value) { say(path, to_value(value), value.places, value.why); }
+  void say(std::string_view path, Value value, const PyValue& by) { say(path, std::move(value), by.places, by.why); }
+  bool told(std::string_view path) const { return find(reading_, path) != nullptr; }
+  void unknown(std::string what) {
+    if (std::find(reading_.unknowns.begin(), reading_.unknowns.end(), what) == reading_.unknowns.end())
+      reading_.unknowns.push_back(std::move(what));
+  }
+  const PyObject* at(const PyValue* value) const {
+    return is_object(value) ? &program_.objects[static_cast<std::size_t>(value->index)] : nullptr;
+  }
+
+  /// A keyword of the trainer's arguments, or of the trainer itself (older TRL).
+  const PyValue* argument(std::string_view key) const {
+    for (const PyObject* one : {arguments_, trainer_, space_}) {
+      const PyValue* value = one == nullptr ? nullptr : one->find(key);
+      if (value != nullptr && value->is_known() && value->kind != Kind::kNone && value->kind != Kind::kObject)
+        return value;
+    }
+    return nullptr;
+  }
+  const PyValue* any_argument(std::initializer_list<std::string_view> keys) const {
+    for (std::string_view key : keys) {
+      if (const PyValue* value = argument(key); value != nullptr) return value;
+    }
+    return nullptr;
+  }
+  bool on(std::string_view key) const {
+    const PyValue* value = argument(key);
+    return value != nullptr && value->kind == Kind::kBool && value->boolean;
+  }
+  bool imports(std::string_view word) const {
+    return contains(text_, "import " + std::string{word}) || contains(text_, "from " + std::string{word});
+  }
+
+  /// The value that a variable of a telling name was given last.
+  const PyValue* variable(std::initializer_list<std::string_view> names) const {
+    for (std::string_view name : names) {
+      for (auto one = program_.assignments.rbegin(); one != program_.assignments.rend(); ++one) {
+        if (lower_case(one->name) == name && one->value.is_number()) return &one->value;
+      }
+    }
+    return nullptr;
+  }
+
+  // ---------------------------------------------------------------- the parts of the program
+  void find_parts() {
+    for (const PyObject& one : program_.objects) {
+      for (const Trainer& row : kTrainers) {
+        if (!one.is(row.name)) continue;
+        const bool plain = row.name == "Trainer";
+        const bool own = plain && one.name != "Trainer" && !contains(one.name, "transformers") &&
+                         std::none_of(one.bases.begin(), one.bases.end(),
+                                      [](const std::string& base) { return contains(base, "Trainer"); });
+        if (own) break;
+        trainer_ = &one;
+        trainer_task_ = row.task;
+        trainer_name_ = row.name;
+        break;
+      }
+      if (one.name == "argparse.Namespace") space_ = &one;
+      if (one.is("Mxfp4Config")) mx_ = &one;
+      if (one.is("Accelerator")) accelerator_ = &one;
+      if (one.is("LoraConfig") || one.is("AdaLoraConfig") || one.is("FastLanguageModel.get_peft_model") ||
+          one.is("FastVisionModel.get_peft_model") || one.is("FastModel.get_peft_model"))
+        lora_ = &one;
+      if (one.is("BitsAndBytesConfig")) bits_ = &one;
+      if (one.is("prepare_model_for_kbit_training") || one.is("prepare_model_for_int8_training")) prepared_ = &one;
+    }
+    arguments_ = trainer_ == nullptr ? nullptr : at(trainer_->find("args"));
+    if (arguments_ == nullptr && trainer_ != nullptr && trainer_->positional.size() > 1)
+      arguments_ = at(&trainer_->positional[1]);
+    if (arguments_ == nullptr) {
+      for (const PyObject& one : program_.objects) {
+        for (std::string_view name : kArguments) {
+          if (one.is(name) && !(trainer_ != nullptr && one.from_command)) arguments_ = &one;
+        }
+      }
+    }
+    if (arguments_ != nullptr && arguments_->name == "written.TrainingArguments") task_hint_ = "sft";
+    unsloth_ = imports("unsloth");
+    trl_ = arguments_ != nullptr && !arguments_->is("TrainingArguments") &&
+           !contains(arguments_->name, "TrainingArguments");
+    if (lora_ == nullptr && trainer_ != nullptr) {
+      if (const PyObject* config = at(trainer_->find("peft_config"));
+          config != nullptr && !config->is("get_peft_config"))
+        lora_ = config;
+    }
+    if (trainer_ != nullptr && trainer_->find("peft_config") != nullptr &&
+        at(trainer_->find("peft_config")) != nullptr && at(trainer_->find("peft_config"))->is("LoraConfig"))
+      lora_ = at(trainer_->find("peft_config"));
+    find_model_config();
+    find_load();
+  }
+
+  /// peft_config=get_peft_config(model_args) of a TRL ModelConfig that the file fills in.
+  void find_model_config() {
+    const PyObject* made = trainer_ == nullptr ? nullptr : at(trainer_->find("peft_config"));
+    if (made == nullptr || !made->is("get_peft_config") || made->positional.empty()) return;
+    const PyObject* config = at(&made->positional[0]);
+    if (config == nullptr || config->from_command) return;
+    const PyValue* use = config->find("use_peft");
+    if (use != nullptr && use->kind == Kind::kBool && use->boolean) lora_ = config;
+  }
+
+  static bool loads_model(const PyObject& one) {
+    const std::string& name = one.name;
+    if (contains(name, "Tokenizer") || contains(name, "Processor") || contains(name, "AutoConfig") ||
+        contains(name, "FeatureExtractor") || contains(name, "Scheduler") || contains(name, "PeftModel") ||
+        contains(name, "AutoPeft"))
+      return false;
+    return one.is("from_pretrained") || one.is("SentenceTransformer") || one.is("CrossEncoder") ||
+           one.is("SparseEncoder") || one.is("timm.create_model") || one.is("create_model") ||
+           one.is("AutoModelForCausalLM.from_config") || one.is("get_model");
+  }
+
+  /// Follows wrappers, from what the trainer is given down to what is loaded.
+  const PyObject* loaded(const PyValue* value, int depth = 0) const {
+    const PyObject* one = at(value);
+    if (one == nullptr || depth > 8) return nullptr;
+    if (loads_model(*one)) return one;
+    for (const char* wrapper : {"get_peft_model", "prepare_model_for_kbit_training", "prepare_model_for_int8_training",
+                                "PeftModel.from_pretrained", "DataParallel", "DistributedDataParallel", "torch.compile",
+                                "prepare", "FSDP", "apply_chat_template"}) {
+      if (!one->is(wrapper) && one->name != std::string{"."} + wrapper) continue;
+      const PyValue* inner = !one->positional.empty() ? &one->positional[0] : one->find("model");
+      return loaded(inner, depth + 1);
+    }
+    return nullptr;
+  }
+
+  void find_load() {
+    if (trainer_ != nullptr) {
+      const PyValue* model = trainer_->find("model");
+      if (model == nullptr && !trainer_->positional.empty()) model = &trainer_->positional[0];
+      load_ = loaded(model);
+      if (model != nullptr && model->is_string()) named_ = model;
+    }
+    if (load_ != nullptr || named_ != nullptr) return;
+    for (const PyObject& one : program_.objects) {
+      if (!loads_model(one) || contains(one.name, "AutoencoderKL") || contains(one.name, "TextEncoder") ||
+          contains(one.name, "CLIPText"))
+        continue;
+      if (load_ == nullptr) load_ = &one;
+    }
+  }
+
+  /// Where the model is loaded, the trainer made and its arguments: the places of what a default decides.
+  std::vector<Origin> context() const {
+    std::vector<Origin> places;
+    for (const PyObject* one : {load_, arguments_, trainer_}) {
+      if (one != nullptr) places.push_back(one->place);
+    }
+    for (const PyObject& one : program_.objects) {
+      const bool moved = one.name == ".to" || one.name == ".cuda" || one.is("AdamW");
+      if (trainer_ == nullptr && moved && places.size() < 6) places.push_back(one.place);
+    }
+    return places;
+  }
+
+  // ---------------------------------------------------------------- task, model, method
+  void read_task() {
+    std::string task{trainer_task_.empty() && !task_hint_.empty() ? std::string_view{task_hint_} : trainer_task_};
+    std::vector<Origin> places;
+    if (trainer_ != nullptr) places.push_back(trainer_->place);
+    if (task.empty() && arguments_ != nullptr) {
+      for (const Trainer& row : kTrainers) {
+        const std::string config = std::string{row.name.substr(0, row.name.size() - 7)} + "Config";
+        if (!row.task.empty() && row.name.size() > 10 && arguments_->is(config)) task = row.task;
+      }
+    }
+    const std::string load = load_ == nullptr ? std::string{} : load_->name;
+    const std::string file = lower_case(base_name(reading_.file));
+    std::string why;
+    const bool pictures = contains(text_, "images") || contains(text_, "\"image\"");
+    const bool sees = contains(load, "Vision") || (pictures && contains(load, "ImageTextToText"));
+    if (task == "sft" && (sees || contains(text_, "FastVisionModel.get_peft_model"))) task = "vlm";
+    const bool sft = task == "sft";
+
+    if (task.empty() || task == "sft") {
+      for (const auto& [word, kind] : {std::pair{"SequenceClassification", "classification"},
+                                       {"TokenClassification", "token_classification"},
+                                       {"QuestionAnswering", "question_answering"},
+                                       {"Whisper", "asr"},
+                                       {"SpeechSeq2Seq", "asr"},
+                                       {"ForCTC", "asr"},
+                                       {"ImageTextToText", "vlm"},
+                                       {"Vision2Seq", "vlm"},
+                                       {"VLForConditional", "vlm"},
+                                       {"Seq2SeqLM", "seq2seq"},
+                                       {"ImageClassification", "vision"},
+                                       {"CrossEncoder", "classification"},
+                                       {"SentenceTransformer", "embedding"}}) {
+        if (contains(load, word) && !(sft && contains(load, "ImageTextToText"))) task = kind;
+      }
+    }
+    if (task.empty()) {
+      why = "what the program loads and its name";
+      if (imports("diffusers"))
+        task = "diffusion";
+      else if (imports("timm"))
+        task = "vision";
+      else if (trainer_ == nullptr && contains(file, "dpo"))
+        task = "dpo";
+      else if (trainer_ == nullptr && contains(text_, "pixel_values") && contains(text_, "processor"))
+        task = "vlm";
+      else if (load_ != nullptr || named_ != nullptr || trainer_ != nullptr || contains(file, "sft") ||
+               contains(file, "finetun"))
+        task = "sft";
+      else
+        task = "pretrain";
+    }
+    task_ = task;
+    say("task", of(task), std::move(places), std::move(why));
+    if (unsloth_) {
+      say("framework.name", of("unsloth"), load_ == nullptr ? std::vector<Origin>{} : std::vector<Origin>{load_->place},
+          load_ == nullptr ? "it imports unsloth" : "");
+    }
+  }
+
+  void read_model() {
+    const PyValue* name = named_;
+    if (name == nullptr && load_ != nullptr) {
+      for (const char* key :
+           {"pretrained_model_name_or_path", "model_name", "model_name_or_path", "model_id", "model_path"}) {
+        if (name == nullptr) name = load_->find(key);
+      }
+      if (name == nullptr && !load_->positional.empty()) name = &load_->positional[0];
+    }
+    if (name == nullptr && arguments_ != nullptr && arguments_->name == "written.TrainingArguments") {
+      for (const char* key : {"model_id", "model_name_or_path", "model_name", "base_model"}) {
+        if (name == nullptr) name = arguments_->find(key);
+      }
+    }
+    if (name == nullptr && trainer_ != nullptr && trainer_name_ == "SentenceTransformersFinetuneEngine")
+      name = trainer_->find("model_id");
+    if (name == nullptr) return unknown("model");
+    if (!name->is_string() || name->text.empty()) return unknown("model: not in the file");
+    say_model(*name);
+    if (load_ != nullptr && load_->is("timm.create_model")) say("model", of("timm/" + name->text), *name);
+    read_architecture(name->text);
+    if (load_ != nullptr) {
+      if (const PyValue* attention = load_->find("attn_implementation"); attention != nullptr && attention->is_string())
+        say("attention", *attention);
+      const PyValue* flash = load_->find("use_flash_attention_2");
+      if (flash != nullptr && flash->boolean) say("attention", of("flash_attention_2"), *flash);
+    }
+  }
+
+  /// The class that an AutoModel picks, where the name tells the family.
+  void read_architecture(const std::string& name) {
+    if (load_ == nullptr) return;
+    std::string head;
+    for (const char* kind :
+         {"ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMaskedLM"}) {
+      if (contains(load_->name, kind)) head = kind;
+    }
+    if (load_->is("CrossEncoder")) head = "ForSequenceClassification";
+    if (load_->is("SparseEncoder")) head = "ForMaskedLM";
+    const std::string small = lower_case(name);
+    for (const auto& [word, family] : {std::pair{"distilroberta", "Roberta"},
+                                       {"xlm-roberta", "XLMRoberta"},
+                                       {"roberta", "Roberta"},
+                                       {"distilbert", "DistilBert"},
+                                       {"deberta", "DebertaV2"},
+                                       {"modernbert", "ModernBert"},
+                                       {"albert", "Albert"},
+                                       {"bert", "Bert"}}) {
+      if (head.empty() || !contains(small, word)) continue;
+      return say("architecture", of(family + head), {load_->place}, "the class that the head and the name make");
+    }
+  }
+
+  void say_model(const PyValue& name) {
+    std::string text = name.text;
+    while (text.size() > 1 && text.back() == '/') text.pop_back();
+    const std::string head = lower_case(text.substr(0, text.find('/')));
+    for (const char* folder : {"output", "outputs", "results", "checkpoints", "checkpoint", "models", "model", "saved",
+                               "runs", "out", "saved_models"}) {
+      if (head == folder && contains(text, "/")) return unknown("model: " + text + " is a local folder");
+    }
+    const bool local = text[0] == '/' || text[0] == '.' || text[0] == '~' || contains(text, ":\\");
+    if (!local && std::count(text.begin(), text.end(), '/') <= 1) return say("model", of(text), name);
+    const std::string last{base_name(text)};
+    const std::string small = lower_case(last);
+    bool speaks = std::any_of(last.begin(), last.end(), [](char letter) { return letter >= '0' && letter <= '9'; });
+    for (const char* family :
+         {"llama", "mistral", "qwen", "gemma", "phi", "gpt", "bert", "falcon", "opt", "baichuan", "glm"}) {
+      speaks |= contains(small, family);
+    }
+    if (!speaks || contains(last, "checkpoint")) return unknown("model: " + text + " is a local folder");
+    say("model", of(last), name.places, "the last component of a local path");
+  }
+
+  const PyValue* load_option(std::string_view key) const {
+    const PyValue* value = load_ == nullptr ? nullptr : load_->find(key);
+    if (value != nullptr && value->is_known()) return value;
+    const PyValue* kwargs = arguments_ == nullptr ? nullptr : arguments_->find("model_init_kwargs");
+    return kwargs == nullptr ? nullptr : kwargs->find(key);
+  }
+
+  void read_quantization() {
+    const PyValue* config = load_option("quantization_config");
+    const bool refused = config != nullptr && config->kind == Kind::kNone;
+    const PyObject* bits = at(config) != nullptr ? at(config) : refused ? nullptr : bits_;
+    if (mx_ != nullptr) {
+      say("quantization.quant_type", of("mxfp4"), {mx_->place});
+      if (const PyValue* plain = mx_->find("dequantize"); plain != nullptr) say("quantization.dequantize", *plain);
+      return;
+    }
+    const PyValue* four = nullptr;
+    const PyValue* eight = nullptr;
+    if (bits != nullptr && bits->is("BitsAndBytesConfig")) {
+      four = bits->find("load_in_4bit");
+      eight = bits->find("load_in_8bit");
+    } else {
+      bits = nullptr;
+      four = load_option("load_in_4bit");
+      eight = load_option("load_in_8bit");
+    }
+    const auto yes = [](const PyValue* value) {
+      return value != nullptr && value->kind == Kind::kBool && value->boolean;
+    };
+    const bool unsloth_default =
+        unsloth_ && load_ != nullptr && contains(load_->name, "Fast") && four == nullptr && !yes(eight);
+    if (!yes(four) && !yes(eight) && !unsloth_default) return;
+    quantised_ = true;
+    PyValue by = yes(four) ? *four : yes(eight) ? *eight : PyValue{};
+    if (bits != nullptr) by.places.push_back(bits->place);
+    if ((bits != nullptr && bits->unsure) || (load_ != nullptr && bits == nullptr && load_->unsure))
+      by.why = "a test at run time decides";
+    if (unsloth_default) by.places.push_back(load_->place);
+    const bool is_four = yes(four) || unsloth_default;
+    quantised_by_ = by;
+    say("quantization.bits", of(is_four ? 4 : 8), by);
+    const char* why = unsloth_ ? "Unsloth loads nf4 with double quantisation" : "bitsandbytes' default";
+    const PyValue* type = bits == nullptr ? nullptr : bits->find("bnb_4bit_quant_type");
+    const PyValue* nested = bits == nullptr ? nullptr : bits->find("bnb_4bit_use_double_quant");
+    if (!is_four)
+      say("quantization.quant_type", of("int8"), by);
+    else if (type != nullptr && type->is_string())
+      say("quantization.quant_type", *type);
+    else
+      say("quantization.quant_type", of(unsloth_ ? "nf4" : "fp4"), by.places, why);
+    if (is_four && nested != nullptr && nested->kind == Kind::kBool)
+      say("quantization.double_quant", *nested);
+    else if (is_four)
+      say("quantization.double_quant", of(unsloth_), by.places, why);
+    const bool trl_prepares = trainer_ != nullptr && trainer_task_ != "" && trainer_->find("peft_config") != nullptr;
+    if (prepared_ != nullptr)
+      say("quantization.prepare_kbit", of(true), {prepared_->place});
+    else if (trl_prepares)
+      unknown("quantization.prepare_kbit: TRL calls it up to 0.23, not since 0.26");
+    else if (!unsloth_)
+      say("quantization.prepare_kbit", of(false), by.places, "prepare_model_for_kbit_training is not called");
+  }
+
+  void read_method() {
+    if (const PyValue* program = arguments_ == nullptr ? nullptr : arguments_->find("program");
+        program != nullptr && lora_ == nullptr) {
+      const std::string name = lower_case(program->text);
+      if (contains(name, "lora"))
+        return say("method", of(contains(name, "qlora") ? "qlora" : "lora"), program->places,
+                   "the name of the program that is started");
+    }
+    const PyObject* adapter_folder = nullptr;
+    for (const PyObject& one : program_.objects) {
+      if ((one.is("PeftModel.from_pretrained") && one.find("is_trainable") != nullptr) ||
+          one.is("AutoPeftModelForCausalLM.from_pretrained"))
+        adapter_folder = &one;
+    }
+    const bool template_peft = lora_ == nullptr && trainer_ != nullptr && at(trainer_->find("peft_config")) != nullptr;
+    if (lora_ != nullptr) {
+      std::vector<Origin> places{lora_->place};
+      places.insert(places.end(), quantised_by_.places.begin(), quantised_by_.places.end());
+      say("method", of(quantised_ ? "qlora" : "lora"), std::move(places),
+          !quantised_by_.why.empty() ? quantised_by_.why
+          : lora_->unsure            ? "a test at run time decides"
+                                     : "");
+      return read_adapter();
+    }
+    if (adapter_folder != nullptr) {
+      say("method", of(quantised_ ? "qlora" : "lora"), {adapter_folder->place});
+      return unknown("adapter.*: a PEFT folder read at run time");
+    }
+    const bool speaks_of_peft = contains(text_, "peft") || contains(text_, "lora");
+    if (template_peft || (trainer_ != nullptr && is_command() && speaks_of_peft))
+      return unknown("method: the command line");
+    if (quantised_ && unsloth_) return say("method", of("qlora"), quantised_by_.places);
+    const auto frozen = std::find_if(program_.assignments.begin(), program_.assignments.end(),
+                                     [](const PyAssignment& one) { return one.name == "requires_grad"; });
+    if (frozen != program_.assignments.end() && trainer_ == nullptr && load_ != nullptr && !imports("diffusers"))
+      return say("method", of("freeze"), frozen->value.places, "requires_grad is set by name");
+    say("method", of("full"), context(), "no adapter");
+  }
+
+  bool is_command() const { return arguments_ != nullptr && arguments_->from_command; }
+
+  void adapter_field(const char* path, std::initializer_list<std::string_view> keys, Value standard, const char* why) {
+    for (std::string_view key : keys) {
+      const PyValue* value = lora_->find(key);
+      if (value == nullptr) continue;
+      if (value->is_known() && value->kind != Kind::kNone) return say(path, *value);
+      return unknown(std::string{path} + ": not in the file");
+    }
+    if (!standard.is_null()) say(path, std::move(standard), {lora_->place}, why);
+  }
+
+  void read_adapter() {
+    const bool fast = contains(lora_->name, "Fast");
+    const bool trl = lora_->is("ModelConfig");
+    const char* why = fast  ? "Unsloth's default"
+                      : trl ? "TRL ModelConfig's default"
+                            : "LoraConfig's default (tuners/lora/config.py)";
+    adapter_field("adapter.r", {"r", "init_r", "lora_r"}, of(fast || trl ? 16 : 8), why);
+    adapter_field("adapter.lora_alpha", {"lora_alpha"}, of(trl ? 32 : fast ? 16 : 8), why);
+    adapter_field("adapter.lora_dropout", {"lora_dropout"}, of(trl ? 0.05 : 0.0), why);
+    const PyValue* modules = lora_->find(trl ? "lora_target_modules" : "target_modules");
+    if (modules != nullptr && modules->is_known() && modules->kind != Kind::kNone && modules->kind != Kind::kObject) {
+      say("adapter.target_modules", *modules);
+    } else if (fast) {
+      const bool vision = contains(lora_->name, "Vision") || contains(lora_->name, "FastModel");
+      say("adapter.target_modules",
+          vision ? of("all-linear")
+                 : words({"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}),
+          {lora_->place}, "Unsloth's default");
+    } else if (modules == nullptr || modules->kind == Kind::kNone) {
+      say_mapping();
+    } else {
+      unknown("adapter.target_modules: computed at run time");
+    }
+    const PyValue* saved = lora_->find("modules_to_save");
+    if (saved != nullptr && saved->kind == Kind::kList && !saved->items.empty()) say("adapter.modules_to_save", *saved);
+    for (const char* name : {"use_dora", "use_rslora"}) {
+      const PyValue* value = lora_->find(name);
+      if (value != nullptr && value->kind == Kind::kBool && value->boolean) say(std::string{"adapter."} + name, *value);
+    }
+  }
+
+  /// PEFT's choice where no modules are named (utils/constants.py: TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING).
+  void say_mapping() {
+    const Finding* model = find(reading_, "model");
+    const std::string name = model == nullptr ? std::string{} : lower_case(model->value.string);
+    const char* why = "PEFT's mapping for the model type (utils/constants.py)";
+    for (const char* word :
+         {"llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen", "gemma", "opt", "vicuna", "smollm"}) {
+      if (contains(name, word)) return say("adapter.target_modules", words({"q_proj", "v_proj"}), {lora_->place}, why);
+    }
+    if (contains(name, "gpt2")) return say("adapter.target_modules", words({"c_attn"}), {lora_->place}, why);
+    if (contains(name, "pythia") || contains(name, "falcon") || contains(name, "bloom") || contains(name, "neox"))
+      return say("adapter.target_modules", words({"query_key_value"}), {lora_->place}, why);
+    if (contains(name, "bert")) return say("adapter.target_modules", words({"query", "value"}), {lora_->place}, why);
+    if (contains(name, "t5")) return say("adapter.target_modules", words({"q", "v"}), {lora_->place}, why);
+    unknown("adapter.target_modules: PEFT's mapping for the model type");
+  }
+
+  // ---------------------------------------------------------------- arguments
+  void copy(const char* path, std::initializer_list<std::string_view> keys) {
+    if (const PyValue* value = any_argument(keys);
+        value != nullptr && (value->is_number() || value->kind == Kind::kBool))
+      say(path, *value);
+  }
+
+  void read_arguments() {
+    copy("micro_batch_size", {"per_device_train_batch_size", "per_gpu_train_batch_size"});
+    if (!told("micro_batch_size")) read_own_batch();
+    if (!told("micro_batch_size") && arguments_ != nullptr && !is_command() &&
+        arguments_->find("per_device_train_batch_size") == nullptr && !auto_batch()) {
+      say("micro_batch_size", of(8), {arguments_->place}, "TrainingArguments default");
+    }
+    copy("gradient_accumulation_steps", {"gradient_accumulation_steps"});
+    if (!told("gradient_accumulation_steps") && accelerator_ != nullptr) {
+      const PyValue* value = accelerator_->find("gradient_accumulation_steps");
+      if (value != nullptr && value->is_number()) say("gradient_accumulation_steps", *value);
+    }
+    if (!told("gradient_accumulation_steps")) {
+      if (const PyValue* value = variable(
+              {"gradient_accumulation_steps", "grad_accum_steps", "accumulation_steps", "gradient_accumulation"});
+          value != nullptr && arguments_ == nullptr)
+        say("gradient_accumulation_steps", *value);
+    }
+    if (!told("gradient_accumulation_steps") && arguments_ != nullptr && !is_command())
+      say("gradient_accumulation_steps", of(1), {}, "default 1");
+    copy("max_grad_norm", {"max_grad_norm"});
+    if (!told("max_grad_norm")) {
+      for (const PyObject& one : program_.objects) {
+        if (!one.is("clip_grad_norm_") && one.name != ".clip_grad_norm_") continue;
+        const PyValue* norm = one.positional.size() > 1 ? &one.positional[1] : one.find("max_norm");
+        if (norm != nullptr && norm->is_number()) say("max_grad_norm", *norm);
+      }
+    }
+    read_optimizer();
+    if (const PyValue* packing = argument("packing"); packing != nullptr && packing->kind == Kind::kBool)
+      say("packing", *packing);
+    if (on("use_liger_kernel") || on("use_liger"))
+      say("loss", of("liger"), *any_argument({"use_liger_kernel", "use_liger"}));
+    if (on("torch_compile"))
+      say("compile", of("full"), *argument("torch_compile"));
+    else if (const std::vector<const PyObject*> compiled = program_.calls("torch.compile"); !compiled.empty())
+      say("compile", of("full"), {compiled[0]->place});
+    read_sharding();
+    read_evaluation();
+  }
+
+  bool auto_batch() const { return on("auto_find_batch_size"); }
+
+  void read_own_batch() {
+    if (arguments_ != nullptr) return;
+    const PyValue* best = nullptr;
+    for (const PyObject& one : program_.objects) {
+      if (!one.is("DataLoader") && trainer_name_ != "SentenceTransformersFinetuneEngine") continue;
+      const PyValue* size = one.find("batch_size");
+      if (size == nullptr || !size->is_number()) continue;
+      const PyValue* shuffled = one.find("shuffle");
+      if (best == nullptr || (shuffled != nullptr && shuffled->boolean)) best = size;
+    }
+    if (best != nullptr) return say("micro_batch_size", *best);
+    const PyValue* value = any_argument({"train_batch_size", "batch_size"});
+    if (value == nullptr)
+      value = variable({"micro_batch_size", "per_device_train_batch_size", "train_batch_size", "batch_size"});
+    if (value != nullptr && value->is_number()) say("micro_batch_size", *value);
+    if (!told("micro_batch_size") && trainer_name_ == "SentenceTransformersFinetuneEngine")
+      say("micro_batch_size", of(10), {trainer_->place},
+          "llama_index's SentenceTransformersFinetuneEngine default batch_size");
+  }
+
+  void read_optimizer() {
+    const PyValue* optim = argument("optim");
+    if (optim != nullptr && (optim->is_string())) return say("optimizer", of(optimizer_word(optim->text)), *optim);
+    for (const PyObject& one : program_.objects) {
+      const std::string name = one.name.substr(one.name.rfind('.') == std::string::npos ? 0 : one.name.rfind('.') + 1);
+      std::string word;
+      const bool torch = contains(one.name, "optim") || contains(one.name, "torch") ||
+                         contains(one.name, "bitsandbytes") || contains(one.name, "bnb");
+      if (!torch && name != "AdamW" && name != "Adam") continue;
+      if (name == "AdamW" || name == "Adam") word = name == "AdamW" ? "adamw_torch" : "adam_torch";
+      if (name == "AdamW8bit" || name == "Adam8bit") word = "adamw_8bit";
+      if (name == "PagedAdamW8bit") word = "paged_adamw_8bit";
+      if (name == "SGD") word = one.find("momentum") == nullptr ? "sgd" : "sgd_momentum";
+      if (word.empty()) continue;
+      const PyValue* fused = one.find("fused");
+      if (fused != nullptr && fused->kind == Kind::kBool && fused->boolean && word == "adamw_torch")
+        word = "adamw_torch_fused";
+      say("optimizer", of(word), {one.place});
+      return;
+    }
+    if (arguments_ != nullptr)
+      unknown("optimizer: TrainingArguments' default by version (adamw_torch, fused with torch 2.8)");
+  }
+
+  void read_sharding() {
+    if (arguments_ != nullptr) {
+      const PyValue* processes = arguments_->find("nproc_per_node");
+      if (processes != nullptr && processes->is_number() && arguments_->name == "written.TrainingArguments")
+        say("parallelism.data", *processes);
+    }
+    const PyValue* deepspeed = argument("deepspeed");
+    if (deepspeed != nullptr && deepspeed->is_string() && !deepspeed->text.empty()) {
+      if (const int stage = zero_stage_of_name(deepspeed->text); stage >= 0)
+        say("parallelism.zero_stage", of(stage), deepspeed->places, "from the file name");
+      reading_.companions.push_back(deepspeed->text);
+      unknown("the DeepSpeed JSON itself: " + deepspeed->text);
+    } else if (deepspeed != nullptr && deepspeed->kind == Kind::kDict) {
+      if (const PyValue* zero = deepspeed->find("zero_optimization"); zero != nullptr) {
+        if (const PyValue* stage = zero->find("stage"); stage != nullptr) say("parallelism.zero_stage", *stage);
+      }
+    }
+    const PyValue* fsdp = argument("fsdp");
+    if (fsdp != nullptr && (fsdp->is_string() || fsdp->kind == Kind::kList) &&
+        !(fsdp->text.empty() && fsdp->items.empty())) {
+      const std::string text = fsdp->is_string() ? fsdp->text : fsdp->items[0].text;
+      say("parallelism.fsdp", of(contains(text, "shard_grad_op") ? "shard_grad_op" : "full_shard"), *fsdp);
+      if (contains(fsdp->text, "offload")) say("offload.parameters", of("cpu"), *fsdp);
+    }
+  }
+
+  /// Programs with an argparse of their own: DeepSpeed's, diffusers'.
+  void read_own_flags() {
+    if (space_ == nullptr) return;
+    const PyValue* stage = space_->find("zero_stage");
+    if (imports("deepspeed") && stage != nullptr && stage->is_number()) {
+      say("parallelism.zero_stage", *stage);
+      if (const PyValue* dtype = space_->find("dtype"); dtype != nullptr && dtype->is_string())
+        say("precision", of("deepspeed_" + dtype->text), *dtype);
+    }
+    const PyValue* resolution = space_->find("resolution");
+    if (task_ == "diffusion" && resolution != nullptr && resolution->is_number()) {
+      const Value side = to_value(*resolution);
+      say("image_size", of(std::vector<Value>{side, side}), *resolution);
+    }
+  }
+
+  void read_evaluation() {
+    const PyValue* strategy = any_argument({"eval_strategy", "evaluation_strategy"});
+    if (strategy == nullptr || !strategy->is_string() || strategy->text == "no") return;
+    if (const PyValue* batch = argument("per_device_eval_batch_size"); batch != nullptr)
+      say("evaluation.micro_batch_size", *batch);
+    else
+      say("evaluation.micro_batch_size", of(8), strategy->places,
+          "per_device_eval_batch_size default 8 (TrainingArguments)");
+  }
+
+  // ---------------------------------------------------------------- lengths
+  void read_lengths() {
+    const PyValue* length =
+        task_ == "dpo" || trl_
+            ? any_argument({"max_length", "max_seq_length", "max_seq_len"})
+            : any_argument({"max_seq_length", "max_length", "model_max_length", "block_size", "max_len", "cutoff_len"});
+    if (length == nullptr && unsloth_ && load_ != nullptr) {
+      length = load_->find("max_seq_length");
+      if (length != nullptr && !length->is_number()) length = nullptr;
+    }
+    if (length == nullptr) length = tokenizer_length();
+    if (length == nullptr)
+      length = variable({"max_seq_length", "max_length", "max_seq_len", "cutoff_len", "model_max_length", "max_len",
+                         "block_size", "seq_length", "sequence_length", "context_length"});
+    if (length != nullptr && length->is_number())
+      say("sequence_length", *length);
+    else if (arguments_ != nullptr && trl_ && !is_command() && (task_ == "sft" || task_ == "dpo")) {
+      say("sequence_length", of(1024), {arguments_->place},
+          "TRL's default 1024 (SFTConfig since 0.15, DPOConfig since 0.14)");
+      unknown("sequence_length: TRL's default by version (1024 since 0.16)");
+    } else
+      unknown("sequence_length");
+    copy("max_prompt_length", {"max_prompt_length"});
+    copy("max_completion_length", {"max_completion_length"});
+    copy("num_generations", {"num_generations"});
+    copy("steps_per_generation", {"steps_per_generation"});
+    read_padding();
+  }
+
+  bool is_tokenizer_call(const PyObject& one) const {
+    if (one.find("truncation") != nullptr || one.find("padding") != nullptr) return true;
+    return contains(lower_case(one.name), "tokeniz");
+  }
+  const PyValue* tokenizer_length() const {
+    for (const PyObject& one : program_.objects) {
+      const PyValue* length = is_tokenizer_call(one) && !one.is("from_pretrained") ? one.find("max_length") : nullptr;
+      if (length != nullptr && length->is_number()) return length;
+    }
+    for (const PyObject& one : program_.objects) {
+      const PyValue* length = contains(one.name, "Tokenizer") ? one.find("model_max_length") : nullptr;
+      if (length != nullptr && length->is_number()) return length;
+    }
+    return nullptr;
+  }
+
+  void read_padding() {
+    for (const PyObject& one : program_.objects) {
+      const PyValue* padding = one.find("padding");
+      const bool collates = one.is("DataCollatorForSeq2Seq") || one.is("DataCollatorWithPadding") ||
+                            one.is("DataCollatorForLanguageModeling");
+      const bool pads =
+          padding != nullptr && ((padding->kind == Kind::kBool && padding->boolean) || padding->is_string());
+      if (pads) return say("padding", of(true), *padding);
+      if (collates) return say("padding", of(true), {one.place});
+    }
+  }
+
+  // ---------------------------------------------------------------- memory
+  void read_checkpointing() {
+    const PyValue* flag = argument("gradient_checkpointing");
+    const PyValue* kwargs = argument("gradient_checkpointing_kwargs");
+    if (kwargs != nullptr) {
+      if (const PyValue* reentrant = kwargs->find("use_reentrant"); reentrant != nullptr)
+        say("use_reentrant", *reentrant);
+    }
+    if (lora_ != nullptr && contains(lora_->name, "Fast")) {
+      const PyValue* how = lora_->find("use_gradient_checkpointing");
+      if (how == nullptr && load_ != nullptr) how = load_->find("use_gradient_checkpointing");
+      if (how == nullptr)
+        return say("gradient_checkpointing", of("offload"), {lora_->place}, "Unsloth's default \"unsloth\"");
+      if (how->is_string())
+        return say("gradient_checkpointing",
+                   of(how->text == "unsloth" ? "offload"
+                      : how->text == "true"  ? "full"
+                                             : "none"),
+                   *how);
+      return say("gradient_checkpointing", of(how->boolean ? "full" : "none"), *how);
+    }
+    const PyValue* prepared = prepared_ == nullptr ? nullptr : prepared_->find("use_gradient_checkpointing");
+    for (const PyObject& one : program_.objects) {
+      if (one.name != ".gradient_checkpointing_enable") continue;
+      return say("gradient_checkpointing", of("full"), {one.place});
+    }
+    if (flag != nullptr && flag->kind == Kind::kBool && flag->boolean)
+      return say("gradient_checkpointing", of("full"), *flag);
+    if (prepared_ != nullptr && !(prepared != nullptr && prepared->kind == Kind::kBool && !prepared->boolean)) {
+      return say("gradient_checkpointing", of("full"), {prepared_->place},
+                 "prepare_model_for_kbit_training's use_gradient_checkpointing defaults to True");
+    }
+    if (flag != nullptr && flag->kind == Kind::kBool) return say("gradient_checkpointing", of("none"), *flag);
+    if (is_command() || (unsloth_ && arguments_ != nullptr)) return unknown("gradient_checkpointing");
+    if (trl_) {
+      say("gradient_checkpointing", of("full"), {arguments_->place}, "on by default since trl 0.22, off before");
+      return unknown("gradient_checkpointing: off before trl 0.22, on since");
+    }
+    say("gradient_checkpointing", of("none"), context(), "default");
+  }
+
+  /// The dtype that weights are loaded or cast in: "bf16", "fp16", "fp32", "auto"; empty where nothing says it.
+  std::string weights_dtype(PyValue& by) const {
+    for (const char* key : {"torch_dtype", "dtype"}) {
+      const PyValue* value = load_ == nullptr ? nullptr : load_->find(key);
+      if (value == nullptr) value = load_option(key);
+      if (value == nullptr || value->text.empty()) continue;
+      by = *value;
+      const std::string word = lower_case(value->text);
+      if (contains(word, "bfloat16") || contains(word, "bf16")) return "bf16";
+      if (contains(word, "float16") || contains(word, "half") || contains(word, "fp16")) return "fp16";
+      return word == "auto" ? "auto" : "fp32";
+    }
+    for (const PyObject& one : program_.objects) {
+      const bool of_model =
+          one.self >= 0 && load_ != nullptr && &program_.objects[static_cast<std::size_t>(one.self)] == load_;
+      if (!of_model) continue;
+      by.places = {one.place};
+      if (one.name == ".half") return "fp16";
+      if (one.name == ".bfloat16") return "bf16";
+      for (const PyValue& value : one.positional) {
+        if (one.name == ".to" && contains(value.text, "bfloat16")) return "bf16";
+        if (one.name == ".to" && contains(value.text, "float16")) return "fp16";
+      }
+    }
+    return {};
+  }
+
+  /// "bf16", "fp16" or nothing, by the trainer's flags, accelerate or autocast; `open` where the command decides.
+  std::string autocast(PyValue& by, bool& open) const {
+    const PyValue* bf16 = argument("bf16");
+    const PyValue* fp16 = argument("fp16");
+    if (bf16 != nullptr && bf16->kind == Kind::kBool && bf16->boolean) {
+      by = *bf16;
+      return "bf16";
+    }
+    if (fp16 != nullptr && fp16->kind == Kind::kBool && fp16->boolean) {
+      by = *fp16;
+      return "fp16";
+    }
+    const PyValue* mixed = accelerator_ == nullptr ? nullptr : accelerator_->find("mixed_precision");
+    if (mixed != nullptr && mixed->is_string() && mixed->text != "no") {
+      by = *mixed;
+      return mixed->text;
+    }
+    for (const PyObject& one : program_.objects) {
+      if (!one.is("autocast") && !one.is("torch.amp.autocast") && !one.is("torch.cuda.amp.autocast")) continue;
+      const PyValue* dtype = one.find("dtype");
+      by.places = {one.place};
+      return dtype != nullptr && contains(dtype->text, "bfloat16") ? "bf16" : "fp16";
+    }
+    const bool unresolved =
+        (arguments_ != nullptr &&
+         ((arguments_->find("bf16") != nullptr && arguments_->find("bf16")->kind == Kind::kUnknown) ||
+          (arguments_->find("fp16") != nullptr && arguments_->find("fp16")->kind == Kind::kUnknown)));
+    open = is_command() || unresolved || (trl_ && bf16 == nullptr && fp16 == nullptr);
+    return {};
+  }
+
+  void read_precision() {
+    PyValue by_dtype;
+    PyValue by_flag;
+    bool open = false;
+    const std::string weights = weights_dtype(by_dtype);
+    const std::string cast = autocast(by_flag, open);
+    PyValue by = by_flag;
+    by.places.insert(by.places.end(), by_dtype.places.begin(), by_dtype.places.end());
+    if (by.why.empty()) by.why = by_dtype.why;
+    const bool by_version = open && trl_ && !is_command() && argument("bf16") == nullptr && argument("fp16") == nullptr;
+    if (by_version) {
+      unknown("precision: bf16 is TRL's default since 0.19");
+      const bool narrow = quantised_ || unsloth_ || weights == "bf16" || weights == "auto";
+      return say("precision", of(narrow ? "bf16_amp" : "amp_bf16"), {arguments_->place},
+                 unsloth_ ? "Unsloth turns on bf16 on Ampere and later" : "bf16 is TRL's default since 0.19");
+    }
+    if (open) return unknown("precision: the command line");
+    if (by.places.empty()) by.places = context();
+
+    const Value half = object({{"weights", of("fp16")}, {"autocast", of("fp16")}});
+    const PyValue* deepspeed = argument("deepspeed");
+    if (deepspeed != nullptr && deepspeed->is_string() && !deepspeed->text.empty() && !cast.empty())
+      return say("precision", of("deepspeed_" + cast), by);
+    if (quantised_ || unsloth_) {
+      if (cast == "bf16") return say("precision", of("bf16_amp"), by);
+      if (cast == "fp16") return say("precision", half, by);
+      if (unsloth_ && arguments_ == nullptr) return;
+      if (prepared_ != nullptr)
+        return say("precision", object({{"weights", of("fp32")}, {"autocast", of("none")}}), {prepared_->place},
+                   "what is not quantised is fp32 after prepare_model_for_kbit_training; no bf16 or fp16");
+      if (weights.empty()) return unknown("precision");
+    }
+    if (cast.empty()) {
+      if (weights == "bf16" || weights == "auto")
+        return say("precision", of("pure_bf16"), by.places,
+                   weights == "auto" ? "dtype auto: the checkpoint's dtype, taken as bf16; no autocast"
+                                     : "bf16 weights, no bf16 flag");
+      if (weights == "fp16") return say("precision", of("pure_fp16"), by);
+      if (load_ == nullptr && arguments_ == nullptr && named_ == nullptr && program_.calls("DataLoader").empty() &&
+          trainer_ == nullptr) {
+        return unknown("precision");
+      }
+      return say("precision", of("fp32"), by.places, "no dtype and no autocast: fp32 before transformers 5");
+    }
+    if (cast == "bf16") {
+      const bool loaded_bf16 = weights == "bf16" || weights == "auto";
+      return say("precision", of(loaded_bf16 ? "bf16_amp" : "amp_bf16"), by.places,
+                 !by.why.empty()   ? by.why
+                 : weights.empty() ? "no dtype: fp32 weights before transformers 5"
+                                   : "");
+    }
+    if (cast == "fp16")
+      say("precision", weights == "fp16" ? half : of("amp_fp16"), by.places,
+          !by.why.empty()   ? by.why
+          : weights.empty() ? "no dtype: fp32 weights before transformers 5"
+                            : "");
+  }
+
+  // ---------------------------------------------------------------- preference and reinforcement
+  void read_reference() {
+    if (task_ != "dpo" && task_ != "kto" && task_ != "grpo" && task_ != "ppo") return;
+    if (trainer_ == nullptr) return;
+    const PyValue* reference = trainer_->find("ref_model");
+    const bool given = is_object(reference) || (reference != nullptr && reference->is_string());
+    const PyValue* beta = argument("beta");
+    if (task_ == "grpo" && (beta == nullptr || beta->real == 0) && lora_ == nullptr) return;
+    if (is_command()) {
+      if (task_ == "ppo") {
+        for (const char* path : {"reference_model.present", "value_model.present", "reward_model.present"})
+          say(path, of(true), {trainer_->place});
+      }
+      return;
+    }
+    say("reference_model.present", of(true), {trainer_->place}, given ? "" : "the trainer makes one");
+    if (given) return say_reference_dtype(at(reference));
+    if (told("method") && find(reading_, "method")->value.string != "full") {
+      say("reference_model.shared_with_adapter", of(true), {trainer_->place},
+          "with an adapter it is the model without it");
+    } else {
+      say_reference_dtype(load_);
+    }
+  }
+
+  void say_reference_dtype(const PyObject* one) {
+    if (one == nullptr) return;
+    const PyValue* dtype = one->find("torch_dtype") != nullptr ? one->find("torch_dtype") : one->find("dtype");
+    const std::string word = dtype == nullptr ? std::string{} : dtype->text;
+    say("reference_model.dtype",
+        of(contains(word, "bfloat16")  ? "bf16"
+           : contains(word, "float16") ? "fp16"
+                                       : "fp32"),
+        dtype == nullptr ? std::vector<Origin>{one->place} : dtype->places,
+        dtype == nullptr ? "no dtype: fp32 before transformers 5" : "");
+  }
+
+  void read_rollout() {
+    if (task_ != "grpo" && task_ != "rloo") return;
+    if (on("use_vllm")) {
+      say("rollout.engine", of("vllm"), *argument("use_vllm"));
+      if (const PyValue* mode = argument("vllm_mode"); mode != nullptr) say("rollout.mode", *mode);
+      copy("rollout.gpu_memory_utilization", {"vllm_gpu_memory_utilization"});
+    } else if (const PyValue* fast = load_option("fast_inference");
+               fast != nullptr && fast->kind == Kind::kBool && fast->boolean) {
+      say("rollout.engine", of("vllm"), *fast);
+      say("rollout.mode", of("colocate"), *fast);
+      say("rollout.shared_weights", of(true), *fast);
+      if (const PyValue* share = load_option("gpu_memory_utilization"); share != nullptr)
+        say("rollout.gpu_memory_utilization", *share);
+    }
+    reading_.notes.push_back(task_ + " is read and not estimated yet");
+  }
+
+  void ask() {
+    if (is_command() && !told("micro_batch_size") && !told("model")) {
+      reading_.notes.emplace_back("a template: its values come from the command line; give the command as well");
+      unknown("everything that the command line says: model, batch, length, method");
+    }
+    for (const std::string& file : program_.files) {
+      unknown("the file " + file);
+      reading_.companions.push_back(file);
+    }
+    unknown("gpu");
+  }
+
+  PyProgram& program_;
+  std::string_view text_;
+  Reading& reading_;
+  const PyObject* trainer_ = nullptr;
+  const PyObject* arguments_ = nullptr;
+  const PyObject* space_ = nullptr;
+  const PyObject* mx_ = nullptr;
+  const PyObject* accelerator_ = nullptr;
+  const PyObject* lora_ = nullptr;
+  const PyObject* bits_ = nullptr;
+  const PyObject* prepared_ = nullptr;
+  const PyObject* load_ = nullptr;
+  const PyValue* named_ = nullptr;
+  PyValue quantised_by_;
+  std::string_view trainer_task_;
+  std::string_view trainer_name_;
+  std::string task_;
+  std::string task_hint_;
+  bool unsloth_ = false;
+  bool trl_ = false;
+  bool quantised_ = false;
+};
+
+}  // namespace
+
+void read_python_job(PyProgram& program, std::string_view text, Reading& reading) {
+  Job(program, text, reading).read();
+}
+
+}  // namespace tidemark::exchange
