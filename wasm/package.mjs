@@ -16,12 +16,14 @@ const widget = [
   "tidemark-worker.js",
   "tidemark-frame.js",
   "tidemark-zh.js",
+  "tidemark-static.js",
+  "tidemark-static.d.ts",
   "custom-elements.json",
   "models.json",
   "gpus.json",
 ];
 const files = [
-  ...["package.json", "index.js", "index.d.ts", "README.md"].map((name) => join(here, name)),
+  ...["package.json", "index.js", "index.d.ts", "cli.mjs", "mcp.mjs", "README.md"].map((name) => join(here, name)),
   ...["tidemark.js", "tidemark.wasm", "tidemark.d.ts", "THIRD_PARTY_NOTICES.txt"].map((name) => join(dist, name)),
   ...widget.map((name) => join(dist, "widget", name)),
   join(root, "LICENSE"),

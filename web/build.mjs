@@ -128,6 +128,8 @@ Object.assign(beside, {
   "tidemark-calculator.js": `${widgetScript}\n`,
   "tidemark-frame.js": read(web, "widget/frame.js"),
   "tidemark-zh.js": `${await bundle({ entryPoints: [join(web, "src/messages.zh.js")], format: "esm", charset: "utf8" })}\n`,
+  "tidemark-static.js": `${await bundle({ entryPoints: [join(web, "widget/static.js")], format: "esm" })}\n`,
+  "tidemark-static.d.ts": read(web, "widget/static.d.ts"),
   "tidemark-calculator.d.ts": read(web, "widget/element.d.ts"),
   "custom-elements.json": `${JSON.stringify(manifestOf(schema), null, 2)}\n`,
 });

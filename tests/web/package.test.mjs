@@ -43,6 +43,61 @@ test("Node answers from it as the engine does", { skip }, async () => {
   assert.deepEqual(JSON.parse(said), answer);
 });
 
+const npx = (words, input) =>
+  execFileSync("npx", ["--offline", "tidemark", ...words], { cwd: empty, encoding: "utf8", input });
+
+test("its command writes the calculator with a static answer, and refuses what it does not know", {
+  skip,
+}, async () => {
+  const html = npx(["embed", `model=${job.model}`, "method=lora", "gpu=RTX 4090", "seq-len=1k", "controls=gpu"]);
+  const [{ estimate, fits }] = await answersTo([job]);
+  const size = `${(estimate.allocated.expected / 2 ** 30).toFixed(2)} GiB`;
+  assert.match(
+    html,
+    /^<tidemark-calculator model="meta-llama\/Llama-3.2-1B" method="lora" sequence-length="1024" gpu="RTX 4090" controls="gpu">/,
+  );
+  assert.ok(html.includes(`takes ${size} of GPU memory, between`) && html.includes(`Fits on ${fits[0].gpu}`));
+  assert.equal([...html.matchAll(/<rect /g)].length, estimate.breakdown.filter(({ bytes }) => bytes > 0).length);
+  const { status, stderr } = spawnSync("npx", ["--offline", "tidemark", "embed", "modell=x"], {
+    cwd: empty,
+    encoding: "utf8",
+  });
+  assert.deepEqual([status, stderr.includes('"modell=x" is no option=value')], [2, true]);
+});
+
+test("coding agents ask it by the Model Context Protocol", { skip }, async () => {
+  const call = (id, name, given) => ({ jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: given } });
+  const asked = [
+    { jsonrpc: "2.0", id: 1, method: "initialize", params: { protocolVersion: "2025-06-18", capabilities: {} } },
+    { jsonrpc: "2.0", method: "notifications/initialized" },
+    { jsonrpc: "2.0", id: 2, method: "tools/list" },
+    call(3, "estimate", { ...job }),
+    call(4, "advise", { ...job, method: "full", gpu: "8GiB" }),
+    call(5, "estimate", { model: "there-is-no-such-model" }),
+    call(6, "nonsense", {}),
+  ];
+  const said = npx(["mcp"], `${asked.map((message) => JSON.stringify(message)).join("\n")}\nnot json\n`);
+  const answers = said
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  assert.deepEqual(
+    answers.map(({ id }) => id),
+    [1, 2, 3, 4, 5, 6, null],
+  );
+  assert.equal(answers[0].result.serverInfo.name, "tidemark");
+  assert.deepEqual(
+    answers[1].result.tools.map(({ name }) => name),
+    ["estimate", "advise", "fit", "catalog"],
+  );
+  assert.ok(answers[1].result.tools[0].inputSchema.properties.method.enum.includes("qlora"));
+  const [{ estimate, fits }] = await answersTo([job]);
+  const answer = JSON.parse(answers[2].result.content[0].text);
+  assert.deepEqual([answer.allocated, answer.fits], [estimate.allocated, fits]);
+  assert.equal(JSON.parse(answers[3].result.content[0].text).combination.found, true);
+  assert.deepEqual([answers[4].result.isError, answers[5].error.code, answers[6].error.code], [true, -32602, -32700]);
+});
+
 test("its types let pass a job and refuse a misspelt one", { skip }, () => {
   const source = (key) =>
     `import { openTidemark, type Job } from "tidemark";
