@@ -3,6 +3,7 @@
 import { breath, h, setText, uniqueId } from "./dom.js";
 import { t } from "./messages.js";
 import { modelWays } from "./modelSearch.js";
+import { shorten } from "./shorten.js";
 import { createOptionField, resetButton } from "./optionField.js";
 
 /** Built section by section into `place`, with pauses in which the browser does other things. */
@@ -120,7 +121,8 @@ function createModelSection(modelPicker, schema, optionsOf, fieldFor) {
       modelPicker.render(values);
       const trouble = modelWays.map((name) => problems.get(name)).find(Boolean);
       problem.hidden = !trouble;
-      setText(problem, trouble ? trouble.message : "");
+      // In full it stands above the result.
+      setText(problem, trouble ? shorten(trouble.message, 200) : "");
       if (trouble?.severity === "error") input.setAttribute("aria-invalid", "true");
       else input.removeAttribute("aria-invalid");
     },

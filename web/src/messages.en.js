@@ -98,8 +98,9 @@ export default {
   "verdict.does_not_fit": "Does not fit",
   "verdict.unknown": "Unknown",
   "verdict.advice": "What would make it fit?",
-  "verdict.fitsText": "{headroom} of {usable} stay free.",
-  "verdict.tightText": "{headroom} of {usable} would stay free, less than the estimate’s own uncertainty.",
+  "verdict.fitsText": "{headroom} of the {usable} for allocations stay free.",
+  "verdict.tightText":
+    "{headroom} of the {usable} for allocations would stay free, less than the estimate’s own uncertainty.",
   "verdict.tightOverText":
     "{headroom} more is expected than the {usable} that it gives, less than the estimate’s own uncertainty.",
   "verdict.does_not_fitText": "{headroom} more is needed than the {usable} that it gives.",

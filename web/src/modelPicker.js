@@ -2,6 +2,7 @@
 import { h, hasFocus, setText, uniqueId } from "./dom.js";
 import { gib } from "./format.js";
 import { t } from "./messages.js";
+import { shorten } from "./shorten.js";
 import { createModelSearch, modelWays, noModel } from "./modelSearch.js";
 
 const wayTexts = { model: "model.byName", config: "model.byConfig", parameters: "model.byCount" };
@@ -264,10 +265,6 @@ export function readCount(text) {
   const factor = { "": 1, k: 1e3, m: 1e6, b: 1e9, t: 1e12 }[match[2].toLowerCase()];
   const value = Number(match[1].replace(/[\s_\u202f]/g, "")) * factor;
   return Number.isFinite(value) ? value : undefined;
-}
-
-export function shorten(text, limit = 80) {
-  return text.length > limit ? `${text.slice(0, limit)}…` : text;
 }
 
 function sentence(text) {

@@ -1,6 +1,7 @@
 // One option of the form: its label, its control, its help, what is wrong with it, and the way back to its default.
 import { h, setText } from "./dom.js";
 import { t, tOr } from "./messages.js";
+import { shorten } from "./shorten.js";
 import { widgetFor } from "./optionWidgets.js";
 
 const testIds = { micro_batch_size: "batch", sequence_length: "sequence" };
@@ -36,7 +37,8 @@ export function createOptionField(option, context) {
 
   function showProblem(issue, changed) {
     problem.hidden = !issue;
-    setText(problem, issue ? issue.message : "");
+    // In full it stands above the result.
+    setText(problem, issue ? shorten(issue.message, 200) : "");
     for (const control of widget.controls) {
       if (issue?.severity === "error") control.setAttribute("aria-invalid", "true");
       else control.removeAttribute("aria-invalid");
