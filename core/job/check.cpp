@@ -152,7 +152,9 @@ void check_magnitude(const Architecture& a, const TrainingJob& job, Issues& issu
   const auto real = [](Count count) { return static_cast<double>(std::max<Count>(count, 0)); };
   const double tokens =
       real(job.micro_batch_size) * real(std::max({job.sequence_length, job.decoder_sequence_length, Count{1}}));
-  const double positions = std::max(tokens, real(job.micro_batch_size) * real(a.image_size) * real(a.image_size));
+  const double pixels =
+      std::max(real(a.image_size) * real(a.image_size), real(job.image_height) * real(job.image_width));
+  const double positions = std::max(tokens, real(job.micro_batch_size) * (a.image_size > 0 ? pixels : 0.0));
   const double length = positions / std::max(1.0, real(job.micro_batch_size));
   const double layers = real(a.num_layers) + real(a.num_decoder_layers) + 2.0;
   const double width = real(a.hidden_size) + real(a.intermediate_size) + real(a.query_size()) +
@@ -206,6 +208,23 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
   if (job.sequence_length == 0 && (a.image_size == 0 || a.language != nullptr)) {
     add(issues, "INVALID_VALUE", Severity::kError, "/sequence_length",
         "Only models of pictures alone take no sequence length; say how many tokens a sample has.", "2048");
+  }
+  constexpr Count kLeastSide = 32;  // five times halved, something is left
+  if (a.image_size > 0 && a.language == nullptr && job.image_height > 0 &&
+      std::min(job.image_height, job.image_width) < kLeastSide) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/image_size", "Pictures of at least 32 pixels a side are modelled.",
+        "224");
+  }
+  if (a.model_type == "swin" && job.checkpointing != Checkpointing::kNone) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/gradient_checkpointing",
+        "Swin checkpoints its stages and, within them, their layers; that is not modelled. Use \"none\".", "none");
+  }
+  // Their tables of positions are not resized: ValueError.
+  if (job.image_height > 0 && (a.model_type == "vit" || a.model_type == "clip") &&
+      (job.image_height != a.image_size || job.image_width != a.image_size)) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/image_size",
+        "This model takes pictures of " + std::to_string(a.image_size) + " pixels a side only.",
+        std::to_string(a.image_size));
   }
   // peft 0.18 tuners/tuners_utils.py: _check_lora_target_modules_mamba.
   if ((job.method == Method::kLora || job.method == Method::kQlora) && reaches_mamba_projection(a, job.adapter)) {

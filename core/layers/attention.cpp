@@ -53,9 +53,17 @@ Tensor eager(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const AttentionOpt
 }
 
 // attention.cpp convert_boolean_attn_mask, then pad_bias: an additive copy per layer where the mask is neither.
-Tensor additive_mask(Tensor mask_in, const Tensor& q) {
+Tensor additive_mask(Tensor mask_in, const Tensor& q, const Tensor& k) {
   Tensor mask = std::move(mask_in);
   Tape& t = q.tape();
+  if (mask.requires_grad()) {  // Swin's positions
+    const Dim columns = mask.dim(-1);
+    if (!t.is_multiple(columns.n, 16)) {
+      mask = pad_last(std::move(mask), t.round_up(columns.n, 16) - columns.n);
+      mask = narrow(std::move(mask), -1, 0, columns);
+    }
+    return expand(std::move(mask), Shape{q.dim(0), q.dim(1), q.dim(2), k.dim(2)});
+  }
   Shape s = mask.shape();
   s.make_contiguous();
   if (mask.dtype() == Dtype::kBool) {
@@ -148,7 +156,7 @@ Tensor scaled_dot_product_attention(Net& net, Tensor q_in, Tensor k_in, Tensor v
   net.attention_kernel = kernel == SdpaKernel::kFlash       ? "flash"
                          : kernel == SdpaKernel::kEfficient ? "efficient"
                                                             : "math";
-  if (mask.defined() && kernel == SdpaKernel::kEfficient) mask = additive_mask(std::move(mask), q);
+  if (mask.defined() && kernel == SdpaKernel::kEfficient) mask = additive_mask(std::move(mask), q, k);
   Tensor out;
   if (kernel == SdpaKernel::kFlash) {
     const Count pad = (8 - q.size(3) % 8) % 8;

@@ -55,6 +55,34 @@ PictureSize picture_size(const Net& net) {
   return {tower.image_size, tower.image_size};
 }
 
+PictureSize own_picture_size(const Net& net) {
+  if (net.job.image_height > 0) return {net.job.image_height, net.job.image_width};
+  return {net.arch.image_size, net.arch.image_size};
+}
+
+void picture_batch(Net& net, Dim tokens) {
+  const PictureSize size = own_picture_size(net);
+  net.S = Dim(tokens.n, Symbol::kSequence);
+  net.T = Dim(net.B.n * tokens.n, Symbol::kTokens);
+  net.input_ids = net.tape.allocate(Shape{net.B, Dim(net.arch.num_channels), Dim(size.height), Dim(size.width)},
+                                    net.weight_dtype(4), "pixel_values");
+  if (net.arch.head == Head::kImageClassification) class_labels(net);
+}
+
+// Dinov2DropPath.forward and its like.
+Tensor drop_path(Net& net, Tensor x_in, double rate) {
+  if (rate <= 0.0) return x_in;
+  const Tensor x = std::move(x_in);
+  Shape one = x.shape();
+  for (int i = 1; i < one.rank; ++i) one.dims[i] = Dim(1);
+  one.make_contiguous();
+  Tensor random = net.tape.allocate(one, x.dtype(), "rand");
+  random = net.tape.allocate(one, x.dtype(), "add");
+  random = net.tape.allocate(one, x.dtype(), "floor");
+  Tensor kept = mul_scalar(x);
+  return mul(std::move(kept), random);
+}
+
 Count picture_count(const Net& net) {
   return std::max<Count>(1, net.job.micro_batch_size * net.job.images_per_sample);
 }

@@ -17,6 +17,13 @@ PictureSize picture_size(const Net& net);
 /// Pictures of a micro batch; one where the job has none, to know what a tower's modules are.
 Count picture_count(const Net& net);
 
+/// The job's pictures, or the model's own, of a model of pictures alone.
+PictureSize own_picture_size(const Net& net);
+/// The batch of such a model, of which each picture has so many tokens: pictures as input_ids, and labels.
+void picture_batch(Net& net, Dim tokens);
+/// Stochastic depth: a whole branch left out at random, sample by sample; the branch itself at a rate of 0.
+Tensor drop_path(Net& net, Tensor x, double rate);
+
 /// The batch of a text model, and pictures as most processors hand them over: [n, 3, height, width] in the model's
 /// dtype. `n` is how many, tiles included.
 void picture_inputs(Net& net, Dim n, PictureSize size);

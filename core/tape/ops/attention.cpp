@@ -34,6 +34,13 @@ void efficient_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   r[0] = t.allocate(like(q), q.dtype(), "efficient_attention_backward dq");
   r[1] = t.allocate(like(k), k.dtype(), "efficient_attention_backward dk");
   r[2] = t.allocate(like(v), v.dtype(), "efficient_attention_backward dv");
+  if (n.input_count > 3) {  // of a bias that is trained: rows of whole 16 numbers
+    Shape wide = n.input_shapes[3];
+    wide.dims[wide.rank - 1] = Dim(t.round_up(wide.size(-1), 16));
+    wide.make_contiguous();
+    r[3] = t.allocate(wide, q.dtype(), "efficient_attention_backward dbias");
+    r[3].change().shape.dims[wide.rank - 1] = n.input_shapes[3].dim(-1);
+  }
   const Count b = q.size(0), heads = q.size(1), s = q.size(2), hd = q.size(3);
   t.scratch(
       {{4 * b * heads * s, "delta"}, {q.dtype() == Dtype::kFp32 ? 0 : 4 * b * heads * s * hd, "grad_q accumulator"}});
@@ -75,7 +82,9 @@ Tensor flash_attention(Tensor q_in, Tensor k_in, Tensor v_in, double) {
 Tensor efficient_attention(Tensor q_in, Tensor k_in, Tensor v_in, Tensor bias_in, double) {
   const Tensor q = std::move(q_in), k = std::move(k_in), v = std::move(v_in), bias = std::move(bias_in);
   Tape& t = q.tape();
-  Node* n = t.record("efficient_attention", efficient_backward, {&q, &k, &v});
+  const bool trained = bias.defined() && bias.requires_grad();
+  Node* n = trained ? t.record("efficient_attention", efficient_backward, {&q, &k, &v, &bias})
+                    : t.record("efficient_attention", efficient_backward, {&q, &k, &v});
   t.save(n, q);
   t.save(n, k);
   t.save(n, v);

@@ -1,0 +1,195 @@
+// Gemma 4 (text): two kinds of attention with heads of their own width, norms over q, k and v, and experts beside the
+// feed-forward.
+#include "core/families/family.hpp"
+#include "core/layers/moe.hpp"
+#include "core/model/config_experts.hpp"
+#include "core/tape/routing_ops.hpp"
+
+namespace tidemark {
+namespace {
+
+// transformers 5.12.1 models/gemma4/configuration_gemma4.py: Gemma4TextConfig. What differs in layers that attend to
+// everything is a part of its own.
+void read_config(ConfigFields& fields, Architecture& architecture) {
+  read_dimensions(fields, architecture, 131072);
+  read_kv_heads(fields, architecture, 4);
+  read_head_dim(fields, architecture, 256);
+  architecture.rotary_dim = architecture.head_dim;
+  architecture.activation = read_activation(fields, {"hidden_activation"}, "gelu_pytorch_tanh");
+  architecture.attention_bias = fields.flag({"attention_bias"}, false);
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
+  architecture.logit_softcap = fields.number({"final_logit_softcapping"}, 0.0) != 0.0;
+  architecture.sliding_window = fields.count({"sliding_window"}, 512);
+  const auto types = read_layer_types(fields, architecture);
+  architecture.sliding_layers = types ? *types : sliding_but_every(6, architecture.num_layers);
+  if (!architecture.sliding_layers.empty()) architecture.sliding_layers.back() = 0;
+  Architecture global;
+  global.multi_query = fields.flag({"attention_k_eq_v"}, false);  // its values are its keys
+  global.head_dim = fields.nullable({"global_head_dim"}, 512).value_or(architecture.head_dim);
+  global.num_kv_heads = fields.nullable({"num_global_key_value_heads"}, std::nullopt).value_or(0);
+  if (!global.multi_query || global.num_kv_heads == 0) global.num_kv_heads = architecture.num_kv_heads;
+  architecture.parts.push_back(std::move(global));
+  if (fields.flag({"enable_moe_block"}, false)) {
+    fields.accept({"num_experts_per_tok"});
+    read_experts(fields, architecture, {128, 8, 704}, {"num_experts"}, {"moe_intermediate_size"});
+    architecture.experts.per_token = fields.count({"top_k_experts"}, 8);
+  }
+  if (fields.count({"hidden_size_per_layer_input"}, 256, 0) > 0 || fields.count({"num_kv_shared_layers"}, 0, 0) > 0) {
+    fields.error("INVALID_VALUE", "hidden_size_per_layer_input",
+                 "Embeddings per layer and layers that share keys and values (E2B, E4B) are not modelled.");
+  }
+  if (fields.text({"use_bidirectional_attention"}, "") == "all") {
+    fields.error("INVALID_VALUE", "use_bidirectional_attention", "Attention in both directions is not modelled here.");
+  }
+  fields.accept(
+      {"use_double_wide_mlp", "vocab_size_per_layer_input", "num_experts", "top_k_experts", "moe_intermediate_size"});
+}
+
+constexpr const char* kModel = "transformers 5.12 models/gemma4/modeling_gemma4.py: Gemma4TextModel.forward";
+constexpr const char* kNorm = "transformers 5.12 models/gemma4/modeling_gemma4.py: Gemma4RMSNorm.forward";
+constexpr const char* kLayer = "transformers 5.12 models/gemma4/modeling_gemma4.py: Gemma4TextDecoderLayer.forward";
+constexpr const char* kAttention = "transformers 5.12 models/gemma4/modeling_gemma4.py: Gemma4TextAttention.forward";
+constexpr const char* kRouter = "transformers 5.12 models/gemma4/modeling_gemma4.py: Gemma4TextRouter.forward";
+constexpr const char* kHead = "transformers 5.12 models/gemma4/modeling_gemma4.py: Gemma4ForCausalLM.forward";
+constexpr ExpertForm kForm = {.module = "experts",
+                              .source = "transformers 5.12 models/gemma4/modeling_gemma4.py: Gemma4TextExperts.forward",
+                              .act = "experts.act_fn"};
+
+// x · (mean(x²) + eps)^-0.5 in fp32, times the weight in fp32 where there is one.
+Tensor norm(Net& net, const char* name, Tensor x_in, bool scaled = true) {
+  Scope in(net.tape, name, kNorm);
+  const Tensor x = std::move(x_in);
+  Tensor out = to(x, Dtype::kFp32);
+  {
+    Tensor mean = power(out);
+    mean = add_scalar(mean_last(std::move(mean)));
+    Tensor root = power(std::move(mean));
+    out = mul(std::move(out), std::move(root));
+  }
+  if (scaled) {
+    Tensor weight = to(net.parameter(name, "weight", Shape{x.dim(-1)}), Dtype::kFp32);
+    out = mul(std::move(out), std::move(weight));
+  }
+  return to(std::move(out), x.dtype());
+}
+
+Tensor self_attention(Net& net, Tensor hidden) {
+  Scope in(net.tape, "self_attn", kAttention);
+  const Tensor x = std::move(hidden);
+  const bool slides = net.is_sliding_layer(net.layer_index), bias = net.arch.attention_bias;
+  const Architecture& kind = slides ? net.arch : net.arch.parts.front();
+  const Dim width = slides ? net.hd : Dim(kind.head_dim), groups = slides ? net.Kv : Dim(kind.num_kv_heads);
+  const Tensor cos = unsqueeze(slides ? net.shared.local_cos : net.shared.cos, 2);
+  const Tensor sin = unsqueeze(slides ? net.shared.local_sin : net.shared.sin, 2);
+  const Shape heads{net.B, net.S, net.A, width}, kv_heads{net.B, net.S, groups, width};
+  Tensor q = view(net.linear("self_attn.q_proj", x, Dim(net.A.n * width.n), bias), heads);
+  q = norm(net, "self_attn.q_norm", std::move(q));
+  q = transpose(rotate_by(std::move(q), cos, sin), 1, 2);
+  Tensor k = view(net.linear("self_attn.k_proj", x, Dim(groups.n * width.n), bias), kv_heads);
+  Tensor v = k;
+  if (slides || !kind.multi_query) v = view(net.linear("self_attn.v_proj", x, Dim(groups.n * width.n), bias), kv_heads);
+  k = norm(net, "self_attn.k_norm", std::move(k));
+  k = transpose(rotate_by(std::move(k), cos, sin), 1, 2);
+  v = transpose(norm(net, "self_attn.v_norm", std::move(v), false), 1, 2);
+  AttentionOptions options;
+  options.mask = layer_mask(net);
+  options.dropout = net.arch.attention_dropout;
+  Tensor out = attention(net, q, k, v, options);
+  return net.linear("self_attn.o_proj", std::move(out), net.H, bias);
+}
+
+Routing routed(Net& net, const Tensor& hidden) {
+  Scope in(net.tape, "router", kRouter);
+  const Experts& e = net.arch.experts;
+  const Dim experts(e.count), k(e.per_token), rows(hidden.size(0) * k.n);
+  Tensor x = norm(net, "router.norm", hidden, false);
+  const Tensor scale = net.parameter("router", "scale", Shape{net.H});
+  x = mul_scalar(mul(std::move(x), scale));
+  Routing r;
+  r.logits = softmax(net.linear("router.proj", x, experts));
+  TopK best = topk(r.logits, k);
+  Tensor sum = sum_over(best.values, -1, true);
+  best.values = div_in_place(std::move(best.values), std::move(sum));
+  const Tensor each = net.parameter("router", "per_expert_scale", Shape{experts});
+  Tensor chosen = index_some(each, view(best.indices, Shape{rows}), rows);
+  chosen = view(std::move(chosen), best.indices.shape());
+  r.weights = mul(std::move(best.values), std::move(chosen));
+  r.indices = std::move(best.indices);
+  return r;
+}
+
+Tensor with_experts(Net& net, Tensor hidden, const Tensor& residual) {
+  const Tensor first = norm(net, "post_feedforward_layernorm_1", std::move(hidden));
+  const Tensor flat = view(residual, Shape{net.T, net.H});
+  const Routing routing = routed(net, flat);
+  Tensor second = norm(net, "pre_feedforward_layernorm_2", flat);
+  second = run_experts(net, kForm, std::move(second), routing.indices, routing.weights);
+  second = view(std::move(second), residual.shape());
+  second = norm(net, "post_feedforward_layernorm_2", std::move(second));
+  return add(first, second);
+}
+
+Tensor layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kLayer);
+  net.tape.buffer("layer_scalar", size_of(net.weight_dtype(1)));
+  Tensor residual = std::move(hidden);
+  Tensor h = norm(net, "input_layernorm", residual);
+  h = self_attention(net, std::move(h));
+  h = norm(net, "post_attention_layernorm", std::move(h));
+  h = add(residual, std::move(h));
+  residual = h;
+  h = norm(net, "pre_feedforward_layernorm", std::move(h));
+  h = llama_mlp(net, std::move(h));
+  if (net.arch.experts.count > 0) h = with_experts(net, std::move(h), residual);
+  h = norm(net, "post_feedforward_layernorm", std::move(h));
+  h = add(residual, std::move(h));
+  return scale_in_place(std::move(h));
+}
+
+Tensor scaled(Net& net, Tensor embeds) {
+  net.tape.buffer("model.embed_tokens.embed_scale", 4);
+  Tensor scale = net.tape.allocate(Shape{}, embeds.dtype(), "to");
+  return mul(std::move(embeds), std::move(scale));
+}
+
+Tensor embed(Net& net) {
+  Scope in(net.tape, "model", kModel);
+  Tensor embeds = net.token_embedding("model.embed_tokens", net.H, scaled);
+  net.model_locals = {embeds};
+  make_position_ids(net);
+  make_causal_masks(net, embeds);
+  rotary_tables(net, embeds.dtype(), net.arch.head_dim);
+  net.shared.local_cos = std::move(net.shared.cos);
+  net.shared.local_sin = std::move(net.shared.sin);
+  rotary_tables(net, embeds.dtype(), net.arch.parts.front().head_dim);
+  return embeds;
+}
+
+Tensor final_norm(Net& net, Tensor hidden) {
+  return norm(net, "model.norm", std::move(hidden));
+}
+
+Tensor head(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kHead);
+  Tensor logits = net.lm_head("lm_head", std::move(hidden), net.V);
+  if (!net.arch.logit_softcap || net.fuse_loss) return logits;
+  logits = mul_scalar(std::move(logits));
+  logits = tanh(std::move(logits));
+  return mul_scalar(std::move(logits));
+}
+
+constexpr ClassSuffix kClasses[] = {{"ForCausalLM", Head::kCausalLm}, {"TextModel", Head::kNone}};
+
+const Program kProgram = {one_stack<embed, layer, final_norm>, head};
+
+}  // namespace
+
+const Family kRows[] = {
+    {"gemma4_text", "Gemma4", "Gemma4ForCausalLM", kClasses, read_config, &kProgram},
+};
+
+extern const FamilyRows gemma4_rows;
+const FamilyRows gemma4_rows = kRows;
+
+}  // namespace tidemark

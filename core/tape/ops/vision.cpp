@@ -1,0 +1,115 @@
+// Operations of models of pictures.
+#include "core/tape/vision_ops.hpp"
+
+namespace tidemark {
+namespace {
+
+// Whole tensors of the input's shape: of a mean, an interpolation, slices with steps.
+void whole_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  Shape s = n.input_shapes[0];
+  s.make_contiguous();
+  r[0] = t.allocate(s, g[0].dtype(), n.name);
+}
+
+void convolution_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  for (int i = 0; i < n.input_count; ++i) {
+    if (!n.needs(i)) continue;
+    Shape s = n.input_shapes[i];
+    s.make_contiguous();
+    r[i] = t.allocate(s, g[0].dtype(), "convolution_backward");
+    if (i > 0) t.set_category(r[i], Category::kGradients);
+  }
+}
+
+void batch_norm_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  for (int i = 0; i < n.input_count; ++i) {
+    if (!n.needs(i)) continue;
+    r[i] = t.allocate(n.input_shapes[i], i == 0 ? g[0].dtype() : n.input_dtypes[i], "native_batch_norm_backward");
+    if (i > 0) t.set_category(r[i], Category::kGradients);
+  }
+}
+
+Tensor lower_precision(Tensor x) {
+  Tape& t = x.tape();
+  if (!t.autocast()) return x;
+  return t.autocast_cast(std::move(x), *t.autocast());
+}
+
+Tensor reshaped(const Tensor& x, const Shape& shape, const char* name) {
+  Tape& t = x.tape();
+  Node* n = t.record(name, whole_backward, {&x});
+  Tensor out = t.allocate(shape, x.dtype(), name);
+  t.attach(n, out);
+  return out;
+}
+
+}  // namespace
+
+Tensor mean_over(Tensor x_in, int dim) {
+  const Tensor x = std::move(x_in);
+  Shape s = x.shape();
+  for (int i = dim; i + 1 < s.rank; ++i) s.dims[i] = s.dims[i + 1];
+  --s.rank;
+  s.make_contiguous();
+  return reshaped(x, s, "mean");
+}
+
+Tensor interpolate(Tensor x_in, const Shape& shape) {
+  // On autocast's fp32 list (autocast_mode.h: upsample_bilinear2d, upsample_bicubic2d).
+  const Tensor argument = std::move(x_in);
+  const Tensor x = argument.tape().autocast() ? to(argument, Dtype::kFp32) : argument;
+  return reshaped(x, shape, "upsample");
+}
+
+Tensor roll(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  Shape s = x.shape();
+  s.make_contiguous();
+  return reshaped(x, s, "roll");
+}
+
+Tensor convolution2d(Tensor x_in, Tensor weight_in, Tensor bias_in, Dim height, Dim width) {
+  const Tensor argument = std::move(x_in);
+  Tensor bias = std::move(bias_in);
+  if (bias.defined()) bias = lower_precision(std::move(bias));
+  const Tensor weight = lower_precision(std::move(weight_in));
+  const Tensor x = lower_precision(argument);
+  Tape& t = x.tape();
+  Node* n = bias.defined() ? t.record("convolution", convolution_backward, {&x, &weight, &bias})
+                           : t.record("convolution", convolution_backward, {&x, &weight});
+  t.save(n, x);
+  t.save(n, weight);
+  Tensor out = t.allocate(Shape{x.dim(0), weight.dim(0), height, width}, x.dtype(), "convolution");
+  t.attach(n, out);
+  return out;
+}
+
+Tensor batch_norm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
+  const Tensor x = std::move(x_in), weight = std::move(weight_in), bias = std::move(bias_in);
+  Tape& t = x.tape();
+  Node* n = t.record("native_batch_norm", batch_norm_backward, {&x, &weight, &bias});
+  t.save(n, x);
+  t.save(n, weight);
+  Tensor out = t.allocate(elementwise_shape({&x}), x.dtype(), "native_batch_norm");
+  const Tensor mean = t.allocate(weight.shape(), Dtype::kFp32, "native_batch_norm mean");
+  const Tensor inverse = t.allocate(weight.shape(), Dtype::kFp32, "native_batch_norm invstd");
+  t.attach(n, out);
+  t.save(n, mean);
+  t.save(n, inverse);
+  return out;
+}
+
+Tensor max_pool(Tensor x_in, Dim height, Dim width) {
+  const Tensor x = std::move(x_in);
+  Tape& t = x.tape();
+  Node* n = t.record("max_pool2d_with_indices", whole_backward, {&x});
+  t.save(n, x);
+  const Shape s{x.dim(0), x.dim(1), height, width};
+  Tensor out = t.allocate(s, x.dtype(), "max_pool2d_with_indices");
+  const Tensor indices = t.allocate(s, Dtype::kInt64, "max_pool2d indices");
+  t.attach(n, out);
+  t.save(n, indices);
+  return out;
+}
+
+}  // namespace tidemark
