@@ -15,7 +15,7 @@ const widget = [
   "tidemark-calculator.d.ts",
   "tidemark-worker.js",
   "tidemark-frame.js",
-  "tidemark-zh.js",
+  "tidemark-zh.json",
   "tidemark-static.js",
   "tidemark-static.d.ts",
   "custom-elements.json",

@@ -11,6 +11,7 @@ import { gzipSync } from "node:zlib";
 import { pack } from "../wasm/pack.mjs";
 import { compactGpus, compactModels } from "./catalog.mjs";
 import { example } from "./src/example.js";
+import chinese from "./src/messages.zh.js";
 import { createSchema } from "./src/schema.js";
 import { manifestOf } from "./widget/manifest.mjs";
 import { widgetStyles } from "./widget/styles.mjs";
@@ -111,6 +112,7 @@ const integrity = { wasm: sri(wasm), models: sri(models), gpus: sri(gpus) };
 const shadow = await transform(widgetStyles(), { loader: "css", minify: !process.env.READABLE });
 parts["tidemark:styles"] = { contents: `export const styles = ${JSON.stringify(shadow.code)}`, loader: "js" };
 const module = { format: "esm", plugins: [inlined] };
+const chineseText = `${JSON.stringify(chinese)}\n`;
 const widgetWorker = await bundle({
   ...module,
   entryPoints: [join(web, "widget/worker.js")],
@@ -120,14 +122,14 @@ const widgetScript = keepImports(
   await bundle({
     ...module,
     entryPoints: [join(web, "widget/element.js")],
-    define: known({ workerIntegrity: sri(`${widgetWorker}\n`) }),
+    define: known({ workerIntegrity: sri(`${widgetWorker}\n`), wordsIntegrity: { zh: sri(chineseText) } }),
   }),
 );
 Object.assign(beside, {
   "tidemark-worker.js": `${widgetWorker}\n`,
   "tidemark-calculator.js": `${widgetScript}\n`,
   "tidemark-frame.js": read(web, "widget/frame.js"),
-  "tidemark-zh.js": `${await bundle({ entryPoints: [join(web, "src/messages.zh.js")], format: "esm", charset: "utf8" })}\n`,
+  "tidemark-zh.json": chineseText,
   "tidemark-static.js": `${await bundle({ entryPoints: [join(web, "widget/static.js")], format: "esm" })}\n`,
   "tidemark-static.d.ts": read(web, "widget/static.d.ts"),
   "tidemark-calculator.d.ts": read(web, "widget/element.d.ts"),

@@ -1,4 +1,5 @@
 // Pages of docs with Tidemark's widget, as a careful host would serve them: strict policies, and a list of what was asked for.
+import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { dirname, join } from "node:path";
@@ -22,9 +23,10 @@ const policyOf = ({ source = "'self'", worker = source }) =>
 
 /**
  * Serves pages, path → {body, policy}, and dist/widget under /widget/, to other origins too. `seen` lists the paths that were asked for.
- * `missing`: files that answer 404.
+ * `missing`: files that answer 404;
+ * `altered`: files that come with a byte more.
  */
-export async function serveDocs(pages, { missing = [] } = {}) {
+export async function serveDocs(pages, { missing = [], altered = [] } = {}) {
   const seen = [];
   const server = createServer((request, response) => {
     const path = request.url.split("?")[0];
@@ -47,11 +49,19 @@ export async function serveDocs(pages, { missing = [] } = {}) {
       return;
     }
     const type = types[file.split(".").pop()] ?? "text/html";
-    response.writeHead(200, { "content-type": type, "access-control-allow-origin": "*" }).end(readFileSync(file));
+    const bytes = readFileSync(file);
+    response.writeHead(200, { "content-type": type, "access-control-allow-origin": "*" });
+    response.end(altered.includes(path) ? Buffer.concat([bytes, Buffer.from("\n")]) : bytes);
   });
   await new Promise((done) => server.listen(0, "127.0.0.1", done));
   return { origin: `http://127.0.0.1:${server.address().port}`, seen, close: () => server.close() };
 }
+
+/** What docs/widget.md tells authors to pin a script by. */
+export const integrityOf = (name) =>
+  `sha384-${createHash("sha384")
+    .update(readFileSync(join(dist, "widget", name)))
+    .digest("base64")}`;
 
 let engine = null;
 /** The engine's own answer to a request, from dist/. */

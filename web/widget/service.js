@@ -10,8 +10,8 @@ const files = {
   models: new URL("./models.json", import.meta.url).href,
   gpus: new URL("./gpus.json", import.meta.url).href,
 };
-// What web/build.mjs knows of that file, so that another origin's copy of it is checked.
-const { workerIntegrity } = /** @type {any} */ (globalThis.tidemarkBuild ?? {});
+// What web/build.mjs knows of that file and of the languages', so that another origin's copies are checked.
+const { workerIntegrity, wordsIntegrity } = /** @type {any} */ (globalThis.tidemarkBuild ?? {});
 
 /** What answers like a worker and comes later: what is said to it waits. make() promises the real one. */
 export function lateWorker(make) {
@@ -33,37 +33,44 @@ export function lateWorker(make) {
   return late;
 }
 
-/** A browser makes no worker from another origin's file: from there its text is fetched, checked, and made one of this page's. */
-async function makeWorker() {
-  if (worker.origin === location.origin) return new Worker(worker, { type: "module" });
+/**
+ * Where the worker's text comes from. A browser makes no worker from another origin's file: from there its text is fetched, checked, and
+ * made one of this page's.
+ */
+async function sourceOfWorker() {
+  if (worker.origin === location.origin) return worker.href;
   const response = await fetch(worker, { integrity: workerIntegrity });
   if (!response.ok) throw new Error(`${worker} answered ${response.status}`);
-  const blob = new Blob([await response.text()], { type: "text/javascript" });
-  return new Worker(URL.createObjectURL(blob), { type: "module" });
+  return URL.createObjectURL(new Blob([await response.text()], { type: "text/javascript" }));
 }
 
-/** Where no worker is allowed, the engine runs on the page's thread. */
+async function makeWorker() {
+  return new Worker(await sourceOfWorker(), { type: "module" });
+}
+
+/** Where no worker is allowed, the engine runs on the page's thread; what was not checked does not run there, either. */
 async function makeLocal() {
-  const { createLocal } = await import(worker.href);
+  const { createLocal } = await import(await sourceOfWorker());
   return createLocal();
 }
 
 // Languages beside English, each in a file of its own.
-const languages = new Map([["zh", new URL("./tidemark-zh.js", import.meta.url).href]]);
+const languages = new Map([["zh", new URL("./tidemark-zh.json", import.meta.url).href]]);
 let spoken = null;
 
 /** Speaks the language of the first widget's place. One page, one language; English where its words are not at hand. */
 export function speak(element) {
   const place = element.closest("[lang]");
   const language = (place?.getAttribute("lang") ?? "").toLowerCase().split("-")[0];
-  spoken ??= loadWords(languages.get(language));
+  spoken ??= loadWords(languages.get(language), wordsIntegrity?.[language]);
   return spoken;
 }
 
-async function loadWords(address) {
+async function loadWords(address, integrity) {
   if (!address) return;
   try {
-    setMessages((await import(address)).default);
+    const response = await fetch(address, { integrity });
+    if (response.ok) setMessages(await response.json());
   } catch {
     // English, then.
   }

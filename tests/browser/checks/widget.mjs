@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { answerTo, serveDocs } from "../widgets.mjs";
+import { answerTo, integrityOf, serveDocs } from "../widgets.mjs";
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -153,7 +153,7 @@ export default {
       assert.match(await look(textOf("verdict")), /^放不下/);
       assert.match(await look(textOf("controls")), /序列长度/);
       assert.equal(await look(`${nth(0)}.shadowRoot.querySelector('[part~="box"]').lang`), "zh");
-      assert.ok(docs.seen.includes("/widget/tidemark-zh.js"));
+      assert.ok(docs.seen.includes("/widget/tidemark-zh.json"));
     }),
 
   "what stands between a widget's tags is seen without script, and where the engine is missing": async (
@@ -176,20 +176,26 @@ export default {
     );
   },
 
-  "a widget works without workers, and from another origin, which it checks": async (browser, context) => {
+  "a widget works without workers, and from another origin, whose files it checks": async (browser, context) => {
     await withDocs(browser, context, "/workerless", () => shows(browser, context, lora));
-    const elsewhere = await serveDocs({});
-    const body = `<script type="module" src="${elsewhere.origin}/widget/tidemark-calculator.js"></script>${loraTag}`;
-    const policy = { source: elsewhere.origin, worker: "blob:" };
-    const docs = await serveDocs({ "/": { body, policy } });
-    try {
-      await browser.open(`${docs.origin}/`);
-      await shows(browser, context, lora);
-      assert.deepEqual(docs.seen, ["/"]);
-      assert.deepEqual(elsewhere.seen.toSorted(), ["/widget/tidemark-calculator.js", ...files].toSorted());
-    } finally {
-      docs.close();
-      elsewhere.close();
+    const pinned = `integrity="${integrityOf("tidemark-calculator.js")}" crossorigin`;
+    for (const altered of [[], ["/widget/tidemark-worker.js"], ["/widget/models.json"]]) {
+      const elsewhere = await serveDocs({}, { altered });
+      const body = `<script type="module" src="${elsewhere.origin}/widget/tidemark-calculator.js" ${pinned}></script>${loraTag}`;
+      const docs = await serveDocs({ "/": { body, policy: { source: elsewhere.origin, worker: "blob:" } } });
+      try {
+        await browser.open(`${docs.origin}/`);
+        if (altered.length === 0) {
+          await shows(browser, context, lora);
+          assert.deepEqual(docs.seen, ["/"]);
+          assert.deepEqual(elsewhere.seen.toSorted(), ["/widget/tidemark-calculator.js", ...files].toSorted());
+        } else {
+          await context.until(browser, `/could not start/.test(${textOf("issues")})`, `${altered[0]} is refused`);
+        }
+      } finally {
+        docs.close();
+        elsewhere.close();
+      }
     }
   },
 };
