@@ -61,6 +61,16 @@ constexpr Command kCommands[] = {
      .about = "Prints the file. What the format cannot say stands in it as a comment and is told on standard error.",
      .files = true,
      .asks = "estimate"},
+    {.name = "probe",
+     .flags = "vram-gb,request,json,no-color,ascii,help,help-all",
+     .run = run_probe_command,
+     .help = "write a script that measures a job on a card: random weights, a few steps, one JSON",
+     .usage = "probe --model NAME [options] > probe.py        (then: python probe.py > measured.json)\n"
+              "probe FILE... > probe.py",
+     .about = "The script runs the job in a child process that may take no more than a share of the card and prints "
+              "peaks by phase; `tidemark import measured.json` sets them beside the estimate.",
+     .files = true,
+     .asks = "estimate"},
     {.name = "fit",
      .flags = kOfJob,
      .run = run_fit_command,

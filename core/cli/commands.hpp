@@ -12,6 +12,7 @@ int run_estimate_command(const Invocation& typed);
 int run_scan_command(const Invocation& typed);
 int run_import_command(const Invocation& typed);
 int run_export_command(const Invocation& typed);
+int run_probe_command(const Invocation& typed);
 int run_fit_command(const Invocation& typed);
 int run_advise_command(const Invocation& typed);
 int run_map_command(const Invocation& typed);

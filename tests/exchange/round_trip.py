@@ -78,8 +78,9 @@ def standard(path: str):
             "gradient_checkpointing": "none"}.get(path)
 
 
-#: torchtune's own names of all linear layers but the head.
-TORCHTUNE_ALL = ["q_proj", "k_proj", "v_proj", "output_proj", "w1", "w2", "w3"]
+#: How these name all linear layers but the head.
+ALL_LINEAR = {"torchtune": ["q_proj", "k_proj", "v_proj", "output_proj", "w1", "w2", "w3"],
+              "unsloth": ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]}
 
 
 def run(command: list[str], text: str = "") -> dict:
@@ -99,7 +100,7 @@ def compare(job: dict, exported: dict, imported: dict, name: str) -> list[tuple[
         read = got.get(path, standard(path))
         if isinstance(value, list) and isinstance(read, str):
             read = read.split(",")
-        if name == "torchtune" and value == "all-linear" and read == TORCHTUNE_ALL:
+        if value == "all-linear" and read == ALL_LINEAR.get(name):
             continue
         if read != value:
             wrong.append((path, value, read))

@@ -54,4 +54,8 @@ Exported write_deepspeed(const ExportJob& job);
 Exported write_command(const ExportJob& job);
 Exported write_request(const ExportJob& job);
 
+/// A Python script that runs the job with random weights on a card and prints what it took; `config` is the model's
+/// config.json.
+Exported write_probe(const ExportJob& job, const Value& config);
+
 }  // namespace tidemark::exchange

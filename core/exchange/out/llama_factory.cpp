@@ -25,8 +25,8 @@ void write_adapter(const ExportJob& job, Writer& out) {
   out.yaml("lora_rank", adapter.r);
   out.yaml("lora_alpha", number(adapter.lora_alpha));
   out.yaml("lora_dropout", number(adapter.lora_dropout));
-  out.yaml("lora_target", targets(job, out));
-  if (!adapter.modules_to_save.empty()) out.yaml("additional_target", joined_names(adapter.modules_to_save));
+  out.yaml("lora_target", quoted(targets(job, out)));
+  if (!adapter.modules_to_save.empty()) out.yaml("additional_target", quoted(joined_names(adapter.modules_to_save)));
   if (adapter.use_dora) out.yaml("use_dora", true);
   if (!is_quantised(job.job)) return;
   const Quantization& how = job.job.quantization;

@@ -5,40 +5,6 @@
 namespace tidemark::exchange {
 namespace {
 
-std::string json(const Value& value, int indent);
-
-std::string json_members(const Value& value, int indent) {
-  const std::string space(static_cast<std::size_t>(indent) + 2, ' ');
-  std::string out = "{";
-  for (const Value::Member& member : value.members) {
-    out += (out.size() > 1 ? ",\n" : "\n") + space + quoted(member.key) + ": " + json(member.value, indent + 2);
-  }
-  return out + "\n" + std::string(static_cast<std::size_t>(indent), ' ') + "}";
-}
-
-std::string json(const Value& value, int indent) {
-  switch (value.kind) {
-    case Value::Kind::kNull:
-      return "null";
-    case Value::Kind::kBool:
-      return value.boolean ? "true" : "false";
-    case Value::Kind::kInteger:
-      return std::to_string(value.integer);
-    case Value::Kind::kReal:
-      return number(value.real);
-    case Value::Kind::kString:
-      return quoted(value.string);
-    case Value::Kind::kArray: {
-      std::string out = "[";
-      for (const Value& item : value.items) out += (out.size() > 1 ? ", " : "") + json(item, indent);
-      return out + "]";
-    }
-    case Value::Kind::kObject:
-      return value.members.empty() ? "{}" : json_members(value, indent);
-  }
-  return {};
-}
-
 std::string shell(const std::string& word) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,@";
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
@@ -64,7 +30,7 @@ std::string on_one_line(std::string text) {
 /// As a flag takes it: words bare, lists by commas, everything else as JSON.
 std::string word_of(const Value& value) {
   if (value.is_string()) return value.string;
-  if (!value.is_array()) return on_one_line(json(value, 0));
+  if (!value.is_array()) return on_one_line(json_text(value));
   std::string out;
   for (const Value& item : value.items) out += (out.empty() ? "" : ",") + word_of(item);
   return out;
@@ -109,7 +75,7 @@ Exported write_command(const ExportJob& job) {
 
 Exported write_request(const ExportJob& job) {
   Writer out;
-  out.line(json(job.request, 0));
+  out.line(json_text(job.request));
   return out.finish_without_comments("A request");
 }
 

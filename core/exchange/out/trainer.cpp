@@ -21,12 +21,14 @@ void write_imports(const ExportJob& job, Writer& out) {
 
 /// Every sample has the stated length, so that no batch is longer.
 void write_data(const ExportJob& job, Writer& out) {
+  out.line("max_length = " + std::to_string(job.job.sequence_length));
   out.line("tokenizer = AutoTokenizer.from_pretrained(" + quoted(job.model) + ")");
   out.line("tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token");
   out.line("dataset = load_dataset(\"text\", data_files=\"train.txt\", split=\"train\")  # yours");
   out.line("dataset = dataset.map(");
-  out.line("    lambda sample: tokenizer(sample[\"text\"], max_length=" + std::to_string(job.job.sequence_length) +
-           ", padding=\"max_length\", truncation=True),");
+  out.line(
+      "    lambda sample: tokenizer(sample[\"text\"], max_length=max_length, padding=\"max_length\", "
+      "truncation=True),");
   out.line("    remove_columns=dataset.column_names,");
   out.line(")");
 }

@@ -3,6 +3,43 @@
 #include "core/units/decimal.hpp"
 
 namespace tidemark::exchange {
+namespace {
+
+std::string json(const Value& value, int indent);
+
+std::string json_members(const Value& value, int indent) {
+  const std::string space(static_cast<std::size_t>(indent) + 2, ' ');
+  std::string out = "{";
+  for (const Value::Member& member : value.members) {
+    out += (out.size() > 1 ? ",\n" : "\n") + space + quoted(member.key) + ": " + json(member.value, indent + 2);
+  }
+  return out + "\n" + std::string(static_cast<std::size_t>(indent), ' ') + "}";
+}
+
+std::string json(const Value& value, int indent) {
+  switch (value.kind) {
+    case Value::Kind::kNull:
+      return "null";
+    case Value::Kind::kBool:
+      return value.boolean ? "true" : "false";
+    case Value::Kind::kInteger:
+      return std::to_string(value.integer);
+    case Value::Kind::kReal:
+      return number(value.real);
+    case Value::Kind::kString:
+      return quoted(value.string);
+    case Value::Kind::kArray: {
+      std::string out = "[";
+      for (const Value& item : value.items) out += (out.size() > 1 ? ", " : "") + json(item, indent);
+      return out + "]";
+    }
+    case Value::Kind::kObject:
+      return value.members.empty() ? "{}" : json_members(value, indent);
+  }
+  return {};
+}
+
+}  // namespace
 
 void Writer::yaml(std::string_view key, std::string_view value, int indent) {
   if (value.empty()) return;
@@ -57,6 +94,10 @@ std::string quoted(std::string_view word) {
     if (static_cast<unsigned char>(c) >= ' ') out += c;
   }
   return out + "\"";
+}
+
+std::string json_text(const Value& value) {
+  return json(value, 0);
 }
 
 std::string quoted_list(const std::vector<std::string>& words) {

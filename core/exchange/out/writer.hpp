@@ -45,6 +45,8 @@ std::string_view torch_name(Dtype dtype);
 std::string number(double value);
 /// "Meta-Llama": a word in quotes with escapes, as all three read it.
 std::string quoted(std::string_view word);
+/// JSON over lines, as an object reads best.
+std::string json_text(const Value& value);
 /// ["q_proj", "v_proj"].
 std::string quoted_list(const std::vector<std::string>& words);
 
