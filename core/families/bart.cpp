@@ -303,8 +303,8 @@ void read_bart_sizes(ConfigFields& fields, Architecture& architecture, const Bar
   decoder.intermediate_size = fields.required({"decoder_ffn_dim"});
   derive_head_dim(fields, decoder);
   architecture.parts.push_back(std::move(decoder));
-  // LayerDrop skips whole layers now and then; the step that skips none is the highest.
-  fields.accept({"encoder_layerdrop", "decoder_layerdrop", "num_hidden_layers", "num_attention_heads"});
+  for (const std::string_view key : {"encoder_layerdrop", "decoder_layerdrop"}) note_layerdrop(fields, key, 0.0);
+  fields.accept({"num_hidden_layers", "num_attention_heads"});
 }
 
 Tensor bart_encoder_layers(Net& net, Tensor hidden, bool alone) {

@@ -17,10 +17,7 @@ void set_fairseq(ConfigFields& fields, Architecture& architecture) {
   fields.flag({"scale_embedding"}, true);
   architecture.activation_dropout = fields.probability({"activation_dropout"}, 0.0);
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
-  if (fields.probability({"layerdrop"}, 0.0) > 0.0) {
-    fields.note("INVALID_VALUE", "layerdrop",
-                "Layers are dropped at random; the estimate is for a step with them all.");
-  }
+  note_layerdrop(fields, "layerdrop", 0.0);
 }
 
 // transformers 5.12.1 models/biogpt/configuration_biogpt.py: BioGptConfig. The position table has two rows more than

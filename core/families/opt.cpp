@@ -32,10 +32,7 @@ void read_opt_config(ConfigFields& fields, Architecture& architecture) {
   architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
   fields.accept({"activation_dropout"});  // in the published files; the class no longer has it
-  if (fields.probability({"layerdrop"}, 0.0) > 0.0) {
-    fields.note("INVALID_VALUE", "layerdrop",
-                "Layers are dropped at random; the estimate is for a step with them all.");
-  }
+  note_layerdrop(fields, "layerdrop", 0.0);
 }
 
 constexpr const char* kModel = "transformers 5.12 models/opt/modeling_opt.py: OPTDecoder.forward";

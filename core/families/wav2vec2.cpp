@@ -1,8 +1,10 @@
 // Wav2Vec2 and HuBERT: convolutions over the wave, a convolution that tells positions, an encoder; CTC on letters.
+#include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "core/families/family.hpp"
+#include "core/job/module_pattern.hpp"
 #include "core/layers/losses.hpp"
 #include "core/tape/ops/convolution.hpp"
 
@@ -62,12 +64,12 @@ void read_wav2vec2_config(ConfigFields& fields, Architecture& architecture) {
   if (!fields.flag({"feat_proj_layer_norm"}, true)) {
     fields.error("INVALID_VALUE", "feat_proj_layer_norm", "A projection without a norm is not modelled.");
   }
+  note_layerdrop(fields, "layerdrop", 0.1);
   Architecture extractor = architecture;
   extractor.num_layers = static_cast<Count>(convolutions);
   for (std::size_t i = 0; i < convolutions; ++i) extractor.layer_kinds.push_back(static_cast<std::uint8_t>(i));
   architecture.parts.push_back(std::move(extractor));
   fields.accept({"feat_extract_activation",
-                 "layerdrop",
                  "feat_quantizer_dropout",
                  "num_feat_extract_layers",
                  "mask_time_length",
@@ -195,17 +197,16 @@ void keep_gradient(Tape& t, Node& n, Tensor* g, Tensor*) {
   t.hold(&n, g[0]);
 }
 
-// "hidden_states.requires_grad = True", but for freeze_feature_encoder(), which `freeze` stands for.
+// "hidden_states.requires_grad = True", but for freeze_feature_encoder(), which a `freeze` of its convolutions stands
+// for.
 bool wave_requires_grad(const Net& net, const Names& names) {
   if (net.job.method == Method::kLora || net.job.method == Method::kQlora || net.treatments == nullptr) return true;
-  for (const std::string& pattern : net.job.freeze) {
-    if (pattern.find("feature_extractor") != std::string::npos ||
-        pattern.find("feature_encoder") != std::string::npos) {
-      return false;
-    }
-  }
-  (void)names;
-  return true;
+  const std::string weight = std::string(names.convolutions) + ".0.conv.weight";
+  return std::none_of(net.job.freeze.begin(), net.job.freeze.end(), [&weight](const std::string& text) {
+    std::string error;
+    const auto pattern = NamePattern::compile(text, error);
+    return pattern && pattern->names(weight);
+  });
 }
 
 Tensor features(Net& net, const Names& names) {

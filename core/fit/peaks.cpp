@@ -45,6 +45,8 @@ Figures Peaks::compute(const TrainingJob& job, const TrainingJob& key, bool allo
   Figures figures;
   Issues issues;
   check_magnitude(architecture_, job, issues);
+  // What a search changes can make a job that the framework refuses.
+  check_model(architecture_, job, issues);
   if (has_error(issues) || !is_supported(architecture_)) return figures;
   if (last_.tape == nullptr || last_key_ != key) {
     last_ = simulate(architecture_, job);
@@ -55,7 +57,7 @@ Figures Peaks::compute(const TrainingJob& job, const TrainingJob& key, bool allo
   options.itemise = false;
   Estimate e = estimate(architecture_, job, last_, options);
   if (!allocator) widen(e, coverage_of(architecture_, job));
-  figures.known = true;
+  figures.known = !has_error(e.issues);
   figures.allocated = e.allocated;
   figures.reserved = e.reserved;
   figures.host = e.host;

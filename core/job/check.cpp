@@ -249,6 +249,42 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
                          "causal_conv1d; without these, \"kernels\": \"torch\" says what they need.",
         job.torch_scan ? "fused" : "torch");
   }
+  // transformers 5.12.1 modeling_llama4.py Llama4TextExperts (bmm), modeling_granitemoe.py GraniteMoeParallelExperts (a
+  // loop): no @use_experts_implementation.
+  const bool own_experts = a.model_type == "llama4_text" || a.model_type.rfind("granitemoe", 0) == 0;
+  if (job.experts != ExpertsKernel::kGroupedMm && (own_experts || (a.experts.count == 0 && a.language == nullptr))) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/moe/implementation",
+        a.experts.count == 0 ? "This model has no experts."
+                             : "This model's code computes its experts in one way only.");
+  }
+  // transformers 5.12.1 modeling_t5.py T5Stack.forward, modeling_bart.py BartDecoder.forward hand the encoder's states
+  // (T5 position biases, too) to a checkpointed layer by position: re-entrant checkpointing detaches them and gives
+  // each layer's copy a gradient of its own. No record covers that.
+  const bool checkpoints =
+      job.checkpointing != Checkpointing::kNone && job.checkpointing != Checkpointing::kSelectiveCoreAttention;
+  if (a.num_decoder_layers > 0 && checkpoints && job.use_reentrant) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/gradient_checkpointing/use_reentrant",
+        "Re-entrant checkpointing of encoder-decoders is not modelled. Set gradient_checkpointing_kwargs to "
+        "{\"use_reentrant\": false}, as transformers 5 does.",
+        "false");
+  }
+  // transformers 5.12.1 modeling_xlm_roberta.py, modeling_camembert.py: …ForMultipleChoice builds its body without a
+  // pooler and reads outputs[1].
+  if (a.head == Head::kMultipleChoice && job.framework.at_least(5, 0) &&
+      (a.model_type == "xlm-roberta" || a.model_type == "camembert")) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/config/architectures",
+        "transformers 5.12.1 cannot run this class: its body has no pooler, which its forward reads (IndexError). Use "
+        "RobertaForMultipleChoice.");
+  }
+  // modeling_wav2vec2.py Wav2Vec2Model.forward, modeling_hubert.py.
+  if (!a.conv_dims.empty() && job.padding) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/padding",
+        "Recordings are taken to be equally long: what a mask of padding adds is not counted.", "false");
+  }
+  if (a.masks_time) {
+    add(issues, "ASSUMED_DEFAULT", Severity::kNote, "/config/mask_time_prob",
+        "SpecAugment draws what it masks at each step: the few indices of those stretches are not counted.");
+  }
   // modeling_llama4.py Llama4Router: a Linear that returns two tensors.
   if (a.model_type == "llama4_text" && job.method != Method::kFull &&
       job.adapter.target_modules.kind == ModuleChoice::Kind::kAllLinear) {

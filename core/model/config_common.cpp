@@ -119,6 +119,11 @@ Activation read_activation(ConfigFields& fields, ConfigFields::Spellings keys, s
   return activation_named(fields.text(keys, class_default), *keys.begin(), fields);
 }
 
+void note_layerdrop(ConfigFields& fields, std::string_view key, double class_default) {
+  if (fields.probability({key}, class_default) <= 0.0) return;
+  fields.note("INVALID_VALUE", key, "Layers are dropped at random; the estimate is for a step with them all.");
+}
+
 std::optional<LayerFlags> read_layer_types(ConfigFields& fields, const Architecture& architecture) {
   const Value* types = fields.find({"layer_types"});
   if (types == nullptr || types->is_null()) return std::nullopt;

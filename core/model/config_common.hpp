@@ -30,6 +30,9 @@ void read_rotary_factor(ConfigFields& fields, Architecture& architecture, double
 Activation activation_named(std::string_view name, std::string_view key, ConfigFields& fields);
 Activation read_activation(ConfigFields& fields, ConfigFields::Spellings keys, std::string_view class_default);
 
+/// LayerDrop skips whole layers now and then; the step that skips none is the highest. Says so where it is on.
+void note_layerdrop(ConfigFields& fields, std::string_view key, double class_default);
+
 /// `layer_types`: which layers slide. Nothing where the key is absent or null.
 std::optional<LayerFlags> read_layer_types(ConfigFields& fields, const Architecture& architecture);
 

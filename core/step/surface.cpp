@@ -20,7 +20,7 @@ class Mapper {
  public:
   Mapper(const Architecture& architecture, const TrainingJob& job, std::span<const Count> batches,
          std::span<const Count> sequences)
-      : architecture_(architecture), job_(job), workspaces_(lasting_workspaces(job)) {
+      : architecture_(architecture), job_(job), workspaces_(lasting_workspaces(job)), sequences_(sequences) {
     surface_.peaks.assign(batches.size() * sequences.size(), -1);
     grid_.least = {batches[0], sequences[0]};
     grid_.common = {0, 0};
@@ -44,6 +44,9 @@ class Mapper {
 
   Surface run() {
     while (!pending_.empty()) group();
+    for (std::size_t i = 0; i < surface_.peaks.size(); ++i) {
+      if (sequences_[i % sequences_.size()] < picture_tokens_) surface_.peaks[i] = -1;
+    }
     return std::move(surface_);
   }
 
@@ -61,7 +64,9 @@ class Mapper {
 
   Recording record(Extents at) {
     ++surface_.recordings;
-    return {simulate(architecture_, sized(at)), at};
+    Recording recording{simulate(architecture_, sized(at)), at};
+    picture_tokens_ = recording.simulation.picture_tokens;
+    return recording;
   }
 
   // Takes the cells whose guards have the outcomes of the one in the middle, and answers them.
@@ -163,10 +168,12 @@ class Mapper {
   const Architecture& architecture_;
   TrainingJob job_;
   Bytes workspaces_;
+  std::span<const Count> sequences_;
   Grid grid_;
   std::vector<Cell> pending_;
   std::vector<CompiledStep> steps_;
   Surface surface_;
+  Count picture_tokens_ = 0;  // of a sample: shorter lengths cannot hold its pictures
 };
 
 }  // namespace

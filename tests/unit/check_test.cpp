@@ -140,5 +140,42 @@ TEST_CASE("a key that people know by another name is suggested by its own") {
   CHECK(suggestion(R"("max_grad_norm":1e300)") == "1000000000");
 }
 
+constexpr const char* kSmallT5 =
+    R"("config":{"model_type":"t5","d_model":64,"d_ff":128,"d_kv":16,"num_heads":4,"num_layers":2,"vocab_size":1000})";
+
+TEST_CASE("re-entrant checkpointing of encoder-decoders is refused: no record covers it") {
+  const std::string start = std::string{"{"} + kSmallT5 + R"(,"sequence_length":64,"gradient_checkpointing":)";
+  CHECK(answer_to(start + R"({"use_reentrant":true}})") ==
+        "none; error UNSUPPORTED_VALUE /gradient_checkpointing/use_reentrant -> false");
+  CHECK(answer_to(start + R"({"use_reentrant":false}})") == "estimate");
+}
+
+TEST_CASE("classes that transformers cannot run are refused") {
+  // transformers 5.12.1 modeling_xlm_roberta.py XLMRobertaForMultipleChoice: outputs[1] of a body without a pooler.
+  const auto choice = [](const std::string& type, const std::string& prefix) {
+    return answer_to(R"({"config":{"model_type":")" + type + R"(","architectures":[")" + prefix +
+                     R"(ForMultipleChoice"],"hidden_size":64,"intermediate_size":128,"num_hidden_layers":2,)"
+                     R"("num_attention_heads":4,"vocab_size":1000},"sequence_length":64})");
+  };
+  CHECK(choice("xlm-roberta", "XLMRoberta").rfind("none; error INVALID_VALUE /config/architectures", 0) == 0);
+  CHECK(choice("camembert", "Camembert").rfind("none; error INVALID_VALUE /config/architectures", 0) == 0);
+  CHECK(choice("roberta", "Roberta").rfind("estimate", 0) == 0);
+}
+
+TEST_CASE("a kernel for experts that the model has not is said to have no effect") {
+  const std::string ignored = "estimate; warning IGNORED_OPTION /moe/implementation";
+  CHECK(answer_to(job(R"("moe":{"implementation":"eager"})")) == ignored);
+  CHECK(answer_to(job(R"("moe":{"implementation":"grouped_mm"})")) == "estimate");
+}
+
+TEST_CASE("padding of recordings is said not to be counted") {
+  const std::string wave =
+      R"({"config":{"model_type":"wav2vec2","hidden_size":64,"intermediate_size":128,"num_hidden_layers":2,)"
+      R"("num_attention_heads":4,"conv_dim":[32,32],"conv_stride":[5,2],"conv_kernel":[10,3],"layerdrop":0.0},)"
+      R"("audio_seconds":1.0,"padding":)";
+  CHECK(answer_to(wave + "true}") == "estimate; warning IGNORED_OPTION /padding -> false");
+  CHECK(answer_to(wave + "false}") == "estimate");
+}
+
 }  // namespace
 }  // namespace tidemark

@@ -49,6 +49,24 @@ TEST_CASE("a length that does not hold its pictures is refused, with the least o
   CHECK(ask(R"(,"images_per_sample":8)").estimate);
 }
 
+TEST_CASE("a map has no figure for lengths that do not hold the pictures") {
+  for (const char* exact : {"true", "false"}) {
+    Issues none;
+    const Value map = parse_json(
+        engine().handle(std::string{R"({"verb":"map","model":"smolvlm-256m-instruct","images_per_sample":8,)"
+                                    R"("sequence_length":1024,"batches":[1,2],"sequences":[256,512,1024],"exact":)"} +
+                        exact + "}"),
+        "", none);
+    const Value* rows = map.find("allocated");
+    REQUIRE(rows != nullptr);
+    for (const Value& row : rows->items) {
+      CHECK(row.items.at(0).is_null());
+      CHECK(row.items.at(1).is_integer());
+      CHECK(row.items.at(2).is_integer());
+    }
+  }
+}
+
 TEST_CASE("more pictures and larger ones take more memory") {
   const auto peak = [](const std::string& options) {
     const Answer answer = ask(options);
