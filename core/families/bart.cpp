@@ -200,7 +200,7 @@ Tensor scaled(Net&, Tensor rows) {
 Tensor buffered_positions(Net& net, const char* name) {
   Tape& t = net.tape;
   const Dtype dtype = net.weight_dtype(2);
-  t.buffer(name, net.arch.max_positions * net.H.n * size_of(dtype));
+  t.buffer(name, net.arch.max_positions * net.H.n() * size_of(dtype));
   const Shape rows{net.B, net.S};
   Tensor mask = t.allocate(rows, Dtype::kInt32, "ne");
   Tensor counted = t.allocate(rows, Dtype::kInt64, "cumsum");
@@ -255,7 +255,7 @@ Outputs conditional_generation(Net& net, const Program& program, Tensor hidden) 
   if (traits_of(net).logits_bias) {
     Scope in(net.tape, "", kModel);
     const Dtype dtype = net.job.recipe.weights;
-    net.tape.buffer("final_logits_bias", net.V.n * size_of(dtype));
+    net.tape.buffer("final_logits_bias", net.V.n() * size_of(dtype));
     const Tensor bias = net.tape.part_of_buffer(Shape{Dim(1), net.V}, dtype);
     logits = add(std::move(logits), bias);
   }

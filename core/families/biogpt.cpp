@@ -146,7 +146,7 @@ Tensor xglm_embed(Net& net) {
   const Dtype dtype = net.job.recipe.weights;
   Tensor embeds = net.token_embedding("model.embed_tokens", net.H, scaled);
   make_causal_masks(net, embeds, {true, false, false});
-  t.buffer("model.embed_positions.weights", (net.arch.max_positions + 2) * net.H.n * size_of(dtype));
+  t.buffer("model.embed_positions.weights", (net.arch.max_positions + 2) * net.H.n() * size_of(dtype));
   Tensor ids = t.allocate(Shape{Dim(1), net.S}, Dtype::kInt64, "position_ids");
   Tensor positions = t.allocate(Shape{Dim(1), net.S, net.H}, dtype, "index_select");
   Tensor h = add(embeds, std::move(positions));
@@ -157,12 +157,12 @@ Tensor xglm_embed(Net& net) {
 // Heads as a batch of matrices: [B·heads, S, hd], a copy.
 Tensor by_heads(Net& net, Tensor x) {
   x = split_heads(net, std::move(x), net.A, net.hd);
-  return reshape(std::move(x), Shape{Dim(net.B.n * net.A.n), net.S, net.hd});
+  return reshape(std::move(x), Shape{Dim(net.B.n() * net.A.n()), net.S, net.hd});
 }
 
 // The scores with the mask added, no less than the dtype's least number, as probabilities.
 Tensor xglm_probabilities(Net& net, Tensor scores) {
-  const Shape flat{Dim(net.B.n * net.A.n), net.S, net.S};
+  const Shape flat{Dim(net.B.n() * net.A.n()), net.S, net.S};
   scores = view(std::move(scores), Shape{net.B, net.A, net.S, net.S});
   scores = add(std::move(scores), net.shared.causal_mask);
   scores = maximum(std::move(scores), net.tape.allocate(Shape{}, Dtype::kFp32, "tensor"));

@@ -98,9 +98,9 @@ Tensor self_attention(Net& net, Tensor hidden, const Tensor& residual) {
   Scope in(net.tape, "self_attention", kAttention);
   net.attention_kernel = "eager";
   const Tensor x = std::move(hidden);
-  const Dim outer(net.B.n * net.A.n);
+  const Dim outer(net.B.n() * net.A.n());
   const Shape flat{outer, net.S, net.hd};
-  Tensor fused = net.linear("self_attention.query_key_value", x, Dim(3 * net.H.n), true);
+  Tensor fused = net.linear("self_attention.query_key_value", x, Dim(3 * net.H.n()), true);
   const Tensor fused_qkv = view(std::move(fused), Shape{net.B, net.S, net.A, Dim(3), net.hd});
   Tensor q = select(fused_qkv, 3);
   q = transpose(std::move(q), 1, 2);
@@ -156,7 +156,7 @@ Tensor embed(Net& net) {
   Tensor mask = net.attention_mask;
   if (!mask.defined()) mask = t.allocate(Shape{net.B, net.S}, Dtype::kFp32, "attention_mask");
   Tensor alibi = t.allocate(Shape{net.B, net.A, net.S}, Dtype::kFp32, "alibi");
-  alibi = view(std::move(alibi), Shape{Dim(net.B.n * net.A.n), Dim(1), net.S});
+  alibi = view(std::move(alibi), Shape{Dim(net.B.n() * net.A.n()), Dim(1), net.S});
   net.shared.bias = to(std::move(alibi), h.dtype());
   make_causal_masks(net, embeds, {true, true, false});
   net.model_locals = {std::move(embeds), std::move(mask)};

@@ -43,7 +43,7 @@ constexpr ClassSuffix kClasses[] = {{"LMHeadModel", Head::kCausalLm},
 Tensor embed(Net& net) {
   Scope in(net.tape, "transformer", kModel);
   Tape& t = net.tape;
-  t.buffer("transformer.pos_encoding", net.arch.max_positions * net.H.n * 4);
+  t.buffer("transformer.pos_encoding", net.arch.max_positions * net.H.n() * 4);
   Tensor ids = t.allocate(Shape{Dim(1), net.S}, Dtype::kInt64, "position_ids");
   if (net.attention_mask.defined()) {
     // (1.0 - attention_mask) * finfo.min, in the weights' dtype

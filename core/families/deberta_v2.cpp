@@ -130,7 +130,7 @@ Tensor by_heads(Net& net, Tensor x_in) {
   const Dim rows = x.dim(0), length = x.dim(1);
   Tensor h = view(x, Shape{rows, length, net.A, net.hd});
   h = contiguous(permute(std::move(h), {0, 2, 1, 3}));
-  return view(std::move(h), Shape{Dim(rows.n * net.A.n), length, net.hd});
+  return view(std::move(h), Shape{Dim(rows.n() * net.A.n()), length, net.hd});
 }
 
 // The shared table through a projection, for each row of the batch.
@@ -207,7 +207,7 @@ Tensor attend(Net& net, const Tensor& x) {
     rel_att = position_bias(net, q, k, table, places);
     if (rel_att.defined()) scores = add(std::move(scores), rel_att);
   }
-  const Shape four{net.B, net.A, net.S, net.S}, three{Dim(net.B.n * net.A.n), net.S, net.S};
+  const Shape four{net.B, net.A, net.S, net.S}, three{Dim(net.B.n() * net.A.n()), net.S, net.S};
   scores = view(std::move(scores), four);
   const Tensor mask = t.allocate(net.shared.causal_mask.shape(), Dtype::kBool, "bool");
   Tensor inverted = t.allocate(mask.shape(), Dtype::kBool, "bitwise_not");

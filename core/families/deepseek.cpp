@@ -81,7 +81,7 @@ using Turn = void (*)(Net& net, Tensor& q, Tensor& k);
 
 Tensor queries(Net& net, const Tensor& x) {
   const LatentAttention& a = net.arch.latent;
-  const Dim width(net.A.n * net.hd.n);
+  const Dim width(net.A.n() * net.hd.n());
   if (a.query_rank == 0) return net.linear("self_attn.q_proj", x, width);
   Tensor q = net.linear("self_attn.q_a_proj", x, Dim(a.query_rank), net.arch.attention_bias);
   q = rms_norm(net, "self_attn.q_a_layernorm", std::move(q));
@@ -101,7 +101,7 @@ Tensor latent_attention(Net& net, Tensor hidden, Turn turn) {
   const Tensor compressed = net.linear("self_attn.kv_a_proj_with_mqa", x, Dim(a.rank + a.rope_dim), bias);
   const Pieces parts = split(compressed, -1, {Dim(a.rank), rope});
   Tensor up = rms_norm(net, "self_attn.kv_a_layernorm", parts.part[0]);
-  up = net.linear("self_attn.kv_b_proj", std::move(up), Dim(net.A.n * (a.plain_dim + a.value_dim)));
+  up = net.linear("self_attn.kv_b_proj", std::move(up), Dim(net.A.n() * (a.plain_dim + a.value_dim)));
   up = split_heads(net, std::move(up), net.A, Dim(a.plain_dim + a.value_dim));
   const Pieces kv = split(up, -1, {plain, value});
   up.reset();
@@ -111,8 +111,8 @@ Tensor latent_attention(Net& net, Tensor hidden, Turn turn) {
   const Tensor q = cat({&q_parts.part[0], &q_turned}, -1);
   const Tensor k = cat({&kv.part[0], &k_turned}, -1);
   Tensor v = kv.part[1];
-  const bool padded = wants_flash(net.job) && a.value_dim != net.hd.n;
-  if (padded) v = pad_last(std::move(v), net.hd.n - a.value_dim);
+  const bool padded = wants_flash(net.job) && a.value_dim != net.hd.n();
+  if (padded) v = pad_last(std::move(v), net.hd.n() - a.value_dim);
   AttentionOptions options;
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;
@@ -120,7 +120,7 @@ Tensor latent_attention(Net& net, Tensor hidden, Turn turn) {
   if (padded) {
     out = view(std::move(out), Shape{net.B, net.S, net.A, net.hd});
     out = narrow(std::move(out), -1, 0, value);
-    out = reshape(std::move(out), Shape{net.B, net.S, Dim(net.A.n * value.n)});
+    out = reshape(std::move(out), Shape{net.B, net.S, Dim(net.A.n() * value.n())});
   }
   return net.linear("self_attn.o_proj", std::move(out), net.H, bias);
 }

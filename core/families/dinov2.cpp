@@ -52,12 +52,12 @@ void inputs(Net& net) {
 Tensor positions(Net& net, Tensor table_in) {
   const Tensor table = std::move(table_in);
   const PictureSize size = own_picture_size(net);
-  if (net.S.n == net.arch.max_positions && size.height == size.width) return table;
+  if (net.S.n() == net.arch.max_positions && size.height == size.width) return table;
   Scope in(net.tape, "dinov2.embeddings", kPositions);
-  const Dim side(net.arch.image_size / net.arch.patch_size), rows(net.S.n - 1), one(1);
+  const Dim side(net.arch.image_size / net.arch.patch_size), rows(net.S.n() - 1), one(1);
   const Dim height(size.height / net.arch.patch_size), width(size.width / net.arch.patch_size);
   const Tensor first = narrow(table, 1, 0, one);
-  Tensor rest = narrow(table, 1, 1, Dim(side.n * side.n));
+  Tensor rest = narrow(table, 1, 1, Dim(side.n() * side.n()));
   rest = permute(view(std::move(rest), Shape{one, side, side, net.H}), {0, 3, 1, 2});
   const Dtype dtype = rest.dtype();
   rest = interpolate(to(std::move(rest), Dtype::kFp32), Shape{one, net.H, height, width});
@@ -99,7 +99,7 @@ Tensor mlp(Net& net, Tensor hidden) {
   Scope in(net.tape, "mlp", kMlp);
   const Tensor x = std::move(hidden);
   if (net.arch.gated_mlp) {
-    Tensor both = net.linear("mlp.weights_in", x, Dim(2 * net.F.n), true);
+    Tensor both = net.linear("mlp.weights_in", x, Dim(2 * net.F.n()), true);
     const Pieces halves = split(std::move(both), -1, {net.F, net.F});
     Tensor h = silu(halves.part[0]);
     h = mul(std::move(h), halves.part[1]);
@@ -131,7 +131,7 @@ Outputs image_classification(Net& net, const Program&, Tensor hidden_in) {
   Scope in(net.tape, "", kHead);
   const Tensor hidden = std::move(hidden_in);
   const Tensor token = select(hidden, 1);
-  const Tensor mean = mean_over(narrow(hidden, 1, 1, Dim(net.S.n - 1)), 1);
+  const Tensor mean = mean_over(narrow(hidden, 1, 1, Dim(net.S.n() - 1)), 1);
   const Tensor both = cat({&token, &mean}, 1);
   return classified(net, net.classifier("classifier", both, Dim(net.arch.num_labels), true));
 }

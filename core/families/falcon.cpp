@@ -82,7 +82,7 @@ struct Heads {
 Heads split_qkv(Net& net, const Tensor& fused) {
   Heads h;
   if (net.arch.new_decoder) {
-    const Dim group(net.A.n / net.Kv.n), row(group.n + 2);
+    const Dim group(net.A.n() / net.Kv.n()), row(group.n() + 2);
     const Tensor qkv = view(fused, Shape{net.B, net.S, net.Kv, row, net.hd});
     Tensor q = narrow(qkv, 3, 0, group);
     Tensor k = take(qkv, 3, Dim(1));
@@ -102,12 +102,12 @@ Heads split_qkv(Net& net, const Tensor& fused) {
     h.v = select(qkv, 3);
     return h;
   }
-  const Tensor qkv = view(fused, Shape{net.B, net.S, Dim(net.A.n + 2), net.hd});
+  const Tensor qkv = view(fused, Shape{net.B, net.S, Dim(net.A.n() + 2), net.hd});
   h.q = narrow(qkv, 2, 0, net.A);
   // A list of one index behind an ellipsis is a slice and a copy.
-  h.k = narrow(qkv, 2, net.A.n, Dim(1));
+  h.k = narrow(qkv, 2, net.A.n(), Dim(1));
   h.k = clone(std::move(h.k));
-  h.v = narrow(qkv, 2, net.A.n + 1, Dim(1));
+  h.v = narrow(qkv, 2, net.A.n() + 1, Dim(1));
   h.v = clone(std::move(h.v));
   return h;
 }
@@ -161,8 +161,8 @@ Tensor self_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attention", kAttention);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.attention_bias;
-  const Dim kv = net.arch.new_decoder ? Dim(2 * net.K.n) : Dim(2 * net.Kv.n * net.hd.n);
-  const Tensor fused = net.matmul_linear("self_attention.query_key_value", x, Dim(net.H.n + kv.n), bias);
+  const Dim kv = net.arch.new_decoder ? Dim(2 * net.K.n()) : Dim(2 * net.Kv.n() * net.hd.n());
+  const Tensor fused = net.matmul_linear("self_attention.query_key_value", x, Dim(net.H.n() + kv.n()), bias);
   Heads h = split_qkv(net, fused);
   Tensor q = transpose(std::move(h.q), 1, 2);
   Tensor k = transpose(std::move(h.k), 1, 2);
@@ -226,7 +226,7 @@ Tensor embed(Net& net) {
   const Shape square{net.B, Dim(1), net.S, net.S};
   if (net.arch.alibi) {
     Tensor alibi = t.allocate(Shape{net.B, net.A, net.S}, Dtype::kBf16, "alibi");
-    alibi = view(std::move(alibi), Shape{Dim(net.B.n * net.A.n), Dim(1), net.S});
+    alibi = view(std::move(alibi), Shape{Dim(net.B.n() * net.A.n()), Dim(1), net.S});
     net.shared.bias = to(std::move(alibi), embeds.dtype());
   }
   net.shared.position_ids = t.allocate(Shape{Dim(1), net.S}, Dtype::kInt64, "position_ids");
@@ -238,7 +238,7 @@ Tensor embed(Net& net) {
     Tensor low = t.allocate(square, Dtype::kBool, "lt");
     net.shared.causal_mask = t.allocate(Shape{net.B, net.A, net.S, net.S}, embeds.dtype(), "masked_fill");
   }
-  rotary_tables(net, embeds.dtype(), net.hd.n);
+  rotary_tables(net, embeds.dtype(), net.hd.n());
   net.model_locals = {embeds};
   return embeds;
 }

@@ -83,12 +83,13 @@ Tensor self_attention(Net& net, Tensor hidden) {
   const Tensor cos = unsqueeze(slides ? net.shared.local_cos : net.shared.cos, 2);
   const Tensor sin = unsqueeze(slides ? net.shared.local_sin : net.shared.sin, 2);
   const Shape heads{net.B, net.S, net.A, width}, kv_heads{net.B, net.S, groups, width};
-  Tensor q = view(net.linear("self_attn.q_proj", x, Dim(net.A.n * width.n), bias), heads);
+  Tensor q = view(net.linear("self_attn.q_proj", x, Dim(net.A.n() * width.n()), bias), heads);
   q = norm(net, "self_attn.q_norm", std::move(q));
   q = transpose(rotate_by(std::move(q), cos, sin), 1, 2);
-  Tensor k = view(net.linear("self_attn.k_proj", x, Dim(groups.n * width.n), bias), kv_heads);
+  Tensor k = view(net.linear("self_attn.k_proj", x, Dim(groups.n() * width.n()), bias), kv_heads);
   Tensor v = k;
-  if (slides || !kind.multi_query) v = view(net.linear("self_attn.v_proj", x, Dim(groups.n * width.n), bias), kv_heads);
+  if (slides || !kind.multi_query)
+    v = view(net.linear("self_attn.v_proj", x, Dim(groups.n() * width.n()), bias), kv_heads);
   k = norm(net, "self_attn.k_norm", std::move(k));
   k = transpose(rotate_by(std::move(k), cos, sin), 1, 2);
   v = transpose(norm(net, "self_attn.v_norm", std::move(v), false), 1, 2);
@@ -102,7 +103,7 @@ Tensor self_attention(Net& net, Tensor hidden) {
 Routing routed(Net& net, const Tensor& hidden) {
   Scope in(net.tape, "router", kRouter);
   const Experts& e = net.arch.experts;
-  const Dim experts(e.count), k(e.per_token), rows(hidden.size(0) * k.n);
+  const Dim experts(e.count), k(e.per_token), rows(hidden.size(0) * k.n());
   Tensor x = norm(net, "router.norm", hidden, false);
   const Tensor scale = net.parameter("router", "scale", Shape{net.H});
   x = mul_scalar(mul(std::move(x), scale));

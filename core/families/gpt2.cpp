@@ -37,7 +37,7 @@ constexpr DecoderHeads kClasses = {
 Tensor attn(Net& net, Tensor hidden) {
   Scope in(net.tape, "attn", kAttention);
   const Tensor x = std::move(hidden);
-  Tensor fused = net.conv1d("attn.c_attn", x, Dim(3 * net.H.n));
+  Tensor fused = net.conv1d("attn.c_attn", x, Dim(3 * net.H.n()));
   Pieces qkv = split(std::move(fused), 2, {net.H, net.H, net.H});
   Tensor k = split_heads(net, std::move(qkv.part[1]), net.A, net.hd);
   Tensor v = split_heads(net, std::move(qkv.part[2]), net.A, net.hd);

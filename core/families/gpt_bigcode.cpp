@@ -38,7 +38,7 @@ Tensor attn(Net& net, Tensor hidden) {
   Scope in(net.tape, "attn", kAttention);
   const Tensor x = std::move(hidden);
   Tensor q, k, v;
-  Tensor fused = net.linear("attn.c_attn", x, Dim(net.H.n + 2 * net.K.n), true);
+  Tensor fused = net.linear("attn.c_attn", x, Dim(net.H.n() + 2 * net.K.n()), true);
   if (net.arch.multi_query) {
     fused = unsqueeze(std::move(fused), 1);
     Pieces qkv = split(std::move(fused), 3, {net.H, net.K, net.K});
@@ -47,7 +47,7 @@ Tensor attn(Net& net, Tensor hidden) {
     k = std::move(qkv.part[1]);
     v = std::move(qkv.part[2]);
   } else {
-    fused = view(std::move(fused), Shape{net.B, net.S, net.A, Dim(3 * net.hd.n)});
+    fused = view(std::move(fused), Shape{net.B, net.S, net.A, Dim(3 * net.hd.n())});
     fused = transpose(std::move(fused), 1, 2);
     Pieces qkv = split(std::move(fused), 3, {net.hd, net.hd, net.hd});
     q = std::move(qkv.part[0]);

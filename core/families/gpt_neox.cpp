@@ -41,8 +41,8 @@ constexpr DecoderHeads kClasses = {
 Tensor attention_block(Net& net, Tensor hidden) {
   Scope in(net.tape, "attention", kAttention);
   const Tensor x = std::move(hidden);
-  Tensor qkv = net.linear("attention.query_key_value", x, Dim(3 * net.H.n), net.arch.attention_bias);
-  qkv = view(std::move(qkv), Shape{net.B, net.S, net.A, Dim(3 * net.hd.n)});
+  Tensor qkv = net.linear("attention.query_key_value", x, Dim(3 * net.H.n()), net.arch.attention_bias);
+  qkv = view(std::move(qkv), Shape{net.B, net.S, net.A, Dim(3 * net.hd.n())});
   qkv = transpose(std::move(qkv), 1, 2);
   Pieces pieces = split(qkv, 3, {net.hd, net.hd, net.hd});
   Tensor q = std::move(pieces.part[0]);
@@ -50,11 +50,11 @@ Tensor attention_block(Net& net, Tensor hidden) {
   const Tensor v = std::move(pieces.part[2]);
   {
     Scope rotating(net.tape, "attention", kRotate);
-    const Dim rotating_dims(net.arch.rotary_dim), rest(net.hd.n - net.arch.rotary_dim);
+    const Dim rotating_dims(net.arch.rotary_dim), rest(net.hd.n() - net.arch.rotary_dim);
     const Tensor q_rot = narrow(q, -1, 0, rotating_dims);
-    const Tensor q_pass = narrow(q, -1, rotating_dims.n, rest);
+    const Tensor q_pass = narrow(q, -1, rotating_dims.n(), rest);
     const Tensor k_rot = narrow(k, -1, 0, rotating_dims);
-    const Tensor k_pass = narrow(k, -1, rotating_dims.n, rest);
+    const Tensor k_pass = narrow(k, -1, rotating_dims.n(), rest);
     Tensor q_embed = rotate(net, q_rot);
     Tensor k_embed = rotate(net, k_rot);
     q_embed = cat({&q_embed, &q_pass}, -1);

@@ -59,7 +59,7 @@ struct Lists {
 Lists route(Net& net, const Tensor& hidden) {
   Scope in(net.tape, "block_sparse_moe.router", kRouter);
   Tape& t = net.tape;
-  const Dim experts(net.arch.experts.count), k(net.arch.experts.per_token), n(hidden.size(0) * k.n);
+  const Dim experts(net.arch.experts.count), k(net.arch.experts.per_token), n(hidden.size(0) * k.n());
   Lists r;
   r.logits = net.linear("block_sparse_moe.router.layer", hidden, experts);
   r.logits = to(std::move(r.logits), Dtype::kFp32);
@@ -100,7 +100,7 @@ Tensor moe(Net& net, Tensor hidden_in) {
   for (const Count count : rows_of_experts(net, hidden.size(0), e.per_token)) rows.push_back(Dim(count));
   const Dim width(e.width), n(hidden.size(0) * e.per_token);
   const Tensor inputs = index_some(hidden, lists.batch_index, n);
-  Tensor out = parallel_experts(net, "block_sparse_moe.input_linear", inputs, Dim(2 * width.n), rows);
+  Tensor out = parallel_experts(net, "block_sparse_moe.input_linear", inputs, Dim(2 * width.n()), rows);
   const Pieces halves = split(out, -1, {width, width});
   out = activate(net.arch.activation, halves.part[0]);
   out = mul(std::move(out), halves.part[1]);
@@ -117,7 +117,7 @@ Tensor shared_mlp(Net& net, Tensor hidden_in) {
   Scope in(net.tape, "shared_mlp", kShared);
   const Tensor hidden = std::move(hidden_in);
   const Dim width(net.arch.experts.shared_width);
-  Tensor h = net.linear("shared_mlp.input_linear", hidden, Dim(2 * width.n));
+  Tensor h = net.linear("shared_mlp.input_linear", hidden, Dim(2 * width.n()));
   const Pieces halves = split(h, -1, {width, width});
   h = activate(net.arch.activation, halves.part[0]);
   h = mul(std::move(h), halves.part[1]);

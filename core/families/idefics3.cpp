@@ -116,11 +116,11 @@ Tensor shuffled(Net& net, const Tensor& hidden, PictureSize grid) {
   const Count s = net.arch.pictures.merge;
   const Dim n = hidden.dim(0), width = hidden.dim(2);
   const Dim rows(grid.height), columns(grid.width / s);
-  Tensor x = view(hidden, Shape{n, rows, columns, Dim(width.n * s)});
+  Tensor x = view(hidden, Shape{n, rows, columns, Dim(width.n() * s)});
   x = permute(std::move(x), {0, 2, 1, 3});
-  x = reshape(std::move(x), Shape{n, columns, Dim(rows.n / s), Dim(width.n * s * s)});
+  x = reshape(std::move(x), Shape{n, columns, Dim(rows.n() / s), Dim(width.n() * s * s)});
   x = permute(std::move(x), {0, 2, 1, 3});
-  return reshape(std::move(x), Shape{n, Dim(rows.n / s * columns.n), Dim(width.n * s * s)});
+  return reshape(std::move(x), Shape{n, Dim(rows.n() / s * columns.n()), Dim(width.n() * s * s)});
 }
 
 /// The tower on all tiles, with what get_image_features holds while the connector runs.
@@ -196,7 +196,7 @@ Tensor perceiver_layer(Net& net, Tensor latents_in) {
   }
   const Tensor attended = add(residual, std::move(latents));
   Tensor h = rms_norm(net, "post_attention_layernorm", attended);
-  h = gated(net, h, kLatentMlp, Dim(4 * net.H.n), net.H, net.arch.activation);
+  h = gated(net, h, kLatentMlp, Dim(4 * net.H.n()), net.H, net.arch.activation);
   return add(attended, std::move(h));
 }
 

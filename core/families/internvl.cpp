@@ -133,11 +133,11 @@ Count tiles(const Net& net) {
 Tensor shuffled(Net& net, Tensor x_in, Count side) {
   const Count s = net.arch.pictures.merge, small = side / s;
   const Dim n = x_in.dim(0), width = x_in.dim(2);
-  Tensor x = reshape(std::move(x_in), Shape{n, Dim(side), Dim(small), Dim(width.n * s)});
+  Tensor x = reshape(std::move(x_in), Shape{n, Dim(side), Dim(small), Dim(width.n() * s)});
   x = contiguous(permute(std::move(x), {0, 2, 1, 3}));
-  x = view(std::move(x), Shape{n, Dim(small), Dim(small), Dim(width.n * s * s)});
+  x = view(std::move(x), Shape{n, Dim(small), Dim(small), Dim(width.n() * s * s)});
   x = contiguous(permute(std::move(x), {0, 2, 1, 3}));
-  return view(std::move(x), Shape{n, Dim(small * small), Dim(width.n * s * s)});
+  return view(std::move(x), Shape{n, Dim(small * small), Dim(width.n() * s * s)});
 }
 
 Tensor features(Net& net) {

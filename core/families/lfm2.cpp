@@ -70,7 +70,7 @@ Tensor short_convolution(Net& net, Tensor hidden) {
   Scope in(net.tape, "conv", kConvolution);
   const Tensor x = mask_padding(net, std::move(hidden));
   const bool bias = net.arch.ssm.conv_bias;
-  Tensor both = net.linear("conv.in_proj", x, Dim(3 * net.H.n), bias);
+  Tensor both = net.linear("conv.in_proj", x, Dim(3 * net.H.n()), bias);
   const Pieces three = split(transpose(std::move(both), -1, -2), -2, {net.H, net.H, net.H});
   const Tensor gated = mul(three.part[0], three.part[2]);
   const Tensor out = causal_convolution(net, "conv.conv", gated, bias, false);

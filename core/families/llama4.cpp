@@ -153,7 +153,7 @@ Tensor experts(Net& net, Tensor rows_in) {
   Scope in(net.tape, "feed_forward.experts", kExperts);
   const Dim count(net.arch.experts.count), width(net.arch.experts.width);
   Projections p;
-  p.up.weight = net.expert_parameter("feed_forward.experts", "gate_up_proj", Shape{count, net.H, Dim(2 * width.n)});
+  p.up.weight = net.expert_parameter("feed_forward.experts", "gate_up_proj", Shape{count, net.H, Dim(2 * width.n())});
   p.down.weight = net.expert_parameter("feed_forward.experts", "down_proj", Shape{count, width, net.H});
   adapt(net, "feed_forward.experts", p);
   { const Tensor asked_for_its_shape = p.up.used(); }
@@ -163,14 +163,14 @@ Tensor experts(Net& net, Tensor rows_in) {
   Tensor gate = activate(net.arch.activation, pieces.part[0]);
   gate = mul(pieces.part[1], std::move(gate));
   Tensor out = matmul(std::move(gate), p.down.used());
-  return view(std::move(out), Shape{Dim(count.n * net.T.n), net.H});
+  return view(std::move(out), Shape{Dim(count.n() * net.T.n()), net.H});
 }
 
 Tensor moe(Net& net, Tensor hidden_in) {
   Scope in(net.tape, "feed_forward", kMoe);
   const Tensor hidden = as_tokens(net, std::move(hidden_in));
   const Scores routing = route(net, hidden);
-  const Dim count(net.arch.experts.count), rows(count.n * net.T.n);
+  const Dim count(net.arch.experts.count), rows(count.n() * net.T.n());
   // hidden_states.repeat(E, 1)
   Tensor routed = expand(unsqueeze(hidden, 0), Shape{count, net.T, net.H});
   routed = contiguous(std::move(routed));

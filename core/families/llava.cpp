@@ -103,7 +103,7 @@ Tensor projected(Net& net, Dim pictures) {
 Tensor llava_features(Net& net) {
   Tensor features = projected(net, Dim(picture_count(net)));
   if (net.arch.parts.front().model_type == "pixtral") {
-    const Shape flat_rows{Dim(features.numel() / net.H.n), net.H};
+    const Shape flat_rows{Dim(features.numel() / net.H.n()), net.H};
     const Tensor rows = view(std::move(features), flat_rows);
     const std::vector<Count> sizes(static_cast<std::size_t>(picture_count(net)), rows.size(0) / picture_count(net));
     const Pieces pieces = split(rows, 0, sizes);
@@ -172,12 +172,12 @@ Tensor packed(Net& net, const Tensor& tiles, const Tensor& newline, const Tiling
   const Dim side(tower.image_size / tower.patch_size);
   const Tensor base = select(tiles, 0);
   Tensor image = narrow(tiles, 0, 1, Dim(tiles.size(0) - 1));
-  const Dim rows(t.rows * side.n), columns(t.columns * side.n);
+  const Dim rows(t.rows * side.n()), columns(t.columns * side.n());
   // view, permute(4, 0, 2, 1, 3).contiguous(): six dimensions there; the copy is what counts.
-  image = permute(view(std::move(image), Shape{Dim(t.rows * t.columns), Dim(side.n * side.n), net.H}), {2, 0, 1});
+  image = permute(view(std::move(image), Shape{Dim(t.rows * t.columns), Dim(side.n() * side.n()), net.H}), {2, 0, 1});
   image = view(contiguous(std::move(image)), Shape{net.H, rows, columns});
-  if (t.height < rows.n) image = narrow(std::move(image), 1, (rows.n - t.height) / 2, Dim(t.height));
-  if (t.width < columns.n) image = narrow(std::move(image), 2, (columns.n - t.width) / 2, Dim(t.width));
+  if (t.height < rows.n()) image = narrow(std::move(image), 1, (rows.n() - t.height) / 2, Dim(t.height));
+  if (t.width < columns.n()) image = narrow(std::move(image), 2, (columns.n() - t.width) / 2, Dim(t.width));
   Tensor line = view(newline, Shape{net.H, Dim(1), Dim(1)});
   line = to(expand(std::move(line), Shape{net.H, Dim(t.height), Dim(1)}), image.dtype());
   image = cat({&image, &line}, -1);

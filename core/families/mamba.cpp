@@ -104,7 +104,7 @@ Tensor scan_tokens(Net& net, const Discrete& d, Dtype dtype) {
   const StateSpace& s = net.arch.ssm;
   Tensor state = zeros(net.tape, Shape{net.B, Dim(s.width), Dim(s.state)}, dtype);
   std::vector<Tensor> outputs;
-  const Count tokens = net.tape.quotient(net.S.n, 1);
+  const Count tokens = net.tape.quotient(net.S.n(), 1);
   for (Count i = 0; i < tokens; ++i) {
     Tensor next = mul(select(d.a, 2), state);
     state = add(std::move(next), select(d.b_u, 2));

@@ -63,7 +63,7 @@ void make_window_mask(Net& net, const Tensor& embeds) {
   Scope in(net.tape, "sliding_mask", kMasks);
   Tape& t = net.tape;
   net.shared.sliding_mask = net.shared.causal_mask;
-  const bool fits = !t.above(net.S.n, net.arch.sliding_window - 1);
+  const bool fits = !t.above(net.S.n(), net.arch.sliding_window - 1);
   if (wants_flash(net.job) || (fits && !net.job.padding)) return;
   const Shape square{net.B, Dim(1), net.S, net.S};
   Tensor mask = t.allocate(Shape{Dim(1), Dim(1), net.S, net.S}, Dtype::kBool, "window mask (bool)");
@@ -106,7 +106,7 @@ Tensor self_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "attn", kAttention);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.attention_bias;
-  Tensor qkv = net.linear("attn.Wqkv", x, Dim(3 * net.Q.n), bias);
+  Tensor qkv = net.linear("attn.Wqkv", x, Dim(3 * net.Q.n()), bias);
   qkv = view(std::move(qkv), Shape{net.B, net.S, Dim(3), net.A, net.hd});
   Pieces parts = unbind(qkv, 2);
   Tensor q = transpose(std::move(parts.part[0]), 1, 2);
@@ -134,7 +134,7 @@ Tensor mlp(Net& net, Tensor hidden) {
   Scope in(net.tape, "mlp", kMlp);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.mlp_bias;
-  Tensor both = net.linear("mlp.Wi", x, Dim(2 * net.F.n), bias);
+  Tensor both = net.linear("mlp.Wi", x, Dim(2 * net.F.n()), bias);
   const Pieces halves = split(std::move(both), 2, {net.F, net.F});
   Tensor h;
   {

@@ -65,7 +65,7 @@ Tensor attn(Net& net, Tensor hidden) {
   Scope in(net.tape, "attn", kAttention);
   net.attention_kernel = "eager";
   const Tensor x = std::move(hidden);
-  Tensor mixed_qkv = net.linear("attn.Wqkv", x, Dim(3 * net.H.n));
+  Tensor mixed_qkv = net.linear("attn.Wqkv", x, Dim(3 * net.H.n()));
   if (net.arch.clip_qkv) mixed_qkv = clamp(std::move(mixed_qkv));
   Pieces qkv = split(mixed_qkv, 2, {net.H, net.H, net.H});
   const Tensor q = split_heads(net, std::move(qkv.part[0]), net.A, net.hd);
@@ -74,7 +74,7 @@ Tensor attn(Net& net, Tensor hidden) {
   Tensor kt = transpose(k, -1, -2);
   Tensor scores = matmul(q, std::move(kt));
   scores = mul_scalar(std::move(scores));
-  Tensor bias = narrow(net.shared.bias, 2, net.shared.bias.size(2) - net.S.n, net.S);
+  Tensor bias = narrow(net.shared.bias, 2, net.shared.bias.size(2) - net.S.n(), net.S);
   scores = add(std::move(scores), std::move(bias));
   scores = masked_fill(std::move(scores), net.shared.causal_mask);
   Tensor weights;

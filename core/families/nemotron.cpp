@@ -48,7 +48,7 @@ Tensor self_attention(Net& net, Tensor hidden) {
     q = std::move(turned.q);
     k = std::move(turned.k);
   }
-  const Count times = net.A.n / net.Kv.n;
+  const Count times = net.A.n() / net.Kv.n();
   k = repeat_kv(std::move(k), times);
   v = repeat_kv(std::move(v), times);
   AttentionOptions options;

@@ -33,7 +33,7 @@ constexpr const char* kMlp = "transformers 5.12 models/persimmon/modeling_persim
 Tensor self_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attn", kAttention);
   const Tensor x = std::move(hidden);
-  const Tensor fused = net.linear("self_attn.query_key_value", x, Dim(3 * net.H.n), true);
+  const Tensor fused = net.linear("self_attn.query_key_value", x, Dim(3 * net.H.n()), true);
   Tensor heads = view(fused, Shape{net.B, net.S, net.A, Dim(3), net.hd});
   Tensor q = select(heads, 3);
   Tensor k = select(heads, 3);

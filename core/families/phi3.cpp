@@ -30,10 +30,10 @@ constexpr const char* kMlp = "transformers 5.12 models/phi3/modeling_phi3.py: Ph
 Tensor self_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attn", kAttention);
   const Tensor x = std::move(hidden);
-  const Tensor qkv = net.linear("self_attn.qkv_proj", x, Dim(net.Q.n + 2 * net.K.n));
+  const Tensor qkv = net.linear("self_attn.qkv_proj", x, Dim(net.Q.n() + 2 * net.K.n()));
   Tensor q = narrow(qkv, -1, 0, net.Q);
-  Tensor k = narrow(qkv, -1, net.Q.n, net.K);
-  Tensor v = narrow(qkv, -1, net.Q.n + net.K.n, net.K);
+  Tensor k = narrow(qkv, -1, net.Q.n(), net.K);
+  Tensor v = narrow(qkv, -1, net.Q.n() + net.K.n(), net.K);
   q = split_heads(net, std::move(q), net.A, net.hd);
   k = split_heads(net, std::move(k), net.Kv, net.hd);
   v = split_heads(net, std::move(v), net.Kv, net.hd);
@@ -67,7 +67,7 @@ Tensor layer(Net& net, Tensor hidden) {
 Tensor fused_gate_mlp(Net& net, Tensor hidden, const char* source) {
   Scope in(net.tape, "mlp", source);
   const Tensor x = std::move(hidden);
-  Tensor both = net.linear("mlp.gate_up_proj", x, Dim(2 * net.F.n));
+  Tensor both = net.linear("mlp.gate_up_proj", x, Dim(2 * net.F.n()));
   Pieces pieces = split(std::move(both), -1, {net.F, net.F});
   const Tensor gate = std::move(pieces.part[0]);
   Tensor up = std::move(pieces.part[1]);

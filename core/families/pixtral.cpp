@@ -63,7 +63,7 @@ Tensor layer(Net& net, Tensor hidden) {
 void make_rotation(Net& net, Dtype dtype) {
   Tape& t = net.tape;
   const Count side = net.arch.image_size / net.arch.patch_size;
-  for (const char* table : {"inv_freq", "original_inv_freq"}) t.buffer(table, side * side * net.hd.n * 4);
+  for (const char* table : {"inv_freq", "original_inv_freq"}) t.buffer(table, side * side * net.hd.n() * 4);
   const Shape shape{Dim(1), net.S, net.hd};
   const Tensor freqs = t.allocate(shape, Dtype::kFp32, "index");
   Tensor cos = t.allocate(shape, Dtype::kFp32, "cos");
@@ -143,7 +143,7 @@ Tensor merged(Net& net, Tensor rows) {
     grids.push_back(transpose(view(std::move(grid), Shape{wide, tokens}), 0, 1));
   }
   Tensor x = cat(grids, 0);
-  return net.linear("multi_modal_projector.patch_merger.merging_layer", std::move(x), Dim(wide.n / (m * m)));
+  return net.linear("multi_modal_projector.patch_merger.merging_layer", std::move(x), Dim(wide.n() / (m * m)));
 }
 
 Tensor features(Net& net) {

@@ -164,7 +164,7 @@ void qwen_inputs(Net& net) {
   text_inputs(net);
   if (net.job.images_per_sample == 0) return;
   const Dim count(picture_count(net));
-  net.pixel_values = net.tape.allocate(Shape{Dim(count.n * patches_of(net)), pixels_of_patch(net.arch.parts.front())},
+  net.pixel_values = net.tape.allocate(Shape{Dim(count.n() * patches_of(net)), pixels_of_patch(net.arch.parts.front())},
                                        Dtype::kFp32, "pixel_values");
   integer_input(net, Shape{count, Dim(3)}, "image_grid_thw");
   integer_input(net, Shape{net.B, net.S}, "mm_token_type_ids");
@@ -192,12 +192,12 @@ Tensor qwen_patches(Net& net, bool bias, const char* source) {
 }
 
 VisionTables vision_tables(Net& net) {
-  return vision_tables_of(net, net.tape.allocate(Shape{net.S, Dim(net.hd.n / 2)}, Dtype::kFp32, "mul"));
+  return vision_tables_of(net, net.tape.allocate(Shape{net.S, Dim(net.hd.n() / 2)}, Dtype::kFp32, "mul"));
 }
 
 VisionTables vision_tables_of(Net& net, Tensor rotary) {
   Tape& t = net.tape;
-  t.buffer("rotary_pos_emb.inv_freq", net.hd.n / 4 * 4);
+  t.buffer("rotary_pos_emb.inv_freq", net.hd.n() / 4 * 4);
   const Shape table{net.S, net.hd};
   VisionTables tables;
   tables.rotary = std::move(rotary);
@@ -228,7 +228,7 @@ void rotate_vision(Net& net, Tensor& q_states, Tensor& k_states) {
 Tensor qwen_vision_attention(Net& net, Tensor hidden, const char* source) {
   Scope in(net.tape, "attn", source);
   const Tensor x = std::move(hidden);
-  Tensor qkv = net.linear("attn.qkv", x, Dim(3 * net.H.n), true);
+  Tensor qkv = net.linear("attn.qkv", x, Dim(3 * net.H.n()), true);
   qkv = permute(view(std::move(qkv), Shape{net.S, Dim(3), net.A, net.hd}), {1, 0, 2, 3});
   Tensor q, k, v;
   {
@@ -310,10 +310,10 @@ void make_positions_3d(Net& net) {
 
 void rotary_tables_from_3d(Net& net, Dtype dtype, Count dimensions) {
   Tape& t = net.tape;
-  const Dim dim = net.arch.rotary_dim == net.hd.n ? net.hd : Dim(net.arch.rotary_dim);
-  t.buffer("rotary_emb.inv_freq", dim.n / 2 * 4);
-  t.buffer("rotary_emb.original_inv_freq", dim.n / 2 * 4);
-  const Dim three(3), half(dim.n / 2);
+  const Dim dim = net.arch.rotary_dim == net.hd.n() ? net.hd : Dim(net.arch.rotary_dim);
+  t.buffer("rotary_emb.inv_freq", dim.n() / 2 * 4);
+  t.buffer("rotary_emb.original_inv_freq", dim.n() / 2 * 4);
+  const Dim three(3), half(dim.n() / 2);
   const Shape table = dimensions == 1 ? Shape{net.B, net.S, dim} : Shape{three, net.B, net.S, dim};
   const Tensor positions = t.allocate(Shape{three, net.B, Dim(1), net.S}, Dtype::kFp32, "position_ids.float()");
   const Tensor freqs = t.allocate(Shape{three, net.B, half, net.S}, Dtype::kFp32, "bmm");
@@ -387,8 +387,8 @@ Tensor merger(Net& net, Tensor hidden) {
   const char* const kNorm = "visual.merger.ln_q";
   Tensor h = net.arch.gated_mlp ? rms_norm(net, kNorm, std::move(hidden)) : net.layer_norm(kNorm, std::move(hidden));
   const Count squared = net.arch.pictures.merge * net.arch.pictures.merge;
-  const Dim wide(net.H.n * squared);
-  h = view(std::move(h), Shape{Dim(net.S.n / squared), wide});
+  const Dim wide(net.H.n() * squared);
+  h = view(std::move(h), Shape{Dim(net.S.n() / squared), wide});
   h = net.linear("visual.merger.mlp.0", std::move(h), wide, true);
   h = gelu(std::move(h));
   return net.linear("visual.merger.mlp.2", std::move(h), Dim(net.arch.pictures.width), true);
@@ -407,7 +407,7 @@ Tensor tower(Net& net) {
 Tensor reorder(Net& net, Tensor x, const Tensor& index, bool merged) {
   const Count group = merged ? 1 : net.arch.pictures.merge * net.arch.pictures.merge;
   const Dim width = x.dim(-1), rows = x.dim(0);
-  Tensor grouped = reshape(std::move(x), Shape{Dim(rows.n / group), Dim(group), width});
+  Tensor grouped = reshape(std::move(x), Shape{Dim(rows.n() / group), Dim(group), width});
   grouped = gather_rows(std::move(grouped), index);
   return reshape(std::move(grouped), Shape{rows, width});
 }
@@ -415,11 +415,11 @@ Tensor reorder(Net& net, Tensor x, const Tensor& index, bool merged) {
 Tensor tower25(Net& net) {
   Scope in(net.tape, "visual", kTower25);
   Tape& t = net.tape;
-  const Dim merged(net.S.n / (net.arch.pictures.merge * net.arch.pictures.merge));
+  const Dim merged(net.S.n() / (net.arch.pictures.merge * net.arch.pictures.merge));
   const Tensor positions = t.allocate(Shape{net.S, Dim(2)}, Dtype::kInt64, "position_ids");
   Tensor hidden = net.hooked_inputs(qwen_patches(net, false, kPatches));
   const Tensor window_index = t.allocate(Shape{merged}, Dtype::kInt64, "window_index");
-  Tensor rotary = t.allocate(Shape{net.S, Dim(net.hd.n / 2)}, Dtype::kFp32, "mul");
+  Tensor rotary = t.allocate(Shape{net.S, Dim(net.hd.n() / 2)}, Dtype::kFp32, "mul");
   hidden = reorder(net, std::move(hidden), window_index, false);
   rotary = reorder(net, std::move(rotary), window_index, false);
   const VisionTables tables = vision_tables_of(net, std::move(rotary));

@@ -75,8 +75,9 @@ Tensor gated_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attn", kAttention);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.attention_bias;
-  Tensor q = net.linear("self_attn.q_proj", x, Dim(2 * net.Q.n), bias);
-  const Pieces halves = split(view(std::move(q), Shape{net.B, net.S, net.A, Dim(2 * net.hd.n)}), -1, {net.hd, net.hd});
+  Tensor q = net.linear("self_attn.q_proj", x, Dim(2 * net.Q.n()), bias);
+  const Pieces halves =
+      split(view(std::move(q), Shape{net.B, net.S, net.A, Dim(2 * net.hd.n())}), -1, {net.hd, net.hd});
   const Tensor gate = reshape(halves.part[1], Shape{net.B, net.S, net.Q});
   q = transpose(gemma_norm(net, "self_attn.q_norm", halves.part[0]), 1, 2);
   Tensor k = net.linear("self_attn.k_proj", x, net.K, bias);
@@ -104,9 +105,9 @@ Tensor joined_delta_net(Net& net, Tensor hidden) {
   const Tensor x = mask_padding(net, std::move(hidden));
   const StateSpace& s = net.arch.ssm;
   const Count share = s.heads / s.groups;
-  const Dim groups(s.groups), dk(s.state), dv(share * s.head_dim), both(2 * (dk.n + dv.n)), each(share);
+  const Dim groups(s.groups), dk(s.state), dv(share * s.head_dim), both(2 * (dk.n() + dv.n())), each(share);
   const Dim heads(s.heads), width(s.head_dim);
-  Tensor qkvz = net.linear("linear_attn.in_proj_qkvz", x, Dim(groups.n * both.n));
+  Tensor qkvz = net.linear("linear_attn.in_proj_qkvz", x, Dim(groups.n() * both.n()));
   Tensor ba = net.linear("linear_attn.in_proj_ba", x, Dim(2 * s.heads));
   qkvz = view(std::move(qkvz), Shape{net.B, net.S, groups, both});
   ba = view(std::move(ba), Shape{net.B, net.S, groups, Dim(2 * share)});
@@ -117,8 +118,8 @@ Tensor joined_delta_net(Net& net, Tensor hidden) {
   inputs.z = reshape(four.part[3], values);
   inputs.b = reshape(two.part[0], numbers);
   inputs.a = reshape(two.part[1], numbers);
-  const Tensor query = reshape(four.part[0], Shape{net.B, net.S, Dim(groups.n * dk.n)});
-  const Tensor key = reshape(four.part[1], Shape{net.B, net.S, Dim(groups.n * dk.n)});
+  const Tensor query = reshape(four.part[0], Shape{net.B, net.S, Dim(groups.n() * dk.n())});
+  const Tensor key = reshape(four.part[1], Shape{net.B, net.S, Dim(groups.n() * dk.n())});
   const Tensor flat = reshape(value, Shape{net.B, net.S, Dim(s.heads * s.head_dim)});
   inputs.mixed = transpose(cat({&query, &key, &flat}, -1), 1, 2);
   return gated_delta_net(net, kDeltaNet, std::move(inputs));
@@ -130,7 +131,7 @@ Tensor plain_delta_net(Net& net, Tensor hidden) {
   const StateSpace& s = net.arch.ssm;
   const Dim heads(s.heads), values(s.heads * s.head_dim);
   DeltaInputs inputs;
-  inputs.mixed = net.linear("linear_attn.in_proj_qkv", x, Dim(2 * s.groups * s.state + values.n));
+  inputs.mixed = net.linear("linear_attn.in_proj_qkv", x, Dim(2 * s.groups * s.state + values.n()));
   inputs.mixed = transpose(std::move(inputs.mixed), 1, 2);
   inputs.z = net.linear("linear_attn.in_proj_z", x, values);
   inputs.z = reshape(std::move(inputs.z), Shape{net.B, net.S, heads, Dim(s.head_dim)});

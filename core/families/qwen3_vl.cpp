@@ -97,7 +97,7 @@ Tensor merger(Net& net, Tensor hidden, std::size_t which) {
   const MergerNames& names = kMergerNames[which];
   Scope in(net.tape, "visual.merger", kMerger);
   const Count squared = net.arch.pictures.merge * net.arch.pictures.merge;
-  const Dim wide(net.H.n * squared), rows(net.S.n / squared);
+  const Dim wide(net.H.n() * squared), rows(net.S.n() / squared);
   Tensor h = std::move(hidden);
   if (which > 0) h = view(std::move(h), Shape{rows, wide});  // use_postshuffle_norm
   h = net.layer_norm(names.norm, std::move(h));

@@ -85,8 +85,8 @@ Tensor intern_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "attention", kInternAttention);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.attention_bias;
-  const Count times = net.A.n / net.Kv.n;
-  Tensor qkv = net.linear("attention.wqkv", x, Dim(net.Q.n + 2 * net.K.n), bias);
+  const Count times = net.A.n() / net.Kv.n();
+  Tensor qkv = net.linear("attention.wqkv", x, Dim(net.Q.n() + 2 * net.K.n()), bias);
   qkv = view(std::move(qkv), Shape{net.B, net.S, net.Kv, Dim(times + 2), net.hd});
   Tensor q = narrow(qkv, 3, 0, Dim(times));
   q = reshape(std::move(q), Shape{net.B, net.S, net.A, net.hd});
@@ -143,10 +143,10 @@ Tensor intern_head(Net& net, Tensor hidden) {
 Tensor baichuan_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attn", kBaichuanAttention);
   const Tensor x = std::move(hidden);
-  Tensor packed = net.linear("self_attn.W_pack", x, Dim(3 * net.H.n));
+  Tensor packed = net.linear("self_attn.W_pack", x, Dim(3 * net.H.n()));
   Tensor q = narrow(packed, -1, 0, net.Q);
-  Tensor k = narrow(packed, -1, net.Q.n, net.K);
-  Tensor v = narrow(packed, -1, net.Q.n + net.K.n, net.K);
+  Tensor k = narrow(packed, -1, net.Q.n(), net.K);
+  Tensor v = narrow(packed, -1, net.Q.n() + net.K.n(), net.K);
   packed.reset();
   q = split_heads(net, std::move(q), net.A, net.hd);
   k = split_heads(net, std::move(k), net.Kv, net.hd);

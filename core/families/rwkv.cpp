@@ -83,7 +83,7 @@ Tensor loop(Net& net, const Tensor& time_decay, const Tensor& first, const Tenso
   state.maximum = zeros(net.tape, row, Dtype::kFp32, "zeros_like");
   state.maximum = zeros(net.tape, row, Dtype::kFp32, "sub");
   const Tensor decay = neg(exp(time_decay));
-  const Count tokens = net.tape.quotient(net.S.n, 1);
+  const Count tokens = net.tape.quotient(net.S.n(), 1);
   for (Count i = 0; i < tokens; ++i) {
     const Tensor current = to(select(key, 1), Dtype::kFp32), seen = select(value, 1);
     Tensor out = to(step(current, seen, first, state), output.dtype());

@@ -127,7 +127,7 @@ Tensor reduced(Net& net, const Tensor& hidden) {
   const Dim height(picture.size(2) / ratio), width(picture.size(3) / ratio), side(ratio);
   Tensor x = view(transpose(hidden, 1, 2), picture);
   x = convolution(net, kReduction, std::move(x), Shape{net.H, net.H, side, side}, height, width);
-  x = transpose(view(std::move(x), Shape{net.B, net.H, Dim(height.n * width.n)}), 1, 2);
+  x = transpose(view(std::move(x), Shape{net.B, net.H, Dim(height.n() * width.n())}), 1, 2);
   return net.layer_norm("attention.sequence_reduction.layer_norm", std::move(x));
 }
 
@@ -191,7 +191,7 @@ Tensor stage(Net& net, std::size_t i, Tensor hidden) {
   const Architecture& a = net.arch.parts[i];
   const Count kernel = a.patch_size, stride = a.encoder_stride;
   const auto side = [&](int dim) { return Dim((hidden.size(dim) + 2 * (kernel / 2) - kernel) / stride + 1); };
-  const Dim height = side(2), width = side(3), tokens(height.n * width.n), size(kernel);
+  const Dim height = side(2), width = side(3), tokens(height.n() * width.n()), size(kernel);
   Net& part = net.part(a, net.B, tokens);
   Scope in(net.tape, "segformer", kStage);
   part.shared.position_ids = net.tape.part_of_buffer(Shape{height, width}, Dtype::kInt64);
@@ -239,7 +239,7 @@ Tensor decoded(Net& net) {
     h = convolution2d(std::move(joined), std::move(weight), {}, height, columns);
   }
   for (const char* name : {"running_mean", "running_var"})
-    net.tape.buffer(name, width.n * size_of(net.weight_dtype(1)));
+    net.tape.buffer(name, width.n() * size_of(net.weight_dtype(1)));
   net.tape.buffer("num_batches_tracked", 8);
   Tensor weight = net.parameter("decode_head.batch_norm", "weight", Shape{width});
   h = batch_norm(std::move(h), std::move(weight), net.parameter("decode_head.batch_norm", "bias", Shape{width}));

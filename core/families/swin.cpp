@@ -115,7 +115,7 @@ Tensor position_bias(Net& net) {
   constexpr const char* kModule = "attention.relative_position_bias";
   const Count asked = net.arch.pictures.window, area = asked * asked;
   const Dim rows((2 * asked - 1) * (2 * asked - 1)), pairs(area * area);
-  net.tape.buffer("attention.relative_position_bias.relative_position_index", 8 * pairs.n);
+  net.tape.buffer("attention.relative_position_bias.relative_position_index", 8 * pairs.n());
   const Tensor index = net.tape.part_of_buffer(Shape{pairs}, Dtype::kInt64);
   const Tensor table = net.parameter(kModule, "relative_position_bias_table", Shape{rows, net.A});
   Tensor bias = index_some(table, index, pairs);
@@ -163,10 +163,10 @@ Tensor layer(Net& net, Tensor hidden) {
   const Windows w = windows_of(net);
   const bool first = (net.arch.layer_kinds[static_cast<std::size_t>(net.layer_index)] & kFirst) != 0;
   const double rate = first ? 0.0 : net.arch.drop_path;
-  const Dim padded(w.height * w.width), all(net.B.n * w.count());
+  const Dim padded(w.height * w.width), all(net.B.n() * w.count());
   const Tensor shortcut = std::move(hidden);
   Tensor h = net.layer_norm("layernorm_before", shortcut);
-  h = pad(std::move(h), 1, padded.n - net.S.n);
+  h = pad(std::move(h), 1, padded.n() - net.S.n());
   Tensor cut = w.shifted ? roll(h) : h;
   cut = rearranged(std::move(cut), Shape{all, w.area(), net.H});
   const Tensor mask = shift_mask(net, w, h.dtype());
@@ -174,7 +174,7 @@ Tensor layer(Net& net, Tensor hidden) {
   attended = dropout(std::move(attended), net.arch.residual_dropout);
   Tensor whole = rearranged(attended, Shape{net.B, padded, net.H});
   if (w.shifted) whole = roll(std::move(whole));
-  if (padded.n != net.S.n) whole = contiguous(narrow(std::move(whole), 1, 0, net.S));
+  if (padded.n() != net.S.n()) whole = contiguous(narrow(std::move(whole), 1, 0, net.S));
   h = add(shortcut, drop_path(net, whole, rate));
   const Tensor residual = h;
   h = net.layer_norm("layernorm_after", std::move(h));
@@ -186,14 +186,14 @@ Tensor layer(Net& net, Tensor hidden) {
 // Four neighbours beside each other, through a matrix: half as high and wide, twice as many columns.
 Tensor merged(Net& stage, const StageNames& names, const Tensor& hidden, Dim height, Dim width) {
   Scope in(stage.tape, "downsample", kMerging);
-  const Dim down((height.n + 1) / 2), right((width.n + 1) / 2), wide(4 * stage.H.n);
+  const Dim down((height.n() + 1) / 2), right((width.n() + 1) / 2), wide(4 * stage.H.n());
   Tensor picture = view(hidden, Shape{stage.B, height, width, stage.H});
   std::vector<Tensor> parts;
   for (int i = 0; i < 4; ++i) parts.push_back(narrow(narrow(picture, 1, 0, down), 2, 0, right));
-  Tensor x = view(cat(parts, -1), Shape{stage.B, Dim(down.n * right.n), wide});
+  Tensor x = view(cat(parts, -1), Shape{stage.B, Dim(down.n() * right.n()), wide});
   parts.clear();
   x = stage.layer_norm(names.norm, std::move(x));
-  return stage.linear(names.reduction, std::move(x), Dim(2 * stage.H.n));
+  return stage.linear(names.reduction, std::move(x), Dim(2 * stage.H.n()));
 }
 
 void inputs(Net& net) {
@@ -205,7 +205,7 @@ Tensor forward(Net& net) {
   Dim height(size.height / net.arch.patch_size), width(size.width / net.arch.patch_size);
   Tensor hidden, reshaped;
   for (std::size_t i = 0; i < net.arch.parts.size(); ++i) {
-    Net& stage = net.part(net.arch.parts[i], net.B, Dim(height.n * width.n));
+    Net& stage = net.part(net.arch.parts[i], net.B, Dim(height.n() * width.n()));
     stage.shared.position_ids = net.tape.part_of_buffer(Shape{height, width}, Dtype::kInt64);
     if (i == 0) {
       Scope in(net.tape, "swin.embeddings", kEmbeddings);
@@ -218,8 +218,8 @@ Tensor forward(Net& net) {
     const Tensor before = hidden;
     if (i + 1 < net.arch.parts.size()) {
       hidden = merged(stage, kNames[i], before, height, width);
-      height = Dim((height.n + 1) / 2);
-      width = Dim((width.n + 1) / 2);
+      height = Dim((height.n() + 1) / 2);
+      width = Dim((width.n() + 1) / 2);
     }
     reshaped = roll(hidden);  // get_reshaped_hidden_states
   }

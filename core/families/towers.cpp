@@ -71,19 +71,19 @@ Tensor siglip_head(Net& net, const Tensor& hidden) {
   Scope in(net.tape, kHead, kSiglipModel);
   Tensor probe = net.parameter(kHead, "probe", Shape{Dim(1), Dim(1), net.H});
   Tensor query = clone(expand(std::move(probe), Shape{net.B, Dim(1), net.H}));
-  const Dim three(3 * net.H.n);
+  const Dim three(3 * net.H.n());
   Tensor weight = net.parameter("vision_tower.head.attention", "in_proj_weight", Shape{three, net.H});
   Tensor bias = net.parameter("vision_tower.head.attention", "in_proj_bias", Shape{three});
   const auto projected = [&](const Tensor& x, Count from, Count parts) {
-    const Dim width(parts * net.H.n);
-    Tensor w = narrow(weight, 0, from * net.H.n, width);
-    return linear(x, std::move(w), narrow(bias, 0, from * net.H.n, width));
+    const Dim width(parts * net.H.n());
+    Tensor w = narrow(weight, 0, from * net.H.n(), width);
+    return linear(x, std::move(w), narrow(bias, 0, from * net.H.n(), width));
   };
   Tensor q = projected(query, 0, 1);
   Tensor kv = projected(hidden, 1, 2);
   q = transpose(view(std::move(q), Shape{net.B, Dim(1), net.A, net.hd}), 1, 2);
   Tensor k = transpose(view(narrow(kv, -1, 0, net.H), Shape{net.B, net.S, net.A, net.hd}), 1, 2);
-  Tensor v = transpose(view(narrow(kv, -1, net.H.n, net.H), Shape{net.B, net.S, net.A, net.hd}), 1, 2);
+  Tensor v = transpose(view(narrow(kv, -1, net.H.n(), net.H), Shape{net.B, net.S, net.A, net.hd}), 1, 2);
   Tensor out = scaled_dot_product_attention(net, std::move(q), std::move(k), std::move(v), {}, 0.0, false, false);
   out = reshape(transpose(std::move(out), 1, 2), Shape{net.B, Dim(1), net.H});
   out = net.linear("vision_tower.head.attention.out_proj", std::move(out), net.H, true);

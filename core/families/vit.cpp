@@ -62,13 +62,13 @@ constexpr const char* kHead = "transformers 5.12 models/vit/modeling_vit.py: ViT
 // The batch is pictures; a token is a patch, and the class token is one more.
 void image_inputs(Net& net) {
   net.S = Dim(net.arch.max_positions, Symbol::kSequence);
-  net.T = Dim(net.B.n * net.S.n, Symbol::kTokens);
+  net.T = Dim(net.B.n() * net.S.n(), Symbol::kTokens);
   const Dim side(net.arch.image_size);
   net.input_ids =
       net.tape.allocate(Shape{net.B, Dim(net.arch.num_channels), side, side}, net.weight_dtype(4), "pixel_values");
   if (net.arch.head == Head::kImageClassification) class_labels(net);
   if (net.arch.head == Head::kMaskedImage) {
-    net.labels = net.tape.allocate(Shape{net.B, Dim(net.S.n - 1)}, Dtype::kBool, "bool_masked_pos");
+    net.labels = net.tape.allocate(Shape{net.B, Dim(net.S.n() - 1)}, Dtype::kBool, "bool_masked_pos");
   }
 }
 
@@ -87,7 +87,7 @@ Tensor mask_patches(Net& net, Tensor embeddings_in) {
 Tensor embed(Net& net) {
   Scope in(net.tape, "vit.embeddings", kEmbeddings);
   const Count p = net.arch.patch_size;
-  const Dim patches(net.S.n - 1);
+  const Dim patches(net.S.n() - 1);
   Tensor embeddings;
   {
     Tensor weight = net.parameter("vit.embeddings.patch_embeddings.projection", "weight",
@@ -179,7 +179,7 @@ Outputs body(Net& net, const Program& program, Tensor hidden) {
 Tensor reconstruct(Net& net, Tensor hidden) {
   const Count side = net.arch.image_size / net.arch.patch_size, stride = net.arch.encoder_stride;
   const Dim rows(side), channels(stride * stride * net.arch.num_channels);
-  Tensor patches = narrow(std::move(hidden), 1, 1, Dim(net.S.n - 1));
+  Tensor patches = narrow(std::move(hidden), 1, 1, Dim(net.S.n() - 1));
   patches = permute(std::move(patches), {0, 2, 1});
   patches = reshape(std::move(patches), Shape{net.B, net.H, rows, rows});
   Tensor weight = net.parameter("decoder.0", "weight", Shape{channels, net.H, Dim(1), Dim(1)});

@@ -160,7 +160,7 @@ Count frames_behind(const Architecture& a, Count samples, std::size_t convolutio
 void wave_inputs(Net& net) {
   const Count samples = samples_of(net);
   net.S = Dim(std::max<Count>(1, frames_behind(net.arch, samples, net.arch.conv_dims.size())));
-  net.T = Dim(net.B.n * net.S.n);
+  net.T = Dim(net.B.n() * net.S.n());
   net.input_ids = net.tape.allocate(Shape{net.B, Dim(samples)}, net.weight_dtype(3), "input_values");
   if (net.arch.head == Head::kSequenceClassification) {
     net.labels = net.tape.allocate(Shape{net.B}, Dtype::kInt64, "labels");
@@ -252,7 +252,7 @@ Tensor normed_weight(Net& net, const char* name) {
   Scope in(net.tape, name, kSource);
   Tape& t = net.tape;
   const Dim kernel(net.arch.position_kernel);
-  const Shape shape{net.H, Dim(net.H.n / net.arch.position_groups), kernel};
+  const Shape shape{net.H, Dim(net.H.n() / net.arch.position_groups), kernel};
   const Tensor g = net.parameter(name, "parametrizations.weight.original0", Shape{Dim(1), Dim(1), kernel});
   const Tensor v = net.parameter(name, "parametrizations.weight.original1", shape);
   Node* const n = t.record("weight_norm", weight_norm_backward, {&v, &g});
@@ -272,7 +272,7 @@ Tensor position_embeddings(Net& net, const Names& names, const Tensor& hidden) {
     const Tensor weight = normed_weight(net, names.positions);
     const Tensor bias = net.parameter(names.positions, "bias", Shape{net.H});
     const bool even = net.arch.position_kernel % 2 == 0;
-    x = convolution1d(std::move(x), weight, bias, net.S.n + (even ? 1 : 0));
+    x = convolution1d(std::move(x), weight, bias, net.S.n() + (even ? 1 : 0));
     if (even) x = narrow(std::move(x), 2, 0, net.S);
   }
   x = gelu(std::move(x));

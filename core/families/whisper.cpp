@@ -40,8 +40,8 @@ bool classifies(const Net& net) {
 // Log-mel features of the whole window, whatever the recording's length (WhisperFeatureExtractor pads), and labels.
 void whisper_inputs(Net& net) {
   net.S = Dim(net.arch.max_positions);
-  net.T = Dim(net.B.n * net.S.n);
-  net.input_ids = net.tape.allocate(Shape{net.B, Dim(net.arch.num_channels), Dim(2 * net.S.n)}, net.weight_dtype(3),
+  net.T = Dim(net.B.n() * net.S.n());
+  net.input_ids = net.tape.allocate(Shape{net.B, Dim(net.arch.num_channels), Dim(2 * net.S.n())}, net.weight_dtype(3),
                                     "input_features");
   if (classifies(net)) {
     net.labels = net.tape.allocate(Shape{net.B}, Dtype::kInt64, "labels");
@@ -62,10 +62,10 @@ Tensor convolve(Net& net, const char* name, const Tensor& x, Count frames) {
 Tensor encode(Net& net) {
   const bool alone = classifies(net);
   Scope in(net.tape, "encoder", kEncoder);
-  Tensor embeds = convolve(net, alone ? "encoder.conv1" : "model.encoder.conv1", net.input_ids, 2 * net.S.n);
+  Tensor embeds = convolve(net, alone ? "encoder.conv1" : "model.encoder.conv1", net.input_ids, 2 * net.S.n());
   embeds = net.hooked_inputs(std::move(embeds));  // get_input_embeddings() is the first convolution
   embeds = gelu(std::move(embeds));
-  embeds = convolve(net, alone ? "encoder.conv2" : "model.encoder.conv2", embeds, net.S.n);
+  embeds = convolve(net, alone ? "encoder.conv2" : "model.encoder.conv2", embeds, net.S.n());
   embeds = gelu(std::move(embeds));
   embeds = permute(std::move(embeds), {0, 2, 1});
   Tensor hidden;

@@ -66,6 +66,155 @@ void check_flash(const Architecture& architecture, const TrainingJob& job, Issue
   }
 }
 
+/// Mixtures of experts.
+void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  // transformers 5.12 modeling_deepseek_v2.py DeepseekV2Moe.forward multiplies by `gate.weight`, which bitsandbytes has
+  // packed.
+  if (a.model_type == "deepseek_v2" && job.method == Method::kQlora && job.framework.at_least(5, 0)) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/method",
+        "transformers 5 reads the packed weight of DeepSeek-V2's router as a matrix: QLoRA fails with a shape error. "
+        "Use "
+        "\"lora\".",
+        "lora");
+  }
+  if (a.experts.count > 0 && job.method == Method::kQlora && job.framework.at_least(5, 0)) {
+    add(issues, "NOT_QUANTISED", Severity::kWarning, "/method",
+        "The experts stay in 16 bits: transformers 5 keeps those of a layer in one parameter, and bitsandbytes packs "
+        "linear layers only.");
+  }
+  if (a.experts.count > 0 && !job.framework.at_least(5, 0)) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/framework/version",
+        "Before transformers 5 each expert was a list of linear layers; that form is not modelled. Use 5.12.", "5.12");
+  }
+  // transformers 5.12.1 modeling_llama4.py Llama4TextExperts (bmm), modeling_granitemoe.py GraniteMoeParallelExperts (a
+  // loop): no @use_experts_implementation.
+  const bool own_experts = a.model_type == "llama4_text" || a.model_type.rfind("granitemoe", 0) == 0;
+  if (job.experts != ExpertsKernel::kGroupedMm && (own_experts || (a.experts.count == 0 && a.language == nullptr))) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/moe/implementation",
+        a.experts.count == 0 ? "This model has no experts."
+                             : "This model's code computes its experts in one way only.");
+  }
+  // modeling_llama4.py Llama4Router: a Linear that returns two tensors.
+  if (a.model_type == "llama4_text" && job.method != Method::kFull &&
+      job.adapter.target_modules.kind == ModuleChoice::Kind::kAllLinear) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/adapter/target_modules",
+        "\"all-linear\" reaches Llama 4's router, a Linear that returns two tensors: PEFT fails. Name the modules.",
+        "attention");
+  }
+}
+
+/// Layers that keep a state.
+void check_states(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  // peft 0.18 tuners/tuners_utils.py: _check_lora_target_modules_mamba.
+  if ((job.method == Method::kLora || job.method == Method::kQlora) && reaches_mamba_projection(a, job.adapter)) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/adapter/target_modules",
+        "PEFT refuses adapters on out_proj and conv1d of " + a.model_type +
+            ", which \"all-linear\" reaches, too: name the other modules.",
+        "in_proj");
+  }
+  if (a.ssm.kernel > 0 || a.ssm.width > 0) {
+    add(issues, "ASSUMED_KERNELS", Severity::kNote, "/kernels",
+        job.torch_scan ? "Layers that keep a state are taken to run on torch alone; the fused kernels need far less."
+                       : "Layers that keep a state are taken to run on the fused kernels of fla, mamba_ssm and "
+                         "causal_conv1d; without these, \"kernels\": \"torch\" says what they need.",
+        job.torch_scan ? "fused" : "torch");
+  }
+}
+
+/// Pictures, of models of them alone.
+void check_pictures(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  constexpr Count kLeastSide = 32;  // five times halved, something is left
+  if (a.image_size > 0 && a.language == nullptr && job.image_height > 0 &&
+      std::min(job.image_height, job.image_width) < kLeastSide) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/image_size", "Pictures of at least 32 pixels a side are modelled.",
+        "224");
+  }
+  if (a.model_type == "swin" && job.checkpointing != Checkpointing::kNone) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/gradient_checkpointing",
+        "Swin checkpoints its stages and, within them, their layers; that is not modelled. Use \"none\".", "none");
+  }
+  // Their tables of positions are not resized: ValueError.
+  if (job.image_height > 0 && (a.model_type == "vit" || a.model_type == "clip") &&
+      (job.image_height != a.image_size || job.image_width != a.image_size)) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/image_size",
+        "This model takes pictures of " + std::to_string(a.image_size) + " pixels a side only.",
+        std::to_string(a.image_size));
+  }
+}
+
+/// What only some kinds of models have: pictures, waves, a decoder.
+void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  // No text: the pictures' size says how many tokens there are. CLIP's texts have a length of their own.
+  if (job.sequence_length == 0 && (a.image_size == 0 || a.language != nullptr)) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/sequence_length",
+        "Only models of pictures alone take no sequence length; say how many tokens a sample has.", "2048");
+  }
+  // transformers 5.12.1 modeling_t5.py T5Stack.forward, modeling_bart.py BartDecoder.forward hand the encoder's states
+  // (T5 position biases, too) to a checkpointed layer by position: re-entrant checkpointing detaches them and gives
+  // each layer's copy a gradient of its own. No record covers that.
+  const bool checkpoints =
+      job.checkpointing != Checkpointing::kNone && job.checkpointing != Checkpointing::kSelectiveCoreAttention;
+  if (a.num_decoder_layers > 0 && checkpoints && job.use_reentrant) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/use_reentrant",
+        "Re-entrant checkpointing of encoder-decoders is not modelled. Set \"use_reentrant\" to false, as "
+        "transformers 5 does.",
+        "false");
+  }
+  // modeling_wav2vec2.py Wav2Vec2Model.forward, modeling_hubert.py.
+  if (!a.conv_dims.empty() && job.padding) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/padding",
+        "Recordings are taken to be equally long: what a mask of padding adds is not counted.", "false");
+  }
+  if (a.masks_time) {
+    add(issues, "ASSUMED_DEFAULT", Severity::kNote, "/config/mask_time_prob",
+        "SpecAugment draws what it masks at each step: the few indices of those stretches are not counted.");
+  }
+  if (a.language == nullptr &&
+      (job.images_per_sample > 0 || job.freeze_vision || job.freeze_projector || job.freeze_llm)) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning,
+        job.images_per_sample > 0 ? "/images_per_sample" : "/freeze_vision",
+        "This model does not see: pictures, and parts of it by role, have no effect.");
+  }
+  if (job.decoder_sequence_length > 0 && a.num_decoder_layers == 0) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/decoder_sequence_length",
+        "Only encoder-decoders have a length of their own for the decoder; \"sequence_length\" counts.");
+  }
+  if (job.audio_seconds > 0.0 && a.conv_dims.empty()) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/audio_seconds",
+        "Only models that hear the wave itself depend on its length; Whisper pads every recording to its window.");
+  }
+}
+
+/// What only some classes of a model have a use for.
+void check_class(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  // transformers 5.12.1 modeling_xlm_roberta.py, modeling_camembert.py: …ForMultipleChoice builds its body without a
+  // pooler and reads outputs[1].
+  if (a.head == Head::kMultipleChoice && job.framework.at_least(5, 0) &&
+      (a.model_type == "xlm-roberta" || a.model_type == "camembert")) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/config/architectures",
+        "transformers 5.12.1 cannot run this class: its body has no pooler, which its forward reads (IndexError). Use "
+        "RobertaForMultipleChoice.");
+  }
+  if (job.loss == Loss::kMeanSquare && a.head != Head::kNone) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/loss",
+        "\"mean_square\" is of a body without a head (\"architecture\": \"…Model\"); this class has a loss of its own.",
+        "default");
+  }
+  if (job.loss != Loss::kDefault && job.loss != Loss::kMeanSquare && a.head != Head::kCausalLm) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/loss",
+        "Fused and chunked losses replace that of a causal language model; this model's own loss is computed.",
+        "default");
+  }
+  if (job.packing && a.head != Head::kCausalLm) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/packing",
+        "Samples are packed for causal language models only; rows are taken as one sample each.");
+  }
+  if (a.head == Head::kMultipleChoice || a.head == Head::kDoubleHeads) {
+    add(issues, "ASSUMED_DEFAULT", Severity::kNote, "/micro_batch_size",
+        "A micro batch counts rows: one for each choice of each question.");
+  }
+}
+
 }  // namespace
 
 void check_request(const Request& request, const std::vector<std::string_view>& given, Issues& issues) {
@@ -195,139 +344,15 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
         "Rotary positions turn pairs of dimensions: a head of " + std::to_string(a.rotary_dim) +
             " rotating dimensions fails with a shape error.");
   }
-  // transformers 5.12 modeling_deepseek_v2.py DeepseekV2Moe.forward multiplies by `gate.weight`, which bitsandbytes has
-  // packed.
-  if (a.model_type == "deepseek_v2" && job.method == Method::kQlora && job.framework.at_least(5, 0)) {
-    add(issues, "INVALID_VALUE", Severity::kError, "/method",
-        "transformers 5 reads the packed weight of DeepSeek-V2's router as a matrix: QLoRA fails with a shape error. "
-        "Use "
-        "\"lora\".",
-        "lora");
-  }
-  // No text: the pictures' size says how many tokens there are. CLIP's texts have a length of their own.
-  if (job.sequence_length == 0 && (a.image_size == 0 || a.language != nullptr)) {
-    add(issues, "INVALID_VALUE", Severity::kError, "/sequence_length",
-        "Only models of pictures alone take no sequence length; say how many tokens a sample has.", "2048");
-  }
-  constexpr Count kLeastSide = 32;  // five times halved, something is left
-  if (a.image_size > 0 && a.language == nullptr && job.image_height > 0 &&
-      std::min(job.image_height, job.image_width) < kLeastSide) {
-    add(issues, "INVALID_VALUE", Severity::kError, "/image_size", "Pictures of at least 32 pixels a side are modelled.",
-        "224");
-  }
-  if (a.model_type == "swin" && job.checkpointing != Checkpointing::kNone) {
-    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/gradient_checkpointing",
-        "Swin checkpoints its stages and, within them, their layers; that is not modelled. Use \"none\".", "none");
-  }
-  // Their tables of positions are not resized: ValueError.
-  if (job.image_height > 0 && (a.model_type == "vit" || a.model_type == "clip") &&
-      (job.image_height != a.image_size || job.image_width != a.image_size)) {
-    add(issues, "INVALID_VALUE", Severity::kError, "/image_size",
-        "This model takes pictures of " + std::to_string(a.image_size) + " pixels a side only.",
-        std::to_string(a.image_size));
-  }
-  // peft 0.18 tuners/tuners_utils.py: _check_lora_target_modules_mamba.
-  if ((job.method == Method::kLora || job.method == Method::kQlora) && reaches_mamba_projection(a, job.adapter)) {
-    add(issues, "INVALID_VALUE", Severity::kError, "/adapter/target_modules",
-        "PEFT refuses adapters on out_proj and conv1d of " + a.model_type +
-            ", which \"all-linear\" reaches, too: name the other modules.",
-        "in_proj");
-  }
-  if (a.experts.count > 0 && job.method == Method::kQlora && job.framework.at_least(5, 0)) {
-    add(issues, "NOT_QUANTISED", Severity::kWarning, "/method",
-        "The experts stay in 16 bits: transformers 5 keeps those of a layer in one parameter, and bitsandbytes packs "
-        "linear layers only.");
-  }
-  if (a.experts.count > 0 && !job.framework.at_least(5, 0)) {
-    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/framework/version",
-        "Before transformers 5 each expert was a list of linear layers; that form is not modelled. Use 5.12.", "5.12");
-  }
-  if (a.ssm.kernel > 0 || a.ssm.width > 0) {
-    add(issues, "ASSUMED_KERNELS", Severity::kNote, "/kernels",
-        job.torch_scan ? "Layers that keep a state are taken to run on torch alone; the fused kernels need far less."
-                       : "Layers that keep a state are taken to run on the fused kernels of fla, mamba_ssm and "
-                         "causal_conv1d; without these, \"kernels\": \"torch\" says what they need.",
-        job.torch_scan ? "fused" : "torch");
-  }
-  // transformers 5.12.1 modeling_llama4.py Llama4TextExperts (bmm), modeling_granitemoe.py GraniteMoeParallelExperts (a
-  // loop): no @use_experts_implementation.
-  const bool own_experts = a.model_type == "llama4_text" || a.model_type.rfind("granitemoe", 0) == 0;
-  if (job.experts != ExpertsKernel::kGroupedMm && (own_experts || (a.experts.count == 0 && a.language == nullptr))) {
-    add(issues, "IGNORED_OPTION", Severity::kWarning, "/moe/implementation",
-        a.experts.count == 0 ? "This model has no experts."
-                             : "This model's code computes its experts in one way only.");
-  }
-  // transformers 5.12.1 modeling_t5.py T5Stack.forward, modeling_bart.py BartDecoder.forward hand the encoder's states
-  // (T5 position biases, too) to a checkpointed layer by position: re-entrant checkpointing detaches them and gives
-  // each layer's copy a gradient of its own. No record covers that.
-  const bool checkpoints =
-      job.checkpointing != Checkpointing::kNone && job.checkpointing != Checkpointing::kSelectiveCoreAttention;
-  if (a.num_decoder_layers > 0 && checkpoints && job.use_reentrant) {
-    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/gradient_checkpointing/use_reentrant",
-        "Re-entrant checkpointing of encoder-decoders is not modelled. Set gradient_checkpointing_kwargs to "
-        "{\"use_reentrant\": false}, as transformers 5 does.",
-        "false");
-  }
-  // transformers 5.12.1 modeling_xlm_roberta.py, modeling_camembert.py: …ForMultipleChoice builds its body without a
-  // pooler and reads outputs[1].
-  if (a.head == Head::kMultipleChoice && job.framework.at_least(5, 0) &&
-      (a.model_type == "xlm-roberta" || a.model_type == "camembert")) {
-    add(issues, "INVALID_VALUE", Severity::kError, "/config/architectures",
-        "transformers 5.12.1 cannot run this class: its body has no pooler, which its forward reads (IndexError). Use "
-        "RobertaForMultipleChoice.");
-  }
-  // modeling_wav2vec2.py Wav2Vec2Model.forward, modeling_hubert.py.
-  if (!a.conv_dims.empty() && job.padding) {
-    add(issues, "IGNORED_OPTION", Severity::kWarning, "/padding",
-        "Recordings are taken to be equally long: what a mask of padding adds is not counted.", "false");
-  }
-  if (a.masks_time) {
-    add(issues, "ASSUMED_DEFAULT", Severity::kNote, "/config/mask_time_prob",
-        "SpecAugment draws what it masks at each step: the few indices of those stretches are not counted.");
-  }
-  // modeling_llama4.py Llama4Router: a Linear that returns two tensors.
-  if (a.model_type == "llama4_text" && job.method != Method::kFull &&
-      job.adapter.target_modules.kind == ModuleChoice::Kind::kAllLinear) {
-    add(issues, "INVALID_VALUE", Severity::kError, "/adapter/target_modules",
-        "\"all-linear\" reaches Llama 4's router, a Linear that returns two tensors: PEFT fails. Name the modules.",
-        "attention");
-  }
+  check_experts(a, job, issues);
+  check_states(a, job, issues);
+  check_pictures(a, job, issues);
+  check_parts(a, job, issues);
+  check_class(a, job, issues);
   if (job.checkpointing == Checkpointing::kEvery && job.checkpoint_every > a.num_layers) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/gradient_checkpointing/every",
         "The model has " + std::to_string(a.num_layers) + " layers: only the first one is checkpointed.",
         std::to_string(a.num_layers));
-  }
-  if (a.language == nullptr &&
-      (job.images_per_sample > 0 || job.freeze_vision || job.freeze_projector || job.freeze_llm)) {
-    add(issues, "IGNORED_OPTION", Severity::kWarning,
-        job.images_per_sample > 0 ? "/images_per_sample" : "/freeze_vision",
-        "This model does not see: pictures, and parts of it by role, have no effect.");
-  }
-  if (job.decoder_sequence_length > 0 && a.num_decoder_layers == 0) {
-    add(issues, "IGNORED_OPTION", Severity::kWarning, "/decoder_sequence_length",
-        "Only encoder-decoders have a length of their own for the decoder; \"sequence_length\" counts.");
-  }
-  if (job.audio_seconds > 0.0 && a.conv_dims.empty()) {
-    add(issues, "IGNORED_OPTION", Severity::kWarning, "/audio_seconds",
-        "Only models that hear the wave itself depend on its length; Whisper pads every recording to its window.");
-  }
-  if (job.loss == Loss::kMeanSquare && a.head != Head::kNone) {
-    add(issues, "INVALID_VALUE", Severity::kError, "/loss",
-        "\"mean_square\" is of a body without a head (\"architecture\": \"…Model\"); this class has a loss of its own.",
-        "default");
-  }
-  if (job.loss != Loss::kDefault && job.loss != Loss::kMeanSquare && a.head != Head::kCausalLm) {
-    add(issues, "IGNORED_OPTION", Severity::kWarning, "/loss",
-        "Fused and chunked losses replace that of a causal language model; this model's own loss is computed.",
-        "default");
-  }
-  if (job.packing && a.head != Head::kCausalLm) {
-    add(issues, "IGNORED_OPTION", Severity::kWarning, "/packing",
-        "Samples are packed for causal language models only; rows are taken as one sample each.");
-  }
-  if (a.head == Head::kMultipleChoice || a.head == Head::kDoubleHeads) {
-    add(issues, "ASSUMED_DEFAULT", Severity::kNote, "/micro_batch_size",
-        "A micro batch counts rows: one for each choice of each question.");
   }
   if (job.adapter.r > a.hidden_size && (job.method == Method::kLora || job.method == Method::kQlora)) {
     add(issues, "LARGE_RANK", Severity::kWarning, "/adapter/r",

@@ -18,7 +18,7 @@ Tensor run_attention(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOpti
 Tensor heads_to_rows(Tensor x) {
   Tensor y = transpose(std::move(x), 1, 2);
   y = contiguous(std::move(y));
-  const Dim width(y.size(2) * y.size(3), product_symbol(y.dim(2).symbol, y.dim(3).symbol));
+  const Dim width(y.size(2) * y.size(3), product_symbol(y.dim(2).symbol(), y.dim(3).symbol()));
   const Shape rows{y.dim(0), y.dim(1), width};
   return reshape(std::move(y), rows);
 }
@@ -58,8 +58,8 @@ Tensor additive_mask(Tensor mask_in, const Tensor& q, const Tensor& k) {
   Tape& t = q.tape();
   if (mask.requires_grad()) {  // Swin's positions
     const Dim columns = mask.dim(-1);
-    if (!t.is_multiple(columns.n, 16)) {
-      mask = pad_last(std::move(mask), t.round_up(columns.n, 16) - columns.n);
+    if (!t.is_multiple(columns.n(), 16)) {
+      mask = pad_last(std::move(mask), t.round_up(columns.n(), 16) - columns.n());
       mask = narrow(std::move(mask), -1, 0, columns);
     }
     return expand(std::move(mask), Shape{q.dim(0), q.dim(1), q.dim(2), k.dim(2)});
@@ -134,7 +134,7 @@ Tensor flash_attention_forward(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, 
     out = scatter_rows(std::move(out), indices);
   }
   t.set_autocast(autocast);
-  const Dim width(out.size(2) * out.size(3), product_symbol(out.dim(2).symbol, out.dim(3).symbol));
+  const Dim width(out.size(2) * out.size(3), product_symbol(out.dim(2).symbol(), out.dim(3).symbol()));
   const Shape rows{out.dim(0), out.dim(1), width};
   return reshape(std::move(out), rows);
 }

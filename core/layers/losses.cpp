@@ -7,15 +7,16 @@ constexpr const char* kLoss = "transformers 5.12 loss/loss_utils.py: ForCausalLM
 constexpr const char* kLiger = "Liger-Kernel 0.8 ops/fused_linear_cross_entropy.py: fused_linear_cross_entropy_forward";
 
 Tensor flat(Net& net, Tensor logits) {
-  const Shape rows{Dim(logits.numel() / logits.size(-1), logits.size(-2) == net.S.n ? Symbol::kTokens : Symbol::kNone),
-                   logits.dim(-1)};
+  const Shape rows{
+      Dim(logits.numel() / logits.size(-1), logits.size(-2) == net.S.n() ? Symbol::kTokens : Symbol::kNone),
+      logits.dim(-1)};
   return view(std::move(logits), rows);
 }
 
 // [B, S-1, V] made contiguous: the shifted copy of releases before 4.50.
 Tensor shifted_copy(Net& net, Tensor logits_in) {
   Tensor logits = std::move(logits_in);
-  Tensor part = narrow(std::move(logits), 1, 0, Dim(net.S.n - 1, Symbol::kSequence));
+  Tensor part = narrow(std::move(logits), 1, 0, Dim(net.S.n() - 1, Symbol::kSequence));
   return contiguous(std::move(part));
 }
 
@@ -95,7 +96,7 @@ Tensor chunked_loss(Net& net, Tensor hidden_in, Tensor weight_in) {
   Tensor hidden = std::move(hidden_in);
   Tensor weight = std::move(weight_in);
   lower_and_flatten(net, hidden, weight);
-  const Count rows = t.above(net.T.n, kChunkTokens) ? kChunkTokens : net.T.n;
+  const Count rows = t.above(net.T.n(), kChunkTokens) ? kChunkTokens : net.T.n();
   Node* n = t.record("chunked_nll", chunked_backward, {&hidden, &weight});
   if (n != nullptr && !t.stopped()) n->attributes[0] = rows;
   t.save(n, hidden);
@@ -152,7 +153,7 @@ Tensor causal_lm_loss(Net& net, Tensor logits_in, OwnLoss own) {
   if (shifts_labels || own != OwnLoss::kModelDtype) logits = to(std::move(logits), Dtype::kFp32);
   Tensor target;
   if (shifts_labels) {
-    Tensor padded = t.allocate(Shape{net.B, Dim(net.S.n + 1)}, Dtype::kInt64, "labels padded");
+    Tensor padded = t.allocate(Shape{net.B, Dim(net.S.n() + 1)}, Dtype::kInt64, "labels padded");
     target = t.allocate(Shape{net.B, net.S}, Dtype::kInt64, "shift_labels");
     padded.reset();
     logits = flat(net, std::move(logits));
@@ -164,7 +165,7 @@ Tensor causal_lm_loss(Net& net, Tensor logits_in, OwnLoss own) {
 Tensor shifted_cross_entropy(Net& net, Tensor logits) {
   const Tensor whole = std::move(logits);  // keeps its name while the shifted copy is made and used
   Tensor shift = shifted_copy(net, whole);
-  Tensor target = net.tape.allocate(Shape{net.B, Dim(net.S.n - 1)}, Dtype::kInt64, "shift_labels");
+  Tensor target = net.tape.allocate(Shape{net.B, Dim(net.S.n() - 1)}, Dtype::kInt64, "shift_labels");
   shift = flat(net, std::move(shift));
   return cross_entropy(std::move(shift), std::move(target));
 }
@@ -181,10 +182,10 @@ Tensor liger_fused_loss(Net& net, Tensor hidden_in, Tensor weight_in) {
   Tape& t = net.tape;
   Tensor hidden = std::move(hidden_in);
   const Tensor weight = std::move(weight_in);
-  const Count rows = net.T.n, width = hidden.size(-1), vocabulary = weight.size(0);
+  const Count rows = net.T.n(), width = hidden.size(-1), vocabulary = weight.size(0);
   const Shape flattened{net.T, hidden.dim(-1)};
   hidden = reshape(std::move(hidden), flattened);
-  Tensor padded = t.allocate(Shape{net.B, Dim(net.S.n + 1)}, Dtype::kInt64, "labels padded");
+  Tensor padded = t.allocate(Shape{net.B, Dim(net.S.n() + 1)}, Dtype::kInt64, "labels padded");
   Tensor target = t.allocate(Shape{net.B, net.S}, Dtype::kInt64, "shift_labels");
   padded.reset();
   if (t.autocast()) hidden = to(std::move(hidden), *t.autocast());

@@ -22,13 +22,13 @@ struct Sizes {
 Sizes sizes_of(Net& net) {
   const StateSpace& s = net.arch.ssm;
   Sizes z;
-  z.chunks = Dim(net.tape.quotient_up(net.S.n, s.chunk));
+  z.chunks = Dim(net.tape.quotient_up(net.S.n(), s.chunk));
   z.size = Dim(s.chunk);
-  z.outer = Dim(net.B.n * z.chunks.n);
+  z.outer = Dim(net.B.n() * z.chunks.n());
   z.heads = Dim(s.heads);
   z.width = Dim(s.head_dim);
   z.state = Dim(s.state);
-  z.extra = z.chunks.n * s.chunk - net.S.n;
+  z.extra = z.chunks.n() * s.chunk - net.S.n();
   return z;
 }
 
@@ -73,8 +73,8 @@ void within_chunks(const Sizes& z, const Tensor& x, const Tensor& b, const Tenso
 
 // 2. the state of each chunk; 3. what it becomes from chunk to chunk.
 void across_chunks(Net& net, const Sizes& z, const Tensor& x, const Tensor& b, const Tensor& sums, Locals& l) {
-  const Dim one(1), next(z.chunks.n + 1), flat(z.width.n * z.state.n);
-  const Tensor last = narrow(sums, -1, z.size.n - 1, one);
+  const Dim one(1), next(z.chunks.n() + 1), flat(z.width.n() * z.state.n());
+  const Tensor last = narrow(sums, -1, z.size.n() - 1, one);
   l.decay_states = exp(sub(last, sums));
   l.b_decay = mul(b, view(l.decay_states, Shape{z.outer, z.size, z.heads, one}));
   Tensor states = mul(unsqueeze(l.b_decay, -2), unsqueeze(x, -1));
@@ -100,7 +100,7 @@ Tensor with_states(Net& net, const Sizes& z, const Tensor& c, const Tensor& sums
   Tensor sum = sum_over(l.c_times_states, -1, false);
   l.off = mul(std::move(sum), view(l.state_decay_out, Shape{z.outer, z.size, z.heads, one}));
   Tensor y = add(l.diagonal, l.off);
-  return view(std::move(y), Shape{net.B, Dim(z.chunks.n * z.size.n), z.heads, z.width});
+  return view(std::move(y), Shape{net.B, Dim(z.chunks.n() * z.size.n()), z.heads, z.width});
 }
 
 /// What the scan reads: x [B, S, heads, width], B and C [B, S, groups, state], dt and A.
@@ -131,8 +131,8 @@ Tensor torch_scan(Net& net, const char* module, ScanInputs s, Locals& l) {
   s.x = to(reshape(std::move(s.x), Shape{net.B, net.S, z.heads, z.width}), Dtype::kFp32);
   s.b = to(reshape(std::move(s.b), grouped), Dtype::kFp32);
   s.c = to(reshape(std::move(s.c), grouped), Dtype::kFp32);
-  s.b = repeat_heads(std::move(s.b), z.heads.n / net.arch.ssm.groups);
-  s.c = repeat_heads(std::move(s.c), z.heads.n / net.arch.ssm.groups);
+  s.b = repeat_heads(std::move(s.b), z.heads.n() / net.arch.ssm.groups);
+  s.c = repeat_heads(std::move(s.c), z.heads.n() / net.arch.ssm.groups);
   const Tensor d = net.parameter(module, "D", Shape{z.heads});
   Tensor padded = pad(s.x, 1, z.extra);
   const Tensor residual = mul(unsqueeze(d, -1), std::move(padded));
@@ -150,7 +150,7 @@ Tensor torch_scan(Net& net, const char* module, ScanInputs s, Locals& l) {
   Tensor y = with_states(net, z, s.c, sums, l);
   y = add(std::move(y), residual);
   y = narrow(std::move(y), 1, 0, net.S);
-  return reshape(std::move(y), Shape{net.B, net.S, Dim(z.heads.n * z.width.n)});
+  return reshape(std::move(y), Shape{net.B, net.S, Dim(z.heads.n() * z.width.n())});
 }
 
 }  // namespace
@@ -184,11 +184,11 @@ namespace {
 // torch_forward
 Tensor torch_mixer(Net& net, const Mamba2Form& form, Tensor hidden_in) {
   const StateSpace& s = net.arch.ssm;
-  const Dim width(s.width), grouped(s.groups * s.state), channels(s.width + 2 * grouped.n), heads(s.heads);
+  const Dim width(s.width), grouped(s.groups * s.state), channels(s.width + 2 * grouped.n()), heads(s.heads);
   const Dtype dtype = hidden_in.dtype();
   Tensor input = mask_padding(net, std::move(hidden_in));
   if (form.scale_input != nullptr) input = form.scale_input(net, std::move(input));
-  Tensor projected = net.linear(form.in_proj, input, Dim(width.n + channels.n + heads.n), s.bias);
+  Tensor projected = net.linear(form.in_proj, input, Dim(width.n() + channels.n() + heads.n()), s.bias);
   if (form.scale_projected != nullptr) projected = form.scale_projected(net, std::move(projected));
   const Pieces three = split(projected, -1, {width, channels, heads});
   Tensor mixed = causal_convolution(net, form.conv1d, transpose(three.part[1], 1, 2), s.conv_bias);
@@ -213,7 +213,7 @@ Tensor mamba2_mixer(Net& net, const Mamba2Form& form, Tensor hidden) {
   const Dim channels(s.width + 2 * s.groups * s.state), heads(s.heads);
   Tensor input = mask_padding(net, std::move(hidden));
   if (form.scale_input != nullptr) input = form.scale_input(net, std::move(input));
-  Tensor projected = net.linear(form.in_proj, input, Dim(s.width + channels.n + heads.n), s.bias);
+  Tensor projected = net.linear(form.in_proj, input, Dim(s.width + channels.n() + heads.n()), s.bias);
   if (form.scale_projected != nullptr) projected = form.scale_projected(net, std::move(projected));
   SplitScan scan;
   scan.a = decay_rate(net, form.module);

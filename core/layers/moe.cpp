@@ -59,7 +59,7 @@ Tensor grouped_linear(Tensor x, const Projection& p, const Tensor& offsets, cons
 Tensor grouped(Net& net, const ExpertForm& form, Tensor hidden_in, Tensor indices_in, Tensor weights_in) {
   Scope in(net.tape, form.module, kGrouped);
   const Tensor hidden = std::move(hidden_in), indices = std::move(indices_in), weights = std::move(weights_in);
-  const Dim tokens = hidden.dim(0), k = indices.dim(1), n(tokens.n * k.n), experts(net.arch.experts.count);
+  const Dim tokens = hidden.dim(0), k = indices.dim(1), n(tokens.n() * k.n()), experts(net.arch.experts.count);
   const Projections p = projections(net, form);
   const Shape list{n};
   const Tensor sample_weights = reshape(weights, list);
@@ -106,7 +106,7 @@ Tensor batched_linear(Tensor x, const Tensor& weight, const Tensor& bias, bool t
 Tensor batched(Net& net, const ExpertForm& form, Tensor hidden_in, Tensor indices_in, Tensor weights_in) {
   Scope in(net.tape, form.module, kBatched);
   const Tensor hidden = std::move(hidden_in), indices = std::move(indices_in), weights = std::move(weights_in);
-  const Dim tokens = hidden.dim(0), k = indices.dim(1), n(tokens.n * k.n);
+  const Dim tokens = hidden.dim(0), k = indices.dim(1), n(tokens.n() * k.n());
   const Projections p = projections(net, form);
   Tensor selected = unsqueeze(hidden, 1);
   selected = expand(std::move(selected), Shape{tokens, k, net.H});
@@ -153,7 +153,7 @@ Tensor loop(Net& net, const ExpertForm& form, Tensor hidden_in, Tensor indices_i
   const Projections p = projections(net, form);
   Tensor sum = zeros(net.tape, hidden.shape(), hidden.dtype(), "zeros_like");
   const Tensor mask = ints(net, Shape{tokens, k, experts}, "one_hot");
-  const std::vector<Count> rows = rows_of_experts(net, tokens.n, k.n);
+  const std::vector<Count> rows = rows_of_experts(net, tokens.n(), k.n());
   Tensor hit = ints(net, Shape{experts}, "sum");
   hit = ints(net, Shape{experts}, "nonzero");
   const Tensor three = unsqueeze(weights, 2);
@@ -314,7 +314,7 @@ Count balanced_layers(const Net& net) {
 Tensor balance_loss(Net& net) {
   Scope in(net.tape, "aux_loss", kBalance);
   const Experts& e = net.arch.experts;
-  const Dim experts(e.count), k(e.per_token), rows(balanced_layers(net) * net.T.n);
+  const Dim experts(e.count), k(e.per_token), rows(balanced_layers(net) * net.T.n());
   const Tensor gates = stack_layers(net.router_logits, rows);
   const Tensor weights = softmax(gates);
   const Tensor selected = topk(weights, k).indices;
@@ -350,7 +350,7 @@ Outputs moe_causal_lm(Net& net, const Program& program, Tensor hidden) {
   const Experts& e = net.arch.experts;
   Tape& t = net.tape;
   const Tensor& one = net.router_logits.front();
-  Tensor all = t.allocate(Shape{Dim(balanced_layers(net) * net.T.n), Dim(e.count)}, one.dtype(), "router_logits");
+  Tensor all = t.allocate(Shape{Dim(balanced_layers(net) * net.T.n()), Dim(e.count)}, one.dtype(), "router_logits");
   while (!net.router_logits.empty()) {
     t.begin_segment(t.phase(), net.router_instances.back());
     net.router_logits.pop_back();

@@ -27,7 +27,7 @@ Net::Net(Tape& t, const Architecture& a, const TrainingJob& j)
 Net::Net(Net& whole, const Architecture& a, Dim batch, Dim sequence) : Net(whole.tape, a, whole.job) {
   B = batch;
   S = sequence;
-  T = Dim(batch.n * sequence.n, Symbol::kTokens);
+  T = Dim(batch.n() * sequence.n(), Symbol::kTokens);
   treatments = whole.treatments;
   census = whole.census;
   whole_ = &whole;
@@ -184,7 +184,7 @@ Tensor Net::expert_delta(const char* name, const char* leaf, const Tensor& weigh
   if (how == nullptr || !how->adapts(leaf)) return {};
   const Dim experts = weight.dim(0), in = weight.dim(1), out = weight.dim(2), r(job.adapter.r, Symbol::kRank);
   const bool up = std::string_view{leaf} != "down_proj";
-  const Dim rows(r.n * experts.n);
+  const Dim rows(r.n() * experts.n());
   Tensor a = adapter_weight(name, up ? "gate_up_proj.lora_A.weight" : "down_proj.lora_A.weight", Shape{rows, in});
   Tensor b = adapter_weight(name, up ? "gate_up_proj.lora_B.weight" : "down_proj.lora_B.weight", Shape{out, rows});
   a = view(std::move(a), Shape{experts, r, in});
@@ -387,7 +387,7 @@ Tensor Net::quantised_linear(Base& base, Tensor x_in, bool bias) {
   const Tensor argument = std::move(x_in);
   Tensor x = argument;
   const Dtype input_dtype = x.dtype();
-  const QuantisedWeight packed = quantised_weight(job.quantization, base.out_features.n, base.in_features.n);
+  const QuantisedWeight packed = quantised_weight(job.quantization, base.out_features.n(), base.in_features.n());
   Parameter p;
   p.module = base.name;
   p.leaf = "weight";
@@ -415,7 +415,7 @@ Tensor Net::quantised_linear(Base& base, Tensor x_in, bool bias) {
 Tensor Net::plain_weight(const Base& base) {
   if (!base.quantised) return base.weight;
   if (quantised_to_int8()) return dequantised_int8_weight(tape, base.out_features, base.in_features);
-  const QuantisedWeight packed = quantised_weight(job.quantization, base.out_features.n, base.in_features.n);
+  const QuantisedWeight packed = quantised_weight(job.quantization, base.out_features.n(), base.in_features.n());
   return dequantised_weight(tape, base.out_features, base.in_features, packed, job.recipe.weights);
 }
 

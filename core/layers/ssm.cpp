@@ -116,7 +116,7 @@ Tensor torch_delta_rule(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, Tensor 
     beta = std::move(b);
     g = std::move(decay);
   }
-  const Count extra = t.round_up(net.S.n, kChunk) - net.S.n;
+  const Count extra = t.round_up(net.S.n(), kChunk) - net.S.n();
   for (Tensor* x : {&query, &key, &value, &beta, &g}) *x = pad(std::move(*x), 2, extra);
   query = mul_scalar(std::move(query));
   Tensor v_beta = mul(value, unsqueeze(beta, -1));
@@ -144,7 +144,7 @@ Tensor torch_delta_rule(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, Tensor 
   scale = mul(k_beta, unsqueeze(std::move(scale), -1));
   Tensor cumulative = matmul(attn, std::move(scale));
   Tensor out = scan_chunks({query, key, value, g, decay_mask, cumulative}, value.dtype());
-  out = view(std::move(out), Shape{net.B, q_arg.dim(2), Dim(net.S.n + extra), v_arg.dim(3)});
+  out = view(std::move(out), Shape{net.B, q_arg.dim(2), Dim(net.S.n() + extra), v_arg.dim(3)});
   out = narrow(std::move(out), 2, 0, net.S);
   out = contiguous(transpose(std::move(out), 1, 2));
   return to(std::move(out), initial);
@@ -162,7 +162,7 @@ Outputs wide_causal_lm(Net& net, const Program& program, Tensor hidden) {
 }
 
 Tensor mask_padding(Net& net, Tensor hidden_in) {
-  if (!net.attention_mask.defined() || !net.tape.above(net.B.n, 1)) return hidden_in;
+  if (!net.attention_mask.defined() || !net.tape.above(net.B.n(), 1)) return hidden_in;
   Scope in(net.tape, "", kPadding);
   const Tensor hidden = std::move(hidden_in);
   Tensor masked = mul(hidden, unsqueeze(net.attention_mask, -1));
@@ -180,7 +180,7 @@ Tensor causal_convolution(Net& net, const char* name, Tensor x_in, bool has_bias
   Tensor out;
   {
     Scope in(net.tape, name, source);
-    out = convolution1d(x, std::move(weight), std::move(bias), net.S.n + kernel - 1);
+    out = convolution1d(x, std::move(weight), std::move(bias), net.S.n() + kernel - 1);
   }
   out = narrow(std::move(out), 2, 0, net.S);
   return activated ? silu(std::move(out)) : out;
@@ -225,7 +225,7 @@ Tensor decay(Net& net, const Tensor& a) {
 Tensor gated_delta_net(Net& net, const char* source, DeltaInputs inputs) {
   const StateSpace& s = net.arch.ssm;
   const Dim heads(s.heads), groups(s.groups), dk(s.state), dv(s.head_dim);
-  const Dim key_width(groups.n * dk.n), value_width(heads.n * dv.n);
+  const Dim key_width(groups.n() * dk.n()), value_width(heads.n() * dv.n());
   Tensor mixed = causal_convolution(net, "linear_attn.conv1d", std::move(inputs.mixed), false);
   mixed = transpose(std::move(mixed), 1, 2);
   const Pieces parts = split(mixed, -1, {key_width, key_width, value_width});
@@ -234,8 +234,8 @@ Tensor gated_delta_net(Net& net, const char* source, DeltaInputs inputs) {
   const Tensor value = reshape(parts.part[2], Shape{net.B, net.S, heads, dv});
   const Tensor beta = sigmoid(inputs.b);
   const Tensor g = decay(net, inputs.a);
-  query = repeat_heads(std::move(query), heads.n / groups.n);
-  key = repeat_heads(std::move(key), heads.n / groups.n);
+  query = repeat_heads(std::move(query), heads.n() / groups.n());
+  key = repeat_heads(std::move(key), heads.n() / groups.n());
   Tensor out;
   if (net.job.torch_scan) {
     out = torch_delta_rule(net, query, key, value, g, beta);
@@ -243,7 +243,7 @@ Tensor gated_delta_net(Net& net, const char* source, DeltaInputs inputs) {
     Scope in(net.tape, "linear_attn", kFla);
     out = chunk_gated_delta_rule(query, key, value, g, beta);
   }
-  const Dim rows(net.T.n * heads.n);
+  const Dim rows(net.T.n() * heads.n());
   out = reshape(std::move(out), Shape{rows, dv});
   inputs.z = reshape(std::move(inputs.z), Shape{rows, dv});
   out = norm_then_gate(net, "linear_attn.norm", std::move(out), inputs.z);

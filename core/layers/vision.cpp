@@ -62,8 +62,8 @@ PictureSize own_picture_size(const Net& net) {
 
 void picture_batch(Net& net, Dim tokens) {
   const PictureSize size = own_picture_size(net);
-  net.S = Dim(tokens.n, Symbol::kSequence);
-  net.T = Dim(net.B.n * tokens.n, Symbol::kTokens);
+  net.S = Dim(tokens.n(), Symbol::kSequence);
+  net.T = Dim(net.B.n() * tokens.n(), Symbol::kTokens);
   net.input_ids = net.tape.allocate(Shape{net.B, Dim(net.arch.num_channels), Dim(size.height), Dim(size.width)},
                                     net.weight_dtype(4), "pixel_values");
   if (net.arch.head == Head::kImageClassification) class_labels(net);
@@ -104,8 +104,8 @@ Tensor language_head(Net& net, Tensor hidden) {
   return net.arch.language->lm_head(net, std::move(hidden));
 }
 
-Declared::Declared(Net& net)
-    : tape_(net.tape), declared_(net.job.images_per_sample == 0), grad_before_(net.tape.grad_enabled()) {
+Declared::Declared(Net& net, bool declared)
+    : tape_(net.tape), declared_(declared), grad_before_(net.tape.grad_enabled()) {
   if (!declared_) return;
   tape_.set_stopped(true);
   tape_.set_grad_enabled(false);
@@ -122,7 +122,7 @@ Tensor scatter_features(Net& net, Tensor embeds_in, Tensor features_in, const ch
   const Tensor features = to(std::move(features_in), embeds_in.dtype());
   Tensor mask = net.tape.allocate(Shape{net.B, net.S}, Dtype::kBool, "eq");
   mask = unsqueeze(std::move(mask), -1);
-  if (net.job.images_per_sample > 0) net.picture_tokens = features.numel() / features.size(-1) / net.B.n;
+  if (net.job.images_per_sample > 0) net.picture_tokens = features.numel() / features.size(-1) / net.B.n();
   net.outer_locals.push_back(features);
   net.outer_locals.push_back(mask);
   return masked_scatter(std::move(embeds_in), std::move(mask), features);

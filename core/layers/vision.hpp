@@ -43,7 +43,9 @@ Tensor language_head(Net& net, Tensor hidden);
 /// activations. Lives as long as the part that is declared.
 class Declared {
  public:
-  explicit Declared(Net& net);
+  explicit Declared(Net& net) : Declared(net, net.job.images_per_sample == 0) {}
+  /// Of any other part; `declared` false: it runs.
+  Declared(Net& net, bool declared);
   ~Declared();
   Declared(const Declared&) = delete;
   Declared& operator=(const Declared&) = delete;

@@ -39,7 +39,7 @@ void backward_int8(Tape& t, Node& n, Tensor* g, Tensor* r) {
   rows = contiguous(std::move(rows));
   const Tensor weight = t.allocate(Shape{out_features, in_features}, n.input_dtypes[0], "dequantised weight");
   t.set_category(weight, Category::kWorkspace);
-  t.scratch({{out_features.n * size_of(Dtype::kFp32), "row factors"}});
+  t.scratch({{out_features.n() * size_of(Dtype::kFp32), "row factors"}});
   r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "mm (input gradient)");
 }
 
@@ -49,7 +49,7 @@ Tensor int8_linear(Tensor x_in, Dim out_features) {
   const Tensor x = std::move(x_in);
   Tape& t = x.tape();
   Node* n = t.record("MatMul8bitLt", backward_int8, {&x});
-  if (n != nullptr) n->attributes[0] = out_features.n;
+  if (n != nullptr) n->attributes[0] = out_features.n();
   const Tensor rows = reshape(detach(x), flat(x.shape()));
   Tensor out = scaled_product(rows, out_features, x.dtype());
   t.hold(n, rows);

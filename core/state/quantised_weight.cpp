@@ -59,7 +59,7 @@ Tensor dequantised_linear(Tensor x_in, Dim out_features, const QuantisedWeight& 
   Tape& t = x.tape();
   Node* n = t.record("MatMul4Bit", backward_4bit, {&x});
   if (n != nullptr && !t.stopped()) {
-    n->attributes[0] = out_features.n;
+    n->attributes[0] = out_features.n();
     n->attributes[1] = weight.block_count;
     n->attributes[2] = weight.double_quant ? 1 : 0;
   }

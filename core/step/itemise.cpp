@@ -52,11 +52,11 @@ void write_formula(const Site& site, Count times, Bytes bytes, Line& line) {
   std::string formula = width, numbers = width;
   for (int i = 0; i < site.shape.rank; ++i) {
     const Dim& d = site.shape.dims[i];
-    if (d.n == 1) continue;
-    const char* symbol = symbol_text(d.symbol);
+    if (d.n() == 1) continue;
+    const char* symbol = symbol_text(d.symbol());
     formula += "·";
-    formula += symbol[0] != '\0' ? std::string(symbol) : std::to_string(d.n);
-    numbers += " × " + std::to_string(d.n);
+    formula += symbol[0] != '\0' ? std::string(symbol) : std::to_string(d.n());
+    numbers += " × " + std::to_string(d.n());
   }
   numbers += " B";
   if (times > 1) {

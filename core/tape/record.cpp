@@ -94,7 +94,7 @@ std::int32_t Record::site_of(const Shape& shape, Dtype dtype, const char* op) {
       site.category = category_;
       if (category_ == Category::kActivations) {
         for (int d = 0; d < shape.rank; ++d) {
-          if (shape.dims[d].symbol == Symbol::kVocab && shape.dims[d].n > 1) site.category = Category::kLogitsLoss;
+          if (shape.dims[d].symbol() == Symbol::kVocab && shape.dims[d].n() > 1) site.category = Category::kLogitsLoss;
         }
       }
       sites_.push_back(site);

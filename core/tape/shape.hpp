@@ -24,13 +24,19 @@ enum class Symbol : std::uint8_t {
   kRank,         ///< r
 };
 
-/// One dimension: its size and, where known, its meaning.
-struct Dim {
-  // Packed into eight bytes: a tape copies shapes by the thousand.
-  Count n : 56 = 1;
-  Symbol symbol : 8 = Symbol::kNone;
+/// One dimension: its size and, where known, its meaning. One number: a tape copies shapes by the thousand, and a
+/// structure of one member is passed in a register.
+class Dim {
+ public:
   constexpr Dim() = default;
-  constexpr Dim(Count size, Symbol meaning = Symbol::kNone) : n(size), symbol(meaning) {}  // NOLINT: a number is a dim
+  constexpr Dim(Count size, Symbol meaning = Symbol::kNone)  // NOLINT: a number is a dim
+      : packed_(size * kSize + static_cast<Count>(meaning)) {}
+  constexpr Count n() const { return packed_ >> 8; }
+  constexpr Symbol symbol() const { return static_cast<Symbol>(packed_ & (kSize - 1)); }
+
+ private:
+  static constexpr Count kSize = 256;  // the size lies above eight bits of meaning
+  Count packed_ = kSize;
 };
 
 inline constexpr int kMaxRank = 5;
@@ -47,25 +53,25 @@ struct Shape {
     make_contiguous();
   }
 
-  Count size(int i) const { return dims[i < 0 ? rank + i : i].n; }
+  Count size(int i) const { return dims[i < 0 ? rank + i : i].n(); }
   Dim dim(int i) const { return dims[i < 0 ? rank + i : i]; }
   Count numel() const {
     Count n = 1;
-    for (int i = 0; i < rank; ++i) n *= dims[i].n;
+    for (int i = 0; i < rank; ++i) n *= dims[i].n();
     return n;
   }
   void make_contiguous() {
     Count step = 1;
     for (int i = rank - 1; i >= 0; --i) {
       strides[i] = step;
-      step *= dims[i].n;
+      step *= dims[i].n();
     }
   }
   bool is_contiguous() const {
     Count step = 1;
     for (int i = rank - 1; i >= 0; --i) {
-      if (dims[i].n != 1 && strides[i] != step) return false;
-      step *= dims[i].n;
+      if (dims[i].n() != 1 && strides[i] != step) return false;
+      step *= dims[i].n();
     }
     return true;
   }
@@ -75,16 +81,16 @@ struct Shape {
     const int n = sorted_by_stride(order);
     Count step = 1;
     for (int k = n - 1; k >= 0; --k) {
-      if (dims[order[k]].n == 1) continue;
+      if (dims[order[k]].n() == 1) continue;
       if (strides[order[k]] != step) return false;
-      step *= dims[order[k]].n;
+      step *= dims[order[k]].n();
     }
     return true;
   }
   bool same_sizes(const Shape& other) const {
     if (rank != other.rank) return false;
     for (int i = 0; i < rank; ++i) {
-      if (dims[i].n != other.dims[i].n) return false;
+      if (dims[i].n() != other.dims[i].n()) return false;
     }
     return true;
   }
@@ -94,7 +100,7 @@ struct Shape {
     // Insertion sort, stable: ranks are at most five.
     for (int i = 1; i < rank; ++i) {
       for (int k = i;
-           k > 0 && dims[order[k]].n != 1 && dims[order[k - 1]].n != 1 && strides[order[k - 1]] < strides[order[k]];
+           k > 0 && dims[order[k]].n() != 1 && dims[order[k - 1]].n() != 1 && strides[order[k - 1]] < strides[order[k]];
            --k) {
         const int swap = order[k];
         order[k] = order[k - 1];

@@ -144,10 +144,10 @@ constexpr const char* kSmallT5 =
     R"("config":{"model_type":"t5","d_model":64,"d_ff":128,"d_kv":16,"num_heads":4,"num_layers":2,"vocab_size":1000})";
 
 TEST_CASE("re-entrant checkpointing of encoder-decoders is refused: no record covers it") {
-  const std::string start = std::string{"{"} + kSmallT5 + R"(,"sequence_length":64,"gradient_checkpointing":)";
-  CHECK(answer_to(start + R"({"use_reentrant":true}})") ==
-        "none; error UNSUPPORTED_VALUE /gradient_checkpointing/use_reentrant -> false");
-  CHECK(answer_to(start + R"({"use_reentrant":false}})") == "estimate");
+  const std::string start = std::string{"{"} + kSmallT5 + R"(,"sequence_length":64,"gradient_checkpointing":"full","use_reentrant":)";
+  CHECK(answer_to(start + "true}") ==
+        "none; error UNSUPPORTED_VALUE /use_reentrant -> false");
+  CHECK(answer_to(start + "false}") == "estimate");
 }
 
 TEST_CASE("classes that transformers cannot run are refused") {

@@ -83,10 +83,10 @@ Tensor cat(const Tensor* const* parts, std::size_t count, int dim) {
   Count total = 0;
   Dtype dtype = first.dtype();
   for (std::size_t i = 0; i < count; ++i) {
-    total += parts[i]->shape().dims[d].n;
+    total += parts[i]->shape().dims[d].n();
     if (parts[i]->dtype() == Dtype::kFp32) dtype = Dtype::kFp32;
   }
-  s.dims[d].n = total;
+  s.dims[d] = Dim(total, s.dims[d].symbol());
   s.make_contiguous();
   Node* n = t.record("cat", cat_backward, parts, count);
   if (n != nullptr) n->attributes[0] = d;
@@ -118,7 +118,7 @@ Tensor zeros(Tape& tape, const Shape& shape, Dtype dtype, const char* op) {
 Tensor pad_last(Tensor x_in, Count extra) {
   const Tensor x = std::move(x_in);
   Shape s = x.shape();
-  s.dims[s.rank - 1] = Dim(s.dims[s.rank - 1].n + extra);
+  s.dims[s.rank - 1] = Dim(s.dims[s.rank - 1].n() + extra);
   s.make_contiguous();
   return copy_of(x, s, x.dtype(), "constant_pad_nd", pad_backward);
 }

@@ -129,8 +129,8 @@ Shape elementwise_shape(std::initializer_list<const Tensor*> operands) {
   for (const Tensor* t : operands) {
     const int offset = s.rank - t->shape().rank;
     for (int i = 0; i < t->shape().rank; ++i) {
-      if (t->shape().dims[i].n > s.dims[i + offset].n ||
-          (t->shape().dims[i].n == s.dims[i + offset].n && s.dims[i + offset].symbol == Symbol::kNone)) {
+      if (t->shape().dims[i].n() > s.dims[i + offset].n() ||
+          (t->shape().dims[i].n() == s.dims[i + offset].n() && s.dims[i + offset].symbol() == Symbol::kNone)) {
         s.dims[i + offset] = t->shape().dims[i];
       }
     }
@@ -141,7 +141,7 @@ Shape elementwise_shape(std::initializer_list<const Tensor*> operands) {
     if (t->numel() == full && t->shape().rank == s.rank) {
       bool broadcast = false;
       for (int i = 0; i < s.rank; ++i)
-        broadcast = broadcast || (t->shape().strides[i] == 0 && t->shape().dims[i].n != 1);
+        broadcast = broadcast || (t->shape().strides[i] == 0 && t->shape().dims[i].n() != 1);
       if (broadcast) continue;
       first = t;
       break;
@@ -156,7 +156,7 @@ Shape elementwise_shape(std::initializer_list<const Tensor*> operands) {
   Count step = 1;
   for (int k = s.rank - 1; k >= 0; --k) {
     s.strides[order[k]] = step;
-    step *= s.dims[order[k]].n;
+    step *= s.dims[order[k]].n();
   }
   return s;
 }

@@ -25,7 +25,7 @@ Tensor every_other(Tensor x_in, Count) {
   out.leave_graph();
   Shape& s = out.change().shape;
   const int last = s.rank - 1;
-  s.dims[last] = Dim(s.dims[last].n / 2);
+  s.dims[last] = Dim(s.dims[last].n() / 2);
   s.strides[last] *= 2;
   x.tape().attach(n, out);
   return out;

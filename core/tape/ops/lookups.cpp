@@ -136,7 +136,7 @@ Tensor average_pool(Tensor x_in, Count side) {
   Node* n = t.record("avg_pool2d", average_pool_backward, {&x});
   t.save(n, x);
   Shape s = x.shape();
-  for (int d = s.rank - 2; d < s.rank; ++d) s.dims[d] = Dim(s.dims[d].n / side);
+  for (int d = s.rank - 2; d < s.rank; ++d) s.dims[d] = Dim(s.dims[d].n() / side);
   s.make_contiguous();
   Tensor out = t.allocate(s, x.dtype(), "avg_pool2d");
   t.attach(n, out);
@@ -237,7 +237,7 @@ Tensor repeat_rows(Tensor x_in, Dim times) {
   const Tensor x = std::move(x_in);
   Tape& t = x.tape();
   Node* n = t.record("repeat", repeat_backward, {&x});
-  Tensor out = t.allocate(Shape{Dim(x.size(0) * times.n), x.dim(1), x.dim(2)}, x.dtype(), "repeat");
+  Tensor out = t.allocate(Shape{Dim(x.size(0) * times.n()), x.dim(1), x.dim(2)}, x.dtype(), "repeat");
   t.attach(n, out);
   return out;
 }

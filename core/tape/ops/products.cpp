@@ -101,10 +101,10 @@ void convolution_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
 Shape flat(const Shape& s) {
   Dim rows(1);
   if (s.rank == 3) {
-    rows = Dim(s.dims[0].n * s.dims[1].n, product_symbol(s.dims[0].symbol, s.dims[1].symbol));
+    rows = Dim(s.dims[0].n() * s.dims[1].n(), product_symbol(s.dims[0].symbol(), s.dims[1].symbol()));
   } else {
     Count n = 1;
-    for (int i = 0; i + 1 < s.rank; ++i) n *= s.dims[i].n;
+    for (int i = 0; i + 1 < s.rank; ++i) n *= s.dims[i].n();
     rows = Dim(n);
   }
   return Shape{rows, s.dims[s.rank - 1]};
@@ -158,9 +158,9 @@ Tensor matmul(Tensor a_in, Tensor b_in) {
   // ATen/native/LinearAlgebra.cpp _matmul_impl: expand, reshape to three dimensions (a clone where strides do not
   // allow a view), bmm.
   const Dim batch = a.dim(0), heads = a.dim(1), rows = a.dim(2), inner = a.dim(3), columns = b.dim(3);
-  const Dim outer(batch.n * heads.n);
+  const Dim outer(batch.n() * heads.n());
   Tensor a3 = reshape(std::move(a), Shape{outer, rows, inner});
-  if (b.size(0) != batch.n || b.size(1) != heads.n) b = expand(std::move(b), Shape{batch, heads, inner, columns});
+  if (b.size(0) != batch.n() || b.size(1) != heads.n()) b = expand(std::move(b), Shape{batch, heads, inner, columns});
   Tensor b3 = reshape(std::move(b), Shape{outer, inner, columns});
   Tensor y = bmm(std::move(a3), std::move(b3));
   return view(std::move(y), Shape{batch, heads, rows, columns});

@@ -61,8 +61,8 @@ Tensor grouped_output(Tape& t, const Shape& shape, Dtype dtype, const char* op) 
   const Count aligned = 16 / size_of(dtype);
   Shape padded = shape;
   Dim& last = padded.dims[padded.rank - 1];
-  const Count width = (last.n + aligned - 1) / aligned * aligned;
-  if (width != last.n) last = Dim(width);
+  const Count width = (last.n() + aligned - 1) / aligned * aligned;
+  if (width != last.n()) last = Dim(width);
   padded.make_contiguous();
   Tensor out = t.allocate(padded, dtype, op);
   if (width != shape.size(-1)) out.change().shape.dims[shape.rank - 1] = shape.dim(-1);

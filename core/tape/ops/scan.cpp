@@ -94,7 +94,7 @@ Tensor pad(Tensor x_in, int dim, Count extra) {
   Node* n = t.record("constant_pad_nd", pad_backward, {&x});
   Shape s = x.shape();
   Dim& d = s.dims[dim < 0 ? s.rank + dim : dim];
-  if (extra > 0) d = Dim(d.n + extra);
+  if (extra > 0) d = Dim(d.n() + extra);
   s.make_contiguous();
   Tensor out = t.allocate(s, x.dtype(), "constant_pad_nd");
   t.attach(n, out);
@@ -128,7 +128,7 @@ Tensor repeat_heads(Tensor x_in, Count times) {
   const Dim heads = x.dim(2), width = x.dim(3);
   Tensor wide = expand(unsqueeze(x, 3), Shape{x.dim(0), x.dim(1), heads, Dim(times), width});
   wide = contiguous(std::move(wide));
-  return view(std::move(wide), Shape{x.dim(0), x.dim(1), Dim(heads.n * times), width});
+  return view(std::move(wide), Shape{x.dim(0), x.dim(1), Dim(heads.n() * times), width});
 }
 
 }  // namespace tidemark

@@ -50,7 +50,7 @@ States states_of(Tape& t, const Tensor& k, const Tensor& v) {
   s.w = like(k);
   s.u = like(v);
   const Dim chunks(t.quotient_up(k.size(1), kChunk));
-  s.h = empty(k, Shape{Dim(k.size(0) * chunks.n), k.dim(2), k.dim(3), v.dim(3)}, k.dtype());
+  s.h = empty(k, Shape{Dim(k.size(0) * chunks.n()), k.dim(2), k.dim(3), v.dim(3)}, k.dtype());
   s.v_new = like(s.u);
   return s;
 }
@@ -168,8 +168,8 @@ Node* node_of(const char* name, BackwardFn backward, std::initializer_list<const
 struct ChunkSizes {
   Dim batch, tokens, chunks, size, heads, width, groups, state;
   Shape per_token() const { return {batch, heads, chunks, size}; }
-  Shape states() const { return {Dim(batch.n * chunks.n), heads, width, state}; }
-  Shape scores() const { return {Dim(batch.n * chunks.n), groups, size, size}; }
+  Shape states() const { return {Dim(batch.n() * chunks.n()), heads, width, state}; }
+  Shape scores() const { return {Dim(batch.n() * chunks.n()), groups, size, size}; }
 };
 
 ChunkSizes sizes_of(Tape& t, const Tensor& projected, const Count* numbers) {
@@ -181,7 +181,7 @@ ChunkSizes sizes_of(Tape& t, const Tensor& projected, const Count* numbers) {
   z.groups = Dim(numbers[2]);
   z.state = Dim(numbers[3]);
   z.size = Dim(numbers[4]);
-  z.chunks = Dim(t.quotient_up(z.tokens.n, z.size.n));
+  z.chunks = Dim(t.quotient_up(z.tokens.n(), z.size.n()));
   return z;
 }
 
@@ -193,7 +193,7 @@ Tensor scanned(Tape& t, const ChunkSizes& z, Dtype dtype) {
   const Tensor last = fp32(t, Shape{z.batch, z.heads, z.width, z.state});
   states.reset();
   const Tensor scores = fp32(t, z.scores());
-  return t.allocate(Shape{z.batch, z.tokens, Dim(z.heads.n * z.width.n)}, dtype, "empty");
+  return t.allocate(Shape{z.batch, z.tokens, Dim(z.heads.n() * z.width.n())}, dtype, "empty");
 }
 
 // _mamba_chunk_scan_combined_bwd, of which nothing outlives it but what its callers made.
@@ -259,7 +259,7 @@ Tensor split_conv1d_scan(Tensor projected_in, const SplitScan& s) {
   const Tensor out_x = scanned(t, z, projected.dtype());
   conv.reset();
   Tensor out = like(out_x), rstd;
-  if (s.norm_weight.defined()) rstd = fp32(t, Shape{Dim(z.groups.n * z.batch.n * z.tokens.n)});
+  if (s.norm_weight.defined()) rstd = fp32(t, Shape{Dim(z.groups.n() * z.batch.n() * z.tokens.n())});
   out = by_hand(out);
   const Tensor out_weight = by_hand(s.out_weight);
   Tensor y = t.allocate(Shape{z.batch, z.tokens, out_weight.dim(0)}, out.dtype(), "mm");
@@ -328,7 +328,7 @@ Tensor mamba_inner(Tensor xz_in, const InnerScan& s) {
   const Tensor xz = contiguous(detach(argument));
   const Shape& sizes = xz.shape();
   const Dtype dtype = xz.dtype();
-  const Dim batch = sizes.dim(0), width(sizes.size(1) / 2), tokens = sizes.dim(2), rows(batch.n * tokens.n);
+  const Dim batch = sizes.dim(0), width(sizes.size(1) / 2), tokens = sizes.dim(2), rows(batch.n() * tokens.n());
   const Dim state = s.a.dim(1), numbers = x_weight.dim(0);
   const Shape inner{batch, width, tokens}, shared{batch, Dim(1), state, tokens};
   const Tensor conv_out = t.allocate(inner, dtype, "empty");
@@ -338,7 +338,7 @@ Tensor mamba_inner(Tensor xz_in, const InnerScan& s) {
   const Tensor delta = inner_delta(t, width, sizes, dtype);
   const Tensor b = t.allocate(shared, dtype, "clone"), c = t.allocate(shared, dtype, "clone");
   const Tensor out = t.allocate(inner, dtype, "empty_like");
-  const Tensor steps = fp32(t, Shape{batch, width, Dim(t.quotient_up(tokens.n, 2048)), Dim(2 * state.n)});
+  const Tensor steps = fp32(t, Shape{batch, width, Dim(t.quotient_up(tokens.n(), 2048)), Dim(2 * state.n())});
   const Tensor out_z = t.allocate(inner, dtype, "empty");
   flat = t.allocate(Shape{rows, width}, dtype, "clone");  // F.linear of a transposed input
   Tensor y = t.allocate(Shape{batch, tokens, out_weight.dim(0)}, dtype, "mm");

@@ -79,11 +79,11 @@ bool is_viewable(const Shape& from, const Shape& to, Shape* out) {
   Count chunk_base = from.rank > 0 ? from.strides[from.rank - 1] : 1;
   Count tensor_numel = 1, view_numel = 1;
   for (int d = from.rank - 1; d >= 0; --d) {
-    tensor_numel *= from.dims[d].n;
-    if (d == 0 || (from.dims[d - 1].n != 1 && from.strides[d - 1] != tensor_numel * chunk_base)) {
-      while (view_d >= 0 && (view_numel < tensor_numel || to.dims[view_d].n == 1)) {
+    tensor_numel *= from.dims[d].n();
+    if (d == 0 || (from.dims[d - 1].n() != 1 && from.strides[d - 1] != tensor_numel * chunk_base)) {
+      while (view_d >= 0 && (view_numel < tensor_numel || to.dims[view_d].n() == 1)) {
         result.strides[view_d] = view_numel * chunk_base;
-        view_numel *= to.dims[view_d].n;
+        view_numel *= to.dims[view_d].n();
         --view_d;
       }
       if (view_numel != tensor_numel) return false;
@@ -137,7 +137,7 @@ Tensor expand(Tensor x_in, const Shape& shape) {
   Shape s = shape;
   const int offset = s.rank - x.shape().rank;
   for (int i = 0; i < s.rank; ++i) {
-    const bool broadcast = i < offset || (x.shape().dims[i - offset].n == 1 && s.dims[i].n != 1);
+    const bool broadcast = i < offset || (x.shape().dims[i - offset].n() == 1 && s.dims[i].n() != 1);
     s.strides[i] = broadcast ? 0 : x.shape().strides[i - offset];
   }
   return finish_view(x, s, "expand", expand_backward);
@@ -152,7 +152,7 @@ Tensor unsqueeze(Tensor x_in, int dim) {
     s.strides[i] = s.strides[i - 1];
   }
   s.dims[at] = Dim(1);
-  s.strides[at] = at < x.shape().rank ? x.shape().strides[at] * x.shape().dims[at].n : 1;
+  s.strides[at] = at < x.shape().rank ? x.shape().strides[at] * x.shape().dims[at].n() : 1;
   ++s.rank;
   return finish_view(x, s, "unsqueeze", view_backward);
 }
@@ -161,7 +161,7 @@ Tensor narrow(Tensor x_in, int dim, Count start, Dim length) {
   const Tensor x = std::move(x_in);
   Shape s = x.shape();
   const int d = dim < 0 ? s.rank + dim : dim;
-  if (start == 0 && s.dims[d].n == length.n) return x;
+  if (start == 0 && s.dims[d].n() == length.n()) return x;
   s.dims[d] = length;
   return finish_view(x, s, "slice", slice_backward);
 }
@@ -209,7 +209,7 @@ Pieces split(Tensor x_in, int dim, const std::vector<Dim>& sizes) {
   for (const Dim& size : sizes) {
     Shape s = x.shape();
     s.dims[d] = size;
-    lengths.push_back(size.n);
+    lengths.push_back(size.n());
     shapes.push_back(s);
   }
   return take_apart(x, "split", d, lengths, shapes);
