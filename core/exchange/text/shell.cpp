@@ -167,6 +167,8 @@ class ShellReader {
       if (!take_assignment(command)) take_words(command);
     }
     for (auto& [end, quoted] : here) read_document(end, quoted == "'", redirected);
+    if (!here.empty() && !command.words.empty() && command.words[0].word() == "read")
+      assign_document(command.words.back().word());
     if (!command.words.empty() || !command.environment.empty()) finish(command);
   }
 
@@ -207,6 +209,22 @@ class ShellReader {
       if (stop == text_->text.size()) break;
     }
     if (script_.documents.size() < 32) script_.documents.push_back(std::move(document));
+  }
+
+  /// `read -r -d '' NAME <<EOF`: the document is the variable's value.
+  void assign_document(const std::string& name) {
+    if (script_.documents.empty()) return;
+    const HereDocument& document = script_.documents.back();
+    ShellWord word;
+    int line = document.line;
+    for (char letter : document.text) {
+      // A backslash goes on with the next line.
+      word.text.add(letter == '\\' ? ' ' : letter, line);
+      if (letter == '\n') ++line;
+    }
+    Variable value;
+    value.items.push_back(std::move(word));
+    variables_[name] = std::move(value);
   }
 
   /// A line of a here-document with its variables.
