@@ -207,14 +207,14 @@ LORA = {f"base_model.model.model.layers.{n}.self_attn.{p}.lora_{w}.weight": ("F3
         for n in range(2) for p in ("q_proj", "v_proj") for w in "AB"}
 
 
-def gguf(cut: int | None = None, version: int = 3) -> bytes:
+def gguf(cut: int | None = None, version: int = 3, kind: int = 1) -> bytes:
     def word(text):
         return struct.pack("<Q", len(text)) + text.encode()
     entries = [word("general.architecture") + struct.pack("<I", 8) + word("qwen2")]
     for key, value in (("block_count", 2), ("embedding_length", 64), ("attention.head_count", 4)):
         entries.append(word("qwen2." + key) + struct.pack("<II", 4, value))
     entries.append(word("tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, 2) + word("a") + word("b"))
-    tensor = word("token_embd.weight") + struct.pack("<IQQIQ", 2, 64, 1000, 1, 0)
+    tensor = word("token_embd.weight") + struct.pack("<IQQIQ", 2, 64, 1000, kind, 0)
     head = b"GGUF" + struct.pack("<IQQ", version, 1, len(entries))
     return (head + b"".join(entries) + tensor)[:cut]
 
@@ -259,6 +259,7 @@ def files(kind: str) -> list[tuple[str, bytes, dict]]:
               "vocab_size": 1000, "tie_word_embeddings": True}
     return [("model.gguf", gguf(), {"request": {"model_files": model, "config": config}}),
             ("head_only.gguf", gguf(cut=150), {"request": {"model_files": {"format": "gguf", "architecture": "qwen2"}}}),
+            ("type.gguf", gguf(kind=10**6), {"request": {"error": "type"}}),
             ("version_9.gguf", gguf(version=9), {"request": {"error": "version"}})]
 
 

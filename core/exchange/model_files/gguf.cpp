@@ -11,6 +11,8 @@ namespace {
 constexpr std::uint64_t kMostEntries = 1'000'000;
 constexpr std::uint64_t kLongestName = 65'536;
 constexpr std::uint32_t kMostDimensions = 8;
+/// ggml.h: ggml_type has some forty so far. Sums are kept by type, so their number is bounded.
+constexpr std::uint64_t kHighestType = 255;
 
 /// GGUF's types of metadata (gguf.md: gguf_metadata_value_type).
 enum MetadataType : std::uint32_t { kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64 };
@@ -147,7 +149,9 @@ class HeaderReader {
     for (std::uint32_t i = 0; i < dimensions; ++i) {
       tensor.shape.insert(tensor.shape.begin(), static_cast<Count>(in_.number(first() ? 4 : 8)));
     }
-    tensor.dtype = std::to_string(in_.number(4));
+    const std::uint64_t type = in_.number(4);
+    if (type > kHighestType) return "a tensor has an unknown type";
+    tensor.dtype = std::to_string(type);
     in_.number(8);  // the offset of its data
     const auto elements = elements_of(tensor.shape);
     if (!elements) return "a tensor has no possible shape";
