@@ -136,6 +136,10 @@ export interface Job {
     quant_storage?: string | null;
     /** Whether peft.prepare_model_for_kbit_training ran: it upcasts what is not quantised. @default false */
     prepare_kbit?: "false" | false | "true" | true | "norms_only" | null;
+    /** Another name of "quantization.quant_type". */
+    method?: "nf4" | "fp4" | "int8" | null;
+    /** Another name of "quantization.quant_type". */
+    quant_method?: "nf4" | "fp4" | "int8" | null;
   } | null;
   /** from_pretrained(load_in_4bit=True): what method qlora means. @default false */
   load_in_4bit?: boolean | null;
@@ -213,7 +217,7 @@ export interface Job {
   /** Feed-forward layers over pieces of the sequence. Not modelled: Not modelled yet. */
   tiled_mlp?: null;
   /** Hugging Face's `optim`. @default "auto" */
-  optimizer?: "auto" | "adafactor" | "adagrad" | "adam_mini" | "adamw_8bit" | "adamw_bnb_8bit" | "paged_adamw_8bit" | "adamw_bnb_32bit" | "adamw_32bit" | "paged_adamw_32bit" | "paged_adamw" | "adamw_hf" | "adamw_torch" | "adamw" | "adam" | "adamw_torch_fused" | "adamw_torch_8bit" | "ao_adamw_8bit" | "adamw_torch_4bit" | "ao_adamw_4bit" | "ademamix" | "ademamix_8bit" | "paged_ademamix_32bit" | "paged_ademamix_8bit" | "apollo_adamw" | "galore_adamw" | "lion_32bit" | "lion" | "lion_8bit" | "paged_lion_32bit" | "paged_lion_8bit" | "muon" | "rmsprop" | "schedule_free_adamw" | "schedule_free_radam" | "schedule_free_sgd" | "sgd" | "sgd_momentum" | "stable_adamw" | null;
+  optimizer?: "auto" | "adafactor" | "adagrad" | "adam_mini" | "adamw_8bit" | "adamw_bnb_8bit" | "bitsandbytes.optim.AdamW8bit" | "paged_adamw_8bit" | "bitsandbytes.optim.PagedAdamW8bit" | "adamw_bnb_32bit" | "adamw_32bit" | "paged_adamw_32bit" | "paged_adamw" | "bitsandbytes.optim.PagedAdamW" | "adamw_hf" | "adamw_torch" | "adamw" | "adam" | "torch.optim.AdamW" | "adamw_torch_fused" | "adamw_torch_8bit" | "ao_adamw_8bit" | "adamw_torch_4bit" | "ao_adamw_4bit" | "ademamix" | "ademamix_8bit" | "paged_ademamix_32bit" | "paged_ademamix_8bit" | "apollo_adamw" | "galore_adamw" | "lion_32bit" | "lion" | "lion_8bit" | "paged_lion_32bit" | "paged_lion_8bit" | "muon" | "rmsprop" | "schedule_free_adamw" | "schedule_free_radam" | "schedule_free_sgd" | "sgd" | "torch.optim.SGD" | "sgd_momentum" | "stable_adamw" | null;
   /** Gradient clipping; 0 for none. @default 1.0 */
   max_grad_norm?: number | null;
   /** Each parameter is updated, and its gradient freed, as soon as the gradient exists. @default false */
@@ -228,6 +232,16 @@ export interface Job {
   use_liger_kernel?: boolean | null;
   /** How layers run that keep a state instead of attending. @default "fused" */
   kernels?: "fused" | "fla" | "mamba_ssm" | "torch" | "torch-slow" | null;
+  /** axolotl's key for a word of `liger` or `loss`. @default false */
+  liger_rms_norm?: boolean | null;
+  /** axolotl's key for a word of `liger` or `loss`. @default false */
+  liger_glu_activation?: boolean | null;
+  /** axolotl's key for a word of `liger` or `loss`. @default false */
+  liger_rope?: boolean | null;
+  /** axolotl's key for a word of `liger` or `loss`. @default false */
+  liger_fused_linear_cross_entropy?: boolean | null;
+  /** axolotl's key for a word of `liger` or `loss`. @default false */
+  cut_cross_entropy?: boolean | null;
   /** A hand-written loop still holds the model's outputs (the logits) during backward; the Trainer does not. */
   keep_outputs?: boolean | null;
   /** accelerate converts the outputs to fp32 under autocast; a loop of one's own does not. */
@@ -474,6 +488,8 @@ export interface Job {
   bnb_4bit_quant_type?: "nf4" | "fp4" | "int8" | null;
   /** Another name of "quantization.quant_type". */
   quantization_type?: "nf4" | "fp4" | "int8" | null;
+  /** Another name of "quantization.quant_type". */
+  quant_method?: "nf4" | "fp4" | "int8" | null;
   /** Another name of "quantization.double_quant". */
   bnb_4bit_use_double_quant?: boolean | null;
   /** Another name of "quantization.double_quant". */
@@ -529,7 +545,7 @@ export interface Job {
   /** Another name of "use_reentrant". */
   use_reentrant_gc?: boolean | null;
   /** Another name of "optimizer". */
-  optim?: "auto" | "adafactor" | "adagrad" | "adam_mini" | "adamw_8bit" | "adamw_bnb_8bit" | "paged_adamw_8bit" | "adamw_bnb_32bit" | "adamw_32bit" | "paged_adamw_32bit" | "paged_adamw" | "adamw_hf" | "adamw_torch" | "adamw" | "adam" | "adamw_torch_fused" | "adamw_torch_8bit" | "ao_adamw_8bit" | "adamw_torch_4bit" | "ao_adamw_4bit" | "ademamix" | "ademamix_8bit" | "paged_ademamix_32bit" | "paged_ademamix_8bit" | "apollo_adamw" | "galore_adamw" | "lion_32bit" | "lion" | "lion_8bit" | "paged_lion_32bit" | "paged_lion_8bit" | "muon" | "rmsprop" | "schedule_free_adamw" | "schedule_free_radam" | "schedule_free_sgd" | "sgd" | "sgd_momentum" | "stable_adamw" | null;
+  optim?: "auto" | "adafactor" | "adagrad" | "adam_mini" | "adamw_8bit" | "adamw_bnb_8bit" | "bitsandbytes.optim.AdamW8bit" | "paged_adamw_8bit" | "bitsandbytes.optim.PagedAdamW8bit" | "adamw_bnb_32bit" | "adamw_32bit" | "paged_adamw_32bit" | "paged_adamw" | "bitsandbytes.optim.PagedAdamW" | "adamw_hf" | "adamw_torch" | "adamw" | "adam" | "torch.optim.AdamW" | "adamw_torch_fused" | "adamw_torch_8bit" | "ao_adamw_8bit" | "adamw_torch_4bit" | "ao_adamw_4bit" | "ademamix" | "ademamix_8bit" | "paged_ademamix_32bit" | "paged_ademamix_8bit" | "apollo_adamw" | "galore_adamw" | "lion_32bit" | "lion" | "lion_8bit" | "paged_lion_32bit" | "paged_lion_8bit" | "muon" | "rmsprop" | "schedule_free_adamw" | "schedule_free_radam" | "schedule_free_sgd" | "sgd" | "torch.optim.SGD" | "sgd_momentum" | "stable_adamw" | null;
   /** Another name of "max_grad_norm". */
   gradient_clipping?: number | null;
   /** Another name of "compile". */
@@ -538,6 +554,8 @@ export interface Job {
   use_liger?: boolean | null;
   /** Another name of "use_liger_kernel". */
   enable_liger_kernel?: boolean | null;
+  /** Another name of "liger_glu_activation". */
+  liger_swiglu?: boolean | null;
   /** Another name of "parallelism.ddp.gradient_as_bucket_view". */
   ddp_gradient_as_bucket_view?: boolean | null;
   /** Another name of "parallelism.ddp.bucket_cap_mb". */
@@ -600,6 +618,20 @@ export interface Job {
   adam_beta2?: unknown;
   /** Moves no memory of the peak: it is a schedule. */
   adam_epsilon?: unknown;
+  /** Moves no memory of the peak: it is taken to be the dtype of autocast, or of the weights. */
+  bnb_4bit_compute_dtype?: unknown;
+  /** Moves no memory of the peak: the peak of training is answered, not that of evaluation. */
+  eval_steps?: unknown;
+  /** Moves no memory of the peak: the peak of training is answered, not that of evaluation. */
+  eval_strategy?: unknown;
+  /** Moves no memory of the peak: the peak of training is answered, not that of evaluation. */
+  evaluation_strategy?: unknown;
+  /** Moves no memory of the peak: the peak of training is answered, not that of evaluation. */
+  evals_per_epoch?: unknown;
+  /** Moves no memory of the peak: the peak of training is answered, not that of evaluation. */
+  val_set_size?: unknown;
+  /** Moves no memory of the peak: the peak of training is answered, not that of evaluation. */
+  val_size?: unknown;
 }
 
 /** Of the verb "estimate". */

@@ -220,11 +220,9 @@ Tensor core_attention(Net& net, Tensor q, const BlockCall& core) {
     const Net::Shared outside = std::exchange(net.shared, shared);
     Tensor out = core(std::move(query));
     net.shared = outside;
-    // What a recomputed call returns beside its output has no layer around it that would hold it.
-    if (net.tape.recomputing()) {
-      net.attention_weights.reset();
-      net.attn_weights.reset();
-    }
+    // The call that is recomputed returns its output alone: no layer holds the probabilities.
+    net.attention_weights.reset();
+    net.attn_weights.reset();
     return out;
   };
   return net.tape.checkpoint(call, std::move(q), false, false);

@@ -301,17 +301,22 @@ Tensor Net::matmul_linear(const char* name, Tensor x_in, Dim out_features, bool 
 Tensor Net::conv1d(const char* name, Tensor x_in, Dim out_features) {
   Scope in(tape, name, source());
   Tensor x = std::move(x_in);
-  Base base{name, x.dim(-1), out_features, false, {}, {}};
+  Base base{name, x.dim(-1), out_features, quantised(), {}, {}};
   const bool is_adapted = rank_of(name) > 0;
   Tensor input;
   if (is_adapted) input = x;
-  // transformers 5.12 integrations/bitsandbytes.py replaces Conv1D as well as nn.Linear; the oracle's recorder replaces
-  // only the latter, and we keep to what it can check: Conv1D weights stay in their dtype.
-  const Tensor weight = declare(name, "weight", Shape{base.in_features, out_features}, ModuleKind::kConv1d);
-  base.bias = parameter(name, "bias", Shape{out_features});
-  Tensor result = conv1d_addmm(std::move(x), weight, base.bias);
+  Tensor result;
+  if (base.quantised) {
+    // transformers 5.12 integrations/bitsandbytes.py replace_with_bnb_linear: a Linear4bit of the transposed weight.
+    result = quantised_linear(base, std::move(x), true);
+  } else {
+    const Tensor weight = declare(name, "weight", Shape{base.in_features, out_features}, ModuleKind::kConv1d);
+    if (Module* module = noted(name)) module->is_quantised = true;
+    base.bias = parameter(name, "bias", Shape{out_features});
+    result = conv1d_addmm(std::move(x), weight, base.bias);
+    if (is_adapted) base.weight = transpose(weight, 0, 1);
+  }
   if (!is_adapted) return result;
-  base.weight = transpose(weight, 0, 1);
   return adapter(base, std::move(result), std::move(input));
 }
 

@@ -1,5 +1,8 @@
 #include "core/optimizers/rows.hpp"
 
+#include <cstddef>
+#include <vector>
+
 namespace tidemark {
 
 void keep_adam_moments(OptimizerRun& run, const Parameter& p) {
@@ -7,21 +10,29 @@ void keep_adam_moments(OptimizerRun& run, const Parameter& p) {
   run.keep(p.shape, run.state_dtype(p), "exp_avg_sq");
 }
 
-void foreach_sqrt(OptimizerRun& run) {
+void foreach_temporaries(OptimizerRun& run, std::initializer_list<const char*> names) {
   for (const bool decaying : {true, false}) {
     for (const Dtype dtype : {Dtype::kFp32, Dtype::kBf16, Dtype::kFp16}) {
       std::vector<Tensor> temporaries;
-      run.for_each_trained([&](const Parameter& p) {
-        if (OptimizerRun::decays(p) != decaying || p.dtype != dtype) return;
-        temporaries.push_back(run.tape.allocate(p.shape, dtype, "_foreach_sqrt"));
-      });
+      for (const char* name : names) {
+        run.for_each_trained([&](const Parameter& p) {
+          if (OptimizerRun::decays(p) != decaying || p.dtype != dtype) return;
+          temporaries.push_back(run.tape.allocate(p.shape, dtype, name));
+        });
+      }
       // Dropped layer by layer, so that each layer's segment frees what it made.
+      const std::size_t group = temporaries.size() / names.size();
       std::size_t i = 0;
       run.for_each_trained([&](const Parameter& p) {
-        if (OptimizerRun::decays(p) == decaying && p.dtype == dtype) temporaries[i++].reset();
+        if (OptimizerRun::decays(p) != decaying || p.dtype != dtype) return;
+        for (std::size_t k = i++; k < temporaries.size(); k += group) temporaries[k].reset();
       });
     }
   }
+}
+
+void foreach_sqrt(OptimizerRun& run) {
+  foreach_temporaries(run, {"_foreach_sqrt"});
 }
 
 void full_rank_updates(OptimizerRun& run) {

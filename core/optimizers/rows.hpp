@@ -1,5 +1,7 @@
 #pragma once
 
+#include <initializer_list>
+
 #include "core/optimizers/optimizer.hpp"
 
 /// What the rows share. A file of core/optimizers defines `const OptimizerRows <file>_rows`; the build collects them
@@ -11,8 +13,10 @@ using OptimizerRows = std::span<const Optimizer>;
 /// The moments of Adam in the dtype of their parameter.
 void keep_adam_moments(OptimizerRun& run, const Parameter& p);
 
-/// torch's foreach implementations take the square root of a whole group of one dtype before any is dropped:
-/// pytorch 2.6 torch/optim/adam.py _multi_tensor_adam; adagrad.py and rmsprop.py alike.
+/// torch's foreach implementations make each of these for a whole group of one dtype before any is dropped.
+void foreach_temporaries(OptimizerRun& run, std::initializer_list<const char*> names);
+
+/// pytorch 2.6 torch/optim/adam.py _multi_tensor_adam, rmsprop.py _multi_tensor_rmsprop: the square root alone.
 void foreach_sqrt(OptimizerRun& run);
 
 /// Is a low-rank projection made for it (GaLore, APOLLO)? Matrices, but for token tables.

@@ -1,5 +1,7 @@
 #include "core/options/harmless.hpp"
 
+#include <cstddef>
+
 namespace tidemark {
 namespace {
 
@@ -7,6 +9,7 @@ constexpr std::string_view kSchedule = "it is a schedule";
 constexpr std::string_view kMath = "it changes how matrices are multiplied, not what is kept";
 constexpr std::string_view kOrder = "the longest batch is asked about";
 constexpr std::string_view kHost = "it concerns host memory and files";
+constexpr std::string_view kBetween = "the peak of training is answered, not that of evaluation";
 
 constexpr HarmlessKey kHarmless[] = {
     {"tf32", kMath},
@@ -36,12 +39,49 @@ constexpr HarmlessKey kHarmless[] = {
     {"adam_beta1", kSchedule},
     {"adam_beta2", kSchedule},
     {"adam_epsilon", kSchedule},
+    {"bnb_4bit_compute_dtype", "it is taken to be the dtype of autocast, or of the weights"},
+    {"eval_steps", kBetween},
+    {"eval_strategy", kBetween},
+    {"evaluation_strategy", kBetween},
+    {"evals_per_epoch", kBetween},
+    {"val_set_size", kBetween},
+    {"val_size", kBetween},
+};
+
+constexpr ForeignKey kForeign[] = {
+    {"per_device_eval_batch_size,eval_batch_size,eval_accumulation_steps,bf16_full_eval,fp16_full_eval,"
+     "predict_with_generate,do_eval",
+     "The peak of training is answered; evaluation is not modelled yet. Leave this key out."},
+    {"tensor_model_parallel_size,tensor_parallel_size,pipeline_model_parallel_size,pipeline_parallel_size,"
+     "context_parallel_size,expert_model_parallel_size,sequence_parallel_size,dp_shard_size,fsdp_version",
+     "Write it as a key of \"parallelism\": that decides what is modelled."},
+    {"recompute_granularity,moe_grouped_gemm", "Megatron-LM is not modelled yet."},
+    {"offload_optimizer,offload_param", "Write it as a key of \"offload\": that decides what is modelled."},
+    {"freeze_trainable_layers,freeze_trainable_modules",
+     "Name what is frozen instead: \"freeze\": [\"layers.0\", \"layers.1\"] with method freeze."},
+    {"lora_mlp_kernel,lora_qkv_kernel,lora_o_kernel", "Fused LoRA kernels keep other tensors; not modelled yet."},
+    {"liger_layer_norm,liger_cross_entropy,fp8,use_scattermoe,quantize_moe_experts", "Not modelled yet."},
+    {"flex_attention", "Not modelled yet; \"attention\": \"flash_attention_2\" is the nearest that is."},
+    {"optim_args,optim_target_modules", "Settings of an optimizer are not modelled yet; its usual ones are assumed."},
 };
 
 }  // namespace
 
 std::span<const HarmlessKey> harmless_keys() {
   return kHarmless;
+}
+
+std::string_view why_refused(std::string_view key) {
+  for (const ForeignKey& foreign : kForeign) {
+    std::string_view rest = foreign.keys;
+    while (!rest.empty()) {
+      const std::size_t comma = rest.find(',');
+      if (rest.substr(0, comma) == key) return foreign.why;
+      if (comma == std::string_view::npos) break;
+      rest.remove_prefix(comma + 1);
+    }
+  }
+  return {};
 }
 
 std::string_view why_harmless(std::string_view key) {

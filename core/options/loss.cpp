@@ -47,6 +47,10 @@ constexpr Choice kScans[] = {
     {"torch-slow", 1, "", true, "torch"},
 };
 
+constexpr Option axolotls(std::string_view name, std::string_view label) {
+  return flag(name, false, label, "axolotl's key for a word of `liger` or `loss`.").further();
+}
+
 constexpr Option kOptions[] = {
     choice("loss", "\"default\"", kLosses, "Loss", "How the loss is computed from the last hidden state.")
         .into<&TrainingJob::loss>(),
@@ -65,6 +69,23 @@ constexpr Option kOptions[] = {
            "How layers run that keep a state instead of attending.")
         .further()
         .into<&TrainingJob::torch_scan>(),
+    axolotls("liger_rms_norm", "Liger's RMSNorm").sets([](Request& r, const OptionValue& v) {
+      if (v.boolean) r.job.liger_rms_norm = true;
+    }),
+    axolotls("liger_glu_activation", "Liger's SwiGLU")
+        .known_as("liger_swiglu")
+        .sets([](Request& r, const OptionValue& v) {
+          if (v.boolean) r.job.liger_swiglu = true;
+        }),
+    axolotls("liger_rope", "Liger's rotary embedding").sets([](Request& r, const OptionValue& v) {
+      if (v.boolean) r.job.liger_rope = true;
+    }),
+    axolotls("liger_fused_linear_cross_entropy", "Liger's loss").sets([](Request& r, const OptionValue& v) {
+      if (v.boolean) r.job.loss = Loss::kLiger;
+    }),
+    axolotls("cut_cross_entropy", "Cut cross-entropy").sets([](Request& r, const OptionValue& v) {
+      if (v.boolean) r.job.loss = Loss::kCutCrossEntropy;
+    }),
 };
 
 }  // namespace

@@ -9,6 +9,16 @@ constexpr Choice kMethods[] = {
     {"lora", number(Method::kLora), "low-rank adapters beside frozen weights (PEFT)"},
     {"qlora", number(Method::kQlora), "adapters beside quantised weights (bitsandbytes)"},
     {"freeze", number(Method::kFreeze), "the modules named by `freeze` are not trained"},
+    {"oft", 0, "orthogonal adapters", false},
+    {"boft", 0, "orthogonal adapters", false},
+    {"ia3", 0, "learned scales", false},
+    {"adalora", 0, "adapters whose ranks adapt", false},
+    {"loha", 0, "Hadamard products", false},
+    {"lokr", 0, "Kronecker products", false},
+    {"vera", 0, "shared random adapters", false},
+    {"bone", 0, "block adapters", false},
+    {"prompt_tuning", 0, "learned tokens", false},
+    {"prefix_tuning", 0, "learned keys and values", false},
 };
 
 constexpr std::string_view kNoPreferences =
@@ -35,6 +45,8 @@ constexpr Choice kTasks[] = {
     {"kto", 0, "answers against a reference", false},
     {"orpo", 0, "chosen and rejected answers", false},
     {"simpo", 0, "chosen and rejected answers", false},
+    {"cpo", 0, "chosen and rejected answers", false},
+    {"multiple_choice", 0, "one of several answers", false},
     {"grpo", 0, "generated answers", false},
     {"rloo", 0, "generated answers", false},
     {"ppo", 0, "generated answers, with reward and value models", false},

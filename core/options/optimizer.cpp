@@ -11,7 +11,12 @@ constexpr int kByFramework = -1;
 constexpr std::string_view kSpellings[][2] = {{"adamw", "adamw_torch"},
                                               {"adam", "adamw_torch"},
                                               {"ao_adamw_8bit", "adamw_torch_8bit"},
-                                              {"ao_adamw_4bit", "adamw_torch_4bit"}};
+                                              {"ao_adamw_4bit", "adamw_torch_4bit"},
+                                              {"torch.optim.AdamW", "adamw_torch"},
+                                              {"torch.optim.SGD", "sgd"},
+                                              {"bitsandbytes.optim.AdamW8bit", "adamw_8bit"},
+                                              {"bitsandbytes.optim.PagedAdamW8bit", "paged_adamw_8bit"},
+                                              {"bitsandbytes.optim.PagedAdamW", "paged_adamw_32bit"}};
 
 /// A word for each row of core/optimizers, its further spellings after it.
 std::vector<Choice> all_words() {

@@ -35,6 +35,11 @@ constexpr Choice kQuantTypes[] = {
     {"awq", 0, "AWQ", false},
     {"hqq", 0, "HQQ", false},
     {"torchao_nf4", 0, "torchao's NF4 tensors", false},
+    {"aqlm", 0, "AQLM", false},
+    {"eetq", 0, "EETQ", false},
+    {"fp8", 0, "8-bit floats", false},
+    {"mxfp4", 0, "gpt-oss' experts as published", false},
+    {"int4", 0, "torchao's 4-bit integers", false},
 };
 
 constexpr Choice kPrepareKbit[] = {
@@ -65,7 +70,7 @@ constexpr Option kOptions[] = {
         .spelled("--bits")
         .sets(bits),
     choice("quantization.quant_type", "\"nf4\"", kQuantTypes, "Number format", "Number format; 8 bits mean int8.")
-        .known_as("bnb_4bit_quant_type,quantization_type")
+        .known_as("bnb_4bit_quant_type,quantization_type,quantization.method,quantization.quant_method,quant_method")
         .spelled("--quant-type")
         .checked(check_quant_type)
         .sets(quant_type),

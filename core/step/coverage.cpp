@@ -35,8 +35,8 @@ std::string_view head_word(Head head) {
 std::string_view release_class(const Framework& framework) {
   if (framework.at_least(5, 0)) return "5";
   if (framework.at_least(4, 49)) return "4.49 to 4.57";
-  if (framework.at_least(4, 45)) return "4.45 to 4.48";
-  return "4.44 and before";
+  if (framework.at_least(4, 46)) return "4.46 to 4.48";
+  return "4.45 and before";
 }
 
 std::string_view checkpointing_class(const TrainingJob& job) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "core/step/range_table.hpp"
+
 namespace tidemark {
 namespace {
 
@@ -12,22 +14,15 @@ struct Spread {
   Bytes above = 0;
 };
 
-// Everything asked was recorded, each pair of options and each option with this family: such records lie within 1 % of
-// the answer but for remainders that the allocator does not split off in models of a few layers, and so do the peaks
-// that others measured on real GPUs (tests/measured, allocated) and that we follow. docs/accuracy.md, recomputed by
-// `tidemark_truth --markdown`; `tidemark_truth --check` fails when fewer than 95 % lie inside.
-constexpr Spread kRecorded = {10, 10};
-// Each option was recorded, not all of them with this family.
-constexpr Spread kOtherFamilies = {30, 30};
-// Something that no record has: rules read from source only.
-constexpr Spread kFromSourceOnly = {60, 60};
 // Reserved memory depends on what ran before the first step (loading, evaluation): measured runs reserved 2 % less to
 // 23 % more than the replay (tests/measured, reserved).
 constexpr Spread kReserved = {50, 230};
 
 Spread spread_for(const Coverage& coverage) {
-  if (!coverage.unmet.empty()) return kFromSourceOnly;
-  return coverage.family_met ? kRecorded : kOtherFamilies;
+  const Bytes both = !coverage.unmet.empty() ? kFromSourceOnlySpread
+                     : coverage.family_met   ? kRecordedSpread
+                                             : kOtherFamiliesSpread;
+  return {both, both};
 }
 
 void spread(Range& range, const Spread& by) {

@@ -63,9 +63,10 @@ void Tape::recompute(Frame& frame) {
   Autocast autocast_before = std::exchange(autocast_, {frame.autocast, {}});
   use_parameters_of(frame.instance);
   const std::size_t held_before = graph_->held();
-  if (frame.host) frame.input = from_host(*frame.host);
+  // unpack_hook holds what comes back from the host until it returns; the frame does not.
+  const Tensor input = frame.host ? from_host(*frame.host) : frame.input;
   {
-    Tensor out = frame.call(frame.input);
+    Tensor out = frame.call(input);
     stopped_ = true;  // whatever is still to be let go allocates nothing
   }
   stopped_ = false;

@@ -152,9 +152,26 @@ class Reader {
         add("INVALID_VALUE", Severity::kError, pointer_of(name),
             "\"" + name + "\" is " + shown(member.value) + "; it must be an object.");
       } else if (!known && !parent && ++unknown_keys_ <= kMostUnknownKeys) {
-        unknown_key(member.key, prefix);
+        if (const std::string_view why = why_refused(member.key); prefix.empty() && !why.empty()) {
+          if (is_on(member.value)) refuse_foreign(member, why);
+        } else {
+          unknown_key(member.key, prefix);
+        }
       }
     }
+  }
+
+  /// Whether a key of another tool asks for something: not null, false, 0 or 1 (of so many GPUs), nor an empty list.
+  static bool is_on(const Value& value) {
+    if (value.is_bool()) return value.boolean;
+    if (value.is_integer()) return value.integer > 1;
+    if (value.is_string()) return !value.string.empty() && value.string != "none" && value.string != "no";
+    return value.is_number() || !value.items.empty() || !value.members.empty();
+  }
+
+  void refuse_foreign(const Value::Member& member, std::string_view why) {
+    add("UNSUPPORTED_OPTION", Severity::kError, pointer_of(member.key),
+        "\"" + member.key + "\" is " + shown(member.value) + ": " + std::string{why});
   }
 
   void unknown_key(const std::string& key, const std::string& prefix) {

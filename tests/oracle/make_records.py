@@ -21,7 +21,18 @@ LOSS = {"liger_flce": "liger"}                                            # olde
 FRAMEWORK = {"hf_4_44": "4.44", "hf_4_46": "4.46"}
 LOOP = {"keep_outputs": "keep_outputs", "outputs_fp32": "outputs_to_fp32", "zero_grad_to_none": "zero_grad_to_none"}
 GPU = {75: "T4", 80: "A100-80GB", 90: "H100"}
-NO_UPCAST = ("gpt2", "gpt_bigcode", "bloom", "falcon")
+# What a family's own file did to the logits before release 4.49 (core/layers/losses.hpp: OwnLoss); the others did as Llama, whose words these are.
+NO_UPCAST = ("gpt2", "gpt_bigcode", "gpt_neox", "opt", "bloom", "falcon", "mpt", "stablelm", "biogpt", "xglm", "ctrl")
+FP32_HEAD = ("gptj", "codegen")
+# Their attention does not pass the function that the recorder recomputes for "core_attn" (recorder/checkpoints.py).
+OWN_ATTENTION = ("falcon", "bloom", "mpt", "gptj", "codegen", "gpt_neo", "nemotron", "xglm", "ctrl", "deberta-v2")
+
+
+def old_loss(model_type, release):
+    """The recorder's word for the loss of a release before 4.49; None: it has none (GPT-Neo turns its logits back)."""
+    if model_type == "gpt_neo":
+        return None
+    return "hf_no_upcast" if model_type in NO_UPCAST else "hf_4_44" if model_type in FP32_HEAD or release == "4.44" else "hf_4_46"
 KEPT = ("job", "versions", "cublas_workspace_bytes", "init_bytes", "steps", "peak", "first_step_peak", "batch", "after_forward",
         "layer", "parameters", "sdpa_kernel")
 
@@ -92,6 +103,11 @@ def write_brief(out, raws):
                 print("left out:", ident, why[:160])
             else:
                 rows[ident] = {"id": ident, "request": request_of(rec["job"]), "record": brief(rec)}
+    for ident, row in list(rows.items()):
+        why = doubtful({**row["record"], "job": job_of(row)})
+        if why:
+            print("struck:", ident, why[:160])
+            del rows[ident]
     with open(out, "w") as f:
         f.writelines(json.dumps(r, separators=(",", ":")) + "\n" for _, r in sorted(rows.items()))
     print(f"{len(rows)} records in {out}")
@@ -115,8 +131,12 @@ def doubtful(rec):
     job = rec["job"]
     if job["attention"] == "flash_attention_2" and "flash" not in rec["sdpa_kernel"]:
         return "flash_attention_2 asked for, but this model has another code path"
-    if job["loss"] in FRAMEWORK and job.get("config", {}).get("model_type") in NO_UPCAST:
-        return "these families had a loss of their own in old releases: hf_no_upcast"
+    if "selective" in job["gradient_checkpointing"] and job.get("config", {}).get("model_type") in OWN_ATTENTION:
+        return "this model's attention is code of its own: the recorder recomputed nothing"
+    if job["loss"].startswith("hf_") and "config" in job:
+        right = old_loss(job["config"]["model_type"], job.get("release", FRAMEWORK.get(job["loss"])))
+        if job["loss"] != right:
+            return f"this family had a loss of its own in old releases: {right}"
     return None
 
 

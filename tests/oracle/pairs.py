@@ -19,6 +19,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "recorder")]
 
 import extra_jobs  # noqa: E402
+import make_records  # noqa: E402
+import more_families  # noqa: E402
 import trace_config  # noqa: E402
 
 # In the recorder's words (recorder/record.py); "checkpointing" is gradient_checkpointing and use_reentrant in one, "adapter" the kind of
@@ -46,9 +48,11 @@ FACTORS = {
 # Words of the option table (`describe`) that the recorder cannot run, and why; the engine answers them with a wider range and a note.
 UNRECORDED = {
     "method": {"freeze": "full training with `freeze`; which modules is no option's value"},
-    "precision": {"deepspeed_bf16": "DeepSpeed's optimizer", "megatron_bf16": "Megatron-LM's optimizer"},
+    "precision": {"bf16": "auto with bf16=True", "fp16": "auto with fp16=True", "deepspeed_bf16": "DeepSpeed's optimizer",
+                  "megatron_bf16": "Megatron-LM's optimizer"},
     "attention": {"flash_attention_3": "no stand-in", "xformers": "transformers has no such implementation"},
-    "loss": {"chunked": "TRL's loss, no stand-in", "cut_cross_entropy": "Apple's kernels, no stand-in"},
+    "loss": {"mean_square": "of a body without a head: records-beyond.jsonl",
+             "chunked": "TRL's loss, no stand-in", "cut_cross_entropy": "Apple's kernels, no stand-in"},
     "optimizer": {"adamw_torch_8bit": "torchao's tensors", "adamw_torch_4bit": "torchao's tensors", "galore_adamw": "no stand-in",
                   "apollo_adamw": "no stand-in", "adam_mini": "no stand-in", "muon": "no stand-in",
                   **{word: "no stand-in" for word in ("ademamix", "ademamix_8bit", "paged_ademamix_32bit", "paged_ademamix_8bit", "schedule_free_adamw",
@@ -56,8 +60,6 @@ UNRECORDED = {
 }
 # The option table's word for each of the recorder's, where they differ.
 WORDS = {"bf16": "pure_bf16", "fp16": "pure_fp16", "liger_flce": "liger", "adamw_32bit": "adamw_bnb_32bit"}
-
-HALF = ("bf16", "fp16", "bf16_amp")
 
 
 def possible(case):
@@ -161,8 +163,9 @@ RARE = {"keep_outputs": 0.85, "outputs_fp32": 0.85, "zero_grad_to_none": 0.85, "
 
 def families(table):
     """name -> (config, attention-only targets, implementations beside eager)"""
-    return {name: (table[source] if isinstance(source, str) else source, targets, attns)
-            for name, (source, _, targets, attns) in extra_jobs.FAMILIES.items()}
+    listed = {name: (table[source] if isinstance(source, str) else source, targets, attns)
+              for name, (source, _, targets, attns) in extra_jobs.FAMILIES.items()}
+    return {**listed, **more_families.DECODERS, **more_families.ENCODERS}
 
 
 def job_of(ident, case, family, dice, small=True):
@@ -172,7 +175,8 @@ def job_of(ident, case, family, dice, small=True):
     config = trace_config.shrink(config, layers)
     if config["model_type"] == "gpt_neo":
         config["attention_types"] = [[["global", "local"], 1]] if layers == 2 else [[["global"], 1], [["local"], 2]]
-    if small and dice.random() < 0.6:
+    encodes = more_families.is_encoder(config)
+    if small and not encodes and dice.random() < 0.6:
         config["vocab_size"] = 4096                       # else the loss hides the layers
         for key in ("pad_token_id", "bos_token_id", "eos_token_id"):
             config[key] = 1
@@ -180,6 +184,8 @@ def job_of(ident, case, family, dice, small=True):
     job = {"id": ident, "config": config, "method": case["method"], "precision": case["precision"], "micro_batch": tokens[0], "seq_len": tokens[1],
            "padding": case["padding"], "optimizer": case["optimizer"], "grad_accum": case["grad_accum"], "max_grad_norm": case["max_grad_norm"],
            "attention": "sdpa" if case["attention"] == "math" else case["attention"], "loss": case["loss"], "arch": case["arch"]}
+    if encodes:
+        job["architecture"] = config.pop("architectures")[0]
     if case["attention"] == "math":
         job["sdpa_backend"] = "math"
     kind = case["checkpointing"]
@@ -189,10 +195,9 @@ def job_of(ident, case, family, dice, small=True):
     if case["release"] != "5.12":
         job["release"] = case["release"]
         if case["loss"] == "default":
-            own = config["model_type"] in ("gpt2", "gpt_bigcode", "bloom", "falcon")       # their files never converted the logits
-            job["loss"] = "hf_no_upcast" if own else "hf_" + case["release"].replace(".", "_")
+            job["loss"] = make_records.old_loss(config["model_type"], case["release"])
     if case["method"] != "full":
-        job["lora"] = lora_of(case, targets, dice)
+        job["lora"] = {**lora_of(case, targets, dice), **({"task_type": more_families.task_of(family[0])} if encodes else {})}
     if case["method"] == "qlora":
         job["kbit_prepare"] = {"true": True, "false": False}.get(case["kbit_prepare"], case["kbit_prepare"])
         job["double_quant"] = case["quantization"] != "single"
@@ -208,7 +213,7 @@ def lora_of(case, targets, dice):
     kind = case["adapter"]
     lo = {"r": dice.choice([8, 16, 64]), "alpha": 16, "target_modules": targets if kind == "attention" else "all-linear",
           "dropout": 0.05 if kind == "dropout" else 0.0,
-          "adapter_dtype": "fp32" if kind != "half" or case["precision"] not in HALF else "fp16" if case["precision"] == "fp16" else "bf16"}
+          "adapter_dtype": "fp32" if kind != "half" else "fp16" if "fp16" in case["precision"] else "bf16"}
     if kind == "dora":
         lo["use_dora"] = True
     if kind == "saved":
@@ -217,16 +222,27 @@ def lora_of(case, targets, dice):
 
 
 def fits_family(case, family):
-    return case["attention"] in ("eager", *family[2]) or case["attention"] == "math" and "flash_attention_2" in family[2]
+    config, _, attentions = family
+    if more_families.is_encoder(config):
+        # their files changed little since 4.44, but no loss of theirs did; QLoRA would pack a classifier's new head
+        task = more_families.task_of(config)
+        if case["loss"] != "default" or case["release"] != "5.12" or case["adapter"] == "saved" or (task and case["method"] == "qlora"):
+            return False
+    if case["checkpointing"] == "core_attn" and config["model_type"] in make_records.OWN_ATTENTION:
+        return False
+    if config["model_type"] == "gpt_neo" and case["loss"] == "default" and case["release"] != "5.12":
+        return False
+    return case["attention"] in ("eager", *attentions) or case["attention"] == "math" and "flash_attention_2" in attentions
 
 
 def draw(table, amount, seed):
     dice = random.Random(seed)
     every = families(table)
+    names = sorted(every)
     made = 0
     while made < amount:
         case = completed({}, dice)
-        name = dice.choice(sorted(every))
+        name = dice.choice(names)
         if case is None or not fits_family(case, every[name]):
             continue
         print(json.dumps(job_of(f"draw{seed}-{made:03d}-{name}", case, every[name], dice)))

@@ -14,7 +14,6 @@
 namespace tidemark::truth {
 namespace {
 
-using Word = std::pair<std::string, std::string>;  // option, value
 using Meetings = std::map<Word, std::set<Word>>;
 
 bool follows(const Value& record, const std::vector<Deviation>& deviations) {
@@ -24,7 +23,7 @@ bool follows(const Value& record, const std::vector<Deviation>& deviations) {
 }
 
 void read_records(const Engine& engine, const std::string& path, const std::vector<Deviation>& deviations,
-                  Meetings& meetings) {
+                  std::vector<Recorded>& records) {
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);) {
     Issues issues;
@@ -32,9 +31,10 @@ void read_records(const Engine& engine, const std::string& path, const std::vect
     if (!follows(record, deviations)) continue;
     const Answer answer = engine.answer(*record.find("request"));
     if (!answer.estimate) continue;
-    std::vector<Word> words;
-    for (const Trait& trait : traits_of(answer.architecture, answer.job)) words.emplace_back(trait.option, trait.value);
-    for (const Word& word : words) meetings[word].insert(words.begin(), words.end());
+    Recorded& recorded = records.emplace_back(Recorded{record.find("id")->string, {}});
+    for (const Trait& trait : traits_of(answer.architecture, answer.job)) {
+      recorded.words.emplace_back(trait.option, trait.value);
+    }
   }
 }
 
@@ -56,10 +56,18 @@ std::string masks(const Meetings& meetings, const std::set<Word>& met) {
 
 }  // namespace
 
-std::string coverage_table(const Engine& engine, const std::vector<std::string>& record_files,
-                           const std::vector<Deviation>& deviations) {
+std::vector<Recorded> recorded_jobs(const Engine& engine, const std::vector<std::string>& record_files,
+                                    const std::vector<Deviation>& deviations) {
+  std::vector<Recorded> records;
+  for (const std::string& file : record_files) read_records(engine, file, deviations, records);
+  return records;
+}
+
+std::string coverage_table(const std::vector<Recorded>& records) {
   Meetings meetings;
-  for (const std::string& file : record_files) read_records(engine, file, deviations, meetings);
+  for (const Recorded& record : records) {
+    for (const Word& word : record.words) meetings[word].insert(record.words.begin(), record.words.end());
+  }
   std::string rows, together;
   std::size_t i = 0;
   for (const auto& [word, met] : meetings) {

@@ -4,16 +4,12 @@
 #include <cmath>
 
 namespace tidemark::truth {
-namespace {
-
-double quantile(std::vector<double> v, double q) {
-  if (v.empty()) return 0.0;
-  std::sort(v.begin(), v.end());
-  const auto i = static_cast<std::size_t>(std::ceil(q * static_cast<double>(v.size()))) - 1;
-  return v[std::min(i, v.size() - 1)];
+double quantile(std::vector<double> values, double q) {
+  if (values.empty()) return 0.0;
+  std::sort(values.begin(), values.end());
+  const auto i = static_cast<std::size_t>(std::ceil(q * static_cast<double>(values.size()))) - 1;
+  return values[std::min(i, values.size() - 1)];
 }
-
-}  // namespace
 
 Summary summarise(const std::vector<Row>& rows) {
   Summary s;

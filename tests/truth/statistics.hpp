@@ -19,6 +19,7 @@ struct Summary {
   double width = 0;  ///< median half-width of the stated range
 };
 
+double quantile(std::vector<double> values, double q);  ///< the smallest that a share of q does not exceed
 Summary summarise(const std::vector<Row>& rows);
 double share(std::size_t part, std::size_t whole);  ///< per cent
 std::map<std::string, std::vector<Row>> grouped(const std::vector<Row>& rows, bool by_family);

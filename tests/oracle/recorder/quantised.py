@@ -1,7 +1,10 @@
 """The memory behaviour of bitsandbytes' packed weights, and what PEFT does to a model that holds them."""
+import types
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from transformers.pytorch_utils import Conv1D
 
 
 def set_param(model, name, value):
@@ -113,8 +116,16 @@ class FakeLinear8bit(nn.Linear):
         return _MatMul8bit.apply(x, self)
 
 
+def as_linear(m):
+    """A Conv1D is packed as the Linear of its transposed weight (transformers 5.12.1 integrations/bitsandbytes.py)."""
+    if not isinstance(m, Conv1D):
+        return m
+    inputs, outputs = m.weight.shape
+    return types.SimpleNamespace(in_features=inputs, out_features=outputs, weight=m.weight.T, bias=m.bias)
+
+
 def quantize_linears(model, job):
-    """What from_pretrained(quantization_config=nf4) replaces: every nn.Linear but the output head."""
+    """What from_pretrained(quantization_config=nf4) replaces: every nn.Linear and Conv1D but the output head."""
     head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
     eight = job.get("bits", 4) == 8
     cdt = torch.float16 if "fp16" in job["precision"] else torch.bfloat16
@@ -122,8 +133,9 @@ def quantize_linears(model, job):
     for name, m in list(model.named_modules()):
         if type(m) is nn.Linear and any(part in fp32 for part in name.split(".")):
             m.weight = nn.Parameter(m.weight.detach().float())
-        elif type(m) is nn.Linear and m is not head and "lm_head" not in name:
+        elif (type(m) is nn.Linear or isinstance(m, Conv1D)) and m is not head and "lm_head" not in name:
             parent = model.get_submodule(name.rpartition(".")[0])
+            m = as_linear(m)
             new = FakeLinear8bit(m) if eight else FakeLinear4bit(m, job.get("double_quant", True), cdt)
             setattr(parent, name.rpartition(".")[2], new)
     setattr(model, "is_loaded_in_8bit" if eight else "is_loaded_in_4bit", True)

@@ -65,6 +65,8 @@ def run_fake(job, registry, steps, top):
             tr.track(b, "buffer", "weights")
         tr.mods.clear()
         opt = make_optimizer(job["optimizer"], model)
+        for t in opt.tensors():                       # Adagrad's states are made with it
+            tr.track(t, "state", "optimizer_state")
         trainable = [p for p in model.parameters() if p.requires_grad]
         mid = middle_block(model, BLOCK_RE)
         batch_shapes = None
@@ -474,7 +476,9 @@ def prepare(device):
 
 def set_masks(padding):
     """Without padding HF sees an all-ones mask and drops it; a fake tensor cannot be asked, so say so."""
+    import attention_fa2
     import transformers.masking_utils as mu
+    attention_fa2.PADDED = padding
     if not hasattr(mu, "oracle_plain"):
         mu.oracle_plain = mu.is_tracing, mu.find_packed_sequence_indices
     mu.is_tracing, mu.find_packed_sequence_indices = mu.oracle_plain if padding else ((lambda *x: False), (lambda *x: None))
