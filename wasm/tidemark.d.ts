@@ -146,9 +146,9 @@ export interface Job {
   /** from_pretrained(load_in_8bit=True): method qlora with 8 bits. @default false */
   load_in_8bit?: boolean | null;
   /** Recipe of mixed precision; or an object with the keys below. @default "auto" */
-  precision?: "auto" | "bf16" | "fp16" | "fp32" | "pure_bf16" | "bf16_amp" | "amp_bf16" | "amp_fp16" | "pure_fp16" | "deepspeed_bf16" | "megatron_bf16" | null | {
+  precision?: "auto" | "bf16" | "fp16" | "fp32" | "pure_bf16" | "bf16_amp" | "amp_bf16" | "amp_fp16" | "pure_fp16" | "deepspeed_bf16" | "megatron_bf16" | "fsdp_bf16" | null | {
     /** In the object form: the recipe to start from. */
-    recipe?: "fp32" | "pure_bf16" | "bf16_amp" | "amp_bf16" | "amp_fp16" | "pure_fp16" | "deepspeed_bf16" | "megatron_bf16" | null;
+    recipe?: "fp32" | "pure_bf16" | "bf16_amp" | "amp_bf16" | "amp_fp16" | "pure_fp16" | "deepspeed_bf16" | "megatron_bf16" | "fsdp_bf16" | null;
     /** Dtype of the weights; gradients and optimizer states follow unless stated. */
     weights?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
     /** Dtype of torch.autocast, or none. */
@@ -256,7 +256,7 @@ export interface Job {
   /** Noise on the embeddings. Not modelled: Not modelled yet: one more embedding output. */
   neftune_noise_alpha?: null;
   parallelism?: {
-    /** GPUs that each train the whole model on other rows: DistributedDataParallel. Unit: GPUs. @default 1 */
+    /** GPUs that each train on other rows: DistributedDataParallel, or sharded as below. Unit: GPUs. @default 1 */
     data?: number | null;
     ddp?: {
       /** DDP's gradients are views of its buckets instead of copies beside them. @default false */
@@ -275,104 +275,134 @@ export interface Job {
       static_graph?: false | null;
     } | null;
     /**
-     * Tensor-parallel degree. Unit: GPUs. Not modelled: Of jobs on several GPUs only DistributedDataParallel is
-     * modelled so far (parallelism.data alone). @default 1
+     * Tensor-parallel degree. Unit: GPUs. Not modelled: Of jobs on several GPUs data parallelism is modelled so far:
+     * DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage). @default 1
      */
     tensor?: 1 | null;
     /**
-     * Pipeline stages. Unit: GPUs. Not modelled: Of jobs on several GPUs only DistributedDataParallel is modelled so
-     * far (parallelism.data alone). @default 1
+     * Pipeline stages. Unit: GPUs. Not modelled: Of jobs on several GPUs data parallelism is modelled so far: DDP, FSDP
+     * and ZeRO (parallelism.data with fsdp or zero_stage). @default 1
      */
     pipeline?: 1 | null;
     /**
-     * Context-parallel degree. Unit: GPUs. Not modelled: Of jobs on several GPUs only DistributedDataParallel is
-     * modelled so far (parallelism.data alone). @default 1
+     * Context-parallel degree. Unit: GPUs. Not modelled: Of jobs on several GPUs data parallelism is modelled so far:
+     * DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage). @default 1
      */
     context?: 1 | null;
     /**
-     * Expert-parallel degree. Unit: GPUs. Not modelled: Of jobs on several GPUs only DistributedDataParallel is
-     * modelled so far (parallelism.data alone). @default 1
+     * Expert-parallel degree. Unit: GPUs. Not modelled: Of jobs on several GPUs data parallelism is modelled so far:
+     * DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage). @default 1
      */
     expert?: 1 | null;
     /**
-     * Tensor-parallel degree inside experts. Unit: GPUs. Not modelled: Of jobs on several GPUs only
-     * DistributedDataParallel is modelled so far (parallelism.data alone). @default 1
+     * Tensor-parallel degree inside experts. Unit: GPUs. Not modelled: Of jobs on several GPUs data parallelism is
+     * modelled so far: DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage). @default 1
      */
     expert_tensor?: 1 | null;
     /**
-     * Activations outside tensor-parallel regions are sharded too. Not modelled: Of jobs on several GPUs only
-     * DistributedDataParallel is modelled so far (parallelism.data alone). @default false
+     * Activations outside tensor-parallel regions are sharded too. Not modelled: Of jobs on several GPUs data
+     * parallelism is modelled so far: DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage). @default false
      */
     sequence_parallel?: false | null;
+    /** DeepSpeed: 1 divides optimizer states and master weights, 2 gradients too, 3 weights too. @default 0 */
+    zero_stage?: number | null;
+    /** Fully sharded data parallelism. @default "none" */
+    fsdp?: "none" | "fsdp2" | "full_shard" | "shard_grad_op" | "hybrid_shard" | null;
     /**
-     * DeepSpeed ZeRO stage. Not modelled: Of jobs on several GPUs only DistributedDataParallel is modelled so far
-     * (parallelism.data alone). @default 0
-     */
-    zero_stage?: 0 | null;
-    /**
-     * Fully sharded data parallelism. Not modelled: Of jobs on several GPUs only DistributedDataParallel is modelled so
-     * far (parallelism.data alone). @default "none"
-     */
-    fsdp?: "none" | null;
-    /**
-     * Model chunks per pipeline stage. Not modelled: Of jobs on several GPUs only DistributedDataParallel is modelled
-     * so far (parallelism.data alone). @default 1
+     * Model chunks per pipeline stage. Not modelled: Of jobs on several GPUs data parallelism is modelled so far: DDP,
+     * FSDP and ZeRO (parallelism.data with fsdp or zero_stage). @default 1
      */
     virtual_pipeline?: 1 | null;
     /**
-     * Micro-batches in a pipeline step. Not modelled: Of jobs on several GPUs only DistributedDataParallel is modelled
-     * so far (parallelism.data alone). @default 1
+     * Micro-batches in a pipeline step. Not modelled: Of jobs on several GPUs data parallelism is modelled so far: DDP,
+     * FSDP and ZeRO (parallelism.data with fsdp or zero_stage). @default 1
      */
     num_micro_batches?: 1 | null;
-    /** GPUs that share a host; of no effect on one GPU. Unit: GPUs. @default 8 */
+    /** GPUs that share a host: what each keeps in host memory is counted so often. Unit: GPUs. @default 8 */
     gpus_per_node?: number | null;
     fsdp_mixed_precision?: {
-      /** Dtype of unsharded weights; of no effect on one GPU. @default "bf16" */
-      param?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
-      /** Dtype of gradient reduction; of no effect on one GPU. @default "fp32" */
-      reduce?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
+      /** Dtype of gathered weights. @default "auto" */
+      param?: "auto" | "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
+      /** Dtype in which gradients are reduced. @default "auto" */
+      reduce?: "auto" | "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
     } | null;
-    /** Weights are sharded again after forward; of no effect on one GPU. @default true */
-    reshard_after_forward?: boolean | null;
     /**
-     * Layers of each pipeline stage. Not modelled: Of jobs on several GPUs only DistributedDataParallel is modelled so
-     * far (parallelism.data alone).
+     * Weights are let go after forward: true, false, or the number of parts that they are cut into (FSDP 2). @default
+     * true
+     */
+    reshard_after_forward?: unknown;
+    fsdp_options?: {
+      /**
+       * Which unit holds what lies outside the layers (FSDP 2): torchtitan makes units of their own. @default "root"
+       */
+      groups?: "root" | "separate" | null;
+      /** The last layer's weights are let go after forward, too (FSDP 2); torchtitan keeps them. @default true */
+      reshard_last?: boolean | null;
+      /**
+       * With gradient accumulation only the last micro-step reduces gradients; until then they are kept whole. @default
+       * false
+       */
+      no_sync?: boolean | null;
+      /** FSDP 1: the optimizer sees parameters, not one flat tensor for each unit. @default true */
+      use_orig_params?: boolean | null;
+      /** FSDP 1: the host waits where more than two all-gathers are under way; moves no allocation. @default true */
+      limit_all_gathers?: boolean | null;
+      /** FSDP 1: when the weights that backward needs next are gathered. @default "backward_pre" */
+      backward_prefetch?: "backward_pre" | "backward_post" | "none" | "null" | null;
+      /** FSDP 1: the next layer's weights are gathered before a layer runs. @default false */
+      forward_prefetch?: boolean | null;
+      /** Which modules are units (FSDP 1). @default "layers" */
+      wrap?: "layers" | null;
+      /** Groups of GPUs that hold all shards each (HSDP); parallelism.data counts all GPUs. @default 1 */
+      replicate?: number | null;
+    } | null;
+    /**
+     * Layers of each pipeline stage. Not modelled: Of jobs on several GPUs data parallelism is modelled so far: DDP,
+     * FSDP and ZeRO (parallelism.data with fsdp or zero_stage).
      */
     pipeline_layout?: null;
+    zero?: {
+      /**
+       * Sizes follow the model's width, as the Trainer resolves "auto"; else they are DeepSpeed's own. @default false
+       */
+      hf_auto?: boolean | null;
+      /** Two buckets for gradients instead of one. @default true */
+      overlap_comm?: boolean | null;
+      /** Elements of a bucket of gradients. Unit: elements. */
+      reduce_bucket_size?: number | null;
+      /** Elements of weights that are gathered ahead. Unit: elements. */
+      stage3_prefetch_bucket_size?: number | null;
+      /** Parameters of fewer elements stay whole. Unit: elements. */
+      stage3_param_persistence_threshold?: number | null;
+      /** Elements that may be whole at a time. Unit: elements. */
+      stage3_max_live_parameters?: number | null;
+      /** What is used again within so many elements stays whole. Unit: elements. */
+      stage3_max_reuse_distance?: number | null;
+    } | null;
     /**
-     * Settings of FSDP. Not modelled: Of jobs on several GPUs only DistributedDataParallel is modelled so far
-     * (parallelism.data alone).
-     */
-    fsdp_options?: null;
-    /**
-     * DeepSpeed's own keys. Not modelled: Of jobs on several GPUs only DistributedDataParallel is modelled so far
-     * (parallelism.data alone).
-     */
-    zero?: null;
-    /**
-     * The loss over shards of the vocabulary. Not modelled: Of jobs on several GPUs only DistributedDataParallel is
-     * modelled so far (parallelism.data alone).
+     * The loss over shards of the vocabulary. Not modelled: Of jobs on several GPUs data parallelism is modelled so
+     * far: DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage).
      */
     loss_parallel?: null;
     /**
-     * 1f1b, gpipe, interleaved, zero_bubble. Not modelled: Of jobs on several GPUs only DistributedDataParallel is
-     * modelled so far (parallelism.data alone).
+     * 1f1b, gpipe, interleaved, zero_bubble. Not modelled: Of jobs on several GPUs data parallelism is modelled so far:
+     * DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage).
      */
     pipeline_schedule?: null;
     /**
-     * The rank that the answer is about. Not modelled: Of jobs on several GPUs only DistributedDataParallel is modelled
-     * so far (parallelism.data alone).
+     * The rank that the answer is about. Not modelled: Of jobs on several GPUs data parallelism is modelled so far:
+     * DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage).
      */
     rank?: null;
   } | null;
   /**
-   * A DeepSpeed configuration. Not modelled: Of jobs on several GPUs only DistributedDataParallel is modelled so far
-   * (parallelism.data alone).
+   * A DeepSpeed configuration. Not modelled: Of jobs on several GPUs data parallelism is modelled so far: DDP, FSDP and
+   * ZeRO (parallelism.data with fsdp or zero_stage).
    */
   deepspeed?: null;
   /**
-   * FSDP in the words of TrainingArguments. Not modelled: Of jobs on several GPUs only DistributedDataParallel is
-   * modelled so far (parallelism.data alone).
+   * FSDP in the words of TrainingArguments. Not modelled: Of jobs on several GPUs data parallelism is modelled so far:
+   * DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage).
    */
   fsdp?: null;
   moe?: {
@@ -390,15 +420,15 @@ export interface Job {
     load_imbalance?: number | null;
   } | null;
   offload?: {
-    /** Where optimizer states live. Not modelled: Offloading to host memory is not modelled yet. @default "none" */
-    optimizer?: "none" | null;
-    /** Where weights live. Not modelled: Offloading to host memory is not modelled yet. @default "none" */
-    parameters?: "none" | null;
-    /** Where gradients live. Not modelled: Offloading to host memory is not modelled yet. @default "none" */
-    gradients?: "none" | null;
+    /** Where optimizer states live: on the host with FSDP's CPUOffloadPolicy. @default "none" */
+    optimizer?: "none" | "cpu" | null;
+    /** Where weights live. @default "none" */
+    parameters?: "none" | "cpu" | null;
+    /** Where gradients live. @default "none" */
+    gradients?: "none" | "cpu" | null;
     /**
-     * Where saved activations live; see also gradient_checkpointing offload. Not modelled: Offloading to host memory is
-     * not modelled yet. @default "none"
+     * Where saved activations live; see also gradient_checkpointing offload. Not modelled: This offloading to host
+     * memory is not modelled yet. @default "none"
      */
     activations?: "none" | null;
     /** Share of the optimizer states that is offloaded; of no effect without offloading. @default 1.0 */

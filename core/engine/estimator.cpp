@@ -13,6 +13,7 @@
 #include "core/job/recipe.hpp"
 #include "core/layers/program.hpp"
 #include "core/optimizers/optimizer.hpp"
+#include "core/plan/sharded.hpp"
 #include "core/runtime/cuda_context.hpp"
 #include "core/runtime/nccl.hpp"
 #include "core/step/estimate.hpp"
@@ -191,7 +192,7 @@ std::optional<CardChoice> choose_card(const Catalog& catalog, const GpuQuery& qu
 void count_communicator(const TrainingJob& job, Overrides& overrides, Issues& issues) {
   if (!job.data_parallel.is_used()) return;
   std::string text = "The figures are those of each of the " + std::to_string(job.data_parallel.degree) +
-                     " GPUs: DistributedDataParallel keeps the whole model on every one.";
+                     " GPUs: " + std::string{in_words(job.data_parallel)} + ".";
   if (!overrides.misc_overhead_gib) {
     const Bytes nccl = nccl_communicator(job.data_parallel.degree);
     overrides.misc_overhead_gib = static_cast<double>(nccl) / static_cast<double>(kGiB);
@@ -318,6 +319,7 @@ Understood Estimator::resolve(const Asked& asked) const {
   check_positions(answer.architecture, answer.job, issues);
   check_attention(answer.architecture, answer.job, issues);
   check_model(answer.architecture, answer.job, issues);
+  check_sharding(answer.architecture, answer.job, issues);
   if (answer.architecture.head != Head::kCausalLm) {
     answer.job.loss = Loss::kDefault;
     answer.job.packing = false;

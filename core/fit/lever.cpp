@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
-#include "core/layers/program.hpp"
 #include "core/job/defaults.hpp"
 #include "core/job/recipe.hpp"
+#include "core/layers/program.hpp"
 #include "core/optimizers/optimizer.hpp"
+#include "core/plan/sharded.hpp"
 
 namespace tidemark {
 namespace {
@@ -425,7 +426,9 @@ std::string_view name_of(Harm harm) {
   return "";
 }
 
-std::vector<Step> steps_of(Lever lever, const TrainingJob& job, const Architecture& architecture) {
+namespace {
+
+std::vector<Step> all_steps_of(Lever lever, const TrainingJob& job, const Architecture& architecture) {
   switch (lever) {
     case Lever::kMethod:
       return method_steps(job);
@@ -447,6 +450,20 @@ std::vector<Step> steps_of(Lever lever, const TrainingJob& job, const Architectu
       return rank_steps(job);
   }
   return {};
+}
+
+}  // namespace
+
+std::vector<Step> steps_of(Lever lever, const TrainingJob& job, const Architecture& architecture) {
+  std::vector<Step> steps = all_steps_of(lever, job, architecture);
+  // Not all of them go together with a model that several GPUs divide.
+  const auto refused = [&](const Step& step) {
+    Issues issues;
+    check_sharding(architecture, after(step, job), issues);
+    return has_error(issues);
+  };
+  if (job.data_parallel.is_sharded()) steps.erase(std::remove_if(steps.begin(), steps.end(), refused), steps.end());
+  return steps;
 }
 
 TrainingJob after(const Step& step, const TrainingJob& job) {

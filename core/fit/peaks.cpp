@@ -1,6 +1,7 @@
 #include "core/fit/peaks.hpp"
 
 #include "core/job/check.hpp"
+#include "core/plan/sharded.hpp"
 #include "core/step/estimate.hpp"
 #include "core/step/range.hpp"
 
@@ -37,7 +38,8 @@ TrainingJob Peaks::key_of(const TrainingJob& job) {
   // A third micro-step repeats the second, so two stand for all.
   key.gradient_accumulation_steps = job.gradient_accumulation_steps > 1 ? 2 : 1;
   if (job.checkpointing != Checkpointing::kEvery) key.checkpoint_every = 1;
-  key.recipe.name.clear();
+  // FSDP's dtypes follow the recipe by its name.
+  if (!job.data_parallel.is_sharded()) key.recipe.name.clear();
   return key;
 }
 
@@ -47,6 +49,7 @@ Figures Peaks::compute(const TrainingJob& job, const TrainingJob& key, bool allo
   check_magnitude(architecture_, job, issues);
   // What a search changes can make a job that the framework refuses.
   check_model(architecture_, job, issues);
+  check_sharding(architecture_, job, issues);
   if (has_error(issues) || !is_supported(architecture_)) return figures;
   if (last_.tape == nullptr || last_key_ != key) {
     last_ = simulate(architecture_, job);

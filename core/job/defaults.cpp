@@ -131,6 +131,13 @@ void settle_precision(const LeftOpen& open, const Habits& habits, std::optional<
     chosen = {Dtype::kFp32, "the loss scaling of fp16 refuses 16-bit gradients"};
   }
   job.recipe = recipe_of(chosen.weights, autocast);
+  if (job.data_parallel.is_sharded() && job.data_parallel.sharding >= Sharding::kZero1) {
+    // transformers 5.12 integrations/deepspeed.py: bf16.enabled and fp16.enabled follow the Trainer's flags.
+    job.recipe = *named_recipe("deepspeed_bf16");
+    job.recipe.weights = job.recipe.gradients = half;
+    if (half != Dtype::kBf16) job.recipe.name = "custom";
+    chosen.why = "DeepSpeed's engine runs the model in 16 bits";
+  }
   std::string message =
       "Precision is left to the framework: " + in_words(job.recipe) + " (" + job.recipe.name + "), as " + chosen.why;
   if (!open.bf16 && !open.fp16) message += ", under bf16=True";

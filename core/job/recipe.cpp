@@ -16,7 +16,7 @@ Recipe plain(Dtype dtype) {
 
 std::optional<Recipe> named_recipe(std::string_view name) {
   std::optional<Recipe> recipe;
-  if (name == "fp32") {
+  if (name == "fp32" || name == "fsdp_bf16") {  // of the latter what each GPU keeps
     recipe = plain(Dtype::kFp32);
   } else if (name == "pure_bf16") {
     recipe = plain(Dtype::kBf16);

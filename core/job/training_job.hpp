@@ -123,13 +123,76 @@ struct Framework {
   std::partial_ordering operator<=>(const Framework&) const = default;
 };
 
-/// torch.nn.parallel.DistributedDataParallel: each GPU has the whole model and sees other rows.
+/// What data-parallel GPUs divide among them, where not each of them keeps everything.
+enum class Sharding : std::uint8_t {
+  kNone,   ///< DistributedDataParallel: each GPU has the whole model
+  kFsdp2,  ///< torch.distributed.fsdp.fully_shard
+  kFsdp1,  ///< FullyShardedDataParallel
+  kZero1,  ///< DeepSpeed: optimizer states and master weights
+  kZero2,  ///< and gradients
+  kZero3,  ///< and weights
+};
+
+/// torch.distributed.fsdp.BackwardPrefetch: when the weights of the next unit in backward are gathered.
+enum class BackwardPrefetch : std::uint8_t { kPre, kPost, kNone };
+
+/// Settings of torch's FSDP.
+struct Fsdp {
+  std::optional<Dtype> param;         ///< of gathered weights; absent: as accelerate sets it for the recipe
+  std::optional<Dtype> reduce;        ///< in which gradients are reduced; absent: likewise
+  bool reshard_after_forward = true;  ///< weights are let go after forward and gathered again in backward
+  Count reshard_to = 0;               ///< FSDP2: after forward they are kept in so many parts; 0: as they are sharded
+  bool separate_groups = false;       ///< FSDP2: embedding, and norm with head, are units of their own, as torchtitan's
+  bool reshard_last = true;           ///< FSDP2: the last layer's, too
+  bool no_sync = false;               ///< gradients are reduced in a step's last micro-step only
+  bool keeps_gathered = false;        ///< FSDP1's SHARD_GRAD_OP: weights stay whole from forward to backward
+  bool use_orig_params = true;        ///< FSDP1
+  bool limit_all_gathers = true;      ///< FSDP1
+  bool forward_prefetch = false;      ///< FSDP1
+  bool trained_leaves = false;  ///< FSDP1: every trained module without children is a unit, as PEFT's policy has it
+  BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;  ///< FSDP1
+
+  bool operator==(const Fsdp&) const = default;
+  std::partial_ordering operator<=>(const Fsdp&) const = default;
+};
+
+/// Settings of DeepSpeed's ZeRO; elements, not bytes.
+struct Zero {
+  bool hf_auto = false;              ///< sizes are "auto": as the Trainer's integration resolves it
+  Count reduce_bucket = 0;           ///< 0: DeepSpeed's own, here and below
+  Count prefetch_bucket = 0;         ///< stage 3
+  Count persistence_threshold = -1;  ///< stage 3: parameters of fewer elements are never let go; −1: DeepSpeed's
+  Count max_live = 0;                ///< stage 3: so many may be gathered at a time
+  Count max_reuse_distance = 0;      ///< stage 3: what is used again within so many stays
+  bool overlap = true;               ///< overlap_comm
+
+  bool operator==(const Zero&) const = default;
+  std::partial_ordering operator<=>(const Zero&) const = default;
+};
+
+/// What waits in host memory.
+struct Offload {
+  bool optimizer = false, parameters = false, gradients = false;
+
+  bool operator==(const Offload&) const = default;
+  std::partial_ordering operator<=>(const Offload&) const = default;
+};
+
+/// GPUs that see other rows each.
 struct DataParallel {
   Count degree = 1;                      ///< GPUs; 1: it is not used
-  bool gradient_as_bucket_view = false;  ///< gradients are parts of the buckets, not copied into them
-  double bucket_cap_mb = 25.0;           ///< MiB of gradients that are reduced together
+  bool gradient_as_bucket_view = false;  ///< DDP: gradients are parts of the buckets, not copied into them
+  double bucket_cap_mb = 25.0;           ///< DDP: MiB of gradients that are reduced together
+  Sharding sharding = Sharding::kNone;
+  Count replicas = 1;  ///< groups of GPUs that hold all shards each
+  Count per_node = 8;  ///< GPUs that share a host
+  Fsdp fsdp;
+  Zero zero;
 
   bool is_used() const { return degree > 1; }
+  bool is_sharded() const { return is_used() && sharding != Sharding::kNone; }
+  bool is_replicated() const { return is_used() && sharding == Sharding::kNone; }
+  Count shards() const { return degree / replicas; }
   bool operator==(const DataParallel&) const = default;
   std::partial_ordering operator<=>(const DataParallel&) const = default;
 };
@@ -171,6 +234,7 @@ struct TrainingJob {
   bool zero_grad_to_none = true;     ///< torch ≥ 2.0
   bool expandable_segments = false;  ///< allocator setting
   DataParallel data_parallel;
+  Offload offload;
   Framework framework;
   int compute_capability = 80;  ///< of the GPU that runs it; decides kernels and workspaces
   Bytes misc_overhead = 0;      ///< overrides.misc_overhead_gib

@@ -26,7 +26,9 @@ const LayerPlan::Stack& Net::planned(const Stack& stack) {
     first_layer = plan.layers();
     std::vector<std::int64_t> kinds;
     kinds.reserve(static_cast<std::size_t>(stack.layers));
-    for (Count i = 0; i < stack.layers; ++i) kinds.push_back(layer_kind(*this, i));
+    // ZeRO's buckets fill across layers: none of them is like another.
+    const bool apart = job.data_parallel.is_sharded() && job.data_parallel.sharding >= Sharding::kZero1;
+    for (Count i = 0; i < stack.layers; ++i) kinds.push_back(apart ? i : layer_kind(*this, i));
     if (whole.kinds_ != nullptr) {
       plan.add_kinds(stack.path, kinds, *whole.kinds_);
     } else {
@@ -52,6 +54,8 @@ Tensor Net::layers(const Stack& stack, Tensor hidden) {
     const Count layer = plan().tape_layers[static_cast<std::size_t>(i)].layer;
     tape.begin_segment(Phase::kForward, instance);
     tape.use_parameters_of(instance);
+    if (tape.placement() != nullptr) tape.placement()->enter_layer(instance, hidden.requires_grad());
+    Tensor out;
     if (stack.checkpoints && checkpointed(job, layer)) {
       const auto call = [this, stack, layer, first = known.first, tables = shared](Tensor x) {
         const Shared outside = std::move(shared);
@@ -62,10 +66,12 @@ Tensor Net::layers(const Stack& stack, Tensor hidden) {
         if (tape.phase() != Phase::kForward) shared = outside;
         return out;
       };
-      hidden = tape.checkpoint(call, hidden, job.use_reentrant, job.checkpointing == Checkpointing::kOffload);
+      out = tape.checkpoint(call, hidden, job.use_reentrant, job.checkpointing == Checkpointing::kOffload);
     } else {
-      hidden = run_layer(stack, layer, hidden);
+      out = run_layer(stack, layer, hidden);
     }
+    if (tape.placement() != nullptr) tape.placement()->leave_layer(instance);
+    hidden = std::move(out);
     if (stack.after != nullptr) {
       tape.resume_parameters_outside_layers();
       layer_index = layer;

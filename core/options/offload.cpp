@@ -4,24 +4,29 @@
 namespace tidemark {
 namespace {
 
-constexpr std::string_view kNoOffload = "Offloading to host memory is not modelled yet.";
+constexpr std::string_view kNoOffload = "This offloading to host memory is not modelled yet.";
 
 constexpr Choice kDevices[] = {
     {"none", 0, "on the GPU"},
-    {"cpu", 1, "in host memory", false},
+    {"cpu", 1, "in host memory"},
     {"nvme", 2, "on disk", false},
 };
 
 constexpr Option place(std::string_view name, std::string_view label, std::string_view help) {
-  return choice(name, "\"none\"", kDevices, label, help).further().refused(kNoOffload);
+  return choice(name, "\"none\"", kDevices, label, help).further();
 }
 
 constexpr Option kOptions[] = {
-    place("offload.optimizer", "Place of the optimizer states", "Where optimizer states live."),
-    place("offload.parameters", "Place of the weights", "Where weights live."),
-    place("offload.gradients", "Place of the gradients", "Where gradients live."),
+    place("offload.optimizer", "Place of the optimizer states",
+          "Where optimizer states live: on the host with FSDP's CPUOffloadPolicy.")
+        .sets([](Request& r, const OptionValue& v) { r.job.offload.optimizer = v.choice != 0; }),
+    place("offload.parameters", "Place of the weights", "Where weights live.")
+        .sets([](Request& r, const OptionValue& v) { r.job.offload.parameters = v.choice != 0; }),
+    place("offload.gradients", "Place of the gradients", "Where gradients live.")
+        .sets([](Request& r, const OptionValue& v) { r.job.offload.gradients = v.choice != 0; }),
     place("offload.activations", "Place of the activations",
-          "Where saved activations live; see also gradient_checkpointing offload."),
+          "Where saved activations live; see also gradient_checkpointing offload.")
+        .refused(kNoOffload),
     real("offload.optimizer_fraction", "1.0", "Offloaded share",
          "Share of the optimizer states that is offloaded; of no effect without offloading.")
         .within(0, 1)

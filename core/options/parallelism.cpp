@@ -5,25 +5,82 @@
 namespace tidemark {
 namespace {
 
-constexpr std::string_view kOneGpuOnly =
-    "Of jobs on several GPUs only DistributedDataParallel is modelled so far (parallelism.data alone).";
+constexpr std::string_view kNotYet =
+    "Of jobs on several GPUs data parallelism is modelled so far: DDP, FSDP and ZeRO (parallelism.data with fsdp or "
+    "zero_stage).";
 constexpr std::string_view kNoDdp = "This switch of DistributedDataParallel is not modelled yet.";
 
 constexpr Option degree(std::string_view name, std::string_view label, std::string_view help) {
-  return integer(name, "1", label, help).within(1, 1e6, "GPUs").further().refused(kOneGpuOnly);
+  return integer(name, "1", label, help).within(1, 1e6, "GPUs").further().refused(kNotYet);
+}
+
+/// One of DeepSpeed's sizes.
+constexpr Option elements(std::string_view name, std::string_view label, std::string_view help) {
+  return integer(name, "null", label, help).within(0, 1e15, "elements").further();
 }
 
 constexpr Choice kFsdp[] = {
-    {"none", 0, "no FSDP"},
-    {"full_shard", 1, "FSDP 1, ZeRO-3 like", false},
-    {"shard_grad_op", 2, "FSDP 1, ZeRO-2 like", false},
-    {"hybrid_shard", 3, "FSDP 1, sharded inside a node", false},
-    {"fsdp2", 4, "fully_shard", false},
+    {"none", number(Sharding::kNone), "no FSDP"},
+    {"fsdp2", number(Sharding::kFsdp2), "FSDP 2: fully_shard on every layer"},
+    {"full_shard", number(Sharding::kFsdp1), "FSDP 1, weights let go after forward"},
+    {"shard_grad_op", number(Sharding::kFsdp1), "FSDP 1, weights kept from forward to backward"},
+    {"hybrid_shard", number(Sharding::kFsdp1), "FSDP 1, weights let go after forward; see fsdp_options.replicate"},
 };
+
+constexpr Choice kFloatsOrAuto[] = {
+    {"auto", kNoDtype, "fsdp_bf16: bf16, reduced in fp32; autocast's dtype under autocast; else the weights' own"},
+    {"fp32", number(Dtype::kFp32), "32-bit float"},
+    {"bf16", number(Dtype::kBf16), "bfloat16"},
+    {"fp16", number(Dtype::kFp16), "half precision"},
+    {"float32", number(Dtype::kFp32), "", true, "fp32"},
+    {"bfloat16", number(Dtype::kBf16), "", true, "bf16"},
+    {"float16", number(Dtype::kFp16), "", true, "fp16"},
+};
+
+constexpr Choice kBackwardPrefetch[] = {
+    {"backward_pre", number(BackwardPrefetch::kPre), "before the backward of the unit in front of it"},
+    {"backward_post", number(BackwardPrefetch::kPost), "after it"},
+    {"none", number(BackwardPrefetch::kNone), "not ahead of time"},
+    {"null", number(BackwardPrefetch::kNone), "", true, "none"},
+};
+
+constexpr Choice kWraps[] = {
+    {"layers", 0, "each layer is a unit"},
+    {"peft", 1, "and each trained module without children", false},
+};
+
+constexpr Choice kGroups[] = {
+    {"root", 0, "embedding, norm and head stay in the root's unit"},
+    {"separate", 1, "embedding, and norm with head, are units of their own"},
+};
+
+constexpr bool reads_reshard(const Value& value) {
+  return value.is_bool() || (value.is_integer() && value.integer > 0);
+}
+
+void reshard(const OptionValue& v, const ReadSoFar&, Issues& issues) {
+  if (reads_reshard(*v.document)) return;
+  issues.push_back({"INVALID_VALUE", Severity::kError, "/parallelism/reshard_after_forward",
+                    "Write true, false, or into how many parts weights are cut after forward.", "true"});
+}
+
+void one_way(const OptionValue& v, const ReadSoFar& read, Issues& issues) {
+  if (v.choice == number(Sharding::kNone) || read.request.job.data_parallel.sharding == Sharding::kNone) return;
+  issues.push_back({"INVALID_VALUE", Severity::kError, "/parallelism/fsdp",
+                    "FSDP and ZeRO divide the same things: state one of parallelism.fsdp and zero_stage.", "none"});
+}
+
+Fsdp& fsdp(Request& r) {
+  return r.job.data_parallel.fsdp;
+}
+
+Zero& zero(Request& r) {
+  return r.job.data_parallel.zero;
+}
 
 constexpr Option kOptions[] = {
     integer("parallelism.data", "1", "GPUs, data parallel",
-            "GPUs that each train the whole model on other rows: DistributedDataParallel.")
+            "GPUs that each train on other rows: DistributedDataParallel, or sharded as below.")
         .within(1, 1e6, "GPUs")
         .sets([](Request& r, const OptionValue& v) { r.job.data_parallel.degree = v.integer; }),
     flag("parallelism.ddp.gradient_as_bucket_view", false, "Gradients inside the buckets",
@@ -52,46 +109,119 @@ constexpr Option kOptions[] = {
     flag("parallelism.sequence_parallel", false, "Sequence parallel",
          "Activations outside tensor-parallel regions are sharded too.")
         .further()
-        .refused(kOneGpuOnly),
-    integer("parallelism.zero_stage", "0", "ZeRO stage", "DeepSpeed ZeRO stage.")
+        .refused(kNotYet),
+    integer("parallelism.zero_stage", "0", "ZeRO stage",
+            "DeepSpeed: 1 divides optimizer states and master weights, 2 gradients too, 3 weights too.")
         .within(0, 3)
         .further()
-        .refused(kOneGpuOnly),
+        .sets([](Request& r, const OptionValue& v) {
+          constexpr Sharding kStages[] = {Sharding::kNone, Sharding::kZero1, Sharding::kZero2, Sharding::kZero3};
+          if (v.integer > 0) r.job.data_parallel.sharding = kStages[v.integer];
+        }),
     choice("parallelism.fsdp", "\"none\"", kFsdp, "FSDP", "Fully sharded data parallelism.")
         .further()
-        .refused(kOneGpuOnly),
+        .checked(one_way)
+        .sets([](Request& r, const OptionValue& v) {
+          if (v.choice == number(Sharding::kNone)) return;
+          r.job.data_parallel.sharding = static_cast<Sharding>(v.choice);
+          fsdp(r).keeps_gathered = v.text == "shard_grad_op";
+        }),
     integer("parallelism.virtual_pipeline", "1", "Chunks per pipeline stage", "Model chunks per pipeline stage.")
         .within(1, 1e6)
         .further()
-        .refused(kOneGpuOnly),
+        .refused(kNotYet),
     integer("parallelism.num_micro_batches", "1", "Micro-batches in the pipeline", "Micro-batches in a pipeline step.")
         .within(1, 1e9)
         .further()
-        .refused(kOneGpuOnly),
-    integer("parallelism.gpus_per_node", "8", "GPUs per host", "GPUs that share a host; of no effect on one GPU.")
+        .refused(kNotYet),
+    integer("parallelism.gpus_per_node", "8", "GPUs per host",
+            "GPUs that share a host: what each keeps in host memory is counted so often.")
         .within(1, 1e6, "GPUs")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { r.job.data_parallel.per_node = v.integer; }),
+    choice("parallelism.fsdp_mixed_precision.param", "\"auto\"", kFloatsOrAuto, "FSDP weights",
+           "Dtype of gathered weights.")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { store(fsdp(r).param, v); }),
+    choice("parallelism.fsdp_mixed_precision.reduce", "\"auto\"", kFloatsOrAuto, "FSDP reduction",
+           "Dtype in which gradients are reduced.")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { store(fsdp(r).reduce, v); }),
+    of_type(OptionType::kAny, "parallelism.reshard_after_forward", "true", "Sharded again after forward",
+            "Weights are let go after forward: true, false, or the number of parts that they are cut into (FSDP 2).")
+        .further()
+        .checked(reshard)
+        .sets([](Request& r, const OptionValue& v) {
+          fsdp(r).reshard_after_forward = !v.document->is_bool() || v.document->boolean;
+          fsdp(r).reshard_to = v.document->is_bool() ? 0 : v.document->integer;
+        }),
+    choice("parallelism.fsdp_options.groups", "\"root\"", kGroups, "FSDP units outside the layers",
+           "Which unit holds what lies outside the layers (FSDP 2): torchtitan makes units of their own.")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { fsdp(r).separate_groups = v.choice != 0; }),
+    flag("parallelism.fsdp_options.reshard_last", true, "The last layer is sharded again",
+         "The last layer's weights are let go after forward, too (FSDP 2); torchtitan keeps them.")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { fsdp(r).reshard_last = v.boolean; }),
+    flag("parallelism.fsdp_options.no_sync", false, "Gradients reduced once a step",
+         "With gradient accumulation only the last micro-step reduces gradients; until then they are kept whole.")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { fsdp(r).no_sync = v.boolean; }),
+    flag("parallelism.fsdp_options.use_orig_params", true, "Parameters keep their names",
+         "FSDP 1: the optimizer sees parameters, not one flat tensor for each unit.")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { fsdp(r).use_orig_params = v.boolean; }),
+    flag("parallelism.fsdp_options.limit_all_gathers", true, "All-gathers are limited",
+         "FSDP 1: the host waits where more than two all-gathers are under way; moves no allocation.")
         .further(),
-    choice("parallelism.fsdp_mixed_precision.param", "\"bf16\"", kFloats, "FSDP weights",
-           "Dtype of unsharded weights; of no effect on one GPU.")
+    choice("parallelism.fsdp_options.backward_prefetch", "\"backward_pre\"", kBackwardPrefetch, "Gathering in backward",
+           "FSDP 1: when the weights that backward needs next are gathered.")
+        .further()
+        .sets([](Request& r, const OptionValue& v) {
+          fsdp(r).backward_prefetch = static_cast<BackwardPrefetch>(v.choice);
+        }),
+    flag("parallelism.fsdp_options.forward_prefetch", false, "Gathering in forward",
+         "FSDP 1: the next layer's weights are gathered before a layer runs.")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { fsdp(r).forward_prefetch = v.boolean; }),
+    choice("parallelism.fsdp_options.wrap", "\"layers\"", kWraps, "FSDP 1 units", "Which modules are units (FSDP 1).")
         .further(),
-    choice("parallelism.fsdp_mixed_precision.reduce", "\"fp32\"", kFloats, "FSDP reduction",
-           "Dtype of gradient reduction; of no effect on one GPU.")
-        .further(),
-    flag("parallelism.reshard_after_forward", true, "Sharded again after forward",
-         "Weights are sharded again after forward; of no effect on one GPU.")
-        .further(),
+    integer("parallelism.fsdp_options.replicate", "1", "Replicas of all shards",
+            "Groups of GPUs that hold all shards each (HSDP); parallelism.data counts all GPUs.")
+        .within(1, 1e6)
+        .further()
+        .sets([](Request& r, const OptionValue& v) { r.job.data_parallel.replicas = v.integer; }),
     of_type(OptionType::kAny, "parallelism.pipeline_layout", "null", "Layers of each stage",
             "Layers of each pipeline stage.")
         .further()
-        .refused(kOneGpuOnly),
-    refused("parallelism.fsdp_options", "FSDP settings", "Settings of FSDP.", kOneGpuOnly),
-    refused("parallelism.zero", "ZeRO settings", "DeepSpeed's own keys.", kOneGpuOnly),
-    refused("parallelism.loss_parallel", "Loss parallel", "The loss over shards of the vocabulary.", kOneGpuOnly),
-    refused("parallelism.pipeline_schedule", "Pipeline schedule", "1f1b, gpipe, interleaved, zero_bubble.",
-            kOneGpuOnly),
-    refused("parallelism.rank", "Rank", "The rank that the answer is about.", kOneGpuOnly),
-    refused("deepspeed", "DeepSpeed", "A DeepSpeed configuration.", kOneGpuOnly),
-    refused("fsdp", "FSDP", "FSDP in the words of TrainingArguments.", kOneGpuOnly),
+        .refused(kNotYet),
+    flag("parallelism.zero.hf_auto", false, "ZeRO sizes are \"auto\"",
+         "Sizes follow the model's width, as the Trainer resolves \"auto\"; else they are DeepSpeed's own.")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { zero(r).hf_auto = v.boolean; }),
+    flag("parallelism.zero.overlap_comm", true, "Reduction during backward",
+         "Two buckets for gradients instead of one.")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { zero(r).overlap = v.boolean; }),
+    elements("parallelism.zero.reduce_bucket_size", "reduce_bucket_size", "Elements of a bucket of gradients.")
+        .sets([](Request& r, const OptionValue& v) { zero(r).reduce_bucket = v.integer; }),
+    elements("parallelism.zero.stage3_prefetch_bucket_size", "stage3_prefetch_bucket_size",
+             "Elements of weights that are gathered ahead.")
+        .sets([](Request& r, const OptionValue& v) { zero(r).prefetch_bucket = v.integer; }),
+    elements("parallelism.zero.stage3_param_persistence_threshold", "stage3_param_persistence_threshold",
+             "Parameters of fewer elements stay whole.")
+        .sets([](Request& r, const OptionValue& v) { zero(r).persistence_threshold = v.integer; }),
+    elements("parallelism.zero.stage3_max_live_parameters", "stage3_max_live_parameters",
+             "Elements that may be whole at a time.")
+        .sets([](Request& r, const OptionValue& v) { zero(r).max_live = v.integer; }),
+    elements("parallelism.zero.stage3_max_reuse_distance", "stage3_max_reuse_distance",
+             "What is used again within so many elements stays whole.")
+        .sets([](Request& r, const OptionValue& v) { zero(r).max_reuse_distance = v.integer; }),
+    refused("parallelism.loss_parallel", "Loss parallel", "The loss over shards of the vocabulary.", kNotYet),
+    refused("parallelism.pipeline_schedule", "Pipeline schedule", "1f1b, gpipe, interleaved, zero_bubble.", kNotYet),
+    refused("parallelism.rank", "Rank", "The rank that the answer is about.", kNotYet),
+    refused("deepspeed", "DeepSpeed", "A DeepSpeed configuration.", kNotYet),
+    refused("fsdp", "FSDP", "FSDP in the words of TrainingArguments.", kNotYet),
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ std::vector<Bytes> ready_gradients(const Tape& tape, const LayerPlan& plan) {
 
 std::vector<Bytes> gradient_buckets(const Tape& tape, const LayerPlan& plan, const DataParallel& how) {
   std::vector<Bytes> buckets;
-  if (!how.is_used()) return buckets;
+  if (!how.is_replicated()) return buckets;
   const auto cap = static_cast<Bytes>(how.bucket_cap_mb * static_cast<double>(kMiB));
   Bytes gathered = 0;
   const auto close = [&] {

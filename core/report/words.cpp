@@ -45,6 +45,9 @@ std::string method_in_words(const TrainingJob& job) {
   return text;
 }
 
+// By Sharding.
+constexpr std::string_view kShardings[] = {"DDP", "FSDP 2", "FSDP 1", "ZeRO-1", "ZeRO-2", "ZeRO-3"};
+
 std::string batch_in_words(const TrainingJob& job) {
   std::string text =
       "batch " + format_grouped(job.micro_batch_size) + " × " + format_grouped(job.sequence_length) + " tokens";
@@ -54,7 +57,9 @@ std::string batch_in_words(const TrainingJob& job) {
   }
   if (job.padding) text += ", padded";
   if (job.packing) text += ", packed";
-  if (job.data_parallel.is_used()) text += ", on each of " + format_grouped(job.data_parallel.degree) + " GPUs (DDP)";
+  if (job.data_parallel.is_used())
+    text += ", on each of " + format_grouped(job.data_parallel.degree) + " GPUs (" +
+            std::string{kShardings[static_cast<std::size_t>(job.data_parallel.sharding)]} + ")";
   return text;
 }
 

@@ -72,6 +72,9 @@ void add_quantization(std::vector<Trait>& traits, const Quantization& quantizati
                     choice_word("quantization.prepare_kbit", static_cast<int>(quantization.prepare_kbit))});
 }
 
+// By Sharding.
+constexpr std::string_view kShardings[] = {"ddp", "fsdp2", "fsdp1", "zero1", "zero2", "zero3"};
+
 // Switches that most jobs leave alone: a trait only where they are moved.
 void add_switches(std::vector<Trait>& traits, const TrainingJob& job) {
   const auto when = [&traits](bool moved, std::string_view option, std::string_view value) {
@@ -90,8 +93,10 @@ void add_switches(std::vector<Trait>& traits, const TrainingJob& job) {
   when(!job.outputs_to_fp32, "outputs_to_fp32", kNo);
   when(!job.zero_grad_to_none, "zero_grad_to_none", kNo);
   when(job.compute_capability < 80, "gpu", "before Ampere");
-  when(job.data_parallel.is_used(), "parallelism",
+  when(job.data_parallel.is_replicated(), "parallelism",
        job.data_parallel.gradient_as_bucket_view ? "ddp, bucket views" : "ddp");
+  when(job.data_parallel.is_sharded(), "parallelism", kShardings[static_cast<std::size_t>(job.data_parallel.sharding)]);
+  when(job.offload.optimizer, "offload", "optimizer");
 }
 
 std::optional<std::size_t> place_of(const Trait& trait) {

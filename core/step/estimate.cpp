@@ -15,7 +15,7 @@ namespace {
 ParameterCounts count_parameters(const Simulation& s, const Architecture& architecture) {
   ParameterCounts counts;
   for (const Parameter& p : s.tape->parameters()) {
-    const Count n = p.shape.numel() * s.plan.multiplicity(p.instance);
+    const Count n = p.elements() * s.plan.multiplicity(p.instance);
     counts.total += n;
     if (p.requires_grad) counts.trainable += n;
     if (!p.is_adapter) counts.base += n;

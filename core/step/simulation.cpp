@@ -1,8 +1,12 @@
 #include "core/step/simulation.hpp"
 
+#include <algorithm>
+#include <memory>
+
 #include "core/layers/program.hpp"
 #include "core/optimizers/optimizer.hpp"
 #include "core/plan/gradient_buckets.hpp"
+#include "core/plan/sharded.hpp"
 #include "core/step/module_plan.hpp"
 
 namespace tidemark {
@@ -11,6 +15,18 @@ namespace {
 constexpr const char* kTrainer = "transformers 5.12 trainer.py: training_step";
 
 constexpr const char* kReducer = "torch 2.14 csrc/distributed/c10d/reducer.cpp: Reducer::initialize_buckets";
+
+// Gathering what a layer needs before it runs asks for all parameters beforehand: a forward that allocates nothing.
+void declare_parameters(Net& net, const Program& program, Sharded& sharded) {
+  Tape& t = net.tape;
+  t.set_placement(&sharded);
+  t.set_grad_enabled(false);
+  t.set_stopped(true);
+  record_micro_step(net, program);
+  t.set_stopped(false);
+  t.set_grad_enabled(true);
+  sharded.collect();
+}
 
 void keep_buckets(Tape& t, const LayerPlan& plan, const DataParallel& ddp) {
   Scope in(t, "DistributedDataParallel", kReducer);
@@ -36,6 +52,8 @@ void record_micro_step(Net& net, const Program& program) {
   t.set_autocast(job.recipe.autocast);
   Outputs outputs;
   net.begin_micro_step();
+  Placement* const placement = t.placement();
+  if (placement != nullptr) placement->enter_model();
   {
     Tensor body = program.forward(net);
     t.begin_segment(Phase::kLoss, -1);
@@ -45,6 +63,7 @@ void record_micro_step(Net& net, const Program& program) {
     net.model_locals.clear();
   }
   net.shared = {};
+  if (placement != nullptr) placement->leave_model();
   t.set_autocast(std::nullopt);
   t.clear_autocast_cache();
   if (job.recipe.autocast && job.outputs_to_fp32) {
@@ -85,7 +104,9 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   Simulation s;
   s.tape = std::make_unique<Tape>();
   Tape& t = *s.tape;
-  Net net(t, architecture, job);
+  const std::unique_ptr<Sharded> sharded = place(t, architecture, job);
+  const TrainingJob seen = sharded ? as_modules_see(job) : job;
+  Net net(t, architecture, seen);
   const Program& program = *architecture.program;
   const ModulePlan modules = plan_modules(architecture, job);
   if (!modules.trains_everything) net.treatments = &modules.treatments;
@@ -93,8 +114,9 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   s.saved_modules = modules.saved;
   if (job.recipe.gradients == Dtype::kFp32 && is_half(job.recipe.weights)) t.set_gradient_dtype(Dtype::kFp32);
   const DataParallel& ddp = job.data_parallel;
+  if (sharded) declare_parameters(net, program, *sharded);
   // As a view of its bucket a gradient is copied there as soon as it is ready, and dies.
-  t.set_drop_gradients(job.optimizer_in_backward || (ddp.is_used() && ddp.gradient_as_bucket_view));
+  t.set_drop_gradients(job.optimizer_in_backward || (ddp.is_replicated() && ddp.gradient_as_bucket_view));
   s.accumulates = job.gradient_accumulation_steps > 1;
   s.gradients_stay = !job.zero_grad_to_none && !job.optimizer_in_backward;
   // A second micro-step finds gradients already there; a third behaves as the second.
@@ -102,19 +124,21 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   for (int i = 0; i < recorded; ++i) {
     t.begin_segment(Phase::kForward, -1);
     s.micro_steps.push_back(t.segments().size() - 1);
+    if (sharded) sharded->begin_micro_step(i + 1 == recorded);
     record_micro_step(net, program);
     t.break_segment();
   }
   s.plan = net.plan();
   keep_buckets(t, s.plan, ddp);
+  if (sharded) sharded->end_micro_steps();
   OptimizerRun optimizer(t, job);
   t.begin_segment(Phase::kOptimizer, -1);
   s.create_states = t.segments().size() - 1;
-  optimizer.create();
+  sharded ? sharded->create_states(optimizer) : optimizer.create();
   t.break_segment();
   t.begin_segment(Phase::kOptimizer, -1);
   s.optimizer = t.segments().size() - 1;
-  optimizer.step();
+  sharded ? sharded->step(optimizer) : optimizer.step();
   t.break_segment();
   t.begin_segment(Phase::kZeroGrad, -1);
   s.zero_grad = t.segments().size() - 1;
@@ -130,6 +154,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   for (const auto& [instance, bytes] : t.offloaded()) {
     s.offloaded += bytes * s.plan.multiplicity(instance) / recorded;
   }
+  if (sharded) s.offloaded += sharded->host_bytes(s.plan) * std::min(ddp.per_node, ddp.degree);
   s.picture_tokens = net.picture_tokens;
   s.attention_kernel = net.attention_kernel;
   t.close();

@@ -62,11 +62,10 @@ class Walker {
     return instance < 0 ? nullptr : run_of_[static_cast<std::size_t>(instance)];
   }
 
-  // For each storage: the segment it was born in, and its index among that segment's storages, so that the same
-  // storage of a neighbouring period can be found.
+  // For each storage: the segment it was born in, and the same storage of a neighbouring period.
   void map_groups() {
     birth_.assign(storage_count_, -1);
-    rank_.assign(storage_count_, 0);
+    counterpart_.assign(storage_count_, -1);
     const auto& segments = tape_.segments();
     by_rank_.resize(segments.size());
     for (std::size_t g = 0; g < segments.size(); ++g) {
@@ -75,7 +74,6 @@ class Walker {
         if (!event.allocates()) continue;
         const auto id = static_cast<std::size_t>(event.subject);
         birth_[id] = static_cast<std::int32_t>(g);
-        rank_[id] = static_cast<std::int32_t>(by_rank_[g].size());
         by_rank_[g].push_back(event.subject);
       }
     }
@@ -98,8 +96,28 @@ class Walker {
         const std::size_t distance = h > g ? h - g : g - h;
         if (best == segments.size() || distance < (best > g ? best - g : g - best)) best = h;
       }
-      if (best != segments.size() && by_rank_[best].size() == by_rank_[g].size())
-        twin_[g] = static_cast<std::int32_t>(best);
+      if (best == segments.size()) continue;
+      twin_[g] = static_cast<std::int32_t>(best);
+      match(by_rank_[g], by_rank_[best]);
+    }
+  }
+
+  // The storages of a segment and those of its twin: in their order where they are as many; else the k-th of a site is
+  // the other's k-th (a last layer whose weights stay gathered has less to do).
+  void match(const std::vector<std::int32_t>& ours, const std::vector<std::int32_t>& theirs) {
+    if (ours.size() == theirs.size()) {
+      for (std::size_t i = 0; i < ours.size(); ++i) counterpart_[static_cast<std::size_t>(ours[i])] = theirs[i];
+      return;
+    }
+    std::vector<char> taken(theirs.size(), 0);
+    const auto site = [this](std::int32_t id) { return tape_.storages()[static_cast<std::size_t>(id)].site; };
+    for (const std::int32_t id : ours) {
+      for (std::size_t i = 0; i < theirs.size(); ++i) {
+        if (taken[i] != 0 || site(theirs[i]) != site(id)) continue;
+        taken[i] = 1;
+        counterpart_[static_cast<std::size_t>(id)] = theirs[i];
+        break;
+      }
     }
   }
 
@@ -147,8 +165,8 @@ class Walker {
     if (twin < 0 || run_of(tape_.segments()[static_cast<std::size_t>(twin)].instance) != here) return slot(0, storage);
     const Count neighbour = born < in ? j - 1 : j + 1;
     if (neighbour < 1 || neighbour > here->repeats) return slot(0, storage);
-    const auto& ids = by_rank_[static_cast<std::size_t>(twin)];
-    return slot(neighbour, ids[static_cast<std::size_t>(rank_[static_cast<std::size_t>(storage)])]);
+    const std::int32_t other = counterpart_[static_cast<std::size_t>(storage)];
+    return other < 0 ? slot(0, storage) : slot(neighbour, other);
   }
 
   void load() {
@@ -376,7 +394,7 @@ class Walker {
   std::size_t storage_count_;
   std::vector<const Run*> run_of_;  // of each layer instance
   std::vector<std::int32_t> handles_;
-  std::vector<std::int32_t> birth_, rank_, twin_;
+  std::vector<std::int32_t> birth_, counterpart_, twin_;
   std::vector<std::vector<std::int32_t>> by_rank_;
   std::vector<Bytes> site_bytes_;
   std::vector<Count> site_counts_;

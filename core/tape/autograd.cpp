@@ -87,6 +87,12 @@ Graph& Tape::record_in(Graph& graph) {
   return *std::exchange(graph_, &graph);
 }
 
+void Tape::go_to_layer(std::int16_t instance) {
+  if (placement() != nullptr) placement()->backward_leaves(this->instance());
+  begin_segment(Phase::kBackward, instance);
+  if (placement() != nullptr && instance >= 0) placement()->backward_enters(instance);
+}
+
 void Tape::backward(Tensor loss) {
   Tensor root = std::move(loss);
   const bool grad_before = std::exchange(grad_enabled_, false);
@@ -98,10 +104,15 @@ void Tape::backward(Tensor loss) {
   if (node != nullptr) ++node->users;  // the task's own
   const Edge edge = root.edge();
   root.reset();
+  if (placement() != nullptr) placement()->before_backward();
   if (node != nullptr && node->graph != nullptr) {
     Graph& graph = *node->graph;
     graph.deposit(edge, std::move(one));
     graph.run();
+  }
+  if (placement() != nullptr) {
+    if (instance() >= 0) go_to_layer(-1);
+    placement()->after_backward();
   }
   if (node != nullptr) release(*node);
   gradients_flow_ = false;

@@ -141,8 +141,19 @@ void Graph::compact(std::size_t end) {
   if (kept == end) frames_.clear();
 }
 
+// Which parameters the node's rule works on.
+void Graph::announce(const Node& node) {
+  for (const Edge& edge : node.inputs) {
+    if (edge.parameter >= 0) tape_.placement()->backward_uses(edge.parameter);
+  }
+  for (const Saved& saved : node.saved) {
+    const Tensor& tensor = saved.tensor;
+    if (tensor.defined() && tensor.is_leaf_parameter()) tape_.placement()->backward_reads(tensor.storage());
+  }
+}
+
 void Graph::execute(Node& node) {
-  if (node.instance != tape_.instance()) tape_.begin_segment(Phase::kBackward, node.instance);
+  if (node.instance != tape_.instance()) tape_.go_to_layer(node.instance);
   tape_.leave(node.scope);
   // unpack: what a checkpoint let go is made again now.
   for (Saved& saved : node.saved) {
@@ -157,6 +168,7 @@ void Graph::execute(Node& node) {
     frame.consume(saved.slot);
     saved.slot = -1;
   }
+  if (tape_.placement() != nullptr) announce(node);
   Few<Tensor, 4> grads, results;
   grads.grow_to(static_cast<std::size_t>(node.output_count));
   results.grow_to(node.inputs.size());
@@ -226,12 +238,13 @@ void Graph::accumulate_parameter(std::int32_t parameter) {
   Tensor grad = std::move(arrivals_[static_cast<std::size_t>(parameter)].buffer);
   Parameter& p = tape_.parameters()[static_cast<std::size_t>(parameter)];
   p.reached = true;
-  if (p.grad.defined()) return;  // `grad += new`, then the new one dies with this scope
+  if (p.grad.defined() && tape_.placement() == nullptr) return;  // `grad += new`, then the new one dies with this scope
   if (!grad.is_alone()) {
     Shape shape = grad.shape();
     shape.make_contiguous();
     grad = tape_.allocate(shape, grad.dtype(), "clone (gradient)");
   }
+  if (tape_.placement() != nullptr) return tape_.placement()->take_gradient(parameter, std::move(grad));
   if (tape_.gradient_dtype_ && is_half(grad.dtype())) grad = to(std::move(grad), *tape_.gradient_dtype_);
   tape_.set_category(grad, Category::kGradients);
   if (tape_.drop_gradients_) return;  // the parameter was stepped from a hook; the gradient dies with this scope

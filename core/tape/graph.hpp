@@ -157,6 +157,7 @@ class Graph {
     std::int16_t instance = -1;  // of the node
   };
 
+  void announce(const Node& node);
   void execute(Node& node);
   void settle(Node& node);
   void arrive(std::int32_t parameter, Tensor grad);

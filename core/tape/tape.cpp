@@ -82,6 +82,7 @@ std::int32_t Tape::next_parameter() const {
 }
 
 Tensor Tape::existing_parameter(std::int32_t index) {
+  if (placement_ != nullptr) placement_->use(index);
   Parameter& p = parameters_[static_cast<std::size_t>(index)];
   TensorBody body;
   body.storage = p.storage;
@@ -112,6 +113,7 @@ Tensor Tape::parameter(const Parameter& declaration) {
   parameters_.push_back(declaration);
   Parameter& p = parameters_.back();
   p.instance = instance_of_parameters_;
+  if (placement_ != nullptr) placement_->declare(p);
   if (p.storage_bytes == 0) p.storage_bytes = p.shape.numel() * size_of(p.dtype);
   p.storage = persistent(p.storage_bytes == p.shape.numel() * size_of(p.dtype) ? p.shape : Shape{Dim(p.storage_bytes)},
                          p.storage_bytes == p.shape.numel() * size_of(p.dtype) ? p.dtype : Dtype::kUint8, p.leaf,

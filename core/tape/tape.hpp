@@ -9,6 +9,7 @@
 
 #include "core/tape/graph.hpp"
 #include "core/tape/guards.hpp"
+#include "core/tape/placement.hpp"
 #include "core/tape/record.hpp"
 
 namespace tidemark {
@@ -25,10 +26,13 @@ struct Parameter {
   bool is_expert = false;      ///< a token uses as many of its numbers as it passes through experts
   bool is_adapter = false;     ///< added by PEFT: not part of the base model's count
   bool counts = true;          ///< false for buffers and quantisation state: no parameter
+  Count whole = 0;             ///< its elements, where `shape` is this GPU's part alone; 0: those of `shape`
   std::int16_t instance = -1;  ///< layer instance on the tape, −1 outside the layers
   Bytes storage_bytes = 0;     ///< on the device; 0 = numel × size_of(dtype) (packed weights are smaller)
   std::int32_t storage = -1;
   Tensor grad;  ///< `.grad`
+
+  Count elements() const { return whole > 0 ? whole : shape.numel(); }
 };
 
 /// torch.autocast: the dtype of its lower-precision list, and the casts of weights that it keeps until it is left.
@@ -74,6 +78,11 @@ class Tape : public Record, public Guards {
   std::int16_t instance_of_parameters() const { return instance_of_parameters_; }
   bool in_layer() const { return instance_of_parameters_ >= 0; }
   void resume_parameters_outside_layers() { instance_of_parameters_ = -1; }
+
+  // -- several GPUs ------------------------------------------------------------------------------------------------
+  /// Who holds what on several GPUs; null: this one holds everything, or nothing is recorded.
+  void set_placement(Placement* placement) { placement_ = placement; }
+  Placement* placement() const { return stopped_ ? nullptr : placement_; }
 
   // -- autograd ----------------------------------------------------------------------------------------------------
   bool grad_enabled() const { return grad_enabled_; }
@@ -131,6 +140,7 @@ class Tape : public Record, public Guards {
   Tensor without_edge(const Tensor& tensor);
   void save_again(const Tensor& tensor);
   void recompute(Frame& frame);
+  void go_to_layer(std::int16_t instance);
   OnHost to_host(const Tensor& x);
   Tensor from_host(const OnHost& x);
   Tensor checkpoint_reentrant(const BlockCall& call, Tensor input, bool offload);
@@ -149,6 +159,7 @@ class Tape : public Record, public Guards {
   Autocast autocast_;
   std::vector<std::pair<std::int16_t, Bytes>> offloaded_;
   std::optional<Dtype> gradient_dtype_;
+  Placement* placement_ = nullptr;
   bool drop_gradients_ = false;
   bool grad_enabled_ = true;
 };

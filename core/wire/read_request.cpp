@@ -226,7 +226,8 @@ class Reader {
     const Value* found = nullptr;
     for (std::string_view key : keys_of(option)) {
       const Value* value = locate(key);
-      if (value == nullptr || value->is_null()) continue;
+      // null leaves the default, unless it is one of the option's words.
+      if (value == nullptr || (value->is_null() && find_choice(option, "null") == nullptr)) continue;
       if (found != nullptr && !equal(*found, *value)) {
         add("INVALID_VALUE", Severity::kError, pointer_of(key),
             "\"" + std::string{key} + "\" and \"" + std::string{option.name} +
@@ -240,7 +241,7 @@ class Reader {
 
   void read(const Option& option) {
     const Value* value = stated(option);
-    if (value == nullptr || value->is_null()) return;
+    if (value == nullptr) return;
     if (value->is_object() && option.open != nullptr) {
       if (value != locate(option.name)) {  // its parts are looked for under the option's own name alone
         add("INVALID_VALUE", Severity::kError, pointer_of(option.name),
@@ -367,7 +368,9 @@ class Reader {
   bool convert_choice(const Option& option, const Value& value, OptionValue& read) {
     std::string word = value.string;
     if (value.is_bool()) word = value.boolean ? "true" : "false";
-    const Choice* choice = value.is_string() || value.is_bool() ? find_choice(option, word) : nullptr;
+    if (value.is_null()) word = "null";
+    const Choice* choice =
+        value.is_string() || value.is_bool() || value.is_null() ? find_choice(option, word) : nullptr;
     if (choice == nullptr) {
       std::vector<std::string_view> names;
       for (const Choice& candidate : option.choices) {

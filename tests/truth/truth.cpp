@@ -200,7 +200,7 @@ int run(int argc, char** argv) {
   check_oracle(c, "extra records", without(t.extra, t.deviations), 346, kDense);
   check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 354, kDense);
   check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 192);
-  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 19);
+  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 97);
   c.at_least("coverage", "table is the records'", table == read_file(root + "/core/step/coverage_table.cpp"), 1);
   c.at_least("ranges", "are the residuals'", spreads == read_file(root + "/core/step/range_table.hpp"), 1);
   const Summary a = summarise(without(part(t.measured, "allocated", "A"), t.deviations));

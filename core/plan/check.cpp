@@ -1,0 +1,134 @@
+// Which sharded jobs are modelled.
+#include <string>
+
+#include "core/plan/mixed_precision.hpp"
+#include "core/plan/sharded.hpp"
+
+namespace tidemark {
+namespace {
+
+void refuse(Issues& issues, std::string_view path, std::string message, std::string_view suggestion = {}) {
+  issues.push_back(
+      {"UNSUPPORTED_VALUE", Severity::kError, std::string{path}, std::move(message), std::string{suggestion}});
+}
+
+// Optimizers whose states and steps are alike on a part of a parameter.
+bool works_on_parts(std::string_view optimizer) {
+  for (const std::string_view name : {"adamw_torch", "adamw_torch_fused", "sgd", "sgd_momentum"}) {
+    if (optimizer == name) return true;
+  }
+  return false;
+}
+
+void check_mesh(const DataParallel& how, Issues& issues) {
+  if (how.degree % how.replicas != 0 || how.shards() < 2) {
+    refuse(issues, "/parallelism/fsdp_options/replicate",
+           "parallelism.data counts all GPUs: it is replicate times the number of GPUs that divide the model, two at "
+           "least.");
+  }
+  const Count k = how.fsdp.reshard_to;
+  if (k > 0 && (k == 1 || how.shards() % k != 0)) {
+    refuse(issues, "/parallelism/reshard_after_forward",
+           "fully_shard takes a divisor of the number of GPUs, larger than one.", "true");
+  }
+}
+
+// DeepSpeed's engine runs the model in its own dtype; the parts have fp32 master weights.
+void check_zero(const TrainingJob& job, Issues& issues) {
+  const Recipe& recipe = job.recipe;
+  const bool wide = recipe.master_weights == Dtype::kFp32 && recipe.optimizer_states == Dtype::kFp32;
+  if (!is_half(recipe.weights) || recipe.autocast || recipe.gradients != recipe.weights || !wide) {
+    refuse(issues, "/precision",
+           "ZeRO is modelled with 16-bit weights and gradients, fp32 master weights and states, without autocast.",
+           "deepspeed_bf16");
+  }
+  if (job.method == Method::kQlora) refuse(issues, "/method", "QLoRA under ZeRO is not modelled yet.", "lora");
+  const bool third = job.data_parallel.sharding == Sharding::kZero3;
+  const bool some_layers = job.checkpointing == Checkpointing::kEvery;
+  if (third && (some_layers || job.checkpointing == Checkpointing::kSelectiveCoreAttention)) {
+    refuse(issues, "/gradient_checkpointing", "ZeRO-3 is modelled with every layer checkpointed, or none.", "full");
+  }
+  const Offload& offload = job.offload;
+  if (third && offload.optimizer != offload.parameters) {
+    refuse(issues, "/offload", "ZeRO-3 offloads optimizer and parameters together here.");
+  }
+  if (!third && (offload.optimizer || offload.parameters || offload.gradients)) {
+    refuse(issues, "/offload", "Offloading under ZeRO is modelled for stage 3.");
+  }
+  if (job.data_parallel.replicas > 1) {
+    refuse(issues, "/parallelism/fsdp_options/replicate", "Replicas of all parts are FSDP's.");
+  }
+}
+
+void check_method(const TrainingJob& job, Issues& issues) {
+  const bool packed = job.method == Method::kQlora;
+  if (packed && (job.quantization.bits != 4 || mixed_precision(job).gathered || !is_half(job.recipe.weights))) {
+    refuse(issues, "/method",
+           "Sharded QLoRA is modelled with 4-bit weights, \"precision\": \"pure_bf16\" and no mixed precision.");
+  }
+  if ((packed || job.method == Method::kLora) && job.adapter.use_dora) {
+    refuse(issues, "/adapter/use_dora", "DoRA on several GPUs that divide the model is not modelled yet.");
+  }
+  if (job.data_parallel.fsdp.separate_groups && job.method != Method::kFull) {
+    refuse(issues, "/parallelism/fsdp_options/groups", "Units of their own are modelled for full training.", "root");
+  }
+}
+
+// One flat tensor for each unit: its parameters are alike.
+void check_flat(const TrainingJob& job, Issues& issues) {
+  if (job.method != Method::kFull) {
+    refuse(issues, "/method", "FSDP 1 is modelled for full training; adapters are for FSDP 2.", "full");
+  }
+  if (job.offload.parameters) refuse(issues, "/offload", "Offloading is modelled for FSDP 2.");
+  if (job.data_parallel.fsdp.separate_groups || job.data_parallel.fsdp.reshard_to > 0) {
+    refuse(issues, "/parallelism/fsdp_options", "Units of their own and smaller meshes are FSDP 2's.");
+  }
+}
+
+}  // namespace
+
+void check_sharding(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  const DataParallel& how = job.data_parallel;
+  const bool offloads = job.offload.optimizer || job.offload.parameters || job.offload.gradients;
+  if (!how.is_sharded()) {
+    if (how.sharding != Sharding::kNone) {
+      issues.push_back({"IGNORED_OPTION", Severity::kWarning, "/parallelism/data",
+                        "FSDP and ZeRO divide the model among several GPUs: with one they are taken for nothing.", ""});
+    }
+    if (job.recipe.name == "fsdp_bf16") {
+      refuse(issues, "/precision", "fsdp_bf16 is FSDP's: it needs parallelism.fsdp and several GPUs.", "amp_bf16");
+    }
+    if (offloads) refuse(issues, "/offload", "Offloading is modelled where several GPUs divide the model (FSDP 2).");
+    return;
+  }
+  const bool zero = how.sharding >= Sharding::kZero1;
+  if (zero) {
+    check_zero(job, issues);
+  } else {
+    check_mesh(how, issues);
+    check_method(job, issues);
+    if (how.sharding == Sharding::kFsdp1) check_flat(job, issues);
+  }
+  if (architecture.num_decoder_layers > 0 || !architecture.parts.empty() || architecture.head != Head::kCausalLm) {
+    refuse(issues, "/parallelism/fsdp", "Sharding is modelled for causal language models of one stack of layers.");
+  }
+  if (!works_on_parts(job.optimizer)) {
+    refuse(issues, "/optimizer", "On parts of parameters torch's AdamW and SGD are modelled.", "adamw_torch_fused");
+  }
+  if (job.checkpointing != Checkpointing::kNone && job.use_reentrant) {
+    refuse(issues, "/use_reentrant", "Sharded weights under re-entrant checkpointing are not modelled.", "false");
+  }
+  if (job.checkpointing == Checkpointing::kOffload || job.optimizer_in_backward || !job.zero_grad_to_none) {
+    refuse(issues, "/parallelism/fsdp",
+           "Offloaded checkpoints, an optimizer in backward and gradients that stay are not modelled where GPUs divide "
+           "the model.");
+  }
+  if (job.loss != Loss::kDefault) {
+    refuse(issues, "/loss", "Fused losses are not modelled where GPUs divide the head's weight.", "default");
+  }
+  if (!zero && offloads && !(job.offload.optimizer && job.offload.parameters && job.offload.gradients)) {
+    refuse(issues, "/offload", "FSDP offloads optimizer, parameters and gradients together (CPUOffloadPolicy).");
+  }
+}
+
+}  // namespace tidemark

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <vector>
+
+#include "core/plan/mixed_precision.hpp"
+#include "core/plan/sharded.hpp"
+
+namespace tidemark {
+
+/// FSDP 1: FullyShardedDataParallel with a unit for each layer and one for the rest. A unit's parameters are one flat
+/// tensor, of which each GPU keeps an equal part; it is gathered before the unit's forward and backward, and its whole
+/// gradient is put together before it is reduced.
+/// Source: torch 2.14 torch/distributed/fsdp/{_flat_param, _runtime_utils}.py.
+class FlatUnits : public Sharded {
+ public:
+  FlatUnits(Tape& tape, const TrainingJob& job);
+
+  void collect() override;
+  void begin_micro_step(bool last) override;
+  void end_micro_steps() override;
+
+  void declare(Parameter& p) override;
+  void enter_model() override;
+  void enter_layer(std::int16_t instance, bool input_needs_grad) override;
+  void leave_layer(std::int16_t instance) override;
+  void before_backward() override;
+  void backward_enters(std::int16_t instance) override;
+  void backward_leaves(std::int16_t instance) override;
+  void take_gradient(std::int32_t parameter, Tensor grad) override;
+  void after_backward() override;
+
+ private:
+  // FlatParamHandle
+  struct Unit {
+    std::vector<std::int32_t> parameters;
+    Count whole = 0;     // elements, with what aligns parameters
+    Count part = 0;      // elements of a GPU's part
+    Tensor gathered;     // _full_param_padded
+    Tensor accumulated;  // the whole gradient of micro-steps that did not reduce it
+    Tensor reduced;      // this GPU's part of the gradient
+    bool in_backward = false, done = false;
+  };
+
+  Unit& unit_of(std::int16_t instance) { return units_[static_cast<std::size_t>(instance + 1)]; }
+  Dtype gathered_dtype() const { return how_.gathered.value_or(own_); }
+  void unshard(Unit& unit);
+  void prefetch(const Unit& unit);
+  void pre_backward(Unit& unit);
+  void post_backward(Unit& unit);
+  void reduce(Unit& unit, Tensor grad);
+  Tensor& gradient_of(std::int32_t p) { return gradients_[static_cast<std::size_t>(p)]; }
+
+  Tape& tape_;
+  const DataParallel& mesh_;
+  const Fsdp& fsdp_;
+  MixedPrecision how_;
+  Dtype own_;                      // of parameters
+  bool reduces_ = true;            // this micro-step does
+  std::vector<Unit> units_;        // root, then layers
+  std::vector<Tensor> gradients_;  // whole, by parameter
+};
+
+}  // namespace tidemark

@@ -1,0 +1,396 @@
+#include "core/plan/fully_shard.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/plan/mixed_precision.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr const char* kGroup = "torch 2.14 distributed/fsdp/_fully_shard/_fsdp_param_group.py: FSDPParamGroup";
+constexpr const char* kCollectives = "torch 2.14 distributed/fsdp/_fully_shard/_fsdp_collectives.py";
+
+// FSDPCommContext's streams, as far as something is allocated on them.
+constexpr Stream kCopyIn = 1;
+constexpr Stream kReduceScatter = 2;
+constexpr Stream kAllReduce = 3;
+
+constexpr std::size_t kRoot = 0;
+
+Shape elements(Count count) {
+  return Shape{Dim(count)};
+}
+
+/// What is allocated while one lives is communication's, on a stream of its own.
+class Collective {
+ public:
+  Collective(Tape& tape, const char* name, const char* source, Stream stream)
+      : tape_(tape), scope_(tape, name, source), category_(tape.default_category()), stream_(tape.stream()) {
+    tape.set_default_category(Category::kCommunication);
+    tape.set_stream(stream);
+  }
+  ~Collective() {
+    tape_.set_default_category(category_);
+    tape_.set_stream(stream_);
+  }
+  Collective(const Collective&) = delete;
+  Collective& operator=(const Collective&) = delete;
+
+ private:
+  Tape& tape_;
+  Scope scope_;
+  Category category_;
+  Stream stream_;
+};
+
+}  // namespace
+
+FullyShard::FullyShard(Tape& tape, const TrainingJob& job)
+    : tape_(tape),
+      job_(job),
+      how_(job.data_parallel),
+      gathered_(mixed_precision(job).gathered),
+      reduced_(mixed_precision(job).reduced),
+      on_host_(job.offload.parameters),
+      // As many parts as there are GPUs: the usual mesh.
+      reshard_to_(how_.fsdp.reshard_to == how_.shards() ? 0 : how_.fsdp.reshard_to) {}
+
+// -- who holds what -------------------------------------------------------------------------------------------------
+
+// _fsdp_param.py FSDPParam._init_sharded_param: torch.chunk along the first dimension, all parts padded to the first's.
+void FullyShard::declare(Parameter& p) {
+  Part part;
+  part.dtype = p.dtype;
+  part.gathered = p.dtype;
+  part.shape = p.shape;
+  if (p.dtype == Dtype::kUint8) {
+    // bitsandbytes' packed weight is a column of quant_storage's dtype, of 16 bits here.
+    part.dtype = part.gathered = job_.recipe.weights;
+    part.shape = Shape{Dim(p.storage_bytes / size_of(part.dtype)), Dim(1)};
+  } else if (gathered_) {
+    if (p.dtype == *gathered_) part.dtype = p.is_adapter ? job_.adapter.dtype : job_.recipe.weights;
+    p.dtype = part.gathered = *gathered_;
+  }
+  const Dim first = part.shape.dim(0);
+  part.shape.dims[0] = Dim((first.n() + how_.shards() - 1) / how_.shards(), first.symbol());
+  part.shape.make_contiguous();
+  // -1: nothing of it stays on the device.
+  p.storage_bytes = on_host_ ? -1 : part.elements() * size_of(part.dtype);
+  parts_.push_back(std::move(part));
+}
+
+// The units: each layer; the token table, and norm with head, where they stand apart; the root has the rest.
+std::size_t FullyShard::unit_of_parameter(std::size_t index, std::size_t first_in_layers) const {
+  const Parameter& p = tape_.parameters()[index];
+  if (p.instance >= 0) return static_cast<std::size_t>(p.instance) + 1;
+  if (!apart_) return kRoot;
+  if (static_cast<std::int32_t>(index) == embedding_) return units_.size() - 2;
+  return index > first_in_layers && !p.is_embedding ? units_.size() - 1 : kRoot;
+}
+
+void FullyShard::collect() {
+  const std::vector<Parameter>& parameters = tape_.parameters();
+  std::int16_t last = -1;
+  std::size_t first_in_layers = parameters.size();
+  bool tied = true;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter& p = parameters[i];
+    last = std::max(last, p.instance);
+    if (p.instance >= 0) first_in_layers = std::min(first_in_layers, i);
+    if (p.is_embedding && embedding_ < 0) embedding_ = static_cast<std::int32_t>(i);
+    // _fsdp_state.py _validate_no_duplicate_params: a tied head stays with its table.
+    if (p.instance < 0 && i > first_in_layers && p.shape.rank > 1) tied = false;
+  }
+  apart_ = how_.fsdp.separate_groups && !tied;
+  units_.resize(static_cast<std::size_t>(last) + 2 + (apart_ ? 2 : 0));
+  for (Unit& unit : units_) unit.reshards = how_.fsdp.reshard_after_forward;
+  // _fsdp_state.py _lazy_init: the root stays whole after forward.
+  units_[kRoot].reshards = false;
+  if (apart_) units_.back().reshards = false;
+  if (last >= 0 && !how_.fsdp.reshard_last) unit_of(last).reshards = false;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    parts_[i].unit = unit_of_parameter(i, first_in_layers);
+    units_[parts_[i].unit].parameters.push_back(static_cast<std::int32_t>(i));
+  }
+}
+
+void FullyShard::begin_micro_step(bool last) {
+  reduces_ = last || !how_.fsdp.no_sync;
+  order_.clear();
+  for (Unit& unit : units_) unit.in_backward = unit.done = unit.left_at_end = false;
+}
+
+void FullyShard::end_micro_steps() {
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    Parameter& p = tape_.parameters()[i];
+    p.whole = p.shape.numel();
+    p.shape = parts_[i].shape;
+    p.dtype = parts_[i].dtype;
+  }
+}
+
+void FullyShard::create_states(OptimizerRun& optimizer) {
+  if (!on_host_) optimizer.create();
+}
+
+void FullyShard::step(OptimizerRun& optimizer) {
+  if (!on_host_) optimizer.step();
+}
+
+// CPUOffloadPolicy: parts in pinned memory, gradients of theirs, and the states of an optimizer that runs there.
+Bytes FullyShard::host_bytes(const LayerPlan& plan) const {
+  if (!on_host_) return 0;
+  Bytes sum = 0;
+  for (const Parameter& p : tape_.parameters()) {
+    Bytes bytes = p.shape.numel() * size_of(p.dtype);
+    if (p.reached) {
+      Tape host;
+      OptimizerRun states(host, job_);
+      host.parameters().push_back(p);
+      host.parameters().back().grad = {};
+      states.create();
+      bytes *= 2;
+      for (const Storage& storage : host.storages()) bytes += storage.bytes;
+    }
+    sum += bytes * plan.multiplicity(p.instance);
+  }
+  return sum;
+}
+
+// -- gathering ------------------------------------------------------------------------------------------------------
+
+// _get_param_all_gather_inputs: casts of all parts in one buffer; one by one where they come from the host.
+std::vector<Tensor> FullyShard::gather_inputs(const Unit& unit) {
+  std::vector<Tensor> inputs;
+  Count cast = 0;
+  for (const std::int32_t p : unit.parameters) {
+    const Part& part = part_of(p);
+    const bool casts = part.dtype != part.gathered;
+    if (on_host_) {
+      Tensor here = tape_.allocate(part.shape, part.dtype, "part from the host");
+      inputs.push_back(casts ? tape_.allocate(part.shape, part.gathered, "cast of a part") : std::move(here));
+    } else if (casts) {
+      const bool cut = !unit.after_forward.empty();
+      cast += cut ? part.elements() * how_.shards() / reshard_to_ : part.elements();
+    }
+  }
+  if (cast > 0) inputs.push_back(tape_.allocate(elements(cast), *gathered_, "cast of the parts"));
+  return inputs;
+}
+
+// foreach_all_gather
+void FullyShard::gather(Unit& unit) {
+  if (unit.gathered || unit.all_gathered.defined() || unit.parameters.empty()) return;
+  const Collective in(tape_, "all-gather", kCollectives, kCopyIn);
+  const std::vector<Tensor> inputs = gather_inputs(unit);
+  Bytes bytes = 0;
+  for (const std::int32_t p : unit.parameters) {
+    bytes += part_of(p).elements() * how_.shards() * size_of(part_of(p).gathered);
+  }
+  unit.all_gathered = tape_.allocate(elements(bytes), Dtype::kUint8, "all_gather_output");
+}
+
+// wait_for_unshard: in forward the output stays until the next unit's has been copied out; a name in this function
+// (prev_all_gather_state) holds it as long as it runs.
+void FullyShard::copy_out(Unit& unit, bool in_forward) {
+  if (!unit.all_gathered.defined()) return;
+  Tensor before;
+  if (in_forward) before = std::move(deferred_);
+  {
+    const Collective in(tape_, "unsharded parameters", kGroup, kMainStream);
+    for (const std::int32_t p : unit.parameters) {
+      const Part& part = part_of(p);
+      unit.whole.push_back(tape_.allocate(elements(part.elements() * how_.shards()), part.gathered, "resize_"));
+    }
+  }
+  unit.after_forward.clear();
+  unit.gathered = true;
+  if (in_forward) {
+    deferred_ = std::move(unit.all_gathered);
+  } else {
+    unit.all_gathered.reset();
+  }
+}
+
+void FullyShard::reshard(Unit& unit) {
+  unit.whole.clear();
+  unit.gathered = false;
+}
+
+// -- forward --------------------------------------------------------------------------------------------------------
+
+void FullyShard::pre_forward(Unit& unit) {
+  gather(unit);
+  copy_out(unit, true);
+}
+
+void FullyShard::post_forward(Unit& unit) {
+  if (unit.parameters.empty()) return;
+  if (unit.reshards && reshard_to_ > 0) {
+    // to_sharded_post_forward: a copy of what the smaller mesh leaves to this GPU.
+    const Collective in(tape_, "parts after forward", kGroup, kMainStream);
+    for (const std::int32_t p : unit.parameters) {
+      const Part& part = part_of(p);
+      unit.after_forward.push_back(tape_.allocate(elements(part.elements() * how_.shards() / reshard_to_),
+                                                  part.gathered, "sharded_post_forward"));
+    }
+  }
+  if (unit.reshards) reshard(unit);
+  unit.place = static_cast<std::ptrdiff_t>(order_.size());
+  order_.push_back(static_cast<std::size_t>(&unit - units_.data()));
+}
+
+void FullyShard::enter_model() {
+  units_[kRoot].left_at_end = true;
+  pre_forward(units_[kRoot]);
+}
+
+void FullyShard::use(std::int32_t parameter) {
+  if (!apart_ || tape_.phase() == Phase::kBackward) return;
+  const std::size_t at = part_of(parameter).unit;
+  if (at + 2 < units_.size()) return;
+  Unit& unit = units_[at];
+  if (parameter == embedding_) unit.left_at_end = true;
+  if (!unit.gathered && unit.place < 0) pre_forward(unit);
+}
+
+// Its module returned before anything else was asked for.
+void FullyShard::close_embedding() {
+  if (!apart_) return;
+  Unit& unit = units_[units_.size() - 2];
+  if (unit.gathered && unit.place < 0) post_forward(unit);
+}
+
+void FullyShard::enter_layer(std::int16_t instance, bool input_needs_grad) {
+  close_embedding();
+  unit_of(instance).left_at_end = !input_needs_grad;
+  pre_forward(unit_of(instance));
+}
+
+void FullyShard::leave_layer(std::int16_t instance) {
+  post_forward(unit_of(instance));
+}
+
+void FullyShard::leave_model() {
+  if (apart_) post_forward(units_.back());
+  post_forward(units_[kRoot]);
+  deferred_.reset();
+}
+
+// -- backward -------------------------------------------------------------------------------------------------------
+
+// pre_backward, and _backward_prefetch: the unit that comes next in backward.
+void FullyShard::pre_backward(Unit& unit) {
+  if (unit.in_backward || unit.parameters.empty()) return;
+  unit.in_backward = true;
+  gather(unit);
+  copy_out(unit, false);
+  if (unit.place > 0) gather(units_[order_[static_cast<std::size_t>(unit.place) - 1]]);
+}
+
+void FullyShard::before_backward() {
+  pre_backward(units_[kRoot]);
+}
+
+void FullyShard::backward_enters(std::int16_t instance) {
+  pre_backward(unit_of(instance));
+}
+
+void FullyShard::backward_leaves(std::int16_t instance) {
+  if (instance >= 0) {
+    if (!unit_of(instance).left_at_end) post_backward(unit_of(instance));
+  } else if (apart_ && units_.back().in_backward) {
+    post_backward(units_.back());
+  }
+}
+
+void FullyShard::backward_uses(std::int32_t parameter) {
+  if (apart_) pre_backward(units_[part_of(parameter).unit]);
+}
+
+// accumulate_grad.h, with the whole parameter's own `.grad`.
+void FullyShard::take_gradient(std::int32_t parameter, Tensor grad) {
+  Part& part = part_of(parameter);
+  if (!part.grad.defined()) part.grad = std::move(grad);
+}
+
+void FullyShard::post_backward(Unit& unit) {
+  if (unit.done) return;
+  unit.done = true;
+  if (unit.parameters.empty()) return;
+  if (!reduces_) return keep_whole(unit);
+  std::vector<std::int32_t> reduced;
+  for (const std::int32_t p : unit.parameters) {
+    if (part_of(p).grad.defined()) reduced.push_back(p);
+  }
+  reshard(unit);
+  if (!reduced.empty()) reduce(unit, std::move(reduced));
+}
+
+// _fsdp_param.py to_accumulated_grad_if_needed: without a reduction gradients stay whole, in its dtype.
+void FullyShard::keep_whole(Unit& unit) {
+  reshard(unit);
+  const Scope in(tape_, "accumulated gradients", kGroup);
+  for (const std::int32_t p : unit.parameters) {
+    Tensor& grad = part_of(p).grad;
+    if (!grad.defined() || !reduced_ || grad.dtype() == *reduced_) continue;
+    grad = tape_.allocate(grad.shape(), *reduced_, "_to_copy");
+    tape_.set_category(grad, Category::kGradients);
+  }
+}
+
+// foreach_reduce
+void FullyShard::reduce(Unit& unit, std::vector<std::int32_t> reduced) {
+  reducing_.reset();
+  Count count = 0;
+  for (const std::int32_t p : reduced) count += part_of(p).elements();
+  const Dtype from = part_of(reduced.front()).grad.dtype();
+  const Dtype dtype = reduced_.value_or(from), own = part_of(reduced.front()).dtype;
+  Tensor output;
+  {
+    const Collective in(tape_, "reduce-scatter", kCollectives, kMainStream);
+    reducing_ = tape_.allocate(elements(count * how_.shards()), dtype, "reduce_scatter_input");
+    if (from != dtype && dtype != Dtype::kFp32) {
+      const Tensor narrowed = tape_.allocate(elements(count * how_.shards()), from, "grad_buffer");
+    }
+    for (const std::int32_t p : reduced) part_of(p).grad.reset();
+    tape_.set_stream(kReduceScatter);
+    output = tape_.allocate(elements(count), dtype, "reduce_output");
+    const bool replicated = how_.replicas > 1;
+    if (replicated) unit.all_reduced = output;
+    if (own != dtype) {
+      tape_.set_stream(replicated ? kAllReduce : kReduceScatter);
+      const Tensor before = std::move(output);
+      output = tape_.allocate(elements(count), own, "_to_copy");
+    }
+  }
+  if (on_host_) return;
+  tape_.set_category(output, Category::kGradients);
+  for (const std::int32_t p : reduced) {
+    Tensor& grad = tape_.parameters()[static_cast<std::size_t>(p)].grad;
+    if (!grad.defined()) grad = output;
+  }
+}
+
+// _root_post_backward_final_callback: units whose input has no gradient, the root first.
+void FullyShard::after_backward() {
+  const auto finish = [&](Unit& unit) {
+    post_backward(unit);
+    unit.all_gathered.reset();
+    unit.all_reduced.reset();
+    unit.place = -1;
+  };
+  finish(units_[kRoot]);
+  const std::size_t apart = apart_ ? 2 : 0;
+  if (apart_) finish(units_[units_.size() - 2]);
+  for (std::size_t i = 1; i + apart < units_.size(); ++i) {
+    tape_.begin_segment(Phase::kBackward, static_cast<std::int16_t>(i - 1));
+    finish(units_[i]);
+  }
+  tape_.begin_segment(Phase::kBackward, -1);
+  if (apart_) finish(units_.back());
+  reducing_.reset();
+}
+
+}  // namespace tidemark

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <vector>
+
+#include "core/plan/sharded.hpp"
+
+namespace tidemark {
+
+/// FSDP 2: torch.distributed.fsdp.fully_shard on every layer and then on the model. Each parameter is cut along its
+/// first dimension; a unit's are gathered before its forward and again before its backward, where the next unit's are
+/// gathered ahead; its gradients are reduced to this GPU's part as its backward ends.
+/// Source: torch 2.14 torch/distributed/fsdp/_fully_shard/{_fsdp_param_group, _fsdp_collectives, _fsdp_param,
+/// _fsdp_state}.py.
+class FullyShard : public Sharded {
+ public:
+  FullyShard(Tape& tape, const TrainingJob& job);
+
+  void collect() override;
+  void begin_micro_step(bool last) override;
+  void end_micro_steps() override;
+  void create_states(OptimizerRun& optimizer) override;
+  void step(OptimizerRun& optimizer) override;
+  Bytes host_bytes(const LayerPlan& plan) const override;
+
+  void declare(Parameter& p) override;
+  void use(std::int32_t parameter) override;
+  void enter_model() override;
+  void leave_model() override;
+  void enter_layer(std::int16_t instance, bool input_needs_grad) override;
+  void leave_layer(std::int16_t instance) override;
+  void before_backward() override;
+  void backward_enters(std::int16_t instance) override;
+  void backward_leaves(std::int16_t instance) override;
+  void backward_uses(std::int32_t parameter) override;
+  void take_gradient(std::int32_t parameter, Tensor grad) override;
+  void after_backward() override;
+
+ private:
+  // A parameter's part on this GPU.
+  struct Part {
+    Shape shape;       // of the part; what pads the last GPU's is on every one
+    Dtype dtype;       // of the part: the parameter's own
+    Dtype gathered;    // of the whole
+    std::size_t unit;  // that it belongs to
+    Tensor grad;       // whole, not yet reduced
+    Count elements() const { return shape.numel(); }
+  };
+  // FSDPParamGroup
+  struct Unit {
+    std::vector<std::int32_t> parameters;
+    bool reshards = true;               // after forward
+    bool gathered = false;              // its parameters are whole
+    bool left_at_end = false;           // no gradient comes to its input: its backward ends with the model's
+    bool in_backward = false;           // pre_backward has run
+    bool done = false;                  // post_backward has run
+    Tensor all_gathered;                // the collective's output, not yet copied out
+    std::vector<Tensor> whole;          // the parameters
+    std::vector<Tensor> after_forward;  // parts of a smaller mesh (reshard_after_forward = k)
+    Tensor all_reduced;                 // HSDP: what the all-reduce works on
+    std::ptrdiff_t place = -1;          // in the order of forward
+  };
+
+  Unit& unit_of(std::int16_t instance) { return units_[static_cast<std::size_t>(instance + 1)]; }
+  const Part& part_of(std::int32_t parameter) const { return parts_[static_cast<std::size_t>(parameter)]; }
+  Part& part_of(std::int32_t parameter) { return parts_[static_cast<std::size_t>(parameter)]; }
+  std::size_t unit_of_parameter(std::size_t index, std::size_t first_in_layers) const;
+  void gather(Unit& unit);
+  std::vector<Tensor> gather_inputs(const Unit& unit);
+  void copy_out(Unit& unit, bool in_forward);
+  void pre_forward(Unit& unit);
+  void post_forward(Unit& unit);
+  void reshard(Unit& unit);
+  void pre_backward(Unit& unit);
+  void post_backward(Unit& unit);
+  void keep_whole(Unit& unit);
+  void reduce(Unit& unit, std::vector<std::int32_t> reduced);
+  void close_embedding();
+
+  Tape& tape_;
+  const TrainingJob& job_;
+  const DataParallel& how_;
+  std::optional<Dtype> gathered_, reduced_;  // MixedPrecisionPolicy
+  bool on_host_;
+  Count reshard_to_;
+  bool apart_ = false;              // embedding, and norm with head, are units of their own
+  bool reduces_ = true;             // this micro-step does
+  std::vector<Part> parts_;         // by parameter
+  std::vector<Unit> units_;         // root, layers, then embedding and head where they are units of their own
+  std::vector<std::size_t> order_;  // of forward
+  std::int32_t embedding_ = -1;     // the token table
+  Tensor deferred_;                 // the all-gather of the unit before: let go as the next is copied out
+  Tensor reducing_;                 // input of the last reduce-scatter
+};
+
+}  // namespace tidemark

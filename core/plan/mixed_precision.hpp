@@ -1,0 +1,19 @@
+#pragma once
+
+#include <optional>
+
+#include "core/job/training_job.hpp"
+
+namespace tidemark {
+
+/// torch's MixedPrecision and MixedPrecisionPolicy, where there is one.
+struct MixedPrecision {
+  std::optional<Dtype> gathered;  ///< of whole weights, and so of computing
+  std::optional<Dtype> reduced;   ///< in which gradients are reduced
+};
+
+/// As the request states it; else what torchtitan sets (fsdp_bf16: bf16, reduced in fp32), or accelerate under
+/// autocast. Source: accelerate 1.14 utils/dataclasses.py: FullyShardedDataParallelPlugin.set_mixed_precision.
+MixedPrecision mixed_precision(const TrainingJob& job);
+
+}  // namespace tidemark

@@ -1,0 +1,60 @@
+#include "core/plan/sharded.hpp"
+
+#include <string>
+
+#include "core/plan/flat_units.hpp"
+#include "core/plan/fully_shard.hpp"
+#include "core/plan/mixed_precision.hpp"
+#include "core/plan/zero_gather.hpp"
+#include "core/plan/zero_partition.hpp"
+
+namespace tidemark {
+
+MixedPrecision mixed_precision(const TrainingJob& job) {
+  const Fsdp& fsdp = job.data_parallel.fsdp;
+  MixedPrecision own;
+  if (job.recipe.name == "fsdp_bf16") {
+    own = {Dtype::kBf16, Dtype::kFp32};
+  } else if (job.recipe.autocast) {
+    own = {job.recipe.autocast, job.recipe.autocast};
+  }
+  return {fsdp.param ? fsdp.param : own.gathered, fsdp.reduce ? fsdp.reduce : own.reduced};
+}
+
+TrainingJob as_modules_see(const TrainingJob& job) {
+  TrainingJob seen = job;
+  if (job.data_parallel.sharding >= Sharding::kZero1) {
+    seen.adapter.dtype = job.recipe.weights;  // DeepSpeedEngine turns the whole module into its dtype
+    return seen;
+  }
+  const MixedPrecision how = mixed_precision(job);
+  if (how.gathered) {
+    seen.recipe.weights = seen.recipe.gradients = *how.gathered;
+    seen.adapter.dtype = *how.gathered;
+  }
+  return seen;
+}
+
+std::string_view in_words(const DataParallel& how) {
+  if (!how.is_sharded()) return "DistributedDataParallel keeps the whole model on every one";
+  if (how.sharding == Sharding::kZero1) return "they divide master weights and optimizer states among them";
+  if (how.sharding == Sharding::kZero2) return "they divide gradients, master weights and optimizer states among them";
+  return "they divide weights, gradients and optimizer states among them";
+}
+
+std::unique_ptr<Sharded> place(Tape& tape, const Architecture& architecture, const TrainingJob& job) {
+  if (!job.data_parallel.is_sharded()) return nullptr;
+  switch (job.data_parallel.sharding) {
+    case Sharding::kZero1:
+    case Sharding::kZero2:
+      return std::make_unique<ZeroPartition>(tape, architecture, job);
+    case Sharding::kZero3:
+      return std::make_unique<ZeroGather>(tape, architecture, job);
+    case Sharding::kFsdp1:
+      return std::make_unique<FlatUnits>(tape, job);
+    default:
+      return std::make_unique<FullyShard>(tape, job);
+  }
+}
+
+}  // namespace tidemark

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "core/job/training_job.hpp"
+#include "core/layers/layer_plan.hpp"
+#include "core/model/architecture.hpp"
+#include "core/optimizers/optimizer.hpp"
+#include "core/tape/tape.hpp"
+#include "core/units/issue.hpp"
+
+namespace tidemark {
+
+/// One GPU's part of a job whose weights, gradients or optimizer states are divided among several.
+class Sharded : public Placement {
+ public:
+  /// All parameters are declared: the step can begin.
+  virtual void collect() = 0;
+  /// A micro-step begins; the step's last one reduces gradients in any case.
+  virtual void begin_micro_step(bool /*last*/) {}
+  /// All micro-steps are recorded: from here on parameters are the parts that this GPU's optimizer sees.
+  virtual void end_micro_steps() {}
+  /// The optimizer's states, as its first step makes them.
+  virtual void create_states(OptimizerRun& optimizer) { optimizer.create(); }
+  /// Clipping and the optimizer's step.
+  virtual void step(OptimizerRun& optimizer) { optimizer.step(); }
+  /// What this GPU's process keeps in host memory.
+  virtual Bytes host_bytes(const LayerPlan& /*plan*/) const { return 0; }
+};
+
+/// The job as the modules see it: with the dtype in which weights are gathered.
+TrainingJob as_modules_see(const TrainingJob& job);
+
+/// The placement that the job asks for; null where each GPU keeps everything.
+std::unique_ptr<Sharded> place(Tape& tape, const Architecture& architecture, const TrainingJob& job);
+
+/// What its GPUs do with the model: "fully_shard divides weights, gradients and optimizer states among them".
+std::string_view in_words(const DataParallel& how);
+
+/// An error for each thing about a sharded job that is not modelled, or that the frameworks refuse.
+void check_sharding(const Architecture& architecture, const TrainingJob& job, Issues& issues);
+
+}  // namespace tidemark

@@ -1,0 +1,305 @@
+#include "core/plan/zero_gather.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace tidemark {
+namespace {
+
+constexpr const char* kStage3 = "DeepSpeed 0.19.8 runtime/zero/stage3.py: DeepSpeedZeroOptimizer_Stage3";
+constexpr const char* kCoordinator =
+    "DeepSpeed 0.19.8 runtime/zero/partitioned_param_coordinator.py: PartitionedParameterCoordinator";
+
+constexpr Count kSubGroup = 1'000'000'000;  // sub_group_size, elements of parts that are stepped together
+
+constexpr Stream kAllGather = 1;
+constexpr Stream kReduceAndPartition = 2;
+
+Shape elements(Count count) {
+  return Shape{Dim(count)};
+}
+
+}  // namespace
+
+ZeroGather::ZeroGather(Tape& tape, const Architecture& architecture, const TrainingJob& job)
+    : tape_(tape),
+      job_(job),
+      how_(job.data_parallel),
+      sizes_(zero_sizes(architecture, job)),
+      dtype_(job.recipe.weights),
+      on_host_(job.offload.parameters),
+      recomputes_(job.checkpointing == Checkpointing::kFull) {}
+
+// -- who holds what -------------------------------------------------------------------------------------------------
+
+// partition_parameters.py _partition_param: equal parts, the last one padded. parameter_offload.py
+// mark_persistent_parameters: small ones are whole all the time.
+void ZeroGather::declare(Parameter& p) {
+  Part part;
+  part.count = p.shape.numel();
+  part.share = (part.count + how_.degree - 1) / how_.degree;
+  part.trained = p.requires_grad;
+  part.persists = part.count <= sizes_.persistence_threshold;
+  p.storage_bytes = part.persists ? part.count * size_of(dtype_) : -1;
+  parts_.push_back(std::move(part));
+}
+
+void ZeroGather::collect() {
+  for (const Part& part : parts_) {
+    share_ += part.share;
+    trained_share_ += part.trained ? part.share : 0;
+  }
+  trace();
+  const Scope in(tape_, "ZeRO", kStage3);
+  tape_.resume_parameters_outside_layers();
+  tape_.buffer("bucket of gradients", sizes_.reduce_bucket * size_of(dtype_), Category::kCommunication);
+  if (on_host_) return;
+  tape_.buffer("parts of the weights", share_ * size_of(dtype_), Category::kWeights);
+  tape_.buffer("parts of the gradients", trained_share_ * size_of(dtype_), Category::kGradients);
+  tape_.buffer("master weights", trained_share_ * size_of(Dtype::kFp32), Category::kOptimizerStates);
+}
+
+void ZeroGather::end_micro_steps() {
+  become_flat(tape_, trained_share_);
+}
+
+// offload_optimizer and offload_param: parts, their gradients in 16 bits and fp32, master weights and states.
+Bytes ZeroGather::host_bytes(const LayerPlan&) const {
+  if (!on_host_) return 0;
+  Tape host;
+  OptimizerRun states(host, job_);
+  for (const Parameter& p : tape_.parameters()) {
+    if (p.reached) host.parameters().push_back(p);
+  }
+  for (Parameter& p : host.parameters()) p.grad = {};
+  create_flat_states(states);
+  Bytes bytes = share_ * size_of(dtype_) + trained_share_ * (size_of(dtype_) + 2 * size_of(Dtype::kFp32));
+  for (const Storage& storage : host.storages()) bytes += storage.bytes;
+  return bytes;
+}
+
+// -- the order of modules -------------------------------------------------------------------------------------------
+
+void ZeroGather::add_event(const std::vector<std::int32_t>& module) {
+  Event event;
+  event.parameters = module;
+  if (!events_.empty()) {
+    event.before = events_.back().before;
+    for (const std::int32_t p : events_.back().parameters) event.before += part_of(p).count;
+  }
+  for (const std::int32_t p : module) {
+    part_of(p).uses.push_back(events_.size());
+    queue_.emplace_back(events_.size(), p);
+  }
+  events_.push_back(std::move(event));
+}
+
+// Backward comes to the modules in the opposite order; a checkpointed layer runs forward once more before.
+void ZeroGather::trace() {
+  for (const auto& module : forward_) add_event(module);
+  for (std::size_t end = forward_.size(); end > 0;) {
+    std::size_t begin = end - 1;
+    if (instances_[begin] >= 0) {
+      while (begin > 0 && instances_[begin - 1] == instances_[begin]) --begin;
+      for (std::size_t i = begin; recomputes_ && i < end; ++i) add_event(forward_[i]);
+    }
+    for (std::size_t i = end; i > begin; --i) add_event(forward_[i - 1]);
+    end = begin;
+  }
+}
+
+bool ZeroGather::wants(std::size_t event, std::int32_t parameter) const {
+  const std::vector<std::int32_t>& all = events_[event].parameters;
+  return std::find(all.begin(), all.end(), parameter) != all.end();
+}
+
+void ZeroGather::begin_micro_step(bool) {
+  next_event_ = next_in_queue_ = 0;
+  for (Part& part : parts_) part.fetched_for = 0;
+}
+
+// -- gathering and letting go ---------------------------------------------------------------------------------------
+
+// While nothing is recorded yet, the modules and their order are noted.
+void ZeroGather::use(std::int32_t parameter) {
+  if (!tape_.stopped()) return fetch(parameter);
+  const Parameter& p = tape_.parameters()[static_cast<std::size_t>(parameter)];
+  const std::int16_t instance = tape_.instance_of_parameters();
+  if (!forward_.empty() && instances_.back() == instance) {
+    const auto last = static_cast<std::size_t>(forward_.back().front());
+    if (std::strcmp(tape_.parameters()[last].module, p.module) == 0) return forward_.back().push_back(parameter);
+  }
+  forward_.push_back({parameter});
+  instances_.push_back(instance);
+}
+
+void ZeroGather::backward_reads(std::int32_t storage) {
+  const std::vector<Parameter>& all = tape_.parameters();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].storage == storage) return fetch(static_cast<std::int32_t>(i));
+  }
+}
+
+// fetch_sub_module, at the first of a module's parameters.
+void ZeroGather::fetch(std::int32_t parameter) {
+  if (next_event_ > 0 && wants(next_event_ - 1, parameter)) return;
+  std::size_t event = next_event_;
+  while (event < events_.size() && !wants(event, parameter)) ++event;
+  if (event == events_.size()) {
+    gather({parameter});
+    return arrive(parameter);
+  }
+  for (; next_event_ > 0 && next_event_ <= event; ++next_event_) release();
+  next_event_ = event + 1;
+  const Scope in(tape_, "gathered parameters", kCoordinator);
+  gather(events_[event].parameters);
+  for (const std::int32_t p : events_[event].parameters) arrive(p);
+  while (next_in_queue_ < queue_.size() && queue_[next_in_queue_].first <= event) {
+    Part& part = part_of(queue_[next_in_queue_].second);
+    part.fetched_for = std::max(part.fetched_for, queue_[next_in_queue_].first + 1);
+    ++next_in_queue_;
+  }
+  prefetch();
+}
+
+// all_gather_coalesced: several travel in one tensor, from which they are copied as the first of them is waited for.
+void ZeroGather::gather(const std::vector<std::int32_t>& parameters) {
+  std::vector<std::int32_t> missing;
+  Count count = 0;
+  for (const std::int32_t p : parameters) {
+    const Part& part = part_of(p);
+    if (part.persists || part.whole.defined() || part.flight >= 0) continue;
+    missing.push_back(p);
+    live_ += part.count;
+    count += part.share * how_.degree;
+  }
+  if (missing.empty()) return;
+  const Category before = tape_.default_category();
+  tape_.set_default_category(Category::kCommunication);
+  tape_.set_stream(kAllGather);
+  Tensor flat = tape_.allocate(elements(count), dtype_, "all-gather");
+  if (missing.size() == 1) {
+    part_of(missing.front()).whole = std::move(flat);
+  } else {
+    for (const std::int32_t p : missing) part_of(p).flight = static_cast<std::int32_t>(flights_.size());
+    flights_.push_back(std::move(flat));
+  }
+  tape_.set_stream(kMainStream);
+  tape_.set_default_category(before);
+}
+
+void ZeroGather::arrive(std::int32_t parameter) {
+  const std::int32_t flight = part_of(parameter).flight;
+  if (flight < 0) return;
+  const Category before = tape_.default_category();
+  tape_.set_default_category(Category::kCommunication);
+  tape_.set_stream(kAllGather);
+  for (Part& part : parts_) {
+    if (part.flight != flight) continue;
+    part.whole = tape_.allocate(elements(part.count), dtype_, "cat");
+    part.flight = -1;
+  }
+  flights_[static_cast<std::size_t>(flight)].reset();
+  tape_.set_stream(kMainStream);
+  tape_.set_default_category(before);
+}
+
+void ZeroGather::prefetch() {
+  const Count most = std::min(sizes_.max_live - live_, sizes_.prefetch_bucket);
+  std::vector<std::int32_t> ahead;
+  Count count = 0;
+  while (next_in_queue_ < queue_.size() && count < most) {
+    const auto [event, p] = queue_[next_in_queue_++];
+    Part& part = part_of(p);
+    part.fetched_for = std::max(part.fetched_for, event + 1);
+    const bool here = part.persists || part.whole.defined() || part.flight >= 0;
+    if (here || std::find(ahead.begin(), ahead.end(), p) != ahead.end()) continue;
+    ahead.push_back(p);
+    count += part.count;
+  }
+  if (!ahead.empty()) gather(ahead);
+}
+
+// release_sub_module, __params_to_release: what is used again within max_reuse_distance elements stays.
+void ZeroGather::release() {
+  for (const std::int32_t p : events_[next_event_ - 1].parameters) {
+    Part& part = part_of(p);
+    if (part.persists || !part.whole.defined() || part.fetched_for > next_event_) continue;
+    const auto again = std::lower_bound(part.uses.begin(), part.uses.end(), next_event_);
+    const Count now = next_event_ < events_.size() ? events_[next_event_].before : 0;
+    if (again != part.uses.end() && events_[*again].before - now < sizes_.max_reuse_distance) continue;
+    part.whole.reset();
+    live_ -= part.count;
+  }
+}
+
+// -- gradients ------------------------------------------------------------------------------------------------------
+
+// reduce_independent_p_g_buckets_and_remove_grads, __add_grad_to_ipg_bucket: the bucket is there for good.
+void ZeroGather::take_gradient(std::int32_t parameter, Tensor grad) {
+  Part& part = part_of(parameter);
+  if (filled_ + part.count > sizes_.reduce_bucket && filled_ > 0) reduce_bucket();
+  if (filled_ + part.count > sizes_.reduce_bucket) part.grad = std::move(grad);  // else copied, and dropped
+  filled_ += part.count;
+  in_bucket_.push_back(parameter);
+}
+
+// __avg_scatter_grads, coalesced_collectives.py reduce_scatter_coalesced: one tensor unless it is one already.
+void ZeroGather::reduce_bucket() {
+  const Scope in(tape_, "reduce-scatter", kStage3);
+  const Category before = tape_.default_category();
+  tape_.set_default_category(Category::kCommunication);
+  tape_.set_stream(kReduceAndPartition);
+  Count count = 0;
+  for (const std::int32_t p : in_bucket_) count += part_of(p).share * how_.degree;
+  const bool direct = in_bucket_.size() == 1 && count == part_of(in_bucket_.front()).count;
+  Tensor flat;
+  if (!direct && count > 0) flat = tape_.allocate(elements(count), dtype_, "cat");
+  for (const std::int32_t p : in_bucket_) part_of(p).grad.reset();
+  in_bucket_.clear();
+  filled_ = 0;
+  tape_.set_stream(kMainStream);
+  tape_.set_default_category(before);
+}
+
+void ZeroGather::after_backward() {
+  reduce_bucket();
+  for (Part& part : parts_) {
+    part.whole.reset();
+    part.flight = -1;
+  }
+  flights_.clear();
+  live_ = 0;
+}
+
+// -- the optimizer --------------------------------------------------------------------------------------------------
+
+void ZeroGather::create_states(OptimizerRun& optimizer) {
+  if (!on_host_) create_flat_states(optimizer);
+}
+
+// step: norms in fp64 of each part, then one flat fp32 gradient (_prepare_fp32_grad_for_sub_group).
+void ZeroGather::step(OptimizerRun& optimizer) {
+  if (on_host_) return;
+  const Scope in(tape_, "ZeRO", kStage3);
+  const Category before = tape_.default_category();
+  tape_.set_default_category(Category::kWorkspace);
+  for (const Part& part : parts_) {
+    if (part.trained) const Tensor wide = tape_.allocate(elements(part.share * 2), Dtype::kFp32, "to fp64 (norm)");
+  }
+  Count group = 0, left = trained_share_;
+  for (const Part& part : parts_) {
+    group += part.trained ? part.share : 0;
+    if (group == 0 || (group < kSubGroup && group < left)) continue;
+    Tensor flat = tape_.allocate(elements(group), dtype_, "flatten");
+    const Tensor gradient = tape_.allocate(elements(group), Dtype::kFp32, "gradient of the part");
+    flat.reset();
+    left -= group;
+    group = 0;
+    if (left == 0) step_flat(optimizer);
+  }
+  tape_.set_default_category(before);
+}
+
+}  // namespace tidemark

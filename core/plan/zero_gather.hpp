@@ -1,0 +1,80 @@
+#pragma once
+
+#include <vector>
+
+#include "core/plan/sharded.hpp"
+#include "core/plan/zero_sizes.hpp"
+
+namespace tidemark {
+
+/// DeepSpeed's ZeRO stage 3: each GPU keeps a part of every parameter, of its gradient, master weights and states.
+/// Modules' parameters are gathered as the modules run, and ahead of that as far as `max_live` lets; they stay while
+/// they are used again soon. From its second step on DeepSpeed knows the order of modules: this is that step.
+/// Source: DeepSpeed 0.19.8 runtime/zero/{stage3, partitioned_param_coordinator, partition_parameters}.py.
+class ZeroGather : public Sharded {
+ public:
+  ZeroGather(Tape& tape, const Architecture& architecture, const TrainingJob& job);
+
+  void collect() override;
+  void begin_micro_step(bool last) override;
+  void end_micro_steps() override;
+  void create_states(OptimizerRun& optimizer) override;
+  void step(OptimizerRun& optimizer) override;
+  Bytes host_bytes(const LayerPlan& plan) const override;
+
+  void declare(Parameter& p) override;
+  void use(std::int32_t parameter) override;
+  void backward_uses(std::int32_t parameter) override { fetch(parameter); }
+  void backward_reads(std::int32_t storage) override;
+  void take_gradient(std::int32_t parameter, Tensor grad) override;
+  void after_backward() override;
+
+ private:
+  struct Part {
+    Count count = 0;  // elements of the whole
+    Count share = 0;  // of this GPU's part
+    bool trained = false;
+    bool persists = false;  // it is whole all the time
+    Tensor whole, grad;
+    std::int32_t flight = -1;       // the all-gather that will bring it, of several at once
+    std::size_t fetched_for = 0;    // the last use that it has been gathered for, counted from 1
+    std::vector<std::size_t> uses;  // events that want it
+  };
+  // A module's forward or backward: what it wants.
+  struct Event {
+    std::vector<std::int32_t> parameters;
+    Count before = 0;  // elements that all events before it want
+  };
+
+  Part& part_of(std::int32_t parameter) { return parts_[static_cast<std::size_t>(parameter)]; }
+  void trace();
+  void add_event(const std::vector<std::int32_t>& module);
+  bool wants(std::size_t event, std::int32_t parameter) const;
+  void fetch(std::int32_t parameter);
+  void gather(const std::vector<std::int32_t>& parameters);
+  void arrive(std::int32_t parameter);
+  void prefetch();
+  void release();
+  void reduce_bucket();
+
+  Tape& tape_;
+  const TrainingJob& job_;
+  const DataParallel& how_;
+  ZeroSizes sizes_;
+  Dtype dtype_;
+  bool on_host_;
+  bool recomputes_;
+  std::vector<Part> parts_;
+  std::vector<std::vector<std::int32_t>> forward_;  // modules, by what they want
+  std::vector<std::int16_t> instances_;             // whose they are
+  std::vector<Event> events_;
+  std::vector<std::pair<std::size_t, std::int32_t>> queue_;  // (event, parameter) in order
+  std::size_t next_event_ = 0, next_in_queue_ = 0;
+  Count live_ = 0;  // elements that are gathered or on their way
+  std::vector<Tensor> flights_;
+  Count filled_ = 0;
+  std::vector<std::int32_t> in_bucket_;
+  Count share_ = 0, trained_share_ = 0;
+};
+
+}  // namespace tidemark

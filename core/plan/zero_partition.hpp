@@ -1,0 +1,60 @@
+#pragma once
+
+#include <vector>
+
+#include "core/plan/sharded.hpp"
+
+namespace tidemark {
+
+/// DeepSpeed's ZeRO stages 1 and 2: weights lie in one flat tensor on every GPU; of an equal part of it this GPU (the
+/// first) keeps fp32 master weights and optimizer states. Gradients gather in buckets that are reduced as they fill;
+/// stage 2 keeps those alone that overlap this GPU's part.
+/// Source: DeepSpeed 0.19.8 runtime/zero/stage_1_and_2.py: DeepSpeedZeroOptimizer.
+class ZeroPartition : public Sharded {
+ public:
+  ZeroPartition(Tape& tape, const Architecture& architecture, const TrainingJob& job);
+
+  void collect() override;
+  void begin_micro_step(bool last) override { boundary_ = last; }
+  void end_micro_steps() override;
+  void create_states(OptimizerRun& optimizer) override;
+  void step(OptimizerRun& optimizer) override;
+
+  void declare(Parameter& p) override;
+  void take_gradient(std::int32_t parameter, Tensor grad) override;
+  void after_backward() override;
+
+ private:
+  // A trained parameter in the flat tensor.
+  struct Part {
+    Count offset = 0, count = 0;
+    Tensor grad;
+  };
+
+  bool partitions_gradients() const { return how_.sharding == Sharding::kZero2; }
+  bool is_ours(const Part& part) const { return part.count > 0 && part.offset < share_; }
+  Part& part_of(std::int32_t parameter) { return parts_[static_cast<std::size_t>(parameter)]; }
+  void set_up_buckets();
+  void add_to_bucket(std::int32_t parameter);
+  void reduce_bucket();
+  void average();
+  void keep_ours(Part& part);
+
+  Tape& tape_;
+  const DataParallel& how_;
+  Dtype dtype_;              // of weights and gradients
+  Count bucket_size_ = 0;    // elements
+  Count share_ = 0;          // elements of the flat tensor that are this GPU's
+  Count ours_ = 0;           // elements of the parameters that overlap them
+  bool boundary_ = true;     // this micro-step is the last before the optimizer's
+  std::vector<Part> parts_;  // by parameter
+  // IPGBucket
+  Tensor buffers_[2];
+  int current_ = 0;
+  Count filled_ = 0;
+  std::vector<std::int32_t> gathered_;
+  Tensor kept_;         // grads_in_partition
+  Tensor accumulated_;  // those of earlier micro-steps
+};
+
+}  // namespace tidemark

@@ -1,0 +1,56 @@
+#include "core/plan/zero_sizes.hpp"
+
+namespace tidemark {
+namespace {
+
+// DeepSpeed 0.19.8 runtime/zero/config.py: DeepSpeedZeroConfig.
+constexpr ZeroSizes kDeepSpeed = {500'000'000, 50'000'000, 100'000, 1'000'000'000, 1'000'000'000};
+
+}  // namespace
+
+ZeroSizes zero_sizes(const Architecture& architecture, const TrainingJob& job) {
+  const Zero& zero = job.data_parallel.zero;
+  ZeroSizes sizes = kDeepSpeed;
+  if (zero.hf_auto) {
+    const Count h = architecture.hidden_size;
+    sizes.reduce_bucket = h * h;
+    sizes.prefetch_bucket = h * h * 9 / 10;
+    sizes.persistence_threshold = 10 * h;
+  }
+  if (zero.reduce_bucket > 0) sizes.reduce_bucket = zero.reduce_bucket;
+  if (zero.prefetch_bucket > 0) sizes.prefetch_bucket = zero.prefetch_bucket;
+  if (zero.persistence_threshold >= 0) sizes.persistence_threshold = zero.persistence_threshold;
+  if (zero.max_live > 0) sizes.max_live = zero.max_live;
+  if (zero.max_reuse_distance > 0) sizes.max_reuse_distance = zero.max_reuse_distance;
+  return sizes;
+}
+
+void become_flat(Tape& tape, Count elements) {
+  bool first = true;
+  for (Parameter& p : tape.parameters()) {
+    if (!p.requires_grad) continue;
+    p.whole = p.shape.numel();
+    p.reached = first;
+    if (first) {
+      p.shape = Shape{Dim(elements)};
+      p.dtype = Dtype::kFp32;
+      p.instance = -1;
+    }
+    first = false;
+  }
+}
+
+void create_flat_states(OptimizerRun& run) {
+  const Category before = run.tape.default_category();
+  run.tape.set_default_category(Category::kOptimizerStates);
+  const Optimizer& row = *find_optimizer(run.job.optimizer);
+  run.for_each_trained([&](const Parameter& p) { row.create(run, p); });
+  run.tape.set_default_category(before);
+}
+
+void step_flat(OptimizerRun& run) {
+  const Optimizer& row = *find_optimizer(run.job.optimizer);
+  if (row.step != nullptr) row.step(run);
+}
+
+}  // namespace tidemark

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/tape/tensor.hpp"
+
+namespace tidemark {
+
+struct Parameter;
+
+/// Who holds which parameter on several GPUs, and what is gathered, reduced and let go around its use. The tape and the
+/// layers' loops tell it what happens; it allocates on the tape. A unit is a layer instance, or −1 for all that lies
+/// outside the layers.
+class Placement {
+ public:
+  virtual ~Placement() = default;
+
+  /// A parameter is declared: how many bytes of it this GPU keeps.
+  virtual void declare(Parameter&) {}
+  /// A module asks for it, in forward or as a checkpoint is recomputed.
+  virtual void use(std::int32_t /*parameter*/) {}
+
+  /// The model's forward begins and returns.
+  virtual void enter_model() {}
+  virtual void leave_model() {}
+  /// A layer's. `input_needs_grad`: backward comes back to what was before it.
+  virtual void enter_layer(std::int16_t /*instance*/, bool /*input_needs_grad*/) {}
+  virtual void leave_layer(std::int16_t /*instance*/) {}
+
+  /// The gradient of the loss is there: backward begins.
+  virtual void before_backward() {}
+  /// The gradient of a layer's output is there; then that of its input. What lies outside the layers (−1) is left, too.
+  virtual void backward_enters(std::int16_t /*instance*/) {}
+  virtual void backward_leaves(std::int16_t /*instance*/) {}
+  /// The rule of an operation on a trained parameter is about to run; of one that has saved a parameter's storage.
+  virtual void backward_uses(std::int32_t /*parameter*/) {}
+  virtual void backward_reads(std::int32_t /*storage*/) {}
+  /// A parameter's gradient is complete.
+  virtual void take_gradient(std::int32_t parameter, Tensor grad) = 0;
+  /// The engine has run all nodes.
+  virtual void after_backward() {}
+};
+
+}  // namespace tidemark

@@ -1,0 +1,140 @@
+// Jobs whose model several GPUs divide. Expected bytes are those of tests/oracle/records-multi.jsonl.
+#include <algorithm>
+#include <iterator>
+#include <string>
+
+#include "core/wire/json.hpp"
+#include "tests/unit/catalog_engine.hpp"
+
+namespace tidemark {
+namespace {
+
+std::string llama(Count layers, const std::string& rest) {
+  return R"({"schema": 1, "config": {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "head_dim": 64,
+    "hidden_size": 2048, "intermediate_size": 8192, "num_attention_heads": 32, "num_key_value_heads": 8,
+    "tie_word_embeddings": true, "vocab_size": 128256, "max_position_embeddings": 131072, "num_hidden_layers": )" +
+         std::to_string(layers) + R"(}, "method": "full", "micro_batch_size": 1, "optimizer": "adamw_torch_fused", )" +
+         rest + "}";
+}
+
+Answer ask(const std::string& text) {
+  Issues issues;
+  const Value request = parse_json(text, "", issues);
+  REQUIRE(issues.empty());
+  return engine().answer(request);
+}
+
+Estimate answered(const std::string& text) {
+  Answer answer = ask(text);
+  for (const Issue& issue : answer.issues) INFO(issue.message);
+  REQUIRE(answer.estimate);
+  return *answer.estimate;
+}
+
+Bytes held(const Estimate& estimate, Category category) {
+  Bytes sum = 0;
+  for (const BreakdownGroup& group : estimate.breakdown) {
+    if (group.category == category) sum += group.bytes;
+  }
+  return sum;
+}
+
+std::string fsdp2(Count gpus, const std::string& more = "") {
+  return R"("sequence_length": 2048, "precision": "fsdp_bf16", "parallelism": {"data": )" + std::to_string(gpus) +
+         R"(, "fsdp": "fsdp2")" + more + "}";
+}
+
+std::string zero(int stage, Count gpus, const std::string& more = "") {
+  return R"("sequence_length": 1024, "precision": "deepspeed_bf16", "parallelism": {"data": )" + std::to_string(gpus) +
+         R"(, "zero_stage": )" + std::to_string(stage) + more + "}";
+}
+
+TEST_CASE("fully_shard keeps parts, and at the loss the root's weights and the next layer's all-gather") {
+  const Estimate e = answered(llama(4, fsdp2(8)));              // llama-3.2-1b-fsdp2-e31eb6
+  CHECK(held(e, Category::kWeights) == 252'979'200 - 2 * 512);  // the record counts rotary tables, too
+  CHECK(held(e, Category::kOptimizerStates) == 505'975'808);
+  CHECK(held(e, Category::kCommunication) == 525'340'672 + 121'643'008);
+  CHECK(e.parameters.total == 505'956'352);
+}
+
+TEST_CASE("ZeRO keeps a flat copy of all weights and one GPU's share of masters and states") {
+  const Estimate e = answered(llama(4, zero(2, 8)));  // llama-3.2-1b-zero2-e6cd6b, but for its loss
+  CHECK(held(e, Category::kWeights) == 1'011'912'704);
+  CHECK(held(e, Category::kCommunication) == 2'000'000'000);
+  CHECK(e.parameters.trainable == 505'956'352);
+}
+
+TEST_CASE("ZeRO-3 keeps gathered what is used again soon: all of a small model at its loss") {
+  const Estimate e = answered(llama(4, zero(3, 8, R"(, "zero": {"hf_auto": true})")));  // llama-3.2-1b-zero3-offall
+  CHECK(held(e, Category::kCommunication) == 1'020'264'448);
+  const std::string off = R"(, "offload": {"optimizer": "cpu", "parameters": "cpu"})";
+  const Estimate host = answered(llama(4, zero(3, 8, R"(, "zero": {"hf_auto": true})") + off));
+  CHECK(held(host, Category::kCommunication) == 1'020'264'448);
+  CHECK(host.host == Bytes{8} * (Bytes{252'978'176} + 505'956'356 + 379'467'264 + 126'489'088));
+}
+
+TEST_CASE("FSDP 1 gathers in place and puts a unit's gradient together before it is reduced") {
+  const std::string flat = R"("sequence_length": 1024, "precision": "fsdp_bf16", "parallelism": {"data": 8, "fsdp": )";
+  const Estimate e = answered(llama(4, flat + R"("full_shard"})"));  // llama-3.2-1b-fsdp1-nolimit
+  CHECK(held(e, Category::kWeights) == 252'978'176);
+  CHECK(held(e, Category::kCommunication) == 646'983'680);
+  // llama-3.2-1b-fsdp1-pre-None: nothing is gathered ahead of time
+  const std::string late = flat + R"("full_shard", "fsdp_options": {"backward_prefetch": null}})";
+  CHECK(held(answered(llama(4, late)), Category::kCommunication) == 525'340'672);
+}
+
+TEST_CASE("from two shards on memory never grows with their number") {
+  for (const std::string& more : {fsdp2(2), zero(1, 2), zero(2, 2, R"(, "zero": {"hf_auto": true})"), zero(3, 2)}) {
+    Bytes before = 0;
+    // These divide the rows of every weight: fully_shard pads what others leave over.
+    for (const Count gpus : {2, 4, 8, 64, 256}) {
+      std::string job = more;
+      job.replace(job.find(R"("data": 2)"), 9, R"("data": )" + std::to_string(gpus));
+      const Estimate e = answered(llama(2, job));
+      const Bytes peak = *std::max_element(std::begin(e.phase_live), std::end(e.phase_live));
+      if (before > 0) CHECK(peak <= before);
+      before = peak;
+    }
+  }
+}
+
+TEST_CASE("a mesh of ones is one GPU, whatever divides the model") {
+  const std::string one = R"("sequence_length": 512, "precision": "pure_bf16")";
+  const Bytes alone = answered(llama(2, one)).device.expected;
+  for (const std::string mesh : {R"("fsdp": "fsdp2")", R"("zero_stage": 2)", R"("ddp": {"bucket_cap_mb": 9})"}) {
+    CHECK(answered(llama(2, one + R"(, "parallelism": {"data": 1, )" + mesh + "}")).device.expected == alone);
+  }
+}
+
+TEST_CASE("each further layer adds the same to a sharded job") {
+  for (const std::string& job : {fsdp2(8), fsdp2(8, R"(, "reshard_after_forward": 4)"), zero(1, 8)}) {
+    const auto live = [&](Count layers) { return answered(llama(layers, job)).phase_live[1]; };
+    CHECK(live(9) - live(8) == live(8) - live(7));
+  }
+}
+
+TEST_CASE("offloaded parts wait in host memory, for each GPU of a host") {
+  const std::string off = R"(, "offload": {"optimizer": "cpu", "parameters": "cpu", "gradients": "cpu"})";
+  const Estimate e = answered(llama(4, fsdp2(8) + off));
+  CHECK(held(e, Category::kOptimizerStates) == 0);
+  // Pinned parts and gradients, two moments, a step counter for each parameter.
+  const Bytes parts = 252'978'176;
+  CHECK(e.host == 8 * (4 * parts + 38 * 4));
+}
+
+TEST_CASE("what is not modelled about a sharded job is refused in words") {
+  for (const std::string& rest :
+       {fsdp2(8) + R"(, "optimizer": "adamw_8bit")", fsdp2(8) + R"(, "loss": "liger")",
+        zero(3, 8) + R"(, "offload": {"optimizer": "cpu"})", zero(2, 8) + R"(, "offload": {"optimizer": "cpu"})",
+        fsdp2(8, R"(, "fsdp_options": {"replicate": 8})")}) {
+    std::string text = llama(2, rest);
+    const std::size_t first = text.find(R"("optimizer": "adamw_torch_fused", )");
+    if (rest.find("8bit") != std::string::npos) text.erase(first, 34);
+    const Answer answer = ask(text);
+    CHECK_FALSE(answer.estimate);
+    CHECK(has_error(answer.issues));
+  }
+}
+
+}  // namespace
+}  // namespace tidemark
