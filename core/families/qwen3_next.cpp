@@ -163,7 +163,7 @@ Tensor embed(Net& net) {
   Scope in(net.tape, "model", kModel5);
   Tensor embeds = net.token_embedding("model.embed_tokens", net.H);
   net.model_locals = {embeds};
-  make_position_ids(net);
+  make_positions_3d(net);
   make_causal_masks(net, embeds);
   rotary_tables_from_3d(net, embeds.dtype(), 1);
   return embeds;

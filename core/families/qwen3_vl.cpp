@@ -68,6 +68,13 @@ void read_vision(ConfigFields& fields, Architecture& tower) {
   }
 }
 
+// transformers 5.12.1 models/qwen3_5/configuration_qwen3_5.py: Qwen3_5VisionConfig; no features but the last.
+void read_plain_vision(ConfigFields& fields, Architecture& tower) {
+  read_vision(fields, tower);
+  tower.pictures.layers.clear();
+  tower.layer_kinds.clear();
+}
+
 // transformers 5.12.1 models/qwen3_vl/configuration_qwen3_vl.py: Qwen3VLTextConfig.
 void read_text(ConfigFields& fields, Architecture& architecture, Count kv_heads, std::optional<Count> head_dim) {
   read_dimensions(fields, architecture, 128000);
@@ -239,6 +246,15 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   std::fill_n(architecture.layer_kinds.begin(), deep, 1);
 }
 
+// transformers 5.12.1 models/qwen3_5/configuration_qwen3_5.py: Qwen3_5Config; models/qwen3_5_moe: Qwen3_5MoeConfig.
+void read_hybrid(ConfigFields& fields, Architecture& architecture) {
+  read_language(fields, architecture, architecture.model_type == "qwen3_5" ? "qwen3_5_text" : "qwen3_5_moe_text");
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+  accept_rotation(fields);
+  read_qwen_tower(fields, architecture, read_plain_vision);
+  if (!architecture.parts.empty()) architecture.parts.front().program = &kTowerProgram;
+}
+
 const Program kProgram = {
     forward_with_pictures<merge>, language_head, kDecoderForwards, OwnLoss::kFp32, {}, qwen_inputs};
 
@@ -247,6 +263,8 @@ const Program kProgram = {
 const Family kRows[] = {
     {"qwen3_vl", "Qwen3VL", "Qwen3VLForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
     {"qwen3_vl_moe", "Qwen3VLMoe", "Qwen3VLMoeForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
+    {"qwen3_5", "Qwen3_5", "Qwen3_5ForConditionalGeneration", kSeeingClasses, read_hybrid, &kProgram},
+    {"qwen3_5_moe", "Qwen3_5Moe", "Qwen3_5MoeForConditionalGeneration", kSeeingClasses, read_hybrid, &kProgram},
 };
 
 extern const FamilyRows qwen3_vl_rows;
