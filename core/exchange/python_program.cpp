@@ -284,18 +284,19 @@ void PyProgram::run_with(const PyStatement& statement) {
 
 void PyProgram::run_import(const PyStatement& statement) {
   if (import_sibling(statement)) return;
+  const std::string alias = statement.targets.empty() ? std::string{} : statement.targets[0].text;
   if (statement.names.empty() && statement.text.find('.') == std::string::npos) {
     if (Scope* scope = module_of(statement.text); scope != nullptr) {
       PyObject module;
       module.name = statement.text;
       module.place = {file_, statement.line, statement.last, cell_};
       for (const auto& [name, value] : *scope) module.fields.emplace_back(name, value);
-      return assign_name(statement.text, keep(std::move(module)));
+      return assign_name(alias.empty() ? statement.text : alias, keep(std::move(module)));
     }
   }
   if (statement.names.empty()) {
     const std::string first = statement.text.substr(0, statement.text.find('.'));
-    if (!first.empty()) assign_name(first, symbol(first));
+    if (!first.empty()) assign_name(alias.empty() ? first : alias, symbol(alias.empty() ? first : statement.text));
     return;
   }
   for (std::size_t at = 0; at + 1 < statement.names.size(); at += 2) {
@@ -911,7 +912,7 @@ PyValue PyProgram::builtin(const std::string& name, const PyObject& one, bool& d
     }
     return one.positional.size() > 2 ? one.positional[2] : PyValue{};
   }
-  if (name == "open" && first != nullptr) return *first;
+  if ((name == "open" || word == "snapshot_download") && first != nullptr && first->is_string()) return *first;
   if (word == "add_config_arguments" && first != nullptr) return *first;
   if (name == "vars" && first != nullptr && first->kind == Kind::kObject) {
     PyValue value = made(Kind::kDict);

@@ -414,7 +414,10 @@ class PyParser {
       if (!from && (is_op(",") || is_word("as"))) break;
     }
     made.text = module;
-    if (!from) return end_line();
+    if (!from) {
+      if (eat_word("as")) made.targets.push_back(atom());
+      return end_line();
+    }
     eat_word("import");
     eat("(");
     while (is(Token::Type::kName) || is_op("*")) {

@@ -64,7 +64,7 @@ struct PyStatement {
   std::vector<PyExpr> targets;
   PyExpr value;
   std::vector<PyParameter> parameters;
-  std::vector<std::string> names;  ///< of an import: "name", "alias" pairs
+  std::vector<std::string> names;  ///< of `from x import`: "name", "alias" pairs; of `import x as y` y is in targets
   std::vector<PyExpr> decorators;
   std::vector<PyStatement> body;
   std::vector<PyStatement> other;
