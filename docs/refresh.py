@@ -18,8 +18,9 @@ BIN = ROOT / "build" / "bin"
 SETS = {
     "records.jsonl": "the oracle's public records",
     "records-extra.jsonl": "more oracle records: other families and options",
+    "records-pairs.jsonl": "every pair of option values, and options drawn at random",
     "records-beyond.jsonl": "further kinds: experts, vision-language, encoder-decoders, speech and others",
-    "records-multi.jsonl": "several GPUs (of which DDP is modelled)",
+    "records-multi.jsonl": "several GPUs (of which DDP, FSDP and ZeRO are modelled)",
 }
 
 

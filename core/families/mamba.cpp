@@ -52,7 +52,7 @@ void read_mamba2(ConfigFields& fields, Architecture& architecture) {
   s.chunk = fields.count({"chunk_size"}, 256);
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
   fields.accept({"time_step_rank"});
-  if (s.heads * s.head_dim != s.width) {
+  if (s.width > 0 && s.heads * s.head_dim != s.width) {
     fields.error("INVALID_VALUE", "num_heads", "hidden_size x expand must equal num_heads x head_dim.");
   }
 }

@@ -49,7 +49,7 @@ FACTORS = {
 UNRECORDED = {
     "method": {"freeze": "full training with `freeze`; which modules is no option's value"},
     "precision": {"bf16": "auto with bf16=True", "fp16": "auto with fp16=True", "deepspeed_bf16": "DeepSpeed's optimizer",
-                  "megatron_bf16": "Megatron-LM's optimizer"},
+                  "megatron_bf16": "Megatron-LM's optimizer", "fsdp_bf16": "of several GPUs: records-multi.jsonl"},
     "attention": {"flash_attention_3": "no stand-in", "xformers": "transformers has no such implementation"},
     "loss": {"mean_square": "of a body without a head: records-beyond.jsonl",
              "chunked": "TRL's loss, no stand-in", "cut_cross_entropy": "Apple's kernels, no stand-in"},

@@ -567,6 +567,9 @@ TEST_CASE("keys that nobody reads are reported", "[model]") {
 
 TEST_CASE("every family says something for its bare minimum and for nothing at all", "[model]") {
   for (const std::string_view model_type : supported_model_types()) {
+    // Their classes' defaults are a model that is refused (embeddings per layer), or one of stages that need no key.
+    constexpr std::string_view kOwn[] = {"gemma4_text", "resnet", "segformer", "swin"};
+    if (std::find(std::begin(kOwn), std::end(kOwn), model_type) != std::end(kOwn)) continue;
     INFO(std::string(model_type));
     const ConfigResult result = read_config(object({{"model_type", std::string(model_type).c_str()}}));
     CHECK(has_error(result.issues));
@@ -589,7 +592,8 @@ TEST_CASE("every family says something for its bare minimum and for nothing at a
     if (has_parts) continue;
     CHECK_FALSE(has_error(full.issues));
     CHECK(full.architecture.num_layers == 32);
-    CHECK(full.architecture.head_dim > 0);
+    const bool keeps_states = model_type == "rwkv" || model_type == "mamba" || model_type == "mamba2";
+    CHECK((full.architecture.head_dim > 0 || keeps_states));
     CHECK_FALSE(full.architecture.class_name.empty());
   }
 }
