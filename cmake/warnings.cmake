@@ -5,7 +5,7 @@ target_compile_options(tidemark_flags INTERFACE
   -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # g++ 12 sees overlapping and boundless copies in std::string's own operator+ at -O3 (GCC bugs 105651, 105329).
-  target_compile_options(tidemark_flags INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds)
+  target_compile_options(tidemark_flags INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds)
 endif()
 if(TIDEMARK_SANITIZE)
   target_compile_options(tidemark_flags INTERFACE

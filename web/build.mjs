@@ -22,10 +22,11 @@ const engine = resolve(process.argv[2] ?? join(root, "build/wasm/bin"));
 const dist = join(root, "dist");
 
 // Kilobytes of 1000 bytes, gzip -9; the build fails above them. The engine's aim is 260 KB. With dense decoders and four
-// encoders it took 227; mixtures of experts, models that see, encoder-decoders and speech, a hundred model types in
-// all, brought 85 more, which are block programs and config readers. These bounds keep it from growing unseen.
+// encoders it took 227; mixtures of experts, models that see, encoder-decoders, speech, layers that keep states, pictures
+// alone and models divided among GPUs, 130 model types in all, brought 115 more, which are block programs and config
+// readers. These bounds keep it from growing unseen; of the page 420 are aimed at.
 // Of the widget a visitor loads the script with the page, the worker and what it starts from once one comes into view.
-const budgets = { "index.html": 420, "tidemark.wasm + glue": 320, "widget's script": 26, "widget's worker": 10 };
+const budgets = { "index.html": 440, "tidemark.wasm + glue": 350, "widget's script": 26, "widget's worker": 10 };
 
 if (!existsSync(join(engine, "tidemark.wasm"))) {
   console.error(`There is no engine in ${engine}: run wasm/build.sh first.`);

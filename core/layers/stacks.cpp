@@ -61,10 +61,10 @@ Tensor Net::layers(const Stack& stack, Tensor hidden) {
         const Shared outside = std::move(shared);
         shared = tables;
         first_layer = first;
-        Tensor out = run_layer(stack, layer, std::move(x));
+        Tensor result = run_layer(stack, layer, std::move(x));
         // What a layer hands on to the next ones it hands on once.
         if (tape.phase() != Phase::kForward) shared = outside;
-        return out;
+        return result;
       };
       out = tape.checkpoint(call, hidden, job.use_reentrant, job.checkpointing == Checkpointing::kOffload);
     } else {

@@ -54,7 +54,7 @@ constexpr Choice kGroups[] = {
     {"separate", 1, "embedding, and norm with head, are units of their own"},
 };
 
-constexpr bool reads_reshard(const Value& value) {
+bool reads_reshard(const Value& value) {
   return value.is_bool() || (value.is_integer() && value.integer > 0);
 }
 

@@ -38,11 +38,11 @@ class FullyShard : public Sharded {
  private:
   // A parameter's part on this GPU.
   struct Part {
-    Shape shape;       // of the part; what pads the last GPU's is on every one
-    Dtype dtype;       // of the part: the parameter's own
-    Dtype gathered;    // of the whole
-    std::size_t unit;  // that it belongs to
-    Tensor grad;       // whole, not yet reduced
+    Shape shape;                    // of the part; what pads the last GPU's is on every one
+    Dtype dtype = Dtype::kFp32;     // of the part: the parameter's own
+    Dtype gathered = Dtype::kFp32;  // of the whole
+    std::size_t unit = 0;           // that it belongs to
+    Tensor grad;                    // whole, not yet reduced
     Count elements() const { return shape.numel(); }
   };
   // FSDPParamGroup

@@ -576,28 +576,33 @@ class PyParser {
     return made;
   }
 
+  /// The comparison that stands here, taken; empty where none does.
+  std::string_view comparison() {
+    for (const std::string_view sign : {"==", "!=", "<", ">", "<=", ">="}) {
+      if (now().type != Token::Type::kOperator || now().text != sign) continue;
+      step();
+      return sign;
+    }
+    if (is_word("in")) {
+      step();
+      return "in";
+    }
+    if (is_word("not") && next().text == "in") {
+      step();
+      step();
+      return "not in";
+    }
+    if (!is_word("is")) return {};
+    step();
+    return eat_word("not") ? "!=" : "==";
+  }
+
   PyExpr compared() {
     PyExpr left = summed();
     for (;;) {
-      std::string op;
-      if (now().type == Token::Type::kOperator && (now().text == "==" || now().text == "!=" || now().text == "<" ||
-                                                   now().text == ">" || now().text == "<=" || now().text == ">=")) {
-        op = now().text;
-        step();
-      } else if (is_word("in")) {
-        op = "in";
-        step();
-      } else if (is_word("not") && next().text == "in") {
-        op = "not in";
-        step();
-        step();
-      } else if (is_word("is")) {
-        step();
-        op = eat_word("not") ? "!=" : "==";
-      } else {
-        return left;
-      }
-      left = join(Kind::kCompare, op, std::move(left), summed());
+      const std::string_view op = comparison();
+      if (op.empty()) return left;
+      left = join(Kind::kCompare, std::string(op), std::move(left), summed());
     }
   }
 
