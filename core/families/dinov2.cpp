@@ -114,7 +114,8 @@ Tensor layer(Net& net, Tensor hidden_in) {
   Tensor hidden = std::move(hidden_in);
   const Tensor normed = net.layer_norm("norm1", hidden);
   // Names that live until the method returns.
-  Tensor attended = mul(attention_block(net, normed), net.parameter("layer_scale1", "lambda1", Shape{net.H}));
+  Tensor attended = attention_block(net, normed);
+  attended = mul(std::move(attended), net.parameter("layer_scale1", "lambda1", Shape{net.H}));
   hidden = add(drop_path(net, attended, net.arch.drop_path), std::move(hidden));
   Tensor out = net.layer_norm("norm2", hidden);
   out = mlp(net, std::move(out));
