@@ -23,8 +23,7 @@ function zopfli(bytes) {
 }
 
 /** Bytes to text; `unpack` in unpack.mjs is the way back. */
-export const pack = (bytes) =>
-  (zopfli(bytes) ?? deflateRawSync(bytes, { level: 9, memLevel: 9 })).toString("base64");
+export const pack = (bytes) => (zopfli(bytes) ?? deflateRawSync(bytes, { level: 9, memLevel: 9 })).toString("base64");
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   const [input, output] = process.argv.slice(2);

@@ -152,7 +152,7 @@ test("a card stated by its size survives the link and stands in the command", ()
   );
   assert.equal(
     commandOf({ model: "gpt2", gpus: [{ vram_gb: 24 }, "NVIDIA L4", { memory_gib: 80 }] }, schema),
-    "tidemark estimate --model gpt2 --vram-gb 24 --gpu 'NVIDIA L4' --gpu 80GiB",
+    `tidemark estimate --model gpt2 --gpu '{"vram_gb":24}' --gpu 'NVIDIA L4' --gpu 80GiB`,
   );
   assert.equal(schema.parse("gpu", "{broken"), "{broken");
 });

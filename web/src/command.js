@@ -11,16 +11,17 @@ export function commandOf(values, schema) {
   const stated = schema.fromRequest(schema.toRequest(values)).values;
   const words = schema.options
     .filter(({ name }) => stated[name] !== undefined)
-    .flatMap((option) => wordsOf(option, stated[option.name], schema));
-  return ["tidemark", "estimate", ...words].join(" ");
+    .flatMap((option) => (isCard(option) ? [] : wordsOf(option, stated[option.name], schema)));
+  const cards = schema.options.filter(isCard).flatMap(({ name }) => stated[name] ?? []);
+  return ["tidemark", "estimate", ...words, ...cardsWords(cards)].join(" ");
 }
+
+const isCard = ({ type }) => type === "gpu" || type === "gpus";
 
 /** The flag of one option with its value, each word as a shell takes it. */
 function wordsOf(option, value, schema) {
   const flag = option.flags?.[0];
   if (!flag) return [];
-  if (option.type === "gpu") return cardWords(value);
-  if (option.type === "gpus" && Array.isArray(value)) return value.flatMap(cardWords);
   if (option.type === "object") return [flag, `${option.name}.json`];
   if (option.type === "boolean" && value === true) return [flag];
   if (option.type === "boolean" && value === false) return [`--no-${flag.slice(2)}`];
@@ -34,6 +35,15 @@ function listText(value) {
   const plain = (item) => typeof item === "string" && /^[^\s,"'[\]{}]+$/.test(item);
   if (Array.isArray(value) && value.length > 0 && value.every(plain)) return value.join(",");
   return typeof value === "string" && /^[\w.-]+$/.test(value) ? value : JSON.stringify(value);
+}
+
+/** The command line puts --vram-gb behind all --gpu: a size that is not last is written as a card, so that their order stays. */
+function cardsWords(cards) {
+  const isSize = (card) => card !== null && typeof card === "object" && "vram_gb" in card;
+  const sizesLast = cards.every((card, i) => !isSize(card) || cards.slice(i).every(isSize));
+  return cards.flatMap((card) =>
+    isSize(card) && !sizesLast ? ["--gpu", quote(JSON.stringify(card))] : cardWords(card),
+  );
 }
 
 /** A card of which only the size on its box is known has a flag of its own. */
