@@ -339,6 +339,18 @@ const Launch* training_launch(const std::vector<Launch>& launches) {
   return best;
 }
 
+TrainingScript training_script(const Look& look) {
+  TrainingScript read{read_shell(look.head), {}, nullptr};
+  read.launches = launches_of(read.script);
+  read.launch = training_launch(read.launches);
+  return read;
+}
+
+void tell_no_launch(Reading& reading, const Look& look) {
+  reading.issues.push_back(
+      {"NO_JOB", Severity::kError, look.source.name, "No command in the file starts a training.", ""});
+}
+
 const ShellWord* environment_of(const ShellScript& script, const Launch* launch, const std::string& name) {
   if (launch != nullptr) {
     const auto there = launch->command->environment.find(name);

@@ -62,6 +62,16 @@ std::vector<Launch> launches_of(const ShellScript& script);
 /// Of several the one that trains; null where there is none.
 const Launch* training_launch(const std::vector<Launch>& launches);
 
+/// A shell script and its launch that trains, if any.
+struct TrainingScript {
+  ShellScript script;            ///< as read
+  std::vector<Launch> launches;  ///< of it
+  const Launch* launch;          ///< among them; null where none trains
+};
+TrainingScript training_script(const Look& look);
+/// Says that none does.
+void tell_no_launch(Reading& reading, const Look& look);
+
 /// `--key value`, `--key=value`, `--flag`, `a.b=c`.
 void add_arguments(Args& args, const std::vector<ShellWord>& words, const std::string& file);
 Arg arg_of(std::string key, const ShellWord& word, const std::string& file);

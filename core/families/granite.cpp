@@ -41,20 +41,24 @@ Tensor granite_embed(Net& net) {
   return embeds;
 }
 
-namespace {
-
-Tensor layer(Net& net, Tensor hidden) {
-  Scope in(net.tape, "", kLayer);
+Tensor scaled_layer(Net& net, Tensor hidden, const char* source, Norm norm, Branch attention) {
+  Scope in(net.tape, "", source);
   Tensor residual = std::move(hidden);
-  Tensor h = rms_norm(net, "input_layernorm", residual);
-  h = llama_attention(net, std::move(h));
+  Tensor h = norm(net, "input_layernorm", residual);
+  h = attention(net, std::move(h));
   Tensor scaled = mul_scalar(h);
   h = add(residual, std::move(scaled));
   residual = h;
-  h = rms_norm(net, "post_attention_layernorm", std::move(h));
+  h = norm(net, "post_attention_layernorm", std::move(h));
   h = llama_mlp(net, std::move(h));
   scaled = mul_scalar(h);
   return add(std::move(residual), std::move(scaled));
+}
+
+namespace {
+
+Tensor layer(Net& net, Tensor hidden) {
+  return scaled_layer(net, std::move(hidden), kLayer, rms_norm, llama_attention);
 }
 
 Tensor norm(Net& net, Tensor hidden) {

@@ -27,7 +27,8 @@ constexpr const char* kAttention = "MiniCPM-2B modeling_minicpm.py: MiniCPMSdpaA
 constexpr const char* kHead = "MiniCPM-2B modeling_minicpm.py: MiniCPMForCausalLM.forward";
 
 // Only the mean of the squares is of an fp32 copy.
-Tensor minicpm_norm(Net& net, const char* name, const Tensor& x) {
+Tensor minicpm_norm(Net& net, const char* name, Tensor x_in) {
+  const Tensor x = std::move(x_in);
   Scope in(net.tape, name, kNorm);
   const Tensor weight = net.parameter(name, "weight", Shape{x.dim(-1)});
   Tensor variance = to(x, Dtype::kFp32);
@@ -61,21 +62,11 @@ Tensor attend(Net& net, Tensor hidden) {
 
 // residual + hidden_states * (scale_depth / √layers)
 Tensor layer(Net& net, Tensor hidden) {
-  Scope in(net.tape, "", kLayer);
-  Tensor residual = std::move(hidden);
-  Tensor h = minicpm_norm(net, "input_layernorm", residual);
-  h = attend(net, std::move(h));
-  Tensor scaled = mul_scalar(h);
-  h = add(residual, std::move(scaled));
-  residual = h;
-  h = minicpm_norm(net, "post_attention_layernorm", h);
-  h = llama_mlp(net, std::move(h));
-  scaled = mul_scalar(h);
-  return add(std::move(residual), std::move(scaled));
+  return scaled_layer(net, std::move(hidden), kLayer, minicpm_norm, attend);
 }
 
 Tensor norm(Net& net, Tensor hidden) {
-  return minicpm_norm(net, "model.norm", hidden);
+  return minicpm_norm(net, "model.norm", std::move(hidden));
 }
 
 // The hidden states are divided before the head sees them.

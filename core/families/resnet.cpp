@@ -4,6 +4,7 @@
 #include "core/families/family.hpp"
 #include "core/families/stages.hpp"
 #include "core/layers/vision.hpp"
+#include "core/tape/ops/convolution.hpp"
 #include "core/tape/vision_ops.hpp"
 
 namespace tidemark {
@@ -58,7 +59,7 @@ Tensor convolved(Net& net, const ConvNames& names, Tensor x, Count out, Count ke
   {
     Scope in(net.tape, names.convolution, kLayer);
     Tensor weight = net.parameter(names.convolution, "weight", Shape{Dim(out), x.dim(1), size, size});
-    x = convolution2d(std::move(x), std::move(weight), {}, height, width);
+    x = convolution(std::move(x), std::move(weight), {}, {height, width});
   }
   return normalised(net, names.norm, std::move(x));
 }

@@ -2,6 +2,7 @@
 #include "core/families/family.hpp"
 #include "core/families/stages.hpp"
 #include "core/layers/vision.hpp"
+#include "core/tape/ops/convolution.hpp"
 #include "core/tape/vision_ops.hpp"
 
 namespace tidemark {
@@ -114,8 +115,8 @@ Shape picture_of(const Net& net, Dim channels) {
 Tensor convolution(Net& net, const char* name, Tensor x, const Shape& weight_shape, Dim height, Dim width) {
   Scope in(net.tape, name, net.source());
   Tensor weight = net.parameter(name, "weight", weight_shape);
-  return convolution2d(std::move(x), std::move(weight), net.parameter(name, "bias", Shape{weight_shape.dims[0]}),
-                       height, width);
+  return convolution(std::move(x), std::move(weight), net.parameter(name, "bias", Shape{weight_shape.dims[0]}),
+                     {height, width});
 }
 
 // SegformerSequenceReduction.forward
@@ -236,7 +237,7 @@ Tensor decoded(Net& net) {
   {
     Tensor joined = cat(all, 1);
     Tensor weight = net.parameter("decode_head.linear_fuse", "weight", Shape{width, joined.dim(1), one, one});
-    h = convolution2d(std::move(joined), std::move(weight), {}, height, columns);
+    h = tidemark::convolution(std::move(joined), std::move(weight), {}, {height, columns});
   }
   for (const char* name : {"running_mean", "running_var"})
     net.tape.buffer(name, width.n() * size_of(net.weight_dtype(1)));

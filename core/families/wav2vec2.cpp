@@ -178,7 +178,7 @@ Tensor convolution_layer(Net& net, Tensor hidden) {
   Tensor bias;
   if (net.arch.conv_bias) bias = net.parameter("conv", "bias", Shape{out});
   const Count frames = (hidden.size(2) - net.arch.conv_kernels[i]) / net.arch.conv_strides[i] + 1;
-  Tensor h = convolution1d(std::move(hidden), weight, bias, frames);
+  Tensor h = convolution(std::move(hidden), weight, bias, {Dim(frames)});
   if (net.arch.group_norm) {
     if (i > 0) return gelu(std::move(h));
     Scope norm(net.tape, "layer_norm", kConv);
@@ -272,7 +272,7 @@ Tensor position_embeddings(Net& net, const Names& names, const Tensor& hidden) {
     const Tensor weight = normed_weight(net, names.positions);
     const Tensor bias = net.parameter(names.positions, "bias", Shape{net.H});
     const bool even = net.arch.position_kernel % 2 == 0;
-    x = convolution1d(std::move(x), weight, bias, net.S.n() + (even ? 1 : 0));
+    x = convolution(std::move(x), weight, bias, {Dim(net.S.n() + (even ? 1 : 0))});
     if (even) x = narrow(std::move(x), 2, 0, net.S);
   }
   x = gelu(std::move(x));

@@ -56,7 +56,7 @@ Tensor convolve(Net& net, const char* name, const Tensor& x, Count frames) {
   Scope in(net.tape, name, kEncoder);
   const Tensor weight = net.parameter(name, "weight", Shape{net.H, x.dim(1), Dim(3)});
   const Tensor bias = net.parameter(name, "bias", Shape{net.H});
-  return convolution1d(x, weight, bias, frames);
+  return convolution(x, weight, bias, {Dim(frames)});
 }
 
 Tensor encode(Net& net) {

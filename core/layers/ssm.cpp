@@ -180,7 +180,7 @@ Tensor causal_convolution(Net& net, const char* name, Tensor x_in, bool has_bias
   Tensor out;
   {
     Scope in(net.tape, name, source);
-    out = convolution1d(x, std::move(weight), std::move(bias), net.S.n() + kernel - 1);
+    out = convolution(x, std::move(weight), std::move(bias), {Dim(net.S.n() + kernel - 1)});
   }
   out = narrow(std::move(out), 2, 0, net.S);
   return activated ? silu(std::move(out)) : out;

@@ -16,10 +16,6 @@ constexpr Stream kAfterBackward = 3;
 
 constexpr Bytes kAlignment = 16;  // _get_aligned_numel
 
-Shape elements(Count count) {
-  return Shape{Dim(count)};
-}
-
 Count up_to_multiple(Count count, Count of) {
   return (count + of - 1) / of * of;
 }

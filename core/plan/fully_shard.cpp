@@ -18,10 +18,6 @@ constexpr Stream kAllReduce = 3;
 
 constexpr std::size_t kRoot = 0;
 
-Shape elements(Count count) {
-  return Shape{Dim(count)};
-}
-
 /// What is allocated while one lives is communication's, on a stream of its own.
 class Collective {
  public:

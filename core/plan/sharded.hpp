@@ -29,6 +29,11 @@ class Sharded : public Placement {
   virtual Bytes host_bytes(const LayerPlan& /*plan*/) const { return 0; }
 };
 
+/// A flat tensor of as many elements: parts and buffers are nothing else.
+inline Shape elements(Count count) {
+  return Shape{Dim(count)};
+}
+
 /// The job as the modules see it: with the dtype in which weights are gathered.
 TrainingJob as_modules_see(const TrainingJob& job);
 

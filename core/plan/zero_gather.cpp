@@ -16,10 +16,6 @@ constexpr Count kSubGroup = 1'000'000'000;  // sub_group_size, elements of parts
 constexpr Stream kAllGather = 1;
 constexpr Stream kReduceAndPartition = 2;
 
-Shape elements(Count count) {
-  return Shape{Dim(count)};
-}
-
 }  // namespace
 
 ZeroGather::ZeroGather(Tape& tape, const Architecture& architecture, const TrainingJob& job)

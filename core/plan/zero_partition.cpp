@@ -13,10 +13,6 @@ constexpr const char* kSource = "DeepSpeed 0.19.8 runtime/zero/stage_1_and_2.py:
 // reduction_stream, on which reductions run with overlap_comm.
 constexpr Stream kReduction = 1;
 
-Shape elements(Count count) {
-  return Shape{Dim(count)};
-}
-
 }  // namespace
 
 ZeroPartition::ZeroPartition(Tape& tape, const Architecture& architecture, const TrainingJob& job)

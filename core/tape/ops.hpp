@@ -76,9 +76,10 @@ Tensor layer_norm(Tensor x, Tensor weight, Tensor bias);  ///< undefined weight 
 
 // -- products
 // -----------------------------------------------------------------------------------------------------------
-Tensor linear(Tensor x, Tensor weight, Tensor bias = {});             ///< weight [out, in]
-Tensor conv1d_addmm(Tensor x, Tensor weight, Tensor bias);            ///< transformers Conv1D: weight [in, out]
-Tensor matmul(Tensor a, Tensor b);                                    ///< batched (3-D, 4-D), or by a matrix
+Tensor lower_precision(Tensor x);                           ///< autocast's cast of what is on its list of 16 bits
+Tensor linear(Tensor x, Tensor weight, Tensor bias = {});   ///< weight [out, in]
+Tensor conv1d_addmm(Tensor x, Tensor weight, Tensor bias);  ///< transformers Conv1D: weight [in, out]
+Tensor matmul(Tensor a, Tensor b);                          ///< batched (3-D, 4-D), or by a matrix
 Tensor patch_convolution(Tensor x, Tensor weight, Tensor bias = {});  ///< Conv2d, Conv3d whose stride is its kernel
 Tensor baddbmm(Tensor input, Tensor a, Tensor b);
 

@@ -8,8 +8,6 @@ namespace tidemark {
 Tensor mean_over(Tensor x, int dim);               ///< mean(dim)
 Tensor interpolate(Tensor x, const Shape& shape);  ///< F.interpolate of [n, channels, h, w]; autocast: fp32
 Tensor roll(Tensor x);                             ///< torch.roll: a copy, forward and backward
-/// nn.Conv2d with any stride and padding: weight [out, in / groups, kh, kw]; out is [n, out, height, width].
-Tensor convolution2d(Tensor x, Tensor weight, Tensor bias, Dim height, Dim width);
 /// nn.BatchNorm2d in training: x [n, channels, h, w]; its statistics are fp32 under autocast and where x is.
 Tensor batch_norm(Tensor x, Tensor weight, Tensor bias);
 /// nn.MaxPool2d to [height, width], by indices of int64.

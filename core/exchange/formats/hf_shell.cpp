@@ -200,19 +200,18 @@ void read_sharding(Args& args) {
 
 void read_program(const Look& look, Reading& reading, bool slurm) {
   const std::string& file = look.source.name;
-  const ShellScript script = read_shell(look.head);
-  const std::vector<Launch> launches = launches_of(script);
-  const Launch* launch = training_launch(launches);
+  const TrainingScript text = training_script(look);
+  const Launch* launch = text.launch;
   Args args(reading);
   Facts facts;
   read_slurm_header(reading, look.head, file);
-  read_environment(args, script, launch, file);
+  read_environment(args, text.script, launch, file);
   if (launch != nullptr) {
     state(reading, "program", of(launch->program), {});
     facts.qlora_program = base_name(launch->program) == "qlora.py";
     add_arguments(args, launch->arguments, file);
   } else if (slurm) {
-    for (const ShellCommand& command : script.commands) {
+    for (const ShellCommand& command : text.script.commands) {
       const bool calls =
           command.words.size() > 1 && (command.words[0].word() == "sh" || command.words[0].word() == "bash");
       if (calls) reading.companions.push_back(command.words[1].word());
@@ -250,7 +249,7 @@ void read_program(const Look& look, Reading& reading, bool slurm) {
   }
   if (!args.told("gpu")) args.unknown("gpu");
   args.unknown("what the program itself sets");
-  for (const std::string& name : script.twice)
+  for (const std::string& name : text.script.twice)
     reading.notes.push_back("assigned more than once in the file (last one read): " + name);
   args.tell_unread();
 }

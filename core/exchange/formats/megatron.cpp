@@ -141,7 +141,9 @@ void read_precision(Args& args) {
   } else if (const Arg* old = args.any({"fp8_hybrid", "fp8_e4m3"}); old != nullptr) {
     args.state("fp8.format", of(old->key == "fp8_hybrid" ? "hybrid" : "e4m3"), {old});
   }
-  if (args.told("fp8.format")) args.state("fp8.param_gather", of(args.has("fp8_param_gather")), {args.find("fp8_param_gather")}, "the flag or its absence");
+  if (args.told("fp8.format"))
+    args.state("fp8.param_gather", of(args.has("fp8_param_gather")), {args.find("fp8_param_gather")},
+               "the flag or its absence");
 }
 
 void read_memory(Args& args) {
@@ -216,18 +218,14 @@ void read_parallelism(Args& args, const Launch& launch, const std::string& file)
 
 void read_megatron(const Look& look, Sources, Reading& reading) {
   const std::string& file = look.source.name;
-  const ShellScript script = read_shell(look.head);
-  const std::vector<Launch> launches = launches_of(script);
-  const Launch* launch = training_launch(launches);
-  if (launch == nullptr) {
-    reading.issues.push_back({"NO_JOB", Severity::kError, file, "No command in the file starts a training.", ""});
-    return;
-  }
+  const TrainingScript text = training_script(look);
+  const Launch* launch = text.launch;
+  if (launch == nullptr) return tell_no_launch(reading, look);
   Args args(reading);
   Facts facts;
   facts.program = lower_case(base_name(launch->program));
   read_slurm_header(reading, look.head, file);
-  read_environment(args, script, launch, file);
+  read_environment(args, text.script, launch, file);
   add_arguments(args, launch->arguments, file);
   state(reading, "framework.name", of("megatron"), {}, "Megatron's flags");
   read_shape(args, facts);

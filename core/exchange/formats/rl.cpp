@@ -139,13 +139,9 @@ void read_openrlhf(Args& args, const Launch& launch) {
 
 void read_rl(const Look& look, Sources, Reading& reading) {
   const std::string& file = look.source.name;
-  const ShellScript script = read_shell(look.head);
-  const std::vector<Launch> launches = launches_of(script);
-  const Launch* launch = training_launch(launches);
-  if (launch == nullptr) {
-    reading.issues.push_back({"NO_JOB", Severity::kError, file, "No command in the file starts a training.", ""});
-    return;
-  }
+  const TrainingScript text = training_script(look);
+  const Launch* launch = text.launch;
+  if (launch == nullptr) return tell_no_launch(reading, look);
   Args args(reading);
   read_slurm_header(reading, look.head, file);
   add_arguments(args, launch->arguments, file);

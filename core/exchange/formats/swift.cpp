@@ -262,17 +262,13 @@ void read_evaluation(Args& args) {
 
 void read_swift(const Look& look, Sources, Reading& reading) {
   const std::string& file = look.source.name;
-  const ShellScript script = read_shell(look.head);
-  const std::vector<Launch> launches = launches_of(script);
-  const Launch* launch = training_launch(launches);
+  const TrainingScript text = training_script(look);
+  const Launch* launch = text.launch;
   Args args(reading);
-  if (launch == nullptr) {
-    reading.issues.push_back({"NO_JOB", Severity::kError, file, "No command in the file starts a training.", ""});
-    return;
-  }
+  if (launch == nullptr) return tell_no_launch(reading, look);
   Facts facts;
   read_slurm_header(reading, look.head, file);
-  read_environment(args, script, launch, file);
+  read_environment(args, text.script, launch, file);
   add_arguments(args, launch->arguments, file);
   read_verb(*launch, facts);
   state(reading, "framework.name", of(facts.megatron ? "megatron" : "transformers"), {}, "the command");
@@ -282,7 +278,7 @@ void read_swift(const Look& look, Sources, Reading& reading) {
   read_batch(args, facts);
   read_memory(args, facts);
   read_precision(args, facts);
-  read_parallelism(args, facts, script, *launch, file);
+  read_parallelism(args, facts, text.script, *launch, file);
   read_reference(args, facts);
   read_vision(args, facts);
   read_evaluation(args);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/exchange/bytes.hpp"
 #include "core/exchange/fields.hpp"
 
 namespace tidemark::exchange {
@@ -34,26 +35,12 @@ double shortest(float number) {
 
 class GgufReader {
  public:
-  explicit GgufReader(std::string_view bytes) : bytes_(bytes) {}
+  explicit GgufReader(std::string_view bytes) : bytes_{bytes} {}
 
-  bool ended() const { return ended_; }
+  bool ended() const { return bytes_.ended; }
 
-  std::string_view take(std::uint64_t length) {
-    if (length > bytes_.size() - at_) {
-      ended_ = true;
-      at_ = bytes_.size();
-      return {};
-    }
-    const std::string_view taken = bytes_.substr(at_, length);
-    at_ += length;
-    return taken;
-  }
-  std::uint64_t number(std::size_t length) {
-    std::uint64_t value = 0;
-    const std::string_view taken = take(length);
-    for (std::size_t i = taken.size(); i-- > 0;) value = value << 8 | static_cast<unsigned char>(taken[i]);
-    return value;
-  }
+  std::string_view take(std::uint64_t length) { return bytes_.take(length); }
+  std::uint64_t number(std::size_t length) { return bytes_.number(length); }
   std::string_view word(bool first_version) { return take(number(first_version ? 4 : 8)); }
 
   Value scalar(std::uint32_t type) {
@@ -76,9 +63,7 @@ class GgufReader {
   }
 
  private:
-  std::string_view bytes_;
-  std::size_t at_ = 0;
-  bool ended_ = false;
+  ByteReader bytes_;
 };
 
 class HeaderReader {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/exchange/bytes.hpp"
+
 namespace tidemark::exchange {
 namespace {
 
@@ -51,7 +53,7 @@ std::string_view Pickle::text(const Item& dict, std::string_view key) const {
 /// The stack machine. Each step reads one opcode; the first trouble ends it.
 class PickleReader {
  public:
-  PickleReader(std::string_view bytes, Pickle& pickle) : bytes_(bytes), out_(pickle) {}
+  PickleReader(std::string_view bytes, Pickle& pickle) : bytes_{bytes}, out_(pickle) {}
 
   std::string read() {
     while (!stopped_ && error_.empty()) step();
@@ -69,21 +71,13 @@ class PickleReader {
   }
 
   std::string_view take(std::uint64_t length) {
-    if (length > bytes_.size() - at_) {
-      fail("truncated");
-      at_ = bytes_.size();
-      return {};
-    }
-    const std::string_view taken = bytes_.substr(at_, length);
-    at_ += length;
+    const std::string_view taken = bytes_.take(length);
+    if (bytes_.ended) fail("truncated");
     return taken;
   }
-
-  /// A little-endian number without sign.
   std::uint64_t number(std::size_t length) {
-    std::uint64_t value = 0;
-    const std::string_view taken = take(length);
-    for (std::size_t i = taken.size(); i-- > 0;) value = value << 8 | static_cast<unsigned char>(taken[i]);
+    const std::uint64_t value = bytes_.number(length);
+    if (bytes_.ended) fail("truncated");
     return value;
   }
 
@@ -152,8 +146,8 @@ class PickleReader {
   }
 
   void step() {
-    if (at_ >= bytes_.size()) return fail("truncated");
-    const auto code = static_cast<unsigned char>(bytes_[at_++]);
+    const auto code = static_cast<unsigned char>(number(1));
+    if (bytes_.ended) return;
     if (scalar(code) || container(code) || memo(code)) return;
     for (const Refused& refused : kRefused) {
       if (refused.code == code) return fail("refuse: " + std::string{refused.name});
@@ -259,9 +253,8 @@ class PickleReader {
     }
   }
 
-  std::string_view bytes_;
+  ByteReader bytes_;
   Pickle& out_;
-  std::size_t at_ = 0;
   std::vector<Ref> stack_;
   std::vector<std::size_t> marks_;
   std::vector<Ref> memo_;

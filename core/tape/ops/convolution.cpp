@@ -1,5 +1,7 @@
-// Convolutions over a line of frames. cuDNN's own workspaces are not modelled.
+// Convolutions with any stride and padding. cuDNN's own workspaces are not modelled.
 #include "core/tape/ops/convolution.hpp"
+
+#include <algorithm>
 
 #include "core/tape/ops.hpp"
 
@@ -7,7 +9,7 @@ namespace tidemark {
 namespace {
 
 // convolution_backward: input, weight, bias, where each needs one.
-void convolution1d_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+void convolution_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   for (int i = 0; i < n.input_count; ++i) {
     if (!n.needs(i)) continue;
     Shape s = n.input_shapes[i];
@@ -24,26 +26,24 @@ void group_norm_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   }
 }
 
-Tensor lower_precision(Tensor x) {
-  Tape& t = x.tape();
-  if (!t.autocast()) return x;
-  return t.autocast_cast(std::move(x), *t.autocast());
-}
-
 }  // namespace
 
-Tensor convolution1d(Tensor x_in, Tensor weight_in, Tensor bias_in, Count frames) {
+Tensor convolution(Tensor x_in, Tensor weight_in, Tensor bias_in, std::initializer_list<Dim> places) {
   const Tensor argument = std::move(x_in);
   Tensor bias = std::move(bias_in);
   if (bias.defined()) bias = lower_precision(std::move(bias));
   const Tensor weight = lower_precision(std::move(weight_in));
   const Tensor x = lower_precision(argument);
   Tape& t = x.tape();
-  Node* n = bias.defined() ? t.record("convolution", convolution1d_backward, {&x, &weight, &bias})
-                           : t.record("convolution", convolution1d_backward, {&x, &weight});
+  Node* n = bias.defined() ? t.record("convolution", convolution_backward, {&x, &weight, &bias})
+                           : t.record("convolution", convolution_backward, {&x, &weight});
   t.save(n, x);
   t.save(n, weight);
-  Tensor out = t.allocate(Shape{x.dim(0), weight.dim(0), Dim(frames)}, x.dtype(), "convolution");
+  Shape s = x.shape();
+  s.dims[1] = weight.dim(0);
+  std::copy(places.begin(), places.end(), s.dims + 2);
+  s.make_contiguous();
+  Tensor out = t.allocate(s, x.dtype(), "convolution");
   t.attach(n, out);
   return out;
 }

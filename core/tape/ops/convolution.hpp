@@ -1,12 +1,15 @@
 #pragma once
 
+#include <initializer_list>
+
 #include "core/tape/tape.hpp"
 
-/// What speech models use besides: convolutions over a line of frames, the norm of their groups, the CTC loss.
+/// Convolutions of speech, of pictures and of layers that keep a state, and the norm of groups of channels.
 namespace tidemark {
 
-/// nn.Conv1d: x [B, channels, frames], weight [out, channels / groups, kernel]; bias may be undefined.
-Tensor convolution1d(Tensor x, Tensor weight, Tensor bias, Count frames);
+/// nn.Conv1d, nn.Conv2d with any stride and padding: x [n, channels, …], weight [out, channels / groups, …kernel]; bias
+/// may be undefined. The result is [n, out, …places].
+Tensor convolution(Tensor x, Tensor weight, Tensor bias, std::initializer_list<Dim> places);
 /// nn.GroupNorm with as many groups as channels.
 Tensor group_norm(Tensor x, Tensor weight, Tensor bias);
 

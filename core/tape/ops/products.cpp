@@ -7,12 +7,6 @@ namespace {
 // autocast_mode.h WrapFunction_: `(*F)(cached_cast(to_type, args)...)`. The order of a call's arguments is the
 // compiler's choice; GCC, which builds PyTorch, starts with the last one, so that the first argument's cast is the
 // youngest node.
-Tensor lower_precision(Tensor x) {
-  Tape& t = x.tape();
-  if (!t.autocast()) return x;
-  return t.autocast_cast(std::move(x), *t.autocast());
-}
-
 // FunctionsManual.cpp mm_mat2_backward, mm_mat1_backward: the weight's gradient first, then the input's.
 // Inputs of the node: 0 = x [T, in], 1 = weight ([out, in] when attributes[0], else [in, out]), 2 = bias.
 void linear_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
@@ -97,6 +91,12 @@ void convolution_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
 }
 
 }  // namespace
+
+Tensor lower_precision(Tensor x) {
+  Tape& t = x.tape();
+  if (!t.autocast()) return x;
+  return t.autocast_cast(std::move(x), *t.autocast());
+}
 
 Shape flat(const Shape& s) {
   Dim rows(1);

@@ -11,28 +11,12 @@ void whole_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   r[0] = t.allocate(s, g[0].dtype(), n.name);
 }
 
-void convolution_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
-  for (int i = 0; i < n.input_count; ++i) {
-    if (!n.needs(i)) continue;
-    Shape s = n.input_shapes[i];
-    s.make_contiguous();
-    r[i] = t.allocate(s, g[0].dtype(), "convolution_backward");
-    if (i > 0) t.set_category(r[i], Category::kGradients);
-  }
-}
-
 void batch_norm_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   for (int i = 0; i < n.input_count; ++i) {
     if (!n.needs(i)) continue;
     r[i] = t.allocate(n.input_shapes[i], i == 0 ? g[0].dtype() : n.input_dtypes[i], "native_batch_norm_backward");
     if (i > 0) t.set_category(r[i], Category::kGradients);
   }
-}
-
-Tensor lower_precision(Tensor x) {
-  Tape& t = x.tape();
-  if (!t.autocast()) return x;
-  return t.autocast_cast(std::move(x), *t.autocast());
 }
 
 Tensor reshaped(const Tensor& x, const Shape& shape, const char* name) {
@@ -66,22 +50,6 @@ Tensor roll(Tensor x_in) {
   Shape s = x.shape();
   s.make_contiguous();
   return reshaped(x, s, "roll");
-}
-
-Tensor convolution2d(Tensor x_in, Tensor weight_in, Tensor bias_in, Dim height, Dim width) {
-  const Tensor argument = std::move(x_in);
-  Tensor bias = std::move(bias_in);
-  if (bias.defined()) bias = lower_precision(std::move(bias));
-  const Tensor weight = lower_precision(std::move(weight_in));
-  const Tensor x = lower_precision(argument);
-  Tape& t = x.tape();
-  Node* n = bias.defined() ? t.record("convolution", convolution_backward, {&x, &weight, &bias})
-                           : t.record("convolution", convolution_backward, {&x, &weight});
-  t.save(n, x);
-  t.save(n, weight);
-  Tensor out = t.allocate(Shape{x.dim(0), weight.dim(0), height, width}, x.dtype(), "convolution");
-  t.attach(n, out);
-  return out;
 }
 
 Tensor batch_norm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
