@@ -118,6 +118,9 @@ void check_states(const Architecture& a, const TrainingJob& job, Issues& issues)
                        : "Layers that keep a state are taken to run on the fused kernels of fla, mamba_ssm and "
                          "causal_conv1d; without these, \"kernels\": \"torch\" says what they need.",
         job.torch_scan ? "fused" : "torch");
+  } else if (job.torch_scan && a.language == nullptr) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/kernels", "This model has no layers that keep a state.",
+        "fused");
   }
 }
 

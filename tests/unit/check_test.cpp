@@ -144,9 +144,9 @@ constexpr const char* kSmallT5 =
     R"("config":{"model_type":"t5","d_model":64,"d_ff":128,"d_kv":16,"num_heads":4,"num_layers":2,"vocab_size":1000})";
 
 TEST_CASE("re-entrant checkpointing of encoder-decoders is refused: no record covers it") {
-  const std::string start = std::string{"{"} + kSmallT5 + R"(,"sequence_length":64,"gradient_checkpointing":"full","use_reentrant":)";
-  CHECK(answer_to(start + "true}") ==
-        "none; error UNSUPPORTED_VALUE /use_reentrant -> false");
+  const std::string start =
+      std::string{"{"} + kSmallT5 + R"(,"sequence_length":64,"gradient_checkpointing":"full","use_reentrant":)";
+  CHECK(answer_to(start + "true}") == "none; error UNSUPPORTED_VALUE /use_reentrant -> false");
   CHECK(answer_to(start + "false}") == "estimate");
 }
 
@@ -166,6 +166,11 @@ TEST_CASE("a kernel for experts that the model has not is said to have no effect
   const std::string ignored = "estimate; warning IGNORED_OPTION /moe/implementation";
   CHECK(answer_to(job(R"("moe":{"implementation":"eager"})")) == ignored);
   CHECK(answer_to(job(R"("moe":{"implementation":"grouped_mm"})")) == "estimate");
+}
+
+TEST_CASE("kernels for states that the model does not keep are said to have no effect") {
+  CHECK(answer_to(job(R"("kernels":"torch")")) == "estimate; warning IGNORED_OPTION /kernels -> fused");
+  CHECK(answer_to(job(R"("kernels":"fused")")) == "estimate");
 }
 
 TEST_CASE("padding of recordings is said not to be counted") {
