@@ -147,46 +147,16 @@ bool below(std::string_view path, std::string_view prefix) {
   return path.size() > prefix.size() && path.substr(0, prefix.size()) == prefix && path[prefix.size()] == '.';
 }
 
-Value kinded(Value::Kind kind) {
-  Value value;
-  value.kind = kind;
-  return value;
-}
-
 }  // namespace
 
-Value of(bool value) {
-  Value made = kinded(Value::Kind::kBool);
-  made.boolean = value;
-  return made;
-}
-Value of(std::int64_t value) {
-  Value made = kinded(Value::Kind::kInteger);
-  made.integer = value;
-  made.real = static_cast<double>(value);
-  return made;
-}
-Value of(double value) {
-  Value made = kinded(Value::Kind::kReal);
-  made.real = value;
-  return made;
-}
-Value of(std::string_view value) {
-  Value made = kinded(Value::Kind::kString);
-  made.string = value;
-  return made;
-}
 Value of(std::vector<Value> items) {
-  Value made = kinded(Value::Kind::kArray);
+  Value made = empty_array();
   made.items = std::move(items);
   return made;
 }
-Value object() {
-  return kinded(Value::Kind::kObject);
-}
 Value object(std::initializer_list<std::pair<std::string_view, Value>> members) {
-  Value made = object();
-  for (const auto& [key, value] : members) made.members.push_back({std::string{key}, value});
+  Value made = empty_object();
+  for (const auto& [key, value] : members) set(made, key, value);
   return made;
 }
 

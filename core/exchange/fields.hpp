@@ -7,26 +7,17 @@
 
 #include "core/exchange/reading.hpp"
 #include "core/exchange/text/node.hpp"
+#include "core/units/make_value.hpp"
 
 namespace tidemark::exchange {
 
-/// Makers of values, as readers write them.
-Value of(bool value);
-Value of(std::int64_t value);
-inline Value of(int value) {
-  return of(std::int64_t{value});
-}
-Value of(double value);
-Value of(std::string_view value);
-inline Value of(const char* value) {
-  return of(std::string_view{value});
-}
-inline Value of(const std::string& value) {
-  return of(std::string_view{value});
+/// to_value, as readers write it hundreds of times.
+template <class T>
+Value of(const T& value) {
+  return tidemark::to_value(value);
 }
 Value of(std::vector<Value> items);
-Value object();
-/// object(), with members as pairs.
+/// An object of these members.
 Value object(std::initializer_list<std::pair<std::string_view, Value>> members);
 
 /// A configuration while it is read: which of its keys were asked for, and so which were not.

@@ -130,7 +130,7 @@ Value to_value(const PyValue& value) {
       return of(std::move(items));
     }
     case PyValue::Kind::kDict: {
-      Value dict = object();
+      Value dict = empty_object();
       for (std::size_t at = 0; at < value.keys.size() && at < value.items.size(); ++at)
         dict.members.push_back({value.keys[at], to_value(value.items[at])});
       return dict;

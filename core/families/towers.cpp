@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/families/family.hpp"
+#include "core/units/make_value.hpp"
 
 namespace tidemark {
 namespace {
@@ -27,11 +28,7 @@ constexpr TextSizes kTextSizes[] = {
 void add_missing(Value& object, std::string_view key, Count size) {
   const Value* there = object.find(key);
   if (there != nullptr && !there->is_null()) return;
-  Value number;
-  number.kind = Value::Kind::kInteger;
-  number.integer = size;
-  number.real = static_cast<double>(size);
-  object.members.push_back({std::string{key}, std::move(number)});
+  set(object, key, std::int64_t{size});
 }
 
 Value with_sizes(const Value& given, std::string_view model_type) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/options/options.hpp"
+#include "core/units/make_value.hpp"
 
 namespace tidemark {
 namespace {
@@ -36,28 +37,15 @@ bool below(std::string_view option, std::string_view parent) {
 }  // namespace
 
 Setting set_word(std::string_view option, std::string_view word) {
-  Setting setting;
-  setting.option = option;
-  setting.value.kind = Value::Kind::kString;
-  setting.value.string = word;
-  return setting;
+  return {std::string{option}, to_value(word)};
 }
 
 Setting set_count(std::string_view option, Count count) {
-  Setting setting;
-  setting.option = option;
-  setting.value.kind = Value::Kind::kInteger;
-  setting.value.integer = count;
-  setting.value.real = static_cast<double>(count);
-  return setting;
+  return {std::string{option}, to_value(std::int64_t{count})};
 }
 
 Setting set_flag(std::string_view option, bool flag) {
-  Setting setting;
-  setting.option = option;
-  setting.value.kind = Value::Kind::kBool;
-  setting.value.boolean = flag;
-  return setting;
+  return {std::string{option}, to_value(flag)};
 }
 
 bool apply(const Setting& setting, TrainingJob& job) {

@@ -365,45 +365,4 @@ std::string write_json(const Value& value, int indent) {
   return out;
 }
 
-Value to_value(bool boolean) {
-  Value value;
-  value.kind = Value::Kind::kBool;
-  value.boolean = boolean;
-  return value;
-}
-
-Value to_value(std::int64_t integer) {
-  Value value;
-  value.kind = Value::Kind::kInteger;
-  value.integer = integer;
-  value.real = static_cast<double>(integer);
-  return value;
-}
-
-Value to_value(double real) {
-  Value value;
-  value.kind = Value::Kind::kReal;
-  value.real = real;
-  return value;
-}
-
-Value to_value(std::string_view text) {
-  Value value;
-  value.kind = Value::Kind::kString;
-  value.string = text;
-  return value;
-}
-
-Value empty_object() {
-  Value value;
-  value.kind = Value::Kind::kObject;
-  return value;
-}
-
-Value empty_array() {
-  Value value;
-  value.kind = Value::Kind::kArray;
-  return value;
-}
-
 }  // namespace tidemark

@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "core/units/issue.hpp"
+#include "core/units/make_value.hpp"
 #include "core/units/value.hpp"
 
 namespace tidemark {
@@ -25,30 +25,5 @@ Value parse_json(std::string_view text, std::string_view path, Issues& issues);
 /// Writes JSON text: keys in their order, numbers in the fewest digits that read back the same, invalid UTF-8
 /// replaced. `indent` spaces per level; 0 for one line.
 std::string write_json(const Value& value, int indent = 0);
-
-// Small makers, so that answers read like the JSON that they become.
-Value to_value(bool boolean);
-Value to_value(std::int64_t integer);
-Value to_value(double real);
-Value to_value(std::string_view text);
-inline Value to_value(const char* text) {
-  return to_value(std::string_view{text});
-}
-inline Value to_value(const std::string& text) {
-  return to_value(std::string_view{text});
-}
-inline Value to_value(int integer) {
-  return to_value(std::int64_t{integer});
-}
-Value empty_object();
-Value empty_array();
-/// Appends a member; the caller does not repeat keys.
-inline void set(Value& object, std::string_view key, Value value) {
-  object.members.push_back({std::string{key}, std::move(value)});
-}
-template <class T>
-void set(Value& object, std::string_view key, const T& value) {
-  object.members.push_back({std::string{key}, to_value(value)});
-}
 
 }  // namespace tidemark

@@ -61,7 +61,7 @@ int recognise_safetensors(const Look& look) {
 }
 
 Value header_of(std::string_view format, const ModelHeader& header) {
-  Value by_dtype = object();
+  Value by_dtype = empty_object();
   Count elements = 0;
   for (const auto& [dtype, count] : elements_by_dtype(header.tensors)) {
     by_dtype.members.push_back({dtype, of(count)});
@@ -242,7 +242,7 @@ void read_gguf_file(const Look& look, Sources, Reading& reading) {
   }
   Count elements = 0;
   for (const FileTensor& tensor : header.model.tensors) elements += tensor.elements;
-  Value types = object();
+  Value types = empty_object();
   for (const auto& [type, count] : elements_by_dtype(header.model.tensors)) {
     const auto tensors = std::count_if(header.model.tensors.begin(), header.model.tensors.end(),
                                        [&, &type = type](const FileTensor& tensor) { return tensor.dtype == type; });

@@ -23,7 +23,7 @@ void state_job(const Node& node, const std::string& path, Keys& keys) {
 
 void read_probe(const Look& look, Sources, Reading& reading) {
   Keys keys(look.document.root, look.source.name, reading);
-  reading.log = object();
+  reading.log = empty_object();
   for (std::size_t at = 0; at < keys.root.items.size(); ++at) {
     if (keys.root.keys[at] == "job") continue;
     reading.log.members.push_back({keys.root.keys[at], to_value(keys.root.items[at])});
