@@ -455,8 +455,8 @@ export interface Job {
     /** CUDA context with its kernels, instead of the catalog's figure. Unit: GiB. */
     cuda_context_gib?: number | null;
   } | null;
-  /** The document that `calibrate` returns. Not modelled: Calibration comes later. */
-  calibration?: null;
+  /** The document that `calibrate` returns: factors fitted to measurements of your own. */
+  calibration?: object | null;
   /**
    * Card to check: a catalog name or alias, {"memory_gib": 24} as torch sees it or {"vram_gb": 24} as on the box (on
    * the command line 24GiB and --vram-gb 24; repeatable).
@@ -733,6 +733,31 @@ export interface VersionRequest {
   verb: "version";
 }
 
+/** Of the verb "calibrate". */
+export interface CalibrateRequest extends Job {
+  /** Version of this vocabulary. */
+  schema?: 1;
+  verb: "calibrate";
+  /**
+   * What was measured: each the "job" that ran, where it differs from the request's own options, and "allocated_bytes",
+   * "reserved_bytes", "device_bytes" or some of them. @default []
+   */
+  measurements?: ({
+    /** How it is called in the answer. */
+    name?: string;
+    /** What ran: options, over those of the request. */
+    job?: object;
+    /** torch.cuda.max_memory_allocated(). */
+    allocated_bytes?: number | null;
+    /** torch.cuda.max_memory_reserved(). */
+    reserved_bytes?: number | null;
+    /** Of the process, as nvidia-smi shows it. */
+    device_bytes?: number | null;
+  })[] | null;
+  /** Fit a factor on activations, too: for models whose code is not what Tidemark knows. @default false */
+  activations?: boolean | null;
+}
+
 export type Request =
   | EstimateRequest
   | FitRequest
@@ -740,7 +765,8 @@ export type Request =
   | MapRequest
   | CatalogRequest
   | DescribeRequest
-  | VersionRequest;
+  | VersionRequest
+  | CalibrateRequest;
 
 /** Bytes, exact. */
 export type Bytes = number;
@@ -1145,6 +1171,65 @@ export interface MapResponse {
   issues: Issue[];
 }
 
+/** A factor on the engine's own figure; null where no measurement determines it. */
+export type MaybeFactor = number | null;
+
+/** What a process takes on a card outside PyTorch's allocator. */
+export interface CalibratedContext {
+  gpu: string;
+  bytes: Bytes;
+}
+
+/** Relative errors of all figures that were measured. */
+export interface CalibrationError {
+  mean_percent: number;
+  worst_percent: number;
+}
+
+export interface CalibratedRow {
+  what: "allocated" | "reserved" | "device";
+  measured_bytes: Bytes;
+  /** Without a calibration. */
+  estimated_bytes: number;
+  /** With this one. */
+  calibrated_bytes: number;
+  /** By factors fitted to the other measurements alone. */
+  left_out_bytes: number;
+}
+
+export interface CalibratedJob {
+  name: string;
+  model: string;
+  /** Empty where the job names none. */
+  gpu: string;
+  rows: CalibratedRow[];
+}
+
+/** What a request's "calibration" takes. */
+export interface Calibration {
+  factors: {
+    activations: MaybeFactor;
+    fragmentation: MaybeFactor;
+    communication: MaybeFactor;
+    context: CalibratedContext[];
+  };
+  errors: {
+    estimated: CalibrationError;
+    calibrated: CalibrationError;
+    left_out: CalibrationError;
+  };
+  measurements: CalibratedJob[];
+}
+
+/** Of the verb "calibrate". */
+export interface CalibrateResponse {
+  schema: 1;
+  engine?: string;
+  catalog?: string;
+  calibration?: Calibration;
+  issues: Issue[];
+}
+
 export interface CatalogModel {
   id: string;
   aliases: string[];
@@ -1228,7 +1313,7 @@ export interface GroupDescription {
 /** A key of a request that one verb reads beside the options. */
 export interface KeyDescription {
   name: string;
-  type: "boolean" | "number" | "integers" | "string";
+  type: "boolean" | "number" | "integers" | "string" | "measurements";
   default: unknown;
   help: string;
 }
@@ -1266,6 +1351,7 @@ export type Answer =
   | FitResponse
   | AdviseResponse
   | MapResponse
+  | CalibrateResponse
   | CatalogResponse
   | DescribeResponse
   | VersionResponse;
@@ -1282,6 +1368,7 @@ export interface Tidemark {
   handle(request: CatalogRequest): CatalogResponse;
   handle(request: DescribeRequest): DescribeResponse;
   handle(request: VersionRequest): VersionResponse;
+  handle(request: CalibrateRequest): CalibrateResponse;
   handle(request: EstimateRequest | string): EstimateResponse;
   handle(request: Request | string): Answer;
 

@@ -71,6 +71,16 @@ constexpr Command kCommands[] = {
               "peaks by phase; `tidemark import measured.json` sets them beside the estimate.",
      .files = true,
      .asks = "estimate"},
+    {.name = "calibrate",
+     .flags = kOfJob,
+     .run = run_calibrate_command,
+     .usage = "calibrate measured.json... [--json] > mine.json    (what the scripts of `tidemark probe` print)\n"
+              "calibrate train.yaml memory_summary.txt nvidia-smi.txt [options]\n"
+              "estimate ... --calibration mine.json",
+     .about = "Fits what measurements determine, by least squares: the CUDA context of the card, NCCL's buffers, what "
+              "the allocator caches and, where --activations asks for it, activations. Tells how far each measurement "
+              "is from the estimate, with the factors and with factors fitted to the others (docs/calibration.md).",
+     .files = true},
     {.name = "fit",
      .flags = kOfJob,
      .run = run_fit_command,

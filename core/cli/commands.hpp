@@ -13,6 +13,7 @@ int run_scan_command(const Invocation& typed);
 int run_import_command(const Invocation& typed);
 int run_export_command(const Invocation& typed);
 int run_probe_command(const Invocation& typed);
+int run_calibrate_command(const Invocation& typed);
 int run_fit_command(const Invocation& typed);
 int run_advise_command(const Invocation& typed);
 int run_map_command(const Invocation& typed);

@@ -48,7 +48,7 @@ std::string command_names(bool of_job, std::string_view separator) {
 
 /// Whether a word stands behind the flag of a key.
 bool takes_value(const VerbKey& key) {
-  return key.type != "boolean";
+  return key.has_flag() && key.type != "boolean";
 }
 
 // --- bash
@@ -238,6 +238,7 @@ void fish_command(const Command& command, std::string& out) {
   const auto help = [](std::string_view text) { return " -d '" + quoted_for_fish(text) + "'\n"; };
   if (command.of_job()) {
     for (const VerbKey& key : command.verb()->keys) {
+      if (!key.has_flag()) continue;
       out += here + fish_flags(flags_of(key)) + (takes_value(key) ? " -x" : "") + help(key.help);
     }
   }

@@ -158,6 +158,7 @@ std::string command_help(const Command& command, const TextStyle& style) {
   if (command.of_job()) {
     flag_lines("--gpu CARD", "A card by name, or 24GiB as torch sees it; repeatable.", style, out);
     for (const VerbKey& key : command.verb()->keys) {
+      if (!key.has_flag()) continue;
       std::string names;
       for (const std::string& flag : flags_of(key)) names += (names.empty() ? "" : " | ") + flag;
       flag_lines(names + std::string{placeholder(key)}, key.help, style, out);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/cli/commands.hpp"
+#include "core/cli/imported.hpp"
 #include "core/cli/job_flags.hpp"
 #include "core/cli/terminal.hpp"
 #include "core/exchange/import.hpp"
@@ -50,7 +51,8 @@ std::string place_of(const std::string& name, const std::string& file) {
   return is_there(name) ? name : std::string{};
 }
 
-/// Reads the files and those that they name.
+}  // namespace
+
 exchange::Import import_files(const std::vector<std::string>& files, Issues& issues) {
   std::vector<exchange::Source> sources;
   for (const std::string& file : files) sources.push_back(source_of(file, issues));
@@ -71,6 +73,8 @@ exchange::Import import_files(const std::vector<std::string>& files, Issues& iss
   }
   return result;
 }
+
+namespace {
 
 Value value_of(const std::vector<std::string>& words) {
   Value list = empty_array();
@@ -200,7 +204,8 @@ bool is_option(std::string_view name) {
   return std::any_of(options().begin(), options().end(), same);
 }
 
-/// Keys that the engine has no option for are told, not handed on.
+}  // namespace
+
 Value job_of(const exchange::Import& import, Issues& issues) {
   Value job = empty_object();
   for (const exchange::Finding& field : import.fields) {
@@ -216,6 +221,8 @@ Value job_of(const exchange::Import& import, Issues& issues) {
   }
   return job;
 }
+
+namespace {
 
 /// A log beside a job: what the estimate says of it.
 struct Beside {

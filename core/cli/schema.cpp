@@ -195,8 +195,30 @@ Value schema_of(const Key& key) {
   return schema;
 }
 
+/// What `calibrate` is asked about, as core/wire/verbs/calibrate.cpp reads it.
+Value measurements_schema() {
+  return json(R"({
+    "type": ["array", "null"],
+    "items": {
+      "type": "object",
+      "properties": {
+        "name": {"description": "How it is called in the answer.", "type": "string"},
+        "job": {"description": "What ran: options, over those of the request.", "type": "object"},
+        "allocated_bytes": {"description": "torch.cuda.max_memory_allocated().", "type": ["integer", "null"], "minimum": 1},
+        "reserved_bytes": {"description": "torch.cuda.max_memory_reserved().", "type": ["integer", "null"], "minimum": 1},
+        "device_bytes": {"description": "Of the process, as nvidia-smi shows it.", "type": ["integer", "null"], "minimum": 1}
+      },
+      "additionalProperties": false
+    },
+    "minItems": 1,
+    "maxItems": 64
+  })");
+}
+
 Value schema_of(const VerbKey& key) {
-  Value schema = key.type == "integers" ? or_null({"array"}) : or_null({key.type});
+  Value schema = !key.has_flag()          ? measurements_schema()
+                 : key.type == "integers" ? or_null({"array"})
+                                          : or_null({key.type});
   if (key.type == "integers") {
     set(schema, "items", object({{"type", to_value("integer")}, {"minimum", to_value(1)}}));
     set(schema, "minItems", 1);

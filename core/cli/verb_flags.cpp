@@ -25,6 +25,7 @@ void put(Value& request, std::string_view name, Value value) {
 }  // namespace
 
 std::vector<std::string> flags_of(const VerbKey& key) {
+  if (!key.has_flag()) return {};
   const std::string flag = flag_of(key.name);
   std::vector<std::string> flags = {key.standard == "true" ? "--no-" + flag.substr(2) : flag};
   for (std::string_view word : words_of(key.flags)) flags.emplace_back(word);
@@ -38,6 +39,7 @@ std::string_view placeholder(const VerbKey& key) {
 void VerbFlags::add_to(CLI::App& app, const Verb& verb) {
   const auto not_empty = [](const std::string& word) { return word.empty() ? "its value is empty" : std::string{}; };
   for (const VerbKey& key : verb.keys) {
+    if (!key.has_flag()) continue;
     const std::string flag = flag_of(key.name);
     std::string names = flag;
     if (key.type == "boolean") {

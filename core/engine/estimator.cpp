@@ -19,6 +19,7 @@
 #include "core/step/estimate.hpp"
 #include "core/step/module_plan.hpp"
 #include "core/step/simulation.hpp"
+#include "core/units/decimal.hpp"
 #include "core/units/excerpt.hpp"
 #include "core/units/joined.hpp"
 
@@ -96,6 +97,26 @@ void add_context(Estimate& estimate, const CudaContext& context, const Overrides
   };
   estimate.device = {estimate.reserved.low + own(context.low), estimate.reserved.expected + own(context.expected),
                      estimate.reserved.high + own(context.high)};
+}
+
+/// What the allocator reserves beyond what is allocated, by a calibration.
+void scale_cache(Estimate& estimate, double factor) {
+  const auto scaled = [factor](Bytes reserved, Bytes allocated) {
+    return allocated + static_cast<Bytes>(static_cast<double>(reserved - allocated) * factor);
+  };
+  const Range& allocated = estimate.allocated;
+  Range& reserved = estimate.reserved;
+  reserved = {scaled(reserved.low, allocated.low), scaled(reserved.expected, allocated.expected),
+              scaled(reserved.high, allocated.high)};
+}
+
+/// Of the card that runs the job: as measured, where it was.
+CudaContext context_of(const Understood& question, const std::optional<Calibration>& calibration) {
+  CudaContext context = cuda_context(question.gpu);
+  if (!calibration || question.cards.empty()) return context;
+  const auto measured = calibration->context_of(question.cards.front().card.name);
+  if (measured) context.low = context.expected = context.high = *measured;
+  return context;
 }
 
 /// The class whose head the request trains: as stated, or the one that its task needs; empty: config.json's own.
@@ -189,17 +210,33 @@ std::optional<CardChoice> choose_card(const Catalog& catalog, const GpuQuery& qu
 }
 
 /// What several GPUs need on each beside the job itself: NCCL's buffers, unless the request states the overheads.
-void count_communicator(const TrainingJob& job, Overrides& overrides, Issues& issues) {
+void count_communicator(const TrainingJob& job, double factor, Overrides& overrides, Issues& issues) {
   if (!job.data_parallel.is_used()) return;
   std::string text = "The figures are those of each of the " + std::to_string(job.data_parallel.degree) +
                      " GPUs: " + std::string{in_words(job.data_parallel)} + ".";
   if (!overrides.misc_overhead_gib) {
-    const Bytes nccl = nccl_communicator(job.data_parallel.degree);
+    const auto nccl = static_cast<Bytes>(static_cast<double>(nccl_communicator(job.data_parallel.degree)) * factor);
     overrides.misc_overhead_gib = static_cast<double>(nccl) / static_cast<double>(kGiB);
     text += " NCCL's buffers are assumed to take " + format_gib(nccl) +
             " more on the card; overrides.misc_overhead_gib replaces that.";
   }
   issues.push_back({"EACH_GPU", Severity::kNote, "/parallelism/data", std::move(text), ""});
+}
+
+/// Every answer that uses a calibration says so, and how far it is from what it was made of.
+void tell_calibration(const Calibration& calibration, const std::vector<CardChoice>& cards, Issues& issues) {
+  constexpr double kMismatch = 5.0;
+  std::string text = "Calibrated by " + std::to_string(calibration.measurements) +
+                     " of your measurements: " + in_words(calibration) + ". It misses them by " +
+                     shortest_decimal(calibration.worst_percent) + " % at most, and each by " +
+                     shortest_decimal(calibration.worst_left_out_percent) + " % where that one is left out.";
+  for (const CardChoice& choice : cards) {
+    if (calibration.context_of(choice.card.name)) continue;
+    text += " The context of " + choice.card.name + " was not measured: it is the catalog's.";
+  }
+  const bool far = calibration.worst_percent > kMismatch;
+  if (far) text += " Something else than what was asked for was measured, or the code is not what is modelled.";
+  issues.push_back({"CALIBRATED", far ? Severity::kWarning : Severity::kNote, "/calibration", std::move(text), ""});
 }
 
 /// A model type that the catalog lists is not a misspelt one: Mixtral is no Mistral, gpt_oss no GPT-BigCode.
@@ -231,7 +268,8 @@ Answer Estimator::answer(const Asked& asked) const {
   if (!question.take(result.issues)) return std::move(answer);
   result.issues.clear();
   if (question.by_count) result.architecture = answer.model;
-  add_context(result, cuda_context(question.gpu), answer.overrides);
+  if (asked.request.calibration) scale_cache(result, asked.request.calibration->fragmentation);
+  add_context(result, context_of(question, asked.request.calibration), answer.overrides);
   for (const CardChoice& named : question.cards) {
     CardChoice choice = named;
     choice.card = left_of(named.card, answer.overrides);
@@ -272,7 +310,8 @@ Understood Estimator::resolve(const Asked& asked) const {
   Issues& issues = answer.issues;
   answer.job = request.job;
   answer.overrides = request.overrides;
-  count_communicator(answer.job, answer.overrides, issues);
+  const Calibration calibration = request.calibration.value_or(Calibration{});
+  count_communicator(answer.job, calibration.communication, answer.overrides, issues);
 
   // Everything that is wrong is told at once: a bad name does not hide behind a bad batch size.
   question.gpu.compute_capability = request.job.compute_capability;
@@ -281,9 +320,11 @@ Understood Estimator::resolve(const Asked& asked) const {
     gpu.compute_capability = request.job.compute_capability;
     std::optional<CardChoice> choice = choose_card(catalog_, query, gpu, issues);
     if (!choice) continue;
+    if (const auto context = calibration.context_of(choice->card.name)) choice->card.context = *context;
     if (question.cards.empty()) question.gpu = std::move(gpu);
     question.cards.push_back(std::move(*choice));
   }
+  if (request.calibration) tell_calibration(calibration, question.cards, issues);
   // The first card decides which kernels run; without one, an A100's do.
   if (!question.cards.empty()) {
     answer.job.compute_capability = question.cards.front().compute_capability;

@@ -42,6 +42,7 @@ class Estimator {
   /// catalog/models.json and catalog/gpus.json as documents.
   Issues load_catalog(const Value& models, const Value& gpus) { return catalog_.load(models, gpus); }
   const Catalog& catalog() const { return catalog_; }
+  const std::string& version() const { return version_; }
 
   Understood understand(const Asked& asked) const;
   Answer answer(const Asked& asked) const;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/job/calibration.hpp"
 #include "core/job/training_job.hpp"
 #include "core/units/bytes.hpp"
 #include "core/units/value.hpp"
@@ -47,6 +48,7 @@ struct Request {
   LeftOpen open;               ///< what of it the framework decides
   std::vector<GpuQuery> gpus;  ///< cards to check, in the order given
   Overrides overrides;         ///< factors stated by the user
+  std::optional<Calibration> calibration;  ///< factors that measurements of the user's gave
 };
 
 }  // namespace tidemark

@@ -236,8 +236,9 @@ struct TrainingJob {
   DataParallel data_parallel;
   Offload offload;
   Framework framework;
-  int compute_capability = 80;  ///< of the GPU that runs it; decides kernels and workspaces
-  Bytes misc_overhead = 0;      ///< overrides.misc_overhead_gib
+  int compute_capability = 80;      ///< of the GPU that runs it; decides kernels and workspaces
+  Bytes misc_overhead = 0;          ///< overrides.misc_overhead_gib
+  double activations_factor = 1.0;  ///< a calibration's, for code that differs from the sources; 1: none
 
   bool operator==(const TrainingJob&) const = default;
   std::partial_ordering operator<=>(const TrainingJob&) const = default;

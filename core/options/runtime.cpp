@@ -1,3 +1,4 @@
+#include "core/job/calibration.hpp"
 #include "core/job/framework.hpp"
 #include "core/options/builders.hpp"
 #include "core/options/topics.hpp"
@@ -28,6 +29,14 @@ void check_version(const OptionValue& v, const ReadSoFar&, Issues& issues) {
     add("ASSUMED_VERSION", Severity::kNote,
         "Releases up to " + shown_newest + " have been studied; this one is taken to behave the same.", shown_newest);
   }
+}
+
+void check_calibration(const OptionValue& v, const ReadSoFar&, Issues& issues) {
+  if (read_calibration(*v.document)) return;
+  issues.push_back({"INVALID_VALUE", Severity::kError, "/calibration",
+                    "\"calibration\" is not the document that `calibrate` returns, or a factor of it lies beyond 0.1 "
+                    "to 10.",
+                    ""});
 }
 
 constexpr Choice kFrameworks[] = {
@@ -93,9 +102,14 @@ constexpr Option kOptions[] = {
         .spelled("--cuda-context-gib")
         .further()
         .sets([](Request& r, const OptionValue& v) { r.overrides.cuda_context_gib = v.real; }),
-    of_type(OptionType::kAny, "calibration", "null", "Calibration", "The document that `calibrate` returns.")
+    of_type(OptionType::kDocument, "calibration", "null", "Calibration",
+            "The document that `calibrate` returns: factors fitted to measurements of your own.")
         .further()
-        .refused("Calibration comes later."),
+        .checked(check_calibration)
+        .sets([](Request& r, const OptionValue& v) {
+          r.calibration = read_calibration(*v.document);
+          if (r.calibration) r.job.activations_factor = r.calibration->activations;
+        }),
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/units/decimal.hpp"
 #include "core/units/sorted.hpp"
 
 namespace tidemark {
@@ -47,7 +48,7 @@ struct Line {
 };
 
 // "2·B·S·F × 32" and "2 × 1 × 2048 × 11008 B × 32".
-void write_formula(const Site& site, Count times, Bytes bytes, Line& line) {
+void write_formula(const Site& site, Count times, Bytes bytes, double factor, Line& line) {
   const std::string width = std::to_string(size_of(site.dtype));
   std::string formula = width, numbers = width;
   for (int i = 0; i < site.shape.rank; ++i) {
@@ -63,7 +64,12 @@ void write_formula(const Site& site, Count times, Bytes bytes, Line& line) {
     formula += " × " + std::to_string(times);
     numbers += " × " + std::to_string(times);
   }
-  const Bytes exact = site.shape.numel() * size_of(site.dtype) * times;
+  Bytes exact = site.shape.numel() * size_of(site.dtype) * times;
+  if (factor != 1.0 && site.category == Category::kActivations) {
+    exact = bytes;
+    formula += " × the calibration's factor";
+    numbers += " × " + shortest_decimal(factor);
+  }
   if (exact != bytes) numbers += " + " + std::to_string(bytes - exact) + " B of 512 B rounding";
   line.formula = formula;
   line.substituted = numbers;
@@ -97,7 +103,7 @@ std::vector<BreakdownGroup> itemise(const Simulation& simulation, const Walk& wa
     line.name = site_name(scope, site);
     line.source = scope.source;
     line.bytes = walk.sites[i];
-    write_formula(site, walk.site_counts[i], walk.sites[i], line);
+    write_formula(site, walk.site_counts[i], walk.sites[i], simulation.activations_factor, line);
     BreakdownGroup& group = groups[static_cast<std::size_t>(site.category)];
     group.bytes += line.bytes;
     group.entries.push_back({line.name, line.bytes, line.formula, line.substituted, line.source,

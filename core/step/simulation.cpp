@@ -157,6 +157,8 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   if (sharded) s.offloaded += sharded->host_bytes(s.plan) * std::min(ddp.per_node, ddp.degree);
   s.picture_tokens = net.picture_tokens;
   s.attention_kernel = net.attention_kernel;
+  s.activations_factor = job.activations_factor;
+  if (s.activations_factor != 1.0) t.scale(Category::kActivations, s.activations_factor);
   t.close();
   return s;
 }

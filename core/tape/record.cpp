@@ -46,6 +46,13 @@ Record::~Record() {
   spare.bodies = std::move(bodies_);
 }
 
+void Record::scale(Category category, double factor) {
+  for (Storage& s : storages_) {
+    if (sites_[static_cast<std::size_t>(s.site)].category != category) continue;
+    s.bytes = static_cast<Bytes>(static_cast<double>(s.bytes) * factor);
+  }
+}
+
 void Record::close() {
   if (closed_) return;
   closed_ = true;

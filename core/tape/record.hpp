@@ -113,6 +113,8 @@ class Record {
   const std::vector<ScopeName>& scopes() const { return scopes_; }
   const std::vector<std::int32_t>& buffers() const { return buffers_; }  ///< storages made by buffer()
   const std::vector<std::int16_t>& buffer_instances() const { return buffer_instances_; }
+  /// Every storage of the category takes so many times its bytes: a calibration's word on code that is not ours.
+  void scale(Category category, double factor);
   /// Ends the record: what is let go from here on is no event.
   void close();
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/engine/calibrate/calibrate.hpp"
 #include "core/report/advice.hpp"
 #include "core/units/value.hpp"
 #include "core/wire/engine.hpp"
@@ -18,10 +19,14 @@ AdviceReport ask_advice(const Engine& engine, const Value& request);
 /// The first card of the request; without one every verdict is unknown.
 MapReport ask_map(const Engine& engine, const Value& request);
 
+/// The factors that the measurements of the request determine.
+CalibrationReport ask_calibration(const Engine& engine, const Value& request);
+
 // The same as JSON: what the verbs reply.
 Value write_report(const FitReport& report);
 Value write_report(const AdviceReport& report);
 Value write_report(const MapReport& report);
+Value write_report(const CalibrationReport& report);
 
 /// A list of settings as the merge patch (RFC 7396) that writes them into a request.
 Value merge_patch(const std::vector<Setting>& settings);

@@ -311,7 +311,9 @@ class Reader {
         read.choices.push_back(read.choice);
         return true;
       case OptionType::kDocument:
-        if (!value.is_object()) return reject(option, value, "an object: the content of a config.json");
+        if (!value.is_object()) {
+          return reject(option, value, "an object: the content of a " + std::string{option.name} + ".json");
+        }
         read.document = &value;
         return true;
       case OptionType::kGpu:

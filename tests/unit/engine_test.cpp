@@ -171,7 +171,7 @@ TEST_CASE("verbs: fit, catalog, describe, version, and those to come") {
   CHECK(at(ask(R"({"verb":"catalog","pattern":"llama-2-7b"})"), "models").items.size() >= 1);
   CHECK(at(ask(R"({"verb":"describe"})"), "options").items.size() > 50);
   CHECK(at(ask(R"({"verb":"version"})"), "schema").integer == 1);
-  for (const char* verb : {"scan", "import", "export", "calibrate", "dance"}) {
+  for (const char* verb : {"scan", "import", "export", "dance"}) {
     const Value reply = ask("{\"verb\":\"" + std::string{verb} + "\"}");
     CHECK(has_issue(reply, "UNSUPPORTED_VERB"));
   }

@@ -223,12 +223,14 @@ TEST_CASE("what is not modelled is refused, its defaults are not") {
        {R"("parallelism":{"tensor":2})", R"("parallelism":{"pipeline":3})", R"("parallelism":{"fsdp_options":{"wrap":"peft"}})",
         R"("compile":"full")", R"("boxes_per_image":8)", R"("offload":{"optimizer":"nvme"})",
         R"("moe":{"capacity_factor":1.25})", R"("precision":"fp8")", R"("framework":{"name":"megatron"})",
-        R"("calibration":{})", R"("optimizer":"lomo")", R"("gradient_checkpointing":{"selective":["op"]})"}) {
+        R"("optimizer":"lomo")", R"("gradient_checkpointing":{"selective":["op"]})"}) {
     CAPTURE(option);
     const Issue issue = issue_of(with(option));
     CHECK(issue.code == "UNSUPPORTED_OPTION");
     CHECK(issue.severity == Severity::kError);
   }
+  CHECK(issue_of(with(R"("calibration":{})")).code == "INVALID_VALUE");
+  CHECK(issue_of(with(R"("calibration":{"factors":{"activations":11},"measurements":[]})")).code == "INVALID_VALUE");
   CHECK(issue_of(with(R"("image_size":[224,"wide"])")).code == "INVALID_VALUE");
   CHECK(issue_of(with(R"("image_size":[1,2,3])")).code == "INVALID_VALUE");
   request_from(

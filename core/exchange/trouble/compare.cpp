@@ -216,26 +216,27 @@ void compare_phases(const Estimate& estimate, const Value& log, Comparison& out)
 
 }  // namespace
 
+Measured measured_in(std::string_view format, const Value& log) {
+  if (format == "memory_summary") {
+    return {bytes_at(log, "allocated", "peak"), bytes_at(log, "reserved", "peak"), {}};
+  }
+  if (format == "snapshot") return {bytes_at(log, "peak_allocated_bytes"), bytes_at(log, "reserved_bytes"), {}};
+  if (format == "nvidia_smi") return {{}, {}, used_on_card(log)};
+  if (format != "probe") return {};
+  return {bytes_at(log, "allocated_bytes"), bytes_at(log, "reserved_bytes"), bytes_at(log, "device_bytes")};
+}
+
 Comparison compare(const Estimate& estimate, std::string_view format, const Value& log) {
   Comparison out;
   if (format == "oom") {
     compare_death(estimate, log, out);
     return out;
   }
-  if (format == "memory_summary") {
-    add("allocated at the peak", estimate.allocated.expected, bytes_at(log, "allocated", "peak"), out);
-    add("reserved", estimate.reserved.expected, bytes_at(log, "reserved", "peak"), out);
-  } else if (format == "snapshot") {
-    add("allocated at the peak", estimate.allocated.expected, bytes_at(log, "peak_allocated_bytes"), out);
-    add("reserved", estimate.reserved.expected, bytes_at(log, "reserved_bytes"), out);
-  } else if (format == "nvidia_smi") {
-    add("on the card", estimate.device.expected, used_on_card(log), out);
-  } else if (format == "probe") {
-    add("allocated at the peak", estimate.allocated.expected, bytes_at(log, "allocated_bytes"), out);
-    add("reserved", estimate.reserved.expected, bytes_at(log, "reserved_bytes"), out);
-    add("on the card", estimate.device.expected, bytes_at(log, "device_bytes"), out);
-    compare_phases(estimate, log, out);
-  }
+  const Measured measured = measured_in(format, log);
+  add("allocated at the peak", estimate.allocated.expected, measured.allocated, out);
+  add("reserved", estimate.reserved.expected, measured.reserved, out);
+  add("on the card", estimate.device.expected, measured.device, out);
+  compare_phases(estimate, log, out);
   if (out.rows.empty()) return out;
   judge_measurement(format == "nvidia_smi" ? estimate.device : estimate.allocated, out.rows.front().measured, out);
   return out;

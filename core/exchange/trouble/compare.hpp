@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,15 @@ struct Comparison {
   std::vector<Row> rows;
   std::vector<std::string> sentences;  ///< for a person, the most important first
 };
+
+/// What a log says of a run that went well, as far as it does.
+struct Measured {
+  std::optional<Bytes> allocated;  ///< at the peak
+  std::optional<Bytes> reserved;
+  std::optional<Bytes> device;  ///< on the card, as nvidia-smi shows it
+  bool any() const { return allocated || reserved || device; }
+};
+Measured measured_in(std::string_view format, const Value& log);
 
 /// `log` is a reading of core/exchange/formats/logs.cpp or of a probe; `format` its name. A mismatch is told, never
 /// explained away.

@@ -28,6 +28,14 @@ constexpr VerbKey kCatalogKeys[] = {
     {"pattern", "string", "\"\"", "Only entries with a name that contains it."},
 };
 
+constexpr VerbKey kCalibrateKeys[] = {
+    {"measurements", "measurements", "[]",
+     "What was measured: each the \"job\" that ran, where it differs from the request's own options, and "
+     "\"allocated_bytes\", \"reserved_bytes\", \"device_bytes\" or some of them."},
+    {"activations", "boolean", "false",
+     "Fit a factor on activations, too: for models whose code is not what Tidemark knows."},
+};
+
 constexpr Verb kVerbs[] = {
     {"estimate", "the memory of one training job, itemised; the default", run_estimate, {}, true},
     {"fit", "which cards the job fits: those asked for, or the whole catalog", run_fit, kFitKeys, true},
@@ -36,10 +44,10 @@ constexpr Verb kVerbs[] = {
     {"catalog", "models and GPUs that are known by name", run_catalog, kCatalogKeys},
     {"describe", "every option with its default, values, unit and help", run_describe},
     {"version", "versions of the engine, the schema and the catalog", run_version},
+    {"calibrate", "factors fitted to your own measurements", run_calibrate, kCalibrateKeys, true},
     {"scan", "options found in a training script"},
     {"import", "a request from another program's settings"},
     {"export", "another program's settings from a request"},
-    {"calibrate", "factors fitted to your own measurements"},
 };
 
 }  // namespace

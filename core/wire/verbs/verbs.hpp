@@ -11,11 +11,14 @@ namespace tidemark {
 /// A key of a request that one verb reads beside the options of the job.
 struct VerbKey {
   std::string_view name;        ///< as in the request
-  std::string_view type;        ///< "boolean", "number", "integers", "string"
+  std::string_view type;        ///< "boolean", "number", "integers", "string", "measurements"
   std::string_view standard;    ///< default, as JSON text
   std::string_view help;        ///< one sentence
   std::string_view words = {};  ///< of a string: the comma-separated words that it may be; any, where empty
   std::string_view flags = {};  ///< of a boolean: further command-line spellings of false, "--quick"
+
+  /// Whether it can be typed: measurements stand in files.
+  bool has_flag() const { return type != "measurements"; }
 };
 
 /// What a request can ask for ("verb"). One file each; the table in verbs.cpp names them.
@@ -34,6 +37,7 @@ Value run_estimate(const Engine& engine, const Value& request);
 Value run_fit(const Engine& engine, const Value& request);
 Value run_advise(const Engine& engine, const Value& request);
 Value run_map(const Engine& engine, const Value& request);
+Value run_calibrate(const Engine& engine, const Value& request);
 Value run_catalog(const Engine& engine, const Value& request);
 Value run_describe(const Engine& engine, const Value& request);
 Value run_version(const Engine& engine, const Value& request);
