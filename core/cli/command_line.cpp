@@ -84,9 +84,9 @@ void CommandLine::add_flags(Row& row) {
 
 bool* CommandLine::switch_of(std::string_view flag) {
   const std::pair<std::string_view, bool*> switches[] = {
-      {"json", &json_},   {"markdown", &markdown_}, {"names", &names_},
-      {"bytes", &bytes_}, {"explain", &explain_},   {"no-color", &no_colour_},
-      {"ascii", &ascii_}, {"help", &help},          {"help-all", &help_all},
+      {"json", &json_},        {"markdown", &markdown_},  {"names", &names_},   {"bytes", &bytes_},
+      {"explain", &explain_},  {"no-color", &no_colour_}, {"ascii", &ascii_},   {"help", &help},
+      {"help-all", &help_all}, {"sarif", &sarif_},        {"strict", &strict_}, {"man", &manual_},
   };
   for (const auto& [name, there] : switches) {
     if (name == flag) return there;
@@ -126,7 +126,8 @@ const Command* CommandLine::command() const {
 
 Invocation CommandLine::invocation(const Command& command, const Engine& engine, const TextStyle& style) const {
   const Row& row = chosen() == nullptr ? rows_.back() : *chosen();
-  return {command, engine, row.job, row.keys, request_path_, word_, files_, style, json_, markdown_, names_};
+  return {command, engine, row.job,   row.keys, request_path_, word_,   files_,
+          style,   json_,  markdown_, names_,   sarif_,        strict_, manual_};
 }
 
 TextStyle CommandLine::style() const {

@@ -50,6 +50,9 @@ class CommandLine {
   bool json_ = false;
   bool markdown_ = false;
   bool names_ = false;
+  bool sarif_ = false;
+  bool strict_ = false;
+  bool manual_ = false;
   bool bytes_ = false;
   bool explain_ = false;
   bool no_colour_ = false;

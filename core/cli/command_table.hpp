@@ -30,7 +30,10 @@ struct Invocation {
   TextStyle style;
   bool json = false;
   bool markdown = false;
-  bool names = false;  ///< names only, one a line
+  bool names = false;   ///< names only, one a line
+  bool sarif = false;   ///< what a guard found, as SARIF
+  bool strict = false;  ///< what is not estimated is a failure
+  bool manual = false;  ///< as a manual page
 };
 
 /// A flag that is neither an option of the job nor a key of a verb.

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "core/cli/checked.hpp"
 #include "core/cli/completion.hpp"
 #include "core/cli/embedded.hpp"
 #include "core/cli/help.hpp"
+#include "core/cli/man.hpp"
 #include "core/cli/schema.hpp"
 #include "core/cli/terminal.hpp"
 #include "core/engine/modelled.hpp"
@@ -98,7 +100,12 @@ int run_estimate_command(const Invocation& typed) {
     }
     return kBadInput;
   }
-  if (typed.json) {
+  if (typed.sarif) {
+    Checked checked;
+    judge(answer, typed.engine, base, checked);
+    find_place(typed.files, checked);
+    print(write_json(sarif_of({checked}), 2) + "\n");
+  } else if (typed.json) {
     print(write_json(write_answer(answer), 2) + "\n");
   } else if (typed.markdown) {
     print(render_markdown(answer, typed.style.explain));
@@ -198,6 +205,10 @@ int run_describe_command(const Invocation& typed) {
     Value request = empty_object();
     set(request, "verb", "describe");
     print(typed.engine.handle(request, 2) + "\n");
+    return kAnswered;
+  }
+  if (typed.manual) {
+    print(manual_page());
     return kAnswered;
   }
   if (typed.markdown) {

@@ -10,6 +10,7 @@ namespace tidemark {
 // What each command does; the table names them.
 int run_estimate_command(const Invocation& typed);
 int run_scan_command(const Invocation& typed);
+int run_check_command(const Invocation& typed);
 int run_import_command(const Invocation& typed);
 int run_export_command(const Invocation& typed);
 int run_probe_command(const Invocation& typed);

@@ -307,7 +307,7 @@ int run_import_command(const Invocation& typed) {
 }
 
 int run_scan_command(const Invocation& typed) {
-  if (!typed.json && !typed.files.empty()) {
+  if (!typed.json && !typed.sarif && !typed.files.empty()) {
     Issues issues;
     const exchange::Import import = import_files(typed.files, issues);
     if (has_error(issues)) return refuse(std::move(issues));

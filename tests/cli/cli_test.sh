@@ -76,10 +76,17 @@ run 0 completion zsh
 out_has '--no-frontiers'
 run 0 completion fish
 out_has 'subcommand_from fit. -l all-gpus'
-for command in estimate fit advise map models gpus describe schema completion version; do
+for command in estimate check calibrate fit advise map models gpus describe schema completion version; do
   run 0 $command --help
   out_has "tidemark $command"
 done
+run 0 describe --man
+out_has '^.TH TIDEMARK 1'
+out_has '^.B .-.-activations'
+if command -v groff >/dev/null; then
+  groff -man -Tutf8 -ww "$dir/out" >/dev/null 2>"$dir/err" || fail "groff does not take the manual page"
+  [ -s "$dir/err" ] && fail "groff warns of the manual page"
+fi
 run 0 advise -m smollm2-135m --gpu H100 --no-tiers --json
 out_has '"tiers": .]'
 run 0 schema request
