@@ -122,8 +122,17 @@ bool is_roberta(const Net& net) {
 // -- BERT and RoBERTa
 // ---------------------------------------------------------------------------------------------------
 
+constexpr EmbeddingNames kBertNames = {"bert.embeddings", "bert.embeddings.word_embeddings",
+                                       "bert.embeddings.token_type_embeddings", "bert.embeddings.position_embeddings",
+                                       "bert.embeddings.LayerNorm"};
+constexpr EmbeddingNames kRobertaNames = {"roberta.embeddings", "roberta.embeddings.word_embeddings",
+                                          "roberta.embeddings.token_type_embeddings",
+                                          "roberta.embeddings.position_embeddings", "roberta.embeddings.LayerNorm"};
+
+}  // namespace
+
 // The position of each token, counted from the padding id: int32 steps, then int64.
-Tensor roberta_position_ids(Net& net) {
+Tensor position_ids_from_padding(Net& net) {
   Scope in(net.tape, "roberta.embeddings", kRobertaIds);
   Tape& t = net.tape;
   const Shape rows{net.B, net.S};
@@ -134,15 +143,6 @@ Tensor roberta_position_ids(Net& net) {
   return t.allocate(rows, Dtype::kInt64, "add");
 }
 
-constexpr EmbeddingNames kBertNames = {"bert.embeddings", "bert.embeddings.word_embeddings",
-                                       "bert.embeddings.token_type_embeddings", "bert.embeddings.position_embeddings",
-                                       "bert.embeddings.LayerNorm"};
-constexpr EmbeddingNames kRobertaNames = {"roberta.embeddings", "roberta.embeddings.word_embeddings",
-                                          "roberta.embeddings.token_type_embeddings",
-                                          "roberta.embeddings.position_embeddings", "roberta.embeddings.LayerNorm"};
-
-}  // namespace
-
 Tensor bert_embeddings(Net& net, const EmbeddingNames& names, Dim width, bool from_padding) {
   Scope in(net.tape, names.module, kEmbeddings);
   Tape& t = net.tape;
@@ -150,7 +150,7 @@ Tensor bert_embeddings(Net& net, const EmbeddingNames& names, Dim width, bool fr
   t.buffer("embeddings.token_type_ids", 8 * net.arch.max_positions);
   Tensor position_ids;
   if (from_padding) {
-    position_ids = roberta_position_ids(net);
+    position_ids = position_ids_from_padding(net);
   } else {
     position_ids = t.part_of_buffer(Shape{Dim(1), net.S}, Dtype::kInt64);
   }

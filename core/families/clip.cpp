@@ -44,7 +44,9 @@ Count text_length(const Net& net) {
   return is_shorter(net) ? net.job.sequence_length : net.arch.max_positions;
 }
 
-void inputs(Net& net) {
+}  // namespace
+
+void pair_inputs(Net& net) {
   const Dim side(net.arch.image_size), channels(net.arch.parts.front().num_channels);
   net.input_ids = net.tape.allocate(Shape{net.B, Dim(text_length(net))}, Dtype::kInt64, "input_ids");
   if (net.job.padding) {
@@ -52,6 +54,8 @@ void inputs(Net& net) {
   }
   net.pixel_values = net.tape.allocate(Shape{net.B, channels, side, side}, net.weight_dtype(4), "pixel_values");
 }
+
+namespace {
 
 // get_image_features
 Tensor image_embeds(Net& net) {
@@ -72,8 +76,9 @@ Tensor image_embeds(Net& net) {
   return net.linear("visual_projection", pooled, Dim(net.arch.pooler_size));
 }
 
-// get_text_features
-Tensor text_embeds(Net& net) {
+}  // namespace
+
+Net& text_part(Net& net, bool causal, Tensor& hidden) {
   const Dim length(text_length(net), is_shorter(net) ? Symbol::kSequence : Symbol::kNone);
   Net& part = net.part(net.arch, net.B, length);
   part.attention_mask = net.attention_mask;
@@ -81,30 +86,45 @@ Tensor text_embeds(Net& net) {
   Scope in(net.tape, "text_model", kText);
   net.tape.buffer("text_model.embeddings.position_ids", 8 * net.arch.max_positions);
   const Tensor ids = net.tape.part_of_buffer(Shape{Dim(1), length}, Dtype::kInt64);
-  Tensor hidden = part.token_embedding("text_model.embeddings.token_embedding", part.H);
+  hidden = part.token_embedding("text_model.embeddings.token_embedding", part.H);
   {
     const Tensor positions =
         part.embedding("text_model.embeddings.position_embedding", ids, Dim(net.arch.max_positions), part.H);
     hidden = add(std::move(hidden), positions);
   }
-  make_causal_masks(part, hidden);
+  const Tensor embeds = hidden;  // a name of the forward's, until the encoder is through
+  causal ? make_causal_masks(part, embeds) : make_bidirectional_mask(part, embeds);
   hidden = part.layers({"text_model.encoder.layers", net.arch.num_layers, clip_layer}, std::move(hidden));
   part.shared = {};
   hidden = part.layer_norm("text_model.final_layer_norm", std::move(hidden));
   net.leaves.push_back(hidden);  // text_model_output
+  return part;
+}
+
+namespace {
+
+// get_text_features
+Tensor text_embeds(Net& net) {
+  Tensor hidden;
+  text_part(net, true, hidden);
+  Scope in(net.tape, "text_model", kText);
   const Tensor rows = net.tape.allocate(Shape{net.B}, Dtype::kInt64, "arange");
   const Tensor ends = net.tape.allocate(Shape{net.B}, Dtype::kInt64, "argmax");
   const Tensor pooled = pick(std::move(hidden), rows, ends);
   return net.linear("text_projection", pooled, Dim(net.arch.pooler_size));
 }
 
+}  // namespace
+
 // x / _get_vector_norm(x)
-Tensor normalised(Tensor x) {
+Tensor to_unit_length(Tensor x) {
   Tensor norm = power(x);
   norm = sum_over(std::move(norm), -1, true);
   norm = power(std::move(norm));
   return div(std::move(x), std::move(norm));
 }
+
+namespace {
 
 Tensor forward(Net& net) {
   Scope in(net.tape, "", kModel);
@@ -115,8 +135,8 @@ Tensor forward(Net& net) {
 Outputs contrastive(Net& net, const Program&, Tensor text) {
   Scope in(net.tape, "", kLoss);
   Outputs out;
-  Tensor images = normalised(std::move(net.image_hidden_states));
-  Tensor texts = normalised(std::move(text));
+  Tensor images = to_unit_length(std::move(net.image_hidden_states));
+  Tensor texts = to_unit_length(std::move(text));
   Tensor logits = matmul(texts, transpose(images, 0, 1));
   Tensor scale = exp(net.parameter("", "logit_scale", Shape{}));
   logits = mul(std::move(logits), std::move(scale));
@@ -134,7 +154,7 @@ Outputs contrastive(Net& net, const Program&, Tensor text) {
 constexpr HeadForward kHeads[] = {{Head::kNone, contrastive}};
 constexpr ClassSuffix kClasses[] = {{"Model", Head::kNone}};
 
-const Program kProgram = {forward, nullptr, kHeads, OwnLoss::kFp32, {}, inputs};
+const Program kProgram = {forward, nullptr, kHeads, OwnLoss::kFp32, {}, pair_inputs};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 // Gemma 4 (text): two kinds of attention with heads of their own width, norms over q, k and v, and experts beside the
-// feed-forward.
+// feed-forward; in small ones (E2B, E4B) a token gives each layer an input of its own, and the last layers take keys
+// and values of layers before.
 #include "core/families/family.hpp"
 #include "core/layers/moe.hpp"
 #include "core/model/config_experts.hpp"
@@ -7,6 +8,30 @@
 
 namespace tidemark {
 namespace {
+
+/// What a layer does with its keys and values.
+enum Kind : std::uint8_t { kOwn, kStores, kShares };
+
+// Gemma4TextAttention.__init__: the last layer of each kind before those that share stores its own.
+void read_shared_layers(ConfigFields& fields, Architecture& architecture) {
+  architecture.shared_kv_layers = fields.count({"num_kv_shared_layers"}, 0, 0);
+  const Count first = architecture.num_layers - architecture.shared_kv_layers;
+  if (architecture.shared_kv_layers == 0 || first < 2) {
+    if (first < 2) fields.error("INVALID_VALUE", "num_kv_shared_layers", "Too few layers have keys of their own.");
+    return;
+  }
+  architecture.layer_kinds.assign(static_cast<std::size_t>(architecture.num_layers), kOwn);
+  bool stored[2] = {false, false};
+  for (Count i = architecture.num_layers - 1; i >= 0; --i) {
+    const auto at = static_cast<std::size_t>(i);
+    bool& known = stored[architecture.sliding_layers[at] != 0 ? 1 : 0];
+    if (i >= first) architecture.layer_kinds[at] = kShares;
+    if (i < first && !known) {
+      known = true;
+      architecture.layer_kinds[at] = kStores;
+    }
+  }
+}
 
 // transformers 5.12.1 models/gemma4/configuration_gemma4.py: Gemma4TextConfig. What differs in layers that attend to
 // everything is a part of its own.
@@ -35,15 +60,14 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
     read_experts(fields, architecture, {128, 8, 704}, {"num_experts"}, {"moe_intermediate_size"});
     architecture.experts.per_token = fields.count({"top_k_experts"}, 8);
   }
-  if (fields.count({"hidden_size_per_layer_input"}, 256, 0) > 0 || fields.count({"num_kv_shared_layers"}, 0, 0) > 0) {
-    fields.error("INVALID_VALUE", "hidden_size_per_layer_input",
-                 "Embeddings per layer and layers that share keys and values (E2B, E4B) are not modelled.");
-  }
+  architecture.layer_input_width = fields.count({"hidden_size_per_layer_input"}, 256, 0);
+  architecture.layer_input_vocab = fields.count({"vocab_size_per_layer_input"}, 262144);
+  architecture.double_wide_mlp = fields.flag({"use_double_wide_mlp"}, false);
+  read_shared_layers(fields, architecture);
   if (fields.text({"use_bidirectional_attention"}, "") == "all") {
     fields.error("INVALID_VALUE", "use_bidirectional_attention", "Attention in both directions is not modelled here.");
   }
-  fields.accept(
-      {"use_double_wide_mlp", "vocab_size_per_layer_input", "num_experts", "top_k_experts", "moe_intermediate_size"});
+  fields.accept({"num_experts", "top_k_experts", "moe_intermediate_size"});
 }
 
 constexpr const char* kModel = "transformers 5.12 models/gemma4/modeling_gemma4.py: Gemma4TextModel.forward";
@@ -74,6 +98,20 @@ Tensor norm(Net& net, const char* name, Tensor x_in, bool scaled = true) {
   return to(std::move(out), x.dtype());
 }
 
+Kind kind_of(const Net& net) {
+  const std::vector<std::uint8_t>& kinds = net.arch.layer_kinds;
+  return kinds.empty() ? kOwn : static_cast<Kind>(kinds[static_cast<std::size_t>(net.layer_index)]);
+}
+
+/// shared_kv_states, in places of `shared` that checkpoints hold and that Gemma has no other use for.
+struct StoredStates {
+  Tensor &k, &v;
+};
+StoredStates stored_states(Net& net, bool slides) {
+  if (slides) return {net.shared.bias, net.shared.cross_bias};
+  return {net.shared.encoder_states, net.shared.cross_mask};
+}
+
 Tensor self_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attn", kAttention);
   const Tensor x = std::move(hidden);
@@ -86,13 +124,22 @@ Tensor self_attention(Net& net, Tensor hidden) {
   Tensor q = view(net.linear("self_attn.q_proj", x, Dim(net.A.n() * width.n()), bias), heads);
   q = norm(net, "self_attn.q_norm", std::move(q));
   q = transpose(rotate_by(std::move(q), cos, sin), 1, 2);
-  Tensor k = view(net.linear("self_attn.k_proj", x, Dim(groups.n() * width.n()), bias), kv_heads);
-  Tensor v = k;
-  if (slides || !kind.multi_query)
-    v = view(net.linear("self_attn.v_proj", x, Dim(groups.n() * width.n()), bias), kv_heads);
-  k = norm(net, "self_attn.k_norm", std::move(k));
-  k = transpose(rotate_by(std::move(k), cos, sin), 1, 2);
-  v = transpose(norm(net, "self_attn.v_norm", std::move(v), false), 1, 2);
+  const StoredStates stored = stored_states(net, slides);
+  Tensor k = stored.k, v = stored.v;
+  if (kind_of(net) != kShares) {
+    k = view(net.linear("self_attn.k_proj", x, Dim(groups.n() * width.n()), bias), kv_heads);
+    v = k;
+    if (slides || !kind.multi_query) {
+      v = view(net.linear("self_attn.v_proj", x, Dim(groups.n() * width.n()), bias), kv_heads);
+    }
+    k = norm(net, "self_attn.k_norm", std::move(k));
+    k = transpose(rotate_by(std::move(k), cos, sin), 1, 2);
+    v = transpose(norm(net, "self_attn.v_norm", std::move(v), false), 1, 2);
+  }
+  if (kind_of(net) == kStores) {
+    stored.k = k;
+    stored.v = v;
+  }
   AttentionOptions options;
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;
@@ -131,6 +178,24 @@ Tensor with_experts(Net& net, Tensor hidden, const Tensor& residual) {
   return add(first, second);
 }
 
+constexpr GatedNames kMlp = {"mlp", "mlp.gate_proj", "mlp.act_fn", "mlp.up_proj", "mlp.down_proj"};
+
+Tensor feed_forward(Net& net, Tensor hidden) {
+  if (!net.arch.double_wide_mlp || kind_of(net) != kShares) return llama_mlp(net, std::move(hidden));
+  return gated_mlp(net, kMlp, kLayer, std::move(hidden), Dim(2 * net.F.n()));
+}
+
+// The part of the token's input that is this layer's, through a narrow gate.
+Tensor with_layer_input(Net& net, Tensor residual_in) {
+  const Tensor residual = std::move(residual_in);
+  Tensor h = net.linear("per_layer_input_gate", residual, Dim(net.arch.layer_input_width));
+  h = activate(net.arch.activation, std::move(h));
+  h = mul(std::move(h), select(net.leaves.back(), 2));
+  h = net.linear("per_layer_projection", std::move(h), net.H);
+  h = norm(net, "post_per_layer_input_norm", std::move(h));
+  return add(residual, std::move(h));
+}
+
 Tensor layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kLayer);
   net.tape.buffer("layer_scalar", size_of(net.weight_dtype(1)));
@@ -141,10 +206,11 @@ Tensor layer(Net& net, Tensor hidden) {
   h = add(residual, std::move(h));
   residual = h;
   h = norm(net, "pre_feedforward_layernorm", std::move(h));
-  h = llama_mlp(net, std::move(h));
+  h = feed_forward(net, std::move(h));
   if (net.arch.experts.count > 0) h = with_experts(net, std::move(h), residual);
   h = norm(net, "post_feedforward_layernorm", std::move(h));
   h = add(residual, std::move(h));
+  if (net.arch.layer_input_width > 0) h = with_layer_input(net, std::move(h));
   return scale_in_place(std::move(h));
 }
 
@@ -154,10 +220,30 @@ Tensor scaled(Net& net, Tensor embeds) {
   return mul(std::move(embeds), std::move(scale));
 }
 
+Tensor layer_scaled(Net& net, Tensor rows) {
+  net.tape.buffer("model.embed_tokens_per_layer.embed_scale", 4);
+  Tensor scale = net.tape.allocate(Shape{}, rows.dtype(), "to");
+  return mul(std::move(rows), std::move(scale));
+}
+
+// get_per_layer_inputs and project_per_layer_inputs: [B, S, layers, width].
+Tensor layer_inputs(Net& net, const Tensor& embeds) {
+  const Dim layers(net.arch.num_layers), width(net.arch.layer_input_width), all(layers.n() * width.n());
+  const Shape four{net.B, net.S, layers, width};
+  Tensor rows =
+      net.embedding("model.embed_tokens_per_layer", net.input_ids, Dim(net.arch.layer_input_vocab), all, layer_scaled);
+  const Tensor inputs = view(std::move(rows), four);
+  Tensor projected = net.linear("model.per_layer_model_projection", embeds, all);
+  projected = view(mul_scalar(std::move(projected)), four);
+  projected = norm(net, "model.per_layer_projection_norm", std::move(projected));
+  return mul_scalar(add(projected, inputs));
+}
+
 Tensor embed(Net& net) {
   Scope in(net.tape, "model", kModel);
   Tensor embeds = net.token_embedding("model.embed_tokens", net.H, scaled);
   net.model_locals = {embeds};
+  if (net.arch.layer_input_width > 0) net.leaves.push_back(layer_inputs(net, embeds));
   make_position_ids(net);
   make_causal_masks(net, embeds);
   rotary_tables(net, embeds.dtype(), net.arch.head_dim);

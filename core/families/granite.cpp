@@ -37,7 +37,7 @@ Tensor granite_embed(Net& net) {
   net.model_locals = {embeds};
   make_position_ids(net);
   make_causal_masks(net, embeds);
-  rotary_tables(net, embeds.dtype(), net.arch.rotary_dim);
+  if (net.arch.rotary_dim > 0) rotary_tables(net, embeds.dtype(), net.arch.rotary_dim);
   return embeds;
 }
 

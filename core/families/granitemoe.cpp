@@ -1,21 +1,24 @@
 // Granite 3's mixtures of experts, with or without a feed-forward that all tokens share: Granite's layer, and experts
-// that run one after the other on a sorted list.
+// that run one after the other on a sorted list. Granite 4's hybrids: the same with Mamba-2 in most layers' attention's
+// place, and with or without experts.
+#include <string>
 #include <vector>
 
 #include "core/families/family.hpp"
 #include "core/families/mixtures.hpp"
+#include "core/layers/ssm.hpp"
 #include "core/model/config_experts.hpp"
+#include "core/model/config_ssm.hpp"
 #include "core/tape/routing_ops.hpp"
 
 namespace tidemark {
 namespace {
 
-// transformers 5.12.1 models/granitemoe/configuration_granitemoe.py: GraniteMoeConfig.
-void read_granitemoe_config(ConfigFields& fields, Architecture& architecture) {
+// What all of them share.
+void read_granite(ConfigFields& fields, Architecture& architecture) {
   read_dimensions(fields, architecture, 2048);
   read_kv_heads(fields, architecture, std::nullopt);
   read_head_dim(fields, architecture);
-  architecture.rotary_dim = architecture.head_dim;
   architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
   architecture.attention_bias = fields.flag({"attention_bias"}, false);
   architecture.attention_out_bias = architecture.attention_bias;
@@ -24,7 +27,6 @@ void read_granitemoe_config(ConfigFields& fields, Architecture& architecture) {
   architecture.embedding_scale = true;
   architecture.residual_scale = true;
   architecture.logit_scale = true;
-  read_experts(fields, architecture, {8, 2, 0}, {"num_local_experts", "num_experts"});
   read_aux_loss(fields, architecture);
   fields.accept({"embedding_multiplier", "logits_scaling", "residual_multiplier", "attention_multiplier"});
   // Its classes record no router logits: the loss function returns a plain zero.
@@ -35,10 +37,47 @@ void read_granitemoe_config(ConfigFields& fields, Architecture& architecture) {
   }
 }
 
+// transformers 5.12.1 models/granitemoe/configuration_granitemoe.py: GraniteMoeConfig.
+void read_granitemoe_config(ConfigFields& fields, Architecture& architecture) {
+  read_granite(fields, architecture);
+  architecture.rotary_dim = architecture.head_dim;
+  read_experts(fields, architecture, {8, 2, 0}, {"num_local_experts", "num_experts"});
+}
+
 // transformers 5.12.1 models/granitemoeshared/configuration_granitemoeshared.py: GraniteMoeSharedConfig.
 void read_granitemoeshared_config(ConfigFields& fields, Architecture& architecture) {
   read_granitemoe_config(fields, architecture);
   architecture.experts.shared_width = fields.count({"shared_intermediate_size"}, 0, 0);
+}
+
+// transformers 5.12.1 models/granitemoehybrid/configuration_granitemoehybrid.py: GraniteMoeHybridConfig.
+void read_granitemoehybrid_config(ConfigFields& fields, Architecture& architecture) {
+  read_granite(fields, architecture);
+  const std::string positions = fields.text({"position_embedding_type"}, "");
+  if (positions == "rope") architecture.rotary_dim = architecture.head_dim;
+  architecture.positions_by_token = false;
+  if (fields.count({"num_local_experts", "num_experts"}, 8, 0) > 0) {
+    read_experts(fields, architecture, {8, 2, 0}, {"num_local_experts", "num_experts"});
+  }
+  fields.accept({"num_experts_per_tok"});
+  architecture.experts.shared_width = fields.count({"shared_intermediate_size"}, 1024);
+  read_layer_kinds(fields, architecture, {"mamba", "attention"}, architecture.num_layers + 1);
+  StateSpace& s = architecture.ssm;
+  s.width = fields.count({"mamba_expand"}, 2) * architecture.hidden_size;
+  s.heads = fields.count({"mamba_n_heads"}, 128);
+  const Value* width = fields.find({"mamba_d_head"});
+  s.head_dim = width != nullptr && width->is_integer() ? width->integer : s.width / s.heads;
+  s.groups = fields.count({"mamba_n_groups"}, 1);
+  s.state = fields.count({"mamba_d_state"}, 256);
+  s.kernel = fields.count({"mamba_d_conv"}, 4);
+  s.chunk = fields.count({"mamba_chunk_size"}, 256);
+  s.conv_bias = fields.flag({"mamba_conv_bias"}, true);
+  s.bias = fields.flag({"mamba_proj_bias"}, false);
+  if (s.heads * s.head_dim != s.width || s.width % s.groups != 0) {
+    fields.error("INVALID_VALUE", "mamba_n_heads", "The heads' columns do not add up to the mixer's width.");
+  }
+  fields.accept({"time_step_min", "time_step_max", "time_step_limit", "normalization_function", "init_method",
+                 "rms_norm_eps", "layers_block_type"});
 }
 
 constexpr const char* kLayer =
@@ -50,6 +89,16 @@ constexpr const char* kExperts =
     "transformers 5.12 models/granitemoe/modeling_granitemoe.py: GraniteMoeParallelExperts.forward";
 constexpr const char* kShared =
     "transformers 5.12 models/granitemoeshared/modeling_granitemoeshared.py: GraniteMoeSharedMLP.forward";
+
+constexpr Mamba2Form kMixer = {.module = "mamba",
+                               .in_proj = "mamba.in_proj",
+                               .conv1d = "mamba.conv1d",
+                               .norm = "mamba.norm",
+                               .out_proj = "mamba.out_proj",
+                               .source =
+                                   "transformers 5.12 models/granitemoehybrid/modeling_granitemoehybrid.py: "
+                                   "GraniteMoeHybridMambaLayer.torch_forward",
+                               .gated_norm = gate_then_norm};
 
 /// What the router returns of use.
 struct Lists {
@@ -128,16 +177,18 @@ Tensor layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kLayer);
   Tensor residual = std::move(hidden);
   Tensor h = rms_norm(net, "input_layernorm", residual);
-  h = llama_attention(net, std::move(h));
+  const auto i = static_cast<std::size_t>(net.layer_index);
+  const bool scans = i < net.arch.layer_kinds.size() && net.arch.layer_kinds[i] == 0;
+  h = scans ? mamba2_mixer(net, kMixer, std::move(h)) : llama_attention(net, std::move(h));
   Tensor scaled = mul_scalar(h);
   h = add(residual, std::move(scaled));
   residual = h;
   h = rms_norm(net, "post_attention_layernorm", std::move(h));
   // `moe_hidden_states` keeps its name where a shared feed-forward follows.
-  Tensor mixed = moe(net, h);
+  Tensor mixed = net.arch.experts.count > 0 ? moe(net, h) : Tensor();
   if (net.arch.experts.shared_width > 0) {
     Tensor shared = shared_mlp(net, h);
-    h = add(mixed, std::move(shared));
+    h = mixed.defined() ? add(mixed, std::move(shared)) : std::move(shared);
   } else {
     h = mixed;
   }
@@ -154,6 +205,8 @@ const Family kRows[] = {
      &kGraniteMoeProgram},
     {"granitemoeshared", "GraniteMoeShared", "GraniteMoeSharedForCausalLM", kLanguageModelOnly,
      read_granitemoeshared_config, &kGraniteMoeProgram},
+    {"granitemoehybrid", "GraniteMoeHybrid", "GraniteMoeHybridForCausalLM", kLanguageModelOnly,
+     read_granitemoehybrid_config, &kGraniteMoeProgram},
 };
 
 extern const FamilyRows granitemoe_rows;

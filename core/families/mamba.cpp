@@ -71,9 +71,9 @@ Tensor wide(Net& net, const char* module, const char* leaf, const Shape& shape) 
   return to(net.parameter(module, leaf, shape), Dtype::kFp32);
 }
 
-Tensor decay_rate(Net& net) {
+Tensor decay_rate(Net& net, const char* module) {
   const Shape states{Dim(net.arch.ssm.width), Dim(net.arch.ssm.state)};
-  return neg(exp(wide(net, "mixer", "A_log", states)));
+  return neg(exp(wide(net, module, "A_log", states)));
 }
 
 // mamba_inner_fn
@@ -87,7 +87,7 @@ Tensor fused_scan(Net& net, Tensor projected) {
   scan.dt_weight = net.linear_weight("mixer.dt_proj", width, rank);
   scan.out_weight = net.linear_weight("mixer.out_proj", net.H, width);
   if (s.bias) scan.out_bias = wide(net, "mixer.out_proj", "bias", Shape{net.H});
-  scan.a = decay_rate(net);
+  scan.a = decay_rate(net, "mixer");
   scan.d = wide(net, "mixer", "D", Shape{width});
   scan.dt_bias = wide(net, "mixer.dt_proj", "bias", Shape{width});
   Scope in(net.tape, "mixer", kInner);
@@ -120,43 +120,57 @@ Tensor masked(Net& net, Tensor hidden) {
   return mul(std::move(hidden), unsqueeze(net.attention_mask, 1));
 }
 
-Tensor slow_scan(Net& net, Tensor projected_in, Dtype dtype) {
+// JambaMambaMixer's norms over time steps, B and C; Mamba has none.
+Tensor normed(Net& net, const char* name, Tensor x) {
+  return name == nullptr ? x : rms_norm(net, name, std::move(x));
+}
+
+}  // namespace
+
+Tensor slow_scan(Net& net, const MambaForm& form, Tensor projected_in, Dtype dtype) {
   const StateSpace& s = net.arch.ssm;
   const Dim width(s.width), state(s.state), rank(s.rank);
   const Tensor projected = std::move(projected_in);
   const Pieces halves = split(projected, 1, {width, width});
   Tensor hidden = masked(net, halves.part[0]);
   const Tensor start = zeros(net.tape, Shape{net.B, width, state}, dtype);
-  hidden = causal_convolution(net, "mixer.conv1d", std::move(hidden), s.conv_bias);
+  hidden = causal_convolution(net, form.conv1d, std::move(hidden), s.conv_bias);
   hidden = masked(net, std::move(hidden));
-  const Tensor numbers = net.linear("mixer.x_proj", transpose(hidden, 1, 2), Dim(s.rank + 2 * s.state));
+  const Tensor numbers = net.linear(form.x_proj, transpose(hidden, 1, 2), Dim(s.rank + 2 * s.state));
   const Pieces three = split(numbers, -1, {rank, state, state});
-  Tensor dt = net.linear("mixer.dt_proj", three.part[0], width, true);
-  dt = transpose(softplus(std::move(dt)), 1, 2);
-  const Tensor a = decay_rate(net);
+  const Tensor step = normed(net, form.dt_norm, three.part[0]);
+  const Tensor input = normed(net, form.b_norm, three.part[1]);
   Discrete d;
+  d.c = normed(net, form.c_norm, three.part[2]);
+  Tensor dt = net.linear(form.dt_proj, step, width, true);
+  dt = transpose(softplus(std::move(dt)), 1, 2);
+  const Tensor a = decay_rate(net, form.module);
   d.a = mul(unsqueeze(unsqueeze(a, 1), 0), unsqueeze(dt, -1));
   d.a = exp(std::move(d.a));
-  Tensor b = to(unsqueeze(three.part[1], 1), Dtype::kFp32);
+  Tensor b = to(unsqueeze(input, 1), Dtype::kFp32);
   const Tensor discrete_b = mul(unsqueeze(dt, -1), std::move(b));
   Tensor u = to(unsqueeze(hidden, -1), Dtype::kFp32);
   d.b_u = mul(discrete_b, std::move(u));
-  d.c = three.part[2];
   Tensor out = scan_tokens(net, d, dtype);
-  const Tensor skip = net.parameter("mixer", "D", Shape{width});
+  const Tensor skip = net.parameter(form.module, "D", Shape{width});
   Tensor skipped = mul(hidden, unsqueeze(skip, -1));
   out = add(std::move(out), std::move(skipped));
   Tensor open = silu(halves.part[1]);
   out = mul(std::move(out), std::move(open));
-  return net.linear("mixer.out_proj", transpose(out, 1, 2), net.H, s.bias);
+  return net.linear(form.out_proj, transpose(out, 1, 2), net.H, s.bias);
 }
+
+namespace {
+
+constexpr MambaForm kMamba = {"mixer", "mixer.conv1d", "mixer.x_proj", "mixer.dt_proj", "mixer.out_proj"};
 
 Tensor mamba_mixer(Net& net, Tensor hidden) {
   Scope in(net.tape, "mixer", kSlow);
   const StateSpace& s = net.arch.ssm;
   const Tensor x = std::move(hidden);
   Tensor projected = transpose(net.linear("mixer.in_proj", x, Dim(2 * s.width), s.bias), 1, 2);
-  return net.job.torch_scan ? slow_scan(net, std::move(projected), x.dtype()) : fused_scan(net, std::move(projected));
+  if (!net.job.torch_scan) return fused_scan(net, std::move(projected));
+  return slow_scan(net, kMamba, std::move(projected), x.dtype());
 }
 
 Tensor layer(Net& net, Tensor hidden) {

@@ -26,6 +26,8 @@ struct EmbeddingNames {
 };
 /// BertEmbeddings.forward; `from_padding`: positions are counted from the padding id, as RoBERTa's are.
 Tensor bert_embeddings(Net& net, const EmbeddingNames& names, Dim width, bool from_padding);
+/// create_position_ids_from_input_ids of RoBERTa and MPNet: the position of each token, counted from the padding id.
+Tensor position_ids_from_padding(Net& net);
 /// BertLayer.forward
 Tensor bert_layer(Net& net, Tensor hidden);
 /// BertSelfOutput.forward, BertOutput.forward: dense, dropout, norm of the sum.
@@ -35,6 +37,13 @@ Tensor bert_join(Net& net, const char* module, const char* dense, const char* no
 AttentionOptions encoder_attention(Net& net);
 /// An encoder that ends with its last layer's norm.
 Tensor no_norm(Net& net, Tensor hidden);
+/// How a mixer of Mamba's kind names its modules.
+struct MambaForm {
+  const char *module, *conv1d, *x_proj, *dt_proj, *out_proj;
+  const char *dt_norm = nullptr, *b_norm = nullptr, *c_norm = nullptr;  ///< Jamba's, over time steps, B and C
+};
+/// MambaMixer.slow_forward and JambaMambaMixer.slow_forward behind in_proj: x [B, 2D, S].
+Tensor slow_scan(Net& net, const MambaForm& form, Tensor projected, Dtype dtype);
 /// GPTNeoMLP.forward, GPTBigCodeMLP.forward: up, activation, down, dropout; `source` says which.
 Tensor c_fc_mlp(Net& net, Tensor hidden, const char* source);
 /// GPT2Model.forward up to its loop: token and position tables.

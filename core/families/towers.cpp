@@ -62,27 +62,34 @@ Tensor clip_tower(Net& net) {
   return hidden;
 }
 
-/// SiglipMultiheadAttentionPoolingHead: nobody here reads what it makes, but it is loaded and it runs.
+// torch.nn.functional.multi_head_attention_forward, which is asked for its weights and so runs no fused kernel: one
+// query per picture, keys and values from one projection of the tokens, a copy of both.
+Tensor pooling_attention(Net& net, Tensor query, const Tensor& hidden) {
+  const Dim three(3 * net.H.n()), two(2 * net.H.n()), heads(net.B.n() * net.A.n()), one(1);
+  Tensor weight = net.parameter("vision_tower.head.attention", "in_proj_weight", Shape{three, net.H});
+  Tensor bias = net.parameter("vision_tower.head.attention", "in_proj_bias", Shape{three});
+  Tensor q =
+      linear(view(std::move(query), Shape{one, net.B, net.H}), narrow(weight, 0, 0, net.H), narrow(bias, 0, 0, net.H));
+  Tensor kv = contiguous(transpose(hidden, 0, 1));
+  kv = linear(std::move(kv), narrow(weight, 0, net.H.n(), two), narrow(bias, 0, net.H.n(), two));
+  kv = permute(view(std::move(kv), Shape{net.S, net.B, Dim(2), net.H}), {2, 0, 1, 3});
+  kv = contiguous(std::move(kv));
+  const auto by_head = [&](Tensor x, Dim tokens) {
+    return transpose(view(std::move(x), Shape{tokens, heads, net.hd}), 0, 1);
+  };
+  const Tensor k = by_head(select(kv, 0), net.S), v = by_head(select(kv, 0), net.S);
+  Tensor weights = matmul(mul_scalar(by_head(std::move(q), one)), transpose(k, 1, 2));
+  weights = softmax(std::move(weights));
+  return reshape(matmul(weights, v), Shape{net.B, one, net.H});
+}
+
+/// SiglipMultiheadAttentionPoolingHead
 Tensor siglip_head(Net& net, const Tensor& hidden) {
   const char* const kHead = "vision_tower.head";
   Scope in(net.tape, kHead, kSiglipModel);
   Tensor probe = net.parameter(kHead, "probe", Shape{Dim(1), Dim(1), net.H});
   Tensor query = clone(expand(std::move(probe), Shape{net.B, Dim(1), net.H}));
-  const Dim three(3 * net.H.n());
-  Tensor weight = net.parameter("vision_tower.head.attention", "in_proj_weight", Shape{three, net.H});
-  Tensor bias = net.parameter("vision_tower.head.attention", "in_proj_bias", Shape{three});
-  const auto projected = [&](const Tensor& x, Count from, Count parts) {
-    const Dim width(parts * net.H.n());
-    Tensor w = narrow(weight, 0, from * net.H.n(), width);
-    return linear(x, std::move(w), narrow(bias, 0, from * net.H.n(), width));
-  };
-  Tensor q = projected(query, 0, 1);
-  Tensor kv = projected(hidden, 1, 2);
-  q = transpose(view(std::move(q), Shape{net.B, Dim(1), net.A, net.hd}), 1, 2);
-  Tensor k = transpose(view(narrow(kv, -1, 0, net.H), Shape{net.B, net.S, net.A, net.hd}), 1, 2);
-  Tensor v = transpose(view(narrow(kv, -1, net.H.n(), net.H), Shape{net.B, net.S, net.A, net.hd}), 1, 2);
-  Tensor out = scaled_dot_product_attention(net, std::move(q), std::move(k), std::move(v), {}, 0.0, false, false);
-  out = reshape(transpose(std::move(out), 1, 2), Shape{net.B, Dim(1), net.H});
+  Tensor out = pooling_attention(net, std::move(query), hidden);
   out = net.linear("vision_tower.head.attention.out_proj", std::move(out), net.H, true);
   const Tensor residual = out;
   out = net.layer_norm("vision_tower.head.layernorm", std::move(out));
@@ -92,11 +99,14 @@ Tensor siglip_head(Net& net, const Tensor& hidden) {
   return add(residual, std::move(out));
 }
 
+}  // namespace
+
 Tensor siglip_tower(Net& net) {
   Scope in(net.tape, "vision_tower", kSiglipModel);
   Tensor hidden = patch_embedding(net, "vision_tower.embeddings.patch_embedding", net.pixel_values, true);
   Tensor positions = picture_positions(net, "vision_tower.embeddings.position_embedding", net.arch.max_positions);
   hidden = add(std::move(hidden), std::move(positions));
+  const Tensor embeds = hidden;  // a name of the forward's, until the encoder is through
   Stack stack{"vision_tower.encoder.layers", net.arch.num_layers, clip_layer};
   if (!net.arch.pictures.layers.empty()) stack.after = keep_hidden;
   hidden = net.layers(stack, std::move(hidden));
@@ -104,6 +114,8 @@ Tensor siglip_tower(Net& net) {
   if (net.arch.pooler_size > 0) net.outer_locals.push_back(siglip_head(net, hidden));
   return hidden;
 }
+
+namespace {
 
 // transformers 5.12.1 models/clip/configuration_clip.py: CLIPVisionConfig.
 void read_clip_tower(ConfigFields& fields, Architecture& tower) {

@@ -50,6 +50,15 @@ void let_tower_go(Net& tower);
 extern const Program kPixtralTower;
 void read_pixtral_tower(ConfigFields& fields, Architecture& tower);
 
+/// CLIP and SigLIP: a batch of pictures, each with its text.
+void pair_inputs(Net& net);
+/// CLIPTextModel.forward, SiglipTextModel.forward up to `hidden`, the last hidden state; the part that it ran in.
+Net& text_part(Net& net, bool causal, Tensor& hidden);
+/// x / _get_vector_norm(x)
+Tensor to_unit_length(Tensor x);
+/// SiglipVisionModel.forward: the last hidden state, and among outer_locals what its head makes of it, [n, 1, width].
+Tensor siglip_tower(Net& net);
+
 inline constexpr ClassSuffix kSeeingClasses[] = {{"ForConditionalGeneration", Head::kCausalLm}, {"Model", Head::kNone}};
 
 }  // namespace tidemark

@@ -1,4 +1,5 @@
-// ViT: patches through a convolution, a class token, pre-norm layers; a classifier on the class token, or pixels.
+// ViT: patches through a convolution, a class token, pre-norm layers; a classifier on the class token, or pixels. DeiT:
+// the same with one token more.
 #include "core/families/family.hpp"
 
 namespace tidemark {
@@ -50,6 +51,28 @@ void read_vit_config(ConfigFields& fields, Architecture& architecture) {
   fields.accept({"pooler_act"});
 }
 
+// transformers 5.12.1 models/deit/configuration_deit.py: DeiTConfig has the same keys.
+void read_deit_config(ConfigFields& fields, Architecture& architecture) {
+  read_vit_config(fields, architecture);
+  ++architecture.max_positions;  // the distillation token's
+}
+
+/// What lies outside the layers.
+struct Names {
+  const char *embeddings, *projection, *norm, *pooler, *pooler_dense;
+  Count tokens;  ///< beside the patches
+};
+constexpr Names kVit = {"vit.embeddings",   "vit.embeddings.patch_embeddings.projection",
+                        "vit.layernorm",    "vit.pooler",
+                        "vit.pooler.dense", 1};
+constexpr Names kDeit = {"deit.embeddings",   "deit.embeddings.patch_embeddings.projection",
+                         "deit.layernorm",    "deit.pooler",
+                         "deit.pooler.dense", 2};
+
+const Names& names_of(const Net& net) {
+  return net.arch.model_type == "deit" ? kDeit : kVit;
+}
+
 constexpr const char* kEmbeddings = "transformers 5.12 models/vit/modeling_vit.py: ViTEmbeddings.forward";
 constexpr const char* kAttention = "transformers 5.12 models/vit/modeling_vit.py: ViTAttention.forward";
 constexpr const char* kMlp = "transformers 5.12 models/vit/modeling_vit.py: ViTMLP.forward";
@@ -68,14 +91,15 @@ void image_inputs(Net& net) {
       net.tape.allocate(Shape{net.B, Dim(net.arch.num_channels), side, side}, net.weight_dtype(4), "pixel_values");
   if (net.arch.head == Head::kImageClassification) class_labels(net);
   if (net.arch.head == Head::kMaskedImage) {
-    net.labels = net.tape.allocate(Shape{net.B, Dim(net.S.n() - 1)}, Dtype::kBool, "bool_masked_pos");
+    net.labels =
+        net.tape.allocate(Shape{net.B, Dim(net.S.n() - names_of(net).tokens)}, Dtype::kBool, "bool_masked_pos");
   }
 }
 
 // embeddings * (1.0 - mask) + mask_tokens * mask
 Tensor mask_patches(Net& net, Tensor embeddings_in) {
   Tensor embeddings = std::move(embeddings_in);
-  Tensor token = net.parameter("vit.embeddings", "mask_token", Shape{Dim(1), Dim(1), net.H});
+  Tensor token = net.parameter(names_of(net).embeddings, "mask_token", Shape{Dim(1), Dim(1), net.H});
   const Tensor mask_tokens = expand(std::move(token), embeddings.shape());
   const Tensor mask = net.tape.allocate(Shape{net.B, embeddings.dim(1), Dim(1)}, mask_tokens.dtype(), "type_as");
   Tensor seen = add_scalar(mask);
@@ -85,23 +109,31 @@ Tensor mask_patches(Net& net, Tensor embeddings_in) {
 }
 
 Tensor embed(Net& net) {
-  Scope in(net.tape, "vit.embeddings", kEmbeddings);
+  const Names& names = names_of(net);
+  Scope in(net.tape, names.embeddings, kEmbeddings);
   const Count p = net.arch.patch_size;
-  const Dim patches(net.S.n() - 1);
+  const Dim patches(net.S.n() - names.tokens);
   Tensor embeddings;
   {
-    Tensor weight = net.parameter("vit.embeddings.patch_embeddings.projection", "weight",
-                                  Shape{net.H, Dim(net.arch.num_channels), Dim(p), Dim(p)});
-    Tensor bias = net.parameter("vit.embeddings.patch_embeddings.projection", "bias", Shape{net.H});
+    Tensor weight = net.parameter(names.projection, "weight", Shape{net.H, Dim(net.arch.num_channels), Dim(p), Dim(p)});
+    Tensor bias = net.parameter(names.projection, "bias", Shape{net.H});
     Tensor patched = patch_convolution(net.input_ids, std::move(weight), std::move(bias));
     patched = view(std::move(patched), Shape{net.B, net.H, patches});
     embeddings = transpose(std::move(patched), 1, 2);
   }
   if (net.arch.head == Head::kMaskedImage) embeddings = mask_patches(net, std::move(embeddings));
-  Tensor token = net.parameter("vit.embeddings", "cls_token", Shape{Dim(1), Dim(1), net.H});
-  const Tensor tokens = expand(std::move(token), Shape{net.B, Dim(1), net.H});
-  embeddings = cat({&tokens, &embeddings}, 1);
-  Tensor positions = net.parameter("vit.embeddings", "position_embeddings", Shape{Dim(1), net.S, net.H});
+  const auto token = [&](const char* leaf) {
+    Tensor row = net.parameter(names.embeddings, leaf, Shape{Dim(1), Dim(1), net.H});
+    return expand(std::move(row), Shape{net.B, Dim(1), net.H});
+  };
+  const Tensor tokens = token("cls_token");
+  if (names.tokens == 1) {
+    embeddings = cat({&tokens, &embeddings}, 1);
+  } else {
+    const Tensor distilled = token("distillation_token");
+    embeddings = cat({&tokens, &distilled, &embeddings}, 1);
+  }
+  Tensor positions = net.parameter(names.embeddings, "position_embeddings", Shape{Dim(1), net.S, net.H});
   embeddings = add(std::move(embeddings), std::move(positions));
   embeddings = dropout(std::move(embeddings), net.arch.embedding_dropout);
   net.model_locals = {embeddings};
@@ -154,7 +186,7 @@ Tensor layer(Net& net, Tensor hidden) {
 
 Tensor norm(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kModel);
-  return net.layer_norm("vit.layernorm", std::move(hidden));
+  return net.layer_norm(names_of(net).norm, std::move(hidden));
 }
 
 Outputs image_classification(Net& net, const Program&, Tensor hidden) {
@@ -166,8 +198,9 @@ Outputs image_classification(Net& net, const Program&, Tensor hidden) {
 
 // ViTModel with its pooler: the class token through a layer of its own.
 Tensor pool(Net& net, const Tensor& hidden) {
-  Scope in(net.tape, "vit.pooler", kPooler);
-  Tensor pooled = net.linear("vit.pooler.dense", select(hidden, 1), Dim(net.arch.pooler_size), true);
+  const Names& names = names_of(net);
+  Scope in(net.tape, names.pooler, kPooler);
+  Tensor pooled = net.linear(names.pooler_dense, select(hidden, 1), Dim(net.arch.pooler_size), true);
   return tanh(std::move(pooled));
 }
 
@@ -179,7 +212,8 @@ Outputs body(Net& net, const Program& program, Tensor hidden) {
 Tensor reconstruct(Net& net, Tensor hidden) {
   const Count side = net.arch.image_size / net.arch.patch_size, stride = net.arch.encoder_stride;
   const Dim rows(side), channels(stride * stride * net.arch.num_channels);
-  Tensor patches = narrow(std::move(hidden), 1, 1, Dim(net.S.n() - 1));
+  const Count tokens = names_of(net).tokens;
+  Tensor patches = narrow(std::move(hidden), 1, tokens, Dim(net.S.n() - tokens));
   patches = permute(std::move(patches), {0, 2, 1});
   patches = reshape(std::move(patches), Shape{net.B, net.H, rows, rows});
   Tensor weight = net.parameter("decoder.0", "weight", Shape{channels, net.H, Dim(1), Dim(1)});
@@ -213,6 +247,7 @@ const Program kVitProgram = {one_stack<embed, layer, norm>, nullptr, kHeads, Own
 
 const Family kRows[] = {
     {"vit", "ViT", "ViTForImageClassification", kVitClasses, read_vit_config, &kVitProgram, "vit.layers"},
+    {"deit", "DeiT", "DeiTForImageClassification", kVitClasses, read_deit_config, &kVitProgram, "deit.layers"},
 };
 
 extern const FamilyRows vit_rows;

@@ -132,12 +132,21 @@ Tensor Net::declare(const char* name, const char* leaf, const Shape& shape, Modu
 // peft/utils/other.py ModulesToSaveWrapper: the original stays, frozen and unused; its copy is trained.
 Tensor Net::declare(Parameter p) {
   const Treatment* how = treatment(p.module);
-  if (how == nullptr || !how->copied) return tape.parameter(p);
+  if (how == nullptr || !how->copied) return weight_of(p);
   p.requires_grad = false;
-  tape.parameter(p);
+  weight_of(p);
   p.requires_grad = true;
   p.is_adapter = true;
   return tape.parameter(p);
+}
+
+Tensor Net::weight_of(const Parameter& p) {
+  if (!blocks.on || p.is_adapter) return tape.parameter(p);
+  const std::int16_t layer = tape.instance_of_parameters();
+  tape.resume_parameters_outside_layers();
+  Tensor weight = tape.parameter(p);
+  tape.resume_parameters_of(layer);
+  return weight;
 }
 
 void Net::return_weights() {
@@ -399,10 +408,15 @@ Tensor Net::quantised_linear(Base& base, Tensor x_in, bool bias) {
   p.shape = Shape{base.out_features, base.in_features};
   p.dtype = Dtype::kUint8;
   p.storage_bytes = packed.packed;
-  Tensor weight = tape.parameter(p);
+  const std::size_t known = tape.parameters().size();
+  Tensor weight = weight_of(p);
+  const std::int16_t layer = tape.instance_of_parameters();
+  if (blocks.on) tape.resume_parameters_outside_layers();
+  const bool counted = blocks.on && tape.parameters().size() == known;
   for (const QuantisedWeight::Part& part : packed.state) {
-    if (part.bytes > 0) tape.buffer(part.name, part.bytes, Category::kWeights);
+    if (part.bytes > 0 && !counted) tape.buffer(part.name, part.bytes, Category::kWeights);
   }
+  tape.resume_parameters_of(layer);
   if (bias) base.bias = parameter(base.name, "bias", Shape{base.out_features});
   if (quantised_to_int8()) return int8_linear(std::move(x), base.out_features);
   Dtype compute = Dtype::kBf16;

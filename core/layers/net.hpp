@@ -107,13 +107,19 @@ class Net {
   std::int32_t tied_embedding = -1;        ///< parameter index of the token table; not of a copy that is trained for it
   const Treatments* treatments = nullptr;  ///< how each module is trained; null: all of it is, without adapters
   Census* census = nullptr;                ///< where modules are noted as they are used, if anywhere
-  Count picture_tokens = 0;                ///< of a sample's sequence that pictures take
-  Tensor last_hidden;                      ///< outputs.last_hidden_state: alive until the model's forward returns
-  Tensor encoder_hidden;                   ///< outputs.encoder_last_hidden_state: alive as long as the outputs
-  bool fuse_loss = false;                  ///< the head hands its hidden states to a fused loss and returns the loss
-  const char* attention_kernel = "";       ///< what the attention ran: "flash", "efficient", "math", "eager"
-  Count layer_index = 0;                   ///< the layer of its stack that runs now (of the model, not of the tape)
-  Count first_layer = 0;                   ///< number of the stack's first layer among the layers of all stacks
+  /// Weights outside the layers that several layers share (Zamba 2's blocks).
+  struct SharedWeights {
+    std::vector<std::size_t> places;  ///< of each block's first
+    bool on = false;                  ///< modules' own weights are a block's now; adapters on them are the layer's
+  };
+  SharedWeights blocks;
+  Count picture_tokens = 0;           ///< of a sample's sequence that pictures take
+  Tensor last_hidden;                 ///< outputs.last_hidden_state: alive until the model's forward returns
+  Tensor encoder_hidden;              ///< outputs.encoder_last_hidden_state: alive as long as the outputs
+  bool fuse_loss = false;             ///< the head hands its hidden states to a fused loss and returns the loss
+  const char* attention_kernel = "";  ///< what the attention ran: "flash", "efficient", "math", "eager"
+  Count layer_index = 0;              ///< the layer of its stack that runs now (of the model, not of the tape)
+  Count first_layer = 0;              ///< number of the stack's first layer among the layers of all stacks
 
   // -- modules with parameters ------------------------------------------------------------------------------------
   /// nn.Linear, or what PEFT and bitsandbytes make of it. `bias` declares one.
@@ -199,6 +205,7 @@ class Net {
   void note(const char* name, const char* leaf, ModuleKind kind);
   Tensor declare(const char* name, const char* leaf, const Shape& shape, ModuleKind kind);
   Tensor declare(Parameter parameter);
+  Tensor weight_of(const Parameter& parameter);
   Tensor head_weight(const char* name, const Shape& shape);
   Tensor adapter_weight(const char* name, const char* leaf, const Shape& shape);
   /// What LoRA's layers have beside a base, in the order that they are declared in.

@@ -25,6 +25,11 @@ void check_attention(const Architecture& architecture, const TrainingJob& job, I
                       "none"});
     return;
   }
+  if (!job.torch_scan && !program->fused_scan) {
+    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/kernels",
+                      "The kernels of mamba_ssm are not modelled for " + architecture.model_type + ". Use \"torch\".",
+                      "torch"});
+  }
   if (is_half(job.recipe.weights) && !job.recipe.autocast && !program->runs_in_16_bits) {
     issues.push_back(
         {"UNSUPPORTED_VALUE", Severity::kError, "/precision",
@@ -55,6 +60,11 @@ std::string full_name(const Architecture& architecture, std::string_view path) {
     const bool idefics = type.substr(0, 7) == "idefics" || type == "smolvlm";
     if (is_language) name += idefics ? "text_model." : "language_model.";
     return name.append(path);
+  }
+  // SigLIP's tower alone, as those that hold it name it.
+  constexpr std::string_view kTower = "vision_tower.";
+  if (architecture.model_type == "siglip" && path.substr(0, kTower.size()) == kTower) {
+    return std::string{"vision_model."}.append(path.substr(kTower.size()));
   }
   // The body alone is the model: its modules' names lack `base_model_prefix`.
   if (architecture.head == Head::kNone && path.substr(0, body.size()) == body) path.remove_prefix(body.size());

@@ -37,6 +37,7 @@ struct Program {
   /// What `attention` may be set to.
   AttentionSupport attention;
   bool checkpoints = true;      ///< supports_gradient_checkpointing of its PreTrainedModel: else transformers raises
+  bool fused_scan = true;       ///< its layers that keep a state are modelled with their libraries' kernels, too
   bool runs_in_16_bits = true;  ///< also without autocast: else a layer gets another dtype than its weight and raises
 };
 

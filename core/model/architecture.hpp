@@ -202,6 +202,13 @@ struct Architecture {
   bool masks_time = false;                                   ///< SpecAugment masks stretches of time
   double feature_dropout = 0.0, head_dropout = 0.0;          ///< after their projection, and before the head
 
+  Count weight_groups = 0;          ///< ALBERT: groups of layers with the same weights; Zamba 2: blocks taken in turns
+  bool attention_adapters = false;  ///< Zamba 2: each use of such a block has adapters of its own on q, k, v
+  Count layer_input_width = 0;      ///< Gemma 4, 3n: columns that each layer gets of its own from a token; 0: none
+  Count layer_input_vocab = 0;      ///< rows of their table
+  Count shared_kv_layers = 0;       ///< the last layers that take keys and values of one before them
+  bool double_wide_mlp = false;     ///< whose feed-forward is twice as wide
+
   std::vector<std::uint8_t> layer_kinds;  ///< per layer: which of its family's kinds it is; empty when all are alike
   Pictures pictures;                      ///< of a model that sees, and of its tower
   const Program* language = nullptr;      ///< how the language model of a model that sees runs; null elsewhere

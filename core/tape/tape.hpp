@@ -78,6 +78,8 @@ class Tape : public Record, public Guards {
   std::int16_t instance_of_parameters() const { return instance_of_parameters_; }
   bool in_layer() const { return instance_of_parameters_ >= 0; }
   void resume_parameters_outside_layers() { instance_of_parameters_ = -1; }
+  /// The next parameters are this instance's again, from where the program was in them.
+  void resume_parameters_of(std::int16_t instance) { instance_of_parameters_ = instance; }
 
   // -- several GPUs ------------------------------------------------------------------------------------------------
   /// Who holds what on several GPUs; null: this one holds everything, or nothing is recorded.

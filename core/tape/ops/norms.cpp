@@ -27,7 +27,10 @@ Tensor softmax_like(Tensor x_in, std::optional<Dtype> dtype, const char* name) {
 
 // native_layer_norm_backward: dX, dgamma, dbeta.
 void layer_norm_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
-  if (n.needs(0)) r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "layer_norm_backward");
+  // The kernel works on a contiguous copy of its input, and so does what it makes.
+  Shape rows = n.input_shapes[0];
+  rows.make_contiguous();
+  if (n.needs(0)) r[0] = t.allocate(rows, n.input_dtypes[0], "layer_norm_backward");
   for (int i = 1; i < n.input_count; ++i) {
     if (n.needs(i)) r[i] = t.allocate(n.input_shapes[i], n.input_dtypes[i], "layer_norm_backward weight");
   }
