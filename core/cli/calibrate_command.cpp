@@ -1,7 +1,7 @@
 #include "core/cli/commands.hpp"
 #include "core/cli/imported.hpp"
 #include "core/cli/terminal.hpp"
-#include "core/exchange/fields.hpp"
+#include "core/exchange/document.hpp"
 #include "core/exchange/trouble/compare.hpp"
 #include "core/report/calibration.hpp"
 #include "core/report/markdown.hpp"
@@ -63,7 +63,7 @@ void sort_file(const std::string& file, Sorted& sorted, Issues& issues) {
     const exchange::Measured measured = exchange::measured_in(reading.format, reading.log);
     if (!measured.any()) continue;
     measured_any = true;
-    const Value figures = figures_of(measured), job = job_of(import, issues);
+    const Value figures = figures_of(measured), job = exchange::job_of(import, issues);
     const bool whole = job.find("model") != nullptr || job.find("config") != nullptr;
     if (!whole && !sorted.measurements.empty() && join(sorted.measurements.back(), figures, job)) continue;
     Value& measurement = sorted.measurements.emplace_back(empty_object());

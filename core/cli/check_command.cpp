@@ -32,7 +32,7 @@ Checked check_job(const Invocation& typed) {
   const Answer answer = typed.engine.answer(request);
   judge(answer, typed.engine, request, checked);
   // Of flags alone it is the flags that are wrong: a file that is not there reads like a model's name.
-  if (typed.files.empty() && checked.verdict == Checked::Verdict::kNotEstimated) checked.misused = true;
+  if (typed.files.empty() && !answer.estimate) checked.misused = true;
   if (checked.verdict != Checked::Verdict::kFits) find_place(typed.files, checked);
   return checked;
 }

@@ -41,6 +41,7 @@ void judge(const Answer& answer, const Engine& engine, const Value& request, Che
   if (fit == nullptr) {
     checked.misused = answer.fits.empty();
     checked.message = "The job needs " + need + ", and no card is named: --gpu NAME.";
+    if (!checked.misused) checked.message = "The job needs " + need + ". " + answer.fits.front().reason;
     return;
   }
   const std::string of = need + " of " + format_gib(fit->usable) + " that " + fit->gpu + " gives";

@@ -8,9 +8,9 @@
 #include "core/cli/imported.hpp"
 #include "core/cli/job_flags.hpp"
 #include "core/cli/terminal.hpp"
+#include "core/exchange/document.hpp"
 #include "core/exchange/import.hpp"
 #include "core/exchange/trouble/compare.hpp"
-#include "core/options/options.hpp"
 #include "core/wire/json.hpp"
 
 namespace tidemark {
@@ -76,80 +76,6 @@ exchange::Import import_files(const std::vector<std::string>& files, Issues& iss
 
 namespace {
 
-Value value_of(const std::vector<std::string>& words) {
-  Value list = empty_array();
-  for (const std::string& word : words) list.items.push_back(to_value(word));
-  return list;
-}
-
-Value value_of(const exchange::Origin& origin) {
-  Value value = empty_object();
-  set(value, "file", origin.file);
-  if (origin.cell >= 0) set(value, "cell", origin.cell);
-  Value lines = empty_array();
-  lines.items = {to_value(origin.first), to_value(origin.last)};
-  set(value, "lines", std::move(lines));
-  return value;
-}
-
-Value value_of(const exchange::Unread& unread) {
-  Value value = value_of(unread.origin);
-  set(value, "key", unread.key);
-  set(value, "harmless", unread.harmless);
-  return value;
-}
-
-Value value_of(const exchange::Reading& reading) {
-  Value value = empty_object();
-  set(value, "file", reading.file);
-  set(value, "format", reading.format.empty() ? Value{} : to_value(reading.format));
-  if (!reading.log.is_null()) set(value, "reading", reading.log);
-  Value unread = empty_array();
-  for (const exchange::Unread& key : reading.unread) unread.items.push_back(value_of(key));
-  set(value, "unread", std::move(unread));
-  return value;
-}
-
-Value value_of(const Issues& issues) {
-  Value list = empty_array();
-  for (const Issue& issue : issues) {
-    Value value = empty_object();
-    set(value, "code", issue.code);
-    set(value, "severity",
-        issue.severity == Severity::kError     ? "error"
-        : issue.severity == Severity::kWarning ? "warning"
-                                               : "note");
-    set(value, "path", issue.path);
-    set(value, "message", issue.message);
-    list.items.push_back(std::move(value));
-  }
-  return list;
-}
-
-/// The document that `tidemark import --json` prints; docs/imports.md describes it.
-Value document_of(const exchange::Import& import) {
-  Value document = empty_object();
-  set(document, "schema", 1);
-  Value files = empty_array();
-  for (const exchange::Reading& reading : import.readings) files.items.push_back(value_of(reading));
-  set(document, "files", std::move(files));
-  set(document, "request", import.request);
-  Value provenance = empty_object();
-  Value assumed = empty_object();
-  for (const exchange::Finding& field : import.fields) {
-    Value origins = empty_array();
-    for (const exchange::Origin& origin : field.origins) origins.items.push_back(value_of(origin));
-    if (!field.origins.empty()) set(provenance, field.path, std::move(origins));
-    if (!field.assumed.empty()) set(assumed, field.path, field.assumed);
-  }
-  set(document, "provenance", std::move(provenance));
-  set(document, "assumed", std::move(assumed));
-  set(document, "unknowns", value_of(import.unknowns));
-  set(document, "notes", value_of(import.notes));
-  set(document, "issues", value_of(import.issues));
-  return document;
-}
-
 std::string place_in_words(const exchange::Origin& origin) {
   std::string text = origin.file;
   if (origin.cell >= 0) text += " cell " + std::to_string(origin.cell);
@@ -198,31 +124,6 @@ std::string text_of(const exchange::Import& import) {
   for (const std::string& note : import.notes) out += "  note: " + note + "\n";
   return out;
 }
-
-bool is_option(std::string_view name) {
-  const auto same = [&](const Option& option) { return option.name == name; };
-  return std::any_of(options().begin(), options().end(), same);
-}
-
-}  // namespace
-
-Value job_of(const exchange::Import& import, Issues& issues) {
-  Value job = empty_object();
-  for (const exchange::Finding& field : import.fields) {
-    const std::string top = field.path.substr(0, field.path.find('.'));
-    // Evaluation during training has a peak of its own, which does not change the one that is asked for.
-    const bool counted = top != "evaluation" && (is_option(field.path) || is_option(top));
-    if (counted) {
-      exchange::put(job, field.path, field.value);
-    } else {
-      issues.push_back(
-          {"NOT_COUNTED", Severity::kNote, field.path, field.path + " is in the files and not in the estimate.", ""});
-    }
-  }
-  return job;
-}
-
-namespace {
 
 /// A log beside a job: what the estimate says of it.
 struct Beside {
@@ -282,7 +183,7 @@ std::string compare_files(const Invocation& typed, const Value& job) {
 Value read_files(const std::vector<std::string>& files, Issues& issues) {
   const exchange::Import import = import_files(files, issues);
   issues.insert(issues.end(), import.issues.begin(), import.issues.end());
-  return has_error(issues) ? Value{} : job_of(import, issues);
+  return has_error(issues) ? Value{} : exchange::job_of(import, issues);
 }
 
 int run_import_command(const Invocation& typed) {
@@ -294,9 +195,9 @@ int run_import_command(const Invocation& typed) {
   const exchange::Import import = import_files(typed.files, issues);
   if (has_error(issues)) return refuse(std::move(issues), typed.json);
   Issues uncounted;
-  const std::vector<Beside> beside = compare_logs(import, job_of(import, uncounted), typed.engine);
+  const std::vector<Beside> beside = compare_logs(import, exchange::job_of(import, uncounted), typed.engine);
   if (typed.json) {
-    Value document = document_of(import);
+    Value document = exchange::document_of(import);
     if (!beside.empty()) set(document, "comparisons", value_of(beside));
     print(write_json(document, 2) + "\n");
   } else {

@@ -52,6 +52,8 @@ def check_statuses(place):
     place.run("check", "missing.yaml", "--gpu", "4090")
     place.run("check", "missing.yaml", "--gpu", "4090", "--strict", status=1)
     place.run("check", "configs/large.yaml", status=2)
+    longer = place.run("check", "--model", "gpt2", "--seq-len", "2048", "--gpu", "4090")
+    check("what cannot run is not said to fit", longer.startswith("not estimated. The job needs") and "1024" in longer, longer)
     place.run("check", "configs/large.yaml", "--gpu", "no such card", status=2)
     place.run("check", "no-such-file.yaml", "--gpu", "4090", status=2)
     place.run("check", "--model", "llama-2-70b", "--gpu", "4090", status=1)
@@ -95,14 +97,23 @@ def check_hook(place):
 
 
 def release_in(folder, command):
+    """What .ci/release.py makes of the command."""
     release = folder / "releases" / "v0"
-    release.mkdir(parents=True)
+    subprocess.run([sys.executable, "-B", ROOT / ".ci/release.py", "--command", command, release], check=True, capture_output=True)
     archive = release / f"tidemark-linux-{platform.machine()}.tar.gz"
-    with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
-        tar.add(command, arcname="tidemark-0/tidemark")
-    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
-    (release / "SHA256SUMS").write_text(f"{digest}  {archive.name}\n{'0' * 64}  tidemark-other.tar.gz\n")
-    return release, digest
+    sums = dict(reversed(line.split()) for line in (release / "SHA256SUMS").read_text().splitlines())
+    check("each file has its sum", all(hashlib.sha256((release / name).read_bytes()).hexdigest() == sum_ for name, sum_ in sums.items())
+          and set(sums) == {path.name for path in release.iterdir()} - {"SHA256SUMS"}, sums)
+    with tarfile.open(archive) as tar:
+        names = {name.split("/", 1)[1] for name in tar.getnames()}
+    check("what is in the archive", {"tidemark", "LICENSE", "THIRD_PARTY_NOTICES.txt", "man/man1/tidemark.1",
+                                     "completions/tidemark.bash"} <= names, names)
+    bill = json.loads((release / "sbom.cdx.json").read_text())
+    notices = (ROOT / "THIRD_PARTY_NOTICES.txt").read_text().lower()
+    missing = [part["name"] for part in bill["components"] if part["name"] not in ("libstdc++",)
+               and part["name"].split("-")[0].lower() not in notices]
+    check("what is compiled in has its notice", bill["bomFormat"] == "CycloneDX" and not missing, missing)
+    return release, sums[archive.name]
 
 
 def check_action(place, command):

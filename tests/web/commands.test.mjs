@@ -17,9 +17,11 @@ const random = randomFrom(20261121);
 // Each option is drawn on purpose in five states, and by chance in others.
 const states = schema.options.flatMap(({ name }) => Array.from({ length: 5 }, () => stateWith(name, schema, random)));
 
-/** Runs a command as a shell would, in a folder with the config.json that it names. */
+/** Runs a command as a shell would, in a folder with the files that it names: config.json, calibration.json. */
 function runAsCopied(command, values, folder) {
-  if (values.config) writeFileSync(join(folder, "config.json"), JSON.stringify(values.config));
+  for (const { name, type } of schema.options) {
+    if (type === "object" && values[name]) writeFileSync(join(folder, `${name}.json`), JSON.stringify(values[name]));
+  }
   const env = { ...process.env, PATH: `${commands}:${process.env.PATH}`, NO_COLOR: "1", COLUMNS: "100000" };
   return spawnSync("sh", ["-c", `${command} --json`], { cwd: folder, env, encoding: "utf8", maxBuffer: 2 ** 26 });
 }

@@ -11,6 +11,16 @@ export function randomFrom(seed) {
   };
 }
 
+const calibration = {
+  factors: {
+    activations: 1.25,
+    fragmentation: 1.5,
+    communication: null,
+    context: [{ gpu: "NVIDIA T4", bytes: 400000000 }],
+  },
+  errors: { calibrated: { mean_percent: 1, worst_percent: 2 }, left_out: { mean_percent: 3, worst_percent: 7.5 } },
+  measurements: [],
+};
 const config = {
   model_type: "llama",
   architectures: ["LlamaForCausalLM"],
@@ -70,7 +80,7 @@ export function valueFor(option, random) {
     case "any":
       return pick(anything);
     case "object":
-      return config;
+      return option.name === "calibration" ? calibration : config;
     default:
       return pick(random() < 0.7 ? (texts[option.name] ?? oddText) : oddText);
   }

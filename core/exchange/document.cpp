@@ -1,0 +1,104 @@
+#include "core/exchange/document.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/exchange/fields.hpp"
+#include "core/options/options.hpp"
+
+namespace tidemark::exchange {
+namespace {
+
+void add(Value& object, std::string_view key, Value value) {
+  object.members.push_back({std::string{key}, std::move(value)});
+}
+
+/// A list, each item as `write` has it.
+template <class List, class Write>
+Value list_of(const List& items, Write write) {
+  std::vector<Value> list;
+  for (const auto& item : items) list.push_back(write(item));
+  return of(std::move(list));
+}
+
+Value words_of(const std::vector<std::string>& words) {
+  return list_of(words, [](const std::string& word) { return of(word); });
+}
+
+Value value_of(const Origin& origin) {
+  Value value = object({{"file", of(origin.file)}});
+  if (origin.cell >= 0) add(value, "cell", of(origin.cell));
+  add(value, "lines", of(std::vector<Value>{of(origin.first), of(origin.last)}));
+  return value;
+}
+
+Value value_of(const Unread& unread) {
+  Value value = value_of(unread.origin);
+  add(value, "key", of(unread.key));
+  add(value, "harmless", of(unread.harmless));
+  return value;
+}
+
+Value value_of(const Reading& reading) {
+  Value value = object({{"file", of(reading.file)}});
+  add(value, "format", reading.format.empty() ? Value{} : of(reading.format));
+  if (!reading.what.empty()) add(value, "what", of(reading.what));
+  if (!reading.log.is_null()) add(value, "reading", reading.log);
+  add(value, "unread", list_of(reading.unread, [](const Unread& unread) { return value_of(unread); }));
+  if (!reading.companions.empty()) add(value, "companions", words_of(reading.companions));
+  return value;
+}
+
+Value value_of(const Issue& issue) {
+  const std::string_view severity = issue.severity == Severity::kError     ? "error"
+                                    : issue.severity == Severity::kWarning ? "warning"
+                                                                           : "note";
+  return object(
+      {{"code", of(issue.code)}, {"severity", of(severity)}, {"path", of(issue.path)}, {"message", of(issue.message)}});
+}
+
+bool is_option(std::string_view name) {
+  const auto same = [&](const Option& option) { return option.name == name; };
+  return std::any_of(options().begin(), options().end(), same);
+}
+
+}  // namespace
+
+Value document_of(const Import& import) {
+  Value provenance = empty_object();
+  Value assumed = empty_object();
+  for (const Finding& field : import.fields) {
+    const auto write = [](const Origin& origin) { return value_of(origin); };
+    if (!field.origins.empty()) add(provenance, field.path, list_of(field.origins, write));
+    if (!field.assumed.empty()) add(assumed, field.path, of(field.assumed));
+  }
+  return object({{"schema", of(1)},
+                 {"files", list_of(import.readings, [](const Reading& reading) { return value_of(reading); })},
+                 {"request", import.request},
+                 {"provenance", std::move(provenance)},
+                 {"assumed", std::move(assumed)},
+                 {"unknowns", words_of(import.unknowns)},
+                 {"notes", words_of(import.notes)},
+                 {"issues", list_of(import.issues, [](const Issue& issue) { return value_of(issue); })}});
+}
+
+Value job_of(const Import& import, Issues& issues) {
+  Value job = empty_object();
+  for (const Finding& field : import.fields) {
+    const std::string top = field.path.substr(0, field.path.find('.'));
+    // Evaluation during training has a peak of its own, which does not change the one that is asked for.
+    const bool counted = top != "evaluation" && (is_option(field.path) || is_option(top));
+    if (counted) {
+      put(job, field.path, field.value);
+    } else {
+      issues.push_back(
+          {"NOT_COUNTED", Severity::kNote, field.path, field.path + " is in the files and not in the estimate.", ""});
+    }
+  }
+  return job;
+}
+
+}  // namespace tidemark::exchange
