@@ -2,6 +2,9 @@
 declare module "tidemark:api" {
   export function createTidemarkFrom(wasm: Uint8Array): Promise<import("../wasm/tidemark.js").Tidemark>;
 }
+declare module "tidemark:reader" {
+  export function createReaderFrom(wasm: Uint8Array): Promise<any>;
+}
 declare module "tidemark:unpack" {
   export function unpack(text: string): Promise<Uint8Array>;
 }

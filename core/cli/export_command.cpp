@@ -1,10 +1,13 @@
-#include <algorithm>
-#include <iterator>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/cli/commands.hpp"
 #include "core/cli/terminal.hpp"
 #include "core/exchange/out/export.hpp"
+#include "core/exchange/out/job.hpp"
 #include "core/units/nearest.hpp"
 #include "core/wire/json.hpp"
 #include "core/wire/write_answer.hpp"
@@ -12,58 +15,9 @@
 namespace tidemark {
 namespace {
 
-/// What says how a job lies on several GPUs: other tools are told it even where the engine cannot count it.
-constexpr std::string_view kSharding[] = {"parallelism", "offload", "deepspeed", "fsdp"};
-
-Value without_sharding(Value request) {
-  const auto drop = [](const Value::Member& member) {
-    return std::find(std::begin(kSharding), std::end(kSharding), member.key) != std::end(kSharding);
-  };
-  request.members.erase(std::remove_if(request.members.begin(), request.members.end(), drop), request.members.end());
-  return request;
-}
-
-const Value* at(const Value& request, std::string_view topic, std::string_view key) {
-  const Value* object = request.find(topic);
-  return object == nullptr ? nullptr : object->find(key);
-}
-
-Count count_at(const Value& request, std::string_view key, Count standard) {
-  const Value* value = at(request, "parallelism", key);
-  return value != nullptr && value->is_integer() ? value->integer : standard;
-}
-
-bool offloads(const Value& request, std::string_view key) {
-  const Value* value = at(request, "offload", key);
-  return value != nullptr && value->is_string() && value->string != "none";
-}
-
-/// A name that is a word in every format: what a stranger's request calls a model must not become a line of a script.
-std::string plain_name(std::string name) {
-  for (char& c : name) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (!letter && std::string_view{"_-./"}.find(c) == std::string_view::npos) c = '_';
-  }
-  return name;
-}
-
 exchange::ExportJob job_from(const Engine::Question& read, Value request) {
-  exchange::ExportJob job;
-  const Value* name = request.find("model");
-  job.model = plain_name(read.model != nullptr ? read.model->id : name != nullptr ? name->string : "path/to/model");
-  job.class_name = read.answer.architecture.class_name;
-  const Value* task = request.find("task");
-  job.task = task != nullptr && task->is_string() ? plain_name(task->string) : "sft";
-  job.job = read.answer.job;
-  job.zero_stage = count_at(request, "zero_stage", 0);
-  job.gpus = count_at(request, "data", 1);
-  if (const Value* fsdp = at(request, "parallelism", "fsdp"); fsdp != nullptr && fsdp->is_string()) {
-    job.fsdp = fsdp->string;
-  }
-  job.offload_optimizer = offloads(request, "optimizer");
-  job.offload_parameters = offloads(request, "parameters");
-  job.request = std::move(request);
-  return job;
+  const std::string_view model = read.model != nullptr ? std::string_view{read.model->id} : std::string_view{};
+  return exchange::export_job(model, read.answer.architecture.class_name, read.answer.job, std::move(request));
 }
 
 int unknown_format(const std::string& word, bool json) {
@@ -80,7 +34,7 @@ int unknown_format(const std::string& word, bool json) {
 std::optional<Engine::Question> read_exported(const Invocation& typed, Value& request, Issues& issues) {
   request = read_job(typed, issues);
   if (has_error(issues)) return std::nullopt;
-  Engine::Question read = typed.engine.read(without_sharding(request));
+  Engine::Question read = typed.engine.read(exchange::without_sharding(request));
   if (read.complete) return read;
   issues = read.answer.issues;
   return std::nullopt;

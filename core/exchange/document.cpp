@@ -12,10 +12,6 @@
 namespace tidemark::exchange {
 namespace {
 
-void add(Value& object, std::string_view key, Value value) {
-  object.members.push_back({std::string{key}, std::move(value)});
-}
-
 /// A list, each item as `write` has it.
 template <class List, class Write>
 Value list_of(const List& items, Write write) {
@@ -30,25 +26,25 @@ Value words_of(const std::vector<std::string>& words) {
 
 Value value_of(const Origin& origin) {
   Value value = object({{"file", of(origin.file)}});
-  if (origin.cell >= 0) add(value, "cell", of(origin.cell));
-  add(value, "lines", of(std::vector<Value>{of(origin.first), of(origin.last)}));
+  if (origin.cell >= 0) set(value, "cell", of(origin.cell));
+  set(value, "lines", of(std::vector<Value>{of(origin.first), of(origin.last)}));
   return value;
 }
 
 Value value_of(const Unread& unread) {
   Value value = value_of(unread.origin);
-  add(value, "key", of(unread.key));
-  add(value, "harmless", of(unread.harmless));
+  set(value, "key", of(unread.key));
+  set(value, "harmless", of(unread.harmless));
   return value;
 }
 
 Value value_of(const Reading& reading) {
   Value value = object({{"file", of(reading.file)}});
-  add(value, "format", reading.format.empty() ? Value{} : of(reading.format));
-  if (!reading.what.empty()) add(value, "what", of(reading.what));
-  if (!reading.log.is_null()) add(value, "reading", reading.log);
-  add(value, "unread", list_of(reading.unread, [](const Unread& unread) { return value_of(unread); }));
-  if (!reading.companions.empty()) add(value, "companions", words_of(reading.companions));
+  set(value, "format", reading.format.empty() ? Value{} : of(reading.format));
+  if (!reading.what.empty()) set(value, "what", of(reading.what));
+  if (!reading.log.is_null()) set(value, "reading", reading.log);
+  set(value, "unread", list_of(reading.unread, [](const Unread& unread) { return value_of(unread); }));
+  if (!reading.companions.empty()) set(value, "companions", words_of(reading.companions));
   return value;
 }
 
@@ -72,8 +68,8 @@ Value document_of(const Import& import) {
   Value assumed = empty_object();
   for (const Finding& field : import.fields) {
     const auto write = [](const Origin& origin) { return value_of(origin); };
-    if (!field.origins.empty()) add(provenance, field.path, list_of(field.origins, write));
-    if (!field.assumed.empty()) add(assumed, field.path, of(field.assumed));
+    if (!field.origins.empty()) set(provenance, field.path, list_of(field.origins, write));
+    if (!field.assumed.empty()) set(assumed, field.path, of(field.assumed));
   }
   return object({{"schema", of(1)},
                  {"files", list_of(import.readings, [](const Reading& reading) { return value_of(reading); })},

@@ -1,5 +1,9 @@
 #include "core/job/defaults.hpp"
 
+#include <algorithm>
+#include <string>
+#include <string_view>
+
 #include "core/job/recipe.hpp"
 
 namespace tidemark {
@@ -182,6 +186,59 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   }
   if (open.keep_outputs) job.keep_outputs = habits.loop != Loop::kTrainer;
   if (open.outputs_to_fp32) job.outputs_to_fp32 = habits.loop != Loop::kByHand;
+}
+
+void settle_quantization(const Value& config, TrainingJob& job, Issues& issues) {
+  const Value* own = config.find("quantization_config");
+  if (own == nullptr || !own->is_object()) return;
+  const auto flag = [&](std::string_view key) {
+    const Value* value = own->find(key);
+    return value != nullptr && value->is_bool() && value->boolean;
+  };
+  const auto word = [&](std::string_view key) {
+    const Value* value = own->find(key);
+    return value != nullptr && value->is_string() ? value->string : std::string{};
+  };
+  const bool four = flag("load_in_4bit");
+  if (!four && !flag("load_in_8bit")) {
+    issues.push_back({"UNSUPPORTED_OPTION", Severity::kError, "/config/quantization_config",
+                      "The checkpoint is quantised by \"" + word("quant_method").substr(0, 40) +
+                          "\", which is not modelled yet: bitsandbytes' 4 and 8 bits are.",
+                      ""});
+    return;
+  }
+  if (job.method != Method::kLora && job.method != Method::kQlora) {
+    issues.push_back({"INVALID_VALUE", Severity::kError, "/method",
+                      "The checkpoint's weights are quantised and cannot be trained themselves: write \"method\": "
+                      "\"qlora\".",
+                      "qlora"});
+    return;
+  }
+  Quantization& quantization = job.quantization;
+  job.method = Method::kQlora;
+  quantization.bits = four ? 4 : 8;
+  quantization.quant_type = !four                                  ? QuantType::kInt8
+                            : word("bnb_4bit_quant_type") == "nf4" ? QuantType::kNf4
+                                                                   : QuantType::kFp4;
+  quantization.double_quant = four && flag("bnb_4bit_use_double_quant");
+  issues.push_back({"CHOSEN_QUANTIZATION", Severity::kNote, "/config/quantization_config",
+                    "The weights are held as the checkpoint's quantization_config says.", ""});
+}
+
+std::string class_of(const Value& config, const Request& request) {
+  constexpr std::string_view kHeads[][2] = {{"classification", "ForSequenceClassification"},
+                                            {"token_classification", "ForTokenClassification"},
+                                            {"question_answering", "ForQuestionAnswering"}};
+  const Value* classes = config.find("architectures");
+  if (!request.class_name.empty() || classes == nullptr || classes->items.empty()) return request.class_name;
+  const std::string& own = classes->items.front().string;
+  for (const auto& [task, head] : kHeads) {
+    if (request.task != task) continue;
+    // LlamaForCausalLM, GPT2LMHeadModel, BertModel: what stands before the head is the family's.
+    const std::size_t end = std::min({own.find("For"), own.find("LMHead"), own.find("Model")});
+    return own.substr(0, end) + std::string{head};
+  }
+  return {};
 }
 
 }  // namespace tidemark

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <string>
+
 #include "core/job/request.hpp"
 #include "core/units/issue.hpp"
+#include "core/units/value.hpp"
 
 namespace tidemark {
 
@@ -9,6 +12,12 @@ namespace tidemark {
 /// `checkpoint` is the dtype that the model's config.json states, absent when it states none. A note among the issues
 /// tells which recipe was chosen and why. docs/defaults.md lists the rules with their sources.
 void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, TrainingJob& job, Issues& issues);
+
+/// A checkpoint that is quantised already holds its weights so, whatever the request says.
+void settle_quantization(const Value& config, TrainingJob& job, Issues& issues);
+
+/// The class whose head the request trains: as stated, or the one that its task needs; empty: config.json's own.
+std::string class_of(const Value& config, const Request& request);
 
 /// The dtype of a config.json ("bfloat16" under "dtype", or "torch_dtype" as it was called before 4.56), at its top or
 /// in its text model.

@@ -4,6 +4,7 @@ import { commandOf } from "./command.js";
 import { differenceInWords } from "./compare.js";
 import { h } from "./dom.js";
 import { createEmbed } from "./embed.js";
+import { createExport } from "./exportPanel.js";
 import { exact, gb, gib, percent } from "./format.js";
 import { t } from "./messages.js";
 import { verdictSentence, verdictWord } from "./verdict.js";
@@ -49,8 +50,11 @@ export function markdownOf(response, state, schema, link, pinned) {
   return lines.join("\n");
 }
 
-/** texts: kind → function that writes it, or gives null where there is nothing to write; `embed` gives {element, frame}. */
-export function createCopy({ tell, texts }) {
+/**
+ * texts: kind → function that writes it, or gives null where there is nothing to write; `embed` gives {element, frame}, `job` {values, model}.
+ * importer writes files of other tools.
+ */
+export function createCopy({ tell, texts, importer }) {
   const node = h(
     "section",
     { class: "panel copy", "aria-labelledby": "copy-heading", "data-testid": "copy" },
@@ -71,6 +75,7 @@ export function createCopy({ tell, texts }) {
   }
 
   const embed = createEmbed(texts.embed, copyOut);
+  const files = createExport({ importer, shown: texts.job, copyOut });
   node.append(
     h(
       "div",
@@ -90,13 +95,21 @@ export function createCopy({ tell, texts }) {
           t(`copy.${kind}`),
         ),
       ),
+      files.button,
       embed.button,
       status,
     ),
     fallback.node,
+    files.node,
     embed.node,
   );
-  return { node, refresh: embed.refresh };
+  return {
+    node,
+    refresh() {
+      embed.refresh();
+      files.refresh();
+    },
+  };
 }
 
 /** Where the browser does not let the page copy: the text itself, selected. */

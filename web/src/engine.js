@@ -4,7 +4,20 @@
 // What people wait for goes first. Where several ask (widgets on one page), each has its own places.
 
 // The kinds, most urgent first.
-const kinds = ["describe", "estimate", "pin", "catalog", "fit", "map", "advise", "tables"];
+const kinds = [
+  "describe",
+  "estimate",
+  "pin",
+  "trial",
+  "catalog",
+  "fit",
+  "map",
+  "advise",
+  "tables",
+  "read",
+  "compare",
+  "export",
+];
 
 /**
  * partsOf() promises what the host starts from. makeWorker() and makeLocal() make something with a worker's interface; the second is used where the

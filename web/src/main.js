@@ -8,11 +8,14 @@ import { createLocalWorker } from "./engineHost.js";
 import { installExactly } from "./exactly.js";
 import { example } from "./example.js";
 import { createForm } from "./form.js";
+import { createImporter } from "./importer.js";
+import { createImportPanel } from "./importPanel.js";
 import { createMasthead } from "./masthead.js";
 import { t } from "./messages.js";
 import { acceptAnywhere, createModelPicker } from "./modelPicker.js";
 import { readPermalink } from "./permalink.js";
 import { createQuestions } from "./questions.js";
+import { createLocalReader } from "./readerHost.js";
 import { createResult } from "./result.js";
 import { createSchema } from "./schema.js";
 import { createStore } from "./state.js";
@@ -28,21 +31,33 @@ const data = (name) => document.getElementById(`data-${name}`).textContent;
  */
 function openEngine(makeWorker) {
   const [soon, later] = [openOneEngine(makeWorker), openOneEngine(makeWorker)];
-  const waitedFor = ["estimate", "pin"];
+  const waitedFor = ["estimate", "pin", "trial"];
   return {
     ask: (kind, request) => (waitedFor.includes(kind) ? soon : later).ask(kind, request),
     map: later.map,
   };
 }
 
+/** What the page carries under those names, which stand behind the script. */
+const partsOf = (names) => async () => {
+  if (document.readyState === "loading")
+    await new Promise((resolve) => document.addEventListener("DOMContentLoaded", resolve));
+  return Object.fromEntries(names.map((name) => [name, data(name)]));
+};
+
+/** What reads other people's files: a module and a worker of its own, made with the first file. */
+const openReader = (makeWorker) =>
+  createEngine({
+    partsOf: partsOf(["reader", "models"]),
+    makeWorker: () => makeWorker("reader"),
+    makeLocal: createLocalReader,
+    describeFailure: (reason) => t("import.failed", { reason }),
+    onready: undefined,
+  });
+
 function openOneEngine(makeWorker) {
   return createEngine({
-    partsOf: async () => {
-      // They stand behind the script.
-      if (document.readyState === "loading")
-        await new Promise((resolve) => document.addEventListener("DOMContentLoaded", resolve));
-      return { wasm: data("wasm"), models: data("models"), gpus: data("gpus") };
-    },
+    partsOf: partsOf(["wasm", "models", "gpus"]),
     makeWorker,
     makeLocal: createLocalWorker,
     // For whoever looks into the page: where it computes.
@@ -54,7 +69,7 @@ function openOneEngine(makeWorker) {
 }
 
 /** Puts the page together, without the form, which takes longer. */
-function layOut({ schema, result, masthead, modelPicker, inputs, announcer, notice }) {
+function layOut({ schema, result, masthead, modelPicker, importPanel, inputs, announcer, notice }) {
   const skip = h("a", { class: "skip", href: "#result", onclick: focusResult }, t("page.skip"));
   function focusResult(event) {
     event.preventDefault();
@@ -67,7 +82,7 @@ function layOut({ schema, result, masthead, modelPicker, inputs, announcer, noti
     .replaceChildren(
       skip,
       masthead.node,
-      h("main", { class: "bench" }, inputs, result.node, installExactly()),
+      h("main", { class: "bench" }, importPanel.node, inputs, result.node, installExactly()),
       h(
         "footer",
         { class: "foot" },
@@ -83,7 +98,7 @@ function layOut({ schema, result, masthead, modelPicker, inputs, announcer, noti
 }
 
 /** Asks for the present job and draws its answer. `page`: {store, questions, result, masthead, form()}. */
-function createUpdate({ store, questions, result, masthead, form }) {
+function createUpdate({ store, questions, result, masthead, form, showBeside }) {
   let answer = null;
   let rounds = 0;
   let later = 0;
@@ -120,6 +135,7 @@ function createUpdate({ store, questions, result, masthead, form }) {
       if (mine !== rounds) return;
     }
     if (state === store.get()) result.settle();
+    showBeside(answer.estimate);
     clearTimeout(later);
     later = setTimeout(() => result.askForMore(state, answer, number), 60);
   }
@@ -174,17 +190,25 @@ async function start(makeWorker) {
   const gpus = () => catalog.gpus ?? [];
   const inputs = h("div", { class: "inputs" });
   const notice = h("span", { class: "notice" });
-  const modelPicker = createModelPicker({ store, schema, models: () => catalog.models ?? [], tell });
+  const importer = createImporter({ reader: openReader(makeWorker), questions, schema, store });
   const focusOption = (name) => form?.focus(name);
-  const result = createResult({ schema, store, engine, questions, gpus, tell, focusOption });
-  const themeSwitch = createThemeSwitch(() => result.repaint());
-  const masthead = createMasthead({ store, example, notice, tell, themeSwitch });
-  layOut({ schema, result, masthead, modelPicker, inputs, announcer, notice });
+  const importPanel = createImportPanel({ schema, store, tell, focusOption, gpus });
+  const showFound = (found) => {
+    importPanel.show(found);
+    showBeside(result.estimate());
+  };
+  const models = () => catalog.models ?? [];
+  const modelPicker = createModelPicker({ store, schema, models, tell, take: importer.take, showFound });
+  const result = createResult({ schema, store, engine, questions, gpus, tell, focusOption, importer });
+  const showBeside = async (estimate) => importPanel.beside(await importer.beside(estimate));
+  const masthead = createMasthead({ store, example, notice, tell, themeSwitch: createThemeSwitch(result.repaint) });
+  layOut({ schema, result, masthead, modelPicker, importPanel, inputs, announcer, notice });
 
-  const { update, issues } = createUpdate({ store, questions, result, masthead, form: () => form });
+  const { update, issues } = createUpdate({ store, questions, result, masthead, form: () => form, showBeside });
   const soon = perFrame(update);
   store.subscribe(({ values }) => {
     result.turnTo(values);
+    importPanel.update(values);
     soon();
   });
   followAddress(store, schema, example);

@@ -1,15 +1,19 @@
 // Which model: search the catalog by typing, give a config.json (paste, open, or drop anywhere on the page), or only a parameter count.
 import { h, hasFocus, setText, uniqueId } from "./dom.js";
-import { gib } from "./format.js";
+import { sourceOf } from "./importer.js";
 import { t } from "./messages.js";
 import { shorten } from "./shorten.js";
 import { createModelSearch, modelWays, noModel } from "./modelSearch.js";
 
 const wayTexts = { model: "model.byName", config: "model.byConfig", parameters: "model.byCount" };
-const largestFile = 2 * 2 ** 20;
+/** Of JSON that this page reads itself: configurations have kilobytes. */
+const largestConfig = 2 * 2 ** 20;
 
-/** store, schema; models() → the catalog's models, none before refresh(); tell(text) announces. */
-export function createModelPicker({ store, schema, models, tell }) {
+/**
+ * store, schema; models() → the catalog's models, none before refresh(); tell(text) announces; take(sources, from) reads anything else, and
+ * showFound(found) shows what came of it.
+ */
+export function createModelPicker({ store, schema, models, tell, take, showFound }) {
   const name = uniqueId("way");
   let way = "model";
   const choose = (patch) => store.set({ ...noModel, ...patch });
@@ -27,14 +31,14 @@ export function createModelPicker({ store, schema, models, tell }) {
   const file = h("input", {
     type: "file",
     class: "unseen",
-    accept: ".json,application/json",
+    multiple: true,
     tabindex: "-1",
     "aria-hidden": "true",
     onchange: () => {
-      const [chosen] = file.files;
+      const chosen = [...file.files];
       // So that the same file can be chosen again.
       file.value = "";
-      if (chosen) readFile(chosen);
+      if (chosen.length > 0) readFiles(chosen);
     },
   });
   const message = h("p", { class: "problem", role: "alert", hidden: true, "data-testid": "model-problem" });
@@ -106,54 +110,54 @@ export function createModelPicker({ store, schema, models, tell }) {
     return undefined;
   }
 
-  /** A text that should be a config.json, or a whole request of ours. Anything else changes nothing. */
-  function accept(text, from) {
-    let document_;
-    try {
-      document_ = JSON.parse(text);
-    } catch (error) {
-      turnTo("config");
-      return complain(t("model.notJson", { name: from, reason: sentence(error.message) }));
-    }
-    if (document_ === null || typeof document_ !== "object" || Array.isArray(document_)) {
-      return complain(t("model.notObject", { name: from }));
-    }
-    if (!isRequest(document_) && !isModel(document_)) {
-      turnTo("config");
-      return complain(t("model.notModel", { name: from, what: t(kindOf(document_)) }));
-    }
-    complain("");
-    if (isRequest(document_)) {
+  /** A text: a config.json or a request of ours is understood at once, a name is looked up, all else goes to the reader. */
+  async function accept(text, from, name_ = "-") {
+    const document_ = documentOf(text);
+    if (document_ && isRequest(document_)) {
+      complain("");
       const { values, unknown } = schema.fromRequest(document_);
-      store.replace(
-        { values, unknown, notes: unknown.map(([key]) => ({ code: "unknown", key })) },
-        { source: "paste" },
-      );
+      const notes = unknown.map(([key]) => ({ code: "unknown", key }));
+      store.replace({ values, unknown, notes }, { source: "paste" });
       tell(t("model.loadedRequest", { name: from }));
-      return undefined;
+    } else if (document_ && isModel(document_)) {
+      complain("");
+      choose({ config: document_ });
+      tell(t("model.loaded", { name: from }));
+    } else if (isName(text)) {
+      complain("");
+      choose({ model: text.trim() });
+    } else {
+      await read([{ name: name_, bytes: text }], from);
     }
-    choose({ config: document_ });
-    tell(t("model.loaded", { name: from }));
-    return undefined;
   }
 
-  async function readFile(chosen) {
-    const name_ = shorten(chosen.name || "file");
-    if (chosen.size > largestFile) {
-      turnTo("config");
-      return complain(t("model.tooLarge", { name: name_, size: gib(chosen.size) }));
+  /** Anything: what the reader makes of it. */
+  async function read(sources, from) {
+    const found = await take(sources, from);
+    if (!found) return;
+    if (!found.problem) {
+      complain("");
+      showFound(found);
+      return;
     }
-    let text;
+    turnTo("config");
+    const [only] = sources;
+    const reason = sources.length === 1 && typeof only.bytes === "string" && reasonNotJson(only.bytes);
+    complain(reason ? t("model.notJson", { name: from, reason }) : `${found.problem} ${t("import.unchanged")}`);
+  }
+
+  async function readFiles(files) {
+    const from = shorten(files[0].name || "file");
     try {
-      text = await chosen.text();
+      const [first] = files;
+      if (files.length === 1 && first.size <= largestConfig && /\.json$/i.test(first.name)) {
+        await accept(await first.text(), from, first.name);
+      } else {
+        await read(await Promise.all(files.map(sourceOf)), from);
+      }
     } catch (error) {
-      return complain(t("model.unreadable", { name: name_, reason: sentence(error.message) }));
+      complain(t("model.unreadable", { name: from, reason: sentence(error.message) }));
     }
-    if (text.includes("\0")) {
-      turnTo("config");
-      return complain(t("model.notText", { name: name_ }));
-    }
-    return accept(text, name_);
   }
 
   function render(values) {
@@ -193,10 +197,10 @@ export function createModelPicker({ store, schema, models, tell }) {
     search.refresh();
   }
 
-  return { node, render, refresh, accept, readFile, input: search.input };
+  return { node, render, refresh, accept, readFiles, input: search.input };
 }
 
-/** Files dropped, and JSON pasted outside of fields, anywhere on the page. */
+/** Files dropped, and text pasted outside of fields, anywhere on the page; in the field of the model, text that is more than a name. */
 export function acceptAnywhere(picker, veil) {
   let depth = 0;
   const hasFiles = (event) =>
@@ -217,21 +221,24 @@ export function acceptAnywhere(picker, veil) {
     depth = 0;
     veil.hidden = true;
     if (!hasFiles(event)) return;
-    const dropped = event.dataTransfer.files[0];
-    if (dropped) {
+    const dropped = [...event.dataTransfer.files];
+    if (dropped.length > 0) {
       event.preventDefault();
-      picker.readFile(dropped);
+      picker.readFiles(dropped);
     } else if (!isField(event.target)) {
       event.preventDefault();
       picker.accept(event.dataTransfer.getData("text/plain"), t("model.pasted"));
     }
   });
   addEventListener("paste", (event) => {
-    if (isField(event.target)) return;
-    const [pastedFile] = event.clipboardData?.files ?? [];
-    if (pastedFile) return void picker.readFile(pastedFile);
+    const pasted = [...(event.clipboardData?.files ?? [])];
     const text = event.clipboardData?.getData("text/plain") ?? "";
-    if (text.trimStart().startsWith("{")) picker.accept(text, t("model.pasted"));
+    const isHere = event.target === picker.input && /[\n{]/.test(text.trim());
+    if (isField(event.target) && !isHere && pasted.length === 0) return;
+    if (pasted.length === 0 && text.trim() === "") return;
+    event.preventDefault();
+    if (pasted.length > 0) picker.readFiles(pasted);
+    else picker.accept(text, t("model.pasted"));
   });
 }
 
@@ -242,16 +249,30 @@ function isField(node) {
 /** transformers' configurations name their class or type; anything else changes nothing. */
 const isModel = (document_) => "model_type" in document_ || "architectures" in document_;
 
-const kinds = {
-  "model.isDeepSpeed": ["zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu"],
-  "model.isAdapter": ["peft_type", "lora_alpha"],
-  "model.isTrainer": ["per_device_train_batch_size", "num_train_epochs", "learning_rate", "output_dir"],
-};
-
-function kindOf(document_) {
-  const named = Object.entries(kinds).find(([, keys]) => keys.some((key) => key in document_));
-  return named ? named[0] : "model.isOther";
+/** A JSON object, or null. */
+function documentOf(text) {
+  if (text.length > largestConfig || !text.trimStart().startsWith("{")) return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }
+
+/** Why a text that begins like JSON is none; empty where it does not. */
+function reasonNotJson(text) {
+  if (!/^\s*[{[]/.test(text)) return "";
+  try {
+    JSON.parse(text);
+    return "";
+  } catch (error) {
+    return sentence(error.message);
+  }
+}
+
+/** An id or an address of Hugging Face's. */
+const isName = (text) =>
+  /^\s*(https:\/\/huggingface\.co\/)?[\w.-]+\/[\w.-]+\/?\s*$/.test(text) && !/\.\w{2,4}\s*$/.test(text);
 
 function isRequest(document_) {
   if ("model_type" in document_ || "architectures" in document_) return false;

@@ -13,6 +13,11 @@ export function createQuestions(engine, schema) {
      */
     pinned: (values) => ask("pin", values),
     /**
+     * Of a job that may come to be the present one.
+     * @returns {Promise<import("../../wasm/tidemark.js").Response | undefined>}
+     */
+    trial: (values) => ask("trial", values),
+    /**
      * The verdict of every card, whichever is chosen.
      * @returns {Promise<import("../../wasm/tidemark.js").FitResponse | undefined>}
      */

@@ -20,14 +20,14 @@ import { verdictSentence, verdictWord } from "./verdict.js";
 import { snippetsOf } from "../widget/snippets.js";
 
 /** questions as questions.js has them; gpus() → the catalog's cards; focusOption(name) leads to an option of the form. */
-export function createResult({ schema, store, engine, questions, gpus, tell, focusOption }) {
+export function createResult({ schema, store, engine, questions, gpus, tell, focusOption, importer }) {
   const job = createCurrentJob();
   const panels = createPanels({ schema, store, engine, questions, gpus, tell, focusOption });
   const { issues, headline, verdict, advice, bar, timeline, breakdown, fitMap, cards, compare } = panels;
   // What the figures are those of: the state and its answer, and whether that was "estimate", "partial" or nothing yet.
   let shown = { state: null, answer: null, pinned: null };
   let standing = "nothing";
-  const copy = createCopy({ tell, texts: textsOf(() => shown, store, schema) });
+  const copy = createCopy({ tell, importer, texts: textsOf(() => shown, store, schema) });
   // On paper, where the form is not: the job, as the command that asks for it.
   const asked = h("p", { class: "asked code", "data-testid": "asked" });
   const pair = h("div", { class: "pair" }, fitMap.node, cards.node);
@@ -96,6 +96,8 @@ export function createResult({ schema, store, engine, questions, gpus, tell, foc
       return job.turnTo(values);
     },
     isPresent: job.isPresent,
+    /** What stands here now, if it is about the present job. */
+    estimate: () => (shown.state?.values === store.get().values ? shown.answer?.estimate : null),
     settle: () => figures.removeAttribute("aria-busy"),
     /** What draws an answer, part by part; `pinned`: the answer of the pinned job, or null. */
     partsOf(state, answer, pinned, number) {
@@ -167,6 +169,10 @@ function textsOf(shown, store, schema) {
       return answer ? JSON.stringify(answer, null, 2) : null;
     },
     command: () => commandOf(get().values, schema),
+    job: () => {
+      const { state, answer } = shown();
+      return answer?.estimate ? { values: state.values, model: answer.estimate.model } : null;
+    },
     embed: () => {
       const { state, answer } = shown();
       const home = isHosted() ? new URL(".", location.href).href : null;

@@ -13,8 +13,11 @@ function pristine() {
 }
 
 /** Hands the file over as a download. Throws where a frame forbids it. */
-export function savePage(name) {
-  const address = URL.createObjectURL(new Blob([pristine()], { type: "text/html" }));
+export const savePage = (name) => saveText(name, pristine(), "text/html");
+
+/** A text as a file of that name. */
+export function saveText(name, text, type = "text/plain") {
+  const address = URL.createObjectURL(new Blob([text], { type }));
   const link = document.createElement("a");
   link.href = address;
   link.download = name;

@@ -1,0 +1,63 @@
+// The job in another tool's words: a script, a configuration, a probe for one's own card. Shown on demand; the reader writes it.
+import { h, setText } from "./dom.js";
+import { saveText } from "./savePage.js";
+import { t } from "./messages.js";
+
+function createArea() {
+  const label = t("export.text");
+  const attributes = { class: "field code", rows: "12", readonly: true, spellcheck: "false", "aria-label": label };
+  return h("textarea", { ...attributes, "data-testid": "export-text" });
+}
+
+/** shown() → {values, model} of the job that is shown, or null; importer as importer.js has it; copyOut(text, kind) copies. */
+export function createExport({ importer, shown, copyOut }) {
+  const area = createArea();
+  const choice = { class: "field", "aria-label": t("export.format"), onchange: write, "data-testid": "export-format" };
+  const select = h("select", choice);
+  const lacks = h("ul", { class: "hint", hidden: true, "data-testid": "export-lacks" });
+  const none = h("p", { class: "hint", role: "status" });
+  const copy = button(t("copy.snippet"), () => copyOut(area.value, "file"), "export-copy");
+  const save = button(t("export.save"), () => saveText(file, area.value), "export-save");
+  const node = h("div", { class: "stack export", hidden: true, "data-testid": "export-box" });
+  node.append(h("div", { class: "row" }, select, copy, save), none, area, lacks);
+  let file = "";
+  let round = 0;
+
+  async function write() {
+    if (node.hidden || !select.value) return;
+    round += 1;
+    const mine = round;
+    const job = shown();
+    const written = job && (await importer.write(select.value, job.values, job.model));
+    if (mine !== round || written === undefined) return;
+    const isThere = typeof written?.text === "string";
+    file = isThere ? written.file : "";
+    area.value = isThere ? written.text : "";
+    area.hidden = copy.hidden = save.hidden = !isThere;
+    setText(none, isThere ? "" : t("export.none"));
+    lacks.replaceChildren(...(isThere ? written.lacks : []).map((text) => h("li", {}, text)));
+    lacks.hidden = lacks.childElementCount === 0;
+  }
+
+  async function fill() {
+    if (select.options.length > 0) return;
+    const formats = await importer.formats();
+    if (!Array.isArray(formats)) return setText(none, formats?.issues?.[0]?.message ?? t("export.none"));
+    select.append(...formats.map(({ name, what }) => h("option", { value: name }, what)));
+    select.append(h("option", { value: "probe" }, t("export.probe")));
+  }
+
+  async function onclick() {
+    node.hidden = !node.hidden;
+    opener.setAttribute("aria-expanded", String(!node.hidden));
+    if (node.hidden) return;
+    await fill();
+    await write();
+  }
+  const opener = button(t("export.label"), onclick, "export");
+  opener.setAttribute("aria-expanded", "false");
+  return { node, button: opener, refresh: write };
+}
+
+const button = (words, onclick, testid) =>
+  h("button", { type: "button", class: "button small", "data-testid": testid, onclick }, words);
