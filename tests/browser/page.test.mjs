@@ -576,7 +576,79 @@ test("on paper, where the form is not, the job stands as its command", async () 
   assert.ok(!(await page.isVisible(at("asked"))));
   await page.emulateMedia({ media: "print" });
   assert.ok(await page.isVisible(at("asked")));
+  assert.ok(await page.isVisible(at("fits")), "the cards that fit");
   assert.equal(await page.textContent(at("asked")), "tidemark estimate --model gpt2 --micro-batch-size 3 --gpu 4090");
+  await close(page);
+});
+
+test("the verdict names the plan of least harm and applies it, in a box that keeps its height", async () => {
+  const page = await open("v=1&model=meta-llama/Llama-3.1-8B&method=lora&gpu=4090");
+  await page.click(at("plan-apply"));
+  await until(page, () => /^Fits/.test(document.querySelector('[data-testid="verdict"]').textContent));
+  assert.ok(
+    await page.evaluate((verdict) => document.querySelector(verdict).contains(document.activeElement), at("verdict")),
+  );
+  await page.click(at("undo"));
+  await until(page, () => /^Does not fit/.test(document.querySelector('[data-testid="verdict"]').textContent));
+  await close(page);
+});
+
+test("an option is one line, its help behind a question mark; the card's help speaks of no command line", async () => {
+  const page = await open("v=1&model=gpt2&gpu=4090");
+  const help = page.locator("#help-gpu");
+  assert.ok(!(await help.isVisible()));
+  await page.click('[data-option="gpu"] .why');
+  assert.ok(await help.isVisible());
+  assert.doesNotMatch(await help.textContent(), /--|command|\{/);
+  await close(page);
+});
+
+test("a phone sees its answer after the question: further settings are a fold, and parts are no landmarks", async () => {
+  const page = await open("v=1&model=meta-llama/Llama-3.1-8B&gpu=4090", { width: 360, height: 780 });
+  const top = (id) => page.evaluate((each) => document.querySelector(each).getBoundingClientRect().top + scrollY, id);
+  assert.ok((await top('[data-option="gpu"]')) < 600);
+  assert.ok((await top("#result")) < 1400, String(await top("#result")));
+  assert.ok(!(await page.isVisible(at("optimizer"))));
+  await page.click(`${at("settings")} > summary`);
+  assert.ok(await page.isVisible(at("optimizer")));
+  const regions = await page.getByRole("region").count();
+  assert.ok(regions <= 3, `${regions} regions`);
+  await close(page);
+});
+
+test("several cards stand beside which: how they share the model is one choice, and the figure is that of each", async () => {
+  const page = await open("v=1&model=meta-llama/Llama-3.1-8B&gpu=H100");
+  assert.ok(!(await page.isVisible(at("strategy"))));
+  const before = await headline(page);
+  await page.fill("#option-parallelism\\.data", "8");
+  await until(page, () => /parallelism\.data=8/.test(location.hash));
+  await page.selectOption(at("strategy"), "zero3");
+  await until(page, () => /parallelism\.zero_stage=3/.test(location.hash));
+  assert.ok(Number.parseFloat(await headline(page)) < Number.parseFloat(before) * 0.6);
+  await page.selectOption(at("strategy"), "fsdp2");
+  await until(page, () => /parallelism\.fsdp=fsdp2/.test(location.hash) && !/zero_stage/.test(location.hash));
+  assert.match(await page.textContent(at("issues")), /each of the 8 GPUs/);
+  await close(page);
+});
+
+test("from file:// a copied link is its end alone, and what reads it is any page's box", async () => {
+  const page = await open("v=1&model=gpt2&micro_batch_size=3");
+  await page.evaluate(() => {
+    navigator.clipboard.writeText = async (text) => {
+      window.copied = text;
+    };
+  });
+  await page.click(at("copy-link"));
+  const copied = await page.evaluate(() => window.copied);
+  assert.equal(copied, "#v=1&model=gpt2&micro_batch_size=3");
+  await page.click(at("reset"));
+  await until(page, () => location.hash !== "#v=1&model=gpt2&micro_batch_size=3");
+  await page.evaluate((text) => {
+    const data = new DataTransfer();
+    data.setData("text/plain", `https://example.org/tidemark/${text}`);
+    dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true }));
+  }, copied);
+  await until(page, () => location.hash === "#v=1&model=gpt2&micro_batch_size=3");
   await close(page);
 });
 
@@ -858,6 +930,8 @@ test("what cannot be changed is not shown, unless a link brought it; charts keep
   await page.click('input[type="radio"][value="full"]', { force: true });
   await settled(page);
   await until(page, () => document.querySelector('[data-testid="to-advice"]'));
+  assert.ok(Math.abs((await top()) - before) < 60);
+  await until(page, () => document.querySelector('[data-testid="plan-apply"]'));
   assert.ok(Math.abs((await top()) - before) < 60);
   await page.click(at("to-advice"));
   assert.equal(await page.evaluate(() => document.activeElement.id), "advice");

@@ -35,7 +35,7 @@ test("every message is asked for somewhere", () => {
     /^breakdown\.(exact|measured|modelled)$/,
     /^copy\./,
     /^issues\./,
-    /^model\.is/,
+    /^(option|help)\./,
     /^advice\.(harm|mode)\./,
     /^advice\.(speed|exactness|quality)$/,
   ];

@@ -50,6 +50,10 @@ export function currentHash() {
   return location.hash.replace(/^#/, "");
 }
 
+/** A link for others. The address of a file on this machine would lead them nowhere and tells of it: then the end alone, which a page reads. */
+export const linkFor = (state, schema) =>
+  location.protocol === "file:" ? `#${writePermalink(state, schema)}` : permalinkOf(state, schema);
+
 /** The address of the present state; without the page's own address where that says nothing (about:srcdoc). */
 export function permalinkOf(state, schema) {
   const hash = writePermalink(state, schema);

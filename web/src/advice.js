@@ -32,6 +32,7 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
   const node = h(
     "section",
     {
+      role: "group",
       id: "advice",
       class: "panel advice",
       tabindex: "-1",
@@ -55,7 +56,7 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
   let latest = null;
 
   /** change: {patch, what}; the peak before and the promised one, in bytes. */
-  function apply({ patch, what, before, after }, compared = false) {
+  function apply({ patch, what, before, after }, compared = false, stay = null) {
     const { values, pin, unknown, notes, version } = store.get();
     const next = schema.patched(values, patch);
     const state = { values: next, pin: compared ? values : pin, unknown, notes, version };
@@ -66,6 +67,7 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
     showApplied();
     tell(sizes ? t("advice.announce", { what, size: gib(after) }) : t("advice.applied", { what }), 0);
     if (compared) showComparison();
+    else if (stay) stay.focus({ preventScroll: true });
     else applied.querySelector("button").focus();
   }
 
@@ -366,6 +368,14 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
         plan.replaceChildren(h("p", { class: "hint" }, t("advice.searching")));
         singles.hidden = true;
       }
+    },
+    /** The plan of least harm, for the verdict: {what, size, apply(stay)}; stay: what then has the focus. Null where there is none. */
+    plan() {
+      const combination = report?.combination;
+      if (!combination?.found) return null;
+      const what = combination.steps.map(({ title }) => title).join(", ");
+      const apply_ = (stay) => apply(changeOf(combination, what), false, stay);
+      return { what, size: gib(combination.allocated.expected), apply: apply_ };
     },
     /** response: what `advise` answered for those values, or anything without advice. */
     render(response, values) {

@@ -12,7 +12,7 @@ export function createBar() {
   const heading = h("h3", { id: "bar-heading" });
   const node = h(
     "section",
-    { class: "panel", "aria-labelledby": "bar-heading", "data-testid": "bar" },
+    { role: "group", class: "panel", "aria-labelledby": "bar-heading", "data-testid": "bar" },
     heading,
     box,
     legend,

@@ -12,7 +12,7 @@ export function createBreakdown() {
   const foot = h("tfoot");
   const node = h(
     "section",
-    { class: "panel", "aria-labelledby": "breakdown-heading", "data-testid": "breakdown" },
+    { role: "group", class: "panel", "aria-labelledby": "breakdown-heading", "data-testid": "breakdown" },
     h("h3", { id: "breakdown-heading" }, t("breakdown.label")),
     h("p", { class: "hint" }, t("breakdown.hint")),
     h(

@@ -71,7 +71,7 @@ function createNode(maker, summary, body, more) {
   );
   return h(
     "section",
-    { class: "panel", "aria-labelledby": "fits-heading", "data-testid": "fits" },
+    { role: "group", class: "panel", "aria-labelledby": "fits-heading", "data-testid": "fits" },
     h("div", { class: "panel-head" }, h("h3", { id: "fits-heading" }, t("fits.label")), maker),
     summary,
     h("table", { class: "grid cards" }, h("thead", {}, head), body),

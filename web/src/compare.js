@@ -9,7 +9,13 @@ import { verdictIcon, verdictWord } from "./verdict.js";
 export function createCompare({ schema, store }) {
   const body = h("div", { class: "stack" });
   const heading = h("h3", { id: "compare-heading" }, t("compare.label"));
-  const attributes = { class: "panel", tabindex: "-1", "aria-labelledby": "compare-heading", "data-testid": "compare" };
+  const attributes = {
+    role: "group",
+    class: "panel",
+    tabindex: "-1",
+    "aria-labelledby": "compare-heading",
+    "data-testid": "compare",
+  };
   const node = h("section", attributes, heading, body);
   const button = (key, onclick, testId) =>
     h("button", { type: "button", class: "button small", onclick, "data-testid": testId }, t(key));

@@ -57,7 +57,7 @@ export function markdownOf(response, state, schema, link, pinned) {
 export function createCopy({ tell, texts, importer }) {
   const node = h(
     "section",
-    { class: "panel copy", "aria-labelledby": "copy-heading", "data-testid": "copy" },
+    { role: "group", class: "panel copy", "aria-labelledby": "copy-heading", "data-testid": "copy" },
     h("h3", { id: "copy-heading" }, t("copy.label")),
   );
   const fallback = createFallback();

@@ -156,7 +156,7 @@ function createNodes() {
   const details = h("details", { class: "more" }, h("summary", {}, t("map.table")), tableBox);
   const node = h(
     "section",
-    { class: "panel", "aria-labelledby": "map-heading", "data-testid": "fit-map" },
+    { role: "group", class: "panel", "aria-labelledby": "map-heading", "data-testid": "fit-map" },
     h("div", { class: "panel-head" }, h("h3", { id: "map-heading" }, t("map.label")), legend),
     h("p", { class: "hint" }, t("map.hint")),
     box,

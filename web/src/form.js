@@ -5,6 +5,10 @@ import { t } from "./messages.js";
 import { modelWays } from "./modelSearch.js";
 import { shorten } from "./shorten.js";
 import { createOptionField, resetButton } from "./optionField.js";
+import { createStrategyField } from "./strategy.js";
+
+/** What decides most: these groups stand first, and open on a phone as well. */
+const question = ["gpu", "method", "batch"];
 
 /** Built section by section into `place`, with pauses in which the browser does other things. */
 export async function createForm({ schema, store, modelPicker, gpus, place }) {
@@ -15,11 +19,14 @@ export async function createForm({ schema, store, modelPicker, gpus, place }) {
     fields.set(option.name, field);
     return field.node;
   };
-  const optionsOf = (group) =>
-    schema.options.filter((option) => option.group === group.name && isShown(option, schema));
-  // The card is the other half of the question: it stands beside the model.
-  const others = schema.groups.filter((group) => group.name !== "model");
-  const groups = [...others.filter(({ name }) => name === "gpu"), ...others.filter(({ name }) => name !== "gpu")];
+  const optionsOf = (group) => {
+    const isGuest = (option) => Number(option.group !== group.name);
+    const here = schema.options.filter((option) => placeOf(option) === group.name && isShown(option, schema));
+    return here.sort((a, b) => isGuest(a) - isGuest(b));
+  };
+  const groups = inOrder(schema.groups);
+  const strategy = createStrategyField(store);
+  fields.set("strategy", strategy);
   const model = createModelSection(modelPicker, schema, optionsOf, fieldFor);
   const advanced = createAdvanced();
   const node = createFormNode(model.node);
@@ -30,9 +37,14 @@ export async function createForm({ schema, store, modelPicker, gpus, place }) {
     await breath();
     const section = createSection({ group, options: optionsOf(group), schema, store, fieldFor });
     sections.push(section);
-    box.append(section.node);
+    if (group.name === "gpu") section.node.querySelector("details").before(strategy.node);
+    if (box) box.append(section.node);
+    else settings.node.before(section.node);
   }
-  for (const group of groups.filter(({ usual }) => usual)) await build(group, node);
+  const settings = createSettings();
+  node.append(settings.node);
+  for (const group of groups.filter(({ usual }) => usual))
+    await build(group, !question.includes(group.name) && settings.node);
   node.append(advanced.node);
   for (const group of groups.filter(({ usual }) => !usual)) await build(group, advanced.node);
 
@@ -55,13 +67,25 @@ export async function createForm({ schema, store, modelPicker, gpus, place }) {
     },
     /** Brings an option into view and focuses it. */
     focus(name) {
-      const target = modelWays.includes(name) ? model : fields.get(name);
-      if (!target) return;
-      for (let fold = target.node.closest("details"); fold; fold = fold.parentElement.closest("details"))
-        fold.open = true;
-      target.focus();
+      leadTo(modelWays.includes(name) ? model : fields.get(name));
     },
   };
+}
+
+/** Unfolds what hides a field, and focuses it. */
+function leadTo(target) {
+  if (!target) return;
+  for (let fold = target.node.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+  target.focus();
+}
+
+/** How many cards there are stands beside which. */
+const placeOf = ({ name, group }) => (name === "parallelism.data" ? "gpu" : group);
+
+/** The card is the other half of the question: it stands beside the model, which has a section of its own. */
+function inOrder(groups) {
+  const others = groups.filter(({ name }) => name !== "model");
+  return [...others.filter(({ name }) => name === "gpu"), ...others.filter(({ name }) => name !== "gpu")];
 }
 
 /** Options that the model picker, or the word form of another option, already covers are not shown. */
@@ -91,6 +115,19 @@ function createFormNode(...children) {
   return h("form", attributes, h("h2", { class: "unseen" }, t("form.label")), children);
 }
 
+/** The further settings: where the form stands beside the result they are open, on a narrow screen a fold between the two. */
+function createSettings() {
+  const summary = h("summary", {}, h("span", { class: "advanced-title" }, t("form.settings")));
+  const node = h("details", { class: "settings-fold", "data-testid": "settings" }, summary);
+  const wide = matchMedia("(min-width: 1000px)");
+  const follow = () => {
+    node.open = wide.matches;
+  };
+  wide.addEventListener("change", follow);
+  follow();
+  return { node };
+}
+
 function createAdvanced() {
   const count = h("span", { class: "count", hidden: true });
   const title = h("span", { class: "advanced-title" }, t("form.advanced"));
@@ -108,7 +145,7 @@ function createModelSection(modelPicker, schema, optionsOf, fieldFor) {
   const { input } = modelPicker;
   const node = h(
     "section",
-    { class: "group", "aria-labelledby": heading, "data-group": "model" },
+    { role: "group", class: "group", "aria-labelledby": heading, "data-group": "model" },
     h("div", { class: "group-head" }, h("h3", { id: heading }, t("model.label"))),
     modelPicker.node,
     problem,
@@ -145,7 +182,7 @@ function createSection({ group, options, schema, store, fieldFor }) {
   };
   const node = h(
     "section",
-    { class: "group", "aria-labelledby": heading, "data-group": group.name },
+    { role: "group", class: "group", "aria-labelledby": heading, "data-group": group.name },
     h("div", { class: "group-head" }, h("h3", { id: heading }, group.title), reset),
     open.map(fieldFor),
     open.length === 0 ? folded.map(fieldFor) : folded.length > 0 && more(),

@@ -6,7 +6,12 @@ import { count, gb, gib, scaled } from "./format.js";
 import { t } from "./messages.js";
 
 export function createHeadline() {
-  const node = h("section", { class: "headline", "aria-labelledby": "headline-heading", "data-testid": "headline" });
+  const node = h("section", {
+    role: "group",
+    class: "headline",
+    "aria-labelledby": "headline-heading",
+    "data-testid": "headline",
+  });
   const heading = (words) => h("h2", { id: "headline-heading", class: "eyebrow" }, words);
   return {
     node,

@@ -113,9 +113,9 @@ const otherUnknowns = ({ unknowns, files }, schema) =>
 function offersOf(option, gpus) {
   if (option.type === "gpu") return commonCards.filter((name) => gpus().some((gpu) => gpu.name === name));
   if (option.type === "choice")
-    return (option.choices ?? [])
-      .filter(({ modelled }) => modelled !== false)
-      .map(({ value }) => value)
+    return option.values
+      .filter(({ modelled }) => modelled)
+      .map(({ name }) => name)
       .slice(0, 6);
   if (option.type === "boolean") return [true, false];
   return commonNumbers[option.name] ?? [];

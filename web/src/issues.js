@@ -1,5 +1,5 @@
 // Errors, warnings and notes of the engine and of the link, each with a way to the option that it speaks of.
-import { h } from "./dom.js";
+import { h, setText } from "./dom.js";
 import { t } from "./messages.js";
 
 // Issues whose suggestion is a value for the option that they point at.
@@ -26,9 +26,19 @@ function withoutEffect({ code, path }, schema, values) {
 
 export function createIssues({ schema, store, focusOption }) {
   const list = h("ul", { class: "issues" });
+  // Notes change nothing about the answer: a line says how many there are.
+  const noteCount = h("summary");
+  const noteList = h("ul", { class: "issues" });
+  const notesFold = h("details", { class: "issue-notes", "data-testid": "notes" }, noteCount, noteList);
   const stale = h("p", { class: "hint", hidden: true }, t("result.stale"));
-  const attributes = { class: "issues-box", "aria-label": t("issues.label"), "data-testid": "issues", hidden: true };
-  const node = h("section", attributes, list, stale);
+  const attributes = {
+    role: "group",
+    class: "issues-box",
+    "aria-label": t("issues.label"),
+    "data-testid": "issues",
+    hidden: true,
+  };
+  const node = h("section", attributes, list, notesFold, stale);
 
   function rowOf(issue) {
     const { suggestion, code, message } = issue;
@@ -60,10 +70,16 @@ export function createIssues({ schema, store, focusOption }) {
      * @param {import("../../wasm/tidemark.js").Issue[]} issues
      */
     render(issues, notes, isStale) {
-      const rows = [...issues.map(rowOf), ...notes.map(rowOfNote)];
+      const isNote = ({ severity }) => severity !== "error" && severity !== "warning";
+      const rows = [...issues.filter((issue) => !isNote(issue)).map(rowOf), ...notes.map(rowOfNote)];
+      const further = issues.filter(isNote).map(rowOf);
       list.replaceChildren(...rows);
+      noteList.replaceChildren(...further);
+      setText(noteCount, t(further.length === 1 ? "issues.oneNote" : "issues.notes", { count: further.length }));
+      list.hidden = rows.length === 0;
+      notesFold.hidden = further.length === 0;
       stale.hidden = !isStale;
-      node.hidden = rows.length === 0;
+      node.hidden = rows.length + further.length === 0;
     },
   };
 }

@@ -27,6 +27,10 @@ export default {
   "form.changedCount": "{count} changed",
   "form.reset": "Reset {name} to {value}",
   "form.resetGroup": "Reset {name}",
+  "form.help": "What {name} means",
+  "form.settings": "More settings",
+  "help.gpu": "A card by its name (4090, h100), or its memory: 24 GiB as torch sees it, 24 GB as its box says.",
+  "help.gpus": "Further cards to check, each by its name or memory.",
   "form.none": "not set",
   "form.notModelled": "not modelled yet",
   "form.range": "{minimum} to {maximum}",
@@ -55,6 +59,17 @@ export default {
   "model.pasted": "The pasted text",
   "model.loaded": "Read {name}.",
   "model.loadedRequest": "Read the request in {name}.",
+
+  "option.parallelism.data": "Number of GPUs",
+
+  "strategy.label": "How they share the model",
+  "strategy.ddp": "each holds all of it (DDP)",
+  "strategy.zero1": "ZeRO 1: optimizer states divided",
+  "strategy.zero2": "ZeRO 2: gradients divided as well",
+  "strategy.zero3": "ZeRO 3: weights divided as well",
+  "strategy.fsdp2": "FSDP 2: all divided (fully_shard)",
+  "strategy.fsdp1": "FSDP 1: all divided (full_shard)",
+  "strategy.other": "as the options under Parallelism say",
 
   "import.nothing": "Nothing that is known could be read in it.",
   "import.unchanged": "Nothing was changed.",
@@ -148,6 +163,8 @@ export default {
   "issues.repeated": "The link gives “{key}” more than once; the first one counts.",
   "issues.takeBack": "Take back",
   "issues.forget": "Remove from the link",
+  "issues.notes": "{count} notes on how this was read",
+  "issues.oneNote": "1 note on how this was read",
   "issues.failed": "The engine gave no answer: {reason}",
 
   "advice.label": "What would make it fit",

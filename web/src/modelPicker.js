@@ -2,6 +2,7 @@
 import { h, hasFocus, setText, uniqueId } from "./dom.js";
 import { sourceOf } from "./importer.js";
 import { t } from "./messages.js";
+import { readPermalink } from "./permalink.js";
 import { shorten } from "./shorten.js";
 import { createModelSearch, modelWays, noModel } from "./modelSearch.js";
 
@@ -123,6 +124,10 @@ export function createModelPicker({ store, schema, models, tell, take, showFound
       complain("");
       choose({ config: document_ });
       tell(t("model.loaded", { name: from }));
+    } else if (hashOf(text)) {
+      complain("");
+      store.replace(readPermalink(hashOf(text), schema), { source: "paste" });
+      tell(t("model.loadedRequest", { name: from }));
     } else if (isName(text)) {
       complain("");
       choose({ model: text.trim() });
@@ -269,6 +274,9 @@ function reasonNotJson(text) {
     return sentence(error.message);
   }
 }
+
+/** What stands behind the # of a link of this page's; empty where the text is none. */
+const hashOf = (text) => /^\s*\S*#(v=\d+&\S+)\s*$/.exec(text)?.[1] ?? "";
 
 /** An id or an address of Hugging Face's. */
 const isName = (text) =>

@@ -17,13 +17,13 @@ export function createOptionField(option, context) {
   const { schema, change } = context;
   const { name } = option;
   // Help that only repeats the label helps nobody.
-  const standing = option.help === `${option.label}.` ? "" : option.help;
+  const standing = option.help === `${option.label}.` ? "" : tOr(`help.${name}`, option.help);
   const widget = widgetFor(option, context);
   const reset = resetButton(() => {
     change(name, undefined);
     widget.focus();
   });
-  const { node, help, problem } = createNodes(option, widget, reset, context);
+  const { node, help, problem, why } = createNodes(option, widget, reset, context);
 
   function showChanged(changed) {
     node.classList.toggle("changed", changed);
@@ -59,6 +59,7 @@ export function createOptionField(option, context) {
       widget.show(value);
       const words = option.modelled ? (widget.help?.(value) ?? standing) : (option.missing ?? t("form.notModelled"));
       setText(help, words);
+      why.hidden = words === "";
       showProblem(problems.get(name), changed);
       // What is not modelled can only be taken back.
       node.hidden = !changed && (!option.modelled || !schema.isRelevant(option, values));
@@ -68,7 +69,9 @@ export function createOptionField(option, context) {
 
 function createNodes({ name, label: title, unit, group }, widget, reset, { schema, ungrouped }) {
   const label = tOr(`option.${name}`, title);
-  const help = h("p", { class: "hint", id: `help-${name}` });
+  // One line an option: what it means stands behind the question mark.
+  const help = h("p", { class: "hint", id: `help-${name}`, hidden: !ungrouped });
+  const why = whyButton(label, help);
   const problem = h("p", { class: "problem", id: `problem-${name}`, hidden: true });
   // Under a heading of the same words a label would only repeat it.
   const titled = !ungrouped && schema.titleOf(group).toLowerCase() === title.toLowerCase();
@@ -84,6 +87,7 @@ function createNodes({ name, label: title, unit, group }, widget, reset, { schem
       { class: "option-head" },
       labelled,
       unit && h("span", { class: "unit" }, tOr(`unit.${unit}`, unit)),
+      !ungrouped && why,
       reset,
     ),
     widget.node,
@@ -91,5 +95,17 @@ function createNodes({ name, label: title, unit, group }, widget, reset, { schem
     problem,
   );
   widget.controls[0]?.setAttribute("data-testid", testIds[name] ?? name);
-  return { node, help, problem };
+  return { node, help, problem, why };
+}
+
+/** Shows an option's help and hides it again. */
+function whyButton(name, help) {
+  const words = t("form.help", { name });
+  const onclick = () => {
+    help.hidden = !help.hidden;
+    node.setAttribute("aria-expanded", String(!help.hidden));
+  };
+  const attributes = { type: "button", class: "why", "aria-expanded": "false", "aria-controls": help.id, title: words };
+  const node = h("button", { ...attributes, "aria-label": words, onclick }, "?");
+  return node;
 }

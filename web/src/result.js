@@ -1,5 +1,5 @@
 // The answer's side of the page: which part shows what of an answer, and in which order they are drawn. All of them are about one job.
-import { isHosted, permalinkOf } from "./address.js";
+import { isHosted, linkFor, permalinkOf } from "./address.js";
 import { createAdvice } from "./advice.js";
 import { createBar } from "./bar.js";
 import { createBreakdown } from "./breakdown.js";
@@ -42,7 +42,7 @@ export function createResult({ schema, store, engine, questions, gpus, tell, foc
   });
   const draw = {
     headline: job.part(headline.node),
-    verdict: job.part(verdict.node),
+    verdict: job.part(verdict.node, verdict.reach),
     bar: job.part(bar.node),
     timeline: job.part(timeline.node),
     breakdown: job.part(breakdown.node),
@@ -126,7 +126,9 @@ export function createResult({ schema, store, engine, questions, gpus, tell, foc
         .then((response) => response && draw.cards(number, () => cards.render(response.fits ?? [], fit?.gpu)));
       fitMap.render(mapOf(schema, values, fit, estimate)).then((there) => there && draw.map(number, () => {}));
       const response = fit ? await questions.advice(values) : null;
-      if (response !== undefined) draw.advice(number, () => advice.render(response, values));
+      if (response === undefined) return;
+      draw.advice(number, () => advice.render(response, values));
+      draw.verdict(number, () => verdict.renderPlan(advice.plan()));
     },
   };
 }
@@ -157,7 +159,7 @@ function textsOf(shown, store, schema) {
   const linkOf = (state) => permalinkOf(state, schema);
   const { get } = store;
   return {
-    link: () => linkOf(get()),
+    link: () => linkFor(get(), schema),
     markdown: () => {
       const { state, answer, pinned } = shown();
       // A file's address would lead others nowhere, and tell them of this machine.

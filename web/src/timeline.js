@@ -26,7 +26,7 @@ export function createTimeline() {
   );
   const node = h(
     "section",
-    { class: "panel", "aria-labelledby": "timeline-heading", "data-testid": "timeline" },
+    { role: "group", class: "panel", "aria-labelledby": "timeline-heading", "data-testid": "timeline" },
     h("div", { class: "panel-head" }, h("h3", { id: "timeline-heading" }, t("timeline.label")), toPeak),
     h("p", { class: "hint" }, t("timeline.hint")),
     h("div", { class: "timeline-frame" }, box, cursor),

@@ -7,16 +7,38 @@ import { verdictClass, verdictIcon, verdictSentence, verdictWord } from "./verdi
 
 /** showAdvice() leads to what would make the job fit. */
 export function createVerdict(showAdvice) {
-  const node = h("section", { class: "verdict", "aria-label": t("compare.verdict"), "data-testid": "verdict" });
+  const node = h("section", {
+    role: "group",
+    class: "verdict",
+    "aria-label": t("compare.verdict"),
+    "data-testid": "verdict",
+    tabindex: "-1",
+  });
+  // A place of its own from the beginning, so that nothing moves when the plan is found.
+  let isSought = false;
+  const plan = h("p", { class: "verdict-plan row", "data-testid": "verdict-plan" });
   return {
     node,
+    reach: [plan],
+    /** plan: as advice.js has it, or null: nothing that is known makes it fit. */
+    renderPlan(found) {
+      if (!isSought) return;
+      if (!found) return plan.replaceChildren(t("calculator.nothing"));
+      const words = h("span", {}, t("calculator.plan", found));
+      const name = `${t("advice.apply")}: ${found.what}`;
+      const attributes = { type: "button", class: "button small", "aria-label": name, "data-testid": "plan-apply" };
+      const button = h("button", { ...attributes, onclick: () => found.apply(node) }, t("advice.apply"));
+      return plan.replaceChildren(words, button);
+    },
     /** @param {import("../../wasm/tidemark.js").Fit[]} fits */
     render(fits) {
       node.className = `verdict ${fits.length === 0 ? "is-none" : verdictClass(fits[0].verdict)}`;
       const none = [verdictIcon("unknown"), h("p", { class: "verdict-text" }, t("verdict.noCard"))];
-      node.replaceChildren(
-        ...(fits.length === 0 ? none : fits.flatMap((fit, at) => cardLines(fit, at === 0 && showAdvice))),
-      );
+      const lines = fits.flatMap((fit, at) => cardLines(fit, at === 0 && showAdvice));
+      isSought = ["tight", "does_not_fit"].includes(fits[0]?.verdict);
+      const smaller = h("button", { type: "button", class: "link", onclick: showAdvice }, t("advice.smaller"));
+      plan.replaceChildren(isSought ? t("advice.searching") : smaller);
+      node.replaceChildren(...(fits.length === 0 ? none : lines), fits.length === 0 ? "" : plan);
     },
   };
 }
