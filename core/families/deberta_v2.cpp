@@ -1,8 +1,10 @@
-// DeBERTa v2 and v3: attention to content and, by projections of one shared table, to relative positions.
+// DeBERTa v2 and v3: attention to content and, by projections of one shared table, to relative positions. The first
+// DeBERTa: the same with one projection for queries, keys and values, and a norm written out in Python.
 #include <string>
 #include <string_view>
 
 #include "core/families/family.hpp"
+#include "core/layers/vision.hpp"
 
 namespace tidemark {
 namespace {
@@ -68,6 +70,19 @@ void read_deberta_v2_config(ConfigFields& fields, Architecture& architecture) {
   }
 }
 
+// transformers 5.12.1 models/deberta/configuration_deberta.py: DebertaConfig, whose positions fall into no buckets.
+void read_deberta_config(ConfigFields& fields, Architecture& architecture) {
+  read_deberta_v2_config(fields, architecture);
+  architecture.shares_position_keys = architecture.norm_positions = false;
+  if (fields.flag({"talking_head"}, false)) {
+    fields.error("INVALID_VALUE", "talking_head", "Projections between heads are not modelled.");
+  }
+}
+
+bool is_first(const Net& net) {
+  return net.arch.model_type == "deberta";
+}
+
 constexpr const char* kEmbeddings =
     "transformers 5.12 models/deberta_v2/modeling_deberta_v2.py: DebertaV2Embeddings.forward";
 constexpr const char* kEncoder = "transformers 5.12 models/deberta_v2/modeling_deberta_v2.py: DebertaV2Encoder.forward";
@@ -80,6 +95,27 @@ constexpr const char* kJoin = "transformers 5.12 models/deberta_v2/modeling_debe
 constexpr const char* kHead =
     "transformers 5.12 models/deberta_v2/modeling_deberta_v2.py: LegacyDebertaV2LMPredictionHead.forward";
 constexpr const char* kPooler = "transformers 5.12 models/deberta_v2/modeling_deberta_v2.py: ContextPooler.forward";
+
+constexpr const char* kFirstNorm = "transformers 5.12 models/deberta/modeling_deberta.py: DebertaLayerNorm.forward";
+constexpr const char* kFirstSelf =
+    "transformers 5.12 models/deberta/modeling_deberta.py: DisentangledSelfAttention.forward";
+
+Tensor norm(Net& net, const char* name, Tensor x_in) {
+  if (!is_first(net)) return net.layer_norm(name, std::move(x_in));
+  Scope in(net.tape, name, kFirstNorm);
+  const Tensor argument = std::move(x_in);  // lives until the call returns
+  const Dtype dtype = argument.dtype();
+  Tensor x = to(argument, Dtype::kFp32);
+  const Tensor mean = mean_last(x);
+  Tensor variance = mean_last(power(sub(x, mean)));
+  x = sub(std::move(x), mean);
+  variance = add_scalar(variance);
+  x = div(std::move(x), power(std::move(variance)));
+  x = to(std::move(x), dtype);
+  const Shape width{x.dim(-1)};
+  Tensor y = mul(net.parameter(name, "weight", width), x);
+  return add(std::move(y), net.parameter(name, "bias", width));
+}
 
 Tensor embeddings(Net& net, const Tensor& mask, const Tensor& types) {
   Scope in(net.tape, "deberta.embeddings", kEmbeddings);
@@ -99,7 +135,7 @@ Tensor embeddings(Net& net, const Tensor& mask, const Tensor& types) {
         net.embedding("deberta.embeddings.token_type_embeddings", types, Dim(net.arch.type_vocab_size), net.H);
     h = add(std::move(h), type_embeds);
   }
-  h = net.layer_norm("deberta.embeddings.LayerNorm", std::move(h));
+  h = norm(net, "deberta.embeddings.LayerNorm", std::move(h));
   Tensor factor = to(unsqueeze(mask, 2), h.dtype());
   h = mul(std::move(h), std::move(factor));
   return dropout(std::move(h), net.arch.embedding_dropout);
@@ -220,7 +256,83 @@ Tensor attend(Net& net, const Tensor& x) {
   return view(std::move(out), Shape{net.B, net.S, net.Q});
 }
 
+// disentangled_att_bias: positions by heads, [1, A, rows, hd], which the products copy for each row of the batch.
+Tensor first_bias(Net& net, const Tensor& q, const Tensor& k, Tensor table) {
+  const Count reach = net.arch.num_buckets;
+  const bool all = net.tape.above(net.S.n(), reach - 1);
+  const Dim rows(2 * (all ? reach : net.S.n()));
+  if (!all) table = narrow(std::move(table), 0, 0, rows);
+  const Tensor rel = unsqueeze(table, 0);
+  const auto heads = [&](Tensor x) {
+    x = transpose(view(std::move(x), Shape{Dim(1), rows, net.A, net.hd}), 1, 2);
+    return transpose(expand(std::move(x), Shape{net.B, net.A, rows, net.hd}), 2, 3);
+  };
+  Tensor score;
+  if (net.arch.content_to_position) {
+    Tensor keys = heads(net.linear("attention.self.pos_proj", rel, net.Q));
+    Tensor c2p = matmul(q, std::move(keys));
+    score = add_scalar(gather_last(std::move(c2p), shifted(net, false), net.S));
+  }
+  if (net.arch.position_to_content) {
+    Tensor queries = scale_in_place(net.linear("attention.self.pos_q_proj", rel, net.Q, true));
+    const Tensor at = shifted(net, true);
+    Tensor p2c = matmul(k, heads(std::move(queries)));
+    p2c = transpose(gather_last(std::move(p2c), at, net.S), 2, 3);
+    score = score.defined() ? add_in_place(std::move(score), std::move(p2c)) : add_scalar(std::move(p2c));
+  }
+  return score;
+}
+
+Tensor attend_first(Net& net, const Tensor& x) {
+  Scope in(net.tape, "attention.self", kFirstSelf);
+  constexpr const char* kModule = "attention.self";
+  net.attention_kernel = "eager";
+  const Shape bias{Dim(1), net.A, Dim(1), net.hd};
+  const Tensor projected = net.linear("attention.self.in_proj", x, Dim(3 * net.Q.n()));
+  Tensor heads = transpose(view(projected, Shape{net.B, net.S, net.A, Dim(3 * net.hd.n())}), 1, 2);
+  const Pieces three = split(std::move(heads), -1, {net.hd, net.hd, net.hd});
+  Tensor q = add(three.part[0], view(net.parameter(kModule, "q_bias", Shape{net.Q}), bias));
+  const Tensor k = three.part[1];
+  const Tensor v = add(three.part[2], view(net.parameter(kModule, "v_bias", Shape{net.Q}), bias));
+  q = mul_scalar(std::move(q));
+  Tensor scores = matmul(q, transpose(k, 2, 3));
+  Tensor table, rel_att;
+  if (net.arch.num_buckets > 0) {
+    table = dropout(net.shared.bias, net.arch.residual_dropout);
+    rel_att = first_bias(net, q, k, table);
+    if (rel_att.defined()) scores = add(std::move(scores), rel_att);
+  }
+  const Tensor mask = net.tape.allocate(net.shared.causal_mask.shape(), Dtype::kBool, "bool");
+  Tensor inverted = net.tape.allocate(mask.shape(), Dtype::kBool, "bitwise_not");
+  scores = masked_fill(std::move(scores), std::move(inverted));
+  Tensor probabilities = softmax(scores);
+  probabilities = dropout(std::move(probabilities), net.arch.attention_dropout);
+  Tensor out = matmul(probabilities, v);
+  out = contiguous(permute(std::move(out), {0, 2, 1, 3}));
+  return view(std::move(out), Shape{net.B, net.S, net.Q});
+}
+
+// DebertaSelfOutput and DebertaOutput.
+Tensor join_first(Net& net, const char* dense, const char* norm_name, Tensor x_in, const Tensor& input) {
+  const Tensor x = std::move(x_in);
+  Tensor h = net.linear(dense, x, net.H, true);
+  h = dropout(std::move(h), net.arch.residual_dropout);
+  Tensor sum = add(h, input);
+  return norm(net, norm_name, std::move(sum));
+}
+
+Tensor first_layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kLayer);
+  const Tensor x = std::move(hidden);
+  Tensor attended = attend_first(net, x);
+  attended = join_first(net, "attention.output.dense", "attention.output.LayerNorm", std::move(attended), x);
+  Tensor h = net.linear("intermediate.dense", attended, net.F, true);
+  h = activate(net.arch.activation, std::move(h));
+  return join_first(net, "output.dense", "output.LayerNorm", std::move(h), attended);
+}
+
 Tensor layer(Net& net, Tensor hidden) {
+  if (is_first(net)) return first_layer(net, std::move(hidden));
   Scope in(net.tape, "", kLayer);
   const Tensor x = std::move(hidden);
   Tensor attention_output = attend(net, x);
@@ -232,6 +344,14 @@ Tensor layer(Net& net, Tensor hidden) {
     h = activate(net.arch.activation, std::move(h));
   }
   return bert_join(net, "output", "output.dense", "output.LayerNorm", kJoin, std::move(h), attention_output);
+}
+
+// DebertaModel.forward and DebertaV2Model.forward ask the encoder for all hidden states, until they return.
+Tensor forward(Net& net) {
+  const Stack stack{net.arch.layers_path, net.arch.num_layers, layer, true, Phase::kForward, keep_hidden};
+  Tensor hidden = net.layers(stack, embed(net));
+  net.let_handed_out_go();
+  return hidden;
 }
 
 Tensor lm_head(Net& net, Tensor hidden) {
@@ -271,6 +391,12 @@ Outputs choice(Net& net, const Program&, Tensor hidden) {
   return choose(net, pooled(net, std::move(hidden)));
 }
 
+constexpr ClassSuffix kDebertaClasses[] = {{"ForMaskedLM", Head::kMaskedLm},
+                                           {"ForSequenceClassification", Head::kSequenceClassification},
+                                           {"ForTokenClassification", Head::kTokenClassification},
+                                           {"ForQuestionAnswering", Head::kQuestionAnswering},
+                                           {"Model", Head::kNone}};
+
 constexpr HeadForward kHeads[] = {{Head::kMaskedLm, masked_lm},         {Head::kSequenceClassification, sequence},
                                   {Head::kTokenClassification, tokens}, {Head::kQuestionAnswering, span},
                                   {Head::kMultipleChoice, choice},      {Head::kNone, body_alone}};
@@ -279,13 +405,15 @@ constexpr HeadForward kHeads[] = {{Head::kMaskedLm, masked_lm},         {Head::k
 
 // DebertaV2PreTrainedModel names no attention kernels at all.
 const Program kDebertaV2Program = {
-    .forward = one_stack<embed, layer, no_norm>,
+    .forward = forward,
     .lm_head = lm_head,
     .heads = kHeads,
     .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false}};
 
 const Family kRows[] = {
     {"deberta-v2", "DebertaV2", "DebertaV2ForMaskedLM", kDistilBertClasses, read_deberta_v2_config, &kDebertaV2Program,
+     "deberta.encoder.layer"},
+    {"deberta", "Deberta", "DebertaForMaskedLM", kDebertaClasses, read_deberta_config, &kDebertaV2Program,
      "deberta.encoder.layer"},
 };
 

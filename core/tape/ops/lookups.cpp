@@ -228,7 +228,10 @@ Tensor gather_last(Tensor x_in, Tensor indices_in, Dim length) {
   Node* n = t.record("gather", gather_backward, {&x});
   t.save(n, x);
   t.save(n, indices);
-  Tensor out = t.allocate(Shape{x.dim(0), x.dim(1), length}, x.dtype(), "gather");
+  Shape s = x.shape();
+  s.dims[s.rank - 1] = length;
+  s.make_contiguous();
+  Tensor out = t.allocate(s, x.dtype(), "gather");
   t.attach(n, out);
   return out;
 }
