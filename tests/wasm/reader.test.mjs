@@ -129,3 +129,11 @@ test("a script of a thousand lines takes less than a twentieth of a second", () 
   });
   assert.ok(Math.min(...times) <= 50, `${Math.min(...times)} ms`);
 });
+
+test("the engine carries no reader of files, and the reader no model", () => {
+  const holds = (name, words) => readFileSync(join(bin, name)).includes(words);
+  assert.ok(
+    holds("reader.wasm", "LLaMA-Factory configuration") && !holds("tidemark.wasm", "LLaMA-Factory configuration"),
+  );
+  assert.ok(holds("tidemark.wasm", "modeling_llama.py") && !holds("reader.wasm", "modeling_llama.py"));
+});
