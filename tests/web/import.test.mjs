@@ -71,6 +71,7 @@ test("a file that another one named belongs to it; a card of a message does not 
   assert.deepEqual(second.wanted, []);
   const oom =
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.00 GiB is free.";
-  await importer.take([{ name: "-", bytes: oom }], "z");
+  const { taken } = await importer.take([{ name: "-", bytes: oom }], "z");
+  assert.equal(taken, false, "nothing was changed, and nothing can be taken back");
   assert.equal(store.get().values.gpu, "4090");
 });

@@ -50,8 +50,8 @@ export function createImporter({ reader, questions, schema, store }) {
     if (answer && !answer.estimate && !answer.partial) return { ...found, refused: answer.issues, use };
     // The person did something else meanwhile: that counts, and the files wait to be used.
     if (store.get().values !== before) return { ...found, refused: [], use };
-    use();
-    return { ...found, taken: true };
+    // What says nothing new leaves nothing to take back.
+    return { ...found, taken: changes(store, use) };
   }
 
   /** What the files leave open stays as it was: the card, and all else where they name no model. */
@@ -74,6 +74,12 @@ export function createImporter({ reader, questions, schema, store }) {
     formats: () => reader.ask("read", { formats: true }),
     write: (format, values, model) => reader.ask("export", { write: format, request: schema.toRequest(values), model }),
   };
+}
+
+function changes(store, work) {
+  const was = store.get();
+  work();
+  return store.get() !== was;
 }
 
 const pick = ({ gpu, gpus }) => ({ gpu, gpus });
