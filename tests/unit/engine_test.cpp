@@ -144,7 +144,7 @@ TEST_CASE("an architecture that is not modelled still has its weights") {
 }
 
 TEST_CASE("a model of which the catalog knows type and count alone still has its weights") {
-  const Value reply = ask(R"({"model":"LiquidAI/LFM2-1.2B","precision":"pure_bf16"})");
+  const Value reply = ask(R"({"model":"tiiuae/Falcon-H1-3B-Instruct","precision":"pure_bf16"})");
   CHECK(reply.find("estimate") == nullptr);
   CHECK(has_issue(reply, "MISSING_FIELD"));
   CHECK(at(reply, "partial.weights").integer == 2 * at(reply, "partial.parameters").integer);
