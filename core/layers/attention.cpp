@@ -303,9 +303,9 @@ void make_causal_masks(Net& net, const Tensor& embeds, const MaskOptions& option
 Tensor bidirectional_mask(Net& net, const Tensor& embeds, bool eager, Dim queries, Dim keys) {
   Scope in(net.tape, "bidirectional_mask", kMasks);
   if (wants_flash(net.job) || !net.job.padding) return net.attention_mask;
-  Tensor mask = net.tape.allocate(Shape{net.B, Dim(1), Dim(1), keys}, Dtype::kBool, "padding mask (bool)");
+  // masking_utils.py and_masks: "every position" & "is no padding" broadcast to a mask of its own, never to a view.
   const Shape scores{net.B, Dim(1), queries, keys};
-  mask = expand(std::move(mask), scores);
+  Tensor mask = net.tape.allocate(scores, Dtype::kBool, "padding mask (bool)");
   if (eager) mask = net.tape.allocate(scores, embeds.dtype(), "eager mask");
   return mask;
 }

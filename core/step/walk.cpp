@@ -9,6 +9,10 @@
 namespace tidemark {
 namespace {
 
+// Where a workspace lies among the other blocks decides which of them are not split, a few MiB in small jobs. The
+// records leave the workspaces out of the allocator, so here they lie in a segment of their own.
+constexpr Stream kWorkspaces = 7;
+
 Category category_of(const Tape& tape, const Storage& storage) {
   return tape.sites()[static_cast<std::size_t>(storage.site)].category;
 }
@@ -197,7 +201,7 @@ class Walker {
     live_ += rounded;
     categories_[static_cast<int>(Category::kWorkspace)] += rounded;
     result_.workspaces += rounded;
-    if (options_.allocator) allocator_.malloc(options_.cublas_workspace);
+    if (options_.allocator) allocator_.malloc(options_.cublas_workspace, kWorkspaces);
   }
 
   void step(int number) {

@@ -7,7 +7,8 @@ namespace tidemark {
 Tensor Tape::autocast_cast(Tensor tensor, Dtype dtype) {
   Tensor t = std::move(tensor);
   if (t.dtype() == dtype || !is_floating(t.dtype())) return t;
-  const bool cacheable = t.is_leaf_parameter() && t.requires_grad() && t.dtype() == Dtype::kFp32 && is_half(dtype);
+  const bool is_leaf = t.is_leaf_parameter() || t.body().is_detached_leaf;
+  const bool cacheable = is_leaf && t.requires_grad() && t.dtype() == Dtype::kFp32 && is_half(dtype);
   const std::int32_t key = t.storage();
   if (cacheable) {
     for (const Autocast::Cast& known : autocast_.casts) {

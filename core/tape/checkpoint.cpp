@@ -140,6 +140,7 @@ void Tape::checkpoint_backward(Tape& tape, Node& node, Tensor* grads, Tensor* re
   Tensor x = restored;
   TensorBody& body = x.change();
   body.requires_grad = true;
+  body.is_detached_leaf = true;  // detach_variable(): no view, so that autocast casts it once for all that read it
   tape.lead(body, {&leaf, 0, -1});
   tape.use_parameters_of(node.instance);
   Tensor out = call.call(std::move(x));

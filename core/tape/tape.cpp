@@ -42,6 +42,7 @@ void Tensor::leave_graph() {
   TensorBody& body = change();
   body.requires_grad = false;
   body.is_leaf_parameter = false;
+  body.is_detached_leaf = false;
   body.tape->lead(body, {});
 }
 

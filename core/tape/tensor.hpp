@@ -23,7 +23,8 @@ struct TensorBody {
   Shape shape;
   Dtype dtype = Dtype::kFp32;
   bool requires_grad = false;
-  bool is_leaf_parameter = false;  ///< autocast caches casts of these only
+  bool is_leaf_parameter = false;  ///< autocast caches casts of these
+  bool is_detached_leaf = false;   ///< and of the input that a re-entrant recomputation detached
   std::int32_t storage = -1;       ///< −1: none was made, because the recomputation had stopped
   Edge edge;                       ///< counted by its node: changed by Tape::attach and the like alone
   Tape* tape = nullptr;
