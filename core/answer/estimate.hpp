@@ -51,6 +51,16 @@ struct Peak {
   std::string rank = "rank 0";  ///< which GPU; always rank 0 on one GPU
 };
 
+/// Alike GPUs of a job whose GPUs differ: the stages of a pipeline.
+struct RankFigures {
+  Count first = 0, last = 0;  ///< ranks
+  std::string layers;         ///< what each has: "0-7", "0-7, 16-23"
+  Count parameters = 0;       ///< of these
+  Bytes allocated = 0;        ///< as Estimate's, expected
+  Bytes reserved = 0;
+  Phase phase = Phase::kForward;  ///< of its peak
+};
+
 /// Parameter counts, elements.
 struct ParameterCounts {
   Count total = 0;  ///< of the model as trained, adapters included
@@ -74,6 +84,7 @@ struct Estimate {
   Bytes phase_live[kPhaseCount] = {};     ///< the same without what the allocator does not split off
   std::vector<BreakdownGroup> breakdown;  ///< sums to allocated.expected
   std::vector<Instant> timeline;          ///< in time order
+  std::vector<RankFigures> ranks;         ///< where GPUs differ: all of them, in order; the rest is about one
   ParameterCounts parameters;
   Recipe recipe;                 ///< as used
   std::string attention_kernel;  ///< which kernel the attention really runs: "flash", "efficient", "math", "eager"

@@ -13,6 +13,7 @@
 #include "core/job/recipe.hpp"
 #include "core/layers/program.hpp"
 #include "core/optimizers/optimizer.hpp"
+#include "core/plan/pipeline.hpp"
 #include "core/plan/sharded.hpp"
 #include "core/runtime/cuda_context.hpp"
 #include "core/runtime/nccl.hpp"
@@ -156,11 +157,12 @@ std::optional<CardChoice> choose_card(const Catalog& catalog, const GpuQuery& qu
 
 /// What several GPUs need on each beside the job itself: NCCL's buffers, unless the request states the overheads.
 void count_communicator(const TrainingJob& job, double factor, Overrides& overrides, Issues& issues) {
-  if (!job.data_parallel.is_used()) return;
-  std::string text = "The figures are those of each of the " + std::to_string(job.data_parallel.degree) +
-                     " GPUs: " + std::string{in_words(job.data_parallel)} + ".";
+  if (job.gpus() <= 1) return;
+  std::string text =
+      job.pipeline.is_used() ? "The figures are those of one of the " : "The figures are those of each of the ";
+  text += std::to_string(job.gpus()) + " GPUs: " + in_words(job) + ".";
   if (!overrides.misc_overhead_gib) {
-    const auto nccl = static_cast<Bytes>(static_cast<double>(nccl_communicator(job.data_parallel.degree)) * factor);
+    const auto nccl = static_cast<Bytes>(static_cast<double>(nccl_communicator(job.gpus())) * factor);
     overrides.misc_overhead_gib = static_cast<double>(nccl) / static_cast<double>(kGiB);
     text += " NCCL's buffers are assumed to take " + format_gib(nccl) +
             " more on the card; overrides.misc_overhead_gib replaces that.";
@@ -306,6 +308,8 @@ Understood Estimator::resolve(const Asked& asked) const {
   check_attention(answer.architecture, answer.job, issues);
   check_model(answer.architecture, answer.job, issues);
   check_sharding(answer.architecture, answer.job, issues);
+  check_tensor(answer.architecture, answer.job, issues);
+  check_pipeline(answer.architecture, answer.job, issues);
   if (answer.architecture.head != Head::kCausalLm) {
     answer.job.loss = Loss::kDefault;
     answer.job.packing = false;

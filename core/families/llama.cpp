@@ -1,5 +1,6 @@
 // Llama, Mistral, Qwen2, SmolLM3, Seed-OSS, CWM, Yi: pre-norm, rotary attention, gated feed-forward.
 #include "core/families/family.hpp"
+#include "core/layers/tensor_parallel.hpp"
 
 namespace tidemark {
 namespace {
@@ -223,11 +224,11 @@ Tensor pre_norm_layer(Net& net, Tensor hidden, const char* source, Branch attent
   Scope in(net.tape, "", source);
   Tensor residual = std::move(hidden);
   Tensor h = rms_norm(net, "input_layernorm", residual);
-  h = attention(net, std::move(h));
+  h = run_divided(net, std::move(h), attention);
   h = add(residual, std::move(h));
   residual = h;
   h = rms_norm(net, "post_attention_layernorm", std::move(h));
-  h = feed_forward(net, std::move(h));
+  h = run_divided(net, std::move(h), feed_forward);
   return add(std::move(residual), std::move(h));
 }
 
@@ -248,7 +249,7 @@ Tensor decoder_embed(Net& net, const char* source, bool wide_tables) {
   Tensor embeds = net.token_embedding("model.embed_tokens", net.H);
   net.model_locals = {embeds};
   make_position_ids(net);
-  make_causal_masks(net, embeds);
+  if (net.stage == nullptr) make_causal_masks(net, embeds);  // a stage's layers get none
   if (net.arch.rotary_dim > 0) rotary_tables(net, wide_tables ? Dtype::kFp32 : embeds.dtype(), net.arch.rotary_dim);
   return embeds;
 }
@@ -284,7 +285,8 @@ Tensor llama_head(Net& net, Tensor hidden) {
   return net.lm_head("lm_head", std::move(hidden), net.V, net.arch.head_bias);
 }
 
-const Program kLlamaProgram = {one_stack<llama_embed, layer, llama_norm>, llama_head};
+const Program kLlamaProgram = {
+    .forward = one_stack<llama_embed, layer, llama_norm>, .lm_head = llama_head, .is_divisible = true};
 
 const Family kRows[] = {
     {"llama", "Llama", "LlamaForCausalLM", kFourHeads, read_llama_config, &kLlamaProgram},

@@ -57,7 +57,8 @@ Tensor layer(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kQwen3Program = {one_stack<llama_embed, layer, llama_norm>, llama_head};
+const Program kQwen3Program = {
+    .forward = one_stack<llama_embed, layer, llama_norm>, .lm_head = llama_head, .is_divisible = true};
 
 const Family kRows[] = {
     {"qwen3", "Qwen3", "Qwen3ForCausalLM", kFourHeads, read_qwen3_config, &kQwen3Program},

@@ -1,6 +1,7 @@
 #include "core/fit/peaks.hpp"
 
 #include "core/job/check.hpp"
+#include "core/plan/pipeline.hpp"
 #include "core/plan/sharded.hpp"
 #include "core/step/estimate.hpp"
 #include "core/step/range.hpp"
@@ -50,6 +51,8 @@ Figures Peaks::compute(const TrainingJob& job, const TrainingJob& key, bool allo
   // What a search changes can make a job that the framework refuses.
   check_model(architecture_, job, issues);
   check_sharding(architecture_, job, issues);
+  check_tensor(architecture_, job, issues);
+  check_pipeline(architecture_, job, issues);
   if (has_error(issues) || !is_supported(architecture_)) return figures;
   if (last_.tape == nullptr || last_key_ != key) {
     last_ = simulate(architecture_, job);

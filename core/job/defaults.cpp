@@ -50,6 +50,9 @@ constexpr Habits kHabits[] = {
     {"ms_swift", Loading::kCheckpointHalf},
     // autotrain trainers/clm: AutoModelForCausalLM.from_pretrained without a dtype, transformers' Trainer.
     {"autotrain"},
+    // torchtitan train.py: weights in fp32, a loop of its own; distributed/activation_checkpoint.py: use_reentrant
+    // False.
+    {"torchtitan", Loading::kTransformers, Loop::kByHand, Reentrant::kNever},
 };
 
 const Habits* habits_of(std::string_view name) {

@@ -197,6 +197,34 @@ struct DataParallel {
   std::partial_ordering operator<=>(const DataParallel&) const = default;
 };
 
+/// GPUs that divide heads, feed-forward and vocabulary: torch's parallelize_module by torchtitan's plan.
+struct TensorParallel {
+  Count degree = 1;       ///< GPUs; 1: it is not used
+  bool sequence = false;  ///< between those, each of them has a part of the sequence
+  bool loss = false;      ///< the loss is taken of divided logits
+
+  bool is_used() const { return degree > 1; }
+  bool operator==(const TensorParallel&) const = default;
+  std::partial_ordering operator<=>(const TensorParallel&) const = default;
+};
+
+/// In which order torch.distributed.pipelining runs micro-batches.
+enum class PipelineSchedule : std::uint8_t { k1F1B, kGPipe, kInterleaved };
+
+/// GPUs that have some of the layers each.
+struct Pipeline {
+  Count stages = 1;         ///< GPUs; 1: it is not used
+  Count chunks = 1;         ///< stretches of layers that each of them has
+  Count micro_batches = 1;  ///< that a step's rows are cut into
+  Count rank = -1;          ///< the answer is about this one; −1: the one that needs most
+  PipelineSchedule schedule = PipelineSchedule::k1F1B;
+  std::vector<Count> layout;  ///< layers of each stage; empty: as equal as they come
+
+  bool is_used() const { return stages > 1; }
+  bool operator==(const Pipeline&) const = default;
+  std::partial_ordering operator<=>(const Pipeline&) const = default;
+};
+
 /// How the model is trained, as each GPU sees it. All defaults are those of the contract.
 struct TrainingJob {
   Method method = Method::kFull;
@@ -234,12 +262,16 @@ struct TrainingJob {
   bool zero_grad_to_none = true;     ///< torch ≥ 2.0
   bool expandable_segments = false;  ///< allocator setting
   DataParallel data_parallel;
+  TensorParallel tensor;
+  Pipeline pipeline;
   Offload offload;
   Framework framework;
   int compute_capability = 80;      ///< of the GPU that runs it; decides kernels and workspaces
   Bytes misc_overhead = 0;          ///< overrides.misc_overhead_gib
   double activations_factor = 1.0;  ///< a calibration's, for code that differs from the sources; 1: none
 
+  /// All GPUs of the job.
+  Count gpus() const { return data_parallel.degree * tensor.degree * pipeline.stages; }
   bool operator==(const TrainingJob&) const = default;
   std::partial_ordering operator<=>(const TrainingJob&) const = default;
 };

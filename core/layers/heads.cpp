@@ -155,6 +155,13 @@ Outputs causal_lm(Net& net, const Program& program, Tensor hidden) {
     out.loss = std::move(logits);
     return out;
   }
+  // torchtitan: logits come as fp32 and labels shifted, so that no copy is made (components/loss.py:
+  // cross_entropy_loss).
+  if (net.job.framework.name == "torchtitan") {
+    out.loss = plain_cross_entropy(net, logits);
+    out.rest = {std::move(logits)};
+    return out;
+  }
   if (returns_fp32_logits(net.job.framework, program.own_loss)) logits = to(std::move(logits), Dtype::kFp32);
   out.loss = causal_lm_loss(net, logits, program.own_loss);
   if (program.own_loss == OwnLoss::kFp32AndBack) logits = to(std::move(logits), hidden_dtype);

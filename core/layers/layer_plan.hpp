@@ -22,6 +22,7 @@ struct LayerPlan {
     std::string_view path;  ///< in the class with a head, as the program names it for ever: "model.layers"
     Count layers = 0;       ///< of the model
     Count first = 0;        ///< number of its first layer among all stacks' layers
+    Count skipped = 0;      ///< layers of the list before it that other GPUs have
     Count tape_begin = 0;   ///< its first layer on the tape
     Count tape_end = 0;     ///< one past its last
   };

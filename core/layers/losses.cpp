@@ -1,5 +1,7 @@
 #include "core/layers/losses.hpp"
 
+#include "core/layers/tensor_parallel.hpp"
+
 namespace tidemark {
 namespace {
 
@@ -157,7 +159,7 @@ Tensor causal_lm_loss(Net& net, Tensor logits_in, OwnLoss own) {
     target = t.allocate(Shape{net.B, net.S}, Dtype::kInt64, "shift_labels");
     padded.reset();
     logits = flat(net, std::move(logits));
-    return cross_entropy(std::move(logits), std::move(target));
+    return loss_of(net, std::move(logits), view(std::move(target), Shape{net.T}));
   }
   return shifted_cross_entropy(net, std::move(logits));
 }
@@ -167,14 +169,14 @@ Tensor shifted_cross_entropy(Net& net, Tensor logits) {
   Tensor shift = shifted_copy(net, whole);
   Tensor target = net.tape.allocate(Shape{net.B, Dim(net.S.n() - 1)}, Dtype::kInt64, "shift_labels");
   shift = flat(net, std::move(shift));
-  return cross_entropy(std::move(shift), std::move(target));
+  return loss_of(net, std::move(shift), std::move(target));
 }
 
 Tensor plain_cross_entropy(Net& net, Tensor logits) {
   Scope in(net.tape, "loss", "torch.nn: CrossEntropyLoss.forward");
   Tensor target = view(net.labels, Shape{Dim(net.labels.numel())});
   Tensor rows = logits.shape().rank == 2 ? std::move(logits) : flat(net, std::move(logits));
-  return cross_entropy(std::move(rows), std::move(target));
+  return loss_of(net, std::move(rows), std::move(target));
 }
 
 Tensor liger_fused_loss(Net& net, Tensor hidden_in, Tensor weight_in) {

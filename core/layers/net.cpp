@@ -3,10 +3,20 @@
 #include <algorithm>
 
 #include "core/layers/losses.hpp"
+#include "core/layers/tensor_parallel.hpp"
 #include "core/state/int8_weight.hpp"
 #include "core/state/quantised_weight.hpp"
 
 namespace tidemark {
+
+namespace {
+
+// torch.chunk: the first GPU's part is a whole one.
+Dim part_of(Count size, Symbol meaning, const TrainingJob& job) {
+  return Dim((size + job.tensor.degree - 1) / job.tensor.degree, meaning);
+}
+
+}  // namespace
 
 Net::Net(Tape& t, const Architecture& a, const TrainingJob& j)
     : tape(t),
@@ -16,13 +26,13 @@ Net::Net(Tape& t, const Architecture& a, const TrainingJob& j)
       S(j.sequence_length, Symbol::kSequence),
       T(j.micro_batch_size * j.sequence_length, Symbol::kTokens),
       H(a.hidden_size, Symbol::kHidden),
-      F(a.intermediate_size, Symbol::kFeedForward),
-      V(a.vocab_size, Symbol::kVocab),
-      A(a.num_heads, Symbol::kHeads),
-      Kv(a.num_kv_heads, Symbol::kKvHeads),
+      F(part_of(a.intermediate_size, Symbol::kFeedForward, j)),
+      V(part_of(a.vocab_size, Symbol::kVocab, j)),
+      A(part_of(a.num_heads, Symbol::kHeads, j)),
+      Kv(part_of(a.num_kv_heads, Symbol::kKvHeads, j)),
       hd(a.head_dim, Symbol::kHeadDim),
-      Q(a.query_size(), Symbol::kQuery),
-      K(a.kv_size(), Symbol::kKeyValue) {}
+      Q(part_of(a.query_size(), Symbol::kQuery, j)),
+      K(part_of(a.kv_size(), Symbol::kKeyValue, j)) {}
 
 Net::Net(Net& whole, const Architecture& a, Dim batch, Dim sequence) : Net(whole.tape, a, whole.job) {
   B = batch;
@@ -131,6 +141,7 @@ Tensor Net::declare(const char* name, const char* leaf, const Shape& shape, Modu
 
 // peft/utils/other.py ModulesToSaveWrapper: the original stays, frozen and unused; its copy is trained.
 Tensor Net::declare(Parameter p) {
+  if (job.tensor.is_used()) p.whole = whole_elements(*this, p.shape);
   const Treatment* how = treatment(p.module);
   if (how == nullptr || !how->copied) return weight_of(p);
   p.requires_grad = false;
@@ -211,13 +222,14 @@ Tensor Net::embedding(const char* name, Tensor ids_in, Dim rows, Dim width, Scal
   Scope in(tape, name, source());
   const Tensor ids = std::move(ids_in);
   const Tensor weight = declare(name, "weight", Shape{rows, width}, ModuleKind::kEmbedding);
-  Tensor result = tidemark::embedding(ids, weight);
+  Tensor result = job.tensor.is_used() ? divided_embedding(*this, ids, weight) : tidemark::embedding(ids, weight);
   if (scaling != nullptr) result = scaling(*this, std::move(result));
   if (rank_of(name) == 0) return result;
   return embedding_adapter(name, weight, std::move(result), ids, scaling != nullptr);
 }
 
 Tensor Net::token_embedding(const char* name, Dim width, Scaling scaling) {
+  if (stage != nullptr && !stage->first) return std::move(received);
   tied_embedding = tape.next_parameter();
   Tensor embeds = embedding(name, input_ids, V, width, scaling);
   if (Module* module = noted(name)) module->is_token_table = true;
@@ -246,7 +258,7 @@ Tensor Net::hooked_inputs(Tensor embeds_in) {
 
 Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
   Scope in(tape, name, source());
-  Tensor x = std::move(x_in);
+  Tensor x = before_projection(*this, name, std::move(x_in));
   Base base{name, x.dim(-1), out_features, quantised(), {}, {}};
   const bool is_adapted = rank_of(name) > 0;
   Tensor input;
@@ -260,7 +272,7 @@ Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
     if (bias) base.bias = parameter(name, "bias", Shape{out_features});
     result = tidemark::linear(std::move(x), base.weight, base.bias);
   }
-  if (!is_adapted) return result;
+  if (!is_adapted) return behind_projection(*this, name, std::move(result));
   return adapter(base, std::move(result), std::move(input));
 }
 
@@ -457,7 +469,8 @@ Tensor Net::head_weight(const char* name, const Shape& shape) {
 
 Tensor Net::lm_head(const char* name, Tensor x_in, Dim out_features, bool bias) {
   Scope in(tape, name, source());
-  Tensor x = std::move(x_in);
+  Tensor x = enter_divided(*this, std::move(x_in));
+  x = before_projection(*this, name, std::move(x));
   Base base{name, x.dim(-1), out_features, false, {}, {}};
   base.weight = head_weight(name, Shape{out_features, base.in_features});
   if (Module* module = noted(name)) module->is_output_head = true;
@@ -470,7 +483,7 @@ Tensor Net::lm_head(const char* name, Tensor x_in, Dim out_features, bool bias) 
 }
 
 Tensor Net::logits(Tensor x, Tensor weight, Tensor bias) {
-  if (!fuse_loss) return tidemark::linear(std::move(x), std::move(weight), std::move(bias));
+  if (!fuse_loss) return behind_head(*this, tidemark::linear(std::move(x), std::move(weight), std::move(bias)));
   if (job.loss == Loss::kChunked) return chunked_loss(*this, std::move(x), std::move(weight));
   if (job.loss == Loss::kCutCrossEntropy) return cut_cross_entropy(*this, std::move(x), std::move(weight));
   return liger_fused_loss(*this, std::move(x), std::move(weight));

@@ -28,6 +28,12 @@ namespace tidemark {
 
 class Net;
 
+/// The layers of the model that a GPU of a pipeline runs in one go.
+struct ModelStage {
+  Count begin = 0, end = 0;        ///< of its list of layers
+  bool first = true, last = true;  ///< the token table lies before them; norm and head behind them
+};
+
 /// A list of layers as a program's forward hands it to Net::layers.
 struct Stack {
   std::string_view path;                               ///< LayerPlan::Stack::path
@@ -54,8 +60,9 @@ class Net {
   /// Lets go of `handed_out`, each hidden state in a stretch of its layer.
   void let_handed_out_go();
 
-  /// A micro-step begins: its forward comes to the same stacks in the same order as the one before.
-  void begin_micro_step() { next_stack_ = 0; }
+  /// A micro-step begins: its forward comes to the same stacks in the same order as the one before. A pipeline's stages
+  /// have a stack each.
+  void begin_micro_step(std::size_t stack = 0) { next_stack_ = stack; }
   /// Its backward is through: nothing runs a layer again.
   void end_micro_step();
   /// The stacks that the forward has come to.
@@ -113,6 +120,8 @@ class Net {
     bool on = false;                  ///< modules' own weights are a block's now; adapters on them are the layer's
   };
   SharedWeights blocks;
+  const ModelStage* stage = nullptr;  ///< what of the model runs; null: all of it
+  Tensor received;                    ///< hidden states that the stage before has sent
   Count picture_tokens = 0;           ///< of a sample's sequence that pictures take
   Tensor last_hidden;                 ///< outputs.last_hidden_state: alive until the model's forward returns
   Tensor encoder_hidden;              ///< outputs.encoder_last_hidden_state: alive as long as the outputs

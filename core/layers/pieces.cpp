@@ -36,6 +36,8 @@ Tensor rms_norm(Net& net, const char* name, Tensor x_in) {
 
 void make_position_ids(Net& net) {
   net.shared.position_ids = net.tape.allocate(Shape{Dim(1), net.S}, Dtype::kInt64, "position_ids");
+  // A model that sees a part of the sequence is given them with its batch.
+  if (net.job.tensor.is_used()) net.more_inputs.push_back(net.shared.position_ids);
 }
 
 void rotary_tables(Net& net, Dtype dtype, Count dim) {

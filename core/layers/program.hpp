@@ -38,6 +38,7 @@ struct Program {
   AttentionSupport attention;
   bool checkpoints = true;      ///< supports_gradient_checkpointing of its PreTrainedModel: else transformers raises
   bool fused_scan = true;       ///< its layers that keep a state are modelled with their libraries' kernels, too
+  bool is_divisible = false;    ///< torchtitan's plans name all its modules: tensor parallelism, pipelines
   bool runs_in_16_bits = true;  ///< also without autocast: else a layer gets another dtype than its weight and raises
 };
 

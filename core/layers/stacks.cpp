@@ -28,11 +28,14 @@ const LayerPlan::Stack& Net::planned(const Stack& stack) {
     kinds.reserve(static_cast<std::size_t>(stack.layers));
     // ZeRO's buckets fill across layers: none of them is like another.
     const bool apart = job.data_parallel.is_sharded() && job.data_parallel.sharding >= Sharding::kZero1;
-    for (Count i = 0; i < stack.layers; ++i) kinds.push_back(apart ? i : layer_kind(*this, i));
+    const ModelStage all{0, stack.layers};
+    const ModelStage& ours = stage != nullptr ? *stage : all;
+    for (Count i = ours.begin; i < ours.end; ++i) kinds.push_back(apart ? i : layer_kind(*this, i));
     if (whole.kinds_ != nullptr) {
       plan.add_kinds(stack.path, kinds, *whole.kinds_);
     } else {
       plan.add_stack(stack.path, kinds);
+      plan.stacks.back().skipped = ours.begin;
     }
   }
   const LayerPlan::Stack& known = plan.stacks[whole.next_stack_++];
@@ -51,7 +54,7 @@ Tensor Net::layers(const Stack& stack, Tensor hidden) {
   const LayerPlan::Stack known = planned(stack);
   for (Count i = known.tape_begin; i < known.tape_end; ++i) {
     const auto instance = static_cast<std::int16_t>(i);
-    const Count layer = plan().tape_layers[static_cast<std::size_t>(i)].layer;
+    const Count layer = known.skipped + plan().tape_layers[static_cast<std::size_t>(i)].layer;
     tape.begin_segment(Phase::kForward, instance);
     tape.use_parameters_of(instance);
     if (tape.placement() != nullptr) tape.placement()->enter_layer(instance, hidden.requires_grad());
@@ -96,7 +99,11 @@ Tensor run_one_stack(Net& net, Tensor (*embed)(Net&), Tensor (*layer)(Net&, Tens
   Stack stack{net.arch.layers_path, net.arch.num_layers, layer};
   stack.then = Phase::kLoss;
   Tensor hidden = embed(net);
+  if (net.stage != nullptr) net.model_locals.clear();
   hidden = net.layers(stack, std::move(hidden));
+  if (net.stage == nullptr) return norm(net, std::move(hidden));
+  if (!net.stage->last) return hidden;
+  net.model_locals = {hidden};
   return norm(net, std::move(hidden));
 }
 

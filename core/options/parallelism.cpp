@@ -6,8 +6,8 @@ namespace tidemark {
 namespace {
 
 constexpr std::string_view kNotYet =
-    "Of jobs on several GPUs data parallelism is modelled so far: DDP, FSDP and ZeRO (parallelism.data with fsdp or "
-    "zero_stage).";
+    "Of jobs on several GPUs data, tensor and pipeline parallelism are modelled so far (parallelism.data with fsdp or "
+    "zero_stage, .tensor, .pipeline).";
 constexpr std::string_view kNoDdp = "This switch of DistributedDataParallel is not modelled yet.";
 
 constexpr Option degree(std::string_view name, std::string_view label, std::string_view help) {
@@ -49,10 +49,31 @@ constexpr Choice kWraps[] = {
     {"peft", 1, "and each trained module without children", false},
 };
 
+constexpr Choice kSchedules[] = {
+    {"1f1b", number(PipelineSchedule::k1F1B), "Schedule1F1B: a backward as soon as there is one"},
+    {"gpipe", number(PipelineSchedule::kGPipe), "ScheduleGPipe: all forwards, then all backwards"},
+    {"interleaved", number(PipelineSchedule::kInterleaved), "ScheduleInterleaved1F1B: several chunks on each GPU"},
+    {"zero_bubble", 0, "backwards cut in two", false},
+};
+
 constexpr Choice kGroups[] = {
     {"root", 0, "embedding, norm and head stay in the root's unit"},
     {"separate", 1, "embedding, and norm with head, are units of their own"},
 };
+
+bool reads_layout(const Value& value) {
+  if (!value.is_array()) return false;
+  for (const Value& item : value.items) {
+    if (!item.is_integer() || item.integer < 1) return false;
+  }
+  return true;
+}
+
+void layout(const OptionValue& v, const ReadSoFar&, Issues& issues) {
+  if (reads_layout(*v.document)) return;
+  issues.push_back({"INVALID_VALUE", Severity::kError, "/parallelism/pipeline_layout",
+                    "Write the number of layers of each stage: [9, 8, 8, 7].", ""});
+}
 
 bool reads_reshard(const Value& value) {
   return value.is_bool() || (value.is_integer() && value.integer > 0);
@@ -101,15 +122,23 @@ constexpr Option kOptions[] = {
     flag("parallelism.ddp.static_graph", false, "DDP with a static graph", "The graph is the same in each step.")
         .further()
         .refused(kNoDdp),
-    degree("parallelism.tensor", "Tensor parallel", "Tensor-parallel degree."),
-    degree("parallelism.pipeline", "Pipeline stages", "Pipeline stages."),
+    integer("parallelism.tensor", "1", "GPUs, tensor parallel",
+            "GPUs that divide heads, feed-forward and vocabulary of every layer: torchtitan's plan for DTensor.")
+        .within(1, 1e6, "GPUs")
+        .further()
+        .into<&TrainingJob::tensor, &TensorParallel::degree>(),
+    integer("parallelism.pipeline", "1", "GPUs, pipeline stages",
+            "GPUs that have some of the layers each: torch.distributed.pipelining.")
+        .within(1, 1e6, "GPUs")
+        .further()
+        .into<&TrainingJob::pipeline, &Pipeline::stages>(),
     degree("parallelism.context", "Context parallel", "Context-parallel degree."),
     degree("parallelism.expert", "Expert parallel", "Expert-parallel degree."),
     degree("parallelism.expert_tensor", "Tensor parallel inside experts", "Tensor-parallel degree inside experts."),
     flag("parallelism.sequence_parallel", false, "Sequence parallel",
-         "Activations outside tensor-parallel regions are sharded too.")
+         "Outside attention and feed-forward tensor-parallel GPUs have a part of the sequence each.")
         .further()
-        .refused(kNotYet),
+        .into<&TrainingJob::tensor, &TensorParallel::sequence>(),
     integer("parallelism.zero_stage", "0", "ZeRO stage",
             "DeepSpeed: 1 divides optimizer states and master weights, 2 gradients too, 3 weights too.")
         .within(0, 3)
@@ -126,14 +155,16 @@ constexpr Option kOptions[] = {
           r.job.data_parallel.sharding = static_cast<Sharding>(v.choice);
           fsdp(r).keeps_gathered = v.text == "shard_grad_op";
         }),
-    integer("parallelism.virtual_pipeline", "1", "Chunks per pipeline stage", "Model chunks per pipeline stage.")
+    integer("parallelism.virtual_pipeline", "1", "Chunks per pipeline stage",
+            "Stretches of layers that each GPU of a pipeline has (interleaved).")
         .within(1, 1e6)
         .further()
-        .refused(kNotYet),
-    integer("parallelism.num_micro_batches", "1", "Micro-batches in the pipeline", "Micro-batches in a pipeline step.")
-        .within(1, 1e9)
+        .into<&TrainingJob::pipeline, &Pipeline::chunks>(),
+    integer("parallelism.num_micro_batches", "1", "Micro-batches in the pipeline",
+            "Micro-batches of micro_batch_size rows that a pipeline's step runs.")
+        .within(1, 4096)
         .further()
-        .refused(kNotYet),
+        .into<&TrainingJob::pipeline, &Pipeline::micro_batches>(),
     integer("parallelism.gpus_per_node", "8", "GPUs per host",
             "GPUs that share a host: what each keeps in host memory is counted so often.")
         .within(1, 1e6, "GPUs")
@@ -192,9 +223,13 @@ constexpr Option kOptions[] = {
         .further()
         .sets([](Request& r, const OptionValue& v) { r.job.data_parallel.replicas = v.integer; }),
     of_type(OptionType::kAny, "parallelism.pipeline_layout", "null", "Layers of each stage",
-            "Layers of each pipeline stage.")
+            "Layers of each pipeline stage, as a list; else they are cut as evenly as they come.")
         .further()
-        .refused(kNotYet),
+        .checked(layout)
+        .sets([](Request& r, const OptionValue& v) {
+          r.job.pipeline.layout.clear();
+          for (const Value& item : v.document->items) r.job.pipeline.layout.push_back(item.integer);
+        }),
     flag("parallelism.zero.hf_auto", false, "ZeRO sizes are \"auto\"",
          "Sizes follow the model's width, as the Trainer resolves \"auto\"; else they are DeepSpeed's own.")
         .further()
@@ -217,9 +252,19 @@ constexpr Option kOptions[] = {
     elements("parallelism.zero.stage3_max_reuse_distance", "stage3_max_reuse_distance",
              "What is used again within so many elements stays whole.")
         .sets([](Request& r, const OptionValue& v) { zero(r).max_reuse_distance = v.integer; }),
-    refused("parallelism.loss_parallel", "Loss parallel", "The loss over shards of the vocabulary.", kNotYet),
-    refused("parallelism.pipeline_schedule", "Pipeline schedule", "1f1b, gpipe, interleaved, zero_bubble.", kNotYet),
-    refused("parallelism.rank", "Rank", "The rank that the answer is about.", kNotYet),
+    flag("parallelism.loss_parallel", false, "Loss parallel",
+         "Tensor-parallel GPUs take the loss of the logits that each of them has, without gathering them.")
+        .further()
+        .into<&TrainingJob::tensor, &TensorParallel::loss>(),
+    choice("parallelism.pipeline_schedule", "\"1f1b\"", kSchedules, "Pipeline schedule",
+           "In which order a pipeline runs its micro-batches.")
+        .further()
+        .into<&TrainingJob::pipeline, &Pipeline::schedule>(),
+    integer("parallelism.rank", "null", "Pipeline rank",
+            "The GPU of a pipeline that the answer is about; else the worst.")
+        .within(0, 1e6)
+        .further()
+        .into<&TrainingJob::pipeline, &Pipeline::rank>(),
     refused("deepspeed", "DeepSpeed", "A DeepSpeed configuration.", kNotYet),
     refused("fsdp", "FSDP", "FSDP in the words of TrainingArguments.", kNotYet),
 };

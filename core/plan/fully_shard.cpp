@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/plan/mixed_precision.hpp"
+#include "core/plan/tensor_shards.hpp"
 
 namespace tidemark {
 namespace {
@@ -120,7 +121,7 @@ void FullyShard::begin_micro_step(bool last) {
 void FullyShard::end_micro_steps() {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     Parameter& p = tape_.parameters()[i];
-    p.whole = p.shape.numel();
+    if (p.whole == 0) p.whole = p.shape.numel();
     p.shape = parts_[i].shape;
     p.dtype = parts_[i].dtype;
   }
@@ -318,10 +319,19 @@ void FullyShard::post_backward(Unit& unit) {
   if (!reduces_) return keep_whole(unit);
   std::vector<std::int32_t> reduced;
   for (const std::int32_t p : unit.parameters) {
-    if (part_of(p).grad.defined()) reduced.push_back(p);
+    if (!part_of(p).grad.defined()) continue;
+    reduced.push_back(p);
+    if (job_.tensor.is_used()) lay_out(p);
   }
   reshard(unit);
   if (!reduced.empty()) reduce(unit, std::move(reduced));
+}
+
+// _fsdp_param.py _get_grad_inner_tensor: redistributed to the layout of the parameter.
+void FullyShard::lay_out(std::int32_t parameter) {
+  const Collective in(tape_, "gradients", kGroup, kMainStream);
+  Tensor& grad = part_of(parameter).grad;
+  grad = in_layout_of(tape_, tape_.parameters()[static_cast<std::size_t>(parameter)], job_.tensor, grad);
 }
 
 // _fsdp_param.py to_accumulated_grad_if_needed: without a reduction gradients stay whole, in its dtype.

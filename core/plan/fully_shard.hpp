@@ -72,6 +72,7 @@ class FullyShard : public Sharded {
   void reshard(Unit& unit);
   void pre_backward(Unit& unit);
   void post_backward(Unit& unit);
+  void lay_out(std::int32_t parameter);
   void keep_whole(Unit& unit);
   void reduce(Unit& unit, std::vector<std::int32_t> reduced);
   void close_embedding();

@@ -5,6 +5,7 @@
 #include "core/plan/flat_units.hpp"
 #include "core/plan/fully_shard.hpp"
 #include "core/plan/mixed_precision.hpp"
+#include "core/plan/tensor_shards.hpp"
 #include "core/plan/zero_gather.hpp"
 #include "core/plan/zero_partition.hpp"
 
@@ -23,6 +24,7 @@ MixedPrecision mixed_precision(const TrainingJob& job) {
 
 TrainingJob as_modules_see(const TrainingJob& job) {
   TrainingJob seen = job;
+  if (!job.data_parallel.is_sharded()) return seen;
   if (job.data_parallel.sharding >= Sharding::kZero1) {
     seen.adapter.dtype = job.recipe.weights;  // DeepSpeedEngine turns the whole module into its dtype
     return seen;
@@ -35,6 +37,8 @@ TrainingJob as_modules_see(const TrainingJob& job) {
   return seen;
 }
 
+namespace {
+
 std::string_view in_words(const DataParallel& how) {
   if (!how.is_sharded()) return "DistributedDataParallel keeps the whole model on every one";
   if (how.sharding == Sharding::kZero1) return "they divide master weights and optimizer states among them";
@@ -42,8 +46,24 @@ std::string_view in_words(const DataParallel& how) {
   return "they divide weights, gradients and optimizer states among them";
 }
 
+}  // namespace
+
+std::string in_words(const TrainingJob& job) {
+  std::string words;
+  const auto add = [&words](std::string_view more) {
+    if (!words.empty()) words += "; ";
+    words += more;
+  };
+  if (job.pipeline.is_used()) add("each has some of the layers, and of those that need most the figures are");
+  if (job.tensor.is_used()) add(std::to_string(job.tensor.degree) + " of them divide every layer's matrices");
+  if (job.data_parallel.is_used()) add(in_words(job.data_parallel));
+  return words;
+}
+
 std::unique_ptr<Sharded> place(Tape& tape, const Architecture& architecture, const TrainingJob& job) {
-  if (!job.data_parallel.is_sharded()) return nullptr;
+  if (!job.data_parallel.is_sharded()) {
+    return job.tensor.is_used() ? std::make_unique<TensorShards>(tape, job) : nullptr;
+  }
   switch (job.data_parallel.sharding) {
     case Sharding::kZero1:
     case Sharding::kZero2:

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "core/job/training_job.hpp"
@@ -21,6 +22,8 @@ class Sharded : public Placement {
   virtual void begin_micro_step(bool /*last*/) {}
   /// All micro-steps are recorded: from here on parameters are the parts that this GPU's optimizer sees.
   virtual void end_micro_steps() {}
+  /// What a step does before its optimizer does: norms, and putting gradients together.
+  virtual void prepare_step() {}
   /// The optimizer's states, as its first step makes them.
   virtual void create_states(OptimizerRun& optimizer) { optimizer.create(); }
   /// Clipping and the optimizer's step.
@@ -40,10 +43,12 @@ TrainingJob as_modules_see(const TrainingJob& job);
 /// The placement that the job asks for; null where each GPU keeps everything.
 std::unique_ptr<Sharded> place(Tape& tape, const Architecture& architecture, const TrainingJob& job);
 
-/// What its GPUs do with the model: "fully_shard divides weights, gradients and optimizer states among them".
-std::string_view in_words(const DataParallel& how);
+/// What the job's GPUs do with the model: "they divide weights, gradients and optimizer states among them".
+std::string in_words(const TrainingJob& job);
 
 /// An error for each thing about a sharded job that is not modelled, or that the frameworks refuse.
 void check_sharding(const Architecture& architecture, const TrainingJob& job, Issues& issues);
+/// The same of tensor parallelism.
+void check_tensor(const Architecture& architecture, const TrainingJob& job, Issues& issues);
 
 }  // namespace tidemark

@@ -163,12 +163,8 @@ void ZeroPartition::after_backward() {
 
 // -- the optimizer --------------------------------------------------------------------------------------------------
 
-void ZeroPartition::create_states(OptimizerRun& optimizer) {
-  create_flat_states(optimizer);
-}
-
 // step: norms in fp64 of each gradient, then one flat fp32 gradient.
-void ZeroPartition::step(OptimizerRun& optimizer) {
+void ZeroPartition::prepare_step() {
   const Scope in(tape_, "ZeRO", kSource);
   const Category before = tape_.default_category();
   tape_.set_default_category(Category::kWorkspace);
@@ -181,11 +177,23 @@ void ZeroPartition::step(OptimizerRun& optimizer) {
   }
   Tensor flat;
   if (slices > 1) flat = tape_.allocate(elements(share_), dtype_, "flatten");
-  Tensor gradient = tape_.allocate(elements(share_), Dtype::kFp32, "gradient of the part");
-  tape_.set_category(gradient, Category::kGradients);
+  flat_ = tape_.allocate(elements(share_), Dtype::kFp32, "gradient of the part");
+  tape_.set_category(flat_, Category::kGradients);
   flat.reset();
   accumulated_.reset();
+  tape_.set_default_category(before);
+}
+
+void ZeroPartition::create_states(OptimizerRun& optimizer) {
+  create_flat_states(optimizer);
+}
+
+void ZeroPartition::step(OptimizerRun& optimizer) {
+  const Scope in(tape_, "ZeRO", kSource);
+  const Category before = tape_.default_category();
+  tape_.set_default_category(Category::kWorkspace);
   step_flat(optimizer);
+  flat_.reset();
   tape_.set_default_category(before);
 }
 

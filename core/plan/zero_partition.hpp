@@ -17,6 +17,7 @@ class ZeroPartition : public Sharded {
   void collect() override;
   void begin_micro_step(bool last) override { boundary_ = last; }
   void end_micro_steps() override;
+  void prepare_step() override;
   void create_states(OptimizerRun& optimizer) override;
   void step(OptimizerRun& optimizer) override;
 
@@ -55,6 +56,7 @@ class ZeroPartition : public Sharded {
   std::vector<std::int32_t> gathered_;
   Tensor kept_;         // grads_in_partition
   Tensor accumulated_;  // those of earlier micro-steps
+  Tensor flat_;         // what the optimizer gets
 };
 
 }  // namespace tidemark

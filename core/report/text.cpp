@@ -112,6 +112,7 @@ void write_headline(Writer& w, const Answer& answer) {
   w.line(peak);
   std::string where{phase_in_words(e.peak.phase)};
   if (!e.peak.at.empty()) where += ", at " + e.peak.at;
+  if (!e.ranks.empty()) where += ", " + e.peak.rank;
   w.field("reached", where);
   w.range("reserved", e.reserved, "with the allocator's cache");
   w.range("on the card", e.device, "as nvidia-smi shows it");
@@ -120,6 +121,18 @@ void write_headline(Writer& w, const Answer& answer) {
             "before optimizer states exist");
   }
   if (e.host > 0) w.range("host memory", {e.host, e.host, e.host}, "paged and offloaded states");
+}
+
+void write_ranks(Writer& w, const Answer& answer) {
+  const std::vector<RankFigures>& ranks = answer.estimate->ranks;
+  if (ranks.empty()) return;
+  w.heading("GPUs of the pipeline");
+  for (const RankFigures& rank : ranks) {
+    std::string name = std::to_string(rank.first);
+    if (rank.last > rank.first) name += "-" + std::to_string(rank.last);
+    w.line("  " + pad_right("rank " + name, Writer::kLabel) + pad_left(w.amount(rank.allocated), 12) + "  layers " +
+           rank.layers + ", " + std::string{phase_in_words(rank.phase)});
+  }
 }
 
 void write_fits(Writer& w, const Answer& answer) {
@@ -334,6 +347,7 @@ std::string render_text(const Answer& answer, const TextStyle& style) {
     return finished(std::move(out), style);
   }
   write_headline(w, answer);
+  write_ranks(w, answer);
   write_fits(w, answer);
   write_breakdown(w, answer);
   write_timeline(w, answer);

@@ -60,6 +60,12 @@ std::string batch_in_words(const TrainingJob& job) {
   if (job.data_parallel.is_used())
     text += ", on each of " + format_grouped(job.data_parallel.degree) + " GPUs (" +
             std::string{kShardings[static_cast<std::size_t>(job.data_parallel.sharding)]} + ")";
+  const auto divided = [&text](Count degree, std::string_view by) {
+    if (degree > 1) text += ", " + format_grouped(degree) + " GPUs " + std::string{by};
+  };
+  divided(job.tensor.degree, "tensor parallel");
+  divided(job.pipeline.stages, "in a pipeline");
+  if (job.pipeline.is_used()) text += " of " + format_grouped(job.pipeline.micro_batches) + " micro-batches";
   return text;
 }
 

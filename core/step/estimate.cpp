@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/plan/pipeline.hpp"
 #include "core/runtime/cublas.hpp"
 #include "core/step/itemise.hpp"
 #include "core/step/quick_peak.hpp"
@@ -51,6 +52,50 @@ void refuse_too_short(const TrainingJob& job, const Simulation& s, Issues& issue
 
 }  // namespace
 
+namespace {
+
+// What each GPU of a pipeline needs, alike neighbours together, and the rank that the answer is about.
+std::vector<RankFigures> figures_of_ranks(const Architecture& architecture, TrainingJob job, Count& worst) {
+  std::vector<RankFigures> ranks;
+  Bytes most = -1;
+  for (Count rank = 0; rank < job.pipeline.stages; ++rank) {
+    job.pipeline.rank = rank;
+    EstimateOptions options;
+    options.itemise = false;
+    const Estimate e = estimate(architecture, job, simulate(architecture, job), options);
+    if (e.allocated.expected > most) worst = rank;
+    most = std::max(most, e.allocated.expected);
+    RankFigures row{rank,
+                    rank,
+                    layers_in_words(stages_of(architecture, job.pipeline, rank)),
+                    e.parameters.total,
+                    e.allocated.expected,
+                    e.reserved.expected,
+                    e.peak.phase};
+    const auto alike = [&row](const RankFigures& other) {
+      return other.parameters == row.parameters && other.allocated == row.allocated && other.reserved == row.reserved;
+    };
+    if (!ranks.empty() && alike(ranks.back())) {
+      ranks.back().last = rank;
+    } else {
+      ranks.push_back(std::move(row));
+    }
+  }
+  return ranks;
+}
+
+Estimate estimate_pipeline(const Architecture& architecture, TrainingJob job, const EstimateOptions& options) {
+  Count worst = 0;
+  std::vector<RankFigures> ranks = figures_of_ranks(architecture, job, worst);
+  if (job.pipeline.rank < 0) job.pipeline.rank = worst;
+  Estimate e = estimate(architecture, job, simulate(architecture, job), options);
+  e.ranks = std::move(ranks);
+  e.peak.rank = "pipeline stage " + std::to_string(job.pipeline.rank);
+  return e;
+}
+
+}  // namespace
+
 Estimate estimate(const Architecture& architecture, const TrainingJob& job, const EstimateOptions& options) {
   if (!is_supported(architecture)) {
     Estimate e;
@@ -61,6 +106,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
                         ""});
     return e;
   }
+  if (job.pipeline.is_used() && options.itemise) return estimate_pipeline(architecture, job, options);
   return estimate(architecture, job, simulate(architecture, job), options);
 }
 

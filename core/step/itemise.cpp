@@ -141,7 +141,9 @@ std::string layer_name(const LayerPlan& plan, Count layer) {
     const auto behind = [layer](const LayerPlan::Stack& stack) { return stack.first + stack.layers > layer; };
     const auto stack = std::find_if(plan.stacks.begin(), plan.stacks.end(), behind);
     path = stack->path;
-    layer -= stack->first;
+    layer += stack->skipped - stack->first;
+  } else {
+    layer += plan.stacks.front().skipped;
   }
   return std::string{path} + "." + std::to_string(layer);
 }

@@ -8,6 +8,8 @@
 #include "core/plan/gradient_buckets.hpp"
 #include "core/plan/sharded.hpp"
 #include "core/step/module_plan.hpp"
+#include "core/step/quick_peak.hpp"
+#include "core/step/record_pipeline.hpp"
 
 namespace tidemark {
 namespace {
@@ -100,8 +102,31 @@ bool is_supported(const Architecture& architecture) {
   return program != nullptr && program->heads.find(architecture.head) != nullptr;
 }
 
+namespace {
+
+// The rank of a pipeline that needs most.
+Simulation simulate_worst(const Architecture& architecture, const TrainingJob& job) {
+  Simulation worst;
+  Bytes most = -1;
+  TrainingJob of_rank = job;
+  for (Count rank = 0; rank < job.pipeline.stages; ++rank) {
+    of_rank.pipeline.rank = rank;
+    Simulation s = simulate(architecture, of_rank);
+    const Bytes peak = quick_peak(s, 0);
+    if (peak <= most) continue;
+    most = peak;
+    worst = std::move(s);
+  }
+  return worst;
+}
+
+}  // namespace
+
 Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
+  const Pipeline& pipeline = job.pipeline;
+  if (pipeline.is_used() && pipeline.rank < 0) return simulate_worst(architecture, job);
   Simulation s;
+  s.rank = std::max<Count>(0, pipeline.rank);
   s.tape = std::make_unique<Tape>();
   Tape& t = *s.tape;
   const std::unique_ptr<Sharded> sharded = place(t, architecture, job);
@@ -125,7 +150,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
     t.begin_segment(Phase::kForward, -1);
     s.micro_steps.push_back(t.segments().size() - 1);
     if (sharded) sharded->begin_micro_step(i + 1 == recorded);
-    record_micro_step(net, program);
+    pipeline.is_used() ? record_pipeline(net, program, architecture, s.rank) : record_micro_step(net, program);
     t.break_segment();
   }
   s.plan = net.plan();
@@ -133,6 +158,12 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   if (sharded) sharded->end_micro_steps();
   OptimizerRun optimizer(t, job);
   t.begin_segment(Phase::kOptimizer, -1);
+  const std::size_t events = t.events().size();
+  if (sharded) sharded->prepare_step();
+  if (t.events().size() > events) {
+    t.break_segment();
+    t.begin_segment(Phase::kOptimizer, -1);
+  }
   s.create_states = t.segments().size() - 1;
   sharded ? sharded->create_states(optimizer) : optimizer.create();
   t.break_segment();

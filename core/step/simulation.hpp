@@ -30,6 +30,7 @@ struct Simulation {
   Count adapted_modules = 0;        ///< modules with an adapter
   Count saved_modules = 0;          ///< modules trained in full beside them
   Count picture_tokens = 0;         ///< of a sample's sequence that pictures take
+  Count rank = 0;                   ///< of a pipeline
   std::string attention_kernel;     ///< what the attention ran
 
   /// Which of the recorded micro-steps a step plays, in order; steps count from 1.
@@ -42,7 +43,8 @@ void record_micro_step(Net& net, const Program& program);
 /// Whether the engine models this architecture.
 bool is_supported(const Architecture& architecture);
 
-/// Runs the step on a tape. The architecture must be supported and its dimensions positive.
+/// Runs the step on a tape. The architecture must be supported and its dimensions positive. Of a pipeline: the step of
+/// the rank that the job names, else of that which needs most.
 Simulation simulate(const Architecture& architecture, const TrainingJob& job);
 
 }  // namespace tidemark

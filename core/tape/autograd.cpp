@@ -93,13 +93,22 @@ void Tape::go_to_layer(std::int16_t instance) {
   if (placement() != nullptr && instance >= 0) placement()->backward_enters(instance);
 }
 
-void Tape::backward(Tensor loss) {
-  Tensor root = std::move(loss);
+Tensor Tape::leaf(const Tensor& buffer) {
+  Tensor x = without_edge(buffer);
+  TensorBody& body = x.change();
+  body.requires_grad = true;
+  lead(body, {&graph_->add_leaf(), 0, -1});
+  return x;
+}
+
+Tensor Tape::backward(Tensor root_in, Tensor gradient) {
+  Tensor root = std::move(root_in), leaf_gradient;
   const bool grad_before = std::exchange(grad_enabled_, false);
   const std::optional<Dtype> autocast_before = std::exchange(autocast_.dtype, std::nullopt);
   gradients_flow_ = true;
   begin_segment(Phase::kBackward, -1);
-  Tensor one = allocate(root.shape(), root.dtype(), "ones_like");
+  Tensor one = std::move(gradient);
+  if (!one.defined()) one = allocate(root.shape(), root.dtype(), "ones_like");
   Node* const node = root.edge().node;
   if (node != nullptr) ++node->users;  // the task's own
   const Edge edge = root.edge();
@@ -108,7 +117,8 @@ void Tape::backward(Tensor loss) {
   if (node != nullptr && node->graph != nullptr) {
     Graph& graph = *node->graph;
     graph.deposit(edge, std::move(one));
-    graph.run();
+    graph.run(graph.has_leaf() ? 1 : 0);
+    leaf_gradient = graph.take_leaf_gradient();
   }
   if (placement() != nullptr) {
     if (instance() >= 0) go_to_layer(-1);
@@ -118,6 +128,7 @@ void Tape::backward(Tensor loss) {
   gradients_flow_ = false;
   autocast_.dtype = autocast_before;
   grad_enabled_ = grad_before;
+  return leaf_gradient;
 }
 
 }  // namespace tidemark

@@ -43,6 +43,21 @@ Node& Graph::add_node() {
   return node;
 }
 
+Node& Graph::add_leaf() {
+  leaf_ = &add_node();
+  leaf_->backward = nullptr;
+  leaf_->name = "received";
+  leaf_->instance = -1;
+  leaf_->users = 1;  // the graph's own
+  return *leaf_;
+}
+
+Tensor Graph::take_leaf_gradient() {
+  Tensor gradient;
+  if (leaf_ != nullptr && leaf_->reached()) gradient = std::move(leaf_->grads[0]);
+  return gradient;
+}
+
 Frame& Graph::add_frame() {
   frames_.push_back(std::make_unique<Frame>());
   return *frames_.back();
@@ -92,6 +107,8 @@ void Graph::let_go_of_held(std::size_t first, bool by_layer) {
 
 void Graph::clear() {
   running_ = true;
+  if (leaf_ != nullptr) --leaf_->users;
+  leaf_ = nullptr;
   for (std::size_t i = nodes_.size(); i-- > 0;) {
     if (nodes_[i] != nullptr) settle(*nodes_[i]);
   }

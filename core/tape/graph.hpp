@@ -124,6 +124,10 @@ class Graph {
   Graph& operator=(const Graph&) = delete;
 
   Node& add_node();
+  /// The first node: without a rule, it catches the gradient of a tensor that another GPU sent.
+  Node& add_leaf();
+  bool has_leaf() const { return leaf_ != nullptr; }
+  Tensor take_leaf_gradient();
   Frame& add_frame();
   /// An edge of one of its nodes leads to that parameter.
   void expect(std::int32_t parameter);
@@ -171,6 +175,7 @@ class Graph {
   std::vector<Node*> dying_;  ///< that nothing leads to, while they are dropped
   std::vector<std::unique_ptr<Frame>> frames_;
   std::vector<Arrival> arrivals_;  ///< by parameter
+  Node* leaf_ = nullptr;
   bool running_ = false;
 };
 

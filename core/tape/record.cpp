@@ -220,6 +220,16 @@ std::int32_t Record::persistent(const Shape& shape, Dtype dtype, const char* nam
   return static_cast<std::int32_t>(storages_.size()) - 1;
 }
 
+Tensor Record::standing(const Shape& shape, Dtype dtype, const char* name, Category category) {
+  TensorBody body;
+  body.shape = shape;
+  body.dtype = dtype;
+  body.storage = persistent(shape, dtype, name, category);
+  buffers_.push_back(body.storage);
+  buffer_instances_.push_back(-1);
+  return handle(body);
+}
+
 void Record::rewind_buffers(std::int16_t instance) {
   const auto slot = static_cast<std::size_t>(instance + 1);
   if (buffer_cursor_.size() <= slot) {

@@ -79,6 +79,8 @@ class Record {
   /// A tensor that stays on the device and is no parameter (rope tables, quantisation constants).
   void buffer(const char* name, Bytes bytes, Category category = Category::kBuffers);
   void set_category(const Tensor& tensor, Category category);
+  /// A tensor that was there before the step and is there after it.
+  Tensor standing(const Shape& shape, Dtype dtype, const char* name, Category category);
 
   // -- streams ---------------------------------------------------------------------------------------------------
   /// torch.cuda.stream: what is allocated from here on belongs to this one (at most 32 of them).

@@ -106,7 +106,11 @@ class Tape : public Record, public Guards {
   /// Nodes belong to this graph from here on; returns the graph before.
   Graph& record_in(Graph& graph);
   /// loss.backward(): runs the graph that the loss is in.
-  void backward(Tensor loss);
+  void backward(Tensor loss) { backward(std::move(loss), {}); }
+  /// torch.autograd.backward(root, gradient), of a loss without one; returns the gradient of the graph's leaf, if any.
+  Tensor backward(Tensor root, Tensor gradient);
+  /// What another GPU sent, as a leaf that its graph begins with.
+  Tensor leaf(const Tensor& buffer);
   /// Gradients are used and dropped as soon as they are complete (optimizer in backward).
   void set_drop_gradients(bool drop) { drop_gradients_ = drop; }
   /// Gradients are kept in this dtype, whatever backward makes (fp32 main gradients of 16-bit parameters).

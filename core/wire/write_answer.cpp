@@ -81,6 +81,22 @@ Value write_timeline(const std::vector<Instant>& timeline) {
   return list;
 }
 
+Value write_ranks(const std::vector<RankFigures>& ranks) {
+  Value list = empty_array();
+  for (const RankFigures& rank : ranks) {
+    Value row = empty_object();
+    set(row, "first", bytes(rank.first));
+    set(row, "last", bytes(rank.last));
+    set(row, "layers", rank.layers);
+    set(row, "parameters", bytes(rank.parameters));
+    set(row, "allocated", bytes(rank.allocated));
+    set(row, "reserved", bytes(rank.reserved));
+    set(row, "phase", name_of(rank.phase));
+    list.items.push_back(std::move(row));
+  }
+  return list;
+}
+
 Value write_estimate(const Answer& answer) {
   const Estimate& estimate = *answer.estimate;
   Value host = empty_object();
@@ -121,6 +137,7 @@ Value write_estimate(const Answer& answer) {
   set(row, "phase_peaks", std::move(phases));
   set(row, "breakdown", write_breakdown(estimate.breakdown));
   set(row, "timeline", write_timeline(estimate.timeline));
+  if (!estimate.ranks.empty()) set(row, "ranks", write_ranks(estimate.ranks));
   set(row, "parameters", std::move(parameters));
   Value recipe = write_recipe(estimate.recipe);
   // Adapters have a dtype of their own, which their gradients share: the recipe is about the frozen weights.

@@ -1,5 +1,5 @@
 // Table lookups and the negative log likelihood.
-#include "core/tape/ops.hpp"
+#include "core/tape/collective_ops.hpp"
 
 namespace tidemark {
 namespace {
@@ -176,6 +176,34 @@ Tensor embedding(Tensor ids_in, Tensor weight_in) {
   Tape& t = weight.tape();
   Node* n = t.record("embedding", embedding_backward, {&weight});
   if (n != nullptr) n->attributes[0] = ids.numel();
+  t.save(n, ids);
+  Shape s = ids.shape();
+  s.dims[s.rank++] = weight.dim(1);
+  s.make_contiguous();
+  Tensor out = t.allocate(s, weight.dtype(), "embedding");
+  t.attach(n, out);
+  return out;
+}
+
+// _MaskPartial._mask_tensor: which ids are other GPUs', and the ids as rows of this one's.
+Tensor embedding_of_rows(Tensor ids_in, Tensor weight_in, Count rows) {
+  const Tensor ids = std::move(ids_in);
+  const Tensor weight = std::move(weight_in);
+  Tape& t = weight.tape();
+  Tensor mask;
+  {
+    const Tensor below = t.allocate(ids.shape(), Dtype::kBool, "lt");
+    const Tensor above = t.allocate(ids.shape(), Dtype::kBool, "ge");
+    mask = t.allocate(ids.shape(), Dtype::kBool, "mask");
+  }
+  Tensor whole = t.allocate(ids.shape(), ids.dtype(), "clone");
+  const Tensor masked = t.allocate(ids.shape(), ids.dtype(), "masked ids");
+  whole.reset();
+  Node* n = t.record("embedding", embedding_backward, {&weight});
+  if (n != nullptr && !t.recomputing()) {
+    n->attributes[0] = ids.numel();
+    n->input_shapes[0] = Shape{Dim(rows, weight.dim(0).symbol()), weight.dim(1)};
+  }
   t.save(n, ids);
   Shape s = ids.shape();
   s.dims[s.rank++] = weight.dim(1);

@@ -1,0 +1,84 @@
+// Which pipelines are modelled.
+#include <algorithm>
+#include <numeric>
+
+#include "core/layers/program.hpp"
+#include "core/plan/pipeline.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr std::string_view kPipeline = "/parallelism/pipeline";
+
+void refuse(Issues& issues, std::string_view path, std::string message, std::string_view suggestion = {}) {
+  issues.push_back(
+      {"UNSUPPORTED_VALUE", Severity::kError, std::string{path}, std::move(message), std::string{suggestion}});
+}
+
+void check_stages(const Architecture& architecture, const Pipeline& how, Issues& issues) {
+  const Count stages = how.stages * how.chunks;
+  if (stages > architecture.num_layers) {
+    refuse(issues, kPipeline,
+           "There are more stages than the model's " + std::to_string(architecture.num_layers) + " layers.");
+  }
+  const std::vector<Count>& layout = how.layout;
+  const bool fits = static_cast<Count>(layout.size()) == stages &&
+                    std::accumulate(layout.begin(), layout.end(), Count{0}) == architecture.num_layers;
+  if (!layout.empty() && !fits) {
+    refuse(issues, "/parallelism/pipeline_layout",
+           "State the layers of each of the " + std::to_string(stages) +
+               " stages: " + std::to_string(architecture.num_layers) + " in all.");
+  }
+  if (how.rank >= how.stages) {
+    refuse(issues, "/parallelism/rank", "Ranks of a pipeline count from 0 to parallelism.pipeline - 1.");
+  }
+}
+
+void check_schedule(const Pipeline& how, Issues& issues) {
+  constexpr std::string_view kMicroBatches = "/parallelism/num_micro_batches";
+  const bool interleaved = how.schedule == PipelineSchedule::kInterleaved;
+  if (interleaved == (how.chunks == 1)) {
+    refuse(issues, "/parallelism/virtual_pipeline",
+           "Several chunks on each GPU are the interleaved schedule's, and it has two at least.");
+  }
+  if (how.schedule == PipelineSchedule::k1F1B && how.micro_batches < how.stages) {
+    refuse(issues, kMicroBatches, "torch's Schedule1F1B wants as many micro-batches as there are stages, at least.",
+           std::to_string(how.stages));
+  }
+  const Count rounds = std::max<Count>(1, how.micro_batches / how.stages);
+  if (interleaved && how.micro_batches % rounds != 0) {
+    refuse(issues, kMicroBatches,
+           "torch's ScheduleInterleaved1F1B wants a multiple of " + std::to_string(rounds) + " micro-batches.");
+  }
+}
+
+}  // namespace
+
+void check_pipeline(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  const Pipeline& how = job.pipeline;
+  if (!how.is_used()) return;
+  const Program* program = architecture.program;
+  if (program == nullptr || !program->is_divisible || architecture.head != Head::kCausalLm) {
+    refuse(issues, kPipeline, "Pipelines are modelled for causal language models with Llama's modules.");
+    return;
+  }
+  check_stages(architecture, how, issues);
+  check_schedule(how, issues);
+  if (job.attention == AttentionKernel::kEager) {
+    refuse(issues, "/attention", "The stages of a pipeline pass no masks, which eager attention needs.", "sdpa");
+  }
+  if (job.data_parallel.is_used()) {
+    refuse(issues, "/parallelism/data", "Pipelines are modelled without data parallelism so far.", "1");
+  }
+  if (job.gradient_accumulation_steps > 1) {
+    refuse(issues, "/gradient_accumulation_steps", "A pipeline's step has parallelism.num_micro_batches instead.", "1");
+  }
+  if (job.method != Method::kFull || !job.freeze.empty() || job.loss != Loss::kDefault || job.recipe.autocast ||
+      job.padding || job.packing || job.optimizer_in_backward) {
+    refuse(issues, kPipeline,
+           "Pipelines are modelled for full training with the default loss, without autocast, padding and an optimizer "
+           "in backward.");
+  }
+}
+
+}  // namespace tidemark

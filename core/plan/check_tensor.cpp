@@ -1,0 +1,94 @@
+// Which jobs of tensor parallelism are modelled.
+#include <string>
+
+#include "core/layers/program.hpp"
+#include "core/plan/sharded.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr std::string_view kTensor = "/parallelism/tensor";
+
+void refuse(Issues& issues, std::string_view path, std::string message, std::string_view suggestion = {}) {
+  issues.push_back(
+      {"UNSUPPORTED_VALUE", Severity::kError, std::string{path}, std::move(message), std::string{suggestion}});
+}
+
+void check_sizes(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  const Count degree = job.tensor.degree;
+  if (a.num_heads % degree != 0 || a.num_kv_heads % degree != 0) {
+    refuse(issues, kTensor,
+           "Tensor parallelism divides heads: parallelism.tensor must divide " + std::to_string(a.num_heads) +
+               " heads and " + std::to_string(a.num_kv_heads) + " of keys and values.");
+  }
+  if (a.intermediate_size % degree != 0 || a.vocab_size % degree != 0) {
+    refuse(issues, kTensor, "Parts of unequal size of feed-forward or vocabulary are not modelled.");
+  }
+  if (job.tensor.sequence && job.sequence_length % degree != 0) {
+    refuse(issues, "/sequence_length",
+           "With sequence parallelism the length must be a multiple of parallelism.tensor.");
+  }
+}
+
+void check_company(const TrainingJob& job, Issues& issues) {
+  const DataParallel& data = job.data_parallel;
+  const bool fully = data.is_sharded() && data.sharding == Sharding::kFsdp2;
+  if (data.is_used() && !fully) {
+    refuse(issues, "/parallelism/fsdp", "Beside tensor parallelism data parallelism is modelled with FSDP 2.", "fsdp2");
+  }
+  // torch/optim/adam.py and nn/utils/clip_grad.py: one operation on a list that holds both raises.
+  if (!fully && !job.tensor.sequence) {
+    refuse(issues, "/parallelism/sequence_parallel",
+           "Without sequence parallelism norms are plain tensors beside DTensors, which torch's optimizers do not take "
+           "together.",
+           "true");
+  }
+  if (job.pipeline.is_used()) {
+    refuse(issues, "/parallelism/pipeline", "Tensor and pipeline parallelism together are not modelled yet.");
+  }
+}
+
+bool steps_dtensors(std::string_view optimizer) {
+  return optimizer == "adamw_torch" || optimizer == "adamw_torch_fused";
+}
+
+}  // namespace
+
+void check_tensor(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  const TensorParallel& tp = job.tensor;
+  if (!tp.is_used()) return;
+  const Program* program = architecture.program;
+  if (program == nullptr || !program->is_divisible || architecture.head != Head::kCausalLm ||
+      architecture.tie_word_embeddings) {
+    refuse(issues, kTensor,
+           "Tensor parallelism is modelled for causal language models with Llama's modules whose head has a weight of "
+           "its own (torchtitan's plan).");
+    return;
+  }
+  check_sizes(architecture, job, issues);
+  check_company(job, issues);
+  if (job.method != Method::kFull || job.loss != Loss::kDefault || job.recipe.autocast || job.recipe.master_weights ||
+      job.recipe.gradients != job.recipe.weights) {
+    refuse(issues, kTensor,
+           "Tensor parallelism is modelled for full training with the default loss, without autocast and master "
+           "weights.");
+  }
+  if (architecture.sliding_window > 0 && job.sequence_length > architecture.sliding_window) {
+    refuse(issues, "/sequence_length", "Windows shorter than the sequence are not modelled under tensor parallelism.");
+  }
+  if (job.padding || job.packing || !steps_dtensors(job.optimizer) || job.optimizer_in_backward ||
+      !job.zero_grad_to_none) {
+    refuse(issues, kTensor,
+           "Tensor parallelism is modelled without padding, with torch's AdamW and gradients that go with zero_grad.");
+  }
+  const bool recomputes = job.checkpointing != Checkpointing::kNone;
+  if (recomputes && (job.use_reentrant || job.checkpointing != Checkpointing::kFull)) {
+    refuse(issues, "/gradient_checkpointing",
+           "Under tensor parallelism every layer is checkpointed, not re-entrant, or none.", "full");
+  }
+  if (job.liger_rms_norm || job.liger_swiglu || job.liger_rope) {
+    refuse(issues, "/liger", "Liger's kernels do not take DTensors.");
+  }
+}
+
+}  // namespace tidemark

@@ -1,0 +1,100 @@
+#include "core/plan/pipeline.hpp"
+
+#include <algorithm>
+
+namespace tidemark {
+namespace {
+
+// All forwards, then all backwards.
+std::vector<PipelineAction> gpipe(Count micro_batches) {
+  std::vector<PipelineAction> actions;
+  for (Count i = 0; i < micro_batches; ++i) actions.push_back({true, 0, i});
+  for (Count i = 0; i < micro_batches; ++i) actions.push_back({false, 0, i});
+  return actions;
+}
+
+// Schedule1F1B: the last stage has one forward ahead of its backwards, each stage before it one more.
+Count warm_up(const Pipeline& how, Count rank) {
+  return how.stages - rank;
+}
+
+std::vector<PipelineAction> one_forward_one_backward(Count ahead, Count micro_batches) {
+  std::vector<PipelineAction> actions;
+  Count forwards = 0;
+  for (; forwards < std::min(ahead, micro_batches); ++forwards) actions.push_back({true, 0, forwards});
+  for (Count i = 0; i < micro_batches; ++i) {
+    actions.push_back({false, 0, i});
+    if (forwards < micro_batches) actions.push_back({true, 0, forwards++});
+  }
+  return actions;
+}
+
+// ScheduleInterleaved1F1B: micro-batches in rounds, each through all chunks; _get_warmup_ops with a factor of two.
+Count micro_batches_per_round(const Pipeline& how, Count micro_batches) {
+  return micro_batches / std::max<Count>(1, micro_batches / how.stages);
+}
+
+std::vector<PipelineAction> interleaved(const Pipeline& how, Count rank, Count micro_batches) {
+  const Count round = micro_batches_per_round(how, micro_batches);
+  const Count all = how.chunks * micro_batches;
+  const Count ahead = std::min((how.chunks - 1) * round + 2 * (how.stages - 1 - rank), all);
+  std::vector<Count> forwards(static_cast<std::size_t>(how.chunks), 0), backwards = forwards;
+  std::vector<PipelineAction> actions;
+  for (Count op = 0; op < all + ahead; ++op) {
+    if (op < all) {
+      const auto chunk = static_cast<std::size_t>(op / round % how.chunks);
+      actions.push_back({true, chunk, forwards[chunk]++});
+    }
+    if (op >= ahead) {
+      const auto chunk = static_cast<std::size_t>(how.chunks - 1 - (op - ahead) / round % how.chunks);
+      actions.push_back({false, chunk, backwards[chunk]++});
+    }
+  }
+  return actions;
+}
+
+}  // namespace
+
+std::vector<ModelStage> stages_of(const Architecture& architecture, const Pipeline& how, Count rank) {
+  const Count count = how.stages * how.chunks, layers = architecture.num_layers;
+  std::vector<Count> cuts = {0};
+  for (Count i = 1; i <= count; ++i) {
+    const auto at = static_cast<std::size_t>(i - 1);
+    cuts.push_back(at < how.layout.size() ? cuts.back() + how.layout[at] : layers * i / count);
+  }
+  std::vector<ModelStage> stages;
+  for (Count i = rank; i < count; i += how.stages) {
+    const auto at = static_cast<std::size_t>(i);
+    stages.push_back({cuts[at], cuts[at + 1], i == 0, i + 1 == count});
+  }
+  return stages;
+}
+
+Count recorded_micro_batches(const Pipeline& how, Count rank) {
+  // One more than wait at a time finds the gradients of the first there; one more repeats it.
+  if (how.schedule == PipelineSchedule::k1F1B) return std::min(how.micro_batches, warm_up(how, rank) + 2);
+  return how.micro_batches;
+}
+
+std::vector<PipelineAction> actions_of(const Pipeline& how, Count rank, Count micro_batches) {
+  switch (how.schedule) {
+    case PipelineSchedule::kGPipe:
+      return gpipe(micro_batches);
+    case PipelineSchedule::kInterleaved:
+      return interleaved(how, rank, micro_batches);
+    default:
+      return one_forward_one_backward(warm_up(how, rank), micro_batches);
+  }
+}
+
+std::string layers_in_words(const std::vector<ModelStage>& stages) {
+  std::string words;
+  for (const ModelStage& stage : stages) {
+    if (!words.empty()) words += ", ";
+    words += std::to_string(stage.begin);
+    if (stage.end - stage.begin > 1) words += "-" + std::to_string(stage.end - 1);
+  }
+  return words;
+}
+
+}  // namespace tidemark

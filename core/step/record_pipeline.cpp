@@ -1,0 +1,175 @@
+#include "core/step/record_pipeline.hpp"
+
+#include <utility>
+#include <vector>
+
+#include "core/layers/program.hpp"
+#include "core/plan/pipeline.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr const char* kStage = "torch 2.14 distributed/pipelining/stage.py: PipelineStage";
+constexpr const char* kSchedule = "torch 2.14 distributed/pipelining/schedules.py: _PipelineSchedule.step";
+
+/// A rank at work: what its stages and its schedule hold, and for how long.
+class PipelineRank {
+ public:
+  PipelineRank(Net& net, const Program& program, const Architecture& architecture, Count rank)
+      : net_(net),
+        tape_(net.tape),
+        program_(program),
+        how_(net.job.pipeline),
+        rank_(rank),
+        micro_batches_(recorded_micro_batches(how_, rank)),
+        stages_(stages_of(architecture, how_, rank)),
+        chunks_(stages_.size()) {}
+
+  void run();
+
+ private:
+  // A micro-batch on its way through a stage.
+  struct InFlight {
+    std::unique_ptr<Graph> graph;
+    Tensor output;  // fwd_cache
+    Tensor loss;    // _internal_losses
+  };
+  struct Chunk {
+    std::vector<Tensor> inputs, gradients;  // what is received for each micro-batch
+    std::vector<InFlight> in_flight;
+  };
+
+  void receive_buffers();
+  void load_batch();
+  Tensor rows_of(const Tensor& batch, Count micro_batch) const;
+  Tensor stage_forward(const ModelStage& stage);
+  Tensor loss_of_logits(const Tensor& logits, Count micro_batch);
+  void forward(const PipelineAction& action);
+  void backward(const PipelineAction& action);
+  bool keeps_sent() const { return how_.schedule == PipelineSchedule::k1F1B; }
+
+  Net& net_;
+  Tape& tape_;
+  const Program& program_;
+  const Pipeline& how_;
+  Count rank_;
+  Count micro_batches_;  // recorded
+  std::vector<ModelStage> stages_;
+  std::vector<Chunk> chunks_;
+  Tensor input_ids_, labels_;  // of all micro-batches
+  Tensor last_output_;         // the schedule's name for what the last forward returned
+  Tensor sent_;                // the gradient of an input, in the list of what is being sent
+};
+
+// stage.py _create_act_recv_info, _create_grad_recv_info: buffers for every micro-batch of a step, made in the first
+// and kept.
+void PipelineRank::receive_buffers() {
+  const Scope in(tape_, "received", kStage);
+  const Shape hidden{net_.B, net_.S, net_.H};
+  const Dtype dtype = net_.job.recipe.weights;
+  const auto make = [&](std::vector<Tensor>& buffers) {
+    for (Count i = 0; i < how_.micro_batches; ++i) {
+      buffers.push_back(tape_.standing(hidden, dtype, "buffer to receive into", Category::kCommunication));
+    }
+  };
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    if (!stages_[i].first) make(chunks_[i].inputs);
+    if (!stages_[i].last) make(chunks_[i].gradients);
+    chunks_[i].in_flight.resize(static_cast<std::size_t>(micro_batches_));
+  }
+}
+
+// The first stage gets the ids of all micro-batches at once, the last one the labels.
+void PipelineRank::load_batch() {
+  const Scope in(tape_, "batch", kSchedule);
+  const Category before = tape_.default_category();
+  tape_.set_default_category(Category::kBuffers);
+  const Shape rows{Dim(net_.B.n() * how_.micro_batches), net_.S};
+  if (stages_.front().first) input_ids_ = tape_.allocate(rows, Dtype::kInt64, "input_ids");
+  if (stages_.back().last) labels_ = tape_.allocate(rows, Dtype::kInt64, "labels");
+  tape_.set_default_category(before);
+}
+
+// microbatch.py: torch.tensor_split, views of the batch.
+Tensor PipelineRank::rows_of(const Tensor& batch, Count micro_batch) const {
+  return narrow(batch, 0, micro_batch * net_.B.n(), net_.B);
+}
+
+// Norm and head behind the last layer; the logits of the rest are hidden states.
+Tensor PipelineRank::stage_forward(const ModelStage& stage) {
+  Tensor hidden = program_.forward(net_);
+  if (stage.last) {
+    tape_.begin_segment(Phase::kLoss, -1);
+    hidden = program_.lm_head(net_, std::move(hidden));
+  }
+  net_.shared = {};
+  net_.model_locals.clear();
+  return hidden;
+}
+
+// F.cross_entropy(output.flatten(0, 1).float(), target.flatten(0, 1)), as torchtitan's loss.
+Tensor PipelineRank::loss_of_logits(const Tensor& logits, Count micro_batch) {
+  const Scope in(tape_, "loss", "torchtitan components/loss.py: cross_entropy_loss");
+  Tensor rows = view(logits, Shape{net_.T, net_.V});
+  rows = to(std::move(rows), Dtype::kFp32);
+  return cross_entropy(std::move(rows), view(rows_of(labels_, micro_batch), Shape{net_.T}));
+}
+
+// stage.py forward_one_chunk, then _maybe_compute_loss.
+void PipelineRank::forward(const PipelineAction& action) {
+  Chunk& chunk = chunks_[action.chunk];
+  const ModelStage& stage = stages_[action.chunk];
+  const auto i = static_cast<std::size_t>(action.micro_batch);
+  InFlight& here = chunk.in_flight[i];
+  tape_.begin_segment(Phase::kForward, -1);
+  tape_.use_parameters_of(-1);
+  here.graph = std::make_unique<Graph>(tape_);
+  Graph& before = tape_.record_in(*here.graph);
+  net_.stage = &stage;
+  net_.begin_micro_step(action.chunk);
+  if (stage.first) {
+    net_.input_ids = rows_of(input_ids_, action.micro_batch);
+  } else {
+    net_.received = tape_.leaf(chunk.inputs[i]);
+  }
+  here.output = stage_forward(stage);
+  net_.input_ids.reset();
+  if (how_.schedule != PipelineSchedule::kInterleaved) last_output_ = here.output;
+  if (stage.last) here.loss = loss_of_logits(here.output, action.micro_batch);
+  tape_.record_in(before);
+}
+
+// stage.py backward_one_chunk: a name in it holds the output to its end. What is sent waits in the schedule: of 1F1B
+// until the next backward is through, of GPipe until it begins; the other's is handed over at once.
+void PipelineRank::backward(const PipelineAction& action) {
+  Chunk& chunk = chunks_[action.chunk];
+  const ModelStage& stage = stages_[action.chunk];
+  const auto i = static_cast<std::size_t>(action.micro_batch);
+  InFlight& here = chunk.in_flight[i];
+  if (!keeps_sent()) sent_.reset();
+  const Tensor output = std::move(here.output);
+  Tensor root = stage.last ? here.loss : output;
+  Tensor gradient = tape_.backward(std::move(root), stage.last ? Tensor() : chunk.gradients[i]);
+  tape_.begin_segment(Phase::kBackward, -1);
+  here.graph.reset();
+  net_.end_micro_step();
+  if (how_.schedule != PipelineSchedule::kInterleaved) sent_ = std::move(gradient);
+}
+
+void PipelineRank::run() {
+  receive_buffers();
+  tape_.begin_segment(Phase::kForward, -1);
+  load_batch();
+  for (const PipelineAction& action : actions_of(how_, rank_, micro_batches_)) {
+    action.forward ? forward(action) : backward(action);
+  }
+  net_.stage = nullptr;
+}
+
+}  // namespace
+
+void record_pipeline(Net& net, const Program& program, const Architecture& architecture, Count rank) {
+  PipelineRank{net, program, architecture, rank}.run();
+}
+
+}  // namespace tidemark
