@@ -36,7 +36,7 @@ export interface Job {
   /** Patterns of module names that are not trained: embed_tokens, layers.0, vision_tower. @default [] */
   freeze?: string | string[] | null;
   /** What is learned; it chooses the head where `architecture` does not. @default "sft" */
-  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | "vlm" | null;
+  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | "reward" | "seq2seq" | "vision" | "vlm" | "dpo" | "kto" | "orpo" | "simpo" | "cpo" | "text_classification" | "sequence_classification" | "image_classification" | null;
   /**
    * The vision tower is not trained, nor adapted (ms-swift freeze_vit, LLaMA-Factory freeze_vision_tower). @default
    * false
@@ -46,11 +46,22 @@ export interface Job {
   freeze_projector?: boolean | null;
   /** The language model is not trained, nor adapted. @default false */
   freeze_llm?: boolean | null;
-  /**
-   * A frozen copy for preferences. Not modelled: Jobs with chosen and rejected answers or a reference are not modelled
-   * yet.
-   */
-  reference_model?: null;
+  reference_model?: {
+    /** Whether the loss compares with a reference on the card. */
+    present?: boolean | null;
+    /** The reference is the model with its adapter switched off; else a frozen copy. */
+    shared_with_adapter?: boolean | null;
+    /** The reference's log-probabilities are computed before training (precompute_ref_log_probs). @default false */
+    precompute?: boolean | null;
+    /** The reference's name; it is taken to have the model's shape. */
+    model?: string | null;
+    /** Dtype of a copy; it is taken to be the model's. */
+    dtype?: string | null;
+    /**
+     * A copy that waits in host memory. Not modelled: A reference in host memory is not modelled yet. @default false
+     */
+    offloaded?: false | null;
+  } | null;
   /**
    * A model that scores answers. Not modelled: One model is modelled: no reference, reward, value or teacher beside it.
    */
@@ -66,10 +77,10 @@ export interface Job {
   rollout?: null;
   /** Answers generated for each prompt. Not modelled: Jobs that generate are not modelled yet. */
   num_generations?: null;
-  /** Tokens of a prompt. Not modelled: Jobs that generate are not modelled yet. */
-  max_prompt_length?: null;
-  /** Tokens of a generated answer. Not modelled: Jobs that generate are not modelled yet. */
-  max_completion_length?: null;
+  /** Tokens of a prompt; sequence_length counts prompt and answer. Unit: tokens. */
+  max_prompt_length?: number | null;
+  /** Tokens of an answer; sequence_length counts both. Unit: tokens. */
+  max_completion_length?: number | null;
   adapter?: {
     /** Rank. @default 16 */
     r?: number | null;
@@ -127,7 +138,7 @@ export interface Job {
     /** Bits per quantised weight: 4 or 8. Unit: bits. @default 4 */
     bits?: number | null;
     /** Number format; 8 bits mean int8. @default "nf4" */
-    quant_type?: "nf4" | "fp4" | "int8" | null;
+    quant_type?: "nf4" | "fp4" | "int8" | "awq" | "torchao_nf4" | null;
     /** Block scales are quantised again. @default true */
     double_quant?: boolean | null;
     /** Elements that share a scale. Unit: elements. @default 64 */
@@ -137,9 +148,9 @@ export interface Job {
     /** Whether peft.prepare_model_for_kbit_training ran: it upcasts what is not quantised. @default false */
     prepare_kbit?: "false" | false | "true" | true | "norms_only" | null;
     /** Another name of "quantization.quant_type". */
-    method?: "nf4" | "fp4" | "int8" | null;
+    method?: "nf4" | "fp4" | "int8" | "awq" | "torchao_nf4" | null;
     /** Another name of "quantization.quant_type". */
-    quant_method?: "nf4" | "fp4" | "int8" | null;
+    quant_method?: "nf4" | "fp4" | "int8" | "awq" | "torchao_nf4" | null;
   } | null;
   /** from_pretrained(load_in_4bit=True): what method qlora means. @default false */
   load_in_4bit?: boolean | null;
@@ -205,7 +216,7 @@ export interface Job {
     /** Checkpoint every k-th layer. Unit: layers. */
     every?: number | null;
     /** Run again only these parts of each layer. */
-    selective?: "core_attn" | null | "core_attn"[];
+    selective?: "core_attn" | "op" | null | ("core_attn" | "op")[];
   } | null;
   /** torch.utils.checkpoint's older, re-entrant form; transformers 4's default, not version 5's. */
   use_reentrant?: boolean | null;
@@ -225,9 +236,9 @@ export interface Job {
   /** How the loss is computed from the last hidden state. @default "default" */
   loss?: "default" | "liger" | "chunked" | "cut_cross_entropy" | "mean_square" | null;
   /** Liger kernels in use, besides the loss. @default [] */
-  liger?: "rms_norm" | "swiglu" | "rope" | null | ("rms_norm" | "swiglu" | "rope")[];
+  liger?: "rms_norm" | "swiglu" | "rope" | "layer_norm" | null | ("rms_norm" | "swiglu" | "rope" | "layer_norm")[];
   /** torch.compile. @default "none" */
-  compile?: "none" | "false" | false | null;
+  compile?: "none" | "per_block" | "full" | "true" | true | "false" | false | null;
   /** TrainingArguments.use_liger_kernel: the fused loss with rms_norm, swiglu and rope. @default false */
   use_liger_kernel?: boolean | null;
   /** How layers run that keep a state instead of attending. @default "fused" */
@@ -248,11 +259,22 @@ export interface Job {
   outputs_to_fp32?: boolean | null;
   /** zero_grad frees the gradients (torch 2.0 and later). @default true */
   zero_grad_to_none?: boolean | null;
-  /**
-   * Batches of evaluation between steps. Not modelled: The peak of training is answered; evaluation is not modelled
-   * yet.
-   */
-  evaluation?: null;
+  evaluation?: {
+    /**
+     * Samples per forward of evaluation during training (per_device_eval_batch_size); absent: it is not counted. Unit:
+     * samples.
+     */
+    micro_batch_size?: number | null;
+    /**
+     * compute_metrics without eval_accumulation_steps: logits of all batches stay on the card until the end. @default
+     * false
+     */
+    keep_logits?: boolean | null;
+    /** Of the evaluation set, where its logits stay. Unit: samples. */
+    samples?: number | null;
+    /** predict_with_generate. Not modelled: Generation is not modelled yet. @default false */
+    generate?: false | null;
+  } | null;
   /** Noise on the embeddings. Not modelled: Not modelled yet: one more embedding output. */
   neftune_noise_alpha?: null;
   parallelism?: {
@@ -275,38 +297,49 @@ export interface Job {
       static_graph?: false | null;
     } | null;
     /**
-     * GPUs that divide heads, feed-forward and vocabulary of every layer: torchtitan's plan for DTensor. Unit: GPUs.
-     * @default 1
+     * Tensor-parallel degree. Unit: GPUs. Not modelled: Of jobs on several GPUs data parallelism is modelled so far:
+     * DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage). @default 1
      */
-    tensor?: number | null;
-    /** GPUs that have some of the layers each: torch.distributed.pipelining. Unit: GPUs. @default 1 */
-    pipeline?: number | null;
+    tensor?: 1 | null;
     /**
-     * Context-parallel degree. Unit: GPUs. Not modelled: Of jobs on several GPUs data, tensor and pipeline parallelism
-     * are modelled so far (parallelism.data with fsdp or zero_stage, .tensor, .pipeline). @default 1
+     * Pipeline stages. Unit: GPUs. Not modelled: Of jobs on several GPUs data parallelism is modelled so far: DDP, FSDP
+     * and ZeRO (parallelism.data with fsdp or zero_stage). @default 1
+     */
+    pipeline?: 1 | null;
+    /**
+     * Context-parallel degree. Unit: GPUs. Not modelled: Of jobs on several GPUs data parallelism is modelled so far:
+     * DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage). @default 1
      */
     context?: 1 | null;
     /**
-     * Expert-parallel degree. Unit: GPUs. Not modelled: Of jobs on several GPUs data, tensor and pipeline parallelism
-     * are modelled so far (parallelism.data with fsdp or zero_stage, .tensor, .pipeline). @default 1
+     * Expert-parallel degree. Unit: GPUs. Not modelled: Of jobs on several GPUs data parallelism is modelled so far:
+     * DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage). @default 1
      */
     expert?: 1 | null;
     /**
-     * Tensor-parallel degree inside experts. Unit: GPUs. Not modelled: Of jobs on several GPUs data, tensor and
-     * pipeline parallelism are modelled so far (parallelism.data with fsdp or zero_stage, .tensor, .pipeline). @default
-     * 1
+     * Tensor-parallel degree inside experts. Unit: GPUs. Not modelled: Of jobs on several GPUs data parallelism is
+     * modelled so far: DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage). @default 1
      */
     expert_tensor?: 1 | null;
-    /** Outside attention and feed-forward tensor-parallel GPUs have a part of the sequence each. @default false */
-    sequence_parallel?: boolean | null;
+    /**
+     * Activations outside tensor-parallel regions are sharded too. Not modelled: Of jobs on several GPUs data
+     * parallelism is modelled so far: DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage). @default false
+     */
+    sequence_parallel?: false | null;
     /** DeepSpeed: 1 divides optimizer states and master weights, 2 gradients too, 3 weights too. @default 0 */
     zero_stage?: number | null;
     /** Fully sharded data parallelism. @default "none" */
     fsdp?: "none" | "fsdp2" | "full_shard" | "shard_grad_op" | "hybrid_shard" | null;
-    /** Stretches of layers that each GPU of a pipeline has (interleaved). @default 1 */
-    virtual_pipeline?: number | null;
-    /** Micro-batches of micro_batch_size rows that a pipeline's step runs. @default 1 */
-    num_micro_batches?: number | null;
+    /**
+     * Model chunks per pipeline stage. Not modelled: Of jobs on several GPUs data parallelism is modelled so far: DDP,
+     * FSDP and ZeRO (parallelism.data with fsdp or zero_stage). @default 1
+     */
+    virtual_pipeline?: 1 | null;
+    /**
+     * Micro-batches in a pipeline step. Not modelled: Of jobs on several GPUs data parallelism is modelled so far: DDP,
+     * FSDP and ZeRO (parallelism.data with fsdp or zero_stage). @default 1
+     */
+    num_micro_batches?: 1 | null;
     /** GPUs that share a host: what each keeps in host memory is counted so often. Unit: GPUs. @default 8 */
     gpus_per_node?: number | null;
     fsdp_mixed_precision?: {
@@ -345,8 +378,11 @@ export interface Job {
       /** Groups of GPUs that hold all shards each (HSDP); parallelism.data counts all GPUs. @default 1 */
       replicate?: number | null;
     } | null;
-    /** Layers of each pipeline stage, as a list; else they are cut as evenly as they come. */
-    pipeline_layout?: unknown;
+    /**
+     * Layers of each pipeline stage. Not modelled: Of jobs on several GPUs data parallelism is modelled so far: DDP,
+     * FSDP and ZeRO (parallelism.data with fsdp or zero_stage).
+     */
+    pipeline_layout?: null;
     zero?: {
       /**
        * Sizes follow the model's width, as the Trainer resolves "auto"; else they are DeepSpeed's own. @default false
@@ -366,22 +402,29 @@ export interface Job {
       stage3_max_reuse_distance?: number | null;
     } | null;
     /**
-     * Tensor-parallel GPUs take the loss of the logits that each of them has, without gathering them. @default false
+     * The loss over shards of the vocabulary. Not modelled: Of jobs on several GPUs data parallelism is modelled so
+     * far: DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage).
      */
-    loss_parallel?: boolean | null;
-    /** In which order a pipeline runs its micro-batches. @default "1f1b" */
-    pipeline_schedule?: "1f1b" | "gpipe" | "interleaved" | null;
-    /** The GPU of a pipeline that the answer is about; else the worst. */
-    rank?: number | null;
+    loss_parallel?: null;
+    /**
+     * 1f1b, gpipe, interleaved, zero_bubble. Not modelled: Of jobs on several GPUs data parallelism is modelled so far:
+     * DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage).
+     */
+    pipeline_schedule?: null;
+    /**
+     * The rank that the answer is about. Not modelled: Of jobs on several GPUs data parallelism is modelled so far:
+     * DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage).
+     */
+    rank?: null;
   } | null;
   /**
-   * A DeepSpeed configuration. Not modelled: Of jobs on several GPUs data, tensor and pipeline parallelism are modelled
-   * so far (parallelism.data with fsdp or zero_stage, .tensor, .pipeline).
+   * A DeepSpeed configuration. Not modelled: Of jobs on several GPUs data parallelism is modelled so far: DDP, FSDP and
+   * ZeRO (parallelism.data with fsdp or zero_stage).
    */
   deepspeed?: null;
   /**
-   * FSDP in the words of TrainingArguments. Not modelled: Of jobs on several GPUs data, tensor and pipeline parallelism
-   * are modelled so far (parallelism.data with fsdp or zero_stage, .tensor, .pipeline).
+   * FSDP in the words of TrainingArguments. Not modelled: Of jobs on several GPUs data parallelism is modelled so far:
+   * DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage).
    */
   fsdp?: null;
   moe?: {
@@ -405,17 +448,14 @@ export interface Job {
     parameters?: "none" | "cpu" | null;
     /** Where gradients live. @default "none" */
     gradients?: "none" | "cpu" | null;
-    /**
-     * Where saved activations live; see also gradient_checkpointing offload. Not modelled: This offloading to host
-     * memory is not modelled yet. @default "none"
-     */
-    activations?: "none" | null;
+    /** Where saved activations live; see also gradient_checkpointing offload. @default "none" */
+    activations?: "none" | "cpu" | null;
     /** Share of the optimizer states that is offloaded; of no effect without offloading. @default 1.0 */
     optimizer_fraction?: number | null;
   } | null;
   framework?: {
     /** Who runs the step: its defaults hold where nothing is stated. @default "transformers" */
-    name?: "transformers" | "pytorch" | "accelerate" | "trl" | "axolotl" | "llama_factory" | "ms_swift" | "autotrain" | "torchtitan" | "peft" | "llamafactory" | "swift" | null;
+    name?: "transformers" | "pytorch" | "accelerate" | "trl" | "axolotl" | "llama_factory" | "ms_swift" | "autotrain" | "peft" | "llamafactory" | "swift" | "torchtune" | "torchtitan" | "litgpt" | "nemo-automodel" | "automodel" | null;
     /**
      * Release of transformers beneath it (5.12, 4.46), or a date (2026-07): defaults and copies of the logits depend on
      * it. @default "5.12"
@@ -463,6 +503,8 @@ export interface Job {
   freeze_multi_modal_projector?: boolean | null;
   /** Another name of "freeze_llm". */
   freeze_language_model?: boolean | null;
+  /** Another name of "reference_model.precompute". */
+  precompute_ref_log_probs?: boolean | null;
   /** Another name of "adapter.r". */
   lora_r?: number | null;
   /** Another name of "adapter.r". */
@@ -494,11 +536,11 @@ export interface Job {
   /** Another name of "quantization.bits". */
   quant_bits?: number | null;
   /** Another name of "quantization.quant_type". */
-  bnb_4bit_quant_type?: "nf4" | "fp4" | "int8" | null;
+  bnb_4bit_quant_type?: "nf4" | "fp4" | "int8" | "awq" | "torchao_nf4" | null;
   /** Another name of "quantization.quant_type". */
-  quantization_type?: "nf4" | "fp4" | "int8" | null;
+  quantization_type?: "nf4" | "fp4" | "int8" | "awq" | "torchao_nf4" | null;
   /** Another name of "quantization.quant_type". */
-  quant_method?: "nf4" | "fp4" | "int8" | null;
+  quant_method?: "nf4" | "fp4" | "int8" | "awq" | "torchao_nf4" | null;
   /** Another name of "quantization.double_quant". */
   bnb_4bit_use_double_quant?: boolean | null;
   /** Another name of "quantization.double_quant". */
@@ -558,13 +600,17 @@ export interface Job {
   /** Another name of "max_grad_norm". */
   gradient_clipping?: number | null;
   /** Another name of "compile". */
-  torch_compile?: "none" | "false" | false | null;
+  torch_compile?: "none" | "per_block" | "full" | "true" | true | "false" | false | null;
   /** Another name of "use_liger_kernel". */
   use_liger?: boolean | null;
   /** Another name of "use_liger_kernel". */
   enable_liger_kernel?: boolean | null;
   /** Another name of "liger_glu_activation". */
   liger_swiglu?: boolean | null;
+  /** Another name of "evaluation.micro_batch_size". */
+  per_device_eval_batch_size?: number | null;
+  /** Another name of "evaluation.micro_batch_size". */
+  eval_batch_size?: number | null;
   /** Another name of "parallelism.ddp.gradient_as_bucket_view". */
   ddp_gradient_as_bucket_view?: boolean | null;
   /** Another name of "parallelism.ddp.bucket_cap_mb". */
@@ -629,17 +675,17 @@ export interface Job {
   adam_epsilon?: unknown;
   /** Moves no memory of the peak: it is taken to be the dtype of autocast, or of the weights. */
   bnb_4bit_compute_dtype?: unknown;
-  /** Moves no memory of the peak: the peak of training is answered, not that of evaluation. */
+  /** Moves no memory of the peak: evaluation counts where evaluation.micro_batch_size says its batch. */
   eval_steps?: unknown;
-  /** Moves no memory of the peak: the peak of training is answered, not that of evaluation. */
+  /** Moves no memory of the peak: evaluation counts where evaluation.micro_batch_size says its batch. */
   eval_strategy?: unknown;
-  /** Moves no memory of the peak: the peak of training is answered, not that of evaluation. */
+  /** Moves no memory of the peak: evaluation counts where evaluation.micro_batch_size says its batch. */
   evaluation_strategy?: unknown;
-  /** Moves no memory of the peak: the peak of training is answered, not that of evaluation. */
+  /** Moves no memory of the peak: evaluation counts where evaluation.micro_batch_size says its batch. */
   evals_per_epoch?: unknown;
-  /** Moves no memory of the peak: the peak of training is answered, not that of evaluation. */
+  /** Moves no memory of the peak: evaluation counts where evaluation.micro_batch_size says its batch. */
   val_set_size?: unknown;
-  /** Moves no memory of the peak: the peak of training is answered, not that of evaluation. */
+  /** Moves no memory of the peak: evaluation counts where evaluation.micro_batch_size says its batch. */
   val_size?: unknown;
 }
 
@@ -777,7 +823,7 @@ export type MaybeRange = Range | null;
 
 export type Category = "weights" | "gradients" | "optimizer_states" | "activations" | "logits_loss" | "workspace" | "communication" | "buffers";
 
-export type Phase = "load" | "forward" | "loss" | "backward" | "reduce" | "optimizer" | "zero_grad";
+export type Phase = "load" | "forward" | "loss" | "backward" | "reduce" | "optimizer" | "zero_grad" | "evaluation";
 
 export type Verdict = "fits" | "tight" | "does_not_fit" | "unknown";
 
@@ -827,6 +873,7 @@ export interface BytesByPhase {
   reduce: Bytes;
   optimizer: Bytes;
   zero_grad: Bytes;
+  evaluation?: Bytes;
 }
 
 /** One labelled moment of the step. */
@@ -851,21 +898,6 @@ export interface Recipe {
 
 export interface Host {
   expected: Bytes;
-}
-
-/** GPUs of a pipeline that are alike. */
-export interface RankFigures {
-  /** Rank of the first of them. */
-  first: number;
-  /** Of the last. */
-  last: number;
-  /** Which the first has: "0-7", "0-7, 16-23". */
-  layers: string;
-  parameters: Count;
-  allocated: Bytes;
-  reserved: Bytes;
-  /** Of its peak. */
-  phase: Phase;
 }
 
 /** The moment at which most is allocated. */
@@ -919,8 +951,6 @@ export interface Estimate {
   breakdown: BreakdownGroup[];
   /** In time order. */
   timeline: Instant[];
-  /** Where GPUs differ (stages of a pipeline): all of them; the rest of the answer is about one. */
-  ranks?: RankFigures[];
   parameters: ParameterCounts;
   recipe: Recipe;
   /** Which kernel the attention really runs. */

@@ -197,6 +197,27 @@ void keep_known_types(const Catalog& catalog, const Value& config, Issues& issue
   }
 }
 
+/// Where GPUs divide the model, evaluation's forwards are not modelled.
+void leave_out_evaluation(TrainingJob& job, Issues& issues) {
+  if (!job.data_parallel.is_sharded() || job.evaluation.micro_batch_size == 0) return;
+  job.evaluation.micro_batch_size = 0;
+  issues.push_back(
+      {"NOT_COUNTED", Severity::kWarning, "/evaluation",
+       "Evaluation is counted where each GPU holds the whole model; here the peak of training is answered.", ""});
+}
+
+/// What a task alone changes of a model, or asks of it.
+void suit_task(const Request& request, Architecture& architecture, Issues& issues) {
+  if (request.task == "seq2seq" && architecture.num_decoder_layers == 0) {
+    issues.push_back({"INVALID_VALUE", Severity::kError, "/task",
+                      "\"seq2seq\" is of encoder-decoders; this model has no decoder of its own. Use \"sft\".", "sft"});
+  }
+  const Preference preference = request.job.preference;
+  if (preference == Preference::kNone) return;
+  architecture = without_dropout(std::move(architecture));
+  if (preference == Preference::kReward) architecture.num_labels = 1;  // TRL trainer/reward_trainer.py: __init__
+}
+
 /// What the job allocates with the kernels of that card.
 Range allocated_on(const CardChoice& choice, const Answer& answer, const Estimate& result) {
   if (choice.compute_capability == answer.job.compute_capability) return result.allocated;
@@ -303,6 +324,8 @@ Understood Estimator::resolve(const Asked& asked) const {
   answer.architecture = std::move(config.architecture);
   if (answer.model.empty()) answer.model = answer.architecture.class_name;
   if (!readable) return question;
+  suit_task(request, answer.architecture, issues);
+  leave_out_evaluation(answer.job, issues);
   check_magnitude(answer.architecture, answer.job, issues);
   check_positions(answer.architecture, answer.job, issues);
   check_attention(answer.architecture, answer.job, issues);

@@ -57,7 +57,10 @@ Value value_of(const Issue& issue) {
 }
 
 bool is_option(std::string_view name) {
-  const auto same = [&](const Option& option) { return option.name == name; };
+  const auto same = [&](const Option& option) {
+    const bool part = option.name.size() > name.size() && option.name[name.size()] == '.';
+    return option.name == name || (part && option.name.substr(0, name.size()) == name);
+  };
   return std::any_of(options().begin(), options().end(), same);
 }
 
@@ -85,8 +88,7 @@ Value job_of(const Import& import, Issues& issues) {
   Value job = empty_object();
   for (const Finding& field : import.fields) {
     const std::string top = field.path.substr(0, field.path.find('.'));
-    // Evaluation during training has a peak of its own, which does not change the one that is asked for.
-    const bool counted = top != "evaluation" && (is_option(field.path) || is_option(top));
+    const bool counted = is_option(field.path) || is_option(top);
     if (counted) {
       put(job, field.path, field.value);
     } else {

@@ -739,11 +739,24 @@ class Job {
     for (const PyObject& one : program_.objects) {
       const PyValue* padding = one.find("padding");
       const bool collates = one.is("DataCollatorForSeq2Seq") || one.is("DataCollatorWithPadding") ||
-                            one.is("DataCollatorForLanguageModeling");
+                            one.is("DataCollatorForLanguageModeling") || one.is("CrossEncoder");
       const bool pads =
           padding != nullptr && ((padding->kind == Kind::kBool && padding->boolean) || padding->is_string());
       if (pads) return say("padding", of(true), *padding);
       if (collates) return say("padding", of(true), {one.place});
+    }
+    read_padding_side();
+  }
+  // Trainers of preferences pad both answers to one length, on the side that the script chose.
+  void read_padding_side() {
+    if (task_ != "dpo" && task_ != "kto" && task_ != "orpo" && task_ != "reward") return;
+    for (const PyObject& one : program_.objects) {
+      for (const auto& [name, value] : one.fields) {
+        if (name == "padding_side") return say("padding", of(true), value.places);
+      }
+    }
+    for (const PyAssignment& one : program_.assignments) {
+      if (one.name == "padding_side") return say("padding", of(true), one.value.places);
     }
   }
 

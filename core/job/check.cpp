@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "core/job/defaults.hpp"
+
 namespace tidemark {
 namespace {
 
@@ -218,6 +220,53 @@ void check_class(const Architecture& a, const TrainingJob& job, Issues& issues) 
   }
 }
 
+/// Training on preferences.
+void check_preference(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  if (job.preference == Preference::kNone) return;
+  const auto refuse = [&](std::string_view path, std::string message) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, path, std::move(message));
+  };
+  const bool scores = job.preference == Preference::kReward;
+  if (a.language != nullptr) refuse("/task", "Preferences of models that see are not modelled yet.");
+  if (a.head != (scores ? Head::kSequenceClassification : Head::kCausalLm)) {
+    refuse("/task", scores ? "Rewards are modelled of classes with a score per sequence."
+                           : "Preferences are modelled of causal language models.");
+  }
+  if (!scores && job.loss != Loss::kDefault) {
+    refuse("/loss", "Fused losses of preferences are not modelled yet. Use \"default\".");
+  }
+  if (job.packing) refuse("/packing", "Samples of preferences are not packed.");
+  if (!has_reference(job.preference)) return;
+  if (job.reference == Reference::kAdapterOff && job.method != Method::kLora && job.method != Method::kQlora) {
+    refuse("/reference_model/shared_with_adapter", "Without adapters a reference is a copy, or precomputed.");
+  }
+  if (job.data_parallel.is_sharded() && job.reference != Reference::kPrecomputed) {
+    refuse("/reference_model", "A reference is modelled where no GPU holds a part of it only.");
+  }
+}
+
+/// What is answered roughly or not at all: an own framework's answer is wide enough to hold it.
+void check_stand_ins(const TrainingJob& job, Issues& issues) {
+  if (job.offload.activations && job.checkpointing != Checkpointing::kFull &&
+      job.checkpointing != Checkpointing::kOffload) {
+    add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/offload/activations",
+        "Of activations in host memory those are modelled that checkpoints keep: gradient_checkpointing \"full\".",
+        "none");
+  }
+  if (is_stood_for(job.framework)) return;
+  if (job.compiled) {
+    add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/compile",
+        "torch.compile fuses what this answer counts one by one; it is not modelled yet. Leave \"compile\" out for the "
+        "figure without it, which is as a rule higher.",
+        "none");
+  }
+  if (job.selective_op) {
+    add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/gradient_checkpointing/selective",
+        "\"op\" is torchtitan's policy for its own models. Modelled are core_attn, and \"full\" in its place.",
+        "core_attn");
+  }
+}
+
 }  // namespace
 
 void check_request(const Request& request, const std::vector<std::string_view>& given, Issues& issues) {
@@ -233,6 +282,7 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
         "Give one of \"model\", \"config\" and \"parameters\": they say the same thing in different ways.");
   }
 
+  check_stand_ins(job, issues);
   const Quantization& quantization = job.quantization;
   if (quantization.bits != 4 && quantization.bits != 8) {
     add(issues, "INVALID_VALUE", Severity::kError, "/quantization/bits", "Quantised weights have 4 or 8 bits.");
@@ -352,6 +402,7 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
   check_pictures(a, job, issues);
   check_parts(a, job, issues);
   check_class(a, job, issues);
+  check_preference(a, job, issues);
   if (job.checkpointing == Checkpointing::kEvery && job.checkpoint_every > a.num_layers) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/gradient_checkpointing/every",
         "The model has " + std::to_string(a.num_layers) + " layers: only the first one is checkpointed.",

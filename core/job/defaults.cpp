@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/job/recipe.hpp"
 
@@ -32,6 +33,7 @@ struct Habits {
   Loading loading = Loading::kTransformers;
   Loop loop = Loop::kTrainer;
   Reentrant reentrant = Reentrant::kTransformers;
+  bool stood_for = false;  ///< its own code of the model is not modelled: transformers' stands in
 };
 
 constexpr Habits kHabits[] = {
@@ -50,9 +52,13 @@ constexpr Habits kHabits[] = {
     {"ms_swift", Loading::kCheckpointHalf},
     // autotrain trainers/clm: AutoModelForCausalLM.from_pretrained without a dtype, transformers' Trainer.
     {"autotrain"},
-    // torchtitan train.py: weights in fp32, a loop of its own; distributed/activation_checkpoint.py: use_reentrant
-    // False.
-    {"torchtitan", Loading::kTransformers, Loop::kByHand, Reentrant::kNever},
+    // Loops of their own around models of their own; outputs live through backward in each. torchtune 0.6
+    // recipes/full_finetune_single_device.py: _loss_step; litgpt 0.5 finetune/lora.py: fit; torchtitan 0.2 train.py:
+    // forward_backward_step; Automodel recipes/llm/train_ft.py: _forward_backward_step.
+    {"torchtune", Loading::kHalf, Loop::kByHand, Reentrant::kNever, true},
+    {"torchtitan", Loading::kTransformers, Loop::kByHand, Reentrant::kNever, true},
+    {"litgpt", Loading::kHalf, Loop::kByHand, Reentrant::kNever, true},
+    {"nemo-automodel", Loading::kHalf, Loop::kByHand, Reentrant::kNever, true},
 };
 
 const Habits* habits_of(std::string_view name) {
@@ -151,7 +157,48 @@ void settle_precision(const LeftOpen& open, const Habits& habits, std::optional<
   issues.push_back({"CHOSEN_PRECISION", Severity::kNote, "/precision", message + ".", ""});
 }
 
+/// What litgpt and torchtune call the modules that adapters go to, and what transformers' models call them.
+constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+    {"query", "q_proj"},       {"key", "k_proj"},      {"value", "v_proj"},   {"proj", "o_proj"},
+    {"proj", "dense"},         {"output", "lm_head"},  {"mlp", "gate_proj"},  {"mlp", "up_proj"},
+    {"mlp", "down_proj"},      {"mlp", "fc1"},         {"mlp", "fc2"},        {"mlp", "gate_up_proj"},
+    {"output_proj", "o_proj"}, {"w1", "gate_proj"},    {"w2", "down_proj"},   {"w3", "up_proj"},
+    {"q_proj", "qkv_proj"},    {"v_proj", "qkv_proj"}, {"query", "qkv_proj"}, {"value", "qkv_proj"}};
+
+/// The job in transformers' words, as far as its code stands in for another's.
+void translate(TrainingJob& job) {
+  // The records of tensor parallelism are of torchtitan's plan around the modules of transformers.
+  if (!job.tensor.is_used()) {
+    job.stand_ins.push_back(
+        job.framework.name +
+        "'s step and its own code of the model, answered by transformers' code in a loop of one's own");
+  }
+  ModuleChoice& targets = job.adapter.target_modules;
+  if (targets.kind == ModuleChoice::Kind::kNames) {
+    std::vector<std::string> names;
+    for (const std::string& name : targets.names) {
+      const bool own = name != "mlp" && name != "output";
+      if (own) names.push_back(name);
+      for (const auto& [theirs, ours] : kOtherNames) {
+        if (name == theirs) names.emplace_back(ours);
+      }
+    }
+    targets.names = std::move(names);
+  }
+  if (job.data_parallel.is_sharded() && job.loss == Loss::kChunked) {
+    job.loss = Loss::kDefault;
+    job.stand_ins.emplace_back("a loss in chunks where GPUs divide the head, answered by that of all logits at once");
+  }
+  // torchtitan 0.2 distributed/utils.py maybe_enable_amp: on one GPU autocast does what FSDP's policy does on several.
+  if (!job.data_parallel.is_sharded() && job.recipe.name == "fsdp_bf16") job.recipe = *named_recipe("amp_bf16");
+}
+
 }  // namespace
+
+bool is_stood_for(const Framework& framework) {
+  const Habits* habits = habits_of(framework.name);
+  return habits != nullptr && habits->stood_for;
+}
 
 bool precision_follows_method(const TrainingJob& job) {
   const Habits* habits = habits_of(job.framework.name);
@@ -176,6 +223,7 @@ std::optional<Dtype> checkpoint_dtype(const Value& config) {
 void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, TrainingJob& job, Issues& issues) {
   const Habits* known = habits_of(job.framework.name);
   const Habits& habits = known != nullptr ? *known : kHabits[0];
+  if (habits.stood_for) translate(job);
   if (open.precision) settle_precision(open, habits, checkpoint, job, issues);
   // transformers 4.54 training_args.py: fused since torch 2.8, foreach before; torch.optim.AdamW by hand is foreach.
   if (open.optimizer) {
@@ -187,6 +235,12 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
     job.use_reentrant = habits.reentrant == Reentrant::kAlways ||
                         (habits.reentrant == Reentrant::kTransformers && !job.framework.at_least(5, 0));
   }
+  if (job.offload.activations && job.checkpointing == Checkpointing::kFull) job.checkpointing = Checkpointing::kOffload;
+  // TRL trainer/dpo_trainer.py: __init__: without adapters a copy, with them the model without.
+  const bool adapters = job.method == Method::kLora || job.method == Method::kQlora;
+  if (open.reference) job.reference = adapters ? Reference::kAdapterOff : Reference::kCopy;
+  // disable_dropout is True unless set, in all trainers of preferences.
+  if (job.preference != Preference::kNone) job.adapter.lora_dropout = 0.0;
   if (open.keep_outputs) job.keep_outputs = habits.loop != Loop::kTrainer;
   if (open.outputs_to_fp32) job.outputs_to_fp32 = habits.loop != Loop::kByHand;
 }
@@ -231,7 +285,9 @@ void settle_quantization(const Value& config, TrainingJob& job, Issues& issues) 
 std::string class_of(const Value& config, const Request& request) {
   constexpr std::string_view kHeads[][2] = {{"classification", "ForSequenceClassification"},
                                             {"token_classification", "ForTokenClassification"},
-                                            {"question_answering", "ForQuestionAnswering"}};
+                                            {"question_answering", "ForQuestionAnswering"},
+                                            {"reward", "ForSequenceClassification"},
+                                            {"vision", "ForImageClassification"}};
   const Value* classes = config.find("architectures");
   if (!request.class_name.empty() || classes == nullptr || classes->items.empty()) return request.class_name;
   const std::string& own = classes->items.front().string;

@@ -23,6 +23,9 @@ std::string class_of(const Value& config, const Request& request);
 /// in its text model.
 std::optional<Dtype> checkpoint_dtype(const Value& config);
 
+/// Whether transformers' code stands in for that of the framework.
+bool is_stood_for(const Framework& framework);
+
 /// Whether the recipe that this framework chooses depends on the method.
 bool precision_follows_method(const TrainingJob& job);
 

@@ -35,6 +35,7 @@ struct LeftOpen {
   bool use_reentrant = true;    ///< gradient_checkpointing_kwargs
   bool keep_outputs = true;     ///< whose loop it is
   bool outputs_to_fp32 = true;  ///< likewise
+  bool reference = true;        ///< a copy, or the adapter switched off
 };
 
 /// Everything that one request says: which model, how it is trained, on what.

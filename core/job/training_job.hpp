@@ -170,9 +170,45 @@ struct Zero {
   std::partial_ordering operator<=>(const Zero&) const = default;
 };
 
+/// Training on answers that people prefer, as TRL's trainers do it.
+enum class Preference : std::uint8_t {
+  kNone,
+  kDpo,     ///< pairs: rows of chosen answers above as many of rejected ones; against a reference
+  kKto,     ///< single answers, some of them wanted; against a reference
+  kOrpo,    ///< pairs, without a reference
+  kCpo,     ///< pairs, without a reference
+  kSimpo,   ///< the same without the loss of the chosen answers' tokens
+  kReward,  ///< pairs, a score each
+};
+
+constexpr bool has_pairs(Preference preference) {
+  return preference != Preference::kNone && preference != Preference::kKto;
+}
+constexpr bool has_reference(Preference preference) {
+  return preference == Preference::kDpo || preference == Preference::kKto;
+}
+
+/// Where a reference's log-probabilities come from.
+enum class Reference : std::uint8_t {
+  kCopy,         ///< a frozen copy of the model on the same card
+  kAdapterOff,   ///< the model without its adapter
+  kPrecomputed,  ///< they were computed before training
+};
+
+/// Evaluation between training steps, as transformers' Trainer runs it.
+struct Evaluation {
+  Count micro_batch_size = 0;  ///< samples per forward; 0: there is none
+  bool keeps_logits = false;   ///< each batch's logits stay on the card until evaluation ends
+  Count samples = 0;           ///< of the evaluation set, where its logits stay; 0: unknown
+
+  bool operator==(const Evaluation&) const = default;
+  std::partial_ordering operator<=>(const Evaluation&) const = default;
+};
+
 /// What waits in host memory.
 struct Offload {
   bool optimizer = false, parameters = false, gradients = false;
+  bool activations = false;  ///< what checkpoints keep
 
   bool operator==(const Offload&) const = default;
   std::partial_ordering operator<=>(const Offload&) const = default;
@@ -257,10 +293,16 @@ struct TrainingJob {
   bool optimizer_in_backward = false;
   Loss loss = Loss::kDefault;
   bool liger_rms_norm = false, liger_swiglu = false, liger_rope = false;  ///< Liger kernels in use
-  bool keep_outputs = false;         ///< a hand-written loop holds `outputs` through backward
-  bool outputs_to_fp32 = true;       ///< accelerate converts the outputs under autocast
-  bool zero_grad_to_none = true;     ///< torch ≥ 2.0
-  bool expandable_segments = false;  ///< allocator setting
+  Preference preference = Preference::kNone;
+  Reference reference = Reference::kCopy;  ///< read where the preference needs one
+  Evaluation evaluation;
+  bool compiled = false;               ///< torch.compile: of frameworks that another stands in for alone
+  bool selective_op = false;           ///< torchtitan's policy per operation, between full checkpointing and none
+  std::vector<std::string> stand_ins;  ///< what is not modelled itself, and what is answered in its place
+  bool keep_outputs = false;           ///< a hand-written loop holds `outputs` through backward
+  bool outputs_to_fp32 = true;         ///< accelerate converts the outputs under autocast
+  bool zero_grad_to_none = true;       ///< torch ≥ 2.0
+  bool expandable_segments = false;    ///< allocator setting
   DataParallel data_parallel;
   TensorParallel tensor;
   Pipeline pipeline;

@@ -119,9 +119,24 @@ void class_labels(Net& net) {
   }
 }
 
+namespace {
+
+// TRL's collators: masks are passed even where nothing is padded; KTO's rows come twice, paired with others' prompts.
+void preference_inputs(Net& net, const Shape& rows) {
+  Tensor mask = ids(net, rows, "attention_mask");
+  (net.job.padding ? net.attention_mask : net.more_inputs.emplace_back()) = std::move(mask);
+  if (net.job.preference == Preference::kReward) return;
+  net.more_inputs.push_back(ids(net, rows, "completion_mask"));
+  const int further = has_reference(net.job.preference) ? (net.job.preference == Preference::kKto ? 3 : 0) : 3;
+  for (int i = 0; i < further; ++i) net.more_inputs.push_back(ids(net, rows, "input_ids"));
+}
+
+}  // namespace
+
 void text_inputs(Net& net) {
   const Shape rows{net.B, net.S};
   net.input_ids = ids(net, rows, "input_ids");
+  if (net.job.preference != Preference::kNone) return preference_inputs(net, rows);
   if (net.job.padding) net.attention_mask = ids(net, rows, "attention_mask");
   switch (net.arch.head) {
     case Head::kSequenceClassification:
@@ -163,6 +178,10 @@ Outputs causal_lm(Net& net, const Program& program, Tensor hidden) {
     return out;
   }
   if (returns_fp32_logits(net.job.framework, program.own_loss)) logits = to(std::move(logits), Dtype::kFp32);
+  if (net.job.preference != Preference::kNone) {
+    out.rest = {std::move(logits)};
+    return out;
+  }
   out.loss = causal_lm_loss(net, logits, program.own_loss);
   if (program.own_loss == OwnLoss::kFp32AndBack) logits = to(std::move(logits), hidden_dtype);
   out.rest = {std::move(logits)};
@@ -189,6 +208,10 @@ Outputs body_with_pooler(Net& net, const Program& program, Tensor hidden, Tensor
 
 Outputs classified(Net& net, Tensor logits) {
   Outputs out;
+  if (net.job.preference != Preference::kNone) {
+    out.rest = {std::move(logits)};
+    return out;
+  }
   switch (net.arch.problem_type) {
     case ProblemType::kSingleLabel:
       out.loss = plain_cross_entropy(net, logits);

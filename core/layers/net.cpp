@@ -22,9 +22,9 @@ Net::Net(Tape& t, const Architecture& a, const TrainingJob& j)
     : tape(t),
       arch(a),
       job(j),
-      B(j.micro_batch_size, Symbol::kBatch),
+      B(j.micro_batch_size * (has_pairs(j.preference) ? 2 : 1), Symbol::kBatch),
       S(j.sequence_length, Symbol::kSequence),
-      T(j.micro_batch_size * j.sequence_length, Symbol::kTokens),
+      T(B.n() * j.sequence_length, Symbol::kTokens),
       H(a.hidden_size, Symbol::kHidden),
       F(part_of(a.intermediate_size, Symbol::kFeedForward, j)),
       V(part_of(a.vocab_size, Symbol::kVocab, j)),
@@ -46,6 +46,13 @@ Net::Net(Net& whole, const Architecture& a, Dim batch, Dim sequence) : Net(whole
 Net& Net::part(const Architecture& architecture, Dim batch, Dim sequence) {
   whole_->parts_.push_back(std::unique_ptr<Net>(new Net(*whole_, architecture, batch, sequence)));
   return *whole_->parts_.back();
+}
+
+Net& Net::copy() {
+  Net& other = part(arch, B, S);
+  other.treatments = nullptr;
+  other.evaluates = true;
+  return other;
 }
 
 void Net::end_micro_step() {
@@ -145,10 +152,11 @@ Tensor Net::declare(Parameter p) {
   const Treatment* how = treatment(p.module);
   if (how == nullptr || !how->copied) return weight_of(p);
   p.requires_grad = false;
-  weight_of(p);
+  Tensor original = weight_of(p);
   p.requires_grad = true;
   p.is_adapter = true;
-  return tape.parameter(p);
+  Tensor copied = tape.parameter(p);
+  return adapters_off ? original : copied;
 }
 
 Tensor Net::weight_of(const Parameter& p) {
@@ -207,6 +215,7 @@ Tensor Net::expert_delta(const char* name, const char* leaf, const Tensor& weigh
   const Dim rows(r.n() * experts.n());
   Tensor a = adapter_weight(name, up ? "gate_up_proj.lora_A.weight" : "down_proj.lora_A.weight", Shape{rows, in});
   Tensor b = adapter_weight(name, up ? "gate_up_proj.lora_B.weight" : "down_proj.lora_B.weight", Shape{out, rows});
+  if (adapters_off) return {};
   a = view(std::move(a), Shape{experts, r, in});
   b = view(std::move(b), Shape{out, r, experts});
   b = permute(std::move(b), {2, 0, 1});
@@ -365,6 +374,10 @@ Net::AdapterWeights Net::adapter_weights(const Base& base) {
 // Linear8bitLt.forward (peft 0.18).
 Tensor Net::adapter(const Base& base, Tensor result_in, Tensor x_in) {
   Tensor result = std::move(result_in);
+  if (adapters_off) {
+    adapter_weights(base);  // they are there, but idle
+    return result;
+  }
   const Tensor argument = std::move(x_in);  // a module's arguments live until the call returns
   Tensor x = argument;
   const Dtype result_dtype = result.dtype();
@@ -393,8 +406,9 @@ Tensor Net::embedding_adapter(const char* name, const Tensor& table, Tensor resu
   AdapterWeights weights;
   weights.a = transpose(adapter_weight(name, "lora_embedding_A", Shape{r, rows}), 0, 1);
   weights.b = transpose(adapter_weight(name, "lora_embedding_B", Shape{width, r}), 0, 1);
+  if (job.adapter.use_dora) weights.magnitude = adapter_weight(name, "lora_magnitude_vector", Shape{width});
+  if (adapters_off) return result;
   if (job.adapter.use_dora) {
-    weights.magnitude = adapter_weight(name, "lora_magnitude_vector", Shape{width});
     DoraEmbedding dora = dora_embedding(weights, table, std::move(ids));
     if (scaled) dora.update = mul_scalar(std::move(dora.update));
     result = mul(dora.scale, std::move(result));

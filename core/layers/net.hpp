@@ -63,6 +63,8 @@ class Net {
   /// A micro-step begins: its forward comes to the same stacks in the same order as the one before. A pipeline's stages
   /// have a stack each.
   void begin_micro_step(std::size_t stack = 0) { next_stack_ = stack; }
+  /// A copy of the model beside it, with layers and parameters of its own.
+  Net& copy();
   /// Its backward is through: nothing runs a layer again.
   void end_micro_step();
   /// The stacks that the forward has come to.
@@ -125,6 +127,9 @@ class Net {
   Count picture_tokens = 0;           ///< of a sample's sequence that pictures take
   Tensor last_hidden;                 ///< outputs.last_hidden_state: alive until the model's forward returns
   Tensor encoder_hidden;              ///< outputs.encoder_last_hidden_state: alive as long as the outputs
+  bool adapters_off = false;          ///< a forward of the model as it was without its adapters
+  std::size_t own_parameters = 0;     ///< the tape's parameters behind these are a copy's; 0: there is none
+  bool evaluates = false;             ///< a forward beside training's: without gradients and checkpoints
   bool fuse_loss = false;             ///< the head hands its hidden states to a fused loss and returns the loss
   const char* attention_kernel = "";  ///< what the attention ran: "flash", "efficient", "math", "eager"
   Count layer_index = 0;              ///< the layer of its stack that runs now (of the model, not of the tape)

@@ -225,4 +225,7 @@ struct Architecture {
   Count kv_size() const { return num_kv_heads * head_dim; }  ///< K
 };
 
+/// The same model with all dropout off: in evaluation, and where a trainer switches it off.
+Architecture without_dropout(Architecture architecture);
+
 }  // namespace tidemark

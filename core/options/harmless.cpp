@@ -9,7 +9,7 @@ constexpr std::string_view kSchedule = "it is a schedule";
 constexpr std::string_view kMath = "it changes how matrices are multiplied, not what is kept";
 constexpr std::string_view kOrder = "the longest batch is asked about";
 constexpr std::string_view kHost = "it concerns host memory and files";
-constexpr std::string_view kBetween = "the peak of training is answered, not that of evaluation";
+constexpr std::string_view kBetween = "evaluation counts where evaluation.micro_batch_size says its batch";
 
 constexpr HarmlessKey kHarmless[] = {
     {"tf32", kMath},
@@ -49,9 +49,8 @@ constexpr HarmlessKey kHarmless[] = {
 };
 
 constexpr ForeignKey kForeign[] = {
-    {"per_device_eval_batch_size,eval_batch_size,eval_accumulation_steps,bf16_full_eval,fp16_full_eval,"
-     "predict_with_generate,do_eval",
-     "The peak of training is answered; evaluation is not modelled yet. Leave this key out."},
+    {"eval_accumulation_steps,bf16_full_eval,fp16_full_eval,predict_with_generate,do_eval",
+     "Of evaluation its batch size is modelled, \"evaluation\": {\"micro_batch_size\": 8}. Leave this key out."},
     {"tensor_model_parallel_size,tensor_parallel_size,pipeline_model_parallel_size,pipeline_parallel_size,"
      "context_parallel_size,expert_model_parallel_size,sequence_parallel_size,dp_shard_size,fsdp_version",
      "Write it as a key of \"parallelism\": that decides what is modelled."},

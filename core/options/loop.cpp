@@ -23,8 +23,24 @@ constexpr Option kOptions[] = {
          "zero_grad frees the gradients (torch 2.0 and later).")
         .further()
         .into<&TrainingJob::zero_grad_to_none>(),
-    refused("evaluation", "Evaluation during training", "Batches of evaluation between steps.",
-            "The peak of training is answered; evaluation is not modelled yet."),
+    integer(
+        "evaluation.micro_batch_size", "null", "Batch size of evaluation",
+        "Samples per forward of evaluation during training (per_device_eval_batch_size); absent: it is not counted.")
+        .within(1, 1e6, "samples")
+        .known_as("per_device_eval_batch_size,eval_batch_size")
+        .further()
+        .into<&TrainingJob::evaluation, &Evaluation::micro_batch_size>(),
+    flag("evaluation.keep_logits", false, "Evaluation keeps the logits",
+         "compute_metrics without eval_accumulation_steps: logits of all batches stay on the card until the end.")
+        .further()
+        .into<&TrainingJob::evaluation, &Evaluation::keeps_logits>(),
+    integer("evaluation.samples", "null", "Samples of evaluation", "Of the evaluation set, where its logits stay.")
+        .within(1, 1e9, "samples")
+        .further()
+        .into<&TrainingJob::evaluation, &Evaluation::samples>(),
+    flag("evaluation.generate", false, "Evaluation generates", "predict_with_generate.")
+        .further()
+        .refused("Generation is not modelled yet."),
     refused("neftune_noise_alpha", "NEFTune", "Noise on the embeddings.",
             "Not modelled yet: one more embedding output."),
 };

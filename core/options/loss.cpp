@@ -4,13 +4,13 @@
 namespace tidemark {
 namespace {
 
-enum LigerKernel { kLigerRmsNorm, kLigerSwiglu, kLigerRope, kLigerOther };
+enum LigerKernel { kLigerRmsNorm, kLigerSwiglu, kLigerRope, kLigerLayerNorm, kLigerOther };
 constexpr Choice kLigerKernels[] = {
     {"rms_norm", kLigerRmsNorm, "fused RMSNorm"},
     {"swiglu", kLigerSwiglu, "fused SwiGLU"},
     {"rope", kLigerRope, "fused rotary embedding"},
     {"geglu", kLigerOther, "fused GeGLU", false},
-    {"layer_norm", kLigerOther, "fused LayerNorm", false},
+    {"layer_norm", kLigerLayerNorm, "fused LayerNorm: it keeps what the other does"},
     {"cross_entropy", kLigerOther, "fused cross-entropy over materialised logits", false},
 };
 
@@ -25,9 +25,9 @@ void liger(Request& r, const OptionValue& v) {
 
 constexpr Choice kCompile[] = {
     {"none", 0, "eager PyTorch"},
-    {"per_block", 1, "torch.compile of each layer", false},
-    {"full", 2, "torch.compile of the whole model", false},
-    {"true", 2, "torch.compile of the whole model", false},
+    {"per_block", 1, "torch.compile of each layer: where transformers stands in for a framework alone"},
+    {"full", 2, "torch.compile of the whole model: the same"},
+    {"true", 2, "", true, "full"},
     {"false", 0, "", true, "none"},
 };
 
@@ -55,7 +55,10 @@ constexpr Option kOptions[] = {
     choice("loss", "\"default\"", kLosses, "Loss", "How the loss is computed from the last hidden state.")
         .into<&TrainingJob::loss>(),
     several("liger", "[]", kLigerKernels, "Liger kernels", "Liger kernels in use, besides the loss.").sets(liger),
-    choice("compile", "\"none\"", kCompile, "torch.compile", "torch.compile.").known_as("torch_compile").further(),
+    choice("compile", "\"none\"", kCompile, "torch.compile", "torch.compile.")
+        .known_as("torch_compile")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { r.job.compiled = v.choice > 0; }),
     flag("use_liger_kernel", false, "All Liger kernels",
          "TrainingArguments.use_liger_kernel: the fused loss with rms_norm, swiglu and rope.")
         .known_as("use_liger,enable_liger_kernel")

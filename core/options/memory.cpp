@@ -4,10 +4,11 @@
 namespace tidemark {
 namespace {
 
-constexpr int kSelectiveOther = 1;
+constexpr int kSelectiveOp = 1;
+constexpr int kSelectiveOther = 2;
 constexpr Choice kSelective[] = {
     {"core_attn", 0, "run again only softmax(QK)V"},
-    {"op", kSelectiveOther, "torchtitan's per-operation policy", false},
+    {"op", kSelectiveOp, "torchtitan's per-operation policy: of that framework alone"},
     {"layernorm", kSelectiveOther, "Megatron: norms", false},
     {"mlp", kSelectiveOther, "Megatron: feed-forward", false},
 };
@@ -72,7 +73,9 @@ constexpr Option kOptions[] = {
             "Run again only these parts of each layer.")
         .further()
         .sets([](Request& r, const OptionValue& v) {
-          if (!v.choices.empty()) r.job.checkpointing = Checkpointing::kSelectiveCoreAttention;
+          if (v.choices.empty()) return;
+          r.job.selective_op = v.choices.front() == kSelectiveOp;
+          r.job.checkpointing = r.job.selective_op ? Checkpointing::kFull : Checkpointing::kSelectiveCoreAttention;
         }),
     open_flag("use_reentrant", "Re-entrant checkpointing",
               "torch.utils.checkpoint's older, re-entrant form; transformers 4's default, not version 5's.")

@@ -21,8 +21,7 @@ constexpr Choice kMethods[] = {
     {"prefix_tuning", 0, "learned keys and values", false},
 };
 
-constexpr std::string_view kNoPreferences =
-    "Jobs with chosen and rejected answers or a reference are not modelled yet.";
+constexpr std::string_view kWithReference = "dpo,kto";
 constexpr std::string_view kNoRollouts = "Jobs that generate are not modelled yet.";
 constexpr std::string_view kNoFurtherModels =
     "One model is modelled: no reference, reward, value or teacher beside it.";
@@ -35,17 +34,21 @@ constexpr Choice kTasks[] = {
     {"question_answering", 0, "a span of the sample: ...ForQuestionAnswering"},
     {"embedding", 0, "contrastive training of ...Model", false},
     {"reranker", 0, "pairs of query and document", false},
-    {"reward", 0, "chosen and rejected answers, one score each", false},
-    {"seq2seq", 0, "encoder and decoder", false},
+    {"reward", number(Preference::kReward),
+     "chosen and rejected answers, one score each: ...ForSequenceClassification"},
+    {"seq2seq", 0, "encoder and decoder: a target per sample"},
     {"asr", 0, "speech to text", false},
-    {"vision", 0, "images", false},
+    {"vision", 0, "a label per picture: ...ForImageClassification"},
     {"vlm", 0, "images and text: next-token loss over each sample"},
     {"diffusion", 0, "denoising", false},
-    {"dpo", 0, "chosen and rejected answers against a reference", false},
-    {"kto", 0, "answers against a reference", false},
-    {"orpo", 0, "chosen and rejected answers", false},
-    {"simpo", 0, "chosen and rejected answers", false},
-    {"cpo", 0, "chosen and rejected answers", false},
+    {"dpo", number(Preference::kDpo), "pairs of chosen and rejected answers against a reference, as TRL's DPOTrainer"},
+    {"kto", number(Preference::kKto), "wanted and unwanted answers against a reference"},
+    {"orpo", number(Preference::kOrpo), "pairs of answers without a reference"},
+    {"simpo", number(Preference::kSimpo), "pairs of answers without a reference, nor a loss of their tokens"},
+    {"cpo", number(Preference::kCpo), "pairs of answers without a reference"},
+    {"text_classification", 0, "", true, "classification"},
+    {"sequence_classification", 0, "", true, "classification"},
+    {"image_classification", 0, "", true, "vision"},
     {"multiple_choice", 0, "one of several answers", false},
     {"grpo", 0, "generated answers", false},
     {"rloo", 0, "generated answers", false},
@@ -63,7 +66,10 @@ constexpr Option kOptions[] = {
         .into<&TrainingJob::freeze>(),
     choice("task", "\"sft\"", kTasks, "Task", "What is learned; it chooses the head where `architecture` does not.")
         .further()
-        .sets([](Request& r, const OptionValue& v) { r.task = v.text; }),
+        .sets([](Request& r, const OptionValue& v) {
+          r.task = v.text;
+          r.job.preference = static_cast<Preference>(v.choice);
+        }),
     flag("freeze_vision", false, "Frozen vision tower",
          "The vision tower is not trained, nor adapted (ms-swift freeze_vit, LLaMA-Factory freeze_vision_tower).")
         .known_as("freeze_vit,freeze_vision_tower")
@@ -78,14 +84,56 @@ constexpr Option kOptions[] = {
         .known_as("freeze_language_model")
         .further()
         .into<&TrainingJob::freeze_llm>(),
-    refused("reference_model", "Reference model", "A frozen copy for preferences.", kNoPreferences),
+    open_flag("reference_model.present", "Reference model", "Whether the loss compares with a reference on the card.")
+        .when("task", kWithReference)
+        .further()
+        .sets([](Request& r, const OptionValue& v) {
+          if (v.boolean || r.job.preference == Preference::kNone) return;
+          r.job.reference = Reference::kPrecomputed;
+          r.open.reference = false;
+        }),
+    open_flag("reference_model.shared_with_adapter", "Reference without adapter",
+              "The reference is the model with its adapter switched off; else a frozen copy.")
+        .when("task", kWithReference)
+        .further()
+        .sets([](Request& r, const OptionValue& v) {
+          if (!r.open.reference) return;
+          r.job.reference = v.boolean ? Reference::kAdapterOff : Reference::kCopy;
+          r.open.reference = false;
+        }),
+    flag("reference_model.precompute", false, "Precomputed reference",
+         "The reference's log-probabilities are computed before training (precompute_ref_log_probs).")
+        .known_as("precompute_ref_log_probs")
+        .when("task", kWithReference)
+        .further()
+        .sets([](Request& r, const OptionValue& v) {
+          if (!v.boolean) return;
+          r.job.reference = Reference::kPrecomputed;
+          r.open.reference = false;
+        }),
+    of_type(OptionType::kText, "reference_model.model", "null", "Which reference",
+            "The reference's name; it is taken to have the model's shape.")
+        .when("task", kWithReference)
+        .further(),
+    text("reference_model.dtype", "null", "Reference's dtype", "Dtype of a copy; it is taken to be the model's.")
+        .when("task", kWithReference)
+        .further(),
+    flag("reference_model.offloaded", false, "Offloaded reference", "A copy that waits in host memory.")
+        .further()
+        .refused("A reference in host memory is not modelled yet."),
     refused("reward_model", "Reward model", "A model that scores answers.", kNoFurtherModels),
     refused("value_model", "Value model", "A model that predicts returns.", kNoFurtherModels),
     refused("teacher_model", "Teacher model", "A model to distil from.", kNoFurtherModels),
     refused("rollout", "Generation", "Answers generated on the same card.", kNoRollouts),
     refused("num_generations", "Answers per prompt", "Answers generated for each prompt.", kNoRollouts),
-    refused("max_prompt_length", "Prompt length", "Tokens of a prompt.", kNoRollouts),
-    refused("max_completion_length", "Answer length", "Tokens of a generated answer.", kNoRollouts),
+    // Of jobs that do not generate, both only cut samples, which sequence_length already bounds.
+    integer("max_prompt_length", "null", "Prompt length",
+            "Tokens of a prompt; sequence_length counts prompt and answer.")
+        .within(1, 1e8, "tokens")
+        .further(),
+    integer("max_completion_length", "null", "Answer length", "Tokens of an answer; sequence_length counts both.")
+        .within(1, 1e8, "tokens")
+        .further(),
 };
 
 }  // namespace

@@ -4,8 +4,6 @@
 namespace tidemark {
 namespace {
 
-constexpr std::string_view kNoOffload = "This offloading to host memory is not modelled yet.";
-
 constexpr Choice kDevices[] = {
     {"none", 0, "on the GPU"},
     {"cpu", 1, "in host memory"},
@@ -26,7 +24,11 @@ constexpr Option kOptions[] = {
         .sets([](Request& r, const OptionValue& v) { r.job.offload.gradients = v.choice != 0; }),
     place("offload.activations", "Place of the activations",
           "Where saved activations live; see also gradient_checkpointing offload.")
-        .refused(kNoOffload),
+        .sets([](Request& r, const OptionValue& v) {
+          r.job.offload.activations = v.choice != 0;
+          if (v.choice != 0)
+            r.job.stand_ins.push_back("activations in host memory, answered by checkpointed inputs there");
+        }),
     real("offload.optimizer_fraction", "1.0", "Offloaded share",
          "Share of the optimizer states that is offloaded; of no effect without offloading.")
         .within(0, 1)

@@ -14,6 +14,8 @@ void bits(Request& r, const OptionValue& v) {
 void quant_type(Request& r, const OptionValue& v) {
   r.job.quantization.quant_type = static_cast<QuantType>(v.choice);
   r.job.quantization.bits = r.job.quantization.quant_type == QuantType::kInt8 ? kEightBits : 4;
+  const bool modelled = v.text == "nf4" || v.text == "fp4" || v.text == "int8";
+  if (!modelled) r.job.stand_ins.push_back(v.text + " weights, answered by bitsandbytes' 4 bits");
 }
 
 void check_quant_type(const OptionValue& v, const ReadSoFar& read, Issues& issues) {
@@ -32,9 +34,9 @@ constexpr Choice kQuantTypes[] = {
     {"fp4", number(QuantType::kFp4), "4-bit float"},
     {"int8", number(QuantType::kInt8), "LLM.int8()"},
     {"gptq", 0, "GPTQ", false},
-    {"awq", 0, "AWQ", false},
+    {"awq", number(QuantType::kNf4), "AWQ: bitsandbytes' 4 bits stand in, with a wide range"},
     {"hqq", 0, "HQQ", false},
-    {"torchao_nf4", 0, "torchao's NF4 tensors", false},
+    {"torchao_nf4", number(QuantType::kNf4), "torchao's NF4 tensors: the same"},
     {"aqlm", 0, "AQLM", false},
     {"eetq", 0, "EETQ", false},
     {"fp8", 0, "8-bit floats", false},

@@ -49,28 +49,32 @@ constexpr Choice kFrameworks[] = {
     {"llama_factory", 0, "LLaMA-Factory: what is trained in fp32, re-entrant checkpointing"},
     {"ms_swift", 0, "ms-swift: the checkpoint's dtype, fp32 ones in bf16"},
     {"autotrain", 0, "AutoTrain"},
-    {"torchtitan", 0, "torchtitan's loop and loss around the modelling code of transformers"},
     {"peft", 0, "", true, "transformers"},
     {"llamafactory", 0, "", true, "llama_factory"},
     {"swift", 0, "", true, "ms_swift"},
     {"lightning", 0, "its strategies hold other things; a loop of one's own is pytorch", false},
     {"megatron", 0, "Megatron-LM", false},
     {"nemo", 0, "NeMo on Megatron-LM", false},
-    {"torchtune", 0, "torchtune", false},
+    {"torchtune", 0, "torchtune: transformers' code of the model stands in, with a wide range"},
+    {"torchtitan", 0, "torchtitan: the same, but for tensor parallelism, whose plan is its own"},
+    {"litgpt", 0, "LitGPT: the same"},
+    {"nemo-automodel", 0, "NeMo AutoModel: the same"},
+    {"automodel", 0, "", true, "nemo-automodel"},
     {"unsloth", 0, "Unsloth", false},
-    {"litgpt", 0, "LitGPT", false},
-    {"nemo-automodel", 0, "NeMo AutoModel", false},
-    {"automodel", 0, "NeMo AutoModel", false},
     {"galvatron", 0, "Galvatron", false},
     {"deepspeed", 0, "DeepSpeed engine", false},
 };
+
+void framework(Request& r, const OptionValue& v) {
+  r.job.framework.name = v.text;
+}
 
 constexpr Option kOptions[] = {
     choice("framework.name", "\"transformers\"", kFrameworks, "Framework",
            "Who runs the step: its defaults hold where nothing is stated.")
         .spelled("--framework")
         .further()
-        .sets([](Request& r, const OptionValue& v) { r.job.framework.name = v.text; }),
+        .sets(framework),
     text("framework.version", "\"5.12\"", "Release",
          "Release of transformers beneath it (5.12, 4.46), or a date (2026-07): defaults and copies of the logits "
          "depend on it.")

@@ -171,6 +171,8 @@ std::string_view phase_in_words(Phase phase) {
       return "in the optimizer step";
     case Phase::kZeroGrad:
       return "in zero_grad";
+    case Phase::kEvaluation:
+      return "in evaluation";
   }
   return {};
 }

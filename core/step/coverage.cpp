@@ -75,6 +75,15 @@ void add_quantization(std::vector<Trait>& traits, const Quantization& quantizati
 // By Sharding.
 constexpr std::string_view kShardings[] = {"ddp", "fsdp2", "fsdp1", "zero1", "zero2", "zero3"};
 
+constexpr std::string_view kReferences[] = {"copy", "without adapter", "precomputed"};
+
+void add_preference(std::vector<Trait>& traits, const TrainingJob& job) {
+  if (job.preference == Preference::kNone) return;
+  traits.push_back({"task", choice_word("task", static_cast<int>(job.preference))});
+  if (!has_reference(job.preference)) return;
+  traits.push_back({"reference_model", kReferences[static_cast<std::size_t>(job.reference)]});
+}
+
 // Switches that most jobs leave alone: a trait only where they are moved.
 void add_switches(std::vector<Trait>& traits, const TrainingJob& job) {
   const auto when = [&traits](bool moved, std::string_view option, std::string_view value) {
@@ -102,6 +111,7 @@ void add_switches(std::vector<Trait>& traits, const TrainingJob& job) {
   constexpr std::string_view kSchedules[] = {"1f1b", "gpipe", "interleaved"};
   when(job.pipeline.is_used(), "parallelism.pipeline_schedule",
        kSchedules[static_cast<std::size_t>(job.pipeline.schedule)]);
+  when(job.evaluation.micro_batch_size > 0, "evaluation", job.evaluation.keeps_logits ? "logits kept" : kYes);
   when(job.offload.optimizer, "offload", "optimizer");
 }
 
@@ -138,11 +148,13 @@ std::vector<Trait> traits_of(const Architecture& architecture, const TrainingJob
   if (job.method == Method::kLora || job.method == Method::kQlora) add_adapter(traits, job.adapter);
   if (job.method == Method::kQlora) add_quantization(traits, job.quantization);
   add_switches(traits, job);
+  add_preference(traits, job);
   return traits;
 }
 
 Coverage coverage_of(const Architecture& architecture, const TrainingJob& job) {
   Coverage coverage;
+  coverage.stand_ins = job.stand_ins;
   const std::vector<Trait> traits = traits_of(architecture, job);
   std::vector<std::optional<std::size_t>> places;
   for (const Trait& trait : traits) {

@@ -23,8 +23,9 @@ std::vector<Trait> traits_of(const Architecture& architecture, const TrainingJob
 
 /// How far recorded truth stands behind an answer (tests/oracle).
 struct Coverage {
-  std::vector<std::string> unmet;  ///< traits, and pairs of options, that no record has: "optimizer muon"
-  bool family_met = true;          ///< each option was recorded with this family
+  std::vector<std::string> unmet;      ///< traits, and pairs of options, that no record has: "optimizer muon"
+  bool family_met = true;              ///< each option was recorded with this family
+  std::vector<std::string> stand_ins;  ///< what other code answers for
 };
 
 Coverage coverage_of(const Architecture& architecture, const TrainingJob& job);

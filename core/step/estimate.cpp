@@ -15,7 +15,8 @@ namespace {
 
 ParameterCounts count_parameters(const Simulation& s, const Architecture& architecture) {
   ParameterCounts counts;
-  for (const Parameter& p : s.tape->parameters()) {
+  for (std::size_t i = 0; i < s.own_parameters; ++i) {
+    const Parameter& p = s.tape->parameters()[i];
     const Count n = p.elements() * s.plan.multiplicity(p.instance);
     counts.total += n;
     if (p.requires_grad) counts.trainable += n;
@@ -48,6 +49,14 @@ void refuse_too_short(const TrainingJob& job, const Simulation& s, Issues& issue
                         " tokens, and \"sequence_length\", which includes them, is " +
                         std::to_string(job.sequence_length) + ". Make it longer, or the pictures fewer or smaller.",
                     tokens});
+}
+
+// torchtitan's policy per operation keeps less than no checkpointing does and more than full: the range reaches there.
+void reach_up_to_all_kept(const Architecture& architecture, const TrainingJob& job, Estimate& e) {
+  TrainingJob kept = job;
+  kept.checkpointing = Checkpointing::kNone;
+  const Bytes most = quick_peak(simulate(architecture, kept), lasting_workspaces(kept));
+  for (Range* range : {&e.allocated, &e.reserved, &e.device}) range->high = std::max(range->high, most);
 }
 
 }  // namespace
@@ -107,7 +116,9 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
     return e;
   }
   if (job.pipeline.is_used() && options.itemise) return estimate_pipeline(architecture, job, options);
-  return estimate(architecture, job, simulate(architecture, job), options);
+  Estimate e = estimate(architecture, job, simulate(architecture, job), options);
+  if (job.selective_op) reach_up_to_all_kept(architecture, job, e);
+  return e;
 }
 
 Estimate estimate(const Architecture& architecture, const TrainingJob& job, const Simulation& s,

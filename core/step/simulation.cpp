@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "core/layers/model_call.hpp"
+#include "core/layers/preferences.hpp"
 #include "core/layers/program.hpp"
 #include "core/optimizers/optimizer.hpp"
 #include "core/plan/gradient_buckets.hpp"
@@ -37,6 +39,70 @@ void keep_buckets(Tape& t, const LayerPlan& plan, const DataParallel& ddp) {
   for (const Bytes bucket : gradient_buckets(t, plan, ddp)) t.buffer("gradient bucket", bucket, category);
 }
 
+constexpr const char* kEvaluation = "transformers 5.12 trainer.py: evaluation_loop, prediction_step";
+
+void take_batch(Net& net, const Program& program) {
+  Tape& t = net.tape;
+  Scope in(t, "batch", kTrainer);
+  const Category before = t.default_category();
+  t.set_default_category(Category::kBuffers);
+  program.inputs(net);
+  t.set_default_category(before);
+}
+
+void let_batch_go(Net& net) {
+  net.input_ids.reset();
+  net.labels.reset();
+  net.more_labels.reset();
+  net.attention_mask.reset();
+  net.pixel_values.reset();
+  net.image_hidden_states.reset();
+  net.more_inputs.clear();
+}
+
+// Predictions that stay are joined batch by batch: the last join holds what was there beside the whole.
+void join_predictions(Net& net, const Outputs& outputs) {
+  const Evaluation& evaluation = net.job.evaluation;
+  if (!evaluation.keeps_logits || outputs.rest.empty()) return;
+  const Tensor& batch = outputs.rest.front();
+  const Count samples = std::max(evaluation.samples, evaluation.micro_batch_size);
+  const auto all = [&](Count rows) {
+    const Shape shape{Dim(rows * (batch.numel() / batch.size(0)))};
+    return net.tape.allocate(shape, batch.dtype(), "predictions");
+  };
+  const Tensor before = all(std::max<Count>(samples - evaluation.micro_batch_size, 1));
+  const Tensor joined = all(samples);
+}
+
+// One batch of evaluation, which begins when the step's gradients are gone. Returns its first segment.
+std::size_t record_evaluation(const Net& trained, const Architecture& architecture, const TrainingJob& job,
+                              const Program& program) {
+  Tape& t = trained.tape;
+  Scope in(t, "", kEvaluation);
+  const Architecture calm = without_dropout(architecture);
+  TrainingJob how = job;
+  how.micro_batch_size = job.evaluation.micro_batch_size;
+  how.adapter.lora_dropout = 0.0;
+  if (how.loss == Loss::kLiger) how.loss = Loss::kDefault;  // Liger-Kernel 0.8 model/llama.py: skip_logits in training
+  Net net(t, calm, how);
+  net.treatments = trained.treatments;
+  net.evaluates = true;
+  const std::size_t first = t.segments().size();
+  t.begin_segment(Phase::kForward, -1);
+  t.use_parameters_of(-1);
+  const WithoutGradients quiet(t);
+  take_batch(net, program);
+  {
+    Outputs outputs = call_model(net, program);
+    if (how.preference != Preference::kNone) outputs.loss = preference_loss(net, program, outputs.rest.front());
+    join_predictions(net, outputs);
+  }
+  net.end_micro_step();
+  let_batch_go(net);
+  t.break_segment();
+  return first;
+}
+
 }  // namespace
 
 void record_micro_step(Net& net, const Program& program) {
@@ -44,37 +110,13 @@ void record_micro_step(Net& net, const Program& program) {
   const TrainingJob& job = net.job;
   t.begin_segment(Phase::kForward, -1);
   t.use_parameters_of(-1);
-  {
-    Scope in(t, "batch", kTrainer);
-    const Category before = t.default_category();
-    t.set_default_category(Category::kBuffers);
-    program.inputs(net);
-    t.set_default_category(before);
-  }
-  t.set_autocast(job.recipe.autocast);
-  Outputs outputs;
+  take_batch(net, program);
   net.begin_micro_step();
-  Placement* const placement = t.placement();
-  if (placement != nullptr) placement->enter_model();
-  {
-    Tensor body = program.forward(net);
-    t.begin_segment(Phase::kLoss, -1);
-    net.leave_body(body);
-    outputs = program.heads.find(net.arch.head)->forward(net, program, std::move(body));
-    net.last_hidden.reset();
-    net.model_locals.clear();
-  }
-  net.shared = {};
-  if (placement != nullptr) placement->leave_model();
-  t.set_autocast(std::nullopt);
-  t.clear_autocast_cache();
-  if (job.recipe.autocast && job.outputs_to_fp32) {
-    Scope in(t, "outputs", "accelerate 1.14 utils/operations.py: convert_outputs_to_fp32");
-    const std::vector<Tensor> converted = outputs.rest;  // the argument lives until the call returns
-    for (Tensor& output : outputs.rest) {
-      output = detach(std::move(output));
-      output = to(std::move(output), Dtype::kFp32);
-    }
+  if (Placement* const placement = t.placement()) placement->enter_model();
+  Outputs outputs = call_model(net, program);
+  if (job.preference != Preference::kNone) {
+    outputs.loss = preference_loss(net, program, std::move(outputs.rest.front()));
+    outputs.rest.clear();
   }
   if (!job.keep_outputs) outputs.rest.clear();
   Tensor root = std::move(outputs.loss);
@@ -83,13 +125,7 @@ void record_micro_step(Net& net, const Program& program) {
   t.let_graph_go();
   net.end_micro_step();
   outputs.rest.clear();
-  net.input_ids.reset();
-  net.labels.reset();
-  net.more_labels.reset();
-  net.attention_mask.reset();
-  net.pixel_values.reset();
-  net.image_hidden_states.reset();
-  net.more_inputs.clear();
+  let_batch_go(net);
 }
 
 std::vector<std::size_t> Simulation::played_in(int step) const {
@@ -153,6 +189,9 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
     pipeline.is_used() ? record_pipeline(net, program, architecture, s.rank) : record_micro_step(net, program);
     t.break_segment();
   }
+  // A reference's parameters require gradients, as from_pretrained leaves them, but no optimizer has them.
+  s.own_parameters = net.own_parameters > 0 ? net.own_parameters : t.parameters().size();
+  for (std::size_t i = s.own_parameters; i < t.parameters().size(); ++i) t.parameters()[i].requires_grad = false;
   s.plan = net.plan();
   keep_buckets(t, s.plan, ddp);
   if (sharded) sharded->end_micro_steps();
@@ -180,6 +219,8 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
       p.grad.reset();
     }
   }
+  s.evaluation =
+      job.evaluation.micro_batch_size > 0 ? record_evaluation(net, architecture, seen, program) : t.segments().size();
   for (const Parameter& p : t.parameters()) s.paged += optimizer.managed_bytes(p) * s.plan.multiplicity(p.instance);
   // Every recorded micro-step offloads the same; only one is under way at a time.
   for (const auto& [instance, bytes] : t.offloaded()) {

@@ -24,9 +24,11 @@ struct Simulation {
   std::size_t create_states = 0;    ///< first segment of the first step's state creation
   std::size_t optimizer = 0;        ///< first segment of the step's temporaries
   std::size_t zero_grad = 0;        ///< first segment of zero_grad
+  std::size_t evaluation = 0;       ///< first segment of evaluation, which follows it
   double activations_factor = 1.0;  ///< by which activations were scaled
   Bytes paged = 0;                  ///< managed memory of paged optimizers
   Bytes offloaded = 0;              ///< checkpointed inputs that wait in host memory
+  std::size_t own_parameters = 0;   ///< the tape's parameters behind these are a reference model's
   Count adapted_modules = 0;        ///< modules with an adapter
   Count saved_modules = 0;          ///< modules trained in full beside them
   Count picture_tokens = 0;         ///< of a sample's sequence that pictures take

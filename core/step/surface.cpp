@@ -91,7 +91,9 @@ class Mapper {
       if (step.predicts(recording)) return answer(step, members);
     }
     std::array<Extents, kSamples> samples;
-    if (members.size() >= kTooFewToCompile && choose(samples, middle, members, guards)) {
+    // Of preferences the rows are one by one on the tape.
+    const bool alike_in_rows = job_.preference == Preference::kNone;
+    if (alike_in_rows && members.size() >= kTooFewToCompile && choose(samples, middle, members, guards)) {
       std::optional<CompiledStep> step =
           CompiledStep::compile({std::move(recording), record(samples[1]), record(samples[2])}, workspaces_, grid_);
       if (step) {

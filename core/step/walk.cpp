@@ -248,7 +248,7 @@ class Walker {
       workspace();
       ++workspaces_;
     }
-    phase_ = g.phase;
+    phase_ = index >= sim_.evaluation ? Phase::kEvaluation : g.phase;
     PhasePeak& peak = number_ == 1 ? result_.first[static_cast<int>(phase_)] : result_.steady[static_cast<int>(phase_)];
     if (options_.allocator) {
       note(peak);
@@ -330,7 +330,7 @@ class Walker {
   }
 
   void moment(Moment& m, const Segment& g, Count repetition, Bytes unsplit, std::vector<Moment>& moments) const {
-    m.phase = g.phase;
+    m.phase = phase_;
     m.instance = g.instance;
     m.layer = model_layer(g.instance, repetition);
     m.total += unsplit;
@@ -358,7 +358,7 @@ class Walker {
   }
 
   void peak_event(const Segment& g, Count repetition, std::int32_t site, Bytes now) {
-    result_.at.phase = g.phase;
+    result_.at.phase = phase_;
     result_.at.instance = g.instance;
     result_.at.layer = model_layer(g.instance, repetition);
     result_.at.site = site;

@@ -20,9 +20,9 @@ inline constexpr int kCategoryCount = 8;
 /// The JSON name: "weights", "optimizer_states", …
 std::string_view name_of(Category category);
 
-/// The phases of a training step, in order.
-enum class Phase : std::uint8_t { kLoad, kForward, kLoss, kBackward, kReduce, kOptimizer, kZeroGrad };
-inline constexpr int kPhaseCount = 7;
+/// The phases of a training step, in order, and what may come between two of them.
+enum class Phase : std::uint8_t { kLoad, kForward, kLoss, kBackward, kReduce, kOptimizer, kZeroGrad, kEvaluation };
+inline constexpr int kPhaseCount = 8;
 std::string_view name_of(Phase phase);
 
 /// How a term is known.

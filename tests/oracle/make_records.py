@@ -72,6 +72,13 @@ def request_of(job):
         req["architecture"] = job["architecture"]
     if job["gradient_checkpointing"] != "none":
         req["use_reentrant"] = job["use_reentrant"]
+    if job.get("task"):
+        req["task"] = job["task"]
+    if job.get("reference"):
+        req["reference_model"] = {"copy": {"shared_with_adapter": False}, "adapter": {"shared_with_adapter": True},
+                                  "precomputed": {"precompute": True}}[job["reference"]]
+    if job.get("evaluation"):
+        req["evaluation"] = {"micro_batch_size": job["evaluation"]["micro_batch"]}
     req.update({theirs: job[ours] for ours, theirs in LOOP.items() if ours in job})
     return req
 

@@ -155,6 +155,7 @@ int run(int argc, char** argv) {
   t.pairs = of_family(oracle_rows(engine, oracle + "records-pairs.jsonl", only), family);
   t.beyond = of_family(oracle_rows(engine, oracle + "records-beyond.jsonl", only), family);
   t.multi = of_family(oracle_rows(engine, oracle + "records-multi.jsonl", only), family);
+  t.loops = of_family(oracle_rows(engine, oracle + "records-loops.jsonl", only), family);
   t.measured = of_family(
       measured_rows(engine, root + "/tests/measured/requests.jsonl", root + "/tests/measured/conditions.json", only),
       family);
@@ -173,7 +174,8 @@ int run(int argc, char** argv) {
                                     {"records-extra.jsonl", &t.extra},
                                     {"records-pairs.jsonl", &t.pairs},
                                     {"records-beyond.jsonl", &t.beyond},
-                                    {"records-multi.jsonl", &t.multi}}) {
+                                    {"records-multi.jsonl", &t.multi},
+                                    {"records-loops.jsonl", &t.loops}}) {
       std::printf("== %s\n", file);
       print_rows(*set, worst);
       for (const bool by_family : {true, false}) {
@@ -189,6 +191,7 @@ int run(int argc, char** argv) {
   print_summary("records of pairs", without(t.pairs, t.deviations));
   print_summary("records of further kinds", without(t.beyond, t.deviations));
   print_summary("records of many GPUs", without(t.multi, t.deviations));
+  print_summary("records of further loops", without(t.loops, t.deviations));
   for (const char* metric : {"allocated", "reserved", "device"}) {
     for (const char* completeness : {"A", "B"}) {
       print_summary(std::string("measured, ") + metric + " " + completeness, part(t.measured, metric, completeness));
@@ -201,6 +204,7 @@ int run(int argc, char** argv) {
   check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 354, kDense);
   check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 192);
   check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 97);
+  check_oracle(c, "records of loops", without(t.loops, t.deviations), 26, kDense);
   c.at_least("coverage", "table is the records'", table == read_file(root + "/core/step/coverage_table.cpp"), 1);
   c.at_least("ranges", "are the residuals'", spreads == read_file(root + "/core/step/range_table.hpp"), 1);
   const Summary a = summarise(without(part(t.measured, "allocated", "A"), t.deviations));

@@ -109,10 +109,10 @@ TEST_CASE("other tools' words are understood, or refused with a reason") {
   CHECK(job.liger_rms_norm);
   CHECK(job.optimizer == "adamw_8bit");
   for (const char* refused :
-       {R"("task":"dpo")", R"("evaluation":{"micro_batch_size":8})", R"("rollout":{})", R"("reference_model":{})",
-        R"("reward_model":{})", R"("boxes_per_image":3)", R"("neftune_noise_alpha":5)", R"("padding_free":true)",
-        R"("parallelism":{"ddp":{"static_graph":true}})", R"("activation_offloading":true)",
-        R"("attention":"flex_attention")", R"("gradient_checkpointing":"unsloth")",
+       {R"("task":"grpo")", R"("evaluation":{"generate":true})", R"("rollout":{})",
+        R"("task":"dpo","reference_model":{"offloaded":true})", R"("reward_model":{})", R"("boxes_per_image":3)",
+        R"("neftune_noise_alpha":5)", R"("padding_free":true)", R"("parallelism":{"ddp":{"static_graph":true}})",
+        R"("activation_offloading":true)", R"("attention":"flex_attention")", R"("gradient_checkpointing":"unsloth")",
         R"("framework":{"name":"lightning"})", R"("num_generations":8)"}) {
     CAPTURE(refused);
     const Answer answer = answer_to(small("bfloat16") + "," + refused);
@@ -121,6 +121,26 @@ TEST_CASE("other tools' words are understood, or refused with a reason") {
                                   [](const Issue& issue) { return issue.code == "UNSUPPORTED_OPTION"; });
     CHECK(said);
   }
+}
+
+TEST_CASE("where transformers stands in for a framework the answer says so and is wide") {
+  const Answer own = answer_to(small("bfloat16") + R"(,"framework":{"name":"pytorch"})");
+  const Answer theirs = answer_to(small("bfloat16") + R"(,"framework":{"name":"torchtune"},"compile":"full")");
+  REQUIRE(theirs.estimate);
+  const bool said = std::any_of(theirs.issues.begin(), theirs.issues.end(), [](const Issue& issue) {
+    return issue.code == "STAND_IN" && issue.severity == Severity::kWarning;
+  });
+  CHECK(said);
+  CHECK(theirs.estimate->allocated.low * 10 < own.estimate->allocated.low * 7);
+  CHECK(theirs.estimate->allocated.high * 2 > own.estimate->allocated.high * 3);
+}
+
+TEST_CASE("evaluation counts where it is stated, in a phase of its own") {
+  const Answer without = answer_to(small("bfloat16"));
+  const Answer with = answer_to(small("bfloat16") + R"(,"evaluation":{"micro_batch_size":64})");
+  REQUIRE(with.estimate);
+  CHECK(with.estimate->peak.phase == Phase::kEvaluation);
+  CHECK(with.estimate->allocated.expected > without.estimate->allocated.expected);
 }
 
 TEST_CASE("two keys for one option must agree") {

@@ -261,6 +261,7 @@ export default {
   "phase.reduce": "reduce",
   "phase.optimizer": "optimizer",
   "phase.zero_grad": "zero grad",
+  "phase.evaluation": "evaluation",
 
   "timeline.label": "The tide of one step",
   "timeline.hint":

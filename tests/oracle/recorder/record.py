@@ -42,7 +42,9 @@ class TooLong(Exception):
 def run_fake(job, registry, steps, top):
     import torch
     import fakecuda
+    import evaluation
     import jobs as J
+    import preferences
     from torch.utils._pytree import tree_iter
     from optimizers import make_optimizer
     from tracker import BLOCK_RE, Tracker
@@ -55,14 +57,17 @@ def run_fake(job, registry, steps, top):
     known = KnownValues(job.get("expert_imbalance", 1.0))
     with mode, known:
         model = build(J, job, registry, fake=True)
-        tr.hook_modules(model)
+        further = preferences.add_reference(model, job, lambda: J.build_model(job, registry, True))
+        for m in (model, *further):
+            tr.hook_modules(m)
         tr.start("init", 0)
-        for n, p in model.named_parameters():
-            tr.mods[:] = [n]
-            tr.track(p, "param", "weights")
-        for n, b in model.named_buffers():
-            tr.mods[:] = [n]
-            tr.track(b, "buffer", "weights")
+        for m in (model, *further):
+            for n, p in m.named_parameters():
+                tr.mods[:] = [n]
+                tr.track(p, "param", "weights")
+            for n, b in m.named_buffers():
+                tr.mods[:] = [n]
+                tr.track(b, "buffer", "weights")
         tr.mods.clear()
         opt = make_optimizer(job["optimizer"], model)
         for t in opt.tensors():                       # Adagrad's states are made with it
@@ -83,7 +88,7 @@ def run_fake(job, registry, steps, top):
             for step in range(1, steps + 1):
                 for _ in range(job["grad_accum"]):
                     tr.start("forward", step)
-                    batch = J.make_batch(model, job)
+                    batch = preferences.make_batch(job) if preferences.is_one(job) else J.make_batch(model, job)
                     batch_shapes = batch_shapes or {k: list(v.shape) for k, v in batch.items() if hasattr(v, "shape")}
                     for v in tree_iter(batch):
                         tr.mark_kind(v, "input")
@@ -114,6 +119,10 @@ def run_fake(job, registry, steps, top):
                 if job.get("zero_grad_to_none", True):
                     for p in trainable:
                         p.grad = None
+                if job.get("evaluation"):
+                    tr.start("evaluation", step)
+                    evaluation.run(model, job, J)
+                    tr.mods.clear()
         tr.flush()
         tr.marks.append((len(tr.events), "end", steps + 1))
         counts = param_counts(model)

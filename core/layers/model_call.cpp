@@ -1,0 +1,50 @@
+#include "core/layers/model_call.hpp"
+
+namespace tidemark {
+namespace {
+
+// accelerate 1.14 utils/operations.py: convert_outputs_to_fp32.
+void convert_outputs(Net& net, Outputs& outputs) {
+  Scope in(net.tape, "outputs", "accelerate 1.14 utils/operations.py: convert_outputs_to_fp32");
+  const std::vector<Tensor> converted = outputs.rest;  // the argument lives until the call returns
+  for (Tensor& output : outputs.rest) {
+    if (net.job.preference == Preference::kNone) output = detach(std::move(output));
+    output = to(std::move(output), Dtype::kFp32);
+  }
+}
+
+}  // namespace
+
+Outputs call_model(Net& net, const Program& program) {
+  Tape& t = net.tape;
+  const TrainingJob& job = net.job;
+  t.set_autocast(job.recipe.autocast);
+  Outputs outputs;
+  {
+    Tensor body = program.forward(net);
+    t.begin_segment(Phase::kLoss, -1);
+    net.leave_body(body);
+    outputs = program.heads.find(net.arch.head)->forward(net, program, std::move(body));
+    net.last_hidden.reset();
+    net.model_locals.clear();
+  }
+  net.shared = {};
+  if (Placement* const placement = t.placement()) placement->leave_model();
+  t.set_autocast(std::nullopt);
+  t.clear_autocast_cache();
+  if (job.recipe.autocast && job.outputs_to_fp32) convert_outputs(net, outputs);
+  return outputs;
+}
+
+Outputs call_without_gradients(Net& net, const Program& program) {
+  Tape& t = net.tape;
+  t.begin_segment(Phase::kForward, -1);
+  const WithoutGradients quiet(t);
+  const bool before = net.evaluates;
+  net.evaluates = true;
+  Outputs outputs = call_model(net, program);
+  net.evaluates = before;
+  return outputs;
+}
+
+}  // namespace tidemark

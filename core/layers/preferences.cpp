@@ -1,0 +1,178 @@
+#include "core/layers/preferences.hpp"
+
+#include "core/layers/model_call.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr const char* kLogps = "TRL 1.9 trainer/utils.py: selective_log_softmax";
+constexpr const char* kMetrics = "TRL 1.9 trainer/dpo_trainer.py, kto_trainer.py: _compute_loss, entropy_from_logits";
+constexpr const char* kPairs = "TRL 1.9 experimental/orpo/orpo_trainer.py, cpo_trainer.py: concatenated_forward";
+constexpr const char* kReference = "TRL 1.9 trainer/dpo_trainer.py: _compute_loss (ref_model, use_adapter)";
+constexpr const char* kReward = "TRL 1.9 trainer/reward_trainer.py: compute_loss";
+
+// entropy_from_logits: rows of logits at a time.
+constexpr Count kChunk = 128;
+
+Shape row_of(const Shape& rows) {
+  return {rows.dims[1], rows.dims[2]};
+}
+
+// Row by row, then a stack, as the loop over `logits` made them; gather's gradient is added to that of fp32 logits.
+void log_probabilities_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
+  const Shape& rows = n.input_shapes[0];
+  const Shape row = row_of(rows);
+  const Dtype dtype = n.input_dtypes[0];
+  std::vector<Tensor> made;
+  for (Count i = 0; i < rows.dims[0].n(); ++i) {
+    if (dtype == Dtype::kFp32) {
+      const Tensor difference = t.allocate(row, dtype, "sub");
+      const Tensor exponents = t.allocate(row, dtype, "exp");
+      made.push_back(t.allocate(row, dtype, "logsumexp_backward"));
+    } else {
+      Tensor selected = t.allocate(row, dtype, "gather_backward");
+      made.push_back(t.allocate(row, dtype, "log_softmax_backward"));
+      selected.reset();
+      n.saved[static_cast<std::size_t>(i)].tensor.reset();  // each row is a node of its own
+    }
+  }
+  const Shape whole{rows.dims[0], rows.dims[1], rows.dims[2]};
+  r[0] = t.allocate(whole, dtype, "unbind_backward");
+  made.clear();
+  if (dtype == Dtype::kFp32) const Tensor selected = t.allocate(whole, dtype, "gather_backward");
+}
+
+// selective_log_softmax: fp32 logits less their logsumexp; of 16 bits log_softmax, which backward needs.
+Tensor log_probabilities(Net& net, const Tensor& logits) {
+  Scope in(net.tape, "log-probabilities", kLogps);
+  Tape& t = net.tape;
+  const Shape row = row_of(logits.shape());
+  const Dtype dtype = logits.dtype();
+  Node* n = t.record("selective_log_softmax", log_probabilities_backward, {&logits});
+  Tensor out = t.allocate(Shape{logits.dim(0), logits.dim(1)}, dtype, "per_token_logps");
+  if (dtype == Dtype::kFp32) {
+    Tensor normalizers = t.allocate(Shape{logits.dim(0), logits.dim(1)}, dtype, "logsumexp");
+    { const Tensor less_maxima = t.allocate(row, dtype, "logsumexp of one row"); }
+    t.save(n, logits);
+    t.save(n, normalizers);
+  } else {
+    Tensor of_row;
+    for (Count i = 0; i < logits.size(0); ++i) {
+      of_row = t.allocate(row, dtype, "log_softmax of one row");
+      t.save(n, of_row);
+    }
+  }
+  t.attach(n, out);
+  return out;
+}
+
+// LLaMA-Factory 0.9 train/trainer_utils.py get_batch_logps: the log_softmax of all.
+Tensor whole_log_probabilities(Tensor logits) {
+  Tensor labels = logits.tape().allocate(Shape{logits.dim(0), logits.dim(1)}, Dtype::kInt64, "labels");
+  return gather_last(log_softmax(std::move(logits)), std::move(labels), Dim(1));
+}
+
+Tensor shifted(Net& net, const Tensor& logits) {
+  return narrow(logits, 1, 0, Dim(net.S.n() - 1, Symbol::kSequence));
+}
+
+bool keeps_all(const Net& net) {
+  return net.job.framework.name == "llama_factory";
+}
+
+Tensor loss_of(Net& net, const Tensor& logits) {
+  Tensor part = shifted(net, logits);
+  Tensor tokens = keeps_all(net) ? whole_log_probabilities(std::move(part)) : log_probabilities(net, part);
+  return mean_all(std::move(tokens));
+}
+
+// The logits of the reference, which _compute_loss holds to its end.
+Tensor reference_logits(Net& net, const Program& program) {
+  Tape& t = net.tape;
+  Scope in(t, net.job.reference == Reference::kCopy ? "ref_model" : "", kReference);
+  Outputs outputs;
+  if (net.job.reference == Reference::kCopy) {
+    if (net.own_parameters == 0) net.own_parameters = t.parameters().size();
+    Net& copy = net.copy();
+    copy.input_ids = net.input_ids;
+    copy.attention_mask = net.attention_mask;
+    outputs = call_without_gradients(copy, program);
+    copy.input_ids.reset();
+    copy.attention_mask.reset();
+  } else {
+    net.begin_micro_step();
+    t.use_parameters_of(-1);
+    net.adapters_off = true;
+    outputs = call_without_gradients(net, program);
+    net.adapters_off = false;
+  }
+  t.begin_segment(Phase::kLoss, -1);
+  const WithoutGradients quiet(t);
+  { const Tensor unused = loss_of(net, outputs.rest.front()); }
+  return std::move(outputs.rest.front());
+}
+
+// Entropy, by chunks of a copy in rows; then the logits of each side's completions, all of whose tokens may count.
+void log_metrics(Net& net, const Tensor& shift) {
+  Scope in(net.tape, "metrics", kMetrics);
+  Tape& t = net.tape;
+  const Count rows = shift.size(0) * shift.size(1);
+  const Dtype dtype = shift.dtype();
+  const auto some = [&](Count count, const char* name) { return t.allocate(Shape{Dim(count), net.V}, dtype, name); };
+  {
+    const Tensor flat = shift.size(0) > 1 ? some(rows, "reshape") : shift;
+    const bool several = t.above(rows, kChunk);
+    const Count chunk = several ? kChunk : rows;
+    Tensor before;
+    if (several) before = some(chunk, "log_softmax of one chunk");
+    const Tensor logps = some(chunk, "log_softmax of one chunk");
+    before.reset();
+    const Tensor exponents = some(chunk, "exp");
+    const Tensor products = some(chunk, "mul");
+  }
+  const Count half = (shift.size(0) + 1) / 2 * shift.size(1);
+  if (net.job.preference == Preference::kKto) {
+    const Tensor chosen = some(half, "index_select");
+    const Tensor rejected = some(rows - half, "index_select");
+    const Tensor of_completions = some(half, "index");
+  } else {
+    const Tensor of_completions = some(half, "index");
+  }
+}
+
+Tensor against_reference(Net& net, const Program& program, const Tensor& logits) {
+  Tensor loss = loss_of(net, logits);
+  Tensor reference;
+  if (net.job.reference != Reference::kPrecomputed) reference = reference_logits(net, program);
+  if (keeps_all(net)) return loss;
+  const WithoutGradients quiet(net.tape);
+  log_metrics(net, shifted(net, logits));
+  return loss;
+}
+
+// Cross entropy of the chosen half beside the log-probabilities of both.
+Tensor without_reference(Net& net, const Tensor& logits) {
+  Scope in(net.tape, "loss", kPairs);
+  Tensor loss;
+  if (net.job.preference != Preference::kSimpo) {
+    Tensor chosen = narrow(logits, 0, 0, Dim(net.B.n() / 2, Symbol::kBatch));
+    chosen = contiguous(shifted(net, chosen));
+    const Shape flat{Dim(chosen.size(0) * chosen.size(1)), net.V};
+    Tensor target = net.tape.allocate(Shape{flat.dims[0]}, Dtype::kInt64, "labels");
+    loss = cross_entropy(view(std::move(chosen), flat), std::move(target));
+  }
+  Tensor odds = loss_of(net, logits);
+  return loss.defined() ? add(std::move(loss), std::move(odds)) : odds;
+}
+
+}  // namespace
+
+Tensor preference_loss(Net& net, const Program& program, Tensor logits_in) {
+  const Tensor logits = std::move(logits_in);
+  if (has_reference(net.job.preference)) return against_reference(net, program, logits);
+  if (net.job.preference != Preference::kReward) return without_reference(net, logits);
+  Scope in(net.tape, "loss", kReward);
+  return mean_all(logits);
+}
+
+}  // namespace tidemark

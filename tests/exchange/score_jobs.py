@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""How many whole jobs `tidemark estimate FILE` answers, and why it refuses the others.
+
+    tests/exchange/score_jobs.py build/bin/tidemark FOLDER [--gpu H100] [--kind KIND] [--only WORD] [--show]
+
+FOLDER holds <kind>/labels.jsonl and the files beside it. A file is a job where its format says a model and how it is
+trained; accelerate and DeepSpeed files, headers and logs alone are none. --gpu stands in where the file names no card. A
+file that does not fit is answered as well. A refusal may have several reasons: each counts once for a file.
+"""
+import argparse
+import collections
+import json
+import pathlib
+import subprocess
+import sys
+
+JOBS = ["axolotl", "llamafactory", "trl_yaml", "torchtune", "torchtitan", "litgpt", "autotrain", "automodel"]
+
+
+def files_of(folder):
+    """The main files: what other labels name as companions is handed over with those."""
+    for line in (folder / "labels.jsonl").open(encoding="utf-8"):
+        label = json.loads(line)
+        path = folder / label["file"]
+        if path.exists():
+            yield [str(path)] + [str(folder / other["stored"]) for other in label.get("companions", [])
+                                 if (folder / other["stored"]).exists()]
+
+
+def ask(command, files, gpu):
+    run = [command, "estimate", *files, "--json"]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=120)
+    if '"gpu"' in done.stderr + done.stdout or done.returncode == 2:
+        done = subprocess.run([*run, "--gpu", gpu], capture_output=True, text=True, timeout=120)
+    text = done.stdout if done.stdout.startswith("{") else done.stderr
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return {"issues": [{"severity": "error", "code": "UNREADABLE", "message": text.strip()[:200]}]}
+
+
+def reasons(answer):
+    return {f"{issue['code']} {issue.get('path', '')}": issue["message"] for issue in answer.get("issues", [])
+            if issue["severity"] == "error"}
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("command")
+    arguments.add_argument("corpus", type=pathlib.Path)
+    arguments.add_argument("--gpu", default="H100")
+    arguments.add_argument("--kind", action="append", help="only this one")
+    arguments.add_argument("--only", default="", help="only files whose name holds this")
+    arguments.add_argument("--show", action="store_true", help="print the figure or the reason for each file")
+    options = arguments.parse_args()
+    counts = collections.Counter()
+    answered = total = 0
+    for kind in options.kind or JOBS:
+        mine = whole = 0
+        for files in files_of(options.corpus / kind):
+            if options.only not in files[0]:
+                continue
+            answer = ask(options.command, files, options.gpu)
+            whole += 1
+            mine += "estimate" in answer
+            if "estimate" not in answer:
+                counts.update(reasons(answer).keys())
+            if options.show:
+                tell(kind, files[0], answer)
+        print(f"{kind:14} {mine} of {whole}")
+        answered, total = answered + mine, total + whole
+    print(f"{'answered':14} {answered} of {total}")
+    for reason, times in counts.most_common():
+        print(f"  {times:3}  {reason}")
+
+
+def tell(kind, path, answer):
+    name = f"{kind}/{pathlib.Path(path).name}"
+    if "estimate" in answer:
+        shown = answer["estimate"]["allocated"]
+        low, expected, high = (shown[key] / 2**30 for key in ("low", "expected", "high"))
+        print(f"-- {name}: {expected:.1f} GiB ({low:.1f} to {high:.1f})")
+        return
+    print(f"-- {name}")
+    for reason, message in reasons(answer).items():
+        print(f"   {reason}: {message[:200]}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
