@@ -96,7 +96,7 @@ void check_oracle(Check& check, const char* name, const std::vector<Row>& rows, 
 
 std::string spreads_of(const Tables& t, const std::vector<Recorded>& recorded, const std::string& oracle) {
   std::vector<Row> rows;
-  for (const auto* set : {&t.open, &t.extra, &t.pairs, &t.beyond, &t.multi}) {
+  for (const auto* set : {&t.open, &t.extra, &t.pairs, &t.beyond, &t.multi, &t.loops}) {
     rows.insert(rows.end(), set->begin(), set->end());
   }
   return range_table(recorded, rows, without(t.measured, t.deviations), oracle + "first-sight.jsonl");
@@ -142,7 +142,7 @@ int run(int argc, char** argv) {
   const std::vector<Recorded> recorded =
       recorded_jobs(engine,
                     {oracle + "records.jsonl", oracle + "records-extra.jsonl", oracle + "records-pairs.jsonl",
-                     oracle + "records-beyond.jsonl", oracle + "records-multi.jsonl"},
+                     oracle + "records-beyond.jsonl", oracle + "records-multi.jsonl", oracle + "records-loops.jsonl"},
                     t.deviations);
   const std::string table = coverage_table(recorded);
   if (!coverage.empty()) {
