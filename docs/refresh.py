@@ -23,7 +23,8 @@ SETS = {
     "records-extra.jsonl": "more oracle records: other families and options",
     "records-pairs.jsonl": "every pair of option values, and options drawn at random",
     "records-beyond.jsonl": "further kinds: experts, vision-language, encoder-decoders, speech and others",
-    "records-multi.jsonl": "several GPUs (of which DDP, FSDP and ZeRO are modelled)",
+    "records-multi.jsonl": "several GPUs: DDP, FSDP, ZeRO, tensor parallelism, pipelines",
+    "records-loops.jsonl": "preferences, and evaluation between steps",
 }
 
 

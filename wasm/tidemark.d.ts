@@ -297,49 +297,38 @@ export interface Job {
       static_graph?: false | null;
     } | null;
     /**
-     * Tensor-parallel degree. Unit: GPUs. Not modelled: Of jobs on several GPUs data parallelism is modelled so far:
-     * DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage). @default 1
+     * GPUs that divide heads, feed-forward and vocabulary of every layer: torchtitan's plan for DTensor. Unit: GPUs.
+     * @default 1
      */
-    tensor?: 1 | null;
+    tensor?: number | null;
+    /** GPUs that have some of the layers each: torch.distributed.pipelining. Unit: GPUs. @default 1 */
+    pipeline?: number | null;
     /**
-     * Pipeline stages. Unit: GPUs. Not modelled: Of jobs on several GPUs data parallelism is modelled so far: DDP, FSDP
-     * and ZeRO (parallelism.data with fsdp or zero_stage). @default 1
-     */
-    pipeline?: 1 | null;
-    /**
-     * Context-parallel degree. Unit: GPUs. Not modelled: Of jobs on several GPUs data parallelism is modelled so far:
-     * DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage). @default 1
+     * Context-parallel degree. Unit: GPUs. Not modelled: Of jobs on several GPUs data, tensor and pipeline parallelism
+     * are modelled so far (parallelism.data with fsdp or zero_stage, .tensor, .pipeline). @default 1
      */
     context?: 1 | null;
     /**
-     * Expert-parallel degree. Unit: GPUs. Not modelled: Of jobs on several GPUs data parallelism is modelled so far:
-     * DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage). @default 1
+     * Expert-parallel degree. Unit: GPUs. Not modelled: Of jobs on several GPUs data, tensor and pipeline parallelism
+     * are modelled so far (parallelism.data with fsdp or zero_stage, .tensor, .pipeline). @default 1
      */
     expert?: 1 | null;
     /**
-     * Tensor-parallel degree inside experts. Unit: GPUs. Not modelled: Of jobs on several GPUs data parallelism is
-     * modelled so far: DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage). @default 1
+     * Tensor-parallel degree inside experts. Unit: GPUs. Not modelled: Of jobs on several GPUs data, tensor and
+     * pipeline parallelism are modelled so far (parallelism.data with fsdp or zero_stage, .tensor, .pipeline). @default
+     * 1
      */
     expert_tensor?: 1 | null;
-    /**
-     * Activations outside tensor-parallel regions are sharded too. Not modelled: Of jobs on several GPUs data
-     * parallelism is modelled so far: DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage). @default false
-     */
-    sequence_parallel?: false | null;
+    /** Outside attention and feed-forward tensor-parallel GPUs have a part of the sequence each. @default false */
+    sequence_parallel?: boolean | null;
     /** DeepSpeed: 1 divides optimizer states and master weights, 2 gradients too, 3 weights too. @default 0 */
     zero_stage?: number | null;
     /** Fully sharded data parallelism. @default "none" */
     fsdp?: "none" | "fsdp2" | "full_shard" | "shard_grad_op" | "hybrid_shard" | null;
-    /**
-     * Model chunks per pipeline stage. Not modelled: Of jobs on several GPUs data parallelism is modelled so far: DDP,
-     * FSDP and ZeRO (parallelism.data with fsdp or zero_stage). @default 1
-     */
-    virtual_pipeline?: 1 | null;
-    /**
-     * Micro-batches in a pipeline step. Not modelled: Of jobs on several GPUs data parallelism is modelled so far: DDP,
-     * FSDP and ZeRO (parallelism.data with fsdp or zero_stage). @default 1
-     */
-    num_micro_batches?: 1 | null;
+    /** Stretches of layers that each GPU of a pipeline has (interleaved). @default 1 */
+    virtual_pipeline?: number | null;
+    /** Micro-batches of micro_batch_size rows that a pipeline's step runs. @default 1 */
+    num_micro_batches?: number | null;
     /** GPUs that share a host: what each keeps in host memory is counted so often. Unit: GPUs. @default 8 */
     gpus_per_node?: number | null;
     fsdp_mixed_precision?: {
@@ -378,11 +367,8 @@ export interface Job {
       /** Groups of GPUs that hold all shards each (HSDP); parallelism.data counts all GPUs. @default 1 */
       replicate?: number | null;
     } | null;
-    /**
-     * Layers of each pipeline stage. Not modelled: Of jobs on several GPUs data parallelism is modelled so far: DDP,
-     * FSDP and ZeRO (parallelism.data with fsdp or zero_stage).
-     */
-    pipeline_layout?: null;
+    /** Layers of each pipeline stage, as a list; else they are cut as evenly as they come. */
+    pipeline_layout?: unknown;
     zero?: {
       /**
        * Sizes follow the model's width, as the Trainer resolves "auto"; else they are DeepSpeed's own. @default false
@@ -402,29 +388,22 @@ export interface Job {
       stage3_max_reuse_distance?: number | null;
     } | null;
     /**
-     * The loss over shards of the vocabulary. Not modelled: Of jobs on several GPUs data parallelism is modelled so
-     * far: DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage).
+     * Tensor-parallel GPUs take the loss of the logits that each of them has, without gathering them. @default false
      */
-    loss_parallel?: null;
-    /**
-     * 1f1b, gpipe, interleaved, zero_bubble. Not modelled: Of jobs on several GPUs data parallelism is modelled so far:
-     * DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage).
-     */
-    pipeline_schedule?: null;
-    /**
-     * The rank that the answer is about. Not modelled: Of jobs on several GPUs data parallelism is modelled so far:
-     * DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage).
-     */
-    rank?: null;
+    loss_parallel?: boolean | null;
+    /** In which order a pipeline runs its micro-batches. @default "1f1b" */
+    pipeline_schedule?: "1f1b" | "gpipe" | "interleaved" | null;
+    /** The GPU of a pipeline that the answer is about; else the worst. */
+    rank?: number | null;
   } | null;
   /**
-   * A DeepSpeed configuration. Not modelled: Of jobs on several GPUs data parallelism is modelled so far: DDP, FSDP and
-   * ZeRO (parallelism.data with fsdp or zero_stage).
+   * A DeepSpeed configuration. Not modelled: Of jobs on several GPUs data, tensor and pipeline parallelism are modelled
+   * so far (parallelism.data with fsdp or zero_stage, .tensor, .pipeline).
    */
   deepspeed?: null;
   /**
-   * FSDP in the words of TrainingArguments. Not modelled: Of jobs on several GPUs data parallelism is modelled so far:
-   * DDP, FSDP and ZeRO (parallelism.data with fsdp or zero_stage).
+   * FSDP in the words of TrainingArguments. Not modelled: Of jobs on several GPUs data, tensor and pipeline parallelism
+   * are modelled so far (parallelism.data with fsdp or zero_stage, .tensor, .pipeline).
    */
   fsdp?: null;
   moe?: {
@@ -900,6 +879,21 @@ export interface Host {
   expected: Bytes;
 }
 
+/** GPUs of a pipeline that are alike. */
+export interface RankFigures {
+  /** Rank of the first of them. */
+  first: number;
+  /** Of the last. */
+  last: number;
+  /** Which the first has: "0-7", "0-7, 16-23". */
+  layers: string;
+  parameters: Count;
+  allocated: Bytes;
+  reserved: Bytes;
+  /** Of its peak. */
+  phase: Phase;
+}
+
 /** The moment at which most is allocated. */
 export interface Peak {
   phase: Phase;
@@ -951,6 +945,8 @@ export interface Estimate {
   breakdown: BreakdownGroup[];
   /** In time order. */
   timeline: Instant[];
+  /** Where GPUs differ (stages of a pipeline): all of them; the rest of the answer is about one. */
+  ranks?: RankFigures[];
   parameters: ParameterCounts;
   recipe: Recipe;
   /** Which kernel the attention really runs. */

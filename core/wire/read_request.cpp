@@ -198,7 +198,7 @@ class Reader {
       for (const Option& option : options()) {
         const std::size_t dot = option.name.rfind('.');
         const std::string_view last = dot == std::string_view::npos ? option.name : option.name.substr(dot + 1);
-        if (last == key) near = option.name;
+        if (last == key && (near.empty() || option.name.size() < near.size())) near = option.name;
       }
     }
     if (const std::size_t dot = key.find('.'); dot != std::string::npos && find_option(key) != nullptr) {
