@@ -28,9 +28,10 @@ std::string targets_in_words(const ModuleChoice& targets) {
   return text;
 }
 
-}  // namespace
+// By Preference.
+constexpr std::string_view kPreferences[] = {"", "DPO, ", "KTO, ", "ORPO, ", "CPO, ", "SimPO, ", "reward model, "};
 
-std::string method_in_words(const TrainingJob& job) {
+std::string what_is_trained(const TrainingJob& job) {
   if (job.method == Method::kFull) return "full fine-tuning";
   if (job.method == Method::kFreeze) return "fine-tuning with frozen modules";
   std::string text = job.method == Method::kQlora ? "QLoRA" : "LoRA";
@@ -43,6 +44,13 @@ std::string method_in_words(const TrainingJob& job) {
     if (job.quantization.double_quant && job.quantization.bits == 4) text += " (double quantised)";
   }
   return text;
+}
+
+}  // namespace
+
+std::string method_in_words(const TrainingJob& job) {
+  std::string text{kPreferences[static_cast<std::size_t>(job.preference)]};
+  return text += what_is_trained(job);
 }
 
 // By Sharding.

@@ -10,7 +10,7 @@ namespace tidemark {
 
 // The phrases that the text and Markdown renderings share.
 
-/// "full fine-tuning", "LoRA, rank 16, all linear layers".
+/// "full fine-tuning", "DPO, LoRA, rank 16, all linear layers".
 std::string method_in_words(const TrainingJob& job);
 /// "batch 4 × 2 048 tokens, 8 micro-batches per step".
 std::string batch_in_words(const TrainingJob& job);

@@ -1,6 +1,7 @@
 #include "core/report/text.hpp"
 
 #include <string>
+#include <utility>
 
 #include "core/report/layout.hpp"
 #include "core/report/markdown.hpp"
@@ -59,6 +60,19 @@ TEST_CASE("a report names the peak, its range, its moment and the verdict") {
   CHECK(has(text, "weights"));
   CHECK(has(text, "SOME_CODE"));
   CHECK(text.back() == '\n');
+}
+
+TEST_CASE("a preference is named before what is trained") {
+  TrainingJob job;
+  CHECK(method_in_words(job) == "full fine-tuning");
+  for (const auto& [preference, words] :
+       {std::pair{Preference::kDpo, "DPO, full fine-tuning"}, std::pair{Preference::kKto, "KTO, full fine-tuning"},
+        std::pair{Preference::kOrpo, "ORPO, full fine-tuning"}, std::pair{Preference::kCpo, "CPO, full fine-tuning"},
+        std::pair{Preference::kSimpo, "SimPO, full fine-tuning"},
+        std::pair{Preference::kReward, "reward model, full fine-tuning"}}) {
+    job.preference = preference;
+    CHECK(method_in_words(job) == words);
+  }
 }
 
 TEST_CASE("no line is wider than asked, none ends in a space") {
