@@ -3,8 +3,7 @@
 #include <string>
 
 #include "core/plan/pipeline.hpp"
-#include "core/wire/json.hpp"
-#include "tests/unit/catalog_engine.hpp"
+#include "tests/unit/asked.hpp"
 
 namespace tidemark {
 namespace {
@@ -27,28 +26,6 @@ std::string tensor(Count gpus) {
 std::string pipeline(Count gpus, Count micro_batches, const std::string& more = "") {
   return R"("parallelism": {"pipeline": )" + std::to_string(gpus) + R"(, "num_micro_batches": )" +
          std::to_string(micro_batches) + more + "}";
-}
-
-Answer ask(const std::string& text) {
-  Issues issues;
-  const Value request = parse_json(text, "", issues);
-  REQUIRE(issues.empty());
-  return engine().answer(request);
-}
-
-Estimate answered(const std::string& text) {
-  Answer answer = ask(text);
-  for (const Issue& issue : answer.issues) INFO(issue.message);
-  REQUIRE(answer.estimate);
-  return *answer.estimate;
-}
-
-Bytes held(const Estimate& estimate, Category category) {
-  Bytes sum = 0;
-  for (const BreakdownGroup& group : estimate.breakdown) {
-    if (group.category == category) sum += group.bytes;
-  }
-  return sum;
 }
 
 TEST_CASE("tensor parallel GPUs have a part of every matrix, and norms whole") {

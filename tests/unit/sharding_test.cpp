@@ -3,8 +3,7 @@
 #include <iterator>
 #include <string>
 
-#include "core/wire/json.hpp"
-#include "tests/unit/catalog_engine.hpp"
+#include "tests/unit/asked.hpp"
 
 namespace tidemark {
 namespace {
@@ -15,28 +14,6 @@ std::string llama(Count layers, const std::string& rest) {
     "tie_word_embeddings": true, "vocab_size": 128256, "max_position_embeddings": 131072, "num_hidden_layers": )" +
          std::to_string(layers) + R"(}, "method": "full", "micro_batch_size": 1, "optimizer": "adamw_torch_fused", )" +
          rest + "}";
-}
-
-Answer ask(const std::string& text) {
-  Issues issues;
-  const Value request = parse_json(text, "", issues);
-  REQUIRE(issues.empty());
-  return engine().answer(request);
-}
-
-Estimate answered(const std::string& text) {
-  Answer answer = ask(text);
-  for (const Issue& issue : answer.issues) INFO(issue.message);
-  REQUIRE(answer.estimate);
-  return *answer.estimate;
-}
-
-Bytes held(const Estimate& estimate, Category category) {
-  Bytes sum = 0;
-  for (const BreakdownGroup& group : estimate.breakdown) {
-    if (group.category == category) sum += group.bytes;
-  }
-  return sum;
 }
 
 std::string fsdp2(Count gpus, const std::string& more = "") {
