@@ -897,6 +897,7 @@ test("files of other kinds change what they speak of, and a letter nothing", asy
   assert.match(await hashOf(page), /model=meta-llama\/Llama-3\.2-1B/);
   assert.match(await page.textContent(at("imported")), /meta-llama\/Llama-3\.2-1B stays/);
   await settled(page);
+  await until(page, () => document.querySelectorAll('[data-testid="fits"] tbody tr').length > 3);
   await axe(page, "what came of a file");
   await paste("openai-community/gpt2");
   await until(page, () => /model=openai-community\/gpt2/.test(location.hash));
