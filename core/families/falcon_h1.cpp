@@ -1,6 +1,7 @@
 // Falcon-H1: Mamba-2 and attention side by side in every layer, all of it scaled.
 #include "core/families/family.hpp"
 #include "core/layers/ssm.hpp"
+#include "core/model/config_ssm.hpp"
 
 namespace tidemark {
 namespace {
@@ -10,15 +11,7 @@ void read_mixer(ConfigFields& fields, Architecture& architecture) {
   StateSpace& s = architecture.ssm;
   const Count expand = fields.count({"mamba_expand"}, 2);
   s.width = fields.nullable({"mamba_d_ssm"}, 1024).value_or(expand * architecture.hidden_size);
-  s.heads = fields.count({"mamba_n_heads"}, 128);
-  const Value* width = fields.find({"mamba_d_head"});
-  s.head_dim = width != nullptr && width->is_integer() ? width->integer : s.width / s.heads;
-  s.groups = fields.count({"mamba_n_groups"}, 1);
-  s.state = fields.count({"mamba_d_state"}, 256);
-  s.kernel = fields.count({"mamba_d_conv"}, 4);
-  s.chunk = fields.count({"mamba_chunk_size"}, 256);
-  s.conv_bias = fields.flag({"mamba_conv_bias"}, true);
-  s.bias = fields.flag({"mamba_proj_bias"}, false);
+  read_mamba2_sizes(fields, s);
   s.norm = fields.flag({"mamba_rms_norm"}, false);
   if (s.heads * s.head_dim != s.width) {
     fields.error("INVALID_VALUE", "mamba_n_heads", "The heads' columns do not add up to the mixer's width.");

@@ -64,15 +64,7 @@ void read_granitemoehybrid_config(ConfigFields& fields, Architecture& architectu
   read_layer_kinds(fields, architecture, {"mamba", "attention"}, architecture.num_layers + 1);
   StateSpace& s = architecture.ssm;
   s.width = fields.count({"mamba_expand"}, 2) * architecture.hidden_size;
-  s.heads = fields.count({"mamba_n_heads"}, 128);
-  const Value* width = fields.find({"mamba_d_head"});
-  s.head_dim = width != nullptr && width->is_integer() ? width->integer : s.width / s.heads;
-  s.groups = fields.count({"mamba_n_groups"}, 1);
-  s.state = fields.count({"mamba_d_state"}, 256);
-  s.kernel = fields.count({"mamba_d_conv"}, 4);
-  s.chunk = fields.count({"mamba_chunk_size"}, 256);
-  s.conv_bias = fields.flag({"mamba_conv_bias"}, true);
-  s.bias = fields.flag({"mamba_proj_bias"}, false);
+  read_mamba2_sizes(fields, s);
   if (s.heads * s.head_dim != s.width || s.width % s.groups != 0) {
     fields.error("INVALID_VALUE", "mamba_n_heads", "The heads' columns do not add up to the mixer's width.");
   }

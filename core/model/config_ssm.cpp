@@ -29,6 +29,18 @@ void read_layer_kinds(ConfigFields& fields, Architecture& architecture, std::ini
   }
 }
 
+void read_mamba2_sizes(ConfigFields& fields, StateSpace& s) {
+  s.heads = fields.count({"mamba_n_heads"}, 128);
+  const Value* width = fields.find({"mamba_d_head"});
+  s.head_dim = width != nullptr && width->is_integer() ? width->integer : s.width / s.heads;
+  s.groups = fields.count({"mamba_n_groups"}, 1);
+  s.state = fields.count({"mamba_d_state"}, 256);
+  s.kernel = fields.count({"mamba_d_conv"}, 4);
+  s.chunk = fields.count({"mamba_chunk_size"}, 256);
+  s.conv_bias = fields.flag({"mamba_conv_bias"}, true);
+  s.bias = fields.flag({"mamba_proj_bias"}, false);
+}
+
 void read_delta_net(ConfigFields& fields, Architecture& architecture) {
   StateSpace& s = architecture.ssm;
   s.kernel = fields.count({"linear_conv_kernel_dim"}, 4);

@@ -65,16 +65,12 @@ constexpr Choice kFrameworks[] = {
     {"deepspeed", 0, "DeepSpeed engine", false},
 };
 
-void framework(Request& r, const OptionValue& v) {
-  r.job.framework.name = v.text;
-}
-
 constexpr Option kOptions[] = {
     choice("framework.name", "\"transformers\"", kFrameworks, "Framework",
            "Who runs the step: its defaults hold where nothing is stated.")
         .spelled("--framework")
         .further()
-        .sets(framework),
+        .sets([](Request& r, const OptionValue& v) { r.job.framework.name = v.text; }),
     text("framework.version", "\"5.12\"", "Release",
          "Release of transformers beneath it (5.12, 4.46), or a date (2026-07): defaults and copies of the logits "
          "depend on it.")

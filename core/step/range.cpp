@@ -18,8 +18,8 @@ struct Spread {
 // 23 % more than the replay (tests/measured, reserved).
 constexpr Spread kReserved = {50, 230};
 
-// Where other code stands in for what ran: 52 published peaks of litgpt, torchtune and torchtitan on jobs without its
-// selective checkpointing lay between 39 % below and 56 % above transformers' (tests/measured).
+// Where other code stands in for what ran: chosen so that it holds what was published of litgpt, torchtune and
+// torchtitan (tests/measured/stand_ins.py prints how many of how many).
 constexpr Spread kStandIn = {400, 600};
 
 Spread spread_for(const Coverage& coverage) {

@@ -7,6 +7,7 @@
 #include "core/wire/json.hpp"
 #include "tests/unit/catalog_engine.hpp"
 #include "tests/unit/catch.hpp"
+#include "tests/unit/member_at.hpp"
 
 namespace tidemark {
 namespace {
@@ -23,19 +24,6 @@ Value ask(const Value& request) {
 }
 Value ask(std::string_view request) {
   return ask(parsed(request));
-}
-
-const Value& at(const Value& value, std::string_view path) {
-  const Value* here = &value;
-  while (!path.empty()) {
-    const std::size_t dot = path.find('.');
-    const std::string part{path.substr(0, dot)};
-    CAPTURE(part);
-    here = here->is_array() ? &here->items.at(std::stoul(part)) : here->find(part);
-    REQUIRE(here != nullptr);
-    path = dot == std::string_view::npos ? std::string_view{} : path.substr(dot + 1);
-  }
-  return *here;
 }
 
 std::string keys_of(const Value& value) {

@@ -8,6 +8,7 @@
 #include "core/wire/json.hpp"
 #include "tests/unit/catalog_engine.hpp"
 #include "tests/unit/catch.hpp"
+#include "tests/unit/member_at.hpp"
 
 namespace tidemark {
 namespace {
@@ -17,19 +18,6 @@ Value ask(std::string_view request) {
   Value reply = parse_json(engine().handle(request), "", issues);
   REQUIRE(issues.empty());
   return reply;
-}
-
-const Value& at(const Value& value, std::string_view path) {
-  const Value* here = &value;
-  while (!path.empty()) {
-    const std::size_t dot = path.find('.');
-    const std::string part{path.substr(0, dot)};
-    CAPTURE(part);
-    here = here->is_array() ? &here->items.at(std::stoul(part)) : here->find(part);
-    REQUIRE(here != nullptr);
-    path = dot == std::string_view::npos ? std::string_view{} : path.substr(dot + 1);
-  }
-  return *here;
 }
 
 bool has_issue(const Value& reply, std::string_view code) {
