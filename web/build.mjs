@@ -9,7 +9,8 @@ import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
 import { pack } from "../wasm/pack.mjs";
-import { compactGpus, compactModels } from "./catalog.mjs";
+import { accuracyOf } from "./accuracy.mjs";
+import { compactDescribe, compactGpus, compactModels } from "./catalog.mjs";
 import { example } from "./src/example.js";
 import chinese from "./src/messages.zh.js";
 import { createSchema } from "./src/schema.js";
@@ -63,12 +64,14 @@ const data = {
   reader: pack(reader),
   models: pack(Buffer.from(models)),
   gpus: pack(Buffer.from(gpus)),
-  describe: ascii(describe),
+  describe: ascii(compactDescribe(describe)),
   example: ascii(answer),
 };
 
 // `import … from "tidemark:api"` and friends are what only the build knows.
+const accuracy = accuracyOf(read(root, "docs/accuracy.md"));
 const parts = {
+  "tidemark:accuracy": { contents: `export const accuracy = ${JSON.stringify(accuracy)}`, loader: "js" },
   "tidemark:api": { contents: `export * from ${JSON.stringify(join(engine, "api.js"))}`, loader: "js" },
   "tidemark:reader": { contents: `export * from ${JSON.stringify(join(engine, "reader.js"))}`, loader: "js" },
   "tidemark:unpack": { contents: `export * from ${JSON.stringify(join(root, "wasm/unpack.mjs"))}`, loader: "js" },

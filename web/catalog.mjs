@@ -32,3 +32,11 @@ export function compactGpus(text) {
     }),
   });
 }
+
+/** Of `describe` what a page makes its form of: without the verbs, and without help for what cannot be chosen. */
+export function compactDescribe(text) {
+  const { verbs, model_types, options, ...rest } = JSON.parse(text);
+  const choice = ({ help, ...value }) => (value.modelled === false ? value : { ...value, help });
+  const compact = ({ path, values, ...option }) => ({ ...option, values: values?.map(choice) });
+  return JSON.stringify({ ...rest, options: options.map(compact) });
+}

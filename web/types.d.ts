@@ -11,3 +11,12 @@ declare module "tidemark:unpack" {
 declare module "tidemark:styles" {
   export const styles: string;
 }
+declare module "tidemark:accuracy" {
+  /** Amounts of runs and their worst error in per cent. */
+  export const accuracy: {
+    runs: [number, number];
+    types: Record<string, [number, number]>;
+    methods: Record<string, [number, number]>;
+    measured: [number, number, number];
+  };
+}

@@ -35,8 +35,10 @@ test("every message is asked for somewhere", () => {
     /^breakdown\.(exact|measured|modelled)$/,
     /^copy\./,
     /^issues\./,
-    /^(option|help)\./,
-    /^advice\.(harm|mode)\./,
+    /^(option|help|ask)\./,
+    /^advice\.harm\./,
+    /^view\./,
+    /^sure\./,
     /^advice\.(speed|exactness|quality)$/,
   ];
   for (const key of Object.keys(messages))

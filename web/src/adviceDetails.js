@@ -1,27 +1,18 @@
-// The advice's tables: how far each quantity goes on the card, the micro-batch by size of card, and the modes by budget. Each takes dozens of
-// estimates, so it is asked for when it is unfolded.
+// The advice's table: how far each quantity goes on the card. It takes dozens of estimates, so it is asked for when it is unfolded.
 import { h, scrollBox, setText } from "./dom.js";
 import { figure } from "./exactly.js";
-import { gib, grouped, percent } from "./format.js";
-import { t, tOr } from "./messages.js";
+import { grouped } from "./format.js";
+import { t } from "./messages.js";
 import { mergePatch } from "./schema.js";
-import { verdictIcon, verdictWord } from "./verdict.js";
 
 /** apply(change) as advice.js has it: {patch, what, before, after}. */
 export function createAdviceDetails({ schema, apply }) {
-  const fold = (testid) => {
-    const summary = h("summary");
-    const body = h("div", { class: "stack" }, h("p", { class: "hint" }, t("advice.working")));
-    return {
-      summary,
-      body,
-      node: h("details", { class: "more", hidden: true, "data-testid": testid, ontoggle: refresh }, summary, body),
-      drawn: null,
-    };
-  };
-  const frontiers = fold("advice-frontiers");
-  const tiers = fold("advice-tiers");
-  const modes = fold("advice-modes");
+  const working = () => h("p", { class: "hint" }, t("advice.working"));
+  const summary = h("summary");
+  const body = h("div", { class: "stack" }, working());
+  const attributes = { class: "more", hidden: true, "data-testid": "advice-frontiers", ontoggle: refresh };
+  const node = h("details", attributes, summary, body);
+  let drawn = null;
 
   const table = (label, columns, rows) =>
     scrollBox(
@@ -52,9 +43,9 @@ export function createAdviceDetails({ schema, apply }) {
     h("button", { type: "button", class: "button small", "aria-label": what, onclick }, words);
 
   function drawFrontiers(report) {
-    frontiers.body.replaceChildren(
+    body.replaceChildren(
       table(
-        frontiers.summary.textContent,
+        summary.textContent,
         [
           ["advice.quantity"],
           ["advice.now", true],
@@ -96,112 +87,32 @@ export function createAdviceDetails({ schema, apply }) {
     );
   }
 
-  function drawTiers(report) {
-    tiers.body.replaceChildren(
-      h("p", { class: "hint" }, t("advice.tiersHint")),
-      table(
-        tiers.summary.textContent,
-        [["advice.tier"], ["advice.tierBatch", true], ["advice.peakThere", true], ["advice.preset", true]],
-        report.tiers.map((tier) =>
-          h(
-            "tr",
-            {},
-            h("th", { scope: "row" }, `${tier.vram_gb} GB`),
-            number(h("strong", {}, tier.micro_batch_size === 0 ? t("advice.none") : grouped(tier.micro_batch_size))),
-            number(tier.allocated ? figure(tier.allocated.expected, { focusable: false }) : "–"),
-            number(grouped(tier.preset)),
-          ),
-        ),
-      ),
-    );
-  }
-
-  function drawModes({ modes: found, now }) {
-    const name = (mode) => tOr(`advice.mode.${mode}`, mode);
-    modes.body.replaceChildren(
-      h(
-        "p",
-        { class: "hint" },
-        t(found.recommended_fits ? "advice.modesFit" : "advice.modesFail", {
-          size: gib(found.unoptimised.expected),
-          ratio: percent(found.ratio),
-          mode: name(found.recommended),
-        }),
-      ),
-      table(
-        modes.summary.textContent,
-        [["advice.modeName"], ["advice.peak", true], ["advice.techniques"], ["advice.action", true]],
-        found.modes.map((mode) =>
-          h(
-            "tr",
-            { class: mode.mode === found.recommended ? "is-chosen" : undefined },
-            h(
-              "th",
-              { scope: "row" },
-              verdictIcon(mode.fit.verdict, "row-icon"),
-              h("span", { class: "unseen" }, `${verdictWord(mode.fit.verdict)}: `),
-              ` ${name(mode.mode)}`,
-            ),
-            number(figure(mode.allocated.expected, { focusable: false })),
-            h("td", { class: "techniques" }, mode.techniques),
-            number(
-              Object.keys(mode.patch).length > 0 &&
-                mode.allocated.expected !== now.allocated.expected &&
-                button(t("advice.apply"), `${t("advice.apply")}: ${name(mode.mode)}`, () =>
-                  apply({
-                    patch: mode.patch,
-                    what: name(mode.mode),
-                    before: now.allocated.expected,
-                    after: mode.allocated.expected,
-                  }),
-                ),
-            ),
-          ),
-        ),
-      ),
-    );
-  }
-
-  const folds = [
-    { fold: frontiers, name: "frontiers", draw: drawFrontiers },
-    { fold: tiers, name: "tiers", draw: drawTiers },
-    { fold: modes, name: "modes", draw: drawModes },
-  ];
   let report = null;
   let ask = null;
 
   async function refresh() {
-    const due = folds.filter(({ fold }) => fold.node.open && fold.drawn !== report);
-    if (!report || due.length === 0) return;
+    if (!report || !node.open || drawn === report) return;
     const mine = report;
-    const full = await ask(Object.fromEntries(due.map(({ name }) => [name, true])));
+    const full = await ask({ frontiers: true });
     if (!full?.now || mine !== report) return;
-    for (const { fold, draw } of due) {
-      draw(full);
-      fold.body.removeAttribute("aria-busy");
-      fold.body.inert = false;
-      fold.drawn = mine;
-    }
+    drawFrontiers(full);
+    body.removeAttribute("aria-busy");
+    body.inert = false;
+    drawn = mine;
   }
 
   return {
-    nodes: [frontiers.node, tiers.node, modes.node],
-    /** report: the advice without tables; ask({frontiers, tiers, modes}) promises it with those that are true. */
+    nodes: [node],
+    /** report: the advice without its table; ask({frontiers}) promises it with that. */
     render(next, asker) {
       report = next;
       ask = asker;
-      const changed = report.subject === "combination";
-      setText(frontiers.summary, t(changed ? "advice.frontiersChanged" : "advice.frontiers"));
-      setText(tiers.summary, t(changed ? "advice.tiersChanged" : "advice.tiers"));
-      setText(modes.summary, t("advice.modes"));
-      for (const { node, body, drawn } of folds.map(({ fold }) => fold)) {
-        node.hidden = false;
-        if (drawn === report) continue;
-        // What stands there is about another job: it stays, dimmed, only where it will be replaced at once.
-        if (node.open) body.setAttribute("aria-busy", "true");
-        else body.replaceChildren(h("p", { class: "hint" }, t("advice.working")));
-        body.inert = true;
-      }
+      setText(summary, t(report.subject === "combination" ? "advice.frontiersChanged" : "advice.frontiers"));
+      node.hidden = false;
+      // What stands there is about another job: it stays, dimmed, only where it will be replaced at once.
+      if (node.open) body.setAttribute("aria-busy", "true");
+      else body.replaceChildren(working());
+      body.inert = true;
       refresh();
     },
   };

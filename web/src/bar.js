@@ -9,30 +9,34 @@ import { t } from "./messages.js";
 export function createBar() {
   const box = h("div", { class: "bar-box" });
   const legend = h("ul", { class: "legend" });
-  const heading = h("h3", { id: "bar-heading" });
+  const heading = h("h3", { id: "bar-heading", class: "unseen" }, t("bar.noCard"));
   const node = h(
     "section",
-    { role: "group", class: "panel", "aria-labelledby": "bar-heading", "data-testid": "bar" },
+    { role: "group", class: "bar", "aria-labelledby": "bar-heading", "data-testid": "bar" },
     heading,
     box,
     legend,
   );
   let model = null;
 
-  const redraw = drawAtWidth(box, (width) => {
-    if (model) box.replaceChildren(drawBar(model, width));
-  });
+  const redraw = drawAtWidth(box, (width) => box.replaceChildren(model ? drawBar(model, width) : ""));
 
   return {
     node,
     /**
      * @param {import("../../wasm/tidemark.js").Estimate} estimate
      * @param {import("../../wasm/tidemark.js").Fit} [fit] the chosen card's
+     * @param {number} [ghost] what the pinned job takes
      */
-    render(estimate, fit) {
-      model = barOf(estimate, fit);
+    render(estimate, fit, ghost) {
+      model = { ...barOf(estimate, fit), ghost };
       heading.textContent = t(fit ? "bar.label" : "bar.noCard");
       legend.replaceChildren(...legendRows(model));
+      redraw();
+    },
+    clear() {
+      model = null;
+      legend.replaceChildren();
       redraw();
     },
   };
@@ -56,8 +60,9 @@ const barTop = 26;
 const barThickness = 34;
 const barHeight = 96;
 
-export function drawBar({ parts, total, range, usable }, width) {
-  const scale = (Math.max(total, range.high, usable ?? 0) || 1) * 1.02;
+/** ghost: what the job takes that this one is compared with, if there is one. */
+export function drawBar({ parts, total, range, usable, ghost = 0 }, width) {
+  const scale = (Math.max(total, range.high, usable ?? 0, ghost) || 1) * 1.02;
   const x = (bytes) => (bytes / scale) * (width - 2) + 1;
   const words = parts.map((part) => `${categoryName(part.category)} ${gib(part.bytes)}`).join(", ");
   const basin = { class: "basin", x: 1, y: barTop, width: Math.max(0, x(usable ?? scale) - 1), height: barThickness };
@@ -75,6 +80,7 @@ export function drawBar({ parts, total, range, usable }, width) {
     drawStrata(parts, x),
     usable && total > usable && drawOver(x(usable), x(total)),
     drawRange(range, total, x),
+    ghost > 0 && drawGhost(x(ghost)),
     usable && drawBrim(usable, total, x),
     staff(width, barTop + barThickness + 6, scale, x),
   );
@@ -91,7 +97,12 @@ function drawStrata(parts, x) {
     // A hair between two of them, where there is room for one.
     const shown = Math.max(0.5, width - (width > 3 ? 1 : 0));
     const place = { x: left, y: barTop, width: shown, height: barThickness };
-    rects.push(tellExactly(s("rect", { class: `stratum ${categoryClass(category)}`, ...place }), bytes));
+    rects.push(
+      tellExactly(
+        s("rect", { class: `stratum ${categoryClass(category)}`, "data-category": category, ...place }),
+        bytes,
+      ),
+    );
   }
   return rects;
 }
@@ -115,6 +126,15 @@ function drawRange({ low, high }, total, x) {
   ];
 }
 
+/** Where the pinned job would end. */
+function drawGhost(at) {
+  const d = `M1 ${barTop + barThickness + 2}H${at}V${barTop - 2}`;
+  return [
+    s("path", { class: "ghost", d }),
+    text(at + 4, barTop + 12, t("compare.ghost"), { class: "ghost-text halo" }),
+  ];
+}
+
 const letterWidth = 6.6;
 
 function drawBrim(usable, total, x) {
@@ -130,16 +150,16 @@ function drawBrim(usable, total, x) {
 }
 
 export function legendRows({ parts, total, usable }) {
-  const row = (className, swatch, name, size) =>
+  const row = (className, swatch, name, size, category) =>
     h(
       "li",
-      { class: className },
+      { class: className, "data-category": category },
       h("span", { class: `swatch ${swatch}`, "aria-hidden": "true" }),
       h("span", { class: "legend-name" }, name),
       h("span", { class: "legend-size" }, size),
     );
   const rows = parts.map(({ category, bytes }) =>
-    tellExactly(row(undefined, categoryClass(category), categoryName(category), gib(bytes)), bytes),
+    tellExactly(row(undefined, categoryClass(category), categoryName(category), gib(bytes), category), bytes),
   );
   if (!usable) return rows;
   const left = usable - total;

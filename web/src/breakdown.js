@@ -46,7 +46,7 @@ export function createBreakdown() {
   function row(key, className, name, bytes, total, extra) {
     return h(
       "tr",
-      { class: className },
+      { class: className, "data-category": key.split("/")[0] },
       h(
         "th",
         { scope: "row" },

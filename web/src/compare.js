@@ -4,9 +4,14 @@ import { h, scrollBox } from "./dom.js";
 import { figure, tellExactly } from "./exactly.js";
 import { difference, gib } from "./format.js";
 import { t } from "./messages.js";
+import { createVariants } from "./variants.js";
 import { verdictIcon, verdictWord } from "./verdict.js";
 
-export function createCompare({ schema, store }) {
+const button = (key, onclick, testId) =>
+  h("button", { type: "button", class: "button small", onclick, "data-testid": testId }, t(key));
+
+/** present() brings the comparison into view. */
+export function createCompare({ schema, store, present }) {
   const body = h("div", { class: "stack" });
   const heading = h("h3", { id: "compare-heading" }, t("compare.label"));
   const attributes = {
@@ -16,13 +21,13 @@ export function createCompare({ schema, store }) {
     "aria-labelledby": "compare-heading",
     "data-testid": "compare",
   };
-  const node = h("section", attributes, heading, body);
-  const button = (key, onclick, testId) =>
-    h("button", { type: "button", class: "button small", onclick, "data-testid": testId }, t(key));
-
+  // Beside the headline: the difference, or what pins.
+  const chip = h("div", { class: "chip row", "data-testid": "delta" });
+  const variants = createVariants({ schema, store });
+  const node = h("section", attributes, heading, body, variants.node);
   function pin(values) {
     store.pin(values);
-    node.querySelector("button")?.focus();
+    chip.querySelector("button")?.focus();
   }
   /** The pinned job becomes the present one; `left` is what is pinned then. */
   function exchange(left) {
@@ -30,39 +35,56 @@ export function createCompare({ schema, store }) {
     store.replace({ values, pin: left, unknown, notes }, { source: "swap" });
   }
 
-  const unpinned = () => [
-    h(
-      "div",
-      { class: "row" },
-      button("compare.pin", () => pin({ ...store.get().values }), "pin"),
-      h("p", { class: "hint" }, t("compare.hint")),
-    ),
-  ];
-  const buttons = () =>
-    h(
-      "div",
-      { class: "row" },
-      button("compare.unpin", () => pin(null), "unpin"),
-      button("compare.swap", () => exchange(store.get().values), "swap"),
-      button("compare.back", () => exchange(null), "back-to-a"),
-    );
+  const pinButton = () => button("compare.pin", () => pin({ ...store.get().values }), "pin");
+  function show() {
+    present();
+    node.focus({ preventScroll: true });
+  }
+  function drawChip(isPinned, a, b) {
+    // A button that has the focus keeps it.
+    const focused = chip.contains(document.activeElement);
+    const toView = button("view.compare", show, "to-compare");
+    chip.replaceChildren(...(isPinned ? [deltaOf(a, b), toView] : [pinButton()]));
+    if (focused) chip.querySelector("button").focus();
+  }
 
   return {
     node,
+    chip,
     /** Brings the comparison into view, for the keyboard too. */
-    show() {
-      node.scrollIntoView({ block: "start" });
-      node.focus({ preventScroll: true });
-    },
+    show,
     /** a, b: responses; a is null when nothing is pinned. */
     render({ pin: pinned, values }, a, b) {
       node.classList.toggle("is-pinned", Boolean(pinned));
-      if (!pinned) return body.replaceChildren(...unpinned());
+      drawChip(Boolean(pinned), a, b);
+      variants.render(values, b);
+      if (!pinned) return body.replaceChildren(h("p", { class: "hint" }, t("compare.hint")));
       const changes = changeList(changedOptions(schema, pinned, values));
       const result = a?.estimate && b?.estimate ? table(a, b) : h("p", { class: "problem" }, reasonOf(a));
-      return body.replaceChildren(buttons(), changes, result);
+      return body.replaceChildren(actions(store, pin, exchange), changes, result);
     },
   };
+}
+
+/** The class of a change for the better or the worse. */
+export const directionOf = (before, after) => (after < before ? "is-less" : after > before ? "is-more" : "");
+
+const actions = (store, pin, exchange) =>
+  h(
+    "div",
+    { class: "row" },
+    button("compare.unpin", () => pin(null), "unpin"),
+    button("compare.swap", () => exchange(store.get().values), "swap"),
+    button("compare.back", () => exchange(null), "back-to-a"),
+  );
+
+/** "A 60.61 GiB: −28.9 GiB", or nothing where either has no figure. */
+function deltaOf(a, b) {
+  if (!a?.estimate || !b?.estimate) return "";
+  const [before, after] = [a, b].map(({ estimate }) => estimate.allocated.expected);
+  const change = h("strong", { class: directionOf(before, after) }, difference(after - before));
+  const words = h("span", { class: "nowrap" }, t("compare.from", { size: gib(before) }), " ", change);
+  return tellExactly(words, after - before);
 }
 
 function changeList(changes) {
@@ -100,12 +122,19 @@ function verdictRow(a, b) {
   return h("tr", {}, h("th", { scope: "row" }, t("compare.verdict")), cell(a), cell(b), h("td", { class: "number" }));
 }
 
-function sizeRow(name, before, after, className) {
-  const direction = after < before ? "is-less" : after > before ? "is-more" : "";
+function sizeRow(name, before, after, className, category) {
+  const direction = directionOf(before, after);
   const cell = (bytes) => h("td", { class: "number" }, figure(bytes, { focusable: false }));
   const change = h("td", { class: `number ${direction}` }, difference(after - before));
   const heading = h("th", { scope: "row" }, name);
-  return h("tr", { class: className }, heading, cell(before), cell(after), tellExactly(change, after - before));
+  return h(
+    "tr",
+    { class: className, "data-category": category },
+    heading,
+    cell(before),
+    cell(after),
+    tellExactly(change, after - before),
+  );
 }
 
 function totalRows(a, b) {
@@ -123,7 +152,7 @@ function categoryRows(a, b) {
   return strata([...before.keys(), ...after.keys()])
     .map((category) => [category, before.get(category) ?? 0, after.get(category) ?? 0])
     .filter(([, was, is]) => was !== 0 || is !== 0)
-    .map(([category, was, is]) => sizeRow(categoryName(category), was, is, "part-row"));
+    .map(([category, was, is]) => sizeRow(categoryName(category), was, is, "part-row", category));
 }
 
 /** The options in which two sets of values differ. */

@@ -1,100 +1,87 @@
-// The inputs, made from `describe`: which options there are, their titles, values, limits, defaults and help, and when they matter, is not
-// known here.
+// The settings, made from `describe`: which options there are, their titles, values, limits, defaults and help, and when they matter, is not
+// known here. Shown are those that matter for what is asked and those that were changed; all of them on demand, or those that are searched for.
+import { askedFor } from "./question.js";
 import { breath, h, setText, uniqueId } from "./dom.js";
-import { t } from "./messages.js";
+import { t, tOr } from "./messages.js";
 import { modelWays } from "./modelSearch.js";
-import { shorten } from "./shorten.js";
 import { createOptionField, resetButton } from "./optionField.js";
-import { createStrategyField } from "./strategy.js";
-
-/** What decides most: these groups stand first, and open on a phone as well. */
-const question = ["gpu", "method", "batch"];
 
 /** Built section by section into `place`, with pauses in which the browser does other things. */
-export async function createForm({ schema, store, modelPicker, gpus, place }) {
+export async function createForm({ schema, store, gpus, place }) {
   const change = (name, value) => store.set({ [name]: value });
+  let last = [{}, new Map()];
+  const finder = createFinder(() => draw(...last));
   const fields = new Map();
-  const fieldFor = (option) => {
-    const field = createOptionField(option, { schema, store, gpus, change });
-    fields.set(option.name, field);
-    return field.node;
-  };
-  const optionsOf = (group) => {
-    const isGuest = (option) => Number(option.group !== group.name);
-    const here = schema.options.filter((option) => placeOf(option) === group.name && isShown(option, schema));
-    return here.sort((a, b) => isGuest(a) - isGuest(b));
-  };
-  const groups = inOrder(schema.groups);
-  const strategy = createStrategyField(store);
-  fields.set("strategy", strategy);
-  const model = createModelSection(modelPicker, schema, optionsOf, fieldFor);
-  const advanced = createAdvanced();
-  const node = createFormNode(model.node);
-  place.append(node);
-
+  const context = { schema, store, gpus, change, isShown: shownBy(finder, schema) };
+  const fold = createFold();
+  const none = h("p", { class: "hint group", hidden: true, "data-testid": "found-none" }, t("form.foundNone"));
+  fold.node.append(h("div", { class: "settings-head" }, finder.node), none);
+  place.append(createFormNode(fold.node));
   const sections = [];
-  async function build(group, box) {
+  for (const group of [...schema.groups].sort((a, b) => Number(b.usual ?? false) - Number(a.usual ?? false))) {
+    const options = schema.options.filter((option) => option.group === group.name && isOption(option, schema));
+    if (options.length === 0) continue;
     await breath();
-    const section = createSection({ group, options: optionsOf(group), schema, store, fieldFor });
-    sections.push(section);
-    if (group.name === "gpu") section.node.querySelector("details").before(strategy.node);
-    if (box) box.append(section.node);
-    else settings.node.before(section.node);
+    const own = options.map((option) => createOptionField(option, context));
+    options.forEach((option, at) => {
+      fields.set(option.name, own[at]);
+    });
+    sections.push(createSection({ group, options, fields: own, store }));
+    none.before(sections.at(-1).node);
   }
-  const settings = createSettings();
-  node.append(settings.node);
-  for (const group of groups.filter(({ usual }) => usual))
-    await build(group, !question.includes(group.name) && settings.node);
-  node.append(advanced.node);
-  for (const group of groups.filter(({ usual }) => !usual)) await build(group, advanced.node);
 
+  function draw(values, problems) {
+    last = [values, problems];
+    for (const field of fields.values()) field.render(values, problems);
+    const changed = sections.reduce((sum, section) => sum + section.render(values), 0);
+    none.hidden = sections.some((section) => !section.node.hidden);
+    fold.count.hidden = changed === 0;
+    setText(fold.count, changed === 0 ? "" : t("form.changedCount", { count: changed }));
+  }
   return {
-    /** values: the state's; issues: the answer's. */
-    render(values, issues) {
-      const problems = problemsOf(issues, schema);
-      model.render(values, problems);
-      for (const field of fields.values()) field.render(values, problems);
-      let unseen = 0;
-      for (const section of sections) {
-        const changed = section.render(values);
-        if (!section.usual) unseen += changed;
-      }
-      showCount(advanced.count, unseen);
-    },
+    /** values: the state's; problems: option's name → issue. */
+    render: draw,
     /** The catalog has come. */
     refresh() {
       for (const field of fields.values()) field.refresh();
     },
     /** Brings an option into view and focuses it. */
     focus(name) {
-      leadTo(modelWays.includes(name) ? model : fields.get(name));
+      const field = fields.get(name);
+      if (!field) return;
+      fold.node.open = true;
+      if (field.node.hidden) finder.showAll();
+      field.focus();
     },
   };
 }
 
-/** Unfolds what hides a field, and focuses it. */
-function leadTo(target) {
-  if (!target) return;
-  for (let fold = target.node.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
-  target.focus();
+/** Whether an option stands there now: what matters and many change, what was changed, what is searched for, or all. */
+function shownBy(finder, schema) {
+  const groups = new Map(schema.groups.map((group) => [group.name, group]));
+  return (option, values, changed) => {
+    const words = finder.words();
+    if (words !== "") return (option.modelled || changed) && words.split(/\s+/).every(textOf(option));
+    if (changed || finder.all()) return changed || option.modelled;
+    const group = groups.get(option.group);
+    const isUsual = option.modelled && group?.usual && !option.advanced;
+    return isUsual && schema.isRelevant(group, values) && schema.isRelevant(option, values);
+  };
 }
 
-/** How many cards there are stands beside which. */
-const placeOf = ({ name, group }) => (name === "parallelism.data" ? "gpu" : group);
-
-/** The card is the other half of the question: it stands beside the model, which has a section of its own. */
-function inOrder(groups) {
-  const others = groups.filter(({ name }) => name !== "model");
-  return [...others.filter(({ name }) => name === "gpu"), ...others.filter(({ name }) => name !== "gpu")];
+/** What an option is found by. */
+function textOf({ name, label, help }) {
+  const text = `${name} ${label} ${tOr(`option.${name}`, "")} ${help}`.toLowerCase();
+  return (word) => text.includes(word);
 }
 
-/** Options that the model picker, or the word form of another option, already covers are not shown. */
-function isShown({ name }, schema) {
-  return !modelWays.includes(name) && !schema.isWordOfParent(name);
+/** Options that the question asks for, or the word form of another one covers, do not stand here. */
+function isOption({ name }, schema) {
+  return !modelWays.includes(name) && !askedFor.includes(name) && !schema.isWordOfParent(name);
 }
 
 /** The first error or warning of each option. */
-function problemsOf(issues, schema) {
+export function problemsOf(issues, schema) {
   const problems = new Map();
   for (const issue of issues) {
     const name = schema.optionAt(issue.path);
@@ -104,9 +91,22 @@ function problemsOf(issues, schema) {
   return problems;
 }
 
-function showCount(counter, amount) {
-  counter.hidden = amount === 0;
-  setText(counter, amount === 0 ? "" : t("form.changedCount", { count: amount }));
+/** Finds options by words, or shows all of them; onchange() is called when it is used. */
+function createFinder(onchange) {
+  const words = { type: "search", class: "field small", placeholder: t("form.find"), "aria-label": t("form.find") };
+  const search = h("input", { ...words, autocomplete: "off", spellcheck: "false", "data-testid": "find-option" });
+  search.addEventListener("input", onchange);
+  const toggle = h("input", { type: "checkbox", "data-testid": "show-all", onchange });
+  return {
+    node: [search, h("label", { class: "checks" }, toggle, h("span", {}, t("form.showAll")))],
+    words: () => search.value.trim().toLowerCase(),
+    all: () => toggle.checked,
+    showAll() {
+      search.value = "";
+      toggle.checked = true;
+      onchange();
+    },
+  };
 }
 
 function createFormNode(...children) {
@@ -115,88 +115,39 @@ function createFormNode(...children) {
   return h("form", attributes, h("h2", { class: "unseen" }, t("form.label")), children);
 }
 
-/** The further settings: where the form stands beside the result they are open, on a narrow screen a fold between the two. */
-function createSettings() {
-  const summary = h("summary", {}, h("span", { class: "advanced-title" }, t("form.settings")));
+/** Where the settings stand beside the answer they are open, on a narrow screen a fold below it. */
+function createFold() {
+  const count = h("span", { class: "count", hidden: true });
+  const summary = h("summary", {}, h("span", { class: "settings-title" }, t("form.settings")), count);
   const node = h("details", { class: "settings-fold", "data-testid": "settings" }, summary);
-  const wide = matchMedia("(min-width: 1000px)");
+  const wide = matchMedia("(min-width: 62.5rem)");
   const follow = () => {
     node.open = wide.matches;
   };
   wide.addEventListener("change", follow);
   follow();
-  return { node };
+  return { node, count };
 }
 
-function createAdvanced() {
-  const count = h("span", { class: "count", hidden: true });
-  const title = h("span", { class: "advanced-title" }, t("form.advanced"));
-  const summary = h("summary", {}, title, count, h("span", { class: "hint" }, t("form.advancedHint")));
-  return { count, node: h("details", { class: "advanced", "data-testid": "advanced" }, summary) };
-}
-
-function createModelSection(modelPicker, schema, optionsOf, fieldFor) {
-  const group = schema.groups.find(({ name }) => name === "model");
-  const options = group ? optionsOf(group) : [];
-  const body = h("div", { class: "more-body" }, options.map(fieldFor));
-  const more = h("details", { class: "more" }, h("summary", {}, t("form.more")), body);
-  const problem = h("p", { class: "problem", hidden: true, id: "problem-model" });
-  const heading = uniqueId("heading");
-  const { input } = modelPicker;
-  const node = h(
-    "section",
-    { role: "group", class: "group", "aria-labelledby": heading, "data-group": "model" },
-    h("div", { class: "group-head" }, h("h3", { id: heading }, t("model.label"))),
-    modelPicker.node,
-    problem,
-    options.length > 0 && more,
-  );
-  return {
-    node,
-    focus: () => input.focus(),
-    render(values, problems) {
-      modelPicker.render(values);
-      const trouble = modelWays.map((name) => problems.get(name)).find(Boolean);
-      problem.hidden = !trouble;
-      // In full it stands above the result.
-      setText(problem, trouble ? shorten(trouble.message, 200) : "");
-      if (trouble?.severity === "error") input.setAttribute("aria-invalid", "true");
-      else input.removeAttribute("aria-invalid");
-    },
-  };
-}
-
-/** A group of options: what many change stands open, the rest is folded. */
-function createSection({ group, options, schema, store, fieldFor }) {
-  const folded = options.filter(({ advanced }) => advanced);
-  const open = options.filter(({ advanced }) => !advanced);
-  const counter = h("span", { class: "count", hidden: true });
+function createSection({ group, options, fields, store }) {
   const words = t("form.resetGroup", { name: group.title });
   const none = Object.fromEntries(options.map(({ name }) => [name, undefined]));
   const takeBack = () => store.set(none, { name: `reset ${group.name}` });
   const reset = resetButton(takeBack, { class: "reset group-reset", "aria-label": words, title: words });
   const heading = uniqueId("heading");
-  const more = () => {
-    const summary = h("summary", {}, t("form.more"), " ", counter);
-    return h("details", { class: "more" }, summary, h("div", { class: "more-body" }, folded.map(fieldFor)));
-  };
   const node = h(
     "section",
     { role: "group", class: "group", "aria-labelledby": heading, "data-group": group.name },
     h("div", { class: "group-head" }, h("h3", { id: heading }, group.title), reset),
-    open.map(fieldFor),
-    open.length === 0 ? folded.map(fieldFor) : folded.length > 0 && more(),
+    fields.map((field) => field.node),
   );
   return {
     node,
-    usual: group.usual,
     /** Returns how many of its options are changed. */
     render(values) {
       const changed = options.filter(({ name }) => values[name] !== undefined).length;
-      const useful = options.some((option) => option.modelled && schema.isRelevant(option, values));
-      node.hidden = changed === 0 && !(useful && schema.isRelevant(group, values));
+      node.hidden = fields.every((field) => field.node.hidden);
       reset.hidden = changed < 2;
-      showCount(counter, folded.filter(({ name }) => values[name] !== undefined).length);
       return changed;
     },
   };

@@ -12,28 +12,36 @@ export function createHeadline() {
     "aria-labelledby": "headline-heading",
     "data-testid": "headline",
   });
+  // The other ways to count, for the view of what fills the memory.
+  const others = h("div", { class: "panel readings-box", "data-testid": "readings" });
   const heading = (words) => h("h2", { id: "headline-heading", class: "eyebrow" }, words);
+  const none = (words, reason) => [
+    h("p", { class: "reading-main" }, h("span", { class: "big" }, words)),
+    where(reason),
+  ];
   return {
     node,
+    others,
     /** @param {import("../../wasm/tidemark.js").Estimate} estimate */
     render(estimate) {
-      const recipe = h("p", { class: "hint recipe" }, recipeWords(estimate.recipe));
-      node.replaceChildren(heading(t("result.headline")), peak(estimate), where(estimate), readings(estimate), recipe);
+      node.replaceChildren(heading(t("result.headline")), ...peak(estimate), where(wordsAbout(estimate)));
+      others.hidden = false;
+      others.replaceChildren(readings(estimate), h("p", { class: "hint recipe" }, recipeWords(estimate.recipe)));
     },
     /**
      * What can be said of a model that is not modelled: count × bytes.
      * @param {import("../../wasm/tidemark.js").Response["partial"]} partial
      */
     renderPartial(partial) {
-      node.replaceChildren(
-        heading(t("result.partial", { model: partial.model })),
-        least(partial),
-        h("p", { class: "reading-where" }, partial.note || t("result.partialNote")),
-        partialReadings(partial),
-      );
+      const note = partial.note || t("result.partialNote");
+      node.replaceChildren(heading(t("result.partial", { model: partial.model })), least(partial), where(note));
+      others.hidden = false;
+      others.replaceChildren(partialReadings(partial));
     },
-    renderNothing() {
-      node.replaceChildren(heading(t("result.headline")), h("p", { class: "reading-where" }, t("result.none")));
+    /** No figure of a former job stands where the answer is. */
+    renderNothing(reason) {
+      node.replaceChildren(heading(t("result.headline")), ...none(t("result.noAnswer"), reason));
+      others.hidden = true;
     },
   };
 }
@@ -48,14 +56,18 @@ const unit = (words) => h("span", { class: "big-unit" }, words);
 
 function peak({ allocated: { low, expected, high } }) {
   const range = h("span", { class: "range" }, t("result.range", { low: gib(low), high: gib(high) }));
-  const side = h("span", { class: "reading-side" }, h("span", { class: "nowrap" }, gb(expected)), " ", range);
-  return h("p", { class: "reading-main" }, large(expected), side);
+  return [
+    h("p", { class: "reading-main" }, large(expected)),
+    h("p", { class: "reading-side", title: gb(expected) }, range),
+  ];
 }
 
-function where({ model, parameters, peak: { phase, at } }) {
+const where = (words) => h("p", { class: "reading-where", title: words }, words);
+
+function wordsAbout({ model, parameters, peak: { phase, at } }) {
   const [total, trainable] = [count(parameters.total), count(parameters.trainable)];
   const job = t("result.for", { model, parameters: total, trainable });
-  return h("p", { class: "reading-where" }, job, ". ", t("result.peakAt", { phase: phaseName(phase), at }), ".");
+  return `${job}. ${t("result.peakAt", { phase: phaseName(phase), at })}.`;
 }
 
 function readings({ allocated, reserved, device, first_step_allocated: first }) {

@@ -30,7 +30,6 @@ export function createIssues({ schema, store, focusOption }) {
   const noteCount = h("summary");
   const noteList = h("ul", { class: "issues" });
   const notesFold = h("details", { class: "issue-notes", "data-testid": "notes" }, noteCount, noteList);
-  const stale = h("p", { class: "hint", hidden: true }, t("result.stale"));
   const attributes = {
     role: "group",
     class: "issues-box",
@@ -38,7 +37,7 @@ export function createIssues({ schema, store, focusOption }) {
     "data-testid": "issues",
     hidden: true,
   };
-  const node = h("section", attributes, list, notesFold, stale);
+  const node = h("section", attributes, list, notesFold);
 
   function rowOf(issue) {
     const { suggestion, code, message } = issue;
@@ -65,11 +64,8 @@ export function createIssues({ schema, store, focusOption }) {
 
   return {
     node,
-    /**
-     * isStale: what stands below is about a former job.
-     * @param {import("../../wasm/tidemark.js").Issue[]} issues
-     */
-    render(issues, notes, isStale) {
+    /** @param {import("../../wasm/tidemark.js").Issue[]} issues */
+    render(issues, notes) {
       const isNote = ({ severity }) => severity !== "error" && severity !== "warning";
       const rows = [...issues.filter((issue) => !isNote(issue)).map(rowOf), ...notes.map(rowOfNote)];
       const further = issues.filter(isNote).map(rowOf);
@@ -78,7 +74,6 @@ export function createIssues({ schema, store, focusOption }) {
       setText(noteCount, t(further.length === 1 ? "issues.oneNote" : "issues.notes", { count: further.length }));
       list.hidden = rows.length === 0;
       notesFold.hidden = further.length === 0;
-      stale.hidden = !isStale;
       node.hidden = rows.length + further.length === 0;
     },
   };

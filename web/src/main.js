@@ -7,13 +7,14 @@ import { createEngine } from "./engine.js";
 import { createLocalWorker } from "./engineHost.js";
 import { installExactly } from "./exactly.js";
 import { example } from "./example.js";
-import { createForm } from "./form.js";
+import { createForm, problemsOf } from "./form.js";
 import { createImporter } from "./importer.js";
 import { createImportPanel } from "./importPanel.js";
 import { createMasthead } from "./masthead.js";
 import { t } from "./messages.js";
 import { acceptAnywhere, createModelPicker } from "./modelPicker.js";
 import { readPermalink } from "./permalink.js";
+import { createQuestion } from "./question.js";
 import { createQuestions } from "./questions.js";
 import { createLocalReader } from "./readerHost.js";
 import { createResult } from "./result.js";
@@ -69,7 +70,7 @@ function openOneEngine(makeWorker) {
 }
 
 /** Puts the page together, without the form, which takes longer. */
-function layOut({ schema, result, masthead, modelPicker, importPanel, inputs, announcer, notice }) {
+function layOut({ schema, result, masthead, modelPicker, question, importPanel, inputs, announcer, notice }) {
   const skip = h("a", { class: "skip", href: "#result", onclick: focusResult }, t("page.skip"));
   function focusResult(event) {
     event.preventDefault();
@@ -82,7 +83,16 @@ function layOut({ schema, result, masthead, modelPicker, importPanel, inputs, an
     .replaceChildren(
       skip,
       masthead.node,
-      h("main", { class: "bench" }, importPanel.node, inputs, result.node, installExactly()),
+      h(
+        "main",
+        { class: "bench" },
+        question.node,
+        importPanel.node,
+        result.node,
+        inputs,
+        result.below,
+        installExactly(),
+      ),
       h(
         "footer",
         { class: "foot" },
@@ -97,8 +107,8 @@ function layOut({ schema, result, masthead, modelPicker, importPanel, inputs, an
   acceptAnywhere(modelPicker, veil);
 }
 
-/** Asks for the present job and draws its answer. `page`: {store, questions, result, masthead, form()}. */
-function createUpdate({ store, questions, result, masthead, form, showBeside }) {
+/** Asks for the present job and draws its answer; renderForm(issues) shows what is asked, and what is wrong with it. */
+function createUpdate({ store, questions, result, masthead, renderForm, showBeside }) {
   let answer = null;
   let rounds = 0;
   let later = 0;
@@ -117,7 +127,7 @@ function createUpdate({ store, questions, result, masthead, form, showBeside }) 
     rounds += 1;
     const mine = rounds;
     const [head, ...others] = result.partsOf(state, answer, a, number);
-    const showForm = () => form()?.render(store.get().values, answer.issues ?? []);
+    const showForm = () => renderForm(answer.issues ?? []);
     for (const part of [head, showForm, ...others]) {
       try {
         part();
@@ -146,7 +156,7 @@ function createUpdate({ store, questions, result, masthead, form, showBeside }) 
     async update(asked) {
       const state = store.get();
       const number = result.turnTo(state.values);
-      form()?.render(state.values, answer?.issues ?? []);
+      renderForm(answer?.issues ?? []);
       masthead.update();
       const [next, a] = await Promise.all([asked ?? questions.estimate(state.values), askPinned(state.pin)]);
       // Superseded: the newer one will be shown.
@@ -171,6 +181,18 @@ function undoByKey(store) {
   });
 }
 
+/** Every change of the state is asked about, and stands in the address. */
+function follow({ store, schema, result, importPanel, update }) {
+  const soon = perFrame(update);
+  store.subscribe(({ values }) => {
+    result.turnTo(values);
+    importPanel.update(values);
+    soon();
+  });
+  followAddress(store, schema, example);
+  undoByKey(store);
+}
+
 async function start(makeWorker) {
   const engine = openEngine(makeWorker);
   const schema = createSchema(JSON.parse(data("describe")));
@@ -191,7 +213,7 @@ async function start(makeWorker) {
   const inputs = h("div", { class: "inputs" });
   const notice = h("span", { class: "notice" });
   const importer = createImporter({ reader: openReader(makeWorker), questions, schema, store });
-  const focusOption = (name) => form?.focus(name);
+  const focusOption = (name) => question.focus(name) || form?.focus(name);
   const importPanel = createImportPanel({ schema, store, tell, focusOption, gpus });
   const showFound = (found) => {
     importPanel.show(found);
@@ -199,30 +221,30 @@ async function start(makeWorker) {
   };
   const models = () => catalog.models ?? [];
   const modelPicker = createModelPicker({ store, schema, models, tell, take: importer.take, showFound });
-  const result = createResult({ schema, store, engine, questions, gpus, tell, focusOption, importer });
+  const question = createQuestion({ schema, store, modelPicker, gpus });
+  const result = createResult({ schema, store, engine, questions, gpus, models, tell, focusOption, importer });
   const showBeside = async (estimate) => importPanel.beside(await importer.beside(estimate));
   const masthead = createMasthead({ store, example, notice, tell, themeSwitch: createThemeSwitch(result.repaint) });
-  layOut({ schema, result, masthead, modelPicker, importPanel, inputs, announcer, notice });
+  layOut({ schema, result, masthead, modelPicker, question, importPanel, inputs, announcer, notice });
 
-  const { update, issues } = createUpdate({ store, questions, result, masthead, form: () => form, showBeside });
-  const soon = perFrame(update);
-  store.subscribe(({ values }) => {
-    result.turnTo(values);
-    importPanel.update(values);
-    soon();
-  });
-  followAddress(store, schema, example);
-  undoByKey(store);
+  const renderForm = (found) => {
+    const { values } = store.get();
+    const problems = problemsOf(found, schema);
+    question.render(values, problems);
+    form?.render(values, problems);
+  };
+  const { update, issues } = createUpdate({ store, questions, result, masthead, renderForm, showBeside });
+  follow({ store, schema, result, importPanel, update });
   // The form is built while the first answer is on its way.
   const answered = update(first);
   await painted();
   questions.catalog().then((response) => {
     catalog = response;
-    modelPicker.refresh();
+    question.refresh();
     form?.refresh();
   });
-  form = await createForm({ schema, store, modelPicker, gpus, place: inputs });
-  form.render(store.get().values, issues());
+  form = await createForm({ schema, store, gpus, place: inputs });
+  renderForm(issues());
   await answered;
   document.documentElement.dataset.ready = "true";
 }

@@ -1,12 +1,12 @@
 // Which model: search the catalog by typing, give a config.json (paste, open, or drop anywhere on the page), or only a parameter count.
-import { h, hasFocus, setText, uniqueId } from "./dom.js";
+import { h, hasFocus, setText } from "./dom.js";
+import { count } from "./format.js";
 import { sourceOf } from "./importer.js";
 import { t } from "./messages.js";
 import { readPermalink } from "./permalink.js";
 import { shorten } from "./shorten.js";
 import { createModelSearch, modelWays, noModel } from "./modelSearch.js";
 
-const wayTexts = { model: "model.byName", config: "model.byConfig", parameters: "model.byCount" };
 /** Of JSON that this page reads itself: configurations have kilobytes. */
 const largestConfig = 2 * 2 ** 20;
 
@@ -15,8 +15,6 @@ const largestConfig = 2 * 2 ** 20;
  * showFound(found) shows what came of it.
  */
 export function createModelPicker({ store, schema, models, tell, take, showFound }) {
-  const name = uniqueId("way");
-  let way = "model";
   const choose = (patch) => store.set({ ...noModel, ...patch });
   const search = createModelSearch({ store, models });
   search.input.dataset.testid = "model";
@@ -44,25 +42,6 @@ export function createModelPicker({ store, schema, models, tell, take, showFound
   });
   const message = h("p", { class: "problem", role: "alert", hidden: true, "data-testid": "model-problem" });
   const using = h("p", { class: "hint" });
-  const byConfig = h(
-    "div",
-    { class: "stack" },
-    h("p", { class: "hint" }, t("model.paste")),
-    draft,
-    h(
-      "div",
-      { class: "row" },
-      h(
-        "button",
-        { type: "button", class: "button", onclick: () => accept(draft.value, t("model.pasted")) },
-        t("model.use"),
-      ),
-      h("button", { type: "button", class: "button quiet", onclick: () => file.click() }, t("model.open")),
-      file,
-    ),
-    using,
-  );
-
   const number = h("input", {
     id: "option-parameters",
     class: "field",
@@ -78,32 +57,33 @@ export function createModelPicker({ store, schema, models, tell, take, showFound
     complain("");
     choose({ parameters: value });
   });
-  const byCount = h("div", { class: "stack" }, number, h("p", { class: "hint" }, t("model.countHint")));
-
-  const panels = { model: search.node, config: byConfig, parameters: byCount };
-  const radios = modelWays.map((key) => h("input", { type: "radio", name, value: key, onchange: () => turnTo(key) }));
-  const node = h(
-    "div",
-    { class: "stack model-picker", "data-testid": "model-picker" },
+  const use = { type: "button", class: "button", onclick: () => accept(draft.value, t("model.pasted")) };
+  const open = { type: "button", class: "button quiet", onclick: () => file.click() };
+  const more = h(
+    "details",
+    { class: "model-more", "data-testid": "model-files" },
+    h("summary", {}, t("model.other")),
     h(
-      "fieldset",
-      { class: "segments" },
-      h("legend", { class: "unseen" }, t("model.ways")),
-      modelWays.map((key, index) => h("label", {}, radios[index], h("span", {}, t(wayTexts[key])))),
+      "div",
+      { class: "stack popover" },
+      h("p", { class: "hint" }, t("model.paste")),
+      draft,
+      h("div", { class: "row" }, h("button", use, t("model.use")), h("button", open, t("model.open")), file),
+      using,
+      h("p", { class: "hint" }, t("model.countHint")),
+      number,
     ),
-    panels.model,
-    panels.config,
-    panels.parameters,
-    message,
   );
-
-  function turnTo(next) {
-    way = next;
-    modelWays.forEach((key, index) => {
-      radios[index].checked = key === way;
-      panels[key].hidden = key !== way;
-    });
-  }
+  const node = h("div", { class: "model-picker", "data-testid": "model-picker" }, search.node, more);
+  // What was chosen there is named in the field above.
+  store.subscribe(() => {
+    more.open = false;
+  });
+  more.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !more.open) return;
+    more.open = false;
+    more.querySelector("summary").focus();
+  });
 
   function complain(text) {
     message.hidden = text === "";
@@ -145,7 +125,6 @@ export function createModelPicker({ store, schema, models, tell, take, showFound
       showFound(found);
       return;
     }
-    turnTo("config");
     const [only] = sources;
     const reason = sources.length === 1 && typeof only.bytes === "string" && reasonNotJson(only.bytes);
     complain(reason ? t("model.notJson", { name: from, reason }) : `${found.problem} ${t("import.unchanged")}`);
@@ -166,15 +145,11 @@ export function createModelPicker({ store, schema, models, tell, take, showFound
   }
 
   function render(values) {
-    const stated = modelWays.find((key) => values[key] !== undefined);
     // Another model: what was wrong with a file before is no longer of interest.
     const said = JSON.stringify(modelWays.map((key) => values[key]));
     if (said !== lastSaid) complain("");
     lastSaid = said;
-    if (stated && stated !== rendered) turnTo(stated);
-    rendered = stated;
-    if (!stated) turnTo(way);
-    search.show(values.model);
+    search.show(values.model ?? nameOf(values));
     if (!hasFocus(number)) number.value = values.parameters === undefined ? "" : String(values.parameters);
     if (values.config !== lastConfig) {
       lastConfig = values.config;
@@ -185,15 +160,8 @@ export function createModelPicker({ store, schema, models, tell, take, showFound
             ? values.config
             : JSON.stringify(values.config, null, 2);
     }
-    const type = values.config && typeof values.config === "object" ? values.config.model_type : undefined;
-    setText(
-      using,
-      values.config === undefined
-        ? ""
-        : t("model.configUsed", { name: t("model.configOf", { type: shorten(String(type ?? "?")) }) }),
-    );
+    setText(using, values.config === undefined ? "" : t("model.configUsed", { name: nameOf(values) }));
   }
-  let rendered;
   let lastSaid;
   let lastConfig;
 
@@ -202,7 +170,13 @@ export function createModelPicker({ store, schema, models, tell, take, showFound
     search.refresh();
   }
 
-  return { node, render, refresh, accept, readFiles, input: search.input };
+  return { node, message, render, refresh, accept, readFiles, input: search.input };
+}
+
+/** What stands in place of a model's name: the configuration's kind, or a count; empty without either. */
+function nameOf({ config, parameters }) {
+  if (config !== undefined) return t("model.configOf", { type: shorten(String(config?.model_type ?? "?")) });
+  return parameters === undefined ? "" : t("model.countOf", { count: count(Number(parameters)) });
 }
 
 /** Files dropped, and text pasted outside of fields, anywhere on the page; in the field of the model, text that is more than a name. */

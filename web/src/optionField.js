@@ -12,9 +12,12 @@ export function resetButton(onclick, attributes = {}) {
   return h("button", { type: "button", class: "reset", hidden: true, onclick, ...attributes }, sign);
 }
 
-/** context as widgetFor has it; `ungrouped`: it stands under no heading. Returns {node, focus(), refresh(), render(values, problems)}; problems: option's name → issue. */
+/**
+ * context as widgetFor has it; `asked`: its title is short; `ungrouped`: it stands under no heading; isShown(option, values, changed): whether it stands there, unless it is
+ * enough that it matters. Returns {node, focus(), refresh(), render(values, problems)}; problems: option's name → issue.
+ */
 export function createOptionField(option, context) {
-  const { schema, change } = context;
+  const { schema, change, isShown } = context;
   const { name } = option;
   // Help that only repeats the label helps nobody.
   const standing = option.help === `${option.label}.` ? "" : tOr(`help.${name}`, option.help);
@@ -62,13 +65,14 @@ export function createOptionField(option, context) {
       why.hidden = words === "";
       showProblem(problems.get(name), changed);
       // What is not modelled can only be taken back.
-      node.hidden = !changed && (!option.modelled || !schema.isRelevant(option, values));
+      const matters = () => changed || (option.modelled && schema.isRelevant(option, values));
+      node.hidden = !(isShown?.(option, values, changed) ?? matters());
     },
   };
 }
 
-function createNodes({ name, label: title, unit, group }, widget, reset, { schema, ungrouped }) {
-  const label = tOr(`option.${name}`, title);
+function createNodes({ name, label: title, unit, group }, widget, reset, { schema, ungrouped, asked }) {
+  const label = tOr(`${asked ? "ask" : "option"}.${name}`, title);
   // One line an option: what it means stands behind the question mark.
   const help = h("p", { class: "hint", id: `help-${name}`, hidden: !ungrouped });
   const why = whyButton(label, help);

@@ -13,33 +13,45 @@ import { createFitMap } from "./fitmap.js";
 import { gib } from "./format.js";
 import { createHeadline } from "./headline.js";
 import { createIssues, errorWords } from "./issues.js";
+import { linkCategories } from "./linked.js";
 import { t } from "./messages.js";
+import { createRanks } from "./ranks.js";
+import { createSure } from "./sure.js";
 import { createDock, createVerdict } from "./verdictPanel.js";
 import { createTimeline } from "./timeline.js";
 import { verdictSentence, verdictWord } from "./verdict.js";
+import { createViews } from "./views.js";
 import { snippetsOf } from "../widget/snippets.js";
 
-/** questions as questions.js has them; gpus() → the catalog's cards; focusOption(name) leads to an option of the form. */
-export function createResult({ schema, store, engine, questions, gpus, tell, focusOption, importer }) {
+/** questions as questions.js has them; gpus() and models() → the catalog's; focusOption(name) leads to an option of the page. */
+export function createResult({ schema, store, engine, questions, gpus, models, tell, focusOption, importer }) {
   const job = createCurrentJob();
-  const panels = createPanels({ schema, store, engine, questions, gpus, tell, focusOption });
-  const { issues, headline, verdict, advice, bar, timeline, breakdown, fitMap, cards, compare } = panels;
+  const panels = createPanels({ schema, store, engine, questions, gpus, models, tell, focusOption });
+  const { issues, headline, verdict, advice, bar, timeline, breakdown, fitMap, cards, compare, sure, ranks, views } =
+    panels;
   // What the figures are those of: the state and its answer, and whether that was "estimate", "partial" or nothing yet.
   let shown = { state: null, answer: null, pinned: null };
   let standing = "nothing";
   const copy = createCopy({ tell, importer, texts: textsOf(() => shown, store, schema) });
   // On paper, where the form is not: the job, as the command that asks for it.
   const asked = h("p", { class: "asked code", "data-testid": "asked" });
-  const pair = h("div", { class: "pair" }, fitMap.node, cards.node);
-  // The advice, whose height changes, stands below the charts: they keep their place while one watches them.
-  const middle = [headline.node, verdict.node, bar.node, timeline.node, advice.node];
-  const figures = h("div", { class: "figures" }, asked, middle, pair, breakdown.node);
+  const aside = h("div", { class: "row answer-aside" }, sure.button, compare.chip);
+  const reading = h("div", { class: "reading-box" }, headline.node, aside);
+  const figures = h("div", { class: "figures answer" }, asked, verdict.node, reading, bar.node, sure.node);
   const attributes = { class: "result", id: "result", tabindex: "-1", "aria-label": t("result.label") };
-  const node = h("section", attributes, issues.node, figures, compare.node, copy.node);
+  const node = h("section", attributes, figures, issues.node);
+  // Charts of a former job say whose they are.
+  const former = h("p", { class: "hint", hidden: true, "data-testid": "former" });
+  const below = h("section", { class: "views", "aria-label": t("view.label") }, former, views.node, copy.node);
+  linkCategories();
   const dock = createDock(() => {
     node.scrollIntoView({ block: "start" });
     node.focus({ preventScroll: true });
   });
+  // Only where the answer itself is out of sight.
+  new IntersectionObserver(([{ isIntersecting }]) => dock.node.toggleAttribute("data-idle", isIntersecting)).observe(
+    figures,
+  );
   const draw = {
     headline: job.part(headline.node),
     verdict: job.part(verdict.node, verdict.reach),
@@ -56,18 +68,23 @@ export function createResult({ schema, store, engine, questions, gpus, tell, foc
     draw.headline(number, () => headline.render(estimate));
     draw.verdict(number, () => verdict.render(fits));
     advice.expect(fits[0], fits.length);
+    sure.render(estimate, state.values);
     setText(asked, commandOf(state.values, schema));
     tell(t("announce.answer", { size: gib(estimate.allocated.expected), verdict: spoken(fits[0]) }));
   }
 
   function showNoEstimate({ partial, issues: found = [] }, number) {
+    const errors = found.filter((issue) => issue.severity === "error");
+    const reason = errors[0]?.message ?? "";
     if (partial) {
       standing = "partial";
       draw.headline(number, () => headline.renderPartial(partial));
-    } else if (standing === "nothing") {
-      headline.renderNothing();
+    } else {
+      draw.headline(number, () => headline.renderNothing(""));
     }
-    const errors = found.filter((issue) => issue.severity === "error");
+    draw.verdict(number, () => verdict.renderNone(reason));
+    draw.bar(number, bar.clear);
+    sure.render(null, {});
     tell(errorWords(errors));
   }
 
@@ -76,18 +93,22 @@ export function createResult({ schema, store, engine, questions, gpus, tell, foc
     const failed = !estimate && !partial;
     if (estimate) showEstimate(state, answer, number);
     else showNoEstimate(answer, number);
+    const model = shown.answer?.estimate?.model ?? shown.answer?.partial?.model ?? former.dataset.model;
+    former.dataset.model = (estimate ?? partial)?.model ?? model ?? "";
+    former.hidden = !failed || standing !== "estimate";
+    setText(former, t("result.stale", { model: former.dataset.model }));
     shown = { state, answer, pinned };
     copy.refresh();
-    issues.render(found, state.notes, failed && standing !== "nothing");
-    figures.classList.toggle("is-stale", failed);
-    figures.classList.toggle("is-partial", standing === "partial");
-    figures.classList.toggle("is-empty", standing === "nothing");
+    issues.render(found, state.notes);
+    below.classList.toggle("is-stale", failed);
+    below.classList.toggle("is-empty", standing !== "estimate");
     dock.render(estimate, fits);
     document.title = estimate ? `${gib(estimate.allocated.expected)} \u2013 ${t("page.name")}` : t("page.name");
   }
 
   return {
     node,
+    below,
     dock,
     repaint: fitMap.repaint,
     /** The state has changed: what stands here is from now on about a former job. */
@@ -102,10 +123,12 @@ export function createResult({ schema, store, engine, questions, gpus, tell, foc
     /** What draws an answer, part by part; `pinned`: the answer of the pinned job, or null. */
     partsOf(state, answer, pinned, number) {
       const { estimate, fits = [] } = answer;
+      const ghost = pinned?.estimate?.allocated.expected;
       const charts = [
-        () => draw.bar(number, () => bar.render(estimate, fits[0])),
-        () => draw.timeline(number, () => timeline.render(estimate, fits[0])),
+        () => draw.bar(number, () => bar.render(estimate, fits[0], ghost)),
+        () => draw.timeline(number, () => timeline.render(estimate, fits[0], ghost)),
         () => draw.breakdown(number, () => breakdown.render(estimate)),
+        () => ranks.render(estimate),
       ];
       return [
         () => showHead(state, answer, pinned, number),
@@ -133,14 +156,18 @@ export function createResult({ schema, store, engine, questions, gpus, tell, foc
   };
 }
 
-function createPanels({ schema, store, engine, questions, gpus, tell, focusOption }) {
-  const compare = createCompare({ schema, store });
-  const advice = createAdvice({ schema, store, ask: questions.tables, tell, showComparison: () => compare.show() });
+function createPanels({ schema, store, engine, questions, gpus, models, tell, focusOption }) {
+  const present = (key) => () => {
+    views.show(key);
+    views.node.scrollIntoView({ block: "nearest" });
+  };
+  const compare = createCompare({ schema, store, present: present("compare") });
+  const advice = createAdvice({ schema, store, ask: questions.tables, tell, showComparison: compare.show });
   const showAdvice = () => {
-    advice.node.scrollIntoView({ block: "start" });
+    present("save")();
     advice.node.focus({ preventScroll: true });
   };
-  return {
+  const parts = {
     compare,
     issues: createIssues({ schema, store, focusOption }),
     headline: createHeadline(),
@@ -150,8 +177,21 @@ function createPanels({ schema, store, engine, questions, gpus, tell, focusOptio
     breakdown: createBreakdown(),
     cards: createCards({ store, gpus }),
     fitMap: createFitMap({ engine, store, tell }),
+    sure: createSure({ models }),
+    ranks: createRanks(),
     advice,
   };
+  const fills = h("div", { class: "stack" }, parts.headline.others, parts.breakdown.node);
+  const views = createViews({
+    step: parts.timeline.node,
+    fills,
+    map: parts.fitMap.node,
+    cards: parts.cards.node,
+    save: advice.node,
+    compare: compare.node,
+    ranks: parts.ranks.node,
+  });
+  return { ...parts, views };
 }
 
 /** What is copied is about the job whose figures are shown, also while the next one is on its way. The link is that of the address bar. */

@@ -37,7 +37,7 @@ export function createStrategyField(store) {
   const other = h("option", { value: "", disabled: true }, t("strategy.other"));
   select.append(...Object.entries(words()).map(([value, text]) => h("option", { value }, text)), other);
   const label = h("label", { class: "label", for: select.id }, t("strategy.label"));
-  const node = h("div", { class: "option" }, h("div", { class: "option-head" }, label), select);
+  const node = h("div", { class: "option strategy" }, h("div", { class: "option-head" }, label), select);
   return {
     node,
     focus: () => select.focus(),

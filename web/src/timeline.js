@@ -82,7 +82,7 @@ export function createTimeline() {
         parts.map((category) =>
           h(
             "span",
-            { class: "readout-part" },
+            { class: "readout-part", "data-category": category },
             h("span", { class: `swatch ${categoryClass(category)}`, "aria-hidden": "true" }),
             `${categoryName(category)} ${gib(instant.bytes[category])}`,
           ),
@@ -131,8 +131,9 @@ export function createTimeline() {
     /**
      * @param {import("../../wasm/tidemark.js").Estimate} estimate
      * @param {import("../../wasm/tidemark.js").Fit} [fit]
+     * @param {number} [ghost] what the pinned job takes
      */
-    render(estimate, fit) {
+    render(estimate, fit, ghost) {
       const instants = estimate.timeline;
       node.hidden = instants.length === 0;
       if (instants.length === 0) return;
@@ -151,6 +152,7 @@ export function createTimeline() {
         phases,
         peak,
         mark: estimate.allocated.expected,
+        ghost,
         usable: fit && fit.usable_bytes > 0 ? fit.usable_bytes : null,
       };
       cursor.setAttribute("aria-valuemax", String(instants.length - 1));

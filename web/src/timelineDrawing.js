@@ -20,7 +20,7 @@ export function drawTimeline(model, width) {
   const { instants, peak, usable, mark } = model;
   const bottom = height - margin.bottom;
   const inner = width - margin.left - margin.right;
-  const highest = Math.max(...instants.map((instant) => instant.total), mark, 1);
+  const highest = Math.max(...instants.map((instant) => instant.total), mark, model.ghost ?? 0, 1);
   const brim = usable && usable < highest * farBrim ? usable : null;
   const top = Math.max(highest, brim ?? 0) * 1.06;
   const x = (position) => margin.left + position * inner;
@@ -45,6 +45,7 @@ export function drawTimeline(model, width) {
     drawAreas(chart),
     brim && drawBrim(chart, brim),
     drawHighWater(chart),
+    model.ghost > 0 && drawGhost(chart, model.ghost),
     s("g", { class: "hair", "aria-hidden": "true" }, hairline, bead),
   );
   function point(at) {
@@ -86,7 +87,8 @@ function drawAreas({ instants, layers, places, inner, y }) {
   const areas = layers.map((category) => {
     const lower = line(base).reverse();
     base = base.map((bytes, index) => bytes + (instants[index].bytes[category] ?? 0));
-    return s("path", { class: `area ${categoryClass(category)}`, d: `M${line(base).join("L")}L${lower.join("L")}Z` });
+    const d = `M${line(base).join("L")}L${lower.join("L")}Z`;
+    return s("path", { class: `area ${categoryClass(category)}`, "data-category": category, d });
   });
   const className = inner / instants.length < 3 ? "surface fine" : "surface";
   return [areas, s("path", { class: className, d: `M${line(instants.map(({ total }) => total)).join("L")}` })];
@@ -111,6 +113,12 @@ function drawHighWater({ mark, peak, places, width, y }) {
     s("path", { class: "peak-mark", d: `M${at} ${level - 2}l-6 -9h12z` }),
     text(at + (onRight ? 10 : -10), level - 6, words, beside),
   ];
+}
+
+/** How high the pinned job stands. */
+function drawGhost({ width, y }, bytes) {
+  const beside = { class: "ghost-text halo", "text-anchor": "start" };
+  return [across("ghost", y(bytes), width), text(margin.left + 4, y(bytes) - 4, t("compare.ghost"), beside)];
 }
 
 /** Positions 0 … 1: each phase gets room by the square root of its instants, so that a long one leaves the others legible. */

@@ -32,32 +32,45 @@ export function createVerdict(showAdvice) {
     },
     /** @param {import("../../wasm/tidemark.js").Fit[]} fits */
     render(fits) {
-      node.className = `verdict ${fits.length === 0 ? "is-none" : verdictClass(fits[0].verdict)}`;
+      const [fit, ...others] = fits;
+      node.className = `verdict ${fit ? verdictClass(fit.verdict) : "is-none"}`;
       const none = [verdictIcon("unknown"), h("p", { class: "verdict-text" }, t("verdict.noCard"))];
-      const lines = fits.flatMap((fit, at) => cardLines(fit, at === 0 && showAdvice));
-      isSought = ["tight", "does_not_fit"].includes(fits[0]?.verdict);
+      isSought = ["tight", "does_not_fit"].includes(fit?.verdict);
       const smaller = h("button", { type: "button", class: "link", onclick: showAdvice }, t("advice.smaller"));
-      plan.replaceChildren(isSought ? t("advice.searching") : smaller);
-      node.replaceChildren(...(fits.length === 0 ? none : lines), fits.length === 0 ? "" : plan);
+      plan.replaceChildren(isSought ? t("advice.searching") : fit ? smaller : "");
+      node.replaceChildren(...(fit ? cardLines(fit, others, showAdvice) : none), plan);
+    },
+    /** There is no answer: why, in the place of the verdict. */
+    renderNone(reason) {
+      node.className = "verdict is-none";
+      isSought = false;
+      const text = h("p", { class: "verdict-line" }, h("strong", {}, t("result.noAnswer")));
+      const why = h("p", { class: "verdict-sentence", title: reason }, reason);
+      plan.replaceChildren();
+      node.replaceChildren(verdictIcon("unknown"), h("div", { class: "verdict-text" }, text, why), plan);
     },
   };
 }
 
-function cardLines(fit, showAdvice) {
-  const used = h("span", { class: "verdict-used" }, t("verdict.used", { percent: percent(fit.utilization) }));
+/** The first card in words; of further ones the verdict beside the name, which the list of cards tells more of. */
+function cardLines(fit, others, showAdvice) {
+  const used = fit.utilization > 0 && ` ${t("verdict.used", { percent: percent(fit.utilization) })}`;
   const card = [h("strong", {}, verdictWord(fit.verdict)), " ", t("verdict.on", { gpu: fit.gpu })];
   const isKnown = fit.usable_bytes > 0;
   const isShort = fit.verdict === "tight" || fit.verdict === "does_not_fit";
   const attributes = { type: "button", class: "link", onclick: showAdvice, "data-testid": "to-advice" };
-  const more = showAdvice && isShort && [" ", h("button", attributes, t("verdict.advice"))];
-  const text = h(
-    "div",
-    { class: "verdict-text" },
-    h("p", { class: "verdict-line" }, card, fit.utilization > 0 && used),
-    h("p", {}, isKnown ? withFigure(fit) : verdictSentence(fit), more),
-    isKnown && fit.reason && h("p", { class: "hint" }, fit.reason),
-  );
-  return [verdictIcon(fit.verdict), text];
+  const more = isShort && [" ", h("button", attributes, t("verdict.advice"))];
+  const also = others.map((other) => [
+    " ",
+    verdictIcon(other.verdict, "row-icon"),
+    ` ${verdictWord(other.verdict)} ${t("verdict.on", { gpu: other.gpu })}.`,
+  ]);
+  const isSaid = verdictSentence(fit) === fit.reason;
+  const reason = isKnown && fit.reason && !isSaid && h("span", { class: "hint" }, ` ${fit.reason}`);
+  const sentence = [isKnown ? withFigure(fit) : verdictSentence(fit), used, more, also, reason];
+  const text = h("p", { class: "verdict-sentence", title: fit.reason }, sentence);
+  const line = h("p", { class: "verdict-line", title: fit.gpu }, card);
+  return [verdictIcon(fit.verdict), h("div", { class: "verdict-text" }, line, text)];
 }
 
 /** The sentence, its amount telling its bytes. */

@@ -47,10 +47,13 @@ export const widgetStyles = () =>
     cut("base.css", "/* Buttons */", ".tip {"),
     cut("base.css", "@media (prefers-reduced-motion: reduce", "@media (prefers-reduced-motion: no"),
     cut("form.css", "", "/* Folds */"),
-    cut("results.css", "", ".figures {"),
+    cut("results.css", "", "/* Old charts"),
     cut("results.css", "svg.is-fits,", "@media"),
     cut("charts.css", "", "/* Timeline */"),
     cut("charts.css", "@media (forced-colors"),
     read("element.css"),
     read("calculator.css"),
-  ].join("\n");
+  ]
+    .join("\n")
+    // A page's author may have set the root's size for other things: the page's own root has 15 pixels.
+    .replace(/([\d.]+)rem\b/g, (_, size) => `${Math.round(size * 150) / 10}px`);

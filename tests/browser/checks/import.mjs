@@ -12,7 +12,7 @@ const textOf = (id) => `(${at(id)} || {}).textContent || ""`;
 /** Gives a text to the box that takes anything. */
 const give = (browser, text) =>
   browser.evaluate(`(function (text) {
-    document.querySelector('[data-testid="model-picker"] input[value="config"]').click();
+    document.querySelector('[data-testid="model-files"]').open = true;
     var area = document.getElementById("option-config");
     area.value = text;
     area.parentElement.querySelector("button").click();
