@@ -3,6 +3,8 @@
 #   check-determinism                                             g++ and clang++ answer with the same bytes
 #   check-sanitize                                                the unit tests under asan and ubsan
 #   check-format check-tidy                                       the sources themselves
+#   site                                                          the page, the widget and the documentation in one folder, dist/site
+#   check-site                                                    its links, and its calculators in a browser
 #   check-generators                                              the widget in five generators of documentation (not in CI: it takes minutes)
 if(TIDEMARK_TESTS AND NOT EMSCRIPTEN)
   foreach(label IN ITEMS unit catalog traces cli truth counts answers)
@@ -30,6 +32,16 @@ if(TIDEMARK_TESTS AND NOT EMSCRIPTEN)
 endif()
 
 if(NOT EMSCRIPTEN)
+  # MkDocs comes from the Python package index, into build/site.
+  add_custom_target(site
+    COMMAND node web/site/build.mjs
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+    USES_TERMINAL VERBATIM)
+  add_custom_target(check-site
+    COMMAND node tests/docs/site.mjs
+    DEPENDS site
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+    USES_TERMINAL VERBATIM)
   add_custom_target(check-generators
     COMMAND node tests/docs/run.mjs
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}

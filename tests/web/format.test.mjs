@@ -5,7 +5,7 @@ import { batches, octaves, sequences } from "../../web/src/mapSizes.js";
 import { layOut } from "../../web/src/timelineDrawing.js";
 import { sortCards } from "../../web/src/cards.js";
 import { stopsBetween } from "../../web/src/numberInput.js";
-import { readCount } from "../../web/src/modelPicker.js";
+import { readCount } from "../../web/src/numbers.js";
 import { t } from "../../web/src/messages.js";
 
 const plain = (text) => text.replace(/[\u202f\u00a0]/g, " ");
@@ -46,6 +46,9 @@ test("counts of parameters", () => {
   assert.equal(readCount("7e9"), 7e9);
   assert.equal(readCount("1.5B"), 1.5e9);
   assert.equal(readCount("350m"), 350e6);
+  assert.equal(readCount("1,5 B"), 1.5e9);
+  assert.equal(readCount("7,000,000,000"), 7e9);
+  for (const text of ["gpt2", "llama 8b", "-7B", "B", ""]) assert.equal(readCount(text), undefined, text);
   assert.equal(readCount("a lot"), undefined);
   assert.equal(readCount("7e99"), 7e99);
 });

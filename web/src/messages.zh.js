@@ -17,6 +17,7 @@ export default {
   "model.label": "模型",
   "model.placeholder": "llama 8b、qwen2.5、gpt2 …",
   "model.asTyped": "“{text}”，由引擎识别",
+  "model.countOf": "{count} 参数的模型",
   "model.partial": "仅权重",
   "search.count": "列表中有 {count} 项",
   "search.one": "列表中有 1 项",

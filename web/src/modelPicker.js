@@ -3,6 +3,7 @@ import { h, hasFocus, setText } from "./dom.js";
 import { count } from "./format.js";
 import { sourceOf } from "./importer.js";
 import { t } from "./messages.js";
+import { readCount } from "./numbers.js";
 import { readPermalink } from "./permalink.js";
 import { shorten } from "./shorten.js";
 import { createModelSearch, modelWays, noModel } from "./modelSearch.js";
@@ -259,15 +260,6 @@ const isName = (text) =>
 function isRequest(document_) {
   if ("model_type" in document_ || "architectures" in document_) return false;
   return ["model", "config", "parameters"].some((key) => key in document_);
-}
-
-/** 7e9, 1.5B, 350M → a number. */
-export function readCount(text) {
-  const match = /^\s*([0-9][0-9\s_\u202f]*(?:\.[0-9]+)?(?:e\+?[0-9]{1,2})?)\s*([kmbt]?)\s*$/i.exec(text);
-  if (!match) return undefined;
-  const factor = { "": 1, k: 1e3, m: 1e6, b: 1e9, t: 1e12 }[match[2].toLowerCase()];
-  const value = Number(match[1].replace(/[\s_\u202f]/g, "")) * factor;
-  return Number.isFinite(value) ? value : undefined;
 }
 
 function sentence(text) {

@@ -2,6 +2,7 @@
 import { createCombobox, narrow } from "./combobox.js";
 import { count } from "./format.js";
 import { t } from "./messages.js";
+import { readCount } from "./numbers.js";
 
 /** The options of which one says which model. */
 export const modelWays = ["model", "config", "parameters"];
@@ -24,7 +25,13 @@ export function createModelSearch({ store, models }) {
       .sort((a, b) => Number(b.modelled) - Number(a.modelled));
     return rows;
   };
-  const choose = (model) => store.set({ ...noModel, model });
+  const choose = (model) => store.set({ ...noModel, ...(typeof model === "object" ? model : { model }) });
+  /** What no name of the catalog is: a size, or a name for the engine, which knows other spellings or says what comes nearest. */
+  function otherwise(typed) {
+    const parameters = readCount(typed);
+    if (parameters === undefined) return { value: typed, label: t("model.asTyped", { text: typed }), text: typed };
+    return { value: { parameters }, label: t("model.countOf", { count: count(parameters) }) };
+  }
 
   const picker = createCombobox({
     id: "option-model",
@@ -33,13 +40,10 @@ export function createModelSearch({ store, models }) {
     search: (text) => {
       const typed = text.trim();
       const found = narrow(allRows(), text, 300);
-      // Another spelling, an address, a tuned version: the engine knows, or says what comes nearest.
-      return found.length > 0 || typed === ""
-        ? found
-        : [{ value: typed, label: t("model.asTyped", { text: typed }), text: typed }];
+      return found.length > 0 || typed === "" ? found : [otherwise(typed)];
     },
     onchoose: choose,
-    oncommit: (text) => text.trim() !== "" && choose(text.trim()),
+    oncommit: (text) => text.trim() !== "" && choose(otherwise(text.trim()).value),
   });
   return {
     node: picker.node,

@@ -23,6 +23,14 @@ function plainNumber(text, isWhole) {
   return text;
 }
 
+/** "7e9", "1.5B", "1,5B", "350M" → an amount of parameters; undefined for what is none. */
+export function readCount(text) {
+  const [, body, letter] = /^(.*?)([kmbt]?)$/is.exec(text.trim());
+  const amount = /\d/.test(body) ? readNumber(body, false) : undefined;
+  const value = amount * { "": 1, k: 1e3, m: 1e6, b: 1e9, t: 1e12 }[letter.toLowerCase()];
+  return value > 0 ? value : undefined;
+}
+
 /** "24576 MiB", "24,5 GB", "24GiB": a card by its size, for the engine; other text as it is. */
 export function readCard(text) {
   const match = /^([\d.,]+)\s*([GM]i?B?)?$/i.exec(text);
