@@ -17,6 +17,6 @@ declare module "tidemark:accuracy" {
     runs: [number, number];
     types: Record<string, [number, number]>;
     methods: Record<string, [number, number]>;
-    measured: [number, number, number];
+    measured: [number, number, number, number];
   };
 }

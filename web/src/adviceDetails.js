@@ -1,7 +1,7 @@
 // The advice's table: how far each quantity goes on the card. It takes dozens of estimates, so it is asked for when it is unfolded.
 import { h, scrollBox, setText } from "./dom.js";
 import { figure } from "./exactly.js";
-import { grouped } from "./format.js";
+import { gib, grouped } from "./format.js";
 import { t } from "./messages.js";
 import { mergePatch } from "./schema.js";
 
@@ -43,7 +43,9 @@ export function createAdviceDetails({ schema, apply }) {
     h("button", { type: "button", class: "button small", "aria-label": what, onclick }, words);
 
   function drawFrontiers(report) {
+    const usable = gib(Math.max(0, report.now.fit.usable_bytes));
     body.replaceChildren(
+      h("p", { class: "hint" }, t("advice.rule", { usable })),
       table(
         summary.textContent,
         [

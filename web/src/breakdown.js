@@ -1,6 +1,6 @@
 // Where it comes from: a table whose rows open to formula, numbers, source and confidence.
-import { categoryClass, categoryName } from "./categories.js";
-import { h } from "./dom.js";
+import { categoryClass, categoryName, strata } from "./categories.js";
+import { h, setText } from "./dom.js";
 import { exact, gib, percent } from "./format.js";
 import { tellExactly } from "./exactly.js";
 import { t, tOr } from "./messages.js";
@@ -10,11 +10,12 @@ const negligible = 0.002;
 export function createBreakdown() {
   const body = h("tbody");
   const foot = h("tfoot");
+  const hint = h("p", { class: "hint", "data-testid": "breakdown-at" });
   const node = h(
     "section",
     { role: "group", class: "panel", "aria-labelledby": "breakdown-heading", "data-testid": "breakdown" },
     h("h3", { id: "breakdown-heading" }, t("breakdown.label")),
-    h("p", { class: "hint" }, t("breakdown.hint")),
+    hint,
     h(
       "table",
       { class: "grid breakdown" },
@@ -72,20 +73,36 @@ export function createBreakdown() {
     );
   }
 
+  /** Another instant than the peak: its categories, of which no items are known. */
+  function drawInstant({ instant, bytes, total }) {
+    const back = h("button", { type: "button", class: "link", onclick: () => showAt(null) }, t("timeline.toPeak"));
+    hint.replaceChildren(t("breakdown.at", { instant }), " ", back);
+    const rowOf = (category) =>
+      h(
+        "tr",
+        { class: "group-row", "data-category": category },
+        h("th", { scope: "row" }, swatchOf(category), " ", categoryName(category)),
+        tellExactly(h("td", { class: "number" }, gib(bytes[category])), bytes[category]),
+        shareCell(bytes[category], total),
+      );
+    const present = strata(Object.keys(bytes)).filter((category) => bytes[category] > 0);
+    body.replaceChildren(...present.map(rowOf));
+    drawTotal(t("breakdown.totalAt"), total);
+  }
+
+  function showAt(instant) {
+    if (instant) drawInstant(instant);
+    else draw();
+  }
+
   function draw() {
     const { breakdown, total } = latest;
+    setText(hint, t("breakdown.hint"));
     const rows = [];
     for (const group of breakdown) {
       if (group.bytes === 0) continue;
       rows.push(
-        row(
-          group.category,
-          "group-row",
-          categoryName(group.category),
-          group.bytes,
-          total,
-          h("span", { class: `swatch ${categoryClass(group.category)}`, "aria-hidden": "true" }),
-        ),
+        row(group.category, "group-row", categoryName(group.category), group.bytes, total, swatchOf(group.category)),
       );
       if (!open.has(group.category)) continue;
       const restKey = `${group.category}/…`;
@@ -115,19 +132,18 @@ export function createBreakdown() {
       }
     }
     body.replaceChildren(...rows);
-    foot.replaceChildren(
-      h(
-        "tr",
-        {},
-        h("th", { scope: "row" }, t("breakdown.total")),
-        tellExactly(h("td", { class: "number" }, gib(total)), total),
-        h("td", { class: "number share" }, ""),
-      ),
-    );
+    drawTotal(t("breakdown.total"), total);
+  }
+
+  function drawTotal(name, total) {
+    const size = tellExactly(h("td", { class: "number" }, gib(total)), total);
+    foot.replaceChildren(h("tr", {}, h("th", { scope: "row" }, name), size, h("td", { class: "number share" })));
   }
 
   return {
     node,
+    /** Shows an instant of the step, or the peak: null. */
+    showAt,
     /** @param {import("../../wasm/tidemark.js").Estimate} estimate */
     render(estimate) {
       latest = { breakdown: estimate.breakdown, total: estimate.allocated.expected };
@@ -140,6 +156,8 @@ export function createBreakdown() {
     },
   };
 }
+
+const swatchOf = (category) => h("span", { class: `swatch ${categoryClass(category)}`, "aria-hidden": "true" });
 
 function shareCell(bytes, total) {
   const ratio = total > 0 ? bytes / total : 0;

@@ -153,6 +153,7 @@ export default {
     "{headroom} more is expected than the {usable} that it gives, less than the estimate’s own uncertainty.",
   "verdict.does_not_fitText": "{headroom} more is needed than the {usable} that it gives.",
   "verdict.on": "on {gpu}",
+  "verdict.plan": "Takes {size} and fits with: {what}",
   "verdict.used": "{percent} used.",
   "verdict.noCard": "Choose a card to see whether the job fits.",
 
@@ -213,6 +214,7 @@ export default {
   "advice.expandable": "Moves no allocated byte; {size} less is reserved.",
   "advice.frontiers": "How far it goes on this card",
   "advice.frontiersChanged": "How far it goes on this card with the changes above",
+  "advice.rule": "What fits is what still does at the high end of its range; the card has {usable}.",
   "advice.action": "Action",
   "advice.quantity": "Quantity",
   "advice.now": "Now",
@@ -256,6 +258,7 @@ export default {
   "timeline.peak": "peak {size}",
   "timeline.brim": "usable {size}",
   "timeline.toPeak": "To the peak",
+  "timeline.pick": "What fills it then",
   "timeline.table": "Phases as a table",
   "timeline.phase": "Phase",
   "timeline.highest": "Highest",
@@ -279,7 +282,9 @@ export default {
   "breakdown.part": "Part",
   "breakdown.size": "Size",
   "breakdown.share": "Share",
+  "breakdown.at": "At {instant}; formulas and sources are those of the peak.",
   "breakdown.total": "Allocated at the peak",
+  "breakdown.totalAt": "Allocated then",
   "breakdown.formula": "Formula",
   "breakdown.substituted": "With numbers",
   "breakdown.source": "Source",
@@ -304,7 +309,7 @@ export default {
   "sure.none": "{name}: no recorded run; the range is wider where that matters",
   "sure.all": "All kinds",
   "sure.measured":
-    "Published measurements of other people’s GPUs: {amount} peaks of what torch allocates that can be followed, {median} % off in the middle, {worst} % at worst",
+    "Published measurements of other people’s GPUs: {amount} peaks of what torch allocates, {median} % off in the middle, {worst} % at worst; {left} more that the engine does not explain are left out, by name",
   "sure.uncounted":
     "Not counted: other processes on the card, data loaders that keep batches on it, evaluation and generation unless they are asked for, and what your own code keeps.",
   "sure.where": "The rules and every comparison stand in docs/method.md and docs/accuracy.md.",

@@ -167,14 +167,18 @@ function createPanels({ schema, store, engine, questions, gpus, models, tell, fo
     present("save")();
     advice.node.focus({ preventScroll: true });
   };
+  const breakdown = createBreakdown();
   const parts = {
     compare,
     issues: createIssues({ schema, store, focusOption }),
     headline: createHeadline(),
     verdict: createVerdict(showAdvice),
     bar: createBar(),
-    timeline: createTimeline(),
-    breakdown: createBreakdown(),
+    timeline: createTimeline((instant) => {
+      breakdown.showAt(instant);
+      views.show("fills");
+    }),
+    breakdown,
     cards: createCards({ store, gpus }),
     fitMap: createFitMap({ engine, store, tell }),
     sure: createSure({ models }),

@@ -44,7 +44,7 @@ export function createSure({ models }) {
     const [estimate, values] = shown;
     const { low, expected, high } = estimate.allocated;
     const percent = ((Math.max(high - expected, expected - low) / expected) * 100).toFixed(1);
-    const [amount, median, worst] = accuracy.measured;
+    const [amount, median, worst, left] = accuracy.measured;
     const base = docs();
     const link = ([key, path]) => [h("a", { href: `${base}${path}` }, t(`sure.${key}`)), " "];
     return node.replaceChildren(
@@ -53,7 +53,7 @@ export function createSure({ models }) {
         "ul",
         {},
         evidence(estimate, values, models()).map(line),
-        h("li", {}, t("sure.measured", { amount, median, worst })),
+        h("li", {}, t("sure.measured", { amount, median, worst, left })),
       ),
       h("p", {}, t("sure.uncounted")),
       base ? h("p", {}, Object.entries(pages).map(link)) : h("p", { class: "hint" }, t("sure.where")),

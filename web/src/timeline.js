@@ -7,7 +7,8 @@ import { tellExactly } from "./exactly.js";
 import { t } from "./messages.js";
 import { drawTimeline, layOut } from "./timelineDrawing.js";
 
-export function createTimeline() {
+/** onpick(instant) shows what fills the memory at an instant. */
+export function createTimeline(onpick) {
   const box = h("div", { class: "timeline-box" });
   const cursor = h("div", {
     class: "timeline-cursor",
@@ -54,6 +55,12 @@ export function createTimeline() {
       ),
     ),
   );
+  const pickNow = () => onpick(at === model.peak ? null : model.instants[at]);
+  const pick = h(
+    "button",
+    { type: "button", class: "link", "data-testid": "pick", onclick: pickNow },
+    t("timeline.pick"),
+  );
   let model = null;
   let at = -1;
   let picture = null;
@@ -76,6 +83,7 @@ export function createTimeline() {
       h("span", { class: "readout-where" }, instant.instant),
       tellExactly(h("span", { class: "readout-total" }, gib(instant.total)), instant.total),
       h("span", { class: "readout-exact" }, exact(instant.total)),
+      pick,
       h(
         "span",
         { class: "readout-parts" },

@@ -24,7 +24,8 @@ export function createVerdict(showAdvice) {
     renderPlan(found) {
       if (!isSought) return;
       if (!found) return plan.replaceChildren(t("calculator.nothing"));
-      const words = h("span", {}, t("calculator.plan", found));
+      const said = t("verdict.plan", found);
+      const words = h("span", { title: said }, said);
       const name = `${t("advice.apply")}: ${found.what}`;
       const attributes = { type: "button", class: "button small", "aria-label": name, "data-testid": "plan-apply" };
       const button = h("button", { ...attributes, onclick: () => found.apply(node) }, t("advice.apply"));
