@@ -765,6 +765,29 @@ test("a category that is pointed at is lit in the bar, the chart and the table",
   await close(page);
 });
 
+for (const [width, hash] of [
+  [1280, ""],
+  [1280, "v=1&model=meta-llama/Llama-3.1-8B&method=lora&gpu=4090"],
+  [360, "v=1&model=meta-llama/Llama-3.1-8B&method=lora&gpu=4090"],
+])
+  test(`nothing jumps while the page opens, ${width} px, ${hash === "" ? "the example" : "a link"}`, async () => {
+    const page = await browser.newPage({ viewport: { width, height: 720 } });
+    await page.addInitScript(() => {
+      window.shifts = [];
+      new PerformanceObserver((list) => {
+        for (const entry of list.getEntries())
+          window.shifts.push([entry.value, entry.sources.map(({ node }) => node?.className ?? "").join()]);
+      }).observe({ type: "layout-shift", buffered: true });
+    });
+    await page.goto(url + (hash ? `#${hash}` : ""));
+    await settled(page);
+    await until(page, () => document.querySelector('[data-testid="advice-singles"] li'));
+    const shifts = await page.evaluate(() => window.shifts);
+    const sum = shifts.reduce((total, [value]) => total + value, 0);
+    assert.ok(sum <= 0.05, `${sum}: ${JSON.stringify(shifts)}`);
+    await page.close();
+  });
+
 test("an instant of the step re-bases the table of what fills the memory, and the peak brings it back", async () => {
   const page = await open("v=1&model=openai-community/gpt2&sequence_length=512&gpu=4090");
   await page.focus(at("timeline-cursor"));

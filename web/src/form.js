@@ -137,7 +137,8 @@ function createSection({ group, options, fields, store }) {
   const heading = uniqueId("heading");
   const node = h(
     "section",
-    { role: "group", class: "group", "aria-labelledby": heading, "data-group": group.name },
+    // Until it is known which of its options matter it takes no room: what stands there would jump.
+    { role: "group", class: "group", "aria-labelledby": heading, "data-group": group.name, hidden: true },
     h("div", { class: "group-head" }, h("h3", { id: heading }, group.title), reset),
     fields.map((field) => field.node),
   );
