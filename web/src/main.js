@@ -204,7 +204,13 @@ async function start(makeWorker) {
   const store = createStore(schema, asked);
   // Here already, or on its way while the page is built.
   const first = hash === "" ? JSON.parse(data("example")) : questions.estimate(store.get().values);
+  // Reading the script, building the page and laying it out are a task each.
+  await breath();
+  return open({ makeWorker, engine, schema, questions, store, first });
+}
 
+/** Builds the page; `first`: the answer to its first question, or what promises it. */
+async function open({ makeWorker, engine, schema, questions, store, first }) {
   const announcer = createAnnouncer();
   const tell = (text, delay) => announcer.say(text, delay);
   let catalog = {};
@@ -223,6 +229,7 @@ async function start(makeWorker) {
   const modelPicker = createModelPicker({ store, schema, models, tell, take: importer.take, showFound });
   const question = createQuestion({ schema, store, modelPicker, gpus });
   const result = createResult({ schema, store, engine, questions, gpus, models, tell, focusOption, importer });
+  await breath();
   const showBeside = async (estimate) => importPanel.beside(await importer.beside(estimate));
   const masthead = createMasthead({ store, example, notice, tell, themeSwitch: createThemeSwitch(result.repaint) });
   layOut({ schema, result, masthead, modelPicker, question, importPanel, inputs, announcer, notice });
