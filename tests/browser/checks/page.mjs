@@ -26,7 +26,8 @@ export default {
   async "the page in depth (page.test.mjs)"(browser) {
     if (browser.name !== "chromium") return "in Chromium only";
     const { status, stdout } = spawnSync(process.execPath, ["--test", depth], { encoding: "utf8" });
-    if (status !== 0) throw new Error(stdout.slice(-4000));
+    const failed = stdout.match(/^\s*(not ok|✖).*$/gm) ?? [];
+    if (status !== 0) throw new Error(`${failed.join("\n")}\n${stdout.slice(-4000)}`);
     return stdout.match(/# pass \d+|ℹ pass \d+/)?.[0] ?? "";
   },
 };
