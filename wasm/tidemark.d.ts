@@ -32,11 +32,27 @@ export interface Job {
   /** A recorded nn.Module of one's own. Not modelled: Recorded modules come later. */
   model_trace?: null;
   /** Which parameters are trained. @default "full" */
-  method?: "full" | "lora" | "qlora" | "freeze" | null;
+  method?: "full" | "lora" | "qlora" | "freeze" | "oft" | "qoft" | "adalora" | null;
   /** Patterns of module names that are not trained: embed_tokens, layers.0, vision_tower. @default [] */
   freeze?: string | string[] | null;
+  /**
+   * Of the layers the last so many are trained, below 0 the first so many, and nothing else; 0: as `freeze` says
+   * (LLaMA-Factory). Unit: layers. @default 0
+   */
+  freeze_trainable_layers?: number | null;
+  /** The trained layers lie in equal steps, as LLaMA Pro adds them. @default false */
+  use_llama_pro?: boolean | null;
+  /**
+   * Which modules of the trained layers are trained. Not modelled: Parts of the trained layers are not modelled; name
+   * what is frozen with "freeze" instead. @default "all"
+   */
+  freeze_trainable_modules?: "all" | null;
+  /** Where only what is trained was cast: LLaMA-Factory loads bf16 and makes trained weights fp32. */
+  frozen_dtype?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
   /** What is learned; it chooses the head where `architecture` does not. @default "sft" */
-  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | "reward" | "seq2seq" | "vision" | "vlm" | "dpo" | "kto" | "orpo" | "simpo" | "cpo" | "text_classification" | "sequence_classification" | "image_classification" | null;
+  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | "embedding" | "reward" | "seq2seq" | "vision" | "vlm" | "dpo" | "kto" | "orpo" | "simpo" | "cpo" | "text_classification" | "sequence_classification" | "image_classification" | "sentence-transformers:pair" | "sentence-transformers:pair_class" | "sentence-transformers:pair_score" | "sentence-transformers:qa" | null;
+  /** Texts that a sample compares: 2 of a pair, 3 of a triplet. Unit: texts. @default 2 */
+  texts_per_sample?: number | null;
   /**
    * The vision tower is not trained, nor adapted (ms-swift freeze_vit, LLaMA-Factory freeze_vision_tower). @default
    * false
@@ -84,6 +100,8 @@ export interface Job {
   adapter?: {
     /** Rank. @default 16 */
     r?: number | null;
+    /** Inputs that an orthogonal adapter turns together; 32. */
+    oft_block_size?: number | null;
     /** Scaling numerator; it moves no memory. @default 32 */
     lora_alpha?: number | null;
     /** Dropout on the input of each adapter. Unit: probability. @default 0.0 */
@@ -138,7 +156,7 @@ export interface Job {
     /** Bits per quantised weight: 4 or 8. Unit: bits. @default 4 */
     bits?: number | null;
     /** Number format; 8 bits mean int8. @default "nf4" */
-    quant_type?: "nf4" | "fp4" | "int8" | "awq" | "torchao_nf4" | null;
+    quant_type?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | "int4" | null;
     /** Block scales are quantised again. @default true */
     double_quant?: boolean | null;
     /** Elements that share a scale. Unit: elements. @default 64 */
@@ -148,9 +166,9 @@ export interface Job {
     /** Whether peft.prepare_model_for_kbit_training ran: it upcasts what is not quantised. @default false */
     prepare_kbit?: "false" | false | "true" | true | "norms_only" | null;
     /** Another name of "quantization.quant_type". */
-    method?: "nf4" | "fp4" | "int8" | "awq" | "torchao_nf4" | null;
+    method?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | "int4" | null;
     /** Another name of "quantization.quant_type". */
-    quant_method?: "nf4" | "fp4" | "int8" | "awq" | "torchao_nf4" | null;
+    quant_method?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | "int4" | null;
   } | null;
   /** from_pretrained(load_in_4bit=True): what method qlora means. @default false */
   load_in_4bit?: boolean | null;
@@ -205,10 +223,9 @@ export interface Job {
   /** Length of the recordings that a model of speech hears; Whisper pads all to its window. Unit: seconds. */
   audio_seconds?: number | null;
   /**
-   * Samples of a batch joined into one row. Not modelled: Say the same with packing true, micro_batch_size 1 and
-   * sequence_length the sum of the samples' lengths.
+   * Samples of a batch joined into one row, without padding; all are taken to be sequence_length long. @default false
    */
-  padding_free?: null;
+  padding_free?: boolean | null;
   /** attn_implementation. @default "sdpa" */
   attention?: "eager" | "sdpa" | "flash_attention_2" | "flash_attention_3" | "xformers" | "math" | "fa2" | "flash_attn" | "flash_attn_2" | "flash_attention" | "kernels_community/flash_attn2" | "kernels_community/flash_attn" | "true" | true | "fa3" | "flash_attn_3" | "kernels_community/flash_attn3" | "kernels_community/vllm_flash_attn3" | "auto" | "false" | false | "disabled" | null;
   /** What is run again in backward instead of being kept; or an object with one of the keys below. @default "none" */
@@ -469,9 +486,9 @@ export interface Job {
   /** Another name of "model". */
   model_id?: string | null;
   /** Another name of "method". */
-  finetuning_type?: "full" | "lora" | "qlora" | "freeze" | null;
+  finetuning_type?: "full" | "lora" | "qlora" | "freeze" | "oft" | "qoft" | "adalora" | null;
   /** Another name of "method". */
-  train_type?: "full" | "lora" | "qlora" | "freeze" | null;
+  train_type?: "full" | "lora" | "qlora" | "freeze" | "oft" | "qoft" | "adalora" | null;
   /** Another name of "freeze_vision". */
   freeze_vit?: boolean | null;
   /** Another name of "freeze_vision". */
@@ -515,11 +532,11 @@ export interface Job {
   /** Another name of "quantization.bits". */
   quant_bits?: number | null;
   /** Another name of "quantization.quant_type". */
-  bnb_4bit_quant_type?: "nf4" | "fp4" | "int8" | "awq" | "torchao_nf4" | null;
+  bnb_4bit_quant_type?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | "int4" | null;
   /** Another name of "quantization.quant_type". */
-  quantization_type?: "nf4" | "fp4" | "int8" | "awq" | "torchao_nf4" | null;
+  quantization_type?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | "int4" | null;
   /** Another name of "quantization.quant_type". */
-  quant_method?: "nf4" | "fp4" | "int8" | "awq" | "torchao_nf4" | null;
+  quant_method?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | "int4" | null;
   /** Another name of "quantization.double_quant". */
   bnb_4bit_use_double_quant?: boolean | null;
   /** Another name of "quantization.double_quant". */

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -5,10 +6,13 @@
 #include <vector>
 
 #include "core/cli/commands.hpp"
+#include "core/cli/job_flags.hpp"
 #include "core/cli/terminal.hpp"
 #include "core/exchange/out/export.hpp"
 #include "core/exchange/out/job.hpp"
+#include "core/exchange/out/patch.hpp"
 #include "core/units/nearest.hpp"
+#include "core/wire/ask.hpp"
 #include "core/wire/json.hpp"
 #include "core/wire/write_answer.hpp"
 
@@ -57,9 +61,60 @@ int print_exported(const Invocation& typed, std::string_view format, std::string
   return kAnswered;
 }
 
+
+/// What flags ask of a file's job, and the combination of `advise` where that does not fit the first card yet.
+std::vector<exchange::Change> changes_of(const Invocation& typed, const Value& request, const Value& said) {
+  const std::vector<exchange::Change> stated = exchange::leaves_of(said);
+  std::vector<exchange::Change> changes;
+  for (exchange::Change& leaf : exchange::leaves_of(request)) {
+    const bool of_card = leaf.first == "gpu" || leaf.first == "gpus" || leaf.first == "verb";
+    const bool before = std::any_of(stated.begin(), stated.end(), [&](const exchange::Change& other) {
+      return other.first == leaf.first && write_json(other.second) == write_json(leaf.second);
+    });
+    if (!of_card && !before) changes.push_back(std::move(leaf));
+  }
+  const Value* cards = request.find("gpus");
+  if (request.find("gpu") == nullptr && cards == nullptr) return changes;
+  const AdviceReport report = ask_advice(typed.engine, request);
+  if (!report.answered || !report.advice.combination) return changes;
+  std::vector<Setting> settings;
+  for (const Step& step : report.advice.combination->steps) {
+    settings.insert(settings.end(), step.settings.begin(), step.settings.end());
+  }
+  for (const Setting& setting : merged(settings)) changes.emplace_back(setting.option, setting.value);
+  return changes;
+}
+
+/// `export patch FILE`: the job that fits, as other lines of the file that was given.
+int run_patch(const Invocation& typed) {
+  Issues issues;
+  if (typed.files.empty()) {
+    return refuse({{"BAD_USAGE", Severity::kError, "", "Name the file to patch.", ""}}, typed.json);
+  }
+  std::vector<exchange::Source> sources;
+  for (const std::string& file : typed.files) sources.push_back({file, read_file(file, issues), 0});
+  const Value request = has_error(issues) ? Value{} : read_job(typed, issues);
+  const Value said = has_error(issues) ? Value{} : read_files(typed.files, issues);
+  if (has_error(issues)) return refuse(std::move(issues), typed.json);
+  const exchange::Patched patched = exchange::patch(std::move(sources), changes_of(typed, request, said));
+  if (typed.json) {
+    Value out = write_errors(patched.issues);
+    set(out, "format", "patch");
+    set(out, "file", typed.files[0]);
+    set(out, "text", patched.text);
+    set(out, "diff", patched.diff);
+    print(write_json(out, 2) + "\n");
+    return kAnswered;
+  }
+  print(patched.diff);
+  if (!patched.issues.empty()) complain(patched.issues);
+  return kAnswered;
+}
+
 }  // namespace
 
 int run_export_command(const Invocation& typed) {
+  if (typed.word == "patch") return run_patch(typed);
   const exchange::Exporter* exporter = exchange::find_exporter(typed.word);
   if (exporter == nullptr) return unknown_format(typed.word, typed.json);
   Issues issues;

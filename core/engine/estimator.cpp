@@ -11,6 +11,7 @@
 #include "core/job/check.hpp"
 #include "core/job/defaults.hpp"
 #include "core/job/recipe.hpp"
+#include "core/job/trained_layers.hpp"
 #include "core/layers/program.hpp"
 #include "core/optimizers/optimizer.hpp"
 #include "core/plan/pipeline.hpp"
@@ -300,6 +301,7 @@ Understood Estimator::resolve(const Asked& asked) const {
   const auto settle = [&](const Value& config) {
     settle_quantization(config, answer.job, issues);
     settle_defaults(request.open, checkpoint_dtype(config), answer.job, issues);
+    settle_foreign(request.foreign, answer.job);
     if (!question.cards.empty()) check_kernels(answer.job, issues);
   };
 
@@ -324,6 +326,7 @@ Understood Estimator::resolve(const Asked& asked) const {
   answer.architecture = std::move(config.architecture);
   if (answer.model.empty()) answer.model = answer.architecture.class_name;
   if (!readable) return question;
+  settle_trained_layers(answer.architecture.num_layers, request.foreign, answer.job);
   suit_task(request, answer.architecture, issues);
   leave_out_evaluation(answer.job, issues);
   check_magnitude(answer.architecture, answer.job, issues);

@@ -142,6 +142,7 @@ class Job {
         const bool own = plain && one.name != "Trainer" && !contains(one.name, "transformers") &&
                          std::none_of(one.bases.begin(), one.bases.end(),
                                       [](const std::string& base) { return contains(base, "Trainer"); });
+        if (own) own_trainer_ = &one;
         if (own) break;
         trainer_ = &one;
         trainer_task_ = row.task;
@@ -238,12 +239,19 @@ class Job {
   /// Where the model is loaded, the trainer made and its arguments: the places of what a default decides.
   std::vector<Origin> context() const {
     std::vector<Origin> places;
-    for (const PyObject* one : {load_, arguments_, trainer_}) {
+    for (const PyObject* one : {load_, arguments_, trainer_, own_trainer_, accelerator_}) {
       if (one != nullptr) places.push_back(one->place);
     }
+    if (const PyValue* start = text_variable("init_from"); start != nullptr)
+      places.insert(places.end(), start->places.begin(), start->places.end());
     for (const PyObject& one : program_.objects) {
+      if (trainer_ != nullptr || places.size() > 8) break;
       const bool moved = one.name == ".to" || one.name == ".cuda" || one.is("AdamW");
-      if (trainer_ == nullptr && moved && places.size() < 6) places.push_back(one.place);
+      const bool steps = contains(lower_case(one.name), "optimizer") && one.name != ".zero_grad";
+      if (!moved && !steps) continue;
+      // What is moved is the model where a call made it.
+      if (moved && one.self >= 0) places.push_back(program_.objects[static_cast<std::size_t>(one.self)].place);
+      places.push_back(one.place);
     }
     return places;
   }
@@ -292,7 +300,8 @@ class Job {
         task = "vision";
       else if (trainer_ == nullptr && contains(file, "dpo"))
         task = "dpo";
-      else if (trainer_ == nullptr && contains(text_, "pixel_values") && contains(text_, "processor"))
+      else if (trainer_ == nullptr && ((contains(text_, "pixel_values") && contains(text_, "processor")) ||
+                                       contains(text_, "AutoProcessor.from_pretrained")))
         task = "vlm";
       else if (load_ != nullptr || named_ != nullptr || trainer_ != nullptr || contains(file, "sft") ||
                contains(file, "finetun"))
@@ -324,10 +333,13 @@ class Job {
     }
     if (name == nullptr && trainer_ != nullptr && trainer_name_ == "SentenceTransformersFinetuneEngine")
       name = trainer_->find("model_id");
+    if (name == nullptr && read_own_gpt()) return;
     if (name == nullptr) return unknown("model");
     if (!name->is_string() || name->text.empty()) return unknown("model: not in the file");
     say_model(*name);
-    if (load_ != nullptr && load_->is("timm.create_model")) say("model", of("timm/" + name->text), *name);
+    if (load_ != nullptr && (load_->is("timm.create_model") ||
+                             (load_->is("create_model") && imports("timm") && !contains(name->text, "/"))))
+      say("model", of("timm/" + name->text), *name);
     read_architecture(name->text);
     if (load_ != nullptr) {
       if (const PyValue* attention = load_->find("attn_implementation"); attention != nullptr && attention->is_string())
@@ -335,6 +347,40 @@ class Job {
       const PyValue* flash = load_->find("use_flash_attention_2");
       if (flash != nullptr && flash->boolean) say("attention", of("flash_attention_2"), *flash);
     }
+  }
+
+  /// minGPT, nanoGPT and those made after them: GPT-2's shape by keywords or by a dictionary, under either's names.
+  bool read_own_gpt() {
+    if (const PyValue* start = text_variable("init_from"); start != nullptr && start->text.rfind("gpt2", 0) == 0) {
+      say_model(*start);
+      return true;
+    }
+    constexpr std::pair<std::string_view, std::string_view> kKeys[] = {
+        {"n_embd", "n_embd"},      {"emb_dim", "n_embd"},   {"n_layer", "n_layer"},
+        {"n_layers", "n_layer"},   {"n_head", "n_head"},    {"n_heads", "n_head"},
+        {"vocab_size", "vocab_size"}, {"block_size", "n_positions"}, {"context_length", "n_positions"}, {"bias", "bias"}};
+    for (const PyObject& one : program_.objects) {
+      if (!contains(one.name, "GPT")) continue;
+      const PyValue* shape = !one.positional.empty() && one.positional[0].kind == Kind::kDict ? &one.positional[0] : nullptr;
+      Value config = object({{"model_type", of("gpt2")}});
+      std::vector<Origin> places{one.place};
+      for (const auto& [theirs, ours] : kKeys) {
+        const PyValue* value = shape == nullptr ? one.find(theirs) : shape->find(theirs);
+        if (value == nullptr || !(value->is_number() || value->kind == Kind::kBool)) continue;
+        set(config, ours, to_value(*value));
+        places.insert(places.end(), value->places.begin(), value->places.end());
+      }
+      if (config.find("n_embd") == nullptr || config.find("n_layer") == nullptr) continue;
+      say("config", std::move(config), std::move(places));
+      return true;
+    }
+    return false;
+  }
+  const PyValue* text_variable(std::string_view name) const {
+    for (auto one = program_.assignments.rbegin(); one != program_.assignments.rend(); ++one) {
+      if (one->name == name && one->value.is_string()) return &one->value;
+    }
+    return nullptr;
   }
 
   /// The class that an AutoModel picks, where the name tells the family.
@@ -449,9 +495,11 @@ class Job {
     if (const PyValue* program = arguments_ == nullptr ? nullptr : arguments_->find("program");
         program != nullptr && lora_ == nullptr) {
       const std::string name = lower_case(program->text);
-      if (contains(name, "lora"))
-        return say("method", of(contains(name, "qlora") ? "qlora" : "lora"), program->places,
+      if (contains(name, "lora")) {
+        quantised_ = contains(name, "qlora");
+        return say("method", of(quantised_ ? "qlora" : "lora"), program->places,
                    "the name of the program that is started");
+      }
     }
     const PyObject* adapter_folder = nullptr;
     for (const PyObject& one : program_.objects) {
@@ -516,6 +564,8 @@ class Job {
           {lora_->place}, "Unsloth's default");
     } else if (modules == nullptr || modules->kind == Kind::kNone) {
       say_mapping();
+    } else if (contains(text_, "find_all_linear")) {
+      say("adapter.target_modules", of("all-linear"), modules->places, "a function collects all linear layers");
     } else {
       unknown("adapter.target_modules: computed at run time");
     }
@@ -587,9 +637,19 @@ class Job {
     if (on("torch_compile"))
       say("compile", of("full"), *argument("torch_compile"));
     else if (const std::vector<const PyObject*> compiled = program_.calls("torch.compile"); !compiled.empty())
-      say("compile", of("full"), {compiled[0]->place});
+      say("compile", of("full"), with_switch(compiled[0]->place, {"compile", "use_compile", "torch_compile"}));
     read_sharding();
     read_evaluation();
+  }
+
+  /// A place, and that of a variable which switches on what stands there.
+  std::vector<Origin> with_switch(const Origin& place, std::initializer_list<std::string_view> names) const {
+    std::vector<Origin> places{place};
+    for (const PyAssignment& one : program_.assignments) {
+      if (one.value.kind != Kind::kBool || std::find(names.begin(), names.end(), one.name) == names.end()) continue;
+      places.insert(places.end(), one.value.places.begin(), one.value.places.end());
+    }
+    return places;
   }
 
   bool auto_batch() const { return on("auto_find_batch_size"); }
@@ -631,8 +691,22 @@ class Job {
       const PyValue* fused = one.find("fused");
       if (fused != nullptr && fused->kind == Kind::kBool && fused->boolean && word == "adamw_torch")
         word = "adamw_torch_fused";
-      say("optimizer", of(word), {one.place});
+      std::vector<Origin> places{one.place};
+      const PyValue* named = space_ == nullptr ? nullptr : space_->find("optimizer");
+      if (named != nullptr) places.insert(places.end(), named->places.begin(), named->places.end());
+      say("optimizer", of(word), std::move(places));
       return;
+    }
+    // nanoGPT model.py: configure_optimizers: AdamW, fused on CUDA.
+    for (const PyObject& one : program_.objects) {
+      if (one.name == ".configure_optimizers" || one.is("configure_optimizers"))
+        return say("optimizer", of("adamw_torch_fused"), {one.place}, "as nanoGPT's configure_optimizers makes it");
+    }
+    if (const PyValue* opt = space_ == nullptr || !imports("timm") ? nullptr : space_->find("opt");
+        opt != nullptr && opt->is_string()) {
+      // timm optim/_optim_factory.py: momentum 0.9 unless told.
+      return say("optimizer", of(opt->text == "sgd" ? "sgd_momentum" : opt->text == "adamw" ? "adamw_torch" : opt->text),
+                 *opt);
     }
     if (arguments_ != nullptr)
       unknown("optimizer: TrainingArguments' default by version (adamw_torch, fused with torch 2.8)");
@@ -695,16 +769,25 @@ class Job {
     const PyValue* length =
         task_ == "dpo" || trl_
             ? any_argument({"max_length", "max_seq_length", "max_seq_len"})
-            : any_argument({"max_seq_length", "max_length", "model_max_length", "block_size", "max_len", "cutoff_len"});
+            : any_argument({"max_seq_length", "max_length", "model_max_length", "block_size", "max_len", "cutoff_len",
+                            "max_seq_len", "seq_len", "seq_length", "bptt"});
     if (length == nullptr && unsloth_ && load_ != nullptr) {
       length = load_->find("max_seq_length");
       if (length != nullptr && !length->is_number()) length = nullptr;
     }
+    if (length == nullptr && load_ != nullptr) length = number_of(*load_, "max_seq_length");
     if (length == nullptr) length = tokenizer_length();
+    if (length == nullptr) length = field_anywhere("allowed_max_length");
     if (length == nullptr)
       length = variable({"max_seq_length", "max_length", "max_seq_len", "cutoff_len", "model_max_length", "max_len",
                          "block_size", "seq_length", "sequence_length", "context_length"});
-    if (length != nullptr && length->is_number())
+    const PyValue* source = length == nullptr ? field_anywhere("source_max_len") : nullptr;
+    const PyValue* target = source == nullptr ? nullptr : field_anywhere("target_max_len");
+    if (target != nullptr) {
+      std::vector<Origin> places = source->places;
+      places.insert(places.end(), target->places.begin(), target->places.end());
+      say("sequence_length", of(source->integer + target->integer), std::move(places), "source and target in one row");
+    } else if (length != nullptr && length->is_number())
       say("sequence_length", *length);
     else if (arguments_ != nullptr && trl_ && !is_command() && (task_ == "sft" || task_ == "dpo")) {
       say("sequence_length", of(1024), {arguments_->place},
@@ -713,10 +796,33 @@ class Job {
     } else
       unknown("sequence_length");
     copy("max_prompt_length", {"max_prompt_length"});
+    if (Finding* prompt = find(reading_, "max_prompt_length"); prompt != nullptr && prompt->assumed.empty()) {
+      const int cell = prompt->origins.empty() ? -1 : prompt->origins.front().cell;
+      const auto elsewhere = [cell](const Origin& origin) { return origin.cell != cell; };
+      if (std::any_of(prompt->origins.begin(), prompt->origins.end(), elsewhere))
+        prompt->assumed = "a variable of another cell, which may have run anew";
+    }
     copy("max_completion_length", {"max_completion_length"});
     copy("num_generations", {"num_generations"});
+    // trl 1.9 trainer/rloo_config.py: num_generations
+    if (task_ == "rloo" && arguments_ != nullptr && !is_command() && !told("num_generations"))
+      say("num_generations", of(2), {arguments_->place}, "RLOOConfig's default");
+    for (const PyObject* collator : program_.calls("UnslothVisionDataCollator")) {
+      if (!told("images_per_sample")) say("images_per_sample", of(1), {collator->place}, "a picture a sample");
+    }
     copy("steps_per_generation", {"steps_per_generation"});
     read_padding();
+  }
+
+  static const PyValue* number_of(const PyObject& one, std::string_view key) {
+    const PyValue* value = one.find(key);
+    return value != nullptr && value->is_number() ? value : nullptr;
+  }
+  const PyValue* field_anywhere(std::string_view key) const {
+    for (const PyObject& one : program_.objects) {
+      if (const PyValue* value = number_of(one, key); value != nullptr) return value;
+    }
+    return nullptr;
   }
 
   bool is_tokenizer_call(const PyObject& one) const {
@@ -736,27 +842,29 @@ class Job {
   }
 
   void read_padding() {
+    std::vector<Origin> places;
     for (const PyObject& one : program_.objects) {
       const PyValue* padding = one.find("padding");
       const bool collates = one.is("DataCollatorForSeq2Seq") || one.is("DataCollatorWithPadding") ||
                             one.is("DataCollatorForLanguageModeling") || one.is("CrossEncoder");
       const bool pads =
           padding != nullptr && ((padding->kind == Kind::kBool && padding->boolean) || padding->is_string());
-      if (pads) return say("padding", of(true), *padding);
-      if (collates) return say("padding", of(true), {one.place});
+      if (pads) places.insert(places.end(), padding->places.begin(), padding->places.end());
+      if (collates) places.push_back(one.place);
     }
+    if (!places.empty()) return say("padding", of(true), std::move(places));
     read_padding_side();
   }
   // Trainers of preferences pad both answers to one length, on the side that the script chose.
   void read_padding_side() {
     if (task_ != "dpo" && task_ != "kto" && task_ != "orpo" && task_ != "reward") return;
-    for (const PyObject& one : program_.objects) {
-      for (const auto& [name, value] : one.fields) {
-        if (name == "padding_side") return say("padding", of(true), value.places);
-      }
-    }
     for (const PyAssignment& one : program_.assignments) {
       if (one.name == "padding_side") return say("padding", of(true), one.value.places);
+    }
+    for (const PyObject& one : program_.objects) {
+      for (const auto& [name, value] : one.fields) {
+        if (name == "padding_side" && contains(one.name, "okenizer")) return say("padding", of(true), value.places);
+      }
     }
   }
 
@@ -798,7 +906,10 @@ class Job {
       say("gradient_checkpointing", of("full"), {arguments_->place}, "on by default since trl 0.22, off before");
       return unknown("gradient_checkpointing: off before trl 0.22, on since");
     }
-    say("gradient_checkpointing", of("none"), context(), "default");
+    std::vector<Origin> places = context();
+    if (const PyValue* off = argument("grad_checkpointing"); off != nullptr)
+      places.insert(places.begin(), off->places.begin(), off->places.end());
+    say("gradient_checkpointing", of("none"), std::move(places), "default");
   }
 
   /// The dtype that weights are loaded or cast in: "bf16", "fp16", "fp32", "auto"; empty where nothing says it.
@@ -859,6 +970,11 @@ class Job {
     return {};
   }
 
+  static std::vector<Origin> with(std::vector<Origin> places, const Origin& further) {
+    places.push_back(further);
+    return places;
+  }
+
   void read_precision() {
     PyValue by_dtype;
     PyValue by_flag;
@@ -867,16 +983,28 @@ class Job {
     const std::string cast = autocast(by_flag, open);
     PyValue by = by_flag;
     by.places.insert(by.places.end(), by_dtype.places.begin(), by_dtype.places.end());
+    // Flags that are off decide it as well.
+    const auto cite = [](std::vector<Origin>& places, const PyValue* value) {
+      if (value != nullptr) places.insert(places.end(), value->places.begin(), value->places.end());
+    };
+    std::vector<Origin> around = by.places;
+    for (std::string_view key : {"bf16", "fp16", "amp", "mixed_precision"}) cite(around, argument(key));
+    for (const PyObject& one : program_.objects) {
+      if (!loads_model(one)) continue;
+      for (std::string_view key : {"torch_dtype", "dtype"}) cite(around, one.find(key));
+    }
+    const std::vector<Origin> here = context();
+    around.insert(around.end(), here.begin(), here.end());
     if (by.why.empty()) by.why = by_dtype.why;
     const bool by_version = open && trl_ && !is_command() && argument("bf16") == nullptr && argument("fp16") == nullptr;
     if (by_version) {
       unknown("precision: bf16 is TRL's default since 0.19");
       const bool narrow = quantised_ || unsloth_ || weights == "bf16" || weights == "auto";
-      return say("precision", of(narrow ? "bf16_amp" : "amp_bf16"), {arguments_->place},
+      return say("precision", of(narrow ? "bf16_amp" : "amp_bf16"), around,
                  unsloth_ ? "Unsloth turns on bf16 on Ampere and later" : "bf16 is TRL's default since 0.19");
     }
     if (open) return unknown("precision: the command line");
-    if (by.places.empty()) by.places = context();
+    if (cast.empty() || by.places.empty()) by.places = around;
 
     const Value half = object({{"weights", of("fp16")}, {"autocast", of("fp16")}});
     const PyValue* deepspeed = argument("deepspeed");
@@ -887,7 +1015,7 @@ class Job {
       if (cast == "fp16") return say("precision", half, by);
       if (unsloth_ && arguments_ == nullptr) return;
       if (prepared_ != nullptr)
-        return say("precision", object({{"weights", of("fp32")}, {"autocast", of("none")}}), {prepared_->place},
+        return say("precision", object({{"weights", of("fp32")}, {"autocast", of("none")}}), with(around, prepared_->place),
                    "what is not quantised is fp32 after prepare_model_for_kbit_training; no bf16 or fp16");
       if (weights.empty()) return unknown("precision");
     }
@@ -898,7 +1026,7 @@ class Job {
                                      : "bf16 weights, no bf16 flag");
       if (weights == "fp16") return say("precision", of("pure_fp16"), by);
       if (load_ == nullptr && arguments_ == nullptr && named_ == nullptr && program_.calls("DataLoader").empty() &&
-          trainer_ == nullptr) {
+          trainer_ == nullptr && own_trainer_ == nullptr && !contains(text_, ".backward()")) {
         return unknown("precision");
       }
       return say("precision", of("fp32"), by.places, "no dtype and no autocast: fp32 before transformers 5");
@@ -920,25 +1048,52 @@ class Job {
   // ---------------------------------------------------------------- preference and reinforcement
   void read_reference() {
     if (task_ != "dpo" && task_ != "kto" && task_ != "grpo" && task_ != "ppo") return;
-    if (trainer_ == nullptr) return;
+    if (trainer_ == nullptr) return read_own_reference();
     const PyValue* reference = trainer_->find("ref_model");
     const bool given = is_object(reference) || (reference != nullptr && reference->is_string());
     const PyValue* beta = argument("beta");
     if (task_ == "grpo" && (beta == nullptr || beta->real == 0) && lora_ == nullptr) return;
     if (is_command()) {
       if (task_ == "ppo") {
-        for (const char* path : {"reference_model.present", "value_model.present", "reward_model.present"})
-          say(path, of(true), {trainer_->place});
+        for (const auto& [path, key] : {std::pair{"reference_model.present", "ref_model"},
+                                        {"value_model.present", "value_model"},
+                                        {"reward_model.present", "reward_model"}}) {
+          const PyValue* model = trainer_->find(key);
+          std::vector<Origin> places{trainer_->place};
+          if (model != nullptr) places.insert(places.end(), model->places.begin(), model->places.end());
+          say(path, of(true), std::move(places));
+        }
       }
       return;
     }
-    say("reference_model.present", of(true), {trainer_->place}, given ? "" : "the trainer makes one");
+    std::vector<Origin> places{trainer_->place};
+    for (const PyValue* value : {reference, beta}) {
+      if (value != nullptr) places.insert(places.end(), value->places.begin(), value->places.end());
+    }
+    say("reference_model.present", of(true), std::move(places), given ? "" : "the trainer makes one");
     if (given) return say_reference_dtype(at(reference));
     if (told("method") && find(reading_, "method")->value.string != "full") {
       say("reference_model.shared_with_adapter", of(true), {trainer_->place},
           "with an adapter it is the model without it");
     } else {
       say_reference_dtype(load_);
+    }
+  }
+
+  /// A loop of one's own keeps the reference in a variable.
+  void read_own_reference() {
+    for (const PyAssignment& one : program_.assignments) {
+      const bool named = one.name == "reference_model" || one.name == "ref_model";
+      if (!named || one.value.kind != Kind::kObject) continue;
+      std::vector<Origin> places = one.value.places;
+      for (const PyObject& call : program_.objects) {
+        if (call.self == one.value.index) places.push_back(call.place);
+      }
+      say("reference_model.present", of(true), places);
+      const PyObject* model = at(&one.value);
+      return model != nullptr && loads_model(*model)
+                 ? say_reference_dtype(model)
+                 : say("reference_model.dtype", of("fp32"), std::move(places), "no dtype: fp32");
     }
   }
 
@@ -987,6 +1142,7 @@ class Job {
   std::string_view text_;
   Reading& reading_;
   const PyObject* trainer_ = nullptr;
+  const PyObject* own_trainer_ = nullptr;  // a class of the program's own
   const PyObject* arguments_ = nullptr;
   const PyObject* space_ = nullptr;
   const PyObject* mx_ = nullptr;

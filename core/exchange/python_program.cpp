@@ -357,6 +357,16 @@ int PyProgram::define_function(const PyStatement& statement) {
   return static_cast<int>(functions_.size()) - 1;
 }
 
+/// field(default_factory=lambda: ["q_proj", "v_proj"])
+PyValue PyProgram::made_by_factory(const PyExpr& field) {
+  for (std::size_t at = 1; at < field.items.size() && at < field.names.size(); ++at) {
+    const PyExpr& factory = field.items[at];
+    if (field.names[at] == "default_factory" && factory.kind == PyExpr::Kind::kUnknown && factory.items.size() == 1)
+      return evaluate(factory.items[0]);
+  }
+  return {};
+}
+
 void PyProgram::define_class(const PyStatement& statement) {
   Class one;
   one.name = statement.text;
@@ -382,8 +392,9 @@ void PyProgram::define_class(const PyStatement& statement) {
       if (value.kind == Kind::kObject) {
         const PyObject& made_of = objects[static_cast<std::size_t>(value.index)];
         const PyValue* standard = made_of.is("field") || made_of.is("Field") ? made_of.find("default") : nullptr;
-        PyValue unknown;
-        if (made_of.is("field") || made_of.is("Field")) value = standard == nullptr ? unknown : *standard;
+        if (made_of.is("field") || made_of.is("Field")) {
+          value = standard == nullptr ? made_by_factory(inside.value) : *standard;
+        }
       }
       value.places.push_back({file_, inside.line, inside.last, cell_});
       one.fields.emplace_back(inside.targets[0].text, std::move(value));
@@ -423,9 +434,7 @@ void PyProgram::assign(const PyExpr& target, const PyValue& value) {
     std::string key = target.text;
     if (target.kind == PyExpr::Kind::kSubscript) key = evaluate(target.items[1]).text;
     PyValue placed = value;
-    PyValue here;
-    here.places.push_back(place_of(target));
-    inherit(placed, here);
+    placed.places.insert(placed.places.begin(), place_of(target));
     if (self.kind == Kind::kObject) {
       std::vector<std::pair<std::string, PyValue>>& fields = objects[static_cast<std::size_t>(self.index)].fields;
       if (fields.size() < 2000) fields.emplace_back(key, std::move(placed));
@@ -500,7 +509,8 @@ PyValue PyProgram::evaluate_plain(const PyExpr& expression) {
   using Is = PyExpr::Kind;
   PyValue value;
   switch (expression.kind) {
-    case Is::kUnknown:
+    case Is::kUnknown:  // a comprehension or a lambda: what it calls counts, what it makes is not known
+      for (const PyExpr& item : expression.items) evaluate(item);
       return value;
     case Is::kNone:
       value.kind = Kind::kNone;
@@ -790,6 +800,22 @@ PyValue PyProgram::keep(PyObject one) {
   return value;
 }
 
+/// dict.update
+void PyProgram::update(PyValue* known, const PyObject& by) {
+  if (known == nullptr || known->items.size() > 2000) return;
+  const auto add = [&](const std::string& key, PyValue value) {
+    PyValue here;
+    here.places.push_back(by.place);
+    inherit(value, here);
+    known->keys.push_back(key);
+    known->items.push_back(std::move(value));
+  };
+  for (const PyValue& other : by.positional) {
+    for (std::size_t at = 0; at < other.keys.size() && at < other.items.size(); ++at) add(other.keys[at], other.items[at]);
+  }
+  for (const auto& [key, value] : by.fields) add(key, value);
+}
+
 PyValue PyProgram::call(const PyExpr& expression) {
   const PyExpr& callee = expression.items[0];
   PyObject made_call;
@@ -826,6 +852,11 @@ PyValue PyProgram::call(const PyExpr& expression) {
       made_call.fields.emplace_back(name, std::move(value));
     }
   }
+  if (is_method && self.kind == Kind::kDict && callee.text == "update" &&
+      callee.items[0].kind == PyExpr::Kind::kName) {
+    update(lookup(callee.items[0].text), made_call);
+    return {};
+  }
   if (target.kind == Kind::kFunction) return call_function(target.index, made_call, nullptr);
   if (target.kind == Kind::kClass) return instance(target.index, std::move(made_call));
   if (target.kind == Kind::kSymbol) {
@@ -857,12 +888,12 @@ PyValue PyProgram::builtin(const std::string& name, const PyObject& one, bool& d
   const PyValue* first = one.positional.empty() ? nullptr : &one.positional[0];
   const std::string word = last_word(name);
   if (first != nullptr && (name == "int" || name == "float" || name == "str" || name == "bool")) {
-    if (name == "int" && first->is_number()) return from_integer(static_cast<std::int64_t>(first->real));
-    if (name == "float" && first->is_number()) return from_real(first->real);
-    if ((name == "int" || name == "float") && first->is_string()) {
-      const Node node = plain_scalar(first->text);
-      if (node.is_number())
-        return name == "int" ? from_integer(static_cast<std::int64_t>(node.real)) : from_real(node.real);
+    const Node node = first->is_string() ? plain_scalar(first->text) : Node{};
+    if ((name == "int" || name == "float") && (first->is_number() || node.is_number())) {
+      const double real = first->is_number() ? first->real : node.real;
+      PyValue value = name == "int" ? from_integer(static_cast<std::int64_t>(real)) : from_real(real);
+      inherit(value, *first);
+      return value;
     }
     if (name == "str" || name == "bool") return *first;
     return {};

@@ -122,7 +122,9 @@ class PyProgram {
   void run_for(const PyStatement& statement);
   void run_with(const PyStatement& statement);
   void run_import(const PyStatement& statement);
+  PyValue made_by_factory(const PyExpr& field);
   void define_class(const PyStatement& statement);
+  static void update(PyValue* known, const PyObject& by);
   int define_function(const PyStatement& statement);
   bool import_sibling(const PyStatement& statement);
   Scope* module_of(const std::string& name);

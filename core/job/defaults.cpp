@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/job/foreign_names.hpp"
 #include "core/job/recipe.hpp"
 
 namespace tidemark {
@@ -157,13 +158,26 @@ void settle_precision(const LeftOpen& open, const Habits& habits, std::optional<
   issues.push_back({"CHOSEN_PRECISION", Severity::kNote, "/precision", message + ".", ""});
 }
 
-/// What litgpt and torchtune call the modules that adapters go to, and what transformers' models call them.
-constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
-    {"query", "q_proj"},       {"key", "k_proj"},      {"value", "v_proj"},   {"proj", "o_proj"},
-    {"proj", "dense"},         {"output", "lm_head"},  {"mlp", "gate_proj"},  {"mlp", "up_proj"},
-    {"mlp", "down_proj"},      {"mlp", "fc1"},         {"mlp", "fc2"},        {"mlp", "gate_up_proj"},
-    {"output_proj", "o_proj"}, {"w1", "gate_proj"},    {"w2", "down_proj"},   {"w3", "up_proj"},
-    {"q_proj", "qkv_proj"},    {"v_proj", "qkv_proj"}, {"query", "qkv_proj"}, {"value", "qkv_proj"}};
+/// trl 1.16 trainer/sft_trainer.py: DataCollatorForLanguageModeling with padding_free: one row of the samples of a batch,
+/// told apart by their positions, and no mask.
+void join_samples(TrainingJob& job) {
+  job.padding = false;
+  if (job.preference == Preference::kNone) {
+    job.packing = true;
+    job.sequence_length *= job.micro_batch_size;
+    job.micro_batch_size = 1;
+  } else {
+    job.stand_ins.emplace_back("pairs joined into one row, answered by rows of their own without a mask");
+  }
+}
+
+/// sentence-transformers 5.1 losses/MultipleNegativesRankingLoss.py: forward: the model runs once for each text of a
+/// sample, and all that backward needs of each run waits until the loss.
+void gather_texts(Count texts, TrainingJob& job) {
+  job.micro_batch_size *= texts;
+  job.stand_ins.emplace_back(
+      "sentence-transformers' runs through the model, pooling and loss, answered by one run with a row for each text");
+}
 
 /// The job in transformers' words, as far as its code stands in for another's.
 void translate(TrainingJob& job) {
@@ -174,17 +188,7 @@ void translate(TrainingJob& job) {
         "'s step and its own code of the model, answered by transformers' code in a loop of one's own");
   }
   ModuleChoice& targets = job.adapter.target_modules;
-  if (targets.kind == ModuleChoice::Kind::kNames) {
-    std::vector<std::string> names;
-    for (const std::string& name : targets.names) {
-      const bool own = name != "mlp" && name != "output";
-      if (own) names.push_back(name);
-      for (const auto& [theirs, ours] : kOtherNames) {
-        if (name == theirs) names.emplace_back(ours);
-      }
-    }
-    targets.names = std::move(names);
-  }
+  if (targets.kind == ModuleChoice::Kind::kNames) targets.names = in_transformers_words(targets.names);
   if (job.data_parallel.is_sharded() && job.loss == Loss::kChunked) {
     job.loss = Loss::kDefault;
     job.stand_ins.emplace_back("a loss in chunks where GPUs divide the head, answered by that of all logits at once");
@@ -245,6 +249,11 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   if (open.outputs_to_fp32) job.outputs_to_fp32 = habits.loop != Loop::kByHand;
 }
 
+void settle_foreign(const Foreign& foreign, TrainingJob& job) {
+  if (foreign.padding_free) join_samples(job);
+  if (foreign.texts_per_sample > 1) gather_texts(foreign.texts_per_sample, job);
+}
+
 void settle_quantization(const Value& config, TrainingJob& job, Issues& issues) {
   const Value* own = config.find("quantization_config");
   if (own == nullptr || !own->is_object()) return;
@@ -256,10 +265,14 @@ void settle_quantization(const Value& config, TrainingJob& job, Issues& issues) 
     const Value* value = own->find(key);
     return value != nullptr && value->is_string() ? value->string : std::string{};
   };
-  const bool four = flag("load_in_4bit");
+  const Value* bits = own->find("bits");
+  const std::string by = word("quant_method");
+  const bool stood_for = (by == "gptq" || by == "awq") && bits != nullptr && bits->integer == 4;
+  if (stood_for) job.stand_ins.push_back(by + " weights, answered by bitsandbytes'");
+  const bool four = stood_for || flag("load_in_4bit");
   if (!four && !flag("load_in_8bit")) {
     issues.push_back({"UNSUPPORTED_OPTION", Severity::kError, "/config/quantization_config",
-                      "The checkpoint is quantised by \"" + word("quant_method").substr(0, 40) +
+                      "The checkpoint is quantised by \"" + by.substr(0, 40) +
                           "\", which is not modelled yet: bitsandbytes' 4 and 8 bits are.",
                       ""});
     return;
@@ -275,7 +288,7 @@ void settle_quantization(const Value& config, TrainingJob& job, Issues& issues) 
   job.method = Method::kQlora;
   quantization.bits = four ? 4 : 8;
   quantization.quant_type = !four                                  ? QuantType::kInt8
-                            : word("bnb_4bit_quant_type") == "nf4" ? QuantType::kNf4
+                            : stood_for || word("bnb_4bit_quant_type") == "nf4" ? QuantType::kNf4
                                                                    : QuantType::kFp4;
   quantization.double_quant = four && flag("bnb_4bit_use_double_quant");
   issues.push_back({"CHOSEN_QUANTIZATION", Severity::kNote, "/config/quantization_config",
@@ -287,6 +300,7 @@ std::string class_of(const Value& config, const Request& request) {
                                             {"token_classification", "ForTokenClassification"},
                                             {"question_answering", "ForQuestionAnswering"},
                                             {"reward", "ForSequenceClassification"},
+                                            {"embedding", "Model"},
                                             {"vision", "ForImageClassification"}};
   const Value* classes = config.find("architectures");
   if (!request.class_name.empty() || classes == nullptr || classes->items.empty()) return request.class_name;

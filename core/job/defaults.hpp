@@ -13,6 +13,9 @@ namespace tidemark {
 /// tells which recipe was chosen and why. docs/defaults.md lists the rules with their sources.
 void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, TrainingJob& job, Issues& issues);
 
+/// What other tools say in words of their own, in the job's.
+void settle_foreign(const Foreign& foreign, TrainingJob& job);
+
 /// A checkpoint that is quantised already holds its weights so, whatever the request says.
 void settle_quantization(const Value& config, TrainingJob& job, Issues& issues);
 

@@ -38,8 +38,17 @@ struct LeftOpen {
   bool reference = true;        ///< a copy, or the adapter switched off
 };
 
+/// What other tools say in words of their own; the job has the same in its own words once it is settled.
+struct Foreign {
+  Count trained_layers = 0;       ///< of the layers the last so many are trained, below 0 the first; 0: as `freeze` says
+  bool trains_expansion = false;  ///< so many in equal steps instead: LLaMA Pro's
+  bool padding_free = false;      ///< the samples of a batch are joined into one row
+  Count texts_per_sample = 1;     ///< that go through the model one after the other before backward
+};
+
 /// Everything that one request says: which model, how it is trained, on what.
 struct Request {
+  Foreign foreign;
   std::string model;           ///< catalog id or alias; empty when not given
   Value config;                ///< a pasted config.json; null when not given
   double parameters = 0.0;     ///< only a count; 0 when not given

@@ -130,6 +130,13 @@ constexpr Option kOptions[] = {
         .known_as("lora_r,lora_rank")
         .spelled("--rank")
         .into<&TrainingJob::adapter, &Adapter::r>(),
+    integer("adapter.oft_block_size", "null", "Block of OFT", "Inputs that an orthogonal adapter turns together; 32.")
+        .within(1, 65536)
+        .when("method", "oft,qoft")
+        .further()
+        .sets([](Request& r, const OptionValue& v) {
+          r.job.adapter.r = std::max<Count>((v.integer + 2) / 4, 1);  // (b - 1)/4: method.cpp says why
+        }),
     real("adapter.lora_alpha", "32", "Alpha", "Scaling numerator; it moves no memory.")
         .within(0, 1e6)
         .known_as("lora_alpha")

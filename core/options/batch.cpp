@@ -82,8 +82,10 @@ constexpr Option kOptions[] = {
         .usually(1, 60)
         .further()
         .into<&TrainingJob::audio_seconds>(),
-    refused("padding_free", "Padding-free batches", "Samples of a batch joined into one row.",
-            "Say the same with packing true, micro_batch_size 1 and sequence_length the sum of the samples' lengths."),
+    flag("padding_free", false, "Padding-free batches",
+         "Samples of a batch joined into one row, without padding; all are taken to be sequence_length long.")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { r.foreign.padding_free = v.boolean; }),
 };
 
 }  // namespace

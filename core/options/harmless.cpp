@@ -56,7 +56,7 @@ constexpr ForeignKey kForeign[] = {
      "Write it as a key of \"parallelism\": that decides what is modelled."},
     {"recompute_granularity,moe_grouped_gemm", "Megatron-LM is not modelled yet."},
     {"offload_optimizer,offload_param", "Write it as a key of \"offload\": that decides what is modelled."},
-    {"freeze_trainable_layers,freeze_trainable_modules",
+    {"freeze_extra_modules",
      "Name what is frozen instead: \"freeze\": [\"layers.0\", \"layers.1\"] with method freeze."},
     {"lora_mlp_kernel,lora_qkv_kernel,lora_o_kernel", "Fused LoRA kernels keep other tensors; not modelled yet."},
     {"liger_layer_norm,liger_cross_entropy,fp8,use_scattermoe,quantize_moe_experts", "Not modelled yet."},

@@ -1,4 +1,5 @@
 #include "core/options/builders.hpp"
+#include "core/options/floats.hpp"
 #include "core/options/topics.hpp"
 
 namespace tidemark {
@@ -9,10 +10,11 @@ constexpr Choice kMethods[] = {
     {"lora", number(Method::kLora), "low-rank adapters beside frozen weights (PEFT)"},
     {"qlora", number(Method::kQlora), "adapters beside quantised weights (bitsandbytes)"},
     {"freeze", number(Method::kFreeze), "the modules named by `freeze` are not trained"},
-    {"oft", 0, "orthogonal adapters", false},
+    {"oft", number(Method::kLora), "orthogonal adapters: low-rank ones of as many elements stand in, with a wide range"},
+    {"qoft", number(Method::kQlora), "the same beside quantised weights"},
     {"boft", 0, "orthogonal adapters", false},
     {"ia3", 0, "learned scales", false},
-    {"adalora", 0, "adapters whose ranks adapt", false},
+    {"adalora", number(Method::kLora), "adapters whose ranks adapt: those of the first rank stand in, likewise"},
     {"loha", 0, "Hadamard products", false},
     {"lokr", 0, "Kronecker products", false},
     {"vera", 0, "shared random adapters", false},
@@ -20,6 +22,20 @@ constexpr Choice kMethods[] = {
     {"prompt_tuning", 0, "learned tokens", false},
     {"prefix_tuning", 0, "learned keys and values", false},
 };
+
+/// peft 0.18 tuners/oft/layer.py: a block of b inputs has b(b − 1)/2 elements, in·(b − 1)/2 in all. On a square matrix a
+/// rank of (b − 1)/4 has as many; b is 32 unless stated (tuners/oft/config.py).
+constexpr Count kOrthogonalRank = 8;
+
+void method(Request& r, const OptionValue& v) {
+  r.job.method = static_cast<Method>(v.choice);
+  if (v.text == "oft" || v.text == "qoft") {
+    r.job.adapter.r = kOrthogonalRank;
+    r.job.stand_ins.emplace_back("orthogonal adapters, answered by low-rank ones of as many elements");
+  } else if (v.text == "adalora") {
+    r.job.stand_ins.emplace_back("adapters whose ranks adapt, answered by low-rank ones of the first rank");
+  }
+}
 
 constexpr std::string_view kWithReference = "dpo,kto";
 constexpr std::string_view kNoRollouts = "Jobs that generate are not modelled yet.";
@@ -32,7 +48,7 @@ constexpr Choice kTasks[] = {
     {"classification", 0, "a label per sample: ...ForSequenceClassification"},
     {"token_classification", 0, "a label per token: ...ForTokenClassification"},
     {"question_answering", 0, "a span of the sample: ...ForQuestionAnswering"},
-    {"embedding", 0, "contrastive training of ...Model", false},
+    {"embedding", 0, "texts that are compared with one another, sentence-transformers' training of ...Model"},
     {"reranker", 0, "pairs of query and document", false},
     {"reward", number(Preference::kReward),
      "chosen and rejected answers, one score each: ...ForSequenceClassification"},
@@ -49,6 +65,10 @@ constexpr Choice kTasks[] = {
     {"text_classification", 0, "", true, "classification"},
     {"sequence_classification", 0, "", true, "classification"},
     {"image_classification", 0, "", true, "vision"},
+    {"sentence-transformers:pair", 0, "", true, "embedding"},
+    {"sentence-transformers:pair_class", 0, "", true, "embedding"},
+    {"sentence-transformers:pair_score", 0, "", true, "embedding"},
+    {"sentence-transformers:qa", 0, "", true, "embedding"},
     {"multiple_choice", 0, "one of several answers", false},
     {"grpo", 0, "generated answers", false},
     {"rloo", 0, "generated answers", false},
@@ -59,16 +79,46 @@ constexpr Choice kTasks[] = {
 constexpr Option kOptions[] = {
     choice("method", "\"full\"", kMethods, "Method", "Which parameters are trained.")
         .known_as("finetuning_type,train_type")
-        .into<&TrainingJob::method>(),
+        .sets(method),
     texts("freeze", "[]", "Frozen modules",
           "Patterns of module names that are not trained: embed_tokens, layers.0, vision_tower.")
         .when("method", "freeze")
         .into<&TrainingJob::freeze>(),
+    integer("freeze_trainable_layers", "0", "Trained layers",
+            "Of the layers the last so many are trained, below 0 the first so many, and nothing else; 0: as `freeze` "
+            "says (LLaMA-Factory).")
+        .within(-10000, 10000, "layers")
+        .when("method", "freeze")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { r.foreign.trained_layers = v.integer; }),
+    flag("use_llama_pro", false, "Every k-th layer", "The trained layers lie in equal steps, as LLaMA Pro adds them.")
+        .when("method", "freeze")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { r.foreign.trains_expansion = v.boolean; }),
+    text("freeze_trainable_modules", "\"all\"", "Trained parts of them", "Which modules of the trained layers are trained.")
+        .when("method", "freeze")
+        .further()
+        .refused("Parts of the trained layers are not modelled; name what is frozen with \"freeze\" instead."),
+    choice("frozen_dtype", "null", kFloats, "Dtype of what is not trained",
+           "Where only what is trained was cast: LLaMA-Factory loads bf16 and makes trained weights fp32.")
+        .when("method", "freeze")
+        .further()
+        .sets([](Request& r, const OptionValue&) {
+          r.job.stand_ins.emplace_back("weights of another dtype where they are not trained, answered by those of the recipe");
+        }),
     choice("task", "\"sft\"", kTasks, "Task", "What is learned; it chooses the head where `architecture` does not.")
         .further()
         .sets([](Request& r, const OptionValue& v) {
           r.task = v.text;
           r.job.preference = static_cast<Preference>(v.choice);
+          r.foreign.texts_per_sample = v.text == "embedding" ? 2 : 1;
+        }),
+    integer("texts_per_sample", "2", "Texts per sample", "Texts that a sample compares: 2 of a pair, 3 of a triplet.")
+        .within(2, 1000, "texts")
+        .when("task", "embedding")
+        .further()
+        .sets([](Request& r, const OptionValue& v) {
+          if (r.task == "embedding") r.foreign.texts_per_sample = v.integer;
         }),
     flag("freeze_vision", false, "Frozen vision tower",
          "The vision tower is not trained, nor adapted (ms-swift freeze_vit, LLaMA-Factory freeze_vision_tower).")

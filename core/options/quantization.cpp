@@ -15,7 +15,7 @@ void quant_type(Request& r, const OptionValue& v) {
   r.job.quantization.quant_type = static_cast<QuantType>(v.choice);
   r.job.quantization.bits = r.job.quantization.quant_type == QuantType::kInt8 ? kEightBits : 4;
   const bool modelled = v.text == "nf4" || v.text == "fp4" || v.text == "int8";
-  if (!modelled) r.job.stand_ins.push_back(v.text + " weights, answered by bitsandbytes' 4 bits");
+  if (!modelled) r.job.stand_ins.push_back(v.text + " weights, answered by bitsandbytes'");
 }
 
 void check_quant_type(const OptionValue& v, const ReadSoFar& read, Issues& issues) {
@@ -33,15 +33,15 @@ constexpr Choice kQuantTypes[] = {
     {"nf4", number(QuantType::kNf4), "4-bit NormalFloat"},
     {"fp4", number(QuantType::kFp4), "4-bit float"},
     {"int8", number(QuantType::kInt8), "LLM.int8()"},
-    {"gptq", 0, "GPTQ", false},
+    {"gptq", number(QuantType::kNf4), "GPTQ: the same"},
     {"awq", number(QuantType::kNf4), "AWQ: bitsandbytes' 4 bits stand in, with a wide range"},
-    {"hqq", 0, "HQQ", false},
+    {"hqq", number(QuantType::kNf4), "HQQ of 4 bits: the same"},
     {"torchao_nf4", number(QuantType::kNf4), "torchao's NF4 tensors: the same"},
     {"aqlm", 0, "AQLM", false},
-    {"eetq", 0, "EETQ", false},
+    {"eetq", number(QuantType::kInt8), "EETQ: 8 bits stand in likewise"},
     {"fp8", 0, "8-bit floats", false},
     {"mxfp4", 0, "gpt-oss' experts as published", false},
-    {"int4", 0, "torchao's 4-bit integers", false},
+    {"int4", number(QuantType::kNf4), "torchao's 4-bit integers: the same"},
 };
 
 constexpr Choice kPrepareKbit[] = {

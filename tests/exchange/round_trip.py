@@ -14,7 +14,8 @@ import subprocess
 import sys
 import tempfile
 
-FORMATS = ["trainer", "trl", "unsloth", "axolotl", "llamafactory", "swift", "torchtune", "accelerate", "deepspeed"]
+FORMATS = ["trainer", "trl", "unsloth", "axolotl", "llamafactory", "swift", "torchtune", "accelerate", "deepspeed",
+           "command"]
 #: What each format has words for at all; the others have all of them.
 SAYS = {
     "accelerate": {"parallelism.fsdp"},

@@ -47,7 +47,8 @@ FACTORS = {
 }
 # Words of the option table (`describe`) that the recorder cannot run, and why; the engine answers them with a wider range and a note.
 UNRECORDED = {
-    "method": {"freeze": "full training with `freeze`; which modules is no option's value"},
+    "method": {"freeze": "full training with `freeze`; which modules is no option's value",
+               "oft": "LoRA stands in", "qoft": "LoRA stands in", "adalora": "LoRA stands in"},
     "precision": {"bf16": "auto with bf16=True", "fp16": "auto with fp16=True", "deepspeed_bf16": "DeepSpeed's optimizer",
                   "megatron_bf16": "Megatron-LM's optimizer", "fsdp_bf16": "of several GPUs: records-multi.jsonl"},
     "attention": {"flash_attention_3": "no stand-in", "xformers": "transformers has no such implementation"},

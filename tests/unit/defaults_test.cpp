@@ -111,7 +111,7 @@ TEST_CASE("other tools' words are understood, or refused with a reason") {
   for (const char* refused :
        {R"("task":"grpo")", R"("evaluation":{"generate":true})", R"("rollout":{})",
         R"("task":"dpo","reference_model":{"offloaded":true})", R"("reward_model":{})", R"("boxes_per_image":3)",
-        R"("neftune_noise_alpha":5)", R"("padding_free":true)", R"("parallelism":{"ddp":{"static_graph":true}})",
+        R"("neftune_noise_alpha":5)", R"("parallelism":{"ddp":{"static_graph":true}})",
         R"("activation_offloading":true)", R"("attention":"flex_attention")", R"("gradient_checkpointing":"unsloth")",
         R"("framework":{"name":"lightning"})", R"("num_generations":8)"}) {
     CAPTURE(refused);
@@ -148,6 +148,49 @@ TEST_CASE("two keys for one option must agree") {
   CHECK(!answer_to(small("bfloat16") + R"(,"micro_batch_size":2,"per_device_train_batch_size":4)").estimate);
 }
 
+TEST_CASE("so many layers are trained from the end, from the beginning or in equal steps, and nothing else") {
+  const auto frozen = [](const std::string& names) {
+    return answer_to(small("bfloat16") + R"(,"method":"freeze","freeze":["embed_tokens","model.norm","lm_head",)" + names +
+                     "]");
+  };
+  const auto counted = [](const std::string& keys) {
+    return answer_to(small("bfloat16") + R"(,"method":"freeze",)" + keys);
+  };
+  const Answer last = counted(R"("freeze_trainable_layers":1)");
+  REQUIRE(last.estimate);
+  CHECK(last.estimate->allocated.expected == frozen(R"("layers.0.")").estimate->allocated.expected);
+  CHECK(counted(R"("freeze_trainable_layers":-1)").estimate->allocated.expected ==
+        frozen(R"("layers.1.")").estimate->allocated.expected);
+  // LLaMA-Factory model/adapter.py: range(stride - 1, ...): of two layers in steps of two the second.
+  CHECK(counted(R"("freeze_trainable_layers":1,"use_llama_pro":true)").estimate->allocated.expected ==
+        last.estimate->allocated.expected);
+  CHECK(!counted(R"("freeze_trainable_layers":1,"freeze_trainable_modules":"mlp")").estimate);
+}
+
+TEST_CASE("a batch without padding is one row of its samples") {
+  const Answer joined = answer_to(small("bfloat16") + R"(,"micro_batch_size":4,"padding_free":true)");
+  CHECK(joined.job.micro_batch_size == 1);
+  CHECK(joined.job.sequence_length == 256);
+  CHECK(joined.job.packing);
+}
+
+TEST_CASE("what has no rule of its own is answered widely, and says what stands in") {
+  for (const char* keys : {R"(,"method":"oft")", R"(,"method":"qoft")", R"(,"method":"adalora")",
+                           R"(,"task":"embedding")", R"(,"method":"qlora","quantization":{"quant_type":"gptq"})"}) {
+    CAPTURE(keys);
+    const Answer answer = answer_to(small("bfloat16") + keys);
+    REQUIRE(answer.estimate);
+    const Range& range = answer.estimate->allocated;
+    CHECK(range.low * 10 < range.expected * 7);
+    CHECK(std::any_of(answer.issues.begin(), answer.issues.end(),
+                      [](const Issue& issue) { return issue.code == "STAND_IN"; }));
+  }
+  // peft 0.18 tuners/oft/layer.py: in·(b − 1)/2 elements of a module, as a rank of (b − 1)/4 has on a square one.
+  CHECK(answer_to(small("bfloat16") + R"(,"method":"oft","adapter":{"oft_block_size":64})").job.adapter.r == 16);
+  CHECK(answer_to(small("bfloat16") + R"(,"task":"embedding","micro_batch_size":8,"texts_per_sample":3)")
+            .job.micro_batch_size == 24);
+}
+
 TEST_CASE("a quantised checkpoint is held as it says") {
   const auto with_config = [](std::string_view own, std::string_view method) {
     std::string text = small("bfloat16");
@@ -160,7 +203,7 @@ TEST_CASE("a quantised checkpoint is held as it says") {
   CHECK(job.quantization.quant_type == QuantType::kNf4);
   CHECK(job.quantization.double_quant);
   CHECK(!with_config(nf4, "full").estimate);
-  CHECK(!with_config(R"({"quant_method":"gptq","bits":4})", "lora").estimate);
+  CHECK(!with_config(R"({"quant_method":"aqlm"})", "lora").estimate);
 }
 
 TEST_CASE("QLoRA of an 8B model by default needs what its bf16 checkpoint needs") {

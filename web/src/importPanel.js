@@ -82,9 +82,11 @@ function isAnswered(name, values) {
 
 function headingOf({ document: { files, job }, refused, taken }) {
   const names = files.map(({ file, what }) => t("import.file", { name: nameOf(file), what: what ?? "?" })).join(", ");
-  if (refused) return t("import.refused", { files: names });
+  // A log stands beside whatever job is shown: what the engine says of that job is not about the log.
+  const logs = files.every(({ reading }) => reading);
+  if (refused && !logs) return t("import.refused", { files: names });
   const count = Object.keys(job).length;
-  return t(taken ? "import.taken" : "import.read", { files: names, count });
+  return t(taken && !logs ? "import.taken" : "import.read", { files: names, count });
 }
 
 const nameOf = (file) => (file === "-" ? t("import.pasted") : shorten(file, 60));

@@ -84,6 +84,11 @@ void read_adapter(Keys& keys, const Facts& facts) {
       keys.assume("freeze_trainable_layers", of(2), "default 2 (finetuning_args.py L23)");
     if (!keys.copy("freeze_trainable_modules", "freeze_trainable_modules"))
       keys.assume("freeze_trainable_modules", of("all"), "default all (finetuning_args.py L33)");
+    if (keys.truthy("use_llama_pro")) keys.copy("use_llama_pro", "use_llama_pro");
+    if (const Node* half = keys.truthy("bf16") ? keys["bf16"] : keys["fp16"];
+        half != nullptr && half->boolean && !keys.truthy("pure_bf16"))
+      keys.state("frozen_dtype", of(keys.truthy("bf16") ? "bf16" : "fp16"), {half},
+                 "what is not trained keeps the dtype that it is loaded in (model/adapter.py L337-352)");
   }
   if (facts.type != "lora") return;
   const Node* rank = keys["lora_rank"];

@@ -57,6 +57,10 @@ void write_flags(const Value& value, const std::string& path, Writer& out, std::
       write_flags(member.value, name, out, command);
     } else if (option == nullptr || name == "config") {
       out.lacks("/" + name, name + ": there is no flag for its value");
+    } else if (member.value.kind == Value::Kind::kBool && option->type == OptionType::kBool) {
+      // A switch takes no word behind it.
+      const std::string flag = flag_of(*option);
+      command += " \\\n  " + (member.value.boolean ? flag : "--no-" + flag.substr(2));
     } else {
       command += " \\\n  " + flag_of(*option) + " " + shell(word_of(member.value));
     }

@@ -524,7 +524,7 @@ class PyParser {
       PyExpr made = node(Kind::kUnknown);
       while (!is_op(":") && !is(Token::Type::kLine) && !is(Token::Type::kEnd)) step();
       eat(":");
-      expression();
+      made.items.push_back(expression());
       return made;
     }
     eat_word("await");

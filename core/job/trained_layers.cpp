@@ -1,0 +1,24 @@
+#include "core/job/trained_layers.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace tidemark {
+
+// LLaMA-Factory ff6d4d12 model/adapter.py: _setup_freeze_tuning. The last n layers are trained, of LLaMA Pro every k-th
+// (those that expansion added), below zero the first; embeddings, the last norm and the head are not.
+void settle_trained_layers(Count layers, const Foreign& foreign, TrainingJob& job) {
+  const Count wanted = foreign.trained_layers;
+  if (job.method != Method::kFreeze || wanted == 0 || layers <= 0) return;
+  const Count stride = foreign.trains_expansion ? std::max<Count>(layers / std::max<Count>(wanted, 1), 1) : 1;
+  std::string frozen;
+  for (Count i = 0; i < layers; ++i) {
+    const bool trained = foreign.trains_expansion ? (i + 1) % stride == 0 : wanted > 0 ? i >= layers - wanted : i < -wanted;
+    if (!trained) frozen += (frozen.empty() ? "" : "|") + std::to_string(i);
+  }
+  // Names whose first number is a layer's, and those without a number.
+  job.freeze.emplace_back("^[^0-9]*\\.(weight|bias)$");
+  if (!frozen.empty()) job.freeze.push_back("^[^0-9]*\\.(" + frozen + ")$");
+}
+
+}  // namespace tidemark
