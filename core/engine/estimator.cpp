@@ -213,10 +213,28 @@ void suit_task(const Request& request, Architecture& architecture, Issues& issue
     issues.push_back({"INVALID_VALUE", Severity::kError, "/task",
                       "\"seq2seq\" is of encoder-decoders; this model has no decoder of its own. Use \"sft\".", "sft"});
   }
+  if (request.task == "diffusion" && architecture.denoiser.latents == 0) {
+    issues.push_back({"INVALID_VALUE", Severity::kError, "/task",
+                      "\"diffusion\" is of denoisers: a U-Net, or a transformer of diffusers.", "sft"});
+  }
   const Preference preference = request.job.preference;
   if (preference == Preference::kNone) return;
   architecture = without_dropout(std::move(architecture));
   if (preference == Preference::kReward) architecture.num_labels = 1;  // TRL trainer/reward_trainer.py: __init__
+}
+
+/// What a diffusion model's script decides where the request does not: the form of checkpointing, and how long the text
+/// is, because the options' own length is a language model's.
+void suit_denoiser(const Denoiser& denoiser, const LeftOpen& open, TrainingJob& job, Issues& issues) {
+  constexpr Count kLongest = 1024;  // twice what the text encoders of these models read
+  if (denoiser.latents == 0) return;
+  if (open.use_reentrant) job.use_reentrant = false;
+  if (job.sequence_length > 0 && job.sequence_length <= kLongest) return;
+  job.sequence_length = denoiser.text_tokens;
+  issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/sequence_length",
+                    "The text is taken to be " + std::to_string(job.sequence_length) +
+                        " tokens long, as diffusers' scripts cut it; a length of at most 1024 replaces that.",
+                    ""});
 }
 
 /// What the job allocates with the kernels of that card.
@@ -328,6 +346,7 @@ Understood Estimator::resolve(const Asked& asked) const {
   if (!readable) return question;
   settle_trained_layers(answer.architecture.num_layers, request.foreign, answer.job);
   suit_task(request, answer.architecture, issues);
+  suit_denoiser(answer.architecture.denoiser, request.open, answer.job, issues);
   leave_out_evaluation(answer.job, issues);
   check_magnitude(answer.architecture, answer.job, issues);
   check_positions(answer.architecture, answer.job, issues);

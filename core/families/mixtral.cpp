@@ -25,12 +25,16 @@ void read_mixtral_config(ConfigFields& fields, Architecture& architecture) {
 
 constexpr const char* kLayer = "transformers 5.12 models/mixtral/modeling_mixtral.py: MixtralDecoderLayer.forward";
 constexpr const char* kBlock = "transformers 5.12 models/mixtral/modeling_mixtral.py: MixtralSparseMoeBlock.forward";
-constexpr ExpertForm kForm = {.source = "transformers 5.12 models/mixtral/modeling_mixtral.py: MixtralExperts.forward"};
+constexpr ExpertForm kForm = {
+    .source = "transformers 5.12 models/mixtral/modeling_mixtral.py: MixtralExperts.forward",
+    .listed = {"block_sparse_moe.experts", "block_sparse_moe.experts.0.w1", "block_sparse_moe.experts.0.act_fn",
+               "block_sparse_moe.experts.0.w3", "block_sparse_moe.experts.0.w2"}};
 // The weights stay in fp32, and so do the weighted rows.
 constexpr SoftmaxRouter kRouter = {
     .source = "transformers 5.12 models/mixtral/modeling_mixtral.py: MixtralTopKRouter.forward",
     .casts_logits = true,
-    .casts_back = false};
+    .casts_back = false,
+    .listed = "block_sparse_moe.gate"};
 
 Tensor mlp(Net& net, Tensor hidden_in) {
   Scope in(net.tape, "mlp", kBlock);

@@ -87,17 +87,20 @@ std::string nearest_type(std::string_view model_type) {
   return std::string(best);
 }
 
-/// The first entry of `architectures`, or an empty view.
+/// The first entry of `architectures`, or diffusers' `_class_name`, or an empty view.
 std::string_view class_in(const Value& config) {
+  const Value* of_diffusers = config.find("_class_name");
+  if (of_diffusers != nullptr) return of_diffusers->string;
   const Value* classes = config.find("architectures");
   if (classes == nullptr || classes->items.empty()) return {};
   return classes->items.front().string;
 }
 
 /// Finds what kind of model the file describes; on failure adds the error and returns nothing.
-const Family* find_type(const Value& config, ConfigFields& fields) {
+const Family* find_type(const Value& config, std::string_view class_override, ConfigFields& fields) {
   const std::string model_type = fields.text({"model_type"}, "");
-  const std::string_view class_name = class_in(config);
+  std::string_view class_name = class_in(config);
+  if (class_name.empty()) class_name = class_override;
   if (model_type.empty()) {
     const Family* by_class = type_of_class(class_name);
     if (by_class == nullptr) {
@@ -111,6 +114,8 @@ const Family* find_type(const Value& config, ConfigFields& fields) {
       }
       return nullptr;
     }
+    // A file of diffusers names its class alone.
+    if (by_class->model_type == class_name) return by_class;
     fields.note("ASSUMED_DEFAULT", "model_type",
                 "\"model_type\" is absent; " + in_quotes(by_class->model_type) + " follows from the class " +
                     in_quotes(class_name) + ".");
@@ -294,7 +299,7 @@ ConfigResult read_config(const Value& config, std::string_view class_override) {
         Issue{"WRONG_TYPE", Severity::kError, "/config", "A config.json must be a JSON object.", ""});
     return result;
   }
-  const Family* type = find_type(config, fields);
+  const Family* type = find_type(config, class_override, fields);
   if (type == nullptr) return result;
 
   Architecture& architecture = result.architecture;

@@ -184,7 +184,7 @@ Tensor convolution_layer(Net& net, Tensor hidden) {
     Scope norm(net.tape, "layer_norm", kConv);
     const Tensor scale = net.parameter("layer_norm", "weight", Shape{out});
     const Tensor shift = net.parameter("layer_norm", "bias", Shape{out});
-    h = group_norm(std::move(h), scale, shift);
+    h = group_norm(std::move(h), scale, shift, out.n());
   } else {
     h = transpose(std::move(h), 1, 2);
     h = net.layer_norm("layer_norm", std::move(h));

@@ -85,8 +85,17 @@ void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues
         "linear layers only.");
   }
   if (a.experts.count > 0 && !job.framework.at_least(5, 0)) {
-    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/framework/version",
-        "Before transformers 5 each expert was a list of linear layers; that form is not modelled. Use 5.12.", "5.12");
+    constexpr std::string_view kRead[] = {"mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "deepseek_v3"};
+    if (std::find(std::begin(kRead), std::end(kRead), a.model_type) == std::end(kRead)) {
+      add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/framework/version",
+          "Before transformers 5 experts were lists of linear layers; of this model that form is not modelled. Use "
+          "5.12.",
+          "5.12");
+    }
+    add(issues, "ASSUMED_ROUTING", Severity::kNote, "/framework/version",
+        "Before transformers 5 each expert is a module of linear layers, quantised and adapted like all others, and "
+        "runs on the tokens sent to it: an even number is assumed (moe.load_imbalance states another). The form is "
+        "read from the modelling files of 4.57; no record covers it.");
   }
   // transformers 5.12.1 modeling_llama4.py Llama4TextExperts (bmm), modeling_granitemoe.py GraniteMoeParallelExperts (a
   // loop): no @use_experts_implementation.
@@ -144,6 +153,34 @@ void check_pictures(const Architecture& a, const TrainingJob& job, Issues& issue
     add(issues, "INVALID_VALUE", Severity::kError, "/image_size",
         "This model takes pictures of " + std::to_string(a.image_size) + " pixels a side only.",
         std::to_string(a.image_size));
+  }
+}
+
+/// Diffusion models, as diffusers' training scripts run them with latents and embeddings that were made before.
+void check_denoiser(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  if (a.denoiser.latents == 0) return;
+  add(issues, "NOT_COUNTED", Severity::kNote, "/model",
+      "Of a diffusion model the denoiser alone is on the card, with latents and embeddings made before: a VAE or text "
+      "encoders that stay beside it, and cuDNN's workspaces, are not counted.");
+  const auto refuse = [&](std::string_view path, std::string message, std::string_view use) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, path, std::move(message), std::string{use});
+  };
+  // diffusers 0.42 models/modeling_utils.py: _gradient_checkpointing_func is torch's, use_reentrant=False.
+  if (job.checkpointing != Checkpointing::kNone && (job.checkpointing != Checkpointing::kFull || job.use_reentrant)) {
+    refuse(job.use_reentrant ? "/use_reentrant" : "/gradient_checkpointing",
+           "diffusers checkpoints each resnet and each transformer block, and not re-entrantly: use \"full\" with "
+           "\"use_reentrant\" false.",
+           job.use_reentrant ? "false" : "full");
+  }
+  if (job.attention == AttentionKernel::kEager) {
+    refuse("/attention", "diffusers runs scaled_dot_product_attention; its processors without are not modelled.",
+           "sdpa");
+  }
+  if (job.method == Method::kQlora) {
+    refuse("/method", "Quantised denoisers are not modelled. Use \"lora\".", "lora");
+  }
+  if (job.gpus() > 1 && (job.data_parallel.is_sharded() || job.tensor.is_used() || job.pipeline.is_used())) {
+    refuse("/parallelism", "Diffusion models are modelled on GPUs that each hold all of the model.", "");
   }
 }
 
@@ -400,6 +437,7 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
   check_experts(a, job, issues);
   check_states(a, job, issues);
   check_pictures(a, job, issues);
+  check_denoiser(a, job, issues);
   check_parts(a, job, issues);
   check_class(a, job, issues);
   check_preference(a, job, issues);

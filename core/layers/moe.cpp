@@ -1,7 +1,9 @@
 #include "core/layers/moe.hpp"
 
+#include <algorithm>
 #include <vector>
 
+#include "core/layers/vision.hpp"
 #include "core/tape/routing_ops.hpp"
 
 namespace tidemark {
@@ -174,7 +176,43 @@ Tensor loop(Net& net, const ExpertForm& form, Tensor hidden_in, Tensor indices_i
   return sum;
 }
 
+constexpr const char* kListed = "transformers 4.57 models/mixtral/modeling_mixtral.py: MixtralSparseMoeBlock.forward";
+
+// The loop over a list of modules, which MixtralSparseMoeBlock, Qwen2MoeSparseMoeBlock, Qwen3MoeSparseMoeBlock,
+// OlmoeSparseMoeBlock and DeepseekV3MoE have alike. Rows are summed in the weights' dtype: the hidden states',
+// DeepSeek's in fp32.
+Tensor listed(Net& net, const ExpertForm& form, Tensor hidden_in, Tensor indices_in, Tensor weights_in) {
+  Scope in(net.tape, form.listed.scope, kListed);
+  const Tensor hidden = std::move(hidden_in), indices = std::move(indices_in), weights = std::move(weights_in);
+  const Experts& e = net.arch.experts;
+  const Dim tokens = hidden.dim(0), k = indices.dim(1), width(e.width);
+  Tensor sum = zeros(net.tape, hidden.shape(), weights.dtype(), "zeros");
+  const Tensor mask = ints(net, Shape{tokens, k, Dim(e.count)}, "one_hot");
+  const Tensor three = unsqueeze(weights, 2);
+  std::vector<Parameter>& parameters = net.tape.parameters();
+  const std::size_t known = parameters.size();
+  Tensor where, state, out;
+  for (const Count count : rows_of_experts(net, tokens.n(), k.n())) {
+    const Declared idle(net, count <= 0);
+    const Dim n(std::max<Count>(count, 1));
+    where = ints(net, Shape{n, Dim(2)}, "nonzero");
+    state = index_some(hidden, where, n);
+    out = gated_mlp(net, form.listed, kListed, state, width);
+    if (idle) continue;
+    Tensor scale = index_pairs(three, where, where, n);
+    out = mul(std::move(out), std::move(scale));
+    Tensor added = to(out, sum.dtype());
+    sum = index_add_in_place(std::move(sum), where, std::move(added));
+  }
+  for (std::size_t i = known; i < parameters.size(); ++i) parameters[i].is_expert = !parameters[i].is_adapter;
+  return to(std::move(sum), hidden.dtype());
+}
+
 }  // namespace
+
+bool lists_experts(const TrainingJob& job) {
+  return !job.framework.at_least(5, 0);
+}
 
 std::vector<Count> rows_of_experts(Net& net, Count tokens, Count k) {
   const Count experts = net.arch.experts.count;
@@ -212,6 +250,7 @@ void adapt(Net& net, const char* module, Projections& p) {
 }
 
 Tensor run_experts(Net& net, const ExpertForm& form, Tensor hidden, Tensor indices, Tensor weights) {
+  if (lists_experts(net.job)) return listed(net, form, std::move(hidden), std::move(indices), std::move(weights));
   switch (net.job.experts) {
     case ExpertsKernel::kGroupedMm:
       return grouped(net, form, std::move(hidden), std::move(indices), std::move(weights));
@@ -227,15 +266,22 @@ Routing softmax_routing(Net& net, const SoftmaxRouter& router, const Tensor& hid
   Scope in(net.tape, router.module, router.source);
   const Experts& e = net.arch.experts;
   Routing r;
-  const Tensor weight = net.parameter(router.module, "weight", Shape{Dim(e.count), net.H});
-  r.logits = linear(hidden, weight);
-  Tensor probabilities = router.casts_logits ? softmax(to(r.logits, Dtype::kFp32)) : softmax(r.logits, Dtype::kFp32);
+  const bool is_module = lists_experts(net.job);
+  if (is_module) {
+    r.logits = net.linear(router.listed, hidden, Dim(e.count));
+  } else {
+    const Tensor weight = net.parameter(router.module, "weight", Shape{Dim(e.count), net.H});
+    r.logits = linear(hidden, weight);
+  }
+  Tensor probabilities =
+      router.casts_logits && !is_module ? softmax(to(r.logits, Dtype::kFp32)) : softmax(r.logits, Dtype::kFp32);
   TopK best = topk(probabilities, Dim(e.per_token));
   if (e.normalised) {
     Tensor sum = sum_over(best.values, -1, true);
     best.values = div_in_place(std::move(best.values), std::move(sum));
   }
-  r.weights = router.casts_back ? to(std::move(best.values), r.logits.dtype()) : std::move(best.values);
+  const Dtype narrow = is_module ? hidden.dtype() : r.logits.dtype();
+  r.weights = router.casts_back || is_module ? to(std::move(best.values), narrow) : std::move(best.values);
   r.indices = std::move(best.indices);
   keep_router_logits(net, r.logits);
   return r;

@@ -29,6 +29,11 @@ struct Routing {
   Tensor indices;  ///< [T, k] int64
 };
 
+/// A gated feed-forward of modules with other names or another width than llama_mlp's.
+struct GatedNames {
+  const char *scope, *gate, *act, *up, *down;
+};
+
 /// Where families' experts differ. Their weights are [E, 2F, H] and [E, H, F] parameters of one module.
 struct ExpertForm {
   const char* module = "mlp.experts";                                          ///< its path inside the layer
@@ -38,6 +43,10 @@ struct ExpertForm {
   bool bias = false;                                                           ///< both projections carry one
   bool gated = true;                                                           ///< else up_proj [E, F, H], no gate
   const char* act = "mlp.experts.act_fn";                                      ///< path of the activation's module
+  /// Before transformers 5, where each expert is a module of linear layers: its names. All have those of the first, so
+  /// that a pattern reaches all of them or none.
+  GatedNames listed = {"mlp.experts", "mlp.experts.0.gate_proj", "mlp.experts.0.act_fn", "mlp.experts.0.up_proj",
+                       "mlp.experts.0.down_proj"};
 };
 
 /// softmax in fp32, the k best, their weights divided by their sum where the architecture says so.
@@ -46,6 +55,7 @@ struct SoftmaxRouter {
   const char* source = "";          ///< its forward
   bool casts_logits = false;        ///< router_logits.float() (Mixtral), else softmax(dtype=float)
   bool casts_back = true;           ///< .to(router_logits.dtype)
+  const char* listed = "mlp.gate";  ///< before transformers 5, where it is an nn.Linear
 };
 Routing softmax_routing(Net& net, const SoftmaxRouter& router, const Tensor& hidden);
 
@@ -55,13 +65,12 @@ Tensor fp32_router(Net& net, const char* module, const char* source, Tensor hidd
 /// score is the sum of its two best, or its best.
 Tensor limit_to_groups(Net& net, const Tensor& choice, bool sum_of_two);
 
+/// Are experts lists of linear layers, which bitsandbytes packs and adapters reach? (Until transformers 4.57.)
+bool lists_experts(const TrainingJob& job);
 /// The experts on [T, H], as `moe.implementation` says.
 Tensor run_experts(Net& net, const ExpertForm& form, Tensor hidden, Tensor indices, Tensor weights);
 
-/// A gated feed-forward of modules with other names or another width than llama_mlp's.
-struct GatedNames {
-  const char *scope, *gate, *act, *up, *down;
-};
+/// The same of any such module.
 Tensor gated_mlp(Net& net, const GatedNames& names, const char* source, Tensor x, Dim width, bool bias = false);
 
 /// How many rows each expert gets: dealt in turn, but the first gets `moe.load_imbalance` times its share, taken from

@@ -96,6 +96,7 @@ class Net {
     Tensor cross_bias;            ///< T5: the same of the attention to the encoder
     Tensor encoder_states;        ///< what a decoder attends to
     Tensor cross_mask;            ///< with which mask
+    Tensor condition;             ///< what a diffusion model's blocks are told of time and text [B, width]
   };
   Shared shared;
   /// Blocks that return (hidden_states, attn_weights): the current layer's, and the tuple of the layer before, which

@@ -30,6 +30,7 @@ enum class Head : std::uint8_t {
   kEncoder,              ///< an encoder-decoder's encoder alone
   kCtc,                  ///< letters of speech, aligned by the loss
   kAudioClassification,  ///< Whisper's encoder: one answer per recording
+  kDenoising,            ///< what a diffusion model predicts of a latent: the noise, the velocity
   kNone,                 ///< the body alone
 };
 
@@ -107,6 +108,20 @@ struct Pictures {
   Activation activation = Activation::kGelu;    ///< of the projector
   std::vector<Count> layers;  ///< numbers of layers that are special: read by the projector, or of full attention
   std::vector<Count> grids;   ///< heights and widths, in turn, that a picture is fitted to
+};
+
+/// What a diffusion model is told, and how its U-Net is built. Its depth, heads and widths are the architecture's own
+/// where it is a transformer.
+struct Denoiser {
+  Count latents = 0;                 ///< channels of what it predicts; 0: no diffusion model
+  Count text_width = 0;              ///< columns of the text encoder's states
+  Count pooled_width = 0;            ///< columns of what else it is told of the text; 0: nothing (SDXL: with the sizes)
+  Count size_width = 0;              ///< SDXL: columns that each of a picture's six sizes becomes
+  Count text_tokens = 77;            ///< of a prompt, where the request does not say (CLIP's)
+  Count groups = 32;                 ///< of channels that a U-Net's norms take together
+  std::vector<Count> depths, heads;  ///< of a block's attentions: transformer layers, 0: none; their heads
+  bool linear_projection = false;    ///< these are entered and left by nn.Linear, not by nn.Conv2d
+  bool guided = false;               ///< Flux: the scale of its guidance is embedded, too
 };
 
 /// What is trained: one model, in Hugging Face config.json vocabulary made uniform. Dimensions are per whole model.
@@ -211,6 +226,7 @@ struct Architecture {
 
   std::vector<std::uint8_t> layer_kinds;  ///< per layer: which of its family's kinds it is; empty when all are alike
   Pictures pictures;                      ///< of a model that sees, and of its tower
+  Denoiser denoiser;                      ///< of a diffusion model
   const Program* language = nullptr;      ///< how the language model of a model that sees runs; null elsewhere
   std::vector<Architecture> parts;        ///< what the model has beside its language model: a vision tower, a decoder
 

@@ -56,7 +56,7 @@ constexpr Choice kTasks[] = {
     {"asr", 0, "speech to text", false},
     {"vision", 0, "a label per picture: ...ForImageClassification"},
     {"vlm", 0, "images and text: next-token loss over each sample"},
-    {"diffusion", 0, "denoising", false},
+    {"diffusion", 0, "denoising of latents that were made before"},
     {"dpo", number(Preference::kDpo), "pairs of chosen and rejected answers against a reference, as TRL's DPOTrainer"},
     {"kto", number(Preference::kKto), "wanted and unwanted answers against a reference"},
     {"orpo", number(Preference::kOrpo), "pairs of answers without a reference"},

@@ -4,6 +4,12 @@
 namespace tidemark {
 namespace {
 
+constexpr Choice kLibraries[] = {
+    {"auto", 0, "as config.json says"},
+    {"transformers", 1, "transformers"},
+    {"diffusers", 2, "diffusers"},
+};
+
 constexpr Option kOptions[] = {
     text("model", "null", "Model", "Catalog id or alias, letters' case ignored: meta-llama/Llama-2-7b-hf, llama-2-7b.")
         .from("models")
@@ -23,8 +29,10 @@ constexpr Option kOptions[] = {
          "Class name, where the head that is trained is not config.json's: BertForSequenceClassification.")
         .further()
         .sets([](Request& r, const OptionValue& v) { r.class_name = v.text; }),
-    refused("library", "Library", "Whose configuration it is, where that does not say.",
-            "Configurations of transformers are read."),
+    // The class says whose it is: both are read alike.
+    choice("library", "\"auto\"", kLibraries, "Library", "Whose configuration it is; the class says so, too.")
+        .further()
+        .sets([](Request&, const OptionValue&) {}),
     refused("model_trace", "Recorded module", "A recorded nn.Module of one's own.", "Recorded modules come later."),
 };
 

@@ -145,6 +145,9 @@ std::vector<Trait> traits_of(const Architecture& architecture, const TrainingJob
       {"optimizer", job.optimizer},
       {"framework.version", release_class(job.framework)},
   };
+  if (architecture.experts.count > 0 && !job.framework.at_least(5, 0)) {
+    traits.push_back({"framework.version", "before 5, with experts"});
+  }
   if (job.method == Method::kLora || job.method == Method::kQlora) add_adapter(traits, job.adapter);
   if (job.method == Method::kQlora) add_quantization(traits, job.quantization);
   add_switches(traits, job);

@@ -81,10 +81,35 @@ TEST_CASE("a token's own parameters are those of its experts and of what all sha
   CHECK(three.estimate->parameters.active - two.estimate->parameters.active == 4 * 3 * kWidth * kExpert);
 }
 
-TEST_CASE("quantised jobs are told that experts stay in 16 bits, older releases are refused", "[moe]") {
+TEST_CASE("quantised jobs are told that experts stay in 16 bits", "[moe]") {
   CHECK(says(ask(2, R"(, "method": "qlora")"), "NOT_QUANTISED"));
-  const Answer old = ask(2, R"(, "framework": {"version": "4.57"})");
-  CHECK_FALSE(old.estimate);
+}
+
+// transformers 4.57 models/qwen3_moe/modeling_qwen3_moe.py: Qwen3MoeSparseMoeBlock.__init__
+TEST_CASE("before transformers 5 experts are linear layers: counted alike, packed and adapted like all others",
+          "[moe]") {
+  const std::string version = R"(, "framework": {"version": "4.57"})";
+  const Answer old = ask(2, version), now = ask(2, "");
+  REQUIRE(old.estimate);
+  REQUIRE(now.estimate);
+  CHECK(old.estimate->parameters.total == now.estimate->parameters.total);
+  CHECK(old.estimate->parameters.active == now.estimate->parameters.active);
+  CHECK(says(old, "ASSUMED_ROUTING"));
+  const std::string quantised =
+      R"(, "method": "qlora", "adapter": {"r": 8, "lora_dropout": 0, "target_modules": "all-linear"})";
+  const Answer packed = ask(2, quantised + version);
+  REQUIRE(packed.estimate);
+  CHECK_FALSE(says(packed, "NOT_QUANTISED"));
+  const Count attention = 4 * 8 * (kWidth + kWidth), gate = 8 * (kWidth + 16), expert = 3 * 8 * (kWidth + kExpert);
+  CHECK(packed.estimate->parameters.trainable == 4 * (attention + gate + 16 * expert));
+  const std::string few =
+      R"(, "method": "qlora", "adapter": {"r": 8, "lora_dropout": 0, "target_modules": ["q_proj"]})";
+  const Answer narrow = ask(2, few + version), wide = ask(2, few);
+  REQUIRE(narrow.estimate);
+  REQUIRE(wide.estimate);
+  // 16 bits for 4 of each expert's numbers, in four layers: more than half of it is saved.
+  const Bytes experts = 4 * 16 * 3 * kWidth * kExpert;
+  CHECK(wide.estimate->allocated.expected - narrow.estimate->allocated.expected > experts);
 }
 
 TEST_CASE("adapters on experts have a row of ranks for each expert", "[moe]") {

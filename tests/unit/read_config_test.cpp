@@ -569,8 +569,15 @@ TEST_CASE("every family says something for its bare minimum and for nothing at a
   for (const std::string_view model_type : supported_model_types()) {
     INFO(std::string(model_type));
     const ConfigResult result = read_config(object({{"model_type", std::string(model_type).c_str()}}));
-    // Models of stages need no key; Zamba 2's layers and those of Gemma 4 that share keys are told one by one.
-    constexpr std::string_view kOfStages[] = {"convnext", "resnet", "segformer", "swin"};
+    // Models of stages and diffusers' classes need no key; Zamba 2's layers and those of Gemma 4 that share keys are
+    // told one by one.
+    constexpr std::string_view kOfStages[] = {"convnext",
+                                              "resnet",
+                                              "segformer",
+                                              "swin",
+                                              "FluxTransformer2DModel",
+                                              "SD3Transformer2DModel",
+                                              "UNet2DConditionModel"};
     if (std::find(std::begin(kOfStages), std::end(kOfStages), model_type) != std::end(kOfStages)) {
       CHECK_FALSE(has_error(result.issues));
       CHECK(result.architecture.num_layers > 0);

@@ -48,7 +48,7 @@ Tensor convolution(Tensor x_in, Tensor weight_in, Tensor bias_in, std::initializ
   return out;
 }
 
-Tensor group_norm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
+Tensor group_norm(Tensor x_in, Tensor weight_in, Tensor bias_in, Count count) {
   const Tensor argument = std::move(x_in);
   Tensor x = argument;
   Tensor weight = std::move(weight_in), bias = std::move(bias_in);
@@ -62,7 +62,7 @@ Tensor group_norm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   t.save(n, x);
   t.save(n, weight);
   Tensor out = t.allocate(x.shape(), x.dtype(), "group_norm");
-  const Shape groups{x.dim(0), weight.dim(0)};
+  const Shape groups{x.dim(0), Dim(count)};
   const Tensor mean = t.allocate(groups, x.dtype(), "group_norm mean");
   const Tensor rstd = t.allocate(groups, x.dtype(), "group_norm rstd");
   t.attach(n, out);

@@ -10,7 +10,7 @@ namespace tidemark {
 /// nn.Conv1d, nn.Conv2d with any stride and padding: x [n, channels, …], weight [out, channels / groups, …kernel]; bias
 /// may be undefined. The result is [n, out, …places].
 Tensor convolution(Tensor x, Tensor weight, Tensor bias, std::initializer_list<Dim> places);
-/// nn.GroupNorm with as many groups as channels.
-Tensor group_norm(Tensor x, Tensor weight, Tensor bias);
+/// nn.GroupNorm
+Tensor group_norm(Tensor x, Tensor weight, Tensor bias, Count groups);
 
 }  // namespace tidemark
