@@ -320,16 +320,12 @@ export interface Job {
     tensor?: number | null;
     /** GPUs that have some of the layers each: torch.distributed.pipelining. Unit: GPUs. @default 1 */
     pipeline?: number | null;
+    /** GPUs that have a part of every sequence each: Megatron-Core's. Unit: GPUs. @default 1 */
+    context?: number | null;
     /**
-     * Context-parallel degree. Unit: GPUs. Not modelled: Of jobs on several GPUs data, tensor and pipeline parallelism
-     * are modelled so far (parallelism.data with fsdp or zero_stage, .tensor, .pipeline). @default 1
+     * GPUs, among the data-parallel ones, that divide the experts of a mixture: Megatron-Core's. Unit: GPUs. @default 1
      */
-    context?: 1 | null;
-    /**
-     * Expert-parallel degree. Unit: GPUs. Not modelled: Of jobs on several GPUs data, tensor and pipeline parallelism
-     * are modelled so far (parallelism.data with fsdp or zero_stage, .tensor, .pipeline). @default 1
-     */
-    expert?: 1 | null;
+    expert?: number | null;
     /**
      * Tensor-parallel degree inside experts. Unit: GPUs. Not modelled: Of jobs on several GPUs data, tensor and
      * pipeline parallelism are modelled so far (parallelism.data with fsdp or zero_stage, .tensor, .pipeline). @default
@@ -451,13 +447,29 @@ export interface Job {
   } | null;
   framework?: {
     /** Who runs the step: its defaults hold where nothing is stated. @default "transformers" */
-    name?: "transformers" | "pytorch" | "accelerate" | "trl" | "axolotl" | "llama_factory" | "ms_swift" | "autotrain" | "peft" | "llamafactory" | "swift" | "torchtune" | "torchtitan" | "litgpt" | "nemo-automodel" | "automodel" | null;
+    name?: "transformers" | "pytorch" | "accelerate" | "trl" | "axolotl" | "llama_factory" | "ms_swift" | "autotrain" | "peft" | "llamafactory" | "swift" | "megatron" | "megatron-lm" | "nemo" | "torchtune" | "torchtitan" | "litgpt" | "nemo-automodel" | "automodel" | null;
     /**
      * Release of transformers beneath it (5.12, 4.46), or a date (2026-07): defaults and copies of the logits depend on
      * it. @default "5.12"
      */
     version?: string | number | null;
   } | null;
+  megatron?: {
+    /** Whose layers Megatron-Core builds. @default "transformer_engine" */
+    transformer_impl?: "transformer_engine" | "local" | null;
+    /** What computes Megatron-Core's cross entropy. @default "none" */
+    cross_entropy_fusion_impl?: "none" | "native" | "te" | null;
+    /**
+     * Megatron-Core's products of weights' gradients add to the fp32 buffer; off with
+     * --no-gradient-accumulation-fusion. @default true
+     */
+    gradient_accumulation_fusion?: boolean | null;
+  } | null;
+  /**
+   * CUBLAS_WORKSPACE_CONFIG=:4096:8, which torch.use_deterministic_algorithms wants: 32 MiB a handle on any card.
+   * @default false
+   */
+  deterministic?: boolean | null;
   allocator?: {
     /** PYTORCH_ALLOC_CONF=expandable_segments:True. @default false */
     expandable_segments?: boolean | null;

@@ -5,6 +5,7 @@
 
 #include "core/catalog/fields.hpp"
 #include "core/catalog/gpu_names.hpp"
+#include "core/families/megatron.hpp"
 #include "core/families/read_config.hpp"
 #include "core/fit/cards.hpp"
 #include "core/fit/fit.hpp"
@@ -297,6 +298,9 @@ Understood Estimator::resolve(const Asked& asked) const {
   Issues& issues = answer.issues;
   answer.job = request.job;
   answer.overrides = request.overrides;
+  // Expert parallelism takes its GPUs from the data-parallel ones.
+  DataParallel& data = answer.job.data_parallel;
+  if (answer.job.is_megatron() && data.degree == 1 && answer.job.context == 1) data.degree = answer.job.expert;
   const Calibration calibration = request.calibration.value_or(Calibration{});
   count_communicator(answer.job, calibration.communication, answer.overrides, issues);
 
@@ -347,6 +351,7 @@ Understood Estimator::resolve(const Asked& asked) const {
   settle_trained_layers(answer.architecture.num_layers, request.foreign, answer.job);
   suit_task(request, answer.architecture, issues);
   suit_denoiser(answer.architecture.denoiser, request.open, answer.job, issues);
+  if (answer.job.is_megatron()) as_megatron(answer.job, answer.architecture, issues);
   leave_out_evaluation(answer.job, issues);
   check_magnitude(answer.architecture, answer.job, issues);
   check_positions(answer.architecture, answer.job, issues);

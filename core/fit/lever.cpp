@@ -462,7 +462,8 @@ std::vector<Step> steps_of(Lever lever, const TrainingJob& job, const Architectu
     check_sharding(architecture, after(step, job), issues);
     return has_error(issues);
   };
-  if (job.data_parallel.is_sharded()) steps.erase(std::remove_if(steps.begin(), steps.end(), refused), steps.end());
+  const bool some = job.data_parallel.is_sharded() || job.is_megatron();
+  if (some) steps.erase(std::remove_if(steps.begin(), steps.end(), refused), steps.end());
   return steps;
 }
 

@@ -53,6 +53,8 @@ constexpr Habits kHabits[] = {
     {"ms_swift", Loading::kCheckpointHalf},
     // autotrain trainers/clm: AutoModelForCausalLM.from_pretrained without a dtype, transformers' Trainer.
     {"autotrain"},
+    // Megatron-LM training/arguments.py: bf16 weights; tensor_parallel/random.py: checkpoint is a CheckpointFunction.
+    {"megatron", Loading::kHalf, Loop::kTrainer, Reentrant::kAlways},
     // Loops of their own around models of their own; outputs live through backward in each. torchtune 0.6
     // recipes/full_finetune_single_device.py: _loss_step; litgpt 0.5 finetune/lora.py: fit; torchtitan 0.2 train.py:
     // forward_backward_step; Automodel recipes/llm/train_ft.py: _forward_backward_step.
@@ -145,7 +147,10 @@ void settle_precision(const LeftOpen& open, const Habits& habits, std::optional<
     chosen = {Dtype::kFp32, "the loss scaling of fp16 refuses 16-bit gradients"};
   }
   job.recipe = recipe_of(chosen.weights, autocast);
-  if (job.data_parallel.is_sharded() && job.data_parallel.sharding >= Sharding::kZero1) {
+  if (job.is_megatron()) {
+    job.recipe = *named_recipe("megatron_bf16");
+    chosen.why = "Megatron-LM trains in bf16 with fp32 gradients and master weights";
+  } else if (job.data_parallel.is_sharded() && job.data_parallel.sharding >= Sharding::kZero1) {
     // transformers 5.12 integrations/deepspeed.py: bf16.enabled and fp16.enabled follow the Trainer's flags.
     job.recipe = *named_recipe("deepspeed_bf16");
     job.recipe.weights = job.recipe.gradients = half;
@@ -234,6 +239,14 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
     const bool fused = habits.loop == Loop::kTrainer && job.framework.at_least(4, 54);
     job.optimizer = fused ? "adamw_torch_fused" : "adamw_torch";
   }
+  if (job.context > 1 && !job.is_megatron()) {
+    job.stand_ins.emplace_back(
+        "context parallelism, answered by a GPU with its part of every sequence and without the keys and values that "
+        "go "
+        "round");
+  }
+  // Megatron-LM training/arguments.py: several chunks of layers on a GPU are interleaved.
+  if (job.is_megatron() && job.pipeline.chunks > 1) job.pipeline.schedule = PipelineSchedule::kInterleaved;
   // transformers 4.57 modeling_utils.py: gradient_checkpointing_enable sets True; 5.0: False.
   if (open.use_reentrant) {
     job.use_reentrant = habits.reentrant == Reentrant::kAlways ||

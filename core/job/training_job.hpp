@@ -261,6 +261,19 @@ struct Pipeline {
   std::partial_ordering operator<=>(const Pipeline&) const = default;
 };
 
+/// What computes Megatron-Core's cross entropy (cross_entropy_fusion_impl).
+enum class MegatronLoss : std::uint8_t { kNone, kNative, kTransformerEngine };
+
+/// Settings of Megatron-Core.
+struct Megatron {
+  bool local_layers = false;    ///< its own layers instead of Transformer Engine's
+  bool fuses_gradients = true;  ///< gradient_accumulation_fusion: weights' gradients go to their buffer at once
+  MegatronLoss loss = MegatronLoss::kNone;
+
+  bool operator==(const Megatron&) const = default;
+  std::partial_ordering operator<=>(const Megatron&) const = default;
+};
+
 /// How the model is trained, as each GPU sees it. All defaults are those of the contract.
 struct TrainingJob {
   Method method = Method::kFull;
@@ -306,6 +319,10 @@ struct TrainingJob {
   DataParallel data_parallel;
   TensorParallel tensor;
   Pipeline pipeline;
+  Count context = 1;           ///< GPUs that have a part of every sequence each
+  Count expert = 1;            ///< GPUs, among the data-parallel ones, that divide the experts of a mixture
+  bool deterministic = false;  ///< CUBLAS_WORKSPACE_CONFIG=:4096:8, as torch's deterministic algorithms want it
+  Megatron megatron;           ///< read where Megatron-Core runs the step
   Offload offload;
   Framework framework;
   int compute_capability = 80;      ///< of the GPU that runs it; decides kernels and workspaces
@@ -313,7 +330,9 @@ struct TrainingJob {
   double activations_factor = 1.0;  ///< a calibration's, for code that differs from the sources; 1: none
 
   /// All GPUs of the job.
-  Count gpus() const { return data_parallel.degree * tensor.degree * pipeline.stages; }
+  Count gpus() const { return data_parallel.degree * tensor.degree * pipeline.stages * context; }
+  /// Megatron-Core runs the step, with its own code of the model.
+  bool is_megatron() const { return framework.name == "megatron"; }
   bool operator==(const TrainingJob&) const = default;
   std::partial_ordering operator<=>(const TrainingJob&) const = default;
 };

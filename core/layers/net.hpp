@@ -157,6 +157,8 @@ class Net {
   Tensor hooked_inputs(Tensor embeds);
   /// The output head on hidden states: nn.Linear, tied to the token table where the config says so; never quantised.
   Tensor lm_head(const char* name, Tensor x, Dim out_features, bool bias = false);
+  /// The weight that it multiplies by.
+  Tensor head_weight(const char* name, const Shape& shape);
   /// Logits by a head's weight, or the fused loss that takes their place.
   Tensor logits(Tensor x, Tensor weight, Tensor bias = {});
   /// A classifier's nn.Linear: never quantised.
@@ -221,7 +223,6 @@ class Net {
   Tensor declare(const char* name, const char* leaf, const Shape& shape, ModuleKind kind);
   Tensor declare(Parameter parameter);
   Tensor weight_of(const Parameter& parameter);
-  Tensor head_weight(const char* name, const Shape& shape);
   Tensor adapter_weight(const char* name, const char* leaf, const Shape& shape);
   /// What LoRA's layers have beside a base, in the order that they are declared in.
   struct AdapterWeights {

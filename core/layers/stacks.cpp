@@ -27,7 +27,8 @@ const LayerPlan::Stack& Net::planned(const Stack& stack) {
     std::vector<std::int64_t> kinds;
     kinds.reserve(static_cast<std::size_t>(stack.layers));
     // ZeRO's buckets fill across layers: none of them is like another.
-    const bool apart = job.data_parallel.is_sharded() && job.data_parallel.sharding >= Sharding::kZero1;
+    const bool apart =
+        job.data_parallel.is_sharded() && job.data_parallel.sharding >= Sharding::kZero1 && !job.is_megatron();
     const ModelStage all{0, stack.layers};
     const ModelStage& ours = stage != nullptr ? *stage : all;
     for (Count i = ours.begin; i < ours.end; ++i) kinds.push_back(apart ? i : layer_kind(*this, i));

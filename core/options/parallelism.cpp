@@ -64,7 +64,7 @@ constexpr Choice kGroups[] = {
 bool reads_layout(const Value& value) {
   if (!value.is_array()) return false;
   for (const Value& item : value.items) {
-    if (!item.is_integer() || item.integer < 1) return false;
+    if (!item.is_integer() || item.integer < 0) return false;
   }
   return true;
 }
@@ -102,6 +102,7 @@ Zero& zero(Request& r) {
 constexpr Option kOptions[] = {
     integer("parallelism.data", "1", "GPUs, data parallel",
             "GPUs that each train on other rows: DistributedDataParallel, or sharded as below.")
+        .spelled("--dp")
         .within(1, 1e6, "GPUs")
         .sets([](Request& r, const OptionValue& v) { r.job.data_parallel.degree = v.integer; }),
     flag("parallelism.ddp.gradient_as_bucket_view", false, "Gradients inside the buckets",
@@ -124,16 +125,28 @@ constexpr Option kOptions[] = {
         .refused(kNoDdp),
     integer("parallelism.tensor", "1", "GPUs, tensor parallel",
             "GPUs that divide heads, feed-forward and vocabulary of every layer: torchtitan's plan for DTensor.")
+        .spelled("--tp")
         .within(1, 1e6, "GPUs")
         .further()
         .into<&TrainingJob::tensor, &TensorParallel::degree>(),
     integer("parallelism.pipeline", "1", "GPUs, pipeline stages",
             "GPUs that have some of the layers each: torch.distributed.pipelining.")
+        .spelled("--pp")
         .within(1, 1e6, "GPUs")
         .further()
         .into<&TrainingJob::pipeline, &Pipeline::stages>(),
-    degree("parallelism.context", "Context parallel", "Context-parallel degree."),
-    degree("parallelism.expert", "Expert parallel", "Expert-parallel degree."),
+    integer("parallelism.context", "1", "GPUs, context parallel",
+            "GPUs that have a part of every sequence each: Megatron-Core's.")
+        .spelled("--cp")
+        .within(1, 1e6, "GPUs")
+        .further()
+        .into<&TrainingJob::context>(),
+    integer("parallelism.expert", "1", "GPUs, expert parallel",
+            "GPUs, among the data-parallel ones, that divide the experts of a mixture: Megatron-Core's.")
+        .spelled("--ep")
+        .within(1, 1e6, "GPUs")
+        .further()
+        .into<&TrainingJob::expert>(),
     degree("parallelism.expert_tensor", "Tensor parallel inside experts", "Tensor-parallel degree inside experts."),
     flag("parallelism.sequence_parallel", false, "Sequence parallel",
          "Outside attention and feed-forward tensor-parallel GPUs have a part of the sequence each.")
@@ -141,6 +154,7 @@ constexpr Option kOptions[] = {
         .into<&TrainingJob::tensor, &TensorParallel::sequence>(),
     integer("parallelism.zero_stage", "0", "ZeRO stage",
             "DeepSpeed: 1 divides optimizer states and master weights, 2 gradients too, 3 weights too.")
+        .spelled("--zero")
         .within(0, 3)
         .further()
         .sets([](Request& r, const OptionValue& v) {

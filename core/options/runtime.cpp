@@ -53,8 +53,9 @@ constexpr Choice kFrameworks[] = {
     {"llamafactory", 0, "", true, "llama_factory"},
     {"swift", 0, "", true, "ms_swift"},
     {"lightning", 0, "its strategies hold other things; a loop of one's own is pytorch", false},
-    {"megatron", 0, "Megatron-LM", false},
-    {"nemo", 0, "NeMo on Megatron-LM", false},
+    {"megatron", 0, "Megatron-Core: its own code of the model, its own parallelism"},
+    {"megatron-lm", 0, "", true, "megatron"},
+    {"nemo", 0, "", true, "megatron"},
     {"torchtune", 0, "torchtune: transformers' code of the model stands in, with a wide range"},
     {"torchtitan", 0, "torchtitan: the same, but for tensor parallelism, whose plan is its own"},
     {"litgpt", 0, "LitGPT: the same"},
@@ -63,6 +64,17 @@ constexpr Choice kFrameworks[] = {
     {"unsloth", 0, "Unsloth", false},
     {"galvatron", 0, "Galvatron", false},
     {"deepspeed", 0, "DeepSpeed engine", false},
+};
+
+constexpr Choice kLayers[] = {
+    {"transformer_engine", 0, "Transformer Engine's layers"},
+    {"local", 1, "Megatron-Core's own, with unfused attention"},
+};
+
+constexpr Choice kCrossEntropies[] = {
+    {"none", number(MegatronLoss::kNone), "in one fp32 copy of the logits"},
+    {"native", number(MegatronLoss::kNative), "compiled: two of them"},
+    {"te", number(MegatronLoss::kTransformerEngine), "Transformer Engine's: in the logits' place"},
 };
 
 constexpr Option kOptions[] = {
@@ -78,6 +90,24 @@ constexpr Option kOptions[] = {
         .further()
         .checked(check_version)
         .sets([](Request& r, const OptionValue& v) { read_version(v.text, r.job.framework); }),
+    choice("megatron.transformer_impl", "\"transformer_engine\"", kLayers, "Megatron-Core's layers",
+           "Whose layers Megatron-Core builds.")
+        .further()
+        .into<&TrainingJob::megatron, &Megatron::local_layers>(),
+    choice("megatron.cross_entropy_fusion_impl", "\"none\"", kCrossEntropies, "Megatron-Core's loss",
+           "What computes Megatron-Core's cross entropy.")
+        .further()
+        .into<&TrainingJob::megatron, &Megatron::loss>(),
+    flag("megatron.gradient_accumulation_fusion", true, "Gradients added as they are made",
+         "Megatron-Core's products of weights' gradients add to the fp32 buffer; off with "
+         "--no-gradient-accumulation-fusion.")
+        .further()
+        .into<&TrainingJob::megatron, &Megatron::fuses_gradients>(),
+    flag(
+        "deterministic", false, "Deterministic cuBLAS",
+        "CUBLAS_WORKSPACE_CONFIG=:4096:8, which torch.use_deterministic_algorithms wants: 32 MiB a handle on any card.")
+        .further()
+        .into<&TrainingJob::deterministic>(),
     flag("allocator.expandable_segments", false, "Expandable segments", "PYTORCH_ALLOC_CONF=expandable_segments:True.")
         .spelled("--expandable-segments")
         .into<&TrainingJob::expandable_segments>(),

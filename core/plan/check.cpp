@@ -1,6 +1,7 @@
 // Which sharded jobs are modelled.
 #include <string>
 
+#include "core/plan/main_grads.hpp"
 #include "core/plan/mixed_precision.hpp"
 #include "core/plan/sharded.hpp"
 
@@ -52,8 +53,8 @@ void check_zero(const TrainingJob& job, Issues& issues) {
   if (third && offload.optimizer != offload.parameters) {
     refuse(issues, "/offload", "ZeRO-3 offloads optimizer and parameters together here.");
   }
-  if (!third && (offload.optimizer || offload.parameters || offload.gradients)) {
-    refuse(issues, "/offload", "Offloading under ZeRO is modelled for stage 3.");
+  if (!third && (offload.parameters || offload.gradients)) {
+    refuse(issues, "/offload", "ZeRO-1 and -2 offload the optimizer alone.", "none");
   }
   if (job.data_parallel.replicas > 1) {
     refuse(issues, "/parallelism/fsdp_options/replicate", "Replicas of all parts are FSDP's.");
@@ -85,9 +86,25 @@ void check_flat(const TrainingJob& job, Issues& issues) {
   }
 }
 
+// Elsewhere than under Megatron-Core a GPU's part of the sequence is answered as if it were all
+// (core/job/defaults.cpp).
+void check_context(const TrainingJob& job, Issues& issues) {
+  if (job.context == 1) return;
+  if (job.sequence_length % job.context != 0) {
+    refuse(issues, "/parallelism/context", "parallelism.context must divide the sequence length.");
+  }
+  if (job.tensor.is_used() || job.pipeline.is_used()) {
+    refuse(issues, "/parallelism/context",
+           "Context parallelism beside tensor parallelism or pipelines is modelled of Megatron-Core.", "1");
+  }
+}
+
 }  // namespace
 
 void check_sharding(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  if (job.is_megatron()) return check_megatron(architecture, job, issues);
+  check_context(job, issues);
+  if (job.expert > 1) refuse(issues, "/parallelism/expert", "Expert parallelism is modelled of Megatron-Core.", "1");
   const DataParallel& how = job.data_parallel;
   const bool offloads = job.offload.optimizer || job.offload.parameters || job.offload.gradients;
   if (!how.is_sharded()) {

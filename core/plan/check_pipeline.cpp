@@ -15,14 +15,17 @@ void refuse(Issues& issues, std::string_view path, std::string message, std::str
       {"UNSUPPORTED_VALUE", Severity::kError, std::string{path}, std::move(message), std::string{suggestion}});
 }
 
-void check_stages(const Architecture& architecture, const Pipeline& how, Issues& issues) {
+void check_stages(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  const Pipeline& how = job.pipeline;
   const Count stages = how.stages * how.chunks;
-  if (stages > architecture.num_layers) {
+  if (stages > architecture.num_layers && how.layout.empty()) {
     refuse(issues, kPipeline,
            "There are more stages than the model's " + std::to_string(architecture.num_layers) + " layers.");
   }
   const std::vector<Count>& layout = how.layout;
-  const bool fits = static_cast<Count>(layout.size()) == stages &&
+  // Megatron-Core counts embedding and loss as layers where it is told to: a stage may have nothing else.
+  const bool empty = std::find(layout.begin(), layout.end(), 0) != layout.end() && !job.is_megatron();
+  const bool fits = !empty && static_cast<Count>(layout.size()) == stages &&
                     std::accumulate(layout.begin(), layout.end(), Count{0}) == architecture.num_layers;
   if (!layout.empty() && !fits) {
     refuse(issues, "/parallelism/pipeline_layout",
@@ -57,12 +60,13 @@ void check_schedule(const Pipeline& how, Issues& issues) {
 void check_pipeline(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   const Pipeline& how = job.pipeline;
   if (!how.is_used()) return;
+  if (job.is_megatron()) return check_stages(architecture, job, issues);
   const Program* program = architecture.program;
   if (program == nullptr || !program->is_divisible || architecture.head != Head::kCausalLm) {
     refuse(issues, kPipeline, "Pipelines are modelled for causal language models with Llama's modules.");
     return;
   }
-  check_stages(architecture, how, issues);
+  check_stages(architecture, job, issues);
   check_schedule(how, issues);
   if (job.attention == AttentionKernel::kEager) {
     refuse(issues, "/attention", "The stages of a pipeline pass no masks, which eager attention needs.", "sdpa");

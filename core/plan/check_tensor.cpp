@@ -56,7 +56,7 @@ bool steps_dtensors(std::string_view optimizer) {
 
 void check_tensor(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   const TensorParallel& tp = job.tensor;
-  if (!tp.is_used()) return;
+  if (!tp.is_used() || job.is_megatron()) return;
   const Program* program = architecture.program;
   if (program == nullptr || !program->is_divisible || architecture.head != Head::kCausalLm ||
       architecture.tie_word_embeddings) {

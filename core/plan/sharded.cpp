@@ -4,6 +4,7 @@
 
 #include "core/plan/flat_units.hpp"
 #include "core/plan/fully_shard.hpp"
+#include "core/plan/main_grads.hpp"
 #include "core/plan/mixed_precision.hpp"
 #include "core/plan/tensor_shards.hpp"
 #include "core/plan/zero_gather.hpp"
@@ -24,7 +25,7 @@ MixedPrecision mixed_precision(const TrainingJob& job) {
 
 TrainingJob as_modules_see(const TrainingJob& job) {
   TrainingJob seen = job;
-  if (!job.data_parallel.is_sharded()) return seen;
+  if (!job.data_parallel.is_sharded() || job.is_megatron()) return seen;
   if (job.data_parallel.sharding >= Sharding::kZero1) {
     seen.adapter.dtype = job.recipe.weights;  // DeepSpeedEngine turns the whole module into its dtype
     return seen;
@@ -61,6 +62,7 @@ std::string in_words(const TrainingJob& job) {
 }
 
 std::unique_ptr<Sharded> place(Tape& tape, const Architecture& architecture, const TrainingJob& job) {
+  if (job.is_megatron()) return std::make_unique<MainGrads>(tape, job);
   if (!job.data_parallel.is_sharded()) {
     return job.tensor.is_used() ? std::make_unique<TensorShards>(tape, job) : nullptr;
   }

@@ -19,7 +19,8 @@ ZeroPartition::ZeroPartition(Tape& tape, const Architecture& architecture, const
     : tape_(tape),
       how_(job.data_parallel),
       dtype_(job.recipe.weights),
-      bucket_size_(zero_sizes(architecture, job).reduce_bucket) {}
+      bucket_size_(zero_sizes(architecture, job).reduce_bucket),
+      on_host_(job.offload.optimizer) {}
 
 // -- who holds what -------------------------------------------------------------------------------------------------
 
@@ -46,7 +47,21 @@ void ZeroPartition::collect() {
   const Scope in(tape_, "ZeRO", kSource);
   tape_.resume_parameters_outside_layers();
   tape_.buffer("flat weights", padded * size_of(dtype_), Category::kWeights);
-  tape_.buffer("master weights", share_ * size_of(Dtype::kFp32), Category::kOptimizerStates);
+  if (!on_host_) {
+    tape_.buffer("master weights", share_ * size_of(Dtype::kFp32), Category::kOptimizerStates);
+    return;
+  }
+  // temp_grad_buffer_for_gpu_offload
+  for (const Part& part : parts_) largest_ = std::max(largest_, part.count);
+  tape_.buffer("largest gradient", largest_ * size_of(dtype_), Category::kCommunication);
+}
+
+// __init__: master weights, their gradients, a 16-bit copy and a buffer of the largest gradient, all pinned; the
+// states of the optimizer, which runs on the host.
+Bytes ZeroPartition::host_bytes(const LayerPlan&) const {
+  if (!on_host_) return 0;
+  constexpr Bytes kFp32Copies = 4;  // weights, gradients and AdamW's two moments
+  return share_ * (kFp32Copies * size_of(Dtype::kFp32) + size_of(dtype_)) + largest_ * size_of(dtype_);
 }
 
 void ZeroPartition::end_micro_steps() {
@@ -136,8 +151,18 @@ void ZeroPartition::reduce_bucket() {
   filled_ = 0;
 }
 
+// copy_grads_in_partition with the optimizer on the host: the norm in fp64 (set_norm_for_param_grad_in_gpu), then an
+// fp32 copy that is sent there.
+void ZeroPartition::send_to_host(Part& part) {
+  const Count ours = std::min(part.count, share_ - part.offset);
+  { const Tensor wide = tape_.allocate(elements(ours * 2), Dtype::kFp32, "to fp64 (norm)"); }
+  { const Tensor copy = tape_.allocate(elements(ours), Dtype::kFp32, "to fp32"); }
+  part.grad.reset();
+}
+
 // copy_grads_in_partition
 void ZeroPartition::keep_ours(Part& part) {
+  if (on_host_) return send_to_host(part);
   if (!kept_.defined()) {
     kept_ = tape_.allocate(elements(ours_), dtype_, "grads_in_partition");
     tape_.set_category(kept_, Category::kGradients);
@@ -165,6 +190,7 @@ void ZeroPartition::after_backward() {
 
 // step: norms in fp64 of each gradient, then one flat fp32 gradient.
 void ZeroPartition::prepare_step() {
+  if (on_host_) return;
   const Scope in(tape_, "ZeRO", kSource);
   const Category before = tape_.default_category();
   tape_.set_default_category(Category::kWorkspace);
@@ -185,10 +211,11 @@ void ZeroPartition::prepare_step() {
 }
 
 void ZeroPartition::create_states(OptimizerRun& optimizer) {
-  create_flat_states(optimizer);
+  if (!on_host_) create_flat_states(optimizer);
 }
 
 void ZeroPartition::step(OptimizerRun& optimizer) {
+  if (on_host_) return;
   const Scope in(tape_, "ZeRO", kSource);
   const Category before = tape_.default_category();
   tape_.set_default_category(Category::kWorkspace);

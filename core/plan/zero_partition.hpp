@@ -20,6 +20,7 @@ class ZeroPartition : public Sharded {
   void prepare_step() override;
   void create_states(OptimizerRun& optimizer) override;
   void step(OptimizerRun& optimizer) override;
+  Bytes host_bytes(const LayerPlan& plan) const override;
 
   void declare(Parameter& p) override;
   void take_gradient(std::int32_t parameter, Tensor grad) override;
@@ -40,12 +41,15 @@ class ZeroPartition : public Sharded {
   void reduce_bucket();
   void average();
   void keep_ours(Part& part);
+  void send_to_host(Part& part);
 
   Tape& tape_;
   const DataParallel& how_;
   Dtype dtype_;              // of weights and gradients
   Count bucket_size_ = 0;    // elements
   Count share_ = 0;          // elements of the flat tensor that are this GPU's
+  bool on_host_;             // master weights and the optimizer are
+  Count largest_ = 0;        // elements of the largest trained parameter
   Count ours_ = 0;           // elements of the parameters that overlap them
   bool boundary_ = true;     // this micro-step is the last before the optimizer's
   std::vector<Part> parts_;  // by parameter

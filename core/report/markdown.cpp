@@ -80,6 +80,13 @@ std::string render_markdown(const Answer& answer, bool explain) {
       out += "| " + cell(fit.gpu) + " | **" + std::string{verdict_in_words(fit.verdict)} + "** | " + cell(why) + " |\n";
     }
   }
+  if (!e.ranks.empty()) out += "\n| rank | layers | parameters | allocated | reserved |\n|---|---|---:|---:|---:|\n";
+  for (const RankFigures& rank : e.ranks) {
+    out += "| " + std::to_string(rank.first);
+    if (rank.last > rank.first) out += "-" + std::to_string(rank.last);
+    out += " | " + cell(rank.layers) + " | " + format_grouped(rank.parameters) + " | " + format_gib(rank.allocated) +
+           " | " + format_gib(rank.reserved) + " |\n";
+  }
   out += "\n### At the peak\n\n| category | size | share |\n|---|---:|---:|\n";
   const double total = e.allocated.expected > 0 ? static_cast<double>(e.allocated.expected) : 1.0;
   for (const BreakdownGroup& group : e.breakdown) {

@@ -2,8 +2,8 @@
 
 namespace tidemark {
 
-Bytes cublas_workspace_bytes(int compute_capability) {
-  return compute_capability == 90 ? kCublasWorkspaceSm90 : kCublasWorkspace;
+Bytes cublas_workspace_bytes(int compute_capability, bool deterministic) {
+  return deterministic || compute_capability == 90 ? kCublasWorkspaceSm90 : kCublasWorkspace;
 }
 
 }  // namespace tidemark

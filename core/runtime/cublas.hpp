@@ -23,6 +23,7 @@ inline constexpr Bytes kCublasLtWorkspace = 1 * kMiB;
 /// Workspace of one handle on a GPU of this compute capability (90 is sm_90).
 /// PyTorch 2.6 to 2.14 single out sm_90 alone. 32 MiB for Blackwell came and may have gone again during 2026
 /// (pytorch PRs 175344 and 182669), and ROCm has sizes of its own; neither is modelled.
-Bytes cublas_workspace_bytes(int compute_capability);
+/// `deterministic`: CUBLAS_WORKSPACE_CONFIG=:4096:8, eight chunks of 4096 KiB on any card.
+Bytes cublas_workspace_bytes(int compute_capability, bool deterministic);
 
 }  // namespace tidemark

@@ -158,6 +158,11 @@ std::vector<Trait> traits_of(const Architecture& architecture, const TrainingJob
 Coverage coverage_of(const Architecture& architecture, const TrainingJob& job) {
   Coverage coverage;
   coverage.stand_ins = job.stand_ins;
+  coverage.published_only = job.is_megatron();
+  if (coverage.published_only) {
+    coverage.unmet.emplace_back("framework.name megatron");
+    return coverage;
+  }
   const std::vector<Trait> traits = traits_of(architecture, job);
   std::vector<std::optional<std::size_t>> places;
   for (const Trait& trait : traits) {

@@ -125,7 +125,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
                   const EstimateOptions& options) {
   Estimate e;
   e.recipe = job.recipe;
-  const Bytes workspace = cublas_workspace_bytes(job.compute_capability);
+  const Bytes workspace = cublas_workspace_bytes(job.compute_capability, job.deterministic);
   e.parameters = count_parameters(s, architecture);
   e.attention_kernel = s.attention_kernel;
   note_idle_recomputation(job, e);

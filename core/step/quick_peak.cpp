@@ -62,7 +62,7 @@ std::vector<Lasting> lasting_storages(const Simulation& s) {
 }
 
 Bytes lasting_workspaces(const TrainingJob& job) {
-  return kCublasHandles * round_to_block(cublas_workspace_bytes(job.compute_capability));
+  return kCublasHandles * round_to_block(cublas_workspace_bytes(job.compute_capability, job.deterministic));
 }
 
 Bytes quick_peak(const Simulation& s, Bytes workspaces) {

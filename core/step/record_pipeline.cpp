@@ -5,6 +5,7 @@
 
 #include "core/layers/program.hpp"
 #include "core/plan/pipeline.hpp"
+#include "core/tape/megatron_ops.hpp"
 
 namespace tidemark {
 namespace {
@@ -44,6 +45,8 @@ class PipelineRank {
   Tensor rows_of(const Tensor& batch, Count micro_batch) const;
   Tensor stage_forward(const ModelStage& stage);
   Tensor loss_of_logits(const Tensor& logits, Count micro_batch);
+  Tensor received() const;
+  void forward_megatron(const ModelStage& stage, InFlight& here);
   void forward(const PipelineAction& action);
   void backward(const PipelineAction& action);
   bool keeps_sent() const { return how_.schedule == PipelineSchedule::k1F1B; }
@@ -64,6 +67,8 @@ class PipelineRank {
 // stage.py _create_act_recv_info, _create_grad_recv_info: buffers for every micro-batch of a step, made in the first
 // and kept.
 void PipelineRank::receive_buffers() {
+  for (Chunk& chunk : chunks_) chunk.in_flight.resize(static_cast<std::size_t>(micro_batches_));
+  if (net_.job.is_megatron()) return;
   const Scope in(tape_, "received", kStage);
   const Shape hidden{net_.B, net_.S, net_.H};
   const Dtype dtype = net_.job.recipe.weights;
@@ -75,7 +80,6 @@ void PipelineRank::receive_buffers() {
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     if (!stages_[i].first) make(chunks_[i].inputs);
     if (!stages_[i].last) make(chunks_[i].gradients);
-    chunks_[i].in_flight.resize(static_cast<std::size_t>(micro_batches_));
   }
 }
 
@@ -115,6 +119,34 @@ Tensor PipelineRank::loss_of_logits(const Tensor& logits, Count micro_batch) {
   return cross_entropy(std::move(rows), view(rows_of(labels_, micro_batch), Shape{net_.T}));
 }
 
+// megatron_core 0.16.1 pipeline_parallel/p2p_communication.py: a new tensor for whatever is received.
+Tensor PipelineRank::received() const {
+  const TensorParallel& tp = net_.job.tensor;
+  const Count rows = tp.sequence ? tape_.quotient(net_.S.n(), tp.degree) : net_.S.n();
+  return tape_.allocate(Shape{Dim(rows, Symbol::kSequence), net_.B, net_.H}, net_.job.recipe.weights, "received");
+}
+
+// Megatron-Core, pipeline_parallel/schedules.py: forward_step, which takes its own batch; what is sent keeps its place
+// in the graph alone (deallocate_output_tensor).
+void PipelineRank::forward_megatron(const ModelStage& stage, InFlight& here) {
+  if (!stage.first) net_.received = tape_.leaf(received());
+  const Category before = tape_.default_category();
+  tape_.set_default_category(Category::kBuffers);
+  program_.inputs(net_);
+  tape_.set_default_category(before);
+  Tensor hidden = program_.forward(net_);
+  if (stage.last) {
+    tape_.begin_segment(Phase::kLoss, -1);
+    here.loss = program_.heads.find(Head::kCausalLm)->forward(net_, program_, std::move(hidden)).loss;
+  } else {
+    here.output = without_data(hidden);
+  }
+  net_.model_locals.clear();
+  net_.labels.reset();
+  net_.attention_mask.reset();
+  net_.more_inputs.clear();
+}
+
 // stage.py forward_one_chunk, then _maybe_compute_loss.
 void PipelineRank::forward(const PipelineAction& action) {
   Chunk& chunk = chunks_[action.chunk];
@@ -127,15 +159,19 @@ void PipelineRank::forward(const PipelineAction& action) {
   Graph& before = tape_.record_in(*here.graph);
   net_.stage = &stage;
   net_.begin_micro_step(action.chunk);
-  if (stage.first) {
-    net_.input_ids = rows_of(input_ids_, action.micro_batch);
+  if (net_.job.is_megatron()) {
+    forward_megatron(stage, here);
   } else {
-    net_.received = tape_.leaf(chunk.inputs[i]);
+    if (stage.first) {
+      net_.input_ids = rows_of(input_ids_, action.micro_batch);
+    } else {
+      net_.received = tape_.leaf(chunk.inputs[i]);
+    }
+    here.output = stage_forward(stage);
+    if (how_.schedule != PipelineSchedule::kInterleaved) last_output_ = here.output;
+    if (stage.last) here.loss = loss_of_logits(here.output, action.micro_batch);
   }
-  here.output = stage_forward(stage);
   net_.input_ids.reset();
-  if (how_.schedule != PipelineSchedule::kInterleaved) last_output_ = here.output;
-  if (stage.last) here.loss = loss_of_logits(here.output, action.micro_batch);
   tape_.record_in(before);
 }
 
@@ -149,7 +185,9 @@ void PipelineRank::backward(const PipelineAction& action) {
   if (!keeps_sent()) sent_.reset();
   const Tensor output = std::move(here.output);
   Tensor root = stage.last ? here.loss : output;
-  Tensor gradient = tape_.backward(std::move(root), stage.last ? Tensor() : chunk.gradients[i]);
+  Tensor gradient_of_output;
+  if (!stage.last) gradient_of_output = net_.job.is_megatron() ? received() : chunk.gradients[i];
+  Tensor gradient = tape_.backward(std::move(root), std::move(gradient_of_output));
   tape_.begin_segment(Phase::kBackward, -1);
   here.graph.reset();
   net_.end_micro_step();
@@ -159,7 +197,7 @@ void PipelineRank::backward(const PipelineAction& action) {
 void PipelineRank::run() {
   receive_buffers();
   tape_.begin_segment(Phase::kForward, -1);
-  load_batch();
+  if (!net_.job.is_megatron()) load_batch();
   for (const PipelineAction& action : actions_of(how_, rank_, micro_batches_)) {
     action.forward ? forward(action) : backward(action);
   }

@@ -173,9 +173,14 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   if (!modules.trains_everything) net.treatments = &modules.treatments;
   s.adapted_modules = modules.adapted;
   s.saved_modules = modules.saved;
-  if (job.recipe.gradients == Dtype::kFp32 && is_half(job.recipe.weights)) t.set_gradient_dtype(Dtype::kFp32);
+  if (!sharded && job.recipe.gradients == Dtype::kFp32 && is_half(job.recipe.weights))
+    t.set_gradient_dtype(Dtype::kFp32);
   const DataParallel& ddp = job.data_parallel;
-  if (sharded) declare_parameters(net, program, *sharded);
+  if (job.is_megatron()) {
+    t.set_placement(sharded.get());  // it asks for nothing beforehand
+  } else if (sharded) {
+    declare_parameters(net, program, *sharded);
+  }
   // As a view of its bucket a gradient is copied there as soon as it is ready, and dies.
   t.set_drop_gradients(job.optimizer_in_backward || (ddp.is_replicated() && ddp.gradient_as_bucket_view));
   s.accumulates = job.gradient_accumulation_steps > 1;
@@ -193,7 +198,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   s.own_parameters = net.own_parameters > 0 ? net.own_parameters : t.parameters().size();
   for (std::size_t i = s.own_parameters; i < t.parameters().size(); ++i) t.parameters()[i].requires_grad = false;
   s.plan = net.plan();
-  keep_buckets(t, s.plan, ddp);
+  if (!job.is_megatron()) keep_buckets(t, s.plan, ddp);
   if (sharded) sharded->end_micro_steps();
   OptimizerRun optimizer(t, job);
   t.begin_segment(Phase::kOptimizer, -1);

@@ -84,7 +84,8 @@ std::string accuracy_page(const Tables& t) {
       "set,\n"
       "an extra one that covers further families and options, and one in which each pair of options meets. "
       "**Measurements** are peaks that others published\n"
-      "from real GPUs (tests/measured/), in scope when they ran transformers on one GPU without torch.compile.\n\n"
+      "from real GPUs (tests/measured/), in scope when they ran transformers on one GPU without torch.compile, or\n"
+      "Megatron-Core.\n\n"
       "## Summary\n\n";
   page += kSummaryHead;
   page += summary_row("public records", without(t.open, t.deviations));
@@ -98,6 +99,10 @@ std::string accuracy_page(const Tables& t) {
       page += summary_row(std::string("measured, ") + metric + ", completeness " + completeness,
                           without(part(t.measured, metric, completeness), t.deviations));
     }
+  }
+  for (const char* completeness : {"A", "B"}) {
+    page += summary_row(std::string("measured under Megatron-Core, allocated, completeness ") + completeness,
+                        without(part(t.megatron, "allocated", completeness), t.deviations));
   }
   page +=
       "\nRows that we do not follow are named below and not counted.\n"
@@ -131,13 +136,15 @@ std::string accuracy_page(const Tables& t) {
       "(tests/measured/conditions.json, each with its\nreason).\n\n"
       "| measurement | family | regime | metric | completeness | true bytes | ours | error % |\n"
       "|---|---|---|---|---|---|---|---|\n";
-  for (const Row& r : t.measured) {
+  std::vector<Row> measured = t.measured;
+  measured.insert(measured.end(), t.megatron.begin(), t.megatron.end());
+  for (const Row& r : measured) {
     if (!r.answered) continue;
     page += "| " + r.id + " | " + r.family + " | " + r.regime + " | " + r.metric + " | " + r.completeness + " | " +
             std::to_string(r.truth) + " | " + std::to_string(r.ours) + " | " + number(r.error, 2, true) + " |\n";
   }
   page += "\nNot answered, and why:\n\n";
-  for (const Row& r : t.measured) {
+  for (const Row& r : measured) {
     if (!r.answered) page += "* " + r.id + ": " + r.note + "\n";
   }
   return page;

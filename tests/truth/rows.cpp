@@ -110,9 +110,11 @@ Row oracle_row(const Engine& engine, const Value& line) {
   return row;
 }
 
-// A published measurement: in scope when it ran transformers on one GPU without torch.compile.
-bool in_scope(const Value& line) {
-  if (text_at(line, {"scope"}) != "single_gpu" || text_at(line, {"implementation"}) != "transformers") return false;
+// A published measurement: in scope when it ran transformers on one GPU without torch.compile, or Megatron-Core.
+bool in_scope(const Value& line, const std::string& implementation) {
+  if (text_at(line, {"implementation"}) != implementation) return false;
+  if (implementation == "megatron") return true;
+  if (text_at(line, {"scope"}) != "single_gpu") return false;
   const Value* extra = line.find("extra");
   return extra == nullptr || extra->find("compile") == nullptr;
 }
@@ -186,7 +188,7 @@ std::vector<Row> oracle_rows(const Engine& engine, const std::string& path, cons
 }
 
 std::vector<Row> measured_rows(const Engine& engine, const std::string& path, const std::string& conditions_path,
-                               const std::string& only) {
+                               const std::string& implementation, const std::string& only) {
   Issues issues;
   const Value conditions = parse_json(read_file(conditions_path), "", issues);
   std::ifstream in(path);
@@ -195,7 +197,7 @@ std::vector<Row> measured_rows(const Engine& engine, const std::string& path, co
   while (std::getline(in, line)) {
     if (line.empty() || (!only.empty() && line.find(only) == std::string::npos)) continue;
     const Value v = parse_json(line, "", issues);
-    if (in_scope(v)) rows.push_back(measured_row(engine, v, conditions));
+    if (in_scope(v, implementation)) rows.push_back(measured_row(engine, v, conditions));
   }
   return rows;
 }

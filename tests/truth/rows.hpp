@@ -30,9 +30,9 @@ struct Row {
 
 /// Rows of an oracle file (records.jsonl).
 std::vector<Row> oracle_rows(const Engine& engine, const std::string& path, const std::string& only);
-/// Rows of the published measurements in scope: transformers, one GPU, no torch.compile.
+/// Rows of the published measurements in scope: transformers on one GPU without torch.compile, or all of Megatron-Core.
 std::vector<Row> measured_rows(const Engine& engine, const std::string& path, const std::string& conditions_path,
-                               const std::string& only);
+                               const std::string& implementation, const std::string& only);
 
 std::string read_file(const std::string& path);
 

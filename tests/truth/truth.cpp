@@ -156,9 +156,13 @@ int run(int argc, char** argv) {
   t.beyond = of_family(oracle_rows(engine, oracle + "records-beyond.jsonl", only), family);
   t.multi = of_family(oracle_rows(engine, oracle + "records-multi.jsonl", only), family);
   t.loops = of_family(oracle_rows(engine, oracle + "records-loops.jsonl", only), family);
-  t.measured = of_family(
-      measured_rows(engine, root + "/tests/measured/requests.jsonl", root + "/tests/measured/conditions.json", only),
-      family);
+  const auto measured = [&](const char* implementation) {
+    return of_family(measured_rows(engine, root + "/tests/measured/requests.jsonl",
+                                   root + "/tests/measured/conditions.json", implementation, only),
+                     family);
+  };
+  t.measured = measured("transformers");
+  t.megatron = measured("megatron");
   const std::string spreads = only.empty() && family.empty() ? spreads_of(t, recorded, oracle) : "";
   if (!ranges.empty()) {
     std::ofstream(ranges, std::ios::binary) << spreads;
@@ -185,6 +189,7 @@ int run(int argc, char** argv) {
     }
     std::printf("== measurements\n");
     print_rows(t.measured, worst);
+    print_rows(t.megatron, worst);
   }
   print_summary("public records", without(t.open, t.deviations));
   print_summary("extra records", without(t.extra, t.deviations));
@@ -196,6 +201,10 @@ int run(int argc, char** argv) {
     for (const char* completeness : {"A", "B"}) {
       print_summary(std::string("measured, ") + metric + " " + completeness, part(t.measured, metric, completeness));
     }
+  }
+  for (const char* completeness : {"A", "B"}) {
+    print_summary(std::string("Megatron-Core, ") + completeness,
+                  without(part(t.megatron, "allocated", completeness), t.deviations));
   }
   if (!check) return 0;
   Check c;
@@ -212,6 +221,11 @@ int run(int argc, char** argv) {
   c.at_most("measured, allocated A", "median error %", a.median, 3.0);
   c.at_most("measured, allocated A", "p95 error %", a.p95, 10.0);
   c.at_least("measured, allocated A", "truth in range %", share(a.contained, a.n), 95.0);
+  const Summary m = summarise(without(part(t.megatron, "allocated", "A"), t.deviations));
+  c.at_least("Megatron-Core A", "rows answered", static_cast<double>(m.n), 50);
+  c.at_most("Megatron-Core A", "median error %", m.median, 2.0);
+  c.at_most("Megatron-Core A", "p95 error %", m.p95, 8.0);
+  c.at_least("Megatron-Core A", "truth in range %", share(m.contained, m.n), 95.0);
   std::printf("truth: %d passed, %d failed\n", c.passed, c.failed);
   return c.failed == 0 ? 0 : 1;
 }

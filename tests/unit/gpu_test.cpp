@@ -193,8 +193,9 @@ TEST_CASE("the CUDA context is measured where it can be, else taken from a relat
 }
 
 TEST_CASE("the cuBLAS workspace is 8.125 MiB, on Hopper 32 MiB", "[cublas]") {
-  CHECK(cublas_workspace_bytes(80) == 8519680);
-  CHECK(cublas_workspace_bytes(75) == 8519680);
-  CHECK(cublas_workspace_bytes(90) == 33554432);
-  CHECK(cublas_workspace_bytes(120) == 8519680);
+  CHECK(cublas_workspace_bytes(80, false) == 8519680);
+  CHECK(cublas_workspace_bytes(75, false) == 8519680);
+  CHECK(cublas_workspace_bytes(80, true) == 33554432);
+  CHECK(cublas_workspace_bytes(90, false) == 33554432);
+  CHECK(cublas_workspace_bytes(120, false) == 8519680);
 }

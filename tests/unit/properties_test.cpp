@@ -280,7 +280,7 @@ TEST_CASE("the quick peak is that of the full walk without the allocator") {
     const Simulation s = simulate(a.architecture, a.job);
     WalkOptions how;
     how.allocator = false;
-    how.cublas_workspace = cublas_workspace_bytes(a.job.compute_capability);
+    how.cublas_workspace = cublas_workspace_bytes(a.job.compute_capability, false);
     CHECK(quick_peak(s, lasting_workspaces(a.job)) == walk(s, how).peak);
   });
 }

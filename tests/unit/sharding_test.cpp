@@ -99,10 +99,19 @@ TEST_CASE("offloaded parts wait in host memory, for each GPU of a host") {
   CHECK(e.host == 8 * (4 * parts + 38 * 4));
 }
 
+TEST_CASE("ZeRO-2 with its optimizer on the host keeps no fp32 copies and states on the card, and frees none there") {
+  const Estimate e = answered(llama(2, zero(2, 8) + R"(, "offload": {"optimizer": "cpu"})"));
+  CHECK(held(e, Category::kOptimizerStates) == 0);
+  // stage_1_and_2.py: weights, gradients and two moments in fp32, a 16-bit copy, and the largest gradient on each GPU.
+  const Bytes share = e.parameters.total / 8, largest = Bytes{128'256} * 2'048 * 2;
+  CHECK(e.host >= 8 * (share * 18 + largest));
+  CHECK(e.host <= 8 * (share * 18 + largest) + 8 * 4096);
+}
+
 TEST_CASE("what is not modelled about a sharded job is refused in words") {
   for (const std::string& rest :
        {fsdp2(8) + R"(, "optimizer": "adamw_8bit")", fsdp2(8) + R"(, "loss": "liger")",
-        zero(3, 8) + R"(, "offload": {"optimizer": "cpu"})", zero(2, 8) + R"(, "offload": {"optimizer": "cpu"})",
+        zero(3, 8) + R"(, "offload": {"optimizer": "cpu"})", zero(2, 8) + R"(, "offload": {"parameters": "cpu"})",
         fsdp2(8, R"(, "fsdp_options": {"replicate": 8})")}) {
     std::string text = llama(2, rest);
     const std::size_t first = text.find(R"("optimizer": "adamw_torch_fused", )");

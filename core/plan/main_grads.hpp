@@ -1,0 +1,34 @@
+#pragma once
+
+#include "core/plan/sharded.hpp"
+
+namespace tidemark {
+
+/// Megatron-Core's DistributedDataParallel and its optimizers: gradients lie in buffers that stay, of one element per
+/// trained parameter; weights have fp32 copies. With the distributed optimizer each of the GPUs that have the same
+/// weights (data and context parallel) keeps a part of copies and states.
+/// Source: megatron_core 0.16.1 distributed/param_and_grad_buffer.py, optimizer/{optimizer, distrib_optimizer}.py.
+class MainGrads : public Sharded {
+ public:
+  MainGrads(Tape& tape, const TrainingJob& job) : tape_(tape), job_(job) {}
+
+  void collect() override {}
+  void end_micro_steps() override;
+  void create_states(OptimizerRun& optimizer) override;
+  void prepare_step() override;
+  void step(OptimizerRun& optimizer) override;
+
+  void declare(Parameter& p) override;
+  void take_gradient(std::int32_t /*parameter*/, Tensor /*grad*/) override {}
+
+ private:
+  Count part_of(const Parameter& p) const;
+
+  Tape& tape_;
+  const TrainingJob& job_;
+};
+
+/// An error for each thing about a job of Megatron-Core that is not modelled.
+void check_megatron(const Architecture& architecture, const TrainingJob& job, Issues& issues);
+
+}  // namespace tidemark

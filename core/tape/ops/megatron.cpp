@@ -1,0 +1,95 @@
+// Operations of Megatron-Core on tensors that several GPUs share.
+#include "core/tape/megatron_ops.hpp"
+
+namespace tidemark {
+namespace {
+
+Shape with_rows(const Shape& from, Count rows) {
+  Shape s = from;
+  s.dims[0] = Dim(rows, from.dims[0].symbol());
+  s.make_contiguous();
+  return s;
+}
+
+// layers.py LinearWithGradAccumulationAndAsyncCommunication.backward: the whole input beside its gradient, which is
+// scattered while the weight's is computed.
+void gathered_linear_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  const bool gathers = n.attributes[0] > 1;
+  const Shape whole = with_rows(n.input_shapes[0], g[0].size(0));
+  Tensor input;
+  if (gathers) input = t.allocate(whole, n.input_dtypes[0], "all_gather_into_tensor");
+  r[0] = t.allocate(whole, n.input_dtypes[0], "mm (input gradient)");
+  const Tensor gradient = r[0];
+  if (gathers) r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "reduce_scatter_tensor");
+  const bool fused = n.attributes[1] != 0;
+  r[1] = fused ? t.part_of_buffer(n.input_shapes[1], n.input_dtypes[1])
+               : t.allocate(n.input_shapes[1], n.input_dtypes[1], "mm (weight gradient)");
+  if (n.input_count > 2) r[2] = g[0];  // the engine sums it to the bias's shape
+}
+
+void gather_gradient(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  r[0] = t.allocate(n.input_shapes[0], g[0].dtype(), "all_gather_into_tensor");
+}
+
+void cross_entropy_backward(Tape&, Node& n, Tensor*, Tensor* r) {
+  r[0] = n.saved_tensor(0);
+}
+
+}  // namespace
+
+Tensor gathered_linear(Tensor x_in, Tensor weight_in, Tensor bias_in, Count shards, bool fused) {
+  const Tensor x = std::move(x_in), weight = std::move(weight_in), bias = std::move(bias_in);
+  Tape& t = x.tape();
+  Node* n = bias.defined() ? t.record("gathered_linear", gathered_linear_backward, {&x, &weight, &bias})
+                           : t.record("gathered_linear", gathered_linear_backward, {&x, &weight});
+  if (n != nullptr) {
+    n->attributes[0] = shards;
+    n->attributes[1] = fused ? 1 : 0;
+  }
+  t.save(n, x);
+  t.save(n, weight);
+  Tensor whole = x;
+  if (shards > 1) {
+    whole = t.allocate(with_rows(x.shape(), x.size(0) * shards), x.dtype(), "all_gather_into_tensor");
+  }
+  Tensor out = t.allocate(Shape{whole.dim(0), x.dim(1), weight.dim(0)}, x.dtype(), "mm");
+  t.attach(n, out);
+  return out;
+}
+
+Tensor reduce_scattered(Tensor x_in, Count shards) {
+  const Tensor x = std::move(x_in);
+  Tape& t = x.tape();
+  Node* n = t.record("reduce_scattered", gather_gradient, {&x});
+  Tensor out = t.allocate(with_rows(x.shape(), t.quotient(x.size(0), shards)), x.dtype(), "reduce_scatter_tensor");
+  t.attach(n, out);
+  return out;
+}
+
+Tensor vocab_parallel_cross_entropy(Tensor logits_in, Tensor target_in, int copies) {
+  const Tensor logits = std::move(logits_in), target = std::move(target_in);
+  Tape& t = logits.tape();
+  Node* n = t.record("vocab_parallel_cross_entropy", cross_entropy_backward, {&logits});
+  Tensor softmax = logits;
+  for (int i = 0; i < copies; ++i) {
+    const Tensor before = i > 0 ? softmax : Tensor();
+    softmax = t.allocate(logits.shape(), Dtype::kFp32, "float");
+  }
+  t.save(n, softmax);
+  t.save(n, t.allocate(target.shape(), Dtype::kBool, "target_mask"));
+  t.save(n, t.allocate(target.shape(), Dtype::kInt64, "masked_target"));
+  const Tensor maximum = t.allocate(target.shape(), Dtype::kFp32, "max");
+  const Tensor sum = t.allocate(target.shape(), Dtype::kFp32, "sum");
+  Tensor out = t.allocate(target.shape(), Dtype::kFp32, "loss");
+  t.attach(n, out);
+  return out;
+}
+
+Tensor without_data(const Tensor& x) {
+  Tensor out = x.tape().allocate(Shape{}, x.dtype(), "deallocate_output_tensor");
+  const Edge edge = x.edge();
+  x.tape().attach(edge.node, out, edge.output);
+  return out;
+}
+
+}  // namespace tidemark

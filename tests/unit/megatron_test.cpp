@@ -1,0 +1,83 @@
+// Jobs of Megatron-Core. Expected peaks are golden values of Megatron-LM's functional tests (d98e8a64), in
+// tests/measured/requests.jsonl.
+#include <cstdlib>
+#include <string>
+
+#include "tests/unit/asked.hpp"
+
+namespace tidemark {
+namespace {
+
+std::string gpt(const std::string& parallelism, const std::string& rest = R"("attention": "flash_attention_2")",
+                const std::string& megatron = R"("gradient_accumulation_fusion": false)") {
+  return R"({"schema": 1, "config": {"model_type": "gpt2", "n_embd": 512, "n_layer": 12, "n_head": 8, "n_inner": 2048,
+    "n_positions": 1024, "vocab_size": 50304, "attn_pdrop": 0.1, "resid_pdrop": 0.1, "embd_pdrop": 0.1,
+    "tie_word_embeddings": true}, "micro_batch_size": 4, "sequence_length": 1024, "deterministic": true, "gpu": "H100",
+    "framework": {"name": "megatron"}, "megatron": {)" +
+         megatron + R"(}, "parallelism": {)" + parallelism + "}, " + rest + "}";
+}
+
+bool is_near(Bytes ours, Bytes golden) {
+  return std::llabs(ours - golden) <= golden / 100;
+}
+
+constexpr Count kParameters = 64'109'568;  // 12 layers of 12 H² + 13 H, V·H, S·H and the last norm's 2 H
+
+TEST_CASE("Megatron-Core keeps 18 bytes per parameter, of which the distributed optimizer divides twelve") {
+  for (const bool divides : {false, true}) {
+    const Estimate e = answered(gpt(divides ? R"("data": 8, "zero_stage": 1)" : R"("data": 8)"));
+    CHECK(e.parameters.total == kParameters);
+    CHECK(held(e, Category::kWeights) == 2 * kParameters);
+    CHECK(held(e, Category::kGradients) == 4 * kParameters);
+    const Bytes states = held(e, Category::kOptimizerStates), all = 12 * kParameters / (divides ? 8 : 1);
+    CHECK(states >= all);
+    CHECK(states < all + 512 * 1024);  // parts are rounded up, and a block is 512 bytes
+  }
+}
+
+TEST_CASE("Megatron-LM's golden values are met within a per cent") {
+  const std::string eager = R"("attention": "eager")";
+  CHECK(is_near(answered(gpt(R"("data": 8, "zero_stage": 1)")).allocated.expected, 2'691'792'384));         // meg-018
+  CHECK(is_near(answered(gpt(R"("data": 8, "zero_stage": 1)", eager)).allocated.expected, 4'702'430'720));  // meg-013
+  CHECK(is_near(
+      answered(gpt(R"("data": 2, "pipeline": 4, "virtual_pipeline": 3, "num_micro_batches": 5, "rank": 3)", eager))
+          .allocated.expected,
+      4'622'615'552));  // meg-064
+}
+
+TEST_CASE("what no record holds has a wide range and says so") {
+  const Answer answer = ask(gpt(R"("data": 8)"));
+  REQUIRE(answer.estimate);
+  const Range& r = answer.estimate->allocated;
+  CHECK(r.low <= r.expected / 100 * 91);
+  CHECK(r.high >= r.expected / 100 * 114);
+  bool said = false;
+  for (const Issue& issue : answer.issues) said = said || issue.code == "UNCOVERED_COMBINATION";
+  CHECK(said);
+}
+
+TEST_CASE("expert parallel GPUs have equal parts of the experts, and all of them together the model's parameters") {
+  const auto mixture = [](const std::string& parallelism) {
+    return answered(R"({"schema": 1, "config": {"model_type": "qwen3_moe", "hidden_size": 256, "num_hidden_layers": 4,
+      "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 32, "vocab_size": 1024, "num_experts": 16,
+      "num_experts_per_tok": 2, "moe_intermediate_size": 128, "intermediate_size": 512},
+      "framework": {"name": "megatron"}, "attention": "flash_attention_2", "parallelism": {)" +
+                    parallelism + "}}");
+  };
+  const Estimate one = mixture(R"("data": 1)"), four = mixture(R"("data": 4, "expert": 4)");
+  CHECK(one.parameters.total == four.parameters.total);
+  // Three quarters of what 16 experts of two matrices have in each of four layers, in bf16.
+  CHECK(held(one, Category::kWeights) - held(four, Category::kWeights) == 4 * 12 * 3 * 256 * 128 * 2);
+}
+
+TEST_CASE("where Megatron-Core does not run the step expert parallelism is refused and context parallelism stood for") {
+  CHECK_FALSE(ask(R"({"schema": 1, "model": "llama-3.2-1b", "parallelism": {"expert": 2}})").estimate);
+  const Answer answer = ask(R"({"schema": 1, "model": "llama-3.2-1b", "parallelism": {"context": 2}})");
+  CHECK(answer.estimate);
+  bool said = false;
+  for (const Issue& issue : answer.issues) said = said || issue.code == "STAND_IN";
+  CHECK(said);
+}
+
+}  // namespace
+}  // namespace tidemark
