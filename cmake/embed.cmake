@@ -1,5 +1,5 @@
-# Writes a C++ file that holds the texts of the catalog and of the answers' schema:
-#   cmake -DOUT=… -DMODELS=… -DGPUS=… -DANSWERS=… -P embed.cmake
+# Writes a C++ file that holds the texts of the catalog, of the answers' schema and of the script that traces models:
+#   cmake -DOUT=… -DMODELS=… -DGPUS=… -DANSWERS=… -DTRACE=… -P embed.cmake
 # A literal may have 65536 characters, so each line of a file is one of its own.
 function(pieces file result)
   file(READ ${file} text)
@@ -22,6 +22,7 @@ endfunction()
 embed(embedded_models ${MODELS} models)
 embed(embedded_gpus ${GPUS} gpus)
 embed(embedded_answer_schema ${ANSWERS} answers)
+embed(embedded_trace_script ${TRACE} trace)
 file(WRITE ${OUT}.new "// Made by cmake/embed.cmake.
 #include \"core/cli/embedded.hpp\"
 
@@ -32,6 +33,8 @@ ${models}
 ${gpus}
 
 ${answers}
+
+${trace}
 
 }  // namespace tidemark
 ")

@@ -27,9 +27,12 @@ export interface Job {
   parameters?: number | null;
   /** Class name, where the head that is trained is not config.json's: BertForSequenceClassification. */
   architecture?: string | null;
-  /** Whose configuration it is, where that does not say. Not modelled: Configurations of transformers are read. */
-  library?: null;
-  /** A recorded nn.Module of one's own. Not modelled: Recorded modules come later. */
+  /** Whose configuration it is; the class says so, too. @default "auto" */
+  library?: "auto" | "transformers" | "diffusers" | null;
+  /**
+   * A recorded nn.Module of one's own. Not modelled: What `tidemark trace` recorded is given as "config": tidemark
+   * estimate --config my-model.json.
+   */
   model_trace?: null;
   /** Which parameters are trained. @default "full" */
   method?: "full" | "lora" | "qlora" | "freeze" | "oft" | "qoft" | "adalora" | null;
@@ -50,7 +53,7 @@ export interface Job {
   /** Where only what is trained was cast: LLaMA-Factory loads bf16 and makes trained weights fp32. */
   frozen_dtype?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
   /** What is learned; it chooses the head where `architecture` does not. @default "sft" */
-  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | "embedding" | "reward" | "seq2seq" | "vision" | "vlm" | "dpo" | "kto" | "orpo" | "simpo" | "cpo" | "text_classification" | "sequence_classification" | "image_classification" | "sentence-transformers:pair" | "sentence-transformers:pair_class" | "sentence-transformers:pair_score" | "sentence-transformers:qa" | null;
+  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | "embedding" | "reward" | "seq2seq" | "vision" | "vlm" | "diffusion" | "dpo" | "kto" | "orpo" | "simpo" | "cpo" | "text_classification" | "sequence_classification" | "image_classification" | "sentence-transformers:pair" | "sentence-transformers:pair_class" | "sentence-transformers:pair_score" | "sentence-transformers:qa" | null;
   /** Texts that a sample compares: 2 of a pair, 3 of a triplet. Unit: texts. @default 2 */
   texts_per_sample?: number | null;
   /**

@@ -84,6 +84,19 @@ constexpr Command kCommands[] = {
               "peaks by phase; `tidemark import measured.json` sets them beside the estimate.",
      .files = true,
      .asks = "estimate"},
+    {.name = "trace",
+     .flags = kOfText,
+     .run = run_trace_command,
+     .help = "write a script that records your own model, so that it can be estimated",
+     .usage =
+         "trace > tidemark_trace.py\n"
+         "                                               python tidemark_trace.py my_file.py:build my_file.py:batch -o "
+         "my-model.json\n"
+         "                                               tidemark estimate --config my-model.json",
+     .about =
+         "The script runs one forward of your model on fake tensors: on the CPU, without weights, in seconds. What "
+         "it writes takes the place of a config.json, for any batch, length, precision and method (docs/trace.md).",
+     .catalog = false},
     {.name = "calibrate",
      .flags = kOfJob,
      .run = run_calibrate_command,

@@ -237,6 +237,11 @@ int run_schema_command(const Invocation& typed) {
   return kAnswered;
 }
 
+int run_trace_command(const Invocation&) {
+  print(embedded_trace_script());
+  return kAnswered;
+}
+
 int run_completion_command(const Invocation& typed) {
   const std::string script = completion_script(typed.word);
   if (script.empty()) {

@@ -14,6 +14,7 @@ int run_check_command(const Invocation& typed);
 int run_import_command(const Invocation& typed);
 int run_export_command(const Invocation& typed);
 int run_probe_command(const Invocation& typed);
+int run_trace_command(const Invocation& typed);
 int run_calibrate_command(const Invocation& typed);
 int run_fit_command(const Invocation& typed);
 int run_advise_command(const Invocation& typed);

@@ -9,5 +9,7 @@ std::string embedded_models();
 std::string embedded_gpus();
 /// The text of core/answer/answer.schema.json.
 std::string embedded_answer_schema();
+/// The text of core/bindings/python/tidemark/trace.py.
+std::string embedded_trace_script();
 
 }  // namespace tidemark

@@ -27,6 +27,7 @@
 namespace tidemark {
 
 class Net;
+struct TraceState;
 
 /// The layers of the model that a GPU of a pipeline runs in one go.
 struct ModelStage {
@@ -87,16 +88,17 @@ class Net {
 
   /// What the model's forward passes to every layer: a checkpoint holds these until its layer's backward is done.
   struct Shared {
-    Tensor position_ids;          ///< [1, S] int64
-    Tensor cos, sin;              ///< rotary tables [1, S, rotary_dim]
-    Tensor local_cos, local_sin;  ///< a second pair (Gemma 3's local layers)
-    Tensor causal_mask;           ///< what the attention interface gets, or undefined
-    Tensor sliding_mask;          ///< the same for sliding layers
-    Tensor bias;                  ///< a position bias (alibi; T5's, which its first layer hands on)
-    Tensor cross_bias;            ///< T5: the same of the attention to the encoder
-    Tensor encoder_states;        ///< what a decoder attends to
-    Tensor cross_mask;            ///< with which mask
-    Tensor condition;             ///< what a diffusion model's blocks are told of time and text [B, width]
+    Tensor position_ids;           ///< [1, S] int64
+    Tensor cos, sin;               ///< rotary tables [1, S, rotary_dim]
+    Tensor local_cos, local_sin;   ///< a second pair (Gemma 3's local layers)
+    Tensor causal_mask;            ///< what the attention interface gets, or undefined
+    Tensor sliding_mask;           ///< the same for sliding layers
+    Tensor bias;                   ///< a position bias (alibi; T5's, which its first layer hands on)
+    Tensor cross_bias;             ///< T5: the same of the attention to the encoder
+    Tensor encoder_states;         ///< what a decoder attends to
+    Tensor cross_mask;             ///< with which mask
+    Tensor condition;              ///< what a diffusion model's blocks are told of time and text [B, width]
+    std::vector<Tensor> captured;  ///< what a traced model's layers read beside what they are handed
   };
   Shared shared;
   /// Blocks that return (hidden_states, attn_weights): the current layer's, and the tuple of the layer before, which
@@ -123,18 +125,19 @@ class Net {
     bool on = false;                  ///< modules' own weights are a block's now; adapters on them are the layer's
   };
   SharedWeights blocks;
-  const ModelStage* stage = nullptr;  ///< what of the model runs; null: all of it
-  Tensor received;                    ///< hidden states that the stage before has sent
-  Count picture_tokens = 0;           ///< of a sample's sequence that pictures take
-  Tensor last_hidden;                 ///< outputs.last_hidden_state: alive until the model's forward returns
-  Tensor encoder_hidden;              ///< outputs.encoder_last_hidden_state: alive as long as the outputs
-  bool adapters_off = false;          ///< a forward of the model as it was without its adapters
-  std::size_t own_parameters = 0;     ///< the tape's parameters behind these are a copy's; 0: there is none
-  bool evaluates = false;             ///< a forward beside training's: without gradients and checkpoints
-  bool fuse_loss = false;             ///< the head hands its hidden states to a fused loss and returns the loss
-  const char* attention_kernel = "";  ///< what the attention ran: "flash", "efficient", "math", "eager"
-  Count layer_index = 0;              ///< the layer of its stack that runs now (of the model, not of the tape)
-  Count first_layer = 0;              ///< number of the stack's first layer among the layers of all stacks
+  const ModelStage* stage = nullptr;   ///< what of the model runs; null: all of it
+  Tensor received;                     ///< hidden states that the stage before has sent
+  Count picture_tokens = 0;            ///< of a sample's sequence that pictures take
+  Tensor last_hidden;                  ///< outputs.last_hidden_state: alive until the model's forward returns
+  Tensor encoder_hidden;               ///< outputs.encoder_last_hidden_state: alive as long as the outputs
+  std::shared_ptr<TraceState> traced;  ///< of a traced model: the micro-step that is under way
+  bool adapters_off = false;           ///< a forward of the model as it was without its adapters
+  std::size_t own_parameters = 0;      ///< the tape's parameters behind these are a copy's; 0: there is none
+  bool evaluates = false;              ///< a forward beside training's: without gradients and checkpoints
+  bool fuse_loss = false;              ///< the head hands its hidden states to a fused loss and returns the loss
+  const char* attention_kernel = "";   ///< what the attention ran: "flash", "efficient", "math", "eager"
+  Count layer_index = 0;               ///< the layer of its stack that runs now (of the model, not of the tape)
+  Count first_layer = 0;               ///< number of the stack's first layer among the layers of all stacks
 
   // -- modules with parameters ------------------------------------------------------------------------------------
   /// nn.Linear, or what PEFT and bitsandbytes make of it. `bias` declares one.

@@ -7,6 +7,7 @@ namespace tidemark {
 void check_attention(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   const Program* program = architecture.program;
   if (program == nullptr) return;
+  if (program->check != nullptr) program->check(architecture, job, issues);
   const AttentionSupport& has = program->attention;
   const bool second = job.attention == AttentionKernel::kFlashAttention2;
   // Kernels of the flash-attn packages take no bias on the scores (FalconFlashAttention2 raises on alibi).

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 
 namespace tidemark {
 
+struct ModelTrace;
 struct Program;
 
 /// What the head computes.
@@ -229,6 +231,9 @@ struct Architecture {
   Denoiser denoiser;                      ///< of a diffusion model
   const Program* language = nullptr;      ///< how the language model of a model that sees runs; null elsewhere
   std::vector<Architecture> parts;        ///< what the model has beside its language model: a vision tower, a decoder
+
+  std::shared_ptr<const ModelTrace>
+      trace;  ///< of code that no family here is (core/families/model_trace.cpp); null elsewhere
 
   Count published_parameters = 0;  ///< the count that the catalog's source states, 0 when it states none
 

@@ -33,7 +33,8 @@ constexpr Option kOptions[] = {
     choice("library", "\"auto\"", kLibraries, "Library", "Whose configuration it is; the class says so, too.")
         .further()
         .sets([](Request&, const OptionValue&) {}),
-    refused("model_trace", "Recorded module", "A recorded nn.Module of one's own.", "Recorded modules come later."),
+    refused("model_trace", "Recorded module", "A recorded nn.Module of one's own.",
+            "What `tidemark trace` recorded is given as \"config\": tidemark estimate --config my-model.json."),
 };
 
 }  // namespace
