@@ -61,7 +61,6 @@ int print_exported(const Invocation& typed, std::string_view format, std::string
   return kAnswered;
 }
 
-
 /// What flags ask of a file's job, and the combination of `advise` where that does not fit the first card yet.
 std::vector<exchange::Change> changes_of(const Invocation& typed, const Value& request, const Value& said) {
   const std::vector<exchange::Change> stated = exchange::leaves_of(said);

@@ -58,9 +58,9 @@ Syntax syntax_of_text(std::string_view head) {
   if (head[first] == '{') return head.find("\"cells\"") == std::string_view::npos ? Syntax::kJson : Syntax::kNotebook;
   if (has_line_with(head, {"import ", "from ", "def ", "class "})) return Syntax::kPython;
   if (is_log(head)) return Syntax::kText;
-  if (has_line_with(head, {"torchrun ", "accelerate launch", "deepspeed ", "python ", "python3 ", "swift ", "#SBATCH",
-                           "export ", "llamafactory-cli ", "megatron ", "srun ", "axolotl ", "tune run", "tidemark ",
-                           "$ tidemark "})) {
+  if (has_line_with(
+          head, {"torchrun ", "accelerate launch", "deepspeed ", "python ", "python3 ", "swift ", "#SBATCH", "export ",
+                 "llamafactory-cli ", "megatron ", "srun ", "axolotl ", "tune run", "tidemark ", "$ tidemark "})) {
     return Syntax::kShell;
   }
   if (has_line_with(head, {"[training]", "[model]", "[job]", "[optimizer]"})) return Syntax::kToml;

@@ -355,13 +355,20 @@ class Job {
       say_model(*start);
       return true;
     }
-    constexpr std::pair<std::string_view, std::string_view> kKeys[] = {
-        {"n_embd", "n_embd"},      {"emb_dim", "n_embd"},   {"n_layer", "n_layer"},
-        {"n_layers", "n_layer"},   {"n_head", "n_head"},    {"n_heads", "n_head"},
-        {"vocab_size", "vocab_size"}, {"block_size", "n_positions"}, {"context_length", "n_positions"}, {"bias", "bias"}};
+    constexpr std::pair<std::string_view, std::string_view> kKeys[] = {{"n_embd", "n_embd"},
+                                                                       {"emb_dim", "n_embd"},
+                                                                       {"n_layer", "n_layer"},
+                                                                       {"n_layers", "n_layer"},
+                                                                       {"n_head", "n_head"},
+                                                                       {"n_heads", "n_head"},
+                                                                       {"vocab_size", "vocab_size"},
+                                                                       {"block_size", "n_positions"},
+                                                                       {"context_length", "n_positions"},
+                                                                       {"bias", "bias"}};
     for (const PyObject& one : program_.objects) {
       if (!contains(one.name, "GPT")) continue;
-      const PyValue* shape = !one.positional.empty() && one.positional[0].kind == Kind::kDict ? &one.positional[0] : nullptr;
+      const PyValue* shape =
+          !one.positional.empty() && one.positional[0].kind == Kind::kDict ? &one.positional[0] : nullptr;
       Value config = object({{"model_type", of("gpt2")}});
       std::vector<Origin> places{one.place};
       for (const auto& [theirs, ours] : kKeys) {
@@ -705,7 +712,10 @@ class Job {
     if (const PyValue* opt = space_ == nullptr || !imports("timm") ? nullptr : space_->find("opt");
         opt != nullptr && opt->is_string()) {
       // timm optim/_optim_factory.py: momentum 0.9 unless told.
-      return say("optimizer", of(opt->text == "sgd" ? "sgd_momentum" : opt->text == "adamw" ? "adamw_torch" : opt->text),
+      return say("optimizer",
+                 of(opt->text == "sgd"     ? "sgd_momentum"
+                    : opt->text == "adamw" ? "adamw_torch"
+                                           : opt->text),
                  *opt);
     }
     if (arguments_ != nullptr)
@@ -1015,7 +1025,8 @@ class Job {
       if (cast == "fp16") return say("precision", half, by);
       if (unsloth_ && arguments_ == nullptr) return;
       if (prepared_ != nullptr)
-        return say("precision", object({{"weights", of("fp32")}, {"autocast", of("none")}}), with(around, prepared_->place),
+        return say("precision", object({{"weights", of("fp32")}, {"autocast", of("none")}}),
+                   with(around, prepared_->place),
                    "what is not quantised is fp32 after prepare_model_for_kbit_training; no bf16 or fp16");
       if (weights.empty()) return unknown("precision");
     }

@@ -811,7 +811,8 @@ void PyProgram::update(PyValue* known, const PyObject& by) {
     known->items.push_back(std::move(value));
   };
   for (const PyValue& other : by.positional) {
-    for (std::size_t at = 0; at < other.keys.size() && at < other.items.size(); ++at) add(other.keys[at], other.items[at]);
+    for (std::size_t at = 0; at < other.keys.size() && at < other.items.size(); ++at)
+      add(other.keys[at], other.items[at]);
   }
   for (const auto& [key, value] : by.fields) add(key, value);
 }
@@ -852,8 +853,7 @@ PyValue PyProgram::call(const PyExpr& expression) {
       made_call.fields.emplace_back(name, std::move(value));
     }
   }
-  if (is_method && self.kind == Kind::kDict && callee.text == "update" &&
-      callee.items[0].kind == PyExpr::Kind::kName) {
+  if (is_method && self.kind == Kind::kDict && callee.text == "update" && callee.items[0].kind == PyExpr::Kind::kName) {
     update(lookup(callee.items[0].text), made_call);
     return {};
   }

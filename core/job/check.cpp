@@ -334,8 +334,8 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/quantization",
         "Quantisation settings have no effect unless \"method\" is \"qlora\".");
   }
-  if (job.method == Method::kFreeze && job.freeze.empty() && request.foreign.trained_layers == 0 && !job.freeze_vision &&
-      !job.freeze_projector && !job.freeze_llm) {
+  if (job.method == Method::kFreeze && job.freeze.empty() && request.foreign.trained_layers == 0 &&
+      !job.freeze_vision && !job.freeze_projector && !job.freeze_llm) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/freeze",
         "\"method\" is \"freeze\" but no module is named in \"freeze\": everything is trained.");
   }

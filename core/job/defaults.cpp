@@ -163,8 +163,8 @@ void settle_precision(const LeftOpen& open, const Habits& habits, std::optional<
   issues.push_back({"CHOSEN_PRECISION", Severity::kNote, "/precision", message + ".", ""});
 }
 
-/// trl 1.16 trainer/sft_trainer.py: DataCollatorForLanguageModeling with padding_free: one row of the samples of a batch,
-/// told apart by their positions, and no mask.
+/// trl 1.16 trainer/sft_trainer.py: DataCollatorForLanguageModeling with padding_free: one row of the samples of a
+/// batch, told apart by their positions, and no mask.
 void join_samples(TrainingJob& job) {
   job.padding = false;
   if (job.preference == Preference::kNone) {
@@ -300,9 +300,9 @@ void settle_quantization(const Value& config, TrainingJob& job, Issues& issues) 
   Quantization& quantization = job.quantization;
   job.method = Method::kQlora;
   quantization.bits = four ? 4 : 8;
-  quantization.quant_type = !four                                  ? QuantType::kInt8
+  quantization.quant_type = !four                                               ? QuantType::kInt8
                             : stood_for || word("bnb_4bit_quant_type") == "nf4" ? QuantType::kNf4
-                                                                   : QuantType::kFp4;
+                                                                                : QuantType::kFp4;
   quantization.double_quant = four && flag("bnb_4bit_use_double_quant");
   issues.push_back({"CHOSEN_QUANTIZATION", Severity::kNote, "/config/quantization_config",
                     "The weights are held as the checkpoint's quantization_config says.", ""});

@@ -40,7 +40,7 @@ struct LeftOpen {
 
 /// What other tools say in words of their own; the job has the same in its own words once it is settled.
 struct Foreign {
-  Count trained_layers = 0;       ///< of the layers the last so many are trained, below 0 the first; 0: as `freeze` says
+  Count trained_layers = 0;  ///< of the layers the last so many are trained, below 0 the first; 0: as `freeze` says
   bool trains_expansion = false;  ///< so many in equal steps instead: LLaMA Pro's
   bool padding_free = false;      ///< the samples of a batch are joined into one row
   Count texts_per_sample = 1;     ///< that go through the model one after the other before backward

@@ -13,7 +13,9 @@ void settle_trained_layers(Count layers, const Foreign& foreign, TrainingJob& jo
   const Count stride = foreign.trains_expansion ? std::max<Count>(layers / std::max<Count>(wanted, 1), 1) : 1;
   std::string frozen;
   for (Count i = 0; i < layers; ++i) {
-    const bool trained = foreign.trains_expansion ? (i + 1) % stride == 0 : wanted > 0 ? i >= layers - wanted : i < -wanted;
+    const bool trained = foreign.trains_expansion ? (i + 1) % stride == 0
+                         : wanted > 0             ? i >= layers - wanted
+                                                  : i < -wanted;
     if (!trained) frozen += (frozen.empty() ? "" : "|") + std::to_string(i);
   }
   // Names whose first number is a layer's, and those without a number.

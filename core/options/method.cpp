@@ -10,7 +10,8 @@ constexpr Choice kMethods[] = {
     {"lora", number(Method::kLora), "low-rank adapters beside frozen weights (PEFT)"},
     {"qlora", number(Method::kQlora), "adapters beside quantised weights (bitsandbytes)"},
     {"freeze", number(Method::kFreeze), "the modules named by `freeze` are not trained"},
-    {"oft", number(Method::kLora), "orthogonal adapters: low-rank ones of as many elements stand in, with a wide range"},
+    {"oft", number(Method::kLora),
+     "orthogonal adapters: low-rank ones of as many elements stand in, with a wide range"},
     {"qoft", number(Method::kQlora), "the same beside quantised weights"},
     {"boft", 0, "orthogonal adapters", false},
     {"ia3", 0, "learned scales", false},
@@ -23,8 +24,8 @@ constexpr Choice kMethods[] = {
     {"prefix_tuning", 0, "learned keys and values", false},
 };
 
-/// peft 0.18 tuners/oft/layer.py: a block of b inputs has b(b − 1)/2 elements, in·(b − 1)/2 in all. On a square matrix a
-/// rank of (b − 1)/4 has as many; b is 32 unless stated (tuners/oft/config.py).
+/// peft 0.18 tuners/oft/layer.py: a block of b inputs has b(b − 1)/2 elements, in·(b − 1)/2 in all. On a square matrix
+/// a rank of (b − 1)/4 has as many; b is 32 unless stated (tuners/oft/config.py).
 constexpr Count kOrthogonalRank = 8;
 
 void method(Request& r, const OptionValue& v) {
@@ -95,7 +96,8 @@ constexpr Option kOptions[] = {
         .when("method", "freeze")
         .further()
         .sets([](Request& r, const OptionValue& v) { r.foreign.trains_expansion = v.boolean; }),
-    text("freeze_trainable_modules", "\"all\"", "Trained parts of them", "Which modules of the trained layers are trained.")
+    text("freeze_trainable_modules", "\"all\"", "Trained parts of them",
+         "Which modules of the trained layers are trained.")
         .when("method", "freeze")
         .further()
         .refused("Parts of the trained layers are not modelled; name what is frozen with \"freeze\" instead."),
@@ -104,7 +106,8 @@ constexpr Option kOptions[] = {
         .when("method", "freeze")
         .further()
         .sets([](Request& r, const OptionValue&) {
-          r.job.stand_ins.emplace_back("weights of another dtype where they are not trained, answered by those of the recipe");
+          r.job.stand_ins.emplace_back(
+              "weights of another dtype where they are not trained, answered by those of the recipe");
         }),
     choice("task", "\"sft\"", kTasks, "Task", "What is learned; it chooses the head where `architecture` does not.")
         .further()

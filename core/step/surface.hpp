@@ -11,9 +11,10 @@ namespace tidemark {
 
 /// Quick peaks of one job over many sizes.
 struct Surface {
-  std::vector<Bytes> peaks;  ///< one row per batch size; −1 where check_magnitude refuses the sizes, or the pictures of a sample are longer
-  Count recordings = 0;      ///< training steps that were put on a tape for it
-  Count one_by_one = 0;      ///< cells that no compiled step could answer, estimated each for itself
+  std::vector<Bytes> peaks;  ///< one row per batch size; −1 where check_magnitude refuses the sizes, or the pictures of
+                             ///< a sample are longer
+  Count recordings = 0;  ///< training steps that were put on a tape for it
+  Count one_by_one = 0;  ///< cells that no compiled step could answer, estimated each for itself
 };
 
 /// The peak of `job` for every pair of a micro batch size and a sequence length (each at least 1), to the byte what

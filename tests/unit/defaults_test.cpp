@@ -150,8 +150,8 @@ TEST_CASE("two keys for one option must agree") {
 
 TEST_CASE("so many layers are trained from the end, from the beginning or in equal steps, and nothing else") {
   const auto frozen = [](const std::string& names) {
-    return answer_to(small("bfloat16") + R"(,"method":"freeze","freeze":["embed_tokens","model.norm","lm_head",)" + names +
-                     "]");
+    return answer_to(small("bfloat16") + R"(,"method":"freeze","freeze":["embed_tokens","model.norm","lm_head",)" +
+                     names + "]");
   };
   const auto counted = [](const std::string& keys) {
     return answer_to(small("bfloat16") + R"(,"method":"freeze",)" + keys);

@@ -6,7 +6,8 @@ namespace {
 
 int recognise_config_json(const Look& look) {
   if (!look.is_map() || look.syntax != Look::Syntax::kJson) return 0;
-  if (look.has("model_type") && (look.has("architectures") || look.has("hidden_size") || look.has("vocab_size") || look.has("ops")))
+  if (look.has("model_type") &&
+      (look.has("architectures") || look.has("hidden_size") || look.has("vocab_size") || look.has("ops")))
     return 80;
   return look.has("model_type") && base_name(look.source.name).find("config") != std::string_view::npos ? 60 : 0;
 }

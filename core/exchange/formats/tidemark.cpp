@@ -33,8 +33,8 @@ bool find_command(const ShellScript& script, std::vector<ShellWord>& words) {
     for (std::size_t at = 0; at + 1 < command.words.size(); ++at) {
       if (base_name(command.words[at].word()) != "tidemark" || !is_verb(command.words[at + 1].word())) continue;
       const std::ptrdiff_t past = command.words[at + 1].word() == "export" ? 3 : 2;  // the format stands behind it
-      const auto first = command.words.begin() + std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(at) + past,
-                                                                          std::ssize(command.words));
+      const auto first = command.words.begin() +
+                         std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(at) + past, std::ssize(command.words));
       words.assign(first, command.words.end());
       return true;
     }
@@ -167,8 +167,7 @@ void read_command(const Look& look, Sources, Reading& reading) {
     if (equals != std::string::npos) word = text.substr(equals + 1);
     const bool alone = is_of_output(name) || (flag.option != nullptr && flag.option->type == OptionType::kBool);
     const std::size_t flag_at = at;
-    if (!word && !alone && at + 1 < words.size() && words[at + 1].word().rfind("--", 0) != 0)
-      word = words[++at].word();
+    if (!word && !alone && at + 1 < words.size() && words[at + 1].word().rfind("--", 0) != 0) word = words[++at].word();
     if (flag.option != nullptr) {
       command.take(flag, words[flag_at], word);
     } else if (name == "--vram-gb" && word) {

@@ -1,5 +1,6 @@
-// Patches to files that were given. What a key is called and how its value is spelled is not told by tables: likely edits are
-// tried and read again, so that whatever a format's reader knows can be patched, and nothing is written that it misreads.
+// Patches to files that were given. What a key is called and how its value is spelled is not told by tables: likely
+// edits are tried and read again, so that whatever a format's reader knows can be patched, and nothing is written that
+// it misreads.
 #include "core/exchange/out/patch.hpp"
 
 #include <algorithm>
@@ -40,7 +41,8 @@ std::string text_of(const std::vector<Line>& lines, bool ends) {
 
 bool same(const Value& a, const Value& b) {
   if (a.is_number() && b.is_number()) return a.real == b.real;
-  if (a.kind != b.kind || a.boolean != b.boolean || a.string != b.string || a.items.size() != b.items.size()) return false;
+  if (a.kind != b.kind || a.boolean != b.boolean || a.string != b.string || a.items.size() != b.items.size())
+    return false;
   if (a.members.size() != b.members.size()) return false;
   for (std::size_t at = 0; at < a.items.size(); ++at) {
     if (!same(a.items[at], b.items[at])) return false;
@@ -87,7 +89,9 @@ std::vector<Token> tokens_of(const std::string& line) {
 
 /// How files spell a value, likeliest first. `python`: True for true.
 std::vector<std::string> spellings(const Value& value, bool python) {
-  const auto truth = [python](bool on) { return std::string{on ? (python ? "True" : "true") : python ? "False" : "false"}; };
+  const auto truth = [python](bool on) {
+    return std::string{on ? (python ? "True" : "true") : python ? "False" : "false"};
+  };
   std::vector<std::string> words;
   if (value.kind == Value::Kind::kBool) words.push_back(truth(value.boolean));
   if (value.is_integer()) words.push_back(std::to_string(value.integer));
@@ -145,7 +149,8 @@ class Editor {
     sources[0].bytes = text_of(lines, ends_);
     Import read = import_sources(sources);
     const Finding* field = field_of(read, wanted_.first);
-    if (field == nullptr || !same(field->value, wanted_.second) || read.issues.size() > now_.issues.size()) return false;
+    if (field == nullptr || !same(field->value, wanted_.second) || read.issues.size() > now_.issues.size())
+      return false;
     for (const Finding& before : now_.fields) {
       if (before.path == wanted_.first || !before.assumed.empty()) continue;  // what follows by a rule may follow
       const Finding* after = field_of(read, before.path);
@@ -255,8 +260,8 @@ class Editor {
       }
       if (is_edit(line)) body += "+" + line.text + "\n";
     }
-    return "@@ -" + std::to_string(old_first) + "," + std::to_string(old_count) + " +" + std::to_string(from + 1) + "," +
-           std::to_string(to - from) + " @@\n" + body;
+    return "@@ -" + std::to_string(old_first) + "," + std::to_string(old_count) + " +" + std::to_string(from + 1) +
+           "," + std::to_string(to - from) + " @@\n" + body;
   }
 
   std::vector<Source> sources_;
