@@ -16,10 +16,17 @@ export function widgetFor(option, context) {
 const mostSegments = 4;
 const mostLetters = 26;
 
+// Words that files and links bring and nobody is asked for: what stands in for them is among the others.
+const notAsked = { method: ["oft", "qoft", "adalora"] };
+
+function knownOf(option) {
+  return option.values.filter(({ name, modelled }) => modelled && !notAsked[option.name]?.includes(name));
+}
+
 function widgetOf(option) {
   if (option.name === "model") return "model";
   if (option.type === "choice") {
-    const known = option.values.filter((choice) => choice.modelled);
+    const known = knownOf(option);
     const letters = known.reduce((sum, choice) => sum + choice.name.length, 0);
     return known.length <= mostSegments && letters <= mostLetters && option.default !== null ? "segments" : "select";
   }
@@ -55,7 +62,7 @@ function model(_, { store, models }) {
 
 function segments(option, { change }) {
   const name = uniqueId("choice");
-  const known = option.values.filter((choice) => choice.modelled);
+  const known = knownOf(option);
   const inputs = known.map(({ name: value }) =>
     h("input", { type: "radio", name, value, onchange: () => change(option.name, value) }),
   );
