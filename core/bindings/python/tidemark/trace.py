@@ -33,7 +33,7 @@ MODES = [("fp32", False), ("low", False), ("fp32", True), ("low", True)]
 LOW = torch.bfloat16
 
 DTYPES = {torch.float32: "fp32", torch.bfloat16: "low", torch.float16: "low", torch.int64: "int64", torch.int32: "int32",
-          torch.bool: "bool", torch.uint8: "uint8", torch.int8: "uint8", torch.float64: "fp64", torch.int16: "fp16"}
+          torch.bool: "bool", torch.uint8: "uint8", torch.int8: "uint8"}
 
 # aten/src/ATen/autocast_mode.h, as CUDA has them: what runs in 16 bits, and what in fp32.
 AUTOCAST_LOW = {"linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
@@ -220,7 +220,7 @@ class Recorder(TorchFunctionMode):
             self.events.append(["autocast", int(casts)])
             self.casting = casts
         if in_place:
-            target = args[0] if not (name.startswith("__") and name == "__setitem__") else args[0]
+            target = args[0]
             if not target.requires_grad:
                 return
             known = {"add_": "add_in_place", "__iadd__": "add_in_place", "mul_": "scale_in_place", "__imul__": "scale_in_place"}
@@ -506,13 +506,6 @@ def layer_norm_rule(r, name, args, kwargs, result, outs):
     r.events.append(["layer_norm", r.give(outs[0]), source, w, b])
 
 
-def rms_norm_rule(r, name, args, kwargs, result, outs):
-    weight = argument(args, kwargs, 2, "weight")
-    source = r.number(args[0])
-    w = r.number(weight) if weight is not None else -1
-    r.events.append(["rms_norm", r.give(outs[0]), source, w])
-
-
 def softmax_rule(r, name, args, kwargs, result, outs):
     asked = kwargs.get("dtype") or next((a for a in args if isinstance(a, torch.dtype)), None)
     source = r.number(args[0])
@@ -653,7 +646,7 @@ def addmm_rule(r, name, args, kwargs, result, outs):
 
 
 RULES = {
-    "linear": linear_rule, "embedding": embedding_rule, "layer_norm": layer_norm_rule, "rms_norm": rms_norm_rule,
+    "linear": linear_rule, "embedding": embedding_rule, "layer_norm": layer_norm_rule,
     "softmax": softmax_rule, "log_softmax": softmax_rule, "dropout": dropout_rule,
     "scaled_dot_product_attention": attention_rule, "cross_entropy_loss": loss_rule, "cross_entropy": loss_rule,
     "cat": cat_rule, "concat": cat_rule, "stack": cat_rule,
@@ -917,7 +910,7 @@ def outs_of(event):
 
 
 # Where an operation names the tensors that it reads.
-READS = {"parameter": (), "buffer": (), "make": (), "cat": ("list", 2), "product": (2, 3, 4), "layer_norm": (2, 3, 4), "rms_norm": (2, 3),
+READS = {"parameter": (), "buffer": (), "make": (), "cat": ("list", 2), "product": (2, 3, 4), "layer_norm": (2, 3, 4),
          "attention": (2, 3, 4, 5), "patches": (2, 3, 4), "add": (2, 3), "sub": (2, 3), "mul": (2, 3), "div": (2, 3),
          "matmul": (2, 3), "baddbmm": (2, 3, 4), "cross_entropy": (2, 3), "mse_loss": (2, 3), "maximum": (2, 3),
          "masked_fill": (2, 3), "where": (2, 3, 4), "stack_last": (2, 3), "lookup": (2, 3), "gather_rows": (2, 3),
@@ -1033,10 +1026,7 @@ def fold(events, lists):
             written = []
             for e in body:
                 if e[0] == "drop" and e[1] not in made:
-                    if e[1] != into or child == 0:
-                        leftovers.append(e)
-                    else:
-                        leftovers.append(e)
+                    leftovers.append(e)
                     continue
                 if e[0] == "drop" and e[1] == out:
                     continue
@@ -1085,8 +1075,6 @@ def heads(events, facts):
             event = ["head", *event[1:]]
         elif event[0] == "embedding" and event[3] == facts["table"]:
             event = ["tokens", *event[1:]]
-        elif event[0] in ("linear", "embedding"):
-            event = event
         out.append(event)
     return out
 
