@@ -6,6 +6,7 @@
 #include "core/catalog/fields.hpp"
 #include "core/catalog/gpu_names.hpp"
 #include "core/families/megatron.hpp"
+#include "core/families/torchtitan.hpp"
 #include "core/families/read_config.hpp"
 #include "core/fit/cards.hpp"
 #include "core/fit/fit.hpp"
@@ -352,6 +353,7 @@ Understood Estimator::resolve(const Asked& asked) const {
   suit_task(request, answer.architecture, issues);
   suit_denoiser(answer.architecture.denoiser, request.open, answer.job, issues);
   if (answer.job.is_megatron()) as_megatron(answer.job, answer.architecture, issues);
+  as_torchtitan(answer.job, answer.architecture);
   leave_out_evaluation(answer.job, issues);
   check_magnitude(answer.architecture, answer.job, issues);
   check_positions(answer.architecture, answer.job, issues);

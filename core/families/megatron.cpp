@@ -307,7 +307,8 @@ Tensor forward(Net& net) {
 
 constexpr HeadForward kHeads[] = {{Head::kCausalLm, loss}};
 
-const Program kProgram = {.forward = forward, .lm_head = output_layer, .heads = kHeads, .inputs = inputs};
+const Program kProgram = {
+    .forward = forward, .lm_head = output_layer, .heads = kHeads, .inputs = inputs, .implementation = "megatron"};
 
 }  // namespace
 

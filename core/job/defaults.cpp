@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/job/foreign_names.hpp"
+#include "core/job/framework.hpp"
 #include "core/job/recipe.hpp"
 
 namespace tidemark {
@@ -184,10 +185,44 @@ void gather_texts(Count texts, TrainingJob& job) {
       "sentence-transformers' runs through the model, pooling and loss, answered by one run with a row for each text");
 }
 
-/// The job in transformers' words, as far as its code stands in for another's.
-void translate(TrainingJob& job) {
+/// torchtitan 0.2: run_train.sh asks for expandable segments, multinode_trainer.slurm does not;
+/// models/llama3/infra/parallelize.py: apply_fsdp.
+void settle_torchtitan(const LeftOpen& open, TrainingJob& job) {
+  constexpr int kExpandable = date_of(2024, 10, 22);  // a5e57e4a9
+  constexpr int kGroups = date_of(2025, 7, 28);       // 83e694105
+  const int date = job.framework.date > 0 ? job.framework.date : date_of(2100, 1, 1);
+  const Count gpus = job.data_parallel.degree * job.tensor.degree * job.pipeline.stages;
+  if (open.expandable_segments) {
+    job.expandable_segments = date >= kExpandable && gpus <= job.data_parallel.per_node;
+  }
+  // parallelize.py: apply_tp; parallelism.disable_loss_parallel is off.
+  if (open.sequence_parallel && job.tensor.is_used()) job.tensor.sequence = true;
+  if (open.loss_parallel && job.tensor.is_used()) job.tensor.loss = true;
+  Fsdp& fsdp = job.data_parallel.fsdp;
+  if (open.fsdp_groups) fsdp.separate_groups = date >= kGroups;
+  if (open.reshard_last) fsdp.reshard_last = date >= kGroups;
+  // MixedPrecisionPolicy: the fp32 parts are the master weights.
+  const Recipe& recipe = job.recipe;
+  if (recipe.weights == Dtype::kBf16 && recipe.master_weights == Dtype::kFp32 && !recipe.autocast &&
+      job.data_parallel.is_sharded()) {
+    job.recipe = *named_recipe("fsdp_bf16");
+  }
+}
+
+}  // namespace
+
+bool is_stood_for(const Framework& framework) {
+  const Habits* habits = habits_of(framework.name);
+  return habits != nullptr && habits->stood_for;
+}
+
+bool runs_own_code(const TrainingJob& job) {
+  return job.framework.name == "torchtitan" && (job.framework.date > 0 || !job.tensor.is_used());
+}
+
+void stand_in(TrainingJob& job) {
   // The records of tensor parallelism are of torchtitan's plan around the modules of transformers.
-  if (!job.tensor.is_used()) {
+  if (!job.tensor.is_used() || runs_own_code(job)) {
     job.stand_ins.push_back(
         job.framework.name +
         "'s step and its own code of the model, answered by transformers' code in a loop of one's own");
@@ -198,15 +233,6 @@ void translate(TrainingJob& job) {
     job.loss = Loss::kDefault;
     job.stand_ins.emplace_back("a loss in chunks where GPUs divide the head, answered by that of all logits at once");
   }
-  // torchtitan 0.2 distributed/utils.py maybe_enable_amp: on one GPU autocast does what FSDP's policy does on several.
-  if (!job.data_parallel.is_sharded() && job.recipe.name == "fsdp_bf16") job.recipe = *named_recipe("amp_bf16");
-}
-
-}  // namespace
-
-bool is_stood_for(const Framework& framework) {
-  const Habits* habits = habits_of(framework.name);
-  return habits != nullptr && habits->stood_for;
 }
 
 bool precision_follows_method(const TrainingJob& job) {
@@ -232,7 +258,20 @@ std::optional<Dtype> checkpoint_dtype(const Value& config) {
 void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, TrainingJob& job, Issues& issues) {
   const Habits* known = habits_of(job.framework.name);
   const Habits& habits = known != nullptr ? *known : kHabits[0];
-  if (habits.stood_for) translate(job);
+  // accelerate 1.14 utils/dataclasses.py ParallelismConfig, torchtitan 0.2 distributed/parallel_dims.py: FSDP 2 divides
+  // weights among all that share a sequence, too.
+  DataParallel& data = job.data_parallel;
+  if (!job.is_megatron() && data.sharding == Sharding::kFsdp2) data.degree *= job.context;
+  const bool own = runs_own_code(job);
+  if (own) {
+    settle_torchtitan(open, job);
+  } else if (habits.stood_for) {
+    stand_in(job);
+  }
+  // torchtitan 0.2 distributed/utils.py maybe_enable_amp: on one GPU autocast does what FSDP's policy does on several.
+  if (habits.stood_for && !job.data_parallel.is_sharded() && job.recipe.name == "fsdp_bf16") {
+    job.recipe = *named_recipe("amp_bf16");
+  }
   if (open.precision) settle_precision(open, habits, checkpoint, job, issues);
   // transformers 4.54 training_args.py: fused since torch 2.8, foreach before; torch.optim.AdamW by hand is foreach.
   if (open.optimizer) {
@@ -258,7 +297,7 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   if (open.reference) job.reference = adapters ? Reference::kAdapterOff : Reference::kCopy;
   // disable_dropout is True unless set, in all trainers of preferences.
   if (job.preference != Preference::kNone) job.adapter.lora_dropout = 0.0;
-  if (open.keep_outputs) job.keep_outputs = habits.loop != Loop::kTrainer;
+  if (open.keep_outputs) job.keep_outputs = habits.loop != Loop::kTrainer && !own;
   if (open.outputs_to_fp32) job.outputs_to_fp32 = habits.loop != Loop::kByHand;
 }
 

@@ -26,8 +26,15 @@ std::string class_of(const Value& config, const Request& request);
 /// in its text model.
 std::optional<Dtype> checkpoint_dtype(const Value& config);
 
-/// Whether transformers' code stands in for that of the framework.
+/// Whether transformers' code may stand in for that of the framework.
 bool is_stood_for(const Framework& framework);
+
+/// Whether the framework's own code of the model is asked for: torchtitan's, but for tensor parallelism without a
+/// release, which is its plan around the modules of transformers (experiments/transformers_modeling_backend).
+bool runs_own_code(const TrainingJob& job);
+
+/// The job in transformers' words, whose code stands in for the framework's.
+void stand_in(TrainingJob& job);
 
 /// Whether the recipe that this framework chooses depends on the method.
 bool precision_follows_method(const TrainingJob& job);

@@ -47,6 +47,33 @@ bool read_version(std::string_view text, Framework& framework) {
   return true;
 }
 
+int date_in(std::string_view text) {
+  struct Release {
+    std::string_view version;
+    int date;
+  };
+  // https://pypi.org/project/torchtitan/#history
+  constexpr Release kReleases[] = {{"0.1", date_of(2025, 6, 18)},
+                                   {"0.2.0", date_of(2025, 10, 18)},
+                                   {"0.2.1", date_of(2025, 12, 26)},
+                                   {"0.2", date_of(2026, 2, 20)},
+                                   {"0.", date_of(2100, 1, 1)}};
+  for (const Release& release : kReleases) {
+    if (text.substr(0, release.version.size()) == release.version) return release.date;
+  }
+  if (!is_date(text)) return 0;
+  const auto number = [text](std::size_t at, std::size_t length, int otherwise) {
+    int value = 0;
+    for (std::size_t i = at; i < at + length; ++i) {
+      if (i >= text.size() || std::isdigit(static_cast<unsigned char>(text[i])) == 0) return otherwise;
+      value = value * 10 + (text[i] - '0');
+    }
+    return value;
+  };
+  // Of a month alone its middle, of a year its.
+  return date_of(number(0, 4, 2100), number(5, 2, 7), number(8, 2, 15));
+}
+
 bool is_date(std::string_view text) {
   return text.size() >= 4 && text.substr(0, 2) == "20" && std::isdigit(static_cast<unsigned char>(text[3])) != 0;
 }

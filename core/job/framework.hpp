@@ -10,6 +10,15 @@ namespace tidemark {
 /// it.
 bool read_version(std::string_view text, Framework& framework);
 
+/// A day as a number: later days are greater.
+constexpr int date_of(int year, int month, int day) {
+  return (year * 12 + month) * 31 + day;
+}
+
+/// date_of() a date ("2025-02-05", "2025-06") or a release of torchtitan, far ahead if it is none that is known;
+/// 0 of what is neither.
+int date_in(std::string_view text);
+
 /// Whether that text states a date in place of a release.
 bool is_date(std::string_view text);
 

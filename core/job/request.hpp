@@ -27,15 +27,20 @@ struct Overrides {
 
 /// What the request leaves to its framework, until settle_defaults() knows model and card.
 struct LeftOpen {
-  bool precision = true;        ///< the recipe follows the checkpoint's dtype and these three
-  std::optional<Dtype> dtype;   ///< from_pretrained(dtype=...); absent: the framework's own
-  std::optional<bool> bf16;     ///< TrainingArguments.bf16
-  std::optional<bool> fp16;     ///< TrainingArguments.fp16
-  bool optimizer = true;        ///< TrainingArguments.optim
-  bool use_reentrant = true;    ///< gradient_checkpointing_kwargs
-  bool keep_outputs = true;     ///< whose loop it is
-  bool outputs_to_fp32 = true;  ///< likewise
-  bool reference = true;        ///< a copy, or the adapter switched off
+  bool precision = true;            ///< the recipe follows the checkpoint's dtype and these three
+  std::optional<Dtype> dtype;       ///< from_pretrained(dtype=...); absent: the framework's own
+  std::optional<bool> bf16;         ///< TrainingArguments.bf16
+  std::optional<bool> fp16;         ///< TrainingArguments.fp16
+  bool optimizer = true;            ///< TrainingArguments.optim
+  bool use_reentrant = true;        ///< gradient_checkpointing_kwargs
+  bool keep_outputs = true;         ///< whose loop it is
+  bool outputs_to_fp32 = true;      ///< likewise
+  bool reference = true;            ///< a copy, or the adapter switched off
+  bool expandable_segments = true;  ///< what the framework's own launcher sets
+  bool fsdp_groups = true;          ///< FSDP 2's units outside the layers
+  bool sequence_parallel = true;    ///< between what tensor-parallel GPUs divide
+  bool loss_parallel = true;        ///< and of their logits
+  bool reshard_last = true;         ///< and whether the last one is sharded again after forward
 };
 
 /// What other tools say in words of their own; the job has the same in its own words once it is settled.

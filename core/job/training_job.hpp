@@ -115,6 +115,7 @@ struct Framework {
   std::string name = "transformers";
   int major = 5;  ///< of the version
   int minor = 12;
+  int date = 0;  ///< date_of() what `version` says where that is a date, or a release of torchtitan; 0: not known
   bool at_least(int wanted_major, int wanted_minor) const {
     return major > wanted_major || (major == wanted_major && minor >= wanted_minor);
   }
@@ -309,7 +310,7 @@ struct TrainingJob {
   Preference preference = Preference::kNone;
   Reference reference = Reference::kCopy;  ///< read where the preference needs one
   Evaluation evaluation;
-  bool compiled = false;               ///< torch.compile: of frameworks that another stands in for alone
+  bool compiled = false;               ///< torch.compile: of torchtitan, and of frameworks that transformers stands in for
   bool selective_op = false;           ///< torchtitan's policy per operation, between full checkpointing and none
   std::vector<std::string> stand_ins;  ///< what is not modelled itself, and what is answered in its place
   bool keep_outputs = false;           ///< a hand-written loop holds `outputs` through backward

@@ -1,5 +1,6 @@
 #include "core/layers/tensor_parallel.hpp"
 
+#include "core/job/defaults.hpp"
 #include "core/tape/collective_ops.hpp"
 
 namespace tidemark {
@@ -36,11 +37,11 @@ Tensor before_projection(Net& net, std::string_view module, Tensor x) {
   return all_reduce_gradient(std::move(x));
 }
 
-Tensor behind_projection(Net& net, std::string_view module, Tensor x) {
+Tensor behind_projection(Net& net, std::string_view module, Tensor x, bool keep) {
   const TensorParallel& tp = net.job.tensor;
   if (!tp.is_used() || !divides_columns(module)) return x;
   Scope in(net.tape, "reduction", kRedistribute);
-  return tp.sequence ? scatter_sequence(std::move(x), tp.degree) : all_reduce(std::move(x));
+  return tp.sequence ? scatter_sequence(std::move(x), tp.degree, keep) : all_reduce(std::move(x));
 }
 
 Tensor divided_embedding(Net& net, Tensor ids, Tensor weight) {
@@ -51,7 +52,7 @@ Tensor divided_embedding(Net& net, Tensor ids, Tensor weight) {
 
 Tensor behind_head(Net& net, Tensor logits) {
   const TensorParallel& tp = net.job.tensor;
-  if (net.job.framework.name == "torchtitan") logits = to(std::move(logits), Dtype::kFp32);
+  if (net.job.framework.name == "torchtitan" && !runs_own_code(net.job)) logits = to(std::move(logits), Dtype::kFp32);
   if (!tp.is_used() || tp.loss) return logits;
   Scope in(net.tape, "all-gather", kRedistribute);
   return gather_columns(std::move(logits), tp.degree, Dim(net.arch.vocab_size, Symbol::kVocab));

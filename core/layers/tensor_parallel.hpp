@@ -17,10 +17,11 @@ Tensor run_divided(Net& net, Tensor hidden, Tensor (*block)(Net& net, Tensor hid
 /// What a projection that divides its rows gets: without sequence parallelism its input's gradient is summed.
 Tensor before_projection(Net& net, std::string_view module, Tensor x);
 /// What a projection that divides its columns gives: an addend, which is summed, or reduced and scattered.
-Tensor behind_projection(Net& net, std::string_view module, Tensor x);
+/// `keep`: a checkpoint keeps what the reduction gives.
+Tensor behind_projection(Net& net, std::string_view module, Tensor x, bool keep = false);
 /// Rows of the token table, of which this GPU has a part.
 Tensor divided_embedding(Net& net, Tensor ids, Tensor weight);
-/// Logits as the head's module returns them: whole, unless the loss is parallel; torchtitan's are fp32.
+/// Logits as the head's module returns them: whole, unless the loss is parallel; around transformers' modules torchtitan's are fp32.
 Tensor behind_head(Net& net, Tensor logits);
 /// cross_entropy, of divided logits where the loss is parallel.
 Tensor loss_of(Net& net, Tensor logits, Tensor target);

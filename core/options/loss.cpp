@@ -25,7 +25,7 @@ void liger(Request& r, const OptionValue& v) {
 
 constexpr Choice kCompile[] = {
     {"none", 0, "eager PyTorch"},
-    {"per_block", 1, "torch.compile of each layer: where transformers stands in for a framework alone"},
+    {"per_block", 1, "torch.compile of each layer: of torchtitan, and where transformers stands in for a framework"},
     {"full", 2, "torch.compile of the whole model: the same"},
     {"true", 2, "", true, "full"},
     {"false", 0, "", true, "none"},

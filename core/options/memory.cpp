@@ -8,7 +8,8 @@ constexpr int kSelectiveOp = 1;
 constexpr int kSelectiveOther = 2;
 constexpr Choice kSelective[] = {
     {"core_attn", 0, "run again only softmax(QK)V"},
-    {"op", kSelectiveOp, "torchtitan's per-operation policy: of that framework alone"},
+    {"op", kSelectiveOp,
+     "torchtitan's policy per operation, which keeps every other matrix product: of that framework alone"},
     {"layernorm", kSelectiveOther, "Megatron: norms", false},
     {"mlp", kSelectiveOther, "Megatron: feed-forward", false},
 };

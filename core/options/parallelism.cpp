@@ -151,7 +151,10 @@ constexpr Option kOptions[] = {
     flag("parallelism.sequence_parallel", false, "Sequence parallel",
          "Outside attention and feed-forward tensor-parallel GPUs have a part of the sequence each.")
         .further()
-        .into<&TrainingJob::tensor, &TensorParallel::sequence>(),
+        .sets([](Request& r, const OptionValue& v) {
+          r.job.tensor.sequence = v.boolean;
+          r.open.sequence_parallel = false;
+        }),
     integer("parallelism.zero_stage", "0", "ZeRO stage",
             "DeepSpeed: 1 divides optimizer states and master weights, 2 gradients too, 3 weights too.")
         .spelled("--zero")
@@ -203,11 +206,17 @@ constexpr Option kOptions[] = {
     choice("parallelism.fsdp_options.groups", "\"root\"", kGroups, "FSDP units outside the layers",
            "Which unit holds what lies outside the layers (FSDP 2): torchtitan makes units of their own.")
         .further()
-        .sets([](Request& r, const OptionValue& v) { fsdp(r).separate_groups = v.choice != 0; }),
+        .sets([](Request& r, const OptionValue& v) {
+          fsdp(r).separate_groups = v.choice != 0;
+          r.open.fsdp_groups = false;
+        }),
     flag("parallelism.fsdp_options.reshard_last", true, "The last layer is sharded again",
          "The last layer's weights are let go after forward, too (FSDP 2); torchtitan keeps them.")
         .further()
-        .sets([](Request& r, const OptionValue& v) { fsdp(r).reshard_last = v.boolean; }),
+        .sets([](Request& r, const OptionValue& v) {
+          fsdp(r).reshard_last = v.boolean;
+          r.open.reshard_last = false;
+        }),
     flag("parallelism.fsdp_options.no_sync", false, "Gradients reduced once a step",
          "With gradient accumulation only the last micro-step reduces gradients; until then they are kept whole.")
         .further()
@@ -269,7 +278,10 @@ constexpr Option kOptions[] = {
     flag("parallelism.loss_parallel", false, "Loss parallel",
          "Tensor-parallel GPUs take the loss of the logits that each of them has, without gathering them.")
         .further()
-        .into<&TrainingJob::tensor, &TensorParallel::loss>(),
+        .sets([](Request& r, const OptionValue& v) {
+          r.job.tensor.loss = v.boolean;
+          r.open.loss_parallel = false;
+        }),
     choice("parallelism.pipeline_schedule", "\"1f1b\"", kSchedules, "Pipeline schedule",
            "In which order a pipeline runs its micro-batches.")
         .further()

@@ -57,7 +57,9 @@ constexpr Choice kFrameworks[] = {
     {"megatron-lm", 0, "", true, "megatron"},
     {"nemo", 0, "", true, "megatron"},
     {"torchtune", 0, "torchtune: transformers' code of the model stands in, with a wide range"},
-    {"torchtitan", 0, "torchtitan: the same, but for tensor parallelism, whose plan is its own"},
+    {"torchtitan", 0,
+     "torchtitan: its own Llama 3 and Qwen 3, by the date of its release or commit (framework.version); of other "
+     "models the same"},
     {"litgpt", 0, "LitGPT: the same"},
     {"nemo-automodel", 0, "NeMo AutoModel: the same"},
     {"automodel", 0, "", true, "nemo-automodel"},
@@ -84,12 +86,15 @@ constexpr Option kOptions[] = {
         .further()
         .sets([](Request& r, const OptionValue& v) { r.job.framework.name = v.text; }),
     text("framework.version", "\"5.12\"", "Release",
-         "Release of transformers beneath it (5.12, 4.46), or a date (2026-07): defaults and copies of the logits "
-         "depend on it.")
+         "Release of transformers beneath it (5.12, 4.46) or of torchtitan (0.2.0), or a date (2026-07): defaults and "
+         "copies of the logits depend on it.")
         .digits()
         .further()
         .checked(check_version)
-        .sets([](Request& r, const OptionValue& v) { read_version(v.text, r.job.framework); }),
+        .sets([](Request& r, const OptionValue& v) {
+          read_version(v.text, r.job.framework);
+          r.job.framework.date = date_in(v.text);
+        }),
     choice("megatron.transformer_impl", "\"transformer_engine\"", kLayers, "Megatron-Core's layers",
            "Whose layers Megatron-Core builds.")
         .further()
@@ -110,7 +115,10 @@ constexpr Option kOptions[] = {
         .into<&TrainingJob::deterministic>(),
     flag("allocator.expandable_segments", false, "Expandable segments", "PYTORCH_ALLOC_CONF=expandable_segments:True.")
         .spelled("--expandable-segments")
-        .into<&TrainingJob::expandable_segments>(),
+        .sets([](Request& r, const OptionValue& v) {
+          r.job.expandable_segments = v.boolean;
+          r.open.expandable_segments = false;
+        }),
     real("overrides.fragmentation_gib", "null", "Fragmentation",
          "Memory lost to fragmentation, taken off what a card can give.")
         .within(0, 1e5, "GiB")

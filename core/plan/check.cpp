@@ -1,6 +1,7 @@
 // Which sharded jobs are modelled.
 #include <string>
 
+#include "core/layers/program.hpp"
 #include "core/plan/main_grads.hpp"
 #include "core/plan/mixed_precision.hpp"
 #include "core/plan/sharded.hpp"
@@ -140,7 +141,8 @@ void check_sharding(const Architecture& architecture, const TrainingJob& job, Is
            "Offloaded checkpoints, an optimizer in backward and gradients that stay are not modelled where GPUs divide "
            "the model.");
   }
-  if (job.loss != Loss::kDefault) {
+  const bool chunks_logits = architecture.program != nullptr && architecture.program->chunks_logits;
+  if (job.loss != Loss::kDefault && !(job.loss == Loss::kChunked && chunks_logits)) {
     refuse(issues, "/loss", "Fused losses are not modelled where GPUs divide the head's weight.", "default");
   }
   if (!zero && offloads && !(job.offload.optimizer && job.offload.parameters && job.offload.gradients)) {

@@ -82,6 +82,7 @@ std::string checkpointing_in_words(const TrainingJob& job) {
     case Checkpointing::kNone:
       return "no checkpointing";
     case Checkpointing::kFull:
+      if (job.selective_op) return "every layer checkpointed, every other matrix product kept";
       return job.use_reentrant ? "every layer checkpointed (re-entrant)" : "every layer checkpointed";
     case Checkpointing::kEvery:
       return "one layer in " + std::to_string(job.checkpoint_every) + " checkpointed";

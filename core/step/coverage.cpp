@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/layers/program.hpp"
 #include "core/options/options.hpp"
 #include "core/step/coverage_table.hpp"
 
@@ -158,9 +159,10 @@ std::vector<Trait> traits_of(const Architecture& architecture, const TrainingJob
 Coverage coverage_of(const Architecture& architecture, const TrainingJob& job) {
   Coverage coverage;
   coverage.stand_ins = job.stand_ins;
-  coverage.published_only = job.is_megatron();
-  if (coverage.published_only) {
-    coverage.unmet.emplace_back("framework.name megatron");
+  const Program* const program = architecture.program;
+  if (program != nullptr && program->implementation != nullptr) {
+    coverage.implementation = program->implementation;
+    coverage.unmet.push_back("framework.name " + job.framework.name);
     return coverage;
   }
   const std::vector<Trait> traits = traits_of(architecture, job);

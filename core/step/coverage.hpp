@@ -26,7 +26,8 @@ struct Coverage {
   std::vector<std::string> unmet;      ///< traits, and pairs of options, that no record has: "optimizer muon"
   bool family_met = true;              ///< each option was recorded with this family
   std::vector<std::string> stand_ins;  ///< what other code answers for
-  bool published_only = false;         ///< no record is of that framework: published peaks alone were compared
+  std::string_view implementation;     ///< a framework's own code, of which no record is: published peaks alone were
+                                       ///< compared; else empty
 };
 
 Coverage coverage_of(const Architecture& architecture, const TrainingJob& job);

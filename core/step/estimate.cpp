@@ -51,7 +51,8 @@ void refuse_too_short(const TrainingJob& job, const Simulation& s, Issues& issue
                     tokens});
 }
 
-// torchtitan's policy per operation keeps less than no checkpointing does and more than full: the range reaches there.
+// torchtitan's policy per operation keeps less than no checkpointing does and more than full: where other code stands
+// in, the range reaches there.
 void reach_up_to_all_kept(const Architecture& architecture, const TrainingJob& job, Estimate& e) {
   TrainingJob kept = job;
   kept.checkpointing = Checkpointing::kNone;
@@ -117,7 +118,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   }
   if (job.pipeline.is_used() && options.itemise) return estimate_pipeline(architecture, job, options);
   Estimate e = estimate(architecture, job, simulate(architecture, job), options);
-  if (job.selective_op) reach_up_to_all_kept(architecture, job, e);
+  if (job.selective_op && !job.stand_ins.empty()) reach_up_to_all_kept(architecture, job, e);
   return e;
 }
 

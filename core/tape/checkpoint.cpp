@@ -20,6 +20,7 @@ void Frame::close() {
 
 void Frame::let_go() {
   input.reset();
+  kept.results.clear();
   call = nullptr;
 }
 
@@ -54,8 +55,13 @@ Tensor Tape::checkpoint(const BlockCall& call, Tensor input, bool use_reentrant,
   return out;
 }
 
+void Tape::keep_results(bool keep) {
+  Frame* const frame = packing_ != nullptr ? packing_ : recomputing_;
+  keep_in(keep && frame != nullptr ? &frame->kept : nullptr);
+}
+
 void Tape::recompute(Frame& frame) {
-  frame.recomputed = true;
+  frame.recomputed = frame.kept.taken_again = true;
   frame.slots.reserve(static_cast<std::size_t>(frame.count));
   Frame* const before = std::exchange(recomputing_, &frame);
   const bool grad_before = std::exchange(grad_enabled_, true);

@@ -10,7 +10,8 @@ namespace tidemark {
 /// [B, S/shards, …] → [B, S, …]: Shard(1) → Replicate; gradients are reduced and scattered.
 Tensor gather_sequence(Tensor x, Count shards);
 /// [B, S, …], a sum's addend → [B, S/shards, …]: Partial → Shard(1); gradients are gathered.
-Tensor scatter_sequence(Tensor x, Count shards);
+/// `keep`: a checkpoint keeps it (Tape::keep_results).
+Tensor scatter_sequence(Tensor x, Count shards, bool keep = false);
 /// A sum's addend → the sum: Partial → Replicate; gradients pass.
 Tensor all_reduce(Tensor x);
 /// Replicate, as it is; gradients are addends and are summed.

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/tape/tensor.hpp"
+#include "core/tape/record.hpp"
 #include "core/units/few.hpp"
 
 namespace tidemark {
@@ -39,6 +39,7 @@ struct Frame {
   bool recomputed = false;
   std::optional<OnHost> host;     ///< what the input is made from again
   std::optional<Dtype> autocast;  ///< of the first pass
+  KeptResults kept;               ///< what is not computed again
   std::int16_t instance = -1;     ///< whose parameters the block uses
 
   /// A slot is taken out, or its node died.

@@ -72,6 +72,8 @@ Tensor sum_rows(Tensor x);   ///< sum(dim=1): [B, S, H] to [B, H]
 // -------------------------------------------------------------------------------------------------
 Tensor softmax(Tensor x, std::optional<Dtype> dtype = std::nullopt);
 Tensor log_softmax(Tensor x, std::optional<Dtype> dtype = std::nullopt);
+/// aten::_fused_rms_norm (pytorch v2.9 aten/src/ATen/native/cuda/layer_norm_kernel.cu): keeps x and a number per row.
+Tensor fused_rms_norm(Tensor x, Tensor weight);
 Tensor layer_norm(Tensor x, Tensor weight, Tensor bias);  ///< undefined weight and bias: no affine part
 
 // -- products

@@ -147,6 +147,8 @@ Tensor Record::allocate(const Shape& shape, Dtype dtype, const char* op) {
   TensorBody body;
   body.shape = shape;
   body.dtype = dtype;
+  const bool keeps = kept_ != nullptr && !stopped_;
+  if (keeps && kept_->taken_again) return std::move(kept_->results[kept_->next++]);
   if (!stopped_) {
     Storage storage;
     storage.bytes = shape.numel() * size_of(dtype);
@@ -156,6 +158,7 @@ Tensor Record::allocate(const Shape& shape, Dtype dtype, const char* op) {
     storages_.push_back(storage);
     if (storage.bytes > 0) note(Event::Kind::kAllocate, body.storage);
   }
+  if (keeps) kept_->results.push_back(handle(body));
   return handle(body);
 }
 

@@ -42,6 +42,13 @@ struct Storage {
   std::uint32_t used_on = 0;    ///< further streams that work on it, one bit each (torch.Tensor.record_stream)
 };
 
+/// Results of operations that one pass leaves for the next.
+struct KeptResults {
+  std::vector<Tensor> results;  ///< in the order of their making; undefined once they were taken again
+  std::size_t next = 0;         ///< the one that is taken again next
+  bool taken_again = false;     ///< the next pass is under way
+};
+
 /// What happened to memory, in time order.
 struct Event {
   enum class Kind : std::uint8_t {
@@ -126,6 +133,8 @@ class Record {
 
   /// A handle on a storage that is there already.
   Tensor handle(const TensorBody& description);
+  /// What is allocated from here on is added to the results or, where they are taken again, is one of them; null: new.
+  void keep_in(KeptResults* kept) { kept_ = kept; }
   /// The last handle on a body went.
   void forget(TensorBody* body);
   /// A storage that was there before the step and is there after it.
@@ -166,6 +175,7 @@ class Record {
   Phase phase_ = Phase::kForward;
   Category category_ = Category::kActivations;
   Stream stream_ = kMainStream;
+  KeptResults* kept_ = nullptr;
   bool force_segment_ = false;
   bool closed_ = false;
 };

@@ -120,6 +120,9 @@ class Tape : public Record, public Guards {
   /// torch.utils.checkpoint. With `offload` the stored input waits in host memory and comes back for the recomputation
   /// (transformers' and axolotl's activation offloading, Unsloth's checkpointing), whichever the form.
   Tensor checkpoint(const BlockCall& call, Tensor input, bool use_reentrant, bool offload);
+  /// What the operations of a checkpointed block make from here on is kept, not made again (torch/utils/checkpoint.py:
+  /// create_selective_checkpoint_contexts, CheckpointPolicy.MUST_SAVE); without a checkpoint nothing changes.
+  void keep_results(bool keep);
   /// A checkpointed block returns this tensor beside its first result. Nobody uses it, so a re-entrant checkpoint's
   /// backward gets zeros for it (autograd functions materialise missing gradients) and sends them through the block.
   void return_also(Tensor tensor) { second_output_ = std::move(tensor); }

@@ -15,7 +15,7 @@ struct Deviation {
 
 /// All that was compared.
 struct Tables {
-  std::vector<Row> open, extra, pairs, beyond, multi, loops, measured, megatron;
+  std::vector<Row> open, extra, pairs, beyond, multi, loops, measured, megatron, torchtitan;
   std::vector<Deviation> deviations;
 };
 

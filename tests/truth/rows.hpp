@@ -30,7 +30,8 @@ struct Row {
 
 /// Rows of an oracle file (records.jsonl).
 std::vector<Row> oracle_rows(const Engine& engine, const std::string& path, const std::string& only);
-/// Rows of the published measurements in scope: transformers on one GPU without torch.compile, or all of Megatron-Core.
+/// Rows of the published measurements in scope: transformers on one GPU without torch.compile, or all of an
+/// implementation that the engine has of its own.
 std::vector<Row> measured_rows(const Engine& engine, const std::string& path, const std::string& conditions_path,
                                const std::string& implementation, const std::string& only);
 

@@ -163,6 +163,7 @@ int run(int argc, char** argv) {
   };
   t.measured = measured("transformers");
   t.megatron = measured("megatron");
+  t.torchtitan = measured("torchtitan");
   const std::string spreads = only.empty() && family.empty() ? spreads_of(t, recorded, oracle) : "";
   if (!ranges.empty()) {
     std::ofstream(ranges, std::ios::binary) << spreads;
@@ -190,6 +191,7 @@ int run(int argc, char** argv) {
     std::printf("== measurements\n");
     print_rows(t.measured, worst);
     print_rows(t.megatron, worst);
+    print_rows(t.torchtitan, worst);
   }
   print_summary("public records", without(t.open, t.deviations));
   print_summary("extra records", without(t.extra, t.deviations));
@@ -205,6 +207,8 @@ int run(int argc, char** argv) {
   for (const char* completeness : {"A", "B"}) {
     print_summary(std::string("Megatron-Core, ") + completeness,
                   without(part(t.megatron, "allocated", completeness), t.deviations));
+    print_summary(std::string("torchtitan, ") + completeness,
+                  without(part(t.torchtitan, "reserved", completeness), t.deviations));
   }
   if (!check) return 0;
   Check c;
@@ -226,6 +230,11 @@ int run(int argc, char** argv) {
   c.at_most("Megatron-Core A", "median error %", m.median, 2.0);
   c.at_most("Megatron-Core A", "p95 error %", m.p95, 8.0);
   c.at_least("Megatron-Core A", "truth in range %", share(m.contained, m.n), 95.0);
+  const Summary titan = summarise(without(part(t.torchtitan, "reserved", "A"), t.deviations));
+  c.at_least("torchtitan A", "rows answered", static_cast<double>(titan.n), 37);
+  c.at_most("torchtitan A", "median error %", titan.median, 2.0);
+  c.at_most("torchtitan A", "p95 error %", titan.p95, 8.0);
+  c.at_least("torchtitan A", "truth in range %", share(titan.contained, titan.n), 95.0);
   std::printf("truth: %d passed, %d failed\n", c.passed, c.failed);
   return c.failed == 0 ? 0 : 1;
 }

@@ -118,6 +118,26 @@ TEST_CASE("a checkpointed block makes nothing again for a node that died") {
 }
 
 // The first of two pipeline stages: forward runs one micro-batch ahead of backward.
+TEST_CASE("what a checkpoint is told to keep is not made again, and goes with the block's backward") {
+  Tape tape;
+  Tensor x = tape.allocate(Shape{Dim(kN)}, Dtype::kFp32, "x");
+  x.change().requires_grad = true;
+  const BlockCall block = [&tape](Tensor in) {
+    tape.keep_results(true);
+    Tensor h = silu(std::move(in));
+    tape.keep_results(false);
+    return silu(silu(std::move(h)));
+  };
+  Tensor out = tape.checkpoint(block, x, false, false);
+  CHECK(level(tape).now == 3 * kUnit);  // x, what is kept, and the output
+  out = mean_all(std::move(out));
+  tape.backward(std::move(out));
+  x.reset();
+  // Forward, the one that is made again (whose output the third saves), and three gradients.
+  CHECK(allocations(tape, "silu") == 3 + 1 + 3);
+  CHECK(level(tape).now == 0);
+}
+
 TEST_CASE("two micro-batches under way have a graph each: 1F1B") {
   Tape tape;
   Graph odd(tape), even(tape);

@@ -21,11 +21,14 @@ Tensor gathered(const Tensor& x, Count shards) {
 }
 
 // Shard._reduce_shard_tensor: the parts of the sequence one behind the other, then the reduction.
-Tensor scattered(Tensor x_in, Count shards) {
+Tensor scattered(Tensor x_in, Count shards, bool keep = false) {
   const Tensor x = std::move(x_in);
   Tape& t = x.tape();
   const Tensor parts = t.allocate(with_sequence(x.shape(), x.size(1)), x.dtype(), "cat");
-  return t.allocate(with_sequence(x.shape(), t.quotient(x.size(1), shards)), x.dtype(), "reduce_scatter_tensor");
+  if (keep) t.keep_results(true);
+  Tensor part = t.allocate(with_sequence(x.shape(), t.quotient(x.size(1), shards)), x.dtype(), "reduce_scatter_tensor");
+  if (keep) t.keep_results(false);
+  return part;
 }
 
 void gather_backward(Tape&, Node& n, Tensor* g, Tensor* r) {
@@ -124,11 +127,11 @@ Tensor gather_sequence(Tensor x_in, Count shards) {
   return out;
 }
 
-Tensor scatter_sequence(Tensor x_in, Count shards) {
+Tensor scatter_sequence(Tensor x_in, Count shards, bool keep) {
   const Tensor x = std::move(x_in);
   Node* n = x.tape().record("Redistribute", scatter_backward, {&x});
   if (n != nullptr) n->attributes[0] = shards;
-  Tensor out = scattered(x, shards);
+  Tensor out = scattered(x, shards, keep);
   x.tape().attach(n, out);
   return out;
 }

@@ -46,6 +46,23 @@ Tensor log_softmax(Tensor x, std::optional<Dtype> dtype) {
   return softmax_like(std::move(x), dtype, "log_softmax");
 }
 
+Tensor fused_rms_norm(Tensor x_in, Tensor weight_in) {
+  const Tensor x = std::move(x_in), weight = std::move(weight_in);
+  Tape& t = x.tape();
+  Node* n = t.record("rms_norm", layer_norm_backward, {&x, &weight});
+  t.save(n, x);
+  t.save(n, weight);
+  Shape rows = x.shape();
+  rows.make_contiguous();
+  Tensor out = t.allocate(rows, x.dtype(), "rms_norm");
+  rows.dims[rows.rank - 1] = Dim(1);
+  rows.make_contiguous();
+  const Tensor rstd = t.allocate(rows, Dtype::kFp32, "rms_norm rstd");
+  t.attach(n, out);
+  t.save(n, rstd);
+  return out;
+}
+
 Tensor layer_norm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   const Tensor argument = std::move(x_in);
   Tensor x = argument;
