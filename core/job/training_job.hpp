@@ -314,6 +314,7 @@ struct TrainingJob {
   bool selective_op = false;           ///< torchtitan's policy per operation, between full checkpointing and none
   std::vector<std::string> stand_ins;  ///< what is not modelled itself, and what is answered in its place
   bool keep_outputs = false;           ///< a hand-written loop holds `outputs` through backward
+  bool outputs_stay = false;           ///< and until the next forward is through, with all that their graph still holds
   bool outputs_to_fp32 = true;         ///< accelerate converts the outputs under autocast
   bool zero_grad_to_none = true;       ///< torch ≥ 2.0
   bool expandable_segments = false;    ///< allocator setting

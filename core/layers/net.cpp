@@ -1,11 +1,11 @@
 #include "core/layers/net.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/layers/losses.hpp"
 #include "core/layers/tensor_parallel.hpp"
 #include "core/state/int8_weight.hpp"
-#include "core/state/quantised_weight.hpp"
 
 namespace tidemark {
 
@@ -58,6 +58,16 @@ Net& Net::copy() {
 void Net::end_micro_step() {
   leaves.clear();
   parts_.clear();
+}
+
+void Net::keep_until_next(std::vector<Tensor> outputs) {
+  last_outputs_ = std::move(outputs);
+  last_held_ = tape.held();
+}
+
+void Net::let_last_iteration_go() {
+  last_outputs_.clear();
+  tape.let_oldest_go(std::exchange(last_held_, 0));
 }
 
 const Treatment* Net::treatment(std::string_view module) const {
@@ -423,19 +433,24 @@ Tensor Net::embedding_adapter(const char* name, const Tensor& table, Tensor resu
   return to(std::move(result), result_dtype);
 }
 
-Tensor Net::quantised_linear(Base& base, Tensor x_in, bool bias) {
-  const Tensor argument = std::move(x_in);
-  Tensor x = argument;
-  const Dtype input_dtype = x.dtype();
-  const QuantisedWeight packed = quantised_weight(job.quantization, base.out_features.n(), base.in_features.n());
+Count Net::adapter_site(const char* name, bool is_output_head) {
+  if (Module* const module = noted(name)) {
+    module->kind = ModuleKind::kLinear;
+    module->is_output_head = is_output_head;
+  }
+  return rank_of(name);
+}
+
+QuantisedWeight Net::packed_weight(const char* name, const Shape& shape) {
+  const QuantisedWeight packed = quantised_weight(job.quantization, shape.size(0), shape.size(1));
   Parameter p;
-  p.module = base.name;
+  p.module = name;
   p.leaf = "weight";
-  p.shape = Shape{base.out_features, base.in_features};
+  p.shape = shape;
   p.dtype = Dtype::kUint8;
   p.storage_bytes = packed.packed;
   const std::size_t known = tape.parameters().size();
-  Tensor weight = weight_of(p);
+  const Tensor weight = weight_of(p);
   const std::int16_t layer = tape.instance_of_parameters();
   if (blocks.on) tape.resume_parameters_outside_layers();
   const bool counted = blocks.on && tape.parameters().size() == known;
@@ -443,6 +458,14 @@ Tensor Net::quantised_linear(Base& base, Tensor x_in, bool bias) {
     if (part.bytes > 0 && !counted) tape.buffer(part.name, part.bytes, Category::kWeights);
   }
   tape.resume_parameters_of(layer);
+  return packed;
+}
+
+Tensor Net::quantised_linear(Base& base, Tensor x_in, bool bias) {
+  const Tensor argument = std::move(x_in);
+  Tensor x = argument;
+  const Dtype input_dtype = x.dtype();
+  const QuantisedWeight packed = packed_weight(base.name, Shape{base.out_features, base.in_features});
   if (bias) base.bias = parameter(base.name, "bias", Shape{base.out_features});
   if (quantised_to_int8()) return int8_linear(std::move(x), base.out_features);
   Dtype compute = Dtype::kBf16;

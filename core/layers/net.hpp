@@ -12,6 +12,7 @@
 #include "core/layers/treatments.hpp"
 #include "core/model/architecture.hpp"
 #include "core/model/module.hpp"
+#include "core/state/quantised_weight.hpp"
 #include "core/tape/ops.hpp"
 
 /// How a block program is written
@@ -64,6 +65,10 @@ class Net {
   /// A micro-step begins: its forward comes to the same stacks in the same order as the one before. A pipeline's stages
   /// have a stack each.
   void begin_micro_step(std::size_t stack = 0) { next_stack_ = stack; }
+  /// Outputs that the loop's names still have when its next iteration begins, and with them what their graph holds.
+  void keep_until_next(std::vector<Tensor> outputs);
+  /// The next iteration's outputs take these names.
+  void let_last_iteration_go();
   /// A copy of the model beside it, with layers and parameters of its own.
   Net& copy();
   /// Its backward is through: nothing runs a layer again.
@@ -179,6 +184,11 @@ class Net {
   /// What PEFT's adapter of that parameter adds to it (ParamWrapper), or nothing.
   Tensor expert_delta(const char* name, const char* leaf, const Tensor& weight);
 
+  /// Where an implementation's own code has an adapter for what a module of transformers is called: its rank, or 0.
+  Count adapter_site(const char* name, bool is_output_head = false);
+  /// A weight of that shape [out, in] packed as the job quantises: declared, with its constants.
+  QuantisedWeight packed_weight(const char* name, const Shape& shape);
+
   /// The model's forward returns, and its names go; a class with a head holds its outputs.
   void leave_body(Tensor last_hidden_state);
 
@@ -205,6 +215,8 @@ class Net {
 
   Net* whole_ = this;                          // the model that this is a part of
   LayerPlan plan_;                             // of the whole
+  std::vector<Tensor> last_outputs_;           // of the iteration before
+  std::size_t last_held_ = 0;                  // how much its graph holds
   std::size_t next_stack_ = 0;                 // of the whole: the stack that the forward comes to next
   std::vector<std::size_t>* kinds_ = nullptr;  // of the whole
   std::vector<std::unique_ptr<Net>> parts_;    // of the whole

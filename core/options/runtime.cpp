@@ -60,8 +60,10 @@ constexpr Choice kFrameworks[] = {
     {"torchtitan", 0,
      "torchtitan: its own Llama 3 and Qwen 3, by the date of its release or commit (framework.version); of other "
      "models the same"},
-    {"litgpt", 0, "LitGPT: the same"},
-    {"nemo-automodel", 0, "NeMo AutoModel: the same"},
+    {"litgpt", 0,
+     "LitGPT: its own code of Llama, Mistral, Qwen 2, Gemma, Phi, StableLM, Pythia and Falcon on one GPU; elsewhere "
+     "transformers' stands in"},
+    {"nemo-automodel", 0, "NeMo AutoModel: transformers' stands in"},
     {"automodel", 0, "", true, "nemo-automodel"},
     {"unsloth", 0, "Unsloth", false},
     {"galvatron", 0, "Galvatron", false},

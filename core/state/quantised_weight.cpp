@@ -15,11 +15,20 @@ Tensor dequantise(Tape& t, Dim out_features, Dim in_features, Count blocks, bool
   return t.allocate(Shape{out_features, in_features}, dtype, "dequantised weight");
 }
 
+// F.dequantize_4bit(B, state).to(A.dtype)
+Tensor unpack(Tape& t, Dim out_features, Dim in_features, const Count* blocks, Dtype through, Dtype dtype) {
+  const Tensor w = dequantise(t, out_features, in_features, blocks[0], blocks[1] != 0, through);
+  t.set_category(w, Category::kWorkspace);
+  if (through == dtype) return w;
+  Tensor converted = t.allocate(w.shape(), dtype, "dequantised weight (converted)");
+  t.set_category(converted, Category::kWorkspace);
+  return converted;
+}
+
 void backward_4bit(Tape& t, Node& n, Tensor* g, Tensor* r) {
   if (!n.needs(0)) return;
-  Tensor w = dequantise(t, Dim(n.attributes[0]), n.input_shapes[0].dim(-1), n.attributes[1], n.attributes[2] != 0,
-                        g[0].dtype());
-  t.set_category(w, Category::kWorkspace);
+  const Dtype through = n.attributes[3] != 0 ? static_cast<Dtype>(n.attributes[3] - 1) : g[0].dtype();
+  const Tensor w = unpack(t, Dim(n.attributes[0]), n.input_shapes[0].dim(-1), n.attributes + 1, through, g[0].dtype());
   Tensor rows = reshape(g[0], Shape{Dim(g[0].numel() / g[0].size(-1)), g[0].dim(-1)});
   r[0] = t.allocate(n.input_shapes[0], g[0].dtype(), "mm (input gradient)");
 }
@@ -53,18 +62,21 @@ Tensor dequantised_weight(Tape& t, Dim out_features, Dim in_features, const Quan
   return dequantise(t, out_features, in_features, weight.block_count, weight.double_quant, dtype);
 }
 
-Tensor dequantised_linear(Tensor x_in, Dim out_features, const QuantisedWeight& weight, Tensor bias_in) {
+Tensor dequantised_linear(Tensor x_in, Dim out_features, const QuantisedWeight& weight, Tensor bias_in,
+                          const Unpacking& unpacking) {
   const Tensor x = std::move(x_in);
   Tensor bias = std::move(bias_in);
   Tape& t = x.tape();
   Node* n = t.record("MatMul4Bit", backward_4bit, {&x});
+  const Count blocks[] = {weight.block_count, weight.double_quant ? 1 : 0};
   if (n != nullptr && !t.stopped()) {
     n->attributes[0] = out_features.n();
-    n->attributes[1] = weight.block_count;
-    n->attributes[2] = weight.double_quant ? 1 : 0;
+    n->attributes[1] = blocks[0];
+    n->attributes[2] = blocks[1];
+    n->attributes[3] = unpacking.through ? static_cast<Count>(*unpacking.through) + 1 : 0;
   }
-  Tensor w = dequantise(t, out_features, x.dim(-1), weight.block_count, weight.double_quant, x.dtype());
-  t.set_category(w, Category::kWorkspace);
+  if (unpacking.keeps_input) t.hold(n, x);
+  const Tensor w = unpack(t, out_features, x.dim(-1), blocks, unpacking.through.value_or(x.dtype()), x.dtype());
   Tensor b;
   if (bias.defined() && bias.dtype() != x.dtype()) b = t.allocate(bias.shape(), x.dtype(), "bias cast");
   Shape s = x.shape();

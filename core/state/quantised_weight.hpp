@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "core/job/training_job.hpp"
 #include "core/tape/ops.hpp"
 
@@ -25,8 +27,15 @@ QuantisedWeight quantised_weight(const Quantization& quantization, Count rows, C
 /// bitsandbytes functional.py dequantize_4bit
 Tensor dequantised_weight(Tape& tape, Dim out_features, Dim in_features, const QuantisedWeight& weight, Dtype dtype);
 
+/// How a release's MatMul4Bit goes about it.
+struct Unpacking {
+  std::optional<Dtype> through;  ///< what the weight was packed from: a copy in that dtype becomes the product's
+  bool keeps_input = false;      ///< ctx.tensors = (A, B), until 0.43: the node holds the input
+};
+
 /// y = x · dequantise(w)ᵀ + b, as bitsandbytes autograd/_functions.py MatMul4Bit: the 16-bit copy of the weight lives
 /// while the product runs, in forward and again in backward; nothing of it is kept.
-Tensor dequantised_linear(Tensor x, Dim out_features, const QuantisedWeight& weight, Tensor bias);
+Tensor dequantised_linear(Tensor x, Dim out_features, const QuantisedWeight& weight, Tensor bias,
+                          const Unpacking& unpacking = {});
 
 }  // namespace tidemark

@@ -34,6 +34,7 @@ constexpr Published kPublished[] = {
     {"megatron", {100, 150}},  // Megatron-LM's golden values, SimuMax's and others' tables
     // torchtitan's benchmarks and commits: rows of compiled losses and several rows of a batch are up to 11 % higher
     {"torchtitan", {60, 130}},
+    {"litgpt", {60, 60}},  // LitGPT's resource tables and its config hub
 };
 
 Spread published_spread(std::string_view implementation) {

@@ -105,7 +105,7 @@ std::size_t record_evaluation(const Net& trained, const Architecture& architectu
 
 }  // namespace
 
-void record_micro_step(Net& net, const Program& program) {
+void record_micro_step(Net& net, const Program& program, bool is_last) {
   Tape& t = net.tape;
   const TrainingJob& job = net.job;
   t.begin_segment(Phase::kForward, -1);
@@ -122,7 +122,11 @@ void record_micro_step(Net& net, const Program& program) {
   Tensor root = std::move(outputs.loss);
   t.backward(std::move(root));
   t.begin_segment(Phase::kBackward, -1);
-  t.let_graph_go();
+  if (job.outputs_stay && !is_last) {
+    net.keep_until_next(std::move(outputs.rest));
+  } else {
+    t.let_graph_go();
+  }
   net.end_micro_step();
   outputs.rest.clear();
   let_batch_go(net);
@@ -183,7 +187,8 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   }
   // As a view of its bucket a gradient is copied there as soon as it is ready, and dies.
   t.set_drop_gradients(job.optimizer_in_backward || (ddp.is_replicated() && ddp.gradient_as_bucket_view));
-  s.accumulates = job.gradient_accumulation_steps > 1;
+  // What an iteration leaves to the next one shows in a second one.
+  s.accumulates = job.gradient_accumulation_steps > 1 || job.outputs_stay;
   s.gradients_stay = !job.zero_grad_to_none && !job.optimizer_in_backward;
   // A second micro-step finds gradients already there; a third behaves as the second.
   const int recorded = s.accumulates || s.gradients_stay ? 2 : 1;
@@ -191,7 +196,8 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
     t.begin_segment(Phase::kForward, -1);
     s.micro_steps.push_back(t.segments().size() - 1);
     if (sharded) sharded->begin_micro_step(i + 1 == recorded);
-    pipeline.is_used() ? record_pipeline(net, program, architecture, s.rank) : record_micro_step(net, program);
+    pipeline.is_used() ? record_pipeline(net, program, architecture, s.rank)
+                       : record_micro_step(net, program, i + 1 == recorded);
     t.break_segment();
   }
   // A reference's parameters require gradients, as from_pretrained leaves them, but no optimizer has them.

@@ -40,7 +40,7 @@ struct Simulation {
 };
 
 /// Forward and backward of one micro-batch.
-void record_micro_step(Net& net, const Program& program);
+void record_micro_step(Net& net, const Program& program, bool is_last = true);
 
 /// Whether the engine models this architecture.
 bool is_supported(const Architecture& architecture);

@@ -53,6 +53,12 @@ void Tape::let_graph_go() {
   begin_segment(phase(), -1);
 }
 
+void Tape::let_oldest_go(std::size_t count) {
+  if (count == 0) return;
+  graph_->let_go_of_oldest(count);
+  begin_segment(phase(), -1);
+}
+
 Tensor Tape::without_edge(const Tensor& tensor) {
   TensorBody body = tensor.body();
   body.edge = {};

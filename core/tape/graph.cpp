@@ -105,6 +105,14 @@ void Graph::let_go_of_held(std::size_t first, bool by_layer) {
   }
 }
 
+void Graph::let_go_of_oldest(std::size_t count) {
+  for (std::size_t i = count; i-- > 0;) {
+    tape_.begin_segment(tape_.phase(), held_[i].instance);
+    held_[i].tensor.reset();
+  }
+  held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
 void Graph::clear() {
   running_ = true;
   if (leaf_ != nullptr) --leaf_->users;

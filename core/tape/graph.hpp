@@ -146,6 +146,8 @@ class Graph {
   /// The nodes go, but for those that hold the first so many, and with them what they hold: from the youngest down,
   /// what each layer's hold in a stretch of that layer where `by_layer`.
   void let_go_of_held(std::size_t first, bool by_layer);
+  /// The same of those that hold the first so many, which belong to an iteration before.
+  void let_go_of_oldest(std::size_t count);
   /// Nodes and checkpoints give back all that they keep.
   void clear();
 

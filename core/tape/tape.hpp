@@ -101,6 +101,9 @@ class Tape : public Record, public Guards {
   void hold(const Node* node, const Tensor& tensor);
   /// The loss goes, and with it what the nodes of the graph hold.
   void let_graph_go();
+  /// How many tensors nodes hold so; the loss of an iteration before goes, whose nodes hold the first so many.
+  std::size_t held() const { return graph_->held(); }
+  void let_oldest_go(std::size_t count);
   /// Ties the output to the node that made it.
   void attach(Node* node, Tensor& output, int output_index = 0);
   /// Nodes belong to this graph from here on; returns the graph before.

@@ -85,7 +85,7 @@ std::string accuracy_page(const Tables& t) {
       "an extra one that covers further families and options, and one in which each pair of options meets. "
       "**Measurements** are peaks that others published\n"
       "from real GPUs (tests/measured/), in scope when they ran transformers on one GPU without torch.compile, or\n"
-      "Megatron-Core or torchtitan.\n\n"
+      "an implementation that has a program of its own.\n\n"
       "## Summary\n\n";
   page += kSummaryHead;
   page += summary_row("public records", without(t.open, t.deviations));
@@ -100,13 +100,11 @@ std::string accuracy_page(const Tables& t) {
                           without(part(t.measured, metric, completeness), t.deviations));
     }
   }
-  for (const char* completeness : {"A", "B"}) {
-    page += summary_row(std::string("measured under Megatron-Core, allocated, completeness ") + completeness,
-                        without(part(t.megatron, "allocated", completeness), t.deviations));
-  }
-  for (const char* completeness : {"A", "B"}) {
-    page += summary_row(std::string("measured under torchtitan, reserved, completeness ") + completeness,
-                        without(part(t.torchtitan, "reserved", completeness), t.deviations));
+  for (const Own& own : t.own) {
+    for (const char* completeness : {"A", "B"}) {
+      page += summary_row("measured under " + own.title + ", " + own.metric + ", completeness " + completeness,
+                          without(part(own.rows, own.metric, completeness), t.deviations));
+    }
   }
   page +=
       "\nRows that we do not follow are named below and not counted.\n"
@@ -141,9 +139,7 @@ std::string accuracy_page(const Tables& t) {
       "| measurement | family | regime | metric | completeness | true bytes | ours | error % |\n"
       "|---|---|---|---|---|---|---|---|\n";
   std::vector<Row> measured = t.measured;
-  for (const std::vector<Row>* more : {&t.megatron, &t.torchtitan}) {
-    measured.insert(measured.end(), more->begin(), more->end());
-  }
+  for (const Own& own : t.own) measured.insert(measured.end(), own.rows.begin(), own.rows.end());
   for (const Row& r : measured) {
     if (!r.answered) continue;
     page += "| " + r.id + " | " + r.family + " | " + r.regime + " | " + r.metric + " | " + r.completeness + " | " +

@@ -13,9 +13,17 @@ struct Deviation {
   std::string reason;  ///< why the record and not the engine is at fault, or what is not modelled
 };
 
+/// Published measurements of an implementation that has a program of its own, whose truth they are.
+struct Own {
+  std::string title;      ///< on pages
+  std::string metric;     ///< that is published of it
+  std::vector<Row> rows;  ///< all of them
+};
+
 /// All that was compared.
 struct Tables {
-  std::vector<Row> open, extra, pairs, beyond, multi, loops, measured, megatron, torchtitan;
+  std::vector<Row> open, extra, pairs, beyond, multi, loops, measured;
+  std::vector<Own> own;  ///< measurements of implementations that have a program
   std::vector<Deviation> deviations;
 };
 

@@ -1,0 +1,41 @@
+#include "core/families/implementations.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "core/job/defaults.hpp"
+
+namespace tidemark {
+namespace {
+
+// What neither framework's own code does, or does in a way that is not modelled.
+bool is_plain(const TrainingJob& job, const Architecture& a) {
+  const Adapter& adapter = job.adapter;
+  const bool adapted = job.method == Method::kLora || job.method == Method::kQlora;
+  if (a.head != Head::kCausalLm || job.preference != Preference::kNone || job.attention == AttentionKernel::kEager) {
+    return false;
+  }
+  if (adapted ? adapter.use_dora || !adapter.modules_to_save.empty() || adapter.bias != TrainedBiases::kNone
+              : job.method != Method::kFull || !job.freeze.empty()) {
+    return false;
+  }
+  if (job.method == Method::kQlora && job.quantization.bits != 4) return false;
+  if (job.liger_rms_norm || job.liger_swiglu || job.liger_rope || job.selective_op) return false;
+  return !job.data_parallel.is_used() && !job.tensor.is_used() && !job.pipeline.is_used() && job.context == 1;
+}
+
+}  // namespace
+
+bool take_implementation(TrainingJob& job, Architecture& architecture) {
+  if (!is_stood_for(job.framework) || !is_plain(job, architecture)) return false;
+  const bool taken = job.framework.name == "litgpt" && as_litgpt(job, architecture);
+  if (!taken) return false;
+  std::vector<std::string>& all = job.stand_ins;
+  // What core/job/defaults.cpp says of a framework before the model is known.
+  const std::string said = job.framework.name + "'s step and its own code";
+  const auto is_said = [&said](const std::string& text) { return text.compare(0, said.size(), said) == 0; };
+  all.erase(std::remove_if(all.begin(), all.end(), is_said), all.end());
+  return true;
+}
+
+}  // namespace tidemark

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "core/job/training_job.hpp"
+#include "core/model/architecture.hpp"
+
+namespace tidemark {
+
+/// Puts a framework's own code of the model in the place of transformers', where it is modelled: its program, and what
+/// follows from it for the job. False, with both as they were, where it is not: transformers' code stands in.
+bool take_implementation(TrainingJob& job, Architecture& architecture);
+
+/// LitGPT's GPT (litgpt/model.py, litgpt/lora.py) under finetune/lora.py and finetune/full.py.
+bool as_litgpt(TrainingJob& job, Architecture& architecture);
+
+}  // namespace tidemark
