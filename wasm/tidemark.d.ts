@@ -378,8 +378,8 @@ export interface Job {
       backward_prefetch?: "backward_pre" | "backward_post" | "none" | "null" | null;
       /** FSDP 1: the next layer's weights are gathered before a layer runs. @default false */
       forward_prefetch?: boolean | null;
-      /** Which modules are units (FSDP 1). @default "layers" */
-      wrap?: "layers" | null;
+      /** Which modules are units (FSDP 1). @default "auto" */
+      wrap?: "auto" | "layers" | "peft" | null;
       /** Groups of GPUs that hold all shards each (HSDP); parallelism.data counts all GPUs. @default 1 */
       replicate?: number | null;
     } | null;

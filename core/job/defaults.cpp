@@ -216,6 +216,31 @@ bool is_stood_for(const Framework& framework) {
   return habits != nullptr && habits->stood_for;
 }
 
+namespace {
+
+/// What is not modelled in this company, and has a neighbour that is.
+void stand_for_combinations(TrainingJob& job, Issues& issues) {
+  DataParallel& data = job.data_parallel;
+  const Offload& offload = job.offload;
+  if (data.degree == 1 && data.sharding != Sharding::kNone && (offload.optimizer || offload.parameters)) {
+    data.degree = 2;
+    issues.push_back({"ASSUMED_GPUS", Severity::kNote, "/parallelism/data",
+                      "What is sharded and offloaded runs on several GPUs: 2 are assumed. State parallelism.data.",
+                      "2"});
+  }
+  if (job.expert > 1 && data.sharding == Sharding::kFsdp2) {
+    data.degree = std::max(data.degree, job.expert);
+    job.expert = 1;
+    job.stand_ins.emplace_back("expert parallelism, answered by GPUs that divide experts as they do all other weights");
+  }
+  if (job.preference != Preference::kNone && job.preference != Preference::kReward && job.loss != Loss::kDefault) {
+    job.loss = Loss::kDefault;
+    job.stand_ins.emplace_back("a fused loss of preferences, answered by that of all logits");
+  }
+}
+
+}  // namespace
+
 bool runs_own_code(const TrainingJob& job) {
   return job.framework.name == "torchtitan" && (job.framework.date > 0 || !job.tensor.is_used());
 }
@@ -278,6 +303,7 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
     const bool fused = habits.loop == Loop::kTrainer && job.framework.at_least(4, 54);
     job.optimizer = fused ? "adamw_torch_fused" : "adamw_torch";
   }
+  if (!job.is_megatron()) stand_for_combinations(job, issues);
   if (job.context > 1 && !job.is_megatron()) {
     job.stand_ins.emplace_back(
         "context parallelism, answered by a GPU with its part of every sequence and without the keys and values that "
@@ -294,6 +320,8 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   if (job.offload.activations && job.checkpointing == Checkpointing::kFull) job.checkpointing = Checkpointing::kOffload;
   // TRL trainer/dpo_trainer.py: __init__: without adapters a copy, with them the model without.
   const bool adapters = job.method == Method::kLora || job.method == Method::kQlora;
+  // transformers 5.12 trainer.py: _fsdp_qlora_plugin_updates takes PEFT's policy.
+  if (open.fsdp_wrap) data.fsdp.trained_leaves = adapters;
   if (open.reference) job.reference = adapters ? Reference::kAdapterOff : Reference::kCopy;
   // disable_dropout is True unless set, in all trainers of preferences.
   if (job.preference != Preference::kNone) job.adapter.lora_dropout = 0.0;

@@ -40,6 +40,7 @@ struct LeftOpen {
   bool fsdp_groups = true;          ///< FSDP 2's units outside the layers
   bool sequence_parallel = true;    ///< between what tensor-parallel GPUs divide
   bool loss_parallel = true;        ///< and of their logits
+  bool fsdp_wrap = true;            ///< FSDP 1's units beside adapters
   bool reshard_last = true;         ///< and whether the last one is sharded again after forward
 };
 

@@ -45,8 +45,9 @@ constexpr Choice kBackwardPrefetch[] = {
 };
 
 constexpr Choice kWraps[] = {
-    {"layers", 0, "each layer is a unit"},
-    {"peft", 1, "and each trained module without children", false},
+    {"auto", 2, "peft beside adapters, as the Trainer asks; layers where use_orig_params is stated as true"},
+    {"layers", 0, "each layer is a unit, with what is frozen and what is trained in it"},
+    {"peft", 1, "and each trained module without children"},
 };
 
 constexpr Choice kSchedules[] = {
@@ -224,7 +225,10 @@ constexpr Option kOptions[] = {
     flag("parallelism.fsdp_options.use_orig_params", true, "Parameters keep their names",
          "FSDP 1: the optimizer sees parameters, not one flat tensor for each unit.")
         .further()
-        .sets([](Request& r, const OptionValue& v) { fsdp(r).use_orig_params = v.boolean; }),
+        .sets([](Request& r, const OptionValue& v) {
+          fsdp(r).use_orig_params = v.boolean;
+          if (v.boolean) r.open.fsdp_wrap = false;
+        }),
     flag("parallelism.fsdp_options.limit_all_gathers", true, "All-gathers are limited",
          "FSDP 1: the host waits where more than two all-gathers are under way; moves no allocation.")
         .further(),
@@ -238,8 +242,12 @@ constexpr Option kOptions[] = {
          "FSDP 1: the next layer's weights are gathered before a layer runs.")
         .further()
         .sets([](Request& r, const OptionValue& v) { fsdp(r).forward_prefetch = v.boolean; }),
-    choice("parallelism.fsdp_options.wrap", "\"layers\"", kWraps, "FSDP 1 units", "Which modules are units (FSDP 1).")
-        .further(),
+    choice("parallelism.fsdp_options.wrap", "\"auto\"", kWraps, "FSDP 1 units", "Which modules are units (FSDP 1).")
+        .further()
+        .sets([](Request& r, const OptionValue& v) {
+          fsdp(r).trained_leaves = v.choice == 1;
+          r.open.fsdp_wrap = v.choice == 2;
+        }),
     integer("parallelism.fsdp_options.replicate", "1", "Replicas of all shards",
             "Groups of GPUs that hold all shards each (HSDP); parallelism.data counts all GPUs.")
         .within(1, 1e6)

@@ -1,7 +1,6 @@
 // Which sharded jobs are modelled.
 #include <string>
 
-#include "core/layers/program.hpp"
 #include "core/plan/main_grads.hpp"
 #include "core/plan/mixed_precision.hpp"
 #include "core/plan/sharded.hpp"
@@ -64,9 +63,15 @@ void check_zero(const TrainingJob& job, Issues& issues) {
 
 void check_method(const TrainingJob& job, Issues& issues) {
   const bool packed = job.method == Method::kQlora;
-  if (packed && (job.quantization.bits != 4 || mixed_precision(job).gathered || !is_half(job.recipe.weights))) {
+  // What packs weights in words of 16 bits gathers them so.
+  const bool flat = job.data_parallel.sharding == Sharding::kFsdp1;
+  const auto gathered = mixed_precision(job).gathered;
+  const bool alike = flat ? gathered.value_or(job.recipe.weights) == job.recipe.weights : !gathered;
+  if (packed && (job.quantization.bits != 4 || !alike || !is_half(job.recipe.weights))) {
     refuse(issues, "/method",
-           "Sharded QLoRA is modelled with 4-bit weights, \"precision\": \"pure_bf16\" and no mixed precision.");
+           "Sharded QLoRA is modelled with 4-bit weights in words of 16 bits: \"pure_bf16\", or under FSDP 1 "
+           "\"bf16_amp\".",
+           "pure_bf16");
   }
   if ((packed || job.method == Method::kLora) && job.adapter.use_dora) {
     refuse(issues, "/adapter/use_dora", "DoRA on several GPUs that divide the model is not modelled yet.");
@@ -78,8 +83,13 @@ void check_method(const TrainingJob& job, Issues& issues) {
 
 // One flat tensor for each unit: its parameters are alike.
 void check_flat(const TrainingJob& job, Issues& issues) {
-  if (job.method != Method::kFull) {
-    refuse(issues, "/method", "FSDP 1 is modelled for full training; adapters are for FSDP 2.", "full");
+  const bool adapters = job.method != Method::kFull;
+  if (adapters && !job.data_parallel.fsdp.trained_leaves && job.adapter.dtype != job.recipe.weights) {
+    refuse(
+        issues, "/parallelism/fsdp_options/wrap",
+        "FSDP 1 flattens a unit's parameters into one tensor, so adapters of another dtype than the weights need units "
+        "of their own.",
+        "peft");
   }
   if (job.offload.parameters) refuse(issues, "/offload", "Offloading is modelled for FSDP 2.");
   if (job.data_parallel.fsdp.separate_groups || job.data_parallel.fsdp.reshard_to > 0) {
@@ -105,7 +115,10 @@ void check_context(const TrainingJob& job, Issues& issues) {
 void check_sharding(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   if (job.is_megatron()) return check_megatron(architecture, job, issues);
   check_context(job, issues);
-  if (job.expert > 1) refuse(issues, "/parallelism/expert", "Expert parallelism is modelled of Megatron-Core.", "1");
+  if (job.expert > 1) {
+    refuse(issues, "/parallelism/expert",
+           "Expert parallelism is modelled of Megatron-Core, and stood for where FSDP 2 divides the model.", "1");
+  }
   const DataParallel& how = job.data_parallel;
   const bool offloads = job.offload.optimizer || job.offload.parameters || job.offload.gradients;
   if (!how.is_sharded()) {
@@ -133,17 +146,10 @@ void check_sharding(const Architecture& architecture, const TrainingJob& job, Is
   if (!works_on_parts(job.optimizer)) {
     refuse(issues, "/optimizer", "On parts of parameters torch's AdamW and SGD are modelled.", "adamw_torch_fused");
   }
-  if (job.checkpointing != Checkpointing::kNone && job.use_reentrant) {
-    refuse(issues, "/use_reentrant", "Sharded weights under re-entrant checkpointing are not modelled.", "false");
-  }
   if (job.checkpointing == Checkpointing::kOffload || job.optimizer_in_backward || !job.zero_grad_to_none) {
     refuse(issues, "/parallelism/fsdp",
            "Offloaded checkpoints, an optimizer in backward and gradients that stay are not modelled where GPUs divide "
            "the model.");
-  }
-  const bool chunks_logits = architecture.program != nullptr && architecture.program->chunks_logits;
-  if (job.loss != Loss::kDefault && !(job.loss == Loss::kChunked && chunks_logits)) {
-    refuse(issues, "/loss", "Fused losses are not modelled where GPUs divide the head's weight.", "default");
   }
   if (!zero && offloads && !(job.offload.optimizer && job.offload.parameters && job.offload.gradients)) {
     refuse(issues, "/offload", "FSDP offloads optimizer, parameters and gradients together (CPUOffloadPolicy).");

@@ -23,41 +23,57 @@ Count up_to_multiple(Count count, Count of) {
 }  // namespace
 
 FlatUnits::FlatUnits(Tape& tape, const TrainingJob& job)
-    : tape_(tape),
-      mesh_(job.data_parallel),
-      fsdp_(job.data_parallel.fsdp),
-      how_(mixed_precision(job)),
-      own_(job.recipe.weights) {}
+    : tape_(tape), mesh_(job.data_parallel), fsdp_(job.data_parallel.fsdp), how_(mixed_precision(job)), job_(job) {}
 
 // -- who holds what -------------------------------------------------------------------------------------------------
 
+// accelerate 1.14 accelerator.py prepare_model: under mixed precision what is trained becomes fp32.
+Dtype FlatUnits::own_dtype(const Parameter& p) const {
+  const bool widens = job_.recipe.autocast && job_.framework.name != "pytorch";
+  if (is_trained(p) && widens) return Dtype::kFp32;
+  return p.is_adapter && fsdp_.trained_leaves ? job_.adapter.dtype : job_.recipe.weights;
+}
+
+Count FlatUnits::alignment(const Unit& unit) const {
+  return fsdp_.use_orig_params ? kAlignment / size_of(unit.own) : 1;
+}
+
 void FlatUnits::declare(Parameter& p) {
-  p.dtype = gathered_dtype();
+  const Dtype own = own_dtype(p), computes = how_.gathered.value_or(own);
+  const auto at = static_cast<std::size_t>(p.instance + 1) * 2;
+  if (at >= units_.size()) units_.resize(at + 2);
+  Unit& unit = unit_of(p.instance, is_trained(p));
+  unit.trained = is_trained(p);
+  unit.own = own;
+  unit.computes = computes;
+  // bitsandbytes' packed weights are elements of quant_storage's dtype, which is the unit's.
+  const bool packed = p.dtype == Dtype::kUint8;
+  sizes_.push_back(packed ? p.storage_bytes / size_of(own) : p.shape.numel());
+  if (!packed) p.dtype = computes;
   p.storage_bytes = -1;  // it is a view of its unit's flat tensor
   gradients_.emplace_back();
 }
 
 // _init_flat_param_and_metadata: with use_orig_params each parameter begins at a multiple of 16 bytes.
 void FlatUnits::collect() {
-  const Count align = fsdp_.use_orig_params ? kAlignment / size_of(own_) : 1;
   const std::vector<Parameter>& parameters = tape_.parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const auto at = static_cast<std::size_t>(parameters[i].instance + 1);
-    if (at >= units_.size()) units_.resize(at + 1);
-    Unit& unit = units_[at];
-    unit.whole = up_to_multiple(unit.whole, align) + parameters[i].shape.numel();
+    Unit& unit = unit_of(parameters[i].instance, is_trained(parameters[i]));
+    unit.whole = up_to_multiple(unit.whole, alignment(unit)) + sizes_[i];
     unit.parameters.push_back(static_cast<std::int32_t>(i));
   }
   const Scope in(tape_, "FullyShardedDataParallel", kFlat);
   for (std::size_t i = 0; i < units_.size(); ++i) {
     Unit& unit = units_[i];
+    if (unit.parameters.empty()) continue;
     unit.part = (unit.whole + mesh_.shards() - 1) / mesh_.shards();
     if (fsdp_.use_orig_params) unit.whole = unit.part * mesh_.shards();
-    tape_.use_parameters_of(static_cast<std::int16_t>(i) - 1);
+    tape_.use_parameters_of(static_cast<std::int16_t>(i / 2) - 1);
     // Behind what buffers the layer has already: those are found again, one by one.
     const std::size_t known = tape_.buffers().size();
     while (tape_.buffers().size() == known) {
-      tape_.buffer("flat parameter", unit.part * size_of(own_), Category::kWeights);
+      tape_.buffer(unit.trained ? "flat parameter" : "frozen flat parameter", unit.part * size_of(unit.own),
+                   Category::kWeights);
     }
   }
   tape_.resume_parameters_outside_layers();
@@ -70,18 +86,19 @@ void FlatUnits::begin_micro_step(bool last) {
 
 // What the optimizer sees: with use_orig_params those pieces of parameters that lie in this GPU's part, the first.
 void FlatUnits::end_micro_steps() {
-  const Count align = fsdp_.use_orig_params ? kAlignment / size_of(own_) : 1;
   for (Unit& unit : units_) {
+    const Count align = alignment(unit);
     Count at = 0;
     for (const std::int32_t index : unit.parameters) {
       Parameter& p = tape_.parameters()[static_cast<std::size_t>(index)];
+      if (!unit.trained) continue;
       p.whole = p.shape.numel();
       at = up_to_multiple(at, align);
       Count piece = std::clamp<Count>(unit.part - at, 0, p.whole);
       if (!fsdp_.use_orig_params) piece = at == 0 ? unit.part : 0;
       at += p.whole;
       p.shape = elements(piece);
-      p.dtype = own_;
+      p.dtype = unit.own;
       p.reached = p.reached && piece > 0;
       if (p.reached) p.grad = unit.reduced;
     }
@@ -98,67 +115,70 @@ void FlatUnits::unshard(Unit& unit) {
   const Category before = tape_.default_category();
   tape_.set_default_category(Category::kCommunication);
   Tensor cast;
-  if (gathered_dtype() != own_) {
+  if (unit.computes != unit.own) {
     tape_.set_stream(kPreUnshard);
-    cast = tape_.allocate(elements(unit.part), gathered_dtype(), "_mp_shard");
+    cast = tape_.allocate(elements(unit.part), unit.computes, "_mp_shard");
   }
   tape_.set_stream(kUnshard);
-  unit.gathered = tape_.allocate(elements(unit.part * mesh_.shards()), gathered_dtype(), "_full_param_padded");
+  unit.gathered = tape_.allocate(elements(unit.part * mesh_.shards()), unit.computes, "_full_param_padded");
   cast.reset();
   tape_.set_stream(kMainStream);
   tape_.set_default_category(before);
 }
 
+void FlatUnits::unshard(std::int16_t instance) {
+  for (const bool trained : {false, true}) unshard(unit_of(instance, trained));
+}
+
 void FlatUnits::enter_model() {
-  unshard(units_.front());
-  if (fsdp_.forward_prefetch && units_.size() > 1) unshard(units_[1]);
+  unshard(-1);
+  if (fsdp_.forward_prefetch && last_layer() >= 0) unshard(0);
 }
 
 void FlatUnits::enter_layer(std::int16_t instance, bool) {
-  unshard(unit_of(instance));
-  const auto next = static_cast<std::size_t>(instance) + 2;
-  if (fsdp_.forward_prefetch && next < units_.size()) unshard(units_[next]);
+  unshard(instance);
+  if (fsdp_.forward_prefetch && instance < last_layer()) unshard(static_cast<std::int16_t>(instance + 1));
 }
 
 // _post_forward_reshard: the root stays.
 void FlatUnits::leave_layer(std::int16_t instance) {
-  if (!fsdp_.keeps_gathered) unit_of(instance).gathered.reset();
+  if (fsdp_.keeps_gathered) return;
+  for (const bool trained : {false, true}) unit_of(instance, trained).gathered.reset();
 }
 
 // -- backward -------------------------------------------------------------------------------------------------------
 
 // _pre_backward_hook; what comes next in backward is the unit before it in forward, for the root the last layer.
-void FlatUnits::pre_backward(Unit& unit) {
-  if (unit.in_backward) return;
-  unit.in_backward = true;
-  unshard(unit);
-  if (fsdp_.backward_prefetch == BackwardPrefetch::kPre) prefetch(unit);
+void FlatUnits::pre_backward(std::int16_t instance) {
+  bool& in_backward = unit_of(instance, true).in_backward;
+  if (in_backward) return;
+  in_backward = true;
+  unshard(instance);
+  if (fsdp_.backward_prefetch == BackwardPrefetch::kPre) prefetch(instance);
 }
 
-void FlatUnits::prefetch(const Unit& unit) {
-  const auto at = static_cast<std::size_t>(&unit - units_.data());
-  if (at == 0) {
-    unshard(units_.back());
-  } else if (at > 1) {
-    unshard(units_[at - 1]);
+void FlatUnits::prefetch(std::int16_t instance) {
+  if (instance < 0) {
+    unshard(last_layer());
+  } else if (instance > 0) {
+    unshard(static_cast<std::int16_t>(instance - 1));
   }
 }
 
 void FlatUnits::before_backward() {
-  pre_backward(units_.front());
+  pre_backward(-1);
 }
 
 void FlatUnits::backward_enters(std::int16_t instance) {
-  pre_backward(unit_of(instance));
+  pre_backward(instance);
 }
 
 // The node that splits the flat tensor into parameters runs behind those of the unit. With forward_prefetch it was made
 // before the layer in front of it ran, and so runs behind that one's nodes.
 void FlatUnits::backward_leaves(std::int16_t instance) {
   if (instance < 0) return;
-  const auto at = static_cast<std::size_t>(instance) + 1;
-  if (!fsdp_.forward_prefetch) return post_backward(units_[at]);
-  if (at + 1 < units_.size()) post_backward(units_[at + 1]);
+  if (!fsdp_.forward_prefetch) return post_backward(instance);
+  if (instance < last_layer()) post_backward(static_cast<std::int16_t>(instance + 1));
 }
 
 void FlatUnits::take_gradient(std::int32_t parameter, Tensor grad) {
@@ -166,17 +186,26 @@ void FlatUnits::take_gradient(std::int32_t parameter, Tensor grad) {
   if (!known.defined()) known = std::move(grad);
 }
 
+void FlatUnits::post_backward(std::int16_t instance) {
+  Unit& frozen = unit_of(instance, false);
+  // _post_backward_reshard_only_hook
+  if (!frozen.done && !fsdp_.keeps_gathered) frozen.gathered.reset();
+  const bool first = !frozen.done && !unit_of(instance, true).done;
+  frozen.done = true;
+  post_backward(unit_of(instance, true));
+  if (first && fsdp_.backward_prefetch == BackwardPrefetch::kPost) prefetch(instance);
+}
+
 // split_with_sizes_backward puts the gradients together; AccumulateGrad's hook lets go of the weights and reduces.
 void FlatUnits::post_backward(Unit& unit) {
   if (unit.done || unit.parameters.empty()) return;
   unit.done = true;
   const Scope in(tape_, "whole gradient", kPostBackward);
-  Tensor grad = tape_.allocate(elements(unit.whole), gathered_dtype(), "cat");
+  Tensor grad = tape_.allocate(elements(unit.whole), unit.computes, "cat");
   tape_.set_category(grad, Category::kGradients);
   for (const std::int32_t p : unit.parameters) gradient_of(p).reset();
   if (unit.accumulated.defined()) grad = std::move(unit.accumulated);  // added to it
   if (reduces_ || !fsdp_.keeps_gathered) unit.gathered.reset();
-  if (fsdp_.backward_prefetch == BackwardPrefetch::kPost) prefetch(unit);
   if (reduces_) {
     reduce(unit, std::move(grad));
   } else {
@@ -196,7 +225,7 @@ void FlatUnits::reduce(Unit& unit, Tensor computed) {
     padded = tape_.allocate(elements(unit.part * mesh_.shards()), dtype, "pad");
   }
   Tensor part = tape_.allocate(elements(unit.part), dtype, "empty_like");
-  if (dtype != own_) part = tape_.allocate(elements(unit.part), own_, "_to_copy");
+  if (dtype != unit.own) part = tape_.allocate(elements(unit.part), unit.own, "_to_copy");
   tape_.set_category(part, Category::kGradients);
   if (!unit.reduced.defined()) unit.reduced = std::move(part);  // else added to it
   tape_.set_stream(kMainStream);
@@ -204,13 +233,14 @@ void FlatUnits::reduce(Unit& unit, Tensor computed) {
 }
 
 void FlatUnits::after_backward() {
-  for (std::size_t i = 1; i < units_.size(); ++i) {
-    if (units_[i].done) continue;
-    tape_.begin_segment(Phase::kBackward, static_cast<std::int16_t>(i - 1));
-    post_backward(units_[i]);
+  for (std::int16_t layer = 0; layer <= last_layer(); ++layer) {
+    if (unit_of(layer, false).done && unit_of(layer, true).done) continue;
+    tape_.begin_segment(Phase::kBackward, layer);
+    post_backward(layer);
   }
   tape_.begin_segment(Phase::kBackward, -1);
-  post_backward(units_.front());
+  post_backward(-1);
+  if (reduces_) units_.front().gathered.reset();
 }
 
 }  // namespace tidemark

@@ -9,8 +9,10 @@ namespace tidemark {
 
 /// FSDP 1: FullyShardedDataParallel with a unit for each layer and one for the rest. A unit's parameters are one flat
 /// tensor, of which each GPU keeps an equal part; it is gathered before the unit's forward and backward, and its whole
-/// gradient is put together before it is reduced.
-/// Source: torch 2.14 torch/distributed/fsdp/{_flat_param, _runtime_utils}.py.
+/// gradient is put together before it is reduced. Adapters are units of their own, here one for all of a layer: PEFT's
+/// policy has one for each matrix, which are small.
+/// Source: torch 2.14 torch/distributed/fsdp/{_flat_param, _runtime_utils}.py; peft 0.18 utils/other.py:
+/// fsdp_auto_wrap_policy.
 class FlatUnits : public Sharded {
  public:
   FlatUnits(Tape& tape, const TrainingJob& job);
@@ -33,6 +35,9 @@ class FlatUnits : public Sharded {
   // FlatParamHandle
   struct Unit {
     std::vector<std::int32_t> parameters;
+    Dtype own = Dtype::kFp32;       // of its parameters
+    Dtype computes = Dtype::kFp32;  // of what is gathered
+    bool trained = true;
     Count whole = 0;     // elements, with what aligns parameters
     Count part = 0;      // elements of a GPU's part
     Tensor gathered;     // _full_param_padded
@@ -41,11 +46,21 @@ class FlatUnits : public Sharded {
     bool in_backward = false, done = false;
   };
 
-  Unit& unit_of(std::int16_t instance) { return units_[static_cast<std::size_t>(instance + 1)]; }
-  Dtype gathered_dtype() const { return how_.gathered.value_or(own_); }
+  // A layer's units, or the root's (-1): of what is frozen, where that is apart, and of what is trained.
+  Unit& unit_of(std::int16_t instance, bool trained) {
+    return units_[static_cast<std::size_t>(instance + 1) * 2 + (trained ? 1 : 0)];
+  }
+  std::int16_t last_layer() const { return static_cast<std::int16_t>(units_.size() / 2 - 2); }
+  // Whether its unit is trained.
+  bool is_trained(const Parameter& p) const { return p.requires_grad || !fsdp_.trained_leaves; }
+  Dtype own_dtype(const Parameter& p) const;
+  // Elements that a parameter in it begins at a multiple of.
+  Count alignment(const Unit& unit) const;
+  void unshard(std::int16_t instance);
   void unshard(Unit& unit);
-  void prefetch(const Unit& unit);
-  void pre_backward(Unit& unit);
+  void prefetch(std::int16_t instance);
+  void pre_backward(std::int16_t instance);
+  void post_backward(std::int16_t instance);
   void post_backward(Unit& unit);
   void reduce(Unit& unit, Tensor grad);
   Tensor& gradient_of(std::int32_t p) { return gradients_[static_cast<std::size_t>(p)]; }
@@ -54,9 +69,10 @@ class FlatUnits : public Sharded {
   const DataParallel& mesh_;
   const Fsdp& fsdp_;
   MixedPrecision how_;
-  Dtype own_;                      // of parameters
+  const TrainingJob& job_;
   bool reduces_ = true;            // this micro-step does
-  std::vector<Unit> units_;        // root, then layers
+  std::vector<Unit> units_;        // the root's two, then the layers'
+  std::vector<Count> sizes_;       // elements of parameters in their units
   std::vector<Tensor> gradients_;  // whole, by parameter
 };
 

@@ -108,11 +108,38 @@ TEST_CASE("ZeRO-2 with its optimizer on the host keeps no fp32 copies and states
   CHECK(e.host <= 8 * (share * 18 + largest) + 8 * 4096);
 }
 
+TEST_CASE("FSDP 1 keeps adapters apart from what is frozen, in fp32 under mixed precision") {
+  const std::string lora = R"("sequence_length": 512, "adapter": {"r": 8, "target_modules":
+    "all-linear", "dtype": "bf16"}, "parallelism": {"data": 8, "fsdp": "full_shard"}, )";
+  for (const auto& [precision, bytes] : {std::pair{"pure_bf16", 2}, {"bf16_amp", 4}}) {
+    std::string job = llama(4, lora + R"("precision": ")" + precision + "\"");
+    job.replace(job.find(R"("method": "full")"), 16, R"("method": "lora")");
+    const Estimate e = answered(job);
+    const Bytes frozen = 2 * e.parameters.base, trained = bytes * e.parameters.trainable;
+    const Bytes weights = held(e, Category::kWeights);
+    CHECK(weights >= (frozen + trained) / 8);
+    CHECK(weights <= (frozen + trained) / 8 + 10 * 512);  // ten units, each a block
+    CHECK(held(e, Category::kOptimizerStates) <= 2 * trained / 8 + 1024 * 512);
+  }
+}
+
+TEST_CASE("a fused loss takes less where GPUs divide the head, too") {
+  const Estimate fused = answered(llama(4, fsdp2(8) + R"(, "loss": "liger")"));
+  CHECK(fused.allocated.expected < answered(llama(4, fsdp2(8))).allocated.expected);
+}
+
+TEST_CASE("sharding with offload and no count of GPUs is answered for two, and says so") {
+  const Answer answer = ask(llama(2, R"("sequence_length": 512, "precision": "pure_bf16", "parallelism":
+    {"fsdp": "fsdp2"}, "offload": {"optimizer": "cpu", "parameters": "cpu", "gradients": "cpu"})"));
+  REQUIRE(answer.estimate);
+  const auto assumed = [](const Issue& issue) { return issue.code == "ASSUMED_GPUS"; };
+  CHECK(std::any_of(answer.issues.begin(), answer.issues.end(), assumed));
+}
+
 TEST_CASE("what is not modelled about a sharded job is refused in words") {
   for (const std::string& rest :
-       {fsdp2(8) + R"(, "optimizer": "adamw_8bit")", fsdp2(8) + R"(, "loss": "liger")",
-        zero(3, 8) + R"(, "offload": {"optimizer": "cpu"})", zero(2, 8) + R"(, "offload": {"parameters": "cpu"})",
-        fsdp2(8, R"(, "fsdp_options": {"replicate": 8})")}) {
+       {fsdp2(8) + R"(, "optimizer": "adamw_8bit")", zero(3, 8) + R"(, "offload": {"optimizer": "cpu"})",
+        zero(2, 8) + R"(, "offload": {"parameters": "cpu"})", fsdp2(8, R"(, "fsdp_options": {"replicate": 8})")}) {
     std::string text = llama(2, rest);
     const std::size_t first = text.find(R"("optimizer": "adamw_torch_fused", )");
     if (rest.find("8bit") != std::string::npos) text.erase(first, 34);
