@@ -203,7 +203,8 @@ void keep_known_types(const Catalog& catalog, const Value& config, Issues& issue
 
 /// Where GPUs divide the model, evaluation's forwards are not modelled.
 void leave_out_evaluation(TrainingJob& job, Issues& issues) {
-  if (!job.data_parallel.is_sharded() || job.evaluation.micro_batch_size == 0) return;
+  const bool divided = job.data_parallel.is_sharded() || job.is_megatron();
+  if (!divided || job.evaluation.micro_batch_size == 0) return;
   job.evaluation.micro_batch_size = 0;
   issues.push_back(
       {"NOT_COUNTED", Severity::kWarning, "/evaluation",

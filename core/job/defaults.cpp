@@ -220,8 +220,23 @@ namespace {
 
 /// What is not modelled in this company, and has a neighbour that is.
 void stand_for_combinations(TrainingJob& job, Issues& issues) {
+  if (job.is_megatron()) {
+    if (job.padding || job.packing) {
+      job.stand_ins.emplace_back("padded or packed rows under Megatron-Core, answered by full rows of one length");
+    }
+    job.padding = job.packing = false;
+    return;
+  }
   DataParallel& data = job.data_parallel;
-  const Offload& offload = job.offload;
+  Offload& offload = job.offload;
+  const bool fsdp = data.sharding == Sharding::kFsdp1 || data.sharding == Sharding::kFsdp2;
+  // CPUOffload(offload_params=True), CPUOffloadPolicy: what waits on the host is stepped there.
+  if (fsdp && offload.parameters) offload.optimizer = offload.gradients = true;
+  if (offload.parameters && data.sharding == Sharding::kFsdp1) {
+    data.sharding = Sharding::kFsdp2;
+    data.fsdp.keeps_gathered = false;
+    job.stand_ins.emplace_back("FSDP 1 with parts on the host, answered by FSDP 2");
+  }
   if (data.degree == 1 && data.sharding != Sharding::kNone && (offload.optimizer || offload.parameters)) {
     data.degree = 2;
     issues.push_back({"ASSUMED_GPUS", Severity::kNote, "/parallelism/data",
@@ -303,7 +318,7 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
     const bool fused = habits.loop == Loop::kTrainer && job.framework.at_least(4, 54);
     job.optimizer = fused ? "adamw_torch_fused" : "adamw_torch";
   }
-  if (!job.is_megatron()) stand_for_combinations(job, issues);
+  stand_for_combinations(job, issues);
   if (job.context > 1 && !job.is_megatron()) {
     job.stand_ins.emplace_back(
         "context parallelism, answered by a GPU with its part of every sequence and without the keys and values that "

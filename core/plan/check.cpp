@@ -64,12 +64,10 @@ void check_zero(const TrainingJob& job, Issues& issues) {
 void check_method(const TrainingJob& job, Issues& issues) {
   const bool packed = job.method == Method::kQlora;
   // What packs weights in words of 16 bits gathers them so.
-  const bool flat = job.data_parallel.sharding == Sharding::kFsdp1;
-  const auto gathered = mixed_precision(job).gathered;
-  const bool alike = flat ? gathered.value_or(job.recipe.weights) == job.recipe.weights : !gathered;
+  const bool alike = mixed_precision(job).gathered.value_or(job.recipe.weights) == job.recipe.weights;
   if (packed && (job.quantization.bits != 4 || !alike || !is_half(job.recipe.weights))) {
     refuse(issues, "/method",
-           "Sharded QLoRA is modelled with 4-bit weights in words of 16 bits: \"pure_bf16\", or under FSDP 1 "
+           "Sharded QLoRA is modelled with 4-bit weights in words of 16 bits, gathered as they are: \"pure_bf16\" or "
            "\"bf16_amp\".",
            "pure_bf16");
   }
@@ -91,7 +89,6 @@ void check_flat(const TrainingJob& job, Issues& issues) {
         "of their own.",
         "peft");
   }
-  if (job.offload.parameters) refuse(issues, "/offload", "Offloading is modelled for FSDP 2.");
   if (job.data_parallel.fsdp.separate_groups || job.data_parallel.fsdp.reshard_to > 0) {
     refuse(issues, "/parallelism/fsdp_options", "Units of their own and smaller meshes are FSDP 2's.");
   }

@@ -21,6 +21,23 @@ int recognise_torchtitan(const Look& look) {
 
 constexpr const char* kDefault = " (job_config.py 29624e37)";
 
+std::int64_t degree_of(Reading& reading, std::string_view path) {
+  const Finding* found = find(reading, path);
+  return found != nullptr && found->value.is_integer() ? std::max<std::int64_t>(1, found->value.integer) : 1;
+}
+
+/// "All that remain" of the GPUs that the preset's comment counts.
+void divide_what_remains(Keys& keys) {
+  const Finding* world = find(keys.reading, "world_size");
+  if (world == nullptr || find(keys.reading, "parallelism.data") != nullptr) return;
+  const std::int64_t others = degree_of(keys.reading, "parallelism.tensor") *
+                              degree_of(keys.reading, "parallelism.pipeline") *
+                              degree_of(keys.reading, "parallelism.context");
+  if (world->value.integer % others != 0) return;
+  keys.assume("parallelism.data", of(world->value.integer / others),
+              "shard degree -1: all remaining GPUs of those that the comment counts");
+}
+
 void read_axes(Keys& keys) {
   for (const auto& [path, name] : {std::pair{"parallelism.tensor", "tensor_parallel_degree"},
                                    {"parallelism.pipeline", "pipeline_parallel_degree"},
@@ -122,6 +139,8 @@ void read_comment(Keys& keys, std::string_view text) {
 void read_torchtitan(const Look& look, Sources, Reading& reading) {
   Keys keys(look.document.root, look.source.name, reading);
   keys.assume("framework.name", of("torchtitan"), "torchtitan's configuration");
+  const bool older = keys["training.batch_size"] != nullptr || keys["training.compile"] != nullptr;
+  keys.assume("framework.version", of(older ? "0.1.0" : "0.2.0"), "the release whose keys these are");
   keys.assume("task", of("pretrain"), "torchtitan trains from scratch");
   keys.assume("method", of("full"), "torchtitan trains all parameters");
   const Node* name = keys["model.name"];
@@ -129,13 +148,16 @@ void read_torchtitan(const Look& look, Sources, Reading& reading) {
   keys.copy("torchtitan_model.name", "model.name");
   keys.copy("torchtitan_model.flavor", "model.flavor");
   if (name != nullptr && flavor != nullptr)
-    keys.state("model", of(name->text + "-" + flavor->text), {name, flavor}, "torchtitan name and flavor");
+    // "flux-flux-dev"
+    keys.state("model", of(name->text == "flux" ? flavor->text : name->text + "-" + flavor->text), {name, flavor},
+               "torchtitan name and flavor");
   if (name != nullptr && name->text == "flux") keys.note("a diffusion model");
   read_training(keys);
   read_axes(keys);
   read_checkpointing(keys);
   read_optimizer(keys);
   read_comment(keys, look.head);
+  divide_what_remains(keys);
   for (const char* section :
        {"job", "profiling", "metrics", "lr_scheduler", "checkpoint", "validation", "comm", "inference"})
     keys.touch(section);
