@@ -25,6 +25,7 @@ SETS = {
     "records-beyond.jsonl": "further kinds: experts, vision-language, encoder-decoders, speech and others",
     "records-multi.jsonl": "several GPUs: DDP, FSDP, ZeRO, tensor parallelism, pipelines",
     "records-loops.jsonl": "preferences, and evaluation between steps",
+    "records-adapters.jsonl": "PEFT's adapters beside LoRA",
 }
 
 

@@ -35,7 +35,7 @@ export interface Job {
    */
   model_trace?: null;
   /** Which parameters are trained. @default "full" */
-  method?: "full" | "lora" | "qlora" | "freeze" | "oft" | "qoft" | "adalora" | null;
+  method?: "full" | "lora" | "qlora" | "freeze" | "oft" | "qoft" | "boft" | "ia3" | "adalora" | "loha" | "lokr" | "vera" | "ln_tuning" | "prompt_tuning" | "p_tuning" | null;
   /** Patterns of module names that are not trained: embed_tokens, layers.0, vision_tower. @default [] */
   freeze?: string | string[] | null;
   /**
@@ -101,10 +101,43 @@ export interface Job {
   /** Tokens of an answer; sequence_length counts both. Unit: tokens. */
   max_completion_length?: number | null;
   adapter?: {
+    /** Which of PEFT's adapters (peft_type). @default "lora" */
+    kind?: "lora" | "adalora" | "ia3" | "loha" | "lokr" | "vera" | "oft" | "boft" | "ln_tuning" | "prompt_tuning" | "p_tuning" | null;
     /** Rank. @default 16 */
     r?: number | null;
-    /** Inputs that an orthogonal adapter turns together; 32. */
+    /** AdaLoRA: rank at the start, 12; all memory is taken for it. */
+    init_r?: number | null;
+    /** AdaLoRA: mean rank at the end; it moves no memory. @default 8 */
+    target_r?: number | null;
+    /** IA3: those of the targets whose inputs are scaled; none named: PEFT's of this model. */
+    feedforward_modules?: string | string[] | null;
+    /** LoKr: the left factor is of low rank, too. @default false */
+    decompose_both?: boolean | null;
+    /** LoKr: rows of the left factor; -1: near the root. @default -1 */
+    decompose_factor?: number | null;
+    /** Inputs that a block turns; 0: adapter.r says how many. @default 32 */
     oft_block_size?: number | null;
+    /** OFT: all blocks of a module are one. @default false */
+    block_share?: boolean | null;
+    /** OFT: a series takes the place of a solver. @default true */
+    use_cayley_neumann?: boolean | null;
+    /** OFT: how many terms. @default 5 */
+    num_cayley_neumann_terms?: number | null;
+    /**
+     * OFT: blocks stay near the identity. Not modelled: Constrained OFT is not modelled yet; leave "coft" out. @default
+     * false
+     */
+    coft?: false | null;
+    /** Inputs that a block turns; 0: boft_block_num counts. @default 4 */
+    boft_block_size?: number | null;
+    /** Blocks of each module, where boft_block_size is 0. @default 0 */
+    boft_block_num?: number | null;
+    /** Tokens that a learned prompt puts before a sample. @default 20 */
+    num_virtual_tokens?: number | null;
+    /** P-tuning: width of the network that makes them; null: the model's. */
+    encoder_hidden_size?: number | null;
+    /** P-tuning: what makes the tokens. @default "MLP" */
+    encoder_reparameterization_type?: "MLP" | null;
     /** Scaling numerator; it moves no memory. @default 32 */
     lora_alpha?: number | null;
     /** Dropout on the input of each adapter. Unit: probability. @default 0.0 */
@@ -152,6 +185,8 @@ export interface Job {
     dtype?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
     /** DoRA: a magnitude vector beside each adapter. @default false */
     use_dora?: boolean | null;
+    /** Another name of "adapter.lora_dropout". */
+    vera_dropout?: number | null;
   } | null;
   /** axolotl's word for target_modules all-linear. @default false */
   lora_target_linear?: boolean | null;
@@ -501,9 +536,9 @@ export interface Job {
   /** Another name of "model". */
   model_id?: string | null;
   /** Another name of "method". */
-  finetuning_type?: "full" | "lora" | "qlora" | "freeze" | "oft" | "qoft" | "adalora" | null;
+  finetuning_type?: "full" | "lora" | "qlora" | "freeze" | "oft" | "qoft" | "boft" | "ia3" | "adalora" | "loha" | "lokr" | "vera" | "ln_tuning" | "prompt_tuning" | "p_tuning" | null;
   /** Another name of "method". */
-  train_type?: "full" | "lora" | "qlora" | "freeze" | "oft" | "qoft" | "adalora" | null;
+  train_type?: "full" | "lora" | "qlora" | "freeze" | "oft" | "qoft" | "boft" | "ia3" | "adalora" | "loha" | "lokr" | "vera" | "ln_tuning" | "prompt_tuning" | "p_tuning" | null;
   /** Another name of "freeze_vision". */
   freeze_vit?: boolean | null;
   /** Another name of "freeze_vision". */
@@ -516,6 +551,8 @@ export interface Job {
   freeze_language_model?: boolean | null;
   /** Another name of "reference_model.precompute". */
   precompute_ref_log_probs?: boolean | null;
+  /** Another name of "adapter.kind". */
+  peft_type?: "lora" | "adalora" | "ia3" | "loha" | "lokr" | "vera" | "oft" | "boft" | "ln_tuning" | "prompt_tuning" | "p_tuning" | null;
   /** Another name of "adapter.r". */
   lora_r?: number | null;
   /** Another name of "adapter.r". */

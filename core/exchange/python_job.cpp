@@ -134,6 +134,25 @@ class Job {
   }
 
   // ---------------------------------------------------------------- the parts of the program
+  /// The kind of adapter that a configuration of PEFT's beside LoraConfig makes; empty for any other object.
+  static std::string_view kind_of(const PyObject& one) {
+    static constexpr std::pair<const char*, std::string_view> kKinds[] = {{"AdaLoraConfig", "adalora"},
+                                                                          {"IA3Config", "ia3"},
+                                                                          {"LoHaConfig", "loha"},
+                                                                          {"LoKrConfig", "lokr"},
+                                                                          {"VeraConfig", "vera"},
+                                                                          {"OFTConfig", "oft"},
+                                                                          {"BOFTConfig", "boft"},
+                                                                          {"LNTuningConfig", "ln_tuning"},
+                                                                          {"PromptTuningConfig", "prompt_tuning"},
+                                                                          {"PromptEncoderConfig", "p_tuning"},
+                                                                          {"PrefixTuningConfig", "prefix_tuning"}};
+    for (const auto& [name, kind] : kKinds) {
+      if (one.is(name)) return kind;
+    }
+    return {};
+  }
+
   void find_parts() {
     for (const PyObject& one : program_.objects) {
       for (const Trainer& row : kTrainers) {
@@ -152,8 +171,8 @@ class Job {
       if (one.name == "argparse.Namespace") space_ = &one;
       if (one.is("Mxfp4Config")) mx_ = &one;
       if (one.is("Accelerator")) accelerator_ = &one;
-      if (one.is("LoraConfig") || one.is("AdaLoraConfig") || one.is("FastLanguageModel.get_peft_model") ||
-          one.is("FastVisionModel.get_peft_model") || one.is("FastModel.get_peft_model"))
+      if (one.is("LoraConfig") || one.is("FastLanguageModel.get_peft_model") ||
+          one.is("FastVisionModel.get_peft_model") || one.is("FastModel.get_peft_model") || !kind_of(one).empty())
         lora_ = &one;
       if (one.is("BitsAndBytesConfig")) bits_ = &one;
       if (one.is("prepare_model_for_kbit_training") || one.is("prepare_model_for_int8_training")) prepared_ = &one;
@@ -554,6 +573,8 @@ class Job {
   void read_adapter() {
     const bool fast = contains(lora_->name, "Fast");
     const bool trl = lora_->is("ModelConfig");
+    const std::string_view kind = kind_of(*lora_);
+    if (!kind.empty()) return read_other_adapter(kind);
     const char* why = fast  ? "Unsloth's default"
                       : trl ? "TRL ModelConfig's default"
                             : "LoraConfig's default (tuners/lora/config.py)";
@@ -582,6 +603,25 @@ class Job {
       const PyValue* value = lora_->find(name);
       if (value != nullptr && value->kind == Kind::kBool && value->boolean) say(std::string{"adapter."} + name, *value);
     }
+  }
+
+  /// A configuration beside LoraConfig: what it says; its defaults are the request's.
+  void read_other_adapter(std::string_view kind) {
+    say("adapter.kind", of(kind), {lora_->place});
+    if (kind != "adalora") adapter_field("adapter.r", {"r"}, {}, "");
+    adapter_field("adapter.lora_dropout", {"lora_dropout", "vera_dropout"}, {}, "");
+    for (const std::string_view word : adapter_words()) {
+      adapter_field(("adapter." + std::string{word}).c_str(), {word}, {}, "");
+    }
+    if (kind == "prompt_tuning" || kind == "p_tuning" || kind == "prefix_tuning") return;
+    const PyValue* modules = lora_->find("target_modules");
+    if (modules != nullptr && modules->is_known() && modules->kind != Kind::kNone && modules->kind != Kind::kObject) {
+      say("adapter.target_modules", *modules);
+    } else {
+      unknown("adapter.target_modules: PEFT's mapping for the model type");
+    }
+    const PyValue* saved = lora_->find("modules_to_save");
+    if (saved != nullptr && saved->kind == Kind::kList && !saved->items.empty()) say("adapter.modules_to_save", *saved);
   }
 
   /// PEFT's choice where no modules are named (utils/constants.py: TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING).

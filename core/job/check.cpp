@@ -304,6 +304,59 @@ void check_stand_ins(const TrainingJob& job, Issues& issues) {
   }
 }
 
+/// What PEFT 0.18 refuses of its adapters beside LoRA.
+void check_adapter_kind(const TrainingJob& job, const std::vector<std::string_view>& given, Issues& issues) {
+  const Adapter& adapter = job.adapter;
+  const AdapterKind kind = adapter.kind;
+  if (kind == AdapterKind::kLora) return;
+  const auto refuse = [&](std::string_view path, std::string message) {
+    add(issues, "INVALID_VALUE", Severity::kError, path, std::move(message));
+  };
+  if (job.method == Method::kQlora && !takes_packed(kind)) {
+    refuse("/method",
+           "PEFT has no layers of this adapter for quantised weights: it fails with a shape error. Use "
+           "\"lora\".");
+  }
+  if (adapter.use_dora || !adapter.target_parameters.empty()) {
+    refuse(adapter.use_dora ? "/adapter/use_dora" : "/adapter/target_parameters",
+           "Only LoRA has DoRA and adapters of parameters.");
+  }
+  if (job.gpus() > 1 && (job.data_parallel.is_sharded() || job.tensor.is_used() || job.pipeline.is_used())) {
+    add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/adapter/kind",
+        "Of adapters on several GPUs that divide the model LoRA alone is modelled yet.", "lora");
+  }
+  const ModuleChoice& targets = adapter.target_modules;
+  if (kind == AdapterKind::kIa3 && targets.kind == ModuleChoice::Kind::kNames) {
+    for (const std::string& name : adapter.feedforward_modules.names) {
+      if (std::find(targets.names.begin(), targets.names.end(), name) != targets.names.end()) continue;
+      refuse("/adapter/feedforward_modules", "PEFT wants feedforward_modules among target_modules, and \"" +
+                                                 name.substr(0, 100) + "\" is not: it raises a ValueError.");
+    }
+  }
+  // bnb.py Linear4bit.forward makes the input fp32 where no autocast is on, and returns fp32.
+  const bool returns_fp32 = kind == AdapterKind::kIa3 || kind == AdapterKind::kVera;
+  if (returns_fp32 && job.method == Method::kQlora && !job.recipe.autocast && is_half(job.recipe.weights) &&
+      job.quantization.prepare_kbit != PrepareKbit::kAll) {
+    refuse("/precision",
+           "Without autocast PEFT's IA3 and VeRA on quantised weights return fp32, which the model's 16-bit "
+           "weights do not take: it fails. Use \"bf16_amp\", or \"prepare_kbit\": true.");
+  }
+  if (kind == AdapterKind::kOft && (adapter.r != 0) == (adapter.block_size != 0)) {
+    refuse("/adapter/oft_block_size",
+           "PEFT takes one of r (the number of blocks) and oft_block_size (32 unless "
+           "stated) and raises a ValueError otherwise: set the other one to 0.");
+  }
+  if (kind == AdapterKind::kBoft && (adapter.block_num != 0) == (adapter.block_size != 0)) {
+    refuse("/adapter/boft_block_size",
+           "PEFT takes one of boft_block_size (4 unless stated) and boft_block_num and "
+           "raises a ValueError otherwise: set the other one to 0.");
+  }
+  if (adapter.learns_prompt() && has(given, "adapter.target_modules")) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/adapter/target_modules",
+        "A learned prompt adapts no module: targets have no effect.");
+  }
+}
+
 }  // namespace
 
 void check_request(const Request& request, const std::vector<std::string_view>& given, Issues& issues) {
@@ -346,6 +399,7 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
         "and "
         "use_dora to false.");
   }
+  if (adapters) check_adapter_kind(job, given, issues);
   if (adapters && job.adapter.target_modules.empty() && job.adapter.target_parameters.empty()) {
     add(issues, "INVALID_VALUE", Severity::kError, "/adapter/target_modules",
         "Name at least one module to adapt, or \"all-linear\".");
@@ -441,6 +495,11 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
   check_parts(a, job, issues);
   check_class(a, job, issues);
   check_preference(a, job, issues);
+  if (job.has_adapter() && job.adapter.learns_prompt() &&
+      (a.head != Head::kCausalLm || a.language != nullptr || job.preference != Preference::kNone || job.packing)) {
+    add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/adapter/kind",
+        "Learned prompts are modelled of causal language models alone, on samples of their own.", "lora");
+  }
   if (job.checkpointing == Checkpointing::kEvery && job.checkpoint_every > a.num_layers) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/gradient_checkpointing/every",
         "The model has " + std::to_string(a.num_layers) + " layers: only the first one is checkpointed.",

@@ -76,9 +76,36 @@ struct PatternRank {
   std::partial_ordering operator<=>(const PatternRank&) const = default;
 };
 
-/// PEFT LoraConfig.
+/// Which of PEFT's adapters (peft 0.18 utils/peft_types.py PeftType).
+enum class AdapterKind : std::uint8_t {
+  kLora,
+  kAdaLora,
+  kIa3,
+  kLoHa,
+  kLoKr,
+  kVera,
+  kOft,
+  kBoft,
+  kLnTuning,
+  kPromptTuning,
+  kPTuning,
+  kPrefixTuning,
+};
+
+/// Does PEFT put it on transformers' Conv1D, too?
+constexpr bool takes_conv1d(AdapterKind kind) {
+  return kind <= AdapterKind::kIa3 || kind == AdapterKind::kVera;
+}
+
+/// Has PEFT classes of it for packed weights?
+constexpr bool takes_packed(AdapterKind kind) {
+  return kind != AdapterKind::kLoHa && kind != AdapterKind::kLoKr && kind != AdapterKind::kBoft;
+}
+
+/// PEFT LoraConfig, and what the configurations of its other adapters have beside.
 struct Adapter {
-  Count r = 16;               ///< rank
+  AdapterKind kind = AdapterKind::kLora;
+  Count r = 16;               ///< rank; of OFT the number of blocks, 0: oft_block_size decides
   double lora_alpha = 32.0;   ///< scaling numerator; moves no memory
   double lora_dropout = 0.0;  ///< probability
   ModuleChoice target_modules{ModuleChoice::Kind::kAllLinear, {}, {}};
@@ -91,8 +118,25 @@ struct Adapter {
   std::vector<std::string> layers_pattern;     ///< names of the lists whose numbers those are; empty: any
   TrainedBiases bias = TrainedBiases::kNone;   ///< biases of the model that are trained too
   TaskType task_type = TaskType::kAuto;
-  Dtype dtype = Dtype::kFp32;  ///< of A and B
-  bool use_dora = false;       ///< a magnitude vector per adapted module
+  Dtype dtype = Dtype::kFp32;          ///< of A and B
+  bool use_dora = false;               ///< a magnitude vector per adapted module
+  ModuleChoice feedforward_modules;    ///< IA3: modules whose inputs are scaled, not their outputs
+  bool knows_feedforward = false;      ///< ... the job names them; else they are PEFT's of this model
+  Count block_size = 0;                ///< OFT and BOFT: inputs that a block turns
+  Count block_num = 0;                 ///< BOFT: blocks, where block_size is 0
+  bool block_share = false;            ///< OFT: all blocks of a module are one
+  bool use_cayley_neumann = true;      ///< OFT: a series instead of a solver
+  Count num_cayley_neumann_terms = 5;  ///< its terms
+  bool decompose_both = false;         ///< LoKr: the left factor is of low rank, too
+  Count decompose_factor = -1;         ///< LoKr: size of the left factor; -1: near the root
+  Count num_virtual_tokens = 20;       ///< of prompts
+  Count encoder_hidden_size = 0;       ///< of the network that makes them; 0: as wide as the model
+  bool prefix_projection = false;      ///< prefix tuning: such a network makes the prefix
+
+  /// Virtual tokens that take part in the sequence.
+  bool has_prompt() const { return kind == AdapterKind::kPromptTuning || kind == AdapterKind::kPTuning; }
+  /// Of PEFT's prompt learning: no module is wrapped.
+  bool learns_prompt() const { return has_prompt() || kind == AdapterKind::kPrefixTuning; }
 
   bool operator==(const Adapter&) const = default;
   std::partial_ordering operator<=>(const Adapter&) const = default;
@@ -331,6 +375,10 @@ struct TrainingJob {
   Bytes misc_overhead = 0;          ///< overrides.misc_overhead_gib
   double activations_factor = 1.0;  ///< a calibration's, for code that differs from the sources; 1: none
 
+  /// PEFT is used.
+  bool has_adapter() const { return method == Method::kLora || method == Method::kQlora; }
+  /// Tokens that a learned prompt puts before each sample's.
+  Count virtual_tokens() const { return has_adapter() && adapter.has_prompt() ? adapter.num_virtual_tokens : 0; }
   /// All GPUs of the job.
   Count gpus() const { return data_parallel.degree * tensor.degree * pipeline.stages * context; }
   /// Megatron-Core runs the step, with its own code of the model.

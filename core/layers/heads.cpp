@@ -134,7 +134,7 @@ void preference_inputs(Net& net, const Shape& rows) {
 }  // namespace
 
 void text_inputs(Net& net) {
-  const Shape rows{net.B, net.S};
+  const Shape rows{net.B, Dim(net.S.n() - net.job.virtual_tokens(), Symbol::kSequence)};
   net.input_ids = ids(net, rows, "input_ids");
   if (net.job.preference != Preference::kNone) return preference_inputs(net, rows);
   if (net.job.padding) net.attention_mask = ids(net, rows, "attention_mask");

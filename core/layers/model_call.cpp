@@ -1,5 +1,7 @@
 #include "core/layers/model_call.hpp"
 
+#include "core/layers/adapter.hpp"
+
 namespace tidemark {
 namespace {
 
@@ -29,6 +31,11 @@ Outputs call_model(Net& net, const Program& program) {
     net.model_locals.clear();
   }
   net.shared = {};
+  if (const AdapterLayer* adapter = adapter_layer(job.adapter.kind);
+      adapter != nullptr && adapter->add_to_loss != nullptr && job.has_adapter() && outputs.loss.defined()) {
+    outputs.loss = adapter->add_to_loss(net, std::move(outputs.loss));
+  }
+  net.wrapper_locals.clear();
   if (Placement* const placement = t.placement()) placement->leave_model();
   t.set_autocast(std::nullopt);
   t.clear_autocast_cache();

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/layers/adapter.hpp"
 #include "core/layers/losses.hpp"
+#include "core/layers/prompts.hpp"
 #include "core/layers/tensor_parallel.hpp"
 #include "core/state/int8_weight.hpp"
 
@@ -23,7 +25,8 @@ Net::Net(Tape& t, const Architecture& a, const TrainingJob& j)
       arch(a),
       job(j),
       B(j.micro_batch_size * (has_pairs(j.preference) ? 2 : 1), Symbol::kBatch),
-      S(j.context > 1 ? t.quotient(j.sequence_length, j.context) : j.sequence_length, Symbol::kSequence),
+      S(j.virtual_tokens() + (j.context > 1 ? t.quotient(j.sequence_length, j.context) : j.sequence_length),
+        Symbol::kSequence),
       T(B.n() * S.n(), Symbol::kTokens),
       H(a.hidden_size, Symbol::kHidden),
       F(part_of(a.intermediate_size, Symbol::kFeedForward, j)),
@@ -32,7 +35,8 @@ Net::Net(Tape& t, const Architecture& a, const TrainingJob& j)
       Kv(part_of(a.num_kv_heads, Symbol::kKvHeads, j)),
       hd(a.head_dim, Symbol::kHeadDim),
       Q(part_of(a.query_size(), Symbol::kQuery, j)),
-      K(part_of(a.kv_size(), Symbol::kKeyValue, j)) {}
+      K(part_of(a.kv_size(), Symbol::kKeyValue, j)),
+      adapter_(adapter_layer(j.adapter.kind)) {}
 
 Net::Net(Net& whole, const Architecture& a, Dim batch, Dim sequence) : Net(whole.tape, a, whole.job) {
   B = batch;
@@ -96,7 +100,8 @@ Dtype Net::weight_dtype(int rank) const {
 }
 
 bool Net::slides(Count layer) const {
-  if (arch.sliding_window <= 0 || !tape.above(job.sequence_length, arch.sliding_window - 1)) return false;
+  const Count length = job.sequence_length + job.virtual_tokens();
+  if (arch.sliding_window <= 0 || !tape.above(length, arch.sliding_window - 1)) return false;
   const auto i = static_cast<std::size_t>(layer);
   return i < arch.sliding_layers.size() && arch.sliding_layers[i];
 }
@@ -146,6 +151,11 @@ void Net::note(const char* name, const char* leaf, ModuleKind kind) {
 
 Tensor Net::declare(const char* name, const char* leaf, const Shape& shape, ModuleKind kind) {
   note(name, leaf, kind);
+  if (Module* const module = noted(name); module != nullptr && shape.rank == 2) {
+    const bool turned = kind == ModuleKind::kConv1d;
+    module->in_features = shape.dims[turned ? 0 : 1].n();
+    module->out_features = shape.dims[turned ? 1 : 0].n();
+  }
   Parameter p;
   p.module = name;
   p.leaf = leaf;
@@ -203,7 +213,7 @@ Tensor Net::linear_weight(const char* name, Dim out_features, Dim in_features) {
   Base base{name, in_features, out_features, false, {}, {}};
   base.weight = declare(name, "weight", Shape{out_features, in_features}, ModuleKind::kLinear);
   if (Module* module = noted(name)) module->is_quantised = true;
-  if (rank_of(name) > 0) adapter_weights(base);
+  if (rank_of(name) > 0) idle_adapter(base);
   return base.weight;
 }
 
@@ -253,6 +263,7 @@ Tensor Net::token_embedding(const char* name, Dim width, Scaling scaling) {
   Tensor embeds = embedding(name, input_ids, V, width, scaling);
   if (Module* module = noted(name)) module->is_token_table = true;
   embeds = hooked_inputs(std::move(embeds));
+  if (job.virtual_tokens() > 0) embeds = behind_prompt(*this, std::move(embeds));
   return merge == nullptr ? embeds : merge(*this, std::move(embeds));
 }
 
@@ -281,7 +292,12 @@ Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
   Base base{name, x.dim(-1), out_features, quantised(), {}, {}};
   const bool is_adapted = rank_of(name) > 0;
   Tensor input;
-  if (is_adapted) input = x;
+  AdapterInput adapted;
+  if (is_adapted) {
+    input = x;
+    adapted = input_of_base(base, std::move(x));
+    x = adapted.x;
+  }
   Tensor result;
   if (base.quantised) {
     result = quantised_linear(base, std::move(x), bias);
@@ -289,7 +305,7 @@ Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
     base.weight = declare(name, "weight", Shape{out_features, base.in_features}, ModuleKind::kLinear);
     if (Module* module = noted(name)) module->is_quantised = true;
     if (bias) base.bias = parameter(name, "bias", Shape{out_features});
-    result = tidemark::linear(std::move(x), base.weight, base.bias);
+    if (!replaces_base(is_adapted)) result = tidemark::linear(std::move(x), base.weight, base.bias);
   }
   if (!is_adapted) return behind_projection(*this, name, std::move(result));
   return adapter(base, std::move(result), std::move(input));
@@ -318,8 +334,11 @@ Tensor Net::wide_linear(const char* name, Tensor x_in, Dim out_features) {
   base.weight = declare(p);
   Tensor kept = x;
   if (x.dtype() != base.weight.dtype()) kept = to(x, base.weight.dtype());
-  Tensor result = tidemark::linear(kept, base.weight);
-  if (rank_of(name) == 0) return result;
+  const bool is_adapted = rank_of(name) > 0;
+  if (replaces_base(is_adapted)) return adapter(base, {}, std::move(kept));
+  const AdapterInput adapted = is_adapted ? input_of_base(base, kept) : AdapterInput{kept, {}};
+  Tensor result = tidemark::linear(adapted.x, base.weight);
+  if (!is_adapted) return result;
   return adapter(base, std::move(result), std::move(kept));
 }
 
@@ -329,12 +348,14 @@ Tensor Net::matmul_linear(const char* name, Tensor x_in, Dim out_features, bool 
   const Tensor x = std::move(x_in);
   Base base{name, x.dim(-1), out_features, false, {}, {}};
   base.weight = declare(name, "weight", Shape{out_features, base.in_features}, ModuleKind::kLinear);
-  Tensor result = matmul(x, transpose(base.weight, 0, 1));
+  const bool is_adapted = rank_of(name) > 0;
+  const AdapterInput adapted = is_adapted ? input_of_base(base, x) : AdapterInput{x, {}};
+  Tensor result = matmul(adapted.x, transpose(base.weight, 0, 1));
   if (bias) {
     base.bias = parameter(name, "bias", Shape{out_features});
     result = add(std::move(result), base.bias);
   }
-  if (rank_of(name) == 0) return result;
+  if (!is_adapted) return result;
   return adapter(base, std::move(result), x);
 }
 
@@ -344,7 +365,12 @@ Tensor Net::conv1d(const char* name, Tensor x_in, Dim out_features) {
   Base base{name, x.dim(-1), out_features, quantised(), {}, {}};
   const bool is_adapted = rank_of(name) > 0;
   Tensor input;
-  if (is_adapted) input = x;
+  AdapterInput adapted;
+  if (is_adapted) {
+    input = x;
+    adapted = input_of_base(base, std::move(x));
+    x = adapted.x;
+  }
   Tensor result;
   if (base.quantised) {
     // transformers 5.12 integrations/bitsandbytes.py replace_with_bnb_linear: a Linear4bit of the transposed weight.
@@ -360,15 +386,36 @@ Tensor Net::conv1d(const char* name, Tensor x_in, Dim out_features) {
   return adapter(base, std::move(result), std::move(input));
 }
 
-Tensor Net::adapter_weight(const char* name, const char* leaf, const Shape& shape) {
+Tensor Net::adapter_weight(const char* name, const char* leaf, const Shape& shape, bool trained) {
   Parameter p;
   p.module = name;
   p.leaf = leaf;
   p.shape = shape;
   p.dtype = job.adapter.dtype;
-  p.requires_grad = true;
+  p.requires_grad = trained;
   p.is_adapter = true;
   return declare(p);
+}
+
+void Net::idle_adapter(const Base& base) {
+  if (adapter_ == nullptr) {
+    adapter_weights(base);
+    return;
+  }
+  if (adapter_->before != nullptr) adapter_->before(*this, base, {});
+  adapter_->behind(*this, base, {}, {});
+}
+
+bool Net::replaces_base(bool is_adapted) const {
+  return is_adapted && !adapters_off && adapter_ != nullptr && adapter_->instead;
+}
+
+AdapterInput Net::input_of_base(const Base& base, Tensor x_in) {
+  AdapterInput in{std::move(x_in), {}};
+  if (adapter_ == nullptr || adapter_->before == nullptr) return in;
+  if (!adapters_off) return adapter_->before(*this, base, in.x);
+  adapter_->before(*this, base, {});
+  return in;
 }
 
 Net::AdapterWeights Net::adapter_weights(const Base& base) {
@@ -383,7 +430,9 @@ Net::AdapterWeights Net::adapter_weights(const Base& base) {
 // peft/tuners/lora/layer.py Linear.forward; for packed bases peft/tuners/lora/bnb.py Linear4bit.forward and
 // Linear8bitLt.forward (peft 0.18).
 Tensor Net::adapter(const Base& base, Tensor result_in, Tensor x_in) {
+  if (adapter_ != nullptr && !adapters_off) return adapter_->behind(*this, base, std::move(result_in), x_in);
   Tensor result = std::move(result_in);
+  if (adapter_ != nullptr) return adapter_->behind(*this, base, std::move(result), {});
   if (adapters_off) {
     adapter_weights(base);  // they are there, but idle
     return result;
@@ -513,10 +562,17 @@ Tensor Net::lm_head(const char* name, Tensor x_in, Dim out_features, bool bias) 
   if (Module* module = noted(name)) module->is_output_head = true;
   if (bias) base.bias = parameter(name, "bias", Shape{out_features});
   // A fused loss reads the weight and never calls the module: its adapter is there, but idle.
-  if (fuse_loss && rank_of(name) > 0) adapter_weights(base);
+  if (fuse_loss && rank_of(name) > 0) idle_adapter(base);
   if (fuse_loss || rank_of(name) == 0) return logits(std::move(x), std::move(base.weight), std::move(base.bias));
-  Tensor result = tidemark::linear(x, base.weight, base.bias);
-  return adapter(base, std::move(result), std::move(x));
+  return adapted_head(base, x);
+}
+
+// A Linear of the head, never packed, and its adapter.
+Tensor Net::adapted_head(const Base& base, const Tensor& x) {
+  if (replaces_base(true)) return adapter(base, {}, x);
+  const AdapterInput adapted = input_of_base(base, x);
+  Tensor result = tidemark::linear(adapted.x, base.weight, base.bias);
+  return adapter(base, std::move(result), x);
 }
 
 Tensor Net::logits(Tensor x, Tensor weight, Tensor bias) {
@@ -532,9 +588,7 @@ Tensor Net::classifier(const char* name, Tensor x_in, Dim out_features, bool bia
   Base base{name, x.dim(-1), out_features, false, {}, {}};
   base.weight = declare(name, "weight", Shape{out_features, base.in_features}, ModuleKind::kLinear);
   if (bias) base.bias = parameter(name, "bias", Shape{out_features});
-  Tensor result = tidemark::linear(x, base.weight, base.bias);
-  if (rank_of(name) == 0) return result;
-  return adapter(base, std::move(result), x);
+  return rank_of(name) == 0 ? tidemark::linear(x, base.weight, base.bias) : adapted_head(base, x);
 }
 
 void Net::leave_body(Tensor last_hidden_state) {

@@ -28,6 +28,8 @@
 namespace tidemark {
 
 class Net;
+struct AdapterInput;
+struct AdapterLayer;
 struct TraceState;
 
 /// The layers of the model that a GPU of a pipeline runs in one go.
@@ -113,6 +115,7 @@ class Net {
   void return_weights();
   std::vector<Tensor> model_locals;                    ///< what the model's forward keeps by name until it returns
   std::vector<Tensor> outer_locals;                    ///< the same of the model around it, which also sees
+  std::vector<Tensor> wrapper_locals;                  ///< the same of PEFT's model around both
   std::vector<Tensor> router_logits;                   ///< what routers' hooks keep for the loss of their balance
   std::vector<std::int16_t> router_instances;          ///< the layers on the tape that they are of
   Tensor (*merge)(Net& net, Tensor embeds) = nullptr;  ///< what the outer one does with the token table's output
@@ -188,12 +191,25 @@ class Net {
   Count adapter_site(const char* name, bool is_output_head = false);
   /// A weight of that shape [out, in] packed as the job quantises: declared, with its constants.
   QuantisedWeight packed_weight(const char* name, const Shape& shape);
+  /// What stands between a module and its adapter.
+  struct Base {
+    const char* name;  ///< of the module
+    Dim in_features;   ///< columns of A
+    Dim out_features;  ///< rows of B
+    bool quantised;    ///< its weight is packed
+    Tensor weight;     ///< [out, in], where it is not packed
+    Tensor bias;       ///< undefined where it has none
+  };
 
   /// The model's forward returns, and its names go; a class with a head holds its outputs.
   void leave_body(Tensor last_hidden_state);
 
   /// How the module is treated, or null where all of it is trained.
   const Treatment* treatment(std::string_view module) const;
+  /// The rank of its adapter; 0: it has none.
+  Count rank_of(const char* module) const;
+  /// A weight of an adapter.
+  Tensor adapter_weight(const char* name, const char* leaf, const Shape& shape, bool trained = true);
   bool quantised() const { return job.method == Method::kQlora; }
   bool quantised_to_int8() const { return quantised() && job.quantization.quant_type == QuantType::kInt8; }
   Dtype weight_dtype(int rank) const;
@@ -213,6 +229,7 @@ class Net {
   const LayerPlan::Stack& planned(const Stack& stack);
   Tensor run_layer(const Stack& stack, Count layer, Tensor hidden);
 
+  const AdapterLayer* adapter_ = nullptr;      // of a kind beside LoRA
   Net* whole_ = this;                          // the model that this is a part of
   LayerPlan plan_;                             // of the whole
   std::vector<Tensor> last_outputs_;           // of the iteration before
@@ -221,30 +238,23 @@ class Net {
   std::vector<std::size_t>* kinds_ = nullptr;  // of the whole
   std::vector<std::unique_ptr<Net>> parts_;    // of the whole
 
-  /// What stands between a module and its adapter.
-  struct Base {
-    const char* name;  ///< of the module
-    Dim in_features;   ///< columns of A
-    Dim out_features;  ///< rows of B
-    bool quantised;    ///< its weight is packed
-    Tensor weight;     ///< [out, in], where it is not packed
-    Tensor bias;       ///< undefined where it has none
-  };
   bool trains(const char* module, const char* parameter) const;
-  Count rank_of(const char* module) const;
   Dtype kept_dtype() const;
   Module* noted(const char* name);
   void note(const char* name, const char* leaf, ModuleKind kind);
   Tensor declare(const char* name, const char* leaf, const Shape& shape, ModuleKind kind);
   Tensor declare(Parameter parameter);
   Tensor weight_of(const Parameter& parameter);
-  Tensor adapter_weight(const char* name, const char* leaf, const Shape& shape);
   /// What LoRA's layers have beside a base, in the order that they are declared in.
   struct AdapterWeights {
     Tensor a, b;
     Tensor magnitude;  ///< DoRA's alone
   };
   AdapterWeights adapter_weights(const Base& base);
+  void idle_adapter(const Base& base);
+  AdapterInput input_of_base(const Base& base, Tensor x);
+  bool replaces_base(bool is_adapted) const;
+  Tensor adapted_head(const Base& base, const Tensor& x);
   Tensor plain_weight(const Base& base);
   Tensor dora(const Base& base, const AdapterWeights& weights, const Tensor& result, Tensor x);
   Tensor dora_extra(const Base& base, const AdapterWeights& weights, Tensor base_result, const Tensor& x);

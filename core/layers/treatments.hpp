@@ -13,6 +13,7 @@ namespace tidemark {
 struct Treatment {
   std::string path;                          ///< of the module, inside its layer or of the model
   Count rank = 0;                            ///< of its low-rank adapter; 0: it has none
+  bool feedforward = false;                  ///< IA3 scales what comes in, not what goes out
   bool copied = false;                       ///< modules_to_save: a trained copy is used, the original only kept
   std::vector<std::string_view> parameters;  ///< their names in the module
   std::vector<char> trained;                 ///< for each of them: whether it gets a gradient
@@ -23,8 +24,8 @@ struct Treatment {
   bool adapts(std::string_view parameter) const;
   /// The same as far as memory can tell.
   bool operator==(const Treatment& other) const {
-    return rank == other.rank && copied == other.copied && path == other.path && trained == other.trained &&
-           adapted == other.adapted;
+    return rank == other.rank && feedforward == other.feedforward && copied == other.copied && path == other.path &&
+           trained == other.trained && adapted == other.adapted;
   }
 };
 
@@ -39,6 +40,9 @@ class Treatments {
   const Treatment* inside(Count layer, std::string_view module) const;
   /// Layers of equal variants are treated alike.
   Count variant_of(Count layer) const;
+
+  /// The widest of the adapted modules, in each direction: VeRA's matrices have room for all.
+  Count widest_in = 0, widest_out = 0;
 
   void set_outside(Variant variant) { outside_ = std::move(variant); }
   /// Layers are added in their order.

@@ -36,6 +36,8 @@ struct Module {
   bool is_tied = false;                      ///< its weight is the token table's
   bool is_expert = false;                    ///< its parameters are those of all experts of a layer
   bool is_quantised = false;                 ///< bitsandbytes replaces it
+  std::int64_t in_features = 0;              ///< of a linear layer
+  std::int64_t out_features = 0;             ///< the same
   std::vector<std::string_view> parameters;  ///< their names in it: "weight", "bias"
 };
 

@@ -3,12 +3,33 @@
 #include <iterator>
 #include <utility>
 
+#include "core/options/adapter_kinds.hpp"
 #include "core/options/builders.hpp"
 #include "core/options/floats.hpp"
 #include "core/options/topics.hpp"
 
 namespace tidemark {
 namespace {
+
+constexpr Choice kKinds[] = {
+    {"lora", number(AdapterKind::kLora), "low-rank updates"},
+    {"adalora", number(AdapterKind::kAdaLora), "updates whose ranks adapt"},
+    {"ia3", number(AdapterKind::kIa3), "vectors that scale"},
+    {"loha", number(AdapterKind::kLoHa), "Hadamard products of low-rank updates"},
+    {"lokr", number(AdapterKind::kLoKr), "Kronecker products"},
+    {"vera", number(AdapterKind::kVera), "vectors beside shared random matrices"},
+    {"oft", number(AdapterKind::kOft), "orthogonal blocks that turn the input"},
+    {"boft", number(AdapterKind::kBoft), "orthogonal blocks that turn the weight"},
+    {"ln_tuning", number(AdapterKind::kLnTuning), "copies of the norms"},
+    {"prompt_tuning", number(AdapterKind::kPromptTuning), "virtual tokens"},
+    {"p_tuning", number(AdapterKind::kPTuning), "virtual tokens from a small network"},
+    {"prefix_tuning", number(AdapterKind::kPrefixTuning), "virtual keys and values", false},
+};
+
+constexpr Choice kReparameterizations[] = {
+    {"MLP", 0, "three linear layers"},
+    {"LSTM", 0, "a recurrent network", false},
+};
 
 constexpr Choice kBiases[] = {
     {"none", number(TrainedBiases::kNone), "none"},
@@ -41,6 +62,18 @@ void refuse(Issues& issues, std::string_view key, std::string wanted) {
   issues.push_back({"INVALID_VALUE", Severity::kError, "/adapter/" + std::string{key},
                     "\"adapter." + std::string{key} + "\" must be " + std::move(wanted) + ".", ""});
 }
+
+/// peft 0.18: the defaults of each kind's configuration class.
+struct KindDefaults {
+  AdapterKind kind;
+  Count r;           ///< r, of AdaLoRA init_r
+  Count block_size;  ///< oft_block_size, boft_block_size
+};
+constexpr KindDefaults kDefaults[] = {
+    {AdapterKind::kLora, 16, 0}, {AdapterKind::kAdaLora, 12, 0}, {AdapterKind::kLoHa, 8, 0},
+    {AdapterKind::kLoKr, 8, 0},  {AdapterKind::kVera, 256, 0},   {AdapterKind::kOft, 0, 32},
+    {AdapterKind::kBoft, 0, 4},
+};
 
 /// A list of names, or a string: a shorthand or a regular expression. On the command line all are lists.
 ModuleChoice module_choice(const OptionValue& value) {
@@ -123,20 +156,96 @@ void check_initialisation(const OptionValue& v, const ReadSoFar&, Issues& issues
          "true, false, gaussian, eva, olora, pissa, pissa_niter_N, corda, loftq or orthogonal");
 }
 
+void feedforward_modules(Request& r, const OptionValue& v) {
+  r.job.adapter.feedforward_modules = module_choice(v);
+  r.job.adapter.knows_feedforward = true;
+}
+
 constexpr Option kOptions[] = {
+    choice("adapter.kind", "\"lora\"", kKinds, "Kind of adapter", "Which of PEFT's adapters (peft_type).")
+        .known_as("peft_type")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { set_adapter_kind(r.job.adapter, v.text); }),
     integer("adapter.r", "16", "Rank", "Rank.")
         .within(1, 65536)
         .usually(1, 512)
         .known_as("lora_r,lora_rank")
         .spelled("--rank")
         .into<&TrainingJob::adapter, &Adapter::r>(),
-    integer("adapter.oft_block_size", "null", "Block of OFT", "Inputs that an orthogonal adapter turns together; 32.")
+    integer("adapter.init_r", "null", "First rank", "AdaLoRA: rank at the start, 12; all memory is taken for it.")
         .within(1, 65536)
-        .when("method", "oft,qoft")
+        .when("adapter.kind", "adalora")
+        .further()
+        .into<&TrainingJob::adapter, &Adapter::r>(),
+    integer("adapter.target_r", "8", "Last rank", "AdaLoRA: mean rank at the end; it moves no memory.")
+        .within(1, 65536)
+        .when("adapter.kind", "adalora")
+        .further(),
+    texts("adapter.feedforward_modules", "null", "Feed-forward modules",
+          "IA3: those of the targets whose inputs are scaled; none named: PEFT's of this model.")
+        .when("adapter.kind", "ia3")
+        .further()
+        .sets(feedforward_modules),
+    flag("adapter.decompose_both", false, "Both factors", "LoKr: the left factor is of low rank, too.")
+        .when("adapter.kind", "lokr")
+        .further()
+        .into<&TrainingJob::adapter, &Adapter::decompose_both>(),
+    integer("adapter.decompose_factor", "-1", "Size of a factor", "LoKr: rows of the left factor; -1: near the root.")
+        .within(-1, 65536)
+        .when("adapter.kind", "lokr")
+        .further()
+        .into<&TrainingJob::adapter, &Adapter::decompose_factor>(),
+    integer("adapter.oft_block_size", "32", "Block of OFT", "Inputs that a block turns; 0: adapter.r says how many.")
+        .within(0, 65536)
+        .when("adapter.kind", "oft")
         .further()
         .sets([](Request& r, const OptionValue& v) {
-          r.job.adapter.r = std::max<Count>((v.integer + 2) / 4, 1);  // (b - 1)/4: method.cpp says why
+          if (r.job.adapter.kind == AdapterKind::kOft) r.job.adapter.block_size = v.integer;
         }),
+    flag("adapter.block_share", false, "Shared blocks", "OFT: all blocks of a module are one.")
+        .when("adapter.kind", "oft")
+        .further()
+        .into<&TrainingJob::adapter, &Adapter::block_share>(),
+    flag("adapter.use_cayley_neumann", true, "Series", "OFT: a series takes the place of a solver.")
+        .when("adapter.kind", "oft")
+        .further()
+        .into<&TrainingJob::adapter, &Adapter::use_cayley_neumann>(),
+    integer("adapter.num_cayley_neumann_terms", "5", "Terms of it", "OFT: how many terms.")
+        .within(1, 100)
+        .when("adapter.kind", "oft")
+        .further()
+        .into<&TrainingJob::adapter, &Adapter::num_cayley_neumann_terms>(),
+    flag("adapter.coft", false, "Constrained OFT", "OFT: blocks stay near the identity.")
+        .when("adapter.kind", "oft")
+        .further()
+        .refused("Constrained OFT is not modelled yet; leave \"coft\" out."),
+    integer("adapter.boft_block_size", "4", "Block of BOFT", "Inputs that a block turns; 0: boft_block_num counts.")
+        .within(0, 65536)
+        .when("adapter.kind", "boft")
+        .further()
+        .sets([](Request& r, const OptionValue& v) {
+          if (r.job.adapter.kind == AdapterKind::kBoft) r.job.adapter.block_size = v.integer;
+        }),
+    integer("adapter.boft_block_num", "0", "Blocks of BOFT", "Blocks of each module, where boft_block_size is 0.")
+        .within(0, 65536)
+        .when("adapter.kind", "boft")
+        .further()
+        .into<&TrainingJob::adapter, &Adapter::block_num>(),
+    integer("adapter.num_virtual_tokens", "20", "Virtual tokens", "Tokens that a learned prompt puts before a sample.")
+        .within(1, 65536)
+        .when("adapter.kind", "prompt_tuning,p_tuning")
+        .further()
+        .into<&TrainingJob::adapter, &Adapter::num_virtual_tokens>(),
+    integer("adapter.encoder_hidden_size", "null", "Width of the network",
+            "P-tuning: width of the network that makes them; null: the model's.")
+        .within(1, 1e6)
+        .when("adapter.kind", "p_tuning")
+        .further()
+        .into<&TrainingJob::adapter, &Adapter::encoder_hidden_size>(),
+    choice("adapter.encoder_reparameterization_type", "\"MLP\"", kReparameterizations, "Kind of network",
+           "P-tuning: what makes the tokens.")
+        .when("adapter.kind", "p_tuning")
+        .further(),
     real("adapter.lora_alpha", "32", "Alpha", "Scaling numerator; it moves no memory.")
         .within(0, 1e6)
         .known_as("lora_alpha")
@@ -144,7 +253,7 @@ constexpr Option kOptions[] = {
         .into<&TrainingJob::adapter, &Adapter::lora_alpha>(),
     real("adapter.lora_dropout", "0.0", "Dropout", "Dropout on the input of each adapter.")
         .within(0, 1, "probability")
-        .known_as("lora_dropout")
+        .known_as("lora_dropout,adapter.vera_dropout")
         .into<&TrainingJob::adapter, &Adapter::lora_dropout>(),
     texts("adapter.target_modules", "\"all-linear\"", "Adapted modules",
           "Adapted modules: all-linear, attention, a list of names or their last parts (q_proj,v_proj), or as a string "
@@ -221,7 +330,23 @@ constexpr Option kOptions[] = {
 
 }  // namespace
 
-constinit const Topic kAdapterTopic{{"adapter", "LoRA adapters (method lora or qlora)", true, {"method", "lora,qlora"}},
-                                    kPacked<kOptions>};
+std::span<const Choice> adapter_kinds() {
+  return kKinds;
+}
+
+void set_adapter_kind(Adapter& adapter, std::string_view word) {
+  const auto* kind =
+      std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Choice& c) { return c.name == word; });
+  if (kind == std::end(kKinds)) return;
+  adapter.kind = static_cast<AdapterKind>(kind->value);
+  for (const KindDefaults& d : kDefaults) {
+    if (d.kind != adapter.kind) continue;
+    adapter.r = d.r;
+    adapter.block_size = d.block_size;
+  }
+}
+
+constinit const Topic kAdapterTopic{
+    {"adapter", "Adapters of PEFT (method lora or qlora)", true, {"method", "lora,qlora"}}, kPacked<kOptions>};
 
 }  // namespace tidemark

@@ -1,3 +1,4 @@
+#include "core/options/adapter_kinds.hpp"
 #include "core/options/builders.hpp"
 #include "core/options/floats.hpp"
 #include "core/options/topics.hpp"
@@ -10,32 +11,24 @@ constexpr Choice kMethods[] = {
     {"lora", number(Method::kLora), "low-rank adapters beside frozen weights (PEFT)"},
     {"qlora", number(Method::kQlora), "adapters beside quantised weights (bitsandbytes)"},
     {"freeze", number(Method::kFreeze), "the modules named by `freeze` are not trained"},
-    {"oft", number(Method::kLora),
-     "orthogonal adapters: low-rank ones of as many elements stand in, with a wide range"},
+    {"oft", number(Method::kLora), "lora with \"adapter\": {\"kind\": \"oft\"}, and so on"},
     {"qoft", number(Method::kQlora), "the same beside quantised weights"},
-    {"boft", 0, "orthogonal adapters", false},
-    {"ia3", 0, "learned scales", false},
-    {"adalora", number(Method::kLora), "adapters whose ranks adapt: those of the first rank stand in, likewise"},
-    {"loha", 0, "Hadamard products", false},
-    {"lokr", 0, "Kronecker products", false},
-    {"vera", 0, "shared random adapters", false},
+    {"boft", number(Method::kLora), "orthogonal adapters in butterfly factors"},
+    {"ia3", number(Method::kLora), "learned scales"},
+    {"adalora", number(Method::kLora), "adapters whose ranks adapt"},
+    {"loha", number(Method::kLora), "Hadamard products"},
+    {"lokr", number(Method::kLora), "Kronecker products"},
+    {"vera", number(Method::kLora), "shared random adapters"},
+    {"ln_tuning", number(Method::kLora), "norms alone"},
     {"bone", 0, "block adapters", false},
-    {"prompt_tuning", 0, "learned tokens", false},
+    {"prompt_tuning", number(Method::kLora), "learned tokens"},
+    {"p_tuning", number(Method::kLora), "learned tokens from a small network"},
     {"prefix_tuning", 0, "learned keys and values", false},
 };
 
-/// peft 0.18 tuners/oft/layer.py: a block of b inputs has b(b − 1)/2 elements, in·(b − 1)/2 in all. On a square matrix
-/// a rank of (b − 1)/4 has as many; b is 32 unless stated (tuners/oft/config.py).
-constexpr Count kOrthogonalRank = 8;
-
 void method(Request& r, const OptionValue& v) {
   r.job.method = static_cast<Method>(v.choice);
-  if (v.text == "oft" || v.text == "qoft") {
-    r.job.adapter.r = kOrthogonalRank;
-    r.job.stand_ins.emplace_back("orthogonal adapters, answered by low-rank ones of as many elements");
-  } else if (v.text == "adalora") {
-    r.job.stand_ins.emplace_back("adapters whose ranks adapt, answered by low-rank ones of the first rank");
-  }
+  set_adapter_kind(r.job.adapter, v.text == "qoft" ? "oft" : v.text);
 }
 
 constexpr std::string_view kWithReference = "dpo,kto";

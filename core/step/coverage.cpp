@@ -58,6 +58,10 @@ std::string_view checkpointing_class(const TrainingJob& job) {
 }
 
 void add_adapter(std::vector<Trait>& traits, const Adapter& adapter) {
+  if (adapter.kind != AdapterKind::kLora) {
+    traits.push_back({"adapter.kind", choice_word("adapter.kind", static_cast<int>(adapter.kind))});
+  }
+  if (adapter.learns_prompt()) return;
   traits.push_back({"adapter.dtype", is_half(adapter.dtype) ? "16 bits" : "fp32"});
   traits.push_back({"adapter.target_modules",
                     adapter.target_modules.kind == ModuleChoice::Kind::kAllLinear ? "all-linear" : "a list"});

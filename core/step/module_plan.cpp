@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/job/ia3_modules.hpp"
 #include "core/job/lora_targets.hpp"
 #include "core/job/module_pattern.hpp"
 #include "core/layers/program.hpp"
@@ -176,6 +177,7 @@ class AdapterRules : public Rules {
         adapter_(job.adapter),
         task_(modules_of_task(job.adapter.task_type, architecture)),
         targets_(job.adapter, attention_of(census.modules), task_.before, issues),
+        feedforward_(job.adapter, architecture.model_type, issues),
         issues_(issues) {
     for (const LayerPlan::Stack& stack : census.stacks) lists_.push_back(full_name(architecture, stack.path));
     for (const std::string& name : adapter_.modules_to_save) saved_.push_back({name, false, true});
@@ -192,15 +194,10 @@ class AdapterRules : public Rules {
     how.copied = is_saved(name);
     const bool linear = module.kind == ModuleKind::kLinear || module.kind == ModuleKind::kConv1d;
     if (linear && !module.is_output_head) linear_names_.insert(std::string{last_part(name)});
-    if (targets_.verdict(name, linear && !module.is_output_head) == LoraTargets::Verdict::kTargeted &&
+    if (!adapter_.learns_prompt() &&
+        targets_.verdict(name, linear && !module.is_output_head) == LoraTargets::Verdict::kTargeted &&
         !in_frozen_part(architecture_, job_, name)) {
-      if (module.kind == ModuleKind::kOther) {
-        refuse_target(name);
-      } else if (module.kind == ModuleKind::kConvolution) {
-        refuse_convolution(name);
-      } else {
-        how.rank = targets_.rank(name);
-      }
+      adapt(module, name, how);
     }
     if (how.copied && (how.rank > 0 || (module.is_quantised && job_.method == Method::kQlora))) {
       refuse_saved(name, how.rank > 0);
@@ -211,6 +208,8 @@ class AdapterRules : public Rules {
     adapt_parameters(module, name, how);
     return how;
   }
+
+  Count widest_in = 0, widest_out = 0;  ///< of the adapted linear layers
 
   bool tells_layers_apart() const override {
     return targets_.tells_layers_apart() ||
@@ -258,6 +257,37 @@ class AdapterRules : public Rules {
     bool used = false;    // it has been one
     bool stated = false;  // by the request, not by the task
   };
+
+  /// A targeted module: what PEFT's classes take it for.
+  void adapt(const Module& module, const std::string& name, Treatment& how) {
+    const AdapterKind kind = adapter_.kind;
+    if (kind == AdapterKind::kLnTuning) {  // ln_tuning/layer.py LNTuningLayer: a deep copy is trained in its place
+      how.copied = true;
+    } else if (module.kind == ModuleKind::kConvolution) {
+      refuse_convolution(name);
+    } else if (module.kind == ModuleKind::kOther ||
+               (kind != AdapterKind::kLora && module.kind == ModuleKind::kEmbedding) ||
+               (!takes_conv1d(kind) && module.kind == ModuleKind::kConv1d)) {
+      refuse_target(name);
+    } else {
+      how.rank = std::max<Count>(targets_.rank(name), 1);
+      how.feedforward = kind == AdapterKind::kIa3 && feedforward_.names(name);
+      widest_in = std::max<Count>(widest_in, module.in_features);
+      widest_out = std::max<Count>(widest_out, module.out_features);
+      refuse_blocks(module, name);
+    }
+  }
+
+  /// boft/layer.py update_layer
+  void refuse_blocks(const Module& module, const std::string& name) {
+    const Count by = adapter_.block_size > 0 ? adapter_.block_size : adapter_.block_num;
+    if (adapter_.kind != AdapterKind::kBoft || by <= 0 || module.in_features % by == 0) return;
+    if (std::exchange(refused_target_, true)) return;
+    add_error(issues_, "INVALID_VALUE",
+              adapter_.block_size > 0 ? "/adapter/boft_block_size" : "/adapter/boft_block_num",
+              name + " has " + std::to_string(module.in_features) +
+                  " inputs, which these blocks do not divide: PEFT raises a ValueError.");
+  }
 
   static bool has_digit(std::string_view text) {
     return std::any_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -342,9 +372,11 @@ class AdapterRules : public Rules {
   void refuse_target(const std::string& name) {
     if (std::exchange(refused_target_, true)) return;
     add_error(issues_, "INVALID_VALUE", "/adapter/target_modules",
-              "The targets include " + name +
-                  ", which is no Linear, Conv1D or Embedding: PEFT raises a ValueError. The linear layers are " +
-                  linear_layers() + ".");
+              "The targets include " + name + ", which is " +
+                  (adapter_.kind == AdapterKind::kLora ? "no Linear, Conv1D or Embedding"
+                   : takes_conv1d(adapter_.kind)       ? "no Linear or Conv1D"
+                                                       : "no Linear") +
+                  ": PEFT raises a ValueError. The linear layers are " + linear_layers() + ".");
   }
 
   void refuse_convolution(const std::string& name) {
@@ -387,6 +419,7 @@ class AdapterRules : public Rules {
   std::vector<std::string> lists_;  // of layers
   TaskModules task_;
   LoraTargets targets_;
+  FeedforwardModules feedforward_;
   Issues& issues_;
   std::vector<Saved> saved_;
   std::set<std::string> used_parameters_;  // of target_parameters
@@ -507,6 +540,10 @@ void plan_adapters(const Architecture& architecture, const TrainingJob& job, con
   if (has_error(plan.issues)) return;
   Planner planner(architecture, census, rules, plan);
   if (!planner.run() || has_error(plan.issues)) return;
+  plan.treatments.widest_in = rules.widest_in;
+  plan.treatments.widest_out = rules.widest_out;
+  if (job.adapter.learns_prompt()) return;
+  if (job.adapter.kind == AdapterKind::kLnTuning) plan.adapted = std::exchange(plan.saved, 0);
   if (plan.adapted == 0) {
     rules.report_nothing_adapted();
   } else {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "core/layers/adapter.hpp"
 #include "core/layers/model_call.hpp"
 #include "core/layers/preferences.hpp"
 #include "core/layers/program.hpp"
@@ -175,6 +176,9 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   const Program& program = *architecture.program;
   const ModulePlan modules = plan_modules(architecture, job);
   if (!modules.trains_everything) net.treatments = &modules.treatments;
+  if (const AdapterLayer* adapter = adapter_layer(job.adapter.kind); job.has_adapter() && adapter != nullptr) {
+    if (adapter->keep != nullptr) adapter->keep(net);
+  }
   s.adapted_modules = modules.adapted;
   s.saved_modules = modules.saved;
   if (!sharded && job.recipe.gradients == Dtype::kFp32 && is_half(job.recipe.weights))

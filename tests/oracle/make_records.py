@@ -55,6 +55,8 @@ def request_of(job):
                           "target_modules": lo.get("target_modules", "all-linear"), "dtype": lo.get("adapter_dtype", "fp32")}
         same = ("use_dora", "modules_to_save", "exclude_modules", "rank_pattern", "layers_to_transform", "bias")
         req["adapter"].update({key: lo[key] for key in same if key in lo})
+        if lo.get("kind", "lora") != "lora":
+            req["adapter"] = adapter_of(lo)
     if job["method"] == "qlora":
         prepare = job.get("kbit_prepare", True)
         req["quantization"] = {"bits": 4, "quant_type": "nf4", "double_quant": job.get("double_quant", True),
@@ -81,6 +83,18 @@ def request_of(job):
         req["evaluation"] = {"micro_batch_size": job["evaluation"]["micro_batch"]}
     req.update({theirs: job[ours] for ours, theirs in LOOP.items() if ours in job})
     return req
+
+
+DROPOUTS = ("lora_dropout", "vera_dropout")
+
+
+def adapter_of(lo):
+    """An adapter beside LoRA: PEFT's own words, but for the dtype and for what has one word here."""
+    words = {key: value for key, value in lo.items() if key not in ("adapter_dtype", "task_type", "alpha", *DROPOUTS)}
+    words.update({"lora_dropout": lo[key] for key in DROPOUTS if key in lo})
+    if lo.get("r") == 0 or (lo["kind"] == "oft" and "r" not in lo):
+        words.pop("r", None)
+    return {**words, **({"dtype": lo["adapter_dtype"]} if "adapter_dtype" in lo else {})}
 
 
 def attention_of(job):
@@ -136,6 +150,10 @@ def check(path):
 def doubtful(rec):
     """Why a finished record must not be kept, or None."""
     job = rec["job"]
+    lo = job.get("lora", {})
+    if (lo.get("kind") in ("ia3", "vera") and job["method"] == "qlora" and job["precision"] in ("bf16", "fp16")
+            and job.get("kbit_prepare", True) is not True):
+        return "PEFT's layers return fp32 here, which a real product with 16-bit weights refuses"
     if job["attention"] == "flash_attention_2" and "flash" not in rec["sdpa_kernel"]:
         return "flash_attention_2 asked for, but this model has another code path"
     if "selective" in job["gradient_checkpointing"] and job.get("config", {}).get("model_type") in OWN_ATTENTION:

@@ -48,7 +48,9 @@ FACTORS = {
 # Words of the option table (`describe`) that the recorder cannot run, and why; the engine answers them with a wider range and a note.
 UNRECORDED = {
     "method": {"freeze": "full training with `freeze`; which modules is no option's value",
-               "oft": "LoRA stands in", "qoft": "LoRA stands in", "adalora": "LoRA stands in"},
+               **{word: "records-adapters.jsonl" for word in ("oft", "qoft", "boft", "ia3", "adalora", "loha", "lokr", "vera", "prompt_tuning",
+                                                              "p_tuning")},
+               "ln_tuning": "trains copies of norms, as modules_to_save does"},
     "precision": {"bf16": "auto with bf16=True", "fp16": "auto with fp16=True", "deepspeed_bf16": "DeepSpeed's optimizer",
                   "megatron_bf16": "Megatron-LM's optimizer", "fsdp_bf16": "of several GPUs: records-multi.jsonl"},
     "attention": {"flash_attention_3": "no stand-in", "xformers": "transformers has no such implementation"},

@@ -96,7 +96,7 @@ void check_oracle(Check& check, const char* name, const std::vector<Row>& rows, 
 
 std::string spreads_of(const Tables& t, const std::vector<Recorded>& recorded, const std::string& oracle) {
   std::vector<Row> rows;
-  for (const auto* set : {&t.open, &t.extra, &t.pairs, &t.beyond, &t.multi, &t.loops}) {
+  for (const auto* set : {&t.open, &t.extra, &t.pairs, &t.beyond, &t.multi, &t.loops, &t.adapters}) {
     rows.insert(rows.end(), set->begin(), set->end());
   }
   return range_table(recorded, rows, without(t.measured, t.deviations), oracle + "first-sight.jsonl");
@@ -153,7 +153,8 @@ int run(int argc, char** argv) {
   const std::vector<Recorded> recorded =
       recorded_jobs(engine,
                     {oracle + "records.jsonl", oracle + "records-extra.jsonl", oracle + "records-pairs.jsonl",
-                     oracle + "records-beyond.jsonl", oracle + "records-multi.jsonl", oracle + "records-loops.jsonl"},
+                     oracle + "records-beyond.jsonl", oracle + "records-multi.jsonl", oracle + "records-loops.jsonl",
+                     oracle + "records-adapters.jsonl"},
                     t.deviations);
   const std::string table = coverage_table(recorded);
   if (!coverage.empty()) {
@@ -167,6 +168,7 @@ int run(int argc, char** argv) {
   t.beyond = of_family(oracle_rows(engine, oracle + "records-beyond.jsonl", only), family);
   t.multi = of_family(oracle_rows(engine, oracle + "records-multi.jsonl", only), family);
   t.loops = of_family(oracle_rows(engine, oracle + "records-loops.jsonl", only), family);
+  t.adapters = of_family(oracle_rows(engine, oracle + "records-adapters.jsonl", only), family);
   const auto measured = [&](const char* implementation) {
     return of_family(measured_rows(engine, root + "/tests/measured/requests.jsonl",
                                    root + "/tests/measured/conditions.json", implementation, only),
@@ -190,7 +192,8 @@ int run(int argc, char** argv) {
                                     {"records-pairs.jsonl", &t.pairs},
                                     {"records-beyond.jsonl", &t.beyond},
                                     {"records-multi.jsonl", &t.multi},
-                                    {"records-loops.jsonl", &t.loops}}) {
+                                    {"records-loops.jsonl", &t.loops},
+                                    {"records-adapters.jsonl", &t.adapters}}) {
       std::printf("== %s\n", file);
       print_rows(*set, worst);
       for (const bool by_family : {true, false}) {
@@ -208,6 +211,7 @@ int run(int argc, char** argv) {
   print_summary("records of further kinds", without(t.beyond, t.deviations));
   print_summary("records of many GPUs", without(t.multi, t.deviations));
   print_summary("records of further loops", without(t.loops, t.deviations));
+  print_summary("records of further adapters", without(t.adapters, t.deviations));
   for (const char* metric : {"allocated", "reserved", "device"}) {
     for (const char* completeness : {"A", "B"}) {
       print_summary(std::string("measured, ") + metric + " " + completeness, part(t.measured, metric, completeness));
@@ -226,6 +230,7 @@ int run(int argc, char** argv) {
   check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 192);
   check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 97);
   check_oracle(c, "records of loops", without(t.loops, t.deviations), 26, kDense);
+  check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 190);
   c.at_least("coverage", "table is the records'", table == read_file(root + "/core/step/coverage_table.cpp"), 1);
   c.at_least("ranges", "are the residuals'", spreads == read_file(root + "/core/step/range_table.hpp"), 1);
   const Summary a = summarise(without(part(t.measured, "allocated", "A"), t.deviations));

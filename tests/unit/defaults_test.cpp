@@ -175,8 +175,7 @@ TEST_CASE("a batch without padding is one row of its samples") {
 }
 
 TEST_CASE("what has no rule of its own is answered widely, and says what stands in") {
-  for (const char* keys : {R"(,"method":"oft")", R"(,"method":"qoft")", R"(,"method":"adalora")",
-                           R"(,"task":"embedding")", R"(,"method":"qlora","quantization":{"quant_type":"gptq"})"}) {
+  for (const char* keys : {R"(,"task":"embedding")", R"(,"method":"qlora","quantization":{"quant_type":"gptq"})"}) {
     CAPTURE(keys);
     const Answer answer = answer_to(small("bfloat16") + keys);
     REQUIRE(answer.estimate);
@@ -185,10 +184,20 @@ TEST_CASE("what has no rule of its own is answered widely, and says what stands 
     CHECK(std::any_of(answer.issues.begin(), answer.issues.end(),
                       [](const Issue& issue) { return issue.code == "STAND_IN"; }));
   }
-  // peft 0.18 tuners/oft/layer.py: in·(b − 1)/2 elements of a module, as a rank of (b − 1)/4 has on a square one.
-  CHECK(answer_to(small("bfloat16") + R"(,"method":"oft","adapter":{"oft_block_size":64})").job.adapter.r == 16);
   CHECK(answer_to(small("bfloat16") + R"(,"task":"embedding","micro_batch_size":8,"texts_per_sample":3)")
             .job.micro_batch_size == 24);
+}
+
+TEST_CASE("a method that names an adapter of PEFT has that configuration's defaults") {
+  const auto adapter = [](std::string_view keys) {
+    return answer_to(small("bfloat16") + std::string{keys}).job.adapter;
+  };
+  CHECK(adapter(R"(,"method":"oft")").block_size == 32);  // peft 0.18 tuners/oft/config.py
+  CHECK(adapter(R"(,"method":"qoft","adapter":{"oft_block_size":64})").block_size == 64);
+  CHECK(adapter(R"(,"method":"adalora")").r == 12);  // tuners/adalora/config.py
+  CHECK(adapter(R"(,"method":"adalora","adapter":{"init_r":32})").r == 32);
+  CHECK(adapter(R"(,"method":"vera")").r == 256);  // tuners/vera/config.py
+  CHECK(adapter(R"(,"method":"qlora","adapter":{"kind":"ia3"})").kind == AdapterKind::kIa3);
 }
 
 TEST_CASE("a quantised checkpoint is held as it says") {

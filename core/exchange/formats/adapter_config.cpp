@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "core/exchange/fields.hpp"
+#include "core/exchange/formats/shared.hpp"
 #include "core/units/letters.hpp"
 
 namespace tidemark::exchange {
@@ -13,10 +14,19 @@ int recognise_adapter_config(const Look& look) {
 }
 
 /// Fields that are in the request as they are in the file, unless they say nothing.
-void copy_adapter(Keys& keys) {
-  for (const char* name : {"r", "lora_alpha", "lora_dropout", "target_modules"}) {
+void copy_adapter(Keys& keys, const std::string& type) {
+  for (const char* name : {"lora_alpha", "lora_dropout", "target_modules"}) {
     keys.copy(std::string{"adapter."} + name, name);
   }
+  // AdaLoRA ignores r; of OFT it is 0 where oft_block_size counts.
+  if (const Node* r = keys["r"]; r != nullptr && r->integer > 0 && type != "adalora") keys.copy("adapter.r", "r");
+  for (const std::string_view name : adapter_words()) {
+    const Node* node = keys[name];
+    if (node == nullptr) continue;
+    keys.state("adapter." + std::string{name}, to_value(*node), {node});
+  }
+  keys.copy("adapter.lora_dropout", "vera_dropout");
+  if (keys.truthy("coft")) keys.copy("adapter.coft", "coft");
   for (const char* name : {"modules_to_save", "rank_pattern", "alpha_pattern", "layers_to_transform",
                            "target_parameters", "trainable_token_indices", "exclude_modules", "bias"}) {
     const Node* node = keys[name];
@@ -34,7 +44,7 @@ void read_adapter_config(const Look& look, Sources, Reading& reading) {
   const std::string type = lower_case(keys.text("peft_type"));
   keys.copy("peft_type", "peft_type");
   keys.state("method", of(keys.truthy("use_dora") ? "lora" : type), {keys["peft_type"]});
-  copy_adapter(keys);
+  copy_adapter(keys, type);
   keys.copy("task_type", "task_type");
   keys.copy("peft_version", "peft_version");
   keys.unknown("lora or qlora: the file does not record quantisation of the base model");

@@ -77,7 +77,9 @@ void read_method(Keys& keys, Facts& facts) {
 void read_adapter(Keys& keys, const Facts& facts) {
   if (facts.type == "oft") {
     keys.copy("adapter.oft_block_size", "oft_block_size");
-    keys.touch("oft_target");
+    if (const Node* rank = keys["oft_rank"]; rank != nullptr && rank->integer > 0) keys.copy("adapter.r", "oft_rank");
+    if (const Node* target = keys["oft_target"]; target != nullptr && target->text != "all")
+      keys.state("adapter.target_modules", word_list(*target), {target});
   }
   if (facts.type == "freeze") {
     if (!keys.copy("freeze_trainable_layers", "freeze_trainable_layers"))

@@ -74,6 +74,23 @@ Value tidy_number(const Node& node) {
   return whole ? of(static_cast<std::int64_t>(node.real)) : to_value(node);
 }
 
+std::span<const std::string_view> adapter_words() {
+  static constexpr std::string_view kWords[] = {"init_r",
+                                                "feedforward_modules",
+                                                "decompose_both",
+                                                "decompose_factor",
+                                                "oft_block_size",
+                                                "block_share",
+                                                "use_cayley_neumann",
+                                                "boft_block_size",
+                                                "num_cayley_neumann_terms",
+                                                "boft_block_num",
+                                                "num_virtual_tokens",
+                                                "encoder_hidden_size",
+                                                "encoder_reparameterization_type"};
+  return kWords;
+}
+
 Value word_list(const Node& node) {
   if (!node.is_string()) return to_value(node);
   if (!contains(node.text, ",") && !contains(node.text, " ")) return of(node.text);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -28,6 +29,9 @@ Value words(std::initializer_list<std::string_view> list);
 
 /// An integer where the real is one: 2e8.
 Value tidy_number(const Node& node);
+
+/// Fields of PEFT's configurations beside LoraConfig's own that are the request's under "adapter.".
+std::span<const std::string_view> adapter_words();
 
 /// A list of words, or one word with commas: "q_proj,v_proj".
 Value word_list(const Node& node);

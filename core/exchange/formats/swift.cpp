@@ -75,7 +75,11 @@ void read_method(Args& args, Facts& facts) {
   const auto option = [&](const char* path, const char* key, Value standard, const char* why) {
     if (!args.copy(path, {key})) args.assume(path, std::move(standard), why);
   };
-  option("adapter.r", "lora_rank", of(8), "default 8 (tuner_args.py)");
+  if (facts.method == "adalora") {
+    option("adapter.init_r", "adalora_init_r", of(12), "default 12 (tuner_args.py)");
+  } else {
+    option("adapter.r", "lora_rank", of(8), "default 8 (tuner_args.py)");
+  }
   option("adapter.lora_alpha", "lora_alpha", of(32), "default 32 (tuner_args.py)");
   option("adapter.lora_dropout", "lora_dropout", of(0.05), "default 0.05 (tuner_args.py)");
   const Arg* modules = args.any({"target_modules", "lora_target_modules"});

@@ -19,9 +19,9 @@ void mul_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
 }
 
 void div_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
-  const Tensor& self = n.saved_tensor(0);
-  const Tensor& other = n.saved_tensor(1);
+  const Tensor& other = n.saved_tensor(n.needs(1) ? 1 : 0);
   if (n.needs(1)) {
+    const Tensor& self = n.saved_tensor(0);
     // -grad * ((self / other) / other)
     Tensor negated = t.allocate(elementwise_shape({&g[0]}), g[0].dtype(), "div_backward");
     Tensor q = t.allocate(elementwise_shape({&self, &other}), promote(self, other), "div_backward");
@@ -192,7 +192,7 @@ Tensor div(Tensor a_in, Tensor b_in) {
   const Tensor b = std::move(b_in);
   Tape& t = a.tape();
   Node* n = t.record("div", div_backward, {&a, &b});
-  t.save(n, a);
+  if (b.requires_grad()) t.save(n, a);
   t.save(n, b);
   Tensor out = t.allocate(elementwise_shape({&a, &b}), promote(a, b), "div");
   t.attach(n, out);

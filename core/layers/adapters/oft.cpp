@@ -1,0 +1,162 @@
+// OFT and BOFT: peft/tuners/oft/layer.py OFTRotationModule.forward, Linear.forward, for packed bases
+// peft/tuners/oft/bnb.py; peft/tuners/boft/layer.py Linear.forward (peft 0.18).
+#include "core/layers/adapter.hpp"
+#include "core/tape/adapter_ops.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr Bytes kIndex = 8;  // int64
+
+// adjust_oft_parameters: the nearest divisor.
+Count fitting(Count features, Count wanted) {
+  if (wanted >= features) return features;
+  Count higher = wanted, lower = wanted;
+  while (higher <= features && features % higher != 0) ++higher;
+  while (lower > 1 && features % lower != 0) --lower;
+  return wanted - lower <= higher - wanted ? lower : higher;
+}
+
+/// The blocks of a module's inputs.
+struct Blocks {
+  Count number = 0;
+  Count size = 0;
+};
+
+// OFTLayer.update_layer
+Blocks blocks_of(const Adapter& adapter, Count features) {
+  if (adapter.block_size > 0) {
+    const Count size = fitting(features, adapter.block_size);
+    return {features / size, size};
+  }
+  const Count number = fitting(features, adapter.r);
+  return {number, features / number};
+}
+
+// _pytorch_skew_symmetric
+Tensor skew_symmetric(const Tensor& weight, Dim size) {
+  const Tensor matrix = upper_triangle(weight, size);
+  return sub(matrix, transpose(matrix, 1, 2));
+}
+
+// _cayley_batch, as a series
+Tensor cayley_series(const Tensor& weight, Dim size, Count terms) {
+  const Tensor skew = skew_symmetric(weight, size);
+  Tensor turned;
+  {
+    const Tensor eye = weight.tape().allocate(Shape{size, size}, weight.dtype(), "eye");
+    turned = weight.tape().allocate(skew.shape(), weight.dtype(), "repeat");
+  }
+  if (terms <= 1) return turned;
+  turned = add_scaled_in_place(std::move(turned), skew);
+  if (terms == 2) return turned;
+  Tensor power = matmul(skew, skew);
+  turned = add_scaled_in_place(std::move(turned), power);
+  for (Count i = 3; i < terms - 1; ++i) {
+    power = matmul(std::move(power), skew);
+    turned = add_scaled_in_place(std::move(turned), power);
+  }
+  power = matmul(std::move(power), skew);
+  return add_in_place(std::move(turned), std::move(power));
+}
+
+// _cayley_batch, by a solver; BOFT halves the difference.
+Tensor cayley(Tensor skew_in, Dim size) {
+  const Tensor skew = std::move(skew_in);
+  const Tensor eye = skew.tape().allocate(Shape{size, size}, Dtype::kFp32, "eye");
+  const Tensor one = expand(unsqueeze(eye, 0), skew.shape());
+  Tensor left = add(one, skew);
+  Tensor right = sub(one, skew);
+  return solve(std::move(left), std::move(right));
+}
+
+AdapterInput turn(Net& net, const Net::Base& base, const Tensor& x_in) {
+  Tape& t = net.tape;
+  const Adapter& adapter = net.job.adapter;
+  const Blocks blocks = blocks_of(adapter, base.in_features.n());
+  const Count elements = blocks.size * (blocks.size - 1) / 2;
+  const Dim number(blocks.number), size(blocks.size);
+  const Tensor weight =
+      net.adapter_weight(base.name, "oft_R.weight", Shape{adapter.block_share ? Dim(1) : number, Dim(elements)});
+  t.buffer("rows", elements * kIndex, Category::kWeights);
+  t.buffer("cols", elements * kIndex, Category::kWeights);
+  if (!x_in.defined()) return {};
+  const bool convert = !base.quantised || !t.autocast();
+  const Dtype outer_dtype = x_in.dtype();
+  AdapterInput in{x_in, {}};
+  if (convert) in.x = to(std::move(in.x), weight.dtype());
+  {
+    const Tensor argument = std::move(in.x);
+    const Tensor x = to(argument, weight.dtype());
+    Tensor turned = adapter.use_cayley_neumann ? cayley_series(weight, size, adapter.num_cayley_neumann_terms)
+                                               : cayley(skew_symmetric(weight, size), size);
+    const Shape outer = x.shape();
+    const Tensor by_block = reshape(x, Shape{flat(outer).dims[0], number, size});
+    if (adapter.block_share) turned = repeat_rows(std::move(turned), number);
+    Tensor y = matmul(permute(by_block, {1, 0, 2}), turned);
+    y = permute(std::move(y), {1, 0, 2});
+    const Tensor rotated = reshape(y, outer);
+    in.x = to(rotated, argument.dtype());
+  }
+  in.kept = in.x;
+  if (convert) in.x = to(std::move(in.x), outer_dtype);
+  if (base.quantised) in.kept = in.x;
+  return in;
+}
+
+Tensor unchanged(Net&, const Net::Base&, Tensor result, const Tensor&) {
+  return result;
+}
+
+// Without its CUDA extension PEFT takes one butterfly factor: the permutation is the identity, as a matrix.
+Tensor rotate_weight(Net& net, const Net::Base& base, Tensor, const Tensor& x_in) {
+  Tape& t = net.tape;
+  const Adapter& adapter = net.job.adapter;
+  const Count features = base.in_features.n();
+  const Dim number(adapter.block_size > 0 ? features / adapter.block_size : adapter.block_num);
+  const Dim size(features / number.n());
+  const Tensor weight = net.adapter_weight(base.name, "boft_R", Shape{Dim(1), number, size, size});
+  const Tensor scale = net.adapter_weight(base.name, "boft_s", Shape{base.out_features, Dim(1)});
+  t.buffer("boft_P", features * features * size_of(Dtype::kFp32), Category::kWeights);
+  if (!x_in.defined()) return {};
+  const Dtype dtype = x_in.dtype();
+  const Shape square{base.in_features, base.in_features};
+  Tensor rotation = t.allocate(square, dtype, "eye");
+  Tensor scaled = t.allocate(Shape{base.out_features, Dim(1)}, dtype, "ones");
+  const Tensor blocks = view(weight, Shape{number, size, size});
+  Tensor turned;
+  {
+    Tensor skew = sub(blocks, transpose(blocks, 1, 2));
+    skew = mul_scalar(std::move(skew));
+    turned = cayley(std::move(skew), size);
+  }
+  Tensor diagonal = block_diagonal(turned, base.in_features);
+  const Tensor permutation = to(t.part_of_buffer(square, Dtype::kFp32), dtype);
+  diagonal = to(std::move(diagonal), dtype);
+  const Shape one{Dim(1), base.in_features, base.in_features};
+  const Tensor wide = view(std::move(diagonal), one);
+  Tensor matrices = matmul(wide, transpose(view(permutation, one), 1, 2));
+  matrices = matmul(view(permutation, one), std::move(matrices));
+  const Tensor matrix = view(matrices, square);
+  rotation = matmul(matrix, std::move(rotation));
+  scaled = mul(scale, std::move(scaled));
+  const Tensor x = to(x_in, base.weight.dtype());
+  rotation = to(std::move(rotation), dtype);
+  const Tensor plain = to(transpose(detach(base.weight), 0, 1), dtype);
+  Tensor rotated = matmul(rotation, plain);
+  rotated = transpose(std::move(rotated), 0, 1);
+  Tensor result = mul(rotated, scaled);
+  result = to(std::move(result), dtype);
+  result = linear(x, result, base.bias);
+  return to(std::move(result), dtype);
+}
+
+constexpr AdapterLayer kRows[] = {{AdapterKind::kOft, turn, unchanged},
+                                  {AdapterKind::kBoft, nullptr, rotate_weight, true}};
+
+}  // namespace
+
+extern const AdapterLayerRows oft_rows;
+const AdapterLayerRows oft_rows{kRows};
+
+}  // namespace tidemark
