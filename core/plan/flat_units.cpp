@@ -189,7 +189,7 @@ void FlatUnits::take_gradient(std::int32_t parameter, Tensor grad) {
 void FlatUnits::post_backward(std::int16_t instance) {
   Unit& frozen = unit_of(instance, false);
   // _post_backward_reshard_only_hook
-  if (!frozen.done && !fsdp_.keeps_gathered) frozen.gathered.reset();
+  if (!frozen.done && (reduces_ || !fsdp_.keeps_gathered)) frozen.gathered.reset();
   const bool first = !frozen.done && !unit_of(instance, true).done;
   frozen.done = true;
   post_backward(unit_of(instance, true));
