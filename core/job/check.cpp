@@ -312,6 +312,18 @@ void check_adapter_kind(const TrainingJob& job, const std::vector<std::string_vi
   const auto refuse = [&](std::string_view path, std::string message) {
     add(issues, "INVALID_VALUE", Severity::kError, path, std::move(message));
   };
+  if (job.framework.name == "litgpt")
+    refuse("/adapter/kind", "LitGPT has LoRA of its own, and none of PEFT's adapters.");
+  if (kind == AdapterKind::kLnTuning && adapter.target_modules.kind == ModuleChoice::Kind::kAllLinear) {
+    refuse("/adapter/target_modules",
+           "LN tuning trains copies of what it targets: name the norms, as "
+           "[\"input_layernorm\", \"post_attention_layernorm\", \"norm\"].");
+  }
+  if (kind == AdapterKind::kAdaLora) {
+    add(issues, "NOT_COUNTED", Severity::kNote, "/adapter/kind",
+        "A loop that calls update_and_allocate keeps three more averages of each of AdaLoRA's weights; transformers' "
+        "Trainer does not call it, and they are not counted.");
+  }
   if (job.method == Method::kQlora && !takes_packed(kind)) {
     refuse("/method",
            "PEFT has no layers of this adapter for quantised weights: it fails with a shape error. Use "

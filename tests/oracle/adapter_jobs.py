@@ -119,6 +119,10 @@ def jobs():
                     "adapter": "attention" if i % 2 else "fp32", **features}
             if runs(kind, model, {**case, "adapter": "fp32"}):
                 yield job(f"{kind}-plain{i}-{model}", kind, settings[0], case, model, dice)
+            if kind == "ia3":                             # PEFT's own modules above, all linear layers here
+                linear = job(f"{kind}-linear{i}-{model}", kind, settings[0], case, model, random.Random(i))
+                linear["lora"]["target_modules"] = "all-linear"
+                yield linear
         for i, (model, case) in enumerate(drawn(kind, dice)):
             yield job(f"{kind}-drawn{i:02d}-{model}", kind, settings[i % len(settings)], case, model, dice)
 

@@ -16,8 +16,10 @@ export function widgetFor(option, context) {
 const mostSegments = 4;
 const mostLetters = 26;
 
-// Words that files and links bring and nobody is asked for: what stands in for them is among the others.
-const notAsked = { method: ["oft", "qoft", "adalora"] };
+// Words that files and links bring and nobody is asked for: `adapter.kind` and the others say the same.
+const notAsked = {
+  method: ["oft", "qoft", "boft", "ia3", "adalora", "loha", "lokr", "vera", "ln_tuning", "prompt_tuning", "p_tuning"],
+};
 
 function knownOf(option) {
   return option.values.filter(({ name, modelled }) => modelled && !notAsked[option.name]?.includes(name));

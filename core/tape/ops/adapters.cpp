@@ -98,6 +98,7 @@ Tensor solve(Tensor left_in, Tensor right_in) {
   const Tensor pivots = t.allocate(Shape{left.dim(0), left.dim(1)}, Dtype::kInt32, "linalg_lu_factor");
   const Tensor info = t.allocate(Shape{left.dim(0)}, Dtype::kInt32, "linalg_lu_factor");
   t.attach(n, out);
+  t.save(n, left);
   t.save(n, out);
   t.save(n, factors);
   t.save(n, pivots);
