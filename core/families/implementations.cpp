@@ -15,6 +15,7 @@ bool is_plain(const TrainingJob& job, const Architecture& a) {
   if (a.head != Head::kCausalLm || job.preference != Preference::kNone || job.attention == AttentionKernel::kEager) {
     return false;
   }
+  if (adapted && adapter.kind != AdapterKind::kLora) return false;
   if (adapted ? adapter.use_dora || !adapter.modules_to_save.empty() || adapter.bias != TrainedBiases::kNone
               : job.method != Method::kFull || !job.freeze.empty()) {
     return false;
@@ -28,9 +29,19 @@ bool is_plain(const TrainingJob& job, const Architecture& a) {
 
 bool take_implementation(TrainingJob& job, Architecture& architecture) {
   if (!is_stood_for(job.framework) || !is_plain(job, architecture)) return false;
-  const bool taken = job.framework.name == "litgpt" && as_litgpt(job, architecture);
+  const bool taken = job.framework.name == "litgpt"      ? as_litgpt(job, architecture)
+                     : job.framework.name == "torchtune" ? as_torchtune(job, architecture)
+                                                         : false;
   if (!taken) return false;
   std::vector<std::string>& all = job.stand_ins;
+  // A name of other models' modules that defaults.cpp has put beside these.
+  ModuleChoice& targets = job.adapter.target_modules;
+  const auto names = [&targets](const char* name) {
+    return std::find(targets.names.begin(), targets.names.end(), name) != targets.names.end();
+  };
+  if (targets.kind == ModuleChoice::Kind::kNames && (names("q_proj") || names("v_proj"))) {
+    targets.names.erase(std::remove(targets.names.begin(), targets.names.end(), "qkv_proj"), targets.names.end());
+  }
   // What core/job/defaults.cpp says of a framework before the model is known.
   const std::string said = job.framework.name + "'s step and its own code";
   const auto is_said = [&said](const std::string& text) { return text.compare(0, said.size(), said) == 0; };

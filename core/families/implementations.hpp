@@ -12,4 +12,7 @@ bool take_implementation(TrainingJob& job, Architecture& architecture);
 /// LitGPT's GPT (litgpt/model.py, litgpt/lora.py) under finetune/lora.py and finetune/full.py.
 bool as_litgpt(TrainingJob& job, Architecture& architecture);
 
+/// torchtune's TransformerDecoder under its recipes for one device.
+bool as_torchtune(TrainingJob& job, Architecture& architecture);
+
 }  // namespace tidemark

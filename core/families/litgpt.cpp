@@ -421,6 +421,7 @@ const Program kProgram = {
 
 bool as_litgpt(TrainingJob& job, Architecture& architecture) {
   const Architecture& a = architecture;
+  if (job.compiled) return false;
   if (form_of(a) == nullptr || a.qk_norm || a.alibi || a.query_scale || a.experts.count > 0 || a.rotary_dim == 0) {
     return false;
   }

@@ -11,6 +11,13 @@ void keep_adam_moments(OptimizerRun& run, const Parameter& p) {
 }
 
 void foreach_temporaries(OptimizerRun& run, std::initializer_list<const char*> names) {
+  if (run.job.optimizer_in_backward) {  // an optimizer of its own for each parameter
+    run.for_each_trained([&](const Parameter& p) {
+      std::vector<Tensor> temporaries;
+      for (const char* name : names) temporaries.push_back(run.tape.allocate(p.shape, p.dtype, name));
+    });
+    return;
+  }
   for (const bool decaying : {true, false}) {
     for (const Dtype dtype : {Dtype::kFp32, Dtype::kBf16, Dtype::kFp16}) {
       std::vector<Tensor> temporaries;

@@ -56,7 +56,9 @@ constexpr Choice kFrameworks[] = {
     {"megatron", 0, "Megatron-Core: its own code of the model, its own parallelism"},
     {"megatron-lm", 0, "", true, "megatron"},
     {"nemo", 0, "", true, "megatron"},
-    {"torchtune", 0, "torchtune: transformers' code of the model stands in, with a wide range"},
+    {"torchtune", 0,
+     "torchtune: its own code of Llama, Mistral and Qwen 2 on one GPU; elsewhere transformers' stands in, with a wide "
+     "range"},
     {"torchtitan", 0,
      "torchtitan: its own Llama 3 and Qwen 3, by the date of its release or commit (framework.version); of other "
      "models the same"},

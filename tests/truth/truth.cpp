@@ -111,7 +111,8 @@ struct Implementation {
 };
 constexpr Implementation kImplementations[] = {{"megatron", "Megatron-Core", "allocated", 50},
                                                {"torchtitan", "torchtitan", "reserved", 37},
-                                               {"litgpt", "LitGPT", "allocated", 36}};
+                                               {"litgpt", "LitGPT", "allocated", 36},
+                                               {"torchtune", "torchtune", "allocated", 7}};
 
 int run(int argc, char** argv) {
   std::string root = ".", only, family, markdown, coverage, ranges;

@@ -125,7 +125,7 @@ TEST_CASE("other tools' words are understood, or refused with a reason") {
 
 TEST_CASE("where transformers stands in for a framework the answer says so and is wide") {
   const Answer own = answer_to(small("bfloat16") + R"(,"framework":{"name":"pytorch"})");
-  const Answer theirs = answer_to(small("bfloat16") + R"(,"framework":{"name":"torchtune"},"compile":"full")");
+  const Answer theirs = answer_to(small("bfloat16") + R"(,"framework":{"name":"nemo-automodel"},"compile":"full")");
   REQUIRE(theirs.estimate);
   const bool said = std::any_of(theirs.issues.begin(), theirs.issues.end(), [](const Issue& issue) {
     return issue.code == "STAND_IN" && issue.severity == Severity::kWarning;
