@@ -48,6 +48,8 @@ constexpr Form kForms[] = {
     {"qwen2", true, true, false, false, TIDEMARK_QKV("self_attn"), nullptr, "self_attn.o_proj", TIDEMARK_GATED,
      nullptr},
     {"gemma", true, true, false, true, TIDEMARK_QKV("self_attn"), nullptr, "self_attn.o_proj", TIDEMARK_GATED, nullptr},
+    {"gemma2", true, true, false, true, TIDEMARK_QKV("self_attn"), nullptr, "self_attn.o_proj", TIDEMARK_GATED,
+     nullptr},
     {"phi3", true, true, false, false, TIDEMARK_QKV("self_attn"), "self_attn.qkv_proj", "self_attn.o_proj",
      TIDEMARK_GATED, "mlp.gate_up_proj"},
     {"stablelm", false, true, false, false, TIDEMARK_QKV("self_attn"), nullptr, "self_attn.o_proj", TIDEMARK_GATED,
@@ -243,6 +245,27 @@ Tensor rope(Net& net, const Tensor& x) {
   return cat({&roped, &as_it_is}, -1);
 }
 
+// With attention_logit_softcapping: scores and probabilities, and a mask for each layer.
+Tensor capped_attention(Net& net, Tensor q, Tensor k, Tensor v) {
+  const Dtype dtype = q.dtype();
+  const Shape square{net.S, net.S};
+  Tensor mask = net.tape.allocate(square, dtype, "mask");
+  { const Tensor as_bool = net.tape.allocate(square, Dtype::kBool, "mask.bool()"); }
+  if (net.is_sliding_layer(net.layer_index)) {
+    const Tensor bias = net.tape.allocate(square, dtype, "sliding_window_bias");
+  }
+  Tensor scores = matmul(std::move(q), transpose(k, 2, 3));
+  scores = mul_scalar(std::move(scores));
+  scores = mul_scalar(std::move(scores));
+  scores = tanh(std::move(scores));
+  scores = mul_scalar(std::move(scores));
+  scores = add(std::move(scores), mask);
+  scores = softmax(std::move(scores), Dtype::kFp32);
+  scores = to(std::move(scores), dtype);
+  net.attention_kernel = "eager";
+  return matmul(std::move(scores), std::move(v));
+}
+
 Tensor attention(Net& net, const Enabled& e, Tensor x) {
   const Scope in(net.tape, "attn", kAttention);
   const Dim groups = net.Kv, per_kv(net.A.n() / net.Kv.n());
@@ -257,7 +280,9 @@ Tensor attention(Net& net, const Enabled& e, Tensor x) {
   q = reshape(std::move(q), heads);
   q = rope(net, q);
   k = rope(net, k);
-  Tensor y = scaled_dot_product_attention(net, std::move(q), std::move(k), std::move(v), {}, 0.0, true, false);
+  Tensor y = net.arch.attention_softcap
+                 ? capped_attention(net, std::move(q), std::move(k), std::move(v))
+                 : scaled_dot_product_attention(net, std::move(q), std::move(k), std::move(v), {}, 0.0, true, false);
   y = transpose(std::move(y), 1, 2);
   y = reshape(std::move(y), Shape{net.B, net.S, net.Q});
   const Count rank = site(net, form_of(net.arch)->out);
@@ -298,6 +323,8 @@ Tensor block(Net& net, Tensor hidden) {
   Tensor x = std::move(hidden);
   Tensor x_normed = norm(net, "norm_1", x);
   Tensor attention_output = attention(net, enabled, x_normed);
+  const bool post_norms = net.arch.model_type == "gemma2";
+  if (post_norms) attention_output = norm(net, "post_attention_norm", std::move(attention_output));
   if (net.arch.parallel_residual) {
     if (!form.shared_norm) x_normed = norm(net, "norm_2", x);
     Tensor sum = mlp(net, ranks, x_normed);
@@ -307,6 +334,7 @@ Tensor block(Net& net, Tensor hidden) {
   x = add(attention_output, std::move(x));
   Tensor normed = norm(net, "norm_2", x);
   Tensor fed = mlp(net, ranks, std::move(normed));
+  if (post_norms) fed = norm(net, "post_mlp_norm", std::move(fed));
   return add(std::move(fed), std::move(x));
 }
 
@@ -422,6 +450,8 @@ const Program kProgram = {
 bool as_litgpt(TrainingJob& job, Architecture& architecture) {
   const Architecture& a = architecture;
   if (job.compiled) return false;
+  // Without chunks the logits are capped, too: not modelled.
+  if (a.model_type == "gemma2" && (job.method == Method::kFull || !a.attention_softcap)) return false;
   if (form_of(a) == nullptr || a.qk_norm || a.alibi || a.query_scale || a.experts.count > 0 || a.rotary_dim == 0) {
     return false;
   }

@@ -47,6 +47,16 @@ TEST_CASE("grouped queries are copied to all heads, norms keep fp32, and all thr
   CHECK(ours == expected + 2 * 4 * kH);
 }
 
+TEST_CASE("Gemma 2's scores are capped in the open: their tanh and probabilities wait, and a norm behind each branch") {
+  const std::string gemma = R"("model_type": "gemma2", "hidden_size": 256, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "head_dim": 64, "intermediate_size": 704, "vocab_size": 2048, "max_position_embeddings": 1024,
+    "sliding_window": 4096, "layer_types": null)";
+  // Four norms of 4H + 4, what the adapter keeps as above, q, k, v 6H, per head and key 2 + 4 + 2 bytes, 6F of the
+  // feed-forward.
+  const Bytes expected = kTokens * (4 * (4 * kH + 4) + 3 * kH + 6 * kRank + 6 * kH + 8 * kHeads * 512 + 6 * 704);
+  CHECK(kept_by_a_block(gemma, "lora", kAdapter + R"("q_proj", "k_proj", "v_proj"]}, )") == expected + 4 * 4 * kH);
+}
+
 TEST_CASE("with bitsandbytes the products' inputs wait for the next iteration") {
   const std::string qlora = R"("quantization": {"bits": 4}, )" + kAdapter + R"("query_key_value"]}, )";
   const Bytes lora = kept_by_a_block(kNeoX, "lora", kAdapter + R"("query_key_value"]}, )");
@@ -88,7 +98,7 @@ TEST_CASE("where LitGPT's own code is not modelled transformers' stands in, and 
   const std::string layers = R"(, "num_hidden_layers": 4)";
   CHECK_FALSE(stands_in(with(kNeoX + layers, "full")));
   CHECK(stands_in(with(kNeoX + layers, "full", R"("parallelism": {"data": 2, "fsdp": "full_shard"}, )")));
-  CHECK(stands_in(R"({"schema": 1, "model": "google/gemma-2-2b", "framework": {"name": "litgpt"}})"));
+  CHECK(stands_in(R"({"schema": 1, "model": "mistralai/Mixtral-8x7B-v0.1", "framework": {"name": "litgpt"}})"));
 }
 
 }  // namespace
