@@ -354,8 +354,8 @@ struct TrainingJob {
   Preference preference = Preference::kNone;
   Reference reference = Reference::kCopy;  ///< read where the preference needs one
   Evaluation evaluation;
-  bool compiled = false;               ///< torch.compile: of torchtitan, and of frameworks that transformers stands in for
-  bool selective_op = false;           ///< torchtitan's policy per operation, between full checkpointing and none
+  bool compiled = false;      ///< torch.compile: of torchtitan, and of frameworks that transformers stands in for
+  bool selective_op = false;  ///< torchtitan's policy per operation, between full checkpointing and none
   std::vector<std::string> stand_ins;  ///< what is not modelled itself, and what is answered in its place
   bool keep_outputs = false;           ///< a hand-written loop holds `outputs` through backward
   bool outputs_stay = false;           ///< and until the next forward is through, with all that their graph still holds

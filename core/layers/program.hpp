@@ -36,9 +36,9 @@ struct Program {
   void (*inputs)(Net& net) = text_inputs;
   /// What `attention` may be set to.
   AttentionSupport attention;
-  bool checkpoints = true;       ///< supports_gradient_checkpointing of its PreTrainedModel: else transformers raises
-  bool fused_scan = true;        ///< its layers that keep a state are modelled with their libraries' kernels, too
-  bool is_divisible = false;     ///< torchtitan's plans name all its modules: tensor parallelism, pipelines
+  bool checkpoints = true;     ///< supports_gradient_checkpointing of its PreTrainedModel: else transformers raises
+  bool fused_scan = true;      ///< its layers that keep a state are modelled with their libraries' kernels, too
+  bool is_divisible = false;   ///< torchtitan's plans name all its modules: tensor parallelism, pipelines
   bool chunks_logits = false;  ///< a loss in chunks is one of the whole model's logits, not of head and loss at once
   /// What of a job it cannot do; null: nothing but what these fields say.
   void (*check)(const Architecture& architecture, const TrainingJob& job, Issues& issues) = nullptr;

@@ -21,7 +21,8 @@ Tensor before_projection(Net& net, std::string_view module, Tensor x);
 Tensor behind_projection(Net& net, std::string_view module, Tensor x, bool keep = false);
 /// Rows of the token table, of which this GPU has a part.
 Tensor divided_embedding(Net& net, Tensor ids, Tensor weight);
-/// Logits as the head's module returns them: whole, unless the loss is parallel; around transformers' modules torchtitan's are fp32.
+/// Logits as the head's module returns them: whole, unless the loss is parallel; around transformers' modules
+/// torchtitan's are fp32.
 Tensor behind_head(Net& net, Tensor logits);
 /// cross_entropy, of divided logits where the loss is parallel.
 Tensor loss_of(Net& net, Tensor logits, Tensor target);

@@ -56,7 +56,8 @@ TEST_CASE("torchtitan's published peaks are met within a per cent") {
 
 TEST_CASE("the policy per operation keeps every other matrix product and attention") {
   constexpr Bytes kTokens = 8192, kH = 1024, kQ = 1024, kK = 256, kF = 2816, kHeads = 8;
-  // Input, q, v, gate, down and attention in bf16; a logarithm per head and token, and two blocks for the kernel's seed.
+  // Input, q, v, gate, down and attention in bf16; a logarithm per head and token, and two blocks for the kernel's
+  // seed.
   const Bytes policy = kTokens * (2 * (kH + kQ + kK + kF + kH + kQ) + 4 * kHeads) + 2 * 512;
   CHECK(kept_by_a_layer(kOp) == policy);
   // Compiled, the last product is not kept.
