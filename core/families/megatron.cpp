@@ -128,7 +128,8 @@ Tensor scores_and_product(Net& net, Tensor q, Tensor k, Tensor v) {
   if (k.size(2) != q.size(2)) {
     const Shape wide{q.dim(0), q.dim(1), k.dim(2), Dim(q.size(2) / k.size(2)), q.dim(3)};
     const auto repeat = [&](Tensor x) {
-      x = view(std::move(x), Shape{x.dim(0), x.dim(1), x.dim(2), Dim(1), x.dim(3)});
+      const Shape apart{x.dim(0), x.dim(1), x.dim(2), Dim(1), x.dim(3)};
+      x = view(std::move(x), apart);
       return reshape(expand(std::move(x), wide), q.shape());
     };
     k = repeat(std::move(k));
@@ -238,7 +239,9 @@ Tensor experts(Net& net, Tensor hidden_in) {
   x = grouped_mm(std::move(x), experts_weight(net, "linear_fc1", net.H, Dim(2 * e.width)), offsets);
   Pieces halves = split(std::move(x), 1, {width, width});
   x = liger_swiglu(std::move(halves.part[0]), std::move(halves.part[1]));
-  x = add(std::move(x), to(view(std::move(routing.weights), Shape{rows, Dim(1)}), x.dtype()));
+  Tensor weights = view(std::move(routing.weights), Shape{rows, Dim(1)});
+  weights = to(std::move(weights), x.dtype());
+  x = add(std::move(x), std::move(weights));
   x = grouped_mm(std::move(x), experts_weight(net, "linear_fc2", width, net.H), offsets);
   if (several) x = mul_scalar(std::move(x));
   if (several) x = mul_scalar(std::move(x));

@@ -83,10 +83,10 @@ Tensor project(Net& net, Product product, const char* name, Tensor x, Dim out, b
 // repeat_kv, until scaled_dot_product_attention was told of groups: [B, S, Kv, hd] to [B, S, A, hd], a copy.
 Tensor repeated(Net& net, Tensor x) {
   if (net.A.n() == net.Kv.n() || !before(net, kGroupedHeads)) return x;
-  const Dim times(net.A.n() / net.Kv.n());
+  const Dim rows = x.dim(1), times(net.A.n() / net.Kv.n());
   x = unsqueeze(std::move(x), 3);
-  x = expand(std::move(x), Shape{net.B, x.dim(1), net.Kv, times, net.hd});
-  return reshape(std::move(x), Shape{net.B, x.dim(1), net.A, net.hd});
+  x = expand(std::move(x), Shape{net.B, rows, net.Kv, times, net.hd});
+  return reshape(std::move(x), Shape{net.B, rows, net.A, net.hd});
 }
 
 // apply_rotary_emb: a product of complex numbers, of which the table alone is kept; compiled, one kernel.

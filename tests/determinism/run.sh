@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The same request gives the same bytes whichever compiler built the engine: g++ (preset release) and clang++-14
-# (preset clang) answer the golden requests, the request of every oracle record, and requests drawn at random from all
-# models and options; each request is a test case.
+# (preset clang) answer the golden requests, the requests of every oracle record and every published measurement, and
+# requests drawn at random from all models and options; each request is a test case.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 jobs=${TIDEMARK_JOBS:-$(nproc 2>/dev/null || echo 2)}
@@ -14,7 +14,7 @@ done
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cp tests/golden/requests.jsonl "$dir/requests"
-python3 - tests/oracle/records.jsonl tests/oracle/records-extra.jsonl >>"$dir/requests" <<'PY'
+python3 - tests/oracle/records*.jsonl tests/measured/requests.jsonl >>"$dir/requests" <<'PY'
 import json
 import sys
 
