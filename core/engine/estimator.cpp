@@ -8,7 +8,6 @@
 #include "core/families/implementations.hpp"
 #include "core/families/megatron.hpp"
 #include "core/families/read_config.hpp"
-#include "core/families/torchtitan.hpp"
 #include "core/fit/cards.hpp"
 #include "core/fit/fit.hpp"
 #include "core/job/check.hpp"
@@ -355,7 +354,6 @@ Understood Estimator::resolve(const Asked& asked) const {
   suit_task(request, answer.architecture, issues);
   suit_denoiser(answer.architecture.denoiser, request.open, answer.job, issues);
   if (answer.job.is_megatron()) as_megatron(answer.job, answer.architecture, issues);
-  as_torchtitan(answer.job, answer.architecture);
   take_implementation(answer.job, answer.architecture);
   leave_out_evaluation(answer.job, issues);
   check_magnitude(answer.architecture, answer.job, issues);

@@ -28,6 +28,11 @@ bool is_plain(const TrainingJob& job, const Architecture& a) {
 }  // namespace
 
 bool take_implementation(TrainingJob& job, Architecture& architecture) {
+  if (runs_own_code(job)) {  // nothing stands in for it yet
+    if (as_torchtitan(job, architecture)) return true;
+    stand_in(job);
+    return false;
+  }
   if (!is_stood_for(job.framework) || !is_plain(job, architecture)) return false;
   const bool taken = job.framework.name == "litgpt"      ? as_litgpt(job, architecture)
                      : job.framework.name == "torchtune" ? as_torchtune(job, architecture)

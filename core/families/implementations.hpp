@@ -15,4 +15,7 @@ bool as_litgpt(TrainingJob& job, Architecture& architecture);
 /// torchtune's TransformerDecoder under its recipes for one device.
 bool as_torchtune(TrainingJob& job, Architecture& architecture);
 
+/// torchtitan's Transformer under its train.py, on any number of GPUs.
+bool as_torchtitan(const TrainingJob& job, Architecture& architecture);
+
 }  // namespace tidemark

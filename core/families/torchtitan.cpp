@@ -1,9 +1,8 @@
 // torchtitan's Llama 3 and Qwen 3: complex or paired rotation, its own activation checkpointing per operation,
 // torch.compile of each layer. What changed with time is told apart by the date of the release or commit.
-#include "core/families/torchtitan.hpp"
+#include "core/families/implementations.hpp"
 
 #include "core/families/shared.hpp"
-#include "core/job/defaults.hpp"
 #include "core/job/framework.hpp"
 #include "core/layers/norms.hpp"
 #include "core/layers/program.hpp"
@@ -247,10 +246,10 @@ bool is_known(const TrainingJob& job) {
 
 }  // namespace
 
-void as_torchtitan(TrainingJob& job, Architecture& architecture) {
-  if (!runs_own_code(job)) return;
-  if (!has_program(architecture) || !is_known(job)) return stand_in(job);
+bool as_torchtitan(const TrainingJob& job, Architecture& architecture) {
+  if (!has_program(architecture) || !is_known(job)) return false;
   architecture.program = &kProgram;
+  return true;
 }
 
 }  // namespace tidemark
