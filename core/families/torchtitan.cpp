@@ -240,7 +240,9 @@ bool has_program(const Architecture& a) {
 bool is_known(const TrainingJob& job) {
   const bool checkpoints = job.checkpointing == Checkpointing::kNone || job.checkpointing == Checkpointing::kFull ||
                            job.checkpointing == Checkpointing::kEvery;
-  return job.method == Method::kFull && checkpoints && !job.padding && !job.pipeline.is_used() &&
+  const bool flash = job.attention != AttentionKernel::kEager && job.compute_capability >= 80;
+  const bool plain = job.preference == Preference::kNone && !job.liger_rms_norm && !job.liger_swiglu && !job.liger_rope;
+  return job.method == Method::kFull && checkpoints && flash && plain && !job.padding && !job.pipeline.is_used() &&
          (job.loss == Loss::kDefault || (job.loss == Loss::kChunked && !job.tensor.is_used()));
 }
 

@@ -14,8 +14,10 @@ export function createNumberInput(option, change, schema) {
     const value = read();
     if (!direction || typeof value !== "number" || option.type !== "integer") return;
     event.preventDefault();
-    const next = value + direction * (event.shiftKey ? 10 : 1);
-    change(name, Math.min(maximum ?? Infinity, Math.max(minimum ?? -Infinity, next)));
+    const wanted = value + direction * (event.shiftKey ? 10 : 1);
+    const next = Math.min(maximum ?? Infinity, Math.max(minimum ?? -Infinity, wanted));
+    node.value = String(next); // at once: the next press may come before the page is drawn
+    change(name, next);
   }
 
   const node = h("input", {
