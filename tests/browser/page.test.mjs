@@ -470,6 +470,8 @@ test("by keyboard alone: find a model, change the batch, read the live region", 
   assert.equal(await page.evaluate(() => document.activeElement.className), "skip");
   await page.focus(at("model"));
   await page.keyboard.type("llama 3.2 1b");
+  // The catalog comes behind the example.
+  await until(page, () => /Llama-3\.2-1B/.test(document.querySelector('[role="option"]')?.textContent));
   await page.keyboard.press("ArrowDown");
   const active = await page.getAttribute(at("model"), "aria-activedescendant");
   assert.match(await page.textContent(`#${active}`), /Llama-3\.2-1B/);
