@@ -240,7 +240,6 @@ void FlatUnits::after_backward() {
   }
   tape_.begin_segment(Phase::kBackward, -1);
   post_backward(-1);
-  if (reduces_) units_.front().gathered.reset();
 }
 
 }  // namespace tidemark
