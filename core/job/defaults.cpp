@@ -199,7 +199,8 @@ void settle_torchtitan(const LeftOpen& open, TrainingJob& job) {
   if (open.sequence_parallel && job.tensor.is_used()) job.tensor.sequence = true;
   if (open.loss_parallel && job.tensor.is_used()) job.tensor.loss = true;
   Fsdp& fsdp = job.data_parallel.fsdp;
-  if (open.fsdp_groups) fsdp.separate_groups = date >= kGroups;
+  // Adapters are stood for, around one unit for all that lies outside the layers.
+  if (open.fsdp_groups) fsdp.separate_groups = date >= kGroups && job.method == Method::kFull;
   if (open.reshard_last) fsdp.reshard_last = date >= kGroups;
   // MixedPrecisionPolicy: the fp32 parts are the master weights.
   const Recipe& recipe = job.recipe;

@@ -70,6 +70,10 @@ TEST_CASE("where torchtitan's own code is not known another stands in, and the a
   CHECK(own.estimate.has_value());
   CHECK_FALSE(says(own, "STAND_IN"));
   CHECK(says(ask(titan("0.2.0", kOp, "", R"("model": "mistralai/Mistral-7B-v0.1")")), "STAND_IN"));
+  std::string lora = titan("0.2.0", R"("full")");
+  lora.replace(lora.find(R"("method": "full")"), 16, R"("method": "lora")");
+  CHECK(ask(lora).estimate.has_value());
+  CHECK(says(ask(lora), "STAND_IN"));
   CHECK(says(ask(titan("0.2.0", R"("full")", R"(, "liger": ["rms_norm"])")), "STAND_IN"));
   CHECK(says(ask(titan("0.2.0", R"("full")", R"(, "gpu": "RTX 2080 Ti")")), "STAND_IN"));
   CHECK(says(ask(titan("0.2.0", R"("full")", R"(, "parallelism": {"data": 4, "context": 2, "fsdp": "fsdp2"})")),
