@@ -1,4 +1,4 @@
-// GLM-4.5: attention with half of each head turning, then experts chosen as DeepSeek-V3 does.
+// GLM-4.5, Ling 2: attention with half of each head turning, then experts chosen as DeepSeek-V3 does.
 #include "core/families/family.hpp"
 #include "core/families/mixtures.hpp"
 #include "core/layers/rotations.hpp"
@@ -22,6 +22,29 @@ void read_glm4_moe_config(ConfigFields& fields, Architecture& architecture) {
   read_dense_prefix(fields, architecture, 1);
   read_expert_groups(fields, architecture, 1, 1);
   architecture.experts.normalised = fields.flag({"norm_topk_prob"}, true);
+}
+
+// inclusionAI/Ling-flash-2.0 configuration_bailing_moe_v2.py: BailingMoeV2Config, and NeMo AutoModel 0.7
+// components/models/ling_v2/{config,layers}.py, which names the modules as they are named here; beside the weights q, k
+// and v are one `query_key_value`. Forward and router are GLM-4.5's; no record covers them.
+void read_ling_config(ConfigFields& fields, Architecture& architecture) {
+  read_dimensions(fields, architecture, 32768);
+  read_kv_heads(fields, architecture, 4);
+  read_head_dim(fields, architecture);
+  read_rotary_factor(fields, architecture, 1.0);
+  architecture.rotary_dim = fields.nullable({"rotary_dim"}, architecture.rotary_dim).value_or(architecture.rotary_dim);
+  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
+  architecture.attention_bias = fields.flag({"use_qkv_bias"}, false);
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+  architecture.qk_norm = fields.flag({"use_qk_norm"}, true);
+  read_routed_experts(fields, architecture, {256, 8, 512}, 1);
+  read_dense_prefix(fields, architecture, 1);
+  read_expert_groups(fields, architecture, 8, 4);
+  architecture.experts.normalised = fields.flag({"norm_topk_prob"}, true);
+  fields.accept({"score_function", "moe_router_enable_expert_bias", "use_bias", "embedding_dropout", "output_dropout",
+                 "max_window_layers", "moe_shared_expert_intermediate_size", "mtp_loss_scaling_factor",
+                 "output_router_logits", "norm_head", "use_rmsnorm", "router_dtype"});
 }
 
 constexpr const char* kLayer = "transformers 5.12 models/glm4_moe/modeling_glm4_moe.py: Glm4MoeDecoderLayer.forward";
@@ -65,6 +88,8 @@ const Program kGlm4MoeProgram = {one_stack<llama_embed, layer, llama_norm>, llam
 
 const Family kRows[] = {
     {"glm4_moe", "Glm4Moe", "Glm4MoeForCausalLM", kLanguageModelOnly, read_glm4_moe_config, &kGlm4MoeProgram},
+    {"bailing_moe_v2", "BailingMoeV2", "BailingMoeV2ForCausalLM", kLanguageModelOnly, read_ling_config,
+     &kGlm4MoeProgram},
 };
 
 extern const FamilyRows glm4_moe_rows;

@@ -1,9 +1,15 @@
-// Llama 4's text model: layers that look at a chunk and turn, and layers that look at everything and do not; every
-// expert sees every token.
+// Llama 4: layers that look at a chunk and turn, and layers that look at everything and do not; every expert sees every
+// token. Its tower turns, too, and leaves a quarter of its tokens, each four wide.
+#include <algorithm>
+
 #include "core/families/family.hpp"
 #include "core/families/mixtures.hpp"
+#include "core/families/towers.hpp"
+#include "core/job/defaults.hpp"
+#include "core/layers/losses.hpp"
 #include "core/layers/norms.hpp"
 #include "core/layers/rotations.hpp"
+#include "core/layers/tensor_parallel.hpp"
 #include "core/model/config_experts.hpp"
 #include "core/tape/routing_ops.hpp"
 
@@ -166,7 +172,24 @@ Tensor experts(Net& net, Tensor rows_in) {
   return view(std::move(out), Shape{Dim(count.n() * net.T.n()), net.H});
 }
 
+// Frameworks with code of their own send each token to its experts alone: torchtitan 0.2 models/moe/moe.py:
+// MoE.forward, torchtune 0.6 modules/moe/moe.py: MoE.forward. transformers' grouped experts stand in.
+Tensor moe_of_chosen(Net& net, const Tensor& hidden) {
+  constexpr ExpertForm kForm = {.module = "feed_forward.experts", .source = kExperts, .transposed = true};
+  Scope in(net.tape, "feed_forward", kMoe);
+  const Tensor tokens = as_tokens(net, hidden);
+  const Tensor weight = net.parameter("feed_forward.router", "weight", Shape{Dim(net.arch.experts.count), net.H});
+  Tensor scores = to(linear(tokens, weight), Dtype::kFp32);
+  TopK best = topk(sigmoid(std::move(scores)), Dim(net.arch.experts.per_token));
+  Tensor chosen = to(std::move(best.values), tokens.dtype());
+  Tensor routed = run_experts(net, kForm, tokens, std::move(best.indices), std::move(chosen));
+  routed = behind_projection(net, "down_proj", as_sequences(net, std::move(routed)));
+  Tensor out = gated_mlp(net, kShared, kMlp, hidden, net.width_of(net.arch.experts.shared_width));
+  return add(std::move(out), std::move(routed));
+}
+
 Tensor moe(Net& net, Tensor hidden_in) {
+  if (is_stood_for(net.job.framework)) return moe_of_chosen(net, std::move(hidden_in));
   Scope in(net.tape, "feed_forward", kMoe);
   const Tensor hidden = as_tokens(net, std::move(hidden_in));
   const Scores routing = route(net, hidden);
@@ -186,16 +209,20 @@ Tensor moe(Net& net, Tensor hidden_in) {
   return as_sequences(net, std::move(out));
 }
 
+Tensor feed_forward(Net& net, Tensor hidden) {
+  return is_dense_layer(net) ? gated_mlp(net, kDense, kMlp, std::move(hidden), net.F) : moe(net, std::move(hidden));
+}
+
 Tensor layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kLayer);
   Tensor residual = std::move(hidden);
   Tensor h = llama4_norm(net, "input_layernorm", residual);
   // `attention_states` is a name of its own: it lives until the layer returns.
-  const Tensor attention_states = self_attention(net, std::move(h));
+  const Tensor attention_states = run_divided(net, std::move(h), self_attention);
   h = add(residual, attention_states);
   residual = h;
   h = llama4_norm(net, "post_attention_layernorm", std::move(h));
-  h = is_dense_layer(net) ? gated_mlp(net, kDense, kMlp, std::move(h), net.F) : moe(net, std::move(h));
+  h = run_divided(net, std::move(h), feed_forward);
   return add(std::move(residual), std::move(h));
 }
 
@@ -203,14 +230,195 @@ Tensor norm(Net& net, Tensor hidden) {
   return llama4_norm(net, "model.norm", std::move(hidden));
 }
 
+// -- the tower --------------------------------------------------------------------------------------------------------
+
+constexpr const char* kTower = "transformers 5.12 models/llama4/modeling_llama4.py: Llama4VisionModel.forward";
+constexpr const char* kAdapter =
+    "transformers 5.12 models/llama4/modeling_llama4.py: Llama4VisionPixelShuffleMLP.forward";
+constexpr const char* kUnfold = "transformers 5.12 models/llama4/modeling_llama4.py: Llama4UnfoldConvolution.forward";
+constexpr const char* kSeeing =
+    "transformers 5.12 models/llama4/modeling_llama4.py: Llama4ForConditionalGeneration.forward";
+
+void turn_complex(Net& net, Tensor& q, Tensor& k) {
+  Rotated turned = rotate_complex(net, std::move(q), std::move(k), false);
+  q = std::move(turned.q);
+  k = std::move(turned.k);
+}
+
+Tensor tower_block(Net& net, Tensor hidden) {
+  constexpr TowerLayer kNames = {"transformers 5.12 models/llama4/modeling_llama4.py: Llama4VisionEncoderLayer.forward",
+                                 {"input_layernorm", "post_attention_layernorm"},
+                                 "self_attn.q_proj",
+                                 "self_attn.k_proj",
+                                 "self_attn.v_proj",
+                                 "self_attn.o_proj",
+                                 "mlp.fc1",
+                                 "mlp.fc2",
+                                 turn_complex};
+  return tower_layer(net, std::move(hidden), kNames);
+}
+
+// torch.nn.Unfold makes a copy, a column for each patch; a Linear follows.
+Tensor unfolded_patches(Net& net) {
+  Scope in(net.tape, "vision_model.patch_embedding", kUnfold);
+  const Dim side(net.arch.patch_size), row(net.arch.num_channels * side.n() * side.n());
+  const Tensor columns = net.tape.allocate(Shape{net.B, row, Dim(net.S.n() - 1)}, net.pixel_values.dtype(), "im2col");
+  Tensor patches = net.linear("vision_model.patch_embedding.linear", transpose(columns, 1, 2), net.H);
+  return net.hooked_inputs(std::move(patches));
+}
+
+// pixel_shuffle: two copies; Llama4VisionMLP2.
+Tensor shuffled(Net& net, Tensor x_in) {
+  Scope in(net.tape, "vision_model.vision_adapter", kAdapter);
+  const Count s = net.arch.pictures.merge, side = net.arch.image_size / net.arch.patch_size, small = side / s;
+  const Dim n = x_in.dim(0), wide(net.H.n() * s), wider(wide.n() * s);
+  Tensor x = reshape(std::move(x_in), Shape{n, Dim(side), Dim(small), wide});
+  x = contiguous(permute(std::move(x), {0, 2, 1, 3}));
+  x = view(std::move(x), Shape{n, Dim(small), Dim(small), wider});
+  x = contiguous(permute(std::move(x), {0, 2, 1, 3}));
+  x = view(std::move(x), Shape{n, Dim(small * small), wider});
+  x = net.linear("vision_model.vision_adapter.mlp.fc1", std::move(x), Dim(net.arch.pictures.window));
+  x = dropout(activate(net.arch.activation, std::move(x)), net.arch.activation_dropout);
+  x = net.linear("vision_model.vision_adapter.mlp.fc2", std::move(x), Dim(net.arch.pictures.tokens));
+  return activate(net.arch.activation, std::move(x));
+}
+
+Tensor tower(Net& net) {
+  constexpr const char* kName = "vision_model";
+  Scope in(net.tape, kName, kTower);
+  Tensor hidden = unfolded_patches(net);
+  {
+    Tensor token = net.parameter(kName, "class_embedding", Shape{net.H});
+    const Tensor tokens = expand(std::move(token), Shape{net.B, Dim(1), net.H});
+    hidden = cat({&hidden, &tokens}, 1);
+  }
+  hidden = add(std::move(hidden), net.parameter(kName, "positional_embedding_vlm", Shape{net.S, net.H}));
+  hidden = net.layer_norm("vision_model.layernorm_pre", std::move(hidden));
+  net.tape.buffer("freqs_ci", net.S.n() * net.hd.n() * size_of(Dtype::kFp32));
+  net.shared.cos = net.tape.part_of_buffer(Shape{Dim(1), net.S, net.hd}, Dtype::kFp32);
+  hidden = net.layers({"vision_model.model.layers", net.arch.num_layers, tower_block}, std::move(hidden));
+  hidden = net.layer_norm("vision_model.layernorm_post", std::move(hidden));
+  return shuffled(net, narrow(hidden, 1, 0, Dim(net.S.n() - 1)));
+}
+
+const Program kTowerProgram = {tower};
+
+// transformers 5.12.1 models/llama4/configuration_llama4.py: Llama4VisionConfig. The adapter's first matrix has
+// `intermediate_size` columns, as its input has by the shuffle.
+void read_vision(ConfigFields& fields, Architecture& part) {
+  read_tower_sizes(fields, part, 768, 34, 16, 5632);
+  part.image_size = square_side(fields, "image_size", 448);
+  part.patch_size = square_side(fields, "patch_size", 14);
+  part.activation = Activation::kGelu;  // nn.GELU(), whatever hidden_act says
+  part.activation_dropout = fields.probability({"projector_dropout"}, 0.0);
+  const double ratio = fields.number({"pixel_shuffle_ratio"}, 0.5);
+  part.pictures.merge = ratio > 0.0 && ratio <= 1.0 ? static_cast<Count>(1.0 / ratio) : 1;
+  part.pictures.window = fields.count({"projector_input_dim"}, 4096);
+  part.pictures.tokens = fields.count({"projector_output_dim"}, 4096);
+  const Count side = part.image_size / part.patch_size, merged = part.pictures.merge * part.pictures.merge;
+  if (side % part.pictures.merge != 0 || part.hidden_size * merged != part.intermediate_size) {
+    fields.error("INVALID_VALUE", "pixel_shuffle_ratio",
+                 "The tower's tokens, shuffled together by \"pixel_shuffle_ratio\", must be as wide as "
+                 "\"intermediate_size\": the adapter multiplies them by a matrix of that width.");
+  }
+  part.max_positions = side * side + 1;
+  part.program = &kTowerProgram;
+  fields.accept({"model_type", "architectures", "hidden_act", "norm_eps", "rope_theta", "rope_parameters",
+                 "vision_output_dim", "vision_feature_layer", "vision_feature_select_strategy",
+                 "multi_modal_projector_bias", "dtype", "torch_dtype"});
+}
+
+// transformers 5.12.1 models/llama4/configuration_llama4.py: Llama4Config.
+void read_llama4(ConfigFields& fields, Architecture& architecture) {
+  read_language(fields, architecture, "llama4_text");
+  ConfigFields vision(required_object(fields, "vision_config"), fields.path() + "/vision_config", fields.issues());
+  Architecture part;
+  read_vision(vision, part);
+  vision.report_unread(architecture.model_type);
+  architecture.parts.push_back(std::move(part));
+  fields.accept({"tie_word_embeddings", "boi_token_index", "eoi_token_index", "image_token_index"});
+}
+
+Count tiles(const Net& net) {
+  return picture_count(net) * std::max<Count>(1, net.job.image_tiles);
+}
+
+Tensor features(Net& net) {
+  Net& part = tower_part(net, Dim(tiles(net)));
+  // Among the outputs: what the tower gives, in front of the projector.
+  net.image_hidden_states = part.arch.program->forward(part);
+  const Tensor seen = net.image_hidden_states;
+  Tensor rows = view(seen, Shape{Dim(seen.size(0) * seen.size(1)), seen.dim(2)});
+  return net.linear("multi_modal_projector.linear_1", std::move(rows), net.H);
+}
+
+Tensor merge(Net& net, Tensor embeds) {
+  return merge_features(net, std::move(embeds), features, kSeeing, false);
+}
+
+// Tiles have the tower's own size, whatever the picture has.
+void inputs(Net& net) {
+  const Count side = net.arch.parts.front().image_size;
+  picture_inputs(net, Dim(tiles(net)), {side, side});
+}
+
+// Its own loss: logits where the mask is not 0, in their dtype, and labels likewise.
+Outputs seeing_lm(Net& net, const Program& program, Tensor hidden) {
+  if (net.job.loss != Loss::kDefault || is_stood_for(net.job.framework)) {
+    return causal_lm(net, program, std::move(hidden));
+  }
+  Tensor logits = program.lm_head(net, std::move(hidden));
+  Scope in(net.tape, "loss", kSeeing);
+  const Dim rows(net.B.n() * (net.S.n() - 1));
+  const Tensor mask = net.tape.allocate(Shape{net.B, Dim(net.S.n() - 1)}, Dtype::kInt64, "shift_attention_mask");
+  const Tensor places = net.tape.allocate(Shape{rows, Dim(2)}, Dtype::kInt64, "nonzero");
+  const Tensor shifted = index_pairs(narrow(logits, 1, 0, Dim(net.S.n() - 1)), places, places, rows);
+  const Tensor labels = net.tape.allocate(Shape{rows}, Dtype::kInt64, "shift_labels");
+  Outputs out;
+  out.loss = plain_cross_entropy(net, shifted);
+  out.rest = {std::move(logits)};
+  if (net.image_hidden_states.defined()) out.rest.push_back(std::move(net.image_hidden_states));
+  return out;
+}
+
+// torchtitan 0.2 models/llama4/infra/parallelize.py: apply_moe_ep_tp, around grouped experts alone.
+void check_company(const Architecture&, const TrainingJob& job, Issues& issues) {
+  const auto refuse = [&issues](const char* path, const char* message) {
+    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, path, message, "1"});
+  };
+  if (job.tensor.is_used() && (!is_stood_for(job.framework) || job.images_per_sample > 0)) {
+    refuse("/parallelism/tensor",
+           "Of Llama 4 tensor parallelism is modelled where torchtitan's or torchtune's experts are stood for, without "
+           "pictures.");
+  }
+  if (job.pipeline.is_used()) refuse("/parallelism/pipeline", "Pipelines of Llama 4 are not modelled.");
+}
+
 }  // namespace
 
 constexpr ClassSuffix kClasses[] = {{"ForCausalLM", Head::kCausalLm}, {"TextModel", Head::kNone}};
 
-const Program kLlama4Program = {one_stack<embed, layer, norm>, llama_head};
+constexpr HeadForward kHeads[] = {{Head::kCausalLm, seeing_lm}};
+// Llama4PreTrainedModel: _supports_flash_attn is False.
+constexpr AttentionSupport kNoFlash = {.flash_attention_2 = false, .flash_attention_3 = false};
+
+const Program kLlama4Program = {.forward = one_stack<embed, layer, norm>,
+                                .lm_head = llama_head,
+                                .attention = kNoFlash,
+                                .is_divisible = true,
+                                .check = check_company};
+const Program kSeeingProgram = {.forward = forward_with_pictures<merge>,
+                                .lm_head = language_head,
+                                .heads = kHeads,
+                                .inputs = inputs,
+                                .attention = kNoFlash,
+                                .is_divisible = true,
+                                .check = check_company};
+constexpr ClassSuffix kSeeingClass[] = {{"ForConditionalGeneration", Head::kCausalLm}};
 
 const Family kRows[] = {
     {"llama4_text", "Llama4", "Llama4ForCausalLM", kClasses, read_llama4_text_config, &kLlama4Program},
+    {"llama4", "Llama4", "Llama4ForConditionalGeneration", kSeeingClass, read_llama4, &kSeeingProgram},
 };
 
 extern const FamilyRows llama4_rows;

@@ -99,14 +99,14 @@ void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues
   }
   // transformers 5.12.1 modeling_llama4.py Llama4TextExperts (bmm), modeling_granitemoe.py GraniteMoeParallelExperts (a
   // loop): no @use_experts_implementation.
-  const bool own_experts = a.model_type == "llama4_text" || a.model_type.rfind("granitemoe", 0) == 0;
+  const bool own_experts = a.model_type.rfind("llama4", 0) == 0 || a.model_type.rfind("granitemoe", 0) == 0;
   if (job.experts != ExpertsKernel::kGroupedMm && (own_experts || (a.experts.count == 0 && a.language == nullptr))) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/moe/implementation",
         a.experts.count == 0 ? "This model has no experts."
                              : "This model's code computes its experts in one way only.");
   }
   // modeling_llama4.py Llama4Router: a Linear that returns two tensors.
-  if (a.model_type == "llama4_text" && job.method != Method::kFull &&
+  if (a.model_type.rfind("llama4", 0) == 0 && job.method != Method::kFull &&
       job.adapter.target_modules.kind == ModuleChoice::Kind::kAllLinear) {
     add(issues, "INVALID_VALUE", Severity::kError, "/adapter/target_modules",
         "\"all-linear\" reaches Llama 4's router, a Linear that returns two tensors: PEFT fails. Name the modules.",

@@ -219,6 +219,21 @@ bool is_stood_for(const Framework& framework) {
 
 namespace {
 
+/// The same of tensor parallelism. Beside weights in 16 bits autocast changes norms and softmax alone.
+void stand_for_divided(TrainingJob& job) {
+  if (job.padding || job.packing) {
+    job.padding = job.packing = false;
+    job.stand_ins.emplace_back("padded or packed rows under tensor parallelism, answered by full rows of one length");
+  }
+  if (job.recipe.autocast && job.recipe.autocast == job.recipe.weights) {
+    job.recipe.autocast.reset();
+    job.stand_ins.emplace_back("autocast under tensor parallelism, answered without");
+  }
+  if (job.loss == Loss::kCutCrossEntropy) {
+    job.stand_ins.emplace_back("a fused loss under tensor parallelism, answered by that of a GPU's part of the head");
+  }
+}
+
 /// What is not modelled in this company, and has a neighbour that is.
 void stand_for_combinations(TrainingJob& job, Issues& issues) {
   if (job.is_megatron()) {
@@ -244,6 +259,7 @@ void stand_for_combinations(TrainingJob& job, Issues& issues) {
                       "What is sharded and offloaded runs on several GPUs: 2 are assumed. State parallelism.data.",
                       "2"});
   }
+  if (job.tensor.is_used()) stand_for_divided(job);
   if (job.expert > 1 && data.sharding == Sharding::kFsdp2) {
     data.degree = std::max(data.degree, job.expert);
     job.expert = 1;
@@ -263,14 +279,29 @@ bool runs_own_code(const TrainingJob& job) {
 
 void stand_in(TrainingJob& job) {
   // The records of tensor parallelism are of torchtitan's plan around the modules of transformers.
-  if (!job.tensor.is_used() || runs_own_code(job)) {
+  if (job.framework.name != "torchtitan" || !job.tensor.is_used() || runs_own_code(job)) {
     job.stand_ins.push_back(
         job.framework.name +
         "'s step and its own code of the model, answered by transformers' code in a loop of one's own");
   }
+  // A release of its own says nothing of transformers': the newest stands in.
+  if (job.framework.major == 0) {
+    const Framework newest;
+    job.framework.major = newest.major;
+    job.framework.minor = newest.minor;
+  }
   ModuleChoice& targets = job.adapter.target_modules;
   if (targets.kind == ModuleChoice::Kind::kNames) targets.names = in_transformers_words(targets.names);
-  if (job.data_parallel.is_sharded() && job.loss == Loss::kChunked) {
+  if (targets.kind == ModuleChoice::Kind::kExpression && job.framework.name == "nemo-automodel") {
+    // nemo_automodel 0.7 components/_peft/module_matcher.py: wildcard_match.
+    std::string whole;
+    for (const char letter : targets.expression) {
+      if (letter == '*' && (whole.empty() || whole.back() != '.')) whole += '.';
+      whole += letter;
+    }
+    targets.expression = std::move(whole);
+  }
+  if ((job.data_parallel.is_sharded() || job.tensor.is_used()) && job.loss == Loss::kChunked) {
     job.loss = Loss::kDefault;
     job.stand_ins.emplace_back("a loss in chunks where GPUs divide the head, answered by that of all logits at once");
   }

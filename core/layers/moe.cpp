@@ -19,7 +19,8 @@ Tensor ints(Net& net, const Shape& shape, const char* op, Dtype dtype = Dtype::k
 
 Projections projections(Net& net, const ExpertForm& form) {
   const Experts& e = net.arch.experts;
-  const Dim both(form.gated ? 2 * e.width : e.width), width(e.width), count(e.count), h = net.H;
+  const Dim width = net.width_of(e.width), both = form.gated ? net.width_of(2 * e.width) : width, count(e.count),
+            h = net.H;
   Projections p;
   const bool turned = form.transposed;
   p.up.weight = net.expert_parameter(form.module, form.gated ? "gate_up_proj" : "up_proj",
@@ -36,7 +37,7 @@ Projections projections(Net& net, const ExpertForm& form) {
 Tensor apply_gate(Net& net, const ExpertForm& form, Tensor gate_up_in) {
   if (form.gate != nullptr) return form.gate(net, form, std::move(gate_up_in));
   const Tensor gate_up = std::move(gate_up_in);
-  const Dim width(net.arch.experts.width);
+  const Dim width = net.width_of(net.arch.experts.width);
   if (!form.gated) {
     Scope act(net.tape, form.act, net.source());
     return activate(net.arch.activation, gate_up);

@@ -38,6 +38,10 @@ Net::Net(Tape& t, const Architecture& a, const TrainingJob& j)
       K(part_of(a.kv_size(), Symbol::kKeyValue, j)),
       adapter_(adapter_layer(j.adapter.kind)) {}
 
+Dim Net::width_of(Count width) const {
+  return job.tensor.is_used() ? part_of(width, Symbol::kFeedForward, job) : Dim(width);
+}
+
 Net::Net(Net& whole, const Architecture& a, Dim batch, Dim sequence) : Net(whole.tape, a, whole.job) {
   B = batch;
   S = sequence;

@@ -86,6 +86,8 @@ class Net {
 
   // Dimensions, with their names.
   Dim B, S, T, H, F, V, A, Kv, hd, Q, K;
+  /// This GPU's part of the width of an expert's feed-forward, or of another that tensor parallelism divides.
+  Dim width_of(Count width) const;
 
   Tensor input_ids, labels, attention_mask;  ///< the batch
   Tensor pixel_values;                       ///< its pictures

@@ -53,6 +53,11 @@ std::string full_name(const Architecture& architecture, std::string_view path) {
   const std::string_view body = architecture.body_prefix;
   // Of a model that sees, the language model's program names its own modules ("model.norm") and the head. All else lies
   // beside the language model in the body.
+  // Llama4ForConditionalGeneration: a causal language model, head and all, beside the rest.
+  if (architecture.model_type == "llama4") {
+    const bool is_language = path.substr(0, 7) == "lm_head" || path.substr(0, body.size()) == body;
+    return std::string{is_language ? "language_model." : ""}.append(path);
+  }
   if (architecture.language != nullptr && path.substr(0, 7) != "lm_head") {
     const bool is_language = path.substr(0, body.size()) == body;
     if (is_language) path.remove_prefix(body.size());

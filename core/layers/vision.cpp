@@ -18,7 +18,9 @@ Tensor tower_attention(Net& net, Tensor hidden, const TowerLayer& names) {
   q = split_heads(net, std::move(q), net.A, net.hd);
   k = split_heads(net, std::move(k), net.A, net.hd);
   v = split_heads(net, std::move(v), net.A, net.hd);
+  if (names.turn != nullptr) names.turn(net, q, k);
   AttentionOptions options;
+  options.softmax_fp32 = options.cast_back = names.turn == nullptr;
   options.mask = net.shared.causal_mask;
   options.dropout = net.arch.attention_dropout;
   options.causal = false;
@@ -105,7 +107,7 @@ Tensor language_head(Net& net, Tensor hidden) {
 }
 
 Declared::Declared(Net& net, bool declared)
-    : tape_(net.tape), declared_(declared), grad_before_(net.tape.grad_enabled()) {
+    : tape_(net.tape), declared_(declared), grad_before_(net.tape.grad_enabled()), stopped_before_(net.tape.stopped()) {
   if (!declared_) return;
   tape_.set_stopped(true);
   tape_.set_grad_enabled(false);
@@ -113,7 +115,7 @@ Declared::Declared(Net& net, bool declared)
 
 Declared::~Declared() {
   if (!declared_) return;
-  tape_.set_stopped(false);
+  tape_.set_stopped(stopped_before_);
   tape_.set_grad_enabled(grad_before_);
 }
 

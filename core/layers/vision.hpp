@@ -53,7 +53,7 @@ class Declared {
 
  private:
   Tape& tape_;
-  bool declared_, grad_before_;
+  bool declared_, grad_before_, stopped_before_;
 };
 
 /// inputs_embeds.masked_scatter(input_ids == image_token_id, features): `features` has a row for each placeholder.
@@ -65,6 +65,8 @@ struct TowerLayer {
   const char* norms[2];         ///< before attention and before the feed-forward
   const char *q, *k, *v, *out;  ///< projections
   const char *fc1, *fc2;        ///< feed-forward
+  /// What turns q and k; its eager form has a softmax in the scores' dtype (Llama 4).
+  void (*turn)(Net& net, Tensor& q, Tensor& k) = nullptr;
 };
 /// CLIPEncoderLayer.forward, SiglipEncoderLayer.forward: both have the same names.
 extern const TowerLayer kClipLayer;

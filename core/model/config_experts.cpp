@@ -19,11 +19,12 @@ void read_experts(ConfigFields& fields, Architecture& architecture, const Expert
 
 void read_routed_experts(ConfigFields& fields, Architecture& architecture, const ExpertDefaults& defaults,
                          Count shared) {
-  read_experts(fields, architecture, defaults, {"n_routed_experts", "num_local_experts"}, {"moe_intermediate_size"});
+  read_experts(fields, architecture, defaults, {"n_routed_experts", "num_local_experts", "num_experts"},
+               {"moe_intermediate_size"});
   fields.accept({"routed_scaling_factor", "aux_loss_alpha", "seq_aux", "ep_size", "moe_layer_freq", "scoring_func",
                  "num_nextn_predict_layers"});
   Experts& e = architecture.experts;
-  e.shared_width = e.width * fields.count({"n_shared_experts"}, shared);
+  e.shared_width = e.width * fields.count({"n_shared_experts", "num_shared_experts"}, shared);
 }
 
 void read_expert_groups(ConfigFields& fields, Architecture& architecture, Count groups, Count groups_per_token) {

@@ -101,9 +101,8 @@ void check_context(const TrainingJob& job, Issues& issues) {
   if (job.sequence_length % job.context != 0) {
     refuse(issues, "/parallelism/context", "parallelism.context must divide the sequence length.");
   }
-  if (job.tensor.is_used() || job.pipeline.is_used()) {
-    refuse(issues, "/parallelism/context",
-           "Context parallelism beside tensor parallelism or pipelines is modelled of Megatron-Core.", "1");
+  if (job.pipeline.is_used()) {
+    refuse(issues, "/parallelism/context", "Context parallelism beside pipelines is modelled of Megatron-Core.", "1");
   }
 }
 
@@ -137,8 +136,11 @@ void check_sharding(const Architecture& architecture, const TrainingJob& job, Is
     check_method(job, issues);
     if (how.sharding == Sharding::kFsdp1) check_flat(job, issues);
   }
-  if (architecture.num_decoder_layers > 0 || !architecture.parts.empty() || architecture.head != Head::kCausalLm) {
-    refuse(issues, "/parallelism/fsdp", "Sharding is modelled for causal language models of one stack of layers.");
+  // A tower that no picture reaches lies there in parts, and is never gathered.
+  const bool sees = !architecture.parts.empty() && (architecture.language == nullptr || job.images_per_sample > 0);
+  if (architecture.num_decoder_layers > 0 || sees || architecture.head != Head::kCausalLm) {
+    refuse(issues, "/parallelism/fsdp",
+           "Sharding is modelled for causal language models of one stack of layers, without pictures.");
   }
   if (!works_on_parts(job.optimizer)) {
     refuse(issues, "/optimizer", "On parts of parameters torch's AdamW and SGD are modelled.", "adamw_torch_fused");

@@ -67,7 +67,8 @@ void check_tensor(const Architecture& architecture, const TrainingJob& job, Issu
   }
   check_sizes(architecture, job, issues);
   check_company(job, issues);
-  if (job.method != Method::kFull || job.loss != Loss::kDefault || job.recipe.autocast || job.recipe.master_weights ||
+  const bool losses = job.loss == Loss::kDefault || job.loss == Loss::kCutCrossEntropy;
+  if (job.method != Method::kFull || !losses || job.recipe.autocast || job.recipe.master_weights ||
       job.recipe.gradients != job.recipe.weights) {
     refuse(issues, kTensor,
            "Tensor parallelism is modelled for full training with the default loss, without autocast and master "

@@ -156,6 +156,8 @@ std::vector<Trait> traits_of(const Architecture& architecture, const TrainingJob
   if (job.method == Method::kLora || job.method == Method::kQlora) add_adapter(traits, job.adapter);
   if (job.method == Method::kQlora) add_quantization(traits, job.quantization);
   add_switches(traits, job);
+  if (job.data_parallel.is_sharded() && !architecture.parts.empty())
+    traits.push_back({"parallelism", "a tower's parts"});
   add_preference(traits, job);
   return traits;
 }

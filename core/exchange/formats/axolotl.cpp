@@ -83,6 +83,13 @@ void read_parallelism(Keys& keys, Facts& facts) {
     const Node* node = keys[name];
     if (node != nullptr && node->integer > 1) keys.state(path, to_value(*node), {node});
   }
+  const Node* shard = keys["dp_shard_size"];
+  const Node* replicate = keys["dp_replicate_size"];
+  if (shard != nullptr && shard->integer > 1) {
+    const std::int64_t replicas = replicate == nullptr ? 1 : std::max<std::int64_t>(1, replicate->integer);
+    keys.state("parallelism.data", of(shard->integer * replicas), {shard, replicate},
+               "dp_shard_size times dp_replicate_size");
+  }
 }
 
 void read_method(Keys& keys, Facts& facts) {
