@@ -332,6 +332,7 @@ void read_vision(ConfigFields& fields, Architecture& part) {
 void read_llama4(ConfigFields& fields, Architecture& architecture) {
   read_language(fields, architecture, "llama4_text");
   ConfigFields vision(required_object(fields, "vision_config"), fields.path() + "/vision_config", fields.issues());
+  if (has_error(fields.issues())) return;
   Architecture part;
   read_vision(vision, part);
   vision.report_unread(architecture.model_type);

@@ -79,13 +79,13 @@ void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues
         "\"lora\".",
         "lora");
   }
-  if (a.experts.count > 0 && job.method == Method::kQlora && job.framework.at_least(5, 0)) {
+  if (a.experts.count > 0 && !a.experts.listed && job.method == Method::kQlora && job.framework.at_least(5, 0)) {
     add(issues, "NOT_QUANTISED", Severity::kWarning, "/method",
         "The experts stay in 16 bits: transformers 5 keeps those of a layer in one parameter, and bitsandbytes packs "
         "linear layers only.");
   }
   if (a.experts.count > 0 && !job.framework.at_least(5, 0)) {
-    constexpr std::string_view kRead[] = {"mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "deepseek_v3"};
+    constexpr std::string_view kRead[] = {"mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "deepseek_v3", "dbrx"};
     if (std::find(std::begin(kRead), std::end(kRead), a.model_type) == std::end(kRead)) {
       add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/framework/version",
           "Before transformers 5 experts were lists of linear layers; of this model that form is not modelled. Use "

@@ -265,6 +265,13 @@ void stand_for_combinations(TrainingJob& job, Issues& issues) {
     job.expert = 1;
     job.stand_ins.emplace_back("expert parallelism, answered by GPUs that divide experts as they do all other weights");
   }
+  // Adapters are so small that their states decide nothing.
+  const bool adapters = job.method == Method::kLora || job.method == Method::kQlora;
+  if (data.is_sharded() && adapters && job.optimizer.rfind("paged_adamw", 0) == 0) {
+    job.stand_ins.emplace_back(std::string{job.optimizer} +
+                               " on parts of adapters, answered by torch's AdamW on the card");
+    job.optimizer = "adamw_torch_fused";
+  }
   if (job.preference != Preference::kNone && job.preference != Preference::kReward && job.loss != Loss::kDefault) {
     job.loss = Loss::kDefault;
     job.stand_ins.emplace_back("a fused loss of preferences, answered by that of all logits");

@@ -211,8 +211,8 @@ Tensor listed(Net& net, const ExpertForm& form, Tensor hidden_in, Tensor indices
 
 }  // namespace
 
-bool lists_experts(const TrainingJob& job) {
-  return !job.framework.at_least(5, 0);
+bool lists_experts(const Architecture& architecture, const TrainingJob& job) {
+  return architecture.experts.listed || !job.framework.at_least(5, 0);
 }
 
 std::vector<Count> rows_of_experts(Net& net, Count tokens, Count k) {
@@ -251,7 +251,8 @@ void adapt(Net& net, const char* module, Projections& p) {
 }
 
 Tensor run_experts(Net& net, const ExpertForm& form, Tensor hidden, Tensor indices, Tensor weights) {
-  if (lists_experts(net.job)) return listed(net, form, std::move(hidden), std::move(indices), std::move(weights));
+  if (lists_experts(net.arch, net.job))
+    return listed(net, form, std::move(hidden), std::move(indices), std::move(weights));
   switch (net.job.experts) {
     case ExpertsKernel::kGroupedMm:
       return grouped(net, form, std::move(hidden), std::move(indices), std::move(weights));
@@ -267,7 +268,7 @@ Routing softmax_routing(Net& net, const SoftmaxRouter& router, const Tensor& hid
   Scope in(net.tape, router.module, router.source);
   const Experts& e = net.arch.experts;
   Routing r;
-  const bool is_module = lists_experts(net.job);
+  const bool is_module = lists_experts(net.arch, net.job);
   if (is_module) {
     r.logits = net.linear(router.listed, hidden, Dim(e.count));
   } else {

@@ -67,6 +67,7 @@ struct Experts {
   bool aux_loss = false;        ///< output_router_logits: the routers' balance joins the loss
   bool jitter = false;          ///< the input is multiplied by noise
   bool bias = false;            ///< the shared feed-forward's or the router's linear layers carry one
+  bool listed = false;          ///< experts are lists of linear layers in every release
   LayerFlags dense_layers;      ///< per layer: a plain feed-forward instead; empty when none is
 };
 

@@ -175,7 +175,11 @@ TEST_CASE("a batch without padding is one row of its samples") {
 }
 
 TEST_CASE("what has no rule of its own is answered widely, and says what stands in") {
-  for (const char* keys : {R"(,"task":"embedding")", R"(,"method":"qlora","quantization":{"quant_type":"gptq"})"}) {
+  for (const char* keys :
+       {R"(,"task":"embedding")", R"(,"method":"qlora","quantization":{"quant_type":"gptq"})",
+        R"(,"precision":"bf16_amp","packing":true,"parallelism":{"data":2,"fsdp":"fsdp2","tensor":2,"context":2})",
+        R"(,"method":"lora","framework":{"name":"nemo-automodel"},"adapter":{"target_modules":"*_proj"})",
+        R"(,"method":"lora","optimizer":"paged_adamw_8bit","parallelism":{"data":2,"fsdp":"fsdp2"})"}) {
     CAPTURE(keys);
     const Answer answer = answer_to(small("bfloat16") + keys);
     REQUIRE(answer.estimate);
