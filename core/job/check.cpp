@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/job/defaults.hpp"
+#include "core/job/mixed_precision.hpp"
 
 namespace tidemark {
 namespace {
@@ -29,10 +30,6 @@ bool is_flash(const TrainingJob& job) {
   return job.attention == AttentionKernel::kFlashAttention2 || job.attention == AttentionKernel::kFlashAttention3;
 }
 
-bool computes_in_bf16(const Recipe& recipe) {
-  return recipe.autocast.value_or(recipe.weights) == Dtype::kBf16;
-}
-
 /// Do an adapter's targets include modules that PEFT refuses in models of Mamba?
 bool reaches_mamba_projection(const Architecture& architecture, const Adapter& adapter) {
   const std::string& type = architecture.model_type;
@@ -50,8 +47,9 @@ bool reaches_mamba_projection(const Architecture& architecture, const Adapter& a
 void check_flash(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   if (!is_flash(job)) return;
   // transformers 5.12 integrations/flash_attention.py get_target_dtype: without autocast the inputs keep the weights'
-  // dtype; flash-attention 2.8 csrc/flash_attn/flash_api.cpp mha_fwd takes fp16 and bf16 only.
-  if (!job.recipe.autocast && job.recipe.weights == Dtype::kFp32) {
+  // dtype, which under FSDP is that of the gathered ones; flash-attention 2.8 csrc/flash_attn/flash_api.cpp mha_fwd
+  // takes fp16 and bf16 only.
+  if (computing_dtype(job) == Dtype::kFp32) {
     add(issues, "INVALID_VALUE", Severity::kError, "/attention",
         "FlashAttention only takes fp16 and bf16: with fp32 weights it needs autocast. Use \"precision\": \"amp_bf16\" "
         "or "
@@ -542,7 +540,7 @@ void check_kernels(const TrainingJob& job, Issues& issues) {
   }
   // torch 2.6 cuda/__init__.py is_bf16_supported(including_emulation=True), which transformers asks: it does not
   // refuse.
-  if (computes_in_bf16(job.recipe) && job.compute_capability < kAmpere) {
+  if (computing_dtype(job) == Dtype::kBf16 && job.compute_capability < kAmpere) {
     add(issues, "EMULATED_DTYPE", Severity::kWarning, "/precision",
         "This card has no bf16 arithmetic (compute capability below 8.0): torch emulates it, slowly. fp16 autocast "
         "(\"amp_fp16\") is what it was built for.",

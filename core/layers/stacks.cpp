@@ -1,4 +1,5 @@
 // The loops over layers: which of them the tape runs, and which are checkpointed.
+#include "core/job/mixed_precision.hpp"
 #include "core/layers/program.hpp"
 
 namespace tidemark {
@@ -14,6 +15,15 @@ bool checkpointed(const TrainingJob& job, Count layer) {
     default:
       return false;
   }
+}
+
+// MixedPrecisionPolicy.cast_forward_inputs: a unit of FSDP 2 gets its input in the dtype of its gathered weights.
+// Source: torch 2.14 distributed/fsdp/_fully_shard/_fsdp_state.py: FSDPState._pre_forward.
+Tensor as_policy_has_it(Net& net, Tensor hidden) {
+  const DataParallel& how = net.job.data_parallel;
+  if (!how.is_sharded() || how.sharding != Sharding::kFsdp2) return hidden;
+  const std::optional<Dtype> gathered = mixed_precision(net.job).gathered;
+  return gathered ? to(std::move(hidden), *gathered) : hidden;
 }
 
 }  // namespace
@@ -46,6 +56,7 @@ const LayerPlan::Stack& Net::planned(const Stack& stack) {
 
 Tensor Net::run_layer(const Stack& stack, Count layer, Tensor hidden) {
   layer_index = layer;
+  hidden = as_policy_has_it(*this, std::move(hidden));
   Tensor out = stack.layer(*this, std::move(hidden));
   attention_weights.reset();
   return out;

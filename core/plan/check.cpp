@@ -1,8 +1,8 @@
 // Which sharded jobs are modelled.
 #include <string>
 
+#include "core/job/mixed_precision.hpp"
 #include "core/plan/main_grads.hpp"
-#include "core/plan/mixed_precision.hpp"
 #include "core/plan/sharded.hpp"
 
 namespace tidemark {
@@ -43,8 +43,11 @@ void check_zero(const TrainingJob& job, Issues& issues) {
            "ZeRO is modelled with 16-bit weights and gradients, fp32 master weights and states, without autocast.",
            "deepspeed_bf16");
   }
-  if (job.method == Method::kQlora) refuse(issues, "/method", "QLoRA under ZeRO is not modelled yet.", "lora");
   const bool third = job.data_parallel.sharding == Sharding::kZero3;
+  if (third && job.method == Method::kQlora) {
+    refuse(issues, "/method", "QLoRA under ZeRO-3 is not modelled; ZeRO-2 keeps the packed weights on every GPU.",
+           "lora");
+  }
   const bool some_layers = job.checkpointing == Checkpointing::kEvery;
   if (third && (some_layers || job.checkpointing == Checkpointing::kSelectiveCoreAttention)) {
     refuse(issues, "/gradient_checkpointing", "ZeRO-3 is modelled with every layer checkpointed, or none.", "full");
@@ -135,12 +138,6 @@ void check_sharding(const Architecture& architecture, const TrainingJob& job, Is
     check_mesh(how, issues);
     check_method(job, issues);
     if (how.sharding == Sharding::kFsdp1) check_flat(job, issues);
-  }
-  // A tower that no picture reaches lies there in parts, and is never gathered.
-  const bool sees = !architecture.parts.empty() && (architecture.language == nullptr || job.images_per_sample > 0);
-  if (architecture.num_decoder_layers > 0 || sees || architecture.head != Head::kCausalLm) {
-    refuse(issues, "/parallelism/fsdp",
-           "Sharding is modelled for causal language models of one stack of layers, without pictures.");
   }
   if (!works_on_parts(job.optimizer)) {
     refuse(issues, "/optimizer", "On parts of parameters torch's AdamW and SGD are modelled.", "adamw_torch_fused");

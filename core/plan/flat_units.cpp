@@ -43,7 +43,7 @@ void FlatUnits::declare(Parameter& p) {
   const auto at = static_cast<std::size_t>(p.instance + 1) * 2;
   if (at >= units_.size()) units_.resize(at + 2);
   Unit& unit = unit_of(p.instance, is_trained(p));
-  unit.trained = is_trained(p);
+  unit.trained = unit.trained || p.requires_grad;
   unit.own = own;
   unit.computes = computes;
   // bitsandbytes' packed weights are elements of quant_storage's dtype, which is the unit's.
@@ -54,6 +54,17 @@ void FlatUnits::declare(Parameter& p) {
   gradients_.emplace_back();
 }
 
+// FlatParameter requires a gradient where one of its parameters does, and so do all that are views of it.
+void FlatUnits::train_together(Unit& unit) {
+  if (!unit.trained) return;
+  for (const std::int32_t index : unit.parameters) {
+    Parameter& p = tape_.parameters()[static_cast<std::size_t>(index)];
+    if (p.requires_grad || p.dtype == Dtype::kUint8) continue;
+    p.requires_grad = true;
+    lent_.push_back(index);
+  }
+}
+
 // _init_flat_param_and_metadata: with use_orig_params each parameter begins at a multiple of 16 bytes.
 void FlatUnits::collect() {
   const std::vector<Parameter>& parameters = tape_.parameters();
@@ -62,6 +73,7 @@ void FlatUnits::collect() {
     unit.whole = up_to_multiple(unit.whole, alignment(unit)) + sizes_[i];
     unit.parameters.push_back(static_cast<std::int32_t>(i));
   }
+  for (Unit& unit : units_) train_together(unit);
   const Scope in(tape_, "FullyShardedDataParallel", kFlat);
   for (std::size_t i = 0; i < units_.size(); ++i) {
     Unit& unit = units_[i];
@@ -86,6 +98,7 @@ void FlatUnits::begin_micro_step(bool last) {
 
 // What the optimizer sees: with use_orig_params those pieces of parameters that lie in this GPU's part, the first.
 void FlatUnits::end_micro_steps() {
+  for (const std::int32_t index : lent_) tape_.parameters()[static_cast<std::size_t>(index)].requires_grad = false;
   for (Unit& unit : units_) {
     const Count align = alignment(unit);
     Count at = 0;
@@ -99,7 +112,7 @@ void FlatUnits::end_micro_steps() {
       at += p.whole;
       p.shape = elements(piece);
       p.dtype = unit.own;
-      p.reached = p.reached && piece > 0;
+      p.reached = p.reached && p.requires_grad && piece > 0;
       if (p.reached) p.grad = unit.reduced;
     }
     unit.reduced.reset();
@@ -200,6 +213,10 @@ void FlatUnits::post_backward(std::int16_t instance) {
 void FlatUnits::post_backward(Unit& unit) {
   if (unit.done || unit.parameters.empty()) return;
   unit.done = true;
+  if (!unit.trained) {  // _post_backward_reshard_only_hook
+    if (reduces_ || !fsdp_.keeps_gathered) unit.gathered.reset();
+    return;
+  }
   const Scope in(tape_, "whole gradient", kPostBackward);
   Tensor grad = tape_.allocate(elements(unit.whole), unit.computes, "cat");
   tape_.set_category(grad, Category::kGradients);

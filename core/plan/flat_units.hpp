@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "core/plan/mixed_precision.hpp"
+#include "core/job/mixed_precision.hpp"
 #include "core/plan/sharded.hpp"
 
 namespace tidemark {
@@ -37,12 +37,12 @@ class FlatUnits : public Sharded {
     std::vector<std::int32_t> parameters;
     Dtype own = Dtype::kFp32;       // of its parameters
     Dtype computes = Dtype::kFp32;  // of what is gathered
-    bool trained = true;
-    Count whole = 0;     // elements, with what aligns parameters
-    Count part = 0;      // elements of a GPU's part
-    Tensor gathered;     // _full_param_padded
-    Tensor accumulated;  // the whole gradient of micro-steps that did not reduce it
-    Tensor reduced;      // this GPU's part of the gradient
+    bool trained = false;           // some of its parameters are
+    Count whole = 0;                // elements, with what aligns parameters
+    Count part = 0;                 // elements of a GPU's part
+    Tensor gathered;                // _full_param_padded
+    Tensor accumulated;             // the whole gradient of micro-steps that did not reduce it
+    Tensor reduced;                 // this GPU's part of the gradient
     bool in_backward = false, done = false;
   };
 
@@ -51,8 +51,9 @@ class FlatUnits : public Sharded {
     return units_[static_cast<std::size_t>(instance + 1) * 2 + (trained ? 1 : 0)];
   }
   std::int16_t last_layer() const { return static_cast<std::int16_t>(units_.size() / 2 - 2); }
-  // Whether its unit is trained.
+  // Whether it lies in the unit of what is trained.
   bool is_trained(const Parameter& p) const { return p.requires_grad || !fsdp_.trained_leaves; }
+  void train_together(Unit& unit);
   Dtype own_dtype(const Parameter& p) const;
   // Elements that a parameter in it begins at a multiple of.
   Count alignment(const Unit& unit) const;
@@ -70,10 +71,11 @@ class FlatUnits : public Sharded {
   const Fsdp& fsdp_;
   MixedPrecision how_;
   const TrainingJob& job_;
-  bool reduces_ = true;            // this micro-step does
-  std::vector<Unit> units_;        // the root's two, then the layers'
-  std::vector<Count> sizes_;       // elements of parameters in their units
-  std::vector<Tensor> gradients_;  // whole, by parameter
+  bool reduces_ = true;             // this micro-step does
+  std::vector<Unit> units_;         // the root's two, then the layers'
+  std::vector<std::int32_t> lent_;  // parameters that require gradients for their units' sake alone
+  std::vector<Count> sizes_;        // elements of parameters in their units
+  std::vector<Tensor> gradients_;   // whole, by parameter
 };
 
 }  // namespace tidemark

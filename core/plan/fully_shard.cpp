@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/plan/mixed_precision.hpp"
+#include "core/job/mixed_precision.hpp"
 #include "core/plan/tensor_shards.hpp"
 
 namespace tidemark {

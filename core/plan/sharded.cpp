@@ -2,32 +2,24 @@
 
 #include <string>
 
+#include "core/job/mixed_precision.hpp"
 #include "core/plan/flat_units.hpp"
 #include "core/plan/fully_shard.hpp"
 #include "core/plan/main_grads.hpp"
-#include "core/plan/mixed_precision.hpp"
 #include "core/plan/tensor_shards.hpp"
 #include "core/plan/zero_gather.hpp"
 #include "core/plan/zero_partition.hpp"
 
 namespace tidemark {
 
-MixedPrecision mixed_precision(const TrainingJob& job) {
-  const Fsdp& fsdp = job.data_parallel.fsdp;
-  MixedPrecision own;
-  if (job.recipe.name == "fsdp_bf16") {
-    own = {Dtype::kBf16, Dtype::kFp32};
-  } else if (job.recipe.autocast) {
-    own = {job.recipe.autocast, job.recipe.autocast};
-  }
-  return {fsdp.param ? fsdp.param : own.gathered, fsdp.reduce ? fsdp.reduce : own.reduced};
-}
-
 TrainingJob as_modules_see(const TrainingJob& job) {
   TrainingJob seen = job;
   if (!job.data_parallel.is_sharded() || job.is_megatron()) return seen;
   if (job.data_parallel.sharding >= Sharding::kZero1) {
-    seen.adapter.dtype = job.recipe.weights;  // DeepSpeedEngine turns the whole module into its dtype
+    // DeepSpeed 0.19.8 runtime/engine.py _configure_distributed_model turns the whole module into its dtype, what k-bit
+    // preparation made fp32 included; packed weights are no floats, and stay.
+    seen.adapter.dtype = job.recipe.weights;
+    seen.quantization.prepare_kbit = PrepareKbit::kOff;
     return seen;
   }
   const MixedPrecision how = mixed_precision(job);

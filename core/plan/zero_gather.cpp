@@ -42,7 +42,11 @@ void ZeroGather::declare(Parameter& p) {
 }
 
 void ZeroGather::collect() {
-  for (const Part& part : parts_) {
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    Part& part = parts_[i];
+    // transformers 5.12 integrations/moe.py: products with experts' stacked weights, transposed or one by one, save
+    // views.
+    part.viewed = tape_.parameters()[i].is_expert && tape_.parameters()[i].shape.rank > 2;
     share_ += part.share;
     trained_share_ += part.trained ? part.share : 0;
   }
@@ -77,9 +81,10 @@ Bytes ZeroGather::host_bytes(const LayerPlan&) const {
 
 // -- the order of modules -------------------------------------------------------------------------------------------
 
-void ZeroGather::add_event(const std::vector<std::int32_t>& module) {
+void ZeroGather::add_event(const std::vector<std::int32_t>& module, bool graph) {
   Event event;
   event.parameters = module;
+  event.graph = graph;
   if (!events_.empty()) {
     event.before = events_.back().before;
     for (const std::int32_t p : events_.back().parameters) event.before += part_of(p).count;
@@ -91,16 +96,23 @@ void ZeroGather::add_event(const std::vector<std::int32_t>& module) {
   events_.push_back(std::move(event));
 }
 
-// Backward comes to the modules in the opposite order; a checkpointed layer runs forward once more before.
+// Backward comes to the modules in the opposite order, but to none that is frozen and comes before all that is trained
+// (a frozen tower); a checkpointed layer runs forward once more before.
 void ZeroGather::trace() {
-  for (const auto& module : forward_) add_event(module);
+  for (std::size_t i = 0; i < forward_.size(); ++i) {
+    add_event(forward_[i], backward_[i] && (!recomputes_ || instances_[i] < 0));
+  }
   for (std::size_t end = forward_.size(); end > 0;) {
     std::size_t begin = end - 1;
     if (instances_[begin] >= 0) {
       while (begin > 0 && instances_[begin - 1] == instances_[begin]) --begin;
-      for (std::size_t i = begin; recomputes_ && i < end; ++i) add_event(forward_[i]);
+      for (std::size_t i = begin; recomputes_ && i < end; ++i) {
+        if (backward_[i]) add_event(forward_[i], true);
+      }
     }
-    for (std::size_t i = end; i > begin; --i) add_event(forward_[i - 1]);
+    for (std::size_t i = end; i > begin; --i) {
+      if (backward_[i - 1]) add_event(forward_[i - 1], false);
+    }
     end = begin;
   }
 }
@@ -117,6 +129,22 @@ void ZeroGather::begin_micro_step(bool) {
 
 // -- gathering and letting go ---------------------------------------------------------------------------------------
 
+// Ahead of the first layer stand the beginnings of several stacks (a token table, a tower's patches), told apart by the
+// first part of their names.
+void ZeroGather::note_backward(bool same_module, const Parameter& p, std::int16_t instance) {
+  if (same_module) {
+    backward_.back() = backward_.back() || p.requires_grad;
+    return;
+  }
+  bool before = !backward_.empty() && backward_.back();
+  if (before && instance < 0 && instances_.back() < 0 && seen_layers_ == 0) {
+    const char* const last = tape_.parameters()[static_cast<std::size_t>(forward_.back().front())].module;
+    before = std::strncmp(last, p.module, std::strcspn(last, ".") + 1) == 0;
+  }
+  seen_layers_ += instance < 0 ? 0 : 1;
+  backward_.push_back(before || p.requires_grad);
+}
+
 // While nothing is recorded yet, the modules and their order are noted.
 void ZeroGather::use(std::int32_t parameter) {
   if (!tape_.stopped()) return fetch(parameter);
@@ -124,8 +152,12 @@ void ZeroGather::use(std::int32_t parameter) {
   const std::int16_t instance = tape_.instance_of_parameters();
   if (!forward_.empty() && instances_.back() == instance) {
     const auto last = static_cast<std::size_t>(forward_.back().front());
-    if (std::strcmp(tape_.parameters()[last].module, p.module) == 0) return forward_.back().push_back(parameter);
+    if (std::strcmp(tape_.parameters()[last].module, p.module) == 0) {
+      note_backward(true, p, instance);
+      return forward_.back().push_back(parameter);
+    }
   }
+  note_backward(false, p, instance);
   forward_.push_back({parameter});
   instances_.push_back(instance);
 }
@@ -219,14 +251,17 @@ void ZeroGather::prefetch() {
 
 // release_sub_module, __params_to_release: what is used again within max_reuse_distance elements stays.
 void ZeroGather::release() {
-  for (const std::int32_t p : events_[next_event_ - 1].parameters) {
+  const Event& event = events_[next_event_ - 1];
+  for (const std::int32_t p : event.parameters) {
     Part& part = part_of(p);
     if (part.persists || !part.whole.defined() || part.fetched_for > next_event_) continue;
     const auto again = std::lower_bound(part.uses.begin(), part.uses.end(), next_event_);
     const Count now = next_event_ < events_.size() ? events_[next_event_].before : 0;
     if (again != part.uses.end() && events_[*again].before - now < sizes_.max_reuse_distance) continue;
-    part.whole.reset();
     live_ -= part.count;
+    Tensor whole = std::move(part.whole);
+    part.saved.reset();
+    if (part.viewed && event.graph) part.saved = std::move(whole);
   }
 }
 
@@ -263,6 +298,7 @@ void ZeroGather::after_backward() {
   reduce_bucket();
   for (Part& part : parts_) {
     part.whole.reset();
+    part.saved.reset();
     part.flight = -1;
   }
   flights_.clear();

@@ -35,7 +35,9 @@ class ZeroGather : public Sharded {
     Count share = 0;  // of this GPU's part
     bool trained = false;
     bool persists = false;  // it is whole all the time
+    bool viewed = false;    // a graph saves views of it, which outlive its release
     Tensor whole, grad;
+    Tensor saved;                   // what such a view holds
     std::int32_t flight = -1;       // the all-gather that will bring it, of several at once
     std::size_t fetched_for = 0;    // the last use that it has been gathered for, counted from 1
     std::vector<std::size_t> uses;  // events that want it
@@ -43,12 +45,14 @@ class ZeroGather : public Sharded {
   // A module's forward or backward: what it wants.
   struct Event {
     std::vector<std::int32_t> parameters;
-    Count before = 0;  // elements that all events before it want
+    Count before = 0;    // elements that all events before it want
+    bool graph = false;  // a graph is made
   };
 
   Part& part_of(std::int32_t parameter) { return parts_[static_cast<std::size_t>(parameter)]; }
   void trace();
-  void add_event(const std::vector<std::int32_t>& module);
+  void note_backward(bool same_module, const Parameter& p, std::int16_t instance);
+  void add_event(const std::vector<std::int32_t>& module, bool graph);
   bool wants(std::size_t event, std::int32_t parameter) const;
   void fetch(std::int32_t parameter);
   void gather(const std::vector<std::int32_t>& parameters);
@@ -67,6 +71,8 @@ class ZeroGather : public Sharded {
   std::vector<Part> parts_;
   std::vector<std::vector<std::int32_t>> forward_;  // modules, by what they want
   std::vector<std::int16_t> instances_;             // whose they are
+  std::vector<bool> backward_;                      // whether backward comes to them
+  Count seen_layers_ = 0;                           // modules of layers among those noted
   std::vector<Event> events_;
   std::vector<std::pair<std::size_t, std::int32_t>> queue_;  // (event, parameter) in order
   std::size_t next_event_ = 0, next_in_queue_ = 0;

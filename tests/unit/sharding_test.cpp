@@ -136,6 +136,81 @@ TEST_CASE("sharding with offload and no count of GPUs is answered for two, and s
   CHECK(std::any_of(answer.issues.begin(), answer.issues.end(), assumed));
 }
 
+// tests/oracle/records-multi.jsonl: stacks-*. A tower's layers are units like all others.
+TEST_CASE("towers, encoders and decoders are divided, layer by layer") {
+  const std::string vision = R"({"schema": 1, "model": "Qwen/Qwen2-VL-2B-Instruct", "method": "full", "optimizer":
+    "adamw_torch_fused", "micro_batch_size": 1, "precision": "pure_bf16", "sequence_length": 1024, "parallelism": )";
+  Bytes before = 0;
+  for (const std::string gpus : {"2", "8", "32"}) {
+    const Estimate e = answered(vision + R"({"data": )" + gpus + R"(, "fsdp": "fsdp2"}})");
+    const Bytes part = 2 * e.parameters.total / std::stoi(gpus), weights = held(e, Category::kWeights);
+    CHECK(weights >= part);
+    CHECK(weights < part + part / 100);
+    if (before > 0) CHECK(e.allocated.expected < before);
+    before = e.allocated.expected;
+  }
+}
+
+TEST_CASE("a tower that never runs is divided with the rest") {
+  for (const std::string model : {"Qwen/Qwen2-VL-2B-Instruct", "google/gemma-3-4b-it", "llava-hf/llava-1.5-7b-hf"}) {
+    for (const std::string how : {R"("fsdp": "fsdp2")", R"("fsdp": "full_shard")", R"("zero_stage": 3)"}) {
+      const std::string job = R"({"schema": 1, "model": ")" + model + R"(", "method": "full", "optimizer":
+        "adamw_torch_fused", "micro_batch_size": 1, "sequence_length": 2048, "parallelism": {"data": 8, )" +
+                              how + "}";
+      const Estimate text = answered(job + R"(, "images_per_sample": 0})");
+      const Estimate seen = answered(job + R"(, "images_per_sample": 1})");
+      CHECK(text.parameters.total == seen.parameters.total);
+      CHECK(held(text, Category::kOptimizerStates) >= held(seen, Category::kOptimizerStates) / 2);
+    }
+  }
+}
+
+// torch 2.14 _flat_param.py: requires_grad is the flat parameter's, and its views' (stacks-qwen2-vl-fsdp1-*: softmax of
+// a frozen tower is saved, whose patches lie in the root with the trained token table).
+TEST_CASE(
+    "FSDP 1 computes gradients of what is frozen beside what is trained, and so saves a frozen tower's activations") {
+  const std::string job = R"({"schema": 1, "model": "Qwen/Qwen2-VL-2B-Instruct", "method": "full", "optimizer":
+    "adamw_torch_fused", "micro_batch_size": 1, "precision": "pure_bf16", "sequence_length": 1024, "images_per_sample": 1,
+    "image_size": [672, 672], "freeze": ["vision_tower"], "parallelism": {"data": 8, "fsdp": )";
+  const Estimate flat = answered(job + R"("full_shard"}})"), split = answered(job + R"("fsdp2"}})");
+  const auto saved = [](const Estimate& e) { return held(e, Category::kActivations); };
+  CHECK(saved(flat) > 2 * saved(split));
+  CHECK(flat.parameters.trainable == split.parameters.trainable);
+}
+
+// torch 2.14 _fsdp_state.py: cast_forward_inputs (stacks-bert-fsdp2-full-amp_bf16-4).
+TEST_CASE("FSDP 2 with autocast hands each layer its input in bf16, which fp32 norms would have kept in fp32") {
+  const std::string bert = R"({"schema": 1, "model": "google-bert/bert-base-uncased", "method": "full", "optimizer":
+    "adamw_torch_fused", "micro_batch_size": 16, "precision": "amp_bf16", "sequence_length": 128)";
+  const Bytes alone = held(answered(bert + "}"), Category::kActivations);
+  const Bytes divided =
+      held(answered(bert + R"(, "parallelism": {"data": 4, "fsdp": "fsdp2"}})"), Category::kActivations);
+  const Bytes hidden = Bytes{16} * 128 * 768 * 4;
+  CHECK(alone - divided >= 11 * hidden);
+}
+
+TEST_CASE("QLoRA is divided by ZeRO-1 and 2, where k-bit preparation makes nothing fp32, and not by ZeRO-3") {
+  const auto qlora = [](int stage, const char* prepare) {
+    std::string job = llama(2, zero(stage, 4) + R"(, "quantization": {"prepare_kbit": )" + prepare + "}");
+    job.replace(job.find(R"("method": "full")"), 16, R"("method": "qlora")");
+    return job;
+  };
+  for (const int stage : {1, 2}) {
+    CHECK(held(answered(qlora(stage, "true")), Category::kWeights) ==
+          held(answered(qlora(stage, "false")), Category::kWeights));
+  }
+  const Answer third = ask(qlora(3, "true"));
+  CHECK_FALSE(third.estimate);
+  CHECK(has_error(third.issues));
+}
+
+TEST_CASE("FlashAttention takes what FSDP gathers in bf16, though its parts are fp32") {
+  const std::string flash = R"(, "attention": "flash_attention_2", "gpu": "A100-80GB")";
+  CHECK(ask(llama(2, fsdp2(8) + flash)).estimate);
+  const Answer wide = ask(llama(2, R"("sequence_length": 512, "precision": "fp32")" + flash));
+  CHECK_FALSE(wide.estimate);
+}
+
 TEST_CASE("what is not modelled about a sharded job is refused in words") {
   for (const std::string& rest :
        {fsdp2(8) + R"(, "optimizer": "adamw_8bit")", zero(3, 8) + R"(, "offload": {"optimizer": "cpu"})",

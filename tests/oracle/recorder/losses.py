@@ -34,17 +34,19 @@ class LigerFLCE(torch.autograd.Function):
 
 
 def install_old_loss(model, version):
-    """Causal-LM losses of older model files, all with a shifted copy of the logits.
+    """Causal-LM losses of older model files, all but torchtitan's with a shifted copy of the logits.
 
     "hf_4_44": fp32 logits are returned (transformers <= 4.44); "hf_4_46": converted for the loss only (4.45 - 4.48);
     "hf_no_upcast": cross entropy in the model's dtype (old GPT-2, GPT-BigCode, Bloom, Falcon files)."""
     base = model.get_base_model() if hasattr(model, "get_base_model") else model
     head = base.get_output_embeddings()
-    if version == "hf_4_44":                           # logits.float() before they are returned
+    if version in ("hf_4_44", "hf_titan"):                           # logits.float() before they are returned
         plain = head.forward
         head.forward = lambda hidden: plain(hidden).float()
 
     def loss_function(logits=None, labels=None, vocab_size=None, **kw):
+        if version == "hf_titan":                      # the data loader shifts the labels
+            return F.cross_entropy(logits.flatten(0, 1), labels.flatten(0, 1))
         logits = logits if version == "hf_no_upcast" else logits.float()
         shift = logits[..., :-1, :].contiguous()
         target = labels[..., 1:].contiguous()

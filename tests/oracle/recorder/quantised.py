@@ -12,6 +12,9 @@ def set_param(model, name, value):
     model.get_submodule(path)._parameters[leaf] = value
 
 
+STORAGES = {"uint8": torch.uint8, "bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
+
+
 class _MatMul4Bit(torch.autograd.Function):
     """bitsandbytes/autograd/_functions.py MatMul4Bit: dequantise, multiply, drop the copy."""
 
@@ -29,13 +32,13 @@ class _MatMul4Bit(torch.autograd.Function):
 class FakeLinear4bit(nn.Linear):
     """Packed NF4 weight (blocks of 64) with optional double quantisation (blocks of 256)."""
 
-    def __init__(self, src, double_quant, compute_dtype):
+    def __init__(self, src, double_quant, compute_dtype, storage=torch.uint8):
         nn.Module.__init__(self)
         self.in_features, self.out_features = src.in_features, src.out_features
         n, dev = src.weight.numel(), src.weight.device
         self.packed_dtype = src.weight.dtype
         self.shape, self.compute_dtype, self.double_quant = tuple(src.weight.shape), compute_dtype, double_quant
-        self.weight = nn.Parameter(torch.empty((n + 1) // 2, 1, dtype=torch.uint8, device=dev), requires_grad=False)
+        self.weight = nn.Parameter(torch.empty((n + 1) // 2 // storage.itemsize, 1, dtype=storage, device=dev), requires_grad=False)
         self.bias = None if src.bias is None else nn.Parameter(src.bias.detach(), requires_grad=False)
         blocks = -(-n // 64)
         self.register_buffer("code", torch.empty(16, device=dev), persistent=False)
@@ -128,6 +131,7 @@ def quantize_linears(model, job):
     """What from_pretrained(quantization_config=nf4) replaces: every nn.Linear and Conv1D but the output head."""
     head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
     eight = job.get("bits", 4) == 8
+    storage = STORAGES[job.get("quant_storage", "uint8")]
     cdt = torch.float16 if "fp16" in job["precision"] else torch.bfloat16
     fp32 = getattr(model, "_keep_in_fp32_modules", None) or ()      # T5's wo: not quantised, and fp32 beside 4-bit layers
     for name, m in list(model.named_modules()):
@@ -136,7 +140,7 @@ def quantize_linears(model, job):
         elif (type(m) is nn.Linear or isinstance(m, Conv1D)) and m is not head and "lm_head" not in name:
             parent = model.get_submodule(name.rpartition(".")[0])
             m = as_linear(m)
-            new = FakeLinear8bit(m) if eight else FakeLinear4bit(m, job.get("double_quant", True), cdt)
+            new = FakeLinear8bit(m) if eight else FakeLinear4bit(m, job.get("double_quant", True), cdt, storage)
             setattr(parent, name.rpartition(".")[2], new)
     setattr(model, "is_loaded_in_8bit" if eight else "is_loaded_in_4bit", True)
 

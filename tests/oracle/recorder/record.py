@@ -215,6 +215,13 @@ def analyse(tr, steps, fwd_ends, snap, mid, vocab, job, batch_shapes, top):
     cur = 0
     peaks = {}           # (step, phase) -> {bytes, index, default_allocated, ...}
     seq = [(i, i) for i in range(len(events))] + [(i, None) for i in range(last_start, len(events))]
+    # what the last step frees of the step before has its counterpart, by size, in what the last step leaves behind
+    carried = [r for r in recs if r.died is not None and r.died >= last_start > r.born]
+    left = {}
+    for r in recs:
+        if r.born >= last_start and r.died is None:
+            left.setdefault((r.nbytes, r.stream), []).append(r.id)
+    twin = {r.id: left[r.nbytes, r.stream].pop(0) for r in carried if left.get((r.nbytes, r.stream))}
     bounds = {}          # position in seq -> (phase, step)
     for i, ph, st in marks:
         bounds.setdefault(i, []).append((ph, st))
@@ -248,7 +255,7 @@ def analyse(tr, steps, fwd_ends, snap, mid, vocab, job, batch_shapes, top):
         if e > 0:
             cur += rounded(n)
             for name, c in caches.items():
-                handles[name][rid] = c.malloc(n)
+                handles[name][rid] = c.malloc(n, recs[rid].stream)
             p = peaks.setdefault(key, {"bytes": 0, "index": None})
             if cur > p["bytes"]:
                 p.update(bytes=cur, index=i)
@@ -256,6 +263,8 @@ def analyse(tr, steps, fwd_ends, snap, mid, vocab, job, batch_shapes, top):
             cur -= rounded(n)
             for name, c in caches.items():
                 h = handles[name].pop(rid, None)
+                if h is None and pos >= len(events):
+                    h = handles[name].pop(twin.get(rid), None)
                 if h is not None:
                     c.free(h)
     close(peaks, key, caches)
@@ -284,9 +293,14 @@ def analyse(tr, steps, fwd_ends, snap, mid, vocab, job, batch_shapes, top):
     for s in (batch_shapes or {}).get("labels", [1]) or [1]:
         tokens *= s
 
+    kept = ("weights", "gradients", "optimizer_state", "master_weights")
+    shared = ("communication", "master_weights") if "parallelism" in job else ()
+
     def category(r, at):
-        if r.kind in ("weights", "gradients", "optimizer_state"):
+        if r.kind in kept:
             return r.kind
+        if r.label:
+            return "communication"
         if r.kind == "workspace":
             return "transient"
         if r.kind in ("input", "weight_cast"):
@@ -311,20 +325,25 @@ def analyse(tr, steps, fwd_ends, snap, mid, vocab, job, batch_shapes, top):
 
     def describe(r):
         return {"shape": list(r.shape), "dtype": r.dtype, "bytes": r.nbytes, "op": r.op, "module": r.mod,
-                **({"kind": r.kind} if r.kind else {})}
+                **({"kind": r.kind} if r.kind else {}), **({"label": r.label} if r.label else {})}
 
     live = alive(idx)
-    cats = dict.fromkeys(("weights", "gradients", "optimizer_state", "activations_saved", "logits_loss", "transient", "other"), 0)
+    cats = dict.fromkeys(("weights", "gradients", "optimizer_state", "activations_saved", "logits_loss", "transient", "other", *shared), 0)
+    comm = {}
     detail = []
     for r in live:
         c = category(r, idx)
         cats[c] += rounded(r.nbytes)
-        if c not in ("weights", "gradients", "optimizer_state"):
+        if c == "communication":
+            comm[r.label] = comm.get(r.label, 0) + rounded(r.nbytes)
+        if c not in kept:
             detail.append((c, r))
     cats["weight_casts_in_other"] = sum(rounded(r.nbytes) for r in live if r.kind == "weight_cast")
     born = recs[abs(events[idx]) - 1]
     nxt = next((recs[-e - 1].mod for e in events[idx + 1:idx + 200] if e < 0 and recs[-e - 1].mod), "")
     out["peak"]["breakdown"] = cats
+    if comm:
+        out["peak"]["communication"] = comm
     out["peak"]["at"] = {"op": born.op, "shape": list(born.shape), "dtype": born.dtype, "module": born.mod, "next_freed_module": nxt}
     out["peak"]["largest"] = [{"category": c, **describe(r)} for c, r in sorted(detail, key=lambda t: -t[1].nbytes)[:top]]
     # -- after forward, per layer ------------------------------------------------------------
@@ -527,16 +546,28 @@ def main():
     def on_alarm(*_):
         raise TooLong()
     signal.signal(signal.SIGALRM, on_alarm)
+    parallel = {job["parallelism"]["strategy"] for job in todo if "parallelism" in job}
+    if parallel:
+        import multi
+        multi.preload(parallel)
     for job in todo:
         if job["id"] in done or (a.only and not re.search(a.only, job["id"])):
             continue
         full = {**DEFAULTS, **job}
+        run = run_fake if a.device == "fake" else run_real
+        if "parallelism" in full:                       # one process per job: groups and engines live in global variables
+            child = os.fork()
+            if child:
+                os.waitpid(child, 0)
+                continue
+            todo.clear()                                # (ends the loop in the child)
+            run = multi.run
         if a.device == "fake":
             set_masks(full["padding"])
         numpy.random.seed(0)                          # wav2vec2's masked spans
         signal.alarm(a.timeout)
         try:
-            rec = (run_fake if a.device == "fake" else run_real)(full, registry, a.steps, a.top)
+            rec = run(full, registry, a.steps, a.top)
             rec = {"job": full, "versions": versions, "cublas_workspace_bytes": CUBLAS_WORKSPACE, **rec}
         except (TooLong, Exception) as e:               # noqa: B014 - one bad job must not stop the rest
             rec = {"job": full, "versions": versions, "error": f"{type(e).__name__}: {str(e)[:400]}"}

@@ -16,4 +16,7 @@ struct MixedPrecision {
 /// autocast. Source: accelerate 1.14 utils/dataclasses.py: FullyShardedDataParallelPlugin.set_mixed_precision.
 MixedPrecision mixed_precision(const TrainingJob& job);
 
+/// The dtype in which matrix products and attention run: autocast's, else that of the weights as FSDP gathers them.
+Dtype computing_dtype(const TrainingJob& job);
+
 }  // namespace tidemark

@@ -1,0 +1,23 @@
+#include "core/job/mixed_precision.hpp"
+
+namespace tidemark {
+
+MixedPrecision mixed_precision(const TrainingJob& job) {
+  const Fsdp& fsdp = job.data_parallel.fsdp;
+  MixedPrecision own;
+  if (job.recipe.name == "fsdp_bf16") {
+    own = {Dtype::kBf16, Dtype::kFp32};
+  } else if (job.recipe.autocast) {
+    own = {job.recipe.autocast, job.recipe.autocast};
+  }
+  return {fsdp.param ? fsdp.param : own.gathered, fsdp.reduce ? fsdp.reduce : own.reduced};
+}
+
+Dtype computing_dtype(const TrainingJob& job) {
+  if (job.recipe.autocast) return *job.recipe.autocast;
+  const Sharding sharding = job.data_parallel.sharding;
+  if (sharding != Sharding::kFsdp1 && sharding != Sharding::kFsdp2) return job.recipe.weights;
+  return mixed_precision(job).gathered.value_or(job.recipe.weights);
+}
+
+}  // namespace tidemark
