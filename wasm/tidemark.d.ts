@@ -364,12 +364,8 @@ export interface Job {
      * GPUs, among the data-parallel ones, that divide the experts of a mixture: Megatron-Core's. Unit: GPUs. @default 1
      */
     expert?: number | null;
-    /**
-     * Tensor-parallel degree inside experts. Unit: GPUs. Not modelled: Of jobs on several GPUs data, tensor and
-     * pipeline parallelism are modelled so far (parallelism.data with fsdp or zero_stage, .tensor, .pipeline). @default
-     * 1
-     */
-    expert_tensor?: 1 | null;
+    /** GPUs that divide each expert of a mixture: Megatron-Core's; else as many as parallelism.tensor. Unit: GPUs. */
+    expert_tensor?: number | null;
     /** Outside attention and feed-forward tensor-parallel GPUs have a part of the sequence each. @default false */
     sequence_parallel?: boolean | null;
     /** DeepSpeed: 1 divides optimizer states and master weights, 2 gradients too, 3 weights too. @default 0 */
@@ -485,7 +481,7 @@ export interface Job {
   } | null;
   framework?: {
     /** Who runs the step: its defaults hold where nothing is stated. @default "transformers" */
-    name?: "transformers" | "pytorch" | "accelerate" | "trl" | "axolotl" | "llama_factory" | "ms_swift" | "autotrain" | "peft" | "llamafactory" | "swift" | "megatron" | "megatron-lm" | "nemo" | "torchtune" | "torchtitan" | "litgpt" | "nemo-automodel" | "automodel" | null;
+    name?: "transformers" | "pytorch" | "accelerate" | "trl" | "axolotl" | "llama_factory" | "ms_swift" | "autotrain" | "peft" | "llamafactory" | "swift" | "megatron" | "megatron-lm" | "nemo" | "megatron-deepspeed" | "galvatron" | "hetu-galvatron" | "torchtune" | "torchtitan" | "litgpt" | "nemo-automodel" | "automodel" | null;
     /**
      * Release of transformers beneath it (5.12, 4.46) or of torchtitan (0.2.0), or a date (2026-07): defaults and
      * copies of the logits depend on it. @default "5.12"

@@ -38,6 +38,7 @@ constexpr Form kForms[] = {
     {"mixtral"},
     {"gpt2", false, false, true},
     {"gpt_neox", false, false},
+    {"bloom", false, false},
     {"starcoder2", false, false},
 };
 
@@ -74,11 +75,19 @@ bool fuses_gradients(const Net& net) {
   return net.job.megatron.fuses_gradients;
 }
 
+// This GPU's part of a parameter that all tensor-parallel ones divide.
+Tensor part_of(Net& net, const char* name, const char* leaf, const Shape& part) {
+  const auto index = static_cast<std::size_t>(net.tape.next_parameter());
+  Tensor parameter = net.parameter(name, leaf, part);
+  net.tape.parameters()[index].whole = part.numel() * net.job.tensor.degree;
+  return parameter;
+}
+
 Tensor column(Net& net, const char* name, Tensor x, Dim out, bool has_bias) {
   const Scope in(net.tape, name, net.source());
-  Tensor weight = net.parameter(name, "weight", Shape{out, x.dim(-1)});
+  Tensor weight = part_of(net, name, "weight", Shape{out, x.dim(-1)});
   Tensor bias;
-  if (has_bias) bias = net.parameter(name, "bias", Shape{out});
+  if (has_bias) bias = part_of(net, name, "bias", Shape{out});
   return gathered_linear(std::move(x), std::move(weight), std::move(bias), shards_of_sequence(net),
                          fuses_gradients(net));
 }
@@ -86,7 +95,7 @@ Tensor column(Net& net, const char* name, Tensor x, Dim out, bool has_bias) {
 // RowParallelLinear: summed in place, or reduced and scattered.
 Tensor row(Net& net, const char* name, Tensor x, bool has_bias) {
   const Scope in(net.tape, name, net.source());
-  Tensor weight = net.parameter(name, "weight", Shape{net.H, x.dim(-1)});
+  Tensor weight = part_of(net, name, "weight", Shape{net.H, x.dim(-1)});
   Tensor bias;
   if (has_bias) bias = net.parameter(name, "bias", Shape{net.H});
   Tensor out = gathered_linear(std::move(x), std::move(weight), std::move(bias), 1, fuses_gradients(net));
@@ -109,6 +118,7 @@ Tensor embed(Net& net) {
     const Tensor positions = embedding(net.more_inputs.back(), table);
     hidden = add(std::move(hidden), positions);
   }
+  if (net.arch.alibi) hidden = norm(net, "embedding.word_embeddings.norm", std::move(hidden));  // --embed-layernorm
   hidden = contiguous(permute(std::move(hidden), {1, 0, 2}));
   const Count shards = shards_of_sequence(net);
   if (shards > 1) hidden = reduce_scattered(std::move(hidden), shards);
@@ -300,7 +310,7 @@ Tensor forward(Net& net) {
         net.tape.standing(shape, net.job.recipe.weights, "dummy_wgrad", Category::kWorkspace);
       }
     }
-  } else if (net.tape.parameters().empty()) {
+  } else if (net.tape.parameters().empty() && !net.arch.alibi) {
     // Where the scores are added to: parallel_state.get_global_memory_buffer("mpu"), which stays.
     net.tape.standing(Shape{Dim(net.B.n() * net.A.n()), net.S, net.S}, net.job.recipe.weights, "mpu",
                       Category::kWorkspace);
@@ -312,23 +322,38 @@ constexpr HeadForward kHeads[] = {{Head::kCausalLm, loss}};
 
 const Program kProgram = {
     .forward = forward, .lm_head = output_layer, .heads = kHeads, .inputs = inputs, .implementation = "megatron"};
+const Program kBigScience = {.forward = forward,
+                             .lm_head = output_layer,
+                             .heads = kHeads,
+                             .inputs = inputs,
+                             .implementation = "megatron-deepspeed"};
+
+/// Megatron-Core has no alibi; BigScience's fork has two-matrix feed-forwards, LayerNorm and as many heads of keys as
+/// of queries alone, and no experts.
+bool is_known(const Form& form, const Architecture& a, const TrainingJob& job) {
+  if (!job.is_megatron_deepspeed()) return !a.alibi;
+  return !form.rms && !form.gated && a.num_heads == a.num_kv_heads && a.experts.count == 0;
+}
 
 }  // namespace
 
-void as_megatron(const TrainingJob& job, Architecture& architecture, Issues& issues) {
+void as_megatron(TrainingJob& job, Architecture& architecture, Issues& issues) {
   const Form* form = form_of(architecture.model_type);
-  if (form == nullptr || architecture.head != Head::kCausalLm || architecture.parallel_residual ||
-      architecture.sliding_window > 0) {
+  if (form == nullptr || !is_known(*form, architecture, job) || architecture.head != Head::kCausalLm ||
+      architecture.parallel_residual || architecture.sliding_window > 0) {
     issues.push_back(
         {"UNSUPPORTED_VALUE", Severity::kError, "/framework/name",
          "Under Megatron-Core these are modelled: causal language models of Llama's, Mistral's, Mixtral's, "
          "Qwen's, GPT-2's, GPT-NeoX's (without parallel residual) and StarCoder 2's layers, without "
-         "windows. Not " +
+         "windows; under Megatron-DeepSpeed GPT-2's, GPT-NeoX's and BLOOM's. Not " +
              architecture.model_type + " as it stands here.",
          ""});
     return;
   }
-  architecture.program = &kProgram;
+  architecture.program = job.is_megatron_deepspeed() ? &kBigScience : &kProgram;
+  // --pp-partition-method "type:transformer|embedding" is for layers that do not divide without their ends.
+  const Count stages = job.pipeline.stages, layers = architecture.num_layers;
+  job.pipeline.counts_ends = job.is_megatron_deepspeed() && layers % stages != 0 && (layers + 2) % stages == 0;
   const Count multiple = 128 * job.tensor.degree;
   architecture.vocab_size = (architecture.vocab_size + multiple - 1) / multiple * multiple;
 }

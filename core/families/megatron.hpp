@@ -6,9 +6,9 @@
 
 namespace tidemark {
 
-/// The model as Megatron-Core's GPTModel builds it: its program in place of transformers', the vocabulary padded to a
-/// multiple of 128 for each tensor-parallel GPU (megatron/training/tokenizer: _vocab_size_with_padding). An error
-/// where GPTModel has no such layers, or the program does not know them.
-void as_megatron(const TrainingJob& job, Architecture& architecture, Issues& issues);
+/// The model as Megatron-Core's GPTModel, or BigScience's GPTModelPipe, builds it: its program in place of
+/// transformers', the vocabulary padded to a multiple of 128 for each tensor-parallel GPU (megatron/training/tokenizer:
+/// _vocab_size_with_padding). An error where GPTModel has no such layers, or the program does not know them.
+void as_megatron(TrainingJob& job, Architecture& architecture, Issues& issues);
 
 }  // namespace tidemark

@@ -205,14 +205,18 @@ Tensor chunked_loss_of_logits(Net& net, Tensor logits) {
   return total;
 }
 
+Tensor loss_of_logits(Net& net, const Tensor& logits) {
+  const Scope in(net.tape, "loss", kLoss);
+  if (net.job.compiled && !before(net, kCompiledLoss)) return compiled_loss(net, logits);
+  return plain_cross_entropy(net, to(view(logits, Shape{net.T, logits.dim(-1)}), Dtype::kFp32));
+}
+
 Outputs loss(Net& net, const Program& program, Tensor hidden) {
   Tensor logits = program.lm_head(net, std::move(hidden));
-  const Scope in(net.tape, "loss", kLoss);
   const Tensor named = logits;  // pred, until the loss is there
-  if (net.job.loss == Loss::kChunked) return {chunked_loss_of_logits(net, std::move(logits)), {}};
-  if (net.job.compiled && !before(net, kCompiledLoss)) return {compiled_loss(net, std::move(logits)), {}};
-  logits = to(view(std::move(logits), Shape{net.T, named.dim(-1)}), Dtype::kFp32);
-  return {plain_cross_entropy(net, std::move(logits)), {}};
+  if (net.job.loss != Loss::kChunked) return {loss_of_logits(net, named), {}};
+  const Scope in(net.tape, "loss", kLoss);
+  return {chunked_loss_of_logits(net, std::move(logits)), {}};
 }
 
 void inputs(Net& net) {
@@ -229,7 +233,8 @@ const Program kProgram = {.forward = one_stack<embed, layer, final_norm>,
                           .inputs = inputs,
                           .is_divisible = true,
                           .chunks_logits = true,
-                          .implementation = "torchtitan"};
+                          .implementation = "torchtitan",
+                          .loss_of_logits = loss_of_logits};
 
 // models/{llama3, qwen3}/model/args.py: what their modules are made of.
 bool has_program(const Architecture& a) {
@@ -242,7 +247,7 @@ bool is_known(const TrainingJob& job) {
                            job.checkpointing == Checkpointing::kEvery;
   const bool flash = job.attention != AttentionKernel::kEager && job.compute_capability >= 80;
   const bool plain = job.preference == Preference::kNone && !job.liger_rms_norm && !job.liger_swiglu && !job.liger_rope;
-  return job.method == Method::kFull && checkpoints && flash && plain && !job.padding && !job.pipeline.is_used() &&
+  return job.method == Method::kFull && checkpoints && flash && plain && !job.padding &&
          (job.loss == Loss::kDefault || (job.loss == Loss::kChunked && !job.tensor.is_used()));
 }
 

@@ -56,6 +56,7 @@ constexpr Habits kHabits[] = {
     {"autotrain"},
     // Megatron-LM training/arguments.py: bf16 weights; tensor_parallel/random.py: checkpoint is a CheckpointFunction.
     {"megatron", Loading::kHalf, Loop::kTrainer, Reentrant::kAlways},
+    {"megatron-deepspeed", Loading::kHalf, Loop::kTrainer, Reentrant::kAlways},
     // Loops of their own around models of their own; outputs live through backward in each. torchtune 0.6
     // recipes/full_finetune_single_device.py: _loss_step; litgpt 0.5 finetune/lora.py: fit; torchtitan 0.2 train.py:
     // forward_backward_step; Automodel recipes/llm/train_ft.py: _forward_backward_step.
@@ -63,6 +64,8 @@ constexpr Habits kHabits[] = {
     {"torchtitan", Loading::kTransformers, Loop::kByHand, Reentrant::kNever, true},
     {"litgpt", Loading::kHalf, Loop::kByHand, Reentrant::kNever, true},
     {"nemo-automodel", Loading::kHalf, Loop::kByHand, Reentrant::kNever, true},
+    // Hetu-Galvatron core/runtime/parallel.py: wrap_data_parallel.
+    {"galvatron", Loading::kHalf, Loop::kByHand, Reentrant::kNever, true},
 };
 
 const Habits* habits_of(std::string_view name) {
@@ -202,12 +205,17 @@ void settle_torchtitan(const LeftOpen& open, TrainingJob& job) {
   // Adapters are stood for, around one unit for all that lies outside the layers.
   if (open.fsdp_groups) fsdp.separate_groups = date >= kGroups && job.method == Method::kFull;
   if (open.reshard_last) fsdp.reshard_last = date >= kGroups;
-  // MixedPrecisionPolicy: the fp32 parts are the master weights.
-  const Recipe& recipe = job.recipe;
-  if (recipe.weights == Dtype::kBf16 && recipe.master_weights == Dtype::kFp32 && !recipe.autocast &&
-      job.data_parallel.is_sharded()) {
-    job.recipe = *named_recipe("fsdp_bf16");
-  }
+  // distributed/pipeline_parallel.py: generate_llm_fqn_per_model_part counts embedding and head as a layer each.
+  Pipeline& pipeline = job.pipeline;
+  if (pipeline.schedule == PipelineSchedule::kInterleaved && pipeline.chunks == 1) pipeline.chunks = 2;
+  pipeline.counts_ends = true;
+}
+
+/// Megatron-DeepSpeed (bigscience) megatron/model/transformer.py: unfused attention; DeepSpeed 0.7
+/// runtime/bf16_optimizer.py adds gradients up in fp32, runtime/zero/stage_1_and_2.py keeps those of fp16 as they are.
+void settle_megatron_deepspeed(TrainingJob& job) {
+  job.megatron = {true, false, MegatronLoss::kNone};
+  job.recipe.gradients = job.recipe.weights == Dtype::kBf16 ? Dtype::kFp32 : job.recipe.weights;
 }
 
 }  // namespace
@@ -237,6 +245,13 @@ void stand_for_divided(TrainingJob& job) {
 /// What is not modelled in this company, and has a neighbour that is.
 void stand_for_combinations(TrainingJob& job, Issues& issues) {
   if (job.is_megatron()) {
+    const Sharding sharding = job.data_parallel.is_sharded() ? job.data_parallel.sharding : Sharding::kNone;
+    if (sharding != Sharding::kNone && sharding != Sharding::kZero1) {
+      job.stand_ins.emplace_back(
+          "Megatron-Core's FSDP, answered by its distributed optimizer with parts of what FSDP divides, two layers' "
+          "weights and one layer's gradients");
+    }
+    if (job.is_megatron_deepspeed()) settle_megatron_deepspeed(job);
     if (job.padding || job.packing) {
       job.stand_ins.emplace_back("padded or packed rows under Megatron-Core, answered by full rows of one length");
     }
@@ -252,6 +267,14 @@ void stand_for_combinations(TrainingJob& job, Issues& issues) {
     data.sharding = Sharding::kFsdp2;
     data.fsdp.keeps_gathered = false;
     job.stand_ins.emplace_back("FSDP 1 with parts on the host, answered by FSDP 2");
+  }
+  if (job.tensor.is_used() && data.is_sharded() && data.sharding == Sharding::kFsdp1) {
+    data.sharding = Sharding::kFsdp2;
+    data.fsdp.reshard_after_forward = !data.fsdp.keeps_gathered;
+    job.stand_ins.emplace_back("FSDP 1 beside tensor parallelism, answered by FSDP 2");
+  }
+  if (job.pipeline.is_used() && job.pipeline.chunks == 1 && data.is_sharded() && data.sharding == Sharding::kZero1) {
+    job.stand_ins.emplace_back("DeepSpeed's pipeline engine, answered by torch's schedule around ZeRO-1");
   }
   if (data.degree == 1 && data.sharding != Sharding::kNone && (offload.optimizer || offload.parameters)) {
     data.degree = 2;
@@ -342,6 +365,14 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   DataParallel& data = job.data_parallel;
   if (!job.is_megatron() && data.sharding == Sharding::kFsdp2) data.degree *= job.context;
   const bool own = runs_own_code(job);
+  // torchtitan's MixedPrecisionPolicy, Galvatron's MixedPrecision: the fp32 parts are the master weights.
+  const Recipe& recipe = job.recipe;
+  if (habits.stood_for && recipe.weights == Dtype::kBf16 && recipe.master_weights == Dtype::kFp32 && !recipe.autocast &&
+      data.is_sharded() && data.sharding < Sharding::kZero1) {
+    job.recipe = *named_recipe("fsdp_bf16");
+  }
+  // Vocabularies are divided up to the loss (Galvatron models/gpt_hf, Megatron's cross entropy).
+  if (job.framework.name == "galvatron" && open.loss_parallel && job.tensor.is_used()) job.tensor.loss = true;
   if (own) {
     settle_torchtitan(open, job);
   } else if (habits.stood_for) {
@@ -349,7 +380,8 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   }
   // torchtitan 0.2 distributed/utils.py maybe_enable_amp: on one GPU autocast does what FSDP's policy does on several.
   if (habits.stood_for && !job.data_parallel.is_sharded() && job.recipe.name == "fsdp_bf16") {
-    job.recipe = *named_recipe("amp_bf16");
+    // Beside tensor parallelism or a pipeline there is none ("only supported when FSDP/HSDP/CP is enabled").
+    job.recipe = *named_recipe(job.pipeline.is_used() ? "fp32" : "amp_bf16");
   }
   if (open.precision) settle_precision(open, habits, checkpoint, job, issues);
   // transformers 4.54 training_args.py: fused since torch 2.8, foreach before; torch.optim.AdamW by hand is foreach.
@@ -364,8 +396,11 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
         "go "
         "round");
   }
-  // Megatron-LM training/arguments.py: several chunks of layers on a GPU are interleaved.
-  if (job.is_megatron() && job.pipeline.chunks > 1) job.pipeline.schedule = PipelineSchedule::kInterleaved;
+  // Megatron-LM training/arguments.py, torch's schedules: several chunks of layers on a GPU are interleaved.
+  if (job.pipeline.chunks > 1) job.pipeline.schedule = PipelineSchedule::kInterleaved;
+  // torchtitan 0.2 distributed/fsdp.py get_fsdp_reshard_after_forward_policy: a pipeline would gather for each
+  // micro-batch.
+  if (job.pipeline.is_used() && open.reshard) data.fsdp.reshard_after_forward = false;
   // transformers 4.57 modeling_utils.py: gradient_checkpointing_enable sets True; 5.0: False.
   if (open.use_reentrant) {
     job.use_reentrant = habits.reentrant == Reentrant::kAlways ||

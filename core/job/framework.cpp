@@ -3,9 +3,23 @@
 #include <cctype>
 
 namespace tidemark {
+namespace {
+
+// A commit's hash, which tells no date: at least seven hexadecimal digits, letters among them.
+bool is_commit(std::string_view text) {
+  const bool letters = text.find_first_of("abcdef") != std::string_view::npos;
+  return letters && text.size() >= 7 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+}  // namespace
 
 bool read_version(std::string_view text, Framework& framework) {
   const Framework newest;
+  if (is_commit(text)) {
+    framework.major = newest.major;
+    framework.minor = newest.minor;
+    return true;
+  }
   std::size_t at = 0;
   while (at < text.size() && !std::isdigit(static_cast<unsigned char>(text[at]))) {
     // "core, main branch 2026-08-19" and "v5.12" carry their number behind words.

@@ -300,6 +300,7 @@ struct Pipeline {
   Count rank = -1;          ///< the answer is about this one; −1: the one that needs most
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
   std::vector<Count> layout;  ///< layers of each stage; empty: as equal as they come
+  bool counts_ends = false;   ///< then with token table, and norm with head, as a layer each
 
   bool is_used() const { return stages > 1; }
   bool operator==(const Pipeline&) const = default;
@@ -367,6 +368,7 @@ struct TrainingJob {
   Pipeline pipeline;
   Count context = 1;           ///< GPUs that have a part of every sequence each
   Count expert = 1;            ///< GPUs, among the data-parallel ones, that divide the experts of a mixture
+  Count expert_tensor = 0;     ///< GPUs that divide each expert; 0: as many as divide the other matrices
   bool deterministic = false;  ///< CUBLAS_WORKSPACE_CONFIG=:4096:8, as torch's deterministic algorithms want it
   Megatron megatron;           ///< read where Megatron-Core runs the step
   Offload offload;
@@ -381,8 +383,10 @@ struct TrainingJob {
   Count virtual_tokens() const { return has_adapter() && adapter.has_prompt() ? adapter.num_virtual_tokens : 0; }
   /// All GPUs of the job.
   Count gpus() const { return data_parallel.degree * tensor.degree * pipeline.stages * context; }
-  /// Megatron-Core runs the step, with its own code of the model.
-  bool is_megatron() const { return framework.name == "megatron"; }
+  /// Megatron-Core runs the step, with its own code of the model; or what it was, with DeepSpeed's engine.
+  bool is_megatron() const { return framework.name == "megatron" || is_megatron_deepspeed(); }
+  /// BigScience's fork of Megatron-LM and DeepSpeed.
+  bool is_megatron_deepspeed() const { return framework.name == "megatron-deepspeed"; }
   bool operator==(const TrainingJob&) const = default;
   std::partial_ordering operator<=>(const TrainingJob&) const = default;
 };

@@ -10,10 +10,6 @@ constexpr std::string_view kNotYet =
     "zero_stage, .tensor, .pipeline).";
 constexpr std::string_view kNoDdp = "This switch of DistributedDataParallel is not modelled yet.";
 
-constexpr Option degree(std::string_view name, std::string_view label, std::string_view help) {
-  return integer(name, "1", label, help).within(1, 1e6, "GPUs").further().refused(kNotYet);
-}
-
 /// One of DeepSpeed's sizes.
 constexpr Option elements(std::string_view name, std::string_view label, std::string_view help) {
   return integer(name, "null", label, help).within(0, 1e15, "elements").further();
@@ -148,7 +144,11 @@ constexpr Option kOptions[] = {
         .within(1, 1e6, "GPUs")
         .further()
         .into<&TrainingJob::expert>(),
-    degree("parallelism.expert_tensor", "Tensor parallel inside experts", "Tensor-parallel degree inside experts."),
+    integer("parallelism.expert_tensor", "null", "GPUs, tensor parallel in experts",
+            "GPUs that divide each expert of a mixture: Megatron-Core's; else as many as parallelism.tensor.")
+        .within(1, 1e6, "GPUs")
+        .further()
+        .into<&TrainingJob::expert_tensor>(),
     flag("parallelism.sequence_parallel", false, "Sequence parallel",
          "Outside attention and feed-forward tensor-parallel GPUs have a part of the sequence each.")
         .further()
@@ -203,6 +203,7 @@ constexpr Option kOptions[] = {
         .sets([](Request& r, const OptionValue& v) {
           fsdp(r).reshard_after_forward = !v.document->is_bool() || v.document->boolean;
           fsdp(r).reshard_to = v.document->is_bool() ? 0 : v.document->integer;
+          r.open.reshard = false;
         }),
     choice("parallelism.fsdp_options.groups", "\"root\"", kGroups, "FSDP units outside the layers",
            "Which unit holds what lies outside the layers (FSDP 2): torchtitan makes units of their own.")

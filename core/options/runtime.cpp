@@ -56,6 +56,9 @@ constexpr Choice kFrameworks[] = {
     {"megatron", 0, "Megatron-Core: its own code of the model, its own parallelism"},
     {"megatron-lm", 0, "", true, "megatron"},
     {"nemo", 0, "", true, "megatron"},
+    {"megatron-deepspeed", 0, "BigScience's Megatron-LM with DeepSpeed's pipeline: GPT, and BLOOM"},
+    {"galvatron", 0, "Galvatron: transformers' stands in"},
+    {"hetu-galvatron", 0, "", true, "galvatron"},
     {"torchtune", 0,
      "torchtune: its own code of Llama, Mistral and Qwen 2 on one GPU; elsewhere transformers' stands in, with a wide "
      "range"},
@@ -68,7 +71,6 @@ constexpr Choice kFrameworks[] = {
     {"nemo-automodel", 0, "NeMo AutoModel: transformers' stands in"},
     {"automodel", 0, "", true, "nemo-automodel"},
     {"unsloth", 0, "Unsloth", false},
-    {"galvatron", 0, "Galvatron", false},
     {"deepspeed", 0, "DeepSpeed engine", false},
 };
 

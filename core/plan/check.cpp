@@ -101,11 +101,9 @@ void check_flat(const TrainingJob& job, Issues& issues) {
 // (core/job/defaults.cpp).
 void check_context(const TrainingJob& job, Issues& issues) {
   if (job.context == 1) return;
-  if (job.sequence_length % job.context != 0) {
-    refuse(issues, "/parallelism/context", "parallelism.context must divide the sequence length.");
-  }
-  if (job.pipeline.is_used()) {
-    refuse(issues, "/parallelism/context", "Context parallelism beside pipelines is modelled of Megatron-Core.", "1");
+  if (job.sequence_length % (job.context * (job.tensor.sequence ? job.tensor.degree : 1)) != 0) {
+    refuse(issues, "/parallelism/context",
+           "parallelism.context, times .tensor with sequence parallelism, must divide the sequence length.");
   }
 }
 
@@ -117,6 +115,9 @@ void check_sharding(const Architecture& architecture, const TrainingJob& job, Is
   if (job.expert > 1) {
     refuse(issues, "/parallelism/expert",
            "Expert parallelism is modelled of Megatron-Core, and stood for where FSDP 2 divides the model.", "1");
+  }
+  if (job.expert_tensor > 1) {
+    refuse(issues, "/parallelism/expert_tensor", "Experts divided by tensor parallelism are Megatron-Core's.", "1");
   }
   const DataParallel& how = job.data_parallel;
   const bool offloads = job.offload.optimizer || job.offload.parameters || job.offload.gradients;

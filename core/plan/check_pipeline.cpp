@@ -55,6 +55,24 @@ void check_schedule(const Pipeline& how, Issues& issues) {
   }
 }
 
+// stage.py backward_maybe_with_nosync knows DDP and fully_shard; DeepSpeed's engine ZeRO-1, without chunks.
+void check_company(const TrainingJob& job, Issues& issues) {
+  const DataParallel& data = job.data_parallel;
+  const Sharding sharding = data.is_sharded() ? data.sharding : Sharding::kNone;
+  if (sharding == Sharding::kFsdp1 || sharding > Sharding::kZero1) {
+    refuse(issues, "/parallelism",
+           "Beside a pipeline data parallelism is DistributedDataParallel, FSDP 2 or ZeRO-1: neither torch's schedules "
+           "nor DeepSpeed's divide more.",
+           "fsdp2");
+  }
+  if (sharding == Sharding::kZero1 && job.pipeline.schedule != PipelineSchedule::k1F1B) {
+    refuse(issues, "/parallelism/pipeline_schedule", "DeepSpeed's pipeline runs 1F1B.", "1f1b");
+  }
+  if (job.offload.optimizer || job.offload.parameters) {
+    refuse(issues, "/offload", "Offloading is not modelled beside a pipeline.", "none");
+  }
+}
+
 }  // namespace
 
 void check_pipeline(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
@@ -71,12 +89,7 @@ void check_pipeline(const Architecture& architecture, const TrainingJob& job, Is
   if (job.attention == AttentionKernel::kEager) {
     refuse(issues, "/attention", "The stages of a pipeline pass no masks, which eager attention needs.", "sdpa");
   }
-  if (job.data_parallel.is_used()) {
-    refuse(issues, "/parallelism/data", "Pipelines are modelled without data parallelism so far.", "1");
-  }
-  if (job.gradient_accumulation_steps > 1) {
-    refuse(issues, "/gradient_accumulation_steps", "A pipeline's step has parallelism.num_micro_batches instead.", "1");
-  }
+  check_company(job, issues);
   if (job.method != Method::kFull || !job.freeze.empty() || job.loss != Loss::kDefault || job.recipe.autocast ||
       job.padding || job.packing || job.optimizer_in_backward) {
     refuse(issues, kPipeline,

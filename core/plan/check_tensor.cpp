@@ -43,9 +43,6 @@ void check_company(const TrainingJob& job, Issues& issues) {
            "together.",
            "true");
   }
-  if (job.pipeline.is_used()) {
-    refuse(issues, "/parallelism/pipeline", "Tensor and pipeline parallelism together are not modelled yet.");
-  }
 }
 
 bool steps_dtensors(std::string_view optimizer) {
@@ -68,11 +65,11 @@ void check_tensor(const Architecture& architecture, const TrainingJob& job, Issu
   check_sizes(architecture, job, issues);
   check_company(job, issues);
   const bool losses = job.loss == Loss::kDefault || job.loss == Loss::kCutCrossEntropy;
-  if (job.method != Method::kFull || !losses || job.recipe.autocast || job.recipe.master_weights ||
-      job.recipe.gradients != job.recipe.weights) {
+  const bool plain = !job.recipe.master_weights && job.recipe.gradients == job.recipe.weights;
+  if (job.method != Method::kFull || !losses || job.recipe.autocast || (!plain && job.data_parallel.is_sharded())) {
     refuse(issues, kTensor,
-           "Tensor parallelism is modelled for full training with the default loss, without autocast and master "
-           "weights.");
+           "Tensor parallelism is modelled for full training with the default loss, without autocast; beside FSDP its "
+           "fp32 parts are the master weights (fsdp_bf16).");
   }
   if (architecture.sliding_window > 0 && job.sequence_length > architecture.sliding_window) {
     refuse(issues, "/sequence_length", "Windows shorter than the sequence are not modelled under tensor parallelism.");

@@ -58,6 +58,7 @@ FullyShard::FullyShard(Tape& tape, const TrainingJob& job)
 // _fsdp_param.py FSDPParam._init_sharded_param: torch.chunk along the first dimension, all parts padded to the first's.
 void FullyShard::declare(Parameter& p) {
   Part part;
+  part.chunk = chunk_;
   part.dtype = p.dtype;
   part.gathered = p.dtype;
   part.shape = p.shape;
@@ -99,7 +100,7 @@ void FullyShard::collect() {
     // _fsdp_state.py _validate_no_duplicate_params: a tied head stays with its table.
     if (p.instance < 0 && i > first_in_layers && p.shape.rank > 1) tied = false;
   }
-  apart_ = how_.fsdp.separate_groups && !tied;
+  apart_ = how_.fsdp.separate_groups && (!tied || job_.pipeline.is_used());  // a stage has one of both
   units_.resize(static_cast<std::size_t>(last) + 2 + (apart_ ? 2 : 0));
   for (Unit& unit : units_) unit.reshards = how_.fsdp.reshard_after_forward;
   // _fsdp_state.py _lazy_init: the root stays whole after forward.
@@ -108,14 +109,31 @@ void FullyShard::collect() {
   if (last >= 0 && !how_.fsdp.reshard_last) unit_of(last).reshards = false;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     parts_[i].unit = unit_of_parameter(i, first_in_layers);
-    units_[parts_[i].unit].parameters.push_back(static_cast<std::int32_t>(i));
+    Unit& unit = units_[parts_[i].unit];
+    unit.parameters.push_back(static_cast<std::int32_t>(i));
+    unit.chunk = parts_[i].chunk;
   }
 }
 
 void FullyShard::begin_micro_step(bool last) {
-  reduces_ = last || !how_.fsdp.no_sync;
+  reduces_ = !job_.pipeline.is_used() && (last || !how_.fsdp.no_sync);
   order_.clear();
   for (Unit& unit : units_) unit.in_backward = unit.done = unit.left_at_end = false;
+}
+
+void FullyShard::enter_chunk(std::size_t chunk) {
+  chunk_ = chunk;
+  for (Unit& unit : units_) unit.in_backward = unit.done = false;
+}
+
+// stage.py backward_maybe_with_nosync: a pipeline's backwards neither reduce nor let weights go; after a chunk's last
+// one post_backward of every unit does both, the root's first.
+void FullyShard::reduce_chunk() {
+  for (Unit& unit : units_) unit.done = false;
+  reduces_ = true;
+  tape_.begin_segment(Phase::kReduce, -1);
+  finish_units(Phase::kReduce);
+  reduces_ = false;
 }
 
 void FullyShard::end_micro_steps() {
@@ -240,7 +258,7 @@ void FullyShard::post_forward(Unit& unit) {
 
 void FullyShard::enter_model() {
   units_[kRoot].left_at_end = true;
-  pre_forward(units_[kRoot]);
+  if (runs(units_[kRoot])) pre_forward(units_[kRoot]);
 }
 
 void FullyShard::use(std::int32_t parameter) {
@@ -270,8 +288,8 @@ void FullyShard::leave_layer(std::int16_t instance) {
 }
 
 void FullyShard::leave_model() {
-  if (apart_) post_forward(units_.back());
-  post_forward(units_[kRoot]);
+  if (apart_ && runs(units_.back())) post_forward(units_.back());
+  if (runs(units_[kRoot])) post_forward(units_[kRoot]);
   deferred_.reset();
 }
 
@@ -287,7 +305,7 @@ void FullyShard::pre_backward(Unit& unit) {
 }
 
 void FullyShard::before_backward() {
-  pre_backward(units_[kRoot]);
+  if (runs(units_[kRoot])) pre_backward(units_[kRoot]);
 }
 
 void FullyShard::backward_enters(std::int16_t instance) {
@@ -319,7 +337,9 @@ void FullyShard::post_backward(Unit& unit) {
   if (!reduces_) return keep_whole(unit);
   std::vector<std::int32_t> reduced;
   for (const std::int32_t p : unit.parameters) {
-    if (!part_of(p).grad.defined()) continue;
+    Part& part = part_of(p);
+    if (part.accumulated.defined()) part.grad = std::move(part.accumulated);  // accumulate_unsharded_grad_if_needed
+    if (!part.grad.defined()) continue;
     reduced.push_back(p);
     if (job_.tensor.is_used()) lay_out(p);
   }
@@ -336,13 +356,16 @@ void FullyShard::lay_out(std::int32_t parameter) {
 
 // _fsdp_param.py to_accumulated_grad_if_needed: without a reduction gradients stay whole, in its dtype.
 void FullyShard::keep_whole(Unit& unit) {
-  reshard(unit);
+  if (!job_.pipeline.is_used()) reshard(unit);
   const Scope in(tape_, "accumulated gradients", kGroup);
   for (const std::int32_t p : unit.parameters) {
-    Tensor& grad = part_of(p).grad;
-    if (!grad.defined() || !reduced_ || grad.dtype() == *reduced_) continue;
-    grad = tape_.allocate(grad.shape(), *reduced_, "_to_copy");
-    tape_.set_category(grad, Category::kGradients);
+    Part& part = part_of(p);
+    if (!part.grad.defined() || !reduced_ || part.grad.dtype() == *reduced_) continue;
+    if (!part.accumulated.defined()) {
+      part.accumulated = tape_.allocate(part.grad.shape(), *reduced_, "_to_copy");
+      tape_.set_category(part.accumulated, Category::kGradients);
+    }
+    part.grad.reset();
   }
 }
 
@@ -353,7 +376,9 @@ void FullyShard::reduce(Unit& unit, std::vector<std::int32_t> reduced) {
   for (const std::int32_t p : reduced) count += part_of(p).elements();
   const Dtype from = part_of(reduced.front()).grad.dtype();
   const Dtype dtype = reduced_.value_or(from), own = part_of(reduced.front()).dtype;
-  Tensor output;
+  Tensor output, last;
+  // The name of its loop (unsharded_grad) holds the last gradient until it returns: of a layer that is a norm's.
+  if (tape_.parameters()[static_cast<std::size_t>(reduced.back())].instance < 0) last = part_of(reduced.back()).grad;
   {
     const Collective in(tape_, "reduce-scatter", kCollectives, kMainStream);
     reducing_ = tape_.allocate(elements(count * how_.shards()), dtype, "reduce_scatter_input");
@@ -381,21 +406,29 @@ void FullyShard::reduce(Unit& unit, std::vector<std::int32_t> reduced) {
 
 // _root_post_backward_final_callback: units whose input has no gradient, the root first.
 void FullyShard::after_backward() {
+  finish_units(Phase::kBackward);
+}
+
+void FullyShard::finish_units(Phase phase) {
   const auto finish = [&](Unit& unit) {
     post_backward(unit);
     unit.all_gathered.reset();
     unit.all_reduced.reset();
     unit.place = -1;
   };
-  finish(units_[kRoot]);
+  const auto finish_ours = [&](Unit& unit) {
+    if (runs(unit)) finish(unit);
+  };
+  finish_ours(units_[kRoot]);
   const std::size_t apart = apart_ ? 2 : 0;
-  if (apart_) finish(units_[units_.size() - 2]);
+  if (apart_) finish_ours(units_[units_.size() - 2]);
   for (std::size_t i = 1; i + apart < units_.size(); ++i) {
-    tape_.begin_segment(Phase::kBackward, static_cast<std::int16_t>(i - 1));
+    if (!runs(units_[i])) continue;
+    tape_.begin_segment(phase, static_cast<std::int16_t>(i - 1));
     finish(units_[i]);
   }
-  tape_.begin_segment(Phase::kBackward, -1);
-  if (apart_) finish(units_.back());
+  tape_.begin_segment(phase, -1);
+  if (apart_) finish_ours(units_.back());
   reducing_.reset();
 }
 

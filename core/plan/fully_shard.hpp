@@ -17,6 +17,8 @@ class FullyShard : public Sharded {
 
   void collect() override;
   void begin_micro_step(bool last) override;
+  void enter_chunk(std::size_t chunk) override;
+  void reduce_chunk() override;
   void end_micro_steps() override;
   void create_states(OptimizerRun& optimizer) override;
   void step(OptimizerRun& optimizer) override;
@@ -42,7 +44,9 @@ class FullyShard : public Sharded {
     Dtype dtype = Dtype::kFp32;     // of the part: the parameter's own
     Dtype gathered = Dtype::kFp32;  // of the whole
     std::size_t unit = 0;           // that it belongs to
+    std::size_t chunk = 0;          // of a pipeline
     Tensor grad;                    // whole, not yet reduced
+    Tensor accumulated;             // those of backwards that reduced nothing, in the dtype of the reduction
     Count elements() const { return shape.numel(); }
   };
   // FSDPParamGroup
@@ -58,6 +62,7 @@ class FullyShard : public Sharded {
     std::vector<Tensor> after_forward;  // parts of a smaller mesh (reshard_after_forward = k)
     Tensor all_reduced;                 // HSDP: what the all-reduce works on
     std::ptrdiff_t place = -1;          // in the order of forward
+    std::size_t chunk = 0;              // of a pipeline: a root of its own
   };
 
   Unit& unit_of(std::int16_t instance) { return units_[static_cast<std::size_t>(instance + 1)]; }
@@ -76,6 +81,8 @@ class FullyShard : public Sharded {
   void keep_whole(Unit& unit);
   void reduce(Unit& unit, std::vector<std::int32_t> reduced);
   void close_embedding();
+  void finish_units(Phase phase);
+  bool runs(const Unit& unit) const { return unit.chunk == chunk_; }
 
   Tape& tape_;
   const TrainingJob& job_;
@@ -85,6 +92,7 @@ class FullyShard : public Sharded {
   Count reshard_to_;
   bool apart_ = false;              // embedding, and norm with head, are units of their own
   bool reduces_ = true;             // this micro-step does
+  std::size_t chunk_ = 0;           // of a pipeline, which runs
   std::vector<Part> parts_;         // by parameter
   std::vector<Unit> units_;         // root, layers, then embedding and head where they are units of their own
   std::vector<std::size_t> order_;  // of forward

@@ -1,5 +1,7 @@
 #include "core/plan/main_grads.hpp"
 
+#include <algorithm>
+
 #include "core/plan/zero_sizes.hpp"
 
 namespace tidemark {
@@ -12,7 +14,7 @@ constexpr const char* kBuffer = "megatron_core 0.16.1 distributed/param_and_grad
 // shard_fp32_from_float16_groups: of each parameter what lies in this GPU's part of the buffer; all have as much, as
 // parts are of equal size.
 Count MainGrads::part_of(const Parameter& p) const {
-  if (job_.data_parallel.sharding != Sharding::kZero1) return p.shape.numel();
+  if (!job_.data_parallel.is_sharded() && job_.data_parallel.sharding != Sharding::kZero1) return p.shape.numel();
   // An expert's weights are on fewer GPUs than the others.
   const bool is_experts = std::string_view{p.module} == "mlp.experts";
   const Count parts = job_.data_parallel.shards() * job_.context / (is_experts ? job_.expert : 1);
@@ -23,11 +25,47 @@ Count MainGrads::part_of(const Parameter& p) const {
 // _make_backward_post_hook).
 void MainGrads::declare(Parameter& p) {
   const Scope in(tape_, p.module, kBuffer);
-  tape_.buffer("main_grad", p.shape.numel() * size_of(job_.recipe.gradients), Category::kGradients);
+  const Count gradients = divides_gradients() ? part_of(p) : p.shape.numel();
+  tape_.buffer("main_grad", gradients * size_of(job_.recipe.gradients), Category::kGradients);
+  if (divides_weights()) p.storage_bytes = part_of(p) * size_of(p.dtype);
+  if (job_.is_megatron_deepspeed() && job_.recipe.gradients != p.dtype) {
+    tape_.buffer("grad", p.shape.numel() * size_of(p.dtype), Category::kGradients);
+  }
   tape_.buffer("master weight", part_of(p) * size_of(Dtype::kFp32), Category::kOptimizerStates);
 }
 
+bool MainGrads::divides_weights() const {
+  const Sharding how = job_.data_parallel.sharding;
+  return job_.data_parallel.is_sharded() && how != Sharding::kZero1 && how != Sharding::kZero2;
+}
+
+bool MainGrads::divides_gradients() const {
+  return divides_weights() || (job_.data_parallel.is_sharded() && job_.data_parallel.sharding == Sharding::kZero2);
+}
+
+void MainGrads::keep_units() {
+  Count outside = 0, largest = 0, layer = 0;
+  std::int16_t instance = -1;
+  for (const Parameter& p : tape_.parameters()) {
+    if (p.instance < 0) {
+      outside += p.shape.numel();
+      continue;
+    }
+    layer = p.instance == instance ? layer + p.shape.numel() : p.shape.numel();
+    instance = p.instance;
+    largest = std::max(largest, layer);
+  }
+  const Scope in(tape_, "FSDP", "megatron_core 0.16.1 distributed/fsdp/src/megatron_fsdp/param_and_grad_buffer.py");
+  tape_.resume_parameters_outside_layers();
+  const auto keep = [&](const char* name, Count count, Dtype dtype) {
+    tape_.buffer(name, count * size_of(dtype), Category::kCommunication);
+  };
+  if (divides_weights()) keep("gathered weights", outside + 2 * largest, job_.recipe.weights);
+  if (divides_gradients()) keep("gradients of a unit", outside + largest, job_.recipe.gradients);
+}
+
 void MainGrads::end_micro_steps() {
+  keep_units();
   for (Parameter& p : tape_.parameters()) {
     const Count part = part_of(p);
     if (p.whole == 0) p.whole = p.shape.numel();
@@ -43,6 +81,13 @@ void MainGrads::create_states(OptimizerRun& optimizer) {
 // optimizer.py _copy_model_grads_to_main_grads: `.float()` of 16-bit buffers makes copies for the step's length.
 void MainGrads::prepare_step() {
   if (job_.recipe.gradients == Dtype::kFp32) return;
+  if (job_.is_megatron_deepspeed() && job_.data_parallel.is_sharded()) {
+    // stage_1_and_2.py reduce_gradients(pipeline_parallel=True): the bucket of the reduction, after the last backward.
+    constexpr Count kBucket = 500'000'000;  // runtime/zero/config.py: reduce_bucket_size
+    const Count stated = job_.data_parallel.zero.reduce_bucket;
+    const Scope in(tape_, "ZeRO", kBuffer);
+    const Tensor bucket = tape_.allocate(elements(stated > 0 ? stated : kBucket), job_.recipe.gradients, "ipg_buffer");
+  }
   for (Parameter& p : tape_.parameters()) {
     if (!p.reached) continue;
     tape_.begin_segment(Phase::kOptimizer, p.instance);
@@ -85,9 +130,14 @@ void check_megatron(const Architecture& a, const TrainingJob& job, Issues& issue
     refuse(issues, "/optimizer", "Under Megatron-Core its fused Adam is modelled.", "adamw_torch_fused");
   }
   const Sharding sharding = job.data_parallel.sharding;
-  if (sharding != Sharding::kNone && sharding != Sharding::kZero1) {
+  if (job.is_megatron_deepspeed() &&
+      ((sharding != Sharding::kNone && sharding != Sharding::kZero1) || job.pipeline.chunks > 1 || job.context > 1)) {
     refuse(issues, "/parallelism",
-           "Of Megatron-Core the distributed optimizer is modelled (zero_stage 1), not its FSDP.", "1");
+           "DeepSpeed's pipeline goes with ZeRO-1 (zero_stage 1), without chunks of layers and context parallelism.",
+           "1");
+  }
+  if (a.experts.count > 0 && job.expert_tensor > 0 && job.expert_tensor != degree) {
+    refuse(issues, "/parallelism/expert_tensor", "Experts divided otherwise than the other matrices are not modelled.");
   }
   if (a.num_heads % degree != 0 || a.num_kv_heads % degree != 0 || a.intermediate_size % degree != 0) {
     refuse(issues, "/parallelism/tensor",

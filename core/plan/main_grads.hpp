@@ -8,6 +8,10 @@ namespace tidemark {
 /// trained parameter; weights have fp32 copies. With the distributed optimizer each of the GPUs that have the same
 /// weights (data and context parallel) keeps a part of copies and states.
 /// Source: megatron_core 0.16.1 distributed/param_and_grad_buffer.py, optimizer/{optimizer, distrib_optimizer}.py.
+///
+/// Of FSDP, which stands on its sources' words alone (megatron_core 0.16.1 distributed/fsdp/src/megatron_fsdp): parts
+/// of weights and gradients, and beside them what lies outside the layers, two layers' weights and one's gradients
+/// whole. Under DeepSpeed (BigScience's fork) bf16 gradients stay beside their fp32 sums until the next backward.
 class MainGrads : public Sharded {
  public:
   MainGrads(Tape& tape, const TrainingJob& job) : tape_(tape), job_(job) {}
@@ -23,6 +27,9 @@ class MainGrads : public Sharded {
 
  private:
   Count part_of(const Parameter& p) const;
+  bool divides_weights() const;
+  bool divides_gradients() const;
+  void keep_units();
 
   Tape& tape_;
   const TrainingJob& job_;

@@ -58,9 +58,16 @@ std::vector<PipelineAction> interleaved(const Pipeline& how, Count rank, Count m
 std::vector<ModelStage> stages_of(const Architecture& architecture, const Pipeline& how, Count rank) {
   const Count count = how.stages * how.chunks, layers = architecture.num_layers;
   std::vector<Count> cuts = {0};
+  // torchtitan 0.2 distributed/pipeline_parallel.py generate_llm_fqn_per_model_part: the first stages have what is left
+  // over.
+  const auto with_ends = [&](Count i) {
+    const Count all = layers + 2, at = all / count * i + std::min(i, all % count) - 1;
+    return i == count ? layers : std::clamp<Count>(at, 0, layers);
+  };
   for (Count i = 1; i <= count; ++i) {
     const auto at = static_cast<std::size_t>(i - 1);
-    cuts.push_back(at < how.layout.size() ? cuts.back() + how.layout[at] : layers * i / count);
+    const Count even = how.counts_ends ? with_ends(i) : layers * i / count;
+    cuts.push_back(at < how.layout.size() ? cuts.back() + how.layout[at] : even);
   }
   std::vector<ModelStage> stages;
   for (Count i = rank; i < count; i += how.stages) {

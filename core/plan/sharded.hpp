@@ -20,6 +20,11 @@ class Sharded : public Placement {
   virtual void collect() = 0;
   /// A micro-step begins; the step's last one reduces gradients in any case.
   virtual void begin_micro_step(bool /*last*/) {}
+  /// Of a pipeline: what runs from here on is this chunk of the GPU's layers.
+  virtual void enter_chunk(std::size_t /*chunk*/) {}
+  /// Its last backward of the step is through, after which gradients are reduced (torch 2.14
+  /// distributed/pipelining/stage.py: perform_reduce_grad).
+  virtual void reduce_chunk() {}
   /// All micro-steps are recorded: from here on parameters are the parts that this GPU's optimizer sees.
   virtual void end_micro_steps() {}
   /// What a step does before its optimizer does: norms, and putting gradients together.

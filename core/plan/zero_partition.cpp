@@ -20,7 +20,8 @@ ZeroPartition::ZeroPartition(Tape& tape, const Architecture& architecture, const
       how_(job.data_parallel),
       dtype_(job.recipe.weights),
       bucket_size_(zero_sizes(architecture, job).reduce_bucket),
-      on_host_(job.offload.optimizer) {}
+      on_host_(job.offload.optimizer),
+      pipelined_(job.pipeline.is_used()) {}
 
 // -- who holds what -------------------------------------------------------------------------------------------------
 
@@ -87,7 +88,7 @@ void ZeroPartition::take_gradient(std::int32_t parameter, Tensor grad) {
   if (!part.grad.defined()) part.grad = std::move(grad);
   const Scope in(tape_, "ZeRO", kSource);
   set_up_buckets();
-  if (partitions_gradients() || (how_.zero.overlap && boundary_)) add_to_bucket(parameter);
+  if (partitions_gradients() || (how_.zero.overlap && boundary_ && !pipelined_)) add_to_bucket(parameter);
 }
 
 // reduce_independent_p_g_buckets_and_remove_grads: a gradient that is larger than a bucket stays where it is.
@@ -172,9 +173,19 @@ void ZeroPartition::keep_ours(Part& part) {
 
 // independent_gradient_partition_epilogue, which stage 1 runs in a step's last micro-step alone.
 void ZeroPartition::after_backward() {
+  if (!pipelined_) reduce_all();
+}
+
+// runtime/pipe/engine.py _exec_reduce_grads, then reduce_gradients(pipeline_parallel=True).
+void ZeroPartition::reduce_chunk() {
+  tape_.begin_segment(Phase::kReduce, -1);
+  reduce_all();
+}
+
+void ZeroPartition::reduce_all() {
   if (!partitions_gradients() && !boundary_) return;
   const Scope in(tape_, "ZeRO", kSource);
-  if (!partitions_gradients() && !how_.zero.overlap) {
+  if (!partitions_gradients() && (!how_.zero.overlap || pipelined_)) {
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       if (parts_[i].grad.defined()) add_to_bucket(static_cast<std::int32_t>(i));
     }

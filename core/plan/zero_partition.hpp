@@ -25,6 +25,7 @@ class ZeroPartition : public Sharded {
   void declare(Parameter& p) override;
   void take_gradient(std::int32_t parameter, Tensor grad) override;
   void after_backward() override;
+  void reduce_chunk() override;
 
  private:
   // A trained parameter in the flat tensor.
@@ -37,6 +38,7 @@ class ZeroPartition : public Sharded {
   bool is_ours(const Part& part) const { return part.count > 0 && part.offset < share_; }
   Part& part_of(std::int32_t parameter) { return parts_[static_cast<std::size_t>(parameter)]; }
   void set_up_buckets();
+  void reduce_all();
   void add_to_bucket(std::int32_t parameter);
   void reduce_bucket();
   void average();
@@ -51,6 +53,7 @@ class ZeroPartition : public Sharded {
   bool on_host_;             // master weights and the optimizer are
   Count largest_ = 0;        // elements of the largest trained parameter
   Count ours_ = 0;           // elements of the parameters that overlap them
+  bool pipelined_;           // gradients are reduced when all micro-batches are through
   bool boundary_ = true;     // this micro-step is the last before the optimizer's
   std::vector<Part> parts_;  // by parameter
   // IPGBucket

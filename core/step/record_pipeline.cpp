@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/layers/program.hpp"
+#include "core/layers/tensor_parallel.hpp"
 #include "core/plan/pipeline.hpp"
 #include "core/tape/megatron_ops.hpp"
 
@@ -16,15 +17,21 @@ constexpr const char* kSchedule = "torch 2.14 distributed/pipelining/schedules.p
 /// A rank at work: what its stages and its schedule hold, and for how long.
 class PipelineRank {
  public:
-  PipelineRank(Net& net, const Program& program, const Architecture& architecture, Count rank)
+  PipelineRank(Net& net, const Program& program, const Architecture& architecture, Count rank, Sharded* sharded)
       : net_(net),
         tape_(net.tape),
         program_(program),
+        sharded_(sharded),
         how_(net.job.pipeline),
         rank_(rank),
         micro_batches_(recorded_micro_batches(how_, rank)),
         stages_(stages_of(architecture, how_, rank)),
-        chunks_(stages_.size()) {}
+        chunks_(stages_.size()) {
+    for (Chunk& chunk : chunks_) chunk.in_flight.resize(static_cast<std::size_t>(micro_batches_));
+    if (net.job.is_megatron()) return;
+    if (sharded != nullptr) declare();
+    receive_buffers();
+  }
 
   void run();
 
@@ -40,9 +47,12 @@ class PipelineRank {
     std::vector<InFlight> in_flight;
   };
 
+  void declare();
   void receive_buffers();
+  Shape hidden() const;
   void load_batch();
   Tensor rows_of(const Tensor& batch, Count micro_batch) const;
+  void enter(std::size_t chunk);
   Tensor stage_forward(const ModelStage& stage);
   Tensor loss_of_logits(const Tensor& logits, Count micro_batch);
   Tensor received() const;
@@ -54,6 +64,7 @@ class PipelineRank {
   Net& net_;
   Tape& tape_;
   const Program& program_;
+  Sharded* sharded_;
   const Pipeline& how_;
   Count rank_;
   Count micro_batches_;  // recorded
@@ -64,17 +75,39 @@ class PipelineRank {
   Tensor sent_;                // the gradient of an input, in the list of what is being sent
 };
 
+// A forward of every chunk that allocates nothing.
+void PipelineRank::declare() {
+  tape_.set_placement(sharded_);
+  tape_.set_grad_enabled(false);
+  tape_.set_stopped(true);
+  for (std::size_t i = 0; i < chunks_.size(); ++i) {
+    enter(i);
+    const Shape rows{net_.B, net_.S};
+    if (stages_[i].first) net_.input_ids = tape_.allocate(rows, Dtype::kInt64, "input_ids");
+    if (!stages_[i].first) net_.received = tape_.allocate(hidden(), net_.job.recipe.weights, "received");
+    const Tensor returned = stage_forward(stages_[i]);
+    net_.input_ids.reset();
+  }
+  tape_.set_stopped(false);
+  tape_.set_grad_enabled(true);
+  sharded_->collect();
+}
+
+// What goes from stage to stage: torch's plans divide its positions with sequence parallelism.
+Shape PipelineRank::hidden() const {
+  const TensorParallel& tp = net_.job.tensor;
+  const bool cut = tp.is_used() && tp.sequence;
+  return Shape{net_.B, cut ? Dim(tape_.quotient(net_.S.n(), tp.degree), Symbol::kSequence) : net_.S, net_.H};
+}
+
 // stage.py _create_act_recv_info, _create_grad_recv_info: buffers for every micro-batch of a step, made in the first
 // and kept.
 void PipelineRank::receive_buffers() {
-  for (Chunk& chunk : chunks_) chunk.in_flight.resize(static_cast<std::size_t>(micro_batches_));
-  if (net_.job.is_megatron()) return;
   const Scope in(tape_, "received", kStage);
-  const Shape hidden{net_.B, net_.S, net_.H};
   const Dtype dtype = net_.job.recipe.weights;
   const auto make = [&](std::vector<Tensor>& buffers) {
     for (Count i = 0; i < how_.micro_batches; ++i) {
-      buffers.push_back(tape_.standing(hidden, dtype, "buffer to receive into", Category::kCommunication));
+      buffers.push_back(tape_.standing(hidden(), dtype, "buffer to receive into", Category::kCommunication));
     }
   };
   for (std::size_t i = 0; i < stages_.size(); ++i) {
@@ -99,13 +132,24 @@ Tensor PipelineRank::rows_of(const Tensor& batch, Count micro_batch) const {
   return narrow(batch, 0, micro_batch * net_.B.n(), net_.B);
 }
 
+// Which of this GPU's stages runs from here on.
+void PipelineRank::enter(std::size_t chunk) {
+  tape_.use_parameters_of(-1);
+  net_.stage = &stages_[chunk];
+  net_.begin_micro_step(chunk);
+  if (sharded_ != nullptr) sharded_->enter_chunk(chunk);
+}
+
 // Norm and head behind the last layer; the logits of the rest are hidden states.
 Tensor PipelineRank::stage_forward(const ModelStage& stage) {
+  Placement* const placement = tape_.placement();
+  if (placement != nullptr) placement->enter_model();
   Tensor hidden = program_.forward(net_);
   if (stage.last) {
     tape_.begin_segment(Phase::kLoss, -1);
     hidden = program_.lm_head(net_, std::move(hidden));
   }
+  if (placement != nullptr) placement->leave_model();
   net_.shared = {};
   net_.model_locals.clear();
   return hidden;
@@ -113,10 +157,11 @@ Tensor PipelineRank::stage_forward(const ModelStage& stage) {
 
 // F.cross_entropy(output.flatten(0, 1).float(), target.flatten(0, 1)), as torchtitan's loss.
 Tensor PipelineRank::loss_of_logits(const Tensor& logits, Count micro_batch) {
+  if (program_.loss_of_logits != nullptr) return program_.loss_of_logits(net_, logits);
   const Scope in(tape_, "loss", "torchtitan components/loss.py: cross_entropy_loss");
-  Tensor rows = view(logits, Shape{net_.T, net_.V});
+  Tensor rows = view(logits, Shape{net_.T, logits.dim(-1)});
   rows = to(std::move(rows), Dtype::kFp32);
-  return cross_entropy(std::move(rows), view(rows_of(labels_, micro_batch), Shape{net_.T}));
+  return loss_of(net_, std::move(rows), view(rows_of(labels_, micro_batch), Shape{net_.T}));
 }
 
 // megatron_core 0.16.1 pipeline_parallel/p2p_communication.py: a new tensor for whatever is received.
@@ -139,7 +184,8 @@ void PipelineRank::forward_megatron(const ModelStage& stage, InFlight& here) {
     tape_.begin_segment(Phase::kLoss, -1);
     here.loss = program_.heads.find(Head::kCausalLm)->forward(net_, program_, std::move(hidden)).loss;
   } else {
-    here.output = without_data(hidden);
+    // DeepSpeed's engine holds what it sent in its pipe_buffers.
+    here.output = net_.job.is_megatron_deepspeed() ? std::move(hidden) : without_data(hidden);
   }
   net_.model_locals.clear();
   net_.labels.reset();
@@ -154,11 +200,9 @@ void PipelineRank::forward(const PipelineAction& action) {
   const auto i = static_cast<std::size_t>(action.micro_batch);
   InFlight& here = chunk.in_flight[i];
   tape_.begin_segment(Phase::kForward, -1);
-  tape_.use_parameters_of(-1);
   here.graph = std::make_unique<Graph>(tape_);
   Graph& before = tape_.record_in(*here.graph);
-  net_.stage = &stage;
-  net_.begin_micro_step(action.chunk);
+  enter(action.chunk);
   if (net_.job.is_megatron()) {
     forward_megatron(stage, here);
   } else {
@@ -169,7 +213,11 @@ void PipelineRank::forward(const PipelineAction& action) {
     }
     here.output = stage_forward(stage);
     if (how_.schedule != PipelineSchedule::kInterleaved) last_output_ = here.output;
-    if (stage.last) here.loss = loss_of_logits(here.output, action.micro_batch);
+    if (stage.last) {
+      if (program_.loss_of_logits != nullptr) net_.labels = rows_of(labels_, action.micro_batch);
+      here.loss = loss_of_logits(here.output, action.micro_batch);
+      net_.labels.reset();
+    }
   }
   net_.input_ids.reset();
   tape_.record_in(before);
@@ -183,6 +231,7 @@ void PipelineRank::backward(const PipelineAction& action) {
   const auto i = static_cast<std::size_t>(action.micro_batch);
   InFlight& here = chunk.in_flight[i];
   if (!keeps_sent()) sent_.reset();
+  if (sharded_ != nullptr) sharded_->enter_chunk(action.chunk);
   const Tensor output = std::move(here.output);
   Tensor root = stage.last ? here.loss : output;
   Tensor gradient_of_output;
@@ -192,22 +241,28 @@ void PipelineRank::backward(const PipelineAction& action) {
   here.graph.reset();
   net_.end_micro_step();
   if (how_.schedule != PipelineSchedule::kInterleaved) sent_ = std::move(gradient);
+  if (action.micro_batch + 1 == micro_batches_ && sharded_ != nullptr) sharded_->reduce_chunk();
 }
 
 void PipelineRank::run() {
-  receive_buffers();
   tape_.begin_segment(Phase::kForward, -1);
   if (!net_.job.is_megatron()) load_batch();
   for (const PipelineAction& action : actions_of(how_, rank_, micro_batches_)) {
     action.forward ? forward(action) : backward(action);
   }
+  sent_.reset();
+  last_output_.reset();
+  labels_.reset();
+  input_ids_.reset();
   net_.stage = nullptr;
 }
 
 }  // namespace
 
-void record_pipeline(Net& net, const Program& program, const Architecture& architecture, Count rank) {
-  PipelineRank{net, program, architecture, rank}.run();
+std::function<void()> pipeline_rank(Net& net, const Program& program, const Architecture& architecture, Count rank,
+                                    Sharded* sharded) {
+  const auto ours = std::make_shared<PipelineRank>(net, program, architecture, rank, sharded);
+  return [ours] { ours->run(); };
 }
 
 }  // namespace tidemark

@@ -181,12 +181,14 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   }
   s.adapted_modules = modules.adapted;
   s.saved_modules = modules.saved;
-  if (!sharded && job.recipe.gradients == Dtype::kFp32 && is_half(job.recipe.weights))
-    t.set_gradient_dtype(Dtype::kFp32);
+  const bool whole = !sharded || (!job.data_parallel.is_sharded() && !job.is_megatron());
+  if (whole && job.recipe.gradients == Dtype::kFp32 && is_half(job.recipe.weights)) t.set_gradient_dtype(Dtype::kFp32);
   const DataParallel& ddp = job.data_parallel;
-  if (job.is_megatron()) {
-    t.set_placement(sharded.get());  // it asks for nothing beforehand
-  } else if (sharded) {
+  if (job.is_megatron()) t.set_placement(sharded.get());  // it asks for nothing beforehand
+  std::function<void()> pipelined;
+  if (pipeline.is_used()) {
+    pipelined = pipeline_rank(net, program, architecture, s.rank, sharded.get());
+  } else if (sharded && !job.is_megatron()) {
     declare_parameters(net, program, *sharded);
   }
   // As a view of its bucket a gradient is copied there as soon as it is ready, and dies.
@@ -200,10 +202,10 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
     t.begin_segment(Phase::kForward, -1);
     s.micro_steps.push_back(t.segments().size() - 1);
     if (sharded) sharded->begin_micro_step(i + 1 == recorded);
-    pipeline.is_used() ? record_pipeline(net, program, architecture, s.rank)
-                       : record_micro_step(net, program, i + 1 == recorded);
+    pipelined ? pipelined() : record_micro_step(net, program, i + 1 == recorded);
     t.break_segment();
   }
+  pipelined = nullptr;
   // A reference's parameters require gradients, as from_pretrained leaves them, but no optimizer has them.
   s.own_parameters = net.own_parameters > 0 ? net.own_parameters : t.parameters().size();
   for (std::size_t i = s.own_parameters; i < t.parameters().size(); ++i) t.parameters()[i].requires_grad = false;

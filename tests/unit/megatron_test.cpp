@@ -79,5 +79,47 @@ TEST_CASE("where Megatron-Core does not run the step expert parallelism is refus
   CHECK(said);
 }
 
+TEST_CASE("tensor parallel GPUs of Megatron-Core have the model's parameters together") {
+  for (const char* degree : {"2", "4"}) {
+    CHECK(answered(gpt(std::string{R"("tensor": )"} + degree)).parameters.total >= kParameters);
+    // The vocabulary is padded for each GPU.
+    CHECK(answered(gpt(std::string{R"("tensor": )"} + degree)).parameters.total <= kParameters + 512 * 512);
+  }
+}
+
+TEST_CASE("Megatron-Core's FSDP is stood for, and holds what was measured") {
+  // meg-117: two tensor-parallel parts of GPT, sharded four times
+  const Answer answer = ask(gpt(R"("data": 4, "tensor": 2, "fsdp": "full_shard")",
+                                R"("attention": "flash_attention_2", "gradient_accumulation_steps": 2)"));
+  REQUIRE(answer.estimate);
+  CHECK(std::llabs(answer.estimate->allocated.expected - 1'469'652'992) < 1'469'652'992 / 20);
+  CHECK(answer.job.stand_ins.size() == 1);
+}
+
+std::string bloom(const std::string& precision, const std::string& more) {
+  return R"({"model": "bigscience/bloom", "method": "full", "sequence_length": 2048, "precision": )" + precision +
+         R"(, "attention": "eager", "gradient_checkpointing": "full", "framework": {"name": "megatron-deepspeed"},
+    "parallelism": {"tensor": 4, "pipeline": 12, "data": 8, "zero_stage": 1, "num_micro_batches": 64)" +
+         more + "}}";
+}
+
+TEST_CASE("BLOOM's stages under Megatron-DeepSpeed have its parameters, and the tied table twice") {
+  const Estimate e = answered(bloom(R"("megatron_bf16")", ""));
+  Count parameters = 0;
+  for (const RankFigures& rank : e.ranks) parameters += rank.parameters * (rank.last - rank.first + 1);
+  CHECK(parameters == 176'247'271'424 + Count{250'880} * 14'336);  // its model card's count
+  CHECK(e.ranks.front().layers == "0-4");  // 72 with both ends (tr11-176B-ml: type:transformer|embedding)
+}
+
+TEST_CASE("DeepSpeed keeps bf16 gradients beside their fp32 sums, and those of fp16 alone") {
+  const Estimate wide = answered(bloom(R"("megatron_bf16")", R"(, "rank": 3)"));
+  CHECK(held(wide, Category::kGradients) >= 3 * held(wide, Category::kWeights));
+  const Estimate half = answered(bloom(
+      R"({"weights": "fp16", "gradients": "fp16", "master_weights": "fp32", "optimizer_states": "fp32", "autocast": "none"})",
+      R"(, "rank": 3)"));
+  CHECK(held(half, Category::kGradients) == held(half, Category::kWeights));
+  CHECK_FALSE(ask(bloom(R"("megatron_bf16")", R"(, "virtual_pipeline": 2)")).estimate);
+}
+
 }  // namespace
 }  // namespace tidemark

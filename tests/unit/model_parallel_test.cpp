@@ -1,5 +1,6 @@
 // Jobs whose GPUs divide matrices or layers. Expected bytes are those of tests/oracle/records-multi.jsonl.
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 
 #include "core/plan/pipeline.hpp"
@@ -103,6 +104,93 @@ TEST_CASE("from some number on more micro-batches cost a 1F1B pipeline only what
   CHECK(sixteen - eight == Bytes{8} * 2 * 2048 * 4096 * 2);
 }
 
+// A rank of two stages of four layers each, four micro-batches.
+Estimate stage(Count rank, const std::string& more, const std::string& precision = "pure_bf16") {
+  std::string request = llama(8, pipeline(2, 4, R"(, "rank": )" + std::to_string(rank) + more));
+  const std::string before = "pure_bf16";
+  return answered(request.replace(request.find(before), before.size(), precision));
+}
+
+void agree(const Estimate& e, Bytes recorded) {
+  constexpr Bytes kWorkspaces = 17'039'360;  // cuBLAS's, which the records count apart
+  CHECK(e.allocated.expected >= recorded + kWorkspaces - kMiB);
+  CHECK(e.allocated.expected <= recorded + kWorkspaces + kMiB);
+}
+
+constexpr const char* kSharded = R"(, "data": 4, "fsdp": "fsdp2")";
+constexpr const char* kApart = R"(, "data": 4, "fsdp": "fsdp2", "fsdp_options": {"groups": "separate"})";
+
+TEST_CASE("a sharded stage keeps weights and gradients whole until its last backward") {
+  agree(stage(0, kSharded), 11'257'392'640);             // llama8-pp-fsdp-bf16-2r0
+  agree(stage(1, kSharded), 13'163'667'968);             // llama8-pp-fsdp-bf16-2r1
+  agree(stage(0, kApart, "fsdp_bf16"), 16'226'184'704);  // llama8-pp-fsdp-mixed-2r0
+  agree(stage(1, kApart, "fsdp_bf16"), 18'059'074'048);  // llama8-pp-fsdp-mixed-2r1
+}
+
+TEST_CASE("tensor parallel GPUs of a stage send parts of the sequence, and shard their parts of matrices") {
+  const std::string divided = R"(, "tensor": 2, "sequence_parallel": true, "loss_parallel": true)";
+  agree(stage(0, divided), 8'126'324'224);                        // llama8-pp-tp-2r0
+  agree(stage(1, kApart + divided, "fsdp_bf16"), 9'632'224'256);  // llama8-pp-tp-fsdp-2r1
+}
+
+TEST_CASE("a stage of many layers grows by the same with each") {
+  for (const char* how : {kSharded, R"(, "data": 4, "zero_stage": 1)"}) {
+    const auto of = [how](Count layers) {
+      std::string request = llama(layers, pipeline(2, 3, std::string{R"(, "rank": 0)"} + how));
+      const std::string before = "pure_bf16";
+      const Estimate e = answered(request.replace(request.find(before), before.size(), "deepspeed_bf16"));
+      return e.phase_live[static_cast<int>(Phase::kBackward)];
+    };
+    const Bytes step = of(20) - of(18);
+    CHECK(std::abs(of(22) - of(20) - step) < kMiB);
+    CHECK(std::abs(of(10) - of(8) - step) < kMiB);
+  }
+}
+
+TEST_CASE("sharded stages have the model's parameters together, and more GPUs never take more memory on each") {
+  const Count all = answered(llama(8, R"("loss": "default")")).parameters.total;
+  for (const char* how : {R"("fsdp": "fsdp2")", R"("zero_stage": 1)"}) {
+    Bytes before = 0;
+    for (const Count data : {2, 4, 8, 64}) {
+      std::string request = llama(8, pipeline(2, 4, R"(, "data": )" + std::to_string(data) + ", " + how));
+      const Estimate e = answered(request.replace(request.find("pure_bf16"), 9, "deepspeed_bf16"));
+      Count parameters = 0;
+      for (const RankFigures& rank : e.ranks) parameters += rank.parameters * (rank.last - rank.first + 1);
+      CHECK(parameters == all);
+      if (before > 0) CHECK(e.allocated.expected <= before);
+      before = e.allocated.expected;
+    }
+  }
+}
+
+TEST_CASE("one GPU for each stage shards nothing") {
+  const Bytes alone = answered(llama(8, pipeline(2, 4))).allocated.expected;
+  CHECK(answered(llama(8, pipeline(2, 4, R"(, "data": 1, "fsdp": "fsdp2")"))).allocated.expected == alone);
+}
+
+TEST_CASE("replicated stages keep buckets of their gradients") {
+  const Bytes alone = stage(0, "").allocated.expected;
+  const Estimate e = stage(0, R"(, "data": 4)");
+  CHECK(std::abs(e.allocated.expected - alone - 2 * e.parameters.total) < kMiB);
+}
+
+TEST_CASE("several chunks of layers on a GPU are interleaved without being told") {
+  const Answer answer = ask(llama(8, pipeline(2, 4, R"(, "virtual_pipeline": 2)")));
+  REQUIRE(answer.estimate);
+  CHECK(answer.job.pipeline.schedule == PipelineSchedule::kInterleaved);
+  CHECK(answer.estimate->ranks.front().layers == "0-1, 4-5");
+}
+
+TEST_CASE("torchtitan counts token table and head as a layer each where it cuts") {
+  Pipeline how;
+  how.stages = 8;
+  how.counts_ends = true;
+  Architecture a;
+  a.num_layers = 126;  // Llama 3.1 405B
+  CHECK(stages_of(a, how, 0).front().end == 15);
+  CHECK(stages_of(a, how, 7).front().begin == 111);
+}
+
 TEST_CASE("layers are cut as a layout says") {
   const Answer answer = ask(llama(8, pipeline(2, 4, R"(, "pipeline_layout": [5, 3])")));
   REQUIRE(answer.estimate);
@@ -116,7 +204,8 @@ TEST_CASE("what torch refuses is refused with a sentence") {
   CHECK_FALSE(ask(llama(4, tensor(16))).estimate);      // 8 heads of keys and values
   CHECK_FALSE(ask(llama(4, pipeline(4, 2))).estimate);  // Schedule1F1B wants 4 micro-batches
   CHECK_FALSE(ask(llama(4, pipeline(8, 8))).estimate);  // more stages than layers
-  CHECK_FALSE(ask(llama(4, R"("parallelism": {"tensor": 2, "pipeline": 2})")).estimate);
+  CHECK_FALSE(ask(llama(4, pipeline(2, 4, R"(, "data": 2, "fsdp": "full_shard")"))).estimate);
+  CHECK_FALSE(ask(llama(4, pipeline(2, 4, R"(, "data": 2, "zero_stage": 2)"))).estimate);
 }
 
 }  // namespace
