@@ -181,7 +181,7 @@ run 2 estimate -m llama-2-7b --sequence-length
 run 2 estimate -m llama-2-7b --sequnce-length 4
 err_has '--sequence-length'
 run 2 estimate -m llama-2-7b --gradient-checkpointing full --gradient-checkpointing-every 2
-run 2 estimate -m llama-2-7b --parallelism-expert-tensor 8
+run 2 estimate -m llama-2-7b --parallelism-pipeline-schedule zero_bubble
 err_has 'UNSUPPORTED_OPTION'
 run 2 estimate -m glm-5.2
 err_has 'UNSUPPORTED_ARCHITECTURE'
