@@ -1133,6 +1133,21 @@ export interface Suggestion {
   fit: Fit;
 }
 
+/** The smallest number of cards of one kind that a job fits, divided in one way. */
+export interface MoreCards {
+  title: string;
+  changes: Change[];
+  patch: Patch;
+  cost: Cost;
+  allocated: Range;
+  reserved: Range;
+  host_bytes: Bytes;
+  peak_phase: Phase;
+  saved_bytes: Bytes;
+  fit: Fit;
+  cards: number;
+}
+
 /** One change of a combination. */
 export interface Step {
   lever: "method" | "precision" | "sequence" | "optimizer" | "checkpointing" | "batch" | "loss" | "attention" | "rank";
@@ -1232,6 +1247,8 @@ export interface AdviseResponse {
   expandable_segments?: Suggestion | null;
   smallest_card?: CardFit | null;
   smallest_card_changed?: CardFit | null;
+  /** Where the job does not fit: how many such cards it does, divided. */
+  more_cards?: MoreCards[];
   /** Which job the frontiers and tiers are about. */
   subject?: "request" | "combination";
   frontiers?: Frontier[];

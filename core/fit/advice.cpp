@@ -69,6 +69,7 @@ Advice advise(Peaks& peaks, const TrainingJob& job, const Card& card, std::span<
   advice.smallest_as_is = smallest_card(peaks, job, cards, overrides);
   if (advice.fit.verdict != Verdict::kFits) {
     advice.combination = least_harm(peaks, job, card);
+    advice.more_cards = more_cards(peaks, job, card);
     if (!advice.combination->found) {
       advice.smallest_changed = smallest_card(peaks, advice.combination->job, cards, overrides);
     }

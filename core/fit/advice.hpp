@@ -9,6 +9,7 @@
 #include "core/fit/frontier.hpp"
 #include "core/fit/lever.hpp"
 #include "core/fit/mode.hpp"
+#include "core/fit/more_cards.hpp"
 
 namespace tidemark {
 
@@ -32,6 +33,7 @@ struct Advice {
   std::optional<Suggestion> expandable;
   std::optional<Combination> combination;   ///< absent when the job fits as it is
   std::optional<CardFit> smallest_as_is;    ///< smallest card for the unchanged job
+  std::vector<MoreCards> more_cards;        ///< where the job does not fit: how many such cards it would, divided
   std::optional<CardFit> smallest_changed;  ///< where no combination fits `card`: smallest for the smallest job tried
 };
 

@@ -28,6 +28,8 @@ std::uint64_t digest_of(const TrainingJob& job) {
   mix(job.optimizer_in_backward);
   mix(job.loss);
   mix(job.compute_capability);
+  mix(job.data_parallel.degree);
+  mix(job.data_parallel.sharding);
   return digest;
 }
 

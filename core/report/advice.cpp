@@ -92,6 +92,18 @@ void add_combination(Document& out, const Advice& advice) {
   for (const Step& step : c.steps) out.paragraph(step.title + ": " + cost_in_words(step.cost), Tone::kDim);
 }
 
+void add_more_cards(Document& out, const Advice& advice) {
+  if (advice.more_cards.empty()) return;
+  out.heading("Or more of these cards");
+  Block& table = out.table({{"cards", true}, {"peak on each", true}, {"how", false}, {"in the request", false}});
+  for (const MoreCards& more : advice.more_cards) {
+    table.rows.push_back({{format_grouped(more.cards), Tone::kStrong},
+                          {format_gib(more.figures.allocated.expected)},
+                          {more.step.title},
+                          {settings_in_words(more.step.settings)}});
+  }
+}
+
 void add_suggestions(Document& out, const Advice& advice) {
   if (advice.suggestions.empty() && !advice.expandable) return;
   out.heading("One change at a time, least harm first");
@@ -208,6 +220,7 @@ Document document_of(const AdviceReport& report) {
                       : "Unchanged, it fits no card of the catalog.");
   }
   if (advice.combination) add_combination(out, advice);
+  add_more_cards(out, advice);
   add_suggestions(out, advice);
   add_frontiers(out, report);
   add_tiers(out, report);

@@ -109,7 +109,7 @@ TEST_CASE("advice has the same keys in the same order every time") {
       R"({"verb":"advise","model":"smollm2-135m","gpu":{"memory_gib":4},"micro_batch_size":32,"precision":"amp_bf16"})");
   CHECK(keys_of(reply) ==
         "schema engine catalog model gpu now combination suggestions without_effect expandable_segments smallest_card "
-        "smallest_card_changed subject frontiers tiers modes issues");
+        "smallest_card_changed more_cards subject frontiers tiers modes issues");
   CHECK(keys_of(at(reply, "combination")) ==
         "found proven weight steps changes patch allocated reserved host_bytes peak_phase saved_bytes fit tried "
         "verified");
@@ -122,6 +122,24 @@ TEST_CASE("advice has the same keys in the same order every time") {
   // Byte for byte.
   const char* request = R"({"verb":"advise","model":"llama-3.2-1b","gpu":"3060","method":"lora"})";
   CHECK(engine().handle(request) == engine().handle(request));
+}
+
+TEST_CASE("advice counts the cards that a job takes where one is too small") {
+  for (const std::string method : {"full", "lora", "qlora"}) {
+    const std::string request = R"({"verb":"advise","model":"llama-3.1-70b","gpu":"A100-80GB","method":")" + method +
+                                R"(","micro_batch_size":4,"sequence_length":4096})";
+    const Value reply = ask(request);
+    REQUIRE(at(reply, "now.fit.verdict").string == "does_not_fit");
+    const std::vector<Value>& rows = at(reply, "more_cards").items;
+    REQUIRE_FALSE(rows.empty());
+    for (const Value& row : rows) {
+      CAPTURE(at(row, "title").string);
+      CHECK(at(row, "fit.verdict").string == "fits");
+      CHECK(at(row, "allocated.expected").integer == estimated(parsed(request), at(row, "patch")));
+      CHECK(at(row, "patch.parallelism.data").integer == at(row, "cards").integer);
+    }
+  }
+  CHECK(at(ask(R"({"verb":"advise","model":"smollm2-135m","gpu":"H100"})"), "more_cards").items.empty());
 }
 
 TEST_CASE("a job that fits needs no combination") {

@@ -285,6 +285,17 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
     plan.replaceChildren(...parts);
   }
 
+  function suggestion(entry, harmed, outcome) {
+    const title = h("p", { class: "step-title" }, h("strong", {}, entry.title), " ", harmed);
+    return h(
+      "li",
+      { class: "suggestion" },
+      h("div", {}, title, settings(entry.patch), costs(entry.cost)),
+      outcome,
+      buttons(changeOf(entry, entry.title), "advice-apply-one"),
+    );
+  }
+
   function drawSingles() {
     const { suggestions, expandable_segments: expandable, now } = report;
     const fits = now.fit.verdict === "fits";
@@ -301,41 +312,12 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
             { count: enough.length },
           ),
     );
-    const rows = shown.map((entry) =>
-      h(
-        "li",
-        { class: "suggestion" },
-        h(
-          "div",
-          {},
-          h("p", { class: "step-title" }, h("strong", {}, entry.title), " ", harm(entry.cost)),
-          settings(entry.patch),
-          costs(entry.cost),
-        ),
-        figures(entry),
-        buttons(changeOf(entry, entry.title), "advice-apply-one"),
-      ),
-    );
+    const rows = shown.map((entry) => suggestion(entry, harm(entry.cost), figures(entry)));
+    rows.push(...(report.more_cards ?? []).map((entry) => suggestion(entry, null, figures(entry))));
     if (expandable && (all || suggestions.length <= short.length)) {
-      rows.push(
-        h(
-          "li",
-          { class: "suggestion" },
-          h(
-            "div",
-            {},
-            h("p", { class: "step-title" }, h("strong", {}, expandable.title)),
-            settings(expandable.patch),
-            costs(expandable.cost),
-          ),
-          h(
-            "p",
-            { class: "hint outcome" },
-            t("advice.expandable", { size: gib(now.reserved.expected - expandable.reserved.expected) }),
-          ),
-          buttons(changeOf(expandable, expandable.title), "advice-apply-one"),
-        ),
-      );
+      const size = gib(now.reserved.expected - expandable.reserved.expected);
+      const outcome = h("p", { class: "hint outcome" }, t("advice.expandable", { size }));
+      rows.push(suggestion(expandable, null, outcome));
     }
     list.replaceChildren(...rows);
     singles.hidden = rows.length === 0;

@@ -62,6 +62,16 @@ Value write_suggestion(const Suggestion& suggestion, Bytes now) {
   return row;
 }
 
+Value write_more_cards(const std::vector<MoreCards>& list, Bytes now) {
+  Value rows = empty_array();
+  for (const MoreCards& more : list) {
+    Value row = write_suggestion({more.step, more.figures, 0, more.fit}, now);
+    set(row, "cards", std::int64_t{more.cards});
+    rows.items.push_back(std::move(row));
+  }
+  return rows;
+}
+
 Value write_step(const Step& step) {
   Value row = empty_object();
   set(row, "lever", name_of(step.lever));
@@ -178,6 +188,7 @@ Value write_report(const AdviceReport& report) {
   set(reply, "expandable_segments", advice.expandable ? write_suggestion(*advice.expandable, now) : Value{});
   set(reply, "smallest_card", write_card(advice.smallest_as_is));
   set(reply, "smallest_card_changed", write_card(advice.smallest_changed));
+  set(reply, "more_cards", write_more_cards(advice.more_cards, now));
   set(reply, "subject", report.changed ? "combination" : "request");
   set(reply, "frontiers", std::move(frontiers));
   set(reply, "tiers", std::move(tier_rows));
