@@ -28,30 +28,43 @@ std::vector<Division> divisions(const TrainingJob& job) {
       {"FSDP 2", {set_word("parallelism.fsdp", "fsdp2")}}, {"ZeRO-2", std::move(zero)}, {"ZeRO-3", std::move(third)}};
 }
 
-// The smallest number that fits; none of it where not even the largest does.
-MoreCards fewest(Peaks& peaks, const TrainingJob& job, const Card& card, const Division& division, Count below) {
-  MoreCards found;
-  const auto on = [&](Count cards) {
-    Step step;
-    step.title = std::to_string(cards) + " cards, " + std::string{division.title};
-    step.settings = division.settings;
-    step.settings.push_back(set_count("parallelism.data", cards));
-    step.cost = kDivided;
-    return step;
-  };
+Step on_cards(const Division& division, Count cards) {
+  Step step;
+  step.title = std::to_string(cards) + " cards, " + std::string{division.title};
+  step.settings = division.settings;
+  step.settings.push_back(set_count("parallelism.data", cards));
+  step.cost = kDivided;
+  return step;
+}
+
+// The smallest number up to `most` that fits; zero cards where not even those do. More cards never need more on each
+// (docs/many-gpus.md), so halves are searched.
+MoreCards fewest(Peaks& peaks, const TrainingJob& job, const Card& card, const Division& division, Count most) {
   const auto fits = [&card](const Figures& figures) {
     return figures.known && check_fit(figures.allocated, card).verdict == Verdict::kFits;
   };
-  for (Count cards = 2; cards <= below; cards *= 2) {
-    if (cards <= job.data_parallel.degree) continue;
-    Step step = on(cards);
-    const TrainingJob divided = after(step, job);
-    if (!fits(peaks.quick(divided)) || !fits(peaks.full(divided))) continue;
-    found.cards = cards;
-    found.figures = peaks.full(divided);
+  const auto may_do = [&](int power) { return fits(peaks.quick(after(on_cards(division, Count{1} << power), job))); };
+  int least = 1, largest = 0;
+  while ((Count{1} << least) <= job.data_parallel.degree) ++least;
+  while ((Count{2} << largest) <= most) ++largest;
+  MoreCards found;
+  if (least > largest || !may_do(largest)) return found;
+  for (int high = largest; least < high;) {
+    const int middle = (least + high) / 2;
+    if (may_do(middle)) {
+      high = middle;
+    } else {
+      least = middle + 1;
+    }
+  }
+  for (int power = least; power <= largest; ++power) {
+    Step step = on_cards(division, Count{1} << power);
+    found.figures = peaks.full(after(step, job));
+    if (!fits(found.figures)) continue;
+    found.cards = Count{1} << power;
     found.fit = check_fit(found.figures.allocated, card);
     found.step = std::move(step);
-    break;
+    return found;
   }
   return found;
 }
