@@ -20,12 +20,10 @@ struct Division {
 // A job that is divided already takes more cards of the same.
 std::vector<Division> divisions(const TrainingJob& job) {
   if (job.data_parallel.sharding != Sharding::kNone) return {{"divided as stated", {}}};
-  std::vector<Setting> zero = {set_word("precision", "deepspeed_bf16")};
-  zero.push_back(set_count("parallelism.zero_stage", 2));
-  std::vector<Setting> third = zero;
-  third.back() = set_count("parallelism.zero_stage", 3);
-  return {
-      {"FSDP 2", {set_word("parallelism.fsdp", "fsdp2")}}, {"ZeRO-2", std::move(zero)}, {"ZeRO-3", std::move(third)}};
+  const Setting engine = set_word("precision", "deepspeed_bf16");
+  return {{"FSDP 2", {set_word("parallelism.fsdp", "fsdp2")}},
+          {"ZeRO-2", {engine, set_count("parallelism.zero_stage", 2)}},
+          {"ZeRO-3", {engine, set_count("parallelism.zero_stage", 3)}}};
 }
 
 Step on_cards(const Division& division, Count cards) {

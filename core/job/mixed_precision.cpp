@@ -15,8 +15,8 @@ MixedPrecision mixed_precision(const TrainingJob& job) {
 
 Dtype computing_dtype(const TrainingJob& job) {
   if (job.recipe.autocast) return *job.recipe.autocast;
-  const Sharding sharding = job.data_parallel.sharding;
-  if (sharding != Sharding::kFsdp1 && sharding != Sharding::kFsdp2) return job.recipe.weights;
+  const DataParallel& how = job.data_parallel;
+  if (!how.is_sharded() || how.sharding >= Sharding::kZero1) return job.recipe.weights;
   return mixed_precision(job).gathered.value_or(job.recipe.weights);
 }
 

@@ -209,6 +209,11 @@ TEST_CASE("FlashAttention takes what FSDP gathers in bf16, though its parts are 
   CHECK(ask(llama(2, fsdp2(8) + flash)).estimate);
   const Answer wide = ask(llama(2, R"("sequence_length": 512, "precision": "fp32")" + flash));
   CHECK_FALSE(wide.estimate);
+  // One GPU gathers nothing, whatever a policy says.
+  const Answer alone = ask(llama(2, R"("sequence_length": 512, "precision": "fp32", "parallelism": {"data": 1, "fsdp":
+    "fsdp2", "fsdp_mixed_precision": {"param": "bf16", "reduce": "fp32"}})" +
+                                        flash));
+  CHECK_FALSE(alone.estimate);
 }
 
 TEST_CASE("what is not modelled about a sharded job is refused in words") {
