@@ -1,20 +1,18 @@
 // Gemma 4 (text): two kinds of attention with heads of their own width, norms over q, k and v, and experts beside the
 // feed-forward; in small ones (E2B, E4B) a token gives each layer an input of its own, and the last layers take keys
 // and values of layers before.
+#include "core/families/gemma4.hpp"
+
 #include "core/families/family.hpp"
 #include "core/layers/moe.hpp"
 #include "core/model/config_experts.hpp"
 #include "core/tape/routing_ops.hpp"
 
 namespace tidemark {
-namespace {
-
-/// What a layer does with its keys and values.
-enum Kind : std::uint8_t { kOwn, kStores, kShares };
 
 // Gemma4TextAttention.__init__: the last layer of each kind before those that share stores its own.
-void read_shared_layers(ConfigFields& fields, Architecture& architecture) {
-  architecture.shared_kv_layers = fields.count({"num_kv_shared_layers"}, 0, 0);
+void read_shared_layers(ConfigFields& fields, Architecture& architecture, Count standard) {
+  architecture.shared_kv_layers = fields.count({"num_kv_shared_layers"}, standard, 0);
   const Count first = architecture.num_layers - architecture.shared_kv_layers;
   if (architecture.shared_kv_layers == 0 || first < 2) {
     if (first < 2) fields.error("INVALID_VALUE", "num_kv_shared_layers", "Too few layers have keys of their own.");
@@ -32,6 +30,13 @@ void read_shared_layers(ConfigFields& fields, Architecture& architecture) {
     }
   }
 }
+
+void read_layer_inputs(ConfigFields& fields, Architecture& architecture) {
+  architecture.layer_input_width = fields.count({"hidden_size_per_layer_input"}, 256, 0);
+  architecture.layer_input_vocab = fields.count({"vocab_size_per_layer_input"}, 262144);
+}
+
+namespace {
 
 // transformers 5.12.1 models/gemma4/configuration_gemma4.py: Gemma4TextConfig. What differs in layers that attend to
 // everything is a part of its own.
@@ -60,10 +65,9 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
     read_experts(fields, architecture, {128, 8, 704}, {"num_experts"}, {"moe_intermediate_size"});
     architecture.experts.per_token = fields.count({"top_k_experts"}, 8);
   }
-  architecture.layer_input_width = fields.count({"hidden_size_per_layer_input"}, 256, 0);
-  architecture.layer_input_vocab = fields.count({"vocab_size_per_layer_input"}, 262144);
+  read_layer_inputs(fields, architecture);
   architecture.double_wide_mlp = fields.flag({"use_double_wide_mlp"}, false);
-  read_shared_layers(fields, architecture);
+  read_shared_layers(fields, architecture, 0);
   if (fields.text({"use_bidirectional_attention"}, "") == "all") {
     fields.error("INVALID_VALUE", "use_bidirectional_attention", "Attention in both directions is not modelled here.");
   }
@@ -80,8 +84,10 @@ constexpr ExpertForm kForm = {.module = "experts",
                               .source = "transformers 5.12 models/gemma4/modeling_gemma4.py: Gemma4TextExperts.forward",
                               .act = "experts.act_fn"};
 
+}  // namespace
+
 // x · (mean(x²) + eps)^-0.5 in fp32, times the weight in fp32 where there is one.
-Tensor norm(Net& net, const char* name, Tensor x_in, bool scaled = true) {
+Tensor gemma4_norm(Net& net, const char* name, Tensor x_in, bool scaled) {
   Scope in(net.tape, name, kNorm);
   const Tensor x = std::move(x_in);
   Tensor out = to(x, Dtype::kFp32);
@@ -98,10 +104,7 @@ Tensor norm(Net& net, const char* name, Tensor x_in, bool scaled = true) {
   return to(std::move(out), x.dtype());
 }
 
-Kind kind_of(const Net& net) {
-  const std::vector<std::uint8_t>& kinds = net.arch.layer_kinds;
-  return kinds.empty() ? kOwn : static_cast<Kind>(kinds[static_cast<std::size_t>(net.layer_index)]);
-}
+namespace {
 
 /// shared_kv_states, in places of `shared` that checkpoints hold and that Gemma has no other use for.
 struct StoredStates {
@@ -112,7 +115,14 @@ StoredStates stored_states(Net& net, bool slides) {
   return {net.shared.encoder_states, net.shared.cross_mask};
 }
 
-Tensor self_attention(Net& net, Tensor hidden) {
+}  // namespace
+
+std::uint8_t kind_of(const Net& net) {
+  const std::vector<std::uint8_t>& kinds = net.arch.layer_kinds;
+  return kinds.empty() ? std::uint8_t{kOwn} : kinds[static_cast<std::size_t>(net.layer_index)];
+}
+
+Tensor gemma4_attention(Net& net, Tensor hidden, bool values_last) {
   Scope in(net.tape, "self_attn", kAttention);
   const Tensor x = std::move(hidden);
   const bool slides = net.is_sliding_layer(net.layer_index), bias = net.arch.attention_bias;
@@ -122,21 +132,24 @@ Tensor self_attention(Net& net, Tensor hidden) {
   const Tensor sin = unsqueeze(slides ? net.shared.local_sin : net.shared.sin, 2);
   const Shape heads{net.B, net.S, net.A, width}, kv_heads{net.B, net.S, groups, width};
   Tensor q = view(net.linear("self_attn.q_proj", x, Dim(net.A.n() * width.n()), bias), heads);
-  q = norm(net, "self_attn.q_norm", std::move(q));
+  q = gemma4_norm(net, "self_attn.q_norm", std::move(q));
   q = transpose(rotate_by(std::move(q), cos, sin), 1, 2);
   const StoredStates stored = stored_states(net, slides);
   Tensor k = stored.k, v = stored.v;
-  if (kind_of(net) != kShares) {
+  const std::uint8_t shared = kind_of(net) & (kStores | kShares);
+  if (shared != kShares) {
+    const auto values = [&] {
+      v = view(net.linear("self_attn.v_proj", x, Dim(groups.n() * width.n()), bias), kv_heads);
+    };
     k = view(net.linear("self_attn.k_proj", x, Dim(groups.n() * width.n()), bias), kv_heads);
     v = k;
-    if (slides || !kind.multi_query) {
-      v = view(net.linear("self_attn.v_proj", x, Dim(groups.n() * width.n()), bias), kv_heads);
-    }
-    k = norm(net, "self_attn.k_norm", std::move(k));
+    if (!values_last && (slides || !kind.multi_query)) values();
+    k = gemma4_norm(net, "self_attn.k_norm", std::move(k));
     k = transpose(rotate_by(std::move(k), cos, sin), 1, 2);
-    v = transpose(norm(net, "self_attn.v_norm", std::move(v), false), 1, 2);
+    if (values_last) values();
+    v = transpose(gemma4_norm(net, "self_attn.v_norm", std::move(v), false), 1, 2);
   }
-  if (kind_of(net) == kStores) {
+  if (shared == kStores) {
     stored.k = k;
     stored.v = v;
   }
@@ -147,11 +160,13 @@ Tensor self_attention(Net& net, Tensor hidden) {
   return net.linear("self_attn.o_proj", std::move(out), net.H, bias);
 }
 
+namespace {
+
 Routing routed(Net& net, const Tensor& hidden) {
   Scope in(net.tape, "router", kRouter);
   const Experts& e = net.arch.experts;
   const Dim experts(e.count), k(e.per_token), rows(hidden.size(0) * k.n());
-  Tensor x = norm(net, "router.norm", hidden, false);
+  Tensor x = gemma4_norm(net, "router.norm", hidden, false);
   const Tensor scale = net.parameter("router", "scale", Shape{net.H});
   x = mul_scalar(mul(std::move(x), scale));
   Routing r;
@@ -168,13 +183,13 @@ Routing routed(Net& net, const Tensor& hidden) {
 }
 
 Tensor with_experts(Net& net, Tensor hidden, const Tensor& residual) {
-  const Tensor first = norm(net, "post_feedforward_layernorm_1", std::move(hidden));
+  const Tensor first = gemma4_norm(net, "post_feedforward_layernorm_1", std::move(hidden));
   const Tensor flat = view(residual, Shape{net.T, net.H});
   const Routing routing = routed(net, flat);
-  Tensor second = norm(net, "pre_feedforward_layernorm_2", flat);
+  Tensor second = gemma4_norm(net, "pre_feedforward_layernorm_2", flat);
   second = run_experts(net, kForm, std::move(second), routing.indices, routing.weights);
   second = view(std::move(second), residual.shape());
-  second = norm(net, "post_feedforward_layernorm_2", std::move(second));
+  second = gemma4_norm(net, "post_feedforward_layernorm_2", std::move(second));
   return add(first, second);
 }
 
@@ -185,14 +200,21 @@ Tensor feed_forward(Net& net, Tensor hidden) {
   return gated_mlp(net, kMlp, kLayer, std::move(hidden), Dim(2 * net.F.n()));
 }
 
-// The part of the token's input that is this layer's, through a narrow gate.
-Tensor with_layer_input(Net& net, Tensor residual_in) {
-  const Tensor residual = std::move(residual_in);
-  Tensor h = net.linear("per_layer_input_gate", residual, Dim(net.arch.layer_input_width));
+}  // namespace
+
+Tensor through_layer_input(Net& net, Tensor hidden) {
+  Tensor h = net.linear("per_layer_input_gate", std::move(hidden), Dim(net.arch.layer_input_width));
   h = activate(net.arch.activation, std::move(h));
   h = mul(std::move(h), select(net.leaves.back(), 2));
   h = net.linear("per_layer_projection", std::move(h), net.H);
-  h = norm(net, "post_per_layer_input_norm", std::move(h));
+  return gemma4_norm(net, "post_per_layer_input_norm", std::move(h));
+}
+
+namespace {
+
+Tensor with_layer_input(Net& net, Tensor residual_in) {
+  const Tensor residual = std::move(residual_in);
+  Tensor h = through_layer_input(net, residual);
   return add(residual, std::move(h));
 }
 
@@ -200,15 +222,15 @@ Tensor layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kLayer);
   net.tape.buffer("layer_scalar", size_of(net.weight_dtype(1)));
   Tensor residual = std::move(hidden);
-  Tensor h = norm(net, "input_layernorm", residual);
-  h = self_attention(net, std::move(h));
-  h = norm(net, "post_attention_layernorm", std::move(h));
+  Tensor h = gemma4_norm(net, "input_layernorm", residual);
+  h = gemma4_attention(net, std::move(h), false);
+  h = gemma4_norm(net, "post_attention_layernorm", std::move(h));
   h = add(residual, std::move(h));
   residual = h;
-  h = norm(net, "pre_feedforward_layernorm", std::move(h));
+  h = gemma4_norm(net, "pre_feedforward_layernorm", std::move(h));
   h = feed_forward(net, std::move(h));
   if (net.arch.experts.count > 0) h = with_experts(net, std::move(h), residual);
-  h = norm(net, "post_feedforward_layernorm", std::move(h));
+  h = gemma4_norm(net, "post_feedforward_layernorm", std::move(h));
   h = add(residual, std::move(h));
   if (net.arch.layer_input_width > 0) h = with_layer_input(net, std::move(h));
   return scale_in_place(std::move(h));
@@ -227,37 +249,53 @@ Tensor layer_scaled(Net& net, Tensor rows) {
 }
 
 // get_per_layer_inputs and project_per_layer_inputs: [B, S, layers, width].
-Tensor layer_inputs(Net& net, const Tensor& embeds) {
+Tensor layer_inputs(Net& net, const Tensor& embeds, bool in_place) {
   const Dim layers(net.arch.num_layers), width(net.arch.layer_input_width), all(layers.n() * width.n());
   const Shape four{net.B, net.S, layers, width};
   Tensor rows =
       net.embedding("model.embed_tokens_per_layer", net.input_ids, Dim(net.arch.layer_input_vocab), all, layer_scaled);
   const Tensor inputs = view(std::move(rows), four);
   Tensor projected = net.linear("model.per_layer_model_projection", embeds, all);
-  projected = view(mul_scalar(std::move(projected)), four);
-  projected = norm(net, "model.per_layer_projection_norm", std::move(projected));
+  projected = in_place ? scale_in_place(std::move(projected)) : mul_scalar(std::move(projected));
+  projected = view(std::move(projected), four);
+  projected = gemma4_norm(net, "model.per_layer_projection_norm", std::move(projected));
   return mul_scalar(add(projected, inputs));
 }
 
-Tensor embed(Net& net) {
-  Scope in(net.tape, "model", kModel);
+}  // namespace
+
+Tensor gemma4_embeds(Net& net, bool in_place) {
   Tensor embeds = net.token_embedding("model.embed_tokens", net.H, scaled);
   net.model_locals = {embeds};
-  if (net.arch.layer_input_width > 0) net.leaves.push_back(layer_inputs(net, embeds));
+  if (net.arch.layer_input_width > 0) net.leaves.push_back(layer_inputs(net, embeds, in_place));
   make_position_ids(net);
   make_causal_masks(net, embeds);
-  rotary_tables(net, embeds.dtype(), net.arch.head_dim);
+  return embeds;
+}
+
+void gemma4_tables(Net& net, Dtype dtype) {
+  rotary_tables(net, dtype, net.arch.head_dim);
   net.shared.local_cos = std::move(net.shared.cos);
   net.shared.local_sin = std::move(net.shared.sin);
-  rotary_tables(net, embeds.dtype(), net.arch.parts.front().head_dim);
+  rotary_tables(net, dtype, net.arch.parts.front().head_dim);
+}
+
+namespace {
+
+Tensor embed(Net& net) {
+  Scope in(net.tape, "model", kModel);
+  Tensor embeds = gemma4_embeds(net, false);
+  gemma4_tables(net, embeds.dtype());
   return embeds;
 }
 
 Tensor final_norm(Net& net, Tensor hidden) {
-  return norm(net, "model.norm", std::move(hidden));
+  return gemma4_norm(net, "model.norm", std::move(hidden));
 }
 
-Tensor head(Net& net, Tensor hidden) {
+}  // namespace
+
+Tensor gemma4_head(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kHead);
   Tensor logits = net.lm_head("lm_head", std::move(hidden), net.V);
   if (!net.arch.logit_softcap || net.fuse_loss) return logits;
@@ -266,9 +304,11 @@ Tensor head(Net& net, Tensor hidden) {
   return mul_scalar(std::move(logits));
 }
 
+namespace {
+
 constexpr ClassSuffix kClasses[] = {{"ForCausalLM", Head::kCausalLm}, {"TextModel", Head::kNone}};
 
-const Program kProgram = {one_stack<embed, layer, final_norm>, head};
+const Program kProgram = {one_stack<embed, layer, final_norm>, gemma4_head};
 
 }  // namespace
 

@@ -6,7 +6,19 @@ namespace tidemark {
 
 void read_dimensions(ConfigFields& fields, Architecture& architecture, Count default_max_positions) {
   architecture.hidden_size = fields.required({"hidden_size"});
-  architecture.intermediate_size = fields.required({"intermediate_size"});
+  const Value* width = fields.find({"intermediate_size"});
+  if (width != nullptr && width->is_array() && !width->items.empty()) {
+    // Gemma3nTextConfig: one for every layer.
+    architecture.intermediate_size = width->items.front().integer;
+    for (const Value& other : width->items) {
+      if (other.is_integer() && other.integer == architecture.intermediate_size && other.integer > 0) continue;
+      fields.error("INVALID_VALUE", "intermediate_size",
+                   "Layers whose feed-forwards differ in width are not modelled.");
+      break;
+    }
+  } else {
+    architecture.intermediate_size = fields.required({"intermediate_size"});
+  }
   architecture.num_layers = fields.required({"num_hidden_layers"});
   architecture.num_heads = fields.required({"num_attention_heads"});
   architecture.vocab_size = fields.required({"vocab_size"});

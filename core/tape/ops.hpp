@@ -36,6 +36,9 @@ Tensor cat(const Tensor* const* parts, std::size_t count, int dim);
 Tensor cat(const std::vector<Tensor>& parts, int dim);
 Tensor stack_last(Tensor a, Tensor b);  ///< torch.stack((a, b), dim=-1)
 Tensor sum_to(Tensor x, const Shape& shape);
+/// x[…] += y, where x is a view of what autograd knows or the part of it that begins behind the first entry (`behind`),
+/// which Python then assigns to itself.
+Tensor add_to_view(Tensor x, Tensor y, bool behind);
 Tensor zeros(Tape& tape, const Shape& shape, Dtype dtype, const char* op = "zeros");
 Tensor pad_last(Tensor x, Count extra);
 
@@ -52,6 +55,7 @@ Tensor scale_in_place(Tensor x);  ///< x *= a number
 Tensor neg(Tensor x);
 Tensor power(Tensor x);  ///< x.pow(n), torch.square: keeps its input whatever n; autocast: fp32
 Tensor rsqrt(Tensor x);  ///< autocast: fp32
+Tensor sqrt(Tensor x);   ///< keeps its result; not on autocast's lists
 Tensor silu(Tensor x);
 Tensor gelu(Tensor x);
 Tensor relu(Tensor x);
@@ -66,6 +70,7 @@ Tensor maximum(Tensor x, Tensor number);  ///< torch.max(x, number on the device
 Tensor masked_fill(Tensor x, Tensor mask);
 Tensor where(Tensor mask, Tensor x, Tensor other);
 Tensor mean_last(Tensor x);  ///< mean(-1, keepdim=True)
+Tensor std_last(Tensor x);   ///< std(-1, keepdim=True): keeps its input and its result
 Tensor sum_rows(Tensor x);   ///< sum(dim=1): [B, S, H] to [B, H]
 
 // -- reductions and norms

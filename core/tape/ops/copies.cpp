@@ -34,6 +34,25 @@ void pad_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   r[0] = t.allocate(s, g[0].dtype(), "constant_pad_nd backward");
 }
 
+// torch/csrc/autograd/functions/tensor.cpp CopySlices::apply: the gradient is copied, then the part of it that was
+// written to. Behind that, of x[1:] = x[1:], CopyBackwards: zeros for what was there, a slice's gradient for the rest.
+void view_add_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  const Shape& whole = n.input_shapes[0];
+  Shape part = whole;
+  Tensor grad = std::move(g[0]);
+  const Dtype dtype = grad.dtype();
+  if (n.attributes[0] != 0) {
+    part.dims[0] = Dim(part.dims[0].n() - 1);
+    Tensor copy = t.allocate(whole, dtype, "new_empty_strided");
+    const Tensor written = t.allocate(part, dtype, "clone");
+    t.allocate(part, dtype, "zeros_like");
+    grad = std::move(copy);
+    t.allocate(whole, dtype, "slice_backward");
+  }
+  r[0] = t.allocate(whole, dtype, "new_empty_strided");
+  r[1] = t.allocate(part, dtype, "clone");
+}
+
 Tensor copy_of(const Tensor& x, const Shape& shape, Dtype dtype, const char* op, BackwardFn backward) {
   Node* n = x.tape().record(op, backward, {&x});
   Tensor out = x.tape().allocate(shape, dtype, op);
@@ -107,6 +126,16 @@ Tensor sum_to(Tensor x_in, const Shape& shape) {
   s.make_contiguous();
   if (s.numel() == x.numel()) return view(x, s);
   return x.tape().allocate(s, x.dtype(), "sum");
+}
+
+Tensor add_to_view(Tensor x_in, Tensor y_in, bool behind) {
+  Tensor x = std::move(x_in);
+  const Tensor y = std::move(y_in);
+  Node* n = x.tape().record("add_", view_add_backward, {&x, &y});
+  if (n != nullptr) n->attributes[0] = behind ? 1 : 0;
+  x.leave_graph();
+  x.tape().attach(n, x);
+  return x;
 }
 
 Tensor zeros(Tape& tape, const Shape& shape, Dtype dtype, const char* op) {

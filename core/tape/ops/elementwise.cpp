@@ -61,6 +61,14 @@ void rsqrt_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   r[0] = t.allocate(elementwise_shape({&g[0], &result}), g[0].dtype(), "rsqrt_backward");
 }
 
+// FunctionsManual.cpp std_backward, var_backward: (2 / n · grad) · (self - mean).
+void std_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  const Tensor& self = n.saved_tensor(0);
+  const Tensor variance = t.allocate(g[0].shape(), g[0].dtype(), "std_backward");
+  const Tensor centred = t.allocate(elementwise_shape({&self}), self.dtype(), "std_backward");
+  r[0] = t.allocate(centred.shape(), promote(variance, centred), "std_backward");
+}
+
 // One fused kernel from (grad, saved) to the input's gradient: silu, gelu, tanh, sigmoid, relu, dropout, softmax.
 void fused_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   r[0] = t.allocate(elementwise_shape({&g[0], &n.saved_tensor(0)}), g[0].dtype(), n.name);
@@ -235,6 +243,9 @@ Tensor rsqrt(Tensor x) {
   const Tensor argument = std::move(x);
   return unary(to(argument, autocast_fp32(argument)), "rsqrt", rsqrt_backward, false, true);
 }
+Tensor sqrt(Tensor x) {
+  return unary(std::move(x), "sqrt", fused_backward, false, true);
+}
 Tensor silu(Tensor x) {
   return unary(std::move(x), "silu", fused_backward, true, false);
 }
@@ -294,16 +305,29 @@ Tensor sum_rows(Tensor x_in) {
   return out;
 }
 
-Tensor mean_last(Tensor x_in) {
-  const Tensor x = std::move(x_in);
+namespace {
+Tensor reduce_last(const Tensor& x, const char* name, BackwardFn backward, bool saves) {
   Tape& t = x.tape();
-  Node* n = t.record("mean", mean_backward, {&x});
+  Node* n = t.record(name, backward, {&x});
+  if (saves) t.save(n, x);
   Shape s = x.shape();
   s.dims[s.rank - 1] = Dim(1);
   s.make_contiguous();
-  Tensor out = t.allocate(s, x.dtype(), "mean");
+  Tensor out = t.allocate(s, x.dtype(), name);
   t.attach(n, out);
+  if (saves) t.save(n, out);
   return out;
+}
+}  // namespace
+
+Tensor mean_last(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  return reduce_last(x, "mean", mean_backward, false);
+}
+
+Tensor std_last(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  return reduce_last(x, "std", std_backward, true);
 }
 
 }  // namespace tidemark
