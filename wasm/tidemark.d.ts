@@ -199,8 +199,8 @@ export interface Job {
     double_quant?: boolean | null;
     /** Elements that share a scale. Unit: elements. @default 64 */
     group_size?: number | null;
-    /** Storage dtype of packed weights; it moves no memory. @default "uint8" */
-    quant_storage?: string | null;
+    /** Elements of packed weights, which GPUs divide and gather. @default "auto" */
+    quant_storage?: "auto" | "uint8" | "bf16" | "fp16" | "fp32" | "bfloat16" | "float16" | "float32" | null;
     /** Whether peft.prepare_model_for_kbit_training ran: it upcasts what is not quantised. @default false */
     prepare_kbit?: "false" | false | "true" | true | "norms_only" | null;
     /** Another name of "quantization.quant_type". */
@@ -592,7 +592,7 @@ export interface Job {
   /** Another name of "quantization.double_quant". */
   use_nested_quant?: boolean | null;
   /** Another name of "quantization.quant_storage". */
-  bnb_4bit_quant_storage?: string | null;
+  bnb_4bit_quant_storage?: "auto" | "uint8" | "bf16" | "fp16" | "fp32" | "bfloat16" | "float16" | "float32" | null;
   /** Another name of "dtype". */
   torch_dtype?: "auto" | "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
   /** Another name of "dtype". */

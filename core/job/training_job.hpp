@@ -149,6 +149,7 @@ struct Quantization {
   bool double_quant = true;                      ///< block scales are quantised again
   Count group_size = 64;                         ///< elements that share a scale
   PrepareKbit prepare_kbit = PrepareKbit::kOff;  ///< peft.prepare_model_for_kbit_training was called
+  std::optional<Dtype> storage;  ///< of packed weights (bnb_4bit_quant_storage); absent: uint8, under FSDP the weights'
 
   bool operator==(const Quantization&) const = default;
   std::partial_ordering operator<=>(const Quantization&) const = default;

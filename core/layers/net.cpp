@@ -495,7 +495,7 @@ Count Net::adapter_site(const char* name, bool is_output_head) {
 }
 
 QuantisedWeight Net::packed_weight(const char* name, const Shape& shape) {
-  const QuantisedWeight packed = quantised_weight(job.quantization, shape.size(0), shape.size(1));
+  QuantisedWeight packed = quantised_weight(job.quantization, shape.size(0), shape.size(1));
   Parameter p;
   p.module = name;
   p.leaf = "weight";
@@ -503,7 +503,7 @@ QuantisedWeight Net::packed_weight(const char* name, const Shape& shape) {
   p.dtype = Dtype::kUint8;
   p.storage_bytes = packed.packed;
   const std::size_t known = tape.parameters().size();
-  const Tensor weight = weight_of(p);
+  packed.storage = weight_of(p).storage();
   const std::int16_t layer = tape.instance_of_parameters();
   if (blocks.on) tape.resume_parameters_outside_layers();
   const bool counted = blocks.on && tape.parameters().size() == known;

@@ -44,6 +44,17 @@ constexpr Choice kQuantTypes[] = {
     {"int4", number(QuantType::kNf4), "torchao's 4-bit integers: the same"},
 };
 
+constexpr Choice kStorages[] = {
+    {"auto", kNoDtype, "bytes, bitsandbytes' own; under FSDP the weights' dtype"},
+    {"uint8", number(Dtype::kUint8), "bytes"},
+    {"bf16", number(Dtype::kBf16), "words of bfloat16"},
+    {"fp16", number(Dtype::kFp16), "words of half precision"},
+    {"fp32", number(Dtype::kFp32), "words of 32 bits"},
+    {"bfloat16", number(Dtype::kBf16), "", true, "bf16"},
+    {"float16", number(Dtype::kFp16), "", true, "fp16"},
+    {"float32", number(Dtype::kFp32), "", true, "fp32"},
+};
+
 constexpr Choice kPrepareKbit[] = {
     {"false", number(PrepareKbit::kOff), "weights that are not quantised keep their dtype"},
     {"true", number(PrepareKbit::kAll), "peft.prepare_model_for_kbit_training: all of them become fp32"},
@@ -86,10 +97,11 @@ constexpr Option kOptions[] = {
         .when("quantization.quant_type", "nf4,fp4")
         .further()
         .into<&TrainingJob::quantization, &Quantization::group_size>(),
-    text("quantization.quant_storage", "\"uint8\"", "Storage dtype",
-         "Storage dtype of packed weights; it moves no memory.")
+    choice("quantization.quant_storage", "\"auto\"", kStorages, "Storage dtype",
+           "Elements of packed weights, which GPUs divide and gather.")
         .known_as("bnb_4bit_quant_storage")
-        .further(),
+        .further()
+        .sets([](Request& r, const OptionValue& v) { store(r.job.quantization.storage, v); }),
     choice("quantization.prepare_kbit", "false", kPrepareKbit, "Prepared for k-bit training",
            "Whether peft.prepare_model_for_kbit_training ran: it upcasts what is not quantised.")
         .spelled("--prepare-kbit")

@@ -21,6 +21,27 @@ bool works_on_parts(std::string_view optimizer) {
   return false;
 }
 
+void check_optimizer(const TrainingJob& job, Issues& issues) {
+  if (works_on_parts(job.optimizer)) return;
+  const std::string_view source = find_optimizer(job.optimizer)->source;
+  const bool bitsandbytes = source.starts_with("bitsandbytes"), torchao = source.starts_with("torchao");
+  if (!bitsandbytes && !torchao) {
+    refuse(issues, "/optimizer",
+           "On parts of parameters torch's AdamW and SGD, bitsandbytes' and torchao's optimizers are modelled.",
+           "adamw_torch_fused");
+  } else if (job.offload.optimizer) {
+    refuse(issues, "/optimizer", "On the host torch's AdamW is modelled.", "adamw_torch_fused");
+  } else if (job.data_parallel.sharding == Sharding::kFsdp2 && (bitsandbytes || job.optimizer == "adamw_torch_4bit")) {
+    // Tried with bitsandbytes 0.50.2, torchao 0.18 and torch 2.14: "got mixed torch.Tensor and DTensor"; "wrong number
+    // of dimensions".
+    refuse(issues, "/optimizer",
+           bitsandbytes ? "FSDP 2's parameters are DTensors, and bitsandbytes' step fails on them (\"got mixed "
+                          "torch.Tensor and DTensor\"); FSDP 1 has plain tensors."
+                        : "torchao's 4-bit step fails on FSDP 2's DTensors (\"wrong number of dimensions\").",
+           "adamw_torch_8bit");
+  }
+}
+
 void check_mesh(const DataParallel& how, Issues& issues) {
   if (how.degree % how.replicas != 0 || how.shards() < 2) {
     refuse(issues, "/parallelism/fsdp_options/replicate",
@@ -44,9 +65,8 @@ void check_zero(const TrainingJob& job, Issues& issues) {
            "deepspeed_bf16");
   }
   const bool third = job.data_parallel.sharding == Sharding::kZero3;
-  if (third && job.method == Method::kQlora) {
-    refuse(issues, "/method", "QLoRA under ZeRO-3 is not modelled; ZeRO-2 keeps the packed weights on every GPU.",
-           "lora");
+  if (third && job.method == Method::kQlora && job.quantization.bits != 4) {
+    refuse(issues, "/quantization/bits", "Under ZeRO-3 packed weights of 4 bits are modelled.", "4");
   }
   const bool some_layers = job.checkpointing == Checkpointing::kEvery;
   if (third && (some_layers || job.checkpointing == Checkpointing::kSelectiveCoreAttention)) {
@@ -73,6 +93,15 @@ void check_method(const TrainingJob& job, Issues& issues) {
            "Sharded QLoRA is modelled with 4-bit weights in words of 16 bits, gathered as they are: \"pure_bf16\" or "
            "\"bf16_amp\".",
            "pure_bf16");
+  }
+  // torch 2.14 _flat_param.py _validate_tensors_to_flatten; _fsdp_param.py init_dtype_attrs casts what is no integer.
+  const Dtype words = job.quantization.storage.value_or(job.recipe.weights);
+  const bool flat = job.data_parallel.sharding == Sharding::kFsdp1;
+  if (packed && words != job.recipe.weights && (flat || (words != Dtype::kUint8 && mixed_precision(job).gathered))) {
+    refuse(issues, "/quantization/quant_storage",
+           flat ? "FSDP 1 flattens packed weights with others of their unit: quant_storage is the weights' dtype."
+                : "FSDP 2 would cast packed words to the dtype that it gathers in: quant_storage is that, or uint8.",
+           name_of(job.recipe.weights));
   }
   if ((packed || job.method == Method::kLora) && job.adapter.use_dora) {
     refuse(issues, "/adapter/use_dora", "DoRA on several GPUs that divide the model is not modelled yet.");
@@ -140,9 +169,7 @@ void check_sharding(const Architecture& architecture, const TrainingJob& job, Is
     check_method(job, issues);
     if (how.sharding == Sharding::kFsdp1) check_flat(job, issues);
   }
-  if (!works_on_parts(job.optimizer)) {
-    refuse(issues, "/optimizer", "On parts of parameters torch's AdamW and SGD are modelled.", "adamw_torch_fused");
-  }
+  check_optimizer(job, issues);
   if (job.checkpointing == Checkpointing::kOffload || job.optimizer_in_backward || !job.zero_grad_to_none) {
     refuse(issues, "/parallelism/fsdp",
            "Offloaded checkpoints, an optimizer in backward and gradients that stay are not modelled where GPUs divide "

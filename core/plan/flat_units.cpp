@@ -108,7 +108,10 @@ void FlatUnits::end_micro_steps() {
       p.whole = p.shape.numel();
       at = up_to_multiple(at, align);
       Count piece = std::clamp<Count>(unit.part - at, 0, p.whole);
-      if (!fsdp_.use_orig_params) piece = at == 0 ? unit.part : 0;
+      if (!fsdp_.use_orig_params) {
+        piece = at == 0 ? unit.part : 0;
+        p.is_embedding = false;  // an optimizer that is told of token tables does not find it
+      }
       at += p.whole;
       p.shape = elements(piece);
       p.dtype = unit.own;

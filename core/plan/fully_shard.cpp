@@ -63,8 +63,8 @@ void FullyShard::declare(Parameter& p) {
   part.gathered = p.dtype;
   part.shape = p.shape;
   if (p.dtype == Dtype::kUint8) {
-    // bitsandbytes' packed weight is a column of quant_storage's dtype, of 16 bits here.
-    part.dtype = part.gathered = job_.recipe.weights;
+    // bitsandbytes' packed weight is a column of quant_storage's dtype.
+    part.dtype = part.gathered = job_.quantization.storage.value_or(job_.recipe.weights);
     part.shape = Shape{Dim(p.storage_bytes / size_of(part.dtype)), Dim(1)};
   } else if (gathered_) {
     if (p.dtype == *gathered_) part.dtype = p.is_adapter ? job_.adapter.dtype : job_.recipe.weights;

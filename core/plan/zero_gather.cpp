@@ -33,11 +33,16 @@ ZeroGather::ZeroGather(Tape& tape, const Architecture& architecture, const Train
 // mark_persistent_parameters: small ones are whole all the time.
 void ZeroGather::declare(Parameter& p) {
   Part part;
+  part.dtype = dtype_;
   part.count = p.shape.numel();
+  if (p.dtype == Dtype::kUint8) {  // bitsandbytes' packed weight: elements of quant_storage
+    part.dtype = job_.quantization.storage.value_or(Dtype::kUint8);
+    part.count = p.storage_bytes / size_of(part.dtype);
+  }
   part.share = (part.count + how_.degree - 1) / how_.degree;
   part.trained = p.requires_grad;
   part.persists = part.count <= sizes_.persistence_threshold;
-  p.storage_bytes = part.persists ? part.count * size_of(dtype_) : -1;
+  p.storage_bytes = part.persists ? part.count * size_of(part.dtype) : -1;
   parts_.push_back(std::move(part));
 }
 
@@ -47,7 +52,7 @@ void ZeroGather::collect() {
     // transformers 5.12 integrations/moe.py: products with experts' stacked weights, transposed or one by one, save
     // views.
     part.viewed = tape_.parameters()[i].is_expert && tape_.parameters()[i].shape.rank > 2;
-    share_ += part.share;
+    share_ += part.share * size_of(part.dtype);
     trained_share_ += part.trained ? part.share : 0;
   }
   trace();
@@ -55,7 +60,7 @@ void ZeroGather::collect() {
   tape_.resume_parameters_outside_layers();
   tape_.buffer("bucket of gradients", sizes_.reduce_bucket * size_of(dtype_), Category::kCommunication);
   if (on_host_) return;
-  tape_.buffer("parts of the weights", share_ * size_of(dtype_), Category::kWeights);
+  tape_.buffer("parts of the weights", share_, Category::kWeights);
   tape_.buffer("parts of the gradients", trained_share_ * size_of(dtype_), Category::kGradients);
   tape_.buffer("master weights", trained_share_ * size_of(Dtype::kFp32), Category::kOptimizerStates);
 }
@@ -74,7 +79,7 @@ Bytes ZeroGather::host_bytes(const LayerPlan&) const {
   }
   for (Parameter& p : host.parameters()) p.grad = {};
   create_flat_states(states);
-  Bytes bytes = share_ * size_of(dtype_) + trained_share_ * (size_of(dtype_) + 2 * size_of(Dtype::kFp32));
+  Bytes bytes = share_ + trained_share_ * (size_of(dtype_) + 2 * size_of(Dtype::kFp32));
   for (const Storage& storage : host.storages()) bytes += storage.bytes;
   return bytes;
 }
@@ -162,11 +167,21 @@ void ZeroGather::use(std::int32_t parameter) {
   instances_.push_back(instance);
 }
 
-void ZeroGather::backward_reads(std::int32_t storage) {
+std::int32_t ZeroGather::parameter_of(std::int32_t storage) const {
   const std::vector<Parameter>& all = tape_.parameters();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i].storage == storage) return fetch(static_cast<std::int32_t>(i));
-  }
+  const auto of = [storage](const Parameter& p) { return p.storage == storage; };
+  const auto found = std::find_if(all.begin(), all.end(), of);
+  return found == all.end() ? -1 : static_cast<std::int32_t>(found - all.begin());
+}
+
+void ZeroGather::backward_reads(std::int32_t storage) {
+  const std::int32_t parameter = parameter_of(storage);
+  if (parameter >= 0) fetch(parameter);
+}
+
+Tensor ZeroGather::gathered(std::int32_t storage) {
+  const std::int32_t parameter = parameter_of(storage);
+  return parameter < 0 ? Tensor() : part_of(parameter).whole;
 }
 
 // fetch_sub_module, at the first of a module's parameters.
@@ -194,27 +209,38 @@ void ZeroGather::fetch(std::int32_t parameter) {
 // all_gather_coalesced: several travel in one tensor, from which they are copied as the first of them is waited for.
 void ZeroGather::gather(const std::vector<std::int32_t>& parameters) {
   std::vector<std::int32_t> missing;
-  Count count = 0;
   for (const std::int32_t p : parameters) {
     const Part& part = part_of(p);
     if (part.persists || part.whole.defined() || part.flight >= 0) continue;
     missing.push_back(p);
     live_ += part.count;
-    count += part.share * how_.degree;
   }
   if (missing.empty()) return;
   const Category before = tape_.default_category();
   tape_.set_default_category(Category::kCommunication);
   tape_.set_stream(kAllGather);
-  Tensor flat = tape_.allocate(elements(count), dtype_, "all-gather");
-  if (missing.size() == 1) {
-    part_of(missing.front()).whole = std::move(flat);
-  } else {
-    for (const std::int32_t p : missing) part_of(p).flight = static_cast<std::int32_t>(flights_.size());
-    flights_.push_back(std::move(flat));
-  }
+  gather_together(missing);
   tape_.set_stream(kMainStream);
   tape_.set_default_category(before);
+}
+
+// _all_gather_sequential of one; _all_gather_coalesced: a tensor for each dtype.
+void ZeroGather::gather_together(const std::vector<std::int32_t>& missing) {
+  const auto fly = [&](Dtype dtype) {
+    Count count = 0;
+    for (const std::int32_t p : missing) count += part_of(p).dtype == dtype ? part_of(p).share * how_.degree : 0;
+    return count == 0 ? Tensor() : tape_.allocate(elements(count), dtype, "all-gather");
+  };
+  if (missing.size() == 1) {
+    part_of(missing.front()).whole = fly(part_of(missing.front()).dtype);
+    return;
+  }
+  for (const std::int32_t p : missing) part_of(p).flight = static_cast<std::int32_t>(flights_.size());
+  const Dtype packed = job_.quantization.storage.value_or(Dtype::kUint8);
+  Flight flight;
+  flight.weights = fly(dtype_);
+  if (packed != dtype_) flight.packed = fly(packed);
+  flights_.push_back(std::move(flight));
 }
 
 void ZeroGather::arrive(std::int32_t parameter) {
@@ -225,10 +251,10 @@ void ZeroGather::arrive(std::int32_t parameter) {
   tape_.set_stream(kAllGather);
   for (Part& part : parts_) {
     if (part.flight != flight) continue;
-    part.whole = tape_.allocate(elements(part.count), dtype_, "cat");
+    part.whole = tape_.allocate(elements(part.count), part.dtype, "cat");
     part.flight = -1;
   }
-  flights_[static_cast<std::size_t>(flight)].reset();
+  flights_[static_cast<std::size_t>(flight)] = {};
   tape_.set_stream(kMainStream);
   tape_.set_default_category(before);
 }

@@ -26,6 +26,7 @@ class ZeroGather : public Sharded {
   void use(std::int32_t parameter) override;
   void backward_uses(std::int32_t parameter) override { fetch(parameter); }
   void backward_reads(std::int32_t storage) override;
+  Tensor gathered(std::int32_t storage) override;
   void take_gradient(std::int32_t parameter, Tensor grad) override;
   void after_backward() override;
 
@@ -33,6 +34,7 @@ class ZeroGather : public Sharded {
   struct Part {
     Count count = 0;  // elements of the whole
     Count share = 0;  // of this GPU's part
+    Dtype dtype = Dtype::kBf16;
     bool trained = false;
     bool persists = false;  // it is whole all the time
     bool viewed = false;    // a graph saves views of it, which outlive its release
@@ -49,13 +51,20 @@ class ZeroGather : public Sharded {
     bool graph = false;  // a graph is made
   };
 
+  // What several parameters travel in, until the first of them is waited for.
+  struct Flight {
+    Tensor weights, packed;
+  };
+
   Part& part_of(std::int32_t parameter) { return parts_[static_cast<std::size_t>(parameter)]; }
   void trace();
   void note_backward(bool same_module, const Parameter& p, std::int16_t instance);
   void add_event(const std::vector<std::int32_t>& module, bool graph);
   bool wants(std::size_t event, std::int32_t parameter) const;
   void fetch(std::int32_t parameter);
+  std::int32_t parameter_of(std::int32_t storage) const;
   void gather(const std::vector<std::int32_t>& parameters);
+  void gather_together(const std::vector<std::int32_t>& missing);
   void arrive(std::int32_t parameter);
   void prefetch();
   void release();
@@ -77,10 +86,11 @@ class ZeroGather : public Sharded {
   std::vector<std::pair<std::size_t, std::int32_t>> queue_;  // (event, parameter) in order
   std::size_t next_event_ = 0, next_in_queue_ = 0;
   Count live_ = 0;  // elements that are gathered or on their way
-  std::vector<Tensor> flights_;
+  std::vector<Flight> flights_;
   Count filled_ = 0;
   std::vector<std::int32_t> in_bucket_;
-  Count share_ = 0, trained_share_ = 0;
+  Bytes share_ = 0;          // of the parts of the weights
+  Count trained_share_ = 0;  // elements of those that are trained
 };
 
 }  // namespace tidemark

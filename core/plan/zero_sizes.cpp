@@ -35,6 +35,7 @@ void become_flat(Tape& tape, Count elements) {
       p.shape = Shape{Dim(elements)};
       p.dtype = Dtype::kFp32;
       p.instance = -1;
+      p.is_embedding = false;
     }
     first = false;
   }

@@ -26,6 +26,7 @@ Tensor unpack(Tape& t, Dim out_features, Dim in_features, const Count* blocks, D
 }
 
 void backward_4bit(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  if (t.placement() != nullptr) t.placement()->backward_reads(static_cast<std::int32_t>(n.attributes[4]));
   if (!n.needs(0)) return;
   const Dtype through = n.attributes[3] != 0 ? static_cast<Dtype>(n.attributes[3] - 1) : g[0].dtype();
   const Tensor w = unpack(t, Dim(n.attributes[0]), n.input_shapes[0].dim(-1), n.attributes + 1, through, g[0].dtype());
@@ -74,6 +75,12 @@ Tensor dequantised_linear(Tensor x_in, Dim out_features, const QuantisedWeight& 
     n->attributes[1] = blocks[0];
     n->attributes[2] = blocks[1];
     n->attributes[3] = unpacking.through ? static_cast<Count>(*unpacking.through) + 1 : 0;
+    n->attributes[4] = weight.storage;
+  }
+  // ctx.tensors = (None, B): a view of the codes, out of checkpointing's sight.
+  if (t.placement() != nullptr) {
+    const Tensor codes = t.placement()->gathered(weight.storage);
+    if (codes.defined()) t.hold(n, codes);
   }
   if (unpacking.keeps_input) t.hold(n, x);
   const Tensor w = unpack(t, out_features, x.dim(-1), blocks, unpacking.through.value_or(x.dtype()), x.dtype());

@@ -18,6 +18,7 @@ struct QuantisedWeight {
   Part state[5];              ///< block scales, their scales, code books; zero-sized ones do not exist
   Count block_count = 0;      ///< blocks that share a scale
   bool double_quant = false;  ///< scales are quantised: dequantising makes them fp32 first
+  std::int32_t storage = -1;  ///< of the codes on the tape
 };
 
 /// Sizes for a weight of so many rows and columns. bitsandbytes 0.50 functional.py quantize_4bit, nn/modules.py

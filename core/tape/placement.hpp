@@ -35,6 +35,8 @@ class Placement {
   /// The rule of an operation on a trained parameter is about to run; of one that has saved a parameter's storage.
   virtual void backward_uses(std::int32_t /*parameter*/) {}
   virtual void backward_reads(std::int32_t /*storage*/) {}
+  /// What a view of such a parameter keeps, where each gathering of it is a storage of its own.
+  virtual Tensor gathered(std::int32_t /*storage*/) { return {}; }
   /// A parameter's gradient is complete.
   virtual void take_gradient(std::int32_t parameter, Tensor grad) = 0;
   /// The engine has run all nodes.

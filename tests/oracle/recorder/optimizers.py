@@ -1,4 +1,7 @@
 """What optimizers allocate, read from torch.optim, bitsandbytes and transformers; and the libraries' own, for a real GPU."""
+import os
+import sys
+
 import torch
 import torch.nn as nn
 import transformers
@@ -109,6 +112,66 @@ class TorchOptimizer:
 
     def tensors(self):
         return [t for state in self.inner.state.values() for t in state.values() if isinstance(t, torch.Tensor)]
+
+
+BITSANDBYTES = {"adamw_8bit": "AdamW8bit", "paged_adamw_8bit": "PagedAdamW8bit", "adamw_bnb_32bit": "AdamW32bit",
+                "paged_adamw_32bit": "PagedAdamW32bit", "lion_8bit": "Lion8bit"}
+TORCHAO = {"adamw_torch_8bit": "AdamW8bit", "adamw_torch_4bit": "AdamW4bit"}
+
+
+def library_class(name):
+    """The optimizer of bitsandbytes 0.50 or torchao 0.18 itself, None for torch's; both do their allocations in Python."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "third_party", "optimizers")
+    if path not in sys.path:
+        sys.path.insert(0, path)             # no sooner: PEFT would take bitsandbytes' layers for those to adapt
+    if name in BITSANDBYTES:
+        available, torch.cuda.is_available = torch.cuda.is_available, lambda: False      # else it loads kernels
+        import bitsandbytes as bnb
+        torch.cuda.is_available = available
+        import bitsandbytes.functional as F
+        F.get_paged = lambda *shape, dtype, device: torch.empty(shape, dtype=dtype)      # cudaMallocManaged: the host's
+        F.fill = F.prefetch_tensor = F.optimizer_update_8bit_blockwise = F.optimizer_update_32bit = lambda *a, **k: None   # in place
+        return getattr(bnb.optim, BITSANDBYTES[name])
+    if name in TORCHAO:
+        import torchao.optim
+        return type("Uncompiled", (getattr(torchao.optim, TORCHAO[name]),), {"step": uncompiled_step})
+    return None
+
+
+def uncompiled_step(self, closure=None):
+    """torchao optim/adam.py _AdamBase.step: its states; the compiled update makes no tensor."""
+    for group in self.param_groups:
+        for p in group["params"]:
+            if p.grad is not None and not self.state[p]:
+                self.state[p] = {"step": torch.tensor(0.0), "exp_avg": self._new_buffer(p, True), "exp_avg_sq": self._new_buffer(p, False)}
+
+
+def register_tables(model):
+    """transformers 5.12 trainer.py: token tables keep 32 bits under bitsandbytes' 8-bit optimizers, where they are found again."""
+    import bitsandbytes as bnb
+    for m in model.modules():
+        if isinstance(m, nn.Embedding):
+            bnb.optim.GlobalOptimManager.get_instance().register_module_override(m, "weight", {"optim_bits": 32})
+
+
+class LibraryOptimizer:
+    def __init__(self, name, model):
+        cls = library_class(name)
+        self.inner = cls([{"params": g, "weight_decay": 0.0} for g in parameter_groups(model)], lr=1e-4)
+        if name in BITSANDBYTES and "8bit" in name:
+            register_tables(model)
+
+    def clip(self, params):
+        norms = [torch.empty((), dtype=torch.float32, device=p.device) for p in params if p.grad is not None]
+        del norms
+
+    def step(self):
+        self.inner.step()
+
+    def tensors(self):
+        found = [t for state in self.inner.state.values() for k, t in state.items() if isinstance(t, torch.Tensor) and not k.startswith("qmap")]
+        found = [getattr(t, "_local_tensor", t) for t in found]
+        return [part for t in found for part in ([t.codes, t.scale] if hasattr(t, "codes") else [t])]    # torchao's wrappers hold these
 
 
 def make_optimizer(name, model):

@@ -16,17 +16,22 @@ STORAGES = {"uint8": torch.uint8, "bf16": torch.bfloat16, "fp16": torch.float16,
 
 
 class _MatMul4Bit(torch.autograd.Function):
-    """bitsandbytes/autograd/_functions.py MatMul4Bit: dequantise, multiply, drop the copy."""
+    """bitsandbytes/autograd/_functions.py MatMul4Bit: dequantise, multiply, drop the copy.
+
+    Its ctx.tensors is a view of the packed weight, out of saved tensors' sight: where the weight's storage is another one each time it
+    is gathered (ZeRO-3), the view keeps the old one until the graph goes."""
 
     @staticmethod
-    def forward(ctx, x, layer):
+    def forward(ctx, x, packed, layer):
         ctx.layer = layer
         w = layer.dequantize(x.dtype)
+        if ctx.needs_input_grad[0]:
+            ctx.tensors = (None, packed)
         return F.linear(x, w, layer.bias if layer.bias is None else layer.bias.to(x.dtype))
 
     @staticmethod
     def backward(ctx, g):
-        return torch.matmul(g, ctx.layer.dequantize(g.dtype)), None
+        return torch.matmul(g, ctx.layer.dequantize(g.dtype)), None, None
 
 
 class FakeLinear4bit(nn.Linear):
@@ -58,7 +63,7 @@ class FakeLinear4bit(nn.Linear):
 
     def forward(self, x):
         inp = x.dtype
-        return _MatMul4Bit.apply(x.to(self.compute_dtype), self).to(inp)
+        return _MatMul4Bit.apply(x.to(self.compute_dtype), self.weight.view(-1, 1), self).to(inp)
 
 
 class _MatMul8bit(torch.autograd.Function):
