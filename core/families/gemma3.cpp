@@ -36,6 +36,7 @@ void read_gemma3(ConfigFields& fields, Architecture& architecture) {
 // transformers 5.12.1 models/paligemma/configuration_paligemma.py: PaliGemmaConfig.
 void read_paligemma(ConfigFields& fields, Architecture& architecture) {
   read_language(fields, architecture, "gemma");
+  architecture.logit_softcap = false;  // Gemma 2 has one, this model's head does not
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
   architecture.pictures.width = fields.count({"projection_dim"}, 2048);
   accept_tokens(fields);

@@ -14,8 +14,8 @@ namespace tidemark {
 void read_shared_layers(ConfigFields& fields, Architecture& architecture, Count standard) {
   architecture.shared_kv_layers = fields.count({"num_kv_shared_layers"}, standard, 0);
   const Count first = architecture.num_layers - architecture.shared_kv_layers;
-  if (architecture.shared_kv_layers == 0 || first < 2) {
-    if (first < 2) fields.error("INVALID_VALUE", "num_kv_shared_layers", "Too few layers have keys of their own.");
+  if (first < 2) {
+    fields.error("INVALID_VALUE", "num_kv_shared_layers", "Too few layers have keys of their own.");
     return;
   }
   architecture.layer_kinds.assign(static_cast<std::size_t>(architecture.num_layers), kOwn);
@@ -152,6 +152,10 @@ Tensor gemma4_attention(Net& net, Tensor hidden, bool values_last) {
   if (shared == kStores) {
     stored.k = k;
     stored.v = v;
+    // All layers' checkpoints hold the one dictionary that these are put into.
+    if (net.job.checkpointing != Checkpointing::kNone && !net.tape.recomputing()) {
+      net.leaves.insert(net.leaves.begin(), {k, v});
+    }
   }
   AttentionOptions options;
   options.mask = layer_mask(net);
@@ -255,6 +259,7 @@ Tensor layer_inputs(Net& net, const Tensor& embeds, bool in_place) {
   Tensor rows =
       net.embedding("model.embed_tokens_per_layer", net.input_ids, Dim(net.arch.layer_input_vocab), all, layer_scaled);
   const Tensor inputs = view(std::move(rows), four);
+  if (net.merge != nullptr) net.outer_locals.push_back(inputs);
   Tensor projected = net.linear("model.per_layer_model_projection", embeds, all);
   projected = in_place ? scale_in_place(std::move(projected)) : mul_scalar(std::move(projected));
   projected = view(std::move(projected), four);
@@ -269,7 +274,8 @@ Tensor gemma4_embeds(Net& net, bool in_place) {
   net.model_locals = {embeds};
   if (net.arch.layer_input_width > 0) net.leaves.push_back(layer_inputs(net, embeds, in_place));
   make_position_ids(net);
-  make_causal_masks(net, embeds);
+  // Gemma4Model.forward: tokens of a picture attend to each other, by masks that are always there and differ by sample.
+  make_causal_masks(net, embeds, {false, net.arch.bidirectional, net.arch.bidirectional});
   return embeds;
 }
 
