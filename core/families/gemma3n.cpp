@@ -43,7 +43,6 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.parts.push_back(std::move(global));
   read_layer_inputs(fields, architecture);
   architecture.latent.rank = fields.count({"laurel_rank"}, 64);
-  if (has_error(fields.issues())) return;
   read_shared_layers(fields, architecture, 15);
   read_sparsity(fields, architecture);
   if (fields.count({"altup_num_inputs"}, kStates) != kStates || !fields.flag({"altup_correct_scale"}, true)) {

@@ -13,6 +13,7 @@ namespace tidemark {
 // Gemma4TextAttention.__init__: the last layer of each kind before those that share stores its own.
 void read_shared_layers(ConfigFields& fields, Architecture& architecture, Count standard) {
   architecture.shared_kv_layers = fields.count({"num_kv_shared_layers"}, standard, 0);
+  if (has_error(fields.issues())) return;
   const Count first = architecture.num_layers - architecture.shared_kv_layers;
   if (first < 2) {
     fields.error("INVALID_VALUE", "num_kv_shared_layers", "Too few layers have keys of their own.");

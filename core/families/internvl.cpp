@@ -1,8 +1,11 @@
-// InternVL 3: a tower with scaled branches, patches shuffled four to one, a norm and two linear layers.
+// InternVL 3: a tower with scaled branches, patches shuffled four to one, a norm and two linear layers; and the same
+// models by the code that lies beside their weights ("internvl_chat").
 #include <algorithm>
 
 #include "core/families/family.hpp"
 #include "core/families/towers.hpp"
+#include "core/tape/routing_ops.hpp"
+#include "core/tape/vision_ops.hpp"
 
 namespace tidemark {
 namespace {
@@ -161,12 +164,168 @@ void inputs(Net& net) {
   picture_inputs(net, Dim(tiles(net)), picture_size(net));
 }
 
+// -- OpenGVLab/InternVL internvl_chat/internvl/model/internvl_chat at 1fbcd6a
+// ------------------------------------------
+
+constexpr const char* kChatLayer = "InternVL modeling_intern_vit.py: InternVisionEncoderLayer.forward";
+constexpr const char* kChatAttention = "InternVL modeling_intern_vit.py: InternAttention.forward";
+constexpr const char* kChatTower = "InternVL modeling_intern_vit.py: InternVisionModel.forward";
+constexpr const char* kChat = "InternVL modeling_internvl_chat.py: InternVLChatModel.forward";
+
+// _naive_attn wherever FlashAttention is not asked for.
+Tensor chat_attention(Net& net, Tensor hidden) {
+  Scope in(net.tape, "attn", kChatAttention);
+  Tensor packed = net.linear("attn.qkv", std::move(hidden), Dim(3 * net.H.n()), net.arch.attention_bias);
+  packed = view(std::move(packed), Shape{net.B, net.S, Dim(3), net.A, net.hd});
+  const Pieces parts = unbind(permute(packed, {2, 0, 3, 1, 4}), 0);
+  Tensor q = parts.part[0], k = parts.part[1], out;
+  const auto normed = [&](const char* name, Tensor x) {
+    x = rms_norm(net, name, reshape(transpose(std::move(x), 1, 2), Shape{net.B, net.S, net.H}));
+    return split_heads(net, std::move(x), net.A, net.hd);
+  };
+  if (net.arch.qk_norm) {
+    q = normed("attn.q_norm", std::move(q));
+    k = normed("attn.k_norm", std::move(k));
+  }
+  if (wants_flash(net.job)) {
+    AttentionOptions options;
+    options.causal = false;
+    out = flash_attention_forward(net, q, k, parts.part[2], options);
+  } else {
+    out = softmax(matmul(mul_scalar(std::move(q)), transpose(std::move(k), 2, 3)));
+    out = matmul(dropout(std::move(out), net.arch.attention_dropout), parts.part[2]);
+    out = reshape(transpose(std::move(out), 1, 2), Shape{net.B, net.S, net.H});
+  }
+  return dropout(net.linear("attn.proj", std::move(out), net.H, true), net.arch.residual_dropout);
+}
+
+Tensor chat_layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kChatLayer);
+  Tensor x = std::move(hidden);
+  Tensor h = chat_attention(net, norm(net, "norm1", x));
+  h = mul(std::move(h), net.parameter("", "ls1", Shape{net.H}));
+  x = add(x, drop_path(net, std::move(h), net.arch.drop_path));
+  h = net.linear("mlp.fc1", norm(net, "norm2", x), net.F, true);
+  h = activate(net.arch.activation, std::move(h));
+  h = net.linear("mlp.fc2", std::move(h), net.H, true);
+  h = mul(std::move(h), net.parameter("", "ls2", Shape{net.H}));
+  return add(x, drop_path(net, std::move(h), net.arch.drop_path));
+}
+
+Tensor chat_tower(Net& net) {
+  constexpr const char* kEmbeddings = "vision_model.embeddings";
+  Scope in(net.tape, "vision_model", kChatTower);
+  const Dim one(1), side(net.arch.image_size / net.arch.patch_size), rows(net.S.n() - 1);
+  Tensor token = net.parameter(kEmbeddings, "class_embedding", Shape{one, one, net.H});
+  Tensor hidden = patch_embedding(net, "vision_model.embeddings.patch_embedding", net.pixel_values, true);
+  {
+    const Tensor tokens = expand(std::move(token), Shape{net.B, one, net.H});
+    hidden = cat({&tokens, &hidden}, 1);
+    const Tensor table = net.parameter(kEmbeddings, "position_embedding", Shape{one, net.S, net.H});
+    const Tensor first = narrow(table, 1, 0, one);
+    // _get_pos_embed: by way of fp32, whatever the picture's size
+    Tensor rest = to(narrow(table, 1, 1, rows), Dtype::kFp32);
+    rest = permute(view(std::move(rest), Shape{one, side, side, net.H}), {0, 3, 1, 2});
+    rest = interpolate(std::move(rest), Shape{one, net.H, side, side});
+    rest = transpose(view(std::move(rest), Shape{one, net.H, rows}), 1, 2);
+    rest = to(std::move(rest), table.dtype());
+    Tensor positions = cat({&first, &rest}, 1);
+    rest.reset();
+    hidden = add(std::move(hidden), std::move(positions));
+  }
+  Stack stack{"vision_model.encoder.layers", net.arch.num_layers, chat_layer};
+  stack.always = true;  // InternVisionEncoder.gradient_checkpointing
+  return net.layers(stack, std::move(hidden));
+}
+
+const Program kChatTowerProgram = {chat_tower};
+
+// InternVisionConfig of configuration_intern_vit.py, InternVLChatConfig of configuration_internvl_chat.py.
+void read_chat(ConfigFields& fields, Architecture& architecture) {
+  read_language(fields, architecture, "llama", "llm_config");
+  const double ratio = fields.number({"downsample_ratio"}, 0.5);
+  architecture.pictures.merge = ratio > 0.0 && ratio <= 1.0 ? static_cast<Count>(1.0 / ratio) : 1;
+  architecture.pictures.drops_class_token = true;
+  if (fields.number({"select_layer"}, -1.0) != -1.0) {
+    fields.error("INVALID_VALUE", "select_layer", "Only the tower's last layer (-1) is modelled.");
+  }
+  ConfigFields vision(required_object(fields, "vision_config"), fields.path() + "/vision_config", fields.issues());
+  Architecture part;
+  read_tower_sizes(vision, part, 3200, 48, 25, 12800);
+  part.image_size = fields.count({"force_image_size"}, square_side(vision, "image_size", 224));
+  part.patch_size = square_side(vision, "patch_size", 14);
+  part.activation = read_activation(vision, {"hidden_act"}, "gelu");
+  part.attention_bias = vision.flag({"qkv_bias"}, false);
+  part.qk_norm = vision.flag({"qk_normalization"}, true);
+  part.residual_dropout = vision.probability({"dropout"}, 0.0);
+  part.drop_path = vision.probability({"drop_path_rate"}, 0.0);
+  part.norm_bias = vision.text({"norm_type"}, "rms_norm") == "layer_norm";
+  const Count patches = part.image_size / part.patch_size;
+  part.max_positions = patches * patches + 1;
+  part.program = &kChatTowerProgram;
+  architecture.parts.push_back(std::move(part));
+  fields.accept({"dynamic_image_size", "max_dynamic_patch", "min_dynamic_patch", "use_backbone_lora", "use_llm_lora",
+                 "ps_version", "template", "use_thumbnail", "pad2square", "auto_map", "tie_word_embeddings"});
+}
+
+Tensor chat_features(Net& net) {
+  Net& part = tower_part(net, Dim(tiles(net)));
+  Tensor last = part.arch.program->forward(part);
+  const Count side = part.arch.image_size / part.arch.patch_size;
+  Tensor h = shuffled(net, narrow(std::move(last), 1, 1, Dim(side * side)), side);
+  Scope in(net.tape, "mlp1", kChat);
+  h = net.linear("mlp1.1", net.layer_norm("mlp1.0", std::move(h)), net.H, true);
+  h = net.linear("mlp1.3", gelu(std::move(h)), net.H, true);
+  const Tensor flags = net.tape.allocate(Shape{h.dim(0)}, Dtype::kBool, "eq");
+  const Dim pictures = h.dim(0);
+  return index_some(std::move(h), flags, pictures);
+}
+
+Tensor chat_merge(Net& net, Tensor embeds_in) {
+  Scope in(net.tape, "", kChat);
+  Tensor embeds = clone(std::move(embeds_in));
+  {
+    const Declared alone(net);
+    if (alone) {
+      chat_features(net);
+      return embeds;
+    }
+  }
+  const Tensor features = chat_features(net);
+  const Dim rows(features.numel() / net.H.n());
+  net.picture_tokens = rows.n() / net.B.n();
+  const Shape shape = embeds.shape();
+  embeds = view(std::move(embeds), Shape{net.T, net.H});
+  const Tensor selected = net.tape.allocate(Shape{net.T}, Dtype::kBool, "eq");
+  Tensor there = mul_scalar(index_some(embeds, selected, rows));
+  there = add(std::move(there), view(features, Shape{rows, net.H}));
+  embeds = put_rows(std::move(embeds), selected, std::move(there));
+  net.outer_locals.push_back(features);
+  return view(std::move(embeds), shape);
+}
+
+// The language model returns its logits; the loss is CrossEntropyLoss of a shifted copy in their dtype.
+Outputs chat_lm(Net& net, const Program& program, Tensor hidden) {
+  if (net.job.loss != Loss::kDefault) return causal_lm(net, program, std::move(hidden));
+  Tensor logits = program.lm_head(net, std::move(hidden));
+  if (net.arch.fp32_logits) logits = to(std::move(logits), Dtype::kFp32);
+  Outputs out;
+  out.loss = shifted_cross_entropy(net, logits);
+  out.rest = {std::move(logits)};
+  return out;
+}
+
+constexpr HeadForward kChatHeads[] = {{Head::kCausalLm, chat_lm}};
+constexpr ClassSuffix kChatClasses[] = {{"ChatModel", Head::kCausalLm}};
+
+const Program kChatProgram = {forward_with_pictures<chat_merge>, language_head, kChatHeads, OwnLoss::kFp32, {}, inputs};
 const Program kProgram = {forward_with_pictures<merge>, language_head, kDecoderForwards, OwnLoss::kFp32, {}, inputs};
 
 }  // namespace
 
 const Family kRows[] = {
     {"internvl", "InternVL", "InternVLForConditionalGeneration", kSeeingClasses, read_internvl, &kProgram},
+    {"internvl_chat", "InternVL", "InternVLChatModel", kChatClasses, read_chat, &kChatProgram},
 };
 
 extern const FamilyRows internvl_rows;

@@ -182,23 +182,24 @@ void read_tower_sizes(ConfigFields& fields, Architecture& tower, Count width, Co
   derive_head_dim(fields, tower);
 }
 
-void read_language(ConfigFields& fields, Architecture& architecture, std::string_view standard) {
-  const Value& given = required_object(fields, "text_config");
+void read_language(ConfigFields& fields, Architecture& architecture, std::string_view standard, std::string_view key) {
+  const Value& given = required_object(fields, key);
   const Value* named = given.find("model_type");
   const std::string_view model_type =
       named != nullptr && named->is_string() ? std::string_view{named->string} : standard;
   const Family* type = type_named(model_type);
   if (type == nullptr || type->program == nullptr || type->layers != "model.layers") {
-    fields.error("UNSUPPORTED_ARCHITECTURE", "text_config",
+    fields.error("UNSUPPORTED_ARCHITECTURE", key,
                  "The language model \"" + std::string{model_type} + "\" is not modelled in this family.");
     return;
   }
   const Value object = with_sizes(given, model_type);
-  ConfigFields text(object, fields.path() + "/text_config", fields.issues());
+  ConfigFields text(object, fields.path() + "/" + std::string{key}, fields.issues());
   type->read(text, architecture);
   text.accept({"model_type", "architectures", "_name_or_path", "torch_dtype", "dtype"});
   text.report_unread(type->model_type);
   architecture.language = type->program;
+  architecture.fp32_logits = model_type == "internlm2";
 }
 
 bool read_tower(ConfigFields& fields, Architecture& architecture, std::string_view standard) {

@@ -103,11 +103,11 @@ void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues
         a.experts.count == 0 ? "This model has no experts."
                              : "This model's code computes its experts in one way only.");
   }
-  // modeling_llama4.py Llama4Router: a Linear that returns two tensors.
-  if (a.model_type.rfind("llama4", 0) == 0 && job.method != Method::kFull &&
+  // modeling_llama4.py Llama4Router, modeling_phimoe.py PhimoeTopKRouter: a Linear that returns two tensors.
+  if ((a.model_type.rfind("llama4", 0) == 0 || a.model_type == "phimoe") && job.method != Method::kFull &&
       job.adapter.target_modules.kind == ModuleChoice::Kind::kAllLinear) {
     add(issues, "INVALID_VALUE", Severity::kError, "/adapter/target_modules",
-        "\"all-linear\" reaches Llama 4's router, a Linear that returns two tensors: PEFT fails. Name the modules.",
+        "\"all-linear\" reaches the router, a Linear that returns two tensors: PEFT fails. Name the modules.",
         "attention");
   }
 }

@@ -54,7 +54,8 @@ std::string full_name(const Architecture& architecture, std::string_view path) {
   // Of a model that sees, the language model's program names its own modules ("model.norm") and the head. All else lies
   // beside the language model in the body.
   // Llama4ForConditionalGeneration: a causal language model, head and all, beside the rest.
-  if (architecture.model_type == "llama4") {
+  // InternVLChatModel does the same.
+  if (architecture.model_type == "llama4" || architecture.model_type == "internvl_chat") {
     const bool is_language = path.substr(0, 7) == "lm_head" || path.substr(0, body.size()) == body;
     return std::string{is_language ? "language_model." : ""}.append(path);
   }

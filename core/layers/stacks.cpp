@@ -71,7 +71,7 @@ Tensor Net::layers(const Stack& stack, Tensor hidden) {
     tape.use_parameters_of(instance);
     if (tape.placement() != nullptr) tape.placement()->enter_layer(instance, hidden.requires_grad());
     Tensor out;
-    if (stack.checkpoints && !evaluates && checkpointed(job, layer)) {
+    if (stack.checkpoints && !evaluates && (stack.always || checkpointed(job, layer))) {
       const auto call = [this, stack, layer, first = known.first, tables = shared](Tensor x) {
         const Shared outside = std::move(shared);
         shared = tables;

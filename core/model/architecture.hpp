@@ -174,6 +174,7 @@ struct Architecture {
   bool logit_softcap = false;       ///< final_logit_softcapping is set
   bool attention_softcap = false;   ///< attn_logit_softcapping is set
   bool logit_scale = false;      ///< the logits are scaled (Cohere, Granite; even by one), or what the head reads (T5)
+  bool fp32_logits = false;      ///< the language model of InternVL's own code returns them so (InternLM 2)
   bool residual_scale = false;   ///< each branch is scaled before it joins the residual (Granite), even by one
   bool embedding_scale = false;  ///< the embeddings are scaled (Granite; Gemma's program does so always)
   bool query_scale = false;      ///< q is scaled by its position (Ministral 3's llama_4_scaling_beta)
