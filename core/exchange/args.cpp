@@ -339,6 +339,11 @@ const Launch* training_launch(const std::vector<Launch>& launches) {
   return best;
 }
 
+bool starts_this(std::string_view program, std::string_view file) {
+  const std::string_view started = base_name(program);
+  return !started.empty() && base_name(file).ends_with(started);
+}
+
 TrainingScript training_script(const Look& look) {
   TrainingScript read{read_shell(look.head), {}, nullptr};
   read.launches = launches_of(read.script);

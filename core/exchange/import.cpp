@@ -31,11 +31,13 @@ int rank_of(const Reading& reading) {
   return 0;
 }
 
-/// What a line says counts more than a default; of two that say it, the launcher's word.
+/// What a line says counts more than a line beside a rule, and that more than a default; of two alike the launcher's
+/// word.
 bool counts_more(const Finding& one, int rank, const Finding& other, int other_rank) {
-  const bool said = !one.origins.empty();
-  const bool other_said = !other.origins.empty();
-  return said != other_said ? said : rank > other_rank;
+  const auto weight = [](const Finding& finding) {
+    return finding.origins.empty() ? 0 : finding.assumed.empty() ? 2 : 1;
+  };
+  return weight(one) != weight(other) ? weight(one) > weight(other) : rank > other_rank;
 }
 
 struct Field {
@@ -60,6 +62,31 @@ void append_new(std::vector<std::string>& all, const std::vector<std::string>& w
   for (const std::string& word : words) {
     if (std::find(all.begin(), all.end(), word) == all.end()) all.push_back(word);
   }
+}
+
+bool cited(const std::vector<Finding>& fields, const Origin& place) {
+  return std::any_of(fields.begin(), fields.end(), [&](const Finding& field) {
+    return std::any_of(field.origins.begin(), field.origins.end(), [&](const Origin& origin) {
+      return origin.file == place.file && origin.first == place.first && origin.cell == place.cell;
+    });
+  });
+}
+
+/// Whether a script has a parser that takes this flag of a command line.
+bool taken_elsewhere(const std::vector<Reading>& readings, const std::string& flag) {
+  return std::any_of(readings.begin(), readings.end(), [&](const Reading& reading) {
+    return std::find(reading.flags.begin(), reading.flags.end(), flag) != reading.flags.end();
+  });
+}
+
+/// Whether a line of another file answers what this one leaves open.
+bool answered_by_another(const std::vector<Reading>& readings, const Reading& asks, const std::string& question) {
+  const std::string_view path = std::string_view{question}.substr(0, question.find_first_of(": "));
+  return std::any_of(readings.begin(), readings.end(), [&](const Reading& other) {
+    return &other != &asks && std::any_of(other.findings.begin(), other.findings.end(), [&](const Finding& finding) {
+      return finding.path == path && !finding.origins.empty() && finding.assumed.empty();
+    });
+  });
 }
 
 }  // namespace
@@ -88,15 +115,26 @@ Import import_sources(Sources sources) {
   for (const Source& source : sources) {
     Reading reading = read(source, sources);
     merge(fields, reading);
-    append_new(result.unknowns, reading.unknowns);
     append_new(result.notes, reading.notes);
     result.issues.insert(result.issues.end(), reading.issues.begin(), reading.issues.end());
     result.readings.push_back(std::move(reading));
+  }
+  for (const Reading& reading : result.readings) {
+    std::vector<std::string> open;
+    for (const std::string& question : reading.unknowns) {
+      if (!answered_by_another(result.readings, reading, question)) open.push_back(question);
+    }
+    append_new(result.unknowns, open);
   }
   result.request.kind = Value::Kind::kObject;
   for (Field& field : fields) {
     put(result.request, field.finding.path, field.finding.value);
     result.fields.push_back(std::move(field.finding));
+  }
+  for (Reading& reading : result.readings) {
+    std::erase_if(reading.unread, [&](const Unread& one) {
+      return taken_elsewhere(result.readings, one.key) && cited(result.fields, one.origin);
+    });
   }
   return result;
 }

@@ -71,6 +71,7 @@ class Job {
     find_parts();
     read_task();
     read_model();
+    read_attention();
     read_quantization();
     read_method();
     read_arguments();
@@ -360,16 +361,54 @@ class Job {
                              (load_->is("create_model") && imports("timm") && !contains(name->text, "/"))))
       say("model", of("timm/" + name->text), *name);
     read_architecture(name->text);
-    if (load_ != nullptr) {
-      if (const PyValue* attention = load_->find("attn_implementation"); attention != nullptr && attention->is_string())
-        say("attention", *attention);
-      const PyValue* flash = load_->find("use_flash_attention_2");
-      if (flash != nullptr && flash->boolean) say("attention", of("flash_attention_2"), *flash);
-    }
   }
 
-  /// minGPT, nanoGPT and those made after them: GPT-2's shape by keywords or by a dictionary, under either's names.
+  void read_attention() {
+    if (load_ == nullptr) return;
+    if (const PyValue* attention = load_->find("attn_implementation"); attention != nullptr && attention->is_string())
+      say("attention", *attention);
+    const PyValue* flash = load_->find("use_flash_attention_2");
+    if (flash != nullptr && flash->boolean) say("attention", of("flash_attention_2"), *flash);
+  }
+
+  /// minGPT's models by name (mingpt/model.py: GPT.__init__), and what its trainer takes where nothing is set
+  /// (mingpt/trainer.py: get_default_config; AdamW by GPT.configure_optimizers).
+  bool read_mingpt() {
+    struct Shape {
+      std::string_view name;
+      int layers, heads, width;
+    };
+    constexpr Shape kShapes[] = {{"openai-gpt", 12, 12, 768},  {"gpt2", 12, 12, 768},     {"gpt2-medium", 24, 16, 1024},
+                                 {"gpt2-large", 36, 20, 1280}, {"gpt2-xl", 48, 25, 1600}, {"gopher-44m", 8, 16, 512},
+                                 {"gpt-mini", 6, 6, 192},      {"gpt-micro", 4, 4, 128},  {"gpt-nano", 3, 3, 48}};
+    if (!imports("mingpt")) return false;
+    for (const PyObject& one : program_.objects) {
+      if (one.is("Trainer.get_default_config")) {
+        const PyValue* batch = one.find("batch_size");
+        if (batch != nullptr)
+          say("micro_batch_size", *batch);
+        else
+          say("micro_batch_size", of(64), {one.place}, "default of mingpt.trainer");
+      }
+      if (one.is("mingpt.trainer.Trainer"))
+        say("optimizer", of("adamw_torch"), {one.place}, "as minGPT's configure_optimizers makes it");
+      const PyValue* type = one.is("GPT.get_default_config") ? one.find("model_type") : nullptr;
+      for (const Shape& shape : kShapes) {
+        if (type == nullptr || type->text != shape.name) continue;
+        say("config",
+            object({{"model_type", of("gpt2")},
+                    {"n_layer", of(shape.layers)},
+                    {"n_head", of(shape.heads)},
+                    {"n_embd", of(shape.width)}}),
+            type->places, "minGPT's '" + type->text + "'");
+      }
+    }
+    return told("config");
+  }
+
+  /// nanoGPT and those made after it: GPT-2's shape by keywords or by a dictionary, under either's names.
   bool read_own_gpt() {
+    if (read_mingpt()) return true;
     if (const PyValue* start = text_variable("init_from"); start != nullptr && start->text.rfind("gpt2", 0) == 0) {
       say_model(*start);
       return true;
@@ -558,7 +597,10 @@ class Job {
     say("method", of("full"), context(), "no adapter");
   }
 
+  /// Its arguments come from a command line that is not known.
   bool is_command() const { return arguments_ != nullptr && arguments_->from_command; }
+  /// And nothing of the job stands in the file.
+  bool is_template() const { return is_command() && !told("model"); }
 
   void adapter_field(const char* path, std::initializer_list<std::string_view> keys, Value standard, const char* why) {
     for (std::string_view key : keys) {
@@ -651,9 +693,10 @@ class Job {
   void read_arguments() {
     copy("micro_batch_size", {"per_device_train_batch_size", "per_gpu_train_batch_size"});
     if (!told("micro_batch_size")) read_own_batch();
-    if (!told("micro_batch_size") && arguments_ != nullptr && !is_command() &&
+    if (!told("micro_batch_size") && arguments_ != nullptr && !is_template() &&
         arguments_->find("per_device_train_batch_size") == nullptr && !auto_batch()) {
-      say("micro_batch_size", of(8), {arguments_->place}, "TrainingArguments default");
+      say("micro_batch_size", of(8), {arguments_->place, arguments_->defined},
+          is_command() ? "TrainingArguments default; the command may say otherwise" : "TrainingArguments default");
     }
     copy("gradient_accumulation_steps", {"gradient_accumulation_steps"});
     if (!told("gradient_accumulation_steps") && accelerator_ != nullptr) {
@@ -702,7 +745,7 @@ class Job {
   bool auto_batch() const { return on("auto_find_batch_size"); }
 
   void read_own_batch() {
-    if (arguments_ != nullptr) return;
+    if (arguments_ != nullptr || told("micro_batch_size")) return;
     const PyValue* best = nullptr;
     for (const PyObject& one : program_.objects) {
       if (!one.is("DataLoader") && trainer_name_ != "SentenceTransformersFinetuneEngine") continue;
@@ -722,6 +765,7 @@ class Job {
   }
 
   void read_optimizer() {
+    if (told("optimizer")) return;
     const PyValue* optim = argument("optim");
     if (optim != nullptr && (optim->is_string())) return say("optimizer", of(optimizer_word(optim->text)), *optim);
     for (const PyObject& one : program_.objects) {
@@ -1016,7 +1060,7 @@ class Job {
         (arguments_ != nullptr &&
          ((arguments_->find("bf16") != nullptr && arguments_->find("bf16")->kind == Kind::kUnknown) ||
           (arguments_->find("fp16") != nullptr && arguments_->find("fp16")->kind == Kind::kUnknown)));
-    open = is_command() || unresolved || (trl_ && bf16 == nullptr && fp16 == nullptr);
+    open = is_template() || unresolved || (trl_ && bf16 == nullptr && fp16 == nullptr);
     return {};
   }
 
@@ -1080,7 +1124,11 @@ class Job {
           trainer_ == nullptr && own_trainer_ == nullptr && !contains(text_, ".backward()")) {
         return unknown("precision");
       }
-      return say("precision", of("fp32"), by.places, "no dtype and no autocast: fp32 before transformers 5");
+      return say(
+          "precision", of("fp32"), by.places,
+          is_command()
+              ? "no dtype, and no bf16 or fp16 in the file: fp32 before transformers 5; the command may say otherwise"
+              : "no dtype and no autocast: fp32 before transformers 5");
     }
     if (cast == "bf16") {
       const bool loaded_bf16 = weights == "bf16" || weights == "auto";

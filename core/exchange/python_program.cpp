@@ -151,6 +151,26 @@ void PyProgram::run(std::string_view text, int cell) {
   run_all(code_.back());
 }
 
+void PyProgram::start_with(const std::deque<Arg>& given) {
+  commanded_ = true;
+  for (const Arg& flag : given) {
+    if (!flag.unresolved.empty()) continue;
+    PyValue value = from_node(flag.value, file_);
+    value.places = flag.origins;
+    value.why = flag.assumed;
+    command_.emplace_back(flag.key, std::move(value));
+  }
+}
+
+const PyValue* PyProgram::commanded(const std::string& key) {
+  for (const auto& [name, value] : command_) {
+    if (name != key) continue;
+    flags.push_back(key);
+    return &value;
+  }
+  return nullptr;
+}
+
 void PyProgram::add_document(const Node& node, const std::string& name, int cell, int lines_before, int launch_cell) {
   PyObject one;
   one.name = name;
@@ -370,6 +390,9 @@ PyValue PyProgram::made_by_factory(const PyExpr& field) {
 void PyProgram::define_class(const PyStatement& statement) {
   Class one;
   one.name = statement.text;
+  // The line may be a decorator's; the class's own is before its body.
+  const int body = statement.body.empty() ? statement.line : statement.body.front().line;
+  one.place = {file_, statement.line, std::max(statement.line, body - 1), cell_};
   for (const PyExpr& base : statement.targets) {
     const PyValue value = evaluate(base);
     if (value.kind == Kind::kClass) {
@@ -387,8 +410,8 @@ void PyProgram::define_class(const PyStatement& statement) {
       one.methods[inside.text] = define_function(inside);
     } else if (inside.kind == PyStatement::Kind::kAssign && inside.targets.size() == 1 &&
                inside.targets[0].kind == PyExpr::Kind::kName) {
-      if (inside.value.kind == PyExpr::Kind::kUnknown && inside.value.line == 0) continue;
-      PyValue value = evaluate(inside.value);
+      const bool declared = inside.value.kind == PyExpr::Kind::kUnknown && inside.value.line == 0;
+      PyValue value = declared ? PyValue{} : evaluate(inside.value);
       if (value.kind == Kind::kObject) {
         const PyObject& made_of = objects[static_cast<std::size_t>(value.index)];
         const PyValue* standard = made_of.is("field") || made_of.is("Field") ? made_of.find("default") : nullptr;
@@ -719,8 +742,11 @@ PyValue PyProgram::compare(const PyExpr& expression) {
   if (!left.is_known() || !right.is_known() || left.kind == Kind::kObject || right.kind == Kind::kObject) {
     const bool object_and_none = (left.kind == Kind::kObject && right.kind == Kind::kNone) ||
                                  (left.kind == Kind::kNone && right.kind == Kind::kObject);
-    if (object_and_none) return from_bool(op == "!=");
-    return {};
+    if (!object_and_none) return {};
+    // A class's call makes something; a function that nobody has seen may as well return None.
+    const std::string made_by = last_word(objects[static_cast<std::size_t>(std::max(left.index, right.index))].name);
+    const bool may_be_none = made_by.compare(0, 4, "get_") == 0 || made_by.compare(0, 6, "maybe_") == 0;
+    return may_be_none ? PyValue{} : from_bool(op == "!=");
   }
   if (left.is_number() && right.is_number()) {
     const double a = left.real;
@@ -1019,7 +1045,19 @@ PyValue PyProgram::method(const PyValue& self, const std::string& name, PyObject
         value.kind = Kind::kNone;
     }
     value.places.insert(value.places.begin(), one.place);
-    if (value.why.empty() && value.is_known()) value.why = "default of --" + key + "; the command may say otherwise";
+    if (value.why.empty() && value.is_known() && !commanded_)
+      value.why = "default of --" + key + "; the command may say otherwise";
+    for (const PyValue& word : one.positional) {
+      std::string flag = word.text.substr(std::min(word.text.find_first_not_of('-'), word.text.size()));
+      std::replace(flag.begin(), flag.end(), '-', '_');
+      const PyValue* given = word.is_string() ? commanded(flag) : nullptr;
+      if (given == nullptr) continue;
+      PyValue told = action != nullptr && action->text == "store_false" ? from_bool(false) : *given;
+      inherit(told, *given);
+      inherit(told, value);
+      value = std::move(told);
+      value.why.clear();
+    }
     objects[index].fields.emplace_back(key, std::move(value));
     return {};
   }
@@ -1108,10 +1146,11 @@ PyValue PyProgram::parsed_arguments(const PyObject& parser, const std::string& n
   for (const PyValue& kind : kinds) {
     PyObject one;
     one.place = parser.place;
-    one.from_command = true;
+    one.from_command = !commanded_;
+    one.fields = command_;
     if (kind.kind == Kind::kClass) {
+      for (const auto& field : classes_[static_cast<std::size_t>(kind.index)].fields) commanded(field.first);
       all.items.push_back(instance(kind.index, std::move(one)));
-      if (all.items.back().index >= 0) objects[static_cast<std::size_t>(all.items.back().index)].from_command = true;
     } else {
       one.name = kind.text;
       all.items.push_back(keep(std::move(one)));
@@ -1124,6 +1163,7 @@ PyValue PyProgram::instance(int index, PyObject one) {
   const Class own = classes_[static_cast<std::size_t>(index)];
   one.name = own.name;
   one.bases = own.bases;
+  one.defined = own.place;
   const auto given = one.fields;
   one.fields = own.fields;
   one.fields.insert(one.fields.end(), given.begin(), given.end());

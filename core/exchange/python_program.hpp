@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/exchange/args.hpp"
 #include "core/exchange/reading.hpp"
 #include "core/exchange/text/python.hpp"
 
@@ -55,6 +56,7 @@ struct PyObject {
       fields;     ///< keywords, attributes that were set; the last of a name counts
   int self = -1;  ///< of a method: the object
   Origin place;
+  Origin defined;             ///< of an own class: where it stands
   bool from_command = false;  ///< its fields come from the command line
   bool unsure = false;        ///< a test that nobody can decide leads to it
 
@@ -83,8 +85,13 @@ class PyProgram {
   /// Functions that nobody called, with their defaults.
   void run_the_rest();
 
+  /// The flags of a command line that starts this program, by their names without dashes: parsers of arguments then
+  /// return them. Before `run`.
+  void start_with(const std::deque<Arg>& given);
+
   std::deque<PyObject> objects;
   std::vector<PyAssignment> assignments;
+  std::vector<std::string> flags;  ///< of its command that its own parser takes
   std::vector<std::string> files;  ///< of the program that it could not open: YAML, JSON
 
   /// Calls of that name, in order.
@@ -105,6 +112,7 @@ class PyProgram {
     std::vector<std::string> bases;
     std::vector<std::pair<std::string, PyValue>> fields;
     std::map<std::string, int> methods;
+    Origin place;
   };
   struct Frame {
     Scope* globals = nullptr;
@@ -115,6 +123,8 @@ class PyProgram {
     int unsure = 0;  // open tests that nobody could decide
   };
 
+  /// The command's word for a flag, or null.
+  const PyValue* commanded(const std::string& key);
   void run_all(const std::vector<PyStatement>& statements);
   void run_one(const PyStatement& statement);
   void run_if(const PyStatement& statement);
@@ -169,6 +179,8 @@ class PyProgram {
   std::map<std::string, Scope> modules_;
   std::vector<Frame> frames_;
   Scope globals_;
+  std::vector<std::pair<std::string, PyValue>> command_;  // the command's flags
+  bool commanded_ = false;                                // it is known
   std::string file_;
   int cell_ = -1;
   int depth_ = 0;

@@ -54,6 +54,7 @@ struct Reading {
   std::vector<std::string> notes;
   std::vector<Unread> unread;
   std::vector<std::string> companions;  ///< files that this one names, as it spells them: a DeepSpeed JSON
+  std::vector<std::string> flags;       ///< of a script: those of the command line beside it that its parser takes
   Value log;  ///< of logs and measurements: FORMAT's `reading`, an object of bytes and words; else null
   Issues issues;
 };

@@ -198,7 +198,7 @@ void read_sharding(Args& args) {
   }
 }
 
-void read_program(const Look& look, Reading& reading, bool slurm) {
+void read_program(const Look& look, Sources all, Reading& reading, bool slurm) {
   const std::string& file = look.source.name;
   const TrainingScript text = training_script(look);
   const Launch* launch = text.launch;
@@ -248,17 +248,20 @@ void read_program(const Look& look, Reading& reading, bool slurm) {
     if (launch != nullptr) reading.companions.push_back(launch->program);
   }
   if (!args.told("gpu")) args.unknown("gpu");
-  args.unknown("what the program itself sets");
+  const bool read_as_well = launch != nullptr && std::any_of(all.begin(), all.end(), [&](const Source& source) {
+                              return starts_this(launch->program, source.name);
+                            });
+  if (!read_as_well) args.unknown("what the program itself sets");
   for (const std::string& name : text.script.twice)
     reading.notes.push_back("assigned more than once in the file (last one read): " + name);
   args.tell_unread();
 }
 
-void read_hf_shell(const Look& look, Sources, Reading& reading) {
-  read_program(look, reading, false);
+void read_hf_shell(const Look& look, Sources all, Reading& reading) {
+  read_program(look, all, reading, false);
 }
-void read_slurm(const Look& look, Sources, Reading& reading) {
-  read_program(look, reading, true);
+void read_slurm(const Look& look, Sources all, Reading& reading) {
+  read_program(look, all, reading, true);
 }
 
 const Format kRows[] = {

@@ -18,11 +18,28 @@ int recognise_notebook(const Look& look) {
   return look.syntax == Look::Syntax::kNotebook && look.has("cells") ? 95 : 0;
 }
 
+/// A command line that was handed over beside the script and starts it gives its flags to the script's parser.
+void take_command(PyProgram& program, const Look& look, Sources all) {
+  for (const Source& source : all) {
+    const Look other = look_at(source);
+    if (other.syntax != Look::Syntax::kShell) continue;
+    const TrainingScript text = training_script(other);
+    if (text.launch == nullptr) continue;
+    if (!starts_this(text.launch->program, look.source.name)) continue;
+    Reading scratch;
+    Args flags(scratch);
+    add_arguments(flags, text.launch->arguments, source.name);
+    return program.start_with(flags.all);
+  }
+}
+
 void read_python(const Look& look, Sources all, Reading& reading) {
   PyProgram program(look.source, all);
+  take_command(program, look, all);
   const std::string_view text = std::string_view{look.source.bytes}.substr(0, kMostBytes);
   program.run(text, -1);
   program.run_the_rest();
+  reading.flags = program.flags;
   read_python_job(program, text, reading);
 }
 
