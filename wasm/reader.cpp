@@ -11,6 +11,7 @@
 #include "core/exchange/document.hpp"
 #include "core/exchange/import.hpp"
 #include "core/exchange/out/job.hpp"
+#include "core/exchange/out/patch.hpp"
 #include "core/exchange/trouble/compare.hpp"
 #include "core/job/defaults.hpp"
 #include "core/units/category.hpp"
@@ -146,6 +147,17 @@ std::string write_job(const std::string& json) {
   return tidemark::write_json(written("probe.py", exchange::write_probe(job, at(asked, "config"))));
 }
 
+/// The first of the sources with other values in it: {"adapter.r": 8} in, {"file", "text", "diff", "lacks"} out.
+std::string patch_with(const std::string& json) {
+  std::vector<exchange::Change> changes;
+  for (const Value::Member& member : parsed(json).members) changes.emplace_back(member.key, member.value);
+  const std::vector<exchange::Source>& sources = desk().sources;
+  const exchange::Patched patched = exchange::patch(sources, changes);
+  Value out = written(sources.empty() ? "" : sources[0].name, {patched.text, patched.issues});
+  tidemark::set(out, "diff", patched.diff);
+  return tidemark::write_json(out);
+}
+
 /// The formats that jobs are written in: [{"name", "what", "file"}].
 std::string all_formats_out() {
   Value list = tidemark::empty_array();
@@ -199,6 +211,9 @@ TIDEMARK_EXPORT(compare) const char* compare_logs() {
 }
 TIDEMARK_EXPORT(exported) const char* exported_job() {
   return hand_out(write_job(incoming));
+}
+TIDEMARK_EXPORT(patched) const char* patched_file() {
+  return hand_out(patch_with(incoming));
 }
 TIDEMARK_EXPORT(formats) const char* list_formats() {
   return hand_out(all_formats_out());

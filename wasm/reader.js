@@ -17,17 +17,26 @@ export async function createReaderFrom(wasmBytes) {
   function take(at) {
     return JSON.parse(new TextDecoder().decode(new Uint8Array(wasm.memory.buffer, at, wasm.written())));
   }
+  function put(sources) {
+    wasm.forget();
+    for (const { name, bytes, size = 0 } of sources) {
+      send(name);
+      wasm.name();
+      send(bytes);
+      wasm.bytes(size);
+    }
+  }
   return {
     /** Sources ({name, bytes: text or first bytes, size: of the whole file}) as one job: the document of `tidemark import --json`. */
     read(sources) {
-      wasm.forget();
-      for (const { name, bytes, size = 0 } of sources) {
-        send(name);
-        wasm.name();
-        send(bytes);
-        wasm.bytes(size);
-      }
+      put(sources);
       return take(wasm.read());
+    },
+    /** The first of the sources with other values ({"adapter.r": 8}): {file, text, diff, lacks}. */
+    patched(sources, changes) {
+      put(sources);
+      send(JSON.stringify(changes));
+      return take(wasm.patched());
     },
     /** The logs that were read last beside an answer's estimate: [{file, verdict, rows, sentences}]. */
     compare(estimate) {

@@ -39,6 +39,11 @@ export interface Job {
   /** Patterns of module names that are not trained: embed_tokens, layers.0, vision_tower. @default [] */
   freeze?: string | string[] | null;
   /**
+   * Patterns of names that are trained, and nothing else is; of what `freeze` names, where that is given: layers.31,
+   * lm_head. @default []
+   */
+  trainable?: string | string[] | null;
+  /**
    * Of the layers the last so many are trained, below 0 the first so many, and nothing else; 0: as `freeze` says
    * (LLaMA-Factory). Unit: layers. @default 0
    */

@@ -64,6 +64,21 @@ bool is_option(std::string_view name) {
   return std::any_of(options().begin(), options().end(), same);
 }
 
+/// Axolotl's unfrozen_parameters as patterns of `trainable`: axolotl src/axolotl/utils/freeze.py: LayerNamePattern
+/// takes a range of rows off the end ("[:32000]": of a parameter that is trained, gradients of other rows are zeroed,
+/// and exist), and re.match begins at the name's start.
+Value unfrozen(Value patterns) {
+  for (Value& pattern : patterns.items) {
+    std::string& text = pattern.string;
+    const std::size_t open = text.rfind('[');
+    if (!text.empty() && text.back() == ']' && open != std::string::npos &&
+        text.find_first_not_of("0123456789:", open + 1) == text.size() - 1)
+      text.resize(open);
+    if (!text.empty() && text[0] != '^') text.insert(0, "^");
+  }
+  return patterns;
+}
+
 }  // namespace
 
 Value document_of(const Import& import) {
@@ -86,11 +101,13 @@ Value document_of(const Import& import) {
 
 Value job_of(const Import& import, Issues& issues) {
   Value job = empty_object();
+  const bool is_axolotl = std::any_of(import.readings.begin(), import.readings.end(),
+                                      [](const Reading& reading) { return reading.format == "axolotl"; });
   for (const Finding& field : import.fields) {
     const std::string top = field.path.substr(0, field.path.find('.'));
     const bool counted = is_option(field.path) || is_option(top);
     if (counted) {
-      put(job, field.path, field.value);
+      put(job, field.path, field.path == "trainable" && is_axolotl ? unfrozen(field.value) : field.value);
     } else {
       issues.push_back(
           {"NOT_COUNTED", Severity::kNote, field.path, field.path + " is in the files and not in the estimate.", ""});

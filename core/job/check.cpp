@@ -397,10 +397,10 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/quantization",
         "Quantisation settings have no effect unless \"method\" is \"qlora\".");
   }
-  if (job.method == Method::kFreeze && job.freeze.empty() && request.foreign.trained_layers == 0 &&
+  if (job.method == Method::kFreeze && !job.freezes_by_name() && request.foreign.trained_layers == 0 &&
       !job.freeze_vision && !job.freeze_projector && !job.freeze_llm) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/freeze",
-        "\"method\" is \"freeze\" but no module is named in \"freeze\": everything is trained.");
+        "\"method\" is \"freeze\" but no module is named in \"freeze\" or \"trainable\": everything is trained.");
   }
   // peft 0.18 tuners/lora/layer.py ParamWrapper.__init__
   if (adapters && !job.adapter.target_parameters.empty() && (job.adapter.lora_dropout > 0.0 || job.adapter.use_dora)) {
@@ -429,9 +429,10 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
     add(issues, "INVALID_VALUE", Severity::kError, "/adapter/layers_pattern",
         "layers_pattern says whose numbers layers_to_transform means: state that too.");
   }
-  if (adapters && !job.freeze.empty()) {
-    add(issues, "IGNORED_OPTION", Severity::kWarning, "/freeze",
-        "With adapters the model is frozen anyhow: \"freeze\" has no effect.");
+  if (adapters && job.freezes_by_name()) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, job.freeze.empty() ? "/trainable" : "/freeze",
+        "With adapters the model is frozen anyhow: \"freeze\" and \"trainable\" have no effect; what is trained beside "
+        "them is named in \"adapter.modules_to_save\".");
   }
   if (job.gradient_accumulation_steps > 1 && job.optimizer_in_backward) {
     add(issues, "INVALID_VALUE", Severity::kError, "/optimizer_in_backward",

@@ -326,7 +326,8 @@ struct TrainingJob {
   Method method = Method::kFull;
   Adapter adapter;                  ///< read when method is lora or qlora
   Quantization quantization;        ///< read when method is qlora
-  std::vector<std::string> freeze;  ///< module-name patterns that are not trained
+  std::vector<std::string> freeze;     ///< module-name patterns that are not trained
+  std::vector<std::string> trainable;  ///< patterns that are, whatever `freeze` says; without that, nothing else is
   Recipe recipe;
   Count micro_batch_size = 1;         ///< B
   Count sequence_length = 2048;       ///< S
@@ -380,6 +381,8 @@ struct TrainingJob {
 
   /// PEFT is used.
   bool has_adapter() const { return method == Method::kLora || method == Method::kQlora; }
+  /// Parameters are kept from training by their names.
+  bool freezes_by_name() const { return !freeze.empty() || !trainable.empty(); }
   /// Tokens that a learned prompt puts before each sample's.
   Count virtual_tokens() const { return has_adapter() && adapter.has_prompt() ? adapter.num_virtual_tokens : 0; }
   /// All GPUs of the job.

@@ -10,7 +10,8 @@ constexpr Choice kMethods[] = {
     {"full", number(Method::kFull), "every parameter is trained"},
     {"lora", number(Method::kLora), "low-rank adapters beside frozen weights (PEFT)"},
     {"qlora", number(Method::kQlora), "adapters beside quantised weights (bitsandbytes)"},
-    {"freeze", number(Method::kFreeze), "the modules named by `freeze` are not trained"},
+    {"freeze", number(Method::kFreeze),
+     "the modules named by `freeze`, or all but those of `trainable`, are not trained"},
     {"oft", number(Method::kLora), "lora with \"adapter\": {\"kind\": \"oft\"}, and so on"},
     {"qoft", number(Method::kQlora), "the same beside quantised weights"},
     {"boft", number(Method::kLora), "orthogonal adapters in butterfly factors"},
@@ -78,6 +79,11 @@ constexpr Option kOptions[] = {
           "Patterns of module names that are not trained: embed_tokens, layers.0, vision_tower.")
         .when("method", "freeze")
         .into<&TrainingJob::freeze>(),
+    texts("trainable", "[]", "Trained modules",
+          "Patterns of names that are trained, and nothing else is; of what `freeze` names, where that is given: "
+          "layers.31, lm_head.")
+        .when("method", "freeze")
+        .into<&TrainingJob::trainable>(),
     integer("freeze_trainable_layers", "0", "Trained layers",
             "Of the layers the last so many are trained, below 0 the first so many, and nothing else; 0: as `freeze` "
             "says (LLaMA-Factory).")

@@ -94,7 +94,7 @@ void add_switches(std::vector<Trait>& traits, const TrainingJob& job) {
   const auto when = [&traits](bool moved, std::string_view option, std::string_view value) {
     if (moved) traits.push_back({option, value});
   };
-  when(!job.freeze.empty(), "freeze", "a list");
+  when(job.freezes_by_name(), "freeze", "a list");
   when(job.padding, "padding", kYes);
   when(job.packing, "packing", kYes);
   when(job.gradient_accumulation_steps > 1, "gradient_accumulation_steps", "above 1");

@@ -60,21 +60,13 @@ class Rules {
   virtual std::string_view path() const = 0;
 };
 
-/// `freeze`: a parameter is trained unless a pattern names it.
+/// `freeze`: a parameter is trained unless a pattern names it. `trainable`: the opposite, and the last word beside it.
 class FreezeRules : public Rules {
  public:
   FreezeRules(const Architecture& architecture, const TrainingJob& job, Issues& issues)
       : architecture_(architecture), job_(job) {
-    for (const std::string& text : job.freeze) {
-      std::string error;
-      auto pattern = NamePattern::compile(text, error);
-      if (!pattern) {
-        add_error(issues, "INVALID_VALUE", "/freeze",
-                  "\"" + text.substr(0, 100) + "\" cannot be read as a regular expression: " + error + ".");
-        continue;
-      }
-      patterns_.push_back({text, std::move(*pattern), false});
-    }
+    read(job.freeze, "/freeze", frozen_, issues);
+    read(job.trainable, "/trainable", trained_, issues);
   }
 
   Treatment treat(const Module& module, const std::string& name) override {
@@ -83,39 +75,65 @@ class FreezeRules : public Rules {
     how.parameters = module.parameters;
     const bool by_part = in_frozen_part(architecture_, job_, name);
     for (const std::string_view parameter : module.parameters) {
-      const bool by_name = freezes(name + "." + std::string{parameter});
+      const std::string full = name + "." + std::string{parameter};
+      if (frozen_.empty() && module.is_tied) {  // named_parameters() has the table alone, which decides
+        how.trained.push_back(1);
+        continue;
+      }
+      const bool by_name = (frozen_.empty() ? !trained_.empty() : named_by(frozen_, full)) && !named_by(trained_, full);
       how.trained.push_back(by_name || by_part ? 0 : 1);
     }
     return how;
   }
 
   bool tells_layers_apart() const override {
-    return std::any_of(patterns_.begin(), patterns_.end(),
-                       [](const Entry& e) { return e.pattern.tells_layers_apart(); });
+    const auto tells = [](const Entry& e) { return e.pattern.tells_layers_apart(); };
+    return std::any_of(frozen_.begin(), frozen_.end(), tells) || std::any_of(trained_.begin(), trained_.end(), tells);
   }
 
   std::size_t work() const override {
     std::size_t steps = 0;
-    for (const Entry& e : patterns_) steps += e.pattern.work();
+    for (const Entry& e : frozen_) steps += e.pattern.work();
+    for (const Entry& e : trained_) steps += e.pattern.work();
     return steps;
   }
 
   std::string_view path() const override { return "/freeze"; }
 
   void report_unused(Issues& issues) const {
-    for (const Entry& e : patterns_) {
-      if (e.used) continue;
-      issues.push_back({"UNMATCHED_PATTERN", Severity::kWarning, "/freeze",
-                        "\"" + e.text.substr(0, 100) + "\" fits no parameter of this model: it freezes nothing.", ""});
-    }
+    report(frozen_, "/freeze", "freezes", issues);
+    report(trained_, "/trainable", "trains", issues);
   }
 
  private:
   struct Entry {
     std::string text;     // as written
     NamePattern pattern;  // to ask
-    bool used = false;    // it has frozen something
+    bool used = false;    // it has named something
   };
+  using Entries = std::vector<Entry>;
+
+  static void read(const std::vector<std::string>& texts, const char* path, Entries& entries, Issues& issues) {
+    for (const std::string& text : texts) {
+      std::string error;
+      auto pattern = NamePattern::compile(text, error);
+      if (!pattern) {
+        add_error(issues, "INVALID_VALUE", path,
+                  "\"" + text.substr(0, 100) + "\" cannot be read as a regular expression: " + error + ".");
+        continue;
+      }
+      entries.push_back({text, std::move(*pattern), false});
+    }
+  }
+
+  static void report(const Entries& entries, const char* path, const std::string& does, Issues& issues) {
+    for (const Entry& e : entries) {
+      if (e.used) continue;
+      issues.push_back({"UNMATCHED_PATTERN", Severity::kWarning, path,
+                        "\"" + e.text.substr(0, 100) + "\" fits no parameter of this model: it " + does + " nothing.",
+                        ""});
+    }
+  }
 
   /// "vision_tower" is the tower of every model that sees, whatever the family calls it.
   bool names_tower(std::string_view pattern, std::string_view parameter) const {
@@ -124,19 +142,19 @@ class FreezeRules : public Rules {
            parameter.find("vision_model.") != std::string_view::npos;
   }
 
-  bool freezes(const std::string& parameter) {
-    bool frozen = false;
-    for (Entry& e : patterns_) {
-      // Once a parameter is frozen, the others are asked only whether they are of use.
-      if ((frozen && e.used) || !(e.pattern.names(parameter) || names_tower(e.text, parameter))) continue;
-      frozen = e.used = true;
+  bool named_by(Entries& entries, const std::string& parameter) const {
+    bool named = false;
+    for (Entry& e : entries) {
+      // Once a parameter is named, the others are asked only whether they are of use.
+      if ((named && e.used) || !(e.pattern.names(parameter) || names_tower(e.text, parameter))) continue;
+      named = e.used = true;
     }
-    return frozen;
+    return named;
   }
 
   const Architecture& architecture_;
   const TrainingJob& job_;
-  std::vector<Entry> patterns_;
+  Entries frozen_, trained_;
 };
 
 /// Modules that PEFT's task types train beside the adapters: peft_model.py PeftModelForSequenceClassification and its
@@ -569,7 +587,7 @@ void plan_freezing(const Architecture& architecture, const TrainingJob& job, con
 
 ModulePlan plan_modules(const Architecture& architecture, const TrainingJob& job) {
   ModulePlan plan;
-  plan.trains_everything = !has_adapters(job) && job.freeze.empty() && !freezes_parts(job);
+  plan.trains_everything = !has_adapters(job) && !job.freezes_by_name() && !freezes_parts(job);
   if (plan.trains_everything) return plan;
   const LayerCensus census = take_census(architecture, job.framework);
   if (has_adapters(job)) {

@@ -169,6 +169,22 @@ TEST_CASE("a tied head and the token table are frozen together") {
         "NOTHING_TRAINED");
 }
 
+TEST_CASE("what is named as trainable is trained and nothing else, or of what is frozen") {
+  const Count layer = 4 * 64 * 64 + 3 * 64 * 128 + 2 * 64;
+  const auto trained = [](const std::string& keys) {
+    return counts(answer_to(kModel, R"("method":"freeze",)" + keys)).trainable;
+  };
+  CHECK(trained(R"("trainable":["layers.1."])") == layer);
+  CHECK(trained(R"("trainable":["^model.norm$","mlp"])") == 64 + 2 * 3 * 64 * 128);
+  CHECK(trained(R"("trainable":["layers\\.[01]\\.self_attn"])") == 2 * 4 * 64 * 64);
+  CHECK(trained(R"("freeze":["model.layers"],"trainable":["layers.0.mlp"])") == 2 * kTable + 64 + 3 * 64 * 128);
+  CHECK(first_of(answer_to(kModel, R"("method":"freeze","trainable":["nope"])"), Severity::kError).code ==
+        "NOTHING_TRAINED");
+  CHECK(first_of(answer_to(kModel, R"("method":"freeze","trainable":["mlp","nope"])"), Severity::kWarning).path ==
+        "/trainable");
+  CHECK(counts(answer_to(kTiedModel, R"("method":"freeze","trainable":["embed_tokens"])")).trainable == kTable);
+}
+
 TEST_CASE("patterns that would take for ever are refused") {
   std::string many;
   for (int i = 0; i < 1100; ++i) many += (i == 0 ? "\"" : ",\"") + std::string(50, '*') + std::to_string(i) + "\"";

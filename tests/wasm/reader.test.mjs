@@ -36,6 +36,22 @@ test(`${files.length} files of all formats are read as the command reads them, a
   }
 });
 
+test("a file is changed as the command changes it", { skip }, () => {
+  const changes = { "adapter.r": 48, sequence_length: 1024, micro_batch_size: 3 };
+  const flags = ["--adapter-r", "48", "--sequence-length", "1024", "--micro-batch-size", "3"];
+  let checked = 0;
+  for (const file of files) {
+    const { stdout, status } = spawnSync(command, ["export", "patch", file, ...flags, "--json"], { encoding: "utf8" });
+    if (status !== 0 || reader.read([sourceOf(file)]).files[0].companions?.length > 0) continue;
+    const said = JSON.parse(stdout);
+    const mine = reader.patched([sourceOf(file)], changes);
+    assert.equal(mine.text, said.text, file);
+    assert.equal(mine.diff, said.diff, file);
+    checked += 1;
+  }
+  assert.ok(checked >= 10, `${checked} files`);
+});
+
 const jobs = [
   { model: "meta-llama/Llama-3.1-8B", method: "qlora", gradient_checkpointing: "full", sequence_length: 4096 },
   {

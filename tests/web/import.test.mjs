@@ -22,7 +22,10 @@ const sources = readdirSync(fixtures, { recursive: true, withFileTypes: true })
 async function bench(values, answer = { estimate: {} }) {
   const { createReaderFrom } = await import(pathToFileURL(join(bin, "reader.js")).href);
   const module = await createReaderFrom(readFileSync(join(bin, "reader.wasm")));
-  const reader = { ask: async (_kind, request) => module.read(request.read) };
+  const reader = {
+    ask: async (_kind, request) =>
+      request.patch ? module.patched(request.patch, request.changes) : module.read(request.read),
+  };
   const store = createStore(schema, { values });
   return { store, importer: createImporter({ reader, questions: { trial: async () => answer }, schema, store }) };
 }
@@ -74,4 +77,32 @@ test("a file that another one named belongs to it; a card of a message does not 
   const { taken } = await importer.take([{ name: "-", bytes: oom }], "z");
   assert.equal(taken, false, "nothing was changed, and nothing can be taken back");
   assert.equal(store.get().values.gpu, "4090");
+});
+
+test("the file that was dropped is offered with the lines that are other now, and those alone", {
+  skip: !isBuilt,
+}, async () => {
+  const { store, importer } = await bench({ model: "gpt2" });
+  assert.equal(importer.file(), null);
+  const source = sources.find(({ name }) => name === "examples__llama-3__opentelemetry-qlora.yml");
+  await importer.take([source], "x");
+  assert.equal(importer.file(), source.name);
+  const same = await importer.patch(store.get().values);
+  assert.equal(same.diff, "");
+  assert.deepEqual(same.lacks, []);
+
+  store.set({ "adapter.r": 48, sequence_length: 1024, gpu: "4090" });
+  const { text, diff, lacks, file } = await importer.patch(store.get().values);
+  assert.deepEqual([file, lacks], [source.name, []]);
+  const before = source.bytes.toString().split("\n");
+  const after = text.split("\n");
+  assert.equal(after.length, before.length);
+  const changed = after.filter((line, at) => line !== before[at]);
+  assert.deepEqual(changed, ["sequence_len: 1024", "lora_r: 48"]);
+  assert.match(diff, /^-lora_r: 32\n\+lora_r: 48$/m);
+
+  // What came back to its default is written as well; a message of exhausted memory is no file to change.
+  const oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.";
+  await importer.take([{ name: "-", bytes: oom }], "y");
+  assert.equal(importer.file(), source.name);
 });

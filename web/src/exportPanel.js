@@ -2,6 +2,7 @@
 import { h, setText } from "./dom.js";
 import { saveText } from "./savePage.js";
 import { t } from "./messages.js";
+import { shorten } from "./shorten.js";
 
 function createArea() {
   const label = t("export.text");
@@ -17,24 +18,44 @@ export function createExport({ importer, shown, copyOut }) {
   const lacks = h("ul", { class: "hint", hidden: true, "data-testid": "export-lacks" });
   const none = h("p", { class: "hint", role: "status" });
   const copy = button(t("copy.snippet"), () => copyOut(area.value, "file"), "export-copy");
-  const save = button(t("export.save"), () => saveText(file, area.value), "export-save");
+  const save = button(t("export.save"), () => saveText(file, whole), "export-save");
   const node = h("div", { class: "stack export", hidden: true, "data-testid": "export-box" });
   node.append(h("div", { class: "row" }, select, copy, save), none, area, lacks);
+  const own = h("option", { value: "patch" });
   let file = "";
+  let whole = "";
   let round = 0;
+
+  /** The file that the job came from is offered first, with the lines that are other now. */
+  function offerPatch() {
+    const name = importer.file();
+    setText(own, t("export.patch", { file: shorten(name ?? "", 40) }));
+    if (!name) return own.remove();
+    if (own.parentNode) return;
+    select.prepend(own);
+    select.value = "patch";
+  }
+  const patch = async (values) => {
+    const written = await importer.patch(values);
+    return written?.text ? written : null;
+  };
 
   async function write() {
     if (node.hidden || !select.value) return;
     round += 1;
     const mine = round;
+    offerPatch();
     const job = shown();
-    const written = job && (await importer.write(select.value, job.values, job.model));
+    const written = job && (await (select.value === "patch" ? patch(job.values) : importer.write(select.value, job.values, job.model)));
     if (mine !== round || written === undefined) return;
     const isThere = typeof written?.text === "string";
     file = isThere ? written.file : "";
-    area.value = isThere ? written.text : "";
-    area.hidden = copy.hidden = save.hidden = !isThere;
-    setText(none, isThere ? "" : t("export.none"));
+    whole = isThere ? written.text : "";
+    area.value = isThere ? (written.diff ?? whole) : "";
+    area.hidden = copy.hidden = !area.value;
+    save.hidden = !isThere;
+    const isSame = isThere && written.diff === "" && written.lacks.length === 0;
+    setText(none, isSame ? t("export.same", { file }) : isThere ? "" : t("export.none"));
     lacks.replaceChildren(...(isThere ? written.lacks : []).map((text) => h("li", {}, text)));
     lacks.hidden = lacks.childElementCount === 0;
   }

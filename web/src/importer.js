@@ -17,10 +17,12 @@ export async function sourceOf(file) {
 
 /**
  * reader.ask(kind, request) as engine.js has it; questions.trial(values) asks the engine. Returns {take(sources), beside(estimate), formats(),
- * write(format, values, model)}.
+ * write(format, values, model), file(), patch(values)}.
  */
 export function createImporter({ reader, questions, schema, store }) {
   let last = { sources: [], wanted: [], logs: false };
+  /** The files that the job came from, and its values as they were taken; null before. */
+  let origin = null;
 
   /** Files that the last ones named belong to them. */
   function together(sources) {
@@ -46,7 +48,11 @@ export function createImporter({ reader, questions, schema, store }) {
     if (Object.keys(values).length === 0) return found;
     const next = settled(values, before, found);
     const answer = await questions.trial(next);
-    const use = () => store.replace({ values: next, unknown, pin: store.get().pin }, { source: "import" });
+    const { sources, logs } = last;
+    const use = () => {
+      if (!logs) origin = { sources, values: schema.prune(next) };
+      store.replace({ values: next, unknown, pin: store.get().pin }, { source: "import" });
+    };
     if (answer && !answer.estimate && !answer.partial) return { ...found, refused: answer.issues, use };
     // The person did something else meanwhile: that counts, and the files wait to be used.
     if (store.get().values !== before) return { ...found, refused: [], use };
@@ -67,8 +73,21 @@ export function createImporter({ reader, questions, schema, store }) {
     return names ? { ...rest, ...cards } : { ...before, ...rest, ...cards };
   }
 
+  /** What differs from the job of the files: {"adapter.r": 8}; the card is in no file. */
+  function changesOf(values) {
+    const now = schema.prune(values);
+    const value = ({ name, default: standard }, from) => from[name] ?? standard;
+    const isOther = (option) => JSON.stringify(value(option, origin.values)) !== JSON.stringify(value(option, now));
+    const changed = schema.options.filter((option) => !["gpu", "gpus"].includes(option.name) && isOther(option));
+    return Object.fromEntries(changed.map((option) => [option.name, value(option, now)]));
+  }
+
   return {
     take,
+    /** The name of the file that the job came from, or null. */
+    file: () => origin && baseName(origin.sources[0].name),
+    /** That file with the job's present values: {file, text, diff, lacks}. */
+    patch: (values) => reader.ask("export", { patch: origin.sources, changes: changesOf(values) }),
     /** What the logs that were read last say beside an estimate; null without logs. */
     beside: async (estimate) => (last.logs && estimate ? reader.ask("compare", { compare: estimate }) : null),
     formats: () => reader.ask("read", { formats: true }),

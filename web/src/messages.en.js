@@ -109,6 +109,8 @@ export default {
   "export.text": "The file",
   "export.save": "Download",
   "export.probe": "Probe: run exactly this job on your card",
+  "export.patch": "Your file, changed: {file}",
+  "export.same": "{file} says this job already. Change something, or apply a saving, and its lines stand here.",
   "export.none": "There is no such file for this job.",
 
   "gpu.placeholder": "4090, h100, 24GiB …",

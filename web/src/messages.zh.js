@@ -64,6 +64,8 @@ export default {
   "export.text": "文件",
   "export.save": "下载",
   "export.probe": "探针：在你的显卡上照此任务运行",
+  "export.patch": "你的文件（已修改）：{file}",
+  "export.same": "{file} 已经写明此任务。改动设置或采用节省办法后，改动的行会显示在这里。",
   "export.none": "此任务没有这种文件。",
   "gpu.placeholder": "4090、h100、24GiB …",
   "gpu.asTyped": "“{text}”，由引擎识别",

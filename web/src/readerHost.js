@@ -1,6 +1,6 @@
 // The side of the reader that computes, in a worker of its own or, where there is none, on the page's thread. It speaks as engineHost.js does;
 // its first message is {parts: {reader, models}}, packed as the page carries them. Requests: {read: sources}, {compare: estimate},
-// {write: format, request, model}, {formats: true}.
+// {write: format, request, model}, {patch: sources, changes}, {formats: true}.
 import { createReaderFrom } from "tidemark:reader";
 import { unpack } from "tidemark:unpack";
 
@@ -33,6 +33,7 @@ async function start({ reader: packed, models }) {
     if (request.read) return reader.read(request.read);
     if (request.compare) return reader.compare(request.compare);
     if (request.formats) return reader.formats();
+    if (request.patch) return reader.patched(request.patch, request.changes);
     const { write: format, request: asked, model } = request;
     return reader.exported({ format, request: asked, model, config: asked.config ?? (await configOf(model)) });
   };

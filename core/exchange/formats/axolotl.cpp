@@ -106,7 +106,6 @@ void read_method(Keys& keys, Facts& facts) {
   } else if (trainable != nullptr && !trainable->items.empty()) {
     keys.state("method", of("freeze"), {trainable});
     keys.state("trainable", to_value(*trainable), {trainable});
-    keys.note("axolotl masks gradients: optimizer states exist for every parameter");
   } else {
     keys.assume("method", of("full"), "no adapter");
   }

@@ -109,7 +109,14 @@ Exported write_axolotl(const ExportJob& job) {
   out.yaml("max_grad_norm", number(job.job.max_grad_norm));
   write_loss(job.job, out);
   write_parallelism(job, out);
-  if (!job.job.freeze.empty()) out.lacks("/freeze", "which modules are frozen; unfrozen_parameters names the others");
+  if (!job.job.freeze.empty()) {
+    out.lacks("/freeze", "which modules are frozen; unfrozen_parameters names the others");
+  } else if (!job.job.trainable.empty()) {
+    // src/axolotl/utils/freeze.py: from the name's start; a dot is a dot unless + follows.
+    out.line("unfrozen_parameters:");
+    for (const std::string& pattern : job.job.trainable)
+      out.line("  - " + quoted(pattern.front() == '^' ? pattern : "(.+)?" + pattern));
+  }
   lacks_without_deepspeed(job, out);
   out.line("datasets:");
   out.line("  - path: train.jsonl  # yours");

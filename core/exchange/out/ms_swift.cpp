@@ -107,7 +107,7 @@ Exported write_ms_swift(const ExportJob& job) {
   if (is_quantised(job.job) && job.job.quantization.prepare_kbit != PrepareKbit::kOff) {
     out.lacks("/quantization/prepare_kbit", "fp32 for what is not quantised");
   }
-  if (!job.job.freeze.empty()) out.lacks("/freeze", "which modules are frozen");
+  if (job.job.freezes_by_name()) out.lacks("/freeze", "which modules are frozen");
   lacks_without_deepspeed(job, out);
   out.comment("A job from Tidemark for ms-swift 4.0. The data set is yours to fill in.");
   const std::string processes = job.gpus > 1 ? "NPROC_PER_NODE=" + std::to_string(job.gpus) + " " : "";

@@ -137,7 +137,9 @@ class Editor {
   }
 
  private:
-  bool is_python() const { return contains_word(sources_[0].name, ".py") || contains_word(sources_[0].name, ".ipynb"); }
+  bool is_python() const {
+    return !now_.readings.empty() && (now_.readings[0].format == "python" || now_.readings[0].format == "notebook");
+  }
   static bool contains_word(const std::string& text, std::string_view word) {
     return text.find(word) != std::string::npos;
   }

@@ -251,10 +251,14 @@ void write_method(const ExportJob& job, Writer& out) {
     out.line(std::string{"    model = get_peft_model(model, peft_config"} +
              (job.job.adapter.dtype != Dtype::kFp32 ? ", autocast_adapter_dtype=False)" : ")"));
   }
-  for (const std::string& pattern : job.job.freeze) {
+  if (job.job.freezes_by_name()) {
+    const auto named = [&](const std::vector<std::string>& parts) {
+      return "any(part in name for part in " + quoted_list(parts) + ")";
+    };
     out.line("    for name, parameter in model.named_parameters():");
-    out.line("        if " + quoted(pattern) + " in name:");
-    out.line("            parameter.requires_grad = False");
+    out.line("        frozen = " + (job.job.freeze.empty() ? "True" : named(job.job.freeze)));
+    out.line("        parameter.requires_grad = not frozen" +
+             (job.job.trainable.empty() ? "" : " or " + named(job.job.trainable)));
   }
   out.line("    return model");
 }

@@ -114,10 +114,16 @@ void write_arguments(const ExportJob& job, std::string_view type, Writer& out) {
 }
 
 void write_freezing(const ExportJob& job, Writer& out) {
-  if (job.job.method != Method::kFreeze || job.job.freeze.empty()) return;
+  if (job.job.method != Method::kFreeze || !job.job.freezes_by_name()) return;
   out.line("for name, parameter in model.named_parameters():");
+  const std::string trained = quoted_list(job.job.trainable);
+  if (job.job.freeze.empty()) {
+    out.line("    parameter.requires_grad = any(part in name for part in " + trained + ")");
+    return;
+  }
   out.line("    if any(part in name for part in " + quoted_list(job.job.freeze) + "):");
-  out.line("        parameter.requires_grad = False");
+  out.line("        parameter.requires_grad = " +
+           (job.job.trainable.empty() ? "False" : "any(part in name for part in " + trained + ")"));
 }
 
 }  // namespace tidemark::exchange

@@ -83,6 +83,25 @@ export default {
     })()`);
     await until(browser, `${JSON.stringify(before)} !== (${textOf("import-beside")})`, "another comparison");
   },
+  async "a pasted script goes out again with the lines that are other now"(browser, { url, until }) {
+    await open(browser, url, "#v=1&model=openai-community/gpt2&gpu=4090");
+    await until(browser, ready);
+    await give(browser, script);
+    await until(browser, `/r=24/.test(location.hash)`, "the script's job in the link");
+    await until(browser, ready);
+    await browser.evaluate(`${at("export")}.click()`);
+    await until(browser, `${at("export-format")}.value === "patch"`, "the file first");
+    await until(browser, `/says this job already/.test(${textOf("export-box")})`, "that nothing changed");
+    await browser.evaluate(`(function () {
+      var batch = document.querySelector('[data-testid="batch"]');
+      batch.value = "5";
+      batch.dispatchEvent(new Event("input", { bubbles: true }));
+      batch.dispatchEvent(new Event("change", { bubbles: true }));
+      return true;
+    })()`);
+    const changed = `/^\\+.*per_device_train_batch_size=5/m.test(${at("export-text")}.value)`;
+    await until(browser, changed, "the line that is other");
+  },
   async "a job goes out in another tool's words"(browser, { url, until }) {
     await open(browser, url, "#v=1&model=meta-llama/Llama-3.1-8B&method=lora&adapter.r=24");
     await until(browser, ready);
