@@ -83,16 +83,16 @@ test("the file that was dropped is offered with the lines that are other now, an
   skip: !isBuilt,
 }, async () => {
   const { store, importer } = await bench({ model: "gpt2" });
-  assert.equal(importer.file(), null);
+  assert.equal(importer.own.name(), null);
   const source = sources.find(({ name }) => name === "examples__llama-3__opentelemetry-qlora.yml");
   await importer.take([source], "x");
-  assert.equal(importer.file(), source.name);
-  const same = await importer.patch(store.get().values);
+  assert.equal(importer.own.name(), source.name);
+  const same = await importer.own.patch(store.get().values);
   assert.equal(same.diff, "");
   assert.deepEqual(same.lacks, []);
 
   store.set({ "adapter.r": 48, sequence_length: 1024, gpu: "4090" });
-  const { text, diff, lacks, file } = await importer.patch(store.get().values);
+  const { text, diff, lacks, file } = await importer.own.patch(store.get().values);
   assert.deepEqual([file, lacks], [source.name, []]);
   const before = source.bytes.toString().split("\n");
   const after = text.split("\n");
@@ -104,5 +104,5 @@ test("the file that was dropped is offered with the lines that are other now, an
   // What came back to its default is written as well; a message of exhausted memory is no file to change.
   const oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.";
   await importer.take([{ name: "-", bytes: oom }], "y");
-  assert.equal(importer.file(), source.name);
+  assert.equal(importer.own.name(), source.name);
 });

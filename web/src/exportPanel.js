@@ -21,32 +21,18 @@ export function createExport({ importer, shown, copyOut }) {
   const save = button(t("export.save"), () => saveText(file, whole), "export-save");
   const node = h("div", { class: "stack export", hidden: true, "data-testid": "export-box" });
   node.append(h("div", { class: "row" }, select, copy, save), none, area, lacks);
-  const own = h("option", { value: "patch" });
+  const offer = createOffer(select, importer.own);
   let file = "";
   let whole = "";
   let round = 0;
-
-  /** The file that the job came from is offered first, with the lines that are other now. */
-  function offerPatch() {
-    const name = importer.file();
-    setText(own, t("export.patch", { file: shorten(name ?? "", 40) }));
-    if (!name) return own.remove();
-    if (own.parentNode) return;
-    select.prepend(own);
-    select.value = "patch";
-  }
-  const patch = async (values) => {
-    const written = await importer.patch(values);
-    return written?.text ? written : null;
-  };
 
   async function write() {
     if (node.hidden || !select.value) return;
     round += 1;
     const mine = round;
-    offerPatch();
+    offer();
     const job = shown();
-    const written = job && (await (select.value === "patch" ? patch(job.values) : importer.write(select.value, job.values, job.model)));
+    const written = job && (await writtenAs(select.value, job, importer));
     if (mine !== round || written === undefined) return;
     const isThere = typeof written?.text === "string";
     file = isThere ? written.file : "";
@@ -78,6 +64,25 @@ export function createExport({ importer, shown, copyOut }) {
   const opener = button(t("export.label"), onclick, "export");
   opener.setAttribute("aria-expanded", "false");
   return { node, button: opener, refresh: write };
+}
+
+/** The file that the job came from is offered first, with the lines that are other now. */
+function createOffer(select, own) {
+  const option = h("option", { value: "patch" });
+  return () => {
+    const name = own.name();
+    setText(option, t("export.patch", { file: shorten(name ?? "", 40) }));
+    if (!name) return option.remove();
+    if (option.parentNode) return;
+    select.prepend(option);
+    select.value = "patch";
+  };
+}
+
+async function writtenAs(format, { values, model }, importer) {
+  if (format !== "patch") return importer.write(format, values, model);
+  const written = await importer.own.patch(values);
+  return written?.text ? written : null;
 }
 
 const button = (words, onclick, testid) =>

@@ -1,6 +1,7 @@
 // Other people's files become a job. Their format is recognised, never asked for; what fails changes nothing; several files are one job.
 import { modelWays } from "./modelSearch.js";
 import { t } from "./messages.js";
+import { baseName, createOwnFile } from "./ownFile.js";
 
 /** Of a larger file the first bytes: headers say what a model file holds. A recording of the allocator has none, and is read whole. */
 const mostBytes = 16 * 2 ** 20;
@@ -17,22 +18,15 @@ export async function sourceOf(file) {
 
 /**
  * reader.ask(kind, request) as engine.js has it; questions.trial(values) asks the engine. Returns {take(sources), beside(estimate), formats(),
- * write(format, values, model), file(), patch(values)}.
+ * write(format, values, model), own: as ownFile.js has it}.
  */
 export function createImporter({ reader, questions, schema, store }) {
   let last = { sources: [], wanted: [], logs: false };
-  /** The files that the job came from, and its values as they were taken; null before. */
-  let origin = null;
-
-  /** Files that the last ones named belong to them. */
-  function together(sources) {
-    const names = sources.map(({ name }) => baseName(name));
-    return last.wanted.some((name) => names.includes(name)) ? [...last.sources, ...sources] : sources;
-  }
+  const own = createOwnFile({ reader, schema });
 
   /** Reads them and, if that makes a job, takes it. `found`: what came of it, for the panel; its `problem` says what was wrong. */
   async function take(given, from) {
-    const sources = together(given.slice(0, mostFiles));
+    const sources = together(last, given.slice(0, mostFiles));
     const before = store.get().values;
     const document_ = await reader.ask("read", { read: sources });
     if (!document_) return null;
@@ -50,7 +44,7 @@ export function createImporter({ reader, questions, schema, store }) {
     const answer = await questions.trial(next);
     const { sources, logs } = last;
     const use = () => {
-      if (!logs) origin = { sources, values: schema.prune(next) };
+      if (!logs) own.took(sources, next);
       store.replace({ values: next, unknown, pin: store.get().pin }, { source: "import" });
     };
     if (answer && !answer.estimate && !answer.partial) return { ...found, refused: answer.issues, use };
@@ -73,26 +67,20 @@ export function createImporter({ reader, questions, schema, store }) {
     return names ? { ...rest, ...cards } : { ...before, ...rest, ...cards };
   }
 
-  /** What differs from the job of the files: {"adapter.r": 8}; the card is in no file. */
-  function changesOf(values) {
-    const now = schema.prune(values);
-    const value = ({ name, default: standard }, from) => from[name] ?? standard;
-    const isOther = (option) => JSON.stringify(value(option, origin.values)) !== JSON.stringify(value(option, now));
-    const changed = schema.options.filter((option) => !["gpu", "gpus"].includes(option.name) && isOther(option));
-    return Object.fromEntries(changed.map((option) => [option.name, value(option, now)]));
-  }
-
   return {
     take,
-    /** The name of the file that the job came from, or null. */
-    file: () => origin && baseName(origin.sources[0].name),
-    /** That file with the job's present values: {file, text, diff, lacks}. */
-    patch: (values) => reader.ask("export", { patch: origin.sources, changes: changesOf(values) }),
+    own,
     /** What the logs that were read last say beside an estimate; null without logs. */
     beside: async (estimate) => (last.logs && estimate ? reader.ask("compare", { compare: estimate }) : null),
     formats: () => reader.ask("read", { formats: true }),
     write: (format, values, model) => reader.ask("export", { write: format, request: schema.toRequest(values), model }),
   };
+}
+
+/** Files that the last ones named belong to them. */
+function together(last, sources) {
+  const names = sources.map(({ name }) => baseName(name));
+  return last.wanted.some((name) => names.includes(name)) ? [...last.sources, ...sources] : sources;
 }
 
 function changes(store, work) {
@@ -102,7 +90,6 @@ function changes(store, work) {
 }
 
 const pick = ({ gpu, gpus }) => ({ gpu, gpus });
-export const baseName = (name) => name.replace(/^.*[\\/]/, "");
 const isLog = ({ reading }) => Boolean(reading);
 
 /** Files that are named and were not given. */
