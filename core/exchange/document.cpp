@@ -56,12 +56,13 @@ Value value_of(const Issue& issue) {
       {{"code", of(issue.code)}, {"severity", of(severity)}, {"path", of(issue.path)}, {"message", of(issue.message)}});
 }
 
-bool is_option(std::string_view name) {
-  const auto same = [&](const Option& option) {
-    const bool part = option.name.size() > name.size() && option.name[name.size()] == '.';
-    return option.name == name || (part && option.name.substr(0, name.size()) == name);
+/// Whether the engine has an option of that name, or one that holds it: an object with keys of its own ("config").
+bool is_option(std::string_view path) {
+  const auto holds = [&](const Option& option) {
+    return path.size() > option.name.size() && path[option.name.size()] == '.' &&
+           path.substr(0, option.name.size()) == option.name;
   };
-  return std::any_of(options().begin(), options().end(), same);
+  return find_option(path) != nullptr || std::any_of(options().begin(), options().end(), holds);
 }
 
 /// Axolotl's unfrozen_parameters as patterns of `trainable`: axolotl src/axolotl/utils/freeze.py: LayerNamePattern
@@ -104,9 +105,7 @@ Value job_of(const Import& import, Issues& issues) {
   const bool is_axolotl = std::any_of(import.readings.begin(), import.readings.end(),
                                       [](const Reading& reading) { return reading.format == "axolotl"; });
   for (const Finding& field : import.fields) {
-    const std::string top = field.path.substr(0, field.path.find('.'));
-    const bool counted = is_option(field.path) || is_option(top);
-    if (counted) {
+    if (is_option(field.path)) {
       put(job, field.path, field.path == "trainable" && is_axolotl ? unfrozen(field.value) : field.value);
     } else {
       issues.push_back(
