@@ -340,6 +340,8 @@ export interface Job {
   parallelism?: {
     /** GPUs that each train on other rows: DistributedDataParallel, or sharded as below. Unit: GPUs. @default 1 */
     data?: number | null;
+    /** Who runs data-parallel GPUs. @default "ddp" */
+    data_parallel?: "ddp" | "dp" | null;
     ddp?: {
       /** DDP's gradients are views of its buckets instead of copies beside them. @default false */
       gradient_as_bucket_view?: boolean | null;

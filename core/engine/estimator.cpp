@@ -163,6 +163,7 @@ void count_communicator(const TrainingJob& job, double factor, Overrides& overri
   if (job.gpus() <= 1) return;
   std::string text =
       job.pipeline.is_used() ? "The figures are those of one of the " : "The figures are those of each of the ";
+  if (job.data_parallel.is_one_process()) text = "The figures are those of the first of the ";
   text += std::to_string(job.gpus()) + " GPUs: " + in_words(job) + ".";
   if (!overrides.misc_overhead_gib) {
     const auto nccl = static_cast<Bytes>(static_cast<double>(nccl_communicator(job.gpus())) * factor);

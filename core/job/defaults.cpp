@@ -290,7 +290,7 @@ void stand_for_combinations(TrainingJob& job, Issues& issues) {
   }
   // Adapters are so small that their states decide nothing.
   const bool adapters = job.method == Method::kLora || job.method == Method::kQlora;
-  if (data.is_sharded() && adapters && job.optimizer.rfind("paged_adamw", 0) == 0) {
+  if (data.is_sharded() && offload.optimizer && adapters && job.optimizer.rfind("paged_adamw", 0) == 0) {
     job.stand_ins.emplace_back(std::string{job.optimizer} +
                                " on parts of adapters, answered by torch's AdamW on the card");
     job.optimizer = "adamw_torch_fused";
@@ -384,6 +384,15 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
     job.recipe = *named_recipe(job.pipeline.is_used() ? "fp32" : "amp_bf16");
   }
   if (open.precision) settle_precision(open, habits, checkpoint, job, issues);
+  if (data.is_one_process() && job.recipe.autocast && habits.loop == Loop::kTrainer) {
+    job.recipe = recipe_of(job.recipe.weights, std::nullopt);
+    issues.push_back(
+        {"NO_AUTOCAST", Severity::kWarning, "/precision",
+         "Under nn.DataParallel the Trainer leaves the model to nobody who would autocast (accelerate does "
+         "elsewhere): bf16 and fp16 do nothing, and it runs in " +
+             std::string{name_of(job.recipe.weights)} + ". Start it with torchrun or accelerate launch.",
+         ""});
+  }
   // transformers 4.54 training_args.py: fused since torch 2.8, foreach before; torch.optim.AdamW by hand is foreach.
   if (open.optimizer) {
     const bool fused = habits.loop == Loop::kTrainer && job.framework.at_least(4, 54);

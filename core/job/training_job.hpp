@@ -266,6 +266,7 @@ struct DataParallel {
   bool gradient_as_bucket_view = false;  ///< DDP: gradients are parts of the buckets, not copied into them
   double bucket_cap_mb = 25.0;           ///< DDP: MiB of gradients that are reduced together
   Sharding sharding = Sharding::kNone;
+  bool one_process = false;  ///< nn.DataParallel instead of DistributedDataParallel
   Count replicas = 1;  ///< groups of GPUs that hold all shards each
   Count per_node = 8;  ///< GPUs that share a host
   Fsdp fsdp;
@@ -273,7 +274,8 @@ struct DataParallel {
 
   bool is_used() const { return degree > 1; }
   bool is_sharded() const { return is_used() && sharding != Sharding::kNone; }
-  bool is_replicated() const { return is_used() && sharding == Sharding::kNone; }
+  bool is_replicated() const { return is_used() && sharding == Sharding::kNone && !one_process; }
+  bool is_one_process() const { return is_used() && one_process; }
   Count shards() const { return degree / replicas; }
   bool operator==(const DataParallel&) const = default;
   std::partial_ordering operator<=>(const DataParallel&) const = default;

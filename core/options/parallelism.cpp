@@ -23,6 +23,12 @@ constexpr Choice kFsdp[] = {
     {"hybrid_shard", number(Sharding::kFsdp1), "FSDP 1, weights let go after forward; see fsdp_options.replicate"},
 };
 
+constexpr Choice kDataParallels[] = {
+    {"ddp", 0, "a process for each: torchrun, accelerate launch"},
+    {"dp", 1,
+     "nn.DataParallel: one process, as \"python train.py\" runs the Trainer where it sees several; the first GPU's"},
+};
+
 constexpr Choice kFloatsOrAuto[] = {
     {"auto", kNoDtype, "fsdp_bf16: bf16, reduced in fp32; autocast's dtype under autocast; else the weights' own"},
     {"fp32", number(Dtype::kFp32), "32-bit float"},
@@ -102,6 +108,9 @@ constexpr Option kOptions[] = {
         .spelled("--dp")
         .within(1, 1e6, "GPUs")
         .sets([](Request& r, const OptionValue& v) { r.job.data_parallel.degree = v.integer; }),
+    choice("parallelism.data_parallel", "\"ddp\"", kDataParallels, "Data parallel", "Who runs data-parallel GPUs.")
+        .further()
+        .into<&TrainingJob::data_parallel, &DataParallel::one_process>(),
     flag("parallelism.ddp.gradient_as_bucket_view", false, "Gradients inside the buckets",
          "DDP's gradients are views of its buckets instead of copies beside them.")
         .further()

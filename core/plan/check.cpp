@@ -68,6 +68,9 @@ void check_zero(const TrainingJob& job, Issues& issues) {
   if (third && job.method == Method::kQlora && job.quantization.bits != 4) {
     refuse(issues, "/quantization/bits", "Under ZeRO-3 packed weights of 4 bits are modelled.", "4");
   }
+  if (third && job.has_adapter() && job.adapter.use_dora && job.checkpointing != Checkpointing::kNone) {
+    refuse(issues, "/adapter/use_dora", "DoRA under ZeRO-3 is modelled without checkpointing.", "false");
+  }
   const bool some_layers = job.checkpointing == Checkpointing::kEvery;
   if (third && (some_layers || job.checkpointing == Checkpointing::kSelectiveCoreAttention)) {
     refuse(issues, "/gradient_checkpointing", "ZeRO-3 is modelled with every layer checkpointed, or none.", "full");
@@ -103,8 +106,12 @@ void check_method(const TrainingJob& job, Issues& issues) {
                 : "FSDP 2 would cast packed words to the dtype that it gathers in: quant_storage is that, or uint8.",
            name_of(job.recipe.weights));
   }
-  if ((packed || job.method == Method::kLora) && job.adapter.use_dora) {
-    refuse(issues, "/adapter/use_dora", "DoRA on several GPUs that divide the model is not modelled yet.");
+  if (job.has_adapter() && job.adapter.use_dora && flat && job.data_parallel.fsdp.trained_leaves) {
+    refuse(
+        issues, "/adapter/use_dora",
+        "DoRA asks for lora_A's shape outside of its forward, where a unit of its own is a flat part: PEFT's forward "
+        "fails (\"tuple index out of range\").",
+        "false");
   }
   if (job.data_parallel.fsdp.separate_groups && job.method != Method::kFull) {
     refuse(issues, "/parallelism/fsdp_options/groups", "Units of their own are modelled for full training.", "root");
@@ -136,6 +143,25 @@ void check_context(const TrainingJob& job, Issues& issues) {
   }
 }
 
+// transformers 5.12 trainer.py: _wrap_model.
+void check_one_process(const TrainingJob& job, Issues& issues) {
+  constexpr std::string_view kPath = "/parallelism/data_parallel";
+  if (job.data_parallel.sharding != Sharding::kNone || job.gpus() != job.data_parallel.degree) {
+    refuse(issues, kPath, "nn.DataParallel is one process with whole models: what divides them needs a process each.",
+           "ddp");
+  }
+  if (job.method == Method::kQlora) {
+    refuse(issues, kPath,
+           "The Trainer leaves packed models out of nn.DataParallel: the first GPU runs the rows of all. Write "
+           "parallelism.data 1 and micro_batch_size times the GPUs.",
+           "ddp");
+  }
+  if (job.optimizer_in_backward || job.preference != Preference::kNone || job.loss == Loss::kChunked) {
+    refuse(issues, kPath,
+           "Under nn.DataParallel a model's own loss is modelled, and an optimizer that steps behind backward.", "ddp");
+  }
+}
+
 }  // namespace
 
 void check_sharding(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
@@ -149,6 +175,7 @@ void check_sharding(const Architecture& architecture, const TrainingJob& job, Is
     refuse(issues, "/parallelism/expert_tensor", "Experts divided by tensor parallelism are Megatron-Core's.", "1");
   }
   const DataParallel& how = job.data_parallel;
+  if (how.is_one_process()) check_one_process(job, issues);
   const bool offloads = job.offload.optimizer || job.offload.parameters || job.offload.gradients;
   if (!how.is_sharded()) {
     if (how.sharding != Sharding::kNone) {

@@ -6,6 +6,7 @@
 #include "core/plan/flat_units.hpp"
 #include "core/plan/fully_shard.hpp"
 #include "core/plan/main_grads.hpp"
+#include "core/plan/replicas.hpp"
 #include "core/plan/tensor_shards.hpp"
 #include "core/plan/zero_gather.hpp"
 #include "core/plan/zero_partition.hpp"
@@ -33,6 +34,7 @@ TrainingJob as_modules_see(const TrainingJob& job) {
 namespace {
 
 std::string_view in_words(const DataParallel& how) {
+  if (how.one_process) return "nn.DataParallel gathers all outputs on it and adds all gradients up there";
   if (!how.is_sharded()) return "DistributedDataParallel keeps the whole model on every one";
   if (how.sharding == Sharding::kZero1) return "they divide master weights and optimizer states among them";
   if (how.sharding == Sharding::kZero2) return "they divide gradients, master weights and optimizer states among them";
@@ -55,6 +57,7 @@ std::string in_words(const TrainingJob& job) {
 
 std::unique_ptr<Sharded> place(Tape& tape, const Architecture& architecture, const TrainingJob& job) {
   if (job.is_megatron()) return std::make_unique<MainGrads>(tape, job);
+  if (job.data_parallel.is_one_process()) return std::make_unique<Replicas>(tape, job);
   if (!job.data_parallel.is_sharded()) {
     return job.tensor.is_used() ? std::make_unique<TensorShards>(tape, job) : nullptr;
   }

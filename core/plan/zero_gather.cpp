@@ -156,8 +156,9 @@ void ZeroGather::use(std::int32_t parameter) {
   const Parameter& p = tape_.parameters()[static_cast<std::size_t>(parameter)];
   const std::int16_t instance = tape_.instance_of_parameters();
   if (!forward_.empty() && instances_.back() == instance) {
-    const auto last = static_cast<std::size_t>(forward_.back().front());
-    if (std::strcmp(tape_.parameters()[last].module, p.module) == 0) {
+    const Parameter& last = tape_.parameters()[static_cast<std::size_t>(forward_.back().front())];
+    // lora_A and lora_B are modules of their own beside their base.
+    if (!p.is_adapter && !last.is_adapter && std::strcmp(last.module, p.module) == 0) {
       note_backward(true, p, instance);
       return forward_.back().push_back(parameter);
     }
@@ -238,23 +239,26 @@ void ZeroGather::gather_together(const std::vector<std::int32_t>& missing) {
   for (const std::int32_t p : missing) part_of(p).flight = static_cast<std::int32_t>(flights_.size());
   const Dtype packed = job_.quantization.storage.value_or(Dtype::kUint8);
   Flight flight;
+  flight.waiting = static_cast<Count>(missing.size());
   flight.weights = fly(dtype_);
   if (packed != dtype_) flight.packed = fly(packed);
   flights_.push_back(std::move(flight));
 }
 
+// AllGatherCoalescedHandle.wait: all that travelled together is copied out as the first of it is waited for; the
+// handle, and with it what they travelled in, stays until the last one has been.
 void ZeroGather::arrive(std::int32_t parameter) {
-  const std::int32_t flight = part_of(parameter).flight;
+  const std::int32_t flight = std::exchange(part_of(parameter).flight, -1);
   if (flight < 0) return;
+  Flight& together = flights_[static_cast<std::size_t>(flight)];
   const Category before = tape_.default_category();
   tape_.set_default_category(Category::kCommunication);
   tape_.set_stream(kAllGather);
   for (Part& part : parts_) {
-    if (part.flight != flight) continue;
+    if ((part.flight != flight && &part != &part_of(parameter)) || part.whole.defined()) continue;
     part.whole = tape_.allocate(elements(part.count), part.dtype, "cat");
-    part.flight = -1;
   }
-  flights_[static_cast<std::size_t>(flight)] = {};
+  if (--together.waiting == 0) together = {};
   tape_.set_stream(kMainStream);
   tape_.set_default_category(before);
 }

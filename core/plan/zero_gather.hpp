@@ -27,6 +27,8 @@ class ZeroGather : public Sharded {
   void backward_uses(std::int32_t parameter) override { fetch(parameter); }
   void backward_reads(std::int32_t storage) override;
   Tensor gathered(std::int32_t storage) override;
+  /// runtime/zero/linear.py LinearFunctionForZeroStage3, which takes F.linear's place (memory_efficient_linear).
+  bool linear_keeps_input() const override { return true; }
   void take_gradient(std::int32_t parameter, Tensor grad) override;
   void after_backward() override;
 
@@ -51,9 +53,10 @@ class ZeroGather : public Sharded {
     bool graph = false;  // a graph is made
   };
 
-  // What several parameters travel in, until the first of them is waited for.
+  // What several parameters travel in, until the last of them is waited for.
   struct Flight {
     Tensor weights, packed;
+    Count waiting = 0;
   };
 
   Part& part_of(std::int32_t parameter) { return parts_[static_cast<std::size_t>(parameter)]; }

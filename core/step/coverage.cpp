@@ -109,6 +109,7 @@ void add_switches(std::vector<Trait>& traits, const TrainingJob& job) {
   when(job.compute_capability < 80, "gpu", "before Ampere");
   when(job.data_parallel.is_replicated(), "parallelism",
        job.data_parallel.gradient_as_bucket_view ? "ddp, bucket views" : "ddp");
+  when(job.data_parallel.is_one_process(), "parallelism", "dp");
   when(job.data_parallel.is_sharded(), "parallelism", kShardings[static_cast<std::size_t>(job.data_parallel.sharding)]);
   when(job.tensor.is_used(), "parallelism", "tensor");
   when(job.tensor.is_used() && !job.tensor.sequence, "parallelism.sequence_parallel", kNo);

@@ -51,6 +51,12 @@ void take_batch(Net& net, const Program& program) {
   t.set_default_category(before);
 }
 
+void scatter_batch(const Net& net, Placement& placement) {
+  std::vector<Tensor> batch = {net.input_ids, net.labels, net.more_labels, net.attention_mask, net.pixel_values};
+  batch.insert(batch.end(), net.more_inputs.begin(), net.more_inputs.end());
+  placement.scatter(batch);
+}
+
 void let_batch_go(Net& net) {
   net.input_ids.reset();
   net.labels.reset();
@@ -113,8 +119,13 @@ void record_micro_step(Net& net, const Program& program, bool is_last) {
   t.use_parameters_of(-1);
   take_batch(net, program);
   net.begin_micro_step();
-  if (Placement* const placement = t.placement()) placement->enter_model();
+  Placement* const placement = t.placement();
+  if (placement != nullptr) {
+    scatter_batch(net, *placement);
+    placement->enter_model();
+  }
   Outputs outputs = call_model(net, program);
+  if (placement != nullptr) placement->gather(outputs.rest);
   if (job.preference != Preference::kNone) {
     outputs.loss = preference_loss(net, program, std::move(outputs.rest.front()));
     outputs.rest.clear();
@@ -184,11 +195,12 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   const bool whole = !sharded || (!job.data_parallel.is_sharded() && !job.is_megatron());
   if (whole && job.recipe.gradients == Dtype::kFp32 && is_half(job.recipe.weights)) t.set_gradient_dtype(Dtype::kFp32);
   const DataParallel& ddp = job.data_parallel;
-  if (job.is_megatron()) t.set_placement(sharded.get());  // it asks for nothing beforehand
+  const bool plain = job.is_megatron() || ddp.is_one_process();
+  if (plain) t.set_placement(sharded.get());  // it asks for nothing beforehand
   std::function<void()> pipelined;
   if (pipeline.is_used()) {
     pipelined = pipeline_rank(net, program, architecture, s.rank, sharded.get());
-  } else if (sharded && !job.is_megatron()) {
+  } else if (sharded && !plain) {
     declare_parameters(net, program, *sharded);
   }
   // As a view of its bucket a gradient is copied there as soon as it is ready, and dies.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "core/tape/tensor.hpp"
 
@@ -37,6 +38,11 @@ class Placement {
   virtual void backward_reads(std::int32_t /*storage*/) {}
   /// What a view of such a parameter keeps, where each gathering of it is a storage of its own.
   virtual Tensor gathered(std::int32_t /*storage*/) { return {}; }
+  /// F.linear's function saves its input, whether its weight is trained or not.
+  virtual bool linear_keeps_input() const { return false; }
+  /// One process's batch is made; the model has returned: what is done with those of all GPUs.
+  virtual void scatter(const std::vector<Tensor>& /*batch*/) {}
+  virtual void gather(std::vector<Tensor>& /*outputs*/) {}
   /// A parameter's gradient is complete.
   virtual void take_gradient(std::int32_t parameter, Tensor grad) = 0;
   /// The engine has run all nodes.

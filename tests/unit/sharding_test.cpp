@@ -1,5 +1,6 @@
 // Jobs whose model several GPUs divide. Expected bytes are those of tests/oracle/records-multi.jsonl.
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <string>
 
@@ -204,6 +205,65 @@ TEST_CASE("QLoRA is divided by ZeRO, where k-bit preparation makes nothing fp32;
   std::string eight = qlora(3, "true");
   eight.replace(eight.find(R"("prepare_kbit")"), 0, R"("bits": 8, )");
   CHECK_FALSE(ask(eight).estimate);
+}
+
+// DeepSpeed 0.19.8 runtime/zero/linear.py: setup_context saves input, weight and bias (stacks-*-zero3-lora-*).
+TEST_CASE("under ZeRO-3 a frozen linear keeps its input, which a dropout before the adapter did not") {
+  std::string job = llama(2, zero(3, 4) + R"(, "adapter": {"lora_dropout": 0.05, "target_modules": ["down_proj"]})");
+  job.replace(job.find(R"("method": "full")"), 16, R"("method": "lora")");
+  const Estimate e = answered(job);
+  const auto product = [](const BreakdownEntry& entry) {
+    return entry.name == "mlp: mul" && entry.bytes == 2 * 1024 * 8192;
+  };
+  CHECK(std::any_of(e.breakdown.begin(), e.breakdown.end(), [&](const auto& category) {
+    return std::any_of(category.entries.begin(), category.entries.end(), product);
+  }));
+}
+
+// Records dora-*; peft 0.18 tuners/lora/dora.py reads lora_A.weight.shape[1] outside of lora_A's forward.
+TEST_CASE("DoRA is divided by FSDP and ZeRO, but not where lora_A is a flat unit of its own") {
+  const auto dora = [](const std::string& how) {
+    std::string job = llama(2, how + R"(, "adapter": {"use_dora": true, "dtype": "bf16"})");
+    job.replace(job.find(R"("method": "full")"), 16, R"("method": "lora")");
+    return ask(job);
+  };
+  const std::string flat = R"("sequence_length": 512, "precision": "pure_bf16", "parallelism": {"data": 4, "fsdp":
+    "full_shard", "fsdp_options": {"wrap": ")";
+  CHECK(dora(flat + R"(layers"}})").estimate);
+  CHECK_FALSE(dora(flat + R"(peft"}})").estimate);
+  CHECK(dora(R"("sequence_length": 512, "precision": "pure_bf16", "parallelism": {"data": 4, "fsdp": "fsdp2"})")
+            .estimate);
+  CHECK(dora(zero(3, 4)).estimate);
+  CHECK_FALSE(dora(zero(3, 4) + R"(, "gradient_checkpointing": "full")").estimate);
+}
+
+// torch 2.14 nn/parallel/_functions.py; records dp-*.
+TEST_CASE("nn.DataParallel's first GPU joins all logits, and adds gradients up beside its own; frozen ones are zeros") {
+  const std::string rest = R"("sequence_length": 1024, "precision": "pure_bf16")";
+  const auto dp = [&](Count gpus, const std::string& how = R"(, "data_parallel": "dp")") {
+    return llama(2, rest + R"(, "parallelism": {"data": )" + std::to_string(gpus) + how + "}");
+  };
+  const Estimate four = answered(dp(4));
+  const auto at = [](const Estimate& e, Phase phase) { return e.phase_peaks[static_cast<std::size_t>(phase)]; };
+  const Bytes logits = Bytes{2} * 1024 * 128256;
+  CHECK(std::abs(at(answered(dp(8)), Phase::kLoss) - at(four, Phase::kLoss) - 4 * logits) < 2 * kMiB);
+  std::string adapters = dp(4), alone_too = llama(2, rest);
+  for (std::string* job : {&adapters, &alone_too}) job->replace(job->find(R"("full")"), 6, R"("lora")");
+  const Bytes weights = held(answered(alone_too), Category::kWeights);
+  CHECK(at(answered(adapters), Phase::kBackward) >= 3 * (weights - 8 * kMiB));
+  CHECK_FALSE(ask(dp(4, R"(, "data_parallel": "dp", "fsdp": "fsdp2")")).estimate);
+  CHECK_FALSE(ask(dp(4, R"(, "data_parallel": "dp", "tensor": 2)")).estimate);
+}
+
+TEST_CASE("under nn.DataParallel the Trainer autocasts nothing, and says so") {
+  const Answer answer = ask(llama(2, R"("sequence_length": 1024, "precision": "amp_bf16", "parallelism": {"data": 2,
+    "data_parallel": "dp"})"));
+  REQUIRE(answer.estimate);
+  const Answer wide = ask(llama(2, R"("sequence_length": 1024, "precision": "fp32", "parallelism": {"data": 2,
+    "data_parallel": "dp"})"));
+  CHECK(answer.estimate->allocated.expected == wide.estimate->allocated.expected);
+  CHECK(
+      std::any_of(answer.issues.begin(), answer.issues.end(), [](const Issue& i) { return i.code == "NO_AUTOCAST"; }));
 }
 
 // bitsandbytes 0.50 autograd/_functions.py: ctx.tensors = (None, B), a view of what DeepSpeed gathered; records

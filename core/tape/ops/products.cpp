@@ -23,13 +23,18 @@ void linear_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   }
 }
 
-Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias, Dim out_features, const char* op) {
+Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias, Dim out_features, const char* op,
+               const Tensor& kept = {}) {
   Tape& t = x.tape();
   Node* n = bias.defined() ? t.record(op, linear_backward, {&x, &weight, &bias})
                            : t.record(op, linear_backward, {&x, &weight});
   if (n != nullptr) {
-    if (x.requires_grad()) t.save(n, weight);
-    if (weight.requires_grad()) t.save(n, x);
+    if (x.requires_grad() || kept.defined()) t.save(n, weight);
+    if (kept.defined()) {
+      t.save(n, kept);
+    } else if (weight.requires_grad()) {
+      t.save(n, x);
+    }
   }
   Tensor out = t.allocate(Shape{x.dim(0), out_features}, x.dtype(), op);
   t.attach(n, out);
@@ -112,6 +117,7 @@ Shape flat(const Shape& s) {
 
 Tensor linear(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   const Tensor argument = std::move(x_in);  // alive until the call returns, whatever is made of it
+  Tape& t = argument.tape();
   Tensor bias = std::move(bias_in);
   if (bias.defined()) bias = lower_precision(std::move(bias));
   Tensor weight = lower_precision(std::move(weight_in));
@@ -123,8 +129,10 @@ Tensor linear(Tensor x_in, Tensor weight_in, Tensor bias_in) {
     Tensor y = linear(std::move(x), std::move(weight), {});
     return add_in_place(std::move(y), std::move(bias));
   }
+  Tensor kept;
+  if (t.placement() != nullptr && t.placement()->linear_keeps_input()) kept = x;
   Tensor rows = outer.rank == 2 ? std::move(x) : reshape(std::move(x), flat(outer));
-  Tensor y = product(rows, weight, bias, out_features, bias.defined() ? "addmm" : "mm");
+  Tensor y = product(rows, weight, bias, out_features, bias.defined() ? "addmm" : "mm", kept);
   rows.reset();
   return unflatten(std::move(y), outer);
 }
