@@ -398,7 +398,10 @@ void read_launcher(Args& args, const Launch& launch, const std::string& file) {
     const std::int64_t total = processes->value.integer * (per_node && nodes != nullptr ? nodes->value.integer : 1);
     args.state("parallelism.data", of(total), {processes, nodes});
   } else if (launch.launcher == "python") {
-    args.assume("parallelism.data", of(1), "python without a launcher");
+    args.assume(
+        "parallelism.data", of(1),
+        "python without a launcher: one GPU; where it sees several, transformers' Trainer takes nn.DataParallel "
+        "(parallelism.data_parallel dp)");
   } else {
     args.unknown("parallelism.data");
   }

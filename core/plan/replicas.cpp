@@ -18,7 +18,7 @@ void Replicas::scatter(const std::vector<Tensor>& batch) {
 }
 
 // Gather.forward: what each GPU returned lives until all is joined.
-void Replicas::gather(std::vector<Tensor>& outputs) {
+void Replicas::join(std::vector<Tensor>& outputs) {
   const Scope in(tape_, "DataParallel", kFunctions);
   std::vector<Tensor> joined;
   for (const Tensor& output : outputs) {

@@ -16,7 +16,7 @@ class Replicas : public Sharded {
 
   void collect() override {}
   void scatter(const std::vector<Tensor>& batch) override;
-  void gather(std::vector<Tensor>& outputs) override;
+  void join(std::vector<Tensor>& outputs) override;
   void take_gradient(std::int32_t parameter, Tensor grad) override;
   void after_backward() override;
 

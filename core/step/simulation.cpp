@@ -125,7 +125,7 @@ void record_micro_step(Net& net, const Program& program, bool is_last) {
     placement->enter_model();
   }
   Outputs outputs = call_model(net, program);
-  if (placement != nullptr) placement->gather(outputs.rest);
+  if (placement != nullptr) placement->join(outputs.rest);
   if (job.preference != Preference::kNone) {
     outputs.loss = preference_loss(net, program, std::move(outputs.rest.front()));
     outputs.rest.clear();

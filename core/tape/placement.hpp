@@ -42,7 +42,7 @@ class Placement {
   virtual bool linear_keeps_input() const { return false; }
   /// One process's batch is made; the model has returned: what is done with those of all GPUs.
   virtual void scatter(const std::vector<Tensor>& /*batch*/) {}
-  virtual void gather(std::vector<Tensor>& /*outputs*/) {}
+  virtual void join(std::vector<Tensor>& /*outputs*/) {}
   /// A parameter's gradient is complete.
   virtual void take_gradient(std::int32_t parameter, Tensor grad) = 0;
   /// The engine has run all nodes.
