@@ -120,7 +120,7 @@ exchange::ExportJob job_of(const Value& asked, bool& causal) {
     request.job.loss = tidemark::Loss::kDefault;
     request.job.packing = false;
   }
-  return exchange::export_job(at(asked, "model").string, std::move(name), request.job, at(asked, "request"));
+  return exchange::export_job(at(asked, "model").string, std::move(name), request.job, at(asked, "request"), config);
 }
 
 Value written(std::string_view file, const exchange::Exported& exported) {
@@ -144,7 +144,7 @@ std::string write_job(const std::string& json) {
     return tidemark::write_json(written(exporter->file, exporter->write(job)));
   }
   if (format != "probe" || !causal) return "null";
-  return tidemark::write_json(written("probe.py", exchange::write_probe(job, at(asked, "config"))));
+  return tidemark::write_json(written("probe.py", exchange::write_probe(job)));
 }
 
 /// The first of the sources with other values in it: {"adapter.r": 8} in, {"file", "text", "diff", "lacks"} out.

@@ -21,7 +21,10 @@ namespace {
 
 exchange::ExportJob job_from(const Engine::Question& read, Value request) {
   const std::string_view model = read.model != nullptr ? std::string_view{read.model->id} : std::string_view{};
-  return exchange::export_job(model, read.answer.architecture.class_name, read.answer.job, std::move(request));
+  const Value* given = request.find("config");
+  Value config = read.model != nullptr ? read.model->config : given != nullptr ? *given : Value{};
+  return exchange::export_job(model, read.answer.architecture.class_name, read.answer.job, std::move(request),
+                              std::move(config));
 }
 
 int unknown_format(const std::string& word, bool json) {
@@ -129,14 +132,13 @@ int run_probe_command(const Invocation& typed) {
   Value request;
   const auto read = read_exported(typed, request, issues);
   if (!read) return refuse(std::move(issues), typed.json);
-  const Value* given = request.find("config");
-  const Value config = read->model != nullptr ? read->model->config : given != nullptr ? *given : Value{};
-  if (!config.is_object() || read->answer.architecture.head != Head::kCausalLm) {
+  const exchange::ExportJob job = job_from(*read, std::move(request));
+  if (!job.config.is_object() || read->answer.architecture.head != Head::kCausalLm) {
     return refuse({{"NOT_EXPORTED", Severity::kError, "/model",
                     "Probes are written for causal language models with a known configuration so far.", ""}},
                   typed.json);
   }
-  const exchange::Exported exported = exchange::write_probe(job_from(*read, std::move(request)), config);
+  const exchange::Exported exported = exchange::write_probe(job);
   return print_exported(typed, "probe", "probe.py", exported, std::move(issues));
 }
 

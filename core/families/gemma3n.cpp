@@ -25,18 +25,7 @@ void read_sparsity(ConfigFields& fields, Architecture& architecture) {
 
 // transformers 5.12.1 models/gemma3n/configuration_gemma3n.py: Gemma3nTextConfig. All layers' heads are alike.
 void read_config(ConfigFields& fields, Architecture& architecture) {
-  read_dimensions(fields, architecture, 32768);
-  read_kv_heads(fields, architecture, 2);
-  read_head_dim(fields, architecture, 256);
-  architecture.rotary_dim = architecture.head_dim;
-  architecture.activation = read_activation(fields, {"hidden_activation"}, "gelu_pytorch_tanh");
-  architecture.attention_bias = fields.flag({"attention_bias"}, false);
-  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
-  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
-  architecture.logit_softcap = fields.number({"final_logit_softcapping"}, 30.0) != 0.0;
-  architecture.sliding_window = fields.count({"sliding_window"}, 512);
-  const auto types = read_layer_types(fields, architecture);
-  architecture.sliding_layers = types ? *types : sliding_but_every(5, architecture.num_layers);
+  read_gemma_text(fields, architecture, {32768, 2, 30.0, 5});
   Architecture global;
   global.head_dim = architecture.head_dim;
   global.num_kv_heads = architecture.num_kv_heads;

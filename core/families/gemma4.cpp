@@ -32,6 +32,21 @@ void read_shared_layers(ConfigFields& fields, Architecture& architecture, Count 
   }
 }
 
+void read_gemma_text(ConfigFields& fields, Architecture& architecture, const GemmaText& of) {
+  read_dimensions(fields, architecture, of.positions);
+  read_kv_heads(fields, architecture, of.kv_heads);
+  read_head_dim(fields, architecture, 256);
+  architecture.rotary_dim = architecture.head_dim;
+  architecture.activation = read_activation(fields, {"hidden_activation"}, "gelu_pytorch_tanh");
+  architecture.attention_bias = fields.flag({"attention_bias"}, false);
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
+  architecture.logit_softcap = fields.number({"final_logit_softcapping"}, of.logit_softcap) != 0.0;
+  architecture.sliding_window = fields.count({"sliding_window"}, 512);
+  const auto types = read_layer_types(fields, architecture);
+  architecture.sliding_layers = types ? *types : sliding_but_every(of.global_every, architecture.num_layers);
+}
+
 void read_layer_inputs(ConfigFields& fields, Architecture& architecture) {
   architecture.layer_input_width = fields.count({"hidden_size_per_layer_input"}, 256, 0);
   architecture.layer_input_vocab = fields.count({"vocab_size_per_layer_input"}, 262144);
@@ -42,18 +57,7 @@ namespace {
 // transformers 5.12.1 models/gemma4/configuration_gemma4.py: Gemma4TextConfig. What differs in layers that attend to
 // everything is a part of its own.
 void read_config(ConfigFields& fields, Architecture& architecture) {
-  read_dimensions(fields, architecture, 131072);
-  read_kv_heads(fields, architecture, 4);
-  read_head_dim(fields, architecture, 256);
-  architecture.rotary_dim = architecture.head_dim;
-  architecture.activation = read_activation(fields, {"hidden_activation"}, "gelu_pytorch_tanh");
-  architecture.attention_bias = fields.flag({"attention_bias"}, false);
-  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
-  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
-  architecture.logit_softcap = fields.number({"final_logit_softcapping"}, 0.0) != 0.0;
-  architecture.sliding_window = fields.count({"sliding_window"}, 512);
-  const auto types = read_layer_types(fields, architecture);
-  architecture.sliding_layers = types ? *types : sliding_but_every(6, architecture.num_layers);
+  read_gemma_text(fields, architecture, {131072, 4, 0.0, 6});
   if (!architecture.sliding_layers.empty()) architecture.sliding_layers.back() = 0;
   Architecture global;
   global.multi_query = fields.flag({"attention_k_eq_v"}, false);  // its values are its keys

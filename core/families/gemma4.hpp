@@ -6,6 +6,16 @@
 /// What Gemma 4's text model shares with Gemma 3n's (gemma4.cpp).
 namespace tidemark {
 
+/// What Gemma3nTextConfig and Gemma4TextConfig have by default where they differ.
+struct GemmaText {
+  Count positions;       ///< max_position_embeddings
+  Count kv_heads;        ///< num_key_value_heads
+  double logit_softcap;  ///< final_logit_softcapping; 0: none
+  Count global_every;    ///< one layer in so many attends to everything
+};
+/// What both configurations say alike: sizes, heads, attention, the windows of layers.
+void read_gemma_text(ConfigFields& fields, Architecture& architecture, const GemmaText& of);
+
 /// What a layer does with its keys and values, in layer_kinds; other bits are another family's.
 enum SharedStates : std::uint8_t { kOwn = 0, kStores = 1, kShares = 2 };
 std::uint8_t kind_of(const Net& net);

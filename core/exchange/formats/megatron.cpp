@@ -98,7 +98,9 @@ void read_kind(Args& args, Facts& facts) {
   }
   const bool llama = facts.swiglu && facts.rms && (facts.positions == "rope" || facts.positions == "rotary");
   const bool gpt2 = !facts.swiglu && !facts.rms && facts.positions == "learned_absolute";
-  std::string type = llama ? "llama" : gpt2 ? "gpt2" : "";
+  const Arg* norms = llama ? args.find("qk_layernorm") : nullptr;
+  const Arg* biases = llama ? args.find("add_qkv_bias") : nullptr;
+  std::string type = norms != nullptr ? "qwen3" : biases != nullptr ? "qwen2" : llama ? "llama" : gpt2 ? "gpt2" : "";
   if (contains(facts.program, "bert")) type = "bert";
   if (contains(facts.program, "t5")) type = "t5";
   if (type.empty()) return args.unknown("an architecture of the catalog that matches these flags");
@@ -213,7 +215,24 @@ void read_parallelism(Args& args, const Launch& launch, const std::string& file)
   if (!known) return args.unknown("parallelism.data: a parallel size is not set in the file");
   const std::int64_t model = size_of(args, "tensor_model_parallel_size") *
                              size_of(args, "pipeline_model_parallel_size") * size_of(args, "context_parallel_size");
+  if (world < model || world % model != 0)
+    return args.unknown("parallelism.data: " + std::to_string(world) + " GPUs are started and a model takes " +
+                        std::to_string(model));
   args.state("parallelism.data", of(world / model), {processes, nodes}, "world size / (tensor x pipeline x context)");
+}
+
+/// A kind of tokenizer whose published files all hold as many words.
+void read_vocabulary(Args& args) {
+  constexpr std::pair<std::string_view, std::int64_t> kWords[] = {{"GPT2BPETokenizer", 50257},
+                                                                  {"BertWordPieceLowerCase", 30522},
+                                                                  {"BertWordPieceCase", 28996},
+                                                                  {"Llama2Tokenizer", 32000}};
+  args.unknown("vocab_size (tokenizer files), padded to a multiple of 128 x tensor parallel");
+  const Arg* kind = args.find("tokenizer_type");
+  for (const auto& [name, count] : kWords) {
+    if (kind != nullptr && kind->value.text == name)
+      args.state("config.vocab_size", of(count), {kind}, "the words of " + std::string{name} + "'s published files");
+  }
 }
 
 void read_megatron(const Look& look, Sources, Reading& reading) {
@@ -234,8 +253,7 @@ void read_megatron(const Look& look, Sources, Reading& reading) {
   read_precision(args);
   read_memory(args);
   read_parallelism(args, *launch, file);
-  if (!args.has("vocab_size"))
-    args.unknown("vocab_size (tokenizer files), padded to a multiple of 128 x tensor parallel");
+  if (!args.has("vocab_size")) read_vocabulary(args);
   if (!args.told("gpu")) args.unknown("gpu");
   for (const Arg& arg : args.all) {
     if (!arg.unresolved.empty()) args.unknown("shell variable " + arg.unresolved);

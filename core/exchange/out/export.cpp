@@ -11,6 +11,7 @@ constexpr Exporter kExporters[] = {
     {"llamafactory", "LLaMA-Factory YAML", "llamafactory.yaml", write_llama_factory},
     {"swift", "ms-swift command", "train.sh", write_ms_swift},
     {"torchtune", "torchtune YAML", "torchtune.yaml", write_torchtune},
+    {"megatron", "Megatron-LM command", "pretrain.sh", write_megatron},
     {"accelerate", "accelerate YAML with FSDP", "accelerate.yaml", write_accelerate_fsdp},
     {"deepspeed", "DeepSpeed JSON", "deepspeed.json", write_deepspeed},
     {"command", "tidemark command", "estimate.sh", write_command},

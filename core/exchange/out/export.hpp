@@ -18,6 +18,7 @@ struct ExportJob {
   std::string task;        ///< "sft"
   TrainingJob job;         ///< as the engine read it
   Value request;           ///< the same as it was asked, for the formats that are our own
+  Value config;            ///< the model's config.json; null where only its name is known
   // What the engine may not be able to count, and other tools can be told all the same.
   Count zero_stage = 0;       ///< DeepSpeed's
   std::string fsdp = "none";  ///< full_shard, shard_grad_op, hybrid_shard, fsdp2
@@ -49,13 +50,13 @@ Exported write_axolotl(const ExportJob& job);
 Exported write_llama_factory(const ExportJob& job);
 Exported write_ms_swift(const ExportJob& job);
 Exported write_torchtune(const ExportJob& job);
+Exported write_megatron(const ExportJob& job);
 Exported write_accelerate_fsdp(const ExportJob& job);
 Exported write_deepspeed(const ExportJob& job);
 Exported write_command(const ExportJob& job);
 Exported write_request(const ExportJob& job);
 
-/// A Python script that runs the job with random weights on a card and prints what it took; `config` is the model's
-/// config.json.
-Exported write_probe(const ExportJob& job, const Value& config);
+/// A Python script that runs the job with random weights on a card and prints what it took; needs its `config`.
+Exported write_probe(const ExportJob& job);
 
 }  // namespace tidemark::exchange

@@ -44,7 +44,7 @@ Value without_sharding(Value request) {
   return request;
 }
 
-ExportJob export_job(std::string_view model, std::string class_name, TrainingJob job, Value request) {
+ExportJob export_job(std::string_view model, std::string class_name, TrainingJob job, Value request, Value config) {
   ExportJob out;
   const Value* name = request.find("model");
   out.model = plain_name(!model.empty() ? std::string{model} : name != nullptr ? name->string : "path/to/model");
@@ -60,6 +60,7 @@ ExportJob export_job(std::string_view model, std::string class_name, TrainingJob
   out.offload_optimizer = offloads(request, "optimizer");
   out.offload_parameters = offloads(request, "parameters");
   out.request = std::move(request);
+  out.config = std::move(config);
   return out;
 }
 

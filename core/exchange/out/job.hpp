@@ -15,6 +15,6 @@ Value without_sharding(Value request);
 
 /// A job to be written. `model` is the catalog's name for it, empty where the request's own counts; `job` is what the
 /// engine understood of the request without its sharding.
-ExportJob export_job(std::string_view model, std::string class_name, TrainingJob job, Value request);
+ExportJob export_job(std::string_view model, std::string class_name, TrainingJob job, Value request, Value config);
 
 }  // namespace tidemark::exchange

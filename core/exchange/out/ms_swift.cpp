@@ -4,30 +4,6 @@
 namespace tidemark::exchange {
 namespace {
 
-/// A word of the shell, quoted where it holds more than letters and the like.
-std::string shell(std::string_view word) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,@";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string{word};
-  std::string out = "'";
-  for (char c : word) out += c == '\'' ? std::string{"'\\''"} : std::string{c};
-  return out + "'";
-}
-
-/// A command over lines: "    --flag value \".
-class Command {
- public:
-  void flag(std::string_view name, std::string_view value) {
-    lines_ += " \\\n    --" + std::string{name} + " " + std::string{value};
-  }
-  void flag(std::string_view name, Count value) { flag(name, std::to_string(value)); }
-  void flag(std::string_view name, const char* value) { flag(name, std::string_view{value}); }
-  void flag(std::string_view name, bool value) { flag(name, std::string_view{value ? "true" : "false"}); }
-  const std::string& lines() const { return lines_; }
-
- private:
-  std::string lines_;
-};
-
 std::string words(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : " ") + shell(name);

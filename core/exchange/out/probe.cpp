@@ -205,9 +205,9 @@ std::string python(bool value) {
 }
 
 /// def build(torch): the model on the card, as the job has it.
-void write_build(const ExportJob& job, const Value& config, Writer& out) {
+void write_build(const ExportJob& job, Writer& out) {
   const TrainingJob& how = job.job;
-  out.line("CONFIG = " + raw(config));
+  out.line("CONFIG = " + raw(job.config));
   out.line();
   out.line();
   out.line("def build(torch):");
@@ -286,7 +286,7 @@ void write_training_arguments(const ExportJob& job, Writer& out) {
 
 }  // namespace
 
-Exported write_probe(const ExportJob& job, const Value& config) {
+Exported write_probe(const ExportJob& job) {
   Writer out;
   const TrainingJob& how = job.job;
   out.line(std::string{kHead} + "JOB = " + raw(job.request));
@@ -296,7 +296,7 @@ Exported write_probe(const ExportJob& job, const Value& config) {
   out.line("QUANTIZATION = {\"bits\": " + std::to_string(how.quantization.bits) +
            ", \"quant_type\": " + quoted(how.quantization.quant_type == QuantType::kFp4 ? "fp4" : "nf4") +
            ", \"double_quant\": " + python(how.quantization.double_quant) + "}");
-  write_build(job, config, out);
+  write_build(job, out);
   write_method(job, out);
   write_training_arguments(job, out);
   out.line(std::string{kPieces});

@@ -106,6 +106,14 @@ std::string quoted_list(const std::vector<std::string>& words) {
   return out + "]";
 }
 
+std::string shell(std::string_view word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,@";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string{word};
+  std::string out = "'";
+  for (char c : word) out += c == '\'' ? std::string{"'\\''"} : std::string{c};
+  return out + "'";
+}
+
 bool has_adapter(const TrainingJob& job) {
   return job.method == Method::kLora || job.method == Method::kQlora;
 }

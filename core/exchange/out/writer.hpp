@@ -50,6 +50,26 @@ std::string json_text(const Value& value);
 /// ["q_proj", "v_proj"].
 std::string quoted_list(const std::vector<std::string>& words);
 
+/// A word of the shell, quoted where it holds more than letters and the like.
+std::string shell(std::string_view word);
+
+/// The flags of a command, one a line: " \\\n    --flag value".
+class Command {
+ public:
+  void flag(std::string_view name) { lines_ += " \\\n    --" + std::string{name}; }
+  void flag(std::string_view name, std::string_view value) {
+    flag(name);
+    lines_ += " " + std::string{value};
+  }
+  void flag(std::string_view name, Count value) { flag(name, std::to_string(value)); }
+  void flag(std::string_view name, const char* value) { flag(name, std::string_view{value}); }
+  void flag(std::string_view name, bool value) { flag(name, std::string_view{value ? "true" : "false"}); }
+  const std::string& lines() const { return lines_; }
+
+ private:
+  std::string lines_;
+};
+
 bool has_adapter(const TrainingJob& job);
 bool is_quantised(const TrainingJob& job);
 /// Whether each layer is run again in backward, wherever its input waits.
