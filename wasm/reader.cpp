@@ -10,6 +10,7 @@
 
 #include "core/exchange/document.hpp"
 #include "core/exchange/import.hpp"
+#include "core/exchange/job.hpp"
 #include "core/exchange/out/job.hpp"
 #include "core/exchange/out/patch.hpp"
 #include "core/exchange/trouble/compare.hpp"

@@ -1,7 +1,7 @@
 #include "core/cli/commands.hpp"
 #include "core/cli/imported.hpp"
 #include "core/cli/terminal.hpp"
-#include "core/exchange/document.hpp"
+#include "core/exchange/job.hpp"
 #include "core/exchange/trouble/compare.hpp"
 #include "core/report/calibration.hpp"
 #include "core/report/markdown.hpp"

@@ -10,6 +10,7 @@
 #include "core/cli/terminal.hpp"
 #include "core/exchange/document.hpp"
 #include "core/exchange/import.hpp"
+#include "core/exchange/job.hpp"
 #include "core/exchange/trouble/compare.hpp"
 #include "core/wire/json.hpp"
 

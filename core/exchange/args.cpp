@@ -341,7 +341,10 @@ const Launch* training_launch(const std::vector<Launch>& launches) {
 
 bool starts_this(std::string_view program, std::string_view file) {
   const std::string_view started = base_name(program);
-  return !started.empty() && base_name(file).ends_with(started);
+  const std::string_view known = base_name(file);
+  if (started.empty() || !known.ends_with(started)) return false;
+  const std::string_view before = known.substr(0, known.size() - started.size());
+  return before.empty() || before.ends_with("__");
 }
 
 TrainingScript training_script(const Look& look) {

@@ -62,8 +62,8 @@ std::vector<Launch> launches_of(const ShellScript& script);
 /// Of several the one that trains; null where there is none.
 const Launch* training_launch(const std::vector<Launch>& launches);
 
-/// Whether a command that starts `program` starts this file, wherever they lie (and where a folder is part of the
-/// name).
+/// Whether a command that starts `program` starts this file, wherever they lie (and where folders
+/// are part of the name: "examples__train.py").
 bool starts_this(std::string_view program, std::string_view file);
 
 /// A shell script and its launch that trains, if any.

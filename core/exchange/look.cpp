@@ -69,16 +69,16 @@ Syntax syntax_of_text(std::string_view head) {
 
 }  // namespace
 
+Syntax syntax_of(const Source& source) {
+  const std::string_view head = std::string_view{source.bytes}.substr(0, kHeadBytes);
+  if (is_binary(head.substr(0, 4096))) return Syntax::kBinary;
+  const Syntax named = syntax_of_name(source);
+  return named == Syntax::kText ? syntax_of_text(head) : named;
+}
+
 Look look_at(const Source& source) {
-  Look look{source, Syntax::kText, {}, {}};
   const std::string_view bytes = source.bytes;
-  look.head = bytes.substr(0, kHeadBytes);
-  if (is_binary(look.head.substr(0, 4096))) {
-    look.syntax = Syntax::kBinary;
-    return look;
-  }
-  look.syntax = syntax_of_name(source);
-  if (look.syntax == Syntax::kText) look.syntax = syntax_of_text(look.head);
+  Look look{source, syntax_of(source), {}, bytes.substr(0, kHeadBytes)};
   if (bytes.size() > kMostTextBytes && look.syntax != Syntax::kJson) return look;
   if (look.syntax == Syntax::kJson || look.syntax == Syntax::kNotebook) look.document = parse_json_lines(bytes);
   if (look.syntax == Syntax::kYaml) look.document = parse_yaml_lines(bytes);

@@ -76,6 +76,8 @@ struct Look {
   bool mentions(std::string_view word) const { return head.find(word) != std::string_view::npos; }
 };
 Look look_at(const Source& source);
+/// What a source is written in, without its document: by its name, or its first lines where that says nothing.
+Look::Syntax syntax_of(const Source& source);
 
 /// One format. A file of core/exchange/formats defines `const FormatRows <file>_rows`; the build collects them.
 struct Format {

@@ -357,7 +357,7 @@ void check3n(const Architecture& architecture, const TrainingJob& job, Issues& i
 // peft 0.18 tuners/lora/model.py _create_new_module: the towers' layers of these names are Gemma4ClippableLinear, which
 // hold an nn.Linear.
 void check4(const Architecture&, const TrainingJob& job, Issues& issues) {
-  if (job.method == Method::kFull || job.adapter.target_modules.kind != ModuleChoice::Kind::kNames) return;
+  if (!job.has_adapter() || job.adapter.target_modules.kind != ModuleChoice::Kind::kNames) return;
   for (const std::string& name : job.adapter.target_modules.names) {
     if (name.size() < 5 || name.find('.') != std::string::npos || name.substr(name.size() - 5) != "_proj") continue;
     issues.push_back({"INVALID_VALUE", Severity::kError, "/adapter/target_modules",

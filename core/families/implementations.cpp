@@ -17,7 +17,7 @@ bool is_plain(const TrainingJob& job, const Architecture& a) {
   }
   if (adapted && adapter.kind != AdapterKind::kLora) return false;
   if (adapted ? adapter.use_dora || !adapter.modules_to_save.empty() || adapter.bias != TrainedBiases::kNone
-              : job.method != Method::kFull || job.freezes_by_name()) {
+              : job.has_adapter() || job.freezes_by_name()) {
     return false;
   }
   if (job.method == Method::kQlora && job.quantization.bits != 4) return false;

@@ -451,7 +451,7 @@ bool as_litgpt(TrainingJob& job, Architecture& architecture) {
   const Architecture& a = architecture;
   if (job.compiled) return false;
   // Without chunks the logits are capped, too: not modelled.
-  if (a.model_type == "gemma2" && (job.method == Method::kFull || !a.attention_softcap)) return false;
+  if (a.model_type == "gemma2" && (!job.has_adapter() || !a.attention_softcap)) return false;
   if (form_of(a) == nullptr || a.qk_norm || a.alibi || a.query_scale || a.experts.count > 0 || a.rotary_dim == 0) {
     return false;
   }
@@ -462,7 +462,7 @@ bool as_litgpt(TrainingJob& job, Architecture& architecture) {
   // Until its data modules came (PR #950, February 2024) the longest sample's batch came first, behind no other.
   constexpr int kDataModules = date_of(2024, 2, 29);
   const bool data_modules = job.framework.date == 0 || job.framework.date >= kDataModules;
-  job.outputs_stay = data_modules && (job.method != Method::kFull || job.gradient_accumulation_steps > 1);
+  job.outputs_stay = data_modules && (job.has_adapter() || job.gradient_accumulation_steps > 1);
   architecture.program = &kProgram;
   return true;
 }

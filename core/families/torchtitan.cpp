@@ -247,7 +247,7 @@ bool is_known(const TrainingJob& job) {
                            job.checkpointing == Checkpointing::kEvery;
   const bool flash = job.attention != AttentionKernel::kEager && job.compute_capability >= 80;
   const bool plain = job.preference == Preference::kNone && !job.liger_rms_norm && !job.liger_swiglu && !job.liger_rope;
-  return job.method == Method::kFull && checkpoints && flash && plain && !job.padding &&
+  return !job.has_adapter() && checkpoints && flash && plain && !job.padding &&
          (job.loss == Loss::kDefault || (job.loss == Loss::kChunked && !job.tensor.is_used()));
 }
 

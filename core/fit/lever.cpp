@@ -208,7 +208,7 @@ std::vector<Setting> to_method(const TrainingJob& job, std::string_view method) 
 
 std::vector<Step> method_steps(const TrainingJob& job) {
   Steps steps(Lever::kMethod);
-  if (job.method == Method::kFull || job.method == Method::kFreeze) {
+  if (!job.has_adapter()) {
     steps.add("LoRA adapters instead of all weights", to_method(job, "lora"), kLora);
     steps.add("QLoRA: adapters beside 4-bit weights", to_method(job, "qlora"), kQlora);
   } else if (job.method == Method::kLora) {

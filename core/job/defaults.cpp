@@ -203,7 +203,7 @@ void settle_torchtitan(const LeftOpen& open, TrainingJob& job) {
   if (open.loss_parallel && job.tensor.is_used()) job.tensor.loss = true;
   Fsdp& fsdp = job.data_parallel.fsdp;
   // Adapters are stood for, around one unit for all that lies outside the layers.
-  if (open.fsdp_groups) fsdp.separate_groups = date >= kGroups && job.method == Method::kFull;
+  if (open.fsdp_groups) fsdp.separate_groups = date >= kGroups && !job.has_adapter();
   if (open.reshard_last) fsdp.reshard_last = date >= kGroups;
   // distributed/pipeline_parallel.py: generate_llm_fqn_per_model_part counts embedding and head as a layer each.
   Pipeline& pipeline = job.pipeline;

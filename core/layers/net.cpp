@@ -117,7 +117,7 @@ bool Net::is_sliding_layer(Count layer) const {
 
 bool Net::inputs_require_grads() const {
   // PEFT asks is_gradient_checkpointing, which InternVisionEncoder's own switch makes true.
-  if (whole_->arch.model_type == "internvl_chat" && job.method != Method::kFull) return true;
+  if (whole_->arch.model_type == "internvl_chat" && job.has_adapter()) return true;
   if (job.checkpointing == Checkpointing::kNone || job.checkpointing == Checkpointing::kSelectiveCoreAttention) {
     return false;
   }

@@ -70,7 +70,7 @@ void only_beside_adapters(const OptionValue& v, const ReadSoFar& read, Issues& i
 
 /// LoRA on a base that is loaded in so many bits.
 void hold_in(Request& r, const OptionValue& v, int wanted) {
-  if (!v.boolean || r.job.method == Method::kFull || r.job.method == Method::kFreeze) return;
+  if (!v.boolean || !r.job.has_adapter()) return;
   r.job.method = Method::kQlora;
   r.job.quantization.bits = wanted;
   if (wanted == kEightBits) r.job.quantization.quant_type = QuantType::kInt8;

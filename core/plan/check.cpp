@@ -113,14 +113,14 @@ void check_method(const TrainingJob& job, Issues& issues) {
         "fails (\"tuple index out of range\").",
         "false");
   }
-  if (job.data_parallel.fsdp.separate_groups && job.method != Method::kFull) {
+  if (job.data_parallel.fsdp.separate_groups && job.has_adapter()) {
     refuse(issues, "/parallelism/fsdp_options/groups", "Units of their own are modelled for full training.", "root");
   }
 }
 
 // One flat tensor for each unit: its parameters are alike.
 void check_flat(const TrainingJob& job, Issues& issues) {
-  const bool adapters = job.method != Method::kFull;
+  const bool adapters = job.has_adapter();
   if (adapters && !job.data_parallel.fsdp.trained_leaves && job.adapter.dtype != job.recipe.weights) {
     refuse(
         issues, "/parallelism/fsdp_options/wrap",

@@ -90,8 +90,8 @@ void check_pipeline(const Architecture& architecture, const TrainingJob& job, Is
     refuse(issues, "/attention", "The stages of a pipeline pass no masks, which eager attention needs.", "sdpa");
   }
   check_company(job, issues);
-  if (job.method != Method::kFull || job.freezes_by_name() || job.loss != Loss::kDefault || job.recipe.autocast ||
-      job.padding || job.packing || job.optimizer_in_backward) {
+  if (job.has_adapter() || job.freezes_by_name() || job.loss != Loss::kDefault || job.recipe.autocast || job.padding ||
+      job.packing || job.optimizer_in_backward) {
     refuse(issues, kPipeline,
            "Pipelines are modelled for full training with the default loss, without autocast, padding and an optimizer "
            "in backward.");

@@ -66,7 +66,7 @@ void check_tensor(const Architecture& architecture, const TrainingJob& job, Issu
   check_company(job, issues);
   const bool losses = job.loss == Loss::kDefault || job.loss == Loss::kCutCrossEntropy;
   const bool plain = !job.recipe.master_weights && job.recipe.gradients == job.recipe.weights;
-  if (job.method != Method::kFull || !losses || job.recipe.autocast || (!plain && job.data_parallel.is_sharded())) {
+  if (job.has_adapter() || !losses || job.recipe.autocast || (!plain && job.data_parallel.is_sharded())) {
     refuse(issues, kTensor,
            "Tensor parallelism is modelled for full training with the default loss, without autocast; beside FSDP its "
            "fp32 parts are the master weights (fsdp_bf16).");

@@ -120,7 +120,7 @@ void check_megatron(const Architecture& a, const TrainingJob& job, Issues& issue
     refuse(issues, "/precision", "Megatron-Core is modelled with 16-bit weights and fp32 copies and states of them.",
            "megatron_bf16");
   }
-  if (job.method != Method::kFull || job.freezes_by_name() || job.padding || job.packing || job.loss != Loss::kDefault ||
+  if (job.has_adapter() || job.freezes_by_name() || job.padding || job.packing || job.loss != Loss::kDefault ||
       job.optimizer_in_backward || !job.zero_grad_to_none || job.compiled || job.evaluation.micro_batch_size > 0) {
     refuse(issues, kFramework,
            "Under Megatron-Core full training of rows of one length is modelled, with its own losses and without "

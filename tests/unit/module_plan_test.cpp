@@ -185,6 +185,24 @@ TEST_CASE("what is named as trainable is trained and nothing else, or of what is
   CHECK(counts(answer_to(kTiedModel, R"("method":"freeze","trainable":["embed_tokens"])")).trainable == kTable);
 }
 
+// The same parameters are trained, by either word for it; PEFT's rules on targets are not asked.
+TEST_CASE("what is frozen by name is no adapter") {
+  const auto allocated = [](const std::string& model, const std::string& method) {
+    Issues none;
+    const Answer answer = engine().answer(
+        parse_json(R"({"schema":1,"model":")" + model + R"(","sequence_length":256,"method":")" + method +
+                       R"(","freeze":["embed_tokens"],"adapter":{"target_modules":["q_proj"]}})",
+                   "", none));
+    for (const Issue& issue : answer.issues) UNSCOPED_INFO(issue.message);
+    REQUIRE(answer.estimate);
+    return answer.estimate->allocated.expected;
+  };
+  for (const char* model : {"OpenGVLab/InternVL2_5-1B", "google/gemma-4-E2B-it", "microsoft/Phi-3.5-MoE-instruct"}) {
+    INFO(model);
+    CHECK(allocated(model, "freeze") == allocated(model, "full"));
+  }
+}
+
 TEST_CASE("patterns that would take for ever are refused") {
   std::string many;
   for (int i = 0; i < 1100; ++i) many += (i == 0 ? "\"" : ",\"") + std::string(50, '*') + std::to_string(i) + "\"";

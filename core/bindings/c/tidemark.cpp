@@ -9,6 +9,7 @@
 #include "core/cli/embedded.hpp"
 #include "core/exchange/document.hpp"
 #include "core/exchange/import.hpp"
+#include "core/exchange/job.hpp"
 #include "core/wire/engine.hpp"
 #include "core/wire/json.hpp"
 #include "core/wire/write_answer.hpp"

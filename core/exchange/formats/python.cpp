@@ -21,9 +21,8 @@ int recognise_notebook(const Look& look) {
 /// A command line that was handed over beside the script and starts it gives its flags to the script's parser.
 void take_command(PyProgram& program, const Look& look, Sources all) {
   for (const Source& source : all) {
-    const Look other = look_at(source);
-    if (other.syntax != Look::Syntax::kShell) continue;
-    const TrainingScript text = training_script(other);
+    if (syntax_of(source) != Look::Syntax::kShell) continue;
+    const TrainingScript text = training_script(look_at(source));
     if (text.launch == nullptr) continue;
     if (!starts_this(text.launch->program, look.source.name)) continue;
     Reading scratch;

@@ -112,7 +112,7 @@ Count add_parallelism(const ExportJob& job, Command& command, Writer& out) {
 /// What Megatron's trainer does in its own way, whatever was asked.
 void lacks_of_its_own(const ExportJob& job, Writer& out) {
   const TrainingJob& how = job.job;
-  if (how.method != Method::kFull || how.freezes_by_name()) out.lacks("/method", "what is not trained, and adapters");
+  if (how.has_adapter() || how.freezes_by_name()) out.lacks("/method", "what is not trained, and adapters");
   if (has_adapter(how)) out.lacks("/adapter", "adapters");
   if (is_quantised(how)) out.lacks("/quantization", "quantised weights");
   const Recipe& recipe = how.recipe;
