@@ -44,8 +44,11 @@ Tensor embeddings(Net& net) {
 Tensor tower(Net& net) {
   Scope in(net.tape, "vision_model", kTower);
   Tensor hidden = embeddings(net);
+  make_bidirectional_mask(net, hidden);
   hidden = net.layers({"vision_model.encoder.layers", net.arch.num_layers, clip_layer}, std::move(hidden));
-  return net.layer_norm("vision_model.post_layernorm", std::move(hidden));
+  hidden = net.layer_norm("vision_model.post_layernorm", std::move(hidden));
+  net.shared.causal_mask.reset();
+  return hidden;
 }
 
 const Program kTowerProgram = {tower};
@@ -191,6 +194,7 @@ Tensor perceiver_layer(Net& net, Tensor latents_in) {
     v = transpose(view(std::move(v), Shape{net.B, length, net.Kv, net.hd}), 1, 2);
     AttentionOptions options;
     options.causal = false;
+    options.mask = net.shared.causal_mask;
     const Tensor out = attention(net, q, k, v, options);
     latents = net.linear("self_attn.o_proj", out, net.H);
   }
@@ -209,12 +213,18 @@ Tensor resampled_features(Net& net) {
   const Dim latents(part.pictures.tokens);
   Tensor table = net.parameter("connector.perceiver_resampler", "latents", Shape{latents, net.H});
   Tensor x = expand(unsqueeze(std::move(table), 0), Shape{context.dim(0), latents, net.H});
+  {
+    // No latent is padding.
+    const bool eager = net.job.attention == AttentionKernel::kEager;
+    resampler.shared.causal_mask = bidirectional_mask(resampler, x, eager, latents, Dim(latents.n() + context.size(1)));
+  }
   resampler.model_locals = {std::move(context)};
   Stack stack{"connector.perceiver_resampler.layers", part.num_layers, perceiver_layer};
   stack.checkpoints = false;
   x = resampler.layers(stack, std::move(x));
   resampler.model_locals.clear();
   x = rms_norm(net, "connector.perceiver_resampler.norm", std::move(x));
+  resampler.shared.causal_mask.reset();
   const Shape rows{Dim(x.size(0) * x.size(1)), net.H};
   return view(std::move(x), rows);
 }

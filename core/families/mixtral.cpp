@@ -36,7 +36,9 @@ constexpr SoftmaxRouter kRouter = {
     .casts_back = false,
     .listed = "block_sparse_moe.gate"};
 
-Tensor mlp(Net& net, Tensor hidden_in) {
+}  // namespace
+
+Tensor mixtral_mlp(Net& net, Tensor hidden_in) {
   Scope in(net.tape, "mlp", kBlock);
   Tensor hidden = std::move(hidden_in);
   if (net.arch.experts.jitter) hidden = add_noise(std::move(hidden));
@@ -46,8 +48,10 @@ Tensor mlp(Net& net, Tensor hidden_in) {
   return as_sequences(net, std::move(hidden));
 }
 
+namespace {
+
 Tensor layer(Net& net, Tensor hidden) {
-  return pre_norm_layer(net, std::move(hidden), kLayer, llama_attention, mlp);
+  return pre_norm_layer(net, std::move(hidden), kLayer, llama_attention, mixtral_mlp);
 }
 
 }  // namespace

@@ -8,6 +8,8 @@ namespace tidemark {
 
 /// Qwen3Attention.forward: Llama's with a norm over each head of q and k.
 Tensor qwen3_attention(Net& net, Tensor hidden);
+/// MixtralSparseMoeBlock.forward
+Tensor mixtral_mlp(Net& net, Tensor hidden);
 /// Qwen2MoeSparseMoeBlock.forward or, in a layer without experts, Qwen2MoeMLP.forward.
 Tensor qwen2_moe_mlp(Net& net, Tensor hidden);
 /// Qwen3MoeSparseMoeBlock.forward or, in a layer without experts, Qwen3MoeMLP.forward.

@@ -113,7 +113,7 @@ Tensor gate(Net& net, const char* weight_name, const char* bias_name, const Tens
   return sigmoid(reshape(transpose(res, 0, 1), x.shape()));
 }
 
-// RecurrentGemmaRglru._rnn_scan: a state in fp32, written out token by token.
+// RecurrentGemmaRglru._rnn_scan: a state in fp32, written out token by token. The module keeps the last one.
 Tensor scan_tokens(Net& net, const Tensor& hidden, const Tensor& decay) {
   const Shape row{net.B, hidden.dim(2)};
   Tensor state = zeros(net.tape, row, Dtype::kFp32);
@@ -126,6 +126,7 @@ Tensor scan_tokens(Net& net, const Tensor& hidden, const Tensor& decay) {
     state = add(std::move(state), std::move(add_on));
     out = copy_into(std::move(out), row, to(state, hidden.dtype()));
   }
+  net.tape.hold_in_module(state);
   return out;
 }
 
@@ -157,12 +158,17 @@ Tensor lru(Net& net, Tensor x_in) {
   return scan_tokens(net, normalised, open);
 }
 
+// self.rg_lru.recurrent_states: from one forward to the next, and with it the graph that a recomputation made of norm,
+// linear_x, convolution and scan.
 Tensor recur(Net& net, const Tensor& x) {
   Scope in(net.tape, "temporal_block", kBlock);
   const Dim width(net.arch.ssm.width);
+  net.tape.note_saved(false);
   Tensor y = net.linear("temporal_block.linear_y", x, width, true);
   y = activate(net.arch.activation, std::move(y));
+  net.tape.note_saved(true);
   Tensor h = transpose(net.linear("temporal_block.linear_x", x, width, true), 1, 2);
+  net.tape.let_module_go();
   h = causal_convolution(net, "temporal_block.conv_1d", std::move(h), true, false);
   h = lru(net, transpose(std::move(h), 1, 2));
   const Tensor product = mul(h, y);
@@ -180,8 +186,9 @@ Tensor mlp(Net& net, Tensor hidden) {
 Tensor layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kLayer);
   const Tensor raw = std::move(hidden);
-  const Tensor normed = gemma_norm(net, "temporal_pre_norm", raw);
   const bool attends = net.arch.layer_kinds[static_cast<std::size_t>(net.layer_index)] == 1;
+  net.tape.note_saved(!attends);
+  const Tensor normed = gemma_norm(net, "temporal_pre_norm", raw);
   Tensor h = attends ? attend(net, normed) : recur(net, normed);
   const Tensor residual = add(h, raw);
   h = gemma_norm(net, "channel_pre_norm", residual);

@@ -22,10 +22,21 @@ void read_block_types(ConfigFields& fields, Architecture& architecture) {
     const Count block = type.string == "hybrid" ? 1 + uses++ % architecture.weight_groups : 0;
     architecture.layer_kinds.push_back(static_cast<std::uint8_t>(block));
   }
-  if (uses > architecture.weight_groups && architecture.weight_groups > 1) {
-    fields.error("INVALID_VALUE", "num_mem_blocks",
-                 "Of Zamba 2 with several shared blocks transformers 5.12 gives the adapters to the wrong uses and "
-                 "fails; only models with one block are modelled.");
+}
+
+// get_layers numbers the blocks by their layers and not by their uses: where the two differ, as in the released 7B, a
+// block lacks the adapters of some of its uses and its weights cannot be tied. transformers 4 took the blocks in turns.
+void check_blocks(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  if (!job.framework.at_least(5, 0)) return;
+  Count uses = 0;
+  for (std::size_t layer = 0; layer < architecture.layer_kinds.size(); ++layer) {
+    if (architecture.layer_kinds[layer] == 0) continue;
+    if (static_cast<Count>(layer) % architecture.weight_groups == uses++ % architecture.weight_groups) continue;
+    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/framework/version",
+                      "transformers 5 gives Zamba 2's adapters to the wrong uses of its shared blocks and fails with "
+                      "this order of layers. Release 4.57 trains it.",
+                      "4.57"});
+    return;
   }
 }
 
@@ -215,7 +226,7 @@ Tensor norm(Net& net, Tensor hidden) {
   return rms_norm(net, "model.final_layernorm", std::move(hidden));
 }
 
-const Program kProgram = {one_stack<embed, layer, norm>, llama_head};
+const Program kProgram = {.forward = one_stack<embed, layer, norm>, .lm_head = llama_head, .check = check_blocks};
 
 }  // namespace
 

@@ -184,10 +184,12 @@ void check_denoiser(const Architecture& a, const TrainingJob& job, Issues& issue
 
 /// What only some kinds of models have: pictures, waves, a decoder.
 void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) {
-  // No text: the pictures' size says how many tokens there are. CLIP's texts have a length of their own.
-  if (job.sequence_length == 0 && (a.image_size == 0 || a.language != nullptr)) {
+  // No text: the size of the pictures, the length of the sound says how many tokens there are. CLIP's texts have a
+  // length of their own.
+  const bool is_seen_or_heard = a.image_size > 0 || !a.conv_dims.empty();
+  if (job.sequence_length == 0 && (!is_seen_or_heard || a.language != nullptr)) {
     add(issues, "INVALID_VALUE", Severity::kError, "/sequence_length",
-        "Only models of pictures alone take no sequence length; say how many tokens a sample has.", "2048");
+        "Only models of pictures or of sound alone take no sequence length; say how many tokens a sample has.", "2048");
   }
   // transformers 5.12.1 modeling_t5.py T5Stack.forward, modeling_bart.py BartDecoder.forward hand the encoder's states
   // (T5 position biases, too) to a checkpointed layer by position: re-entrant checkpointing detaches them and gives

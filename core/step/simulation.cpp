@@ -248,6 +248,8 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
       p.grad.reset();
     }
   }
+  // Really it goes layer by layer in the next forward, whose peak comes when all of it is gone.
+  t.let_modules_go();
   s.evaluation =
       job.evaluation.micro_batch_size > 0 ? record_evaluation(net, architecture, seen, program) : t.segments().size();
   for (const Parameter& p : t.parameters()) s.paged += optimizer.managed_bytes(p) * s.plan.multiplicity(p.instance);

@@ -86,11 +86,33 @@ void Tape::recompute(Frame& frame) {
 // _recomputation_hook: a slot whose holder died is counted and not kept.
 void Tape::save_again(const Tensor& tensor) {
   Frame& frame = *recomputing_;
+  if (noting_) noted_.push_back(without_edge(tensor));
   const auto slot = static_cast<std::int32_t>(frame.slots.size());
   const bool dead = std::find(frame.dead.begin(), frame.dead.end(), slot) != frame.dead.end();
   frame.slots.push_back(dead ? Tensor() : without_edge(tensor));
   // Early stop: nothing behind the last saved tensor is computed again (_StopRecomputationError).
   if (slot + 1 == frame.count) stopped_ = true;
+}
+
+void Tape::hold_in_module(const Tensor& tensor) {
+  const auto slot = static_cast<std::size_t>(instance_ + 1);
+  if (held_in_modules_.size() <= slot) held_in_modules_.resize(slot + 1);
+  noting_ = false;
+  noted_.push_back(without_edge(tensor));
+  held_in_modules_[slot] = std::exchange(noted_, {});
+}
+
+void Tape::let_module_go() {
+  const auto slot = static_cast<std::size_t>(instance_ + 1);
+  if (slot < held_in_modules_.size()) held_in_modules_[slot].clear();
+}
+
+void Tape::let_modules_go() {
+  for (std::size_t slot = 0; slot < held_in_modules_.size(); ++slot) {
+    if (held_in_modules_[slot].empty()) continue;
+    begin_segment(phase(), static_cast<std::int16_t>(slot - 1));
+    held_in_modules_[slot].clear();
+  }
 }
 
 // -- reentrant ------------------------------------------------------------------------------------------------------
@@ -161,6 +183,12 @@ void Tape::checkpoint_backward(Tape& tape, Node& node, Tensor* grads, Tensor* re
   inner.run(1);
   leaf.grads.grow_to(1);
   results[0] = std::move(leaf.grads[0]);
+  // Behind what a module of the block holds lie the leaf and its gradient.
+  const auto slot = static_cast<std::size_t>(node.instance + 1);
+  if (slot < tape.held_in_modules_.size() && !tape.held_in_modules_[slot].empty()) {
+    tape.held_in_modules_[slot].push_back(tape.without_edge(restored));
+    if (results[0].defined()) tape.held_in_modules_[slot].push_back(tape.without_edge(results[0]));
+  }
   call.call = nullptr;
 }
 

@@ -131,6 +131,14 @@ class Tape : public Record, public Guards {
   void return_also(Tensor tensor) { second_output_ = std::move(tensor); }
   /// A checkpointed block runs once more: nobody takes what it returns.
   bool recomputing() const { return recomputing_ != nullptr; }
+  /// What the nodes of a recomputation keep from here on is part of the graph behind what a module will hold.
+  void note_saved(bool on) { noting_ = on && recomputing_ != nullptr; }
+  /// A module of this layer takes the tensor as an attribute: it stays, with the graph of a recomputation behind it,
+  /// which no backward runs (nobody but what was saved leads there), until the module lets it go.
+  void hold_in_module(const Tensor& tensor);
+  void let_module_go();
+  /// The same of all layers, each in a stretch of its own.
+  void let_modules_go();
   /// Bytes of one micro-step's inputs that wait in host memory, for layers of this instance.
   const std::vector<std::pair<std::int16_t, Bytes>>& offloaded() const { return offloaded_; }
 
@@ -168,6 +176,9 @@ class Tape : public Record, public Guards {
   Frame* packing_ = nullptr;      ///< the non-reentrant checkpoint whose first pass is under way
   Frame* recomputing_ = nullptr;  ///< the one that is recomputed
   Tensor second_output_;          ///< of a checkpointed block
+  bool noting_ = false;           ///< note_saved
+  std::vector<Tensor> noted_;     ///< and what it has noted
+  std::vector<std::vector<Tensor>> held_in_modules_;  ///< by layer instance + 1
   Autocast autocast_;
   std::vector<std::pair<std::int16_t, Bytes>> offloaded_;
   std::optional<Dtype> gradient_dtype_;

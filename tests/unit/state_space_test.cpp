@@ -55,7 +55,7 @@ TEST_CASE("adapters on what PEFT refuses in a Mamba model are refused") {
   CHECK(answer_to(lora + "[\"in_proj\"]}").estimate);
 }
 
-TEST_CASE("only models of pictures alone take no sequence length") {
+TEST_CASE("only models of pictures or of sound alone take no sequence length") {
   CHECK(says(answer_to(kMamba + R"(,"sequence_length":0)"), "/sequence_length", Severity::kError));
   const std::string vit =
       R"("config":{"model_type":"vit","hidden_size":64,"intermediate_size":128,"num_hidden_layers":2,)"
@@ -63,6 +63,31 @@ TEST_CASE("only models of pictures alone take no sequence length") {
   const Answer none = answer_to(vit + "0");
   REQUIRE(none.estimate);
   CHECK(none.estimate->allocated.expected == answer_to(vit + "2048").estimate->allocated.expected);
+  const std::string wav2vec2 =
+      R"("config":{"model_type":"wav2vec2","hidden_size":48,"num_hidden_layers":2,"num_attention_heads":4,)"
+      R"("intermediate_size":96,"vocab_size":32,"num_conv_pos_embedding_groups":4},"audio_seconds":5)";
+  const Answer heard = answer_to(wav2vec2 + R"(,"sequence_length":0)");
+  REQUIRE(heard.estimate);
+  CHECK(heard.estimate->allocated.expected ==
+        answer_to(wav2vec2 + R"(,"sequence_length":1024)").estimate->allocated.expected);
+}
+
+// transformers 5.12.1 modeling_zamba2.py get_layers: a block is numbered by its layer, its adapters by its uses.
+TEST_CASE("Zamba 2's blocks are taken in turns, in transformers 5 where layers and uses agree") {
+  const auto zamba = [](const char* types, const char* version) {
+    return answer_to(R"("config":{"model_type":"zamba2","hidden_size":64,"num_hidden_layers":6,"vocab_size":256,)"
+                     R"("num_attention_heads":4,"n_mamba_heads":8,"num_mem_blocks":2,"layers_block_type":[)" +
+                     std::string(types) +
+                     R"(]},"micro_batch_size":1,"sequence_length":128,"framework":{"name":"transformers","version":")" +
+                     version + "\"}");
+  };
+  const char* const agree = R"("hybrid","mamba","mamba","hybrid","hybrid","hybrid")";
+  const char* const differ = R"("hybrid","mamba","hybrid","mamba","hybrid","hybrid")";
+  CHECK(zamba(agree, "5.12").estimate);
+  const Answer refused = zamba(differ, "5.12");
+  CHECK(!refused.estimate);
+  CHECK(says(refused, "/framework/version", Severity::kError));
+  CHECK(zamba(differ, "4.57").estimate);
 }
 
 }  // namespace

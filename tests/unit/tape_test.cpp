@@ -117,6 +117,30 @@ TEST_CASE("a checkpointed block makes nothing again for a node that died") {
   }
 }
 
+// torch.utils.checkpoint: a graph that a recomputation makes is run by nobody, so what its nodes keep stays as long as
+// something leads there; a re-entrant one runs its graph, of which the detached input and its gradient remain.
+TEST_CASE("a module that takes a tensor of a checkpointed block holds the graph behind it") {
+  for (const bool reentrant : {false, true}) {
+    Tape tape;
+    tape.begin_segment(Phase::kForward, 0);
+    const auto block = [&tape](Tensor x) {
+      tape.let_module_go();
+      tape.note_saved(true);
+      Tensor h = silu(std::move(x));
+      tape.hold_in_module(h);
+      return silu(std::move(h));
+    };
+    Tensor weight = weight_of(tape);
+    Tensor x = mul_scalar(std::move(weight));
+    Tensor y = tape.checkpoint(block, std::move(x), reentrant, false);
+    CHECK(level(tape).now == 3 * kUnit);  // x, h, y
+    tape.backward(std::move(y));
+    CHECK(level(tape).now == (reentrant ? 4 : 3) * kUnit);  // x, h, the weight's gradient; x's own
+    tape.let_modules_go();
+    CHECK(level(tape).now == kUnit);
+  }
+}
+
 // The first of two pipeline stages: forward runs one micro-batch ahead of backward.
 TEST_CASE("what a checkpoint is told to keep is not made again, and goes with the block's backward") {
   Tape tape;

@@ -274,13 +274,16 @@ Tensor dropout(Tensor x_in, double p) {
   return out;
 }
 
+// pytorch v2.6.0 aten/src/ATen/native/TensorAdvancedIndexing.cpp: a clone in MemoryFormat::Contiguous, filled in place.
 Tensor masked_fill(Tensor x_in, Tensor mask_in) {
   const Tensor x = std::move(x_in);
   const Tensor mask = std::move(mask_in);
   Tape& t = x.tape();
   Node* n = t.record("masked_fill", masked_fill_backward, {&x});
   t.save(n, mask);
-  Tensor out = t.allocate(elementwise_shape({&x, &mask}), x.dtype(), "masked_fill");
+  Shape shape = elementwise_shape({&x, &mask});
+  shape.make_contiguous();
+  Tensor out = t.allocate(shape, x.dtype(), "masked_fill");
   t.attach(n, out);
   return out;
 }
