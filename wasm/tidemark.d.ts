@@ -756,6 +756,8 @@ export interface FitRequest extends Job {
   all_gpus?: boolean | null;
   /** A share of each card, 0.8 for "keep the peak below 80 %": told beside the verdict. */
   rule_of_thumb?: number | null;
+  /** How many of each card the job takes, divided among them. @default true */
+  fewest?: boolean | null;
 }
 
 /** Of the verb "advise". */
@@ -780,6 +782,8 @@ export interface MapRequest extends Job {
   batches?: number[] | null;
   /** Sequence lengths, the columns; powers of two when absent. */
   sequences?: number[] | null;
+  /** Numbers of cards, the rows in place of micro-batch sizes: divided as the job says, else by FSDP 2 or ZeRO. */
+  cards?: number[] | null;
   /** Full estimates; false for quick ones, a few thousandths low. Up to 256 cells are exact when it is absent. */
   exact?: boolean | null;
 }
@@ -1066,6 +1070,16 @@ export interface EstimateResponse {
   issues: Issue[];
 }
 
+/** The smallest number of cards of one kind. */
+export interface FewestCards {
+  cards: number;
+  /** "2 cards, FSDP 2" */
+  title: string;
+  patch: Patch;
+  /** Expected on each of them. */
+  allocated_bytes: Bytes;
+}
+
 /** A verdict, with what the job allocates on that card. */
 export interface CardFit {
   gpu: string;
@@ -1078,6 +1092,8 @@ export interface CardFit {
   allocated: Range;
   /** Whether the peak stays below the share asked for. */
   within_rule_of_thumb?: boolean;
+  /** How many of these cards the job takes, nothing else being changed; null where not even 64 do. */
+  fewest?: FewestCards | null;
 }
 
 /** Of the verb "fit": cards asked for, or the whole catalog. */
@@ -1155,9 +1171,20 @@ export interface MoreCards {
   cards: number;
 }
 
+/** One way to run a job that fits. */
+export interface Way {
+  cards: number;
+  gpu: string;
+  /** "FSDP 2", "as it is", titles of changes. */
+  how: string;
+  /** Expected on each card. */
+  allocated_bytes: Bytes;
+  patch: Patch;
+}
+
 /** One change of a combination. */
 export interface Step {
-  lever: "method" | "precision" | "sequence" | "optimizer" | "checkpointing" | "batch" | "loss" | "attention" | "rank";
+  lever: "method" | "precision" | "sharding" | "model_parallel" | "sequence" | "optimizer" | "offload" | "checkpointing" | "batch" | "loss" | "attention" | "rank";
   title: string;
   changes: Change[];
   patch: Patch;
@@ -1256,6 +1283,8 @@ export interface AdviseResponse {
   smallest_card_changed?: CardFit | null;
   /** Where the job does not fit: how many such cards it does, divided. */
   more_cards?: MoreCards[];
+  /** The fewest of this card, this card with the combination, the smallest card for the job as it is. */
+  ways?: Way[];
   /** Which job the frontiers and tiers are about. */
   subject?: "request" | "combination";
   frontiers?: Frontier[];
@@ -1274,7 +1303,10 @@ export interface MapResponse {
   usable_bytes?: Bytes;
   /** Full estimates, not quick ones. */
   exact?: boolean;
+  /** One where rows are cards. */
   batches?: number[];
+  /** The rows, where these were asked for. */
+  cards?: number[];
   sequences?: number[];
   /** Null where there is no estimate. */
   allocated?: ((number | null)[])[];

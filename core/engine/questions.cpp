@@ -85,6 +85,7 @@ FitReport ask(const Estimator& estimator, const FitQuestion& question) {
   }
   Peaks peaks(answer.architecture);
   report.cards = rank_cards(peaks, answer.job, choices, {}, report.rule_of_thumb > 0.0 ? report.rule_of_thumb : 1.0);
+  if (question.fewest) count_cards(peaks, answer.job, choices, report.cards);
   report.allocated = answer.estimate->allocated;
   report.answered = true;
   return report;
@@ -128,7 +129,8 @@ MapReport ask(const Estimator& estimator, const MapQuestion& question) {
   add(question.trouble, issues);
   const std::vector<Count> batches = question.batches.empty() ? usual_batches(answer.job) : question.batches;
   const std::vector<Count> sequences = question.sequences.empty() ? usual_sequences(answer.job) : question.sequences;
-  const auto cells = static_cast<Count>(batches.size() * sequences.size());
+  const std::size_t rows = question.cards.empty() ? batches.size() : question.cards.size();
+  const auto cells = static_cast<Count>(rows * sequences.size());
   const bool small = cells <= kMostExactCells && cells * answer.architecture.num_layers <= kMostExactLayers;
   const bool exact = question.exact.value_or(small);
   if (exact && !small) {
@@ -139,6 +141,10 @@ MapReport ask(const Estimator& estimator, const MapQuestion& question) {
                           " layers in all of them. Ask for fewer cells, or quick ones.",
                       "false"});
   }
+  if (!question.cards.empty() && !question.batches.empty()) {
+    issues.push_back({"INVALID_VALUE", Severity::kError, "/cards",
+                      "A map's rows are numbers of cards or micro-batch sizes: state one of them.", ""});
+  }
   if (has_error(issues) || !answer.estimate) return report;
   only_the_first(answer, issues);
   warn_of_positions(answer, sequences, issues);
@@ -146,7 +152,9 @@ MapReport ask(const Estimator& estimator, const MapQuestion& question) {
   Peaks peaks(answer.architecture);
   if (!answer.fits.empty()) report.card = answer.cards.front().card;
   if (answer.fits.empty()) report.card.name = "no card";
-  report.map = fit_map(peaks, answer.job, batches, sequences, report.card, exact);
+  report.map = question.cards.empty()
+                   ? fit_map(peaks, answer.job, batches, sequences, report.card, exact)
+                   : fit_map_of_cards(peaks, answer.job, question.cards, sequences, report.card, exact);
   report.answered = true;
   return report;
 }

@@ -17,6 +17,7 @@ struct FitQuestion {
   Asked job;
   bool all_cards = false;      ///< the whole catalog, beside the cards that are named
   double rule_of_thumb = 0.0;  ///< a share of each card; 0: none asked for
+  bool fewest = true;          ///< how many of each card it takes
   Issues trouble;
 };
 
@@ -31,6 +32,7 @@ struct AdviceQuestion {
 struct MapQuestion {
   Asked job;
   std::vector<Count> batches;    ///< rows; the usual ones when empty
+  std::vector<Count> cards;      ///< rows in their place, when there are any
   std::vector<Count> sequences;  ///< columns; likewise
   std::optional<bool> exact;     ///< full estimates; absent: where there are few enough
   Issues trouble;

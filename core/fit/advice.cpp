@@ -17,6 +17,35 @@ Suggestion try_step(Peaks& peaks, const TrainingJob& job, Step step, const Figur
   return suggestion;
 }
 
+/// "FSDP 2" of "2 cards, FSDP 2".
+std::string way_of(const MoreCards& more) {
+  const std::size_t comma = more.step.title.find(", ");
+  return more.step.title.substr(comma + 2);
+}
+
+std::vector<Way> ways_of(Peaks& peaks, const TrainingJob& job, const Advice& advice) {
+  std::vector<Way> ways;
+  const MoreCards fewest = fewest_cards(peaks, job, advice.card);
+  if (fewest.cards > 0) {
+    ways.push_back(
+        {fewest.cards, advice.card.name, way_of(fewest), fewest.step.settings, fewest.figures.allocated.expected});
+  }
+  if (advice.fit.verdict == Verdict::kFits) return ways;
+  if (advice.combination && advice.combination->found) {
+    Way way{job.gpus(), advice.card.name, {}, {}, advice.combination->figures.allocated.expected};
+    for (const Step& step : advice.combination->steps) {
+      way.how += (way.how.empty() ? "" : "; ") + step.title;
+      way.settings.insert(way.settings.end(), step.settings.begin(), step.settings.end());
+    }
+    ways.push_back(std::move(way));
+  }
+  if (advice.smallest_as_is) {
+    const CardFit& larger = *advice.smallest_as_is;
+    ways.push_back({job.gpus(), larger.fit.gpu, "as it is", {}, larger.allocated.expected});
+  }
+  return ways;
+}
+
 }  // namespace
 
 Advice advise(Peaks& peaks, const TrainingJob& job, const Card& card, std::span<const CardChoice> cards,
@@ -74,6 +103,7 @@ Advice advise(Peaks& peaks, const TrainingJob& job, const Card& card, std::span<
       advice.smallest_changed = smallest_card(peaks, advice.combination->job, cards, overrides);
     }
   }
+  advice.ways = ways_of(peaks, job, advice);
   return advice;
 }
 

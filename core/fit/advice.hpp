@@ -21,6 +21,15 @@ struct Suggestion {
   Fit fit;
 };
 
+/// One way to run a job that fits.
+struct Way {
+  Count cards = 1;
+  std::string gpu;
+  std::string how;                ///< "FSDP 2", "as it is", titles of changes
+  std::vector<Setting> settings;  ///< beside the card
+  Bytes allocated = 0;            ///< expected, on each card
+};
+
 /// Whether a job fits a card, and what would make it fit.
 struct Advice {
   Card card;
@@ -31,9 +40,11 @@ struct Advice {
   /// With expandable segments: what is reserved comes closer to what is allocated. It moves no allocated byte, so it
   /// stands beside the suggestions. Absent when it saves nothing or is on already.
   std::optional<Suggestion> expandable;
-  std::optional<Combination> combination;   ///< absent when the job fits as it is
-  std::optional<CardFit> smallest_as_is;    ///< smallest card for the unchanged job
-  std::vector<MoreCards> more_cards;        ///< where the job does not fit: how many such cards it would, divided
+  std::optional<Combination> combination;  ///< absent when the job fits as it is
+  std::optional<CardFit> smallest_as_is;   ///< smallest card for the unchanged job
+  std::vector<MoreCards> more_cards;       ///< where the job does not fit: how many such cards it would, divided
+  std::vector<Way>
+      ways;  ///< the fewest of these cards, as many as there are with least harm, the smallest card as it is
   std::optional<CardFit> smallest_changed;  ///< where no combination fits `card`: smallest for the smallest job tried
 };
 

@@ -96,6 +96,18 @@ std::vector<CardFit> rank_cards(Peaks& peaks, const TrainingJob& job, std::span<
   return ranked;
 }
 
+void count_cards(Peaks& peaks, const TrainingJob& job, std::span<const CardChoice> cards,
+                 std::vector<CardFit>& ranked) {
+  for (CardFit& row : ranked) {
+    const auto named = [&](const CardChoice& choice) { return choice.card.name == row.fit.gpu; };
+    const auto choice = std::find_if(cards.begin(), cards.end(), named);
+    if (choice == cards.end() || row.fit.verdict == Verdict::kUnknown) continue;
+    TrainingJob here = job;
+    here.compute_capability = choice->compute_capability;
+    row.fewest = fewest_cards(peaks, here, choice->card);
+  }
+}
+
 std::optional<CardFit> smallest_card(Peaks& peaks, const TrainingJob& job, std::span<const CardChoice> cards,
                                      const Overrides& overrides) {
   std::vector<const CardChoice*> ascending;

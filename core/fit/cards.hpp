@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/fit/fit.hpp"
+#include "core/fit/more_cards.hpp"
 #include "core/fit/peaks.hpp"
 #include "core/runtime/gpu.hpp"
 
@@ -23,6 +24,7 @@ struct CardFit {
   Fit fit;
   Range allocated;           ///< on this card: workspaces and kernels differ between generations
   bool within_share = true;  ///< expected peak is at most the asked share of the memory on the box
+  MoreCards fewest;          ///< how many of these cards it takes; zero where not told
 };
 
 /// The verdict on each card, what people choose by first: those that fit, smallest first; then those where it is
@@ -30,6 +32,9 @@ struct CardFit {
 /// of thumb ("keep the peak below 80 %"): told, never the verdict.
 std::vector<CardFit> rank_cards(Peaks& peaks, const TrainingJob& job, std::span<const CardChoice> cards,
                                 const Overrides& overrides = {}, double share = 1.0);
+
+/// Tells of each row how many such cards it takes; `cards` are those that were ranked.
+void count_cards(Peaks& peaks, const TrainingJob& job, std::span<const CardChoice> cards, std::vector<CardFit>& ranked);
 
 /// The smallest card on which the job fits, or nothing.
 std::optional<CardFit> smallest_card(Peaks& peaks, const TrainingJob& job, std::span<const CardChoice> cards,

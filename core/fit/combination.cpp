@@ -63,8 +63,16 @@ class Search {
  private:
   static Lever lever_at(int depth) { return static_cast<Lever>(depth); }
 
-  bool fits(const Figures& figures) const {
-    return figures.known && check_fit(figures.allocated, card_).verdict == Verdict::kFits;
+  bool fits(const Figures& figures) const { return tidemark::fits(figures, card_); }
+
+  // What several GPUs divide otherwise may be larger, and stands in the way of other levers.
+  static bool may_hurt(Lever lever) {
+    return lever == Lever::kSharding || lever == Lever::kModelParallel || lever == Lever::kLoss;
+  }
+  /// Whether a job without that lever may be the smallest.
+  bool may_stay(Lever lever) const {
+    const bool in_the_way = lever == Lever::kOptimizer || lever == Lever::kOffload || lever == Lever::kCheckpointing;
+    return lever == Lever::kBatch || may_hurt(lever) || (in_the_way && start_.gpus() > 1);
   }
 
   std::vector<Step> steps_at(int depth, const TrainingJob& job) const {
@@ -74,12 +82,12 @@ class Search {
   template <class Queue>
   void push_choices(const Node& node, Queue& queue) const {
     Node next = node;
-    ++next.depth;
+    std::vector<Step> steps;
+    // Of levers that offer nothing there is nothing to decide.
+    while (next.depth < kLeverCount && steps.empty()) steps = steps_at(next.depth++, next.job);
     queue.push(next);
     std::uint8_t index = 0;
-    for (const Step& step : steps_at(node.depth, node.job)) {
-      queue.push(with(step, ++index, next));
-    }
+    for (const Step& step : steps) queue.push(with(step, ++index, next));
   }
 
   /// Whether some choice of the levers from `depth` on may bring the job below what the card gives. Levers whose
@@ -98,10 +106,8 @@ class Search {
       if (step.strongest && may_fit(after(step, job), depth + 1)) return true;
     }
     const Lever lever = lever_at(depth);
-    if (steps.empty() || lever == Lever::kBatch || lever == Lever::kLoss) {
-      if (may_fit(job, depth + 1)) return true;
-    }
-    if (lever != Lever::kLoss) return false;
+    if ((steps.empty() || may_stay(lever)) && may_fit(job, depth + 1)) return true;
+    if (!may_hurt(lever)) return false;
     for (const Step& step : steps) {
       if (!step.strongest && may_fit(after(step, job), depth + 1)) return true;
     }
@@ -124,11 +130,11 @@ class Search {
     const Lever lever = lever_at(node.depth);
     Node same = node;
     ++same.depth;
-    if (steps.empty() || lever == Lever::kBatch || lever == Lever::kLoss) consider(same);
+    if (steps.empty() || may_stay(lever)) consider(same);
     std::uint8_t index = 0;
     for (const Step& step : steps) {
       ++index;
-      if (step.strongest || lever == Lever::kLoss) consider(with(step, index, same));
+      if (step.strongest || may_hurt(lever)) consider(with(step, index, same));
     }
     return best;
   }

@@ -43,6 +43,10 @@ Fit check_fit(const Range& allocated, const Card& card, const Overrides& overrid
   return fit;
 }
 
+bool fits(const Figures& figures, const Card& card) {
+  return figures.known && check_fit(figures.allocated, card).verdict == Verdict::kFits;
+}
+
 bool falls_short(const Fit& fit) {
   return fit.verdict != Verdict::kUnknown && fit.headroom < 0;
 }

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/answer/estimate.hpp"
+#include "core/fit/peaks.hpp"
 #include "core/job/request.hpp"
 #include "core/units/bytes.hpp"
 
@@ -14,6 +15,9 @@ namespace tidemark {
 /// the user states in `overrides`. It fits when even the high end does, does not fit when not even the low end does,
 /// and between them, on either side of the expected value, it is tight: the estimate cannot tell.
 Fit check_fit(const Range& allocated, const Card& card, const Overrides& overrides = {});
+
+/// Whether those figures are there and leave no doubt: the verdict is that the job fits.
+bool fits(const Figures& figures, const Card& card);
 
 /// Whether more is expected than the card gives: the exit status of the command, which knows only yes and no.
 bool falls_short(const Fit& fit);

@@ -52,17 +52,14 @@ class Line {
   Line(Peaks& peaks, const TrainingJob& job, Quantity quantity, const Card& card)
       : peaks_(peaks), job_(job), quantity_(quantity), card_(card) {}
 
-  bool quick(Count n) { return fits(peaks_.quick(at(n))); }
-  bool full(Count n) { return fits(peaks_.full(at(n))); }
+  bool quick(Count n) { return fits(peaks_.quick(at(n)), card_); }
+  bool full(Count n) { return fits(peaks_.full(at(n)), card_); }
   Range allocated(Count n) { return peaks_.full(at(n)).allocated; }
 
  private:
   const TrainingJob& at(Count n) {
     slot(job_, quantity_) = n;
     return job_;
-  }
-  bool fits(const Figures& figures) const {
-    return figures.known && check_fit(figures.allocated, card_).verdict == Verdict::kFits;
   }
 
   Peaks& peaks_;

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "core/fit/gpu_levers.hpp"
+#include "core/job/check.hpp"
 #include "core/job/defaults.hpp"
 #include "core/job/recipe.hpp"
 #include "core/layers/program.hpp"
 #include "core/optimizers/optimizer.hpp"
+#include "core/plan/pipeline.hpp"
 #include "core/plan/sharded.hpp"
 
 namespace tidemark {
@@ -394,10 +397,16 @@ std::string_view name_of(Lever lever) {
       return "method";
     case Lever::kPrecision:
       return "precision";
+    case Lever::kSharding:
+      return "sharding";
+    case Lever::kModelParallel:
+      return "model_parallel";
     case Lever::kSequence:
       return "sequence";
     case Lever::kOptimizer:
       return "optimizer";
+    case Lever::kOffload:
+      return "offload";
     case Lever::kCheckpointing:
       return "checkpointing";
     case Lever::kBatch:
@@ -434,10 +443,16 @@ std::vector<Step> all_steps_of(Lever lever, const TrainingJob& job, const Archit
       return method_steps(job);
     case Lever::kPrecision:
       return precision_steps(job);
+    case Lever::kSharding:
+      return sharding_steps(job);
+    case Lever::kModelParallel:
+      return model_parallel_steps(job, architecture);
     case Lever::kSequence:
       return sequence_steps(job, architecture);
     case Lever::kOptimizer:
       return optimizer_steps(job);
+    case Lever::kOffload:
+      return offload_steps(job);
     case Lever::kCheckpointing:
       return checkpointing_steps(job);
     case Lever::kBatch:
@@ -456,14 +471,20 @@ std::vector<Step> all_steps_of(Lever lever, const TrainingJob& job, const Archit
 
 std::vector<Step> steps_of(Lever lever, const TrainingJob& job, const Architecture& architecture) {
   std::vector<Step> steps = all_steps_of(lever, job, architecture);
+  if (job.gpus() == 1 && !job.is_megatron()) return steps;
   // Not all of them go together with a model that several GPUs divide.
   const auto refused = [&](const Step& step) {
     Issues issues;
-    check_sharding(architecture, after(step, job), issues);
+    const TrainingJob changed = after(step, job);
+    check_model(architecture, changed, issues);
+    check_sharding(architecture, changed, issues);
+    check_tensor(architecture, changed, issues);
+    check_pipeline(architecture, changed, issues);
     return has_error(issues);
   };
-  const bool some = job.data_parallel.is_sharded() || job.is_megatron();
-  if (some) steps.erase(std::remove_if(steps.begin(), steps.end(), refused), steps.end());
+  steps.erase(std::remove_if(steps.begin(), steps.end(), refused), steps.end());
+  const bool marked = std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.strongest; });
+  if (!steps.empty() && !marked) steps.back().strongest = true;
   return steps;
 }
 

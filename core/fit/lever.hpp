@@ -14,15 +14,18 @@ namespace tidemark {
 enum class Lever : std::uint8_t {
   kMethod,
   kPrecision,
+  kSharding,
+  kModelParallel,
   kSequence,
   kOptimizer,
+  kOffload,
   kCheckpointing,
   kBatch,
   kLoss,
   kAttention,
   kRank,
 };
-inline constexpr int kLeverCount = 9;
+inline constexpr int kLeverCount = 12;
 /// "checkpointing", "loss", …
 std::string_view name_of(Lever lever);
 

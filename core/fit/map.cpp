@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "core/fit/more_cards.hpp"
 #include "core/job/check.hpp"
 #include "core/units/sorted.hpp"
 
@@ -15,6 +16,17 @@ std::vector<Count> ascending(std::vector<Count> values) {
   return values;
 }
 
+/// A row: the job at each length.
+void add_row(FitMap& map, Peaks& peaks, TrainingJob here, const Card& card) {
+  for (Count sequence : map.sequences) {
+    here.sequence_length = sequence;
+    const Figures& figures = map.exact ? peaks.full(here) : peaks.quick(here);
+    map.cells.push_back(figures);
+    const bool runs = figures.known && refusal_of_length(peaks.architecture(), sequence).empty();
+    map.verdicts.push_back(runs ? check_fit(figures.allocated, card).verdict : Verdict::kUnknown);
+  }
+}
+
 }  // namespace
 
 FitMap fit_map(Peaks& peaks, const TrainingJob& job, std::span<const Count> batches, std::span<const Count> sequences,
@@ -25,14 +37,26 @@ FitMap fit_map(Peaks& peaks, const TrainingJob& job, std::span<const Count> batc
   map.exact = exact;
   TrainingJob here = job;
   for (Count batch : map.batches) {
-    for (Count sequence : map.sequences) {
-      here.micro_batch_size = batch;
-      here.sequence_length = sequence;
-      const Figures& figures = exact ? peaks.full(here) : peaks.quick(here);
-      map.cells.push_back(figures);
-      const bool runs = figures.known && refusal_of_length(peaks.architecture(), sequence).empty();
-      map.verdicts.push_back(runs ? check_fit(figures.allocated, card).verdict : Verdict::kUnknown);
+    here.micro_batch_size = batch;
+    add_row(map, peaks, here, card);
+  }
+  return map;
+}
+
+FitMap fit_map_of_cards(Peaks& peaks, const TrainingJob& job, std::span<const Count> cards,
+                        std::span<const Count> sequences, const Card& card, bool exact) {
+  FitMap map;
+  map.batches = {job.micro_batch_size};
+  map.cards = ascending({cards.begin(), cards.end()});
+  map.sequences = ascending({sequences.begin(), sequences.end()});
+  map.exact = exact;
+  for (Count count : map.cards) {
+    if (const std::optional<TrainingJob> divided = job_on_cards(peaks, job, count)) {
+      add_row(map, peaks, *divided, card);
+      continue;
     }
+    map.cells.resize(map.cells.size() + map.sequences.size());
+    map.verdicts.resize(map.cells.size(), Verdict::kUnknown);
   }
   return map;
 }

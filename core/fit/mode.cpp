@@ -68,14 +68,10 @@ TrainingJob with(const std::vector<Setting>& settings, TrainingJob job) {
 /// Halves the micro-batch, then the sequence, until the job fits or nothing is left to halve.
 void shrink(ModeOutcome& outcome, TrainingJob job, Peaks& peaks, const Card& card) {
   constexpr Count kShortest = 256;
-  const auto fits = [&] {
-    const Figures& figures = peaks.full(job);
-    return figures.known && check_fit(figures.allocated, card).verdict == Verdict::kFits;
-  };
   const Count batch = job.micro_batch_size;
   const Count samples = batch * job.gradient_accumulation_steps;
   const Count length = job.sequence_length;
-  while (!fits()) {
+  while (!fits(peaks.full(job), card)) {
     if (job.micro_batch_size > 1 && !job.optimizer_in_backward) {
       Count next = job.micro_batch_size / 2;
       while (job.micro_batch_size % next != 0) --next;

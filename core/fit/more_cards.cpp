@@ -35,18 +35,42 @@ Step on_cards(const Division& division, Count cards) {
   return step;
 }
 
-// The smallest number up to `most` that fits; zero cards where not even those do. More cards never need more on each
-// (docs/many-gpus.md), so halves are searched.
-MoreCards fewest(Peaks& peaks, const TrainingJob& job, const Card& card, const Division& division, Count most) {
-  const auto fits = [&card](const Figures& figures) {
-    return figures.known && check_fit(figures.allocated, card).verdict == Verdict::kFits;
-  };
-  const auto may_do = [&](int power) { return fits(peaks.quick(after(on_cards(division, Count{1} << power), job))); };
-  int least = 1, largest = 0;
-  while ((Count{1} << least) <= job.data_parallel.degree) ++least;
-  while ((Count{2} << largest) <= most) ++largest;
+// One card has nobody to share with.
+Step on_one_card(const TrainingJob& job) {
+  Step step;
+  step.title = "1 card, as it is";
+  step.cost = kDivided;
+  if (job.data_parallel.is_used()) step.settings.push_back(set_count("parallelism.data", 1));
+  return step;
+}
+
+bool is_countable(const TrainingJob& job) {
+  return !job.is_megatron() && !job.tensor.is_used() && !job.pipeline.is_used() && job.context == 1 &&
+         !job.data_parallel.one_process && job.data_parallel.replicas == 1;
+}
+
+/// `step`, where the job then fits in full; else no cards.
+MoreCards verified(Peaks& peaks, const TrainingJob& job, const Card& card, Step step, Count cards) {
   MoreCards found;
-  if (least > largest || !may_do(largest)) return found;
+  found.figures = peaks.full(after(step, job));
+  if (!fits(found.figures, card)) return found;
+  found.cards = cards;
+  found.fit = check_fit(found.figures.allocated, card);
+  found.step = std::move(step);
+  return found;
+}
+
+// The smallest number of more than `few` and up to `most` that fits; zero cards where not even those do. More cards
+// never need more on each (docs/many-gpus.md), so halves are searched.
+MoreCards fewest(Peaks& peaks, const TrainingJob& job, const Card& card, const Division& division, Count few,
+                 Count most) {
+  const auto may_do = [&](int power) {
+    return fits(peaks.quick(after(on_cards(division, Count{1} << power), job)), card);
+  };
+  int least = 1, largest = 0;
+  while ((Count{1} << least) <= few) ++least;
+  while ((Count{2} << largest) <= most) ++largest;
+  if (least > largest || !may_do(largest)) return {};
   for (int high = largest; least < high;) {
     const int middle = (least + high) / 2;
     if (may_do(middle)) {
@@ -56,29 +80,46 @@ MoreCards fewest(Peaks& peaks, const TrainingJob& job, const Card& card, const D
     }
   }
   for (int power = least; power <= largest; ++power) {
-    Step step = on_cards(division, Count{1} << power);
-    found.figures = peaks.full(after(step, job));
-    if (!fits(found.figures)) continue;
-    found.cards = Count{1} << power;
-    found.fit = check_fit(found.figures.allocated, card);
-    found.step = std::move(step);
-    return found;
+    const Count cards = Count{1} << power;
+    MoreCards found = verified(peaks, job, card, on_cards(division, cards), cards);
+    if (found.cards > 0) return found;
   }
-  return found;
+  return {};
 }
 
 }  // namespace
 
+MoreCards fewest_cards(Peaks& peaks, const TrainingJob& job, const Card& card) {
+  if (!is_countable(job)) return {};
+  MoreCards best = verified(peaks, job, card, on_one_card(job), 1);
+  for (const Division& division : divisions(job)) {
+    if (best.cards == 1) break;
+    MoreCards found = fewest(peaks, job, card, division, 1, best.cards > 0 ? best.cards / 2 : kMostCards);
+    if (found.cards > 0) best = std::move(found);
+  }
+  return best;
+}
+
+std::optional<TrainingJob> job_on_cards(Peaks& peaks, const TrainingJob& job, Count cards) {
+  if (!is_countable(job)) return std::nullopt;
+  if (cards == 1) return after(on_one_card(job), job);
+  for (const Division& division : divisions(job)) {
+    TrainingJob divided = after(on_cards(division, cards), job);
+    if (peaks.quick(divided).known) return divided;
+  }
+  return std::nullopt;
+}
+
 std::vector<MoreCards> more_cards(Peaks& peaks, const TrainingJob& job, const Card& card) {
   std::vector<MoreCards> list;
-  if (job.is_megatron() || job.tensor.is_used() || job.pipeline.is_used() || job.context > 1) return list;
+  if (!is_countable(job)) return list;
   for (const Division& division : divisions(job)) {
-    MoreCards plain = fewest(peaks, job, card, division, kMostCards);
+    MoreCards plain = fewest(peaks, job, card, division, job.data_parallel.degree, kMostCards);
     const Count fewer = plain.cards > 0 ? plain.cards / 2 : kMostCards;
     if (job.checkpointing == Checkpointing::kNone) {
       Division saving = division;
       saving.settings.push_back(set_word("gradient_checkpointing", "full"));
-      MoreCards saved = fewest(peaks, job, card, saving, fewer);
+      MoreCards saved = fewest(peaks, job, card, saving, job.data_parallel.degree, fewer);
       saved.step.title += ", every layer checkpointed";
       if (saved.cards > 0) list.push_back(std::move(saved));
     }

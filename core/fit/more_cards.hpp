@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "core/fit/fit.hpp"
@@ -15,6 +16,14 @@ struct MoreCards {
   Figures figures;  ///< of each card, from the full estimate
   Fit fit;
 };
+
+/// The smallest number of such cards on which the job fits, nothing else being changed: one, as it is, or 2, 4, 8, …
+/// kMostCards that divide it as it says, else by FSDP 2, ZeRO-2 or ZeRO-3. Zero cards where not even those do, and of
+/// jobs whose GPUs share a layer or a pipeline.
+MoreCards fewest_cards(Peaks& peaks, const TrainingJob& job, const Card& card);
+
+/// The job on so many cards, divided in the first of those ways that is answered; nothing where none is.
+std::optional<TrainingJob> job_on_cards(Peaks& peaks, const TrainingJob& job, Count cards);
 
 /// What a job that does not fit `card` takes of such cards: with FSDP 2, ZeRO-2 and ZeRO-3, for the job as it is and
 /// with every layer checkpointed where that takes fewer; 2, 4, 8, … kMostCards of them. Empty where none of them does,

@@ -25,6 +25,9 @@ bool read(const Option& option, const Value& value, OptionValue& out) {
       out.text = choice->alias_of.empty() ? choice->name : choice->alias_of;
       return true;
     }
+    case OptionType::kAny:
+      out.document = &value;
+      return value.is_bool() || value.is_integer();
     default:
       return false;
   }

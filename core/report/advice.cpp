@@ -48,6 +48,11 @@ std::string settings_in_words(const std::vector<Setting>& settings) {
   return text;
 }
 
+/// "1", "4 cards, FSDP 2"
+std::string cards_in_words(const MoreCards& fewest) {
+  return fewest.cards > 1 ? fewest.step.title : fewest.cards == 1 ? "1" : "";
+}
+
 std::string card_in_words(const CardFit& row) {
   return row.fit.gpu + ": " + fit_in_words(row.fit, row.allocated);
 }
@@ -90,6 +95,16 @@ void add_combination(Document& out, const Advice& advice) {
   out.paragraph(c.proven ? "No combination of less harm fits." : "The search was cut short: less harm may do.",
                 Tone::kDim);
   for (const Step& step : c.steps) out.paragraph(step.title + ": " + cost_in_words(step.cost), Tone::kDim);
+}
+
+/// "2 × NVIDIA A100 SXM 80GB (FSDP 2)".
+void add_ways(Document& out, const Advice& advice) {
+  std::string text;
+  for (const Way& way : advice.ways) {
+    text += (text.empty() ? "Smallest ways to run it: " : "; or ") + format_grouped(way.cards) + " × " + way.gpu +
+            ", " + way.how;
+  }
+  if (!text.empty()) out.paragraph(text + ".", Tone::kStrong);
 }
 
 void add_more_cards(Document& out, const Advice& advice) {
@@ -184,8 +199,8 @@ Document document_of(const FitReport& report) {
                 format_gib(report.allocated.high) + ")");
   const bool ruled = report.rule_of_thumb > 0.0;
   out.heading("Cards");
-  std::vector<Block::Column> columns = {
-      {"", false}, {"verdict", false}, {"usable", true}, {"used", true}, {"to spare", true}};
+  std::vector<Block::Column> columns = {{"", false},    {"verdict", false}, {"usable", true},
+                                        {"used", true}, {"to spare", true}, {"takes", false}};
   if (ruled) columns.push_back({"≤ " + percent(report.rule_of_thumb), false});
   Block& table = out.table(std::move(columns));
   for (const CardFit& row : report.cards) {
@@ -193,7 +208,8 @@ Document document_of(const FitReport& report) {
                                     verdict_piece(row.fit.verdict),
                                     {format_gib(row.fit.usable)},
                                     {row.fit.usable > 0 ? percent(row.fit.utilization) : ""},
-                                    {format_gib(row.fit.headroom)}};
+                                    {format_gib(row.fit.headroom)},
+                                    {cards_in_words(row.fewest)}};
     if (ruled) cells.push_back({row.within_share ? "yes" : "no"});
     table.rows.push_back(std::move(cells));
   }
@@ -219,6 +235,7 @@ Document document_of(const AdviceReport& report) {
                       ? "Unchanged, the smallest card for it is the " + card_in_words(*advice.smallest_as_is) + "."
                       : "Unchanged, it fits no card of the catalog.");
   }
+  add_ways(out, advice);
   if (advice.combination) add_combination(out, advice);
   add_more_cards(out, advice);
   add_suggestions(out, advice);
@@ -238,12 +255,12 @@ Document document_of(const MapReport& report) {
                                ? ", of " + format_gib(report.card.visible) + " usable; * tight, - does not fit"
                                : std::string{};
   out.paragraph("peak in GiB" + card + (report.map.exact ? "" : "; quick figures, a few thousandths low"));
-  out.heading("Micro-batch by sequence length");
+  out.heading(report.map.cards.empty() ? "Micro-batch by sequence length" : "Number of cards by sequence length");
   std::vector<Block::Column> columns = {{"", true}};
   for (Count sequence : report.map.sequences) columns.push_back({format_grouped(sequence), true});
   Block& table = out.table(std::move(columns));
-  for (std::size_t b = 0; b < report.map.batches.size(); ++b) {
-    std::vector<TextPiece> row = {{format_grouped(report.map.batches[b]), Tone::kDim}};
+  for (std::size_t b = 0; b < report.map.rows().size(); ++b) {
+    std::vector<TextPiece> row = {{format_grouped(report.map.rows()[b]), Tone::kDim}};
     for (std::size_t s = 0; s < report.map.sequences.size(); ++s) {
       const Verdict verdict = report.map.verdicts[b * report.map.sequences.size() + s];
       std::string text = "?";

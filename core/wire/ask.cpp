@@ -87,6 +87,7 @@ FitReport ask_fit(const Engine& engine, const Value& request) {
     }
     question.rule_of_thumb = rule->real;
   }
+  question.fewest = read_flag(request, "fewest", true, question.trouble);
   return ask(engine.estimator(), question);
 }
 
@@ -101,6 +102,7 @@ AdviceReport ask_advice(const Engine& engine, const Value& request) {
 MapReport ask_map(const Engine& engine, const Value& request) {
   MapQuestion question{job_of(request, "map")};
   question.batches = read_counts(request, "batches", 1000000, question.trouble);
+  question.cards = read_counts(request, "cards", 4096, question.trouble);
   question.sequences = read_counts(request, "sequences", 100000000, question.trouble);
   if (const Value* exact = request.find("exact"); exact != nullptr && !exact->is_null()) {
     question.exact = read_flag(request, "exact", false, question.trouble);

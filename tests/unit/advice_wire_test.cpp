@@ -109,7 +109,7 @@ TEST_CASE("advice has the same keys in the same order every time") {
       R"({"verb":"advise","model":"smollm2-135m","gpu":{"memory_gib":4},"micro_batch_size":32,"precision":"amp_bf16"})");
   CHECK(keys_of(reply) ==
         "schema engine catalog model gpu now combination suggestions without_effect expandable_segments smallest_card "
-        "smallest_card_changed more_cards subject frontiers tiers modes issues");
+        "smallest_card_changed more_cards ways subject frontiers tiers modes issues");
   CHECK(keys_of(at(reply, "combination")) ==
         "found proven weight steps changes patch allocated reserved host_bytes peak_phase saved_bytes fit tried "
         "verified");
@@ -140,6 +140,113 @@ TEST_CASE("advice counts the cards that a job takes where one is too small") {
     }
   }
   CHECK(at(ask(R"({"verb":"advise","model":"smollm2-135m","gpu":"H100"})"), "more_cards").items.empty());
+}
+
+TEST_CASE("what several GPUs may divide further is offered with what an estimate of it says") {
+  struct Asked {
+    const char* job;
+    std::vector<std::string> titles;
+  };
+  const std::string head = R"({"verb":"advise","gpu":"A100-80GB","frontiers":false,"tiers":false,"modes":false,)";
+  const Asked all[] = {
+      {R"("model":"llama-3.1-8b","method":"full","precision":"deepspeed_bf16","sequence_length":4096,"micro_batch_size":4,)"
+       R"("parallelism":{"data":8}})",
+       {"ZeRO-1", "ZeRO-2", "ZeRO-3", "FSDP 2"}},
+      {R"("model":"llama-3.1-70b","method":"full","parallelism":{"data":16,"zero_stage":1}})", {"ZeRO-2", "ZeRO-3"}},
+      {R"("model":"llama-3.1-70b","method":"full","parallelism":{"data":16,"zero_stage":2}})",
+       {"ZeRO-3", "Optimizer states in host memory (ZeRO-Offload)"}},
+      {R"("model":"llama-3.1-70b","method":"full","precision":"pure_bf16","sequence_length":16384,)"
+       R"("optimizer":"adamw_torch","parallelism":{"data":16,"fsdp":"fsdp2","reshard_after_forward":false}})",
+       {"Weights let go after forward (FSDP 2)", "Tensor parallelism over 8 GPUs of a host", "A pipeline of 8 GPUs",
+        "Weights, gradients and states in host memory (CPUOffloadPolicy)"}},
+      {R"("model":"llama-3.1-8b","method":"full","framework":{"name":"megatron"},"sequence_length":16384,)"
+       R"("parallelism":{"data":8}})",
+       {"Megatron-Core's distributed optimizer", "Tensor parallelism over 2 GPUs of a host",
+        "Context parallelism over 8 GPUs of a host", "A pipeline of 8 GPUs"}},
+      {R"("model":"llama-2-7b","method":"lora","sequence_length":16384,)"
+       R"("parallelism":{"data":8,"fsdp":"fsdp2","fsdp_options":{"replicate":2}}})",
+       {"Parts divided among all GPUs, not in each group"}},
+  };
+  for (const Asked& asked : all) {
+    CAPTURE(asked.job);
+    const Value request = parsed(head + asked.job);
+    const Value reply = ask(request);
+    std::string titles;
+    for (const Value& suggestion : at(reply, "suggestions").items) {
+      CAPTURE(at(suggestion, "title").string);
+      titles += at(suggestion, "title").string + ";";
+      CHECK(at(suggestion, "allocated.expected").integer == estimated(request, at(suggestion, "patch")));
+    }
+    for (const std::string& title : asked.titles) {
+      CAPTURE(title, titles);
+      CHECK(titles.find(title + ";") != std::string::npos);
+    }
+    if (at(reply, "combination").is_object()) {
+      CHECK(at(reply, "combination.allocated.expected").integer == estimated(request, at(reply, "combination.patch")));
+    }
+    for (const Value& way : at(reply, "ways").items) {
+      CHECK(at(way, "allocated_bytes").integer == estimated(request, at(way, "patch")));
+    }
+  }
+}
+
+TEST_CASE("a job on one GPU is offered nothing that several would divide") {
+  const Value reply = ask(R"({"verb":"advise","model":"llama-3.1-8b","gpu":"4090","method":"full"})");
+  for (const Value& suggestion : at(reply, "suggestions").items) {
+    CHECK(at(suggestion, "patch").find("parallelism") == nullptr);
+    CHECK(at(suggestion, "patch").find("offload") == nullptr);
+  }
+}
+
+TEST_CASE("the smallest ways to run a job are the fewest cards, its changes, and a larger card") {
+  const Value reply = ask(
+      R"({"verb":"advise","model":"llama-3.1-8b","method":"full","gpu":"A100-40GB","frontiers":false,"tiers":false})");
+  const std::vector<Value>& ways = at(reply, "ways").items;
+  REQUIRE(ways.size() == 3);
+  CHECK(at(ways[0], "cards").integer == 4);
+  CHECK(at(ways[0], "how").string == "FSDP 2");
+  CHECK(at(ways[1], "cards").integer == 1);
+  CHECK(at(ways[1], "allocated_bytes").integer == at(reply, "combination.allocated.expected").integer);
+  CHECK(at(ways[2], "gpu").string == at(reply, "smallest_card.gpu").string);
+  // Of eight that hold it easily, fewer would do.
+  const Value roomy = ask(
+      R"({"verb":"advise","model":"llama-3.1-8b","method":"full","gpu":"A100-40GB","frontiers":false,"tiers":false,)"
+      R"("parallelism":{"data":8,"fsdp":"fsdp2"}})");
+  REQUIRE(at(roomy, "ways").items.size() == 1);
+  CHECK(at(roomy, "ways.0.cards").integer == 4);
+}
+
+TEST_CASE("fit counts the cards that a job takes") {
+  const std::string job = R"("model":"llama-3.1-8b","method":"full")";
+  const Value reply = ask("{\"verb\":\"fit\",\"gpus\":[\"A100-40GB\",\"H100\",\"4090\"]," + job + "}");
+  for (const Value& row : at(reply, "fits").items) {
+    CAPTURE(at(row, "gpu").string);
+    const Value* fewest = row.find("fewest");
+    REQUIRE((fewest != nullptr && fewest->is_object()));
+    CHECK((at(*fewest, "cards").integer == 1) == (at(row, "verdict").string == "fits"));
+    Value request = parsed("{" + job + "}");
+    set(request, "gpu", at(row, "gpu").string);
+    CHECK(at(*fewest, "allocated_bytes").integer == estimated(request, at(*fewest, "patch")));
+  }
+  const Value without = ask("{\"verb\":\"fit\",\"fewest\":false,\"gpu\":\"H100\"," + job + "}");
+  CHECK(at(without, "fits.0.fewest").is_null());
+}
+
+TEST_CASE("a map's rows may be numbers of cards") {
+  const std::string job = R"("model":"llama-3.1-8b","method":"full","gpu":"A100-40GB")";
+  const Value reply = ask(R"({"verb":"map","cards":[8,1,2],"sequences":[2048,1024],)" + job + "}");
+  REQUIRE(at(reply, "cards").items.size() == 3);
+  CHECK(at(reply, "cards.2").integer == 8);
+  CHECK(at(reply, "allocated.0.1").integer == estimated(parsed("{" + job + "}"), empty_object()));
+  CHECK(at(reply, "allocated.2.1").integer ==
+        estimated(parsed("{" + job + R"(,"parallelism":{"data":8,"fsdp":"fsdp2"}})"), empty_object()));
+  for (int column = 0; column < 2; ++column) {
+    const std::string at_column = "." + std::to_string(column);
+    CHECK(at(reply, "allocated.0" + at_column).integer > at(reply, "allocated.1" + at_column).integer);
+    CHECK(at(reply, "allocated.1" + at_column).integer > at(reply, "allocated.2" + at_column).integer);
+  }
+  const Value both = ask(R"({"verb":"map","cards":[1],"batches":[1],)" + job + "}");
+  CHECK(has_issue(both, "INVALID_VALUE"));
 }
 
 TEST_CASE("a job that fits needs no combination") {

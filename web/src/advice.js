@@ -233,6 +233,10 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
   function drawPlan() {
     const { combination, smallest_card: asIs, smallest_card_changed: changed, now } = report;
     const parts = [];
+    const ways = report.ways.map(({ cards, gpu, how }) => t("advice.way", { cards, gpu, how }));
+    if (now.fit.verdict !== "fits" && ways.length > 0) {
+      parts.push(h("p", { "data-testid": "advice-ways" }, t("advice.ways", { ways: ways.join("; ") })));
+    }
     const steps = combination?.steps ?? [];
     const changes = h(
       "ol",

@@ -68,6 +68,7 @@ function createNode(maker, summary, body, more) {
     column("fits.usable", "number"),
     column("fits.headroom", "number"),
     column("fits.used", "number wide-only"),
+    column("fits.takes", "number"),
   );
   return h(
     "section",
@@ -116,5 +117,6 @@ function cardRow(fit, isChosen, choose) {
     h("td", { class: "number" }, gib(fit.usable_bytes)),
     h("td", { class: "number" }, headroom),
     h("td", { class: "number wide-only" }, fit.utilization > 0 ? percent(fit.utilization) : ""),
+    h("td", { class: "number", title: fit.fewest?.title }, fit.fewest ? `${fit.fewest.cards} ×` : "–"),
   );
 }

@@ -11,6 +11,7 @@ const kinds = [
   "trial",
   "catalog",
   "fit",
+  "onCards",
   "map",
   "advise",
   "tables",

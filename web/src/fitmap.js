@@ -2,6 +2,7 @@
 import { drawAtWidth } from "./chart.js";
 import { h, scrollBox, setText } from "./dom.js";
 import { exact, gib, grouped } from "./format.js";
+import { changesFor, createCardsField } from "./mapCards.js";
 import { drawMap, height, margin, readPalette } from "./mapDrawing.js";
 import { bandAt, batches, cells, cellOf, columnEdges, rowEdges, sequences, verdictOf } from "./mapSizes.js";
 import { mapTable } from "./mapTable.js";
@@ -19,8 +20,10 @@ const keyMoves = {
 };
 const cellWords = { fits: "map.cellFits", tight: "map.cellTight", over: "map.cellOver" };
 
-export function createFitMap({ engine, store, tell }) {
-  const { node, box, canvas, pad, readout, details, tableBox } = createNodes();
+/** jobOn(values) promises what `render` takes for another job, or null where it has no estimate. */
+export function createFitMap({ engine, store, tell, jobOn }) {
+  const cards = createCardsField(turnTo);
+  const { node, box, canvas, pad, readout, details, tableBox } = createNodes(cards.node);
   details.addEventListener("toggle", () => details.open && drawTable());
   const bytes = new Float64Array(cells * cells).fill(NaN);
   // What is drawn, as `render` has it; null before the first map.
@@ -28,6 +31,9 @@ export function createFitMap({ engine, store, tell }) {
   let cursor = null;
   let round = 0;
   let computed = "";
+  // The job itself, and what the cards that are looked at change of it.
+  let own = null;
+  let changes = {};
   let palette = null;
   let pixelWidth = 0;
   const redraw = drawAtWidth(box, (width) => {
@@ -70,8 +76,22 @@ export function createFitMap({ engine, store, tell }) {
     readout.dataset.exactly = Number.isNaN(value) ? "" : exact(value);
   }
 
+  async function turnTo(count) {
+    round += 1;
+    const mine = round;
+    const wanted = changesFor(own.values, count);
+    const next = Object.keys(wanted).length === 0 ? own.next : await jobOn({ ...own.values, ...wanted });
+    if (mine !== round) return;
+    if (!next) {
+      setText(readout, t("map.noSuchCards", { count }));
+      return;
+    }
+    changes = wanted;
+    await compute(next, "");
+  }
+
   function adopt(batch, sequence) {
-    store.set({ micro_batch_size: batch, sequence_length: sequence }, { source: "map" });
+    store.set({ micro_batch_size: batch, sequence_length: sequence, ...changes }, { source: "map" });
     tell(t("map.adopted", { batch, sequence: grouped(sequence) }));
   }
 
@@ -98,10 +118,14 @@ export function createFitMap({ engine, store, tell }) {
     node,
     /**
      * next: {request, usable, low, high, batch, sequence}: a request that has an estimate, the card's bytes or null, the ends of the range over what
-     * is expected (the same for all sizes of a job), and where the job is. Promises whether the map is now about it; until then
+     * is expected (the same for all sizes of a job), and where the job is; values: the state's. Promises whether the map is now about it; until then
      * it stays what it was.
      */
-    async render(next) {
+    async render(next, values) {
+      if (Object.keys(changes).length > 0) computed = "";
+      own = { next, values };
+      changes = {};
+      cards.render(values);
       node.hidden = false;
       node.classList.toggle("no-card", !next.usable);
       round += 1;
@@ -126,7 +150,7 @@ export function createFitMap({ engine, store, tell }) {
   };
 }
 
-function createNodes() {
+function createNodes(cards) {
   const canvas = h("canvas", { class: "map-canvas" });
   const pad = h("div", {
     class: "map-pad",
@@ -159,6 +183,7 @@ function createNodes() {
     { role: "group", class: "panel", "aria-labelledby": "map-heading", "data-testid": "fit-map" },
     h("div", { class: "panel-head" }, h("h3", { id: "map-heading" }, t("map.label")), legend),
     h("p", { class: "hint" }, t("map.hint")),
+    cards,
     box,
     readout,
     details,

@@ -22,6 +22,11 @@ export function createQuestions(engine, schema) {
      * @returns {Promise<import("../../wasm/tidemark.js").FitResponse | undefined>}
      */
     cards: ({ gpu, gpus, ...values }) => ask("fit", values, { verb: "fit" }),
+    /**
+     * Of the job on another number of cards, for the map.
+     * @returns {Promise<import("../../wasm/tidemark.js").Response | undefined>}
+     */
+    onCards: (values) => ask("onCards", values),
     /** The search alone: the tables take several times as long, and come when they are asked for. */
     advice: (values) => ask("advise", values, { verb: "advise", frontiers: false, tiers: false, modes: false }),
     tables: (values, tables) =>

@@ -147,7 +147,7 @@ export function createResult({ schema, store, engine, questions, gpus, models, t
       questions
         .cards(values)
         .then((response) => response && draw.cards(number, () => cards.render(response.fits ?? [], fit?.gpu)));
-      fitMap.render(mapOf(schema, values, fit, estimate)).then((there) => there && draw.map(number, () => {}));
+      fitMap.render(mapOf(schema, values, fit, estimate), values).then((there) => there && draw.map(number, () => {}));
       const response = fit ? await questions.advice(values) : null;
       if (response === undefined) return;
       draw.advice(number, () => advice.render(response, values));
@@ -180,7 +180,15 @@ function createPanels({ schema, store, engine, questions, gpus, models, tell, fo
     }),
     breakdown,
     cards: createCards({ store, gpus }),
-    fitMap: createFitMap({ engine, store, tell }),
+    fitMap: createFitMap({
+      engine,
+      store,
+      tell,
+      jobOn: async (values) => {
+        const { estimate, fits = [] } = (await questions.onCards(values)) ?? {};
+        return estimate ? mapOf(schema, values, fits[0], estimate) : null;
+      },
+    }),
     sure: createSure({ models }),
     ranks: createRanks(),
     advice,

@@ -72,6 +72,25 @@ Value write_more_cards(const std::vector<MoreCards>& list, Bytes now) {
   return rows;
 }
 
+Value write_ways(const std::vector<Way>& ways, const std::string& asked) {
+  Value rows = empty_array();
+  for (const Way& way : ways) {
+    Value row = empty_object();
+    set(row, "cards", std::int64_t{way.cards});
+    set(row, "gpu", way.gpu);
+    set(row, "how", way.how);
+    set(row, "allocated_bytes", bytes(way.allocated));
+    Value patch = merge_patch(way.settings);
+    if (way.gpu != asked) {
+      set(patch, "gpu", way.gpu);
+      set(patch, "gpus", Value{});
+    }
+    set(row, "patch", std::move(patch));
+    rows.items.push_back(std::move(row));
+  }
+  return rows;
+}
+
 Value write_step(const Step& step) {
   Value row = empty_object();
   set(row, "lever", name_of(step.lever));
@@ -189,6 +208,7 @@ Value write_report(const AdviceReport& report) {
   set(reply, "smallest_card", write_card(advice.smallest_as_is));
   set(reply, "smallest_card_changed", write_card(advice.smallest_changed));
   set(reply, "more_cards", write_more_cards(advice.more_cards, now));
+  set(reply, "ways", write_ways(advice.ways, advice.card.name));
   set(reply, "subject", report.changed ? "combination" : "request");
   set(reply, "frontiers", std::move(frontiers));
   set(reply, "tiers", std::move(tier_rows));

@@ -23,6 +23,16 @@ Value write_report(const FitReport& report) {
     Value row = std::move(write_fits({card.fit}).items.front());
     set(row, "allocated", write_range(card.allocated));
     if (report.rule_of_thumb > 0.0) set(row, "within_rule_of_thumb", card.within_share);
+    // Null where not even the most cards do, or where nobody asked.
+    Value fewest;
+    if (card.fewest.cards > 0) {
+      fewest = empty_object();
+      set(fewest, "cards", std::int64_t{card.fewest.cards});
+      set(fewest, "title", card.fewest.step.title);
+      set(fewest, "patch", merge_patch(card.fewest.step.settings));
+      set(fewest, "allocated_bytes", std::int64_t{card.fewest.figures.allocated.expected});
+    }
+    set(row, "fewest", std::move(fewest));
     rows.items.push_back(std::move(row));
   }
   set(reply, "fits", std::move(rows));

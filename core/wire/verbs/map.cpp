@@ -24,7 +24,7 @@ Value write_report(const MapReport& report) {
   // Two tables of rows, so that a page can read them as they are.
   Value peaks = empty_array();
   Value verdicts = empty_array();
-  for (std::size_t b = 0; b < map.batches.size(); ++b) {
+  for (std::size_t b = 0; b < map.rows().size(); ++b) {
     Value peak_row = empty_array();
     Value verdict_row = empty_array();
     for (std::size_t s = 0; s < map.sequences.size(); ++s) {
@@ -44,6 +44,7 @@ Value write_report(const MapReport& report) {
   set(reply, "usable_bytes", std::int64_t{report.card.visible});
   set(reply, "exact", map.exact);
   set(reply, "batches", counts(map.batches));
+  if (!map.cards.empty()) set(reply, "cards", counts(map.cards));
   set(reply, "sequences", counts(map.sequences));
   set(reply, "allocated", std::move(peaks));
   set(reply, "verdicts", std::move(verdicts));

@@ -7,6 +7,7 @@ constexpr VerbKey kFitKeys[] = {
     {"all_gpus", "boolean", "false", "Every card of the catalog, beside those that are named; so it is when none is."},
     {"rule_of_thumb", "number", "null",
      "A share of each card, 0.8 for \"keep the peak below 80 %\": told beside the verdict."},
+    {"fewest", "boolean", "true", "How many of each card the job takes, divided among them."},
 };
 constexpr VerbKey kAdviseKeys[] = {
     {"frontiers", "boolean", "true", "Largest micro-batch, sequence and rank that fit."},
@@ -16,6 +17,8 @@ constexpr VerbKey kAdviseKeys[] = {
 constexpr VerbKey kMapKeys[] = {
     {"batches", "integers", "null", "Micro-batch sizes, the rows; powers of two when absent."},
     {"sequences", "integers", "null", "Sequence lengths, the columns; powers of two when absent."},
+    {"cards", "integers", "null",
+     "Numbers of cards, the rows in place of micro-batch sizes: divided as the job says, else by FSDP 2 or ZeRO."},
     {"exact",
      "boolean",
      "null",
