@@ -4,10 +4,21 @@
 namespace tidemark {
 namespace {
 
+Shape without(const Shape& shape, int dim) {
+  Shape rest;
+  for (int i = 0; i < shape.rank; ++i) {
+    if (i != dim) rest.dims[rest.rank++] = shape.dim(i);
+  }
+  rest.make_contiguous();
+  return rest;
+}
+
+// Convolutions and stacked experts have more than two dimensions: all but the last, all but the one before.
 void create(OptimizerRun& run, const Parameter& p) {
-  if (p.shape.rank < 2) return run.keep(p.shape, Dtype::kFp32, "exp_avg_sq");
-  run.keep(Shape{p.shape.dim(0)}, Dtype::kFp32, "exp_avg_sq_row");
-  run.keep(Shape{p.shape.dim(1)}, Dtype::kFp32, "exp_avg_sq_col");
+  const int rank = p.shape.rank;
+  if (rank < 2) return run.keep(p.shape, Dtype::kFp32, "exp_avg_sq");
+  run.keep(without(p.shape, rank - 1), Dtype::kFp32, "exp_avg_sq_row");
+  run.keep(without(p.shape, rank - 2), Dtype::kFp32, "exp_avg_sq_col");
 }
 
 void step(OptimizerRun& run) {
@@ -19,7 +30,13 @@ void step(OptimizerRun& run) {
     if (half) p32 = t.allocate(p.shape, Dtype::kFp32, "p.float()");
     Tensor update = t.allocate(p.shape, Dtype::kFp32, "grad ** 2");
     update = t.allocate(p.shape, Dtype::kFp32, "update");
-    update = t.allocate(p.shape, Dtype::kFp32, "update");
+    {
+      const int rank = p.shape.rank;
+      Tensor rows, columns;
+      if (rank >= 2) rows = t.allocate(without(p.shape, rank - 1), Dtype::kFp32, "r_factor");
+      if (rank >= 2) columns = t.allocate(without(p.shape, rank - 2), Dtype::kFp32, "c_factor");
+      update = t.allocate(p.shape, Dtype::kFp32, "update");
+    }
     Tensor negative = t.allocate(p.shape, Dtype::kFp32, "-update");
   });
 }

@@ -57,6 +57,13 @@ TEST_CASE("bitsandbytes keeps eight bits and a scale per block of 256, and 32 bi
   CHECK(kept("paged_adamw_8bit", kMatrix, Dtype::kBf16) == 0);
 }
 
+// transformers 5.12.1 optimization.py Adafactor.step: grad_shape[:-1], and grad_shape[:-2] + grad_shape[-1:].
+TEST_CASE("Adafactor keeps a number per row and per column of each matrix that a convolution is made of") {
+  CHECK(kept("adafactor", kMatrix, Dtype::kBf16) == 4 * (1000 + 512));
+  CHECK(kept("adafactor", Shape{Dim(512), Dim(256), Dim(3)}, Dtype::kFp32) == 4 * (512 * 256 + 512 * 3));
+  CHECK(kept("adafactor", Shape{Dim(512)}, Dtype::kFp32) == 4 * 512);
+}
+
 TEST_CASE("schedule-free optimizers keep the iterate and, but for SGD, a second moment in the parameter's dtype") {
   CHECK(kept("schedule_free_adamw", kMatrix, Dtype::kBf16) == 2 * 2 * kElements);
   CHECK(kept("schedule_free_radam", kMatrix, Dtype::kFp32) == 2 * 4 * kElements);
