@@ -8,10 +8,9 @@
 #include "core/tape/vision_ops.hpp"
 
 namespace tidemark {
-namespace {
 
-// transformers 5.12.1 models/resnet/configuration_resnet.py: ResNetConfig. A part per stage.
-void read_config(ConfigFields& fields, Architecture& architecture) {
+// transformers 5.12.1 models/resnet/configuration_resnet.py: ResNetConfig.
+void read_resnet(ConfigFields& fields, Architecture& architecture) {
   architecture.positions_by_token = false;
   architecture.num_channels = fields.count({"num_channels"}, 3);
   architecture.image_size = 224;  // the file does not say: the processor's
@@ -24,6 +23,8 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   const std::vector<Count> depths = read_counts(fields, "depths", {3, 4, 6, 3});
   make_stages(fields, architecture, widths, depths);
 }
+
+namespace {
 
 constexpr const char* kStem = "transformers 5.12 models/resnet/modeling_resnet.py: ResNetEmbeddings.forward";
 constexpr const char* kLayer = "transformers 5.12 models/resnet/modeling_resnet.py: ResNetConvLayer.forward";
@@ -120,7 +121,7 @@ const Program kProgram = {forward, nullptr, kHeads, OwnLoss::kFp32, {}, inputs, 
 }  // namespace
 
 const Family kRows[] = {
-    {"resnet", "ResNet", "ResNetForImageClassification", kClasses, read_config, &kProgram,
+    {"resnet", "ResNet", "ResNetForImageClassification", kClasses, read_resnet, &kProgram,
      "resnet.encoder.stages.0.layers"},
 };
 

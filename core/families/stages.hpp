@@ -17,5 +17,7 @@ std::vector<Count> read_counts(ConfigFields& fields, std::string_view key, std::
 /// begins with a step (encoder_stride) of two pixels, the first only where the whole says so (parallel_residual).
 void make_stages(ConfigFields& fields, Architecture& architecture, const std::vector<Count>& widths,
                  const std::vector<Count>& depths);
+/// ResNetConfig: a part per stage.
+void read_resnet(ConfigFields& fields, Architecture& architecture);
 
 }  // namespace tidemark
