@@ -365,6 +365,11 @@ export interface Job {
     tensor?: number | null;
     /** GPUs that have some of the layers each: torch.distributed.pipelining. Unit: GPUs. @default 1 */
     pipeline?: number | null;
+    /**
+     * GPUs on which device_map="auto" lays the layers, one after another, in one process (naive). Unit: GPUs. @default
+     * 1
+     */
+    device_map?: number | null;
     /** GPUs that have a part of every sequence each: Megatron-Core's. Unit: GPUs. @default 1 */
     context?: number | null;
     /**

@@ -165,7 +165,7 @@ void count_communicator(const TrainingJob& job, double factor, Overrides& overri
       job.pipeline.is_used() ? "The figures are those of one of the " : "The figures are those of each of the ";
   if (job.data_parallel.is_one_process()) text = "The figures are those of the first of the ";
   text += std::to_string(job.gpus()) + " GPUs: " + in_words(job) + ".";
-  if (!overrides.misc_overhead_gib) {
+  if (!overrides.misc_overhead_gib && !job.pipeline.is_device_map()) {
     const auto nccl = static_cast<Bytes>(static_cast<double>(nccl_communicator(job.gpus())) * factor);
     overrides.misc_overhead_gib = static_cast<double>(nccl) / static_cast<double>(kGiB);
     text += " NCCL's buffers are assumed to take " + format_gib(nccl) +

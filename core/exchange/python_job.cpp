@@ -1229,8 +1229,10 @@ class Job {
     // accelerate's big_modeling: layers one after the other on the GPUs that it sees.
     if (const PyValue* map = load_ == nullptr ? nullptr : load_->find("device_map");
         map != nullptr && (map->text == "auto" || map->text == "balanced"))
-      reading_.notes.push_back("device_map \"" + map->text +
-                               "\" lays the model's layers on all GPUs that the process sees: read as one GPU");
+      reading_.notes.push_back(
+          "device_map \"" + map->text +
+          "\" lays the model's layers on all GPUs that the process sees: parallelism.device_map is "
+          "their number, one unless a launch command says it");
     if (is_command() && !told("micro_batch_size") && !told("model")) {
       reading_.notes.emplace_back("a template: its values come from the command line; give the command as well");
       unknown("everything that the command line says: model, batch, length, method");

@@ -292,8 +292,9 @@ struct TensorParallel {
   std::partial_ordering operator<=>(const TensorParallel&) const = default;
 };
 
-/// In which order torch.distributed.pipelining runs micro-batches.
-enum class PipelineSchedule : std::uint8_t { k1F1B, kGPipe, kInterleaved };
+/// In which order torch.distributed.pipelining runs micro-batches; or accelerate's device_map: one process, whose GPUs
+/// wait for one another.
+enum class PipelineSchedule : std::uint8_t { k1F1B, kGPipe, kInterleaved, kDeviceMap };
 
 /// GPUs that have some of the layers each.
 struct Pipeline {
@@ -304,8 +305,11 @@ struct Pipeline {
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
   std::vector<Count> layout;  ///< layers of each stage; empty: as equal as they come
   bool counts_ends = false;   ///< then with token table, and norm with head, as a layer each
+  Count table = 0;            ///< device_map: the GPU that has the token table
+  Count head = -1;            ///< and the one with the head; −1: the last
 
   bool is_used() const { return stages > 1; }
+  bool is_device_map() const { return is_used() && schedule == PipelineSchedule::kDeviceMap; }
   bool operator==(const Pipeline&) const = default;
   std::partial_ordering operator<=>(const Pipeline&) const = default;
 };

@@ -141,6 +141,15 @@ constexpr Option kOptions[] = {
         .within(1, 1e6, "GPUs")
         .further()
         .into<&TrainingJob::pipeline, &Pipeline::stages>(),
+    integer("parallelism.device_map", "1", "GPUs, device_map auto",
+            "GPUs on which device_map=\"auto\" lays the layers, one after another, in one process (naive).")
+        .within(1, 64, "GPUs")
+        .further()
+        .sets([](Request& r, const OptionValue& v) {
+          if (v.integer == 1) return;
+          r.job.pipeline.stages = v.integer;
+          r.job.pipeline.schedule = PipelineSchedule::kDeviceMap;
+        }),
     integer("parallelism.context", "1", "GPUs, context parallel",
             "GPUs that have a part of every sequence each: Megatron-Core's.")
         .spelled("--cp")

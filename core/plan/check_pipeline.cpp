@@ -73,6 +73,35 @@ void check_company(const TrainingJob& job, Issues& issues) {
   }
 }
 
+// accelerate's hooks move hidden states and everything else that a layer is given.
+void check_device_map(const TrainingJob& job, Issues& issues) {
+  constexpr std::string_view kMap = "/parallelism/device_map";
+  if (job.gpus() != job.pipeline.stages) {
+    refuse(issues, kMap,
+           "device_map is one process: beside it there are no data-, tensor- or context-parallel GPUs (the Trainer "
+           "refuses it under torchrun).");
+  }
+  if (job.pipeline.chunks > 1 || job.pipeline.micro_batches > 1) {
+    refuse(issues, kMap, "device_map has neither chunks nor micro-batches of a pipeline.");
+  }
+  const bool known = job.method == Method::kFull || job.method == Method::kLora || job.method == Method::kQlora;
+  const bool plain = !job.has_adapter() || job.adapter.kind == AdapterKind::kLora;
+  if (!known || !plain || job.freezes_by_name() || job.preference != Preference::kNone ||
+      job.evaluation.micro_batch_size > 0 || job.optimizer_in_backward) {
+    refuse(issues, kMap,
+           "device_map is modelled for full training, LoRA and QLoRA, without preferences, evaluation and an optimizer "
+           "in backward.");
+  }
+  if (job.padding || job.packing || job.attention == AttentionKernel::kEager) {
+    refuse(issues, kMap,
+           "Masks, which each layer gets a copy of, are not modelled under device_map: sdpa and full "
+           "rows are.");
+  }
+  if (job.offload.optimizer || job.offload.parameters || job.checkpointing == Checkpointing::kOffload) {
+    refuse(issues, kMap, "Offloading is not modelled under device_map.");
+  }
+}
+
 }  // namespace
 
 void check_pipeline(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
@@ -84,6 +113,7 @@ void check_pipeline(const Architecture& architecture, const TrainingJob& job, Is
     refuse(issues, kPipeline, "Pipelines are modelled for causal language models with Llama's modules.");
     return;
   }
+  if (how.is_device_map()) return check_device_map(job, issues);
   check_stages(architecture, job, issues);
   check_schedule(how, issues);
   if (job.attention == AttentionKernel::kEager) {

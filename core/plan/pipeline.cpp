@@ -72,7 +72,8 @@ std::vector<ModelStage> stages_of(const Architecture& architecture, const Pipeli
   std::vector<ModelStage> stages;
   for (Count i = rank; i < count; i += how.stages) {
     const auto at = static_cast<std::size_t>(i);
-    stages.push_back({cuts[at], cuts[at + 1], i == 0, i + 1 == count});
+    const Count head = how.head < 0 ? count - 1 : how.head;
+    stages.push_back({cuts[at], cuts[at + 1], i == how.table, i == head});
   }
   return stages;
 }

@@ -126,7 +126,7 @@ void write_headline(Writer& w, const Answer& answer) {
 void write_ranks(Writer& w, const Answer& answer) {
   const std::vector<RankFigures>& ranks = answer.estimate->ranks;
   if (ranks.empty()) return;
-  w.heading("GPUs of the pipeline");
+  w.heading("What each GPU needs");
   for (const RankFigures& rank : ranks) {
     std::string name = std::to_string(rank.first);
     if (rank.last > rank.first) name += "-" + std::to_string(rank.last);

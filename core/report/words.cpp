@@ -72,8 +72,9 @@ std::string batch_in_words(const TrainingJob& job) {
     if (degree > 1) text += ", " + format_grouped(degree) + " GPUs " + std::string{by};
   };
   divided(job.tensor.degree, "tensor parallel");
-  divided(job.pipeline.stages, "in a pipeline");
-  if (job.pipeline.is_used()) text += " of " + format_grouped(job.pipeline.micro_batches) + " micro-batches";
+  divided(job.pipeline.stages, job.pipeline.is_device_map() ? "one after another (device_map)" : "in a pipeline");
+  if (job.pipeline.is_used() && !job.pipeline.is_device_map())
+    text += " of " + format_grouped(job.pipeline.micro_batches) + " micro-batches";
   return text;
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/plan/pipeline.hpp"
 #include "core/runtime/cublas.hpp"
+#include "core/step/device_map.hpp"
 #include "core/step/itemise.hpp"
 #include "core/step/quick_peak.hpp"
 #include "core/step/range.hpp"
@@ -95,12 +96,13 @@ std::vector<RankFigures> figures_of_ranks(const Architecture& architecture, Trai
 }
 
 Estimate estimate_pipeline(const Architecture& architecture, TrainingJob job, const EstimateOptions& options) {
+  job = laid_out(architecture, job);
   Count worst = 0;
   std::vector<RankFigures> ranks = figures_of_ranks(architecture, job, worst);
   if (job.pipeline.rank < 0) job.pipeline.rank = worst;
   Estimate e = estimate(architecture, job, simulate(architecture, job), options);
   e.ranks = std::move(ranks);
-  e.peak.rank = "pipeline stage " + std::to_string(job.pipeline.rank);
+  e.peak.rank = (job.pipeline.is_device_map() ? "GPU " : "pipeline stage ") + std::to_string(job.pipeline.rank);
   return e;
 }
 

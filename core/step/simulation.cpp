@@ -10,6 +10,7 @@
 #include "core/optimizers/optimizer.hpp"
 #include "core/plan/gradient_buckets.hpp"
 #include "core/plan/sharded.hpp"
+#include "core/step/device_map.hpp"
 #include "core/step/module_plan.hpp"
 #include "core/step/quick_peak.hpp"
 #include "core/step/record_pipeline.hpp"
@@ -176,6 +177,7 @@ Simulation simulate_worst(const Architecture& architecture, const TrainingJob& j
 
 Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   const Pipeline& pipeline = job.pipeline;
+  if (pipeline.is_device_map() && pipeline.layout.empty()) return simulate(architecture, laid_out(architecture, job));
   if (pipeline.is_used() && pipeline.rank < 0) return simulate_worst(architecture, job);
   Simulation s;
   s.rank = std::max<Count>(0, pipeline.rank);
@@ -198,7 +200,9 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   const bool plain = job.is_megatron() || ddp.is_one_process();
   if (plain) t.set_placement(sharded.get());  // it asks for nothing beforehand
   std::function<void()> pipelined;
-  if (pipeline.is_used()) {
+  if (pipeline.is_device_map()) {
+    pipelined = device_map_rank(net, program, architecture, s.rank);
+  } else if (pipeline.is_used()) {
     pipelined = pipeline_rank(net, program, architecture, s.rank, sharded.get());
   } else if (sharded && !plain) {
     declare_parameters(net, program, *sharded);

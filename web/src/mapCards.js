@@ -6,7 +6,13 @@ const amounts = [1, 2, 4, 8, 16];
 const data = "parallelism.data";
 const strategies = ["parallelism.fsdp", "parallelism.zero_stage"];
 // Cards that share a layer, a stretch of layers or a process are no matter of their number alone.
-const others = ["parallelism.tensor", "parallelism.pipeline", "parallelism.context", "parallelism.data_parallel"];
+const others = [
+  "parallelism.tensor",
+  "parallelism.pipeline",
+  "parallelism.device_map",
+  "parallelism.context",
+  "parallelism.data_parallel",
+];
 
 export const cardsOf = (values) => (typeof values[data] === "number" ? values[data] : 1);
 
@@ -20,20 +26,16 @@ export function changesFor(values, count) {
 
 /** choose(count) is called when another number is chosen. */
 export function createCardsField(choose) {
-  const box = h("span", { class: "row" });
-  const node = h(
-    "fieldset",
-    { class: "segments small", "data-testid": "map-cards" },
-    h("legend", { class: "unseen" }, t("map.cards")),
-    box,
-  );
+  const legend = h("legend", { class: "unseen" }, t("map.cards"));
+  const node = h("fieldset", { class: "segments small map-cards", "data-testid": "map-cards" });
   return {
     node,
     render(values) {
       node.hidden = others.some((name) => values[name] !== undefined);
       const own = cardsOf(values);
       const counts = [...new Set([...amounts, own])].sort((a, b) => a - b);
-      box.replaceChildren(
+      node.replaceChildren(
+        legend,
         ...counts.map((count) =>
           h(
             "label",

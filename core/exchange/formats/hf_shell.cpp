@@ -198,6 +198,56 @@ void read_sharding(Args& args) {
   }
 }
 
+/// Whether the program lays its model's layers on all GPUs that it sees: a flag says so, its text, or who wrote it.
+bool maps_layers(Args& args, const Facts& facts, const Launch& launch, Sources all) {
+  if (args.has("device_map")) return args.text("device_map") == "auto" || args.text("device_map") == "balanced";
+  for (const Source& source : all) {
+    if (!starts_this(launch.program, source.name)) continue;
+    for (const char* word : {"device_map=\"auto\"", "device_map='auto'", "device_map=\"balanced\""}) {
+      if (contains(source.bytes, word)) return true;
+    }
+    return false;
+  }
+  return facts.qlora_program;  // qlora.py: device_map = "auto" where no launcher sets LOCAL_RANK
+}
+
+bool is_trainer_program(Args& args, const Launch& launch, Sources all) {
+  if (!args.has("per_device_train_batch_size") || args.has("device_map")) return false;
+  return std::none_of(all.begin(), all.end(), [&](const Source& source) {
+    return starts_this(launch.program, source.name) &&
+           (!contains(source.bytes, "Trainer") || contains(source.bytes, "device_map"));
+  });
+}
+
+/// One process that sees several GPUs. transformers 5.12 trainer.py _wrap_model: the Trainer takes nn.DataParallel,
+/// unless the model lies on several of them or is packed. Flags of DeepSpeed and FSDP are for launchers.
+void read_one_process(Args& args, const Facts& facts, const Launch& launch, Sources all) {
+  Reading& reading = args.reading;
+  const Finding* seen = find(reading, "visible_gpus");
+  if (seen == nullptr) seen = find(reading, "parallelism.gpus_per_node");
+  Finding* data = find(reading, "parallelism.data");
+  const bool several = seen != nullptr && seen->value.is_integer() && seen->value.integer > 1;
+  if (launch.launcher != "python" || !several || data == nullptr || data->assumed.empty()) return;
+  const std::int64_t gpus = seen->value.integer;
+  const std::vector<Origin> origins = seen->origins;
+  if (maps_layers(args, facts, launch, all)) {
+    data->assumed = "device_map lays the model's layers on the GPUs that the one process sees";
+    return state(reading, "parallelism.device_map", of(gpus), origins, data->assumed);
+  }
+  const bool divides = args.told("parallelism.fsdp") || args.told("parallelism.zero_stage") || args.has("deepspeed");
+  const Finding* method = find(reading, "method");
+  const bool packed = method != nullptr && method->value.string == "qlora";
+  if (divides || packed || !is_trainer_program(args, launch, all)) return;
+  data->value = of(gpus);
+  data->origins = origins;
+  data->assumed = "python without a launcher sees these GPUs";
+  state(reading, "parallelism.data_parallel", of("dp"), origins,
+        "transformers' Trainer takes nn.DataParallel where one process sees several GPUs (trainer.py: _wrap_model)");
+  reading.notes.emplace_back(
+      "nn.DataParallel: the first GPU needs more than the others, and bf16 and fp16 do nothing; torchrun or accelerate "
+      "launch start a process for each GPU");
+}
+
 void read_program(const Look& look, Sources all, Reading& reading, bool slurm) {
   const std::string& file = look.source.name;
   const TrainingScript text = training_script(look);
@@ -240,6 +290,7 @@ void read_program(const Look& look, Sources all, Reading& reading, bool slurm) {
     read_sharding(args);
     read_rest(args, facts);
     read_precision(args, facts);
+    if (launch != nullptr) read_one_process(args, facts, *launch, all);
   } else {
     for (const char* what : {"sequence_length", "precision", "optimizer: default by version",
                              "model, method, batch, length: in the program started here"})
