@@ -1,7 +1,10 @@
 // DeepSeek-V2 and V3, and what is made like V3 (Moonlight, Kimi; GLM-4.7-Flash): latent attention, a few dense layers
 // first, then experts of which one or more see all tokens.
+#include <algorithm>
+
 #include "core/families/family.hpp"
 #include "core/families/mixtures.hpp"
+#include "core/layers/model_call.hpp"
 #include "core/layers/rotations.hpp"
 #include "core/model/config_experts.hpp"
 #include "core/tape/routing_ops.hpp"
@@ -61,6 +64,63 @@ void read_glm4_moe_lite_config(ConfigFields& fields, Architecture& architecture)
   fields.accept({"first_k_dense_replace", "topk_method"});
 }
 
+// GlmMoeDsaConfig.__post_init__: layers that take the choice of the one before are of kind 1.
+void read_indexers(ConfigFields& fields, Architecture& architecture) {
+  const Value* types = fields.find({"indexer_types"});
+  const Count frequency = fields.count({"index_topk_freq"}, 1), offset = fields.count({"index_skip_topk_offset"}, 2, 0);
+  const bool stated = types != nullptr && types->is_array();
+  if (fields.has({"index_topk_pattern"}) || architecture.latent.query_rank == 0 ||
+      (stated && static_cast<Count>(types->items.size()) != architecture.num_layers)) {
+    fields.error(
+        "INVALID_VALUE", "indexer_types",
+        "\"indexer_types\" with an entry per layer is expected, and \"q_lora_rank\"; patterns are not modelled.");
+    return;
+  }
+  for (Count i = 0; i < architecture.num_layers; ++i) {
+    const bool shares = stated ? types->items[static_cast<std::size_t>(i)].string == "shared"
+                               : std::max<Count>(i - offset + 1, 0) % frequency != 0;
+    if (shares && i == 0) fields.error("INVALID_VALUE", "indexer_types", "The first layer has no choice to share.");
+    architecture.layer_kinds.push_back(shares ? 1 : 0);
+  }
+}
+
+// transformers 5.12.1 models/deepseek_v32/configuration_deepseek_v32.py, models/glm_moe_dsa/…: DeepseekV32Config,
+// GlmMoeDsaConfig.
+void read_sparse(ConfigFields& fields, Architecture& architecture, bool glm) {
+  read_deepseek(fields, architecture, glm ? 202752 : 163840);
+  read_kv_heads(fields, architecture, glm ? 64 : 128);
+  read_latent_attention(fields, architecture, glm ? 2048 : 1536, glm ? 192 : 128, glm ? 256 : 128);
+  LatentAttention& a = architecture.latent;
+  a.interleaved = true;
+  a.index_heads = fields.count({"index_n_heads"}, glm ? 32 : 64);
+  a.index_dim = fields.count({"index_head_dim"}, 128);
+  a.index_tokens = fields.count({"index_topk"}, 2048);
+  read_routed_experts(fields, architecture, {256, 8, 2048}, 1);
+  if (fields.has({"mlp_layer_types"})) {
+    read_mlp_layer_types(fields, architecture);
+    fields.accept({"first_k_dense_replace"});
+  } else {
+    read_dense_prefix(fields, architecture, 3);
+  }
+  read_expert_groups(fields, architecture, glm ? 1 : 8, glm ? 1 : 4);
+  architecture.experts.normalised = fields.flag({"norm_topk_prob"}, true);
+  // DeepseekV32NaiveMoe takes `num_experts` for how many there are, its router `n_routed_experts`.
+  if (!glm && fields.count({"num_experts"}, 256) != architecture.experts.count) {
+    fields.error("INVALID_VALUE", "num_experts", "\"num_experts\" (256 by default) must be \"n_routed_experts\".");
+  }
+  read_indexers(fields, architecture);
+  fields.accept({"topk_method", "rope_interleave", "indexer_rope_interleave", "index_share_for_mtp_iteration",
+                 "moe_router_dtype", "mlp_bias", "num_experts", "head_dim", "qk_head_dim", "layer_types"});
+}
+
+void read_deepseek_v32_config(ConfigFields& fields, Architecture& architecture) {
+  read_sparse(fields, architecture, false);
+}
+
+void read_glm_moe_dsa_config(ConfigFields& fields, Architecture& architecture) {
+  read_sparse(fields, architecture, true);
+}
+
 constexpr const char* kModel2 = "transformers 5.12 models/deepseek_v2/modeling_deepseek_v2.py: DeepseekV2Model.forward";
 constexpr const char* kLayer2 =
     "transformers 5.12 models/deepseek_v2/modeling_deepseek_v2.py: DeepseekV2DecoderLayer.forward";
@@ -69,6 +129,8 @@ constexpr const char* kRotary2 =
 constexpr const char* kBlock2 = "transformers 5.12 models/deepseek_v2/modeling_deepseek_v2.py: DeepseekV2Moe.forward";
 constexpr const char* kAttention =
     "transformers 5.12 models/deepseek_v3/modeling_deepseek_v3.py: DeepseekV3Attention.forward";
+constexpr const char* kIndexer =
+    "transformers 5.12 models/deepseek_v32/modeling_deepseek_v32.py: DeepseekV32Indexer.forward";
 constexpr const char* kLayer =
     "transformers 5.12 models/deepseek_v3/modeling_deepseek_v3.py: DeepseekV3DecoderLayer.forward";
 constexpr const char* kRotate =
@@ -79,13 +141,94 @@ constexpr ExpertForm kForm2 = {
 /// What turns and how, of both versions: q [B, A, S, rope], k [B, 1, S, rope].
 using Turn = void (*)(Net& net, Tensor& q, Tensor& k);
 
-Tensor queries(Net& net, const Tensor& x) {
+// `narrow_queries`: what they are made of, which DeepSeek-V3.2's method has a name for.
+Tensor queries(Net& net, const Tensor& x, Tensor& narrow_queries) {
   const LatentAttention& a = net.arch.latent;
   const Dim width(net.A.n() * net.hd.n());
   if (a.query_rank == 0) return net.linear("self_attn.q_proj", x, width);
   Tensor q = net.linear("self_attn.q_a_proj", x, Dim(a.query_rank), net.arch.attention_bias);
   q = rms_norm(net, "self_attn.q_a_layernorm", std::move(q));
+  if (a.index_heads > 0) narrow_queries = q;
   return net.linear("self_attn.q_b_proj", std::move(q), width);
+}
+
+// DeepseekV32Indexer.forward, GlmMoeDsaIndexer.forward: which tokens each token attends to, [B, S, k] int32. Scores are
+// made of all pairs, by head, in fp32; nothing here is ever trained.
+Tensor chosen_tokens(Net& net, const Tensor& x, const Tensor& narrow_queries, const Tensor& mask) {
+  Scope in(net.tape, "self_attn.indexer", kIndexer);
+  Tape& t = net.tape;
+  const WithoutGradients quiet(t);
+  const LatentAttention& a = net.arch.latent;
+  const Dim heads(a.index_heads), width(a.index_dim), rope(a.rope_dim), rest(a.index_dim - a.rope_dim), one(1);
+  Tensor q = net.linear("self_attn.indexer.wq_b", narrow_queries, Dim(a.index_heads * a.index_dim));
+  q = view(std::move(q), Shape{net.B, net.S, heads, width});
+  const Pieces q_parts = split(q, -1, {rope, rest});
+  Tensor k = net.linear("self_attn.indexer.wk", x, width);
+  k = net.layer_norm("self_attn.indexer.k_norm", std::move(k));
+  k = unsqueeze(std::move(k), 2);
+  const Pieces k_parts = split(k, -1, {rope, rest});
+  const Tensor cos = unsqueeze(net.shared.cos, 2), sin = unsqueeze(net.shared.sin, 2);
+  const Tensor q_turned = rotate_by(q_parts.part[0], cos, sin), k_turned = rotate_by(k_parts.part[0], cos, sin);
+  q = cat({&q_turned, &q_parts.part[1]}, -1);
+  k = view(cat({&k_turned, &k_parts.part[1]}, -1), Shape{net.B, net.S, width});
+  Tensor scores;
+  {
+    Tensor left = to(q, Dtype::kFp32);
+    Tensor right = to(transpose(k, -1, -2), Dtype::kFp32);
+    left = lower_precision(std::move(left));
+    right = lower_precision(std::move(right));
+    // matmul broadcasts the keys over the queries' places: a copy of them for each place where the batch has rows.
+    right =
+        reshape(expand(unsqueeze(std::move(right), 1), Shape{net.B, net.S, width, net.S}), Shape{net.T, width, net.S});
+    left = view(std::move(left), Shape{net.T, heads, width});
+    scores = matmul(left, right);
+  }
+  scores = mul_scalar(std::move(scores));
+  {
+    Tensor positive = relu(scores);
+    scores = std::move(positive);
+  }
+  Tensor weights;
+  {
+    Tensor projected = net.linear("self_attn.indexer.weights_proj", x, heads);
+    projected = to(std::move(projected), Dtype::kFp32);
+    weights = mul_scalar(projected);
+  }
+  Tensor index_scores = matmul(view(weights, Shape{net.T, one, heads}), scores);
+  index_scores = view(std::move(index_scores), Shape{net.B, net.S, net.S});
+  Tensor key_positions, causal;
+  if (mask.defined()) {
+    index_scores = add(index_scores, view(mask, Shape{net.B, net.S, net.S}));
+  } else {
+    key_positions = t.allocate(Shape{net.S}, Dtype::kInt64, "arange");
+    causal = t.allocate(Shape{one, net.S, net.S}, Dtype::kBool, "gt");
+    index_scores = masked_fill(index_scores, causal);
+  }
+  const Dim k_best(t.above(net.S.n(), a.index_tokens) ? a.index_tokens : net.S.n());
+  const TopK best = topk(index_scores, k_best);
+  return t.allocate(best.indices.shape(), Dtype::kInt32, "to");
+}
+
+// The additive mask that hides all others.
+Tensor sparse_mask(Net& net, const Tensor& chosen, Tensor mask) {
+  Tape& t = net.tape;
+  const Dim one(1);
+  const Shape pairs{net.B, one, net.S, net.S};
+  Tensor hidden = t.allocate(pairs, Dtype::kBool, "new_ones");
+  {
+    const Tensor wide = t.allocate(chosen.shape(), Dtype::kInt64, "to");
+    hidden = t.allocate(pairs, Dtype::kBool, "scatter");
+  }
+  Tensor key_positions;
+  if (!mask.defined()) {
+    key_positions = t.allocate(Shape{net.S}, Dtype::kInt64, "arange");
+    {
+      const Tensor later = t.allocate(Shape{one, one, net.S, net.S}, Dtype::kBool, "gt");
+      hidden = t.allocate(pairs, Dtype::kBool, "bitwise_or");
+    }
+    mask = zeros(t, pairs, net.weight_dtype(1), "new_zeros");
+  }
+  return masked_fill(mask, hidden);
 }
 
 // Both versions alike but for the turning.
@@ -95,7 +238,8 @@ Tensor latent_attention(Net& net, Tensor hidden, Turn turn) {
   const LatentAttention& a = net.arch.latent;
   const Dim rope(a.rope_dim), plain(a.plain_dim), value(a.value_dim);
   const bool bias = net.arch.attention_bias;
-  Tensor q_states = queries(net, x);
+  Tensor narrow_queries;
+  Tensor q_states = queries(net, x, narrow_queries);
   q_states = split_heads(net, std::move(q_states), net.A, net.hd);
   const Pieces q_parts = split(q_states, -1, {plain, rope});
   const Tensor compressed = net.linear("self_attn.kv_a_proj_with_mqa", x, Dim(a.rank + a.rope_dim), bias);
@@ -116,6 +260,14 @@ Tensor latent_attention(Net& net, Tensor hidden, Turn turn) {
   AttentionOptions options;
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;
+  Tensor chosen;
+  if (a.index_heads > 0) {
+    const bool shares =
+        net.arch.layer_kinds[static_cast<std::size_t>(net.layer_index)] == 1 && !net.shared.captured.empty();
+    chosen = shares ? net.shared.captured.front() : chosen_tokens(net, x, narrow_queries, options.mask);
+    if (net.arch.model_type == "glm_moe_dsa") net.shared.captured = {chosen};  // it returns them, for the next layer
+    options.mask = sparse_mask(net, chosen, options.mask);
+  }
   Tensor out = attention(net, q, k, v, options);
   if (padded) {
     out = view(std::move(out), Shape{net.B, net.S, net.A, net.hd});
@@ -244,10 +396,17 @@ Tensor deepseek_v3_mlp(Net& net, Tensor hidden_in) {
 const Program kDeepseekV2Program = {one_stack<embed2, layer2, llama_norm>, llama_head};
 const Program kDeepseekV3Program = {one_stack<llama_embed, layer3, llama_norm>, llama_head};
 
+const Program kSparseProgram = {.forward = one_stack<llama_embed, layer3, llama_norm>,
+                                .lm_head = llama_head,
+                                .attention = {.flash_attention_2 = false, .flash_attention_3 = false}};
+
 const Family kRows[] = {
     {"deepseek_v2", "DeepseekV2", "DeepseekV2ForCausalLM", kSequenceOnly, read_deepseek_v2_config, &kDeepseekV2Program},
     {"deepseek_v3", "DeepseekV3", "DeepseekV3ForCausalLM", kSequenceAndToken, read_deepseek_v3_config,
      &kDeepseekV3Program},
+    {"deepseek_v32", "DeepseekV32", "DeepseekV32ForCausalLM", kLanguageModelOnly, read_deepseek_v32_config,
+     &kSparseProgram},
+    {"glm_moe_dsa", "GlmMoeDsa", "GlmMoeDsaForCausalLM", kLanguageModelOnly, read_glm_moe_dsa_config, &kSparseProgram},
     {"glm4_moe_lite", "Glm4MoeLite", "Glm4MoeLiteForCausalLM", kLanguageModelOnly, read_glm4_moe_lite_config,
      &kDeepseekV3Program},
 };

@@ -79,6 +79,9 @@ struct LatentAttention {
   Count plain_dim = 0;       ///< those that do not
   Count value_dim = 0;       ///< columns of a head of v
   bool interleaved = false;  ///< neighbouring columns rotate as pairs
+  Count index_heads = 0;     ///< of what chooses the tokens that a token attends to (DeepSeek-V3.2); 0: all of them
+  Count index_dim = 0;       ///< columns of each
+  Count index_tokens = 0;    ///< how many it chooses
 };
 
 /// Layers that hand a state from token to token instead of attending: Mamba's, gated delta nets, short convolutions.
