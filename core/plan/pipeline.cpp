@@ -98,11 +98,12 @@ std::vector<PipelineAction> actions_of(const Pipeline& how, Count rank, Count mi
 std::string layers_in_words(const std::vector<ModelStage>& stages) {
   std::string words;
   for (const ModelStage& stage : stages) {
+    if (stage.end == stage.begin) continue;
     if (!words.empty()) words += ", ";
     words += std::to_string(stage.begin);
     if (stage.end - stage.begin > 1) words += "-" + std::to_string(stage.end - 1);
   }
-  return words;
+  return words.empty() ? "none" : words;
 }
 
 }  // namespace tidemark

@@ -27,12 +27,16 @@ class DeviceMapRank {
     net_.stage = &stage_;
     net_.begin_micro_step();
     take_batch();
+    // A micro-step's graph is its own, as each micro-batch's in a pipeline.
+    auto graph = std::make_unique<Graph>(tape_);
+    Graph& before = tape_.record_in(*graph);
     const bool runs = stage_.first || stage_.last || stage_.end > stage_.begin;
     if (runs) forward();
+    tape_.record_in(before);
     receive_logits();
     if (runs) backward();
     tape_.begin_segment(Phase::kBackward, -1);
-    tape_.let_graph_go();
+    graph.reset();
     net_.end_micro_step();
     logits_.reset();
     net_.input_ids.reset();

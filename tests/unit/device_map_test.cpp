@@ -189,6 +189,16 @@ TEST_CASE("under a device_map adapters and packed weights are where their layers
   }
 }
 
+TEST_CASE("micro-steps of a device_map add their gradients up") {
+  for (const char* method : {"full", "lora", "qlora"}) {
+    const std::string rest = std::string{R"(, "method": ")"} + method + R"(", "parallelism": {"device_map": 2})";
+    const Estimate one = on(rest);
+    const Estimate two = on(rest + R"(, "gradient_accumulation_steps": 2)");
+    CHECK(two.allocated.expected >= one.allocated.expected);
+    CHECK(on(rest + R"(, "gradient_accumulation_steps": 8)").allocated.expected == two.allocated.expected);
+  }
+}
+
 TEST_CASE("the logits come back to the first GPU of a device_map") {
   const std::string rest = R"(, "method": "full", "micro_batch_size": 4, "parallelism": {"device_map": 2})";
   const Estimate dropped = on(rest);
