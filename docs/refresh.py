@@ -26,6 +26,7 @@ SETS = {
     "records-multi.jsonl": "several GPUs: DDP, FSDP, ZeRO, tensor parallelism, pipelines",
     "records-loops.jsonl": "preferences, and evaluation between steps",
     "records-adapters.jsonl": "PEFT's adapters beside LoRA",
+    "records-optimizers.jsonl": "optimizers of packages",
 }
 
 

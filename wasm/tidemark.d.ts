@@ -288,7 +288,14 @@ export interface Job {
   /** Feed-forward layers over pieces of the sequence. Not modelled: Not modelled yet. */
   tiled_mlp?: null;
   /** Hugging Face's `optim`. @default "auto" */
-  optimizer?: "auto" | "adafactor" | "adagrad" | "adam_mini" | "adamw_8bit" | "adamw_bnb_8bit" | "bitsandbytes.optim.AdamW8bit" | "paged_adamw_8bit" | "bitsandbytes.optim.PagedAdamW8bit" | "adamw_bnb_32bit" | "adamw_32bit" | "paged_adamw_32bit" | "paged_adamw" | "bitsandbytes.optim.PagedAdamW" | "adamw_hf" | "adamw_torch" | "adamw" | "adam" | "torch.optim.AdamW" | "adamw_torch_fused" | "adamw_torch_8bit" | "ao_adamw_8bit" | "adamw_torch_4bit" | "ao_adamw_4bit" | "ademamix" | "ademamix_8bit" | "paged_ademamix_32bit" | "paged_ademamix_8bit" | "apollo_adamw" | "galore_adamw" | "lion_32bit" | "lion" | "lion_8bit" | "paged_lion_32bit" | "paged_lion_8bit" | "muon" | "rmsprop" | "schedule_free_adamw" | "schedule_free_radam" | "schedule_free_sgd" | "sgd" | "torch.optim.SGD" | "sgd_momentum" | "stable_adamw" | null;
+  optimizer?: "auto" | "adafactor" | "adagrad" | "adam_mini" | "adamw_8bit" | "adamw_bnb_8bit" | "bitsandbytes.optim.AdamW8bit" | "paged_adamw_8bit" | "bitsandbytes.optim.PagedAdamW8bit" | "adamw_bnb_32bit" | "adamw_32bit" | "paged_adamw_32bit" | "paged_adamw" | "bitsandbytes.optim.PagedAdamW" | "adamw_hf" | "adamw_torch" | "adamw" | "adam" | "torch.optim.AdamW" | "adamw_torch_fused" | "adamw_torch_8bit" | "ao_adamw_8bit" | "adamw_torch_4bit" | "ao_adamw_4bit" | "ademamix" | "ademamix_8bit" | "paged_ademamix_32bit" | "paged_ademamix_8bit" | "apollo_adamw" | "apollo_adamw_layerwise" | "came_pytorch" | "galore_adamw" | "galore_adamw_8bit" | "galore_adafactor" | "galore_adamw_layerwise" | "galore_adamw_8bit_layerwise" | "grokadamw" | "lion_32bit" | "lion" | "lion_8bit" | "paged_lion_32bit" | "paged_lion_8bit" | "lomo" | "adalomo" | "muon" | "rmsprop" | "rmsprop_bnb_32bit" | "rmsprop_bnb" | "rmsprop_bnb_8bit" | "schedule_free_adamw" | "schedule_free_radam" | "schedule_free_sgd" | "sgd" | "torch.optim.SGD" | "sgd_momentum" | "stable_adamw" | "optimi_adamw" | null;
+  /** Hugging Face's `optim_args`: of GaLore and APOLLO "rank=128" counts, and "proj=svd". */
+  optim_args?: string | null;
+  /**
+   * Linear layers whose gradients GaLore and APOLLO project: all-linear, a list of parts of their names (attn,mlp), or
+   * as a string a regular expression for the whole name. @default "all-linear"
+   */
+  optim_target_modules?: string | string[] | null;
   /** Gradient clipping; 0 for none. @default 1.0 */
   max_grad_norm?: number | null;
   /** Each parameter is updated, and its gradient freed, as soon as the gradient exists. @default false */
@@ -652,7 +659,7 @@ export interface Job {
   /** Another name of "use_reentrant". */
   use_reentrant_gc?: boolean | null;
   /** Another name of "optimizer". */
-  optim?: "auto" | "adafactor" | "adagrad" | "adam_mini" | "adamw_8bit" | "adamw_bnb_8bit" | "bitsandbytes.optim.AdamW8bit" | "paged_adamw_8bit" | "bitsandbytes.optim.PagedAdamW8bit" | "adamw_bnb_32bit" | "adamw_32bit" | "paged_adamw_32bit" | "paged_adamw" | "bitsandbytes.optim.PagedAdamW" | "adamw_hf" | "adamw_torch" | "adamw" | "adam" | "torch.optim.AdamW" | "adamw_torch_fused" | "adamw_torch_8bit" | "ao_adamw_8bit" | "adamw_torch_4bit" | "ao_adamw_4bit" | "ademamix" | "ademamix_8bit" | "paged_ademamix_32bit" | "paged_ademamix_8bit" | "apollo_adamw" | "galore_adamw" | "lion_32bit" | "lion" | "lion_8bit" | "paged_lion_32bit" | "paged_lion_8bit" | "muon" | "rmsprop" | "schedule_free_adamw" | "schedule_free_radam" | "schedule_free_sgd" | "sgd" | "torch.optim.SGD" | "sgd_momentum" | "stable_adamw" | null;
+  optim?: "auto" | "adafactor" | "adagrad" | "adam_mini" | "adamw_8bit" | "adamw_bnb_8bit" | "bitsandbytes.optim.AdamW8bit" | "paged_adamw_8bit" | "bitsandbytes.optim.PagedAdamW8bit" | "adamw_bnb_32bit" | "adamw_32bit" | "paged_adamw_32bit" | "paged_adamw" | "bitsandbytes.optim.PagedAdamW" | "adamw_hf" | "adamw_torch" | "adamw" | "adam" | "torch.optim.AdamW" | "adamw_torch_fused" | "adamw_torch_8bit" | "ao_adamw_8bit" | "adamw_torch_4bit" | "ao_adamw_4bit" | "ademamix" | "ademamix_8bit" | "paged_ademamix_32bit" | "paged_ademamix_8bit" | "apollo_adamw" | "apollo_adamw_layerwise" | "came_pytorch" | "galore_adamw" | "galore_adamw_8bit" | "galore_adafactor" | "galore_adamw_layerwise" | "galore_adamw_8bit_layerwise" | "grokadamw" | "lion_32bit" | "lion" | "lion_8bit" | "paged_lion_32bit" | "paged_lion_8bit" | "lomo" | "adalomo" | "muon" | "rmsprop" | "rmsprop_bnb_32bit" | "rmsprop_bnb" | "rmsprop_bnb_8bit" | "schedule_free_adamw" | "schedule_free_radam" | "schedule_free_sgd" | "sgd" | "torch.optim.SGD" | "sgd_momentum" | "stable_adamw" | "optimi_adamw" | null;
   /** Another name of "max_grad_norm". */
   gradient_clipping?: number | null;
   /** Another name of "compile". */

@@ -22,6 +22,7 @@
 #include "core/runtime/nccl.hpp"
 #include "core/step/estimate.hpp"
 #include "core/step/module_plan.hpp"
+#include "core/step/optimizer_fits.hpp"
 #include "core/step/simulation.hpp"
 #include "core/units/decimal.hpp"
 #include "core/units/excerpt.hpp"
@@ -357,6 +358,7 @@ Understood Estimator::resolve(const Asked& asked) const {
   if (answer.job.is_megatron()) as_megatron(answer.job, answer.architecture, issues);
   take_implementation(answer.job, answer.architecture);
   leave_out_evaluation(answer.job, issues);
+  if (is_supported(answer.architecture)) settle_optimizer(answer.architecture, answer.job, issues);
   check_magnitude(answer.architecture, answer.job, issues);
   check_positions(answer.architecture, answer.job, issues);
   check_attention(answer.architecture, answer.job, issues);

@@ -28,11 +28,17 @@ const Value* said(const Import& import, std::string_view path) {
   return nullptr;
 }
 
+/// LLaMA-Factory's word for the rank of an optimizer's projections.
+bool is_rank(std::string_view path) {
+  return path == "galore_rank" || path == "apollo_rank";
+}
+
 /// What other fields say to the engine: of Megatron's decoders the model_type, of its states `settle_megatron`, of all
 /// GPUs those of each axis.
 bool is_said_elsewhere(const Import& import, std::string_view path) {
   constexpr std::string_view kSaid[] = {"config.mlp", "config.norm", "config.bias", "config.position_embedding",
                                         "distributed_optimizer"};
+  if (is_rank(path)) return true;
   if (path == "world_size") return said(import, "parallelism.data") != nullptr;
   return std::find(std::begin(kSaid), std::end(kSaid), path) != std::end(kSaid);
 }
@@ -80,6 +86,8 @@ Value job_of(const Import& import, Issues& issues) {
                                       [](const Reading& reading) { return reading.format == "axolotl"; });
   const bool batched = settle_megatron(import, job);
   for (const Finding& field : import.fields) {
+    if (is_rank(field.path) && field.value.is_integer())
+      put(job, "optim_args", of("rank=" + std::to_string(field.value.integer)));
     if (is_said_elsewhere(import, field.path) || (batched && field.path == "global_batch_size")) continue;
     if (is_option(field.path)) {
       put(job, field.path, field.path == "trainable" && is_axolotl ? unfrozen(field.value) : field.value);

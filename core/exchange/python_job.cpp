@@ -767,6 +767,10 @@ class Job {
   void read_optimizer() {
     if (told("optimizer")) return;
     const PyValue* optim = argument("optim");
+    for (const char* key : {"optim_args", "optim_target_modules"}) {
+      const PyValue* setting = argument(key);
+      if (setting != nullptr && (setting->is_string() || setting->kind == Kind::kList)) say(key, *setting);
+    }
     if (optim != nullptr && (optim->is_string())) return say("optimizer", of(optimizer_word(optim->text)), *optim);
     for (const PyObject& one : program_.objects) {
       const std::string name = one.name.substr(one.name.rfind('.') == std::string::npos ? 0 : one.name.rfind('.') + 1);

@@ -51,6 +51,17 @@ struct ModuleChoice {
   std::partial_ordering operator<=>(const ModuleChoice&) const = default;
 };
 
+/// How GaLore and APOLLO project gradients, as `optim_args` and `optim_target_modules` of Hugging Face's Trainer say
+/// it.
+struct LowRank {
+  Count rank = 128;     ///< transformers 5.12 trainer_optimizer.py: _get_galore_optimizer, _get_apollo_optimizer
+  bool by_svd = false;  ///< of APOLLO: singular vectors, as GaLore's, instead of random ones (optim_args proj=svd)
+  ModuleChoice targets = {ModuleChoice::Kind::kAllLinear, {}, {}};  ///< linear layers whose gradients are projected
+
+  bool operator==(const LowRank&) const = default;
+  std::partial_ordering operator<=>(const LowRank&) const = default;
+};
+
 /// PEFT's task types, as far as they decide what is trained beside the adapters.
 enum class TaskType : std::uint8_t {
   kAuto,                    ///< that of the head
@@ -267,8 +278,8 @@ struct DataParallel {
   double bucket_cap_mb = 25.0;           ///< DDP: MiB of gradients that are reduced together
   Sharding sharding = Sharding::kNone;
   bool one_process = false;  ///< nn.DataParallel instead of DistributedDataParallel
-  Count replicas = 1;  ///< groups of GPUs that hold all shards each
-  Count per_node = 8;  ///< GPUs that share a host
+  Count replicas = 1;        ///< groups of GPUs that hold all shards each
+  Count per_node = 8;        ///< GPUs that share a host
   Fsdp fsdp;
   Zero zero;
 
@@ -330,8 +341,8 @@ struct Megatron {
 /// How the model is trained, as each GPU sees it. All defaults are those of the contract.
 struct TrainingJob {
   Method method = Method::kFull;
-  Adapter adapter;                  ///< read when method is lora or qlora
-  Quantization quantization;        ///< read when method is qlora
+  Adapter adapter;                     ///< read when method is lora or qlora
+  Quantization quantization;           ///< read when method is qlora
   std::vector<std::string> freeze;     ///< module-name patterns that are not trained
   std::vector<std::string> trainable;  ///< patterns that are, whatever `freeze` says; without that, nothing else is
   Recipe recipe;
@@ -356,6 +367,7 @@ struct TrainingJob {
   Count checkpoint_every = 1;  ///< k, when kEvery
   bool use_reentrant = false;
   std::string_view optimizer = "adamw_torch_fused";  ///< Hugging Face's `optim`: the name of a row of core/optimizers
+  LowRank low_rank;                                  ///< read where the optimizer projects gradients
   double max_grad_norm = 1.0;                        ///< 0 = no clipping
   bool optimizer_in_backward = false;
   Loss loss = Loss::kDefault;

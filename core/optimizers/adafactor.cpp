@@ -1,7 +1,8 @@
 // transformers' Adafactor: a factored second moment, no first.
-#include "core/optimizers/rows.hpp"
+#include "core/optimizers/adafactor.hpp"
 
 namespace tidemark {
+
 namespace {
 
 Shape without(const Shape& shape, int dim) {
@@ -13,12 +14,8 @@ Shape without(const Shape& shape, int dim) {
   return rest;
 }
 
-// Convolutions and stacked experts have more than two dimensions: all but the last, all but the one before.
 void create(OptimizerRun& run, const Parameter& p) {
-  const int rank = p.shape.rank;
-  if (rank < 2) return run.keep(p.shape, Dtype::kFp32, "exp_avg_sq");
-  run.keep(without(p.shape, rank - 1), Dtype::kFp32, "exp_avg_sq_row");
-  run.keep(without(p.shape, rank - 2), Dtype::kFp32, "exp_avg_sq_col");
+  keep_factored_moment(run, p.shape);
 }
 
 void step(OptimizerRun& run) {
@@ -50,6 +47,13 @@ constexpr Optimizer kRows[] = {
 };
 
 }  // namespace
+
+// Convolutions and stacked experts have more than two dimensions: all but the last, all but the one before.
+void keep_factored_moment(OptimizerRun& run, const Shape& shape) {
+  if (shape.rank < 2) return run.keep(shape, Dtype::kFp32, "exp_avg_sq");
+  run.keep(without(shape, shape.rank - 1), Dtype::kFp32, "exp_avg_sq_row");
+  run.keep(without(shape, shape.rank - 2), Dtype::kFp32, "exp_avg_sq_col");
+}
 
 extern const OptimizerRows adafactor_rows;
 const OptimizerRows adafactor_rows = kRows;

@@ -1,34 +1,111 @@
-// GaLore: AdamW in a low-rank projection of each matrix.
-#include <algorithm>
-
-#include "core/optimizers/rows.hpp"
+// GaLore: AdamW, 8-bit AdamW and Adafactor on gradients in the directions of their largest singular values.
+#include "core/optimizers/adafactor.hpp"
+#include "core/optimizers/bitsandbytes.hpp"
+#include "core/optimizers/low_rank.hpp"
 
 namespace tidemark {
 namespace {
 
-// Rank that transformers passes when `optim_args` says nothing: trainer.py _setup_low_rank_optimizer.
-constexpr Count kRank = 128;
+constexpr const char* kAdamw = "galore-torch 1.0 galore_torch/adamw.py, galore_projector.py";
+constexpr const char* kAdamw8bit = "galore-torch 1.0 galore_torch/adamw8bit.py, galore_projector.py";
+constexpr const char* kAdafactor = "galore-torch 1.0 galore_torch/adafactor.py, galore_projector.py";
 
 void create(OptimizerRun& run, const Parameter& p) {
-  if (!is_projected(p)) {
-    run.keep(p.shape, p.dtype, "exp_avg");
-    run.keep(p.shape, p.dtype, "exp_avg_sq");
-    return;
+  const bool projected = is_projected(run, p);
+  if (projected) keep_singular_vectors(run, p, p.dtype);
+  const Shape shape = projected ? projected_shape(run, p) : p.shape;
+  run.keep(shape, p.dtype, "exp_avg");
+  run.keep(shape, p.dtype, "exp_avg_sq");
+}
+
+void update(OptimizerRun& run, const Parameter& p, Tensor&, StepNames& names) {
+  auto& [grad, denominator, norm_grad, none, no, nil] = names;
+  Tape& t = run.tape;
+  const bool projected = is_projected(run, p);
+  grad.reset();  // bound to the parameter's own first
+  if (projected) renew_singular_vectors(run, p, p.dtype);
+  const Shape shape = projected ? projected_shape(run, p) : p.shape;
+  if (projected) grad = t.allocate(shape, p.dtype, "low-rank gradient");
+  denominator = t.allocate(shape, p.dtype, "denom");
+  norm_grad = t.allocate(shape, p.dtype, "norm_grad");
+  if (projected) project_back(run, p, p.dtype, norm_grad);
+}
+
+/// Its states are made for the projected gradient, which stands in the parameter's place meanwhile. Not "bitsandbytes"
+/// by its class's name, so the Trainer asks for no 32 bits of token tables.
+void create_8bit(OptimizerRun& run, const Parameter& p) {
+  Parameter seen = p;
+  seen.is_embedding = false;
+  if (is_projected(run, p)) {
+    keep_singular_vectors(run, p, p.dtype);
+    seen.shape = projected_shape(run, p);
   }
-  const Count small = std::min(p.shape.size(0), p.shape.size(1));
-  const Count large = std::max(p.shape.size(0), p.shape.size(1));
-  const Dim rank(std::min(kRank, small));
-  run.keep(Shape{Dim(small), rank}, p.dtype, "projector");
-  run.keep(Shape{Dim(large), rank}, p.dtype, "exp_avg");
-  run.keep(Shape{Dim(large), rank}, p.dtype, "exp_avg_sq");
+  bitsandbytes::create_8bit<2>(run, seen);
+}
+
+void update_8bit(OptimizerRun& run, const Parameter& p, Tensor& gradient, StepNames& names) {
+  if (!is_projected(run, p)) return;
+  Tensor& grad = names[0];
+  Tape& t = run.tape;
+  renew_singular_vectors(run, p, p.dtype);
+  grad = t.allocate(projected_shape(run, p), p.dtype, "low-rank gradient");
+  t.allocate(p.shape, p.dtype, "saved_data");  // which becomes the weight, whose own storage goes
+  Tensor seen = t.allocate(projected_shape(run, p), p.dtype, "p.data");
+  // p.grad = grad: the full one goes, the low-rank one stays until zero_grad().
+  t.set_category(grad, Category::kGradients);
+  gradient = grad;
+  Tensor low;
+  project_back(run, p, p.dtype, low);
+}
+
+void create_adafactor(OptimizerRun& run, const Parameter& p) {
+  if (!is_projected(run, p)) return keep_factored_moment(run, p.shape);
+  keep_singular_vectors(run, p, Dtype::kFp32);
+  keep_factored_moment(run, projected_shape(run, p));
+}
+
+void update_adafactor(OptimizerRun& run, const Parameter& p, Tensor&, StepNames& names) {
+  auto& [grad, parameter, update, none, no, nil] = names;
+  Tape& t = run.tape;
+  const bool projected = is_projected(run, p), half = is_half(p.dtype);
+  const Shape shape = projected ? projected_shape(run, p) : p.shape;
+  grad.reset();
+  if (half) grad = t.allocate(p.shape, Dtype::kFp32, "grad.float()");
+  if (projected) renew_singular_vectors(run, p, Dtype::kFp32);
+  if (projected) grad = t.allocate(shape, Dtype::kFp32, "low-rank gradient");
+  parameter.reset();
+  if (half) parameter = t.allocate(p.shape, Dtype::kFp32, "p.float()");
+  Tensor square = t.allocate(shape, Dtype::kFp32, "grad ** 2");
+  update = t.allocate(shape, Dtype::kFp32, "update");
+  square.reset();
+  update = t.allocate(shape, Dtype::kFp32, "update");
+  if (projected) project_back(run, p, Dtype::kFp32, update);
+  t.allocate(p.shape, Dtype::kFp32, "-update");
+}
+
+constexpr Optimizer row(const char* name, std::string_view help, const char* source, int bits,
+                        void (*states)(OptimizerRun&, const Parameter&),
+                        void (*step)(OptimizerRun&, const Parameter&, Tensor&, StepNames&), bool layerwise) {
+  Optimizer made;
+  made.name = name;
+  made.help = help;
+  made.source = source;
+  made.state_bits = bits;
+  made.create = states;
+  made.update = step;
+  made.groups = ParameterGroups::kProjected;
+  made.in_backward = layerwise;
+  return made;
 }
 
 constexpr Optimizer kRows[] = {
-    {.name = "galore_adamw",
-     .help = "GaLore: AdamW in a low-rank projection",
-     .source = "GaLore galore_torch/adamw.py, galore_projector.py (2cc66f8)",
-     .create = create,
-     .step = full_rank_updates},
+    row("galore_adamw", "GaLore: AdamW in a low-rank projection", kAdamw, 32, create, update, false),
+    row("galore_adamw_8bit", "GaLore, 8-bit states", kAdamw8bit, 8, create_8bit, update_8bit, false),
+    row("galore_adafactor", "GaLore with Adafactor", kAdafactor, 32, create_adafactor, update_adafactor, false),
+    row("galore_adamw_layerwise", "GaLore, each weight in backward", kAdamw, 32, create, update, true),
+    row("galore_adamw_8bit_layerwise", "GaLore, 8-bit states, each weight in backward", kAdamw8bit, 8, create_8bit,
+        update_8bit, true),
+    {.name = "galore_adafactor_layerwise", .help = "transformers 5.12 fails: it gives lr together with relative_step"},
 };
 
 }  // namespace

@@ -6,14 +6,18 @@
 namespace tidemark {
 namespace {
 
+bool is_matrix(const Parameter& p) {
+  return p.shape.rank == 2 && !p.is_embedding;
+}
+
 void create(OptimizerRun& run, const Parameter& p) {
   run.keep(p.shape, p.dtype, "momentum_buffer");
-  if (!is_projected(p)) run.keep(p.shape, p.dtype, "exp_avg_sq");
+  if (!is_matrix(p)) run.keep(p.shape, p.dtype, "exp_avg_sq");
 }
 
 void step(OptimizerRun& run) {
   run.for_each_trained([&](const Parameter& p) {
-    if (!is_projected(p)) return;
+    if (!is_matrix(p)) return;
     Tape& t = run.tape;
     const Dim small(std::min(p.shape.size(0), p.shape.size(1)));
     // _zeropower_via_newtonschulz: X, its successor, the Gram matrix and its update, in bf16; then the update.

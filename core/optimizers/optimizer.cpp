@@ -1,5 +1,9 @@
 #include "core/optimizers/optimizer.hpp"
 
+#include <utility>
+
+#include "core/optimizers/low_rank.hpp"
+
 namespace tidemark {
 
 const Optimizer* find_optimizer(std::string_view name) {
@@ -58,7 +62,54 @@ void OptimizerRun::step() {
     for_each_trained([&](const Parameter&) { norms[i++].reset(); });
   }
   if (row_.step != nullptr) row_.step(*this);
+  if (row_.update != nullptr && !job.optimizer_in_backward) update_one_by_one();
   tape.set_default_category(before);
+}
+
+// What the names of a loop hold is let go at the end of each layer, so that each layer's segment frees what it made.
+void OptimizerRun::update_one_by_one() {
+  std::vector<Parameter*> visited;
+  for_each_trained([&](Parameter& p) { visited.push_back(&p); });
+  StepNames names;
+  std::size_t at = 0;
+  for_each_trained([&](Parameter& p) {
+    row_.update(*this, p, p.grad, names);
+    if (++at == visited.size() || visited[at]->instance != p.instance) names = {};
+  });
+}
+
+void OptimizerRun::take_gradient(std::int32_t parameter, Tensor gradient) {
+  if (!row_.one_behind) return update(parameter, std::move(gradient));
+  finish_backward();
+  behind_ = parameter;
+  waiting_ = std::move(gradient);
+}
+
+void OptimizerRun::finish_backward() {
+  if (behind_ >= 0) update(std::exchange(behind_, -1), std::move(waiting_));
+}
+
+void OptimizerRun::update(std::int32_t parameter, Tensor gradient) {
+  if (row_.update == nullptr) return;
+  const Category before = tape.default_category();
+  tape.set_default_category(Category::kWorkspace);
+  Tensor held = std::move(gradient);
+  StepNames names;
+  const Parameter& p = tape.parameters()[static_cast<std::size_t>(parameter)];
+  Scope in(tape, p.module, row_.source);
+  row_.update(*this, p, held, names);
+  tape.set_default_category(before);
+}
+
+bool OptimizerRun::is_first(const Parameter& p) const {
+  switch (row_.groups) {
+    case ParameterGroups::kDecay:
+      return decays(p);
+    case ParameterGroups::kNamed:
+      return true;
+    default:
+      return !is_projected(*this, p);
+  }
 }
 
 }  // namespace tidemark

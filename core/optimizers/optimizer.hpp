@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,17 @@
 namespace tidemark {
 
 class OptimizerRun;
+
+/// What a Python step() that walks over parameters still holds of one when it comes to the next: a name keeps its
+/// tensor until it is bound anew. One for each name; what a slot means is its optimizer's.
+using StepNames = std::array<Tensor, 6>;
+
+/// The order in which an optimizer comes by its parameters.
+enum class ParameterGroups : std::uint8_t {
+  kDecay,      ///< Hugging Face's Trainer: what decays, then what does not
+  kNamed,      ///< as model.named_parameters()
+  kProjected,  ///< transformers 5.12 trainer_optimizer.py _setup_low_rank_optimizer: what is projected comes last
+};
 
 /// One optimizer, as Hugging Face's `optim` names it: a row of its file in core/optimizers. Requests, flags, `describe`
 /// and the advice read the same row.
@@ -24,8 +36,15 @@ struct Optimizer {
   void (*create)(OptimizerRun& run, const Parameter& p) = nullptr;
   /// What any step() makes and drops besides; null when it works in place.
   void (*step)(OptimizerRun& run) = nullptr;
-  /// Bytes of a parameter's states in managed memory (cudaMallocManaged, outside the caching allocator); null for none.
+  /// The same for one parameter, of optimizers that take one after the other: what step() makes, in the order in which
+  /// it does, and which names hold it afterwards. `gradient` goes where step() lets it go.
+  void (*update)(OptimizerRun& run, const Parameter& p, Tensor& gradient, StepNames& names) = nullptr;
+  /// Bytes of a parameter's states outside the card's memory: in managed memory (cudaMallocManaged), or on the host;
+  /// null for none.
   Bytes (*managed)(const Parameter& p) = nullptr;
+  ParameterGroups groups = ParameterGroups::kDecay;
+  /// It steps by hooks, in backward, whatever the job says; `one_behind` when the next gradient is there (LOMO).
+  bool in_backward = false, one_behind = false;
 };
 
 /// Every optimizer, file by file in the order of their names.
@@ -51,7 +70,11 @@ class OptimizerRun {
   void create();
   /// Gradient clipping and the temporaries of any `step()`.
   void step();
-  /// Bytes of states that live in managed memory: host side, not in torch's statistics.
+  /// A gradient is complete, and the parameter is stepped from a hook. Without an `update` it is dropped.
+  void take_gradient(std::int32_t parameter, Tensor gradient);
+  /// Backward is through.
+  void finish_backward();
+  /// Bytes of states that live in managed memory or on the host: not in torch's statistics.
   Bytes managed_bytes(const Parameter& p) const;
 
   // -- for the rows ---------------------------------------------------------------------------------------------------
@@ -60,14 +83,14 @@ class OptimizerRun {
   /// torch's optimizers make states like their parameter; a recipe that says otherwise (by name through its master
   /// copy, or as an object) is believed.
   Dtype state_dtype(const Parameter& p) const;
-  /// Hugging Face's Trainer makes two groups, stepped one after the other: what decays and what does not.
+  /// Group by group (ParameterGroups).
   template <typename Visit>
   void for_each_trained(Visit visit) {
-    for (const bool decaying : {true, false}) {
+    for (const bool first : {true, false}) {
       const std::size_t n = tape.parameters().size();
       for (std::size_t i = 0; i < n; ++i) {
         Parameter& p = tape.parameters()[i];
-        if (!p.reached || decays(p) != decaying) continue;
+        if (!p.reached || is_first(p) != first) continue;
         tape.begin_segment(Phase::kOptimizer, p.instance);
         Scope in(tape, p.module, row_.source);
         visit(p);
@@ -78,8 +101,14 @@ class OptimizerRun {
   static bool decays(const Parameter& p) { return p.shape.rank > 1; }
 
  private:
+  bool is_first(const Parameter& p) const;
+  void update_one_by_one();
+  void update(std::int32_t parameter, Tensor gradient);
+
   const Optimizer& row_;
   std::vector<Tensor> states_;
+  std::int32_t behind_ = -1;  // the parameter whose gradient waits for the next one
+  Tensor waiting_;            // that gradient
 };
 
 }  // namespace tidemark

@@ -1,5 +1,5 @@
-// torch.optim.RMSprop.
-#include "core/optimizers/rows.hpp"
+// RMSprop: torch's, and bitsandbytes' with one state in 8 or 32 bits.
+#include "core/optimizers/bitsandbytes.hpp"
 
 namespace tidemark {
 namespace {
@@ -14,6 +14,16 @@ constexpr Optimizer kRows[] = {
      .source = "pytorch 2.6 torch/optim/rmsprop.py",
      .create = create,
      .step = foreach_sqrt},
+    {.name = "rmsprop_bnb_32bit",
+     .help = "bitsandbytes RMSprop",
+     .source = bitsandbytes::kSource,
+     .alias = "rmsprop_bnb",
+     .create = bitsandbytes::create_32bit<1>},
+    {.name = "rmsprop_bnb_8bit",
+     .help = "bitsandbytes RMSprop, 8-bit state",
+     .source = bitsandbytes::kSource,
+     .state_bits = 8,
+     .create = bitsandbytes::create_8bit<1>},
 };
 
 }  // namespace

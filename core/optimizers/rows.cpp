@@ -42,12 +42,4 @@ void foreach_sqrt(OptimizerRun& run) {
   foreach_temporaries(run, {"_foreach_sqrt"});
 }
 
-void full_rank_updates(OptimizerRun& run) {
-  run.for_each_trained([&](const Parameter& p) {
-    if (!is_projected(p)) return;
-    Tensor copy = run.tape.allocate(p.shape, Dtype::kFp32, "fp32 copy");
-    Tensor full = run.tape.allocate(p.shape, p.dtype, "full-rank update");
-  });
-}
-
 }  // namespace tidemark

@@ -19,13 +19,4 @@ void foreach_temporaries(OptimizerRun& run, std::initializer_list<const char*> n
 /// pytorch 2.6 torch/optim/adam.py _multi_tensor_adam, rmsprop.py _multi_tensor_rmsprop: the square root alone.
 void foreach_sqrt(OptimizerRun& run);
 
-/// Is a low-rank projection made for it (GaLore, APOLLO)? Matrices, but for token tables.
-inline bool is_projected(const Parameter& p) {
-  return p.shape.rank == 2 && !p.is_embedding;
-}
-
-/// project_back and scaled_grad of GaLore and APOLLO: one full-rank update at a time; the projection works on a copy in
-/// fp32.
-void full_rank_updates(OptimizerRun& run);
-
 }  // namespace tidemark

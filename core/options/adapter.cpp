@@ -6,6 +6,7 @@
 #include "core/options/adapter_kinds.hpp"
 #include "core/options/builders.hpp"
 #include "core/options/floats.hpp"
+#include "core/options/module_choice.hpp"
 #include "core/options/topics.hpp"
 
 namespace tidemark {
@@ -74,15 +75,6 @@ constexpr KindDefaults kDefaults[] = {
     {AdapterKind::kLoKr, 8, 0},  {AdapterKind::kVera, 256, 0},   {AdapterKind::kOft, 0, 32},
     {AdapterKind::kBoft, 0, 4},
 };
-
-/// A list of names, or a string: a shorthand or a regular expression. On the command line all are lists.
-ModuleChoice module_choice(const OptionValue& value) {
-  const std::string& word = value.list.size() == 1 ? value.list.front() : value.text;
-  if (lower_case(word) == "all-linear") return {ModuleChoice::Kind::kAllLinear, {}, {}};
-  if (word == "attention") return {ModuleChoice::Kind::kAttention, {}, {}};
-  if (value.text.empty()) return {ModuleChoice::Kind::kNames, value.list, {}};
-  return {ModuleChoice::Kind::kExpression, {}, value.text};
-}
 
 void target_modules(Request& r, const OptionValue& v) {
   r.job.adapter.target_modules = module_choice(v);

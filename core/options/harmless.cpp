@@ -61,7 +61,6 @@ constexpr ForeignKey kForeign[] = {
     {"lora_mlp_kernel,lora_qkv_kernel,lora_o_kernel", "Fused LoRA kernels keep other tensors; not modelled yet."},
     {"liger_layer_norm,liger_cross_entropy,fp8,use_scattermoe,quantize_moe_experts", "Not modelled yet."},
     {"flex_attention", "Not modelled yet; \"attention\": \"flash_attention_2\" is the nearest that is."},
-    {"optim_args,optim_target_modules", "Settings of an optimizer are not modelled yet; its usual ones are assumed."},
 };
 
 }  // namespace

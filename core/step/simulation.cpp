@@ -1,7 +1,9 @@
 #include "core/step/simulation.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "core/layers/adapter.hpp"
 #include "core/layers/model_call.hpp"
@@ -209,6 +211,11 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   }
   // As a view of its bucket a gradient is copied there as soon as it is ready, and dies.
   t.set_drop_gradients(job.optimizer_in_backward || (ddp.is_replicated() && ddp.gradient_as_bucket_view));
+  OptimizerRun optimizer(t, job);
+  if (job.optimizer_in_backward) {
+    t.set_gradient_hook(
+        [&](std::int32_t parameter, Tensor gradient) { optimizer.take_gradient(parameter, std::move(gradient)); });
+  }
   // What an iteration leaves to the next one shows in a second one.
   s.accumulates = job.gradient_accumulation_steps > 1 || job.outputs_stay;
   s.gradients_stay = !job.zero_grad_to_none && !job.optimizer_in_backward;
@@ -219,6 +226,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
     s.micro_steps.push_back(t.segments().size() - 1);
     if (sharded) sharded->begin_micro_step(i + 1 == recorded);
     pipelined ? pipelined() : record_micro_step(net, program, i + 1 == recorded);
+    optimizer.finish_backward();
     t.break_segment();
   }
   pipelined = nullptr;
@@ -228,7 +236,6 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   s.plan = net.plan();
   if (!job.is_megatron()) keep_buckets(t, s.plan, ddp);
   if (sharded) sharded->end_micro_steps();
-  OptimizerRun optimizer(t, job);
   t.begin_segment(Phase::kOptimizer, -1);
   const std::size_t events = t.events().size();
   if (sharded) sharded->prepare_step();

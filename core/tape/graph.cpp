@@ -272,7 +272,10 @@ void Graph::accumulate_parameter(std::int32_t parameter) {
   if (tape_.placement() != nullptr) return tape_.placement()->take_gradient(parameter, std::move(grad));
   if (tape_.gradient_dtype_ && is_half(grad.dtype())) grad = to(std::move(grad), *tape_.gradient_dtype_);
   tape_.set_category(grad, Category::kGradients);
-  if (tape_.drop_gradients_) return;  // the parameter was stepped from a hook; the gradient dies with this scope
+  if (tape_.drop_gradients_) {  // the parameter is stepped from a hook, and its gradient dies
+    if (tape_.gradient_hook_) tape_.gradient_hook_(parameter, std::move(grad));
+    return;
+  }
   p.grad = std::move(grad);
 }
 

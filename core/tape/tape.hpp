@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <optional>
@@ -116,6 +117,10 @@ class Tape : public Record, public Guards {
   Tensor leaf(const Tensor& buffer);
   /// Gradients are used and dropped as soon as they are complete (optimizer in backward).
   void set_drop_gradients(bool drop) { drop_gradients_ = drop; }
+  /// Who takes a complete gradient then.
+  void set_gradient_hook(std::function<void(std::int32_t parameter, Tensor gradient)> hook) {
+    gradient_hook_ = std::move(hook);
+  }
   /// Gradients are kept in this dtype, whatever backward makes (fp32 main gradients of 16-bit parameters).
   void set_gradient_dtype(std::optional<Dtype> dtype) { gradient_dtype_ = dtype; }
 
@@ -184,6 +189,7 @@ class Tape : public Record, public Guards {
   std::optional<Dtype> gradient_dtype_;
   Placement* placement_ = nullptr;
   bool drop_gradients_ = false;
+  std::function<void(std::int32_t, Tensor)> gradient_hook_;
   bool grad_enabled_ = true;
 };
 

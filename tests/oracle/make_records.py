@@ -81,6 +81,10 @@ def request_of(job):
                                   "precomputed": {"precompute": True}}[job["reference"]]
     if job.get("evaluation"):
         req["evaluation"] = {"micro_batch_size": job["evaluation"]["micro_batch"]}
+    if job.get("optim_args"):
+        req["optim_args"] = ",".join(f"{key}={value}" for key, value in job["optim_args"].items())
+    if job.get("optim_target_modules"):
+        req["optim_target_modules"] = job["optim_target_modules"]
     req.update({theirs: job[ours] for ours, theirs in LOOP.items() if ours in job})
     return req
 

@@ -56,10 +56,12 @@ UNRECORDED = {
     "attention": {"flash_attention_3": "no stand-in", "xformers": "transformers has no such implementation"},
     "loss": {"mean_square": "of a body without a head: records-beyond.jsonl",
              "chunked": "TRL's loss, no stand-in", "cut_cross_entropy": "Apple's kernels, no stand-in"},
-    "optimizer": {"adamw_torch_8bit": "torchao's tensors", "adamw_torch_4bit": "torchao's tensors", "galore_adamw": "no stand-in",
-                  "apollo_adamw": "no stand-in", "adam_mini": "no stand-in", "muon": "no stand-in",
-                  **{word: "no stand-in" for word in ("ademamix", "ademamix_8bit", "paged_ademamix_32bit", "paged_ademamix_8bit", "schedule_free_adamw",
-                                                      "schedule_free_radam", "schedule_free_sgd", "stable_adamw")}},
+    "optimizer": {**{word: "records-optimizers.jsonl" for word in (
+                      "adamw_torch_8bit", "adamw_torch_4bit", "galore_adamw", "galore_adamw_8bit", "galore_adafactor", "galore_adamw_layerwise",
+                      "galore_adamw_8bit_layerwise", "apollo_adamw", "apollo_adamw_layerwise", "adam_mini", "muon", "ademamix", "ademamix_8bit",
+                      "paged_ademamix_32bit", "paged_ademamix_8bit", "schedule_free_adamw", "schedule_free_radam", "schedule_free_sgd",
+                      "rmsprop_bnb_8bit", "rmsprop_bnb_32bit", "grokadamw", "came_pytorch", "lomo", "adalomo")},
+                  "stable_adamw": "Triton kernels, no stand-in", "optimi_adamw": "Triton kernels, no stand-in"},
 }
 # The option table's word for each of the recorder's, where they differ.
 WORDS = {"bf16": "pure_bf16", "fp16": "pure_fp16", "liger_flce": "liger", "adamw_32bit": "adamw_bnb_32bit"}

@@ -96,7 +96,7 @@ void check_oracle(Check& check, const char* name, const std::vector<Row>& rows, 
 
 std::string spreads_of(const Tables& t, const std::vector<Recorded>& recorded, const std::string& oracle) {
   std::vector<Row> rows;
-  for (const auto* set : {&t.open, &t.extra, &t.pairs, &t.beyond, &t.multi, &t.loops, &t.adapters}) {
+  for (const auto* set : {&t.open, &t.extra, &t.pairs, &t.beyond, &t.multi, &t.loops, &t.adapters, &t.optimizers}) {
     rows.insert(rows.end(), set->begin(), set->end());
   }
   return range_table(recorded, rows, without(t.measured, t.deviations), oracle + "first-sight.jsonl");
@@ -155,7 +155,7 @@ int run(int argc, char** argv) {
       recorded_jobs(engine,
                     {oracle + "records.jsonl", oracle + "records-extra.jsonl", oracle + "records-pairs.jsonl",
                      oracle + "records-beyond.jsonl", oracle + "records-multi.jsonl", oracle + "records-loops.jsonl",
-                     oracle + "records-adapters.jsonl"},
+                     oracle + "records-adapters.jsonl", oracle + "records-optimizers.jsonl"},
                     t.deviations);
   const std::string table = coverage_table(recorded);
   if (!coverage.empty()) {
@@ -170,6 +170,7 @@ int run(int argc, char** argv) {
   t.multi = of_family(oracle_rows(engine, oracle + "records-multi.jsonl", only), family);
   t.loops = of_family(oracle_rows(engine, oracle + "records-loops.jsonl", only), family);
   t.adapters = of_family(oracle_rows(engine, oracle + "records-adapters.jsonl", only), family);
+  t.optimizers = of_family(oracle_rows(engine, oracle + "records-optimizers.jsonl", only), family);
   const auto measured = [&](const char* implementation) {
     return of_family(measured_rows(engine, root + "/tests/measured/requests.jsonl",
                                    root + "/tests/measured/conditions.json", implementation, only),
@@ -194,7 +195,8 @@ int run(int argc, char** argv) {
                                     {"records-beyond.jsonl", &t.beyond},
                                     {"records-multi.jsonl", &t.multi},
                                     {"records-loops.jsonl", &t.loops},
-                                    {"records-adapters.jsonl", &t.adapters}}) {
+                                    {"records-adapters.jsonl", &t.adapters},
+                                    {"records-optimizers.jsonl", &t.optimizers}}) {
       std::printf("== %s\n", file);
       print_rows(*set, worst);
       for (const bool by_family : {true, false}) {
@@ -213,6 +215,7 @@ int run(int argc, char** argv) {
   print_summary("records of many GPUs", without(t.multi, t.deviations));
   print_summary("records of further loops", without(t.loops, t.deviations));
   print_summary("records of further adapters", without(t.adapters, t.deviations));
+  print_summary("records of further optimizers", without(t.optimizers, t.deviations));
   for (const char* metric : {"allocated", "reserved", "device"}) {
     for (const char* completeness : {"A", "B"}) {
       print_summary(std::string("measured, ") + metric + " " + completeness, part(t.measured, metric, completeness));
@@ -232,6 +235,7 @@ int run(int argc, char** argv) {
   check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 97);
   check_oracle(c, "records of loops", without(t.loops, t.deviations), 26, kDense);
   check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 190);
+  check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 97);
   c.at_least("coverage", "table is the records'", table == read_file(root + "/core/step/coverage_table.cpp"), 1);
   c.at_least("ranges", "are the residuals'", spreads == read_file(root + "/core/step/range_table.hpp"), 1);
   const Summary a = summarise(without(part(t.measured, "allocated", "A"), t.deviations));

@@ -40,9 +40,9 @@ TEST_CASE("what records cover, option by option and with the family, is stated t
 }
 
 TEST_CASE("an optimizer that no record has is named, and its range is wider") {
-  const Answer answer = answer_to(R"({"model":"llama-2-7b","precision":"pure_bf16","optimizer":"muon"})");
+  const Answer answer = answer_to(R"({"model":"llama-2-7b","precision":"pure_bf16","optimizer":"stable_adamw"})");
   REQUIRE(answer.estimate);
-  CHECK(notes(answer, "optimizer muon"));
+  CHECK(notes(answer, "optimizer stable_adamw"));
   CHECK(half_width(answer) > 30);
 }
 

@@ -80,3 +80,27 @@ TEST_CASE("AdEMAMix keeps three averages; paged, only the scales stay on the car
   CHECK(kept("ademamix_8bit", kMatrix, Dtype::kBf16) == 3 * (kElements + 4 * kBlocks));
   CHECK(kept("paged_ademamix_8bit", kMatrix, Dtype::kBf16) == 3 * 4 * kBlocks);
 }
+
+TEST_CASE(
+    "GaLore keeps a projector and moments of 128 rows; of fp32 gradients the projector holds all singular vectors") {
+  constexpr Bytes kMoments = 2 * 128 * 1000;
+  CHECK(kept("galore_adamw", kMatrix, Dtype::kBf16) == 2 * (128 * 512 + kMoments));
+  CHECK(kept("galore_adamw", kMatrix, Dtype::kFp32) == 4 * (512 * 512 + kMoments));
+  CHECK(kept("galore_adamw", Shape{Dim(512)}, Dtype::kBf16) == 2 * 2 * 512);
+}
+
+TEST_CASE("APOLLO keeps random directions in the gradient's dtype, as many as its rank whatever the matrix") {
+  CHECK(kept("apollo_adamw", kMatrix, Dtype::kFp32) == 4 * (128 * 512 + 2 * 128 * 1000) + 4);
+  CHECK(kept("apollo_adamw", Shape{Dim(16), Dim(1000)}, Dtype::kBf16) == 2 * (128 * 16 + 2 * 128 * 1000) + 2);
+}
+
+TEST_CASE("CAME keeps one full moment and four factors, AdaLomo two factors, LOMO nothing, GrokAdamW all on the host") {
+  CHECK(kept("came_pytorch", kMatrix, Dtype::kBf16) == 4 * (kElements + 2 * (1000 + 512)));
+  CHECK(kept("adalomo", kMatrix, Dtype::kBf16) == 4 * (1000 + 512));
+  CHECK(kept("lomo", kMatrix, Dtype::kBf16) == 0);
+  CHECK(kept("grokadamw", kMatrix, Dtype::kBf16) == 0);
+  Parameter p;
+  p.shape = kMatrix;
+  p.dtype = Dtype::kBf16;
+  CHECK(find_optimizer("grokadamw")->managed(p) == 3 * 2 * kElements);
+}

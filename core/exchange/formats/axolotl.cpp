@@ -331,6 +331,9 @@ void read_axolotl(const Look& look, Sources, Reading& reading) {
   read_checkpointing(keys, facts);
   if (keys.truthy("activation_offloading"))
     keys.state("offload.activations", of("cpu"), {keys["activation_offloading"]});
+  if (const Node* settings = keys["optim_args"]; settings != nullptr && settings->is_string())
+    keys.copy("optim_args", "optim_args");
+  keys.copy("optim_target_modules", "optim_target_modules");
   if (const Node* optimizer = keys["optimizer"]; optimizer != nullptr) {
     keys.state("optimizer", of(optimizer_word(optimizer->text)), {optimizer});
   } else {

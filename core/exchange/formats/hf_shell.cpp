@@ -163,6 +163,9 @@ void read_rest(Args& args, const Facts& facts) {
   if (named != nullptr) args.state("attention", of(named->value.text), {named});
   if (flash != nullptr && flash->value.is_bool() && flash->value.boolean)
     args.state("attention", of("flash_attention_2"), {flash});
+  args.copy("optim_args", {"optim_args"});
+  if (const Arg* targets = args.find("optim_target_modules"); targets != nullptr)
+    args.state("optim_target_modules", word_list(targets->value), {targets});
   if (const Arg* optim = args.any({"optim", "optimizer"}); optim != nullptr) {
     args.state("optimizer", of(optimizer_word(optim->value.text)), {optim});
   } else if (facts.qlora_program) {

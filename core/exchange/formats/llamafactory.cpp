@@ -211,7 +211,8 @@ void read_optimizer(Keys& keys) {
   for (const char* name : {"galore", "apollo"}) {
     const std::string word = name;
     if (!keys.truthy("use_" + word)) continue;
-    keys.copy(word + "_rank", word + "_rank");
+    if (!keys.copy(word + "_rank", word + "_rank"))
+      keys.assume(word + "_rank", of(16), "default (hparams/finetuning_args.py)");
     if (keys.truthy(word + "_layerwise")) keys.copy("optimizer_in_backward", word + "_layerwise");
   }
   keys.copy("max_grad_norm", "max_grad_norm");

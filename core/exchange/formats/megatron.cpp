@@ -221,8 +221,9 @@ void read_parallelism(Args& args, const Launch& launch, const std::string& file)
   args.state("parallelism.data", of(world / model), {processes, nodes}, "world size / (tensor x pipeline x context)");
 }
 
-/// A kind of tokenizer whose published files all hold as many words (config.json, vocab_size): openai-community/gpt2, google-bert/bert-base-uncased and -cased,
-/// meta-llama/Llama-2-7b-hf. Megatron-LM core_v0.12.0 training/tokenizer/tokenizer.py: build_tokenizer.
+/// A kind of tokenizer whose published files all hold as many words (config.json, vocab_size): openai-community/gpt2,
+/// google-bert/bert-base-uncased and -cased, meta-llama/Llama-2-7b-hf. Megatron-LM core_v0.12.0
+/// training/tokenizer/tokenizer.py: build_tokenizer.
 void read_vocabulary(Args& args) {
   constexpr std::pair<std::string_view, std::int64_t> kWords[] = {{"GPT2BPETokenizer", 50257},
                                                                   {"BertWordPieceLowerCase", 30522},

@@ -128,6 +128,8 @@ void read_trainer(Keys& keys) {
   const Node* attention = keys["attn_implementation"];
   keys.state("attention", of(attention == nullptr ? "sdpa" : attention->text), {attention},
              attention == nullptr ? "default" : "");
+  keys.copy("optim_args", "optim_args");
+  keys.copy("optim_target_modules", "optim_target_modules");
   if (const Node* optim = keys["optim"]; optim != nullptr) {
     keys.state("optimizer", of(optimizer_word(optim->text)), {optim});
   } else {

@@ -106,6 +106,14 @@ Exported write_axolotl(const ExportJob& job) {
     out.yaml("use_reentrant", job.job.use_reentrant, 2);
   }
   out.yaml("optimizer", job.job.optimizer);
+  if (projects(job.job)) {
+    const ModuleChoice& targets = job.job.low_rank.targets;
+    const bool all = targets.names.empty() && targets.kind != ModuleChoice::Kind::kExpression;
+    out.yaml("optim_args", quoted(optim_args(job.job)));
+    out.yaml("optim_target_modules", all                     ? "all-linear"
+                                     : targets.names.empty() ? quoted(targets.expression)
+                                                             : quoted_list(targets.names));
+  }
   out.yaml("max_grad_norm", number(job.job.max_grad_norm));
   write_loss(job.job, out);
   write_parallelism(job, out);

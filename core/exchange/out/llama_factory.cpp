@@ -95,6 +95,7 @@ Exported write_llama_factory(const ExportJob& job) {
   if (checkpoints(job.job)) out.yaml("use_reentrant_gc", job.job.use_reentrant);
   if (job.job.checkpointing == Checkpointing::kOffload) out.yaml("use_unsloth_gc", true);
   out.yaml("optim", job.job.optimizer);
+  if (projects(job.job)) out.lacks("/optim_args", "which gradients are projected, and to what rank");
   out.yaml("max_grad_norm", number(job.job.max_grad_norm));
   out.yaml("enable_liger_kernel", job.job.loss == Loss::kLiger);
   if (job.job.loss != Loss::kLiger && job.job.loss != Loss::kDefault) out.lacks("/loss", "how the loss is computed");

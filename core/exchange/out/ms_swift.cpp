@@ -71,6 +71,7 @@ Exported write_ms_swift(const ExportJob& job) {
                  job.job.use_reentrant ? "'{\"use_reentrant\": true}'" : "'{\"use_reentrant\": false}'");
   }
   command.flag("optim", job.job.optimizer);
+  if (projects(job.job)) out.lacks("/optim_args", "which gradients are projected, and to what rank");
   command.flag("max_grad_norm", number(job.job.max_grad_norm));
   if (job.job.loss == Loss::kLiger) command.flag("use_liger_kernel", true);
   add_parallelism(job, command);

@@ -70,6 +70,11 @@ void write_model(const ExportJob& job, Writer& out) {
   }
 }
 
+std::string projected_modules(const ModuleChoice& choice) {
+  if (choice.kind == ModuleChoice::Kind::kExpression) return quoted(choice.expression);
+  return choice.names.empty() ? "\"all-linear\"" : quoted_list(choice.names);
+}
+
 void write_lora_config(const ExportJob& job, Writer& out) {
   const Adapter& adapter = job.job.adapter;
   out.line("peft_config = LoraConfig(");
@@ -100,6 +105,10 @@ void write_arguments(const ExportJob& job, std::string_view type, Writer& out) {
   out.line("    bf16=" + python(casts_to(how, Dtype::kBf16)) + ",");
   out.line("    fp16=" + python(casts_to(how, Dtype::kFp16)) + ",");
   out.line("    optim=" + quoted(how.optimizer) + ",");
+  if (projects(how)) {
+    out.line("    optim_args=" + quoted(optim_args(how)) + ",");
+    out.line("    optim_target_modules=" + projected_modules(how.low_rank.targets) + ",");
+  }
   out.line("    max_grad_norm=" + number(how.max_grad_norm) + ",");
   out.line("    gradient_checkpointing=" + python(checkpoints(how)) + ",");
   if (checkpoints(how)) {

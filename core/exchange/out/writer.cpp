@@ -1,5 +1,6 @@
 #include "core/exchange/out/writer.hpp"
 
+#include "core/optimizers/optimizer.hpp"
 #include "core/units/decimal.hpp"
 
 namespace tidemark::exchange {
@@ -167,9 +168,17 @@ void lacks_in_common(const ExportJob& job, Writer& out) {
     out.lacks("/attention", "which kernel scaled_dot_product_attention takes");
   }
   if (job.job.images_per_sample > 0) out.lacks("/images_per_sample", "how many pictures a sample has: the data tell");
-  if (job.job.optimizer_in_backward) {
+  if (job.job.optimizer_in_backward && !find_optimizer(job.job.optimizer)->in_backward) {
     out.lacks("/optimizer_in_backward", "that each parameter is updated during backward");
   }
+}
+
+bool projects(const TrainingJob& job) {
+  return find_optimizer(job.optimizer)->groups == ParameterGroups::kProjected;
+}
+
+std::string optim_args(const TrainingJob& job) {
+  return "rank=" + std::to_string(job.low_rank.rank) + (job.low_rank.by_svd ? ",proj=svd" : "");
 }
 
 void lacks_without_deepspeed(const ExportJob& job, Writer& out) {

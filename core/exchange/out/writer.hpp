@@ -81,6 +81,11 @@ std::vector<std::string> attention_modules(const ExportJob& job);
 /// Autocast under bf16=True, respectively fp16=True.
 bool casts_to(const TrainingJob& job, Dtype dtype);
 
+/// Whether the optimizer projects gradients (GaLore, APOLLO), and is told how by `optim_args`.
+bool projects(const TrainingJob& job);
+/// "rank=128"
+std::string optim_args(const TrainingJob& job);
+
 /// What none of the tools that load Hugging Face models is told: gradients or states apart from the weights, parts of
 /// layers run again, pictures.
 void lacks_in_common(const ExportJob& job, Writer& out);

@@ -115,7 +115,12 @@ class TorchOptimizer:
 
 
 BITSANDBYTES = {"adamw_8bit": "AdamW8bit", "paged_adamw_8bit": "PagedAdamW8bit", "adamw_bnb_32bit": "AdamW32bit",
-                "paged_adamw_32bit": "PagedAdamW32bit", "lion_8bit": "Lion8bit"}
+                "paged_adamw_32bit": "PagedAdamW32bit", "lion_8bit": "Lion8bit", "ademamix": "AdEMAMix", "ademamix_8bit": "AdEMAMix8bit",
+                "paged_ademamix_32bit": "PagedAdEMAMix", "paged_ademamix_8bit": "PagedAdEMAMix8bit", "rmsprop_bnb": "RMSprop",
+                "rmsprop_bnb_32bit": "RMSprop", "rmsprop_bnb_8bit": "RMSprop8bit"}
+# Run themselves on one GPU as well; the others of bitsandbytes are FakeOptimizer's there.
+ONE_GPU = {"adamw_torch_8bit", "adamw_torch_4bit", "ademamix", "ademamix_8bit", "paged_ademamix_32bit", "paged_ademamix_8bit", "rmsprop_bnb",
+           "rmsprop_bnb_8bit", "rmsprop_bnb_32bit"}
 TORCHAO = {"adamw_torch_8bit": "AdamW8bit", "adamw_torch_4bit": "AdamW4bit"}
 
 
@@ -128,6 +133,7 @@ def library_class(name):
         available, torch.cuda.is_available = torch.cuda.is_available, lambda: False      # else it loads kernels
         import bitsandbytes as bnb
         torch.cuda.is_available = available
+        torch.cuda.synchronize = lambda device=None: None
         import bitsandbytes.functional as F
         F.get_paged = lambda *shape, dtype, device: torch.empty(shape, dtype=dtype)      # cudaMallocManaged: the host's
         F.fill = F.prefetch_tensor = F.optimizer_update_8bit_blockwise = F.optimizer_update_32bit = lambda *a, **k: None   # in place
@@ -174,7 +180,13 @@ class LibraryOptimizer:
         return [part for t in found for part in ([t.codes, t.scale] if hasattr(t, "codes") else [t])]    # torchao's wrappers hold these
 
 
-def make_optimizer(name, model):
+def make_optimizer(job, model):
+    import packages
+    name = job["optimizer"]
+    if name in packages.NAMES:
+        return packages.make(name, model, job)
+    if name in ONE_GPU:
+        return LibraryOptimizer(name, model)
     library = {"adagrad": torch.optim.Adagrad, "rmsprop": torch.optim.RMSprop}.get(name)
     return TorchOptimizer(library, model) if library else FakeOptimizer(name, model)
 

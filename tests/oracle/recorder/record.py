@@ -69,7 +69,7 @@ def run_fake(job, registry, steps, top):
                 tr.mods[:] = [n]
                 tr.track(b, "buffer", "weights")
         tr.mods.clear()
-        opt = make_optimizer(job["optimizer"], model)
+        opt = make_optimizer(job, model)
         for t in opt.tensors():                       # Adagrad's states are made with it
             tr.track(t, "state", "optimizer_state")
         trainable = [p for p in model.parameters() if p.requires_grad]
@@ -102,7 +102,7 @@ def run_fake(job, registry, steps, top):
                     if step == steps and "after_forward" not in snap:
                         snap["after_forward"] = [r.id for r in tr.live_recs()]
                     tr.start("backward", step)
-                    loss.backward()
+                    opt.backward(loss) if hasattr(opt, "backward") else loss.backward()
                     out = None
                     del loss, batch
                     for p in trainable:

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "core/optimizers/rows.hpp"
+
+namespace tidemark {
+
+/// transformers 5.12 optimization.py Adafactor: a second moment in fp32, of matrices as the means of rows and columns.
+void keep_factored_moment(OptimizerRun& run, const Shape& shape);
+
+}  // namespace tidemark

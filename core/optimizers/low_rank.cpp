@@ -1,0 +1,80 @@
+#include "core/optimizers/low_rank.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "core/job/regex.hpp"
+
+namespace tidemark {
+namespace {
+
+Count small_of(const Parameter& p) {
+  return std::min(p.shape.size(0), p.shape.size(1));
+}
+
+Dim rank_of(const OptimizerRun& run, const Parameter& p) {
+  return Dim(std::min(run.job.low_rank.rank, small_of(p)));
+}
+
+bool matches(const std::string& expression, const std::string& name) {
+  std::string error;
+  const auto regex = Regex::compile(expression, error);
+  return regex && regex->matches(name);
+}
+
+}  // namespace
+
+bool is_target(const ModuleChoice& choice, std::string_view module, bool in_layer) {
+  const std::string name = (in_layer ? "model.layers.0." : "") + std::string{module};
+  switch (choice.kind) {
+    case ModuleChoice::Kind::kExpression:
+      return matches(choice.expression, name);
+    case ModuleChoice::Kind::kNames:
+      return choice.names.empty() ||
+             std::any_of(choice.names.begin(), choice.names.end(), [&](const std::string& word) {
+               return name.find(word) != std::string::npos || matches(word, name);
+             });
+    default:
+      return true;
+  }
+}
+
+bool is_projected(const OptimizerRun& run, const Parameter& p) {
+  return p.shape.rank == 2 && !p.is_embedding && is_target(run.job.low_rank.targets, p.module, p.instance >= 0);
+}
+
+Shape projector_shape(const OptimizerRun& run, const Parameter& p) {
+  return {rank_of(run, p), Dim(small_of(p))};
+}
+
+Shape projected_shape(const OptimizerRun& run, const Parameter& p) {
+  return {rank_of(run, p), Dim(std::max(p.shape.size(0), p.shape.size(1)))};
+}
+
+void keep_singular_vectors(OptimizerRun& run, const Parameter& p, Dtype gradient) {
+  const Dim small(small_of(p));
+  run.keep(gradient == Dtype::kFp32 ? Shape{small, small} : projector_shape(run, p), gradient, "projector");
+}
+
+// pytorch 2.9 native/cuda/linalg/BatchLinearAlgebraLib.cpp: cuSOLVER overwrites a column-major copy of the matrix. Its
+// own workspace is asked of the driver and not known here.
+void renew_singular_vectors(OptimizerRun& run, const Parameter& p, Dtype gradient) {
+  Tape& t = run.tape;
+  const Dim small(small_of(p));
+  Tensor matrix;
+  if (gradient != Dtype::kFp32) matrix = t.allocate(p.shape, Dtype::kFp32, "grad.float()");
+  Tensor of_rows = t.allocate(Shape{p.shape.dim(0), small}, Dtype::kFp32, "U");
+  Tensor values = t.allocate(Shape{small}, Dtype::kFp32, "s");
+  Tensor of_columns = t.allocate(Shape{small, p.shape.dim(1)}, Dtype::kFp32, "Vh");
+  t.allocate(p.shape, Dtype::kFp32, "matrix, column by column");
+  Tensor unused = t.allocate(projected_shape(run, p), Dtype::kFp32, "A or B, of which one is used");
+  Tensor kept;
+  if (gradient != Dtype::kFp32) kept = t.allocate(projector_shape(run, p), gradient, "projector");
+}
+
+void project_back(OptimizerRun& run, const Parameter& p, Dtype dtype, Tensor& low) {
+  Tensor full = run.tape.allocate(p.shape, dtype, "full-rank update");
+  low = run.tape.allocate(p.shape, dtype, "scaled update");
+}
+
+}  // namespace tidemark

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "core/optimizers/rows.hpp"
+
+/// Gradients in fewer dimensions: what GaLore and APOLLO share. Shapes: a weight of m x n elements, `small` = min(m,
+/// n), `large` = max(m, n), r = min(rank, small).
+namespace tidemark {
+
+/// Whether `optim_target_modules` names this linear layer of the model, or of a layer (layers are alike: number 0
+/// stands for all). transformers 5.12 trainer_utils.py check_target_module_exists: a part of the name will do.
+bool is_target(const ModuleChoice& choice, std::string_view module, bool in_layer);
+
+/// Is the gradient of this parameter projected? transformers 5.12 trainer_optimizer.py _setup_low_rank_optimizer:
+/// weights of linear layers that are targets.
+bool is_projected(const OptimizerRun& run, const Parameter& p);
+
+/// r x small: the directions that are kept.
+Shape projector_shape(const OptimizerRun& run, const Parameter& p);
+/// r x large: the gradient in them.
+Shape projected_shape(const OptimizerRun& run, const Parameter& p);
+
+/// GaLore galore_projector.py (2cc66f8) get_orthogonal_matrix: singular vectors of a gradient of that dtype. Of fp32
+/// gradients the projector is a view, which keeps the whole matrix of vectors (small x small).
+void keep_singular_vectors(OptimizerRun& run, const Parameter& p, Dtype gradient);
+void renew_singular_vectors(OptimizerRun& run, const Parameter& p, Dtype gradient);
+
+/// project_back: the full-rank update, and its product with the scale, which takes the place of `low`.
+void project_back(OptimizerRun& run, const Parameter& p, Dtype dtype, Tensor& low);
+
+}  // namespace tidemark
