@@ -85,6 +85,14 @@ void settle_optimizer(const Architecture& architecture, TrainingJob& job, Issues
     add_error(issues, "/optimizer",
               "transformers' layerwise optimizers do not accumulate gradients: gradient_accumulation_steps must be 1.");
   }
+  if (row.in_backward && job.gpus() > 1) {
+    add_error(issues, "/optimizer",
+              row.one_behind
+                  ? "LOMO steps in backward, before gradients of several GPUs are added up: it is modelled on one GPU."
+                  : "transformers' layerwise optimizers do not run on several GPUs: the Trainer raises an error "
+                    "(\"does not support DDP at this time\").",
+              "adamw_torch_fused");
+  }
   if (job.optimizer == "adam_mini") check_heads(architecture, job, issues);
   if (row.groups == ParameterGroups::kProjected) {
     check_targets(architecture, job, issues);

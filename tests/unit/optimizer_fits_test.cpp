@@ -51,6 +51,10 @@ TEST_CASE("what the Trainer raises an error for gets none of our numbers") {
   const std::string twice = R"("model":"Qwen/Qwen2.5-0.5B","gradient_accumulation_steps":2,"optimizer":")";
   CHECK(refused_at(twice + R"(galore_adamw_layerwise")") == "/optimizer");
   CHECK(allocated(twice + R"(lomo")") > 0);
+  const std::string two = R"("model":"Qwen/Qwen2.5-0.5B","parallelism":{"data":2},"optimizer":")";
+  CHECK(refused_at(two + R"(apollo_adamw_layerwise")") == "/optimizer");
+  CHECK(refused_at(two + R"(lomo")") == "/optimizer");
+  CHECK(allocated(two + R"(galore_adamw")") > 0);
 }
 
 TEST_CASE("Adam-mini takes models whose query and key weights are whole heads, and no adapters") {
