@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "core/optimizers/optimizer.hpp"
 #include "core/options/builders.hpp"
@@ -97,8 +98,11 @@ void set_arguments(Request& request, const OptionValue& v) {
   });
 }
 
+// "attention" is PEFT's shorthand in our own words; the Trainer reads it as part of a name, like any other.
 void set_targets(Request& request, const OptionValue& v) {
-  request.job.low_rank.targets = module_choice(v);
+  ModuleChoice choice = module_choice(v);
+  if (choice.kind == ModuleChoice::Kind::kAttention) choice = {ModuleChoice::Kind::kNames, {"attention"}, {}};
+  request.job.low_rank.targets = std::move(choice);
 }
 
 const Option kOptions[] = {

@@ -44,6 +44,7 @@ TEST_CASE("GaLore projects the modules that it is told, by parts of their names 
 TEST_CASE("what the Trainer raises an error for gets none of our numbers") {
   CHECK(refused_at(kGalore + R"(,"optim_target_modules":["nope"])") == "/optim_target_modules");
   CHECK(refused_at(kGalore + R"(,"optim_target_modules":"(")") == "/optim_target_modules");
+  CHECK(refused_at(kGalore + R"(,"optim_target_modules":"attention")") == "/optim_target_modules");
   CHECK(refused_at(kGalore + R"(,"optim_args":"rank=none")") == "/optim_args");
   CHECK(refused_at(kGalore + R"(,"optim_args":"rank")") == "/optim_args");
   // GPT-2's layers are Conv1D, and its head is the token table.
