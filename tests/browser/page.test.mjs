@@ -1229,6 +1229,34 @@ test("estimates do not wait for a search for advice", async () => {
   await context.close();
 });
 
+test("the page speaks the browser's Chinese, or the language that is chosen, and keeps the job", async () => {
+  const job = "v=1&model=meta-llama/Llama-3.2-3B&gpu=NVIDIA+GeForce+RTX+4090&sequence_length=1024";
+  const page = await open(job, { locale: "zh-CN", bypassCSP: true });
+  const figure = await headline(page);
+  assert.equal(await page.evaluate(() => document.documentElement.lang), "zh");
+  assert.match(await page.textContent(at("verdict")), /放得下|勉强|放不下/);
+  assert.match(await page.textContent(at("question")), /序列长度/);
+  await axe(page, "zh");
+  await Promise.all([page.waitForEvent("load"), page.selectOption(at("language"), "en")]);
+  await settled(page);
+  assert.equal(await page.evaluate(() => document.documentElement.lang), "en");
+  assert.equal(await headline(page), figure);
+  assert.match(page.url(), new RegExp(`\\?lang=en#${job.replaceAll("+", "\\+")}$`));
+  await close(page);
+});
+
+test("in Chinese nothing overflows a narrow screen, and what is saved speaks each reader's own language", async () => {
+  const page = await open("lang=zh", { width: 360 });
+  for (const key of views) {
+    if (!(await page.isVisible(at(`tab-${key}`)))) continue;
+    await view(page, key);
+    assert.ok((await overflow(page)) <= 0, `${key} overflows by ${await overflow(page)} px`);
+  }
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click(at("save"))]);
+  assert.match(readFileSync(await download.path(), "utf8"), /^<!DOCTYPE html><html lang="en"><head>/);
+  await close(page);
+});
+
 test("the colours can be chosen, and are remembered where that is allowed", async () => {
   const page = await open();
   await page.check(`${at("theme")} input[value="dark"]`, { force: true });

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import messages from "../../web/src/messages.en.js";
+import { describe } from "./engines.mjs";
 import chinese from "../../web/src/messages.zh.js";
 
 const web = join(dirname(fileURLToPath(import.meta.url)), "../../web");
@@ -45,17 +46,32 @@ test("every message is asked for somewhere", () => {
     assert.ok(all.includes(`"${key}"`) || built.some((pattern) => pattern.test(key)), key);
 });
 
-test("a language has the places that English has, and all that the widget says", () => {
+// The titles that come from the engine, which a language may have words for.
+const isTitle = (key) => /^(option|group|unit)\./.test(key);
+
+test("Chinese has every sentence that English has, no other, and the same places in each", () => {
+  const keys = (map) =>
+    Object.keys(map)
+      .filter((key) => !isTitle(key))
+      .toSorted();
+  assert.deepEqual(keys(chinese), keys(messages));
   const places = (text) => [...text.matchAll(/\{\w+\}/g)].map(([place]) => place).toSorted();
-  for (const [key, text] of Object.entries(chinese)) {
-    if (/^(option|unit)\./.test(key)) continue;
-    assert.ok(Object.hasOwn(messages, key), key);
-    assert.deepEqual(places(text), places(messages[key]), key);
-  }
-  const said = files.filter(([name]) => name.startsWith("widget/") && !/snippets|frame|static/.test(name));
-  for (const [name, text] of said)
-    for (const [, key] of text.matchAll(/\bt\(\s*"([\w.]+)"/g))
-      assert.ok(Object.hasOwn(chinese, key), `${name}: ${key}`);
+  for (const key of keys(chinese)) assert.deepEqual(places(chinese[key]), places(messages[key]), key);
+});
+
+test("Chinese has a title for each group, for each option that stands in the settings unasked, and for their units", async () => {
+  const { groups, options } = await describe();
+  const usual = groups.filter((group) => group.usual).map(({ name }) => name);
+  const standing = options.filter((option) => option.modelled && !option.advanced && usual.includes(option.group));
+  const units = standing.flatMap(({ unit }) => (unit && !/^(GPUs|[MG]iB)$/.test(unit) ? [`unit.${unit}`] : []));
+  const wanted = [
+    ...groups.map(({ name }) => `group.${name}`),
+    ...standing.map(({ name }) => `option.${name}`),
+    ...units,
+  ];
+  for (const key of wanted) assert.ok(Object.hasOwn(chinese, key), key);
+  const there = new Set([...options.map(({ name }) => `option.${name}`), ...groups.map(({ name }) => `group.${name}`)]);
+  for (const key of Object.keys(chinese)) if (/^(option|group)\./.test(key)) assert.ok(there.has(key), key);
 });
 
 test("no source writes HTML from text, evaluates, stores or fetches behind the visitor's back", () => {

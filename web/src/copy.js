@@ -16,37 +16,45 @@ import { verdictSentence, verdictWord } from "./verdict.js";
 export function markdownOf(response, state, schema, link, pinned) {
   const { estimate, fits } = response;
   const { engine, catalog } = schema.describe;
+  const { low, expected, high } = estimate.allocated;
   const cell = (text) =>
     String(text)
       .replace(/\|/g, "\\|")
       .replace(/[\r\n]+/g, " ");
   const lines = [
-    `### ${cell(estimate.model)}: ${gib(estimate.allocated.expected)} expected`,
+    `### ${t("markdown.title", { model: cell(estimate.model), size: gib(expected) })}`,
     "",
-    `${gb(estimate.allocated.expected)}, ${exact(estimate.allocated.expected)}; between ${gib(estimate.allocated.low)} and ${gib(estimate.allocated.high)}. Highest in ${phaseName(estimate.peak.phase)}, at \`${estimate.peak.at}\`.`,
+    t("markdown.range", {
+      gb: gb(expected),
+      bytes: exact(expected),
+      low: gib(low),
+      high: gib(high),
+      phase: phaseName(estimate.peak.phase),
+      at: estimate.peak.at,
+    }),
     "",
   ];
   for (const fit of fits)
     lines.push(
-      `**${verdictWord(fit.verdict)}** on ${cell(fit.gpu)}: ${verdictSentence(fit)} ${percent(fit.utilization)} used.`,
+      `**${verdictWord(fit.verdict)}** ${t("verdict.on", { gpu: cell(fit.gpu) })}: ${verdictSentence(fit)} ${t("verdict.used", { percent: percent(fit.utilization) })}`,
       "",
     );
   lines.push("| | GiB | bytes |", "|---|---:|---:|");
   for (const group of estimate.breakdown)
     if (group.bytes > 0) lines.push(`| ${categoryName(group.category)} | ${gib(group.bytes)} | ${group.bytes} |`);
   lines.push(
-    `| **Allocated** | **${gib(estimate.allocated.expected)}** | ${estimate.allocated.expected} |`,
-    `| Reserved | ${gib(estimate.reserved.expected)} | ${estimate.reserved.expected} |`,
-    `| Device | ${gib(estimate.device.expected)} | ${estimate.device.expected} |`,
+    `| **${t("result.allocated")}** | **${gib(expected)}** | ${expected} |`,
+    `| ${t("result.reserved")} | ${gib(estimate.reserved.expected)} | ${estimate.reserved.expected} |`,
+    `| ${t("result.device")} | ${gib(estimate.device.expected)} | ${estimate.device.expected} |`,
     "",
   );
   if (pinned?.estimate) {
     const { model, allocated } = pinned.estimate;
     const change = differenceInWords(allocated.expected, estimate.allocated.expected);
-    lines.push(`Compared with A, ${cell(model)}: ${change}.`, "");
+    lines.push(t("markdown.compared", { model: cell(model), change }), "");
   }
-  lines.push("```sh", commandOf(state.values, schema), "```", "", `Tidemark ${engine}, catalog of ${catalog}.`, "");
-  if (link) lines.push(`[Open in Tidemark](${link.replace(/[()]/g, encodeURIComponent)})`, "");
+  lines.push("```sh", commandOf(state.values, schema), "```", "", t("markdown.versions", { engine, catalog }), "");
+  if (link) lines.push(`[${t("calculator.open")}](${link.replace(/[()]/g, encodeURIComponent)})`, "");
   return lines.join("\n");
 }
 

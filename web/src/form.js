@@ -2,7 +2,7 @@
 // known here. Shown are those that matter for what is asked and those that were changed; all of them on demand, or those that are searched for.
 import { askedFor } from "./question.js";
 import { breath, h, setText, uniqueId } from "./dom.js";
-import { t, tOr } from "./messages.js";
+import { t } from "./messages.js";
 import { modelWays } from "./modelSearch.js";
 import { createOptionField, resetButton } from "./optionField.js";
 
@@ -71,7 +71,7 @@ function shownBy(finder, schema) {
 
 /** What an option is found by. */
 function textOf({ name, label, help }) {
-  const text = `${name} ${label} ${tOr(`option.${name}`, "")} ${help}`.toLowerCase();
+  const text = `${name} ${label} ${help}`.toLowerCase();
   return (word) => text.includes(word);
 }
 

@@ -1,4 +1,5 @@
 // Numbers as people read them, with the exact figure beside.
+import { t } from "./messages.js";
 
 export const gibibyte = 2 ** 30;
 export const narrowSpace = "\u202f";
@@ -51,7 +52,7 @@ export function gb(bytes) {
 
 /** "24 745 875 456 bytes". */
 export function exact(bytes) {
-  return `${grouped(bytes)} bytes`;
+  return t("figure.bytes", { count: grouped(bytes) });
 }
 
 /** "+1.20 GiB", "−3.4 MiB", "±0". */

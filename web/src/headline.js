@@ -67,7 +67,7 @@ const where = (words) => h("p", { class: "reading-where", title: words }, words)
 function wordsAbout({ model, parameters, peak: { phase, at } }) {
   const [total, trainable] = [count(parameters.total), count(parameters.trainable)];
   const job = t("result.for", { model, parameters: total, trainable });
-  return `${job}. ${t("result.peakAt", { phase: phaseName(phase), at })}.`;
+  return t("result.about", { job, peak: t("result.peakAt", { phase: phaseName(phase), at }) });
 }
 
 function readings({ allocated, reserved, device, first_step_allocated: first }) {

@@ -10,6 +10,7 @@ import { example } from "./example.js";
 import { createForm, problemsOf } from "./form.js";
 import { createImporter } from "./importer.js";
 import { createImportPanel } from "./importPanel.js";
+import { createLanguageSwitch, speak } from "./language.js";
 import { createMasthead } from "./masthead.js";
 import { t } from "./messages.js";
 import { acceptAnywhere, createModelPicker } from "./modelPicker.js";
@@ -21,7 +22,9 @@ import { createResult } from "./result.js";
 import { createSchema } from "./schema.js";
 import { createStore } from "./state.js";
 import { createThemeSwitch } from "./theme.js";
+import { inWords } from "./titles.js";
 import { openFrameView } from "../widget/frameView.js";
+import { unpack } from "tidemark:unpack";
 
 /** What the page carries in blocks that no browser runs. */
 const data = (name) => document.getElementById(`data-${name}`).textContent;
@@ -195,9 +198,11 @@ function follow({ store, schema, result, importPanel, update }) {
 
 async function start(makeWorker) {
   const engine = openEngine(makeWorker);
-  const schema = createSchema(JSON.parse(data("describe")));
+  await speak({ zh: async () => JSON.parse(new TextDecoder().decode(await unpack(data("zh")))) });
+  const schema = createSchema(inWords(JSON.parse(data("describe"))));
   const questions = createQuestions(engine, schema);
-  const hash = currentHash();
+  // Of a language alone the example is asked for, as of nothing.
+  const hash = currentHash().replace(/^lang=[\w-]*$/, "");
   /** @type {any} */
   const asked = hash === "" ? { values: example } : readPermalink(hash, schema);
   if (asked.look?.view === "widget") return openFrameView({ schema, questions, asked });
@@ -231,7 +236,8 @@ async function open({ makeWorker, engine, schema, questions, store, first }) {
   const result = createResult({ schema, store, engine, questions, gpus, models, tell, focusOption, importer });
   await breath();
   const showBeside = async (estimate) => importPanel.beside(await importer.beside(estimate));
-  const masthead = createMasthead({ store, example, notice, tell, themeSwitch: createThemeSwitch(result.repaint) });
+  const switches = { themeSwitch: createThemeSwitch(result.repaint), languageSwitch: createLanguageSwitch() };
+  const masthead = createMasthead({ store, example, notice, tell, ...switches });
   layOut({ schema, result, masthead, modelPicker, question, importPanel, inputs, announcer, notice });
 
   const renderForm = (found) => {

@@ -21,8 +21,8 @@ function logo() {
 const button = (testid, onclick, words) =>
   h("button", { type: "button", class: "button quiet small", "data-testid": testid, onclick }, words);
 
-/** notice is where a saved page is told of; themeSwitch stands at the end. Returns {node, update()}. */
-export function createMasthead({ store, example, notice, tell, themeSwitch }) {
+/** notice is where a saved page is told of; the switches stand at the end. Returns {node, update()}. */
+export function createMasthead({ store, example, notice, tell, themeSwitch, languageSwitch }) {
   const undo = button("undo", () => store.undo(), t("page.undo"));
   const reset = button("reset", () => store.replace({ values: example }, { source: "reset" }), t("page.reset"));
   const save = button("save", () => tell(saved(notice), 0), t("page.save"));
@@ -33,7 +33,12 @@ export function createMasthead({ store, example, notice, tell, themeSwitch }) {
     h("h1", {}, t("page.name")),
     h("p", { class: "tagline" }, t("page.tagline")),
   );
-  const node = h("header", { class: "masthead" }, brand, h("div", { class: "tools" }, undo, reset, save, themeSwitch));
+  const node = h(
+    "header",
+    { class: "masthead" },
+    brand,
+    h("div", { class: "tools" }, undo, reset, save, languageSwitch, themeSwitch),
+  );
   undo.disabled = true;
   return {
     node,

@@ -20,6 +20,8 @@ export default {
   "theme.light": "Light",
   "theme.dark": "Dark",
 
+  "language.label": "Language",
+
   "question.label": "What is asked",
   "ask.gpu": "Card",
   "ask.parallelism.data": "GPUs",
@@ -124,6 +126,7 @@ export default {
   "result.headline": "Peak GPU memory",
   "result.range": "between {low} and {high}",
   "result.for": "{model}, {parameters} parameters, {trainable} trained",
+  "result.about": "{job}. {peak}.",
   "result.peakAt": "Highest in {phase}, at {at}",
   "result.allocated": "Allocated",
   "result.reserved": "Reserved",
@@ -298,6 +301,7 @@ export default {
   "breakdown.exact": "exact: follows from tensor shapes",
   "breakdown.measured": "measured: a constant with a published measurement",
   "breakdown.modelled": "modelled: a rule that approximates",
+  "figure.bytes": "{count} bytes",
 
   "view.label": "A closer look",
   "view.step": "Over the step",
@@ -399,6 +403,11 @@ export default {
   "copy.whatJson": "JSON",
   "copy.whatCommand": "Command",
 
+  "markdown.title": "{model}: {size} expected",
+  "markdown.range": "{gb}, {bytes}; between {low} and {high}. Highest in {phase}, at `{at}`.",
+  "markdown.compared": "Compared with A, {model}: {change}.",
+  "markdown.versions": "Tidemark {engine}, catalog of {catalog}.",
+
   "calculator.label": "GPU memory of a training job",
   "calculator.least": "at least",
   "calculator.plan": "It fits with: {what}. Then it takes {size}.",
@@ -410,6 +419,7 @@ export default {
   "embed.verdict": "{sentence}: {verdict}",
 
   "announce.answer": "{size} expected. {verdict}",
+  "announce.verdict": "{verdict}. {sentence}",
   "announce.error": "Error: {first}",
   "announce.errors": "{count} errors, the first: {first}",
 };

@@ -19,8 +19,6 @@ export function resetButton(onclick, attributes = {}) {
 export function createOptionField(option, context) {
   const { schema, change, isShown } = context;
   const { name } = option;
-  // Help that only repeats the label helps nobody.
-  const standing = option.help === `${option.label}.` ? "" : tOr(`help.${name}`, option.help);
   const widget = widgetFor(option, context);
   const reset = resetButton(() => {
     change(name, undefined);
@@ -60,7 +58,7 @@ export function createOptionField(option, context) {
       const changed = values[name] !== undefined && !schema.isDefault(name, values[name]);
       showChanged(changed);
       widget.show(value);
-      const words = option.modelled ? (widget.help?.(value) ?? standing) : (option.missing ?? t("form.notModelled"));
+      const words = option.modelled ? (widget.help?.(value) ?? option.help) : (option.missing ?? t("form.notModelled"));
       setText(help, words);
       why.hidden = words === "";
       showProblem(problems.get(name), changed);
@@ -72,7 +70,7 @@ export function createOptionField(option, context) {
 }
 
 function createNodes({ name, label: title, unit, group }, widget, reset, { schema, ungrouped, asked }) {
-  const label = tOr(`${asked ? "ask" : "option"}.${name}`, title);
+  const label = asked ? tOr(`ask.${name}`, title) : title;
   // One line an option: what it means stands behind the question mark.
   const help = h("p", { class: "hint", id: `help-${name}`, hidden: !ungrouped });
   const why = whyButton(label, help);
@@ -86,14 +84,7 @@ function createNodes({ name, label: title, unit, group }, widget, reset, { schem
   const node = h(
     "div",
     { class: `option option-${widget.kind}${titled ? " titled" : ""}`, "data-option": name },
-    h(
-      "div",
-      { class: "option-head" },
-      labelled,
-      unit && h("span", { class: "unit" }, tOr(`unit.${unit}`, unit)),
-      !ungrouped && why,
-      reset,
-    ),
+    h("div", { class: "option-head" }, labelled, unit && h("span", { class: "unit" }, unit), !ungrouped && why, reset),
     widget.node,
     help,
     problem,

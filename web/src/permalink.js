@@ -4,8 +4,8 @@
 
 export const permalinkVersion = 1;
 const pinPrefix = "a.";
-// How the page is to look in a frame (view=widget): no part of the job, and in no link that is written.
-const looks = ["view", "theme", "controls"];
+// How the page is to look: as a widget in a frame (view=widget), in which colours and language. No part of the job, and in no link that is written.
+const looks = ["view", "theme", "controls", "lang"];
 
 /** upgraders[n] turns the pairs of a version-n link into those of version n+1. Never edit one; add the next. */
 const upgraders = [
@@ -75,7 +75,7 @@ export function writePermalink(state, schema) {
 
 /**
  * The state that a hash describes. Never fails; `notes` says what was odd: {code: "unknown" | "newer" | "repeated", key};
- * `look`, where the link has it: {view, theme, controls}.
+ * `look`, where the link has it: {view, theme, controls, lang}.
  */
 export function readPermalink(hash, schema) {
   let pairs = pairsOf(hash);

@@ -237,7 +237,9 @@ function textsOf(shown, store, schema) {
 
 /** The verdict as it is read aloud. */
 function spoken(fit) {
-  return fit ? `${verdictWord(fit.verdict)} ${t("verdict.on", { gpu: fit.gpu })}. ${verdictSentence(fit)}` : "";
+  if (!fit) return "";
+  const verdict = `${verdictWord(fit.verdict)} ${t("verdict.on", { gpu: fit.gpu })}`;
+  return t("announce.verdict", { verdict, sentence: verdictSentence(fit) });
 }
 
 /** What the map is about. The card is in the request: its kernels decide what a cell takes. */

@@ -1,12 +1,17 @@
 // "Save this page": the same single file again, as it was before the page drew itself.
 
 // The module also runs in the worker, which has no document.
-const title = typeof document === "undefined" ? "" : document.title;
+const { title, lang } = typeof document === "undefined" ? { title: "", lang: "" } : wordsOf(document);
+
+function wordsOf({ title: words, documentElement }) {
+  return { title: words, lang: documentElement.lang };
+}
 
 /** The text of the file that this page came from. */
 function pristine() {
   const page = /** @type {HTMLElement} */ (document.documentElement.cloneNode(true));
-  for (const { name } of [...page.attributes]) if (name !== "lang") page.removeAttribute(name);
+  for (const { name } of [...page.attributes]) page.removeAttribute(name);
+  page.lang = lang;
   page.querySelector("title").textContent = title;
   page.querySelector("#tidemark").replaceChildren();
   return `<!DOCTYPE html>${page.outerHTML}`;

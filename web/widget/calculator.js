@@ -5,7 +5,7 @@ import { createCurrentJob } from "../src/currentJob.js";
 import { h, perFrame, setText } from "../src/dom.js";
 import { gib } from "../src/format.js";
 import { errorWords } from "../src/issues.js";
-import { t, tOr } from "../src/messages.js";
+import { t } from "../src/messages.js";
 import { createOptionField } from "../src/optionField.js";
 import { verdictWord } from "../src/verdict.js";
 import { createAnswerBox } from "./answerBox.js";
@@ -110,7 +110,7 @@ function createControls({ schema, store, controls, catalog }) {
 /** What is set and has no control here, in words. */
 function alsoSet(schema, values, controls) {
   const set = changedOptions(schema, {}, values).filter(({ name }) => !controls.includes(name));
-  return set.map(({ name, label, after }) => `${tOr(`option.${name}`, label)} ${after}`).join(" \u00b7 ");
+  return set.map(({ label, after }) => `${label} ${after}`).join(" \u00b7 ");
 }
 
 /** The answer as it is read aloud. */

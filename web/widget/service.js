@@ -2,6 +2,7 @@
 import { createEngine } from "../src/engine.js";
 import { setMessages, t } from "../src/messages.js";
 import { createSchema } from "../src/schema.js";
+import { inWords } from "../src/titles.js";
 
 // Bundlers know a file beside a script by just these words.
 const worker = new URL("./tidemark-worker.js", import.meta.url);
@@ -100,7 +101,7 @@ async function start() {
   let catalog = null;
   return {
     engine,
-    schema: createSchema(describe),
+    schema: createSchema(inWords(describe)),
     /** The models and cards, asked for once. */
     catalog() {
       catalog ??= engine.ask("catalog", { verb: "catalog" });
