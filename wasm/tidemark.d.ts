@@ -339,8 +339,15 @@ export interface Job {
     keep_logits?: boolean | null;
     /** Of the evaluation set, where its logits stay. Unit: samples. */
     samples?: number | null;
-    /** predict_with_generate. Not modelled: Generation is not modelled yet. @default false */
-    generate?: false | null;
+    /**
+     * predict_with_generate: the model generates from each batch before its loss is taken; keys and values stay.
+     * @default false
+     */
+    generate?: boolean | null;
+    /** For each row (generation_max_length); absent: as many as a row of the labels has. Unit: tokens. */
+    max_new_tokens?: number | null;
+    /** Rows that generation keeps for each sample. Unit: beams. @default 1 */
+    num_beams?: number | null;
   } | null;
   /** Noise on the embeddings. Not modelled: Not modelled yet: one more embedding output. */
   neftune_noise_alpha?: null;
@@ -674,6 +681,12 @@ export interface Job {
   per_device_eval_batch_size?: number | null;
   /** Another name of "evaluation.micro_batch_size". */
   eval_batch_size?: number | null;
+  /** Another name of "evaluation.generate". */
+  predict_with_generate?: boolean | null;
+  /** Another name of "evaluation.max_new_tokens". */
+  generation_max_length?: number | null;
+  /** Another name of "evaluation.num_beams". */
+  generation_num_beams?: number | null;
   /** Another name of "parallelism.ddp.gradient_as_bucket_view". */
   ddp_gradient_as_bucket_view?: boolean | null;
   /** Another name of "parallelism.ddp.bucket_cap_mb". */

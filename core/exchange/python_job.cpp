@@ -860,6 +860,13 @@ class Job {
     else
       say("evaluation.micro_batch_size", of(8), strategy->places,
           "per_device_eval_batch_size default 8 (TrainingArguments)");
+    const PyValue* generates = argument("predict_with_generate");
+    if (generates == nullptr || !generates->boolean) return;
+    say("evaluation.generate", *generates);
+    if (const PyValue* most = argument("generation_max_length"); most != nullptr && most->is_number())
+      say("evaluation.max_new_tokens", *most);
+    if (const PyValue* beams = argument("generation_num_beams"); beams != nullptr && beams->is_number())
+      say("evaluation.num_beams", *beams);
   }
 
   // ---------------------------------------------------------------- lengths

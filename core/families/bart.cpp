@@ -238,9 +238,9 @@ Tensor bart_encode(Net& net) {
 }
 
 Tensor bart_forward(Net& net) {
-  Net& decoder = net.part(net.arch.parts.front(), net.B, decoder_length(net));
+  Net& decoder = net.part(net.arch.parts.front(), decoder_rows(net), decoder_length(net));
   const Tensor ids = shift_right(net);
-  const Tensor encoder_states = bart_encode(net);
+  const Tensor encoder_states = for_decoder(net, bart_encode(net));
   net.encoder_hidden = encoder_states;
   return bart_decode(decoder, net, ids, encoder_states);
 }

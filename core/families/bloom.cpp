@@ -1,5 +1,6 @@
 // BLOOM: alibi inside baddbmm, a GELU of its own, a norm behind the token table. Its attention is always the eager one.
 #include "core/families/family.hpp"
+#include "core/layers/kv_cache.hpp"
 
 namespace tidemark {
 namespace {
@@ -108,6 +109,7 @@ Tensor self_attention(Net& net, Tensor hidden, const Tensor& residual) {
   k = transpose(std::move(k), 1, 2);
   Tensor v = select(fused_qkv, 3);
   v = transpose(std::move(v), 1, 2);
+  keep_keys(net, k, v, true);
   q = reshape(std::move(q), flat);
   k = reshape(std::move(k), flat);
   k = transpose(std::move(k), -1, -2);

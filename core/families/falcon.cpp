@@ -1,5 +1,6 @@
 // Falcon: 7B with one key/value head, 40B with the "new decoder architecture", RW with alibi and norms in sequence.
 #include "core/families/family.hpp"
+#include "core/layers/kv_cache.hpp"
 
 namespace tidemark {
 namespace {
@@ -166,13 +167,14 @@ Tensor self_attention(Net& net, Tensor hidden) {
   Heads h = split_qkv(net, fused);
   Tensor q = transpose(std::move(h.q), 1, 2);
   Tensor k = transpose(std::move(h.k), 1, 2);
-  const Tensor v = transpose(std::move(h.v), 1, 2);
+  Tensor v = transpose(std::move(h.v), 1, 2);
   if (!net.arch.alibi) {
     Tensor q_embed = rotate(net, q);
     Tensor k_embed = rotate(net, k);
     q = std::move(q_embed);
     k = std::move(k_embed);
   }
+  keep_keys(net, k, v, true);
   const auto core = [&net, k, v, dtype = x.dtype()](Tensor query) {
     return attend(net, std::move(query), k, v, dtype);
   };

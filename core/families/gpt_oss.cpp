@@ -2,6 +2,7 @@
 // and up columns alternate.
 #include "core/families/family.hpp"
 #include "core/families/mixtures.hpp"
+#include "core/layers/kv_cache.hpp"
 #include "core/layers/norms.hpp"
 #include "core/layers/rotations.hpp"
 #include "core/model/config_experts.hpp"
@@ -118,6 +119,7 @@ Tensor self_attention(Net& net, Tensor hidden) {
   Tensor k_embed = rotate_halves(net, k);
   q = std::move(q_embed);
   k = std::move(k_embed);
+  keep_keys(net, k, v, true);
   AttentionOptions options;
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;

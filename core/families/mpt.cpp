@@ -1,5 +1,6 @@
 // MPT: alibi added to the scores, one fused projection, no biases. Its attention is always its own.
 #include "core/families/family.hpp"
+#include "core/layers/kv_cache.hpp"
 
 namespace tidemark {
 namespace {
@@ -69,8 +70,9 @@ Tensor attn(Net& net, Tensor hidden) {
   if (net.arch.clip_qkv) mixed_qkv = clamp(std::move(mixed_qkv));
   Pieces qkv = split(mixed_qkv, 2, {net.H, net.H, net.H});
   const Tensor q = split_heads(net, std::move(qkv.part[0]), net.A, net.hd);
-  const Tensor k = split_heads(net, std::move(qkv.part[1]), net.A, net.hd);
-  const Tensor v = split_heads(net, std::move(qkv.part[2]), net.A, net.hd);
+  Tensor k = split_heads(net, std::move(qkv.part[1]), net.A, net.hd);
+  Tensor v = split_heads(net, std::move(qkv.part[2]), net.A, net.hd);
+  keep_keys(net, k, v, true);
   Tensor kt = transpose(k, -1, -2);
   Tensor scores = matmul(q, std::move(kt));
   scores = mul_scalar(std::move(scores));

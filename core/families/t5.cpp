@@ -2,6 +2,7 @@
 #include <string>
 
 #include "core/families/family.hpp"
+#include "core/layers/kv_cache.hpp"
 #include "core/layers/losses.hpp"
 #include "core/layers/seq2seq.hpp"
 
@@ -257,8 +258,9 @@ Tensor attend(Net& net, const AttentionNames& names, const Tensor& hidden, bool 
   };
   const Tensor q = heads(net.linear(names.q, hidden, net.Q));
   const Tensor& states = cross ? net.shared.encoder_states : hidden;
-  const Tensor k = heads(net.linear(names.k, states, net.Q));
-  const Tensor v = heads(net.linear(names.v, states, net.Q));
+  Tensor k = heads(net.linear(names.k, states, net.Q));
+  Tensor v = heads(net.linear(names.v, states, net.Q));
+  if (decoder) keep_keys(net, k, v, !cross);
   Tensor scores = matmul(q, transpose(k, 3, 2));
   Tensor bias = is_umt5(net) ? Tensor() : cross ? net.shared.cross_bias : net.shared.bias;
   if (!bias.defined()) bias = first_bias(net, scores, cross, decoder);
@@ -349,7 +351,8 @@ Tensor t5_forward(Net& net) {
   const Names& names = names_of(net);
   Tensor encoder_states = encode(net, names);
   if (encoder_only(net)) return encoder_states;
-  Net& decoder = net.part(net.arch.parts.front(), net.B, decoder_length(net));
+  encoder_states = for_decoder(net, std::move(encoder_states));
+  Net& decoder = net.part(net.arch.parts.front(), decoder_rows(net), decoder_length(net));
   const Tensor ids = shift_right(net);
   net.encoder_hidden = encoder_states;
   return decode(decoder, names, ids, encoder_states, net);

@@ -81,9 +81,9 @@ Tensor encode(Net& net) {
 Tensor whisper_forward(Net& net) {
   if (classifies(net)) return encode(net);
   const Dim target = net.labels.dim(1);
-  Net& decoder = net.part(net.arch.parts.front(), net.B, target);
+  Net& decoder = net.part(net.arch.parts.front(), decoder_rows(net), target);
   const Tensor ids = net.tape.allocate(Shape{net.B, target}, Dtype::kInt64, "decoder_input_ids");
-  const Tensor encoder_states = encode(net);
+  const Tensor encoder_states = for_decoder(net, encode(net));
   net.encoder_hidden = encoder_states;
   return bart_decode(decoder, net, ids, encoder_states);
 }

@@ -227,6 +227,23 @@ void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) 
   }
 }
 
+/// Evaluation that its own options do not fit.
+void check_evaluation(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  const Evaluation& e = job.evaluation;
+  if (e.micro_batch_size == 0 && (e.generates || e.keeps_logits)) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/evaluation",
+        "Evaluation is counted where \"evaluation.micro_batch_size\" says its batch.");
+  }
+  if (!e.generates) return;
+  if (a.head != Head::kCausalLm && a.head != Head::kSeq2SeqLm) {
+    add(issues, "INVALID_COMBINATION", Severity::kError, "/evaluation/generate",
+        "This class does not generate: leave \"evaluation.generate\" out.");
+  } else if (job.preference != Preference::kNone) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/evaluation/generate",
+        "Generation in the evaluation of preferences is not modelled; leave \"evaluation.generate\" out.");
+  }
+}
+
 /// What only some classes of a model have a use for.
 void check_class(const Architecture& a, const TrainingJob& job, Issues& issues) {
   // transformers 5.12.1 modeling_xlm_roberta.py, modeling_camembert.py: …ForMultipleChoice builds its body without a
@@ -507,6 +524,7 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
   check_denoiser(a, job, issues);
   check_parts(a, job, issues);
   check_class(a, job, issues);
+  check_evaluation(a, job, issues);
   check_preference(a, job, issues);
   if (job.has_adapter() && job.adapter.learns_prompt() &&
       (a.head != Head::kCausalLm || a.language != nullptr || job.preference != Preference::kNone || job.packing)) {

@@ -257,6 +257,9 @@ struct Evaluation {
   Count micro_batch_size = 0;  ///< samples per forward; 0: there is none
   bool keeps_logits = false;   ///< each batch's logits stay on the card until evaluation ends
   Count samples = 0;           ///< of the evaluation set, where its logits stay; 0: unknown
+  bool generates = false;      ///< before each forward the model generates from the batch (predict_with_generate)
+  Count new_tokens = 0;        ///< that it generates for a row; 0: as many as a row of the labels has
+  Count beams = 1;             ///< rows that generation keeps for each sample
 
   bool operator==(const Evaluation&) const = default;
   std::partial_ordering operator<=>(const Evaluation&) const = default;

@@ -2,6 +2,7 @@
 // integrations/sdpa_attention.py, integrations/flash_attention.py, and the masks of masking_utils.py.
 #include <utility>
 
+#include "core/layers/kv_cache.hpp"
 #include "core/layers/net.hpp"
 
 namespace tidemark {
@@ -229,6 +230,15 @@ Tensor core_attention(Net& net, Tensor q, const BlockCall& core) {
 }
 
 Tensor attention(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions& options) {
+  // A tower's attention looks both ways and to nothing else: it has no cache.
+  const bool reads_encoder = !options.causal && net.shared.encoder_states.defined();
+  if (net.kv_cache() != nullptr && (options.causal || reads_encoder)) {
+    keep_keys(net, k, v, !reads_encoder);
+    CachedAttention& entry = net.kv_cache()->back();
+    entry.query_heads = q.size(1);
+    entry.options = options;
+    entry.options.mask.reset();
+  }
   if (net.job.checkpointing != Checkpointing::kSelectiveCoreAttention) {
     return run_attention(net, std::move(q), std::move(k), std::move(v), options);
   }

@@ -30,6 +30,7 @@ namespace tidemark {
 class Net;
 struct AdapterInput;
 struct AdapterLayer;
+struct CachedAttention;
 struct TraceState;
 
 /// The layers of the model that a GPU of a pipeline runs in one go.
@@ -76,6 +77,9 @@ class Net {
   Net& copy();
   /// Its backward is through: nothing runs a layer again.
   void end_micro_step();
+  /// Where attention keeps its keys and values while the model generates (core/layers/kv_cache.hpp); null: nowhere.
+  std::vector<CachedAttention>* kv_cache() const { return whole_->kv_cache_; }
+  void keep_in(std::vector<CachedAttention>* cache) { kv_cache_ = cache; }
   /// The stacks that the forward has come to.
   const LayerPlan& plan() const { return whole_->plan_; }
   /// Where the layer instance of each layer's kind is noted, for a census: one layer of each kind runs.
@@ -232,14 +236,15 @@ class Net {
   const LayerPlan::Stack& planned(const Stack& stack);
   Tensor run_layer(const Stack& stack, Count layer, Tensor hidden);
 
-  const AdapterLayer* adapter_ = nullptr;      // of a kind beside LoRA
-  Net* whole_ = this;                          // the model that this is a part of
-  LayerPlan plan_;                             // of the whole
-  std::vector<Tensor> last_outputs_;           // of the iteration before
-  std::size_t last_held_ = 0;                  // how much its graph holds
-  std::size_t next_stack_ = 0;                 // of the whole: the stack that the forward comes to next
-  std::vector<std::size_t>* kinds_ = nullptr;  // of the whole
-  std::vector<std::unique_ptr<Net>> parts_;    // of the whole
+  const AdapterLayer* adapter_ = nullptr;             // of a kind beside LoRA
+  Net* whole_ = this;                                 // the model that this is a part of
+  LayerPlan plan_;                                    // of the whole
+  std::vector<Tensor> last_outputs_;                  // of the iteration before
+  std::size_t last_held_ = 0;                         // how much its graph holds
+  std::size_t next_stack_ = 0;                        // of the whole: the stack that the forward comes to next
+  std::vector<std::size_t>* kinds_ = nullptr;         // of the whole
+  std::vector<CachedAttention>* kv_cache_ = nullptr;  // of the whole
+  std::vector<std::unique_ptr<Net>> parts_;           // of the whole
 
   bool trains(const char* module, const char* parameter) const;
   Dtype kept_dtype() const;

@@ -20,6 +20,20 @@ Dim decoder_length(const Net& net) {
   return of_labels && length > 0 ? Dim(length) : net.S;
 }
 
+Dim decoder_rows(const Net& net) {
+  return net.kv_cache() == nullptr ? net.B : Dim(net.B.n() * net.job.evaluation.beams, Symbol::kBatch);
+}
+
+// generation/utils.py: _prepare_encoder_decoder_kwargs_for_generation calls the encoder alone, so that what autocast
+// cast for it has gone; _expand_inputs_for_generation repeats.
+Tensor for_decoder(Net& net, Tensor encoder_states) {
+  if (net.kv_cache() != nullptr) net.tape.clear_autocast_cache();
+  const Dim rows = decoder_rows(net);
+  if (rows.n() == net.B.n()) return encoder_states;
+  const Shape& s = encoder_states.shape();
+  return net.tape.allocate(Shape{rows, s.dim(1), s.dim(2)}, encoder_states.dtype(), "repeat_interleave");
+}
+
 void seq2seq_inputs(Net& net) {
   text_inputs(net);
   if (net.arch.head != Head::kSeq2SeqLm && net.arch.head != Head::kNone) return;
@@ -29,9 +43,9 @@ void seq2seq_inputs(Net& net) {
 Tensor shift_right(Net& net) {
   Scope in(net.tape, "decoder_input_ids", kShift);
   Tape& t = net.tape;
-  const Shape rows{net.B, decoder_length(net)};
+  const Shape rows{decoder_rows(net), decoder_length(net)};
   Tensor shifted = t.allocate(rows, Dtype::kInt64, "new_zeros");
-  { Tensor all_but_last = t.allocate(Shape{net.B, Dim(rows.size(1) - 1)}, Dtype::kInt64, "clone"); }
+  { Tensor all_but_last = t.allocate(Shape{rows.dim(0), Dim(rows.size(1) - 1)}, Dtype::kInt64, "clone"); }
   { Tensor ignored = t.allocate(rows, Dtype::kBool, "eq"); }
   return shifted;
 }

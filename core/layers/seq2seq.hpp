@@ -9,6 +9,10 @@ namespace tidemark {
 /// The batch of an encoder-decoder: ids and, where the job pads, a mask for the encoder, labels for the decoder.
 /// (transformers 5.12 data/data_collator.py DataCollatorForSeq2Seq: no decoder_attention_mask.)
 void seq2seq_inputs(Net& net);
+/// Rows that the decoder sees: the batch's; while the model generates each of them once for each beam.
+Dim decoder_rows(const Net& net);
+/// What they attend to: generate() repeats the encoder's output for the beams.
+Tensor for_decoder(Net& net, Tensor encoder_states);
 /// Tokens per sample that the decoder sees: as many as labels, or the encoder's own where the class makes the
 /// decoder's input of those.
 Dim decoder_length(const Net& net);

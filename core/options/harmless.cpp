@@ -49,7 +49,7 @@ constexpr HarmlessKey kHarmless[] = {
 };
 
 constexpr ForeignKey kForeign[] = {
-    {"eval_accumulation_steps,bf16_full_eval,fp16_full_eval,predict_with_generate,do_eval",
+    {"eval_accumulation_steps,bf16_full_eval,fp16_full_eval,do_eval",
      "Of evaluation its batch size is modelled, \"evaluation\": {\"micro_batch_size\": 8}. Leave this key out."},
     {"tensor_model_parallel_size,tensor_parallel_size,pipeline_model_parallel_size,pipeline_parallel_size,"
      "context_parallel_size,expert_model_parallel_size,sequence_parallel_size,dp_shard_size,fsdp_version",

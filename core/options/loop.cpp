@@ -38,9 +38,22 @@ constexpr Option kOptions[] = {
         .within(1, 1e9, "samples")
         .further()
         .into<&TrainingJob::evaluation, &Evaluation::samples>(),
-    flag("evaluation.generate", false, "Evaluation generates", "predict_with_generate.")
+    flag("evaluation.generate", false, "Evaluation generates",
+         "predict_with_generate: the model generates from each batch before its loss is taken; keys and values stay.")
+        .known_as("predict_with_generate")
         .further()
-        .refused("Generation is not modelled yet."),
+        .into<&TrainingJob::evaluation, &Evaluation::generates>(),
+    integer("evaluation.max_new_tokens", "null", "Tokens generated in evaluation",
+            "For each row (generation_max_length); absent: as many as a row of the labels has.")
+        .within(1, 1e6, "tokens")
+        .known_as("generation_max_length")
+        .further()
+        .into<&TrainingJob::evaluation, &Evaluation::new_tokens>(),
+    integer("evaluation.num_beams", "1", "Beams in evaluation", "Rows that generation keeps for each sample.")
+        .within(1, 1024, "beams")
+        .known_as("generation_num_beams")
+        .further()
+        .into<&TrainingJob::evaluation, &Evaluation::beams>(),
     refused("neftune_noise_alpha", "NEFTune", "Noise on the embeddings.",
             "Not modelled yet: one more embedding output."),
 };

@@ -117,7 +117,10 @@ void add_switches(std::vector<Trait>& traits, const TrainingJob& job) {
   constexpr std::string_view kSchedules[] = {"1f1b", "gpipe", "interleaved", "device_map"};
   when(job.pipeline.is_used(), "parallelism.pipeline_schedule",
        kSchedules[static_cast<std::size_t>(job.pipeline.schedule)]);
-  when(job.evaluation.micro_batch_size > 0, "evaluation", job.evaluation.keeps_logits ? "logits kept" : kYes);
+  when(job.evaluation.micro_batch_size > 0, "evaluation",
+       job.evaluation.generates      ? "generates"
+       : job.evaluation.keeps_logits ? "logits kept"
+                                     : kYes);
   when(job.offload.optimizer, "offload", "optimizer");
 }
 

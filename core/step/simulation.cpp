@@ -15,6 +15,7 @@
 #include "core/step/device_map.hpp"
 #include "core/step/module_plan.hpp"
 #include "core/step/quick_peak.hpp"
+#include "core/step/record_evaluation.hpp"
 #include "core/step/record_pipeline.hpp"
 
 namespace tidemark {
@@ -43,7 +44,13 @@ void keep_buckets(Tape& t, const LayerPlan& plan, const DataParallel& ddp) {
   for (const Bytes bucket : gradient_buckets(t, plan, ddp)) t.buffer("gradient bucket", bucket, category);
 }
 
-constexpr const char* kEvaluation = "transformers 5.12 trainer.py: evaluation_loop, prediction_step";
+void scatter_batch(const Net& net, Placement& placement) {
+  std::vector<Tensor> batch = {net.input_ids, net.labels, net.more_labels, net.attention_mask, net.pixel_values};
+  batch.insert(batch.end(), net.more_inputs.begin(), net.more_inputs.end());
+  placement.scatter(batch);
+}
+
+}  // namespace
 
 void take_batch(Net& net, const Program& program) {
   Tape& t = net.tape;
@@ -52,12 +59,6 @@ void take_batch(Net& net, const Program& program) {
   t.set_default_category(Category::kBuffers);
   program.inputs(net);
   t.set_default_category(before);
-}
-
-void scatter_batch(const Net& net, Placement& placement) {
-  std::vector<Tensor> batch = {net.input_ids, net.labels, net.more_labels, net.attention_mask, net.pixel_values};
-  batch.insert(batch.end(), net.more_inputs.begin(), net.more_inputs.end());
-  placement.scatter(batch);
 }
 
 void let_batch_go(Net& net) {
@@ -69,51 +70,6 @@ void let_batch_go(Net& net) {
   net.image_hidden_states.reset();
   net.more_inputs.clear();
 }
-
-// Predictions that stay are joined batch by batch: the last join holds what was there beside the whole.
-void join_predictions(Net& net, const Outputs& outputs) {
-  const Evaluation& evaluation = net.job.evaluation;
-  if (!evaluation.keeps_logits || outputs.rest.empty()) return;
-  const Tensor& batch = outputs.rest.front();
-  const Count samples = std::max(evaluation.samples, evaluation.micro_batch_size);
-  const auto all = [&](Count rows) {
-    const Shape shape{Dim(rows * (batch.numel() / batch.size(0)))};
-    return net.tape.allocate(shape, batch.dtype(), "predictions");
-  };
-  const Tensor before = all(std::max<Count>(samples - evaluation.micro_batch_size, 1));
-  const Tensor joined = all(samples);
-}
-
-// One batch of evaluation, which begins when the step's gradients are gone. Returns its first segment.
-std::size_t record_evaluation(const Net& trained, const Architecture& architecture, const TrainingJob& job,
-                              const Program& program) {
-  Tape& t = trained.tape;
-  Scope in(t, "", kEvaluation);
-  const Architecture calm = without_dropout(architecture);
-  TrainingJob how = job;
-  how.micro_batch_size = job.evaluation.micro_batch_size;
-  how.adapter.lora_dropout = 0.0;
-  if (how.loss == Loss::kLiger) how.loss = Loss::kDefault;  // Liger-Kernel 0.8 model/llama.py: skip_logits in training
-  Net net(t, calm, how);
-  net.treatments = trained.treatments;
-  net.evaluates = true;
-  const std::size_t first = t.segments().size();
-  t.begin_segment(Phase::kForward, -1);
-  t.use_parameters_of(-1);
-  const WithoutGradients quiet(t);
-  take_batch(net, program);
-  {
-    Outputs outputs = call_model(net, program);
-    if (how.preference != Preference::kNone) outputs.loss = preference_loss(net, program, outputs.rest.front());
-    join_predictions(net, outputs);
-  }
-  net.end_micro_step();
-  let_batch_go(net);
-  t.break_segment();
-  return first;
-}
-
-}  // namespace
 
 void record_micro_step(Net& net, const Program& program, bool is_last) {
   Tape& t = net.tape;

@@ -39,6 +39,11 @@ struct Simulation {
   std::vector<std::size_t> played_in(int step) const;
 };
 
+/// The batch reaches the device.
+void take_batch(Net& net, const Program& program);
+/// Its names go.
+void let_batch_go(Net& net);
+
 /// Forward and backward of one micro-batch.
 void record_micro_step(Net& net, const Program& program, bool is_last = true);
 

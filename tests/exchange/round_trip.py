@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-FORMATS = ["trainer", "trl", "unsloth", "axolotl", "llamafactory", "swift", "torchtune", "megatron", "accelerate",
+FORMATS = ["request", "trainer", "trl", "unsloth", "axolotl", "llamafactory", "swift", "torchtune", "megatron", "accelerate",
            "deepspeed", "command"]
 #: What each format has words for at all; the others have all of them.
 SAYS = {

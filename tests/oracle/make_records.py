@@ -81,6 +81,8 @@ def request_of(job):
                                   "precomputed": {"precompute": True}}[job["reference"]]
     if job.get("evaluation"):
         req["evaluation"] = {"micro_batch_size": job["evaluation"]["micro_batch"]}
+        if job["evaluation"].get("generate"):
+            req["evaluation"].update(generate=True, **job["evaluation"]["generate"])
     if job.get("optim_args"):
         req["optim_args"] = ",".join(f"{key}={value}" for key, value in job["optim_args"].items())
     if job.get("optim_target_modules"):

@@ -262,6 +262,7 @@ void read_vision(Args& args, Facts& facts) {
 void read_evaluation(Args& args) {
   if (args.text("eval_strategy") == "no" || args.text("split_dataset_ratio") == "0") return;
   args.copy("evaluation.micro_batch_size", {"per_device_eval_batch_size"});
+  if (args.on("predict_with_generate")) args.copy("evaluation.generate", {"predict_with_generate"});
 }
 
 void read_swift(const Look& look, Sources, Reading& reading) {

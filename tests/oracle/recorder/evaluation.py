@@ -1,7 +1,11 @@
 """Evaluation between steps, by transformers' own Trainer.prediction_step on a stand-in trainer; of preferences, TRL's loss without gradients.
 
-A job says `evaluation`: {"micro_batch": samples}. Only the loss is kept, as without compute_metrics.
+A job says `evaluation`: {"micro_batch": samples}. Only the loss is kept, as without compute_metrics. With
+"generate": {"max_new_tokens": n, "num_beams": k} transformers' own generate() runs before it, as Seq2SeqTrainer.prediction_step
+does with predict_with_generate.
 """
+import contextlib
+import functools
 import types
 
 import torch
@@ -23,9 +27,52 @@ def run(model, job, J):
         out = J.forward_loss(model, inputs, how)
         return out.loss, out
 
+    if job["evaluation"].get("generate"):
+        generate(model, how, J)
+
     trainer = types.SimpleNamespace(label_names=["labels"], can_return_loss=False, model=model, compute_loss=compute_loss,
                                     _prepare_inputs=lambda x: x, compute_loss_context_manager=torch.enable_grad,
                                     _get_num_items_in_batch=lambda *a: None, args=types.SimpleNamespace(device="cuda"))
     trainer.compute_loss_context_manager = torch.no_grad
     Trainer.prediction_step(trainer, model, J.make_batch(model, how), True)
     model.train()
+
+
+def generate(model, how, J):
+    """Greedily or with beams, to the last token: no sentence ends before."""
+    from transformers import GenerationConfig
+    batch = J.make_batch(model, how)
+    for of_labels in ("labels", "decoder_input_ids", "decoder_attention_mask"):
+        batch.pop(of_labels, None)
+    amp = J.PRECISION[how["precision"]][1]
+    plain = model.forward
+
+    @functools.wraps(plain)                           # generate() asks for its signature
+    def forward(*args, **kwargs):                     # accelerate.Accelerator.prepare_model
+        with torch.autocast(J.DEVICE, dtype=J.DTYPES[amp]) if amp else contextlib.nullcontext():
+            out = plain(*args, **kwargs)
+        return J.to_fp32(out) if amp else out
+    config = GenerationConfig(do_sample=False, use_cache=True, pad_token_id=0, bos_token_id=0, decoder_start_token_id=0,
+                              **how["evaluation"]["generate"])
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    left = iter(range(config.max_new_tokens))
+    yes = torch.Tensor.__bool__
+
+    def unfinished(*args, **kwargs):                  # what is generated is unknown: the length alone ends it
+        return next(left, None) is not None
+
+    def known_or_no(tensor):
+        try:
+            return yes(tensor)
+        except Exception:                             # noqa: BLE001 - a fake tensor without contents
+            return False
+    model.forward, base._has_unfinished_sequences, torch.Tensor.__bool__ = forward, unfinished, known_or_no
+    if not base._can_set_experts_implementation():
+        base._optimize_model_for_decode = contextlib.nullcontext
+    try:
+        model.generate(**batch, generation_config=config)
+    finally:
+        torch.Tensor.__bool__ = yes
+        for name in ("_has_unfinished_sequences", "_optimize_model_for_decode"):
+            base.__dict__.pop(name, None)
+        del model.forward

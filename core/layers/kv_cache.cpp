@@ -1,0 +1,65 @@
+#include "core/layers/kv_cache.hpp"
+
+#include <utility>
+
+namespace tidemark {
+namespace {
+
+constexpr const char* kUpdate = "transformers 5.12 cache_utils.py: DynamicLayer.update";
+
+Tensor joined(Net& net, const Tensor& states, Count length) {
+  const Shape& s = states.shape();
+  return net.tape.allocate(Shape{s.dim(0), s.dim(1), Dim(length), s.dim(3)}, states.dtype(), "cat");
+}
+
+}  // namespace
+
+void keep_keys(Net& net, Tensor& keys, Tensor& values, bool grows) {
+  KvCache* const cache = net.kv_cache();
+  if (cache == nullptr) return;
+  Scope in(net.tape, "past_key_values", kUpdate);
+  CachedAttention entry;
+  entry.instance = net.tape.instance();
+  entry.grows = grows;
+  entry.keys = joined(net, keys, keys.size(2));
+  entry.values = joined(net, values, values.size(2));
+  keys = entry.keys;
+  values = entry.values;
+  cache->push_back(std::move(entry));
+}
+
+void decode_until(Net& net, KvCache& cache, Count length) {
+  Tape& t = net.tape;
+  for (CachedAttention& entry : cache) {
+    t.begin_segment(Phase::kForward, entry.instance);
+    if (entry.grows) {
+      Scope in(t, "past_key_values", kUpdate);
+      Tensor keys = joined(net, entry.keys, length);
+      entry.keys = std::move(keys);
+      Tensor values = joined(net, entry.values, length);
+      entry.values = std::move(values);
+    }
+    if (entry.query_heads == 0) continue;
+    const Shape& s = entry.keys.shape();
+    const Tensor query =
+        t.allocate(Shape{s.dim(0), Dim(entry.query_heads, Symbol::kHeads), Dim(1), s.dim(3)}, entry.keys.dtype(), "q");
+    AttentionOptions options = entry.options;
+    if (net.job.padding && !wants_flash(net.job))
+      options.mask = t.allocate(Shape{s.dim(0), Dim(1), Dim(1), s.dim(2)}, Dtype::kBool, "attention mask");
+    const Tensor out = attention(net, query, entry.keys, entry.values, options);
+    net.attention_weights.reset();
+  }
+  t.begin_segment(Phase::kForward, -1);
+}
+
+void let_cache_go(Net& net, KvCache& cache) {
+  for (CachedAttention& entry : cache) {
+    net.tape.begin_segment(Phase::kForward, entry.instance);
+    entry.keys.reset();
+    entry.values.reset();
+  }
+  cache.clear();
+  net.tape.begin_segment(Phase::kForward, -1);
+}
+
+}  // namespace tidemark
