@@ -27,6 +27,7 @@ SETS = {
     "records-loops.jsonl": "preferences, and evaluation between steps",
     "records-adapters.jsonl": "PEFT's adapters beside LoRA",
     "records-optimizers.jsonl": "optimizers of packages",
+    "records-offloaded.jsonl": "saved tensors in host memory",
 }
 
 

@@ -712,6 +712,7 @@ class Job {
     if (!told("gradient_accumulation_steps") && arguments_ != nullptr && !is_command())
       say("gradient_accumulation_steps", of(1), {}, "default 1");
     copy("max_grad_norm", {"max_grad_norm"});
+    copy("neftune_noise_alpha", {"neftune_noise_alpha"});
     if (!told("max_grad_norm")) {
       for (const PyObject& one : program_.objects) {
         if (!one.is("clip_grad_norm_") && one.name != ".clip_grad_norm_") continue;

@@ -1,6 +1,5 @@
 // torchtune's TransformerDecoder: rotation in pairs and in fp32, heads repeated before attention, a head in eight
 // chunks.
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -197,14 +196,6 @@ bool as_torchtune(TrainingJob& job, Architecture& architecture) {
   if (job.loss != Loss::kDefault && job.loss != Loss::kChunked) return false;
   job.quantization.prepare_kbit = PrepareKbit::kOff;
   job.keep_outputs = false;
-  // training/_activation_offloading.py: what checkpoints keep waits in host memory, as it does elsewhere.
-  if (job.checkpointing == Checkpointing::kOffload) {
-    std::vector<std::string>& all = job.stand_ins;
-    const auto is_offload = [](const std::string& text) {
-      return text.compare(0, 26, "activations in host memory") == 0;
-    };
-    all.erase(std::remove_if(all.begin(), all.end(), is_offload), all.end());
-  }
   architecture.program = &kProgram;
   return true;
 }

@@ -301,11 +301,13 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
 
 /// What is answered roughly or not at all: an own framework's answer is wide enough to hold it.
 void check_stand_ins(const TrainingJob& job, Issues& issues) {
-  if (job.offload.activations && job.checkpointing != Checkpointing::kFull &&
-      job.checkpointing != Checkpointing::kOffload) {
+  if (job.offload.activations && (job.data_parallel.is_sharded() || job.tensor.is_used() || job.pipeline.is_used())) {
     add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/offload/activations",
-        "Of activations in host memory those are modelled that checkpoints keep: gradient_checkpointing \"full\".",
-        "none");
+        "Activations in host memory are modelled where each GPU holds the whole model.", "none");
+  }
+  if (job.offload.activations && job.has_adapter() && job.adapter.use_dora) {
+    add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/offload/activations",
+        "Activations in host memory are not modelled beside DoRA yet.", "none");
   }
   if (is_stood_for(job.framework)) return;
   if (job.compiled) {

@@ -415,7 +415,6 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
     job.use_reentrant = habits.reentrant == Reentrant::kAlways ||
                         (habits.reentrant == Reentrant::kTransformers && !job.framework.at_least(5, 0));
   }
-  if (job.offload.activations && job.checkpointing == Checkpointing::kFull) job.checkpointing = Checkpointing::kOffload;
   // TRL trainer/dpo_trainer.py: __init__: without adapters a copy, with them the model without.
   const bool adapters = job.method == Method::kLora || job.method == Method::kQlora;
   // transformers 5.12 trainer.py: _fsdp_qlora_plugin_updates takes PEFT's policy.

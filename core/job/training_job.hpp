@@ -268,7 +268,7 @@ struct Evaluation {
 /// What waits in host memory.
 struct Offload {
   bool optimizer = false, parameters = false, gradients = false;
-  bool activations = false;  ///< what checkpoints keep
+  bool activations = false;  ///< all that autograd saves
 
   bool operator==(const Offload&) const = default;
   std::partial_ordering operator<=>(const Offload&) const = default;
@@ -372,6 +372,7 @@ struct TrainingJob {
   std::string_view optimizer = "adamw_torch_fused";  ///< Hugging Face's `optim`: the name of a row of core/optimizers
   LowRank low_rank;                                  ///< read where the optimizer projects gradients
   double max_grad_norm = 1.0;                        ///< 0 = no clipping
+  double neftune_noise_alpha = 0.0;                  ///< noise on the token table's rows; 0: none
   bool optimizer_in_backward = false;
   Loss loss = Loss::kDefault;
   bool liger_rms_norm = false, liger_swiglu = false, liger_rope = false;  ///< Liger kernels in use

@@ -268,7 +268,7 @@ Tensor Net::token_embedding(const char* name, Dim width, Scaling scaling) {
   tied_embedding = tape.next_parameter();
   Tensor embeds = embedding(name, input_ids, V, width, scaling);
   if (Module* module = noted(name)) module->is_token_table = true;
-  embeds = hooked_inputs(std::move(embeds));
+  embeds = with_noise(hooked_inputs(std::move(embeds)));
   if (job.virtual_tokens() > 0) embeds = behind_prompt(*this, std::move(embeds));
   return merge == nullptr ? embeds : merge(*this, std::move(embeds));
 }
@@ -290,6 +290,15 @@ Tensor Net::hooked_inputs(Tensor embeds_in) {
   embeds.change().requires_grad = true;
   whole_->leaves.push_back(embeds);
   return embeds;
+}
+
+// transformers 5.12 integrations/neftune.py neftune_post_forward_hook: output + torch.zeros_like(output).uniform_(…).
+// It is on what get_input_embeddings() of the whole names: an encoder-decoder's `shared`, which nobody calls.
+Tensor Net::with_noise(Tensor embeds_in) {
+  const Tensor embeds = std::move(embeds_in);
+  if (job.neftune_noise_alpha <= 0.0 || evaluates || arch.num_decoder_layers > 0) return embeds;
+  Tensor noise = zeros(tape, embeds.shape(), embeds.dtype(), "zeros_like");
+  return add(embeds, std::move(noise));
 }
 
 Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
@@ -569,8 +578,13 @@ Tensor Net::lm_head(const char* name, Tensor x_in, Dim out_features, bool bias) 
   if (bias) base.bias = parameter(name, "bias", Shape{out_features});
   // A fused loss reads the weight and never calls the module: its adapter is there, but idle.
   if (fuse_loss && rank_of(name) > 0) idle_adapter(base);
-  if (fuse_loss || rank_of(name) == 0) return logits(std::move(x), std::move(base.weight), std::move(base.bias));
-  return adapted_head(base, x);
+  // get_act_offloading_ctx_manager: nothing that the module `lm_head` saves is moved.
+  const bool called = !fuse_loss && std::string_view{name} == "lm_head";
+  const bool offloads = called && tape.set_offloading(false);
+  Tensor result = fuse_loss || rank_of(name) == 0 ? logits(std::move(x), std::move(base.weight), std::move(base.bias))
+                                                  : adapted_head(base, x);
+  if (offloads) tape.set_offloading(true);
+  return result;
 }
 
 // A Linear of the head, never packed, and its adapter.

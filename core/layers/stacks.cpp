@@ -94,6 +94,7 @@ Tensor Net::layers(const Stack& stack, Tensor hidden) {
     }
   }
   tape.begin_segment(stack.then, -1);
+  tape.hold_leaving_inputs();
   tape.resume_parameters_outside_layers();
   return hidden;
 }

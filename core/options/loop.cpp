@@ -54,8 +54,11 @@ constexpr Option kOptions[] = {
         .known_as("generation_num_beams")
         .further()
         .into<&TrainingJob::evaluation, &Evaluation::beams>(),
-    refused("neftune_noise_alpha", "NEFTune", "Noise on the embeddings.",
-            "Not modelled yet: one more embedding output."),
+    real("neftune_noise_alpha", "null", "NEFTune", "Noise on the token table's rows (transformers' Trainer); 0: none.")
+        .within(0, 1e6)
+        .known_as("noisy_embedding_alpha")
+        .further()
+        .into<&TrainingJob::neftune_noise_alpha>(),
 };
 
 }  // namespace

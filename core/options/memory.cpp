@@ -86,9 +86,10 @@ constexpr Option kOptions[] = {
           r.job.use_reentrant = v.boolean;
           r.open.use_reentrant = false;
         }),
-    refused("activation_offloading", "Offloaded activations", "Saved tensors wait in host memory.",
-            "Write gradient_checkpointing \"offload\" for layers' inputs in host memory; saved tensors are not "
-            "modelled there yet."),
+    flag("activation_offloading", false, "Offloaded activations",
+         "What autograd saves waits in host memory (TRL's OffloadActivations, with streams).")
+        .further()
+        .into<&TrainingJob::offload, &Offload::activations>(),
     refused("tiled_mlp", "Tiled MLP", "Feed-forward layers over pieces of the sequence.", "Not modelled yet."),
 };
 

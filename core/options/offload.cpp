@@ -22,12 +22,11 @@ constexpr Option kOptions[] = {
         .sets([](Request& r, const OptionValue& v) { r.job.offload.parameters = v.choice != 0; }),
     place("offload.gradients", "Place of the gradients", "Where gradients live.")
         .sets([](Request& r, const OptionValue& v) { r.job.offload.gradients = v.choice != 0; }),
-    place("offload.activations", "Place of the activations",
-          "Where saved activations live; see also gradient_checkpointing offload.")
+    place(
+        "offload.activations", "Place of the activations",
+        "Where saved activations live: activation_offloading in other words; see also gradient_checkpointing offload.")
         .sets([](Request& r, const OptionValue& v) {
-          r.job.offload.activations = v.choice != 0;
-          if (v.choice != 0)
-            r.job.stand_ins.push_back("activations in host memory, answered by checkpointed inputs there");
+          if (v.choice != 0) r.job.offload.activations = true;
         }),
     real("offload.optimizer_fraction", "1.0", "Offloaded share",
          "Share of the optimizer states that is offloaded; of no effect without offloading.")

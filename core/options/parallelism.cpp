@@ -8,7 +8,6 @@ namespace {
 constexpr std::string_view kNotYet =
     "Of jobs on several GPUs data, tensor and pipeline parallelism are modelled so far (parallelism.data with fsdp or "
     "zero_stage, .tensor, .pipeline).";
-constexpr std::string_view kNoDdp = "This switch of DistributedDataParallel is not modelled yet.";
 
 /// One of DeepSpeed's sizes.
 constexpr Option elements(std::string_view name, std::string_view label, std::string_view help) {
@@ -121,14 +120,15 @@ constexpr Option kOptions[] = {
         .further()
         .known_as("ddp_bucket_cap_mb")
         .sets([](Request& r, const OptionValue& v) { r.job.data_parallel.bucket_cap_mb = v.real; }),
+    // torch 2.14 csrc/distributed/c10d/reducer.cpp: initialize_local_used_map makes four bytes for each trained
+    // parameter; should_rebuild_buckets leaves the buckets in the order of the parameters, whose sum is the same.
     flag("parallelism.ddp.find_unused", false, "DDP looks for unused parameters",
-         "DDP walks the graph for parameters without a gradient.")
+         "DDP walks the graph for parameters without a gradient, as the Trainer has it; of no effect on memory.")
         .further()
-        .known_as("ddp_find_unused_parameters")
-        .refused(kNoDdp),
-    flag("parallelism.ddp.static_graph", false, "DDP with a static graph", "The graph is the same in each step.")
-        .further()
-        .refused(kNoDdp),
+        .known_as("ddp_find_unused_parameters"),
+    flag("parallelism.ddp.static_graph", false, "DDP with a static graph",
+         "The graph is the same in each step; of no effect on memory.")
+        .further(),
     integer("parallelism.tensor", "1", "GPUs, tensor parallel",
             "GPUs that divide heads, feed-forward and vocabulary of every layer: torchtitan's plan for DTensor.")
         .spelled("--tp")

@@ -103,6 +103,8 @@ void add_switches(std::vector<Trait>& traits, const TrainingJob& job) {
   when(job.liger_rms_norm, "liger", "rms_norm");
   when(job.liger_swiglu, "liger", "swiglu");
   when(job.liger_rope, "liger", "rope");
+  when(job.offload.activations, "activation_offloading", kYes);
+  when(job.neftune_noise_alpha > 0.0, "neftune_noise_alpha", "above 0");
   when(job.keep_outputs, "keep_outputs", kYes);
   when(!job.outputs_to_fp32, "outputs_to_fp32", kNo);
   when(!job.zero_grad_to_none, "zero_grad_to_none", kNo);

@@ -83,6 +83,7 @@ void record_micro_step(Net& net, const Program& program, bool is_last) {
     scatter_batch(net, *placement);
     placement->enter_model();
   }
+  t.set_offloading(job.offload.activations);
   Outputs outputs = call_model(net, program);
   if (placement != nullptr) placement->join(outputs.rest);
   if (job.preference != Preference::kNone) {
@@ -93,6 +94,7 @@ void record_micro_step(Net& net, const Program& program, bool is_last) {
   Tensor root = std::move(outputs.loss);
   t.backward(std::move(root));
   t.begin_segment(Phase::kBackward, -1);
+  t.end_offloading();
   if (job.outputs_stay && !is_last) {
     net.keep_until_next(std::move(outputs.rest));
   } else {

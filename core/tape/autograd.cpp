@@ -39,6 +39,8 @@ void Tape::save(Node* node, const Tensor& tensor) {
     saved.frame = packing_;
     saved.slot = packing_->count++;
     ++packing_->remaining;
+  } else if (offloading_.on) {
+    offload(saved, tensor);
   } else {
     saved.tensor = without_edge(tensor);
   }

@@ -24,14 +24,27 @@ void Frame::let_go() {
   call = nullptr;
 }
 
-OnHost Tape::to_host(const Tensor& x) {
+// `asked`: how many tensors the checkpoint hands to the hooks of Tape::offload, the input last; 0: they see none of it.
+OnHost Tape::to_host(const Tensor& x, int asked) {
   offloaded_.emplace_back(instance_, round_to_block(x.numel() * size_of(x.dtype())));
-  return {x.shape(), x.dtype(), x.requires_grad()};
+  OnHost host{x.shape(), x.dtype(), x.requires_grad()};
+  for (int i = 0; i < asked; ++i) ask();
+  if (asked > 0) {
+    host.packed = offloading_.asked;
+    offloading_.waiting -= asked - 1;
+    offloading_.inputs.push_back(host);
+  }
+  return host;
 }
 
 Tensor Tape::from_host(const OnHost& x) {
   Tensor back = allocate(x.shape, x.dtype, "input back from the host");
   back.change().requires_grad = x.requires_grad;
+  if (x.packed > 0) {
+    offloading_.back.push_back({x.packed, back});
+    ++offloading_.unpacked;
+    answered();
+  }
   return back;
 }
 
@@ -42,7 +55,9 @@ Tensor Tape::checkpoint(const BlockCall& call, Tensor input, bool use_reentrant,
   Frame& frame = graph_->add_frame();
   frame.call = call;
   if (offload) {
-    frame.host = to_host(x);
+    frame.host = to_host(x, 0);
+  } else if (offloading_.on) {
+    frame.host = to_host(x, 2);  // _NoopSaveInputs: a small tensor and the input
   } else {
     frame.input = x;
   }
@@ -122,8 +137,8 @@ Tensor Tape::checkpoint_reentrant(const BlockCall& call, Tensor input, bool offl
   Node* node = record("CheckpointFunction", &Tape::checkpoint_backward, {&x});
   if (node != nullptr) {
     node->call = std::make_unique<ReentrantCall>();
-    if (offload) {
-      node->call->host = to_host(x);
+    if (offload || offloading_.on) {
+      node->call->host = to_host(x, offload ? 0 : 1);
     } else {
       save(node, x);
     }

@@ -180,8 +180,12 @@ void Graph::announce(const Node& node) {
 void Graph::execute(Node& node) {
   if (node.instance != tape_.instance()) tape_.go_to_layer(node.instance);
   tape_.leave(node.scope);
+  Offloading& host = tape_.offloading_;
+  const std::size_t back = host.back.size();
+  const std::int32_t unpacked = host.unpacked;
   // unpack: what a checkpoint let go is made again now.
   for (Saved& saved : node.saved) {
+    if (saved.packed > 0) tape_.unpack(saved);
     if (saved.frame == nullptr) continue;
     Frame& frame = *saved.frame;
     if (!frame.recomputed) {
@@ -215,6 +219,10 @@ void Graph::execute(Node& node) {
   }
   grads.clear();
   for (Saved& saved : node.saved) saved.tensor.reset();
+  if (host.unpacked != unpacked) {
+    if (host.graph == nullptr) host.graph = this;
+    tape_.after_unpacking(host.graph == this ? back : 0);
+  }
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (!results[i].defined()) continue;
     deposit(node.inputs[i], std::move(results[i]));

@@ -24,6 +24,7 @@ struct OnHost {
   Shape shape;
   Dtype dtype = Dtype::kFp32;
   bool requires_grad = false;
+  std::int32_t packed = 0;  ///< as Saved::packed, by Tape::offload's hooks; 0: it was moved without them
 };
 
 /// A non-reentrant checkpoint (torch/utils/checkpoint.py: _CheckpointFrame): what its block kept for backward was let
@@ -66,7 +67,9 @@ struct ReentrantCall {
 struct Saved {
   Tensor tensor;
   Frame* frame = nullptr;
-  std::int32_t slot = -1;  ///< of the frame, −1: none, or taken out
+  std::int32_t slot = -1;   ///< of the frame, −1: none, or taken out
+  std::int32_t packed = 0;  ///< as the so manyth that Tape::offload was asked for; 0: it was not
+  bool on_host = false;     ///< the tensor has no storage until it is asked for
 };
 
 /// A node of the autograd graph. It lives as long as a tensor or a younger node leads to it, as in PyTorch.

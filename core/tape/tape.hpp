@@ -47,6 +47,30 @@ struct Autocast {
   std::vector<Cast> casts;
 };
 
+/// TRL's OffloadActivations: what is under way between the GPU and the host.
+struct Offloading {
+  /// A tensor that stays on the GPU for the copy's sake.
+  struct Held {
+    std::int32_t packed = 0;  ///< Saved::packed
+    Tensor tensor;
+  };
+  /// A storage that was saved.
+  struct Known {
+    std::int32_t packed = 0;  ///< the last time
+    std::int32_t storage = -1;
+    Dtype dtype = Dtype::kFp32;
+  };
+  bool on = false;
+  std::int32_t asked = 0;        ///< how many tensors were to be saved
+  std::int32_t waiting = 0;      ///< how many of them nobody has asked for yet
+  std::int32_t unpacked = 0;     ///< how many came back
+  const Graph* graph = nullptr;  ///< whose nodes let go of what the ones before them brought back
+  std::vector<Held> leaving;     ///< fwd_stash
+  std::vector<Held> back;        ///< bwd_tensor_stash
+  std::vector<Known> known;      ///< storage_to_tensor_id
+  std::vector<OnHost> inputs;    ///< of the checkpoints so far
+};
+
 /// Records a training step without numbers: what it allocates and frees (Record), for which other sizes that holds
 /// (Guards), and through autograd graphs what waits for backward.
 class Tape : public Record, public Guards {
@@ -97,7 +121,7 @@ class Tape : public Record, public Guards {
   Node* record(const char* name, BackwardFn rule, const Tensor* const* inputs, std::size_t count);
   void save(Node* node, const Tensor& tensor);
   /// Will what is saved now stay, or does a checkpoint that packs it let it go (or is nothing saved at all)?
-  bool keeps_saved() const { return grad_enabled_ && packing_ == nullptr; }
+  bool keeps_saved() const { return grad_enabled_ && packing_ == nullptr && !offloading_.on; }
   /// The node holds the tensor by itself (Graph::hold).
   void hold(const Node* node, const Tensor& tensor);
   /// The loss goes, and with it what the nodes of the graph hold.
@@ -147,6 +171,14 @@ class Tape : public Record, public Guards {
   /// Bytes of one micro-step's inputs that wait in host memory, for layers of this instance.
   const std::vector<std::pair<std::int16_t, Bytes>>& offloaded() const { return offloaded_; }
 
+  // -- saved tensors in host memory ----------------------------------------------------------------------------------
+  /// What nodes save from here on goes to host memory, or no longer does; returns whether it did.
+  bool set_offloading(bool on) { return std::exchange(offloading_.on, on); }
+  /// The layers are through: of the inputs of their checkpoints the last few are still on their way.
+  void hold_leaving_inputs();
+  /// Backward is through.
+  void end_offloading() { offloading_ = {}; }
+
   // -- autocast ----------------------------------------------------------------------------------------------------
   std::optional<Dtype> autocast() const { return autocast_.dtype; }
   void set_autocast(std::optional<Dtype> dtype) { autocast_.dtype = dtype; }
@@ -166,7 +198,13 @@ class Tape : public Record, public Guards {
   void save_again(const Tensor& tensor);
   void recompute(Frame& frame);
   void go_to_layer(std::int16_t instance);
-  OnHost to_host(const Tensor& x);
+  void offload(Saved& saved, const Tensor& tensor);
+  void unpack(Saved& saved);
+  void let_leave(std::int32_t until);
+  void after_unpacking(std::size_t before);
+  void ask();
+  void answered();
+  OnHost to_host(const Tensor& x, int asked);
   Tensor from_host(const OnHost& x);
   Tensor checkpoint_reentrant(const BlockCall& call, Tensor input, bool offload);
   static void checkpoint_backward(Tape& tape, Node& node, Tensor* grads, Tensor* results);
@@ -188,6 +226,7 @@ class Tape : public Record, public Guards {
   std::vector<std::pair<std::int16_t, Bytes>> offloaded_;
   std::optional<Dtype> gradient_dtype_;
   Placement* placement_ = nullptr;
+  Offloading offloading_;
   bool drop_gradients_ = false;
   std::function<void(std::int32_t, Tensor)> gradient_hook_;
   bool grad_enabled_ = true;

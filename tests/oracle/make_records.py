@@ -83,6 +83,10 @@ def request_of(job):
         req["evaluation"] = {"micro_batch_size": job["evaluation"]["micro_batch"]}
         if job["evaluation"].get("generate"):
             req["evaluation"].update(generate=True, **job["evaluation"]["generate"])
+    if job.get("activation_offloading"):
+        req["activation_offloading"] = True
+    if job.get("neftune"):
+        req["neftune_noise_alpha"] = job["neftune"]
     if job.get("optim_args"):
         req["optim_args"] = ",".join(f"{key}={value}" for key, value in job["optim_args"].items())
     if job.get("optim_target_modules"):

@@ -96,6 +96,7 @@ std::string accuracy_page(const Tables& t) {
   page += summary_row("records of further loops", without(t.loops, t.deviations));
   page += summary_row("records of further adapters", without(t.adapters, t.deviations));
   page += summary_row("records of further optimizers", without(t.optimizers, t.deviations));
+  page += summary_row("records of activations in host memory", without(t.offloaded, t.deviations));
   for (const char* metric : {"allocated", "reserved", "device"}) {
     for (const char* completeness : {"A", "B"}) {
       page += summary_row(std::string("measured, ") + metric + ", completeness " + completeness,
@@ -115,7 +116,8 @@ std::string accuracy_page(const Tables& t) {
       "truth in range in ≥ 95, range at most ± 8; measured peaks of completeness A: median ≤ 3, p95 ≤ 10.\n\n"
       "Of a measurement the phase is not known; the column repeats ours.\n";
   std::vector<Row> records = without(t.open, t.deviations);
-  for (const auto* set : {&t.extra, &t.pairs, &t.beyond, &t.multi, &t.loops, &t.adapters, &t.optimizers}) {
+  for (const auto* set :
+       {&t.extra, &t.pairs, &t.beyond, &t.multi, &t.loops, &t.adapters, &t.optimizers, &t.offloaded}) {
     for (const Row& r : without(*set, t.deviations)) records.push_back(r);
   }
   page += "\n## By family (all records)\n\n";

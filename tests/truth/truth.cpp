@@ -80,6 +80,7 @@ struct Bounds {
   double p95 = 2.0, worst = 5.0, phases = 95.0, contained = 95.0;
 };
 constexpr Bounds kDense{0.75, 2.0, 98.0, 98.0};
+constexpr Bounds kOffloaded{4.0, 6.0, 90.0, 95.0};
 
 // `answered`: how many rows were when this bound was last raised; none may be lost.
 void check_oracle(Check& check, const char* name, const std::vector<Row>& rows, int answered,
@@ -96,7 +97,8 @@ void check_oracle(Check& check, const char* name, const std::vector<Row>& rows, 
 
 std::string spreads_of(const Tables& t, const std::vector<Recorded>& recorded, const std::string& oracle) {
   std::vector<Row> rows;
-  for (const auto* set : {&t.open, &t.extra, &t.pairs, &t.beyond, &t.multi, &t.loops, &t.adapters, &t.optimizers}) {
+  for (const auto* set :
+       {&t.open, &t.extra, &t.pairs, &t.beyond, &t.multi, &t.loops, &t.adapters, &t.optimizers, &t.offloaded}) {
     rows.insert(rows.end(), set->begin(), set->end());
   }
   return range_table(recorded, rows, without(t.measured, t.deviations), oracle + "first-sight.jsonl");
@@ -151,12 +153,12 @@ int run(int argc, char** argv) {
   const std::string oracle = root + "/tests/oracle/";
   Tables t;
   t.deviations = read_deviations(root + "/tests/truth/deviations.json");
-  const std::vector<Recorded> recorded =
-      recorded_jobs(engine,
-                    {oracle + "records.jsonl", oracle + "records-extra.jsonl", oracle + "records-pairs.jsonl",
-                     oracle + "records-beyond.jsonl", oracle + "records-multi.jsonl", oracle + "records-loops.jsonl",
-                     oracle + "records-adapters.jsonl", oracle + "records-optimizers.jsonl"},
-                    t.deviations);
+  const std::vector<Recorded> recorded = recorded_jobs(
+      engine,
+      {oracle + "records.jsonl", oracle + "records-extra.jsonl", oracle + "records-pairs.jsonl",
+       oracle + "records-beyond.jsonl", oracle + "records-multi.jsonl", oracle + "records-loops.jsonl",
+       oracle + "records-adapters.jsonl", oracle + "records-optimizers.jsonl", oracle + "records-offloaded.jsonl"},
+      t.deviations);
   const std::string table = coverage_table(recorded);
   if (!coverage.empty()) {
     std::ofstream(coverage, std::ios::binary) << table;
@@ -171,6 +173,7 @@ int run(int argc, char** argv) {
   t.loops = of_family(oracle_rows(engine, oracle + "records-loops.jsonl", only), family);
   t.adapters = of_family(oracle_rows(engine, oracle + "records-adapters.jsonl", only), family);
   t.optimizers = of_family(oracle_rows(engine, oracle + "records-optimizers.jsonl", only), family);
+  t.offloaded = of_family(oracle_rows(engine, oracle + "records-offloaded.jsonl", only), family);
   const auto measured = [&](const char* implementation) {
     return of_family(measured_rows(engine, root + "/tests/measured/requests.jsonl",
                                    root + "/tests/measured/conditions.json", implementation, only),
@@ -196,7 +199,8 @@ int run(int argc, char** argv) {
                                     {"records-multi.jsonl", &t.multi},
                                     {"records-loops.jsonl", &t.loops},
                                     {"records-adapters.jsonl", &t.adapters},
-                                    {"records-optimizers.jsonl", &t.optimizers}}) {
+                                    {"records-optimizers.jsonl", &t.optimizers},
+                                    {"records-offloaded.jsonl", &t.offloaded}}) {
       std::printf("== %s\n", file);
       print_rows(*set, worst);
       for (const bool by_family : {true, false}) {
@@ -216,6 +220,7 @@ int run(int argc, char** argv) {
   print_summary("records of further loops", without(t.loops, t.deviations));
   print_summary("records of further adapters", without(t.adapters, t.deviations));
   print_summary("records of further optimizers", without(t.optimizers, t.deviations));
+  print_summary("activations in host memory", without(t.offloaded, t.deviations));
   for (const char* metric : {"allocated", "reserved", "device"}) {
     for (const char* completeness : {"A", "B"}) {
       print_summary(std::string("measured, ") + metric + " " + completeness, part(t.measured, metric, completeness));
@@ -230,12 +235,13 @@ int run(int argc, char** argv) {
   Check c;
   check_oracle(c, "public records", without(t.open, t.deviations), 259, kDense);
   check_oracle(c, "extra records", without(t.extra, t.deviations), 346, kDense);
-  check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 354, kDense);
+  check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 433, kDense);
   check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 192);
   check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 97);
   check_oracle(c, "records of loops", without(t.loops, t.deviations), 26, kDense);
   check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 190);
   check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 97);
+  check_oracle(c, "activations in host memory", without(t.offloaded, t.deviations), 67, kOffloaded);
   c.at_least("coverage", "table is the records'", table == read_file(root + "/core/step/coverage_table.cpp"), 1);
   c.at_least("ranges", "are the residuals'", spreads == read_file(root + "/core/step/range_table.hpp"), 1);
   const Summary a = summarise(without(part(t.measured, "allocated", "A"), t.deviations));

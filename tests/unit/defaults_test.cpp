@@ -111,8 +111,7 @@ TEST_CASE("other tools' words are understood, or refused with a reason") {
   for (const char* refused :
        {R"("task":"grpo")", R"("evaluation":{"generate":true})", R"("rollout":{})",
         R"("task":"dpo","reference_model":{"offloaded":true})", R"("reward_model":{})", R"("boxes_per_image":3)",
-        R"("neftune_noise_alpha":5)", R"("parallelism":{"ddp":{"static_graph":true}})",
-        R"("activation_offloading":true)", R"("attention":"flex_attention")", R"("gradient_checkpointing":"unsloth")",
+        R"("attention":"flex_attention")", R"("gradient_checkpointing":"unsloth")",
         R"("framework":{"name":"lightning"})", R"("num_generations":8)"}) {
     CAPTURE(refused);
     const Answer answer = answer_to(small("bfloat16") + "," + refused);

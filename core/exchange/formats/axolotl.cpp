@@ -340,6 +340,7 @@ void read_axolotl(const Look& look, Sources, Reading& reading) {
     keys.assume("optimizer", of("adamw_torch_fused"), "default (schemas/training.py L122); adamw_hf up to v0.7.0");
   }
   keys.copy("max_grad_norm", "max_grad_norm");
+  keys.copy_any("neftune_noise_alpha", {"neftune_noise_alpha", "noisy_embedding_alpha"});
   read_loss(keys);
   read_task(keys);
   read_evaluation(keys);

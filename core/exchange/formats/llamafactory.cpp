@@ -216,6 +216,7 @@ void read_optimizer(Keys& keys) {
     if (keys.truthy(word + "_layerwise")) keys.copy("optimizer_in_backward", word + "_layerwise");
   }
   keys.copy("max_grad_norm", "max_grad_norm");
+  keys.copy("neftune_noise_alpha", "neftune_noise_alpha");
 }
 
 void read_parallelism(Keys& keys, Facts& facts) {

@@ -155,6 +155,7 @@ void read_memory(Args& args, const Facts& facts) {
              optim == nullptr ? "default" : "");
   if (args.on("use_liger_kernel")) args.state("loss", of("liger"), {args.find("use_liger_kernel")});
   args.copy("max_grad_norm", {"max_grad_norm"});
+  args.copy("neftune_noise_alpha", {"neftune_noise_alpha"});
 }
 
 void read_precision(Args& args, const Facts& facts) {

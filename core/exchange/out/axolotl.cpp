@@ -115,6 +115,7 @@ Exported write_axolotl(const ExportJob& job) {
                                                              : quoted_list(targets.names));
   }
   out.yaml("max_grad_norm", number(job.job.max_grad_norm));
+  if (job.job.neftune_noise_alpha > 0.0) out.yaml("neftune_noise_alpha", number(job.job.neftune_noise_alpha));
   write_loss(job.job, out);
   write_parallelism(job, out);
   if (!job.job.freeze.empty()) {

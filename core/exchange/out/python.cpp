@@ -110,6 +110,9 @@ void write_arguments(const ExportJob& job, std::string_view type, Writer& out) {
     out.line("    optim_target_modules=" + projected_modules(how.low_rank.targets) + ",");
   }
   out.line("    max_grad_norm=" + number(how.max_grad_norm) + ",");
+  if (how.neftune_noise_alpha > 0.0) {
+    out.line("    neftune_noise_alpha=" + number(how.neftune_noise_alpha) + ",");
+  }
   out.line("    gradient_checkpointing=" + python(checkpoints(how)) + ",");
   if (checkpoints(how)) {
     out.line("    gradient_checkpointing_kwargs={\"use_reentrant\": " + python(how.use_reentrant) + "},");

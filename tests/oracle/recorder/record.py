@@ -44,6 +44,7 @@ def run_fake(job, registry, steps, top):
     import fakecuda
     import evaluation
     import jobs as J
+    import offloading
     import preferences
     from torch.utils._pytree import tree_iter
     from optimizers import make_optimizer
@@ -92,19 +93,20 @@ def run_fake(job, registry, steps, top):
                     batch_shapes = batch_shapes or {k: list(v.shape) for k, v in batch.items() if hasattr(v, "shape")}
                     for v in tree_iter(batch):
                         tr.mark_kind(v, "input")
-                    out = J.forward_loss(model, batch, job)
-                    loss = out.loss
-                    if not job.get("keep_outputs"):
-                        del out
-                    tr.mods.clear()
-                    tr.flush()
-                    fwd_ends.append(len(tr.events))
-                    if step == steps and "after_forward" not in snap:
-                        snap["after_forward"] = [r.id for r in tr.live_recs()]
-                    tr.start("backward", step)
-                    opt.backward(loss) if hasattr(opt, "backward") else loss.backward()
-                    out = None
-                    del loss, batch
+                    with offloading.around_step(model):
+                        out = J.forward_loss(model, batch, job)
+                        loss = out.loss
+                        if not job.get("keep_outputs"):
+                            del out
+                        tr.mods.clear()
+                        tr.flush()
+                        fwd_ends.append(len(tr.events))
+                        if step == steps and "after_forward" not in snap:
+                            snap["after_forward"] = [r.id for r in tr.live_recs()]
+                        tr.start("backward", step)
+                        opt.backward(loss) if hasattr(opt, "backward") else loss.backward()
+                        out = None
+                        del loss, batch
                     for p in trainable:
                         if p.grad is not None:
                             tr.mark_kind(p.grad, "gradients")
@@ -147,6 +149,7 @@ def sdpa_kernel(op):
 def build(J, job, registry, fake):
     import checkpoints
     import losses
+    import offloading
     import quantised
     model = J.build_model(job, registry, fake)
     if job.get("freeze_vision"):
@@ -175,7 +178,12 @@ def build(J, job, registry, fake):
         if ckpt and (job["use_reentrant"] or job.get("kbit_prepare", job["method"] == "qlora")):
             model.enable_input_require_grads()
         model = J.add_lora(model, job, fake)
+    if job.get("neftune"):
+        from transformers.integrations.neftune import activate_neftune
+        activate_neftune(model, job["neftune"])    # as Trainer.train does: behind the hook that asks for gradients
     losses.install(model, job["loss"], fake)
+    if fake:
+        offloading.install(model, job)
     return model
 
 
