@@ -218,9 +218,9 @@ export interface Job {
   /** from_pretrained(load_in_8bit=True): method qlora with 8 bits. @default false */
   load_in_8bit?: boolean | null;
   /** Recipe of mixed precision; or an object with the keys below. @default "auto" */
-  precision?: "auto" | "bf16" | "fp16" | "fp32" | "pure_bf16" | "bf16_amp" | "amp_bf16" | "amp_fp16" | "pure_fp16" | "deepspeed_bf16" | "megatron_bf16" | "fsdp_bf16" | null | {
+  precision?: "auto" | "bf16" | "fp16" | "fp32" | "pure_bf16" | "bf16_amp" | "fp16_bf16_amp" | "amp_bf16" | "amp_fp16" | "pure_fp16" | "deepspeed_bf16" | "megatron_bf16" | "fsdp_bf16" | null | {
     /** In the object form: the recipe to start from. */
-    recipe?: "fp32" | "pure_bf16" | "bf16_amp" | "amp_bf16" | "amp_fp16" | "pure_fp16" | "deepspeed_bf16" | "megatron_bf16" | "fsdp_bf16" | null;
+    recipe?: "fp32" | "pure_bf16" | "bf16_amp" | "fp16_bf16_amp" | "amp_bf16" | "amp_fp16" | "pure_fp16" | "deepspeed_bf16" | "megatron_bf16" | "fsdp_bf16" | null;
     /** Dtype of the weights; gradients and optimizer states follow unless stated. */
     weights?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
     /** Dtype of torch.autocast, or none. */
@@ -280,11 +280,8 @@ export interface Job {
   } | null;
   /** torch.utils.checkpoint's older, re-entrant form; transformers 4's default, not version 5's. */
   use_reentrant?: boolean | null;
-  /**
-   * Saved tensors wait in host memory. Not modelled: Write gradient_checkpointing "offload" for layers' inputs in host
-   * memory; saved tensors are not modelled there yet.
-   */
-  activation_offloading?: null;
+  /** What autograd saves waits in host memory (TRL's OffloadActivations, with streams). @default false */
+  activation_offloading?: boolean | null;
   /** Feed-forward layers over pieces of the sequence. Not modelled: Not modelled yet. */
   tiled_mlp?: null;
   /** Hugging Face's `optim`. @default "auto" */
@@ -349,8 +346,8 @@ export interface Job {
     /** Rows that generation keeps for each sample. Unit: beams. @default 1 */
     num_beams?: number | null;
   } | null;
-  /** Noise on the embeddings. Not modelled: Not modelled yet: one more embedding output. */
-  neftune_noise_alpha?: null;
+  /** Noise on the token table's rows (transformers' Trainer); 0: none. */
+  neftune_noise_alpha?: number | null;
   parallelism?: {
     /** GPUs that each train on other rows: DistributedDataParallel, or sharded as below. Unit: GPUs. @default 1 */
     data?: number | null;
@@ -362,15 +359,12 @@ export interface Job {
       /** MiB of gradients that DDP reduces together. Unit: MiB. @default 25 */
       bucket_cap_mb?: number | null;
       /**
-       * DDP walks the graph for parameters without a gradient. Not modelled: This switch of DistributedDataParallel is
-       * not modelled yet. @default false
+       * DDP walks the graph for parameters without a gradient, as the Trainer has it; of no effect on memory. @default
+       * false
        */
-      find_unused?: false | null;
-      /**
-       * The graph is the same in each step. Not modelled: This switch of DistributedDataParallel is not modelled yet.
-       * @default false
-       */
-      static_graph?: false | null;
+      find_unused?: boolean | null;
+      /** The graph is the same in each step; of no effect on memory. @default false */
+      static_graph?: boolean | null;
     } | null;
     /**
      * GPUs that divide heads, feed-forward and vocabulary of every layer: torchtitan's plan for DTensor. Unit: GPUs.
@@ -500,7 +494,10 @@ export interface Job {
     parameters?: "none" | "cpu" | null;
     /** Where gradients live. @default "none" */
     gradients?: "none" | "cpu" | null;
-    /** Where saved activations live; see also gradient_checkpointing offload. @default "none" */
+    /**
+     * Where saved activations live: activation_offloading in other words; see also gradient_checkpointing offload.
+     * @default "none"
+     */
     activations?: "none" | "cpu" | null;
     /** Share of the optimizer states that is offloaded; of no effect without offloading. @default 1.0 */
     optimizer_fraction?: number | null;
@@ -687,12 +684,14 @@ export interface Job {
   generation_max_length?: number | null;
   /** Another name of "evaluation.num_beams". */
   generation_num_beams?: number | null;
+  /** Another name of "neftune_noise_alpha". */
+  noisy_embedding_alpha?: number | null;
   /** Another name of "parallelism.ddp.gradient_as_bucket_view". */
   ddp_gradient_as_bucket_view?: boolean | null;
   /** Another name of "parallelism.ddp.bucket_cap_mb". */
   ddp_bucket_cap_mb?: number | null;
   /** Another name of "parallelism.ddp.find_unused". */
-  ddp_find_unused_parameters?: false | null;
+  ddp_find_unused_parameters?: boolean | null;
   /** Another name of "moe.implementation". */
   experts_implementation?: "default" | "grouped_mm" | "batched_mm" | "eager" | null;
   /** Moves no memory of the peak: it changes how matrices are multiplied, not what is kept. */

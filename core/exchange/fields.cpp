@@ -154,6 +154,18 @@ Value of(std::vector<Value> items) {
   made.items = std::move(items);
   return made;
 }
+Value precision_of(std::string_view weights, std::string_view autocast) {
+  struct Named {
+    std::string_view weights, autocast, recipe;
+  };
+  constexpr Named kNamed[] = {{"fp32", "", "fp32"},         {"bf16", "", "pure_bf16"},    {"fp16", "", "pure_fp16"},
+                              {"fp32", "bf16", "amp_bf16"}, {"bf16", "bf16", "bf16_amp"}, {"fp32", "fp16", "amp_fp16"}};
+  for (const Named& row : kNamed) {
+    if (row.weights == weights && row.autocast == autocast) return of(std::string{row.recipe});
+  }
+  return object({{"weights", of(std::string{weights})}, {"autocast", of(std::string{autocast})}});
+}
+
 Value object(std::initializer_list<std::pair<std::string_view, Value>> members) {
   Value made = empty_object();
   for (const auto& [key, value] : members) set(made, key, value);

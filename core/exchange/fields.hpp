@@ -17,6 +17,8 @@ Value of(const T& value) {
   return tidemark::to_value(value);
 }
 Value of(std::vector<Value> items);
+/// The recipe that weights of one dtype ("bf16", "fp16", "fp32") and autocast in another (or "") make.
+Value precision_of(std::string_view weights, std::string_view autocast);
 /// An object of these members.
 Value object(std::initializer_list<std::pair<std::string_view, Value>> members);
 

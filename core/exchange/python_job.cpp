@@ -1112,13 +1112,12 @@ class Job {
     if (open) return unknown("precision: the command line");
     if (cast.empty() || by.places.empty()) by.places = around;
 
-    const Value half = object({{"weights", of("fp16")}, {"autocast", of("fp16")}});
+    const bool is_stated = !weights.empty() && weights != "auto";
     const PyValue* deepspeed = argument("deepspeed");
     if (deepspeed != nullptr && deepspeed->is_string() && !deepspeed->text.empty() && !cast.empty())
       return say("precision", of("deepspeed_" + cast), by);
     if (quantised_ || unsloth_) {
-      if (cast == "bf16") return say("precision", of("bf16_amp"), by);
-      if (cast == "fp16") return say("precision", half, by);
+      if (!cast.empty()) return say("precision", precision_of(is_stated ? weights : cast, cast), by);
       if (unsloth_ && arguments_ == nullptr) return;
       if (prepared_ != nullptr)
         return say("precision", object({{"weights", of("fp32")}, {"autocast", of("none")}}),
@@ -1142,18 +1141,11 @@ class Job {
               ? "no dtype, and no bf16 or fp16 in the file: fp32 before transformers 5; the command may say otherwise"
               : "no dtype and no autocast: fp32 before transformers 5");
     }
-    if (cast == "bf16") {
-      const bool loaded_bf16 = weights == "bf16" || weights == "auto";
-      return say("precision", of(loaded_bf16 ? "bf16_amp" : "amp_bf16"), by.places,
-                 !by.why.empty()   ? by.why
-                 : weights.empty() ? "no dtype: fp32 weights before transformers 5"
-                                   : "");
-    }
-    if (cast == "fp16")
-      say("precision", weights == "fp16" ? half : of("amp_fp16"), by.places,
-          !by.why.empty()   ? by.why
-          : weights.empty() ? "no dtype: fp32 weights before transformers 5"
-                            : "");
+    const std::string loaded = is_stated ? weights : weights == "auto" && cast == "bf16" ? "bf16" : "fp32";
+    say("precision", precision_of(loaded, cast), by.places,
+        !by.why.empty()   ? by.why
+        : weights.empty() ? "no dtype: fp32 weights before transformers 5"
+                          : "");
   }
 
   // ---------------------------------------------------------------- preference and reinforcement

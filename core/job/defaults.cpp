@@ -128,14 +128,7 @@ Recipe recipe_of(Dtype weights, std::optional<Dtype> autocast) {
   recipe.weights = recipe.gradients = recipe.optimizer_states = weights;
   recipe.autocast = autocast;
   recipe.name = "custom";
-  for (std::string_view name : {"fp32", "pure_bf16", "pure_fp16", "bf16_amp", "amp_bf16", "amp_fp16"}) {
-    Recipe named = *named_recipe(name);
-    named.name = recipe.name;
-    if (named == recipe) {
-      recipe.name = name;
-      break;
-    }
-  }
+  take_name(recipe);
   return recipe;
 }
 
@@ -383,7 +376,11 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
     // Beside tensor parallelism or a pipeline there is none ("only supported when FSDP/HSDP/CP is enabled").
     job.recipe = *named_recipe(job.pipeline.is_used() ? "fp32" : "amp_bf16");
   }
-  if (open.precision) settle_precision(open, habits, checkpoint, job, issues);
+  if (open.precision) {
+    settle_precision(open, habits, checkpoint, job, issues);
+  } else if (job.recipe.name == "custom") {
+    take_name(job.recipe);
+  }
   if (data.is_one_process() && job.recipe.autocast && habits.loop == Loop::kTrainer) {
     job.recipe = recipe_of(job.recipe.weights, std::nullopt);
     issues.push_back(

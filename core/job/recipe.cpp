@@ -25,6 +25,9 @@ std::optional<Recipe> named_recipe(std::string_view name) {
   } else if (name == "bf16_amp") {
     recipe = plain(Dtype::kBf16);
     recipe->autocast = Dtype::kBf16;
+  } else if (name == "fp16_bf16_amp") {
+    recipe = plain(Dtype::kFp16);
+    recipe->autocast = Dtype::kBf16;
   } else if (name == "amp_bf16") {
     recipe = plain(Dtype::kFp32);
     recipe->autocast = Dtype::kBf16;
@@ -42,6 +45,17 @@ std::optional<Recipe> named_recipe(std::string_view name) {
   }
   if (recipe) recipe->name = name;
   return recipe;
+}
+
+void take_name(Recipe& recipe) {
+  for (std::string_view name :
+       {"fp32", "pure_bf16", "pure_fp16", "bf16_amp", "fp16_bf16_amp", "amp_bf16", "amp_fp16"}) {
+    Recipe named = *named_recipe(name);
+    named.name = recipe.name;
+    if (!(named == recipe)) continue;
+    recipe.name = name;
+    return;
+  }
 }
 
 std::string in_words(const Recipe& recipe) {

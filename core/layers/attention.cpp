@@ -42,11 +42,14 @@ Tensor eager(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const AttentionOpt
   }
   if (o.mask.defined()) scores = add(std::move(scores), o.mask);
   if (o.softmax_fp32) {
-    scores = softmax(std::move(scores), Dtype::kFp32);
+    // One expression: the scores keep their name until what it gives takes it.
+    Tensor probabilities = softmax(scores, Dtype::kFp32);
+    if (o.cast_back) probabilities = to(std::move(probabilities), dtype);
+    scores = std::move(probabilities);
   } else {
     scores = softmax(std::move(scores));  // in fp32 under autocast
+    if (o.cast_back) scores = to(std::move(scores), dtype);
   }
-  if (o.cast_back) scores = to(std::move(scores), dtype);
   scores = dropout(std::move(scores), o.dropout);
   net.attention_weights = scores;
   Tensor out = matmul(scores, v);

@@ -212,6 +212,8 @@ Tensor liger_fused_loss(Net& net, Tensor hidden_in, Tensor weight_in) {
     Tensor logits = t.allocate(Shape{Dim(chunk), net.V}, hidden.dtype(), "logits of one chunk");
     Tensor grad_chunk = t.allocate(Shape{Dim(chunk), hidden.dim(-1)}, hidden.dtype(), "grad_input of one chunk");
     grad_chunk.reset();
+    // aten/src/ATen/autocast_mode.cpp cached_cast: only of fp32 weights a cast outlives the product that it is for.
+    if (weight.dtype() != Dtype::kFp32) cast_weight.reset();
     if (weight.requires_grad()) {
       Tensor part = t.allocate(weight.shape(), hidden.dtype(), "grad_weight of one chunk");
       if (part.dtype() != Dtype::kFp32) {

@@ -13,6 +13,7 @@ constexpr Choice kRecipes[] = {
     {"fp32", 0, "fp32 everything"},
     {"pure_bf16", 0, "bf16 weights, gradients and optimizer states; no autocast"},
     {"bf16_amp", 0, "bf16 weights under bf16 autocast (from_pretrained(dtype=bfloat16) with Trainer bf16=True)"},
+    {"fp16_bf16_amp", 0, "fp16 weights under bf16 autocast (a checkpoint of fp16 under Trainer bf16=True, Llama 2)"},
     {"amp_bf16", 0, "fp32 weights under bf16 autocast (Trainer bf16=True)"},
     {"amp_fp16", 0, "fp32 weights under fp16 autocast with loss scaling (Trainer fp16=True)"},
     {"pure_fp16", 0, "fp16 weights, gradients and optimizer states; no autocast"},

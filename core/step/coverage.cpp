@@ -103,7 +103,7 @@ void add_switches(std::vector<Trait>& traits, const TrainingJob& job) {
   when(job.liger_rms_norm, "liger", "rms_norm");
   when(job.liger_swiglu, "liger", "swiglu");
   when(job.liger_rope, "liger", "rope");
-  when(job.offload.activations, "activation_offloading", kYes);
+  when(job.offload.activations, kActivationOffloading, kYes);
   when(job.neftune_noise_alpha > 0.0, "neftune_noise_alpha", "above 0");
   when(job.keep_outputs, "keep_outputs", kYes);
   when(!job.outputs_to_fp32, "outputs_to_fp32", kNo);
@@ -177,6 +177,9 @@ Coverage coverage_of(const Architecture& architecture, const TrainingJob& job) {
     coverage.unmet.push_back("framework.name " + job.framework.name);
     return coverage;
   }
+  if (job.offload.activations) coverage.apart = kActivationOffloading;
+  if (job.evaluation.generates) coverage.apart = kGeneration;
+  if (job.pipeline.is_device_map()) coverage.apart = kDeviceMap;
   const std::vector<Trait> traits = traits_of(architecture, job);
   std::vector<std::optional<std::size_t>> places;
   for (const Trait& trait : traits) {

@@ -21,6 +21,11 @@ struct Trait {
 /// Views into the arguments and into static words.
 std::vector<Trait> traits_of(const Architecture& architecture, const TrainingJob& job);
 
+// Options that make a peak less certain than all others do.
+constexpr std::string_view kActivationOffloading = "activation_offloading";
+constexpr std::string_view kDeviceMap = "device_map";
+constexpr std::string_view kGeneration = "evaluation.generate";
+
 /// How far recorded truth stands behind an answer (tests/oracle).
 struct Coverage {
   std::vector<std::string> unmet;      ///< traits, and pairs of options, that no record has: "optimizer muon"
@@ -28,6 +33,7 @@ struct Coverage {
   std::vector<std::string> stand_ins;  ///< what other code answers for
   std::string_view implementation;     ///< a framework's own code, of which no record is: published peaks alone were
                                        ///< compared; else empty
+  std::string_view apart;              ///< an option that makes a peak less certain than all others do; else empty
 };
 
 Coverage coverage_of(const Architecture& architecture, const TrainingJob& job);

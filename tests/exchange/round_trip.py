@@ -57,6 +57,11 @@ def draw(random_: random.Random) -> dict:
     if job["method"] == "qlora":
         job["quantization"] = {"bits": 4, "quant_type": "nf4", "double_quant": random_.choice([False, True])}
     sharding = random_.choice(["none", "none", "zero", "fsdp"])
+    if sharding == "none":
+        job["precision"] = random_.choice(["bf16_amp", "amp_bf16", "pure_bf16", "amp_fp16", "fp32",
+                                            {"weights": "fp16", "autocast": "bf16"}])
+        if job["precision"] == "fp32" and job["attention"] == "flash_attention_2":
+            job["attention"] = "sdpa"  # the kernels of flash_attention_2 take 16 bits
     if sharding == "zero":
         job["parallelism"] = {"data": 8, "zero_stage": random_.choice([1, 2, 3])}
     if sharding == "fsdp":

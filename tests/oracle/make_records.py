@@ -45,7 +45,7 @@ def request_of(job):
         assert "config_overrides" not in job, "a changed config must be given whole"
         req["model"] = job["model"]
     req.update(method=job["method"], precision=PRECISION.get(job["precision"], job["precision"]), micro_batch_size=job["micro_batch"],
-               sequence_length=job["seq_len"], gradient_accumulation_steps=job["grad_accum"], attention=attention_of(job),
+               sequence_length=job.get("seq_len", 0), gradient_accumulation_steps=job["grad_accum"], attention=attention_of(job),
                padding=job["padding"], gradient_checkpointing=job["gradient_checkpointing"], optimizer=job["optimizer"],
                max_grad_norm=job["max_grad_norm"], loss=LOSS.get(job["loss"], "default"),
                framework={"name": "transformers", "version": job.get("release", FRAMEWORK.get(job["loss"], "5.12"))}, gpu=GPU[job.get("arch", 80)])
@@ -65,8 +65,7 @@ def request_of(job):
             req["quantization"].update(bits=8, quant_type="int8")
     if job.get("target_len"):
         req["decoder_sequence_length"] = job["target_len"]
-    if job.get("images"):
-        req["images_per_sample"] = job["images"]
+    add_kinds(req, job)
     freeze = (["vision_tower"] if job.get("freeze_vision") else []) + job.get("freeze", [])
     if freeze:
         req["freeze"] = freeze
@@ -93,6 +92,37 @@ def request_of(job):
         req["optim_target_modules"] = job["optim_target_modules"]
     req.update({theirs: job[ours] for ours, theirs in LOOP.items() if ours in job})
     return req
+
+
+KINDS = {"images": "images_per_sample", "tiles": "image_tiles", "boxes": "boxes_per_image", "audio_seconds": "audio_seconds",
+         "library": "library", "kernels": "kernels"}
+
+
+def add_kinds(req, job):
+    """What kinds other than dense decoders say beside (jobs of ../shared/oracle/beyond)."""
+    req.update({theirs: job[ours] for ours, theirs in KINDS.items() if job.get(ours)})
+    size = job.get("image_size") or default_size(job)
+    if size:
+        req["image_size"] = list(size) if isinstance(size, (list, tuple)) else [size, size]
+    if job.get("kind") == "moe" or "experts" in job:
+        req["moe"] = {"implementation": job.get("experts", "grouped_mm"), "load_imbalance": job.get("expert_imbalance", 1.0)}
+    if job.get("loss_kind"):
+        req["loss"] = job["loss_kind"]
+    if job["method"] in ("lora", "qlora"):
+        lo = job.get("lora", {})
+        if lo.get("target_parameters"):
+            experts = ["experts.gate_up_proj", "experts.down_proj"]
+            req["adapter"]["target_parameters"] = experts if lo["target_parameters"] == "experts" else lo["target_parameters"]
+        if isinstance(lo.get("task_type"), str):
+            req["adapter"]["task_type"] = lo["task_type"]           # SEQ_CLS also trains the head (modules_to_save)
+
+
+def default_size(job):
+    """The picture's size where the job leaves it to the config."""
+    if not job.get("images") and job.get("kind") not in ("vision", "vision-text"):
+        return None
+    config = job.get("config", {})
+    return config.get("vision_config", config).get("image_size", 224)
 
 
 DROPOUTS = ("lora_dropout", "vera_dropout")

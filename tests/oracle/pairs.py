@@ -27,7 +27,7 @@ import trace_config  # noqa: E402
 # LoRA, "release" the transformers whose loss runs.
 FACTORS = {
     "method": ["full", "lora", "qlora"],
-    "precision": ["fp32", "bf16", "fp16", "bf16_amp", "amp_bf16", "amp_fp16"],
+    "precision": ["fp32", "bf16", "fp16", "bf16_amp", "fp16_bf16_amp", "amp_bf16", "amp_fp16"],
     "attention": ["eager", "sdpa", "flash_attention_2", "math"],
     "checkpointing": ["none", "full", "reentrant", "every", "core_attn", "offload", "offload_reentrant"],
     "loss": ["default", "liger_flce"],
@@ -83,7 +83,7 @@ def possible(case):
         or clash(attention="flash_attention_2", precision="fp32")            # flash-attn takes 16-bit inputs only
         or clash(attention="flash_attention_2", arch=75)                     # and compute capability 8.0
         or clash(precision=("fp32", "bf16", "fp16"), outputs_fp32=False)     # only autocast's outputs are converted
-        or clash(precision=("bf16", "bf16_amp", "amp_bf16"), arch=75)        # no bf16 before Ampere
+        or clash(precision=("bf16", "bf16_amp", "fp16_bf16_amp", "amp_bf16"), arch=75)        # no bf16 before Ampere
         or clash(precision="fp16", kbit_prepare=("true", "norms"))           # fp32 parts meet fp16 ones without autocast
         or clash(precision="bf16", kbit_prepare="norms")
         or clash(attention="math", checkpointing="core_attn"))               # one function is patched, not both

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/step/coverage.hpp"
 #include "core/wire/json.hpp"
 #include "tests/truth/statistics.hpp"
 
@@ -21,7 +22,8 @@ constexpr double kPromised = 0.995;
 
 /// How far the records reach to a job: they hold it, they lack this family with an option, they lack an option or a
 /// pair.
-enum Reach { kRecorded, kOtherFamilies, kSourceOnly, kReaches };
+/// Apart are jobs whose activations go to the host: when another stream frees them decides on their peak.
+enum Reach { kRecorded, kOtherFamilies, kSourceOnly, kApart, kReaches };
 using Residuals = std::array<std::vector<double>, kReaches>;
 using Counts = std::map<std::pair<Word, Word>, int>;
 
@@ -38,6 +40,9 @@ Counts count_pairs(const std::vector<Recorded>& records) {
 // Had this record not been made: the pair of a word with itself is the word alone.
 Reach reach_without(const Recorded& record, const Counts& counts) {
   Reach reach = kRecorded;
+  for (const Word& a : record.words) {
+    if (a.first == kActivationOffloading) return kApart;
+  }
   for (const Word& a : record.words) {
     for (const Word& b : record.words) {
       if (counts.at({a, b}) > 1) continue;
@@ -102,7 +107,7 @@ std::string range_table(const std::vector<Recorded>& records, const std::vector<
   std::array<int, kReaches> spreads{};
   for (std::size_t i = 0; i < kReaches; ++i) {
     // A job that less is known of is not known better.
-    spreads[i] = std::max(thousandths(residuals[i]), i == 0 ? 0 : spreads[i - 1]);
+    spreads[i] = std::max(thousandths(residuals[i]), i == 0 || i == kApart ? 0 : spreads[i - 1]);
   }
   return "// Written by `tidemark_truth --ranges core/step/range_table.hpp`: the 99.5 % quantile of |error|, in "
          "thousandths,\n"
@@ -116,6 +121,8 @@ std::string range_table(const std::vector<Recorded>& records, const std::vector<
                   residuals[kOtherFamilies], spreads[kOtherFamilies]) +
          constant("kFromSourceOnlySpread", "An option or a pair of options stands in no other record",
                   residuals[kSourceOnly], spreads[kSourceOnly]) +
+         constant("kOffloadedActivationsSpread", "Activations go to the host (tests/oracle/records-offloaded.jsonl)",
+                  residuals[kApart], spreads[kApart]) +
          "\n}  // namespace tidemark\n";
 }
 

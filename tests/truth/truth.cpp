@@ -77,9 +77,11 @@ struct Check {
 
 // What holds for a set of records.
 struct Bounds {
-  double p95 = 2.0, worst = 5.0, phases = 95.0, contained = 95.0;
+  double p95 = 1.0, worst = 2.0, phases = 95.0, contained = 95.0;
 };
-constexpr Bounds kDense{0.75, 2.0, 98.0, 98.0};
+constexpr Bounds kDense{0.5, 2.0, 98.0, 98.0};
+// Among them jobs whose evaluation generates, the peak of which is that of the longest sequence: within 1.6 %.
+constexpr Bounds kLoops{1.0, 2.0, 98.0, 98.0};
 constexpr Bounds kOffloaded{4.0, 6.0, 90.0, 95.0};
 
 // `answered`: how many rows were when this bound was last raised; none may be lost.
@@ -234,12 +236,12 @@ int run(int argc, char** argv) {
   if (!check) return 0;
   Check c;
   check_oracle(c, "public records", without(t.open, t.deviations), 259, kDense);
-  check_oracle(c, "extra records", without(t.extra, t.deviations), 346, kDense);
-  check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 433, kDense);
-  check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 192);
-  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 97);
-  check_oracle(c, "records of loops", without(t.loops, t.deviations), 26, kDense);
-  check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 190);
+  check_oracle(c, "extra records", without(t.extra, t.deviations), 357, kDense);
+  check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 492, kDense);
+  check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 542);
+  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 275);
+  check_oracle(c, "records of loops", without(t.loops, t.deviations), 33, kLoops);
+  check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 207);
   check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 97);
   check_oracle(c, "activations in host memory", without(t.offloaded, t.deviations), 67, kOffloaded);
   c.at_least("coverage", "table is the records'", table == read_file(root + "/core/step/coverage_table.cpp"), 1);

@@ -137,8 +137,9 @@ void read_precision(Args& args, const Facts& facts) {
     return args.unknown("precision recipe: the launcher's config shards the model (flags say " +
                         std::string{brain ? "bf16" : "fp16"} + ")");
   const Arg* dtype = args.any({"torch_dtype", "dtype"});
-  if (dtype != nullptr && contains(dtype->value.text, "bfloat16") && brain)
-    return args.state("precision", of("bf16_amp"), {dtype, bf16});
+  if (dtype != nullptr && contains(dtype->value.text, "float16") && brain)
+    return args.state("precision", precision_of(contains(dtype->value.text, "bfloat16") ? "bf16" : "fp16", "bf16"),
+                      {dtype, bf16});
   if (facts.qlora_program) return args.unknown("precision");
   args.state("precision", of(brain ? "amp_bf16" : "amp_fp16"), {flag, dtype},
              "weights as the program loads them: fp32 unless it passes a dtype");

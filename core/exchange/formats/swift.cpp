@@ -162,15 +162,20 @@ void read_precision(Args& args, const Facts& facts) {
   if (facts.megatron) return;
   const Arg* dtype = args.any({"torch_dtype", "dtype"});
   const Arg* deepspeed = args.find("deepspeed");
-  const std::string word = dtype == nullptr ? "bfloat16" : dtype->value.text;
+  const std::string word = dtype != nullptr ? dtype->value.text : args.on("fp16") ? "float16" : "bfloat16";
   const bool half = word == "float16" || args.on("fp16");
   const char* why = dtype == nullptr ? "default: the config.json's dtype, fp32 becomes bf16; bf16=True follows" : "";
   if (deepspeed != nullptr) {
     args.state("precision", of(half ? "deepspeed_fp16" : "deepspeed_bf16"), {dtype, args.find("fp16")}, why);
-  } else if (half) {
-    args.state("precision", object({{"weights", of("fp16")}, {"autocast", of("fp16")}}), {dtype, args.find("fp16")});
   } else {
-    args.state("precision", of(word == "float32" ? "fp32" : "bf16_amp"), {dtype}, why);
+    // swift/llm/argument/base_args/model_args.py _init_torch_dtype, _init_mixed_precision: without a dtype a flag
+    // decides on it, and without flags it on them: fp32 weights are under fp16.
+    const Arg* bf16 = args.find("bf16");
+    const Arg* fp16 = args.find("fp16");
+    const std::string_view weights = word == "float32" ? "fp32" : word == "float16" ? "fp16" : "bf16";
+    const bool brain = bf16 != nullptr ? args.on("bf16") : weights == "bf16";
+    const bool narrow = fp16 != nullptr ? args.on("fp16") : weights != "bf16" && bf16 == nullptr;
+    args.state("precision", precision_of(weights, brain ? "bf16" : narrow ? "fp16" : ""), {dtype, bf16, fp16}, why);
   }
 }
 

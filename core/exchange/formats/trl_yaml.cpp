@@ -32,10 +32,8 @@ void read_precision(Keys& keys) {
   const std::string word = dtype == nullptr ? std::string{} : dtype->text;
   if (word == "auto") return keys.unknown("precision: torch_dtype auto is the checkpoint's dtype");
   if (contains(word, "float16")) {
-    const bool is_brain = contains(word, "bfloat16");
-    const Value parts = object({{"weights", of("fp16")}, {"autocast", of("fp16")}});
-    if (is_brain) return keys.state("precision", of(brain ? "bf16_amp" : "pure_bf16"), {dtype, bf16});
-    return keys.state("precision", half ? parts : of("pure_fp16"), {dtype, fp16});
+    const std::string_view loaded = contains(word, "bfloat16") ? "bf16" : "fp16";
+    return keys.state("precision", precision_of(loaded, brain ? "bf16" : half ? "fp16" : ""), {dtype, bf16, fp16});
   }
   if (brain || half) {
     return keys.state("precision", of(brain ? "amp_bf16" : "amp_fp16"), {brain ? bf16 : fp16, dtype},

@@ -50,11 +50,13 @@ void write_precision(const TrainingJob& job, Writer& out) {
   out.yaml("bf16", !pure && casts_to(job, Dtype::kBf16));
   out.yaml("fp16", casts_to(job, Dtype::kFp16));
   if (pure) out.yaml("pure_bf16", true);
+  if (!pure && !cast)
+    out.lacks("/precision", "weights without autocast but bf16's; it takes the checkpoint's dtype then");
   if (full && cast && is_half(job.recipe.weights) && !job.recipe.master_weights) {
     out.lacks("/precision", "16-bit weights under autocast; LLaMA-Factory trains all weights in fp32");
   }
-  if (!full && cast && job.recipe.weights == Dtype::kFp32) {
-    out.lacks("/precision", "an fp32 base under autocast; it is loaded in the dtype of autocast");
+  if (!full && cast && job.recipe.weights != *job.recipe.autocast) {
+    out.lacks("/precision", "a base in another dtype than autocast's; it is loaded in that");
   }
 }
 

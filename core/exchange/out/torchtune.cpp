@@ -135,7 +135,8 @@ Exported write_torchtune(const ExportJob& job) {
   out.yaml("clip_grad_norm", how.max_grad_norm > 0.0 ? number(how.max_grad_norm) : "null");
   write_loss(how, out);
   out.yaml("dtype", how.recipe.weights == Dtype::kFp32 ? "fp32" : "bf16");
-  if (how.recipe.autocast && has_adapter(how) == false) out.lacks("/precision", "autocast: torchtune has none");
+  if (how.recipe.weights == Dtype::kFp16) out.lacks("/precision", "fp16: torchtune's recipes train in bf16 or fp32");
+  if (how.recipe.autocast) out.lacks("/precision", "autocast: torchtune has none");
   if (has_adapter(how) && how.adapter.dtype != how.recipe.weights) {
     out.lacks("/adapter/dtype", "adapters in another dtype than the weights");
   }

@@ -101,49 +101,47 @@ Tensor efficient_attention(Tensor q_in, Tensor k_in, Tensor v_in, Tensor bias_in
 
 Tensor math_attention(Tensor q_in, Tensor k_in, Tensor v_in, Tensor mask_in, bool causal, double dropout_p,
                       bool enable_gqa) {
-  // attention.cpp _scaled_dot_product_attention_math.
-  Tensor q = std::move(q_in), k = std::move(k_in), v = std::move(v_in), mask = std::move(mask_in);
+  // attention.cpp _scaled_dot_product_attention_math. Its locals live until it returns, what was given to it as well.
+  const Tensor q = std::move(q_in), k = std::move(k_in), v = std::move(v_in);
+  Tensor mask = std::move(mask_in);
   Tape& t = q.tape();
   const Dtype dtype = q.dtype();
   // Half inputs are computed in fp32 unless allow_fp16_bf16_reduction_math_sdp is set (off by default).
-  if (is_half(dtype)) {
-    q = to(std::move(q), Dtype::kFp32);
-    k = to(std::move(k), Dtype::kFp32);
-    v = to(std::move(v), Dtype::kFp32);
-  }
-  q = mul_scalar(std::move(q));
+  const Dtype wide_dtype = is_half(dtype) ? Dtype::kFp32 : dtype;
+  const Tensor query_acc = to(q, wide_dtype), key_acc = to(k, wide_dtype), value_acc = to(v, wide_dtype);
+  const Tensor query = mul_scalar(query_acc);
   if (causal) {
-    const Dim rows = q.dim(2), columns = k.dim(2);
+    const Dim rows = query.dim(2), columns = key_acc.dim(2);
     Tensor ones = t.allocate(Shape{rows, columns}, Dtype::kBool, "causal mask");
     Tensor lower = t.allocate(Shape{rows, columns}, Dtype::kBool, "causal mask");
     ones.reset();
     Tensor inverted = t.allocate(Shape{rows, columns}, Dtype::kBool, "causal mask");
-    mask = t.allocate(Shape{rows, columns}, q.dtype(), "causal mask");
+    mask = t.allocate(Shape{rows, columns}, query.dtype(), "causal mask");
   }
-  if (enable_gqa && k.size(1) != q.size(1)) {
+  Tensor key_expanded = key_acc, value_expanded = value_acc;
+  if (enable_gqa && key_acc.size(1) != query.size(1)) {
     // repeat_interleave: a copy per head, kept by the products.
-    const Shape wide{k.dim(0), q.dim(1), k.dim(2), k.dim(3)};
-    for (Tensor* x : {&k, &v}) {
+    const Shape wide{key_acc.dim(0), query.dim(1), key_acc.dim(2), key_acc.dim(3)};
+    for (Tensor* x : {&key_expanded, &value_expanded}) {
       Tensor e = unsqueeze(*x, 2);
       Shape five = e.shape();
-      five.dims[2] = Dim(q.size(1) / x->size(1));
+      five.dims[2] = Dim(query.size(1) / x->size(1));
       e = expand(std::move(e), five);
       Shape compact = five;
       compact.make_contiguous();
       *x = reshape(std::move(e), wide);
     }
   }
-  Tensor kt = transpose(std::move(k), -2, -1);
+  Tensor kt = transpose(key_expanded, -2, -1);
   kt = mul_scalar(std::move(kt));
-  Tensor scores = matmul(std::move(q), std::move(kt));
-  if (mask.defined()) scores = add(std::move(scores), std::move(mask));
-  Tensor p = softmax(std::move(scores), dtype == Dtype::kFp32 ? std::nullopt : std::optional<Dtype>(Dtype::kFp32));
-  p = dropout(std::move(p), dropout_p);
-  Tensor out = matmul(p, std::move(v));
-  out = to(std::move(out), dtype);
-  // The composite also returns the probabilities, in the inputs' dtype; the caller drops them at once.
-  Tensor weights = to(std::move(p), dtype);
-  return out;
+  Tensor attn = matmul(query, std::move(kt));
+  if (mask.defined()) attn = add(std::move(attn), std::move(mask));
+  attn = softmax(std::move(attn), dtype == Dtype::kFp32 ? std::nullopt : std::optional<Dtype>(Dtype::kFp32));
+  attn = dropout(std::move(attn), dropout_p);
+  // The composite also returns the probabilities, in the inputs' dtype; the caller drops them at once. Of a tuple's
+  // parts the last is made first.
+  const Tensor weights = to(attn, dtype);
+  return to(matmul(attn, value_expanded), dtype);
 }
 
 }  // namespace tidemark

@@ -137,7 +137,8 @@ def quantize_linears(model, job):
     head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
     eight = job.get("bits", 4) == 8
     storage = STORAGES[job.get("quant_storage", "uint8")]
-    cdt = torch.float16 if "fp16" in job["precision"] else torch.bfloat16
+    # bnb_4bit_compute_dtype: that of autocast, or of the weights; fp16 weights under bf16 autocast compute in bf16.
+    cdt = torch.float16 if job["precision"] in ("fp16", "amp_fp16") else torch.bfloat16
     fp32 = getattr(model, "_keep_in_fp32_modules", None) or ()      # T5's wo: not quantised, and fp32 beside 4-bit layers
     for name, m in list(model.named_modules()):
         if type(m) is nn.Linear and any(part in fp32 for part in name.split(".")):
