@@ -53,9 +53,9 @@ class DeviceMapRank {
     return tape_.allocate(hidden(), net_.job.recipe.weights, name);
   }
 
-  // The last GPU gets a copy of the labels, for its loss.
+  // The GPU of the embeddings gets a copy of the tokens, which may not be the first one; the last one of the labels.
   void take_batch() {
-    if (rank_ != 0 && !stage_.last) return;
+    if (rank_ != 0 && !stage_.first && !stage_.last) return;
     const Category before = tape_.default_category();
     tape_.set_default_category(Category::kBuffers);
     program_.inputs(net_);

@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 KINDS = ["axolotl", "llamafactory", "trl_yaml", "litgpt", "torchtitan", "autotrain", "torchtune", "xtuner", "python",
-         "hf_shell", "swift"]
+         "hf_shell", "swift", "tidemark"]
 CHANGES = {
     "micro_batch_size": ("--micro-batch-size", [3, 5]),
     "gradient_accumulation_steps": ("--gradient-accumulation-steps", [6, 12]),
@@ -63,6 +63,8 @@ def check(command, path, changes, folder):
     wrong += [f"{name} became {now.get(name)!r}" for name, value in was.items()
               if name not in changes and name not in before["assumed"] and now.get(name) != value]
     old, new = path.read_text(encoding="utf-8"), out["text"]
+    if path.suffix == ".json":
+        json.loads(new)
     if comments(old) != comments(new):
         wrong.append("comments differ")
     edits = [line for line in difflib.ndiff(old.splitlines(), new.splitlines()) if line.startswith("+ ")]

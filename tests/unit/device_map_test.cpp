@@ -207,6 +207,14 @@ TEST_CASE("the logits come back to the first GPU of a device_map") {
   CHECK(kept.ranks[1].allocated == dropped.ranks[1].allocated);
 }
 
+TEST_CASE("the embeddings of a device_map may lie on another GPU than the first") {
+  // Llama-3.1-8B in 4 bits on three: the second one has the table (kPlaced), the first one nothing.
+  const Estimate three = on(R"(, "method": "qlora", "parallelism": {"device_map": 3})");
+  REQUIRE(three.ranks.size() == 3);
+  CHECK(three.ranks[0].parameters == 0);
+  CHECK(three.ranks[1].parameters > 0);
+}
+
 TEST_CASE("a device_map is one process without masks") {
   CHECK_FALSE(ask_catalog(llama(R"(, "parallelism": {"device_map": 2, "data": 2})")).estimate);
   CHECK_FALSE(ask_catalog(llama(R"(, "padding": true, "parallelism": {"device_map": 2})")).estimate);

@@ -17,11 +17,21 @@ function best(times, call) {
   return least;
 }
 
-test("the whole search for advice takes at most 150 ms", () => {
+/** Milliseconds of a hash map's work: 50 on a quiet machine, more where others fill the caches that we share with them. */
+function yardstick() {
+  return best(12, () => {
+    const map = new Map();
+    for (let i = 0; i < 2e5; ++i) map.set(`key ${(i * 7919) % 100003}`, { i });
+    return [...map].reduce((sum, [key, { i }]) => sum + key.length + i, 0);
+  });
+}
+
+test("the whole search for advice takes at most 150 ms, on a machine as quiet as that takes", () => {
   const request = { verb: "advise", model: "llama-2-7b", gpu: "4090", frontiers: false, tiers: false, modes: false };
   assert.ok(engine.handle(request).combination.found);
   const milliseconds = best(12, () => engine.handleText(request));
-  assert.ok(milliseconds <= 150, `${milliseconds.toFixed(1)} ms`);
+  const allowed = 150 * Math.max(1, yardstick() / 50);
+  assert.ok(milliseconds <= allowed, `${milliseconds.toFixed(1)} ms, allowed ${allowed.toFixed(1)}`);
 });
 
 test("64 by 64 cells of the fit map take at most 16 ms", () => {

@@ -137,6 +137,7 @@ class Editor {
   }
 
  private:
+  bool is_json() const { return contains_word(sources_[0].name, ".json"); }
   bool is_python() const {
     return !now_.readings.empty() && (now_.readings[0].format == "python" || now_.readings[0].format == "notebook");
   }
@@ -208,7 +209,7 @@ class Editor {
     const std::vector<Token> tokens = tokens_of(model);
     if (tokens.size() != 2) return false;  // a key and its value
     const std::string end = model.substr(std::min(tokens[1].to + (tokens[1].quote != 0 ? 1 : 0), model.size()));
-    const bool comma = end.find(',') != std::string::npos || contains_word(sources_[0].name, ".json") || is_python();
+    const bool comma = end.find(',') != std::string::npos || is_json() || is_python();
     const bool goes_on = model.back() == '\\';
     const std::size_t value_at = tokens[1].from - (tokens[1].quote != 0 ? 1 : 0);
     for (std::string_view key : keys_of(wanted_.first)) {
@@ -216,6 +217,7 @@ class Editor {
         const bool quoted = wanted_.second.is_string() && word == wanted_.second.string;
         for (const std::string& mark : {std::string{}, std::string{"\""}}) {
           if (!mark.empty() && !quoted) continue;
+          if (mark.empty() && quoted && is_json()) continue;  // readers of YAML would take a bare word, others would not
           Line line;
           const std::string dashes = model.compare(tokens[0].from, 2, "--") == 0 ? "--" : "";
           line.text = model.substr(0, tokens[0].from) + dashes + std::string{key} +
