@@ -79,7 +79,9 @@ Spread spread_for(const Coverage& coverage) {
   const Bytes both = !coverage.unmet.empty() ? kFromSourceOnlySpread
                      : coverage.family_met   ? kRecordedSpread
                                              : kOtherFamiliesSpread;
-  return wider({both, both}, spread_apart(coverage.apart));
+  Spread all = {both, both};
+  for (std::string_view option : coverage.apart) all = wider(all, spread_apart(option));
+  return all;
 }
 
 void spread(Range& range, const Spread& by) {

@@ -53,6 +53,16 @@ TEST_CASE("a family that no record has is named, and its range is wider") {
   CHECK(half_width(answer) > 30);
 }
 
+TEST_CASE("beside an option that makes a peak less certain another one does not narrow the range") {
+  const std::string offloaded = R"({"model":"qwen2.5-0.5b","activation_offloading":true)";
+  const Answer one = answer_to(offloaded + "}");
+  const Answer both = answer_to(offloaded + R"(,"evaluation":{"micro_batch_size":2,"generate":true}})");
+  REQUIRE(one.estimate);
+  REQUIRE(both.estimate);
+  CHECK(half_width(one) > 50);
+  CHECK(half_width(both) >= half_width(one));
+}
+
 TEST_CASE("the table of recorded traits is sorted and each trait is together with itself") {
   const auto table = recorded_traits();
   REQUIRE_FALSE(table.empty());

@@ -219,7 +219,7 @@ void read_precision(Keys& keys, const Facts& facts) {
   if (keys["deepspeed"] != nullptr && !keys["deepspeed"]->text.empty()) {
     keys.state("precision", of(fp16_on ? "deepspeed_fp16" : "deepspeed_bf16"), {fp16_on ? fp16 : bf16});
   } else if (fp16_on) {
-    keys.state("precision", object({{"weights", of("fp16")}, {"autocast", of("fp16")}}), {fp16});
+    keys.state("precision", precision_of("fp16", "fp16"), {fp16});
   } else if (is_on(keys["bfloat16"]) && !is_on(keys["bf16"])) {
     keys.state("precision", of("pure_bf16"), {keys["bfloat16"]});
   } else if (is_on(bf16) || bf16 == nullptr) {

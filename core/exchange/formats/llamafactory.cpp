@@ -167,8 +167,7 @@ void read_precision(Keys& keys, const Facts& facts) {
   } else if (facts.deepspeed) {
     keys.state("precision", of(half ? "deepspeed_fp16" : "deepspeed_bf16"), {half ? fp16 : bf16});
   } else if (half) {
-    const Value parts = object({{"weights", of("fp16")}, {"autocast", of("fp16")}});
-    keys.state("precision", full ? of("amp_fp16") : parts, {fp16}, why);
+    keys.state("precision", precision_of(full ? "fp32" : "fp16", "fp16"), {fp16}, why);
   } else {
     keys.state("precision", of(full ? "amp_bf16" : "bf16_amp"), {bf16}, why);
   }

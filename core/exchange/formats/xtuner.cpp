@@ -128,7 +128,7 @@ class Config {
     if (!amp) return say("precision", of("fp32"), wrapper, "no AmpOptimWrapper");
     if (brain) return say("precision", of(adapted ? "bf16_amp" : "amp_bf16"), dtype, why);
     const bool half = adapted && loaded != nullptr;
-    say("precision", half ? object({{"weights", of("fp16")}, {"autocast", of("fp16")}}) : of("amp_fp16"), dtype, why);
+    say("precision", precision_of(half ? "fp16" : "fp32", "fp16"), dtype, why);
   }
 
   const PyProgram& program_;
