@@ -321,6 +321,7 @@ test("figures of two models never stand together, whatever could not be computed
 
 test("the recipe of LoRA names the dtype of what is trained", async () => {
   const page = await open("v=1&model=meta-llama/Llama-3.2-1B&method=lora&precision=bf16_amp");
+  await view(page, "fills");
   assert.match(await page.textContent(".recipe"), /weights bf16, frozen.*gradients are fp32/);
   await close(page);
 });
@@ -581,13 +582,14 @@ test("compare: pinned A, changed B, both in the link, and back", async () => {
     () => location.hash.includes("a.model=meta-llama/Llama-3.2-1B") && location.hash.includes("micro_batch_size=4"),
   );
   await settled(page);
+  await view(page, "compare");
   assert.match(await page.textContent(at("compare")), /Batch size per GPU 1 → 4/);
   assert.match(await page.textContent(`${at("compare")} .total-row`), /\+\d/);
   const text = await page.textContent(`${at("compare")} .total-row`);
   await page.reload();
   await settled(page);
-  assert.equal(await page.textContent(`${at("compare")} .total-row`), text);
   await view(page, "compare");
+  assert.equal(await page.textContent(`${at("compare")} .total-row`), text);
   await page.click(at("swap"));
   await until(page, () => /4 → 1/.test(document.querySelector('[data-testid="compare"]').textContent));
   await page.click(at("unpin"));
@@ -619,6 +621,9 @@ test("on paper, where the form is not, the job stands as its command", async () 
   await page.emulateMedia({ media: "print" });
   assert.ok(await page.isVisible(at("asked")));
   assert.ok(await page.isVisible(at("fits")), "the cards that fit");
+  // What fills the memory was not looked at yet.
+  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  assert.ok((await page.locator(`${at("breakdown")} tbody tr`).count()) > 2);
   assert.equal(await page.textContent(at("asked")), "tidemark estimate --model gpt2 --micro-batch-size 3 --gpu 4090");
   await close(page);
 });

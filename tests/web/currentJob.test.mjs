@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { createCurrentJob } from "../../web/src/currentJob.js";
 
 globalThis.document ??= { activeElement: null };
@@ -17,7 +18,7 @@ function element() {
   };
 }
 
-test("what was drawn for a former job dims, and what acts on it is out of reach, until it is drawn anew", () => {
+test("what was drawn for a former job dims, and what acts on it is out of reach, until it is drawn anew", async () => {
   const job = createCurrentJob();
   const [node, button] = [element(), element()];
   const draw = job.part(node, [button]);
@@ -25,6 +26,8 @@ test("what was drawn for a former job dims, and what acts on it is out of reach,
   draw(first, () => {});
   assert.deepEqual([node.isPast(), button.inert], [false, false]);
   const second = job.turnTo({ model: "b" });
+  assert.deepEqual([node.isPast(), button.inert], [false, true], "a short wait is not worth a flicker");
+  await sleep(300);
   assert.deepEqual([node.isPast(), button.inert], [true, true]);
   draw(second, () => {});
   assert.deepEqual([node.isPast(), button.inert], [false, false]);

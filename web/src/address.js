@@ -3,15 +3,40 @@
 import { readPermalink, writePermalink } from "./permalink.js";
 import { quiet } from "./state.js";
 
+// Milliseconds without a further step of a gesture, after which its address is written.
+const pause = 200;
+
 /** Keeps location.hash and the store in step. Steps of one control in quick succession make one entry in the history. */
 export function followAddress(store, schema, example) {
   let written = currentHash();
   let lastName = null;
   let lastTime = 0;
+  // What is yet to be written of a gesture: for each new address a browser looks at the page's icon again, which takes it milliseconds.
+  let owed = null;
+  let rest;
+
+  function write(how) {
+    clearTimeout(rest);
+    owed = null;
+    try {
+      history[how](null, "", `#${written}`);
+    } catch {
+      try {
+        location.hash = written;
+      } catch {
+        // A frame that may not even do this still answers.
+      }
+    }
+    // The browser may have written it its own way.
+    written = currentHash() || written;
+  }
+  const pay = () => owed && write(owed);
 
   function read() {
     const hash = currentHash();
     if (hash === written) return;
+    clearTimeout(rest);
+    owed = null;
     written = hash;
     lastName = null;
     const state = hash === "" ? { values: example } : readPermalink(hash, schema);
@@ -19,26 +44,25 @@ export function followAddress(store, schema, example) {
   }
 
   store.subscribe((state, change) => {
-    if (change.source === "address") return;
+    if (change.source === "address") return undefined;
     const hash = writePermalink(state, schema);
-    if (hash === written) return;
+    if (hash === written) return undefined;
     const now = Date.now();
     const merge = change.source === "form" && change.name === lastName && now - lastTime < quiet;
     lastName = change.name;
     lastTime = now;
-    written = hash;
-    try {
-      history[merge ? "replaceState" : "pushState"](null, "", `#${hash}`);
-    } catch {
-      try {
-        location.hash = hash;
-      } catch {
-        // A frame that may not even do this still answers.
-      }
+    if (!merge) {
+      pay();
+      written = hash;
+      return write("pushState");
     }
-    // The browser may have written it its own way.
-    written = currentHash() || hash;
+    written = hash;
+    owed = "replaceState";
+    clearTimeout(rest);
+    rest = setTimeout(pay, pause);
+    return undefined;
   });
+  addEventListener("pagehide", pay);
   addEventListener("popstate", read);
   addEventListener("hashchange", read);
 }

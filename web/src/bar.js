@@ -1,7 +1,7 @@
 // What fills the card at the peak: strata against the usable memory, on a tide staff.
 import { categoryClass, categoryName, strata } from "./categories.js";
 import { drawAtWidth, text, tickText, ticksUpTo } from "./chart.js";
-import { h, s } from "./dom.js";
+import { become, h, s } from "./dom.js";
 import { gib, gibibyte, percent } from "./format.js";
 import { tellExactly } from "./exactly.js";
 import { t } from "./messages.js";
@@ -19,7 +19,7 @@ export function createBar() {
   );
   let model = null;
 
-  const redraw = drawAtWidth(box, (width) => box.replaceChildren(model ? drawBar(model, width) : ""));
+  const redraw = drawAtWidth(box, (width) => become(box, ...(model ? [drawBar(model, width)] : [])));
 
   return {
     node,
@@ -31,11 +31,12 @@ export function createBar() {
     render(estimate, fit, ghost) {
       model = { ...barOf(estimate, fit), ghost };
       heading.textContent = t(fit ? "bar.label" : "bar.noCard");
-      legend.replaceChildren(...legendRows(model));
+      become(legend, ...legendRows(model));
       redraw();
     },
     clear() {
       model = null;
+      heading.textContent = t("bar.noCard");
       legend.replaceChildren();
       redraw();
     },

@@ -2,7 +2,7 @@
 import { s } from "./dom.js";
 import { gibibyte, niceStep } from "./format.js";
 
-/** Calls draw(width) now and whenever the node's width changes. */
+/** Calls draw(width) whenever the node's width changes. Returns what draws again: at the width that is known, as to ask for it would lay out the page. */
 export function drawAtWidth(node, draw) {
   let width = 0;
   const observer = new ResizeObserver(() => {
@@ -13,7 +13,7 @@ export function drawAtWidth(node, draw) {
   });
   observer.observe(node);
   return () => {
-    width = Math.floor(node.clientWidth);
+    width ||= Math.floor(node.clientWidth);
     if (width > 0) draw(width);
   };
 }

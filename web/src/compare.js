@@ -43,6 +43,7 @@ export function createCompare({ schema, store, present }) {
   function drawChip(isPinned, a, b) {
     // A button that has the focus keeps it.
     const focused = chip.contains(document.activeElement);
+    if (!isPinned && chip.firstChild?.dataset?.testid === "pin") return;
     const toView = button("view.compare", show, "to-compare");
     chip.replaceChildren(...(isPinned ? [deltaOf(a, b), toView] : [pinButton()]));
     if (focused) chip.querySelector("button").focus();
@@ -53,10 +54,12 @@ export function createCompare({ schema, store, present }) {
     chip,
     /** Brings the comparison into view, for the keyboard too. */
     show,
-    /** a, b: responses; a is null when nothing is pinned. */
-    render({ pin: pinned, values }, a, b) {
+    /** What stands beside the headline. a, b: responses; a is null when nothing is pinned. */
+    renderChip({ pin: pinned }, a, b) {
       node.classList.toggle("is-pinned", Boolean(pinned));
       drawChip(Boolean(pinned), a, b);
+    },
+    render({ pin: pinned, values }, a, b) {
       variants.render(values, b);
       if (!pinned) return body.replaceChildren(h("p", { class: "hint" }, t("compare.hint")));
       const changes = changeList(changedOptions(schema, pinned, values));

@@ -2,17 +2,24 @@
 // drawn. What was drawn for a former one is past: it dims, what of it acts on figures is out of reach, and an answer about a former job is
 // not drawn any more.
 
+// Milliseconds after which what is past dims: shorter waits are not worth a flicker, nor what it takes to draw one.
+const patience = 120;
+
 /** The parts of the page, and the job that they should be about. */
 export function createCurrentJob() {
   let number = 0;
   let asked = "";
   const parts = [];
+  let dimming;
 
-  function mark({ node, reach, drawnFor }) {
-    const past = drawnFor !== 0 && drawnFor !== number;
-    node.classList.toggle("is-past", past);
+  const isPast = ({ drawnFor }) => drawnFor !== 0 && drawnFor !== number;
+  const dim = (part) => part.node.classList.toggle("is-past", isPast(part));
+
+  function mark(part) {
+    const { node, reach } = part;
+    const past = isPast(part);
     const focused = reach.find((one) => past && one.contains(one.getRootNode().activeElement));
-    for (const one of reach) one.inert = past;
+    for (const one of reach) if (one.inert !== past) one.inert = past;
     // What cannot be reached any more cannot keep the focus either.
     if (focused) node.focus({ preventScroll: true });
   }
@@ -25,6 +32,8 @@ export function createCurrentJob() {
       asked = asking;
       number += 1;
       parts.forEach(mark);
+      clearTimeout(dimming);
+      dimming = setTimeout(() => parts.forEach(dim), patience);
       return number;
     },
     isPresent: (job) => job === number,
@@ -37,6 +46,7 @@ export function createCurrentJob() {
         work();
         part.drawnFor = job;
         mark(part);
+        dim(part);
       };
     },
   };

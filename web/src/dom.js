@@ -43,12 +43,70 @@ export function uniqueId(stem) {
   return `${stem}-${counter}`;
 }
 
+/** Makes a node's contents those of other nodes, by what differs: what stays the same is neither styled nor laid out again. Listeners stay with the
+ *  nodes that they were given to: of what is replaced they must do the same. */
+export function become(node, ...wanted) {
+  let now = node.firstChild;
+  for (const next of wanted) {
+    if (next.parentNode === node) now = upTo(next, now);
+    const after = now?.nextSibling;
+    if (now?.nodeName !== next.nodeName) node.insertBefore(next, now);
+    else {
+      if (!now.isEqualNode(next)) patch(now, next);
+      now = after;
+    }
+  }
+  upTo(null, now);
+}
+
+/** Removes what stands before a node, or before the end. Returns that node. */
+function upTo(end, now) {
+  while (now !== end) {
+    const after = now.nextSibling;
+    now.remove();
+    now = after;
+  }
+  return end;
+}
+
+function patch(now, next) {
+  if (next.nodeType === Node.TEXT_NODE) {
+    now.data = next.data;
+    return;
+  }
+  for (const name of now.getAttributeNames()) if (!next.hasAttribute(name)) now.removeAttribute(name);
+  for (const name of next.getAttributeNames()) {
+    const value = next.getAttribute(name);
+    if (now.getAttribute(name) !== value) now.setAttribute(name, value);
+  }
+  become(now, ...next.childNodes);
+}
+
+/** Tells whether something is other than what it was told last; forget() makes it so. */
+export function memory() {
+  let last;
+  const isOther = (what) => {
+    const before = last;
+    last = JSON.stringify(what);
+    return last !== before;
+  };
+  const forget = () => {
+    last = undefined;
+  };
+  return { isOther, forget };
+}
+
 /** Sets a text only where it differs, so that selections and live regions stay quiet. */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
 let drawn = 0;
+/** Work begins now, after this thread did nothing or something else. */
+export function begin() {
+  drawn = performance.now();
+}
+
 /** Lets the browser do other things if this thread has been busy for a while; awaited between parts of longer work. */
 export async function breath() {
   if (performance.now() - drawn < 8) return;

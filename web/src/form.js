@@ -93,16 +93,20 @@ export function problemsOf(issues, schema) {
 
 /** Finds options by words, or shows all of them; onchange() is called when it is used. */
 function createFinder(onchange) {
-  const words = { type: "search", class: "field small", placeholder: t("form.find"), "aria-label": t("form.find") };
-  const search = h("input", { ...words, autocomplete: "off", spellcheck: "false", "data-testid": "find-option" });
-  search.addEventListener("input", onchange);
+  const named = { type: "search", class: "field small", placeholder: t("form.find"), "aria-label": t("form.find") };
+  const search = h("input", { ...named, autocomplete: "off", spellcheck: "false", "data-testid": "find-option" });
+  let words = "";
+  search.addEventListener("input", () => {
+    words = search.value.trim().toLowerCase();
+    onchange();
+  });
   const toggle = h("input", { type: "checkbox", "data-testid": "show-all", onchange });
   return {
     node: [search, h("label", { class: "checks" }, toggle, h("span", {}, t("form.showAll")))],
-    words: () => search.value.trim().toLowerCase(),
+    words: () => words,
     all: () => toggle.checked,
     showAll() {
-      search.value = "";
+      search.value = words = "";
       toggle.checked = true;
       onchange();
     },

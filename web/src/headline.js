@@ -1,6 +1,6 @@
 // The headline: the peak in large, where it is reached, the other ways to count it, and what is kept in which dtype.
 import { phaseName } from "./categories.js";
-import { h } from "./dom.js";
+import { become, h } from "./dom.js";
 import { figure } from "./exactly.js";
 import { count, gb, gib, scaled } from "./format.js";
 import { t } from "./messages.js";
@@ -24,7 +24,10 @@ export function createHeadline() {
     others,
     /** @param {import("../../wasm/tidemark.js").Estimate} estimate */
     render(estimate) {
-      node.replaceChildren(heading(t("result.headline")), ...peak(estimate), where(wordsAbout(estimate)));
+      become(node, heading(t("result.headline")), ...peak(estimate), where(wordsAbout(estimate)));
+    },
+    /** @param {import("../../wasm/tidemark.js").Estimate} estimate */
+    renderOthers(estimate) {
       others.hidden = false;
       others.replaceChildren(readings(estimate), h("p", { class: "hint recipe" }, recipeWords(estimate.recipe)));
     },

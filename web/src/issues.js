@@ -1,5 +1,5 @@
 // Errors, warnings and notes of the engine and of the link, each with a way to the option that it speaks of.
-import { h, setText } from "./dom.js";
+import { h, memory, setText } from "./dom.js";
 import { t } from "./messages.js";
 
 // Issues whose suggestion is a value for the option that they point at.
@@ -25,6 +25,7 @@ function withoutEffect({ code, path }, schema, values) {
 }
 
 export function createIssues({ schema, store, focusOption }) {
+  const { isOther } = memory();
   const list = h("ul", { class: "issues" });
   // Notes change nothing about the answer: a line says how many there are.
   const noteCount = h("summary");
@@ -66,6 +67,7 @@ export function createIssues({ schema, store, focusOption }) {
     node,
     /** @param {import("../../wasm/tidemark.js").Issue[]} issues */
     render(issues, notes) {
+      if (!isOther([issues, notes, Object.keys(store.get().values)])) return;
       const isNote = ({ severity }) => severity !== "error" && severity !== "warning";
       const rows = [...issues.filter((issue) => !isNote(issue)).map(rowOf), ...notes.map(rowOfNote)];
       const further = issues.filter(isNote).map(rowOf);

@@ -2,7 +2,7 @@
 // at most; what it answers is drawn part by part, so that the page never stands still.
 import { currentHash, followAddress } from "./address.js";
 import { createAnnouncer } from "./announce.js";
-import { breath, h, painted, perFrame } from "./dom.js";
+import { begin, breath, h, painted, perFrame } from "./dom.js";
 import { createEngine } from "./engine.js";
 import { createLocalWorker } from "./engineHost.js";
 import { installExactly } from "./exactly.js";
@@ -110,11 +110,31 @@ function layOut({ schema, result, masthead, modelPicker, question, importPanel, 
   acceptAnywhere(modelPicker, veil);
 }
 
+// Milliseconds from one drawing of the charts to the next.
+const often = 120;
+
+/** Does some of the work on an answer; false where another one has come meanwhile. */
+async function drawn(parts, isPresent) {
+  begin();
+  for (const part of parts) {
+    try {
+      part();
+    } catch (error) {
+      // One panel that fails does not keep the others with the job before.
+      console.error(error);
+    }
+    await breath();
+    if (!isPresent()) return false;
+  }
+  return true;
+}
+
 /** Asks for the present job and draws its answer; renderForm(issues) shows what is asked, and what is wrong with it. */
 function createUpdate({ store, questions, result, masthead, renderForm, showBeside }) {
   let answer = null;
   let rounds = 0;
   let later = 0;
+  let charted = Number.NEGATIVE_INFINITY;
   // A does not change while B does.
   let pinned = { values: null, response: null };
 
@@ -129,24 +149,21 @@ function createUpdate({ store, questions, result, masthead, renderForm, showBesi
   async function draw(state, a, number) {
     rounds += 1;
     const mine = rounds;
-    const [head, ...others] = result.partsOf(state, answer, a, number);
-    const showForm = () => renderForm(answer.issues ?? []);
-    for (const part of [head, showForm, ...others]) {
-      try {
-        part();
-      } catch (error) {
-        // One panel that fails does not keep the others with the job before.
-        console.error(error);
-      }
-      if (mine === 1 && part === head) {
-        // The first headline is worth a picture of its own.
-        await painted();
-        performance.mark("tidemark-first-answer");
-      } else {
-        await breath();
-      }
-      if (mine !== rounds) return;
+    const { head, figures, charts } = result.partsOf(state, answer, a, number);
+    const isPresent = () => mine === rounds;
+    if (!(await drawn([head], isPresent))) return;
+    if (mine === 1) {
+      // The first headline is worth a picture of its own.
+      await painted();
+      performance.mark("tidemark-first-answer");
     }
+    if (!(await drawn([() => renderForm(answer.issues ?? []), ...figures], isPresent))) return;
+    // While a slider moves, the answer follows at each stop, the charts a few times a second.
+    const early = charted + often - performance.now();
+    if (early > 0) await new Promise((resume) => setTimeout(resume, early));
+    if (!isPresent()) return;
+    charted = performance.now();
+    if (!(await drawn(charts, isPresent))) return;
     if (state === store.get()) result.settle();
     showBeside(answer.estimate);
     clearTimeout(later);
@@ -157,6 +174,7 @@ function createUpdate({ store, questions, result, masthead, renderForm, showBesi
     issues: () => answer?.issues ?? [],
     /** The state changed: the form shows it now, the figures when they are there. `asked`: an answer that is on its way already. */
     async update(asked) {
+      clearTimeout(later);
       const state = store.get();
       const number = result.turnTo(state.values);
       renderForm(answer?.issues ?? []);
@@ -240,9 +258,14 @@ async function open({ makeWorker, engine, schema, questions, store, first }) {
   const masthead = createMasthead({ store, example, notice, tell, ...switches });
   layOut({ schema, result, masthead, modelPicker, question, importPanel, inputs, announcer, notice });
 
+  let rendered = [];
   const renderForm = (found) => {
     const { values } = store.get();
     const problems = problemsOf(found, schema);
+    // Most answers say nothing about the options that their question did not.
+    const now = [values, form, JSON.stringify([...problems])];
+    if (now.every((one, at) => one === rendered[at])) return;
+    rendered = now;
     question.render(values, problems);
     form?.render(values, problems);
   };

@@ -1,5 +1,5 @@
 // One option of the form: its label, its control, its help, what is wrong with it, and the way back to its default.
-import { h, setText } from "./dom.js";
+import { h, memory, setText } from "./dom.js";
 import { t, tOr } from "./messages.js";
 import { shorten } from "./shorten.js";
 import { widgetFor } from "./optionWidgets.js";
@@ -41,32 +41,43 @@ export function createOptionField(option, context) {
     // In full it stands above the result.
     setText(problem, issue ? shorten(issue.message, 200) : "");
     for (const control of widget.controls) {
-      if (issue?.severity === "error") control.setAttribute("aria-invalid", "true");
-      else control.removeAttribute("aria-invalid");
+      markInvalid(control, issue?.severity === "error");
       control.setAttribute("aria-describedby", `help-${name}${issue ? ` problem-${name}` : ""}`);
       // What is not modelled accepts only its default: nothing to enter, except to take back what a link brought.
       control.disabled = !option.modelled && !changed;
     }
   }
 
+  // What somebody typed since may be the same value in other words.
+  const { isOther, forget } = memory();
+  node.addEventListener("input", forget);
+
   return {
     node,
     focus: widget.focus,
     refresh: () => widget.refresh?.(),
     render(values, problems) {
-      const value = values[name] ?? option.default;
       const changed = values[name] !== undefined && !schema.isDefault(name, values[name]);
+      // What is not modelled can only be taken back.
+      const matters = () => changed || (option.modelled && schema.isRelevant(option, values));
+      const hidden = !(isShown?.(option, values, changed) ?? matters());
+      if (node.hidden !== hidden) node.hidden = hidden;
+      const issue = problems.get(name);
+      if (!isOther([values[name], issue?.severity, issue?.message])) return;
+      const value = values[name] ?? option.default;
       showChanged(changed);
       widget.show(value);
       const words = option.modelled ? (widget.help?.(value) ?? option.help) : (option.missing ?? t("form.notModelled"));
       setText(help, words);
       why.hidden = words === "";
-      showProblem(problems.get(name), changed);
-      // What is not modelled can only be taken back.
-      const matters = () => changed || (option.modelled && schema.isRelevant(option, values));
-      node.hidden = !(isShown?.(option, values, changed) ?? matters());
+      showProblem(issue, changed);
     },
   };
+}
+
+function markInvalid(control, isInvalid) {
+  if (isInvalid) control.setAttribute("aria-invalid", "true");
+  else control.removeAttribute("aria-invalid");
 }
 
 function createNodes({ name, label: title, unit, group }, widget, reset, { schema, ungrouped, asked }) {

@@ -63,6 +63,11 @@ export function createResult({ schema, store, engine, questions, gpus, models, t
     advice: job.part(advice.node, advice.reach),
   };
 
+  function fill(estimate) {
+    headline.renderOthers(estimate);
+    breakdown.render(estimate);
+  }
+
   function showEstimate(state, { estimate, fits = [] }, number) {
     standing = "estimate";
     draw.headline(number, () => headline.render(estimate));
@@ -76,6 +81,8 @@ export function createResult({ schema, store, engine, questions, gpus, models, t
   function showNoEstimate({ partial, issues: found = [] }, number) {
     const errors = found.filter((issue) => issue.severity === "error");
     const reason = errors[0]?.message ?? "";
+    // What a former job is filled by is not drawn any more.
+    views.owe("fills");
     if (partial) {
       standing = "partial";
       draw.headline(number, () => headline.renderPartial(partial));
@@ -99,11 +106,11 @@ export function createResult({ schema, store, engine, questions, gpus, models, t
     setText(former, t("result.stale", { model: former.dataset.model }));
     shown = { state, answer, pinned };
     copy.refresh();
+    compare.renderChip(state, pinned, answer);
     issues.render(found, state.notes);
     below.classList.toggle("is-stale", failed);
     below.classList.toggle("is-empty", standing !== "estimate");
     dock.render(estimate, fits);
-    document.title = estimate ? `${gib(estimate.allocated.expected)} \u2013 ${t("page.name")}` : t("page.name");
   }
 
   return {
@@ -124,20 +131,21 @@ export function createResult({ schema, store, engine, questions, gpus, models, t
     partsOf(state, answer, pinned, number) {
       const { estimate, fits = [] } = answer;
       const ghost = pinned?.estimate?.allocated.expected;
+      const bars = [() => draw.bar(number, () => bar.render(estimate, fits[0], ghost))];
       const charts = [
-        () => draw.bar(number, () => bar.render(estimate, fits[0], ghost)),
-        () => draw.timeline(number, () => timeline.render(estimate, fits[0], ghost)),
-        () => draw.breakdown(number, () => breakdown.render(estimate)),
+        () => draw.timeline(number, () => views.owe("step", () => timeline.render(estimate, fits[0], ghost))),
+        () => draw.breakdown(number, () => views.owe("fills", () => fill(estimate))),
         () => ranks.render(estimate),
       ];
-      return [
-        () => showHead(state, answer, pinned, number),
-        ...(estimate ? charts : []),
-        () => compare.render(state, pinned, answer),
-      ];
+      return {
+        head: () => showHead(state, answer, pinned, number),
+        figures: estimate ? bars : [],
+        charts: [...(estimate ? charts : []), () => views.owe("compare", () => compare.render(state, pinned, answer))],
+      };
     },
     /** Asks for what may come a moment after the figures: other cards, the map, advice. */
     async askForMore({ values }, { estimate, fits = [] }, number) {
+      document.title = estimate ? `${gib(estimate.allocated.expected)} \u2013 ${t("page.name")}` : t("page.name");
       if (!estimate) {
         fitMap.hide();
         advice.render(null);
@@ -175,8 +183,8 @@ function createPanels({ schema, store, engine, questions, gpus, models, tell, fo
     verdict: createVerdict(showAdvice),
     bar: createBar(),
     timeline: createTimeline((instant) => {
-      breakdown.showAt(instant);
       views.show("fills");
+      breakdown.showAt(instant);
     }),
     breakdown,
     cards: createCards({ store, gpus }),

@@ -18,10 +18,10 @@ export function createSchema(describe) {
 
   const find = (name) => byName.get(name);
   /** "precision.recipe", which holds the word of precision where other keys refine it. */
-  const isWordOfParent = (name) => {
-    const dot = name.lastIndexOf(".");
-    return dot > 0 && find(name.slice(0, dot))?.word_key === name.slice(dot + 1);
-  };
+  const wordsOfParents = new Set(
+    describe.options.filter(({ word_key: key }) => key).map(({ name, word_key: key }) => `${name}.${key}`),
+  );
+  const isWordOfParent = (name) => wordsOfParents.has(name);
 
   function isDefault(name, value) {
     const option = byName.get(name);

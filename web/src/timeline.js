@@ -1,7 +1,7 @@
 // The tide of one step, read by pointer, by keys and as a table.
 import { categoryClass, categoryName, phaseName, strata } from "./categories.js";
 import { drawAtWidth } from "./chart.js";
-import { h, scrollBox } from "./dom.js";
+import { become, h, scrollBox } from "./dom.js";
 import { exact, gib } from "./format.js";
 import { tellExactly } from "./exactly.js";
 import { t } from "./messages.js";
@@ -34,7 +34,7 @@ export function createTimeline(onpick) {
     readout,
     h(
       "details",
-      { class: "more" },
+      { class: "more", ontoggle: tabulate },
       h("summary", {}, t("timeline.table")),
       scrollBox(
         t("timeline.table"),
@@ -68,9 +68,28 @@ export function createTimeline(onpick) {
   const redraw = drawAtWidth(box, (width) => {
     if (!model) return;
     picture = drawTimeline(model, width);
-    box.replaceChildren(picture.drawing);
     if (at >= 0) picture.point(at);
+    become(box, picture.drawing);
   });
+
+  /** The table, where it can be seen. */
+  function tabulate() {
+    if (!model || !table.closest("details").open) return;
+    const { instants, phases } = model;
+    table.replaceChildren(
+      ...phases.map((phase) => {
+        const own = instants.slice(phase.first, phase.last + 1);
+        const highest = own.reduce((best, instant) => (instant.total > best.total ? instant : best));
+        return h(
+          "tr",
+          {},
+          h("th", { scope: "row" }, phaseName(phase.name)),
+          tellExactly(h("td", { class: "number" }, gib(highest.total)), highest.total),
+          h("td", {}, highest.instant),
+        );
+      }),
+    );
+  }
 
   function point(index) {
     if (!model) return;
@@ -79,7 +98,8 @@ export function createTimeline(onpick) {
     cursor.setAttribute("aria-valuenow", String(at));
     cursor.setAttribute("aria-valuetext", t("timeline.value", { instant: instant.instant, total: gib(instant.total) }));
     const parts = model.layers.filter((category) => instant.bytes[category] > 0).reverse();
-    readout.replaceChildren(
+    become(
+      readout,
       h("span", { class: "readout-where" }, instant.instant),
       tellExactly(h("span", { class: "readout-total" }, gib(instant.total)), instant.total),
       h("span", { class: "readout-exact" }, exact(instant.total)),
@@ -97,7 +117,7 @@ export function createTimeline(onpick) {
         ),
       ),
     );
-    picture?.point(at);
+    if (box.firstChild) picture.point(at, box.firstChild);
   }
 
   function nearest(event) {
@@ -165,19 +185,7 @@ export function createTimeline(onpick) {
       };
       cursor.setAttribute("aria-valuemax", String(instants.length - 1));
       const again = before && !before.atPeak ? instants.findIndex((instant) => instant.instant === before.label) : -1;
-      table.replaceChildren(
-        ...phases.map((phase) => {
-          const own = instants.slice(phase.first, phase.last + 1);
-          const highest = own.reduce((best, instant) => (instant.total > best.total ? instant : best));
-          return h(
-            "tr",
-            {},
-            h("th", { scope: "row" }, phaseName(phase.name)),
-            tellExactly(h("td", { class: "number" }, gib(highest.total)), highest.total),
-            h("td", {}, highest.instant),
-          );
-        }),
-      );
+      tabulate();
       // The instant that was pointed at may lie beyond the end of this step.
       at = again >= 0 ? again : peak;
       redraw();

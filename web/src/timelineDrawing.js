@@ -13,7 +13,7 @@ const letterWidth = 6.4;
 const farBrim = 2.2;
 
 /**
- * model: {instants with positions, layers, phases, peak, mark, usable} as timeline.js has it. Returns {drawing, places, point(at)}: where each instant lies,
+ * model: {instants with positions, layers, phases, peak, mark, usable} as timeline.js has it. Returns {drawing, places, point(at, drawing)}: where each instant lies,
  * and what points at one.
  */
 export function drawTimeline(model, width) {
@@ -27,8 +27,7 @@ export function drawTimeline(model, width) {
   const y = (bytes) => bottom - (bytes / top) * (bottom - margin.top);
   const places = instants.map((instant) => x(instant.position));
   const chart = { ...model, width, bottom, inner, top, highest, places, x, y };
-  const hairline = s("path", { class: "hairline", d: "" });
-  const bead = s("circle", { class: "bead", r: 4, cx: -20, cy: -20 });
+  const pointer = [s("path", { class: "hairline" }), s("circle", { class: "bead", r: 4 })];
   const where = { size: gib(instants[peak].total), phase: phaseName(instants[peak].phase) };
   const drawing = s(
     "svg",
@@ -46,9 +45,10 @@ export function drawTimeline(model, width) {
     brim && drawBrim(chart, brim),
     drawHighWater(chart),
     model.ghost > 0 && drawGhost(chart, model.ghost),
-    s("g", { class: "hair", "aria-hidden": "true" }, hairline, bead),
+    s("g", { class: "hair", "aria-hidden": "true" }, pointer),
   );
-  function point(at) {
+  /** Points at an instant, in the drawing or in what became it. */
+  function point(at, { lastChild: { firstChild: hairline, lastChild: bead } } = drawing) {
     hairline.setAttribute("d", `M${places[at]} ${margin.top}V${bottom}`);
     bead.setAttribute("cx", String(places[at]));
     bead.setAttribute("cy", String(y(instants[at].total)));
@@ -82,12 +82,20 @@ function drawPhases({ phases, bottom, x }) {
 
 /** The categories, each on top of those before, and the surface of them all. */
 function drawAreas({ instants, layers, places, inner, y }) {
-  const line = (levels) => levels.map((bytes, index) => `${places[index].toFixed(1)} ${y(bytes).toFixed(1)}`);
+  const columns = places.map((place) => place.toFixed(1));
+  // Of a stretch that is level its ends are enough.
+  const line = (levels) => {
+    const rows = levels.map((bytes) => y(bytes).toFixed(1));
+    const bends = (row, index) => row !== rows[index - 1] || row !== rows[index + 1];
+    return rows.flatMap((row, index) => (bends(row, index) ? `${columns[index]} ${row}` : []));
+  };
   let base = instants.map(() => 0);
+  let lower = line(base);
   const areas = layers.map((category) => {
-    const lower = line(base).reverse();
     base = base.map((bytes, index) => bytes + (instants[index].bytes[category] ?? 0));
-    const d = `M${line(base).join("L")}L${lower.join("L")}Z`;
+    const upper = line(base);
+    const d = `M${upper.join("L")}L${lower.reverse().join("L")}Z`;
+    lower = upper;
     return s("path", { class: `area ${categoryClass(category)}`, "data-category": category, d });
   });
   const className = inner / instants.length < 3 ? "surface fine" : "surface";

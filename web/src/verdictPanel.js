@@ -1,5 +1,5 @@
 // Whether the job fits: a line for each card that was asked about, and the result in a line for narrow screens.
-import { h, setText } from "./dom.js";
+import { become, h, setText } from "./dom.js";
 import { figure } from "./exactly.js";
 import { gib, percent } from "./format.js";
 import { t } from "./messages.js";
@@ -39,7 +39,7 @@ export function createVerdict(showAdvice) {
       isSought = ["tight", "does_not_fit"].includes(fit?.verdict);
       const smaller = h("button", { type: "button", class: "link", onclick: showAdvice }, t("advice.smaller"));
       plan.replaceChildren(isSought ? t("advice.searching") : fit ? smaller : "");
-      node.replaceChildren(...(fit ? cardLines(fit, others, showAdvice) : none), plan);
+      become(node, ...(fit ? cardLines(fit, others, showAdvice) : none), plan);
     },
     /** There is no answer: why, in the place of the verdict. */
     renderNone(reason) {
@@ -95,7 +95,7 @@ export function createDock(onclick) {
       if (!estimate) return;
       setText(size, gib(estimate.allocated.expected));
       setText(words, fit ? `${verdictWord(fit.verdict)} ${t("verdict.on", { gpu: fit.gpu })}` : "");
-      icon.replaceChildren(fit ? verdictIcon(fit.verdict) : "");
+      become(icon, ...(fit ? [verdictIcon(fit.verdict)] : []));
       node.className = `dock ${fit ? verdictClass(fit.verdict) : ""}`;
     },
   };

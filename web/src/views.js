@@ -4,7 +4,7 @@ import { t } from "./messages.js";
 
 const moves = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
 
-/** parts: {key: node}, in order. Returns {node, show(key)}. */
+/** parts: {key: node}, in order. Returns {node, show(key), owe(key, work)}: what draws a view is done when that is looked at, the newest alone. */
 export function createViews(parts) {
   const keys = Object.keys(parts);
   let wanted = keys[0];
@@ -19,6 +19,15 @@ export function createViews(parts) {
   const list = h("div", { class: "tabs", role: "tablist", "aria-label": t("view.label"), onkeydown: move }, tabs);
   const node = h("div", { class: "views-box" }, list, panels);
 
+  const owed = new Map();
+  function pay(key) {
+    const work = owed.get(key);
+    owed.delete(key);
+    work?.();
+  }
+  // On paper all of them stand.
+  addEventListener("beforeprint", () => keys.forEach(pay));
+
   /** Shows the view that is wanted, or the first one while that has nothing to show. */
   function draw() {
     const shown = parts[wanted].hidden ? keys[0] : wanted;
@@ -28,6 +37,7 @@ export function createViews(parts) {
       tabs[at].tabIndex = key === shown ? 0 : -1;
       panels[at].hidden = key !== shown;
     });
+    pay(shown);
   }
   function show(key) {
     wanted = key;
@@ -47,5 +57,9 @@ export function createViews(parts) {
   const observer = new MutationObserver(draw);
   for (const part of Object.values(parts)) observer.observe(part, { attributeFilter: ["hidden"] });
   draw();
-  return { node, show };
+  function owe(key, work) {
+    owed.set(key, work);
+    if (!panels[keys.indexOf(key)].hidden) pay(key);
+  }
+  return { node, show, owe };
 }
