@@ -6,6 +6,8 @@
 #   site                                                          the page, the widget and the documentation in one folder, dist/site
 #   check-site                                                    its links, and its calculators in a browser
 #   check-generators                                              the widget in five generators of documentation (not in CI: it takes minutes)
+#   check-states                                                  what the page hands out, for 510 states in three browsers (the same)
+#   check-lighthouse                                              Lighthouse's audit of the hosted page, dist/site (the same)
 if(TIDEMARK_TESTS AND NOT EMSCRIPTEN)
   foreach(label IN ITEMS unit catalog traces cli truth counts answers)
     add_custom_target(check-${label}
@@ -44,6 +46,14 @@ if(NOT EMSCRIPTEN)
     USES_TERMINAL VERBATIM)
   add_custom_target(check-generators
     COMMAND node tests/docs/run.mjs
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+    USES_TERMINAL VERBATIM)
+  add_custom_target(check-states
+    COMMAND node tests/browser/states.mjs
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+    USES_TERMINAL VERBATIM)
+  add_custom_target(check-lighthouse
+    COMMAND node tests/lighthouse/run.mjs
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
     USES_TERMINAL VERBATIM)
 endif()
