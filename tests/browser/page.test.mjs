@@ -815,8 +815,9 @@ test("compare: the difference stands beside the headline, and A in the bar and o
   await page.fill(at("batch"), "4");
   await until(page, () => /\+\d/.test(document.querySelector('[data-testid="delta"]').textContent));
   assert.ok((await page.textContent(at("delta"))).includes(`A ${before} GiB`));
-  assert.equal(await page.locator(".bar-box .ghost").count(), 1);
-  assert.equal(await page.locator(`${at("timeline")} .ghost`).count(), 1);
+  // Bar and charts follow the headline by a moment.
+  await until(page, () => document.querySelectorAll(".bar-box .ghost").length === 1);
+  await until(page, () => document.querySelectorAll('[data-testid="timeline"] .ghost').length === 1);
   await page.click(at("to-compare"));
   assert.ok(await page.isVisible(`${at("compare")} .total-row`));
   await close(page);
