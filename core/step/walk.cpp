@@ -13,10 +13,6 @@ namespace {
 // records leave the workspaces out of the allocator, so here they lie in a segment of their own.
 constexpr Stream kWorkspaces = 7;
 
-Category category_of(const Tape& tape, const Storage& storage) {
-  return tape.sites()[static_cast<std::size_t>(storage.site)].category;
-}
-
 // Layers that the moments show: twice as many as the deepest published models have. Of deeper ones every k-th is shown.
 constexpr Count kMostLayersShown = 256;
 
@@ -44,6 +40,7 @@ class Walker {
       result_.site_counts = site_counts_;
     }
     map_groups();
+    gather_facts();
   }
 
   Walk run() {
@@ -60,6 +57,33 @@ class Walker {
 
  private:
   using Run = LayerPlan::Run;
+
+  // What the replay asks of a storage at each of its events, which are many times as many as there are storages.
+  struct Facts {
+    Bytes bytes = 0;                   ///< as requested
+    Bytes rounded = 0;                 ///< the same in whole blocks
+    const Run* born_within = nullptr;  ///< the run that repeats the layer instance it was born in, or null
+    std::int32_t site = 0;             ///< where it is made
+    std::int16_t born_in = -1;         ///< that layer instance
+    Stream stream = kMainStream;       ///< that it was allocated on
+    std::int16_t category = 0;         ///< of its site
+  };
+
+  void gather_facts() {
+    facts_.resize(storage_count_);
+    for (std::size_t id = 0; id < storage_count_; ++id) {
+      const Storage& s = tape_.storages()[id];
+      Facts& facts = facts_[id];
+      facts.bytes = s.bytes;
+      facts.rounded = round_to_block(s.bytes);
+      facts.site = s.site;
+      facts.stream = s.stream;
+      facts.category = static_cast<std::int16_t>(tape_.sites()[static_cast<std::size_t>(s.site)].category);
+      if (birth_[id] < 0) continue;
+      facts.born_in = tape_.segments()[static_cast<std::size_t>(birth_[id])].instance;
+      facts.born_within = run_of(facts.born_in);
+    }
+  }
 
   // The run that repeats a layer instance, or null.
   const Run* run_of(Count instance) const {
@@ -147,18 +171,21 @@ class Walker {
     return part;
   }
 
+  std::uint32_t used_on(std::int32_t storage) const {
+    return tape_.storages()[static_cast<std::size_t>(storage)].used_on;
+  }
+
   std::size_t slot(Count repetition, std::int32_t storage) const {
     return static_cast<std::size_t>(repetition) * storage_count_ + static_cast<std::size_t>(storage);
   }
 
   // Where a storage that segment `in` names at repetition j really lives.
   std::size_t resolve(std::int16_t in, Count j, std::int32_t storage) const {
-    if (sim_.plan.runs.empty()) return slot(0, storage);
     const std::int32_t birth = birth_[static_cast<std::size_t>(storage)];
-    if (birth < 0) return slot(0, storage);
-    const Count born = tape_.segments()[static_cast<std::size_t>(birth)].instance;
+    if (sim_.plan.runs.empty() || birth < 0) return slot(0, storage);
+    const Count born = facts_[static_cast<std::size_t>(storage)].born_in;
     const Run* const here = run_of(in);
-    const Run* const there = run_of(born);
+    const Run* const there = facts_[static_cast<std::size_t>(storage)].born_within;
     if (there != nullptr) {
       if (there == here) return slot(j, storage);
       // What stands before the repeated layers meets the first of them, everything behind meets the last.
@@ -186,13 +213,12 @@ class Walker {
   }
 
   void persistent(std::int32_t storage) {
-    const Storage& s = tape_.storages()[static_cast<std::size_t>(storage)];
-    if (s.bytes <= 0) return;
-    const Bytes rounded = round_to_block(s.bytes);
-    live_ += rounded;
-    categories_[static_cast<int>(category_of(tape_, s))] += rounded;
-    if (options_.itemise) count_site(s.site, rounded, 1);
-    if (options_.allocator) allocator_.malloc(s.bytes);
+    const Facts& facts = facts_[static_cast<std::size_t>(storage)];
+    if (facts.bytes <= 0) return;
+    live_ += facts.rounded;
+    categories_[facts.category] += facts.rounded;
+    if (options_.itemise) count_site(facts.site, facts.rounded, 1);
+    if (options_.allocator) allocator_.malloc(facts.bytes);
   }
 
   void workspace() {
@@ -268,36 +294,35 @@ class Walker {
         continue;
       }
       const std::int32_t id = event.subject;
-      const Storage& s = tape_.storages()[static_cast<std::size_t>(id)];
-      const Bytes rounded = round_to_block(s.bytes);
-      const int category = static_cast<int>(category_of(tape_, s));
+      const Facts& facts = facts_[static_cast<std::size_t>(id)];
+      const Bytes rounded = facts.rounded;
       const std::size_t at = options_.allocator ? resolve(g.instance, repetition, id) : 0;
       if (event.allocates()) {
         live_ += rounded;
-        categories_[category] += rounded;
-        if (options_.itemise) count_site(s.site, rounded, 1);
-        if (options_.allocator) handles_[at] = allocator_.malloc(s.bytes, s.stream);
+        categories_[facts.category] += rounded;
+        if (options_.itemise) count_site(facts.site, rounded, 1);
+        if (options_.allocator) handles_[at] = allocator_.malloc(facts.bytes, facts.stream);
         note(peak);
         const Bytes now = options_.allocator ? allocator_.allocated() : live_;
         if (number_ == 1) {
           result_.first_peak = std::max(result_.first_peak, now);
         } else if (now > result_.peak) {
           result_.peak = now;
-          peak_event(g, repetition, s.site, now);
+          peak_event(g, repetition, facts.site, now);
         }
         if (record && now > high_total) {
           high_total = now;
           high_unsplit = now - live_;
-          high.site = s.site;
+          high.site = facts.site;
           std::copy(categories_, categories_ + kCategoryCount, high.by_category);
         }
       } else {
         keep_peak_sites();
         live_ -= rounded;
-        categories_[category] -= rounded;
-        if (options_.itemise) count_site(s.site, -rounded, -1);
+        categories_[facts.category] -= rounded;
+        if (options_.itemise) count_site(facts.site, -rounded, -1);
         if (options_.allocator) {
-          allocator_.free(handles_[at], event.kind == Event::Kind::kFreeAfter ? s.used_on : 0);
+          allocator_.free(handles_[at], event.kind == Event::Kind::kFreeAfter ? used_on(id) : 0);
           handles_[at] = CachingAllocator::kNoBlock;
         }
       }
@@ -397,6 +422,7 @@ class Walker {
   CachingAllocator allocator_;
   std::size_t storage_count_;
   std::vector<const Run*> run_of_;  // of each layer instance
+  std::vector<Facts> facts_;        // by storage
   std::vector<std::int32_t> handles_;
   std::vector<std::int32_t> birth_, counterpart_, twin_;
   std::vector<std::vector<std::int32_t>> by_rank_;

@@ -78,7 +78,10 @@ void Tape::attach(Node* node, Tensor& output, int output_index) {
 void Tape::lead(TensorBody& body, const Edge& edge) {
   if (edge.node != nullptr) ++edge.node->users;
   Node* const before = body.edge.node;
-  body.edge = edge;
+  // Field by field: most edges have just been put together (Record::new_body).
+  body.edge.node = edge.node;
+  body.edge.output = edge.output;
+  body.edge.parameter = edge.parameter;
   if (before != nullptr) release(*before);
 }
 

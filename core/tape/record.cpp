@@ -80,9 +80,8 @@ void Record::grow_site_table() {
   }
 }
 
-std::int32_t Record::site_of(const Shape& shape, Dtype dtype, const char* op) {
+std::int32_t Record::site_of(const Shape& shape, Count numel, Dtype dtype, const char* op) {
   // A site is (scope, op, direction, dtype, size): a small open-addressing table finds it again.
-  const Count numel = shape.numel();
   const std::uint64_t hash = hash_site(scope_, op, numel);
   const std::size_t mask = site_table_.size() - 1;
   for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
@@ -90,9 +89,9 @@ std::int32_t Record::site_of(const Shape& shape, Dtype dtype, const char* op) {
     if (found < 0) {
       if (sites_.size() * 2 > site_table_.size()) {
         grow_site_table();
-        return site_of(shape, dtype, op);
+        return site_of(shape, numel, dtype, op);
       }
-      Site site;
+      Site& site = sites_.emplace_back();
       site.scope = scope_;
       site.op = op;
       site.backward = gradients_flow_;
@@ -104,7 +103,6 @@ std::int32_t Record::site_of(const Shape& shape, Dtype dtype, const char* op) {
           if (shape.dims[d].symbol() == Symbol::kVocab && shape.dims[d].n() > 1) site.category = Category::kLogitsLoss;
         }
       }
-      sites_.push_back(site);
       site_table_[i] = static_cast<std::int32_t>(sites_.size()) - 1;
       return site_table_[i];
     }
@@ -144,46 +142,64 @@ void Record::set_category(const Tensor& tensor, Category category) {
 // -- allocation -----------------------------------------------------------------------------------------------------
 
 Tensor Record::allocate(const Shape& shape, Dtype dtype, const char* op) {
-  TensorBody body;
-  body.shape = shape;
-  body.dtype = dtype;
   const bool keeps = kept_ != nullptr && !stopped_;
   if (keeps && kept_->taken_again) return std::move(kept_->results[kept_->next++]);
+  TensorBody& body = new_body(shape, dtype);
   if (!stopped_) {
-    Storage storage;
-    storage.bytes = shape.numel() * size_of(dtype);
-    storage.site = site_of(shape, dtype, op);
-    storage.stream = stream_;
+    const Count numel = shape.numel();
     body.storage = static_cast<std::int32_t>(storages_.size());
-    storages_.push_back(storage);
+    Storage& storage = storages_.emplace_back();
+    storage.bytes = numel * size_of(dtype);
+    storage.references = 1;
+    storage.site = site_of(shape, numel, dtype, op);
+    storage.stream = stream_;
     if (storage.bytes > 0) note(Event::Kind::kAllocate, body.storage);
   }
+  Tensor made(&body);
   if (keeps) kept_->results.push_back(handle(body));
-  return handle(body);
+  return made;
 }
 
 Tensor Record::part_of_buffer(const Shape& shape, Dtype dtype) {
-  TensorBody body;
+  return Tensor(&new_body(shape, dtype));
+}
+
+TensorBody& Record::spare_body() {
+  if (!spare_bodies_.empty()) {
+    TensorBody& body = *spare_bodies_.back();
+    spare_bodies_.pop_back();
+    return body;
+  }
+  if (body_count_ / kBodyChunk >= bodies_.size()) bodies_.push_back(std::make_unique<TensorBody[]>(kBodyChunk));
+  TensorBody& body = bodies_[body_count_ / kBodyChunk][body_count_ % kBodyChunk];
+  ++body_count_;
+  return body;
+}
+
+// Field by field: to copy a body that has just been put together waits for its parts to reach the cache.
+TensorBody& Record::new_body(const Shape& shape, Dtype dtype) {
+  TensorBody& body = spare_body();
   body.shape = shape;
   body.dtype = dtype;
-  return handle(body);
+  body.requires_grad = false;
+  body.is_leaf_parameter = false;
+  body.is_detached_leaf = false;
+  body.storage = -1;
+  body.edge.node = nullptr;
+  body.edge.output = 0;
+  body.edge.parameter = -1;
+  body.tape = tape_;
+  body.handles = 0;
+  return body;
 }
 
 Tensor Record::handle(const TensorBody& description) {
-  TensorBody* body = nullptr;
-  if (!spare_bodies_.empty()) {
-    body = spare_bodies_.back();
-    spare_bodies_.pop_back();
-  } else {
-    if (body_count_ / kBodyChunk >= bodies_.size()) bodies_.push_back(std::make_unique<TensorBody[]>(kBodyChunk));
-    body = &bodies_[body_count_ / kBodyChunk][body_count_ % kBodyChunk];
-    ++body_count_;
-  }
-  *body = description;
-  body->tape = tape_;
-  body->handles = 0;
-  if (body->storage >= 0) ++storages_[static_cast<std::size_t>(body->storage)].references;
-  return Tensor(body);
+  TensorBody& body = spare_body();
+  body = description;
+  body.tape = tape_;
+  body.handles = 0;
+  if (body.storage >= 0) ++storages_[static_cast<std::size_t>(body.storage)].references;
+  return Tensor(&body);
 }
 
 void Record::forget(TensorBody* body) {
@@ -215,9 +231,10 @@ std::int32_t Record::persistent(const Shape& shape, Dtype dtype, const char* nam
   const Category before = category_;
   category_ = category;
   Storage storage;
-  storage.bytes = shape.numel() * size_of(dtype);
+  const Count numel = shape.numel();
+  storage.bytes = numel * size_of(dtype);
   storage.references = 1;  // never released: it was there before the step and is there after it
-  storage.site = site_of(shape, dtype, name);
+  storage.site = site_of(shape, numel, dtype, name);
   category_ = before;
   storages_.push_back(storage);
   return static_cast<std::int32_t>(storages_.size()) - 1;
@@ -257,8 +274,9 @@ std::int16_t Record::enter(const char* module, const char* source) {
   const std::int16_t previous = scope_;
   // Programs enter scopes in the same order again and again: look just behind the last one first.
   const std::size_t n = scopes_.size();
+  std::size_t i = static_cast<std::size_t>(previous);
   for (std::size_t k = 0; k < n; ++k) {
-    const std::size_t i = (static_cast<std::size_t>(previous) + 1 + k) % n;
+    if (++i == n) i = 0;
     if (scopes_[i].module == module && scopes_[i].source == source) {
       scope_ = static_cast<std::int16_t>(i);
       return previous;

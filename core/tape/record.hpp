@@ -154,7 +154,9 @@ class Record {
 
   void note(Event::Kind kind, std::int32_t subject) { events_.push_back({kind, subject}); }
   void grow_site_table();
-  std::int32_t site_of(const Shape& shape, Dtype dtype, const char* op);
+  std::int32_t site_of(const Shape& shape, Count numel, Dtype dtype, const char* op);
+  TensorBody& spare_body();
+  TensorBody& new_body(const Shape& shape, Dtype dtype);
 
   static constexpr std::size_t kBodyChunk = 256;
 
