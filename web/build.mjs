@@ -13,6 +13,7 @@ import { accuracyOf } from "./accuracy.mjs";
 import { compactDescribe, compactGpus, compactModels } from "./catalog.mjs";
 import { example } from "./src/example.js";
 import chinese from "./src/messages.zh.js";
+import said from "./src/said.zh.js";
 import { createSchema } from "./src/schema.js";
 import { manifestOf } from "./widget/manifest.mjs";
 import { widgetStyles } from "./widget/styles.mjs";
@@ -65,7 +66,7 @@ const data = {
   reader: pack(reader),
   models: pack(Buffer.from(models)),
   gpus: pack(Buffer.from(gpus)),
-  zh: pack(Buffer.from(JSON.stringify(chinese))),
+  zh: pack(Buffer.from(JSON.stringify({ ...chinese, said }))),
   describe: ascii(compactDescribe(describe)),
   example: ascii(answer),
 };

@@ -6,6 +6,7 @@ import { h, setText } from "./dom.js";
 import { figure, tellExactly } from "./exactly.js";
 import { gib } from "./format.js";
 import { t, tOr } from "./messages.js";
+import { said } from "./said.js";
 import { verdictIcon, verdictWord } from "./verdict.js";
 
 const few = 5;
@@ -170,7 +171,7 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
     return h(
       "p",
       { class: "hint" },
-      parts.map((key) => t(`advice.${key}`, { words: cost[key] })).join(" "),
+      parts.map((key) => t(`advice.${key}`, { words: said(cost[key]) })).join(" "),
       " ",
       h("span", { class: "source" }, t("advice.source", { source: cost.source })),
     );
@@ -208,7 +209,7 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
     const changes = key === "advice.cardAsIs" ? null : report.combination;
     const change = {
       patch: { ...changes?.patch, gpu: card.gpu, gpus: null },
-      what: [...(changes?.steps ?? []).map((step) => step.title), card.gpu].join(", "),
+      what: [...(changes?.steps ?? []).map((step) => said(step.title)), card.gpu].join(", "),
       before: report.now.allocated.expected,
       after: card.allocated.expected,
     };
@@ -233,7 +234,7 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
   function drawPlan() {
     const { combination, smallest_card: asIs, smallest_card_changed: changed, now } = report;
     const parts = [];
-    const ways = report.ways.map(({ cards, gpu, how }) => t("advice.way", { cards, gpu, how }));
+    const ways = report.ways.map(({ cards, gpu, how }) => t("advice.way", { cards, gpu, how: said(how) }));
     if (now.fit.verdict !== "fits" && ways.length > 0) {
       parts.push(h("p", { "data-testid": "advice-ways" }, t("advice.ways", { ways: ways.join("; ") })));
     }
@@ -245,7 +246,7 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
         h(
           "li",
           {},
-          h("p", { class: "step-title" }, h("strong", {}, step.title), " ", harm(step.cost)),
+          h("p", { class: "step-title" }, h("strong", {}, said(step.title)), " ", harm(step.cost)),
           settings(step.patch),
           costs(step.cost),
         ),
@@ -265,7 +266,7 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
           "div",
           { class: "plan-outcome" },
           figures(combination),
-          buttons(changeOf(combination, steps.map((step) => step.title).join(", ")), "advice-apply"),
+          buttons(changeOf(combination, steps.map((step) => said(step.title)).join(", ")), "advice-apply"),
         ),
       );
     } else if (combination) {
@@ -290,13 +291,13 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
   }
 
   function suggestion(entry, harmed, outcome) {
-    const title = h("p", { class: "step-title" }, h("strong", {}, entry.title), " ", harmed);
+    const title = h("p", { class: "step-title" }, h("strong", {}, said(entry.title)), " ", harmed);
     return h(
       "li",
       { class: "suggestion" },
       h("div", {}, title, settings(entry.patch), costs(entry.cost)),
       outcome,
-      buttons(changeOf(entry, entry.title), "advice-apply-one"),
+      buttons(changeOf(entry, said(entry.title)), "advice-apply-one"),
     );
   }
 
@@ -359,7 +360,7 @@ export function createAdvice({ schema, store, ask, tell, showComparison }) {
     plan() {
       const combination = report?.combination;
       if (!combination?.found) return null;
-      const what = combination.steps.map(({ title }) => title).join(", ");
+      const what = combination.steps.map(({ title }) => said(title)).join(", ");
       const apply_ = (stay) => apply(changeOf(combination, what), false, stay);
       return { what, size: gib(combination.allocated.expected), apply: apply_ };
     },

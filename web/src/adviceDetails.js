@@ -3,6 +3,7 @@ import { h, scrollBox, setText } from "./dom.js";
 import { figure } from "./exactly.js";
 import { gib, grouped } from "./format.js";
 import { t } from "./messages.js";
+import { said } from "./said.js";
 import { mergePatch } from "./schema.js";
 
 /** apply(change) as advice.js has it: {patch, what, before, after}. */
@@ -72,7 +73,7 @@ export function createAdviceDetails({ schema, apply }) {
     const use = t("advice.use", { value: grouped(row.largest) });
     const change = () => ({
       patch: mergePatch(changed ? combination.patch : {}, patchOf(row.option, row.largest)),
-      what: changed ? [...combination.steps.map((step) => step.title), what].join(", ") : what,
+      what: changed ? [...combination.steps.map((step) => said(step.title)), what].join(", ") : what,
       before: now.allocated.expected,
       after: row.allocated.expected,
     });

@@ -3,6 +3,7 @@ import { h, setText } from "./dom.js";
 import { figure } from "./exactly.js";
 import { gib, percent } from "./format.js";
 import { t } from "./messages.js";
+import { said } from "./said.js";
 import { verdictClass, verdictIcon, verdictWord } from "./verdict.js";
 
 const few = 8;
@@ -117,6 +118,6 @@ function cardRow(fit, isChosen, choose) {
     h("td", { class: "number" }, gib(fit.usable_bytes)),
     h("td", { class: "number" }, headroom),
     h("td", { class: "number wide-only" }, fit.utilization > 0 ? percent(fit.utilization) : ""),
-    h("td", { class: "number", title: fit.fewest?.title }, fit.fewest ? `${fit.fewest.cards} ×` : "–"),
+    h("td", { class: "number", title: said(fit.fewest?.title) }, fit.fewest ? `${fit.fewest.cards} ×` : "–"),
   );
 }

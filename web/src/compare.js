@@ -4,6 +4,7 @@ import { h, scrollBox } from "./dom.js";
 import { figure, tellExactly } from "./exactly.js";
 import { difference, gib } from "./format.js";
 import { t } from "./messages.js";
+import { said } from "./said.js";
 import { createVariants } from "./variants.js";
 import { verdictIcon, verdictWord } from "./verdict.js";
 
@@ -107,7 +108,7 @@ function changeList(changes) {
 /** Why there is nothing to compare. */
 function reasonOf(a) {
   if (a?.estimate) return t("result.none");
-  return t("compare.failedA", { reason: a?.issues?.find((issue) => issue.severity === "error")?.message ?? "" });
+  return t("compare.failedA", { reason: said(a?.issues?.find((issue) => issue.severity === "error")?.message ?? "") });
 }
 
 function table(a, b) {

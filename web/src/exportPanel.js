@@ -2,6 +2,7 @@
 import { h, setText } from "./dom.js";
 import { saveText } from "./savePage.js";
 import { t } from "./messages.js";
+import { said } from "./said.js";
 import { shorten } from "./shorten.js";
 
 function createArea() {
@@ -49,7 +50,7 @@ export function createExport({ importer, shown, copyOut }) {
   async function fill() {
     if (select.options.length > 0) return;
     const formats = await importer.formats();
-    if (!Array.isArray(formats)) return setText(none, formats?.issues?.[0]?.message ?? t("export.none"));
+    if (!Array.isArray(formats)) return setText(none, said(formats?.issues?.[0]?.message) ?? t("export.none"));
     select.append(...formats.map(({ name, what }) => h("option", { value: name }, what)));
     select.append(h("option", { value: "probe" }, t("export.probe")));
   }

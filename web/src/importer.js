@@ -1,6 +1,7 @@
 // Other people's files become a job. Their format is recognised, never asked for; what fails changes nothing; several files are one job.
 import { modelWays } from "./modelSearch.js";
 import { t } from "./messages.js";
+import { said } from "./said.js";
 import { baseName, createOwnFile } from "./ownFile.js";
 
 /** Of a larger file the first bytes: headers say what a model file holds. A recording of the allocator has none, and is read whole. */
@@ -102,9 +103,9 @@ function wantedOf({ files }, sources) {
 /** Why nothing is taken: the first error, where nothing else could be read. */
 function problemOf({ issues = [], files = [], job }) {
   const errors = issues.filter(({ severity }) => severity === "error");
-  if (!job) return errors[0]?.message ?? t("import.nothing");
+  if (!job) return said(errors[0]?.message) ?? t("import.nothing");
   const fatal = errors.filter(({ code }) => code !== "UNKNOWN_FORMAT");
-  if (fatal.length > 0) return fatal[0].message;
-  if (files.every(({ format }) => !format)) return errors[0]?.message ?? t("import.nothing");
+  if (fatal.length > 0) return said(fatal[0].message);
+  if (files.every(({ format }) => !format)) return said(errors[0]?.message) ?? t("import.nothing");
   return "";
 }

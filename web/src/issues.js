@@ -1,6 +1,7 @@
 // Errors, warnings and notes of the engine and of the link, each with a way to the option that it speaks of.
 import { h, memory, setText } from "./dom.js";
 import { t } from "./messages.js";
+import { said } from "./said.js";
 
 // Issues whose suggestion is a value for the option that they point at.
 const takeable = new Set(["INVALID_VALUE", "UNKNOWN_MODEL", "UNKNOWN_GPU", "UNSUPPORTED_OPTION"]);
@@ -14,7 +15,7 @@ const link = (words, onclick) => h("button", { type: "button", class: "link", on
 export const errorWords = (errors) =>
   t(errors.length === 1 ? "announce.error" : "announce.errors", {
     count: errors.length,
-    first: errors[0]?.message ?? "",
+    first: said(errors[0]?.message ?? ""),
   });
 
 /** What of a state an issue about an option without effect means: the option, or all that were changed in its group. */
@@ -49,7 +50,7 @@ export function createIssues({ schema, store, focusOption }) {
     const take = () => store.set({ [name]: schema.parse(name, suggestion) });
     const idle = withoutEffect(issue, schema, store.get().values);
     const takeBack = () => store.set(Object.fromEntries(idle.map((each) => [each, undefined])), { name: "idle" });
-    return item(severity, message, [
+    return item(severity, said(message), [
       usable && link(t("issues.use", { value: suggestion }), take),
       idle.length > 0 && link(t("issues.takeBack"), takeBack),
       option && link(t("issues.goto", { name: option.label }), () => focusOption(name)),

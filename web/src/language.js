@@ -1,6 +1,7 @@
 // The page's language: what its address says (lang=zh, behind the ? or the #), else what was chosen here before, else the browser's first.
 import { h } from "./dom.js";
 import { setMessages, t } from "./messages.js";
+import { setSaid } from "./said.js";
 
 const key = "tidemark-language";
 // Each by its own name.
@@ -34,7 +35,9 @@ export async function speak(words) {
   const { hash, search } = location;
   const name = languageOf({ hash, search, remembered: remembered(), preferred: navigator.languages ?? [] });
   if (!words[name]) return;
-  setMessages(await words[name]());
+  const { said, ...messages } = await words[name]();
+  setMessages(messages);
+  setSaid(said);
   document.documentElement.lang = t("lang");
 }
 

@@ -1,5 +1,5 @@
 // The page's and the widget's sentences in Chinese; the titles of the options that are asked for most, of the groups that they stand in, and
-// their units. The engine's own words (help, issues, advice) are English.
+// their units. What the engine says is in said.zh.js; its help and the lines of its breakdown are English.
 export default {
   lang: "zh",
   "page.name": "Tidemark",

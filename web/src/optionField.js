@@ -1,6 +1,7 @@
 // One option of the form: its label, its control, its help, what is wrong with it, and the way back to its default.
 import { h, memory, setText } from "./dom.js";
 import { t, tOr } from "./messages.js";
+import { said } from "./said.js";
 import { shorten } from "./shorten.js";
 import { widgetFor } from "./optionWidgets.js";
 
@@ -39,7 +40,7 @@ export function createOptionField(option, context) {
   function showProblem(issue, changed) {
     problem.hidden = !issue;
     // In full it stands above the result.
-    setText(problem, issue ? shorten(issue.message, 200) : "");
+    setText(problem, issue ? shorten(said(issue.message), 200) : "");
     for (const control of widget.controls) {
       markInvalid(control, issue?.severity === "error");
       control.setAttribute("aria-describedby", `help-${name}${issue ? ` problem-${name}` : ""}`);

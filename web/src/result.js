@@ -15,6 +15,7 @@ import { createHeadline } from "./headline.js";
 import { createIssues, errorWords } from "./issues.js";
 import { linkCategories } from "./linked.js";
 import { t } from "./messages.js";
+import { said } from "./said.js";
 import { createRanks } from "./ranks.js";
 import { createSure } from "./sure.js";
 import { createDock, createVerdict } from "./verdictPanel.js";
@@ -80,7 +81,7 @@ export function createResult({ schema, store, engine, questions, gpus, models, t
 
   function showNoEstimate({ partial, issues: found = [] }, number) {
     const errors = found.filter((issue) => issue.severity === "error");
-    const reason = errors[0]?.message ?? "";
+    const reason = said(errors[0]?.message ?? "");
     // What a former job is filled by is not drawn any more.
     views.owe("fills");
     if (partial) {

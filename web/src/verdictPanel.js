@@ -3,6 +3,7 @@ import { become, h, setText } from "./dom.js";
 import { figure } from "./exactly.js";
 import { gib, percent } from "./format.js";
 import { t } from "./messages.js";
+import { said } from "./said.js";
 import { verdictClass, verdictIcon, verdictSentence, verdictWord } from "./verdict.js";
 
 /** showAdvice() leads to what would make the job fit. */
@@ -24,8 +25,8 @@ export function createVerdict(showAdvice) {
     renderPlan(found) {
       if (!isSought) return;
       if (!found) return plan.replaceChildren(t("calculator.nothing"));
-      const said = t("verdict.plan", found);
-      const words = h("span", { title: said }, said);
+      const sentence = t("verdict.plan", found);
+      const words = h("span", { title: sentence }, sentence);
       const name = `${t("advice.apply")}: ${found.what}`;
       const attributes = { type: "button", class: "button small", "aria-label": name, "data-testid": "plan-apply" };
       const button = h("button", { ...attributes, onclick: () => found.apply(node) }, t("advice.apply"));
@@ -67,9 +68,9 @@ function cardLines(fit, others, showAdvice) {
     ` ${verdictWord(other.verdict)} ${t("verdict.on", { gpu: other.gpu })}.`,
   ]);
   const isSaid = verdictSentence(fit) === fit.reason;
-  const reason = isKnown && fit.reason && !isSaid && h("span", { class: "hint" }, ` ${fit.reason}`);
-  const sentence = [isKnown ? withFigure(fit) : verdictSentence(fit), used, more, also, reason];
-  const text = h("p", { class: "verdict-sentence", title: fit.reason }, sentence);
+  const reason = isKnown && fit.reason && !isSaid && h("span", { class: "hint" }, ` ${said(fit.reason)}`);
+  const sentence = [isKnown ? withFigure(fit) : said(verdictSentence(fit)), used, more, also, reason];
+  const text = h("p", { class: "verdict-sentence", title: said(fit.reason) }, sentence);
   const line = h("p", { class: "verdict-line", title: fit.gpu }, card);
   return [verdictIcon(fit.verdict), h("div", { class: "verdict-text" }, line, text)];
 }
