@@ -49,7 +49,7 @@ struct State {
 // One token: the output, and the next state.
 Tensor step(const Tensor& key, const Tensor& value, const Tensor& first, const State& s) {
   Tensor sum = add(key, first);
-  const Tensor highest = maximum_of(s.maximum, std::move(sum));
+  const Tensor highest = maximum(s.maximum, std::move(sum));
   const Tensor e1 = exp(sub(s.maximum, highest));
   sum = add(key, first);
   const Tensor e2 = exp(sub(std::move(sum), highest));
@@ -62,7 +62,7 @@ Tensor step(const Tensor& key, const Tensor& value, const Tensor& first, const S
 
 void advance(const Tensor& key, const Tensor& value, const Tensor& decay, State& s) {
   Tensor decayed = add(s.maximum, decay);
-  Tensor highest = maximum_of(std::move(decayed), key);
+  Tensor highest = maximum(std::move(decayed), key);
   decayed = add(s.maximum, decay);
   const Tensor e1 = exp(sub(std::move(decayed), highest));
   const Tensor e2 = exp(sub(key, highest));

@@ -16,8 +16,6 @@ Tensor pad(Tensor x, int dim, Count extra);
 Tensor copy_into(Tensor x, const Shape& part, Tensor value);
 /// x.repeat_interleave(times, dim): [B, S, heads, D] by the heads.
 Tensor repeat_heads(Tensor x, Count times);
-/// torch.maximum: keeps both; a tie's gradient goes to both.
-Tensor maximum_of(Tensor a, Tensor b);
 
 // -- fused kernels of other libraries: what their Python allocates around the kernels ---------------------------------
 

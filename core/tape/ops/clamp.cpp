@@ -14,30 +14,7 @@ void clamp_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   r[0] = t.allocate(elementwise_shape({&g[0]}), g[0].dtype(), "clamp_backward");
 }
 
-// derivatives.yaml, maximum: at::where(self == other, grad / 2, grad).masked_fill_(self < other, 0)
-void maximum_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
-  const Shape shape = elementwise_shape({&g[0]});
-  Tensor equal = t.allocate(shape, Dtype::kBool, "eq");
-  Tensor half = t.allocate(shape, g[0].dtype(), "div");
-  r[0] = t.allocate(shape, g[0].dtype(), n.name);
-  equal.reset();
-  half.reset();
-  Tensor less = t.allocate(shape, Dtype::kBool, "lt");
-}
-
 }  // namespace
-
-Tensor maximum(Tensor x_in, Tensor number_in) {
-  const Tensor x = std::move(x_in);
-  const Tensor number = std::move(number_in);
-  Tape& t = x.tape();
-  Node* n = t.record("maximum", maximum_backward, {&x});
-  t.save(n, x);
-  t.save(n, number);
-  Tensor out = t.allocate(elementwise_shape({&x}), x.dtype(), "maximum");
-  t.attach(n, out);
-  return out;
-}
 
 Tensor clamp(Tensor x_in) {
   const Tensor x = std::move(x_in);

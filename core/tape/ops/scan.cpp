@@ -39,17 +39,16 @@ void copy_slices(Tape& t, Node& n, Tensor* g, Tensor* r) {
   r[0] = std::move(result);
 }
 
-// derivatives.yaml, maximum: at::where(self == other, grad / 2, grad).masked_fill_(…, 0), each for itself.
+// derivatives.yaml, maximum: at::where(self == other, grad / 2, grad).masked_fill_(self < other, 0), each for itself; what
+// the compiled rule computes first is the last of its arguments (seen in records of XGLM).
 void maximum_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   for (int i = 0; i < 2; ++i) {
     if (!n.needs(i)) continue;
     const Shape shape = elementwise_shape({&g[0]});
-    Tensor equal = t.allocate(shape, Dtype::kBool, "eq");
-    Tensor half = t.allocate(shape, g[0].dtype(), "div");
-    r[i] = t.allocate(shape, g[0].dtype(), n.name);
-    equal.reset();
-    half.reset();
     const Tensor less = t.allocate(shape, Dtype::kBool, "lt");
+    const Tensor half = t.allocate(shape, g[0].dtype(), "div");
+    const Tensor equal = t.allocate(shape, Dtype::kBool, "eq");
+    r[i] = t.allocate(shape, g[0].dtype(), n.name);
   }
 }
 
@@ -111,7 +110,7 @@ Tensor copy_into(Tensor x_in, const Shape& part, Tensor value_in) {
   return x;
 }
 
-Tensor maximum_of(Tensor a_in, Tensor b_in) {
+Tensor maximum(Tensor a_in, Tensor b_in) {
   const Tensor a = std::move(a_in), b = std::move(b_in);
   Tape& t = a.tape();
   Node* n = t.record("maximum", maximum_backward, {&a, &b});
