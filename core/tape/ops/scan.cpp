@@ -39,8 +39,8 @@ void copy_slices(Tape& t, Node& n, Tensor* g, Tensor* r) {
   r[0] = std::move(result);
 }
 
-// derivatives.yaml, maximum: at::where(self == other, grad / 2, grad).masked_fill_(self < other, 0), each for itself; what
-// the compiled rule computes first is the last of its arguments (seen in records of XGLM).
+// derivatives.yaml, maximum: at::where(self == other, grad / 2, grad).masked_fill_(self < other, 0), each for itself;
+// what the compiled rule computes first is the last of its arguments (seen in records of XGLM).
 void maximum_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   for (int i = 0; i < 2; ++i) {
     if (!n.needs(i)) continue;
