@@ -93,8 +93,10 @@ void check_packed(const Architecture& architecture, const TrainingJob& job, Issu
       wrong("/adapter/use_dora", "PEFT's layers for " + name + " raise a ValueError for DoRA.");
     }
   }
-  if (adapter.kind != AdapterKind::kLora) {
-    refuse("UNSUPPORTED_OPTION", "/adapter/kind", "Of adapters beside " + name + " LoRA alone is modelled yet.");
+  const bool wraps = !adapter.learns_prompt() && adapter.kind != AdapterKind::kLnTuning;
+  if (wraps && adapter.kind != AdapterKind::kLora) {
+    refuse("UNSUPPORTED_OPTION", "/adapter/kind",
+           "Of adapters that wrap modules LoRA alone is modelled yet beside " + name + ".");
   }
   // transformers 5.12 quantizers: experts are one parameter of a layer, and no linear layers.
   if (architecture.experts.count > 0) {
@@ -119,7 +121,7 @@ void check_packed(const Architecture& architecture, const TrainingJob& job, Issu
   }
   // peft 0.18 tuners/tuners_utils.py _maybe_include_all_linear_layers: nn.Linear and Conv1D, which these are not.
   const bool by_peft = job.framework.name == "transformers" || job.framework.name == "trl";
-  if (by_peft && adapter.target_modules.kind == ModuleChoice::Kind::kAllLinear) {
+  if (by_peft && wraps && adapter.target_modules.kind == ModuleChoice::Kind::kAllLinear) {
     issues.push_back({"ASSUMED_DEFAULT", Severity::kWarning, "/adapter/target_modules",
                       "PEFT's \"all-linear\" does not find layers that " + name +
                           " has packed: name the modules. The answer is that of all of them.",

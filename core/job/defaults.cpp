@@ -133,12 +133,21 @@ Recipe recipe_of(Dtype weights, std::optional<Dtype> autocast) {
 }
 
 // transformers 5.12 quantizers/quantizer_awq.py: AwqQuantizer.update_dtype.
-void settle_packed(TrainingJob& job, Issues& issues) {
+void settle_packed(const LeftOpen& open, TrainingJob& job, Issues& issues) {
   if (job.method != Method::kQlora || job.quantization.is_bitsandbytes()) return;
   if (job.quantization.quant_type == QuantType::kAwq && job.recipe.weights == Dtype::kBf16) {
     job.recipe = recipe_of(Dtype::kFp16, job.recipe.autocast);
     issues.push_back({"CHANGED_PRECISION", Severity::kWarning, "/precision",
                       "transformers loads models that AWQ has packed in fp16, whatever is asked for.", ""});
+  }
+  // hqq's compute_dtype, which whoever packs names: in another one than autocast's backward fails.
+  const std::optional<Dtype> autocast = job.recipe.autocast;
+  const bool mixed = autocast && job.recipe.weights != *autocast;
+  if (job.quantization.quant_type == QuantType::kHqq && open.precision && mixed) {
+    job.recipe = recipe_of(*autocast, autocast);
+    issues.push_back({"CHANGED_PRECISION", Severity::kNote, "/precision",
+                      "Of a model that HQQ packs all weights are taken in autocast's dtype: elsewhere backward fails.",
+                      ""});
   }
   if (job.gpus() > 1) {
     job.stand_ins.emplace_back("packed weights on several GPUs, answered without what DDP copies of their buffers");
@@ -394,7 +403,7 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   } else if (job.recipe.name == "custom") {
     take_name(job.recipe);
   }
-  settle_packed(job, issues);
+  settle_packed(open, job, issues);
   if (data.is_one_process() && job.recipe.autocast && habits.loop == Loop::kTrainer) {
     job.recipe = recipe_of(job.recipe.weights, std::nullopt);
     issues.push_back(

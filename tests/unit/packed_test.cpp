@@ -81,6 +81,7 @@ TEST_CASE("what a format cannot be is refused") {
   CHECK(refuses(with(R"("nf4","group_size":8)"), "/quantization/group_size"));
   CHECK(refuses(job_with(R"(,"quantization":{"quant_type":"gptq"},"adapter":{"use_dora":true})"), "/adapter/use_dora"));
   CHECK(refuses(job_with(R"(,"quantization":{"quant_type":"hqq"},"precision":"amp_bf16")"), "/precision"));
+  CHECK(job_with(R"(,"quantization":{"quant_type":"hqq"},"framework":{"version":"4.57"})").estimate);
   for (const char* word : {"fp8", "mxfp4", "int4", "aqlm"}) {
     CHECK(refuses(with("\"" + std::string{word} + "\""), "/quantization/quant_type"));
   }
