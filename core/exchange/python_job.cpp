@@ -171,6 +171,7 @@ class Job {
       }
       if (one.name == "argparse.Namespace") space_ = &one;
       if (one.is("Mxfp4Config")) mx_ = &one;
+      if (one.is("GPTQConfig") || one.is("AwqConfig") || one.is("HqqConfig")) packed_ = &one;
       if (one.is("Accelerator")) accelerator_ = &one;
       if (one.is("LoraConfig") || one.is("FastLanguageModel.get_peft_model") ||
           one.is("FastVisionModel.get_peft_model") || one.is("FastModel.get_peft_model") || !kind_of(one).empty())
@@ -500,6 +501,21 @@ class Job {
     return kwargs == nullptr ? nullptr : kwargs->find(key);
   }
 
+  /// transformers' configurations of GPTQ, AWQ and HQQ; what they leave out is the same here.
+  void read_packed(const PyObject& config) {
+    quantised_ = true;
+    quantised_by_.places = {config.place};
+    const char* type = config.is("HqqConfig") ? "hqq" : config.is("AwqConfig") ? "awq" : "gptq";
+    say("quantization.quant_type", of(type), {config.place});
+    constexpr const char* kWords[][2] = {
+        {"bits", "bits"}, {"nbits", "bits"}, {"group_size", "group_size"}, {"desc_act", "desc_act"}};
+    for (const auto& [word, field] : kWords) {
+      const PyValue* value = config.find(word);
+      if (value != nullptr) say(std::string{"quantization."} + field, *value);
+    }
+    if (prepared_ != nullptr) say("quantization.prepare_kbit", of(true), {prepared_->place});
+  }
+
   void read_quantization() {
     const PyValue* config = load_option("quantization_config");
     const bool refused = config != nullptr && config->kind == Kind::kNone;
@@ -509,6 +525,7 @@ class Job {
       if (const PyValue* plain = mx_->find("dequantize"); plain != nullptr) say("quantization.dequantize", *plain);
       return;
     }
+    if (packed_ != nullptr) return read_packed(*packed_);
     const PyValue* four = nullptr;
     const PyValue* eight = nullptr;
     if (bits != nullptr && bits->is("BitsAndBytesConfig")) {
@@ -1256,6 +1273,7 @@ class Job {
   const PyObject* arguments_ = nullptr;
   const PyObject* space_ = nullptr;
   const PyObject* mx_ = nullptr;
+  const PyObject* packed_ = nullptr;
   const PyObject* accelerator_ = nullptr;
   const PyObject* lora_ = nullptr;
   const PyObject* bits_ = nullptr;

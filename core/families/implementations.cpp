@@ -20,7 +20,9 @@ bool is_plain(const TrainingJob& job, const Architecture& a) {
               : job.has_adapter() || job.freezes_by_name()) {
     return false;
   }
-  if (job.method == Method::kQlora && job.quantization.bits != 4) return false;
+  if (job.method == Method::kQlora && (job.quantization.bits != 4 || !job.quantization.is_bitsandbytes())) {
+    return false;
+  }
   if (job.liger_rms_norm || job.liger_swiglu || job.liger_rope || job.selective_op) return false;
   return !job.data_parallel.is_used() && !job.tensor.is_used() && !job.pipeline.is_used() && job.context == 1;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/job/check_packed.hpp"
 #include "core/job/defaults.hpp"
 #include "core/job/mixed_precision.hpp"
 
@@ -404,11 +405,6 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
   }
 
   check_stand_ins(job, issues);
-  const Quantization& quantization = job.quantization;
-  if (quantization.bits != 4 && quantization.bits != 8) {
-    add(issues, "INVALID_VALUE", Severity::kError, "/quantization/bits", "Quantised weights have 4 or 8 bits.");
-  }
-
   const bool adapters = job.method == Method::kLora || job.method == Method::kQlora;
   if (const auto name = first_under(given, "adapter."); !adapters && !name.empty()) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/adapter",
@@ -513,6 +509,7 @@ void check_magnitude(const Architecture& a, const TrainingJob& job, Issues& issu
 }
 
 void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  if (job.method == Method::kQlora) check_packed(a, job, issues);
   check_flash(a, job, issues);
   // transformers 5.12 modeling_llama.py rotate_half: the halves of an odd head do not fit together again.
   if (a.rotary_dim % 2 != 0) {

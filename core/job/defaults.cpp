@@ -132,6 +132,28 @@ Recipe recipe_of(Dtype weights, std::optional<Dtype> autocast) {
   return recipe;
 }
 
+// transformers 5.12 quantizers/quantizer_awq.py: AwqQuantizer.update_dtype.
+void settle_packed(const LeftOpen& open, TrainingJob& job, Issues& issues) {
+  if (job.method != Method::kQlora || job.quantization.is_bitsandbytes()) return;
+  if (job.quantization.quant_type == QuantType::kAwq && job.recipe.weights == Dtype::kBf16) {
+    job.recipe = recipe_of(Dtype::kFp16, job.recipe.autocast);
+    issues.push_back({"CHANGED_PRECISION", Severity::kWarning, "/precision",
+                      "transformers loads models that AWQ has packed in fp16, whatever is asked for.", ""});
+  }
+  // hqq's compute_dtype, which whoever packs names: in another one than autocast's backward fails.
+  const std::optional<Dtype> autocast = job.recipe.autocast;
+  const bool mixed = autocast && job.recipe.weights != *autocast;
+  if (job.quantization.quant_type == QuantType::kHqq && open.precision && mixed) {
+    job.recipe = recipe_of(*autocast, autocast);
+    issues.push_back({"CHANGED_PRECISION", Severity::kNote, "/precision",
+                      "Of a model that HQQ packs all weights are taken in autocast's dtype: elsewhere backward fails.",
+                      ""});
+  }
+  if (job.gpus() > 1) {
+    job.stand_ins.emplace_back("packed weights on several GPUs, answered without what DDP copies of their buffers");
+  }
+}
+
 void settle_precision(const LeftOpen& open, const Habits& habits, std::optional<Dtype> checkpoint, TrainingJob& job,
                       Issues& issues) {
   const std::optional<Dtype> autocast = autocast_of(open);
@@ -381,6 +403,7 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   } else if (job.recipe.name == "custom") {
     take_name(job.recipe);
   }
+  settle_packed(open, job, issues);
   if (data.is_one_process() && job.recipe.autocast && habits.loop == Loop::kTrainer) {
     job.recipe = recipe_of(job.recipe.weights, std::nullopt);
     issues.push_back(
@@ -439,15 +462,45 @@ void settle_quantization(const Value& config, TrainingJob& job, Issues& issues) 
     const Value* value = own->find(key);
     return value != nullptr && value->is_string() ? value->string : std::string{};
   };
-  const Value* bits = own->find("bits");
+  const auto number = [](const Value& from, std::string_view key, Count otherwise) {
+    const Value* value = from.find(key);
+    return value != nullptr && value->is_integer() ? static_cast<Count>(value->integer) : otherwise;
+  };
   const std::string by = word("quant_method");
-  const bool stood_for = (by == "gptq" || by == "awq") && bits != nullptr && bits->integer == 4;
-  if (stood_for) job.stand_ins.push_back(by + " weights, answered by bitsandbytes'");
-  const bool four = stood_for || flag("load_in_4bit");
-  if (!four && !flag("load_in_8bit")) {
+  // gpt-oss: its reader takes the experts as dequantised.
+  if (by == "mxfp4") return;
+  Quantization read;
+  bool known = true;
+  if (by == "gptq" || by == "awq") {
+    read.quant_type = by == "gptq" ? QuantType::kGptq : QuantType::kAwq;
+    read.bits = static_cast<int>(number(*own, "bits", 4));
+    read.group_size = number(*own, "group_size", 128);
+    read.desc_act = by == "gptq" && flag("desc_act");
+  } else if (by == "hqq") {
+    // transformers 4.57 utils/quantization_config.py: HqqConfig.to_dict has hqq's own words.
+    read.quant_type = QuantType::kHqq;
+    const Value* inner = own->find("quant_config");
+    if (inner != nullptr && inner->is_object()) inner = inner->find("weight_quant_params");
+    known = inner != nullptr && inner->is_object();
+    if (known) {
+      read.bits = static_cast<int>(number(*inner, "nbits", 4));
+      read.group_size = number(*inner, "group_size", 64);
+    }
+  } else if (flag("load_in_4bit")) {
+    read.quant_type = word("bnb_4bit_quant_type") == "nf4" ? QuantType::kNf4 : QuantType::kFp4;
+  } else if (flag("load_in_8bit")) {
+    read.quant_type = QuantType::kInt8;
+    read.bits = 8;
+  } else {
+    known = false;
+  }
+  if (!known) {
+    // transformers 5.12 quantizers/quantizer_finegrained_fp8.py: is_trainable.
     issues.push_back({"UNSUPPORTED_OPTION", Severity::kError, "/config/quantization_config",
-                      "The checkpoint is quantised by \"" + by.substr(0, 40) +
-                          "\", which is not modelled yet: bitsandbytes' 4 and 8 bits are.",
+                      "The checkpoint is quantised by \"" + by.substr(0, 40) + "\", " +
+                          (by == "fp8" ? "beside which transformers trains nothing: load it dequantised, and leave out "
+                                         "quantization_config."
+                                       : "which is not modelled yet: bitsandbytes, GPTQ, AWQ and HQQ are."),
                       ""});
     return;
   }
@@ -458,13 +511,11 @@ void settle_quantization(const Value& config, TrainingJob& job, Issues& issues) 
                       "qlora"});
     return;
   }
-  Quantization& quantization = job.quantization;
   job.method = Method::kQlora;
-  quantization.bits = four ? 4 : 8;
-  quantization.quant_type = !four                                               ? QuantType::kInt8
-                            : stood_for || word("bnb_4bit_quant_type") == "nf4" ? QuantType::kNf4
-                                                                                : QuantType::kFp4;
-  quantization.double_quant = four && flag("bnb_4bit_use_double_quant");
+  read.double_quant = read.quant_type <= QuantType::kFp4 && flag("bnb_4bit_use_double_quant");
+  read.prepare_kbit = job.quantization.prepare_kbit;
+  read.storage = job.quantization.storage;
+  job.quantization = read;
   issues.push_back({"CHOSEN_QUANTIZATION", Severity::kNote, "/config/quantization_config",
                     "The weights are held as the checkpoint's quantization_config says.", ""});
 }

@@ -16,7 +16,7 @@ enum class Method : std::uint8_t { kFull, kLora, kQlora, kFreeze };
 enum class AttentionKernel : std::uint8_t { kEager, kSdpa, kFlashAttention2, kFlashAttention3, kXformers, kMath };
 enum class Checkpointing : std::uint8_t { kNone, kFull, kEvery, kSelectiveCoreAttention, kOffload };
 enum class Loss : std::uint8_t { kDefault, kLiger, kChunked, kCutCrossEntropy, kMeanSquare };
-enum class QuantType : std::uint8_t { kNf4, kFp4, kInt8 };
+enum class QuantType : std::uint8_t { kNf4, kFp4, kInt8, kGptq, kAwq, kHqq };
 enum class ExpertsKernel : std::uint8_t { kGroupedMm, kBatchedMm, kEager };
 enum class PrepareKbit : std::uint8_t { kOff, kAll, kNormsOnly };
 
@@ -155,12 +155,16 @@ struct Adapter {
 
 /// bitsandbytes and friends.
 struct Quantization {
-  int bits = 4;  ///< 4 or 8
+  int bits = 4;  ///< 4 or 8; GPTQ and HQQ also 2 and 3
   QuantType quant_type = QuantType::kNf4;
   bool double_quant = true;                      ///< block scales are quantised again
-  Count group_size = 64;                         ///< elements that share a scale
+  Count group_size = 64;                         ///< elements that share a scale; -1: a whole row
+  bool desc_act = false;                         ///< GPTQ: columns were quantised in the order of their activations
   PrepareKbit prepare_kbit = PrepareKbit::kOff;  ///< peft.prepare_model_for_kbit_training was called
   std::optional<Dtype> storage;  ///< of packed weights (bnb_4bit_quant_storage); absent: uint8, under FSDP the weights'
+
+  /// Packed by bitsandbytes; others have linear layers and PEFT classes of their own.
+  bool is_bitsandbytes() const { return quant_type <= QuantType::kInt8; }
 
   bool operator==(const Quantization&) const = default;
   std::partial_ordering operator<=>(const Quantization&) const = default;

@@ -95,8 +95,11 @@ Count Net::rank_of(const char* module) const {
 }
 
 Dtype Net::weight_dtype(int rank) const {
-  // peft/utils/other.py prepare_model_for_kbit_training: every 16-bit parameter that is not packed becomes fp32.
-  if (job.method == Method::kQlora && is_half(job.recipe.weights)) {
+  // peft/utils/other.py prepare_model_for_kbit_training: every 16-bit parameter that is not packed becomes fp32, but
+  // for models that GPTQ, HQQ and others (is_gptq_quantized, …) have packed. AWQ is not among them.
+  const QuantType packed = job.quantization.quant_type;
+  const bool prepared = uses_bitsandbytes() || (quantised() && packed == QuantType::kAwq);
+  if (prepared && is_half(job.recipe.weights)) {
     if (job.quantization.prepare_kbit == PrepareKbit::kAll) return Dtype::kFp32;
     if (job.quantization.prepare_kbit == PrepareKbit::kNormsOnly && rank <= 1) return Dtype::kFp32;
   }
@@ -304,7 +307,7 @@ Tensor Net::with_noise(Tensor embeds_in) {
 Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
   Scope in(tape, name, source());
   Tensor x = before_projection(*this, name, std::move(x_in));
-  Base base{name, x.dim(-1), out_features, quantised(), {}, {}};
+  Base base{name, x.dim(-1), out_features, packs_here(), {}, {}};
   const bool is_adapted = rank_of(name) > 0;
   Tensor input;
   AdapterInput adapted;
@@ -377,7 +380,7 @@ Tensor Net::matmul_linear(const char* name, Tensor x_in, Dim out_features, bool 
 Tensor Net::conv1d(const char* name, Tensor x_in, Dim out_features) {
   Scope in(tape, name, source());
   Tensor x = std::move(x_in);
-  Base base{name, x.dim(-1), out_features, quantised(), {}, {}};
+  Base base{name, x.dim(-1), out_features, packs_here(), {}, {}};
   const bool is_adapted = rank_of(name) > 0;
   Tensor input;
   AdapterInput adapted;
@@ -455,8 +458,14 @@ Tensor Net::adapter(const Base& base, Tensor result_in, Tensor x_in) {
   const Tensor argument = std::move(x_in);  // a module's arguments live until the call returns
   Tensor x = argument;
   const Dtype result_dtype = result.dtype();
-  if (base.quantised && !quantised_to_int8()) result = clone(std::move(result));
-  const bool convert = !base.quantised || !tape.autocast();
+  // peft/tuners/lora/gptq.py, awq.py and hqq.py differ in what they cast, and when; none clones. gptqmodel's layers for
+  // AWQ are GPTQ's for PEFT.
+  const PackedLinear packed = packed_layer();
+  const bool by_gptq = packed.type == QuantType::kGptq || (packed.type == QuantType::kAwq && !packed.former);
+  const bool casts_first = base.quantised && packed.type == QuantType::kAwq && packed.former;
+  const bool bitsandbytes = base.quantised && uses_bitsandbytes();
+  if (bitsandbytes && !quantised_to_int8()) result = clone(std::move(result));
+  const bool convert = !base.quantised || by_gptq || !tape.autocast();
   if (convert) x = to(std::move(x), job.adapter.dtype);
   const AdapterWeights weights = adapter_weights(base);
   if (job.adapter.use_dora) {
@@ -466,8 +475,9 @@ Tensor Net::adapter(const Base& base, Tensor result_in, Tensor x_in) {
   Tensor y = dropout(x, job.adapter.lora_dropout);
   y = tidemark::linear(std::move(y), weights.a);
   y = tidemark::linear(std::move(y), weights.b);
+  if (casts_first && convert) y = to(std::move(y), result_dtype);
   y = mul_scalar(std::move(y));
-  if (base.quantised && convert) y = to(std::move(y), result_dtype);
+  if (bitsandbytes && convert) y = to(std::move(y), result_dtype);
   result = add(std::move(result), std::move(y));
   return convert ? to(std::move(result), result_dtype) : result;
 }
@@ -506,7 +516,9 @@ Count Net::adapter_site(const char* name, bool is_output_head) {
 }
 
 QuantisedWeight Net::packed_weight(const char* name, const Shape& shape) {
-  QuantisedWeight packed = quantised_weight(job.quantization, shape.size(0), shape.size(1));
+  const Count rows = shape.size(0), columns = shape.size(1);
+  QuantisedWeight packed = uses_bitsandbytes() ? quantised_weight(job.quantization, rows, columns)
+                                               : packed_parts(packed_layer(), rows, columns);
   Parameter p;
   p.module = name;
   p.leaf = "weight";
@@ -525,11 +537,38 @@ QuantisedWeight Net::packed_weight(const char* name, const Shape& shape) {
   return packed;
 }
 
+// optimum 2.3 gptq/quantizer.py convert_model: GPTQ packs what lies in the layers.
+bool Net::packs_here() const {
+  return quantised() && (job.quantization.quant_type != QuantType::kGptq || tape.in_layer());
+}
+
+PackedLinear Net::packed_layer() const {
+  const Quantization& q = job.quantization;
+  PackedLinear layer{q.quant_type, q.bits, q.group_size, q.desc_act, !job.framework.at_least(5, 0), job.recipe.weights};
+  // gptqmodel 7.7 registers scales and biases in fp16, and transformers 5 loads them as they are; AutoGPTQ had the
+  // layer's dtype (optimum: weight_dtype), AutoAWQ fp16, HQQ its compute_dtype.
+  const bool gptq = q.quant_type == QuantType::kGptq;
+  if (q.quant_type == QuantType::kAwq || (gptq && !layer.former)) layer.scales = Dtype::kFp16;
+  return layer;
+}
+
 Tensor Net::quantised_linear(Base& base, Tensor x_in, bool bias) {
   const Tensor argument = std::move(x_in);
   Tensor x = argument;
   const Dtype input_dtype = x.dtype();
   const QuantisedWeight packed = packed_weight(base.name, Shape{base.out_features, base.in_features});
+  if (!uses_bitsandbytes()) {
+    const PackedLinear layer = packed_layer();
+    if (bias) {
+      Parameter p;
+      p.module = base.name;
+      p.leaf = "bias";
+      p.shape = Shape{base.out_features};
+      p.dtype = layer.scales;
+      base.bias = declare(p);
+    }
+    return packed_linear(std::move(x), base.out_features, layer, base.bias);
+  }
   if (bias) base.bias = parameter(base.name, "bias", Shape{base.out_features});
   if (quantised_to_int8()) return int8_linear(std::move(x), base.out_features);
   Dtype compute = Dtype::kBf16;

@@ -12,6 +12,7 @@
 #include "core/layers/treatments.hpp"
 #include "core/model/architecture.hpp"
 #include "core/model/module.hpp"
+#include "core/state/packed_linear.hpp"
 #include "core/state/quantised_weight.hpp"
 #include "core/tape/ops.hpp"
 
@@ -220,6 +221,10 @@ class Net {
   /// A weight of an adapter.
   Tensor adapter_weight(const char* name, const char* leaf, const Shape& shape, bool trained = true);
   bool quantised() const { return job.method == Method::kQlora; }
+  /// Are linear layers of where the program is packed?
+  bool packs_here() const;
+  /// bitsandbytes' classes, and PEFT's for them.
+  bool uses_bitsandbytes() const { return quantised() && job.quantization.is_bitsandbytes(); }
   bool quantised_to_int8() const { return quantised() && job.quantization.quant_type == QuantType::kInt8; }
   Dtype weight_dtype(int rank) const;
   /// The source cited by the module that runs.
@@ -276,6 +281,7 @@ class Net {
   Tensor adapter(const Base& base, Tensor result, Tensor x);
   Tensor embedding_adapter(const char* name, const Tensor& table, Tensor result, Tensor ids, bool scaled);
   Tensor quantised_linear(Base& base, Tensor x, bool bias);
+  PackedLinear packed_layer() const;
 };
 
 // -- pieces that several families share ------------------------------------------------------------------------------

@@ -11,15 +11,24 @@ void bits(Request& r, const OptionValue& v) {
   if (v.integer == kEightBits) r.job.quantization.quant_type = QuantType::kInt8;
 }
 
+// The defaults of transformers' GPTQConfig, AwqConfig and HqqConfig. None of them packs its scales.
 void quant_type(Request& r, const OptionValue& v) {
-  r.job.quantization.quant_type = static_cast<QuantType>(v.choice);
-  r.job.quantization.bits = r.job.quantization.quant_type == QuantType::kInt8 ? kEightBits : 4;
-  const bool modelled = v.text == "nf4" || v.text == "fp4" || v.text == "int8";
-  if (!modelled) r.job.stand_ins.push_back(v.text + " weights, answered by bitsandbytes'");
+  Quantization& q = r.job.quantization;
+  q.quant_type = static_cast<QuantType>(v.choice);
+  if (!q.is_bitsandbytes()) {
+    q.double_quant = false;
+    q.group_size = q.quant_type == QuantType::kHqq ? 64 : 128;
+    return;
+  }
+  q.bits = q.quant_type == QuantType::kInt8 ? kEightBits : 4;
+  if (v.text == "torchao_nf4" || v.text == "eetq") {
+    r.job.stand_ins.push_back(v.text + " weights, answered by bitsandbytes'");
+  }
 }
 
 void check_quant_type(const OptionValue& v, const ReadSoFar& read, Issues& issues) {
-  if (!read.states("quantization.bits")) return;
+  const QuantType type = static_cast<QuantType>(v.choice);
+  if (!read.states("quantization.bits") || type > QuantType::kInt8) return;
   const int bits = read.request.job.quantization.bits;
   const bool eight = static_cast<QuantType>(v.choice) == QuantType::kInt8;
   if ((bits == kEightBits) == eight) return;
@@ -33,15 +42,16 @@ constexpr Choice kQuantTypes[] = {
     {"nf4", number(QuantType::kNf4), "4-bit NormalFloat"},
     {"fp4", number(QuantType::kFp4), "4-bit float"},
     {"int8", number(QuantType::kInt8), "LLM.int8()"},
-    {"gptq", number(QuantType::kNf4), "GPTQ: the same"},
-    {"awq", number(QuantType::kNf4), "AWQ: bitsandbytes' 4 bits stand in, with a wide range"},
-    {"hqq", number(QuantType::kNf4), "HQQ of 4 bits: the same"},
-    {"torchao_nf4", number(QuantType::kNf4), "torchao's NF4 tensors: the same"},
+    {"gptq", number(QuantType::kGptq),
+     "GPTQ of 2, 3, 4 or 8 bits: gptqmodel's layers, AutoGPTQ's before transformers 5"},
+    {"awq", number(QuantType::kAwq), "AWQ of 4 bits: gptqmodel's layers, AutoAWQ's before transformers 5"},
+    {"hqq", number(QuantType::kHqq), "HQQ of 2, 3, 4 or 8 bits"},
+    {"torchao_nf4", number(QuantType::kNf4), "torchao's NF4 tensors: bitsandbytes' stand in, with a wide range"},
     {"aqlm", 0, "AQLM", false},
-    {"eetq", number(QuantType::kInt8), "EETQ: 8 bits stand in likewise"},
-    {"fp8", 0, "8-bit floats", false},
-    {"mxfp4", 0, "gpt-oss' experts as published", false},
-    {"int4", number(QuantType::kNf4), "torchao's 4-bit integers: the same"},
+    {"eetq", number(QuantType::kInt8), "EETQ: bitsandbytes' 8 bits stand in, with a wide range"},
+    {"fp8", 0, "8-bit floats: transformers does not train beside them", false},
+    {"mxfp4", 0, "gpt-oss' experts as published, which transformers trains dequantised only: use lora", false},
+    {"int4", 0, "torchao's 4-bit integers, which PEFT refuses: it adapts torchao's int8 alone", false},
 };
 
 constexpr Choice kStorages[] = {
@@ -77,8 +87,9 @@ void hold_in(Request& r, const OptionValue& v, int wanted) {
 }
 
 constexpr Option kOptions[] = {
-    integer("quantization.bits", "4", "Bits per weight", "Bits per quantised weight: 4 or 8.")
-        .within(4, 8, "bits")
+    integer("quantization.bits", "4", "Bits per weight",
+            "Bits per quantised weight: 4 or 8; of GPTQ and HQQ also 2 and 3.")
+        .within(2, 8, "bits")
         .known_as("quantization_bit,quant_bits")
         .spelled("--bits")
         .sets(bits),
@@ -92,11 +103,18 @@ constexpr Option kOptions[] = {
         .spelled("--double-quant")
         .when("quantization.quant_type", "nf4,fp4")
         .into<&TrainingJob::quantization, &Quantization::double_quant>(),
-    integer("quantization.group_size", "64", "Block size", "Elements that share a scale.")
-        .within(16, 65536, "elements")
-        .when("quantization.quant_type", "nf4,fp4")
+    integer("quantization.group_size", "64", "Block size",
+            "Elements that share a scale; -1: a whole row (GPTQ, AWQ). Of GPTQ and AWQ 128 unless stated.")
+        .within(-1, 65536, "elements")
+        .when("quantization.quant_type", "nf4,fp4,gptq,awq,hqq")
         .further()
         .into<&TrainingJob::quantization, &Quantization::group_size>(),
+    flag(
+        "quantization.desc_act", false, "Order of activations",
+        "GPTQ quantised columns in the order of their activations. AutoGPTQ multiplies by such weights in other steps.")
+        .when("quantization.quant_type", "gptq")
+        .further()
+        .into<&TrainingJob::quantization, &Quantization::desc_act>(),
     choice("quantization.quant_storage", "\"auto\"", kStorages, "Storage dtype",
            "Elements of packed weights, which GPUs divide and gather.")
         .known_as("bnb_4bit_quant_storage")

@@ -39,9 +39,10 @@ std::string what_is_trained(const TrainingJob& job) {
   text += ", rank " + std::to_string(job.adapter.r) + " on ";
   text += targets_in_words(job.adapter.target_modules);
   if (job.method == Method::kQlora) {
-    text += ", " + std::string{choice_word("quantization.quant_type", static_cast<int>(job.quantization.quant_type))} +
-            " weights";
-    if (job.quantization.double_quant && job.quantization.bits == 4) text += " (double quantised)";
+    const Quantization& q = job.quantization;
+    text += ", " + (q.is_bitsandbytes() ? "" : std::to_string(q.bits) + "-bit ") +
+            std::string{choice_word("quantization.quant_type", static_cast<int>(q.quant_type))} + " weights";
+    if (q.double_quant && q.bits == 4) text += " (double quantised)";
   }
   return text;
 }

@@ -71,8 +71,15 @@ void add_adapter(std::vector<Trait>& traits, const Adapter& adapter) {
 }
 
 void add_quantization(std::vector<Trait>& traits, const Quantization& quantization) {
-  traits.push_back({"quantization.bits", quantization.bits == 8 ? "8" : "4"});
-  if (quantization.bits == 4) traits.push_back({"quantization.double_quant", quantization.double_quant ? kYes : kNo});
+  constexpr std::string_view kBits[] = {"2", "3", "4"};
+  const int bits = quantization.bits;
+  traits.push_back({"quantization.bits", bits == 8 ? "8" : kBits[bits >= 2 && bits <= 4 ? bits - 2 : 2]});
+  if (!quantization.is_bitsandbytes()) {
+    const int type = static_cast<int>(quantization.quant_type);
+    traits.push_back({"quantization.quant_type", choice_word("quantization.quant_type", type)});
+  } else if (bits == 4) {
+    traits.push_back({"quantization.double_quant", quantization.double_quant ? kYes : kNo});
+  }
   traits.push_back({"quantization.prepare_kbit",
                     choice_word("quantization.prepare_kbit", static_cast<int>(quantization.prepare_kbit))});
 }

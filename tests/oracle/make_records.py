@@ -16,7 +16,8 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "recorder"))
 
-PRECISION = {"bf16": "pure_bf16", "fp16": "pure_fp16"}                    # the others have the same name on both sides
+PRECISION = {"bf16": "pure_bf16", "fp16": "pure_fp16",                    # the others have the same name on both sides
+             "fp16_amp": {"weights": "fp16", "autocast": "fp16", "gradients": "fp16", "optimizer_states": "fp16"}}
 LOSS = {"liger_flce": "liger"}                                            # older losses: framework.version instead
 FRAMEWORK = {"hf_4_44": "4.44", "hf_4_46": "4.46"}
 LOOP = {"keep_outputs": "keep_outputs", "outputs_fp32": "outputs_to_fp32", "zero_grad_to_none": "zero_grad_to_none"}
@@ -61,7 +62,9 @@ def request_of(job):
         prepare = job.get("kbit_prepare", True)
         req["quantization"] = {"bits": 4, "quant_type": "nf4", "double_quant": job.get("double_quant", True),
                                "prepare_kbit": "norms_only" if prepare == "norms" else prepare}
-        if job.get("bits") == 8:
+        if job.get("packed"):
+            req["quantization"] = packed_of(job)
+        elif job.get("bits") == 8:
             req["quantization"].update(bits=8, quant_type="int8")
     if job.get("target_len"):
         req["decoder_sequence_length"] = job["target_len"]
@@ -92,6 +95,13 @@ def request_of(job):
         req["optim_target_modules"] = job["optim_target_modules"]
     req.update({theirs: job[ours] for ours, theirs in LOOP.items() if ours in job})
     return req
+
+
+def packed_of(job):
+    """GPTQ, AWQ, HQQ: recorder/packed.py."""
+    packed = job["packed"]
+    made = {"quant_type": packed["kind"], "bits": packed["bits"], "group_size": packed["group_size"], "prepare_kbit": job.get("kbit_prepare", True)}
+    return {**made, "desc_act": True} if packed.get("desc_act") else made
 
 
 KINDS = {"images": "images_per_sample", "tiles": "image_tiles", "boxes": "boxes_per_image", "audio_seconds": "audio_seconds",

@@ -97,6 +97,7 @@ std::string accuracy_page(const Tables& t) {
   page += summary_row("records of further adapters", without(t.adapters, t.deviations));
   page += summary_row("records of further optimizers", without(t.optimizers, t.deviations));
   page += summary_row("records of activations in host memory", without(t.offloaded, t.deviations));
+  page += summary_row("records of GPTQ, AWQ and HQQ", without(t.quantised, t.deviations));
   for (const char* metric : {"allocated", "reserved", "device"}) {
     for (const char* completeness : {"A", "B"}) {
       page += summary_row(std::string("measured, ") + metric + ", completeness " + completeness,
@@ -117,7 +118,7 @@ std::string accuracy_page(const Tables& t) {
       "Of a measurement the phase is not known; the column repeats ours.\n";
   std::vector<Row> records = without(t.open, t.deviations);
   for (const auto* set :
-       {&t.extra, &t.pairs, &t.beyond, &t.multi, &t.loops, &t.adapters, &t.optimizers, &t.offloaded}) {
+       {&t.extra, &t.pairs, &t.beyond, &t.multi, &t.loops, &t.adapters, &t.optimizers, &t.offloaded, &t.quantised}) {
     for (const Row& r : without(*set, t.deviations)) records.push_back(r);
   }
   page += "\n## By family (all records)\n\n";

@@ -99,8 +99,8 @@ void check_oracle(Check& check, const char* name, const std::vector<Row>& rows, 
 
 std::string spreads_of(const Tables& t, const std::vector<Recorded>& recorded, const std::string& oracle) {
   std::vector<Row> rows;
-  for (const auto* set :
-       {&t.open, &t.extra, &t.pairs, &t.beyond, &t.multi, &t.loops, &t.adapters, &t.optimizers, &t.offloaded}) {
+  for (const auto* set : {&t.open, &t.extra, &t.pairs, &t.beyond, &t.multi, &t.loops, &t.adapters, &t.optimizers,
+                          &t.offloaded, &t.quantised}) {
     rows.insert(rows.end(), set->begin(), set->end());
   }
   return range_table(recorded, rows, without(t.measured, t.deviations), oracle + "first-sight.jsonl");
@@ -155,12 +155,13 @@ int run(int argc, char** argv) {
   const std::string oracle = root + "/tests/oracle/";
   Tables t;
   t.deviations = read_deviations(root + "/tests/truth/deviations.json");
-  const std::vector<Recorded> recorded = recorded_jobs(
-      engine,
-      {oracle + "records.jsonl", oracle + "records-extra.jsonl", oracle + "records-pairs.jsonl",
-       oracle + "records-beyond.jsonl", oracle + "records-multi.jsonl", oracle + "records-loops.jsonl",
-       oracle + "records-adapters.jsonl", oracle + "records-optimizers.jsonl", oracle + "records-offloaded.jsonl"},
-      t.deviations);
+  const std::vector<Recorded> recorded =
+      recorded_jobs(engine,
+                    {oracle + "records.jsonl", oracle + "records-extra.jsonl", oracle + "records-pairs.jsonl",
+                     oracle + "records-beyond.jsonl", oracle + "records-multi.jsonl", oracle + "records-loops.jsonl",
+                     oracle + "records-adapters.jsonl", oracle + "records-optimizers.jsonl",
+                     oracle + "records-offloaded.jsonl", oracle + "records-quantised.jsonl"},
+                    t.deviations);
   const std::string table = coverage_table(recorded);
   if (!coverage.empty()) {
     std::ofstream(coverage, std::ios::binary) << table;
@@ -176,6 +177,7 @@ int run(int argc, char** argv) {
   t.adapters = of_family(oracle_rows(engine, oracle + "records-adapters.jsonl", only), family);
   t.optimizers = of_family(oracle_rows(engine, oracle + "records-optimizers.jsonl", only), family);
   t.offloaded = of_family(oracle_rows(engine, oracle + "records-offloaded.jsonl", only), family);
+  t.quantised = of_family(oracle_rows(engine, oracle + "records-quantised.jsonl", only), family);
   const auto measured = [&](const char* implementation) {
     return of_family(measured_rows(engine, root + "/tests/measured/requests.jsonl",
                                    root + "/tests/measured/conditions.json", implementation, only),
@@ -202,7 +204,8 @@ int run(int argc, char** argv) {
                                     {"records-loops.jsonl", &t.loops},
                                     {"records-adapters.jsonl", &t.adapters},
                                     {"records-optimizers.jsonl", &t.optimizers},
-                                    {"records-offloaded.jsonl", &t.offloaded}}) {
+                                    {"records-offloaded.jsonl", &t.offloaded},
+                                    {"records-quantised.jsonl", &t.quantised}}) {
       std::printf("== %s\n", file);
       print_rows(*set, worst);
       for (const bool by_family : {true, false}) {
@@ -223,6 +226,7 @@ int run(int argc, char** argv) {
   print_summary("records of further adapters", without(t.adapters, t.deviations));
   print_summary("records of further optimizers", without(t.optimizers, t.deviations));
   print_summary("activations in host memory", without(t.offloaded, t.deviations));
+  print_summary("GPTQ, AWQ and HQQ", without(t.quantised, t.deviations));
   for (const char* metric : {"allocated", "reserved", "device"}) {
     for (const char* completeness : {"A", "B"}) {
       print_summary(std::string("measured, ") + metric + " " + completeness, part(t.measured, metric, completeness));
@@ -244,6 +248,7 @@ int run(int argc, char** argv) {
   check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 207);
   check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 97);
   check_oracle(c, "activations in host memory", without(t.offloaded, t.deviations), 67, kOffloaded);
+  check_oracle(c, "GPTQ, AWQ and HQQ", without(t.quantised, t.deviations), 45, kDense);
   c.at_least("coverage", "table is the records'", table == read_file(root + "/core/step/coverage_table.cpp"), 1);
   c.at_least("ranges", "are the residuals'", spreads == read_file(root + "/core/step/range_table.hpp"), 1);
   const Summary a = summarise(without(part(t.measured, "allocated", "A"), t.deviations));

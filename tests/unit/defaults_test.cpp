@@ -175,7 +175,7 @@ TEST_CASE("a batch without padding is one row of its samples") {
 
 TEST_CASE("what has no rule of its own is answered widely, and says what stands in") {
   for (const char* keys :
-       {R"(,"task":"embedding")", R"(,"method":"qlora","quantization":{"quant_type":"gptq"})",
+       {R"(,"task":"embedding")", R"(,"method":"qlora","quantization":{"quant_type":"eetq"})",
         R"(,"precision":"bf16_amp","packing":true,"parallelism":{"data":2,"fsdp":"fsdp2","tensor":2,"context":2})",
         R"(,"method":"lora","framework":{"name":"nemo-automodel"},"adapter":{"target_modules":"*_proj"})"}) {
     CAPTURE(keys);

@@ -59,9 +59,9 @@ void read_method(Keys& keys, Facts& facts) {
     const std::string library = keys["quantization_method"] == nullptr ? "bnb" : keys.text("quantization_method");
     keys.state("quantization.bits", to_value(*bits), {bits});
     const std::string bnb = bits->integer == 8 ? "int8" : kind != nullptr ? kind->text : "nf4";
-    keys.state("quantization.quant_type", of(library == "bnb" || library == "bitsandbytes" ? bnb : library),
-               {kind, bits}, why);
-    if (bits->integer == 4)
+    const bool by_bnb = library == "bnb" || library == "bitsandbytes";
+    keys.state("quantization.quant_type", of(by_bnb ? bnb : library), {kind, bits}, why);
+    if (by_bnb && bits->integer == 4)
       keys.state("quantization.double_quant", of(nested == nullptr || nested->boolean), {nested, bits},
                  nested == nullptr ? why : "");
     if (keys.truthy("upcast_layernorm")) {
@@ -71,6 +71,9 @@ void read_method(Keys& keys, Facts& facts) {
     }
   } else if (!ready.empty()) {
     keys.state("quantization.quant_type", of(ready), {keys["model_name_or_path"]}, "from the model name");
+    if (ready == "gptq" && contains(lower_case(facts.model), "int8")) {
+      keys.state("quantization.bits", of(8), {keys["model_name_or_path"]}, "from the model name");
+    }
   }
 }
 

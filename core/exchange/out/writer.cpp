@@ -120,7 +120,7 @@ bool has_adapter(const TrainingJob& job) {
 }
 
 bool is_quantised(const TrainingJob& job) {
-  return job.method == Method::kQlora;
+  return job.method == Method::kQlora && job.quantization.is_bitsandbytes();
 }
 
 bool checkpoints(const TrainingJob& job) {
@@ -152,6 +152,9 @@ bool casts_to(const TrainingJob& job, Dtype dtype) {
 }
 
 void lacks_in_common(const ExportJob& job, Writer& out) {
+  if (job.job.method == Method::kQlora && !is_quantised(job.job)) {
+    out.lacks("/quantization", "weights that are not bitsandbytes': name a checkpoint that holds them so packed");
+  }
   // transformers 5.12.1 training_args.py: OptimizerNames has no such words.
   for (std::string_view name : {"adam_mini", "adamw_bnb_32bit", "sgd_momentum", "adamw_hf"}) {
     if (job.job.optimizer == name) out.lacks("/optimizer", "the optimizer " + std::string{name});

@@ -134,6 +134,10 @@ def as_linear(m):
 
 def quantize_linears(model, job):
     """What from_pretrained(quantization_config=nf4) replaces: every nn.Linear and Conv1D but the output head."""
+    if job.get("packed"):
+        import packed
+        packed.pack(model, job)
+        return
     head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
     eight = job.get("bits", 4) == 8
     storage = STORAGES[job.get("quant_storage", "uint8")]

@@ -63,12 +63,9 @@ def run_fake(job, registry, steps, top):
             tr.hook_modules(m)
         tr.start("init", 0)
         for m in (model, *further):
-            for n, p in m.named_parameters():
+            for n, t, kind in weights_of(m, job):
                 tr.mods[:] = [n]
-                tr.track(p, "param", "weights")
-            for n, b in m.named_buffers():
-                tr.mods[:] = [n]
-                tr.track(b, "buffer", "weights")
+                tr.track(t, kind, "weights")
         tr.mods.clear()
         opt = make_optimizer(job, model)
         for t in opt.tensors():                       # Adagrad's states are made with it
@@ -138,6 +135,16 @@ def run_fake(job, registry, steps, top):
     return rec
 
 
+def weights_of(model, job):
+    """Parameters, then buffers; where packed weights are buffers, module by module, as a checkpoint is loaded."""
+    parts = model.modules() if job.get("packed") else [model]
+    names = {id(m): n + "." for n, m in model.named_modules() if n}
+    for m in parts:
+        own, prefix = {"recurse": not job.get("packed")}, "" if m is model else names[id(m)]
+        yield from ((prefix + n, p, "param") for n, p in m.named_parameters(**own))
+        yield from ((prefix + n, b, "buffer") for n, b in m.named_buffers(**own))
+
+
 def sdpa_kernel(op):
     if "flash_attention" in op:
         return "flash"
@@ -150,6 +157,7 @@ def build(J, job, registry, fake):
     import checkpoints
     import losses
     import offloading
+    import packed
     import quantised
     model = J.build_model(job, registry, fake)
     if job.get("freeze_vision"):
@@ -167,7 +175,7 @@ def build(J, job, registry, fake):
             quantised.quantize_linears(model, job)
         for p in model.parameters():
             p.requires_grad = False
-        if job.get("kbit_prepare", True):
+        if job.get("kbit_prepare", True) and not packed.is_left_alone(job):
             quantised.prepare_kbit(model, norms_only=job.get("kbit_prepare") == "norms")
     checkpoints.reset()
     checkpoints.enable(model, job)

@@ -1,0 +1,172 @@
+"""Linear layers of GPTQ, AWQ and HQQ: the libraries' own modules and autograd functions on fake tensors, and PEFT's classes for them.
+
+`packed` {kind gptq, awq, hqq; bits; group_size; desc_act}; `release` 4.x: AutoGPTQ's and AutoAWQ's in the place of gptqmodel's.
+third_party/quantised holds gptqmodel 7.7.0, auto_gptq 0.7.1, awq (autoawq 0.2.9) and hqq 0.2.8.post1 as unzipped; what they import
+beside and never call here is a stand-in. A kernel allocates what its wrapper allocates."""
+import importlib
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+import types
+from unittest.mock import MagicMock
+
+import torch
+import torch.nn as nn
+from transformers.pytorch_utils import Conv1D
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "third_party", "quantised")
+ABSENT = ("logbar", "device_smi", "tokenicer", "threadpoolctl", "random_word", "termcolor", "pcre", "evalution", "datasets", "defuser", "dill",
+          "kernels", "ninja")
+
+
+class Standing(types.ModuleType):
+    """A package that is imported and not used."""
+    __path__ = []
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return MagicMock(name=name)
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path, target=None):
+        return importlib.machinery.ModuleSpec(name, self, is_package=True) if name.split(".")[0] in ABSENT else None
+
+    def create_module(self, spec):
+        return Standing(spec.name)
+
+    def exec_module(self, module):
+        pass
+
+
+def install():
+    """Before PEFT is imported: it looks for hqq once."""
+    if FOLDER not in sys.path:
+        sys.path.append(FOLDER)
+        sys.meta_path.append(Finder())
+
+
+def bare(*names):
+    """Packages whose __init__ imports models and trainers."""
+    for name in names:
+        module = types.ModuleType(name)
+        module.__path__ = [os.path.join(FOLDER, *name.split("."))]
+        module.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
+        sys.modules.setdefault(name, module)
+
+
+def dequantized(qweight, scales, *_):
+    """gptqmodel_ext/awq/quantization/gemm_cuda_gen.cu dequantize_weights_cuda, and AutoAWQ_kernels': one tensor."""
+    return torch.empty(qweight.shape[0], qweight.shape[1] * 8, dtype=scales.dtype, device=qweight.device)
+
+
+# -- gptqmodel ---------------------------------------------------------------------------------
+def compiled(method, **_):
+    """TorchLinear.optimize compiles dequantize_weight: torch 2.14's inductor makes one kernel and one buffer of it."""
+    layer = method.__self__
+    return lambda num_itr=1: torch.empty(layer.in_features, layer.out_features, dtype=layer.scales.dtype, device=layer.scales.device)
+
+
+def gptq(source, packed):
+    library = importlib.import_module("gptqmodel.nn_modules.qlinear.torch")
+    library.torch_compile = compiled
+    layer = library.TorchLinear(packed["bits"], packed["group_size"], True, packed.get("desc_act", False), source.in_features,
+                                source.out_features, source.bias is not None, register_buffers=True).to("cuda")
+    layer.post_init()
+    return layer
+
+
+def awq(source, packed):
+    library = importlib.import_module("gptqmodel.nn_modules.qlinear.gemm_awq")
+    library.awq_dequantize_weights, library.awq_runtime_available = dequantized, lambda: True
+
+    def gemm(x, qweight, scales, qzeros, splits, fp32_accum):
+        """gemm_forward_cuda_fp32_reduce: partial sums in fp32, one kernel that adds them up."""
+        partial = torch.empty(splits, x.shape[0], qweight.shape[1] * 8, dtype=torch.float32, device=x.device)
+        return torch.empty(partial.shape[1:], dtype=x.dtype, device=x.device)
+    library.awq_gemm_forward = gemm
+    layer = library.AwqGEMMLinear(packed["bits"], packed["group_size"], False, False, source.in_features, source.out_features,
+                                  source.bias is not None, register_buffers=True).to("cuda")
+    layer.post_init()
+    return layer
+
+
+# -- what transformers 4 had -------------------------------------------------------------------
+def auto_gptq(source, packed):
+    bare("auto_gptq", "auto_gptq.nn_modules", "auto_gptq.nn_modules.qlinear")
+    kernel = "qlinear_cuda" if packed.get("desc_act") else "qlinear_cuda_old"     # utils/import_utils.py dynamically_import_QuantLinear
+    for name in ("autogptq_cuda_64", "autogptq_cuda_256"):                       # used below 128 tokens
+        sys.modules.setdefault(name, types.ModuleType(name))
+    library = importlib.import_module("auto_gptq.nn_modules.qlinear." + kernel)
+    return library.QuantLinear(packed["bits"], packed["group_size"], source.in_features, source.out_features, source.bias is not None,
+                               weight_dtype=source.weight.dtype).to("cuda")
+
+
+def auto_awq(source, packed):
+    bare("awq", "awq.modules", "awq.modules.linear", "awq.utils")
+    library = importlib.import_module("awq.modules.linear.gemm")
+
+    def gemm(x, qweight, scales, qzeros, splits):
+        return torch.empty(splits, x.shape[0], qweight.shape[1] * 8, dtype=x.dtype, device=x.device).sum(0)
+    library.awq_ext = types.SimpleNamespace(dequantize_weights_cuda=dequantized, gemm_forward_cuda=gemm)
+    layer = library.WQLinear_GEMM(packed["bits"], packed["group_size"], source.in_features, source.out_features, source.bias is not None,
+                                  "cuda", training=True)
+    sys.modules["awq.modules.linear"].WQLinear_GEMM = library.WQLinear_GEMM
+    return layer
+
+
+# -- hqq ---------------------------------------------------------------------------------------
+def hqq(source, packed):
+    library = importlib.import_module("hqq.core.quantize")
+    config = library.BaseQuantizeConfig(nbits=packed["bits"], group_size=packed["group_size"])
+    config["weight_quant_params"]["optimize"] = False            # a search over values; the packed tensors are the same
+    dtype = source.weight.dtype
+    layer = library.HQQLinear(source, config, compute_dtype=dtype, device="cuda", del_orig=False)
+    layer.linear_layer = None
+    for key, tensor in {**layer.meta, "bias": layer.bias}.items():   # attributes, which nobody else would count
+        if isinstance(tensor, torch.Tensor):
+            layer.register_buffer("oracle_" + key, tensor, persistent=False)
+    return layer
+
+
+NOW = {"gptq": gptq, "awq": awq, "hqq": hqq}
+FORMER = {"gptq": auto_gptq, "awq": auto_awq, "hqq": hqq}
+
+
+def pack(model, job):
+    """GPTQ packs what lies in the layers (optimum gptq/quantizer.py), the others every linear layer but the head."""
+    install()
+    packed = {"bits": 4, "group_size": 64 if job["packed"]["kind"] == "hqq" else 128, **job["packed"]}
+    make = (FORMER if job.get("release") else NOW)[packed["kind"]]
+    head = model.get_output_embeddings()
+    for p in model.parameters():                    # hqq models/base.py patch_model freezes first: a bias is copied
+        p.requires_grad = False
+    for name, m in list(model.named_modules()):
+        if not isinstance(m, (nn.Linear, Conv1D)) or m is head or (packed["kind"] == "gptq" and ".layers." not in name):
+            continue
+        parent, _, leaf = name.rpartition(".")
+        with torch.device("cpu"):
+            setattr(model.get_submodule(parent), leaf, make(m, packed))
+    model.is_quantized, model.quantization_method = True, packed["kind"]
+
+
+def classes(job):
+    """Which of PEFT's classes its dispatchers choose (peft 0.18 tuners/lora): gptqmodel's layers for AWQ are a BaseQuantLinear, too."""
+    from peft.tuners.lora.awq import AwqLoraLinear
+    from peft.tuners.lora.gptq import GPTQLoraLinear
+    from peft.tuners.lora.hqq import HqqLoraLinear
+    kind = job["packed"]["kind"]
+    module = HqqLoraLinear if kind == "hqq" else AwqLoraLinear if kind == "awq" and job.get("release") else GPTQLoraLinear
+    names = ("TorchLinear", "AwqGEMMLinear", "QuantLinear", "WQLinear_GEMM", "HQQLinear")
+
+    class AnyPacked(type):
+        def __instancecheck__(cls, layer):
+            return type(layer).__name__ in names
+    return {AnyPacked("Packed", (), {}): module}
+
+
+def is_left_alone(job):
+    """peft 0.18 utils/other.py prepare_model_for_kbit_training makes nothing fp32 in models of these kinds."""
+    return job.get("packed", {}).get("kind") in ("gptq", "hqq")
