@@ -232,7 +232,7 @@ Tensor bart_encode(Net& net) {
   hidden = dropout(std::move(hidden), net.arch.embedding_dropout);
   const bool eager = net.job.attention == AttentionKernel::kEager;
   net.shared.causal_mask = bidirectional_mask(net, embeds, eager, net.S, net.S);
-  hidden = bart_encoder_layers(net, std::move(hidden), false);
+  hidden = bart_encoder_layers(net, std::move(hidden), "model.encoder.layers", false);
   if (!traits_of(net).norm_first) return hidden;
   return net.layer_norm("model.encoder.layer_norm", std::move(hidden));
 }
@@ -307,8 +307,8 @@ void read_bart_sizes(ConfigFields& fields, Architecture& architecture, const Bar
   fields.accept({"num_hidden_layers", "num_attention_heads"});
 }
 
-Tensor bart_encoder_layers(Net& net, Tensor hidden, bool alone) {
-  Stack stack{alone ? "encoder.layers" : "model.encoder.layers", net.arch.num_layers, encoder_layer};
+Tensor bart_encoder_layers(Net& net, Tensor hidden, std::string_view layers, bool alone) {
+  Stack stack{layers, net.arch.num_layers, encoder_layer};
   if (alone) stack.then = Phase::kLoss;
   hidden = net.layers(stack, std::move(hidden));
   net.shared = {};

@@ -96,13 +96,14 @@ Tensor embed(Net& net) {
   Tape& t = net.tape;
   const Dim width = net.arch.embedding_dim > 0 ? Dim(net.arch.embedding_dim) : net.H;
   Tensor embeds = net.token_embedding("model.decoder.embed_tokens", width);
-  const Shape rows{net.B, net.S};
+  const Shape rows{net.B, net.job.prefix_length() > 0 ? net.keys() : net.S};
   Tensor mask = net.attention_mask;
   if (!mask.defined()) mask = t.allocate(rows, Dtype::kFp32, "attention_mask");
   Tensor ids = t.allocate(rows, mask.dtype(), "cumsum");
   ids = mul(std::move(ids), mask);
   ids = add_scalar(std::move(ids));
   ids = to(std::move(ids), Dtype::kInt64);
+  if (net.job.prefix_length() > 0) ids = narrow(std::move(ids), 1, net.job.prefix_length(), net.S);
   make_causal_masks(net, embeds, {false, true, false});
   Tensor offset = add_scalar(ids);
   Tensor positions =

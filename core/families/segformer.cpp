@@ -89,6 +89,9 @@ constexpr const char* kAttention =
 constexpr const char* kMlp = "transformers 5.12 models/segformer/modeling_segformer.py: SegformerMixMLP.forward";
 constexpr const char* kDecode = "transformers 5.12 models/segformer/modeling_segformer.py: SegformerDecodeHead.forward";
 
+constexpr const char* kClassifier =
+    "transformers 5.12 models/segformer/modeling_segformer.py: SegformerForImageClassification.forward";
+
 /// Names of a stage's modules.
 struct StageNames {
   const char *blocks, *patches, *patch_norm, *norm, *projection;
@@ -210,7 +213,7 @@ Tensor forward(Net& net) {
   Tensor hidden = net.input_ids;
   for (std::size_t i = 0; i < net.arch.parts.size(); ++i) {
     hidden = stage(net, i, std::move(hidden));
-    net.leaves.push_back(hidden);  // encoder_hidden_states
+    if (net.arch.head == Head::kTokenClassification) net.leaves.push_back(hidden);  // encoder_hidden_states
   }
   return hidden;
 }
@@ -265,9 +268,21 @@ Outputs segmentation(Net& net, const Program&, Tensor hidden) {
   return out;
 }
 
-// One answer per pixel.
-constexpr HeadForward kHeads[] = {{Head::kTokenClassification, segmentation}};
-constexpr ClassSuffix kClasses[] = {{"ForSemanticSegmentation", Head::kTokenClassification}};
+// reshape_last_stage: the last picture's pixels, and their mean.
+Outputs image_classification(Net& net, const Program&, Tensor hidden) {
+  Scope in(net.tape, "", kClassifier);
+  const Tensor last = std::move(hidden);
+  const Dim pixels(last.size(2) * last.size(3)), width = last.dim(1);
+  Tensor rows = transpose(view(last, Shape{net.B, width, pixels}), 1, 2);
+  Tensor pooled = mean_over(std::move(rows), 1);
+  return classified(net, net.classifier("classifier", std::move(pooled), Dim(net.arch.num_labels), true));
+}
+
+// One answer per pixel, or one of all.
+constexpr HeadForward kHeads[] = {{Head::kTokenClassification, segmentation},
+                                  {Head::kImageClassification, image_classification}};
+constexpr ClassSuffix kClasses[] = {{"ForSemanticSegmentation", Head::kTokenClassification},
+                                    {"ForImageClassification", Head::kImageClassification}};
 
 const Program kProgram = {forward, nullptr, kHeads, OwnLoss::kFp32, {}, inputs};
 

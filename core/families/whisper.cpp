@@ -52,29 +52,41 @@ void whisper_inputs(Net& net) {
   }
 }
 
-Tensor convolve(Net& net, const char* name, const Tensor& x, Count frames) {
-  Scope in(net.tape, name, kEncoder);
+Tensor convolve(Net& net, const char* name, const Tensor& x, Count frames, const char* source) {
+  Scope in(net.tape, name, source);
   const Tensor weight = net.parameter(name, "weight", Shape{net.H, x.dim(1), Dim(3)});
   const Tensor bias = net.parameter(name, "bias", Shape{net.H});
   return convolution(x, weight, bias, {Dim(frames)});
 }
 
-Tensor encode(Net& net) {
-  const bool alone = classifies(net);
-  Scope in(net.tape, "encoder", kEncoder);
-  Tensor embeds = convolve(net, alone ? "encoder.conv1" : "model.encoder.conv1", net.input_ids, 2 * net.S.n());
+}  // namespace
+
+Tensor encode_sound(Net& net, const SoundNames& names, const char* source, bool alone, Tensor& embeds) {
+  embeds = convolve(net, names.conv1, net.input_ids, 2 * net.S.n(), source);
   embeds = net.hooked_inputs(std::move(embeds));  // get_input_embeddings() is the first convolution
   embeds = gelu(std::move(embeds));
-  embeds = convolve(net, alone ? "encoder.conv2" : "model.encoder.conv2", embeds, net.S.n());
+  embeds = convolve(net, names.conv2, embeds, net.S.n(), source);
   embeds = gelu(std::move(embeds));
   embeds = permute(std::move(embeds), {0, 2, 1});
   Tensor hidden;
   {
-    const Tensor places = frozen_positions(net, alone ? "encoder.embed_positions" : "model.encoder.embed_positions");
+    const Tensor places = frozen_positions(net, names.positions);
     hidden = add(embeds, places);
   }
   hidden = dropout(std::move(hidden), net.arch.embedding_dropout);
-  hidden = bart_encoder_layers(net, std::move(hidden), alone);
+  return bart_encoder_layers(net, std::move(hidden), names.layers, alone);
+}
+
+namespace {
+
+Tensor encode(Net& net) {
+  constexpr SoundNames kWhole = {"model.encoder.conv1", "model.encoder.conv2", "model.encoder.embed_positions",
+                                 "model.encoder.layers"};
+  constexpr SoundNames kAlone = {"encoder.conv1", "encoder.conv2", "encoder.embed_positions", "encoder.layers"};
+  const bool alone = classifies(net);
+  Scope in(net.tape, "encoder", kEncoder);
+  Tensor embeds;
+  Tensor hidden = encode_sound(net, alone ? kAlone : kWhole, kEncoder, alone, embeds);
   return net.layer_norm(alone ? "encoder.layer_norm" : "model.encoder.layer_norm", std::move(hidden));
 }
 

@@ -192,15 +192,22 @@ void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) 
     add(issues, "INVALID_VALUE", Severity::kError, "/sequence_length",
         "Only models of pictures or of sound alone take no sequence length; say how many tokens a sample has.", "2048");
   }
-  // transformers 5.12.1 modeling_t5.py T5Stack.forward, modeling_bart.py BartDecoder.forward hand the encoder's states
-  // (T5 position biases, too) to a checkpointed layer by position: re-entrant checkpointing detaches them and gives
-  // each layer's copy a gradient of its own. No record covers that.
+  // DETR's layers get more by position than those that stacks.cpp knows of.
   const bool checkpoints =
       job.checkpointing != Checkpointing::kNone && job.checkpointing != Checkpointing::kSelectiveCoreAttention;
-  if (a.num_decoder_layers > 0 && checkpoints && job.use_reentrant) {
+  if (a.num_decoder_layers > 0 && a.image_size > 0 && checkpoints && job.use_reentrant) {
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/use_reentrant",
-        "Re-entrant checkpointing of encoder-decoders is not modelled. Set \"use_reentrant\" to false, as "
-        "transformers 5 does.",
+        "Re-entrant checkpointing of detectors is not modelled. Set \"use_reentrant\" to false, as transformers 5 "
+        "does.",
+        "false");
+  }
+  // modeling_t5.py T5Block.forward returns the bias that it was handed, and each layer's gradient of it ends in a cycle
+  // of references: with padding as large as all scores, and there until Python's collector comes by.
+  if (a.num_decoder_layers > 0 && a.num_buckets > 0 && a.model_type != "umt5" && job.padding && checkpoints &&
+      job.use_reentrant) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/use_reentrant",
+        "Re-entrant checkpointing of T5 with a padding mask leaves gradients of position biases to Python's garbage "
+        "collector: what they hold at a moment is not known. Set \"use_reentrant\" to false.",
         "false");
   }
   // modeling_wav2vec2.py Wav2Vec2Model.forward, modeling_hubert.py.
@@ -222,7 +229,7 @@ void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) 
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/decoder_sequence_length",
         "Only encoder-decoders have a length of their own for the decoder; \"sequence_length\" counts.");
   }
-  if (job.audio_seconds > 0.0 && a.conv_dims.empty()) {
+  if (job.audio_seconds > 0.0 && a.conv_dims.empty() && a.model_type != "qwen2_audio") {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/audio_seconds",
         "Only models that hear the wave itself depend on its length; Whisper pads every recording to its window.");
   }
@@ -383,6 +390,12 @@ void check_adapter_kind(const TrainingJob& job, const std::vector<std::string_vi
            "PEFT takes one of boft_block_size (4 unless stated) and boft_block_num and "
            "raises a ValueError otherwise: set the other one to 0.");
   }
+  if (kind == AdapterKind::kPrefixTuning && job.checkpointing != Checkpointing::kNone &&
+      job.checkpointing != Checkpointing::kSelectiveCoreAttention) {
+    refuse("/gradient_checkpointing",
+           "PEFT 0.18 raises a ValueError: prefix tuning works with a cache, and gradient checkpointing does not. Use "
+           "\"none\".");
+  }
   if (adapter.learns_prompt() && has(given, "adapter.target_modules")) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/adapter/target_modules",
         "A learned prompt adapts no module: targets have no effect.");
@@ -508,6 +521,31 @@ void check_magnitude(const Architecture& a, const TrainingJob& job, Issues& issu
   }
 }
 
+/// Prefix tuning: whose attention goes through the shared interface, with as many heads of keys as PEFT takes them for.
+void check_prefix(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  if (job.prefix_length() == 0) return;
+  constexpr std::string_view kKnown[] = {"llama",    "mistral",    "qwen2",   "qwen3", "gemma",    "gpt2", "opt",
+                                         "gpt_neox", "starcoder2", "granite", "olmo2", "stablelm", "phi",  "phi3"};
+  if (a.model_type == "gemma2" || a.model_type == "gemma3_text" || a.model_type == "gemma3") {
+    add(issues, "INVALID_COMBINATION", Severity::kError, "/adapter/kind",
+        "PEFT 0.18 fails with an IndexError: of Gemma 2 and 3 it looks for a prefix as older caches had it.", "lora");
+  } else if (std::find(std::begin(kKnown), std::end(kKnown), a.model_type) == std::end(kKnown)) {
+    add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/adapter/kind",
+        "Prefix tuning is not modelled of this model type yet.", "lora");
+  }
+  const bool apart = job.recipe.autocast && *job.recipe.autocast != job.recipe.weights;
+  if (is_flash(job) && apart && job.method == Method::kLora) {
+    add(issues, "INVALID_COMBINATION", Severity::kError, "/attention",
+        "The prefix has the weights' dtype and queries have autocast's: keys become fp32, which FlashAttention "
+        "refuses.",
+        "sdpa");
+  }
+  if (job.evaluation.generates) {
+    add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/evaluation/generate",
+        "Generation behind a learned prefix is not modelled yet; leave \"evaluation.generate\" out.");
+  }
+}
+
 void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) {
   if (job.method == Method::kQlora) check_packed(a, job, issues);
   check_flash(a, job, issues);
@@ -530,6 +568,7 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
     add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/adapter/kind",
         "Learned prompts are modelled of causal language models alone, on samples of their own.", "lora");
   }
+  check_prefix(a, job, issues);
   if (job.checkpointing == Checkpointing::kEvery && job.checkpoint_every > a.num_layers) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/gradient_checkpointing/every",
         "The model has " + std::to_string(a.num_layers) + " layers: only the first one is checkpointed.",

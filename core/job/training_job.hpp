@@ -411,6 +411,10 @@ struct TrainingJob {
   bool freezes_by_name() const { return !freeze.empty() || !trainable.empty(); }
   /// Tokens that a learned prompt puts before each sample's.
   Count virtual_tokens() const { return has_adapter() && adapter.has_prompt() ? adapter.num_virtual_tokens : 0; }
+  /// Keys and values that come before those of a sample's tokens (prefix tuning).
+  Count prefix_length() const {
+    return has_adapter() && adapter.kind == AdapterKind::kPrefixTuning ? adapter.num_virtual_tokens : 0;
+  }
   /// All GPUs of the job.
   Count gpus() const { return data_parallel.degree * tensor.degree * pipeline.stages * context; }
   /// Megatron-Core runs the step, with its own code of the model; or what it was, with DeepSpeed's engine.

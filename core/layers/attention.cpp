@@ -122,14 +122,20 @@ Tensor flash_attention_forward(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, 
     out = flash_attention(q, k, v, o.dropout);
     out = transpose(std::move(out), 1, 2);
   } else {
-    Tensor indices = t.allocate(Shape{net.T}, Dtype::kInt64, "unpad indices");
+    const Tensor indices = t.allocate(Shape{net.T}, Dtype::kInt64, "unpad indices");
+    Tensor of_keys = indices;
+    Dim keys = net.T;
+    if (net.job.prefix_length() > 0) {
+      keys = Dim(net.B.n() * net.keys().n(), Symbol::kTokens);
+      of_keys = t.allocate(Shape{keys}, Dtype::kInt64, "unpad indices");
+    }
     Tensor packed[3];
     Tensor* inputs[3] = {&q, &k, &v};
     for (int i = 0; i < 3; ++i) {
       Tensor rows = transpose(*inputs[i], 1, 2);
       const Shape four = rows.shape();
-      rows = reshape(std::move(rows), Shape{net.T, four.dim(2), four.dim(3)});
-      rows = index_rows(std::move(rows), indices);
+      rows = reshape(std::move(rows), Shape{i == 0 ? net.T : keys, four.dim(2), four.dim(3)});
+      rows = index_rows(std::move(rows), i == 0 ? indices : of_keys);
       rows = view(std::move(rows), Shape{four.dim(0), four.dim(1), four.dim(2), four.dim(3)});
       packed[i] = transpose(std::move(rows), 1, 2);
     }
@@ -285,14 +291,16 @@ void make_causal_masks(Net& net, const Tensor& embeds, const MaskOptions& option
   const bool eager_mask = options.eager || job.attention == AttentionKernel::kEager;
   const bool masked = (job.padding || job.packing) && !options.whole;  // a mask that says something
   const bool padded = masked || options.padded;
+  const bool prefixed = job.prefix_length() > 0 && !net.adapters_off;
+  const Dim keys = prefixed ? net.keys() : net.S;
   const auto make = [&] {
     // mask_function over broadcast index grids: comparisons of [1 or B, 1, S, S] bytes.
-    Tensor mask = t.allocate(Shape{Dim(1), Dim(1), net.S, net.S}, Dtype::kBool, "causal mask (bool)");
+    Tensor mask = t.allocate(Shape{Dim(1), Dim(1), net.S, keys}, Dtype::kBool, "causal mask (bool)");
     if (padded) {
-      Tensor both = t.allocate(Shape{net.B, Dim(1), net.S, net.S}, Dtype::kBool, "causal and padding mask (bool)");
+      Tensor both = t.allocate(Shape{net.B, Dim(1), net.S, keys}, Dtype::kBool, "causal and padding mask (bool)");
       mask = std::move(both);
     } else {
-      mask = expand(std::move(mask), Shape{net.B, Dim(1), net.S, net.S});
+      mask = expand(std::move(mask), Shape{net.B, Dim(1), net.S, keys});
     }
     if (!eager_mask) return mask;
     // torch.where(mask, 0.0, min_dtype) in the embeddings' dtype
@@ -300,13 +308,16 @@ void make_causal_masks(Net& net, const Tensor& embeds, const MaskOptions& option
     s.make_contiguous();
     return t.allocate(s, embeds.dtype(), "eager mask");
   };
+  // masking_utils.py _ignore_causal_mask_sdpa: as many keys as queries, or there is a mask.
+  const bool forced = options.forced || prefixed;
+  const auto slides = [&](Count i) { return forced ? net.is_sliding_layer(i) : net.slides(i); };
   // Where every layer slides there is one mask (modeling_mistral.py MistralModel.forward: mask_function).
   bool all_slide = net.arch.num_layers > 0 && !options.forced;
-  for (Count i = 0; i < net.arch.num_layers && all_slide; ++i) all_slide = net.slides(i);
-  if ((eager_mask || masked || options.forced) && !all_slide) net.shared.causal_mask = make();
+  for (Count i = 0; i < net.arch.num_layers && all_slide; ++i) all_slide = slides(i);
+  if ((eager_mask || masked || forced) && (!all_slide || prefixed)) net.shared.causal_mask = make();
   net.shared.sliding_mask = net.shared.causal_mask;
-  for (Count i = 0; i < net.arch.num_layers; ++i) {
-    if (net.slides(i) || (options.forced && net.is_sliding_layer(i))) {
+  for (Count i = 0; i < net.arch.num_layers && !(prefixed && all_slide); ++i) {
+    if (slides(i)) {
       net.shared.sliding_mask = make();
       break;
     }

@@ -18,6 +18,14 @@ void keep_keys(Net& net, Tensor& keys, Tensor& values, bool grows) {
   KvCache* const cache = net.kv_cache();
   if (cache == nullptr) return;
   Scope in(net.tape, "past_key_values", kUpdate);
+  for (CachedAttention& known : *cache) {  // behind a learned prefix
+    if (net.prefix == nullptr || known.instance != net.tape.instance()) continue;
+    Tensor longer = cat({&known.keys, &keys}, 2);
+    known.keys = keys = std::move(longer);
+    longer = cat({&known.values, &values}, 2);
+    known.values = values = std::move(longer);
+    return;
+  }
   CachedAttention entry;
   entry.instance = net.tape.instance();
   entry.grows = grows;
@@ -54,12 +62,12 @@ void decode_until(Net& net, KvCache& cache, Count length) {
 
 void let_cache_go(Net& net, KvCache& cache) {
   for (CachedAttention& entry : cache) {
-    net.tape.begin_segment(Phase::kForward, entry.instance);
+    net.tape.begin_segment(net.tape.phase(), entry.instance);
     entry.keys.reset();
     entry.values.reset();
   }
   cache.clear();
-  net.tape.begin_segment(Phase::kForward, -1);
+  net.tape.begin_segment(net.tape.phase(), -1);
 }
 
 }  // namespace tidemark

@@ -199,7 +199,7 @@ Tensor Net::weight_of(const Parameter& p) {
 
 void Net::return_weights() {
   Tensor weights = std::move(attn_weights);
-  if (job.use_reentrant && job.checkpointing != Checkpointing::kNone) tape.return_also(weights);
+  if (job.use_reentrant && job.checkpointing != Checkpointing::kNone && weights.defined()) tape.return_also(weights);
   if (tape.phase() == Phase::kForward) outputs_weights = std::move(weights);
 }
 
@@ -269,6 +269,7 @@ Tensor Net::embedding(const char* name, Tensor ids_in, Dim rows, Dim width, Scal
 Tensor Net::token_embedding(const char* name, Dim width, Scaling scaling) {
   if (stage != nullptr && !stage->first) return std::move(received);
   tied_embedding = tape.next_parameter();
+  if (job.prefix_length() > 0 && !adapters_off) lengthen_mask(*this, Dim(job.prefix_length()));
   Tensor embeds = embedding(name, input_ids, V, width, scaling);
   if (Module* module = noted(name)) module->is_token_table = true;
   embeds = with_noise(hooked_inputs(std::move(embeds)));

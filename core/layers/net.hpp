@@ -81,6 +81,8 @@ class Net {
   /// Where attention keeps its keys and values while the model generates (core/layers/kv_cache.hpp); null: nowhere.
   std::vector<CachedAttention>* kv_cache() const { return whole_->kv_cache_; }
   void keep_in(std::vector<CachedAttention>* cache) { kv_cache_ = cache; }
+  /// Keys that a token of this net can see: those of the sequence, and a learned prefix before them.
+  Dim keys() const { return Dim(S.n() + job.prefix_length(), Symbol::kSequence); }
   /// The stacks that the forward has come to.
   const LayerPlan& plan() const { return whole_->plan_; }
   /// Where the layer instance of each layer's kind is noted, for a census: one layer of each kind runs.
@@ -141,19 +143,20 @@ class Net {
     bool on = false;                  ///< modules' own weights are a block's now; adapters on them are the layer's
   };
   SharedWeights blocks;
-  const ModelStage* stage = nullptr;   ///< what of the model runs; null: all of it
-  Tensor received;                     ///< hidden states that the stage before has sent
-  Count picture_tokens = 0;            ///< of a sample's sequence that pictures take
-  Tensor last_hidden;                  ///< outputs.last_hidden_state: alive until the model's forward returns
-  Tensor encoder_hidden;               ///< outputs.encoder_last_hidden_state: alive as long as the outputs
-  std::shared_ptr<TraceState> traced;  ///< of a traced model: the micro-step that is under way
-  bool adapters_off = false;           ///< a forward of the model as it was without its adapters
-  std::size_t own_parameters = 0;      ///< the tape's parameters behind these are a copy's; 0: there is none
-  bool evaluates = false;              ///< a forward beside training's: without gradients and checkpoints
-  bool fuse_loss = false;              ///< the head hands its hidden states to a fused loss and returns the loss
-  const char* attention_kernel = "";   ///< what the attention ran: "flash", "efficient", "math", "eager"
-  Count layer_index = 0;               ///< the layer of its stack that runs now (of the model, not of the tape)
-  Count first_layer = 0;               ///< number of the stack's first layer among the layers of all stacks
+  const ModelStage* stage = nullptr;  ///< what of the model runs; null: all of it
+  Tensor received;                    ///< hidden states that the stage before has sent
+  Count picture_tokens = 0;           ///< of a sample's sequence that pictures take
+  Tensor last_hidden;                 ///< outputs.last_hidden_state: alive until the model's forward returns
+  Tensor encoder_hidden;              ///< outputs.encoder_last_hidden_state: alive as long as the outputs
+  std::shared_ptr<std::vector<CachedAttention>> prefix;  ///< outputs.past_key_values of prefix tuning
+  std::shared_ptr<TraceState> traced;                    ///< of a traced model: the micro-step that is under way
+  bool adapters_off = false;                             ///< a forward of the model as it was without its adapters
+  std::size_t own_parameters = 0;     ///< the tape's parameters behind these are a copy's; 0: there is none
+  bool evaluates = false;             ///< a forward beside training's: without gradients and checkpoints
+  bool fuse_loss = false;             ///< the head hands its hidden states to a fused loss and returns the loss
+  const char* attention_kernel = "";  ///< what the attention ran: "flash", "efficient", "math", "eager"
+  Count layer_index = 0;              ///< the layer of its stack that runs now (of the model, not of the tape)
+  Count first_layer = 0;              ///< number of the stack's first layer among the layers of all stacks
 
   // -- modules with parameters ------------------------------------------------------------------------------------
   /// nn.Linear, or what PEFT and bitsandbytes make of it. `bias` declares one.
@@ -241,6 +244,7 @@ class Net {
  private:
   Net(Net& whole, const Architecture& a, Dim batch, Dim sequence);
   const LayerPlan::Stack& planned(const Stack& stack);
+  Tensor checkpointed_layer(const Stack& stack, Count layer, const Tensor& hidden);
   Tensor run_layer(const Stack& stack, Count layer, Tensor hidden);
 
   const AdapterLayer* adapter_ = nullptr;             // of a kind beside LoRA

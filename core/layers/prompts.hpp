@@ -8,4 +8,14 @@ namespace tidemark {
 /// before the samples' [B, S, H], and labels and mask as long as that.
 Tensor behind_prompt(Net& net, Tensor embeds);
 
+/// The attention mask, where the batch has one, covers so many virtual tokens, too.
+void lengthen_mask(Net& net, Dim tokens);
+
+/// The same of prefix tuning, as the decoder's loop over its layers begins: the layers' first keys and values, in a
+/// cache that attention finds and goes on with.
+void begin_with_prefix(Net& net, const LayerPlan::Stack& stack);
+
+/// The outputs go, and the cache with them.
+void let_prefix_go(Net& net);
+
 }  // namespace tidemark

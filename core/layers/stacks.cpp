@@ -1,6 +1,7 @@
 // The loops over layers: which of them the tape runs, and which are checkpointed.
 #include "core/job/mixed_precision.hpp"
 #include "core/layers/program.hpp"
+#include "core/layers/prompts.hpp"
 
 namespace tidemark {
 namespace {
@@ -62,8 +63,51 @@ Tensor Net::run_layer(const Stack& stack, Count layer, Tensor hidden) {
   return out;
 }
 
+// What T5's and BART's loops hand to a checkpointed layer by position beside the hidden states: re-entrant
+// checkpointing detaches these, and each layer's copy gets a gradient of its own (transformers 5.12
+// modeling_t5.py T5Stack.forward, modeling_bart.py BartDecoder.forward). A layer of T5 returns the biases.
+constexpr Tensor Net::Shared::*kArguments[] = {&Net::Shared::bias, &Net::Shared::cross_bias,
+                                               &Net::Shared::encoder_states};
+constexpr std::size_t kReturned = 2;
+
+bool is_trained(const Tensor& argument) {
+  return argument.defined() && argument.requires_grad();
+}
+
+Tensor Net::checkpointed_layer(const Stack& stack, Count layer, const Tensor& hidden) {
+  const bool by_position = job.use_reentrant && whole_->arch.num_decoder_layers > 0;
+  const auto call = [this, stack, layer, by_position, first = first_layer, tables = shared](Tensor x) {
+    const Shared outside = std::move(shared);
+    shared = tables;
+    first_layer = first;
+    std::size_t next = 0;
+    for (const auto argument : kArguments) {
+      if (next < tape.detached().size() && is_trained(shared.*argument)) shared.*argument = tape.detached()[next++];
+    }
+    Tensor result = run_layer(stack, layer, std::move(x));
+    for (std::size_t i = 0; by_position && i < kReturned; ++i) {
+      if ((shared.*kArguments[i]).defined()) tape.return_also(shared.*kArguments[i]);
+    }
+    // What a layer hands on to the next ones it hands on once.
+    if (tape.phase() != Phase::kForward) shared = outside;
+    return result;
+  };
+  std::vector<Tensor> further;
+  for (const auto argument : kArguments) {
+    if (by_position && is_trained(shared.*argument)) further.push_back(shared.*argument);
+  }
+  Tensor out = tape.checkpoint(call, hidden, job.use_reentrant, job.checkpointing == Checkpointing::kOffload, further);
+  std::vector<Tensor> returned = tape.take_more_outputs();
+  std::size_t next = 0;
+  for (std::size_t i = 0; by_position && i < kReturned; ++i) {
+    if ((shared.*kArguments[i]).defined()) shared.*kArguments[i] = std::move(returned[next++]);
+  }
+  return out;
+}
+
 Tensor Net::layers(const Stack& stack, Tensor hidden) {
   const LayerPlan::Stack known = planned(stack);
+  if (job.prefix_length() > 0 && !adapters_off) begin_with_prefix(*this, known);
   for (Count i = known.tape_begin; i < known.tape_end; ++i) {
     const auto instance = static_cast<std::int16_t>(i);
     const Count layer = known.skipped + plan().tape_layers[static_cast<std::size_t>(i)].layer;
@@ -72,18 +116,10 @@ Tensor Net::layers(const Stack& stack, Tensor hidden) {
     if (tape.placement() != nullptr) tape.placement()->enter_layer(instance, hidden.requires_grad());
     Tensor out;
     if (stack.checkpoints && !evaluates && (stack.always || checkpointed(job, layer))) {
-      const auto call = [this, stack, layer, first = known.first, tables = shared](Tensor x) {
-        const Shared outside = std::move(shared);
-        shared = tables;
-        first_layer = first;
-        Tensor result = run_layer(stack, layer, std::move(x));
-        // What a layer hands on to the next ones it hands on once.
-        if (tape.phase() != Phase::kForward) shared = outside;
-        return result;
-      };
-      out = tape.checkpoint(call, hidden, job.use_reentrant, job.checkpointing == Checkpointing::kOffload);
+      out = checkpointed_layer(stack, layer, hidden);
     } else {
       out = run_layer(stack, layer, hidden);
+      tape.take_more_outputs();  // nobody wants them
     }
     if (tape.placement() != nullptr) tape.placement()->leave_layer(instance);
     hidden = std::move(out);

@@ -1,4 +1,4 @@
-// torchao's AdamW with states of 8 and 4 bits.
+// torchao's AdamW with states of 8 and 4 bits, and of fp8.
 #include "core/optimizers/rows.hpp"
 
 namespace tidemark {
@@ -24,7 +24,27 @@ void create(OptimizerRun& run, const Parameter& p) {
   }
 }
 
+// torchao 0.18 optim/subclass_fp8.py OptimStateFp8: a byte an element and a scale a block, without a table of codes.
+void create_fp8(OptimizerRun& run, const Parameter& p) {
+  constexpr Count kBlock = 256;
+  const Count n = p.shape.numel();
+  for (const char* name : {"exp_avg", "exp_avg_sq"}) {
+    if (n < kMinimum || n % kBlock != 0) {
+      run.keep(p.shape, run.state_dtype(p), name);
+      continue;
+    }
+    run.keep(Shape{Dim(n)}, Dtype::kUint8, name);
+    run.keep(Shape{Dim(n / kBlock)}, Dtype::kFp32, "scale");
+  }
+}
+
 constexpr Optimizer kRows[] = {
+    {.name = "ao_adamw_fp8",
+     .help = "torchao, fp8 states",
+     .source = "torchao 0.18 optim/adam.py: AdamWFp8",
+     .rule = "adamw",
+     .state_bits = 8,
+     .create = create_fp8},
     {.name = "adamw_torch_8bit",
      .help = "torchao, 8-bit states",
      .source = kSource,

@@ -6,12 +6,9 @@ namespace {
 
 constexpr Optimizer kRows[] = {
     {.name = "adamw_apex_fused", .help = "NVIDIA apex"},
-    {.name = "adamw_anyprecision", .help = "torchdistx"},
-    {.name = "ao_adamw_fp8", .help = "torchao, fp8 states"},
     {.name = "adamw_torch_xla", .help = "for TPUs"},
     {.name = "adamw_torch_npu_fused", .help = "for Ascend NPUs"},
     {.name = "q_galore_adamw8bit", .help = "Q-GaLore"},
-    {.name = "adopt_adamw", .help = "ADOPT"},
     {.name = "dion", .help = "Dion"},
     {.name = "badam", .help = "BAdam"},
 };

@@ -24,7 +24,7 @@ constexpr Choice kKinds[] = {
     {"ln_tuning", number(AdapterKind::kLnTuning), "copies of the norms"},
     {"prompt_tuning", number(AdapterKind::kPromptTuning), "virtual tokens"},
     {"p_tuning", number(AdapterKind::kPTuning), "virtual tokens from a small network"},
-    {"prefix_tuning", number(AdapterKind::kPrefixTuning), "virtual keys and values", false},
+    {"prefix_tuning", number(AdapterKind::kPrefixTuning), "virtual keys and values"},
 };
 
 constexpr Choice kReparameterizations[] = {
@@ -225,19 +225,24 @@ constexpr Option kOptions[] = {
         .into<&TrainingJob::adapter, &Adapter::block_num>(),
     integer("adapter.num_virtual_tokens", "20", "Virtual tokens", "Tokens that a learned prompt puts before a sample.")
         .within(1, 65536)
-        .when("adapter.kind", "prompt_tuning,p_tuning")
+        .when("adapter.kind", "prompt_tuning,p_tuning,prefix_tuning")
         .further()
         .into<&TrainingJob::adapter, &Adapter::num_virtual_tokens>(),
     integer("adapter.encoder_hidden_size", "null", "Width of the network",
-            "P-tuning: width of the network that makes them; null: the model's.")
+            "P-tuning, prefix tuning: width of the network that makes them; null: the model's, of keys that of a "
+            "token's keys.")
         .within(1, 1e6)
-        .when("adapter.kind", "p_tuning")
+        .when("adapter.kind", "p_tuning,prefix_tuning")
         .further()
         .into<&TrainingJob::adapter, &Adapter::encoder_hidden_size>(),
     choice("adapter.encoder_reparameterization_type", "\"MLP\"", kReparameterizations, "Kind of network",
            "P-tuning: what makes the tokens.")
         .when("adapter.kind", "p_tuning")
         .further(),
+    flag("adapter.prefix_projection", false, "Projected prefix", "Prefix tuning: a small network makes the prefix.")
+        .when("adapter.kind", "prefix_tuning")
+        .further()
+        .into<&TrainingJob::adapter, &Adapter::prefix_projection>(),
     real("adapter.lora_alpha", "32", "Alpha", "Scaling numerator; it moves no memory.")
         .within(0, 1e6)
         .known_as("lora_alpha")

@@ -6,6 +6,7 @@
 #include "core/layers/kv_cache.hpp"
 #include "core/layers/model_call.hpp"
 #include "core/layers/preferences.hpp"
+#include "core/layers/prompts.hpp"
 #include "core/step/simulation.hpp"
 
 namespace tidemark {
@@ -114,6 +115,7 @@ std::size_t record_evaluation(const Net& trained, const Architecture& architectu
     Outputs outputs = call_model(net, program);
     if (how.preference != Preference::kNone) outputs.loss = preference_loss(net, program, outputs.rest.front());
     join_predictions(net, outputs);
+    let_prefix_go(net);
   }
   net.end_micro_step();
   let_batch_go(net);

@@ -9,6 +9,7 @@
 #include "core/layers/model_call.hpp"
 #include "core/layers/preferences.hpp"
 #include "core/layers/program.hpp"
+#include "core/layers/prompts.hpp"
 #include "core/optimizers/optimizer.hpp"
 #include "core/plan/gradient_buckets.hpp"
 #include "core/plan/sharded.hpp"
@@ -91,6 +92,7 @@ void record_micro_step(Net& net, const Program& program, bool is_last) {
     outputs.rest.clear();
   }
   if (!job.keep_outputs) outputs.rest.clear();
+  if (!job.keep_outputs) let_prefix_go(net);
   Tensor root = std::move(outputs.loss);
   t.backward(std::move(root));
   t.begin_segment(Phase::kBackward, -1);
@@ -101,6 +103,7 @@ void record_micro_step(Net& net, const Program& program, bool is_last) {
     t.let_graph_go();
   }
   net.end_micro_step();
+  let_prefix_go(net);
   outputs.rest.clear();
   let_batch_go(net);
 }

@@ -48,10 +48,11 @@ Tensor Tape::from_host(const OnHost& x) {
   return back;
 }
 
-Tensor Tape::checkpoint(const BlockCall& call, Tensor input, bool use_reentrant, bool offload) {
+Tensor Tape::checkpoint(const BlockCall& call, Tensor input, bool use_reentrant, bool offload,
+                        std::vector<Tensor> further) {
   Tensor x = std::move(input);
   if (!grad_enabled_ || recomputing_ != nullptr || packing_ != nullptr) return call(x);
-  if (use_reentrant) return checkpoint_reentrant(call, std::move(x), offload);
+  if (use_reentrant) return checkpoint_reentrant(call, std::move(x), offload, std::move(further));
   Frame& frame = graph_->add_frame();
   frame.call = call;
   if (offload) {
@@ -132,9 +133,11 @@ void Tape::let_modules_go() {
 
 // -- reentrant ------------------------------------------------------------------------------------------------------
 
-Tensor Tape::checkpoint_reentrant(const BlockCall& call, Tensor input, bool offload) {
+Tensor Tape::checkpoint_reentrant(const BlockCall& call, Tensor input, bool offload, std::vector<Tensor> further) {
   Tensor x = std::move(input);
-  Node* node = record("CheckpointFunction", &Tape::checkpoint_backward, {&x});
+  std::vector<const Tensor*> inputs{&x};
+  for (const Tensor& argument : further) inputs.push_back(&argument);
+  Node* node = record("CheckpointFunction", &Tape::checkpoint_backward, inputs.data(), inputs.size());
   if (node != nullptr) {
     node->call = std::make_unique<ReentrantCall>();
     if (offload || offloading_.on) {
@@ -142,62 +145,78 @@ Tensor Tape::checkpoint_reentrant(const BlockCall& call, Tensor input, bool offl
     } else {
       save(node, x);
     }
+    for (const Tensor& argument : further) save(node, argument);
     node->call->call = call;
     node->call->autocast = autocast_.dtype;
   }
+  further.clear();
+  more_outputs_.clear();
   // CheckpointFunction returns tensors without a graph when no input asks for one.
   grad_enabled_ = false;
   Tensor out = call(std::move(x));
   grad_enabled_ = true;
-  if (node == nullptr) {
-    second_output_.reset();
-    return out;
-  }
-  if (second_output_.defined()) {
-    node->call->has_second = true;
-    node->call->second_shape = second_output_.shape();
-    node->call->second_dtype = second_output_.dtype();
-    second_output_.reset();
-  }
+  if (node == nullptr) return out;
   attach(node, out);
+  for (std::size_t i = 0; i < more_outputs_.size(); ++i) {
+    node->call->more.emplace_back(more_outputs_[i].shape(), more_outputs_[i].dtype());
+    attach(node, more_outputs_[i], static_cast<int>(i) + 1);
+  }
   return out;
+}
+
+// detach_variable(): leaves, which a node without a rule stands for, so that it catches the gradient.
+Tensor Tape::detached_leaf(Graph& inner, const Node& node, const Tensor& argument) {
+  Node& leaf = inner.add_node();
+  leaf.instance = node.instance;
+  leaf.scope = node.scope;
+  Tensor x = argument;
+  TensorBody& body = x.change();
+  body.requires_grad = true;
+  body.is_detached_leaf = true;  // no view, so that autocast casts it once for all that read it
+  lead(body, {&leaf, 0, -1});
+  return x;
 }
 
 // CheckpointFunction.backward: run again with gradients, then a backward of its own.
 void Tape::checkpoint_backward(Tape& tape, Node& node, Tensor* grads, Tensor* results) {
   ReentrantCall& call = *node.call;
-  Tensor zeros_for_second;
-  if (call.has_second) {
-    zeros_for_second = zeros(tape, call.second_shape, call.second_dtype, "zeros for an unused output");
+  std::vector<Tensor> given;
+  for (std::size_t i = 0; i < call.more.size(); ++i) {
+    const bool came = static_cast<int>(i) + 1 < node.output_count && grads[i + 1].defined();
+    given.push_back(came ? grads[i + 1]
+                         : zeros(tape, call.more[i].first, call.more[i].second, "zeros for an unused output"));
   }
   Graph inner(tape);
   Graph& outer = tape.record_in(inner);
   Autocast autocast_before = std::exchange(tape.autocast_, {call.autocast, {}});
   tape.grad_enabled_ = true;
   tape.gradients_flow_ = false;
-  // The detached input is a leaf: a node without a rule catches its gradient.
-  Node& leaf = inner.add_node();
-  leaf.instance = node.instance;
-  leaf.scope = node.scope;
   const Tensor restored = call.host ? tape.from_host(*call.host) : node.saved_tensor(0);
-  Tensor x = restored;
-  TensorBody& body = x.change();
-  body.requires_grad = true;
-  body.is_detached_leaf = true;  // detach_variable(): no view, so that autocast casts it once for all that read it
-  tape.lead(body, {&leaf, 0, -1});
+  Tensor x = tape.detached_leaf(inner, node, restored);
+  std::vector<Node*> leaves{x.edge().node};
+  for (std::size_t i = call.host ? 0 : 1; i < node.saved.size(); ++i) {
+    tape.detached_.push_back(tape.detached_leaf(inner, node, node.saved_tensor(static_cast<int>(i))));
+    leaves.push_back(tape.detached_.back().edge().node);
+  }
   tape.use_parameters_of(node.instance);
+  tape.more_outputs_.clear();
   Tensor out = call.call(std::move(x));
-  const Tensor second = std::move(tape.second_output_);
+  tape.detached_.clear();
+  const std::vector<Tensor> more = tape.take_more_outputs();
   tape.autocast_ = std::move(autocast_before);
   tape.gradients_flow_ = true;
   tape.grad_enabled_ = false;
   tape.record_in(outer);
-  if (second.defined() && second.requires_grad()) inner.deposit(second.edge(), zeros_for_second);
+  for (std::size_t i = 0; i < more.size() && i < given.size(); ++i) {
+    if (more[i].requires_grad()) inner.deposit(more[i].edge(), given[i]);
+  }
   Tensor grad = grads[0];
   inner.deposit(out.edge(), std::move(grad));
-  inner.run(1);
-  leaf.grads.grow_to(1);
-  results[0] = std::move(leaf.grads[0]);
+  inner.run(leaves.size());
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    leaves[i]->grads.grow_to(1);
+    results[i] = std::move(leaves[i]->grads[0]);
+  }
   // Behind what a module of the block holds lie the leaf and its gradient.
   const auto slot = static_cast<std::size_t>(node.instance + 1);
   if (slot < tape.held_in_modules_.size() && !tape.held_in_modules_[slot].empty()) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/tape/record.hpp"
@@ -56,10 +57,9 @@ struct Frame {
 struct ReentrantCall {
   BlockCall call;
   std::optional<Dtype> autocast;
-  std::optional<OnHost> host;         ///< what the input is made from again; else the node has saved it
-  bool has_second = false;            ///< the block returned a second tensor,
-  Shape second_shape;                 ///< of this shape
-  Dtype second_dtype = Dtype::kFp32;  ///< and dtype
+  std::optional<OnHost> host;  ///< what the input is made from again; else the node has saved it
+  /// What else the block returned: these get gradients, too, zeros where none came.
+  std::vector<std::pair<Shape, Dtype>> more;
 };
 
 /// A tensor kept for backward: held, or, under non-reentrant checkpointing, a slot of a frame that is filled again

@@ -18,7 +18,8 @@ Tape::~Tape() {
   close();
   main_graph_.clear();
   autocast_.casts.clear();
-  second_output_.reset();
+  more_outputs_.clear();
+  detached_.clear();
   hand_over(parameters_, spare_memory<Parameters>());
 }
 

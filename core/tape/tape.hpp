@@ -151,13 +151,19 @@ class Tape : public Record, public Guards {
   // -- checkpointing -----------------------------------------------------------------------------------------------
   /// torch.utils.checkpoint. With `offload` the stored input waits in host memory and comes back for the recomputation
   /// (transformers' and axolotl's activation offloading, Unsloth's checkpointing), whichever the form.
-  Tensor checkpoint(const BlockCall& call, Tensor input, bool use_reentrant, bool offload);
+  /// `further`: what else of the arguments requires a gradient; a re-entrant checkpoint detaches these, too, and its
+  /// block is to read them from detached() where that is not empty.
+  Tensor checkpoint(const BlockCall& call, Tensor input, bool use_reentrant, bool offload,
+                    std::vector<Tensor> further = {});
+  const std::vector<Tensor>& detached() const { return detached_; }
   /// What the operations of a checkpointed block make from here on is kept, not made again (torch/utils/checkpoint.py:
   /// create_selective_checkpoint_contexts, CheckpointPolicy.MUST_SAVE); without a checkpoint nothing changes.
   void keep_results(bool keep);
-  /// A checkpointed block returns this tensor beside its first result. Nobody uses it, so a re-entrant checkpoint's
+  /// A checkpointed block returns this tensor beside its first result. Where nobody uses it a re-entrant checkpoint's
   /// backward gets zeros for it (autograd functions materialise missing gradients) and sends them through the block.
-  void return_also(Tensor tensor) { second_output_ = std::move(tensor); }
+  void return_also(Tensor tensor) { more_outputs_.push_back(std::move(tensor)); }
+  /// What the last checkpoint returned so; it is forgotten.
+  std::vector<Tensor> take_more_outputs() { return std::exchange(more_outputs_, {}); }
   /// A checkpointed block runs once more: nobody takes what it returns.
   bool recomputing() const { return recomputing_ != nullptr; }
   /// What the nodes of a recomputation keep from here on is part of the graph behind what a module will hold.
@@ -206,7 +212,8 @@ class Tape : public Record, public Guards {
   void answered();
   OnHost to_host(const Tensor& x, int asked);
   Tensor from_host(const OnHost& x);
-  Tensor checkpoint_reentrant(const BlockCall& call, Tensor input, bool offload);
+  Tensor checkpoint_reentrant(const BlockCall& call, Tensor input, bool offload, std::vector<Tensor> further);
+  Tensor detached_leaf(Graph& inner, const Node& node, const Tensor& argument);
   static void checkpoint_backward(Tape& tape, Node& node, Tensor* grads, Tensor* results);
 
   std::vector<Parameter> parameters_;
@@ -214,13 +221,14 @@ class Tape : public Record, public Guards {
   std::vector<std::size_t> parameter_cursor_;               ///< the next one that the program asks for
   NodePool nodes_;
   Graph main_graph_;
-  Graph* graph_ = &main_graph_;   ///< new nodes belong to it
-  Node recomputed_;               ///< stands for all nodes of a graph that is recomputed and thrown away
-  Frame* packing_ = nullptr;      ///< the non-reentrant checkpoint whose first pass is under way
-  Frame* recomputing_ = nullptr;  ///< the one that is recomputed
-  Tensor second_output_;          ///< of a checkpointed block
-  bool noting_ = false;           ///< note_saved
-  std::vector<Tensor> noted_;     ///< and what it has noted
+  Graph* graph_ = &main_graph_;       ///< new nodes belong to it
+  Node recomputed_;                   ///< stands for all nodes of a graph that is recomputed and thrown away
+  Frame* packing_ = nullptr;          ///< the non-reentrant checkpoint whose first pass is under way
+  Frame* recomputing_ = nullptr;      ///< the one that is recomputed
+  std::vector<Tensor> more_outputs_;  ///< of a checkpointed block
+  std::vector<Tensor> detached_;      ///< a re-entrant backward's, beside the input
+  bool noting_ = false;               ///< note_saved
+  std::vector<Tensor> noted_;         ///< and what it has noted
   std::vector<std::vector<Tensor>> held_in_modules_;  ///< by layer instance + 1
   Autocast autocast_;
   std::vector<std::pair<std::int16_t, Bytes>> offloaded_;

@@ -35,6 +35,8 @@ WORDS = {
     "ln_tuning": [{"target_modules": ["input_layernorm", "norm"]}],
     "prompt_tuning": [{"num_virtual_tokens": 8}],
     "p_tuning": [{"num_virtual_tokens": 8}, {"num_virtual_tokens": 5, "encoder_hidden_size": 20}],
+    "prefix_tuning": [{"num_virtual_tokens": 8}, {"num_virtual_tokens": 5, "prefix_projection": True},
+                      {"num_virtual_tokens": 3, "prefix_projection": True, "encoder_hidden_size": 20}],
 }
 
 

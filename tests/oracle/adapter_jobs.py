@@ -25,6 +25,11 @@ GEMMA2 = {"model_type": "gemma2", "architectures": ["Gemma2ForCausalLM"], "hidde
 OPT = {"model_type": "opt", "architectures": ["OPTForCausalLM"], "hidden_size": 768, "ffn_dim": 3072, "num_hidden_layers": 5, "num_attention_heads": 12,
        "vocab_size": 8000, "max_position_embeddings": 2048, "word_embed_proj_dim": 768, "pad_token_id": 1, "bos_token_id": 1, "eos_token_id": 1}
 FLASH = ("sdpa", "flash_attention_2")
+SMALL = {"hidden_size": 512, "intermediate_size": 1536, "num_hidden_layers": 5, "num_attention_heads": 8, "vocab_size": 8000, "pad_token_id": 0}
+# further families behind a prefix
+PREFIXED = {"mistral": {"num_key_value_heads": 2, "sliding_window": 256}, "qwen3": {"num_key_value_heads": 4, "head_dim": 128},
+            "gemma": {"num_key_value_heads": 1, "head_dim": 64}, "gpt_neox": {}, "starcoder2": {"num_key_value_heads": 2, "sliding_window": 4096},
+            "granite": {"num_key_value_heads": 4}, "olmo2": {}, "stablelm": {"num_key_value_heads": 8}, "phi": {}, "phi3": {"num_key_value_heads": 4}}
 # name -> (config, targets of a list, implementations beside eager), and IA3's feed-forward modules
 MODELS = {"llama": (LLAMA, ["k_proj", "v_proj", "down_proj"], FLASH), "qwen2": (QWEN2, ["q_proj", "v_proj", "down_proj"], FLASH),
           "gpt2": (GPT2, ["c_attn", "mlp.c_proj"], FLASH), "gemma2": (GEMMA2, ["q_proj", "v_proj", "down_proj"], FLASH),
@@ -43,6 +48,7 @@ SETTINGS = {
     "oft": [{"oft_block_size": 32}, {"r": 8, "oft_block_size": 0}, {"oft_block_size": 64, "block_share": True}],
     "boft": [{"boft_block_size": 8}, {"boft_block_num": 8, "boft_block_size": 0}],
     "prompt_tuning": [{"num_virtual_tokens": 20}, {"num_virtual_tokens": 100}],
+    "prefix_tuning": [{"num_virtual_tokens": 20}, {"num_virtual_tokens": 64, "prefix_projection": True, "encoder_hidden_size": 512}],
     "p_tuning": [{"num_virtual_tokens": 20, "encoder_hidden_size": 128}, {"num_virtual_tokens": 64, "encoder_hidden_size": 1024}],
 }
 PLAIN = [{"precision": p, "checkpointing": c} for p in ("bf16_amp", "bf16", "fp32") for c in ("none", "full")]
@@ -66,7 +72,7 @@ def runs(kind, model, case):
         return False                                     # a cast of a bias is no Parameter: TypeError
     if kind == "prefix_tuning" and case["checkpointing"] not in ("none", "core_attn"):
         return False
-    if model == "gemma2" and case["release"] != "5.12":
+    if model == "gemma2" and (case["release"] != "5.12" or kind == "prefix_tuning"):    # of Gemma 2 PEFT looks for an older cache
         return False
     return case["adapter"] not in ("dora", "saved")
 
@@ -96,7 +102,7 @@ def drawn(kind, dice):
     useless = 0
     while wanted and useless < 40:
         tried = []
-        for _ in range(60):
+        for _ in range(600 if kind == "prefix_tuning" else 60):            # few of them run
             case, model = pairs.completed({}, dice), dice.choice(names)
             if case and runs(kind, model, case):
                 tried.append((len(wanted & set(case.items())), model, case))
@@ -123,6 +129,11 @@ def jobs():
                 linear = job(f"{kind}-linear{i}-{model}", kind, settings[0], case, model, random.Random(i))
                 linear["lora"]["target_modules"] = "all-linear"
                 yield linear
+        for i, (model, words) in enumerate(PREFIXED.items() if kind == "prefix_tuning" else ()):
+            yield {"id": f"{kind}-of-{model}", "config": {"model_type": model, **SMALL, **words}, "method": "lora", "seq_len": 384 + 64 * (i % 2),
+                   "micro_batch": 1 + i % 3, "precision": ("bf16", "bf16_amp", "amp_bf16")[i % 3], "padding": i % 4 == 3,
+                   "optimizer": "adamw_torch_fused", "attention": ("sdpa", "eager")[i % 5 == 4],
+                   "lora": {"kind": kind, **settings[i % 2], "adapter_dtype": "fp32"}}
         for i, (model, case) in enumerate(drawn(kind, dice)):
             yield job(f"{kind}-drawn{i:02d}-{model}", kind, settings[i % len(settings)], case, model, dice)
 

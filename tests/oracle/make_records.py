@@ -208,6 +208,9 @@ def doubtful(rec):
         return "PEFT's layers return fp32 here, which a real product with 16-bit weights refuses"
     if job["attention"] == "flash_attention_2" and "flash" not in rec["sdpa_kernel"]:
         return "flash_attention_2 asked for, but this model has another code path"
+    apart = job["precision"] in ("amp_bf16", "amp_fp16", "fp16_bf16_amp")
+    if lo.get("kind") == "prefix_tuning" and job["attention"] == "flash_attention_2" and job["method"] == "lora" and apart:
+        return "keys behind a prefix are fp32 here, and flash_attn refuses queries of another dtype"
     if "selective" in job["gradient_checkpointing"] and job.get("config", {}).get("model_type") in OWN_ATTENTION:
         return "this model's attention is code of its own: the recorder recomputed nothing"
     if job["loss"].startswith("hf_") and "config" in job:

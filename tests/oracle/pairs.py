@@ -60,7 +60,8 @@ UNRECORDED = {
                       "adamw_torch_8bit", "adamw_torch_4bit", "galore_adamw", "galore_adamw_8bit", "galore_adafactor", "galore_adamw_layerwise",
                       "galore_adamw_8bit_layerwise", "apollo_adamw", "apollo_adamw_layerwise", "adam_mini", "muon", "ademamix", "ademamix_8bit",
                       "paged_ademamix_32bit", "paged_ademamix_8bit", "schedule_free_adamw", "schedule_free_radam", "schedule_free_sgd",
-                      "rmsprop_bnb_8bit", "rmsprop_bnb_32bit", "grokadamw", "came_pytorch", "lomo", "adalomo")},
+                      "rmsprop_bnb_8bit", "rmsprop_bnb_32bit", "grokadamw", "came_pytorch", "lomo", "adalomo", "adopt_adamw",
+                      "ao_adamw_fp8", "adamw_anyprecision")},
                   "stable_adamw": "Triton kernels, no stand-in", "optimi_adamw": "Triton kernels, no stand-in"},
 }
 # The option table's word for each of the recorder's, where they differ.

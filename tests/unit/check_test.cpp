@@ -143,11 +143,31 @@ TEST_CASE("a key that people know by another name is suggested by its own") {
 constexpr const char* kSmallT5 =
     R"("config":{"model_type":"t5","d_model":64,"d_ff":128,"d_kv":16,"num_heads":4,"num_layers":2,"vocab_size":1000})";
 
-TEST_CASE("re-entrant checkpointing of encoder-decoders is refused: no record covers it") {
+TEST_CASE("re-entrant checkpointing of T5 is refused with padding, whose garbage nobody can date") {
   const std::string start =
       std::string{"{"} + kSmallT5 + R"(,"sequence_length":64,"gradient_checkpointing":"full","use_reentrant":)";
-  CHECK(answer_to(start + "true}") == "none; error UNSUPPORTED_VALUE /use_reentrant -> false");
-  CHECK(answer_to(start + "false}") == "estimate");
+  CHECK(answer_to(start + R"(true,"padding":true})") == "none; error UNSUPPORTED_VALUE /use_reentrant -> false");
+  CHECK(answer_to(start + R"(false,"padding":true})") == "estimate");
+  CHECK(answer_to(start + "true}") == "estimate");
+}
+
+TEST_CASE("a learned prefix needs a cache: checkpoints are refused, and so is what PEFT fails on") {
+  const auto prefix = [](const std::string& model, const std::string& more) {
+    const std::string text = answer_to(R"({"model":")" + model + R"(","sequence_length":64,"method":"lora",)" +
+                                       R"("adapter":{"kind":"prefix_tuning"})" + more + "}");
+    return text.substr(0, text.find(" ->"));
+  };
+  CHECK(prefix("llama-3.2-1b", "") == "estimate");
+  CHECK(prefix("llama-3.2-1b", R"(,"gradient_checkpointing":"full")") ==
+        "none; error INVALID_VALUE /gradient_checkpointing");
+  CHECK(prefix("google/gemma-2-2b", "") == "none; error INVALID_COMBINATION /adapter/kind");
+}
+
+TEST_CASE("a recording has room in the sequence, or there is an error") {
+  // processing_qwen2_audio.py: 30 s are 3000 frames of 10 ms, which two halvings make 750 tokens.
+  const std::string start = R"({"model":"Qwen/Qwen2-Audio-7B-Instruct","method":"lora","audio_seconds":30,)";
+  CHECK(answer_to(start + R"("sequence_length":750})") == "none; error INVALID_VALUE /sequence_length -> 751");
+  CHECK(answer_to(start + R"("sequence_length":751})") == "estimate");
 }
 
 TEST_CASE("classes that transformers cannot run are refused") {

@@ -94,6 +94,14 @@ TEST_CASE("APOLLO keeps random directions in the gradient's dtype, as many as it
   CHECK(kept("apollo_adamw", Shape{Dim(16), Dim(1000)}, Dtype::kBf16) == 2 * (128 * 16 + 2 * 128 * 1000) + 2);
 }
 
+TEST_CASE(
+    "ADOPT keeps Adam's moments, torchdistx's AdamW its own in fp32, torchao's fp8 a byte and a scale per block") {
+  CHECK(kept("adopt_adamw", kMatrix, Dtype::kBf16) == 2 * 2 * kElements);
+  CHECK(kept("adamw_anyprecision", kMatrix, Dtype::kBf16) == 2 * 4 * kElements);
+  CHECK(kept("ao_adamw_fp8", kMatrix, Dtype::kBf16) == 2 * (kElements + 4 * kBlocks));
+  CHECK(kept("ao_adamw_fp8", Shape{Dim(512)}, Dtype::kBf16) == 2 * 2 * 512);
+}
+
 TEST_CASE("CAME keeps one full moment and four factors, AdaLomo two factors, LOMO nothing, GrokAdamW all on the host") {
   CHECK(kept("came_pytorch", kMatrix, Dtype::kBf16) == 4 * (kElements + 2 * (1000 + 512)));
   CHECK(kept("adalomo", kMatrix, Dtype::kBf16) == 4 * (1000 + 512));

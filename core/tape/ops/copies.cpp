@@ -103,7 +103,7 @@ Tensor cat(const Tensor* const* parts, std::size_t count, int dim) {
   Dtype dtype = first.dtype();
   for (std::size_t i = 0; i < count; ++i) {
     total += parts[i]->shape().dims[d].n();
-    if (parts[i]->dtype() == Dtype::kFp32) dtype = Dtype::kFp32;
+    if (parts[i]->dtype() != dtype) dtype = Dtype::kFp32;  // of the two halves, too
   }
   s.dims[d] = Dim(total, s.dims[d].symbol());
   s.make_contiguous();

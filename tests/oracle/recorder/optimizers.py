@@ -119,9 +119,9 @@ BITSANDBYTES = {"adamw_8bit": "AdamW8bit", "paged_adamw_8bit": "PagedAdamW8bit",
                 "paged_ademamix_32bit": "PagedAdEMAMix", "paged_ademamix_8bit": "PagedAdEMAMix8bit", "rmsprop_bnb": "RMSprop",
                 "rmsprop_bnb_32bit": "RMSprop", "rmsprop_bnb_8bit": "RMSprop8bit"}
 # Run themselves on one GPU as well; the others of bitsandbytes are FakeOptimizer's there.
-ONE_GPU = {"adamw_torch_8bit", "adamw_torch_4bit", "ademamix", "ademamix_8bit", "paged_ademamix_32bit", "paged_ademamix_8bit", "rmsprop_bnb",
+ONE_GPU = {"ao_adamw_fp8", "adamw_torch_8bit", "adamw_torch_4bit", "ademamix", "ademamix_8bit", "paged_ademamix_32bit", "paged_ademamix_8bit", "rmsprop_bnb",
            "rmsprop_bnb_8bit", "rmsprop_bnb_32bit"}
-TORCHAO = {"adamw_torch_8bit": "AdamW8bit", "adamw_torch_4bit": "AdamW4bit"}
+TORCHAO = {"adamw_torch_8bit": "AdamW8bit", "adamw_torch_4bit": "AdamW4bit", "ao_adamw_fp8": "AdamWFp8"}
 
 
 def library_class(name):

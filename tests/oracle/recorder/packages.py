@@ -3,6 +3,8 @@
 What transformers' Trainer builds for an `optim` name is built by its own transformers/trainer_optimizer.py.  Kernels of
 bitsandbytes and torchao work in place and are left out (optimizers.py: library_class).
 """
+import importlib
+
 import torch
 import torch.nn as nn
 import transformers
@@ -16,7 +18,12 @@ SETTINGS = {"galore": {"rank": 128, "update_proj_gap": 200, "scale": 0.25, "proj
             "apollo": {"rank": 128, "proj": "random", "scale_type": "channel", "update_proj_gap": 200, "scale": 1.0, "proj_type": "std"}}
 PLAIN = {"grokadamw": ("grokadamw", "GrokAdamW", {}), "came_pytorch": ("came_pytorch", "CAME", {}),
          "schedule_free_adamw": ("schedulefree", "AdamWScheduleFree", {}), "schedule_free_radam": ("schedulefree", "RAdamScheduleFree", {}),
-         "schedule_free_sgd": ("schedulefree", "SGDScheduleFree", {})}
+         "schedule_free_sgd": ("schedulefree", "SGDScheduleFree", {}),
+         # axolotl core/builders/base.py; `foreach` is what it would choose on a GPU
+         "adopt_adamw": ("adopt", "ADOPT", {"decouple": True, "foreach": True}),
+         # transformers 5.12 trainer_optimizer.py: _get_adamw_anyprecision
+         "adamw_anyprecision": ("torchdistx.optimizers.anyprecision_optimizer", "AnyPrecisionAdamW",
+                                {"momentum_dtype": torch.float32, "variance_dtype": torch.float32})}
 LOMO = {"lomo": "Lomo", "adalomo": "AdaLomo"}
 NAMES = {*LOW_RANK, *PLAIN, *LOMO, "muon", "adam_mini"}
 
@@ -136,7 +143,7 @@ def make(name, model, job):
         return low_rank(name, model, job)
     if name in PLAIN:
         package, cls, settings = PLAIN[name]
-        inner = getattr(__import__(package), cls)(groups_of(model), lr=1e-4, **settings)
+        inner = getattr(importlib.import_module(package), cls)(groups_of(model), lr=1e-4, **settings)
         if hasattr(inner, "train"):
             inner.train()
         for group in inner.param_groups:
