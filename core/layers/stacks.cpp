@@ -33,7 +33,7 @@ const LayerPlan::Stack& Net::planned(const Stack& stack) {
   Net& whole = *whole_;
   LayerPlan& plan = whole.plan_;
   if (whole.next_stack_ == plan.stacks.size()) {
-    first_layer = plan.layers();
+    first_layer = stage != nullptr ? 0 : plan.layers();
     std::vector<std::int64_t> kinds;
     kinds.reserve(static_cast<std::size_t>(stack.layers));
     // ZeRO's buckets fill across layers: none of them is like another.
@@ -50,7 +50,7 @@ const LayerPlan::Stack& Net::planned(const Stack& stack) {
     }
   }
   const LayerPlan::Stack& known = plan.stacks[whole.next_stack_++];
-  first_layer = known.first;
+  first_layer = stage != nullptr ? 0 : known.first;  // the plan has a GPU's stages one after another
   return known;
 }
 
@@ -72,7 +72,7 @@ Tensor Net::layers(const Stack& stack, Tensor hidden) {
     if (tape.placement() != nullptr) tape.placement()->enter_layer(instance, hidden.requires_grad());
     Tensor out;
     if (stack.checkpoints && !evaluates && (stack.always || checkpointed(job, layer))) {
-      const auto call = [this, stack, layer, first = known.first, tables = shared](Tensor x) {
+      const auto call = [this, stack, layer, first = first_layer, tables = shared](Tensor x) {
         const Shared outside = std::move(shared);
         shared = tables;
         first_layer = first;

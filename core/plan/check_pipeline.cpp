@@ -73,6 +73,21 @@ void check_company(const TrainingJob& job, Issues& issues) {
   }
 }
 
+// Records are of PEFT's LoRA and of autocast on whole stages.
+void check_adapted(const TrainingJob& job, Issues& issues) {
+  const bool lora =
+      job.adapter.kind == AdapterKind::kLora && !job.adapter.use_dora && job.adapter.modules_to_save.empty();
+  if (job.has_adapter() && !lora) {
+    refuse(issues, "/adapter", "In a pipeline PEFT's LoRA is modelled, without DoRA and modules_to_save.");
+  }
+  const bool divided = job.tensor.is_used() || job.data_parallel.is_sharded();
+  if (divided && (job.has_adapter() || job.recipe.autocast)) {
+    refuse(issues, kPipeline,
+           "Adapters and autocast are modelled in pipelines whose stages are whole: tensor parallelism, FSDP and ZeRO "
+           "are not beside them.");
+  }
+}
+
 // accelerate's hooks move hidden states and everything else that a layer is given.
 void check_device_map(const TrainingJob& job, Issues& issues) {
   constexpr std::string_view kMap = "/parallelism/device_map";
@@ -120,12 +135,12 @@ void check_pipeline(const Architecture& architecture, const TrainingJob& job, Is
     refuse(issues, "/attention", "The stages of a pipeline pass no masks, which eager attention needs.", "sdpa");
   }
   check_company(job, issues);
-  if (job.has_adapter() || job.freezes_by_name() || job.loss != Loss::kDefault || job.recipe.autocast || job.padding ||
-      job.packing || job.optimizer_in_backward) {
+  if (job.freezes_by_name() || job.loss != Loss::kDefault || job.padding || job.packing || job.optimizer_in_backward) {
     refuse(issues, kPipeline,
-           "Pipelines are modelled for full training with the default loss, without autocast, padding and an optimizer "
-           "in backward.");
+           "Pipelines are modelled for full training, LoRA and QLoRA with the default loss, without padding and an "
+           "optimizer in backward.");
   }
+  check_adapted(job, issues);
 }
 
 }  // namespace tidemark

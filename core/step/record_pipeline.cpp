@@ -84,7 +84,7 @@ void PipelineRank::declare() {
     enter(i);
     const Shape rows{net_.B, net_.S};
     if (stages_[i].first) net_.input_ids = tape_.allocate(rows, Dtype::kInt64, "input_ids");
-    if (!stages_[i].first) net_.received = tape_.allocate(hidden(), net_.job.recipe.weights, "received");
+    if (!stages_[i].first) net_.received = tape_.allocate(hidden(), net_.weight_dtype(2), "received");
     const Tensor returned = stage_forward(stages_[i]);
     net_.input_ids.reset();
   }
@@ -104,7 +104,7 @@ Shape PipelineRank::hidden() const {
 // and kept.
 void PipelineRank::receive_buffers() {
   const Scope in(tape_, "received", kStage);
-  const Dtype dtype = net_.job.recipe.weights;
+  const Dtype dtype = net_.weight_dtype(2);
   const auto make = [&](std::vector<Tensor>& buffers) {
     for (Count i = 0; i < how_.micro_batches; ++i) {
       buffers.push_back(tape_.standing(hidden(), dtype, "buffer to receive into", Category::kCommunication));
@@ -140,8 +140,10 @@ void PipelineRank::enter(std::size_t chunk) {
   if (sharded_ != nullptr) sharded_->enter_chunk(chunk);
 }
 
-// Norm and head behind the last layer; the logits of the rest are hidden states.
+// Norm and head behind the last layer; the logits of the rest are hidden states. Autocast is around each stage's
+// forward, as accelerate has it around a model's (accelerate 1.14 accelerator.py: prepare_model).
 Tensor PipelineRank::stage_forward(const ModelStage& stage) {
+  tape_.set_autocast(net_.job.recipe.autocast);
   Placement* const placement = tape_.placement();
   if (placement != nullptr) placement->enter_model();
   Tensor hidden = program_.forward(net_);
@@ -152,6 +154,8 @@ Tensor PipelineRank::stage_forward(const ModelStage& stage) {
   if (placement != nullptr) placement->leave_model();
   net_.shared = {};
   net_.model_locals.clear();
+  tape_.set_autocast(std::nullopt);
+  tape_.clear_autocast_cache();
   return hidden;
 }
 
