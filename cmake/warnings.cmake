@@ -14,6 +14,10 @@ if(TIDEMARK_SANITIZE)
   target_compile_options(tidemark_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(tidemark_flags INTERFACE -fsanitize=address,undefined)
 endif()
+if(TIDEMARK_FUZZ)
+  # What libFuzzer learns from: without it "no interesting inputs were found".
+  target_compile_options(tidemark_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 target_include_directories(tidemark_flags INTERFACE ${PROJECT_SOURCE_DIR})
 
 # The engine neither throws nor asks for types at run time.

@@ -123,9 +123,23 @@ void add_tensor(const TrainingJob& job, const Architecture& architecture, std::v
   std::vector<Setting> settings = {set_count("parallelism.data", job.data_parallel.degree / group),
                                    set_count("parallelism.tensor", group),
                                    set_flag("parallelism.sequence_parallel", true), as_many_samples(job, group)};
+  std::string title = "Tensor parallelism over " + std::to_string(group) + " GPUs of a host";
   if (!job.is_megatron()) settings.push_back(set_flag("parallelism.loss_parallel", true));
-  steps.push_back(step_of(Lever::kModelParallel, "Tensor parallelism over " + std::to_string(group) + " GPUs of a host",
-                          stating_recipe(job, std::move(settings)), kTensor));
+  const Sharding now = job.data_parallel.sharding;
+  const bool zero = now >= Sharding::kZero1;
+  // DTensor's plans go with FSDP 2 alone: several hosts' copies of a part are divided by it.
+  const bool among_hosts = !job.is_megatron() && job.data_parallel.degree > group && (zero || now == Sharding::kNone);
+  if (among_hosts) {
+    title += ", FSDP 2 among hosts";
+    settings.push_back(set_word("parallelism.fsdp", "fsdp2"));
+  }
+  if (among_hosts && zero) {
+    settings.push_back(set_count("parallelism.zero_stage", 0));
+    settings.push_back(set_word("precision", "fsdp_bf16"));
+  } else {
+    settings = stating_recipe(job, std::move(settings));
+  }
+  steps.push_back(step_of(Lever::kModelParallel, std::move(title), std::move(settings), kTensor));
 }
 
 void add_stages(const TrainingJob& job, const Architecture& architecture, std::vector<Step>& steps) {

@@ -1,5 +1,7 @@
 #include "core/fit/more_cards.hpp"
 
+#include <algorithm>
+
 namespace tidemark {
 namespace {
 
@@ -12,13 +14,20 @@ constexpr Cost kDivided{
     "none",
     "Rajbhandari et al. 2020, ZeRO, arXiv:1910.02054; Zhao et al. 2023, PyTorch FSDP, arXiv:2304.11277"};
 
+constexpr Cost kLaidOut{
+    0,          Harm::kSpeed, "one card works at a time; hidden states travel between them",
+    "the same", "none",       "Hugging Face transformers, device_map=\"auto\": naive model parallelism"};
+
 struct Division {
   std::string_view title;
   std::vector<Setting> settings;
+  std::string_view cards = "parallelism.data";  // what counts them
+  bool is_device_map() const { return cards == "parallelism.device_map"; }
 };
 
 // A job that is divided already takes more cards of the same.
 std::vector<Division> divisions(const TrainingJob& job) {
+  if (job.pipeline.is_device_map()) return {{"device_map", {}, "parallelism.device_map"}};
   if (job.data_parallel.sharding != Sharding::kNone) return {{"divided as stated", {}}};
   const Setting engine = set_word("precision", "deepspeed_bf16");
   return {{"FSDP 2", {set_word("parallelism.fsdp", "fsdp2")}},
@@ -30,8 +39,8 @@ Step on_cards(const Division& division, Count cards) {
   Step step;
   step.title = std::to_string(cards) + " cards, " + std::string{division.title};
   step.settings = division.settings;
-  step.settings.push_back(set_count("parallelism.data", cards));
-  step.cost = kDivided;
+  step.settings.push_back(set_count(division.cards, cards));
+  step.cost = division.is_device_map() ? kLaidOut : kDivided;
   return step;
 }
 
@@ -41,12 +50,13 @@ Step on_one_card(const TrainingJob& job) {
   step.title = "1 card, as it is";
   step.cost = kDivided;
   if (job.data_parallel.is_used()) step.settings.push_back(set_count("parallelism.data", 1));
+  if (job.pipeline.is_device_map()) step.settings.push_back(set_count("parallelism.device_map", 1));
   return step;
 }
 
 bool is_countable(const TrainingJob& job) {
-  return !job.is_megatron() && !job.tensor.is_used() && !job.pipeline.is_used() && job.context == 1 &&
-         !job.data_parallel.one_process && job.data_parallel.replicas == 1;
+  return !job.is_megatron() && !job.tensor.is_used() && (!job.pipeline.is_used() || job.pipeline.is_device_map()) &&
+         job.context == 1 && !job.data_parallel.one_process && job.data_parallel.replicas == 1;
 }
 
 /// `step`, where the job then fits in full; else no cards.
@@ -61,7 +71,8 @@ MoreCards verified(Peaks& peaks, const TrainingJob& job, const Card& card, Step 
 }
 
 // The smallest number of more than `few` and up to `most` that fits; zero cards where not even those do. More cards
-// never need more on each (docs/many-gpus.md), so halves are searched.
+// never need more on each (docs/many-gpus.md), so halves are searched; but of a device_map, which may lay all layers on
+// the last card, and is one process on one host.
 MoreCards fewest(Peaks& peaks, const TrainingJob& job, const Card& card, const Division& division, Count few,
                  Count most) {
   const auto may_do = [&](int power) {
@@ -69,9 +80,11 @@ MoreCards fewest(Peaks& peaks, const TrainingJob& job, const Card& card, const D
   };
   int least = 1, largest = 0;
   while ((Count{1} << least) <= few) ++least;
+  const bool one_by_one = division.is_device_map();
+  if (one_by_one) most = std::min(most, job.data_parallel.per_node);
   while ((Count{2} << largest) <= most) ++largest;
-  if (least > largest || !may_do(largest)) return {};
-  for (int high = largest; least < high;) {
+  if (least > largest || (!one_by_one && !may_do(largest))) return {};
+  for (int high = largest; !one_by_one && least < high;) {
     const int middle = (least + high) / 2;
     if (may_do(middle)) {
       high = middle;
@@ -81,6 +94,7 @@ MoreCards fewest(Peaks& peaks, const TrainingJob& job, const Card& card, const D
   }
   for (int power = least; power <= largest; ++power) {
     const Count cards = Count{1} << power;
+    if (one_by_one && !may_do(power)) continue;
     MoreCards found = verified(peaks, job, card, on_cards(division, cards), cards);
     if (found.cards > 0) return found;
   }
@@ -114,12 +128,12 @@ std::vector<MoreCards> more_cards(Peaks& peaks, const TrainingJob& job, const Ca
   std::vector<MoreCards> list;
   if (!is_countable(job)) return list;
   for (const Division& division : divisions(job)) {
-    MoreCards plain = fewest(peaks, job, card, division, job.data_parallel.degree, kMostCards);
+    MoreCards plain = fewest(peaks, job, card, division, job.gpus(), kMostCards);
     const Count fewer = plain.cards > 0 ? plain.cards / 2 : kMostCards;
     if (job.checkpointing == Checkpointing::kNone) {
       Division saving = division;
       saving.settings.push_back(set_word("gradient_checkpointing", "full"));
-      MoreCards saved = fewest(peaks, job, card, saving, job.data_parallel.degree, fewer);
+      MoreCards saved = fewest(peaks, job, card, saving, job.gpus(), fewer);
       saved.step.title += ", every layer checkpointed";
       if (saved.cards > 0) list.push_back(std::move(saved));
     }

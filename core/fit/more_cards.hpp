@@ -18,8 +18,8 @@ struct MoreCards {
 };
 
 /// The smallest number of such cards on which the job fits, nothing else being changed: one, as it is, or 2, 4, 8, …
-/// kMostCards that divide it as it says, else by FSDP 2, ZeRO-2 or ZeRO-3. Zero cards where not even those do, and of
-/// jobs whose GPUs share a layer or a pipeline.
+/// kMostCards that divide it as it says, else by FSDP 2, ZeRO-2 or ZeRO-3, or those of a host on which its device_map
+/// lays it. Zero cards where not even those do, and of jobs whose GPUs share a layer or a pipeline.
 MoreCards fewest_cards(Peaks& peaks, const TrainingJob& job, const Card& card);
 
 /// The job on so many cards, divided in the first of those ways that is answered; nothing where none is.

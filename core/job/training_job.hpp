@@ -325,6 +325,8 @@ struct Pipeline {
   bool counts_ends = false;   ///< then with token table, and norm with head, as a layer each
   Count table = 0;            ///< device_map: the GPU that has the token table
   Count head = -1;            ///< and the one with the head; −1: the last
+  Count norm = -1;            ///< and the one with the last norm; −1: that of the head
+  Count rotary = -1;          ///< and the one that makes the rotary tables; −1: that of the head
 
   bool is_used() const { return stages > 1; }
   bool is_device_map() const { return is_used() && schedule == PipelineSchedule::kDeviceMap; }

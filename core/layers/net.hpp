@@ -37,8 +37,16 @@ struct TraceState;
 /// The layers of the model that a GPU of a pipeline runs in one go.
 struct ModelStage {
   Count begin = 0, end = 0;        ///< of its list of layers
-  bool first = true, last = true;  ///< the token table lies before them; norm and head behind them
+  bool first = true, last = true;  ///< the token table lies before them; the head behind them
+  bool norm = true;                ///< and so does the last norm
+  bool hooked = false;             ///< device_map: a module's hook copies what lies on another GPU
+  bool tables = true;              ///< rotary tables are made here
+
+  bool is_empty() const { return begin == end; }
 };
+
+/// accelerate 1.14 hooks.py: AlignDevicesHook.pre_forward: a copy of hidden states that lie on another GPU.
+Tensor copied_by_hook(Net& net, Tensor elsewhere);
 
 /// A list of layers as a program's forward hands it to Net::layers.
 struct Stack {
@@ -145,9 +153,15 @@ class Net {
   SharedWeights blocks;
   const ModelStage* stage = nullptr;  ///< what of the model runs; null: all of it
   Tensor received;                    ///< hidden states that the stage before has sent
-  Count picture_tokens = 0;           ///< of a sample's sequence that pictures take
-  Tensor last_hidden;                 ///< outputs.last_hidden_state: alive until the model's forward returns
-  Tensor encoder_hidden;              ///< outputs.encoder_last_hidden_state: alive as long as the outputs
+  /// Rotary tables of another GPU, of which each layer gets copies.
+  struct Lent {
+    Count dim = 0;  ///< 0: there are none
+    Dtype dtype = Dtype::kFp32;
+  };
+  Lent lent;
+  Count picture_tokens = 0;  ///< of a sample's sequence that pictures take
+  Tensor last_hidden;        ///< outputs.last_hidden_state: alive until the model's forward returns
+  Tensor encoder_hidden;     ///< outputs.encoder_last_hidden_state: alive as long as the outputs
   std::shared_ptr<std::vector<CachedAttention>> prefix;  ///< outputs.past_key_values of prefix tuning
   std::shared_ptr<TraceState> traced;                    ///< of a traced model: the micro-step that is under way
   bool adapters_off = false;                             ///< a forward of the model as it was without its adapters
@@ -329,6 +343,9 @@ Tensor scaled_dot_product_attention(Net& net, Tensor q, Tensor k, Tensor v, Tens
 Tensor flash_attention_forward(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions& options);
 /// Does the job ask for one of the kernels of the flash-attn packages?
 bool wants_flash(const TrainingJob& job);
+/// Whether the job checkpoints that layer as a whole.
+bool checkpointed(const TrainingJob& job, Count layer);
+
 /// The part of attention between the projections, run by `core` on q; checkpointed where the job recomputes just that.
 Tensor core_attention(Net& net, Tensor q, const BlockCall& core);
 /// The masks of transformers/masking_utils.py for the whole forward.

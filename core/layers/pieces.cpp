@@ -43,6 +43,10 @@ void make_position_ids(Net& net) {
 void rotary_tables(Net& net, Dtype dtype, Count dim) {
   Scope in(net.tape, "rotary_emb", kRotary);
   Tape& t = net.tape;
+  if (net.stage != nullptr && !net.stage->tables) {
+    net.lent = {dim, dtype};
+    return;
+  }
   t.buffer("rotary_emb.inv_freq", dim / 2 * 4);
   t.buffer("rotary_emb.original_inv_freq", dim / 2 * 4);
   const Shape table{Dim(1), net.S, Dim(dim)};

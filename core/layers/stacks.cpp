@@ -4,7 +4,6 @@
 #include "core/layers/prompts.hpp"
 
 namespace tidemark {
-namespace {
 
 bool checkpointed(const TrainingJob& job, Count layer) {
   switch (job.checkpointing) {
@@ -18,6 +17,8 @@ bool checkpointed(const TrainingJob& job, Count layer) {
   }
 }
 
+namespace {
+
 // MixedPrecisionPolicy.cast_forward_inputs: a unit of FSDP 2 gets its input in the dtype of its gathered weights.
 // Source: torch 2.14 distributed/fsdp/_fully_shard/_fsdp_state.py: FSDPState._pre_forward.
 Tensor as_policy_has_it(Net& net, Tensor hidden) {
@@ -27,14 +28,30 @@ Tensor as_policy_has_it(Net& net, Tensor hidden) {
   return gathered ? to(std::move(hidden), *gathered) : hidden;
 }
 
+// Rotary tables of another GPU are copied for each layer, and again where it is recomputed; hidden states once.
+Tensor with_copies(Net& net, Tensor hidden) {
+  const ModelStage& stage = *net.stage;
+  if (net.lent.dim > 0) {
+    const Shape table{Dim(1), net.S, Dim(net.lent.dim)};
+    net.shared.cos = net.tape.allocate(table, net.lent.dtype, "copy");
+    net.shared.sin = net.tape.allocate(table, net.lent.dtype, "copy");
+  }
+  if (stage.first || net.layer_index != stage.begin) return hidden;
+  return copied_by_hook(net, std::move(hidden));
+}
+
 }  // namespace
+
+Tensor copied_by_hook(Net& net, Tensor elsewhere) {
+  return clone(expand(std::move(elsewhere), Shape{net.B, net.S, net.H}));
+}
 
 // The plan of a stack is made when the forward first comes to it, and kept.
 const LayerPlan::Stack& Net::planned(const Stack& stack) {
   Net& whole = *whole_;
   LayerPlan& plan = whole.plan_;
   if (whole.next_stack_ == plan.stacks.size()) {
-    first_layer = plan.layers();
+    first_layer = stage != nullptr ? 0 : plan.layers();
     std::vector<std::int64_t> kinds;
     kinds.reserve(static_cast<std::size_t>(stack.layers));
     // ZeRO's buckets fill across layers: none of them is like another.
@@ -51,14 +68,16 @@ const LayerPlan::Stack& Net::planned(const Stack& stack) {
     }
   }
   const LayerPlan::Stack& known = plan.stacks[whole.next_stack_++];
-  first_layer = known.first;
+  first_layer = stage != nullptr ? 0 : known.first;  // the plan has a GPU's stages one after another
   return known;
 }
 
 Tensor Net::run_layer(const Stack& stack, Count layer, Tensor hidden) {
   layer_index = layer;
   hidden = as_policy_has_it(*this, std::move(hidden));
+  if (stage != nullptr && stage->hooked) hidden = with_copies(*this, std::move(hidden));
   Tensor out = stack.layer(*this, std::move(hidden));
+  if (lent.dim > 0) shared.cos = shared.sin = {};
   attention_weights.reset();
   return out;
 }
@@ -151,7 +170,9 @@ Tensor run_one_stack(Net& net, Tensor (*embed)(Net&), Tensor (*layer)(Net&, Tens
   if (net.stage != nullptr) net.model_locals.clear();
   hidden = net.layers(stack, std::move(hidden));
   if (net.stage == nullptr) return norm(net, std::move(hidden));
-  if (!net.stage->last) return hidden;
+  const ModelStage& stage = *net.stage;
+  if (!stage.norm) return hidden;
+  if (stage.hooked && stage.is_empty() && !stage.first) hidden = copied_by_hook(net, std::move(hidden));
   net.model_locals = {hidden};
   return norm(net, std::move(hidden));
 }

@@ -146,6 +146,7 @@ constexpr Option kOptions[] = {
         .within(1, 64, "GPUs")
         .further()
         .sets([](Request& r, const OptionValue& v) {
+          if (v.integer == 1 && r.job.pipeline.is_device_map()) r.job.pipeline = {};
           if (v.integer == 1) return;
           r.job.pipeline.stages = v.integer;
           r.job.pipeline.schedule = PipelineSchedule::kDeviceMap;

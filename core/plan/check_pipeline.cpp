@@ -73,8 +73,23 @@ void check_company(const TrainingJob& job, Issues& issues) {
   }
 }
 
+// Records are of PEFT's LoRA and of autocast on whole stages.
+void check_adapted(const TrainingJob& job, Issues& issues) {
+  const bool lora =
+      job.adapter.kind == AdapterKind::kLora && !job.adapter.use_dora && job.adapter.modules_to_save.empty();
+  if (job.has_adapter() && !lora) {
+    refuse(issues, "/adapter", "In a pipeline PEFT's LoRA is modelled, without DoRA and modules_to_save.");
+  }
+  const bool sharded = job.data_parallel.is_sharded(), tensor = job.tensor.is_used();
+  const bool fsdp2 = sharded && job.data_parallel.sharding == Sharding::kFsdp2;
+  if ((job.recipe.autocast && (sharded || tensor)) || (job.has_adapter() && (tensor || sharded != fsdp2))) {
+    refuse(issues, kPipeline,
+           "Autocast is modelled in pipelines whose stages are whole, adapters there and beside FSDP 2.");
+  }
+}
+
 // accelerate's hooks move hidden states and everything else that a layer is given.
-void check_device_map(const TrainingJob& job, Issues& issues) {
+void check_device_map(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   constexpr std::string_view kMap = "/parallelism/device_map";
   if (job.gpus() != job.pipeline.stages) {
     refuse(issues, kMap,
@@ -92,10 +107,11 @@ void check_device_map(const TrainingJob& job, Issues& issues) {
            "device_map is modelled for full training, LoRA and QLoRA, without preferences, evaluation and an optimizer "
            "in backward.");
   }
-  if (job.padding || job.packing || job.attention == AttentionKernel::kEager) {
+  const bool slides = architecture.sliding_window > 0 && job.sequence_length > architecture.sliding_window;
+  if (job.padding || job.packing || slides || job.attention == AttentionKernel::kEager) {
     refuse(issues, kMap,
            "Masks, which each layer gets a copy of, are not modelled under device_map: sdpa and full "
-           "rows are.");
+           "rows within the window are.");
   }
   if (job.offload.optimizer || job.offload.parameters || job.checkpointing == Checkpointing::kOffload) {
     refuse(issues, kMap, "Offloading is not modelled under device_map.");
@@ -113,19 +129,20 @@ void check_pipeline(const Architecture& architecture, const TrainingJob& job, Is
     refuse(issues, kPipeline, "Pipelines are modelled for causal language models with Llama's modules.");
     return;
   }
-  if (how.is_device_map()) return check_device_map(job, issues);
+  if (how.is_device_map()) return check_device_map(architecture, job, issues);
   check_stages(architecture, job, issues);
   check_schedule(how, issues);
   if (job.attention == AttentionKernel::kEager) {
     refuse(issues, "/attention", "The stages of a pipeline pass no masks, which eager attention needs.", "sdpa");
   }
   check_company(job, issues);
-  if (job.has_adapter() || job.freezes_by_name() || job.loss != Loss::kDefault || job.recipe.autocast || job.padding ||
-      job.packing || job.optimizer_in_backward) {
+  if (job.freezes_by_name() || job.loss != Loss::kDefault || job.padding || job.packing || job.optimizer_in_backward ||
+      job.preference != Preference::kNone || job.evaluation.micro_batch_size > 0 || job.offload.activations) {
     refuse(issues, kPipeline,
-           "Pipelines are modelled for full training with the default loss, without autocast, padding and an optimizer "
-           "in backward.");
+           "Pipelines are modelled for full training, LoRA and QLoRA with the default loss, without padding, "
+           "preferences, evaluation, offloaded activations and an optimizer in backward.");
   }
+  check_adapted(job, issues);
 }
 
 }  // namespace tidemark

@@ -73,12 +73,17 @@ std::vector<ModelStage> stages_of(const Architecture& architecture, const Pipeli
   for (Count i = rank; i < count; i += how.stages) {
     const auto at = static_cast<std::size_t>(i);
     const Count head = how.head < 0 ? count - 1 : how.head;
-    stages.push_back({cuts[at], cuts[at + 1], i == how.table, i == head});
+    const bool hooked = how.is_device_map();
+    const Count norm = how.norm < 0 ? head : how.norm, rotary = how.rotary < 0 ? head : how.rotary;
+    stages.push_back({cuts[at], cuts[at + 1], i == how.table, i == head, i == norm, hooked, !hooked || i == rotary});
   }
   return stages;
 }
 
-Count recorded_micro_batches(const Pipeline& how, Count rank) {
+Count recorded_micro_batches(const TrainingJob& job, Count rank) {
+  const Pipeline& how = job.pipeline;
+  // What packed layers hold in the graphs of the last stage grows with each of them.
+  if (job.method == Method::kQlora && rank + 1 == how.stages) return how.micro_batches;
   // One more than wait at a time finds the gradients of the first there; one more repeats it.
   if (how.schedule == PipelineSchedule::k1F1B) return std::min(how.micro_batches, warm_up(how, rank) + 2);
   return how.micro_batches;

@@ -22,7 +22,7 @@ struct PipelineAction {
 std::vector<ModelStage> stages_of(const Architecture& architecture, const Pipeline& how, Count rank);
 
 /// The micro-batches of which a record tells all: of schedules that keep as many alive from some point on, the first.
-Count recorded_micro_batches(const Pipeline& how, Count rank);
+Count recorded_micro_batches(const TrainingJob& job, Count rank);
 
 /// In which order a rank runs them.
 /// Source: torch 2.14 torch/distributed/pipelining/schedules.py: ScheduleGPipe, Schedule1F1B, _get_1f1b_rank_ops.

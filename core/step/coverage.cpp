@@ -186,7 +186,6 @@ Coverage coverage_of(const Architecture& architecture, const TrainingJob& job) {
   }
   if (job.offload.activations) coverage.apart.push_back(kActivationOffloading);
   if (job.evaluation.generates) coverage.apart.push_back(kGeneration);
-  if (job.pipeline.is_device_map()) coverage.apart.push_back(kDeviceMap);
   const std::vector<Trait> traits = traits_of(architecture, job);
   std::vector<std::optional<std::size_t>> places;
   for (const Trait& trait : traits) {

@@ -105,6 +105,8 @@ class Placing {
     if (whole || item.part == Part::kTable) map_.table = gpu_;
     if (whole || item.part == Part::kLayers) map_.layers[static_cast<std::size_t>(gpu_)] += m_.layers;
     if (item.part == Part::kLayer) ++map_.layers[static_cast<std::size_t>(gpu_)];
+    if (whole || item.part == Part::kNorm) map_.norm = gpu_;
+    if (whole || item.part == Part::kRotary) map_.rotary = gpu_;
     if (item.part == Part::kHead) map_.head = gpu_;
     // Tied parameters go together.
     if (m_.tied && (whole || item.part == Part::kTable)) {
@@ -190,6 +192,8 @@ TrainingJob laid_out(const Architecture& architecture, const TrainingJob& job) {
   placed.pipeline.layout = map.layers;
   placed.pipeline.table = map.table;
   placed.pipeline.head = map.head;
+  placed.pipeline.norm = map.norm;
+  placed.pipeline.rotary = map.rotary;
   return placed;
 }
 

@@ -22,6 +22,8 @@ struct DeviceMap {
   std::vector<Count> layers;  ///< of each GPU
   Count table = 0;
   Count head = 0;
+  Count norm = 0;
+  Count rotary = 0;
 };
 
 /// transformers 5.12 integrations/accelerate.py: get_balanced_memory, infer_auto_device_map (accelerate 1.14

@@ -50,10 +50,6 @@ Spread published_spread(std::string_view implementation) {
   return kStandIn;
 }
 
-// Where each layer lies is transformers' own plan; what the cards hold beside is of no record, so the range is as wide
-// as the worst answer from sources alone was wrong (range_table.hpp, kFromSourceOnlySpread: worst 13.35 %).
-constexpr Spread kDeviceMapSpread = {140, 140};
-
 // An evaluation that generates is as long as its longest sample: within 1.6 % of generate() under the recorder
 // (tests/oracle/records-loops.jsonl, generate-*).
 constexpr Spread kGenerationSpread = {20, 20};
@@ -63,7 +59,6 @@ constexpr Spread kGenerationSpread = {20, 20};
 constexpr Spread kMathSpread = {16, 16};
 
 Spread spread_apart(std::string_view option) {
-  if (option == kDeviceMap) return kDeviceMapSpread;
   if (option == kGeneration) return kGenerationSpread;
   if (option == kActivationOffloading) return {kOffloadedActivationsSpread, kOffloadedActivationsSpread};
   return {};

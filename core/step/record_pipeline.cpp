@@ -24,7 +24,7 @@ class PipelineRank {
         sharded_(sharded),
         how_(net.job.pipeline),
         rank_(rank),
-        micro_batches_(recorded_micro_batches(how_, rank)),
+        micro_batches_(recorded_micro_batches(net.job, rank)),
         stages_(stages_of(architecture, how_, rank)),
         chunks_(stages_.size()) {
     for (Chunk& chunk : chunks_) chunk.in_flight.resize(static_cast<std::size_t>(micro_batches_));
@@ -59,6 +59,7 @@ class PipelineRank {
   void forward_megatron(const ModelStage& stage, InFlight& here);
   void forward(const PipelineAction& action);
   void backward(const PipelineAction& action);
+  void end(InFlight& micro_batch);
   bool keeps_sent() const { return how_.schedule == PipelineSchedule::k1F1B; }
 
   Net& net_;
@@ -84,7 +85,7 @@ void PipelineRank::declare() {
     enter(i);
     const Shape rows{net_.B, net_.S};
     if (stages_[i].first) net_.input_ids = tape_.allocate(rows, Dtype::kInt64, "input_ids");
-    if (!stages_[i].first) net_.received = tape_.allocate(hidden(), net_.job.recipe.weights, "received");
+    if (!stages_[i].first) net_.received = tape_.allocate(hidden(), net_.weight_dtype(2), "received");
     const Tensor returned = stage_forward(stages_[i]);
     net_.input_ids.reset();
   }
@@ -104,7 +105,7 @@ Shape PipelineRank::hidden() const {
 // and kept.
 void PipelineRank::receive_buffers() {
   const Scope in(tape_, "received", kStage);
-  const Dtype dtype = net_.job.recipe.weights;
+  const Dtype dtype = net_.weight_dtype(2);
   const auto make = [&](std::vector<Tensor>& buffers) {
     for (Count i = 0; i < how_.micro_batches; ++i) {
       buffers.push_back(tape_.standing(hidden(), dtype, "buffer to receive into", Category::kCommunication));
@@ -140,8 +141,10 @@ void PipelineRank::enter(std::size_t chunk) {
   if (sharded_ != nullptr) sharded_->enter_chunk(chunk);
 }
 
-// Norm and head behind the last layer; the logits of the rest are hidden states.
+// Norm and head behind the last layer; the logits of the rest are hidden states. Autocast is around each stage's
+// forward, as accelerate has it around a model's (accelerate 1.14 accelerator.py: prepare_model).
 Tensor PipelineRank::stage_forward(const ModelStage& stage) {
+  tape_.set_autocast(net_.job.recipe.autocast);
   Placement* const placement = tape_.placement();
   if (placement != nullptr) placement->enter_model();
   Tensor hidden = program_.forward(net_);
@@ -152,6 +155,8 @@ Tensor PipelineRank::stage_forward(const ModelStage& stage) {
   if (placement != nullptr) placement->leave_model();
   net_.shared = {};
   net_.model_locals.clear();
+  tape_.set_autocast(std::nullopt);
+  tape_.clear_autocast_cache();
   return hidden;
 }
 
@@ -232,16 +237,27 @@ void PipelineRank::backward(const PipelineAction& action) {
   InFlight& here = chunk.in_flight[i];
   if (!keeps_sent()) sent_.reset();
   if (sharded_ != nullptr) sharded_->enter_chunk(action.chunk);
+  const DataParallel& data = net_.job.data_parallel;
+  const bool last = action.micro_batch + 1 == micro_batches_;
+  // backward_maybe_with_nosync: DistributedDataParallel gets the gradients as the last micro-batch's are added to them.
+  if (data.is_replicated() && data.gradient_as_bucket_view) tape_.set_drop_gradients(last);
   const Tensor output = std::move(here.output);
   Tensor root = stage.last ? here.loss : output;
   Tensor gradient_of_output;
   if (!stage.last) gradient_of_output = net_.job.is_megatron() ? received() : chunk.gradients[i];
   Tensor gradient = tape_.backward(std::move(root), std::move(gradient_of_output));
   tape_.begin_segment(Phase::kBackward, -1);
-  here.graph.reset();
+  if (!stage.last) end(here);
   net_.end_micro_step();
   if (how_.schedule != PipelineSchedule::kInterleaved) sent_ = std::move(gradient);
-  if (action.micro_batch + 1 == micro_batches_ && sharded_ != nullptr) sharded_->reduce_chunk();
+  if (last && sharded_ != nullptr) sharded_->reduce_chunk();
+}
+
+// Its graph goes, and what functions hold in it besides saved tensors (8-bit products their inputs).
+void PipelineRank::end(InFlight& micro_batch) {
+  micro_batch.graph->let_go_of_held(0, true);
+  tape_.begin_segment(Phase::kBackward, -1);
+  micro_batch.graph.reset();
 }
 
 void PipelineRank::run() {
@@ -252,6 +268,11 @@ void PipelineRank::run() {
   }
   sent_.reset();
   last_output_.reset();
+  // The losses, whose graphs they are, stay until then (_internal_losses).
+  for (InFlight& micro_batch : chunks_.back().in_flight) {
+    if (micro_batch.graph) end(micro_batch);
+    micro_batch.loss.reset();
+  }
   labels_.reset();
   input_ids_.reset();
   net_.stage = nullptr;

@@ -170,8 +170,8 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   } else if (sharded && !plain) {
     declare_parameters(net, program, *sharded);
   }
-  // As a view of its bucket a gradient is copied there as soon as it is ready, and dies.
-  t.set_drop_gradients(job.optimizer_in_backward || (ddp.is_replicated() && ddp.gradient_as_bucket_view));
+  t.set_drop_gradients(job.optimizer_in_backward);
+  const bool views = ddp.is_replicated() && ddp.gradient_as_bucket_view;
   OptimizerRun optimizer(t, job);
   if (job.optimizer_in_backward) {
     t.set_gradient_hook(
@@ -186,6 +186,8 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
     t.begin_segment(Phase::kForward, -1);
     s.micro_steps.push_back(t.segments().size() - 1);
     if (sharded) sharded->begin_micro_step(i + 1 == recorded);
+    // As a view of its bucket a gradient is copied there as soon as it is ready, and dies; under no_sync it waits.
+    if (views) t.set_drop_gradients(job.gradient_accumulation_steps == 1 || i + 1 == recorded);
     pipelined ? pipelined() : record_micro_step(net, program, i + 1 == recorded);
     optimizer.finish_backward();
     t.break_segment();

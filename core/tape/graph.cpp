@@ -271,7 +271,10 @@ void Graph::accumulate_parameter(std::int32_t parameter) {
   Tensor grad = std::move(arrivals_[static_cast<std::size_t>(parameter)].buffer);
   Parameter& p = tape_.parameters()[static_cast<std::size_t>(parameter)];
   p.reached = true;
-  if (p.grad.defined() && tape_.placement() == nullptr) return;  // `grad += new`, then the new one dies with this scope
+  if (p.grad.defined() && tape_.placement() == nullptr) {  // `grad += new`, then the new one dies with this scope
+    if (tape_.drop_gradients_) p.grad.reset();             // and this one as it is copied into its bucket
+    return;
+  }
   if (!grad.is_alone()) {
     Shape shape = grad.shape();
     shape.make_contiguous();

@@ -159,6 +159,10 @@ TEST_CASE("what several GPUs may divide further is offered with what an estimate
        R"("optimizer":"adamw_torch","parallelism":{"data":16,"fsdp":"fsdp2","reshard_after_forward":false}})",
        {"Weights let go after forward (FSDP 2)", "Tensor parallelism over 8 GPUs of a host", "A pipeline of 8 GPUs",
         "Weights, gradients and states in host memory (CPUOffloadPolicy)"}},
+      {R"("model":"llama-3.1-70b","method":"full","precision":"pure_bf16","parallelism":{"data":16}})",
+       {"Tensor parallelism over 8 GPUs of a host, FSDP 2 among hosts"}},
+      {R"("model":"llama-3.1-70b","method":"full","parallelism":{"data":16,"zero_stage":1}})",
+       {"Tensor parallelism over 8 GPUs of a host, FSDP 2 among hosts"}},
       {R"("model":"llama-3.1-8b","method":"full","framework":{"name":"megatron"},"sequence_length":16384,)"
        R"("parallelism":{"data":8}})",
        {"Megatron-Core's distributed optimizer", "Tensor parallelism over 2 GPUs of a host",
@@ -230,6 +234,20 @@ TEST_CASE("fit counts the cards that a job takes") {
   }
   const Value without = ask("{\"verb\":\"fit\",\"fewest\":false,\"gpu\":\"H100\"," + job + "}");
   CHECK(at(without, "fits.0.fewest").is_null());
+}
+
+TEST_CASE("a job whose layers are laid on cards takes as many as hold them") {
+  const std::string job = R"("model":"llama-3.1-8b","method":"lora","parallelism":{"device_map":8})";
+  const Value reply = ask("{\"verb\":\"fit\",\"gpus\":[\"4090\",\"H100\"]," + job + "}");
+  for (const Value& row : at(reply, "fits").items) {
+    CAPTURE(at(row, "gpu").string);
+    const bool roomy = at(row, "gpu").string.find("H100") != std::string::npos;
+    CHECK(at(row, "fewest.cards").integer == (roomy ? 1 : 2));
+    Value request = parsed("{" + job + "}");
+    set(request, "gpu", at(row, "gpu").string);
+    CHECK(at(row, "fewest.allocated_bytes").integer == estimated(request, at(row, "fewest.patch")));
+    CHECK(at(row, "fewest.patch.parallelism.device_map").integer == at(row, "fewest.cards").integer);
+  }
 }
 
 TEST_CASE("a map's rows may be numbers of cards") {

@@ -60,6 +60,14 @@ TEST_CASE("a mesh of ones is one GPU") {
   CHECK(alone.allocated.expected == ones.allocated.expected);
   CHECK(alone.reserved.expected == ones.reserved.expected);
   CHECK(ones.ranks.empty());
+  for (const char* precision : {"bf16_amp", "amp_bf16"}) {
+    const auto lora = [precision](const std::string& rest) {
+      std::string request = llama(6, rest);
+      request.replace(request.find("full"), 4, "lora");
+      return answered(request.replace(request.find("pure_bf16"), 9, precision)).allocated.expected;
+    };
+    CHECK(lora(R"("loss": "default")") == lora(pipeline(1, 1)));
+  }
 }
 
 TEST_CASE("the stages of a pipeline have all of the model's parameters together, and the answer is the worst one's") {
@@ -174,6 +182,28 @@ TEST_CASE("replicated stages keep buckets of their gradients") {
   CHECK(std::abs(e.allocated.expected - alone - 2 * e.parameters.total) < kMiB);
 }
 
+TEST_CASE("gradients that are views of their buckets wait elsewhere until the last micro-batch") {
+  const Estimate e = stage(1, R"(, "data": 2, "ddp": {"gradient_as_bucket_view": true})");
+  agree(e, 19'454'765'056);  // llama8-pp-ddp-view-2r1
+}
+
+TEST_CASE("each of a GPU's chunks of layers has adapters of its own") {
+  for (const char* how : {"", R"(, "virtual_pipeline": 2)"}) {
+    std::string request = llama(8, pipeline(2, 4, how));
+    request.replace(request.find("full"), 4, "lora");
+    Count parameters = 0;
+    for (const RankFigures& rank : answered(request).ranks)
+      parameters += rank.parameters * (rank.last - rank.first + 1);
+    std::string alone = llama(8, R"("loss": "default")");
+    CHECK(parameters == answered(alone.replace(alone.find("full"), 4, "lora")).parameters.total);
+  }
+}
+
+TEST_CASE("autocast is around each stage's forward") {
+  agree(stage(0, "", "bf16_amp"), 14'751'854'080);  // llama8-pp-bf16amp-2r0
+  agree(stage(1, "", "amp_bf16"), 31'039'654'400);  // llama8-pp-amp-2r1
+}
+
 TEST_CASE("several chunks of layers on a GPU are interleaved without being told") {
   const Answer answer = ask(llama(8, pipeline(2, 4, R"(, "virtual_pipeline": 2)")));
   REQUIRE(answer.estimate);
@@ -206,6 +236,10 @@ TEST_CASE("what torch refuses is refused with a sentence") {
   CHECK_FALSE(ask(llama(4, pipeline(8, 8))).estimate);  // more stages than layers
   CHECK_FALSE(ask(llama(4, pipeline(2, 4, R"(, "data": 2, "fsdp": "full_shard")"))).estimate);
   CHECK_FALSE(ask(llama(4, pipeline(2, 4, R"(, "data": 2, "zero_stage": 2)"))).estimate);
+  for (const char* more :
+       {R"("task": "dpo", )", R"("evaluation": {"micro_batch_size": 2}, )", R"("padding": true, )"}) {
+    CHECK_FALSE(ask(llama(8, more + pipeline(2, 4))).estimate);
+  }
 }
 
 }  // namespace

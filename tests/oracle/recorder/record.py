@@ -153,7 +153,8 @@ def sdpa_kernel(op):
     return "math/eager" if op == "_softmax" or op == "_safe_softmax" else None
 
 
-def build(J, job, registry, fake):
+def build(J, job, registry, fake, placed=None):
+    """`placed` is called with what from_pretrained returns: before anything is frozen for good and adapters come."""
     import checkpoints
     import losses
     import offloading
@@ -170,9 +171,11 @@ def build(J, job, registry, fake):
         for n, p in model.named_parameters():
             if re.search(pat, n):
                 p.requires_grad = False
+    if job["method"] == "qlora" and fake:
+        quantised.quantize_linears(model, job)
+    if placed is not None:
+        placed(model)
     if job["method"] == "qlora":
-        if fake:
-            quantised.quantize_linears(model, job)
         for p in model.parameters():
             p.requires_grad = False
         if job.get("kbit_prepare", True) and not packed.is_left_alone(job):
