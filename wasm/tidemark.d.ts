@@ -107,7 +107,7 @@ export interface Job {
   max_completion_length?: number | null;
   adapter?: {
     /** Which of PEFT's adapters (peft_type). @default "lora" */
-    kind?: "lora" | "adalora" | "ia3" | "loha" | "lokr" | "vera" | "oft" | "boft" | "ln_tuning" | "prompt_tuning" | "p_tuning" | null;
+    kind?: "lora" | "adalora" | "ia3" | "loha" | "lokr" | "vera" | "oft" | "boft" | "ln_tuning" | "prompt_tuning" | "p_tuning" | "prefix_tuning" | null;
     /** Rank. @default 16 */
     r?: number | null;
     /** AdaLoRA: rank at the start, 12; all memory is taken for it. */
@@ -139,10 +139,14 @@ export interface Job {
     boft_block_num?: number | null;
     /** Tokens that a learned prompt puts before a sample. @default 20 */
     num_virtual_tokens?: number | null;
-    /** P-tuning: width of the network that makes them; null: the model's. */
+    /**
+     * P-tuning, prefix tuning: width of the network that makes them; null: the model's, of keys that of a token's keys.
+     */
     encoder_hidden_size?: number | null;
     /** P-tuning: what makes the tokens. @default "MLP" */
     encoder_reparameterization_type?: "MLP" | null;
+    /** Prefix tuning: a small network makes the prefix. @default false */
+    prefix_projection?: boolean | null;
     /** Scaling numerator; it moves no memory. @default 32 */
     lora_alpha?: number | null;
     /** Dropout on the input of each adapter. Unit: probability. @default 0.0 */
@@ -196,22 +200,30 @@ export interface Job {
   /** axolotl's word for target_modules all-linear. @default false */
   lora_target_linear?: boolean | null;
   quantization?: {
-    /** Bits per quantised weight: 4 or 8. Unit: bits. @default 4 */
+    /** Bits per quantised weight: 4 or 8; of GPTQ and HQQ also 2 and 3. Unit: bits. @default 4 */
     bits?: number | null;
     /** Number format; 8 bits mean int8. @default "nf4" */
-    quant_type?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | "int4" | null;
+    quant_type?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | null;
     /** Block scales are quantised again. @default true */
     double_quant?: boolean | null;
-    /** Elements that share a scale. Unit: elements. @default 64 */
+    /**
+     * Elements that share a scale; -1: a whole row (GPTQ, AWQ). Of GPTQ and AWQ 128 unless stated. Unit: elements.
+     * @default 64
+     */
     group_size?: number | null;
+    /**
+     * GPTQ quantised columns in the order of their activations. AutoGPTQ multiplies by such weights in other steps.
+     * @default false
+     */
+    desc_act?: boolean | null;
     /** Elements of packed weights, which GPUs divide and gather. @default "auto" */
     quant_storage?: "auto" | "uint8" | "bf16" | "fp16" | "fp32" | "bfloat16" | "float16" | "float32" | null;
     /** Whether peft.prepare_model_for_kbit_training ran: it upcasts what is not quantised. @default false */
     prepare_kbit?: "false" | false | "true" | true | "norms_only" | null;
     /** Another name of "quantization.quant_type". */
-    method?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | "int4" | null;
+    method?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | null;
     /** Another name of "quantization.quant_type". */
-    quant_method?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | "int4" | null;
+    quant_method?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | null;
   } | null;
   /** from_pretrained(load_in_4bit=True): what method qlora means. @default false */
   load_in_4bit?: boolean | null;
@@ -285,7 +297,7 @@ export interface Job {
   /** Feed-forward layers over pieces of the sequence. Not modelled: Not modelled yet. */
   tiled_mlp?: null;
   /** Hugging Face's `optim`. @default "auto" */
-  optimizer?: "auto" | "adafactor" | "adagrad" | "adam_mini" | "adamw_8bit" | "adamw_bnb_8bit" | "bitsandbytes.optim.AdamW8bit" | "paged_adamw_8bit" | "bitsandbytes.optim.PagedAdamW8bit" | "adamw_bnb_32bit" | "adamw_32bit" | "paged_adamw_32bit" | "paged_adamw" | "bitsandbytes.optim.PagedAdamW" | "adamw_hf" | "adamw_torch" | "adamw" | "adam" | "torch.optim.AdamW" | "adamw_torch_fused" | "adamw_torch_8bit" | "ao_adamw_8bit" | "adamw_torch_4bit" | "ao_adamw_4bit" | "ademamix" | "ademamix_8bit" | "paged_ademamix_32bit" | "paged_ademamix_8bit" | "apollo_adamw" | "apollo_adamw_layerwise" | "came_pytorch" | "galore_adamw" | "galore_adamw_8bit" | "galore_adafactor" | "galore_adamw_layerwise" | "galore_adamw_8bit_layerwise" | "grokadamw" | "lion_32bit" | "lion" | "lion_8bit" | "paged_lion_32bit" | "paged_lion_8bit" | "lomo" | "adalomo" | "muon" | "rmsprop" | "rmsprop_bnb_32bit" | "rmsprop_bnb" | "rmsprop_bnb_8bit" | "schedule_free_adamw" | "schedule_free_radam" | "schedule_free_sgd" | "sgd" | "torch.optim.SGD" | "sgd_momentum" | "stable_adamw" | "optimi_adamw" | null;
+  optimizer?: "auto" | "adafactor" | "adagrad" | "adam_mini" | "adamw_8bit" | "adamw_bnb_8bit" | "bitsandbytes.optim.AdamW8bit" | "paged_adamw_8bit" | "bitsandbytes.optim.PagedAdamW8bit" | "adamw_bnb_32bit" | "adamw_32bit" | "paged_adamw_32bit" | "paged_adamw" | "bitsandbytes.optim.PagedAdamW" | "adamw_hf" | "adopt_adamw" | "adamw_anyprecision" | "adamw_torch" | "adamw" | "adam" | "torch.optim.AdamW" | "adamw_torch_fused" | "ao_adamw_fp8" | "adamw_torch_8bit" | "ao_adamw_8bit" | "adamw_torch_4bit" | "ao_adamw_4bit" | "ademamix" | "ademamix_8bit" | "paged_ademamix_32bit" | "paged_ademamix_8bit" | "apollo_adamw" | "apollo_adamw_layerwise" | "came_pytorch" | "galore_adamw" | "galore_adamw_8bit" | "galore_adafactor" | "galore_adamw_layerwise" | "galore_adamw_8bit_layerwise" | "grokadamw" | "lion_32bit" | "lion" | "lion_8bit" | "paged_lion_32bit" | "paged_lion_8bit" | "lomo" | "adalomo" | "muon" | "rmsprop" | "rmsprop_bnb_32bit" | "rmsprop_bnb" | "rmsprop_bnb_8bit" | "schedule_free_adamw" | "schedule_free_radam" | "schedule_free_sgd" | "sgd" | "torch.optim.SGD" | "sgd_momentum" | "stable_adamw" | "optimi_adamw" | null;
   /** Hugging Face's `optim_args`: of GaLore and APOLLO "rank=128" counts, and "proj=svd". */
   optim_args?: string | null;
   /**
@@ -571,7 +583,7 @@ export interface Job {
   /** Another name of "reference_model.precompute". */
   precompute_ref_log_probs?: boolean | null;
   /** Another name of "adapter.kind". */
-  peft_type?: "lora" | "adalora" | "ia3" | "loha" | "lokr" | "vera" | "oft" | "boft" | "ln_tuning" | "prompt_tuning" | "p_tuning" | null;
+  peft_type?: "lora" | "adalora" | "ia3" | "loha" | "lokr" | "vera" | "oft" | "boft" | "ln_tuning" | "prompt_tuning" | "p_tuning" | "prefix_tuning" | null;
   /** Another name of "adapter.r". */
   lora_r?: number | null;
   /** Another name of "adapter.r". */
@@ -603,11 +615,11 @@ export interface Job {
   /** Another name of "quantization.bits". */
   quant_bits?: number | null;
   /** Another name of "quantization.quant_type". */
-  bnb_4bit_quant_type?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | "int4" | null;
+  bnb_4bit_quant_type?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | null;
   /** Another name of "quantization.quant_type". */
-  quantization_type?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | "int4" | null;
+  quantization_type?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | null;
   /** Another name of "quantization.quant_type". */
-  quant_method?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | "int4" | null;
+  quant_method?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | null;
   /** Another name of "quantization.double_quant". */
   bnb_4bit_use_double_quant?: boolean | null;
   /** Another name of "quantization.double_quant". */
@@ -663,7 +675,7 @@ export interface Job {
   /** Another name of "use_reentrant". */
   use_reentrant_gc?: boolean | null;
   /** Another name of "optimizer". */
-  optim?: "auto" | "adafactor" | "adagrad" | "adam_mini" | "adamw_8bit" | "adamw_bnb_8bit" | "bitsandbytes.optim.AdamW8bit" | "paged_adamw_8bit" | "bitsandbytes.optim.PagedAdamW8bit" | "adamw_bnb_32bit" | "adamw_32bit" | "paged_adamw_32bit" | "paged_adamw" | "bitsandbytes.optim.PagedAdamW" | "adamw_hf" | "adamw_torch" | "adamw" | "adam" | "torch.optim.AdamW" | "adamw_torch_fused" | "adamw_torch_8bit" | "ao_adamw_8bit" | "adamw_torch_4bit" | "ao_adamw_4bit" | "ademamix" | "ademamix_8bit" | "paged_ademamix_32bit" | "paged_ademamix_8bit" | "apollo_adamw" | "apollo_adamw_layerwise" | "came_pytorch" | "galore_adamw" | "galore_adamw_8bit" | "galore_adafactor" | "galore_adamw_layerwise" | "galore_adamw_8bit_layerwise" | "grokadamw" | "lion_32bit" | "lion" | "lion_8bit" | "paged_lion_32bit" | "paged_lion_8bit" | "lomo" | "adalomo" | "muon" | "rmsprop" | "rmsprop_bnb_32bit" | "rmsprop_bnb" | "rmsprop_bnb_8bit" | "schedule_free_adamw" | "schedule_free_radam" | "schedule_free_sgd" | "sgd" | "torch.optim.SGD" | "sgd_momentum" | "stable_adamw" | "optimi_adamw" | null;
+  optim?: "auto" | "adafactor" | "adagrad" | "adam_mini" | "adamw_8bit" | "adamw_bnb_8bit" | "bitsandbytes.optim.AdamW8bit" | "paged_adamw_8bit" | "bitsandbytes.optim.PagedAdamW8bit" | "adamw_bnb_32bit" | "adamw_32bit" | "paged_adamw_32bit" | "paged_adamw" | "bitsandbytes.optim.PagedAdamW" | "adamw_hf" | "adopt_adamw" | "adamw_anyprecision" | "adamw_torch" | "adamw" | "adam" | "torch.optim.AdamW" | "adamw_torch_fused" | "ao_adamw_fp8" | "adamw_torch_8bit" | "ao_adamw_8bit" | "adamw_torch_4bit" | "ao_adamw_4bit" | "ademamix" | "ademamix_8bit" | "paged_ademamix_32bit" | "paged_ademamix_8bit" | "apollo_adamw" | "apollo_adamw_layerwise" | "came_pytorch" | "galore_adamw" | "galore_adamw_8bit" | "galore_adafactor" | "galore_adamw_layerwise" | "galore_adamw_8bit_layerwise" | "grokadamw" | "lion_32bit" | "lion" | "lion_8bit" | "paged_lion_32bit" | "paged_lion_8bit" | "lomo" | "adalomo" | "muon" | "rmsprop" | "rmsprop_bnb_32bit" | "rmsprop_bnb" | "rmsprop_bnb_8bit" | "schedule_free_adamw" | "schedule_free_radam" | "schedule_free_sgd" | "sgd" | "torch.optim.SGD" | "sgd_momentum" | "stable_adamw" | "optimi_adamw" | null;
   /** Another name of "max_grad_norm". */
   gradient_clipping?: number | null;
   /** Another name of "compile". */

@@ -82,6 +82,8 @@ Tensor Net::run_layer(const Stack& stack, Count layer, Tensor hidden) {
   return out;
 }
 
+namespace {
+
 // What T5's and BART's loops hand to a checkpointed layer by position beside the hidden states: re-entrant
 // checkpointing detaches these, and each layer's copy gets a gradient of its own (transformers 5.12
 // modeling_t5.py T5Stack.forward, modeling_bart.py BartDecoder.forward). A layer of T5 returns the biases.
@@ -92,6 +94,8 @@ constexpr std::size_t kReturned = 2;
 bool is_trained(const Tensor& argument) {
   return argument.defined() && argument.requires_grad();
 }
+
+}  // namespace
 
 Tensor Net::checkpointed_layer(const Stack& stack, Count layer, const Tensor& hidden) {
   const bool by_position = job.use_reentrant && whole_->arch.num_decoder_layers > 0;

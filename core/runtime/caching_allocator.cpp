@@ -4,6 +4,8 @@
 #include <bit>
 #include <utility>
 
+#include "core/units/sorted.hpp"
+
 namespace tidemark {
 namespace {
 
@@ -62,6 +64,7 @@ std::int32_t CachingAllocator::FreeList::group_of(Bytes size) {
 
 void CachingAllocator::FreeList::drop(std::int32_t index) {
   SizeGroup& dropped = group(index);
+  dropped.heap.clear();
   const std::size_t bin = bin_of(dropped.size);
   (dropped.below == kNoGroup ? lowest[bin] : group(dropped.below).above) = dropped.above;
   if (dropped.above != kNoGroup) group(dropped.above).below = dropped.below;
@@ -69,37 +72,49 @@ void CachingAllocator::FreeList::drop(std::int32_t index) {
   unused.push_back(index);
 }
 
-std::int32_t CachingAllocator::place_in(const SizeGroup& group, Bytes address) const {
-  if (group.lowest == kNoBlock || address < at(group.lowest).address) return kNoBlock;
-  if (address > at(group.highest).address) return group.highest;
-  std::int32_t place = group.put_last;
-  while (at(place).address > address) place = at(place).lower;
-  while (at(at(place).higher).address < address) place = at(place).higher;
-  return place;
+bool CachingAllocator::is_there(const SizeGroup& group, const FreeBlock& entry) const {
+  const Block& block = blocks_[static_cast<std::size_t>(entry.block)];
+  return block.is_free && block.address == entry.address && block.size == group.size;
+}
+
+// Takes out what is free no longer, and what is there twice.
+void CachingAllocator::tidy(SizeGroup& group) {
+  auto& heap = group.heap;
+  heap.erase(std::remove_if(heap.begin(), heap.end(), [&](const FreeBlock& entry) { return !is_there(group, entry); }),
+             heap.end());
+  sort_list(heap, [](const FreeBlock& a, const FreeBlock& b) { return a.address < b.address; });
+  heap.erase(std::unique(heap.begin(), heap.end(),
+                         [](const FreeBlock& a, const FreeBlock& b) { return a.address == b.address; }),
+             heap.end());
 }
 
 void CachingAllocator::put_free(std::int32_t block) {
   Block& freed = at(block);
-  FreeList& list = pool_of(freed).free_blocks;
   freed.is_free = true;
+  FreeList& list = pool_of(freed).free_blocks;
   freed.group = list.group_of(freed.size);
   SizeGroup& group = list.group(freed.group);
-  freed.lower = place_in(group, freed.address);
-  freed.higher = freed.lower == kNoBlock ? group.lowest : at(freed.lower).higher;
-  (freed.lower == kNoBlock ? group.lowest : at(freed.lower).higher) = block;
-  (freed.higher == kNoBlock ? group.highest : at(freed.higher).lower) = block;
-  group.put_last = block;
+  ++group.count;
+  group.heap.push_back({freed.address, block});
+  std::push_heap(group.heap.begin(), group.heap.end(), is_higher);
+  constexpr std::size_t kFewEntries = 32;
+  if (group.heap.size() > 2 * group.count + kFewEntries) tidy(group);
 }
 
+// The block's entry stays in the heap until it comes to the top or the heap is tidied.
 void CachingAllocator::take_free(std::int32_t block) {
   Block& taken = at(block);
-  FreeList& list = pool_of(taken).free_blocks;
-  SizeGroup& group = list.group(taken.group);
   taken.is_free = false;
-  (taken.lower == kNoBlock ? group.lowest : at(taken.lower).higher) = taken.higher;
-  (taken.higher == kNoBlock ? group.highest : at(taken.higher).lower) = taken.lower;
-  if (group.put_last == block) group.put_last = taken.lower == kNoBlock ? group.lowest : taken.lower;
-  if (group.lowest == kNoBlock) list.drop(taken.group);
+  FreeList& list = pool_of(taken).free_blocks;
+  if (--list.group(taken.group).count == 0) list.drop(taken.group);
+}
+
+std::int32_t CachingAllocator::lowest_of(SizeGroup& group) {
+  while (!is_there(group, group.heap.front())) {
+    std::pop_heap(group.heap.begin(), group.heap.end(), is_higher);
+    group.heap.pop_back();
+  }
+  return group.heap.front().block;
 }
 
 std::int32_t CachingAllocator::best_fit(Bytes size, FreeList& list) {
@@ -107,7 +122,7 @@ std::int32_t CachingAllocator::best_fit(Bytes size, FreeList& list) {
   // The request's own bin may hold smaller blocks too; in every later bin all are large enough.
   std::int32_t group = list.lowest[bin];
   while (group != kNoGroup && list.group(group).size < size) group = list.group(group).above;
-  if (group != kNoGroup) return list.group(group).lowest;
+  if (group != kNoGroup) return lowest_of(list.group(group));
   ++bin;
   std::size_t word = bin / 64;
   if (word >= list.occupied.size()) return kNoBlock;
@@ -116,7 +131,7 @@ std::int32_t CachingAllocator::best_fit(Bytes size, FreeList& list) {
     if (++word == list.occupied.size()) return kNoBlock;
     bits = list.occupied[word];
   }
-  return list.group(list.lowest[word * 64 + static_cast<std::size_t>(std::countr_zero(bits))]).lowest;
+  return lowest_of(list.group(list.lowest[word * 64 + static_cast<std::size_t>(std::countr_zero(bits))]));
 }
 
 // ---- blocks ----------------------------------------------------------------------------------------------------
@@ -199,9 +214,18 @@ void CachingAllocator::absorb_next(std::int32_t block) {
 
 // ---- requests --------------------------------------------------------------------------------------------------
 
+// A stale entry of a free list must not be taken for a block of another pool: no two pools have an address in common.
+void CachingAllocator::add_stream() {
+  constexpr Bytes kPoolRange = Bytes{1} << 56;
+  const auto before = static_cast<Bytes>(2 * pools_.size());
+  Pools& added = pools_.emplace_back();
+  added.small.end_address = before * kPoolRange;
+  added.large.end_address = (before + 1) * kPoolRange;
+}
+
 std::int32_t CachingAllocator::malloc(Bytes bytes, std::int16_t stream) {
   if (bytes <= 0) return kNoBlock;
-  if (pools_.size() <= static_cast<std::size_t>(stream)) pools_.resize(static_cast<std::size_t>(stream) + 1);
+  while (pools_.size() <= static_cast<std::size_t>(stream)) add_stream();
   const Bytes size = round_to_block(bytes);
   const bool is_small = size <= kSmallRequest;
   std::int32_t block = best_fit(size, pool(is_small, stream).free_blocks);

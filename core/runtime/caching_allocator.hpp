@@ -71,26 +71,30 @@ class CachingAllocator {
   // A contiguous range of one segment: in use or free.
   struct Block {
     Bytes size = 0;                    ///< a multiple of kMinBlockSize
-    Bytes address = 0;                 ///< in the memory of its pool; only the order has a meaning
+    Bytes address = 0;                 ///< every pool has its own range; only the order has a meaning
     std::int32_t previous = kNoBlock;  ///< neighbour below in the same segment; only neighbours merge
     std::int32_t next = kNoBlock;      ///< neighbour above in the same segment
     std::int32_t group = kNoGroup;     ///< of the free blocks of the same size
-    std::int32_t lower = kNoBlock;     ///< free block of that group with the next lower address
-    std::int32_t higher = kNoBlock;    ///< and with the next higher one
     bool is_free = false;              ///< in the free list of its pool
     bool is_small = false;             ///< which pool
     std::int16_t stream = 0;           ///< whose pool
     std::uint32_t waits_for = 0;       ///< streams that still use it, one bit each (stream_uses)
   };
 
-  // The free blocks of one size, a list in the order of their addresses.
+  // A block as it was when it was freed.
+  struct FreeBlock {
+    Bytes address = 0;
+    std::int32_t block = kNoBlock;
+  };
+  static bool is_higher(const FreeBlock& a, const FreeBlock& b) { return a.address > b.address; }
+
+  // The free blocks of one size.
   struct SizeGroup {
-    Bytes size = 0;                    ///< of each
-    std::int32_t lowest = kNoBlock;    ///< their first; kNoBlock: the group is in no bin
-    std::int32_t highest = kNoBlock;   ///< their last
-    std::int32_t put_last = kNoBlock;  ///< where the next one is likely to belong: layers free their blocks one by one
-    std::int32_t below = kNoGroup;     ///< group of the next smaller size in the same bin
-    std::int32_t above = kNoGroup;     ///< group of the next larger one
+    Bytes size = 0;                 ///< of each
+    std::size_t count = 0;          ///< how many there are
+    std::vector<FreeBlock> heap;    ///< they, and some that are free no longer; the lowest address on top
+    std::int32_t below = kNoGroup;  ///< group of the next smaller size in the same bin
+    std::int32_t above = kNoGroup;  ///< group of the next larger one
   };
 
   // Free blocks sorted by (size, address), which is PyTorch's BlockComparatorSize: groups of one size, in bins of
@@ -130,21 +134,22 @@ class CachingAllocator {
   std::int32_t grow_expandable(Bytes size, bool is_small, std::int16_t stream);
   void release(std::int32_t block);
   void split(std::int32_t block, Bytes size);
-  // The free block of the group behind which one of that address belongs, or kNoBlock.
-  std::int32_t place_in(const SizeGroup& group, Bytes address) const;
+  bool is_there(const SizeGroup& group, const FreeBlock& entry) const;
+  void tidy(SizeGroup& group);
+  std::int32_t lowest_of(SizeGroup& group);
   void put_free(std::int32_t block);
   void take_free(std::int32_t block);
   // The smallest free block of at least `size`, the lowest address among equals; else kNoBlock.
   std::int32_t best_fit(Bytes size, FreeList& list);
   void absorb_next(std::int32_t block);
 
+  void add_stream();
   Pool& pool(bool is_small, std::int16_t stream) {
     Pools& of_stream = pools_[static_cast<std::size_t>(stream)];
     return is_small ? of_stream.small : of_stream.large;
   }
   Pool& pool_of(const Block& block) { return pool(block.is_small, block.stream); }
   Block& at(std::int32_t block) { return blocks_[static_cast<std::size_t>(block)]; }
-  const Block& at(std::int32_t block) const { return blocks_[static_cast<std::size_t>(block)]; }
 
   AllocatorOptions options_;
   std::vector<Pools> pools_;           ///< by stream
