@@ -1251,6 +1251,19 @@ test("the page speaks the browser's Chinese, or the language that is chosen, and
   await close(page);
 });
 
+test("in Chinese the engine's advice and notes are Chinese, too, and a job that is refused says why in Chinese", async () => {
+  const page = await open("lang=zh&v=1&model=meta-llama/Llama-3.1-8B&gpu=4090");
+  await until(page, () => /LoRA 适配器/.test(document.querySelector('[data-testid="verdict"]').textContent));
+  await view(page, "save");
+  await until(page, () => document.querySelectorAll('[data-testid="advice-plan"] ol li').length > 0);
+  assert.match(await page.textContent(`${at("advice-plan")} ol`), /只训练低秩适配器/);
+  await page.evaluate(() => {
+    location.hash = "#lang=zh&v=1&model=meta-llama/Llama-3.1-8B&precision=fp32&attention=flash_attention_2";
+  });
+  await until(page, () => /FlashAttention 只接受/.test(document.querySelector('[data-testid="issues"]').textContent));
+  await close(page);
+});
+
 test("in Chinese nothing overflows a narrow screen, and what is saved speaks each reader's own language", async () => {
   const page = await open("lang=zh", { width: 360 });
   for (const key of views) {
