@@ -69,7 +69,7 @@ std::string rule_of(const ModelName& name) {
   std::string rule = "by family and size";
   if (!left_out.empty()) rule += ", " + quoted_list(left_out) + " left out";
   if (!name.packing.empty()) {
-    rule += "; the shape of the base is taken, not how its weights are stored: say so with method and quantization";
+    rule += "; the shape is that of the base";
   }
   return rule;
 }

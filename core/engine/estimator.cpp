@@ -5,6 +5,7 @@
 
 #include "core/catalog/fields.hpp"
 #include "core/catalog/gpu_names.hpp"
+#include "core/engine/stored_as.hpp"
 #include "core/families/implementations.hpp"
 #include "core/families/megatron.hpp"
 #include "core/families/read_config.hpp"
@@ -341,6 +342,7 @@ Understood Estimator::resolve(const Asked& asked) const {
     question.model = model;
     question.by_count = request.parameters > 0.0;
     answer.model = model->id;
+    if (!request.model.empty()) settle_stored(request.model, answer.job, issues);
     settle(model->config);
     config = read_config(model->config, class_of(model->config, request));
     config.architecture.published_parameters = model->published;
