@@ -228,6 +228,20 @@ export default [
     "nn.DataParallel 把所有输出收集到它上面并在那里累加全部梯度",
   ],
 
+  ["The weights are held as the checkpoint's quantization_config says.", "权重按检查点的 quantization_config 保存。"],
+  [
+    "The weights are held as the model's name says; {1} and {2} with the base's name say it otherwise.",
+    "权重按模型名称所示的方式保存；若不是，请写基座模型的名称，并用 {1} 和 {2} 说明。",
+  ],
+  [
+    "The name {1} says how the weights are stored; the answer is about a base of 16 or 32 bits. Packed weights cannot be trained themselves: {2} trains adapters beside them.",
+    "名称 {1} 说明了权重的保存方式；此处回答的是 16 或 32 比特的基座。量化的权重本身不能训练：{2} 在其旁训练适配器。",
+  ],
+  [
+    "The checkpoint's weights are quantised and cannot be trained themselves: write {1}.",
+    "检查点的权重是量化的，本身不能训练：请写 {1}。",
+  ],
+
   // Warnings: what has no effect, or will fail.
   ["{1} states the recipe: {2} have no effect beside it.", "{1} 已规定配方：{2} 在其旁不起作用。"],
   [
