@@ -57,6 +57,10 @@ bool is_packed_by_others(const Value& config) {
   return config.find("quant_method") != nullptr;
 }
 
+bool names_qlora(const Value& config) {
+  return config.find("load_in_4bit") != nullptr;
+}
+
 }  // namespace
 
 void settle_stored(std::string_view typed, TrainingJob& job, Issues& issues) {
@@ -69,6 +73,7 @@ void settle_stored(std::string_view typed, TrainingJob& job, Issues& issues) {
   if (job.method == Method::kQlora && !is_packed_by_others(config)) return;
   const bool adapters = job.method == Method::kLora || job.method == Method::kQlora;
   if (!adapters || config.members.empty()) {
+    if (!config.members.empty()) job.name_says = names_qlora(config) ? NameSays::kQlora : NameSays::kOtherPacking;
     issues.push_back(
         {"NOT_QUANTISED", Severity::kWarning, "/model",
          "The name " + in_quotes(typed) +

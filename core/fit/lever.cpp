@@ -212,8 +212,13 @@ std::vector<Setting> to_method(const TrainingJob& job, std::string_view method) 
 std::vector<Step> method_steps(const TrainingJob& job) {
   Steps steps(Lever::kMethod);
   if (!job.has_adapter()) {
-    steps.add("LoRA adapters instead of all weights", to_method(job, "lora"), kLora);
-    steps.add("QLoRA: adapters beside 4-bit weights", to_method(job, "qlora"), kQlora);
+    // Beside a base that its name calls packed an adapter is what that says (core/engine/stored_as.hpp).
+    if (job.name_says == NameSays::kNothing) {
+      steps.add("LoRA adapters instead of all weights", to_method(job, "lora"), kLora);
+    }
+    if (job.name_says != NameSays::kOtherPacking) {
+      steps.add("QLoRA: adapters beside 4-bit weights", to_method(job, "qlora"), kQlora);
+    }
   } else if (job.method == Method::kLora) {
     steps.add("Frozen weights in 4 bits (QLoRA)", to_method(job, "qlora"), kQuantise);
   }

@@ -348,6 +348,13 @@ struct Megatron {
 };
 
 /// How the model is trained, as each GPU sees it. All defaults are those of the contract.
+/// What a model's name says of how its weights are stored, which decides what adapters beside them would be.
+enum class NameSays {
+  kNothing,      ///< nothing, or what nothing trains beside: the base is taken as it is
+  kQlora,        ///< bitsandbytes' 4 bits: adapters would be QLoRA
+  kOtherPacking  ///< GPTQ, AWQ, 8 bits
+};
+
 struct TrainingJob {
   Method method = Method::kFull;
   Adapter adapter;                     ///< read when method is lora or qlora
@@ -387,12 +394,13 @@ struct TrainingJob {
   Evaluation evaluation;
   bool compiled = false;      ///< torch.compile: of torchtitan, and of frameworks that transformers stands in for
   bool selective_op = false;  ///< torchtitan's policy per operation, between full checkpointing and none
-  std::vector<std::string> stand_ins;  ///< what is not modelled itself, and what is answered in its place
-  bool keep_outputs = false;           ///< a hand-written loop holds `outputs` through backward
-  bool outputs_stay = false;           ///< and until the next forward is through, with all that their graph still holds
-  bool outputs_to_fp32 = true;         ///< accelerate converts the outputs under autocast
-  bool zero_grad_to_none = true;       ///< torch ≥ 2.0
-  bool expandable_segments = false;    ///< allocator setting
+  std::vector<std::string> stand_ins;       ///< what is not modelled itself, and what is answered in its place
+  NameSays name_says = NameSays::kNothing;  ///< of the base's weights, where the job trains them itself
+  bool keep_outputs = false;                ///< a hand-written loop holds `outputs` through backward
+  bool outputs_stay = false;         ///< and until the next forward is through, with all that their graph still holds
+  bool outputs_to_fp32 = true;       ///< accelerate converts the outputs under autocast
+  bool zero_grad_to_none = true;     ///< torch ≥ 2.0
+  bool expandable_segments = false;  ///< allocator setting
   DataParallel data_parallel;
   TensorParallel tensor;
   Pipeline pipeline;

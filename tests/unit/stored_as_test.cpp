@@ -1,6 +1,7 @@
 // What a model's name says of how its weights are stored.
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "tests/unit/asked.hpp"
 #include "tests/unit/catch.hpp"
@@ -45,4 +46,18 @@ TEST_CASE("a base that is trained itself, or stored as nothing trains beside, is
   CHECK(warns(of("TheBloke/Llama-2-7B-GGUF", "lora"), "NOT_QUANTISED"));
   CHECK(peak_of(of("unsloth/llama-3-8b-bnb-4bit", "full")) == peak_of(of("meta-llama/Meta-Llama-3-8B", "full")));
   CHECK_FALSE(warns(of("meta-llama/Meta-Llama-3-8B-Instruct", "full"), "NOT_QUANTISED"));
+}
+
+TEST_CASE("advice for a base whose name says that it is packed promises no adapter that the name would change") {
+  const auto methods = [](const std::string& model) {
+    const std::string answer =
+        engine().handle(R"({"verb":"advise","method":"full","gpu":"4090","model":")" + model + R"("})");
+    const auto offers = [&](const char* word) {
+      return answer.find(std::string{R"("method":")"} + word) != answer.npos;
+    };
+    return std::pair{offers("lora"), offers("qlora")};
+  };
+  CHECK(methods("meta-llama/Meta-Llama-3-8B") == std::pair{true, true});
+  CHECK(methods("unsloth/llama-3-8b-bnb-4bit") == std::pair{false, true});
+  CHECK(methods("TheBloke/Llama-2-7B-GPTQ") == std::pair{false, false});
 }
