@@ -9,7 +9,7 @@ namespace {
 
 // Lfm2MLP.__init__: the width that is built of what the file states.
 Count adjusted_width(ConfigFields& fields, Count width) {
-  const double factor = fields.number({"block_ffn_dim_multiplier"}, 1.0);
+  const double factor = fields.multiplier({"block_ffn_dim_multiplier"}, 1.0);
   const Count multiple = fields.count({"block_multiple_of"}, 256);
   if (!fields.flag({"block_auto_adjust_ff_dim"}, true)) return width;
   const auto scaled = static_cast<Count>(factor * static_cast<double>(2 * width / 3));

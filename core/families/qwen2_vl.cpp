@@ -62,7 +62,7 @@ void read_tower_25(ConfigFields& fields, Architecture& tower) {
 void read_tower_2(ConfigFields& fields, Architecture& tower) {
   tower.hidden_size = fields.count({"embed_dim"}, 1280);
   tower.intermediate_size =
-      static_cast<Count>(static_cast<double>(tower.hidden_size) * fields.number({"mlp_ratio"}, 4.0));
+      static_cast<Count>(static_cast<double>(tower.hidden_size) * fields.multiplier({"mlp_ratio"}, 4.0));
   tower.num_layers = fields.count({"depth"}, 32);
   tower.activation = read_activation(fields, {"hidden_act"}, "quick_gelu");
   tower.pictures.width = fields.count({"hidden_size"}, 3584);

@@ -28,7 +28,7 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   const Count width = fields.count({"embed_dim"}, 96);
   const std::vector<Count> depths = read_counts(fields, "depths", {2, 2, 6, 2});
   const std::vector<Count> heads = read_counts(fields, "num_heads", {3, 6, 12, 24});
-  const double ratio = fields.number({"mlp_ratio"}, 4.0);
+  const double ratio = fields.multiplier({"mlp_ratio"}, 4.0);
   std::vector<Count> widths;
   for (std::size_t i = 0; i < depths.size() && i < kMostStages; ++i) widths.push_back(width << i);
   make_stages(fields, architecture, widths, depths);

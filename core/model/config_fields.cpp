@@ -168,6 +168,15 @@ double ConfigFields::probability(Spellings keys, double fallback) {
   return fallback;
 }
 
+double ConfigFields::multiplier(Spellings keys, double fallback) {
+  constexpr double kMost = 1024.0;
+  const double value = number(keys, fallback);
+  if (value > 0.0 && value <= kMost) return value;
+  const std::string_view key = chosen_key(keys);
+  error("INVALID_VALUE", key, in_quotes(key) + " multiplies a size; it must lie above 0, and be 1024 at most.");
+  return fallback;
+}
+
 bool ConfigFields::flag(Spellings keys, bool fallback) {
   const Value* value = find(keys);
   if (value == nullptr || value->is_null()) return fallback;

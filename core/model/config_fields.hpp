@@ -35,6 +35,8 @@ class ConfigFields {
   double number(Spellings keys, double fallback);
   /// A number from 0 to 1.
   double probability(Spellings keys, double fallback);
+  /// What a size is multiplied by: above 0, and no more than 1024.
+  double multiplier(Spellings keys, double fallback);
   bool flag(Spellings keys, bool fallback);
   std::string text(Spellings keys, std::string_view fallback);
 

@@ -233,6 +233,21 @@ TEST_CASE("no control character comes back raw") {
   }
 }
 
+TEST_CASE("what a configuration multiplies sizes by is above zero, and no more than a thousand") {
+  const std::string lfm2 =
+      R"({"config":{"model_type":"lfm2","architectures":["Lfm2ForCausalLM"],"hidden_size":1024,"intermediate_size":2560,"num_hidden_layers":2,"num_attention_heads":16,"num_key_value_heads":8,"vocab_size":65536,"layer_types":["conv","full_attention"],"block_ffn_dim_multiplier":)";
+  const std::string swin =
+      R"({"config":{"model_type":"swin","architectures":["SwinForImageClassification"],"embed_dim":96,"depths":[2,2],"num_heads":[3,6],"mlp_ratio":)";
+  for (const std::string& config : {lfm2, swin}) {
+    for (const char* wrong : {"-1", "0", "1e30"}) {
+      const Reply reply = ask(config + wrong + "}}");
+      INFO(config << wrong);
+      CHECK(reply.value.find("estimate") == nullptr);
+    }
+    CHECK(ask(config + "2}}").value.find("estimate") != nullptr);
+  }
+}
+
 TEST_CASE("an excerpt ends between characters") {
   CHECK(excerpt("short") == "short");
   CHECK(excerpt("\x1b[31mred") == "?[31mred");
