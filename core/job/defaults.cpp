@@ -511,13 +511,19 @@ void settle_quantization(const Value& config, TrainingJob& job, Issues& issues) 
                       "qlora"});
     return;
   }
-  job.method = Method::kQlora;
   read.double_quant = read.quant_type <= QuantType::kFp4 && flag("bnb_4bit_use_double_quant");
-  read.prepare_kbit = job.quantization.prepare_kbit;
-  read.storage = job.quantization.storage;
-  job.quantization = read;
-  issues.push_back({"CHOSEN_QUANTIZATION", Severity::kNote, "/config/quantization_config",
-                    "The weights are held as the checkpoint's quantization_config says.", ""});
+  hold_packed(read,
+              {"CHOSEN_QUANTIZATION", Severity::kNote, "/config/quantization_config",
+               "The weights are held as the checkpoint's quantization_config says.", ""},
+              job, issues);
+}
+
+void hold_packed(Quantization packed, Issue said, TrainingJob& job, Issues& issues) {
+  job.method = Method::kQlora;
+  packed.prepare_kbit = job.quantization.prepare_kbit;
+  packed.storage = job.quantization.storage;
+  job.quantization = packed;
+  issues.push_back(std::move(said));
 }
 
 std::string class_of(const Value& config, const Request& request) {

@@ -19,6 +19,9 @@ void settle_foreign(const Foreign& foreign, TrainingJob& job);
 /// A checkpoint that is quantised already holds its weights so, whatever the request says.
 void settle_quantization(const Value& config, TrainingJob& job, Issues& issues);
 
+/// The base's weights are packed so before adapters come: LoRA is QLoRA. `said`: the note that tells who says it.
+void hold_packed(Quantization packed, Issue said, TrainingJob& job, Issues& issues);
+
 /// The class whose head the request trains: as stated, or the one that its task needs; empty: config.json's own.
 std::string class_of(const Value& config, const Request& request);
 

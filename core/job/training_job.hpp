@@ -347,7 +347,6 @@ struct Megatron {
   std::partial_ordering operator<=>(const Megatron&) const = default;
 };
 
-/// How the model is trained, as each GPU sees it. All defaults are those of the contract.
 /// What a model's name says of how its weights are stored, which decides what adapters beside them would be.
 enum class NameSays {
   kNothing,      ///< nothing, or what nothing trains beside: the base is taken as it is
@@ -355,6 +354,7 @@ enum class NameSays {
   kOtherPacking  ///< GPTQ, AWQ, 8 bits
 };
 
+/// How the model is trained, as each GPU sees it. All defaults are those of the contract.
 struct TrainingJob {
   Method method = Method::kFull;
   Adapter adapter;                     ///< read when method is lora or qlora

@@ -8,10 +8,11 @@ namespace {
 constexpr const char* kSource = "torchao optim/adam.py: AdamW8bit, AdamW4bit (36027d8)";
 constexpr Count kMinimum = 4096;
 
-template <int bits>
+// `codes`: of the table that the states' bits lead into; fp8 has none (torchao 0.18 optim/subclass_fp8.py
+// OptimStateFp8).
+template <int bits, Count codes>
 void create(OptimizerRun& run, const Parameter& p) {
   constexpr Count kBlock = bits == 4 ? 128 : 256;
-  constexpr Count kCodes = bits == 4 ? 16 : 256;
   const Count n = p.shape.numel();
   for (const char* name : {"exp_avg", "exp_avg_sq"}) {
     if (n < kMinimum || n % kBlock != 0) {
@@ -20,21 +21,7 @@ void create(OptimizerRun& run, const Parameter& p) {
     }
     run.keep(Shape{Dim(n * bits / 8)}, Dtype::kUint8, name);
     run.keep(Shape{Dim(n / kBlock)}, Dtype::kFp32, "scale");
-    run.keep(Shape{Dim(kCodes)}, Dtype::kFp32, "qmap");
-  }
-}
-
-// torchao 0.18 optim/subclass_fp8.py OptimStateFp8: a byte an element and a scale a block, without a table of codes.
-void create_fp8(OptimizerRun& run, const Parameter& p) {
-  constexpr Count kBlock = 256;
-  const Count n = p.shape.numel();
-  for (const char* name : {"exp_avg", "exp_avg_sq"}) {
-    if (n < kMinimum || n % kBlock != 0) {
-      run.keep(p.shape, run.state_dtype(p), name);
-      continue;
-    }
-    run.keep(Shape{Dim(n)}, Dtype::kUint8, name);
-    run.keep(Shape{Dim(n / kBlock)}, Dtype::kFp32, "scale");
+    if (codes > 0) run.keep(Shape{Dim(codes)}, Dtype::kFp32, "qmap");
   }
 }
 
@@ -44,19 +31,19 @@ constexpr Optimizer kRows[] = {
      .source = "torchao 0.18 optim/adam.py: AdamWFp8",
      .rule = "adamw",
      .state_bits = 8,
-     .create = create_fp8},
+     .create = create<8, 0>},
     {.name = "adamw_torch_8bit",
      .help = "torchao, 8-bit states",
      .source = kSource,
      .rule = "adamw",
      .state_bits = 8,
-     .create = create<8>},
+     .create = create<8, 256>},
     {.name = "adamw_torch_4bit",
      .help = "torchao, 4-bit states",
      .source = kSource,
      .rule = "adamw",
      .state_bits = 4,
-     .create = create<4>},
+     .create = create<4, 16>},
 };
 
 }  // namespace

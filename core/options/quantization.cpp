@@ -30,7 +30,7 @@ void check_quant_type(const OptionValue& v, const ReadSoFar& read, Issues& issue
   const QuantType type = static_cast<QuantType>(v.choice);
   if (!read.states("quantization.bits") || type > QuantType::kInt8) return;
   const int bits = read.request.job.quantization.bits;
-  const bool eight = static_cast<QuantType>(v.choice) == QuantType::kInt8;
+  const bool eight = type == QuantType::kInt8;
   if ((bits == kEightBits) == eight) return;
   issues.push_back({"INVALID_VALUE", Severity::kError, "/quantization/quant_type",
                     "\"quantization.quant_type\" " + v.text + " has " + (eight ? "8" : "4") + " bits, not " +

@@ -66,7 +66,7 @@ Tensor clamp(Tensor x);
 Tensor clamp_in_place(Tensor x);  ///< x.clamp_(): a clone of x stays for backward
 /// transformers' XIELUActivation in Python: x plain, both slopes trained
 Tensor xielu(Tensor x, Tensor alpha_p, Tensor alpha_n);
-Tensor maximum(Tensor x, Tensor number);  ///< torch.max(x, number on the device): keeps both
+Tensor maximum(Tensor a, Tensor b);  ///< torch.maximum: keeps both; a tie's gradient goes to both
 Tensor masked_fill(Tensor x, Tensor mask);
 Tensor where(Tensor mask, Tensor x, Tensor other);
 Tensor mean_last(Tensor x);  ///< mean(-1, keepdim=True)
