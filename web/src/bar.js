@@ -1,7 +1,7 @@
 // What fills the card at the peak: strata against the usable memory, on a tide staff.
 import { categoryClass, categoryName, strata } from "./categories.js";
 import { drawAtWidth, text, tickText, ticksUpTo } from "./chart.js";
-import { become, h, s } from "./dom.js";
+import { become, h, s, setText } from "./dom.js";
 import { gib, gibibyte, percent } from "./format.js";
 import { tellExactly } from "./exactly.js";
 import { t } from "./messages.js";
@@ -30,13 +30,13 @@ export function createBar() {
      */
     render(estimate, fit, ghost) {
       model = { ...barOf(estimate, fit), ghost };
-      heading.textContent = t(fit ? "bar.label" : "bar.noCard");
+      setText(heading, t(fit ? "bar.label" : "bar.noCard"));
       become(legend, ...legendRows(model));
       redraw();
     },
     clear() {
       model = null;
-      heading.textContent = t("bar.noCard");
+      setText(heading, t("bar.noCard"));
       legend.replaceChildren();
       redraw();
     },
@@ -171,17 +171,17 @@ export function legendRows({ parts, total, usable }) {
 /** A surveyor's staff under the bar: alternating blocks with numbers. */
 function staff(width, y, scale, x) {
   const { step, ticks } = ticksUpTo(scale, Math.max(3, Math.floor(width / 70)));
-  const marks = [];
   const small = step / 4;
-  let index = 0;
-  for (let value = 0; value * gibibyte < scale; value += small) {
+  let blocks = "";
+  for (let value = 0; value * gibibyte < scale; value += 2 * small) {
     const left = x(value * gibibyte);
     const right = Math.min(x((value + small) * gibibyte), width - 1);
-    if (index % 2 === 0 && right > left)
-      marks.push(s("rect", { class: "staff-block", x: left, y, width: right - left, height: 4 }));
-    index += 1;
+    if (right > left) blocks += `M${left} ${y}H${right}v4H${left}z`;
   }
-  marks.push(s("rect", { class: "staff-frame", x: 1, y, width: width - 2, height: 4 }));
+  const marks = [
+    s("path", { class: "staff-block", d: blocks }),
+    s("rect", { class: "staff-frame", x: 1, y, width: width - 2, height: 4 }),
+  ];
   for (const tick of ticks) {
     const at = x(tick * gibibyte);
     if (at > width - 8 && tick !== 0) continue;

@@ -126,18 +126,28 @@ export function painted() {
   });
 }
 
-/** Calls `work` once per animation frame at most, with the latest arguments. */
+// Milliseconds of an animation frame.
+const frame = 16;
+
+/** Calls `work` once per animation frame at most: behind what runs now, or, where it was called within a frame, at that one's end. */
 export function perFrame(work) {
   let pending = false;
+  let last = Number.NEGATIVE_INFINITY;
+  const run = () => {
+    pending = false;
+    last = performance.now();
+    work();
+  };
   return () => {
     if (pending) return;
     pending = true;
-    const run = () => {
-      pending = false;
-      work();
-    };
-    // A hidden tab gets no frames, and still owes its answer.
-    if (document.hidden) setTimeout(run, 0);
-    else requestAnimationFrame(run);
+    const early = last + frame - performance.now();
+    if (early > 0) setTimeout(run, early);
+    else queueMicrotask(run);
   };
+}
+
+/** Whether what is promised comes within a frame. */
+export function withinFrame(promise) {
+  return Promise.race([promise.then(() => true), new Promise((resolve) => setTimeout(resolve, frame, false))]);
 }

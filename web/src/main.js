@@ -2,7 +2,7 @@
 // at most; what it answers is drawn part by part, so that the page never stands still.
 import { currentHash, followAddress } from "./address.js";
 import { createAnnouncer } from "./announce.js";
-import { begin, breath, h, painted, perFrame } from "./dom.js";
+import { begin, breath, h, painted, perFrame, withinFrame } from "./dom.js";
 import { createEngine } from "./engine.js";
 import { createLocalWorker } from "./engineHost.js";
 import { installExactly } from "./exactly.js";
@@ -172,14 +172,18 @@ function createUpdate({ store, questions, result, masthead, renderForm, showBesi
 
   return {
     issues: () => answer?.issues ?? [],
-    /** The state changed: the form shows it now, the figures when they are there. `asked`: an answer that is on its way already. */
+    /**
+     * The state changed: the form shows it with the figures where these are there within a frame, which is then laid out once, else before
+     * them. `asked`: an answer that is on its way already.
+     */
     async update(asked) {
       clearTimeout(later);
       const state = store.get();
       const number = result.turnTo(state.values);
-      renderForm(answer?.issues ?? []);
+      const both = Promise.all([asked ?? questions.estimate(state.values), askPinned(state.pin)]);
+      if (asked || !(await withinFrame(both))) renderForm(answer?.issues ?? []);
       masthead.update();
-      const [next, a] = await Promise.all([asked ?? questions.estimate(state.values), askPinned(state.pin)]);
+      const [next, a] = await both;
       // Superseded: the newer one will be shown.
       if (!next) return;
       answer = next;
