@@ -15,6 +15,7 @@
 #include "core/job/defaults.hpp"
 #include "core/job/recipe.hpp"
 #include "core/job/trained_layers.hpp"
+#include "core/job/video.hpp"
 #include "core/layers/program.hpp"
 #include "core/optimizers/optimizer.hpp"
 #include "core/plan/pipeline.hpp"
@@ -355,6 +356,7 @@ Understood Estimator::resolve(const Asked& asked) const {
   if (answer.model.empty()) answer.model = answer.architecture.class_name;
   if (!readable) return question;
   settle_trained_layers(answer.architecture.num_layers, request.foreign, answer.job);
+  settle_video(answer.architecture, answer.job, issues);
   suit_task(request, answer.architecture, issues);
   suit_denoiser(answer.architecture.denoiser, request.open, answer.job, issues);
   if (answer.job.is_megatron()) as_megatron(answer.job, answer.architecture, issues);

@@ -80,6 +80,7 @@ void read_idefics(ConfigFields& fields, Architecture& architecture, bool second)
 }
 
 void read_idefics3(ConfigFields& fields, Architecture& architecture) {
+  architecture.pictures.video_frames = architecture.model_type == "smolvlm" ? 1 : 0;
   read_idefics(fields, architecture, false);
 }
 

@@ -114,6 +114,7 @@ void read_internvl(ConfigFields& fields, Architecture& architecture) {
     return;
   }
   architecture.pictures.merge = static_cast<Count>(1.0 / ratio);
+  architecture.pictures.video_frames = 1;
   architecture.pictures.activation = read_activation(fields, {"projector_hidden_act"}, "gelu");
   architecture.pictures.drops_class_token = fields.text({"vision_feature_select_strategy"}, "default") == "default";
   const Value* layer_number = fields.find({"vision_feature_layer"});
@@ -246,6 +247,7 @@ void read_chat(ConfigFields& fields, Architecture& architecture) {
   const double ratio = fields.number({"downsample_ratio"}, 0.5);
   architecture.pictures.merge = ratio > 0.0 && ratio <= 1.0 ? static_cast<Count>(1.0 / ratio) : 1;
   architecture.pictures.drops_class_token = true;
+  architecture.pictures.video_frames = 1;
   if (fields.number({"select_layer"}, -1.0) != -1.0) {
     fields.error("INVALID_VALUE", "select_layer", "Only the tower's last layer (-1) is modelled.");
   }

@@ -101,6 +101,7 @@ void read_qwen_tower(ConfigFields& fields, Architecture& architecture, void (*re
   tower.patch_size = square_side(vision, "patch_size", 14);
   tower.pictures.merge = vision.count({"spatial_merge_size"}, 2);
   tower.pictures.frames = vision.count({"temporal_patch_size"}, 2);
+  architecture.pictures.video_frames = tower.pictures.frames;
   vision.accept({"spatial_patch_size", "model_type", "in_chans", "hidden_act", "initializer_range"});
   read(vision, tower);
   derive_head_dim(vision, tower);

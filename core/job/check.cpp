@@ -219,10 +219,12 @@ void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) 
     add(issues, "ASSUMED_DEFAULT", Severity::kNote, "/config/mask_time_prob",
         "SpecAugment draws what it masks at each step: the few indices of those stretches are not counted.");
   }
-  if (a.language == nullptr &&
-      (job.images_per_sample > 0 || job.freeze_vision || job.freeze_projector || job.freeze_llm)) {
+  if (a.language == nullptr && (job.images_per_sample > 0 || job.video_frames > 0 || job.freeze_vision ||
+                                job.freeze_projector || job.freeze_llm)) {
     add(issues, "IGNORED_OPTION", Severity::kWarning,
-        job.images_per_sample > 0 ? "/images_per_sample" : "/freeze_vision",
+        job.images_per_sample > 0 ? "/images_per_sample"
+        : job.video_frames > 0    ? "/video_frames"
+                                  : "/freeze_vision",
         "This model does not see: pictures, and parts of it by role, have no effect.");
   }
   if (job.decoder_sequence_length > 0 && a.num_decoder_layers == 0) {

@@ -368,6 +368,7 @@ struct TrainingJob {
   double audio_seconds = 0.0;         ///< of a recording; 0 = what the family's models take
   Count gradient_accumulation_steps = 1;
   Count images_per_sample = 0;              ///< of models that see; 0: text alone
+  Count video_frames = 0;                   ///< of the video in each sample, in place of pictures
   Count image_height = 0, image_width = 0;  ///< pixels; 0: the model's own
   Count image_tiles = 0;                    ///< that a picture is cut into; 0: as the model cuts one of that size
   bool freeze_vision = false;               ///< the vision tower is not trained

@@ -101,13 +101,14 @@ struct StateSpace {
 
 /// How pictures become tokens of a language model, or what a vision tower is like.
 struct Pictures {
-  Count merge = 1;      ///< patches per side that become one token (spatial_merge_size, scale_factor)
-  Count frames = 1;     ///< of a patch (Qwen's temporal_patch_size)
-  Count window = 0;     ///< pixels per side of what a windowed layer attends to (Qwen 2.5)
-  Count tokens = 0;     ///< per picture, where the configuration says so
-  Count width = 0;      ///< of what the tower hands out, where that is not its own
-  Count positions = 0;  ///< rows of the table of positions, where the picture's size does not say
-  Count depth = 0;      ///< layers of the resampler (Idefics 2)
+  Count merge = 1;         ///< patches per side that become one token (spatial_merge_size, scale_factor)
+  Count frames = 1;        ///< of a patch (Qwen's temporal_patch_size)
+  Count video_frames = 0;  ///< of a video that become one picture; 0: its processor takes none
+  Count window = 0;        ///< pixels per side of what a windowed layer attends to (Qwen 2.5)
+  Count tokens = 0;        ///< per picture, where the configuration says so
+  Count width = 0;         ///< of what the tower hands out, where that is not its own
+  Count positions = 0;     ///< rows of the table of positions, where the picture's size does not say
+  Count depth = 0;         ///< layers of the resampler (Idefics 2)
   Count heads = 0, kv_heads = 0, head_dim = 0;  ///< of the resampler
   bool drops_class_token = false;               ///< the features are those of the patches alone
   bool bias = true;                             ///< of the projector

@@ -64,6 +64,13 @@ constexpr Option kOptions[] = {
         .usually(0, 8)
         .further()
         .into<&TrainingJob::images_per_sample>(),
+    integer("video_frames", "0", "Frames of a video",
+            "Of one video in each sample, in place of images; image_size is a frame's, sequence_length includes their "
+            "tokens.")
+        .within(0, 1e5, "frames")
+        .usually(0, 128)
+        .further()
+        .into<&TrainingJob::video_frames>(),
     of_type(OptionType::kAny, "image_size", "null", "Size of an image",
             "Pixels per side, or [height, width]; the model's own size where absent.")
         .within(0, 0, "pixels")

@@ -104,7 +104,7 @@ def packed_of(job):
     return {**made, "desc_act": True} if packed.get("desc_act") else made
 
 
-KINDS = {"images": "images_per_sample", "tiles": "image_tiles", "boxes": "boxes_per_image", "audio_seconds": "audio_seconds",
+KINDS = {"images": "images_per_sample", "video_frames": "video_frames", "tiles": "image_tiles", "boxes": "boxes_per_image", "audio_seconds": "audio_seconds",
          "library": "library", "kernels": "kernels"}
 
 
@@ -131,7 +131,7 @@ def add_kinds(req, job):
 
 def default_size(job):
     """The picture's size where the job leaves it to the config."""
-    if not job.get("images") and job.get("kind") not in ("vision", "vision-text"):
+    if not job.get("images") and not job.get("video_frames") and job.get("kind") not in ("vision", "vision-text"):
         return None
     config = job.get("config", {})
     return config.get("vision_config", config).get("image_size", 224)

@@ -49,6 +49,24 @@ TEST_CASE("a length that does not hold its pictures is refused, with the least o
   CHECK(ask(R"(,"images_per_sample":8)").estimate);
 }
 
+// Qwen2VLProcessor: a video of T frames has T/2 grids of 448/28 x 448/28 tokens, transformers 5.12.
+TEST_CASE("a video has as many tokens as its pairs of frames, where a patch holds two, and others take none") {
+  const auto ask_qwen = [](const std::string& options) {
+    Issues issues;
+    return engine().answer(parse_json(
+        R"({"model":"Qwen/Qwen2.5-VL-3B-Instruct","method":"lora","image_size":448)" + options + "}", "", issues));
+  };
+  CHECK(ask_qwen(R"(,"video_frames":7,"sequence_length":1024)").estimate);
+  const Answer longer = ask_qwen(R"(,"video_frames":9,"sequence_length":1024)");
+  CHECK_FALSE(longer.estimate);
+  REQUIRE_FALSE(longer.issues.empty());
+  CHECK(longer.issues.back().suggestion == "1280");
+  const Answer both = ask_qwen(R"(,"video_frames":4,"images_per_sample":1)");
+  CHECK_FALSE(both.estimate);
+  CHECK(both.issues.back().path == "/video_frames");
+  CHECK_FALSE(ask(R"(,"video_frames":4)").estimate);  // Idefics3's processor
+}
+
 TEST_CASE("a map has no figure for lengths that do not hold the pictures") {
   for (const char* exact : {"true", "false"}) {
     Issues none;

@@ -171,6 +171,7 @@ void lacks_in_common(const ExportJob& job, Writer& out) {
     out.lacks("/attention", "which kernel scaled_dot_product_attention takes");
   }
   if (job.job.images_per_sample > 0) out.lacks("/images_per_sample", "how many pictures a sample has: the data tell");
+  if (job.job.video_frames > 0) out.lacks("/video_frames", "how many frames a video has: the data tell");
   if (job.job.optimizer_in_backward && !find_optimizer(job.job.optimizer)->in_backward) {
     out.lacks("/optimizer_in_backward", "that each parameter is updated during backward");
   }

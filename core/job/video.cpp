@@ -1,0 +1,25 @@
+// A video is so many pictures: of Qwen's models one for each pair of frames (transformers 5.12
+// models/qwen2_vl/modeling_qwen2_vl.py: get_video_features runs the tower of get_image_features, whose attention stays
+// within a step of time: cu_seqlens), of the others one for each frame, in one piece
+// (models/smolvlm/video_processing_smolvlm.py, models/internvl/processing_internvl.py: num_patches 1 for each frame).
+#include "core/job/video.hpp"
+
+namespace tidemark {
+
+void settle_video(const Architecture& architecture, TrainingJob& job, Issues& issues) {
+  if (job.video_frames == 0) return;
+  const Count frames = architecture.pictures.video_frames;
+  if (architecture.language != nullptr && (frames == 0 || job.images_per_sample > 0)) {
+    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/video_frames",
+                      frames == 0
+                          ? "This model's processor takes no video: its frames are pictures (\"images_per_sample\")."
+                          : "Pictures and a video in one sample are not modelled: give one of them.",
+                      "0"});
+    return;
+  }
+  if (frames == 0) return;
+  job.images_per_sample = (job.video_frames + frames - 1) / frames;
+  if (frames == 1) job.image_tiles = 1;
+}
+
+}  // namespace tidemark
