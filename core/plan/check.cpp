@@ -128,6 +128,13 @@ void check_flat(const TrainingJob& job, Issues& issues) {
         "of their own.",
         "peft");
   }
+  // torch 2.14 _flat_param.py _validate_tensors_to_flatten; trl 1.9 experimental/utils.py: is_sharded_qlora.
+  if (job.method == Method::kQlora && job.quantization.prepare_kbit != PrepareKbit::kOff) {
+    issues.push_back({"IGNORED_OPTION", Severity::kWarning, "/quantization/prepare_kbit",
+                      "FSDP 1 does not flatten fp32 norms with packed words: prepare_model_for_kbit_training is left "
+                      "out, as TRL leaves it out.",
+                      "false"});
+  }
   if (job.data_parallel.fsdp.separate_groups || job.data_parallel.fsdp.reshard_to > 0) {
     refuse(issues, "/parallelism/fsdp_options", "Units of their own and smaller meshes are FSDP 2's.");
   }

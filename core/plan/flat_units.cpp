@@ -42,7 +42,8 @@ void FlatUnits::declare(Parameter& p) {
   const Dtype own = own_dtype(p), computes = how_.gathered.value_or(own);
   const auto at = static_cast<std::size_t>(p.instance + 1) * 2;
   if (at >= units_.size()) units_.resize(at + 2);
-  Unit& unit = unit_of(p.instance, is_trained(p));
+  declare_leaf(p);
+  Unit& unit = unit_with(leaf_of_.size() - 1);
   unit.trained = unit.trained || p.requires_grad;
   unit.own = own;
   unit.computes = computes;
@@ -52,6 +53,28 @@ void FlatUnits::declare(Parameter& p) {
   if (!packed) p.dtype = computes;
   p.storage_bytes = -1;  // it is a view of its unit's flat tensor
   gradients_.emplace_back();
+}
+
+// peft 0.18 utils/other.py fsdp_auto_wrap_policy: modules without children whose weight is trained; of a trained layer
+// the bias lies in it, too.
+void FlatUnits::declare_leaf(const Parameter& p) {
+  leaf_of_.push_back(-1);
+  owner_.push_back(p.instance);
+  if (!fsdp_.trained_leaves || !p.requires_grad) return;
+  const bool goes_on = !p.is_adapter && !leaves_.empty() && leaves_.back().instance == p.instance &&
+                       !leaves_.back().of_adapter && leaves_.back().module == p.module;
+  if (!goes_on) {
+    leaves_.emplace_back();
+    leaves_.back().instance = p.instance;
+    leaves_.back().module = p.module;
+    leaves_.back().of_adapter = p.is_adapter;
+  }
+  leaf_of_.back() = static_cast<std::int32_t>(leaves_.size() - 1);
+}
+
+FlatUnits::Unit& FlatUnits::unit_with(std::size_t parameter) {
+  const std::int32_t at = leaf_of_[parameter];
+  return at >= 0 ? leaf(at) : unit_of(owner_[parameter], !fsdp_.trained_leaves);
 }
 
 // FlatParameter requires a gradient where one of its parameters does, and so do all that are views of it.
@@ -69,57 +92,61 @@ void FlatUnits::train_together(Unit& unit) {
 void FlatUnits::collect() {
   const std::vector<Parameter>& parameters = tape_.parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    Unit& unit = unit_of(parameters[i].instance, is_trained(parameters[i]));
+    Unit& unit = unit_with(i);
     unit.whole = up_to_multiple(unit.whole, alignment(unit)) + sizes_[i];
     unit.parameters.push_back(static_cast<std::int32_t>(i));
   }
-  for (Unit& unit : units_) train_together(unit);
+  for (std::size_t i = 0; i < units_.size(); ++i) units_[i].instance = static_cast<std::int16_t>(i / 2) - 1;
+  each_unit([this](Unit& unit) { train_together(unit); });
   const Scope in(tape_, "FullyShardedDataParallel", kFlat);
-  for (std::size_t i = 0; i < units_.size(); ++i) {
-    Unit& unit = units_[i];
-    if (unit.parameters.empty()) continue;
-    unit.part = (unit.whole + mesh_.shards() - 1) / mesh_.shards();
-    if (fsdp_.use_orig_params) unit.whole = unit.part * mesh_.shards();
-    tape_.use_parameters_of(static_cast<std::int16_t>(i / 2) - 1);
-    // Behind what buffers the layer has already: those are found again, one by one.
-    const std::size_t known = tape_.buffers().size();
-    while (tape_.buffers().size() == known) {
-      tape_.buffer(unit.trained ? "flat parameter" : "frozen flat parameter", unit.part * size_of(unit.own),
-                   Category::kWeights);
-    }
-  }
+  each_unit([this](Unit& unit) { keep_part(unit); });
   tape_.resume_parameters_outside_layers();
+}
+
+void FlatUnits::keep_part(Unit& unit) {
+  if (unit.parameters.empty()) return;
+  unit.part = (unit.whole + mesh_.shards() - 1) / mesh_.shards();
+  if (fsdp_.use_orig_params) unit.whole = unit.part * mesh_.shards();
+  tape_.use_parameters_of(unit.instance);
+  // Behind what buffers the layer has already: those are found again, one by one.
+  const std::size_t known = tape_.buffers().size();
+  while (tape_.buffers().size() == known) {
+    tape_.buffer(unit.trained ? "flat parameter" : "frozen flat parameter", unit.part * size_of(unit.own),
+                 Category::kWeights);
+  }
 }
 
 void FlatUnits::begin_micro_step(bool last) {
   reduces_ = last || !fsdp_.no_sync;
-  for (Unit& unit : units_) unit.in_backward = unit.done = false;
+  each_unit([](Unit& unit) { unit.in_backward = unit.done = false; });
 }
 
 // What the optimizer sees: with use_orig_params those pieces of parameters that lie in this GPU's part, the first.
 void FlatUnits::end_micro_steps() {
   for (const std::int32_t index : lent_) tape_.parameters()[static_cast<std::size_t>(index)].requires_grad = false;
-  for (Unit& unit : units_) {
-    const Count align = alignment(unit);
-    Count at = 0;
-    for (const std::int32_t index : unit.parameters) {
-      Parameter& p = tape_.parameters()[static_cast<std::size_t>(index)];
-      if (!unit.trained) continue;
-      p.whole = p.shape.numel();
-      at = up_to_multiple(at, align);
-      Count piece = std::clamp<Count>(unit.part - at, 0, p.whole);
-      if (!fsdp_.use_orig_params) {
-        piece = at == 0 ? unit.part : 0;
-        p.is_embedding = false;  // an optimizer that is told of token tables does not find it
-      }
-      at += p.whole;
-      p.shape = elements(piece);
-      p.dtype = unit.own;
-      p.reached = p.reached && p.requires_grad && piece > 0;
-      if (p.reached) p.grad = unit.reduced;
+  each_unit([this](Unit& unit) { hand_over(unit); });
+}
+
+void FlatUnits::hand_over(Unit& unit) {
+  const Count align = alignment(unit);
+  Count at = 0;
+  for (const std::int32_t index : unit.parameters) {
+    Parameter& p = tape_.parameters()[static_cast<std::size_t>(index)];
+    if (!unit.trained) continue;
+    p.whole = p.shape.numel();
+    at = up_to_multiple(at, align);
+    Count piece = std::clamp<Count>(unit.part - at, 0, p.whole);
+    if (!fsdp_.use_orig_params) {
+      piece = at == 0 ? unit.part : 0;
+      p.is_embedding = false;  // an optimizer that is told of token tables does not find it
     }
-    unit.reduced.reset();
+    at += p.whole;
+    p.shape = elements(piece);
+    p.dtype = unit.own;
+    p.reached = p.reached && p.requires_grad && piece > 0;
+    if (p.reached) p.grad = unit.reduced;
   }
+  unit.reduced.reset();
 }
 
 // -- gathering ------------------------------------------------------------------------------------------------------
@@ -156,8 +183,25 @@ void FlatUnits::enter_layer(std::int16_t instance, bool) {
   if (fsdp_.forward_prefetch && instance < last_layer()) unshard(static_cast<std::int16_t>(instance + 1));
 }
 
+// A leaf's forward begins where its module asks for its weight.
+void FlatUnits::use(std::int32_t parameter) {
+  const std::int32_t at = leaf_of(parameter);
+  if (at >= 0 && at == in_use_) return;
+  let_go();
+  if (at < 0) return;
+  unshard(leaf(at));
+  in_use_ = at;
+}
+
+// _post_forward_reshard, also as a checkpoint is recomputed: its backward has not begun.
+void FlatUnits::let_go() {
+  if (in_use_ >= 0 && !fsdp_.keeps_gathered) leaf(in_use_).gathered.reset();
+  in_use_ = -1;
+}
+
 // _post_forward_reshard: the root stays.
 void FlatUnits::leave_layer(std::int16_t instance) {
+  let_go();
   if (fsdp_.keeps_gathered) return;
   for (const bool trained : {false, true}) unit_of(instance, trained).gathered.reset();
 }
@@ -166,19 +210,46 @@ void FlatUnits::leave_layer(std::int16_t instance) {
 
 // _pre_backward_hook; what comes next in backward is the unit before it in forward, for the root the last layer.
 void FlatUnits::pre_backward(std::int16_t instance) {
-  bool& in_backward = unit_of(instance, true).in_backward;
-  if (in_backward) return;
-  in_backward = true;
+  if (unit_of(instance, true).in_backward) return;
+  for (const bool trained : {false, true}) unit_of(instance, trained).in_backward = true;
   unshard(instance);
   if (fsdp_.backward_prefetch == BackwardPrefetch::kPre) prefetch(instance);
 }
 
+// _exec_order_utils.py get_handle_to_backward_prefetch: the unit whose forward ended before this one's did. Within a
+// layer those of its leaves did.
 void FlatUnits::prefetch(std::int16_t instance) {
-  if (instance < 0) {
-    unshard(last_layer());
-  } else if (instance > 0) {
-    unshard(static_cast<std::int16_t>(instance - 1));
+  for (std::size_t end = leaves_.size(); end > 0; --end) {
+    Unit& last = leaves_[end - 1];
+    if (last.instance == instance && !last.in_backward) return prefetch(last);
   }
+  if (instance != 0) prefetch_layer(instance < 0 ? last_layer() : static_cast<std::int16_t>(instance - 1));
+}
+
+void FlatUnits::prefetch_before_leaf(std::int32_t at) {
+  const std::int16_t instance = leaf(at).instance;
+  if (at > 0 && leaf(at - 1).instance == instance) {
+    prefetch(leaf(at - 1));
+  } else if (instance != 0) {
+    prefetch_layer(instance < 0 ? last_layer() : static_cast<std::int16_t>(instance - 1));
+  }
+}
+
+void FlatUnits::prefetch_layer(std::int16_t instance) {
+  for (const bool trained : {false, true}) prefetch(unit_of(instance, trained));
+}
+
+void FlatUnits::prefetch(Unit& unit) {
+  if (!unit.in_backward && !unit.done) unshard(unit);
+}
+
+void FlatUnits::backward_uses(std::int32_t parameter) {
+  let_go();
+  const std::int32_t at = leaf_of(parameter);
+  if (at < 0 || leaf(at).in_backward) return;
+  leaf(at).in_backward = true;
+  unshard(leaf(at));
+  if (fsdp_.backward_prefetch == BackwardPrefetch::kPre) prefetch_before_leaf(at);
 }
 
 void FlatUnits::before_backward() {
@@ -200,6 +271,12 @@ void FlatUnits::backward_leaves(std::int16_t instance) {
 void FlatUnits::take_gradient(std::int32_t parameter, Tensor grad) {
   Tensor& known = gradient_of(parameter);
   if (!known.defined()) known = std::move(grad);
+  const std::int32_t at = leaf_of(parameter);
+  if (at < 0) return;
+  const std::vector<std::int32_t>& all = leaf(at).parameters;
+  if (!std::all_of(all.begin(), all.end(), [this](std::int32_t p) { return gradient_of(p).defined(); })) return;
+  post_backward(leaf(at));
+  if (fsdp_.backward_prefetch == BackwardPrefetch::kPost) prefetch_before_leaf(at);
 }
 
 void FlatUnits::post_backward(std::int16_t instance) {
@@ -253,12 +330,14 @@ void FlatUnits::reduce(Unit& unit, Tensor computed) {
 }
 
 void FlatUnits::after_backward() {
+  let_go();
   for (std::int16_t layer = 0; layer <= last_layer(); ++layer) {
     if (unit_of(layer, false).done && unit_of(layer, true).done) continue;
     tape_.begin_segment(Phase::kBackward, layer);
     post_backward(layer);
   }
   tape_.begin_segment(Phase::kBackward, -1);
+  for (Unit& unit : leaves_) post_backward(unit);
   post_backward(-1);
 }
 

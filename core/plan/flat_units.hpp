@@ -9,10 +9,9 @@ namespace tidemark {
 
 /// FSDP 1: FullyShardedDataParallel with a unit for each layer and one for the rest. A unit's parameters are one flat
 /// tensor, of which each GPU keeps an equal part; it is gathered before the unit's forward and backward, and its whole
-/// gradient is put together before it is reduced. Adapters are units of their own, here one for all of a layer: PEFT's
-/// policy has one for each matrix, which are small.
-/// Source: torch 2.14 torch/distributed/fsdp/{_flat_param, _runtime_utils}.py; peft 0.18 utils/other.py:
-/// fsdp_auto_wrap_policy.
+/// gradient is put together before it is reduced. PEFT's policy makes each trained module without children a unit of
+/// its own, gathered for its own forward and backward alone (a leaf). Source: torch 2.14
+/// torch/distributed/fsdp/{_flat_param, _runtime_utils}.py; peft 0.18 utils/other.py: fsdp_auto_wrap_policy.
 class FlatUnits : public Sharded {
  public:
   FlatUnits(Tape& tape, const TrainingJob& job);
@@ -22,12 +21,15 @@ class FlatUnits : public Sharded {
   void end_micro_steps() override;
 
   void declare(Parameter& p) override;
+  void use(std::int32_t parameter) override;
   void enter_model() override;
+  void leave_model() override { let_go(); }
   void enter_layer(std::int16_t instance, bool input_needs_grad) override;
   void leave_layer(std::int16_t instance) override;
   void before_backward() override;
   void backward_enters(std::int16_t instance) override;
   void backward_leaves(std::int16_t instance) override;
+  void backward_uses(std::int32_t parameter) override;
   void take_gradient(std::int32_t parameter, Tensor grad) override;
   void after_backward() override;
 
@@ -44,6 +46,9 @@ class FlatUnits : public Sharded {
     Tensor accumulated;             // the whole gradient of micro-steps that did not reduce it
     Tensor reduced;                 // this GPU's part of the gradient
     bool in_backward = false, done = false;
+    std::int16_t instance = -1;  // the layer it is, or lies in
+    std::string_view module;     // a leaf's
+    bool of_adapter = false;     // PEFT has a module for each of its matrices
   };
 
   // A layer's units, or the root's (-1): of what is frozen, where that is apart, and of what is trained.
@@ -55,11 +60,30 @@ class FlatUnits : public Sharded {
   bool is_trained(const Parameter& p) const { return p.requires_grad || !fsdp_.trained_leaves; }
   void train_together(Unit& unit);
   Dtype own_dtype(const Parameter& p) const;
+  // The unit that the parameter lies in.
+  Unit& unit_with(std::size_t parameter);
+  // -1 where it lies in no leaf.
+  std::int32_t& leaf_of(std::int32_t p) { return leaf_of_[static_cast<std::size_t>(p)]; }
+  Unit& leaf(std::int32_t at) { return leaves_[static_cast<std::size_t>(at)]; }
+  void declare_leaf(const Parameter& p);
+  // All units, the leaves behind the others.
+  template <class Work>
+  void each_unit(Work work) {
+    for (Unit& unit : units_) work(unit);
+    for (Unit& unit : leaves_) work(unit);
+  }
+  void keep_part(Unit& unit);
+  void hand_over(Unit& unit);
+  // The leaf whose forward is through, which nothing says.
+  void let_go();
   // Elements that a parameter in it begins at a multiple of.
   Count alignment(const Unit& unit) const;
   void unshard(std::int16_t instance);
   void unshard(Unit& unit);
   void prefetch(std::int16_t instance);
+  void prefetch_before_leaf(std::int32_t at);
+  void prefetch_layer(std::int16_t instance);
+  void prefetch(Unit& unit);
   void pre_backward(std::int16_t instance);
   void post_backward(std::int16_t instance);
   void post_backward(Unit& unit);
@@ -71,11 +95,15 @@ class FlatUnits : public Sharded {
   const Fsdp& fsdp_;
   MixedPrecision how_;
   const TrainingJob& job_;
-  bool reduces_ = true;             // this micro-step does
-  std::vector<Unit> units_;         // the root's two, then the layers'
-  std::vector<std::int32_t> lent_;  // parameters that require gradients for their units' sake alone
-  std::vector<Count> sizes_;        // elements of parameters in their units
-  std::vector<Tensor> gradients_;   // whole, by parameter
+  bool reduces_ = true;                // this micro-step does
+  std::vector<Unit> units_;            // the root's two, then the layers'
+  std::vector<Unit> leaves_;           // in the order of forward
+  std::vector<std::int32_t> leaf_of_;  // by parameter
+  std::vector<std::int16_t> owner_;    // the layer that it lies in, by parameter
+  std::int32_t in_use_ = -1;           // the leaf that a module asked for last
+  std::vector<std::int32_t> lent_;     // parameters that require gradients for their units' sake alone
+  std::vector<Count> sizes_;           // elements of parameters in their units
+  std::vector<Tensor> gradients_;      // whole, by parameter
 };
 
 }  // namespace tidemark

@@ -160,8 +160,9 @@ def prepare_kbit(model, norms_only=False):
 
     ``norms_only`` is the variant some recipes use: embeddings and head stay 16-bit."""
     seen = {}
+    packed = {id(m.weight) for m in model.modules() if isinstance(m, FakeLinear4bit)}     # no Params4bit, whatever its storage's dtype
     for name, p in list(model.named_parameters(remove_duplicate=False)):
-        if p.dtype in (torch.bfloat16, torch.float16) and not (norms_only and p.dim() > 1):
+        if id(p) not in packed and p.dtype in (torch.bfloat16, torch.float16) and not (norms_only and p.dim() > 1):
             if id(p) not in seen:
                 seen[id(p)] = nn.Parameter(p.detach().to(torch.float32), requires_grad=False)
             set_param(model, name, seen[id(p)])
