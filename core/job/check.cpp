@@ -474,6 +474,10 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
         "them is named in \"adapter.modules_to_save\".");
   }
   check_float8(job, issues);
+  if (job.optimizer == "badam" && (job.method != Method::kFull || job.freezes_by_name())) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/optimizer",
+        "BAdam is modelled for full training, of which it freezes what is not its turn.", "adamw_torch_fused");
+  }
   if (job.gradient_accumulation_steps > 1 && job.optimizer_in_backward) {
     add(issues, "INVALID_VALUE", Severity::kError, "/optimizer_in_backward",
         "An optimizer that steps in backward cannot accumulate gradients: gradient_accumulation_steps must be 1.");

@@ -89,11 +89,7 @@ void check_factors(const TrainingJob& job, Issues& issues) {
 
 /// badam 1.4 block_optim.py infer_param_groups: what lies in a list called "layers".
 void check_blocks(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
-  if (job.method != Method::kFreeze || job.gpus() > 1) {
-    return add_error(issues, "/optimizer",
-                     job.gpus() > 1 ? "BAdam is modelled on one GPU." : "BAdam is modelled for full training.",
-                     "adamw_torch_fused");
-  }
+  if (job.gpus() > 1) return add_error(issues, "/optimizer", "BAdam is modelled on one GPU.", "adamw_torch_fused");
   if (!architecture.layers_path.ends_with("layers")) {
     return add_error(issues, "/optimizer",
                      "BAdam looks for blocks in a list called \"layers\", which this model does not have: it fails.",
