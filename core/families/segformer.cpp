@@ -212,7 +212,7 @@ Tensor stage(Net& net, std::size_t i, Tensor hidden) {
 Tensor forward(Net& net) {
   Tensor hidden = net.input_ids;
   for (std::size_t i = 0; i < net.arch.parts.size(); ++i) {
-    hidden = stage(net, i, std::move(hidden));
+    hidden = stage(net, i, hidden);  // SegformerModel.forward's name keeps a stage's input until the stage is through
     if (net.arch.head == Head::kTokenClassification) net.leaves.push_back(hidden);  // encoder_hidden_states
   }
   return hidden;

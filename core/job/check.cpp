@@ -27,6 +27,15 @@ bool has(const std::vector<std::string_view>& given, std::string_view option) {
   return std::find(given.begin(), given.end(), option) != given.end();
 }
 
+/// torchao 0.18 float8: what of it is modelled.
+void check_float8(const TrainingJob& job, Issues& issues) {
+  if (job.float8 == Float8::kNone) return;
+  if (job.method != Method::kFull || job.gpus() > 1 || job.is_megatron() || job.compiled) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/float8",
+        "float8 is modelled for full training on one GPU without torch.compile.", "none");
+  }
+}
+
 bool is_flash(const TrainingJob& job) {
   return job.attention == AttentionKernel::kFlashAttention2 || job.attention == AttentionKernel::kFlashAttention3;
 }
@@ -466,6 +475,11 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
         "With adapters the model is frozen anyhow: \"freeze\" and \"trainable\" have no effect; what is trained beside "
         "them is named in \"adapter.modules_to_save\".");
   }
+  check_float8(job, issues);
+  if (job.optimizer == "badam" && (job.method != Method::kFull || job.freezes_by_name())) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/optimizer",
+        "BAdam is modelled for full training, of which it freezes what is not its turn.", "adamw_torch_fused");
+  }
   if (job.gradient_accumulation_steps > 1 && job.optimizer_in_backward) {
     add(issues, "INVALID_VALUE", Severity::kError, "/optimizer_in_backward",
         "An optimizer that steps in backward cannot accumulate gradients: gradient_accumulation_steps must be 1.");
@@ -584,6 +598,10 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
 }
 
 std::string_view refusal_of_card(const TrainingJob& job) {
+  constexpr int kAda = 89;
+  if (job.float8 != Float8::kNone && job.compute_capability < kAda) {
+    return "Products in 8-bit floats need a card of CUDA capability 8.9 or above (torch._scaled_mm).";
+  }
   constexpr int kAmpere = 80;
   // flash-attention 2.8 flash_api.cpp mha_fwd: "FlashAttention only supports Ampere GPUs or newer"; transformers 5.12
   // modeling_flash_attention_utils.py FLASH_ATTENTION_COMPATIBILITY_MATRIX: the same of version 3.
@@ -596,8 +614,9 @@ std::string_view refusal_of_card(const TrainingJob& job) {
 void check_kernels(const TrainingJob& job, Issues& issues) {
   constexpr int kAmpere = 80;
   if (const std::string_view why = refusal_of_card(job); !why.empty()) {
-    add(issues, "INVALID_VALUE", Severity::kError, "/attention", std::string{why} + " Use \"attention\": \"sdpa\".",
-        "sdpa");
+    const bool products = why.starts_with("Products");
+    add(issues, "INVALID_VALUE", Severity::kError, products ? "/float8" : "/attention",
+        std::string{why} + (products ? "" : " Use \"attention\": \"sdpa\"."), products ? "none" : "sdpa");
   }
   // torch 2.6 cuda/__init__.py is_bf16_supported(including_emulation=True), which transformers asks: it does not
   // refuse.

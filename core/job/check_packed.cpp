@@ -17,6 +17,8 @@ bool has_bits(const Quantization& q) {
     case QuantType::kGptq:
     case QuantType::kHqq:
       return common || q.bits == 2 || q.bits == 3;
+    case QuantType::kAqlm:
+      return q.bits == 2;
     default:
       return common;
   }
@@ -35,19 +37,41 @@ bool has_groups(const Quantization& q) {
     case QuantType::kHqq:
       return size >= 8 && size % 8 == 0;
     default:
-      return size >= 16;
+      return size >= 16 || q.quant_type > QuantType::kHqq;
   }
 }
 
 std::string_view name_of(QuantType type) {
-  return type == QuantType::kGptq ? "GPTQ" : type == QuantType::kAwq ? "AWQ" : "HQQ";
+  switch (type) {
+    case QuantType::kGptq:
+      return "GPTQ";
+    case QuantType::kAwq:
+      return "AWQ";
+    case QuantType::kHqq:
+      return "HQQ";
+    case QuantType::kQuanto:
+      return "quanto";
+    case QuantType::kTorchao:
+      return "torchao";
+    case QuantType::kEetq:
+      return "EETQ";
+    default:
+      return "AQLM";
+  }
 }
 
 // Which code is taken to run where a user could have others.
 void tell_code(const TrainingJob& job, Issues& issues) {
   const QuantType type = job.quantization.quant_type;
   const bool five = job.framework.at_least(5, 0);
-  if (type == QuantType::kHqq && !five) return;
+  if (type == QuantType::kTorchao) {
+    // torchao 0.18 quantization/__init__.py has no LinearActivationQuantizedTensor.
+    issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/quantization/quant_type",
+                      "Assumed: torchao 0.15 to 0.17. PEFT 0.18 fails beside 0.18 (\"cannot import name "
+                      "'LinearActivationQuantizedTensor'\").",
+                      ""});
+  }
+  if (type > QuantType::kHqq || (type == QuantType::kHqq && !five)) return;
   // transformers 5.12 quantizers/quantizer_hqq.py has no get_quantize_ops; gptqmodel 7.7 marlin.py: SUPPORTS_TRAINING.
   issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/quantization/quant_type",
                     type == QuantType::kHqq
@@ -57,6 +81,23 @@ void tell_code(const TrainingJob& job, Issues& issues) {
                              "refuse to train."
                            : "Assumed: the layers of AutoGPTQ without its ExLlama kernels, or of AutoAWQ.",
                     ""});
+}
+
+// aqlm 1.1.7 inference_kernels/cuda_kernel.cpp
+void check_aqlm(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  const auto wrong = [&](std::string_view path, std::string message) {
+    issues.push_back({"INVALID_VALUE", Severity::kError, std::string{path}, std::move(message), ""});
+  };
+  const Recipe& recipe = job.recipe;
+  if (!is_half(recipe.weights) || recipe.autocast.value_or(recipe.weights) != recipe.weights) {
+    wrong("/precision", "AQLM's kernels take 16-bit inputs in the dtype of the weights. Use \"bf16_amp\".");
+  }
+  // code1x16_matmat_dequant_transposed adds the layer's bias to the gradient.
+  if (architecture.attention_bias || architecture.attention_out_bias || architecture.mlp_bias) {
+    wrong("/quantization/quant_type",
+          "AQLM's kernel adds a layer's bias to the gradient of its input, and fails where their sizes differ: this "
+          "model's linear layers have biases.");
+  }
 }
 
 }  // namespace
@@ -86,9 +127,10 @@ void check_packed(const Architecture& architecture, const TrainingJob& job, Issu
   if (q.is_bitsandbytes()) return;
   if (q.double_quant) wrong("/quantization/double_quant", name + " does not pack its scales.");
   const Adapter& adapter = job.adapter;
+  const bool linear = q.quant_type == QuantType::kQuanto || q.quant_type == QuantType::kTorchao;
   if (adapter.use_dora) {
-    if (q.quant_type == QuantType::kHqq) {
-      refuse("UNSUPPORTED_OPTION", "/adapter/use_dora", "DoRA beside HQQ is not modelled yet.");
+    if (linear || q.quant_type == QuantType::kHqq) {
+      refuse("UNSUPPORTED_OPTION", "/adapter/use_dora", "DoRA beside " + name + " is not modelled yet.");
     } else {
       wrong("/adapter/use_dora", "PEFT's layers for " + name + " raise a ValueError for DoRA.");
     }
@@ -116,12 +158,30 @@ void check_packed(const Architecture& architecture, const TrainingJob& job, Issu
           "hqq's backward multiplies a gradient in autocast's dtype by the weight in the dtype of the others: it fails "
           "where they differ. Use \"bf16_amp\".");
   }
+  if (q.quant_type == QuantType::kQuanto && q.prepare_kbit != PrepareKbit::kOff) {
+    // optimum-quanto 0.2.7 tensor/weights/qbytes.py WeightQBytesTensor.__torch_dispatch__
+    wrong("/quantization/prepare_kbit",
+          "prepare_model_for_kbit_training makes all 16-bit weights fp32, which quanto's refuse (\"The dtype of a "
+          "weights Tensor cannot be changed\").");
+  }
+  // transformers 5.12 integrations/eetq.py has an EetqLinear of its own; peft 0.18 tuners/lora/eetq.py dispatch_eetq
+  // looks for that of the package.
+  if (q.quant_type == QuantType::kEetq && job.framework.at_least(5, 0)) {
+    wrong("/quantization/quant_type",
+          "PEFT 0.18 does not know the layers that transformers 5 makes of EETQ's weights, and fails (\"Target module "
+          "EetqLinear is not supported\"). Before transformers 5 it does.");
+  }
+  const Dtype compute = job.recipe.autocast.value_or(job.recipe.weights);
+  if (q.quant_type == QuantType::kEetq && (job.recipe.weights != Dtype::kFp16 || compute != Dtype::kFp16)) {
+    wrong("/precision", "EETQ's kernel takes fp16. Use \"pure_fp16\".");
+  }
+  if (q.quant_type == QuantType::kAqlm) check_aqlm(architecture, job, issues);
   if (q.quant_type == QuantType::kGptq && q.bits == 3 && !job.framework.at_least(5, 0)) {
     refuse("UNSUPPORTED_VALUE", "/quantization/bits", "How AutoGPTQ unpacks 3 bits is not modelled: use 2, 4 or 8.");
   }
   // peft 0.18 tuners/tuners_utils.py _maybe_include_all_linear_layers: nn.Linear and Conv1D, which these are not.
   const bool by_peft = job.framework.name == "transformers" || job.framework.name == "trl";
-  if (by_peft && wraps && adapter.target_modules.kind == ModuleChoice::Kind::kAllLinear) {
+  if (by_peft && wraps && !linear && adapter.target_modules.kind == ModuleChoice::Kind::kAllLinear) {
     issues.push_back({"ASSUMED_DEFAULT", Severity::kWarning, "/adapter/target_modules",
                       "PEFT's \"all-linear\" does not find layers that " + name +
                           " has packed: name the modules. The answer is that of all of them.",

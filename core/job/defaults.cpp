@@ -418,6 +418,9 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
     const bool fused = habits.loop == Loop::kTrainer && job.framework.at_least(4, 54);
     job.optimizer = fused ? "adamw_torch_fused" : "adamw_torch";
   }
+  // transformers 5.12 trainer_optimizer.py _get_galore_optimizer, _get_apollo_optimizer; axolotl's schema:
+  // qgalore_rank.
+  if (job.low_rank.rank == 0) job.low_rank.rank = job.optimizer == "q_galore_adamw8bit" ? 256 : 128;
   stand_for_combinations(job, issues);
   if (job.context > 1 && !job.is_megatron()) {
     job.stand_ins.emplace_back(
@@ -450,6 +453,19 @@ void settle_foreign(const Foreign& foreign, TrainingJob& job) {
   if (foreign.padding_free) join_samples(job);
   if (foreign.texts_per_sample > 1) gather_texts(foreign.texts_per_sample, job);
 }
+
+namespace {
+
+/// {"quant_type": {"default": {"_type": "Int8WeightOnlyConfig", …}}}, or "int8_weight_only" until transformers 4.
+bool is_int8_weight_only(const Value& own) {
+  const Value* type = own.find("quant_type");
+  if (type != nullptr && type->is_object()) type = type->find("default");
+  if (type != nullptr && type->is_object()) type = type->find("_type");
+  return type != nullptr && type->is_string() &&
+         (type->string == "Int8WeightOnlyConfig" || type->string == "int8_weight_only");
+}
+
+}  // namespace
 
 void settle_quantization(const Value& config, TrainingJob& job, Issues& issues) {
   const Value* own = config.find("quantization_config");
@@ -486,6 +502,14 @@ void settle_quantization(const Value& config, TrainingJob& job, Issues& issues) 
       read.bits = static_cast<int>(number(*inner, "nbits", 4));
       read.group_size = number(*inner, "group_size", 64);
     }
+  } else if (by == "torchao" || by == "quanto" || by == "aqlm") {
+    const bool aqlm = by == "aqlm";
+    read.quant_type = aqlm ? QuantType::kAqlm : by == "quanto" ? QuantType::kQuanto : QuantType::kTorchao;
+    read.bits = aqlm ? 2 : 8;
+    // transformers 5.12 utils/quantization_config.py: AqlmConfig, QuantoConfig; TorchAoConfig.to_dict
+    known = aqlm             ? number(*own, "num_codebooks", 1) == 1 && number(*own, "nbits_per_codebook", 16) == 16
+            : by == "quanto" ? word("weights") == "int8"
+                             : is_int8_weight_only(*own);
   } else if (flag("load_in_4bit")) {
     read.quant_type = word("bnb_4bit_quant_type") == "nf4" ? QuantType::kNf4 : QuantType::kFp4;
   } else if (flag("load_in_8bit")) {
@@ -496,12 +520,15 @@ void settle_quantization(const Value& config, TrainingJob& job, Issues& issues) 
   }
   if (!known) {
     // transformers 5.12 quantizers/quantizer_finegrained_fp8.py: is_trainable.
-    issues.push_back({"UNSUPPORTED_OPTION", Severity::kError, "/config/quantization_config",
-                      "The checkpoint is quantised by \"" + by.substr(0, 40) + "\", " +
-                          (by == "fp8" ? "beside which transformers trains nothing: load it dequantised, and leave out "
-                                         "quantization_config."
-                                       : "which is not modelled yet: bitsandbytes, GPTQ, AWQ and HQQ are."),
-                      ""});
+    issues.push_back(
+        {"UNSUPPORTED_OPTION", Severity::kError, "/config/quantization_config",
+         "The checkpoint is quantised by \"" + by.substr(0, 40) + "\", " +
+             (by == "fp8"
+                  ? "beside which transformers trains nothing: load it dequantised, and leave out "
+                    "quantization_config."
+                  : "which is not modelled yet in that form: bitsandbytes, GPTQ, AWQ, HQQ, quanto and torchao of "
+                    "8 bits, and AQLM of one codebook are."),
+         ""});
     return;
   }
   if (job.method != Method::kLora && job.method != Method::kQlora) {

@@ -16,7 +16,10 @@ enum class Method : std::uint8_t { kFull, kLora, kQlora, kFreeze };
 enum class AttentionKernel : std::uint8_t { kEager, kSdpa, kFlashAttention2, kFlashAttention3, kXformers, kMath };
 enum class Checkpointing : std::uint8_t { kNone, kFull, kEvery, kSelectiveCoreAttention, kOffload };
 enum class Loss : std::uint8_t { kDefault, kLiger, kChunked, kCutCrossEntropy, kMeanSquare };
-enum class QuantType : std::uint8_t { kNf4, kFp4, kInt8, kGptq, kAwq, kHqq };
+enum class QuantType : std::uint8_t { kNf4, kFp4, kInt8, kGptq, kAwq, kHqq, kQuanto, kTorchao, kEetq, kAqlm };
+/// Products of linear layers in 8-bit floats (torchao's convert_to_float8_training): one scale for a tensor, or one for
+/// each row.
+enum class Float8 : std::uint8_t { kNone, kTensorwise, kRowwise };
 enum class ExpertsKernel : std::uint8_t { kGroupedMm, kBatchedMm, kEager };
 enum class PrepareKbit : std::uint8_t { kOff, kAll, kNormsOnly };
 
@@ -54,7 +57,7 @@ struct ModuleChoice {
 /// How GaLore and APOLLO project gradients, as `optim_args` and `optim_target_modules` of Hugging Face's Trainer say
 /// it.
 struct LowRank {
-  Count rank = 128;     ///< transformers 5.12 trainer_optimizer.py: _get_galore_optimizer, _get_apollo_optimizer
+  Count rank = 0;       ///< 0 until settled: as the optimizer's own default (job/defaults.cpp)
   bool by_svd = false;  ///< of APOLLO: singular vectors, as GaLore's, instead of random ones (optim_args proj=svd)
   ModuleChoice targets = {ModuleChoice::Kind::kAllLinear, {}, {}};  ///< linear layers whose gradients are projected
 
@@ -388,6 +391,7 @@ struct TrainingJob {
   double max_grad_norm = 1.0;                        ///< 0 = no clipping
   double neftune_noise_alpha = 0.0;                  ///< noise on the token table's rows; 0: none
   bool optimizer_in_backward = false;
+  Float8 float8 = Float8::kNone;  ///< products of linear layers in 8-bit floats
   Loss loss = Loss::kDefault;
   bool liger_rms_norm = false, liger_swiglu = false, liger_rope = false;  ///< Liger kernels in use
   Preference preference = Preference::kNone;
@@ -418,6 +422,8 @@ struct TrainingJob {
 
   /// PEFT is used.
   bool has_adapter() const { return method == Method::kLora || method == Method::kQlora; }
+  /// LoRA's first factors are trained: peft 0.18 optimizers/lorafa.py create_lorafa_optimizer freezes them.
+  bool trains_first_factors() const { return optimizer != "lorafa"; }
   /// Parameters are kept from training by their names.
   bool freezes_by_name() const { return !freeze.empty() || !trainable.empty(); }
   /// Tokens that a learned prompt puts before each sample's.

@@ -8,6 +8,7 @@
 #include "core/layers/prompts.hpp"
 #include "core/layers/tensor_parallel.hpp"
 #include "core/state/int8_weight.hpp"
+#include "core/tape/float8_ops.hpp"
 
 namespace tidemark {
 
@@ -242,7 +243,8 @@ Tensor Net::expert_delta(const char* name, const char* leaf, const Tensor& weigh
   const Dim experts = weight.dim(0), in = weight.dim(1), out = weight.dim(2), r(job.adapter.r, Symbol::kRank);
   const bool up = std::string_view{leaf} != "down_proj";
   const Dim rows(r.n() * experts.n());
-  Tensor a = adapter_weight(name, up ? "gate_up_proj.lora_A.weight" : "down_proj.lora_A.weight", Shape{rows, in});
+  Tensor a = adapter_weight(name, up ? "gate_up_proj.lora_A.weight" : "down_proj.lora_A.weight", Shape{rows, in},
+                            job.trains_first_factors());
   Tensor b = adapter_weight(name, up ? "gate_up_proj.lora_B.weight" : "down_proj.lora_B.weight", Shape{out, rows});
   if (adapters_off) return {};
   a = view(std::move(a), Shape{experts, r, in});
@@ -305,6 +307,15 @@ Tensor Net::with_noise(Tensor embeds_in) {
   return add(embeds, std::move(noise));
 }
 
+// What torchao 0.18 convert_to_float8_training converts, where it is told to leave alone what float8 products cannot
+// take (torch._scaled_mm wants sizes that are multiples of 16).
+Tensor Net::product(Tensor x, const Base& base) {
+  constexpr Count kMultiple = 16;
+  const bool fits = base.in_features.n() % kMultiple == 0 && base.out_features.n() % kMultiple == 0;
+  if (job.float8 == Float8::kNone || !fits) return tidemark::linear(std::move(x), base.weight, base.bias);
+  return float8_linear(std::move(x), base.weight, base.bias, job.float8 == Float8::kRowwise);
+}
+
 Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
   Scope in(tape, name, source());
   Tensor x = before_projection(*this, name, std::move(x_in));
@@ -324,7 +335,7 @@ Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
     base.weight = declare(name, "weight", Shape{out_features, base.in_features}, ModuleKind::kLinear);
     if (Module* module = noted(name)) module->is_quantised = true;
     if (bias) base.bias = parameter(name, "bias", Shape{out_features});
-    if (!replaces_base(is_adapted)) result = tidemark::linear(std::move(x), base.weight, base.bias);
+    if (!replaces_base(is_adapted)) result = product(std::move(x), base);
   }
   if (!is_adapted) return behind_projection(*this, name, std::move(result));
   return adapter(base, std::move(result), std::move(input));
@@ -440,7 +451,7 @@ AdapterInput Net::input_of_base(const Base& base, Tensor x_in) {
 Net::AdapterWeights Net::adapter_weights(const Base& base) {
   const Dim r(rank_of(base.name), Symbol::kRank);
   AdapterWeights w;
-  w.a = adapter_weight(base.name, "lora_A.weight", Shape{r, base.in_features});
+  w.a = adapter_weight(base.name, "lora_A.weight", Shape{r, base.in_features}, job.trains_first_factors());
   w.b = adapter_weight(base.name, "lora_B.weight", Shape{base.out_features, r});
   if (job.adapter.use_dora) w.magnitude = adapter_weight(base.name, "lora_magnitude_vector", Shape{base.out_features});
   return w;
@@ -459,14 +470,18 @@ Tensor Net::adapter(const Base& base, Tensor result_in, Tensor x_in) {
   const Tensor argument = std::move(x_in);  // a module's arguments live until the call returns
   Tensor x = argument;
   const Dtype result_dtype = result.dtype();
-  // peft/tuners/lora/gptq.py, awq.py and hqq.py differ in what they cast, and when; none clones. gptqmodel's layers for
-  // AWQ are GPTQ's for PEFT.
+  // peft/tuners/lora/gptq.py, awq.py, hqq.py and aqlm.py differ in what they cast, and when; none clones. gptqmodel's
+  // layers for AWQ are GPTQ's for PEFT.
   const PackedLinear packed = packed_layer();
   const bool by_gptq = packed.type == QuantType::kGptq || (packed.type == QuantType::kAwq && !packed.former);
-  const bool casts_first = base.quantised && packed.type == QuantType::kAwq && packed.former;
+  const bool aqlm = base.quantised && packed.type == QuantType::kAqlm;
+  const bool casts_first =
+      base.quantised && ((packed.type == QuantType::kAwq && packed.former) || aqlm || packed.type == QuantType::kEetq);
+  // What is an nn.Linear whose weight is a tensor of a class of its own gets the ordinary layer.
+  const bool ordinary = !base.quantised || packed.type == QuantType::kQuanto || packed.type == QuantType::kTorchao;
   const bool bitsandbytes = base.quantised && uses_bitsandbytes();
   if (bitsandbytes && !quantised_to_int8()) result = clone(std::move(result));
-  const bool convert = !base.quantised || by_gptq || !tape.autocast();
+  const bool convert = ordinary || by_gptq || !tape.autocast();
   if (convert) x = to(std::move(x), job.adapter.dtype);
   const AdapterWeights weights = adapter_weights(base);
   if (job.adapter.use_dora) {
@@ -479,6 +494,7 @@ Tensor Net::adapter(const Base& base, Tensor result_in, Tensor x_in) {
   if (casts_first && convert) y = to(std::move(y), result_dtype);
   y = mul_scalar(std::move(y));
   if (bitsandbytes && convert) y = to(std::move(y), result_dtype);
+  if (aqlm) return add_in_place(std::move(result), std::move(y));
   result = add(std::move(result), std::move(y));
   return convert ? to(std::move(result), result_dtype) : result;
 }
@@ -549,7 +565,8 @@ PackedLinear Net::packed_layer() const {
   // gptqmodel 7.7 registers scales and biases in fp16, and transformers 5 loads them as they are; AutoGPTQ had the
   // layer's dtype (optimum: weight_dtype), AutoAWQ fp16, HQQ its compute_dtype.
   const bool gptq = q.quant_type == QuantType::kGptq;
-  if (q.quant_type == QuantType::kAwq || (gptq && !layer.former)) layer.scales = Dtype::kFp16;
+  if (q.quant_type == QuantType::kAwq || q.quant_type == QuantType::kEetq || (gptq && !layer.former))
+    layer.scales = Dtype::kFp16;
   return layer;
 }
 

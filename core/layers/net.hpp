@@ -284,6 +284,8 @@ class Net {
     Tensor magnitude;  ///< DoRA's alone
   };
   AdapterWeights adapter_weights(const Base& base);
+  /// x by the weight of a linear layer that is not packed, and its bias.
+  Tensor product(Tensor x, const Base& base);
   void idle_adapter(const Base& base);
   AdapterInput input_of_base(const Base& base, Tensor x);
   bool replaces_base(bool is_adapted) const;

@@ -8,6 +8,7 @@ namespace {
 
 constexpr const char* kAdamw = "galore-torch 1.0 galore_torch/adamw.py, galore_projector.py";
 constexpr const char* kAdamw8bit = "galore-torch 1.0 galore_torch/adamw8bit.py, galore_projector.py";
+constexpr const char* kPacked = "q-galore-torch 1.0 q_galore_adamw8bit.py, q_galore_projector.py";
 constexpr const char* kAdafactor = "galore-torch 1.0 galore_torch/adafactor.py, galore_projector.py";
 
 void create(OptimizerRun& run, const Parameter& p) {
@@ -33,28 +34,35 @@ void update(OptimizerRun& run, const Parameter& p, Tensor&, StepNames& names) {
 
 /// Its states are made for the projected gradient, which stands in the parameter's place meanwhile. Not "bitsandbytes"
 /// by its class's name, so the Trainer asks for no 32 bits of token tables.
+template <bool packed>
 void create_8bit(OptimizerRun& run, const Parameter& p) {
   Parameter seen = p;
   seen.is_embedding = false;
   if (is_projected(run, p)) {
-    keep_singular_vectors(run, p, p.dtype);
+    packed ? keep_packed_vectors(run, p) : keep_singular_vectors(run, p, p.dtype);
     seen.shape = projected_shape(run, p);
   }
   bitsandbytes::create_8bit<2>(run, seen);
 }
 
+template <bool packed>
 void update_8bit(OptimizerRun& run, const Parameter& p, Tensor& gradient, StepNames& names) {
   if (!is_projected(run, p)) return;
   Tensor& grad = names[0];
   Tape& t = run.tape;
   renew_singular_vectors(run, p, p.dtype);
-  grad = t.allocate(projected_shape(run, p), p.dtype, "low-rank gradient");
+  {
+    Tensor vectors;
+    if (packed) vectors = unpacked_vectors(run, p);
+    grad = t.allocate(projected_shape(run, p), p.dtype, "low-rank gradient");
+  }
   t.allocate(p.shape, p.dtype, "saved_data");  // which becomes the weight, whose own storage goes
   Tensor seen = t.allocate(projected_shape(run, p), p.dtype, "p.data");
   // p.grad = grad: the full one goes, the low-rank one stays until zero_grad().
   t.set_category(grad, Category::kGradients);
   gradient = grad;
-  Tensor low;
+  Tensor vectors, low;
+  if (packed) vectors = unpacked_vectors(run, p);
   project_back(run, p, p.dtype, low);
 }
 
@@ -100,11 +108,13 @@ constexpr Optimizer row(const char* name, std::string_view help, const char* sou
 
 constexpr Optimizer kRows[] = {
     row("galore_adamw", "GaLore: AdamW in a low-rank projection", kAdamw, 32, create, update, false),
-    row("galore_adamw_8bit", "GaLore, 8-bit states", kAdamw8bit, 8, create_8bit, update_8bit, false),
+    row("galore_adamw_8bit", "GaLore, 8-bit states", kAdamw8bit, 8, create_8bit<false>, update_8bit<false>, false),
     row("galore_adafactor", "GaLore with Adafactor", kAdafactor, 32, create_adafactor, update_adafactor, false),
     row("galore_adamw_layerwise", "GaLore, each weight in backward", kAdamw, 32, create, update, true),
-    row("galore_adamw_8bit_layerwise", "GaLore, 8-bit states, each weight in backward", kAdamw8bit, 8, create_8bit,
-        update_8bit, true),
+    row("galore_adamw_8bit_layerwise", "GaLore, 8-bit states, each weight in backward", kAdamw8bit, 8,
+        create_8bit<false>, update_8bit<false>, true),
+    row("q_galore_adamw8bit", "Axolotl's Q-GaLore: 8-bit states, projectors of 4 bits", kPacked, 8, create_8bit<true>,
+        update_8bit<true>, false),
     {.name = "galore_adafactor_layerwise", .help = "transformers 5.12 fails: it gives lr together with relative_step"},
 };
 

@@ -40,6 +40,11 @@ bool is_target(const ModuleChoice& choice, std::string_view module, bool in_laye
 }
 
 bool is_projected(const OptimizerRun& run, const Parameter& p) {
+  // axolotl utils/optimizers/qgalore.py build_qgalore_param_groups, where nothing is named.
+  if (run.job.optimizer == "q_galore_adamw8bit" && run.job.low_rank.targets.kind == ModuleChoice::Kind::kAllLinear) {
+    static const ModuleChoice kUsual{ModuleChoice::Kind::kNames, {"attn", "mlp"}, {}};
+    return p.shape.rank == 2 && is_target(kUsual, p.module, p.instance >= 0);
+  }
   return p.shape.rank == 2 && !p.is_embedding && is_target(run.job.low_rank.targets, p.module, p.instance >= 0);
 }
 
@@ -70,6 +75,23 @@ void renew_singular_vectors(OptimizerRun& run, const Parameter& p, Dtype gradien
   Tensor unused = t.allocate(projected_shape(run, p), Dtype::kFp32, "A or B, of which one is used");
   Tensor kept;
   if (gradient != Dtype::kFp32) kept = t.allocate(projector_shape(run, p), gradient, "projector");
+}
+
+void keep_packed_vectors(OptimizerRun& run, const Parameter& p) {
+  constexpr Count kGroup = 256;  // axolotl's schema: qgalore_proj_group_size
+  const Shape whole = projector_shape(run, p);
+  const Dim groups(whole.numel() / kGroup);
+  run.keep(whole, Dtype::kUint8, "ortho_matrix");
+  run.keep(Shape{groups}, p.dtype, "ortho_matrix_scales");
+  run.keep(Shape{groups}, p.dtype, "ortho_matrix_zeros");
+  run.keep(Shape{whole.dim(1)}, p.dtype, "past_ortho_vector");
+}
+
+Tensor unpacked_vectors(OptimizerRun& run, const Parameter& p) {
+  Tensor codes = run.tape.allocate(projector_shape(run, p), p.dtype, "_to_copy");
+  Tensor centred = run.tape.allocate(projector_shape(run, p), p.dtype, "sub");
+  codes.reset();
+  return run.tape.allocate(projector_shape(run, p), p.dtype, "mul");
 }
 
 void project_back(OptimizerRun& run, const Parameter& p, Dtype dtype, Tensor& low) {

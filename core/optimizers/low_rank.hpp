@@ -24,6 +24,11 @@ Shape projected_shape(const OptimizerRun& run, const Parameter& p);
 void keep_singular_vectors(OptimizerRun& run, const Parameter& p, Dtype gradient);
 void renew_singular_vectors(OptimizerRun& run, const Parameter& p, Dtype gradient);
 
+/// q-galore-torch 1.0 q_galore_projector.py: codes of 4 bits, a byte each, a scale and a zero for 256 of them; and the
+/// directions that they stand for, which every projection makes anew.
+void keep_packed_vectors(OptimizerRun& run, const Parameter& p);
+Tensor unpacked_vectors(OptimizerRun& run, const Parameter& p);
+
 /// project_back: the full-rank update, and its product with the scale, which takes the place of `low`.
 void project_back(OptimizerRun& run, const Parameter& p, Dtype dtype, Tensor& low);
 

@@ -8,9 +8,6 @@ constexpr Optimizer kRows[] = {
     {.name = "adamw_apex_fused", .help = "NVIDIA apex"},
     {.name = "adamw_torch_xla", .help = "for TPUs"},
     {.name = "adamw_torch_npu_fused", .help = "for Ascend NPUs"},
-    {.name = "q_galore_adamw8bit", .help = "Q-GaLore"},
-    {.name = "dion", .help = "Dion"},
-    {.name = "badam", .help = "BAdam"},
 };
 
 }  // namespace

@@ -72,6 +72,12 @@ void only_with_auto(const OptionValue&, const ReadSoFar& read, Issues& issues) {
                     "\"precision\" states the recipe: \"dtype\", \"bf16\" and \"fp16\" have no effect beside it.", ""});
 }
 
+constexpr Choice kFloat8[] = {
+    {"none", number(Float8::kNone), "in the dtype of the weights, or autocast's"},
+    {"tensorwise", number(Float8::kTensorwise), "a scale for each tensor"},
+    {"rowwise", number(Float8::kRowwise), "a scale for each row"},
+};
+
 constexpr Option kOptions[] = {
     choice("precision", "\"auto\"", kRecipes, "Precision",
            "Recipe of mixed precision; or an object with the keys below.")
@@ -105,6 +111,11 @@ constexpr Option kOptions[] = {
            "Dtype of the optimizer's moments, where the optimizer does not decide for itself.")
         .further()
         .into<&TrainingJob::recipe, &Recipe::optimizer_states>(),
+    choice("float8", "\"none\"", kFloat8, "Products in 8-bit floats",
+           "torchao's convert_to_float8_training, without torch.compile, of every linear layer but the head.")
+        .known_as("fp8_recipe,float8.recipe_name")
+        .further()
+        .into<&TrainingJob::float8>(),
     choice("dtype", "\"auto\"", kLoading, "Dtype of the weights as loaded",
            "from_pretrained's dtype, where precision is auto.")
         .known_as("torch_dtype,model_dtype")

@@ -11,6 +11,15 @@ void bits(Request& r, const OptionValue& v) {
   if (v.integer == kEightBits) r.job.quantization.quant_type = QuantType::kInt8;
 }
 
+/// What has one number of bits for a weight.
+constexpr int fixed_bits(QuantType type) {
+  return type == QuantType::kInt8 || type == QuantType::kQuanto || type == QuantType::kTorchao ||
+                 type == QuantType::kEetq
+             ? kEightBits
+         : type == QuantType::kAqlm ? 2
+                                    : 0;
+}
+
 // The defaults of transformers' GPTQConfig, AwqConfig and HqqConfig. None of them packs its scales.
 void quant_type(Request& r, const OptionValue& v) {
   Quantization& q = r.job.quantization;
@@ -18,18 +27,33 @@ void quant_type(Request& r, const OptionValue& v) {
   if (!q.is_bitsandbytes()) {
     q.double_quant = false;
     q.group_size = q.quant_type == QuantType::kHqq ? 64 : 128;
+    if (const int bits = fixed_bits(q.quant_type); bits > 0) q.bits = bits;
     return;
   }
   q.bits = q.quant_type == QuantType::kInt8 ? kEightBits : 4;
-  if (v.text == "torchao_nf4" || v.text == "eetq") {
+  if (v.text == "torchao_nf4") {
     r.job.stand_ins.push_back(v.text + " weights, answered by bitsandbytes'");
   }
 }
 
 void check_quant_type(const OptionValue& v, const ReadSoFar& read, Issues& issues) {
   const QuantType type = static_cast<QuantType>(v.choice);
-  if (!read.states("quantization.bits") || type > QuantType::kInt8) return;
+  if (!read.states("quantization.bits") || (type > QuantType::kInt8 && fixed_bits(type) == 0)) return;
   const int bits = read.request.job.quantization.bits;
+  if (type > QuantType::kInt8) {
+    if (bits == fixed_bits(type)) return;
+    issues.push_back(
+        {"INVALID_VALUE", Severity::kError, "/quantization/bits",
+         type == QuantType::kAqlm
+             ? "Of AQLM one codebook of 16 bits for 8 weights is modelled: \"bits\": 2."
+             : "Of " + v.text + " weights of 8 bits are modelled" +
+                   (type == QuantType::kTorchao  ? "; PEFT adapts no others (\"only supports int8 weights for "
+                                                   "now\")."
+                    : type == QuantType::kQuanto ? ": which kernel takes fewer bits is up to the card."
+                                                 : "."),
+         std::to_string(fixed_bits(type))});
+    return;
+  }
   const bool eight = type == QuantType::kInt8;
   if ((bits == kEightBits) == eight) return;
   issues.push_back({"INVALID_VALUE", Severity::kError, "/quantization/quant_type",
@@ -47,8 +71,10 @@ constexpr Choice kQuantTypes[] = {
     {"awq", number(QuantType::kAwq), "AWQ of 4 bits: gptqmodel's layers, AutoAWQ's before transformers 5"},
     {"hqq", number(QuantType::kHqq), "HQQ of 2, 3, 4 or 8 bits"},
     {"torchao_nf4", number(QuantType::kNf4), "torchao's NF4 tensors: bitsandbytes' stand in, with a wide range"},
-    {"aqlm", 0, "AQLM", false},
-    {"eetq", number(QuantType::kInt8), "EETQ: bitsandbytes' 8 bits stand in, with a wide range"},
+    {"quanto", number(QuantType::kQuanto), "optimum-quanto's weights of 8 bits"},
+    {"torchao", number(QuantType::kTorchao), "torchao's weights of 8 bits (Int8WeightOnlyConfig)"},
+    {"aqlm", number(QuantType::kAqlm), "AQLM of 2 bits: a codebook of 2^16 vectors of 8 weights"},
+    {"eetq", number(QuantType::kEetq), "EETQ of 8 bits, before transformers 5"},
     {"fp8", 0, "8-bit floats: transformers does not train beside them", false},
     {"mxfp4", 0, "gpt-oss' experts as published, which transformers trains dequantised only: use lora", false},
     {"int4", 0, "torchao's 4-bit integers, which PEFT refuses: it adapts torchao's int8 alone", false},

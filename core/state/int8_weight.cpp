@@ -53,10 +53,7 @@ Tensor int8_linear(Tensor x_in, Dim out_features) {
   const Tensor rows = reshape(detach(x), flat(x.shape()));
   Tensor out = scaled_product(rows, out_features, x.dtype());
   t.hold(n, rows);
-  Shape shape = x.shape();
-  shape.dims[shape.rank - 1] = out_features;
-  shape.make_contiguous();
-  out = view(std::move(out), shape);
+  out = view(std::move(out), with_features(x, out_features));
   t.attach(n, out);
   return out;
 }

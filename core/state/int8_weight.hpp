@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/tape/ops.hpp"
+#include "core/state/quantised_weight.hpp"
 
 namespace tidemark {
 

@@ -85,9 +85,7 @@ Tensor gptq_linear(const Tensor& x, Dim out_features, const PackedLinear& layer,
     w = t.allocate(Shape{in_features, out_features}, layer.scales, "dequantised weight");
     w = to(std::move(w), x.dtype());
   }
-  Shape shape = x.shape();
-  shape.dims[shape.rank - 1] = out_features;
-  shape.make_contiguous();
+  const Shape shape = with_features(x, out_features);
   Tensor out = matmul(rows, std::move(w));
   if (layer.former) {
     out = to(std::move(out), x.dtype());
@@ -159,9 +157,7 @@ Tensor awq_linear(const Tensor& argument, Dim out_features, const PackedLinear& 
     n->attributes[1] = static_cast<Count>(x.dtype());
     n->attributes[2] = layer.former ? 1 : 0;
   }
-  Shape shape = x.shape();
-  shape.dims[shape.rank - 1] = out_features;
-  shape.make_contiguous();
+  const Shape shape = with_features(x, out_features);
   Tensor out = awq_product(detach(x), out_features, layer);
   if (bias.defined()) out = add(std::move(out), bias);
   out = view(std::move(out), shape);
@@ -246,6 +242,142 @@ Tensor hqq_linear(const Tensor& x, Dim out_features, const PackedLinear& layer) 
   return out;
 }
 
+// -- quanto ---------------------------------------------------------------------------------------------------------
+
+// optimum-quanto 0.2.7 tensor/weights/qbytes.py WeightQBytesTensor: a byte an element, a scale for each row.
+void add_quanto_parts(const PackedLinear& layer, Count rows, Count columns, QuantisedWeight& w) {
+  w.packed = rows * columns;
+  w.state[0] = {"_scale", rows * size_of(layer.scales)};
+}
+
+// tensor/function.py QuantizedLinearFunction.backward: the product's other operand is dequantised (qfallback).
+void quanto_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  if (!n.needs(0)) return;
+  const Tensor rows = reshape(g[0], flat(g[0].shape()));
+  const Dtype scales = static_cast<Dtype>(n.attributes[1]);
+  Tensor w = of_weight(t, Dim(n.attributes[0]), n.input_shapes[0].dim(-1), scales, "dequantize");
+  Tensor made = t.allocate(n.input_shapes[0], rows.dtype(), "mm (input gradient)");
+  w.reset();
+  r[0] = to(std::move(made), n.input_dtypes[0]);
+}
+
+// WeightQBytesLinearFunction, library/qbytes_mm.py qbytes_mm: the weight in the dtype of its scales while it
+// multiplies.
+Tensor quanto_linear(const Tensor& x, Dim out_features, const PackedLinear& layer, Tensor bias_in) {
+  Tape& t = x.tape();
+  const Tensor bias = std::move(bias_in);
+  Node* n = t.record("WeightQBytesLinearFunction", quanto_backward, {&x});
+  if (n != nullptr) {
+    n->attributes[0] = out_features.n();
+    n->attributes[1] = static_cast<Count>(layer.scales);
+  }
+  Tensor out;
+  {
+    Tensor rows = to(reshape(detach(x), flat(x.shape())), layer.scales);
+    Tensor w = of_weight(t, out_features, x.dim(-1), layer.scales, "output_scales * weights");
+    out = matmul(std::move(rows), std::move(w));
+  }
+  out = view(std::move(out), with_features(x, out_features));
+  if (bias.defined()) out = add(std::move(out), detach(bias));
+  t.save(n, x);
+  t.attach(n, out);
+  return out;
+}
+
+// -- torchao --------------------------------------------------------------------------------------------------------
+
+// torchao 0.17 dtypes/affine_quantized_tensor.py from_hp_to_intx, uintx/plain_layout.py PlainAQTTensorImpl: zeros, of
+// which a symmetric weight has no use, are there, too.
+void add_torchao_parts(const PackedLinear& layer, Count rows, Count columns, QuantisedWeight& w) {
+  w.packed = rows * columns;
+  w.state[0] = {"scale", rows * size_of(layer.scales)};
+  w.state[1] = {"zero_point", rows * kIndexBytes};
+}
+
+// uintx/plain_layout.py _linear_fp_act_int8_weight_impl: no autograd function, so that the product keeps the weight.
+Tensor torchao_linear(const Tensor& x, Dim out_features, Tensor bias_in) {
+  const Tensor bias = std::move(bias_in);
+  Tensor rows = reshape(x, flat(x.shape()));
+  Tensor w = x.tape().allocate(Shape{x.dim(-1), out_features}, x.dtype(), "_to_copy");
+  Tensor out = matmul(std::move(rows), std::move(w));
+  out = mul_scalar(std::move(out));
+  out = view(std::move(out), with_features(x, out_features));
+  return bias.defined() ? add_to_view(std::move(out), to(bias, x.dtype()), false) : out;
+}
+
+// -- AQLM -----------------------------------------------------------------------------------------------------------
+
+// aqlm 1.1.7 inference.py QuantizedLinear, of one codebook of 2^16 vectors of 8 weights.
+void add_aqlm_parts(const PackedLinear& layer, Count rows, Count columns, QuantisedWeight& w) {
+  constexpr Count kVector = 8, kCodeBytes = 2, kVectors = 65536;
+  w.packed = rows * (columns / kVector) * kCodeBytes;
+  w.state[0] = {"codebooks", kVectors * kVector * size_of(layer.scales)};
+  w.state[1] = {"scales", rows * size_of(layer.scales)};
+}
+
+// inference_kernels/cuda_kernel.cpp code1x16_matmat_dequant_transposed
+void aqlm_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  if (!n.needs(0)) return;
+  const Dtype scales = static_cast<Dtype>(n.attributes[1]);
+  const Tensor scaled = t.allocate(g[0].shape(), g[0].dtype(), "input * scales");
+  const Tensor w = of_weight(t, Dim(n.attributes[0]), n.input_shapes[0].dim(-1), scales, "weight");
+  r[0] = t.allocate(n.input_shapes[0], g[0].dtype(), "mm (input gradient)");
+}
+
+// code1x16_matmat_dequant, scale_bias_unflatten_output
+Tensor aqlm_linear(const Tensor& x, Dim out_features, const PackedLinear& layer) {
+  Tape& t = x.tape();
+  Node* n = t.record("_QuantizedMatmul", aqlm_backward, {&x});
+  if (n != nullptr) {
+    n->attributes[0] = out_features.n();
+    n->attributes[1] = static_cast<Count>(layer.scales);
+  }
+  Tensor out;
+  {
+    Tensor rows = reshape(detach(x), flat(x.shape()));
+    Tensor w = of_weight(t, out_features, x.dim(-1), layer.scales, "weight");
+    out = matmul(std::move(rows), w);
+  }
+  const Shape shape = with_features(x, out_features);
+  out = view(clone(std::move(out)), shape);
+  t.save(n, x);
+  t.attach(n, out);
+  return out;
+}
+
+// -- EETQ -----------------------------------------------------------------------------------------------------------
+
+// transformers 5.12 integrations/eetq.py EetqLinear, which is the package's own.
+void add_eetq_parts(Count rows, Count columns, QuantisedWeight& w) {
+  w.packed = rows * columns;
+  w.state[0] = {"weight_scales", rows * size_of(kTwoBytes)};
+}
+
+// EetqLinearMMFunction.backward: the weight is what an identity matrix becomes. The gradient of more than one sequence
+// gets a dimension too many, which the engine sums away.
+void eetq_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  if (!n.needs(0)) return;
+  const Dim out_features(n.attributes[0]), in_features = n.input_shapes[0].dim(-1);
+  const Dtype dtype = n.input_dtypes[0];
+  Tensor wide = t.allocate(Shape{in_features, in_features}, Dtype::kFp32, "identity");
+  const Tensor identity = to(std::move(wide), dtype);
+  const Tensor w = of_weight(t, out_features, in_features, dtype, "w8_a16_gemm");
+  r[0] = t.allocate(n.input_shapes[0], g[0].dtype(), "mm (input gradient)");
+  if (n.input_shapes[0].rank > 2 && n.input_shapes[0].size(0) > 1) r[0] = clone(std::move(r[0]));
+}
+
+Tensor eetq_linear(const Tensor& x, Dim out_features, Tensor bias_in) {
+  Tape& t = x.tape();
+  const Tensor bias = std::move(bias_in);
+  Node* n = t.record("EetqLinearMMFunction", eetq_backward, {&x});
+  if (n != nullptr) n->attributes[0] = out_features.n();
+  Tensor out = t.allocate(with_features(x, out_features), x.dtype(), "w8_a16_gemm");
+  if (bias.defined()) out = add(std::move(out), detach(bias));
+  t.save(n, x);
+  t.attach(n, out);
+  return out;
+}
+
 }  // namespace
 
 QuantisedWeight packed_parts(const PackedLinear& layer, Count rows, Count columns) {
@@ -253,6 +385,10 @@ QuantisedWeight packed_parts(const PackedLinear& layer, Count rows, Count column
   if (layer.type == QuantType::kGptq) add_gptq_parts(layer, rows, columns, w);
   if (layer.type == QuantType::kAwq) add_awq_parts(layer, rows, columns, w);
   if (layer.type == QuantType::kHqq) add_hqq_parts(layer, rows, columns, w);
+  if (layer.type == QuantType::kQuanto) add_quanto_parts(layer, rows, columns, w);
+  if (layer.type == QuantType::kTorchao) add_torchao_parts(layer, rows, columns, w);
+  if (layer.type == QuantType::kAqlm) add_aqlm_parts(layer, rows, columns, w);
+  if (layer.type == QuantType::kEetq) add_eetq_parts(rows, columns, w);
   return w;
 }
 
@@ -260,6 +396,10 @@ Tensor packed_linear(Tensor x_in, Dim out_features, const PackedLinear& layer, T
   const Tensor x = std::move(x_in);
   if (layer.type == QuantType::kGptq) return gptq_linear(x, out_features, layer, std::move(bias));
   if (layer.type == QuantType::kAwq) return awq_linear(x, out_features, layer, std::move(bias));
+  if (layer.type == QuantType::kQuanto) return quanto_linear(x, out_features, layer, std::move(bias));
+  if (layer.type == QuantType::kTorchao) return torchao_linear(x, out_features, std::move(bias));
+  if (layer.type == QuantType::kAqlm) return aqlm_linear(x, out_features, layer);
+  if (layer.type == QuantType::kEetq) return eetq_linear(x, out_features, std::move(bias));
   return hqq_linear(x, out_features, layer);  // which adds a bias in place
 }
 

@@ -4,7 +4,7 @@
 
 namespace tidemark {
 
-/// How a linear layer of GPTQ, AWQ or HQQ holds its weight, and whose code multiplies by it.
+/// How a linear layer of GPTQ, AWQ, HQQ, quanto, torchao or AQLM holds its weight, and whose code multiplies by it.
 struct PackedLinear {
   QuantType type = QuantType::kGptq;
   int bits = 4;                 ///< per weight

@@ -112,6 +112,7 @@ void add_switches(std::vector<Trait>& traits, const TrainingJob& job) {
   when(job.liger_rope, "liger", "rope");
   when(job.offload.activations, kActivationOffloading, kYes);
   when(job.neftune_noise_alpha > 0.0, "neftune_noise_alpha", "above 0");
+  when(job.float8 != Float8::kNone, "float8", choice_word("float8", static_cast<int>(job.float8)));
   when(job.keep_outputs, "keep_outputs", kYes);
   when(!job.outputs_to_fp32, "outputs_to_fp32", kNo);
   when(!job.zero_grad_to_none, "zero_grad_to_none", kNo);

@@ -144,6 +144,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   how.expandable = job.expandable_segments;
   how.itemise = options.itemise;
   how.cublas_workspace = workspace;
+  how.multiplies = !job.pipeline.is_used();
   const Walk w = walk(s, how);
   e.allocated.expected = w.peak;
   e.reserved.expected = std::max(w.reserved, w.peak);

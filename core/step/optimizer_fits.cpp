@@ -76,6 +76,38 @@ void check_heads(const Architecture& architecture, const TrainingJob& job, Issue
       "adamw_torch_fused");
 }
 
+/// peft 0.18 optimizers/lorafa.py step: of everything named "lora" it makes pairs.
+void check_factors(const TrainingJob& job, Issues& issues) {
+  const bool pairs = job.has_adapter() && job.adapter.kind == AdapterKind::kLora && !job.adapter.use_dora;
+  if (!pairs) {
+    add_error(issues, "/optimizer",
+              "LoRA-FA steps pairs of LoRA's factors: it is for \"lora\" and \"qlora\", and what DoRA adds breaks its "
+              "pairs.",
+              "adamw_torch_fused");
+  }
+}
+
+/// badam 1.4 block_optim.py infer_param_groups: what lies in a list called "layers".
+void check_blocks(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  if (job.gpus() > 1) return add_error(issues, "/optimizer", "BAdam is modelled on one GPU.", "adamw_torch_fused");
+  if (!architecture.layers_path.ends_with("layers")) {
+    return add_error(issues, "/optimizer",
+                     "BAdam looks for blocks in a list called \"layers\", which this model does not have: it fails.",
+                     "adamw_torch_fused");
+  }
+  issues.push_back(
+      {"ASSUMED_DEFAULT", Severity::kNote, "/optimizer",
+       "BAdam trains a layer after the other; the answer is that of the first one's turn, the dearest. Its "
+       "base is fused AdamW.",
+       ""});
+}
+
+/// q-galore-torch 1.0 q_galore_projector.py _quantize: "assert w.nelement() % q_group_size == 0".
+void check_projectors(const TrainingJob& job, Issues& issues) {
+  if (!job.has_adapter()) return;
+  add_error(issues, "/optimizer", "Q-GaLore beside adapters is not modelled.", "adamw_8bit");
+}
+
 }  // namespace
 
 void settle_optimizer(const Architecture& architecture, TrainingJob& job, Issues& issues) {
@@ -94,6 +126,9 @@ void settle_optimizer(const Architecture& architecture, TrainingJob& job, Issues
               "adamw_torch_fused");
   }
   if (job.optimizer == "adam_mini") check_heads(architecture, job, issues);
+  if (job.optimizer == "lorafa") check_factors(job, issues);
+  if (job.optimizer == "badam") check_blocks(architecture, job, issues);
+  if (job.optimizer == "q_galore_adamw8bit") check_projectors(job, issues);
   if (row.groups == ParameterGroups::kProjected) {
     check_targets(architecture, job, issues);
   } else if (job.low_rank.targets.kind != ModuleChoice::Kind::kAllLinear) {

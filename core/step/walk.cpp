@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/runtime/cublas.hpp"
 #include "core/units/sorted.hpp"
 
 namespace tidemark {
@@ -270,7 +271,9 @@ class Walker {
       workspace();
       ++workspaces_;
     }
-    if (number_ == 1 && workspaces_ == 1 && g.phase == Phase::kBackward) {
+    // A model without layers has made its first by now, too.
+    const int least = options_.multiplies ? 0 : 1;
+    for (; number_ == 1 && workspaces_ >= least && workspaces_ < kCublasHandles && g.phase == Phase::kBackward;) {
       workspace();
       ++workspaces_;
     }

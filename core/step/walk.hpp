@@ -48,6 +48,7 @@ struct WalkOptions {
   bool expandable = false;     ///< expandable segments
   bool itemise = true;         ///< sites and moments
   Bytes cublas_workspace = 0;  ///< of one handle; two handles are charged
+  bool multiplies = true;      ///< products run here even where no layer does (not on every card of a device_map)
 };
 
 /// Replays the recorded step: the first one, the second, and once more, each layer as often as the model has it.

@@ -87,6 +87,8 @@ def request_of(job):
             req["evaluation"].update(generate=True, **job["evaluation"]["generate"])
     if job.get("activation_offloading"):
         req["activation_offloading"] = True
+    if job.get("float8"):
+        req["float8"] = job["float8"]
     if job.get("neftune"):
         req["neftune_noise_alpha"] = job["neftune"]
     if job.get("optim_args"):
@@ -98,8 +100,10 @@ def request_of(job):
 
 
 def packed_of(job):
-    """GPTQ, AWQ, HQQ: recorder/packed.py."""
+    """GPTQ, AWQ, HQQ and their like: recorder/packed.py. AQLM's 16 bits are a code's, which stands for 8 weights."""
     packed = job["packed"]
+    if packed["kind"] in ("quanto", "torchao", "aqlm", "eetq"):
+        return {"quant_type": packed["kind"], "bits": 2 if packed["kind"] == "aqlm" else packed["bits"], "prepare_kbit": job.get("kbit_prepare", True)}
     made = {"quant_type": packed["kind"], "bits": packed["bits"], "group_size": packed["group_size"], "prepare_kbit": job.get("kbit_prepare", True)}
     return {**made, "desc_act": True} if packed.get("desc_act") else made
 

@@ -10,7 +10,7 @@ import sys
 NAMES = ["galore_adamw", "galore_adamw_8bit", "galore_adafactor", "galore_adamw_layerwise", "galore_adamw_8bit_layerwise", "apollo_adamw",
          "apollo_adamw_layerwise", "grokadamw", "came_pytorch", "schedule_free_adamw", "schedule_free_radam", "schedule_free_sgd", "lomo", "adalomo",
          "muon", "adam_mini", "adamw_torch_8bit", "adamw_torch_4bit", "ademamix", "ademamix_8bit", "paged_ademamix_32bit", "paged_ademamix_8bit",
-         "rmsprop_bnb_8bit", "rmsprop_bnb_32bit", "adopt_adamw", "ao_adamw_fp8", "adamw_anyprecision"]
+         "rmsprop_bnb_8bit", "rmsprop_bnb_32bit", "adopt_adamw", "ao_adamw_fp8", "adamw_anyprecision", "lorafa", "badam", "dion", "q_galore_adamw8bit"]
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 QWEN, SMOLLM, GEMMA = "Qwen/Qwen2.5-0.5B", "HuggingFaceTB/SmolLM3-3B", "google/gemma-2-2b"
 CUT = {"num_hidden_layers": 4}
@@ -18,9 +18,12 @@ CUT = {"num_hidden_layers": 4}
 
 def jobs_of(name):
     job = {"micro_batch": 1, "seq_len": 64, "optimizer": name}
+    if name == "lorafa":
+        yield from lorafa_jobs(job)
+        return
     for precision in ("bf16", "amp_bf16"):
         yield {**job, "id": f"{name}-{precision}", "model": QWEN, "config_overrides": CUT, "method": "full", "precision": precision}
-    if name != "adam_mini":      # likewise its adapters
+    if name not in ("adam_mini", "badam", "q_galore_adamw8bit"):      # likewise its adapters; theirs are not
         yield {**job, "id": f"{name}-lora", "model": SMOLLM, "config_overrides": CUT, "method": "lora", "precision": "bf16_amp", "seq_len": 256,
                "lora": {"r": 16, "target_modules": LINEAR, "adapter_dtype": "fp32", "dropout": 0.0}, "gradient_checkpointing": "full",
                "attention": "flash_attention_2", "padding": True}
@@ -36,6 +39,21 @@ def jobs_of(name):
     if name == "apollo_adamw":
         yield {**job, "id": f"{name}-svd", "model": QWEN, "config_overrides": CUT, "method": "full", "precision": "amp_bf16",
                "optim_target_modules": r".*\.(mlp|self_attn)\..*", "optim_args": {"rank": 32, "proj": "svd"}}
+
+
+def lorafa_jobs(job):
+    """Adapters alone, whose first factor is frozen: with and without what else keeps a layer's input."""
+    lora = {"r": 16, "alpha": 32, "target_modules": LINEAR, "dropout": 0.0}
+    for i, (model, more, settings) in enumerate((
+            (SMOLLM, {"precision": "bf16_amp", "gradient_checkpointing": "full"}, {}),
+            (QWEN, {"precision": "bf16"}, {"adapter_dtype": "bf16"}),
+            (QWEN, {"precision": "bf16_amp", "padding": True}, {"dropout": 0.05, "r": 64}),
+            (QWEN, {"precision": "amp_bf16", "grad_accum": 2}, {"target_modules": ["q_proj", "v_proj"]}),
+            (GEMMA, {"precision": "bf16", "attention": "eager", "gradient_checkpointing": "full", "use_reentrant": True}, {"r": 32}),
+            (SMOLLM, {"precision": "bf16_amp", "method": "qlora", "kbit_prepare": True}, {"r": 128}),
+            (QWEN, {"precision": "bf16_amp", "seq_len": 512}, {"modules_to_save": ["lm_head"]}))):
+        yield {**job, "id": f"lorafa-{i}", "model": model, "config_overrides": CUT, "method": "lora", "seq_len": 256, "micro_batch": 2,
+               "lora": {**lora, **settings}, **more}
 
 
 def whole(job, models):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""packed_jobs.py > jobs.jsonl     LoRA beside weights of GPTQ, AWQ and HQQ (recorder/packed.py), for records-quantised.jsonl
+"""packed_jobs.py > jobs.jsonl     LoRA beside weights of GPTQ, AWQ, HQQ, quanto, torchao and AQLM (recorder/packed.py), for records-quantised.jsonl
 
 Of each library's layers plain jobs, and drawn ones over models, precisions, checkpointing, bits, groups and batches."""
 import copy
@@ -26,6 +26,10 @@ LIBRARIES = {
     "autogptq": {"kind": "gptq", "bits": (4, 4, 8, 2), "groups": (128, 64), "precisions": (*BOTH, "fp16_bf16_amp"), "release": "4.57"},
     "gptqmodel-awq": {"kind": "awq", "bits": (4,), "groups": (128, 64, 32), "precisions": HALF},
     "autoawq": {"kind": "awq", "bits": (4,), "groups": (128, 64), "precisions": HALF, "release": "4.57"},
+    "quanto": {"kind": "quanto", "bits": (8,), "groups": (-1,), "precisions": (*BOTH, "fp16_bf16_amp", "fp32"), "prepares": False},
+    "torchao": {"kind": "torchao", "bits": (8,), "groups": (-1,), "precisions": (*BOTH, "fp16_bf16_amp", "amp_bf16", "fp32")},
+    "eetq": {"kind": "eetq", "bits": (8,), "groups": (-1,), "precisions": ("fp16", "fp16_amp"), "release": "4.57"},
+    "aqlm": {"kind": "aqlm", "bits": (16,), "groups": (-1,), "precisions": BOTH, "models": ("llama", "mistral")},     # codes of 16 bits
     "hqq": {"kind": "hqq", "bits": (4, 4, 2, 3, 8), "groups": (64, 128, 32), "precisions": (*BOTH, "fp32")},
 }
 PLAIN, DRAWN = 3, 6
@@ -42,7 +46,7 @@ def job(ident, library, model, dice, precision=None, **more):
 
 def drawn(ident, library, dice):
     batch, length = dice.choice(TOKENS)
-    model = dice.choice(sorted(MODELS))
+    model = dice.choice(library.get("models", sorted(MODELS)))
     groups = [g for g in library["groups"] if model != "qwen2" or 896 % max(g, 1) == 0]
     packed = {"kind": library["kind"], "bits": dice.choice(library["bits"]), "group_size": dice.choice(groups)}
     if library["kind"] == "gptq" and dice.random() < 0.4:
@@ -52,14 +56,15 @@ def drawn(ident, library, dice):
         attention = "sdpa"
     lora = {"r": dice.choice([8, 32]), "target_modules": dice.choice(TARGETS), "dropout": dice.choice([0.0, 0.0, 0.05])}
     return job(ident, library, model, dice, precision, packed=packed, lora=lora, micro_batch=batch, seq_len=length, **dice.choice(CHECKPOINTING),
-               kbit_prepare=dice.random() < 0.6, grad_accum=dice.choice([1, 1, 2]), attention=attention)
+               kbit_prepare=dice.random() < 0.6 and library.get("prepares", True), grad_accum=dice.choice([1, 1, 2]), attention=attention)
 
 
 def jobs():
     for name, library in LIBRARIES.items():
         dice = random.Random(name)
         for i in range(PLAIN):
-            yield job(f"{name}-plain{i}", library, ("llama", "qwen2", "mistral")[i], dice, library["precisions"][i], **CHECKPOINTING[i])
+            model = library.get("models", ("llama", "qwen2", "mistral"))[i % len(library.get("models", "abc"))]
+            yield job(f"{name}-plain{i}", library, model, dice, library["precisions"][i % len(library["precisions"])], **CHECKPOINTING[i], kbit_prepare=library.get("prepares", True))
         for i in range(DRAWN):
             yield drawn(f"{name}-drawn{i}", library, dice)
 

@@ -175,7 +175,7 @@ TEST_CASE("a batch without padding is one row of its samples") {
 
 TEST_CASE("what has no rule of its own is answered widely, and says what stands in") {
   for (const char* keys :
-       {R"(,"task":"embedding")", R"(,"method":"qlora","quantization":{"quant_type":"eetq"})",
+       {R"(,"task":"embedding")", R"(,"method":"qlora","quantization":{"quant_type":"torchao_nf4"})",
         R"(,"precision":"bf16_amp","packing":true,"parallelism":{"data":2,"fsdp":"fsdp2","tensor":2,"context":2})",
         R"(,"method":"lora","framework":{"name":"nemo-automodel"},"adapter":{"target_modules":"*_proj"})"}) {
     CAPTURE(keys);
@@ -214,7 +214,7 @@ TEST_CASE("a quantised checkpoint is held as it says") {
   CHECK(job.quantization.quant_type == QuantType::kNf4);
   CHECK(job.quantization.double_quant);
   CHECK(!with_config(nf4, "full").estimate);
-  CHECK(!with_config(R"({"quant_method":"aqlm"})", "lora").estimate);
+  CHECK(!with_config(R"({"quant_method":"compressed-tensors"})", "lora").estimate);
 }
 
 TEST_CASE("QLoRA of an 8B model by default needs what its bf16 checkpoint needs") {

@@ -11,13 +11,15 @@ using namespace tidemark;
 namespace {
 
 /// Bytes that the first step keeps for one parameter.
-Bytes kept(std::string_view optimizer, Shape shape, Dtype dtype) {
+Bytes kept(std::string_view optimizer, Shape shape, Dtype dtype, const char* module = "") {
   Tape tape;
   TrainingJob job;
   job.optimizer = optimizer;
+  job.low_rank.rank = 128;
   Parameter p;
   p.shape = shape;
   p.dtype = dtype;
+  p.module = module;
   p.requires_grad = true;
   OptimizerRun run(tape, job);
   find_optimizer(optimizer)->create(run, p);
@@ -87,6 +89,25 @@ TEST_CASE(
   CHECK(kept("galore_adamw", kMatrix, Dtype::kBf16) == 2 * (128 * 512 + kMoments));
   CHECK(kept("galore_adamw", kMatrix, Dtype::kFp32) == 4 * (512 * 512 + kMoments));
   CHECK(kept("galore_adamw", Shape{Dim(512)}, Dtype::kBf16) == 2 * 2 * 512);
+}
+
+TEST_CASE("Q-GaLore keeps codes of its projector, a byte each, a scale and a zero for 256 of them, and its last row") {
+  // AdamW's states lie beside it, 8 bits each and a scale for 256.
+  CHECK(kept("q_galore_adamw8bit", kMatrix, Dtype::kBf16, "mlp.up_proj") ==
+        128 * 512 + 2 * 2 * (128 * 512 / 256) + 2 * 512 + 2 * (128 * 1000 + 4 * (128 * 1000 / 256)));
+  CHECK(kept("q_galore_adamw8bit", kMatrix, Dtype::kBf16, "lm_head") == 2 * (kElements + 4 * kBlocks));
+}
+
+// axolotl-contribs-mit 0.0.6 dion/dion.py _init_opt_state_dion; axolotl_.py: lm_head goes by AdamW.
+TEST_CASE("Dion keeps a momentum of each matrix and a square of its smaller side, of the rest AdamW's moments") {
+  CHECK(kept("dion", kMatrix, Dtype::kBf16, "mlp.up_proj") == 2 * (kElements + 512 * 512));
+  CHECK(kept("dion", kMatrix, Dtype::kFp32, "lm_head") == 4 * 2 * kElements);
+  CHECK(kept("dion", Shape{Dim(512)}, Dtype::kBf16) == 2 * 2 * 512);
+}
+
+// badam 1.4 block_optim.py _switch_trainable_params_single_gpu
+TEST_CASE("BAdam keeps an fp32 copy of what it trains, and AdamW's moments of that copy") {
+  CHECK(kept("badam", kMatrix, Dtype::kBf16) == 3 * 4 * kElements + 4);
 }
 
 TEST_CASE("APOLLO keeps random directions in the gradient's dtype, as many as its rank whatever the matrix") {

@@ -1,4 +1,5 @@
-// Weights packed by GPTQ, AWQ and HQQ. Sizes are counted by hand from the libraries' constructors.
+// Weights packed by GPTQ, AWQ, HQQ, quanto, torchao, EETQ and AQLM. Sizes are counted by hand from the libraries'
+// constructors.
 #include "core/state/packed_linear.hpp"
 
 #include <algorithm>
@@ -48,6 +49,12 @@ TEST_CASE("a packed layer has the bytes that its library registers") {
   // hqq 0.2.8 Quantizer.quantize: two numbers of 16 bits for each 64 elements; ten codes of 3 bits in a word.
   CHECK(bytes_of({QuantType::kHqq, 4, 64}, 4096, 4096) == 8388608 + 2 * 524288);
   CHECK(bytes_of({QuantType::kHqq, 3, 64}, 1000, 64) == 100 * 64 * 4 + 2 * 2000);
+  // A byte a weight; a scale a row, which torchao gives a zero of 8 bytes.
+  CHECK(bytes_of({QuantType::kQuanto, 8}, 1000, 512) == 512000 + 2000);
+  CHECK(bytes_of({QuantType::kEetq, 8}, 1000, 512) == 512000 + 2000);
+  CHECK(bytes_of({QuantType::kTorchao, 8}, 1000, 512) == 512000 + 2000 + 8000);
+  // aqlm 1.1.7 QuantizedLinear: 16 bits for 8 weights, 65536 vectors of them, a scale a row.
+  CHECK(bytes_of({QuantType::kAqlm, 2}, 1000, 512) == 1000 * 64 * 2 + 65536 * 8 * 2 + 2000);
 }
 
 TEST_CASE("a checkpoint's quantization_config says how its weights are packed") {
@@ -66,13 +73,27 @@ TEST_CASE("a checkpoint's quantization_config says how its weights are packed") 
   CHECK(hqq.quant_type == QuantType::kHqq);
   CHECK(hqq.bits == 2);
   CHECK(hqq.group_size == 16);
-  CHECK(refuses(job_with("", R"(,"quantization_config":{"quant_method":"fp8"})"), "/config/quantization_config"));
+  const auto type_of = [](const std::string& own) {
+    return job_with("", R"(,"quantization_config":{"quant_method":)" + own + "}").job.quantization.quant_type;
+  };
+  CHECK(type_of(R"("torchao","quant_type":{"default":{"_type":"Int8WeightOnlyConfig"}})") == QuantType::kTorchao);
+  CHECK(type_of(R"("quanto","weights":"int8")") == QuantType::kQuanto);
+  CHECK(type_of(R"("aqlm","num_codebooks":1,"nbits_per_codebook":16)") == QuantType::kAqlm);
+  for (const char* own : {R"("fp8")", R"("quanto","weights":"int4")", R"("aqlm","num_codebooks":2)",
+                          R"("torchao","quant_type":{"default":{"_type":"Int4WeightOnlyConfig"}})"}) {
+    CHECK(refuses(job_with("", R"(,"quantization_config":{"quant_method":)" + std::string(own) + "}"),
+                  "/config/quantization_config"));
+  }
 }
 
 TEST_CASE("what a format cannot be is refused") {
   const auto with = [](const std::string& keys) { return job_with(R"(,"quantization":{"quant_type":)" + keys + "}"); };
   CHECK(with(R"("gptq")").estimate);
   CHECK(with(R"("gptq","bits":3,"group_size":-1)").estimate);
+  CHECK(refuses(with(R"("torchao","bits":4)"), "/quantization/bits"));
+  CHECK(refuses(with(R"("aqlm","bits":3)"), "/quantization/bits"));
+  CHECK(refuses(with(R"("quanto","prepare_kbit":true)"), "/quantization/prepare_kbit"));
+  CHECK(refuses(with(R"("eetq")"), "/quantization/quant_type"));  // transformers 5, which PEFT does not know
   CHECK(refuses(with(R"("gptq","double_quant":true)"), "/quantization/double_quant"));
   CHECK(refuses(with(R"("gptq","group_size":100)"), "/quantization/group_size"));
   CHECK(refuses(with(R"("awq","bits":8)"), "/quantization/bits"));
@@ -82,7 +103,7 @@ TEST_CASE("what a format cannot be is refused") {
   CHECK(refuses(job_with(R"(,"quantization":{"quant_type":"gptq"},"adapter":{"use_dora":true})"), "/adapter/use_dora"));
   CHECK(refuses(job_with(R"(,"quantization":{"quant_type":"hqq"},"precision":"amp_bf16")"), "/precision"));
   CHECK(job_with(R"(,"quantization":{"quant_type":"hqq"},"framework":{"version":"4.57"})").estimate);
-  for (const char* word : {"fp8", "mxfp4", "int4", "aqlm"}) {
+  for (const char* word : {"fp8", "mxfp4", "int4"}) {
     CHECK(refuses(with("\"" + std::string{word} + "\""), "/quantization/quant_type"));
   }
 }

@@ -333,6 +333,8 @@ void read_axolotl(const Look& look, Sources, Reading& reading) {
     keys.state("offload.activations", of("cpu"), {keys["activation_offloading"]});
   if (const Node* settings = keys["optim_args"]; settings != nullptr && settings->is_string())
     keys.copy("optim_args", "optim_args");
+  if (const Node* rank = keys["qgalore_rank"]; rank != nullptr)
+    keys.state("optim_args", of("rank=" + std::to_string(rank->integer)), {rank});
   keys.copy("optim_target_modules", "optim_target_modules");
   if (const Node* optimizer = keys["optimizer"]; optimizer != nullptr) {
     keys.state("optimizer", of(optimizer_word(optimizer->text)), {optimizer});

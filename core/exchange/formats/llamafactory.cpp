@@ -210,6 +210,10 @@ void read_optimizer(Keys& keys) {
   for (const auto& [key, name] : kSwitches) {
     if (keys.truthy(key)) keys.state("optimizer", of(name), {keys[key]});
   }
+  if (keys.truthy("use_badam")) {
+    for (const char* name : {"badam_start_block", "badam_switch_mode", "badam_switch_interval"}) keys.touch(name);
+    if (keys.text("badam_mode") == "ratio") keys.unknown("badam_mode ratio: BAdam is modelled by layers");
+  }
   for (const char* name : {"galore", "apollo"}) {
     const std::string word = name;
     if (!keys.truthy("use_" + word)) continue;

@@ -19,7 +19,10 @@ Tensor softmax_like(Tensor x_in, std::optional<Dtype> dtype, const char* name) {
   // ATen/native/SoftMax.cpp: only fp16 → fp32 is fused (half_to_float); other casts make a copy first.
   if (out_dtype != x.dtype() && x.dtype() != Dtype::kFp16) x = to(std::move(x), out_dtype);
   Node* n = t.record(name, softmax_backward, {&x});
-  Tensor out = t.allocate(elementwise_shape({&x}), out_dtype, name);
+  // pytorch 2.14 native/SoftMax.cpp TORCH_META_FUNC(_softmax): set_output_raw_strided without strides.
+  Shape shape = x.shape();
+  shape.make_contiguous();
+  Tensor out = t.allocate(shape, out_dtype, name);
   t.attach(n, out);
   t.save(n, out);
   return out;

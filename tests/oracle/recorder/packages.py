@@ -9,6 +9,8 @@ import torch
 import torch.nn as nn
 import transformers
 
+import further_packages
+
 LOW_RANK = {f"{rule}{bits}{how}": (package, name)
             for rule, bits, package, name in (("galore_adamw", "", "galore_torch", "GaLoreAdamW"), ("galore_adamw", "_8bit", "galore_torch", "GaLoreAdamW8bit"),
                                               ("galore_adafactor", "", "galore_torch", "GaLoreAdafactor"), ("apollo_adamw", "", "apollo_torch", "APOLLOAdamW"))
@@ -25,7 +27,7 @@ PLAIN = {"grokadamw": ("grokadamw", "GrokAdamW", {}), "came_pytorch": ("came_pyt
          "adamw_anyprecision": ("torchdistx.optimizers.anyprecision_optimizer", "AnyPrecisionAdamW",
                                 {"momentum_dtype": torch.float32, "variance_dtype": torch.float32})}
 LOMO = {"lomo": "Lomo", "adalomo": "AdaLomo"}
-NAMES = {*LOW_RANK, *PLAIN, *LOMO, "muon", "adam_mini"}
+NAMES = {*LOW_RANK, *PLAIN, *LOMO, *further_packages.MADE, "muon", "adam_mini"}
 
 
 def first(value, *_):
@@ -121,6 +123,11 @@ def low_rank(name, model, job):
     return Package(made([g for g in groups if g["params"]], **kwargs))
 
 
+class Further(Package):
+    def tensors(self):
+        return further_packages.tensors(self.inner[0])
+
+
 class Layerwise(Package):
     """The Trainer's hooks step in backward; nothing is left for the norm or the step."""
 
@@ -141,6 +148,8 @@ def make(name, model, job):
         library_class("adamw_8bit")                      # bitsandbytes without kernels
     if name in LOW_RANK:
         return low_rank(name, model, job)
+    if name in further_packages.MADE:
+        return Further(further_packages.MADE[name](model, job))
     if name in PLAIN:
         package, cls, settings = PLAIN[name]
         inner = getattr(importlib.import_module(package), cls)(groups_of(model), lr=1e-4, **settings)

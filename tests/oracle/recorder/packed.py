@@ -1,7 +1,8 @@
-"""Linear layers of GPTQ, AWQ and HQQ: the libraries' own modules and autograd functions on fake tensors, and PEFT's classes for them.
+"""Linear layers of GPTQ, AWQ, HQQ, quanto, torchao and AQLM: the libraries' own modules and autograd functions on fake tensors, and PEFT's classes for them.
 
-`packed` {kind gptq, awq, hqq; bits; group_size; desc_act}; `release` 4.x: AutoGPTQ's and AutoAWQ's in the place of gptqmodel's.
-third_party/quantised holds gptqmodel 7.7.0, auto_gptq 0.7.1, awq (autoawq 0.2.9) and hqq 0.2.8.post1 as unzipped; what they import
+`packed` {kind gptq, awq, hqq, quanto, torchao, aqlm; bits; group_size; desc_act}; `release` 4.x: AutoGPTQ's and AutoAWQ's in the place of gptqmodel's.
+third_party/quantised holds gptqmodel 7.7.0, auto_gptq 0.7.1, awq (autoawq 0.2.9) and hqq 0.2.8.post1, optimum-quanto 0.2.7,
+torchao 0.17.0 and aqlm 1.1.7 as unzipped; what they import
 beside and never call here is a stand-in. A kernel allocates what its wrapper allocates."""
 import importlib
 import importlib.abc
@@ -131,8 +132,70 @@ def hqq(source, packed):
     return layer
 
 
-NOW = {"gptq": gptq, "awq": awq, "hqq": hqq}
-FORMER = {"gptq": auto_gptq, "awq": auto_awq, "hqq": hqq}
+# -- weights that are tensors of a class of their own --------------------------------------------
+def quanto(source, packed):
+    """transformers 5.12 integrations/quanto.py QuantoQuantize: the scales of inputs and outputs lie on the CPU."""
+    library = importlib.import_module("optimum.quanto")
+    torch.ops.quanto.qbytes_mm = importlib.import_module("optimum.quanto.library.qbytes_mm").qbytes_mm     # its operations, one by one
+    with torch.device("meta"):
+        layer = library.QLinear(source.in_features, source.out_features, source.bias is not None, dtype=source.weight.dtype, weights=library.qint8)
+    layer.weight, layer.bias = source.weight, source.bias
+    layer.input_scale, layer.output_scale = torch.ones(()), torch.ones(())
+    layer.freeze()
+    layer.weight.requires_grad = False
+    return layer
+
+
+def torchao(source, packed):
+    library = importlib.import_module("torchao.quantization")
+    with torch.device(source.weight.device):
+        library.quantize_(source, library.Int8WeightOnlyConfig(set_inductor_config=False))
+    return source
+
+
+# -- aqlm --------------------------------------------------------------------------------------
+def aqlm(source, packed):
+    """aqlm 1.1.7 inference.py QuantizedLinear; its kernels are compiled as they are imported: what cuda_kernel.cpp allocates instead."""
+    def whole(codes, codebooks):
+        return torch.empty(codes.shape[0], codes.shape[1] * codebooks.shape[3], dtype=codebooks.dtype, device=codes.device)
+
+    def forward(x, codes, codebooks, scales, bias):
+        """code1x16_matmat_dequant, scale_bias_unflatten_output."""
+        flat = torch.nn.functional.linear(x.reshape(-1, x.shape[-1]), whole(codes, codebooks))
+        flat *= scales.flatten().unsqueeze(0)
+        if bias is not None:
+            flat += bias.unsqueeze(0)
+        return flat.reshape(*x.shape[:-1], flat.shape[-1]).clone()
+
+    def backward(g, codes, codebooks, scales, bias):
+        """code1x16_matmat_dequant_transposed."""
+        scaled = (g.reshape(-1, g.shape[-1]) * scales.flatten().unsqueeze(0)).reshape(g.shape)
+        return torch.nn.functional.linear(scaled, whole(codes, codebooks).transpose(0, 1), None)
+    library = importlib.import_module("aqlm.inference")
+    library.get_forward_pass_kernel, library.get_backward_pass_kernel = lambda *a: forward, lambda *a: backward
+    layer = library.QuantizedLinear(source.in_features, source.out_features, 8, 1, packed.get("codebooks", 1), packed["bits"],
+                                    bias=source.bias is not None, device="cuda", dtype=source.weight.dtype)
+    return layer.requires_grad_(False)
+
+
+# -- eetq --------------------------------------------------------------------------------------
+def eetq(source, packed):
+    """The package's layer, of which transformers 5 has a copy; PEFT looks for the package as it is imported."""
+    from transformers.integrations import eetq as library
+    package = sys.modules.setdefault("eetq", types.ModuleType("eetq"))
+    package.EetqLinear, package.__spec__ = library.EetqLinear, importlib.machinery.ModuleSpec("eetq", None)
+
+    def gemm(x, weight, scales):
+        return torch.empty(*x.shape[:-1], weight.shape[1], dtype=x.dtype, device=x.device)
+    library.eetq_kernels_hub = types.SimpleNamespace(w8_a16_gemm=gemm)
+    with torch.device("cuda"):
+        layer = library.EetqLinear(source.in_features, source.out_features, bias=source.bias is not None)
+    layer.in_features, layer.out_features = source.in_features, source.out_features      # which the package's has, and PEFT asks
+    return layer.requires_grad_(False)
+
+
+NOW = {"gptq": gptq, "awq": awq, "hqq": hqq, "quanto": quanto, "torchao": torchao, "aqlm": aqlm}
+FORMER = {"gptq": auto_gptq, "awq": auto_awq, "hqq": hqq, "eetq": eetq}
 
 
 def pack(model, job):
@@ -140,6 +203,8 @@ def pack(model, job):
     install()
     packed = {"bits": 4, "group_size": 64 if job["packed"]["kind"] == "hqq" else 128, **job["packed"]}
     make = (FORMER if job.get("release") else NOW)[packed["kind"]]
+    if packed["kind"] in ("quanto", "torchao"):     # they know their products by torch's own function
+        torch.nn.functional.linear = getattr(torch.nn.functional.linear, "plain", torch.nn.functional.linear)
     head = model.get_output_embeddings()
     for p in model.parameters():                    # hqq models/base.py patch_model freezes first: a bias is copied
         p.requires_grad = False
@@ -150,14 +215,24 @@ def pack(model, job):
         with torch.device("cpu"):
             setattr(model.get_submodule(parent), leaf, make(m, packed))
     model.is_quantized, model.quantization_method = True, packed["kind"]
+    if packed["kind"] == "torchao":                 # whom PEFT asks how to merge
+        model.hf_quantizer = types.SimpleNamespace(quantization_config=types.SimpleNamespace(get_apply_tensor_subclass=None))
 
 
 def classes(job):
     """Which of PEFT's classes its dispatchers choose (peft 0.18 tuners/lora): gptqmodel's layers for AWQ are a BaseQuantLinear, too."""
+    kind = job["packed"]["kind"]
+    if kind in ("quanto", "torchao"):              # PEFT's dispatchers find them by themselves
+        return {}
+    if kind == "eetq":
+        from peft.tuners.lora.eetq import EetqLoraLinear
+        return {sys.modules["eetq"].EetqLinear: EetqLoraLinear}
+    if kind == "aqlm":
+        from peft.tuners.lora.aqlm import AqlmLoraLinear
+        return {importlib.import_module("aqlm.inference").QuantizedLinear: AqlmLoraLinear}
     from peft.tuners.lora.awq import AwqLoraLinear
     from peft.tuners.lora.gptq import GPTQLoraLinear
     from peft.tuners.lora.hqq import HqqLoraLinear
-    kind = job["packed"]["kind"]
     module = HqqLoraLinear if kind == "hqq" else AwqLoraLinear if kind == "awq" and job.get("release") else GPTQLoraLinear
     names = ("TorchLinear", "AwqGEMMLinear", "QuantLinear", "WQLinear_GEMM", "HQQLinear")
 
@@ -169,4 +244,4 @@ def classes(job):
 
 def is_left_alone(job):
     """peft 0.18 utils/other.py prepare_model_for_kbit_training makes nothing fp32 in models of these kinds."""
-    return job.get("packed", {}).get("kind") in ("gptq", "hqq")
+    return job.get("packed", {}).get("kind") in ("gptq", "hqq", "torchao", "aqlm", "eetq")

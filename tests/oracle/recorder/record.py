@@ -141,8 +141,16 @@ def weights_of(model, job):
     names = {id(m): n + "." for n, m in model.named_modules() if n}
     for m in parts:
         own, prefix = {"recurse": not job.get("packed")}, "" if m is model else names[id(m)]
-        yield from ((prefix + n, p, "param") for n, p in m.named_parameters(**own))
+        yield from ((prefix + n, t, "param") for n, p in m.named_parameters(**own) for t in held_by(p))
         yield from ((prefix + n, b, "buffer") for n, b in m.named_buffers(**own))
+
+
+def held_by(tensor):
+    """What a tensor of a class of its own is made of."""
+    from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+    if not is_traceable_wrapper_subclass(tensor):
+        return [tensor]
+    return [t for name in tensor.__tensor_flatten__()[0] for t in held_by(getattr(tensor, name))]
 
 
 def sdpa_kernel(op):
@@ -156,6 +164,7 @@ def sdpa_kernel(op):
 def build(J, job, registry, fake, placed=None):
     """`placed` is called with what from_pretrained returns: before anything is frozen for good and adapters come."""
     import checkpoints
+    import float8
     import losses
     import offloading
     import packed
@@ -180,6 +189,7 @@ def build(J, job, registry, fake, placed=None):
             p.requires_grad = False
         if job.get("kbit_prepare", True) and not packed.is_left_alone(job):
             quantised.prepare_kbit(model, norms_only=job.get("kbit_prepare") == "norms")
+    float8.convert(model, job)
     checkpoints.reset()
     checkpoints.enable(model, job)
     ckpt = checkpoints.is_enabled(job)

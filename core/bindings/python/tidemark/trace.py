@@ -23,6 +23,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from torch._subclasses import FakeTensorMode
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.overrides import TorchFunctionMode, resolve_name
 
 FORMAT = 1
@@ -576,6 +577,15 @@ def loss_rule(r, name, args, kwargs, result, outs):
     r.events.append(["cross_entropy", r.give(outs[0]), *numbers])
 
 
+def broadcast_rule(r, name, args, kwargs, result, outs):
+    """What F.mse_loss asks of tensors that have one shape."""
+    sources = args[0] if isinstance(args[0], (list, tuple)) else args
+    for source, made in zip(sources, outs):
+        if source.shape != made.shape:
+            raise Refused(f"tensors of several shapes in {name}{r.where()}")
+        r.events.append(["alias", r.give(made), r.number(source)])
+
+
 def pool_rule(kind):
     def rule(r, name, args, kwargs, result, outs):
         source = r.number(args[0])
@@ -671,7 +681,7 @@ RULES = {
     "pow": power_rule, "__pow__": power_rule, "square": power_rule,
     "silu": unary("silu"), "gelu": unary("gelu"), "relu": unary("relu"), "tanh": unary("tanh"), "sigmoid": unary("sigmoid"),
     "clamp": unary("clamp"), "clip": unary("clamp"), "mean": pool_rule("mean"), "sum": pool_rule("sum"),
-    "masked_fill": masked_rule, "where": where_rule, "pad": pad_rule, "mse_loss": binary("mse_loss"),
+    "masked_fill": masked_rule, "where": where_rule, "pad": pad_rule, "broadcast_tensors": broadcast_rule, "mse_loss": binary("mse_loss"),
     "conv2d": convolution_rule, "conv3d": convolution_rule, "maximum": binary("maximum"),
 }
 # Also where no gradient passes: whether they copy depends on precision and layout, which the engine knows.
@@ -755,6 +765,30 @@ class Untraced:
             module.is_tracing = value
 
 
+class Known(torch.Tensor):
+    """A tensor that has its values, whatever is fake around it."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        with unset_fake_temporarily():
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+
+class RealNumbers:
+    """While a model is made, torch.linspace has values: timm spreads the rates of its drop paths so, and asks for each."""
+
+    def __enter__(self):
+        self.plain = torch.linspace
+
+        def linspace(*args, **kwargs):
+            with unset_fake_temporarily():
+                return self.plain(*args, **kwargs).as_subclass(Known)
+        torch.linspace = linspace
+
+    def __exit__(self, *_):
+        torch.linspace = self.plain
+
+
 def run(build, batch, shape, mode, loss):
     weights, autocast = mode
     with FakeTensorMode(allow_non_fake_inputs=True):
@@ -763,13 +797,16 @@ def run(build, batch, shape, mode, loss):
         before = torch.get_default_dtype()
         torch.set_default_dtype(dtype)  # what `model.to(dtype)` comes to
         try:
-            model = build(dtype=dtype) if takes else build()
+            with RealNumbers():
+                model = build(dtype=dtype) if takes else build()
         finally:
             torch.set_default_dtype(before)
         model.train()
         for buffer in model.buffers():
             buffer.requires_grad_(False) if buffer.is_floating_point() else None
         arguments = batch(*shape)
+        if dtype == LOW and not autocast:       # kernels refuse inputs in another dtype than the weights'
+            arguments = {name: value.to(LOW) if is_tensor(value) and value.is_floating_point() else value for name, value in arguments.items()}
         recorder = Recorder(model, autocast)
         inputs = []
         for name, value in arguments.items():
