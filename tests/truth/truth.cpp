@@ -249,7 +249,7 @@ int run(int argc, char** argv) {
   check_oracle(c, "extra records", without(t.extra, t.deviations), 357, kDense);
   check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 621, kDense);
   check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 675);
-  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 330);
+  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 349);
   check_oracle(c, "records of loops", without(t.loops, t.deviations), 33, kLoops);
   check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 236);
   check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 109);
