@@ -20,9 +20,7 @@ constexpr const char* kLayer = "megatron_core 0.16.1 transformer/transformer_lay
 constexpr const char* kAttention = "megatron_core 0.16.1 transformer/attention.py: SelfAttention.forward";
 constexpr const char* kCore = "megatron_core 0.16.1 transformer/dot_product_attention.py: DotProductAttention.forward";
 constexpr const char* kMlp = "megatron_core 0.16.1 transformer/mlp.py: MLP.forward";
-constexpr const char* kExperts = "megatron_core 0.16.1 transformer/moe/{token_dispatcher, experts}.py: TEGroupedMLP";
-constexpr const char* kSequential =
-    "megatron_core 0.16.1 transformer/moe/{router, token_dispatcher, experts}.py: SequentialMLP";
+constexpr const char* kExperts = "megatron_core 0.16.1 transformer/moe/{router, token_dispatcher, experts}.py";
 constexpr const char* kLoss = "megatron_core 0.16.1 models/common/language_module: compute_language_model_loss";
 constexpr const char* kBatch = "Megatron-LM megatron/training/utils.py: get_batch_on_this_tp_rank";
 
@@ -243,43 +241,9 @@ Tensor experts_weight(Net& net, const char* leaf, const Shape& part) {
   return weight;
 }
 
-// MoEAlltoAllTokenDispatcher: each token once for each of its experts, sent to their GPU, in the order of its experts;
-// back the same way. As many come as go: the experts are taken to be chosen evenly. The fused activation also weighs
-// (weighted_bias_swiglu_impl) and keeps its input alone.
-Tensor experts(Net& net, Tensor hidden_in) {
-  const Scope in(net.tape, "mlp", kExperts);
-  const Tensor hidden = std::move(hidden_in);
-  const Experts& e = net.arch.experts;
-  const Count parts = gpus_of_expert(net.job);
-  const Dim tokens(hidden.numel() / net.H.n(), Symbol::kTokens), rows(tokens.n() * e.per_token), width(e.width / parts);
-  const Tensor flat = view(hidden, Shape{tokens, net.H});
-  constexpr SoftmaxRouter kRouter = {.module = "mlp.router", .source = kExperts};
-  Routing routing = softmax_routing(net, kRouter, flat);
-  const bool several = net.job.expert > 1;
-  Tensor x = index_some(flat, routing.indices, rows);
-  if (several) x = mul_scalar(std::move(x));  // all_to_all
-  Tensor weights = view(std::move(routing.weights), Shape{rows, Dim(1)});
-  if (parts > 1) x = all_gathered(std::move(x), parts);
-  if (parts > 1) weights = all_gathered(std::move(weights), parts);
-  if (several || parts > 1) x = mul_scalar(std::move(x));  // sort_chunks_by_idxs
-  const Tensor offsets = net.tape.allocate(Shape{Dim(e.count / net.job.expert)}, Dtype::kInt64, "tokens_per_expert");
-  const Dim local(e.count / net.job.expert);
-  x = grouped_mm(std::move(x), experts_weight(net, "linear_fc1", Shape{local, net.H, Dim(2 * width.n())}), offsets);
-  Pieces halves = split(std::move(x), 1, {width, width});
-  x = liger_swiglu(std::move(halves.part[0]), std::move(halves.part[1]));
-  weights = to(std::move(weights), x.dtype());
-  x = add(std::move(x), std::move(weights));
-  x = grouped_mm(std::move(x), experts_weight(net, "linear_fc2", Shape{local, width, net.H}), offsets);
-  if (several || parts > 1) x = mul_scalar(std::move(x));
-  if (parts > 1) x = reduce_scattered(std::move(x), parts);
-  if (several) x = mul_scalar(std::move(x));
-  x = sum_over(view(std::move(x), Shape{tokens, Dim(e.per_token), net.H}), 1, false);
-  return view(std::move(x), hidden.shape());
-}
-
 // router.py: TopKRouter, the softmax over the chosen scores; a map of tokens and experts, [T, E], beside the weights.
-Routing sequential_routing(Net& net, const Tensor& flat) {
-  const Scope in(net.tape, "mlp.router", kSequential);
+Routing routed(Net& net, const Tensor& flat) {
+  const Scope in(net.tape, "mlp.router", kExperts);
   const Experts& e = net.arch.experts;
   Routing r;
   r.logits = linear(flat, net.parameter("mlp.router", "weight", Shape{Dim(e.count), net.H}));
@@ -299,17 +263,53 @@ Tensor sorted_chunks(const Net& net, Tensor x_in) {
   return cat({&parts.part[0]}, 0);
 }
 
+/// What reaches this GPU's experts, rows in their order, and each row's weight.
+struct Dispatched {
+  Tensor x, weights;
+  Dim width;  ///< of this GPU's part of an expert
+};
+
 // experts.py SequentialMLP: an MLP for each of this GPU's experts, one after another. Their outputs lie in a list
-// beside what they are joined to.
-Tensor sequential_experts(Net& net, Tensor hidden_in) {
-  const Scope in(net.tape, "mlp", kSequential);
+// beside what they are joined to. As many rows come as go: the experts are taken to be chosen evenly.
+Tensor sequential_mlp(Net& net, Dispatched in) {
+  const bool fused = fuses_gradients(net);
+  const Count experts = net.arch.experts.count / net.job.expert, rows = in.x.size(0);
+  const Count share = net.tape.quotient(rows, experts);
+  std::vector<Count> counts(static_cast<std::size_t>(experts), share);
+  counts[0] += rows - share * experts;
+  const Pieces lists = split(std::move(in.x), 0, counts), scales = split(std::move(in.weights), 0, counts);
+  std::vector<Tensor> outputs;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    Tensor h = gathered_linear(lists.part[i], experts_weight(net, "linear_fc1", Shape{Dim(2 * in.width.n()), net.H}),
+                               {}, 1, fused, false);
+    h = weighted_swiglu(std::move(h), scales.part[i]);
+    outputs.push_back(
+        gathered_linear(std::move(h), experts_weight(net, "linear_fc2", Shape{net.H, in.width}), {}, 1, fused, false));
+  }
+  return outputs.size() > 1 ? cat(outputs, 0) : outputs[0];
+}
+
+// experts.py TEGroupedMLP: all of them in one product each.
+Tensor grouped_mlp(Net& net, Dispatched in) {
+  const bool fused = fuses_gradients(net);
+  const Dim local(net.arch.experts.count / net.job.expert);
+  Tensor h = grouped_linear(std::move(in.x),
+                            experts_weight(net, "linear_fc1", Shape{local, Dim(2 * in.width.n()), net.H}), fused);
+  h = weighted_swiglu(std::move(h), std::move(in.weights));
+  return grouped_linear(std::move(h), experts_weight(net, "linear_fc2", Shape{local, net.H, in.width}), fused);
+}
+
+// MoEAlltoAllTokenDispatcher: each token once for each of its experts, sent to their GPU, gathered from those that
+// divide them, in the order of the experts; back the same way.
+Tensor experts(Net& net, Tensor hidden_in) {
+  const Scope in(net.tape, "mlp", kExperts);
   const Tensor hidden = std::move(hidden_in);
   const Experts& e = net.arch.experts;
   const Count parts = gpus_of_expert(net.job);
   const Dim tokens(hidden.numel() / net.H.n(), Symbol::kTokens), rows(tokens.n() * e.per_token), width(e.width / parts);
   const Tensor flat = view(hidden, Shape{tokens, net.H});
-  const Routing routing = sequential_routing(net, flat);
-  const bool several = net.job.expert > 1, fused = fuses_gradients(net);
+  const Routing routing = routed(net, flat);
+  const bool several = net.job.expert > 1;
   const Tensor order = net.tape.allocate(Shape{rows}, Dtype::kInt64, "masked_select");
   Tensor weights = index_some(view(routing.weights, Shape{routing.weights.numel()}), order, rows);
   weights = view(std::move(weights), Shape{rows, Dim(1)});
@@ -319,21 +319,9 @@ Tensor sequential_experts(Net& net, Tensor hidden_in) {
   if (parts > 1) x = all_gathered(std::move(x), parts);
   if (parts > 1) weights = all_gathered(std::move(weights), parts);
   x = sorted_chunks(net, std::move(x));
-  // As many rows come as go: the experts are taken to be chosen evenly.
-  const Count experts = e.count / net.job.expert, share = net.tape.quotient(rows.n() * parts, experts);
-  std::vector<Count> counts(static_cast<std::size_t>(experts), share);
-  counts[0] += rows.n() * parts - share * experts;
-  const Pieces lists = split(std::move(x), 0, counts), scales = split(std::move(weights), 0, counts);
-  std::vector<Tensor> outputs;
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    Tensor h = gathered_linear(lists.part[i], experts_weight(net, "linear_fc1", Shape{Dim(2 * width.n()), net.H}), {},
-                               1, fused, false);
-    h = weighted_swiglu(std::move(h), scales.part[i]);
-    outputs.push_back(
-        gathered_linear(std::move(h), experts_weight(net, "linear_fc2", Shape{net.H, width}), {}, 1, fused, false));
-  }
-  Tensor joined = outputs.size() > 1 ? cat(outputs, 0) : outputs[0];
-  outputs.clear();
+  Dispatched sorted{std::move(x), std::move(weights), width};
+  Tensor joined =
+      net.job.megatron.local_layers ? sequential_mlp(net, std::move(sorted)) : grouped_mlp(net, std::move(sorted));
   x = sorted_chunks(net, joined);
   if (parts > 1) x = reduce_scattered(std::move(x), parts);
   joined.reset();
@@ -354,11 +342,7 @@ Tensor layer(Net& net, Tensor hidden) {
   h = dropout(std::move(h), p);
   residual = add(std::move(residual), std::move(h));
   h = norm(net, "pre_mlp_layernorm", residual);
-  if (net.arch.experts.count == 0 || is_dense_layer(net)) {
-    h = mlp(net, std::move(h));
-  } else {
-    h = net.job.megatron.local_layers ? sequential_experts(net, std::move(h)) : experts(net, std::move(h));
-  }
+  h = net.arch.experts.count > 0 && !is_dense_layer(net) ? experts(net, std::move(h)) : mlp(net, std::move(h));
   h = dropout(std::move(h), p);
   return add(std::move(residual), std::move(h));
 }

@@ -12,6 +12,8 @@ namespace tidemark {
 /// `fused` the weight's gradient is added to its buffer, and what autograd gets in its place is counted elsewhere; with
 /// `to_buffer` all of x is gathered into one that stays (get_global_memory_buffer), which is counted elsewhere, too.
 Tensor gathered_linear(Tensor x, Tensor weight, Tensor bias, Count shards, bool fused, bool to_buffer);
+/// Rows sorted by expert, [N, in], with weights [E, out, in] (Transformer Engine's GroupedLinear); `fused` as above.
+Tensor grouped_linear(Tensor x, Tensor weight, bool fused);
 /// [S, B, H], a sum's addend → [S/shards, B, H] (reduce_scatter_to_sequence_parallel_region).
 Tensor reduce_scattered(Tensor x, Count shards);
 /// All GPUs' rows; in backward the sum of this one's (gather_from_sequence_parallel_region).

@@ -27,6 +27,12 @@ void gathered_linear_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   if (n.input_count > 2) r[2] = g[0];  // the engine sums it to the bias's shape
 }
 
+void grouped_linear_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
+  r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "grouped gemm (input gradient)");
+  r[1] = n.attributes[1] != 0 ? t.part_of_buffer(n.input_shapes[1], n.input_dtypes[1])
+                              : t.allocate(n.input_shapes[1], n.input_dtypes[1], "grouped gemm (weight gradient)");
+}
+
 void communicate_gradient(Tape& t, Node& n, Tensor* g, Tensor* r) {
   r[0] = t.allocate(n.input_shapes[0], g[0].dtype(), "communicated gradient");
 }
@@ -70,6 +76,18 @@ Tensor gathered_linear(Tensor x_in, Tensor weight_in, Tensor bias_in, Count shar
   shape.dims[shape.rank - 1] = weight.dim(0);
   shape.make_contiguous();
   Tensor out = t.allocate(shape, x.dtype(), "mm");
+  t.attach(n, out);
+  return out;
+}
+
+Tensor grouped_linear(Tensor x_in, Tensor weight_in, bool fused) {
+  const Tensor x = std::move(x_in), weight = std::move(weight_in);
+  Tape& t = x.tape();
+  Node* n = t.record("grouped_linear", grouped_linear_backward, {&x, &weight});
+  if (n != nullptr) n->attributes[1] = fused ? 1 : 0;
+  t.save(n, x);
+  t.save(n, weight);
+  Tensor out = t.allocate(Shape{x.dim(0), weight.dim(1)}, x.dtype(), "grouped gemm");
   t.attach(n, out);
   return out;
 }
