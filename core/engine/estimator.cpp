@@ -306,7 +306,10 @@ Understood Estimator::resolve(const Asked& asked) const {
   answer.overrides = request.overrides;
   // Expert parallelism takes its GPUs from the data-parallel ones.
   DataParallel& data = answer.job.data_parallel;
-  if (answer.job.is_megatron() && data.degree == 1 && answer.job.context == 1) data.degree = answer.job.expert;
+  const Count degree = answer.job.tensor.degree, experts = answer.job.expert * gpus_of_expert(answer.job);
+  if (answer.job.is_megatron() && data.degree == 1 && answer.job.context == 1 && answer.job.expert > 1) {
+    data.degree = (experts + degree - 1) / degree;
+  }
   const Calibration calibration = request.calibration.value_or(Calibration{});
   count_communicator(answer.job, calibration.communication, answer.overrides, issues);
 

@@ -1,7 +1,9 @@
 // Megatron-Core's GPTModel with Transformer Engine's layers or its own: sequence first, tensor and sequence parallel.
 #include "core/families/megatron.hpp"
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "core/layers/moe.hpp"
 #include "core/layers/program.hpp"
@@ -18,7 +20,7 @@ constexpr const char* kLayer = "megatron_core 0.16.1 transformer/transformer_lay
 constexpr const char* kAttention = "megatron_core 0.16.1 transformer/attention.py: SelfAttention.forward";
 constexpr const char* kCore = "megatron_core 0.16.1 transformer/dot_product_attention.py: DotProductAttention.forward";
 constexpr const char* kMlp = "megatron_core 0.16.1 transformer/mlp.py: MLP.forward";
-constexpr const char* kExperts = "megatron_core 0.16.1 transformer/moe/{token_dispatcher, experts}.py: TEGroupedMLP";
+constexpr const char* kExperts = "megatron_core 0.16.1 transformer/moe/{router, token_dispatcher, experts}.py";
 constexpr const char* kLoss = "megatron_core 0.16.1 models/common/language_module: compute_language_model_loss";
 constexpr const char* kBatch = "Megatron-LM megatron/training/utils.py: get_batch_on_this_tp_rank";
 
@@ -54,20 +56,19 @@ Count shards_of_sequence(const Net& net) {
 }
 
 // Tokens, labels, their weights, positions and a mask that Transformer Engine's kernels do not read
-// (create_attention_mask_in_dataloader is on unless switched off).
+// (create_attention_mask_in_dataloader is on unless switched off): on the first of the tensor-parallel GPUs all of
+// them, in stages in between none.
 void inputs(Net& net) {
+  if (net.stage != nullptr && !net.stage->first && !net.stage->last) return;
   const Scope in(net.tape, "batch", kBatch);
   const Shape rows{net.B, net.S};
-  const bool first = net.stage == nullptr || net.stage->first, last = net.stage == nullptr || net.stage->last;
   const auto take = [&](Dtype dtype, const char* name) { return net.tape.allocate(rows, dtype, name); };
-  if (first) net.input_ids = take(Dtype::kInt64, "tokens");
-  if (last) {
-    net.labels = take(Dtype::kInt64, "labels");
-    net.more_inputs.push_back(take(Dtype::kFp32, "loss_mask"));
-  }
+  net.input_ids = take(Dtype::kInt64, "tokens");
+  net.labels = take(Dtype::kInt64, "labels");
+  net.more_inputs.push_back(take(Dtype::kFp32, "loss_mask"));
   net.attention_mask = net.tape.allocate(Shape{net.B, Dim(1), net.S, Dim(net.job.sequence_length, Symbol::kSequence)},
                                          Dtype::kBool, "attention_mask");
-  if (first) net.more_inputs.push_back(take(Dtype::kInt64, "position_ids"));
+  net.more_inputs.push_back(take(Dtype::kInt64, "position_ids"));
 }
 
 // ColumnParallelLinear, TELayerNormColumnParallelLinear behind its norm.
@@ -89,7 +90,7 @@ Tensor column(Net& net, const char* name, Tensor x, Dim out, bool has_bias) {
   Tensor bias;
   if (has_bias) bias = part_of(net, name, "bias", Shape{out});
   return gathered_linear(std::move(x), std::move(weight), std::move(bias), shards_of_sequence(net),
-                         fuses_gradients(net));
+                         fuses_gradients(net), net.job.megatron.local_layers);
 }
 
 // RowParallelLinear: summed in place, or reduced and scattered.
@@ -98,7 +99,7 @@ Tensor row(Net& net, const char* name, Tensor x, bool has_bias) {
   Tensor weight = part_of(net, name, "weight", Shape{net.H, x.dim(-1)});
   Tensor bias;
   if (has_bias) bias = net.parameter(name, "bias", Shape{net.H});
-  Tensor out = gathered_linear(std::move(x), std::move(weight), std::move(bias), 1, fuses_gradients(net));
+  Tensor out = gathered_linear(std::move(x), std::move(weight), std::move(bias), 1, fuses_gradients(net), false);
   const Count shards = shards_of_sequence(net);
   return shards > 1 ? reduce_scattered(std::move(out), shards) : out;
 }
@@ -131,6 +132,15 @@ Tensor by_head(Tensor x, Dim heads) {
   return transpose(reshape(std::move(x), merged), 0, 1);
 }
 
+// fused_softmax.py FusedScaleMaskSoftmax.is_kernel_available; else torch's softmax behind a mask that is filled in
+// place. Of a matrix up to 128 wide a block of the kernel takes eight, else four.
+bool fuses_softmax(const Net& net) {
+  Tape& t = net.tape;
+  const Count batches = net.B.n() * net.A.n(), s = net.S.n();
+  const Count block = t.above(s, 128) ? 4 : 8;
+  return t.above(s, 16) && !t.above(s, 4096) && t.is_multiple(s, 4) && t.is_multiple(batches, block);
+}
+
 // Unfused: scores and, behind a kernel that scales, masks and takes the softmax, probabilities.
 Tensor scores_and_product(Net& net, Tensor q, Tensor k, Tensor v) {
   const Count rows = net.B.n() * net.A.n();
@@ -148,8 +158,9 @@ Tensor scores_and_product(Net& net, Tensor q, Tensor k, Tensor v) {
   q = by_head(std::move(q), heads);
   k = transpose(by_head(std::move(k), heads), 1, 2);
   v = by_head(std::move(v), heads);
-  Tensor p = matmul(std::move(q), std::move(k));
-  p = softmax(std::move(p));
+  const Tensor scores = matmul(std::move(q), std::move(k));  // a name holds them to the end
+  Tensor p = scores;
+  p = fuses_softmax(net) ? softmax_over_gradient(std::move(p)) : softmax(std::move(p));
   p = dropout(std::move(p), net.arch.attention_dropout);
   Tensor out = matmul(std::move(p), std::move(v));
   out = view(std::move(out), Shape{net.B, net.A, net.S, net.hd});
@@ -222,41 +233,103 @@ Tensor mlp(Net& net, Tensor hidden) {
 }
 
 // One of the experts' weights, of which each of the expert-parallel GPUs has an equal part.
-Tensor experts_weight(Net& net, const char* leaf, Dim in, Dim out) {
+Tensor experts_weight(Net& net, const char* leaf, const Shape& part) {
   const std::int32_t index = net.tape.next_parameter();
-  const Shape part{Dim(net.arch.experts.count / net.job.expert), in, out};
   Tensor weight = net.expert_parameter("mlp.experts", leaf, part);
-  net.tape.parameters()[static_cast<std::size_t>(index)].whole = part.numel() * net.job.expert;
+  const Count gpus = net.job.expert * gpus_of_expert(net.job);
+  net.tape.parameters()[static_cast<std::size_t>(index)].whole = part.numel() * gpus;
   return weight;
 }
 
-// MoEAlltoAllTokenDispatcher: each token once for each of its experts, sent to their GPU, in the order of its experts;
-// back the same way. As many come as go: the experts are taken to be chosen evenly. The fused activation also weighs
-// (weighted_bias_swiglu_impl) and keeps its input alone.
+// router.py: TopKRouter, the softmax over the chosen scores; a map of tokens and experts, [T, E], beside the weights.
+Routing routed(Net& net, const Tensor& flat) {
+  const Scope in(net.tape, "mlp.router", kExperts);
+  const Experts& e = net.arch.experts;
+  Routing r;
+  r.logits = linear(flat, net.parameter("mlp.router", "weight", Shape{Dim(e.count), net.H}));
+  TopK best = topk(r.logits, Dim(e.per_token));
+  r.weights = to(softmax(std::move(best.values), Dtype::kFp32), flat.dtype());
+  r.weights = scatter_last(std::move(r.weights), best.indices, Dim(e.count));
+  r.indices = net.tape.allocate(Shape{flat.dim(0), Dim(e.count)}, Dtype::kBool, "routing_map");
+  return r;
+}
+
+// sort_chunks_by_idxs: in the order of the experts, or of the GPUs that sent: split, and joined again.
+Tensor sorted_chunks(const Net& net, Tensor x_in) {
+  Tensor x = std::move(x_in);
+  if (net.arch.experts.count == net.job.expert) return x;
+  const Shape shape = x.shape();
+  Pieces parts = split(std::move(x), 0, std::vector<Count>{shape.numel() / shape.dims[shape.rank - 1].n()});
+  return cat({&parts.part[0]}, 0);
+}
+
+/// What reaches this GPU's experts, rows in their order, and each row's weight.
+struct Dispatched {
+  Tensor x, weights;
+  Dim width;  ///< of this GPU's part of an expert
+};
+
+// experts.py SequentialMLP: an MLP for each of this GPU's experts, one after another. Their outputs lie in a list
+// beside what they are joined to. As many rows come as go: the experts are taken to be chosen evenly.
+Tensor sequential_mlp(Net& net, Dispatched in) {
+  const bool fused = fuses_gradients(net);
+  const Count experts = net.arch.experts.count / net.job.expert, rows = in.x.size(0);
+  const Count share = net.tape.quotient(rows, experts);
+  std::vector<Count> counts(static_cast<std::size_t>(experts), share);
+  counts[0] += rows - share * experts;
+  const Pieces lists = split(std::move(in.x), 0, counts), scales = split(std::move(in.weights), 0, counts);
+  std::vector<Tensor> outputs;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    Tensor h = gathered_linear(lists.part[i], experts_weight(net, "linear_fc1", Shape{Dim(2 * in.width.n()), net.H}),
+                               {}, 1, fused, false);
+    h = weighted_swiglu(std::move(h), scales.part[i]);
+    outputs.push_back(
+        gathered_linear(std::move(h), experts_weight(net, "linear_fc2", Shape{net.H, in.width}), {}, 1, fused, false));
+  }
+  return outputs.size() > 1 ? cat(outputs, 0) : outputs[0];
+}
+
+// experts.py TEGroupedMLP: all of them in one product each.
+Tensor grouped_mlp(Net& net, Dispatched in) {
+  const bool fused = fuses_gradients(net);
+  const Dim local(net.arch.experts.count / net.job.expert);
+  Tensor h = grouped_linear(std::move(in.x),
+                            experts_weight(net, "linear_fc1", Shape{local, Dim(2 * in.width.n()), net.H}), fused);
+  h = weighted_swiglu(std::move(h), std::move(in.weights));
+  return grouped_linear(std::move(h), experts_weight(net, "linear_fc2", Shape{local, net.H, in.width}), fused);
+}
+
+// MoEAlltoAllTokenDispatcher: each token once for each of its experts, sent to their GPU, gathered from those that
+// divide them, in the order of the experts; back the same way.
 Tensor experts(Net& net, Tensor hidden_in) {
   const Scope in(net.tape, "mlp", kExperts);
   const Tensor hidden = std::move(hidden_in);
   const Experts& e = net.arch.experts;
-  const Dim tokens(hidden.numel() / net.H.n(), Symbol::kTokens), rows(tokens.n() * e.per_token), width(e.width);
+  const Count parts = gpus_of_expert(net.job);
+  const Dim tokens(hidden.numel() / net.H.n(), Symbol::kTokens), rows(tokens.n() * e.per_token), width(e.width / parts);
   const Tensor flat = view(hidden, Shape{tokens, net.H});
-  constexpr SoftmaxRouter kRouter = {.module = "mlp.router", .source = kExperts};
-  Routing routing = softmax_routing(net, kRouter, flat);
+  const Routing routing = routed(net, flat);
   const bool several = net.job.expert > 1;
-  Tensor x = index_some(flat, routing.indices, rows);
-  if (several) x = mul_scalar(std::move(x));  // all_to_all
-  if (several) x = mul_scalar(std::move(x));  // sort_chunks_by_idxs
-  const Tensor offsets = net.tape.allocate(Shape{Dim(e.count / net.job.expert)}, Dtype::kInt64, "tokens_per_expert");
-  x = grouped_mm(std::move(x), experts_weight(net, "linear_fc1", net.H, Dim(2 * e.width)), offsets);
-  Pieces halves = split(std::move(x), 1, {width, width});
-  x = liger_swiglu(std::move(halves.part[0]), std::move(halves.part[1]));
-  Tensor weights = view(std::move(routing.weights), Shape{rows, Dim(1)});
-  weights = to(std::move(weights), x.dtype());
-  x = add(std::move(x), std::move(weights));
-  x = grouped_mm(std::move(x), experts_weight(net, "linear_fc2", width, net.H), offsets);
+  const Tensor order = net.tape.allocate(Shape{rows}, Dtype::kInt64, "masked_select");
+  Tensor weights = index_some(view(routing.weights, Shape{routing.weights.numel()}), order, rows);
+  weights = view(std::move(weights), Shape{rows, Dim(1)});
+  const Tensor permuted = index_some(flat, order, rows);                // names of MoELayer.forward, to its end
+  const Tensor dispatched = several ? mul_scalar(permuted) : permuted;  // all_to_all
+  Tensor x = dispatched;
+  if (parts > 1) x = all_gathered(std::move(x), parts);
+  if (parts > 1) weights = all_gathered(std::move(weights), parts);
+  x = sorted_chunks(net, std::move(x));
+  Dispatched sorted{std::move(x), std::move(weights), width};
+  Tensor joined =
+      net.job.megatron.local_layers ? sequential_mlp(net, std::move(sorted)) : grouped_mlp(net, std::move(sorted));
+  x = sorted_chunks(net, joined);
+  if (parts > 1) x = reduce_scattered(std::move(x), parts);
+  joined.reset();
   if (several) x = mul_scalar(std::move(x));
-  if (several) x = mul_scalar(std::move(x));
-  x = sum_over(view(std::move(x), Shape{tokens, Dim(e.per_token), net.H}), 1, false);
-  return view(std::move(x), hidden.shape());
+  Tensor sum = zeros(net.tape, Shape{tokens, net.H}, x.dtype());
+  sum = net.job.deterministic ? index_add_in_place(std::move(sum), order, std::move(x))
+                              : scatter_add_in_place(std::move(sum), order, std::move(x));
+  return view(std::move(sum), hidden.shape());
 }
 
 // bias_dropout_add behind either branch.
@@ -283,38 +356,67 @@ Tensor output_layer(Net& net, Tensor hidden) {
   const Scope in(net.tape, "", kModel);
   Tensor weight = net.head_weight("output_layer", Shape{net.V, net.H});
   const Scope inner(net.tape, "output_layer", kModel);
-  return gathered_linear(std::move(hidden), std::move(weight), {}, shards_of_sequence(net), false);
+  return gathered_linear(std::move(hidden), std::move(weight), {}, shards_of_sequence(net), fuses_gradients(net), true);
 }
 
 Outputs loss(Net& net, const Program& program, Tensor hidden) {
   const Tensor logits = program.lm_head(net, std::move(hidden));
   const Scope in(net.tape, "loss", kLoss);
-  constexpr int kCopies[] = {1, 2, 0};
-  const int copies = kCopies[static_cast<std::size_t>(net.job.megatron.loss)];
-  Tensor losses = vocab_parallel_cross_entropy(logits, transpose(net.labels, 0, 1), copies);
+  const MegatronLoss kind = net.job.megatron.loss;
+  Tensor losses = vocab_parallel_cross_entropy(logits, transpose(net.labels, 0, 1),
+                                               kind == MegatronLoss::kTransformerEngine, kind == MegatronLoss::kNative);
   return {mean_all(std::move(losses)), {}};
 }
 
+// One of this GPU's stages has the head.
+bool has_last_stage(const Net& net) {
+  return net.stage == nullptr || net.stage->last || net.job.pipeline.rank + 1 == net.job.pipeline.stages;
+}
+
+// What autograd gets in the place of a fused gradient: a tensor for each shape of weight, which stays (Transformer
+// Engine's get_dummy_wgrad, which Megatron-Core's own layers call, too).
+void keep_dummy_gradients(Net& net) {
+  const Experts& e = net.arch.experts;
+  const Count times = form_of(net.arch.model_type)->gated ? 2 : 1;
+  std::vector<Shape> shapes{Shape{Dim(net.Q.n() + 2 * net.K.n()), net.H}, Shape{net.H, net.Q}};
+  const auto feed_forward = [&](Count width) {
+    shapes.push_back(Shape{Dim(times * width), net.H});
+    shapes.push_back(Shape{net.H, Dim(width)});
+  };
+  const auto is_dense = [](bool dense) { return dense; };
+  if (e.count == 0 || std::any_of(e.dense_layers.begin(), e.dense_layers.end(), is_dense)) feed_forward(net.F.n());
+  if (e.count > 0) feed_forward(e.width / gpus_of_expert(net.job));
+  if (has_last_stage(net)) shapes.push_back(Shape{net.V, net.H});
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    const auto same = [&](const Shape& other) {
+      return other.size(0) == shapes[i].size(0) && other.size(1) == shapes[i].size(1);
+    };
+    const auto here = shapes.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::any_of(shapes.begin(), here, same)) continue;
+    net.tape.standing(shapes[i], net.job.recipe.weights, "dummy_wgrad", Category::kWorkspace);
+  }
+}
+
+// parallel_state.get_global_memory_buffer("mpu"), which stays: scores are added to it, and Megatron-Core's own layers
+// (the head always is one) gather what lies divided along the sequence in it.
+void keep_memory_buffer(Net& net) {
+  const bool local = net.job.megatron.local_layers, last = has_last_stage(net);
+  const Shape scores{Dim(net.B.n() * net.A.n()), net.S, net.S}, gathered{net.S, net.B, net.H};
+  const bool gathers = shards_of_sequence(net) > 1 && (local || last);
+  if (!local && !gathers) return;
+  const bool larger = local && (!gathers || net.tape.above(scores.numel(), gathered.numel()));
+  net.tape.standing(larger ? scores : gathered, net.job.recipe.weights, "mpu", Category::kWorkspace);
+}
+
 Tensor forward(Net& net) {
-  // Transformer Engine's own workspace for cuBLAS (module/base.py: get_cublas_workspace_size_bytes).
+  const bool first = net.tape.parameters().empty();  // of a step's
+  if (first && fuses_gradients(net)) keep_dummy_gradients(net);
   if (!net.job.megatron.local_layers) {
+    // Transformer Engine's own workspace for cuBLAS (module/base.py: get_cublas_workspace_size_bytes).
     net.tape.buffer("cuBLAS workspace of Transformer Engine", (net.job.compute_capability >= 90 ? 32 : 4) * kMiB,
                     Category::kWorkspace);
-    // What autograd gets in the place of a fused gradient: a tensor for each shape of weight, which stays
-    // (get_dummy_wgrad).
-    if (fuses_gradients(net) && net.tape.parameters().empty()) {
-      const bool gated = form_of(net.arch.model_type)->gated;
-      const Shape shapes[] = {Shape{Dim(net.Q.n() + 2 * net.K.n()), net.H}, Shape{net.H, net.Q},
-                              Shape{Dim(gated ? 2 * net.F.n() : net.F.n()), net.H}, Shape{net.H, net.F}};
-      for (const Shape& shape : shapes) {
-        net.tape.standing(shape, net.job.recipe.weights, "dummy_wgrad", Category::kWorkspace);
-      }
-    }
-  } else if (net.tape.parameters().empty() && !net.arch.alibi) {
-    // Where the scores are added to: parallel_state.get_global_memory_buffer("mpu"), which stays.
-    net.tape.standing(Shape{Dim(net.B.n() * net.A.n()), net.S, net.S}, net.job.recipe.weights, "mpu",
-                      Category::kWorkspace);
   }
+  if (first && !net.arch.alibi) keep_memory_buffer(net);
   return run_one_stack(net, embed, layer, final_norm);
 }
 
@@ -349,6 +451,12 @@ void as_megatron(TrainingJob& job, Architecture& architecture, Issues& issues) {
              architecture.model_type + " as it stands here.",
          ""});
     return;
+  }
+  if (job.megatron.local_layers && form->rms && job.tensor.is_used() && job.tensor.sequence) {
+    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/parallelism/sequence_parallel",
+                      "Megatron-Core's own layers take RMSNorm from torch, and refuse sequence parallelism beside it "
+                      "(torch_norm.py: WrappedTorchNorm).",
+                      "false"});
   }
   architecture.program = job.is_megatron_deepspeed() ? &kBigScience : &kProgram;
   // --pp-partition-method "type:transformer|embedding" is for layers that do not divide without their ends.

@@ -23,21 +23,27 @@ bool works_on_parts(std::string_view optimizer) {
 
 void check_optimizer(const TrainingJob& job, Issues& issues) {
   if (works_on_parts(job.optimizer)) return;
-  const std::string_view source = find_optimizer(job.optimizer)->source;
+  const std::string_view name = job.optimizer, source = find_optimizer(job.optimizer)->source;
   const bool bitsandbytes = source.starts_with("bitsandbytes"), torchao = source.starts_with("torchao");
-  if (!bitsandbytes && !torchao) {
+  const bool others = name == "adagrad" || name == "rmsprop" || name == "adafactor";
+  if (!bitsandbytes && !torchao && !others) {
     refuse(issues, "/optimizer",
-           "On parts of parameters torch's AdamW and SGD, bitsandbytes' and torchao's optimizers are modelled.",
+           "On parts of parameters torch's AdamW, SGD, Adagrad and RMSprop, Adafactor, bitsandbytes' and torchao's "
+           "optimizers are modelled.",
            "adamw_torch_fused");
   } else if (job.offload.optimizer) {
     refuse(issues, "/optimizer", "On the host torch's AdamW is modelled.", "adamw_torch_fused");
-  } else if (job.data_parallel.sharding == Sharding::kFsdp2 && (bitsandbytes || job.optimizer == "adamw_torch_4bit")) {
-    // Tried with bitsandbytes 0.50.2, torchao 0.18 and torch 2.14: "got mixed torch.Tensor and DTensor"; "wrong number
-    // of dimensions".
+  } else if (job.data_parallel.sharding == Sharding::kFsdp2 &&
+             (bitsandbytes || name == "adamw_torch_4bit" || name == "adafactor")) {
+    // Tried with bitsandbytes 0.50.2, torchao 0.18, transformers 5.12 and torch 2.14: "got mixed torch.Tensor and
+    // DTensor"; "wrong number of dimensions".
     refuse(issues, "/optimizer",
-           bitsandbytes ? "FSDP 2's parameters are DTensors, and bitsandbytes' step fails on them (\"got mixed "
-                          "torch.Tensor and DTensor\"); FSDP 1 has plain tensors."
-                        : "torchao's 4-bit step fails on FSDP 2's DTensors (\"wrong number of dimensions\").",
+           name == "adamw_torch_4bit"
+               ? "torchao's 4-bit step fails on FSDP 2's DTensors (\"wrong number of dimensions\")."
+           : bitsandbytes ? "FSDP 2's parameters are DTensors, and bitsandbytes' step fails on them (\"got mixed "
+                            "torch.Tensor and DTensor\"); FSDP 1 has plain tensors."
+                          : "FSDP 2's parameters are DTensors, and Adafactor's step fails on them (\"got mixed "
+                            "torch.Tensor and DTensor\"); FSDP 1 has plain tensors.",
            "adamw_torch_8bit");
   }
 }

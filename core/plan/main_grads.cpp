@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/families/megatron.hpp"
 #include "core/plan/zero_sizes.hpp"
 
 namespace tidemark {
@@ -17,7 +18,8 @@ Count MainGrads::part_of(const Parameter& p) const {
   if (!job_.data_parallel.is_sharded() && job_.data_parallel.sharding != Sharding::kZero1) return p.shape.numel();
   // An expert's weights are on fewer GPUs than the others.
   const bool is_experts = std::string_view{p.module} == "mlp.experts";
-  const Count parts = job_.data_parallel.shards() * job_.context / (is_experts ? job_.expert : 1);
+  Count parts = job_.data_parallel.shards() * job_.context;
+  if (is_experts) parts = parts * job_.tensor.degree / (job_.expert * gpus_of_expert(job_));
   return (p.shape.numel() + parts - 1) / parts;
 }
 
@@ -136,12 +138,13 @@ void check_megatron(const Architecture& a, const TrainingJob& job, Issues& issue
            "DeepSpeed's pipeline goes with ZeRO-1 (zero_stage 1), without chunks of layers and context parallelism.",
            "1");
   }
-  if (a.experts.count > 0 && job.expert_tensor > 0 && job.expert_tensor != degree) {
-    refuse(issues, "/parallelism/expert_tensor", "Experts divided otherwise than the other matrices are not modelled.");
-  }
   if (a.num_heads % degree != 0 || a.num_kv_heads % degree != 0 || a.intermediate_size % degree != 0) {
     refuse(issues, "/parallelism/tensor",
            "parallelism.tensor must divide the heads (also of keys and values) and the feed-forward.");
+  }
+  if (job.megatron.local_layers && job.context > 1 && !job.is_megatron_deepspeed()) {
+    refuse(issues, "/parallelism/context",
+           "Megatron-Core's own attention has no context parallelism: Transformer Engine's has.", "1");
   }
   if (job.sequence_length % (job.context * (job.tensor.sequence ? degree : 1)) != 0) {
     refuse(issues, "/sequence_length", "The length must be a multiple of the GPUs that have parts of the sequence.");
@@ -150,7 +153,7 @@ void check_megatron(const Architecture& a, const TrainingJob& job, Issues& issue
     refuse(issues, "/gradient_checkpointing", "Megatron-Core's recomputation is modelled of all layers, or core_attn.",
            "full");
   }
-  const Count experts = a.experts.count;
+  const Count experts = a.experts.count, parts = experts > 0 ? gpus_of_expert(job) : 1;
   if (job.expert > 1 && (experts == 0 || experts % job.expert != 0)) {
     refuse(issues, "/parallelism/expert", "parallelism.expert must divide the model's experts.", "1");
   }
@@ -158,12 +161,19 @@ void check_megatron(const Architecture& a, const TrainingJob& job, Issues& issue
   if (data.degree % data.replicas != 0) {
     refuse(issues, "/parallelism/fsdp_options/replicate",
            "Instances of the distributed optimizer (replicate) must divide parallelism.data.", "1");
-  } else if (data.shards() * job.context % job.expert != 0) {
+  } else if (data.shards() * job.context * degree % (job.expert * parts) != 0) {
     refuse(issues, "/parallelism/expert",
-           "The GPUs that divide experts are among those of parallelism.data (times .context), which it must divide.");
+           "parallelism.expert times .expert_tensor must divide .data times .context times .tensor: these are the GPUs "
+           "that divide experts.");
   }
-  if (experts > 0 && job.tensor.is_used()) {
-    refuse(issues, "/parallelism/tensor", "Experts under tensor parallelism are not modelled.", "1");
+  if (experts > 0 && a.experts.width % parts != 0) {
+    refuse(issues, "/parallelism/expert_tensor", "It must divide the width of the experts.", "1");
+  }
+  if (experts > 0 && job.tensor.is_used() && !job.tensor.sequence) {
+    refuse(issues, "/parallelism/sequence_parallel",
+           "Megatron-Core trains experts beside tensor parallelism with sequence parallelism alone (moe_layer.py: "
+           "MoELayer.forward).",
+           "true");
   }
   if (job.offload.optimizer || job.offload.parameters || job.offload.gradients) {
     refuse(issues, "/offload", "Offloading is not modelled under Megatron-Core.");

@@ -74,6 +74,7 @@ class PipelineRank {
   Tensor input_ids_, labels_;  // of all micro-batches
   Tensor last_output_;         // the schedule's name for what the last forward returned
   Tensor sent_;                // the gradient of an input, in the list of what is being sent
+  Tensor received_gradient_;   // Megatron-Core's name for what came last, until the next is there
 };
 
 // A forward of every chunk that allocates nothing.
@@ -245,6 +246,7 @@ void PipelineRank::backward(const PipelineAction& action) {
   Tensor root = stage.last ? here.loss : output;
   Tensor gradient_of_output;
   if (!stage.last) gradient_of_output = net_.job.is_megatron() ? received() : chunk.gradients[i];
+  if (net_.job.is_megatron() && keeps_sent()) received_gradient_ = gradient_of_output;
   Tensor gradient = tape_.backward(std::move(root), std::move(gradient_of_output));
   tape_.begin_segment(Phase::kBackward, -1);
   if (!stage.last) end(here);
@@ -267,6 +269,7 @@ void PipelineRank::run() {
     action.forward ? forward(action) : backward(action);
   }
   sent_.reset();
+  received_gradient_.reset();
   last_output_.reset();
   // The losses, whose graphs they are, stay until then (_internal_losses).
   for (InFlight& micro_batch : chunks_.back().in_flight) {

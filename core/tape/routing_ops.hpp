@@ -26,6 +26,8 @@ Tensor index_some(Tensor x, Tensor indices, Dim rows);  ///< x[indices]: `rows` 
 Tensor index_pairs(Tensor x, Tensor rows, Tensor columns, Dim count);
 /// sum.index_add_(0, index, rows)
 Tensor index_add_in_place(Tensor sum, Tensor index, Tensor rows);
+/// sum.scatter_add_(0, index, rows)
+Tensor scatter_add_in_place(Tensor sum, Tensor index, Tensor rows);
 /// hidden_states *= noise of the same shape, which stays for backward.
 Tensor add_noise(Tensor x);
 /// torch._grouped_mm of [N, in] sorted by expert with [E, in, out]; not on autocast's lists.

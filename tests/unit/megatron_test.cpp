@@ -56,18 +56,43 @@ TEST_CASE("what no record holds has a wide range and says so") {
   CHECK(said);
 }
 
-TEST_CASE("expert parallel GPUs have equal parts of the experts, and all of them together the model's parameters") {
-  const auto mixture = [](const std::string& parallelism) {
-    return answered(R"({"schema": 1, "config": {"model_type": "qwen3_moe", "hidden_size": 256, "num_hidden_layers": 4,
+std::string mixture(const std::string& parallelism, const std::string& megatron = "") {
+  return R"({"schema": 1, "config": {"model_type": "qwen3_moe", "hidden_size": 256, "num_hidden_layers": 4,
       "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 32, "vocab_size": 1024, "num_experts": 16,
       "num_experts_per_tok": 2, "moe_intermediate_size": 128, "intermediate_size": 512},
-      "framework": {"name": "megatron"}, "attention": "flash_attention_2", "parallelism": {)" +
-                    parallelism + "}}");
-  };
-  const Estimate one = mixture(R"("data": 1)"), four = mixture(R"("data": 4, "expert": 4)");
-  CHECK(one.parameters.total == four.parameters.total);
-  // Three quarters of what 16 experts of two matrices have in each of four layers, in bf16.
-  CHECK(held(one, Category::kWeights) - held(four, Category::kWeights) == 4 * 12 * 3 * 256 * 128 * 2);
+      "framework": {"name": "megatron"}, "megatron": {)" +
+         megatron + R"(}, "attention": "flash_attention_2", "parallelism": {)" + parallelism + "}}";
+}
+
+TEST_CASE("expert parallel GPUs have equal parts of the experts, and all of them together the model's parameters") {
+  const Estimate one = answered(mixture(R"("data": 1)"));
+  // All but a part of what 16 experts of two matrices have in each of four layers, in bf16.
+  constexpr Bytes kExperts = 4 * 16 * 3 * 256 * 128 * 2;
+  for (const char* how : {R"("data": 4, "expert": 4)", R"("data": 4, "expert": 2, "expert_tensor": 2)",
+                          R"("data": 4, "expert_tensor": 4)"}) {
+    for (const char* layers : {"", R"("transformer_impl": "local")"}) {
+      const Estimate four = answered(mixture(how, layers));
+      CHECK(one.parameters.total == four.parameters.total);
+      CHECK(held(one, Category::kWeights) - held(four, Category::kWeights) == kExperts / 4 * 3);
+    }
+  }
+}
+
+TEST_CASE("beside tensor parallelism experts are divided as the rest, and want sequence parallelism") {
+  const Estimate two = answered(mixture(R"("tensor": 2, "sequence_parallel": true)"));
+  CHECK(two.parameters.total >= answered(mixture(R"("data": 1)")).parameters.total);
+  CHECK_FALSE(ask(mixture(R"("tensor": 2)")).estimate);
+  // Eight experts' parts need sixteen GPUs.
+  CHECK_FALSE(ask(mixture(R"("data": 2, "tensor": 2, "sequence_parallel": true, "expert": 8)")).estimate);
+}
+
+TEST_CASE("Megatron-Core's own layers refuse RMSNorm beside sequence parallelism, and parts of a sequence") {
+  CHECK_FALSE(ask(mixture(R"("tensor": 2, "sequence_parallel": true)", R"("transformer_impl": "local")")).estimate);
+  CHECK_FALSE(ask(mixture(R"("context": 2)", R"("transformer_impl": "local")")).estimate);
+  // LayerNorm is Apex'.
+  CHECK(
+      ask(gpt(R"("tensor": 2, "sequence_parallel": true)", R"("attention": "eager")", R"("transformer_impl": "local")"))
+          .estimate);
 }
 
 TEST_CASE("where Megatron-Core does not run the step expert parallelism is refused and context parallelism stood for") {

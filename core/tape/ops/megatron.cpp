@@ -17,7 +17,7 @@ void gathered_linear_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   const bool gathers = n.attributes[0] > 1;
   const Shape whole = with_rows(n.input_shapes[0], g[0].size(0));
   Tensor input;
-  if (gathers) input = t.allocate(whole, n.input_dtypes[0], "all_gather_into_tensor");
+  if (gathers && n.attributes[2] == 0) input = t.allocate(whole, n.input_dtypes[0], "all_gather_into_tensor");
   r[0] = t.allocate(whole, n.input_dtypes[0], "mm (input gradient)");
   const Tensor gradient = r[0];
   if (gathers) r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "reduce_scatter_tensor");
@@ -27,17 +27,37 @@ void gathered_linear_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   if (n.input_count > 2) r[2] = g[0];  // the engine sums it to the bias's shape
 }
 
-void gather_gradient(Tape& t, Node& n, Tensor* g, Tensor* r) {
-  r[0] = t.allocate(n.input_shapes[0], g[0].dtype(), "all_gather_into_tensor");
+void grouped_linear_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
+  r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "grouped gemm (input gradient)");
+  r[1] = n.attributes[1] != 0 ? t.part_of_buffer(n.input_shapes[1], n.input_dtypes[1])
+                              : t.allocate(n.input_shapes[1], n.input_dtypes[1], "grouped gemm (weight gradient)");
 }
 
-void cross_entropy_backward(Tape&, Node& n, Tensor*, Tensor* r) {
+void communicate_gradient(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  r[0] = t.allocate(n.input_shapes[0], g[0].dtype(), "communicated gradient");
+}
+
+void pass_gradient(Tape&, Node&, Tensor* g, Tensor* r) {
+  r[0] = g[0];
+}
+
+void weighted_swiglu_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
+  r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "weighted_swiglu_back");
+  r[1] = t.allocate(n.input_shapes[1], n.input_dtypes[1], "weighted_swiglu_back");
+}
+
+// Compiled (fused_cross_entropy.py calculate_gradients), Inductor's code copies the softmax, writes into that, and
+// casts it to bf16 whatever the logits have.
+void cross_entropy_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   r[0] = n.saved_tensor(0);
+  if (n.attributes[0] == 0) return;
+  const Tensor copy = t.allocate(n.input_shapes[0], Dtype::kFp32, "index_put");
+  r[0] = t.allocate(n.input_shapes[0], Dtype::kBf16, "calculate_gradients");
 }
 
 }  // namespace
 
-Tensor gathered_linear(Tensor x_in, Tensor weight_in, Tensor bias_in, Count shards, bool fused) {
+Tensor gathered_linear(Tensor x_in, Tensor weight_in, Tensor bias_in, Count shards, bool fused, bool to_buffer) {
   const Tensor x = std::move(x_in), weight = std::move(weight_in), bias = std::move(bias_in);
   Tape& t = x.tape();
   Node* n = bias.defined() ? t.record("gathered_linear", gathered_linear_backward, {&x, &weight, &bias})
@@ -45,14 +65,29 @@ Tensor gathered_linear(Tensor x_in, Tensor weight_in, Tensor bias_in, Count shar
   if (n != nullptr) {
     n->attributes[0] = shards;
     n->attributes[1] = fused ? 1 : 0;
+    n->attributes[2] = to_buffer ? 1 : 0;
   }
   t.save(n, x);
   t.save(n, weight);
-  Tensor whole = x;
-  if (shards > 1) {
-    whole = t.allocate(with_rows(x.shape(), x.size(0) * shards), x.dtype(), "all_gather_into_tensor");
-  }
-  Tensor out = t.allocate(Shape{whole.dim(0), x.dim(1), weight.dim(0)}, x.dtype(), "mm");
+  const Shape whole = with_rows(x.shape(), x.size(0) * shards);
+  Tensor gathered;
+  if (shards > 1 && !to_buffer) gathered = t.allocate(whole, x.dtype(), "all_gather_into_tensor");
+  Shape shape = whole;
+  shape.dims[shape.rank - 1] = weight.dim(0);
+  shape.make_contiguous();
+  Tensor out = t.allocate(shape, x.dtype(), "mm");
+  t.attach(n, out);
+  return out;
+}
+
+Tensor grouped_linear(Tensor x_in, Tensor weight_in, bool fused) {
+  const Tensor x = std::move(x_in), weight = std::move(weight_in);
+  Tape& t = x.tape();
+  Node* n = t.record("grouped_linear", grouped_linear_backward, {&x, &weight});
+  if (n != nullptr) n->attributes[1] = fused ? 1 : 0;
+  t.save(n, x);
+  t.save(n, weight);
+  Tensor out = t.allocate(Shape{x.dim(0), weight.dim(1)}, x.dtype(), "grouped gemm");
   t.attach(n, out);
   return out;
 }
@@ -60,21 +95,52 @@ Tensor gathered_linear(Tensor x_in, Tensor weight_in, Tensor bias_in, Count shar
 Tensor reduce_scattered(Tensor x_in, Count shards) {
   const Tensor x = std::move(x_in);
   Tape& t = x.tape();
-  Node* n = t.record("reduce_scattered", gather_gradient, {&x});
+  Node* n = t.record("reduce_scattered", communicate_gradient, {&x});
   Tensor out = t.allocate(with_rows(x.shape(), t.quotient(x.size(0), shards)), x.dtype(), "reduce_scatter_tensor");
   t.attach(n, out);
   return out;
 }
 
-Tensor vocab_parallel_cross_entropy(Tensor logits_in, Tensor target_in, int copies) {
+Tensor all_gathered(Tensor x_in, Count shards) {
+  const Tensor x = std::move(x_in);
+  Tape& t = x.tape();
+  Node* n = t.record("all_gathered", communicate_gradient, {&x});
+  Tensor out = t.allocate(with_rows(x.shape(), x.size(0) * shards), x.dtype(), "all_gather");
+  t.attach(n, out);
+  return out;
+}
+
+Tensor softmax_over_gradient(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  Tape& t = x.tape();
+  Node* n = t.record("softmax_over_gradient", pass_gradient, {&x});
+  Tensor out = t.allocate(x.shape(), x.dtype(), "scaled_upper_triang_masked_softmax");
+  t.save(n, out);
+  t.attach(n, out);
+  return out;
+}
+
+Tensor weighted_swiglu(Tensor x_in, Tensor weights_in) {
+  const Tensor x = std::move(x_in), weights = std::move(weights_in);
+  Tape& t = x.tape();
+  Node* n = t.record("weighted_swiglu", weighted_swiglu_backward, {&x, &weights});
+  t.save(n, x);
+  t.save(n, weights);
+  Shape half = x.shape();
+  half.dims[half.rank - 1] = Dim(x.size(-1) / 2);
+  half.make_contiguous();
+  Tensor out = t.allocate(half, x.dtype(), "weighted_swiglu");
+  t.attach(n, out);
+  return out;
+}
+
+Tensor vocab_parallel_cross_entropy(Tensor logits_in, Tensor target_in, bool in_place, bool compiled) {
   const Tensor logits = std::move(logits_in), target = std::move(target_in);
   Tape& t = logits.tape();
   Node* n = t.record("vocab_parallel_cross_entropy", cross_entropy_backward, {&logits});
+  if (n != nullptr) n->attributes[0] = compiled ? 1 : 0;
   Tensor softmax = logits;
-  for (int i = 0; i < copies; ++i) {
-    const Tensor before = i > 0 ? softmax : Tensor();
-    softmax = t.allocate(logits.shape(), Dtype::kFp32, "float");
-  }
+  if (!in_place) softmax = t.allocate(logits.shape(), Dtype::kFp32, "float");
   t.save(n, softmax);
   t.save(n, t.allocate(target.shape(), Dtype::kBool, "target_mask"));
   t.save(n, t.allocate(target.shape(), Dtype::kInt64, "masked_target"));

@@ -215,16 +215,29 @@ Tensor index_pairs(Tensor x_in, Tensor rows_in, Tensor columns_in, Dim count) {
   return out;
 }
 
-Tensor index_add_in_place(Tensor sum_in, Tensor index_in, Tensor rows_in) {
+namespace {
+
+// index_add_ keeps the rows for their shape alone: grad.index_select(dim, index).expand_as(source).
+Tensor rows_added(Tensor sum_in, Tensor index_in, Tensor rows_in, bool keeps_rows) {
   Tensor sum = std::move(sum_in);
   const Tensor index = std::move(index_in), rows = std::move(rows_in);
   Tape& t = sum.tape();
-  Node* n = t.record("index_add_", index_add_backward, {&sum, &rows});
+  Node* n = t.record(keeps_rows ? "index_add_" : "scatter_add_", index_add_backward, {&sum, &rows});
   t.save(n, index);
-  t.save(n, rows);  // for its shape alone: grad.index_select(dim, index).expand_as(source)
+  if (keeps_rows) t.save(n, rows);
   sum.leave_graph();
   t.attach(n, sum);
   return sum;
+}
+
+}  // namespace
+
+Tensor index_add_in_place(Tensor sum, Tensor index, Tensor rows) {
+  return rows_added(std::move(sum), std::move(index), std::move(rows), true);
+}
+
+Tensor scatter_add_in_place(Tensor sum, Tensor index, Tensor rows) {
+  return rows_added(std::move(sum), std::move(index), std::move(rows), false);
 }
 
 Tensor add_noise(Tensor x_in) {

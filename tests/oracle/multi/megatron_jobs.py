@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""megatron_jobs.py MODELS.json > JOBS.jsonl: what par_megatron.py records, models cut to a few layers (make_records.py makes requests of them)."""
+import json
+import sys
+
+rows = json.load(open(sys.argv[1]))
+MODELS = {k: r for r in rows for k in [*r.get("same_arch_ids", []), *r.get("aliases", []), r["id"]]}
+MIXTRAL, QWEN3MOE = "mistralai/Mixtral-8x7B-v0.1", "Qwen/Qwen3-30B-A3B"
+LLAMA, LLAMA8, QWEN2, QWEN3, GPT2, QWEN05 = "meta-llama/Llama-3.2-1B", "meta-llama/Llama-3.1-8B", "Qwen/Qwen2.5-1.5B", "Qwen/Qwen3-0.6B", "openai-community/gpt2-medium", "Qwen/Qwen2.5-0.5B"
+FULL, CORE = "full", {"selective": ["core_attn"]}
+
+
+def job(name, model, par, layers=4, seq=1024, batch=1, checkpointing="none", precision="megatron_bf16", **config):
+    cut = {**MODELS[model]["config"], **config}
+    cut["n_layer" if "n_layer" in cut else "num_hidden_layers"] = layers
+    return {"id": "megatron-" + name, "config": cut, "precision": precision, "micro_batch": batch, "seq_len": seq, "gradient_checkpointing": checkpointing,
+            "parallelism": {"strategy": "megatron", **par}}
+
+
+SMALL = dict(hidden_size=2048, intermediate_size=4096, num_attention_heads=16)
+JOBS = [
+    job("llama1-dp2", LLAMA, {"data": 2}, batch=2, seq=2048),
+    job("llama1-dp4-zero1", LLAMA, {"data": 4, "zero_stage": 1}),
+    job("llama1-dp2-accum", LLAMA, {"data": 2, "num_micro_batches": 3}),
+    job("llama1-dp2-fp16", LLAMA, {"data": 2}, precision="megatron_fp16"),
+    job("llama1-dp4-zero1-fp16", LLAMA, {"data": 4, "zero_stage": 1}, precision="megatron_fp16"),
+    job("llama1-dp2-unfused", LLAMA, {"data": 2, "fuse_gradients": False}),
+    job("llama1-dp2-native", LLAMA, {"data": 2, "loss": "native"}, batch=2),
+    job("llama1-dp2-full", LLAMA, {"data": 2}, checkpointing=FULL, batch=4),
+    job("llama1-dp2-core", LLAMA, {"data": 2}, checkpointing=CORE, batch=4),
+    job("llama8-tp2", LLAMA8, {"tensor": 2}),
+    job("llama8-tp4-zero1", LLAMA8, {"tensor": 4, "data": 2, "zero_stage": 1}, batch=2),
+    job("llama8-tp4-zero1-full", LLAMA8, {"tensor": 4, "data": 2, "zero_stage": 1}, batch=4, seq=2048, checkpointing=FULL),
+    job("llama8-tp4-zero1-core", LLAMA8, {"tensor": 4, "data": 2, "zero_stage": 1}, batch=2, seq=2048, checkpointing=CORE),
+    job("llama8-tp2-fp16-native", LLAMA8, {"tensor": 2, "data": 2, "zero_stage": 1, "loss": "native"}, precision="megatron_fp16"),
+    *(job(f"llama8-pp4-rank{r}", LLAMA8, {"pipeline": 4, "num_micro_batches": 8, "rank": r}, layers=8) for r in (0, 1, 3)),
+    *(job(f"llama8-tp2-pp2-zero1-rank{r}", LLAMA8, {"tensor": 2, "pipeline": 2, "data": 2, "zero_stage": 1, "num_micro_batches": 4, "rank": r})
+      for r in (0, 1)),
+    *(job(f"llama8-pp2-interleaved-rank{r}", LLAMA8, {"pipeline": 2, "virtual_pipeline": 2, "num_micro_batches": 4, "rank": r}, layers=8) for r in (0, 1)),
+    job("llama1-pp2-tied-rank0", LLAMA, {"pipeline": 2, "num_micro_batches": 4, "rank": 0}),
+    job("llama1-pp2-tied-rank1", LLAMA, {"pipeline": 2, "num_micro_batches": 4, "rank": 1}),
+    job("llama8-pp2-full-rank0", LLAMA8, {"pipeline": 2, "num_micro_batches": 8, "rank": 0}, layers=8, batch=2, seq=2048, checkpointing=FULL),
+    job("qwen2-dp2-zero1", QWEN2, {"data": 2, "zero_stage": 1}),
+    job("qwen2-tp2", QWEN2, {"tensor": 2}, batch=2),
+    job("qwen3-dp2", QWEN3, {"data": 2}, batch=2),
+    job("qwen3-tp2-zero1", QWEN3, {"tensor": 2, "data": 2, "zero_stage": 1}, batch=2),
+    job("gpt2-dp2", GPT2, {"data": 2}, batch=4),
+    job("gpt2-dp2-unfused", GPT2, {"data": 2, "fuse_gradients": False}, batch=4),
+    job("gpt2-dp4-zero1-fp16", GPT2, {"data": 4, "zero_stage": 1}, batch=4, precision="megatron_fp16"),
+    job("gpt2-tp2", GPT2, {"tensor": 2}, batch=4),
+    job("gpt2-tp2-sp", GPT2, {"tensor": 2, "sequence_parallel": True}, batch=4),
+    job("gpt2-tp4-sp-zero1", GPT2, {"tensor": 4, "sequence_parallel": True, "data": 2, "zero_stage": 1}, batch=8),
+    job("gpt2-tp4-sp-core", GPT2, {"tensor": 4, "sequence_parallel": True, "data": 2, "zero_stage": 1}, batch=8, checkpointing=CORE),
+    job("gpt2-tp4-sp-full", GPT2, {"tensor": 4, "sequence_parallel": True, "data": 2, "zero_stage": 1}, batch=8, checkpointing=FULL),
+    job("gpt2-nodrop-tp2-sp-native", GPT2, {"tensor": 2, "sequence_parallel": True, "loss": "native"}, batch=4, attn_pdrop=0.0, resid_pdrop=0.0),
+    *(job(f"gpt2-tp2-sp-pp2-rank{r}", GPT2, {"tensor": 2, "sequence_parallel": True, "pipeline": 2, "num_micro_batches": 4, "rank": r}, batch=4)
+      for r in (0, 1)),
+    job("llama1-dp2-8k-core", LLAMA, {"data": 2}, seq=8192, checkpointing=CORE),
+    job("qwen05-dp2-full", QWEN05, {"data": 2}, seq=2048, checkpointing=FULL),
+    job("mixtral-dp1", MIXTRAL, {}, layers=2, **SMALL),
+    job("mixtral-ep2", MIXTRAL, {"data": 2, "expert": 2}, layers=3, **SMALL),
+    job("mixtral-ep4-zero1", MIXTRAL, {"data": 8, "expert": 4, "zero_stage": 1}, layers=3, batch=2, **SMALL),
+    job("mixtral-ep2-full", MIXTRAL, {"data": 2, "expert": 2}, layers=3, batch=2, checkpointing=FULL, **SMALL),
+    job("mixtral-ep8-zero1-core", MIXTRAL, {"data": 8, "expert": 8, "zero_stage": 1}, layers=3, batch=2, checkpointing=CORE, **SMALL),
+    job("mixtral-etp2", MIXTRAL, {"data": 2, "expert_tensor": 2}, layers=3, **SMALL),
+    job("mixtral-ep2-etp2-zero1", MIXTRAL, {"data": 8, "expert": 2, "expert_tensor": 2, "zero_stage": 1}, layers=3, batch=2, **SMALL),
+    job("mixtral-ep2-etp4-full", MIXTRAL, {"data": 8, "expert": 2, "expert_tensor": 4}, layers=3, batch=2, checkpointing=FULL, **SMALL),
+    job("qwen3moe-ep4-etp2", QWEN3MOE, {"data": 8, "expert": 4, "expert_tensor": 2}, layers=3, batch=2, num_experts=32),
+    job("qwen3moe-ep8", QWEN3MOE, {"data": 8, "expert": 8}, layers=3, num_experts=32),
+    job("qwen3moe-ep4-zero1", QWEN3MOE, {"data": 8, "expert": 4, "zero_stage": 1}, layers=3, batch=2, num_experts=16),
+    *(job(f"mixtral-ep2-pp2-rank{r}", MIXTRAL, {"data": 2, "expert": 2, "pipeline": 2, "num_micro_batches": 4, "rank": r}, **SMALL) for r in (0, 1)),
+]
+
+for j in JOBS:
+    print(json.dumps(j))
