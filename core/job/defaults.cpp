@@ -440,6 +440,9 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   // transformers 5.12 trainer.py: _fsdp_qlora_plugin_updates takes PEFT's policy.
   if (open.fsdp_wrap) data.fsdp.trained_leaves = adapters;
   if (open.reference) job.reference = adapters ? Reference::kAdapterOff : Reference::kCopy;
+  // TRL 1.9 trainer/{dpo,kto,reward}_trainer.py: __init__: whatever is asked for (trl issue 2514).
+  const bool forced = has_reference(job.preference) || job.preference == Preference::kReward;
+  if (forced && adapters && data.is_sharded() && data.sharding == Sharding::kZero3) job.use_reentrant = true;
   // disable_dropout is True unless set, in all trainers of preferences.
   if (job.preference != Preference::kNone) job.adapter.lora_dropout = 0.0;
   if (open.keep_outputs) job.keep_outputs = habits.loop != Loop::kTrainer && !own;

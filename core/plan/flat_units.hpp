@@ -15,7 +15,8 @@ namespace tidemark {
 /// fsdp_auto_wrap_policy.
 class FlatUnits : public Sharded {
  public:
-  FlatUnits(Tape& tape, const TrainingJob& job);
+  /// `reference`: a frozen copy of the model, which no backward lets go of again.
+  FlatUnits(Tape& tape, const TrainingJob& job, bool reference = false);
 
   void collect() override;
   void begin_micro_step(bool last) override;
@@ -43,6 +44,7 @@ class FlatUnits : public Sharded {
     Tensor gathered;                // _full_param_padded
     Tensor accumulated;             // the whole gradient of micro-steps that did not reduce it
     Tensor reduced;                 // this GPU's part of the gradient
+    bool stays = false;             // it is gathered for good
     bool in_backward = false, done = false;
   };
 
@@ -64,6 +66,7 @@ class FlatUnits : public Sharded {
   void post_backward(std::int16_t instance);
   void post_backward(Unit& unit);
   void reduce(Unit& unit, Tensor grad);
+  void keep_gathered(std::size_t unit);
   Tensor& gradient_of(std::int32_t p) { return gradients_[static_cast<std::size_t>(p)]; }
 
   Tape& tape_;
@@ -71,6 +74,8 @@ class FlatUnits : public Sharded {
   const Fsdp& fsdp_;
   MixedPrecision how_;
   const TrainingJob& job_;
+  bool reference_;
+  std::size_t first_ = 0;           // parameter of those that are divided here
   bool reduces_ = true;             // this micro-step does
   std::vector<Unit> units_;         // the root's two, then the layers'
   std::vector<std::int32_t> lent_;  // parameters that require gradients for their units' sake alone
