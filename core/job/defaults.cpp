@@ -426,7 +426,8 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
         "round");
   }
   // Megatron-LM training/arguments.py, torch's schedules: several chunks of layers on a GPU are interleaved.
-  if (job.pipeline.chunks > 1) job.pipeline.schedule = PipelineSchedule::kInterleaved;
+  if (job.pipeline.is_cut() && job.pipeline.chunks == 1) job.pipeline.chunks = 2;
+  if (job.pipeline.chunks > 1 && !job.pipeline.is_cut()) job.pipeline.schedule = PipelineSchedule::kInterleaved;
   // torchtitan 0.2 distributed/fsdp.py get_fsdp_reshard_after_forward_policy: a pipeline would gather for each
   // micro-batch.
   if (job.pipeline.is_used() && open.reshard) data.fsdp.reshard_after_forward = false;

@@ -205,7 +205,6 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
     optimizer.finish_backward();
     t.break_segment();
   }
-  pipelined = nullptr;
   // A reference's parameters require gradients, as from_pretrained leaves them, but no optimizer has them.
   s.own_parameters = net.own_parameters > 0 ? net.own_parameters : t.parameters().size();
   for (std::size_t i = s.own_parameters; i < t.parameters().size(); ++i) t.parameters()[i].requires_grad = false;
@@ -237,6 +236,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   }
   // Really it goes layer by layer in the next forward, whose peak comes when all of it is gone.
   t.let_modules_go();
+  pipelined = nullptr;
   s.evaluation =
       job.evaluation.micro_batch_size > 0 ? record_evaluation(net, architecture, seen, program) : t.segments().size();
   for (const Parameter& p : t.parameters()) s.paged += optimizer.managed_bytes(p) * s.plan.multiplicity(p.instance);
