@@ -85,9 +85,9 @@ void check_adapted(const TrainingJob& job, Issues& issues) {
   }
   const bool sharded = job.data_parallel.is_sharded(), tensor = job.tensor.is_used();
   const bool fsdp2 = sharded && job.data_parallel.sharding == Sharding::kFsdp2;
-  if ((job.recipe.autocast && (sharded || tensor)) || (job.has_adapter() && (tensor || sharded != fsdp2))) {
+  if ((job.recipe.autocast || job.has_adapter()) && (tensor || sharded != fsdp2)) {
     refuse(issues, kPipeline,
-           "Autocast is modelled in pipelines whose stages are whole, adapters there and beside FSDP 2.");
+           "Autocast and adapters are modelled in pipelines whose stages are whole, and beside FSDP 2.");
   }
 }
 
