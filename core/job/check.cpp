@@ -313,8 +313,10 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
   if (job.reference == Reference::kAdapterOff && job.method != Method::kLora && job.method != Method::kQlora) {
     refuse("/reference_model/shared_with_adapter", "Without adapters a reference is a copy, or precomputed.");
   }
-  if (job.data_parallel.is_sharded() && job.reference != Reference::kPrecomputed) {
-    refuse("/reference_model", "A reference is modelled where no GPU holds a part of it only.");
+  const DataParallel& how = job.data_parallel;
+  const bool fully = how.is_sharded() && how.sharding < Sharding::kZero1;
+  if (fully && job.reference == Reference::kCopy && (job.offload.parameters || how.fsdp.reshard_to > 0)) {
+    refuse("/reference_model", "A divided copy is modelled without offloading and smaller meshes.");
   }
 }
 

@@ -429,7 +429,8 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
         "round");
   }
   // Megatron-LM training/arguments.py, torch's schedules: several chunks of layers on a GPU are interleaved.
-  if (job.pipeline.chunks > 1) job.pipeline.schedule = PipelineSchedule::kInterleaved;
+  if (job.pipeline.is_cut() && job.pipeline.chunks == 1) job.pipeline.chunks = 2;
+  if (job.pipeline.chunks > 1 && !job.pipeline.is_cut()) job.pipeline.schedule = PipelineSchedule::kInterleaved;
   // torchtitan 0.2 distributed/fsdp.py get_fsdp_reshard_after_forward_policy: a pipeline would gather for each
   // micro-batch.
   if (job.pipeline.is_used() && open.reshard) data.fsdp.reshard_after_forward = false;
@@ -443,6 +444,9 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   // transformers 5.12 trainer.py: _fsdp_qlora_plugin_updates takes PEFT's policy.
   if (open.fsdp_wrap) data.fsdp.trained_leaves = adapters;
   if (open.reference) job.reference = adapters ? Reference::kAdapterOff : Reference::kCopy;
+  // TRL 1.9 trainer/{dpo,kto,reward}_trainer.py: __init__: whatever is asked for (trl issue 2514).
+  const bool forced = has_reference(job.preference) || job.preference == Preference::kReward;
+  if (forced && adapters && data.is_sharded() && data.sharding == Sharding::kZero3) job.use_reentrant = true;
   // disable_dropout is True unless set, in all trainers of preferences.
   if (job.preference != Preference::kNone) job.adapter.lora_dropout = 0.0;
   if (open.keep_outputs) job.keep_outputs = habits.loop != Loop::kTrainer && !own;

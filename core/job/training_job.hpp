@@ -315,7 +315,7 @@ struct TensorParallel {
 
 /// In which order torch.distributed.pipelining runs micro-batches; or accelerate's device_map: one process, whose GPUs
 /// wait for one another.
-enum class PipelineSchedule : std::uint8_t { k1F1B, kGPipe, kInterleaved, kDeviceMap };
+enum class PipelineSchedule : std::uint8_t { k1F1B, kGPipe, kInterleaved, kDeviceMap, kZeroBubble, kZeroBubbleV };
 
 /// GPUs that have some of the layers each.
 struct Pipeline {
@@ -332,6 +332,10 @@ struct Pipeline {
   Count rotary = -1;          ///< and the one that makes the rotary tables; −1: that of the head
 
   bool is_used() const { return stages > 1; }
+  /// Backwards are cut in two: what the gradient of a stage's input needs, and later what its weights' need.
+  bool is_cut() const { return schedule >= PipelineSchedule::kZeroBubble; }
+  /// Several chunks of layers on each GPU.
+  bool has_chunks() const { return schedule == PipelineSchedule::kInterleaved || is_cut(); }
   bool is_device_map() const { return is_used() && schedule == PipelineSchedule::kDeviceMap; }
   bool operator==(const Pipeline&) const = default;
   std::partial_ordering operator<=>(const Pipeline&) const = default;

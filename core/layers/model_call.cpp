@@ -17,10 +17,10 @@ void convert_outputs(Net& net, Outputs& outputs) {
 
 }  // namespace
 
-Outputs call_model(Net& net, const Program& program) {
+Outputs call_model(Net& net, const Program& program, bool prepared) {
   Tape& t = net.tape;
   const TrainingJob& job = net.job;
-  t.set_autocast(job.recipe.autocast);
+  if (prepared) t.set_autocast(job.recipe.autocast);
   Outputs outputs;
   {
     Tensor body = program.forward(net);
@@ -39,17 +39,17 @@ Outputs call_model(Net& net, const Program& program) {
   if (Placement* const placement = t.placement()) placement->leave_model();
   t.set_autocast(std::nullopt);
   t.clear_autocast_cache();
-  if (job.recipe.autocast && job.outputs_to_fp32) convert_outputs(net, outputs);
+  if (prepared && job.recipe.autocast && job.outputs_to_fp32) convert_outputs(net, outputs);
   return outputs;
 }
 
-Outputs call_without_gradients(Net& net, const Program& program) {
+Outputs call_without_gradients(Net& net, const Program& program, bool prepared) {
   Tape& t = net.tape;
   t.begin_segment(Phase::kForward, -1);
   const WithoutGradients quiet(t);
   const bool before = net.evaluates;
   net.evaluates = true;
-  Outputs outputs = call_model(net, program);
+  Outputs outputs = call_model(net, program, prepared);
   net.evaluates = before;
   return outputs;
 }

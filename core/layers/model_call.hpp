@@ -18,10 +18,11 @@ class WithoutGradients {
 };
 
 /// `model(**batch)` as a loop calls it: forward and head under autocast, outputs in fp32 where accelerate converts
-/// them. They keep their graph where the loop makes its loss of them.
-Outputs call_model(Net& net, const Program& program);
+/// them. They keep their graph where the loop makes its loss of them. `prepared`: accelerate has put autocast around
+/// it.
+Outputs call_model(Net& net, const Program& program, bool prepared = true);
 
 /// The same without gradients.
-Outputs call_without_gradients(Net& net, const Program& program);
+Outputs call_without_gradients(Net& net, const Program& program, bool prepared = true);
 
 }  // namespace tidemark

@@ -457,6 +457,20 @@ Net::AdapterWeights Net::adapter_weights(const Base& base) {
   return w;
 }
 
+// FSDP 1 with units of adapters: outside of its unit's forward lora_A has the dtype of its part, which accelerate makes
+// fp32 under mixed precision. PEFT casts to that, the unit back (torch 2.14 fully_sharded_data_parallel.py:
+// MixedPrecision.cast_forward_inputs).
+namespace {
+
+Dtype dtype_outside_unit(const TrainingJob& job) {
+  const DataParallel& how = job.data_parallel;
+  const bool apart = how.is_sharded() && how.sharding == Sharding::kFsdp1 && how.fsdp.trained_leaves;
+  const bool wide = job.recipe.autocast && job.framework.name != "pytorch";
+  return apart && wide ? Dtype::kFp32 : job.adapter.dtype;
+}
+
+}  // namespace
+
 // peft/tuners/lora/layer.py Linear.forward; for packed bases peft/tuners/lora/bnb.py Linear4bit.forward and
 // Linear8bitLt.forward (peft 0.18).
 Tensor Net::adapter(const Base& base, Tensor result_in, Tensor x_in) {
@@ -482,13 +496,15 @@ Tensor Net::adapter(const Base& base, Tensor result_in, Tensor x_in) {
   const bool bitsandbytes = base.quantised && uses_bitsandbytes();
   if (bitsandbytes && !quantised_to_int8()) result = clone(std::move(result));
   const bool convert = ordinary || by_gptq || !tape.autocast();
-  if (convert) x = to(std::move(x), job.adapter.dtype);
+  const Dtype seen = dtype_outside_unit(job);
+  if (convert) x = to(std::move(x), seen);
   const AdapterWeights weights = adapter_weights(base);
   if (job.adapter.use_dora) {
     result = dora(base, weights, result, std::move(x));
     return convert ? to(std::move(result), result_dtype) : result;
   }
   Tensor y = dropout(x, job.adapter.lora_dropout);
+  if (convert && seen != job.adapter.dtype) y = to(std::move(y), job.adapter.dtype);  // cast_forward_inputs
   y = tidemark::linear(std::move(y), weights.a);
   y = tidemark::linear(std::move(y), weights.b);
   if (casts_first && convert) y = to(std::move(y), result_dtype);

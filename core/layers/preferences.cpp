@@ -72,6 +72,24 @@ Tensor whole_log_probabilities(Tensor logits) {
   return gather_last(log_softmax(std::move(logits)), std::move(labels), Dim(1));
 }
 
+// FSDP hooks what its module returned: with the loss outside of it, its backward begins as the gradient of the logits
+// is there (torch 2.14 distributed/fsdp/_fully_shard/_fsdp_state.py: _register_pre_backward_hook; _runtime_utils.py).
+void hooked_backward(Tape& t, Node&, Tensor* g, Tensor* r) {
+  if (t.placement() != nullptr) t.placement()->backward_enters(-1);
+  r[0] = std::move(g[0]);
+}
+
+Tensor hooked(Tensor logits_in) {
+  const Tensor logits = std::move(logits_in);
+  Tape& t = logits.tape();
+  if (t.placement() == nullptr) return logits;
+  Node* n = t.record("pre_backward", hooked_backward, {&logits});
+  Tensor out = logits;
+  out.leave_graph();
+  t.attach(n, out);
+  return out;
+}
+
 Tensor shifted(Net& net, const Tensor& logits) {
   return narrow(logits, 1, 0, Dim(net.S.n() - 1, Symbol::kSequence));
 }
@@ -86,8 +104,19 @@ Tensor loss_of(Net& net, const Tensor& logits) {
   return mean_all(std::move(tokens));
 }
 
+// TRL 1.9 models/utils.py: prepare_deepspeed, prepare_fsdp: what is divided has no autocast around it.
+Outputs call_copy(Net& net, const Program& program, const Placements& placements) {
+  Tape& t = net.tape;
+  const bool divided = placements.reference != nullptr;
+  if (divided) t.set_placement(placements.reference);
+  if (t.placement() != nullptr) t.placement()->enter_model();
+  Outputs outputs = call_without_gradients(net, program, !divided);
+  if (divided) t.set_placement(placements.own);
+  return outputs;
+}
+
 // The logits of the reference, which _compute_loss holds to its end.
-Tensor reference_logits(Net& net, const Program& program) {
+Tensor reference_logits(Net& net, const Program& program, const Placements& placements) {
   Tape& t = net.tape;
   Scope in(t, net.job.reference == Reference::kCopy ? "ref_model" : "", kReference);
   Outputs outputs;
@@ -96,12 +125,13 @@ Tensor reference_logits(Net& net, const Program& program) {
     Net& copy = net.copy();
     copy.input_ids = net.input_ids;
     copy.attention_mask = net.attention_mask;
-    outputs = call_without_gradients(copy, program);
+    outputs = call_copy(copy, program, placements);
     copy.input_ids.reset();
     copy.attention_mask.reset();
   } else {
     net.begin_micro_step();
     t.use_parameters_of(-1);
+    if (t.placement() != nullptr) t.placement()->enter_model();
     net.adapters_off = true;
     outputs = call_without_gradients(net, program);
     net.adapters_off = false;
@@ -140,10 +170,15 @@ void log_metrics(Net& net, const Tensor& shift) {
   }
 }
 
-Tensor against_reference(Net& net, const Program& program, const Tensor& logits) {
+// The second run of the same model declares nothing.
+bool runs_reference(const Net& net) {
+  return net.job.reference == Reference::kCopy || (net.job.reference == Reference::kAdapterOff && !net.tape.stopped());
+}
+
+Tensor against_reference(Net& net, const Program& program, const Tensor& logits, const Placements& placements) {
   Tensor loss = loss_of(net, logits);
   Tensor reference;
-  if (net.job.reference != Reference::kPrecomputed) reference = reference_logits(net, program);
+  if (runs_reference(net)) reference = reference_logits(net, program, placements);
   if (keeps_all(net)) return loss;
   const WithoutGradients quiet(net.tape);
   log_metrics(net, shifted(net, logits));
@@ -167,9 +202,9 @@ Tensor without_reference(Net& net, const Tensor& logits) {
 
 }  // namespace
 
-Tensor preference_loss(Net& net, const Program& program, Tensor logits_in) {
-  const Tensor logits = std::move(logits_in);
-  if (has_reference(net.job.preference)) return against_reference(net, program, logits);
+Tensor preference_loss(Net& net, const Program& program, Tensor logits_in, const Placements& placements) {
+  const Tensor logits = hooked(std::move(logits_in));
+  if (has_reference(net.job.preference)) return against_reference(net, program, logits, placements);
   if (net.job.preference != Preference::kReward) return without_reference(net, logits);
   Scope in(net.tape, "loss", kReward);
   return mean_all(logits);

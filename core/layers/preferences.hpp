@@ -4,8 +4,14 @@
 
 namespace tidemark {
 
+/// Who holds what on several GPUs of the model, and of a reference that is divided, too (null: as the model).
+struct Placements {
+  Placement* own = nullptr;
+  Placement* reference = nullptr;
+};
+
 /// The loss of TRL's trainers on preferred answers, from the logits that the model returned, with the reference's
 /// forward and the metrics that they log. The reference's parameters are the last that the tape declares.
-Tensor preference_loss(Net& net, const Program& program, Tensor logits);
+Tensor preference_loss(Net& net, const Program& program, Tensor logits, const Placements& placements = {});
 
 }  // namespace tidemark

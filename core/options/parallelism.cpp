@@ -55,7 +55,10 @@ constexpr Choice kSchedules[] = {
     {"1f1b", number(PipelineSchedule::k1F1B), "Schedule1F1B: a backward as soon as there is one"},
     {"gpipe", number(PipelineSchedule::kGPipe), "ScheduleGPipe: all forwards, then all backwards"},
     {"interleaved", number(PipelineSchedule::kInterleaved), "ScheduleInterleaved1F1B: several chunks on each GPU"},
-    {"zero_bubble", 0, "backwards cut in two", false},
+    {"zero_bubble", number(PipelineSchedule::kZeroBubble), "ScheduleInterleavedZeroBubble: backwards cut in two"},
+    {"zbv", number(PipelineSchedule::kZeroBubbleV),
+     "ScheduleZBVZeroBubble: the same, the second chunk on the way back"},
+    {"dualpipev", 0, "a forward and a backward side by side; zbv is the nearest that is modelled", false},
 };
 
 constexpr Choice kGroups[] = {

@@ -40,18 +40,21 @@ void check_stages(const Architecture& architecture, const TrainingJob& job, Issu
 void check_schedule(const Pipeline& how, Issues& issues) {
   constexpr std::string_view kMicroBatches = "/parallelism/num_micro_batches";
   const bool interleaved = how.schedule == PipelineSchedule::kInterleaved;
-  if (interleaved == (how.chunks == 1)) {
+  if (how.has_chunks() == (how.chunks == 1)) {
     refuse(issues, "/parallelism/virtual_pipeline",
            "Several chunks on each GPU are the interleaved schedule's, and it has two at least.");
+  }
+  if (how.schedule == PipelineSchedule::kZeroBubbleV && how.chunks != 2) {
+    refuse(issues, "/parallelism/virtual_pipeline", "torch's ScheduleZBVZeroBubble has two chunks on each GPU.", "2");
   }
   if (how.schedule == PipelineSchedule::k1F1B && how.micro_batches < how.stages) {
     refuse(issues, kMicroBatches, "torch's Schedule1F1B wants as many micro-batches as there are stages, at least.",
            std::to_string(how.stages));
   }
   const Count rounds = std::max<Count>(1, how.micro_batches / how.stages);
-  if (interleaved && how.micro_batches % rounds != 0) {
+  if ((interleaved || how.schedule == PipelineSchedule::kZeroBubble) && how.micro_batches % rounds != 0) {
     refuse(issues, kMicroBatches,
-           "torch's ScheduleInterleaved1F1B wants a multiple of " + std::to_string(rounds) + " micro-batches.");
+           "torch's interleaved schedules want a multiple of " + std::to_string(rounds) + " micro-batches.");
   }
 }
 
@@ -82,9 +85,27 @@ void check_adapted(const TrainingJob& job, Issues& issues) {
   }
   const bool sharded = job.data_parallel.is_sharded(), tensor = job.tensor.is_used();
   const bool fsdp2 = sharded && job.data_parallel.sharding == Sharding::kFsdp2;
-  if ((job.recipe.autocast && (sharded || tensor)) || (job.has_adapter() && (tensor || sharded != fsdp2))) {
+  if ((job.recipe.autocast || job.has_adapter()) && (tensor || sharded != fsdp2)) {
     refuse(issues, kPipeline,
-           "Autocast is modelled in pipelines whose stages are whole, adapters there and beside FSDP 2.");
+           "Autocast and adapters are modelled in pipelines whose stages are whole, and beside FSDP 2.");
+  }
+}
+
+// torch 2.14 distributed/pipelining/_backward.py: each group of weights is a backward of its own, in which a checkpoint
+// would run once more.
+void check_cut(const TrainingJob& job, Issues& issues) {
+  if (!job.pipeline.is_cut()) return;
+  constexpr std::string_view kSchedule = "/parallelism/pipeline_schedule";
+  if (job.is_megatron() || job.tensor.is_used() || job.data_parallel.is_sharded() || job.method == Method::kQlora) {
+    refuse(issues, kSchedule,
+           "Backwards that are cut in two are modelled of torch's schedules on whole stages, without packed weights.",
+           "interleaved");
+  }
+  if (job.checkpointing != Checkpointing::kNone) {
+    refuse(
+        issues, "/gradient_checkpointing",
+        "A zero-bubble schedule runs a checkpointed layer again for the gradient of each weight: it is not modelled.",
+        "none");
   }
 }
 
@@ -123,6 +144,7 @@ void check_device_map(const Architecture& architecture, const TrainingJob& job, 
 void check_pipeline(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   const Pipeline& how = job.pipeline;
   if (!how.is_used()) return;
+  check_cut(job, issues);
   if (job.is_megatron()) return check_stages(architecture, job, issues);
   const Program* program = architecture.program;
   if (program == nullptr || !program->is_divisible || architecture.head != Head::kCausalLm) {

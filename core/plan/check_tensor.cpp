@@ -64,9 +64,17 @@ void check_tensor(const Architecture& architecture, const TrainingJob& job, Issu
   }
   check_sizes(architecture, job, issues);
   check_company(job, issues);
+  if (job.has_adapter()) {
+    // Tried with torch 2.14 and PEFT 0.18 (distributed/tensor/parallel/style.py: ColwiseParallel._apply).
+    refuse(issues, kTensor,
+           "torchtitan's plan fails on PEFT's layers (\"ColwiseParallel currently only support nn.Linear and "
+           "nn.Embedding!\").",
+           "1");
+    return;
+  }
   const bool losses = job.loss == Loss::kDefault || job.loss == Loss::kCutCrossEntropy;
   const bool plain = !job.recipe.master_weights && job.recipe.gradients == job.recipe.weights;
-  if (job.has_adapter() || !losses || job.recipe.autocast || (!plain && job.data_parallel.is_sharded())) {
+  if (!losses || job.recipe.autocast || (!plain && job.data_parallel.is_sharded())) {
     refuse(issues, kTensor,
            "Tensor parallelism is modelled for full training with the default loss, without autocast; beside FSDP its "
            "fp32 parts are the master weights (fsdp_bf16).");

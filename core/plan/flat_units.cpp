@@ -22,13 +22,19 @@ Count up_to_multiple(Count count, Count of) {
 
 }  // namespace
 
-FlatUnits::FlatUnits(Tape& tape, const TrainingJob& job)
-    : tape_(tape), mesh_(job.data_parallel), fsdp_(job.data_parallel.fsdp), how_(mixed_precision(job)), job_(job) {}
+FlatUnits::FlatUnits(Tape& tape, const TrainingJob& job, bool reference)
+    : tape_(tape),
+      mesh_(job.data_parallel),
+      fsdp_(job.data_parallel.fsdp),
+      how_(mixed_precision(job)),
+      job_(job),
+      reference_(reference) {}
 
 // -- who holds what -------------------------------------------------------------------------------------------------
 
 // accelerate 1.14 accelerator.py prepare_model: under mixed precision what is trained becomes fp32.
 Dtype FlatUnits::own_dtype(const Parameter& p) const {
+  if (reference_) return job_.recipe.weights;
   const bool widens = job_.recipe.autocast && job_.framework.name != "pytorch";
   if (is_trained(p) && widens) return Dtype::kFp32;
   return p.is_adapter && fsdp_.trained_leaves ? job_.adapter.dtype : job_.recipe.weights;
@@ -39,6 +45,7 @@ Count FlatUnits::alignment(const Unit& unit) const {
 }
 
 void FlatUnits::declare(Parameter& p) {
+  if (sizes_.empty()) first_ = tape_.parameters().size() - 1;
   const Dtype own = own_dtype(p), computes = how_.gathered.value_or(own);
   const auto at = static_cast<std::size_t>(p.instance + 1) * 2;
   if (at >= units_.size()) units_.resize(at + 2);
@@ -90,10 +97,9 @@ void FlatUnits::train_together(Unit& unit) {
 
 // _init_flat_param_and_metadata: with use_orig_params each parameter begins at a multiple of 16 bytes.
 void FlatUnits::collect() {
-  const std::vector<Parameter>& parameters = tape_.parameters();
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    Unit& unit = unit_with(i);
-    unit.whole = up_to_multiple(unit.whole, alignment(unit)) + sizes_[i];
+  for (std::size_t i = first_; i < first_ + sizes_.size(); ++i) {
+    Unit& unit = unit_with(i - first_);
+    unit.whole = up_to_multiple(unit.whole, alignment(unit)) + sizes_[i - first_];
     unit.parameters.push_back(static_cast<std::int32_t>(i));
   }
   for (std::size_t i = 0; i < units_.size(); ++i) units_[i].instance = static_cast<std::int16_t>(i / 2) - 1;
@@ -113,6 +119,16 @@ void FlatUnits::keep_part(Unit& unit) {
   while (tape_.buffers().size() == known) {
     tape_.buffer(unit.trained ? "flat parameter" : "frozen flat parameter", unit.part * size_of(unit.own),
                  Category::kWeights);
+  }
+  if (reference_ && (unit.instance < 0 || fsdp_.keeps_gathered)) keep_gathered(unit);
+}
+
+// _post_forward_reshard leaves the root, and all of SHARD_GRAD_OP, to a backward that never comes.
+void FlatUnits::keep_gathered(Unit& unit) {
+  unit.stays = true;
+  const std::size_t known = tape_.buffers().size();
+  while (tape_.buffers().size() == known) {
+    tape_.buffer("gathered for good", unit.part * mesh_.shards() * size_of(unit.computes), Category::kCommunication);
   }
 }
 
@@ -153,7 +169,7 @@ void FlatUnits::hand_over(Unit& unit) {
 
 // pre_unshard, unshard, post_unshard: a cast of this GPU's part, then the whole.
 void FlatUnits::unshard(Unit& unit) {
-  if (unit.gathered.defined() || unit.parameters.empty()) return;
+  if (unit.gathered.defined() || unit.stays || unit.parameters.empty()) return;
   const Scope in(tape_, "all-gather", kFlat);
   const Category before = tape_.default_category();
   tape_.set_default_category(Category::kCommunication);
@@ -253,7 +269,7 @@ void FlatUnits::backward_uses(std::int32_t parameter) {
 }
 
 void FlatUnits::before_backward() {
-  pre_backward(-1);
+  if (job_.preference == Preference::kNone) pre_backward(-1);  // else as the gradient of the logits is there
 }
 
 void FlatUnits::backward_enters(std::int16_t instance) {

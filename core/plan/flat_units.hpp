@@ -14,7 +14,8 @@ namespace tidemark {
 /// torch/distributed/fsdp/{_flat_param, _runtime_utils}.py; peft 0.18 utils/other.py: fsdp_auto_wrap_policy.
 class FlatUnits : public Sharded {
  public:
-  FlatUnits(Tape& tape, const TrainingJob& job);
+  /// `reference`: a frozen copy of the model, which no backward lets go of again.
+  FlatUnits(Tape& tape, const TrainingJob& job, bool reference = false);
 
   void collect() override;
   void begin_micro_step(bool last) override;
@@ -45,6 +46,7 @@ class FlatUnits : public Sharded {
     Tensor gathered;                // _full_param_padded
     Tensor accumulated;             // the whole gradient of micro-steps that did not reduce it
     Tensor reduced;                 // this GPU's part of the gradient
+    bool stays = false;             // it is gathered for good
     bool in_backward = false, done = false;
     std::int16_t instance = -1;  // the layer it is, or lies in
     std::string_view module;     // a leaf's
@@ -63,7 +65,7 @@ class FlatUnits : public Sharded {
   // The unit that the parameter lies in.
   Unit& unit_with(std::size_t parameter);
   // -1 where it lies in no leaf.
-  std::int32_t& leaf_of(std::int32_t p) { return leaf_of_[static_cast<std::size_t>(p)]; }
+  std::int32_t& leaf_of(std::int32_t p) { return leaf_of_[static_cast<std::size_t>(p) - first_]; }
   Unit& leaf(std::int32_t at) { return leaves_[static_cast<std::size_t>(at)]; }
   void declare_leaf(const Parameter& p);
   // All units, the leaves behind the others.
@@ -88,6 +90,7 @@ class FlatUnits : public Sharded {
   void post_backward(std::int16_t instance);
   void post_backward(Unit& unit);
   void reduce(Unit& unit, Tensor grad);
+  void keep_gathered(Unit& unit);
   Tensor& gradient_of(std::int32_t p) { return gradients_[static_cast<std::size_t>(p)]; }
 
   Tape& tape_;
@@ -95,6 +98,8 @@ class FlatUnits : public Sharded {
   const Fsdp& fsdp_;
   MixedPrecision how_;
   const TrainingJob& job_;
+  bool reference_;
+  std::size_t first_ = 0;              // parameter of those that are divided here
   bool reduces_ = true;                // this micro-step does
   std::vector<Unit> units_;            // the root's two, then the layers'
   std::vector<Unit> leaves_;           // in the order of forward

@@ -43,7 +43,7 @@ class Collective {
 
 }  // namespace
 
-FullyShard::FullyShard(Tape& tape, const TrainingJob& job)
+FullyShard::FullyShard(Tape& tape, const TrainingJob& job, const LayerPlan* reference)
     : tape_(tape),
       job_(job),
       how_(job.data_parallel),
@@ -51,12 +51,14 @@ FullyShard::FullyShard(Tape& tape, const TrainingJob& job)
       reduced_(mixed_precision(job).reduced),
       on_host_(job.offload.parameters),
       // As many parts as there are GPUs: the usual mesh.
-      reshard_to_(how_.fsdp.reshard_to == how_.shards() ? 0 : how_.fsdp.reshard_to) {}
+      reshard_to_(how_.fsdp.reshard_to == how_.shards() ? 0 : how_.fsdp.reshard_to),
+      reference_(reference) {}
 
 // -- who holds what -------------------------------------------------------------------------------------------------
 
 // _fsdp_param.py FSDPParam._init_sharded_param: torch.chunk along the first dimension, all parts padded to the first's.
 void FullyShard::declare(Parameter& p) {
+  if (parts_.empty()) first_ = tape_.parameters().size() - 1;
   Part part;
   part.chunk = chunk_;
   part.dtype = p.dtype;
@@ -87,12 +89,31 @@ std::size_t FullyShard::unit_of_parameter(std::size_t index, std::size_t first_i
   return index > first_in_layers && !p.is_embedding ? units_.size() - 1 : kRoot;
 }
 
+// Told whether to let go after forward the root does (_fsdp_state.py: _auto_reshard_after_forward is false then).
+void FullyShard::collect_reference() {
+  units_.resize(1);
+  Unit& unit = units_[kRoot];
+  unit.reshards = how_.fsdp.reshard_after_forward;
+  Bytes whole = 0;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    Part& part = parts_[i];
+    part.times = reference_->multiplicity(tape_.parameters()[first_ + i].instance);
+    unit.parameters.push_back(static_cast<std::int32_t>(first_ + i));
+    whole += part.elements() * how_.shards() * size_of(part.gathered);
+  }
+  if (unit.reshards) return;
+  unit.gathered = true;
+  tape_.resume_parameters_outside_layers();
+  tape_.buffer("whole reference", whole, Category::kCommunication);
+}
+
 void FullyShard::collect() {
-  const std::vector<Parameter>& parameters = tape_.parameters();
+  if (reference_ != nullptr) return collect_reference();
+  const std::vector<Parameter>& parameters = tape_.parameters();  // behind ours are those of a reference
   std::int16_t last = -1;
-  std::size_t first_in_layers = parameters.size();
+  std::size_t first_in_layers = parts_.size();
   bool tied = true;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
     const Parameter& p = parameters[i];
     last = std::max(last, p.instance);
     if (p.instance >= 0) first_in_layers = std::min(first_in_layers, i);
@@ -107,7 +128,7 @@ void FullyShard::collect() {
   units_[kRoot].reshards = false;
   if (apart_) units_.back().reshards = false;
   if (last >= 0 && !how_.fsdp.reshard_last) unit_of(last).reshards = false;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
     parts_[i].unit = unit_of_parameter(i, first_in_layers);
     Unit& unit = units_[parts_[i].unit];
     unit.parameters.push_back(static_cast<std::int32_t>(i));
@@ -278,13 +299,15 @@ void FullyShard::close_embedding() {
 }
 
 void FullyShard::enter_layer(std::int16_t instance, bool input_needs_grad) {
+  if (reference_ != nullptr) return;
   close_embedding();
-  unit_of(instance).left_at_end = !input_needs_grad;
+  // Of a run without gradients no backward is left.
+  if (tape_.grad_enabled()) unit_of(instance).left_at_end = !input_needs_grad;
   pre_forward(unit_of(instance));
 }
 
 void FullyShard::leave_layer(std::int16_t instance) {
-  post_forward(unit_of(instance));
+  if (reference_ == nullptr) post_forward(unit_of(instance));
 }
 
 void FullyShard::leave_model() {
@@ -305,6 +328,7 @@ void FullyShard::pre_backward(Unit& unit) {
 }
 
 void FullyShard::before_backward() {
+  if (job_.preference != Preference::kNone) return;  // it begins as the gradient of the logits is there
   if (runs(units_[kRoot])) pre_backward(units_[kRoot]);
 }
 

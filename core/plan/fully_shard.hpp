@@ -13,7 +13,9 @@ namespace tidemark {
 /// _fsdp_state}.py.
 class FullyShard : public Sharded {
  public:
-  FullyShard(Tape& tape, const TrainingJob& job);
+  /// `reference`: the plan of the layers of a frozen copy of the model, which is one unit as a whole (TRL 1.9
+  /// models/utils.py: prepare_fsdp calls fully_shard on the model alone).
+  FullyShard(Tape& tape, const TrainingJob& job, const LayerPlan* reference = nullptr);
 
   void collect() override;
   void begin_micro_step(bool last) override;
@@ -45,9 +47,10 @@ class FullyShard : public Sharded {
     Dtype gathered = Dtype::kFp32;  // of the whole
     std::size_t unit = 0;           // that it belongs to
     std::size_t chunk = 0;          // of a pipeline
+    Count times = 1;                // as often as its layer stands for others of the one unit
     Tensor grad;                    // whole, not yet reduced
     Tensor accumulated;             // those of backwards that reduced nothing, in the dtype of the reduction
-    Count elements() const { return shape.numel(); }
+    Count elements() const { return shape.numel() * times; }
   };
   // FSDPParamGroup
   struct Unit {
@@ -66,8 +69,9 @@ class FullyShard : public Sharded {
   };
 
   Unit& unit_of(std::int16_t instance) { return units_[static_cast<std::size_t>(instance + 1)]; }
-  const Part& part_of(std::int32_t parameter) const { return parts_[static_cast<std::size_t>(parameter)]; }
-  Part& part_of(std::int32_t parameter) { return parts_[static_cast<std::size_t>(parameter)]; }
+  const Part& part_of(std::int32_t parameter) const { return parts_[static_cast<std::size_t>(parameter) - first_]; }
+  Part& part_of(std::int32_t parameter) { return parts_[static_cast<std::size_t>(parameter) - first_]; }
+  void collect_reference();
   std::size_t unit_of_parameter(std::size_t index, std::size_t first_in_layers) const;
   void gather(Unit& unit);
   std::vector<Tensor> gather_inputs(const Unit& unit);
@@ -90,6 +94,8 @@ class FullyShard : public Sharded {
   std::optional<Dtype> gathered_, reduced_;  // MixedPrecisionPolicy
   bool on_host_;
   Count reshard_to_;
+  const LayerPlan* reference_;
+  std::size_t first_ = 0;           // parameter of those that are divided here
   bool apart_ = false;              // embedding, and norm with head, are units of their own
   bool reduces_ = true;             // this micro-step does
   std::size_t chunk_ = 0;           // of a pipeline, which runs

@@ -74,4 +74,32 @@ std::unique_ptr<Sharded> place(Tape& tape, const Architecture& architecture, con
   }
 }
 
+namespace {
+
+// TRL 1.9 models/utils.py prepare_deepspeed: below stage 3 a reference is DeepSpeed's with stage 0.
+class Whole : public Sharded {
+ public:
+  void collect() override {}
+  void take_gradient(std::int32_t, Tensor) override {}
+};
+
+}  // namespace
+
+std::unique_ptr<Sharded> place_reference(Tape& tape, const Architecture& architecture, const TrainingJob& job,
+                                         const LayerPlan& plan) {
+  const bool copied = has_reference(job.preference) && job.reference == Reference::kCopy;
+  if (!copied || !job.data_parallel.is_sharded() || job.is_megatron()) return nullptr;
+  switch (job.data_parallel.sharding) {
+    case Sharding::kZero1:
+    case Sharding::kZero2:
+      return std::make_unique<Whole>();
+    case Sharding::kZero3:
+      return std::make_unique<ZeroGather>(tape, architecture, job, true);
+    case Sharding::kFsdp1:
+      return std::make_unique<FlatUnits>(tape, job, true);
+    default:
+      return std::make_unique<FullyShard>(tape, job, &plan);
+  }
+}
+
 }  // namespace tidemark

@@ -48,6 +48,10 @@ TrainingJob as_modules_see(const TrainingJob& job);
 /// The placement that the job asks for; null where each GPU keeps everything.
 std::unique_ptr<Sharded> place(Tape& tape, const Architecture& architecture, const TrainingJob& job);
 
+/// The same of a frozen copy of the model, whose parameters are the last that the tape declares; null: as the model.
+std::unique_ptr<Sharded> place_reference(Tape& tape, const Architecture& architecture, const TrainingJob& job,
+                                         const LayerPlan& plan);
+
 /// What the job's GPUs do with the model: "they divide weights, gradients and optimizer states among them".
 std::string in_words(const TrainingJob& job);
 

@@ -16,22 +16,40 @@ constexpr Count kSubGroup = 1'000'000'000;  // sub_group_size, elements of parts
 constexpr Stream kAllGather = 1;
 constexpr Stream kReduceAndPartition = 2;
 
+// TRL makes the reference's engine before accelerate resolves "auto", which DeepSpeed takes for its own defaults
+// (runtime/config_utils.py: DeepSpeedConfigModel).
+ZeroSizes sizes_of(const Architecture& architecture, TrainingJob job, bool reference) {
+  job.data_parallel.zero.hf_auto = job.data_parallel.zero.hf_auto && !reference;
+  return zero_sizes(architecture, job);
+}
+
 }  // namespace
 
-ZeroGather::ZeroGather(Tape& tape, const Architecture& architecture, const TrainingJob& job)
+// reset_step, trace_prologue: a forward with adapters and one without them tell of different modules, again and again.
+// KTO's own forward for its estimate of the divergence has no backward: what it tells is the forward alone.
+ZeroGather::Known ZeroGather::known(const TrainingJob& job, bool reference) {
+  if (reference) return Known::kForward;
+  if (has_reference(job.preference) && job.reference == Reference::kAdapterOff) return Known::kNothing;
+  return job.preference == Preference::kKto ? Known::kForward : Known::kStep;
+}
+
+ZeroGather::ZeroGather(Tape& tape, const Architecture& architecture, const TrainingJob& job, bool reference)
     : tape_(tape),
       job_(job),
       how_(job.data_parallel),
-      sizes_(zero_sizes(architecture, job)),
+      sizes_(sizes_of(architecture, job, reference)),
       dtype_(job.recipe.weights),
       on_host_(job.offload.parameters),
-      recomputes_(job.checkpointing == Checkpointing::kFull) {}
+      recomputes_(job.checkpointing == Checkpointing::kFull),
+      reference_(reference),
+      known_(known(job, reference)) {}
 
 // -- who holds what -------------------------------------------------------------------------------------------------
 
 // partition_parameters.py _partition_param: equal parts, the last one padded. parameter_offload.py
 // mark_persistent_parameters: small ones are whole all the time.
 void ZeroGather::declare(Parameter& p) {
+  if (parts_.empty()) first_ = tape_.parameters().size() - 1;
   Part part;
   part.dtype = dtype_;
   part.count = p.shape.numel();
@@ -40,8 +58,9 @@ void ZeroGather::declare(Parameter& p) {
     part.count = p.storage_bytes / size_of(part.dtype);
   }
   part.share = (part.count + how_.degree - 1) / how_.degree;
-  part.trained = p.requires_grad;
-  part.persists = part.count <= sizes_.persistence_threshold;
+  part.trained = p.requires_grad && !reference_;
+  // release_sub_module: without knowledge small ones go, too.
+  part.persists = part.count <= sizes_.persistence_threshold && (reference_ || known_ == Known::kStep);
   p.storage_bytes = part.persists ? part.count * size_of(part.dtype) : -1;
   parts_.push_back(std::move(part));
 }
@@ -51,16 +70,20 @@ void ZeroGather::collect() {
     Part& part = parts_[i];
     // transformers 5.12 integrations/moe.py: products with experts' stacked weights, transposed or one by one, save
     // views.
-    part.viewed = tape_.parameters()[i].is_expert && tape_.parameters()[i].shape.rank > 2;
+    const Parameter& p = tape_.parameters()[first_ + i];
+    part.viewed = p.is_expert && p.shape.rank > 2;
     share_ += part.share * size_of(part.dtype);
     trained_share_ += part.trained ? part.share : 0;
   }
   trace();
   const Scope in(tape_, "ZeRO", kStage3);
   tape_.resume_parameters_outside_layers();
-  tape_.buffer("bucket of gradients", sizes_.reduce_bucket * size_of(dtype_), Category::kCommunication);
+  if (!reference_) {
+    tape_.buffer("bucket of gradients", sizes_.reduce_bucket * size_of(dtype_), Category::kCommunication);
+  }
   if (on_host_) return;
   tape_.buffer("parts of the weights", share_, Category::kWeights);
+  if (reference_) return;
   tape_.buffer("parts of the gradients", trained_share_ * size_of(dtype_), Category::kGradients);
   tape_.buffer("master weights", trained_share_ * size_of(Dtype::kFp32), Category::kOptimizerStates);
 }
@@ -72,6 +95,7 @@ void ZeroGather::end_micro_steps() {
 // offload_optimizer and offload_param: parts, their gradients in 16 bits and fp32, master weights and states.
 Bytes ZeroGather::host_bytes(const LayerPlan&) const {
   if (!on_host_) return 0;
+  if (reference_) return share_;
   Tape host;
   OptimizerRun states(host, job_);
   for (const Parameter& p : tape_.parameters()) {
@@ -104,10 +128,11 @@ void ZeroGather::add_event(const std::vector<std::int32_t>& module, bool graph) 
 // Backward comes to the modules in the opposite order, but to none that is frozen and comes before all that is trained
 // (a frozen tower); a checkpointed layer runs forward once more before.
 void ZeroGather::trace() {
+  if (known_ == Known::kNothing) return;
   for (std::size_t i = 0; i < forward_.size(); ++i) {
-    add_event(forward_[i], backward_[i] && (!recomputes_ || instances_[i] < 0));
+    add_event(forward_[i], !reference_ && backward_[i] && (!recomputes_ || instances_[i] < 0));
   }
-  for (std::size_t end = forward_.size(); end > 0;) {
+  for (std::size_t end = known_ == Known::kStep ? forward_.size() : 0; end > 0;) {
     std::size_t begin = end - 1;
     if (instances_[begin] >= 0) {
       while (begin > 0 && instances_[begin - 1] == instances_[begin]) --begin;
@@ -129,6 +154,7 @@ bool ZeroGather::wants(std::size_t event, std::int32_t parameter) const {
 
 void ZeroGather::begin_micro_step(bool) {
   next_event_ = next_in_queue_ = 0;
+  blind_ = known_ == Known::kNothing;
   for (Part& part : parts_) part.fetched_for = 0;
 }
 
@@ -137,8 +163,10 @@ void ZeroGather::begin_micro_step(bool) {
 // Ahead of the first layer stand the beginnings of several stacks (a token table, a tower's patches), told apart by the
 // first part of their names.
 void ZeroGather::note_backward(bool same_module, const Parameter& p, std::int16_t instance) {
+  // PEFT's hook on a frozen token table makes its module's output require a gradient for checkpoints' sake.
+  const bool trained = p.requires_grad || (p.is_embedding && recomputes_ && job_.has_adapter());
   if (same_module) {
-    backward_.back() = backward_.back() || p.requires_grad;
+    backward_.back() = backward_.back() || trained;
     return;
   }
   bool before = !backward_.empty() && backward_.back();
@@ -147,7 +175,7 @@ void ZeroGather::note_backward(bool same_module, const Parameter& p, std::int16_
     before = std::strncmp(last, p.module, std::strcspn(last, ".") + 1) == 0;
   }
   seen_layers_ += instance < 0 ? 0 : 1;
-  backward_.push_back(before || p.requires_grad);
+  backward_.push_back(before || trained);
 }
 
 // While nothing is recorded yet, the modules and their order are noted.
@@ -160,10 +188,12 @@ void ZeroGather::use(std::int32_t parameter) {
     // lora_A and lora_B are modules of their own beside their base.
     if (!p.is_adapter && !last.is_adapter && std::strcmp(last.module, p.module) == 0) {
       note_backward(true, p, instance);
+      part_of(parameter).module = forward_.size() - 1;
       return forward_.back().push_back(parameter);
     }
   }
   note_backward(false, p, instance);
+  part_of(parameter).module = forward_.size();
   forward_.push_back({parameter});
   instances_.push_back(instance);
 }
@@ -172,7 +202,8 @@ std::int32_t ZeroGather::parameter_of(std::int32_t storage) const {
   const std::vector<Parameter>& all = tape_.parameters();
   const auto of = [storage](const Parameter& p) { return p.storage == storage; };
   const auto found = std::find_if(all.begin(), all.end(), of);
-  return found == all.end() ? -1 : static_cast<std::int32_t>(found - all.begin());
+  const auto at = static_cast<std::size_t>(found - all.begin());
+  return at < first_ || at >= first_ + parts_.size() ? -1 : static_cast<std::int32_t>(at);
 }
 
 void ZeroGather::backward_reads(std::int32_t storage) {
@@ -187,6 +218,7 @@ Tensor ZeroGather::gathered(std::int32_t storage) {
 
 // fetch_sub_module, at the first of a module's parameters.
 void ZeroGather::fetch(std::int32_t parameter) {
+  if (blind_) return fetch_alone(part_of(parameter).module);
   if (next_event_ > 0 && wants(next_event_ - 1, parameter)) return;
   std::size_t event = next_event_;
   while (event < events_.size() && !wants(event, parameter)) ++event;
@@ -205,6 +237,41 @@ void ZeroGather::fetch(std::int32_t parameter) {
     ++next_in_queue_;
   }
   prefetch();
+}
+
+// Without knowledge a module's parameters come as it runs, and go as it returns: here as the next one runs. In backward
+// they stay where another forward has run in between: it sets the modules' counts of gradients still to come to zero,
+// which then fall below it (parameter_offload.py: _post_backward_module_hook), and what is gathered for a recomputation
+// is left to a module around it (update_recompute_parameters) that nothing tells of its end, either.
+void ZeroGather::fetch_alone(std::size_t module) {
+  if (running_ == module + 1) return;
+  let_last_go();
+  running_ = module + 1;
+  const Scope in(tape_, "gathered parameters", kCoordinator);
+  gather(forward_[module]);
+  for (const std::int32_t p : forward_[module]) arrive(p);
+}
+
+void ZeroGather::let_last_go() {
+  if (running_ == 0 || keeps_) return;
+  for (const std::int32_t p : forward_[running_ - 1]) {
+    Part& part = part_of(p);
+    live_ -= part.whole.defined() ? part.count : 0;
+    if (part.viewed && tape_.grad_enabled() && tape_.phase() != Phase::kBackward) part.saved = part.whole;
+    part.whole.reset();
+  }
+  running_ = 0;
+}
+
+void ZeroGather::leave_layer(std::int16_t) {
+  if (blind_) let_last_go();
+}
+
+// What is known ends with the forward.
+void ZeroGather::leave_model() {
+  if (known_ == Known::kForward && next_event_ > 0) release();
+  blind_ = known_ != Known::kStep;
+  let_last_go();
 }
 
 // all_gather_coalesced: several travel in one tensor, from which they are copied as the first of them is waited for.
@@ -331,8 +398,10 @@ void ZeroGather::after_backward() {
     part.saved.reset();
     part.flight = -1;
   }
+  running_ = 0;
   flights_.clear();
   live_ = 0;
+  keeps_ = false;
 }
 
 // -- the optimizer --------------------------------------------------------------------------------------------------

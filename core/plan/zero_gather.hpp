@@ -13,7 +13,8 @@ namespace tidemark {
 /// Source: DeepSpeed 0.19.8 runtime/zero/{stage3, partitioned_param_coordinator, partition_parameters}.py.
 class ZeroGather : public Sharded {
  public:
-  ZeroGather(Tape& tape, const Architecture& architecture, const TrainingJob& job);
+  /// `reference`: a frozen copy of the model, of which only forward runs.
+  ZeroGather(Tape& tape, const Architecture& architecture, const TrainingJob& job, bool reference = false);
 
   void collect() override;
   void begin_micro_step(bool last) override;
@@ -24,15 +25,21 @@ class ZeroGather : public Sharded {
 
   void declare(Parameter& p) override;
   void use(std::int32_t parameter) override;
+  void leave_layer(std::int16_t instance) override;
+  void leave_model() override;
   void backward_uses(std::int32_t parameter) override { fetch(parameter); }
   void backward_reads(std::int32_t storage) override;
   Tensor gathered(std::int32_t storage) override;
   /// runtime/zero/linear.py LinearFunctionForZeroStage3, which takes F.linear's place (memory_efficient_linear).
   bool linear_keeps_input() const override { return true; }
+  void before_backward() override { keeps_ = known_ == Known::kNothing; }
   void take_gradient(std::int32_t parameter, Tensor grad) override;
   void after_backward() override;
 
  private:
+  // What of a step's modules is known ahead: PartitionedParameterCoordinator notes those from one forward of the model
+  // to the next, and takes what differs from what it has noted for the end of its knowledge.
+  enum class Known : std::uint8_t { kStep, kForward, kNothing };
   struct Part {
     Count count = 0;  // elements of the whole
     Count share = 0;  // of this GPU's part
@@ -43,6 +50,7 @@ class ZeroGather : public Sharded {
     Tensor whole, grad;
     Tensor saved;                   // what such a view holds
     std::int32_t flight = -1;       // the all-gather that will bring it, of several at once
+    std::size_t module = 0;         // the last in forward_ that wants it
     std::size_t fetched_for = 0;    // the last use that it has been gathered for, counted from 1
     std::vector<std::size_t> uses;  // events that want it
   };
@@ -59,12 +67,15 @@ class ZeroGather : public Sharded {
     Count waiting = 0;
   };
 
-  Part& part_of(std::int32_t parameter) { return parts_[static_cast<std::size_t>(parameter)]; }
+  Part& part_of(std::int32_t parameter) { return parts_[static_cast<std::size_t>(parameter) - first_]; }
+  static Known known(const TrainingJob& job, bool reference);
   void trace();
   void note_backward(bool same_module, const Parameter& p, std::int16_t instance);
   void add_event(const std::vector<std::int32_t>& module, bool graph);
   bool wants(std::size_t event, std::int32_t parameter) const;
   void fetch(std::int32_t parameter);
+  void fetch_alone(std::size_t module);
+  void let_last_go();
   std::int32_t parameter_of(std::int32_t storage) const;
   void gather(const std::vector<std::int32_t>& parameters);
   void gather_together(const std::vector<std::int32_t>& missing);
@@ -80,6 +91,12 @@ class ZeroGather : public Sharded {
   Dtype dtype_;
   bool on_host_;
   bool recomputes_;
+  bool reference_;
+  Known known_;
+  bool blind_ = false;       // nothing is known from here on
+  bool keeps_ = false;       // nothing goes before the end of backward
+  std::size_t running_ = 0;  // then: the module that runs, counted from 1
+  std::size_t first_ = 0;    // parameter of those that are divided here
   std::vector<Part> parts_;
   std::vector<std::vector<std::int32_t>> forward_;  // modules, by what they want
   std::vector<std::int16_t> instances_;             // whose they are

@@ -124,7 +124,7 @@ void add_switches(std::vector<Trait>& traits, const TrainingJob& job) {
   when(job.tensor.is_used(), "parallelism", "tensor");
   when(job.tensor.is_used() && !job.tensor.sequence, "parallelism.sequence_parallel", kNo);
   when(job.tensor.is_used() && !job.tensor.loss, "parallelism.loss_parallel", kNo);
-  constexpr std::string_view kSchedules[] = {"1f1b", "gpipe", "interleaved", "device_map"};
+  constexpr std::string_view kSchedules[] = {"1f1b", "gpipe", "interleaved", "device_map", "zero_bubble", "zbv"};
   when(job.pipeline.is_used(), "parallelism.pipeline_schedule",
        kSchedules[static_cast<std::size_t>(job.pipeline.schedule)]);
   when(job.evaluation.micro_batch_size > 0, "evaluation",

@@ -44,6 +44,7 @@ class PipelineRank {
   };
   struct Chunk {
     std::vector<Tensor> inputs, gradients;  // what is received for each micro-batch
+    std::vector<Tensor> input_gradients;    // their .grad, where backwards are cut in two
     std::vector<InFlight> in_flight;
   };
 
@@ -58,7 +59,11 @@ class PipelineRank {
   Tensor received() const;
   void forward_megatron(const ModelStage& stage, InFlight& here);
   void forward(const PipelineAction& action);
+  bool is_last(const PipelineAction& action);
   void backward(const PipelineAction& action);
+  void backward_input(const PipelineAction& action);
+  void backward_weights(const PipelineAction& action);
+  bool meets_itself() const { return how_.schedule == PipelineSchedule::kZeroBubbleV && rank_ + 1 == how_.stages; }
   void end(InFlight& micro_batch);
   bool keeps_sent() const { return how_.schedule == PipelineSchedule::k1F1B; }
 
@@ -71,6 +76,7 @@ class PipelineRank {
   Count micro_batches_;  // recorded
   std::vector<ModelStage> stages_;
   std::vector<Chunk> chunks_;
+  std::size_t outside_ = 0;    // parameters outside of the layers that the first stage has
   Tensor input_ids_, labels_;  // of all micro-batches
   Tensor last_output_;         // the schedule's name for what the last forward returned
   Tensor sent_;                // the gradient of an input, in the list of what is being sent
@@ -134,9 +140,16 @@ Tensor PipelineRank::rows_of(const Tensor& batch, Count micro_batch) const {
   return narrow(batch, 0, micro_batch * net_.B.n(), net_.B);
 }
 
-// Which of this GPU's stages runs from here on.
+// Which of this GPU's stages runs from here on. A GPU that has both the first and the last has two sets of parameters
+// outside of the layers.
 void PipelineRank::enter(std::size_t chunk) {
   tape_.use_parameters_of(-1);
+  if (chunk > 0 && stages_.front().first && stages_[chunk].last) {
+    if (outside_ == 0) {
+      for (const Parameter& p : tape_.parameters()) outside_ += p.instance < 0 ? 1 : 0;
+    }
+    tape_.set_parameter_place(outside_);
+  }
   net_.stage = &stages_[chunk];
   net_.begin_micro_step(chunk);
   if (sharded_ != nullptr) sharded_->enter_chunk(chunk);
@@ -218,7 +231,10 @@ void PipelineRank::forward(const PipelineAction& action) {
       net_.received = tape_.leaf(chunk.inputs[i]);
     }
     here.output = stage_forward(stage);
-    if (how_.schedule != PipelineSchedule::kInterleaved) last_output_ = here.output;
+    if (!how_.has_chunks()) last_output_ = here.output;
+    // set_local_fwd_input: the next stage's buffer is the output itself from here on, in the place of the step's
+    // before.
+    if (meets_itself() && action.chunk == 0) here.output = without_data(here.output);
     if (stage.last) {
       if (program_.loss_of_logits != nullptr) net_.labels = rows_of(labels_, action.micro_batch);
       here.loss = loss_of_logits(here.output, action.micro_batch);
@@ -227,6 +243,14 @@ void PipelineRank::forward(const PipelineAction& action) {
   }
   net_.input_ids.reset();
   tape_.record_in(before);
+}
+
+// backward_maybe_with_nosync: DistributedDataParallel gets the gradients as the last micro-batch's are added to them.
+bool PipelineRank::is_last(const PipelineAction& action) {
+  const DataParallel& data = net_.job.data_parallel;
+  const bool last = action.micro_batch + 1 == micro_batches_;
+  if (data.is_replicated() && data.gradient_as_bucket_view) tape_.set_drop_gradients(last);
+  return last;
 }
 
 // stage.py backward_one_chunk: a name in it holds the output to its end. What is sent waits in the schedule: of 1F1B
@@ -238,10 +262,7 @@ void PipelineRank::backward(const PipelineAction& action) {
   InFlight& here = chunk.in_flight[i];
   if (!keeps_sent()) sent_.reset();
   if (sharded_ != nullptr) sharded_->enter_chunk(action.chunk);
-  const DataParallel& data = net_.job.data_parallel;
-  const bool last = action.micro_batch + 1 == micro_batches_;
-  // backward_maybe_with_nosync: DistributedDataParallel gets the gradients as the last micro-batch's are added to them.
-  if (data.is_replicated() && data.gradient_as_bucket_view) tape_.set_drop_gradients(last);
+  const bool last = is_last(action);
   const Tensor output = std::move(here.output);
   Tensor root = stage.last ? here.loss : output;
   Tensor gradient_of_output;
@@ -251,8 +272,43 @@ void PipelineRank::backward(const PipelineAction& action) {
   tape_.begin_segment(Phase::kBackward, -1);
   if (!stage.last) end(here);
   net_.end_micro_step();
-  if (how_.schedule != PipelineSchedule::kInterleaved) sent_ = std::move(gradient);
+  if (!how_.has_chunks()) sent_ = std::move(gradient);
   if (last && sharded_ != nullptr) sharded_->reduce_chunk();
+}
+
+// stage.py backward_one_chunk with full_backward=False: the first stage leaves all to the weights' part. What a stage
+// has returned waits for that, too; the last one's logits do not.
+void PipelineRank::backward_input(const PipelineAction& action) {
+  Chunk& chunk = chunks_[action.chunk];
+  const ModelStage& stage = stages_[action.chunk];
+  const auto i = static_cast<std::size_t>(action.micro_batch);
+  InFlight& here = chunk.in_flight[i];
+  if (stage.first) return;
+  Tensor gradient_of_output;
+  if (!stage.last) gradient_of_output = chunk.gradients[i];
+  Tensor root = stage.last ? here.loss : here.output;
+  const Tensor gradient = tape_.backward(std::move(root), std::move(gradient_of_output), true);
+  tape_.begin_segment(Phase::kBackward, -1);
+  here.output.leave_graph();
+  if (stage.last) {
+    here.loss.leave_graph();
+    here.output.reset();
+  }
+  // set_local_bwd_input: so is the gradient in the stage before.
+  if (meets_itself() && action.chunk == 1) return;
+  chunk.input_gradients.push_back(gradient);  // the input's .grad, until the next step (clear_runtime_states)
+}
+
+// stage.py backward_weight_one_chunk
+void PipelineRank::backward_weights(const PipelineAction& action) {
+  if (stages_[action.chunk].first) return backward(action);
+  InFlight& here = chunks_[action.chunk].in_flight[static_cast<std::size_t>(action.micro_batch)];
+  is_last(action);
+  here.graph->run_weights();
+  tape_.begin_segment(Phase::kBackward, -1);
+  here.output.reset();
+  end(here);
+  net_.end_micro_step();
 }
 
 // Its graph goes, and what functions hold in it besides saved tensors (8-bit products their inputs).
@@ -264,9 +320,23 @@ void PipelineRank::end(InFlight& micro_batch) {
 
 void PipelineRank::run() {
   tape_.begin_segment(Phase::kForward, -1);
+  for (Chunk& chunk : chunks_) chunk.input_gradients.clear();
   if (!net_.job.is_megatron()) load_batch();
   for (const PipelineAction& action : actions_of(how_, rank_, micro_batches_)) {
-    action.forward ? forward(action) : backward(action);
+    switch (action.work) {
+      case PipelineAction::Work::kForward:
+        forward(action);
+        break;
+      case PipelineAction::Work::kBackward:
+        backward(action);
+        break;
+      case PipelineAction::Work::kInput:
+        backward_input(action);
+        break;
+      case PipelineAction::Work::kWeights:
+        backward_weights(action);
+        break;
+    }
   }
   sent_.reset();
   received_gradient_.reset();

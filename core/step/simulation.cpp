@@ -26,16 +26,19 @@ constexpr const char* kTrainer = "transformers 5.12 trainer.py: training_step";
 
 constexpr const char* kReducer = "torch 2.14 csrc/distributed/c10d/reducer.cpp: Reducer::initialize_buckets";
 
+void run_micro_step(Net& net, const Program& program, bool is_last, const Placements& placements);
+
 // Gathering what a layer needs before it runs asks for all parameters beforehand: a forward that allocates nothing.
-void declare_parameters(Net& net, const Program& program, Sharded& sharded) {
+void declare_parameters(Net& net, const Program& program, Sharded& sharded, Sharded* reference) {
   Tape& t = net.tape;
   t.set_placement(&sharded);
   t.set_grad_enabled(false);
   t.set_stopped(true);
-  record_micro_step(net, program);
+  run_micro_step(net, program, true, {&sharded, reference});
   t.set_stopped(false);
   t.set_grad_enabled(true);
   sharded.collect();
+  if (reference != nullptr) reference->collect();
 }
 
 void keep_buckets(Tape& t, const LayerPlan& plan, const DataParallel& ddp) {
@@ -73,6 +76,12 @@ void let_batch_go(Net& net) {
 }
 
 void record_micro_step(Net& net, const Program& program, bool is_last) {
+  run_micro_step(net, program, is_last, {});
+}
+
+namespace {
+
+void run_micro_step(Net& net, const Program& program, bool is_last, const Placements& placements) {
   Tape& t = net.tape;
   const TrainingJob& job = net.job;
   t.begin_segment(Phase::kForward, -1);
@@ -88,7 +97,7 @@ void record_micro_step(Net& net, const Program& program, bool is_last) {
   Outputs outputs = call_model(net, program);
   if (placement != nullptr) placement->join(outputs.rest);
   if (job.preference != Preference::kNone) {
-    outputs.loss = preference_loss(net, program, std::move(outputs.rest.front()));
+    outputs.loss = preference_loss(net, program, std::move(outputs.rest.front()), placements);
     outputs.rest.clear();
   }
   if (!job.keep_outputs) outputs.rest.clear();
@@ -107,6 +116,8 @@ void record_micro_step(Net& net, const Program& program, bool is_last) {
   outputs.rest.clear();
   let_batch_go(net);
 }
+
+}  // namespace
 
 std::vector<std::size_t> Simulation::played_in(int step) const {
   const std::size_t first = step > 1 && gradients_stay ? 1 : 0;
@@ -157,6 +168,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   }
   s.adapted_modules = modules.adapted;
   s.saved_modules = modules.saved;
+  const std::unique_ptr<Sharded> reference = place_reference(t, architecture, job, net.plan());
   const bool whole = !sharded || (!job.data_parallel.is_sharded() && !job.is_megatron());
   if (whole && job.recipe.gradients == Dtype::kFp32 && is_half(job.recipe.weights)) t.set_gradient_dtype(Dtype::kFp32);
   const DataParallel& ddp = job.data_parallel;
@@ -168,7 +180,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   } else if (pipeline.is_used()) {
     pipelined = pipeline_rank(net, program, architecture, s.rank, sharded.get());
   } else if (sharded && !plain) {
-    declare_parameters(net, program, *sharded);
+    declare_parameters(net, program, *sharded, reference.get());
   }
   t.set_drop_gradients(job.optimizer_in_backward);
   const bool views = ddp.is_replicated() && ddp.gradient_as_bucket_view;
@@ -186,13 +198,13 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
     t.begin_segment(Phase::kForward, -1);
     s.micro_steps.push_back(t.segments().size() - 1);
     if (sharded) sharded->begin_micro_step(i + 1 == recorded);
+    if (reference) reference->begin_micro_step(i + 1 == recorded);
     // As a view of its bucket a gradient is copied there as soon as it is ready, and dies; under no_sync it waits.
     if (views) t.set_drop_gradients(job.gradient_accumulation_steps == 1 || i + 1 == recorded);
-    pipelined ? pipelined() : record_micro_step(net, program, i + 1 == recorded);
+    pipelined ? pipelined() : run_micro_step(net, program, i + 1 == recorded, {sharded.get(), reference.get()});
     optimizer.finish_backward();
     t.break_segment();
   }
-  pipelined = nullptr;
   // A reference's parameters require gradients, as from_pretrained leaves them, but no optimizer has them.
   s.own_parameters = net.own_parameters > 0 ? net.own_parameters : t.parameters().size();
   for (std::size_t i = s.own_parameters; i < t.parameters().size(); ++i) t.parameters()[i].requires_grad = false;
@@ -224,6 +236,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   }
   // Really it goes layer by layer in the next forward, whose peak comes when all of it is gone.
   t.let_modules_go();
+  pipelined = nullptr;
   s.evaluation =
       job.evaluation.micro_batch_size > 0 ? record_evaluation(net, architecture, seen, program) : t.segments().size();
   for (const Parameter& p : t.parameters()) s.paged += optimizer.managed_bytes(p) * s.plan.multiplicity(p.instance);
@@ -232,6 +245,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
     s.offloaded += bytes * s.plan.multiplicity(instance) / recorded;
   }
   if (sharded) s.offloaded += sharded->host_bytes(s.plan) * std::min(ddp.per_node, ddp.degree);
+  if (reference) s.offloaded += reference->host_bytes(s.plan) * std::min(ddp.per_node, ddp.degree);
   s.picture_tokens = net.picture_tokens;
   s.attention_kernel = net.attention_kernel;
   s.activations_factor = job.activations_factor;

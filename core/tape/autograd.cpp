@@ -112,7 +112,7 @@ Tensor Tape::leaf(const Tensor& buffer) {
   return x;
 }
 
-Tensor Tape::backward(Tensor root_in, Tensor gradient) {
+Tensor Tape::backward(Tensor root_in, Tensor gradient, bool inputs_only) {
   Tensor root = std::move(root_in), leaf_gradient;
   const bool grad_before = std::exchange(grad_enabled_, false);
   const std::optional<Dtype> autocast_before = std::exchange(autocast_.dtype, std::nullopt);
@@ -128,7 +128,7 @@ Tensor Tape::backward(Tensor root_in, Tensor gradient) {
   if (node != nullptr && node->graph != nullptr) {
     Graph& graph = *node->graph;
     graph.deposit(edge, std::move(one));
-    graph.run(graph.has_leaf() ? 1 : 0);
+    inputs_only ? graph.run_inputs() : graph.run(graph.has_leaf() ? 1 : 0);
     leaf_gradient = graph.take_leaf_gradient();
   }
   if (placement() != nullptr) {

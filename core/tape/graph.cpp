@@ -149,6 +149,70 @@ void Graph::run(std::size_t end) {
   running_ = false;
 }
 
+// An edge beside the way to the leaf, at whose end parameters are.
+bool Graph::is_aside(const Edge& edge) const {
+  return edge.parameter >= 0 || (edge.node != nullptr && !to_leaf_[static_cast<std::size_t>(edge.node->position)]);
+}
+
+void Graph::run_inputs() {
+  to_leaf_.assign(nodes_.size(), false);
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i] == nullptr) continue;
+    to_leaf_[i] = nodes_[i] == leaf_;
+    for (const Edge& edge : nodes_[i]->inputs) {
+      if (edge.node != nullptr && to_leaf_[static_cast<std::size_t>(edge.node->position)]) to_leaf_[i] = true;
+    }
+  }
+  for (std::size_t i = nodes_.size(); i-- > 1;) {
+    Node* const node = nodes_[i];
+    if (node == nullptr || !node->reached()) continue;
+    bool splits = false;
+    for (const Edge& edge : node->inputs) splits = splits || is_aside(edge);
+    if (splits) {
+      split_.push_back({node, node->grads});
+      ++node->users;
+    }
+    execute(*node, Pass::kInputs);
+  }
+}
+
+// What leads from a weight to the node that it is used by: casts.
+void Graph::run_aside(const Node& node) {
+  for (const Edge& edge : node.inputs) {
+    if (edge.node == nullptr || !is_aside(edge) || !edge.node->reached()) continue;
+    execute(*edge.node);
+    run_aside(*edge.node);
+  }
+}
+
+// Parameters in the order of the model. What nodes saved that are not run again goes with the graph.
+void Graph::run_weights() {
+  const bool before = std::exchange(tape_.grad_enabled_, false);
+  tape_.gradients_flow_ = true;
+  for (std::size_t i = split_.size(); i-- > 0;) {
+    Node& node = *split_[i].node;
+    node.grads = std::move(split_[i].grads);
+    if (node.instance != tape_.instance()) added_.reset();  // a layer that stands for many has to end what it began
+    execute(node, Pass::kWeights);
+    run_aside(node);
+    node.grads.clear();
+  }
+  added_.reset();
+  running_ = true;
+  for (std::size_t i = nodes_.size(); i-- > 0;) {
+    Node* const node = nodes_[i];
+    if (node == nullptr || node == leaf_) continue;
+    if (node->instance != tape_.instance()) tape_.go_to_layer(node->instance);
+    nodes_[i] = nullptr;
+    settle(*node);
+  }
+  running_ = false;
+  for (const Split& split : split_) tape_.release(*split.node);
+  split_.clear();
+  tape_.gradients_flow_ = false;
+  tape_.grad_enabled_ = before;
+}
+
 // Closes the ranks of the nodes that have not run.
 void Graph::compact(std::size_t end) {
   std::size_t kept = end;
@@ -177,7 +241,7 @@ void Graph::announce(const Node& node) {
   }
 }
 
-void Graph::execute(Node& node) {
+void Graph::execute(Node& node, Pass pass) {
   if (node.instance != tape_.instance()) tape_.go_to_layer(node.instance);
   tape_.leave(node.scope);
   Offloading& host = tape_.offloading_;
@@ -202,6 +266,11 @@ void Graph::execute(Node& node) {
   grads.grow_to(static_cast<std::size_t>(node.output_count));
   results.grow_to(node.inputs.size());
   for (std::size_t i = 0; i < node.grads.size(); ++i) grads[i] = std::move(node.grads[i]);
+  Few<Edge, 4> edges;
+  if (pass != Pass::kBoth) edges = node.inputs;
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    if (is_aside(edges[i]) == (pass == Pass::kInputs)) node.inputs[i] = {};
+  }
   node.backward(tape_, node, grads.data(), results.data());
   // What a recomputation made belongs to the rule alone (checkpoint.py unpack_hook drops its handle): it goes with it.
   for (Saved& saved : node.saved) {
@@ -218,7 +287,10 @@ void Graph::execute(Node& node) {
     if (r.dtype() != node.input_dtypes[i]) r = to(std::move(r), node.input_dtypes[i]);
   }
   grads.clear();
-  for (Saved& saved : node.saved) saved.tensor.reset();
+  if (pass != Pass::kBoth) node.inputs = edges;
+  if (pass != Pass::kInputs) {
+    for (Saved& saved : node.saved) saved.tensor.reset();
+  }
   if (host.unpacked != unpacked) {
     if (host.graph == nullptr) host.graph = this;
     tape_.after_unpacking(host.graph == this ? back : 0);
@@ -273,6 +345,7 @@ void Graph::accumulate_parameter(std::int32_t parameter) {
   p.reached = true;
   if (p.grad.defined() && tape_.placement() == nullptr) {  // `grad += new`, then the new one dies with this scope
     if (tape_.drop_gradients_) p.grad.reset();             // and this one as it is copied into its bucket
+    if (!split_.empty()) added_ = std::move(grad);
     return;
   }
   if (!grad.is_alone()) {

@@ -139,6 +139,11 @@ class Graph {
   void deposit(const Edge& edge, Tensor grad);
   /// Runs what gradients have reached, from the youngest node to the one at position `end`.
   void run(std::size_t end = 0);
+  /// The gradient of the leaf alone (torch 2.14 distributed/pipelining/_backward.py: stage_backward_input): nodes keep
+  /// what they saved, and those that parameters lead to from aside the gradients that came to them.
+  void run_inputs();
+  /// Then those of the parameters (stage_backward_weight), and all goes.
+  void run_weights();
   /// Nothing leads to the node any more: it gives back what it kept, and so do those that it alone led to.
   void drop(Node& node);
   /// An attribute of a function's ctx: hooks on saved tensors do not see it, and it stays until the graph goes, not
@@ -167,8 +172,18 @@ class Graph {
     std::int16_t instance = -1;  // of the node
   };
 
+  // What a rule is run for: all that leads on, what leads to the leaf, or the rest.
+  enum class Pass : std::uint8_t { kBoth, kInputs, kWeights };
+  // A node between the two passes.
+  struct Split {
+    Node* node = nullptr;
+    Few<Tensor, 1> grads;
+  };
+
   void announce(const Node& node);
-  void execute(Node& node);
+  void execute(Node& node, Pass pass = Pass::kBoth);
+  bool is_aside(const Edge& edge) const;
+  void run_aside(const Node& node);
   void settle(Node& node);
   void arrive(std::int32_t parameter, Tensor grad);
   void accumulate(Tensor& buffer, Tensor grad);
@@ -182,6 +197,9 @@ class Graph {
   std::vector<std::unique_ptr<Frame>> frames_;
   std::vector<Arrival> arrivals_;  ///< by parameter
   Node* leaf_ = nullptr;
+  std::vector<bool> to_leaf_;  ///< by position: whether a node leads there
+  std::vector<Split> split_;   ///< youngest first
+  Tensor added_;  ///< the last gradient that was added to a parameter's, which a name holds between the passes
   bool running_ = false;
 };
 

@@ -136,7 +136,8 @@ class Tape : public Record, public Guards {
   /// loss.backward(): runs the graph that the loss is in.
   void backward(Tensor loss) { backward(std::move(loss), {}); }
   /// torch.autograd.backward(root, gradient), of a loss without one; returns the gradient of the graph's leaf, if any.
-  Tensor backward(Tensor root, Tensor gradient);
+  /// `inputs_only`: that gradient alone (Graph::run_inputs).
+  Tensor backward(Tensor root, Tensor gradient, bool inputs_only = false);
   /// What another GPU sent, as a leaf that its graph begins with.
   Tensor leaf(const Tensor& buffer);
   /// Gradients are used and dropped as soon as they are complete (optimizer in backward).

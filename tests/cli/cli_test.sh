@@ -181,7 +181,7 @@ run 2 estimate -m llama-2-7b --sequence-length
 run 2 estimate -m llama-2-7b --sequnce-length 4
 err_has '--sequence-length'
 run 2 estimate -m llama-2-7b --gradient-checkpointing full --gradient-checkpointing-every 2
-run 2 estimate -m llama-2-7b --parallelism-pipeline-schedule zero_bubble
+run 2 estimate -m llama-2-7b --parallelism-pipeline-schedule dualpipev
 err_has 'UNSUPPORTED_OPTION'
 run 2 estimate -m deepseek-ai/DeepSeek-V4-Pro
 err_has 'UNSUPPORTED_ARCHITECTURE'

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "core/plan/pipeline.hpp"
 #include "tests/unit/asked.hpp"
@@ -90,7 +91,8 @@ TEST_CASE("a stage waits with as many micro-batches as there are stages from it 
   const auto most_alive = [&](Count rank) {
     Count alive = 0, most = 0;
     for (const PipelineAction& action : actions_of(how, rank, how.micro_batches)) {
-      alive += action.forward ? 1 : -1;
+      using Work = PipelineAction::Work;
+      alive += action.work == Work::kForward ? 1 : action.work == Work::kInput ? 0 : -1;
       most = std::max(most, alive);
     }
     CHECK(alive == 0);
@@ -103,6 +105,53 @@ TEST_CASE("a stage waits with as many micro-batches as there are stages from it 
   how.schedule = PipelineSchedule::kInterleaved;
   how.chunks = 2;
   CHECK(most_alive(0) == 11);
+}
+
+// The most that wait for any part of their backward, and for the second part alone.
+std::pair<Count, Count> waiting(PipelineSchedule schedule, Count rank) {
+  using Work = PipelineAction::Work;
+  Pipeline how;
+  how.stages = 4;
+  how.chunks = 2;
+  how.micro_batches = 8;
+  how.schedule = schedule;
+  Count forwards = 0, inputs = 0, weights = 0;
+  std::pair<Count, Count> most;
+  for (const PipelineAction& action : actions_of(how, rank, how.micro_batches)) {
+    (action.work == Work::kForward ? forwards : action.work == Work::kInput ? inputs : weights) += 1;
+    CHECK(inputs <= forwards);
+    CHECK(weights <= inputs);
+    most = {std::max(most.first, forwards - weights), std::max(most.second, inputs - weights)};
+  }
+  CHECK(forwards == how.chunks * how.micro_batches);
+  CHECK(weights == forwards);
+  return most;
+}
+
+TEST_CASE("of backwards that are cut in two the weights' part waits as long as the GPU lies behind the first") {
+  // torch 2.14 schedules.py: pipeline_order of ScheduleInterleavedZeroBubble and ScheduleZBVZeroBubble, 4 ranks and 8
+  // micro-batches
+  CHECK(waiting(PipelineSchedule::kZeroBubble, 0) == std::pair<Count, Count>{8, 1});
+  CHECK(waiting(PipelineSchedule::kZeroBubble, 3) == std::pair<Count, Count>{8, 4});
+  CHECK(waiting(PipelineSchedule::kZeroBubbleV, 0) == std::pair<Count, Count>{8, 1});
+  CHECK(waiting(PipelineSchedule::kZeroBubbleV, 3) == std::pair<Count, Count>{8, 7});
+}
+
+TEST_CASE("a zero-bubble schedule holds what it saved and the gradients beside it; the V's first GPU has both ends") {
+  const auto cut = [](const char* schedule, const std::string& rank) {
+    const std::string how = R"(, "virtual_pipeline": 2, "pipeline_schedule": ")";
+    return answered(llama(8, pipeline(2, 4, how + schedule + "\"" + rank)));
+  };
+  const std::string second = R"(, "rank": 1)";
+  CHECK(cut("zero_bubble", second).allocated.expected > cut("interleaved", second).allocated.expected);
+  const Estimate turned = cut("zbv", R"(, "rank": 0)");
+  const Count whole = answered(llama(8, R"("loss": "default")")).parameters.total;
+  CHECK(turned.parameters.total + cut("zbv", second).parameters.total == whole);
+  CHECK(turned.parameters.total > Count{2} * 128'256 * 4096);
+  for (const char* rest : {R"("gradient_checkpointing": "full", )", R"("adapter": {"r": 8}, )"}) {
+    std::string text = llama(8, rest + pipeline(2, 4, R"(, "pipeline_schedule": "zbv", "virtual_pipeline": 3)"));
+    CHECK_FALSE(ask(text).estimate);
+  }
 }
 
 TEST_CASE("from some number on more micro-batches cost a 1F1B pipeline only what it receives them in") {
@@ -202,6 +251,18 @@ TEST_CASE("each of a GPU's chunks of layers has adapters of its own") {
 TEST_CASE("autocast is around each stage's forward") {
   agree(stage(0, "", "bf16_amp"), 14'751'854'080);  // llama8-pp-bf16amp-2r0
   agree(stage(1, "", "amp_bf16"), 31'039'654'400);  // llama8-pp-amp-2r1
+}
+
+TEST_CASE("autocast is around stages that FSDP 2 divides, too; adapters under torchtitan's tensor parallelism fail") {
+  const Estimate e = answered(R"({"schema": 1, "config": {"model_type": "llama", "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 8, "num_attention_heads": 16,
+    "num_key_value_heads": 4, "vocab_size": 32000, "max_position_embeddings": 4096, "tie_word_embeddings": false},
+    "method": "full", "precision": "amp_bf16", "micro_batch_size": 1, "sequence_length": 2048, "gpu": "A100-80GB",
+    "framework": {"name": "transformers", "version": "5.12"}, "optimizer": "adamw_torch_fused", "parallelism":
+    {"data": 4, "pipeline": 2, "fsdp": "fsdp2", "num_micro_batches": 4, "rank": 1}})");
+  CHECK(std::abs(e.allocated.expected - 1'881'375'232 - 2 * 8'519'680) < kMiB);  // pp-fsdp-amp, and cuBLAS
+  std::string lora = llama(4, tensor(2));
+  CHECK_FALSE(ask(lora.replace(lora.find("full"), 4, "lora")).estimate);
 }
 
 TEST_CASE("several chunks of layers on a GPU are interleaved without being told") {

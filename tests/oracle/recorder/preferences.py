@@ -43,7 +43,7 @@ def run(nodes, names, path):
 def helpers():
     from peft import PeftModel
     names = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, "contextlib": contextlib, "nullcontext": contextlib.nullcontext,
-             "is_peft_model": lambda m: isinstance(m, PeftModel), "is_torch_xla_available": lambda: False, "os": os,
+             "is_peft_model": lambda m: isinstance(unwrapped(m), PeftModel), "is_torch_xla_available": lambda: False, "os": os,
              "is_peft_available": lambda: True, "PeftModel": PeftModel}
     names["contextmanager"] = contextlib.contextmanager
     run(cut("trainer/utils.py", {"selective_log_softmax", "entropy_from_logits", "use_adapter"}), names, "utils.py")
@@ -51,6 +51,12 @@ def helpers():
     run(cut("experimental/utils.py", {"pad_to_length"}), names, "experimental/utils.py")
     run(cut("experimental/orpo/orpo_trainer.py", {"log1mexp"}), names, "orpo_trainer.py")
     return names
+
+
+def unwrapped(model):
+    """accelerate's extract_model_from_parallel: what lies in DDP's, FSDP's or DeepSpeed's module."""
+    names = {c.__name__ for c in type(model).__mro__}
+    return model.module if names & {"DistributedDataParallel", "FullyShardedDataParallel", "DeepSpeedEngine"} else model
 
 
 def trainer_class(task):
@@ -63,15 +69,15 @@ def trainer_class(task):
     return names[name]
 
 
-def make_trainer(model, job):
+def make_trainer(model, job, reference):
     for m in model.modules():                          # disable_dropout=True
         if isinstance(m, torch.nn.Dropout):
             m.p = 0.0
     same = lambda x, *a, **k: x  # noqa: E731
     trainer = trainer_class(job["task"])()
     trainer.model = model
-    trainer.ref_model = reference_of(model)
-    trainer.accelerator = types.SimpleNamespace(device=torch.device("cuda"), gather=same, gather_for_metrics=same, unwrap_model=same)
+    trainer.ref_model = reference
+    trainer.accelerator = types.SimpleNamespace(device=torch.device("cuda"), gather=same, gather_for_metrics=same, unwrap_model=unwrapped)
     trainer.args = types.SimpleNamespace(gradient_checkpointing_kwargs={"use_reentrant": job["use_reentrant"]}, device=torch.device("cuda"),
                                          center_rewards_coefficient=None)
     trainer.precompute_ref_logps = job.get("reference") == "precomputed"
@@ -167,13 +173,23 @@ def make_batch(job):
     return batch
 
 
+def attach(call, model, reference, job, amp, dtypes, to_fp32):
+    """The trainer, on what it calls. `model` is what it holds itself as self.model, `reference` as it prepared it."""
+    answer_items()
+    prepare(unwrapped(model), amp, dtypes, to_fp32)
+    if reference is not None and not is_parted(reference):
+        prepare(reference, amp, dtypes, to_fp32)
+    call.__dict__["oracle_trainer"] = make_trainer(model, job, reference)
+
+
+def is_parted(reference):
+    """trl/models/utils.py: prepare_deepspeed and prepare_fsdp leave accelerate's autocast away."""
+    return unwrapped(reference) is not reference or any(c.__name__ == "FSDPModule" for c in type(reference).__mro__)
+
+
 def forward_loss(model, batch, job, amp, dtypes, to_fp32):
     if "oracle_trainer" not in model.__dict__:
-        answer_items()
-        prepare(model, amp, dtypes, to_fp32)
-        if reference_of(model) is not None:
-            prepare(reference_of(model), amp, dtypes, to_fp32)
-        model.__dict__["oracle_trainer"] = make_trainer(model, job)
+        attach(model, model, reference_of(model), job, amp, dtypes, to_fp32)
     trainer = model.__dict__["oracle_trainer"]
     run_loss = trainer._compute_loss if job["task"] in ("dpo", "kto") else trainer.compute_loss
     return types.SimpleNamespace(loss=run_loss(model, batch, return_outputs=False))
