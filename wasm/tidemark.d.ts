@@ -203,7 +203,7 @@ export interface Job {
     /** Bits per quantised weight: 4 or 8; of GPTQ and HQQ also 2 and 3. Unit: bits. @default 4 */
     bits?: number | null;
     /** Number format; 8 bits mean int8. @default "nf4" */
-    quant_type?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | null;
+    quant_type?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "quanto" | "torchao" | "aqlm" | "eetq" | null;
     /** Block scales are quantised again. @default true */
     double_quant?: boolean | null;
     /**
@@ -221,9 +221,9 @@ export interface Job {
     /** Whether peft.prepare_model_for_kbit_training ran: it upcasts what is not quantised. @default false */
     prepare_kbit?: "false" | false | "true" | true | "norms_only" | null;
     /** Another name of "quantization.quant_type". */
-    method?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | null;
+    method?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "quanto" | "torchao" | "aqlm" | "eetq" | null;
     /** Another name of "quantization.quant_type". */
-    quant_method?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | null;
+    quant_method?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "quanto" | "torchao" | "aqlm" | "eetq" | null;
   } | null;
   /** from_pretrained(load_in_4bit=True): what method qlora means. @default false */
   load_in_4bit?: boolean | null;
@@ -243,6 +243,13 @@ export interface Job {
     master_weights?: "none" | "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
     /** Dtype of the optimizer's moments, where the optimizer does not decide for itself. */
     optimizer_states?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
+  } | null;
+  /**
+   * torchao's convert_to_float8_training, without torch.compile, of every linear layer but the head. @default "none"
+   */
+  float8?: "none" | "tensorwise" | "rowwise" | null | {
+    /** Another name of "float8". */
+    recipe_name?: "none" | "tensorwise" | "rowwise" | null;
   } | null;
   /** from_pretrained's dtype, where precision is auto. @default "auto" */
   dtype?: "auto" | "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
@@ -266,6 +273,11 @@ export interface Job {
   packing?: boolean | null;
   /** Pictures in each sample of a model that sees; sequence_length includes their tokens. Unit: images. @default 0 */
   images_per_sample?: number | null;
+  /**
+   * Of one video in each sample, in place of images; image_size is a frame's, sequence_length includes their tokens.
+   * Unit: frames. @default 0
+   */
+  video_frames?: number | null;
   /** Pixels per side, or [height, width]; the model's own size where absent. Unit: pixels. */
   image_size?: unknown;
   /**
@@ -297,7 +309,7 @@ export interface Job {
   /** Feed-forward layers over pieces of the sequence. Not modelled: Not modelled yet. */
   tiled_mlp?: null;
   /** Hugging Face's `optim`. @default "auto" */
-  optimizer?: "auto" | "adafactor" | "adagrad" | "adam_mini" | "adamw_8bit" | "adamw_bnb_8bit" | "bitsandbytes.optim.AdamW8bit" | "paged_adamw_8bit" | "bitsandbytes.optim.PagedAdamW8bit" | "adamw_bnb_32bit" | "adamw_32bit" | "paged_adamw_32bit" | "paged_adamw" | "bitsandbytes.optim.PagedAdamW" | "adamw_hf" | "adopt_adamw" | "adamw_anyprecision" | "adamw_torch" | "adamw" | "adam" | "torch.optim.AdamW" | "adamw_torch_fused" | "ao_adamw_fp8" | "adamw_torch_8bit" | "ao_adamw_8bit" | "adamw_torch_4bit" | "ao_adamw_4bit" | "ademamix" | "ademamix_8bit" | "paged_ademamix_32bit" | "paged_ademamix_8bit" | "apollo_adamw" | "apollo_adamw_layerwise" | "came_pytorch" | "galore_adamw" | "galore_adamw_8bit" | "galore_adafactor" | "galore_adamw_layerwise" | "galore_adamw_8bit_layerwise" | "grokadamw" | "lion_32bit" | "lion" | "lion_8bit" | "paged_lion_32bit" | "paged_lion_8bit" | "lomo" | "adalomo" | "muon" | "rmsprop" | "rmsprop_bnb_32bit" | "rmsprop_bnb" | "rmsprop_bnb_8bit" | "schedule_free_adamw" | "schedule_free_radam" | "schedule_free_sgd" | "sgd" | "torch.optim.SGD" | "sgd_momentum" | "stable_adamw" | "optimi_adamw" | null;
+  optimizer?: "auto" | "adafactor" | "adagrad" | "adam_mini" | "adamw_8bit" | "adamw_bnb_8bit" | "bitsandbytes.optim.AdamW8bit" | "paged_adamw_8bit" | "bitsandbytes.optim.PagedAdamW8bit" | "adamw_bnb_32bit" | "adamw_32bit" | "paged_adamw_32bit" | "paged_adamw" | "bitsandbytes.optim.PagedAdamW" | "adamw_hf" | "adopt_adamw" | "adamw_anyprecision" | "adamw_torch" | "adamw" | "adam" | "torch.optim.AdamW" | "adamw_torch_fused" | "ao_adamw_fp8" | "adamw_torch_8bit" | "ao_adamw_8bit" | "adamw_torch_4bit" | "ao_adamw_4bit" | "ademamix" | "ademamix_8bit" | "paged_ademamix_32bit" | "paged_ademamix_8bit" | "apollo_adamw" | "apollo_adamw_layerwise" | "badam" | "came_pytorch" | "dion" | "galore_adamw" | "galore_adamw_8bit" | "galore_adafactor" | "galore_adamw_layerwise" | "galore_adamw_8bit_layerwise" | "q_galore_adamw8bit" | "grokadamw" | "lion_32bit" | "lion" | "lion_8bit" | "paged_lion_32bit" | "paged_lion_8bit" | "lomo" | "adalomo" | "lorafa" | "muon" | "rmsprop" | "rmsprop_bnb_32bit" | "rmsprop_bnb" | "rmsprop_bnb_8bit" | "schedule_free_adamw" | "schedule_free_radam" | "schedule_free_sgd" | "sgd" | "torch.optim.SGD" | "sgd_momentum" | "stable_adamw" | "optimi_adamw" | null;
   /** Hugging Face's `optim_args`: of GaLore and APOLLO "rank=128" counts, and "proj=svd". */
   optim_args?: string | null;
   /**
@@ -471,7 +483,7 @@ export interface Job {
      */
     loss_parallel?: boolean | null;
     /** In which order a pipeline runs its micro-batches. @default "1f1b" */
-    pipeline_schedule?: "1f1b" | "gpipe" | "interleaved" | null;
+    pipeline_schedule?: "1f1b" | "gpipe" | "interleaved" | "zero_bubble" | "zbv" | null;
     /** The GPU of a pipeline that the answer is about; else the worst. */
     rank?: number | null;
   } | null;
@@ -615,11 +627,11 @@ export interface Job {
   /** Another name of "quantization.bits". */
   quant_bits?: number | null;
   /** Another name of "quantization.quant_type". */
-  bnb_4bit_quant_type?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | null;
+  bnb_4bit_quant_type?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "quanto" | "torchao" | "aqlm" | "eetq" | null;
   /** Another name of "quantization.quant_type". */
-  quantization_type?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | null;
+  quantization_type?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "quanto" | "torchao" | "aqlm" | "eetq" | null;
   /** Another name of "quantization.quant_type". */
-  quant_method?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "eetq" | null;
+  quant_method?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "quanto" | "torchao" | "aqlm" | "eetq" | null;
   /** Another name of "quantization.double_quant". */
   bnb_4bit_use_double_quant?: boolean | null;
   /** Another name of "quantization.double_quant". */
@@ -628,6 +640,8 @@ export interface Job {
   use_nested_quant?: boolean | null;
   /** Another name of "quantization.quant_storage". */
   bnb_4bit_quant_storage?: "auto" | "uint8" | "bf16" | "fp16" | "fp32" | "bfloat16" | "float16" | "float32" | null;
+  /** Another name of "float8". */
+  fp8_recipe?: "none" | "tensorwise" | "rowwise" | null;
   /** Another name of "dtype". */
   torch_dtype?: "auto" | "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
   /** Another name of "dtype". */
@@ -675,7 +689,7 @@ export interface Job {
   /** Another name of "use_reentrant". */
   use_reentrant_gc?: boolean | null;
   /** Another name of "optimizer". */
-  optim?: "auto" | "adafactor" | "adagrad" | "adam_mini" | "adamw_8bit" | "adamw_bnb_8bit" | "bitsandbytes.optim.AdamW8bit" | "paged_adamw_8bit" | "bitsandbytes.optim.PagedAdamW8bit" | "adamw_bnb_32bit" | "adamw_32bit" | "paged_adamw_32bit" | "paged_adamw" | "bitsandbytes.optim.PagedAdamW" | "adamw_hf" | "adopt_adamw" | "adamw_anyprecision" | "adamw_torch" | "adamw" | "adam" | "torch.optim.AdamW" | "adamw_torch_fused" | "ao_adamw_fp8" | "adamw_torch_8bit" | "ao_adamw_8bit" | "adamw_torch_4bit" | "ao_adamw_4bit" | "ademamix" | "ademamix_8bit" | "paged_ademamix_32bit" | "paged_ademamix_8bit" | "apollo_adamw" | "apollo_adamw_layerwise" | "came_pytorch" | "galore_adamw" | "galore_adamw_8bit" | "galore_adafactor" | "galore_adamw_layerwise" | "galore_adamw_8bit_layerwise" | "grokadamw" | "lion_32bit" | "lion" | "lion_8bit" | "paged_lion_32bit" | "paged_lion_8bit" | "lomo" | "adalomo" | "muon" | "rmsprop" | "rmsprop_bnb_32bit" | "rmsprop_bnb" | "rmsprop_bnb_8bit" | "schedule_free_adamw" | "schedule_free_radam" | "schedule_free_sgd" | "sgd" | "torch.optim.SGD" | "sgd_momentum" | "stable_adamw" | "optimi_adamw" | null;
+  optim?: "auto" | "adafactor" | "adagrad" | "adam_mini" | "adamw_8bit" | "adamw_bnb_8bit" | "bitsandbytes.optim.AdamW8bit" | "paged_adamw_8bit" | "bitsandbytes.optim.PagedAdamW8bit" | "adamw_bnb_32bit" | "adamw_32bit" | "paged_adamw_32bit" | "paged_adamw" | "bitsandbytes.optim.PagedAdamW" | "adamw_hf" | "adopt_adamw" | "adamw_anyprecision" | "adamw_torch" | "adamw" | "adam" | "torch.optim.AdamW" | "adamw_torch_fused" | "ao_adamw_fp8" | "adamw_torch_8bit" | "ao_adamw_8bit" | "adamw_torch_4bit" | "ao_adamw_4bit" | "ademamix" | "ademamix_8bit" | "paged_ademamix_32bit" | "paged_ademamix_8bit" | "apollo_adamw" | "apollo_adamw_layerwise" | "badam" | "came_pytorch" | "dion" | "galore_adamw" | "galore_adamw_8bit" | "galore_adafactor" | "galore_adamw_layerwise" | "galore_adamw_8bit_layerwise" | "q_galore_adamw8bit" | "grokadamw" | "lion_32bit" | "lion" | "lion_8bit" | "paged_lion_32bit" | "paged_lion_8bit" | "lomo" | "adalomo" | "lorafa" | "muon" | "rmsprop" | "rmsprop_bnb_32bit" | "rmsprop_bnb" | "rmsprop_bnb_8bit" | "schedule_free_adamw" | "schedule_free_radam" | "schedule_free_sgd" | "sgd" | "torch.optim.SGD" | "sgd_momentum" | "stable_adamw" | "optimi_adamw" | null;
   /** Another name of "max_grad_norm". */
   gradient_clipping?: number | null;
   /** Another name of "compile". */

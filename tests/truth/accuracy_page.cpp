@@ -97,7 +97,7 @@ std::string accuracy_page(const Tables& t) {
   page += summary_row("records of further adapters", without(t.adapters, t.deviations));
   page += summary_row("records of further optimizers", without(t.optimizers, t.deviations));
   page += summary_row("records of activations in host memory", without(t.offloaded, t.deviations));
-  page += summary_row("records of GPTQ, AWQ and HQQ", without(t.quantised, t.deviations));
+  page += summary_row("records of packed bases", without(t.quantised, t.deviations));
   page += summary_row("records of Megatron-Core", without(t.megatron, t.deviations));
   for (const char* metric : {"allocated", "reserved", "device"}) {
     for (const char* completeness : {"A", "B"}) {

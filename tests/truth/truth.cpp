@@ -247,6 +247,13 @@ int run(int argc, char** argv) {
   Check c;
   check_oracle(c, "public records", without(t.open, t.deviations), 259, kDense);
   check_oracle(c, "extra records", without(t.extra, t.deviations), 357, kDense);
+  check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 637, kDense);
+  check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 687);
+  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 509);
+  check_oracle(c, "records of loops", without(t.loops, t.deviations), 33, kLoops);
+  check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 236);
+  check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 126);
+  check_oracle(c, "activations in host memory", without(t.offloaded, t.deviations), 67, kOffloaded);
   check_oracle(c, "packed bases", without(t.quantised, t.deviations), 81, kDense);
   check_oracle(c, "records of Megatron-Core", without(t.megatron, t.deviations), 54, kMegatron);
   c.at_least("coverage", "table is the records'", table == read_file(root + "/core/step/coverage_table.cpp"), 1);
