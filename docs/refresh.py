@@ -28,6 +28,7 @@ SETS = {
     "records-loops.jsonl": "preferences, and evaluation between steps",
     "records-adapters.jsonl": "PEFT's adapters beside LoRA",
     "records-optimizers.jsonl": "optimizers of packages",
+    "records-quantised.jsonl": "LoRA on packed bases: GPTQ, AWQ, HQQ, quanto, torchao, EETQ, AQLM",
     "records-offloaded.jsonl": "saved tensors in host memory",
 }
 
