@@ -92,6 +92,17 @@ std::vector<Setting> stating_recipe(const TrainingJob& job, std::vector<Setting>
   return settings;
 }
 
+}  // namespace
+
+std::vector<Setting> to_fsdp2(const TrainingJob& job) {
+  std::vector<Setting> settings = stating_recipe(job, {set_word("parallelism.fsdp", "fsdp2")});
+  const bool widens = job.recipe.autocast && job.outputs_to_fp32 && !job.has_adapter();
+  if (widens) settings.push_back(set_word("precision", "fsdp_bf16"));
+  return merged(settings);
+}
+
+namespace {
+
 /// The most of a host's GPUs that data-parallel ones can be regrouped in, by halves; 1 where they cannot.
 Count regrouped(const TrainingJob& job) {
   const Count gpus = job.data_parallel.degree;
@@ -131,12 +142,12 @@ void add_tensor(const TrainingJob& job, const Architecture& architecture, std::v
   const bool among_hosts = !job.is_megatron() && job.data_parallel.degree > group && (zero || now == Sharding::kNone);
   if (among_hosts) {
     title += ", FSDP 2 among hosts";
-    settings.push_back(set_word("parallelism.fsdp", "fsdp2"));
+    for (Setting& setting : to_fsdp2(job)) settings.push_back(std::move(setting));
   }
   if (among_hosts && zero) {
     settings.push_back(set_count("parallelism.zero_stage", 0));
     settings.push_back(set_word("precision", "fsdp_bf16"));
-  } else {
+  } else if (!among_hosts) {
     settings = stating_recipe(job, std::move(settings));
   }
   steps.push_back(step_of(Lever::kModelParallel, std::move(title), std::move(settings), kTensor));
@@ -210,7 +221,10 @@ std::vector<Step> sharding_steps(const TrainingJob& job) {
   const int already = now == Sharding::kZero1 ? kStage1.weight : now == Sharding::kZero2 ? kStage2.weight : 0;
   if (now < Sharding::kZero1) to("ZeRO-1", {set_count("parallelism.zero_stage", 1)}, kStage1, 0);
   if (now < Sharding::kZero2) to("ZeRO-2", {set_count("parallelism.zero_stage", 2)}, kStage2, already);
-  if (now == Sharding::kNone) to("FSDP 2", {set_word("parallelism.fsdp", "fsdp2")}, kGathered, 0);
+  if (now == Sharding::kNone) {
+    steps.push_back(step_of(Lever::kSharding, "FSDP 2", to_fsdp2(job), kGathered));
+    if (how.one_process) steps.back().settings.push_back(set_word("parallelism.data_parallel", "ddp"));
+  }
   if (now < Sharding::kZero3) to("ZeRO-3", {set_count("parallelism.zero_stage", 3)}, kStage3, already);
   return done(std::move(steps));
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/fit/gpu_levers.hpp"
+
 namespace tidemark {
 namespace {
 
@@ -30,7 +32,7 @@ std::vector<Division> divisions(const TrainingJob& job) {
   if (job.pipeline.is_device_map()) return {{"device_map", {}, "parallelism.device_map"}};
   if (job.data_parallel.sharding != Sharding::kNone) return {{"divided as stated", {}}};
   const Setting engine = set_word("precision", "deepspeed_bf16");
-  return {{"FSDP 2", {set_word("parallelism.fsdp", "fsdp2")}},
+  return {{"FSDP 2", to_fsdp2(job)},
           {"ZeRO-2", {engine, set_count("parallelism.zero_stage", 2)}},
           {"ZeRO-3", {engine, set_count("parallelism.zero_stage", 3)}}};
 }

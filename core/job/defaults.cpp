@@ -175,6 +175,16 @@ void settle_precision(const LeftOpen& open, const Habits& habits, std::optional<
     job.recipe.weights = job.recipe.gradients = half;
     if (half != Dtype::kBf16) job.recipe.name = "custom";
     chosen.why = "DeepSpeed's engine runs the model in 16 bits";
+  } else if (autocast && habits.loop != Loop::kByHand && job.data_parallel.is_sharded() &&
+             job.data_parallel.sharding == Sharding::kFsdp2) {
+    // accelerate 1.14 accelerator.py _prepare_fsdp2, utils/fsdp_utils.py fsdp2_prepare_model, utils/dataclasses.py
+    // set_mixed_precision: prepare_model, which autocasts and converts outputs, is not called.
+    Fsdp& fsdp = job.data_parallel.fsdp;
+    if (!fsdp.param) fsdp.param = half;
+    if (!fsdp.reduce) fsdp.reduce = half;
+    job.recipe = adapters ? recipe_of(chosen.weights, std::nullopt) : *named_recipe("fsdp_bf16");
+    if (!adapters) chosen.why = "accelerate makes trained weights fp32";
+    chosen.why += "; under FSDP 2 it gathers " + std::string{name_of(half)} + " and does not autocast";
   }
   std::string message =
       "Precision is left to the framework: " + in_words(job.recipe) + " (" + job.recipe.name + "), as " + chosen.why;

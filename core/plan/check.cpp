@@ -112,6 +112,14 @@ void check_method(const TrainingJob& job, Issues& issues) {
                 : "FSDP 2 would cast packed words to the dtype that it gathers in: quant_storage is that, or uint8.",
            name_of(job.recipe.weights));
   }
+  // accelerate 1.14 utils/fsdp_utils.py fsdp2_prepare_model: incompatible_params4bit.
+  if (packed && !flat && words == Dtype::kUint8 && job.framework.name != "pytorch") {
+    issues.push_back({"ASSUMED_VALUE", Severity::kWarning, "/quantization/quant_storage",
+                      "accelerate leaves 4-bit weights in words of uint8 out of FSDP 2: each GPU then keeps all of "
+                      "them. The figure is that of weights which are divided; set \"quant_storage\" to the weights' "
+                      "dtype, so that they are.",
+                      std::string{name_of(job.recipe.weights)}});
+  }
   if (job.has_adapter() && job.adapter.use_dora && flat && job.data_parallel.fsdp.trained_leaves) {
     refuse(
         issues, "/adapter/use_dora",

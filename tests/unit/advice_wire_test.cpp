@@ -207,17 +207,19 @@ TEST_CASE("the smallest ways to run a job are the fewest cards, its changes, and
       R"({"verb":"advise","model":"llama-3.1-8b","method":"full","gpu":"A100-40GB","frontiers":false,"tiers":false})");
   const std::vector<Value>& ways = at(reply, "ways").items;
   REQUIRE(ways.size() == 3);
-  CHECK(at(ways[0], "cards").integer == 4);
+  // 16 bytes for each of 8 030 261 248 parameters, as accelerate makes them fp32: 30 GiB on each of four, and
+  // activations.
+  CHECK(at(ways[0], "cards").integer == 8);
   CHECK(at(ways[0], "how").string == "FSDP 2");
   CHECK(at(ways[1], "cards").integer == 1);
   CHECK(at(ways[1], "allocated_bytes").integer == at(reply, "combination.allocated.expected").integer);
   CHECK(at(ways[2], "gpu").string == at(reply, "smallest_card.gpu").string);
   // Of eight that hold it easily, fewer would do.
   const Value roomy = ask(
-      R"({"verb":"advise","model":"llama-3.1-8b","method":"full","gpu":"A100-40GB","frontiers":false,"tiers":false,)"
+      R"({"verb":"advise","model":"llama-3.1-8b","method":"full","gpu":"A100-80GB","frontiers":false,"tiers":false,)"
       R"("parallelism":{"data":8,"fsdp":"fsdp2"}})");
   REQUIRE(at(roomy, "ways").items.size() == 1);
-  CHECK(at(roomy, "ways.0.cards").integer == 4);
+  CHECK(at(roomy, "ways.0.cards").integer == 2);
 }
 
 TEST_CASE("fit counts the cards that a job takes") {
@@ -260,7 +262,7 @@ TEST_CASE("a map's rows may be numbers of cards") {
         estimated(parsed("{" + job + R"(,"parallelism":{"data":8,"fsdp":"fsdp2"}})"), empty_object()));
   for (int column = 0; column < 2; ++column) {
     const std::string at_column = "." + std::to_string(column);
-    CHECK(at(reply, "allocated.0" + at_column).integer > at(reply, "allocated.1" + at_column).integer);
+    // One card trains in bf16; what several divide is fp32 (accelerate 1.14 utils/fsdp_utils.py).
     CHECK(at(reply, "allocated.1" + at_column).integer > at(reply, "allocated.2" + at_column).integer);
   }
   const Value both = ask(R"({"verb":"map","cards":[1],"batches":[1],)" + job + "}");

@@ -52,6 +52,23 @@ TEST_CASE("beside quantised weights transformers 4 loads fp16") {
   CHECK(recipe.autocast == Dtype::kBf16);
 }
 
+// accelerate 1.14 utils/fsdp_utils.py: fsdp2_prepare_model; utils/dataclasses.py: set_mixed_precision.
+TEST_CASE("under FSDP 2 accelerate makes trained weights fp32, gathers bf16 and does not autocast") {
+  const auto on = [](std::string_view strategy, std::string_view more) {
+    return answer_to(small("bfloat16") + R"(,"parallelism":{"data":2,)" + std::string{strategy} + "}" +
+                     std::string{more})
+        .job;
+  };
+  CHECK(on(R"("fsdp":"fsdp2")", "").recipe.name == "fsdp_bf16");
+  CHECK(on(R"("fsdp":"fsdp2")", "").data_parallel.fsdp.reduce == Dtype::kBf16);
+  const TrainingJob lora = on(R"("fsdp":"fsdp2")", R"(,"method":"lora")");
+  CHECK(lora.recipe.name == "pure_bf16");
+  CHECK(lora.data_parallel.fsdp.param == Dtype::kBf16);
+  CHECK(on(R"("fsdp":"full_shard")", "").recipe.name == "bf16_amp");
+  CHECK(on(R"("ddp":{})", "").recipe.name == "bf16_amp");
+  CHECK(on(R"("fsdp":"fsdp2")", R"(,"precision":"bf16_amp")").recipe.name == "bf16_amp");
+}
+
 TEST_CASE("an answer tells which recipe was chosen and why") {
   const Answer answer = answer_to(small("bfloat16"));
   REQUIRE(answer.issues.size() == 1);
