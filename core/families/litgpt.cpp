@@ -135,11 +135,8 @@ void index_copy_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
 Tensor zero_pad(Tensor x_in, Dim columns) {
   const Tensor x = std::move(x_in);
   Tape& t = x.tape();
-  Shape s = x.shape();
-  s.dims[s.rank - 1] = columns;
-  s.make_contiguous();
   Node* n = t.record("index_copy_", index_copy_backward, {&x});
-  Tensor out = t.allocate(s, x.dtype(), "new_zeros");
+  Tensor out = t.allocate(x.shape().with_last(columns), x.dtype(), "new_zeros");
   t.save(n, x);
   t.attach(n, out);
   return out;

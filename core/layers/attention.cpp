@@ -75,9 +75,7 @@ Tensor additive_mask(Tensor mask_in, const Tensor& q, const Tensor& k) {
     Tensor inverted = t.allocate(s, Dtype::kBool, "attention mask (inverted)");
   }
   if (!t.is_multiple(s.size(-1), 16)) {
-    Shape wide = s;
-    wide.dims[wide.rank - 1] = Dim(t.round_up(s.size(-1), 16));
-    wide.make_contiguous();
+    const Shape wide = s.with_last(Dim(t.round_up(s.size(-1), 16)));
     mask = t.allocate(wide, q.dtype(), "attention mask (padded)");
   }
   return mask;

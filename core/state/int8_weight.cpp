@@ -53,7 +53,7 @@ Tensor int8_linear(Tensor x_in, Dim out_features) {
   const Tensor rows = reshape(detach(x), flat(x.shape()));
   Tensor out = scaled_product(rows, out_features, x.dtype());
   t.hold(n, rows);
-  out = view(std::move(out), with_features(x, out_features));
+  out = view(std::move(out), x.shape().with_last(out_features));
   t.attach(n, out);
   return out;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/state/quantised_weight.hpp"
+#include "core/tape/ops.hpp"
 
 namespace tidemark {
 

@@ -85,7 +85,7 @@ Tensor gptq_linear(const Tensor& x, Dim out_features, const PackedLinear& layer,
     w = t.allocate(Shape{in_features, out_features}, layer.scales, "dequantised weight");
     w = to(std::move(w), x.dtype());
   }
-  const Shape shape = with_features(x, out_features);
+  const Shape shape = x.shape().with_last(out_features);
   Tensor out = matmul(rows, std::move(w));
   if (layer.former) {
     out = to(std::move(out), x.dtype());
@@ -157,7 +157,7 @@ Tensor awq_linear(const Tensor& argument, Dim out_features, const PackedLinear& 
     n->attributes[1] = static_cast<Count>(x.dtype());
     n->attributes[2] = layer.former ? 1 : 0;
   }
-  const Shape shape = with_features(x, out_features);
+  const Shape shape = x.shape().with_last(out_features);
   Tensor out = awq_product(detach(x), out_features, layer);
   if (bias.defined()) out = add(std::move(out), bias);
   out = view(std::move(out), shape);
@@ -277,7 +277,7 @@ Tensor quanto_linear(const Tensor& x, Dim out_features, const PackedLinear& laye
     Tensor w = of_weight(t, out_features, x.dim(-1), layer.scales, "output_scales * weights");
     out = matmul(std::move(rows), std::move(w));
   }
-  out = view(std::move(out), with_features(x, out_features));
+  out = view(std::move(out), x.shape().with_last(out_features));
   if (bias.defined()) out = add(std::move(out), detach(bias));
   t.save(n, x);
   t.attach(n, out);
@@ -301,7 +301,7 @@ Tensor torchao_linear(const Tensor& x, Dim out_features, Tensor bias_in) {
   Tensor w = x.tape().allocate(Shape{x.dim(-1), out_features}, x.dtype(), "_to_copy");
   Tensor out = matmul(std::move(rows), std::move(w));
   out = mul_scalar(std::move(out));
-  out = view(std::move(out), with_features(x, out_features));
+  out = view(std::move(out), x.shape().with_last(out_features));
   return bias.defined() ? add_to_view(std::move(out), to(bias, x.dtype()), false) : out;
 }
 
@@ -338,7 +338,7 @@ Tensor aqlm_linear(const Tensor& x, Dim out_features, const PackedLinear& layer)
     Tensor w = of_weight(t, out_features, x.dim(-1), layer.scales, "weight");
     out = matmul(std::move(rows), w);
   }
-  const Shape shape = with_features(x, out_features);
+  const Shape shape = x.shape().with_last(out_features);
   out = view(clone(std::move(out)), shape);
   t.save(n, x);
   t.attach(n, out);
@@ -371,7 +371,7 @@ Tensor eetq_linear(const Tensor& x, Dim out_features, Tensor bias_in) {
   const Tensor bias = std::move(bias_in);
   Node* n = t.record("EetqLinearMMFunction", eetq_backward, {&x});
   if (n != nullptr) n->attributes[0] = out_features.n();
-  Tensor out = t.allocate(with_features(x, out_features), x.dtype(), "w8_a16_gemm");
+  Tensor out = t.allocate(x.shape().with_last(out_features), x.dtype(), "w8_a16_gemm");
   if (bias.defined()) out = add(std::move(out), detach(bias));
   t.save(n, x);
   t.attach(n, out);

@@ -86,7 +86,7 @@ Tensor dequantised_linear(Tensor x_in, Dim out_features, const QuantisedWeight& 
   const Tensor w = unpack(t, out_features, x.dim(-1), blocks, unpacking.through.value_or(x.dtype()), x.dtype());
   Tensor b;
   if (bias.defined() && bias.dtype() != x.dtype()) b = t.allocate(bias.shape(), x.dtype(), "bias cast");
-  Tensor out = t.allocate(with_features(x, out_features), x.dtype(), "mm");
+  Tensor out = t.allocate(x.shape().with_last(out_features), x.dtype(), "mm");
   t.attach(n, out);
   return out;
 }

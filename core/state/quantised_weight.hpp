@@ -7,14 +7,6 @@
 
 namespace tidemark {
 
-/// The shape of what a linear layer returns for `x`: its last dimension becomes the number of features.
-inline Shape with_features(const Tensor& x, Dim out_features) {
-  Shape shape = x.shape();
-  shape.dims[shape.rank - 1] = out_features;
-  shape.make_contiguous();
-  return shape;
-}
-
 /// A packed weight and the constants that unpack it. Bytes.
 struct QuantisedWeight {
   /// One constant tensor of the packed weight.

@@ -67,6 +67,18 @@ struct Shape {
       step *= dims[i].n();
     }
   }
+  Shape contiguous() const {
+    Shape shape = *this;
+    shape.make_contiguous();
+    return shape;
+  }
+  /// Contiguous, of these sizes but the last: what a product, a reduction or a padding of the last dimension makes.
+  Shape with_last(Dim last) const {
+    Shape shape = *this;
+    shape.dims[rank - 1] = last;
+    shape.make_contiguous();
+    return shape;
+  }
   bool is_contiguous() const {
     Count step = 1;
     for (int i = rank - 1; i >= 0; --i) {

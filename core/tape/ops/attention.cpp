@@ -35,9 +35,7 @@ void efficient_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   r[1] = t.allocate(like(k), k.dtype(), "efficient_attention_backward dk");
   r[2] = t.allocate(like(v), v.dtype(), "efficient_attention_backward dv");
   if (n.input_count > 3) {  // of a bias that is trained: rows of whole 16 numbers
-    Shape wide = n.input_shapes[3];
-    wide.dims[wide.rank - 1] = Dim(t.round_up(wide.size(-1), 16));
-    wide.make_contiguous();
+    const Shape wide = n.input_shapes[3].with_last(Dim(t.round_up(n.input_shapes[3].size(-1), 16)));
     r[3] = t.allocate(wide, q.dtype(), "efficient_attention_backward dbias");
     r[3].change().shape.dims[wide.rank - 1] = n.input_shapes[3].dim(-1);
   }

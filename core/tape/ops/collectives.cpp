@@ -157,13 +157,9 @@ Tensor gather_columns(Tensor x_in, Count shards, Dim columns) {
   const Tensor x = std::move(x_in);
   Tape& t = x.tape();
   Node* n = t.record("Redistribute", columns_backward, {&x});
-  Shape s = x.shape();
-  s.dims[s.rank - 1] = Dim(x.size(-1) * shards, Symbol::kVocab);
-  s.make_contiguous();
-  const Tensor parts = t.allocate(s, x.dtype(), "all_gather_into_tensor");
-  s.dims[s.rank - 1] = columns;
-  s.make_contiguous();
-  Tensor out = t.allocate(s, x.dtype(), "cat");
+  const Shape padded = x.shape().with_last(Dim(x.size(-1) * shards, Symbol::kVocab));
+  const Tensor parts = t.allocate(padded, x.dtype(), "all_gather_into_tensor");
+  Tensor out = t.allocate(x.shape().with_last(columns), x.dtype(), "cat");
   t.attach(n, out);
   return out;
 }

@@ -146,10 +146,8 @@ Tensor zeros(Tape& tape, const Shape& shape, Dtype dtype, const char* op) {
 
 Tensor pad_last(Tensor x_in, Count extra) {
   const Tensor x = std::move(x_in);
-  Shape s = x.shape();
-  s.dims[s.rank - 1] = Dim(s.dims[s.rank - 1].n() + extra);
-  s.make_contiguous();
-  return copy_of(x, s, x.dtype(), "constant_pad_nd", pad_backward);
+  const Shape padded = x.shape().with_last(Dim(x.size(-1) + extra));
+  return copy_of(x, padded, x.dtype(), "constant_pad_nd", pad_backward);
 }
 
 }  // namespace tidemark

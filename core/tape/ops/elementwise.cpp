@@ -313,10 +313,7 @@ Tensor reduce_last(const Tensor& x, const char* name, BackwardFn backward, bool 
   Tape& t = x.tape();
   Node* n = t.record(name, backward, {&x});
   if (saves) t.save(n, x);
-  Shape s = x.shape();
-  s.dims[s.rank - 1] = Dim(1);
-  s.make_contiguous();
-  Tensor out = t.allocate(s, x.dtype(), name);
+  Tensor out = t.allocate(x.shape().with_last(Dim(1)), x.dtype(), name);
   t.attach(n, out);
   if (saves) t.save(n, out);
   return out;

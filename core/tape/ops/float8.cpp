@@ -87,10 +87,7 @@ Tensor float8_linear(Tensor x_in, Tensor weight_in, Tensor bias_in, bool rowwise
     const Narrow b = narrowed(t, weight.shape(), weight.dtype(), 1, rowwise);
     out = scaled_product(t, Shape{rows.dim(0), weight.dim(0)}, x.dtype(), rowwise, kFastAccumulation, "_scaled_mm");
   }
-  Shape shape = x.shape();
-  shape.dims[shape.rank - 1] = weight.dim(0);
-  shape.make_contiguous();
-  out = view(std::move(out), shape);
+  out = view(std::move(out), x.shape().with_last(weight.dim(0)));
   t.save(n, x);
   t.save(n, weight);
   t.attach(n, out);

@@ -48,10 +48,7 @@ Tensor liger_rms_norm(Tensor x_in, Tensor weight_in) {
   t.save(n, x);
   t.save(n, weight);
   Tensor out = t.allocate(elementwise_shape({&x}), x.dtype(), "liger rms_norm");
-  Shape rows = x.shape();
-  rows.dims[rows.rank - 1] = Dim(1);
-  rows.make_contiguous();
-  Tensor rstd = t.allocate(rows, Dtype::kFp32, "liger rms_norm rstd");
+  Tensor rstd = t.allocate(x.shape().with_last(Dim(1)), Dtype::kFp32, "liger rms_norm rstd");
   t.attach(n, out);
   t.save(n, rstd);
   return out;

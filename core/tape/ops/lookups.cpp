@@ -256,10 +256,7 @@ Tensor gather_last(Tensor x_in, Tensor indices_in, Dim length) {
   Node* n = t.record("gather", gather_backward, {&x});
   t.save(n, x);
   t.save(n, indices);
-  Shape s = x.shape();
-  s.dims[s.rank - 1] = length;
-  s.make_contiguous();
-  Tensor out = t.allocate(s, x.dtype(), "gather");
+  Tensor out = t.allocate(x.shape().with_last(length), x.dtype(), "gather");
   t.attach(n, out);
   return out;
 }

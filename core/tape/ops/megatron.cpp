@@ -72,10 +72,7 @@ Tensor gathered_linear(Tensor x_in, Tensor weight_in, Tensor bias_in, Count shar
   const Shape whole = with_rows(x.shape(), x.size(0) * shards);
   Tensor gathered;
   if (shards > 1 && !to_buffer) gathered = t.allocate(whole, x.dtype(), "all_gather_into_tensor");
-  Shape shape = whole;
-  shape.dims[shape.rank - 1] = weight.dim(0);
-  shape.make_contiguous();
-  Tensor out = t.allocate(shape, x.dtype(), "mm");
+  Tensor out = t.allocate(whole.with_last(weight.dim(0)), x.dtype(), "mm");
   t.attach(n, out);
   return out;
 }
@@ -126,10 +123,7 @@ Tensor weighted_swiglu(Tensor x_in, Tensor weights_in) {
   Node* n = t.record("weighted_swiglu", weighted_swiglu_backward, {&x, &weights});
   t.save(n, x);
   t.save(n, weights);
-  Shape half = x.shape();
-  half.dims[half.rank - 1] = Dim(x.size(-1) / 2);
-  half.make_contiguous();
-  Tensor out = t.allocate(half, x.dtype(), "weighted_swiglu");
+  Tensor out = t.allocate(x.shape().with_last(Dim(x.size(-1) / 2)), x.dtype(), "weighted_swiglu");
   t.attach(n, out);
   return out;
 }

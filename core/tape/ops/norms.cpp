@@ -20,9 +20,7 @@ Tensor softmax_like(Tensor x_in, std::optional<Dtype> dtype, const char* name) {
   if (out_dtype != x.dtype() && x.dtype() != Dtype::kFp16) x = to(std::move(x), out_dtype);
   Node* n = t.record(name, softmax_backward, {&x});
   // pytorch 2.14 native/SoftMax.cpp TORCH_META_FUNC(_softmax): set_output_raw_strided without strides.
-  Shape shape = x.shape();
-  shape.make_contiguous();
-  Tensor out = t.allocate(shape, out_dtype, name);
+  Tensor out = t.allocate(x.shape().contiguous(), out_dtype, name);
   t.attach(n, out);
   t.save(n, out);
   return out;
@@ -55,12 +53,8 @@ Tensor fused_rms_norm(Tensor x_in, Tensor weight_in) {
   Node* n = t.record("rms_norm", layer_norm_backward, {&x, &weight});
   t.save(n, x);
   t.save(n, weight);
-  Shape rows = x.shape();
-  rows.make_contiguous();
-  Tensor out = t.allocate(rows, x.dtype(), "rms_norm");
-  rows.dims[rows.rank - 1] = Dim(1);
-  rows.make_contiguous();
-  const Tensor rstd = t.allocate(rows, Dtype::kFp32, "rms_norm rstd");
+  Tensor out = t.allocate(x.shape().contiguous(), x.dtype(), "rms_norm");
+  const Tensor rstd = t.allocate(x.shape().with_last(Dim(1)), Dtype::kFp32, "rms_norm rstd");
   t.attach(n, out);
   t.save(n, rstd);
   return out;
@@ -88,12 +82,9 @@ Tensor layer_norm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   t.save(n, x);
   if (weight.defined()) t.save(n, weight);
   if (bias.defined()) t.save(n, bias);
-  Shape s = x.shape();
-  if (!s.is_contiguous()) s.make_contiguous();
-  Tensor out = t.allocate(s, x.dtype(), "layer_norm");
-  Shape rows = x.shape();
-  rows.dims[rows.rank - 1] = Dim(1);
-  rows.make_contiguous();
+  const Shape s = x.shape();
+  Tensor out = t.allocate(s.is_contiguous() ? s : s.contiguous(), x.dtype(), "layer_norm");
+  const Shape rows = s.with_last(Dim(1));
   Tensor mean = t.allocate(rows, Dtype::kFp32, "layer_norm mean");
   Tensor rstd = t.allocate(rows, Dtype::kFp32, "layer_norm rstd");
   t.attach(n, out);

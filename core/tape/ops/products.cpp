@@ -43,9 +43,7 @@ Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias, Dim ou
 
 Tensor unflatten(Tensor y, const Shape& like) {
   if (like.rank == 2) return y;
-  Shape s = like;
-  s.dims[s.rank - 1] = y.dim(-1);
-  s.make_contiguous();
+  const Shape s = like.with_last(y.dim(-1));
   return view(std::move(y), s);
 }
 

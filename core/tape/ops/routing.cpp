@@ -95,9 +95,7 @@ TopK topk(Tensor x_in, Dim k) {
   const Tensor x = std::move(x_in);
   Tape& t = x.tape();
   Node* n = t.record("topk", zeros_backward, {&x});
-  Shape s = x.shape();
-  s.dims[s.rank - 1] = k;
-  s.make_contiguous();
+  const Shape s = x.shape().with_last(k);
   TopK out;
   out.values = t.allocate(s, x.dtype(), "topk");
   out.indices = t.allocate(s, Dtype::kInt64, "topk indices");
@@ -133,10 +131,7 @@ Tensor scatter_last(Tensor values_in, Tensor index_in, Dim width) {
   Tape& t = values.tape();
   Node* n = t.record("scatter_", scatter_backward, {&values});
   t.save(n, index);
-  Shape s = values.shape();
-  s.dims[s.rank - 1] = width;
-  s.make_contiguous();
-  Tensor out = t.allocate(s, values.dtype(), "full_like");
+  Tensor out = t.allocate(values.shape().with_last(width), values.dtype(), "full_like");
   t.attach(n, out);
   return out;
 }
