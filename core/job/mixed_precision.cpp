@@ -13,6 +13,10 @@ MixedPrecision mixed_precision(const TrainingJob& job) {
   return {fsdp.param ? fsdp.param : own.gathered, fsdp.reduce ? fsdp.reduce : own.reduced};
 }
 
+bool widens_trained(const TrainingJob& job) {
+  return job.recipe.autocast.has_value() && job.framework.name != "pytorch";
+}
+
 Dtype computing_dtype(const TrainingJob& job) {
   if (job.recipe.autocast) return *job.recipe.autocast;
   const DataParallel& how = job.data_parallel;

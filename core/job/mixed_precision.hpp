@@ -16,6 +16,10 @@ struct MixedPrecision {
 /// autocast. Source: accelerate 1.14 utils/dataclasses.py: FullyShardedDataParallelPlugin.set_mixed_precision.
 MixedPrecision mixed_precision(const TrainingJob& job);
 
+/// Under mixed precision accelerate makes what is trained fp32 as it divides it by FSDP 1: accelerate 1.14
+/// accelerator.py: prepare_model.
+bool widens_trained(const TrainingJob& job);
+
 /// The dtype in which matrix products and attention run: autocast's, else that of the weights as FSDP gathers them.
 Dtype computing_dtype(const TrainingJob& job);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/job/mixed_precision.hpp"
 #include "core/layers/adapter.hpp"
 #include "core/layers/losses.hpp"
 #include "core/layers/prompts.hpp"
@@ -457,16 +458,14 @@ Net::AdapterWeights Net::adapter_weights(const Base& base) {
   return w;
 }
 
-// FSDP 1 with units of adapters: outside of its unit's forward lora_A has the dtype of its part, which accelerate makes
-// fp32 under mixed precision. PEFT casts to that, the unit back (torch 2.14 fully_sharded_data_parallel.py:
-// MixedPrecision.cast_forward_inputs).
 namespace {
 
+// FSDP 1 with units of adapters: outside of its unit's forward lora_A has the dtype of its part. PEFT casts to that,
+// the unit back (torch 2.14 fully_sharded_data_parallel.py: MixedPrecision.cast_forward_inputs).
 Dtype dtype_outside_unit(const TrainingJob& job) {
   const DataParallel& how = job.data_parallel;
   const bool apart = how.is_sharded() && how.sharding == Sharding::kFsdp1 && how.fsdp.trained_leaves;
-  const bool wide = job.recipe.autocast && job.framework.name != "pytorch";
-  return apart && wide ? Dtype::kFp32 : job.adapter.dtype;
+  return apart && widens_trained(job) ? Dtype::kFp32 : job.adapter.dtype;
 }
 
 }  // namespace
@@ -491,8 +490,7 @@ Tensor Net::adapter(const Base& base, Tensor result_in, Tensor x_in) {
   const bool aqlm = base.quantised && packed.type == QuantType::kAqlm;
   const bool casts_first =
       base.quantised && ((packed.type == QuantType::kAwq && packed.former) || aqlm || packed.type == QuantType::kEetq);
-  // What is an nn.Linear whose weight is a tensor of a class of its own gets the ordinary layer.
-  const bool ordinary = !base.quantised || packed.type == QuantType::kQuanto || packed.type == QuantType::kTorchao;
+  const bool ordinary = !base.quantised || job.quantization.keeps_linear();
   const bool bitsandbytes = base.quantised && uses_bitsandbytes();
   if (bitsandbytes && !quantised_to_int8()) result = clone(std::move(result));
   const bool convert = ordinary || by_gptq || !tape.autocast();

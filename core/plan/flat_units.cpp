@@ -32,11 +32,9 @@ FlatUnits::FlatUnits(Tape& tape, const TrainingJob& job, bool reference)
 
 // -- who holds what -------------------------------------------------------------------------------------------------
 
-// accelerate 1.14 accelerator.py prepare_model: under mixed precision what is trained becomes fp32.
 Dtype FlatUnits::own_dtype(const Parameter& p) const {
   if (reference_) return job_.recipe.weights;
-  const bool widens = job_.recipe.autocast && job_.framework.name != "pytorch";
-  if (is_trained(p) && widens) return Dtype::kFp32;
+  if (is_trained(p) && widens_trained(job_)) return Dtype::kFp32;
   return p.is_adapter && fsdp_.trained_leaves ? job_.adapter.dtype : job_.recipe.weights;
 }
 
@@ -47,10 +45,12 @@ Count FlatUnits::alignment(const Unit& unit) const {
 void FlatUnits::declare(Parameter& p) {
   if (sizes_.empty()) first_ = tape_.parameters().size() - 1;
   const Dtype own = own_dtype(p), computes = how_.gathered.value_or(own);
-  const auto at = static_cast<std::size_t>(p.instance + 1) * 2;
-  if (at >= units_.size()) units_.resize(at + 2);
-  declare_leaf(p);
-  Unit& unit = unit_with(leaf_of_.size() - 1);
+  while (static_cast<std::size_t>(p.instance + 1) >= units_.size()) {
+    units_.emplace_back();
+    units_.back().instance = last_layer();
+  }
+  leaf_of_.push_back(declare_leaf(p));
+  Unit& unit = unit_with(leaf_of_.back(), p);
   unit.trained = unit.trained || p.requires_grad;
   unit.own = own;
   unit.computes = computes;
@@ -64,10 +64,8 @@ void FlatUnits::declare(Parameter& p) {
 
 // peft 0.18 utils/other.py fsdp_auto_wrap_policy: modules without children whose weight is trained; of a trained layer
 // the bias lies in it, too.
-void FlatUnits::declare_leaf(const Parameter& p) {
-  leaf_of_.push_back(-1);
-  owner_.push_back(p.instance);
-  if (!fsdp_.trained_leaves || !p.requires_grad) return;
+std::int32_t FlatUnits::declare_leaf(const Parameter& p) {
+  if (!fsdp_.trained_leaves || !p.requires_grad) return -1;
   const bool goes_on = !p.is_adapter && !leaves_.empty() && leaves_.back().instance == p.instance &&
                        !leaves_.back().of_adapter && leaves_.back().module == p.module;
   if (!goes_on) {
@@ -76,12 +74,7 @@ void FlatUnits::declare_leaf(const Parameter& p) {
     leaves_.back().module = p.module;
     leaves_.back().of_adapter = p.is_adapter;
   }
-  leaf_of_.back() = static_cast<std::int32_t>(leaves_.size() - 1);
-}
-
-FlatUnits::Unit& FlatUnits::unit_with(std::size_t parameter) {
-  const std::int32_t at = leaf_of_[parameter];
-  return at >= 0 ? leaf(at) : unit_of(owner_[parameter], !fsdp_.trained_leaves);
+  return static_cast<std::int32_t>(leaves_.size() - 1);
 }
 
 // FlatParameter requires a gradient where one of its parameters does, and so do all that are views of it.
@@ -97,12 +90,12 @@ void FlatUnits::train_together(Unit& unit) {
 
 // _init_flat_param_and_metadata: with use_orig_params each parameter begins at a multiple of 16 bytes.
 void FlatUnits::collect() {
-  for (std::size_t i = first_; i < first_ + sizes_.size(); ++i) {
-    Unit& unit = unit_with(i - first_);
-    unit.whole = up_to_multiple(unit.whole, alignment(unit)) + sizes_[i - first_];
-    unit.parameters.push_back(static_cast<std::int32_t>(i));
+  for (std::size_t i = 0; i < sizes_.size(); ++i) {
+    const std::size_t index = first_ + i;
+    Unit& unit = unit_with(leaf_of_[i], tape_.parameters()[index]);
+    unit.whole = up_to_multiple(unit.whole, alignment(unit)) + sizes_[i];
+    unit.parameters.push_back(static_cast<std::int32_t>(index));
   }
-  for (std::size_t i = 0; i < units_.size(); ++i) units_[i].instance = static_cast<std::int16_t>(i / 2) - 1;
   each_unit([this](Unit& unit) { train_together(unit); });
   const Scope in(tape_, "FullyShardedDataParallel", kFlat);
   each_unit([this](Unit& unit) { keep_part(unit); });
@@ -114,22 +107,18 @@ void FlatUnits::keep_part(Unit& unit) {
   unit.part = (unit.whole + mesh_.shards() - 1) / mesh_.shards();
   if (fsdp_.use_orig_params) unit.whole = unit.part * mesh_.shards();
   tape_.use_parameters_of(unit.instance);
-  // Behind what buffers the layer has already: those are found again, one by one.
-  const std::size_t known = tape_.buffers().size();
-  while (tape_.buffers().size() == known) {
-    tape_.buffer(unit.trained ? "flat parameter" : "frozen flat parameter", unit.part * size_of(unit.own),
-                 Category::kWeights);
-  }
-  if (reference_ && (unit.instance < 0 || fsdp_.keeps_gathered)) keep_gathered(unit);
+  keep_another(unit.trained ? "flat parameter" : "frozen flat parameter", unit.part * size_of(unit.own),
+               Category::kWeights);
+  // _post_forward_reshard leaves the root, and all of SHARD_GRAD_OP, to a backward that never comes to a reference.
+  unit.stays = reference_ && (unit.instance < 0 || fsdp_.keeps_gathered);
+  if (!unit.stays) return;
+  keep_another("gathered for good", unit.part * mesh_.shards() * size_of(unit.computes), Category::kCommunication);
 }
 
-// _post_forward_reshard leaves the root, and all of SHARD_GRAD_OP, to a backward that never comes.
-void FlatUnits::keep_gathered(Unit& unit) {
-  unit.stays = true;
+// Those of the same name are found again, one by one.
+void FlatUnits::keep_another(const char* name, Bytes bytes, Category category) {
   const std::size_t known = tape_.buffers().size();
-  while (tape_.buffers().size() == known) {
-    tape_.buffer("gathered for good", unit.part * mesh_.shards() * size_of(unit.computes), Category::kCommunication);
-  }
+  while (tape_.buffers().size() == known) tape_.buffer(name, bytes, category);
 }
 
 void FlatUnits::begin_micro_step(bool last) {
@@ -185,18 +174,14 @@ void FlatUnits::unshard(Unit& unit) {
   tape_.set_default_category(before);
 }
 
-void FlatUnits::unshard(std::int16_t instance) {
-  for (const bool trained : {false, true}) unshard(unit_of(instance, trained));
-}
-
 void FlatUnits::enter_model() {
-  unshard(-1);
-  if (fsdp_.forward_prefetch && last_layer() >= 0) unshard(0);
+  unshard(unit_of(-1));
+  if (fsdp_.forward_prefetch && last_layer() >= 0) unshard(unit_of(0));
 }
 
 void FlatUnits::enter_layer(std::int16_t instance, bool) {
-  unshard(instance);
-  if (fsdp_.forward_prefetch && instance < last_layer()) unshard(static_cast<std::int16_t>(instance + 1));
+  unshard(unit_of(instance));
+  if (fsdp_.forward_prefetch && instance < last_layer()) unshard(unit_of(static_cast<std::int16_t>(instance + 1)));
 }
 
 // A leaf's forward begins where its module asks for its weight.
@@ -218,17 +203,17 @@ void FlatUnits::let_go() {
 // _post_forward_reshard: the root stays.
 void FlatUnits::leave_layer(std::int16_t instance) {
   let_go();
-  if (fsdp_.keeps_gathered) return;
-  for (const bool trained : {false, true}) unit_of(instance, trained).gathered.reset();
+  if (!fsdp_.keeps_gathered) unit_of(instance).gathered.reset();
 }
 
 // -- backward -------------------------------------------------------------------------------------------------------
 
 // _pre_backward_hook; what comes next in backward is the unit before it in forward, for the root the last layer.
 void FlatUnits::pre_backward(std::int16_t instance) {
-  if (unit_of(instance, true).in_backward) return;
-  for (const bool trained : {false, true}) unit_of(instance, trained).in_backward = true;
-  unshard(instance);
+  Unit& unit = unit_of(instance);
+  if (unit.in_backward) return;
+  unit.in_backward = true;
+  unshard(unit);
   if (fsdp_.backward_prefetch == BackwardPrefetch::kPre) prefetch(instance);
 }
 
@@ -239,20 +224,17 @@ void FlatUnits::prefetch(std::int16_t instance) {
     Unit& last = leaves_[end - 1];
     if (last.instance == instance && !last.in_backward) return prefetch(last);
   }
-  if (instance != 0) prefetch_layer(instance < 0 ? last_layer() : static_cast<std::int16_t>(instance - 1));
+  prefetch_before_layer(instance);
 }
 
 void FlatUnits::prefetch_before_leaf(std::int32_t at) {
   const std::int16_t instance = leaf(at).instance;
-  if (at > 0 && leaf(at - 1).instance == instance) {
-    prefetch(leaf(at - 1));
-  } else if (instance != 0) {
-    prefetch_layer(instance < 0 ? last_layer() : static_cast<std::int16_t>(instance - 1));
-  }
+  if (at > 0 && leaf(at - 1).instance == instance) return prefetch(leaf(at - 1));
+  prefetch_before_layer(instance);
 }
 
-void FlatUnits::prefetch_layer(std::int16_t instance) {
-  for (const bool trained : {false, true}) prefetch(unit_of(instance, trained));
+void FlatUnits::prefetch_before_layer(std::int16_t instance) {
+  if (instance != 0) prefetch(unit_of(instance < 0 ? last_layer() : static_cast<std::int16_t>(instance - 1)));
 }
 
 void FlatUnits::prefetch(Unit& unit) {
@@ -296,19 +278,17 @@ void FlatUnits::take_gradient(std::int32_t parameter, Tensor grad) {
 }
 
 void FlatUnits::post_backward(std::int16_t instance) {
-  Unit& frozen = unit_of(instance, false);
-  // _post_backward_reshard_only_hook
-  if (!frozen.done && (reduces_ || !fsdp_.keeps_gathered)) frozen.gathered.reset();
-  const bool first = !frozen.done && !unit_of(instance, true).done;
-  frozen.done = true;
-  post_backward(unit_of(instance, true));
+  Unit& unit = unit_of(instance);
+  const bool first = !unit.done;
+  post_backward(unit);
   if (first && fsdp_.backward_prefetch == BackwardPrefetch::kPost) prefetch(instance);
 }
 
 // split_with_sizes_backward puts the gradients together; AccumulateGrad's hook lets go of the weights and reduces.
 void FlatUnits::post_backward(Unit& unit) {
-  if (unit.done || unit.parameters.empty()) return;
+  if (unit.done) return;
   unit.done = true;
+  if (unit.parameters.empty()) return;
   if (!unit.trained) {  // _post_backward_reshard_only_hook
     if (reduces_ || !fsdp_.keeps_gathered) unit.gathered.reset();
     return;
@@ -348,7 +328,7 @@ void FlatUnits::reduce(Unit& unit, Tensor computed) {
 void FlatUnits::after_backward() {
   let_go();
   for (std::int16_t layer = 0; layer <= last_layer(); ++layer) {
-    if (unit_of(layer, false).done && unit_of(layer, true).done) continue;
+    if (unit_of(layer).done) continue;
     tape_.begin_segment(Phase::kBackward, layer);
     post_backward(layer);
   }

@@ -53,21 +53,19 @@ class FlatUnits : public Sharded {
     bool of_adapter = false;     // PEFT has a module for each of its matrices
   };
 
-  // A layer's units, or the root's (-1): of what is frozen, where that is apart, and of what is trained.
-  Unit& unit_of(std::int16_t instance, bool trained) {
-    return units_[static_cast<std::size_t>(instance + 1) * 2 + (trained ? 1 : 0)];
-  }
-  std::int16_t last_layer() const { return static_cast<std::int16_t>(units_.size() / 2 - 2); }
-  // Whether it lies in the unit of what is trained.
+  // A layer's unit, or the root's (-1): but for what is trained, where that lies in leaves.
+  Unit& unit_of(std::int16_t instance) { return units_[static_cast<std::size_t>(instance + 1)]; }
+  std::int16_t last_layer() const { return static_cast<std::int16_t>(units_.size() - 2); }
+  // Whether it lies in a unit of what is trained.
   bool is_trained(const Parameter& p) const { return p.requires_grad || !fsdp_.trained_leaves; }
   void train_together(Unit& unit);
   Dtype own_dtype(const Parameter& p) const;
-  // The unit that the parameter lies in.
-  Unit& unit_with(std::size_t parameter);
+  // The unit that a parameter of these lies in.
+  Unit& unit_with(std::int32_t at, const Parameter& p) { return at >= 0 ? leaf(at) : unit_of(p.instance); }
   // -1 where it lies in no leaf.
-  std::int32_t& leaf_of(std::int32_t p) { return leaf_of_[static_cast<std::size_t>(p) - first_]; }
+  std::int32_t leaf_of(std::int32_t p) const { return leaf_of_[static_cast<std::size_t>(p) - first_]; }
   Unit& leaf(std::int32_t at) { return leaves_[static_cast<std::size_t>(at)]; }
-  void declare_leaf(const Parameter& p);
+  std::int32_t declare_leaf(const Parameter& p);
   // All units, the leaves behind the others.
   template <class Work>
   void each_unit(Work work) {
@@ -75,22 +73,22 @@ class FlatUnits : public Sharded {
     for (Unit& unit : leaves_) work(unit);
   }
   void keep_part(Unit& unit);
+  // One more buffer of that name, behind those that the layer has already.
+  void keep_another(const char* name, Bytes bytes, Category category);
   void hand_over(Unit& unit);
   // The leaf whose forward is through, which nothing says.
   void let_go();
   // Elements that a parameter in it begins at a multiple of.
   Count alignment(const Unit& unit) const;
-  void unshard(std::int16_t instance);
   void unshard(Unit& unit);
   void prefetch(std::int16_t instance);
   void prefetch_before_leaf(std::int32_t at);
-  void prefetch_layer(std::int16_t instance);
+  void prefetch_before_layer(std::int16_t instance);
   void prefetch(Unit& unit);
   void pre_backward(std::int16_t instance);
   void post_backward(std::int16_t instance);
   void post_backward(Unit& unit);
   void reduce(Unit& unit, Tensor grad);
-  void keep_gathered(Unit& unit);
   Tensor& gradient_of(std::int32_t p) { return gradients_[static_cast<std::size_t>(p)]; }
 
   Tape& tape_;
@@ -101,10 +99,9 @@ class FlatUnits : public Sharded {
   bool reference_;
   std::size_t first_ = 0;              // parameter of those that are divided here
   bool reduces_ = true;                // this micro-step does
-  std::vector<Unit> units_;            // the root's two, then the layers'
+  std::vector<Unit> units_;            // the root's, then the layers'
   std::vector<Unit> leaves_;           // in the order of forward
   std::vector<std::int32_t> leaf_of_;  // by parameter
-  std::vector<std::int16_t> owner_;    // the layer that it lies in, by parameter
   std::int32_t in_use_ = -1;           // the leaf that a module asked for last
   std::vector<std::int32_t> lent_;     // parameters that require gradients for their units' sake alone
   std::vector<Count> sizes_;           // elements of parameters in their units
