@@ -86,19 +86,21 @@ std::vector<Step> done(std::vector<Step> steps) {
   return steps;
 }
 
-/// The recipe as it is, where leaving it to the framework would change it with the strategy.
+/// The recipe as it is, unless the settings state one, where leaving it to the framework would change it with the
+/// strategy.
 std::vector<Setting> stating_recipe(const TrainingJob& job, std::vector<Setting> settings) {
   if (named_recipe(job.recipe.name)) settings.insert(settings.begin(), set_word("precision", job.recipe.name));
-  return settings;
+  return merged(settings);
 }
 
 }  // namespace
 
 std::vector<Setting> to_fsdp2(const TrainingJob& job) {
-  std::vector<Setting> settings = stating_recipe(job, {set_word("parallelism.fsdp", "fsdp2")});
+  std::vector<Setting> settings = {set_word("parallelism.fsdp", "fsdp2")};
+  const bool by_engine = job.data_parallel.sharding >= Sharding::kZero1;
   const bool widens = job.recipe.autocast && job.outputs_to_fp32 && !job.has_adapter();
-  if (widens) settings.push_back(set_word("precision", "fsdp_bf16"));
-  return merged(settings);
+  if (by_engine || widens) settings.push_back(set_word("precision", "fsdp_bf16"));
+  return stating_recipe(job, std::move(settings));
 }
 
 namespace {
@@ -142,12 +144,10 @@ void add_tensor(const TrainingJob& job, const Architecture& architecture, std::v
   const bool among_hosts = !job.is_megatron() && job.data_parallel.degree > group && (zero || now == Sharding::kNone);
   if (among_hosts) {
     title += ", FSDP 2 among hosts";
-    for (Setting& setting : to_fsdp2(job)) settings.push_back(std::move(setting));
-  }
-  if (among_hosts && zero) {
-    settings.push_back(set_count("parallelism.zero_stage", 0));
-    settings.push_back(set_word("precision", "fsdp_bf16"));
-  } else if (!among_hosts) {
+    const std::vector<Setting> divided = to_fsdp2(job);
+    settings.insert(settings.end(), divided.begin(), divided.end());
+    if (zero) settings.push_back(set_count("parallelism.zero_stage", 0));
+  } else {
     settings = stating_recipe(job, std::move(settings));
   }
   steps.push_back(step_of(Lever::kModelParallel, std::move(title), std::move(settings), kTensor));
@@ -221,10 +221,7 @@ std::vector<Step> sharding_steps(const TrainingJob& job) {
   const int already = now == Sharding::kZero1 ? kStage1.weight : now == Sharding::kZero2 ? kStage2.weight : 0;
   if (now < Sharding::kZero1) to("ZeRO-1", {set_count("parallelism.zero_stage", 1)}, kStage1, 0);
   if (now < Sharding::kZero2) to("ZeRO-2", {set_count("parallelism.zero_stage", 2)}, kStage2, already);
-  if (now == Sharding::kNone) {
-    steps.push_back(step_of(Lever::kSharding, "FSDP 2", to_fsdp2(job), kGathered));
-    if (how.one_process) steps.back().settings.push_back(set_word("parallelism.data_parallel", "ddp"));
-  }
+  if (now == Sharding::kNone) to("FSDP 2", to_fsdp2(job), kGathered, 0);
   if (now < Sharding::kZero3) to("ZeRO-3", {set_count("parallelism.zero_stage", 3)}, kStage3, already);
   return done(std::move(steps));
 }

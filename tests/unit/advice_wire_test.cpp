@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include "core/report/advice.hpp"
@@ -180,6 +181,11 @@ TEST_CASE("what several GPUs may divide further is offered with what an estimate
       CAPTURE(at(suggestion, "title").string);
       titles += at(suggestion, "title").string + ";";
       CHECK(at(suggestion, "allocated.expected").integer == estimated(request, at(suggestion, "patch")));
+      std::set<std::string> paths;
+      for (const Value& change : at(suggestion, "changes").items) {
+        CAPTURE(at(change, "path").string);
+        CHECK(paths.insert(at(change, "path").string).second);  // each option is stated once
+      }
     }
     for (const std::string& title : asked.titles) {
       CAPTURE(title, titles);
