@@ -86,7 +86,7 @@ std::vector<CardFit> rank_cards(Peaks& peaks, const TrainingJob& job, std::span<
     row.allocated = figures.allocated;
     row.fit = check_fit(figures.allocated, choice.card, overrides);
     if (!figures.known) row.fit.verdict = Verdict::kUnknown;
-    cannot_run(row.fit, refusal_of_card(here));
+    cannot_run(row.fit, refusal_of_card(here).why);
     cannot_run(row.fit, refusal_of_length(peaks.architecture(), here.sequence_length));
     const Bytes memory = choice.sold_as > 0 ? choice.sold_as : choice.card.visible;
     row.within_share = static_cast<double>(figures.allocated.expected) <= share * static_cast<double>(memory);

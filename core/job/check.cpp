@@ -599,26 +599,27 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
   }
 }
 
-std::string_view refusal_of_card(const TrainingJob& job) {
+Refusal refusal_of_card(const TrainingJob& job) {
   constexpr int kAda = 89;
   if (job.float8 != Float8::kNone && job.compute_capability < kAda) {
-    return "Products in 8-bit floats need a card of CUDA capability 8.9 or above (torch._scaled_mm).";
+    return {"Products in 8-bit floats need a card of CUDA capability 8.9 or above (torch._scaled_mm).", "/float8",
+            "none", ""};
   }
   constexpr int kAmpere = 80;
   // flash-attention 2.8 flash_api.cpp mha_fwd: "FlashAttention only supports Ampere GPUs or newer"; transformers 5.12
   // modeling_flash_attention_utils.py FLASH_ATTENTION_COMPATIBILITY_MATRIX: the same of version 3.
   if (is_flash(job) && job.compute_capability < kAmpere) {
-    return "FlashAttention runs on cards of compute capability 8.0 (Ampere) and newer only.";
+    return {"FlashAttention runs on cards of compute capability 8.0 (Ampere) and newer only.", "/attention", "sdpa",
+            " Use \"attention\": \"sdpa\"."};
   }
   return {};
 }
 
 void check_kernels(const TrainingJob& job, Issues& issues) {
   constexpr int kAmpere = 80;
-  if (const std::string_view why = refusal_of_card(job); !why.empty()) {
-    const bool products = why.starts_with("Products");
-    add(issues, "INVALID_VALUE", Severity::kError, products ? "/float8" : "/attention",
-        std::string{why} + (products ? "" : " Use \"attention\": \"sdpa\"."), products ? "none" : "sdpa");
+  if (const Refusal refusal = refusal_of_card(job); !refusal.why.empty()) {
+    add(issues, "INVALID_VALUE", Severity::kError, refusal.path, std::string{refusal.why}.append(refusal.advice),
+        std::string{refusal.instead});
   }
   // torch 2.6 cuda/__init__.py is_bf16_supported(including_emulation=True), which transformers asks: it does not
   // refuse.

@@ -21,8 +21,16 @@ void check_model(const Architecture& architecture, const TrainingJob& job, Issue
 /// What the job's card cannot run, or only by detours.
 void check_kernels(const TrainingJob& job, Issues& issues);
 
-/// Why a card of the job's compute capability cannot run it, as a sentence; empty when it can.
-std::string_view refusal_of_card(const TrainingJob& job);
+/// What a card does not run.
+struct Refusal {
+  std::string_view why;      ///< a sentence; empty where it runs everything
+  std::string_view path;     ///< JSON pointer of the option that asks for it
+  std::string_view instead;  ///< a value of that option which runs
+  std::string_view advice;   ///< a sentence that says so, where `why` does not
+};
+
+/// Why a card of the job's compute capability cannot run it.
+Refusal refusal_of_card(const TrainingJob& job);
 
 /// Why no card runs sequences of this length, as a sentence; empty when the model has positions for them.
 std::string refusal_of_length(const Architecture& architecture, Count sequence_length);

@@ -127,9 +127,8 @@ void check_packed(const Architecture& architecture, const TrainingJob& job, Issu
   if (q.is_bitsandbytes()) return;
   if (q.double_quant) wrong("/quantization/double_quant", name + " does not pack its scales.");
   const Adapter& adapter = job.adapter;
-  const bool linear = q.quant_type == QuantType::kQuanto || q.quant_type == QuantType::kTorchao;
   if (adapter.use_dora) {
-    if (linear || q.quant_type == QuantType::kHqq) {
+    if (q.keeps_linear() || q.quant_type == QuantType::kHqq) {
       refuse("UNSUPPORTED_OPTION", "/adapter/use_dora", "DoRA beside " + name + " is not modelled yet.");
     } else {
       wrong("/adapter/use_dora", "PEFT's layers for " + name + " raise a ValueError for DoRA.");
@@ -181,7 +180,7 @@ void check_packed(const Architecture& architecture, const TrainingJob& job, Issu
   }
   // peft 0.18 tuners/tuners_utils.py _maybe_include_all_linear_layers: nn.Linear and Conv1D, which these are not.
   const bool by_peft = job.framework.name == "transformers" || job.framework.name == "trl";
-  if (by_peft && wraps && !linear && adapter.target_modules.kind == ModuleChoice::Kind::kAllLinear) {
+  if (by_peft && wraps && !q.keeps_linear() && adapter.target_modules.kind == ModuleChoice::Kind::kAllLinear) {
     issues.push_back({"ASSUMED_DEFAULT", Severity::kWarning, "/adapter/target_modules",
                       "PEFT's \"all-linear\" does not find layers that " + name +
                           " has packed: name the modules. The answer is that of all of them.",

@@ -428,9 +428,6 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
     const bool fused = habits.loop == Loop::kTrainer && job.framework.at_least(4, 54);
     job.optimizer = fused ? "adamw_torch_fused" : "adamw_torch";
   }
-  // transformers 5.12 trainer_optimizer.py _get_galore_optimizer, _get_apollo_optimizer; axolotl's schema:
-  // qgalore_rank.
-  if (job.low_rank.rank == 0) job.low_rank.rank = job.optimizer == "q_galore_adamw8bit" ? 256 : 128;
   stand_for_combinations(job, issues);
   if (job.context > 1 && !job.is_megatron()) {
     job.stand_ins.emplace_back(

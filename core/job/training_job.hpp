@@ -57,7 +57,7 @@ struct ModuleChoice {
 /// How GaLore and APOLLO project gradients, as `optim_args` and `optim_target_modules` of Hugging Face's Trainer say
 /// it.
 struct LowRank {
-  Count rank = 0;       ///< 0 until settled: as the optimizer's own default (job/defaults.cpp)
+  Count rank = 0;       ///< 0: the optimizer's own (core/optimizers/optimizer.hpp)
   bool by_svd = false;  ///< of APOLLO: singular vectors, as GaLore's, instead of random ones (optim_args proj=svd)
   ModuleChoice targets = {ModuleChoice::Kind::kAllLinear, {}, {}};  ///< linear layers whose gradients are projected
 
@@ -168,6 +168,8 @@ struct Quantization {
 
   /// Packed by bitsandbytes; others have linear layers and PEFT classes of their own.
   bool is_bitsandbytes() const { return quant_type <= QuantType::kInt8; }
+  /// The layer stays nn.Linear, with a weight of a tensor class of its own: PEFT's ordinary layer goes beside it.
+  bool keeps_linear() const { return quant_type == QuantType::kQuanto || quant_type == QuantType::kTorchao; }
 
   bool operator==(const Quantization&) const = default;
   std::partial_ordering operator<=>(const Quantization&) const = default;

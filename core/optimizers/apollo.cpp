@@ -8,7 +8,7 @@ constexpr const char* kSource = "apollo-torch 1.0.3 apollo_torch/apollo.py, rand
 
 /// Singular vectors are no more than a matrix has; random ones are as many as the rank says.
 Shape of_rank(const OptimizerRun& run, const Shape& shape) {
-  return run.job.low_rank.by_svd ? shape : Shape{Dim(run.job.low_rank.rank), shape.dim(1)};
+  return run.job.low_rank.by_svd ? shape : Shape{Dim(projection_rank(run.job)), shape.dim(1)};
 }
 
 void create(OptimizerRun& run, const Parameter& p) {

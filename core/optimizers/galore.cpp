@@ -106,6 +106,17 @@ constexpr Optimizer row(const char* name, std::string_view help, const char* sou
   return made;
 }
 
+// axolotl utils/optimizers/qgalore.py build_qgalore_param_groups; its schema: qgalore_rank.
+constexpr std::string_view kAxolotlTargets[] = {"attn", "mlp"};
+
+constexpr Optimizer packed_row() {
+  Optimizer made = row("q_galore_adamw8bit", "Axolotl's Q-GaLore: 8-bit states, projectors of 4 bits", kPacked, 8,
+                       create_8bit<true>, update_8bit<true>, false);
+  made.rank = 256;
+  made.targets = kAxolotlTargets;
+  return made;
+}
+
 constexpr Optimizer kRows[] = {
     row("galore_adamw", "GaLore: AdamW in a low-rank projection", kAdamw, 32, create, update, false),
     row("galore_adamw_8bit", "GaLore, 8-bit states", kAdamw8bit, 8, create_8bit<false>, update_8bit<false>, false),
@@ -113,8 +124,7 @@ constexpr Optimizer kRows[] = {
     row("galore_adamw_layerwise", "GaLore, each weight in backward", kAdamw, 32, create, update, true),
     row("galore_adamw_8bit_layerwise", "GaLore, 8-bit states, each weight in backward", kAdamw8bit, 8,
         create_8bit<false>, update_8bit<false>, true),
-    row("q_galore_adamw8bit", "Axolotl's Q-GaLore: 8-bit states, projectors of 4 bits", kPacked, 8, create_8bit<true>,
-        update_8bit<true>, false),
+    packed_row(),
     {.name = "galore_adafactor_layerwise", .help = "transformers 5.12 fails: it gives lr together with relative_step"},
 };
 

@@ -13,7 +13,7 @@ Count small_of(const Parameter& p) {
 }
 
 Dim rank_of(const OptimizerRun& run, const Parameter& p) {
-  return Dim(std::min(run.job.low_rank.rank, small_of(p)));
+  return Dim(std::min(projection_rank(run.job), small_of(p)));
 }
 
 bool matches(const std::string& expression, const std::string& name) {
@@ -39,13 +39,19 @@ bool is_target(const ModuleChoice& choice, std::string_view module, bool in_laye
   }
 }
 
+Count projection_rank(const TrainingJob& job) {
+  return job.low_rank.rank > 0 ? job.low_rank.rank : find_optimizer(job.optimizer)->rank;
+}
+
 bool is_projected(const OptimizerRun& run, const Parameter& p) {
-  // axolotl utils/optimizers/qgalore.py build_qgalore_param_groups, where nothing is named.
-  if (run.job.optimizer == "q_galore_adamw8bit" && run.job.low_rank.targets.kind == ModuleChoice::Kind::kAllLinear) {
-    static const ModuleChoice kUsual{ModuleChoice::Kind::kNames, {"attn", "mlp"}, {}};
-    return p.shape.rank == 2 && is_target(kUsual, p.module, p.instance >= 0);
+  if (p.shape.rank != 2) return false;
+  const ModuleChoice& named = run.job.low_rank.targets;
+  const std::span<const std::string_view> own = run.row().targets;
+  if (named.kind == ModuleChoice::Kind::kAllLinear && !own.empty()) {
+    const std::string_view module = p.module;
+    return std::any_of(own.begin(), own.end(), [&](std::string_view part) { return module.find(part) != module.npos; });
   }
-  return p.shape.rank == 2 && !p.is_embedding && is_target(run.job.low_rank.targets, p.module, p.instance >= 0);
+  return !p.is_embedding && is_target(named, p.module, p.instance >= 0);
 }
 
 Shape projector_shape(const OptimizerRun& run, const Parameter& p) {

@@ -10,6 +10,9 @@ namespace tidemark {
 /// stands for all). transformers 5.12 trainer_utils.py check_target_module_exists: a part of the name will do.
 bool is_target(const ModuleChoice& choice, std::string_view module, bool in_layer);
 
+/// The rank of the projection: as stated, or the optimizer's own.
+Count projection_rank(const TrainingJob& job);
+
 /// Is the gradient of this parameter projected? transformers 5.12 trainer_optimizer.py _setup_low_rank_optimizer:
 /// weights of linear layers that are targets.
 bool is_projected(const OptimizerRun& run, const Parameter& p);

@@ -43,6 +43,11 @@ struct Optimizer {
   /// null for none.
   Bytes (*managed)(const Parameter& p) = nullptr;
   ParameterGroups groups = ParameterGroups::kDecay;
+  /// Of what is projected, where nothing is stated: the rank (transformers 5.12 trainer_optimizer.py
+  /// _get_galore_optimizer, _get_apollo_optimizer), and what the names of matrices have in them; empty: all but token
+  /// tables.
+  Count rank = 128;
+  std::span<const std::string_view> targets = {};
   /// It steps by hooks, in backward, whatever the job says; `one_behind` when the next gradient is there (LOMO).
   bool in_backward = false, one_behind = false;
 };
@@ -78,6 +83,7 @@ class OptimizerRun {
   Bytes managed_bytes(const Parameter& p) const;
 
   // -- for the rows ---------------------------------------------------------------------------------------------------
+  const Optimizer& row() const { return row_; }
   /// A state that stays from the first step on.
   void keep(const Shape& shape, Dtype dtype, const char* name);
   /// torch's optimizers make states like their parameter; a recipe that says otherwise (by name through its master

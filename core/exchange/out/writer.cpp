@@ -1,5 +1,6 @@
 #include "core/exchange/out/writer.hpp"
 
+#include "core/optimizers/low_rank.hpp"
 #include "core/optimizers/optimizer.hpp"
 #include "core/units/decimal.hpp"
 
@@ -182,7 +183,7 @@ bool projects(const TrainingJob& job) {
 }
 
 std::string optim_args(const TrainingJob& job) {
-  return "rank=" + std::to_string(job.low_rank.rank) + (job.low_rank.by_svd ? ",proj=svd" : "");
+  return "rank=" + std::to_string(projection_rank(job)) + (job.low_rank.by_svd ? ",proj=svd" : "");
 }
 
 void lacks_without_deepspeed(const ExportJob& job, Writer& out) {
