@@ -59,7 +59,8 @@ class PipelineRank {
   Tensor received() const;
   void forward_megatron(const ModelStage& stage, InFlight& here);
   void forward(const PipelineAction& action);
-  bool is_last(const PipelineAction& action);
+  bool is_last(const PipelineAction& action) const { return action.micro_batch + 1 == micro_batches_; }
+  void fill_buckets(const PipelineAction& action);
   void backward(const PipelineAction& action);
   void backward_input(const PipelineAction& action);
   void backward_weights(const PipelineAction& action);
@@ -246,11 +247,9 @@ void PipelineRank::forward(const PipelineAction& action) {
 }
 
 // backward_maybe_with_nosync: DistributedDataParallel gets the gradients as the last micro-batch's are added to them.
-bool PipelineRank::is_last(const PipelineAction& action) {
+void PipelineRank::fill_buckets(const PipelineAction& action) {
   const DataParallel& data = net_.job.data_parallel;
-  const bool last = action.micro_batch + 1 == micro_batches_;
-  if (data.is_replicated() && data.gradient_as_bucket_view) tape_.set_drop_gradients(last);
-  return last;
+  if (data.is_replicated() && data.gradient_as_bucket_view) tape_.set_drop_gradients(is_last(action));
 }
 
 // stage.py backward_one_chunk: a name in it holds the output to its end. What is sent waits in the schedule: of 1F1B
@@ -262,7 +261,7 @@ void PipelineRank::backward(const PipelineAction& action) {
   InFlight& here = chunk.in_flight[i];
   if (!keeps_sent()) sent_.reset();
   if (sharded_ != nullptr) sharded_->enter_chunk(action.chunk);
-  const bool last = is_last(action);
+  fill_buckets(action);
   const Tensor output = std::move(here.output);
   Tensor root = stage.last ? here.loss : output;
   Tensor gradient_of_output;
@@ -273,7 +272,7 @@ void PipelineRank::backward(const PipelineAction& action) {
   if (!stage.last) end(here);
   net_.end_micro_step();
   if (!how_.has_chunks()) sent_ = std::move(gradient);
-  if (last && sharded_ != nullptr) sharded_->reduce_chunk();
+  if (is_last(action) && sharded_ != nullptr) sharded_->reduce_chunk();
 }
 
 // stage.py backward_one_chunk with full_backward=False: the first stage leaves all to the weights' part. What a stage
@@ -303,7 +302,7 @@ void PipelineRank::backward_input(const PipelineAction& action) {
 void PipelineRank::backward_weights(const PipelineAction& action) {
   if (stages_[action.chunk].first) return backward(action);
   InFlight& here = chunks_[action.chunk].in_flight[static_cast<std::size_t>(action.micro_batch)];
-  is_last(action);
+  fill_buckets(action);
   here.graph->run_weights();
   tape_.begin_segment(Phase::kBackward, -1);
   here.output.reset();

@@ -273,7 +273,7 @@ class Walker {
     }
     // A model without layers has made its first by now, too.
     const int least = options_.multiplies ? 0 : 1;
-    for (; number_ == 1 && workspaces_ >= least && workspaces_ < kCublasHandles && g.phase == Phase::kBackward;) {
+    while (number_ == 1 && workspaces_ >= least && workspaces_ < kCublasHandles && g.phase == Phase::kBackward) {
       workspace();
       ++workspaces_;
     }

@@ -51,6 +51,18 @@ async function best(context, url, bound) {
   return seen.join(", ");
 }
 
+/** The tasks of the page's thread, which is the one that made that mark. */
+function tasksOf(traceEvents, mark) {
+  const { pid, tid } = traceEvents.find(({ name }) => name === mark);
+  return traceEvents.filter(
+    (event) =>
+      event.pid === pid &&
+      event.tid === tid &&
+      event.name === "ThreadControllerImpl::RunTask" &&
+      event.tdur !== undefined,
+  );
+}
+
 /**
  * The most work, in milliseconds, that one task of the page's thread did from opening until all panels stood there and two changes were
  * made: its own processor time, so that what other programs do meanwhile does not count.
@@ -80,14 +92,7 @@ async function longestTask(browser, url) {
   await until(advised);
   const { traceEvents } = JSON.parse(await browser.stopTracing());
   await page.close();
-  const { pid, tid } = traceEvents.find(({ name }) => name === "tidemark-first-answer");
-  const tasks = traceEvents.filter(
-    (event) =>
-      event.pid === pid &&
-      event.tid === tid &&
-      event.name === "ThreadControllerImpl::RunTask" &&
-      event.tdur !== undefined,
-  );
+  const tasks = tasksOf(traceEvents, "tidemark-first-answer");
   assert.ok(tasks.length > 50, "tasks were seen");
   return Math.max(...tasks.map(({ tdur }) => tdur)) / 1000;
 }
@@ -135,14 +140,7 @@ const drag = `new Promise(function (done) {
 
 /** What the tasks of the page's thread took of the processor between some marks, in milliseconds. */
 function timesOf(traceEvents) {
-  const { pid, tid } = traceEvents.find(({ name }) => name === "tidemark-dragged");
-  const tasks = traceEvents.filter(
-    (event) =>
-      event.pid === pid &&
-      event.tid === tid &&
-      event.name === "ThreadControllerImpl::RunTask" &&
-      event.tdur !== undefined,
-  );
+  const tasks = tasksOf(traceEvents, "tidemark-dragged");
   const marks = (name) => traceEvents.filter((event) => event.name === name).map(({ ts }) => ts);
   const spent = (some) => some.map(({ tdur }) => tdur / 1000);
   const [from, to] = [marks("tidemark-drag").at(-1), marks("tidemark-dragged").at(-1)];
