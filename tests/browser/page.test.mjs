@@ -569,6 +569,8 @@ test("a default is not written, a changed option is marked and can be reset", as
   assert.ok(await page.isVisible('[data-option="optimizer"].changed'));
   await page.click('[data-option="optimizer"] .reset');
   await until(page, () => location.hash === "#v=1&model=meta-llama/Llama-3.2-1B");
+  // The form follows with the answer.
+  await settled(page);
   assert.equal(await page.locator('[data-option="optimizer"].changed').count(), 0);
   await close(page);
 });
