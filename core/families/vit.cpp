@@ -119,7 +119,7 @@ Tensor embed(Net& net) {
     Tensor bias = net.parameter(names.projection, "bias", Shape{net.H});
     Tensor patched = patch_convolution(net.input_ids, std::move(weight), std::move(bias));
     patched = view(std::move(patched), Shape{net.B, net.H, patches});
-    embeddings = transpose(std::move(patched), 1, 2);
+    embeddings = net.hooked_inputs(transpose(std::move(patched), 1, 2));  // get_input_embeddings() makes the patches
   }
   if (net.arch.head == Head::kMaskedImage) embeddings = mask_patches(net, std::move(embeddings));
   const auto token = [&](const char* leaf) {

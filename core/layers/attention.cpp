@@ -120,26 +120,30 @@ Tensor flash_attention_forward(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, 
     out = flash_attention(q, k, v, o.dropout);
     out = transpose(std::move(out), 1, 2);
   } else {
-    const Tensor indices = t.allocate(Shape{net.T}, Dtype::kInt64, "unpad indices");
-    Tensor of_keys = indices;
-    Dim keys = net.T;
-    if (net.job.prefix_length() > 0) {
-      keys = Dim(net.B.n() * net.keys().n(), Symbol::kTokens);
-      of_keys = t.allocate(Shape{keys}, Dtype::kInt64, "unpad indices");
-    }
+    // transformers 5.12 modeling_flash_attention_utils.py _upad_input: queries that are as many as keys share their
+    // indices; of others those that the mask's last columns name are gathered.
+    const auto rows_of = [&](const Dim& length) { return Dim(net.B.n() * length.n(), Symbol::kTokens); };
+    const bool alike = q.size(2) == k.size(2);
+    const Dim length = q.size(2) <= k.size(2) ? q.dim(2) : k.dim(2);
+    const Dim keys = alike ? net.T : rows_of(k.dim(2)), queries = alike ? net.T : rows_of(length);
+    const Tensor of_keys = t.allocate(Shape{keys}, Dtype::kInt64, "unpad indices");
+    const Tensor indices = alike ? of_keys : t.allocate(Shape{queries}, Dtype::kInt64, "unpad indices");
     Tensor packed[3];
     Tensor* inputs[3] = {&q, &k, &v};
     for (int i = 0; i < 3; ++i) {
       Tensor rows = transpose(*inputs[i], 1, 2);
       const Shape four = rows.shape();
-      rows = reshape(std::move(rows), Shape{i == 0 ? net.T : keys, four.dim(2), four.dim(3)});
+      rows = reshape(std::move(rows), Shape{i == 0 && alike ? net.T : rows_of(four.dim(1)), four.dim(2), four.dim(3)});
       rows = index_rows(std::move(rows), i == 0 ? indices : of_keys);
-      rows = view(std::move(rows), Shape{four.dim(0), four.dim(1), four.dim(2), four.dim(3)});
+      rows = view(std::move(rows), Shape{four.dim(0), i == 0 ? length : four.dim(1), four.dim(2), four.dim(3)});
       packed[i] = transpose(std::move(rows), 1, 2);
     }
     out = flash_attention(packed[0], packed[1], packed[2], o.dropout);
     out = transpose(std::move(out), 1, 2);
-    out = scatter_rows(std::move(out), indices);
+    Shape full = out.shape();
+    full.dims[1] = q.dim(2);
+    full.make_contiguous();
+    out = scatter_rows(std::move(out), indices, full);
   }
   t.set_autocast(autocast);
   const Dim width(out.size(2) * out.size(3), product_symbol(out.dim(2).symbol(), out.dim(3).symbol()));

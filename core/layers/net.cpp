@@ -314,6 +314,7 @@ Tensor Net::product(Tensor x, const Base& base) {
   constexpr Count kMultiple = 16;
   const bool fits = base.in_features.n() % kMultiple == 0 && base.out_features.n() % kMultiple == 0;
   if (job.float8 == Float8::kNone || !fits) return tidemark::linear(std::move(x), base.weight, base.bias);
+  has_float8_products = true;
   return float8_linear(std::move(x), base.weight, base.bias, job.float8 == Float8::kRowwise);
 }
 

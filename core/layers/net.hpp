@@ -169,6 +169,7 @@ class Net {
   bool evaluates = false;             ///< a forward beside training's: without gradients and checkpoints
   bool fuse_loss = false;             ///< the head hands its hidden states to a fused loss and returns the loss
   const char* attention_kernel = "";  ///< what the attention ran: "flash", "efficient", "math", "eager"
+  bool has_float8_products = false;   ///< a linear layer was converted (torchao)
   Count layer_index = 0;              ///< the layer of its stack that runs now (of the model, not of the tape)
   Count first_layer = 0;              ///< number of the stack's first layer among the layers of all stacks
 

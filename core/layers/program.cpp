@@ -37,10 +37,6 @@ void check_attention(const Architecture& architecture, const TrainingJob& job, I
          architecture.model_type + " raises an error in 16 bits without autocast. Use \"amp_bf16\" or \"bf16_amp\".",
          "amp_bf16"});
   }
-  if (wants_flash(job) && job.padding && architecture.num_decoder_layers > 0) {
-    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/attention",
-                      "FlashAttention from a decoder to a padded encoder is not modelled. Use \"sdpa\".", "sdpa"});
-  }
   if (job.checkpointing == Checkpointing::kSelectiveCoreAttention && !has.core_alone) {
     issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/gradient_checkpointing/selective",
                       "Recomputing the core of attention alone is not modelled for " + architecture.model_type +

@@ -41,6 +41,16 @@ void note_idle_recomputation(const TrainingJob& job, Estimate& e) {
                       "full"});
 }
 
+// torchao 0.18 float8_linear_utils.py convert_to_float8_training swaps modules of torch.nn.Linear: GPT-2's Conv1D and
+// convolutions stay as they are.
+void note_idle_float8(const TrainingJob& job, const Simulation& s, Issues& issues) {
+  if (job.float8 == Float8::kNone || s.has_float8_products) return;
+  issues.push_back({"NO_EFFECT", Severity::kWarning, "/float8",
+                    "torchao converts torch.nn.Linear alone, and this model computes none outside its head of a size "
+                    "that it takes: \"float8\" changes nothing here.",
+                    "none"});
+}
+
 // transformers raises where the features of the pictures and the places that they go to are not as many.
 void refuse_too_short(const TrainingJob& job, const Simulation& s, Issues& issues) {
   if (s.picture_tokens <= job.sequence_length) return;
@@ -132,6 +142,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   e.parameters = count_parameters(s, architecture);
   e.attention_kernel = s.attention_kernel;
   note_idle_recomputation(job, e);
+  note_idle_float8(job, s, e.issues);
   refuse_too_short(job, s, e.issues);
   e.host = s.paged + s.offloaded;
   if (!options.simulate_allocator && !options.itemise) {

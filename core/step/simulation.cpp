@@ -248,6 +248,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   if (reference) s.offloaded += reference->host_bytes(s.plan) * std::min(ddp.per_node, ddp.degree);
   s.picture_tokens = net.picture_tokens;
   s.attention_kernel = net.attention_kernel;
+  s.has_float8_products = net.has_float8_products;
   s.activations_factor = job.activations_factor;
   if (s.activations_factor != 1.0) t.scale(Category::kActivations, s.activations_factor);
   t.close();

@@ -108,10 +108,10 @@ Tensor put_rows(Tensor x, Tensor indices, Tensor rows);  ///< x[indices] = rows,
 /// x with the rows that the mask [B, S, 1] marks replaced by those of `source`.
 Tensor masked_scatter(Tensor x, Tensor mask, Tensor source);
 Tensor average_pool(Tensor x, Count side);    ///< nn.AvgPool2d whose stride is its kernel
-Tensor index_rows(Tensor x, Tensor indices);  ///< x[indices] along the first dimension, as many rows as before
-Tensor gather_last(Tensor x, Tensor indices, Dim length);  ///< torch.gather(x, -1, indices): keeps x, too
-Tensor repeat_rows(Tensor x, Dim times);                   ///< x.repeat(times, 1, 1)
-Tensor scatter_rows(Tensor x, Tensor indices);             ///< into zeros of the same shape: index_put
+Tensor index_rows(Tensor x, Tensor indices);  ///< x[indices] along the first dimension, as many rows as indices
+Tensor gather_last(Tensor x, Tensor indices, Dim length);   ///< torch.gather(x, -1, indices): keeps x, too
+Tensor repeat_rows(Tensor x, Dim times);                    ///< x.repeat(times, 1, 1)
+Tensor scatter_rows(Tensor x, Tensor indices, Shape full);  ///< into zeros: index_put
 
 // -- fused kernels of other libraries
 // -----------------------------------------------------------------------------------

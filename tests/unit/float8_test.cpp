@@ -1,4 +1,5 @@
 // torchao's products in 8-bit floats.
+#include <algorithm>
 #include <string>
 
 #include "tests/unit/asked.hpp"
@@ -30,4 +31,16 @@ TEST_CASE("float8 is refused where torch._scaled_mm does not run, and where it i
   CHECK_FALSE(ask(kJob + R"(,"float8":"rowwise","gpu":"A100-80GB"})").estimate);
   CHECK_FALSE(ask(kJob + R"(,"float8":"rowwise","gpu":"H100","method":"lora"})").estimate);
   CHECK_FALSE(ask(kJob + R"(,"float8":"rowwise","gpu":"H100","parallelism":{"data":2}})").estimate);
+}
+
+// torchao 0.18 float8_linear_utils.py convert_to_float8_training swaps torch.nn.Linear; GPT-2 has Conv1D
+// (transformers 5.12 pytorch_utils.py).
+TEST_CASE("float8 that converts no layer is said to change nothing") {
+  const auto changes_nothing = [](const std::string& model) {
+    const Issues issues =
+        ask(R"({"model":")" + model + R"(","gpu":"H100","sequence_length":512,"float8":"tensorwise"})").issues;
+    return std::any_of(issues.begin(), issues.end(), [](const Issue& issue) { return issue.code == "NO_EFFECT"; });
+  };
+  CHECK(changes_nothing("openai-community/gpt2"));
+  CHECK_FALSE(changes_nothing("meta-llama/Llama-3.2-1B"));
 }

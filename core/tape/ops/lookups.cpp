@@ -150,18 +150,17 @@ Tensor index_rows(Tensor x_in, Tensor indices_in) {
   Node* n = t.record("index_select", index_backward, {&x});
   t.save(n, indices);
   Shape s = x.shape();
+  s.dims[0] = indices.dim(0);
   s.make_contiguous();
   Tensor out = t.allocate(s, x.dtype(), "index_select");
   t.attach(n, out);
   return out;
 }
 
-Tensor scatter_rows(Tensor x_in, Tensor indices_in) {
+Tensor scatter_rows(Tensor x_in, Tensor indices_in, Shape s) {
   const Tensor x = std::move(x_in);
   const Tensor indices = std::move(indices_in);
   Tape& t = x.tape();
-  Shape s = x.shape();
-  s.make_contiguous();
   Tensor full = t.allocate(s, x.dtype(), "zeros");
   Node* n = t.record("index_put", index_put_backward, {&x});
   t.save(n, indices);
