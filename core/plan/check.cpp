@@ -218,10 +218,9 @@ void check_sharding(const Architecture& architecture, const TrainingJob& job, Is
     if (how.sharding == Sharding::kFsdp1) check_flat(job, issues);
   }
   check_optimizer(job, issues);
-  if (job.checkpointing == Checkpointing::kOffload || job.optimizer_in_backward || !job.zero_grad_to_none) {
+  if (job.optimizer_in_backward || !job.zero_grad_to_none) {
     refuse(issues, "/parallelism/fsdp",
-           "Offloaded checkpoints, an optimizer in backward and gradients that stay are not modelled where GPUs divide "
-           "the model.");
+           "An optimizer in backward and gradients that stay are not modelled where GPUs divide the model.");
   }
   if (!zero && offloads && !(job.offload.optimizer && job.offload.parameters && job.offload.gradients)) {
     refuse(issues, "/offload", "FSDP offloads optimizer, parameters and gradients together (CPUOffloadPolicy).");

@@ -239,13 +239,17 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   pipelined = nullptr;
   s.evaluation =
       job.evaluation.micro_batch_size > 0 ? record_evaluation(net, architecture, seen, program) : t.segments().size();
+  // What each GPU keeps on its host is there for all that share it; one process has one optimizer (nn.DataParallel).
+  const Count on_host = std::min(ddp.per_node, job.gpus());
   for (const Parameter& p : t.parameters()) s.paged += optimizer.managed_bytes(p) * s.plan.multiplicity(p.instance);
+  if (!ddp.is_one_process()) s.paged *= on_host;
   // Every recorded micro-step offloads the same; only one is under way at a time.
   for (const auto& [instance, bytes] : t.offloaded()) {
     s.offloaded += bytes * s.plan.multiplicity(instance) / recorded;
   }
-  if (sharded) s.offloaded += sharded->host_bytes(s.plan) * std::min(ddp.per_node, ddp.degree);
-  if (reference) s.offloaded += reference->host_bytes(s.plan) * std::min(ddp.per_node, ddp.degree);
+  if (sharded) s.offloaded += sharded->host_bytes(s.plan);
+  if (reference) s.offloaded += reference->host_bytes(s.plan);
+  s.offloaded *= on_host;
   s.picture_tokens = net.picture_tokens;
   s.attention_kernel = net.attention_kernel;
   s.has_float8_products = net.has_float8_products;
