@@ -162,20 +162,23 @@ void ZeroGather::begin_micro_step(bool) {
 
 // Ahead of the first layer stand the beginnings of several stacks (a token table, a tower's patches), told apart by the
 // first part of their names.
-void ZeroGather::note_backward(bool same_module, const Parameter& p, std::int16_t instance) {
+void ZeroGather::note_backward(bool same_module, const Parameter& p, std::int16_t instance, bool is_noted) {
   // PEFT's hook on a frozen token table makes its module's output require a gradient for checkpoints' sake.
   const bool trained = p.requires_grad || (p.is_embedding && recomputes_ && job_.has_adapter());
   if (same_module) {
     backward_.back() = backward_.back() || trained;
+    reached_ = reached_ || trained;
     return;
   }
-  bool before = !backward_.empty() && backward_.back();
-  if (before && instance < 0 && instances_.back() < 0 && seen_layers_ == 0) {
+  if (reached_ && instance < 0 && instances_.back() < 0 && seen_layers_ == 0) {
     const char* const last = tape_.parameters()[static_cast<std::size_t>(forward_.back().front())].module;
-    before = std::strncmp(last, p.module, std::strcspn(last, ".") + 1) == 0;
+    reached_ = std::strncmp(last, p.module, std::strcspn(last, ".") + 1) == 0;
   }
   seen_layers_ += instance < 0 ? 0 : 1;
-  backward_.push_back(before || trained);
+  // A lookup's ids require no gradient, whatever came before; a tied head is the table's second use.
+  const bool looks_up = p.is_embedding && !is_noted;
+  backward_.push_back(trained || (reached_ && !looks_up));
+  reached_ = reached_ || trained;
 }
 
 // While nothing is recorded yet, the modules and their order are noted.
@@ -183,16 +186,17 @@ void ZeroGather::use(std::int32_t parameter) {
   if (!tape_.stopped()) return fetch(parameter);
   const Parameter& p = tape_.parameters()[static_cast<std::size_t>(parameter)];
   const std::int16_t instance = tape_.instance_of_parameters();
+  const bool is_noted = std::exchange(part_of(parameter).is_noted, true);
   if (!forward_.empty() && instances_.back() == instance) {
     const Parameter& last = tape_.parameters()[static_cast<std::size_t>(forward_.back().front())];
     // lora_A and lora_B are modules of their own beside their base.
     if (!p.is_adapter && !last.is_adapter && std::strcmp(last.module, p.module) == 0) {
-      note_backward(true, p, instance);
+      note_backward(true, p, instance, is_noted);
       part_of(parameter).module = forward_.size() - 1;
       return forward_.back().push_back(parameter);
     }
   }
-  note_backward(false, p, instance);
+  note_backward(false, p, instance, is_noted);
   part_of(parameter).module = forward_.size();
   forward_.push_back({parameter});
   instances_.push_back(instance);

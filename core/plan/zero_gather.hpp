@@ -51,6 +51,7 @@ class ZeroGather : public Sharded {
     Tensor saved;                   // what such a view holds
     std::int32_t flight = -1;       // the all-gather that will bring it, of several at once
     std::size_t module = 0;         // the last in forward_ that wants it
+    bool is_noted = false;          // a module that wants it stands in forward_
     std::size_t fetched_for = 0;    // the last use that it has been gathered for, counted from 1
     std::vector<std::size_t> uses;  // events that want it
   };
@@ -70,7 +71,7 @@ class ZeroGather : public Sharded {
   Part& part_of(std::int32_t parameter) { return parts_[static_cast<std::size_t>(parameter) - first_]; }
   static Known known(const TrainingJob& job, bool reference);
   void trace();
-  void note_backward(bool same_module, const Parameter& p, std::int16_t instance);
+  void note_backward(bool same_module, const Parameter& p, std::int16_t instance, bool is_noted);
   void add_event(const std::vector<std::int32_t>& module, bool graph);
   bool wants(std::size_t event, std::int32_t parameter) const;
   void fetch(std::int32_t parameter);
@@ -101,6 +102,7 @@ class ZeroGather : public Sharded {
   std::vector<std::vector<std::int32_t>> forward_;  // modules, by what they want
   std::vector<std::int16_t> instances_;             // whose they are
   std::vector<bool> backward_;                      // whether backward comes to them
+  bool reached_ = false;                            // backward comes to what the module noted last hands on
   Count seen_layers_ = 0;                           // modules of layers among those noted
   std::vector<Event> events_;
   std::vector<std::pair<std::size_t, std::int32_t>> queue_;  // (event, parameter) in order
