@@ -212,11 +212,13 @@ void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) 
   }
   // modeling_t5.py T5Block.forward returns the bias that it was handed, and each layer's gradient of it ends in a cycle
   // of references: with padding as large as all scores, and there until Python's collector comes by.
-  if (a.num_decoder_layers > 0 && a.num_buckets > 0 && a.model_type != "umt5" && job.padding && checkpoints &&
+  const DataParallel& how = job.data_parallel;
+  const bool lingers = job.padding || (how.is_sharded() && how.sharding == Sharding::kFsdp1);
+  if (a.num_decoder_layers > 0 && a.num_buckets > 0 && a.model_type != "umt5" && lingers && checkpoints &&
       job.use_reentrant) {
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/use_reentrant",
-        "Re-entrant checkpointing of T5 with a padding mask leaves gradients of position biases to Python's garbage "
-        "collector: what they hold at a moment is not known. Set \"use_reentrant\" to false.",
+        "Re-entrant checkpointing of T5 with a padding mask or under FSDP 1 leaves gradients of position biases to "
+        "Python's garbage collector: what they hold at a moment is not known. Set \"use_reentrant\" to false.",
         "false");
   }
   // modeling_wav2vec2.py Wav2Vec2Model.forward, modeling_hubert.py.

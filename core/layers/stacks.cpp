@@ -54,9 +54,11 @@ const LayerPlan::Stack& Net::planned(const Stack& stack) {
     first_layer = stage != nullptr ? 0 : plan.layers();
     std::vector<std::int64_t> kinds;
     kinds.reserve(static_cast<std::size_t>(stack.layers));
-    // ZeRO's buckets fill across layers: none of them is like another.
-    const bool apart =
-        job.data_parallel.is_sharded() && job.data_parallel.sharding >= Sharding::kZero1 && !job.is_megatron();
+    // ZeRO's buckets fill across layers: none of them is like another. FSDP 1 keeps the frozen ones of a decoder until
+    // its backward is through.
+    const Sharding sharding = job.data_parallel.sharding;
+    const bool kept = sharding == Sharding::kFsdp1 && job.has_adapter() && whole.arch.num_decoder_layers > 0;
+    const bool apart = job.data_parallel.is_sharded() && !job.is_megatron() && (kept || sharding >= Sharding::kZero1);
     const ModelStage all{0, stack.layers};
     const ModelStage& ours = stage != nullptr ? *stage : all;
     for (Count i = ours.begin; i < ours.end; ++i) kinds.push_back(apart ? i : layer_kind(*this, i));

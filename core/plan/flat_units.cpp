@@ -22,13 +22,14 @@ Count up_to_multiple(Count count, Count of) {
 
 }  // namespace
 
-FlatUnits::FlatUnits(Tape& tape, const TrainingJob& job, bool reference)
+FlatUnits::FlatUnits(Tape& tape, const TrainingJob& job, bool reference, Count decoder)
     : tape_(tape),
       mesh_(job.data_parallel),
       fsdp_(job.data_parallel.fsdp),
       how_(mixed_precision(job)),
       job_(job),
-      reference_(reference) {}
+      reference_(reference),
+      decoder_(decoder) {}
 
 // -- who holds what -------------------------------------------------------------------------------------------------
 
@@ -277,10 +278,23 @@ void FlatUnits::take_gradient(std::int32_t parameter, Tensor grad) {
   if (fsdp_.backward_prefetch == BackwardPrefetch::kPost) prefetch_before_leaf(at);
 }
 
+// _register_post_backward_reshard_only_hook: a frozen unit is let go of as all that it was given and that requires a
+// gradient has one. A decoder's layers share the encoder's states, whose gradient the first of them completes.
+bool FlatUnits::waits_for_encoder_states(std::int16_t instance) {
+  if (decoder_ == 0 || instance <= decoder_ || unit_of(instance).trained) return false;
+  return job_.checkpointing != Checkpointing::kNone || (!leaves_.empty() && leaves_.front().instance < decoder_);
+}
+
 void FlatUnits::post_backward(std::int16_t instance) {
+  if (waits_for_encoder_states(instance)) return;
   Unit& unit = unit_of(instance);
   const bool first = !unit.done;
   post_backward(unit);
+  if (decoder_ > 0 && instance == decoder_) {
+    for (auto behind = static_cast<std::int16_t>(instance + 1); behind <= last_layer(); ++behind) {
+      if (waits_for_encoder_states(behind)) post_backward(unit_of(behind));
+    }
+  }
   if (first && fsdp_.backward_prefetch == BackwardPrefetch::kPost) prefetch(instance);
 }
 

@@ -14,8 +14,9 @@ namespace tidemark {
 /// torch/distributed/fsdp/{_flat_param, _runtime_utils}.py; peft 0.18 utils/other.py: fsdp_auto_wrap_policy.
 class FlatUnits : public Sharded {
  public:
-  /// `reference`: a frozen copy of the model, which no backward lets go of again.
-  FlatUnits(Tape& tape, const TrainingJob& job, bool reference = false);
+  /// `reference`: a frozen copy of the model, which no backward lets go of again. `decoder`: the first layer that is
+  /// given an encoder's states beside its input; 0: none is.
+  FlatUnits(Tape& tape, const TrainingJob& job, bool reference = false, Count decoder = 0);
 
   void collect() override;
   void begin_micro_step(bool last) override;
@@ -88,6 +89,7 @@ class FlatUnits : public Sharded {
   void pre_backward(std::int16_t instance);
   void post_backward(std::int16_t instance);
   void post_backward(Unit& unit);
+  bool waits_for_encoder_states(std::int16_t instance);
   void reduce(Unit& unit, Tensor grad);
   Tensor& gradient_of(std::int32_t p) { return gradients_[static_cast<std::size_t>(p)]; }
 
@@ -97,6 +99,7 @@ class FlatUnits : public Sharded {
   MixedPrecision how_;
   const TrainingJob& job_;
   bool reference_;
+  Count decoder_;                      // the first layer that is given an encoder's states; 0: none is
   std::size_t first_ = 0;              // parameter of those that are divided here
   bool reduces_ = true;                // this micro-step does
   std::vector<Unit> units_;            // the root's, then the layers'

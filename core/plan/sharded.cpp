@@ -55,6 +55,15 @@ std::string in_words(const TrainingJob& job) {
   return words;
 }
 
+namespace {
+
+// The first layer of a decoder each of whose layers is given the encoder's states as well.
+Count decoder_with_states(const Architecture& architecture, const TrainingJob& job) {
+  return job.has_adapter() && architecture.num_decoder_layers > 0 ? architecture.num_layers : 0;
+}
+
+}  // namespace
+
 std::unique_ptr<Sharded> place(Tape& tape, const Architecture& architecture, const TrainingJob& job) {
   if (job.is_megatron()) return std::make_unique<MainGrads>(tape, job);
   if (job.data_parallel.is_one_process()) return std::make_unique<Replicas>(tape, job);
@@ -68,7 +77,7 @@ std::unique_ptr<Sharded> place(Tape& tape, const Architecture& architecture, con
     case Sharding::kZero3:
       return std::make_unique<ZeroGather>(tape, architecture, job);
     case Sharding::kFsdp1:
-      return std::make_unique<FlatUnits>(tape, job);
+      return std::make_unique<FlatUnits>(tape, job, false, decoder_with_states(architecture, job));
     default:
       return std::make_unique<FullyShard>(tape, job);
   }
