@@ -309,6 +309,21 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
     refuse("/loss", "Fused losses of preferences are not modelled yet. Use \"default\".");
   }
   if (job.packing) refuse("/packing", "Samples of preferences are not packed.");
+  if (job.generates()) {
+    if (job.reference == Reference::kPrecomputed) {
+      refuse("/reference_model/precompute", "GRPO trains on new answers: no reference can have scored them before.");
+    }
+    // trl 1.9 models/utils.py unwrap_model_for_generation, distributed.py: weights that are divided are gathered whole,
+    // or token by token.
+    const DataParallel& how = job.data_parallel;
+    const bool whole = how.is_replicated() ||
+                       (how.is_sharded() && (how.sharding == Sharding::kZero1 || how.sharding == Sharding::kZero2));
+    if (job.gpus() > how.degree || (job.gpus() > 1 && !whole) || job.is_megatron()) {
+      refuse("/parallelism",
+             "GRPO is modelled on one GPU, and on several that hold all weights each: DDP, ZeRO-1 and ZeRO-2.");
+    }
+    if (job.offload.activations) refuse("/offload/activations", "GRPO is modelled without offloaded activations.");
+  }
   if (!has_reference(job.preference)) return;
   if (job.reference == Reference::kAdapterOff && job.method != Method::kLora && job.method != Method::kQlora) {
     refuse("/reference_model/shared_with_adapter", "Without adapters a reference is a copy, or precomputed.");
