@@ -916,7 +916,7 @@ class Job {
       say("sequence_length", of(1024), {arguments_->place},
           "TRL's default 1024 (SFTConfig since 0.15, DPOConfig since 0.14)");
       unknown("sequence_length: TRL's default by version (1024 since 0.16)");
-    } else
+    } else if (task_ != "grpo" || any_argument({"max_prompt_length"}) == nullptr)
       unknown("sequence_length");
     copy("max_prompt_length", {"max_prompt_length"});
     if (Finding* prompt = find(reading_, "max_prompt_length"); prompt != nullptr && prompt->assumed.empty()) {

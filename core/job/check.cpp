@@ -517,8 +517,9 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
 void check_magnitude(const Architecture& a, const TrainingJob& job, Issues& issues) {
   // A generous bound on every sum of bytes: parameters with all copies, everything that any layer could keep, logits.
   const auto real = [](Count count) { return static_cast<double>(std::max<Count>(count, 0)); };
-  const double tokens =
-      real(job.micro_batch_size) * real(std::max({job.sequence_length, job.decoder_sequence_length, Count{1}}));
+  const double together = job.generates() ? real(job.generated_together()) : 1.0;
+  const double tokens = together * real(job.micro_batch_size) *
+                        real(std::max({job.sequence_length, job.decoder_sequence_length, Count{1}}));
   const double pixels =
       std::max(real(a.image_size) * real(a.image_size), real(job.image_height) * real(job.image_width));
   const double positions = std::max(tokens, real(job.micro_batch_size) * (a.image_size > 0 ? pixels : 0.0));

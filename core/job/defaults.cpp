@@ -484,13 +484,13 @@ void settle_rollout(const Foreign& foreign, TrainingJob& job, Issues& issues) {
     }
   }
   if (foreign.prompt_length > 0) job.sequence_length = foreign.prompt_length + rollout.answer;
-  const Count batch = together * job.generated_together();
-  if (batch % rollout.per_prompt != 0) {
+  const Count n = rollout.per_prompt;
+  if (together % n * (job.generated_together() % n) % n != 0) {
     issues.push_back({"INCOMPLETE_GROUPS", Severity::kWarning, "/num_generations",
-                      "GRPOTrainer refuses this: the " + std::to_string(batch) +
-                          " answers that are generated together (micro_batch_size times GPUs times "
-                          "steps_per_generation) are no multiple of num_generations, " +
-                          std::to_string(rollout.per_prompt) + ". The figures do not depend on it.",
+                      "GRPOTrainer refuses this: the answers that are generated together (" + std::to_string(together) +
+                          " of micro_batch_size times GPUs, " + std::to_string(job.generated_together()) +
+                          " times) are no multiple of num_generations, " + std::to_string(n) +
+                          ". The figures do not depend on it.",
                       ""});
   }
   if (rollout.answer >= job.sequence_length) {
