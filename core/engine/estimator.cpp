@@ -207,11 +207,47 @@ void keep_known_types(const Catalog& catalog, const Value& config, Issues& issue
 /// Where GPUs divide the model, evaluation's forwards are not modelled.
 void leave_out_evaluation(TrainingJob& job, Issues& issues) {
   const bool divided = job.data_parallel.is_sharded() || job.is_megatron();
-  if (!divided || job.evaluation.micro_batch_size == 0) return;
+  if (!(divided || job.generates()) || job.evaluation.micro_batch_size == 0) return;
   job.evaluation.micro_batch_size = 0;
-  issues.push_back(
-      {"NOT_COUNTED", Severity::kWarning, "/evaluation",
-       "Evaluation is counted where each GPU holds the whole model; here the peak of training is answered.", ""});
+  issues.push_back({"NOT_COUNTED", Severity::kWarning, "/evaluation",
+                    job.generates()
+                        ? "GRPO's evaluation generates, too: it is not counted, but smaller than training as long as "
+                          "its batch is."
+                        : "Evaluation is counted where each GPU holds the whole model; here the peak of training is "
+                          "answered.",
+                    ""});
+}
+
+/// What vLLM on the same card takes of it.
+void settle_share(const std::vector<CardChoice>& cards, TrainingJob& job, Issues& issues) {
+  if (!job.generates() || job.rollout.engine != RolloutEngine::kVllm) return;
+  std::string text = "vLLM takes " + shortest_decimal(job.rollout.share * 100.0) + " % of the card's memory";
+  if (cards.empty()) {
+    issues.push_back({"NOT_COUNTED", Severity::kWarning, "/rollout/gpu_memory_utilization",
+                      text + ", which is not counted: name the card.", ""});
+    return;
+  }
+  take_share(cards.front().card, job);
+  text += ", " + format_gib(job.rollout.reserved) + " of " + cards.front().card.name;
+  if (job.rollout.sleeps) {
+    text +=
+        ", while it generates, and gives it back while the model trains. Its CUDA graphs and buffers for logits "
+        "stay: vLLM's own test allows 7 GiB of them, by which the range is wider.";
+  } else {
+    text += ", as long as the job runs.";
+  }
+  issues.push_back({"VLLM_SHARE", Severity::kNote, "/rollout/gpu_memory_utilization", std::move(text), ""});
+}
+
+/// vLLM tests/basic_correctness/test_cumem.py: test_end_to_end: what is used after llm.sleep().
+void allow_for_sleeper(const TrainingJob& job, Estimate& e) {
+  constexpr Bytes kStays = 7 * kGiB;
+  if (!job.generates() || job.rollout.engine != RolloutEngine::kVllm || !job.rollout.sleeps) return;
+  Bytes trains = 0;
+  for (int phase = 0; phase < kPhaseCount; ++phase) {
+    if (phase != static_cast<int>(Phase::kGeneration)) trains = std::max(trains, e.phase_peaks[phase]);
+  }
+  for (Range* range : {&e.allocated, &e.reserved}) range->high = std::max(range->high, trains + kStays);
 }
 
 /// What a task alone changes of a model, or asks of it.
@@ -226,7 +262,7 @@ void suit_task(const Request& request, Architecture& architecture, Issues& issue
   }
   const Preference preference = request.job.preference;
   if (preference == Preference::kNone) return;
-  architecture = without_dropout(std::move(architecture));
+  if (!request.job.generates()) architecture = without_dropout(std::move(architecture));
   if (preference == Preference::kReward) architecture.num_labels = 1;  // TRL trainer/reward_trainer.py: __init__
 }
 
@@ -246,9 +282,10 @@ void suit_denoiser(const Denoiser& denoiser, const LeftOpen& open, TrainingJob& 
 
 /// What the job allocates with the kernels of that card.
 Range allocated_on(const CardChoice& choice, const Answer& answer, const Estimate& result) {
-  if (choice.compute_capability == answer.job.compute_capability) return result.allocated;
   TrainingJob there = answer.job;
   there.compute_capability = choice.compute_capability;
+  take_share(choice.card, there);
+  if (there == answer.job) return result.allocated;
   return estimate(answer.architecture, there).allocated;
 }
 
@@ -261,6 +298,7 @@ Answer Estimator::answer(const Asked& asked) const {
   Estimate result = estimate(answer.architecture, answer.job);
   if (!question.take(result.issues)) return std::move(answer);
   result.issues.clear();
+  allow_for_sleeper(answer.job, result);
   if (question.by_count) result.architecture = answer.model;
   if (asked.request.calibration) scale_cache(result, asked.request.calibration->fragmentation);
   add_context(result, context_of(question, asked.request.calibration), answer.overrides);
@@ -332,7 +370,8 @@ Understood Estimator::resolve(const Asked& asked) const {
   const auto settle = [&](const Value& config) {
     settle_quantization(config, answer.job, issues);
     settle_defaults(request.open, checkpoint_dtype(config), answer.job, issues);
-    settle_foreign(request.foreign, answer.job);
+    settle_foreign(request.foreign, answer.job, issues);
+    settle_share(question.cards, answer.job, issues);
     if (!question.cards.empty()) check_kernels(answer.job, issues);
   };
 

@@ -916,7 +916,7 @@ class Job {
       say("sequence_length", of(1024), {arguments_->place},
           "TRL's default 1024 (SFTConfig since 0.15, DPOConfig since 0.14)");
       unknown("sequence_length: TRL's default by version (1024 since 0.16)");
-    } else
+    } else if (task_ != "grpo" || any_argument({"max_prompt_length"}) == nullptr)
       unknown("sequence_length");
     copy("max_prompt_length", {"max_prompt_length"});
     if (Finding* prompt = find(reading_, "max_prompt_length"); prompt != nullptr && prompt->assumed.empty()) {
@@ -925,15 +925,15 @@ class Job {
       if (std::any_of(prompt->origins.begin(), prompt->origins.end(), elsewhere))
         prompt->assumed = "a variable of another cell, which may have run anew";
     }
-    copy("max_completion_length", {"max_completion_length"});
-    copy("num_generations", {"num_generations"});
+    for (const OfRollout& one : rollout_numbers()) {
+      if (task_ == "grpo" || std::string_view{one.key} != "beta") copy(one.path, {one.key});
+    }
     // trl 1.9 trainer/rloo_config.py: num_generations
     if (task_ == "rloo" && arguments_ != nullptr && !is_command() && !told("num_generations"))
       say("num_generations", of(2), {arguments_->place}, "RLOOConfig's default");
     for (const PyObject* collator : program_.calls("UnslothVisionDataCollator")) {
       if (!told("images_per_sample")) say("images_per_sample", of(1), {collator->place}, "a picture a sample");
     }
-    copy("steps_per_generation", {"steps_per_generation"});
     read_padding();
   }
 
@@ -980,6 +980,8 @@ class Job {
   }
   // Trainers of preferences pad both answers to one length, on the side that the script chose.
   void read_padding_side() {
+    if (task_ == "grpo" && trainer_ != nullptr)
+      return say("padding", of(true), {trainer_->place}, "answers end at different lengths");
     if (task_ != "dpo" && task_ != "kto" && task_ != "orpo" && task_ != "reward") return;
     for (const PyAssignment& one : program_.assignments) {
       if (one.name == "padding_side") return say("padding", of(true), one.value.places);
@@ -1235,6 +1237,9 @@ class Job {
       say("rollout.engine", of("vllm"), *argument("use_vllm"));
       if (const PyValue* mode = argument("vllm_mode"); mode != nullptr) say("rollout.mode", *mode);
       copy("rollout.gpu_memory_utilization", {"vllm_gpu_memory_utilization"});
+      copy("rollout.sleep", {"vllm_enable_sleep_mode"});
+      copy("rollout.tensor_parallel", {"vllm_tensor_parallel_size"});
+      if (!told("rollout.mode")) unknown("rollout.mode: colocate in trl 1, server before");
     } else if (const PyValue* fast = load_option("fast_inference");
                fast != nullptr && fast->kind == Kind::kBool && fast->boolean) {
       say("rollout.engine", of("vllm"), *fast);
@@ -1243,7 +1248,7 @@ class Job {
       if (const PyValue* share = load_option("gpu_memory_utilization"); share != nullptr)
         say("rollout.gpu_memory_utilization", *share);
     }
-    reading_.notes.push_back(task_ + " is read and not estimated yet");
+    if (task_ != "grpo") reading_.notes.push_back(task_ + " is read and not estimated yet");
   }
 
   void ask() {

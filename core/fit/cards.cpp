@@ -81,6 +81,7 @@ std::vector<CardFit> rank_cards(Peaks& peaks, const TrainingJob& job, std::span<
   for (const CardChoice& choice : cards) {
     TrainingJob here = job;
     here.compute_capability = choice.compute_capability;
+    take_share(choice.card, here);
     const Figures& figures = peaks.full(here);
     CardFit row;
     row.allocated = figures.allocated;
@@ -120,6 +121,7 @@ std::optional<CardFit> smallest_card(Peaks& peaks, const TrainingJob& job, std::
   TrainingJob here = job;
   for (const CardChoice* choice : ascending) {
     here.compute_capability = choice->compute_capability;
+    take_share(choice->card, here);
     // What does not fit by the quick path does not fit at all.
     const Figures& quick = peaks.quick(here);
     if (!quick.known || check_fit(quick.allocated, choice->card, overrides).verdict != Verdict::kFits) continue;

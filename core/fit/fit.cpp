@@ -62,6 +62,11 @@ Card left_of(const Card& card, const Overrides& overrides) {
   return left;
 }
 
+void take_share(const Card& card, TrainingJob& job) {
+  if (!job.generates() || job.rollout.engine != RolloutEngine::kVllm) return;
+  job.rollout.reserved = static_cast<Bytes>(job.rollout.share * static_cast<double>(card.visible));
+}
+
 void cannot_run(Fit& fit, std::string_view why) {
   if (why.empty() || (fit.verdict != Verdict::kFits && fit.verdict != Verdict::kTight)) return;
   fit.verdict = Verdict::kUnknown;

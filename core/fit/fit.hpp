@@ -25,6 +25,9 @@ bool falls_short(const Fit& fit);
 /// The card as it is left by its context and by what the user states: all that `check_fit` would say is usable of it.
 Card left_of(const Card& card, const Overrides& overrides);
 
+/// What vLLM takes of this card, where it generates on it.
+void take_share(const Card& card, TrainingJob& job);
+
 /// Takes back that a job fits where it cannot run for another reason; does nothing when `why` is empty.
 void cannot_run(Fit& fit, std::string_view why);
 

@@ -39,7 +39,7 @@ std::uint64_t digest_of(const TrainingJob& job) {
 TrainingJob Peaks::key_of(const TrainingJob& job) {
   TrainingJob key = job;
   // A third micro-step repeats the second, so two stand for all.
-  key.gradient_accumulation_steps = job.gradient_accumulation_steps > 1 ? 2 : 1;
+  if (!job.generates()) key.gradient_accumulation_steps = job.gradient_accumulation_steps > 1 ? 2 : 1;
   if (job.checkpointing != Checkpointing::kEvery) key.checkpoint_every = 1;
   // FSDP's dtypes follow the recipe by its name.
   if (!job.data_parallel.is_sharded()) key.recipe.name.clear();

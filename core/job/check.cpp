@@ -311,6 +311,21 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
     refuse("/loss", "Fused losses of preferences are not modelled yet. Use \"default\".");
   }
   if (job.packing) refuse("/packing", "Samples of preferences are not packed.");
+  if (job.generates()) {
+    if (job.reference == Reference::kPrecomputed) {
+      refuse("/reference_model/precompute", "GRPO trains on new answers: no reference can have scored them before.");
+    }
+    // trl 1.9 models/utils.py unwrap_model_for_generation, distributed.py: weights that are divided are gathered whole,
+    // or token by token.
+    const DataParallel& how = job.data_parallel;
+    const bool whole = how.is_replicated() ||
+                       (how.is_sharded() && (how.sharding == Sharding::kZero1 || how.sharding == Sharding::kZero2));
+    if (job.gpus() > how.degree || (job.gpus() > 1 && !whole) || job.is_megatron()) {
+      refuse("/parallelism",
+             "GRPO is modelled on one GPU, and on several that hold all weights each: DDP, ZeRO-1 and ZeRO-2.");
+    }
+    if (job.offload.activations) refuse("/offload/activations", "GRPO is modelled without offloaded activations.");
+  }
   if (!has_reference(job.preference)) return;
   if (job.reference == Reference::kAdapterOff && job.method != Method::kLora && job.method != Method::kQlora) {
     refuse("/reference_model/shared_with_adapter", "Without adapters a reference is a copy, or precomputed.");
@@ -504,8 +519,9 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
 void check_magnitude(const Architecture& a, const TrainingJob& job, Issues& issues) {
   // A generous bound on every sum of bytes: parameters with all copies, everything that any layer could keep, logits.
   const auto real = [](Count count) { return static_cast<double>(std::max<Count>(count, 0)); };
-  const double tokens =
-      real(job.micro_batch_size) * real(std::max({job.sequence_length, job.decoder_sequence_length, Count{1}}));
+  const double together = job.generates() ? real(job.generated_together()) : 1.0;
+  const double tokens = together * real(job.micro_batch_size) *
+                        real(std::max({job.sequence_length, job.decoder_sequence_length, Count{1}}));
   const double pixels =
       std::max(real(a.image_size) * real(a.image_size), real(job.image_height) * real(job.image_width));
   const double positions = std::max(tokens, real(job.micro_batch_size) * (a.image_size > 0 ? pixels : 0.0));

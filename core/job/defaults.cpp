@@ -450,17 +450,60 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   const bool adapters = job.method == Method::kLora || job.method == Method::kQlora;
   // transformers 5.12 trainer.py: _fsdp_qlora_plugin_updates takes PEFT's policy.
   if (open.fsdp_wrap) data.fsdp.trained_leaves = adapters;
-  if (open.reference) job.reference = adapters ? Reference::kAdapterOff : Reference::kCopy;
+  if (open.reference) {
+    job.reference = adapters ? Reference::kAdapterOff : Reference::kCopy;
+    // trl 1.9 trainer/grpo_trainer.py: __init__: with beta 0.0 there is none.
+    if (job.generates() && !open.compares) job.reference = Reference::kNone;
+  }
   // TRL 1.9 trainer/{dpo,kto,reward}_trainer.py: __init__: whatever is asked for (trl issue 2514).
   const bool forced = has_reference(job.preference) || job.preference == Preference::kReward;
   if (forced && adapters && data.is_sharded() && data.sharding == Sharding::kZero3) job.use_reentrant = true;
-  // disable_dropout is True unless set, in all trainers of preferences.
-  if (job.preference != Preference::kNone) job.adapter.lora_dropout = 0.0;
+  // disable_dropout is True unless set, in all trainers of preferences but GRPO's.
+  if (job.preference != Preference::kNone && !job.generates()) job.adapter.lora_dropout = 0.0;
   if (open.keep_outputs) job.keep_outputs = habits.loop != Loop::kTrainer && !own;
   if (open.outputs_to_fp32) job.outputs_to_fp32 = habits.loop != Loop::kByHand;
 }
 
-void settle_foreign(const Foreign& foreign, TrainingJob& job) {
+namespace {
+
+/// trl 1.9 trainer/grpo_config.py: __post_init__.
+void settle_rollout(const Foreign& foreign, TrainingJob& job, Issues& issues) {
+  const auto refuse = [&](std::string_view path, std::string message) {
+    issues.push_back({"INVALID_VALUE", Severity::kError, std::string{path}, std::move(message), ""});
+  };
+  Rollout& rollout = job.rollout;
+  const Count together = job.micro_batch_size * job.data_parallel.degree;
+  if (foreign.generation_batch > 0) {
+    if (rollout.micro_batches > 0) {
+      refuse("/generation_batch_size", "GRPOConfig takes one of generation_batch_size and steps_per_generation.");
+    } else if (foreign.generation_batch % together != 0) {
+      refuse("/generation_batch_size", "generation_batch_size must be a multiple of the " + std::to_string(together) +
+                                           " answers that all GPUs train on at a time.");
+    } else {
+      rollout.micro_batches = foreign.generation_batch / together;
+    }
+  }
+  if (foreign.prompt_length > 0) job.sequence_length = foreign.prompt_length + rollout.answer;
+  const Count n = rollout.per_prompt;
+  if (together % n * (job.generated_together() % n) % n != 0) {
+    issues.push_back({"INCOMPLETE_GROUPS", Severity::kWarning, "/num_generations",
+                      "GRPOTrainer refuses this: the answers that are generated together (" + std::to_string(together) +
+                          " of micro_batch_size times GPUs, " + std::to_string(job.generated_together()) +
+                          " times) are no multiple of num_generations, " + std::to_string(n) +
+                          ". The figures do not depend on it.",
+                      ""});
+  }
+  if (rollout.answer >= job.sequence_length) {
+    refuse("/max_completion_length", "\"sequence_length\" counts prompt and answer, and the answer alone has " +
+                                         std::to_string(rollout.answer) +
+                                         " tokens. Make it longer, or state max_prompt_length in its place.");
+  }
+}
+
+}  // namespace
+
+void settle_foreign(const Foreign& foreign, TrainingJob& job, Issues& issues) {
+  if (job.generates()) settle_rollout(foreign, job, issues);
   if (foreign.padding_free) join_samples(job);
   if (foreign.texts_per_sample > 1) gather_texts(foreign.texts_per_sample, job);
 }

@@ -14,7 +14,7 @@ namespace tidemark {
 void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, TrainingJob& job, Issues& issues);
 
 /// What other tools say in words of their own, in the job's.
-void settle_foreign(const Foreign& foreign, TrainingJob& job);
+void settle_foreign(const Foreign& foreign, TrainingJob& job, Issues& issues);
 
 /// A checkpoint that is quantised already holds its weights so, whatever the request says.
 void settle_quantization(const Value& config, TrainingJob& job, Issues& issues);

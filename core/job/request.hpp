@@ -36,6 +36,7 @@ struct LeftOpen {
   bool keep_outputs = true;         ///< whose loop it is
   bool outputs_to_fp32 = true;      ///< likewise
   bool reference = true;            ///< a copy, or the adapter switched off
+  bool compares = false;            ///< GRPO has one: beta is not 0
   bool expandable_segments = true;  ///< what the framework's own launcher sets
   bool fsdp_groups = true;          ///< FSDP 2's units outside the layers
   bool sequence_parallel = true;    ///< between what tensor-parallel GPUs divide
@@ -50,6 +51,8 @@ struct Foreign {
   Count trained_layers = 0;  ///< of the layers the last so many are trained, below 0 the first; 0: as `freeze` says
   bool trains_expansion = false;  ///< so many in equal steps instead: LLaMA Pro's
   bool padding_free = false;      ///< the samples of a batch are joined into one row
+  Count generation_batch = 0;     ///< answers that all GPUs generate together; 0: as `rollout` says
+  Count prompt_length = 0;        ///< tokens of a prompt; 0: what the sequence leaves the answer
   Count texts_per_sample = 1;     ///< that go through the model one after the other before backward
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -245,13 +246,14 @@ enum class Preference : std::uint8_t {
   kCpo,     ///< pairs, without a reference
   kSimpo,   ///< the same without the loss of the chosen answers' tokens
   kReward,  ///< pairs, a score each
+  kGrpo,    ///< answers that the model generates itself, which rewards compare
 };
 
 constexpr bool has_pairs(Preference preference) {
-  return preference != Preference::kNone && preference != Preference::kKto;
+  return preference != Preference::kNone && preference != Preference::kKto && preference != Preference::kGrpo;
 }
 constexpr bool has_reference(Preference preference) {
-  return preference == Preference::kDpo || preference == Preference::kKto;
+  return preference == Preference::kDpo || preference == Preference::kKto || preference == Preference::kGrpo;
 }
 
 /// Where a reference's log-probabilities come from.
@@ -259,6 +261,29 @@ enum class Reference : std::uint8_t {
   kCopy,         ///< a frozen copy of the model on the same card
   kAdapterOff,   ///< the model without its adapter
   kPrecomputed,  ///< they were computed before training
+  kNone,         ///< nothing is compared with one
+};
+
+/// Who generates the answers that a job trains on.
+enum class RolloutEngine : std::uint8_t {
+  kTransformers,  ///< the model's own generate()
+  kVllm,          ///< vLLM on the same card (colocate)
+  kServer,        ///< vLLM on cards of its own
+};
+
+/// Answers that are generated between steps, as TRL's GRPOConfig says them (trl 1.9 trainer/grpo_config.py).
+struct Rollout {
+  Count answer = 256;       ///< tokens of an answer, of the sequence that prompt and answer are
+  Count per_prompt = 8;     ///< answers of each prompt (num_generations)
+  Count micro_batches = 0;  ///< that are generated together; 0: those of a step (steps_per_generation)
+  Count iterations = 1;     ///< how often each of them is trained on
+  RolloutEngine engine = RolloutEngine::kTransformers;
+  double share = 0.3;   ///< of the card's memory that vLLM on it takes
+  bool sleeps = false;  ///< which it gives back while the model trains
+  Bytes reserved = 0;   ///< the same in bytes, where the card is known
+
+  bool operator==(const Rollout&) const = default;
+  std::partial_ordering operator<=>(const Rollout&) const = default;
 };
 
 /// Evaluation between training steps, as transformers' Trainer runs it.
@@ -402,6 +427,7 @@ struct TrainingJob {
   bool liger_rms_norm = false, liger_swiglu = false, liger_rope = false;  ///< Liger kernels in use
   Preference preference = Preference::kNone;
   Reference reference = Reference::kCopy;  ///< read where the preference needs one
+  Rollout rollout;                         ///< read where it generates
   Evaluation evaluation;
   bool compiled = false;      ///< torch.compile: of torchtitan, and of frameworks that transformers stands in for
   bool selective_op = false;  ///< torchtitan's policy per operation, between full checkpointing and none
@@ -432,6 +458,16 @@ struct TrainingJob {
   bool trains_first_factors() const { return optimizer != "lorafa"; }
   /// Parameters are kept from training by their names.
   bool freezes_by_name() const { return !freeze.empty() || !trainable.empty(); }
+  /// Answers are generated between its steps.
+  bool generates() const { return preference == Preference::kGrpo; }
+  /// Tokens of an answer: the sequence begins with a prompt.
+  Count answer_length() const { return std::max<Count>(1, std::min(rollout.answer, sequence_length - 1)); }
+  /// Micro-batches whose answers are generated together.
+  Count generated_together() const {
+    return rollout.micro_batches > 0 ? rollout.micro_batches : gradient_accumulation_steps;
+  }
+  /// Micro-batches from one generation to the next.
+  Count generates_every() const { return generated_together() * rollout.iterations; }
   /// Tokens that a learned prompt puts before each sample's.
   Count virtual_tokens() const { return has_adapter() && adapter.has_prompt() ? adapter.num_virtual_tokens : 0; }
   /// Keys and values that come before those of a sample's tokens (prefix tuning).

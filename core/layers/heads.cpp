@@ -1,5 +1,7 @@
 #include "core/layers/heads.hpp"
 
+#include <algorithm>
+
 #include "core/layers/losses.hpp"
 #include "core/layers/program.hpp"
 
@@ -125,7 +127,7 @@ namespace {
 void preference_inputs(Net& net, const Shape& rows) {
   Tensor mask = ids(net, rows, "attention_mask");
   (net.job.padding ? net.attention_mask : net.more_inputs.emplace_back()) = std::move(mask);
-  if (net.job.preference == Preference::kReward) return;
+  if (net.job.preference == Preference::kReward || net.job.generates()) return;
   net.more_inputs.push_back(ids(net, rows, "completion_mask"));
   const int further = has_reference(net.job.preference) ? (net.job.preference == Preference::kKto ? 3 : 0) : 3;
   for (int i = 0; i < further; ++i) net.more_inputs.push_back(ids(net, rows, "input_ids"));
@@ -165,6 +167,11 @@ Outputs causal_lm(Net& net, const Program& program, Tensor hidden) {
   Outputs out;
   const Dtype hidden_dtype = hidden.dtype();
   net.fuse_loss = net.job.loss != Loss::kDefault;
+  // trl 1.9 trainer/grpo_trainer.py _get_per_token_logps_and_entropies: logits_to_keep.
+  if (net.job.generates()) {
+    const Count kept = std::min(net.S.n(), net.job.answer_length() + 1);
+    hidden = narrow(std::move(hidden), 1, net.S.n() - kept, Dim(kept));
+  }
   Tensor logits = program.lm_head(net, std::move(hidden));
   if (net.fuse_loss) {
     out.loss = std::move(logits);

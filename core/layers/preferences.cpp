@@ -9,6 +9,8 @@ constexpr const char* kLogps = "TRL 1.9 trainer/utils.py: selective_log_softmax"
 constexpr const char* kMetrics = "TRL 1.9 trainer/dpo_trainer.py, kto_trainer.py: _compute_loss, entropy_from_logits";
 constexpr const char* kPairs = "TRL 1.9 experimental/orpo/orpo_trainer.py, cpo_trainer.py: concatenated_forward";
 constexpr const char* kReference = "TRL 1.9 trainer/dpo_trainer.py: _compute_loss (ref_model, use_adapter)";
+constexpr const char* kGrpo = "TRL 1.9 trainer/grpo_trainer.py: _compute_loss";
+constexpr const char* kTokens = "TRL 1.9 trainer/grpo_trainer.py: _get_per_token_logps_and_entropies";
 constexpr const char* kReward = "TRL 1.9 trainer/reward_trainer.py: compute_loss";
 
 // entropy_from_logits: rows of logits at a time.
@@ -142,24 +144,32 @@ Tensor reference_logits(Net& net, const Program& program, const Placements& plac
   return std::move(outputs.rest.front());
 }
 
-// Entropy, by chunks of a copy in rows; then the logits of each side's completions, all of whose tokens may count.
+Tensor rows_like(Net& net, const Tensor& logits, Count rows, const char* name) {
+  return net.tape.allocate(Shape{Dim(rows), net.V}, logits.dtype(), name);
+}
+
+// By chunks of a copy in rows.
+void entropy_of(Net& net, const Tensor& logits) {
+  Tape& t = net.tape;
+  const Count rows = logits.size(0) * logits.size(1);
+  const auto some = [&](Count count, const char* name) { return rows_like(net, logits, count, name); };
+  const Tensor flat = logits.size(0) > 1 ? some(rows, "reshape") : logits;
+  const bool several = t.above(rows, kChunk);
+  const Count chunk = several ? kChunk : rows;
+  Tensor before;
+  if (several) before = some(chunk, "log_softmax of one chunk");
+  const Tensor logps = some(chunk, "log_softmax of one chunk");
+  before.reset();
+  const Tensor exponents = some(chunk, "exp");
+  const Tensor products = some(chunk, "mul");
+}
+
+// Entropy; then the logits of each side's completions, all of whose tokens may count.
 void log_metrics(Net& net, const Tensor& shift) {
   Scope in(net.tape, "metrics", kMetrics);
-  Tape& t = net.tape;
   const Count rows = shift.size(0) * shift.size(1);
-  const Dtype dtype = shift.dtype();
-  const auto some = [&](Count count, const char* name) { return t.allocate(Shape{Dim(count), net.V}, dtype, name); };
-  {
-    const Tensor flat = shift.size(0) > 1 ? some(rows, "reshape") : shift;
-    const bool several = t.above(rows, kChunk);
-    const Count chunk = several ? kChunk : rows;
-    Tensor before;
-    if (several) before = some(chunk, "log_softmax of one chunk");
-    const Tensor logps = some(chunk, "log_softmax of one chunk");
-    before.reset();
-    const Tensor exponents = some(chunk, "exp");
-    const Tensor products = some(chunk, "mul");
-  }
+  const auto some = [&](Count count, const char* name) { return rows_like(net, shift, count, name); };
+  entropy_of(net, shift);
   const Count half = (shift.size(0) + 1) / 2 * shift.size(1);
   if (net.job.preference == Preference::kKto) {
     const Tensor chosen = some(half, "index_select");
@@ -200,10 +210,69 @@ Tensor without_reference(Net& net, const Tensor& logits) {
   return loss.defined() ? add(std::move(loss), std::move(odds)) : odds;
 }
 
+// torch/csrc/autograd/functions/tensor.cpp: CopySlices::apply, behind the gradient of a view that was divided in place
+// (FunctionsManual.cpp: as_strided_backward).
+void tempered_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  const Shape whole{n.input_shapes[0].dims[0], n.input_shapes[0].dims[1], n.input_shapes[0].dims[2]};
+  const Dtype dtype = n.input_dtypes[0];
+  const Shape part = g[0].shape();
+  Tensor grad = t.allocate(whole, dtype, "as_strided_backward");
+  g[0].reset();
+  r[0] = t.allocate(whole, dtype, "new_empty_strided");
+  Tensor slice = t.allocate(part, dtype, "clone");
+  const Tensor divided = t.allocate(part, dtype, "div");
+  slice.reset();
+}
+
+// logits[:, :-1, :].div_(temperature)
+Tensor tempered(Net& net, const Tensor& logits) {
+  Tape& t = net.tape;
+  Node* n = t.record("div_", tempered_backward, {&logits});
+  Tensor out;
+  {
+    const WithoutGradients quiet(t);
+    out = narrow(logits, 1, 0, Dim(net.job.answer_length()));
+  }
+  t.attach(n, out);
+  return out;
+}
+
+void ratios_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
+  r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "exp_backward");
+}
+
+// What backward needs of the loss: ratios, and both products that the smaller one is taken of.
+Tensor grpo_loss(Net& net, Tensor logits_in) {
+  Scope in(net.tape, "loss", kGrpo);
+  Tape& t = net.tape;
+  Tensor tokens;
+  {
+    Scope of_tokens(t, "", kTokens);
+    const Tensor logits = std::move(logits_in);
+    const Tensor divided = tempered(net, logits);
+    tokens = log_probabilities(net, divided);
+    const WithoutGradients quiet(t);
+    entropy_of(net, divided);
+  }
+  Node* n = t.record("clipped ratios", ratios_backward, {&tokens});
+  Tensor out = t.allocate(Shape{}, Dtype::kFp32, "loss");
+  const Shape three{Dim(3), tokens.dim(0), tokens.dim(1)};
+  const Tensor ratios = t.allocate(three, tokens.dtype(), "ratios and their products");
+  t.save(n, ratios);
+  t.attach(n, out);
+  return out;
+}
+
 }  // namespace
 
+void score_answers(Net& net, const Tensor& logits) {
+  Scope in(net.tape, "log-probabilities", kTokens);
+  const Tensor unused = log_probabilities(net, tempered(net, logits));
+}
+
 Tensor preference_loss(Net& net, const Program& program, Tensor logits_in, const Placements& placements) {
-  const Tensor logits = hooked(std::move(logits_in));
+  Tensor logits = hooked(std::move(logits_in));
+  if (net.job.generates()) return grpo_loss(net, std::move(logits));
   if (has_reference(net.job.preference)) return against_reference(net, program, logits, placements);
   if (net.job.preference != Preference::kReward) return without_reference(net, logits);
   Scope in(net.tape, "loss", kReward);

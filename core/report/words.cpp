@@ -29,7 +29,8 @@ std::string targets_in_words(const ModuleChoice& targets) {
 }
 
 // By Preference.
-constexpr std::string_view kPreferences[] = {"", "DPO, ", "KTO, ", "ORPO, ", "CPO, ", "SimPO, ", "reward model, "};
+constexpr std::string_view kPreferences[] = {"",      "DPO, ",   "KTO, ",          "ORPO, ",
+                                             "CPO, ", "SimPO, ", "reward model, ", "GRPO, "};
 
 std::string what_is_trained(const TrainingJob& job) {
   if (job.method == Method::kFull) return "full fine-tuning";
@@ -184,6 +185,10 @@ std::string_view phase_in_words(Phase phase) {
       return "in zero_grad";
     case Phase::kEvaluation:
       return "in evaluation";
+    case Phase::kGeneration:
+      return "while answers are generated";
+    case Phase::kScoring:
+      return "while answers are scored";
   }
   return {};
 }

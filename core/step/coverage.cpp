@@ -87,13 +87,15 @@ void add_quantization(std::vector<Trait>& traits, const Quantization& quantizati
 // By Sharding.
 constexpr std::string_view kShardings[] = {"ddp", "fsdp2", "fsdp1", "zero1", "zero2", "zero3"};
 
-constexpr std::string_view kReferences[] = {"copy", "without adapter", "precomputed"};
+constexpr std::string_view kReferences[] = {"copy", "without adapter", "precomputed", "none"};
 
 void add_preference(std::vector<Trait>& traits, const TrainingJob& job) {
   if (job.preference == Preference::kNone) return;
   traits.push_back({"task", choice_word("task", static_cast<int>(job.preference))});
   if (!has_reference(job.preference)) return;
   traits.push_back({"reference_model", kReferences[static_cast<std::size_t>(job.reference)]});
+  if (job.generates())
+    traits.push_back({"rollout.engine", job.rollout.engine == RolloutEngine::kTransformers ? "transformers" : "vllm"});
 }
 
 // Switches that most jobs leave alone: a trait only where they are moved.
@@ -186,7 +188,7 @@ Coverage coverage_of(const Architecture& architecture, const TrainingJob& job) {
     return coverage;
   }
   if (job.offload.activations) coverage.apart.push_back(kActivationOffloading);
-  if (job.evaluation.generates) coverage.apart.push_back(kGeneration);
+  if (job.evaluation.generates) coverage.apart.push_back(kGenerates);
   const std::vector<Trait> traits = traits_of(architecture, job);
   std::vector<std::optional<std::size_t>> places;
   for (const Trait& trait : traits) {

@@ -59,7 +59,7 @@ constexpr Spread kGenerationSpread = {20, 20};
 constexpr Spread kMathSpread = {16, 16};
 
 Spread spread_apart(std::string_view option) {
-  if (option == kGeneration) return kGenerationSpread;
+  if (option == kGenerates) return kGenerationSpread;
   if (option == kActivationOffloading) return {kOffloadedActivationsSpread, kOffloadedActivationsSpread};
   return {};
 }

@@ -13,6 +13,9 @@ namespace tidemark {
 namespace {
 
 constexpr const char* kEvaluation = "transformers 5.12 trainer.py: evaluation_loop, prediction_step";
+constexpr const char* kRollout = "TRL 1.9 trainer/grpo_trainer.py: _generate_and_score_completions";
+constexpr const char* kVllm =
+    "TRL 1.9 generation/vllm_generation.py: gpu_memory_utilization; vLLM v1/worker/utils.py: request_memory";
 constexpr const char* kGenerate = "transformers 5.12 generation/utils.py: _prefill, _sample, _beam_search";
 
 // Predictions that stay are joined batch by batch: the last join holds what was there beside the whole.
@@ -35,11 +38,20 @@ Tensor last_logits(Net& net, const Program& program, const Tensor& hidden) {
   return program.lm_head(net, narrow(hidden, 1, hidden.size(1) - 1, Dim(1)));
 }
 
-// They are copied to fp32 for the choice of a token; beams add their own scores to the logarithms.
-void choose_token(Net& net, const Tensor& logits) {
+// They are copied to fp32 for the choice of a token; beams add their own scores to the logarithms. What is sampled from
+// has names of its own until the next token's is there (ATen/native/Distributions.cpp multinomial_out: one draw is the
+// largest of as many quotients).
+void choose_token(Net& net, const Tensor& logits, std::vector<Tensor>& names) {
   if (!logits.defined()) return;
   const auto copy = [&](const char* op) { return net.tape.allocate(logits.shape(), Dtype::kFp32, op); };
-  const Tensor scores = copy("to");
+  Tensor scores = copy("to");
+  names.clear();
+  if (net.job.generates()) {
+    Tensor probabilities = copy("softmax");
+    const Tensor draws = copy("multinomial: exponential_");
+    names = {std::move(scores), std::move(probabilities)};
+    return;
+  }
   if (net.job.evaluation.beams == 1) return;
   const Tensor logarithms = copy("log_softmax");
   const Tensor sums = copy("add");
@@ -71,12 +83,14 @@ void generate(const Net& trained, const Architecture& calm, const TrainingJob& j
   net.leave_body(hidden);
   net.keep_in(nullptr);
   Tensor logits = last_logits(net, program, hidden);
-  choose_token(net, logits);
+  std::vector<Tensor> names;
+  choose_token(net, logits, names);
   for (const Count behind : {Count{2}, Count{1}}) {
     if (new_tokens > behind) decode_until(net, cache, prompt + new_tokens - behind);
   }
-  choose_token(net, logits);  // those of a further token are as large
+  choose_token(net, logits, names);  // those of a further token are as large
   logits.reset();
+  names.clear();
   t.set_autocast(std::nullopt);
   t.clear_autocast_cache();
   let_cache_go(net, cache);
@@ -121,6 +135,150 @@ std::size_t record_evaluation(const Net& trained, const Architecture& architectu
   let_batch_go(net);
   t.break_segment();
   return first;
+}
+
+namespace {
+
+/// What stands on the tape outside of layers before a model, and its stacks.
+struct Place {
+  std::size_t stack = 0, parameters = 0;
+  Count buffers = 0;
+};
+
+/// Behind all that there is: where a copy begins.
+Place behind(const Net& net) {
+  const auto outside = [](const auto& of, auto instance) { return std::count_if(of.begin(), of.end(), instance); };
+  Place place;
+  place.stack = net.plan().stacks.size();
+  place.parameters =
+      static_cast<std::size_t>(outside(net.tape.parameters(), [](const Parameter& p) { return p.instance < 0; }));
+  place.buffers = outside(net.tape.buffer_instances(), [](std::int16_t instance) { return instance < 0; });
+  return place;
+}
+
+/// A forward without gradients for each micro-batch that was generated: the names of one hold its logits until those of
+/// the next are there, so that a second one shows the peak. `whole` is what `net` is a part of.
+void score(Net& net, Net& whole, const Program& program, Count batches, const Place& place) {
+  Tape& t = net.tape;
+  Tensor logits;
+  for (Count i = 0; i < std::min<Count>(batches, 2); ++i) {
+    whole.begin_micro_step(place.stack);
+    t.use_parameters_of(-1);
+    t.set_parameter_place(place.parameters);
+    for (Count k = 0; k < place.buffers; ++k) t.buffer("", 0);
+    Outputs outputs = call_without_gradients(net, program);
+    logits = std::move(outputs.rest.front());
+    score_answers(net, logits);
+  }
+}
+
+/// trl 1.9 trainer/grpo_trainer.py _generate_and_score_completions: whether what was generated may be older than the
+/// model that is trained on it, or come of another one.
+bool scores_itself(const TrainingJob& job) {
+  return job.rollout.engine != RolloutEngine::kTransformers ||
+         job.gradient_accumulation_steps % job.generates_every() != 0;
+}
+
+Tensor allocate_bytes(Tape& t, Bytes bytes, const char* name) {
+  Tensor out = t.allocate(Shape{Dim(bytes)}, Dtype::kBool, name);
+  t.set_category(out, Category::kBuffers);
+  return out;
+}
+
+/// Ids and masks of prompts and answers, advantages and what was scored, until the next ones replace them.
+Bytes buffered_bytes(const TrainingJob& job, Count answers) {
+  const bool others = job.rollout.engine != RolloutEngine::kTransformers;
+  const Count scored = Count{scores_itself(job)} + Count{others} + Count{job.reference != Reference::kNone};
+  return answers * (job.sequence_length * 2 * size_of(Dtype::kInt64) + job.answer_length() * scored * 4 + 4);
+}
+
+void exchange(Tape& t, std::vector<Declared>& declared) {
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    Parameter& p = t.parameters()[i];
+    std::swap(p.shape, declared[i].shape);
+    std::swap(p.dtype, declared[i].dtype);
+    std::swap(p.instance, declared[i].instance);
+  }
+}
+
+/// vLLM on the same card, which keeps its share or gives it back while the model trains.
+void generate_by_vllm(Tape& t, const Rollout& rollout) {
+  if (rollout.reserved == 0 || !rollout.sleeps) return;
+  Scope in(t, "vLLM", kVllm);
+  const Tensor woken = allocate_bytes(t, rollout.reserved, "its share of the card");
+}
+
+}  // namespace
+
+std::vector<Declared> declared_in(const Tape& tape) {
+  std::vector<Declared> all;
+  for (const Parameter& p : tape.parameters()) all.push_back({p.shape, p.dtype, p.instance});
+  return all;
+}
+
+void record_rollout(Simulation& s, Net& trained, const Architecture& architecture, const TrainingJob& job,
+                    const Program& program, std::vector<Declared>& declared) {
+  Tape& t = trained.tape;
+  const Rollout& rollout = job.rollout;
+  // self.model, whose weights are whole on every GPU: not what DDP or DeepSpeed's engine make of it.
+  Placement* const placement = t.placement();
+  t.set_placement(nullptr);
+  exchange(t, declared);
+  const Count batches = job.generated_together(), answers = job.micro_batch_size * batches;
+  Scope in(t, "", kRollout);
+  t.resume_parameters_outside_layers();
+  t.buffer("generated answers", buffered_bytes(job, answers));
+  if (rollout.engine == RolloutEngine::kVllm && !rollout.sleeps && rollout.reserved > 0) {
+    Scope in_vllm(t, "vLLM", kVllm);
+    t.buffer("its share of the card", rollout.reserved);
+  }
+  t.begin_segment(Phase::kForward, -1);
+  s.generation = t.segments().size() - 1;
+  t.use_parameters_of(-1);
+  if (rollout.engine == RolloutEngine::kTransformers) {
+    TrainingJob how = job;
+    how.micro_batch_size = answers;
+    how.sequence_length = std::max<Count>(1, job.sequence_length - job.answer_length());
+    how.evaluation = {answers, false, 0, true, job.answer_length(), 1};
+    generate(trained, architecture, how, program);
+  } else if (rollout.engine == RolloutEngine::kVllm) {
+    generate_by_vllm(t, rollout);
+  }
+  t.break_segment();
+  t.begin_segment(Phase::kForward, -1);
+  s.scoring = t.segments().size() - 1;
+  {
+    const WithoutGradients quiet(t);
+    const Tensor next = allocate_bytes(t, buffered_bytes(job, answers), "generated answers");
+    const Tensor rows = allocate_bytes(t, answers * job.sequence_length * 2 * size_of(Dtype::kInt64), "cat");
+    const std::size_t parameters = t.parameters().size();
+    Net net(t, architecture, job);
+    net.treatments = trained.treatments;
+    net.evaluates = true;
+    take_batch(net, program);
+    if (scores_itself(job)) score(net, net, program, batches, {});
+    if (job.reference == Reference::kAdapterOff) {
+      net.adapters_off = true;
+      score(net, net, program, batches, {});
+    } else if (job.reference == Reference::kCopy) {
+      Scope in_copy(t, "ref_model", kRollout);
+      Net& copy = trained.copy();
+      copy.input_ids = net.input_ids;
+      copy.attention_mask = net.attention_mask;
+      score(copy, trained, program, batches, behind(trained));
+      copy.input_ids.reset();
+      copy.attention_mask.reset();
+      trained.end_micro_step();
+      for (std::size_t i = parameters; i < t.parameters().size(); ++i) t.parameters()[i].requires_grad = false;
+      s.plan = trained.plan();
+    }
+    net.end_micro_step();
+    let_batch_go(net);
+  }
+  t.break_segment();
+  s.scored = t.segments().size();
+  t.set_placement(placement);
+  exchange(t, declared);
 }
 
 }  // namespace tidemark

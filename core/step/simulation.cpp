@@ -124,6 +124,12 @@ std::vector<std::size_t> Simulation::played_in(int step) const {
   return accumulates ? std::vector<std::size_t>{first, 1} : std::vector<std::size_t>{first};
 }
 
+Phase Simulation::phase_of(std::size_t segment) const {
+  if (segment >= evaluation) return Phase::kEvaluation;
+  if (segment < generation || segment >= scored) return tape->segments()[segment].phase;
+  return segment < scoring ? Phase::kGeneration : Phase::kScoring;
+}
+
 bool is_supported(const Architecture& architecture) {
   const Program* program = architecture.program;
   return program != nullptr && program->heads.find(architecture.head) != nullptr;
@@ -210,6 +216,8 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   for (std::size_t i = s.own_parameters; i < t.parameters().size(); ++i) t.parameters()[i].requires_grad = false;
   s.plan = net.plan();
   if (!job.is_megatron()) keep_buckets(t, s.plan, ddp);
+  std::vector<Declared> declared;
+  if (job.generates()) declared = declared_in(t);
   if (sharded) sharded->end_micro_steps();
   t.begin_segment(Phase::kOptimizer, -1);
   const std::size_t events = t.events().size();
@@ -225,6 +233,9 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   s.optimizer = t.segments().size() - 1;
   sharded ? sharded->step(optimizer) : optimizer.step();
   t.break_segment();
+  // Gradients are there where a generation falls between two micro-steps of one step, or where they stay.
+  const bool among_gradients = job.generates_every() % job.gradient_accumulation_steps != 0 || s.gradients_stay;
+  if (job.generates() && among_gradients) record_rollout(s, net, architecture, seen, program, declared);
   t.begin_segment(Phase::kZeroGrad, -1);
   s.zero_grad = t.segments().size() - 1;
   if (job.zero_grad_to_none) {
@@ -237,6 +248,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   // Really it goes layer by layer in the next forward, whose peak comes when all of it is gone.
   t.let_modules_go();
   pipelined = nullptr;
+  if (job.generates() && !among_gradients) record_rollout(s, net, architecture, seen, program, declared);
   s.evaluation =
       job.evaluation.micro_batch_size > 0 ? record_evaluation(net, architecture, seen, program) : t.segments().size();
   // What each GPU keeps on its host is there for all that share it; one process has one optimizer (nn.DataParallel).

@@ -25,6 +25,9 @@ struct Simulation {
   std::size_t optimizer = 0;         ///< first segment of the step's temporaries
   std::size_t zero_grad = 0;         ///< first segment of zero_grad
   std::size_t evaluation = 0;        ///< first segment of evaluation, which follows it
+  std::size_t generation = 0;        ///< first segment in which answers are generated
+  std::size_t scoring = 0;           ///< first segment in which they are scored
+  std::size_t scored = 0;            ///< the one behind
   double activations_factor = 1.0;   ///< by which activations were scaled
   Bytes paged = 0;                   ///< managed memory of paged optimizers
   Bytes offloaded = 0;               ///< checkpointed inputs that wait in host memory
@@ -38,6 +41,8 @@ struct Simulation {
 
   /// Which of the recorded micro-steps a step plays, in order; steps count from 1.
   std::vector<std::size_t> played_in(int step) const;
+  /// The phase that a segment counts as: forwards beside training's have phases of their own.
+  Phase phase_of(std::size_t segment) const;
 };
 
 /// The batch reaches the device.

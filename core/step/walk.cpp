@@ -277,7 +277,7 @@ class Walker {
       workspace();
       ++workspaces_;
     }
-    phase_ = index >= sim_.evaluation ? Phase::kEvaluation : g.phase;
+    phase_ = sim_.phase_of(index);
     PhasePeak& peak = number_ == 1 ? result_.first[static_cast<int>(phase_)] : result_.steady[static_cast<int>(phase_)];
     if (options_.allocator) {
       note(peak);

@@ -9,8 +9,8 @@ std::string_view name_of(Category category) {
 }
 
 std::string_view name_of(Phase phase) {
-  constexpr std::string_view kNames[] = {"load",   "forward",   "loss",      "backward",
-                                         "reduce", "optimizer", "zero_grad", "evaluation"};
+  constexpr std::string_view kNames[] = {"load",      "forward",   "loss",       "backward",   "reduce",
+                                         "optimizer", "zero_grad", "evaluation", "generation", "scoring"};
   return kNames[static_cast<int>(phase)];
 }
 

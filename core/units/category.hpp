@@ -21,8 +21,19 @@ inline constexpr int kCategoryCount = 8;
 std::string_view name_of(Category category);
 
 /// The phases of a training step, in order, and what may come between two of them.
-enum class Phase : std::uint8_t { kLoad, kForward, kLoss, kBackward, kReduce, kOptimizer, kZeroGrad, kEvaluation };
-inline constexpr int kPhaseCount = 8;
+enum class Phase : std::uint8_t {
+  kLoad,
+  kForward,
+  kLoss,
+  kBackward,
+  kReduce,
+  kOptimizer,
+  kZeroGrad,
+  kEvaluation,
+  kGeneration,  ///< answers are generated that the next steps train on
+  kScoring,     ///< their log-probabilities, by the model and by its reference, without gradients
+};
+inline constexpr int kPhaseCount = 10;
 std::string_view name_of(Phase phase);
 
 /// How a term is known.

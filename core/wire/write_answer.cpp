@@ -132,7 +132,7 @@ Value write_estimate(const Answer& answer) {
   set(row, "peak", std::move(peak));
   Value phases = empty_object();
   for (int phase = 0; phase < kPhaseCount; ++phase) {
-    if (phase == static_cast<int>(Phase::kEvaluation) && estimate.phase_peaks[phase] == 0) continue;
+    if (phase >= static_cast<int>(Phase::kEvaluation) && estimate.phase_peaks[phase] == 0) continue;
     set(phases, name_of(static_cast<Phase>(phase)), bytes(estimate.phase_peaks[phase]));
   }
   set(row, "phase_peaks", std::move(phases));

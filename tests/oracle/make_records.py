@@ -81,6 +81,8 @@ def request_of(job):
     if job.get("reference"):
         req["reference_model"] = {"copy": {"shared_with_adapter": False}, "adapter": {"shared_with_adapter": True},
                                   "precomputed": {"precompute": True}}[job["reference"]]
+    if job.get("task") == "grpo":
+        add_rollout(req, job)
     if job.get("evaluation"):
         req["evaluation"] = {"micro_batch_size": job["evaluation"]["micro_batch"]}
         if job["evaluation"].get("generate"):
@@ -97,6 +99,15 @@ def request_of(job):
         req["optim_target_modules"] = job["optim_target_modules"]
     req.update({theirs: job[ours] for ours, theirs in LOOP.items() if ours in job})
     return req
+
+
+def add_rollout(req, job):
+    """Generated answers: recorder/grpo.py."""
+    answers = job["micro_batch"] * job.get("steps_per_generation", job["grad_accum"])
+    req.update(max_completion_length=job["completion_len"], num_generations=max(n for n in (2, 4, 8) if answers % n == 0))
+    req.update({key: job[key] for key in ("steps_per_generation", "num_iterations") if key in job})
+    if job.get("rollout") == "vllm":
+        req["rollout"] = {"engine": "vllm", "mode": "server"}
 
 
 def packed_of(job):

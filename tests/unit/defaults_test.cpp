@@ -126,9 +126,9 @@ TEST_CASE("other tools' words are understood, or refused with a reason") {
   CHECK(job.liger_rms_norm);
   CHECK(job.optimizer == "adamw_8bit");
   for (const char* refused :
-       {R"("task":"grpo")", R"("rollout":{})", R"("task":"dpo","reference_model":{"offloaded":true})",
+       {R"("task":"rloo")", R"("rollout":{"engine":"sglang"})", R"("task":"dpo","reference_model":{"offloaded":true})",
         R"("reward_model":{})", R"("boxes_per_image":3)", R"("attention":"flex_attention")",
-        R"("gradient_checkpointing":"unsloth")", R"("framework":{"name":"lightning"})", R"("num_generations":8)"}) {
+        R"("gradient_checkpointing":"unsloth")", R"("framework":{"name":"lightning"})"}) {
     CAPTURE(refused);
     const Answer answer = answer_to(small("bfloat16") + "," + refused);
     CHECK(!answer.estimate);

@@ -256,6 +256,8 @@ export default {
   "phase.optimizer": "optimizer",
   "phase.zero_grad": "zero grad",
   "phase.evaluation": "evaluation",
+  "phase.generation": "generation",
+  "phase.scoring": "scoring",
 
   "timeline.label": "Memory during one step",
   "timeline.hint":

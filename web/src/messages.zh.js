@@ -252,6 +252,8 @@ export default {
   "phase.optimizer": "优化器",
   "phase.zero_grad": "清空梯度",
   "phase.evaluation": "评估",
+  "phase.generation": "生成",
+  "phase.scoring": "打分",
 
   "timeline.label": "一步之内的显存",
   "timeline.hint": "从第二步起，一步训练中每个时刻的显存。移动指针查看，或聚焦后使用方向键。",

@@ -287,6 +287,9 @@ void read_task(Keys& keys) {
   if (rl != nullptr && !rl->text.empty()) {
     keys.state("task", of(rl->text == "ipo" ? "dpo" : rl->text), {rl});
     const bool adapter = keys["adapter"] != nullptr;
+    // axolotl src/axolotl/core/trainers/grpo/__init__.py: set_training_args_kwargs
+    if (rl->text == "grpo")
+      state_rollout(keys, "trl.", "vllm.gpu_memory_utilization", "server", "a server is started with vllm-serve");
     if (rl->text == "dpo" || rl->text == "ipo" || rl->text == "kto") {
       keys.assume("reference_model", object({{"present", of(true)}, {"shared_with_adapter", of(adapter)}}),
                   "a copy unless an adapter is trained");

@@ -104,8 +104,15 @@ void read_lengths(Args& args) {
     args.unknown("sequence_length");
   }
   args.copy("max_prompt_length", {"max_prompt_length"});
-  args.copy("max_completion_length", {"max_completion_length"});
-  args.copy("num_generations", {"num_generations"});
+  for (const OfRollout& one : rollout_numbers()) {
+    if (std::string_view{one.key} != "beta") args.copy(one.path, {one.key});
+  }
+  if (args.on("use_vllm")) {
+    args.state("rollout.engine", of("vllm"), {args.find("use_vllm")});
+    args.copy("rollout.mode", {"vllm_mode"});
+    args.copy("rollout.gpu_memory_utilization", {"vllm_gpu_memory_utilization"});
+    args.copy("rollout.sleep", {"vllm_enable_sleep_mode"});
+  }
   args.copy("micro_batch_size", {"per_device_train_batch_size", "per_gpu_train_batch_size",
                                  "train_micro_batch_size_per_gpu", "micro_batch_size"});
   if (!args.copy("gradient_accumulation_steps", {"gradient_accumulation_steps"}) && args.told("micro_batch_size")) {

@@ -108,4 +108,25 @@ Value word_list(const Node& node) {
   return of(std::move(items));
 }
 
+std::span<const OfRollout> rollout_numbers() {
+  static constexpr OfRollout kNumbers[] = {{"max_completion_length", "max_completion_length"},
+                                           {"num_generations", "num_generations"},
+                                           {"num_iterations", "num_iterations"},
+                                           {"steps_per_generation", "steps_per_generation"},
+                                           {"generation_batch_size", "generation_batch_size"},
+                                           {"beta", "beta"}};
+  return kNumbers;
+}
+
+void state_rollout(Keys& keys, const std::string& prefix, std::string_view share, const char* mode, const char* why) {
+  for (const OfRollout& one : rollout_numbers()) keys.copy(one.path, prefix + one.key);
+  keys.assume("padding", of(true), "answers end at different lengths");
+  if (!keys.truthy(prefix + "use_vllm")) return;
+  keys.state("rollout.engine", of("vllm"), {keys[prefix + "use_vllm"]});
+  if (!keys.copy("rollout.mode", prefix + "vllm_mode")) keys.assume("rollout.mode", of(mode), why);
+  keys.copy("rollout.gpu_memory_utilization", share);
+  keys.copy("rollout.sleep", prefix + "vllm_enable_sleep_mode");
+  keys.copy("rollout.tensor_parallel", prefix + "vllm_tensor_parallel_size");
+}
+
 }  // namespace tidemark::exchange

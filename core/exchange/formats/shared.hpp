@@ -21,6 +21,17 @@ int zero_stage_of_name(std::string_view name);
 /// as something to be read.
 void state_deepspeed_file(Keys& keys, const Node* node, bool with_precision);
 
+/// TRL's keys of GRPO below `prefix` ("trl." of Axolotl's files), under which vLLM's share is called `share`.
+void state_rollout(Keys& keys, const std::string& prefix, std::string_view share, const char* mode, const char* why);
+
+/// Option and TRL's name of it, where these differ.
+struct OfRollout {
+  const char* path;
+  const char* key;
+};
+/// Numbers of GRPOConfig beside what vLLM is told.
+std::span<const OfRollout> rollout_numbers();
+
 /// "AWQ", "GPTQ", "bnb-4bit" in a model's name: the checkpoint is quantised already. Empty where it says nothing.
 std::string quantised_by_name(std::string_view model);
 

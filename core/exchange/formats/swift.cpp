@@ -234,14 +234,19 @@ void read_reference(Args& args, const Facts& facts) {
     args.state("teacher_model", of(teacher->value.text), {teacher});
   if (const Arg* reward = args.find("reward_model"); reward != nullptr)
     args.state("reward_model", to_value(reward->value), {reward});
-  args.copy("num_generations", {"num_generations"});
-  args.copy("max_completion_length", {"max_completion_length"});
+  for (const OfRollout& one : rollout_numbers()) {
+    if (facts.task == "grpo" || std::string_view{one.key} != "beta") args.copy(one.path, {one.key});
+  }
+  if (facts.task == "grpo" && !args.told("max_completion_length"))
+    args.assume("max_completion_length", of(512), "ms-swift's default");
   if (!args.on("use_vllm")) return;
   args.state("rollout.engine", of("vllm"), {args.find("use_vllm")});
   args.copy("rollout.mode", {"vllm_mode"});
-  args.copy("rollout.gpu_memory_utilization", {"vllm_gpu_memory_utilization", "gpu_memory_utilization"});
+  if (!args.copy("rollout.gpu_memory_utilization", {"vllm_gpu_memory_utilization", "gpu_memory_utilization"}))
+    args.assume("rollout.gpu_memory_utilization", of(0.9), "ms-swift's default");
   args.copy("rollout.tensor_parallel", {"vllm_tensor_parallel_size", "tensor_parallel_size"});
-  args.copy("rollout.sleep_level", {"sleep_level"});
+  if (const Arg* level = args.find("sleep_level"); level != nullptr)
+    args.state("rollout.sleep", of(level->value.integer > 0), {level});
   if (args.on("offload_model") || args.on("offload_optimizer"))
     args.state("rollout_offload", of(true), {args.find("offload_model"), args.find("offload_optimizer")});
 }
@@ -293,7 +298,7 @@ void read_swift(const Look& look, Sources, Reading& reading) {
   read_reference(args, facts);
   read_vision(args, facts);
   read_evaluation(args);
-  if (facts.task == "grpo" || facts.task == "ppo" || facts.task == "gkd")
+  if (facts.task == "ppo" || facts.task == "gkd")
     reading.notes.push_back(facts.task + " is read and not estimated yet");
   if (!args.told("gpu")) args.unknown("gpu");
   args.tell_unread();

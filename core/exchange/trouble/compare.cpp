@@ -76,7 +76,8 @@ Bytes peak_in(const Estimate& estimate, std::string_view phase) {
   Bytes peak = 0;
   for (int i = 0; i < kPhaseCount; ++i) {
     const std::string_view name = name_of(static_cast<Phase>(i));
-    if (name == phase || (phase == "forward" && name == "loss")) peak = std::max(peak, estimate.phase_peaks[i]);
+    const bool meant = (phase == "forward" && name == "loss") || (phase == "rollout" && name == "generation");
+    if (name == phase || meant) peak = std::max(peak, estimate.phase_peaks[i]);
   }
   return peak;
 }

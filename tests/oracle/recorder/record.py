@@ -43,6 +43,7 @@ def run_fake(job, registry, steps, top):
     import torch
     import fakecuda
     import evaluation
+    import grpo
     import jobs as J
     import offloading
     import preferences
@@ -84,6 +85,7 @@ def run_fake(job, registry, steps, top):
         fwd_ends = []
         with tr:
             for step in range(1, steps + 1):
+                grpo.start = lambda phase, step=step: tr.start(phase, step)
                 for _ in range(job["grad_accum"]):
                     tr.start("forward", step)
                     batch = preferences.make_batch(job) if preferences.is_one(job) else J.make_batch(model, job)

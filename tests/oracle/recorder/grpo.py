@@ -1,0 +1,187 @@
+"""Training on generated answers: TRL's own GRPOTrainer methods on a stand-in trainer, transformers' own generate() before them.
+
+A job says `task`: grpo, `prompt_len`, `completion_len`, `micro_batch` (answers), and where they differ from TRL's defaults `rollout`
+(transformers; vllm: a server, nothing of it is on this card), `steps_per_generation` (grad_accum), `num_iterations`, `reference` (copy,
+adapter: beta is not 0), `loss`: liger_grpo. All answers have the full length. Needs third_party/src/trl-1.9.0.
+"""
+import ast
+import collections
+import contextlib
+import functools
+import inspect
+import math
+import types
+
+import torch
+
+import preferences
+
+PATH = "trainer/grpo_trainer.py"
+METHODS = {"_get_per_token_logps_and_entropies", "_compute_loss", "_get_last_hidden_state", "compute_liger_loss"}
+start = lambda phase: None  # noqa: E731 - record.py says how a phase begins
+
+
+def is_one(job):
+    return job.get("task") == "grpo"
+
+
+# -- TRL's code ---------------------------------------------------------------------------------
+def scoring(tree):
+    """What _generate_and_score_completions does without gradients, in a function of its own."""
+    whole = next(n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == "_generate_and_score_completions")
+    block = next(n for n in whole.body if isinstance(n, ast.With) and "disable_gradient_checkpointing" in ast.unparse(n.items[-1]))
+    made = ast.parse("def score(self, prompt_completion_ids, attention_mask, logits_to_keep, batch_size, completion_mask, "
+                     "sampling_per_token_logps=None, num_images=None, num_tiles=None, tool_mask=None, forward_kwargs={}):\n"
+                     "    return {k: v for k, v in dict(old_per_token_logps=old_per_token_logps, ref_per_token_logps=ref_per_token_logps,"
+                     " importance_sampling_ratio=vllm_importance_sampling_ratio if self.use_vllm else None).items() if v is not None}").body[0]
+    made.body.insert(0, block)
+    return made
+
+
+def trainer_class():
+    names = preferences.helpers()
+    names.update(math=math, Version=lambda text: tuple(map(int, text.split(".")[:2])), transformers=__import__("transformers"))
+    preferences.run(preferences.cut("trainer/utils.py", {"nanmin", "nanmax", "split_tensor_dict", "shuffle_sequence_dict"}), names, "utils.py")
+    tree = ast.parse(open(f"{preferences.TRL}/{PATH}").read())
+    body = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name in METHODS]
+    for n in body:
+        n.decorator_list = []
+    whole = ast.ClassDef("GRPOTrainer", [], [], [*body, scoring(tree)], [], type_params=[])
+    preferences.run([whole], names, PATH)
+    made = names["GRPOTrainer"]
+    made.shuffle, made.split = staticmethod(names["shuffle_sequence_dict"]), staticmethod(names["split_tensor_dict"])
+    return made
+
+
+def make_trainer(model, job, reference):
+    same = lambda x, *a, **k: x  # noqa: E731
+    trainer = trainer_class()()
+    base = preferences.unwrapped(model)
+    plain = base.get_base_model() if hasattr(base, "get_base_model") else base
+    accum = job["grad_accum"]
+    settings = {
+        "model": model, "ref_model": reference, "temperature": 1.0, "beta": 0.04 if job.get("reference") else 0.0, "num_iterations": 1,
+        "epsilon_low": 0.2, "epsilon_high": 0.2, "loss_type": "dapo", "importance_sampling_level": "token", "top_entropy_quantile": 1.0,
+        "off_policy_mask_threshold": None, "aux_loss_enabled": False, "_entropy_bonus_enabled": False, "_is_vlm": False,
+        "use_vllm": job.get("rollout") == "vllm", "vllm_importance_sampling_correction": True, "vllm_importance_sampling_mode": "sequence_mask",
+        "current_gradient_accumulation_steps": accum, "model_kwarg_keys": inspect.signature(type(plain).forward).parameters.keys(),
+        "vllm_importance_sampling_clip_min": None, "vllm_importance_sampling_clip_max": 3.0,
+        "_metrics": collections.defaultdict(lambda: collections.defaultdict(list)),
+        "accelerator": types.SimpleNamespace(device=torch.device("cuda"), num_processes=1, gather=same, reduce=same,
+                                             unwrap_model=preferences.unwrapped, sync_gradients=True),
+        "args": types.SimpleNamespace(gradient_checkpointing_kwargs={"use_reentrant": job["use_reentrant"]}, delta=None,
+                                      use_bias_correction_kl=False, gradient_accumulation_steps=accum,
+                                      steps_per_generation=job.get("steps_per_generation", accum))}
+    settings["num_iterations"] = job.get("num_iterations", 1)
+    for key, value in settings.items():
+        setattr(trainer, key, value)
+    trainer.step, trainer.buffered = 0, None
+    return trainer
+
+
+# -- generation and scoring -------------------------------------------------------------------------
+@contextlib.contextmanager
+def without_checkpoints(model, job):
+    """trl/models/utils.py: _unwrap_model_for_generation."""
+    checkpoints = job["gradient_checkpointing"] != "none"
+    if checkpoints:
+        model.gradient_checkpointing_disable()
+    yield
+    if checkpoints:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": job["use_reentrant"]})
+
+
+def generate(model, job, ids, mask):
+    """Sampled to the last token: no sentence ends before."""
+    from transformers import GenerationConfig
+    config = GenerationConfig(do_sample=True, max_new_tokens=job["completion_len"], pad_token_id=0, bos_token_id=0, temperature=1.0, top_p=1.0,
+                              top_k=0, repetition_penalty=1.0, use_cache=True, disable_compile=True)
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    left, yes = iter(range(config.max_new_tokens)), torch.Tensor.__bool__
+
+    def known_or_no(tensor):
+        try:
+            return yes(tensor)
+        except Exception:                             # noqa: BLE001 - a fake tensor without contents
+            return False
+    base._has_unfinished_sequences = lambda *a, **k: next(left, None) is not None
+    torch.Tensor.__bool__ = known_or_no
+    if not base._can_set_experts_implementation():
+        base._optimize_model_for_decode = contextlib.nullcontext
+    try:
+        with without_checkpoints(model, job), torch.no_grad():
+            model.generate(input_ids=ids, attention_mask=mask, generation_config=config)
+    finally:
+        torch.Tensor.__bool__ = yes
+        for name in ("_has_unfinished_sequences", "_optimize_model_for_decode"):
+            base.__dict__.pop(name, None)
+
+
+def generate_and_score(trainer, job):
+    """GRPOTrainer._generate_and_score_completions of text: what it makes on the card."""
+    rows, p, c = job["micro_batch"] * trainer.args.steps_per_generation, job["prompt_len"], job["completion_len"]
+    whole = preferences.whole
+    start("generation")
+    if not trainer.use_vllm:
+        generate(preferences.unwrapped(trainer.model), job, whole(0, rows, p), padded(job, whole(1, rows, p), right=False))
+    start("scoring")
+    prompt_ids, prompt_mask = whole(0, rows, p), padded(job, whole(1, rows, p), right=False)
+    completion_ids, completion_mask = whole(0, rows, c), padded(job, whole(1, rows, c), right=True)
+    sampled = torch.zeros(rows, c, device="cuda") if trainer.use_vllm else None
+    num_items = completion_mask.sum()
+    ids, mask = torch.cat([prompt_ids, completion_ids], dim=1), torch.cat([prompt_mask, completion_mask], dim=1)
+    scores = trainer.score(ids, mask, c, job["micro_batch"], completion_mask, sampled)
+    out = {"prompt_ids": prompt_ids, "prompt_mask": prompt_mask, "completion_ids": completion_ids, "completion_mask": completion_mask,
+           "advantages": torch.zeros(rows, device="cuda"), "num_items_in_batch": num_items, **scores}
+    if sampled is not None:
+        out["sampling_per_token_logps"] = sampled
+    return out
+
+
+def padded(job, mask, right):
+    """Prompts are padded on their left, answers on their right: an eighth of each (contents only)."""
+    if job.get("padding"):
+        length = mask.shape[1]
+        some = max(1, length // 8)
+        mask.narrow(1, length - some if right else 0, some).fill_(0)
+    return mask
+
+
+def prepare_inputs(trainer, job):
+    """GRPOTrainer._prepare_inputs."""
+    steps = trainer.args.steps_per_generation
+    if trainer.step % (steps * trainer.num_iterations) == 0 or trainer.buffered is None:
+        batch = trainer.shuffle(generate_and_score(trainer, job))
+        trainer.buffered = trainer.split(batch, steps)
+        start("forward")
+    inputs = trainer.buffered[trainer.step % steps]
+    trainer.step += 1
+    return inputs
+
+
+def prepare(model, amp, dtypes, to_fp32):
+    """accelerate's autocast and fp32 outputs, behind a signature that generate() can ask for."""
+    plain = model.forward
+
+    @functools.wraps(plain)
+    def forward(*args, **kwargs):
+        with torch.autocast("cuda", dtype=dtypes[amp]) if amp else contextlib.nullcontext():
+            out = plain(*args, **kwargs)
+        return to_fp32(out) if amp else out
+    model.forward = forward
+
+
+def attach(call, model, reference, job, amp, dtypes, to_fp32):
+    preferences.answer_items()
+    prepare(preferences.unwrapped(model), amp, dtypes, to_fp32)
+    if reference is not None:
+        prepare(reference, amp, dtypes, to_fp32)
+    call.__dict__["oracle_trainer"] = make_trainer(model, job, reference)
+
+
+def forward_loss(model, job, amp, dtypes, to_fp32):
+    if "oracle_trainer" not in model.__dict__:
+        attach(model, model, preferences.reference_of(model), job, amp, dtypes, to_fp32)
+    trainer = model.__dict__["oracle_trainer"]
+    inputs = prepare_inputs(trainer, job)
+    return types.SimpleNamespace(loss=trainer._compute_loss(model, inputs))
