@@ -146,12 +146,13 @@ void check_units(const Architecture& architecture, const TrainingJob& job, Issue
         "fused loss takes its weight without that, and fails (\"got mixed torch.Tensor and DTensor\").",
         "default");
   }
-  if (shares_table(architecture)) {
-    issues.push_back({"ASSUMED_VALUE", Severity::kWarning, std::string{kPath},
-                      "Encoder and decoder share a token table, which accelerate 1.14 and 1.15 make a unit of its own: "
-                      "from torch 2.13 on that fails (\"shared with a parameter already managed by another FSDP "
-                      "group\"). The figure is that of one unit for all that lies outside the layers.",
-                      "root"});
+  if (shares_among_units(architecture)) {
+    issues.push_back(
+        {"ASSUMED_VALUE", Severity::kWarning, std::string{kPath},
+         "Modules of this class share a parameter (a token table, a head's bias) that accelerate 1.14 and 1.15 "
+         "put into several units: from torch 2.13 on that fails (\"shared with a parameter already managed "
+         "by another FSDP group\"). The figure is that of one unit for all that lies outside the layers.",
+         "root"});
   } else if (architecture.tie_word_embeddings) {
     issues.push_back({"TIED_UNITS", Severity::kNote, std::string{kPath},
                       "The head is tied to the token table: accelerate 1.14.0 fails on that from torch 2.13 on; 1.15 "

@@ -63,7 +63,7 @@ FullyShard::FullyShard(Tape& tape, const Architecture& architecture, const Train
       // As many parts as there are GPUs: the usual mesh.
       reshard_to_(how_.fsdp.reshard_to == how_.shards() ? 0 : how_.fsdp.reshard_to),
       reference_(reference),
-      accelerate_(fsdp_groups(job) == FsdpGroups::kAccelerate && !shares_table(architecture)) {}
+      accelerate_(fsdp_groups(job) == FsdpGroups::kAccelerate && !shares_among_units(architecture)) {}
 
 // -- who holds what -------------------------------------------------------------------------------------------------
 

@@ -6,8 +6,11 @@
 
 namespace tidemark {
 
-/// Encoder and decoder look words up in one table, each by a module of its own (T5, BART).
-inline bool shares_table(const Architecture& architecture) {
+/// Modules of several of accelerate's units have a parameter in common: the table that encoder and decoder of T5 and
+/// BART look words up in, the bias of BERT's head for masked words.
+inline bool shares_among_units(const Architecture& architecture) {
+  const bool masked = architecture.head == Head::kMaskedLm || architecture.head == Head::kPreTraining;
+  if (masked) return architecture.model_type != "distilbert";
   return architecture.head == Head::kSeq2SeqLm && architecture.model_type != "whisper";
 }
 

@@ -85,12 +85,18 @@ TEST_CASE("a fused loss beside adapters finds the head not gathered, unless it i
 }
 
 // Tried with accelerate 1.15 and torch 2.14: "shared with a parameter already managed by another FSDP group".
-TEST_CASE("a table that encoder and decoder share fails in units of its own, and the answer says so") {
-  const Answer t5 = ask(R"({"schema": 1, "model": "google-t5/t5-base", "method": "full", "micro_batch_size": 1,
-    "sequence_length": 512, "parallelism": {"data": 4, "fsdp": "fsdp2"}})");
-  CHECK(t5.estimate);
-  CHECK(says(t5, "ASSUMED_VALUE"));
-  CHECK(says(t5, "CHOSEN_UNITS"));
+TEST_CASE("modules that share a parameter fail in several units, and the answer says so") {
+  const auto of = [](const char* model) {
+    return ask(R"({"schema": 1, "model": ")" + std::string{model} + R"(", "method": "full", "micro_batch_size": 1,
+      "sequence_length": 256, "parallelism": {"data": 4, "fsdp": "fsdp2"}})");
+  };
+  for (const char* model : {"google-t5/t5-base", "google-bert/bert-base-uncased"}) {
+    const Answer answer = of(model);
+    CHECK(answer.estimate);
+    CHECK(says(answer, "ASSUMED_VALUE"));
+    CHECK(says(answer, "CHOSEN_UNITS"));
+  }
+  CHECK_FALSE(says(of("distilbert/distilbert-base-uncased"), "ASSUMED_VALUE"));
 }
 
 }  // namespace
