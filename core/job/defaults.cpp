@@ -7,6 +7,7 @@
 
 #include "core/job/foreign_names.hpp"
 #include "core/job/framework.hpp"
+#include "core/job/mixed_precision.hpp"
 #include "core/job/recipe.hpp"
 
 namespace tidemark {
@@ -228,12 +229,32 @@ void settle_torchtitan(const LeftOpen& open, TrainingJob& job) {
   if (open.loss_parallel && job.tensor.is_used()) job.tensor.loss = true;
   Fsdp& fsdp = job.data_parallel.fsdp;
   // Adapters are stood for, around one unit for all that lies outside the layers.
-  if (open.fsdp_groups) fsdp.separate_groups = date >= kGroups && !job.has_adapter();
+  if (open.fsdp_groups && date >= kGroups && !job.has_adapter()) fsdp.groups = FsdpGroups::kSeparate;
   if (open.reshard_last) fsdp.reshard_last = date >= kGroups;
   // distributed/pipeline_parallel.py: generate_llm_fqn_per_model_part counts embedding and head as a layer each.
   Pipeline& pipeline = job.pipeline;
   if (pipeline.schedule == PipelineSchedule::kInterleaved && pipeline.chunks == 1) pipeline.chunks = 2;
   pipeline.counts_ends = true;
+}
+
+/// accelerate 1.15 utils/fsdp_utils.py: fsdp2_prepare_model; before 1.14 (11 June 2026) fully_shard on the model got
+/// reshard_after_forward as the layers did. It is settled whatever divides the model: advice may come to FSDP 2.
+void settle_accelerate(const Habits& habits, TrainingJob& job, Issues& issues) {
+  constexpr int kGroups = date_of(2026, 6, 11);
+  if (habits.loop == Loop::kByHand || job.is_megatron()) return;
+  const Framework& framework = job.framework;
+  const bool old = framework.date > 0 ? framework.date < kGroups : !framework.at_least(5, 0);
+  DataParallel& data = job.data_parallel;
+  data.fsdp.groups = old ? FsdpGroups::kReshardedRoot : FsdpGroups::kAccelerate;
+  if (!data.is_sharded() || data.sharding != Sharding::kFsdp2 || fsdp_groups(job) == FsdpGroups::kRoot) return;
+  issues.push_back(
+      {"CHOSEN_UNITS", Severity::kNote, "/parallelism/fsdp_options/groups",
+       old ? "FSDP 2's units are left to the framework: as accelerate until 1.13 makes them, token table, last "
+             "norm and head are one unit, which is let go after forward as the layers are."
+           : "FSDP 2's units are left to the framework: as accelerate makes them from 1.14 on, the token "
+             "table is a unit of its own, and last norm with head another one, which stays whole after "
+             "forward; a head that is tied to the table is one unit with it.",
+       ""});
 }
 
 /// Megatron-DeepSpeed (bigscience) megatron/model/transformer.py: unfused attention; DeepSpeed 0.7
@@ -429,6 +450,7 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
     job.optimizer = fused ? "adamw_torch_fused" : "adamw_torch";
   }
   stand_for_combinations(job, issues);
+  if (open.fsdp_groups) settle_accelerate(habits, job, issues);
   if (job.context > 1 && !job.is_megatron()) {
     job.stand_ins.emplace_back(
         "context parallelism, answered by a GPU with its part of every sequence and without the keys and values that "

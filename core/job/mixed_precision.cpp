@@ -13,6 +13,12 @@ MixedPrecision mixed_precision(const TrainingJob& job) {
   return {fsdp.param ? fsdp.param : own.gathered, fsdp.reduce ? fsdp.reduce : own.reduced};
 }
 
+FsdpGroups fsdp_groups(const TrainingJob& job) {
+  const FsdpGroups groups = job.data_parallel.fsdp.groups;
+  const bool divided = job.pipeline.is_used() || job.tensor.is_used();
+  return divided && groups != FsdpGroups::kSeparate ? FsdpGroups::kRoot : groups;
+}
+
 bool widens_trained(const TrainingJob& job) {
   return job.recipe.autocast.has_value() && job.framework.name != "pytorch";
 }

@@ -16,6 +16,9 @@ struct MixedPrecision {
 /// autocast. Source: accelerate 1.14 utils/dataclasses.py: FullyShardedDataParallelPlugin.set_mixed_precision.
 MixedPrecision mixed_precision(const TrainingJob& job);
 
+/// FSDP 2's units outside the layers: accelerate's know neither pipelines nor tensor parallelism.
+FsdpGroups fsdp_groups(const TrainingJob& job);
+
 /// Under mixed precision accelerate makes what is trained fp32 as it divides it by FSDP 1: accelerate 1.14
 /// accelerator.py: prepare_model.
 bool widens_trained(const TrainingJob& job);

@@ -203,19 +203,27 @@ enum class Sharding : std::uint8_t {
 /// torch.distributed.fsdp.BackwardPrefetch: when the weights of the next unit in backward are gathered.
 enum class BackwardPrefetch : std::uint8_t { kPre, kPost, kNone };
 
+/// FSDP 2's units outside the layers.
+enum class FsdpGroups : std::uint8_t {
+  kRoot,           ///< one, which stays whole after forward: fully_shard on each layer, then on the model
+  kSeparate,       ///< torchtitan: the token table, norm with head
+  kAccelerate,     ///< accelerate from 1.14 on: likewise; a tied table with norm and head
+  kReshardedRoot,  ///< accelerate until 1.13: one, let go after forward as the layers are
+};
+
 /// Settings of torch's FSDP.
 struct Fsdp {
   std::optional<Dtype> param;         ///< of gathered weights; absent: as accelerate sets it for the recipe
   std::optional<Dtype> reduce;        ///< in which gradients are reduced; absent: likewise
   bool reshard_after_forward = true;  ///< weights are let go after forward and gathered again in backward
   Count reshard_to = 0;               ///< FSDP2: after forward they are kept in so many parts; 0: as they are sharded
-  bool separate_groups = false;       ///< FSDP2: embedding, and norm with head, are units of their own, as torchtitan's
-  bool reshard_last = true;           ///< FSDP2: the last layer's, too
-  bool no_sync = false;               ///< gradients are reduced in a step's last micro-step only
-  bool keeps_gathered = false;        ///< FSDP1's SHARD_GRAD_OP: weights stay whole from forward to backward
-  bool use_orig_params = true;        ///< FSDP1
-  bool limit_all_gathers = true;      ///< FSDP1
-  bool forward_prefetch = false;      ///< FSDP1
+  FsdpGroups groups = FsdpGroups::kRoot;  ///< FSDP2: of what lies outside the layers
+  bool reshard_last = true;               ///< FSDP2: the last layer's, too
+  bool no_sync = false;                   ///< gradients are reduced in a step's last micro-step only
+  bool keeps_gathered = false;            ///< FSDP1's SHARD_GRAD_OP: weights stay whole from forward to backward
+  bool use_orig_params = true;            ///< FSDP1
+  bool limit_all_gathers = true;          ///< FSDP1
+  bool forward_prefetch = false;          ///< FSDP1
   bool trained_leaves = false;  ///< FSDP1: every trained module without children is a unit, as PEFT's policy has it
   BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;  ///< FSDP1
 

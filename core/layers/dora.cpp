@@ -47,16 +47,14 @@ Update update_of_table(const Tensor& embedding_a, const Tensor& embedding_b) {
   return u;
 }
 
-// DoraLinearLayer.get_weight_norm. torch.linalg.norm is on autocast's fp32 list (autocast_mode.h: linalg_vector_norm).
+// DoraLinearLayer.get_weight_norm. Autocast makes fp32 what linalg_vector_norm returns, not what it gets
+// (autocast_mode.h: AT_FORALL_FP32_SET_OPT_DTYPE; ReduceOpsUtils.h make_reduction reads 16 bits as they are).
 Tensor weight_norm(const Tensor& weight, const Tensor& update) {
   Tape& t = weight.tape();
   Tensor scaled = mul_scalar(update);
   const Tensor merged = add(weight, std::move(scaled));
-  Tensor norm;
-  {
-    const Tensor wide = t.autocast() ? to(merged, Dtype::kFp32) : merged;
-    norm = t.allocate(Shape{wide.dim(0)}, wide.dtype(), "linalg_vector_norm");
-  }
+  const Dtype wide = t.autocast() ? Dtype::kFp32 : merged.dtype();
+  Tensor norm = t.allocate(Shape{merged.dim(0)}, wide, "linalg_vector_norm");
   return to(std::move(norm), merged.dtype());
 }
 

@@ -62,8 +62,12 @@ constexpr Choice kSchedules[] = {
 };
 
 constexpr Choice kGroups[] = {
-    {"root", 0, "embedding, norm and head stay in the root's unit"},
-    {"separate", 1, "embedding, and norm with head, are units of their own"},
+    {"root", number(FsdpGroups::kRoot), "embedding, norm and head stay in the root's unit"},
+    {"separate", number(FsdpGroups::kSeparate), "torchtitan: embedding, and norm with head, are units of their own"},
+    {"accelerate", number(FsdpGroups::kAccelerate),
+     "accelerate from 1.14 on: embedding, and norm with head; a tied table is one unit with norm and head"},
+    {"resharded_root", number(FsdpGroups::kReshardedRoot),
+     "accelerate until 1.13: the root's unit is let go after forward, too"},
 };
 
 bool reads_layout(const Value& value) {
@@ -228,10 +232,12 @@ constexpr Option kOptions[] = {
           r.open.reshard = false;
         }),
     choice("parallelism.fsdp_options.groups", "\"root\"", kGroups, "FSDP units outside the layers",
-           "Which unit holds what lies outside the layers (FSDP 2): torchtitan makes units of their own.")
+           "Which unit holds what lies outside the layers (FSDP 2). Under transformers, TRL, axolotl, LLaMA-Factory, "
+           "ms-swift and accelerate it is \"accelerate\" unless it is stated (\"resharded_root\" with transformers 4), "
+           "under torchtitan \"separate\".")
         .further()
         .sets([](Request& r, const OptionValue& v) {
-          fsdp(r).separate_groups = v.choice != 0;
+          fsdp(r).groups = static_cast<FsdpGroups>(v.choice);
           r.open.fsdp_groups = false;
         }),
     flag("parallelism.fsdp_options.reshard_last", true, "The last layer is sharded again",

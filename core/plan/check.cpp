@@ -2,6 +2,7 @@
 #include <string>
 
 #include "core/job/mixed_precision.hpp"
+#include "core/plan/fully_shard.hpp"
 #include "core/plan/main_grads.hpp"
 #include "core/plan/sharded.hpp"
 
@@ -113,12 +114,12 @@ void check_method(const TrainingJob& job, Issues& issues) {
            name_of(job.recipe.weights));
   }
   // accelerate 1.14 utils/fsdp_utils.py fsdp2_prepare_model: incompatible_params4bit.
-  if (packed && !flat && words == Dtype::kUint8 && job.framework.name != "pytorch") {
-    issues.push_back({"ASSUMED_VALUE", Severity::kWarning, "/quantization/quant_storage",
-                      "accelerate leaves 4-bit weights in words of uint8 out of FSDP 2: each GPU then keeps all of "
-                      "them. The figure is that of weights which are divided; set \"quant_storage\" to the weights' "
-                      "dtype, so that they are.",
-                      std::string{name_of(job.recipe.weights)}});
+  if (packed && !flat && words == Dtype::kUint8 && fsdp_groups(job) == FsdpGroups::kAccelerate) {
+    issues.push_back(
+        {"WHOLE_WEIGHTS", Severity::kWarning, "/quantization/quant_storage",
+         "accelerate leaves 4-bit weights in words of uint8 out of FSDP 2: each GPU keeps all of them. Set "
+         "\"quant_storage\" to the weights' dtype, so that they are divided.",
+         std::string{name_of(job.recipe.weights)}});
   }
   if (job.has_adapter() && job.adapter.use_dora && flat && job.data_parallel.fsdp.trained_leaves) {
     refuse(
@@ -127,8 +128,36 @@ void check_method(const TrainingJob& job, Issues& issues) {
         "fails (\"tuple index out of range\").",
         "false");
   }
-  if (job.data_parallel.fsdp.separate_groups && job.has_adapter()) {
+  if (job.data_parallel.fsdp.groups == FsdpGroups::kSeparate && job.has_adapter()) {
     refuse(issues, "/parallelism/fsdp_options/groups", "Units of their own are modelled for full training.", "root");
+  }
+}
+
+// Units as accelerate from 1.14 on makes them (utils/fsdp_utils.py: fsdp2_prepare_model); what fails was tried with
+// torch 2.14.
+void check_units(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  constexpr std::string_view kPath = "/parallelism/fsdp_options/groups";
+  if (fsdp_groups(job) != FsdpGroups::kAccelerate) return;
+  const bool fused = job.loss == Loss::kLiger || job.loss == Loss::kCutCrossEntropy;
+  if (fused && job.has_adapter() && !architecture.tie_word_embeddings) {
+    refuse(
+        issues, "/loss",
+        "Of PEFT's model accelerate from 1.14 on makes the head alone a unit, which is gathered as its module runs; a "
+        "fused loss takes its weight without that, and fails (\"got mixed torch.Tensor and DTensor\").",
+        "default");
+  }
+  if (shares_among_units(architecture)) {
+    issues.push_back(
+        {"ASSUMED_VALUE", Severity::kWarning, std::string{kPath},
+         "Modules of this class share a parameter (a token table, a head's bias) that accelerate 1.14 and 1.15 "
+         "put into several units: from torch 2.13 on that fails (\"shared with a parameter already managed "
+         "by another FSDP group\"). The figure is that of one unit for all that lies outside the layers.",
+         "root"});
+  } else if (architecture.tie_word_embeddings) {
+    issues.push_back({"TIED_UNITS", Severity::kNote, std::string{kPath},
+                      "The head is tied to the token table: accelerate 1.14.0 fails on that from torch 2.13 on; 1.15 "
+                      "trains it, and the figure is 1.15's.",
+                      ""});
   }
 }
 
@@ -149,7 +178,7 @@ void check_flat(const TrainingJob& job, Issues& issues) {
                       "out, as TRL leaves it out.",
                       "false"});
   }
-  if (job.data_parallel.fsdp.separate_groups || job.data_parallel.fsdp.reshard_to > 0) {
+  if (job.data_parallel.fsdp.groups == FsdpGroups::kSeparate || job.data_parallel.fsdp.reshard_to > 0) {
     refuse(issues, "/parallelism/fsdp_options", "Units of their own and smaller meshes are FSDP 2's.");
   }
 }
@@ -216,6 +245,7 @@ void check_sharding(const Architecture& architecture, const TrainingJob& job, Is
     check_mesh(how, issues);
     check_method(job, issues);
     if (how.sharding == Sharding::kFsdp1) check_flat(job, issues);
+    if (how.sharding == Sharding::kFsdp2) check_units(architecture, job, issues);
   }
   check_optimizer(job, issues);
   if (job.optimizer_in_backward || !job.zero_grad_to_none) {

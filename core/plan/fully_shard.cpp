@@ -41,10 +41,20 @@ class Collective {
   Stream stream_;
 };
 
+/// Whether get_output_embeddings of such a class returns something.
+bool has_output_embeddings(Head head) {
+  for (const Head words :
+       {Head::kCausalLm, Head::kMaskedLm, Head::kPreTraining, Head::kDoubleHeads, Head::kSeq2SeqLm}) {
+    if (head == words) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-FullyShard::FullyShard(Tape& tape, const TrainingJob& job, const LayerPlan* reference)
+FullyShard::FullyShard(Tape& tape, const Architecture& architecture, const TrainingJob& job, const LayerPlan* reference)
     : tape_(tape),
+      architecture_(architecture),
       job_(job),
       how_(job.data_parallel),
       gathered_(mixed_precision(job).gathered),
@@ -52,7 +62,8 @@ FullyShard::FullyShard(Tape& tape, const TrainingJob& job, const LayerPlan* refe
       on_host_(job.offload.parameters),
       // As many parts as there are GPUs: the usual mesh.
       reshard_to_(how_.fsdp.reshard_to == how_.shards() ? 0 : how_.fsdp.reshard_to),
-      reference_(reference) {}
+      reference_(reference),
+      accelerate_(fsdp_groups(job) == FsdpGroups::kAccelerate && !shares_among_units(architecture)) {}
 
 // -- who holds what -------------------------------------------------------------------------------------------------
 
@@ -68,6 +79,10 @@ void FullyShard::declare(Parameter& p) {
     // bitsandbytes' packed weight is a column of quant_storage's dtype.
     part.dtype = part.gathered = job_.quantization.storage.value_or(job_.recipe.weights);
     part.shape = Shape{Dim(p.storage_bytes / size_of(part.dtype)), Dim(1)};
+    // accelerate 1.14 utils/fsdp_utils.py fsdp2_prepare_model: incompatible_params4bit are fully_shard's
+    // ignored_params.
+    part.ignored = part.dtype == Dtype::kUint8 && fsdp_groups(job_) == FsdpGroups::kAccelerate;
+    if (part.ignored) return parts_.push_back(std::move(part));
   } else if (gathered_) {
     if (p.dtype == *gathered_) part.dtype = p.is_adapter ? job_.adapter.dtype : job_.recipe.weights;
     p.dtype = part.gathered = *gathered_;
@@ -80,13 +95,43 @@ void FullyShard::declare(Parameter& p) {
   parts_.push_back(std::move(part));
 }
 
-// The units: each layer; the token table, and norm with head, where they stand apart; the root has the rest.
-std::size_t FullyShard::unit_of_parameter(std::size_t index, std::size_t first_in_layers) const {
+// What it returns: a matrix with a row for each token, and its bias.
+bool FullyShard::is_head(const Parameter& p) const {
+  return p.shape.rank > 0 && p.shape.dim(0).n() == architecture_.vocab_size;
+}
+
+void FullyShard::find_outside() {
+  const std::vector<Parameter>& parameters = tape_.parameters();  // behind ours are those of a reference
+  first_in_layers_ = parts_.size();
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const Parameter& p = parameters[i];
+    if (p.instance >= 0) {
+      first_in_layers_ = std::min(first_in_layers_, i);
+      last_in_layers_ = i;
+    }
+    const bool table = p.is_embedding && (!accelerate_ || (is_head(p) && !p.is_adapter));
+    if (table && embedding_ < 0) embedding_ = static_cast<std::int32_t>(i);
+    // _fsdp_state.py _validate_no_duplicate_params: a tied head stays with its table.
+    const bool behind = p.instance < 0 && i > first_in_layers_ && p.shape.rank > 1;
+    if (behind && (!accelerate_ || is_head(p))) tied_ = false;
+  }
+  if (accelerate_ && !has_output_embeddings(architecture_.head)) tied_ = false;
+}
+
+// The units: each layer; the token table, and norm with head, where they stand apart; the root has the rest. Of PEFT's
+// model accelerate finds no last norm (fsdp_utils.py: _find_final_norm), which stays with the root then.
+std::size_t FullyShard::unit_of_parameter(std::size_t index) const {
   const Parameter& p = tape_.parameters()[index];
   if (p.instance >= 0) return static_cast<std::size_t>(p.instance) + 1;
   if (!apart_) return kRoot;
-  if (static_cast<std::int32_t>(index) == embedding_) return units_.size() - 2;
-  return index > first_in_layers && !p.is_embedding ? units_.size() - 1 : kRoot;
+  const std::size_t tail = units_.size() - 1;
+  if (!accelerate_) {
+    if (static_cast<std::int32_t>(index) == embedding_) return tail - 1;
+    return index > first_in_layers_ && !p.is_embedding ? tail : kRoot;
+  }
+  if (p.is_embedding && is_head(p)) return tied_ ? tail : tail - 1;
+  const bool norm = p.shape.rank == 1 && !job_.has_adapter();
+  return index > last_in_layers_ && (norm || is_head(p)) ? tail : kRoot;
 }
 
 // Told whether to let go after forward the root does (_fsdp_state.py: _auto_reshard_after_forward is false then).
@@ -109,31 +154,28 @@ void FullyShard::collect_reference() {
 
 void FullyShard::collect() {
   if (reference_ != nullptr) return collect_reference();
-  const std::vector<Parameter>& parameters = tape_.parameters();  // behind ours are those of a reference
+  find_outside();
   std::int16_t last = -1;
-  std::size_t first_in_layers = parts_.size();
-  bool tied = true;
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const Parameter& p = parameters[i];
-    last = std::max(last, p.instance);
-    if (p.instance >= 0) first_in_layers = std::min(first_in_layers, i);
-    if (p.is_embedding && embedding_ < 0) embedding_ = static_cast<std::int32_t>(i);
-    // _fsdp_state.py _validate_no_duplicate_params: a tied head stays with its table.
-    if (p.instance < 0 && i > first_in_layers && p.shape.rank > 1) tied = false;
-  }
-  apart_ = how_.fsdp.separate_groups && (!tied || job_.pipeline.is_used());  // a stage has one of both
+  for (std::size_t i = 0; i < parts_.size(); ++i) last = std::max(last, tape_.parameters()[i].instance);
+  const bool separate = fsdp_groups(job_) == FsdpGroups::kSeparate;
+  apart_ = accelerate_ || (separate && (!tied_ || job_.pipeline.is_used()));  // a stage has one of both
   units_.resize(static_cast<std::size_t>(last) + 2 + (apart_ ? 2 : 0));
   for (Unit& unit : units_) unit.reshards = how_.fsdp.reshard_after_forward;
-  // _fsdp_state.py _lazy_init: the root stays whole after forward.
-  units_[kRoot].reshards = false;
-  if (apart_) units_.back().reshards = false;
+  // _fsdp_state.py _lazy_init: the root stays whole after forward, unless it was told.
+  if (fsdp_groups(job_) != FsdpGroups::kReshardedRoot) units_[kRoot].reshards = false;
+  if (apart_) tail().reshards = false;
   if (last >= 0 && !how_.fsdp.reshard_last) unit_of(last).reshards = false;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    parts_[i].unit = unit_of_parameter(i, first_in_layers);
+    if (parts_[i].ignored) continue;
+    parts_[i].unit = unit_of_parameter(i);
     Unit& unit = units_[parts_[i].unit];
     unit.parameters.push_back(static_cast<std::int32_t>(i));
     unit.chunk = parts_[i].chunk;
   }
+  if (!apart_ || !accelerate_ || !tied_) return;
+  // (final_norm, input_embed, output_embed): the table is the last of them.
+  std::vector<std::int32_t>& ours = tail().parameters;
+  std::stable_partition(ours.begin(), ours.end(), [&](std::int32_t p) { return p != embedding_; });
 }
 
 void FullyShard::begin_micro_step(bool last) {
@@ -287,15 +329,14 @@ void FullyShard::use(std::int32_t parameter) {
   const std::size_t at = part_of(parameter).unit;
   if (at + 2 < units_.size()) return;
   Unit& unit = units_[at];
-  if (parameter == embedding_) unit.left_at_end = true;
+  if (parameter == embedding_ || &unit == &table()) unit.left_at_end = true;
   if (!unit.gathered && unit.place < 0) pre_forward(unit);
 }
 
 // Its module returned before anything else was asked for.
 void FullyShard::close_embedding() {
   if (!apart_) return;
-  Unit& unit = units_[units_.size() - 2];
-  if (unit.gathered && unit.place < 0) post_forward(unit);
+  if (table().gathered && table().place < 0) post_forward(table());
 }
 
 void FullyShard::enter_layer(std::int16_t instance, bool input_needs_grad) {
@@ -311,7 +352,7 @@ void FullyShard::leave_layer(std::int16_t instance) {
 }
 
 void FullyShard::leave_model() {
-  if (apart_ && runs(units_.back())) post_forward(units_.back());
+  if (apart_ && runs(tail())) post_forward(tail());
   if (runs(units_[kRoot])) post_forward(units_[kRoot]);
   deferred_.reset();
 }
@@ -339,13 +380,21 @@ void FullyShard::backward_enters(std::int16_t instance) {
 void FullyShard::backward_leaves(std::int16_t instance) {
   if (instance >= 0) {
     if (!unit_of(instance).left_at_end) post_backward(unit_of(instance));
-  } else if (apart_ && units_.back().in_backward) {
-    post_backward(units_.back());
+  } else if (apart_ && tail().in_backward && !tail().left_at_end) {
+    post_backward(tail());
   }
 }
 
 void FullyShard::backward_uses(std::int32_t parameter) {
   if (apart_) pre_backward(units_[part_of(parameter).unit]);
+}
+
+// The same of a head that is not trained.
+void FullyShard::backward_reads(std::int32_t storage) {
+  if (!apart_ || !accelerate_) return;
+  for (const std::int32_t p : tail().parameters) {
+    if (tape_.parameters()[static_cast<std::size_t>(p)].storage == storage) return pre_backward(tail());
+  }
 }
 
 // accumulate_grad.h, with the whole parameter's own `.grad`.
@@ -445,14 +494,15 @@ void FullyShard::finish_units(Phase phase) {
   };
   finish_ours(units_[kRoot]);
   const std::size_t apart = apart_ ? 2 : 0;
-  if (apart_) finish_ours(units_[units_.size() - 2]);
+  if (apart_) finish_ours(table());
+  if (apart_ && tail().left_at_end) finish_ours(tail());
   for (std::size_t i = 1; i + apart < units_.size(); ++i) {
     if (!runs(units_[i])) continue;
     tape_.begin_segment(phase, static_cast<std::int16_t>(i - 1));
     finish(units_[i]);
   }
   tape_.begin_segment(phase, -1);
-  if (apart_) finish_ours(units_.back());
+  if (apart_) finish_ours(tail());
   reducing_.reset();
 }
 

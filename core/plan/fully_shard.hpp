@@ -6,6 +6,14 @@
 
 namespace tidemark {
 
+/// Modules of several of accelerate's units have a parameter in common: the table that encoder and decoder of T5 and
+/// BART look words up in, the bias of BERT's head for masked words.
+inline bool shares_among_units(const Architecture& architecture) {
+  const bool masked = architecture.head == Head::kMaskedLm || architecture.head == Head::kPreTraining;
+  if (masked) return architecture.model_type != "distilbert";
+  return architecture.head == Head::kSeq2SeqLm && architecture.model_type != "whisper";
+}
+
 /// FSDP 2: torch.distributed.fsdp.fully_shard on every layer and then on the model. Each parameter is cut along its
 /// first dimension; a unit's are gathered before its forward and again before its backward, where the next unit's are
 /// gathered ahead; its gradients are reduced to this GPU's part as its backward ends.
@@ -15,7 +23,8 @@ class FullyShard : public Sharded {
  public:
   /// `reference`: the plan of the layers of a frozen copy of the model, which is one unit as a whole (TRL 1.9
   /// models/utils.py: prepare_fsdp calls fully_shard on the model alone).
-  FullyShard(Tape& tape, const TrainingJob& job, const LayerPlan* reference = nullptr);
+  FullyShard(Tape& tape, const Architecture& architecture, const TrainingJob& job,
+             const LayerPlan* reference = nullptr);
 
   void collect() override;
   void begin_micro_step(bool last) override;
@@ -36,6 +45,7 @@ class FullyShard : public Sharded {
   void backward_enters(std::int16_t instance) override;
   void backward_leaves(std::int16_t instance) override;
   void backward_uses(std::int32_t parameter) override;
+  void backward_reads(std::int32_t storage) override;
   void take_gradient(std::int32_t parameter, Tensor grad) override;
   void after_backward() override;
 
@@ -47,6 +57,7 @@ class FullyShard : public Sharded {
     Dtype gathered = Dtype::kFp32;  // of the whole
     std::size_t unit = 0;           // that it belongs to
     std::size_t chunk = 0;          // of a pipeline
+    bool ignored = false;           // whole on every GPU
     Count times = 1;                // as often as its layer stands for others of the one unit
     Tensor grad;                    // whole, not yet reduced
     Tensor accumulated;             // those of backwards that reduced nothing, in the dtype of the reduction
@@ -72,7 +83,11 @@ class FullyShard : public Sharded {
   const Part& part_of(std::int32_t parameter) const { return parts_[static_cast<std::size_t>(parameter) - first_]; }
   Part& part_of(std::int32_t parameter) { return parts_[static_cast<std::size_t>(parameter) - first_]; }
   void collect_reference();
-  std::size_t unit_of_parameter(std::size_t index, std::size_t first_in_layers) const;
+  void find_outside();
+  bool is_head(const Parameter& p) const;
+  std::size_t unit_of_parameter(std::size_t index) const;
+  Unit& table() { return units_[units_.size() - 2]; }
+  Unit& tail() { return units_.back(); }
   void gather(Unit& unit);
   std::vector<Tensor> gather_inputs(const Unit& unit);
   void copy_out(Unit& unit, bool in_forward);
@@ -89,17 +104,21 @@ class FullyShard : public Sharded {
   bool runs(const Unit& unit) const { return unit.chunk == chunk_; }
 
   Tape& tape_;
+  const Architecture& architecture_;
   const TrainingJob& job_;
   const DataParallel& how_;
   std::optional<Dtype> gathered_, reduced_;  // MixedPrecisionPolicy
   bool on_host_;
   Count reshard_to_;
   const LayerPlan* reference_;
-  std::size_t first_ = 0;           // parameter of those that are divided here
-  bool apart_ = false;              // embedding, and norm with head, are units of their own
-  bool reduces_ = true;             // this micro-step does
-  std::size_t chunk_ = 0;           // of a pipeline, which runs
-  std::vector<Part> parts_;         // by parameter
+  std::size_t first_ = 0;                                 // parameter of those that are divided here
+  bool apart_ = false;                                    // embedding, and norm with head, are units of their own
+  bool tied_ = true;                                      // the head is the token table
+  bool accelerate_;                                       // those units are accelerate's
+  std::size_t first_in_layers_ = 0, last_in_layers_ = 0;  // parameters
+  bool reduces_ = true;                                   // this micro-step does
+  std::size_t chunk_ = 0;                                 // of a pipeline, which runs
+  std::vector<Part> parts_;                               // by parameter
   std::vector<Unit> units_;         // root, layers, then embedding and head where they are units of their own
   std::vector<std::size_t> order_;  // of forward
   std::int32_t embedding_ = -1;     // the token table

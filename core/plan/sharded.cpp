@@ -79,7 +79,7 @@ std::unique_ptr<Sharded> place(Tape& tape, const Architecture& architecture, con
     case Sharding::kFsdp1:
       return std::make_unique<FlatUnits>(tape, job, false, decoder_with_states(architecture, job));
     default:
-      return std::make_unique<FullyShard>(tape, job);
+      return std::make_unique<FullyShard>(tape, architecture, job);
   }
 }
 
@@ -107,7 +107,7 @@ std::unique_ptr<Sharded> place_reference(Tape& tape, const Architecture& archite
     case Sharding::kFsdp1:
       return std::make_unique<FlatUnits>(tape, job, true);
     default:
-      return std::make_unique<FullyShard>(tape, job, &plan);
+      return std::make_unique<FullyShard>(tape, architecture, job, &plan);
   }
 }
 

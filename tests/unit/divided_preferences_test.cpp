@@ -24,7 +24,9 @@ std::string zero(int stage, const std::string& rest) {
 }
 
 std::string fsdp(const char* how, const std::string& rest) {
-  return pairs(std::string{R"("parallelism": {"data": 8, "fsdp": ")"} + how + R"("}, )" + rest);
+  // The records call fully_shard themselves.
+  return pairs(std::string{R"("parallelism": {"data": 8, "fsdp_options": {"groups": "root"}, "fsdp": ")"} + how +
+               R"("}, )" + rest);
 }
 
 bool near(Bytes a, Bytes b, Bytes by) {
