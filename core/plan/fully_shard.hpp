@@ -32,6 +32,10 @@ class FullyShard : public Sharded {
   void leave_model() override;
   void enter_layer(std::int16_t instance, bool input_needs_grad) override;
   void leave_layer(std::int16_t instance) override;
+  void enter_inner() override;
+  void leave_inner() override;
+  void backward_enters_inner() override;
+  void backward_leaves_inner() override;
   void before_backward() override;
   void backward_enters(std::int16_t instance) override;
   void backward_leaves(std::int16_t instance) override;
@@ -47,6 +51,8 @@ class FullyShard : public Sharded {
     Dtype gathered = Dtype::kFp32;  // of the whole
     std::size_t unit = 0;           // that it belongs to
     std::size_t chunk = 0;          // of a pipeline
+    Count shards = 1;               // among as many GPUs it is divided
+    bool by_columns = false;        // along its second dimension: copied on the way to a reduction and from a gathering
     Count times = 1;                // as often as its layer stands for others of the one unit
     Tensor grad;                    // whole, not yet reduced
     Tensor accumulated;             // those of backwards that reduced nothing, in the dtype of the reduction
@@ -69,11 +75,17 @@ class FullyShard : public Sharded {
   };
 
   Unit& unit_of(std::int16_t instance) { return units_[static_cast<std::size_t>(instance + 1)]; }
+  // The experts of the layer that runs.
+  Unit& inner() { return units_[layers_ + static_cast<std::size_t>(tape_.instance()) + 1]; }
+  bool has_inner() const { return job_.expert > 1; }
+  bool is_alone(const Unit& unit) const { return part_of(unit.parameters.front()).shards == 1; }
   const Part& part_of(std::int32_t parameter) const { return parts_[static_cast<std::size_t>(parameter) - first_]; }
   Part& part_of(std::int32_t parameter) { return parts_[static_cast<std::size_t>(parameter) - first_]; }
   void collect_reference();
   std::size_t unit_of_parameter(std::size_t index, std::size_t first_in_layers) const;
   void gather(Unit& unit);
+  void gather_layer(std::size_t layer);
+  void take_alone(Unit& unit);
   std::vector<Tensor> gather_inputs(const Unit& unit);
   void copy_out(Unit& unit, bool in_forward);
   void pre_forward(Unit& unit);
@@ -95,12 +107,14 @@ class FullyShard : public Sharded {
   bool on_host_;
   Count reshard_to_;
   const LayerPlan* reference_;
-  std::size_t first_ = 0;           // parameter of those that are divided here
-  bool apart_ = false;              // embedding, and norm with head, are units of their own
-  bool reduces_ = true;             // this micro-step does
-  std::size_t chunk_ = 0;           // of a pipeline, which runs
-  std::vector<Part> parts_;         // by parameter
-  std::vector<Unit> units_;         // root, layers, then embedding and head where they are units of their own
+  std::size_t first_ = 0;    // parameter of those that are divided here
+  bool apart_ = false;       // embedding, and norm with head, are units of their own
+  bool reduces_ = true;      // this micro-step does
+  std::size_t chunk_ = 0;    // of a pipeline, which runs
+  std::size_t layers_ = 0;   // units of layers, behind which those of their experts lie
+  std::vector<Part> parts_;  // by parameter
+  std::vector<Unit>
+      units_;  // root, layers, experts of layers, then embedding and head where they are units of their own
   std::vector<std::size_t> order_;  // of forward
   std::int32_t embedding_ = -1;     // the token table
   Tensor deferred_;                 // the all-gather of the unit before: let go as the next is copied out
