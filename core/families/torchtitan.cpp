@@ -6,6 +6,7 @@
 
 #include "core/families/shared.hpp"
 #include "core/job/framework.hpp"
+#include "core/job/mixed_precision.hpp"
 #include "core/layers/moe.hpp"
 #include "core/layers/norms.hpp"
 #include "core/layers/program.hpp"
@@ -389,8 +390,10 @@ bool is_known_mixture(const TrainingJob& job, const Architecture& a) {
   const bool mixes_everywhere = std::find(dense.begin(), dense.end(), true) == dense.end();
   const int date = job.framework.date;
   const bool is_new = date == 0 || date >= date_of(2025, 12, 26);  // 0.2.1
-  return is_new && mixes_everywhere && !job.tensor.is_used() && !job.pipeline.is_used() && job.context == 1 && !job.compiled &&
-         job.experts == ExpertsKernel::kGroupedMm && !job.recipe.autocast;
+  // _run_experts_grouped_mm casts what is not in bf16.
+  const bool casts = mixed_precision(job).gathered.value_or(job.recipe.weights) != Dtype::kBf16;
+  return is_new && !casts && mixes_everywhere && !job.tensor.is_used() && !job.pipeline.is_used() && job.context == 1 &&
+         !job.compiled && job.experts == ExpertsKernel::kGroupedMm && !job.recipe.autocast;
 }
 
 bool is_known(const TrainingJob& job) {

@@ -78,6 +78,8 @@ TEST_CASE("beside expert parallelism torchtitan's routing is an assumption, and 
 
 TEST_CASE("where torchtitan's own mixture is not known its experts are divided like all weights, and that is said") {
   CHECK(says(ask(titan(R"("data": 8, "expert": 8)", R"(, "padding": true)")), "STAND_IN"));
+  const std::string fp32 = R"(, "fsdp_mixed_precision": {"param": "fp32", "reduce": "fp32"})";
+  CHECK(says(ask(titan(R"("data": 8, "expert": 8)" + fp32)), "STAND_IN"));
 }
 
 }  // namespace
