@@ -140,6 +140,7 @@ Routing route(Net& net, const Tensor& hidden) {
   const Dtype dtype = best.values.dtype();
   r.weights = softmax(std::move(best.values), dtype);
   r.indices = std::move(best.indices);
+  mask_others(net, r);
   keep_router_logits(net, r.logits);
   return r;
 }

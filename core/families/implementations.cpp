@@ -33,6 +33,9 @@ bool take_implementation(TrainingJob& job, Architecture& architecture) {
   if (runs_own_code(job)) {  // nothing stands in for it yet
     if (as_torchtitan(job, architecture)) return true;
     stand_in(job);
+  }
+  if (job.framework.name == "torchtitan") {
+    divide_experts_like_weights(job);
     return false;
   }
   if (!is_stood_for(job.framework) || !is_plain(job, architecture)) return false;

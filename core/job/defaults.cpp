@@ -329,10 +329,9 @@ void stand_for_combinations(TrainingJob& job, Issues& issues) {
                       "2"});
   }
   if (job.tensor.is_used()) stand_for_divided(job);
-  if (job.expert > 1 && data.sharding == Sharding::kFsdp2) {
+  if (job.expert > 1 && data.sharding == Sharding::kFsdp2 && job.framework.name != "torchtitan") {
     data.degree = std::max(data.degree, job.expert);
-    job.expert = 1;
-    job.stand_ins.emplace_back("expert parallelism, answered by GPUs that divide experts as they do all other weights");
+    divide_experts_like_weights(job);
   }
   // Adapters are so small that their states decide nothing.
   const bool adapters = job.method == Method::kLora || job.method == Method::kQlora;
@@ -348,6 +347,12 @@ void stand_for_combinations(TrainingJob& job, Issues& issues) {
 }
 
 }  // namespace
+
+void divide_experts_like_weights(TrainingJob& job) {
+  if (job.expert == 1) return;
+  job.expert = 1;
+  job.stand_ins.emplace_back("expert parallelism, answered by GPUs that divide experts as they do all other weights");
+}
 
 bool runs_own_code(const TrainingJob& job) {
   return job.framework.name == "torchtitan" && (job.framework.date > 0 || !job.tensor.is_used());
@@ -409,6 +414,11 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   // accelerate 1.14 utils/dataclasses.py ParallelismConfig, torchtitan 0.2 distributed/parallel_dims.py: FSDP 2 divides
   // weights among all that share a sequence, too.
   DataParallel& data = job.data_parallel;
+  // torchtitan 0.2 models/llama4/infra/parallelize.py: fully_shard wherever experts are divided.
+  if (job.framework.name == "torchtitan" && job.expert > 1) {
+    if (data.sharding == Sharding::kNone) data.sharding = Sharding::kFsdp2;
+    if (data.degree == 1) data.degree = job.expert;
+  }
   if (!job.is_megatron() && data.sharding == Sharding::kFsdp2) data.degree *= job.context;
   const bool own = runs_own_code(job);
   // torchtitan's MixedPrecisionPolicy, Galvatron's MixedPrecision: the fp32 parts are the master weights.

@@ -38,6 +38,8 @@ bool runs_own_code(const TrainingJob& job);
 
 /// The job in transformers' words, whose code stands in for the framework's.
 void stand_in(TrainingJob& job);
+/// What is not modelled of expert parallelism beside FSDP 2: experts are divided like all other weights.
+void divide_experts_like_weights(TrainingJob& job);
 
 /// Whether the recipe that this framework chooses depends on the method.
 bool precision_follows_method(const TrainingJob& job);

@@ -483,7 +483,12 @@ struct TrainingJob {
     return has_adapter() && adapter.kind == AdapterKind::kPrefixTuning ? adapter.num_virtual_tokens : 0;
   }
   /// All GPUs of the job.
-  Count gpus() const { return data_parallel.degree * tensor.degree * pipeline.stages * context; }
+  Count gpus() const {
+    return data_parallel.degree * tensor.degree * pipeline.stages * context * (divides_experts_alone() ? expert : 1);
+  }
+  /// transformers' own expert parallelism: GPUs that see the same batch, and have a part of all experts each. Elsewhere
+  /// the GPUs that divide experts are some of the data-parallel ones.
+  bool divides_experts_alone() const { return expert > 1 && !is_megatron() && !data_parallel.is_sharded(); }
   /// Megatron-Core runs the step, with its own code of the model; or what it was, with DeepSpeed's engine.
   bool is_megatron() const { return framework.name == "megatron" || is_megatron_deepspeed(); }
   /// BigScience's fork of Megatron-LM and DeepSpeed.

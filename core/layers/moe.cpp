@@ -13,14 +13,19 @@ constexpr const char* kGrouped = "transformers 5.12 integrations/moe.py: grouped
 constexpr const char* kBalance = "transformers 5.12 models/mixtral/modeling_mixtral.py: load_balancing_loss_func";
 constexpr const char* kBatched = "transformers 5.12 integrations/moe.py: batched_mm_experts_forward";
 
+// GroupedGemmParallel: of expert-parallel GPUs each has an equal part.
+Count experts_here(const Net& net) {
+  return net.arch.experts.count / (net.job.divides_experts_alone() ? net.job.expert : 1);
+}
+
 Tensor ints(Net& net, const Shape& shape, const char* op, Dtype dtype = Dtype::kInt64) {
   return net.tape.allocate(shape, dtype, op);
 }
 
 Projections projections(Net& net, const ExpertForm& form) {
   const Experts& e = net.arch.experts;
-  const Dim width = net.width_of(e.width), both = form.gated ? net.width_of(2 * e.width) : width, count(e.count),
-            h = net.H;
+  const Dim width = net.width_of(e.width), both = form.gated ? net.width_of(2 * e.width) : width,
+            count(experts_here(net)), h = net.H;
   Projections p;
   const bool turned = form.transposed;
   p.up.weight = net.expert_parameter(form.module, form.gated ? "gate_up_proj" : "up_proj",
@@ -62,7 +67,7 @@ Tensor grouped_linear(Tensor x, const Projection& p, const Tensor& offsets, cons
 Tensor grouped(Net& net, const ExpertForm& form, Tensor hidden_in, Tensor indices_in, Tensor weights_in) {
   Scope in(net.tape, form.module, kGrouped);
   const Tensor hidden = std::move(hidden_in), indices = std::move(indices_in), weights = std::move(weights_in);
-  const Dim tokens = hidden.dim(0), k = indices.dim(1), n(tokens.n() * k.n()), experts(net.arch.experts.count);
+  const Dim tokens = hidden.dim(0), k = indices.dim(1), n(tokens.n() * k.n()), experts(experts_here(net));
   const Projections p = projections(net, form);
   const Shape list{n};
   const Tensor sample_weights = reshape(weights, list);
@@ -250,7 +255,26 @@ void adapt(Net& net, const char* module, Projections& p) {
   p.up.delta = net.expert_delta(module, "gate_up_proj", p.up.weight);
 }
 
-Tensor run_experts(Net& net, const ExpertForm& form, Tensor hidden, Tensor indices, Tensor weights) {
+// transformers 5.12 integrations/tensor_parallel.py RouterParallel._prepare_output_fn. Rows of others' experts are
+// sorted behind this GPU's and computed with them in the end (MoeTensorParalellExperts reduces in place).
+void mask_others(Net& net, Routing& r) {
+  if (!net.job.divides_experts_alone()) return;
+  const Shape shape = r.indices.shape();
+  const Tensor chosen = r.indices;  // the hook's `outputs`
+  const Tensor weights = r.weights;
+  Tensor owner = ints(net, shape, "floor_divide");
+  const Tensor others = ints(net, shape, "ne", Dtype::kBool);
+  owner.reset();
+  r.weights = masked_fill(weights, others);
+  r.indices = ints(net, shape, "masked_fill");
+  r.indices = ints(net, shape, "fmod");
+  const Tensor none = ints(net, shape, "eq", Dtype::kBool);
+  r.indices = ints(net, shape, "masked_fill");
+}
+
+namespace {
+
+Tensor computed(Net& net, const ExpertForm& form, Tensor hidden, Tensor indices, Tensor weights) {
   if (lists_experts(net.arch, net.job))
     return listed(net, form, std::move(hidden), std::move(indices), std::move(weights));
   switch (net.job.experts) {
@@ -262,6 +286,19 @@ Tensor run_experts(Net& net, const ExpertForm& form, Tensor hidden, Tensor indic
       break;
   }
   return loop(net, form, std::move(hidden), std::move(indices), std::move(weights));
+}
+
+}  // namespace
+
+// All GPUs' experts together are the model's.
+Tensor run_experts(Net& net, const ExpertForm& form, Tensor hidden, Tensor indices, Tensor weights) {
+  std::vector<Parameter>& parameters = net.tape.parameters();
+  const std::size_t known = parameters.size();
+  Tensor out = computed(net, form, std::move(hidden), std::move(indices), std::move(weights));
+  for (std::size_t i = known; i < parameters.size() && net.job.divides_experts_alone(); ++i) {
+    parameters[i].whole = parameters[i].shape.numel() * net.job.expert;
+  }
+  return out;
 }
 
 Routing softmax_routing(Net& net, const SoftmaxRouter& router, const Tensor& hidden) {
@@ -285,6 +322,7 @@ Routing softmax_routing(Net& net, const SoftmaxRouter& router, const Tensor& hid
   const Dtype narrow = is_module ? hidden.dtype() : r.logits.dtype();
   r.weights = router.casts_back || is_module ? to(std::move(best.values), narrow) : std::move(best.values);
   r.indices = std::move(best.indices);
+  mask_others(net, r);
   keep_router_logits(net, r.logits);
   return r;
 }

@@ -49,6 +49,9 @@ struct ExpertForm {
                        "mlp.experts.0.down_proj"};
 };
 
+/// Under transformers' expert parallelism: the weights and indices of others' experts are masked.
+void mask_others(Net& net, Routing& r);
+
 /// softmax in fp32, the k best, their weights divided by their sum where the architecture says so.
 struct SoftmaxRouter {
   const char* module = "mlp.gate";  ///< path of the router

@@ -11,7 +11,8 @@ bool checkpointed(const TrainingJob& job, Count layer) {
     case Checkpointing::kOffload:
       return true;
     case Checkpointing::kEvery:
-      return layer % job.checkpoint_every == 0;
+      // torchtitan 0.2 distributed/activation_checkpoint.py _apply_layer_sac counts from one.
+      return (job.framework.name == "torchtitan" ? layer + 1 : layer) % job.checkpoint_every == 0;
     default:
       return false;
   }
@@ -26,6 +27,14 @@ Tensor as_policy_has_it(Net& net, Tensor hidden) {
   if (!how.is_sharded() || how.sharding != Sharding::kFsdp2) return hidden;
   const std::optional<Dtype> gathered = mixed_precision(net.job).gathered;
   return gathered ? to(std::move(hidden), *gathered) : hidden;
+}
+
+// The same of a table that layers are handed: cast for each, outside of its checkpoint.
+Tensor table_as_policy_has_it(Net& net, const Tensor& table) {
+  const std::optional<Dtype> gathered = mixed_precision(net.job).gathered;
+  const bool casts = net.job.data_parallel.is_sharded() && net.job.data_parallel.sharding == Sharding::kFsdp2;
+  if (!gathered || !casts || *gathered == table.dtype()) return table;
+  return net.tape.allocate(table.shape(), *gathered, "_to_copy");
 }
 
 // Rotary tables of another GPU are copied for each layer, and again where it is recomputed; hidden states once.
@@ -133,12 +142,15 @@ Tensor Net::checkpointed_layer(const Stack& stack, Count layer, const Tensor& hi
 Tensor Net::layers(const Stack& stack, Tensor hidden) {
   const LayerPlan::Stack known = planned(stack);
   if (job.prefix_length() > 0 && !adapters_off) begin_with_prefix(*this, known);
+  const bool hands_table = job.framework.name == "torchtitan" && shared.local_cos.defined();
+  const Tensor table = hands_table ? shared.local_cos : Tensor();
   for (Count i = known.tape_begin; i < known.tape_end; ++i) {
     const auto instance = static_cast<std::int16_t>(i);
     const Count layer = known.skipped + plan().tape_layers[static_cast<std::size_t>(i)].layer;
     tape.begin_segment(Phase::kForward, instance);
     tape.use_parameters_of(instance);
     if (tape.placement() != nullptr) tape.placement()->enter_layer(instance, hidden.requires_grad());
+    if (hands_table) shared.local_cos = table_as_policy_has_it(*this, table);
     Tensor out;
     if (stack.checkpoints && !evaluates && (stack.always || checkpointed(job, layer))) {
       out = checkpointed_layer(stack, layer, hidden);
@@ -154,6 +166,7 @@ Tensor Net::layers(const Stack& stack, Tensor hidden) {
       hidden = stack.after(*this, std::move(hidden));
     }
   }
+  if (hands_table) shared.local_cos = table;
   tape.begin_segment(stack.then, -1);
   tape.hold_leaving_inputs();
   tape.resume_parameters_outside_layers();

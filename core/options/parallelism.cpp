@@ -164,8 +164,10 @@ constexpr Option kOptions[] = {
         .within(1, 1e6, "GPUs")
         .further()
         .into<&TrainingJob::context>(),
-    integer("parallelism.expert", "1", "GPUs, expert parallel",
-            "GPUs, among the data-parallel ones, that divide the experts of a mixture: Megatron-Core's.")
+    integer(
+        "parallelism.expert", "1", "GPUs, expert parallel",
+        "GPUs that divide the experts of a mixture: some of the data-parallel ones under Megatron-Core and torchtitan; "
+        "transformers' own share a batch.")
         .spelled("--ep")
         .within(1, 1e6, "GPUs")
         .further()

@@ -193,6 +193,60 @@ void check_context(const TrainingJob& job, Issues& issues) {
   }
 }
 
+// torchtitan 0.2 distributed/parallel_dims.py; what the other GPUs send is not known.
+void check_dispatch(const TrainingJob& job, Issues& issues) {
+  if (job.data_parallel.shards() % job.expert != 0) {
+    refuse(issues, "/parallelism/expert",
+           "The GPUs that divide experts are some of those that divide the model: parallelism.expert must divide "
+           "parallelism.data.");
+  }
+  issues.push_back(
+      {"ASSUMED_ROUTING", Severity::kNote, "/moe/load_imbalance",
+       "As many tokens are taken to come to this GPU's experts as it sends to all: the GPUs' routers choose "
+       "evenly. moe.load_imbalance states how many times its share the busiest expert gets.",
+       ""});
+}
+
+// transformers 5.12 integrations/tensor_parallel.py and the configurations' base_model_ep_plan; the Trainer tells
+// accelerate of such GPUs as tensor-parallel ones, which get no DistributedDataParallel around them.
+void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  if (job.expert == 1) return;
+  constexpr std::string_view kExpert = "/parallelism/expert";
+  if (a.experts.count % job.expert != 0) {
+    refuse(issues, kExpert,
+           "parallelism.expert must divide the model's " + std::to_string(a.experts.count) + " experts.", "1");
+  }
+  if (job.framework.name == "torchtitan") return check_dispatch(job, issues);
+  if (job.data_parallel.degree > 1 || job.tensor.is_used() || job.pipeline.is_used() || job.context > 1) {
+    refuse(issues, kExpert,
+           "Expert parallelism is modelled of Megatron-Core, of torchtitan with FSDP 2, and of transformers "
+           "(DistributedConfig("
+           "enable_expert_parallel=True)), whose GPUs share a batch without data, tensor or pipeline parallelism.",
+           "1");
+    return;
+  }
+  if (a.model_type != "qwen3_moe" && a.model_type != "gpt_oss") {
+    refuse(issues, kExpert,
+           "transformers' expert parallelism is modelled of Qwen3-MoE and GPT-OSS. Mixtral's, DeepSeek's and most "
+           "others' configurations have no plan "
+           "for it (base_model_ep_plan): every GPU would keep all experts.",
+           "1");
+    return;
+  }
+  if (!job.framework.at_least(5, 0) || job.method == Method::kQlora || job.preference != Preference::kNone) {
+    refuse(issues, kExpert,
+           "transformers' expert parallelism is modelled from version 5 on, without packed weights and preferences.",
+           "1");
+  }
+  // modeling_qwen3_moe.py Qwen3MoeExperts.forward, modeling_gpt_oss.py GptOssExperts.forward: others' rows have the
+  // index num_experts, which one_hot(num_classes=num_experts) does not take.
+  if (job.experts == ExpertsKernel::kEager) {
+    refuse(issues, "/moe/implementation",
+           "Under expert parallelism the loop over experts fails (\"Class values must be smaller than num_classes\").",
+           "grouped_mm");
+  }
+}
+
 // transformers 5.12 trainer.py: _wrap_model.
 void check_one_process(const TrainingJob& job, Issues& issues) {
   constexpr std::string_view kPath = "/parallelism/data_parallel";
@@ -217,10 +271,7 @@ void check_one_process(const TrainingJob& job, Issues& issues) {
 void check_sharding(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   if (job.is_megatron()) return check_megatron(architecture, job, issues);
   check_context(job, issues);
-  if (job.expert > 1) {
-    refuse(issues, "/parallelism/expert",
-           "Expert parallelism is modelled of Megatron-Core, and stood for where FSDP 2 divides the model.", "1");
-  }
+  check_experts(architecture, job, issues);
   if (job.expert_tensor > 1) {
     refuse(issues, "/parallelism/expert_tensor", "Experts divided by tensor parallelism are Megatron-Core's.", "1");
   }

@@ -19,6 +19,11 @@ constexpr Stream kAllReduce = 3;
 
 constexpr std::size_t kRoot = 0;
 
+// torchtitan's expert parallelism (core/families/torchtitan.cpp).
+bool is_experts(const Parameter& p) {
+  return std::string_view{p.module} == "mlp.experts";
+}
+
 /// What is allocated while one lives is communication's, on a stream of its own.
 class Collective {
  public:
@@ -87,8 +92,17 @@ void FullyShard::declare(Parameter& p) {
     if (p.dtype == *gathered_) part.dtype = p.is_adapter ? job_.adapter.dtype : job_.recipe.weights;
     p.dtype = part.gathered = *gathered_;
   }
-  const Dim first = part.shape.dim(0);
-  part.shape.dims[0] = Dim((first.n() + how_.shards() - 1) / how_.shards(), first.symbol());
+  part.shards = how_.shards();
+  std::size_t along = 0;
+  if (has_inner() && is_experts(p)) {
+    // torchtitan 0.2 models/llama4/infra/parallelize.py apply_fsdp: along the second dimension where GPUs are more than
+    // experts.
+    part.shards /= job_.expert;
+    part.by_columns = part.shards > p.shape.size(0);
+    along = part.by_columns ? 1 : 0;
+  }
+  const Dim first = part.shape.dim(static_cast<int>(along));
+  part.shape.dims[along] = Dim((first.n() + part.shards - 1) / part.shards, first.symbol());
   part.shape.make_contiguous();
   // -1: nothing of it stays on the device.
   p.storage_bytes = on_host_ ? -1 : part.elements() * size_of(part.dtype);
@@ -122,7 +136,9 @@ void FullyShard::find_outside() {
 // model accelerate finds no last norm (fsdp_utils.py: _find_final_norm), which stays with the root then.
 std::size_t FullyShard::unit_of_parameter(std::size_t index) const {
   const Parameter& p = tape_.parameters()[index];
-  if (p.instance >= 0) return static_cast<std::size_t>(p.instance) + 1;
+  if (p.instance >= 0) {
+    return static_cast<std::size_t>(p.instance) + 1 + (has_inner() && is_experts(p) ? layers_ : 0);
+  }
   if (!apart_) return kRoot;
   const std::size_t tail = units_.size() - 1;
   if (!accelerate_) {
@@ -159,7 +175,8 @@ void FullyShard::collect() {
   for (std::size_t i = 0; i < parts_.size(); ++i) last = std::max(last, tape_.parameters()[i].instance);
   const bool separate = fsdp_groups(job_) == FsdpGroups::kSeparate;
   apart_ = accelerate_ || (separate && (!tied_ || job_.pipeline.is_used()));  // a stage has one of both
-  units_.resize(static_cast<std::size_t>(last) + 2 + (apart_ ? 2 : 0));
+  layers_ = static_cast<std::size_t>(last + 1);
+  units_.resize(1 + layers_ * (has_inner() ? 2 : 1) + (apart_ ? 2 : 0));
   for (Unit& unit : units_) unit.reshards = how_.fsdp.reshard_after_forward;
   // _fsdp_state.py _lazy_init: the root stays whole after forward, unless it was told.
   if (fsdp_groups(job_) != FsdpGroups::kReshardedRoot) units_[kRoot].reshards = false;
@@ -257,14 +274,27 @@ std::vector<Tensor> FullyShard::gather_inputs(const Unit& unit) {
   return inputs;
 }
 
+// wait_for_unshard, of a group of one: each part is cast and copied.
+void FullyShard::take_alone(Unit& unit) {
+  const Collective in(tape_, "unsharded parameters", kGroup, kMainStream);
+  Tensor cast;
+  for (const std::int32_t p : unit.parameters) {
+    const Part& part = part_of(p);
+    if (part.dtype != part.gathered) cast = tape_.allocate(part.shape, part.gathered, "_to_copy");
+    unit.whole.push_back(tape_.allocate(elements(part.elements()), part.gathered, "resize_"));
+  }
+  unit.gathered = true;
+}
+
 // foreach_all_gather
 void FullyShard::gather(Unit& unit) {
   if (unit.gathered || unit.all_gathered.defined() || unit.parameters.empty()) return;
+  if (is_alone(unit)) return;  // _fsdp_param_group.py unshard: nothing to wait for
   const Collective in(tape_, "all-gather", kCollectives, kCopyIn);
   const std::vector<Tensor> inputs = gather_inputs(unit);
   Bytes bytes = 0;
   for (const std::int32_t p : unit.parameters) {
-    bytes += part_of(p).elements() * how_.shards() * size_of(part_of(p).gathered);
+    bytes += part_of(p).elements() * part_of(p).shards * size_of(part_of(p).gathered);
   }
   unit.all_gathered = tape_.allocate(elements(bytes), Dtype::kUint8, "all_gather_output");
 }
@@ -272,14 +302,18 @@ void FullyShard::gather(Unit& unit) {
 // wait_for_unshard: in forward the output stays until the next unit's has been copied out; a name in this function
 // (prev_all_gather_state) holds it as long as it runs.
 void FullyShard::copy_out(Unit& unit, bool in_forward) {
-  if (!unit.all_gathered.defined()) return;
+  if (unit.gathered || unit.parameters.empty()) return;
+  if (!unit.all_gathered.defined() && !is_alone(unit)) return;
   Tensor before;
   if (in_forward) before = std::move(deferred_);
+  if (is_alone(unit)) return take_alone(unit);
   {
     const Collective in(tape_, "unsharded parameters", kGroup, kMainStream);
+    std::vector<Tensor> rows;  // foreach_all_gather_copy_out: joined along another dimension than the first
     for (const std::int32_t p : unit.parameters) {
       const Part& part = part_of(p);
-      unit.whole.push_back(tape_.allocate(elements(part.elements() * how_.shards()), part.gathered, "resize_"));
+      unit.whole.push_back(tape_.allocate(elements(part.elements() * part.shards), part.gathered, "resize_"));
+      if (part.by_columns) rows.push_back(tape_.allocate(unit.whole.back().shape(), part.gathered, "empty_like"));
     }
   }
   unit.after_forward.clear();
@@ -303,6 +337,13 @@ void FullyShard::pre_forward(Unit& unit) {
   copy_out(unit, true);
 }
 
+// torchtitan 0.2 models/llama4/infra/parallelize.py apply_fsdp: what is gathered ahead is stated beside expert
+// parallelism, with a layer its experts.
+void FullyShard::gather_layer(std::size_t layer) {
+  gather(units_[layer]);
+  gather(units_[layer + layers_]);
+}
+
 void FullyShard::post_forward(Unit& unit) {
   if (unit.parameters.empty()) return;
   if (unit.reshards && reshard_to_ > 0) {
@@ -310,8 +351,8 @@ void FullyShard::post_forward(Unit& unit) {
     const Collective in(tape_, "parts after forward", kGroup, kMainStream);
     for (const std::int32_t p : unit.parameters) {
       const Part& part = part_of(p);
-      unit.after_forward.push_back(tape_.allocate(elements(part.elements() * how_.shards() / reshard_to_),
-                                                  part.gathered, "sharded_post_forward"));
+      unit.after_forward.push_back(
+          tape_.allocate(elements(part.elements() * part.shards / reshard_to_), part.gathered, "sharded_post_forward"));
     }
   }
   if (unit.reshards) reshard(unit);
@@ -330,7 +371,9 @@ void FullyShard::use(std::int32_t parameter) {
   if (at + 2 < units_.size()) return;
   Unit& unit = units_[at];
   if (parameter == embedding_ || &unit == &table()) unit.left_at_end = true;
-  if (!unit.gathered && unit.place < 0) pre_forward(unit);
+  if (unit.gathered || unit.place >= 0) return;
+  pre_forward(unit);
+  if (has_inner() && parameter == embedding_) gather(units_[1]);
 }
 
 // Its module returned before anything else was asked for.
@@ -345,6 +388,36 @@ void FullyShard::enter_layer(std::int16_t instance, bool input_needs_grad) {
   // Of a run without gradients no backward is left.
   if (tape_.grad_enabled()) unit_of(instance).left_at_end = !input_needs_grad;
   pre_forward(unit_of(instance));
+  if (!has_inner()) return;
+  const std::size_t next = static_cast<std::size_t>(instance) + 2;
+  if (next <= layers_) {
+    gather_layer(next);
+  } else if (apart_) {
+    gather(units_.back());
+  }
+}
+
+// As a layer is recomputed its experts are gathered as in forward, and stay for their backward; what the gathering made
+// goes as they return (_fsdp_state.py: _post_forward of what began it).
+void FullyShard::enter_inner() {
+  if (has_inner()) pre_forward(inner());
+}
+
+void FullyShard::leave_inner() {
+  if (!has_inner()) return;
+  if (tape_.phase() == Phase::kBackward) {
+    deferred_.reset();
+  } else {
+    post_forward(inner());
+  }
+}
+
+void FullyShard::backward_enters_inner() {
+  if (has_inner()) pre_backward(inner());
+}
+
+void FullyShard::backward_leaves_inner() {
+  if (has_inner()) post_backward(inner());
 }
 
 void FullyShard::leave_layer(std::int16_t instance) {
@@ -365,7 +438,18 @@ void FullyShard::pre_backward(Unit& unit) {
   unit.in_backward = true;
   gather(unit);
   copy_out(unit, false);
-  if (unit.place > 0) gather(units_[order_[static_cast<std::size_t>(unit.place) - 1]]);
+  const auto at = static_cast<std::size_t>(&unit - units_.data());
+  if (has_inner() && (at <= layers_ || at + 1 == units_.size())) {
+    const std::size_t before = at <= layers_ ? at - 1 : layers_;
+    if (at + 1 == units_.size()) {
+      gather(units_[before]);  // the head names the last layer alone
+    } else if (before > 0) {
+      gather_layer(before);
+    } else if (apart_) {
+      gather(units_[units_.size() - 2]);
+    }
+  } else if (unit.place > 0)
+    gather(units_[order_[static_cast<std::size_t>(unit.place) - 1]]);
 }
 
 void FullyShard::before_backward() {
@@ -446,7 +530,12 @@ void FullyShard::keep_whole(Unit& unit) {
 void FullyShard::reduce(Unit& unit, std::vector<std::int32_t> reduced) {
   reducing_.reset();
   Count count = 0;
-  for (const std::int32_t p : reduced) count += part_of(p).elements();
+  const Count shards = part_of(reduced.front()).shards;
+  for (const std::int32_t p : reduced) {
+    Part& part = part_of(p);
+    count += part.elements();
+    if (part.by_columns) part.grad = tape_.allocate(part.grad.shape(), part.grad.dtype(), "cat");
+  }
   const Dtype from = part_of(reduced.front()).grad.dtype();
   const Dtype dtype = reduced_.value_or(from), own = part_of(reduced.front()).dtype;
   Tensor output, last;
@@ -454,13 +543,14 @@ void FullyShard::reduce(Unit& unit, std::vector<std::int32_t> reduced) {
   if (tape_.parameters()[static_cast<std::size_t>(reduced.back())].instance < 0) last = part_of(reduced.back()).grad;
   {
     const Collective in(tape_, "reduce-scatter", kCollectives, kMainStream);
-    reducing_ = tape_.allocate(elements(count * how_.shards()), dtype, "reduce_scatter_input");
+    reducing_ = tape_.allocate(elements(count * shards), dtype, "reduce_scatter_input");
     if (from != dtype && dtype != Dtype::kFp32) {
-      const Tensor narrowed = tape_.allocate(elements(count * how_.shards()), from, "grad_buffer");
+      const Tensor narrowed = tape_.allocate(elements(count * shards), from, "grad_buffer");
     }
     for (const std::int32_t p : reduced) part_of(p).grad.reset();
     tape_.set_stream(kReduceScatter);
     output = tape_.allocate(elements(count), dtype, "reduce_output");
+    if (shards == 1) const Tensor divided = tape_.allocate(elements(count), dtype, "div");  // by a factor of one
     const bool replicated = how_.replicas > 1;
     if (replicated) unit.all_reduced = output;
     if (own != dtype) {
@@ -498,7 +588,7 @@ void FullyShard::finish_units(Phase phase) {
   if (apart_ && tail().left_at_end) finish_ours(tail());
   for (std::size_t i = 1; i + apart < units_.size(); ++i) {
     if (!runs(units_[i])) continue;
-    tape_.begin_segment(phase, static_cast<std::int16_t>(i - 1));
+    tape_.begin_segment(phase, static_cast<std::int16_t>((i - 1) % layers_));
     finish(units_[i]);
   }
   tape_.begin_segment(phase, -1);

@@ -41,6 +41,10 @@ class FullyShard : public Sharded {
   void leave_model() override;
   void enter_layer(std::int16_t instance, bool input_needs_grad) override;
   void leave_layer(std::int16_t instance) override;
+  void enter_inner() override;
+  void leave_inner() override;
+  void backward_enters_inner() override;
+  void backward_leaves_inner() override;
   void before_backward() override;
   void backward_enters(std::int16_t instance) override;
   void backward_leaves(std::int16_t instance) override;
@@ -58,6 +62,8 @@ class FullyShard : public Sharded {
     std::size_t unit = 0;           // that it belongs to
     std::size_t chunk = 0;          // of a pipeline
     bool ignored = false;           // whole on every GPU
+    Count shards = 1;               // among as many GPUs it is divided
+    bool by_columns = false;        // along its second dimension: copied on the way to a reduction and from a gathering
     Count times = 1;                // as often as its layer stands for others of the one unit
     Tensor grad;                    // whole, not yet reduced
     Tensor accumulated;             // those of backwards that reduced nothing, in the dtype of the reduction
@@ -80,6 +86,10 @@ class FullyShard : public Sharded {
   };
 
   Unit& unit_of(std::int16_t instance) { return units_[static_cast<std::size_t>(instance + 1)]; }
+  // The experts of the layer that runs.
+  Unit& inner() { return units_[layers_ + static_cast<std::size_t>(tape_.instance()) + 1]; }
+  bool has_inner() const { return job_.expert > 1; }
+  bool is_alone(const Unit& unit) const { return part_of(unit.parameters.front()).shards == 1; }
   const Part& part_of(std::int32_t parameter) const { return parts_[static_cast<std::size_t>(parameter) - first_]; }
   Part& part_of(std::int32_t parameter) { return parts_[static_cast<std::size_t>(parameter) - first_]; }
   void collect_reference();
@@ -89,6 +99,8 @@ class FullyShard : public Sharded {
   Unit& table() { return units_[units_.size() - 2]; }
   Unit& tail() { return units_.back(); }
   void gather(Unit& unit);
+  void gather_layer(std::size_t layer);
+  void take_alone(Unit& unit);
   std::vector<Tensor> gather_inputs(const Unit& unit);
   void copy_out(Unit& unit, bool in_forward);
   void pre_forward(Unit& unit);
@@ -118,8 +130,9 @@ class FullyShard : public Sharded {
   std::size_t first_in_layers_ = 0, last_in_layers_ = 0;  // parameters
   bool reduces_ = true;                                   // this micro-step does
   std::size_t chunk_ = 0;                                 // of a pipeline, which runs
+  std::size_t layers_ = 0;                                // units of layers, behind which those of their experts lie
   std::vector<Part> parts_;                               // by parameter
-  std::vector<Unit> units_;         // root, layers, then embedding and head where they are units of their own
+  std::vector<Unit> units_;  // root, layers, their experts, then embedding and head where they are units of their own
   std::vector<std::size_t> order_;  // of forward
   std::int32_t embedding_ = -1;     // the token table
   Tensor deferred_;                 // the all-gather of the unit before: let go as the next is copied out

@@ -19,6 +19,16 @@ Tensor all_reduce_gradient(Tensor x);
 /// […, V/shards] → […, V]: Shard(-1) → Replicate; of gradients this GPU's columns are copied.
 Tensor gather_columns(Tensor x, Count shards, Dim columns);
 
+/// `rows` rows come for those that are sent; gradients go the other way.
+/// Source: torch 2.14 torch/distributed/_functional_collectives.py: all_to_all_single_autograd.
+Tensor all_to_all(Tensor x, Dim rows);
+/// Where a module begins, and ends, that is a unit of the placement's inside a layer.
+Tensor enter_unit(Tensor x);
+Tensor leave_unit(Tensor x);
+
+/// A checkpoint computes x again, whether backward needs it or not (early_stop=False).
+void compute_to_the_end(const Tensor& x);
+
 /// nn.Embedding on this GPU's `weight`, rows of a table of `rows`: ids outside are masked, and so is their output. The
 /// gradient is that of the whole table.
 /// Source: torch 2.14 torch/distributed/tensor/_ops/_embedding_ops.py; placement_types.py: _MaskPartial.

@@ -28,6 +28,13 @@ class Placement {
   virtual void enter_layer(std::int16_t /*instance*/, bool /*input_needs_grad*/) {}
   virtual void leave_layer(std::int16_t /*instance*/) {}
 
+  /// A unit inside a layer, the current one: its module is called, or returns; backward comes to its output, or has
+  /// left its input.
+  virtual void enter_inner() {}
+  virtual void leave_inner() {}
+  virtual void backward_enters_inner() {}
+  virtual void backward_leaves_inner() {}
+
   /// The gradient of the loss is there: backward begins.
   virtual void before_backward() {}
   /// The gradient of a layer's output is there; then that of its input. What lies outside the layers (−1) is left, too.

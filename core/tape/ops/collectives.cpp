@@ -116,7 +116,60 @@ void columns_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   r[0] = t.allocate(n.input_shapes[0], g[0].dtype(), "clone");
 }
 
+void all_to_all_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  r[0] = t.allocate(n.input_shapes[0], g[0].dtype(), "all_to_all_single");
+}
+
+void entered_backward(Tape& t, Node&, Tensor* g, Tensor* r) {
+  r[0] = std::move(g[0]);
+  if (t.placement() != nullptr) t.placement()->backward_leaves_inner();
+}
+
+void left_backward(Tape& t, Node&, Tensor* g, Tensor* r) {
+  if (t.placement() != nullptr) t.placement()->backward_enters_inner();
+  r[0] = std::move(g[0]);
+}
+
+// Itself, with a node of its own.
+Tensor marked(Tensor x, BackwardFn backward) {
+  Node* n = x.tape().record("identity", backward, {&x});
+  Tensor out = std::move(x);
+  if (n == nullptr) return out;
+  out.leave_graph();
+  out.tape().attach(n, out);
+  return out;
+}
+
 }  // namespace
+
+Tensor all_to_all(Tensor x_in, Dim rows) {
+  const Tensor x = std::move(x_in);
+  Tape& t = x.tape();
+  Node* n = t.record("all_to_all_single", all_to_all_backward, {&x});
+  Tensor out = t.allocate(Shape{rows, x.dim(1)}, x.dtype(), "all_to_all_single");
+  t.attach(n, out);
+  return out;
+}
+
+// A slot of the checkpoint's behind all others, of a node that nobody comes to.
+void compute_to_the_end(const Tensor& x) {
+  Tape& t = x.tape();
+  Node* n = t.record("identity", pass_backward, {&x});
+  Tensor nothing = t.allocate(Shape{Dim(0)}, x.dtype(), "the last that is saved");
+  if (n == nullptr) return;
+  t.save(n, nothing);
+  t.attach(n, nothing);
+}
+
+Tensor enter_unit(Tensor x) {
+  if (x.tape().placement() != nullptr) x.tape().placement()->enter_inner();
+  return marked(std::move(x), entered_backward);
+}
+
+Tensor leave_unit(Tensor x) {
+  if (x.tape().placement() != nullptr) x.tape().placement()->leave_inner();
+  return marked(std::move(x), left_backward);
+}
 
 Tensor gather_sequence(Tensor x_in, Count shards) {
   const Tensor x = std::move(x_in);
@@ -145,12 +198,7 @@ Tensor all_reduce(Tensor x_in) {
 }
 
 Tensor all_reduce_gradient(Tensor x) {
-  Node* n = x.tape().record("Redistribute", reduce_backward, {&x});
-  Tensor out = std::move(x);
-  if (n == nullptr) return out;
-  out.leave_graph();
-  out.tape().attach(n, out);
-  return out;
+  return marked(std::move(x), reduce_backward);
 }
 
 Tensor gather_columns(Tensor x_in, Count shards, Dim columns) {
