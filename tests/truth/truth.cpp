@@ -247,9 +247,9 @@ int run(int argc, char** argv) {
   Check c;
   check_oracle(c, "public records", without(t.open, t.deviations), 259, kDense);
   check_oracle(c, "extra records", without(t.extra, t.deviations), 357, kDense);
-  check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 637, kDense);
-  check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 687);
-  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 519);
+  check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 718, kDense);
+  check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 805);
+  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 672);
   check_oracle(c, "records of loops", without(t.loops, t.deviations), 67, kLoops);
   check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 236);
   check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 126);

@@ -347,4 +347,40 @@ export default [
     "PEFT refuses adapters on {1} of {2}, which {3} reaches, too: name the other modules.",
     "PEFT 拒绝在 {2} 的 {1} 上加适配器，而 {3} 也包含它们：请写出其他模块。",
   ],
+  [
+    "FSDP 2's units are left to the framework: as accelerate until 1.13 makes them, token table, last norm and head are one unit, which is let go after forward as the layers are.",
+    "FSDP 2 的单元由框架决定：accelerate 1.13 及以前把词表、最后的归一化和输出头作为一个单元，前向之后与各层一样释放。",
+  ],
+  [
+    "FSDP 2's units are left to the framework: as accelerate makes them from 1.14 on, the token table is a unit of its own, and last norm with head another one, which stays whole after forward; a head that is tied to the table is one unit with it.",
+    "FSDP 2 的单元由框架决定：accelerate 从 1.14 起让词表自成一个单元，最后的归一化与输出头为另一个单元，前向之后保持完整；与词表共享权重的输出头和词表为同一单元。",
+  ],
+  [
+    "GRPO is modelled on one GPU, and on several that hold all weights each: DDP, ZeRO-1 and ZeRO-2.",
+    "GRPO 可在一块 GPU 上估算，也可在各自保存全部权重的多块 GPU 上估算：DDP、ZeRO-1 和 ZeRO-2。",
+  ],
+  [
+    "GRPO trains on new answers: no reference can have scored them before.",
+    "GRPO 在新生成的回答上训练：参考模型不可能事先为它们打分。",
+  ],
+  [
+    "GRPO is modelled without offloaded activations.",
+    "GRPO 的估算不包括激活卸载。",
+  ],
+  [
+    "vLLM takes {1} of the card's memory, {2}, as long as the job runs.",
+    "在作业运行期间，vLLM 始终占用显存的 {1}（{2}）。",
+  ],
+  [
+    "vLLM takes {1} of the card's memory, which is not counted: name the card.",
+    "vLLM 占用显存的 {1}，此处未计入：请指明显卡。",
+  ],
+  [
+    "torchao converts torch.nn.Linear alone, and this model computes none outside its head of a size that it takes: {1} changes nothing here.",
+    "torchao 只转换 torch.nn.Linear，而本模型在输出头之外没有尺寸合适的此类层：{1} 在此不起作用。",
+  ],
+  [
+    "GRPOConfig takes one of generation_batch_size and steps_per_generation.",
+    "GRPOConfig 只接受 generation_batch_size 与 steps_per_generation 之一。",
+  ],
 ];
