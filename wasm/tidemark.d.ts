@@ -58,7 +58,7 @@ export interface Job {
   /** Where only what is trained was cast: LLaMA-Factory loads bf16 and makes trained weights fp32. */
   frozen_dtype?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
   /** What is learned; it chooses the head where `architecture` does not. @default "sft" */
-  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | "embedding" | "reward" | "seq2seq" | "vision" | "vlm" | "diffusion" | "dpo" | "kto" | "orpo" | "simpo" | "cpo" | "text_classification" | "sequence_classification" | "image_classification" | "sentence-transformers:pair" | "sentence-transformers:pair_class" | "sentence-transformers:pair_score" | "sentence-transformers:qa" | null;
+  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | "embedding" | "reward" | "seq2seq" | "vision" | "vlm" | "diffusion" | "dpo" | "kto" | "orpo" | "simpo" | "cpo" | "grpo" | "text_classification" | "sequence_classification" | "image_classification" | "sentence-transformers:pair" | "sentence-transformers:pair_class" | "sentence-transformers:pair_score" | "sentence-transformers:qa" | null;
   /** Texts that a sample compares: 2 of a pair, 3 of a triplet. Unit: texts. @default 2 */
   texts_per_sample?: number | null;
   /**
@@ -97,13 +97,31 @@ export interface Job {
   value_model?: null;
   /** A model to distil from. Not modelled: One model is modelled: no reference, reward, value or teacher beside it. */
   teacher_model?: null;
-  /** Answers generated on the same card. Not modelled: Jobs that generate are not modelled yet. */
-  rollout?: null;
-  /** Answers generated for each prompt. Not modelled: Jobs that generate are not modelled yet. */
-  num_generations?: null;
+  /** GRPO's KL coefficient; 0, the default: there is no reference model. */
+  beta?: number | null;
+  rollout?: {
+    /** What generates the answers. @default "transformers" */
+    engine?: "transformers" | "vllm" | null;
+    /** On the card that trains, or elsewhere (vllm_mode). @default "colocate" */
+    mode?: "colocate" | "server" | null;
+    /** Of the card's memory, which vLLM on it takes. @default 0.3 */
+    gpu_memory_utilization?: number | null;
+    /** vLLM gives its share back while the model trains. @default false */
+    sleep?: boolean | null;
+    /** They divide its weights; each gives its share anyhow. Unit: GPUs. @default 1 */
+    tensor_parallel?: number | null;
+  } | null;
+  /** Answers generated for each prompt; a batch counts answers. Unit: answers. @default 8 */
+  num_generations?: number | null;
+  /** Micro-batches whose answers are generated together; absent: those of an optimizer step. Unit: micro-batches. */
+  steps_per_generation?: number | null;
+  /** Answers that all GPUs generate together, in place of steps_per_generation. Unit: answers. */
+  generation_batch_size?: number | null;
+  /** How often GRPO trains on what was generated. @default 1 */
+  num_iterations?: number | null;
   /** Tokens of a prompt; sequence_length counts prompt and answer. Unit: tokens. */
   max_prompt_length?: number | null;
-  /** Tokens of an answer; sequence_length counts both. Unit: tokens. */
+  /** Tokens of an answer (GRPO: 256 unless stated); sequence_length counts prompt and answer. Unit: tokens. */
   max_completion_length?: number | null;
   adapter?: {
     /** Which of PEFT's adapters (peft_type). @default "lora" */
@@ -405,7 +423,8 @@ export interface Job {
     /** GPUs that have a part of every sequence each: Megatron-Core's. Unit: GPUs. @default 1 */
     context?: number | null;
     /**
-     * GPUs, among the data-parallel ones, that divide the experts of a mixture: Megatron-Core's. Unit: GPUs. @default 1
+     * GPUs that divide the experts of a mixture: some of the data-parallel ones under Megatron-Core and torchtitan;
+     * transformers' own share a batch. Unit: GPUs. @default 1
      */
     expert?: number | null;
     /** GPUs that divide each expert of a mixture: Megatron-Core's; else as many as parallelism.tensor. Unit: GPUs. */
@@ -435,9 +454,11 @@ export interface Job {
     reshard_after_forward?: unknown;
     fsdp_options?: {
       /**
-       * Which unit holds what lies outside the layers (FSDP 2): torchtitan makes units of their own. @default "root"
+       * Which unit holds what lies outside the layers (FSDP 2). Under transformers, TRL, axolotl, LLaMA-Factory,
+       * ms-swift and accelerate it is "accelerate" unless it is stated ("resharded_root" with transformers 4), under
+       * torchtitan "separate". @default "root"
        */
-      groups?: "root" | "separate" | null;
+      groups?: "root" | "separate" | "accelerate" | "resharded_root" | null;
       /** The last layer's weights are let go after forward, too (FSDP 2); torchtitan keeps them. @default true */
       reshard_last?: boolean | null;
       /**
@@ -594,6 +615,14 @@ export interface Job {
   freeze_language_model?: boolean | null;
   /** Another name of "reference_model.precompute". */
   precompute_ref_log_probs?: boolean | null;
+  /** Another name of "rollout.mode". */
+  vllm_mode?: "colocate" | "server" | null;
+  /** Another name of "rollout.gpu_memory_utilization". */
+  vllm_gpu_memory_utilization?: number | null;
+  /** Another name of "rollout.sleep". */
+  vllm_enable_sleep_mode?: boolean | null;
+  /** Another name of "rollout.tensor_parallel". */
+  vllm_tensor_parallel_size?: number | null;
   /** Another name of "adapter.kind". */
   peft_type?: "lora" | "adalora" | "ia3" | "loha" | "lokr" | "vera" | "oft" | "boft" | "ln_tuning" | "prompt_tuning" | "p_tuning" | "prefix_tuning" | null;
   /** Another name of "adapter.r". */
@@ -928,7 +957,7 @@ export type MaybeRange = Range | null;
 
 export type Category = "weights" | "gradients" | "optimizer_states" | "activations" | "logits_loss" | "workspace" | "communication" | "buffers";
 
-export type Phase = "load" | "forward" | "loss" | "backward" | "reduce" | "optimizer" | "zero_grad" | "evaluation";
+export type Phase = "load" | "forward" | "loss" | "backward" | "reduce" | "optimizer" | "zero_grad" | "evaluation" | "generation" | "scoring";
 
 export type Verdict = "fits" | "tight" | "does_not_fit" | "unknown";
 
@@ -979,6 +1008,8 @@ export interface BytesByPhase {
   optimizer: Bytes;
   zero_grad: Bytes;
   evaluation?: Bytes;
+  generation?: Bytes;
+  scoring?: Bytes;
 }
 
 /** One labelled moment of the step. */

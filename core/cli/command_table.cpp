@@ -67,7 +67,8 @@ constexpr Command kCommands[] = {
      .run = run_export_command,
      .help = "write a job as another tool's file: a script, a configuration, a command",
      .word = "FORMAT",
-     .words = "trainer,trl,unsloth,axolotl,llamafactory,swift,torchtune,megatron,accelerate,deepspeed,command,request,patch",
+     .words =
+         "trainer,trl,unsloth,axolotl,llamafactory,swift,torchtune,megatron,accelerate,deepspeed,command,request,patch",
      .usage = "export FORMAT --model NAME [options]\n"
               "export FORMAT FILE...                          (a job that stands in other tools' files)\n"
               "export patch FILE... --gpu CARD [options]      (the file's own lines, changed so that it fits: a diff)",

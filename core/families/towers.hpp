@@ -9,8 +9,9 @@
 /// The configurations of models that see, and the towers that several of them share.
 namespace tidemark {
 
-/// Reads `text_config`, or what else `key` says, as the family that it names, or `standard`, into the architecture, whose language model that is.
-/// What the file leaves out takes the class's default size, because files of models that see leave it out.
+/// Reads `text_config`, or what else `key` says, as the family that it names, or `standard`, into the architecture,
+/// whose language model that is. What the file leaves out takes the class's default size, because files of models that
+/// see leave it out.
 void read_language(ConfigFields& fields, Architecture& architecture, std::string_view standard,
                    std::string_view key = "text_config");
 /// Reads `vision_config` as the tower that it names, or `standard`, into the first of the architecture's parts. False,

@@ -363,10 +363,7 @@ export default [
     "GRPO trains on new answers: no reference can have scored them before.",
     "GRPO 在新生成的回答上训练：参考模型不可能事先为它们打分。",
   ],
-  [
-    "GRPO is modelled without offloaded activations.",
-    "GRPO 的估算不包括激活卸载。",
-  ],
+  ["GRPO is modelled without offloaded activations.", "GRPO 的估算不包括激活卸载。"],
   [
     "vLLM takes {1} of the card's memory, {2}, as long as the job runs.",
     "在作业运行期间，vLLM 始终占用显存的 {1}（{2}）。",

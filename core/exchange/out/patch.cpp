@@ -217,7 +217,8 @@ class Editor {
         const bool quoted = wanted_.second.is_string() && word == wanted_.second.string;
         for (const std::string& mark : {std::string{}, std::string{"\""}}) {
           if (!mark.empty() && !quoted) continue;
-          if (mark.empty() && quoted && is_json()) continue;  // readers of YAML would take a bare word, others would not
+          if (mark.empty() && quoted && is_json())
+            continue;  // readers of YAML would take a bare word, others would not
           Line line;
           const std::string dashes = model.compare(tokens[0].from, 2, "--") == 0 ? "--" : "";
           line.text = model.substr(0, tokens[0].from) + dashes + std::string{key} +
