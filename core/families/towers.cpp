@@ -68,17 +68,22 @@ Tensor pooling_attention(Net& net, Tensor query, const Tensor& hidden) {
   const Dim three(3 * net.H.n()), two(2 * net.H.n()), heads(net.B.n() * net.A.n()), one(1);
   Tensor weight = net.parameter("vision_tower.head.attention", "in_proj_weight", Shape{three, net.H});
   Tensor bias = net.parameter("vision_tower.head.attention", "in_proj_bias", Shape{three});
-  Tensor q =
-      linear(view(std::move(query), Shape{one, net.B, net.H}), narrow(weight, 0, 0, net.H), narrow(bias, 0, 0, net.H));
+  Tensor bias_q = narrow(bias, 0, 0, net.H);  // one by one: each takes its place in the graph
+  Tensor weight_q = narrow(weight, 0, 0, net.H);
+  Tensor q = view(std::move(query), Shape{one, net.B, net.H});
+  q = linear(std::move(q), std::move(weight_q), std::move(bias_q));
   Tensor kv = contiguous(transpose(hidden, 0, 1));
-  kv = linear(std::move(kv), narrow(weight, 0, net.H.n(), two), narrow(bias, 0, net.H.n(), two));
+  Tensor bias_kv = narrow(bias, 0, net.H.n(), two);
+  Tensor weight_kv = narrow(weight, 0, net.H.n(), two);
+  kv = linear(std::move(kv), std::move(weight_kv), std::move(bias_kv));
   kv = permute(view(std::move(kv), Shape{net.S, net.B, Dim(2), net.H}), {2, 0, 1, 3});
   kv = contiguous(std::move(kv));
   const auto by_head = [&](Tensor x, Dim tokens) {
     return transpose(view(std::move(x), Shape{tokens, heads, net.hd}), 0, 1);
   };
   const Tensor k = by_head(select(kv, 0), net.S), v = by_head(select(kv, 0), net.S);
-  Tensor weights = matmul(mul_scalar(by_head(std::move(q), one)), transpose(k, 1, 2));
+  Tensor columns = transpose(k, 1, 2);
+  Tensor weights = matmul(mul_scalar(by_head(std::move(q), one)), std::move(columns));
   weights = softmax(std::move(weights));
   return reshape(matmul(weights, v), Shape{net.B, one, net.H});
 }
