@@ -29,7 +29,7 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.embedding_dropout = architecture.residual_dropout;
   architecture.attention_dropout = fields.probability({"attention_probs_dropout_prob"}, 0.0);
   architecture.drop_path = fields.probability({"drop_path_rate"}, 0.0);
-  architecture.masks_time = fields.flag({"use_mask_token"}, true);
+  architecture.has_mask_token = fields.flag({"use_mask_token"}, true);
   fields.accept({"layerscale_value", "apply_layernorm", "reshape_hidden_states", "out_features", "out_indices"});
 }
 
@@ -70,7 +70,7 @@ Tensor embed(Net& net) {
   constexpr const char* kModule = "dinov2.embeddings";
   Scope in(net.tape, kModule, kEmbeddings);
   Tensor token = net.parameter(kModule, "cls_token", Shape{Dim(1), Dim(1), net.H});
-  if (net.arch.masks_time) const Tensor unread = net.parameter(kModule, "mask_token", Shape{Dim(1), net.H});
+  if (net.arch.has_mask_token) const Tensor unread = net.parameter(kModule, "mask_token", Shape{Dim(1), net.H});
   Tensor patches = patch_embedding(net, "dinov2.embeddings.patch_embeddings.projection", net.input_ids, true);
   const Tensor tokens = expand(std::move(token), Shape{net.B, Dim(1), net.H});
   Tensor hidden = cat({&tokens, &patches}, 1);

@@ -226,7 +226,7 @@ void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) 
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/padding",
         "Recordings are taken to be equally long: what a mask of padding adds is not counted.", "false");
   }
-  if (a.masks_time && !a.conv_dims.empty()) {  // DINOv2 means its mask token by it
+  if (a.masks_time) {
     add(issues, "ASSUMED_DEFAULT", Severity::kNote, "/config/mask_time_prob",
         "SpecAugment draws what it masks at each step: the few indices of those stretches are not counted.");
   }

@@ -462,6 +462,10 @@ struct TrainingJob {
 
   /// PEFT is used.
   bool has_adapter() const { return method == Method::kLora || method == Method::kQlora; }
+  /// FSDP 1 lets go of what is frozen as the inputs of its module have their gradients.
+  bool frees_frozen_units_by_inputs() const {
+    return has_adapter() && !is_megatron() && data_parallel.is_sharded() && data_parallel.sharding == Sharding::kFsdp1;
+  }
   /// LoRA's first factors are trained: peft 0.18 optimizers/lorafa.py create_lorafa_optimizer freezes them.
   bool trains_first_factors() const { return optimizer != "lorafa"; }
   /// Parameters are kept from training by their names.

@@ -125,15 +125,17 @@ Tensor flash_attention_forward(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, 
     const auto rows_of = [&](const Dim& length) { return Dim(net.B.n() * length.n(), Symbol::kTokens); };
     const bool alike = q.size(2) == k.size(2);
     const Dim length = q.size(2) <= k.size(2) ? q.dim(2) : k.dim(2);
-    const Dim keys = alike ? net.T : rows_of(k.dim(2)), queries = alike ? net.T : rows_of(length);
-    const Tensor of_keys = t.allocate(Shape{keys}, Dtype::kInt64, "unpad indices");
-    const Tensor indices = alike ? of_keys : t.allocate(Shape{queries}, Dtype::kInt64, "unpad indices");
+    const auto indices_of = [&](const Dim& rows) {
+      return t.allocate(Shape{rows_of(rows)}, Dtype::kInt64, "unpad indices");
+    };
+    const Tensor of_keys = indices_of(k.dim(2));
+    const Tensor indices = alike ? of_keys : indices_of(length);
     Tensor packed[3];
     Tensor* inputs[3] = {&q, &k, &v};
     for (int i = 0; i < 3; ++i) {
       Tensor rows = transpose(*inputs[i], 1, 2);
       const Shape four = rows.shape();
-      rows = reshape(std::move(rows), Shape{i == 0 && alike ? net.T : rows_of(four.dim(1)), four.dim(2), four.dim(3)});
+      rows = reshape(std::move(rows), Shape{rows_of(four.dim(1)), four.dim(2), four.dim(3)});
       rows = index_rows(std::move(rows), i == 0 ? indices : of_keys);
       rows = view(std::move(rows), Shape{four.dim(0), i == 0 ? length : four.dim(1), four.dim(2), four.dim(3)});
       packed[i] = transpose(std::move(rows), 1, 2);

@@ -22,18 +22,21 @@ namespace {
 
 // MixedPrecisionPolicy.cast_forward_inputs: a unit of FSDP 2 gets its input in the dtype of its gathered weights.
 // Source: torch 2.14 distributed/fsdp/_fully_shard/_fsdp_state.py: FSDPState._pre_forward.
+std::optional<Dtype> dtype_of_policy(const TrainingJob& job) {
+  const DataParallel& how = job.data_parallel;
+  if (!how.is_sharded() || how.sharding != Sharding::kFsdp2) return std::nullopt;
+  return mixed_precision(job).gathered;
+}
+
 Tensor as_policy_has_it(Net& net, Tensor hidden) {
-  const DataParallel& how = net.job.data_parallel;
-  if (!how.is_sharded() || how.sharding != Sharding::kFsdp2) return hidden;
-  const std::optional<Dtype> gathered = mixed_precision(net.job).gathered;
+  const std::optional<Dtype> gathered = dtype_of_policy(net.job);
   return gathered ? to(std::move(hidden), *gathered) : hidden;
 }
 
 // The same of a table that layers are handed: cast for each, outside of its checkpoint.
 Tensor table_as_policy_has_it(Net& net, const Tensor& table) {
-  const std::optional<Dtype> gathered = mixed_precision(net.job).gathered;
-  const bool casts = net.job.data_parallel.is_sharded() && net.job.data_parallel.sharding == Sharding::kFsdp2;
-  if (!gathered || !casts || *gathered == table.dtype()) return table;
+  const std::optional<Dtype> gathered = dtype_of_policy(net.job);
+  if (!gathered || *gathered == table.dtype()) return table;
   return net.tape.allocate(table.shape(), *gathered, "_to_copy");
 }
 
@@ -63,11 +66,12 @@ const LayerPlan::Stack& Net::planned(const Stack& stack) {
     first_layer = stage != nullptr ? 0 : plan.layers();
     std::vector<std::int64_t> kinds;
     kinds.reserve(static_cast<std::size_t>(stack.layers));
-    // ZeRO's buckets fill across layers: none of them is like another. FSDP 1 keeps the frozen ones of a decoder until
-    // its backward is through.
-    const Sharding sharding = job.data_parallel.sharding;
-    const bool kept = sharding == Sharding::kFsdp1 && job.has_adapter() && whole.arch.num_decoder_layers > 0;
-    const bool apart = job.data_parallel.is_sharded() && !job.is_megatron() && (kept || sharding >= Sharding::kZero1);
+    // ZeRO's buckets fill across layers: none of them is like another. What FSDP 1 has of a decoder's layers stays
+    // until the encoder's states have their gradient.
+    const bool kept = job.frees_frozen_units_by_inputs() && whole.arch.num_decoder_layers > 0;
+    const bool fills =
+        job.data_parallel.is_sharded() && job.data_parallel.sharding >= Sharding::kZero1 && !job.is_megatron();
+    const bool apart = kept || fills;
     const ModelStage all{0, stack.layers};
     const ModelStage& ours = stage != nullptr ? *stage : all;
     for (Count i = ours.begin; i < ours.end; ++i) kinds.push_back(apart ? i : layer_kind(*this, i));

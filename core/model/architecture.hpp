@@ -217,6 +217,7 @@ struct Architecture {
   Count image_size = 0, patch_size = 0, num_channels = 3;  ///< vision encoders
   Count pooler_size = 0;                                   ///< ViT: width of what the body pools
   Count encoder_stride = 0;                                ///< ViT: pixels per side that one patch's vector becomes
+  bool has_mask_token = false;                             ///< DINOv2: a vector that stands for masked patches
 
   std::vector<Count> conv_dims, conv_kernels, conv_strides;  ///< Wav2Vec2's convolutions over the wave
   bool conv_bias = false;                                    ///< they carry a bias

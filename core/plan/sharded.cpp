@@ -60,7 +60,7 @@ namespace {
 
 // The first layer of a decoder each of whose layers is given the encoder's states as well.
 Count decoder_with_states(const Architecture& architecture, const TrainingJob& job) {
-  return job.has_adapter() && architecture.num_decoder_layers > 0 ? architecture.num_layers : 0;
+  return job.frees_frozen_units_by_inputs() && architecture.num_decoder_layers > 0 ? architecture.num_layers : 0;
 }
 
 }  // namespace
