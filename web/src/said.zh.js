@@ -380,4 +380,67 @@ export default [
     "GRPOConfig takes one of generation_batch_size and steps_per_generation.",
     "GRPOConfig 只接受 generation_batch_size 与 steps_per_generation 之一。",
   ],
+  [
+    '"attention_types" is absent; global and local layers are taken to alternate.',
+    '缺少 "attention_types"；假定全局层与局部层交替。',
+  ],
+  [
+    "Assumed: the layers of AutoGPTQ without its ExLlama kernels, or of AutoAWQ.",
+    "假定：不带 ExLlama 内核的 AutoGPTQ 的层，或 AutoAWQ 的层。",
+  ],
+  [
+    "SpecAugment draws what it masks at each step: the few indices of those stretches are not counted.",
+    "SpecAugment 每一步随机选择要遮盖的片段：这些片段的少量索引未计入。",
+  ],
+  [
+    'Assumed: gptqmodel\'s layers with backend="auto_trainable". Those that "auto" chooses refuse to train.',
+    '假定：gptqmodel 的层，backend="auto_trainable"。"auto" 选出的层拒绝训练。',
+  ],
+  [
+    "transformers 5 does not pack by HqqConfig any more: hqq's own AutoHQQHFModel.quantize_model is assumed.",
+    "transformers 5 不再按 HqqConfig 打包：假定使用 hqq 自己的 AutoHQQHFModel.quantize_model。",
+  ],
+  [
+    "Assumed: torchao 0.15 to 0.17. PEFT 0.18 fails beside 0.18 (\"cannot import name 'LinearActivationQuantizedTensor'\").",
+    "假定：torchao 0.15 到 0.17。PEFT 0.18 与 0.18 版不兼容（\"cannot import name 'LinearActivationQuantizedTensor'\"）。",
+  ],
+  [
+    "modules_to_save (to which a classifier's task adds its head) fits {1}, which gets an adapter: PEFT raises a TypeError. Name the targets, or exclude it.",
+    "modules_to_save（分类任务会把输出头加进去）包含 {1}，而它也有适配器：PEFT 会抛出 TypeError。请写出目标模块，或把它排除。",
+  ],
+  ['"quantization.quant_type" {1} has {2} bits, not {3}.', '"quantization.quant_type" {1} 是 {2} 比特，不是 {3}。'],
+  [
+    "Adam-mini cuts weights of queries and keys into heads of hidden_size * hidden_size / heads elements, and fails where adapters' matrices are none.",
+    "Adam-mini 把查询和键的权重切成每头 hidden_size * hidden_size / heads 个元素；适配器的矩阵不是这样的大小时会失败。",
+  ],
+  [
+    "FSDP and ZeRO divide the model among several GPUs: with one they are taken for nothing.",
+    "FSDP 和 ZeRO 把模型分到多块 GPU 上：只有一块时不起作用。",
+  ],
+  [
+    "Only models that hear the wave itself depend on its length; Whisper pads every recording to its window.",
+    "只有直接处理波形的模型取决于其长度；Whisper 把每段录音填充到它的窗口长度。",
+  ],
+  ["This model's code computes its experts in one way only.", "这个模型的代码只有一种计算专家的方式。"],
+  [
+    "A loop that calls update_and_allocate keeps three more averages of each of AdaLoRA's weights; transformers' Trainer does not call it, and they are not counted.",
+    "调用 update_and_allocate 的训练循环会为 AdaLoRA 的每个权重再保留三个平均值；transformers 的 Trainer 不调用它，因此未计入。",
+  ],
+  [
+    "The head is tied to the token table: accelerate 1.14.0 fails on that from torch 2.13 on; 1.15 trains it, and the figure is 1.15's.",
+    "输出头与词表共享权重：从 torch 2.13 起 accelerate 1.14.0 会因此失败；1.15 可以训练，数字按 1.15 给出。",
+  ],
+  [
+    "Before transformers 5 each expert is a module of linear layers, quantised and adapted like all others, and runs on the tokens sent to it: an even number is assumed (moe.load_imbalance states another). The form is read from the modelling files of 4.57; no record covers it.",
+    "在 transformers 5 之前，每个专家是由线性层组成的模块，像其他层一样被量化并加适配器，只处理分给它的 token：假定平均分配（moe.load_imbalance 可另行给出）。其形式取自 4.57 的模型代码；没有记录覆盖它。",
+  ],
+  [
+    "As many tokens are taken to come to this GPU's experts as it sends to all: the GPUs' routers choose evenly. moe.load_imbalance states how many times its share the busiest expert gets.",
+    "假定来到这块 GPU 的专家的 token 数与它发给所有专家的一样多：各 GPU 的路由是平均的。moe.load_imbalance 给出最忙的专家得到其份额的多少倍。",
+  ],
+  [
+    'accelerate leaves 4-bit weights in words of uint8 out of FSDP 2: each GPU keeps all of them. Set "quant_storage" to the weights\' dtype, so that they are divided.',
+    'accelerate 不把存为 uint8 的 4 比特权重纳入 FSDP 2：每块 GPU 都保存全部。请把 "quant_storage" 设为权重的数据类型，使其被切分。',
+  ],
+  ['"{1}" is not something that this engine does yet; it does {2}.', '"{1}" 还不是这个引擎能做的事；它能做的是 {2}。'],
 ];
