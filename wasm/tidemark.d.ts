@@ -170,8 +170,9 @@ export interface Job {
     /** Dropout on the input of each adapter. Unit: probability. @default 0.0 */
     lora_dropout?: number | null;
     /**
-     * Adapted modules: all-linear, attention, a list of names or their last parts (q_proj,v_proj), or as a string a
-     * regular expression for the whole name. @default "all-linear"
+     * Adapted modules: all-linear, attention, a list of names or their last parts (q_proj,v_proj), as a string a
+     * regular expression for the whole name, or auto: PEFT's own for the model type, as adapters beside LoRA have them
+     * where none are named. @default "all-linear"
      */
     target_modules?: string | string[] | null;
     /** Modules trained in full beside the adapters, by the ends of their names: lm_head,embed_tokens. @default [] */

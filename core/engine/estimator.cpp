@@ -13,6 +13,7 @@
 #include "core/fit/fit.hpp"
 #include "core/job/check.hpp"
 #include "core/job/defaults.hpp"
+#include "core/job/peft_targets.hpp"
 #include "core/job/recipe.hpp"
 #include "core/job/trained_layers.hpp"
 #include "core/job/video.hpp"
@@ -370,6 +371,7 @@ Understood Estimator::resolve(const Asked& asked) const {
   const auto settle = [&](const Value& config) {
     settle_quantization(config, answer.job, issues);
     settle_defaults(request.open, checkpoint_dtype(config), answer.job, issues);
+    settle_targets(request.open, config, answer.job, issues);
     settle_foreign(request.foreign, answer.job, issues);
     settle_share(question.cards, answer.job, issues);
     if (!question.cards.empty()) check_kernels(answer.job, issues);

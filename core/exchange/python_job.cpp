@@ -677,7 +677,7 @@ class Job {
     if (modules != nullptr && modules->is_known() && modules->kind != Kind::kNone && modules->kind != Kind::kObject) {
       say("adapter.target_modules", *modules);
     } else {
-      unknown("adapter.target_modules: PEFT's mapping for the model type");
+      say("adapter.target_modules", of("auto"), {lora_->place}, "PEFT's mapping for the model type");
     }
     const PyValue* saved = lora_->find("modules_to_save");
     if (saved != nullptr && saved->kind == Kind::kList && !saved->items.empty()) say("adapter.modules_to_save", *saved);
@@ -697,7 +697,7 @@ class Job {
       return say("adapter.target_modules", words({"query_key_value"}), {lora_->place}, why);
     if (contains(name, "bert")) return say("adapter.target_modules", words({"query", "value"}), {lora_->place}, why);
     if (contains(name, "t5")) return say("adapter.target_modules", words({"q", "v"}), {lora_->place}, why);
-    unknown("adapter.target_modules: PEFT's mapping for the model type");
+    say("adapter.target_modules", of("auto"), {lora_->place}, why);
   }
 
   // ---------------------------------------------------------------- arguments

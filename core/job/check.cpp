@@ -40,10 +40,12 @@ bool is_flash(const TrainingJob& job) {
   return job.attention == AttentionKernel::kFlashAttention2 || job.attention == AttentionKernel::kFlashAttention3;
 }
 
-/// Do an adapter's targets include modules that PEFT refuses in models of Mamba?
+/// Do an adapter's targets include modules that PEFT refuses in models of Mamba? peft 0.18 tuners/tuners_utils.py
+/// _check_lora_target_modules_mamba: of LoRA and AdaLoRA.
 bool reaches_mamba_projection(const Architecture& architecture, const Adapter& adapter) {
   const std::string& type = architecture.model_type;
   if (type != "falcon_h1" && type != "mamba" && type != "mamba2") return false;
+  if (adapter.kind != AdapterKind::kLora && adapter.kind != AdapterKind::kAdaLora) return false;
   const ModuleChoice& targets = adapter.target_modules;
   if (targets.kind == ModuleChoice::Kind::kAllLinear) return true;
   const auto names = [](std::string_view text) {

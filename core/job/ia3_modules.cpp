@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "core/units/word_list.hpp"
+
 namespace tidemark {
 namespace {
 
@@ -25,15 +27,6 @@ constexpr Listed kListed[] = {
     {"gpt_neo", "c_proj"},
     {"mixtral", "w2"},
 };
-
-bool has_word(std::string_view list, std::string_view word) {
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    if (list.substr(begin, end - begin) == word) return true;
-    begin = end + 1;
-  }
-  return false;
-}
 
 bool ends_with(std::string_view name, std::string_view end) {
   return name.size() >= end.size() && name.substr(name.size() - end.size()) == end;

@@ -44,6 +44,7 @@ struct LeftOpen {
   bool fsdp_wrap = true;            ///< FSDP 1's units beside adapters
   bool reshard_last = true;         ///< and whether the last one is sharded again after forward
   bool reshard = true;              ///< and whether any is
+  bool targets = true;              ///< an adapter's modules
 };
 
 /// What other tools say in words of their own; the job has the same in its own words once it is settled.

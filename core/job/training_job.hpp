@@ -44,6 +44,7 @@ struct ModuleChoice {
     kExpression,  ///< a string: a regular expression for the whole name
     kAllLinear,   ///< every linear layer but the output head
     kAttention,   ///< the linear layers of the attention
+    kByPeft,      ///< PEFT's own for the model type (core/job/peft_targets.hpp)
   };
   Kind kind = Kind::kNames;
   std::vector<std::string> names;  ///< of kNames

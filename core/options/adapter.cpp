@@ -78,6 +78,9 @@ constexpr KindDefaults kDefaults[] = {
 
 void target_modules(Request& r, const OptionValue& v) {
   r.job.adapter.target_modules = module_choice(v);
+  r.open.targets = false;
+  if (v.text == "auto" || (v.list.size() == 1 && v.list.front() == "auto"))
+    r.job.adapter.target_modules = {ModuleChoice::Kind::kByPeft, {}, {}};
 }
 
 void exclude_modules(Request& r, const OptionValue& v) {
@@ -253,8 +256,9 @@ constexpr Option kOptions[] = {
         .known_as("lora_dropout,adapter.vera_dropout")
         .into<&TrainingJob::adapter, &Adapter::lora_dropout>(),
     texts("adapter.target_modules", "\"all-linear\"", "Adapted modules",
-          "Adapted modules: all-linear, attention, a list of names or their last parts (q_proj,v_proj), or as a string "
-          "a regular expression for the whole name.")
+          "Adapted modules: all-linear, attention, a list of names or their last parts (q_proj,v_proj), as a string a "
+          "regular expression for the whole name, or auto: PEFT's own for the model type, as adapters beside LoRA have "
+          "them where none are named.")
         .known_as("lora_target_modules,target_modules,lora_target")
         .sets(target_modules),
     texts("adapter.modules_to_save", "[]", "Modules trained in full",
@@ -336,6 +340,9 @@ void set_adapter_kind(Adapter& adapter, std::string_view word) {
       std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Choice& c) { return c.name == word; });
   if (kind == std::end(kKinds)) return;
   adapter.kind = static_cast<AdapterKind>(kind->value);
+  const bool all =
+      adapter.kind == AdapterKind::kLora || adapter.has_prompt() || adapter.kind == AdapterKind::kPrefixTuning;
+  adapter.target_modules.kind = all ? ModuleChoice::Kind::kAllLinear : ModuleChoice::Kind::kByPeft;
   for (const KindDefaults& d : kDefaults) {
     if (d.kind != adapter.kind) continue;
     adapter.r = d.r;

@@ -18,6 +18,8 @@ std::string targets_in_words(const ModuleChoice& targets) {
       return "attention";
     case ModuleChoice::Kind::kExpression:
       return "what " + targets.expression.substr(0, kLongList * 8) + " fits";
+    case ModuleChoice::Kind::kByPeft:
+      return "PEFT's modules";
     case ModuleChoice::Kind::kNames:
       break;
   }

@@ -443,4 +443,13 @@ export default [
     'accelerate 不把存为 uint8 的 4 比特权重纳入 FSDP 2：每块 GPU 都保存全部。请把 "quant_storage" 设为权重的数据类型，使其被切分。',
   ],
   ['"{1}" is not something that this engine does yet; it does {2}.', '"{1}" 还不是这个引擎能做的事；它能做的是 {2}。'],
+  ["The adapted modules are left to PEFT, whose own for {1} are {2}.", "适配的模块由 PEFT 决定，它对 {1} 采用 {2}。"],
+  [
+    "PEFT has no modules of its own for the model type {1}: it raises a ValueError. Name them.",
+    "PEFT 对模型类型 {1} 没有默认模块：会抛出 ValueError。请写出模块名。",
+  ],
+  [
+    "PEFT has no modules of its own for the model type {1} and asks for them: all linear layers are taken here.",
+    "PEFT 对模型类型 {1} 没有默认模块，要求写出；此处取全部线性层。",
+  ],
 ];

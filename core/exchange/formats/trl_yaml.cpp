@@ -78,7 +78,8 @@ void read_method(Keys& keys) {
     const bool one = modules->is_list() && modules->items.size() == 1 && modules->items[0].text == "all-linear";
     keys.state("adapter.target_modules", one ? of("all-linear") : to_value(*modules), {modules});
   } else {
-    keys.unknown("adapter.target_modules: PEFT's choice for the model type");
+    keys.assume("adapter.target_modules", of("auto"),
+                "TRL ModelConfig: None, which is PEFT's choice for the model type");
   }
   if (const Node* saved = keys["lora_modules_to_save"]; saved != nullptr)
     keys.state("adapter.modules_to_save", to_value(*saved), {saved});

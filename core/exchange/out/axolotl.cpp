@@ -22,6 +22,8 @@ void write_adapter(const ExportJob& job, Writer& out) {
     case ModuleChoice::Kind::kAttention:
       out.yaml_list("lora_target_modules", attention_modules(job));
       break;
+    case ModuleChoice::Kind::kByPeft:  // where neither is said, PEFT chooses
+      break;
     case ModuleChoice::Kind::kNames:
       out.yaml_list("lora_target_modules", adapter.target_modules.names);
       break;

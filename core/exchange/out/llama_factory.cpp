@@ -17,6 +17,7 @@ std::string targets(const ExportJob& job, Writer& out) {
   if (choice.kind == ModuleChoice::Kind::kExpression) {
     out.lacks("/adapter/target_modules", "modules by an expression; all linear layers are adapted here");
   }
+  if (choice.kind == ModuleChoice::Kind::kByPeft) out.lacks("/adapter/target_modules", kNoneByPeft);
   return "all";
 }
 

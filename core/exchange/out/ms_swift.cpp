@@ -18,7 +18,7 @@ void add_adapter(const ExportJob& job, Command& command) {
   const ModuleChoice& choice = adapter.target_modules;
   if (choice.kind == ModuleChoice::Kind::kExpression) {
     command.flag("target_regex", shell(choice.expression));
-  } else if (choice.kind == ModuleChoice::Kind::kAllLinear) {
+  } else if (choice.kind == ModuleChoice::Kind::kAllLinear || choice.kind == ModuleChoice::Kind::kByPeft) {
     command.flag("target_modules", "all-linear");
   } else {
     command.flag("target_modules",
@@ -57,6 +57,8 @@ Exported write_ms_swift(const ExportJob& job) {
   command.flag("model", shell(job.model));
   command.flag("tuner_type", has_adapter(job.job) ? "lora" : "full");
   if (has_adapter(job.job)) add_adapter(job, command);
+  if (has_adapter(job.job) && job.job.adapter.target_modules.kind == ModuleChoice::Kind::kByPeft)
+    out.lacks("/adapter/target_modules", kNoneByPeft);
   command.flag("torch_dtype", torch_name(job.job.recipe.weights));
   command.flag("bf16", casts_to(job.job, Dtype::kBf16));
   command.flag("fp16", casts_to(job.job, Dtype::kFp16));

@@ -17,6 +17,7 @@ std::string_view dtype_word(const Framework& framework) {
 std::string targets(const ExportJob& job) {
   const ModuleChoice& choice = job.job.adapter.target_modules;
   if (choice.kind == ModuleChoice::Kind::kAllLinear) return quoted("all-linear");
+  if (choice.kind == ModuleChoice::Kind::kByPeft) return "None";
   if (choice.kind == ModuleChoice::Kind::kExpression) return quoted(choice.expression);
   return quoted_list(choice.kind == ModuleChoice::Kind::kAttention ? attention_modules(job) : choice.names);
 }

@@ -39,7 +39,8 @@ bool names(const std::vector<std::string>& modules, std::string_view name) {
 /// q_proj, k_proj, v_proj and output_proj by name; the three of the feed-forward and the head by a switch each.
 void write_targets(const ExportJob& job, Writer& out) {
   const ModuleChoice& choice = job.job.adapter.target_modules;
-  const bool all = choice.kind == ModuleChoice::Kind::kAllLinear;
+  const bool by_peft = choice.kind == ModuleChoice::Kind::kByPeft;
+  const bool all = by_peft || choice.kind == ModuleChoice::Kind::kAllLinear;
   const bool attention = choice.kind == ModuleChoice::Kind::kAttention;
   std::vector<std::string> modules;
   for (const auto& [ours, theirs] :
@@ -54,6 +55,7 @@ void write_targets(const ExportJob& job, Writer& out) {
   if ((gate || up || down) && !(gate && up && down)) {
     out.lacks("/adapter/target_modules", "one layer of the feed-forward alone");
   }
+  if (by_peft) out.lacks("/adapter/target_modules", kNoneByPeft);
   if (choice.kind == ModuleChoice::Kind::kExpression) out.lacks("/adapter/target_modules", "modules by an expression");
 }
 

@@ -42,6 +42,7 @@ void write_adapter(const ExportJob& job, Writer& out) {
   out.line("    use_gradient_checkpointing=" + std::string{checkpointing_of(job.job)} + ",");
   out.line(")");
   if (adapter.use_dora) out.lacks("/adapter/use_dora", "DoRA: Unsloth has none");
+  if (adapter.target_modules.kind == ModuleChoice::Kind::kByPeft) out.lacks("/adapter/target_modules", kNoneByPeft);
   if (adapter.target_modules.kind == ModuleChoice::Kind::kExpression) {
     out.lacks("/adapter/target_modules", "modules by an expression; all seven projections are adapted here");
   }

@@ -8,6 +8,9 @@
 
 namespace tidemark::exchange {
 
+/// What a format lacks that has no word for PEFT's own choice of modules.
+inline constexpr const char* kNoneByPeft = "modules of PEFT's choice; all linear layers are adapted here";
+
 /// Text line by line, with `#` comments, and the list of what could not be said.
 class Writer {
  public:
