@@ -177,6 +177,7 @@ void ZeroGather::trace_backward(std::size_t begin, std::size_t end) {
     if (!backward_[i - 1]) continue;
     add_event(i - 1, false, i < end ? i : kNone);
     events_.back().frees = stack_ends_ && instances_[begin] < 0;
+    events_.back().ends_late = first_of(i - 1).is_embedding && i < forward_.size();
   }
 }
 
@@ -261,6 +262,7 @@ void ZeroGather::fetch(std::int32_t parameter) {
   std::size_t event = next_event_;
   while (event < events_.size() && !wants(event, parameter)) ++event;
   if (event == events_.size()) {
+    if (stack_ends_ && tape_.parameters()[static_cast<std::size_t>(parameter)].instance < 0) let_kept_go();
     gather({parameter});
     return arrive(parameter);
   }
@@ -275,12 +277,14 @@ void ZeroGather::let_kept_go() {
   }
 }
 
-// Of leaf modules' models those modules run as well whose parameters nothing asks for here.
+// Of leaf modules' models those modules run as well whose parameters nothing asks for here; of others a table's
+// backward.
 void ZeroGather::run_up_to(std::size_t end) {
   for (; next_event_ < end; ++next_event_) {
     if (next_event_ > 0) release();
     if (events_[next_event_].frees) let_kept_go();
-    if (leaves_ || next_event_ + 1 == end) run(next_event_);
+    const Parameter& p = tape_.parameters()[static_cast<std::size_t>(events_[next_event_].parameters.front())];
+    if (leaves_ || p.is_embedding || next_event_ + 1 == end) run(next_event_);
   }
 }
 
@@ -292,9 +296,10 @@ void ZeroGather::run(std::size_t event) {
   const Scope in(tape_, "gathered parameters", kCoordinator);
   for (Count i = 0; i < events_[event].ahead; ++i) prefetch();
   gather(events_[event].parameters);
+  std::vector<Flight> landed;  // a leaf module's parameters are a set in no order, so that all flights wait for one
   for (const std::int32_t p : events_[event].parameters) {
-    arrive(p);
-    part_of(p).kept = part_of(p).kept || (events_[event].again && !part_of(p).trained);
+    arrive(p, events_[event].leaf ? &landed : nullptr);
+    part_of(p).kept = part_of(p).kept || events_[event].ends_late || (events_[event].again && !part_of(p).trained);
   }
   while (next_in_queue_ < queue_.size() && queue_[next_in_queue_].first <= event) {
     Part& part = part_of(queue_[next_in_queue_].second);
@@ -380,7 +385,7 @@ void ZeroGather::gather_together(const std::vector<std::int32_t>& missing) {
 
 // AllGatherCoalescedHandle.wait: all that travelled together is copied out as the first of it is waited for; the
 // handle, and with it what they travelled in, stays until the last one has been.
-void ZeroGather::arrive(std::int32_t parameter) {
+void ZeroGather::arrive(std::int32_t parameter, std::vector<Flight>* landed) {
   const std::int32_t flight = std::exchange(part_of(parameter).flight, -1);
   if (flight < 0) return;
   Flight& together = flights_[static_cast<std::size_t>(flight)];
@@ -391,7 +396,10 @@ void ZeroGather::arrive(std::int32_t parameter) {
     if ((part.flight != flight && &part != &part_of(parameter)) || part.whole.defined()) continue;
     part.whole = tape_.allocate(elements(part.count), part.dtype, "cat");
   }
-  if (--together.waiting == 0) together = {};
+  if (--together.waiting == 0) {
+    if (landed != nullptr) landed->push_back(std::move(together));
+    together = {};
+  }
   tape_.set_stream(kMainStream);
   tape_.set_default_category(before);
 }

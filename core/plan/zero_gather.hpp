@@ -60,16 +60,17 @@ class ZeroGather : public Sharded {
   // A module's forward or backward: what it wants.
   struct Event {
     std::vector<std::int32_t> parameters;
-    Count before = 0;    // elements that all events before it count
-    Count counted = 0;   // those that it wants; none of a leaf module's
-    bool graph = false;  // a graph is made
-    bool leaf = false;   // a leaf module's
-    bool stays = false;  // it has not ended as the next one begins
-    bool again = false;  // a layer that a re-entrant checkpoint runs once more
-    bool frees = false;  // what was left to the stack is let go before it
-    Count ahead = 0;     // modules without parameters of their own that begin before it
-    Count layer = 0;     // elements until its layer begins, as a leaf module counts them
-    Count end = 0;       // the same until what comes behind it
+    Count before = 0;        // elements that all events before it count
+    Count counted = 0;       // those that it wants; none of a leaf module's
+    bool graph = false;      // a graph is made
+    bool leaf = false;       // a leaf module's
+    bool stays = false;      // it has not ended as the next one begins
+    bool again = false;      // a layer that a re-entrant checkpoint runs once more
+    bool ends_late = false;  // a lookup's backward: its ids have no gradient that would tell of its end
+    bool frees = false;      // what was left to the stack is let go before it
+    Count ahead = 0;         // modules without parameters of their own that begin before it
+    Count layer = 0;         // elements until its layer begins, as a leaf module counts them
+    Count end = 0;           // the same until what comes behind it
   };
 
   // What several parameters travel in, until the last of them is waited for.
@@ -103,7 +104,7 @@ class ZeroGather : public Sharded {
   std::int32_t parameter_of(std::int32_t storage) const;
   void gather(const std::vector<std::int32_t>& parameters);
   void gather_together(const std::vector<std::int32_t>& missing);
-  void arrive(std::int32_t parameter);
+  void arrive(std::int32_t parameter, std::vector<Flight>* landed = nullptr);
   void prefetch();
   void release();
   void reduce_bucket();
