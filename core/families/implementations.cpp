@@ -30,6 +30,11 @@ bool is_plain(const TrainingJob& job, const Architecture& a) {
 }  // namespace
 
 bool take_implementation(TrainingJob& job, Architecture& architecture) {
+  const DataParallel& data = job.data_parallel;
+  // transformers 5.12 models/swin/modeling_swin.py: _no_split_modules, SwinStage.
+  if (architecture.model_type == "swin" && data.is_sharded() && data.sharding < Sharding::kZero1) {
+    job.stand_ins.emplace_back("units of whole stages, answered by a unit for each layer");
+  }
   if (runs_own_code(job)) {  // nothing stands in for it yet
     if (as_torchtitan(job, architecture)) return true;
     stand_in(job);

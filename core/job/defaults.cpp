@@ -460,7 +460,15 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
     job.optimizer = fused ? "adamw_torch_fused" : "adamw_torch";
   }
   stand_for_combinations(job, issues);
-  if (open.fsdp_groups) settle_accelerate(habits, job, issues);
+  if (open.fsdp_groups) {
+    settle_accelerate(habits, job, issues);
+  } else if (data.is_sharded() && data.sharding == Sharding::kFsdp2 && data.fsdp.groups != fsdp_groups(job)) {
+    issues.push_back(
+        {"UNSUPPORTED_VALUE", Severity::kError, "/parallelism/fsdp_options/groups",
+         "accelerate's units are not modelled beside tensor parallelism and pipelines: there one unit holds "
+         "what lies outside the layers, or torchtitan's two do (\"separate\").",
+         "root"});
+  }
   if (job.context > 1 && !job.is_megatron()) {
     job.stand_ins.emplace_back(
         "context parallelism, answered by a GPU with its part of every sequence and without the keys and values that "

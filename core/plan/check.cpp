@@ -82,6 +82,14 @@ void check_zero(const TrainingJob& job, Issues& issues) {
   if (third && (some_layers || job.checkpointing == Checkpointing::kSelectiveCoreAttention)) {
     refuse(issues, "/gradient_checkpointing", "ZeRO-3 is modelled with every layer checkpointed, or none.", "full");
   }
+  // runtime/zero/partitioned_param_coordinator.py: update_recompute_parameters (DeepSpeed's pull request 8148).
+  if (third && job.has_adapter() && job.use_reentrant && job.checkpointing != Checkpointing::kNone) {
+    issues.push_back({"FROZEN_STAYS", Severity::kWarning, "/use_reentrant",
+                      "DeepSpeed 0.19.8 keeps what is frozen gathered from a re-entrant checkpoint's recomputation to "
+                      "the end of backward: all of the base lies on each GPU then. Releases before 0.19.3 let it "
+                      "go, and need less; so do checkpoints that are not re-entrant.",
+                      job.preference == Preference::kNone ? "false" : ""});
+  }
   const Offload& offload = job.offload;
   if (third && offload.optimizer != offload.parameters) {
     refuse(issues, "/offload", "ZeRO-3 offloads optimizer and parameters together here.");

@@ -4,6 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "core/layers/moe.hpp"
+#include "core/plan/zero_leaf.hpp"
+
 namespace tidemark {
 namespace {
 
@@ -41,6 +44,9 @@ ZeroGather::ZeroGather(Tape& tape, const Architecture& architecture, const Train
       dtype_(job.recipe.weights),
       on_host_(job.offload.parameters),
       recomputes_(job.checkpointing == Checkpointing::kFull),
+      leaves_(has_leaf_modules(architecture.model_type)),
+      experts_first_(architecture.model_type == "qwen3_moe" && !lists_experts(architecture, job)),
+      stack_ends_(architecture.head != Head::kCausalLm && architecture.num_decoder_layers == 0),
       reference_(reference),
       known_(known(job, reference)) {}
 
@@ -75,6 +81,7 @@ void ZeroGather::collect() {
     share_ += part.share * size_of(part.dtype);
     trained_share_ += part.trained ? part.share : 0;
   }
+  if (leaves_) sort_leaves(experts_first_);
   trace();
   const Scope in(tape_, "ZeRO", kStage3);
   tape_.resume_parameters_outside_layers();
@@ -110,15 +117,26 @@ Bytes ZeroGather::host_bytes(const LayerPlan&) const {
 
 // -- the order of modules -------------------------------------------------------------------------------------------
 
-void ZeroGather::add_event(const std::vector<std::int32_t>& module, bool graph) {
+Count ZeroGather::elements_of(std::size_t module) const {
+  Count count = 0;
+  for (const std::int32_t p : forward_[module]) count += parts_[static_cast<std::size_t>(p) - first_].count;
+  return count;
+}
+
+void ZeroGather::add_event(std::size_t module, bool graph, std::size_t from) {
   Event event;
-  event.parameters = module;
+  event.parameters = forward_[module];
   event.graph = graph;
-  if (!events_.empty()) {
-    event.before = events_.back().before;
-    for (const std::int32_t p : events_.back().parameters) event.before += part_of(p).count;
+  event.leaf = is_leaf(first_of(module));
+  if (!events_.empty()) event.before = events_.back().before + events_.back().counted;
+  event.counted = event.leaf ? 0 : elements_of(module);
+  if (leaves_) {
+    open_containers(module, from);
+    event.ahead = std::exchange(ahead_, 0);
+    event.layer = layer_;
+    event.end = deep_ += elements_of(module);
   }
-  for (const std::int32_t p : module) {
+  for (const std::int32_t p : event.parameters) {
     part_of(p).uses.push_back(events_.size());
     queue_.emplace_back(events_.size(), p);
   }
@@ -130,20 +148,36 @@ void ZeroGather::add_event(const std::vector<std::int32_t>& module, bool graph) 
 void ZeroGather::trace() {
   if (known_ == Known::kNothing) return;
   for (std::size_t i = 0; i < forward_.size(); ++i) {
-    add_event(forward_[i], !reference_ && backward_[i] && (!recomputes_ || instances_[i] < 0));
+    add_event(i, !reference_ && backward_[i] && (!recomputes_ || instances_[i] < 0), i == 0 ? kNone : i - 1);
   }
+  root_ = deep_;
   for (std::size_t end = known_ == Known::kStep ? forward_.size() : 0; end > 0;) {
     std::size_t begin = end - 1;
-    if (instances_[begin] >= 0) {
-      while (begin > 0 && instances_[begin - 1] == instances_[begin]) --begin;
-      for (std::size_t i = begin; recomputes_ && i < end; ++i) {
-        if (backward_[i]) add_event(forward_[i], true);
-      }
-    }
-    for (std::size_t i = end; i > begin; --i) {
-      if (backward_[i - 1]) add_event(forward_[i - 1], false);
-    }
+    while (instances_[begin] >= 0 && begin > 0 && instances_[begin - 1] == instances_[begin]) --begin;
+    trace_backward(begin, end);
     end = begin;
+  }
+}
+
+// Of a layer, or of one module outside of them. Checkpoints that are not re-entrant run the layer again as backward
+// first asks for what was saved: a leaf module at its end has begun its backward by then.
+void ZeroGather::trace_backward(std::size_t begin, std::size_t end) {
+  const bool again = recomputes_ && instances_[begin] >= 0;
+  const bool begun = again && !job_.use_reentrant && backward_[end - 1] && is_leaf(first_of(end - 1));
+  if (begun) {
+    add_event(end - 1, false);
+    events_.back().stays = true;
+  }
+  for (std::size_t i = begin; again && i < end; ++i) {
+    if (!backward_[i]) continue;
+    add_event(i, !begun || i + 1 < end, i == begin ? kNone : i - 1);
+    events_.back().again = job_.use_reentrant;
+  }
+  for (std::size_t i = begun ? end - 1 : end; i > begin; --i) {
+    if (!backward_[i - 1]) continue;
+    add_event(i - 1, false, i < end ? i : kNone);
+    events_.back().frees = stack_ends_ && instances_[begin] < 0;
+    events_.back().ends_late = first_of(i - 1).is_embedding && i < forward_.size();
   }
 }
 
@@ -189,8 +223,9 @@ void ZeroGather::use(std::int32_t parameter) {
   const bool is_noted = std::exchange(part_of(parameter).is_noted, true);
   if (!forward_.empty() && instances_.back() == instance) {
     const Parameter& last = tape_.parameters()[static_cast<std::size_t>(forward_.back().front())];
-    // lora_A and lora_B are modules of their own beside their base.
-    if (!p.is_adapter && !last.is_adapter && std::strcmp(last.module, p.module) == 0) {
+    // lora_A and lora_B are modules of their own beside their base, outside of a leaf module.
+    const bool same = !p.is_adapter && !last.is_adapter && std::strcmp(last.module, p.module) == 0;
+    if (same || (is_leaf(p) && is_leaf(last))) {
       note_backward(true, p, instance, is_noted);
       part_of(parameter).module = forward_.size() - 1;
       return forward_.back().push_back(parameter);
@@ -227,14 +262,45 @@ void ZeroGather::fetch(std::int32_t parameter) {
   std::size_t event = next_event_;
   while (event < events_.size() && !wants(event, parameter)) ++event;
   if (event == events_.size()) {
+    if (stack_ends_ && tape_.parameters()[static_cast<std::size_t>(parameter)].instance < 0) let_kept_go();
     gather({parameter});
     return arrive(parameter);
   }
-  for (; next_event_ > 0 && next_event_ <= event; ++next_event_) release();
-  next_event_ = event + 1;
+  run_up_to(event + 1);
+}
+
+void ZeroGather::let_kept_go() {
+  for (Part& part : parts_) {
+    if (!std::exchange(part.kept, false) || !part.whole.defined()) continue;
+    live_ -= part.count;
+    part.whole.reset();
+  }
+}
+
+// Of leaf modules' models those modules run as well whose parameters nothing asks for here; of others a table's
+// backward.
+void ZeroGather::run_up_to(std::size_t end) {
+  for (; next_event_ < end; ++next_event_) {
+    if (next_event_ > 0) release();
+    if (events_[next_event_].frees) let_kept_go();
+    const Parameter& p = tape_.parameters()[static_cast<std::size_t>(events_[next_event_].parameters.front())];
+    if (leaves_ || p.is_embedding || next_event_ + 1 == end) run(next_event_);
+  }
+}
+
+// fetch_sub_module, of the module and of those around it that have no parameters of their own. What is frozen is left,
+// in a recomputation, to the module whose backward began last (update_recompute_parameters). As a re-entrant checkpoint
+// runs, that is one whose end nothing tells of: the model's own, which gets ids, or an attention, which gets its input
+// by name; what is left to it goes as all of backward has ended (release_backward_leftovers).
+void ZeroGather::run(std::size_t event) {
   const Scope in(tape_, "gathered parameters", kCoordinator);
+  for (Count i = 0; i < events_[event].ahead; ++i) prefetch();
   gather(events_[event].parameters);
-  for (const std::int32_t p : events_[event].parameters) arrive(p);
+  std::vector<Flight> landed;  // a leaf module's parameters are a set in no order, so that all flights wait for one
+  for (const std::int32_t p : events_[event].parameters) {
+    arrive(p, events_[event].leaf ? &landed : nullptr);
+    part_of(p).kept = part_of(p).kept || events_[event].ends_late || (events_[event].again && !part_of(p).trained);
+  }
   while (next_in_queue_ < queue_.size() && queue_[next_in_queue_].first <= event) {
     Part& part = part_of(queue_[next_in_queue_].second);
     part.fetched_for = std::max(part.fetched_for, queue_[next_in_queue_].first + 1);
@@ -257,6 +323,7 @@ void ZeroGather::fetch_alone(std::size_t module) {
 }
 
 void ZeroGather::let_last_go() {
+  reduce_held();
   if (running_ == 0 || keeps_) return;
   for (const std::int32_t p : forward_[running_ - 1]) {
     Part& part = part_of(p);
@@ -318,7 +385,7 @@ void ZeroGather::gather_together(const std::vector<std::int32_t>& missing) {
 
 // AllGatherCoalescedHandle.wait: all that travelled together is copied out as the first of it is waited for; the
 // handle, and with it what they travelled in, stays until the last one has been.
-void ZeroGather::arrive(std::int32_t parameter) {
+void ZeroGather::arrive(std::int32_t parameter, std::vector<Flight>* landed) {
   const std::int32_t flight = std::exchange(part_of(parameter).flight, -1);
   if (flight < 0) return;
   Flight& together = flights_[static_cast<std::size_t>(flight)];
@@ -329,7 +396,10 @@ void ZeroGather::arrive(std::int32_t parameter) {
     if ((part.flight != flight && &part != &part_of(parameter)) || part.whole.defined()) continue;
     part.whole = tape_.allocate(elements(part.count), part.dtype, "cat");
   }
-  if (--together.waiting == 0) together = {};
+  if (--together.waiting == 0) {
+    if (landed != nullptr) landed->push_back(std::move(together));
+    together = {};
+  }
   tape_.set_stream(kMainStream);
   tape_.set_default_category(before);
 }
@@ -350,15 +420,25 @@ void ZeroGather::prefetch() {
   if (!ahead.empty()) gather(ahead);
 }
 
+// How many elements modules want until one wants it again: -1, none does. A leaf module's are wanted by all modules
+// around it, too.
+Count ZeroGather::until_again(const Event& event, const Part& part) const {
+  const auto again = std::lower_bound(part.uses.begin(), part.uses.end(), next_event_);
+  if (again == part.uses.end()) return -1;
+  if (!event.leaf) return events_[*again].before - events_[next_event_].before;
+  return (event.end <= root_ ? std::min(root_, events_[*again].layer) : events_[*again].layer) - event.end;
+}
+
 // release_sub_module, __params_to_release: what is used again within max_reuse_distance elements stays.
 void ZeroGather::release() {
+  reduce_held();
   const Event& event = events_[next_event_ - 1];
+  if (event.stays) return;
   for (const std::int32_t p : event.parameters) {
     Part& part = part_of(p);
-    if (part.persists || !part.whole.defined() || part.fetched_for > next_event_) continue;
-    const auto again = std::lower_bound(part.uses.begin(), part.uses.end(), next_event_);
-    const Count now = next_event_ < events_.size() ? events_[next_event_].before : 0;
-    if (again != part.uses.end() && events_[*again].before - now < sizes_.max_reuse_distance) continue;
+    if (part.persists || part.kept || !part.whole.defined() || part.fetched_for > next_event_) continue;
+    const Count distance = until_again(event, part);
+    if (distance >= 0 && distance < sizes_.max_reuse_distance) continue;
     live_ -= part.count;
     Tensor whole = std::move(part.whole);
     part.saved.reset();
@@ -370,6 +450,14 @@ void ZeroGather::release() {
 
 // reduce_independent_p_g_buckets_and_remove_grads, __add_grad_to_ipg_bucket: the bucket is there for good.
 void ZeroGather::take_gradient(std::int32_t parameter, Tensor grad) {
+  if (!is_leaf(tape_.parameters()[static_cast<std::size_t>(parameter)])) {
+    return add_to_bucket(parameter, std::move(grad));
+  }
+  part_of(parameter).grad = std::move(grad);
+  held_.push_back(parameter);
+}
+
+void ZeroGather::add_to_bucket(std::int32_t parameter, Tensor grad) {
   Part& part = part_of(parameter);
   if (filled_ + part.count > sizes_.reduce_bucket && filled_ > 0) reduce_bucket();
   if (filled_ + part.count > sizes_.reduce_bucket) part.grad = std::move(grad);  // else copied, and dropped
@@ -396,11 +484,14 @@ void ZeroGather::reduce_bucket() {
 }
 
 void ZeroGather::after_backward() {
+  run_up_to(blind_ ? 0 : events_.size());
+  reduce_held();
   reduce_bucket();
   for (Part& part : parts_) {
     part.whole.reset();
     part.saved.reset();
     part.flight = -1;
+    part.kept = false;
   }
   running_ = 0;
   flights_.clear();

@@ -37,6 +37,7 @@ class ZeroGather : public Sharded {
   void after_backward() override;
 
  private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   // What of a step's modules is known ahead: PartitionedParameterCoordinator notes those from one forward of the model
   // to the next, and takes what differs from what it has noted for the end of its knowledge.
   enum class Known : std::uint8_t { kStep, kForward, kNothing };
@@ -47,6 +48,7 @@ class ZeroGather : public Sharded {
     bool trained = false;
     bool persists = false;  // it is whole all the time
     bool viewed = false;    // a graph saves views of it, which outlive its release
+    bool kept = false;      // it is let go with the whole backward
     Tensor whole, grad;
     Tensor saved;                   // what such a view holds
     std::int32_t flight = -1;       // the all-gather that will bring it, of several at once
@@ -58,8 +60,17 @@ class ZeroGather : public Sharded {
   // A module's forward or backward: what it wants.
   struct Event {
     std::vector<std::int32_t> parameters;
-    Count before = 0;    // elements that all events before it want
-    bool graph = false;  // a graph is made
+    Count before = 0;        // elements that all events before it count
+    Count counted = 0;       // those that it wants; none of a leaf module's
+    bool graph = false;      // a graph is made
+    bool leaf = false;       // a leaf module's
+    bool stays = false;      // it has not ended as the next one begins
+    bool again = false;      // a layer that a re-entrant checkpoint runs once more
+    bool ends_late = false;  // a lookup's backward: its ids have no gradient that would tell of its end
+    bool frees = false;      // what was left to the stack is let go before it
+    Count ahead = 0;         // modules without parameters of their own that begin before it
+    Count layer = 0;         // elements until its layer begins, as a leaf module counts them
+    Count end = 0;           // the same until what comes behind it
   };
 
   // What several parameters travel in, until the last of them is waited for.
@@ -72,15 +83,28 @@ class ZeroGather : public Sharded {
   static Known known(const TrainingJob& job, bool reference);
   void trace();
   void note_backward(bool same_module, const Parameter& p, std::int16_t instance, bool is_noted);
-  void add_event(const std::vector<std::int32_t>& module, bool graph);
+  const Parameter& first_of(std::size_t module) const;
+  Count elements_of(std::size_t module) const;
+  bool is_leaf(const Parameter& p) const;
+  bool shares(std::size_t module, std::size_t other, std::size_t length) const;
+  void open_containers(std::size_t module, std::size_t from);
+  void sort_leaves(bool experts_first);
+  void trace_backward(std::size_t begin, std::size_t end);
+  void add_event(std::size_t module, bool graph, std::size_t from = kNone);
   bool wants(std::size_t event, std::int32_t parameter) const;
+  void run(std::size_t event);
+  void run_up_to(std::size_t end);
+  void let_kept_go();
+  Count until_again(const Event& event, const Part& part) const;
+  void reduce_held();
+  void add_to_bucket(std::int32_t parameter, Tensor grad);
   void fetch(std::int32_t parameter);
   void fetch_alone(std::size_t module);
   void let_last_go();
   std::int32_t parameter_of(std::int32_t storage) const;
   void gather(const std::vector<std::int32_t>& parameters);
   void gather_together(const std::vector<std::int32_t>& missing);
-  void arrive(std::int32_t parameter);
+  void arrive(std::int32_t parameter, std::vector<Flight>* landed = nullptr);
   void prefetch();
   void release();
   void reduce_bucket();
@@ -92,6 +116,9 @@ class ZeroGather : public Sharded {
   Dtype dtype_;
   bool on_host_;
   bool recomputes_;
+  bool leaves_;         // a mixture's blocks are leaf modules
+  bool experts_first_;  // they define their experts before the router
+  bool stack_ends_;     // backward tells of the stack's end: an encoder's
   bool reference_;
   Known known_;
   bool blind_ = false;       // nothing is known from here on
@@ -105,14 +132,18 @@ class ZeroGather : public Sharded {
   bool reached_ = false;                            // backward comes to what the module noted last hands on
   Count seen_layers_ = 0;                           // modules of layers among those noted
   std::vector<Event> events_;
+  Count deep_ = 0, layer_ = 0;  // of what is traced: see Event
+  Count ahead_ = 0;
+  Count root_ = -1;  // Event::end of the forward, behind which the model's own modules want everything once more
   std::vector<std::pair<std::size_t, std::int32_t>> queue_;  // (event, parameter) in order
   std::size_t next_event_ = 0, next_in_queue_ = 0;
   Count live_ = 0;  // elements that are gathered or on their way
   std::vector<Flight> flights_;
   Count filled_ = 0;
   std::vector<std::int32_t> in_bucket_;
-  Bytes share_ = 0;          // of the parts of the weights
-  Count trained_share_ = 0;  // elements of those that are trained
+  std::vector<std::int32_t> held_;  // of a leaf module whose backward has not ended
+  Bytes share_ = 0;                 // of the parts of the weights
+  Count trained_share_ = 0;         // elements of those that are trained
 };
 
 }  // namespace tidemark

@@ -297,6 +297,10 @@ TEST_CASE("what torch refuses is refused with a sentence") {
   CHECK_FALSE(ask(llama(4, pipeline(8, 8))).estimate);  // more stages than layers
   CHECK_FALSE(ask(llama(4, pipeline(2, 4, R"(, "data": 2, "fsdp": "full_shard")"))).estimate);
   CHECK_FALSE(ask(llama(4, pipeline(2, 4, R"(, "data": 2, "zero_stage": 2)"))).estimate);
+  for (const char* units : {"accelerate", "resharded_root"}) {  // stated, they are nobody's here
+    const std::string stated = R"(, "data": 4, "fsdp": "fsdp2", "fsdp_options": {"groups": ")" + std::string{units};
+    CHECK_FALSE(ask(llama(8, pipeline(2, 4, stated + "\"}"))).estimate);
+  }
   for (const char* more :
        {R"("task": "dpo", )", R"("evaluation": {"micro_batch_size": 2}, )", R"("padding": true, )"}) {
     CHECK_FALSE(ask(llama(8, more + pipeline(2, 4))).estimate);

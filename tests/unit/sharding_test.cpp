@@ -52,6 +52,27 @@ TEST_CASE("ZeRO-3 keeps gathered what is used again soon: all of a small model a
   CHECK(host.host == Bytes{8} * (Bytes{252'978'176} + 505'956'356 + 379'467'264 + 126'489'088));
 }
 
+std::string mixtral(const std::string& rest) {
+  return R"({"schema": 1, "config": {"model_type": "mixtral", "architectures": ["MixtralForCausalLM"],
+    "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 3, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "num_local_experts": 8, "num_experts_per_tok": 2, "vocab_size": 32000},
+    "micro_batch_size": 2, "sequence_length": 512, "precision": "deepspeed_bf16", "optimizer": "adamw_torch_fused",
+    "parallelism": {"data": 4, "zero_stage": 3, "zero": {"hf_auto": true}}, )" +
+         rest + "}";
+}
+
+TEST_CASE("ZeRO-3 gathers a mixture's block at once, and re-entrant checkpoints keep all that is frozen gathered") {
+  const std::string lora = R"("method": "lora", "adapter": {"r": 16, "target_modules": ["q_proj", "k_proj", "v_proj",
+    "o_proj"]}, "gradient_checkpointing": "full", "use_reentrant": )";
+  // leaf-mixtral-big-lora-re: all layers' experts, and what those of one travelled in
+  const Bytes experts = 2 * 3 * Bytes{8} * 14336 * 4096;
+  const Answer kept = ask(mixtral(lora + "true"));
+  REQUIRE(kept.estimate);
+  CHECK(held(*kept.estimate, Category::kCommunication) > 4 * experts);
+  CHECK(std::any_of(kept.issues.begin(), kept.issues.end(), [](const Issue& i) { return i.code == "FROZEN_STAYS"; }));
+  CHECK(held(answered(mixtral(lora + "false")), Category::kCommunication) < 2 * experts);
+}
+
 TEST_CASE("FSDP 1 gathers in place and puts a unit's gradient together before it is reduced") {
   const std::string flat = R"("sequence_length": 1024, "precision": "fsdp_bf16", "parallelism": {"data": 8, "fsdp": )";
   const Estimate e = answered(llama(4, flat + R"("full_shard"})"));  // llama-3.2-1b-fsdp1-nolimit
