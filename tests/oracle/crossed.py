@@ -56,6 +56,8 @@ def draw(special, words, base, ident, dice):
     job.update({key: special[key] for key in words if key in special})
     if "prompt_len" in job:
         job["seq_len"] = special["seq_len"]                     # a prompt and its answer
+    if job["method"] == "qlora" and job.get("reference") == "copy":
+        job.pop("reference")                                    # the recorder's copy is not packed; TRL packs it like the policy
     if "rollout" in job:
         job["micro_batch"] = 2                                  # a prompt's answers are at least two
     if job["method"] != "full":
