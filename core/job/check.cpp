@@ -339,7 +339,7 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
 
 /// What is answered roughly or not at all: an own framework's answer is wide enough to hold it.
 void check_stand_ins(const TrainingJob& job, Issues& issues) {
-  if (job.offload.activations && (job.data_parallel.is_sharded() || job.tensor.is_used() || job.pipeline.is_used())) {
+  if (job.offload.activations && (job.tensor.is_used() || job.pipeline.is_used())) {
     add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/offload/activations",
         "Activations in host memory are modelled where each GPU holds the whole model.", "none");
   }
