@@ -5,7 +5,7 @@
 
 Expected values are those tools' own defaults: trl v1.9.0 trainer/{base,sft,model}_config.py and scripts/sft.py; ms-swift
 3602360a arguments/{sft,rlhf}_args.py, trainers/arguments.py, model/utils.py, rlhf_trainers/rollout_mixin.py; axolotl 067b021
-monkeypatch/accelerate/fsdp2.py.
+monkeypatch/accelerate/fsdp2.py; diffusers 58eb52c examples/{dreambooth,text_to_image}.
 """
 import json
 import pathlib
@@ -50,6 +50,14 @@ JOBS = [
       "evaluation.micro_batch_size": 8}, []),
     ("trl's accelerate_config", {"run.sh": f"trl sft {TRL} --accelerate_config zero3 --num_processes 4\n"},
      {"parallelism.zero_stage": 3, "parallelism.data": 4}, ["EACH_GPU"]),
+    ("diffusers' LoRA of SDXL", {"run.sh": "export MODEL_NAME=stabilityai/stable-diffusion-xl-base-1.0\naccelerate launch "
+      "train_dreambooth_lora_sdxl.py --pretrained_model_name_or_path=$MODEL_NAME --mixed_precision=fp16 --train_batch_size=1\n"},
+     {"task": "diffusion", "method": "lora", "adapter.r": 4, "image_size": [1024, 1024], "precision": {"weights": "fp16", "autocast": "fp16"},
+      "optimizer": "adamw_torch", "micro_batch_size": 1}, ["NOT_COUNTED"]),
+    ("diffusers' training of a whole U-Net", {"run.sh": "accelerate launch train_text_to_image.py "
+      "--pretrained_model_name_or_path=CompVis/stable-diffusion-v1-4 --mixed_precision=bf16 --use_8bit_adam\n"},
+     {"method": "full", "image_size": [512, 512], "precision": "amp_bf16", "optimizer": "adamw_8bit",
+      "micro_batch_size": 16, "gradient_checkpointing": "none"}, ["NOT_COUNTED"]),
     ("keys without effect are told", {"a.yaml": SHARDED + "lisa_n_layers: 4\n"}, {}, ["NOT_READ"]),
     ("words that a shell ends with a comma", {"run.sh": f"trl sft {TRL} --use_peft --lora_target_modules \"q_proj\", \"v_proj\"\n"},
      {"adapter.target_modules": ["q_proj", "v_proj"]}, []),
