@@ -201,15 +201,8 @@ void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) 
     add(issues, "INVALID_VALUE", Severity::kError, "/sequence_length",
         "Only models of pictures or of sound alone take no sequence length; say how many tokens a sample has.", "2048");
   }
-  // DETR's layers get more by position than those that stacks.cpp knows of.
   const bool checkpoints =
       job.checkpointing != Checkpointing::kNone && job.checkpointing != Checkpointing::kSelectiveCoreAttention;
-  if (a.num_decoder_layers > 0 && a.image_size > 0 && checkpoints && job.use_reentrant) {
-    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/use_reentrant",
-        "Re-entrant checkpointing of detectors is not modelled. Set \"use_reentrant\" to false, as transformers 5 "
-        "does.",
-        "false");
-  }
   // modeling_t5.py T5Block.forward returns the bias that it was handed, and each layer's gradient of it ends in a cycle
   // of references: with padding as large as all scores, and there until Python's collector comes by.
   const DataParallel& how = job.data_parallel;
