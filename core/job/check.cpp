@@ -151,6 +151,9 @@ void check_pictures(const Architecture& a, const TrainingJob& job, Issues& issue
     add(issues, "INVALID_VALUE", Severity::kError, "/image_size", "Pictures of at least 32 pixels a side are modelled.",
         "224");
   }
+  // modeling_swin.py SwinStage and SwinLayer are both GradientCheckpointingLayer, and the recorder runs it: a stage
+  // that is computed again puts its layers under checkpoints of their own once more. The tape has no frames within
+  // frames.
   if (a.model_type == "swin" && job.checkpointing != Checkpointing::kNone) {
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/gradient_checkpointing",
         "Swin checkpoints its stages and, within them, their layers; that is not modelled. Use \"none\".", "none");
