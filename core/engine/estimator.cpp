@@ -128,8 +128,9 @@ CudaContext context_of(const Understood& question, const std::optional<Calibrati
 }
 
 /// The card behind a name or an amount of memory, `gpu` being the catalog's entry or what stands for it; nothing with
-/// an error among the issues.
-std::optional<CardChoice> choose_card(const Catalog& catalog, const GpuQuery& query, Gpu& gpu, Issues& issues) {
+/// an error among the issues. `divided`: among how many the job is.
+std::optional<CardChoice> choose_card(const Catalog& catalog, const GpuQuery& query, Count divided, Gpu& gpu,
+                                      Issues& issues) {
   const std::optional<GpuMatch> known = find_gpu(catalog.gpus(), query.name);
   if (known) gpu = known->gpu;
   CardChoice choice;
@@ -151,7 +152,12 @@ std::optional<CardChoice> choose_card(const Catalog& catalog, const GpuQuery& qu
     issues.push_back({"UNKNOWN_GPU", Severity::kError, "/gpu", std::move(message), near});
     return std::nullopt;
   }
-  if (known->count > 1) {
+  if (known->count > 1 && known->count == divided) {
+    issues.push_back({"RESOLVED_GPU", Severity::kNote, "/gpu",
+                      in_quotes(query.name) + " is " + std::to_string(divided) + " x " + gpu.name +
+                          ", which divide the job among them.",
+                      gpu.name});
+  } else if (known->count > 1) {
     std::string message = in_quotes(query.name) + " is " + std::to_string(known->count) + " x " + gpu.name +
                           "; the answer is about one of them, which holds the whole job.";
     issues.push_back({"ONE_CARD", Severity::kWarning, "/gpu", std::move(message), gpu.name});
@@ -349,6 +355,11 @@ Understood Estimator::resolve(const Asked& asked) const {
   if (answer.job.is_megatron() && data.degree == 1 && answer.job.context == 1 && answer.job.expert > 1) {
     data.degree = (experts + degree - 1) / degree;
   }
+  // "8xH100" beside FSDP or ZeRO names all GPUs that divide the model.
+  if (!answer.job.is_megatron() && data.sharding != Sharding::kNone && data.degree == 1 && request.gpus.size() == 1) {
+    const std::optional<GpuMatch> known = find_gpu(catalog_.gpus(), request.gpus.front().name);
+    if (known && answer.job.gpus() == 1) data.degree = known->count;
+  }
   const Calibration calibration = request.calibration.value_or(Calibration{});
   count_communicator(answer.job, calibration.communication, answer.overrides, issues);
 
@@ -357,7 +368,7 @@ Understood Estimator::resolve(const Asked& asked) const {
   for (const GpuQuery& query : request.gpus) {
     Gpu gpu;
     gpu.compute_capability = request.job.compute_capability;
-    std::optional<CardChoice> choice = choose_card(catalog_, query, gpu, issues);
+    std::optional<CardChoice> choice = choose_card(catalog_, query, data.is_sharded() ? data.degree : 0, gpu, issues);
     if (!choice) continue;
     if (const auto context = calibration.context_of(choice->card.name)) choice->card.context = *context;
     if (question.cards.empty()) question.gpu = std::move(gpu);

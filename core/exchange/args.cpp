@@ -283,7 +283,7 @@ bool launch_of(const ShellCommand& command, Launch& launch) {
       launch.launcher = name;
       split(launch, words, at + 2);
     } else if (name == "swift" || name == "megatron" || name == "llamafactory-cli" || name == "axolotl" ||
-               name == "tune" || name == "xtuner") {
+               name == "tune" || name == "xtuner" || name == "trl") {
       if (next.empty() || is_flag(next)) return false;
       launch.launcher = name;
       launch.program = next;

@@ -33,13 +33,19 @@ bool is_rank(std::string_view path) {
   return path == "galore_rank" || path == "apollo_rank";
 }
 
+/// Whether the job says how many GPUs run it, so that counts of those that are there say nothing more.
+bool counts_gpus(const Import& import) {
+  return said(import, "parallelism.data") != nullptr || said(import, "parallelism.device_map") != nullptr ||
+         said(import, "parallelism.gpus_per_node") != nullptr;
+}
+
 /// What other fields say to the engine: of Megatron's decoders the model_type, of its states `settle_megatron`, of all
 /// GPUs those of each axis.
 bool is_said_elsewhere(const Import& import, std::string_view path) {
   constexpr std::string_view kSaid[] = {"config.mlp", "config.norm", "config.bias", "config.position_embedding",
                                         "distributed_optimizer"};
   if (is_rank(path)) return true;
-  if (path == "world_size") return said(import, "parallelism.data") != nullptr;
+  if (path == "world_size" || path == "nodes" || path == "visible_gpus") return counts_gpus(import);
   return std::find(std::begin(kSaid), std::end(kSaid), path) != std::end(kSaid);
 }
 
@@ -78,6 +84,92 @@ Value unfrozen(Value patterns) {
   return patterns;
 }
 
+std::int64_t at_least_one(const Import& import, std::string_view path) {
+  return std::max<Count>(1, count_said(import, path));
+}
+
+bool is_read_as(const Import& import, std::string_view format) {
+  return std::any_of(import.readings.begin(), import.readings.end(),
+                     [&](const Reading& reading) { return reading.format == format; });
+}
+
+/// Whether a line divides the model among GPUs whose number it does not say.
+bool divides(const Import& import) {
+  const Value* fsdp = said(import, "parallelism.fsdp");
+  return count_said(import, "parallelism.zero_stage") > 0 ||
+         (fsdp != nullptr && fsdp->is_string() && fsdp->string != "none");
+}
+
+/// GPUs that are started and that no line gives an axis: each has its part of the data. Megatron-LM's own command says
+/// all axes, or says that it leaves them open.
+void settle_gpus(const Import& import, Value& job, Issues& issues) {
+  if (said(import, "parallelism.data") != nullptr || said(import, "parallelism.device_map") != nullptr) return;
+  if (is_read_as(import, "megatron") || is_read_as(import, "torchtitan")) return;
+  const Count model = at_least_one(import, "parallelism.tensor") * at_least_one(import, "parallelism.pipeline") *
+                      at_least_one(import, "parallelism.context");
+  Count world = count_said(import, "world_size");
+  if (world == 0) world = count_said(import, "parallelism.gpus_per_node") * at_least_one(import, "nodes");
+  // DeepSpeed and FSDP start a process for each GPU in sight.
+  if (world == 0 && divides(import)) world = count_said(import, "visible_gpus") * at_least_one(import, "nodes");
+  if (world > model && world % model == 0) return put(job, "parallelism.data", of(world / model));
+  if (world > 0 || model > 1 || !divides(import)) return;
+  put(job, "parallelism.data", of(2));
+  issues.push_back({"ASSUMED_GPUS", Severity::kWarning, "/parallelism/data",
+                    "The files divide the model among GPUs and do not say among how many: 2 are assumed. Of more each "
+                    "needs less: state parallelism.data.",
+                    "2"});
+}
+
+/// GRPO counts prompt and answer. ms-swift's max_length is the prompt's alone (rlhf_trainers/rollout_mixin.py), and
+/// TRL's trainer cuts no prompt.
+void settle_prompts(const Import& import, Value& job, Issues& issues) {
+  const Value* task = said(import, "task");
+  if (task == nullptr || task->string != "grpo" || said(import, "max_prompt_length") != nullptr) return;
+  const Value* length = said(import, "sequence_length");
+  if (length != nullptr && is_read_as(import, "swift")) {
+    put(job, "max_prompt_length", *length);
+    std::erase_if(job.members, [](const Value::Member& member) { return member.key == "sequence_length"; });
+  } else if (length == nullptr) {
+    put(job, "max_prompt_length", of(512));
+    issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/max_prompt_length",
+                      "No file says how long the prompts are, which are not cut: 512 tokens are assumed. State "
+                      "max_prompt_length.",
+                      "512"});
+  }
+}
+
+/// The words that a list has, the first few of many.
+std::string listed(const std::vector<std::string>& words, std::string_view between) {
+  constexpr std::size_t kMost = 12;
+  std::string text;
+  for (std::size_t at = 0; at < words.size() && at < kMost; ++at)
+    text += (at == 0 ? std::string{} : std::string{between}) + words[at];
+  if (words.size() > kMost) text += " and " + std::to_string(words.size() - kMost) + " more";
+  return text;
+}
+
+/// An estimate shows neither keys that had no effect nor questions that stayed open: both are said in one line each.
+void tell_left(const Import& import, Issues& issues) {
+  std::vector<std::string> keys;
+  for (const Reading& reading : import.readings) {
+    for (const Unread& unread : reading.unread) {
+      if (!unread.harmless) keys.push_back(unread.key);
+    }
+  }
+  if (!keys.empty()) {
+    issues.push_back({"NOT_READ", Severity::kNote, "",
+                      "In the files, and without effect on the figure: " + listed(keys, ", ") + ".", ""});
+  }
+  std::vector<std::string> open;
+  for (const std::string& question : import.unknowns) {
+    if (question != "gpu") open.push_back(question);
+  }
+  if (!open.empty()) {
+    issues.push_back({"NOT_SAID", Severity::kNote, "",
+                      "No file says, and the job below has the usual: " + listed(open, "; ") + ".", ""});
+  }
+}
+
 }  // namespace
 
 Value job_of(const Import& import, Issues& issues) {
@@ -91,11 +183,22 @@ Value job_of(const Import& import, Issues& issues) {
     if (is_said_elsewhere(import, field.path) || (batched && field.path == "global_batch_size")) continue;
     if (is_option(field.path)) {
       put(job, field.path, field.path == "trainable" && is_axolotl ? unfrozen(field.value) : field.value);
+    } else if (field.path == "fp8" && field.value.is_bool() && field.value.boolean) {
+      // tests/measured: titan-003, -028 and -032 compiled, titan-031 not.
+      issues.push_back(
+          {"NOT_COUNTED", Severity::kWarning, field.path,
+           "Products in 8-bit floats are not counted: with torch.compile they change less than 1 %; without "
+           "it each linear layer makes fp32 copies of its input and weight besides. \"float8\" counts them "
+           "for full training on one GPU.",
+           ""});
     } else {
       issues.push_back(
           {"NOT_COUNTED", Severity::kNote, field.path, field.path + " is in the files and not in the estimate.", ""});
     }
   }
+  settle_gpus(import, job, issues);
+  settle_prompts(import, job, issues);
+  tell_left(import, issues);
   return job;
 }
 

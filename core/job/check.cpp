@@ -153,6 +153,9 @@ void check_pictures(const Architecture& a, const TrainingJob& job, Issues& issue
     add(issues, "INVALID_VALUE", Severity::kError, "/image_size", "Pictures of at least 32 pixels a side are modelled.",
         "224");
   }
+  // modeling_swin.py SwinStage and SwinLayer are both GradientCheckpointingLayer, and the recorder runs it: a stage
+  // that is computed again puts its layers under checkpoints of their own once more. The tape has no frames within
+  // frames.
   if (a.model_type == "swin" && job.checkpointing != Checkpointing::kNone) {
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/gradient_checkpointing",
         "Swin checkpoints its stages and, within them, their layers; that is not modelled. Use \"none\".", "none");
@@ -203,15 +206,8 @@ void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) 
     add(issues, "INVALID_VALUE", Severity::kError, "/sequence_length",
         "Only models of pictures or of sound alone take no sequence length; say how many tokens a sample has.", "2048");
   }
-  // DETR's layers get more by position than those that stacks.cpp knows of.
   const bool checkpoints =
       job.checkpointing != Checkpointing::kNone && job.checkpointing != Checkpointing::kSelectiveCoreAttention;
-  if (a.num_decoder_layers > 0 && a.image_size > 0 && checkpoints && job.use_reentrant) {
-    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/use_reentrant",
-        "Re-entrant checkpointing of detectors is not modelled. Set \"use_reentrant\" to false, as transformers 5 "
-        "does.",
-        "false");
-  }
   // modeling_t5.py T5Block.forward returns the bias that it was handed, and each layer's gradient of it ends in a cycle
   // of references: with padding as large as all scores, and there until Python's collector comes by.
   const DataParallel& how = job.data_parallel;
@@ -341,7 +337,7 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
 
 /// What is answered roughly or not at all: an own framework's answer is wide enough to hold it.
 void check_stand_ins(const TrainingJob& job, Issues& issues) {
-  if (job.offload.activations && (job.data_parallel.is_sharded() || job.tensor.is_used() || job.pipeline.is_used())) {
+  if (job.offload.activations && (job.tensor.is_used() || job.pipeline.is_used())) {
     add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/offload/activations",
         "Activations in host memory are modelled where each GPU holds the whole model.", "none");
   }

@@ -328,6 +328,10 @@ void stand_for_combinations(TrainingJob& job, Issues& issues) {
                       "What is sharded and offloaded runs on several GPUs: 2 are assumed. State parallelism.data.",
                       "2"});
   }
+  if (offload.activations && data.is_sharded()) {
+    offload.activations = false;
+    job.stand_ins.emplace_back("activations in host memory beside a divided model, answered by those on the card");
+  }
   if (job.tensor.is_used()) stand_for_divided(job);
   if (job.expert > 1 && data.sharding == Sharding::kFsdp2 && job.framework.name != "torchtitan") {
     data.degree = std::max(data.degree, job.expert);

@@ -99,10 +99,11 @@ Tensor Net::run_layer(const Stack& stack, Count layer, Tensor hidden) {
 
 namespace {
 
-// What T5's and BART's loops hand to a checkpointed layer by position beside the hidden states: re-entrant
+// What T5's, BART's and DETR's loops hand to a checkpointed layer by position beside the hidden states: re-entrant
 // checkpointing detaches these, and each layer's copy gets a gradient of its own (transformers 5.12
-// modeling_t5.py T5Stack.forward, modeling_bart.py BartDecoder.forward). A layer of T5 returns the biases.
-constexpr Tensor Net::Shared::*kArguments[] = {&Net::Shared::bias, &Net::Shared::cross_bias,
+// modeling_t5.py T5Stack.forward, modeling_bart.py BartDecoder.forward, modeling_detr.py DetrDecoder.forward). A layer
+// of T5 returns the biases.
+constexpr Tensor Net::Shared::*kArguments[] = {&Net::Shared::bias, &Net::Shared::cross_bias, &Net::Shared::condition,
                                                &Net::Shared::encoder_states};
 constexpr std::size_t kReturned = 2;
 
@@ -114,7 +115,8 @@ bool is_trained(const Tensor& argument) {
 
 Tensor Net::checkpointed_layer(const Stack& stack, Count layer, const Tensor& hidden) {
   const bool by_position = job.use_reentrant && whole_->arch.num_decoder_layers > 0;
-  const auto call = [this, stack, layer, by_position, first = first_layer, tables = shared](Tensor x) {
+  const bool returns = by_position && whole_->arch.num_buckets > 0;
+  const auto call = [this, stack, layer, returns, first = first_layer, tables = shared](Tensor x) {
     const Shared outside = std::move(shared);
     shared = tables;
     first_layer = first;
@@ -123,7 +125,7 @@ Tensor Net::checkpointed_layer(const Stack& stack, Count layer, const Tensor& hi
       if (next < tape.detached().size() && is_trained(shared.*argument)) shared.*argument = tape.detached()[next++];
     }
     Tensor result = run_layer(stack, layer, std::move(x));
-    for (std::size_t i = 0; by_position && i < kReturned; ++i) {
+    for (std::size_t i = 0; returns && i < kReturned; ++i) {
       if ((shared.*kArguments[i]).defined()) tape.return_also(shared.*kArguments[i]);
     }
     // What a layer hands on to the next ones it hands on once.
@@ -137,7 +139,7 @@ Tensor Net::checkpointed_layer(const Stack& stack, Count layer, const Tensor& hi
   Tensor out = tape.checkpoint(call, hidden, job.use_reentrant, job.checkpointing == Checkpointing::kOffload, further);
   std::vector<Tensor> returned = tape.take_more_outputs();
   std::size_t next = 0;
-  for (std::size_t i = 0; by_position && i < kReturned; ++i) {
+  for (std::size_t i = 0; returns && i < kReturned; ++i) {
     if ((shared.*kArguments[i]).defined()) shared.*kArguments[i] = std::move(returned[next++]);
   }
   return out;

@@ -148,7 +148,11 @@ void check_pipeline(const Architecture& architecture, const TrainingJob& job, Is
   if (job.is_megatron()) return check_stages(architecture, job, issues);
   const Program* program = architecture.program;
   if (program == nullptr || !program->is_divisible || architecture.head != Head::kCausalLm) {
-    refuse(issues, kPipeline, "Pipelines are modelled for causal language models with Llama's modules.");
+    refuse(issues, how.is_device_map() ? "/parallelism/device_map" : kPipeline,
+           how.is_device_map()
+               ? "A device_map is modelled for causal language models with Llama's modules. Leave it out "
+                 "for what the whole job takes on one GPU."
+               : "Pipelines are modelled for causal language models with Llama's modules.");
     return;
   }
   if (how.is_device_map()) return check_device_map(architecture, job, issues);

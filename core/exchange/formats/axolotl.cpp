@@ -60,6 +60,9 @@ void read_parallelism(Keys& keys, Facts& facts) {
                               : contains(word, "hybrid") ? "hybrid_shard"
                                                          : "full_shard";
     keys.state("parallelism.fsdp", of(second ? "fsdp2" : first), {list, config, second ? version : strategy});
+    // src/axolotl/monkeypatch/accelerate/fsdp2.py: fsdp2_prepare_model: axolotl's own, of layers and the rest.
+    if (second)
+      keys.assume("parallelism.fsdp_options.groups", of("resharded_root"), "axolotl lays FSDP 2's units out itself");
     const Node* reshard = fsdp(keys, "reshard_after_forward");
     if (reshard != nullptr && reshard->is_bool())
       keys.state("parallelism.reshard_after_forward", to_value(*reshard), {reshard});

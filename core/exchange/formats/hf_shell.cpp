@@ -24,7 +24,21 @@ int recognise_slurm(const Look& look) {
 struct Facts {
   bool qlora_program = false;  // artidoro's qlora.py, whose defaults are its own
   bool sharded_by_launcher = false;
+  std::string trl;  // what TRL's own command or script trains for ("dpo"); empty: another program
 };
+
+/// The task of TRL's commands (`trl sft`) and scripts (trl/scripts, examples/scripts), which are named by it: their
+/// defaults are those of TRL's configurations.
+std::string trl_task(const Launch& launch) {
+  const bool script = contains(launch.program, "trl/scripts/") || contains(launch.program, "examples/scripts/");
+  if (launch.launcher != "trl" && !script) return {};
+  const std::string_view name = base_name(launch.program);
+  for (const char* task : {"sft", "dpo", "kto", "orpo", "cpo", "grpo", "rloo", "reward", "ppo", "gkd", "online_dpo",
+                           "nash_md", "xpo", "bco", "prm"}) {
+    if (name.starts_with(task)) return task;
+  }
+  return {};
+}
 
 void read_model(Args& args) {
   args.copy("model", {"model_name_or_path", "model_name", "model_id", "base_model", "model"});
@@ -52,7 +66,8 @@ void read_method(Args& args, const Facts& facts) {
   if (!bits4 && !bits8) return;
   const Arg* node = on(four) ? four : on(eight) ? eight : bits;
   const Arg* kind = args.any({"bnb_4bit_quant_type", "quant_type"});
-  const Arg* nested = args.any({"use_nested_quant", "double_quant", "bnb_4bit_use_double_quant"});
+  const Arg* nested =
+      args.any({"use_nested_quant", "double_quant", "bnb_4bit_use_double_quant", "use_bnb_nested_quant"});
   const char* why = node == nullptr ? "qlora.py default" : "";
   args.state("quantization.bits", of(bits4 ? 4 : 8), {node}, why);
   args.state("quantization.quant_type",
@@ -61,9 +76,11 @@ void read_method(Args& args, const Facts& facts) {
                                   : "nf4"),
              {kind, node}, kind == nullptr ? "nf4 in the programs that have this flag" : "");
   if (!bits4) return;
-  if (nested != nullptr || facts.qlora_program) {
-    args.state("quantization.double_quant", of(nested == nullptr || on(nested)), {nested},
-               nested == nullptr ? "qlora.py default" : "");
+  if (nested != nullptr || facts.qlora_program || !facts.trl.empty()) {
+    args.state("quantization.double_quant", of(nested == nullptr ? facts.qlora_program : on(nested)), {nested},
+               nested != nullptr     ? ""
+               : facts.qlora_program ? "qlora.py default"
+                                     : "TRL ModelConfig: use_bnb_nested_quant defaults to false");
   } else {
     args.unknown("double_quant: the script's default");
   }
@@ -76,15 +93,16 @@ void read_adapter(Args& args, const Facts& facts) {
   if (method == nullptr || method->value.string == "full") return;
   const auto option = [&](const char* path, std::initializer_list<std::string_view> keys, Value standard) {
     if (args.copy(path, keys)) return;
-    if (facts.qlora_program) {
-      args.assume(path, std::move(standard), "qlora.py default");
+    if (facts.qlora_program || !facts.trl.empty()) {
+      args.assume(path, std::move(standard), facts.qlora_program ? "qlora.py default" : "TRL ModelConfig's default");
     } else {
       args.unknown(std::string{path} + ": the program's default");
     }
   };
-  option("adapter.r", {"lora_r", "lora_rank", "peft_lora_r", "r"}, of(64));
-  option("adapter.lora_alpha", {"lora_alpha", "peft_lora_alpha"}, of(16));
-  option("adapter.lora_dropout", {"lora_dropout", "peft_lora_dropout"}, of(0.0));
+  const bool trl = !facts.trl.empty();
+  option("adapter.r", {"lora_r", "lora_rank", "peft_lora_r", "r"}, of(trl ? 16 : 64));
+  option("adapter.lora_alpha", {"lora_alpha", "peft_lora_alpha"}, of(trl ? 32 : 16));
+  option("adapter.lora_dropout", {"lora_dropout", "peft_lora_dropout"}, of(trl ? 0.05 : 0.0));
   const Arg* modules = args.any({"lora_target_modules", "target_modules", "peft_target_modules"});
   if (modules != nullptr) {
     args.state("adapter.target_modules", word_list(modules->value), {modules});
@@ -93,7 +111,7 @@ void read_adapter(Args& args, const Facts& facts) {
   }
 }
 
-void read_lengths(Args& args) {
+void read_lengths(Args& args, const Facts& facts) {
   const Arg* source = args.find("source_max_len");
   const Arg* target = args.find("target_max_len");
   if (source != nullptr && target != nullptr) {
@@ -101,7 +119,11 @@ void read_lengths(Args& args) {
   } else if (!args.copy("sequence_length",
                         {"max_seq_length", "max_seq_len", "model_max_length", "cutoff_len", "max_length", "block_size",
                          "seq_length", "max_source_length", "max_len"})) {
-    args.unknown("sequence_length");
+    if (facts.trl.empty() || facts.trl == "grpo" || facts.trl == "rloo") {
+      args.unknown("sequence_length");
+    } else {
+      args.assume("sequence_length", of(1024), "TRL's default (SFTConfig since 0.15, DPOConfig since 0.14)");
+    }
   }
   args.copy("max_prompt_length", {"max_prompt_length"});
   for (const OfRollout& one : rollout_numbers()) {
@@ -115,6 +137,8 @@ void read_lengths(Args& args) {
   }
   args.copy("micro_batch_size", {"per_device_train_batch_size", "per_gpu_train_batch_size",
                                  "train_micro_batch_size_per_gpu", "micro_batch_size"});
+  if (!facts.trl.empty() && !args.told("micro_batch_size"))
+    args.assume("micro_batch_size", of(8), "default 8 (TrainingArguments)");
   if (!args.copy("gradient_accumulation_steps", {"gradient_accumulation_steps"}) && args.told("micro_batch_size")) {
     args.assume("gradient_accumulation_steps", of(1), "default 1");
   }
@@ -128,6 +152,26 @@ const Arg* deepspeed_file(Args& args) {
   return file != nullptr && file->value.is_string() ? file : nullptr;
 }
 
+/// trl v1.9.0 trainer/base_config.py: bf16 unless fp16 or another word is given; trainer/model_config.py: dtype is
+/// float32, earlier none, which transformers 4 took for the same.
+void read_trl_precision(Args& args, const Facts& facts) {
+  const Arg* dtype = args.any({"dtype", "torch_dtype"});
+  const Arg* flag = args.any({"bf16", "fp16"});
+  const std::string word = dtype == nullptr ? "float32" : dtype->value.text;
+  const std::string_view mixed = args.on("fp16") ? "fp16" : !args.has("bf16") || args.on("bf16") ? "bf16" : "";
+  if (facts.sharded_by_launcher || args.has("deepspeed") || args.told("parallelism.zero_stage") ||
+      args.told("parallelism.fsdp"))
+    return args.unknown("precision recipe: the launcher's config shards the model (flags say " +
+                        std::string{mixed.empty() ? "none" : mixed} + ")");
+  if (word == "auto") return args.unknown("precision: dtype auto is the checkpoint's dtype");
+  const std::string_view loaded = contains(word, "bfloat16") ? "bf16" : contains(word, "float16") ? "fp16" : "fp32";
+  args.state("precision", precision_of(loaded, mixed), {dtype, flag},
+             dtype == nullptr  ? "TRL's ModelConfig loads weights in float32 unless --dtype says otherwise; bf16 is "
+                                 "its trainers' default"
+             : flag == nullptr ? "bf16 is the default of TRL's trainers"
+                               : "");
+}
+
 void read_precision(Args& args, const Facts& facts) {
   const Arg* bf16 = args.find("bf16");
   const Arg* fp16 = args.find("fp16");
@@ -135,6 +179,7 @@ void read_precision(Args& args, const Facts& facts) {
   const bool half = args.on("fp16");
   const bool deepspeed = deepspeed_file(args) != nullptr || args.has("deepspeed");
   const Arg* flag = brain ? bf16 : fp16;
+  if (!facts.trl.empty()) return read_trl_precision(args, facts);
   if (!brain && !half)
     return args.unknown(facts.sharded_by_launcher
                             ? "precision recipe: the launcher's config shards the model (flags say none)"
@@ -159,6 +204,8 @@ void read_rest(Args& args, const Facts& facts) {
     args.state("gradient_checkpointing", of(on ? "full" : "none"), {kept});
   } else if (facts.qlora_program) {
     args.assume("gradient_checkpointing", of("full"), "qlora.py default True");
+  } else if (!facts.trl.empty()) {
+    args.assume("gradient_checkpointing", of("full"), "on by default since trl 0.22, off before");
   } else if (args.told("micro_batch_size") || args.told("model")) {
     args.assume("gradient_checkpointing", of("none"), "TrainingArguments default; the program may set it itself");
   }
@@ -179,11 +226,61 @@ void read_rest(Args& args, const Facts& facts) {
     args.state("optimizer", of(optimizer_word(optim->value.text)), {optim});
   } else if (facts.qlora_program) {
     args.assume("optimizer", of("paged_adamw_32bit"), "qlora.py default");
+  } else if (!facts.trl.empty()) {
+    args.assume("optimizer", of("adamw_torch_fused"), "TrainingArguments' default with torch 2.8 and later");
   } else {
     args.unknown("optimizer: default by version");
   }
   if (args.on("torch_compile")) args.state("compile", of("full"), {args.find("torch_compile")});
   if (args.on("use_liger_kernel")) args.state("loss", of("liger"), {args.find("use_liger_kernel")});
+}
+
+/// trl v1.9.0 trainer/sft_config.py: __post_init__; sft_trainer.py goes back to the usual loss where the head is
+/// adapted.
+void read_trl_loss(Args& args, const Facts& facts) {
+  if (facts.trl != "sft" || args.told("loss")) return;
+  const Arg* kind = args.find("loss_type");
+  const bool chunked = kind == nullptr || kind->value.text == "chunked_nll";
+  args.state("loss", of(chunked ? "chunked" : "default"), {kind},
+             kind == nullptr ? "chunked_nll is SFTConfig's default since trl 1.7, nll before" : "");
+}
+
+void read_evaluation(Args& args) {
+  const Arg* strategy = args.any({"eval_strategy", "evaluation_strategy"});
+  if (strategy == nullptr || strategy->value.is_bool() || strategy->value.text == "no") return;
+  if (args.copy("evaluation.micro_batch_size", {"per_device_eval_batch_size"})) return;
+  args.state("evaluation.micro_batch_size", of(8), {strategy},
+             "per_device_eval_batch_size default 8 (TrainingArguments)");
+}
+
+/// What TRL's command and its scripts say by their name.
+void read_trl_task(Args& args, const Facts& facts) {
+  args.assume("task", of(facts.trl), "TRL's " + facts.trl + " command");
+  const Finding* method = find(args.reading, "method");
+  if (facts.trl != "dpo" && facts.trl != "kto") return;
+  args.assume("reference_model.present", of(true), "the loss compares with a reference model");
+  args.assume("reference_model.shared_with_adapter", of(method != nullptr && method->value.string != "full"),
+              "with an adapter it is the model without it; else a copy");
+}
+
+/// `trl ... --accelerate_config zero3`: trl v1.9.0 trl/accelerate_configs, each with eight processes, or a file's name.
+void read_trl_launcher(Args& args) {
+  if (const Arg* file = args.find("config"); file != nullptr && file->value.is_string())
+    args.reading.companions.push_back(file->value.text);
+  const Arg* config = args.find("accelerate_config");
+  if (config == nullptr) {
+    if (!args.copy("parallelism.data", {"num_processes"})) args.unknown("parallelism.data");
+    return;
+  }
+  const std::string& word = config->value.text;
+  if (contains(word, ".y")) args.reading.companions.push_back(word);
+  if (word.starts_with("zero")) args.state("parallelism.zero_stage", of(zero_stage_of_name(word)), {config});
+  if (word.starts_with("fsdp")) {
+    args.state("parallelism.fsdp", of(contains(word, "2") ? "fsdp2" : "full_shard"), {config});
+  }
+  if (args.copy("parallelism.data", {"num_processes"})) return;
+  if (contains(word, ".y")) return args.unknown("parallelism.data");
+  args.state("parallelism.data", of(contains(word, "single") ? 1 : 8), {config}, "num_processes of TRL's own file");
 }
 
 void read_sharding(Args& args) {
@@ -282,7 +379,12 @@ void read_program(const Look& look, Sources all, Reading& reading, bool slurm) {
   }
   state(reading, "framework.name", of("transformers"), {}, "flags of transformers' TrainingArguments");
   if (launch != nullptr) {
-    read_launcher(args, *launch, file);
+    facts.trl = trl_task(*launch);
+    if (launch->launcher == "trl") {
+      read_trl_launcher(args);
+    } else {
+      read_launcher(args, *launch, file);
+    }
     facts.sharded_by_launcher =
         std::any_of(reading.companions.begin(), reading.companions.end(), [](const std::string& name) {
           const std::string word = lower_case(name);
@@ -298,9 +400,11 @@ void read_program(const Look& look, Sources all, Reading& reading, bool slurm) {
   if (job) {
     read_method(args, facts);
     read_adapter(args, facts);
-    read_lengths(args);
+    read_lengths(args, facts);
     read_sharding(args);
     read_rest(args, facts);
+    read_trl_loss(args, facts);
+    read_evaluation(args);
     read_precision(args, facts);
     if (launch != nullptr) read_one_process(args, facts, *launch, all);
   } else {
@@ -310,11 +414,12 @@ void read_program(const Look& look, Sources all, Reading& reading, bool slurm) {
     reading.notes.emplace_back("a launcher only: the training script holds the job");
     if (launch != nullptr) reading.companions.push_back(launch->program);
   }
+  if (!facts.trl.empty()) read_trl_task(args, facts);
   if (!args.told("gpu")) args.unknown("gpu");
   const bool read_as_well = launch != nullptr && std::any_of(all.begin(), all.end(), [&](const Source& source) {
                               return starts_this(launch->program, source.name);
                             });
-  if (!read_as_well) args.unknown("what the program itself sets");
+  if (!read_as_well && facts.trl.empty()) args.unknown("what the program itself sets");
   for (const std::string& name : text.script.twice)
     reading.notes.push_back("assigned more than once in the file (last one read): " + name);
   args.tell_unread();

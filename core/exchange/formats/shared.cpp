@@ -92,7 +92,14 @@ std::span<const std::string_view> adapter_words() {
 }
 
 Value word_list(const Node& node) {
-  if (!node.is_string()) return to_value(node);
+  if (!node.is_string()) {
+    // `--target_modules "q_proj", "v_proj"`: a shell ends its words at blanks.
+    Value list = to_value(node);
+    for (Value& word : list.items) {
+      while (!word.string.empty() && word.string.back() == ',') word.string.pop_back();
+    }
+    return list;
+  }
   if (!contains(node.text, ",") && !contains(node.text, " ")) return of(node.text);
   if (contains(node.text, "(") || contains(node.text, "*")) return of(node.text);  // a regular expression
   std::vector<Value> items;

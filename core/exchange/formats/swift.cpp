@@ -117,6 +117,28 @@ void read_batch(Args& args, const Facts& facts) {
   }
 }
 
+/// swift/arguments/sft_args.py: __post_init__; swift/optimizers: --optimizer and --use_galore take the place of
+/// --optim.
+void read_optimizer(Args& args) {
+  const Arg* optim = args.find("optim");
+  const Arg* own = args.any({"optimizer", "use_galore"});
+  const bool galore = args.on("use_galore") || (own != nullptr && own->value.text == "galore");
+  if (galore) {
+    const bool packed = args.on("galore_quantization");
+    args.state("optimizer", of(packed ? "q_galore_adamw8bit" : "galore_adamw"), {own});
+    if (!args.copy("galore_rank", {"galore_rank"}))
+      args.assume("galore_rank", of(128), "default (trainers/arguments.py)");
+    for (const char* key : {"galore_optim_per_parameter", "galore_scale", "galore_update_proj_gap"}) args.find(key);
+  } else if (own != nullptr && own->value.text == "muon") {
+    args.state("optimizer", of("muon"), {own});
+  } else {
+    args.state("optimizer", of(optim == nullptr ? "adamw_torch_fused" : optimizer_word(optim->value.text)), {optim},
+               optim == nullptr ? "default" : "");
+  }
+  if (const Arg* layers = args.find("lisa_activated_layers"); layers != nullptr && layers->value.integer > 0)
+    args.reading.notes.emplace_back("LISA trains a few layers at a time: the figure is that of training all of them");
+}
+
 void read_memory(Args& args, const Facts& facts) {
   const Arg* attention = args.any({"attn_impl", "attention_backend"});
   const std::string word = attention == nullptr ? std::string{} : attention->value.text;
@@ -150,9 +172,7 @@ void read_memory(Args& args, const Facts& facts) {
   const Arg* kept = args.find("gradient_checkpointing");
   args.state("gradient_checkpointing", of(kept == nullptr || args.on("gradient_checkpointing") ? "full" : "none"),
              {kept}, kept == nullptr ? "default true" : "");
-  const Arg* optim = args.find("optim");
-  args.state("optimizer", of(optim == nullptr ? "adamw_torch_fused" : optimizer_word(optim->value.text)), {optim},
-             optim == nullptr ? "default" : "");
+  read_optimizer(args);
   if (args.on("use_liger_kernel")) args.state("loss", of("liger"), {args.find("use_liger_kernel")});
   args.copy("max_grad_norm", {"max_grad_norm"});
   args.copy("neftune_noise_alpha", {"neftune_noise_alpha"});
@@ -179,12 +199,27 @@ void read_precision(Args& args, const Facts& facts) {
   }
 }
 
+/// swift/model/utils.py: get_default_device_map: without processes of torchrun the layers lie on all GPUs in sight.
+void read_device_map(Args& args, const ShellScript& script, const Launch& launch) {
+  const Finding* seen = find(args.reading, "visible_gpus");
+  const bool one = environment_of(script, &launch, "NPROC_PER_NODE") == nullptr && launch.launcher == "swift";
+  if (!one || seen == nullptr || seen->value.integer < 2 || args.told("parallelism.fsdp")) return;
+  const std::vector<Origin> origins = seen->origins;
+  const Value gpus = seen->value;
+  state(args.reading, "parallelism.device_map", gpus, origins,
+        "without NPROC_PER_NODE swift lays the model's layers on all GPUs in sight");
+}
+
 void read_parallelism(Args& args, const Facts& facts, const ShellScript& script, const Launch& launch,
                       const std::string& file) {
   if (const ShellWord* processes = environment_of(script, &launch, "NPROC_PER_NODE"); processes != nullptr) {
     const Arg count = arg_of("", *processes, file);
     if (count.unresolved.empty() && count.value.is_integer())
       args.state("parallelism.gpus_per_node", to_value(count.value), {&count});
+  }
+  if (const ShellWord* hosts = environment_of(script, &launch, "NNODES"); hosts != nullptr) {
+    const Arg count = arg_of("", *hosts, file);
+    if (count.unresolved.empty() && count.value.is_integer()) args.state("nodes", to_value(count.value), {&count});
   }
   if (facts.megatron) {
     for (const auto& [path, key] : {std::pair{"parallelism.tensor", "tensor_model_parallel_size"},
@@ -209,7 +244,7 @@ void read_parallelism(Args& args, const Facts& facts, const ShellScript& script,
     }
   }
   const Arg* deepspeed = args.find("deepspeed");
-  if (deepspeed == nullptr) return;
+  if (deepspeed == nullptr) return read_device_map(args, script, launch);
   if (const int stage = zero_stage_of_name(deepspeed->value.text); stage >= 0) {
     args.state("parallelism.zero_stage", of(stage), {deepspeed});
     if (contains(deepspeed->value.text, "offload")) {
@@ -298,6 +333,7 @@ void read_swift(const Look& look, Sources, Reading& reading) {
   read_reference(args, facts);
   read_vision(args, facts);
   read_evaluation(args);
+  args.find("model_name");  // what the model calls itself
   if (facts.task == "ppo" || facts.task == "gkd")
     reading.notes.push_back(facts.task + " is read and not estimated yet");
   if (!args.told("gpu")) args.unknown("gpu");

@@ -124,7 +124,7 @@ void read_trainer(Keys& keys) {
     keys.state("gradient_checkpointing", of(kept->boolean ? "full" : "none"), {kept});
     keys.copy("use_reentrant", "gradient_checkpointing_kwargs.use_reentrant");
   } else {
-    keys.unknown("gradient_checkpointing: off before trl 0.22, on since");
+    keys.assume("gradient_checkpointing", of("full"), "on by default since trl 0.22, off before");
   }
   const Node* attention = keys["attn_implementation"];
   keys.state("attention", of(attention == nullptr ? "sdpa" : attention->text), {attention},

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""From files to the job that is estimated: what people start daily is read as the tool itself takes it.
+
+    tests/exchange/check_jobs.py COMMAND
+
+Expected values are those tools' own defaults: trl v1.9.0 trainer/{base,sft,model}_config.py and scripts/sft.py; ms-swift
+3602360a arguments/{sft,rlhf}_args.py, trainers/arguments.py, model/utils.py, rlhf_trainers/rollout_mixin.py; axolotl 067b021
+monkeypatch/accelerate/fsdp2.py; diffusers 58eb52c examples/{dreambooth,text_to_image}.
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+SWIFT = "NPROC_PER_NODE=8 \\\nCUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7 \\\nswift sft --model Qwen/Qwen2.5-7B --max_length 2048 "
+GRPO = "swift rlhf --rlhf_type grpo --model Qwen/Qwen2.5-7B --num_generations 4 --per_device_train_batch_size 4 "
+SHARDED = """base_model: Qwen/Qwen2.5-0.5B
+sequence_len: 1024
+micro_batch_size: 1
+gradient_accumulation_steps: 1
+num_epochs: 1
+optimizer: adamw_torch_fused
+learning_rate: 2e-5
+"""
+TRL = "--model_name_or_path Qwen/Qwen2.5-0.5B --dataset_name trl-lib/Capybara"
+
+# What is asked; the files; keys of the request that the estimate is made of, and codes that must be among its issues.
+JOBS = [
+    ("GPUs of NPROC_PER_NODE share ZeRO-3", {"run.sh": SWIFT + "--tuner_type full --deepspeed zero3\n"},
+     {"parallelism.data": 8, "parallelism.zero_stage": 3}, ["EACH_GPU"]),
+    ("those of NNODES, too", {"run.sh": "NNODES=2 " + SWIFT + "--tuner_type full --deepspeed zero3\n"},
+     {"parallelism.data": 16}, ["EACH_GPU"]),
+    ("without NPROC_PER_NODE layers lie on all GPUs in sight",
+     {"run.sh": "CUDA_VISIBLE_DEVICES=0,1 swift sft --model Qwen/Qwen2.5-7B --max_length 2048\n"},
+     {"parallelism.device_map": 2}, []),
+    ("ms-swift's GaLore", {"run.sh": "swift sft --model Qwen/Qwen2.5-7B --tuner_type full --use_galore true\n"},
+     {"optimizer": "galore_adamw", "optim_args": "rank=128"}, []),
+    ("ms-swift's max_length is the prompt's", {"run.sh": GRPO + "--max_length 4096 --max_completion_length 8192\n"},
+     {"max_prompt_length": 4096, "max_completion_length": 8192, "sequence_length": None}, []),
+    ("GRPO without a prompt's length", {"run.sh": GRPO + "--max_completion_length 4096\n"}, {"max_prompt_length": 512},
+     ["ASSUMED_DEFAULT"]),
+    ("FSDP among GPUs that nobody counts", {"a.yaml": SHARDED + "fsdp_version: 2\nfsdp_config:\n  offload_params: false\n"},
+     {"parallelism.data": 2, "parallelism.fsdp_options.groups": "resharded_root"}, ["ASSUMED_GPUS"]),
+    ("trl sft", {"run.sh": f"trl sft {TRL}\n"},
+     {"task": "sft", "method": "full", "micro_batch_size": 8, "sequence_length": 1024, "gradient_checkpointing": "full",
+      "precision": "amp_bf16", "loss": "chunked"}, []),
+    ("TRL's script", {"run.sh": f"python trl/scripts/dpo.py {TRL} --use_peft --dtype bfloat16 --eval_strategy steps\n"},
+     {"task": "dpo", "method": "lora", "adapter.r": 16, "adapter.lora_alpha": 32, "precision": "bf16_amp",
+      "evaluation.micro_batch_size": 8}, []),
+    ("trl's accelerate_config", {"run.sh": f"trl sft {TRL} --accelerate_config zero3 --num_processes 4\n"},
+     {"parallelism.zero_stage": 3, "parallelism.data": 4}, ["EACH_GPU"]),
+    ("diffusers' LoRA of SDXL", {"run.sh": "export MODEL_NAME=stabilityai/stable-diffusion-xl-base-1.0\naccelerate launch "
+      "train_dreambooth_lora_sdxl.py --pretrained_model_name_or_path=$MODEL_NAME --mixed_precision=fp16 --train_batch_size=1\n"},
+     {"task": "diffusion", "method": "lora", "adapter.r": 4, "image_size": [1024, 1024], "precision": {"weights": "fp16", "autocast": "fp16"},
+      "optimizer": "adamw_torch", "micro_batch_size": 1}, ["NOT_COUNTED"]),
+    ("diffusers' training of a whole U-Net", {"run.sh": "accelerate launch train_text_to_image.py "
+      "--pretrained_model_name_or_path=CompVis/stable-diffusion-v1-4 --mixed_precision=bf16 --use_8bit_adam\n"},
+     {"method": "full", "image_size": [512, 512], "precision": "amp_bf16", "optimizer": "adamw_8bit",
+      "micro_batch_size": 16, "gradient_checkpointing": "none"}, ["NOT_COUNTED"]),
+    ("keys without effect are told", {"a.yaml": SHARDED + "lisa_n_layers: 4\n"}, {}, ["NOT_READ"]),
+    ("words that a shell ends with a comma", {"run.sh": f"trl sft {TRL} --use_peft --lora_target_modules \"q_proj\", \"v_proj\"\n"},
+     {"adapter.target_modules": ["q_proj", "v_proj"]}, []),
+]
+# A card's name that counts, beside ZeRO: as many GPUs.
+CARDS = [("8xH100", "EACH_GPU", None), ("H100", None, "EACH_GPU")]
+
+
+def main() -> int:
+    command, failures = sys.argv[1], 0
+
+    def run(*arguments: str) -> dict:
+        done = subprocess.run([command, *arguments, "--json"], capture_output=True, text=True, timeout=60)
+        return json.loads(done.stdout or done.stderr)
+
+    def expect(what: str, got, wanted) -> None:
+        nonlocal failures
+        if got != wanted:
+            failures += 1
+            print(f"{what}: {got!r}, expected {wanted!r}")
+
+    def at(job: dict, path: str):
+        for key in path.split("."):
+            job = job.get(key) if isinstance(job, dict) else None
+        return job
+
+    with tempfile.TemporaryDirectory() as name:
+        for what, texts, keys, codes in JOBS:
+            folder = pathlib.Path(tempfile.mkdtemp(dir=name))
+            files = [folder / file for file in texts]
+            for file, text in zip(files, texts.values()):
+                file.write_text(text, encoding="utf-8")
+            exported = subprocess.run([command, "export", "request", *map(str, files)], capture_output=True, text=True, timeout=60)
+            job = json.loads(exported.stdout or "{}")
+            for path, wanted in keys.items():
+                expect(f"{what}: {path}", at(job, path), wanted)
+            said = [issue["code"] for issue in run("estimate", *map(str, files))["issues"]]
+            expect(what, [code for code in codes if code not in said], [])
+    for card, wanted, unwanted in CARDS:
+        answer = run("estimate", "--model", "qwen2.5-7b", "--method", "full", "--parallelism-zero-stage", "3", "--gpu", card)
+        said = [issue["code"] for issue in answer["issues"]]
+        expect(card, (wanted is None or wanted in said) and unwanted not in said, True)
+    print(f"{len(JOBS)} jobs, {len(CARDS)} cards, {failures} wrong")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
