@@ -485,6 +485,8 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   // torchtitan 0.2 distributed/fsdp.py get_fsdp_reshard_after_forward_policy: a pipeline would gather for each
   // micro-batch.
   if (job.pipeline.is_used() && open.reshard) data.fsdp.reshard_after_forward = false;
+  // DeepSpeed 0.19.3 is of July 2026, transformers 5.0 of half a year before.
+  if (open.deepspeed && !job.framework.at_least(5, 0)) data.zero.keeps_frozen = false;
   // transformers 4.57 modeling_utils.py: gradient_checkpointing_enable sets True; 5.0: False.
   if (open.use_reentrant) {
     job.use_reentrant = habits.reentrant == Reentrant::kAlways ||
@@ -502,6 +504,10 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   // TRL 1.9 trainer/{dpo,kto,reward}_trainer.py: __init__: whatever is asked for (trl issue 2514).
   const bool forced = has_reference(job.preference) || job.preference == Preference::kReward;
   if (forced && adapters && data.is_sharded() && data.sharding == Sharding::kZero3) job.use_reentrant = true;
+  const bool again = job.use_reentrant && job.checkpointing != Checkpointing::kNone;
+  if (adapters && again && !data.zero.keeps_frozen && data.is_sharded() && data.sharding == Sharding::kZero3) {
+    job.stand_ins.emplace_back("DeepSpeed before 0.19.3, answered by 0.19.8 without what that keeps gathered");
+  }
   // disable_dropout is True unless set, in all trainers of preferences but GRPO's.
   if (job.preference != Preference::kNone && !job.generates()) job.adapter.lora_dropout = 0.0;
   if (open.keep_outputs) job.keep_outputs = habits.loop != Loop::kTrainer && !own;

@@ -45,6 +45,7 @@ struct LeftOpen {
   bool reshard_last = true;         ///< and whether the last one is sharded again after forward
   bool reshard = true;              ///< and whether any is
   bool targets = true;              ///< an adapter's modules
+  bool deepspeed = true;            ///< its release
 };
 
 /// What other tools say in words of their own; the job has the same in its own words once it is settled.

@@ -241,6 +241,7 @@ struct Zero {
   Count max_live = 0;                ///< stage 3: so many may be gathered at a time
   Count max_reuse_distance = 0;      ///< stage 3: what is used again within so many stays
   bool overlap = true;               ///< overlap_comm
+  bool keeps_frozen = true;          ///< stage 3, behind re-entrant checkpoints: DeepSpeed from 0.19.3 on
 
   bool operator==(const Zero&) const = default;
   std::partial_ordering operator<=>(const Zero&) const = default;

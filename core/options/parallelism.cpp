@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <array>
+
 #include "core/options/builders.hpp"
 #include "core/options/floats.hpp"
 #include "core/options/topics.hpp"
@@ -10,6 +13,9 @@ constexpr std::string_view kNotYet =
     "zero_stage, .tensor, .pipeline).";
 
 /// One of DeepSpeed's sizes.
+// What of a release is looked at.
+constexpr std::size_t kLongestRelease = 20;
+
 constexpr Option elements(std::string_view name, std::string_view label, std::string_view help) {
   return integer(name, "null", label, help).within(0, 1e15, "elements").further();
 }
@@ -106,6 +112,26 @@ Fsdp& fsdp(Request& r) {
 
 Zero& zero(Request& r) {
   return r.job.data_parallel.zero;
+}
+
+/// "0.19.8" as 0, 19 and 8; what is missing is 0.
+std::array<int, 3> release_of(std::string_view text) {
+  std::array<int, 3> numbers{};
+  std::size_t part = 0;
+  for (const char letter : text.substr(0, kLongestRelease)) {
+    if (letter == '.') ++part;
+    const bool digit = letter >= '0' && letter <= '9';
+    if (part == numbers.size() || (letter != '.' && !digit)) break;
+    if (digit) numbers[part] = std::min(10 * numbers[part] + (letter - '0'), 1000);
+  }
+  return numbers;
+}
+
+void check_release(const OptionValue& v, const ReadSoFar&, Issues& issues) {
+  if (release_of(v.text) > std::array{0, 0, 0}) return;
+  issues.push_back({"INVALID_VALUE", Severity::kError, "/parallelism/zero/version",
+                    "\"parallelism.zero.version\" holds no version number; write DeepSpeed's release (\"0.19.8\").",
+                    "0.19.8"});
 }
 
 constexpr Option kOptions[] = {
@@ -300,6 +326,16 @@ constexpr Option kOptions[] = {
          "Two buckets for gradients instead of one.")
         .further()
         .sets([](Request& r, const OptionValue& v) { zero(r).overlap = v.boolean; }),
+    text("parallelism.zero.version", "null", "DeepSpeed's release",
+         "0.19.8; with transformers 4 one before 0.19.3 is taken, which lets go of frozen weights behind re-entrant "
+         "checkpoints.")
+        .digits()
+        .further()
+        .checked(check_release)
+        .sets([](Request& r, const OptionValue& v) {
+          r.open.deepspeed = false;
+          zero(r).keeps_frozen = release_of(v.text) >= std::array{0, 19, 3};
+        }),
     elements("parallelism.zero.reduce_bucket_size", "reduce_bucket_size", "Elements of a bucket of gradients.")
         .sets([](Request& r, const OptionValue& v) { zero(r).reduce_bucket = v.integer; }),
     elements("parallelism.zero.stage3_prefetch_bucket_size", "stage3_prefetch_bucket_size",

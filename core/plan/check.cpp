@@ -84,11 +84,16 @@ void check_zero(const TrainingJob& job, Issues& issues) {
   }
   // runtime/zero/partitioned_param_coordinator.py: update_recompute_parameters (DeepSpeed's pull request 8148).
   if (third && job.has_adapter() && job.use_reentrant && job.checkpointing != Checkpointing::kNone) {
-    issues.push_back({"FROZEN_STAYS", Severity::kWarning, "/use_reentrant",
-                      "DeepSpeed 0.19.8 keeps what is frozen gathered from a re-entrant checkpoint's recomputation to "
-                      "the end of backward: all of the base lies on each GPU then. Releases before 0.19.3 let it "
-                      "go, and need less; so do checkpoints that are not re-entrant.",
-                      job.preference == Preference::kNone ? "false" : ""});
+    const bool keeps = job.data_parallel.zero.keeps_frozen;
+    issues.push_back({keeps ? "FROZEN_STAYS" : "FROZEN_LET_GO", Severity::kWarning, "/use_reentrant",
+                      keeps ? "DeepSpeed from 0.19.3 on keeps what is frozen gathered from a re-entrant checkpoint's "
+                              "recomputation to the end of backward: all of the base lies on each GPU then. Older "
+                              "releases (parallelism.zero.version) let it go and need less; so do checkpoints that "
+                              "are not re-entrant."
+                            : "DeepSpeed before 0.19.3 is taken, which lets go of frozen weights as backward goes on. "
+                              "Later releases (parallelism.zero.version) keep all of them gathered behind re-entrant "
+                              "checkpoints, and need that much more.",
+                      keeps && job.preference == Preference::kNone ? "false" : ""});
   }
   const Offload& offload = job.offload;
   if (third && offload.optimizer != offload.parameters) {

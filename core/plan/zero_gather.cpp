@@ -299,7 +299,8 @@ void ZeroGather::run(std::size_t event) {
   std::vector<Flight> landed;  // a leaf module's parameters are a set in no order, so that all flights wait for one
   for (const std::int32_t p : events_[event].parameters) {
     arrive(p, events_[event].leaf ? &landed : nullptr);
-    part_of(p).kept = part_of(p).kept || events_[event].ends_late || (events_[event].again && !part_of(p).trained);
+    part_of(p).kept = part_of(p).kept || events_[event].ends_late ||
+                      (events_[event].again && how_.zero.keeps_frozen && !part_of(p).trained);
   }
   while (next_in_queue_ < queue_.size() && queue_[next_in_queue_].first <= event) {
     Part& part = part_of(queue_[next_in_queue_].second);
