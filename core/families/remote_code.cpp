@@ -1,7 +1,10 @@
-// InternLM2, InternLM3 and Baichuan: their modelling files live beside the weights on the Hugging Face Hub, not in
-// transformers. Read from public copies of internlm/internlm2-7b modeling_internlm2.py, known of
+// InternLM, InternLM2, InternLM3 and Baichuan: their modelling files live beside the weights on the Hugging Face Hub,
+// not in transformers. Read from public copies of internlm/internlm2-7b modeling_internlm2.py, known of
 // internlm/internlm3-8b-instruct modeling_internlm3.py (Llama's, with two switches for biases), and read of
-// baichuan-inc/Baichuan2-7B-Base modeling_baichuan.py; no oracle record covers them.
+// baichuan-inc/Baichuan2-7B-Base modeling_baichuan.py; of these three no oracle record covers any. InternLM's file is
+// recorded.
+#include "core/families/remote_code.hpp"
+
 #include <optional>
 
 #include "core/families/family.hpp"
@@ -9,6 +12,18 @@
 
 namespace tidemark {
 namespace {
+
+// internlm/internlm-7b configuration_internlm.py: InternLMConfig. One switch `bias` for all four projections.
+void read_internlm_config(ConfigFields& fields, Architecture& architecture) {
+  read_dimensions(fields, architecture, 2048);
+  architecture.num_kv_heads = architecture.num_heads;
+  derive_head_dim(fields, architecture);
+  architecture.rotary_dim = architecture.head_dim;
+  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
+  architecture.attention_bias = fields.flag({"bias"}, true);
+  architecture.attention_out_bias = architecture.attention_bias;
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+}
 
 // internlm/internlm2-7b configuration_internlm2.py: InternLM2Config; modeling_internlm2.py: one fused `wqkv`, one
 // switch `bias` for the attention projections only.
@@ -60,6 +75,10 @@ void read_baichuan_config(ConfigFields& fields, Architecture& architecture) {
   fields.accept({"_from_model_config"});
 }
 
+constexpr const char* kFirstModel = "internlm-7b modeling_internlm.py: InternLMModel.forward";
+constexpr const char* kFirstLayer = "internlm-7b modeling_internlm.py: InternLMDecoderLayer.forward";
+constexpr const char* kFirstAttention = "internlm-7b modeling_internlm.py: InternLMAttention.forward";
+constexpr const char* kFirstNorm = "internlm-7b modeling_internlm.py: InternLMRMSNorm.forward";
 constexpr const char* kInternLayer = "internlm2-7b modeling_internlm2.py: InternLM2DecoderLayer.forward";
 constexpr const char* kInternAttention = "internlm2-7b modeling_internlm2.py: InternLM2Attention.forward";
 constexpr const char* kInternModel = "internlm2-7b modeling_internlm2.py: InternLM2Model.forward";
@@ -69,6 +88,100 @@ constexpr const char* kIntern3Layer = "internlm3-8b-instruct modeling_internlm3.
 constexpr const char* kBaichuanLayer = "Baichuan2-7B-Base modeling_baichuan.py: DecoderLayer.forward";
 constexpr const char* kBaichuanAttention = "Baichuan2-7B-Base modeling_baichuan.py: Attention.forward";
 constexpr const char* kBaichuanHead = "Baichuan2-7B-Base modeling_baichuan.py: NormHead.forward";
+
+// _prepare_decoder_attention_mask: causal and padding masks are added up, whether rows are padded or not.
+void make_old_mask(Net& net, Dtype dtype) {
+  Tape& t = net.tape;
+  const Shape square{net.S, net.S}, whole{net.B, Dim(1), net.S, net.S};
+  Tensor causal = t.allocate(square, Dtype::kFp32, "full");
+  causal = t.allocate(square, dtype, "to");
+  Tensor expanded = t.allocate(whole, dtype, "expand");
+  Tensor inverted = t.allocate(whole, dtype, "rsub");
+  {
+    const Tensor marks = t.allocate(whole, Dtype::kBool, "to");
+    expanded = t.allocate(whole, dtype, "masked_fill");
+  }
+  inverted.reset();
+  net.shared.causal_mask = t.allocate(whole, dtype, "add");
+}
+
+Tensor first_embed(Net& net) {
+  Scope in(net.tape, "model", kFirstModel);
+  Tensor embeds = net.token_embedding("model.embed_tokens", net.H);
+  net.model_locals = {embeds};
+  make_position_ids(net);
+  make_old_mask(net, embeds.dtype());
+  return embeds;
+}
+
+// The product is turned into the weight's dtype where that is of 16 bits, and stays fp32 elsewhere.
+Tensor first_norm(Net& net, const char* name, Tensor x_in) {
+  Scope in(net.tape, name, kFirstNorm);
+  Tensor x = std::move(x_in);
+  const Tensor weight = net.parameter(name, "weight", Shape{x.dim(-1)});
+  Tensor variance = to(x, Dtype::kFp32);
+  variance = power(std::move(variance));
+  variance = mean_last(std::move(variance));
+  Tensor root = add_scalar(variance);
+  root = rsqrt(std::move(root));
+  x = mul(std::move(x), std::move(root));
+  if (is_half(weight.dtype())) x = to(std::move(x), weight.dtype());
+  return mul(weight, std::move(x));
+}
+
+// Every layer has tables of its own, of which it copies what it needs, twice: by dtype, then by position.
+Tensor first_attention(Net& net, Tensor hidden) {
+  Scope in(net.tape, "self_attn", kFirstAttention);
+  const Tensor x = std::move(hidden);
+  Tape& t = net.tape;
+  const bool bias = net.arch.attention_bias;
+  const Count tables = net.arch.max_positions * net.hd.n() * size_of(Dtype::kFp32);
+  t.buffer("self_attn.rotary_emb.inv_freq", net.hd.n() / 2 * size_of(Dtype::kFp32));
+  t.buffer("self_attn.rotary_emb.cos_cached", tables);
+  t.buffer("self_attn.rotary_emb.sin_cached", tables);
+  Tensor q = split_heads(net, net.linear("self_attn.q_proj", x, net.Q, bias), net.A, net.hd);
+  Tensor k = split_heads(net, net.linear("self_attn.k_proj", x, net.Q, bias), net.A, net.hd);
+  const Tensor v = split_heads(net, net.linear("self_attn.v_proj", x, net.Q, bias), net.A, net.hd);
+  const Shape rows{Dim(1), Dim(1), net.S, net.hd};
+  Tensor own_cos, own_sin;
+  if (is_half(v.dtype())) {
+    own_cos = t.allocate(rows, v.dtype(), "to");
+    own_sin = t.allocate(rows, v.dtype(), "to");
+  }
+  {
+    const Tensor cos = t.allocate(rows, v.dtype(), "index"), sin = t.allocate(rows, v.dtype(), "index");
+    Tensor q_turned = rotate_by(q, cos, sin);
+    Tensor k_turned = rotate_by(k, cos, sin);
+    q = std::move(q_turned);
+    k = std::move(k_turned);
+  }
+  Tensor scores = matmul(q, transpose(k, 2, 3));
+  scores = mul_scalar(std::move(scores));
+  scores = add(std::move(scores), net.shared.causal_mask);
+  const Tensor least = t.allocate(Shape{}, Dtype::kFp32, "finfo.min");
+  scores = maximum(std::move(scores), least);
+  scores = softmax(std::move(scores), Dtype::kFp32);
+  scores = to(std::move(scores), q.dtype());
+  Tensor out = matmul(scores, v);
+  out = reshape(transpose(std::move(out), 1, 2), Shape{net.B, net.S, net.Q});
+  return net.linear("self_attn.o_proj", std::move(out), net.H, bias);
+}
+
+Tensor first_layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kFirstLayer);
+  Tensor residual = std::move(hidden);
+  Tensor h = first_norm(net, "input_layernorm", residual);
+  h = first_attention(net, std::move(h));
+  h = add(residual, std::move(h));
+  residual = h;
+  h = first_norm(net, "post_attention_layernorm", std::move(h));
+  h = llama_mlp(net, std::move(h));
+  return add(std::move(residual), std::move(h));
+}
+
+Tensor first_last_norm(Net& net, Tensor hidden) {
+  return first_norm(net, "model.norm", std::move(hidden));
+}
 
 Tensor intern_embed(Net& net) {
   Scope in(net.tape, "model", kInternModel);
@@ -186,12 +299,40 @@ Tensor baichuan_head(Net& net, Tensor hidden) {
   return net.logits(std::move(hidden), std::move(weight));
 }
 
+constexpr HeadForward kOwnHeads[] = {{Head::kCausalLm, own_causal_lm}, {Head::kNone, body_alone}};
+
 }  // namespace
 
-// INTERNLM2_ATTENTION_CLASSES: eager, flash_attention_2, sdpa. Baichuan's file calls scaled_dot_product_attention
-// alone.
+Outputs own_causal_lm(Net& net, const Program& program, Tensor hidden) {
+  if (net.job.loss != Loss::kDefault || net.job.preference != Preference::kNone) {
+    return causal_lm(net, program, std::move(hidden));
+  }
+  Outputs out;
+  const Dtype dtype = hidden.dtype();
+  Tensor logits = program.lm_head(net, std::move(hidden));
+  if (program.own_loss != OwnLoss::kModelDtype) logits = to(std::move(logits), Dtype::kFp32);
+  // Both shifted copies have names that last until the forward returns.
+  const Dim kept(net.S.n() - 1, Symbol::kSequence);
+  const Tensor shift = contiguous(narrow(logits, 1, 0, kept));
+  const Tensor target = net.tape.allocate(Shape{net.B, kept}, Dtype::kInt64, "shift_labels");
+  const Dim rows(net.B.n() * kept.n(), Symbol::kTokens);
+  out.loss = cross_entropy(view(shift, Shape{rows, net.V}), view(target, Shape{rows}));
+  if (program.own_loss == OwnLoss::kFp32AndBack) logits = to(std::move(logits), dtype);
+  out.rest = {std::move(logits)};
+  return out;
+}
+
+// InternLM's file has one attention, written out. INTERNLM2_ATTENTION_CLASSES: eager, flash_attention_2, sdpa.
+// Baichuan's file calls scaled_dot_product_attention alone.
+const Program kInternLmProgram = {
+    .forward = one_stack<first_embed, first_layer, first_last_norm>,
+    .lm_head = llama_head,
+    .heads = kOwnHeads,
+    .own_loss = OwnLoss::kModelDtype,
+    .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false}};
 const Program kInternLm2Program = {.forward = one_stack<intern_embed, intern_layer, llama_norm>,
                                    .lm_head = intern_head,
+                                   .heads = kOwnHeads,
                                    .attention = {.flash_attention_3 = false}};
 const Program kInternLm3Program = {one_stack<llama_embed, intern3_layer, llama_norm>, llama_head};
 const Program kBaichuanProgram = {.forward = one_stack<llama_embed, baichuan_layer, llama_norm>,
@@ -199,6 +340,7 @@ const Program kBaichuanProgram = {.forward = one_stack<llama_embed, baichuan_lay
                                   .attention = {.flash_attention_2 = false, .flash_attention_3 = false}};
 
 const Family kRows[] = {
+    {"internlm", "InternLM", "InternLMForCausalLM", kLanguageModelOnly, read_internlm_config, &kInternLmProgram},
     {"internlm2", "InternLM2", "InternLM2ForCausalLM", kLanguageModelOnly, read_internlm2_config, &kInternLm2Program},
     {"internlm3", "InternLM3", "InternLM3ForCausalLM", kLanguageModelOnly, read_internlm3_config, &kInternLm3Program},
     {"baichuan", "Baichuan", "BaichuanForCausalLM", kLanguageModelOnly, read_baichuan_config, &kBaichuanProgram},

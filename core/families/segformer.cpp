@@ -155,7 +155,8 @@ Tensor mix_mlp(Net& net, Tensor hidden) {
   Scope in(net.tape, "mlp", kMlp);
   const Dim three(3);
   const Shape picture = picture_of(net, net.F);
-  Tensor h = net.linear("mlp.fc1", std::move(hidden), net.F, true);
+  const Tensor x = std::move(hidden);
+  Tensor h = net.linear("mlp.fc1", x, net.F, true);
   h = view(transpose(std::move(h), 1, 2), picture);
   h = convolution(net, "mlp.dwconv.dwconv", std::move(h), Shape{net.F, Dim(1), three, three}, picture.dim(2),
                   picture.dim(3));

@@ -300,7 +300,13 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, path, std::move(message));
   };
   const bool scores = job.preference == Preference::kReward;
-  if (a.language != nullptr) refuse("/task", "Preferences of models that see are not modelled yet.");
+  // trl 1.9 trainer/dpo_trainer.py DataCollatorForVisionPreference; of ORPO's, CPO's and rewards' trainers none has
+  // one.
+  if (a.language != nullptr && job.preference != Preference::kDpo) {
+    refuse("/task", "Of models that see, the preferences of DPO are modelled.");
+  } else if (a.language != nullptr && job.images_per_sample > 0 && job.reference == Reference::kPrecomputed) {
+    refuse("/reference_model/precompute", "TRL's DPOTrainer computes no log-probabilities of pictures in advance.");
+  }
   if (a.head != (scores ? Head::kSequenceClassification : Head::kCausalLm)) {
     refuse("/task", scores ? "Rewards are modelled of classes with a score per sequence."
                            : "Preferences are modelled of causal language models.");

@@ -187,6 +187,7 @@ Outputs causal_lm(Net& net, const Program& program, Tensor hidden) {
   if (returns_fp32_logits(net.job.framework, program.own_loss)) logits = to(std::move(logits), Dtype::kFp32);
   if (net.job.preference != Preference::kNone) {
     out.rest = {std::move(logits)};
+    if (net.image_hidden_states.defined()) out.rest.push_back(std::move(net.image_hidden_states));
     return out;
   }
   out.loss = causal_lm_loss(net, logits, program.own_loss);

@@ -165,7 +165,8 @@ Tensor causal_lm_loss(Net& net, Tensor logits_in, OwnLoss own) {
 }
 
 Tensor shifted_cross_entropy(Net& net, Tensor logits) {
-  const Tensor whole = std::move(logits);  // keeps its name while the shifted copy is made and used
+  if (net.job.preference != Preference::kNone) return {};  // TRL hands its models no labels
+  const Tensor whole = std::move(logits);                  // keeps its name while the shifted copy is made and used
   Tensor shift = shifted_copy(net, whole);
   Tensor target = net.tape.allocate(Shape{net.B, Dim(net.S.n() - 1)}, Dtype::kInt64, "shift_labels");
   shift = flat(net, std::move(shift));
@@ -173,6 +174,7 @@ Tensor shifted_cross_entropy(Net& net, Tensor logits) {
 }
 
 Tensor plain_cross_entropy(Net& net, Tensor logits) {
+  if (net.job.preference != Preference::kNone) return {};
   Scope in(net.tape, "loss", "torch.nn: CrossEntropyLoss.forward");
   Tensor target = view(net.labels, Shape{Dim(net.labels.numel())});
   Tensor rows = logits.shape().rank == 2 ? std::move(logits) : flat(net, std::move(logits));

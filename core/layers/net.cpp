@@ -354,7 +354,7 @@ Dtype Net::kept_dtype() const {
 // quantizers/base.py get_modules_to_not_convert: `_keep_in_fp32_modules` are among them.
 Tensor Net::wide_linear(const char* name, Tensor x_in, Dim out_features) {
   Scope in(tape, name, source());
-  const Tensor x = std::move(x_in);
+  Tensor x = std::move(x_in);
   Base base{name, x.dim(-1), out_features, false, {}, {}};
   note(name, "weight", ModuleKind::kLinear);
   Parameter p;
@@ -364,8 +364,7 @@ Tensor Net::wide_linear(const char* name, Tensor x_in, Dim out_features) {
   p.dtype = kept_dtype();
   p.requires_grad = trains(name, "weight");
   base.weight = declare(p);
-  Tensor kept = x;
-  if (x.dtype() != base.weight.dtype()) kept = to(x, base.weight.dtype());
+  Tensor kept = to(std::move(x), base.weight.dtype());  // by the same name
   const bool is_adapted = rank_of(name) > 0;
   if (replaces_base(is_adapted)) return adapter(base, {}, std::move(kept));
   const AdapterInput adapted = is_adapted ? input_of_base(base, kept) : AdapterInput{kept, {}};
@@ -675,6 +674,12 @@ Tensor Net::logits(Tensor x, Tensor weight, Tensor bias) {
 }
 
 Tensor Net::classifier(const char* name, Tensor x_in, Dim out_features, bool bias) {
+  // transformers 5.12 quantizers/base.py get_keys_to_not_convert: the output embeddings are left as they are, and what
+  // the last parameter's name says: with a bias that is "….bias", which names no module.
+  const bool is_left = !bias || std::string_view{name} == "lm_head" || trains(name, "weight");
+  if (uses_bitsandbytes() && job.framework.at_least(5, 0) && !is_left) {
+    return linear(name, std::move(x_in), out_features, bias);
+  }
   Scope in(tape, name, source());
   const Tensor x = std::move(x_in);
   Base base{name, x.dim(-1), out_features, false, {}, {}};

@@ -117,8 +117,8 @@ Outputs call_copy(Net& net, const Program& program, const Placements& placements
   return outputs;
 }
 
-// The logits of the reference, which _compute_loss holds to its end.
-Tensor reference_logits(Net& net, const Program& program, const Placements& placements) {
+// The outputs of the reference, which _compute_loss holds to its end.
+Outputs reference_outputs(Net& net, const Program& program, const Placements& placements) {
   Tape& t = net.tape;
   Scope in(t, net.job.reference == Reference::kCopy ? "ref_model" : "", kReference);
   Outputs outputs;
@@ -127,9 +127,11 @@ Tensor reference_logits(Net& net, const Program& program, const Placements& plac
     Net& copy = net.copy();
     copy.input_ids = net.input_ids;
     copy.attention_mask = net.attention_mask;
+    copy.pixel_values = net.pixel_values;
     outputs = call_copy(copy, program, placements);
     copy.input_ids.reset();
     copy.attention_mask.reset();
+    copy.pixel_values.reset();
   } else {
     net.begin_micro_step();
     t.use_parameters_of(-1);
@@ -141,7 +143,7 @@ Tensor reference_logits(Net& net, const Program& program, const Placements& plac
   t.begin_segment(Phase::kLoss, -1);
   const WithoutGradients quiet(t);
   { const Tensor unused = loss_of(net, outputs.rest.front()); }
-  return std::move(outputs.rest.front());
+  return outputs;
 }
 
 Tensor rows_like(Net& net, const Tensor& logits, Count rows, const char* name) {
@@ -187,8 +189,8 @@ bool runs_reference(const Net& net) {
 
 Tensor against_reference(Net& net, const Program& program, const Tensor& logits, const Placements& placements) {
   Tensor loss = loss_of(net, logits);
-  Tensor reference;
-  if (runs_reference(net)) reference = reference_logits(net, program, placements);
+  Outputs reference;
+  if (runs_reference(net)) reference = reference_outputs(net, program, placements);
   if (keeps_all(net)) return loss;
   const WithoutGradients quiet(net.tape);
   log_metrics(net, shifted(net, logits));

@@ -86,7 +86,8 @@ Tensor drop_path(Net& net, Tensor x_in, double rate) {
 }
 
 Count picture_count(const Net& net) {
-  return std::max<Count>(1, net.job.micro_batch_size * net.job.images_per_sample);
+  const Count rows = net.job.micro_batch_size * (has_pairs(net.job.preference) ? 2 : 1);
+  return std::max<Count>(1, rows * net.job.images_per_sample);
 }
 
 void picture_inputs(Net& net, Dim n, PictureSize size) {

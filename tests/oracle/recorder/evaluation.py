@@ -17,7 +17,7 @@ def run(model, job, J):
     how = {**job, "micro_batch": job["evaluation"]["micro_batch"]}
     model.eval()
     if preferences.is_one(job):
-        batch = preferences.make_batch(how)
+        batch = preferences.make_batch(how, model)
         with torch.no_grad():
             J.forward_loss(model, batch, how)
         model.train()

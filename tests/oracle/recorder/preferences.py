@@ -146,7 +146,17 @@ def rows(job, count):
     return ids, mask
 
 
-def make_batch(job):
+def make_batch(job, model=None):
+    batch = make_text_batch(job)
+    if job.get("images"):                              # DataCollatorForVisionPreference: the prompts' pictures come twice
+        import batches
+        base = model.get_base_model() if hasattr(model, "get_base_model") else model
+        pairs = {**job, "micro_batch": 2 * job["micro_batch"]}
+        batches.images(base.config, base.config.model_type, pairs, batches.model_dtype(model), batch)
+    return batch
+
+
+def make_text_batch(job):
     b, task = job["micro_batch"], job["task"]
     if task == "grpo":
         return {}                                      # what is generated: recorder/grpo.py

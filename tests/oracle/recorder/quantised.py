@@ -5,6 +5,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 from transformers.pytorch_utils import Conv1D
+from transformers.quantizers.quantizers_utils import should_convert_module
 
 
 def set_param(model, name, value):
@@ -132,13 +133,31 @@ def as_linear(m):
     return types.SimpleNamespace(in_features=inputs, out_features=outputs, weight=m.weight.T, bias=m.bias)
 
 
+def left_before_5(model):
+    """transformers 4.57 integrations/bitsandbytes.py get_keys_to_not_convert: the last child and what is tied."""
+    tied = model.all_tied_weights_keys
+    if not tied and not hasattr(model, model.base_model_prefix):
+        return []
+    names = {list(model.named_children())[-1][0], *tied, *tied.values()}
+    return [name.removesuffix(".weight") for name in names]
+
+
+def left_since_5(model):
+    """transformers 5.12 quantizers/base.py get_keys_to_not_convert, which from_pretrained calls before weights are tied."""
+    tied = model.all_tied_weights_keys
+    last = list(model.named_parameters(remove_duplicate=False))[-1][0]
+    head = model.get_output_embeddings()
+    heads = [name for name, module in model.named_modules() if module is head]
+    return [name.removesuffix(".weight") for name in {last, *tied, *tied.values(), *heads}]
+
+
 def quantize_linears(model, job):
-    """What from_pretrained(quantization_config=nf4) replaces: every nn.Linear and Conv1D but the output head."""
+    """What from_pretrained(quantization_config=nf4) replaces: every nn.Linear and Conv1D but those that transformers 5 leaves by their names."""
     if job.get("packed"):
         import packed
         packed.pack(model, job)
         return
-    head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
+    left = left_before_5(model) if job.get("release", "5").startswith("4") else left_since_5(model)
     eight = job.get("bits", 4) == 8
     storage = STORAGES[job.get("quant_storage", "uint8")]
     # bnb_4bit_compute_dtype: that of autocast, or of the weights; fp16 weights under bf16 autocast compute in bf16.
@@ -147,7 +166,7 @@ def quantize_linears(model, job):
     for name, m in list(model.named_modules()):
         if type(m) is nn.Linear and any(part in fp32 for part in name.split(".")):
             m.weight = nn.Parameter(m.weight.detach().float())
-        elif (type(m) is nn.Linear or isinstance(m, Conv1D)) and m is not head and "lm_head" not in name:
+        elif (type(m) is nn.Linear or isinstance(m, Conv1D)) and should_convert_module(name, left):
             parent = model.get_submodule(name.rpartition(".")[0])
             m = as_linear(m)
             new = FakeLinear8bit(m) if eight else FakeLinear4bit(m, job.get("double_quant", True), cdt, storage)

@@ -88,7 +88,7 @@ def run_fake(job, registry, steps, top):
                 grpo.start = lambda phase, step=step: tr.start(phase, step)
                 for _ in range(job["grad_accum"]):
                     tr.start("forward", step)
-                    batch = preferences.make_batch(job) if preferences.is_one(job) else J.make_batch(model, job)
+                    batch = preferences.make_batch(job, model) if preferences.is_one(job) else J.make_batch(model, job)
                     batch_shapes = batch_shapes or {k: list(v.shape) for k, v in batch.items() if hasattr(v, "shape")}
                     for v in tree_iter(batch):
                         tr.mark_kind(v, "input")
