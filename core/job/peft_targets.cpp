@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/units/word_list.hpp"
 
@@ -114,7 +115,8 @@ void settle_targets(const LeftOpen& open, const Value& config, TrainingJob& job,
     issues.push_back({code, severity, "/adapter/target_modules", std::move(message), suggestion});
   };
   if (!own.empty()) {
-    targets = {ModuleChoice::Kind::kNames, words_of(own), {}};
+    const std::vector<std::string_view> words = words_of(own);
+    targets = {ModuleChoice::Kind::kNames, {words.begin(), words.end()}, {}};
     say("CHOSEN_TARGETS", Severity::kNote,
         "The adapted modules are left to PEFT, whose own for " + name + " are " + std::string{own} + ".", "");
   } else if (!open.targets || adapter.kind == AdapterKind::kLnTuning) {

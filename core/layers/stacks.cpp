@@ -89,7 +89,8 @@ const LayerPlan::Stack& Net::planned(const Stack& stack) {
 
 Tensor Net::run_layer(const Stack& stack, Count layer, Tensor hidden) {
   layer_index = layer;
-  hidden = as_policy_has_it(*this, std::move(hidden));
+  if (hidden.defined())
+    hidden = as_policy_has_it(*this, std::move(hidden));  // a tower that is declared alone gets none
   if (stage != nullptr && stage->hooked) hidden = with_copies(*this, std::move(hidden));
   Tensor out = stack.layer(*this, std::move(hidden));
   if (lent.dim > 0) shared.cos = shared.sin = {};

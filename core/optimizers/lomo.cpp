@@ -10,6 +10,12 @@ void create_factored(OptimizerRun& run, const Parameter& p) {
   keep_factored_moment(run, p.shape);
 }
 
+/// __init__ goes over all of the model's parameters; packed weights of 4 bits are a column of bytes.
+void create_for_frozen(OptimizerRun& run, const Parameter& p) {
+  const bool packed = p.storage_bytes != p.shape.numel() * size_of(p.dtype);
+  keep_factored_moment(run, packed ? Shape{Dim(p.storage_bytes), Dim(1)} : p.shape);
+}
+
 /// `grad_fp32 = p.grad.to(float32); p.grad = None`: of fp32 gradients the same tensor.
 void widen(OptimizerRun& run, const Parameter& p, Tensor& gradient) {
   if (is_half(p.dtype)) gradient = run.tape.allocate(p.shape, Dtype::kFp32, "grad_fp32");
@@ -42,6 +48,7 @@ constexpr Optimizer kRows[] = {
      .help = "AdaLomo: the same with a factored second moment",
      .source = "lomo-optim 0.1.1 lomo_optim/adalomo.py: AdaLomo.fuse_update",
      .create = create_factored,
+     .create_frozen = create_for_frozen,
      .update = update_adaptive,
      .groups = ParameterGroups::kNamed,
      .in_backward = true,

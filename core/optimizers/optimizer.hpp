@@ -34,6 +34,8 @@ struct Optimizer {
   std::string_view alias = {};  ///< a second spelling of the name, or empty
   /// What the first step() keeps for a trained parameter, on the tape.
   void (*create)(OptimizerRun& run, const Parameter& p) = nullptr;
+  /// What it keeps for a parameter that is not trained; null for nothing.
+  void (*create_frozen)(OptimizerRun& run, const Parameter& p) = nullptr;
   /// What any step() makes and drops besides; null when it works in place.
   void (*step)(OptimizerRun& run) = nullptr;
   /// The same for one parameter, of optimizers that take one after the other: what step() makes, in the order in which

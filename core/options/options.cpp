@@ -161,16 +161,6 @@ const Choice* find_choice(const Option& option, std::string_view word) {
   return nullptr;
 }
 
-std::vector<std::string_view> words_of(std::string_view list) {
-  std::vector<std::string_view> words;
-  while (!list.empty()) {
-    const std::size_t comma = list.find(',');
-    words.push_back(list.substr(0, comma));
-    list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
-  }
-  return words;
-}
-
 std::string flag_of(std::string_view key) {
   std::string flag = "--";
   for (char c : key) flag += c == '.' || c == '_' ? '-' : c;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/options/option.hpp"
+#include "core/units/word_list.hpp"
 
 namespace tidemark {
 
@@ -18,9 +19,6 @@ std::string_view choice_word(std::string_view option_name, int value);
 
 /// The choice of that spelling, letters' case and hyphens for underscores ignored, or null.
 const Choice* find_choice(const Option& option, std::string_view word);
-
-/// The words of a comma-separated list.
-std::vector<std::string_view> words_of(std::string_view list);
 
 /// "--adapter-r" for "adapter.r".
 std::string flag_of(std::string_view key);

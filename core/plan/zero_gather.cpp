@@ -6,6 +6,7 @@
 
 #include "core/layers/moe.hpp"
 #include "core/plan/zero_leaf.hpp"
+#include "core/units/sorted.hpp"
 
 namespace tidemark {
 namespace {
@@ -239,9 +240,11 @@ void ZeroGather::use(std::int32_t parameter) {
 
 std::int32_t ZeroGather::parameter_of(std::int32_t storage) const {
   const std::vector<Parameter>& all = tape_.parameters();
-  const auto of = [storage](const Parameter& p) { return p.storage == storage; };
-  const auto found = std::find_if(all.begin(), all.end(), of);
+  // A parameter's storage is made with it: they are in one order.
+  const auto before = [](const Parameter& p, std::int32_t wanted) { return p.storage < wanted; };
+  const auto found = std::lower_bound(all.begin(), all.end(), storage, before);
   const auto at = static_cast<std::size_t>(found - all.begin());
+  if (found == all.end() || found->storage != storage) return -1;
   return at < first_ || at >= first_ + parts_.size() ? -1 : static_cast<std::int32_t>(at);
 }
 
@@ -379,6 +382,8 @@ void ZeroGather::gather_together(const std::vector<std::int32_t>& missing) {
   const Dtype packed = job_.quantization.storage.value_or(Dtype::kUint8);
   Flight flight;
   flight.waiting = static_cast<Count>(missing.size());
+  flight.parameters = missing;
+  sort_list(flight.parameters, [](std::int32_t a, std::int32_t b) { return a < b; });
   flight.weights = fly(dtype_);
   if (packed != dtype_) flight.packed = fly(packed);
   flights_.push_back(std::move(flight));
@@ -393,8 +398,9 @@ void ZeroGather::arrive(std::int32_t parameter, std::vector<Flight>* landed) {
   const Category before = tape_.default_category();
   tape_.set_default_category(Category::kCommunication);
   tape_.set_stream(kAllGather);
-  for (Part& part : parts_) {
-    if ((part.flight != flight && &part != &part_of(parameter)) || part.whole.defined()) continue;
+  for (const std::int32_t p : together.parameters) {
+    Part& part = part_of(p);
+    if ((part.flight != flight && p != parameter) || part.whole.defined()) continue;
     part.whole = tape_.allocate(elements(part.count), part.dtype, "cat");
   }
   if (--together.waiting == 0) {

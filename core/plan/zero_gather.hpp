@@ -76,6 +76,7 @@ class ZeroGather : public Sharded {
   // What several parameters travel in, until the last of them is waited for.
   struct Flight {
     Tensor weights, packed;
+    std::vector<std::int32_t> parameters;  // in the model's order
     Count waiting = 0;
   };
 

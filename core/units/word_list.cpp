@@ -3,32 +3,20 @@
 #include <algorithm>
 
 namespace tidemark {
-namespace {
 
-/// Calls `take` with one word after the other, until it says true.
-template <class Take>
-bool any_word(std::string_view list, Take&& take) {
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    if (take(list.substr(begin, end - begin))) return true;
-    begin = end + 1;
+std::vector<std::string_view> words_of(std::string_view list) {
+  std::vector<std::string_view> words;
+  while (!list.empty()) {
+    const std::size_t comma = list.find(',');
+    words.push_back(list.substr(0, comma));
+    list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
   }
-  return false;
-}
-
-}  // namespace
-
-std::vector<std::string> words_of(std::string_view list) {
-  std::vector<std::string> words;
-  any_word(list, [&](std::string_view word) {
-    words.emplace_back(word);
-    return false;
-  });
   return words;
 }
 
 bool has_word(std::string_view list, std::string_view word) {
-  return any_word(list, [&](std::string_view one) { return one == word; });
+  const std::vector<std::string_view> words = words_of(list);
+  return std::find(words.begin(), words.end(), word) != words.end();
 }
 
 }  // namespace tidemark

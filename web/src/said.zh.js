@@ -452,4 +452,36 @@ export default [
     "PEFT has no modules of its own for the model type {1} and asks for them: all linear layers are taken here.",
     "PEFT 对模型类型 {1} 没有默认模块，要求写出；此处取全部线性层。",
   ],
+  [
+    "DeepSpeed from 0.19.3 on keeps what is frozen gathered from a re-entrant checkpoint's recomputation to the end of backward: all of the base lies on each GPU then. Older releases (parallelism.zero.version) let it go and need less; so do checkpoints that are not re-entrant.",
+    "DeepSpeed 从 0.19.3 起，可重入检查点重算时收集的冻结权重会一直保留到反向结束：那时整个基座模型都在每块 GPU 上。更早的版本（parallelism.zero.version）会释放它，需要更少显存；不可重入的检查点也是如此。",
+  ],
+  [
+    "DeepSpeed before 0.19.3 is taken, which lets go of frozen weights as backward goes on. Later releases (parallelism.zero.version) keep all of them gathered behind re-entrant checkpoints, and need that much more.",
+    "按 0.19.3 之前的 DeepSpeed 估算，它在反向过程中逐步释放冻结权重。之后的版本（parallelism.zero.version）在可重入检查点之后会保留全部冻结权重，需要的显存相应更多。",
+  ],
+  [
+    "accelerate's units are not modelled beside tensor parallelism and pipelines: there one unit holds what lies outside the layers, or torchtitan's two do (\"separate\").",
+    'accelerate 的单元划分与张量并行、流水线并用的情形未建模：那里由一个单元保存层以外的部分，或如 torchtitan 由两个单元保存（"separate"）。',
+  ],
+  [
+    "The files divide the model among GPUs and do not say among how many: 2 are assumed. Of more each needs less: state parallelism.data.",
+    "这些文件把模型分到多块 GPU 上，但没有说明块数：假定为 2。块数更多时每块需要更少：请给出 parallelism.data。",
+  ],
+  [
+    "No file says how long the prompts are, which are not cut: 512 tokens are assumed. State max_prompt_length.",
+    "没有文件说明提示词的长度，且提示词不会被截断：假定为 512 个 token。请给出 max_prompt_length。",
+  ],
+  ["In the files, and without effect on the figure: {1}.", "文件中有、但不影响数字的内容：{1}。"],
+  ["No file says, and the job below has the usual: {1}.", "没有文件说明，下面的作业取通常的值：{1}。"],
+  ['"{1}" is {2}, which divide the job among them.', '"{1}" 即 {2}，作业分到这些卡上。'],
+  [
+    "A device_map is modelled for causal language models with Llama's modules. Leave it out for what the whole job takes on one GPU.",
+    "device_map 只为具有 Llama 模块结构的因果语言模型建模。要看整个作业在一块 GPU 上需要多少，请去掉它。",
+  ],
+  ["Of models that see, the preferences of DPO are modelled.", "对于能看图的模型，偏好训练中只有 DPO 已建模。"],
+  [
+    "TRL's DPOTrainer computes no log-probabilities of pictures in advance.",
+    "TRL 的 DPOTrainer 不会提前计算带图片样本的对数概率。",
+  ],
 ];
