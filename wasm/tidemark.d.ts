@@ -489,6 +489,11 @@ export interface Job {
       hf_auto?: boolean | null;
       /** Two buckets for gradients instead of one. @default true */
       overlap_comm?: boolean | null;
+      /**
+       * 0.19.8; with transformers 4 one before 0.19.3 is taken, which lets go of frozen weights behind re-entrant
+       * checkpoints.
+       */
+      version?: string | number | null;
       /** Elements of a bucket of gradients. Unit: elements. */
       reduce_bucket_size?: number | null;
       /** Elements of weights that are gathered ahead. Unit: elements. */

@@ -108,6 +108,11 @@ void read_adapter(Args& args, const Facts& facts) {
     args.state("adapter.target_modules", word_list(modules->value), {modules});
   } else if (facts.qlora_program) {
     args.assume("adapter.target_modules", of("all-linear"), "qlora.py default");
+  } else if (!facts.trl.empty()) {
+    args.assume("adapter.target_modules", of("auto"),
+                "TRL's ModelConfig: None, which is PEFT's own choice for the model type");
+  } else {
+    args.unknown("adapter.target_modules: the program's default");
   }
 }
 
