@@ -282,7 +282,12 @@ void check_one_process(const TrainingJob& job, Issues& issues) {
 }  // namespace
 
 void check_sharding(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
-  if (job.is_megatron()) return check_megatron(architecture, job, issues);
+  if (job.is_megatron()) {
+    if (job.preference != Preference::kNone) {
+      refuse(issues, "/task", "Training on preferences is modelled of TRL's trainers alone: not under Megatron-Core.");
+    }
+    return check_megatron(architecture, job, issues);
+  }
   check_context(job, issues);
   check_experts(architecture, job, issues);
   if (job.expert_tensor > 1) {

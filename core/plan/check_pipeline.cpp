@@ -137,6 +137,9 @@ void check_device_map(const Architecture& architecture, const TrainingJob& job, 
   if (job.offload.optimizer || job.offload.parameters || job.checkpointing == Checkpointing::kOffload) {
     refuse(issues, kMap, "Offloading is not modelled under device_map.");
   }
+  if (job.loss != Loss::kDefault) {
+    refuse(issues, "/loss", "Under device_map the model's own loss is modelled.", "default");
+  }
 }
 
 }  // namespace
@@ -145,6 +148,13 @@ void check_pipeline(const Architecture& architecture, const TrainingJob& job, Is
   const Pipeline& how = job.pipeline;
   if (!how.is_used()) return;
   check_cut(job, issues);
+  constexpr std::string_view kOwn[] = {"torchtitan", "torchtune", "litgpt"};
+  const bool own =
+      job.is_megatron() || std::find(std::begin(kOwn), std::end(kOwn), job.framework.name) != std::end(kOwn);
+  if (how.is_device_map() && own) {
+    return refuse(issues, "/parallelism/device_map",
+                  "device_map is transformers': this framework loads models itself.");
+  }
   if (job.is_megatron()) return check_stages(architecture, job, issues);
   const Program* program = architecture.program;
   if (program == nullptr || !program->is_divisible || architecture.head != Head::kCausalLm) {
