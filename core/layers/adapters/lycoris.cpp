@@ -84,8 +84,9 @@ Tensor kronecker(Net& net, const Net::Base& base, Tensor result, const Tensor& x
   {
     const Tensor w1 = multiplied(std::move(left));
     const Tensor w2 = multiplied(std::move(right));
-    delta = mul(view(w1, Shape{Dim(out_l), Dim(1), Dim(in_m), Dim(1)}),
-                view(w2, Shape{Dim(1), Dim(out_k), Dim(1), Dim(in_n)}));
+    Tensor rows = view(w1, Shape{Dim(out_l), Dim(1), Dim(in_m), Dim(1)});
+    Tensor columns = view(w2, Shape{Dim(1), Dim(out_k), Dim(1), Dim(in_n)});
+    delta = mul(std::move(rows), std::move(columns));
     delta = view(std::move(delta), Shape{base.out_features, base.in_features});
     delta = mul_scalar(std::move(delta));
   }
