@@ -117,8 +117,7 @@ void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues
   }
   // modeling_llama4.py Llama4Router, modeling_phimoe.py PhimoeTopKRouter: a Linear that returns two tensors.
   if ((a.model_type.rfind("llama4", 0) == 0 || a.model_type == "phimoe") && job.has_adapter() &&
-      !job.adapter.has_prompt() && job.adapter.kind != AdapterKind::kPrefixTuning &&
-      job.adapter.target_modules.kind == ModuleChoice::Kind::kAllLinear) {
+      !job.adapter.learns_prompt() && job.adapter.target_modules.kind == ModuleChoice::Kind::kAllLinear) {
     add(issues, "INVALID_VALUE", Severity::kError, "/adapter/target_modules",
         "\"all-linear\" reaches the router, a Linear that returns two tensors: PEFT fails. Name the modules.",
         "attention");

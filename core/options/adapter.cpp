@@ -340,8 +340,7 @@ void set_adapter_kind(Adapter& adapter, std::string_view word) {
       std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Choice& c) { return c.name == word; });
   if (kind == std::end(kKinds)) return;
   adapter.kind = static_cast<AdapterKind>(kind->value);
-  const bool all =
-      adapter.kind == AdapterKind::kLora || adapter.has_prompt() || adapter.kind == AdapterKind::kPrefixTuning;
+  const bool all = adapter.kind == AdapterKind::kLora || adapter.learns_prompt();
   adapter.target_modules.kind = all ? ModuleChoice::Kind::kAllLinear : ModuleChoice::Kind::kByPeft;
   for (const KindDefaults& d : kDefaults) {
     if (d.kind != adapter.kind) continue;
