@@ -93,12 +93,8 @@ Tensor norm_by(Net& net, const char* name, Tensor x_in) {
   Scope in(net.tape, name, kNorm);
   const Tensor x = std::move(x_in);
   const Tensor weight = net.parameter(name, "weight", Shape{x.dim(-1)});
-  Tensor variance = to(x, Dtype::kFp32);
-  variance = power(std::move(variance));
-  variance = mean_last(std::move(variance));
-  Tensor root = add_scalar(variance);
-  root = rsqrt(std::move(root));
-  const Tensor hidden = mul(x, std::move(root));
+  MeanSquare square = mean_square(to(x, Dtype::kFp32));
+  const Tensor hidden = mul(x, std::move(square.root));
   Tensor scaled = mul(weight, hidden);
   return to(std::move(scaled), x.dtype());
 }

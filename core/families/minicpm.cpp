@@ -31,12 +31,8 @@ Tensor minicpm_norm(Net& net, const char* name, Tensor x_in) {
   const Tensor x = std::move(x_in);
   Scope in(net.tape, name, kNorm);
   const Tensor weight = net.parameter(name, "weight", Shape{x.dim(-1)});
-  Tensor variance = to(x, Dtype::kFp32);
-  variance = power(std::move(variance));
-  variance = mean_last(std::move(variance));
-  Tensor root = add_scalar(variance);
-  root = rsqrt(std::move(root));
-  Tensor hidden = mul(x, std::move(root));
+  MeanSquare square = mean_square(to(x, Dtype::kFp32));
+  Tensor hidden = mul(x, std::move(square.root));
   hidden = to(std::move(hidden), x.dtype());
   return mul(std::move(hidden), weight);
 }

@@ -119,12 +119,8 @@ Tensor first_norm(Net& net, const char* name, Tensor x_in) {
   Scope in(net.tape, name, kFirstNorm);
   Tensor x = std::move(x_in);
   const Tensor weight = net.parameter(name, "weight", Shape{x.dim(-1)});
-  Tensor variance = to(x, Dtype::kFp32);
-  variance = power(std::move(variance));
-  variance = mean_last(std::move(variance));
-  Tensor root = add_scalar(variance);
-  root = rsqrt(std::move(root));
-  x = mul(std::move(x), std::move(root));
+  MeanSquare square = mean_square(to(x, Dtype::kFp32));
+  x = mul(std::move(x), std::move(square.root));
   if (is_half(weight.dtype())) x = to(std::move(x), weight.dtype());
   return mul(weight, std::move(x));
 }

@@ -120,12 +120,8 @@ bool is_umt5(const Net& net) {
 Tensor t5_norm(Net& net, const char* name, const Tensor& x) {
   Scope in(net.tape, name, kNorm);
   const Tensor weight = net.parameter(name, "weight", Shape{x.dim(-1)});
-  Tensor variance = to(x, Dtype::kFp32);
-  variance = power(std::move(variance));
-  variance = mean_last(std::move(variance));
-  Tensor root = add_scalar(variance);
-  root = rsqrt(std::move(root));
-  Tensor hidden = mul(x, std::move(root));
+  MeanSquare square = mean_square(to(x, Dtype::kFp32));
+  Tensor hidden = mul(x, std::move(square.root));
   if (is_half(weight.dtype())) hidden = to(std::move(hidden), weight.dtype());
   return mul(weight, std::move(hidden));
 }

@@ -168,11 +168,8 @@ Tensor gate_then_norm(Net& net, const char* name, Tensor y_in, Tensor gate_in) {
     h = view(std::move(h),
              Shape{net.B, net.S, Dim(net.arch.ssm.groups), Dim(net.arch.ssm.width / net.arch.ssm.groups)});
   }
-  Tensor variance = power(h);
-  variance = mean_last(std::move(variance));
-  Tensor r = add_scalar(variance);
-  r = rsqrt(std::move(r));
-  h = mul(std::move(h), std::move(r));
+  MeanSquare square = mean_square(h);
+  h = mul(std::move(h), std::move(square.root));
   h = view(std::move(h), whole);
   h = to(std::move(h), dtype);
   const Tensor weight = net.parameter(name, "weight", Shape{h.dim(-1)});

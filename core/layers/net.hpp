@@ -307,6 +307,12 @@ class Net {
 
 // -- pieces that several families share ------------------------------------------------------------------------------
 
+/// `variance = x.pow(2).mean(-1, keepdim=True)`, a name that lives until a norm returns, and
+/// `torch.rsqrt(variance + epsilon)`.
+struct MeanSquare {
+  Tensor variance, root;
+};
+MeanSquare mean_square(Tensor x);
 /// Llama's RMSNorm: fp32 inside, weight applied in the input's dtype. Liger's kernel when the job uses it.
 Tensor rms_norm(Net& net, const char* name, Tensor x);
 /// position_ids of a forward that is given none: arange(S).unsqueeze(0).

@@ -41,12 +41,8 @@ Tensor olmo2_norm(Net& net, const char* name, Tensor x_in) {
   const Dtype input_dtype = x_in.dtype();
   Tensor weight = net.parameter(name, "weight", Shape{x_in.dim(-1)});
   Tensor h = to(std::move(x_in), Dtype::kFp32);
-  // `variance` is a name of its own in this file: it lives until the method returns.
-  Tensor variance = power(h);
-  variance = mean_last(std::move(variance));
-  Tensor r = add_scalar(variance);
-  r = rsqrt(std::move(r));
-  h = mul(std::move(h), std::move(r));
+  MeanSquare square = mean_square(h);
+  h = mul(std::move(h), std::move(square.root));
   Tensor scaled = mul(std::move(weight), h);
   return to(std::move(scaled), input_dtype);
 }
@@ -56,11 +52,8 @@ Tensor helium_norm(Net& net, const char* name, Tensor x_in) {
   const Dtype input_dtype = x_in.dtype();
   Tensor weight = net.parameter(name, "weight", Shape{x_in.dim(-1)});
   Tensor h = to(std::move(x_in), Dtype::kFp32);
-  Tensor variance = power(h);
-  variance = mean_last(std::move(variance));
-  Tensor r = add_scalar(variance);
-  r = rsqrt(std::move(r));
-  h = mul(std::move(h), std::move(r));
+  MeanSquare square = mean_square(h);
+  h = mul(std::move(h), std::move(square.root));
   weight = to(std::move(weight), Dtype::kFp32);
   Tensor scaled = mul(std::move(weight), h);
   return to(std::move(scaled), input_dtype);

@@ -18,6 +18,15 @@ Tensor rotate_half(Tensor x_in) {
   return cat({&negative, &x1}, -1);
 }
 
+MeanSquare mean_square(Tensor x) {
+  MeanSquare square;
+  square.variance = power(std::move(x));
+  square.variance = mean_last(std::move(square.variance));
+  square.root = add_scalar(square.variance);
+  square.root = rsqrt(std::move(square.root));
+  return square;
+}
+
 Tensor rms_norm(Net& net, const char* name, Tensor x_in) {
   Scope in(net.tape, name, kRmsNorm);
   Tensor x = std::move(x_in);
@@ -25,11 +34,8 @@ Tensor rms_norm(Net& net, const char* name, Tensor x_in) {
   if (net.job.liger_rms_norm) return liger_rms_norm(std::move(x), std::move(weight));
   const Dtype input_dtype = x.dtype();
   Tensor h = to(std::move(x), Dtype::kFp32);
-  Tensor variance = power(h);
-  variance = mean_last(std::move(variance));
-  Tensor r = add_scalar(variance);
-  r = rsqrt(std::move(r));
-  h = mul(std::move(h), std::move(r));
+  MeanSquare square = mean_square(h);
+  h = mul(std::move(h), std::move(square.root));
   Tensor n = to(h, input_dtype);
   return mul(std::move(weight), std::move(n));
 }

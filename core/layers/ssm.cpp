@@ -192,11 +192,8 @@ Tensor norm_then_gate(Net& net, const char* name, Tensor x_in, Tensor gate_in) {
   const Tensor weight = net.parameter(name, "weight", Shape{x.dim(-1)});
   if (!net.job.torch_scan) return gated_rms_norm(x, gate, weight);
   Tensor h = to(x, Dtype::kFp32);
-  Tensor variance = power(h);
-  variance = mean_last(std::move(variance));
-  Tensor r = add_scalar(variance);
-  r = rsqrt(std::move(r));
-  h = mul(std::move(h), std::move(r));
+  MeanSquare square = mean_square(h);
+  h = mul(std::move(h), std::move(square.root));
   h = to(std::move(h), x.dtype());
   h = mul(weight, std::move(h));
   Tensor open = to(gate, Dtype::kFp32);
