@@ -163,6 +163,13 @@ constexpr Cost kLowerRank{12,
                           "small on the tasks that its authors tried; less room for large data sets",
                           "Hu et al. 2021, LoRA, section 7.2, arXiv:2106.09685"};
 
+constexpr Cost kCachedEncoders{3,
+                               Harm::kNothing,
+                               "faster: each sample is encoded once, before training; kept on disk or in host memory",
+                               "the same latents and embeddings, if nothing is drawn anew in each epoch",
+                               "none without random crops and captions that are left out",
+                               "diffusers documentation, DreamBooth: cache_latents, pre_compute_text_embeddings"};
+
 constexpr Count kShortest = 256;  // tokens below which nobody trains
 constexpr Count kLowestRank = 4;
 
@@ -394,6 +401,15 @@ std::vector<Step> rank_steps(const TrainingJob& job) {
   return steps.done();
 }
 
+std::vector<Step> encoder_steps(const TrainingJob& job) {
+  Steps steps(Lever::kEncoders);
+  std::vector<Setting> cached;
+  if (job.vae != Vae::kCached) cached.push_back(set_word("vae", "cached"));
+  if (job.text_encoders) cached.push_back(set_word("text_encoders", "cached"));
+  if (!cached.empty()) steps.add("Latents and embeddings made before", std::move(cached), kCachedEncoders);
+  return steps.done();
+}
+
 }  // namespace
 
 std::string_view name_of(Lever lever) {
@@ -422,6 +438,8 @@ std::string_view name_of(Lever lever) {
       return "attention";
     case Lever::kRank:
       return "rank";
+    case Lever::kEncoders:
+      return "encoders";
   }
   return "";
 }
@@ -468,6 +486,8 @@ std::vector<Step> all_steps_of(Lever lever, const TrainingJob& job, const Archit
       return attention_steps(job, architecture);
     case Lever::kRank:
       return rank_steps(job);
+    case Lever::kEncoders:
+      return encoder_steps(job);
   }
   return {};
 }

@@ -24,8 +24,9 @@ enum class Lever : std::uint8_t {
   kLoss,
   kAttention,
   kRank,
+  kEncoders,
 };
-inline constexpr int kLeverCount = 12;
+inline constexpr int kLeverCount = 13;
 /// "checkpointing", "loss", …
 std::string_view name_of(Lever lever);
 

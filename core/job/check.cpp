@@ -6,6 +6,7 @@
 #include "core/job/check_packed.hpp"
 #include "core/job/defaults.hpp"
 #include "core/job/mixed_precision.hpp"
+#include "core/model/denoiser_encoders.hpp"
 
 namespace tidemark {
 namespace {
@@ -169,12 +170,35 @@ void check_pictures(const Architecture& a, const TrainingJob& job, Issues& issue
   }
 }
 
+void check_encoders(const Denoiser& denoiser, Issues& issues) {
+  if (encoders_of(denoiser).count == 0) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/text_encoders",
+        "Which encoders belong to a denoiser of this width is not known: those of Stable Diffusion 1 to 3, SDXL and "
+        "Flux "
+        "are. Leave \"vae\" and \"text_encoders\" at \"cached\".",
+        "cached");
+  }
+}
+
 /// Diffusion models, as diffusers' training scripts run them with latents and embeddings that were made before.
 void check_denoiser(const Architecture& a, const TrainingJob& job, Issues& issues) {
-  if (a.denoiser.latents == 0) return;
-  add(issues, "NOT_COUNTED", Severity::kNote, "/model",
-      "Of a diffusion model the denoiser alone is on the card, with latents and embeddings made before: a VAE or text "
-      "encoders that stay beside it, and cuDNN's workspaces, are not counted.");
+  if (a.denoiser.latents == 0) {
+    if (job.vae != Vae::kCached || job.text_encoders) {
+      add(issues, "IGNORED_OPTION", Severity::kWarning, job.vae != Vae::kCached ? "/vae" : "/text_encoders",
+          "Only diffusion models have these encoders beside them; it has no effect.", "cached");
+    }
+    return;
+  }
+  if (job.vae == Vae::kCached || !job.text_encoders) {
+    add(issues, "ASSUMED_DEFAULT", Severity::kNote, job.vae == Vae::kCached ? "/vae" : "/text_encoders",
+        std::string(job.vae != Vae::kCached ? "Embeddings of the text are"
+                    : job.text_encoders     ? "Latents are"
+                                            : "Latents and embeddings of the text are") +
+            " taken to have been made before; what stays on the card to make them in each step is counted where "
+            "\"vae\" and \"text_encoders\" say so.");
+  }
+  if (job.vae != Vae::kCached || job.text_encoders) check_encoders(a.denoiser, issues);
+  add(issues, "NOT_COUNTED", Severity::kNote, "/model", "cuDNN's workspaces of convolutions are not counted.");
   const auto refuse = [&](std::string_view path, std::string message, std::string_view use) {
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, path, std::move(message), std::string{use});
   };

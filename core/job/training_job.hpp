@@ -247,6 +247,13 @@ struct Zero {
   std::partial_ordering operator<=>(const Zero&) const = default;
 };
 
+/// The autoencoder that turns pictures into latents before a denoiser sees them.
+enum class Vae : std::uint8_t {
+  kCached,  ///< latents were made before: it is not on the card
+  kMixed,   ///< it encodes in every step, in the dtype of mixed precision
+  kWide     ///< and in fp32
+};
+
 /// Training on answers that people prefer, as TRL's trainers do it.
 enum class Preference : std::uint8_t {
   kNone,
@@ -415,6 +422,8 @@ struct TrainingJob {
   Count video_frames = 0;                   ///< of the video in each sample, in place of pictures
   Count image_height = 0, image_width = 0;  ///< pixels; 0: the model's own
   Count image_tiles = 0;                    ///< that a picture is cut into; 0: as the model cuts one of that size
+  Vae vae = Vae::kCached;                   ///< of diffusion models
+  bool text_encoders = false;               ///< these are on the card, too, frozen, and encode in every step
   bool freeze_vision = false;               ///< the vision tower is not trained
   bool freeze_projector = false;            ///< what lies between it and the language model is not
   bool freeze_llm = false;                  ///< the language model is not

@@ -7,7 +7,6 @@ namespace {
 constexpr Optimizer kRows[] = {
     {.name = "adamw_apex_fused", .help = "NVIDIA apex"},
     {.name = "adamw_torch_xla", .help = "for TPUs"},
-    {.name = "prodigy", .help = "diffusers' and kohya's choice for LoRA: four states of each weight"},
     {.name = "adamw_torch_npu_fused", .help = "for Ascend NPUs"},
 };
 

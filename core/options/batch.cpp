@@ -27,6 +27,18 @@ void image_size(Request& r, const OptionValue& v) {
   r.job.image_width = static_cast<Count>((pair ? value.items[1] : value).real);
 }
 
+constexpr Choice kVaes[] = {
+    {"cached", number(Vae::kCached), "latents were made before: it is not on the card"},
+    {"mixed_precision", number(Vae::kMixed), "encodes pictures in every step, in the dtype of mixed precision"},
+    {"fp32", number(Vae::kWide), "the same in fp32, as diffusers' scripts do it for SDXL and Stable Diffusion 3"},
+};
+
+constexpr Choice kTextEncoders[] = {
+    {"cached", 0, "embeddings were made before: none is on the card"},
+    {"frozen", 1, "they encode prompts in every step, in the dtype of mixed precision"},
+    {"trained", 0, "trained with the denoiser", false},
+};
+
 constexpr Option kOptions[] = {
     integer("micro_batch_size", "1", "Batch size per GPU",
             "Samples per forward pass on one GPU (per_device_train_batch_size).")
@@ -77,6 +89,13 @@ constexpr Option kOptions[] = {
         .further()
         .checked(check_size)
         .sets(image_size),
+    choice("vae", "\"cached\"", kVaes, "Autoencoder", "The VAE of a diffusion model, on the card or not.")
+        .further()
+        .into<&TrainingJob::vae>(),
+    choice("text_encoders", "\"cached\"", kTextEncoders, "Text encoders",
+           "Those of a diffusion model (CLIP, T5), on the card or not.")
+        .further()
+        .into<&TrainingJob::text_encoders>(),
     integer("image_tiles", "0", "Tiles per image",
             "Pieces that each picture is cut into, the whole included; 0: one, or as the model cuts that size.")
         .within(0, 1e4, "tiles")

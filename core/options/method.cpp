@@ -50,7 +50,7 @@ constexpr Choice kTasks[] = {
     {"asr", 0, "speech to text", false},
     {"vision", 0, "a label per picture: ...ForImageClassification"},
     {"vlm", 0, "images and text: next-token loss over each sample"},
-    {"diffusion", 0, "denoising of latents that were made before"},
+    {"diffusion", 0, "denoising, with the encoders cached or on the card (vae, text_encoders)"},
     {"dpo", number(Preference::kDpo), "pairs of chosen and rejected answers against a reference, as TRL's DPOTrainer"},
     {"kto", number(Preference::kKto), "wanted and unwanted answers against a reference"},
     {"orpo", number(Preference::kOrpo), "pairs of answers without a reference"},

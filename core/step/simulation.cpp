@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/layers/adapter.hpp"
+#include "core/layers/encoders.hpp"
 #include "core/layers/model_call.hpp"
 #include "core/layers/preferences.hpp"
 #include "core/layers/program.hpp"
@@ -58,6 +59,7 @@ void scatter_batch(const Net& net, Placement& placement) {
 
 void take_batch(Net& net, const Program& program) {
   Tape& t = net.tape;
+  encode_batch(net);
   Scope in(t, "batch", kTrainer);
   const Category before = t.default_category();
   t.set_default_category(Category::kBuffers);

@@ -53,11 +53,14 @@ JOBS = [
     ("diffusers' LoRA of SDXL", {"run.sh": "export MODEL_NAME=stabilityai/stable-diffusion-xl-base-1.0\naccelerate launch "
       "train_dreambooth_lora_sdxl.py --pretrained_model_name_or_path=$MODEL_NAME --mixed_precision=fp16 --train_batch_size=1\n"},
      {"task": "diffusion", "method": "lora", "adapter.r": 4, "image_size": [1024, 1024], "precision": {"weights": "fp16", "autocast": "fp16"},
-      "optimizer": "adamw_torch", "micro_batch_size": 1}, ["NOT_COUNTED"]),
+      "optimizer": "adamw_torch", "micro_batch_size": 1, "vae": "fp32", "text_encoders": "frozen"}, ["NOT_COUNTED"]),
+    ("diffusers' LoRA of Flux with latents made before", {"run.sh": "accelerate launch train_dreambooth_lora_flux.py "
+      "--pretrained_model_name_or_path=black-forest-labs/FLUX.1-dev --mixed_precision=bf16 --cache_latents --optimizer=prodigy\n"},
+     {"optimizer": "prodigy", "vae": "cached", "text_encoders": "frozen"}, ["NOT_COUNTED"]),
     ("diffusers' training of a whole U-Net", {"run.sh": "accelerate launch train_text_to_image.py "
       "--pretrained_model_name_or_path=CompVis/stable-diffusion-v1-4 --mixed_precision=bf16 --use_8bit_adam\n"},
      {"method": "full", "image_size": [512, 512], "precision": "amp_bf16", "optimizer": "adamw_8bit",
-      "micro_batch_size": 16, "gradient_checkpointing": "none"}, ["NOT_COUNTED"]),
+      "micro_batch_size": 16, "gradient_checkpointing": "none", "vae": "mixed_precision", "text_encoders": "frozen"}, ["NOT_COUNTED"]),
     ("keys without effect are told", {"a.yaml": SHARDED + "lisa_n_layers: 4\n"}, {}, ["NOT_READ"]),
     ("words that a shell ends with a comma", {"run.sh": f"trl sft {TRL} --use_peft --lora_target_modules \"q_proj\", \"v_proj\"\n"},
      {"adapter.target_modules": ["q_proj", "v_proj"]}, []),

@@ -120,7 +120,7 @@ def packed_of(job):
 
 
 KINDS = {"images": "images_per_sample", "video_frames": "video_frames", "tiles": "image_tiles", "boxes": "boxes_per_image", "audio_seconds": "audio_seconds",
-         "library": "library", "kernels": "kernels"}
+         "library": "library", "kernels": "kernels", "vae": "vae", "text_encoders": "text_encoders"}
 
 
 def add_kinds(req, job):

@@ -10,7 +10,7 @@ import sys
 NAMES = ["galore_adamw", "galore_adamw_8bit", "galore_adafactor", "galore_adamw_layerwise", "galore_adamw_8bit_layerwise", "apollo_adamw",
          "apollo_adamw_layerwise", "grokadamw", "came_pytorch", "schedule_free_adamw", "schedule_free_radam", "schedule_free_sgd", "lomo", "adalomo",
          "muon", "adam_mini", "adamw_torch_8bit", "adamw_torch_4bit", "ademamix", "ademamix_8bit", "paged_ademamix_32bit", "paged_ademamix_8bit",
-         "rmsprop_bnb_8bit", "rmsprop_bnb_32bit", "adopt_adamw", "ao_adamw_fp8", "adamw_anyprecision", "lorafa", "badam", "dion", "q_galore_adamw8bit"]
+         "rmsprop_bnb_8bit", "rmsprop_bnb_32bit", "adopt_adamw", "ao_adamw_fp8", "adamw_anyprecision", "lorafa", "badam", "dion", "q_galore_adamw8bit", "prodigy"]
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 QWEN, SMOLLM, GEMMA = "Qwen/Qwen2.5-0.5B", "HuggingFaceTB/SmolLM3-3B", "google/gemma-2-2b"
 CUT = {"num_hidden_layers": 4}

@@ -61,7 +61,7 @@ UNRECORDED = {
                       "galore_adamw_8bit_layerwise", "apollo_adamw", "apollo_adamw_layerwise", "adam_mini", "muon", "ademamix", "ademamix_8bit",
                       "paged_ademamix_32bit", "paged_ademamix_8bit", "schedule_free_adamw", "schedule_free_radam", "schedule_free_sgd",
                       "rmsprop_bnb_8bit", "rmsprop_bnb_32bit", "grokadamw", "came_pytorch", "lomo", "adalomo", "adopt_adamw",
-                      "ao_adamw_fp8", "adamw_anyprecision", "lorafa", "badam", "dion", "q_galore_adamw8bit")},
+                      "ao_adamw_fp8", "adamw_anyprecision", "lorafa", "badam", "dion", "q_galore_adamw8bit", "prodigy")},
                   "stable_adamw": "Triton kernels, no stand-in", "optimi_adamw": "Triton kernels, no stand-in"},
 }
 # The option table's word for each of the recorder's, where they differ.

@@ -248,11 +248,11 @@ int run(int argc, char** argv) {
   check_oracle(c, "public records", without(t.open, t.deviations), 259, kDense);
   check_oracle(c, "extra records", without(t.extra, t.deviations), 357, kDense);
   check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 759, kDense);
-  check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 869);
+  check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 891);
   check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 795);
   check_oracle(c, "records of loops", without(t.loops, t.deviations), 123, kLoops);
   check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 306);
-  check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 197);
+  check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 201);
   check_oracle(c, "activations in host memory", without(t.offloaded, t.deviations), 130, kOffloaded);
   check_oracle(c, "packed bases", without(t.quantised, t.deviations), 82, kDense);
   check_oracle(c, "records of Megatron-Core", without(t.megatron, t.deviations), 54, kMegatron);

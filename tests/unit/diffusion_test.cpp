@@ -1,14 +1,16 @@
 // Diffusion models, against what is known of them without this engine: public counts, and what diffusers' scripts do.
 #include <string>
 
+#include "core/fit/lever.hpp"
 #include "core/wire/json.hpp"
+#include "tests/unit/asked.hpp"
 #include "tests/unit/catalog_engine.hpp"
 #include "tests/unit/catch.hpp"
 
 namespace tidemark {
 namespace {
 
-Answer ask(const std::string& model, const std::string& options = "") {
+Answer ask(const std::string& model, const std::string& options) {
   Issues issues;
   const std::string request = R"({"model": ")" + model + R"(", "precision": "bf16_amp")" + options + "}";
   CAPTURE(request);
@@ -69,6 +71,58 @@ TEST_CASE("checkpointing and smaller pictures need less", "[diffusion]") {
     CHECK(again.estimate->allocated.expected < plain.estimate->allocated.expected);
     CHECK(small.estimate->allocated.expected < plain.estimate->allocated.expected);
   }
+}
+
+// Parameters as the repositories' safetensors have them: an autoencoder of Stable Diffusion, the text half of CLIP
+// ViT-L/14, that of OpenCLIP bigG with its projection, T5-XXL's encoder.
+TEST_CASE("frozen encoders beside a denoiser weigh what their files hold", "[diffusion]") {
+  constexpr Bytes kVae = 83653863, kClipL = 123060480, kClipG = 694659840, kT5 = 4762310656;
+  const auto near = [](const char* model, const char* option, Bytes numbers, Bytes each) {
+    const Answer without = ask(model, kLora), with = ask(model, std::string{kLora} + option);
+    REQUIRE(without.estimate);
+    REQUIRE(with.estimate);
+    const Bytes more = held(*with.estimate, Category::kWeights) - held(*without.estimate, Category::kWeights);
+    CHECK(more >= numbers * each);
+    CHECK(more < numbers * each + 512 * 1024);  // blocks of 512 bytes
+  };
+  near("sd-1.5", R"(, "vae": "mixed_precision")", kVae, 2);
+  near("sd-1.5", R"(, "vae": "fp32")", kVae, 4);
+  near("sd-1.5", R"(, "text_encoders": "frozen")", kClipL, 2);
+  near("sdxl", R"(, "text_encoders": "frozen")", kClipL + kClipG, 2);
+  near("flux.1-dev", R"(, "text_encoders": "frozen")", kClipL + kT5, 2);
+}
+
+// diffusers 0.42 models/resnet.py: ResnetBlock2D.forward: as a block's sum is divided, what entered the level, what
+// entered the block, its convolved form, the sum and the quotient are alive, each of 128 channels for every pixel.
+TEST_CASE("the VAE's peak grows by five tensors of full size for each picture", "[diffusion]") {
+  const auto forward = [](int pictures) {
+    const Answer a = ask("sdxl", std::string{kLora} + R"(, "vae": "fp32", "gradient_checkpointing": "full",
+      "micro_batch_size": )" + std::to_string(pictures));
+    REQUIRE(a.estimate);
+    return a.estimate->phase_live[static_cast<int>(Phase::kForward)];
+  };
+  const Bytes each = forward(4) - forward(3), tensor = Bytes{128} * 1024 * 1024 * 4;
+  CHECK(each >= 5 * tensor);
+  CHECK(each < 5 * tensor + tensor / 8);  // and the picture
+}
+
+TEST_CASE("encoders that mean nothing, or are trained, are told", "[diffusion]") {
+  CHECK(says(ask("sd-1.5", kLora), "ASSUMED_DEFAULT", "/vae"));
+  CHECK(says(ask("sd-1.5", std::string{kLora} + R"(, "text_encoders": "trained")"), "UNSUPPORTED_OPTION", "/text_encoders"));
+  CHECK(says(ask("Qwen/Qwen3-0.6B", R"(, "vae": "fp32")"), "IGNORED_OPTION", "/vae"));
+}
+
+TEST_CASE("making latents before is what advice offers where encoders work in each step", "[diffusion]") {
+  const auto steps = [](const char* option) {
+    const Answer a = ask("sdxl", std::string{kLora} + option);
+    REQUIRE(a.estimate);
+    return steps_of(Lever::kEncoders, a.job, a.architecture);
+  };
+  CHECK(steps("").empty());
+  const auto both = steps(R"(, "vae": "fp32", "text_encoders": "frozen")");
+  REQUIRE(both.size() == 1);
+  CHECK(both[0].settings.size() == 2);
+  CHECK(steps(R"(, "vae": "fp32")")[0].settings.size() == 1);
 }
 
 }  // namespace tidemark

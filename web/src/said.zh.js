@@ -6,6 +6,16 @@ export default [
   ["QLoRA: adapters beside 4-bit weights", "QLoRA：4 比特权重旁的适配器"],
   ["Frozen weights in 4 bits (QLoRA)", "冻结的权重用 4 比特（QLoRA）"],
   ["Frozen weights in bf16", "冻结的权重用 bf16"],
+  ["Latents and embeddings made before", "潜变量和嵌入事先算好"],
+  [
+    "faster: each sample is encoded once, before training; kept on disk or in host memory",
+    "更快：每个样本在训练前只编码一次，存在磁盘或主机内存中",
+  ],
+  [
+    "the same latents and embeddings, if nothing is drawn anew in each epoch",
+    "若每轮不重新随机，潜变量和嵌入相同",
+  ],
+  ["none without random crops and captions that are left out", "没有随机裁剪和随机丢弃标题时无"],
   ["Adapters in bf16", "适配器用 bf16"],
   ["Frozen weights and adapters in bf16, no autocast", "冻结的权重和适配器都用 bf16，不用 autocast"],
   ["Frozen weights in bf16, no autocast", "冻结的权重用 bf16，不用 autocast"],
@@ -202,8 +212,25 @@ export default [
     "专家仍为 16 比特：transformers 5 把一层的专家放在一个参数里，而 bitsandbytes 只量化线性层。",
   ],
   [
-    "Of a diffusion model the denoiser alone is on the card, with latents and embeddings made before: a VAE or text encoders that stay beside it, and cuDNN's workspaces, are not counted.",
-    "扩散模型只有去噪网络在卡上，潜变量和嵌入事先算好：同在卡上的 VAE 或文本编码器以及 cuDNN 的工作区未计入。",
+    'Latents and embeddings of the text are taken to have been made before; what stays on the card to make them in each step is counted where "vae" and "text_encoders" say so.',
+    "潜变量和文本嵌入视为事先算好；每一步都在卡上编码的部分，在 vae 和 text_encoders 中写明时计入。",
+  ],
+  [
+    'Latents are taken to have been made before; what stays on the card to make them in each step is counted where "vae" and "text_encoders" say so.',
+    "潜变量视为事先算好；每一步都在卡上编码的部分，在 vae 和 text_encoders 中写明时计入。",
+  ],
+  [
+    'Embeddings of the text are taken to have been made before; what stays on the card to make them in each step is counted where "vae" and "text_encoders" say so.',
+    "文本嵌入视为事先算好；每一步都在卡上编码的部分，在 vae 和 text_encoders 中写明时计入。",
+  ],
+  ["cuDNN's workspaces of convolutions are not counted.", "cuDNN 卷积的工作区未计入。"],
+  [
+    "Only diffusion models have these encoders beside them; it has no effect.",
+    "只有扩散模型旁边有这些编码器；此项不起作用。",
+  ],
+  [
+    'Which encoders belong to a denoiser of this width is not known: those of Stable Diffusion 1 to 3, SDXL and Flux are. Leave "vae" and "text_encoders" at "cached".',
+    "不知道这种宽度的去噪网络配哪些编码器：已知的是 Stable Diffusion 1 到 3、SDXL 和 Flux。请让 vae 和 text_encoders 保持 cached。",
   ],
   [
     "Only a count is given: the answer is for {1}, which has {2} parameters. Name a model or paste its config.json for one that is yours.",

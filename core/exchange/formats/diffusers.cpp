@@ -91,11 +91,35 @@ void read_optimizer(Args& args) {
              {small ? eight : named}, small || named != nullptr ? "" : "torch.optim.AdamW");
 }
 
-/// The scripts encode in the training loop, unless they did so before it.
-void read_encoders(Args& args) {
-  if (args.on("train_text_encoder")) state(args.reading, "trained text encoders", of(true), {}, "--train_text_encoder");
-  args.assume("text encoders and VAE", of(args.on("cache_latents") ? "text encoders" : "on the card"),
-              "frozen, in the dtype of autocast");
+/// What a script leaves on the card to encode the text. SDXL's drops the list of its encoders and keeps their names,
+/// Flux's for LoRA the other way round: both stay there, used or not.
+void read_text_encoders(Args& args, const Facts& facts) {
+  if (const Arg* trained = args.find("train_text_encoder"); args.on("train_text_encoder"))
+    return args.state("text_encoders", of("trained"), {trained});
+  if (const Arg* before = args.find("pre_compute_text_embeddings"); args.on("pre_compute_text_embeddings"))
+    return args.state("text_encoders", of("cached"), {before});
+  if (facts.dreambooth && facts.xl)
+    return args.assume("text_encoders", of("frozen"), "the script drops their list, but not their names");
+  if (facts.flux && facts.lora)
+    return args.assume("text_encoders", of("frozen"), "the script drops their names, but not the list of them");
+  const bool encodes_before = facts.transformer ? args.find("caption_column") == nullptr : facts.xl && !facts.lora;
+  args.assume("text_encoders", of(encodes_before ? "cached" : "frozen"),
+              encodes_before ? "the script encodes before it trains" : "the script encodes in each step");
+}
+
+void read_vae(Args& args, const Facts& facts) {
+  if (const Arg* before = args.find("cache_latents"); args.on("cache_latents") && facts.transformer && facts.lora)
+    return args.state("vae", of("cached"), {before});
+  if (facts.xl && !facts.dreambooth && !facts.lora)
+    return args.assume("vae", of("cached"), "the script encodes before it trains");
+  const bool other = args.find("pretrained_vae_model_name_or_path") != nullptr && !facts.dreambooth;
+  const bool wide = facts.xl ? !other : facts.transformer && !facts.flux;
+  args.assume("vae", of(wide ? "fp32" : "mixed_precision"), "the script encodes pictures in each step");
+}
+
+void read_encoders(Args& args, const Facts& facts) {
+  read_text_encoders(args, facts);
+  read_vae(args, facts);
   if (args.on("use_ema")) state(args.reading, "the averaged copy of the weights", of(true), {}, "--use_ema");
 }
 
@@ -116,7 +140,7 @@ void read_diffusers(const Look& look, Sources, Reading& reading) {
   read_step(args, facts);
   read_precision(args, facts);
   read_optimizer(args);
-  read_encoders(args);
+  read_encoders(args, facts);
   if (!args.told("gpu")) args.unknown("gpu");
   args.tell_unread();
 }

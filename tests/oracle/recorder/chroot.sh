@@ -27,7 +27,7 @@ unpack src peft==0.18.0 diffusers==0.42.1
 unpack src/trl-1.9.0 trl==1.9.0
 unpack pkgs deepspeed==0.19.8
 unpack optimizers galore-torch==1.0 apollo-torch==1.0.3 grokadamw==0.1.2 came-pytorch==0.1.3 schedulefree==1.4.1 lomo-optim==0.1.1 adam-mini==1.1.1 \
-  bitsandbytes==0.50.2 torchao==0.18.0 badam==1.4 q-galore-torch==1.0 axolotl-contribs-mit==0.0.6
+  bitsandbytes==0.50.2 torchao==0.18.0 badam==1.4 q-galore-torch==1.0 axolotl-contribs-mit==0.0.6 prodigyopt==1.1.2
 unpack quantised gptqmodel==7.7.0 auto-gptq==0.7.1 autoawq==0.2.9 hqq==0.2.8.post1 optimum-quanto==0.2.7 torchao==0.17.0 aqlm==1.1.7
 unpack own timm==1.0.20
 unpack megatron megatron-core==0.16.1

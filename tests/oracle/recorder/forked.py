@@ -12,7 +12,7 @@ import time
 
 import record
 
-STALLED = 12        # seconds without processor time, after which a child hangs
+STALLED = 40        # seconds without processor time, after which a child hangs
 
 
 def done(path):

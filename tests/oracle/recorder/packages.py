@@ -21,6 +21,8 @@ SETTINGS = {"galore": {"rank": 128, "update_proj_gap": 200, "scale": 0.25, "proj
 PLAIN = {"grokadamw": ("grokadamw", "GrokAdamW", {}), "came_pytorch": ("came_pytorch", "CAME", {}),
          "schedule_free_adamw": ("schedulefree", "AdamWScheduleFree", {}), "schedule_free_radam": ("schedulefree", "RAdamScheduleFree", {}),
          "schedule_free_sgd": ("schedulefree", "SGDScheduleFree", {}),
+         # diffusers examples/dreambooth/train_dreambooth_lora_sdxl.py
+         "prodigy": ("prodigyopt", "Prodigy", {"betas": (0.9, 0.999), "weight_decay": 1e-4, "decouple": True, "use_bias_correction": True, "safeguard_warmup": True}),
          # axolotl core/builders/base.py; `foreach` is what it would choose on a GPU
          "adopt_adamw": ("adopt", "ADOPT", {"decouple": True, "foreach": True}),
          # transformers 5.12 trainer_optimizer.py: _get_adamw_anyprecision
@@ -38,6 +40,14 @@ def first(value, *_):
 def groups_of(model):
     from optimizers import parameter_groups
     return [{"params": g, "weight_decay": 0.0} for g in parameter_groups(model)]
+
+
+def answer_questions(model):
+    """Prodigy asks whether a weight has anything but zeros in it, which PEFT's second factors have not; sums are some number."""
+    from preferences import answer_items
+    answer_items()
+    zeros = {id(p) for name, p in model.named_parameters() if "lora_B" in name}
+    torch.Tensor.any = lambda self: id(self) not in zeros
 
 
 class Package:
@@ -157,6 +167,8 @@ def make(name, model, job):
             inner.train()
         for group in inner.param_groups:
             group.update({"k": 10} if "radam" in name else {})      # its first five steps have no denominator
+        if name == "prodigy":
+            answer_questions(model)
         return Package(inner)
     if name in LOMO:
         import lomo_optim

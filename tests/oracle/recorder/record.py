@@ -60,6 +60,9 @@ def run_fake(job, registry, steps, top):
     with mode, known:
         model = build(J, job, registry, fake=True)
         further = preferences.add_reference(model, job, lambda: J.build_model(job, registry, True))
+        if job.get("vae") or job.get("text_encoders"):
+            import diffusion
+            further = diffusion.beside(model)
         for m in (model, *further):
             tr.hook_modules(m)
         tr.start("init", 0)
