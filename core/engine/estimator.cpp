@@ -7,6 +7,7 @@
 #include "core/catalog/gpu_names.hpp"
 #include "core/engine/stored_as.hpp"
 #include "core/families/implementations.hpp"
+#include "core/job/lora_kernels.hpp"
 #include "core/families/megatron.hpp"
 #include "core/families/read_config.hpp"
 #include "core/fit/cards.hpp"
@@ -416,6 +417,7 @@ Understood Estimator::resolve(const Asked& asked) const {
   suit_denoiser(answer.architecture.denoiser, request.open, answer.job, issues);
   if (answer.job.is_megatron()) as_megatron(answer.job, answer.architecture, issues);
   take_implementation(answer.job, answer.architecture);
+  settle_lora_kernels(request.open.lora_kernels, answer.architecture, answer.job, issues);
   leave_out_evaluation(answer.job, issues);
   if (is_supported(answer.architecture)) settle_optimizer(answer.architecture, answer.job, issues);
   check_magnitude(answer.architecture, answer.job, issues);

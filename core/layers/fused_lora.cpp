@@ -184,9 +184,13 @@ void read_weights(Tape& t, const Node& n) {
   }
 }
 
-// The gradient of what dropout made of X: zeros that updates are added to.
+// The gradient of what dropout made of X: zeros that updates are added to; LoRA_O: grad @ B @ A * s.
 void dropped_gradient(Tape& t, Node& n, Dtype dtype, Tensor* r) {
-  if ((n.lengths[0] & kDropped) != 0) r[1] = t.allocate(n.input_shapes[1].contiguous(), dtype, "zeros_like");
+  if ((n.lengths[0] & kDropped) == 0) return;
+  const Shape shape = n.input_shapes[1].contiguous();
+  Tensor product;
+  if (count_of(n) == 1) product = t.allocate(shape, dtype, "mm");
+  r[1] = t.allocate(shape, dtype, count_of(n) == 1 ? "mul" : "zeros_like");
 }
 
 // LoRA_QKV.backward, LoRA_QK.backward, LoRA_O.backward, LoRA_FusedProj.backward; LoRA_W.backward.

@@ -319,6 +319,12 @@ Tensor Net::product(Tensor x, const Base& base) {
 }
 
 Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
+  if (job.lora_kernels.o && std::string_view{name} == "self_attn.o_proj") at_once(x_in, {{name, out_features, bias}});
+  if (!made_.empty() && std::string_view{made_.back().first} == name) {
+    Tensor result = std::move(made_.back().second);
+    made_.pop_back();
+    return result;
+  }
   Scope in(tape, name, source());
   Tensor x = before_projection(*this, name, std::move(x_in));
   Base base{name, x.dim(-1), out_features, packs_here(), {}, {}};
