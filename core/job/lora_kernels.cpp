@@ -81,6 +81,7 @@ bool axolotl_is_of(const TrainingJob& job, int day) {
 }
 
 void settle_lora_kernels(bool open, const Architecture& architecture, TrainingJob& job, Issues& issues) {
+  if (job.framework.name == "unsloth") return;  // as_unsloth has decided
   const bool lora = job.has_adapter() && job.adapter.kind == AdapterKind::kLora;
   if (open && lora && by_default(job)) {
     job.lora_kernels = {true, true, true, axolotl_is_of(job, kWithDropout)};

@@ -29,12 +29,21 @@ Layer described(const FusedLinear& l) {
 }
 
 // The bits of FusedLora and the layers, in Node::lengths.
-enum Flag : int { kOverwrites = 1, kAddsInProduct = 2, kCastsAhead = 4, kReuses = 8, kScalesFirst = 16, kDropped = 32 };
+enum Flag : int {
+  kOverwrites = 1,
+  kAddsInProduct = 2,
+  kCastsAhead = 4,
+  kReuses = 8,
+  kScalesFirst = 16,
+  kDropped = 32,
+  kBuffer = 64
+};
 
 std::vector<Count> noted(const FusedLora& how, bool dropped, const std::vector<FusedLinear>& layers) {
   std::vector<Count> numbers{(how.overwrites_input ? kOverwrites : 0) + (how.adds_in_product ? kAddsInProduct : 0) +
                              (how.casts_ahead ? kCastsAhead : 0) + (how.reuses_gradients ? kReuses : 0) +
-                             (how.makes_scales_first ? kScalesFirst : 0) + (dropped ? kDropped : 0)};
+                             (how.makes_scales_first ? kScalesFirst : 0) + (dropped ? kDropped : 0) +
+                             (how.unpacks_into_buffer ? kBuffer : 0)};
   for (const FusedLinear& l : layers) {
     const Layer d = described(l);
     numbers.insert(numbers.end(), {d.in, d.out, d.blocks, d.double_quant, d.unpacked, d.storage, d.rank});
@@ -55,6 +64,7 @@ FusedLora how_of(const Node& n) {
   how.casts_ahead = (flags & kCastsAhead) != 0;
   how.reuses_gradients = (flags & kReuses) != 0;
   how.makes_scales_first = (flags & kScalesFirst) != 0;
+  how.unpacks_into_buffer = (flags & kBuffer) != 0;
   return how;
 }
 
@@ -77,7 +87,8 @@ Tensor cast(Tape& t, const Tensor& x, Dtype dtype) {
 
 // X @ W, or in backward grad @ W: [rows, width].
 Tensor product(Tape& t, const FusedLora& how, const Layer& l, const Shape& whole, Dtype dtype) {
-  const Tensor w = unpacked(t, how, l);
+  Tensor w;
+  if (!how.unpacks_into_buffer) w = unpacked(t, how, l);
   return t.allocate(whole, dtype, "mm");
 }
 

@@ -10,12 +10,13 @@ namespace tidemark {
 
 /// What the projects and their releases do differently.
 struct FusedLora {
-  bool overwrites_input = false;    ///< backward writes the input's gradient over the input that was saved (out=X)
-  bool adds_in_product = true;      ///< out.addmm_(X @ A, B); else the update is made whole and added to `out`
-  bool casts_ahead = true;          ///< the factors are saved in the input's dtype; else backward casts them, all first
-  bool keeps_input_twice = false;   ///< X is saved again as what the factors multiply
-  bool reuses_gradients = true;     ///< grad @ B lives on until the input's gradient needs it
-  bool makes_scales_first = false;  ///< block scales are unpacked before there is room for the weight
+  bool overwrites_input = false;   ///< backward writes the input's gradient over the input that was saved (out=X)
+  bool adds_in_product = true;     ///< out.addmm_(X @ A, B); else the update is made whole and added to `out`
+  bool casts_ahead = true;         ///< the factors are saved in the input's dtype; else backward casts them, all first
+  bool keeps_input_twice = false;  ///< X is saved again as what the factors multiply
+  bool reuses_gradients = true;    ///< grad @ B lives on until the input's gradient needs it
+  bool unpacks_into_buffer = false;  ///< matmul_lora unpacks into a buffer that stands (use_global_buffer)
+  bool makes_scales_first = false;   ///< block scales are unpacked before there is room for the weight
 };
 
 /// A linear layer of such a function.

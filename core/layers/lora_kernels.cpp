@@ -14,6 +14,12 @@ constexpr const char* kFunctions = "axolotl 067b021 src/axolotl/kernels/lora.py"
 // What releases of Axolotl did otherwise.
 FusedLora functions_of(const TrainingJob& job) {
   FusedLora how;
+  if (job.framework.name == "unsloth") {  // kernels/fast_lora.py
+    how.overwrites_input = true;
+    how.casts_ahead = how.reuses_gradients = false;
+    how.unpacks_into_buffer = true;
+    return how;
+  }
   how.keeps_input_twice = true;
   how.adds_in_product = axolotl_is_of(job, kFusedAddition);
   how.overwrites_input = !axolotl_is_of(job, kFreshGradient);
@@ -57,7 +63,10 @@ void Net::at_once(const Tensor& x, std::initializer_list<Projection> layers) {
   std::vector<FusedLinear> fused;
   for (const Projection& layer : layers) fused.push_back(fused_linear(layer, x.dim(-1)));
   Tensor seen = dropped(*this, x);
-  std::vector<Tensor> results = fused_projections(functions_of(job), x, std::move(seen), fused);
+  FusedLora how = functions_of(job);
+  // kernels/fast_lora.py: LoRA_W.backward: dY @ W.t()
+  if (job.framework.name == "unsloth" && layers.size() == 1) how.overwrites_input = false;
+  std::vector<Tensor> results = fused_projections(how, x, std::move(seen), fused);
   for (std::size_t i = results.size(); i-- > 0;) made_.emplace_back(layers.begin()[i].name, std::move(results[i]));
 }
 

@@ -187,7 +187,7 @@ Coverage coverage_of(const Architecture& architecture, const TrainingJob& job) {
   const Program* const program = architecture.program;
   if (program != nullptr && program->implementation != nullptr) {
     coverage.implementation = program->implementation;
-    coverage.unmet.push_back("framework.name " + job.framework.name);
+    if (!program->recorded) coverage.unmet.push_back("framework.name " + job.framework.name);
     return coverage;
   }
   if (job.offload.activations) coverage.apart.push_back(kActivationOffloading);
