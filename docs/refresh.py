@@ -24,6 +24,7 @@ SETS = {
     "records-pairs.jsonl": "every pair of option values, and options drawn at random",
     "records-beyond.jsonl": "further kinds: experts, vision-language, encoder-decoders, speech and others",
     "records-megatron.jsonl": "Megatron-Core's own model and schedules",
+    "records-unsloth.jsonl": "LoRA by Unsloth's own code",
     "records-multi.jsonl": "several GPUs: DDP, FSDP, ZeRO, tensor parallelism, pipelines",
     "records-loops.jsonl": "preferences, and evaluation between steps",
     "records-adapters.jsonl": "PEFT's adapters beside LoRA",

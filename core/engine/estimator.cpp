@@ -13,6 +13,7 @@
 #include "core/fit/fit.hpp"
 #include "core/job/check.hpp"
 #include "core/job/defaults.hpp"
+#include "core/job/lora_kernels.hpp"
 #include "core/job/peft_targets.hpp"
 #include "core/job/recipe.hpp"
 #include "core/job/trained_layers.hpp"
@@ -416,6 +417,7 @@ Understood Estimator::resolve(const Asked& asked) const {
   suit_denoiser(answer.architecture.denoiser, request.open, answer.job, issues);
   if (answer.job.is_megatron()) as_megatron(answer.job, answer.architecture, issues);
   take_implementation(answer.job, answer.architecture);
+  settle_lora_kernels(request.open.lora_kernels, answer.architecture, answer.job, issues);
   leave_out_evaluation(answer.job, issues);
   if (is_supported(answer.architecture)) settle_optimizer(answer.architecture, answer.job, issues);
   check_magnitude(answer.architecture, answer.job, issues);

@@ -8,7 +8,16 @@
 namespace tidemark {
 namespace {
 
-// What neither framework's own code does, or does in a way that is not modelled.
+// unsloth 2026.8.19 models/llama.py: get_peft_model allows these alone. A copy in 16 bits is trained as it is; one of
+// fp16 becomes fp32, which is not modelled.
+bool saves_what_unsloth_can(const TrainingJob& job) {
+  if (job.framework.name != "unsloth" || job.recipe.weights != Dtype::kBf16) return false;
+  const std::vector<std::string>& saved = job.adapter.modules_to_save;
+  return std::all_of(saved.begin(), saved.end(),
+                     [](const std::string& name) { return name == "embed_tokens" || name == "lm_head"; });
+}
+
+// What none of these frameworks' own code does, or does in a way that is not modelled.
 bool is_plain(const TrainingJob& job, const Architecture& a) {
   const Adapter& adapter = job.adapter;
   const bool adapted = job.method == Method::kLora || job.method == Method::kQlora;
@@ -16,7 +25,8 @@ bool is_plain(const TrainingJob& job, const Architecture& a) {
     return false;
   }
   if (adapted && adapter.kind != AdapterKind::kLora) return false;
-  if (adapted ? adapter.use_dora || !adapter.modules_to_save.empty() || adapter.bias != TrainedBiases::kNone
+  const bool saves = !adapter.modules_to_save.empty() && !saves_what_unsloth_can(job);
+  if (adapted ? adapter.use_dora || saves || adapter.bias != TrainedBiases::kNone
               : job.has_adapter() || job.freezes_by_name()) {
     return false;
   }
@@ -25,6 +35,13 @@ bool is_plain(const TrainingJob& job, const Architecture& a) {
   }
   if (job.liger_rms_norm || job.liger_swiglu || job.liger_rope || job.selective_op) return false;
   return !job.data_parallel.is_used() && !job.tensor.is_used() && !job.pipeline.is_used() && job.context == 1;
+}
+
+// unsloth_zoo 2026.8.13 compiler.py: all causal models get its fused loss, which Liger's is most like.
+void take_fused_loss(TrainingJob& job, const Architecture& a) {
+  const bool divided = job.data_parallel.is_sharded() || job.tensor.is_used() || job.pipeline.is_used();
+  if (a.head != Head::kCausalLm || job.preference != Preference::kNone || divided) return;
+  if (job.loss == Loss::kDefault) job.loss = Loss::kLiger;
 }
 
 }  // namespace
@@ -47,11 +64,16 @@ bool take_implementation(TrainingJob& job, Architecture& architecture) {
     divide_experts_like_weights(job);
     return false;
   }
-  if (!is_stood_for(job.framework) || !is_plain(job, architecture)) return false;
-  const bool taken = job.framework.name == "litgpt"      ? as_litgpt(job, architecture)
+  const bool plain = is_stood_for(job.framework) && is_plain(job, architecture);
+  const bool taken = !plain                              ? false
+                     : job.framework.name == "litgpt"    ? as_litgpt(job, architecture)
                      : job.framework.name == "torchtune" ? as_torchtune(job, architecture)
+                     : job.framework.name == "unsloth"   ? as_unsloth(job, architecture)
                                                          : false;
-  if (!taken) return false;
+  if (!taken) {
+    if (job.framework.name == "unsloth") take_fused_loss(job, architecture);
+    return false;
+  }
   std::vector<std::string>& all = job.stand_ins;
   // A name of other models' modules that defaults.cpp has put beside these.
   ModuleChoice& targets = job.adapter.target_modules;

@@ -12,6 +12,9 @@ bool take_implementation(TrainingJob& job, Architecture& architecture);
 /// LitGPT's GPT (litgpt/model.py, litgpt/lora.py) under finetune/lora.py and finetune/full.py.
 bool as_litgpt(TrainingJob& job, Architecture& architecture);
 
+/// Unsloth's FastLanguageModel with LoRA.
+bool as_unsloth(TrainingJob& job, Architecture& architecture);
+
 /// torchtune's TransformerDecoder under its recipes for one device.
 bool as_torchtune(TrainingJob& job, Architecture& architecture);
 

@@ -205,6 +205,7 @@ Tensor qkv_attention(Net& net, Tensor hidden, const char* source, Turn turn) {
   Scope in(net.tape, "self_attn", source);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.attention_bias;
+  qkv_at_once(net, x, bias);
   Tensor q = net.linear("self_attn.q_proj", x, net.Q, bias);
   q = split_heads(net, std::move(q), net.A, net.hd);
   Tensor k = net.linear("self_attn.k_proj", x, net.K, bias);
@@ -258,6 +259,9 @@ Tensor llama_mlp(Net& net, Tensor hidden) {
   Scope in(net.tape, "mlp", kMlp);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.mlp_bias;
+  Tensor fused = net.gated_at_once(x, {"mlp.gate_proj", net.F, bias}, {"mlp.up_proj", net.F, bias},
+                                   {"mlp.down_proj", net.H, bias});
+  if (fused.defined()) return fused;
   Tensor gate = net.linear("mlp.gate_proj", x, net.F, bias);
   if (net.job.liger_swiglu) {
     Tensor up = net.linear("mlp.up_proj", x, net.F, bias);

@@ -65,6 +65,8 @@ constexpr Habits kHabits[] = {
     {"torchtitan", Loading::kTransformers, Loop::kByHand, Reentrant::kNever, true},
     {"litgpt", Loading::kHalf, Loop::kByHand, Reentrant::kNever, true},
     {"nemo-automodel", Loading::kHalf, Loop::kByHand, Reentrant::kNever, true},
+    // unsloth 2026.8.19 models/llama.py: from_pretrained(dtype=None), inside transformers' Trainer.
+    {"unsloth", Loading::kHalf, Loop::kTrainer, Reentrant::kTransformers, true},
     // Hetu-Galvatron core/runtime/parallel.py: wrap_data_parallel.
     {"galvatron", Loading::kHalf, Loop::kByHand, Reentrant::kNever, true},
 };
@@ -365,9 +367,10 @@ bool runs_own_code(const TrainingJob& job) {
 void stand_in(TrainingJob& job) {
   // The records of tensor parallelism are of torchtitan's plan around the modules of transformers.
   if (job.framework.name != "torchtitan" || !job.tensor.is_used() || runs_own_code(job)) {
-    job.stand_ins.push_back(
-        job.framework.name +
-        "'s step and its own code of the model, answered by transformers' code in a loop of one's own");
+    const bool trains_by_trainer = job.framework.name == "unsloth";
+    job.stand_ins.push_back(job.framework.name +
+                            "'s step and its own code of the model, answered by transformers' code " +
+                            (trains_by_trainer ? "with a loss that makes logits in chunks" : "in a loop of one's own"));
   }
   // A release of its own says nothing of transformers': the newest stands in.
   if (job.framework.major == 0) {
@@ -376,7 +379,8 @@ void stand_in(TrainingJob& job) {
     job.framework.minor = newest.minor;
   }
   ModuleChoice& targets = job.adapter.target_modules;
-  if (targets.kind == ModuleChoice::Kind::kNames) targets.names = in_transformers_words(targets.names);
+  const bool foreign = targets.kind == ModuleChoice::Kind::kNames && job.framework.name != "unsloth";
+  if (foreign) targets.names = in_transformers_words(targets.names);
   if (targets.kind == ModuleChoice::Kind::kExpression && job.framework.name == "nemo-automodel") {
     // nemo_automodel 0.7 components/_peft/module_matcher.py: wildcard_match.
     std::string whole;

@@ -46,6 +46,7 @@ struct LeftOpen {
   bool reshard = true;              ///< and whether any is
   bool targets = true;              ///< an adapter's modules
   bool deepspeed = true;            ///< its release
+  bool lora_kernels = true;         ///< functions in the place of LoRA layers
 };
 
 /// What other tools say in words of their own; the job has the same in its own words once it is settled.

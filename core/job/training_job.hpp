@@ -405,6 +405,19 @@ enum class NameSays {
   kOtherPacking  ///< GPTQ, AWQ, 8 bits
 };
 
+/// Functions that take the place of PEFT's LoRA layers, several of them at a time (Axolotl's lora_mlp_kernel and so
+/// on).
+struct LoraKernels {
+  bool mlp = false;        ///< gate, up and down
+  bool qkv = false;        ///< q, k and v
+  bool o = false;          ///< the attention's output
+  bool embedding = false;  ///< the token table
+
+  bool any() const { return mlp || qkv || o || embedding; }
+  bool operator==(const LoraKernels&) const = default;
+  std::partial_ordering operator<=>(const LoraKernels&) const = default;
+};
+
 /// How the model is trained, as each GPU sees it. All defaults are those of the contract.
 struct TrainingJob {
   Method method = Method::kFull;
@@ -444,6 +457,7 @@ struct TrainingJob {
   Float8 float8 = Float8::kNone;  ///< products of linear layers in 8-bit floats
   Loss loss = Loss::kDefault;
   bool liger_rms_norm = false, liger_swiglu = false, liger_rope = false;  ///< Liger kernels in use
+  LoraKernels lora_kernels;
   Preference preference = Preference::kNone;
   Reference reference = Reference::kCopy;  ///< read where the preference needs one
   Rollout rollout;                         ///< read where it generates

@@ -239,7 +239,7 @@ Tensor core_attention(Net& net, Tensor q, const BlockCall& core) {
     net.attn_weights.reset();
     return out;
   };
-  return net.tape.checkpoint(call, std::move(q), false, false);
+  return net.tape.checkpoint(call, std::move(q), false, CheckpointInput::kKept);
 }
 
 Tensor attention(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions& options) {

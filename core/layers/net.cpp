@@ -123,6 +123,8 @@ bool Net::is_sliding_layer(Count layer) const {
 bool Net::inputs_require_grads() const {
   // PEFT asks is_gradient_checkpointing, which InternVisionEncoder's own switch makes true.
   if (whole_->arch.model_type == "internvl_chat" && job.has_adapter()) return true;
+  // unsloth_zoo 2026.8.13 training_utils.py: prepare_model_for_training(use_reentrant=True).
+  if (job.framework.name == "unsloth" && job.has_adapter()) return true;
   if (job.checkpointing == Checkpointing::kNone || job.checkpointing == Checkpointing::kSelectiveCoreAttention) {
     return false;
   }
@@ -177,13 +179,21 @@ Tensor Net::declare(const char* name, const char* leaf, const Shape& shape, Modu
   return declare(p);
 }
 
+// unsloth 2026.8.19 models/_utils.py: offload_input_embeddings, offload_output_embeddings: with its own checkpoints the
+// originals of what is trained in copies are files. A tied one stays while the other module reads it.
+bool originals_are_files(const Net& net) {
+  const bool tied = net.arch.tie_word_embeddings && net.job.adapter.modules_to_save.size() < 2;
+  return net.job.framework.name == "unsloth" && net.job.checkpointing == Checkpointing::kOffload && !tied;
+}
+
 // peft/utils/other.py ModulesToSaveWrapper: the original stays, frozen and unused; its copy is trained.
 Tensor Net::declare(Parameter p) {
   if (job.tensor.is_used()) p.whole = whole_elements(*this, p.shape);
   const Treatment* how = treatment(p.module);
   if (how == nullptr || !how->copied) return weight_of(p);
   p.requires_grad = false;
-  Tensor original = weight_of(p);
+  Tensor original;
+  if (!originals_are_files(*this)) original = weight_of(p);
   p.requires_grad = true;
   p.is_adapter = true;
   Tensor copied = tape.parameter(p);
@@ -319,6 +329,12 @@ Tensor Net::product(Tensor x, const Base& base) {
 }
 
 Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
+  if (job.lora_kernels.o && std::string_view{name} == "self_attn.o_proj") at_once(x_in, {{name, out_features, bias}});
+  if (!made_.empty() && std::string_view{made_.back().first} == name) {
+    Tensor result = std::move(made_.back().second);
+    made_.pop_back();
+    return result;
+  }
   Scope in(tape, name, source());
   Tensor x = before_projection(*this, name, std::move(x_in));
   Base base{name, x.dim(-1), out_features, packs_here(), {}, {}};

@@ -30,6 +30,7 @@ namespace tidemark {
 
 class Net;
 struct AdapterInput;
+struct FusedLinear;
 struct AdapterLayer;
 struct CachedAttention;
 struct TraceState;
@@ -219,6 +220,17 @@ class Net {
   Count adapter_site(const char* name, bool is_output_head = false);
   /// A weight of that shape [out, in] packed as the job quantises: declared, with its constants.
   QuantisedWeight packed_weight(const char* name, const Shape& shape);
+  /// A linear layer by its name.
+  struct Projection {
+    const char* name;
+    Dim out_features;
+    bool bias = false;
+  };
+  /// Where one function stands for the adapted layers that share x (LoraKernels), it runs, and `linear` then hands out
+  /// what it made of each.
+  void at_once(const Tensor& x, std::initializer_list<Projection> layers);
+  /// The same of a feed-forward's gate, up and down; undefined: its layers are called one by one.
+  Tensor gated_at_once(const Tensor& x, const Projection& gate, const Projection& up, const Projection& down);
   /// What stands between a module and its adapter.
   struct Base {
     const char* name;  ///< of the module
@@ -263,6 +275,7 @@ class Net {
   Tensor run_layer(const Stack& stack, Count layer, Tensor hidden);
 
   const AdapterLayer* adapter_ = nullptr;             // of a kind beside LoRA
+  std::vector<std::pair<const char*, Tensor>> made_;  // what at_once made, the last first
   Net* whole_ = this;                                 // the model that this is a part of
   LayerPlan plan_;                                    // of the whole
   std::vector<Tensor> last_outputs_;                  // of the iteration before
@@ -300,6 +313,7 @@ class Net {
   };
   DoraEmbedding dora_embedding(const AdapterWeights& weights, const Tensor& table, Tensor ids);
   Tensor adapter(const Base& base, Tensor result, Tensor x);
+  FusedLinear fused_linear(const Projection& layer, Dim in_features);
   Tensor embedding_adapter(const char* name, const Tensor& table, Tensor result, Tensor ids, bool scaled);
   Tensor quantised_linear(Base& base, Tensor x, bool bias);
   PackedLinear packed_layer() const;
@@ -313,6 +327,8 @@ struct MeanSquare {
   Tensor variance, root;
 };
 MeanSquare mean_square(Tensor x);
+/// Net::at_once of an attention's q, k and v.
+void qkv_at_once(Net& net, const Tensor& x, bool bias);
 /// Llama's RMSNorm: fp32 inside, weight applied in the input's dtype. Liger's kernel when the job uses it.
 Tensor rms_norm(Net& net, const char* name, Tensor x);
 /// position_ids of a forward that is given none: arange(S).unsqueeze(0).

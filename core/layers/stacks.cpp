@@ -108,6 +108,15 @@ constexpr Tensor Net::Shared::*kArguments[] = {&Net::Shared::bias, &Net::Shared:
                                                &Net::Shared::encoder_states};
 constexpr std::size_t kReturned = 2;
 
+// unsloth_zoo 2026.8.13 gradient_checkpointing.py: UnslothCheckpointFunction.forward: the last layer's input and those
+// of 2 MiB (of 16-bit numbers) and less stay where they are.
+CheckpointInput input_of_checkpoint(Net& net, const Stack& stack, Count layer, const Tensor& hidden) {
+  if (net.job.checkpointing != Checkpointing::kOffload) return CheckpointInput::kKept;
+  if (net.job.framework.name != "unsloth") return CheckpointInput::kOnHost;
+  const bool stays = layer + 1 == stack.layers || !net.tape.above(hidden.numel(), Count{1} << 20);
+  return stays ? CheckpointInput::kKept : CheckpointInput::kInBuffer;
+}
+
 bool is_trained(const Tensor& argument) {
   return argument.defined() && argument.requires_grad();
 }
@@ -137,7 +146,8 @@ Tensor Net::checkpointed_layer(const Stack& stack, Count layer, const Tensor& hi
   for (const auto argument : kArguments) {
     if (by_position && is_trained(shared.*argument)) further.push_back(shared.*argument);
   }
-  Tensor out = tape.checkpoint(call, hidden, job.use_reentrant, job.checkpointing == Checkpointing::kOffload, further);
+  const CheckpointInput where = input_of_checkpoint(*this, stack, layer, hidden);
+  Tensor out = tape.checkpoint(call, hidden, job.use_reentrant, where, further);
   std::vector<Tensor> returned = tape.take_more_outputs();
   std::size_t next = 0;
   for (std::size_t i = 0; returns && i < kReturned; ++i) {

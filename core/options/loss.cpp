@@ -23,6 +23,40 @@ void liger(Request& r, const OptionValue& v) {
   }
 }
 
+enum LoraKernel { kMlp, kQkv, kO, kEmbedding, kNoKernel, kAutoKernels };
+constexpr Choice kLoraKernels[] = {
+    {"auto", kAutoKernels, "as the framework has it: Axolotl turns them on"},
+    {"none", kNoKernel, "PEFT's layers"},
+    {"mlp", kMlp, "gate, up and down of a feed-forward in one function"},
+    {"qkv", kQkv, "q, k and v in one function"},
+    {"o", kO, "the attention's output"},
+    {"embedding", kEmbedding, "the token table"},
+};
+
+void lora_kernels(Request& r, const OptionValue& v) {
+  LoraKernels& kernels = r.job.lora_kernels;
+  kernels = {};
+  r.open.lora_kernels = false;
+  for (const int kernel : v.choices) {
+    if (kernel == kAutoKernels) r.open.lora_kernels = true;
+    if (kernel == kMlp) kernels.mlp = true;
+    if (kernel == kQkv) kernels.qkv = true;
+    if (kernel == kO) kernels.o = true;
+    if (kernel == kEmbedding) kernels.embedding = true;
+  }
+}
+
+/// Axolotl's key for one of them.
+template <bool LoraKernels::*kernel>
+constexpr Option lora_kernel(std::string_view name, std::string_view label) {
+  return flag(name, false, label, "Axolotl's key for a word of `lora_kernels`.")
+      .further()
+      .sets([](Request& r, const OptionValue& v) {
+        r.open.lora_kernels = false;
+        r.job.lora_kernels.*kernel = v.boolean;
+      });
+}
+
 constexpr Choice kCompile[] = {
     {"none", 0, "eager PyTorch"},
     {"per_block", 1, "torch.compile of each layer: of torchtitan, and where transformers stands in for a framework"},
@@ -55,6 +89,14 @@ constexpr Option kOptions[] = {
     choice("loss", "\"default\"", kLosses, "Loss", "How the loss is computed from the last hidden state.")
         .into<&TrainingJob::loss>(),
     several("liger", "[]", kLigerKernels, "Liger kernels", "Liger kernels in use, besides the loss.").sets(liger),
+    several("lora_kernels", "[\"auto\"]", kLoraKernels, "LoRA kernels",
+            "Axolotl's functions that take the place of PEFT's LoRA layers, several of them at a time.")
+        .further()
+        .sets(lora_kernels),
+    lora_kernel<&LoraKernels::mlp>("lora_mlp_kernel", "LoRA kernel of feed-forwards"),
+    lora_kernel<&LoraKernels::qkv>("lora_qkv_kernel", "LoRA kernel of q, k and v"),
+    lora_kernel<&LoraKernels::o>("lora_o_kernel", "LoRA kernel of the attention's output"),
+    lora_kernel<&LoraKernels::embedding>("lora_embedding_kernel", "LoRA kernel of the token table"),
     choice("compile", "\"none\"", kCompile, "torch.compile", "torch.compile.")
         .known_as("torch_compile")
         .further()

@@ -48,7 +48,7 @@ constexpr Choice kCheckpointing[] = {
     {"offload", number(Checkpointing::kOffload), "as full, with the inputs kept in host memory"},
     {"true", number(Checkpointing::kFull), "", true, "full"},
     {"false", number(Checkpointing::kNone), "", true, "none"},
-    {"unsloth", 0, "Unsloth's own offloaded checkpoints; offload is the nearest that is modelled", false},
+    {"unsloth", number(Checkpointing::kOffload), "", true, "offload"},
     {"offload_disk", 0, "the inputs on disk; offload is the nearest that is modelled", false},
 };
 

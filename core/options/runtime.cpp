@@ -70,7 +70,10 @@ constexpr Choice kFrameworks[] = {
      "transformers' stands in"},
     {"nemo-automodel", 0, "NeMo AutoModel: transformers' stands in"},
     {"automodel", 0, "", true, "nemo-automodel"},
-    {"unsloth", 0, "Unsloth", false},
+    {"unsloth", 0,
+     "Unsloth 2026.8: FastLanguageModel's own code of Llama, Mistral, Qwen 2 and 3, Gemma and Granite with LoRA on one "
+     "GPU; "
+     "elsewhere transformers' stands in, with a wide range"},
     {"deepspeed", 0, "DeepSpeed engine", false},
 };
 
@@ -92,7 +95,8 @@ constexpr Option kOptions[] = {
         .further()
         .sets([](Request& r, const OptionValue& v) { r.job.framework.name = v.text; }),
     text("framework.version", "\"5.12\"", "Release",
-         "Release of transformers beneath it (5.12, 4.46) or of torchtitan (0.2.0), or a date (2026-07): defaults and "
+         "Release of transformers beneath it (5.12, 4.46) of torchtitan (0.2.0) or Unsloth (2026.8), or a date "
+         "(2026-07): defaults and "
          "copies of the logits depend on it.")
         .digits()
         .further()

@@ -112,6 +112,9 @@ void add_switches(std::vector<Trait>& traits, const TrainingJob& job) {
   when(job.liger_rms_norm, "liger", "rms_norm");
   when(job.liger_swiglu, "liger", "swiglu");
   when(job.liger_rope, "liger", "rope");
+  when(job.lora_kernels.mlp, "lora_kernels", "mlp");
+  when(job.lora_kernels.qkv, "lora_kernels", "qkv");
+  when(job.lora_kernels.o, "lora_kernels", "o");
   when(job.offload.activations, kActivationOffloading, kYes);
   when(job.neftune_noise_alpha > 0.0, "neftune_noise_alpha", "above 0");
   when(job.float8 != Float8::kNone, "float8", choice_word("float8", static_cast<int>(job.float8)));
@@ -184,7 +187,7 @@ Coverage coverage_of(const Architecture& architecture, const TrainingJob& job) {
   const Program* const program = architecture.program;
   if (program != nullptr && program->implementation != nullptr) {
     coverage.implementation = program->implementation;
-    coverage.unmet.push_back("framework.name " + job.framework.name);
+    if (!program->recorded) coverage.unmet.push_back("framework.name " + job.framework.name);
     return coverage;
   }
   if (job.offload.activations) coverage.apart.push_back(kActivationOffloading);

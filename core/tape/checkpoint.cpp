@@ -38,7 +38,8 @@ OnHost Tape::to_host(const Tensor& x, int asked) {
 }
 
 Tensor Tape::from_host(const OnHost& x) {
-  Tensor back = allocate(x.shape, x.dtype, "input back from the host");
+  Tensor back =
+      x.in_buffer ? part_of_buffer(x.shape, x.dtype) : allocate(x.shape, x.dtype, "input back from the host");
   back.change().requires_grad = x.requires_grad;
   if (x.packed > 0) {
     offloading_.back.push_back({x.packed, back});
@@ -48,15 +49,16 @@ Tensor Tape::from_host(const OnHost& x) {
   return back;
 }
 
-Tensor Tape::checkpoint(const BlockCall& call, Tensor input, bool use_reentrant, bool offload,
+Tensor Tape::checkpoint(const BlockCall& call, Tensor input, bool use_reentrant, CheckpointInput where,
                         std::vector<Tensor> further) {
   Tensor x = std::move(input);
   if (!grad_enabled_ || recomputing_ != nullptr || packing_ != nullptr) return call(x);
-  if (use_reentrant) return checkpoint_reentrant(call, std::move(x), offload, std::move(further));
+  if (use_reentrant) return checkpoint_reentrant(call, std::move(x), where, std::move(further));
   Frame& frame = graph_->add_frame();
   frame.call = call;
-  if (offload) {
+  if (where != CheckpointInput::kKept) {
     frame.host = to_host(x, 0);
+    frame.host->in_buffer = where == CheckpointInput::kInBuffer;
   } else if (offloading_.on) {
     frame.host = to_host(x, 2);  // _NoopSaveInputs: a small tensor and the input
   } else {
@@ -133,15 +135,18 @@ void Tape::let_modules_go() {
 
 // -- reentrant ------------------------------------------------------------------------------------------------------
 
-Tensor Tape::checkpoint_reentrant(const BlockCall& call, Tensor input, bool offload, std::vector<Tensor> further) {
+Tensor Tape::checkpoint_reentrant(const BlockCall& call, Tensor input, CheckpointInput where,
+                                  std::vector<Tensor> further) {
   Tensor x = std::move(input);
   std::vector<const Tensor*> inputs{&x};
   for (const Tensor& argument : further) inputs.push_back(&argument);
   Node* node = record("CheckpointFunction", &Tape::checkpoint_backward, inputs.data(), inputs.size());
   if (node != nullptr) {
     node->call = std::make_unique<ReentrantCall>();
+    const bool offload = where != CheckpointInput::kKept;
     if (offload || offloading_.on) {
       node->call->host = to_host(x, offload ? 0 : 1);
+      node->call->host->in_buffer = where == CheckpointInput::kInBuffer;
     } else {
       save(node, x);
     }

@@ -20,12 +20,20 @@ using BackwardFn = void (*)(Tape&, Node&, Tensor* grads, Tensor* results);
 /// A block program that can be run again: what checkpointing recomputes.
 using BlockCall = std::function<Tensor(Tensor)>;
 
+/// Where the input of a checkpoint waits.
+enum class CheckpointInput : std::uint8_t {
+  kKept,      ///< where it is
+  kOnHost,    ///< in host memory, from where it comes back into memory of its own
+  kInBuffer,  ///< in host memory, from where it comes back into a buffer that stands on the card
+};
+
 /// A checkpoint's input that waits in host memory.
 struct OnHost {
   Shape shape;
   Dtype dtype = Dtype::kFp32;
   bool requires_grad = false;
   std::int32_t packed = 0;  ///< as Saved::packed, by Tape::offload's hooks; 0: it was moved without them
+  bool in_buffer = false;   ///< it comes back into a buffer that stands on the card
 };
 
 /// A non-reentrant checkpoint (torch/utils/checkpoint.py: _CheckpointFrame): what its block kept for backward was let

@@ -150,11 +150,11 @@ class Tape : public Record, public Guards {
   void set_gradient_dtype(std::optional<Dtype> dtype) { gradient_dtype_ = dtype; }
 
   // -- checkpointing -----------------------------------------------------------------------------------------------
-  /// torch.utils.checkpoint. With `offload` the stored input waits in host memory and comes back for the recomputation
-  /// (transformers' and axolotl's activation offloading, Unsloth's checkpointing), whichever the form.
+  /// torch.utils.checkpoint. The stored input may wait in host memory and come back for the recomputation (transformers'
+  /// and axolotl's activation offloading, Unsloth's checkpointing), whichever the form.
   /// `further`: what else of the arguments requires a gradient; a re-entrant checkpoint detaches these, too, and its
   /// block is to read them from detached() where that is not empty.
-  Tensor checkpoint(const BlockCall& call, Tensor input, bool use_reentrant, bool offload,
+  Tensor checkpoint(const BlockCall& call, Tensor input, bool use_reentrant, CheckpointInput where,
                     std::vector<Tensor> further = {});
   const std::vector<Tensor>& detached() const { return detached_; }
   /// What the operations of a checkpointed block make from here on is kept, not made again (torch/utils/checkpoint.py:
@@ -213,7 +213,7 @@ class Tape : public Record, public Guards {
   void answered();
   OnHost to_host(const Tensor& x, int asked);
   Tensor from_host(const OnHost& x);
-  Tensor checkpoint_reentrant(const BlockCall& call, Tensor input, bool offload, std::vector<Tensor> further);
+  Tensor checkpoint_reentrant(const BlockCall& call, Tensor input, CheckpointInput where, std::vector<Tensor> further);
   Tensor detached_leaf(Graph& inner, const Node& node, const Tensor& argument);
   static void checkpoint_backward(Tape& tape, Node& node, Tensor* grads, Tensor* results);
 

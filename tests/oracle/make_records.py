@@ -69,6 +69,8 @@ def request_of(job):
     if job.get("target_len"):
         req["decoder_sequence_length"] = job["target_len"]
     add_kinds(req, job)
+    if "unsloth" in job:
+        add_unsloth(req, job)
     freeze = (["vision_tower"] if job.get("freeze_vision") else []) + job.get("freeze", [])
     if freeze:
         req["freeze"] = freeze
@@ -99,6 +101,15 @@ def request_of(job):
         req["optim_target_modules"] = job["optim_target_modules"]
     req.update({theirs: job[ours] for ours, theirs in LOOP.items() if ours in job})
     return req
+
+
+def add_unsloth(req, job):
+    """FastLanguageModel of recorder/unslothed.py: what is padded is what shares no row."""
+    how = job["unsloth"]
+    req.update(framework={"name": "unsloth", "version": "2026.8"}, padding=not how.get("padding_free", True),
+               attention={"xformers": "xformers", "fa2": "flash_attention_2"}[how.get("backend", "xformers")])
+    if job["method"] == "qlora":
+        req["quantization"]["prepare_kbit"] = False
 
 
 def add_rollout(req, job):

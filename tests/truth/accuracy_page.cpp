@@ -99,6 +99,7 @@ std::string accuracy_page(const Tables& t) {
   page += summary_row("records of activations in host memory", without(t.offloaded, t.deviations));
   page += summary_row("records of packed bases", without(t.quantised, t.deviations));
   page += summary_row("records of Megatron-Core", without(t.megatron, t.deviations));
+  page += summary_row("records of Unsloth", without(t.unsloth, t.deviations));
   for (const char* metric : {"allocated", "reserved", "device"}) {
     for (const char* completeness : {"A", "B"}) {
       page += summary_row(std::string("measured, ") + metric + ", completeness " + completeness,

@@ -22,7 +22,8 @@ struct Own {
 
 /// All that was compared.
 struct Tables {
-  std::vector<Row> open, extra, pairs, beyond, multi, loops, adapters, optimizers, offloaded, quantised, megatron;
+  std::vector<Row> open, extra, pairs, beyond, multi, loops, adapters, optimizers, offloaded, quantised, megatron,
+      unsloth;
   std::vector<Row> measured;
   std::vector<Own> own;  ///< measurements of implementations that have a program
   std::vector<Deviation> deviations;

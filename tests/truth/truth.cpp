@@ -182,6 +182,7 @@ int run(int argc, char** argv) {
   t.quantised = of_family(oracle_rows(engine, oracle + "records-quantised.jsonl", only), family);
   // An implementation of its own, whose range is its own: no part of the coverage by records of transformers.
   t.megatron = of_family(oracle_rows(engine, oracle + "records-megatron.jsonl", only), family);
+  t.unsloth = of_family(oracle_rows(engine, oracle + "records-unsloth.jsonl", only), family);
   const auto measured = [&](const char* implementation) {
     return of_family(measured_rows(engine, root + "/tests/measured/requests.jsonl",
                                    root + "/tests/measured/conditions.json", implementation, only),
@@ -210,7 +211,8 @@ int run(int argc, char** argv) {
                                     {"records-optimizers.jsonl", &t.optimizers},
                                     {"records-offloaded.jsonl", &t.offloaded},
                                     {"records-quantised.jsonl", &t.quantised},
-                                    {"records-megatron.jsonl", &t.megatron}}) {
+                                    {"records-megatron.jsonl", &t.megatron},
+                                    {"records-unsloth.jsonl", &t.unsloth}}) {
       std::printf("== %s\n", file);
       print_rows(*set, worst);
       for (const bool by_family : {true, false}) {
@@ -233,6 +235,7 @@ int run(int argc, char** argv) {
   print_summary("activations in host memory", without(t.offloaded, t.deviations));
   print_summary("packed bases", without(t.quantised, t.deviations));
   print_summary("Megatron-Core", without(t.megatron, t.deviations));
+  print_summary("Unsloth", without(t.unsloth, t.deviations));
   for (const char* metric : {"allocated", "reserved", "device"}) {
     for (const char* completeness : {"A", "B"}) {
       print_summary(std::string("measured, ") + metric + " " + completeness, part(t.measured, metric, completeness));
@@ -256,6 +259,7 @@ int run(int argc, char** argv) {
   check_oracle(c, "activations in host memory", without(t.offloaded, t.deviations), 130, kOffloaded);
   check_oracle(c, "packed bases", without(t.quantised, t.deviations), 82, kDense);
   check_oracle(c, "records of Megatron-Core", without(t.megatron, t.deviations), 54, kMegatron);
+  check_oracle(c, "records of Unsloth", without(t.unsloth, t.deviations), 57, kDense);
   c.at_least("coverage", "table is the records'", table == read_file(root + "/core/step/coverage_table.cpp"), 1);
   c.at_least("ranges", "are the residuals'", spreads == read_file(root + "/core/step/range_table.hpp"), 1);
   const Summary a = summarise(without(part(t.measured, "allocated", "A"), t.deviations));

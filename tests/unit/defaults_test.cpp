@@ -128,7 +128,7 @@ TEST_CASE("other tools' words are understood, or refused with a reason") {
   for (const char* refused :
        {R"("task":"rloo")", R"("rollout":{"engine":"sglang"})", R"("task":"dpo","reference_model":{"offloaded":true})",
         R"("reward_model":{})", R"("boxes_per_image":3)", R"("attention":"flex_attention")",
-        R"("gradient_checkpointing":"unsloth")", R"("framework":{"name":"lightning"})"}) {
+        R"("gradient_checkpointing":"offload_disk")", R"("framework":{"name":"lightning"})"}) {
     CAPTURE(refused);
     const Answer answer = answer_to(small("bfloat16") + "," + refused);
     CHECK(!answer.estimate);

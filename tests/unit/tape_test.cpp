@@ -110,7 +110,7 @@ TEST_CASE("a checkpointed block makes nothing again for a node that died") {
     };
     Tensor weight = weight_of(tape);
     Tensor x = mul_scalar(std::move(weight));
-    Tensor y = tape.checkpoint(block, std::move(x), reentrant, false);
+    Tensor y = tape.checkpoint(block, std::move(x), reentrant, CheckpointInput::kKept);
     CHECK(level(tape).now == 2 * kUnit);  // x, y
     tape.backward(std::move(y));
     CHECK(level(tape).now == kUnit);  // the weight's gradient
@@ -132,7 +132,7 @@ TEST_CASE("a module that takes a tensor of a checkpointed block holds the graph 
     };
     Tensor weight = weight_of(tape);
     Tensor x = mul_scalar(std::move(weight));
-    Tensor y = tape.checkpoint(block, std::move(x), reentrant, false);
+    Tensor y = tape.checkpoint(block, std::move(x), reentrant, CheckpointInput::kKept);
     CHECK(level(tape).now == 3 * kUnit);  // x, h, y
     tape.backward(std::move(y));
     CHECK(level(tape).now == (reentrant ? 4 : 3) * kUnit);  // x, h, the weight's gradient; x's own
@@ -152,7 +152,7 @@ TEST_CASE("what a checkpoint is told to keep is not made again, and goes with th
     tape.keep_results(false);
     return silu(silu(std::move(h)));
   };
-  Tensor out = tape.checkpoint(block, x, false, false);
+  Tensor out = tape.checkpoint(block, x, false, CheckpointInput::kKept);
   CHECK(level(tape).now == 3 * kUnit);  // x, what is kept, and the output
   out = mean_all(std::move(out));
   tape.backward(std::move(out));

@@ -29,6 +29,11 @@ void read_framework(Keys& keys, Facts& facts) {
   const bool path = contains(lower_case(keys.file), "megatron");
   const bool axes = keys["pipeline_model_parallel_size"] != nullptr || keys["tensor_model_parallel_size"] != nullptr;
   facts.megatron = path || axes;
+  if (!facts.megatron && keys.truthy("use_unsloth")) {
+    keys.state("framework.name", of("unsloth"), {keys["use_unsloth"]},
+               "FastLanguageModel in the Trainer (model/model_utils/unsloth.py)");
+    return;
+  }
   keys.state("framework.name", of(facts.megatron ? "megatron" : "transformers"),
              {keys["tensor_model_parallel_size"], keys["pipeline_model_parallel_size"]},
              facts.megatron ? "Megatron's keys: run with USE_MCA=1 (or USE_MEGATRON_BRIDGE=1)"

@@ -322,7 +322,11 @@ void read_swift(const Look& look, Sources, Reading& reading) {
   read_environment(args, text.script, launch, file);
   add_arguments(args, launch->arguments, file);
   read_verb(*launch, facts);
-  state(reading, "framework.name", of(facts.megatron ? "megatron" : "transformers"), {}, "the command");
+  if (!facts.megatron && args.text("tuner_backend") == "unsloth") {
+    args.state("framework.name", of("unsloth"), {args.find("tuner_backend")});
+  } else {
+    state(reading, "framework.name", of(facts.megatron ? "megatron" : "transformers"), {}, "the command");
+  }
   args.copy("model", {"model", "model_id_or_path", "model_type", "load", "mcore_model"});
   read_task(args, facts);
   read_method(args, facts);

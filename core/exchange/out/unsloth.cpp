@@ -52,7 +52,7 @@ void write_adapter(const ExportJob& job, Writer& out) {
 
 Exported write_unsloth(const ExportJob& job) {
   Writer out;
-  out.comment("A job from Tidemark for unsloth 2026.7 and trl 1.9. The data set is yours to fill in.");
+  out.comment("A job from Tidemark for unsloth 2026.8 and trl 0.24. The data set is yours to fill in.");
   out.line("from unsloth import FastLanguageModel");
   out.line("import torch");
   out.line("from datasets import load_dataset");
@@ -65,8 +65,9 @@ Exported write_unsloth(const ExportJob& job) {
   out.line("    max_length=" + std::to_string(job.job.sequence_length) + ",");
   out.line(std::string{"    packing="} + (job.job.packing ? "True" : "False") + ",");
   out.line(")");
-  out.lacks("/framework",
-            "transformers' own layers: Unsloth replaces attention, norms and loss by kernels that need less");
+  if (job.job.framework.name != "unsloth") {
+    out.lacks("/framework", "the framework: ask for \"unsloth\" to get the figure of its kernels and its loss");
+  }
   lacks_without_deepspeed(job, out);
   out.line("trainer = SFTTrainer(model=model, tokenizer=tokenizer, args=args, train_dataset=dataset)");
   out.line("trainer.train()");

@@ -32,4 +32,5 @@ unpack quantised gptqmodel==7.7.0 auto-gptq==0.7.1 autoawq==0.2.9 hqq==0.2.8.pos
 unpack own timm==1.0.20
 unpack megatron megatron-core==0.16.1
 unpack titan torchtitan==0.2.2
+unpack unsloth unsloth==2026.8.19 unsloth_zoo==2026.8.13
 for release in 1.13.0 1.14.0 1.15.0; do unpack accelerate-$release accelerate==$release; done

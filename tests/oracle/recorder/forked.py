@@ -26,7 +26,7 @@ def run(job, out, registry, versions):
     numpy.random.seed(0)
     common = {"job": full, "versions": versions}
     try:
-        rec = {**common, "cublas_workspace_bytes": record.CUBLAS_WORKSPACE, **record.run_fake(full, registry, 2, 12)}
+        rec = {**common, "cublas_workspace_bytes": record.CUBLAS_WORKSPACE, **record.run_fake(full, registry, job.get("steps", 2), 12)}
     except Exception as e:                          # noqa: B902 - one bad job must not stop the rest
         rec = {**common, "error": f"{type(e).__name__}: {str(e)[:400]}"}
     with open(out, "a") as f:

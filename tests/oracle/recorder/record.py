@@ -47,6 +47,7 @@ def run_fake(job, registry, steps, top):
     import jobs as J
     import offloading
     import preferences
+    import unslothed
     from torch.utils._pytree import tree_iter
     from optimizers import make_optimizer
     from tracker import BLOCK_RE, Tracker
@@ -70,6 +71,8 @@ def run_fake(job, registry, steps, top):
             for n, t, kind in weights_of(m, job):
                 tr.mods[:] = [n]
                 tr.track(t, kind, "weights")
+        if "unsloth" in job:
+            unslothed.track(model, tr)
         tr.mods.clear()
         opt = make_optimizer(job, model)
         for t in opt.tensors():                       # Adagrad's states are made with it
@@ -175,6 +178,9 @@ def build(J, job, registry, fake, placed=None):
     import packed
     import quantised
     model = J.build_model(job, registry, fake)
+    if "unsloth" in job:
+        import unslothed
+        return unslothed.build(model, job)
     if job.get("freeze_vision"):
         for n, p in model.named_parameters():
             if "visual" in n or "vision_tower" in n or "vision_model" in n:

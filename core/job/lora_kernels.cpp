@@ -1,0 +1,113 @@
+#include "core/job/lora_kernels.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace tidemark {
+namespace {
+
+/// Model types whose attention's forward patch_self_attn_lora can rewrite (monkeypatch/lora_kernels.py: QKV_PATCHES,
+/// ORIGINAL_O_CODE, against transformers 5.12.1), and which are modelled so.
+constexpr std::string_view kPatched[] = {
+    "apertus",      "arcee",       "cwm",          "ernie4_5",
+    "ernie4_5_moe", "exaone4",     "gemma",        "gemma2",
+    "gemma3",       "gemma3_text", "glm",          "glm4",
+    "granite",      "granitemoe",  "helium",       "hunyuan_v1_dense",
+    "jamba",        "llama",       "minimax",      "ministral",
+    "ministral3",   "mistral",     "mistral3",     "mixtral",
+    "phimoe",       "qwen2",       "qwen2_moe",    "qwen3",
+    "qwen3_moe",    "qwen3_vl",    "qwen3_vl_moe", "seed_oss",
+    "smollm3",      "starcoder2",  "vaultgemma",
+};
+/// The same, of which PEFT's layers stand in.
+constexpr std::string_view kPatchedElsewhere[] = {
+    "bamba",      "cohere2", "gemma4",      "gemma4_text", "gpt_oss", "granitemoehybrid", "granitemoeshared",
+    "nemotron_h", "qwen3_5", "qwen3_5_moe", "qwen3_next",  "zamba",
+};
+
+template <std::size_t N>
+bool is_among(const std::string_view (&words)[N], std::string_view word) {
+  return std::find(std::begin(words), std::end(words), word) != std::end(words);
+}
+
+// utils/schemas/config.py: check_auto_enable_lora_kernels.
+bool by_default(const TrainingJob& job) {
+  const bool rl = job.preference != Preference::kNone && job.preference != Preference::kReward;
+  if (job.framework.name != "axolotl" || rl || !axolotl_is_of(job, kKernelsByDefault)) return false;
+  if (job.method == Method::kQlora && job.quantization.bits == 8) return false;
+  if (job.adapter.lora_dropout > 0.0 && !axolotl_is_of(job, kWithDropout)) return false;
+  return !(job.data_parallel.is_sharded() && job.data_parallel.sharding == Sharding::kFsdp1);
+}
+
+void refuse(const char* why, const char* instead, Issues& issues) {
+  issues.push_back({"UNSUPPORTED_OPTION", Severity::kError, "/lora_kernels", why, instead});
+}
+
+// What Axolotl's validators raise (utils/schemas/validation.py: check_lora_kernels_8bit; config.py:
+// check_multigpu_lora_kernels).
+void check(const TrainingJob& job, Issues& issues) {
+  if (!job.has_adapter() || job.adapter.kind != AdapterKind::kLora) {
+    refuse("lora_kernels are functions for LoRA's layers: set method to lora or qlora, or leave them out.", "none",
+           issues);
+  } else if (job.method == Method::kQlora && job.quantization.bits == 8) {
+    refuse("Axolotl's LoRA kernels are not compatible with 8-bit weights: it raises a ValueError.", "none", issues);
+  } else if (job.data_parallel.is_sharded() && job.data_parallel.sharding == Sharding::kFsdp1) {
+    refuse("Axolotl's LoRA kernels are not compatible with FSDP 1: it raises a ValueError. Use FSDP 2.", "none",
+           issues);
+  }
+}
+
+// Why PEFT's layers stand in for the functions; empty: they are modelled.
+std::string_view not_modelled(std::string_view type, const TrainingJob& job) {
+  const std::optional<Dtype>& cast = job.recipe.autocast;
+  const bool widened = job.method == Method::kQlora && job.quantization.prepare_kbit != PrepareKbit::kOff;
+  if (is_among(kPatchedElsewhere, type)) return "in this model";
+  if (job.adapter.use_dora) return "with DoRA";
+  if (job.adapter.bias != TrainedBiases::kNone) return "with trained biases";
+  if (job.method == Method::kQlora && !job.quantization.is_bitsandbytes()) return "on weights that others packed";
+  if ((cast && *cast != job.recipe.weights) || (widened && is_half(job.recipe.weights)))
+    return "on hidden states in fp32, which they do not take under autocast";
+  if (job.tensor.is_used() || job.pipeline.is_used() || job.context > 1) return "where GPUs divide the model";
+  if (job.offload.activations) return "with activations in host memory";
+  return {};
+}
+
+}  // namespace
+
+bool axolotl_is_of(const TrainingJob& job, int day) {
+  if (job.framework.date > 0) return job.framework.date >= day;
+  return job.framework.at_least(5, 0) || (day <= kKernelsByDefault && job.framework.at_least(4, 51));
+}
+
+void settle_lora_kernels(bool open, const Architecture& architecture, TrainingJob& job, Issues& issues) {
+  if (job.framework.name == "unsloth") return;  // as_unsloth has decided
+  const bool lora = job.has_adapter() && job.adapter.kind == AdapterKind::kLora;
+  if (open && lora && by_default(job)) {
+    job.lora_kernels = {true, true, true, axolotl_is_of(job, kWithDropout)};
+    issues.push_back({"CHOSEN_KERNELS", Severity::kNote, "/lora_kernels",
+                      "LoRA's layers are left to the framework: Axolotl puts functions of its own in their place "
+                      "(lora_mlp_kernel, lora_qkv_kernel, lora_o_kernel) where nothing is said.",
+                      ""});
+  }
+  if (!job.lora_kernels.any()) return;
+  if (!open) check(job, issues);
+  const std::string_view type = architecture.model_type;
+  if (!is_among(kPatched, type) && !is_among(kPatchedElsewhere, type)) {
+    const bool attention = job.lora_kernels.qkv || job.lora_kernels.o;
+    job.lora_kernels = {};
+    if (!attention) return;
+    issues.push_back({"UNPATCHED_MODEL", Severity::kWarning, "/lora_kernels",
+                      "Axolotl cannot put its LoRA kernels into the attention of this model and stops: set "
+                      "lora_qkv_kernel and lora_o_kernel to false. The figure is that of PEFT's layers.",
+                      "none"});
+    return;
+  }
+  const std::string_view why = not_modelled(type, job);
+  if (why.empty() && axolotl_is_of(job, kWithDropout)) return;
+  if (!why.empty()) job.lora_kernels = {};
+  job.stand_ins.push_back(why.empty() ? std::string{"LoRA kernels of Axolotl before 0.16, answered by those of 0.16"}
+                                      : "Axolotl's LoRA kernels " + std::string{why} + ", answered by PEFT's layers");
+}
+
+}  // namespace tidemark

@@ -1,0 +1,64 @@
+// Jobs of Unsloth. What a layer keeps is summed by hand from unsloth 2026.8.19 unsloth/{kernels, models, utils}.
+#include <string>
+
+#include "tests/unit/asked.hpp"
+
+namespace tidemark {
+namespace {
+
+std::string with(const std::string& layers, const std::string& rest = "", const std::string& length = "512") {
+  return R"({"schema": 1, "config": {"model_type": "llama", "hidden_size": 256, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "intermediate_size": 704, "vocab_size": 2048, "max_position_embeddings": 1024,
+    "num_hidden_layers": )" +
+         layers +
+         R"(}, "method": "lora", "adapter": {"target_modules": "all-linear", "lora_dropout": 0}, "gpu": "A100-80GB",
+    "framework": {"name": "unsloth"}, "micro_batch_size": 2, "sequence_length": )" +
+         length + rest + "}";
+}
+
+constexpr Bytes kTokens = 2 * 512, kH = 256, kF = 704, kHeads = 4;
+constexpr Bytes kSeed = 512;  // of the attention: a block of the least size
+
+Bytes kept_by_a_layer(const std::string& rest) {
+  const auto kept = [&](const char* layers) { return held(answered(with(layers, rest)), Category::kActivations); };
+  return kept("13") - kept("12");
+}
+
+bool stands_in(const std::string& request) {
+  const Answer answer = ask(request);
+  REQUIRE(answer.estimate);
+  for (const Issue& issue : answer.issues) {
+    if (issue.code == "STAND_IN") return true;
+  }
+  return false;
+}
+
+TEST_CASE("a layer of Unsloth keeps no more than its functions' inputs, and every head's keys and values") {
+  // In bytes per token: x 2H and its norm 2H, a number 4, twice; q, k, v and the output for all heads 8H, flash's sums
+  // 4A; gate and up 4F.
+  CHECK(kept_by_a_layer(R"(, "padding": true)") == kTokens * (2 * (4 * kH + 4) + 8 * kH + 4 * kHeads + 4 * kF) + kSeed);
+  // flash-attn takes grouped heads as they are: 2H + 2H/2 + 2H/2 + 2H.
+  CHECK(kept_by_a_layer(R"(, "padding": true, "attention": "flash_attention_2")") ==
+        kTokens * (2 * (4 * kH + 4) + 6 * kH + 4 * kHeads + 4 * kF) + kSeed);
+}
+
+TEST_CASE("Unsloth's checkpoints wait in host memory, but for the last layer's and small ones") {
+  const auto kept = [](const char* layers, const char* length) {
+    return held(answered(with(layers, R"(, "gradient_checkpointing": "unsloth")", length)), Category::kActivations);
+  };
+  CHECK(kept("13", "4096") == kept("12", "4096"));
+  CHECK(kept("13", "512") - kept("12", "512") == kTokens * 2 * kH);  // 2^18 numbers
+}
+
+TEST_CASE("Unsloth's own code is of some models with LoRA; elsewhere transformers' stands in, and says so") {
+  CHECK_FALSE(stands_in(with("4")));
+  CHECK_FALSE(
+      stands_in(R"({"schema": 1, "model": "Qwen/Qwen3-0.6B", "method": "qlora", "framework": {"name": "unsloth"},
+    "optimizer": "adamw_8bit", "gradient_checkpointing": "unsloth"})"));
+  CHECK(stands_in(R"({"schema": 1, "model": "Qwen/Qwen3-0.6B", "framework": {"name": "unsloth"}})"));
+  CHECK(stands_in(R"({"schema": 1, "model": "google/gemma-3-4b-it", "method": "qlora",
+    "framework": {"name": "unsloth"}})"));
+}
+
+}  // namespace
+}  // namespace tidemark
