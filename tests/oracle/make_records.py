@@ -58,6 +58,10 @@ def request_of(job):
         req["adapter"].update({key: lo[key] for key in same if key in lo})
         if lo.get("kind", "lora") != "lora":
             req["adapter"] = adapter_of(lo)
+    if job.get("lora_kernels"):
+        req["lora_kernels"] = job["lora_kernels"]
+        if job.get("axolotl") == "0.17":                                  # v0.17.0
+            req["framework"]["version"] = "2026-06-03"
     if job["method"] == "qlora":
         prepare = job.get("kbit_prepare", True)
         req["quantization"] = {"bits": 4, "quant_type": "nf4", "double_quant": job.get("double_quant", True),

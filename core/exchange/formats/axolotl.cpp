@@ -42,7 +42,6 @@ const Node* fsdp(Keys& keys, const std::string& name) {
 struct Facts {
   bool sharded = false;  // FSDP
   int zero = -1;
-  bool flash = false;
   bool quantised = false;
 };
 
@@ -130,13 +129,11 @@ void read_quantization(Keys& keys, const Facts& facts) {
     keys.copy("quantization.double_quant", "bnb_config_kwargs.bnb_4bit_use_double_quant");
   }
   const bool skipped = facts.sharded || facts.zero == 3;
-  const bool cast_back = facts.flash || keys.truthy("cut_cross_entropy") || has_plugin(keys, "cut_cross_entropy");
   keys.state(
-      "quantization.prepare_kbit", of(!skipped && !cast_back), {node},
-      skipped ? "skipped under FSDP and ZeRO-3 (loaders/model.py L985-1022)"
-      : cast_back
-          ? "runs, then norms and embeddings go back to torch_dtype for flash attention (loaders/model.py L452-478)"
-          : "runs for adapters on a quantised base (loaders/model.py L985-1022)");
+      "quantization.prepare_kbit", of(false), {node},
+      skipped
+          ? "skipped under FSDP and ZeRO-3 (loaders/model.py L985-1022)"
+          : "runs, then norms, embeddings and head go back to torch_dtype for adapters (loaders/model.py L447-478)");
   if (keys.truthy("quantize_moe_experts")) keys.copy("quantization.moe_experts", "quantize_moe_experts");
 }
 
@@ -163,6 +160,38 @@ void read_adapter(Keys& keys) {
   }
   if (keys.truthy("peft_use_dora")) keys.copy("adapter.use_dora", "peft_use_dora");
   if (keys.truthy("peft_use_rslora")) keys.copy("adapter.use_rslora", "peft_use_rslora");
+}
+
+/// utils/schemas/config.py: check_auto_enable_lora_kernels: where none of the keys is there, all are on.
+void read_lora_kernels(Keys& keys, const Facts& facts) {
+  if (keys["adapter"] == nullptr || keys["adapter"]->text.empty()) return;
+  std::vector<Value> kernels;
+  std::vector<Origin> origins;
+  for (const auto& [word, key] : {std::pair{"mlp", "lora_mlp_kernel"},
+                                  {"qkv", "lora_qkv_kernel"},
+                                  {"o", "lora_o_kernel"},
+                                  {"embedding", "lora_embedding_kernel"}}) {
+    const Node* node = keys[key];
+    if (node == nullptr || !node->is_bool()) continue;
+    if (node->boolean) kernels.push_back(of(word));
+    origins.push_back(keys.origin(node));
+  }
+  if (!origins.empty()) {
+    if (kernels.empty()) kernels.push_back(of("none"));
+    state(keys.reading, "lora_kernels", of(std::move(kernels)), std::move(origins));
+    return;
+  }
+  const Node* version = keys["fsdp_version"] != nullptr ? keys["fsdp_version"] : fsdp(keys, "version");
+  const bool first = facts.sharded && (version == nullptr || version->integer != 2);
+  const Node* rl = keys["rl"];
+  const bool off = first || (rl != nullptr && !rl->text.empty()) || is_on(keys["load_in_8bit"]) ||
+                   keys.truthy("trust_remote_code") || keys.truthy("nvfp4_merge_aware");
+  const std::string_view name = keys["adapter"]->text;
+  if (off || (name != "lora" && name != "qlora")) return;
+  for (const char* word : {"mlp", "qkv", "o", "embedding"}) kernels.push_back(of(word));
+  keys.assume(
+      "lora_kernels", of(std::move(kernels)),
+      "axolotl turns its LoRA kernels on when none is named (schemas/config.py: check_auto_enable_lora_kernels)");
 }
 
 void read_batch(Keys& keys) {
@@ -196,7 +225,7 @@ void read_batch(Keys& keys) {
   }
 }
 
-void read_attention(Keys& keys, Facts& facts) {
+void read_attention(Keys& keys) {
   constexpr std::pair<const char*, const char*> kSwitches[] = {
       {"flash_attention", "flash_attention_2"}, {"sdp_attention", "sdpa"},    {"xformers_attention", "xformers"},
       {"flex_attention", "flex_attention"},     {"eager_attention", "eager"}, {"sage_attention", "sage_attention"}};
@@ -212,7 +241,6 @@ void read_attention(Keys& keys, Facts& facts) {
     keys.state("attention", of(name), {node});
   }
   if (word.empty()) keys.assume("attention", of("sdpa"), "transformers default (sdpa since 4.36)");
-  facts.flash = contains(word, "flash");
 }
 
 void read_precision(Keys& keys, const Facts& facts) {
@@ -329,9 +357,10 @@ void read_axolotl(const Look& look, Sources, Reading& reading) {
   keys.copy_any("model", {"base_model", "base_model_config"});
   read_parallelism(keys, facts);
   read_method(keys, facts);
-  read_attention(keys, facts);
+  read_attention(keys);
   read_quantization(keys, facts);
   read_adapter(keys);
+  read_lora_kernels(keys, facts);
   read_batch(keys);
   read_precision(keys, facts);
   read_checkpointing(keys, facts);

@@ -171,6 +171,7 @@ def sdpa_kernel(op):
 
 def build(J, job, registry, fake, placed=None):
     """`placed` is called with what from_pretrained returns: before anything is frozen for good and adapters come."""
+    import axolotl_kernels
     import checkpoints
     import float8
     import losses
@@ -210,6 +211,8 @@ def build(J, job, registry, fake, placed=None):
         if ckpt and (job["use_reentrant"] or job.get("kbit_prepare", job["method"] == "qlora")):
             model.enable_input_require_grads()
         model = J.add_lora(model, job, fake)
+    if axolotl_kernels.is_one(job):
+        axolotl_kernels.apply(model, job)
     if job.get("neftune"):
         from transformers.integrations.neftune import activate_neftune
         activate_neftune(model, job["neftune"])    # as Trainer.train does: behind the hook that asks for gradients

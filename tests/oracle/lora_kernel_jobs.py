@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""lora_kernel_jobs.py > jobs.jsonl     LoRA under Axolotl's own autograd functions (recorder/axolotl_kernels.py), for records-kernels.jsonl"""
+import hashlib
+import json
+
+SIZES = {"hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 5, "num_attention_heads": 16, "num_key_value_heads": 4,
+         "vocab_size": 16000, "max_position_embeddings": 4096, "tie_word_embeddings": False, "pad_token_id": 0}
+EXPERTS = {"num_hidden_layers": 3, "hidden_size": 512, "num_attention_heads": 8}
+# name -> (class, what its config says beside SIZES)
+MODELS = {
+    "llama": ("LlamaForCausalLM", {}),
+    "mistral": ("MistralForCausalLM", {"sliding_window": None, "head_dim": 64}),
+    "qwen2": ("Qwen2ForCausalLM", {"num_attention_heads": 14, "num_key_value_heads": 2, "hidden_size": 896, "intermediate_size": 4864,
+                                   "tie_word_embeddings": True}),
+    "qwen3": ("Qwen3ForCausalLM", {"head_dim": 128}),
+    "gemma": ("GemmaForCausalLM", {"head_dim": 128, "num_attention_heads": 8, "num_key_value_heads": 1, "tie_word_embeddings": True}),
+    "gemma2": ("Gemma2ForCausalLM", {"head_dim": 128, "num_attention_heads": 8, "query_pre_attn_scalar": 128, "sliding_window": 4096,
+                                     "tie_word_embeddings": True}),
+    "gemma3_text": ("Gemma3ForCausalLM", {"head_dim": 128, "num_attention_heads": 8, "query_pre_attn_scalar": 128, "sliding_window": 256,
+                                          "sliding_window_pattern": 3, "tie_word_embeddings": True}),
+    "mixtral": ("MixtralForCausalLM", {**EXPERTS, "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 1024}),
+    "qwen3_moe": ("Qwen3MoeForCausalLM", {**EXPERTS, "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 512, "head_dim": 64,
+                                          "mlp_only_layers": [0]}),
+    "smollm3": ("SmolLM3ForCausalLM", {"no_rope_layer_interval": 4}),
+    "starcoder2": ("Starcoder2ForCausalLM", {"sliding_window": 4096}),
+    "granite": ("GraniteForCausalLM", {}),
+    "ernie4_5": ("Ernie4_5ForCausalLM", {"use_bias": False}),
+    "seed_oss": ("SeedOssForCausalLM", {"head_dim": 64}),
+}
+ALL = ["mlp", "qkv", "o", "embedding"]
+LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+
+
+def job(model, **changes):
+    name, own = MODELS[model]
+    made = {"config": {"model_type": model, "architectures": [name], **SIZES, **own}, "method": "lora", "precision": "bf16_amp", "micro_batch": 2,
+            "seq_len": 512, "gradient_checkpointing": "none", "use_reentrant": False, "lora_kernels": ALL, "lora": {"target_modules": LINEAR}, **changes}
+    if made["method"] == "qlora":
+        made.setdefault("kbit_prepare", False)
+    digest = hashlib.sha1(json.dumps(made, sort_keys=True).encode()).hexdigest()[:6]
+    return {"id": f"kernels-{model}-{made['method']}-{digest}", **made}
+
+
+def jobs():
+    full = {"gradient_checkpointing": "full"}
+    for model in MODELS:
+        yield job(model)
+        yield job(model, method="qlora", **full, use_reentrant=True)
+    for method in ("lora", "qlora"):
+        yield job("llama", method=method, **full)
+        yield job("llama", method=method, axolotl="0.17")
+        yield job("llama", method=method, axolotl="0.17", **full, use_reentrant=True)
+        yield job("llama", method=method, precision="bf16", seq_len=1024, micro_batch=1)
+        yield job("llama", method=method, precision="bf16", lora={"target_modules": LINEAR, "adapter_dtype": "bf16"})
+        yield job("llama", method=method, lora={"target_modules": ["q_proj", "k_proj", "v_proj", "o_proj"], "r": 64})
+        yield job("llama", method=method, lora={"target_modules": ["gate_proj", "up_proj", "down_proj"], "r": 64}, **full)
+        yield job("llama", method=method, lora={"target_modules": ["q_proj", "v_proj", "gate_proj", "down_proj"]})
+        yield job("llama", method=method, lora={"target_modules": LINEAR, "dropout": 0.05}, grad_accum=2)
+        yield job("llama", method=method, lora={"target_modules": LINEAR, "dropout": 0.05}, **full, use_reentrant=True)
+        yield job("qwen2", method=method, attention="flash_attention_2", optimizer="adamw_bnb_8bit", micro_batch=4)
+        yield job("qwen3", method=method, lora_kernels=["mlp"], loss="liger_flce")
+        yield job("gemma2", method=method, lora_kernels=["qkv", "o"], attention="eager", **full, use_reentrant=True)
+        yield job("mistral", method=method, grad_accum=3, padding=True, **full)
+    yield job("llama", precision="fp32", micro_batch=1)
+    yield job("llama", precision="fp32", micro_batch=1, lora={"target_modules": LINEAR, "dropout": 0.1}, **full)
+    yield job("llama", method="qlora", double_quant=False)
+    yield job("llama", method="qlora", double_quant=False, **full, use_reentrant=True)
+
+
+if __name__ == "__main__":
+    for one in jobs():
+        print(json.dumps(one))

@@ -1,0 +1,120 @@
+"""Axolotl's own autograd functions for LoRA layers, and its own patch that puts them into a model; a job's `lora_kernels` names which
+(mlp, qkv, o, embedding), `axolotl` the release (third_party/axolotl/RELEASE: src/axolotl/{kernels,monkeypatch}, 0.18 being 067b021).
+
+Triton kernels and bitsandbytes' C functions write where they are told and allocate nothing: nothing is launched."""
+import importlib
+import logging
+import os
+import re
+import sys
+import types
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def is_one(job):
+    return bool(job.get("lora_kernels"))
+
+
+def apply(model, job):
+    """What PatchManager does: the attention class's forward is rewritten, then methods of the layers are replaced."""
+    patch = loaded(job.get("axolotl", "0.18"))
+    cfg = Config({f"lora_{name}_kernel": True for name in job["lora_kernels"]})
+    if cfg.lora_qkv_kernel or cfg.lora_o_kernel:
+        attention = type(next(m for n, m in model.named_modules() if n.endswith("layers.0.self_attn")))
+        patch.get_attention_cls_from_config = lambda cfg: attention
+        attention.__dict__.get("_original_forward") or patch.patch_self_attn_lora(cfg)
+    for module in model.modules():
+        tell_quant_state(module)
+    patch.apply_lora_kernel_patches(model, cfg)
+
+
+class Config(dict):
+    """axolotl.utils.dict.DictDefault: a key that is not there is None."""
+    def __getattr__(self, key):
+        return self.get(key)
+
+
+def tell_quant_state(module):
+    """bitsandbytes functional.py QuantState of a packed weight, as quantised.FakeLinear4bit holds its parts."""
+    from quantised import FakeLinear4bit
+    if not isinstance(module, FakeLinear4bit):
+        return
+    nested = types.SimpleNamespace(code=module.code2, absmax=module.absmax2, blocksize=256) if module.double_quant else None
+    module.weight.quant_state = types.SimpleNamespace(
+        absmax=module.absmax, shape=module.shape, dtype=module.packed_dtype, blocksize=64, state2=nested,
+        offset=module.offset if module.double_quant else None)
+
+
+def loaded(release):
+    stub_modules()
+    sys.path.insert(0, os.path.join(HERE, "third_party", "axolotl", release))
+    patch = importlib.import_module("axolotl.monkeypatch.lora_kernels")
+    quantize = importlib.import_module("axolotl.kernels.quantize")
+    stream = object()
+    quantize.CUDA_STREAM = stream if release == "0.17" else types.SimpleNamespace(get=lambda device: stream)
+    quantize.HAS_CUDA_STREAM = True
+    return patch
+
+
+def module(name, **content):
+    sys.modules[name] = made = types.ModuleType(name)
+    made.__dict__.update(content)
+    return made
+
+
+class Kernel:
+    """A @triton.jit function: `kernel[grid](...)` launches it."""
+    def __init__(self, function):
+        pass
+
+    def __getitem__(self, grid):
+        return lambda *args, **words: None
+
+
+class PlainOp:
+    """axolotl.kernels.op_registry: a custom op, called as the Python function that it is made of."""
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, *args, **words):
+        return self.function(*args, **words)
+
+    def register_fake(self, function):
+        return function
+
+
+def detab_code(code):
+    spaces = re.match(r"([\s\t]{1,})", code)
+    return (code, "") if spaces is None else (re.sub("^" + spaces.group(0), "", code, flags=re.MULTILINE), spaces.group(0))
+
+
+def dequantize_4bit(weight, state, quant_type):
+    """bitsandbytes functional.py: scales that are not quantised need no copy."""
+    import torch
+    out = torch.empty(state.shape, dtype=state.dtype, device=weight.device)
+    return out.t() if weight.shape[0] == 1 else out
+
+
+def stub_modules():
+    c = type("Lib", (), {"__getattr__": lambda self, name: lambda *args: None})()
+    language = module("triton.language", constexpr=int)
+    module("triton", jit=Kernel, language=language, cdiv=lambda a, b: -(-a // b), next_power_of_2=lambda n: 1 << (n - 1).bit_length())
+    functional = module("bitsandbytes.functional", lib=c, get_ptr=lambda tensor: None, QuantState=types.SimpleNamespace,
+                        dequantize_4bit=dequantize_4bit)
+    module("bitsandbytes", functional=functional, __version__="0.50.2")
+    module("axolotl.monkeypatch.utils", detab_code=detab_code)
+    module("axolotl.utils")
+    module("axolotl.utils.callbacks")
+    module("axolotl.utils.callbacks.models", get_causal_lm_model_cls_prefix=None)
+    module("axolotl.utils.dict", DictDefault=dict)
+    module("axolotl.utils.logging", get_logger=lambda name: Log())
+    module("axolotl.kernels.op_registry", register_kernel_op=lambda name, mutates_args=(): PlainOp)
+
+
+class Log(logging.getLoggerClass()):
+    def __init__(self):
+        super().__init__("axolotl")
+
+    def warning_once(self, message):
+        print("axolotl:", message, file=sys.stderr)
