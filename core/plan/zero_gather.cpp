@@ -131,12 +131,10 @@ void ZeroGather::add_event(std::size_t module, bool graph, std::size_t from) {
   event.leaf = is_leaf(first_of(module));
   if (!events_.empty()) event.before = events_.back().before + events_.back().counted;
   event.counted = event.leaf ? 0 : elements_of(module);
-  if (leaves_) {
-    open_containers(module, from);
-    event.ahead = std::exchange(ahead_, 0);
-    event.layer = layer_;
-    event.end = deep_ += elements_of(module);
-  }
+  open_containers(module, from);
+  event.ahead = std::exchange(ahead_, 0);
+  event.layer = layer_;
+  event.end = deep_ += elements_of(module);
   for (const std::int32_t p : event.parameters) {
     part_of(p).uses.push_back(events_.size());
     queue_.emplace_back(events_.size(), p);
@@ -161,10 +159,10 @@ void ZeroGather::trace() {
 }
 
 // Of a layer, or of one module outside of them. Checkpoints that are not re-entrant run the layer again as backward
-// first asks for what was saved: a leaf module at its end has begun its backward by then.
+// first asks for what was saved: the module at its end has begun its backward by then.
 void ZeroGather::trace_backward(std::size_t begin, std::size_t end) {
   const bool again = recomputes_ && instances_[begin] >= 0;
-  const bool begun = again && !job_.use_reentrant && backward_[end - 1] && is_leaf(first_of(end - 1));
+  const bool begun = again && !job_.use_reentrant && backward_[end - 1];
   if (begun) {
     add_event(end - 1, false);
     events_.back().stays = true;
@@ -280,14 +278,12 @@ void ZeroGather::let_kept_go() {
   }
 }
 
-// Of leaf modules' models those modules run as well whose parameters nothing asks for here; of others a table's
-// backward.
+// Modules run as well whose parameters nothing asks for here: their hooks gather ahead as all others' do.
 void ZeroGather::run_up_to(std::size_t end) {
   for (; next_event_ < end; ++next_event_) {
     if (next_event_ > 0) release();
     if (events_[next_event_].frees) let_kept_go();
-    const Parameter& p = tape_.parameters()[static_cast<std::size_t>(events_[next_event_].parameters.front())];
-    if (leaves_ || p.is_embedding || next_event_ + 1 == end) run(next_event_);
+    run(next_event_);
   }
 }
 

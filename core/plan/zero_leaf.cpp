@@ -1,7 +1,7 @@
 // What a mixture's leaf modules change in ZeRO-3's order of modules. Before a leaf module is let go, what comes next is
 // counted as it counts itself, with all that lies in a module (`__params_to_release`: iter_params(module,
-// recurse=z3_leaf_module(submodule_to_release))), so that modules around others count as well; and as one parameter is
-// a good part of what may be gathered at all, each module that only holds others gathers ahead as they do.
+// recurse=z3_leaf_module(submodule_to_release))), so that modules around others count as well. In every model each
+// module that only holds others gathers ahead as they do.
 #include "core/plan/zero_leaf.hpp"
 
 #include <algorithm>
