@@ -238,7 +238,7 @@ export interface Job {
     /** Elements of packed weights, which GPUs divide and gather. @default "auto" */
     quant_storage?: "auto" | "uint8" | "bf16" | "fp16" | "fp32" | "bfloat16" | "float16" | "float32" | null;
     /** Whether peft.prepare_model_for_kbit_training ran: it upcasts what is not quantised. @default false */
-    prepare_kbit?: "false" | false | "true" | true | "norms_only" | null;
+    prepare_kbit?: "false" | false | "true" | true | "norms_only" | "norms_back" | null;
     /** Another name of "quantization.quant_type". */
     method?: "nf4" | "fp4" | "int8" | "gptq" | "awq" | "hqq" | "torchao_nf4" | "quanto" | "torchao" | "aqlm" | "eetq" | null;
     /** Another name of "quantization.quant_type". */
@@ -319,7 +319,7 @@ export interface Job {
   /** attn_implementation. @default "sdpa" */
   attention?: "eager" | "sdpa" | "flash_attention_2" | "flash_attention_3" | "xformers" | "math" | "fa2" | "flash_attn" | "flash_attn_2" | "flash_attention" | "kernels_community/flash_attn2" | "kernels_community/flash_attn" | "true" | true | "fa3" | "flash_attn_3" | "kernels_community/flash_attn3" | "kernels_community/vllm_flash_attn3" | "auto" | "false" | false | "disabled" | null;
   /** What is run again in backward instead of being kept; or an object with one of the keys below. @default "none" */
-  gradient_checkpointing?: "none" | "full" | "offload" | "true" | true | "false" | false | null | {
+  gradient_checkpointing?: "none" | "full" | "offload" | "true" | true | "false" | false | "unsloth" | null | {
     /** Checkpoint every k-th layer. Unit: layers. */
     every?: number | null;
     /** Run again only these parts of each layer. */
@@ -348,6 +348,16 @@ export interface Job {
   loss?: "default" | "liger" | "chunked" | "cut_cross_entropy" | "mean_square" | null;
   /** Liger kernels in use, besides the loss. @default [] */
   liger?: "rms_norm" | "swiglu" | "rope" | "layer_norm" | null | ("rms_norm" | "swiglu" | "rope" | "layer_norm")[];
+  /** Axolotl's functions that take the place of PEFT's LoRA layers, several of them at a time. @default ["auto"] */
+  lora_kernels?: "auto" | "none" | "mlp" | "qkv" | "o" | "embedding" | null | ("auto" | "none" | "mlp" | "qkv" | "o" | "embedding")[];
+  /** Axolotl's key for a word of `lora_kernels`. @default false */
+  lora_mlp_kernel?: boolean | null;
+  /** Axolotl's key for a word of `lora_kernels`. @default false */
+  lora_qkv_kernel?: boolean | null;
+  /** Axolotl's key for a word of `lora_kernels`. @default false */
+  lora_o_kernel?: boolean | null;
+  /** Axolotl's key for a word of `lora_kernels`. @default false */
+  lora_embedding_kernel?: boolean | null;
   /** torch.compile. @default "none" */
   compile?: "none" | "per_block" | "full" | "true" | true | "false" | false | null;
   /** TrainingArguments.use_liger_kernel: the fused loss with rms_norm, swiglu and rope. @default false */
@@ -559,10 +569,10 @@ export interface Job {
   } | null;
   framework?: {
     /** Who runs the step: its defaults hold where nothing is stated. @default "transformers" */
-    name?: "transformers" | "pytorch" | "accelerate" | "trl" | "axolotl" | "llama_factory" | "ms_swift" | "autotrain" | "peft" | "llamafactory" | "swift" | "megatron" | "megatron-lm" | "nemo" | "megatron-deepspeed" | "galvatron" | "hetu-galvatron" | "torchtune" | "torchtitan" | "litgpt" | "nemo-automodel" | "automodel" | null;
+    name?: "transformers" | "pytorch" | "accelerate" | "trl" | "axolotl" | "llama_factory" | "ms_swift" | "autotrain" | "peft" | "llamafactory" | "swift" | "megatron" | "megatron-lm" | "nemo" | "megatron-deepspeed" | "galvatron" | "hetu-galvatron" | "torchtune" | "torchtitan" | "litgpt" | "nemo-automodel" | "automodel" | "unsloth" | null;
     /**
-     * Release of transformers beneath it (5.12, 4.46) or of torchtitan (0.2.0), or a date (2026-07): defaults and
-     * copies of the logits depend on it. @default "5.12"
+     * Release of transformers beneath it (5.12, 4.46), of torchtitan (0.2.0) or Unsloth (2026.8), or a date (2026-07):
+     * defaults and copies of the logits depend on it. @default "5.12"
      */
     version?: string | number | null;
   } | null;
@@ -720,7 +730,7 @@ export interface Job {
   /** Another name of "attention". */
   flash_attention?: "eager" | "sdpa" | "flash_attention_2" | "flash_attention_3" | "xformers" | "math" | "fa2" | "flash_attn" | "flash_attn_2" | "flash_attention" | "kernels_community/flash_attn2" | "kernels_community/flash_attn" | "true" | true | "fa3" | "flash_attn_3" | "kernels_community/flash_attn3" | "kernels_community/vllm_flash_attn3" | "auto" | "false" | false | "disabled" | null;
   /** Another name of "gradient_checkpointing". */
-  use_gradient_checkpointing?: "none" | "full" | "offload" | "true" | true | "false" | false | null;
+  use_gradient_checkpointing?: "none" | "full" | "offload" | "true" | true | "false" | false | "unsloth" | null;
   gradient_checkpointing_kwargs?: {
     /** Another name of "use_reentrant". */
     use_reentrant?: boolean | null;

@@ -61,7 +61,9 @@ void check(const TrainingJob& job, Issues& issues) {
 // Why PEFT's layers stand in for the functions; empty: they are modelled.
 std::string_view not_modelled(std::string_view type, const TrainingJob& job) {
   const std::optional<Dtype>& cast = job.recipe.autocast;
-  const bool widened = job.method == Method::kQlora && job.quantization.prepare_kbit != PrepareKbit::kOff;
+  const PrepareKbit prepared = job.quantization.prepare_kbit;
+  const bool widened =
+      job.method == Method::kQlora && prepared != PrepareKbit::kOff && prepared != PrepareKbit::kNormsBack;
   if (is_among(kPatchedElsewhere, type)) return "in this model";
   if (job.adapter.use_dora) return "with DoRA";
   if (job.adapter.bias != TrainedBiases::kNone) return "with trained biases";

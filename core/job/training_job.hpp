@@ -22,7 +22,7 @@ enum class QuantType : std::uint8_t { kNf4, kFp4, kInt8, kGptq, kAwq, kHqq, kQua
 /// each row.
 enum class Float8 : std::uint8_t { kNone, kTensorwise, kRowwise };
 enum class ExpertsKernel : std::uint8_t { kGroupedMm, kBatchedMm, kEager };
-enum class PrepareKbit : std::uint8_t { kOff, kAll, kNormsOnly };
+enum class PrepareKbit : std::uint8_t { kOff, kAll, kNormsOnly, kNormsBack };
 
 /// Every decision of mixed precision, so that no answer hides behind "16 bytes per parameter".
 struct Recipe {

@@ -104,6 +104,9 @@ Dtype Net::weight_dtype(int rank) const {
   if (prepared && is_half(job.recipe.weights)) {
     if (job.quantization.prepare_kbit == PrepareKbit::kAll) return Dtype::kFp32;
     if (job.quantization.prepare_kbit == PrepareKbit::kNormsOnly && rank <= 1) return Dtype::kFp32;
+    // axolotl 067b021 loaders/model.py: _convert_embedding_modules_dtype. Biases and routers stay wide, too: too small
+    // to be told apart here.
+    if (job.quantization.prepare_kbit == PrepareKbit::kNormsBack && rank > 2) return Dtype::kFp32;
   }
   return job.recipe.weights;
 }

@@ -58,7 +58,6 @@ constexpr ForeignKey kForeign[] = {
     {"offload_optimizer,offload_param", "Write it as a key of \"offload\": that decides what is modelled."},
     {"freeze_extra_modules",
      "Name what is frozen instead: \"freeze\": [\"layers.0\", \"layers.1\"] with method freeze."},
-    {"lora_mlp_kernel,lora_qkv_kernel,lora_o_kernel", "Fused LoRA kernels keep other tensors; not modelled yet."},
     {"liger_layer_norm,liger_cross_entropy,fp8,use_scattermoe,quantize_moe_experts", "Not modelled yet."},
     {"flex_attention", "Not modelled yet; \"attention\": \"flash_attention_2\" is the nearest that is."},
 };

@@ -95,6 +95,8 @@ constexpr Choice kPrepareKbit[] = {
     {"false", number(PrepareKbit::kOff), "weights that are not quantised keep their dtype"},
     {"true", number(PrepareKbit::kAll), "peft.prepare_model_for_kbit_training: all of them become fp32"},
     {"norms_only", number(PrepareKbit::kNormsOnly), "only norms become fp32"},
+    {"norms_back", number(PrepareKbit::kNormsBack),
+     "all become fp32, then norms, token table and head go back, as Axolotl has it: what stays are experts"},
 };
 
 void only_beside_adapters(const OptionValue& v, const ReadSoFar& read, Issues& issues) {

@@ -95,9 +95,8 @@ constexpr Option kOptions[] = {
         .further()
         .sets([](Request& r, const OptionValue& v) { r.job.framework.name = v.text; }),
     text("framework.version", "\"5.12\"", "Release",
-         "Release of transformers beneath it (5.12, 4.46) of torchtitan (0.2.0) or Unsloth (2026.8), or a date "
-         "(2026-07): defaults and "
-         "copies of the logits depend on it.")
+         "Release of transformers beneath it (5.12, 4.46), of torchtitan (0.2.0) or Unsloth (2026.8), or a date "
+         "(2026-07): defaults and copies of the logits depend on it.")
         .digits()
         .further()
         .checked(check_version)

@@ -38,8 +38,7 @@ OnHost Tape::to_host(const Tensor& x, int asked) {
 }
 
 Tensor Tape::from_host(const OnHost& x) {
-  Tensor back =
-      x.in_buffer ? part_of_buffer(x.shape, x.dtype) : allocate(x.shape, x.dtype, "input back from the host");
+  Tensor back = x.in_buffer ? part_of_buffer(x.shape, x.dtype) : allocate(x.shape, x.dtype, "input back from the host");
   back.change().requires_grad = x.requires_grad;
   if (x.packed > 0) {
     offloading_.back.push_back({x.packed, back});

@@ -150,10 +150,10 @@ class Tape : public Record, public Guards {
   void set_gradient_dtype(std::optional<Dtype> dtype) { gradient_dtype_ = dtype; }
 
   // -- checkpointing -----------------------------------------------------------------------------------------------
-  /// torch.utils.checkpoint. The stored input may wait in host memory and come back for the recomputation (transformers'
-  /// and axolotl's activation offloading, Unsloth's checkpointing), whichever the form.
-  /// `further`: what else of the arguments requires a gradient; a re-entrant checkpoint detaches these, too, and its
-  /// block is to read them from detached() where that is not empty.
+  /// torch.utils.checkpoint. The stored input may wait in host memory and come back for the recomputation
+  /// (transformers' and axolotl's activation offloading, Unsloth's checkpointing), whichever the form. `further`: what
+  /// else of the arguments requires a gradient; a re-entrant checkpoint detaches these, too, and its block is to read
+  /// them from detached() where that is not empty.
   Tensor checkpoint(const BlockCall& call, Tensor input, bool use_reentrant, CheckpointInput where,
                     std::vector<Tensor> further = {});
   const std::vector<Tensor>& detached() const { return detached_; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""lora_kernel_jobs.py > jobs.jsonl     LoRA under Axolotl's own autograd functions (recorder/axolotl_kernels.py), for records-kernels.jsonl"""
+"""lora_kernel_jobs.py > jobs.jsonl     LoRA under Axolotl's own autograd functions (recorder/axolotl_kernels.py), for records-extra.jsonl (kernels-…)"""
 import hashlib
 import json
 
@@ -33,6 +33,7 @@ LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_
 
 def job(model, **changes):
     name, own = MODELS[model]
+    own = {**own, **changes.pop("sizes", {})}
     made = {"config": {"model_type": model, "architectures": [name], **SIZES, **own}, "method": "lora", "precision": "bf16_amp", "micro_batch": 2,
             "seq_len": 512, "gradient_checkpointing": "none", "use_reentrant": False, "lora_kernels": ALL, "lora": {"target_modules": LINEAR}, **changes}
     if made["method"] == "qlora":
@@ -61,10 +62,24 @@ def jobs():
         yield job("qwen3", method=method, lora_kernels=["mlp"], loss="liger_flce")
         yield job("gemma2", method=method, lora_kernels=["qkv", "o"], attention="eager", **full, use_reentrant=True)
         yield job("mistral", method=method, grad_accum=3, padding=True, **full)
+        for model in ("llama", "gemma", "qwen3", "qwen2"):        # with a small vocabulary: the peak is within a layer
+            yield job(model, method=method, sizes={"vocab_size": 512}, **full, use_reentrant=model != "gemma")
+        yield job("llama", method=method, sizes={"vocab_size": 512})
+        yield job("llama", method=method, sizes={"vocab_size": 512}, lora_kernels=["qkv", "o"], **full)
     yield job("llama", precision="fp32", micro_batch=1)
     yield job("llama", precision="fp32", micro_batch=1, lora={"target_modules": LINEAR, "dropout": 0.1}, **full)
     yield job("llama", method="qlora", double_quant=False)
     yield job("llama", method="qlora", double_quant=False, **full, use_reentrant=True)
+    yield from prepared_jobs()
+
+
+def prepared_jobs():
+    """Prepared for k-bit training as Axolotl does it, by its functions and by PEFT's layers."""
+    for model in ("mixtral", "qwen3_moe", "llama"):
+        for more in ({}, {"gradient_checkpointing": "full", "use_reentrant": True}, {"gradient_checkpointing": "full"}):
+            made = job(model, method="qlora", kbit_prepare="norms_back", sizes={"vocab_size": 2048}, **more)
+            yield made
+            yield {**{key: value for key, value in made.items() if key != "lora_kernels"}, "id": made["id"] + "-peft"}
 
 
 if __name__ == "__main__":

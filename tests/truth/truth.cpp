@@ -249,10 +249,10 @@ int run(int argc, char** argv) {
   if (!check) return 0;
   Check c;
   check_oracle(c, "public records", without(t.open, t.deviations), 259, kDense);
-  check_oracle(c, "extra records", without(t.extra, t.deviations), 357, kDense);
+  check_oracle(c, "extra records", without(t.extra, t.deviations), 447, kDense);
   check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 759, kDense);
   check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 891);
-  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 795);
+  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 809);
   check_oracle(c, "records of loops", without(t.loops, t.deviations), 123, kLoops);
   check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 306);
   check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 201);

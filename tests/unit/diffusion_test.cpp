@@ -108,7 +108,8 @@ TEST_CASE("the VAE's peak grows by five tensors of full size for each picture", 
 
 TEST_CASE("encoders that mean nothing, or are trained, are told", "[diffusion]") {
   CHECK(says(ask("sd-1.5", kLora), "ASSUMED_DEFAULT", "/vae"));
-  CHECK(says(ask("sd-1.5", std::string{kLora} + R"(, "text_encoders": "trained")"), "UNSUPPORTED_OPTION", "/text_encoders"));
+  CHECK(says(ask("sd-1.5", std::string{kLora} + R"(, "text_encoders": "trained")"), "UNSUPPORTED_OPTION",
+             "/text_encoders"));
   CHECK(says(ask("Qwen/Qwen3-0.6B", R"(, "vae": "fp32")"), "IGNORED_OPTION", "/vae"));
 }
 

@@ -11,10 +11,7 @@ export default [
     "faster: each sample is encoded once, before training; kept on disk or in host memory",
     "更快：每个样本在训练前只编码一次，存在磁盘或主机内存中",
   ],
-  [
-    "the same latents and embeddings, if nothing is drawn anew in each epoch",
-    "若每轮不重新随机，潜变量和嵌入相同",
-  ],
+  ["the same latents and embeddings, if nothing is drawn anew in each epoch", "若每轮不重新随机，潜变量和嵌入相同"],
   ["none without random crops and captions that are left out", "没有随机裁剪和随机丢弃标题时无"],
   ["Adapters in bf16", "适配器用 bf16"],
   ["Frozen weights and adapters in bf16, no autocast", "冻结的权重和适配器都用 bf16，不用 autocast"],
@@ -210,6 +207,26 @@ export default [
   [
     "The experts stay in 16 bits: transformers 5 keeps those of a layer in one parameter, and bitsandbytes packs linear layers only.",
     "专家仍为 16 比特：transformers 5 把一层的专家放在一个参数里，而 bitsandbytes 只量化线性层。",
+  ],
+  [
+    "LoRA's layers are left to the framework: Axolotl puts functions of its own in their place (lora_mlp_kernel, lora_qkv_kernel, lora_o_kernel) where nothing is said.",
+    "LoRA 层由框架决定：未写明时 Axolotl 用自己的函数代替（lora_mlp_kernel、lora_qkv_kernel、lora_o_kernel）。",
+  ],
+  [
+    "lora_kernels are functions for LoRA's layers: set method to lora or qlora, or leave them out.",
+    "lora_kernels 是用于 LoRA 层的函数：请把 method 设为 lora 或 qlora，或不写此项。",
+  ],
+  [
+    "Axolotl's LoRA kernels are not compatible with 8-bit weights: it raises a ValueError.",
+    "Axolotl 的 LoRA 内核与 8 比特权重不兼容：它会抛出 ValueError。",
+  ],
+  [
+    "Axolotl's LoRA kernels are not compatible with FSDP 1: it raises a ValueError. Use FSDP 2.",
+    "Axolotl 的 LoRA 内核与 FSDP 1 不兼容：它会抛出 ValueError。请用 FSDP 2。",
+  ],
+  [
+    "Axolotl cannot put its LoRA kernels into the attention of this model and stops: set lora_qkv_kernel and lora_o_kernel to false. The figure is that of PEFT's layers.",
+    "Axolotl 无法把 LoRA 内核放进该模型的注意力，会停下：请把 lora_qkv_kernel 和 lora_o_kernel 设为 false。数字按 PEFT 的层计算。",
   ],
   [
     'Latents and embeddings of the text are taken to have been made before; what stays on the card to make them in each step is counted where "vae" and "text_encoders" say so.',

@@ -129,12 +129,15 @@ void read_quantization(Keys& keys, const Facts& facts) {
     keys.copy("quantization.double_quant", "bnb_config_kwargs.bnb_4bit_use_double_quant");
   }
   const bool skipped = facts.sharded || facts.zero == 3;
-  keys.state(
-      "quantization.prepare_kbit", of(false), {node},
-      skipped
-          ? "skipped under FSDP and ZeRO-3 (loaders/model.py L985-1022)"
-          : "runs, then norms, embeddings and head go back to torch_dtype for adapters (loaders/model.py L447-478)");
-  if (keys.truthy("quantize_moe_experts")) keys.copy("quantization.moe_experts", "quantize_moe_experts");
+  const bool experts_packed = keys.truthy("quantize_moe_experts");
+  if (skipped || experts_packed) {
+    keys.state("quantization.prepare_kbit", of(false), {node},
+               "skipped under FSDP and ZeRO-3, and beside packed experts (loaders/model.py L985-1022)");
+  } else {
+    keys.state("quantization.prepare_kbit", of("norms_back"), {node},
+               "runs, then norms, embeddings and head go back to torch_dtype for adapters (loaders/model.py L447-478)");
+  }
+  if (experts_packed) keys.copy("quantization.moe_experts", "quantize_moe_experts");
 }
 
 void read_adapter(Keys& keys) {

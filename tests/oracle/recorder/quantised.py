@@ -174,17 +174,23 @@ def quantize_linears(model, job):
     setattr(model, "is_loaded_in_8bit" if eight else "is_loaded_in_4bit", True)
 
 
-def prepare_kbit(model, norms_only=False):
+def prepare_kbit(model, norms_only=False, norms_back=False):
     """peft.prepare_model_for_kbit_training: freeze, and every 16-bit parameter becomes fp32.
 
-    ``norms_only`` is the variant some recipes use: embeddings and head stay 16-bit."""
+    ``norms_only`` is the variant some recipes use: embeddings and head stay 16-bit. ``norms_back``: axolotl 067b021 loaders/model.py
+    _convert_embedding_modules_dtype, which turns norms, embed_tokens and lm_head back."""
     seen = {}
+    half = next((p.dtype for p in model.parameters() if p.dtype in (torch.bfloat16, torch.float16)), None)
     packed = {id(m.weight) for m in model.modules() if isinstance(m, FakeLinear4bit)}     # no Params4bit, whatever its storage's dtype
     for name, p in list(model.named_parameters(remove_duplicate=False)):
         if id(p) not in packed and p.dtype in (torch.bfloat16, torch.float16) and not (norms_only and p.dim() > 1):
             if id(p) not in seen:
                 seen[id(p)] = nn.Parameter(p.detach().to(torch.float32), requires_grad=False)
             set_param(model, name, seen[id(p)])
+    if norms_back:
+        for name, module in model.named_modules():
+            if "norm" in name or (any(m in name for m in ("embed_tokens", "lm_head")) and hasattr(module, "weight")):
+                module.to(half)
 
 
 def teach_dora():

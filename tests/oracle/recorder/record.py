@@ -200,7 +200,7 @@ def build(J, job, registry, fake, placed=None):
         for p in model.parameters():
             p.requires_grad = False
         if job.get("kbit_prepare", True) and not packed.is_left_alone(job):
-            quantised.prepare_kbit(model, norms_only=job.get("kbit_prepare") == "norms")
+            quantised.prepare_kbit(model, norms_only=job.get("kbit_prepare") == "norms", norms_back=job.get("kbit_prepare") == "norms_back")
     float8.convert(model, job)
     checkpoints.reset()
     checkpoints.enable(model, job)

@@ -1,0 +1,85 @@
+// Axolotl's LoRA kernels: who has them (axolotl 067b021 src/axolotl/utils/schemas/config.py:
+// check_auto_enable_lora_kernels, check_multigpu_lora_kernels; validation.py: check_lora_kernels_8bit;
+// monkeypatch/lora_kernels.py). What they hold is the records' part (tests/oracle/lora_kernel_jobs.py).
+#include <string>
+#include <string_view>
+
+#include "tests/unit/asked.hpp"
+
+namespace tidemark {
+namespace {
+
+Answer with(const std::string& rest, const std::string& model = "Qwen/Qwen3-0.6B") {
+  return ask(R"({"schema": 1, "model": ")" + model + R"(", "gpu": "A100-80GB", "adapter": {"lora_dropout": 0,
+    "target_modules": "all-linear"}, "precision": "bf16_amp", "micro_batch_size": 2, "sequence_length": 1024)" +
+             rest + "}");
+}
+
+bool says(const Answer& answer, std::string_view code) {
+  for (const Issue& issue : answer.issues) {
+    if (issue.code == code && issue.path == "/lora_kernels") return true;
+  }
+  return false;
+}
+
+bool chosen(const std::string& rest) {
+  return says(with(rest), "CHOSEN_KERNELS");
+}
+
+constexpr const char* kAxolotl = R"(, "method": "lora", "framework": {"name": "axolotl"})";
+
+TEST_CASE("Axolotl has its LoRA kernels where nothing is said, and says so") {
+  CHECK(chosen(kAxolotl));
+  CHECK(chosen(R"(, "method": "qlora", "framework": {"name": "axolotl"})"));
+  CHECK_FALSE(chosen(R"(, "method": "lora")"));
+  CHECK_FALSE(chosen(R"(, "method": "full", "framework": {"name": "axolotl"})"));
+  CHECK_FALSE(chosen(std::string{kAxolotl} + R"(, "lora_kernels": "none")"));
+  CHECK_FALSE(chosen(std::string{kAxolotl} + R"(, "task": "dpo")"));
+  CHECK_FALSE(chosen(std::string{kAxolotl} + R"(, "parallelism": {"data": 2, "fsdp": "full_shard"})"));
+}
+
+TEST_CASE("before the day on which they became the default they are off") {
+  CHECK_FALSE(chosen(R"(, "method": "lora", "framework": {"name": "axolotl", "version": "2025-03"})"));
+  CHECK(chosen(R"(, "method": "lora", "framework": {"name": "axolotl", "version": "2026-07"})"));
+}
+
+TEST_CASE("they keep less than PEFT's layers where no layer is checkpointed") {
+  const Answer kernels = with(kAxolotl), layers = with(std::string{kAxolotl} + R"(, "lora_kernels": "none")");
+  REQUIRE(kernels.estimate);
+  REQUIRE(layers.estimate);
+  CHECK(held(*kernels.estimate, Category::kActivations) < held(*layers.estimate, Category::kActivations));
+  CHECK(kernels.estimate->parameters.trainable == layers.estimate->parameters.trainable);
+}
+
+TEST_CASE("Axolotl's own key is a word of the option") {
+  const Answer key = with(R"(, "method": "lora", "lora_mlp_kernel": true)"),
+               word = with(R"(, "method": "lora", "lora_kernels": ["mlp"])");
+  REQUIRE(key.estimate);
+  REQUIRE(word.estimate);
+  CHECK(key.estimate->allocated.expected == word.estimate->allocated.expected);
+}
+
+TEST_CASE("what Axolotl raises for is refused in words") {
+  for (const char* rest :
+       {R"(, "method": "full", "lora_kernels": ["mlp"])",
+        R"(, "method": "qlora", "quantization": {"bits": 8}, "lora_kernels": ["qkv"])",
+        R"(, "method": "lora", "lora_kernels": ["o"], "parallelism": {"data": 2, "fsdp": "full_shard"})"}) {
+    CAPTURE(rest);
+    const Answer answer = with(rest);
+    CHECK(says(answer, "UNSUPPORTED_OPTION"));
+    CHECK_FALSE(answer.estimate);
+  }
+}
+
+TEST_CASE("a model that its patch does not know is told, and answered by PEFT's layers") {
+  const std::string lora = R"(, "method": "lora")";
+  const Answer asked = with(lora + R"(, "lora_kernels": ["mlp", "qkv", "o"])", "microsoft/Phi-3-mini-4k-instruct");
+  const Answer plain = with(lora, "microsoft/Phi-3-mini-4k-instruct");
+  CHECK(says(asked, "UNPATCHED_MODEL"));
+  REQUIRE(asked.estimate);
+  REQUIRE(plain.estimate);
+  CHECK(asked.estimate->allocated.expected == plain.estimate->allocated.expected);
+}
+
+}  // namespace
+}  // namespace tidemark
