@@ -496,12 +496,14 @@ std::vector<Step> all_steps_of(Lever lever, const TrainingJob& job, const Archit
 
 std::vector<Step> steps_of(Lever lever, const TrainingJob& job, const Architecture& architecture) {
   std::vector<Step> steps = all_steps_of(lever, job, architecture);
-  if (job.gpus() == 1 && !job.is_megatron()) return steps;
-  // Not all of them go together with a model that several GPUs divide.
+  const bool divided = job.gpus() > 1 || job.is_megatron();
+  // Not all of them go together with a model that several GPUs divide, or with one that is no language model: a
+  // denoiser's weights are not packed.
   const auto refused = [&](const Step& step) {
     Issues issues;
     const TrainingJob changed = after(step, job);
     check_model(architecture, changed, issues);
+    if (!divided) return has_error(issues);
     check_sharding(architecture, changed, issues);
     check_tensor(architecture, changed, issues);
     check_pipeline(architecture, changed, issues);

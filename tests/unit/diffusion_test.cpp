@@ -1,7 +1,9 @@
 // Diffusion models, against what is known of them without this engine: public counts, and what diffusers' scripts do.
 #include <string>
 
+#include "core/fit/combination.hpp"
 #include "core/fit/lever.hpp"
+#include "core/fit/peaks.hpp"
 #include "core/wire/json.hpp"
 #include "tests/unit/asked.hpp"
 #include "tests/unit/catalog_engine.hpp"
@@ -111,6 +113,21 @@ TEST_CASE("encoders that mean nothing, or are trained, are told", "[diffusion]")
   CHECK(says(ask("sd-1.5", std::string{kLora} + R"(, "text_encoders": "trained")"), "UNSUPPORTED_OPTION",
              "/text_encoders"));
   CHECK(says(ask("Qwen/Qwen3-0.6B", R"(, "vae": "fp32")"), "IGNORED_OPTION", "/vae"));
+}
+
+TEST_CASE("advice finds what makes a denoiser fit, though its weights cannot be packed", "[diffusion]") {
+  const Answer a = ask(
+      "sdxl", std::string{kLora} + R"(, "vae": "fp32", "text_encoders": "frozen", "gradient_checkpointing": "full")");
+  REQUIRE(a.estimate);
+  for (const Step& step : steps_of(Lever::kMethod, a.job, a.architecture))
+    CHECK(step.title.find("QLoRA") == std::string::npos);
+  Card card;
+  card.visible = a.estimate->allocated.expected - 2 * kGiB;  // less than what the encoders take
+  Peaks peaks(a.architecture);
+  const Combination found = least_harm(peaks, a.job, card, 2000);
+  CHECK(found.found);
+  REQUIRE(found.steps.size() == 1);
+  CHECK(found.steps[0].lever == Lever::kEncoders);
 }
 
 TEST_CASE("making latents before is what advice offers where encoders work in each step", "[diffusion]") {
