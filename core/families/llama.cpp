@@ -259,8 +259,7 @@ Tensor llama_mlp(Net& net, Tensor hidden) {
   Scope in(net.tape, "mlp", kMlp);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.mlp_bias;
-  Tensor fused = net.gated_at_once(x, {"mlp.gate_proj", net.F, bias}, {"mlp.up_proj", net.F, bias},
-                                   {"mlp.down_proj", net.H, bias});
+  Tensor fused = net.gated_at_once(x);
   if (fused.defined()) return fused;
   Tensor gate = net.linear("mlp.gate_proj", x, net.F, bias);
   if (net.job.liger_swiglu) {

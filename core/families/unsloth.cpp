@@ -167,8 +167,7 @@ Tensor feed_forward(Net& net, Tensor hidden) {
   const Scope in(net.tape, "mlp", kMlp);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.mlp_bias;
-  Tensor at_once = net.gated_at_once(x, {"mlp.gate_proj", net.F, bias}, {"mlp.up_proj", net.F, bias},
-                                     {"mlp.down_proj", net.H, bias});
+  Tensor at_once = net.gated_at_once(x);
   if (at_once.defined()) return at_once;
   Tensor gate = net.linear("mlp.gate_proj", x, net.F, bias);
   gate = activate(net.arch.activation, std::move(gate));
@@ -249,12 +248,11 @@ void rotary_cache(Net& net) {
 // unsloth_zoo 2026.8.13 gradient_checkpointing.py: UnslothCheckpointFunction,
 // initialize_unsloth_gradient_checkpointing: two buffers that inputs come back into; inputs of 2 MiB and less stay on
 // the card.
-constexpr Count kLeastOffloaded = Count{1} << 20;
 void checkpoint_buffers(Net& net) {
   if (net.job.checkpointing != Checkpointing::kOffload) return;
   const Count numbers = net.T.n() * net.H.n();
-  const bool offloads = net.tape.above(numbers, kLeastOffloaded);
-  const Bytes bytes = (offloads ? numbers : kLeastOffloaded) * size_of(net.job.recipe.weights);
+  const bool offloads = net.tape.above(numbers, kUnslothKeeps);
+  const Bytes bytes = (offloads ? numbers : kUnslothKeeps) * size_of(net.job.recipe.weights);
   net.tape.buffer("inputs back from the host", bytes);
   net.tape.buffer("inputs back from the host, two", bytes);
 }

@@ -174,13 +174,12 @@ void check_encoders(const Denoiser& denoiser, Issues& issues) {
   if (encoders_of(denoiser).count == 0) {
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/text_encoders",
         "Which encoders belong to a denoiser of this width is not known: those of Stable Diffusion 1 to 3, SDXL and "
-        "Flux "
-        "are. Leave \"vae\" and \"text_encoders\" at \"cached\".",
+        "Flux are. Leave \"vae\" and \"text_encoders\" at \"cached\".",
         "cached");
   }
 }
 
-/// Diffusion models, as diffusers' training scripts run them with latents and embeddings that were made before.
+/// Diffusion models, as diffusers' training scripts run them.
 void check_denoiser(const Architecture& a, const TrainingJob& job, Issues& issues) {
   if (a.denoiser.latents == 0) {
     if (job.vae != Vae::kCached || job.text_encoders) {

@@ -70,8 +70,10 @@ void Net::at_once(const Tensor& x, std::initializer_list<Projection> layers) {
   for (std::size_t i = results.size(); i-- > 0;) made_.emplace_back(layers.begin()[i].name, std::move(results[i]));
 }
 
-Tensor Net::gated_at_once(const Tensor& x, const Projection& gate, const Projection& up, const Projection& down) {
+Tensor Net::gated_at_once(const Tensor& x) {
   if (!job.lora_kernels.mlp) return {};
+  const bool bias = arch.mlp_bias;
+  const Projection gate{"mlp.gate_proj", F, bias}, up{"mlp.up_proj", F, bias}, down{"mlp.down_proj", H, bias};
   for (const Projection* layer : {&gate, &up, &down}) {
     if (rank_of(layer->name) == 0) return {};
   }

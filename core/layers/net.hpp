@@ -230,7 +230,7 @@ class Net {
   /// what it made of each.
   void at_once(const Tensor& x, std::initializer_list<Projection> layers);
   /// The same of a feed-forward's gate, up and down; undefined: its layers are called one by one.
-  Tensor gated_at_once(const Tensor& x, const Projection& gate, const Projection& up, const Projection& down);
+  Tensor gated_at_once(const Tensor& x);
   /// What stands between a module and its adapter.
   struct Base {
     const char* name;  ///< of the module
@@ -327,6 +327,9 @@ struct MeanSquare {
   Tensor variance, root;
 };
 MeanSquare mean_square(Tensor x);
+/// unsloth_zoo 2026.8.13 gradient_checkpointing.py: UnslothCheckpointFunction.forward: numbers of a checkpoint's input
+/// (2 MiB of 16-bit ones) up to which it stays on the card.
+inline constexpr Count kUnslothKeeps = Count{1} << 20;
 /// Net::at_once of an attention's q, k and v.
 void qkv_at_once(Net& net, const Tensor& x, bool bias);
 /// Llama's RMSNorm: fp32 inside, weight applied in the input's dtype. Liger's kernel when the job uses it.

@@ -108,12 +108,12 @@ constexpr Tensor Net::Shared::*kArguments[] = {&Net::Shared::bias, &Net::Shared:
                                                &Net::Shared::encoder_states};
 constexpr std::size_t kReturned = 2;
 
-// unsloth_zoo 2026.8.13 gradient_checkpointing.py: UnslothCheckpointFunction.forward: the last layer's input and those
-// of 2 MiB (of 16-bit numbers) and less stay where they are.
+// unsloth_zoo 2026.8.13 gradient_checkpointing.py: UnslothCheckpointFunction.forward: the last layer's input and
+// small ones stay where they are.
 CheckpointInput input_of_checkpoint(Net& net, const Stack& stack, Count layer, const Tensor& hidden) {
   if (net.job.checkpointing != Checkpointing::kOffload) return CheckpointInput::kKept;
   if (net.job.framework.name != "unsloth") return CheckpointInput::kOnHost;
-  const bool stays = layer + 1 == stack.layers || !net.tape.above(hidden.numel(), Count{1} << 20);
+  const bool stays = layer + 1 == stack.layers || !net.tape.above(hidden.numel(), kUnslothKeeps);
   return stays ? CheckpointInput::kKept : CheckpointInput::kInBuffer;
 }
 

@@ -72,8 +72,7 @@ constexpr Choice kFrameworks[] = {
     {"automodel", 0, "", true, "nemo-automodel"},
     {"unsloth", 0,
      "Unsloth 2026.8: FastLanguageModel's own code of Llama, Mistral, Qwen 2 and 3, Gemma and Granite with LoRA on one "
-     "GPU; "
-     "elsewhere transformers' stands in, with a wide range"},
+     "GPU; elsewhere transformers' stands in, with a wide range"},
     {"deepspeed", 0, "DeepSpeed engine", false},
 };
 

@@ -170,11 +170,9 @@ void read_lora_kernels(Keys& keys, const Facts& facts) {
   if (keys["adapter"] == nullptr || keys["adapter"]->text.empty()) return;
   std::vector<Value> kernels;
   std::vector<Origin> origins;
-  for (const auto& [word, key] : {std::pair{"mlp", "lora_mlp_kernel"},
-                                  {"qkv", "lora_qkv_kernel"},
-                                  {"o", "lora_o_kernel"},
-                                  {"embedding", "lora_embedding_kernel"}}) {
-    const Node* node = keys[key];
+  constexpr const char* kWords[] = {"mlp", "qkv", "o", "embedding"};
+  for (const char* word : kWords) {
+    const Node* node = keys["lora_" + std::string{word} + "_kernel"];
     if (node == nullptr || !node->is_bool()) continue;
     if (node->boolean) kernels.push_back(of(word));
     origins.push_back(keys.origin(node));
@@ -191,7 +189,7 @@ void read_lora_kernels(Keys& keys, const Facts& facts) {
                    keys.truthy("trust_remote_code") || keys.truthy("nvfp4_merge_aware");
   const std::string_view name = keys["adapter"]->text;
   if (off || (name != "lora" && name != "qlora")) return;
-  for (const char* word : {"mlp", "qkv", "o", "embedding"}) kernels.push_back(of(word));
+  for (const char* word : kWords) kernels.push_back(of(word));
   keys.assume(
       "lora_kernels", of(std::move(kernels)),
       "axolotl turns its LoRA kernels on when none is named (schemas/config.py: check_auto_enable_lora_kernels)");

@@ -46,8 +46,9 @@ def answer_questions(model):
     """Prodigy asks whether a weight has anything but zeros in it, which PEFT's second factors have not; sums are some number."""
     from preferences import answer_items
     answer_items()
-    zeros = {id(p) for name, p in model.named_parameters() if "lora_B" in name}
-    torch.Tensor.any = lambda self: id(self) not in zeros
+    zeros = {id(p): "lora_B" in name for name, p in model.named_parameters()}
+    plain = torch.Tensor.any
+    torch.Tensor.any = lambda self, *a, **k: not zeros[id(self)] if id(self) in zeros else plain(self, *a, **k)
 
 
 class Package:
