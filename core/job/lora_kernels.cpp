@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tidemark {
 namespace {
@@ -58,6 +59,13 @@ void check(const TrainingJob& job, Issues& issues) {
   }
 }
 
+// Targets are full names or their last parts; expressions are not looked through.
+bool adapts_token_table(const Adapter& adapter) {
+  const std::vector<std::string>& names = adapter.target_modules.names;
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return name.ends_with("embed_tokens"); });
+}
+
 // Why PEFT's layers stand in for the functions; empty: they are modelled.
 std::string_view not_modelled(std::string_view type, const TrainingJob& job) {
   const std::optional<Dtype>& cast = job.recipe.autocast;
@@ -65,6 +73,7 @@ std::string_view not_modelled(std::string_view type, const TrainingJob& job) {
   const bool widened =
       job.method == Method::kQlora && prepared != PrepareKbit::kOff && prepared != PrepareKbit::kNormsBack;
   if (is_among(kPatchedElsewhere, type)) return "in this model";
+  if (job.lora_kernels.embedding && adapts_token_table(job.adapter)) return "on the token table";
   if (job.adapter.use_dora) return "with DoRA";
   if (job.adapter.bias != TrainedBiases::kNone) return "with trained biases";
   if (job.method == Method::kQlora && !job.quantization.is_bitsandbytes()) return "on weights that others packed";

@@ -1,6 +1,7 @@
 // Axolotl's LoRA kernels: who has them (axolotl 067b021 src/axolotl/utils/schemas/config.py:
 // check_auto_enable_lora_kernels, check_multigpu_lora_kernels; validation.py: check_lora_kernels_8bit;
 // monkeypatch/lora_kernels.py). What they hold is the records' part (tests/oracle/lora_kernel_jobs.py).
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -69,6 +70,13 @@ TEST_CASE("what Axolotl raises for is refused in words") {
     CHECK(says(answer, "UNSUPPORTED_OPTION"));
     CHECK_FALSE(answer.estimate);
   }
+}
+
+TEST_CASE("an adapted token table, of which no record is, is told") {
+  const Answer answer = ask(R"({"schema": 1, "model": "Qwen/Qwen3-0.6B", "method": "lora", "gpu": "A100-80GB",
+    "framework": {"name": "axolotl"}, "adapter": {"lora_dropout": 0, "target_modules": ["q_proj", "embed_tokens"]}})");
+  REQUIRE(answer.estimate);
+  CHECK(std::any_of(answer.issues.begin(), answer.issues.end(), [](const Issue& i) { return i.code == "STAND_IN"; }));
 }
 
 TEST_CASE("a model that its patch does not know is told, and answered by PEFT's layers") {
