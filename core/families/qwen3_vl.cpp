@@ -63,8 +63,10 @@ void read_vision(ConfigFields& fields, Architecture& tower) {
   if (layers.size() > kMostDeep) {
     fields.error("INVALID_VALUE", "deepstack_visual_indexes", "At most four deep features are modelled.");
   }
+  // Each such layer is of a kind of its own, as its merger is: two in a row would else be recorded as one.
   for (Count i = 0; i < tower.num_layers; ++i) {
-    tower.layer_kinds.push_back(std::find(layers.begin(), layers.end(), i) != layers.end() ? 1 : 0);
+    const auto found = std::find(layers.begin(), layers.end(), i);
+    tower.layer_kinds.push_back(found == layers.end() ? 0 : static_cast<std::uint8_t>(1 + (found - layers.begin())));
   }
 }
 

@@ -44,7 +44,7 @@ ZeroGather::ZeroGather(Tape& tape, const Architecture& architecture, const Train
       sizes_(sizes_of(architecture, job, reference)),
       dtype_(job.recipe.weights),
       on_host_(job.offload.parameters),
-      recomputes_(job.checkpointing == Checkpointing::kFull),
+      recomputes_(job.checkpointing == Checkpointing::kFull || job.checkpointing == Checkpointing::kOffload),
       leaves_(has_leaf_modules(architecture.model_type)),
       experts_first_(architecture.model_type == "qwen3_moe" && !lists_experts(architecture, job)),
       stack_ends_(architecture.head != Head::kCausalLm && architecture.num_decoder_layers == 0),

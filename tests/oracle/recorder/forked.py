@@ -25,8 +25,11 @@ def run(job, out, registry, versions):
     record.set_masks(full["padding"])
     numpy.random.seed(0)
     common = {"job": full, "versions": versions}
+    if "parallelism" in full:
+        import multi
     try:
-        rec = {**common, "cublas_workspace_bytes": record.CUBLAS_WORKSPACE, **record.run_fake(full, registry, job.get("steps", 2), 12)}
+        of_job = multi.run if "parallelism" in full else record.run_fake
+        rec = {**common, "cublas_workspace_bytes": record.CUBLAS_WORKSPACE, **of_job(full, registry, job.get("steps", 2), 12)}
     except Exception as e:                          # noqa: B902 - one bad job must not stop the rest
         rec = {**common, "error": f"{type(e).__name__}: {str(e)[:400]}"}
     with open(out, "a") as f:
@@ -60,7 +63,12 @@ def main():
     import jobs as library
     registry = library.load_registry(models)
     i, n = map(int, shard.split("/"))
-    for job in [json.loads(line) for line in open(jobs) if line.strip()][i::n]:
+    todo = [json.loads(line) for line in open(jobs) if line.strip()][i::n]
+    strategies = {job["parallelism"]["strategy"] for job in todo if "parallelism" in job}
+    if strategies:
+        import multi
+        multi.preload(strategies)
+    for job in todo:
         for _ in range(3):
             if job["id"] in done(out):
                 break
