@@ -5,6 +5,7 @@
 #include "core/families/family.hpp"
 #include "core/families/stages.hpp"
 #include "core/families/towers.hpp"
+#include "core/job/framework.hpp"
 #include "core/layers/diffusion.hpp"
 #include "core/tape/ops/convolution.hpp"
 #include "core/tape/vision_ops.hpp"
@@ -181,13 +182,32 @@ const BlockNames& names_of(const Net& block) {
   return *names;
 }
 
+// sd-scripts 48d368f networks/lora.py LoRAModule of a convolution of 1 x 1.
+Tensor beside_convolution(Net& net, const char* name, Tensor result_in, const Tensor& x, Count rank) {
+  const Tensor result = std::move(result_in);
+  const Dim r(rank, Symbol::kRank), out = result.dim(1), one(1);
+  Tensor down = net.adapter_weight(name, "lora_A.weight", Shape{r, x.dim(1), one, one});
+  Tensor up = net.adapter_weight(name, "lora_B.weight", Shape{out, r, one, one});
+  Tensor update = convolution(x, std::move(down), {}, {x.dim(2), x.dim(3)});
+  if (net.job.adapter.lora_dropout > 0.0) update = dropout(std::move(update), net.job.adapter.lora_dropout);
+  update = convolution(std::move(update), std::move(up), {}, {x.dim(2), x.dim(3)});
+  Tensor scaled = mul_scalar(update);      // * multiplier
+  scaled = mul_scalar(std::move(scaled));  // * scale
+  return add(result, std::move(scaled));
+}
+
 // nn.Conv2d with a bias that keeps the picture's size, or halves it.
 Tensor convolved(Net& net, const char* name, Tensor x, Dim out, Count kernel, Count stride = 1) {
   Scope in(net.tape, name, net.source());
   const Count edge = kernel / 2 * 2;
   const Dim height((x.size(2) + edge - kernel) / stride + 1), width((x.size(3) + edge - kernel) / stride + 1);
   Tensor weight = net.parameter(name, "weight", Shape{out, x.dim(1), Dim(kernel), Dim(kernel)});
-  return convolution(std::move(x), std::move(weight), net.parameter(name, "bias", Shape{out}), {height, width});
+  Tensor bias = net.parameter(name, "bias", Shape{out});
+  const Count rank = kernel == 1 ? net.rank_of(name) : 0;
+  if (rank == 0) return convolution(std::move(x), std::move(weight), std::move(bias), {height, width});
+  const Tensor argument = std::move(x);
+  Tensor result = convolution(argument, std::move(weight), std::move(bias), {height, width});
+  return beside_convolution(net, name, std::move(result), argument, rank);
 }
 
 Tensor grouped(Net& net, const char* name, Tensor x) {
@@ -195,6 +215,11 @@ Tensor grouped(Net& net, const char* name, Tensor x) {
   const Shape channels{x.dim(1)};
   Tensor weight = net.parameter(name, "weight", channels);
   return group_norm(std::move(x), std::move(weight), net.parameter(name, "bias", channels), net.arch.denoiser.groups);
+}
+
+// diffusers divides by factors that are 1 in these models; sd-scripts does not.
+Tensor divided(Net& net, Tensor x) {
+  return runs_sd_scripts(net.job) ? x : mul_scalar(std::move(x));
 }
 
 Tensor resnet(Net& net, Tensor hidden) {
@@ -212,7 +237,7 @@ Tensor resnet(Net& net, Tensor hidden) {
   h = convolved(net, "conv2", std::move(h), net.H, 3);
   if (residual.size(1) != net.H.n()) residual = convolved(net, "conv_shortcut", std::move(residual), net.H, 1);
   h = add(std::move(residual), std::move(h));
-  return mul_scalar(std::move(h));  // / output_scale_factor
+  return divided(net, std::move(h));  // / output_scale_factor
 }
 
 /// What an attention calls its modules.
@@ -227,8 +252,10 @@ Tensor in_heads(Tensor x, Dim heads, Dim head_dim) {
   return transpose(view(std::move(x), parts), 1, 2);
 }
 
-Tensor attention(Net& net, const AttentionNames& names, const Tensor& x, const Tensor& seen) {
+Tensor attention(Net& net, const AttentionNames& names, const Tensor& x, Tensor seen) {
   Scope in(net.tape, names.out, kAttention);
+  // sd-scripts 48d368f library/sdxl_original_unet.py CrossAttention.forward_sdpa: context.to(x.dtype)
+  if (runs_sd_scripts(net.job)) seen = to(std::move(seen), x.dtype());
   const Dim heads(net.arch.denoiser.heads.front()), head_dim(net.H.n() / heads.n());
   Tensor q = net.linear(names.q, x, net.H);
   Tensor k = net.linear(names.k, seen, net.H);
@@ -239,7 +266,7 @@ Tensor attention(Net& net, const AttentionNames& names, const Tensor& x, const T
   Tensor h = scaled_dot_product_attention(net, q, k, v, {}, 0.0, false, false);
   h = reshape(transpose(std::move(h), 1, 2), Shape{x.dim(0), x.dim(1), net.H});
   h = net.linear(names.out, std::move(h), net.H, true);
-  return mul_scalar(std::move(h));  // / rescale_output_factor
+  return divided(net, std::move(h));  // / rescale_output_factor
 }
 
 // GEGLU: half of a projection times the GELU of its other half.
@@ -269,29 +296,63 @@ Tensor transformer_layer(Net& net, Tensor hidden_in) {
 }
 
 // Places [B, H, h, w] as rows [B, h w, H] for layers, and back.
-Tensor transformed(Net& block, const TransformerNames& names, const Tensor& residual) {
-  block.tape.begin_segment(Phase::kForward, -1);
-  Scope in(block.tape, "", kTransformer);
-  const bool linear = block.arch.denoiser.linear_projection;
+template <class Layers>
+Tensor transformed(Net& net, const TransformerNames& names, const Tensor& residual, Layers layers) {
+  Scope in(net.tape, "", kTransformer);
+  const bool linear = net.arch.denoiser.linear_projection;
   const Dim batch = residual.dim(0), height = residual.dim(2), width = residual.dim(3);
-  const Shape rows{batch, Dim(height.n() * width.n()), block.H}, places{batch, height, width, block.H};
-  Tensor h = grouped(block, names.norm, residual);
-  if (!linear) h = convolved(block, names.enter, std::move(h), block.H, 1);
+  const Shape rows{batch, Dim(height.n() * width.n()), net.H}, places{batch, height, width, net.H};
+  Tensor h = grouped(net, names.norm, residual);
+  if (!linear) h = convolved(net, names.enter, std::move(h), net.H, 1);
   h = reshape(permute(std::move(h), {0, 2, 3, 1}), rows);
-  if (linear) h = block.linear(names.enter, std::move(h), block.H, true);
-  Net& inner = block.part(block.arch.parts.front(), block.B, block.S);
-  inner.shared = block.shared;
-  const Tensor last = inner.layers({names.layers, block.arch.denoiser.depths.front(), transformer_layer}, std::move(h));
+  if (linear) h = net.linear(names.enter, std::move(h), net.H, true);
+  const Tensor last = layers(std::move(h));
   h = last;
-  if (linear) h = block.linear(names.leave, std::move(h), block.H, true);
+  if (linear) h = net.linear(names.leave, std::move(h), net.H, true);
   h = contiguous(permute(view(std::move(h), places), {0, 3, 1, 2}));
-  if (!linear) h = convolved(block, names.leave, std::move(h), block.H, 1);
+  if (!linear) h = convolved(net, names.leave, std::move(h), net.H, 1);
   return add(std::move(h), residual);
 }
 
-Tensor attend(Net& block, Tensor hidden) {
-  if (block.arch.denoiser.depths.front() == 0) return hidden;
-  return transformed(block, names_of(block).transformers[block.layer_index], hidden);
+// sd-scripts 48d368f library/original_unet.py CrossAttnDownBlock2D.forward: of Stable Diffusion 1 and 2, whose
+// transformers have one layer, a checkpoint holds the whole transformer.
+Tensor transformer_as_layer(Net& inner, Tensor hidden) {
+  constexpr TransformerNames kInside = {"norm", "proj_in", "", "proj_out"};
+  const Tensor residual = std::move(hidden);
+  return transformed(inner, kInside, residual, [&](Tensor h) { return transformer_layer(inner, std::move(h)); });
+}
+
+bool checkpoints_whole(const Net& block) {
+  return runs_sd_scripts(block.job) && block.arch.denoiser.size_width == 0 &&
+         block.job.checkpointing == Checkpointing::kFull;
+}
+
+Tensor attend(Net& block, Tensor hidden_in) {
+  const Tensor hidden = std::move(hidden_in);
+  const Count depth = block.arch.denoiser.depths.front();
+  if (depth == 0) return hidden;
+  block.tape.begin_segment(Phase::kForward, -1);
+  const TransformerNames& names = names_of(block).transformers[block.layer_index];
+  const auto inside = [&]() -> Net& {
+    Net& inner = block.part(block.arch.parts.front(), block.B, block.S);
+    inner.shared = block.shared;
+    return inner;
+  };
+  if (checkpoints_whole(block)) return inside().layers({names.layers, depth, transformer_as_layer}, hidden);
+  return transformed(block, names, hidden, [&](Tensor h) {
+    return inside().layers({names.layers, depth, transformer_layer}, std::move(h));
+  });
+}
+
+// sd-scripts 48d368f library/sdxl_original_unet.py: Downsample2D and Upsample2D are checkpointed as resnets are.
+template <class Sampler>
+Tensor sampled(Net& block, Tensor hidden, Sampler sampler) {
+  const bool xl = block.arch.denoiser.size_width > 0;
+  if (!runs_sd_scripts(block.job) || !xl || block.job.checkpointing != Checkpointing::kFull || block.evaluates) {
+    return sampler(block, std::move(hidden));
+  }
+  const auto call = [&block, sampler](Tensor x) { return sampler(block, std::move(x)); };
+  return block.tape.checkpoint(call, hidden, block.job.use_reentrant, CheckpointInput::kKept);
 }
 
 // What the loops of the blocks do behind each resnet. Down: the result is kept for the way up.
@@ -349,11 +410,19 @@ Tensor condition(Net& net) {
   return add(std::move(told), std::move(more));
 }
 
+// sd-scripts 48d368f train_network.py get_noise_pred_and_target: noisy_latents.requires_grad_(train_unet), and under
+// checkpoints the states of the text.
+void require_gradients(Net& net) {
+  if (net.job.has_adapter()) net.input_ids.change().requires_grad = true;
+  if (net.job.checkpointing != Checkpointing::kNone) net.shared.encoder_states.change().requires_grad = true;
+}
+
 Tensor forward(Net& net) {
   Scope in(net.tape, "", kModel);
   const std::size_t blocks = net.arch.parts.size() / 2;
   net.shared.condition = condition(net);
   net.shared.encoder_states = net.more_inputs[1];
+  if (runs_sd_scripts(net.job) && net.tape.grad_enabled()) require_gradients(net);
   const auto block_of = [&](std::size_t i) -> Net& {
     Net& block = net.part(net.arch.parts[i], net.B, net.S);
     block.shared = net.shared;
@@ -367,7 +436,8 @@ Tensor forward(Net& net) {
     hidden = block.layers({names_of(block).resnets, block.arch.num_layers, resnet, true, Phase::kForward, behind_down},
                           std::move(hidden));
     if (i + 1 < blocks) {
-      hidden = convolved(block, names_of(block).sampler, std::move(hidden), block.H, 3, 2);
+      hidden = sampled(block, std::move(hidden),
+                       [](Net& at, Tensor x) { return convolved(at, names_of(at).sampler, std::move(x), at.H, 3, 2); });
       block.model_locals.push_back(hidden);
     }
     skipped.insert(skipped.end(), block.model_locals.begin(), block.model_locals.end());
@@ -393,8 +463,13 @@ Tensor forward(Net& net) {
                           std::move(hidden));
     if (i + 1 < blocks) {
       const Tensor& next = skipped.back();
-      hidden = interpolate(std::move(hidden), Shape{net.B, block.H, next.dim(2), next.dim(3)});
-      hidden = convolved(block, names_of(block).sampler, std::move(hidden), block.H, 3);
+      const Shape size{net.B, block.H, next.dim(2), next.dim(3)};
+      hidden = sampled(block, std::move(hidden), [size](Net& at, Tensor x) {
+        const Dtype dtype = x.dtype();
+        Tensor h = interpolate(std::move(x), size);
+        if (runs_sd_scripts(at.job)) h = to(std::move(h), dtype);
+        return convolved(at, names_of(at).sampler, std::move(h), at.H, 3);
+      });
     }
   }
   net.tape.begin_segment(Phase::kLoss, -1);

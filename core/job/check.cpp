@@ -5,6 +5,7 @@
 
 #include "core/job/check_packed.hpp"
 #include "core/job/defaults.hpp"
+#include "core/job/framework.hpp"
 #include "core/job/mixed_precision.hpp"
 #include "core/model/denoiser_encoders.hpp"
 
@@ -182,6 +183,10 @@ void check_encoders(const Denoiser& denoiser, Issues& issues) {
 /// Diffusion models, as diffusers' training scripts run them.
 void check_denoiser(const Architecture& a, const TrainingJob& job, Issues& issues) {
   if (a.denoiser.latents == 0) {
+    if (runs_sd_scripts(job)) {
+      add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/framework/name",
+          "sd-scripts trains diffusion models: name one, or another framework.", "transformers");
+    }
     if (job.vae != Vae::kCached || job.text_encoders) {
       add(issues, "IGNORED_OPTION", Severity::kWarning, job.vae != Vae::kCached ? "/vae" : "/text_encoders",
           "Only diffusion models have these encoders beside them; it has no effect.", "cached");
@@ -202,15 +207,22 @@ void check_denoiser(const Architecture& a, const TrainingJob& job, Issues& issue
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, path, std::move(message), std::string{use});
   };
   // diffusers 0.42 models/modeling_utils.py: _gradient_checkpointing_func is torch's, use_reentrant=False.
-  if (job.checkpointing != Checkpointing::kNone && (job.checkpointing != Checkpointing::kFull || job.use_reentrant)) {
+  const bool own = runs_sd_scripts(job);
+  if (job.checkpointing != Checkpointing::kNone &&
+      (job.checkpointing != Checkpointing::kFull || (job.use_reentrant && !own))) {
     refuse(job.use_reentrant ? "/use_reentrant" : "/gradient_checkpointing",
            "diffusers checkpoints each resnet and each transformer block, and not re-entrantly: use \"full\" with "
            "\"use_reentrant\" false.",
            job.use_reentrant ? "false" : "full");
   }
   if (job.attention == AttentionKernel::kEager) {
-    refuse("/attention", "diffusers runs scaled_dot_product_attention; its processors without are not modelled.",
+    refuse("/attention",
+           own ? "sd-scripts without --xformers and --sdpa makes all scores at once, which is not modelled: use one."
+               : "diffusers runs scaled_dot_product_attention; its processors without are not modelled.",
            "sdpa");
+  }
+  if (own && job.has_adapter() && (job.adapter.kind != AdapterKind::kLora || job.adapter.use_dora)) {
+    refuse("/adapter/kind", "Of sd-scripts' networks LoRA is modelled.", "lora");
   }
   if (job.method == Method::kQlora) {
     refuse("/method", "Quantised denoisers are not modelled. Use \"lora\".", "lora");

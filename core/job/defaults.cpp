@@ -67,6 +67,8 @@ constexpr Habits kHabits[] = {
     {"nemo-automodel", Loading::kHalf, Loop::kByHand, Reentrant::kNever, true},
     // unsloth 2026.8.19 models/llama.py: from_pretrained(dtype=None), inside transformers' Trainer.
     {"unsloth", Loading::kHalf, Loop::kTrainer, Reentrant::kTransformers, true},
+    // sd-scripts 48d368f train_network.py: process_batch, whose prediction ends with it.
+    {"sd_scripts", Loading::kTransformers, Loop::kByHand, Reentrant::kAlways},
     // Hetu-Galvatron core/runtime/parallel.py: wrap_data_parallel.
     {"galvatron", Loading::kHalf, Loop::kByHand, Reentrant::kNever, true},
 };

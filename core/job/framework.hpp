@@ -19,6 +19,9 @@ constexpr int date_of(int year, int month, int day) {
 /// 0 of what is neither.
 int date_in(std::string_view text);
 
+/// kohya-ss/sd-scripts, which has U-Nets and LoRA layers of its own.
+bool runs_sd_scripts(const TrainingJob& job);
+
 /// Whether that text states a date in place of a release.
 bool is_date(std::string_view text);
 

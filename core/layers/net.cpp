@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/job/framework.hpp"
 #include "core/job/mixed_precision.hpp"
 #include "core/layers/adapter.hpp"
 #include "core/layers/losses.hpp"
@@ -489,6 +490,18 @@ Dtype dtype_outside_unit(const TrainingJob& job) {
 
 }  // namespace
 
+// sd-scripts 48d368f networks/lora.py LoRAModule.forward, which takes the place of the base's.
+Tensor Net::beside_forward(const Base& base, Tensor result_in, const Tensor& x) {
+  const AdapterWeights weights = adapter_weights(base);
+  const Tensor result = std::move(result_in);
+  Tensor update = tidemark::linear(x, weights.a);
+  if (job.adapter.lora_dropout > 0.0) update = dropout(std::move(update), job.adapter.lora_dropout);
+  update = tidemark::linear(std::move(update), weights.b);
+  Tensor scaled = mul_scalar(update);      // * multiplier
+  scaled = mul_scalar(std::move(scaled));  // * scale
+  return add(result, std::move(scaled));
+}
+
 // peft/tuners/lora/layer.py Linear.forward; for packed bases peft/tuners/lora/bnb.py Linear4bit.forward and
 // Linear8bitLt.forward (peft 0.18).
 Tensor Net::adapter(const Base& base, Tensor result_in, Tensor x_in) {
@@ -500,6 +513,7 @@ Tensor Net::adapter(const Base& base, Tensor result_in, Tensor x_in) {
     return result;
   }
   const Tensor argument = std::move(x_in);  // a module's arguments live until the call returns
+  if (runs_sd_scripts(job)) return beside_forward(base, std::move(result), argument);
   Tensor x = argument;
   const Dtype result_dtype = result.dtype();
   // peft/tuners/lora/gptq.py, awq.py, hqq.py and aqlm.py differ in what they cast, and when; none clones. gptqmodel's

@@ -313,6 +313,7 @@ class Net {
   };
   DoraEmbedding dora_embedding(const AdapterWeights& weights, const Tensor& table, Tensor ids);
   Tensor adapter(const Base& base, Tensor result, Tensor x);
+  Tensor beside_forward(const Base& base, Tensor result, const Tensor& x);
   FusedLinear fused_linear(const Projection& layer, Dim in_features);
   Tensor embedding_adapter(const char* name, const Tensor& table, Tensor result, Tensor ids, bool scaled);
   Tensor quantised_linear(Base& base, Tensor x, bool bias);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/job/framework.hpp"
 #include "core/layers/program.hpp"
 #include "core/options/options.hpp"
 #include "core/step/coverage_table.hpp"
@@ -169,6 +170,7 @@ std::vector<Trait> traits_of(const Architecture& architecture, const TrainingJob
       {"optimizer", job.optimizer},
       {"framework.version", release_class(job.framework)},
   };
+  if (runs_sd_scripts(job)) traits.push_back({"framework.name", job.framework.name});
   if (architecture.experts.count > 0 && !job.framework.at_least(5, 0)) {
     traits.push_back({"framework.version", "before 5, with experts"});
   }
@@ -184,6 +186,9 @@ std::vector<Trait> traits_of(const Architecture& architecture, const TrainingJob
 Coverage coverage_of(const Architecture& architecture, const TrainingJob& job) {
   Coverage coverage;
   coverage.stand_ins = job.stand_ins;
+  if (runs_sd_scripts(job) && architecture.model_type != "UNet2DConditionModel") {
+    coverage.stand_ins.emplace_back("sd-scripts' own code of the model, answered by diffusers' and PEFT's");
+  }
   const Program* const program = architecture.program;
   if (program != nullptr && program->implementation != nullptr) {
     coverage.implementation = program->implementation;

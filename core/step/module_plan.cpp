@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/job/framework.hpp"
 #include "core/job/ia3_modules.hpp"
 #include "core/job/lora_targets.hpp"
 #include "core/job/module_pattern.hpp"
@@ -193,6 +194,7 @@ class AdapterRules : public Rules {
       : architecture_(architecture),
         job_(job),
         adapter_(job.adapter),
+        takes_convolutions_(runs_sd_scripts(job)),
         task_(modules_of_task(job.adapter.task_type, architecture)),
         targets_(job.adapter, attention_of(census.modules), task_.before, issues),
         feedforward_(job.adapter, architecture.model_type, issues),
@@ -281,7 +283,7 @@ class AdapterRules : public Rules {
     const AdapterKind kind = adapter_.kind;
     if (kind == AdapterKind::kLnTuning) {  // ln_tuning/layer.py LNTuningLayer: a deep copy is trained in its place
       how.copied = true;
-    } else if (module.kind == ModuleKind::kConvolution) {
+    } else if (module.kind == ModuleKind::kConvolution && !takes_convolutions_) {
       refuse_convolution(name);
     } else if (module.kind == ModuleKind::kOther ||
                (kind != AdapterKind::kLora && module.kind == ModuleKind::kEmbedding) ||
@@ -434,6 +436,7 @@ class AdapterRules : public Rules {
   const Architecture& architecture_;
   const TrainingJob& job_;
   const Adapter& adapter_;
+  const bool takes_convolutions_;  // sd-scripts' layers do
   std::vector<std::string> lists_;  // of layers
   TaskModules task_;
   LoraTargets targets_;

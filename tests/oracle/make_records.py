@@ -75,13 +75,15 @@ def request_of(job):
     add_kinds(req, job)
     if "unsloth" in job:
         add_unsloth(req, job)
+    if job.get("library") == "sd_scripts":
+        add_sd_scripts(req, job)
     freeze = (["vision_tower"] if job.get("freeze_vision") else []) + job.get("freeze", [])
     if freeze:
         req["freeze"] = freeze
-    if job.get("architecture"):
+    if job.get("architecture") and job.get("library") != "sd_scripts":
         req["architecture"] = job["architecture"]
     if job["gradient_checkpointing"] != "none":
-        req["use_reentrant"] = job["use_reentrant"]
+        req["use_reentrant"] = job["use_reentrant"] or (job.get("library") == "sd_scripts" and job["architecture"] == "sdxl")
     if job.get("task"):
         req["task"] = job["task"]
     if job.get("reference"):
@@ -114,6 +116,14 @@ def add_unsloth(req, job):
                attention={"xformers": "xformers", "fa2": "flash_attention_2"}[how.get("backend", "xformers")])
     if job["method"] == "qlora":
         req["quantization"]["prepare_kbit"] = False
+
+
+def add_sd_scripts(req, job):
+    """kohya-ss/sd-scripts of recorder/sd_scripts.py, whose U-Net of SDXL checkpoints re-entrantly."""
+    req["framework"] = {"name": "sd_scripts"}
+    req.pop("library", None)
+    if "adapter" in req:
+        req["adapter"]["target_modules"] = ["proj_in", "proj_out", "to_q", "to_k", "to_v", "to_out.0", "ff.net.0.proj", "ff.net.2"]
 
 
 def add_rollout(req, job):
@@ -217,9 +227,10 @@ def write_brief(out, raws):
 
 
 def job_of(row):
-    """The job of a record, its config put back where it was left out."""
+    """The job of a record, its config (or its model's name) put back where it was left out."""
     job = row["record"]["job"]
-    return job if "config" in job or "model" in job else {**job, "config": row["request"]["config"]}
+    key = "config" if "config" in row["request"] else "model"
+    return job if "config" in job or "model" in job else {**job, key: row["request"][key]}
 
 
 def check(path):
