@@ -322,9 +322,8 @@ Tensor transformer_as_layer(Net& inner, Tensor hidden) {
   return transformed(inner, kInside, residual, [&](Tensor h) { return transformer_layer(inner, std::move(h)); });
 }
 
-bool checkpoints_whole(const Net& block) {
-  return runs_sd_scripts(block.job) && block.arch.denoiser.size_width == 0 &&
-         block.job.checkpointing == Checkpointing::kFull;
+bool is_one_layer(const Net& block) {
+  return runs_sd_scripts(block.job) && block.arch.denoiser.size_width == 0;
 }
 
 Tensor attend(Net& block, Tensor hidden_in) {
@@ -338,7 +337,7 @@ Tensor attend(Net& block, Tensor hidden_in) {
     inner.shared = block.shared;
     return inner;
   };
-  if (checkpoints_whole(block)) return inside().layers({names.layers, depth, transformer_as_layer}, hidden);
+  if (is_one_layer(block)) return inside().layers({names.layers, depth, transformer_as_layer}, hidden);
   return transformed(block, names, hidden, [&](Tensor h) {
     return inside().layers({names.layers, depth, transformer_layer}, std::move(h));
   });

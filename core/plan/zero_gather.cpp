@@ -47,6 +47,7 @@ ZeroGather::ZeroGather(Tape& tape, const Architecture& architecture, const Train
       recomputes_(job.checkpointing == Checkpointing::kFull || job.checkpointing == Checkpointing::kOffload),
       leaves_(has_leaf_modules(architecture.model_type)),
       experts_first_(architecture.model_type == "qwen3_moe" && !lists_experts(architecture, job)),
+      saves_experts_whole_(architecture.model_type == "gpt_oss" && job.experts == ExpertsKernel::kGroupedMm),
       stack_ends_(architecture.head != Head::kCausalLm && architecture.num_decoder_layers == 0),
       reference_(reference),
       known_(known(job, reference)) {}
@@ -76,9 +77,9 @@ void ZeroGather::collect() {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     Part& part = parts_[i];
     // transformers 5.12 integrations/moe.py: products with experts' stacked weights, transposed or one by one, save
-    // views.
+    // views. GPT-OSS's lie as grouped_mm takes them: it saves the parameter itself, whose data goes with its release.
     const Parameter& p = tape_.parameters()[first_ + i];
-    part.viewed = p.is_expert && p.shape.rank > 2;
+    part.viewed = p.is_expert && p.shape.rank > 2 && !saves_experts_whole_;
     share_ += part.share * size_of(part.dtype);
     trained_share_ += part.trained ? part.share : 0;
   }
@@ -167,14 +168,17 @@ void ZeroGather::trace_backward(std::size_t begin, std::size_t end) {
     add_event(end - 1, false);
     events_.back().stays = true;
   }
+  const std::size_t first = events_.size();
   for (std::size_t i = begin; again && i < end; ++i) {
     if (!backward_[i]) continue;
     add_event(i, !begun || i + 1 < end, i == begin ? kNone : i - 1);
     events_.back().again = job_.use_reentrant;
   }
+  std::size_t recomputed = begun && how_.zero.keeps_frozen ? events_.size() - first : 0;
   for (std::size_t i = begun ? end - 1 : end; i > begin; --i) {
     if (!backward_[i - 1]) continue;
     add_event(i - 1, false, i < end ? i : kNone);
+    events_.back().drops = std::exchange(recomputed, 0);
     events_.back().frees = stack_ends_ && instances_[begin] < 0;
     events_.back().ends_late = first_of(i - 1).is_embedding && i < forward_.size();
   }
@@ -278,10 +282,25 @@ void ZeroGather::let_kept_go() {
   }
 }
 
+// partitioned_param_coordinator.py update_recompute_parameters, release_sub_module: frozen weights that a recomputation
+// asked for belong to the module whose backward began last, and go as that ends, however soon they are used again.
+void ZeroGather::let_recomputed_go(std::size_t event) {
+  for (std::size_t i = event - events_[event].drops; i < event; ++i) {
+    for (const std::int32_t p : events_[i].parameters) {
+      Part& part = part_of(p);
+      if (part.persists || part.trained || !part.whole.defined()) continue;
+      live_ -= part.count;
+      if (part.viewed && events_[i].graph) part.saved = part.whole;
+      part.whole.reset();
+    }
+  }
+}
+
 // Modules run as well whose parameters nothing asks for here: their hooks gather ahead as all others' do.
 void ZeroGather::run_up_to(std::size_t end) {
   for (; next_event_ < end; ++next_event_) {
     if (next_event_ > 0) release();
+    let_recomputed_go(next_event_);
     if (events_[next_event_].frees) let_kept_go();
     run(next_event_);
   }

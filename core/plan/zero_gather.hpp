@@ -68,6 +68,7 @@ class ZeroGather : public Sharded {
     bool again = false;      // a layer that a re-entrant checkpoint runs once more
     bool ends_late = false;  // a lookup's backward: its ids have no gradient that would tell of its end
     bool frees = false;      // what was left to the stack is let go before it
+    std::size_t drops = 0;   // events before it that recomputed: what is frozen of theirs goes
     Count ahead = 0;         // modules without parameters of their own that begin before it
     Count layer = 0;         // elements until its layer begins, as a leaf module counts them
     Count end = 0;           // the same until what comes behind it
@@ -96,6 +97,7 @@ class ZeroGather : public Sharded {
   void run(std::size_t event);
   void run_up_to(std::size_t end);
   void let_kept_go();
+  void let_recomputed_go(std::size_t event);
   Count until_again(const Event& event, const Part& part) const;
   void reduce_held();
   void add_to_bucket(std::int32_t parameter, Tensor grad);
@@ -117,9 +119,10 @@ class ZeroGather : public Sharded {
   Dtype dtype_;
   bool on_host_;
   bool recomputes_;
-  bool leaves_;         // a mixture's blocks are leaf modules
-  bool experts_first_;  // they define their experts before the router
-  bool stack_ends_;     // backward tells of the stack's end: an encoder's
+  bool leaves_;               // a mixture's blocks are leaf modules
+  bool experts_first_;        // they define their experts before the router
+  bool saves_experts_whole_;  // no product saves a view of them
+  bool stack_ends_;           // backward tells of the stack's end: an encoder's
   bool reference_;
   Known known_;
   bool blind_ = false;       // nothing is known from here on
