@@ -405,7 +405,7 @@ std::vector<Step> encoder_steps(const TrainingJob& job) {
   Steps steps(Lever::kEncoders);
   std::vector<Setting> cached;
   if (job.vae != Vae::kCached) cached.push_back(set_word("vae", "cached"));
-  if (job.text_encoders) cached.push_back(set_word("text_encoders", "cached"));
+  if (job.text_encoders && !job.trained_text_encoders) cached.push_back(set_word("text_encoders", "cached"));
   if (!cached.empty()) steps.add("Latents and embeddings made before", std::move(cached), kCachedEncoders);
   return steps.done();
 }

@@ -436,7 +436,8 @@ struct TrainingJob {
   Count image_height = 0, image_width = 0;  ///< pixels; 0: the model's own
   Count image_tiles = 0;                    ///< that a picture is cut into; 0: as the model cuts one of that size
   Vae vae = Vae::kCached;                   ///< of diffusion models
-  bool text_encoders = false;               ///< these are on the card, too, frozen, and encode in every step
+  bool text_encoders = false;               ///< these are on the card, too, and encode in every step
+  bool trained_text_encoders = false;       ///< and are trained: what that takes is not counted
   bool freeze_vision = false;               ///< the vision tower is not trained
   bool freeze_projector = false;            ///< what lies between it and the language model is not
   bool freeze_llm = false;                  ///< the language model is not

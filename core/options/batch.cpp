@@ -36,7 +36,7 @@ constexpr Choice kVaes[] = {
 constexpr Choice kTextEncoders[] = {
     {"cached", 0, "embeddings were made before: none is on the card"},
     {"frozen", 1, "they encode prompts in every step, in the dtype of mixed precision"},
-    {"trained", 0, "trained with the denoiser", false},
+    {"trained", 1, "trained with the denoiser: answered by frozen ones, with a wide range"},
 };
 
 constexpr Option kOptions[] = {
@@ -95,7 +95,12 @@ constexpr Option kOptions[] = {
     choice("text_encoders", "\"cached\"", kTextEncoders, "Text encoders",
            "Those of a diffusion model (CLIP, T5), on the card or not.")
         .further()
-        .into<&TrainingJob::text_encoders>(),
+        .sets([](Request& r, const OptionValue& v) {
+          r.job.text_encoders = v.choice > 0;
+          r.job.trained_text_encoders = v.text == "trained";
+          if (r.job.trained_text_encoders)
+            r.job.stand_ins.emplace_back("text encoders that are trained, answered by frozen ones");
+        }),
     integer("image_tiles", "0", "Tiles per image",
             "Pieces that each picture is cut into, the whole included; 0: one, or as the model cuts that size.")
         .within(0, 1e4, "tiles")

@@ -61,6 +61,15 @@ JOBS = [
       "--pretrained_model_name_or_path=CompVis/stable-diffusion-v1-4 --mixed_precision=bf16 --use_8bit_adam\n"},
      {"method": "full", "image_size": [512, 512], "precision": "amp_bf16", "optimizer": "adamw_8bit",
       "micro_batch_size": 16, "gradient_checkpointing": "none", "vae": "mixed_precision", "text_encoders": "frozen"}, ["NOT_COUNTED"]),
+    ("sd-scripts' LoRA of SDXL", {"run.sh": "accelerate launch sdxl_train_network.py --pretrained_model_name_or_path=my.safetensors "
+      "--network_module=networks.lora --network_dim=32 --train_batch_size=2 --resolution=1024,768 --mixed_precision=bf16 --gradient_checkpointing "
+      "--cache_latents --cache_text_encoder_outputs --network_train_unet_only --optimizer_type=AdamW8bit --sdpa\n"},
+     {"framework.name": "sd_scripts", "model": "stabilityai/stable-diffusion-xl-base-1.0", "method": "lora", "adapter.r": 32, "image_size": [768, 1024],
+      "precision": "bf16_amp", "optimizer": "adamw_8bit", "micro_batch_size": 2, "gradient_checkpointing": "full", "vae": "cached",
+      "text_encoders": "cached", "attention": "sdpa"}, ["NOT_COUNTED"]),
+    ("sd-scripts' text encoders are trained unless told otherwise", {"run.sh": "python train_network.py --pretrained_model_name_or_path=a/b.ckpt "
+      "--network_module=networks.lora --resolution=512 --mixed_precision=fp16 --xformers\n"},
+     {"adapter.r": 4, "text_encoders": "trained", "vae": "mixed_precision", "attention": "xformers", "optimizer": "adamw_torch"}, ["STAND_IN"]),
     ("keys without effect are told", {"a.yaml": SHARDED + "lisa_n_layers: 4\n"}, {}, ["NOT_READ"]),
     ("words that a shell ends with a comma", {"run.sh": f"trl sft {TRL} --use_peft --lora_target_modules \"q_proj\", \"v_proj\"\n"},
      {"adapter.target_modules": ["q_proj", "v_proj"]}, []),

@@ -246,6 +246,15 @@ export default [
     "只有扩散模型旁边有这些编码器；此项不起作用。",
   ],
   [
+    "sd-scripts trains diffusion models: name one, or another framework.",
+    "sd-scripts 训练的是扩散模型：请指定一个扩散模型，或换一个框架。",
+  ],
+  [
+    "sd-scripts without --xformers and --sdpa makes all scores at once, which is not modelled: use one.",
+    "sd-scripts 不带 --xformers 和 --sdpa 时会一次算出全部注意力分数，尚未建模：请选用其中之一。",
+  ],
+  ["Of sd-scripts' networks LoRA is modelled.", "sd-scripts 的网络中只对 LoRA 建模。"],
+  [
     'Which encoders belong to a denoiser of this width is not known: those of Stable Diffusion 1 to 3, SDXL and Flux are. Leave "vae" and "text_encoders" at "cached".',
     "不知道这种宽度的去噪网络配哪些编码器：已知的是 Stable Diffusion 1 到 3、SDXL 和 Flux。请让 vae 和 text_encoders 保持 cached。",
   ],
