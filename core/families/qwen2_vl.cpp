@@ -14,6 +14,8 @@ namespace {
 constexpr const char* kTower =
     "transformers 5.12 models/qwen2_vl/modeling_qwen2_vl.py: Qwen2VisionTransformerPretrainedModel.forward";
 constexpr const char* kBlock = "transformers 5.12 models/qwen2_vl/modeling_qwen2_vl.py: Qwen2VLVisionBlock.forward";
+constexpr const char* kBlock25 =
+    "transformers 5.12 models/qwen2_5_vl/modeling_qwen2_5_vl.py: Qwen2_5_VLVisionBlock.forward";
 constexpr const char* kAttention = "transformers 5.12 models/qwen2_vl/modeling_qwen2_vl.py: VisionAttention.forward";
 constexpr const char* kPatches = "transformers 5.12 models/qwen2_vl/modeling_qwen2_vl.py: PatchEmbed.forward";
 constexpr const char* kMerger = "transformers 5.12 models/qwen2_vl/modeling_qwen2_vl.py: PatchMerger.forward";
@@ -95,8 +97,7 @@ void accept_rotation(ConfigFields& fields) {
 void read_qwen_tower(ConfigFields& fields, Architecture& architecture, void (*read)(ConfigFields&, Architecture&)) {
   ConfigFields vision(required_object(fields, "vision_config"), fields.path() + "/vision_config", fields.issues());
   Architecture tower;
-  tower.num_heads = vision.count({"num_heads"}, 16);
-  tower.num_kv_heads = tower.num_heads;
+  tower.attention_bias = tower.attention_out_bias = tower.mlp_bias = true;
   tower.num_channels = vision.count({"in_channels", "in_chans"}, 3);
   tower.patch_size = square_side(vision, "patch_size", 14);
   tower.pictures.merge = vision.count({"spatial_merge_size"}, 2);
@@ -104,6 +105,8 @@ void read_qwen_tower(ConfigFields& fields, Architecture& architecture, void (*re
   architecture.pictures.video_frames = tower.pictures.frames;
   vision.accept({"spatial_patch_size", "model_type", "in_chans", "hidden_act", "initializer_range"});
   read(vision, tower);
+  tower.num_heads = vision.count({"num_heads"}, tower.num_heads > 0 ? tower.num_heads : 16);
+  tower.num_kv_heads = tower.num_heads;
   derive_head_dim(vision, tower);
   // A picture of a size that the job leaves open: sixteen tokens square, as the processors' smallest.
   tower.image_size = 16 * tower.patch_size * tower.pictures.merge;
@@ -229,7 +232,7 @@ void rotate_vision(Net& net, Tensor& q_states, Tensor& k_states) {
 Tensor qwen_vision_attention(Net& net, Tensor hidden, const char* source) {
   Scope in(net.tape, "attn", source);
   const Tensor x = std::move(hidden);
-  Tensor qkv = net.linear("attn.qkv", x, Dim(3 * net.H.n()), true);
+  Tensor qkv = net.linear("attn.qkv", x, Dim(3 * net.H.n()), net.arch.attention_bias);
   qkv = permute(view(std::move(qkv), Shape{net.S, Dim(3), net.A, net.hd}), {1, 0, 2, 3});
   Tensor q, k, v;
   {
@@ -259,7 +262,7 @@ Tensor qwen_vision_attention(Net& net, Tensor hidden, const char* source) {
     out = cat(outputs, 1);
   }
   out = view(std::move(out), Shape{net.S, net.H});
-  return net.linear("attn.proj", std::move(out), net.H, true);
+  return net.linear("attn.proj", std::move(out), net.H, net.arch.attention_out_bias);
 }
 
 Tensor qwen_vision_mlp(Net& net, Tensor hidden, const char* fc1, const char* fc2, const char* source) {
@@ -273,11 +276,23 @@ Tensor qwen_vision_mlp(Net& net, Tensor hidden, const char* fc1, const char* fc2
 Tensor qwen_gated_mlp(Net& net, Tensor hidden, const char* source) {
   Scope in(net.tape, "mlp", source);
   const Tensor x = std::move(hidden);
-  Tensor gate = net.linear("mlp.gate_proj", x, net.F, true);
+  const bool bias = net.arch.mlp_bias;
+  Tensor gate = net.linear("mlp.gate_proj", x, net.F, bias);
   gate = activate(net.arch.activation, std::move(gate));
-  Tensor up = net.linear("mlp.up_proj", x, net.F, true);
+  Tensor up = net.linear("mlp.up_proj", x, net.F, bias);
   gate = mul(std::move(gate), std::move(up));
-  return net.linear("mlp.down_proj", std::move(gate), net.H, true);
+  return net.linear("mlp.down_proj", std::move(gate), net.H, bias);
+}
+
+Tensor qwen_gated_block(Net& net, Tensor hidden_in, const char* source, Tensor (*attention)(Net& tower, Tensor hidden)) {
+  Scope in(net.tape, "", source);
+  const Tensor argument = std::move(hidden_in);
+  Tensor h = rms_norm(net, "norm1", argument);
+  h = attention(net, std::move(h));
+  Tensor hidden = add(argument, std::move(h));
+  h = rms_norm(net, "norm2", hidden);
+  h = qwen_gated_mlp(net, std::move(h), source);
+  return add(std::move(hidden), std::move(h));
 }
 
 Tensor joined_pictures(Net& net, Tensor features) {
@@ -309,7 +324,7 @@ void make_positions_3d(Net& net) {
   net.shared.position_ids = net.tape.allocate(shape, Dtype::kInt64, "position_ids");
 }
 
-void rotary_tables_from_3d(Net& net, Dtype dtype, Count dimensions) {
+void rotary_tables_from_3d(Net& net, Dtype dtype, Count dimensions, bool joined) {
   Tape& t = net.tape;
   const Dim dim = net.arch.rotary_dim == net.hd.n() ? net.hd : Dim(net.arch.rotary_dim);
   t.buffer("rotary_emb.inv_freq", dim.n() / 2 * 4);
@@ -317,7 +332,8 @@ void rotary_tables_from_3d(Net& net, Dtype dtype, Count dimensions) {
   const Dim three(3), half(dim.n() / 2);
   const Shape table = dimensions == 1 ? Shape{net.B, net.S, dim} : Shape{three, net.B, net.S, dim};
   const Tensor positions = t.allocate(Shape{three, net.B, Dim(1), net.S}, Dtype::kFp32, "position_ids.float()");
-  const Tensor freqs = t.allocate(Shape{three, net.B, half, net.S}, Dtype::kFp32, "bmm");
+  Tensor freqs = t.allocate(Shape{three, net.B, half, net.S}, Dtype::kFp32, "bmm");
+  if (joined) freqs = t.allocate(Shape{net.B, net.S, half}, Dtype::kFp32, "cat");
   const Tensor emb = t.allocate(table, Dtype::kFp32, "cat");
   Tensor cos = t.allocate(table, Dtype::kFp32, "cos");
   cos = t.allocate(table, Dtype::kFp32, "mul");
@@ -373,14 +389,20 @@ const Program kText2 = {one_stack<text_embed, text_layer, llama_norm>, llama_hea
 Tensor block(Net& net, Tensor hidden_in) {
   Scope in(net.tape, "", kBlock);
   const Tensor argument = std::move(hidden_in);
-  const bool gated = net.arch.gated_mlp;
-  Tensor h = gated ? rms_norm(net, "norm1", argument) : net.layer_norm("norm1", argument);
+  Tensor h = net.layer_norm("norm1", argument);
   h = qwen_vision_attention(net, std::move(h), kAttention);
   Tensor hidden = add(argument, std::move(h));
-  h = gated ? rms_norm(net, "norm2", hidden) : net.layer_norm("norm2", hidden);
-  h = gated ? qwen_gated_mlp(net, std::move(h), kBlock)
-            : qwen_vision_mlp(net, std::move(h), "mlp.fc1", "mlp.fc2", kBlock);
+  h = net.layer_norm("norm2", hidden);
+  h = qwen_vision_mlp(net, std::move(h), "mlp.fc1", "mlp.fc2", kBlock);
   return add(std::move(hidden), std::move(h));
+}
+
+Tensor attention25(Net& net, Tensor hidden) {
+  return qwen_vision_attention(net, std::move(hidden), kAttention);
+}
+
+Tensor block25(Net& net, Tensor hidden) {
+  return qwen_gated_block(net, std::move(hidden), kBlock25, attention25);
 }
 
 Tensor merger(Net& net, Tensor hidden) {
@@ -424,7 +446,7 @@ Tensor tower25(Net& net) {
   hidden = reorder(net, std::move(hidden), window_index, false);
   rotary = reorder(net, std::move(rotary), window_index, false);
   const VisionTables tables = vision_tables_of(net, std::move(rotary));
-  hidden = net.layers({"visual.blocks", net.arch.num_layers, block}, std::move(hidden));
+  hidden = net.layers({"visual.blocks", net.arch.num_layers, block25}, std::move(hidden));
   Tensor out = merger(net, hidden);
   const Tensor reverse = t.allocate(Shape{merged}, Dtype::kInt64, "argsort");
   return gather_rows(std::move(out), reverse);

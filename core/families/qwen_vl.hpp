@@ -24,6 +24,8 @@ VisionTables vision_tables_of(Net& tower, Tensor rotary);
 Tensor qwen_vision_attention(Net& tower, Tensor hidden, const char* source);
 Tensor qwen_vision_mlp(Net& tower, Tensor hidden, const char* fc1, const char* fc2, const char* source);
 Tensor qwen_gated_mlp(Net& tower, Tensor hidden, const char* source);
+/// Qwen2_5_VLVisionBlock.forward and its like: RMS norms, a gated feed-forward.
+Tensor qwen_gated_block(Net& tower, Tensor hidden, const char* source, Tensor (*attention)(Net& tower, Tensor hidden));
 /// The tower's part of the model, with its pictures cast to the weights' dtype.
 Net& qwen_tower_part(Net& net);
 /// torch.cat of the features, split by picture.
@@ -35,7 +37,8 @@ Tensor merge_qwen(Net& net, Tensor embeds, const char* source);
 void make_positions_3d(Net& net);
 /// cos and sin of them: [3, B, S, hd].
 void rotary_tables_3d(Net& net, Dtype dtype);
-/// freqs and what is made of them, up to the tables: of so many dimensions.
-void rotary_tables_from_3d(Net& net, Dtype dtype, Count dimensions);
+/// freqs and what is made of them, up to the tables: of so many dimensions. `joined`: the dimensions' sections become
+/// one by a cat (GLM-4V).
+void rotary_tables_from_3d(Net& net, Dtype dtype, Count dimensions, bool joined = false);
 
 }  // namespace tidemark
