@@ -141,14 +141,20 @@ void read_moe_text(ConfigFields& fields, Architecture& architecture) {
   fields.accept({"use_qk_norm", "router_aux_loss_coef"});
 }
 
-// Glm4vConfig, Glm4vMoeConfig.
+// Glm4vConfig, Glm4vMoeConfig. The language model's keys may stand beside vision_config, as the first files have them.
 void read_config(ConfigFields& fields, Architecture& architecture) {
   const bool experts = architecture.model_type == "glm4v_moe";
-  ConfigFields text(required_object(fields, "text_config"), fields.path() + "/text_config", fields.issues());
-  (experts ? read_moe_text : read_text)(text, architecture);
-  accept_rotation(text);
-  text.accept({"tie_word_embeddings"});
-  text.report_unread(architecture.model_type);
+  const auto read = experts ? read_moe_text : read_text;
+  if (const Value* text = object_in(fields, "text_config")) {
+    ConfigFields inner(*text, fields.path() + "/text_config", fields.issues());
+    read(inner, architecture);
+    accept_rotation(inner);
+    inner.accept({"tie_word_embeddings", "image_start_token_id", "image_end_token_id", "video_start_token_id",
+                  "video_end_token_id"});
+    inner.report_unread(architecture.model_type);
+  } else {
+    read(fields, architecture);
+  }
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
   accept_rotation(fields);
   fields.accept({"image_start_token_id", "image_end_token_id", "video_start_token_id", "video_end_token_id"});

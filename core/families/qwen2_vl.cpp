@@ -28,7 +28,9 @@ constexpr const char* kSections =
 constexpr const char* kTower25 =
     "transformers 5.12 models/qwen2_5_vl/modeling_qwen2_5_vl.py: Qwen2_5_VisionTransformerPretrainedModel.forward";
 
-void read_text(ConfigFields& fields, Architecture& architecture) {
+}  // namespace
+
+void read_qwen2_vl_text(ConfigFields& fields, Architecture& architecture) {
   read_dimensions(fields, architecture, 32768);
   read_kv_heads(fields, architecture, 8);
   derive_head_dim(fields, architecture);
@@ -39,7 +41,7 @@ void read_text(ConfigFields& fields, Architecture& architecture) {
   read_qwen_window(fields, architecture);
 }
 
-void read_tower_25(ConfigFields& fields, Architecture& tower) {
+void read_window_tower(ConfigFields& fields, Architecture& tower) {
   tower.hidden_size = fields.count({"hidden_size"}, 3584);
   tower.intermediate_size = fields.count({"intermediate_size"}, 3420);
   tower.num_layers = fields.count({"depth"}, 32);
@@ -60,6 +62,8 @@ void read_tower_25(ConfigFields& fields, Architecture& tower) {
   fields.accept({"tokens_per_second"});
 }
 
+namespace {
+
 // transformers 5.12.1 models/qwen2_vl/configuration_qwen2_vl.py: Qwen2VLVisionConfig.
 void read_tower_2(ConfigFields& fields, Architecture& tower) {
   tower.hidden_size = fields.count({"embed_dim"}, 1280);
@@ -74,12 +78,12 @@ void read_either(ConfigFields& fields, Architecture& architecture, void (*read)(
   // Until 4.52 the language model's keys stood beside vision_config; both are read.
   if (const Value* text = object_in(fields, "text_config")) {
     ConfigFields inner(*text, fields.path() + "/text_config", fields.issues());
-    read_text(inner, architecture);
+    read_qwen2_vl_text(inner, architecture);
     accept_rotation(inner);
     architecture.tie_word_embeddings = inner.flag({"tie_word_embeddings"}, false);
     inner.report_unread("qwen2_vl");
   } else {
-    read_text(fields, architecture);
+    read_qwen2_vl_text(fields, architecture);
   }
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, architecture.tie_word_embeddings);
   accept_rotation(fields);
@@ -140,8 +144,9 @@ Dim pixels_of_patch(const Architecture& tower) {
   return Dim(tower.num_channels * tower.pictures.frames * tower.patch_size * tower.patch_size);
 }
 
-/// How many patches attend to each other, call by call.
-std::vector<Count> lengths_of(const Net& tower) {
+}  // namespace
+
+std::vector<Count> vision_lengths(const Net& tower) {
   const auto layer = static_cast<std::size_t>(tower.layer_index);
   const bool full = tower.arch.pictures.window == 0 || tower.arch.layer_kinds[layer] != 0;
   const auto pictures = static_cast<std::size_t>(picture_count(tower));
@@ -162,15 +167,17 @@ std::vector<Count> lengths_of(const Net& tower) {
   return lengths;
 }
 
-}  // namespace
-
-void qwen_inputs(Net& net) {
-  text_inputs(net);
+void qwen_picture_inputs(Net& net) {
   if (net.job.images_per_sample == 0) return;
   const Dim count(picture_count(net));
   net.pixel_values = net.tape.allocate(Shape{Dim(count.n() * patches_of(net)), pixels_of_patch(net.arch.parts.front())},
                                        Dtype::kFp32, "pixel_values");
   integer_input(net, Shape{count, Dim(3)}, "image_grid_thw");
+}
+
+void qwen_inputs(Net& net) {
+  text_inputs(net);
+  qwen_picture_inputs(net);
   integer_input(net, Shape{net.B, net.S}, "mm_token_type_ids");
 }
 
@@ -229,6 +236,30 @@ void rotate_vision(Net& net, Tensor& q_states, Tensor& k_states) {
 
 }  // namespace
 
+Tensor attend_in_stretches(Net& net, Tensor q, Tensor k, Tensor v, const std::vector<Count>& lengths,
+                           const char* project) {
+  for (Tensor* states : {&q, &k, &v}) *states = unsqueeze(transpose(std::move(*states), 0, 1), 0);
+  AttentionOptions options;
+  options.causal = false;
+  Tensor out;
+  std::vector<Tensor> outputs;
+  Pieces qs, ks, vs;
+  if (wants_flash(net.job)) {
+    out = attention(net, q, k, v, options);
+  } else {
+    qs = split(q, 2, lengths);
+    ks = split(k, 2, lengths);
+    vs = split(v, 2, lengths);
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      outputs.push_back(attention(net, qs.part[i], ks.part[i], vs.part[i], options));
+      net.attention_weights.reset();
+    }
+    out = cat(outputs, 1);
+  }
+  out = view(std::move(out), Shape{net.S, net.H});
+  return net.linear(project, std::move(out), net.H, net.arch.attention_out_bias);
+}
+
 Tensor qwen_vision_attention(Net& net, Tensor hidden, const char* source) {
   Scope in(net.tape, "attn", source);
   const Tensor x = std::move(hidden);
@@ -242,27 +273,7 @@ Tensor qwen_vision_attention(Net& net, Tensor hidden, const char* source) {
     v = three.part[2];
   }
   rotate_vision(net, q, k);
-  for (Tensor* states : {&q, &k, &v}) *states = unsqueeze(transpose(std::move(*states), 0, 1), 0);
-  AttentionOptions options;
-  options.causal = false;
-  Tensor out;
-  std::vector<Tensor> outputs;
-  Pieces qs, ks, vs;
-  if (wants_flash(net.job)) {
-    out = attention(net, q, k, v, options);
-  } else {
-    const std::vector<Count> lengths = lengths_of(net);
-    qs = split(q, 2, lengths);
-    ks = split(k, 2, lengths);
-    vs = split(v, 2, lengths);
-    for (std::size_t i = 0; i < lengths.size(); ++i) {
-      outputs.push_back(attention(net, qs.part[i], ks.part[i], vs.part[i], options));
-      net.attention_weights.reset();
-    }
-    out = cat(outputs, 1);
-  }
-  out = view(std::move(out), Shape{net.S, net.H});
-  return net.linear("attn.proj", std::move(out), net.H, net.arch.attention_out_bias);
+  return attend_in_stretches(net, std::move(q), std::move(k), std::move(v), vision_lengths(net), "attn.proj");
 }
 
 Tensor qwen_vision_mlp(Net& net, Tensor hidden, const char* fc1, const char* fc2, const char* source) {
@@ -384,7 +395,11 @@ Tensor text_embed(Net& net) {
   return embeds;
 }
 
-const Program kText2 = {one_stack<text_embed, text_layer, llama_norm>, llama_head};
+}  // namespace
+
+const Program kQwen2VlLanguage = {one_stack<text_embed, text_layer, llama_norm>, llama_head};
+
+namespace {
 
 Tensor block(Net& net, Tensor hidden_in) {
   Scope in(net.tape, "", kBlock);
@@ -435,8 +450,10 @@ Tensor reorder(Net& net, Tensor x, const Tensor& index, bool merged) {
   return reshape(std::move(grouped), Shape{rows, width});
 }
 
-Tensor tower25(Net& net) {
-  Scope in(net.tape, "visual", kTower25);
+}  // namespace
+
+Tensor qwen_window_tower(Net& net, const char* source, Tensor (*block)(Net& tower, Tensor hidden), bool tables) {
+  Scope in(net.tape, "visual", source);
   Tape& t = net.tape;
   const Dim merged(net.S.n() / (net.arch.pictures.merge * net.arch.pictures.merge));
   const Tensor positions = t.allocate(Shape{net.S, Dim(2)}, Dtype::kInt64, "position_ids");
@@ -445,11 +462,23 @@ Tensor tower25(Net& net) {
   Tensor rotary = t.allocate(Shape{net.S, Dim(net.hd.n() / 2)}, Dtype::kFp32, "mul");
   hidden = reorder(net, std::move(hidden), window_index, false);
   rotary = reorder(net, std::move(rotary), window_index, false);
-  const VisionTables tables = vision_tables_of(net, std::move(rotary));
-  hidden = net.layers({"visual.blocks", net.arch.num_layers, block25}, std::move(hidden));
+  VisionTables held;
+  if (tables) {
+    held = vision_tables_of(net, std::move(rotary));
+  } else {
+    t.buffer("rotary_pos_emb.inv_freq", net.hd.n() / 4 * 4);
+    net.shared.cos = rotary;
+  }
+  hidden = net.layers({"visual.blocks", net.arch.num_layers, block}, std::move(hidden));
   Tensor out = merger(net, hidden);
   const Tensor reverse = t.allocate(Shape{merged}, Dtype::kInt64, "argsort");
   return gather_rows(std::move(out), reverse);
+}
+
+namespace {
+
+Tensor tower25(Net& net) {
+  return qwen_window_tower(net, kTower25, block25, true);
 }
 
 const Program kTower2 = {tower}, kTower2_5 = {tower25};
@@ -461,14 +490,14 @@ Tensor merge(Net& net, Tensor embeds) {
 // transformers 5.12.1 models/qwen2_vl/configuration_qwen2_vl.py: Qwen2VLConfig, Qwen2VLTextConfig.
 void read_qwen2_vl_config(ConfigFields& fields, Architecture& architecture) {
   read_either(fields, architecture, read_tower_2);
-  architecture.language = &kText2;
+  architecture.language = &kQwen2VlLanguage;
   if (!architecture.parts.empty()) architecture.parts.front().program = &kTower2;
 }
 
 // transformers 5.12.1 models/qwen2_5_vl/configuration_qwen2_5_vl.py: Qwen2_5_VLConfig, Qwen2_5_VLTextConfig.
 void read_qwen2_5_vl_config(ConfigFields& fields, Architecture& architecture) {
-  read_either(fields, architecture, read_tower_25);
-  architecture.language = &kText2;
+  read_either(fields, architecture, read_window_tower);
+  architecture.language = &kQwen2VlLanguage;
   if (!architecture.parts.empty()) architecture.parts.front().program = &kTower2_5;
 }
 

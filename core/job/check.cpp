@@ -251,8 +251,14 @@ void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) 
     add(issues, "ASSUMED_DEFAULT", Severity::kNote, "/config/mask_time_prob",
         "SpecAugment draws what it masks at each step: the few indices of those stretches are not counted.");
   }
-  if (a.language == nullptr && (job.images_per_sample > 0 || job.video_frames > 0 || job.freeze_vision ||
-                                job.freeze_projector || job.freeze_llm)) {
+  const bool hears_alone = a.model_type == "qwen2_audio" || a.model_type == "voxtral";
+  const bool has_pictures = job.images_per_sample > 0 || job.video_frames > 0;
+  if (hears_alone && has_pictures) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, job.images_per_sample > 0 ? "/images_per_sample" : "/video_frames",
+        "This model hears and does not see: pictures have no effect.");
+  }
+  if (a.language == nullptr &&
+      (has_pictures || job.freeze_vision || job.freeze_projector || job.freeze_llm)) {
     add(issues, "IGNORED_OPTION", Severity::kWarning,
         job.images_per_sample > 0 ? "/images_per_sample"
         : job.video_frames > 0    ? "/video_frames"
@@ -263,7 +269,7 @@ void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) 
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/decoder_sequence_length",
         "Only encoder-decoders have a length of their own for the decoder; \"sequence_length\" counts.");
   }
-  if (job.audio_seconds > 0.0 && a.conv_dims.empty() && a.model_type != "qwen2_audio") {
+  if (job.audio_seconds > 0.0 && a.conv_dims.empty() && !hears_alone && a.model_type != "qwen2_5_omni_thinker") {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/audio_seconds",
         "Only models that hear the wave itself depend on its length; Whisper pads every recording to its window.");
   }
