@@ -329,12 +329,14 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, path, std::move(message));
   };
   const bool scores = job.preference == Preference::kReward;
-  // trl 1.9 trainer/dpo_trainer.py DataCollatorForVisionPreference; of ORPO's, CPO's and rewards' trainers none has
-  // one.
-  if (a.language != nullptr && job.preference != Preference::kDpo) {
-    refuse("/task", "Of models that see, the preferences of DPO are modelled.");
+  // trl 1.9 trainer/dpo_trainer.py DataCollatorForVisionPreference, kto_trainer.py
+  // DataCollatorForVisionUnpairedPreference; of ORPO's, CPO's and rewards' trainers none has one.
+  if (a.language != nullptr && job.preference != Preference::kDpo && job.preference != Preference::kKto) {
+    refuse("/task", "Of models that see, the preferences of DPO and KTO are modelled.");
   } else if (a.language != nullptr && job.images_per_sample > 0 && job.reference == Reference::kPrecomputed) {
-    refuse("/reference_model/precompute", "TRL's DPOTrainer computes no log-probabilities of pictures in advance.");
+    refuse("/reference_model/precompute", "TRL's trainers compute no log-probabilities of pictures in advance.");
+  } else if (a.language != nullptr && job.audio_seconds > 0.0) {
+    refuse("/audio_seconds", "TRL's trainers on preferences take no recordings. Leave \"audio_seconds\" out.");
   }
   if (a.head != (scores ? Head::kSequenceClassification : Head::kCausalLm)) {
     refuse("/task", scores ? "Rewards are modelled of classes with a score per sequence."
