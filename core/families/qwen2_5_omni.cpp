@@ -255,7 +255,7 @@ void read_thinker(ConfigFields& fields, Architecture& architecture) {
   if (architecture.parts.empty()) return;
   architecture.parts.front().program = &kTowerProgram;
   architecture.parts.push_back(read_sound(fields));
-  if (architecture.parts.back().pictures.width != architecture.hidden_size) {
+  if (architecture.hidden_size > 0 && architecture.parts.back().pictures.width != architecture.hidden_size) {
     fields.error("INVALID_VALUE", "audio_config", "\"output_dim\" must be the language model's width.");
   }
 }
