@@ -1,6 +1,7 @@
 // Qwen3-VL, dense and of experts: Qwen2-VL's row of patches with learned positions; hidden states of three of the
 // tower's layers join the language model's first three.
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -64,7 +65,9 @@ void read_vision(ConfigFields& fields, Architecture& tower) {
     fields.error("INVALID_VALUE", "deepstack_visual_indexes", "At most four deep features are modelled.");
   }
   for (Count i = 0; i < tower.num_layers; ++i) {
-    tower.layer_kinds.push_back(std::find(layers.begin(), layers.end(), i) != layers.end() ? 1 : 0);
+    // Each of them has a merger of its own: none stands for another.
+    const auto found = std::find(layers.begin(), layers.end(), i);
+    tower.layer_kinds.push_back(found == layers.end() ? 0 : static_cast<std::uint8_t>(1 + (found - layers.begin())));
   }
 }
 
