@@ -48,7 +48,8 @@ Tensor add_positions(Net& net, Tensor hidden) {
   Tensor table = permute(view(weight, Shape{side, side, net.H}), {2, 0, 1});
   table = to(unsqueeze(std::move(table), 0), Dtype::kFp32);
   std::vector<Tensor> places;
-  for (const char* name : {"token_positions", "seq_ids"}) places.push_back(t.allocate(Shape{net.S}, Dtype::kInt64, name));
+  for (const char* name : {"token_positions", "seq_ids"})
+    places.push_back(t.allocate(Shape{net.S}, Dtype::kInt64, name));
   for (const char* name : {"target_h", "target_w", "norm_w", "norm_h"}) {
     places.push_back(t.allocate(Shape{net.S}, Dtype::kFp32, name));
   }

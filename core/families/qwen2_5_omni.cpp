@@ -247,9 +247,9 @@ void read_thinker(ConfigFields& fields, Architecture& architecture) {
   }
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
   accept_rotation(fields);
-  fields.accept({"audio_token_index", "image_token_index", "video_token_index", "audio_token_id", "audio_start_token_id",
-                 "audio_end_token_id", "user_token_id", "position_id_per_seconds", "seconds_per_chunk", "init_std",
-                 "initializer_range", "ignore_index"});
+  fields.accept({"audio_token_index", "image_token_index", "video_token_index", "audio_token_id",
+                 "audio_start_token_id", "audio_end_token_id", "user_token_id", "position_id_per_seconds",
+                 "seconds_per_chunk", "init_std", "initializer_range", "ignore_index"});
   read_qwen_tower(fields, architecture, read_window_tower);
   architecture.language = &kQwen2VlLanguage;
   if (architecture.parts.empty()) return;

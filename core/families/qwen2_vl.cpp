@@ -295,7 +295,8 @@ Tensor qwen_gated_mlp(Net& net, Tensor hidden, const char* source) {
   return net.linear("mlp.down_proj", std::move(gate), net.H, bias);
 }
 
-Tensor qwen_gated_block(Net& net, Tensor hidden_in, const char* source, Tensor (*attention)(Net& tower, Tensor hidden)) {
+Tensor qwen_gated_block(Net& net, Tensor hidden_in, const char* source,
+                        Tensor (*attention)(Net& tower, Tensor hidden)) {
   Scope in(net.tape, "", source);
   const Tensor argument = std::move(hidden_in);
   Tensor h = rms_norm(net, "norm1", argument);

@@ -41,7 +41,8 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
 
 // processing_voxtral.py _retrieve_input_features: hops of 10 ms, padded to whole windows of the encoder.
 Count windows_of(const Architecture& a, const TrainingJob& job) {
-  const auto hops = static_cast<Count>(std::llround(job.audio_seconds * 100.0)), window = 2 * a.parts.front().max_positions;
+  const auto hops = static_cast<Count>(std::llround(job.audio_seconds * 100.0)),
+             window = 2 * a.parts.front().max_positions;
   return std::max<Count>(1, (hops + window - 1) / window);
 }
 
@@ -104,7 +105,8 @@ Tensor merge(Net& net, Tensor embeds) {
 bool dtypes_differ(const TrainingJob& job) {
   const Recipe& recipe = job.recipe;
   if (!recipe.autocast) return false;
-  if (job.method == Method::kQlora) return recipe.weights != Dtype::kFp32 && job.quantization.prepare_kbit != PrepareKbit::kAll;
+  if (job.method == Method::kQlora)
+    return recipe.weights != Dtype::kFp32 && job.quantization.prepare_kbit != PrepareKbit::kAll;
   return recipe.weights != *recipe.autocast;
 }
 

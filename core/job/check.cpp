@@ -254,11 +254,11 @@ void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) 
   const bool hears_alone = a.model_type == "qwen2_audio" || a.model_type == "voxtral";
   const bool has_pictures = job.images_per_sample > 0 || job.video_frames > 0;
   if (hears_alone && has_pictures) {
-    add(issues, "IGNORED_OPTION", Severity::kWarning, job.images_per_sample > 0 ? "/images_per_sample" : "/video_frames",
+    add(issues, "IGNORED_OPTION", Severity::kWarning,
+        job.images_per_sample > 0 ? "/images_per_sample" : "/video_frames",
         "This model hears and does not see: pictures have no effect.");
   }
-  if (a.language == nullptr &&
-      (has_pictures || job.freeze_vision || job.freeze_projector || job.freeze_llm)) {
+  if (a.language == nullptr && (has_pictures || job.freeze_vision || job.freeze_projector || job.freeze_llm)) {
     add(issues, "IGNORED_OPTION", Severity::kWarning,
         job.images_per_sample > 0 ? "/images_per_sample"
         : job.video_frames > 0    ? "/video_frames"
