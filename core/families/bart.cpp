@@ -344,16 +344,20 @@ Tensor bart_decode(Net& net, Net& encoder, const Tensor& ids, const Tensor& enco
   return net.layer_norm("model.decoder.layer_norm", std::move(hidden));
 }
 
-Tensor frozen_positions(Net& net, const char* name) {
-  Scope in(net.tape, name,
-           "transformers 5.12 models/pegasus/modeling_pegasus.py: PegasusSinusoidalPositionalEmbedding");
+Tensor frozen_table(Net& net, const char* name, Dtype dtype) {
   Parameter p;
   p.module = name;
   p.leaf = "weight";
   p.shape = Shape{Dim(net.arch.max_positions), net.H};
-  p.dtype = net.weight_dtype(2);
+  p.dtype = dtype;
   p.is_embedding = true;
-  const Tensor table = net.tape.parameter(p);
+  return net.tape.parameter(p);
+}
+
+Tensor frozen_positions(Net& net, const char* name) {
+  Scope in(net.tape, name,
+           "transformers 5.12 models/pegasus/modeling_pegasus.py: PegasusSinusoidalPositionalEmbedding");
+  const Tensor table = frozen_table(net, name, net.weight_dtype(2));
   const Tensor ids = net.tape.allocate(Shape{net.S}, Dtype::kInt64, "arange");
   return embedding(ids, table);
 }

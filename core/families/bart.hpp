@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "core/layers/net.hpp"
@@ -20,16 +21,26 @@ struct BartDefaults {
 void read_bart_sizes(ConfigFields& fields, Architecture& architecture, const BartDefaults& defaults);
 /// The loop over an encoder's layers.
 Tensor bart_encoder_layers(Net& net, Tensor hidden, std::string_view layers, bool alone);
+/// What an encoder of sound adds to its frames: rows that it looks up, the table itself, or (Voxtral, whose table stays
+/// in fp32) the same with a cast back behind it.
+enum class SoundPositions : std::uint8_t { kLookedUp, kTable, kWideTable };
 /// Names of an encoder of sound.
 struct SoundNames {
   const char *conv1, *conv2, *positions, *layers;
+  SoundPositions places = SoundPositions::kLookedUp;
 };
 /// WhisperEncoder.forward on net.input_ids up to its last layer's output; `alone`: nothing but a head follows. `embeds`
 /// is a name that the forward has to its end.
 Tensor encode_sound(Net& net, const SoundNames& names, const char* source, bool alone, Tensor& embeds);
 /// BartDecoder.forward and its like over what the encoder has made, by model type; `net` is the decoder.
 Tensor bart_decode(Net& net, Net& encoder, const Tensor& ids, const Tensor& encoder_states);
-/// The rows of a table of positions that is never trained.
+/// `audio_config` of Whisper's encoder in front of a language model, as the tower that it is.
+Architecture read_sound_tower(ConfigFields& fields);
+/// Whether the micro batch has recordings.
+bool hears(const Net& net);
+/// A table of positions that is never trained, and its rows.
+Tensor frozen_table(Net& net, const char* name, Dtype dtype);
+/// The rows alone.
 Tensor frozen_positions(Net& net, const char* name);
 
 }  // namespace tidemark

@@ -41,7 +41,9 @@ Tensor layer(Net& net, Tensor hidden) {
   return pre_norm_layer(net, std::move(hidden), kLayer, self_attention, mlp);
 }
 
-Tensor layer4(Net& net, Tensor hidden) {
+}  // namespace
+
+Tensor glm4_layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kLayer4);
   Tensor residual = std::move(hidden);
   Tensor h = rms_norm(net, "input_layernorm", residual);
@@ -55,10 +57,8 @@ Tensor layer4(Net& net, Tensor hidden) {
   return add(std::move(residual), std::move(h));
 }
 
-}  // namespace
-
 const Program kGlmProgram = {one_stack<llama_embed, layer, llama_norm>, llama_head};
-const Program kGlm4Program = {one_stack<llama_embed, layer4, llama_norm>, llama_head};
+const Program kGlm4Program = {one_stack<llama_embed, glm4_layer, llama_norm>, llama_head};
 
 const Family kRows[] = {
     {"glm", "Glm", "GlmForCausalLM", kSequenceAndToken, read_glm_config, &kGlmProgram},

@@ -5,23 +5,28 @@
 #include "core/model/config_experts.hpp"
 
 namespace tidemark {
-namespace {
 
-// transformers 5.12.1 models/glm4_moe/configuration_glm4_moe.py: Glm4MoeConfig.
-void read_glm4_moe_config(ConfigFields& fields, Architecture& architecture) {
-  read_dimensions(fields, architecture, 131072);
+void read_glm4_moe(ConfigFields& fields, Architecture& architecture, Count positions, bool bias) {
+  read_dimensions(fields, architecture, positions);
   read_kv_heads(fields, architecture, 8);
   read_head_dim(fields, architecture);
   read_rotary_factor(fields, architecture, 0.5);
   architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
-  architecture.attention_bias = fields.flag({"attention_bias"}, false);
+  architecture.attention_bias = fields.flag({"attention_bias"}, bias);
   architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
-  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
-  architecture.qk_norm = fields.flag({"use_qk_norm"}, false);
   read_routed_experts(fields, architecture, {128, 8, 1408}, 1);
   read_dense_prefix(fields, architecture, 1);
   read_expert_groups(fields, architecture, 1, 1);
   architecture.experts.normalised = fields.flag({"norm_topk_prob"}, true);
+}
+
+namespace {
+
+// transformers 5.12.1 models/glm4_moe/configuration_glm4_moe.py: Glm4MoeConfig.
+void read_glm4_moe_config(ConfigFields& fields, Architecture& architecture) {
+  read_glm4_moe(fields, architecture, 131072, false);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+  architecture.qk_norm = fields.flag({"use_qk_norm"}, false);
 }
 
 // inclusionAI/Ling-flash-2.0 configuration_bailing_moe_v2.py: BailingMoeV2Config, and NeMo AutoModel 0.7
@@ -78,13 +83,13 @@ Tensor self_attention(Net& net, Tensor hidden) {
   return net.linear("self_attn.o_proj", std::move(out), net.H);
 }
 
-Tensor layer(Net& net, Tensor hidden) {
+}  // namespace
+
+Tensor glm4_moe_layer(Net& net, Tensor hidden) {
   return pre_norm_layer(net, std::move(hidden), kLayer, self_attention, deepseek_v3_mlp);
 }
 
-}  // namespace
-
-const Program kGlm4MoeProgram = {one_stack<llama_embed, layer, llama_norm>, llama_head};
+const Program kGlm4MoeProgram = {one_stack<llama_embed, glm4_moe_layer, llama_norm>, llama_head};
 
 const Family kRows[] = {
     {"glm4_moe", "Glm4Moe", "Glm4MoeForCausalLM", kLanguageModelOnly, read_glm4_moe_config, &kGlm4MoeProgram},

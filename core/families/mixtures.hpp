@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/layers/moe.hpp"
+#include "core/model/config_fields.hpp"
 
 /// Methods of one mixture of experts' modelling file that others repeat word for word; each is defined in the file of
 /// the family that it is named after.
@@ -23,6 +24,11 @@ Tensor granite_head(Net& net, Tensor hidden);
 Tensor deepseek_v3_mlp(Net& net, Tensor hidden);
 /// DeepseekV3MoE.route_tokens_to_experts: sigmoids, a correction in the choice alone, the best of the best groups.
 Routing deepseek_v3_routing(Net& net, const Tensor& logits);
+
+/// Glm4MoeDecoderLayer.forward
+Tensor glm4_moe_layer(Net& net, Tensor hidden);
+/// What Glm4MoeConfig and Glm4vMoeTextConfig have in common; `bias`: attention_bias where the file does not say.
+void read_glm4_moe(ConfigFields& fields, Architecture& architecture, Count positions, bool bias);
 
 /// What DeepSeek and others name the feed-forward of all tokens.
 inline constexpr GatedNames kSharedExperts = {"mlp.shared_experts", "mlp.shared_experts.gate_proj",

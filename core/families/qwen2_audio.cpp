@@ -17,29 +17,12 @@ constexpr const char* kMerge = "transformers 5.12 models/qwen2_audio/modeling_qw
 constexpr const char* kLoss =
     "transformers 5.12 models/qwen2_audio/modeling_qwen2_audio.py: Qwen2AudioForConditionalGeneration.forward";
 
-// transformers 5.12.1 models/qwen2_audio/configuration_qwen2_audio.py: Qwen2AudioConfig, Qwen2AudioEncoderConfig. What
-// the language model's part leaves out is Qwen2Config's.
+// transformers 5.12.1 models/qwen2_audio/configuration_qwen2_audio.py: Qwen2AudioConfig. What the language model's
+// part leaves out is Qwen2Config's.
 void read_config(ConfigFields& fields, Architecture& architecture) {
   read_language(fields, architecture, "qwen2");
   fields.accept({"audio_token_index", "audio_token_id", "ignore_index", "vocab_size", "tie_word_embeddings"});
-  Architecture tower;
-  tower.model_type = "qwen2_audio_encoder";
-  ConfigFields audio(required_object(fields, "audio_config"), fields.path() + "/audio_config", fields.issues());
-  tower.hidden_size = audio.count({"d_model", "hidden_size"}, 1280);
-  tower.num_layers = audio.count({"encoder_layers", "num_hidden_layers"}, 32);
-  tower.num_heads = tower.num_kv_heads = audio.count({"encoder_attention_heads", "num_attention_heads"}, 20);
-  tower.intermediate_size = audio.count({"encoder_ffn_dim"}, 5120);
-  tower.max_positions = audio.count({"max_source_positions"}, 1500);
-  tower.num_channels = audio.count({"num_mel_bins"}, 128);
-  tower.activation = read_activation(audio, {"activation_function"}, "gelu");
-  tower.residual_dropout = tower.embedding_dropout = audio.probability({"dropout"}, 0.0);
-  tower.attention_dropout = audio.probability({"attention_dropout"}, 0.0);
-  tower.activation_dropout = audio.probability({"activation_dropout"}, 0.0);
-  derive_head_dim(audio, tower);
-  note_layerdrop(audio, "encoder_layerdrop", 0.0);
-  audio.accept({"model_type", "scale_embedding", "init_std"});
-  audio.report_unread("qwen2_audio_encoder");
-  architecture.parts.push_back(std::move(tower));
+  architecture.parts.push_back(read_sound_tower(fields));
 }
 
 // processing_qwen2_audio.py: hops of 10 ms, which two strides of two make to frames, in a window that is always whole.
@@ -49,10 +32,6 @@ Count mel_frames(const Architecture& a, const TrainingJob& job) {
 
 Count audio_tokens(const Architecture& a, const TrainingJob& job) {
   return ((mel_frames(a, job) - 1) / 2 + 1 - 2) / 2 + 1;
-}
-
-bool hears(const Net& net) {
-  return net.job.audio_seconds > 0.0;
 }
 
 void inputs(Net& net) {
@@ -155,6 +134,33 @@ const Program kProgram = {.forward = forward_with_pictures<merge>,
                           .check = check};
 
 }  // namespace
+
+bool hears(const Net& net) {
+  return net.job.audio_seconds > 0.0;
+}
+
+// transformers 5.12.1 models/qwen2_audio/configuration_qwen2_audio.py: Qwen2AudioEncoderConfig; models/voxtral:
+// VoxtralEncoderConfig, whose keys are the same by its attribute_map.
+Architecture read_sound_tower(ConfigFields& fields) {
+  Architecture tower;
+  tower.model_type = "qwen2_audio_encoder";
+  ConfigFields audio(required_object(fields, "audio_config"), fields.path() + "/audio_config", fields.issues());
+  tower.hidden_size = audio.count({"d_model", "hidden_size"}, 1280);
+  tower.num_layers = audio.count({"encoder_layers", "num_hidden_layers"}, 32);
+  tower.num_heads = tower.num_kv_heads = audio.count({"encoder_attention_heads", "num_attention_heads"}, 20);
+  tower.intermediate_size = audio.count({"encoder_ffn_dim", "intermediate_size"}, 5120);
+  tower.max_positions = audio.count({"max_source_positions"}, 1500);
+  tower.num_channels = audio.count({"num_mel_bins"}, 128);
+  tower.activation = read_activation(audio, {"activation_function"}, "gelu");
+  tower.residual_dropout = tower.embedding_dropout = audio.probability({"dropout"}, 0.0);
+  tower.attention_dropout = audio.probability({"attention_dropout"}, 0.0);
+  tower.activation_dropout = audio.probability({"activation_dropout"}, 0.0);
+  derive_head_dim(audio, tower);
+  note_layerdrop(audio, audio.has({"layerdrop"}) ? "layerdrop" : "encoder_layerdrop", 0.0);
+  audio.accept({"model_type", "scale_embedding", "init_std", "initializer_range", "vocab_size"});
+  audio.report_unread("qwen2_audio_encoder");
+  return tower;
+}
 
 const Family kRows[] = {
     {"qwen2_audio", "Qwen2Audio", "Qwen2AudioForConditionalGeneration", kClasses, read_config, &kProgram},

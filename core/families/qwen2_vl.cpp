@@ -14,6 +14,8 @@ namespace {
 constexpr const char* kTower =
     "transformers 5.12 models/qwen2_vl/modeling_qwen2_vl.py: Qwen2VisionTransformerPretrainedModel.forward";
 constexpr const char* kBlock = "transformers 5.12 models/qwen2_vl/modeling_qwen2_vl.py: Qwen2VLVisionBlock.forward";
+constexpr const char* kBlock25 =
+    "transformers 5.12 models/qwen2_5_vl/modeling_qwen2_5_vl.py: Qwen2_5_VLVisionBlock.forward";
 constexpr const char* kAttention = "transformers 5.12 models/qwen2_vl/modeling_qwen2_vl.py: VisionAttention.forward";
 constexpr const char* kPatches = "transformers 5.12 models/qwen2_vl/modeling_qwen2_vl.py: PatchEmbed.forward";
 constexpr const char* kMerger = "transformers 5.12 models/qwen2_vl/modeling_qwen2_vl.py: PatchMerger.forward";
@@ -26,7 +28,9 @@ constexpr const char* kSections =
 constexpr const char* kTower25 =
     "transformers 5.12 models/qwen2_5_vl/modeling_qwen2_5_vl.py: Qwen2_5_VisionTransformerPretrainedModel.forward";
 
-void read_text(ConfigFields& fields, Architecture& architecture) {
+}  // namespace
+
+void read_qwen2_vl_text(ConfigFields& fields, Architecture& architecture) {
   read_dimensions(fields, architecture, 32768);
   read_kv_heads(fields, architecture, 8);
   derive_head_dim(fields, architecture);
@@ -37,7 +41,7 @@ void read_text(ConfigFields& fields, Architecture& architecture) {
   read_qwen_window(fields, architecture);
 }
 
-void read_tower_25(ConfigFields& fields, Architecture& tower) {
+void read_window_tower(ConfigFields& fields, Architecture& tower) {
   tower.hidden_size = fields.count({"hidden_size"}, 3584);
   tower.intermediate_size = fields.count({"intermediate_size"}, 3420);
   tower.num_layers = fields.count({"depth"}, 32);
@@ -58,6 +62,8 @@ void read_tower_25(ConfigFields& fields, Architecture& tower) {
   fields.accept({"tokens_per_second"});
 }
 
+namespace {
+
 // transformers 5.12.1 models/qwen2_vl/configuration_qwen2_vl.py: Qwen2VLVisionConfig.
 void read_tower_2(ConfigFields& fields, Architecture& tower) {
   tower.hidden_size = fields.count({"embed_dim"}, 1280);
@@ -72,12 +78,12 @@ void read_either(ConfigFields& fields, Architecture& architecture, void (*read)(
   // Until 4.52 the language model's keys stood beside vision_config; both are read.
   if (const Value* text = object_in(fields, "text_config")) {
     ConfigFields inner(*text, fields.path() + "/text_config", fields.issues());
-    read_text(inner, architecture);
+    read_qwen2_vl_text(inner, architecture);
     accept_rotation(inner);
     architecture.tie_word_embeddings = inner.flag({"tie_word_embeddings"}, false);
     inner.report_unread("qwen2_vl");
   } else {
-    read_text(fields, architecture);
+    read_qwen2_vl_text(fields, architecture);
   }
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, architecture.tie_word_embeddings);
   accept_rotation(fields);
@@ -95,8 +101,7 @@ void accept_rotation(ConfigFields& fields) {
 void read_qwen_tower(ConfigFields& fields, Architecture& architecture, void (*read)(ConfigFields&, Architecture&)) {
   ConfigFields vision(required_object(fields, "vision_config"), fields.path() + "/vision_config", fields.issues());
   Architecture tower;
-  tower.num_heads = vision.count({"num_heads"}, 16);
-  tower.num_kv_heads = tower.num_heads;
+  tower.attention_bias = tower.attention_out_bias = tower.mlp_bias = true;
   tower.num_channels = vision.count({"in_channels", "in_chans"}, 3);
   tower.patch_size = square_side(vision, "patch_size", 14);
   tower.pictures.merge = vision.count({"spatial_merge_size"}, 2);
@@ -104,6 +109,8 @@ void read_qwen_tower(ConfigFields& fields, Architecture& architecture, void (*re
   architecture.pictures.video_frames = tower.pictures.frames;
   vision.accept({"spatial_patch_size", "model_type", "in_chans", "hidden_act", "initializer_range"});
   read(vision, tower);
+  tower.num_heads = vision.count({"num_heads"}, tower.num_heads > 0 ? tower.num_heads : 16);
+  tower.num_kv_heads = tower.num_heads;
   derive_head_dim(vision, tower);
   // A picture of a size that the job leaves open: sixteen tokens square, as the processors' smallest.
   tower.image_size = 16 * tower.patch_size * tower.pictures.merge;
@@ -137,8 +144,9 @@ Dim pixels_of_patch(const Architecture& tower) {
   return Dim(tower.num_channels * tower.pictures.frames * tower.patch_size * tower.patch_size);
 }
 
-/// How many patches attend to each other, call by call.
-std::vector<Count> lengths_of(const Net& tower) {
+}  // namespace
+
+std::vector<Count> vision_lengths(const Net& tower) {
   const auto layer = static_cast<std::size_t>(tower.layer_index);
   const bool full = tower.arch.pictures.window == 0 || tower.arch.layer_kinds[layer] != 0;
   const auto pictures = static_cast<std::size_t>(picture_count(tower));
@@ -159,15 +167,17 @@ std::vector<Count> lengths_of(const Net& tower) {
   return lengths;
 }
 
-}  // namespace
-
-void qwen_inputs(Net& net) {
-  text_inputs(net);
+void qwen_picture_inputs(Net& net) {
   if (net.job.images_per_sample == 0) return;
   const Dim count(picture_count(net));
   net.pixel_values = net.tape.allocate(Shape{Dim(count.n() * patches_of(net)), pixels_of_patch(net.arch.parts.front())},
                                        Dtype::kFp32, "pixel_values");
   integer_input(net, Shape{count, Dim(3)}, "image_grid_thw");
+}
+
+void qwen_inputs(Net& net) {
+  text_inputs(net);
+  qwen_picture_inputs(net);
   integer_input(net, Shape{net.B, net.S}, "mm_token_type_ids");
 }
 
@@ -226,19 +236,8 @@ void rotate_vision(Net& net, Tensor& q_states, Tensor& k_states) {
 
 }  // namespace
 
-Tensor qwen_vision_attention(Net& net, Tensor hidden, const char* source) {
-  Scope in(net.tape, "attn", source);
-  const Tensor x = std::move(hidden);
-  Tensor qkv = net.linear("attn.qkv", x, Dim(3 * net.H.n()), true);
-  qkv = permute(view(std::move(qkv), Shape{net.S, Dim(3), net.A, net.hd}), {1, 0, 2, 3});
-  Tensor q, k, v;
-  {
-    Pieces three = unbind(std::move(qkv), 0);
-    q = three.part[0];
-    k = three.part[1];
-    v = three.part[2];
-  }
-  rotate_vision(net, q, k);
+Tensor attend_in_stretches(Net& net, Tensor q, Tensor k, Tensor v, const std::vector<Count>& lengths,
+                           const char* project) {
   for (Tensor* states : {&q, &k, &v}) *states = unsqueeze(transpose(std::move(*states), 0, 1), 0);
   AttentionOptions options;
   options.causal = false;
@@ -248,7 +247,6 @@ Tensor qwen_vision_attention(Net& net, Tensor hidden, const char* source) {
   if (wants_flash(net.job)) {
     out = attention(net, q, k, v, options);
   } else {
-    const std::vector<Count> lengths = lengths_of(net);
     qs = split(q, 2, lengths);
     ks = split(k, 2, lengths);
     vs = split(v, 2, lengths);
@@ -259,7 +257,23 @@ Tensor qwen_vision_attention(Net& net, Tensor hidden, const char* source) {
     out = cat(outputs, 1);
   }
   out = view(std::move(out), Shape{net.S, net.H});
-  return net.linear("attn.proj", std::move(out), net.H, true);
+  return net.linear(project, std::move(out), net.H, net.arch.attention_out_bias);
+}
+
+Tensor qwen_vision_attention(Net& net, Tensor hidden, const char* source) {
+  Scope in(net.tape, "attn", source);
+  const Tensor x = std::move(hidden);
+  Tensor qkv = net.linear("attn.qkv", x, Dim(3 * net.H.n()), net.arch.attention_bias);
+  qkv = permute(view(std::move(qkv), Shape{net.S, Dim(3), net.A, net.hd}), {1, 0, 2, 3});
+  Tensor q, k, v;
+  {
+    Pieces three = unbind(std::move(qkv), 0);
+    q = three.part[0];
+    k = three.part[1];
+    v = three.part[2];
+  }
+  rotate_vision(net, q, k);
+  return attend_in_stretches(net, std::move(q), std::move(k), std::move(v), vision_lengths(net), "attn.proj");
 }
 
 Tensor qwen_vision_mlp(Net& net, Tensor hidden, const char* fc1, const char* fc2, const char* source) {
@@ -273,11 +287,24 @@ Tensor qwen_vision_mlp(Net& net, Tensor hidden, const char* fc1, const char* fc2
 Tensor qwen_gated_mlp(Net& net, Tensor hidden, const char* source) {
   Scope in(net.tape, "mlp", source);
   const Tensor x = std::move(hidden);
-  Tensor gate = net.linear("mlp.gate_proj", x, net.F, true);
+  const bool bias = net.arch.mlp_bias;
+  Tensor gate = net.linear("mlp.gate_proj", x, net.F, bias);
   gate = activate(net.arch.activation, std::move(gate));
-  Tensor up = net.linear("mlp.up_proj", x, net.F, true);
+  Tensor up = net.linear("mlp.up_proj", x, net.F, bias);
   gate = mul(std::move(gate), std::move(up));
-  return net.linear("mlp.down_proj", std::move(gate), net.H, true);
+  return net.linear("mlp.down_proj", std::move(gate), net.H, bias);
+}
+
+Tensor qwen_gated_block(Net& net, Tensor hidden_in, const char* source,
+                        Tensor (*attention)(Net& tower, Tensor hidden)) {
+  Scope in(net.tape, "", source);
+  const Tensor argument = std::move(hidden_in);
+  Tensor h = rms_norm(net, "norm1", argument);
+  h = attention(net, std::move(h));
+  Tensor hidden = add(argument, std::move(h));
+  h = rms_norm(net, "norm2", hidden);
+  h = qwen_gated_mlp(net, std::move(h), source);
+  return add(std::move(hidden), std::move(h));
 }
 
 Tensor joined_pictures(Net& net, Tensor features) {
@@ -309,7 +336,7 @@ void make_positions_3d(Net& net) {
   net.shared.position_ids = net.tape.allocate(shape, Dtype::kInt64, "position_ids");
 }
 
-void rotary_tables_from_3d(Net& net, Dtype dtype, Count dimensions) {
+void rotary_tables_from_3d(Net& net, Dtype dtype, Count dimensions, bool joined) {
   Tape& t = net.tape;
   const Dim dim = net.arch.rotary_dim == net.hd.n() ? net.hd : Dim(net.arch.rotary_dim);
   t.buffer("rotary_emb.inv_freq", dim.n() / 2 * 4);
@@ -317,7 +344,8 @@ void rotary_tables_from_3d(Net& net, Dtype dtype, Count dimensions) {
   const Dim three(3), half(dim.n() / 2);
   const Shape table = dimensions == 1 ? Shape{net.B, net.S, dim} : Shape{three, net.B, net.S, dim};
   const Tensor positions = t.allocate(Shape{three, net.B, Dim(1), net.S}, Dtype::kFp32, "position_ids.float()");
-  const Tensor freqs = t.allocate(Shape{three, net.B, half, net.S}, Dtype::kFp32, "bmm");
+  Tensor freqs = t.allocate(Shape{three, net.B, half, net.S}, Dtype::kFp32, "bmm");
+  if (joined) freqs = t.allocate(Shape{net.B, net.S, half}, Dtype::kFp32, "cat");
   const Tensor emb = t.allocate(table, Dtype::kFp32, "cat");
   Tensor cos = t.allocate(table, Dtype::kFp32, "cos");
   cos = t.allocate(table, Dtype::kFp32, "mul");
@@ -368,19 +396,29 @@ Tensor text_embed(Net& net) {
   return embeds;
 }
 
-const Program kText2 = {one_stack<text_embed, text_layer, llama_norm>, llama_head};
+}  // namespace
+
+const Program kQwen2VlLanguage = {one_stack<text_embed, text_layer, llama_norm>, llama_head};
+
+namespace {
 
 Tensor block(Net& net, Tensor hidden_in) {
   Scope in(net.tape, "", kBlock);
   const Tensor argument = std::move(hidden_in);
-  const bool gated = net.arch.gated_mlp;
-  Tensor h = gated ? rms_norm(net, "norm1", argument) : net.layer_norm("norm1", argument);
+  Tensor h = net.layer_norm("norm1", argument);
   h = qwen_vision_attention(net, std::move(h), kAttention);
   Tensor hidden = add(argument, std::move(h));
-  h = gated ? rms_norm(net, "norm2", hidden) : net.layer_norm("norm2", hidden);
-  h = gated ? qwen_gated_mlp(net, std::move(h), kBlock)
-            : qwen_vision_mlp(net, std::move(h), "mlp.fc1", "mlp.fc2", kBlock);
+  h = net.layer_norm("norm2", hidden);
+  h = qwen_vision_mlp(net, std::move(h), "mlp.fc1", "mlp.fc2", kBlock);
   return add(std::move(hidden), std::move(h));
+}
+
+Tensor attention25(Net& net, Tensor hidden) {
+  return qwen_vision_attention(net, std::move(hidden), kAttention);
+}
+
+Tensor block25(Net& net, Tensor hidden) {
+  return qwen_gated_block(net, std::move(hidden), kBlock25, attention25);
 }
 
 Tensor merger(Net& net, Tensor hidden) {
@@ -413,8 +451,10 @@ Tensor reorder(Net& net, Tensor x, const Tensor& index, bool merged) {
   return reshape(std::move(grouped), Shape{rows, width});
 }
 
-Tensor tower25(Net& net) {
-  Scope in(net.tape, "visual", kTower25);
+}  // namespace
+
+Tensor qwen_window_tower(Net& net, const char* source, Tensor (*block)(Net& tower, Tensor hidden), bool tables) {
+  Scope in(net.tape, "visual", source);
   Tape& t = net.tape;
   const Dim merged(net.S.n() / (net.arch.pictures.merge * net.arch.pictures.merge));
   const Tensor positions = t.allocate(Shape{net.S, Dim(2)}, Dtype::kInt64, "position_ids");
@@ -423,11 +463,23 @@ Tensor tower25(Net& net) {
   Tensor rotary = t.allocate(Shape{net.S, Dim(net.hd.n() / 2)}, Dtype::kFp32, "mul");
   hidden = reorder(net, std::move(hidden), window_index, false);
   rotary = reorder(net, std::move(rotary), window_index, false);
-  const VisionTables tables = vision_tables_of(net, std::move(rotary));
+  VisionTables held;
+  if (tables) {
+    held = vision_tables_of(net, std::move(rotary));
+  } else {
+    t.buffer("rotary_pos_emb.inv_freq", net.hd.n() / 4 * 4);
+    net.shared.cos = rotary;
+  }
   hidden = net.layers({"visual.blocks", net.arch.num_layers, block}, std::move(hidden));
   Tensor out = merger(net, hidden);
   const Tensor reverse = t.allocate(Shape{merged}, Dtype::kInt64, "argsort");
   return gather_rows(std::move(out), reverse);
+}
+
+namespace {
+
+Tensor tower25(Net& net) {
+  return qwen_window_tower(net, kTower25, block25, true);
 }
 
 const Program kTower2 = {tower}, kTower2_5 = {tower25};
@@ -439,14 +491,14 @@ Tensor merge(Net& net, Tensor embeds) {
 // transformers 5.12.1 models/qwen2_vl/configuration_qwen2_vl.py: Qwen2VLConfig, Qwen2VLTextConfig.
 void read_qwen2_vl_config(ConfigFields& fields, Architecture& architecture) {
   read_either(fields, architecture, read_tower_2);
-  architecture.language = &kText2;
+  architecture.language = &kQwen2VlLanguage;
   if (!architecture.parts.empty()) architecture.parts.front().program = &kTower2;
 }
 
 // transformers 5.12.1 models/qwen2_5_vl/configuration_qwen2_5_vl.py: Qwen2_5_VLConfig, Qwen2_5_VLTextConfig.
 void read_qwen2_5_vl_config(ConfigFields& fields, Architecture& architecture) {
-  read_either(fields, architecture, read_tower_25);
-  architecture.language = &kText2;
+  read_either(fields, architecture, read_window_tower);
+  architecture.language = &kQwen2VlLanguage;
   if (!architecture.parts.empty()) architecture.parts.front().program = &kTower2_5;
 }
 

@@ -1,6 +1,7 @@
 // Qwen3-VL, dense and of experts: Qwen2-VL's row of patches with learned positions; hidden states of three of the
 // tower's layers join the language model's first three.
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -63,8 +64,8 @@ void read_vision(ConfigFields& fields, Architecture& tower) {
   if (layers.size() > kMostDeep) {
     fields.error("INVALID_VALUE", "deepstack_visual_indexes", "At most four deep features are modelled.");
   }
-  // Each such layer is of a kind of its own, as its merger is: two in a row would else be recorded as one.
   for (Count i = 0; i < tower.num_layers; ++i) {
+    // Each of them has a merger of its own: none stands for another.
     const auto found = std::find(layers.begin(), layers.end(), i);
     tower.layer_kinds.push_back(found == layers.end() ? 0 : static_cast<std::uint8_t>(1 + (found - layers.begin())));
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "core/families/towers.hpp"
 
 /// What Qwen2-VL, Qwen2.5-VL and Qwen3-VL share; defined in qwen2_vl.cpp.
@@ -10,8 +12,9 @@ void accept_rotation(ConfigFields& fields);
 /// `vision_config`: what all generations' towers say alike, and `read` for the rest.
 void read_qwen_tower(ConfigFields& fields, Architecture& architecture, void (*read)(ConfigFields&, Architecture&));
 
-/// Rows of flattened patches in fp32, grids, and which token is a picture's.
+/// Rows of flattened patches in fp32, grids, and which token is a picture's; the first two alone.
 void qwen_inputs(Net& net);
+void qwen_picture_inputs(Net& net);
 /// PatchEmbed.forward on the pictures of a tower whose part has a row per patch.
 Tensor qwen_patches(Net& tower, bool bias, const char* source);
 /// What the tower's forward holds besides the tables: the angles, once and doubled.
@@ -22,8 +25,23 @@ VisionTables vision_tables(Net& tower);
 VisionTables vision_tables_of(Net& tower, Tensor rotary);
 /// VisionAttention.forward: a call per picture, or per window.
 Tensor qwen_vision_attention(Net& tower, Tensor hidden, const char* source);
+/// q, k, v [tokens, heads, hd] that attend within stretches of these lengths, a call for each; [tokens, H].
+/// `project`: the layer behind it.
+Tensor attend_in_stretches(Net& tower, Tensor q, Tensor k, Tensor v, const std::vector<Count>& lengths,
+                           const char* project);
+/// How many patches attend to each other in the layer that runs, call by call.
+std::vector<Count> vision_lengths(const Net& tower);
 Tensor qwen_vision_mlp(Net& tower, Tensor hidden, const char* fc1, const char* fc2, const char* source);
 Tensor qwen_gated_mlp(Net& tower, Tensor hidden, const char* source);
+/// Qwen2_5_VLVisionBlock.forward and its like: RMS norms, a gated feed-forward.
+Tensor qwen_gated_block(Net& tower, Tensor hidden, const char* source, Tensor (*attention)(Net& tower, Tensor hidden));
+/// Qwen2.5-VL's tower: windows of patches, Qwen2-VL's merger. `tables`: cos and sin are made once, not in each layer.
+void read_window_tower(ConfigFields& fields, Architecture& tower);
+Tensor qwen_window_tower(Net& tower, const char* source, Tensor (*block)(Net& tower, Tensor hidden), bool tables);
+/// Qwen2VLTextModel and the head.
+extern const Program kQwen2VlLanguage;
+/// Its configuration's part.
+void read_qwen2_vl_text(ConfigFields& fields, Architecture& architecture);
 /// The tower's part of the model, with its pictures cast to the weights' dtype.
 Net& qwen_tower_part(Net& net);
 /// torch.cat of the features, split by picture.
@@ -35,7 +53,8 @@ Tensor merge_qwen(Net& net, Tensor embeds, const char* source);
 void make_positions_3d(Net& net);
 /// cos and sin of them: [3, B, S, hd].
 void rotary_tables_3d(Net& net, Dtype dtype);
-/// freqs and what is made of them, up to the tables: of so many dimensions.
-void rotary_tables_from_3d(Net& net, Dtype dtype, Count dimensions);
+/// freqs and what is made of them, up to the tables: of so many dimensions. `joined`: the dimensions' sections become
+/// one by a cat (GLM-4V).
+void rotary_tables_from_3d(Net& net, Dtype dtype, Count dimensions, bool joined = false);
 
 }  // namespace tidemark

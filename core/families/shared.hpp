@@ -63,6 +63,8 @@ Tensor llama_attention(Net& net, Tensor hidden);
 void rotate_both(Net& net, Tensor& q, Tensor& k);
 /// Qwen3Attention.forward
 Tensor qwen3_attention(Net& net, Tensor hidden);
+/// Glm4DecoderLayer.forward
+Tensor glm4_layer(Net& net, Tensor hidden);
 /// Gate and up in one matrix: Phi3MLP.forward, Glm4MLP.forward; `source` says which.
 Tensor fused_gate_mlp(Net& net, Tensor x, const char* source);
 /// LlamaMLP.forward

@@ -69,9 +69,14 @@ Tensor encode_sound(Net& net, const SoundNames& names, const char* source, bool 
   embeds = gelu(std::move(embeds));
   embeds = permute(std::move(embeds), {0, 2, 1});
   Tensor hidden;
-  {
+  if (names.places == SoundPositions::kLookedUp) {
     const Tensor places = frozen_positions(net, names.positions);
     hidden = add(embeds, places);
+  } else {
+    const bool wide = names.places == SoundPositions::kWideTable;
+    const Tensor table = frozen_table(net, names.positions, wide ? Dtype::kFp32 : net.weight_dtype(2));
+    hidden = add(embeds, table);
+    if (wide) hidden = to(std::move(hidden), embeds.dtype());
   }
   hidden = dropout(std::move(hidden), net.arch.embedding_dropout);
   return bart_encoder_layers(net, std::move(hidden), names.layers, alone);

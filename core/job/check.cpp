@@ -263,8 +263,14 @@ void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) 
     add(issues, "ASSUMED_DEFAULT", Severity::kNote, "/config/mask_time_prob",
         "SpecAugment draws what it masks at each step: the few indices of those stretches are not counted.");
   }
-  if (a.language == nullptr && (job.images_per_sample > 0 || job.video_frames > 0 || job.freeze_vision ||
-                                job.freeze_projector || job.freeze_llm)) {
+  const bool hears_alone = a.model_type == "qwen2_audio" || a.model_type == "voxtral";
+  const bool has_pictures = job.images_per_sample > 0 || job.video_frames > 0;
+  if (hears_alone && has_pictures) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning,
+        job.images_per_sample > 0 ? "/images_per_sample" : "/video_frames",
+        "This model hears and does not see: pictures have no effect.");
+  }
+  if (a.language == nullptr && (has_pictures || job.freeze_vision || job.freeze_projector || job.freeze_llm)) {
     add(issues, "IGNORED_OPTION", Severity::kWarning,
         job.images_per_sample > 0 ? "/images_per_sample"
         : job.video_frames > 0    ? "/video_frames"
@@ -275,7 +281,7 @@ void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) 
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/decoder_sequence_length",
         "Only encoder-decoders have a length of their own for the decoder; \"sequence_length\" counts.");
   }
-  if (job.audio_seconds > 0.0 && a.conv_dims.empty() && a.model_type != "qwen2_audio") {
+  if (job.audio_seconds > 0.0 && a.conv_dims.empty() && !hears_alone && a.model_type != "qwen2_5_omni_thinker") {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/audio_seconds",
         "Only models that hear the wave itself depend on its length; Whisper pads every recording to its window.");
   }
@@ -335,12 +341,14 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, path, std::move(message));
   };
   const bool scores = job.preference == Preference::kReward;
-  // trl 1.9 trainer/dpo_trainer.py DataCollatorForVisionPreference; of ORPO's, CPO's and rewards' trainers none has
-  // one.
-  if (a.language != nullptr && job.preference != Preference::kDpo) {
-    refuse("/task", "Of models that see, the preferences of DPO are modelled.");
+  // trl 1.9 trainer/dpo_trainer.py DataCollatorForVisionPreference, kto_trainer.py
+  // DataCollatorForVisionUnpairedPreference; of ORPO's, CPO's and rewards' trainers none has one.
+  if (a.language != nullptr && job.preference != Preference::kDpo && job.preference != Preference::kKto) {
+    refuse("/task", "Of models that see, the preferences of DPO and KTO are modelled.");
   } else if (a.language != nullptr && job.images_per_sample > 0 && job.reference == Reference::kPrecomputed) {
-    refuse("/reference_model/precompute", "TRL's DPOTrainer computes no log-probabilities of pictures in advance.");
+    refuse("/reference_model/precompute", "TRL's trainers compute no log-probabilities of pictures in advance.");
+  } else if (a.language != nullptr && job.audio_seconds > 0.0) {
+    refuse("/audio_seconds", "TRL's trainers on preferences take no recordings. Leave \"audio_seconds\" out.");
   }
   if (a.head != (scores ? Head::kSequenceClassification : Head::kCausalLm)) {
     refuse("/task", scores ? "Rewards are modelled of classes with a score per sequence."

@@ -24,7 +24,7 @@ Tensor turn_in_fp32(const Tensor& x, const Tensor& cos, const Tensor& sin) {
 
 /// cos[..., : dim // 2].repeat_interleave(2, dim=-1): a copy of the table.
 Tensor repeat_in_pairs(Net& net, const Tensor& table) {
-  return net.tape.allocate(Shape{Dim(1), Dim(1), table.dim(1), table.dim(2)}, table.dtype(), "repeat_interleave");
+  return net.tape.allocate(Shape{table.dim(0), Dim(1), table.dim(1), table.dim(2)}, table.dtype(), "repeat_interleave");
 }
 
 }  // namespace

@@ -7,7 +7,9 @@ namespace tidemark {
 
 Tensor mean_over(Tensor x, int dim);               ///< mean(dim)
 Tensor interpolate(Tensor x, const Shape& shape);  ///< F.interpolate of [n, channels, h, w]; autocast: fp32
-Tensor roll(Tensor x);                             ///< torch.roll: a copy, forward and backward
+/// F.grid_sample of [1, channels, h, w] at `grid` [1, n, 1, 2], as [1, channels, n, 1]; autocast: fp32
+Tensor grid_sample(Tensor x, Tensor grid);
+Tensor roll(Tensor x);  ///< torch.roll: a copy, forward and backward
 /// nn.BatchNorm2d in training: x [n, channels, h, w]; its statistics are fp32 under autocast and where x is.
 Tensor batch_norm(Tensor x, Tensor weight, Tensor bias);
 /// nn.MaxPool2d to [height, width], by indices of int64.

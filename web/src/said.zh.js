@@ -532,9 +532,23 @@ export default [
     "A device_map is modelled for causal language models with Llama's modules. Leave it out for what the whole job takes on one GPU.",
     "device_map 只为具有 Llama 模块结构的因果语言模型建模。要看整个作业在一块 GPU 上需要多少，请去掉它。",
   ],
-  ["Of models that see, the preferences of DPO are modelled.", "对于能看图的模型，偏好训练中只有 DPO 已建模。"],
+  ["Of models that see, the preferences of DPO and KTO are modelled.", "对于能看图的模型，偏好训练中只有 DPO 和 KTO 已建模。"],
   [
-    "TRL's DPOTrainer computes no log-probabilities of pictures in advance.",
-    "TRL 的 DPOTrainer 不会提前计算带图片样本的对数概率。",
+    "TRL's trainers compute no log-probabilities of pictures in advance.",
+    "TRL 的训练器不会提前计算带图片样本的对数概率。",
+  ],
+  ["This model hears and does not see: pictures have no effect.", "这个模型只能听、不能看：图片不起作用。"],
+  [
+    "TRL's trainers on preferences take no recordings. Leave \"audio_seconds\" out.",
+    "TRL 的偏好训练器不接受录音。请去掉 \"audio_seconds\"。",
+  ],
+  ["A recording takes {1} tokens, more than the sequence has.", "一段录音占 {1} 个 token，超过了序列长度。"],
+  [
+    'transformers 5.12 fails here: what Voxtral hears and its embeddings get different dtypes, which masked_scatter refuses. Use "bf16_amp" or "pure_bf16".',
+    'transformers 5.12 在此会报错：Voxtral 听到的特征与词嵌入的 dtype 不同，masked_scatter 拒绝这样做。请用 "bf16_amp" 或 "pure_bf16"。',
+  ],
+  [
+    "The thinker alone is loaded: where the talker and what makes waves of its tokens stay beside it, add their frozen weights (ms-swift: set ENABLE_AUDIO_OUTPUT=0 to leave them out).",
+    "只计入 thinker：如果 talker 和把它的 token 变成波形的部分也一起加载，请加上它们冻结的权重（ms-swift：设 ENABLE_AUDIO_OUTPUT=0 可以不加载）。",
   ],
 ];

@@ -11,6 +11,12 @@ void whole_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   r[0] = t.allocate(s, g[0].dtype(), n.name);
 }
 
+// grid_sampler_2d_backward_cuda makes the grid's gradient whether or not it is asked for (GridSampler.cpp).
+void grid_sample_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  const Tensor of_grid = t.allocate(n.input_shapes[1], g[0].dtype(), n.name);
+  r[0] = t.allocate(n.input_shapes[0], g[0].dtype(), n.name);
+}
+
 void batch_norm_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   for (int i = 0; i < n.input_count; ++i) {
     if (!n.needs(i)) continue;
@@ -43,6 +49,17 @@ Tensor interpolate(Tensor x_in, const Shape& shape) {
   const Tensor argument = std::move(x_in);
   const Tensor x = argument.tape().autocast() ? to(argument, Dtype::kFp32) : argument;
   return reshaped(x, shape, "upsample");
+}
+
+Tensor grid_sample(Tensor x_in, Tensor grid_in) {
+  const Tensor x = std::move(x_in), grid = std::move(grid_in);
+  Tape& t = x.tape();
+  Node* n = t.record("grid_sampler_2d", grid_sample_backward, {&x, &grid});
+  t.save(n, x);
+  t.save(n, grid);
+  Tensor out = t.allocate(Shape{x.dim(0), x.dim(1), grid.dim(1), grid.dim(2)}, x.dtype(), "grid_sampler_2d");
+  t.attach(n, out);
+  return out;
 }
 
 Tensor roll(Tensor x_in) {

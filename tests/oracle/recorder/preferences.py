@@ -151,8 +151,12 @@ def make_batch(job, model=None):
     if job.get("images"):                              # DataCollatorForVisionPreference: the prompts' pictures come twice
         import batches
         base = model.get_base_model() if hasattr(model, "get_base_model") else model
-        pairs = {**job, "micro_batch": 2 * job["micro_batch"]}
-        batches.images(base.config, base.config.model_type, pairs, batches.model_dtype(model), batch)
+        copies = 1 if job["task"] == "kto" else 2      # DataCollatorForVisionUnpairedPreference: an answer has its own pictures
+        rows_of = {**job, "micro_batch": copies * job["micro_batch"]}
+        batches.images(base.config, base.config.model_type, rows_of, batches.model_dtype(model), batch)
+        if job["task"] == "kto":                       # the same prompts with other answers
+            batch["KL_input_ids"] = batch["input_ids"].clone()
+            batch.update({f"KL_{key}": batch[key].clone() for key in ("mm_token_type_ids", "token_type_ids") if key in batch})
     return batch
 
 
