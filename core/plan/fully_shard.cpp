@@ -10,6 +10,7 @@ namespace tidemark {
 namespace {
 
 constexpr const char* kGroup = "torch 2.14 distributed/fsdp/_fully_shard/_fsdp_param_group.py: FSDPParamGroup";
+constexpr const char* kSync = "TRL 1.9 generation/vllm_generation.py: _sync_fsdp2_params_to_vllm";
 constexpr const char* kCollectives = "torch 2.14 distributed/fsdp/_fully_shard/_fsdp_collectives.py";
 
 // FSDPCommContext's streams, as far as something is allocated on them.
@@ -428,6 +429,65 @@ void FullyShard::leave_model() {
   if (apart_ && runs(tail())) post_forward(tail());
   if (runs(units_[kRoot])) post_forward(units_[kRoot]);
   deferred_.reset();
+}
+
+// -- GRPO -----------------------------------------------------------------------------------------------------------
+
+// A forward without a backward behind it: what stays whole to the end of backward stays on, and the next one finds it.
+void FullyShard::begin_pass() {
+  order_.clear();
+  for (Unit& unit : units_) unit.place = -1;
+}
+
+void FullyShard::begin_scoring(bool) {
+  begin_pass();
+}
+
+void FullyShard::begin_token() {
+  begin_pass();
+  enter_model();
+  if (embedding_ >= 0) use(embedding_);
+}
+
+// state_dict()'s DTensors, each made whole for itself (full_tensor), in the dtype of its parts.
+void FullyShard::send_weights() {
+  const Collective in(tape_, "weights for vLLM", kSync, kMainStream);
+  for (const Part& part : parts_) {
+    if (!part.ignored) const Tensor one = tape_.allocate(elements(part.elements() * part.shards), part.dtype, "full_tensor");
+  }
+}
+
+void FullyShard::end_rollout() {
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    Unit& unit = units_[i];
+    unit.place = -1;
+    if (!unit.gathered && !unit.all_gathered.defined()) continue;
+    tape_.begin_segment(Phase::kForward, layer_of(i));
+    if (reference_ == nullptr || unit.reshards) reshard(unit);  // else it is there for good
+    unit.all_gathered.reset();
+  }
+  tape_.begin_segment(Phase::kForward, -1);
+  deferred_.reset();
+}
+
+void FullyShard::keep_gathered(Unit& unit) {
+  if (unit.reshards || unit.parameters.empty() || unit.gathered) return;
+  const Collective in(tape_, "unsharded parameters", kGroup, kMainStream);
+  for (const std::int32_t p : unit.parameters) {
+    const Part& part = part_of(p);
+    unit.whole.push_back(tape_.allocate(elements(part.elements() * part.shards), part.gathered, "resize_"));
+  }
+  unit.gathered = true;
+}
+
+// What stays whole to the end of a backward, of which none has let go.
+void FullyShard::follow_rollout() {
+  if (reference_ != nullptr) return;
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    tape_.begin_segment(Phase::kForward, layer_of(i));
+    keep_gathered(units_[i]);
+  }
+  tape_.begin_segment(Phase::kForward, -1);
 }
 
 // -- backward -------------------------------------------------------------------------------------------------------

@@ -93,16 +93,7 @@ JOBS = {
     "fsdp2-full-copy": (TINY, LAYERS[TINY], size(2, 256, 8), fsdp2(), KEPT, COPY),
     "fsdp2-split": (L8, LAYERS[L8], size(2, 256, 8, 1), fsdp2(), KEPT, {"steps_per_generation": 2, "steps": 3}),
     "fsdp2-whole": (Q3, LAYERS[Q3], size(2, 256, 8), fsdp2(reshard_after_forward=False), KEPT),
-    "fsdp2-lora": (L3, LAYERS[L3], size(4, 512, 8), fsdp2(kind="half_amp"), KEPT, LORA32),
-    "fsdp2-lora-off": (Q7, LAYERS[Q7], size(2, 512, 8), fsdp2(kind="bf16"), KEPT, LORA, OFF),
-    # FSDP 1
-    "fsdp1-server-full": (L1, None, size(2, 256, 512), fsdp1(), VLLM, KEPT),
-    "fsdp1-server-16": (Q15, LAYERS[Q15], size(2, 256, 512, 2), fsdp1(kind="bf16"), VLLM, KEPT),
-    "fsdp1-server-8b": (Q7, LAYERS[Q7], size(1, 512, 512), fsdp1(), VLLM, KEPT),
-    "fsdp1-server-copy": (Q05, LAYERS[Q05], size(2, 256, 512), fsdp1(4), VLLM, COPY),
-    "fsdp1-server-lora": (L3, LAYERS[L3], size(2, 256, 512), fsdp1(kind="half_amp", wrap="peft", use_orig_params=False), VLLM, KEPT, LORA32),
-    "fsdp1-server-ahead": (L8, LAYERS[L8], size(1, 256, 512), fsdp1(forward_prefetch=True), VLLM, KEPT),
-    "fsdp1-server-grad-op": (TINY, LAYERS[TINY], size(2, 256, 512), fsdp1(sharding="shard_grad_op"), VLLM, KEPT),
+    # FSDP 1, which TRL cannot send to vLLM
     "fsdp1-full": (L1, None, size(4, 256, 8), fsdp1(), KEPT),
     "fsdp1-full-open": (Q05, LAYERS[Q05], size(4, 256, 8, 2), fsdp1(4)),
     "fsdp1-8b": (Q7, LAYERS[Q7], size(2, 512, 8), fsdp1(), KEPT),
