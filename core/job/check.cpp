@@ -332,6 +332,19 @@ void check_rollout(const TrainingJob& job, Issues& issues) {
   const bool vllm = job.rollout.engine != RolloutEngine::kTransformers;
   // trl 1.9 generation/vllm_generation.py _sync_fsdp1_params_to_vllm, tried with torch 2.14 (TRL's pull request 3582
   // tells of the same).
+  // torch 2.14 _fsdp_state.py _lazy_init: PeftModel.generate calls the model inside, of which no unit is the root.
+  if (how.sharding == Sharding::kFsdp2 && !vllm && job.has_adapter()) {
+    refuse("/rollout/engine",
+           "Under FSDP 2 PEFT's generate() fails: it calls the model inside, and torch wants the root to be called "
+           "first (\"FSDP requires a single root module\"). Let vLLM generate.");
+  }
+  if (job.method == Method::kQlora) {
+    refuse("/method",
+           "GRPO of packed weights that GPUs divide is not modelled: adapters cannot be merged into 4-bit parts.");
+  }
+  if (how.sharding == Sharding::kFsdp1 && job.has_adapter()) {
+    refuse("/method", "GRPO under FSDP 1 is modelled for full training.");
+  }
   if (how.sharding == Sharding::kFsdp1 && vllm) {
     refuse("/rollout/engine",
            "Under FSDP 1 TRL cannot send weights to vLLM: it makes the layers' units whole before the model's own has "

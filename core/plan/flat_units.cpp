@@ -178,7 +178,7 @@ void FlatUnits::unshard(Unit& unit) {
 }
 
 void FlatUnits::enter_model() {
-  if (generates_) return;  // a forward of what lies in the model's unit
+  if (generates_ || units_.empty()) return;  // a forward of what lies in the model's unit; nothing is declared yet
   unshard(unit_of(-1));
   if (fsdp_.forward_prefetch && last_layer() >= 0) unshard(unit_of(0));
 }

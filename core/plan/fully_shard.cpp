@@ -483,6 +483,7 @@ void FullyShard::keep_gathered(Unit& unit) {
 // What stays whole to the end of a backward, of which none has let go.
 void FullyShard::follow_rollout() {
   if (reference_ != nullptr) return;
+  follows_ = true;
   for (std::size_t i = 0; i < units_.size(); ++i) {
     tape_.begin_segment(Phase::kForward, layer_of(i));
     keep_gathered(units_[i]);
@@ -508,8 +509,12 @@ void FullyShard::pre_backward(Unit& unit) {
     } else if (apart_) {
       gather(units_[units_.size() - 2]);
     }
-  } else if (unit.place > 0)
+  } else if (unit.place > 0) {
     gather(units_[order_[static_cast<std::size_t>(unit.place) - 1]]);
+  } else if (follows_ && apart_ && units_[kRoot].parameters.empty()) {
+    // _record_post_forward: ahead of the first unit's forward stands the last one's of a forward that scored.
+    gather(tail());
+  }
 }
 
 void FullyShard::before_backward() {
@@ -630,6 +635,7 @@ void FullyShard::reduce(Unit& unit, std::vector<std::int32_t> reduced) {
 // _root_post_backward_final_callback: units whose input has no gradient, the root first.
 void FullyShard::after_backward() {
   finish_units(Phase::kBackward);
+  follows_ = false;
 }
 
 void FullyShard::finish_units(Phase phase) {

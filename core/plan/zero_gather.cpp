@@ -560,6 +560,7 @@ void ZeroGather::prefetch() {
 Count ZeroGather::until_again(const Event& event, const Part& part) const {
   const auto again = std::lower_bound(part.uses.begin(), part.uses.end(), next_event_);
   if (again == part.uses.end()) return -1;
+  if (forgets_backward() && *again >= forward_.size()) return -1;
   if (!event.leaf) return events_[*again].before - events_[next_event_].before;
   return (event.end <= root_ ? std::min(root_, events_[*again].layer) : events_[*again].layer) - event.end;
 }
@@ -571,8 +572,9 @@ void ZeroGather::release() {
   if (event.stays) return;
   for (const std::int32_t p : event.parameters) {
     Part& part = part_of(p);
-    if (part.persists || part.kept || !part.whole.defined() || part.fetched_for > next_event_) continue;
+    if (part.persists || part.kept || !part.whole.defined()) continue;
     const Count distance = until_again(event, part);
+    if (part.fetched_for > next_event_ && (distance >= 0 || !forgets_backward())) continue;
     if (distance >= 0 && distance < sizes_.max_reuse_distance) continue;
     live_ -= part.count;
     Tensor whole = std::move(part.whole);

@@ -107,6 +107,10 @@ class ZeroGather : public Sharded {
   void run(std::size_t event);
   void run_up_to(std::size_t end);
   void let_kept_go();
+  // Of a module's forward: a backward behind it is not thought of as it lets go.
+  bool forgets_backward() const {
+    return in_rollout_.releases_forward && job_.generates() && !reference_ && next_event_ <= forward_.size();
+  }
   Count until_again(const Event& event, const Part& part) const;
   void reduce_held();
   void add_to_bucket(std::int32_t parameter, Tensor grad);

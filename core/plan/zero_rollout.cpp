@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace tidemark {
 namespace {
@@ -26,6 +27,8 @@ class Coordinator {
     return known;
   }
   void forget() { mode_ = Mode::kInvalid; }
+  /// __params_to_release remembers for good (lru_cache) what it first found of a module in its place.
+  bool releases_forward() const { return releases_forward_; }
 
  private:
   enum class Mode : std::uint8_t { kInvalid, kRecord, kComplete };
@@ -48,14 +51,17 @@ class Coordinator {
       mode_ = Mode::kInvalid;
       return before == Known::kStep ? Known::kForward : before;
     }
+    const bool ends_there = noted_.substr(0, kTrained.size()) != kTrained;
+    if (module == kScored.front() && std::exchange(undecided_, false)) releases_forward_ = ends_there;
     ++at_;
     if (module == kTrained.back()) return before;
-    return noted_.substr(0, kTrained.size()) == kTrained ? Known::kStep : Known::kForward;
+    return ends_there ? Known::kForward : Known::kStep;
   }
 
   Mode mode_ = Mode::kInvalid;
   std::string noted_;
   std::size_t at_ = 0;
+  bool undecided_ = true, releases_forward_ = false;
 };
 
 // unwrap_model_for_generation: without hooks, which come back to a coordinator that knows nothing; or token by token.
@@ -95,7 +101,8 @@ KnownInRollout known_in_rollout(const TrainingJob& job) {
     for (Count i = 0; job.reference == Reference::kAdapterOff && i < batches; ++i) {
       last = out.without_adapters = coordinator.pass(kBare);
     }
-    out.leaves_gathered = last == Known::kStep;
+    out.releases_forward = coordinator.releases_forward();
+    out.leaves_gathered = last == Known::kStep && !out.releases_forward;
     for (Count i = 0; i < trained; ++i) {
       out.later = coordinator.pass(kTrained);
       if (i == 0) out.first = out.later;

@@ -23,6 +23,8 @@ struct KnownInRollout {
   Known scoring = Known::kNothing;   ///< of the first micro-batch that is scored
   Known scoring_on = Known::kNothing;  ///< of those behind it
   Known without_adapters = Known::kNothing;
+  /// In forward it is let go as when a forward alone was known, though a backward is expected by now.
+  bool releases_forward = false;
   /// What the last of these forwards used again soon, as it thought, lies gathered as training begins.
   bool leaves_gathered = false;
 };
