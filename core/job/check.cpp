@@ -342,6 +342,10 @@ void check_rollout(const TrainingJob& job, Issues& issues) {
     refuse("/method",
            "GRPO of packed weights that GPUs divide is not modelled: adapters cannot be merged into 4-bit parts.");
   }
+  if (how.sharding == Sharding::kZero3 && !vllm && !job.rollout.gathers && job.has_adapter()) {
+    refuse("/rollout/gather_weights",
+           "With adapters ZeRO-3's generation is modelled with all weights gathered (ds3_gather_for_generation).");
+  }
   if (how.sharding == Sharding::kFsdp1 && job.has_adapter()) {
     refuse("/method", "GRPO under FSDP 1 is modelled for full training.");
   }

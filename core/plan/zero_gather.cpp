@@ -203,7 +203,7 @@ void ZeroGather::begin_micro_step(bool last) {
   begin_pass(!trains ? known_ : first ? in_rollout_.first : in_rollout_.later);
 }
 
-// reset_step: what was gathered stays so, and counts no more.
+// reset_step: what was gathered stays so, and counts no more; what was on its way is let go.
 void ZeroGather::begin_pass(Known known) {
   if (known != known_) {
     known_ = known;
@@ -216,6 +216,7 @@ void ZeroGather::begin_pass(Known known) {
   for (Part& part : parts_) {
     part.fetched_for = 0;
     part.flight = -1;
+    if (std::exchange(part.ahead, false)) part.whole.reset();  // _clean_inflight_param_registry
   }
 }
 
@@ -504,6 +505,7 @@ void ZeroGather::gather_together(const std::vector<std::int32_t>& missing) {
   };
   if (missing.size() == 1) {
     part_of(missing.front()).whole = fly(part_of(missing.front()).dtype);
+    part_of(missing.front()).ahead = true;
     return;
   }
   for (const std::int32_t p : missing) part_of(p).flight = static_cast<std::int32_t>(flights_.size());
@@ -520,6 +522,7 @@ void ZeroGather::gather_together(const std::vector<std::int32_t>& missing) {
 // AllGatherCoalescedHandle.wait: all that travelled together is copied out as the first of it is waited for; the
 // handle, and with it what they travelled in, stays until the last one has been.
 void ZeroGather::arrive(std::int32_t parameter, std::vector<Flight>* landed) {
+  part_of(parameter).ahead = false;
   const std::int32_t flight = std::exchange(part_of(parameter).flight, -1);
   if (flight < 0) return;
   Flight& together = flights_[static_cast<std::size_t>(flight)];

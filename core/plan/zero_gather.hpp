@@ -56,6 +56,7 @@ class ZeroGather : public Sharded {
     bool persists = false;  // it is whole all the time
     bool viewed = false;    // a graph saves views of it, which outlive its release
     bool kept = false;      // it is let go with the whole backward
+    bool ahead = false;     // it was gathered for a module that has not run
     Tensor whole, grad;
     Tensor saved;                   // what such a view holds
     std::int32_t flight = -1;       // the all-gather that will bring it, of several at once

@@ -73,7 +73,6 @@ JOBS = {
     "zero3-split": (Q05, LAYERS[Q05], size(2, 256, 8, 1), zero3(), KEPT, {"steps_per_generation": 2, "steps": 3}),
     "zero3-tokens": (L1, None, size(4, 256, 8), zero3(), KEPT, TOKEN_BY_TOKEN),
     "zero3-tokens-8b": (L8, LAYERS[L8], size(1, 512, 8, 2), zero3(), KEPT, TOKEN_BY_TOKEN),
-    "zero3-tokens-lora": (L3, LAYERS[L3], size(2, 512, 8), zero3(), KEPT, LORA, TOKEN_BY_TOKEN),
     # accelerate's FSDP 2
     "fsdp2-server-full": (L1, None, size(2, 256, 512), fsdp2(), VLLM, KEPT),
     "fsdp2-server-full-open": (TINY, LAYERS[TINY], size(2, 256, 512), fsdp2(4), VLLM),
@@ -97,7 +96,6 @@ JOBS = {
     "fsdp1-full": (L1, None, size(4, 256, 8), fsdp1(), KEPT),
     "fsdp1-full-open": (Q05, LAYERS[Q05], size(4, 256, 8, 2), fsdp1(4)),
     "fsdp1-8b": (Q7, LAYERS[Q7], size(2, 512, 8), fsdp1(), KEPT),
-    "fsdp1-lora": (L3, LAYERS[L3], size(4, 512, 8), fsdp1(kind="half_amp", wrap="peft", use_orig_params=False), KEPT, LORA32),
     "fsdp1-full-copy": (TINY, LAYERS[TINY], size(2, 256, 8), fsdp1(), KEPT, COPY),
 }
 
