@@ -110,6 +110,11 @@ export interface Job {
     sleep?: boolean | null;
     /** They divide its weights; each gives its share anyhow. Unit: GPUs. @default 1 */
     tensor_parallel?: number | null;
+    /**
+     * ZeRO-3 gathers all weights at once while the model generates; false: module by module, for each token. @default
+     * true
+     */
+    gather_weights?: boolean | null;
   } | null;
   /** Answers generated for each prompt; a batch counts answers. Unit: answers. @default 8 */
   num_generations?: number | null;
@@ -643,6 +648,8 @@ export interface Job {
   vllm_enable_sleep_mode?: boolean | null;
   /** Another name of "rollout.tensor_parallel". */
   vllm_tensor_parallel_size?: number | null;
+  /** Another name of "rollout.gather_weights". */
+  ds3_gather_for_generation?: boolean | null;
   /** Another name of "adapter.kind". */
   peft_type?: "lora" | "adalora" | "ia3" | "loha" | "lokr" | "vera" | "oft" | "boft" | "ln_tuning" | "prompt_tuning" | "p_tuning" | "prefix_tuning" | null;
   /** Another name of "adapter.r". */

@@ -1240,6 +1240,8 @@ class Job {
       copy("rollout.sleep", {"vllm_enable_sleep_mode"});
       copy("rollout.tensor_parallel", {"vllm_tensor_parallel_size"});
       if (!told("rollout.mode")) unknown("rollout.mode: colocate in trl 1, server before");
+    } else if (argument("ds3_gather_for_generation") != nullptr) {
+      copy("rollout.gather_weights", {"ds3_gather_for_generation"});
     } else if (const PyValue* fast = load_option("fast_inference");
                fast != nullptr && fast->kind == Kind::kBool && fast->boolean) {
       say("rollout.engine", of("vllm"), *fast);

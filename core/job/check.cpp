@@ -334,6 +334,46 @@ void check_class(const Architecture& a, const TrainingJob& job, Issues& issues) 
   }
 }
 
+/// GRPO on several GPUs.
+void check_rollout(const TrainingJob& job, Issues& issues) {
+  const auto refuse = [&](std::string_view path, std::string message) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, path, std::move(message));
+  };
+  const DataParallel& how = job.data_parallel;
+  if (job.gpus() > how.degree || (job.gpus() > 1 && !how.is_replicated() && !how.is_sharded()) || job.is_megatron()) {
+    refuse("/parallelism",
+           "GRPO is modelled on one GPU, and under DistributedDataParallel, DeepSpeed's ZeRO and FSDP of TRL's "
+           "GRPOTrainer.");
+    return;
+  }
+  if (!how.is_sharded() || how.sharding == Sharding::kZero1 || how.sharding == Sharding::kZero2) return;
+  const bool vllm = job.rollout.engine != RolloutEngine::kTransformers;
+  // trl 1.9 generation/vllm_generation.py _sync_fsdp1_params_to_vllm, tried with torch 2.14 (TRL's pull request 3582
+  // tells of the same).
+  // torch 2.14 _fsdp_state.py _lazy_init: PeftModel.generate calls the model inside, of which no unit is the root.
+  if (how.sharding == Sharding::kFsdp2 && !vllm && job.has_adapter()) {
+    refuse("/rollout/engine",
+           "Under FSDP 2 PEFT's generate() fails: it calls the model inside, and torch wants the root to be called "
+           "first (\"FSDP requires a single root module\"). Let vLLM generate.");
+  }
+  if (job.method == Method::kQlora) {
+    refuse("/method",
+           "GRPO of packed weights that GPUs divide is not modelled: adapters cannot be merged into 4-bit parts.");
+  }
+  if (how.sharding == Sharding::kZero3 && !vllm && !job.rollout.gathers && job.has_adapter()) {
+    refuse("/rollout/gather_weights",
+           "With adapters ZeRO-3's generation is modelled with all weights gathered (ds3_gather_for_generation).");
+  }
+  if (how.sharding == Sharding::kFsdp1 && job.has_adapter()) {
+    refuse("/method", "GRPO under FSDP 1 is modelled for full training.");
+  }
+  if (how.sharding == Sharding::kFsdp1 && vllm) {
+    refuse("/rollout/engine",
+           "Under FSDP 1 TRL cannot send weights to vLLM: it makes the layers' units whole before the model's own has "
+           "begun (\"Non-root FSDP instance's `_is_root` should not have been set yet\"). FSDP 2 can.");
+  }
+}
+
 /// Training on preferences.
 void check_preference(const Architecture& a, const TrainingJob& job, Issues& issues) {
   if (job.preference == Preference::kNone) return;
@@ -362,15 +402,7 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
     if (job.reference == Reference::kPrecomputed) {
       refuse("/reference_model/precompute", "GRPO trains on new answers: no reference can have scored them before.");
     }
-    // trl 1.9 models/utils.py unwrap_model_for_generation, distributed.py: weights that are divided are gathered whole,
-    // or token by token.
-    const DataParallel& how = job.data_parallel;
-    const bool whole = how.is_replicated() ||
-                       (how.is_sharded() && (how.sharding == Sharding::kZero1 || how.sharding == Sharding::kZero2));
-    if (job.gpus() > how.degree || (job.gpus() > 1 && !whole) || job.is_megatron()) {
-      refuse("/parallelism",
-             "GRPO is modelled on one GPU, and on several that hold all weights each: DDP, ZeRO-1 and ZeRO-2.");
-    }
+    check_rollout(job, issues);
     if (job.offload.activations) refuse("/offload/activations", "GRPO is modelled without offloaded activations.");
   }
   if (!has_reference(job.preference)) return;

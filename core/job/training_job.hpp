@@ -298,6 +298,7 @@ struct Rollout {
   double share = 0.3;   ///< of the card's memory that vLLM on it takes
   bool sleeps = false;  ///< which it gives back while the model trains
   Bytes reserved = 0;   ///< the same in bytes, where the card is known
+  bool gathers = true;  ///< ZeRO-3 gathers all weights at once for generate() (ds3_gather_for_generation)
 
   bool operator==(const Rollout&) const = default;
   std::partial_ordering operator<=>(const Rollout&) const = default;

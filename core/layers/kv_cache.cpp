@@ -12,6 +12,23 @@ Tensor joined(Net& net, const Tensor& states, Count length) {
   return net.tape.allocate(Shape{s.dim(0), s.dim(1), Dim(length), s.dim(3)}, states.dtype(), "cat");
 }
 
+/// A layer's weights are whole while its attention runs, where GPUs divide them.
+class LayerRuns {
+ public:
+  LayerRuns(Placement* placement, std::int16_t instance) : placement_(placement), instance_(instance) {
+    if (placement_ != nullptr) placement_->enter_layer(instance_, false);
+  }
+  ~LayerRuns() {
+    if (placement_ != nullptr) placement_->leave_layer(instance_);
+  }
+  LayerRuns(const LayerRuns&) = delete;
+  LayerRuns& operator=(const LayerRuns&) = delete;
+
+ private:
+  Placement* placement_;
+  std::int16_t instance_;
+};
+
 }  // namespace
 
 void keep_keys(Net& net, Tensor& keys, Tensor& values, bool grows) {
@@ -38,8 +55,11 @@ void keep_keys(Net& net, Tensor& keys, Tensor& values, bool grows) {
 
 void decode_until(Net& net, KvCache& cache, Count length) {
   Tape& t = net.tape;
+  Placement* const placement = t.placement();
+  if (placement != nullptr) placement->begin_token();
   for (CachedAttention& entry : cache) {
     t.begin_segment(Phase::kForward, entry.instance);
+    const LayerRuns runs(placement, entry.instance);
     if (entry.grows) {
       Scope in(t, "past_key_values", kUpdate);
       Tensor keys = joined(net, entry.keys, length);
@@ -58,6 +78,7 @@ void decode_until(Net& net, KvCache& cache, Count length) {
     net.attention_weights.reset();
   }
   t.begin_segment(Phase::kForward, -1);
+  if (placement != nullptr) placement->end_token();
 }
 
 void let_cache_go(Net& net, KvCache& cache) {

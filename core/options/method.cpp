@@ -225,6 +225,12 @@ constexpr Option kOptions[] = {
         .known_as("vllm_tensor_parallel_size")
         .when("rollout.engine", "vllm")
         .further(),
+    flag("rollout.gather_weights", true, "All weights gathered",
+         "ZeRO-3 gathers all weights at once while the model generates; false: module by module, for each token.")
+        .known_as("ds3_gather_for_generation")
+        .when("rollout.engine", "transformers")
+        .further()
+        .into<&TrainingJob::rollout, &Rollout::gathers>(),
     integer("num_generations", "8", "Answers per prompt", "Answers generated for each prompt; a batch counts answers.")
         .within(2, 1e6, "answers")
         .when("task", "grpo")

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/plan/zero_rollout.hpp"
+
 namespace tidemark {
 namespace {
 
@@ -176,6 +178,7 @@ void FlatUnits::unshard(Unit& unit) {
 }
 
 void FlatUnits::enter_model() {
+  if (generates_ || units_.empty()) return;  // a forward of what lies in the model's unit; nothing is declared yet
   unshard(unit_of(-1));
   if (fsdp_.forward_prefetch && last_layer() >= 0) unshard(unit_of(0));
 }
@@ -205,6 +208,64 @@ void FlatUnits::let_go() {
 void FlatUnits::leave_layer(std::int16_t instance) {
   let_go();
   if (!fsdp_.keeps_gathered) unit_of(instance).gathered.reset();
+}
+
+// -- GRPO -----------------------------------------------------------------------------------------------------------
+
+// _unshard_param_utils.py _unshard_fsdp_state_params, _flat_param.py _force_full_precision: in the dtype of its parts,
+// without mixed precision.
+void FlatUnits::summon(Unit& unit) {
+  if (unit.parameters.empty()) return;
+  const Scope in(tape_, "summon_full_params", kFlat);
+  const Category before = tape_.default_category();
+  tape_.set_default_category(Category::kCommunication);
+  tape_.set_stream(kUnshard);
+  unit.gathered = tape_.allocate(elements(unit.part * mesh_.shards()), unit.own, "_full_prec_full_param_padded");
+  tape_.set_stream(kMainStream);
+  tape_.set_default_category(before);
+  for (const std::int32_t index : unit.parameters) {
+    Parameter& p = tape_.parameters()[static_cast<std::size_t>(index)];
+    if (p.dtype == unit.computes) p.dtype = unit.own;
+  }
+}
+
+// trl 1.9 trainer/grpo_trainer.py: summon_full_params(model_wrapped, recurse=False) around generate(), which runs what
+// lies in the model's unit; its layers are units as ever.
+void FlatUnits::begin_generation() {
+  summon(unit_of(-1));
+  generates_ = true;
+}
+
+void FlatUnits::end_generation() {
+  let_go();
+  generates_ = false;
+  Unit& root = unit_of(-1);
+  root.gathered.reset();
+  for (const std::int32_t index : root.parameters) {
+    Parameter& p = tape_.parameters()[static_cast<std::size_t>(index)];
+    if (p.dtype == root.own) p.dtype = root.computes;
+  }
+}
+
+// What no backward has let go of.
+void FlatUnits::end_rollout() {
+  let_go();
+  each_unit([this](Unit& unit) {
+    if (!unit.gathered.defined()) return;
+    tape_.begin_segment(Phase::kForward, unit.instance);
+    unit.gathered.reset();
+  });
+  tape_.begin_segment(Phase::kForward, -1);
+}
+
+void FlatUnits::follow_rollout() {
+  if (reference_ || !(scores_itself(job_) || job_.reference == Reference::kAdapterOff)) return;
+  each_unit([this](Unit& unit) {
+    if (!stays_whole(unit)) return;
+    tape_.begin_segment(Phase::kForward, unit.instance);
+    unshard(unit);
+  });
+  tape_.begin_segment(Phase::kForward, -1);
 }
 
 // -- backward -------------------------------------------------------------------------------------------------------

@@ -21,6 +21,10 @@ class FlatUnits : public Sharded {
   void collect() override;
   void begin_micro_step(bool last) override;
   void end_micro_steps() override;
+  void begin_generation() override;
+  void end_generation() override;
+  void end_rollout() override;
+  void follow_rollout() override;
 
   void declare(Parameter& p) override;
   void use(std::int32_t parameter) override;
@@ -28,6 +32,8 @@ class FlatUnits : public Sharded {
   void leave_model() override { let_go(); }
   void enter_layer(std::int16_t instance, bool input_needs_grad) override;
   void leave_layer(std::int16_t instance) override;
+  void begin_token() override { enter_model(); }
+  void end_token() override { leave_model(); }
   void before_backward() override;
   void backward_enters(std::int16_t instance) override;
   void backward_leaves(std::int16_t instance) override;
@@ -82,6 +88,8 @@ class FlatUnits : public Sharded {
   // Elements that a parameter in it begins at a multiple of.
   Count alignment(const Unit& unit) const;
   void unshard(Unit& unit);
+  void summon(Unit& unit);
+  bool stays_whole(const Unit& unit) const { return unit.instance < 0 || fsdp_.keeps_gathered; }
   void prefetch(std::int16_t instance);
   void prefetch_before_leaf(std::int32_t at);
   void prefetch_before_layer(std::int16_t instance);
@@ -102,6 +110,7 @@ class FlatUnits : public Sharded {
   Count decoder_;                      // the first layer that is given an encoder's states; 0: none is
   std::size_t first_ = 0;              // parameter of those that are divided here
   bool reduces_ = true;                // this micro-step does
+  bool generates_ = false;             // generate() runs, and the model's own unit is whole for it
   std::vector<Unit> units_;            // the root's, then the layers'
   std::vector<Unit> leaves_;           // in the order of forward
   std::vector<std::int32_t> leaf_of_;  // by parameter

@@ -10,6 +10,7 @@ namespace tidemark {
 namespace {
 
 constexpr const char* kGroup = "torch 2.14 distributed/fsdp/_fully_shard/_fsdp_param_group.py: FSDPParamGroup";
+constexpr const char* kSync = "TRL 1.9 generation/vllm_generation.py: _sync_fsdp2_params_to_vllm";
 constexpr const char* kCollectives = "torch 2.14 distributed/fsdp/_fully_shard/_fsdp_collectives.py";
 
 // FSDPCommContext's streams, as far as something is allocated on them.
@@ -430,6 +431,66 @@ void FullyShard::leave_model() {
   deferred_.reset();
 }
 
+// -- GRPO -----------------------------------------------------------------------------------------------------------
+
+// A forward without a backward behind it: what stays whole to the end of backward stays on, and the next one finds it.
+void FullyShard::begin_pass() {
+  order_.clear();
+  for (Unit& unit : units_) unit.place = -1;
+}
+
+void FullyShard::begin_scoring(bool) {
+  begin_pass();
+}
+
+void FullyShard::begin_token() {
+  begin_pass();
+  enter_model();
+  if (embedding_ >= 0) use(embedding_);
+}
+
+// state_dict()'s DTensors, each made whole for itself (full_tensor), in the dtype of its parts.
+void FullyShard::send_weights() {
+  const Collective in(tape_, "weights for vLLM", kSync, kMainStream);
+  for (const Part& part : parts_) {
+    if (!part.ignored) const Tensor one = tape_.allocate(elements(part.elements() * part.shards), part.dtype, "full_tensor");
+  }
+}
+
+void FullyShard::end_rollout() {
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    Unit& unit = units_[i];
+    unit.place = -1;
+    if (!unit.gathered && !unit.all_gathered.defined()) continue;
+    tape_.begin_segment(Phase::kForward, layer_of(i));
+    if (reference_ == nullptr || unit.reshards) reshard(unit);  // else it is there for good
+    unit.all_gathered.reset();
+  }
+  tape_.begin_segment(Phase::kForward, -1);
+  deferred_.reset();
+}
+
+void FullyShard::keep_gathered(Unit& unit) {
+  if (unit.reshards || unit.parameters.empty() || unit.gathered) return;
+  const Collective in(tape_, "unsharded parameters", kGroup, kMainStream);
+  for (const std::int32_t p : unit.parameters) {
+    const Part& part = part_of(p);
+    unit.whole.push_back(tape_.allocate(elements(part.elements() * part.shards), part.gathered, "resize_"));
+  }
+  unit.gathered = true;
+}
+
+// What stays whole to the end of a backward, of which none has let go.
+void FullyShard::follow_rollout() {
+  if (reference_ != nullptr) return;
+  follows_ = true;
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    tape_.begin_segment(Phase::kForward, layer_of(i));
+    keep_gathered(units_[i]);
+  }
+  tape_.begin_segment(Phase::kForward, -1);
+}
+
 // -- backward -------------------------------------------------------------------------------------------------------
 
 // pre_backward, and _backward_prefetch: the unit that comes next in backward.
@@ -448,8 +509,12 @@ void FullyShard::pre_backward(Unit& unit) {
     } else if (apart_) {
       gather(units_[units_.size() - 2]);
     }
-  } else if (unit.place > 0)
+  } else if (unit.place > 0) {
     gather(units_[order_[static_cast<std::size_t>(unit.place) - 1]]);
+  } else if (follows_ && apart_ && units_[kRoot].parameters.empty()) {
+    // _record_post_forward: ahead of the first unit's forward stands the last one's of a forward that scored.
+    gather(tail());
+  }
 }
 
 void FullyShard::before_backward() {
@@ -570,6 +635,7 @@ void FullyShard::reduce(Unit& unit, std::vector<std::int32_t> reduced) {
 // _root_post_backward_final_callback: units whose input has no gradient, the root first.
 void FullyShard::after_backward() {
   finish_units(Phase::kBackward);
+  follows_ = false;
 }
 
 void FullyShard::finish_units(Phase phase) {

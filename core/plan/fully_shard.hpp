@@ -34,6 +34,11 @@ class FullyShard : public Sharded {
   void create_states(OptimizerRun& optimizer) override;
   void step(OptimizerRun& optimizer) override;
   Bytes host_bytes(const LayerPlan& plan) const override;
+  void begin_generation() override { begin_pass(); }
+  void begin_scoring(bool without_adapters) override;
+  void send_weights() override;
+  void end_rollout() override;
+  void follow_rollout() override;
 
   void declare(Parameter& p) override;
   void use(std::int32_t parameter) override;
@@ -41,6 +46,8 @@ class FullyShard : public Sharded {
   void leave_model() override;
   void enter_layer(std::int16_t instance, bool input_needs_grad) override;
   void leave_layer(std::int16_t instance) override;
+  void begin_token() override;
+  void end_token() override { leave_model(); }
   void enter_inner() override;
   void leave_inner() override;
   void backward_enters_inner() override;
@@ -112,6 +119,13 @@ class FullyShard : public Sharded {
   void keep_whole(Unit& unit);
   void reduce(Unit& unit, std::vector<std::int32_t> reduced);
   void close_embedding();
+  void begin_pass();
+  // Whose unit that is; -1: it lies outside the layers.
+  std::int16_t layer_of(std::size_t unit) const {
+    const bool layer = unit > 0 && reference_ == nullptr && unit <= layers_;
+    return layer ? static_cast<std::int16_t>(unit - 1) : std::int16_t{-1};
+  }
+  void keep_gathered(Unit& unit);
   void finish_units(Phase phase);
   bool runs(const Unit& unit) const { return unit.chunk == chunk_; }
 
@@ -128,6 +142,7 @@ class FullyShard : public Sharded {
   bool tied_ = true;                                      // the head is the token table
   bool accelerate_;                                       // those units are accelerate's
   std::size_t first_in_layers_ = 0, last_in_layers_ = 0;  // parameters
+  bool follows_ = false;  // forwards without a backward have run before this micro-step
   bool reduces_ = true;                                   // this micro-step does
   std::size_t chunk_ = 0;                                 // of a pipeline, which runs
   std::size_t layers_ = 0;                                // units of layers, behind which those of their experts lie

@@ -13,6 +13,11 @@
 
 namespace tidemark {
 
+bool divides_weights(const TrainingJob& job) {
+  const Sharding how = job.data_parallel.sharding;
+  return job.data_parallel.is_sharded() && !job.is_megatron() && how != Sharding::kZero1 && how != Sharding::kZero2;
+}
+
 TrainingJob as_modules_see(const TrainingJob& job) {
   TrainingJob seen = job;
   if (!job.data_parallel.is_sharded() || job.is_megatron()) return seen;

@@ -33,6 +33,16 @@ class Sharded : public Placement {
   virtual void create_states(OptimizerRun& optimizer) { optimizer.create(); }
   /// Clipping and the optimizer's step.
   virtual void step(OptimizerRun& optimizer) { optimizer.step(); }
+  /// Answers are generated (TRL 1.9 models/utils.py: unwrap_model_for_generation) by the model's own generate().
+  virtual void begin_generation() {}
+  virtual void end_generation() {}
+  /// Another forward without gradients begins, which scores them.
+  virtual void begin_scoring(bool /*without_adapters*/) {}
+  /// vLLM is sent the weights (TRL 1.9 generation/vllm_generation.py: sync_weights).
+  virtual void send_weights() {}
+  /// All of that is through; a micro-step begins that finds what it has left.
+  virtual void end_rollout() {}
+  virtual void follow_rollout() {}
   /// What this GPU's process keeps in host memory.
   virtual Bytes host_bytes(const LayerPlan& /*plan*/) const { return 0; }
 };
@@ -51,6 +61,9 @@ std::unique_ptr<Sharded> place(Tape& tape, const Architecture& architecture, con
 /// The same of a frozen copy of the model, whose parameters are the last that the tape declares; null: as the model.
 std::unique_ptr<Sharded> place_reference(Tape& tape, const Architecture& architecture, const TrainingJob& job,
                                          const LayerPlan& plan);
+
+/// Each GPU keeps a part of the weights alone: ZeRO-3, FSDP.
+bool divides_weights(const TrainingJob& job);
 
 /// What the job's GPUs do with the model: "they divide weights, gradients and optimizer states among them".
 std::string in_words(const TrainingJob& job);

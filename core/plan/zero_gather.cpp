@@ -15,6 +15,10 @@ constexpr const char* kStage3 = "DeepSpeed 0.19.8 runtime/zero/stage3.py: DeepSp
 constexpr const char* kCoordinator =
     "DeepSpeed 0.19.8 runtime/zero/partitioned_param_coordinator.py: PartitionedParameterCoordinator";
 
+constexpr const char* kGathered =
+    "DeepSpeed 0.19.8 runtime/zero/partition_parameters.py: GatheredParameters";
+constexpr const char* kSync = "TRL 1.9 generation/vllm_generation.py: sync_weights";
+
 constexpr Count kSubGroup = 1'000'000'000;  // sub_group_size, elements of parts that are stepped together
 
 constexpr Stream kAllGather = 1;
@@ -31,8 +35,9 @@ ZeroSizes sizes_of(const Architecture& architecture, TrainingJob job, bool refer
 
 // reset_step, trace_prologue: a forward with adapters and one without them tell of different modules, again and again.
 // KTO's own forward for its estimate of the divergence has no backward: what it tells is the forward alone.
-ZeroGather::Known ZeroGather::known(const TrainingJob& job, bool reference) {
+Known ZeroGather::known(const TrainingJob& job, bool reference) {
   if (reference) return Known::kForward;
+  if (job.generates()) return Known::kStep;
   if (has_reference(job.preference) && job.reference == Reference::kAdapterOff) return Known::kNothing;
   return job.preference == Preference::kKto ? Known::kForward : Known::kStep;
 }
@@ -50,7 +55,8 @@ ZeroGather::ZeroGather(Tape& tape, const Architecture& architecture, const Train
       saves_experts_whole_(architecture.model_type == "gpt_oss" && job.experts == ExpertsKernel::kGroupedMm),
       stack_ends_(architecture.head != Head::kCausalLm && architecture.num_decoder_layers == 0),
       reference_(reference),
-      known_(known(job, reference)) {}
+      known_(known(job, reference)),
+      in_rollout_(known_in_rollout(job)) {}
 
 // -- who holds what -------------------------------------------------------------------------------------------------
 
@@ -146,6 +152,11 @@ void ZeroGather::add_event(std::size_t module, bool graph, std::size_t from) {
 // Backward comes to the modules in the opposite order, but to none that is frozen and comes before all that is trained
 // (a frozen tower); a checkpointed layer runs forward once more before.
 void ZeroGather::trace() {
+  events_.clear();
+  queue_.clear();
+  deep_ = layer_ = ahead_ = 0;
+  root_ = -1;
+  for (Part& part : parts_) part.uses.clear();
   if (known_ == Known::kNothing) return;
   for (std::size_t i = 0; i < forward_.size(); ++i) {
     add_event(i, !reference_ && backward_[i] && (!recomputes_ || instances_[i] < 0), i == 0 ? kNone : i - 1);
@@ -189,10 +200,28 @@ bool ZeroGather::wants(std::size_t event, std::int32_t parameter) const {
   return std::find(all.begin(), all.end(), parameter) != all.end();
 }
 
-void ZeroGather::begin_micro_step(bool) {
-  next_event_ = next_in_queue_ = 0;
+void ZeroGather::begin_micro_step(bool last) {
+  const bool trains = job_.generates() && !reference_;
+  // The last one recorded stands for all but the first, as which a step's only one is noted, too.
+  const bool first = micro_steps_++ == 0 && (!last || job_.generates_every() == 1);
+  begin_pass(!trains ? known_ : first ? in_rollout_.first : in_rollout_.later);
+}
+
+// reset_step: what was gathered stays so, and counts no more; what was on its way is let go.
+void ZeroGather::begin_pass(Known known) {
+  if (known != known_) {
+    known_ = known;
+    trace();
+  }
+  next_event_ = next_in_queue_ = running_ = 0;
+  live_ = 0;
   blind_ = known_ == Known::kNothing;
-  for (Part& part : parts_) part.fetched_for = 0;
+  flights_.clear();
+  for (Part& part : parts_) {
+    part.fetched_for = 0;
+    part.flight = -1;
+    if (std::exchange(part.ahead, false)) part.whole.reset();  // _clean_inflight_param_registry
+  }
 }
 
 // -- gathering and letting go ---------------------------------------------------------------------------------------
@@ -220,6 +249,7 @@ void ZeroGather::note_backward(bool same_module, const Parameter& p, std::int16_
 
 // While nothing is recorded yet, the modules and their order are noted.
 void ZeroGather::use(std::int32_t parameter) {
+  if (whole_) return;
   if (!tape_.stopped()) return fetch(parameter);
   const Parameter& p = tape_.parameters()[static_cast<std::size_t>(parameter)];
   const std::int16_t instance = tape_.instance_of_parameters();
@@ -359,10 +389,113 @@ void ZeroGather::leave_layer(std::int16_t) {
 
 // What is known ends with the forward.
 void ZeroGather::leave_model() {
-  if (known_ == Known::kForward && next_event_ > 0) release();
+  if (whole_) return;
+  if ((known_ == Known::kForward || (scores_ && !blind_)) && next_event_ > 0) release();
   blind_ = known_ != Known::kStep;
   let_last_go();
 }
+
+// -- GRPO -----------------------------------------------------------------------------------------------------------
+
+// partition_parameters.py GatheredParameters, _allgather_params_coalesced: each in a tensor of its own.
+void ZeroGather::gather_all() {
+  const Scope in(tape_, "gathered parameters", kGathered);
+  const Category before = tape_.default_category();
+  tape_.set_default_category(Category::kCommunication);
+  for (Part& part : parts_) {
+    if (!part.persists) part.whole = tape_.allocate(elements(part.share * how_.degree), part.dtype, "all-gather");
+  }
+  tape_.set_default_category(before);
+}
+
+void ZeroGather::let_all_go() {
+  for (Part& part : parts_) {
+    part.whole.reset();
+    part.saved.reset();
+    part.flight = -1;
+    part.kept = false;
+  }
+  flights_.clear();
+  running_ = 0;
+  live_ = 0;
+  scores_ = false;
+}
+
+void ZeroGather::begin_generation() {
+  scores_ = true;
+  if (!job_.rollout.gathers) return begin_pass(in_rollout_.token);
+  gather_all();
+  whole_ = true;
+}
+
+void ZeroGather::end_generation() {
+  if (std::exchange(whole_, false)) let_all_go();
+}
+
+void ZeroGather::begin_scoring(bool without_adapters) {
+  scores_ = true;
+  if (reference_) return begin_pass(known_);
+  if (without_adapters) return begin_pass(in_rollout_.without_adapters);
+  begin_pass(scored_++ == 0 ? in_rollout_.scoring : in_rollout_.scoring_on);
+}
+
+// All weights at once where adapters are merged into them, one by one elsewhere. peft 0.18 tuners/lora/layer.py merge,
+// get_delta_weight: a product of both factors, and its multiple.
+void ZeroGather::send_weights() {
+  const Scope in(tape_, "weights for vLLM", kSync);
+  if (!job_.has_adapter()) {
+    for (const Part& part : parts_) {
+      if (!part.persists) const Tensor one = tape_.allocate(elements(part.share * how_.degree), part.dtype, "all-gather");
+    }
+    return;
+  }
+  gather_all();
+  Count widest = 0;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const Parameter& p = tape_.parameters()[first_ + i];
+    if (p.instance >= 0 && !p.is_adapter) widest = std::max(widest, parts_[i].count);
+  }
+  const Tensor product = tape_.allocate(elements(widest), dtype_, "mm");
+  const Tensor multiple = tape_.allocate(elements(widest), dtype_, "mul");
+  let_all_go();
+}
+
+// What scoring left gathered for a backward that never came.
+void ZeroGather::follow_rollout() {
+  if (reference_ || !in_rollout_.leaves_gathered) return;
+  begin_pass(Known::kStep);
+  scores_ = true;
+  run_up_to(forward_.size());
+  release();
+  scores_ = false;
+}
+
+void ZeroGather::enter_layer(std::int16_t instance, bool) {
+  if (in_token_) run_token_up_to(instance);
+}
+
+void ZeroGather::begin_token() {
+  if (whole_) return;
+  begin_pass(known_);
+  in_token_ = true;
+  next_of_token_ = 0;
+  run_token_up_to(-1);
+}
+
+// Modules outside of the layers, or those of a layer, in their order.
+void ZeroGather::run_token_up_to(std::int16_t instance) {
+  for (; next_of_token_ < forward_.size() && instances_[next_of_token_] == instance; ++next_of_token_) {
+    fetch(forward_[next_of_token_].front());
+  }
+}
+
+void ZeroGather::end_token() {
+  if (!std::exchange(in_token_, false)) return;
+  run_token_up_to(-1);
+  leave_model();
+}
+
+// -- gathering ------------------------------------------------------------------------------------------------------
 
 // all_gather_coalesced: several travel in one tensor, from which they are copied as the first of them is waited for.
 void ZeroGather::gather(const std::vector<std::int32_t>& parameters) {
@@ -391,6 +524,7 @@ void ZeroGather::gather_together(const std::vector<std::int32_t>& missing) {
   };
   if (missing.size() == 1) {
     part_of(missing.front()).whole = fly(part_of(missing.front()).dtype);
+    part_of(missing.front()).ahead = true;
     return;
   }
   for (const std::int32_t p : missing) part_of(p).flight = static_cast<std::int32_t>(flights_.size());
@@ -407,6 +541,7 @@ void ZeroGather::gather_together(const std::vector<std::int32_t>& missing) {
 // AllGatherCoalescedHandle.wait: all that travelled together is copied out as the first of it is waited for; the
 // handle, and with it what they travelled in, stays until the last one has been.
 void ZeroGather::arrive(std::int32_t parameter, std::vector<Flight>* landed) {
+  part_of(parameter).ahead = false;
   const std::int32_t flight = std::exchange(part_of(parameter).flight, -1);
   if (flight < 0) return;
   Flight& together = flights_[static_cast<std::size_t>(flight)];
@@ -447,6 +582,7 @@ void ZeroGather::prefetch() {
 Count ZeroGather::until_again(const Event& event, const Part& part) const {
   const auto again = std::lower_bound(part.uses.begin(), part.uses.end(), next_event_);
   if (again == part.uses.end()) return -1;
+  if (forgets_backward() && *again >= forward_.size()) return -1;
   if (!event.leaf) return events_[*again].before - events_[next_event_].before;
   return (event.end <= root_ ? std::min(root_, events_[*again].layer) : events_[*again].layer) - event.end;
 }
@@ -458,8 +594,9 @@ void ZeroGather::release() {
   if (event.stays) return;
   for (const std::int32_t p : event.parameters) {
     Part& part = part_of(p);
-    if (part.persists || part.kept || !part.whole.defined() || part.fetched_for > next_event_) continue;
+    if (part.persists || part.kept || !part.whole.defined()) continue;
     const Count distance = until_again(event, part);
+    if (part.fetched_for > next_event_ && (distance >= 0 || !forgets_backward())) continue;
     if (distance >= 0 && distance < sizes_.max_reuse_distance) continue;
     live_ -= part.count;
     Tensor whole = std::move(part.whole);

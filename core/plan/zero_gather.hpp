@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/plan/sharded.hpp"
+#include "core/plan/zero_rollout.hpp"
 #include "core/plan/zero_sizes.hpp"
 
 namespace tidemark {
@@ -22,25 +23,31 @@ class ZeroGather : public Sharded {
   void create_states(OptimizerRun& optimizer) override;
   void step(OptimizerRun& optimizer) override;
   Bytes host_bytes(const LayerPlan& plan) const override;
+  void begin_generation() override;
+  void end_generation() override;
+  void begin_scoring(bool without_adapters) override;
+  void send_weights() override;
+  void end_rollout() override { let_all_go(); }
+  void follow_rollout() override;
 
   void declare(Parameter& p) override;
   void use(std::int32_t parameter) override;
+  void enter_layer(std::int16_t instance, bool input_needs_grad) override;
   void leave_layer(std::int16_t instance) override;
   void leave_model() override;
+  void begin_token() override;
+  void end_token() override;
   void backward_uses(std::int32_t parameter) override { fetch(parameter); }
   void backward_reads(std::int32_t storage) override;
   Tensor gathered(std::int32_t storage) override;
   /// runtime/zero/linear.py LinearFunctionForZeroStage3, which takes F.linear's place (memory_efficient_linear).
   bool linear_keeps_input() const override { return true; }
-  void before_backward() override { keeps_ = known_ == Known::kNothing; }
+  void before_backward() override { keeps_ = known_ == Known::kNothing && !job_.generates(); }
   void take_gradient(std::int32_t parameter, Tensor grad) override;
   void after_backward() override;
 
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-  // What of a step's modules is known ahead: PartitionedParameterCoordinator notes those from one forward of the model
-  // to the next, and takes what differs from what it has noted for the end of its knowledge.
-  enum class Known : std::uint8_t { kStep, kForward, kNothing };
   struct Part {
     Count count = 0;  // elements of the whole
     Count share = 0;  // of this GPU's part
@@ -49,6 +56,7 @@ class ZeroGather : public Sharded {
     bool persists = false;  // it is whole all the time
     bool viewed = false;    // a graph saves views of it, which outlive its release
     bool kept = false;      // it is let go with the whole backward
+    bool ahead = false;     // it was gathered for a module that has not run
     Tensor whole, grad;
     Tensor saved;                   // what such a view holds
     std::int32_t flight = -1;       // the all-gather that will bring it, of several at once
@@ -84,6 +92,10 @@ class ZeroGather : public Sharded {
   Part& part_of(std::int32_t parameter) { return parts_[static_cast<std::size_t>(parameter) - first_]; }
   static Known known(const TrainingJob& job, bool reference);
   void trace();
+  void begin_pass(Known known);
+  void run_token_up_to(std::int16_t instance);
+  void gather_all();
+  void let_all_go();
   void note_backward(bool same_module, const Parameter& p, std::int16_t instance, bool is_noted);
   const Parameter& first_of(std::size_t module) const;
   Count elements_of(std::size_t module) const;
@@ -98,6 +110,10 @@ class ZeroGather : public Sharded {
   void run_up_to(std::size_t end);
   void let_kept_go();
   void let_recomputed_go(std::size_t event);
+  // Of a module's forward: a backward behind it is not thought of as it lets go.
+  bool forgets_backward() const {
+    return in_rollout_.releases_forward && job_.generates() && !reference_ && next_event_ <= forward_.size();
+  }
   Count until_again(const Event& event, const Part& part) const;
   void reduce_held();
   void add_to_bucket(std::int32_t parameter, Tensor grad);
@@ -125,10 +141,17 @@ class ZeroGather : public Sharded {
   bool stack_ends_;           // backward tells of the stack's end: an encoder's
   bool reference_;
   Known known_;
-  bool blind_ = false;       // nothing is known from here on
-  bool keeps_ = false;       // nothing goes before the end of backward
-  std::size_t running_ = 0;  // then: the module that runs, counted from 1
-  std::size_t first_ = 0;    // parameter of those that are divided here
+  KnownInRollout in_rollout_;
+  Count micro_steps_ = 0;          // recorded so far
+  Count scored_ = 0;               // forwards that score, so far
+  bool scores_ = false;            // one runs
+  bool whole_ = false;             // all weights are gathered at once
+  bool in_token_ = false;          // a further token's forward runs
+  std::size_t next_of_token_ = 0;  // then: the next module
+  bool blind_ = false;             // nothing is known from here on
+  bool keeps_ = false;             // nothing goes before the end of backward
+  std::size_t running_ = 0;        // then: the module that runs, counted from 1
+  std::size_t first_ = 0;          // parameter of those that are divided here
   std::vector<Part> parts_;
   std::vector<std::vector<std::int32_t>> forward_;  // modules, by what they want
   std::vector<std::int16_t> instances_;             // whose they are

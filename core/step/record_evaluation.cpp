@@ -7,6 +7,8 @@
 #include "core/layers/model_call.hpp"
 #include "core/layers/preferences.hpp"
 #include "core/layers/prompts.hpp"
+#include "core/plan/sharded.hpp"
+#include "core/plan/zero_rollout.hpp"
 #include "core/step/simulation.hpp"
 
 namespace tidemark {
@@ -64,6 +66,7 @@ void generate(const Net& trained, const Architecture& calm, const TrainingJob& j
   Scope in(t, "", kGenerate);
   TrainingJob how = job;
   const bool decodes = calm.num_decoder_layers > 0;
+  if (t.placement() != nullptr) t.placement()->enter_model();
   if (!decodes) how.micro_batch_size *= job.evaluation.beams;
   const Count labels = job.decoder_sequence_length > 0 ? job.decoder_sequence_length : job.sequence_length;
   const Count new_tokens = job.evaluation.new_tokens > 0 ? job.evaluation.new_tokens : labels;
@@ -83,6 +86,7 @@ void generate(const Net& trained, const Architecture& calm, const TrainingJob& j
   net.leave_body(hidden);
   net.keep_in(nullptr);
   Tensor logits = last_logits(net, program, hidden);
+  if (t.placement() != nullptr) t.placement()->leave_model();
   std::vector<Tensor> names;
   choose_token(net, logits, names);
   for (const Count behind : {Count{2}, Count{1}}) {
@@ -157,26 +161,43 @@ Place behind(const Net& net) {
 }
 
 /// A forward without gradients for each micro-batch that was generated: the names of one hold its logits until those of
-/// the next are there, so that a second one shows the peak. `whole` is what `net` is a part of.
-void score(Net& net, Net& whole, const Program& program, Count batches, const Place& place) {
+/// the next are there, so that a second one shows the peak. `whole` is what `net` is a part of, `divided` what divides
+/// its weights: TRL prepares a copy without accelerate's autocast then (models/utils.py: prepare_deepspeed,
+/// prepare_fsdp).
+void score(Net& net, Net& whole, const Program& program, Count batches, const Place& place, Sharded* divided) {
   Tape& t = net.tape;
   Tensor logits;
+  const bool prepared = divided == nullptr || &net == &whole;
   for (Count i = 0; i < std::min<Count>(batches, 2); ++i) {
     whole.begin_micro_step(place.stack);
     t.use_parameters_of(-1);
     t.set_parameter_place(place.parameters);
     for (Count k = 0; k < place.buffers; ++k) t.buffer("", 0);
-    Outputs outputs = call_without_gradients(net, program);
+    if (divided != nullptr) {
+      divided->begin_scoring(net.adapters_off);
+      divided->enter_model();
+    }
+    Outputs outputs = call_without_gradients(net, program, prepared);
     logits = std::move(outputs.rest.front());
     score_answers(net, logits);
   }
 }
 
-/// trl 1.9 trainer/grpo_trainer.py _generate_and_score_completions: whether what was generated may be older than the
-/// model that is trained on it, or come of another one.
-bool scores_itself(const TrainingJob& job) {
-  return job.rollout.engine != RolloutEngine::kTransformers ||
-         job.gradient_accumulation_steps % job.generates_every() != 0;
+/// The same of a copy of the model. Of one that is divided all parameters are asked for beforehand.
+void score_copy(Net& copy, Net& trained, const Program& program, Count batches, Sharded* own, Sharded* divided) {
+  Tape& t = copy.tape;
+  const Place place = behind(trained);
+  if (divided != nullptr) {
+    t.set_placement(divided);
+    t.set_stopped(true);
+    score(copy, trained, program, 1, place, divided);
+    t.set_stopped(false);
+    divided->collect();
+  }
+  score(copy, trained, program, batches, place, divided);
+  if (divided == nullptr) return;
+  divided->end_rollout();
+  t.set_placement(own);
 }
 
 Tensor allocate_bytes(Tape& t, Bytes bytes, const char* name) {
@@ -217,12 +238,12 @@ std::vector<Declared> declared_in(const Tape& tape) {
 }
 
 void record_rollout(Simulation& s, Net& trained, const Architecture& architecture, const TrainingJob& job,
-                    const Program& program, std::vector<Declared>& declared) {
+                    const Program& program, std::vector<Declared>& declared, const Divided& divided) {
   Tape& t = trained.tape;
   const Rollout& rollout = job.rollout;
-  // self.model, whose weights are whole on every GPU: not what DDP or DeepSpeed's engine make of it.
+  // self.model: where its weights are whole on every GPU it is not what DDP or DeepSpeed's engine make of it.
   Placement* const placement = t.placement();
-  t.set_placement(nullptr);
+  t.set_placement(divided.own);
   exchange(t, declared);
   const Count batches = job.generated_together(), answers = job.micro_batch_size * batches;
   Scope in(t, "", kRollout);
@@ -240,8 +261,13 @@ void record_rollout(Simulation& s, Net& trained, const Architecture& architectur
     how.micro_batch_size = answers;
     how.sequence_length = std::max<Count>(1, job.sequence_length - job.answer_length());
     how.evaluation = {answers, false, 0, true, job.answer_length(), 1};
+    if (divided.own != nullptr) divided.own->begin_generation();
     generate(trained, architecture, how, program);
-  } else if (rollout.engine == RolloutEngine::kVllm) {
+    if (divided.own != nullptr) divided.own->end_generation();
+  } else if (divided.own != nullptr) {
+    divided.own->send_weights();
+  }
+  if (rollout.engine == RolloutEngine::kVllm) {
     generate_by_vllm(t, rollout);
   }
   t.break_segment();
@@ -256,16 +282,16 @@ void record_rollout(Simulation& s, Net& trained, const Architecture& architectur
     net.treatments = trained.treatments;
     net.evaluates = true;
     take_batch(net, program);
-    if (scores_itself(job)) score(net, net, program, batches, {});
+    if (scores_itself(job)) score(net, net, program, batches, {}, divided.own);
     if (job.reference == Reference::kAdapterOff) {
       net.adapters_off = true;
-      score(net, net, program, batches, {});
+      score(net, net, program, batches, {}, divided.own);
     } else if (job.reference == Reference::kCopy) {
       Scope in_copy(t, "ref_model", kRollout);
       Net& copy = trained.copy();
       copy.input_ids = net.input_ids;
       copy.attention_mask = net.attention_mask;
-      score(copy, trained, program, batches, behind(trained));
+      score_copy(copy, trained, program, batches, divided.own, divided.reference);
       copy.input_ids.reset();
       copy.attention_mask.reset();
       trained.end_micro_step();
@@ -275,6 +301,7 @@ void record_rollout(Simulation& s, Net& trained, const Architecture& architectur
     net.end_micro_step();
     let_batch_go(net);
   }
+  if (divided.own != nullptr) divided.own->end_rollout();
   t.break_segment();
   s.scored = t.segments().size();
   t.set_placement(placement);

@@ -8,6 +8,7 @@
 namespace tidemark {
 
 struct Simulation;
+class Sharded;
 
 /// One batch of evaluation, which begins when the step's gradients are gone, on the tape of the model that was trained.
 /// Returns its first segment.
@@ -22,8 +23,15 @@ struct Declared {
 };
 std::vector<Declared> declared_in(const Tape& tape);
 
+/// What divides the weights of the model that generates and scores, and of a copy beside it; null: they are whole.
+struct Divided {
+  Sharded* own = nullptr;
+  Sharded* reference = nullptr;
+};
+
 /// Answers are generated for the next steps and scored, on the same tape, where the loop is between two micro-steps.
 void record_rollout(Simulation& simulation, Net& trained, const Architecture& architecture, const TrainingJob& job,
-                    const Program& program, std::vector<Declared>& declared);
+                    const Program& program, std::vector<Declared>& declared,
+                    const Divided& divided);
 
 }  // namespace tidemark

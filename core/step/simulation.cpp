@@ -205,6 +205,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   for (int i = 0; i < recorded; ++i) {
     t.begin_segment(Phase::kForward, -1);
     s.micro_steps.push_back(t.segments().size() - 1);
+    if (sharded && i == 0 && job.generates()) sharded->follow_rollout();
     if (sharded) sharded->begin_micro_step(i + 1 == recorded);
     if (reference) reference->begin_micro_step(i + 1 == recorded);
     // As a view of its bucket a gradient is copied there as soon as it is ready, and dies; under no_sync it waits.
@@ -219,6 +220,8 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   s.plan = net.plan();
   if (!job.is_megatron()) keep_buckets(t, s.plan, ddp);
   std::vector<Declared> declared;
+  const bool divides = job.generates() && divides_weights(job);
+  const Divided divided{divides ? sharded.get() : nullptr, divides ? reference.get() : nullptr};
   if (job.generates()) declared = declared_in(t);
   if (sharded) sharded->end_micro_steps();
   t.begin_segment(Phase::kOptimizer, -1);
@@ -237,7 +240,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   t.break_segment();
   // Gradients are there where a generation falls between two micro-steps of one step, or where they stay.
   const bool among_gradients = job.generates_every() % job.gradient_accumulation_steps != 0 || s.gradients_stay;
-  if (job.generates() && among_gradients) record_rollout(s, net, architecture, seen, program, declared);
+  if (job.generates() && among_gradients) record_rollout(s, net, architecture, seen, program, declared, divided);
   t.begin_segment(Phase::kZeroGrad, -1);
   s.zero_grad = t.segments().size() - 1;
   if (job.zero_grad_to_none) {
@@ -250,7 +253,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   // Really it goes layer by layer in the next forward, whose peak comes when all of it is gone.
   t.let_modules_go();
   pipelined = nullptr;
-  if (job.generates() && !among_gradients) record_rollout(s, net, architecture, seen, program, declared);
+  if (job.generates() && !among_gradients) record_rollout(s, net, architecture, seen, program, declared, divided);
   s.evaluation =
       job.evaluation.micro_batch_size > 0 ? record_evaluation(net, architecture, seen, program) : t.segments().size();
   // What each GPU keeps on its host is there for all that share it; one process has one optimizer (nn.DataParallel).

@@ -28,6 +28,11 @@ class Placement {
   virtual void enter_layer(std::int16_t /*instance*/, bool /*input_needs_grad*/) {}
   virtual void leave_layer(std::int16_t /*instance*/) {}
 
+  /// generate() runs the model once more, for one further token of each answer, of which the layers' keys and values
+  /// alone are recorded; it has returned.
+  virtual void begin_token() {}
+  virtual void end_token() {}
+
   /// A unit inside a layer, the current one: its module is called, or returns; backward comes to its output, or has
   /// left its input.
   virtual void enter_inner() {}

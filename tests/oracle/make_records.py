@@ -129,10 +129,14 @@ def add_sd_scripts(req, job):
 def add_rollout(req, job):
     """Generated answers: recorder/grpo.py."""
     answers = job["micro_batch"] * job.get("steps_per_generation", job["grad_accum"])
+    if answers == 1:                                     # each prompt's answers lie on several GPUs
+        answers = job["parallelism"]["data"]
     req.update(max_completion_length=job["completion_len"], num_generations=max(n for n in (2, 4, 8) if answers % n == 0))
     req.update({key: job[key] for key in ("steps_per_generation", "num_iterations") if key in job})
     if job.get("rollout") == "vllm":
         req["rollout"] = {"engine": "vllm", "mode": "server"}
+    if "gather_for_generation" in job:
+        req["rollout"] = {"gather_weights": job["gather_for_generation"]}
 
 
 def packed_of(job):

@@ -409,8 +409,28 @@ export default [
     "FSDP 2 的单元由框架决定：accelerate 从 1.14 起让词表自成一个单元，最后的归一化与输出头为另一个单元，前向之后保持完整；与词表共享权重的输出头和词表为同一单元。",
   ],
   [
-    "GRPO is modelled on one GPU, and on several that hold all weights each: DDP, ZeRO-1 and ZeRO-2.",
-    "GRPO 可在一块 GPU 上估算，也可在各自保存全部权重的多块 GPU 上估算：DDP、ZeRO-1 和 ZeRO-2。",
+    "GRPO is modelled on one GPU, and under DistributedDataParallel, DeepSpeed's ZeRO and FSDP of TRL's GRPOTrainer.",
+    "GRPO 可在一块 GPU 上估算，也可按 TRL 的 GRPOTrainer 在 DistributedDataParallel、DeepSpeed 的 ZeRO 和 FSDP 下估算。",
+  ],
+  [
+    "Under FSDP 2 PEFT's generate() fails: it calls the model inside, and torch wants the root to be called first (\"FSDP requires a single root module\"). Let vLLM generate.",
+    "在 FSDP 2 下 PEFT 的 generate() 会失败：它调用内部的模型，而 torch 要求先调用根模块（“FSDP requires a single root module”）。请用 vLLM 生成。",
+  ],
+  [
+    "GRPO of packed weights that GPUs divide is not modelled: adapters cannot be merged into 4-bit parts.",
+    "不估算由多块 GPU 分担量化权重的 GRPO：适配器无法合并进 4 位权重的分片。",
+  ],
+  [
+    "With adapters ZeRO-3's generation is modelled with all weights gathered (ds3_gather_for_generation).",
+    "带适配器时，ZeRO-3 的生成只按聚齐全部权重估算（ds3_gather_for_generation）。",
+  ],
+  [
+    "GRPO under FSDP 1 is modelled for full training.",
+    "FSDP 1 下的 GRPO 只估算全量训练。",
+  ],
+  [
+    "Under FSDP 1 TRL cannot send weights to vLLM: it makes the layers' units whole before the model's own has begun (\"Non-root FSDP instance's `_is_root` should not have been set yet\"). FSDP 2 can.",
+    "在 FSDP 1 下 TRL 无法把权重发给 vLLM：它在模型自身的单元开始之前就把各层的单元聚齐（“Non-root FSDP instance's `_is_root` should not have been set yet”）。FSDP 2 可以。",
   ],
   [
     "GRPO trains on new answers: no reference can have scored them before.",

@@ -128,7 +128,10 @@ std::span<const OfRollout> rollout_numbers() {
 void state_rollout(Keys& keys, const std::string& prefix, std::string_view share, const char* mode, const char* why) {
   for (const OfRollout& one : rollout_numbers()) keys.copy(one.path, prefix + one.key);
   keys.assume("padding", of(true), "answers end at different lengths");
-  if (!keys.truthy(prefix + "use_vllm")) return;
+  if (!keys.truthy(prefix + "use_vllm")) {
+    keys.copy("rollout.gather_weights", prefix + "ds3_gather_for_generation");
+    return;
+  }
   keys.state("rollout.engine", of("vllm"), {keys[prefix + "use_vllm"]});
   if (!keys.copy("rollout.mode", prefix + "vllm_mode")) keys.assume("rollout.mode", of(mode), why);
   keys.copy("rollout.gpu_memory_utilization", share);

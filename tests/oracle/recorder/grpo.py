@@ -2,13 +2,14 @@
 
 A job says `task`: grpo, `prompt_len`, `completion_len`, `micro_batch` (answers), and where they differ from TRL's defaults `rollout`
 (transformers; vllm: a server, nothing of it is on this card), `steps_per_generation` (grad_accum), `num_iterations`, `reference` (copy,
-adapter: beta is not 0), `loss`: liger_grpo. All answers have the full length. Needs third_party/src/trl-1.9.0.
+adapter: beta is not 0), `gather_for_generation` (ZeRO-3: ds3_gather_for_generation, true), `loss`: liger_grpo. All answers have the full length. Needs third_party/src/trl-1.9.0.
 """
 import ast
 import collections
 import contextlib
 import functools
 import inspect
+import itertools
 import math
 import types
 
@@ -17,6 +18,9 @@ import torch
 import preferences
 
 PATH = "trainer/grpo_trainer.py"
+UNWRAPS = {"remove_hooks", "get_all_parameters", "iter_params", "add_hooks", "_unwrap_model_for_generation"}
+SYNCS = {"_fix_param_name_to_vllm", "_push_param_to_vllm", "_sync_fsdp1_params_to_vllm", "_sync_fsdp2_params_to_vllm", "_sync_fsdp_params_to_vllm",
+         "sync_weights"}
 METHODS = {"_get_per_token_logps_and_entropies", "_compute_loss", "_get_last_hidden_state", "compute_liger_loss"}
 start = lambda phase: None  # noqa: E731 - record.py says how a phase begins
 
@@ -40,7 +44,7 @@ def scoring(tree):
 
 def trainer_class():
     names = preferences.helpers()
-    names.update(math=math, Version=lambda text: tuple(map(int, text.split(".")[:2])), transformers=__import__("transformers"))
+    names.update(math=math, Version=version, transformers=__import__("transformers"))
     preferences.run(preferences.cut("trainer/utils.py", {"nanmin", "nanmax", "split_tensor_dict", "shuffle_sequence_dict"}), names, "utils.py")
     tree = ast.parse(open(f"{preferences.TRL}/{PATH}").read())
     body = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name in METHODS]
@@ -53,7 +57,53 @@ def trainer_class():
     return made
 
 
-def make_trainer(model, job, reference):
+def version(text):
+    return tuple(map(int, text.split(".")[:2]))
+
+
+def whole_class(path, name, methods=None):
+    """A class of TRL's, or these methods of it."""
+    tree = ast.parse(open(f"{preferences.TRL}/{path}").read())
+    found = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
+    body = [n for n in found.body if isinstance(n, ast.FunctionDef) and (methods is None or n.name in methods)]
+    return ast.ClassDef(name, [], [], body, [], type_params=[])
+
+
+class Divides:
+    """Of the accelerator's state: which of its plugins divides weights (models/utils.py and distributed.py ask for it)."""
+
+    def __init__(self, job):
+        strategy = job.get("parallelism", {}).get("strategy", "")
+        zero, fsdp = strategy.startswith("zero"), strategy.startswith("fsdp")
+        self.deepspeed_plugin = types.SimpleNamespace(zero_stage=int(strategy[-1])) if zero else None
+        self.fsdp_plugin = types.SimpleNamespace(fsdp_version=int(strategy[-1])) if fsdp else None
+        self.any = fsdp or strategy == "zero3"
+
+
+def unwrapping():
+    """models/utils.py: _unwrap_model_for_generation and what it calls; distributed.py."""
+    names = {"contextmanager": contextlib.contextmanager, "itertools": itertools, "Version": version}
+    preferences.run([whole_class("distributed.py", "DistributedBackend")], names, "distributed.py")
+    nodes = preferences.cut("models/utils.py", UNWRAPS)
+    for n in nodes:
+        n.body = [x for x in n.body if not (isinstance(x, ast.ImportFrom) and x.level > 0)]
+    preferences.run(nodes, names, "models/utils.py")
+    return names
+
+
+def vllm_of(trainer, names):
+    """generation/vllm_generation.py of a server: how weights come to it; what is sent allocates nothing here."""
+    from torch.distributed.fsdp import FullyShardedDataParallel
+    names = {**names, **preferences.helpers(), "FSDP": FullyShardedDataParallel}
+    preferences.run([whole_class("generation/vllm_generation.py", "VLLMGeneration", SYNCS)], names, "vllm_generation.py")
+    nothing = lambda *a, **k: None  # noqa: E731
+    vllm = names["VLLMGeneration"]()
+    vllm.mode, vllm.model, vllm.accelerator, vllm._dist = "server", trainer.model, trainer.accelerator, trainer.dist
+    vllm.vllm_client = types.SimpleNamespace(update_named_param=nothing, reset_prefix_cache=nothing)
+    return vllm
+
+
+def make_trainer(model, job, reference, wrapped=None):
     same = lambda x, *a, **k: x  # noqa: E731
     trainer = trainer_class()()
     base = preferences.unwrapped(model)
@@ -68,34 +118,28 @@ def make_trainer(model, job, reference):
         "vllm_importance_sampling_clip_min": None, "vllm_importance_sampling_clip_max": 3.0,
         "_metrics": collections.defaultdict(lambda: collections.defaultdict(list)),
         "accelerator": types.SimpleNamespace(device=torch.device("cuda"), num_processes=1, gather=same, reduce=same,
-                                             unwrap_model=preferences.unwrapped, sync_gradients=True),
+                                             unwrap_model=preferences.unwrapped, sync_gradients=True, is_main_process=True, state=Divides(job)),
         "args": types.SimpleNamespace(gradient_checkpointing_kwargs={"use_reentrant": job["use_reentrant"]}, delta=None,
                                       use_bias_correction_kl=False, gradient_accumulation_steps=accum,
                                       steps_per_generation=job.get("steps_per_generation", accum))}
     settings["num_iterations"] = job.get("num_iterations", 1)
     for key, value in settings.items():
         setattr(trainer, key, value)
-    trainer.step, trainer.buffered = 0, None
+    trainer.step, trainer.buffered, trainer.last_loaded = 0, None, -1
+    trainer.wrapped = wrapped if wrapped is not None else model
+    names = unwrapping()
+    trainer.unwrap, trainer.dist = names["_unwrap_model_for_generation"], names["DistributedBackend"](trainer.accelerator)
+    trainer.vllm = vllm_of(trainer, names) if trainer.use_vllm and trainer.accelerator.state.any else None
     return trainer
 
 
 # -- generation and scoring -------------------------------------------------------------------------
-@contextlib.contextmanager
-def without_checkpoints(model, job):
-    """trl/models/utils.py: _unwrap_model_for_generation."""
-    checkpoints = job["gradient_checkpointing"] != "none"
-    if checkpoints:
-        model.gradient_checkpointing_disable()
-    yield
-    if checkpoints:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": job["use_reentrant"]})
-
-
-def generate(model, job, ids, mask):
+def generate(trainer, job, ids, mask):
     """Sampled to the last token: no sentence ends before."""
     from transformers import GenerationConfig
     config = GenerationConfig(do_sample=True, max_new_tokens=job["completion_len"], pad_token_id=0, bos_token_id=0, temperature=1.0, top_p=1.0,
                               top_k=0, repetition_penalty=1.0, use_cache=True, disable_compile=True)
+    model = preferences.unwrapped(trainer.model)
     base = model.get_base_model() if hasattr(model, "get_base_model") else model
     left, yes = iter(range(config.max_new_tokens)), torch.Tensor.__bool__
 
@@ -109,8 +153,9 @@ def generate(model, job, ids, mask):
     if not base._can_set_experts_implementation():
         base._optimize_model_for_decode = contextlib.nullcontext
     try:
-        with without_checkpoints(model, job), torch.no_grad():
-            model.generate(input_ids=ids, attention_mask=mask, generation_config=config)
+        with trainer.unwrap(trainer.wrapped, trainer.accelerator, job.get("gather_for_generation", True)) as unwrapped, torch.no_grad(), \
+                trainer.dist.summon_full_params(trainer.wrapped, recurse=False):
+            unwrapped.generate(input_ids=ids, attention_mask=mask, generation_config=config)
     finally:
         torch.Tensor.__bool__ = yes
         for name in ("_has_unfinished_sequences", "_optimize_model_for_decode"):
@@ -122,8 +167,11 @@ def generate_and_score(trainer, job):
     rows, p, c = job["micro_batch"] * trainer.args.steps_per_generation, job["prompt_len"], job["completion_len"]
     whole = preferences.whole
     start("generation")
+    if trainer.vllm is not None and trainer.step // job["grad_accum"] != trainer.last_loaded:
+        trainer.vllm.sync_weights()
+        trainer.last_loaded = trainer.step // job["grad_accum"]
     if not trainer.use_vllm:
-        generate(preferences.unwrapped(trainer.model), job, whole(0, rows, p), padded(job, whole(1, rows, p), right=False))
+        generate(trainer, job, whole(0, rows, p), padded(job, whole(1, rows, p), right=False))
     start("scoring")
     prompt_ids, prompt_mask = whole(0, rows, p), padded(job, whole(1, rows, p), right=False)
     completion_ids, completion_mask = whole(0, rows, c), padded(job, whole(1, rows, c), right=True)
@@ -174,9 +222,9 @@ def prepare(model, amp, dtypes, to_fp32):
 def attach(call, model, reference, job, amp, dtypes, to_fp32):
     preferences.answer_items()
     prepare(preferences.unwrapped(model), amp, dtypes, to_fp32)
-    if reference is not None:
+    if reference is not None and not preferences.is_parted(reference):
         prepare(reference, amp, dtypes, to_fp32)
-    call.__dict__["oracle_trainer"] = make_trainer(model, job, reference)
+    call.__dict__["oracle_trainer"] = make_trainer(model, job, reference, call)
 
 
 def forward_loss(model, job, amp, dtypes, to_fp32):

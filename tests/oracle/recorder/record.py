@@ -610,7 +610,7 @@ def main():
         numpy.random.seed(0)                          # wav2vec2's masked spans
         signal.alarm(a.timeout)
         try:
-            rec = run(full, registry, a.steps, a.top)
+            rec = run(full, registry, full.get("steps", a.steps), a.top)
             rec = {"job": full, "versions": versions, "cublas_workspace_bytes": CUBLAS_WORKSPACE, **rec}
         except (TooLong, Exception) as e:               # noqa: B014 - one bad job must not stop the rest
             rec = {"job": full, "versions": versions, "error": f"{type(e).__name__}: {str(e)[:400]}"}
