@@ -307,7 +307,7 @@ export interface Job {
   /** The VAE of a diffusion model, on the card or not. @default "cached" */
   vae?: "cached" | "mixed_precision" | "fp32" | null;
   /** Those of a diffusion model (CLIP, T5), on the card or not. @default "cached" */
-  text_encoders?: "cached" | "frozen" | null;
+  text_encoders?: "cached" | "frozen" | "trained" | null;
   /**
    * Pieces that each picture is cut into, the whole included; 0: one, or as the model cuts that size. Unit: tiles.
    * @default 0
@@ -574,7 +574,7 @@ export interface Job {
   } | null;
   framework?: {
     /** Who runs the step: its defaults hold where nothing is stated. @default "transformers" */
-    name?: "transformers" | "pytorch" | "accelerate" | "trl" | "axolotl" | "llama_factory" | "ms_swift" | "autotrain" | "peft" | "llamafactory" | "swift" | "megatron" | "megatron-lm" | "nemo" | "megatron-deepspeed" | "galvatron" | "hetu-galvatron" | "torchtune" | "torchtitan" | "litgpt" | "nemo-automodel" | "automodel" | "unsloth" | null;
+    name?: "transformers" | "pytorch" | "accelerate" | "trl" | "axolotl" | "llama_factory" | "ms_swift" | "autotrain" | "peft" | "llamafactory" | "swift" | "megatron" | "megatron-lm" | "nemo" | "megatron-deepspeed" | "galvatron" | "hetu-galvatron" | "torchtune" | "torchtitan" | "litgpt" | "nemo-automodel" | "automodel" | "unsloth" | "sd_scripts" | "sd-scripts" | "kohya" | "kohya_ss" | null;
     /**
      * Release of transformers beneath it (5.12, 4.46), of torchtitan (0.2.0) or Unsloth (2026.8), or a date (2026-07):
      * defaults and copies of the logits depend on it. @default "5.12"

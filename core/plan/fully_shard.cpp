@@ -453,7 +453,8 @@ void FullyShard::begin_token() {
 void FullyShard::send_weights() {
   const Collective in(tape_, "weights for vLLM", kSync, kMainStream);
   for (const Part& part : parts_) {
-    if (!part.ignored) const Tensor one = tape_.allocate(elements(part.elements() * part.shards), part.dtype, "full_tensor");
+    if (!part.ignored)
+      const Tensor one = tape_.allocate(elements(part.elements() * part.shards), part.dtype, "full_tensor");
   }
 }
 

@@ -142,7 +142,7 @@ class FullyShard : public Sharded {
   bool tied_ = true;                                      // the head is the token table
   bool accelerate_;                                       // those units are accelerate's
   std::size_t first_in_layers_ = 0, last_in_layers_ = 0;  // parameters
-  bool follows_ = false;  // forwards without a backward have run before this micro-step
+  bool follows_ = false;                                  // forwards without a backward have run before this micro-step
   bool reduces_ = true;                                   // this micro-step does
   std::size_t chunk_ = 0;                                 // of a pipeline, which runs
   std::size_t layers_ = 0;                                // units of layers, behind which those of their experts lie

@@ -15,8 +15,7 @@ constexpr const char* kStage3 = "DeepSpeed 0.19.8 runtime/zero/stage3.py: DeepSp
 constexpr const char* kCoordinator =
     "DeepSpeed 0.19.8 runtime/zero/partitioned_param_coordinator.py: PartitionedParameterCoordinator";
 
-constexpr const char* kGathered =
-    "DeepSpeed 0.19.8 runtime/zero/partition_parameters.py: GatheredParameters";
+constexpr const char* kGathered = "DeepSpeed 0.19.8 runtime/zero/partition_parameters.py: GatheredParameters";
 constexpr const char* kSync = "TRL 1.9 generation/vllm_generation.py: sync_weights";
 
 constexpr Count kSubGroup = 1'000'000'000;  // sub_group_size, elements of parts that are stepped together
@@ -445,7 +444,8 @@ void ZeroGather::send_weights() {
   const Scope in(tape_, "weights for vLLM", kSync);
   if (!job_.has_adapter()) {
     for (const Part& part : parts_) {
-      if (!part.persists) const Tensor one = tape_.allocate(elements(part.share * how_.degree), part.dtype, "all-gather");
+      if (!part.persists)
+        const Tensor one = tape_.allocate(elements(part.share * how_.degree), part.dtype, "all-gather");
     }
     return;
   }

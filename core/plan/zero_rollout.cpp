@@ -13,9 +13,9 @@ namespace {
 
 // Passes in letters: a forward, the same without its adapters, PEFT's base alone (generate() calls that), a backward.
 constexpr std::string_view kTrained = "FB", kScored = "F", kBare = "f", kBase = "g";
-constexpr Count kTokens = 3;    // as many as it takes to show what a further one finds
-constexpr Count kBatches = 4;   // the same of micro-batches
-constexpr int kRollouts = 4;    // and of rollouts: they repeat themselves from the third on
+constexpr Count kTokens = 3;   // as many as it takes to show what a further one finds
+constexpr Count kBatches = 4;  // the same of micro-batches
+constexpr int kRollouts = 4;   // and of rollouts: they repeat themselves from the third on
 
 class Coordinator {
  public:

@@ -17,10 +17,10 @@ enum class Known : std::uint8_t {
 /// The same of GRPO's passes, once they repeat themselves: answers are generated and scored in between the forwards
 /// that train.
 struct KnownInRollout {
-  Known first = Known::kStep;        ///< of the first micro-batch that is trained behind it
-  Known later = Known::kStep;        ///< of the last
-  Known token = Known::kNothing;     ///< where generate() gathers token by token
-  Known scoring = Known::kNothing;   ///< of the first micro-batch that is scored
+  Known first = Known::kStep;          ///< of the first micro-batch that is trained behind it
+  Known later = Known::kStep;          ///< of the last
+  Known token = Known::kNothing;       ///< where generate() gathers token by token
+  Known scoring = Known::kNothing;     ///< of the first micro-batch that is scored
   Known scoring_on = Known::kNothing;  ///< of those behind it
   Known without_adapters = Known::kNothing;
   /// In forward it is let go as when a forward alone was known, though a backward is expected by now.

@@ -437,7 +437,7 @@ class AdapterRules : public Rules {
   const Architecture& architecture_;
   const TrainingJob& job_;
   const Adapter& adapter_;
-  const bool takes_convolutions_;  // sd-scripts' layers do
+  const bool takes_convolutions_;   // sd-scripts' layers do
   std::vector<std::string> lists_;  // of layers
   TaskModules task_;
   LoraTargets targets_;

@@ -31,7 +31,6 @@ struct Divided {
 
 /// Answers are generated for the next steps and scored, on the same tape, where the loop is between two micro-steps.
 void record_rollout(Simulation& simulation, Net& trained, const Architecture& architecture, const TrainingJob& job,
-                    const Program& program, std::vector<Declared>& declared,
-                    const Divided& divided);
+                    const Program& program, std::vector<Declared>& declared, const Divided& divided);
 
 }  // namespace tidemark

@@ -111,12 +111,13 @@ TEST_CASE("the VAE's peak grows by five tensors of full size for each picture", 
 // kohya-ss/sd-scripts 48d368f networks/lora.py: LoRANetwork prints "create LoRA for U-Net: 192 modules." of Stable
 // Diffusion 1 and 722 of SDXL, as its users' logs have it; convolutions of 1 x 1 are among the first.
 TEST_CASE("sd-scripts adapts what lies in a transformer of its U-Net", "[diffusion]") {
-  const std::string kohya = R"(, "framework": {"name": "kohya"}, "method": "lora", "adapter": {"r": 16, "target_modules":
+  const std::string kohya =
+      R"(, "framework": {"name": "kohya"}, "method": "lora", "adapter": {"r": 16, "target_modules":
       ["proj_in", "proj_out", "to_q", "to_k", "to_v", "to_out.0", "ff.net.0.proj", "ff.net.2"]})";
   for (const auto& [model, modules] : {std::pair{"sd-1.5", Count{192}}, std::pair{"sdxl", Count{722}}}) {
     const Answer a = ask(model, kohya);
     REQUIRE(a.estimate);
-    CHECK(a.estimate->adapted_modules == modules);
+    CHECK(a.estimate->parameters.adapted_modules == modules);
   }
   CHECK(says(ask("sdxl", kohya + R"(, "attention": "eager")"), "UNSUPPORTED_VALUE", "/attention"));
   CHECK(says(ask("flux.1-dev", R"(, "framework": {"name": "sd_scripts"}, "method": "lora")"), "STAND_IN", ""));

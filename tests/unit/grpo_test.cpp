@@ -135,9 +135,10 @@ TEST_CASE("what fails where GPUs divide GRPO's weights is refused in words") {
   const std::string lora = R"(, "method": "lora")", qlora = R"(, "method": "qlora")";
   CHECK(!ask(grpo(kFsdp2 + lora)).estimate);
   CHECK(ask(grpo(kFsdp2 + lora + vllm)).estimate);
-  CHECK(!ask(grpo(R"("precision": "amp_bf16", "micro_batch_size": 8, "parallelism": {"data": 8, "fsdp": "full_shard"})" +
-                  vllm))
-             .estimate);
+  CHECK(
+      !ask(grpo(R"("precision": "amp_bf16", "micro_batch_size": 8, "parallelism": {"data": 8, "fsdp": "full_shard"})" +
+                vllm))
+           .estimate);
   CHECK(ask(grpo(kZero3 + lora)).estimate);
   CHECK(!ask(grpo(kZero3 + qlora + vllm)).estimate);
 }

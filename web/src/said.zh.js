@@ -246,15 +246,6 @@ export default [
     "只有扩散模型旁边有这些编码器；此项不起作用。",
   ],
   [
-    "sd-scripts trains diffusion models: name one, or another framework.",
-    "sd-scripts 训练的是扩散模型：请指定一个扩散模型，或换一个框架。",
-  ],
-  [
-    "sd-scripts without --xformers and --sdpa makes all scores at once, which is not modelled: use one.",
-    "sd-scripts 不带 --xformers 和 --sdpa 时会一次算出全部注意力分数，尚未建模：请选用其中之一。",
-  ],
-  ["Of sd-scripts' networks LoRA is modelled.", "sd-scripts 的网络中只对 LoRA 建模。"],
-  [
     'Which encoders belong to a denoiser of this width is not known: those of Stable Diffusion 1 to 3, SDXL and Flux are. Leave "vae" and "text_encoders" at "cached".',
     "不知道这种宽度的去噪网络配哪些编码器：已知的是 Stable Diffusion 1 到 3、SDXL 和 Flux。请让 vae 和 text_encoders 保持 cached。",
   ],
@@ -413,10 +404,6 @@ export default [
     "GRPO 可在一块 GPU 上估算，也可按 TRL 的 GRPOTrainer 在 DistributedDataParallel、DeepSpeed 的 ZeRO 和 FSDP 下估算。",
   ],
   [
-    "Under FSDP 2 PEFT's generate() fails: it calls the model inside, and torch wants the root to be called first (\"FSDP requires a single root module\"). Let vLLM generate.",
-    "在 FSDP 2 下 PEFT 的 generate() 会失败：它调用内部的模型，而 torch 要求先调用根模块（“FSDP requires a single root module”）。请用 vLLM 生成。",
-  ],
-  [
     "GRPO of packed weights that GPUs divide is not modelled: adapters cannot be merged into 4-bit parts.",
     "不估算由多块 GPU 分担量化权重的 GRPO：适配器无法合并进 4 位权重的分片。",
   ],
@@ -424,14 +411,7 @@ export default [
     "With adapters ZeRO-3's generation is modelled with all weights gathered (ds3_gather_for_generation).",
     "带适配器时，ZeRO-3 的生成只按聚齐全部权重估算（ds3_gather_for_generation）。",
   ],
-  [
-    "GRPO under FSDP 1 is modelled for full training.",
-    "FSDP 1 下的 GRPO 只估算全量训练。",
-  ],
-  [
-    "Under FSDP 1 TRL cannot send weights to vLLM: it makes the layers' units whole before the model's own has begun (\"Non-root FSDP instance's `_is_root` should not have been set yet\"). FSDP 2 can.",
-    "在 FSDP 1 下 TRL 无法把权重发给 vLLM：它在模型自身的单元开始之前就把各层的单元聚齐（“Non-root FSDP instance's `_is_root` should not have been set yet”）。FSDP 2 可以。",
-  ],
+  ["GRPO under FSDP 1 is modelled for full training.", "FSDP 1 下的 GRPO 只估算全量训练。"],
   [
     "GRPO trains on new answers: no reference can have scored them before.",
     "GRPO 在新生成的回答上训练：参考模型不可能事先为它们打分。",
@@ -552,21 +532,20 @@ export default [
     "A device_map is modelled for causal language models with Llama's modules. Leave it out for what the whole job takes on one GPU.",
     "device_map 只为具有 Llama 模块结构的因果语言模型建模。要看整个作业在一块 GPU 上需要多少，请去掉它。",
   ],
-  ["Of models that see, the preferences of DPO and KTO are modelled.", "对于能看图的模型，偏好训练中只有 DPO 和 KTO 已建模。"],
+  [
+    "Of models that see, the preferences of DPO and KTO are modelled.",
+    "对于能看图的模型，偏好训练中只有 DPO 和 KTO 已建模。",
+  ],
   [
     "TRL's trainers compute no log-probabilities of pictures in advance.",
     "TRL 的训练器不会提前计算带图片样本的对数概率。",
   ],
   ["This model hears and does not see: pictures have no effect.", "这个模型只能听、不能看：图片不起作用。"],
   [
-    "TRL's trainers on preferences take no recordings. Leave \"audio_seconds\" out.",
-    "TRL 的偏好训练器不接受录音。请去掉 \"audio_seconds\"。",
+    'TRL\'s trainers on preferences take no recordings. Leave "audio_seconds" out.',
+    'TRL 的偏好训练器不接受录音。请去掉 "audio_seconds"。',
   ],
   ["A recording takes {1} tokens, more than the sequence has.", "一段录音占 {1} 个 token，超过了序列长度。"],
-  [
-    'transformers 5.12 fails here: what Voxtral hears and its embeddings get different dtypes, which masked_scatter refuses. Use "bf16_amp" or "pure_bf16".',
-    'transformers 5.12 在此会报错：Voxtral 听到的特征与词嵌入的 dtype 不同，masked_scatter 拒绝这样做。请用 "bf16_amp" 或 "pure_bf16"。',
-  ],
   [
     "The thinker alone is loaded: where the talker and what makes waves of its tokens stay beside it, add their frozen weights (ms-swift: set ENABLE_AUDIO_OUTPUT=0 to leave them out).",
     "只计入 thinker：如果 talker 和把它的 token 变成波形的部分也一起加载，请加上它们冻结的权重（ms-swift：设 ENABLE_AUDIO_OUTPUT=0 可以不加载）。",
