@@ -24,6 +24,7 @@ std::vector<Trait> traits_of(const Architecture& architecture, const TrainingJob
 // Options that make a peak less certain than all others do.
 constexpr std::string_view kActivationOffloading = "activation_offloading";
 constexpr std::string_view kGenerates = "evaluation.generate";
+constexpr std::string_view kDividedRollout = "rollout on divided weights";
 
 /// How far recorded truth stands behind an answer (tests/oracle).
 struct Coverage {

@@ -63,6 +63,7 @@ constexpr Spread kMathSpread = {16, 16};
 
 Spread spread_apart(std::string_view option) {
   if (option == kGenerates) return kGenerationSpread;
+  if (option == kDividedRollout) return {kDividedRolloutSpread, kDividedRolloutSpread};
   if (option == kActivationOffloading) return {kOffloadedActivationsSpread, kOffloadedActivationsSpread};
   return {};
 }

@@ -22,8 +22,9 @@ constexpr double kPromised = 0.995;
 
 /// How far the records reach to a job: they hold it, they lack this family with an option, they lack an option or a
 /// pair.
-/// Apart are jobs whose activations go to the host: when another stream frees them decides on their peak.
-enum Reach { kRecorded, kOtherFamilies, kSourceOnly, kApart, kReaches };
+/// Apart are jobs whose activations go to the host: when another stream frees them decides on their peak; and models
+/// that generate answers where GPUs divide them.
+enum Reach { kRecorded, kOtherFamilies, kSourceOnly, kApart, kRollout, kReaches };
 using Residuals = std::array<std::vector<double>, kReaches>;
 using Counts = std::map<std::pair<Word, Word>, int>;
 
@@ -42,6 +43,7 @@ Reach reach_without(const Recorded& record, const Counts& counts) {
   Reach reach = kRecorded;
   for (const Word& a : record.words) {
     if (a.first == kActivationOffloading) return kApart;
+    if (a.first == kDividedRollout) return kRollout;
   }
   for (const Word& a : record.words) {
     for (const Word& b : record.words) {
@@ -107,7 +109,7 @@ std::string range_table(const std::vector<Recorded>& records, const std::vector<
   std::array<int, kReaches> spreads{};
   for (std::size_t i = 0; i < kReaches; ++i) {
     // A job that less is known of is not known better.
-    spreads[i] = std::max(thousandths(residuals[i]), i == 0 || i == kApart ? 0 : spreads[i - 1]);
+    spreads[i] = std::max(thousandths(residuals[i]), i == 0 || i >= kApart ? 0 : spreads[i - 1]);
   }
   return "// Written by `tidemark_truth --ranges core/step/range_table.hpp`: the 99.5 % quantile of |error|, in "
          "thousandths,\n"
@@ -123,6 +125,9 @@ std::string range_table(const std::vector<Recorded>& records, const std::vector<
                   residuals[kSourceOnly], spreads[kSourceOnly]) +
          constant("kOffloadedActivationsSpread", "Activations go to the host (tests/oracle/records-offloaded.jsonl)",
                   residuals[kApart], spreads[kApart]) +
+         constant("kDividedRolloutSpread",
+                  "GPUs divide a model that generates (tests/oracle/records-multi.jsonl, grpo-*)", residuals[kRollout],
+                  spreads[kRollout]) +
          "\n}  // namespace tidemark\n";
 }
 
