@@ -410,6 +410,13 @@ void read_launcher(Args& args, const Launch& launch, const std::string& file) {
   }
 }
 
+void read_script(Args& args, const Look& look, const TrainingScript& text) {
+  const std::string& file = look.source.name;
+  read_slurm_header(args.reading, look.head, file);
+  read_environment(args, text.script, text.launch, file);
+  add_arguments(args, text.launch->arguments, file);
+}
+
 void read_slurm_header(Reading& reading, std::string_view text, const std::string& file) {
   int line = 0;
   while (!text.empty()) {

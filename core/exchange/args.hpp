@@ -87,6 +87,8 @@ const ShellWord* environment_of(const ShellScript& script, const Launch* launch,
 void read_environment(Args& args, const ShellScript& script, const Launch* launch, const std::string& file);
 /// Processes in all by the launcher's options; states parallelism.data or asks for it.
 void read_launcher(Args& args, const Launch& launch, const std::string& file);
+/// #SBATCH lines, the environment and the program's arguments of a script that starts a training.
+void read_script(Args& args, const Look& look, const TrainingScript& text);
 /// #SBATCH lines.
 void read_slurm_header(Reading& reading, std::string_view text, const std::string& file);
 

@@ -34,6 +34,8 @@ struct SoundNames {
 Tensor encode_sound(Net& net, const SoundNames& names, const char* source, bool alone, Tensor& embeds);
 /// BartDecoder.forward and its like over what the encoder has made, by model type; `net` is the decoder.
 Tensor bart_decode(Net& net, Net& encoder, const Tensor& ids, const Tensor& encoder_states);
+/// What all `audio_config`s of such encoders say: sizes and the activation.
+void read_sound_sizes(ConfigFields& audio, Architecture& tower);
 /// `audio_config` of Whisper's encoder in front of a language model, as the tower that it is.
 Architecture read_sound_tower(ConfigFields& fields);
 /// Whether the micro batch has recordings.

@@ -35,13 +35,7 @@ constexpr Count kWindow = 30000;
 Architecture read_sound(ConfigFields& fields) {
   ConfigFields audio(required_object(fields, "audio_config"), fields.path() + "/audio_config", fields.issues());
   Architecture tower;
-  tower.hidden_size = audio.count({"d_model", "hidden_size"}, 1280);
-  tower.num_layers = audio.count({"encoder_layers", "num_hidden_layers"}, 32);
-  tower.num_heads = tower.num_kv_heads = audio.count({"encoder_attention_heads", "num_attention_heads"}, 20);
-  tower.intermediate_size = audio.count({"encoder_ffn_dim", "intermediate_size"}, 5120);
-  tower.max_positions = audio.count({"max_source_positions"}, 1500);
-  tower.num_channels = audio.count({"num_mel_bins"}, 128);
-  tower.activation = read_activation(audio, {"activation_function"}, "gelu");
+  read_sound_sizes(audio, tower);
   tower.attention_out_bias = true;
   tower.pictures.window = 2 * audio.count({"n_window"}, 100);
   tower.pictures.width = audio.count({"output_dim"}, 3584);

@@ -139,12 +139,7 @@ bool hears(const Net& net) {
   return net.job.audio_seconds > 0.0;
 }
 
-// transformers 5.12.1 models/qwen2_audio/configuration_qwen2_audio.py: Qwen2AudioEncoderConfig; models/voxtral:
-// VoxtralEncoderConfig, whose keys are the same by its attribute_map.
-Architecture read_sound_tower(ConfigFields& fields) {
-  Architecture tower;
-  tower.model_type = "qwen2_audio_encoder";
-  ConfigFields audio(required_object(fields, "audio_config"), fields.path() + "/audio_config", fields.issues());
+void read_sound_sizes(ConfigFields& audio, Architecture& tower) {
   tower.hidden_size = audio.count({"d_model", "hidden_size"}, 1280);
   tower.num_layers = audio.count({"encoder_layers", "num_hidden_layers"}, 32);
   tower.num_heads = tower.num_kv_heads = audio.count({"encoder_attention_heads", "num_attention_heads"}, 20);
@@ -152,6 +147,15 @@ Architecture read_sound_tower(ConfigFields& fields) {
   tower.max_positions = audio.count({"max_source_positions"}, 1500);
   tower.num_channels = audio.count({"num_mel_bins"}, 128);
   tower.activation = read_activation(audio, {"activation_function"}, "gelu");
+}
+
+// transformers 5.12.1 models/qwen2_audio/configuration_qwen2_audio.py: Qwen2AudioEncoderConfig; models/voxtral:
+// VoxtralEncoderConfig, whose keys are the same by its attribute_map.
+Architecture read_sound_tower(ConfigFields& fields) {
+  Architecture tower;
+  tower.model_type = "qwen2_audio_encoder";
+  ConfigFields audio(required_object(fields, "audio_config"), fields.path() + "/audio_config", fields.issues());
+  read_sound_sizes(audio, tower);
   tower.residual_dropout = tower.embedding_dropout = audio.probability({"dropout"}, 0.0);
   tower.attention_dropout = audio.probability({"attention_dropout"}, 0.0);
   tower.activation_dropout = audio.probability({"activation_dropout"}, 0.0);

@@ -182,18 +182,10 @@ const BlockNames& names_of(const Net& block) {
   return *names;
 }
 
-// sd-scripts 48d368f networks/lora.py LoRAModule of a convolution of 1 x 1.
-Tensor beside_convolution(Net& net, const char* name, Tensor result_in, const Tensor& x, Count rank) {
-  const Tensor result = std::move(result_in);
-  const Dim r(rank, Symbol::kRank), out = result.dim(1), one(1);
-  Tensor down = net.adapter_weight(name, "lora_A.weight", Shape{r, x.dim(1), one, one});
-  Tensor up = net.adapter_weight(name, "lora_B.weight", Shape{out, r, one, one});
-  Tensor update = convolution(x, std::move(down), {}, {x.dim(2), x.dim(3)});
-  if (net.job.adapter.lora_dropout > 0.0) update = dropout(std::move(update), net.job.adapter.lora_dropout);
-  update = convolution(std::move(update), std::move(up), {}, {x.dim(2), x.dim(3)});
-  Tensor scaled = mul_scalar(update);      // * multiplier
-  scaled = mul_scalar(std::move(scaled));  // * scale
-  return add(result, std::move(scaled));
+// nn.Conv2d of 1 x 1 without a bias.
+Tensor convolved_places(Tensor x, Tensor weight) {
+  const Dim height = x.dim(2), width = x.dim(3);
+  return convolution(std::move(x), std::move(weight), {}, {height, width});
 }
 
 // nn.Conv2d with a bias that keeps the picture's size, or halves it.
@@ -207,7 +199,10 @@ Tensor convolved(Net& net, const char* name, Tensor x, Dim out, Count kernel, Co
   if (rank == 0) return convolution(std::move(x), std::move(weight), std::move(bias), {height, width});
   const Tensor argument = std::move(x);
   Tensor result = convolution(argument, std::move(weight), std::move(bias), {height, width});
-  return beside_convolution(net, name, std::move(result), argument, rank);
+  const Dim r(rank, Symbol::kRank), one(1);
+  Tensor down = net.adapter_weight(name, "lora_A.weight", Shape{r, argument.dim(1), one, one});
+  Tensor up = net.adapter_weight(name, "lora_B.weight", Shape{out, r, one, one});
+  return net.beside_forward(std::move(result), argument, std::move(down), std::move(up), convolved_places);
 }
 
 Tensor grouped(Net& net, const char* name, Tensor x) {

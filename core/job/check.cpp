@@ -206,8 +206,8 @@ void check_denoiser(const Architecture& a, const TrainingJob& job, Issues& issue
   const auto refuse = [&](std::string_view path, std::string message, std::string_view use) {
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, path, std::move(message), std::string{use});
   };
-  // diffusers 0.42 models/modeling_utils.py: _gradient_checkpointing_func is torch's, use_reentrant=False.
   const bool own = runs_sd_scripts(job);
+  // diffusers 0.42 models/modeling_utils.py: _gradient_checkpointing_func is torch's, use_reentrant=False.
   if (job.checkpointing != Checkpointing::kNone &&
       (job.checkpointing != Checkpointing::kFull || (job.use_reentrant && !own))) {
     refuse(job.use_reentrant ? "/use_reentrant" : "/gradient_checkpointing",

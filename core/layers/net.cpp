@@ -491,12 +491,11 @@ Dtype dtype_outside_unit(const TrainingJob& job) {
 }  // namespace
 
 // sd-scripts 48d368f networks/lora.py LoRAModule.forward, which takes the place of the base's.
-Tensor Net::beside_forward(const Base& base, Tensor result_in, const Tensor& x) {
-  const AdapterWeights weights = adapter_weights(base);
+Tensor Net::beside_forward(Tensor result_in, const Tensor& x, Tensor down, Tensor up, Product times) {
   const Tensor result = std::move(result_in);
-  Tensor update = tidemark::linear(x, weights.a);
+  Tensor update = times(x, std::move(down));
   if (job.adapter.lora_dropout > 0.0) update = dropout(std::move(update), job.adapter.lora_dropout);
-  update = tidemark::linear(std::move(update), weights.b);
+  update = times(std::move(update), std::move(up));
   Tensor scaled = mul_scalar(update);      // * multiplier
   scaled = mul_scalar(std::move(scaled));  // * scale
   return add(result, std::move(scaled));
@@ -513,7 +512,11 @@ Tensor Net::adapter(const Base& base, Tensor result_in, Tensor x_in) {
     return result;
   }
   const Tensor argument = std::move(x_in);  // a module's arguments live until the call returns
-  if (runs_sd_scripts(job)) return beside_forward(base, std::move(result), argument);
+  if (runs_sd_scripts(job)) {
+    AdapterWeights weights = adapter_weights(base);
+    return beside_forward(std::move(result), argument, std::move(weights.a), std::move(weights.b),
+                          [](Tensor in, Tensor weight) { return tidemark::linear(std::move(in), std::move(weight)); });
+  }
   Tensor x = argument;
   const Dtype result_dtype = result.dtype();
   // peft/tuners/lora/gptq.py, awq.py, hqq.py and aqlm.py differ in what they cast, and when; none clones. gptqmodel's

@@ -250,6 +250,9 @@ class Net {
   Count rank_of(const char* module) const;
   /// A weight of an adapter.
   Tensor adapter_weight(const char* name, const char* leaf, const Shape& shape, bool trained = true);
+  /// sd-scripts' adapter: two products of the module's input, scaled twice, beside its result.
+  using Product = Tensor (*)(Tensor x, Tensor weight);
+  Tensor beside_forward(Tensor result, const Tensor& x, Tensor down, Tensor up, Product times);
   bool quantised() const { return job.method == Method::kQlora; }
   /// Are linear layers of where the program is packed?
   bool packs_here() const;
@@ -313,7 +316,6 @@ class Net {
   };
   DoraEmbedding dora_embedding(const AdapterWeights& weights, const Tensor& table, Tensor ids);
   Tensor adapter(const Base& base, Tensor result, Tensor x);
-  Tensor beside_forward(const Base& base, Tensor result, const Tensor& x);
   FusedLinear fused_linear(const Projection& layer, Dim in_features);
   Tensor embedding_adapter(const char* name, const Tensor& table, Tensor result, Tensor ids, bool scaled);
   Tensor quantised_linear(Base& base, Tensor x, bool bias);

@@ -318,9 +318,7 @@ void ZeroGather::let_recomputed_go(std::size_t event) {
     for (const std::int32_t p : events_[i].parameters) {
       Part& part = part_of(p);
       if (part.persists || part.trained || !part.whole.defined()) continue;
-      live_ -= part.count;
-      if (part.viewed && events_[i].graph) part.saved = part.whole;
-      part.whole.reset();
+      let_go(part, events_[i].graph);
     }
   }
 }
@@ -587,6 +585,13 @@ Count ZeroGather::until_again(const Event& event, const Part& part) const {
   return (event.end <= root_ ? std::min(root_, events_[*again].layer) : events_[*again].layer) - event.end;
 }
 
+void ZeroGather::let_go(Part& part, bool graph) {
+  live_ -= part.count;
+  Tensor whole = std::move(part.whole);
+  part.saved.reset();
+  if (part.viewed && graph) part.saved = std::move(whole);
+}
+
 // release_sub_module, __params_to_release: what is used again within max_reuse_distance elements stays.
 void ZeroGather::release() {
   reduce_held();
@@ -598,10 +603,7 @@ void ZeroGather::release() {
     const Count distance = until_again(event, part);
     if (part.fetched_for > next_event_ && (distance >= 0 || !forgets_backward())) continue;
     if (distance >= 0 && distance < sizes_.max_reuse_distance) continue;
-    live_ -= part.count;
-    Tensor whole = std::move(part.whole);
-    part.saved.reset();
-    if (part.viewed && event.graph) part.saved = std::move(whole);
+    let_go(part, event.graph);
   }
 }
 
@@ -646,15 +648,7 @@ void ZeroGather::after_backward() {
   run_up_to(blind_ ? 0 : events_.size());
   reduce_held();
   reduce_bucket();
-  for (Part& part : parts_) {
-    part.whole.reset();
-    part.saved.reset();
-    part.flight = -1;
-    part.kept = false;
-  }
-  running_ = 0;
-  flights_.clear();
-  live_ = 0;
+  let_all_go();
   keeps_ = false;
 }
 

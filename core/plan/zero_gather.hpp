@@ -108,6 +108,7 @@ class ZeroGather : public Sharded {
   bool wants(std::size_t event, std::int32_t parameter) const;
   void run(std::size_t event);
   void run_up_to(std::size_t end);
+  void let_go(Part& part, bool graph);
   void let_kept_go();
   void let_recomputed_go(std::size_t event);
   // Of a module's forward: a backward behind it is not thought of as it lets go.

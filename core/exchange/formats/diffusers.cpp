@@ -129,9 +129,7 @@ void read_diffusers(const Look& look, Sources, Reading& reading) {
   if (text.launch == nullptr) return tell_no_launch(reading, look);
   Args args(reading);
   const Facts facts = facts_of(*text.launch);
-  read_slurm_header(reading, look.head, file);
-  read_environment(args, text.script, text.launch, file);
-  add_arguments(args, text.launch->arguments, file);
+  read_script(args, look, text);
   state(reading, "framework.name", of("accelerate"), {}, "the script");
   read_launcher(args, *text.launch, file);
   args.copy("model", {"pretrained_model_name_or_path"});

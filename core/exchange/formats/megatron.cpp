@@ -245,9 +245,7 @@ void read_megatron(const Look& look, Sources, Reading& reading) {
   Args args(reading);
   Facts facts;
   facts.program = lower_case(base_name(launch->program));
-  read_slurm_header(reading, look.head, file);
-  read_environment(args, text.script, launch, file);
-  add_arguments(args, launch->arguments, file);
+  read_script(args, look, text);
   state(reading, "framework.name", of("megatron"), {}, "Megatron's flags");
   read_shape(args, facts);
   read_kind(args, facts);

@@ -1,6 +1,7 @@
 // Command lines of kohya-ss/sd-scripts (48d368f, 2026-02-16: train_network.py, sdxl_train_network.py,
 // flux_train_network.py, sd3_train_network.py, fine_tune.py, train_db.py, sdxl_train.py, flux_train.py, sd3_train.py;
 // library/train_util.py has their arguments).
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -83,20 +84,15 @@ void read_precision(Args& args, const Facts& facts) {
              mixed == nullptr ? "none unless accelerate's configuration says so" : "");
 }
 
-std::int64_t pixels_in(std::string_view text) {
-  std::int64_t pixels = 0;
-  for (const char c : text) pixels = c >= '0' && c <= '9' && pixels < 100000 ? 10 * pixels + (c - '0') : pixels;
-  return pixels;
-}
-
 /// "1024", "1024,1024": width, height.
 void read_resolution(Args& args) {
   const Arg* stated = args.find("resolution");
   if (stated == nullptr) return args.unknown("resolution: in the dataset's configuration");
-  const std::string& text = stated->value.text;
+  std::string text = stated->value.text;
+  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());  // int() takes "1024, 768"
   const std::size_t comma = text.find(',');
-  const Value width = of(pixels_in(text.substr(0, comma)));
-  const Value height = comma == std::string::npos ? width : of(pixels_in(text.substr(comma + 1)));
+  const Value width = to_value(plain_scalar(text.substr(0, comma)));
+  const Value height = comma == std::string::npos ? width : to_value(plain_scalar(text.substr(comma + 1)));
   args.state("image_size", of(std::vector<Value>{height, width}), {stated});
 }
 
@@ -178,9 +174,7 @@ void read_sd_scripts(const Look& look, Sources, Reading& reading) {
   if (text.launch == nullptr) return tell_no_launch(reading, look);
   Args args(reading);
   const Facts facts = facts_of(*text.launch);
-  read_slurm_header(reading, look.head, file);
-  read_environment(args, text.script, text.launch, file);
-  add_arguments(args, text.launch->arguments, file);
+  read_script(args, look, text);
   state(reading, "framework.name", of("sd_scripts"), {}, "the script");
   read_launcher(args, *text.launch, file);
   read_model(args, facts);

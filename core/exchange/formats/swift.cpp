@@ -318,9 +318,7 @@ void read_swift(const Look& look, Sources, Reading& reading) {
   Args args(reading);
   if (launch == nullptr) return tell_no_launch(reading, look);
   Facts facts;
-  read_slurm_header(reading, look.head, file);
-  read_environment(args, text.script, launch, file);
-  add_arguments(args, launch->arguments, file);
+  read_script(args, look, text);
   read_verb(*launch, facts);
   if (!facts.megatron && args.text("tuner_backend") == "unsloth") {
     args.state("framework.name", of("unsloth"), {args.find("tuner_backend")});
