@@ -279,7 +279,7 @@ void suit_task(const Request& request, Architecture& architecture, Issues& issue
 void suit_denoiser(const Denoiser& denoiser, const LeftOpen& open, TrainingJob& job, Issues& issues) {
   constexpr Count kLongest = 1024;  // twice what the text encoders of these models read
   if (denoiser.latents == 0) return;
-  if (open.use_reentrant) job.use_reentrant = false;
+  if (open.use_reentrant) job.use_reentrant = checkpoints_reentrantly(denoiser, job);
   if (job.sequence_length > 0 && job.sequence_length <= kLongest) return;
   job.sequence_length = denoiser.text_tokens;
   issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/sequence_length",

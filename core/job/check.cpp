@@ -207,13 +207,16 @@ void check_denoiser(const Architecture& a, const TrainingJob& job, Issues& issue
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, path, std::move(message), std::string{use});
   };
   const bool own = runs_sd_scripts(job);
-  // diffusers 0.42 models/modeling_utils.py: _gradient_checkpointing_func is torch's, use_reentrant=False.
-  if (job.checkpointing != Checkpointing::kNone &&
-      (job.checkpointing != Checkpointing::kFull || (job.use_reentrant && !own))) {
-    refuse(job.use_reentrant ? "/use_reentrant" : "/gradient_checkpointing",
-           "diffusers checkpoints each resnet and each transformer block, and not re-entrantly: use \"full\" with "
-           "\"use_reentrant\" false.",
-           job.use_reentrant ? "false" : "full");
+  const bool again = checkpoints_reentrantly(a.denoiser, job);
+  const bool other_form = job.use_reentrant != again;
+  if (job.checkpointing != Checkpointing::kNone && (job.checkpointing != Checkpointing::kFull || other_form)) {
+    refuse(other_form ? "/use_reentrant" : "/gradient_checkpointing",
+           again ? "sd-scripts' U-Net of SDXL checkpoints re-entrantly: use \"full\" with \"use_reentrant\" true."
+                 : "diffusers checkpoints each resnet and each transformer block, and not re-entrantly: use \"full\" "
+                   "with \"use_reentrant\" false.",
+           !other_form ? "full"
+           : again     ? "true"
+                       : "false");
   }
   if (job.attention == AttentionKernel::kEager) {
     refuse("/attention",

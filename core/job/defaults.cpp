@@ -68,7 +68,7 @@ constexpr Habits kHabits[] = {
     // unsloth 2026.8.19 models/llama.py: from_pretrained(dtype=None), inside transformers' Trainer.
     {"unsloth", Loading::kHalf, Loop::kTrainer, Reentrant::kTransformers, true},
     // sd-scripts 48d368f train_network.py: process_batch, whose prediction ends with it.
-    {"sd_scripts", Loading::kTransformers, Loop::kByHand, Reentrant::kAlways},
+    {"sd_scripts", Loading::kTransformers, Loop::kByHand},
     // Hetu-Galvatron core/runtime/parallel.py: wrap_data_parallel.
     {"galvatron", Loading::kHalf, Loop::kByHand, Reentrant::kNever, true},
 };
@@ -396,6 +396,12 @@ void stand_in(TrainingJob& job) {
     job.loss = Loss::kDefault;
     job.stand_ins.emplace_back("a loss in chunks where GPUs divide the head, answered by that of all logits at once");
   }
+}
+
+// sd-scripts 48d368f library/sdxl_original_unet.py: USE_REENTRANT; library/original_unet.py: use_reentrant=False.
+// diffusers 0.42 models/modeling_utils.py: _gradient_checkpointing_func is torch's, use_reentrant=False.
+bool checkpoints_reentrantly(const Denoiser& denoiser, const TrainingJob& job) {
+  return runs_sd_scripts(job) && denoiser.size_width > 0;
 }
 
 bool precision_follows_method(const TrainingJob& job) {

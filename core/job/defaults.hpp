@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/job/request.hpp"
+#include "core/model/architecture.hpp"
 #include "core/units/issue.hpp"
 #include "core/units/value.hpp"
 
@@ -40,6 +41,9 @@ bool runs_own_code(const TrainingJob& job);
 void stand_in(TrainingJob& job);
 /// What is not modelled of expert parallelism beside FSDP 2: experts are divided like all other weights.
 void divide_experts_like_weights(TrainingJob& job);
+
+/// Whether the script of a diffusion model checkpoints re-entrantly; each has one form.
+bool checkpoints_reentrantly(const Denoiser& denoiser, const TrainingJob& job);
 
 /// Whether the recipe that this framework chooses depends on the method.
 bool precision_follows_method(const TrainingJob& job);

@@ -120,6 +120,12 @@ TEST_CASE("sd-scripts adapts what lies in a transformer of its U-Net", "[diffusi
     CHECK(a.estimate->parameters.adapted_modules == modules);
   }
   CHECK(says(ask("sdxl", kohya + R"(, "attention": "eager")"), "UNSUPPORTED_VALUE", "/attention"));
+  // library/sdxl_original_unet.py: USE_REENTRANT = True; library/original_unet.py: use_reentrant=False.
+  const std::string kept = kohya + R"(, "gradient_checkpointing": "full")";
+  CHECK(ask("sdxl", kept).job.use_reentrant);
+  CHECK_FALSE(ask("sd-1.5", kept).job.use_reentrant);
+  CHECK(says(ask("sdxl", kept + R"(, "use_reentrant": false)"), "UNSUPPORTED_VALUE", "/use_reentrant"));
+  CHECK(says(ask("sd-1.5", kept + R"(, "use_reentrant": true)"), "UNSUPPORTED_VALUE", "/use_reentrant"));
   CHECK(says(ask("flux.1-dev", R"(, "framework": {"name": "sd_scripts"}, "method": "lora")"), "STAND_IN", ""));
   CHECK(says(ask("llama-3.2-1b", R"(, "framework": {"name": "sd_scripts"})"), "UNSUPPORTED_VALUE", "/framework/name"));
 }
