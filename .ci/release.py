@@ -30,6 +30,7 @@ COMPONENTS = [
     ("CLI11", "2.1", "BSD-3-Clause", "the command"),
     ("libstdc++", "12", "GPL-3.0-with-GCC-exception", "the command"),
     ("emscripten-libc", "3.1.6", "MIT", "the page and the npm package"),
+    ("xz-decompress", "0.2.3", "MIT", "the page"),
     ("nanobind", "2", "BSD-3-Clause", "the Python package"),
 ]
 

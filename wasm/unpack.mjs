@@ -3,14 +3,18 @@
 // New browsers have it built in.
 const fromBase64 = (text) => Uint8Array.fromBase64?.(text) ?? Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
 
-/** Packed text to bytes. */
-export async function unpack(text) {
-  // Not a Blob's stream: WebKit's workers cannot read one on a page from file://.
-  const deflated = new ReadableStream({
+/** A stream of the bytes that a text packs. Not a Blob's: WebKit's workers cannot read one on a page from file://. */
+export function packedStream(text) {
+  return new ReadableStream({
     start(controller) {
       controller.enqueue(fromBase64(text));
       controller.close();
     },
   });
-  return new Uint8Array(await new Response(deflated.pipeThrough(new DecompressionStream("deflate-raw"))).arrayBuffer());
 }
+
+/** All that a stream brings. */
+export const bytesOf = async (stream) => new Uint8Array(await new Response(stream).arrayBuffer());
+
+/** Packed text to bytes. */
+export const unpack = (text) => bytesOf(packedStream(text).pipeThrough(new DecompressionStream("deflate-raw")));

@@ -8,7 +8,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
-import { pack } from "../wasm/pack.mjs";
+import { pack, packSlowly } from "../wasm/pack.mjs";
 import { accuracyOf } from "./accuracy.mjs";
 import { compactDescribe, compactGpus, compactModels } from "./catalog.mjs";
 import { example } from "./src/example.js";
@@ -63,7 +63,7 @@ const schema = createSchema(JSON.parse(describe));
 const answer = tidemark.handleText(schema.toRequest(example));
 const data = {
   wasm: pack(wasm),
-  reader: pack(reader),
+  reader: packSlowly(reader),
   models: pack(Buffer.from(models)),
   gpus: pack(Buffer.from(gpus)),
   zh: pack(Buffer.from(JSON.stringify({ ...chinese, said }))),

@@ -7,6 +7,8 @@ declare module "tidemark:reader" {
 }
 declare module "tidemark:unpack" {
   export function unpack(text: string): Promise<Uint8Array>;
+  export function packedStream(text: string): ReadableStream<Uint8Array>;
+  export function bytesOf(stream: ReadableStream<Uint8Array>): Promise<Uint8Array>;
 }
 declare module "tidemark:styles" {
   export const styles: string;

@@ -288,6 +288,33 @@ void suit_denoiser(const Denoiser& denoiser, const LeftOpen& open, TrainingJob& 
                     ""});
 }
 
+/// Pictures are of the model's own size where the request does not say of which: a processor cuts none to the sequence, so
+/// what a shorter one holds are smaller ones. The largest squares that it has room for are taken.
+void suit_pictures(const Architecture& architecture, TrainingJob& job, Issues& issues) {
+  if (job.images_per_sample == 0 || job.image_height > 0 || architecture.parts.empty()) return;
+  const Architecture& tower = architecture.parts.front();
+  const Count unit = tower.patch_size * std::max<Count>(architecture.pictures.merge, 1);
+  const Count own = unit > 0 ? tower.image_size / unit : 0;
+  if (own * own * job.images_per_sample <= job.sequence_length) return;
+  TrainingJob smaller = job;
+  const auto fits = [&](Count units) {
+    smaller.image_height = smaller.image_width = units * unit;
+    return simulate(architecture, smaller).picture_tokens <= job.sequence_length;
+  };
+  if (simulate(architecture, job).picture_tokens <= job.sequence_length || !fits(1)) return;
+  Count least = 1, most = own;  // this many units fit, and this many do not
+  while (most - least > 1) {
+    const Count middle = least + (most - least) / 2;
+    (fits(middle) ? least : most) = middle;
+  }
+  job.image_height = job.image_width = least * unit;
+  issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/image_size",
+                    "The sequence has no room for pictures of the model's own size: they are taken to be " +
+                        std::to_string(job.image_height) + " pixels a side, the largest that it holds. State " +
+                        "\"image_size\".",
+                    ""});
+}
+
 /// What the job allocates with the kernels of that card.
 Range allocated_on(const CardChoice& choice, const Answer& answer, const Estimate& result) {
   TrainingJob there = answer.job;
@@ -435,6 +462,7 @@ Understood Estimator::resolve(const Asked& asked) const {
     Issues found = plan_modules(answer.architecture, answer.job).issues;
     issues.insert(issues.end(), found.begin(), found.end());
   }
+  if (!has_error(issues) && is_supported(answer.architecture)) suit_pictures(answer.architecture, answer.job, issues);
   question.complete = !has_error(issues);
   return question;
 }

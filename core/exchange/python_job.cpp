@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/exchange/formats/shared.hpp"
+#include "core/exchange/unsloth_targets.hpp"
 #include "core/units/letters.hpp"
 
 namespace tidemark::exchange {
@@ -203,6 +204,9 @@ class Job {
       lora_ = at(trainer_->find("peft_config"));
     find_model_config();
     find_load();
+    // unsloth 2026.8.19 models/vision.py: get_peft_model hands such a model back as it is.
+    const PyValue* whole = unsloth_ && load_ != nullptr ? load_->find("full_finetuning") : nullptr;
+    if (whole != nullptr && whole->kind == Kind::kBool && whole->boolean) lora_ = nullptr;
   }
 
   /// peft_config=get_peft_config(model_args) of a TRL ModelConfig that the file fills in.
@@ -521,8 +525,10 @@ class Job {
     const bool refused = config != nullptr && config->kind == Kind::kNone;
     const PyObject* bits = at(config) != nullptr ? at(config) : refused ? nullptr : bits_;
     if (mx_ != nullptr) {
-      say("quantization.quant_type", of("mxfp4"), {mx_->place});
-      if (const PyValue* plain = mx_->find("dequantize"); plain != nullptr) say("quantization.dequantize", *plain);
+      // transformers 5.12 quantizers/quantizer_mxfp4.py: experts are unpacked as they are loaded, and nothing stays packed.
+      const PyValue* plain = mx_->find("dequantize");
+      const bool unpacked = plain != nullptr && plain->kind == Kind::kBool && plain->boolean;
+      if (!unpacked) say("quantization.quant_type", of("mxfp4"), {mx_->place});
       return;
     }
     if (packed_ != nullptr) return read_packed(*packed_);
@@ -641,14 +647,16 @@ class Job {
     adapter_field("adapter.lora_alpha", {"lora_alpha"}, of(trl ? 32 : fast ? 16 : 8), why);
     adapter_field("adapter.lora_dropout", {"lora_dropout"}, of(trl ? 0.05 : 0.0), why);
     const PyValue* modules = lora_->find(trl ? "lora_target_modules" : "target_modules");
-    if (modules != nullptr && modules->is_known() && modules->kind != Kind::kNone && modules->kind != Kind::kObject) {
+    const bool named =
+        modules != nullptr && modules->is_known() && modules->kind != Kind::kNone && modules->kind != Kind::kObject;
+    if (fast && (contains(lora_->name, "Vision") || contains(lora_->name, "FastModel"))) {
+      read_unsloth_parts(named ? modules : nullptr);
+    } else if (named) {
       say("adapter.target_modules", *modules);
     } else if (fast) {
-      const bool vision = contains(lora_->name, "Vision") || contains(lora_->name, "FastModel");
       say("adapter.target_modules",
-          vision ? of("all-linear")
-                 : words({"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}),
-          {lora_->place}, "Unsloth's default");
+          words({"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}), {lora_->place},
+          "Unsloth's default");
     } else if (modules == nullptr || modules->kind == Kind::kNone) {
       say_mapping();
     } else if (contains(text_, "find_all_linear")) {
@@ -662,6 +670,35 @@ class Job {
       const PyValue* value = lora_->find(name);
       if (value != nullptr && value->kind == Kind::kBool && value->boolean) say(std::string{"adapter."} + name, *value);
     }
+  }
+
+  /// FastModel's and FastVisionModel's choice of parts, with or without names of modules.
+  void read_unsloth_parts(const PyValue* modules) {
+    UnslothParts parts;
+    std::vector<Origin> places;
+    const auto flag = [&](const char* name, bool& part) {
+      const PyValue* value = lora_->find(name);
+      if (value == nullptr || value->kind != Kind::kBool) return;
+      part = value->boolean;
+      places.insert(places.end(), value->places.begin(), value->places.end());
+    };
+    flag("finetune_vision_layers", parts.vision);
+    flag("finetune_language_layers", parts.language);
+    flag("finetune_attention_modules", parts.attention);
+    flag("finetune_mlp_modules", parts.mlp);
+    if (places.empty()) places.push_back(lora_->place);
+    if (modules != nullptr && modules->is_string() && modules->text == "all-linear") {
+      parts = {};
+      modules = nullptr;
+    }
+    if (modules != nullptr && (modules->kind != Kind::kList || parts == UnslothParts{}))
+      return say("adapter.target_modules", *modules);
+    for (std::size_t i = 0; modules != nullptr && i < modules->items.size(); ++i) {
+      parts.names.push_back(modules->items[i].text);
+    }
+    if (modules != nullptr) places.insert(places.begin(), modules->places.begin(), modules->places.end());
+    say("adapter.target_modules", of(unsloth_targets(parts)), std::move(places),
+        "Unsloth makes an expression of the parts that it is to tune (unsloth_zoo peft_utils.py: get_peft_regex)");
   }
 
   /// A configuration beside LoraConfig: what it says; its defaults are the request's.
@@ -1001,11 +1038,12 @@ class Job {
       if (const PyValue* reentrant = kwargs->find("use_reentrant"); reentrant != nullptr)
         say("use_reentrant", *reentrant);
     }
-    if (lora_ != nullptr && contains(lora_->name, "Fast")) {
-      const PyValue* how = lora_->find("use_gradient_checkpointing");
+    const PyObject* fast = lora_ != nullptr || !unsloth_ ? lora_ : load_;
+    if (fast != nullptr && contains(fast->name, "Fast")) {
+      const PyValue* how = fast->find("use_gradient_checkpointing");
       if (how == nullptr && load_ != nullptr) how = load_->find("use_gradient_checkpointing");
       if (how == nullptr)
-        return say("gradient_checkpointing", of("offload"), {lora_->place}, "Unsloth's default \"unsloth\"");
+        return say("gradient_checkpointing", of("offload"), {fast->place}, "Unsloth's default \"unsloth\"");
       if (how->is_string())
         return say("gradient_checkpointing",
                    of(how->text == "unsloth" ? "offload"

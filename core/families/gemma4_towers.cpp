@@ -358,6 +358,7 @@ void check3n(const Architecture& architecture, const TrainingJob& job, Issues& i
 // hold an nn.Linear.
 void check4(const Architecture&, const TrainingJob& job, Issues& issues) {
   if (!job.has_adapter() || job.adapter.target_modules.kind != ModuleChoice::Kind::kNames) return;
+  if (job.framework.name == "unsloth") return;  // it adapts the Linear inside
   for (const std::string& name : job.adapter.target_modules.names) {
     if (name.size() < 5 || name.find('.') != std::string::npos || name.substr(name.size() - 5) != "_proj") continue;
     issues.push_back({"INVALID_VALUE", Severity::kError, "/adapter/target_modules",

@@ -215,8 +215,7 @@ class AdapterRules : public Rules {
     how.copied = is_saved(name);
     const bool linear = module.kind == ModuleKind::kLinear || module.kind == ModuleKind::kConv1d;
     if (linear && !module.is_output_head) linear_names_.insert(std::string{last_part(name)});
-    if (!adapter_.learns_prompt() &&
-        targets_.verdict(name, linear && !module.is_output_head) == LoraTargets::Verdict::kTargeted &&
+    if (!adapter_.learns_prompt() && is_targeted(name, linear && !module.is_output_head) &&
         !in_frozen_part(architecture_, job_, name)) {
       adapt(module, name, how);
     }
@@ -330,6 +329,17 @@ class AdapterRules : public Rules {
   }
 
   /// Modules that hold this one, each once: no adapter fits them.
+  // unsloth 2026.8.19 models/vision.py: get_peft_model hands PEFT the Linear inside of a Gemma4ClippableLinear.
+  bool is_targeted(std::string_view name, bool linear) {
+    using Verdict = LoraTargets::Verdict;
+    constexpr std::string_view kInside = ".linear";
+    if (targets_.verdict(name, linear) == Verdict::kTargeted) return true;
+    if (job_.framework.name != "unsloth" || name.size() < kInside.size()) return false;
+    const std::size_t outside = name.size() - kInside.size();
+    if (name.substr(outside) != kInside) return false;
+    return targets_.verdict(name.substr(0, outside), false) == Verdict::kTargeted;
+  }
+
   void look_at_containers(const std::string& name) {
     if (adapter_.target_modules.kind == ModuleChoice::Kind::kAllLinear) return;
     for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {

@@ -24,7 +24,8 @@ for path in sys.argv[1:]:
 PY
 build/bin/tidemark describe --json | python3 tests/determinism/draw.py 800 >>"$dir/requests"
 
-for build in build build-clang; do
+answers_of() {
+  local build=$1
   "$build/bin/tidemark_handle" catalog <"$dir/requests" >"$dir/$build.answers"
   # The command line prints the same answer, laid out for reading; status 1 and 2 are answers, too.
   while IFS= read -r request; do
@@ -32,7 +33,10 @@ for build in build build-clang; do
       printf '%s' "$request" | "$build/bin/tidemark" estimate --request - $form 2>&1 || echo "status $?"
     done | sha256sum
   done <tests/golden/requests.jsonl >"$dir/$build.printed"
-done
+}
+answers_of build-clang &
+answers_of build
+wait $!
 
 compare() {
   python3 - "$@" <<'PY'

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Python that is exported compiles, whatever a request calls things; a probe's figures come back beside the estimate.
+"""Python that is exported compiles, whatever a request calls things; a probe's figures come back beside the estimate;
+what Unsloth is told to tune becomes the modules that it adapts (unsloth_parts.json, written by unsloth_parts.py).
 
     tests/exchange/check_scripts.py COMMAND
 """
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,6 +20,32 @@ JOBS = [
     {"config": {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2,
                 "num_attention_heads": 4, "vocab_size": 1000, "note": "'''\nraise SystemExit\n\"\"\""}},
 ]
+UNSLOTH = """
+from unsloth import FastVisionModel
+model, tokenizer = FastVisionModel.from_pretrained("unsloth/Qwen2.5-VL-7B-Instruct", load_in_4bit=True)
+model = FastVisionModel.get_peft_model(model, r=16{arguments})
+"""
+KINDS = {"vision": "layers", "language": "layers", "attention": "modules", "mlp": "modules"}
+
+
+def unsloth_parts(run, folder) -> tuple[int, int]:
+    """How many choices of parts were read, and how many of them wrongly."""
+    recorded = json.loads((pathlib.Path(__file__).parent / "unsloth_parts.json").read_text(encoding="utf-8"))
+    wrong = 0
+    for case in recorded["cases"]:
+        said = [f"finetune_{part}_{KINDS[part]}=False" for part in case["off"]]
+        if case["names"]:
+            said.append(f"target_modules={case['names']}")
+        script = pathlib.Path(folder) / "train.py"
+        script.write_text(UNSLOTH.format(arguments="".join(f", {one}" for one in said)), encoding="utf-8")
+        expression = run("import", str(script), "--json")["request"]["adapter"]["target_modules"]
+        names = recorded["linear"][case["model_type"]]
+        got = [i for i, name in enumerate(names) if re.fullmatch(expression, name)]
+        if got != case["targets"]:
+            wrong += 1
+            differ = [names[i] for i in sorted(set(got) ^ set(case["targets"]))]
+            print(f"{case['model_type']} without {case['off']}, {case['names']}: {expression} differs in {differ}")
+    return len(recorded["cases"]), wrong
 
 
 def main() -> int:
@@ -53,7 +81,9 @@ def main() -> int:
                     rows != ["allocated at the peak", "reserved", "peak in forward", "peak in backward"]):
                 failures += 1
                 print(f"wanted {verdict}: {json.dumps(got)}")
-    print(f"{4 * len(JOBS)} scripts and 2 measurements, {failures} wrong")
+        parts, wrong = unsloth_parts(run, folder)
+        failures += wrong
+    print(f"{4 * len(JOBS)} scripts, 2 measurements and {parts} choices of parts, {failures} wrong")
     return 1 if failures else 0
 
 

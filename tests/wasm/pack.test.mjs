@@ -3,8 +3,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import { gzipSync } from "node:zlib";
-import { pack } from "../../wasm/pack.mjs";
-import { unpack } from "../../wasm/unpack.mjs";
+import { pack, packSlowly } from "../../wasm/pack.mjs";
+import { bytesOf, packedStream, unpack } from "../../wasm/unpack.mjs";
+import xz from "../../web/node_modules/xz-decompress/dist/package/xz-decompress.js";
 import { bin } from "./engine.mjs";
 
 const wasm = readFileSync(join(bin, "tidemark.wasm"));
@@ -30,4 +31,13 @@ test("the text is little more than half as long as the bytes, and costs gzip at 
   const text = pack(wasm);
   assert.ok(text.length < wasm.length * 0.6, `${text.length} characters for ${wasm.length} bytes`);
   assert.ok(size(text) < size(wasm) * 1.02, `${size(text)} against ${size(wasm)} bytes`);
+});
+
+test("what nobody waits for comes back as it was, too, from a text a tenth shorter", async () => {
+  const reader = readFileSync(join(bin, "reader.wasm"));
+  for (const bytes of [new Uint8Array(), Uint8Array.of(255, 0, 255), reader]) {
+    const back = await bytesOf(new xz.XzReadableStream(packedStream(packSlowly(bytes))));
+    assert.deepEqual(Buffer.from(back), Buffer.from(bytes));
+  }
+  assert.ok(packSlowly(reader).length < pack(reader).length * 0.9);
 });

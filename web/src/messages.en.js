@@ -11,7 +11,7 @@ export default {
   "page.saveRefused": "This browser does not let the page save itself here. Use its own “Save page as”.",
   "page.versions": "Engine {engine}, catalog of {catalog}. Nothing you enter leaves this page.",
   "page.notices":
-    "Contains JSON for Modern C++ and Emscripten's runtime; their licences are in THIRD_PARTY_NOTICES.txt.",
+    "Contains JSON for Modern C++, Emscripten's runtime and xz-decompress; their licences are in THIRD_PARTY_NOTICES.txt.",
   "page.drop": "Drop anything: a script, a configuration, a log, a model’s files",
   "page.failed": "The engine could not start: {reason}",
 

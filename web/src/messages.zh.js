@@ -11,7 +11,7 @@ export default {
   "page.saved": "已保存为 {name}，无需网络即可使用。",
   "page.saveRefused": "此处浏览器不允许页面保存自身，请使用浏览器的“网页另存为”。",
   "page.versions": "引擎 {engine}，目录日期 {catalog}。您输入的内容不会离开本页面。",
-  "page.notices": "包含 JSON for Modern C++ 与 Emscripten 运行时，其许可证见 THIRD_PARTY_NOTICES.txt。",
+  "page.notices": "包含 JSON for Modern C++、Emscripten 运行时与 xz-decompress，其许可证见 THIRD_PARTY_NOTICES.txt。",
   "page.drop": "可拖入任何内容：脚本、配置、日志、模型文件",
   "page.failed": "引擎无法启动：{reason}",
 

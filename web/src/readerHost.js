@@ -3,6 +3,7 @@
 // {write: format, request, model}, {patch: sources, changes}, {formats: true}.
 import { createReaderFrom } from "tidemark:reader";
 import { unpack } from "tidemark:unpack";
+import { unpackSlowly } from "./unpackSlowly.js";
 
 /** reply(message) is called for each message. Returns the function that takes one. */
 export function createReaderHost(reply) {
@@ -22,7 +23,7 @@ export function createReaderHost(reply) {
 }
 
 async function start({ reader: packed, models }) {
-  const reader = await createReaderFrom(await unpack(packed));
+  const reader = await createReaderFrom(await unpackSlowly(packed));
   let catalog = null;
   /** The config.json of a catalog's model. */
   async function configOf(id) {
