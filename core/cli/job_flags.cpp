@@ -150,6 +150,15 @@ void put(Value& object, std::string_view name, Value value, Issues& issues) {
   put(*member, name.substr(dot + 1), std::move(value), issues);
 }
 
+/// No model is called like that: files that are there have been read before a word is taken for a model.
+bool names_file(std::string_view word) {
+  constexpr std::string_view kEndings[] = {".py", ".ipynb", ".yaml", ".yml", ".json", ".jsonl",       ".toml",
+                                           ".sh", ".log",   ".txt",  ".out", ".err",  ".safetensors", ".gguf"};
+  return std::any_of(std::begin(kEndings), std::end(kEndings), [&](std::string_view ending) {
+    return word.size() > ending.size() && word.substr(word.size() - ending.size()) == ending;
+  });
+}
+
 }  // namespace
 
 std::string read_file(const std::string& path, Issues& issues, std::size_t limit) {
@@ -224,6 +233,9 @@ void JobFlags::check(Issues& issues) const {
   }
   if (!positional_model_.empty() && states_model()) {
     refuse("", in_quotes(positional_model_) + " belongs to no flag, and the model is stated already.");
+  }
+  if (names_file(positional_model_)) {
+    refuse("", "There is no file " + in_quotes(positional_model_) + " that can be read.");
   }
   if (positional_model_ == "true" || positional_model_ == "false") {
     refuse("", "A switch takes no word behind it: write --no-padding or --padding=false, not --padding false.");

@@ -288,8 +288,8 @@ void suit_denoiser(const Denoiser& denoiser, const LeftOpen& open, TrainingJob& 
                     ""});
 }
 
-/// Pictures are of the model's own size where the request does not say of which: a processor cuts none to the sequence, so
-/// what a shorter one holds are smaller ones. The largest squares that it has room for are taken.
+/// Pictures are of the model's own size where the request does not say of which: a processor cuts none to the sequence,
+/// so what a shorter one holds are smaller ones. The largest squares that it has room for are taken.
 void suit_pictures(const Architecture& architecture, TrainingJob& job, Issues& issues) {
   if (job.images_per_sample == 0 || job.image_height > 0 || architecture.parts.empty()) return;
   const Architecture& tower = architecture.parts.front();

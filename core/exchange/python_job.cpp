@@ -525,7 +525,8 @@ class Job {
     const bool refused = config != nullptr && config->kind == Kind::kNone;
     const PyObject* bits = at(config) != nullptr ? at(config) : refused ? nullptr : bits_;
     if (mx_ != nullptr) {
-      // transformers 5.12 quantizers/quantizer_mxfp4.py: experts are unpacked as they are loaded, and nothing stays packed.
+      // transformers 5.12 quantizers/quantizer_mxfp4.py: experts are unpacked as they are loaded, and nothing stays
+      // packed.
       const PyValue* plain = mx_->find("dequantize");
       const bool unpacked = plain != nullptr && plain->kind == Kind::kBool && plain->boolean;
       if (!unpacked) say("quantization.quant_type", of("mxfp4"), {mx_->place});

@@ -48,8 +48,8 @@ constexpr std::string_view kLinear =
 
 }  // namespace
 
-// Where no names are given Unsloth lists those of the model's linear layers that occur more than once; the reader knows no
-// model, and names those of all.
+// Where no names are given Unsloth lists those of the model's linear layers that occur more than once; the reader knows
+// no model, and names those of all.
 std::string unsloth_targets(const UnslothParts& parts) {
   std::string where;
   add(where, parts.vision, {"vision", "image", "visual", "patch"});
@@ -61,7 +61,8 @@ std::string unsloth_targets(const UnslothParts& parts) {
   const std::string names = all ? std::string{kLinear} : names_of(parts);
   std::string targets = ".*?(?:" + where + ").*?(?:" + what + ").*?(?:" + names + ")(?:\\.linear)?";
   // A language model by itself has no part of such a name.
-  if (parts.language) targets += "|model\\.layers\\.\\d+\\.(?:" + what + ")\\." + (all ? "\\w*" : "") + "(?:" + names + ")";
+  if (parts.language)
+    targets += "|model\\.layers\\.\\d+\\.(?:" + what + ")\\." + (all ? "\\w*" : "") + "(?:" + names + ")";
   return targets;
 }
 

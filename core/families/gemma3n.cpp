@@ -182,8 +182,8 @@ Tensor final_norm(Net& net, Tensor hidden) {
 
 constexpr ClassSuffix kClasses[] = {{"ForCausalLM", Head::kCausalLm}, {"TextModel", Head::kNone}};
 
-// altup_coef_clip clamps weights, which are packed. Of this model Unsloth loads its own packed checkpoints, in which these
-// are not (unsloth 2026.8.19 models/mapper.py: FLOAT_TO_INT_MAPPER).
+// altup_coef_clip clamps weights, which are packed. Of this model Unsloth loads its own packed checkpoints, in which
+// these are not (unsloth 2026.8.19 models/mapper.py: FLOAT_TO_INT_MAPPER).
 void check(const Architecture&, const TrainingJob& job, Issues& issues) {
   if (job.method != Method::kQlora || job.framework.name == "unsloth") return;
   issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/method",

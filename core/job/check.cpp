@@ -430,12 +430,6 @@ void check_stand_ins(const TrainingJob& job, Issues& issues) {
         "Activations in host memory are not modelled beside DoRA yet.", "none");
   }
   if (is_stood_for(job.framework)) return;
-  if (job.compiled) {
-    add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/compile",
-        "torch.compile fuses what this answer counts one by one; it is not modelled yet. Leave \"compile\" out for the "
-        "figure without it, which is as a rule higher.",
-        "none");
-  }
   if (job.selective_op) {
     add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/gradient_checkpointing/selective",
         "\"op\" is torchtitan's policy for its own models. Modelled are core_attn, and \"full\" in its place.",

@@ -348,6 +348,9 @@ void stand_for_combinations(TrainingJob& job, Issues& issues) {
                                " on parts of adapters, answered by torch's AdamW on the card");
     job.optimizer = "adamw_torch_fused";
   }
+  if (job.compiled && !is_stood_for(job.framework)) {
+    job.stand_ins.emplace_back("torch.compile, answered by the code as it is, which as a rule keeps more");
+  }
   if (job.preference != Preference::kNone && job.preference != Preference::kReward && job.loss != Loss::kDefault) {
     job.loss = Loss::kDefault;
     job.stand_ins.emplace_back("a fused loss of preferences, answered by that of all logits");

@@ -464,7 +464,7 @@ struct TrainingJob {
   Reference reference = Reference::kCopy;  ///< read where the preference needs one
   Rollout rollout;                         ///< read where it generates
   Evaluation evaluation;
-  bool compiled = false;      ///< torch.compile: of torchtitan, and of frameworks that transformers stands in for
+  bool compiled = false;      ///< torch.compile: torchtitan's is modelled, for others' the code as it is stands in
   bool selective_op = false;  ///< torchtitan's policy per operation, between full checkpointing and none
   std::vector<std::string> stand_ins;       ///< what is not modelled itself, and what is answered in its place
   NameSays name_says = NameSays::kNothing;  ///< of the base's weights, where the job trains them itself

@@ -54,12 +54,13 @@ constexpr ForeignKey kForeign[] = {
     {"tensor_model_parallel_size,tensor_parallel_size,pipeline_model_parallel_size,pipeline_parallel_size,"
      "context_parallel_size,expert_model_parallel_size,sequence_parallel_size,dp_shard_size,fsdp_version",
      "Write it as a key of \"parallelism\": that decides what is modelled."},
-    {"recompute_granularity,moe_grouped_gemm", "Megatron-LM is not modelled yet."},
+    {"recompute_granularity", "Say \"gradient_checkpointing\": \"full\", or {\"selective\": [\"core_attn\"]}."},
+    {"moe_grouped_gemm", "Say \"moe\": {\"implementation\": \"grouped_mm\"}."},
     {"offload_optimizer,offload_param", "Write it as a key of \"offload\": that decides what is modelled."},
     {"freeze_extra_modules",
      "Name what is frozen instead: \"freeze\": [\"layers.0\", \"layers.1\"] with method freeze."},
     {"liger_layer_norm,liger_cross_entropy,fp8,use_scattermoe,quantize_moe_experts", "Not modelled yet."},
-    {"flex_attention", "Not modelled yet; \"attention\": \"flash_attention_2\" is the nearest that is."},
+    {"flex_attention", "Say \"attention\": \"flex_attention\"."},
 };
 
 }  // namespace

@@ -59,7 +59,7 @@ constexpr Option lora_kernel(std::string_view name, std::string_view label) {
 
 constexpr Choice kCompile[] = {
     {"none", 0, "eager PyTorch"},
-    {"per_block", 1, "torch.compile of each layer: of torchtitan, and where transformers stands in for a framework"},
+    {"per_block", 1, "torch.compile of each layer; the code as it is stands in where the framework is not torchtitan"},
     {"full", 2, "torch.compile of the whole model: the same"},
     {"true", 2, "", true, "full"},
     {"false", 0, "", true, "none"},

@@ -14,6 +14,9 @@ constexpr Choice kSelective[] = {
     {"mlp", kSelectiveOther, "Megatron: feed-forward", false},
 };
 
+constexpr const char* kFlexAttention = "flex_attention";
+constexpr const char* kFlashAttention4 = "flash_attention_4";
+
 constexpr Choice kAttention[] = {
     {"eager", number(AttentionKernel::kEager), "matmul, softmax, matmul: keeps the S x S probabilities"},
     {"sdpa", number(AttentionKernel::kSdpa), "torch scaled_dot_product_attention with its own choice of kernel"},
@@ -37,10 +40,18 @@ constexpr Choice kAttention[] = {
     {"auto", number(AttentionKernel::kSdpa), "", true, "sdpa"},
     {"false", number(AttentionKernel::kSdpa), "", true, "sdpa"},
     {"disabled", number(AttentionKernel::kEager), "", true, "eager"},
-    {"flex_attention", 0, "compiled block masks; flash_attention_2 is the nearest that is modelled", false},
-    {"flash_attention_4", 0, "the flash-attn package, version 4; flash_attention_2 is the nearest that is modelled",
-     false},
+    {kFlexAttention, number(AttentionKernel::kFlashAttention2), "compiled block masks, answered by flash_attention_2"},
+    {kFlashAttention4, number(AttentionKernel::kFlashAttention2),
+     "the flash-attn package, version 4, answered by flash_attention_2"},
 };
+
+// They keep what flash_attention_2 keeps: the output and a sum per row and head.
+void attention(Request& r, const OptionValue& v) {
+  r.job.attention = static_cast<AttentionKernel>(v.choice);
+  if (v.text == kFlexAttention || v.text == kFlashAttention4) {
+    r.job.stand_ins.push_back(v.text + ", answered by flash_attention_2");
+  }
+}
 
 constexpr Choice kCheckpointing[] = {
     {"none", number(Checkpointing::kNone), "every layer keeps what backward needs"},
@@ -56,7 +67,7 @@ constexpr Option kOptions[] = {
     choice("attention", "\"sdpa\"", kAttention, "Attention kernel", "attn_implementation.")
         .known_as("attn_implementation,attn_impl,flash_attn,flash_attention")
         .spelled("--attn")
-        .into<&TrainingJob::attention>(),
+        .sets(attention),
     choice("gradient_checkpointing", "\"none\"", kCheckpointing, "Gradient checkpointing",
            "What is run again in backward instead of being kept; or an object with one of the keys below.")
         .known_as("use_gradient_checkpointing")

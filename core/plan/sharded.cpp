@@ -57,6 +57,7 @@ std::string in_words(const TrainingJob& job) {
   if (job.pipeline.is_used()) add("each has some of the layers, and of those that need most the figures are");
   if (job.tensor.is_used()) add(std::to_string(job.tensor.degree) + " of them divide every layer's matrices");
   if (job.divides_experts_alone()) add("each has some of the experts, and all of them see the same batch");
+  if (job.context > 1) add(std::to_string(job.context) + " of them have a part of every sequence each");
   if (job.data_parallel.is_used()) add(in_words(job.data_parallel));
   return words;
 }

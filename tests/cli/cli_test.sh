@@ -116,6 +116,9 @@ out_has 'too much, but the'
 # Flags that need care.
 run 0 estimate -m llama-3.2-1b --lora-r 8 --method lora --target-modules q_proj,v_proj --padding --json
 run 0 estimate -m llama-3.2-1b --padding=false --no-packing --no-double-quant
+# A file that is not there is not taken for a model's name.
+run 2 estimate no-such-file.yaml
+err_has 'no file "no-such-file.yaml"'
 # A word that belongs to no flag is not swallowed: a switch takes none.
 run 2 estimate -m llama-3.2-1b --zero-grad-to-none false
 # What commas or brackets cannot say is said in JSON.

@@ -2,8 +2,10 @@
 """How many whole jobs `tidemark estimate FILE` answers, and why it refuses the others.
 
     tests/exchange/score_jobs.py build/bin/tidemark FOLDER [--gpu H100] [--kind KIND] [--only WORD] [--show]
+    tests/exchange/score_jobs.py build/bin/tidemark CLONE --files 'examples/**/*.y*ml' [--saying WORD]
 
-FOLDER holds <kind>/labels.jsonl and the files beside it. A file is a job where its format says a model and how it is
+FOLDER holds <kind>/labels.jsonl and the files beside it; of a CLONE of somebody's repository each file of that pattern is a
+job, where it says WORD. A file is a job where its format says a model and how it is
 trained; accelerate and DeepSpeed files, headers and logs alone are none. --gpu stands in where the file names no card. A
 file that does not fit is answered as well. A refusal may have several reasons: each counts once for a file.
 """
@@ -25,6 +27,12 @@ def files_of(folder):
         if path.exists():
             yield [str(path)] + [str(folder / other["stored"]) for other in label.get("companions", [])
                                  if (folder / other["stored"]).exists()]
+
+
+def examples_of(clone, pattern, word):
+    for path in sorted(clone.glob(pattern)):
+        if word in path.read_text(encoding="utf-8", errors="replace"):
+            yield [str(path)]
 
 
 def ask(command, files, gpu):
@@ -50,14 +58,18 @@ def main():
     arguments.add_argument("corpus", type=pathlib.Path)
     arguments.add_argument("--gpu", default="H100")
     arguments.add_argument("--kind", action="append", help="only this one")
+    arguments.add_argument("--files", help="a pattern of files in a clone")
+    arguments.add_argument("--saying", default="", help="only files whose text holds this")
     arguments.add_argument("--only", default="", help="only files whose name holds this")
     arguments.add_argument("--show", action="store_true", help="print the figure or the reason for each file")
     options = arguments.parse_args()
     counts = collections.Counter()
     answered = total = 0
-    for kind in options.kind or JOBS:
+    for kind in [options.corpus.name] if options.files else options.kind or JOBS:
         mine = whole = 0
-        for files in files_of(options.corpus / kind):
+        jobs = (examples_of(options.corpus, options.files, options.saying) if options.files
+                else files_of(options.corpus / kind))
+        for files in jobs:
             if options.only not in files[0]:
                 continue
             answer = ask(options.command, files, options.gpu)

@@ -127,14 +127,32 @@ TEST_CASE("other tools' words are understood, or refused with a reason") {
   CHECK(job.optimizer == "adamw_8bit");
   for (const char* refused :
        {R"("task":"rloo")", R"("rollout":{"engine":"sglang"})", R"("task":"dpo","reference_model":{"offloaded":true})",
-        R"("reward_model":{})", R"("boxes_per_image":3)", R"("attention":"flex_attention")",
-        R"("gradient_checkpointing":"offload_disk")", R"("framework":{"name":"lightning"})"}) {
+        R"("reward_model":{})", R"("boxes_per_image":3)", R"("gradient_checkpointing":"offload_disk")",
+        R"("framework":{"name":"lightning"})"}) {
     CAPTURE(refused);
     const Answer answer = answer_to(small("bfloat16") + "," + refused);
     CHECK(!answer.estimate);
     const bool said = std::any_of(answer.issues.begin(), answer.issues.end(),
                                   [](const Issue& issue) { return issue.code == "UNSUPPORTED_OPTION"; });
     CHECK(said);
+  }
+}
+
+TEST_CASE("what is compiled and newer kernels are answered by the nearest code, with the range of a stand-in") {
+  const auto bytes_of = [](const std::string& option) {
+    const Answer answer = answer_to(small("bfloat16") + option);
+    REQUIRE(answer.estimate);
+    return answer.estimate->allocated;
+  };
+  const auto wide = [](const Range& range) { return range.high - range.low > range.expected / 2; };
+  const Range plain = bytes_of(""), flash = bytes_of(R"(,"attention":"flash_attention_2")");
+  const Range compiled = bytes_of(R"(,"compile":"full")");
+  CHECK(compiled.expected == plain.expected);
+  CHECK(wide(compiled));
+  CHECK(!wide(plain));
+  for (const char* kernel : {R"(,"attention":"flex_attention")", R"(,"attention":"flash_attention_4")"}) {
+    CHECK(bytes_of(kernel).expected == flash.expected);
+    CHECK(wide(bytes_of(kernel)));
   }
 }
 

@@ -1,5 +1,6 @@
 // Jobs of Unsloth. What a layer keeps is summed by hand from unsloth 2026.8.19 unsloth/{kernels, models, utils}.
 #include <string>
+#include <utility>
 
 #include "tests/unit/asked.hpp"
 
@@ -58,6 +59,28 @@ TEST_CASE("Unsloth's own code is of some models with LoRA; elsewhere transformer
   CHECK(stands_in(R"({"schema": 1, "model": "Qwen/Qwen3-0.6B", "framework": {"name": "unsloth"}})"));
   CHECK(stands_in(R"({"schema": 1, "model": "google/gemma-3-4b-it", "method": "qlora",
     "framework": {"name": "unsloth"}})"));
+}
+
+// unsloth 2026.8.19 models/vision.py get_peft_model hands PEFT the Linear inside of a Gemma4ClippableLinear; mapper.py:
+// Gemma 3n has packed checkpoints of Unsloth's own.
+TEST_CASE("Unsloth adapts and packs what PEFT and transformers by themselves refuse") {
+  const auto job = [](const char* model, const char* method, const char* framework) {
+    return std::string{R"({"schema": 1, "model": ")"} + model + R"(", "method": ")" + method +
+           R"(", "adapter": {"target_modules": ["q_proj", "v_proj"]}, "framework": {"name": ")" + framework + R"("}})";
+  };
+  for (const auto& [model, method] : {std::pair{"google/gemma-4-E2B-it", "lora"}, {"google/gemma-3n-E4B-it", "qlora"}}) {
+    CAPTURE(model);
+    CHECK(ask(job(model, method, "unsloth")).estimate);
+    CHECK_FALSE(ask(job(model, method, "transformers")).estimate);
+  }
+  // The towers' layers are among them: 16 of pictures and 12 of sound beside 35 of the language model.
+  const Answer wrapped = ask(job("google/gemma-4-E2B-it", "lora", "unsloth"));
+  const Answer language = ask(
+      R"({"schema": 1, "model": "google/gemma-4-E2B-it", "method": "lora", "framework": {"name": "unsloth"},
+        "adapter": {"target_modules": ".*language_model.*[qv]_proj"}})");
+  REQUIRE(wrapped.estimate);
+  REQUIRE(language.estimate);
+  CHECK(wrapped.estimate->parameters.trainable > language.estimate->parameters.trainable);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Models that see: their parts are loaded whether or not there are pictures, and are frozen by role.
+#include <algorithm>
 #include <string>
 
 #include "core/wire/json.hpp"
@@ -47,6 +48,30 @@ TEST_CASE("a length that does not hold its pictures is refused, with the least o
   CHECK(answer.issues.back().path == "/sequence_length");
   CHECK(answer.issues.back().suggestion == "576");
   CHECK(ask(R"(,"images_per_sample":8)").estimate);
+}
+
+TEST_CASE("pictures of no stated size are the largest that the sequence has room for, and the answer says so") {
+  const auto ask_pixtral = [](const std::string& options) {
+    Issues issues;
+    return engine().answer(parse_json(
+        R"({"model":"mistral-community/pixtral-12b","method":"lora","images_per_sample":1)" + options + "}", "", issues));
+  };
+  const auto assumed = [](const Answer& answer) {
+    return std::any_of(answer.issues.begin(), answer.issues.end(), [](const Issue& issue) {
+      return issue.code == "ASSUMED_DEFAULT" && issue.path == "/image_size";
+    });
+  };
+  const Answer cut = ask_pixtral(R"(,"sequence_length":2048)");
+  REQUIRE(cut.estimate);
+  CHECK(assumed(cut));
+  const Count side = cut.job.image_height;
+  CHECK(side == cut.job.image_width);
+  CHECK(ask_pixtral(R"(,"sequence_length":2048,"image_size":)" + std::to_string(side)).estimate);
+  CHECK_FALSE(ask_pixtral(R"(,"sequence_length":2048,"image_size":)" + std::to_string(side + 16)).estimate);
+  const Answer whole = ask_pixtral(R"(,"sequence_length":8192)");
+  REQUIRE(whole.estimate);
+  CHECK_FALSE(assumed(whole));
+  CHECK_FALSE(ask_pixtral(R"(,"sequence_length":1)").estimate);
 }
 
 // Qwen2VLProcessor: a video of T frames has T/2 grids of 448/28 x 448/28 tokens, transformers 5.12.

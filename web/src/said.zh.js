@@ -550,4 +550,8 @@ export default [
     "The thinker alone is loaded: where the talker and what makes waves of its tokens stay beside it, add their frozen weights (ms-swift: set ENABLE_AUDIO_OUTPUT=0 to leave them out).",
     "只计入 thinker：如果 talker 和把它的 token 变成波形的部分也一起加载，请加上它们冻结的权重（ms-swift：设 ENABLE_AUDIO_OUTPUT=0 可以不加载）。",
   ],
+  [
+    'The sequence has no room for pictures of the model\'s own size: they are taken to be {1} pixels a side, the largest that it holds. State "image_size".',
+    "序列容不下模型自身尺寸的图片：图片按边长 {1} 像素计算，即序列能容下的最大尺寸。请给出 image_size。",
+  ],
 ];
