@@ -16,11 +16,10 @@ constexpr std::size_t kMostJoints = 4;
 
 // Words that tell how a model was trained further: the shape of the weights stays.
 constexpr std::string_view kTuning[] = {
-    "abliterated", "assistant",  "base",       "chat",        "dpo",      "finetune", "finetuned", "grpo",  "hf",
-    "inst",        "instruct",   "it",         "latest",      "main",     "merged",   "mixture",   "mpo",   "orpo",
-    "ppo",         "preview",    "pretrain",   "pretrained",  "pt",       "reason",   "rlhf",      "sft",   "simpo",
-    "think",       "thinking",   "reasoning",  "tuned",       "uncensored", "instruction", "dedup", "deduped", "lora",
-    "qlora"};
+    "abliterated", "base",      "chat",       "dpo",        "finetune",    "finetuned", "grpo",    "hf",    "inst",
+    "instruct",    "it",        "latest",     "main",       "merged",      "mixture",   "mpo",     "orpo",  "ppo",
+    "preview",     "pretrain",  "pretrained", "pt",         "reason",      "rlhf",      "sft",     "simpo", "think",
+    "thinking",    "reasoning", "tuned",      "uncensored", "instruction", "dedup",     "deduped", "lora",  "qlora"};
 
 // Words that tell how the weights are stored.
 constexpr std::string_view kPacking[] = {"bnb",  "dynamic", "gguf", "ggml",  "gptq",      "awq",     "exl2",

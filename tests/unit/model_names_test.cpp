@@ -1,4 +1,6 @@
-// Models are found by what people type: tests/catalog/model_strings.csv holds such names and what they mean.
+// Models are found by what people type: tests/catalog/model_strings.csv holds such names and what they mean;
+// tests/catalog/registry_names.csv names of the registries of Axolotl, LLaMA-Factory, ms-swift, TRL and Unsloth, with
+// the totals that Hugging Face states of these very repositories.
 #include <regex>
 #include <set>
 #include <sstream>
@@ -57,6 +59,24 @@ TEST_CASE("names as people type them mean the model that they mean") {
   }
   CHECK(all == 124);
   CHECK(resolved * 100 >= all * 95);
+}
+
+TEST_CASE("names that registries of training tools hold mean models of the size that is published") {
+  std::stringstream lines(text_of(std::string{TIDEMARK_CATALOG} + "/../tests/catalog/registry_names.csv"));
+  std::string line;
+  std::getline(lines, line);
+  int totals = 0;
+  while (std::getline(lines, line)) {
+    const std::vector<std::string> fields = fields_of(line);
+    REQUIRE(fields.size() == 4);
+    CAPTURE(line);
+    const ModelMatch match = engine().catalog().find_model(fields[0]);
+    CHECK((match.model == nullptr ? std::string{} : match.model->id) == fields[1]);
+    if (fields[2].empty() || match.model == nullptr) continue;
+    CHECK(match.model->parameters() == std::stoll(fields[2]));
+    ++totals;
+  }
+  CHECK(totals > 100);
 }
 
 TEST_CASE("every model is found by its id however it is written") {
