@@ -133,12 +133,13 @@ class Splitter {
       version_ = true;
       return;
     }
-    // Active or effective size: "a3b", "e4b".
+    // Active or effective size: "a3b", "a400m", "e4b".
     if (before_number && fresh && (text == "a" || text == "e")) {
       const std::size_t start = at_;
       const std::size_t many = pieces_.size();
       number();
-      if (pieces_.size() > many && pieces_.back().text.back() == 'b') {
+      const char unit = pieces_.size() > many ? pieces_.back().text.back() : ' ';
+      if (unit == 'b' || (unit == 'm' && text == "a")) {
         pieces_.back().text = text + pieces_.back().text;
         pieces_.back().glued = false;
         return;

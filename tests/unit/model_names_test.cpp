@@ -141,6 +141,22 @@ TEST_CASE("the answer says how a name was read") {
   CHECK(answer.estimate);
 }
 
+TEST_CASE("only a name that says how weights are packed is told so") {
+  const auto told = [](const std::string& typed) {
+    Issues issues;
+    const Answer answer = engine().answer(parse_json("{\"model\": \"" + typed + "\"}", "", issues));
+    bool packed = false;
+    for (const Issue& issue : answer.issues) packed = packed || issue.code == "NOT_QUANTISED";
+    return packed;
+  };
+  CHECK(told("OpenGVLab/InternVL2-26B-AWQ"));
+  CHECK(told("Qwen/Qwen3-8B-FP8"));
+  // a width, and an active size
+  CHECK_FALSE(told("unsloth/Qwen3-8B-BF16"));
+  CHECK_FALSE(told("mistralai/Ministral-3-8B-Instruct-2512-BF16"));
+  CHECK_FALSE(told("ibm-granite/granite-3.1-1b-a400m-base"));
+}
+
 TEST_CASE("a model that is known and not modelled is not taken for a misspelt one") {
   for (const char* request : {R"({"model": "mixtral-8x7b"})", R"({"model": "gpt-oss-20b"})",
                               R"({"config": {"model_type": "mixtral", "architectures": ["MixtralForCausalLM"]}})"}) {
