@@ -14,8 +14,10 @@ function countKeys(value, counts) {
   return counts;
 }
 
-/** The same object with its keys in one order: words, numbers, objects, of each the commonest first. A page's gzip finds
- * more that is alike so, and the engine reads by name. */
+/**
+ * The same object with its keys in one order: words, numbers, objects, of each the commonest first. A page's gzip finds
+ * more that is alike so, and the engine reads by name.
+ */
 function inOneOrder(value, counts) {
   if (!isObject(value) || Array.isArray(value)) return value;
   const kind = (inner) => (isObject(inner) ? 2 : typeof inner === "number" ? 1 : 0);
@@ -35,7 +37,8 @@ export function compactModels(text) {
       const { computed, published = [] } = model.parameters ?? {};
       // One stated count is enough, an exact one where there is one; where the difference is known it says the count.
       const stated = published.find((source) => source.delta === 0) ?? published[0];
-      const short = stated && pick(stated, computed !== undefined && "delta" in stated ? ["delta"] : ["count", "delta"]);
+      const told = computed !== undefined && stated !== undefined && "delta" in stated ? ["delta"] : ["count", "delta"];
+      const short = stated && pick(stated, told);
       return {
         ...pick(model, ["id", "aliases", "same_arch_ids", "family", "kind"]),
         config: inOneOrder(model.config, counts),
