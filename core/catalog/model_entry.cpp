@@ -17,8 +17,11 @@ ModelEntry read_model_entry(const Value& line) {
     if (const Value* published = parameters->find("published"); published != nullptr) {
       // Several sources may state a count: prefer the one that counts what is trained (no difference to explain).
       for (const Value& source : published->items) {
-        const bool exact = integer_at(source, "delta") == 0;
-        if (model.published == 0 || exact) model.published = integer_at(source, "count");
+        const Count delta = integer_at(source, "delta");
+        const bool exact = delta == 0;
+        // A page's copy of the catalog leaves out the count that the difference gives.
+        const Count count = source.find("count") != nullptr ? integer_at(source, "count") : model.computed + delta;
+        if (model.published == 0 || exact) model.published = count;
         if (exact) break;
       }
     }

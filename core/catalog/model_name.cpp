@@ -16,10 +16,10 @@ constexpr std::size_t kMostJoints = 4;
 
 // Words that tell how a model was trained further: the shape of the weights stays.
 constexpr std::string_view kTuning[] = {
-    "abliterated", "assistant",  "base",       "chat",        "dpo",   "finetune", "finetuned", "grpo",  "hf",
-    "inst",        "instruct",   "it",         "latest",      "main",  "merged",   "mixture",   "orpo",  "ppo",
-    "preview",     "pretrained", "pt",         "reason",      "rlhf",  "sft",      "simpo",     "think", "thinking",
-    "reasoning",   "tuned",      "uncensored", "instruction", "dedup", "deduped",  "lora",      "qlora"};
+    "abliterated", "base",      "chat",       "dpo",        "finetune",    "finetuned", "grpo",    "hf",    "inst",
+    "instruct",    "it",        "latest",     "main",       "merged",      "mixture",   "mpo",     "orpo",  "ppo",
+    "preview",     "pretrain",  "pretrained", "pt",         "reason",      "rlhf",      "sft",     "simpo", "think",
+    "thinking",    "reasoning", "tuned",      "uncensored", "instruction", "dedup",     "deduped", "lora",  "qlora"};
 
 // Words that tell how the weights are stored.
 constexpr std::string_view kPacking[] = {"bnb",  "dynamic", "gguf", "ggml",  "gptq",      "awq",     "exl2",
@@ -133,12 +133,13 @@ class Splitter {
       version_ = true;
       return;
     }
-    // Active or effective size: "a3b", "e4b".
+    // Active or effective size: "a3b", "a400m", "e4b".
     if (before_number && fresh && (text == "a" || text == "e")) {
       const std::size_t start = at_;
       const std::size_t many = pieces_.size();
       number();
-      if (pieces_.size() > many && pieces_.back().text.back() == 'b') {
+      const char unit = pieces_.size() > many ? pieces_.back().text.back() : ' ';
+      if (unit == 'b' || (unit == 'm' && text == "a")) {
         pieces_.back().text = text + pieces_.back().text;
         pieces_.back().glued = false;
         return;

@@ -1,8 +1,10 @@
 #include "core/engine/stored_as.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/catalog/model_name.hpp"
@@ -11,6 +13,12 @@
 
 namespace tidemark {
 namespace {
+
+/// Whether the word names a width that weights are trained in ("BF16"): nothing is packed then.
+bool is_whole(std::string_view word) {
+  constexpr std::string_view kWhole[] = {"bf16", "fp16", "f16", "float16", "fp32", "f32", "float32"};
+  return std::find(std::begin(kWhole), std::end(kWhole), word) != std::end(kWhole);
+}
 
 /// How checkpoints of such a name hold their weights; nothing where nothing trains beside them.
 std::optional<Quantization> packed_as(const std::vector<std::string>& packing) {
@@ -40,8 +48,10 @@ void settle_stored(std::string_view typed, TrainingJob& job, Issues& issues) {
   const std::vector<std::string> repositories = repositories_in(typed);
   if (repositories.empty()) return;
   const std::vector<ModelName> names = read_model_name(repositories.front());
-  if (names.empty() || names.front().packing.empty()) return;
-  const std::optional<Quantization> packed = packed_as(names.front().packing);
+  if (names.empty()) return;
+  const std::vector<std::string>& packing = names.front().packing;
+  if (std::all_of(packing.begin(), packing.end(), is_whole)) return;
+  const std::optional<Quantization> packed = packed_as(packing);
   // "qlora" on a base of bitsandbytes' is what its name says already, in the request's own words.
   if (job.method == Method::kQlora && !(packed && !packed->is_bitsandbytes())) return;
   if (packed && (job.method == Method::kLora || job.method == Method::kQlora)) {

@@ -1,4 +1,6 @@
-// Models are found by what people type: tests/catalog/model_strings.csv holds such names and what they mean.
+// Models are found by what people type: tests/catalog/model_strings.csv holds such names and what they mean;
+// tests/catalog/registry_names.csv names of the registries of Axolotl, LLaMA-Factory, ms-swift, TRL and Unsloth, with
+// the totals that Hugging Face states of these very repositories.
 #include <regex>
 #include <set>
 #include <sstream>
@@ -57,6 +59,24 @@ TEST_CASE("names as people type them mean the model that they mean") {
   }
   CHECK(all == 124);
   CHECK(resolved * 100 >= all * 95);
+}
+
+TEST_CASE("names that registries of training tools hold mean models of the size that is published") {
+  std::stringstream lines(text_of(std::string{TIDEMARK_CATALOG} + "/../tests/catalog/registry_names.csv"));
+  std::string line;
+  std::getline(lines, line);
+  int totals = 0;
+  while (std::getline(lines, line)) {
+    const std::vector<std::string> fields = fields_of(line);
+    REQUIRE(fields.size() == 4);
+    CAPTURE(line);
+    const ModelMatch match = engine().catalog().find_model(fields[0]);
+    CHECK((match.model == nullptr ? std::string{} : match.model->id) == fields[1]);
+    if (fields[2].empty() || match.model == nullptr) continue;
+    CHECK(match.model->parameters() == std::stoll(fields[2]));
+    ++totals;
+  }
+  CHECK(totals > 100);
 }
 
 TEST_CASE("every model is found by its id however it is written") {
@@ -119,6 +139,22 @@ TEST_CASE("the answer says how a name was read") {
   }
   CHECK(told);
   CHECK(answer.estimate);
+}
+
+TEST_CASE("only a name that says how weights are packed is told so") {
+  const auto told = [](const std::string& typed) {
+    Issues issues;
+    const Answer answer = engine().answer(parse_json("{\"model\": \"" + typed + "\"}", "", issues));
+    bool packed = false;
+    for (const Issue& issue : answer.issues) packed = packed || issue.code == "NOT_QUANTISED";
+    return packed;
+  };
+  CHECK(told("OpenGVLab/InternVL2-26B-AWQ"));
+  CHECK(told("Qwen/Qwen3-8B-FP8"));
+  // a width, and an active size
+  CHECK_FALSE(told("unsloth/Qwen3-8B-BF16"));
+  CHECK_FALSE(told("mistralai/Ministral-3-8B-Instruct-2512-BF16"));
+  CHECK_FALSE(told("ibm-granite/granite-3.1-1b-a400m-base"));
 }
 
 TEST_CASE("a model that is known and not modelled is not taken for a misspelt one") {
