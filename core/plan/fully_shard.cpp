@@ -547,6 +547,12 @@ void FullyShard::backward_reads(std::int32_t storage) {
   }
 }
 
+// _fsdp_state.py _register_pre_backward_hook: on whatever requires a gradient of what the table's module returned. What
+// is frozen is made whole for nothing, and let go as backward ends.
+void FullyShard::backward_returns(std::int32_t parameter) {
+  if (accelerate_) pre_backward(units_[part_of(parameter).unit]);
+}
+
 // accumulate_grad.h, with the whole parameter's own `.grad`.
 void FullyShard::take_gradient(std::int32_t parameter, Tensor grad) {
   Part& part = part_of(parameter);
