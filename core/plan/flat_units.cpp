@@ -304,6 +304,7 @@ void FlatUnits::prefetch(Unit& unit) {
 }
 
 void FlatUnits::backward_uses(std::int32_t parameter) {
+  if (parameter < 0) return;
   let_go();
   const std::int32_t at = leaf_of(parameter);
   if (at < 0 || leaf(at).in_backward) return;

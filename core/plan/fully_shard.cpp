@@ -536,7 +536,7 @@ void FullyShard::backward_leaves(std::int16_t instance) {
 }
 
 void FullyShard::backward_uses(std::int32_t parameter) {
-  if (apart_) pre_backward(units_[part_of(parameter).unit]);
+  if (apart_ && parameter >= 0) pre_backward(units_[part_of(parameter).unit]);
 }
 
 // The same of a head that is not trained.

@@ -37,7 +37,7 @@ class ZeroGather : public Sharded {
   void leave_model() override;
   void begin_token() override;
   void end_token() override;
-  void backward_uses(std::int32_t parameter) override { fetch(parameter); }
+  void backward_uses(std::int32_t parameter) override;
   void backward_reads(std::int32_t storage) override;
   Tensor gathered(std::int32_t storage) override;
   /// runtime/zero/linear.py LinearFunctionForZeroStage3, which takes F.linear's place (memory_efficient_linear).
@@ -121,6 +121,7 @@ class ZeroGather : public Sharded {
   void fetch(std::int32_t parameter);
   void fetch_alone(std::size_t module);
   void let_last_go();
+  void let_left_go();
   std::int32_t parameter_of(std::int32_t storage) const;
   void gather(const std::vector<std::int32_t>& parameters);
   void gather_together(const std::vector<std::int32_t>& missing);

@@ -230,15 +230,21 @@ void Graph::compact(std::size_t end) {
   if (kept == end) frames_.clear();
 }
 
-// Which parameters the node's rule works on.
+// Which parameters the node's rule works on, or that it works on none.
 void Graph::announce(const Node& node) {
+  bool works = false;
   for (const Edge& edge : node.inputs) {
-    if (edge.parameter >= 0) tape_.placement()->backward_uses(edge.parameter);
+    if (edge.parameter < 0) continue;
+    works = true;
+    tape_.placement()->backward_uses(edge.parameter);
   }
   for (const Saved& saved : node.saved) {
     const Tensor& tensor = saved.tensor;
-    if (tensor.defined() && tensor.is_leaf_parameter()) tape_.placement()->backward_reads(tensor.storage());
+    if (!tensor.defined() || !tensor.is_leaf_parameter()) continue;
+    works = true;
+    tape_.placement()->backward_reads(tensor.storage());
   }
+  if (!works) tape_.placement()->backward_uses(-1);
 }
 
 void Graph::execute(Node& node, Pass pass) {
