@@ -240,7 +240,10 @@ void Graph::announce(const Node& node) {
   }
   for (const Saved& saved : node.saved) {
     const Tensor& tensor = saved.tensor;
-    if (!tensor.defined() || !tensor.is_leaf_parameter()) continue;
+    if (!tensor.defined() || tensor.storage() < 0) continue;
+    const Storage& storage = tape_.storages()[static_cast<std::size_t>(tensor.storage())];
+    const Site& site = tape_.sites()[static_cast<std::size_t>(storage.site)];
+    if (site.category != Category::kWeights) continue;  // a parameter, or a view of one
     works = true;
     tape_.placement()->backward_reads(tensor.storage());
   }
