@@ -62,6 +62,7 @@ ZeroGather::ZeroGather(Tape& tape, const Architecture& architecture, const Train
       leaves_(has_leaf_modules(architecture.model_type)),
       experts_first_(architecture.model_type == "qwen3_moe" && !lists_experts(architecture, job)),
       saves_experts_whole_(multiplies_as_they_lie(architecture, job)),
+      body_has_table_(architecture.model_type == "llama4_text" && !is_stood_for(job.framework)),
       stack_ends_(architecture.head != Head::kCausalLm && architecture.num_decoder_layers == 0),
       reference_(reference),
       known_(known(job, reference)),
@@ -168,15 +169,36 @@ void ZeroGather::trace() {
   for (Part& part : parts_) part.uses.clear();
   if (known_ == Known::kNothing) return;
   for (std::size_t i = 0; i < forward_.size(); ++i) {
+    if (body_has_table_ && i + 1 == forward_.size()) trace_table(false);
     add_event(i, !reference_ && backward_[i] && (!recomputes_ || instances_[i] < 0), i == 0 ? kNone : i - 1);
+    if (body_has_table_ && i == 0) events_.back().stays = true;
   }
   root_ = deep_;
   for (std::size_t end = known_ == Known::kStep ? forward_.size() : 0; end > 0;) {
     std::size_t begin = end - 1;
     while (instances_[begin] >= 0 && begin > 0 && instances_[begin - 1] == instances_[begin]) --begin;
     trace_backward(begin, end);
+    if (body_has_table_ && end == forward_.size()) trace_table(true);
     end = begin;
   }
+}
+
+// parameter_offload.py ZeROOrderedDict: what a module's forward reads of another one's parameters is registered with
+// it, gathered as it begins and let go as it ends, in backward, too: Llama4TextModel.forward asks on which device the
+// table's weight lies (transformers 5.12 models/llama4/modeling_llama4.py). `stays`: to the end of all.
+void ZeroGather::trace_table(bool stays) {
+  Event event;
+  event.parameters = forward_.front();
+  event.before = events_.back().before + events_.back().counted;
+  event.counted = elements_of(0);
+  event.ends_late = stays;
+  event.layer = layer_;
+  event.end = deep_ += event.counted;
+  for (const std::int32_t p : event.parameters) {
+    part_of(p).uses.push_back(events_.size());
+    queue_.emplace_back(events_.size(), p);
+  }
+  events_.push_back(std::move(event));
 }
 
 // Of a layer, or of one module outside of them. Checkpoints that are not re-entrant run the layer again as backward
