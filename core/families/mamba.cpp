@@ -1,5 +1,6 @@
 // Mamba and Mamba-2: layers of a selective scan alone, without attention or feed-forward.
 #include "core/families/family.hpp"
+#include "core/layers/losses.hpp"
 #include "core/layers/ssm.hpp"
 #include "core/tape/routing_ops.hpp"
 #include "core/tape/scan_ops.hpp"
@@ -202,7 +203,7 @@ Tensor head(Net& net, Tensor hidden) {
 // A loss of its own, on shifted logits.
 Outputs shifted_lm(Net& net, const Program& program, Tensor hidden) {
   if (net.arch.ssm.rank == 0 || net.job.loss != Loss::kDefault) return wide_causal_lm(net, program, std::move(hidden));
-  Tensor logits = to(program.lm_head(net, std::move(hidden)), Dtype::kFp32);
+  Tensor logits = to(program.lm_head(net, kept_tokens(net, std::move(hidden))), Dtype::kFp32);
   Outputs out;
   out.loss = shifted_cross_entropy(net, logits);
   out.rest = {std::move(logits)};

@@ -159,6 +159,17 @@ void settle_packed(const LeftOpen& open, TrainingJob& job, Issues& issues) {
   }
 }
 
+/// Mixed precision as accelerate has it under FSDP 2: its policy for fully_shard alone. prepare_model, which autocasts
+/// and converts outputs, is not called, and what is trained becomes fp32. Source: accelerate 1.14 accelerator.py:
+/// _prepare_fsdp2; utils/fsdp_utils.py: fsdp2_prepare_model; utils/dataclasses.py: set_mixed_precision.
+void take_mixed_precision(Dtype weights, Dtype half, TrainingJob& job) {
+  Fsdp& fsdp = job.data_parallel.fsdp;
+  if (!fsdp.param) fsdp.param = half;
+  if (!fsdp.reduce) fsdp.reduce = half;
+  const bool adapters = job.method == Method::kLora || job.method == Method::kQlora;
+  job.recipe = adapters ? recipe_of(weights, std::nullopt) : *named_recipe("fsdp_bf16");
+}
+
 void settle_precision(const LeftOpen& open, const Habits& habits, std::optional<Dtype> checkpoint, TrainingJob& job,
                       Issues& issues) {
   const std::optional<Dtype> autocast = autocast_of(open);
@@ -182,12 +193,7 @@ void settle_precision(const LeftOpen& open, const Habits& habits, std::optional<
     chosen.why = "DeepSpeed's engine runs the model in 16 bits";
   } else if (autocast && habits.loop != Loop::kByHand && job.data_parallel.is_sharded() &&
              job.data_parallel.sharding == Sharding::kFsdp2) {
-    // accelerate 1.14 accelerator.py _prepare_fsdp2, utils/fsdp_utils.py fsdp2_prepare_model, utils/dataclasses.py
-    // set_mixed_precision: prepare_model, which autocasts and converts outputs, is not called.
-    Fsdp& fsdp = job.data_parallel.fsdp;
-    if (!fsdp.param) fsdp.param = half;
-    if (!fsdp.reduce) fsdp.reduce = half;
-    job.recipe = adapters ? recipe_of(chosen.weights, std::nullopt) : *named_recipe("fsdp_bf16");
+    take_mixed_precision(chosen.weights, half, job);
     if (!adapters) chosen.why = "accelerate makes trained weights fp32";
     chosen.why += "; under FSDP 2 it gathers " + std::string{name_of(half)} + " and does not autocast";
   }
@@ -261,6 +267,19 @@ void settle_accelerate(const Habits& habits, TrainingJob& job, Issues& issues) {
        ""});
 }
 
+/// Autocast that a request states, where accelerate would not.
+void leave_autocast(TrainingJob& job, Issues& issues) {
+  if (!job.recipe.autocast || !is_divided_by_accelerate(job)) return;
+  const Dtype half = *job.recipe.autocast;
+  take_mixed_precision(job.recipe.weights, half, job);
+  issues.push_back({"NO_AUTOCAST", Severity::kWarning, "/precision",
+                    "Under FSDP 2 accelerate does not autocast: it makes trained weights fp32, gathers and reduces in " +
+                        std::string{name_of(half)} + ", and outputs stay as they are. The figures are those of " +
+                        in_words(job.recipe) + " (" + job.recipe.name +
+                        "); a loop of your own that autocasts is framework \"pytorch\".",
+                    ""});
+}
+
 /// Megatron-DeepSpeed (bigscience) megatron/model/transformer.py: unfused attention; DeepSpeed 0.7
 /// runtime/bf16_optimizer.py adds gradients up in fp32, runtime/zero/stage_1_and_2.py keeps those of fp16 as they are.
 void settle_megatron_deepspeed(TrainingJob& job) {
@@ -273,6 +292,15 @@ void settle_megatron_deepspeed(TrainingJob& job) {
 bool is_stood_for(const Framework& framework) {
   const Habits* habits = habits_of(framework.name);
   return habits != nullptr && habits->stood_for;
+}
+
+bool is_divided_by_accelerate(const TrainingJob& job) {
+  const Habits* habits = habits_of(job.framework.name);
+  const DataParallel& how = job.data_parallel;
+  if (habits != nullptr && habits->loop == Loop::kByHand) return false;
+  if (job.is_megatron() || !how.is_sharded() || how.sharding != Sharding::kFsdp2) return false;
+  const FsdpGroups groups = fsdp_groups(job);
+  return groups == FsdpGroups::kAccelerate || groups == FsdpGroups::kReshardedRoot;
 }
 
 namespace {
@@ -488,6 +516,7 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
          "what lies outside the layers, or torchtitan's two do (\"separate\").",
          "root"});
   }
+  leave_autocast(job, issues);
   if (job.context > 1 && !job.is_megatron()) {
     job.stand_ins.emplace_back(
         "context parallelism, answered by a GPU with its part of every sequence and without the keys and values that "

@@ -33,6 +33,10 @@ std::optional<Dtype> checkpoint_dtype(const Value& config);
 /// Whether transformers' code may stand in for that of the framework.
 bool is_stood_for(const Framework& framework);
 
+/// Whether accelerate divides the model by FSDP 2, in units of its own: its policy for fully_shard stands in the place
+/// of autocast, and says what the outputs are cast to.
+bool is_divided_by_accelerate(const TrainingJob& job);
+
 /// Whether the framework's own code of the model is asked for: torchtitan's, but for tensor parallelism without a
 /// release, which is its plan around the modules of transformers (experiments/transformers_modeling_backend).
 bool runs_own_code(const TrainingJob& job);

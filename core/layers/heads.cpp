@@ -167,12 +167,7 @@ Outputs causal_lm(Net& net, const Program& program, Tensor hidden) {
   Outputs out;
   const Dtype hidden_dtype = hidden.dtype();
   net.fuse_loss = net.job.loss != Loss::kDefault;
-  // trl 1.9 trainer/grpo_trainer.py _get_per_token_logps_and_entropies: logits_to_keep.
-  if (net.job.generates()) {
-    const Count kept = std::min(net.S.n(), net.job.answer_length() + 1);
-    hidden = narrow(std::move(hidden), 1, net.S.n() - kept, Dim(kept));
-  }
-  Tensor logits = program.lm_head(net, std::move(hidden));
+  Tensor logits = program.lm_head(net, kept_tokens(net, std::move(hidden)));
   if (net.fuse_loss) {
     out.loss = std::move(logits);
     return out;

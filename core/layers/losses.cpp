@@ -133,6 +133,13 @@ Tensor mean_square(Net& net, Tensor hidden_in) {
   return mean_all(std::move(hidden));
 }
 
+// trl 1.9 trainer/grpo_trainer.py _get_per_token_logps_and_entropies: logits_to_keep.
+Tensor kept_tokens(Net& net, Tensor hidden) {
+  if (!net.job.generates()) return hidden;
+  const Count kept = std::min(net.S.n(), net.job.answer_length() + 1);
+  return narrow(std::move(hidden), 1, net.S.n() - kept, Dim(kept));
+}
+
 bool returns_fp32_logits(const Framework& framework, OwnLoss own) {
   switch (own) {
     case OwnLoss::kFp32:
@@ -147,6 +154,7 @@ bool returns_fp32_logits(const Framework& framework, OwnLoss own) {
 }
 
 Tensor causal_lm_loss(Net& net, Tensor logits_in, OwnLoss own) {
+  if (net.job.preference != Preference::kNone) return {};  // TRL hands its models no labels
   Scope in(net.tape, "loss", kLoss);
   Tensor logits = std::move(logits_in);
   Tape& t = net.tape;
@@ -165,8 +173,8 @@ Tensor causal_lm_loss(Net& net, Tensor logits_in, OwnLoss own) {
 }
 
 Tensor shifted_cross_entropy(Net& net, Tensor logits) {
-  if (net.job.preference != Preference::kNone) return {};  // TRL hands its models no labels
-  const Tensor whole = std::move(logits);                  // keeps its name while the shifted copy is made and used
+  if (net.job.preference != Preference::kNone) return {};
+  const Tensor whole = std::move(logits);  // keeps its name while the shifted copy is made and used
   Tensor shift = shifted_copy(net, whole);
   Tensor target = net.tape.allocate(Shape{net.B, Dim(net.S.n() - 1)}, Dtype::kInt64, "shift_labels");
   shift = flat(net, std::move(shift));

@@ -14,6 +14,9 @@ enum class OwnLoss : std::uint8_t {
   kFp32AndBack,  ///< GPT-Neo: in fp32 for the loss, then back in the hidden states' dtype, until 4.57
 };
 
+/// Of the last hidden states those whose logits the loop asks for.
+Tensor kept_tokens(Net& net, Tensor hidden);
+
 /// Whether the logits that the class returns are in fp32 before the loss sees them.
 bool returns_fp32_logits(const Framework& framework, OwnLoss own);
 

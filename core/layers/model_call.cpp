@@ -1,5 +1,6 @@
 #include "core/layers/model_call.hpp"
 
+#include "core/job/defaults.hpp"
 #include "core/job/mixed_precision.hpp"
 #include "core/layers/adapter.hpp"
 
@@ -16,15 +17,15 @@ void convert_outputs(Net& net, Outputs& outputs) {
   }
 }
 
-// What the root of accelerate's FSDP 2 returns is cast to the dtype of mixed precision (output_dtype of
-// FullyShardedDataParallelPlugin.set_mixed_precision; torch 2.14 _fsdp_state.py: FSDPState._post_forward).
+// What the root of accelerate's FSDP 2 returns is cast to the dtype of mixed precision (output_dtype of accelerate 1.14
+// utils/dataclasses.py: FullyShardedDataParallelPlugin.set_mixed_precision; torch 2.14 _fsdp_state.py:
+// FSDPState._post_forward): fp32 logits of a class become 16-bit ones, as a loss outside of the model sees them.
 void narrow_outputs(Net& net, Outputs& outputs) {
-  const DataParallel& how = net.job.data_parallel;
-  if (!net.job.generates() || !how.is_sharded() || how.sharding != Sharding::kFsdp2) return;
-  const FsdpGroups groups = fsdp_groups(net.job);
-  if (groups != FsdpGroups::kAccelerate && groups != FsdpGroups::kReshardedRoot) return;
+  if (!is_divided_by_accelerate(net.job)) return;
+  const std::optional<Dtype> narrow = mixed_precision(net.job).gathered;
+  if (!narrow) return;
   const std::vector<Tensor> wide = outputs.rest;
-  for (Tensor& output : outputs.rest) output = to(std::move(output), *net.job.recipe.autocast);
+  for (Tensor& output : outputs.rest) output = to(std::move(output), *narrow);
 }
 
 }  // namespace
@@ -51,10 +52,8 @@ Outputs call_model(Net& net, const Program& program, bool prepared) {
   if (Placement* const placement = t.placement()) placement->leave_model();
   t.set_autocast(std::nullopt);
   t.clear_autocast_cache();
-  if (prepared && job.recipe.autocast && job.outputs_to_fp32) {
-    convert_outputs(net, outputs);
-    narrow_outputs(net, outputs);
-  }
+  if (prepared && job.recipe.autocast && job.outputs_to_fp32) convert_outputs(net, outputs);
+  narrow_outputs(net, outputs);
   return outputs;
 }
 

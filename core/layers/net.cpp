@@ -289,7 +289,7 @@ Tensor Net::token_embedding(const char* name, Dim width, Scaling scaling) {
   if (job.prefix_length() > 0 && !adapters_off) lengthen_mask(*this, Dim(job.prefix_length()));
   Tensor embeds = embedding(name, input_ids, V, width, scaling);
   if (Module* module = noted(name)) module->is_token_table = true;
-  embeds = with_noise(hooked_inputs(std::move(embeds)));
+  embeds = with_noise(told_of_gradient(hooked_inputs(std::move(embeds))));
   if (job.virtual_tokens() > 0) embeds = behind_prompt(*this, std::move(embeds));
   return merge == nullptr ? embeds : merge(*this, std::move(embeds));
 }
@@ -311,6 +311,23 @@ Tensor Net::hooked_inputs(Tensor embeds_in) {
   embeds.change().requires_grad = true;
   whole_->leaves.push_back(embeds);
   return embeds;
+}
+
+// Of a leaf no node but this one runs in backward.
+Tensor Net::told_of_gradient(Tensor embeds_in) {
+  const Tensor embeds = std::move(embeds_in);
+  const bool is_leaf = embeds.requires_grad() && embeds.edge().node == nullptr;
+  if (tape.placement() == nullptr || !is_leaf) return embeds;
+  const auto tell = [](Tape& t, Node& n, Tensor* g, Tensor* r) {
+    t.placement()->backward_returns(static_cast<std::int32_t>(n.attributes[0]));
+    r[0] = std::move(g[0]);
+  };
+  Node* n = tape.record("pre_backward", tell, {&embeds});
+  if (n == nullptr) return embeds;
+  n->attributes[0] = tied_embedding;
+  Tensor out = embeds;
+  tape.attach(n, out);
+  return out;
 }
 
 // transformers 5.12 integrations/neftune.py neftune_post_forward_hook: output + torch.zeros_like(output).uniform_(…).

@@ -193,6 +193,8 @@ class Net {
   Tensor tied_embedding_of(const char* name, Tensor ids, Scaling scaling = nullptr);
   /// The token table's module's output with the hook that inputs_require_grads speaks of.
   Tensor hooked_inputs(Tensor embeds);
+  /// The same, of whose gradient whoever holds the table is told.
+  Tensor told_of_gradient(Tensor embeds);
   /// The same with NEFTune's, where training has one.
   Tensor with_noise(Tensor embeds);
   /// The output head on hidden states: nn.Linear, tied to the token table where the config says so; never quantised.

@@ -154,7 +154,7 @@ Tensor torch_delta_rule(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, Tensor 
 
 Outputs wide_causal_lm(Net& net, const Program& program, Tensor hidden) {
   if (net.job.loss != Loss::kDefault) return causal_lm(net, program, std::move(hidden));
-  Tensor logits = to(program.lm_head(net, std::move(hidden)), Dtype::kFp32);
+  Tensor logits = to(program.lm_head(net, kept_tokens(net, std::move(hidden))), Dtype::kFp32);
   Outputs out;
   out.loss = causal_lm_loss(net, logits, OwnLoss::kFp32);
   out.rest = {std::move(logits)};

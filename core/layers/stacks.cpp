@@ -89,8 +89,12 @@ const LayerPlan::Stack& Net::planned(const Stack& stack) {
 
 Tensor Net::run_layer(const Stack& stack, Count layer, Tensor hidden) {
   layer_index = layer;
-  if (hidden.defined())
-    hidden = as_policy_has_it(*this, std::move(hidden));  // a tower that is declared alone gets none
+  Tensor cast;  // module.py _call_impl: the arguments as a hook has made them are there until forward returns
+  if (hidden.defined()) {  // a tower that is declared alone gets none
+    const Dtype before = hidden.dtype();
+    hidden = as_policy_has_it(*this, std::move(hidden));
+    if (hidden.dtype() != before) cast = hidden;
+  }
   if (stage != nullptr && stage->hooked) hidden = with_copies(*this, std::move(hidden));
   Tensor out = stack.layer(*this, std::move(hidden));
   if (lent.dim > 0) shared.cos = shared.sin = {};

@@ -279,24 +279,45 @@ void FlatUnits::pre_backward(std::int16_t instance) {
   if (fsdp_.backward_prefetch == BackwardPrefetch::kPre) prefetch(instance);
 }
 
+// The layer that runs last before this parameter's module; -1 where none does.
+std::int16_t FlatUnits::layer_ahead_of(std::int32_t parameter) {
+  std::int16_t layer = last_layer();
+  while (layer >= 0 && (unit_of(layer).parameters.empty() || unit_of(layer).parameters.front() > parameter)) --layer;
+  return layer;
+}
+
 // _exec_order_utils.py get_handle_to_backward_prefetch: the unit whose forward ended before this one's did. Within a
-// layer those of its leaves did.
+// layer those of its leaves did; for the root, those behind the last layer.
 void FlatUnits::prefetch(std::int16_t instance) {
   for (std::size_t end = leaves_.size(); end > 0; --end) {
     Unit& last = leaves_[end - 1];
-    if (last.instance == instance && !last.in_backward) return prefetch(last);
+    if (last.instance != instance || last.in_backward) continue;
+    if (instance < 0 && layer_ahead_of(last.parameters.front()) < last_layer()) continue;
+    return prefetch(last);
   }
   prefetch_before_layer(instance);
 }
 
+// A leaf outside of the layers may stand behind some of them: a projector's, between two stacks.
 void FlatUnits::prefetch_before_leaf(std::int32_t at) {
   const std::int16_t instance = leaf(at).instance;
-  if (at > 0 && leaf(at - 1).instance == instance) return prefetch(leaf(at - 1));
-  prefetch_before_layer(instance);
+  const std::int16_t layer = instance < 0 ? layer_ahead_of(leaf(at).parameters.front()) : instance;
+  if (at > 0 && leaf(at - 1).instance == instance &&
+      (instance >= 0 || layer_ahead_of(leaf(at - 1).parameters.front()) == layer)) {
+    return prefetch(leaf(at - 1));
+  }
+  if (instance >= 0) return prefetch_before_layer(instance);
+  if (layer >= 0) prefetch(unit_of(layer));
 }
 
 void FlatUnits::prefetch_before_layer(std::int16_t instance) {
-  if (instance != 0) prefetch(unit_of(instance < 0 ? last_layer() : static_cast<std::int16_t>(instance - 1)));
+  if (instance < 0) return prefetch(unit_of(last_layer()));
+  for (std::size_t end = leaves_.size(); end > 0; --end) {
+    Unit& outside = leaves_[end - 1];
+    if (outside.instance >= 0 || layer_ahead_of(outside.parameters.front()) != instance - 1) continue;
+    return prefetch(outside);
+  }
+  if (instance > 0) prefetch(unit_of(static_cast<std::int16_t>(instance - 1)));
 }
 
 void FlatUnits::prefetch(Unit& unit) {
@@ -304,6 +325,7 @@ void FlatUnits::prefetch(Unit& unit) {
 }
 
 void FlatUnits::backward_uses(std::int32_t parameter) {
+  if (parameter < 0) return;
   let_go();
   const std::int32_t at = leaf_of(parameter);
   if (at < 0 || leaf(at).in_backward) return;

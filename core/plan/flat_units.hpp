@@ -93,6 +93,7 @@ class FlatUnits : public Sharded {
   void prefetch(std::int16_t instance);
   void prefetch_before_leaf(std::int32_t at);
   void prefetch_before_layer(std::int16_t instance);
+  std::int16_t layer_ahead_of(std::int32_t parameter);
   void prefetch(Unit& unit);
   void pre_backward(std::int16_t instance);
   void post_backward(std::int16_t instance);

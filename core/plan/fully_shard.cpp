@@ -536,7 +536,7 @@ void FullyShard::backward_leaves(std::int16_t instance) {
 }
 
 void FullyShard::backward_uses(std::int32_t parameter) {
-  if (apart_) pre_backward(units_[part_of(parameter).unit]);
+  if (apart_ && parameter >= 0) pre_backward(units_[part_of(parameter).unit]);
 }
 
 // The same of a head that is not trained.
@@ -545,6 +545,12 @@ void FullyShard::backward_reads(std::int32_t storage) {
   for (const std::int32_t p : tail().parameters) {
     if (tape_.parameters()[static_cast<std::size_t>(p)].storage == storage) return pre_backward(tail());
   }
+}
+
+// _fsdp_state.py _register_pre_backward_hook: on whatever requires a gradient of what the table's module returned. What
+// is frozen is made whole for nothing, and let go as backward ends.
+void FullyShard::backward_returns(std::int32_t parameter) {
+  if (accelerate_) pre_backward(units_[part_of(parameter).unit]);
 }
 
 // accumulate_grad.h, with the whole parameter's own `.grad`.

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/job/defaults.hpp"
 #include "core/layers/moe.hpp"
 #include "core/plan/zero_leaf.hpp"
 #include "core/units/sorted.hpp"
@@ -30,6 +31,15 @@ ZeroSizes sizes_of(const Architecture& architecture, TrainingJob job, bool refer
   return zero_sizes(architecture, job);
 }
 
+// Whether a product takes experts' stacked weights as they lie, and so saves the parameter itself: transformers 5.12
+// models/gpt_oss/modeling_gpt_oss.py: use_experts_implementation(is_transposed=True), by grouped_mm;
+// models/llama4/modeling_llama4.py: Llama4TextExperts.forward, by bmm.
+bool multiplies_as_they_lie(const Architecture& architecture, const TrainingJob& job) {
+  const std::string_view type = architecture.model_type;
+  if (type == "gpt_oss") return job.experts == ExpertsKernel::kGroupedMm;
+  return (type == "llama4" || type == "llama4_text") && !is_stood_for(job.framework);
+}
+
 }  // namespace
 
 // reset_step, trace_prologue: a forward with adapters and one without them tell of different modules, again and again.
@@ -51,7 +61,8 @@ ZeroGather::ZeroGather(Tape& tape, const Architecture& architecture, const Train
       recomputes_(job.checkpointing == Checkpointing::kFull || job.checkpointing == Checkpointing::kOffload),
       leaves_(has_leaf_modules(architecture.model_type)),
       experts_first_(architecture.model_type == "qwen3_moe" && !lists_experts(architecture, job)),
-      saves_experts_whole_(architecture.model_type == "gpt_oss" && job.experts == ExpertsKernel::kGroupedMm),
+      saves_experts_whole_(multiplies_as_they_lie(architecture, job)),
+      body_has_table_(architecture.model_type == "llama4_text" && !is_stood_for(job.framework)),
       stack_ends_(architecture.head != Head::kCausalLm && architecture.num_decoder_layers == 0),
       reference_(reference),
       known_(known(job, reference)),
@@ -82,7 +93,7 @@ void ZeroGather::collect() {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     Part& part = parts_[i];
     // transformers 5.12 integrations/moe.py: products with experts' stacked weights, transposed or one by one, save
-    // views. GPT-OSS's lie as grouped_mm takes them: it saves the parameter itself, whose data goes with its release.
+    // views. Where they lie as the product takes them, it saves the parameter itself, whose data goes with its release.
     const Parameter& p = tape_.parameters()[first_ + i];
     part.viewed = p.is_expert && p.shape.rank > 2 && !saves_experts_whole_;
     share_ += part.share * size_of(part.dtype);
@@ -158,15 +169,36 @@ void ZeroGather::trace() {
   for (Part& part : parts_) part.uses.clear();
   if (known_ == Known::kNothing) return;
   for (std::size_t i = 0; i < forward_.size(); ++i) {
+    if (body_has_table_ && i + 1 == forward_.size()) trace_table(false);
     add_event(i, !reference_ && backward_[i] && (!recomputes_ || instances_[i] < 0), i == 0 ? kNone : i - 1);
+    if (body_has_table_ && i == 0) events_.back().stays = true;
   }
   root_ = deep_;
   for (std::size_t end = known_ == Known::kStep ? forward_.size() : 0; end > 0;) {
     std::size_t begin = end - 1;
     while (instances_[begin] >= 0 && begin > 0 && instances_[begin - 1] == instances_[begin]) --begin;
     trace_backward(begin, end);
+    if (body_has_table_ && end == forward_.size()) trace_table(true);
     end = begin;
   }
+}
+
+// parameter_offload.py ZeROOrderedDict: what a module's forward reads of another one's parameters is registered with
+// it, gathered as it begins and let go as it ends, in backward, too: Llama4TextModel.forward asks on which device the
+// table's weight lies (transformers 5.12 models/llama4/modeling_llama4.py). `stays`: to the end of all.
+void ZeroGather::trace_table(bool stays) {
+  Event event;
+  event.parameters = forward_.front();
+  event.before = events_.back().before + events_.back().counted;
+  event.counted = elements_of(0);
+  event.ends_late = stays;
+  event.layer = layer_;
+  event.end = deep_ += event.counted;
+  for (const std::int32_t p : event.parameters) {
+    part_of(p).uses.push_back(events_.size());
+    queue_.emplace_back(events_.size(), p);
+  }
+  events_.push_back(std::move(event));
 }
 
 // Of a layer, or of one module outside of them. Checkpoints that are not re-entrant run the layer again as backward
@@ -277,6 +309,21 @@ std::int32_t ZeroGather::parameter_of(std::int32_t storage) const {
   const auto at = static_cast<std::size_t>(found - all.begin());
   if (found == all.end() || found->storage != storage) return -1;
   return at < first_ || at >= first_ + parts_.size() ? -1 : static_cast<std::int32_t>(at);
+}
+
+void ZeroGather::backward_uses(std::int32_t parameter) {
+  return parameter < 0 ? let_left_go() : fetch(parameter);
+}
+
+// parameter_offload.py _post_backward_module_hook: a module lets its parameters go as its input has its gradient, before
+// the backward of what lies between it and the next one that has some. What a leaf module holds goes with its gradients.
+void ZeroGather::let_left_go() {
+  if (blind_ || whole_ || next_event_ == 0 || events_[next_event_ - 1].leaf) return;
+  const auto first = static_cast<std::size_t>(events_[next_event_ - 1].parameters.front());
+  const Parameter& p = tape_.parameters()[first];
+  const char* const now = tape_.scopes()[static_cast<std::size_t>(tape_.scope())].module;
+  const bool inside = p.instance == tape_.instance() && std::strncmp(now, p.module, std::strlen(p.module)) == 0;
+  if (!inside) release();
 }
 
 void ZeroGather::backward_reads(std::int32_t storage) {
@@ -609,8 +656,11 @@ void ZeroGather::release() {
 
 // -- gradients ------------------------------------------------------------------------------------------------------
 
-// reduce_independent_p_g_buckets_and_remove_grads, __add_grad_to_ipg_bucket: the bucket is there for good.
+// reduce_independent_p_g_buckets_and_remove_grads, __add_grad_to_ipg_bucket: the bucket is there for good. All nodes that
+// the gradient comes from have run by then, and let the views go that they had saved (torch/csrc/autograd/engine.cpp:
+// evaluate_function).
 void ZeroGather::take_gradient(std::int32_t parameter, Tensor grad) {
+  part_of(parameter).saved.reset();
   if (!is_leaf(tape_.parameters()[static_cast<std::size_t>(parameter)])) {
     return add_to_bucket(parameter, std::move(grad));
   }

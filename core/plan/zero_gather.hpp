@@ -37,7 +37,7 @@ class ZeroGather : public Sharded {
   void leave_model() override;
   void begin_token() override;
   void end_token() override;
-  void backward_uses(std::int32_t parameter) override { fetch(parameter); }
+  void backward_uses(std::int32_t parameter) override;
   void backward_reads(std::int32_t storage) override;
   Tensor gathered(std::int32_t storage) override;
   /// runtime/zero/linear.py LinearFunctionForZeroStage3, which takes F.linear's place (memory_efficient_linear).
@@ -104,6 +104,7 @@ class ZeroGather : public Sharded {
   void open_containers(std::size_t module, std::size_t from);
   void sort_leaves(bool experts_first);
   void trace_backward(std::size_t begin, std::size_t end);
+  void trace_table(bool stays);
   void add_event(std::size_t module, bool graph, std::size_t from = kNone);
   bool wants(std::size_t event, std::int32_t parameter) const;
   void run(std::size_t event);
@@ -121,6 +122,7 @@ class ZeroGather : public Sharded {
   void fetch(std::int32_t parameter);
   void fetch_alone(std::size_t module);
   void let_last_go();
+  void let_left_go();
   std::int32_t parameter_of(std::int32_t storage) const;
   void gather(const std::vector<std::int32_t>& parameters);
   void gather_together(const std::vector<std::int32_t>& missing);
@@ -139,6 +141,7 @@ class ZeroGather : public Sharded {
   bool leaves_;               // a mixture's blocks are leaf modules
   bool experts_first_;        // they define their experts before the router
   bool saves_experts_whole_;  // no product saves a view of them
+  bool body_has_table_;       // the body's forward reads the token table's weight itself, whose owner it is then, too
   bool stack_ends_;           // backward tells of the stack's end: an encoder's
   bool reference_;
   Known known_;

@@ -230,15 +230,24 @@ void Graph::compact(std::size_t end) {
   if (kept == end) frames_.clear();
 }
 
-// Which parameters the node's rule works on.
+// Which parameters the node's rule works on, or that it works on none.
 void Graph::announce(const Node& node) {
+  bool works = false;
   for (const Edge& edge : node.inputs) {
-    if (edge.parameter >= 0) tape_.placement()->backward_uses(edge.parameter);
+    if (edge.parameter < 0) continue;
+    works = true;
+    tape_.placement()->backward_uses(edge.parameter);
   }
   for (const Saved& saved : node.saved) {
     const Tensor& tensor = saved.tensor;
-    if (tensor.defined() && tensor.is_leaf_parameter()) tape_.placement()->backward_reads(tensor.storage());
+    if (!tensor.defined() || tensor.storage() < 0) continue;
+    const Storage& storage = tape_.storages()[static_cast<std::size_t>(tensor.storage())];
+    const Site& site = tape_.sites()[static_cast<std::size_t>(storage.site)];
+    if (site.category != Category::kWeights) continue;  // a parameter, or a view of one
+    works = true;
+    tape_.placement()->backward_reads(tensor.storage());
   }
+  if (!works) tape_.placement()->backward_uses(-1);
 }
 
 void Graph::execute(Node& node, Pass pass) {

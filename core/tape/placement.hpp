@@ -48,6 +48,8 @@ class Placement {
   /// The rule of an operation on a trained parameter is about to run; of one that has saved a parameter's storage.
   virtual void backward_uses(std::int32_t /*parameter*/) {}
   virtual void backward_reads(std::int32_t /*storage*/) {}
+  /// The gradient of what the module of a frozen parameter returned is there, which a hook has asked for.
+  virtual void backward_returns(std::int32_t /*parameter*/) {}
   /// What a view of such a parameter keeps, where each gathering of it is a storage of its own.
   virtual Tensor gathered(std::int32_t /*storage*/) { return {}; }
   /// F.linear's function saves its input, whether its weight is trained or not.

@@ -66,7 +66,24 @@ TEST_CASE("under FSDP 2 accelerate makes trained weights fp32, gathers bf16 and 
   CHECK(lora.data_parallel.fsdp.param == Dtype::kBf16);
   CHECK(on(R"("fsdp":"full_shard")", "").recipe.name == "bf16_amp");
   CHECK(on(R"("ddp":{})", "").recipe.name == "bf16_amp");
-  CHECK(on(R"("fsdp":"fsdp2")", R"(,"precision":"bf16_amp")").recipe.name == "bf16_amp");
+}
+
+TEST_CASE("autocast that a request states under accelerate's FSDP 2 is answered as accelerate runs it, with a warning") {
+  const auto on = [](std::string_view options, std::string_view more) {
+    return answer_to(small("bfloat16") + R"(,"parallelism":{"data":2,"fsdp":"fsdp2")" + std::string{options} + "}" +
+                     std::string{more});
+  };
+  const Answer full = on("", R"(,"precision":"bf16_amp")");
+  CHECK(full.job.recipe.name == "fsdp_bf16");
+  CHECK(full.job.data_parallel.fsdp.param == Dtype::kBf16);
+  CHECK(full.job.data_parallel.fsdp.reduce == Dtype::kBf16);
+  CHECK(std::any_of(full.issues.begin(), full.issues.end(), [](const Issue& i) { return i.code == "NO_AUTOCAST"; }));
+  CHECK(on("", R"(,"precision":"amp_fp16")").job.data_parallel.fsdp.param == Dtype::kFp16);
+  CHECK(on("", R"(,"precision":"bf16_amp","method":"lora")").job.recipe.name == "pure_bf16");
+  CHECK(on("", R"(,"precision":"amp_bf16","method":"lora")").job.recipe.weights == Dtype::kFp32);
+  // Whoever calls fully_shard and autocasts does it in units of one's own.
+  CHECK(on(R"(,"fsdp_options":{"groups":"root"})", R"(,"precision":"bf16_amp")").job.recipe.name == "bf16_amp");
+  CHECK(on("", R"(,"precision":"bf16_amp","framework":{"name":"pytorch"})").job.recipe.name == "bf16_amp");
 }
 
 TEST_CASE("an answer tells which recipe was chosen and why") {

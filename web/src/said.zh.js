@@ -480,6 +480,10 @@ export default [
     "调用 update_and_allocate 的训练循环会为 AdaLoRA 的每个权重再保留三个平均值；transformers 的 Trainer 不调用它，因此未计入。",
   ],
   [
+    'Under FSDP 2 accelerate does not autocast: it makes trained weights fp32, gathers and reduces in {1}, and outputs stay as they are. The figures are those of {2} ({3}); a loop of your own that autocasts is framework "pytorch".',
+    "在 FSDP 2 下 accelerate 不使用 autocast：它把被训练的权重变为 fp32，以 {1} 收集和归约，输出保持原样。数字按 {2}（{3}）给出；自己写的、使用 autocast 的训练循环应选框架 “pytorch”。",
+  ],
+  [
     "The head is tied to the token table: accelerate 1.14.0 fails on that from torch 2.13 on; 1.15 trains it, and the figure is 1.15's.",
     "输出头与词表共享权重：从 torch 2.13 起 accelerate 1.14.0 会因此失败；1.15 可以训练，数字按 1.15 给出。",
   ],

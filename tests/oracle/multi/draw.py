@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""draw.py MODELS.json AMOUNT SEED > jobs.jsonl: jobs of several GPUs drawn at random, for data parallelism whole and divided.
+"""draw.py MODELS.json AMOUNT SEED [accelerate] > jobs.jsonl: jobs of several GPUs drawn at random, for data parallelism whole and divided.
+
+With `accelerate` all of them are accelerate's FSDP 2, half of the decoders' training on preferences.
 
 Model, batch, kernel, checkpointing and adapter are those of jobs of one GPU that ../pairs.py and ../kinds.py draw; the strategy and what it
 demands of precision and optimizer are drawn here.  What the real code cannot run fails in the recorder, and is left out.
@@ -48,6 +50,29 @@ def fsdp(rng, job):
     return out
 
 
+def accelerate(rng, job):
+    """fsdp_config of the Trainer: mixed precision, which does not autocast, or none."""
+    mixed = rng.random() < 0.7
+    out = {"strategy": "fsdp2", "data": rng.choice((2, 4, 8)), "accelerate": "1.15.0", "mixed_precision": "bf16" if mixed else "no",
+           "reshard_after_forward": rng.random() < 0.8}
+    if mixed:
+        out.update(param_dtype="bf16", reduce_dtype="bf16")
+    job["precision"] = "fp32" if mixed and job["method"] == "full" else "bf16"
+    if job["method"] != "full":
+        job["lora"]["adapter_dtype"] = "fp32" if mixed else "bf16"
+        job.update(quant_storage="bf16", kbit_prepare=False)
+    job["optimizer"] = "adamw_torch_fused"
+    decoder = str((job["config"].get("architectures") or [""])[0]).endswith("ForCausalLM")
+    if decoder and rng.random() < 0.5:
+        task = rng.choice(("dpo", "dpo", "kto", "orpo", "simpo"))
+        reference = {"dpo": ("copy", "precomputed"), "kto": ("precomputed",)}.get(task)
+        if reference and job["method"] != "full":
+            reference = ("adapter", "precomputed")
+        job.update(task=task, loss="default", **({"reference": rng.choice(reference)} if reference else {}))
+        job.get("lora", {}).pop("dropout", None)
+    return out
+
+
 def zero(rng, job):
     job.update(precision=rng.choice(("bf16", "bf16", "fp16")), optimizer="adamw_torch_fused")
     if "lora" in job:
@@ -60,7 +85,7 @@ def main():
     models, amount, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     rng = random.Random(f"multi {seed}")
     for job in of_one_gpu(models, amount, seed):
-        how = rng.choice((ddp, fsdp, fsdp, zero))
+        how = accelerate if sys.argv[4:] == ["accelerate"] else rng.choice((ddp, fsdp, fsdp, zero))
         job["parallelism"] = how(rng, job)
         job["id"] = job["id"] + "-" + job["parallelism"]["strategy"]
         print(json.dumps(job))

@@ -24,12 +24,12 @@ def zero3(data=8, hf_auto=True, **zero):
     return {"precision": "bf16", "parallelism": {"strategy": "zero3", "data": data, "hf_auto": hf_auto, **({"zero": zero} if zero else {})}}
 
 
-def fsdp2(data=8, kind="amp", accelerate="1.15.0", **more):
-    """What accelerate makes of mixed_precision bf16 (amp), or none."""
+def fsdp2(data=8, kind="mixed", accelerate="1.15.0", **more):
+    """What accelerate makes of mixed_precision bf16 (mixed: fp32 parts, no autocast; half: frozen weights as loaded), or none."""
     par = {"strategy": "fsdp2", "data": data, "accelerate": accelerate, "mixed_precision": "bf16" if kind != "bf16" else "no", **more}
     if kind != "bf16":
         par.update(param_dtype="bf16", reduce_dtype="bf16")
-    return {"precision": {"amp": "amp_bf16", "half_amp": "bf16_amp", "bf16": "bf16"}[kind], "parallelism": par}
+    return {"precision": {"mixed": "fp32", "half": "bf16", "bf16": "bf16"}[kind], "parallelism": par}
 
 
 def fsdp1(data=8, kind="amp", **more):
@@ -80,7 +80,7 @@ JOBS = {
     "fsdp2-server-8b": (Q7, LAYERS[Q7], size(1, 512, 512), fsdp2(), VLLM, KEPT),
     "fsdp2-server-copy": (L8, LAYERS[L8], size(1, 256, 256, 2), fsdp2(), VLLM, KEPT, COPY),
     "fsdp2-server-copy-16": (Q05, LAYERS[Q05], size(2, 256, 512), fsdp2(4, kind="bf16"), VLLM, COPY),
-    "fsdp2-server-lora": (L3, LAYERS[L3], size(2, 256, 512, 2), fsdp2(kind="half_amp"), VLLM, KEPT, LORA32),
+    "fsdp2-server-lora": (L3, LAYERS[L3], size(2, 256, 512, 2), fsdp2(kind="half"), VLLM, KEPT, LORA32),
     "fsdp2-server-lora-off": (Q7, LAYERS[Q7], size(2, 256, 512), fsdp2(kind="bf16"), VLLM, KEPT, LORA, OFF),
     "fsdp2-server-14": (TINY, LAYERS[TINY], size(2, 256, 512), fsdp2(accelerate="1.14.0"), VLLM, KEPT),
     "fsdp2-server-13": (L8, LAYERS[L8], size(1, 256, 512), fsdp2(accelerate="1.13.0"), VLLM, KEPT),

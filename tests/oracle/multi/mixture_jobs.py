@@ -21,12 +21,16 @@ METHODS = {"full": {}, "lora": {"method": "lora", "lora": ADAPTER},
            "qlora": {"method": "qlora", "lora": ADAPTER, "kbit_prepare": False, "quant_storage": "bf16"}}
 
 
+# Llama 4's experts are multiplied as they lie: layers of Scout's widths.
+SCOUT = {"num_hidden_layers": 3}
+
+
 def configs():
     found = {}
     for line in open(os.path.join(HERE, "..", "records-beyond.jsonl")):
         job = make_records.job_of(json.loads(line))
         config = job.get("config", {})
-        if config.get("model_type") in TYPES and config["architectures"][0].endswith("ForCausalLM"):
+        if config.get("model_type") in (*TYPES, "llama4_text") and config["architectures"][0].endswith("ForCausalLM"):
             found.setdefault(config["model_type"], config)
     return found
 
@@ -72,6 +76,9 @@ def jobs():
             for checkpoint in ("none", "ck", "re"):
                 if (method, checkpoint) != ("full", "re"):
                     yield one(f"mix-{kind}-zero3-{method}-{checkpoint}", model[kind], method, checkpoint, zero3)
+    scout = {**model["llama4_text"], **SCOUT}
+    for method, checkpoint in (("full", "none"), ("full", "ck"), ("lora", "none"), ("lora", "ck"), ("lora", "re"), ("qlora", "ck")):
+        yield one(f"mix-llama4-zero3-{method}-{checkpoint}", scout, method, checkpoint, zero3)
     for kind, config in {**dense, "mixtral": model["mixtral"], "qwen3_moe": model["qwen3_moe"], "deepseek_v2": model["deepseek_v2"]}.items():
         for method in METHODS:
             yield one(f"hold-{kind}-zero3-{method}", config, method, "host", zero3)
