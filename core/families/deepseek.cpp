@@ -1,6 +1,6 @@
 // DeepSeek-V2 and V3, and what is made like V3 (Moonlight, Kimi; GLM-4.7-Flash; Mistral 4): latent attention, a few
 // dense layers first, then experts of which one or more see all tokens. dots.llm1: V3's experts behind Qwen3's
-// attention.
+// attention. Youtu: V3's attention before Llama's feed-forward.
 #include <algorithm>
 
 #include "core/families/family.hpp"
@@ -95,13 +95,24 @@ void read_dots1_config(ConfigFields& fields, Architecture& architecture) {
   read_dense_prefix(fields, architecture, 0);
   read_expert_groups(fields, architecture, 1, 1);
   architecture.experts.normalised = fields.flag({"norm_topk_prob"}, false);
-  const Count window = fields.nullable({"sliding_window"}, 4096).value_or(0), full = fields.count({"max_window_layers"}, 62, 0);
+  const Count window = fields.nullable({"sliding_window"}, 4096).value_or(0),
+              full = fields.count({"max_window_layers"}, 62, 0);
   const auto types = read_layer_types(fields, architecture);
   architecture.sliding_window = window;
   for (Count i = 0; i < architecture.num_layers && window > 0; ++i) {
     architecture.sliding_layers.push_back(types ? (*types)[static_cast<std::size_t>(i)] : i >= full);
   }
   fields.accept({"topk_method", "mlp_layer_types"});
+}
+
+// transformers 5.12.1 models/youtu/configuration_youtu.py: YoutuConfig.
+void read_youtu_config(ConfigFields& fields, Architecture& architecture) {
+  read_deepseek(fields, architecture, 131072);
+  read_kv_heads(fields, architecture, 16);
+  read_latent_attention(fields, architecture, 1536, 128, 128);
+  architecture.latent.interleaved = fields.flag({"rope_interleave"}, true);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
+  fields.accept({"embedding_initializer_range", "mlp_bias"});
 }
 
 // GlmMoeDsaConfig.__post_init__: layers that take the choice of the one before are of kind 1.
@@ -445,18 +456,18 @@ Tensor deepseek_v3_mlp(Net& net, Tensor hidden_in) {
 
 namespace {
 
-// -- Mistral 4, dots.llm1 --------------------------------------------------------------------------------------------
+// -- Mistral 4, dots.llm1, Youtu -------------------------------------------------------------------------------------
 
 // Mistral4MoE.forward: the router in the model's own dtype, and softmax in place of sigmoids.
 Tensor mistral4_mlp(Net& net, Tensor hidden_in) {
   constexpr const char* kBlock = "transformers 5.12 models/mistral4/modeling_mistral4.py: Mistral4MoE.forward";
-  constexpr ExpertForm kForm = {
-      .source = "transformers 5.12 models/mistral4/modeling_mistral4.py: Mistral4NaiveMoe.forward"};
+  constexpr ExpertForm kForm = {.source =
+                                    "transformers 5.12 models/mistral4/modeling_mistral4.py: Mistral4NaiveMoe.forward"};
   if (is_dense_layer(net)) return llama_mlp(net, std::move(hidden_in));
   Scope in(net.tape, "mlp", kBlock);
   const Tensor hidden = std::move(hidden_in);
-  const Tensor logits =
-      linear(as_tokens(net, hidden), net.parameter("mlp.gate", "weight", Shape{Dim(net.arch.experts.count), net.H}));
+  Tensor weight = net.parameter("mlp.gate", "weight", Shape{Dim(net.arch.experts.count), net.H});
+  const Tensor logits = linear(as_tokens(net, hidden), std::move(weight));
   Routing routing;
   {
     const Tensor scores = softmax(logits);
@@ -474,6 +485,12 @@ Tensor mistral4_layer(Net& net, Tensor hidden) {
       mistral4_mlp);
 }
 
+Tensor youtu_layer(Net& net, Tensor hidden) {
+  return pre_norm_layer(
+      net, std::move(hidden), kLayer, [](Net& n, Tensor h) { return latent_attention(n, std::move(h), turn3); },
+      llama_mlp);
+}
+
 Tensor dots1_layer(Net& net, Tensor hidden) {
   return pre_norm_layer(net, std::move(hidden), kLayer, qwen3_attention, deepseek_v3_mlp);
 }
@@ -481,6 +498,7 @@ Tensor dots1_layer(Net& net, Tensor hidden) {
 }  // namespace
 
 const Program kMistral4Program = {one_stack<llama_embed, mistral4_layer, llama_norm>, llama_head};
+const Program kYoutuProgram = {one_stack<llama_embed, youtu_layer, llama_norm>, llama_head};
 const Program kDots1Program = {one_stack<llama_embed, dots1_layer, llama_norm>, llama_head};
 const Program kDeepseekV2Program = {one_stack<embed2, layer2, llama_norm>, llama_head};
 const Program kDeepseekV3Program = {one_stack<llama_embed, layer3, llama_norm>, llama_head};
@@ -500,6 +518,7 @@ const Family kRows[] = {
      &kDeepseekV3Program},
     {"mistral4", "Mistral4", "Mistral4ForCausalLM", kSequenceAndToken, read_mistral4_config, &kMistral4Program},
     {"dots1", "Dots1", "Dots1ForCausalLM", kLanguageModelOnly, read_dots1_config, &kDots1Program},
+    {"youtu", "Youtu", "YoutuForCausalLM", kLanguageModelOnly, read_youtu_config, &kYoutuProgram},
 };
 
 extern const FamilyRows deepseek_rows;

@@ -199,8 +199,7 @@ void patch_inputs(Net& net, Count rows, Count side) {
   text_inputs(net);
   if (net.job.images_per_sample == 0) return;
   const Dim pictures(picture_count(net));
-  net.pixel_values =
-      net.tape.allocate(Shape{pictures, Dim(rows), Dim(3 * side * side)}, Dtype::kFp32, "pixel_values");
+  net.pixel_values = net.tape.allocate(Shape{pictures, Dim(rows), Dim(3 * side * side)}, Dtype::kFp32, "pixel_values");
   integer_input(net, Shape{pictures, Dim(rows), Dim(2)}, "image_position_ids");
   integer_input(net, Shape{net.B, net.S}, "mm_token_type_ids");
 }
@@ -470,8 +469,10 @@ void check4(const Architecture&, const TrainingJob& job, Issues& issues) {
 
 const Program kGemma4 = {
     .forward = forward_with_pictures<merge4>, .lm_head = language_head, .inputs = inputs4, .check = check4};
-const Program kGemma4Unified = {
-    .forward = forward_with_pictures<merge_unified>, .lm_head = language_head, .inputs = unified_inputs};
+const Program kGemma4Unified = {.forward = forward_with_pictures<merge_unified>,
+                                .lm_head = language_head,
+                                .inputs = unified_inputs,
+                                .check = refuse_packed_pictures};
 const Program kGemma3n = {.forward = forward_with_pictures<merge3n>, .lm_head = language_head, .check = check3n};
 
 }  // namespace

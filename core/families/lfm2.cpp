@@ -74,10 +74,10 @@ constexpr const char* kMlp = "transformers 5.12 models/lfm2/modeling_lfm2.py: Lf
 constexpr GatedNames kMlpNames = {"feed_forward", "feed_forward.w1", "feed_forward", "feed_forward.w3",
                                   "feed_forward.w2"};
 constexpr const char* kMoe = "transformers 5.12 models/lfm2_moe/modeling_lfm2_moe.py: Lfm2MoeSparseMoeBlock.forward";
-constexpr ExpertForm kExperts = {.module = "feed_forward.experts",
-                                 .source =
-                                     "transformers 5.12 models/lfm2_moe/modeling_lfm2_moe.py: Lfm2MoeExperts.forward",
-                                 .act = "feed_forward.experts"};
+constexpr ExpertForm kExperts = {
+    .module = "feed_forward.experts",
+    .source = "transformers 5.12 models/lfm2_moe/modeling_lfm2_moe.py: Lfm2MoeExperts.forward",
+    .act = "feed_forward.experts"};
 
 Tensor self_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attn", kAttention);

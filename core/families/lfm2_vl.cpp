@@ -54,7 +54,8 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.tie_word_embeddings = fields.flag({"tie_embedding", "tie_word_embeddings"}, true);
   fields.accept({"image_token_id", "image_token_index", "do_image_splitting", "encoder_patch_size", "max_image_tokens",
                  "max_num_patches", "max_pixels_tolerance", "max_tiles", "min_image_tokens", "min_tiles", "tile_size",
-                 "use_image_special_tokens", "use_thumbnail", "vision_feature_layer", "vision_feature_select_strategy"});
+                 "use_image_special_tokens", "use_thumbnail", "vision_feature_layer",
+                 "vision_feature_select_strategy"});
 }
 
 /// Lfm2VlImageProcessor's defaults, which published files repeat.
@@ -171,14 +172,14 @@ Tensor tower(Net& net, const std::vector<Piece>& all) {
   Tensor hidden;
   {
     Scope embeddings(net.tape, "vision_tower.embeddings", kEmbeddings);
-    hidden = net.linear("vision_tower.embeddings.patch_embedding", to(net.pixel_values, net.weight_dtype(2)), net.H,
-                        true);
+    hidden =
+        net.linear("vision_tower.embeddings.patch_embedding", to(net.pixel_values, net.weight_dtype(2)), net.H, true);
     hidden = net.hooked_inputs(std::move(hidden));
     const Tensor places = positions(net, all);
     hidden = add(std::move(hidden), places);
   }
-  const bool padded = std::any_of(all.begin(), all.end(),
-                                  [&](const Piece& piece) { return piece.height * piece.width < net.S.n(); });
+  const bool padded =
+      std::any_of(all.begin(), all.end(), [&](const Piece& piece) { return piece.height * piece.width < net.S.n(); });
   if (padded && !wants_flash(net.job)) {
     const Shape scores{net.B, Dim(1), net.S, net.S};
     Tensor mask = net.tape.allocate(scores, Dtype::kBool, "padding mask (bool)");
@@ -224,7 +225,9 @@ Tensor features(Net& net) {
   {
     const Tensor last = tower(part, all);
     part.pixel_values.reset();
+    const std::size_t projector = net.tape.parameter_place();  // the same for each piece
     for (const Piece& piece : all) {
+      net.tape.set_parameter_place(projector);
       Tensor feature = narrow(select(last, 0), 0, 0, Dim(piece.height * piece.width));
       made.push_back(projected(net, std::move(feature), piece));
     }
@@ -236,7 +239,10 @@ Tensor merge(Net& net, Tensor embeds) {
   return merge_features(net, std::move(embeds), features, kModel);
 }
 
-const Program kProgram = {.forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = inputs};
+const Program kProgram = {.forward = forward_with_pictures<merge>,
+                          .lm_head = language_head,
+                          .inputs = inputs,
+                          .check = refuse_packed_pictures};
 
 }  // namespace
 

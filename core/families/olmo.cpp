@@ -45,8 +45,8 @@ void read_olmo3_config(ConfigFields& fields, Architecture& architecture) {
   architecture.sliding_layers = types ? *types : sliding_but_every(4, architecture.num_layers);
 }
 
-// transformers 5.12.1 models/olmo_hybrid/configuration_olmo_hybrid.py: OlmoHybridConfig. A rope dictionary without a base
-// means that nothing rotates.
+// transformers 5.12.1 models/olmo_hybrid/configuration_olmo_hybrid.py: OlmoHybridConfig. A rope dictionary without a
+// base means that nothing rotates.
 void read_olmo_hybrid_config(ConfigFields& fields, Architecture& architecture) {
   read_olmo2_config(fields, architecture);
   architecture.max_positions = fields.count({"max_position_embeddings"}, 65536);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """newer_jobs.py [FAMILY...] > jobs.jsonl: families that came to transformers late, a few layers of the published widths.
 
-Decoders: LFM2-MoE, Hunyuan-A13B, Mistral 4, AFMoE, dots.llm1, OLMo-Hybrid, Gemma 4 12B. Models that see: LFM2-VL, Gemma 4 12B."""
+Decoders: LFM2-MoE, Hunyuan-A13B, Hy3, Mistral 4, AFMoE, dots.llm1, OLMo-Hybrid, Youtu, Gemma 4 12B. Models that see: LFM2-VL, Gemma 4 12B, GLM-OCR,
+PaddleOCR-VL, GLM-4.6V, Mistral Small 4."""
 import json
 import sys
 
@@ -38,6 +39,12 @@ DECODERS = {
                     "intermediate_size": 11008, "num_hidden_layers": 2, "num_attention_heads": 30, "num_key_value_heads": 30,
                     "layer_types": ["linear_attention", "full_attention"], "max_position_embeddings": 65536,
                     "linear_conv_kernel_dim": 4, "linear_allow_neg_eigval": True},
+    "hy3": {"model_type": "hy_v3", "architectures": ["HYV3ForCausalLM"], "vocab_size": 120832, "hidden_size": 4096, "intermediate_size": 13312,
+            "num_hidden_layers": 2, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128, "num_experts": 16, "num_experts_per_tok": 8,
+            "num_shared_experts": 1, "moe_intermediate_size": 1536, "max_position_embeddings": 131072, "enable_moe_fp32_combine": True},
+    "youtu": {"model_type": "youtu", "architectures": ["YoutuForCausalLM"], "vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 6144,
+              "num_hidden_layers": 3, "num_attention_heads": 16, "num_key_value_heads": 16, "kv_lora_rank": 512, "q_lora_rank": 1536,
+              "qk_rope_head_dim": 64, "v_head_dim": 128, "qk_nope_head_dim": 128, "max_position_embeddings": 131072, "tie_word_embeddings": True},
     "gemma4-12b-text": {"model_type": "gemma4_unified_text", "architectures": ["Gemma4UnifiedForCausalLM"], **GEMMA_TEXT},
 }
 SEEING = {
@@ -59,6 +66,42 @@ SEEING = {
                                        "num_attention_heads": 16, "num_patches": 256, "patch_size": 16, "hidden_act": "gelu_pytorch_tanh",
                                        "vision_use_head": False}},
 }
+GLM_VISION = {"model_type": "glm4v_vision", "depth": 3, "hidden_size": 1536, "hidden_act": "silu", "attention_bias": False, "num_heads": 12, "in_channels": 3,
+              "image_size": 336, "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2, "out_hidden_size": 4096, "intermediate_size": 13696}
+SEEING.update({
+    "glm-ocr": {"model_type": "glm_ocr", "architectures": ["GlmOcrForConditionalGeneration"], "image_token_id": 59280, "video_token_id": 59281,
+                "tie_word_embeddings": False,
+                "text_config": {"model_type": "glm_ocr_text", "vocab_size": 59392, "hidden_size": 1536, "intermediate_size": 4608, "num_hidden_layers": 3,
+                                "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "hidden_act": "silu",
+                                "max_position_embeddings": 131072,
+                                "rope_parameters": {"rope_type": "default", "rope_theta": 10000, "mrope_section": [16, 24, 24],
+                                                    "partial_rotary_factor": 1.0}},
+                "vision_config": {"model_type": "glm_ocr_vision", "depth": 4, "hidden_size": 1024, "hidden_act": "silu", "attention_bias": True,
+                                  "num_heads": 16, "in_channels": 3, "image_size": 336, "patch_size": 14, "spatial_merge_size": 2,
+                                  "temporal_patch_size": 2, "out_hidden_size": 1536, "intermediate_size": 4096}},
+    "paddleocr-vl": {"model_type": "paddleocr_vl", "architectures": ["PaddleOCRVLForConditionalGeneration"], "image_token_id": 100295,
+                     "text_config": {"model_type": "paddleocr_vl_text", "vocab_size": 103424, "hidden_size": 1024, "intermediate_size": 3072,
+                                     "num_hidden_layers": 4, "num_attention_heads": 16, "num_key_value_heads": 2, "head_dim": 128,
+                                     "max_position_embeddings": 131072, "use_bias": False,
+                                     "rope_parameters": {"rope_type": "default", "rope_theta": 500000, "mrope_section": [16, 24, 24]}},
+                     "vision_config": {"model_type": "paddleocr_vl_vision", "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 4,
+                                       "num_attention_heads": 16, "num_channels": 3, "image_size": 384, "patch_size": 14, "spatial_merge_size": 2,
+                                       "hidden_act": "gelu_pytorch_tanh"}},
+    "glm46v-flash": {"model_type": "glm46v", "architectures": ["Glm46VForConditionalGeneration"], "image_token_id": 151363, "video_token_id": 151364,
+                     "tie_word_embeddings": False,
+                     "text_config": {"model_type": "glm4v_text", "vocab_size": 151552, "hidden_size": 4096, "intermediate_size": 13696,
+                                     "num_hidden_layers": 2, "num_attention_heads": 32, "num_key_value_heads": 2, "hidden_act": "silu",
+                                     "max_position_embeddings": 131072, "attention_bias": True,
+                                     "rope_parameters": {"rope_type": "default", "rope_theta": 500000, "mrope_section": [8, 12, 12],
+                                                         "partial_rotary_factor": 0.5}},
+                     "vision_config": GLM_VISION},
+    "mistral-small-4": {"model_type": "mistral3", "architectures": ["Mistral3ForConditionalGeneration"], "image_token_index": 10,
+                        "projector_hidden_act": "gelu", "spatial_merge_size": 2, "multimodal_projector_bias": False, "vision_feature_layer": -1,
+                        "text_config": {key: value for key, value in DECODERS["mistral4"].items() if key != "architectures"},
+                        "vision_config": {"model_type": "pixtral", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 3,
+                                          "num_attention_heads": 16, "head_dim": 64, "num_channels": 3, "patch_size": 14, "image_size": 1540,
+                                          "hidden_act": "silu"}},
+})
 CK = {"gradient_checkpointing": "full"}
 FA2 = {"attention": "flash_attention_2"}
 EAGER = {"attention": "eager"}
@@ -106,12 +149,20 @@ SIGHTS = [
     ("text", "full", "bf16", 2, 1024, {}),
     ("text-lora", "lora", "bf16_amp", 2, 1024, {**lora(), **CK}),
     ("text-padded", "full", "bf16", 2, 1024, {"padding": True}),
+    ("text-qlora", "qlora", "bf16_amp", 1, 1024, {**lora(), **CK}),
     ("fp32", "full", "fp32", 1, 640, {"images": 1, "image_size": [512, 512]}),
 ]
 
 
+PATCHES_OF_14 = {(512, 512): [448, 448], (384, 512): [448, 672], (768, 1280): [672, 1120]}
+
+
 def job(name, config, kind, row):
     what, method, precision, rows, length, more = row
+    if config["model_type"].startswith(("glm", "mistral3", "paddle")):     # sizes that their patches divide
+        more = {**more, **({"image_size": PATCHES_OF_14[tuple(more["image_size"])]} if "image_size" in more else {})}
+    if "freeze" in more and not config["model_type"].startswith("gemma"):
+        more = {**more, "freeze": ["visual" if config["model_type"].startswith(("glm", "paddle")) else "vision_tower"]}
     if "lfm2" in config["model_type"] or config["model_type"] == "olmo_hybrid":
         more = {**more, "kernels": "torch-slow"}
     return {"id": f"{name}-{what}", "kind": kind, "config": config, "method": method, "precision": precision, "micro_batch": rows, "seq_len": length,

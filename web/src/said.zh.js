@@ -550,4 +550,21 @@ export default [
     "The thinker alone is loaded: where the talker and what makes waves of its tokens stay beside it, add their frozen weights (ms-swift: set ENABLE_AUDIO_OUTPUT=0 to leave them out).",
     "只计入 thinker：如果 talker 和把它的 token 变成波形的部分也一起加载，请加上它们冻结的权重（ms-swift：设 ENABLE_AUDIO_OUTPUT=0 可以不加载）。",
   ],
+  // Families that came late.
+  [
+    'transformers 5.12 fails here: {1} casts pictures to the dtype of a packed weight. Use "lora", or texts alone.',
+    "transformers 5.12 在此会出错：{1} 把图片转换成打包权重的类型。请用 “lora”，或只用文本。",
+  ],
+  [
+    'The tower\'s pooling head is not modelled: "vision_use_head": false is what published files say.',
+    "未建模视觉塔的池化头：已发布的文件写的是 “vision_use_head”: false。",
+  ],
+  [
+    "OLMo-Hybrid wants layers of both kinds: its class fails without.",
+    "OLMo-Hybrid 两种层都要有：否则它的类会出错。",
+  ],
+  [
+    "Layers whose tokens take different numbers of experts are not modelled.",
+    "未建模各层每个 token 专家数不同的模型。",
+  ],
 ];
