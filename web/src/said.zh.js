@@ -567,4 +567,8 @@ export default [
     "Layers whose tokens take different numbers of experts are not modelled.",
     "未建模各层每个 token 专家数不同的模型。",
   ],
+  [
+    "Only experts whose sum is made in fp32 are modelled, as the class has it by default.",
+    "只建模以 fp32 求和的专家，这是该类的默认方式。",
+  ],
 ];
