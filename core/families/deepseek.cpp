@@ -1,5 +1,6 @@
-// DeepSeek-V2 and V3, and what is made like V3 (Moonlight, Kimi; GLM-4.7-Flash): latent attention, a few dense layers
-// first, then experts of which one or more see all tokens.
+// DeepSeek-V2 and V3, and what is made like V3 (Moonlight, Kimi; GLM-4.7-Flash; Mistral 4): latent attention, a few
+// dense layers first, then experts of which one or more see all tokens. dots.llm1: V3's experts behind Qwen3's
+// attention. Youtu: V3's attention before Llama's feed-forward.
 #include <algorithm>
 
 #include "core/families/family.hpp"
@@ -62,6 +63,56 @@ void read_glm4_moe_lite_config(ConfigFields& fields, Architecture& architecture)
   read_expert_groups(fields, architecture, 1, 1);
   architecture.experts.normalised = fields.flag({"norm_topk_prob"}, true);
   fields.accept({"first_k_dense_replace", "topk_method"});
+}
+
+// transformers 5.12.1 models/mistral4/configuration_mistral4.py: Mistral4Config.
+void read_mistral4_config(ConfigFields& fields, Architecture& architecture) {
+  read_deepseek(fields, architecture, 1048576);
+  read_kv_heads(fields, architecture, 32);
+  read_latent_attention(fields, architecture, 1024, 64, 128, 256);
+  architecture.latent.interleaved = fields.flag({"rope_interleave"}, true);
+  architecture.query_scale = true;
+  read_routed_experts(fields, architecture, {128, 4, 2048}, 1);
+  read_dense_prefix(fields, architecture, 0);
+  read_expert_groups(fields, architecture, 1, 1);
+  architecture.experts.normalised = fields.flag({"norm_topk_prob"}, true);
+  fields.accept({"topk_method"});
+}
+
+// transformers 5.12.1 models/dots1/configuration_dots1.py: Dots1Config. Neither the experts nor how many a token takes
+// has a default.
+void read_dots1_config(ConfigFields& fields, Architecture& architecture) {
+  read_deepseek(fields, architecture, 2048);
+  read_kv_heads(fields, architecture, 32);
+  read_head_dim(fields, architecture);
+  architecture.rotary_dim = architecture.head_dim;
+  architecture.attention_out_bias = architecture.attention_bias;
+  architecture.qk_norm = true;
+  fields.required({"n_routed_experts", "num_local_experts", "num_experts"});
+  fields.required({"num_experts_per_tok"});
+  fields.required({"n_shared_experts", "num_shared_experts"});
+  read_routed_experts(fields, architecture, {128, 6, 1408}, 2);
+  read_dense_prefix(fields, architecture, 0);
+  read_expert_groups(fields, architecture, 1, 1);
+  architecture.experts.normalised = fields.flag({"norm_topk_prob"}, false);
+  const Count window = fields.nullable({"sliding_window"}, 4096).value_or(0),
+              full = fields.count({"max_window_layers"}, 62, 0);
+  const auto types = read_layer_types(fields, architecture);
+  architecture.sliding_window = window;
+  for (Count i = 0; i < architecture.num_layers && window > 0; ++i) {
+    architecture.sliding_layers.push_back(types ? (*types)[static_cast<std::size_t>(i)] : i >= full);
+  }
+  fields.accept({"topk_method", "mlp_layer_types"});
+}
+
+// transformers 5.12.1 models/youtu/configuration_youtu.py: YoutuConfig.
+void read_youtu_config(ConfigFields& fields, Architecture& architecture) {
+  read_deepseek(fields, architecture, 131072);
+  read_kv_heads(fields, architecture, 16);
+  read_latent_attention(fields, architecture, 1536, 128, 128);
+  architecture.latent.interleaved = fields.flag({"rope_interleave"}, true);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
+  fields.accept({"embedding_initializer_range", "mlp_bias"});
 }
 
 // GlmMoeDsaConfig.__post_init__: layers that take the choice of the one before are of kind 1.
@@ -252,8 +303,9 @@ Tensor latent_attention(Net& net, Tensor hidden, Turn turn) {
   Tensor q_turned = q_parts.part[1], k_turned = view(parts.part[1], Shape{net.B, Dim(1), net.S, rope});
   turn(net, q_turned, k_turned);
   k_turned = expand(std::move(k_turned), Shape{net.B, net.A, net.S, rope});
-  const Tensor q = cat({&q_parts.part[0], &q_turned}, -1);
+  Tensor q = cat({&q_parts.part[0], &q_turned}, -1);
   const Tensor k = cat({&kv.part[0], &k_turned}, -1);
+  if (net.arch.query_scale) q = scale_queries(net, std::move(q));
   Tensor v = kv.part[1];
   const bool padded = wants_flash(net.job) && a.value_dim != net.hd.n();
   if (padded) v = pad_last(std::move(v), net.hd.n() - a.value_dim);
@@ -358,11 +410,11 @@ Tensor layer3(Net& net, Tensor hidden) {
 
 }  // namespace
 
-// DeepseekV3MoE.route_tokens_to_experts
-Routing deepseek_v3_routing(Net& net, const Tensor& logits) {
+namespace {
+
+// The best of the best groups by `choice`, weighed by `scores`.
+Routing best_of_groups(Net& net, const Tensor& scores, const Tensor& choice) {
   const Experts& e = net.arch.experts;
-  const Tensor scores = sigmoid(logits);
-  const Tensor choice = add(scores, net.tape.part_of_buffer(Shape{Dim(e.count)}, Dtype::kFp32));
   const Tensor limited = limit_to_groups(net, choice, true);
   Routing r;
   r.indices = topk(limited, Dim(e.per_token)).indices;
@@ -374,6 +426,15 @@ Routing deepseek_v3_routing(Net& net, const Tensor& logits) {
   }
   r.weights = mul_scalar(std::move(r.weights));
   return r;
+}
+
+}  // namespace
+
+// DeepseekV3MoE.route_tokens_to_experts
+Routing deepseek_v3_routing(Net& net, const Tensor& logits) {
+  const Tensor scores = sigmoid(logits);
+  const Tensor choice = add(scores, net.tape.part_of_buffer(Shape{Dim(net.arch.experts.count)}, Dtype::kFp32));
+  return best_of_groups(net, scores, choice);
 }
 
 // DeepseekV3MoE.forward, or DeepseekV3MLP in the first layers.
@@ -393,6 +454,52 @@ Tensor deepseek_v3_mlp(Net& net, Tensor hidden_in) {
   return add(std::move(out), shared);
 }
 
+namespace {
+
+// -- Mistral 4, dots.llm1, Youtu -------------------------------------------------------------------------------------
+
+// Mistral4MoE.forward: the router in the model's own dtype, and softmax in place of sigmoids.
+Tensor mistral4_mlp(Net& net, Tensor hidden_in) {
+  constexpr const char* kBlock = "transformers 5.12 models/mistral4/modeling_mistral4.py: Mistral4MoE.forward";
+  constexpr ExpertForm kForm = {.source =
+                                    "transformers 5.12 models/mistral4/modeling_mistral4.py: Mistral4NaiveMoe.forward"};
+  if (is_dense_layer(net)) return llama_mlp(net, std::move(hidden_in));
+  Scope in(net.tape, "mlp", kBlock);
+  const Tensor hidden = std::move(hidden_in);
+  Tensor weight = net.parameter("mlp.gate", "weight", Shape{Dim(net.arch.experts.count), net.H});
+  const Tensor logits = linear(as_tokens(net, hidden), std::move(weight));
+  Routing routing;
+  {
+    const Tensor scores = softmax(logits);
+    routing = best_of_groups(net, scores, scores);
+  }
+  Tensor out = run_experts(net, kForm, as_tokens(net, hidden), routing.indices, routing.weights);
+  out = as_sequences(net, std::move(out));
+  const Tensor shared = gated_mlp(net, kSharedExperts, kBlock, hidden, Dim(net.arch.experts.shared_width));
+  return add(std::move(out), shared);
+}
+
+Tensor mistral4_layer(Net& net, Tensor hidden) {
+  return pre_norm_layer(
+      net, std::move(hidden), kLayer, [](Net& n, Tensor h) { return latent_attention(n, std::move(h), turn3); },
+      mistral4_mlp);
+}
+
+Tensor youtu_layer(Net& net, Tensor hidden) {
+  return pre_norm_layer(
+      net, std::move(hidden), kLayer, [](Net& n, Tensor h) { return latent_attention(n, std::move(h), turn3); },
+      llama_mlp);
+}
+
+Tensor dots1_layer(Net& net, Tensor hidden) {
+  return pre_norm_layer(net, std::move(hidden), kLayer, qwen3_attention, deepseek_v3_mlp);
+}
+
+}  // namespace
+
+const Program kMistral4Program = {one_stack<llama_embed, mistral4_layer, llama_norm>, llama_head};
+const Program kYoutuProgram = {one_stack<llama_embed, youtu_layer, llama_norm>, llama_head};
+const Program kDots1Program = {one_stack<llama_embed, dots1_layer, llama_norm>, llama_head};
 const Program kDeepseekV2Program = {one_stack<embed2, layer2, llama_norm>, llama_head};
 const Program kDeepseekV3Program = {one_stack<llama_embed, layer3, llama_norm>, llama_head};
 
@@ -409,6 +516,9 @@ const Family kRows[] = {
     {"glm_moe_dsa", "GlmMoeDsa", "GlmMoeDsaForCausalLM", kLanguageModelOnly, read_glm_moe_dsa_config, &kSparseProgram},
     {"glm4_moe_lite", "Glm4MoeLite", "Glm4MoeLiteForCausalLM", kLanguageModelOnly, read_glm4_moe_lite_config,
      &kDeepseekV3Program},
+    {"mistral4", "Mistral4", "Mistral4ForCausalLM", kSequenceAndToken, read_mistral4_config, &kMistral4Program},
+    {"dots1", "Dots1", "Dots1ForCausalLM", kLanguageModelOnly, read_dots1_config, &kDots1Program},
+    {"youtu", "Youtu", "YoutuForCausalLM", kLanguageModelOnly, read_youtu_config, &kYoutuProgram},
 };
 
 extern const FamilyRows deepseek_rows;

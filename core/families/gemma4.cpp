@@ -42,7 +42,7 @@ void read_gemma_text(ConfigFields& fields, Architecture& architecture, const Gem
   architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
   architecture.logit_softcap = fields.number({"final_logit_softcapping"}, of.logit_softcap) != 0.0;
-  architecture.sliding_window = fields.count({"sliding_window"}, 512);
+  architecture.sliding_window = fields.count({"sliding_window"}, of.window);
   const auto types = read_layer_types(fields, architecture);
   architecture.sliding_layers = types ? *types : sliding_but_every(of.global_every, architecture.num_layers);
 }
@@ -54,10 +54,8 @@ void read_layer_inputs(ConfigFields& fields, Architecture& architecture) {
 
 namespace {
 
-// transformers 5.12.1 models/gemma4/configuration_gemma4.py: Gemma4TextConfig. What differs in layers that attend to
-// everything is a part of its own.
-void read_config(ConfigFields& fields, Architecture& architecture) {
-  read_gemma_text(fields, architecture, {131072, 4, 0.0, 6});
+// What differs in layers that attend to everything is a part of its own; the last layer is one of them.
+void read_global_layers(ConfigFields& fields, Architecture& architecture) {
   if (!architecture.sliding_layers.empty()) architecture.sliding_layers.back() = 0;
   Architecture global;
   global.multi_query = fields.flag({"attention_k_eq_v"}, false);  // its values are its keys
@@ -65,18 +63,33 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   global.num_kv_heads = fields.nullable({"num_global_key_value_heads"}, std::nullopt).value_or(0);
   if (!global.multi_query || global.num_kv_heads == 0) global.num_kv_heads = architecture.num_kv_heads;
   architecture.parts.push_back(std::move(global));
+  architecture.double_wide_mlp = fields.flag({"use_double_wide_mlp"}, false);
+  read_shared_layers(fields, architecture, 0);
+  if (fields.text({"use_bidirectional_attention"}, "") == "all") {
+    fields.error("INVALID_VALUE", "use_bidirectional_attention", "Attention in both directions is not modelled here.");
+  }
+}
+
+// transformers 5.12.1 models/gemma4/configuration_gemma4.py: Gemma4TextConfig.
+void read_config(ConfigFields& fields, Architecture& architecture) {
+  read_gemma_text(fields, architecture, {131072, 4, 0.0, 6});
+  read_global_layers(fields, architecture);
   if (fields.flag({"enable_moe_block"}, false)) {
     fields.accept({"num_experts_per_tok"});
     read_experts(fields, architecture, {128, 8, 704}, {"num_experts"}, {"moe_intermediate_size"});
     architecture.experts.per_token = fields.count({"top_k_experts"}, 8);
   }
   read_layer_inputs(fields, architecture);
-  architecture.double_wide_mlp = fields.flag({"use_double_wide_mlp"}, false);
-  read_shared_layers(fields, architecture, 0);
-  if (fields.text({"use_bidirectional_attention"}, "") == "all") {
-    fields.error("INVALID_VALUE", "use_bidirectional_attention", "Attention in both directions is not modelled here.");
-  }
   fields.accept({"num_experts", "top_k_experts", "moe_intermediate_size"});
+}
+
+// transformers 5.12.1 models/gemma4_unified/configuration_gemma4_unified.py: Gemma4UnifiedTextConfig (12B): neither
+// experts nor inputs of layers' own, which published files name nonetheless.
+void read_unified_config(ConfigFields& fields, Architecture& architecture) {
+  read_gemma_text(fields, architecture, {262144, 4, 0.0, 6, 1024});
+  read_global_layers(fields, architecture);
+  fields.accept({"enable_moe_block", "num_experts", "top_k_experts", "moe_intermediate_size",
+                 "hidden_size_per_layer_input", "vocab_size_per_layer_input"});
 }
 
 constexpr const char* kModel = "transformers 5.12 models/gemma4/modeling_gemma4.py: Gemma4TextModel.forward";
@@ -325,6 +338,7 @@ const Program kProgram = {one_stack<embed, layer, final_norm>, gemma4_head};
 
 const Family kRows[] = {
     {"gemma4_text", "Gemma4", "Gemma4ForCausalLM", kClasses, read_config, &kProgram},
+    {"gemma4_unified_text", "Gemma4Unified", "Gemma4UnifiedForCausalLM", kClasses, read_unified_config, &kProgram},
 };
 
 extern const FamilyRows gemma4_rows;

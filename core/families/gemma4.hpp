@@ -12,6 +12,7 @@ struct GemmaText {
   Count kv_heads;        ///< num_key_value_heads
   double logit_softcap;  ///< final_logit_softcapping; 0: none
   Count global_every;    ///< one layer in so many attends to everything
+  Count window = 512;    ///< sliding_window
 };
 /// What both configurations say alike: sizes, heads, attention, the windows of layers.
 void read_gemma_text(ConfigFields& fields, Architecture& architecture, const GemmaText& of);

@@ -1,5 +1,6 @@
 // Gemma 4 and Gemma 3n that see and hear: the language model with its towers. Gemma 4's vision tower runs; what sees in
-// Gemma 3n (timm's MobileNetV5) and what hears in both is there and never runs.
+// Gemma 3n (timm's MobileNetV5) and what hears in all is there and never runs. Gemma 4 12B (gemma4_unified) has no
+// towers: patches are projected, normalised and given a position.
 #include <cmath>
 
 #include "core/families/family.hpp"
@@ -15,6 +16,10 @@ constexpr const char* kVisionLayer =
     "transformers 5.12 models/gemma4/modeling_gemma4.py: Gemma4VisionEncoderLayer.forward";
 constexpr const char* kModel4 = "transformers 5.12 models/gemma4/modeling_gemma4.py: Gemma4Model.forward";
 constexpr const char* kModel3n = "transformers 5.12 models/gemma3n/modeling_gemma3n.py: Gemma3nModel.forward";
+constexpr const char* kUnified =
+    "transformers 5.12 models/gemma4_unified/modeling_gemma4_unified.py: Gemma4UnifiedModel.forward";
+constexpr const char* kUnifiedEyes =
+    "transformers 5.12 models/gemma4_unified/modeling_gemma4_unified.py: Gemma4UnifiedVisionEmbedder.forward";
 constexpr const char* kAudio = "transformers 5.12 models/gemma4/modeling_gemma4.py: Gemma4AudioModel";
 
 /// Parameters of timm 1.0.31's mobilenetv5_300m_enc, counted there: none is of a linear layer.
@@ -143,13 +148,40 @@ void read_gemma4(ConfigFields& fields, Architecture& architecture) {
   read_rest(fields, architecture);
 }
 
+// transformers 5.12.1 models/gemma4_unified/configuration_gemma4_unified.py: Gemma4UnifiedConfig,
+// Gemma4UnifiedVisionConfig, Gemma4UnifiedAudioConfig.
+void read_unified(ConfigFields& fields, Architecture& architecture) {
+  read_language(fields, architecture, "gemma4_unified_text");
+  const Value* both = required_object(fields, "text_config").find("use_bidirectional_attention");
+  architecture.bidirectional = both == nullptr || both->is_string();
+  ConfigFields vision(required_object(fields, "vision_config"), fields.path() + "/vision_config", fields.issues());
+  Architecture eyes;
+  eyes.hidden_size = vision.count({"mm_embed_dim"}, 3840);
+  eyes.patch_size = vision.count({"patch_size"}, 16);
+  eyes.pictures.merge = vision.count({"pooling_kernel_size"}, 3);
+  eyes.pictures.positions = vision.count({"mm_posemb_size"}, 1120);
+  eyes.image_size = 768;
+  if (vision.count({"output_proj_dims"}, 3840) != eyes.hidden_size) {
+    vision.error("INVALID_VALUE", "output_proj_dims",
+                 "\"output_proj_dims\" must be \"mm_embed_dim\": the class projects what is as wide as the latter.");
+  }
+  architecture.parts.push_back(std::move(eyes));
+  if (const Value* given = object_in(fields, "audio_config"); given != nullptr) {
+    ConfigFields audio(*given, fields.path() + "/audio_config", fields.issues());
+    Architecture ears;
+    ears.hidden_size = audio.count({"audio_embed_dim", "hidden_size"}, 640);
+    architecture.parts.push_back(std::move(ears));
+  }
+  read_rest(fields, architecture);
+}
+
 /// Pictures as the processor hands them over: padded to as many patches as 280 tokens take.
 struct Sizes {
   Count pictures, patches, tokens;
 };
+constexpr Count kMostTokens = 280;  ///< max_soft_tokens
 Sizes sizes(const Net& net) {
   // image_processing_gemma4.py get_aspect_ratio_preserving_size: the largest of that shape.
-  constexpr Count kMostTokens = 280;
   const Architecture& eyes = net.arch.parts[kEyes];
   const Count k = eyes.pictures.merge;
   const Sizes most{picture_count(net), kMostTokens * k * k, kMostTokens};
@@ -162,15 +194,27 @@ Sizes sizes(const Net& net) {
   return {most.pictures, most.patches, std::min(kMostTokens, cells(height) * cells(width))};
 }
 
-void inputs4(Net& net) {
+/// `rows` of each picture, and how many pixels a side each has.
+void patch_inputs(Net& net, Count rows, Count side) {
   text_inputs(net);
   if (net.job.images_per_sample == 0) return;
-  const Sizes n = sizes(net);
-  const Count patch = net.arch.parts[kEyes].patch_size;
-  net.pixel_values =
-      net.tape.allocate(Shape{Dim(n.pictures), Dim(n.patches), Dim(3 * patch * patch)}, Dtype::kFp32, "pixel_values");
-  integer_input(net, Shape{Dim(n.pictures), Dim(n.patches), Dim(2)}, "image_position_ids");
+  const Dim pictures(picture_count(net));
+  net.pixel_values = net.tape.allocate(Shape{pictures, Dim(rows), Dim(3 * side * side)}, Dtype::kFp32, "pixel_values");
+  integer_input(net, Shape{pictures, Dim(rows), Dim(2)}, "image_position_ids");
   integer_input(net, Shape{net.B, net.S}, "mm_token_type_ids");
+}
+
+void inputs4(Net& net) {
+  patch_inputs(net, sizes(net).patches, net.arch.parts[kEyes].patch_size);
+}
+
+// Of Gemma 4 12B merge² patches are one row.
+Count side_of_row(const Net& net) {
+  return net.arch.parts[kEyes].patch_size * net.arch.parts[kEyes].pictures.merge;
+}
+
+void unified_inputs(Net& net) {
+  patch_inputs(net, kMostTokens, side_of_row(net));
 }
 
 // Gemma4ClippableLinear.forward
@@ -313,6 +357,61 @@ Tensor merge4(Net& net, Tensor embeds) {
   return merge_features(net, std::move(embeds), features4, kModel4);
 }
 
+// Gemma4UnifiedVisionEmbedder.forward: a position is a row for the patch's column and one for its row, summed.
+Tensor positions_of_patches(Net& part) {
+  Tape& t = part.tape;
+  const Shape places{part.B, part.S, Dim(2)};
+  const Dim rows(part.T.n() * 2);
+  const Tensor table =
+      part.parameter("embed_vision", "pos_embedding", Shape{Dim(part.arch.pictures.positions), Dim(2), part.H});
+  const Tensor clamped = t.allocate(places, Dtype::kInt64, "clamp");
+  Tensor valid = t.allocate(places, Dtype::kBool, "ne");
+  valid = t.allocate(places, table.dtype(), "to");
+  const Tensor axes = t.allocate(Shape{Dim(2)}, Dtype::kInt64, "arange");
+  Tensor chosen = index_pairs(table, clamped, axes, rows);
+  chosen = view(std::move(chosen), Shape{part.B, part.S, Dim(2), part.H});
+  chosen = mul(std::move(chosen), unsqueeze(valid, -1));
+  return sum_over(std::move(chosen), 2, false);
+}
+
+// Gemma4UnifiedModel.get_image_features: what is padding is left out at the end.
+Tensor unified_features(Net& net) {
+  Tape& t = net.tape;
+  const Sizes n = sizes(net);
+  Net& part = net.part(net.arch.parts[kEyes], Dim(n.pictures), Dim(kMostTokens));
+  const Count side = side_of_row(net);
+  const Dtype dtype = net.weight_dtype(2);
+  const Shape rows{part.B, part.S, Dim(3 * side * side)};
+  const Tensor pixels = net.pixel_values.defined() ? net.pixel_values : t.allocate(rows, Dtype::kFp32, "pixels");
+  Tensor h;
+  {
+    Scope in(t, "embed_vision", kUnifiedEyes);
+    h = part.layer_norm("embed_vision.patch_ln1", to(pixels, dtype));
+    h = part.linear("embed_vision.patch_dense", std::move(h), part.H, true);
+    h = part.layer_norm("embed_vision.patch_ln2", std::move(h));
+    const Tensor positions = positions_of_patches(part);
+    h = add(std::move(h), positions);
+    h = part.layer_norm("embed_vision.pos_norm", std::move(h));
+    h = to(std::move(h), dtype);
+    h = gemma4_norm(part, "embed_vision.multimodal_embedder.embedding_pre_projection_norm", std::move(h), false);
+    h = part.linear("embed_vision.multimodal_embedder.embedding_projection", std::move(h), net.H);
+  }
+  Scope in(t, "", kUnified);
+  const Tensor padding = t.allocate(Shape{part.B, part.S}, Dtype::kBool, "all");
+  const Dim kept(n.pictures * n.tokens);
+  h = view(std::move(h), Shape{part.T, net.H});
+  return index_some(std::move(h), t.allocate(Shape{kept, Dim(2)}, Dtype::kInt64, "nonzero"), kept);
+}
+
+Tensor merge_unified(Net& net, Tensor embeds) {
+  Scope in(net.tape, "", kUnified);
+  if (net.arch.parts.size() > kEars) {
+    const Declared alone(net, true);
+    declare_linear(net, "embed_audio.embedding_projection", net.arch.parts[kEars].hidden_size, net.H);
+  }
+  return merge_features(net, std::move(embeds), unified_features, kUnified);
+}
+
 // Gemma3nMultimodalEmbedder.forward of ids: tokens of a vocabulary that texts have none of, in every forward.
 Tensor hard_tokens(Net& net, Tensor embeds, const Architecture& part, const char* const (&names)[5]) {
   Tape& t = net.tape;
@@ -371,12 +470,18 @@ void check4(const Architecture&, const TrainingJob& job, Issues& issues) {
 
 const Program kGemma4 = {
     .forward = forward_with_pictures<merge4>, .lm_head = language_head, .inputs = inputs4, .check = check4};
+const Program kGemma4Unified = {.forward = forward_with_pictures<merge_unified>,
+                                .lm_head = language_head,
+                                .inputs = unified_inputs,
+                                .check = refuse_packed_pictures};
 const Program kGemma3n = {.forward = forward_with_pictures<merge3n>, .lm_head = language_head, .check = check3n};
 
 }  // namespace
 
 const Family kRows[] = {
     {"gemma4", "Gemma4", "Gemma4ForConditionalGeneration", kSeeingClasses, read_gemma4, &kGemma4},
+    {"gemma4_unified", "Gemma4Unified", "Gemma4UnifiedForConditionalGeneration", kSeeingClasses, read_unified,
+     &kGemma4Unified},
     {"gemma3n", "Gemma3n", "Gemma3nForConditionalGeneration", kSeeingClasses, read_gemma3n, &kGemma3n},
 };
 

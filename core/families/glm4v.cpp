@@ -1,5 +1,6 @@
-// GLM-4.1V and GLM-4.5V: Qwen2-VL's row of patches under learned positions that are sampled at each patch's place, four
-// neighbours made one by a convolution and a gated feed-forward; GLM-4's or GLM-4.5's layers behind it.
+// GLM-4.1V, GLM-4.5V and GLM-4.6V: Qwen2-VL's row of patches under learned positions that are sampled at each patch's
+// place, four neighbours made one by a convolution and a gated feed-forward; GLM-4's or GLM-4.5's layers behind it.
+// GLM-OCR: the same with norms over q and k in place of those positions.
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "core/families/family.hpp"
 #include "core/families/mixtures.hpp"
 #include "core/families/qwen_vl.hpp"
+#include "core/families/towers.hpp"
 #include "core/tape/vision_ops.hpp"
 
 namespace tidemark {
@@ -34,6 +36,23 @@ void read_vision(ConfigFields& fields, Architecture& tower) {
   tower.pooler_size = fields.count({"intermediate_size"}, 13696);
   const Count side = square_side(fields, "image_size", 336) / tower.patch_size;
   tower.pictures.positions = side * side;
+}
+
+// transformers 5.12.1 models/glm_ocr/configuration_glm_ocr.py: GlmOcrVisionConfig. One switch for all biases of a
+// block; the merger is as wide as the channels' number times what the tower hands out.
+void read_ocr_vision(ConfigFields& fields, Architecture& tower) {
+  tower.hidden_size = fields.count({"hidden_size"}, 1024);
+  tower.num_layers = fields.count({"depth"}, 24);
+  tower.num_heads = 16;
+  tower.activation = read_activation(fields, {"hidden_act"}, "silu");
+  tower.attention_bias = fields.flag({"attention_bias"}, true);
+  tower.attention_out_bias = tower.mlp_bias = tower.attention_bias;
+  tower.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
+  tower.qk_norm = true;
+  tower.pictures.width = fields.count({"out_hidden_size"}, 1536);
+  tower.intermediate_size = fields.count({"intermediate_size"}, 4096);
+  tower.pooler_size = tower.pictures.width * tower.num_channels;
+  fields.accept({"image_size"});
 }
 
 // Positions sampled at every patch's place in the table's grid, in fp32, and cast back: what has a name there lives
@@ -95,10 +114,11 @@ Tensor merger(Net& net, Tensor hidden) {
 Tensor tower(Net& net) {
   Scope in(net.tape, "visual", kTower);
   const Tensor positions = net.tape.allocate(Shape{net.S, Dim(2)}, Dtype::kInt64, "position_ids");
+  const bool placed = net.arch.pictures.positions > 0;
   Tensor hidden = qwen_patches(net, true, kTower);
-  hidden = rms_norm(net, "visual.post_conv_layernorm", std::move(hidden));
+  if (placed) hidden = rms_norm(net, "visual.post_conv_layernorm", std::move(hidden));
   const VisionTables tables = vision_tables(net);
-  hidden = add_positions(net, std::move(hidden));
+  if (placed) hidden = add_positions(net, std::move(hidden));
   hidden = net.layers({"visual.blocks", net.arch.num_layers, block}, std::move(hidden));
   hidden = rms_norm(net, "visual.post_layernorm", std::move(hidden));
   hidden = downsampled(net, std::move(hidden));
@@ -142,10 +162,27 @@ void read_moe_text(ConfigFields& fields, Architecture& architecture) {
   fields.accept({"use_qk_norm", "router_aux_loss_coef"});
 }
 
-// Glm4vConfig, Glm4vMoeConfig. The language model's keys may stand beside vision_config, as the first files have them.
+// transformers 5.12.1 models/glm_ocr/configuration_glm_ocr.py: GlmOcrTextConfig.
+void read_ocr_text(ConfigFields& fields, Architecture& architecture) {
+  read_text(fields, architecture);
+  architecture.max_positions = fields.count({"max_position_embeddings"}, 131072);
+  architecture.num_kv_heads = fields.count({"num_key_value_heads"}, 8);
+  architecture.attention_bias = false;
+  fields.accept({"num_nextn_predict_layers"});
+}
+
+// Glm46VConfig's text_config says which of the two language models it is.
+bool has_experts(ConfigFields& fields, std::string_view model_type) {
+  if (model_type != "glm46v") return model_type == "glm4v_moe";
+  const Value* named = required_object(fields, "text_config").find("model_type");
+  return named != nullptr && named->is_string() && named->string == "glm4v_moe_text";
+}
+
+// Glm4vConfig, Glm4vMoeConfig, Glm46VConfig, GlmOcrConfig. The language model's keys may stand beside vision_config, as
+// the first files have them.
 void read_config(ConfigFields& fields, Architecture& architecture) {
-  const bool experts = architecture.model_type == "glm4v_moe";
-  const auto read = experts ? read_moe_text : read_text;
+  const bool experts = has_experts(fields, architecture.model_type), ocr = architecture.model_type == "glm_ocr";
+  const auto read = experts ? read_moe_text : ocr ? read_ocr_text : read_text;
   if (const Value* text = object_in(fields, "text_config")) {
     ConfigFields inner(*text, fields.path() + "/text_config", fields.issues());
     read(inner, architecture);
@@ -159,7 +196,7 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
   accept_rotation(fields);
   fields.accept({"image_start_token_id", "image_end_token_id", "video_start_token_id", "video_end_token_id"});
-  read_qwen_tower(fields, architecture, read_vision);
+  read_qwen_tower(fields, architecture, ocr ? read_ocr_vision : read_vision);
   architecture.language = experts ? &kMoeLanguage : &kLanguage;
   if (!architecture.parts.empty()) architecture.parts.front().program = &kTowerProgram;
 }
@@ -171,6 +208,8 @@ const Program kProgram = {
 
 const Family kRows[] = {
     {"glm4v", "Glm4v", "Glm4vForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
+    {"glm46v", "Glm46V", "Glm46VForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
+    {"glm_ocr", "GlmOcr", "GlmOcrForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
     {"glm4v_moe", "Glm4vMoe", "Glm4vMoeForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
 };
 

@@ -1,8 +1,10 @@
-// LFM2: short convolutions, gated on both sides, and now and then an attention.
+// LFM2: short convolutions, gated on both sides, and now and then an attention; in LFM2-MoE experts behind both.
 #include "core/families/family.hpp"
 #include "core/families/mixtures.hpp"
 #include "core/layers/ssm.hpp"
+#include "core/model/config_experts.hpp"
 #include "core/model/config_ssm.hpp"
+#include "core/tape/routing_ops.hpp"
 
 namespace tidemark {
 namespace {
@@ -16,11 +18,9 @@ Count adjusted_width(ConfigFields& fields, Count width) {
   return (scaled + multiple - 1) / multiple * multiple;
 }
 
-// transformers 5.12.1 models/lfm2/configuration_lfm2.py: Lfm2Config; `full_attn_idxs` says which layers attend where
-// `layer_types` does not.
-void read_config(ConfigFields& fields, Architecture& architecture) {
+// What Lfm2Config and Lfm2MoeConfig have in common.
+void read_lfm2(ConfigFields& fields, Architecture& architecture) {
   architecture.hidden_size = fields.required({"hidden_size"});
-  architecture.intermediate_size = adjusted_width(fields, fields.required({"block_ff_dim", "intermediate_size"}));
   architecture.num_layers = fields.required({"num_hidden_layers"});
   architecture.num_heads = fields.count({"num_attention_heads"}, 32);
   architecture.vocab_size = fields.required({"vocab_size"});
@@ -32,6 +32,13 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.ssm.kernel = fields.count({"conv_L_cache"}, 3);
   architecture.ssm.conv_bias = fields.flag({"conv_bias"}, false);
   read_layer_kinds(fields, architecture, {"conv", "full_attention"}, 1);
+}
+
+// transformers 5.12.1 models/lfm2/configuration_lfm2.py: Lfm2Config; `full_attn_idxs` says which layers attend where
+// `layer_types` does not.
+void read_config(ConfigFields& fields, Architecture& architecture) {
+  read_lfm2(fields, architecture);
+  architecture.intermediate_size = adjusted_width(fields, fields.required({"block_ff_dim", "intermediate_size"}));
   const Value* attending = fields.find({"full_attn_idxs"});
   if (fields.has({"layer_types"}) || attending == nullptr || !attending->is_array()) return;
   architecture.layer_kinds.assign(architecture.layer_kinds.size(), 0);
@@ -42,6 +49,23 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   }
 }
 
+// transformers 5.12.1 models/lfm2_moe/configuration_lfm2_moe.py: Lfm2MoeConfig. Its class has no list of layers of its
+// own and fails without one.
+void read_moe_config(ConfigFields& fields, Architecture& architecture) {
+  read_lfm2(fields, architecture);
+  architecture.intermediate_size = fields.count({"intermediate_size"}, 7168);
+  if (!fields.has({"layer_types"})) {
+    fields.error("MISSING_FIELD", "layer_types", "\"layer_types\" is missing: which layers attend would be guessed.");
+  }
+  read_experts(fields, architecture, {32, 4, 1792}, {"num_experts"}, {"moe_intermediate_size"});
+  Experts& e = architecture.experts;
+  e.normalised = fields.flag({"norm_topk_prob"}, true);
+  e.bias = fields.flag({"use_expert_bias"}, true);
+  const Count dense = fields.count({"num_dense_layers"}, 2, 0);
+  for (Count i = 0; i < architecture.num_layers; ++i) e.dense_layers.push_back(i < dense);
+  fields.accept({"routed_scaling_factor"});
+}
+
 constexpr const char* kModel = "transformers 5.12 models/lfm2/modeling_lfm2.py: Lfm2Model.forward";
 constexpr const char* kLayer = "transformers 5.12 models/lfm2/modeling_lfm2.py: Lfm2DecoderLayer.forward";
 constexpr const char* kAttention = "transformers 5.12 models/lfm2/modeling_lfm2.py: Lfm2Attention.forward";
@@ -49,6 +73,11 @@ constexpr const char* kConvolution = "transformers 5.12 models/lfm2/modeling_lfm
 constexpr const char* kMlp = "transformers 5.12 models/lfm2/modeling_lfm2.py: Lfm2MLP.forward";
 constexpr GatedNames kMlpNames = {"feed_forward", "feed_forward.w1", "feed_forward", "feed_forward.w3",
                                   "feed_forward.w2"};
+constexpr const char* kMoe = "transformers 5.12 models/lfm2_moe/modeling_lfm2_moe.py: Lfm2MoeSparseMoeBlock.forward";
+constexpr ExpertForm kExperts = {
+    .module = "feed_forward.experts",
+    .source = "transformers 5.12 models/lfm2_moe/modeling_lfm2_moe.py: Lfm2MoeExperts.forward",
+    .act = "feed_forward.experts"};
 
 Tensor self_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attn", kAttention);
@@ -79,6 +108,40 @@ Tensor short_convolution(Net& net, Tensor hidden) {
   return net.linear("conv.out_proj", std::move(y), net.H, bias);
 }
 
+// Lfm2MoeSparseMoeBlock.route_tokens_to_experts: sigmoids, a correction in fp32 for the choice alone.
+Routing route(Net& net, const Tensor& hidden) {
+  const Experts& e = net.arch.experts;
+  Routing r;
+  r.logits = net.linear("feed_forward.gate", hidden, Dim(e.count));
+  Tensor weights = sigmoid(r.logits);
+  TopK best;
+  if (e.bias) {
+    const Tensor choice = add(weights, net.tape.part_of_buffer(Shape{Dim(e.count)}, Dtype::kFp32));
+    best = topk(choice, Dim(e.per_token));
+    weights = gather_last(std::move(weights), best.indices);
+    weights = to(std::move(weights), r.logits.dtype());
+  } else {
+    best = topk(std::move(weights), Dim(e.per_token));
+    weights = std::move(best.values);
+  }
+  if (e.normalised) {
+    Tensor sum = sum_over(weights, -1, true);
+    sum = add_scalar(std::move(sum));
+    weights = div(std::move(weights), std::move(sum));
+  }
+  r.weights = mul_scalar(std::move(weights));
+  r.indices = std::move(best.indices);
+  return r;
+}
+
+Tensor moe(Net& net, Tensor hidden) {
+  Scope in(net.tape, "feed_forward", kMoe);
+  if (net.arch.experts.bias) net.tape.buffer("feed_forward.expert_bias", 4 * net.arch.experts.count);
+  const Tensor tokens = as_tokens(net, std::move(hidden));
+  const Routing routing = route(net, tokens);
+  return as_sequences(net, run_experts(net, kExperts, tokens, routing.indices, routing.weights));
+}
+
 Tensor layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kLayer);
   const Tensor residual = std::move(hidden);
@@ -87,7 +150,8 @@ Tensor layer(Net& net, Tensor hidden) {
   h = attends ? self_attention(net, std::move(h)) : short_convolution(net, std::move(h));
   h = add(std::move(h), residual);
   Tensor normed = rms_norm(net, "ffn_norm", h);
-  normed = gated_mlp(net, kMlpNames, kMlp, std::move(normed), net.F);
+  const bool mixes = net.arch.experts.count > 0 && !is_dense_layer(net);
+  normed = mixes ? moe(net, std::move(normed)) : gated_mlp(net, kMlpNames, kMlp, std::move(normed), net.F);
   return add(std::move(h), std::move(normed));
 }
 
@@ -105,6 +169,7 @@ const Program kProgram = {one_stack<embed, layer, norm>, llama_head};
 
 const Family kRows[] = {
     {"lfm2", "Lfm2", "Lfm2ForCausalLM", kLanguageModelOnly, read_config, &kProgram},
+    {"lfm2_moe", "Lfm2Moe", "Lfm2MoeForCausalLM", kLanguageModelOnly, read_moe_config, &kProgram},
 };
 
 extern const FamilyRows lfm2_rows;

@@ -172,8 +172,10 @@ constexpr const char* kMinistral3 =
 constexpr const char* kMlp = "transformers 5.12 models/llama/modeling_llama.py: LlamaMLP.forward";
 constexpr const char* kHead = "transformers 5.12 models/llama/modeling_llama.py: LlamaForCausalLM.forward";
 
+}  // namespace
+
 // q * (1 + beta * log(1 + floor(position_ids / max))).to(q.dtype())
-Tensor scale_by_position(Net& net, Tensor q_in) {
+Tensor scale_queries(Net& net, Tensor q_in) {
   Scope in(net.tape, "self_attn", kMinistral3);
   const Tensor q = std::move(q_in);
   const Shape row{Dim(1), net.S};
@@ -183,8 +185,6 @@ Tensor scale_by_position(Net& net, Tensor q_in) {
   scale = to(std::move(scale), q.dtype());
   return mul(q, std::move(scale));
 }
-
-}  // namespace
 
 void rotate_both(Net& net, Tensor& q, Tensor& k) {
   // apply_rotary_pos_emb returns both: the unrotated ones go when the names are bound anew.
@@ -197,7 +197,7 @@ void rotate_both(Net& net, Tensor& q, Tensor& k) {
 Tensor llama_attention(Net& net, Tensor hidden) {
   return qkv_attention(net, std::move(hidden), kAttention, [](Net& n, Tensor& q, Tensor& k) {
     if (n.rotates(n.layer_index)) rotate_both(n, q, k);
-    if (n.arch.query_scale) q = scale_by_position(n, std::move(q));
+    if (n.arch.query_scale) q = scale_queries(n, std::move(q));
   });
 }
 

@@ -1,8 +1,13 @@
 // OLMo: norms without weights. OLMo 2 and 3: norms after each branch and over the whole of q and k. Rotation in fp32,
-// but for OLMo 3.
+// but for OLMo 3. OLMo-Hybrid: three gated delta nets, each behind a norm, to one of OLMo 2's layers.
+#include <algorithm>
+
 #include "core/families/family.hpp"
 #include "core/layers/norms.hpp"
 #include "core/layers/rotations.hpp"
+#include "core/layers/ssm.hpp"
+#include "core/model/config_ssm.hpp"
+#include "core/tape/scan_ops.hpp"
 
 namespace tidemark {
 namespace {
@@ -40,12 +45,49 @@ void read_olmo3_config(ConfigFields& fields, Architecture& architecture) {
   architecture.sliding_layers = types ? *types : sliding_but_every(4, architecture.num_layers);
 }
 
+// transformers 5.12.1 models/olmo_hybrid/configuration_olmo_hybrid.py: OlmoHybridConfig. A rope dictionary without a
+// base means that nothing rotates.
+void read_olmo_hybrid_config(ConfigFields& fields, Architecture& architecture) {
+  read_olmo2_config(fields, architecture);
+  architecture.max_positions = fields.count({"max_position_embeddings"}, 65536);
+  const Value* rope = fields.find({"rope_parameters"});
+  const Value* base = rope != nullptr ? rope->find("rope_theta") : nullptr;
+  if (base != nullptr && base->is_null()) architecture.rotary_dim = 0;
+  StateSpace& s = architecture.ssm;
+  s.kernel = fields.count({"linear_conv_kernel_dim"}, 4);
+  s.groups = fields.nullable({"linear_num_key_heads"}, std::nullopt).value_or(architecture.num_heads);
+  s.heads = fields.nullable({"linear_num_value_heads"}, std::nullopt).value_or(architecture.num_heads);
+  if (s.groups == 0 || s.heads % s.groups != 0) {
+    fields.error("INVALID_VALUE", "linear_num_key_heads", "Heads of keys must divide those of values.");
+    return;
+  }
+  const auto standard = static_cast<Count>(0.75 * static_cast<double>(architecture.hidden_size)) / s.groups;
+  s.state = fields.nullable({"linear_key_head_dim"}, std::nullopt).value_or(standard);
+  s.head_dim = fields.nullable({"linear_value_head_dim"}, std::nullopt).value_or(2 * s.state);
+  s.norm = fields.flag({"linear_allow_neg_eigval"}, true);
+  read_layer_kinds(fields, architecture, {"linear_attention", "full_attention"}, 4);
+  std::vector<std::uint8_t>& kinds = architecture.layer_kinds;
+  if (kinds.empty()) return;
+  const bool stated = fields.has({"layer_types"});
+  if (!stated && std::find(kinds.begin(), kinds.end(), 1) == kinds.end()) kinds.back() = 1;
+  for (const std::uint8_t kind : {0, 1}) {
+    if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) continue;
+    fields.error("INVALID_VALUE", "layer_types", "OLMo-Hybrid wants layers of both kinds: its class fails without.");
+    return;
+  }
+  fields.accept({"linear_a_log_min", "linear_a_log_max", "linear_dt_min", "linear_dt_max", "linear_dt_init_floor"});
+}
+
 constexpr const char* kModel = "transformers 5.12 models/olmo/modeling_olmo.py: OlmoModel.forward";
 constexpr const char* kLayer = "transformers 5.12 models/olmo/modeling_olmo.py: OlmoDecoderLayer.forward";
 constexpr const char* kAttention = "transformers 5.12 models/olmo/modeling_olmo.py: OlmoAttention.forward";
 constexpr const char* kHead = "transformers 5.12 models/olmo/modeling_olmo.py: OlmoForCausalLM.forward";
 constexpr const char* kLayer2 = "transformers 5.12 models/olmo2/modeling_olmo2.py: Olmo2DecoderLayer.forward";
 constexpr const char* kAttention2 = "transformers 5.12 models/olmo2/modeling_olmo2.py: Olmo2Attention.forward";
+constexpr const char* kLinearLayer =
+    "transformers 5.12 models/olmo_hybrid/modeling_olmo_hybrid.py: OlmoHybridLinearAttentionDecoderLayer.forward";
+constexpr const char* kDeltaNet =
+    "transformers 5.12 models/olmo_hybrid/modeling_olmo_hybrid.py: OlmoHybridGatedDeltaNet.forward";
 constexpr const char* kHead2 = "transformers 5.12 models/olmo2/modeling_olmo2.py: Olmo2ForCausalLM.forward";
 
 // OlmoRotaryEmbedding.forward leaves its tables in fp32; modeling_olmo3.py casts them to the activations' dtype again.
@@ -58,7 +100,7 @@ Tensor attend(Net& net, Tensor q_in, Tensor k_in, Tensor v_in) {
   Tensor q = split_heads(net, std::move(q_in), net.A, net.hd);
   Tensor k = split_heads(net, std::move(k_in), net.Kv, net.hd);
   const Tensor v = split_heads(net, std::move(v_in), net.Kv, net.hd);
-  {
+  if (net.arch.rotary_dim > 0) {
     Rotated turned = rotate_fp32(net, q, k);
     q = std::move(turned.q);
     k = std::move(turned.k);
@@ -121,6 +163,47 @@ Tensor layer2(Net& net, Tensor hidden) {
   return add(std::move(residual), std::move(h));
 }
 
+// A projection, its own convolution over the tokens before, cut into heads.
+Tensor convolved(Net& net, const Tensor& x, const char* projection, const char* convolution, Dim heads, Dim width) {
+  Tensor h = net.linear(projection, x, Dim(heads.n() * width.n()));
+  h = causal_convolution(net, convolution, transpose(std::move(h), 1, 2), false);
+  return reshape(transpose(std::move(h), 1, 2), Shape{net.B, net.S, heads, width});
+}
+
+Tensor delta_net(Net& net, Tensor hidden) {
+  Scope in(net.tape, "linear_attn", kDeltaNet);
+  const Tensor x = mask_padding(net, std::move(hidden));
+  const StateSpace& s = net.arch.ssm;
+  const Dim heads(s.heads), groups(s.groups), dk(s.state), dv(s.head_dim), values(s.heads * s.head_dim);
+  Tensor q = convolved(net, x, "linear_attn.q_proj", "linear_attn.q_conv1d", groups, dk);
+  Tensor k = convolved(net, x, "linear_attn.k_proj", "linear_attn.k_conv1d", groups, dk);
+  const Tensor v = convolved(net, x, "linear_attn.v_proj", "linear_attn.v_conv1d", heads, dv);
+  q = repeat_heads(std::move(q), s.heads / s.groups);
+  k = repeat_heads(std::move(k), s.heads / s.groups);
+  Tensor beta = sigmoid(net.linear("linear_attn.b_proj", x, heads));
+  if (s.norm) beta = mul_scalar(std::move(beta));  // linear_allow_neg_eigval
+  const Tensor g = delta_decay(net, net.linear("linear_attn.a_proj", x, heads), true);
+  Tensor out = gated_delta_rule(net, q, k, v, g, beta);
+  Tensor gate = net.linear("linear_attn.g_proj", x, values);
+  const Dim rows(net.T.n() * heads.n());
+  out = reshape(std::move(out), Shape{rows, dv});
+  gate = reshape(std::move(gate), Shape{rows, dv});
+  out = norm_then_gate(net, "linear_attn.o_norm", std::move(out), gate);
+  out = reshape(std::move(out), Shape{net.B, net.S, values});
+  return net.linear("linear_attn.o_proj", std::move(out), net.H);
+}
+
+Tensor hybrid_layer(Net& net, Tensor hidden) {
+  if (net.arch.layer_kinds[static_cast<std::size_t>(net.layer_index)] == 1) return layer2(net, std::move(hidden));
+  Scope in(net.tape, "", kLinearLayer);
+  Tensor residual = std::move(hidden);
+  Tensor h = delta_net(net, olmo2_norm(net, "input_layernorm", residual));
+  h = add(residual, std::move(h));
+  residual = h;
+  h = llama_mlp(net, olmo2_norm(net, "post_attention_layernorm", std::move(h)));
+  return add(std::move(residual), std::move(h));
+}
+
 Tensor norm(Net& net, Tensor hidden) {
   return olmo_norm(net, "model.norm", std::move(hidden));
 }
@@ -143,11 +226,16 @@ Tensor head2(Net& net, Tensor hidden) {
 
 const Program kOlmoProgram = {one_stack<embed, layer, norm>, head};
 const Program kOlmo2Program = {one_stack<embed, layer2, norm2>, head2};
+// fla's kernels for it are others than Qwen3-Next's (ShortConvolution, FusedRMSNormGated).
+const Program kOlmoHybridProgram = {
+    .forward = one_stack<embed, hybrid_layer, norm2>, .lm_head = head2, .fused_scan = false};
 
 const Family kRows[] = {
     {"olmo", "Olmo", "OlmoForCausalLM", kSequenceOnly, read_olmo_config, &kOlmoProgram},
     {"olmo2", "Olmo2", "Olmo2ForCausalLM", kSequenceOnly, read_olmo2_config, &kOlmo2Program},
     {"olmo3", "Olmo3", "Olmo3ForCausalLM", kSequenceOnly, read_olmo3_config, &kOlmo2Program},
+    {"olmo_hybrid", "OlmoHybrid", "OlmoHybridForCausalLM", kLanguageModelOnly, read_olmo_hybrid_config,
+     &kOlmoHybridProgram},
 };
 
 extern const FamilyRows olmo_rows;

@@ -218,8 +218,6 @@ VisionTables vision_tables_of(Net& net, Tensor rotary) {
   return tables;
 }
 
-namespace {
-
 // apply_rotary_pos_emb_vision: both in fp32, whose copies live until it returns.
 void rotate_vision(Net& net, Tensor& q_states, Tensor& k_states) {
   const Tensor q = to(q_states, Dtype::kFp32);
@@ -233,8 +231,6 @@ void rotate_vision(Net& net, Tensor& q_states, Tensor& k_states) {
   q_states = std::move(q_embed);
   k_states = std::move(k_embed);
 }
-
-}  // namespace
 
 Tensor attend_in_stretches(Net& net, Tensor q, Tensor k, Tensor v, const std::vector<Count>& lengths,
                            const char* project) {
@@ -271,6 +267,10 @@ Tensor qwen_vision_attention(Net& net, Tensor hidden, const char* source) {
     q = three.part[0];
     k = three.part[1];
     v = three.part[2];
+  }
+  if (net.arch.qk_norm) {  // GLM-OCR's
+    q = rms_norm(net, "attn.q_norm", std::move(q));
+    k = rms_norm(net, "attn.k_norm", std::move(k));
   }
   rotate_vision(net, q, k);
   return attend_in_stretches(net, std::move(q), std::move(k), std::move(v), vision_lengths(net), "attn.proj");

@@ -23,6 +23,8 @@ struct VisionTables {
 };
 VisionTables vision_tables(Net& tower);
 VisionTables vision_tables_of(Net& tower, Tensor rotary);
+/// apply_rotary_pos_emb_vision on q and k [tokens, heads, hd].
+void rotate_vision(Net& tower, Tensor& q_states, Tensor& k_states);
 /// VisionAttention.forward: a call per picture, or per window.
 Tensor qwen_vision_attention(Net& tower, Tensor hidden, const char* source);
 /// q, k, v [tokens, heads, hd] that attend within stretches of these lengths, a call for each; [tokens, H].

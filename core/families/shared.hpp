@@ -59,6 +59,8 @@ using Turn = void (*)(Net& net, Tensor& q, Tensor& k);
 Tensor qkv_attention(Net& net, Tensor hidden, const char* source, Turn turn);
 /// LlamaAttention.forward
 Tensor llama_attention(Net& net, Tensor hidden);
+/// Ministral3Attention.forward: q times a number for each position (get_llama_4_attn_scale).
+Tensor scale_queries(Net& net, Tensor q);
 /// q and k turned by the model's tables.
 void rotate_both(Net& net, Tensor& q, Tensor& k);
 /// Qwen3Attention.forward

@@ -255,6 +255,14 @@ Tensor merge_features(Net& net, Tensor embeds, Tensor (*features_of)(Net& net), 
   return scatter_features(net, std::move(embeds), std::move(features), source);
 }
 
+void refuse_packed_pictures(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  if (job.method != Method::kQlora || job.images_per_sample == 0) return;
+  issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/method",
+                    "transformers 5.12 fails here: " + architecture.class_name +
+                        " casts pictures to the dtype of a packed weight. Use \"lora\", or texts alone.",
+                    "lora"});
+}
+
 Tensor selected_features(Net& net, Net& tower) {
   Tensor features = tower.model_locals.size() == 1 ? tower.model_locals.front() : cat(tower.model_locals, -1);
   if (net.arch.pictures.drops_class_token) features = narrow(features, 1, 1, Dim(features.size(1) - 1));

@@ -61,6 +61,10 @@ Tensor to_unit_length(Tensor x);
 /// SiglipVisionModel.forward: the last hidden state, and among outer_locals what its head makes of it, [n, 1, width].
 Tensor siglip_tower(Net& net);
 
+/// An error where packed weights and pictures meet in a class that casts pictures to its linear layer's dtype, which is
+/// that of packed numbers.
+void refuse_packed_pictures(const Architecture& architecture, const TrainingJob& job, Issues& issues);
+
 inline constexpr ClassSuffix kSeeingClasses[] = {{"ForConditionalGeneration", Head::kCausalLm}, {"Model", Head::kNone}};
 
 }  // namespace tidemark

@@ -389,7 +389,18 @@ Dtype Net::kept_dtype() const {
 }
 
 // quantizers/base.py get_modules_to_not_convert: `_keep_in_fp32_modules` are among them.
-Tensor Net::wide_linear(const char* name, Tensor x_in, Dim out_features) {
+Tensor Net::wide_linear(const char* name, Tensor x, Dim out_features) {
+  return kept_linear(name, std::move(x), out_features, kept_dtype());
+}
+
+Tensor Net::fp32_linear(const char* name, Tensor x, Dim out_features) {
+  if (packs_here()) return linear(name, std::move(x), out_features);
+  Tensor result = kept_linear(name, std::move(x), out_features, Dtype::kFp32);
+  if (Module* module = noted(name)) module->is_quantised = true;
+  return result;
+}
+
+Tensor Net::kept_linear(const char* name, Tensor x_in, Dim out_features, Dtype dtype) {
   Scope in(tape, name, source());
   Tensor x = std::move(x_in);
   Base base{name, x.dim(-1), out_features, false, {}, {}};
@@ -398,7 +409,7 @@ Tensor Net::wide_linear(const char* name, Tensor x_in, Dim out_features) {
   p.module = name;
   p.leaf = "weight";
   p.shape = Shape{out_features, base.in_features};
-  p.dtype = kept_dtype();
+  p.dtype = dtype;
   p.requires_grad = trains(name, "weight");
   base.weight = declare(p);
   Tensor kept = to(std::move(x), base.weight.dtype());  // by the same name

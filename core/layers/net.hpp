@@ -179,6 +179,8 @@ class Net {
   Tensor linear(const char* name, Tensor x, Dim out_features, bool bias = false);
   /// nn.Linear that `_keep_in_fp32_modules` names: never quantised, and in fp32 where other weights are in fp16.
   Tensor wide_linear(const char* name, Tensor x, Dim out_features);
+  /// nn.Linear made with dtype=torch.float32, whose input is cast to that; packed where others are.
+  Tensor fp32_linear(const char* name, Tensor x, Dim out_features);
   /// x @ weight.T + bias, for modules that do not call F.linear: autocast caches no cast of the transposed weight.
   Tensor matmul_linear(const char* name, Tensor x, Dim out_features, bool bias);
   /// transformers.pytorch_utils.Conv1D: weight [in, out], always with a bias.
@@ -292,6 +294,7 @@ class Net {
 
   bool trains(const char* module, const char* parameter) const;
   Dtype kept_dtype() const;
+  Tensor kept_linear(const char* name, Tensor x, Dim out_features, Dtype dtype);
   Module* noted(const char* name);
   void note(const char* name, const char* leaf, ModuleKind kind);
   Tensor declare(const char* name, const char* leaf, const Shape& shape, ModuleKind kind);

@@ -202,13 +202,11 @@ Tensor norm_then_gate(Net& net, const char* name, Tensor x_in, Tensor gate_in) {
   return to(std::move(h), x.dtype());
 }
 
-namespace {
-
-// -A_log.float().exp() * F.softplus(a.float() + dt_bias)
-Tensor decay(Net& net, const Tensor& a) {
+Tensor delta_decay(Net& net, const Tensor& a, bool wide) {
   const Shape heads{Dim(net.arch.ssm.heads)};
   const Tensor dt_bias = net.parameter("linear_attn", "dt_bias", heads);
-  Tensor rate = to(net.parameter("linear_attn", "A_log", heads), Dtype::kFp32);
+  Tensor rate = wide ? net.fp32_parameter("linear_attn", "A_log", heads, true)
+                     : to(net.parameter("linear_attn", "A_log", heads), Dtype::kFp32);
   rate = exp(std::move(rate));
   rate = neg(std::move(rate));
   Tensor step = to(a, Dtype::kFp32);
@@ -217,7 +215,12 @@ Tensor decay(Net& net, const Tensor& a) {
   return mul(std::move(rate), std::move(step));
 }
 
-}  // namespace
+Tensor gated_delta_rule(Net& net, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& g,
+                        const Tensor& beta) {
+  if (net.job.torch_scan) return torch_delta_rule(net, q, k, v, g, beta);
+  Scope in(net.tape, "linear_attn", kFla);
+  return chunk_gated_delta_rule(q, k, v, g, beta);
+}
 
 Tensor gated_delta_net(Net& net, const char* source, DeltaInputs inputs) {
   const StateSpace& s = net.arch.ssm;
@@ -230,16 +233,10 @@ Tensor gated_delta_net(Net& net, const char* source, DeltaInputs inputs) {
   Tensor key = reshape(parts.part[1], Shape{net.B, net.S, groups, dk});
   const Tensor value = reshape(parts.part[2], Shape{net.B, net.S, heads, dv});
   const Tensor beta = sigmoid(inputs.b);
-  const Tensor g = decay(net, inputs.a);
+  const Tensor g = delta_decay(net, inputs.a, false);
   query = repeat_heads(std::move(query), heads.n() / groups.n());
   key = repeat_heads(std::move(key), heads.n() / groups.n());
-  Tensor out;
-  if (net.job.torch_scan) {
-    out = torch_delta_rule(net, query, key, value, g, beta);
-  } else {
-    Scope in(net.tape, "linear_attn", kFla);
-    out = chunk_gated_delta_rule(query, key, value, g, beta);
-  }
+  Tensor out = gated_delta_rule(net, query, key, value, g, beta);
   const Dim rows(net.T.n() * heads.n());
   out = reshape(std::move(out), Shape{rows, dv});
   inputs.z = reshape(std::move(inputs.z), Shape{rows, dv});

@@ -13,6 +13,13 @@ Tensor causal_convolution(Net& net, const char* name, Tensor x, bool bias, bool 
 /// Norm before gate, over the last dimension of rows: Qwen3NextRMSNormGated, or fla's kernel for it.
 Tensor norm_then_gate(Net& net, const char* name, Tensor x, Tensor gate);
 
+/// torch_chunk_gated_delta_rule, or fla's kernel for it: q and k [B, S, heads, D] normalised, v [B, S, heads, D], g and
+/// beta [B, S, heads].
+Tensor gated_delta_rule(Net& net, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& g,
+                        const Tensor& beta);
+/// -A_log.float().exp() * F.softplus(a.float() + dt_bias); `wide`: A_log is made in fp32.
+Tensor delta_decay(Net& net, const Tensor& a, bool wide);
+
 /// What a gated delta net's projections make.
 struct DeltaInputs {
   Tensor mixed;  ///< [B, channels, S]: queries, keys and values before their convolution

@@ -84,10 +84,10 @@ void slide_everywhere(Architecture& architecture, Count window) {
 }
 
 void read_latent_attention(ConfigFields& fields, Architecture& architecture, Count query_rank, Count plain_dim,
-                           Count value_dim) {
+                           Count value_dim, Count rank) {
   LatentAttention& a = architecture.latent;
   a.query_rank = fields.nullable({"q_lora_rank"}, query_rank).value_or(0);
-  a.rank = fields.count({"kv_lora_rank"}, 512);
+  a.rank = fields.count({"kv_lora_rank"}, rank);
   a.rope_dim = fields.count({"qk_rope_head_dim"}, 64);
   a.plain_dim = fields.count({"qk_nope_head_dim"}, plain_dim);
   a.value_dim = fields.count({"v_head_dim"}, value_dim);

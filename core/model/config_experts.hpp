@@ -31,6 +31,6 @@ void read_aux_loss(ConfigFields& fields, Architecture& architecture);
 void slide_everywhere(Architecture& architecture, Count window);
 /// DeepSeek's latent attention: ranks and the parts of its heads.
 void read_latent_attention(ConfigFields& fields, Architecture& architecture, Count query_rank, Count plain_dim,
-                           Count value_dim);
+                           Count value_dim, Count rank = 512);
 
 }  // namespace tidemark

@@ -81,6 +81,27 @@ TEST_CASE("a token's own parameters are those of its experts and of what all sha
   CHECK(three.estimate->parameters.active - two.estimate->parameters.active == 4 * 3 * kWidth * kExpert);
 }
 
+// tencent/Hunyuan-A13B-Instruct's file has a list with a number for every layer.
+TEST_CASE("numbers of experts that a file lists layer by layer are read where all are alike", "[moe]") {
+  static const Engine engine;
+  const auto ask_hunyuan = [](const char* experts) {
+    Issues issues;
+    return engine.answer(
+        parse_json(std::string{R"({"config": {"model_type": "hunyuan_v1_moe", "vocab_size": 1000, "hidden_size": 256,
+            "intermediate_size": 384, "num_hidden_layers": 2, "num_attention_heads": 4, "num_experts": 8,
+            "moe_topk": )"} +
+                       experts + R"(}, "sequence_length": 256})",
+                   "", issues));
+  };
+  const Answer listed = ask_hunyuan("[2, 2]"), plain = ask_hunyuan("2");
+  REQUIRE(listed.estimate);
+  REQUIRE(plain.estimate);
+  CHECK(listed.estimate->allocated.expected == plain.estimate->allocated.expected);
+  const Answer mixed = ask_hunyuan("[2, 4]");
+  CHECK_FALSE(mixed.estimate);
+  CHECK(mixed.issues.back().path == "/config/moe_topk");
+}
+
 TEST_CASE("quantised jobs are told that experts stay in 16 bits", "[moe]") {
   CHECK(says(ask(2, R"(, "method": "qlora")"), "NOT_QUANTISED"));
 }

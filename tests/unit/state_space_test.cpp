@@ -55,6 +55,20 @@ TEST_CASE("adapters on what PEFT refuses in a Mamba model are refused") {
   CHECK(answer_to(lora + "[\"in_proj\"]}").estimate);
 }
 
+// OlmoHybridConfig.validate_architecture, transformers 5.12.
+TEST_CASE("OLMo-Hybrid wants layers of both kinds, and runs on torch alone") {
+  const auto ask_olmo = [](const std::string& config, const std::string& options) {
+    return answer_to(
+        R"("config":{"model_type":"olmo_hybrid","hidden_size":256,"intermediate_size":384,"num_hidden_layers":4,)"
+        R"("num_attention_heads":4,"vocab_size":256)" +
+        config + R"(},"sequence_length":128)" + options);
+  };
+  CHECK(ask_olmo("", R"(,"kernels":"torch")").estimate);
+  CHECK(says(ask_olmo("", ""), "/kernels", Severity::kError));
+  const std::string alike = R"(,"layer_types":["full_attention","full_attention","full_attention","full_attention"])";
+  CHECK(says(ask_olmo(alike, R"(,"kernels":"torch")"), "/config/layer_types", Severity::kError));
+}
+
 TEST_CASE("only models of pictures or of sound alone take no sequence length") {
   CHECK(says(answer_to(kMamba + R"(,"sequence_length":0)"), "/sequence_length", Severity::kError));
   const std::string vit =

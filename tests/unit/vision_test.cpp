@@ -92,6 +92,39 @@ TEST_CASE("a video has as many tokens as its pairs of frames, where a patch hold
   CHECK_FALSE(ask(R"(,"video_frames":4)").estimate);  // Idefics3's processor
 }
 
+// Gemma4UnifiedVisionEmbedder.forward, transformers 5.12: pixel_values.to(patch_dense.weight.dtype).
+TEST_CASE("Gemma 4 12B in four bits takes texts alone, and its parts count as published") {
+  const auto ask_gemma = [](const std::string& options) {
+    Issues issues;
+    return engine().answer(
+        parse_json(R"({"model":"google/gemma-4-12B-it","sequence_length":1024)" + options + "}", "", issues));
+  };
+  const Answer packed = ask_gemma(R"(,"method":"qlora","images_per_sample":1)");
+  CHECK_FALSE(packed.estimate);
+  REQUIRE_FALSE(packed.issues.empty());
+  CHECK(packed.issues.back().path == "/method");
+  CHECK(ask_gemma(R"(,"method":"qlora")").estimate);
+  const Answer whole = ask_gemma(R"(,"images_per_sample":1)");
+  REQUIRE(whole.estimate);
+  // 11 959 730 224 in the checkpoint, of which one number for each of 48 layers is a buffer (layer_scalar).
+  CHECK(whole.estimate->parameters.total == 11959730224 - 48);
+}
+
+// Lfm2VlImageProcessor, transformers 5.12: 2 x 2 tiles of 512 and the whole, of 256 tokens each.
+TEST_CASE("LFM2-VL sees a large picture as tiles and the whole, a small one in one piece") {
+  const auto ask_lfm = [](const std::string& options) {
+    Issues issues;
+    return engine().answer(
+        parse_json(R"({"model":"LiquidAI/LFM2-VL-450M","images_per_sample":1)" + options + "}", "", issues));
+  };
+  CHECK(ask_lfm(R"(,"image_size":512,"sequence_length":512)").estimate);
+  const Answer large = ask_lfm(R"(,"image_size":1024,"sequence_length":1024)");
+  CHECK_FALSE(large.estimate);
+  REQUIRE_FALSE(large.issues.empty());
+  CHECK(large.issues.back().suggestion == "1280");
+  CHECK(ask_lfm(R"(,"image_size":1024,"sequence_length":1280)").estimate);
+}
+
 TEST_CASE("a map has no figure for lengths that do not hold the pictures") {
   for (const char* exact : {"true", "false"}) {
     Issues none;

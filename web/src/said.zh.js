@@ -558,4 +558,25 @@ export default [
     'The sequence has no room for pictures of the model\'s own size: they are taken to be {1} pixels a side, the largest that it holds. State "image_size".',
     "序列容不下模型自身尺寸的图片：图片按边长 {1} 像素计算，即序列能容下的最大尺寸。请给出 image_size。",
   ],
+  // Families that came late.
+  [
+    'transformers 5.12 fails here: {1} casts pictures to the dtype of a packed weight. Use "lora", or texts alone.',
+    "transformers 5.12 在此会出错：{1} 把图片转换成打包权重的类型。请用 “lora”，或只用文本。",
+  ],
+  [
+    'The tower\'s pooling head is not modelled: "vision_use_head": false is what published files say.',
+    "未建模视觉塔的池化头：已发布的文件写的是 “vision_use_head”: false。",
+  ],
+  [
+    "OLMo-Hybrid wants layers of both kinds: its class fails without.",
+    "OLMo-Hybrid 两种层都要有：否则它的类会出错。",
+  ],
+  [
+    "Layers whose tokens take different numbers of experts are not modelled.",
+    "未建模各层每个 token 专家数不同的模型。",
+  ],
+  [
+    "Only experts whose sum is made in fp32 are modelled, as the class has it by default.",
+    "只建模以 fp32 求和的专家，这是该类的默认方式。",
+  ],
 ];

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""newer_jobs.py [FAMILY...] > jobs.jsonl: families that came to transformers late, a few layers of the published widths.
+
+Decoders: LFM2-MoE, Hunyuan-A13B, Hy3, Mistral 4, AFMoE, dots.llm1, OLMo-Hybrid, Youtu, Gemma 4 12B. Models that see: LFM2-VL, Gemma 4 12B, GLM-OCR,
+PaddleOCR-VL, GLM-4.6V, Mistral Small 4."""
+import json
+import sys
+
+GEMMA_TEXT = {"vocab_size": 262144, "hidden_size": 3840, "intermediate_size": 15360, "num_hidden_layers": 4, "num_attention_heads": 16,
+              "num_key_value_heads": 8, "num_global_key_value_heads": 1, "head_dim": 256, "global_head_dim": 512, "hidden_activation": "gelu_pytorch_tanh",
+              "max_position_embeddings": 262144, "sliding_window": 1024, "attention_k_eq_v": True, "final_logit_softcapping": 30.0,
+              "layer_types": ["sliding_attention", "sliding_attention", "sliding_attention", "full_attention"], "tie_word_embeddings": True}
+LFM2_TEXT = {"model_type": "lfm2", "vocab_size": 65536, "hidden_size": 1024, "intermediate_size": 6656, "block_auto_adjust_ff_dim": True,
+             "block_multiple_of": 256, "block_ffn_dim_multiplier": 1.0, "num_hidden_layers": 4, "num_attention_heads": 16, "num_key_value_heads": 8,
+             "max_position_embeddings": 128000, "conv_L_cache": 3, "conv_bias": False, "layer_types": ["conv", "conv", "full_attention", "conv"],
+             "tie_word_embeddings": True}
+DECODERS = {
+    "lfm2-moe": {"model_type": "lfm2_moe", "architectures": ["Lfm2MoeForCausalLM"], "vocab_size": 65536, "hidden_size": 2048, "intermediate_size": 7168,
+                 "moe_intermediate_size": 1792, "num_hidden_layers": 4, "num_attention_heads": 32, "num_key_value_heads": 8, "conv_bias": False,
+                 "conv_L_cache": 3, "num_dense_layers": 2, "num_experts": 32, "num_experts_per_tok": 4, "use_expert_bias": True, "norm_topk_prob": True,
+                 "routed_scaling_factor": 1.0, "max_position_embeddings": 128000, "layer_types": ["conv", "full_attention", "conv", "full_attention"]},
+    "hunyuan-moe": {"model_type": "hunyuan_v1_moe", "architectures": ["HunYuanMoEV1ForCausalLM"], "vocab_size": 128167, "hidden_size": 4096,
+                    "intermediate_size": 3072, "num_hidden_layers": 2, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128,
+                    "hidden_act": "silu", "max_position_embeddings": 32768, "num_experts": 16, "moe_topk": 8, "attention_bias": False,
+                    "tie_word_embeddings": True},
+    "mistral4": {"model_type": "mistral4", "architectures": ["Mistral4ForCausalLM"], "vocab_size": 131072, "hidden_size": 4096, "intermediate_size": 12288,
+                 "moe_intermediate_size": 2048, "num_hidden_layers": 2, "num_attention_heads": 32, "num_key_value_heads": 32, "n_shared_experts": 1,
+                 "n_routed_experts": 16, "num_experts_per_tok": 4, "kv_lora_rank": 256, "q_lora_rank": 1024, "qk_rope_head_dim": 64, "v_head_dim": 128,
+                 "qk_nope_head_dim": 64, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 0, "norm_topk_prob": True},
+    "afmoe": {"model_type": "afmoe", "architectures": ["AfmoeForCausalLM"], "vocab_size": 200192, "hidden_size": 2048, "intermediate_size": 6144,
+              "moe_intermediate_size": 1024, "num_hidden_layers": 4, "num_dense_layers": 1, "num_attention_heads": 32, "num_key_value_heads": 4,
+              "head_dim": 128, "num_experts": 32, "num_experts_per_tok": 8, "num_shared_experts": 1, "route_scale": 2.826, "sliding_window": 512,
+              "global_attn_every_n_layers": 4, "mup_enabled": True, "max_position_embeddings": 131072},
+    "dots1": {"model_type": "dots1", "architectures": ["Dots1ForCausalLM"], "vocab_size": 152064, "hidden_size": 4096, "intermediate_size": 10944,
+              "moe_intermediate_size": 1408, "num_hidden_layers": 3, "num_attention_heads": 32, "num_key_value_heads": 32, "n_shared_experts": 2,
+              "n_routed_experts": 16, "num_experts_per_tok": 6, "first_k_dense_replace": 1, "norm_topk_prob": True, "n_group": 1, "topk_group": 1,
+              "max_position_embeddings": 32768, "sliding_window": None},
+    "olmo-hybrid": {"model_type": "olmo_hybrid", "architectures": ["OlmoHybridForCausalLM"], "vocab_size": 100352, "hidden_size": 3840,
+                    "intermediate_size": 11008, "num_hidden_layers": 2, "num_attention_heads": 30, "num_key_value_heads": 30,
+                    "layer_types": ["linear_attention", "full_attention"], "max_position_embeddings": 65536,
+                    "linear_conv_kernel_dim": 4, "linear_allow_neg_eigval": True},
+    "hy3": {"model_type": "hy_v3", "architectures": ["HYV3ForCausalLM"], "vocab_size": 120832, "hidden_size": 4096, "intermediate_size": 13312,
+            "num_hidden_layers": 2, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128, "num_experts": 16, "num_experts_per_tok": 8,
+            "num_shared_experts": 1, "moe_intermediate_size": 1536, "max_position_embeddings": 131072, "enable_moe_fp32_combine": True},
+    "youtu": {"model_type": "youtu", "architectures": ["YoutuForCausalLM"], "vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 6144,
+              "num_hidden_layers": 3, "num_attention_heads": 16, "num_key_value_heads": 16, "kv_lora_rank": 512, "q_lora_rank": 1536,
+              "qk_rope_head_dim": 64, "v_head_dim": 128, "qk_nope_head_dim": 128, "max_position_embeddings": 131072, "tie_word_embeddings": True},
+    "gemma4-12b-text": {"model_type": "gemma4_unified_text", "architectures": ["Gemma4UnifiedForCausalLM"], **GEMMA_TEXT},
+}
+SEEING = {
+    "gemma4-12b": {"model_type": "gemma4_unified", "architectures": ["Gemma4UnifiedForConditionalGeneration"], "image_token_id": 258880,
+                   "text_config": {"model_type": "gemma4_unified_text", **GEMMA_TEXT, "use_bidirectional_attention": "vision"},
+                   "vision_config": {"model_type": "gemma4_unified_vision", "mm_embed_dim": 3840, "mm_posemb_size": 1120, "output_proj_dims": 3840,
+                                     "patch_size": 16, "pooling_kernel_size": 3},
+                   "audio_config": {"model_type": "gemma4_unified_audio", "audio_embed_dim": 640}},
+    "lfm2-vl": {"model_type": "lfm2_vl", "architectures": ["Lfm2VlForConditionalGeneration"], "image_token_id": 396, "downsample_factor": 2,
+                "projector_hidden_size": 2560, "projector_hidden_act": "gelu", "projector_bias": True, "projector_use_layernorm": True,
+                "text_config": LFM2_TEXT,
+                "vision_config": {"model_type": "siglip2_vision_model", "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 4,
+                                  "num_attention_heads": 12, "num_patches": 256, "patch_size": 16, "hidden_act": "gelu_pytorch_tanh",
+                                  "vision_use_head": False}},
+    "lfm2-vl-1.6b": {"model_type": "lfm2_vl", "architectures": ["Lfm2VlForConditionalGeneration"], "image_token_id": 396, "downsample_factor": 2,
+                     "projector_hidden_size": 2560, "projector_hidden_act": "gelu", "projector_bias": True, "projector_use_layernorm": False,
+                     "text_config": {**LFM2_TEXT, "hidden_size": 2048, "intermediate_size": 12288, "num_attention_heads": 32},
+                     "vision_config": {"model_type": "siglip2_vision_model", "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 3,
+                                       "num_attention_heads": 16, "num_patches": 256, "patch_size": 16, "hidden_act": "gelu_pytorch_tanh",
+                                       "vision_use_head": False}},
+}
+GLM_VISION = {"model_type": "glm4v_vision", "depth": 3, "hidden_size": 1536, "hidden_act": "silu", "attention_bias": False, "num_heads": 12, "in_channels": 3,
+              "image_size": 336, "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2, "out_hidden_size": 4096, "intermediate_size": 13696}
+SEEING.update({
+    "glm-ocr": {"model_type": "glm_ocr", "architectures": ["GlmOcrForConditionalGeneration"], "image_token_id": 59280, "video_token_id": 59281,
+                "tie_word_embeddings": False,
+                "text_config": {"model_type": "glm_ocr_text", "vocab_size": 59392, "hidden_size": 1536, "intermediate_size": 4608, "num_hidden_layers": 3,
+                                "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "hidden_act": "silu",
+                                "max_position_embeddings": 131072,
+                                "rope_parameters": {"rope_type": "default", "rope_theta": 10000, "mrope_section": [16, 24, 24],
+                                                    "partial_rotary_factor": 1.0}},
+                "vision_config": {"model_type": "glm_ocr_vision", "depth": 4, "hidden_size": 1024, "hidden_act": "silu", "attention_bias": True,
+                                  "num_heads": 16, "in_channels": 3, "image_size": 336, "patch_size": 14, "spatial_merge_size": 2,
+                                  "temporal_patch_size": 2, "out_hidden_size": 1536, "intermediate_size": 4096}},
+    "paddleocr-vl": {"model_type": "paddleocr_vl", "architectures": ["PaddleOCRVLForConditionalGeneration"], "image_token_id": 100295,
+                     "text_config": {"model_type": "paddleocr_vl_text", "vocab_size": 103424, "hidden_size": 1024, "intermediate_size": 3072,
+                                     "num_hidden_layers": 4, "num_attention_heads": 16, "num_key_value_heads": 2, "head_dim": 128,
+                                     "max_position_embeddings": 131072, "use_bias": False,
+                                     "rope_parameters": {"rope_type": "default", "rope_theta": 500000, "mrope_section": [16, 24, 24]}},
+                     "vision_config": {"model_type": "paddleocr_vl_vision", "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 4,
+                                       "num_attention_heads": 16, "num_channels": 3, "image_size": 384, "patch_size": 14, "spatial_merge_size": 2,
+                                       "hidden_act": "gelu_pytorch_tanh"}},
+    "glm46v-flash": {"model_type": "glm46v", "architectures": ["Glm46VForConditionalGeneration"], "image_token_id": 151363, "video_token_id": 151364,
+                     "tie_word_embeddings": False,
+                     "text_config": {"model_type": "glm4v_text", "vocab_size": 151552, "hidden_size": 4096, "intermediate_size": 13696,
+                                     "num_hidden_layers": 2, "num_attention_heads": 32, "num_key_value_heads": 2, "hidden_act": "silu",
+                                     "max_position_embeddings": 131072, "attention_bias": True,
+                                     "rope_parameters": {"rope_type": "default", "rope_theta": 500000, "mrope_section": [8, 12, 12],
+                                                         "partial_rotary_factor": 0.5}},
+                     "vision_config": GLM_VISION},
+    "mistral-small-4": {"model_type": "mistral3", "architectures": ["Mistral3ForConditionalGeneration"], "image_token_index": 10,
+                        "projector_hidden_act": "gelu", "spatial_merge_size": 2, "multimodal_projector_bias": False, "vision_feature_layer": -1,
+                        "text_config": {key: value for key, value in DECODERS["mistral4"].items() if key != "architectures"},
+                        "vision_config": {"model_type": "pixtral", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 3,
+                                          "num_attention_heads": 16, "head_dim": 64, "num_channels": 3, "patch_size": 14, "image_size": 1540,
+                                          "hidden_act": "silu"}},
+})
+CK = {"gradient_checkpointing": "full"}
+FA2 = {"attention": "flash_attention_2"}
+EAGER = {"attention": "eager"}
+
+
+def lora(targets="all-linear", r=16, dropout=0.0, **more):
+    return {"lora": {"r": r, "alpha": 2 * r, "dropout": dropout, "target_modules": targets, **more}}
+
+
+# An expression: Mistral 4's latent attention has other names.
+ATTENTION = r".*\.self_attn\.(q_proj|v_proj|q_b_proj|kv_b_proj)"
+# what, method, precision, rows, length, further
+TEXTS = [
+    ("full", "full", "bf16", 2, 1024, {}),
+    ("amp", "full", "amp_bf16", 1, 768, {}),
+    ("bf16-amp-ck", "full", "bf16_amp", 2, 1024, CK),
+    ("eager", "full", "bf16", 1, 512, EAGER),
+    ("fa2-ck", "full", "bf16", 2, 2048, {**FA2, **CK}),
+    ("padded", "full", "bf16", 2, 768, {"padding": True}),
+    ("lora", "lora", "bf16_amp", 2, 1024, lora()),
+    ("lora-attention", "lora", "bf16", 4, 512, {**lora(ATTENTION, 8, 0.05), **CK}),
+    ("qlora", "qlora", "bf16_amp", 1, 2048, {**lora(), **CK, "optimizer": "paged_adamw_8bit"}),
+    ("qlora-fa2", "qlora", "bf16", 1, 768, {**lora(), **FA2}),
+    ("fp32", "full", "fp32", 1, 512, {}),
+]
+MIXTURES = [
+    ("loop", "full", "bf16", 1, 512, {"experts": "eager"}),
+    ("lora-experts", "lora", "bf16_amp", 1, 1024, {**lora(ATTENTION, 8, 0.0, target_parameters="experts"), **CK}),
+]
+# What runs on torch alone takes long to record, token by token or chunk by chunk.
+STATES = [(what, method, precision, min(rows, 2), {512: 128, 768: 192}.get(length, 256), more) for what, method, precision, rows, length, more in TEXTS]
+SIGHTS = [
+    ("full", "full", "bf16", 1, 1024, {"images": 1, "image_size": [512, 512]}),
+    ("two", "full", "bf16", 2, 1024, {"images": 2, "image_size": [512, 512]}),
+    ("amp", "full", "amp_bf16", 1, 768, {"images": 1, "image_size": [512, 512]}),
+    ("ck", "full", "bf16", 2, 1024, {"images": 1, "image_size": [384, 512], **CK}),
+    ("wide", "full", "bf16", 1, 2560, {"images": 1, "image_size": [768, 1280]}),
+    ("frozen", "full", "bf16", 2, 1024, {"images": 1, "image_size": [512, 512], "freeze": ["vision_tower", "embed_vision"]}),
+    ("eager", "full", "bf16", 1, 768, {"images": 2, "image_size": [512, 512], **EAGER}),
+    ("fa2", "full", "bf16", 2, 1024, {"images": 1, "image_size": [512, 512], **FA2}),
+    ("lora", "lora", "bf16_amp", 2, 1024, {"images": 1, "image_size": [512, 512], **lora()}),
+    ("lora-language", "lora", "bf16", 2, 1024, {"images": 1, "image_size": [512, 512], **lora(r".*language_model.*_proj"), **CK}),
+    ("qlora", "qlora", "bf16_amp", 1, 1024, {"images": 2, "image_size": [512, 512], **lora(), **CK, "optimizer": "paged_adamw_8bit"}),
+    ("qlora-none", "qlora", "bf16", 1, 768, {"images": 1, "image_size": [512, 512], **lora()}),
+    ("text", "full", "bf16", 2, 1024, {}),
+    ("text-lora", "lora", "bf16_amp", 2, 1024, {**lora(), **CK}),
+    ("text-padded", "full", "bf16", 2, 1024, {"padding": True}),
+    ("text-qlora", "qlora", "bf16_amp", 1, 1024, {**lora(), **CK}),
+    ("fp32", "full", "fp32", 1, 640, {"images": 1, "image_size": [512, 512]}),
+]
+
+
+PATCHES_OF_14 = {(512, 512): [448, 448], (384, 512): [448, 672], (768, 1280): [672, 1120]}
+
+
+def job(name, config, kind, row):
+    what, method, precision, rows, length, more = row
+    if config["model_type"].startswith(("glm", "mistral3", "paddle")):     # sizes that their patches divide
+        more = {**more, **({"image_size": PATCHES_OF_14[tuple(more["image_size"])]} if "image_size" in more else {})}
+    if "freeze" in more and not config["model_type"].startswith("gemma"):
+        more = {**more, "freeze": ["visual" if config["model_type"].startswith(("glm", "paddle")) else "vision_tower"]}
+    if "lfm2" in config["model_type"] or config["model_type"] == "olmo_hybrid":
+        more = {**more, "kernels": "torch-slow"}
+    return {"id": f"{name}-{what}", "kind": kind, "config": config, "method": method, "precision": precision, "micro_batch": rows, "seq_len": length,
+            "grad_accum": 1, "attention": "sdpa", "padding": False, "gradient_checkpointing": "none", "optimizer": "adamw_torch_fused", **more}
+
+
+def main():
+    wanted = sys.argv[1:] or [*DECODERS, *SEEING]
+    for name in wanted:
+        if name in SEEING:
+            rows, config, kind = SIGHTS, SEEING[name], "vlm"
+        else:
+            config = DECODERS[name]
+            mixed = any("experts" in key for key in config)
+            rows = STATES if name == "olmo-hybrid" else TEXTS + MIXTURES * mixed
+            kind = "moe" if mixed else "text"
+        for row in rows:
+            print(json.dumps(job(name, config, kind, row)))
+
+
+if __name__ == "__main__":
+    main()
