@@ -386,8 +386,9 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
   const bool scores = job.preference == Preference::kReward;
   // trl 1.9 trainer/dpo_trainer.py DataCollatorForVisionPreference, kto_trainer.py
   // DataCollatorForVisionUnpairedPreference; of ORPO's, CPO's and rewards' trainers none has one.
-  if (a.language != nullptr && job.preference != Preference::kDpo && job.preference != Preference::kKto) {
-    refuse("/task", "Of models that see, the preferences of DPO and KTO are modelled.");
+  const bool sees = job.preference == Preference::kDpo || job.preference == Preference::kKto || job.generates();
+  if (a.language != nullptr && !sees) {
+    refuse("/task", "Of models that see, the preferences of DPO and KTO are modelled, and GRPO.");
   } else if (a.language != nullptr && job.images_per_sample > 0 && job.reference == Reference::kPrecomputed) {
     refuse("/reference_model/precompute", "TRL's trainers compute no log-probabilities of pictures in advance.");
   } else if (a.language != nullptr && job.audio_seconds > 0.0) {

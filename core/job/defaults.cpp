@@ -272,12 +272,13 @@ void leave_autocast(TrainingJob& job, Issues& issues) {
   if (!job.recipe.autocast || !is_divided_by_accelerate(job)) return;
   const Dtype half = *job.recipe.autocast;
   take_mixed_precision(job.recipe.weights, half, job);
-  issues.push_back({"NO_AUTOCAST", Severity::kWarning, "/precision",
-                    "Under FSDP 2 accelerate does not autocast: it makes trained weights fp32, gathers and reduces in " +
-                        std::string{name_of(half)} + ", and outputs stay as they are. The figures are those of " +
-                        in_words(job.recipe) + " (" + job.recipe.name +
-                        "); a loop of your own that autocasts is framework \"pytorch\".",
-                    ""});
+  issues.push_back(
+      {"NO_AUTOCAST", Severity::kWarning, "/precision",
+       "Under FSDP 2 accelerate does not autocast: it makes trained weights fp32, gathers and reduces in " +
+           std::string{name_of(half)} + ", and outputs stay as they are. The figures are those of " +
+           in_words(job.recipe) + " (" + job.recipe.name +
+           "); a loop of your own that autocasts is framework \"pytorch\".",
+       ""});
 }
 
 /// Megatron-DeepSpeed (bigscience) megatron/model/transformer.py: unfused attention; DeepSpeed 0.7
@@ -375,6 +376,10 @@ void stand_for_combinations(TrainingJob& job, Issues& issues) {
     job.stand_ins.emplace_back(std::string{job.optimizer} +
                                " on parts of adapters, answered by torch's AdamW on the card");
     job.optimizer = "adamw_torch_fused";
+  }
+  if (job.generates() && (job.images_per_sample > 0 || job.video_frames > 0)) {
+    job.stand_ins.emplace_back(
+        "GRPO with pictures, answered by its parts as records of texts and of pictures have them");
   }
   if (job.compiled && !is_stood_for(job.framework)) {
     job.stand_ins.emplace_back("torch.compile, answered by the code as it is, which as a rule keeps more");

@@ -330,21 +330,24 @@ class AdapterRules : public Rules {
 
   /// Modules that hold this one, each once: no adapter fits them.
   // unsloth 2026.8.19 models/vision.py: get_peft_model hands PEFT the Linear inside of a Gemma4ClippableLinear.
+  bool wraps(std::string_view outside, std::string_view name) const {
+    constexpr std::string_view kInside = ".linear";
+    return job_.framework.name == "unsloth" && name.size() == outside.size() + kInside.size() &&
+           name.substr(outside.size()) == kInside;
+  }
+
   bool is_targeted(std::string_view name, bool linear) {
     using Verdict = LoraTargets::Verdict;
-    constexpr std::string_view kInside = ".linear";
-    if (targets_.verdict(name, linear) == Verdict::kTargeted) return true;
-    if (job_.framework.name != "unsloth" || name.size() < kInside.size()) return false;
-    const std::size_t outside = name.size() - kInside.size();
-    if (name.substr(outside) != kInside) return false;
-    return targets_.verdict(name.substr(0, outside), false) == Verdict::kTargeted;
+    const std::string_view outside = name.substr(0, std::min(name.rfind('.'), name.size()));
+    return targets_.verdict(name, linear) == Verdict::kTargeted ||
+           (wraps(outside, name) && targets_.verdict(outside, false) == Verdict::kTargeted);
   }
 
   void look_at_containers(const std::string& name) {
     if (adapter_.target_modules.kind == ModuleChoice::Kind::kAllLinear) return;
     for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
       const std::string container = name.substr(0, dot);
-      if (!containers_.insert(container).second) continue;
+      if (!containers_.insert(container).second || wraps(container, name)) continue;
       if (targets_.verdict(container, false) == LoraTargets::Verdict::kTargeted) refuse_target(container);
     }
   }

@@ -537,8 +537,8 @@ export default [
     "device_map 只为具有 Llama 模块结构的因果语言模型建模。要看整个作业在一块 GPU 上需要多少，请去掉它。",
   ],
   [
-    "Of models that see, the preferences of DPO and KTO are modelled.",
-    "对于能看图的模型，偏好训练中只有 DPO 和 KTO 已建模。",
+    "Of models that see, the preferences of DPO and KTO are modelled, and GRPO.",
+    "对于能看图的模型，偏好训练中只有 DPO 和 KTO 以及 GRPO 已建模。",
   ],
   [
     "TRL's trainers compute no log-probabilities of pictures in advance.",
@@ -567,10 +567,7 @@ export default [
     'The tower\'s pooling head is not modelled: "vision_use_head": false is what published files say.',
     "未建模视觉塔的池化头：已发布的文件写的是 “vision_use_head”: false。",
   ],
-  [
-    "OLMo-Hybrid wants layers of both kinds: its class fails without.",
-    "OLMo-Hybrid 两种层都要有：否则它的类会出错。",
-  ],
+  ["OLMo-Hybrid wants layers of both kinds: its class fails without.", "OLMo-Hybrid 两种层都要有：否则它的类会出错。"],
   [
     "Layers whose tokens take different numbers of experts are not modelled.",
     "未建模各层每个 token 专家数不同的模型。",
