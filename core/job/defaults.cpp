@@ -304,6 +304,16 @@ bool is_divided_by_accelerate(const TrainingJob& job) {
   return groups == FsdpGroups::kAccelerate || groups == FsdpGroups::kReshardedRoot;
 }
 
+// transformers 5.12: classes without _no_split_modules, of which accelerate 1.15 utils/dataclasses.py
+// (set_auto_wrap_policy) makes a policy that takes nothing.
+bool wraps_no_layers(const Architecture& architecture, const TrainingJob& job) {
+  constexpr std::string_view kWithoutNames[] = {"biogpt",  "blenderbot", "ctrl",  "deberta", "deberta-v2",
+                                                "electra", "marian",     "mpnet", "pegasus", "wav2vec2"};
+  if (!is_divided_by_accelerate(job)) return false;
+  return std::find(std::begin(kWithoutNames), std::end(kWithoutNames), architecture.model_type) !=
+         std::end(kWithoutNames);
+}
+
 namespace {
 
 /// The same of tensor parallelism. Beside weights in 16 bits autocast changes norms and softmax alone.

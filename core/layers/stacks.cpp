@@ -1,4 +1,5 @@
 // The loops over layers: which of them the tape runs, and which are checkpointed.
+#include "core/job/defaults.hpp"
 #include "core/job/mixed_precision.hpp"
 #include "core/layers/program.hpp"
 #include "core/layers/prompts.hpp"
@@ -71,7 +72,8 @@ const LayerPlan::Stack& Net::planned(const Stack& stack) {
     const bool kept = job.frees_frozen_units_by_inputs() && whole.arch.num_decoder_layers > 0;
     const bool fills =
         job.data_parallel.is_sharded() && job.data_parallel.sharding >= Sharding::kZero1 && !job.is_megatron();
-    const bool apart = kept || fills;
+    // A unit that has several layers counts each of them.
+    const bool apart = kept || fills || wraps_no_layers(whole.arch, job);
     const ModelStage all{0, stack.layers};
     const ModelStage& ours = stage != nullptr ? *stage : all;
     for (Count i = ours.begin; i < ours.end; ++i) kinds.push_back(apart ? i : layer_kind(*this, i));

@@ -1,6 +1,7 @@
 // Which sharded jobs are modelled.
 #include <string>
 
+#include "core/job/defaults.hpp"
 #include "core/job/mixed_precision.hpp"
 #include "core/plan/fully_shard.hpp"
 #include "core/plan/main_grads.hpp"
@@ -150,7 +151,21 @@ void check_method(const TrainingJob& job, Issues& issues) {
 // torch 2.14.
 void check_units(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   constexpr std::string_view kPath = "/parallelism/fsdp_options/groups";
+  if (wraps_no_layers(architecture, job)) {
+    issues.push_back({"WHOLE_UNIT", Severity::kWarning, std::string{kPath},
+                      "transformers names no layers of this class (_no_split_modules), so that accelerate makes one "
+                      "unit of all of them, which is whole from the first forward to the end of backward; "
+                      "fsdp_transformer_layer_cls_to_wrap names them, \"root\" here means that.",
+                      "root"});
+  }
   if (fsdp_groups(job) != FsdpGroups::kAccelerate) return;
+  if (architecture.model_type == "albert" || architecture.model_type == "distilbert") {
+    issues.push_back({"ASSUMED_VALUE", Severity::kWarning, std::string{kPath},
+                      "transformers names no layers of this class (_no_split_modules): fsdp_transformer_layer_cls_to_wrap "
+                      "is taken to name them. Without it accelerate makes one unit of all of them, which is whole from "
+                      "the first forward to the end of backward.",
+                      ""});
+  }
   const bool fused = job.loss == Loss::kLiger || job.loss == Loss::kCutCrossEntropy;
   if (fused && job.has_adapter() && !architecture.tie_word_embeddings) {
     refuse(

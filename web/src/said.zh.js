@@ -480,6 +480,14 @@ export default [
     "调用 update_and_allocate 的训练循环会为 AdaLoRA 的每个权重再保留三个平均值；transformers 的 Trainer 不调用它，因此未计入。",
   ],
   [
+    'transformers names no layers of this class (_no_split_modules), so that accelerate makes one unit of all of them, which is whole from the first forward to the end of backward; fsdp_transformer_layer_cls_to_wrap names them, "root" here means that.',
+    "transformers 没有为这个类指定层（_no_split_modules），因此 accelerate 把所有层作为一个单元，从第一次前向到反向结束都保持完整；fsdp_transformer_layer_cls_to_wrap 可以指定它们，此处的 “root” 就表示这种情况。",
+  ],
+  [
+    "transformers names no layers of this class (_no_split_modules): fsdp_transformer_layer_cls_to_wrap is taken to name them. Without it accelerate makes one unit of all of them, which is whole from the first forward to the end of backward.",
+    "transformers 没有为这个类指定层（_no_split_modules）：假定 fsdp_transformer_layer_cls_to_wrap 指定了它们。否则 accelerate 把所有层作为一个单元，从第一次前向到反向结束都保持完整。",
+  ],
+  [
     'Under FSDP 2 accelerate does not autocast: it makes trained weights fp32, gathers and reduces in {1}, and outputs stay as they are. The figures are those of {2} ({3}); a loop of your own that autocasts is framework "pytorch".',
     "在 FSDP 2 下 accelerate 不使用 autocast：它把被训练的权重变为 fp32，以 {1} 收集和归约，输出保持原样。数字按 {2}（{3}）给出；自己写的、使用 autocast 的训练循环应选框架 “pytorch”。",
   ],
