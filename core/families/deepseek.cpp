@@ -2,6 +2,7 @@
 // dense layers first, then experts of which one or more see all tokens. dots.llm1: V3's experts behind Qwen3's
 // attention. Youtu: V3's attention before Llama's feed-forward.
 #include <algorithm>
+#include <string>
 
 #include "core/families/family.hpp"
 #include "core/families/mixtures.hpp"
@@ -80,7 +81,7 @@ void read_mistral4_config(ConfigFields& fields, Architecture& architecture) {
 }
 
 // transformers 5.12.1 models/dots1/configuration_dots1.py: Dots1Config. Neither the experts nor how many a token takes
-// has a default.
+// has a default: those of every published file stand in.
 void read_dots1_config(ConfigFields& fields, Architecture& architecture) {
   read_deepseek(fields, architecture, 2048);
   read_kv_heads(fields, architecture, 32);
@@ -88,9 +89,11 @@ void read_dots1_config(ConfigFields& fields, Architecture& architecture) {
   architecture.rotary_dim = architecture.head_dim;
   architecture.attention_out_bias = architecture.attention_bias;
   architecture.qk_norm = true;
-  fields.required({"n_routed_experts", "num_local_experts", "num_experts"});
-  fields.required({"num_experts_per_tok"});
-  fields.required({"n_shared_experts", "num_shared_experts"});
+  for (const char* key : {"n_routed_experts", "num_experts_per_tok", "n_shared_experts"}) {
+    if (fields.has({key})) continue;
+    fields.note("ASSUMED_DEFAULT", key,
+                "\"" + std::string{key} + "\" is absent; that of every published file is taken.");
+  }
   read_routed_experts(fields, architecture, {128, 6, 1408}, 2);
   read_dense_prefix(fields, architecture, 0);
   read_expert_groups(fields, architecture, 1, 1);

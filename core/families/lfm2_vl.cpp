@@ -31,7 +31,7 @@ Architecture read_siglip2(ConfigFields& fields) {
   tower.activation = read_activation(vision, {"hidden_act"}, "gelu_pytorch_tanh");
   tower.pictures.positions = vision.count({"num_patches"}, 256);
   tower.image_size = 512;
-  if (vision.flag({"vision_use_head"}, true)) {
+  if (vision.flag({"vision_use_head"}, true) && object_in(fields, "vision_config") != nullptr) {
     vision.error("INVALID_VALUE", "vision_use_head",
                  "The tower's pooling head is not modelled: \"vision_use_head\": false is what published files say.");
   }

@@ -49,6 +49,7 @@ void read_olmo3_config(ConfigFields& fields, Architecture& architecture) {
 // base means that nothing rotates.
 void read_olmo_hybrid_config(ConfigFields& fields, Architecture& architecture) {
   read_olmo2_config(fields, architecture);
+  if (architecture.num_heads == 0) return;  // already an error
   architecture.max_positions = fields.count({"max_position_embeddings"}, 65536);
   const Value* rope = fields.find({"rope_parameters"});
   const Value* base = rope != nullptr ? rope->find("rope_theta") : nullptr;
