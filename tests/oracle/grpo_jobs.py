@@ -51,6 +51,13 @@ JOBS = {
     "olmo2-server": ("olmo2", 3, {"precision": "bf16_amp", "micro_batch": 2, "prompt_len": 256, "completion_len": 512, **LORA, **KEPT, **VLLM}),
     "gemma-server": ("gemma", 3, {"precision": "bf16_amp", "micro_batch": 2, "prompt_len": 256, "completion_len": 256, "reference": "copy", **KEPT, **VLLM}),
     "phi3-server-padding": ("phi3", 3, {"precision": "bf16_amp", "micro_batch": 4, "prompt_len": 256, "completion_len": 512, "padding": True, **LORA, **VLLM}),
+    # models that see, texts alone: layers as the records have them
+    "seen-qwen2_5_vl-text-lora": ("qwen2_5_vl", None, {"precision": "bf16_amp", "micro_batch": 4, "prompt_len": 256, "completion_len": 64, **LORA, **KEPT}),
+    "seen-gemma3-text-lora": ("gemma3", None, {"precision": "bf16_amp", "micro_batch": 2, "prompt_len": 192, "completion_len": 48, **LORA, **KEPT}),
+    "seen-qwen3_vl-text-full": ("qwen3_vl", None, {"precision": "bf16_amp", "micro_batch": 2, "prompt_len": 256, "completion_len": 64, **KEPT}),
+    "seen-mistral3-text-server": ("mistral3", None, {"precision": "bf16_amp", "micro_batch": 2, "prompt_len": 256, "completion_len": 256, **LORA, **KEPT, **VLLM}),
+    "seen-gemma4-text-lora": ("gemma4", None, {"precision": "bf16_amp", "micro_batch": 2, "prompt_len": 256, "completion_len": 64, "method": "lora",
+                                               "lora": {"r": 16, "target_modules": ".*language_model.*(q|k|v|o|gate|up|down)_proj"}, **KEPT}),
     "granite-server": ("granite", 4, {"precision": "bf16", "micro_batch": 4, "prompt_len": 256, "completion_len": 512, "optimizer": "adamw_8bit", **KEPT, **VLLM}),
 }
 
@@ -62,8 +69,10 @@ def main():
             config = json.loads(line)["request"].get("config", {})
             configs.setdefault(config.get("model_type"), config)
     for name, (kind, layers, words) in JOBS.items():
-        config = {**configs[kind], "n_layer" if kind == "gpt2" else "num_hidden_layers": layers}
-        config.pop("layer_types", None)
+        config = dict(configs[kind])
+        if layers is not None:
+            config["n_layer" if kind == "gpt2" else "num_hidden_layers"] = layers
+            config.pop("layer_types", None)
         job = {"id": "grpo-" + name, "config": config, "task": "grpo", "method": "full", **words}
         print(json.dumps({**job, "seq_len": job["prompt_len"] + job["completion_len"]}))
 
