@@ -322,7 +322,7 @@ export interface Job {
    */
   padding_free?: boolean | null;
   /** attn_implementation. @default "sdpa" */
-  attention?: "eager" | "sdpa" | "flash_attention_2" | "flash_attention_3" | "xformers" | "math" | "fa2" | "flash_attn" | "flash_attn_2" | "flash_attention" | "kernels_community/flash_attn2" | "kernels_community/flash_attn" | "true" | true | "fa3" | "flash_attn_3" | "kernels_community/flash_attn3" | "kernels_community/vllm_flash_attn3" | "auto" | "false" | false | "disabled" | null;
+  attention?: "eager" | "sdpa" | "flash_attention_2" | "flash_attention_3" | "xformers" | "math" | "fa2" | "flash_attn" | "flash_attn_2" | "flash_attention" | "kernels_community/flash_attn2" | "kernels_community/flash_attn" | "true" | true | "fa3" | "flash_attn_3" | "kernels_community/flash_attn3" | "kernels_community/vllm_flash_attn3" | "auto" | "false" | false | "disabled" | "flex_attention" | "flash_attention_4" | null;
   /** What is run again in backward instead of being kept; or an object with one of the keys below. @default "none" */
   gradient_checkpointing?: "none" | "full" | "offload" | "true" | true | "false" | false | "unsloth" | null | {
     /** Checkpoint every k-th layer. Unit: layers. */
@@ -729,13 +729,13 @@ export interface Job {
   /** Another name of "packing". */
   pack_to_max_length?: boolean | null;
   /** Another name of "attention". */
-  attn_implementation?: "eager" | "sdpa" | "flash_attention_2" | "flash_attention_3" | "xformers" | "math" | "fa2" | "flash_attn" | "flash_attn_2" | "flash_attention" | "kernels_community/flash_attn2" | "kernels_community/flash_attn" | "true" | true | "fa3" | "flash_attn_3" | "kernels_community/flash_attn3" | "kernels_community/vllm_flash_attn3" | "auto" | "false" | false | "disabled" | null;
+  attn_implementation?: "eager" | "sdpa" | "flash_attention_2" | "flash_attention_3" | "xformers" | "math" | "fa2" | "flash_attn" | "flash_attn_2" | "flash_attention" | "kernels_community/flash_attn2" | "kernels_community/flash_attn" | "true" | true | "fa3" | "flash_attn_3" | "kernels_community/flash_attn3" | "kernels_community/vllm_flash_attn3" | "auto" | "false" | false | "disabled" | "flex_attention" | "flash_attention_4" | null;
   /** Another name of "attention". */
-  attn_impl?: "eager" | "sdpa" | "flash_attention_2" | "flash_attention_3" | "xformers" | "math" | "fa2" | "flash_attn" | "flash_attn_2" | "flash_attention" | "kernels_community/flash_attn2" | "kernels_community/flash_attn" | "true" | true | "fa3" | "flash_attn_3" | "kernels_community/flash_attn3" | "kernels_community/vllm_flash_attn3" | "auto" | "false" | false | "disabled" | null;
+  attn_impl?: "eager" | "sdpa" | "flash_attention_2" | "flash_attention_3" | "xformers" | "math" | "fa2" | "flash_attn" | "flash_attn_2" | "flash_attention" | "kernels_community/flash_attn2" | "kernels_community/flash_attn" | "true" | true | "fa3" | "flash_attn_3" | "kernels_community/flash_attn3" | "kernels_community/vllm_flash_attn3" | "auto" | "false" | false | "disabled" | "flex_attention" | "flash_attention_4" | null;
   /** Another name of "attention". */
-  flash_attn?: "eager" | "sdpa" | "flash_attention_2" | "flash_attention_3" | "xformers" | "math" | "fa2" | "flash_attn" | "flash_attn_2" | "flash_attention" | "kernels_community/flash_attn2" | "kernels_community/flash_attn" | "true" | true | "fa3" | "flash_attn_3" | "kernels_community/flash_attn3" | "kernels_community/vllm_flash_attn3" | "auto" | "false" | false | "disabled" | null;
+  flash_attn?: "eager" | "sdpa" | "flash_attention_2" | "flash_attention_3" | "xformers" | "math" | "fa2" | "flash_attn" | "flash_attn_2" | "flash_attention" | "kernels_community/flash_attn2" | "kernels_community/flash_attn" | "true" | true | "fa3" | "flash_attn_3" | "kernels_community/flash_attn3" | "kernels_community/vllm_flash_attn3" | "auto" | "false" | false | "disabled" | "flex_attention" | "flash_attention_4" | null;
   /** Another name of "attention". */
-  flash_attention?: "eager" | "sdpa" | "flash_attention_2" | "flash_attention_3" | "xformers" | "math" | "fa2" | "flash_attn" | "flash_attn_2" | "flash_attention" | "kernels_community/flash_attn2" | "kernels_community/flash_attn" | "true" | true | "fa3" | "flash_attn_3" | "kernels_community/flash_attn3" | "kernels_community/vllm_flash_attn3" | "auto" | "false" | false | "disabled" | null;
+  flash_attention?: "eager" | "sdpa" | "flash_attention_2" | "flash_attention_3" | "xformers" | "math" | "fa2" | "flash_attn" | "flash_attn_2" | "flash_attention" | "kernels_community/flash_attn2" | "kernels_community/flash_attn" | "true" | true | "fa3" | "flash_attn_3" | "kernels_community/flash_attn3" | "kernels_community/vllm_flash_attn3" | "auto" | "false" | false | "disabled" | "flex_attention" | "flash_attention_4" | null;
   /** Another name of "gradient_checkpointing". */
   use_gradient_checkpointing?: "none" | "full" | "offload" | "true" | true | "false" | false | "unsloth" | null;
   gradient_checkpointing_kwargs?: {

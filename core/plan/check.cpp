@@ -160,11 +160,12 @@ void check_units(const Architecture& architecture, const TrainingJob& job, Issue
   }
   if (fsdp_groups(job) != FsdpGroups::kAccelerate) return;
   if (architecture.model_type == "albert" || architecture.model_type == "distilbert") {
-    issues.push_back({"ASSUMED_VALUE", Severity::kWarning, std::string{kPath},
-                      "transformers names no layers of this class (_no_split_modules): fsdp_transformer_layer_cls_to_wrap "
-                      "is taken to name them. Without it accelerate makes one unit of all of them, which is whole from "
-                      "the first forward to the end of backward.",
-                      ""});
+    issues.push_back(
+        {"ASSUMED_VALUE", Severity::kWarning, std::string{kPath},
+         "transformers names no layers of this class (_no_split_modules): fsdp_transformer_layer_cls_to_wrap "
+         "is taken to name them. Without it accelerate makes one unit of all of them, which is whole from "
+         "the first forward to the end of backward.",
+         ""});
   }
   const bool fused = job.loss == Loss::kLiger || job.loss == Loss::kCutCrossEntropy;
   if (fused && job.has_adapter() && !architecture.tie_word_embeddings) {

@@ -315,8 +315,9 @@ void ZeroGather::backward_uses(std::int32_t parameter) {
   return parameter < 0 ? let_left_go() : fetch(parameter);
 }
 
-// parameter_offload.py _post_backward_module_hook: a module lets its parameters go as its input has its gradient, before
-// the backward of what lies between it and the next one that has some. What a leaf module holds goes with its gradients.
+// parameter_offload.py _post_backward_module_hook: a module lets its parameters go as its input has its gradient,
+// before the backward of what lies between it and the next one that has some. What a leaf module holds goes with its
+// gradients.
 void ZeroGather::let_left_go() {
   if (blind_ || whole_ || next_event_ == 0 || events_[next_event_ - 1].leaf) return;
   const auto first = static_cast<std::size_t>(events_[next_event_ - 1].parameters.front());
@@ -656,9 +657,9 @@ void ZeroGather::release() {
 
 // -- gradients ------------------------------------------------------------------------------------------------------
 
-// reduce_independent_p_g_buckets_and_remove_grads, __add_grad_to_ipg_bucket: the bucket is there for good. All nodes that
-// the gradient comes from have run by then, and let the views go that they had saved (torch/csrc/autograd/engine.cpp:
-// evaluate_function).
+// reduce_independent_p_g_buckets_and_remove_grads, __add_grad_to_ipg_bucket: the bucket is there for good. All nodes
+// that the gradient comes from have run by then, and let the views go that they had saved
+// (torch/csrc/autograd/engine.cpp: evaluate_function).
 void ZeroGather::take_gradient(std::int32_t parameter, Tensor grad) {
   part_of(parameter).saved.reset();
   if (!is_leaf(tape_.parameters()[static_cast<std::size_t>(parameter)])) {

@@ -68,7 +68,8 @@ TEST_CASE("under FSDP 2 accelerate makes trained weights fp32, gathers bf16 and 
   CHECK(on(R"("ddp":{})", "").recipe.name == "bf16_amp");
 }
 
-TEST_CASE("autocast that a request states under accelerate's FSDP 2 is answered as accelerate runs it, with a warning") {
+TEST_CASE(
+    "autocast that a request states under accelerate's FSDP 2 is answered as accelerate runs it, with a warning") {
   const auto on = [](std::string_view options, std::string_view more) {
     return answer_to(small("bfloat16") + R"(,"parallelism":{"data":2,"fsdp":"fsdp2")" + std::string{options} + "}" +
                      std::string{more});

@@ -68,7 +68,8 @@ TEST_CASE("Unsloth adapts and packs what PEFT and transformers by themselves ref
     return std::string{R"({"schema": 1, "model": ")"} + model + R"(", "method": ")" + method +
            R"(", "adapter": {"target_modules": ["q_proj", "v_proj"]}, "framework": {"name": ")" + framework + R"("}})";
   };
-  for (const auto& [model, method] : {std::pair{"google/gemma-4-E2B-it", "lora"}, {"google/gemma-3n-E4B-it", "qlora"}}) {
+  for (const auto& [model, method] :
+       {std::pair{"google/gemma-4-E2B-it", "lora"}, {"google/gemma-3n-E4B-it", "qlora"}}) {
     CAPTURE(model);
     CHECK(ask(job(model, method, "unsloth")).estimate);
     CHECK_FALSE(ask(job(model, method, "transformers")).estimate);

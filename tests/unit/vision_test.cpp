@@ -53,8 +53,9 @@ TEST_CASE("a length that does not hold its pictures is refused, with the least o
 TEST_CASE("pictures of no stated size are the largest that the sequence has room for, and the answer says so") {
   const auto ask_pixtral = [](const std::string& options) {
     Issues issues;
-    return engine().answer(parse_json(
-        R"({"model":"mistral-community/pixtral-12b","method":"lora","images_per_sample":1)" + options + "}", "", issues));
+    return engine().answer(
+        parse_json(R"({"model":"mistral-community/pixtral-12b","method":"lora","images_per_sample":1)" + options + "}",
+                   "", issues));
   };
   const auto assumed = [](const Answer& answer) {
     return std::any_of(answer.issues.begin(), answer.issues.end(), [](const Issue& issue) {
