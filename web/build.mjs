@@ -26,15 +26,17 @@ const dist = join(root, "dist");
 // Kilobytes of 1000 bytes, gzip -9; the build fails above them. The engine's aim is 260 KB. With dense decoders and four
 // encoders it took 227; mixtures of experts, models that see, encoder-decoders, speech, layers that keep states, pictures
 // alone, preferences, models divided among GPUs, diffusion, Megatron-Core and traces brought 200 more, which are block programs
-// and config readers; Unsloth's own code, Axolotl's LoRA functions and the encoders beside a denoiser another 12. These bounds keep it from growing unseen; of the page 420 are aimed at.
+// and config readers; Unsloth's own code, Axolotl's LoRA functions and the encoders beside a denoiser another 12, fifteen model types
+// of the newest releases as many; of the page a hundred more models are 5. These bounds keep it from growing unseen; of the page 420
+// are aimed at.
 // Of the widget a visitor loads the script with the page, the worker and what it starts from once one comes into view.
 // With the reader of scripts and configurations the page may have 900, and that module 450. Chinese, the engine's sentences too, is 17 of it: the page may load nothing,
 // so every language that it speaks is in it, packed, and unpacked by whom it is for.
 const budgets = {
   "index.html": 900,
-  "index.html without reader": 645,
+  "index.html without reader": 664,
   "reader.wasm": 450,
-  "tidemark.wasm + glue": 525,
+  "tidemark.wasm + glue": 537,
   "widget's script": 27,
   "widget's worker": 10,
 };

@@ -293,6 +293,7 @@ void suit_denoiser(const Denoiser& denoiser, const LeftOpen& open, TrainingJob& 
 void suit_pictures(const Architecture& architecture, TrainingJob& job, Issues& issues) {
   if (job.images_per_sample == 0 || job.image_height > 0 || architecture.parts.empty()) return;
   const Architecture& tower = architecture.parts.front();
+  if (tower.model_type != "pixtral") return;
   const Count unit = tower.patch_size * std::max<Count>(architecture.pictures.merge, 1);
   const Count own = unit > 0 ? tower.image_size / unit : 0;
   if (own * own * job.images_per_sample <= job.sequence_length) return;

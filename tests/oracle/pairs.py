@@ -53,7 +53,8 @@ UNRECORDED = {
                "ln_tuning": "trains copies of norms, as modules_to_save does"},
     "precision": {"bf16": "auto with bf16=True", "fp16": "auto with fp16=True", "deepspeed_bf16": "DeepSpeed's optimizer",
                   "megatron_bf16": "Megatron-LM's optimizer", "fsdp_bf16": "of several GPUs: records-multi.jsonl"},
-    "attention": {"flash_attention_3": "no stand-in", "xformers": "transformers has no such implementation"},
+    "attention": {"flash_attention_3": "no stand-in", "xformers": "transformers has no such implementation",
+                  "flex_attention": "flash_attention_2 answers, with a stand-in's range", "flash_attention_4": "the same"},
     "loss": {"mean_square": "of a body without a head: records-beyond.jsonl",
              "chunked": "TRL's loss, no stand-in", "cut_cross_entropy": "Apple's kernels, no stand-in"},
     "optimizer": {**{word: "records-optimizers.jsonl" for word in (

@@ -26,7 +26,10 @@ void write_load(const ExportJob& job, Writer& out) {
   out.line("    dtype=torch." + std::string{torch_name(job.job.recipe.weights)} + ",");
   out.line(std::string{"    load_in_4bit="} + (four ? "True" : "False") + ",");
   if (eight) out.line("    load_in_8bit=True,");
-  if (!has_adapter(job.job)) out.line("    full_finetuning=True,");
+  if (!has_adapter(job.job)) {
+    out.line("    full_finetuning=True,");
+    out.line("    use_gradient_checkpointing=" + std::string{checkpointing_of(job.job)} + ",");
+  }
   out.line(")");
 }
 
