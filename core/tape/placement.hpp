@@ -45,7 +45,8 @@ class Placement {
   /// The gradient of a layer's output is there; then that of its input. What lies outside the layers (−1) is left, too.
   virtual void backward_enters(std::int16_t /*instance*/) {}
   virtual void backward_leaves(std::int16_t /*instance*/) {}
-  /// The rule of an operation on a trained parameter is about to run; of one that has saved a parameter's storage.
+  /// The rule of an operation on a trained parameter is about to run (−1: on no parameter); of one that has saved a
+  /// parameter's storage.
   virtual void backward_uses(std::int32_t /*parameter*/) {}
   virtual void backward_reads(std::int32_t /*storage*/) {}
   /// The gradient of what the module of a frozen parameter returned is there, which a hook has asked for.
