@@ -154,9 +154,8 @@ void put(Value& object, std::string_view name, Value value, Issues& issues) {
 bool names_file(std::string_view word) {
   constexpr std::string_view kEndings[] = {".py", ".ipynb", ".yaml", ".yml", ".json", ".jsonl",       ".toml",
                                            ".sh", ".log",   ".txt",  ".out", ".err",  ".safetensors", ".gguf"};
-  return std::any_of(std::begin(kEndings), std::end(kEndings), [&](std::string_view ending) {
-    return word.size() > ending.size() && word.substr(word.size() - ending.size()) == ending;
-  });
+  return std::any_of(std::begin(kEndings), std::end(kEndings),
+                     [&](std::string_view ending) { return word.ends_with(ending); });
 }
 
 }  // namespace

@@ -288,12 +288,12 @@ void suit_denoiser(const Denoiser& denoiser, const LeftOpen& open, TrainingJob& 
                     ""});
 }
 
-/// Pictures are of the model's own size where the request does not say of which: a processor cuts none to the sequence,
-/// so what a shorter one holds are smaller ones. The largest squares that it has room for are taken.
+/// Pictures are of the model's own size where the request does not say of which. A short sequence holds smaller ones of
+/// a model whose processor leaves these as they are: the largest squares that it has room for are taken.
 void suit_pictures(const Architecture& architecture, TrainingJob& job, Issues& issues) {
   if (job.images_per_sample == 0 || job.image_height > 0 || architecture.parts.empty()) return;
   const Architecture& tower = architecture.parts.front();
-  if (tower.model_type != "pixtral") return;
+  if (!tower.pictures.keeps_size) return;
   const Count unit = tower.patch_size * std::max<Count>(architecture.pictures.merge, 1);
   const Count own = unit > 0 ? tower.image_size / unit : 0;
   if (own * own * job.images_per_sample <= job.sequence_length) return;

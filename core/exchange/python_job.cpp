@@ -14,6 +14,15 @@ namespace {
 
 using Kind = PyValue::Kind;
 
+bool is_true(const PyValue* value) {
+  return value != nullptr && value->kind == Kind::kBool && value->boolean;
+}
+
+/// What stands under target_modules says of which.
+bool names_modules(const PyValue* value) {
+  return value != nullptr && value->is_known() && value->kind != Kind::kNone && value->kind != Kind::kObject;
+}
+
 struct Trainer {
   std::string_view name;
   std::string_view task;
@@ -117,10 +126,7 @@ class Job {
     }
     return nullptr;
   }
-  bool on(std::string_view key) const {
-    const PyValue* value = argument(key);
-    return value != nullptr && value->kind == Kind::kBool && value->boolean;
-  }
+  bool on(std::string_view key) const { return is_true(argument(key)); }
   bool imports(std::string_view word) const {
     return contains(text_, "import " + std::string{word}) || contains(text_, "from " + std::string{word});
   }
@@ -205,8 +211,7 @@ class Job {
     find_model_config();
     find_load();
     // unsloth 2026.8.19 models/vision.py: get_peft_model hands such a model back as it is.
-    const PyValue* whole = unsloth_ && load_ != nullptr ? load_->find("full_finetuning") : nullptr;
-    if (whole != nullptr && whole->kind == Kind::kBool && whole->boolean) lora_ = nullptr;
+    if (unsloth_ && load_ != nullptr && is_true(load_->find("full_finetuning"))) lora_ = nullptr;
   }
 
   /// peft_config=get_peft_config(model_args) of a TRL ModelConfig that the file fills in.
@@ -215,8 +220,7 @@ class Job {
     if (made == nullptr || !made->is("get_peft_config") || made->positional.empty()) return;
     const PyObject* config = at(&made->positional[0]);
     if (config == nullptr || config->from_command) return;
-    const PyValue* use = config->find("use_peft");
-    if (use != nullptr && use->kind == Kind::kBool && use->boolean) lora_ = config;
+    if (is_true(config->find("use_peft"))) lora_ = config;
   }
 
   static bool loads_model(const PyObject& one) {
@@ -527,9 +531,7 @@ class Job {
     if (mx_ != nullptr) {
       // transformers 5.12 quantizers/quantizer_mxfp4.py: experts are unpacked as they are loaded, and nothing stays
       // packed.
-      const PyValue* plain = mx_->find("dequantize");
-      const bool unpacked = plain != nullptr && plain->kind == Kind::kBool && plain->boolean;
-      if (!unpacked) say("quantization.quant_type", of("mxfp4"), {mx_->place});
+      if (!is_true(mx_->find("dequantize"))) say("quantization.quant_type", of("mxfp4"), {mx_->place});
       return;
     }
     if (packed_ != nullptr) return read_packed(*packed_);
@@ -543,19 +545,16 @@ class Job {
       four = load_option("load_in_4bit");
       eight = load_option("load_in_8bit");
     }
-    const auto yes = [](const PyValue* value) {
-      return value != nullptr && value->kind == Kind::kBool && value->boolean;
-    };
     const bool unsloth_default =
-        unsloth_ && load_ != nullptr && contains(load_->name, "Fast") && four == nullptr && !yes(eight);
-    if (!yes(four) && !yes(eight) && !unsloth_default) return;
+        unsloth_ && load_ != nullptr && contains(load_->name, "Fast") && four == nullptr && !is_true(eight);
+    if (!is_true(four) && !is_true(eight) && !unsloth_default) return;
     quantised_ = true;
-    PyValue by = yes(four) ? *four : yes(eight) ? *eight : PyValue{};
+    PyValue by = is_true(four) ? *four : is_true(eight) ? *eight : PyValue{};
     if (bits != nullptr) by.places.push_back(bits->place);
     if ((bits != nullptr && bits->unsure) || (load_ != nullptr && bits == nullptr && load_->unsure))
       by.why = "a test at run time decides";
     if (unsloth_default) by.places.push_back(load_->place);
-    const bool is_four = yes(four) || unsloth_default;
+    const bool is_four = is_true(four) || unsloth_default;
     quantised_by_ = by;
     say("quantization.bits", of(is_four ? 4 : 8), by);
     const char* why = unsloth_ ? "Unsloth loads nf4 with double quantisation" : "bitsandbytes' default";
@@ -648,8 +647,7 @@ class Job {
     adapter_field("adapter.lora_alpha", {"lora_alpha"}, of(trl ? 32 : fast ? 16 : 8), why);
     adapter_field("adapter.lora_dropout", {"lora_dropout"}, of(trl ? 0.05 : 0.0), why);
     const PyValue* modules = lora_->find(trl ? "lora_target_modules" : "target_modules");
-    const bool named =
-        modules != nullptr && modules->is_known() && modules->kind != Kind::kNone && modules->kind != Kind::kObject;
+    const bool named = names_modules(modules);
     if (fast && (contains(lora_->name, "Vision") || contains(lora_->name, "FastModel"))) {
       read_unsloth_parts(named ? modules : nullptr);
     } else if (named) {
@@ -669,7 +667,7 @@ class Job {
     if (saved != nullptr && saved->kind == Kind::kList && !saved->items.empty()) say("adapter.modules_to_save", *saved);
     for (const char* name : {"use_dora", "use_rslora"}) {
       const PyValue* value = lora_->find(name);
-      if (value != nullptr && value->kind == Kind::kBool && value->boolean) say(std::string{"adapter."} + name, *value);
+      if (is_true(value)) say(std::string{"adapter."} + name, *value);
     }
   }
 
@@ -712,7 +710,7 @@ class Job {
     }
     if (kind == "prompt_tuning" || kind == "p_tuning" || kind == "prefix_tuning") return;
     const PyValue* modules = lora_->find("target_modules");
-    if (modules != nullptr && modules->is_known() && modules->kind != Kind::kNone && modules->kind != Kind::kObject) {
+    if (names_modules(modules)) {
       say("adapter.target_modules", *modules);
     } else {
       say("adapter.target_modules", of("auto"), {lora_->place}, "PEFT's mapping for the model type");
@@ -840,8 +838,7 @@ class Job {
       if (name == "SGD") word = one.find("momentum") == nullptr ? "sgd" : "sgd_momentum";
       if (word.empty()) continue;
       const PyValue* fused = one.find("fused");
-      if (fused != nullptr && fused->kind == Kind::kBool && fused->boolean && word == "adamw_torch")
-        word = "adamw_torch_fused";
+      if (is_true(fused) && word == "adamw_torch") word = "adamw_torch_fused";
       std::vector<Origin> places{one.place};
       const PyValue* named = space_ == nullptr ? nullptr : space_->find("optimizer");
       if (named != nullptr) places.insert(places.end(), named->places.begin(), named->places.end());
@@ -1008,8 +1005,7 @@ class Job {
       const PyValue* padding = one.find("padding");
       const bool collates = one.is("DataCollatorForSeq2Seq") || one.is("DataCollatorWithPadding") ||
                             one.is("DataCollatorForLanguageModeling") || one.is("CrossEncoder");
-      const bool pads =
-          padding != nullptr && ((padding->kind == Kind::kBool && padding->boolean) || padding->is_string());
+      const bool pads = is_true(padding) || (padding != nullptr && padding->is_string());
       if (pads) places.insert(places.end(), padding->places.begin(), padding->places.end());
       if (collates) places.push_back(one.place);
     }
@@ -1058,8 +1054,7 @@ class Job {
       if (one.name != ".gradient_checkpointing_enable") continue;
       return say("gradient_checkpointing", of("full"), {one.place});
     }
-    if (flag != nullptr && flag->kind == Kind::kBool && flag->boolean)
-      return say("gradient_checkpointing", of("full"), *flag);
+    if (is_true(flag)) return say("gradient_checkpointing", of("full"), *flag);
     if (prepared_ != nullptr && !(prepared != nullptr && prepared->kind == Kind::kBool && !prepared->boolean)) {
       return say("gradient_checkpointing", of("full"), {prepared_->place},
                  "prepare_model_for_kbit_training's use_gradient_checkpointing defaults to True");
@@ -1107,11 +1102,11 @@ class Job {
   std::string autocast(PyValue& by, bool& open) const {
     const PyValue* bf16 = argument("bf16");
     const PyValue* fp16 = argument("fp16");
-    if (bf16 != nullptr && bf16->kind == Kind::kBool && bf16->boolean) {
+    if (is_true(bf16)) {
       by = *bf16;
       return "bf16";
     }
-    if (fp16 != nullptr && fp16->kind == Kind::kBool && fp16->boolean) {
+    if (is_true(fp16)) {
       by = *fp16;
       return "fp16";
     }
@@ -1281,8 +1276,7 @@ class Job {
       if (!told("rollout.mode")) unknown("rollout.mode: colocate in trl 1, server before");
     } else if (argument("ds3_gather_for_generation") != nullptr) {
       copy("rollout.gather_weights", {"ds3_gather_for_generation"});
-    } else if (const PyValue* fast = load_option("fast_inference");
-               fast != nullptr && fast->kind == Kind::kBool && fast->boolean) {
+    } else if (const PyValue* fast = load_option("fast_inference"); is_true(fast)) {
       say("rollout.engine", of("vllm"), *fast);
       say("rollout.mode", of("colocate"), *fast);
       say("rollout.shared_weights", of(true), *fast);

@@ -57,6 +57,7 @@ std::string unsloth_targets(const UnslothParts& parts) {
   std::string what;
   add(what, parts.attention, {"self_attn", "attention", "attn", "mixer"});
   add(what, parts.mlp, {"mlp", "feed_forward", "ffn", "dense", "mixer"});
+  if (where.empty() || what.empty()) return "(?!x)x";  // Unsloth raises: nothing is left to tune
   const bool all = parts.names.empty();
   const std::string names = all ? std::string{kLinear} : names_of(parts);
   std::string targets = ".*?(?:" + where + ").*?(?:" + what + ").*?(?:" + names + ")(?:\\.linear)?";

@@ -100,6 +100,8 @@ Tensor tower(Net& net) {
 void read_pixtral_tower(ConfigFields& fields, Architecture& tower_architecture) {
   read_tower_sizes(fields, tower_architecture, 1024, 24, 16, 4096);
   tower_architecture.image_size = square_side(fields, "image_size", 1024);
+  // models/pixtral/image_processing_pixtral.py: get_resize_output_image_size makes larger ones smaller, and no others.
+  tower_architecture.pictures.keeps_size = true;
   tower_architecture.patch_size = square_side(fields, "patch_size", 16);
   tower_architecture.activation = read_activation(fields, {"hidden_act"}, "gelu");
   fields.accept({"rope_theta", "rope_parameters", "head_dim", "is_composition"});

@@ -111,6 +111,7 @@ struct Pictures {
   Count depth = 0;         ///< layers of the resampler (Idefics 2)
   Count heads = 0, kv_heads = 0, head_dim = 0;  ///< of the resampler
   bool drops_class_token = false;               ///< the features are those of the patches alone
+  bool keeps_size = false;                      ///< a picture up to the tower's size stays as large as it is (Pixtral)
   bool bias = true;                             ///< of the projector
   Activation activation = Activation::kGelu;    ///< of the projector
   std::vector<Count> layers;  ///< numbers of layers that are special: read by the projector, or of full attention

@@ -328,7 +328,6 @@ class AdapterRules : public Rules {
     return {names.begin(), names.end()};
   }
 
-  /// Modules that hold this one, each once: no adapter fits them.
   // unsloth 2026.8.19 models/vision.py: get_peft_model hands PEFT the Linear inside of a Gemma4ClippableLinear.
   bool wraps(std::string_view outside, std::string_view name) const {
     constexpr std::string_view kInside = ".linear";
@@ -343,6 +342,7 @@ class AdapterRules : public Rules {
            (wraps(outside, name) && targets_.verdict(outside, false) == Verdict::kTargeted);
   }
 
+  /// Modules that hold this one, each once: no adapter fits them.
   void look_at_containers(const std::string& name) {
     if (adapter_.target_modules.kind == ModuleChoice::Kind::kAllLinear) return;
     for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
