@@ -1,9 +1,9 @@
 # Half of what the compiler reads is the same few headers of the standard library: they are read once for a target, with the
 # further headers that the caller names.
-# WebAssembly is built without, so that a file which forgets to include one of them is found.
+# The build for the sanitizers is without, so that a file which forgets to include one of them is found.
 option(TIDEMARK_PCH "Precompile the standard library's headers" ON)
 function(tidemark_precompile target)
-  if(NOT TIDEMARK_PCH OR EMSCRIPTEN)
+  if(NOT TIDEMARK_PCH)
     return()
   endif()
   target_precompile_headers(${target} PRIVATE

@@ -1,11 +1,17 @@
 // The engine's one seam on a pipe: a request per line of standard input, its answer per line of standard output.
 //   tidemark_handle CATALOG_DIRECTORY < requests.jsonl > answers.jsonl
+//   tidemark_handle CATALOG_DIRECTORY --printed < requests.jsonl > reports.jsonl   as people read it
 #include <fstream>
 #include <iostream>
 #include <sstream>
 #include <string>
+#include <string_view>
 
+#include "core/report/markdown.hpp"
+#include "core/report/text.hpp"
+#include "core/units/make_value.hpp"
 #include "core/wire/engine.hpp"
+#include "core/wire/json.hpp"
 
 namespace {
 
@@ -16,11 +22,23 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
+// All that the command line may print of an answer to an estimate, as one line.
+std::string printed(const tidemark::Engine& engine, const std::string& request) {
+  tidemark::Issues issues;
+  const tidemark::Value value = tidemark::parse_json(request, "", issues);
+  const tidemark::Answer answer = engine.answer(value);
+  std::string text = engine.handle(value, 2) + '\n' + tidemark::render_markdown(answer, true);
+  text += tidemark::render_text(answer, {.colour = true});
+  text += tidemark::render_text(answer, {.width = 120, .unicode = false, .bytes = true, .explain = true});
+  return tidemark::write_json(tidemark::to_value(text));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::cerr << "usage: tidemark_handle CATALOG_DIRECTORY\n";
+  const bool prints = argc == 3 && std::string_view{argv[2]} == "--printed";
+  if (argc != 2 && !prints) {
+    std::cerr << "usage: tidemark_handle CATALOG_DIRECTORY [--printed]\n";
     return 2;
   }
   const std::string directory = argv[1];
@@ -33,6 +51,8 @@ int main(int argc, char** argv) {
   }
   if (!readable) return 2;
   std::ios::sync_with_stdio(false);
-  for (std::string line; std::getline(std::cin, line);) std::cout << engine.handle(std::string_view{line}) << '\n';
+  for (std::string line; std::getline(std::cin, line);) {
+    std::cout << (prints ? printed(engine, line) : engine.handle(std::string_view{line})) << '\n';
+  }
   return std::cout.flush() ? 0 : 1;
 }

@@ -1,7 +1,8 @@
-// The same request gives the same bytes, native and wasm: the golden requests, that of every oracle record, and drawn ones.
+// The same request gives the same bytes, native and wasm: the golden requests, those of every oracle record
+// and of every published measurement, and drawn ones.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import { loadedEngine, root } from "./engine.mjs";
@@ -10,7 +11,8 @@ const linesOf = (name) =>
   readFileSync(join(root, "tests", name), "utf8")
     .trimEnd()
     .split("\n");
-const oracle = ["oracle/records.jsonl", "oracle/records-extra.jsonl"].flatMap((name) =>
+const records = readdirSync(join(root, "tests/oracle")).filter((name) => /^records.*[.]jsonl$/.test(name));
+const oracle = [...records.map((name) => `oracle/${name}`), "measured/requests.jsonl"].flatMap((name) =>
   linesOf(name).map((line) => JSON.stringify(JSON.parse(line).request)),
 );
 
@@ -22,7 +24,7 @@ const drawn = execFileSync("python3", [join(root, "tests/determinism/draw.py"), 
 });
 const sets = {
   "golden requests": linesOf("golden/requests.jsonl"),
-  "oracle's requests": oracle,
+  "oracle's and measured requests": oracle,
   "drawn requests": drawn.trimEnd().split("\n"),
 };
 
