@@ -58,7 +58,7 @@ export interface Job {
   /** Where only what is trained was cast: LLaMA-Factory loads bf16 and makes trained weights fp32. */
   frozen_dtype?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
   /** What is learned; it chooses the head where `architecture` does not. @default "sft" */
-  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | "embedding" | "reward" | "seq2seq" | "vision" | "vlm" | "diffusion" | "dpo" | "kto" | "orpo" | "simpo" | "cpo" | "grpo" | "text_classification" | "sequence_classification" | "image_classification" | "sentence-transformers:pair" | "sentence-transformers:pair_class" | "sentence-transformers:pair_score" | "sentence-transformers:qa" | null;
+  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | "embedding" | "reward" | "seq2seq" | "vision" | "vlm" | "diffusion" | "dpo" | "kto" | "orpo" | "simpo" | "cpo" | "grpo" | "rloo" | "text_classification" | "sequence_classification" | "image_classification" | "sentence-transformers:pair" | "sentence-transformers:pair_class" | "sentence-transformers:pair_score" | "sentence-transformers:qa" | null;
   /** Texts that a sample compares: 2 of a pair, 3 of a triplet. Unit: texts. @default 2 */
   texts_per_sample?: number | null;
   /**
@@ -97,7 +97,7 @@ export interface Job {
   value_model?: null;
   /** A model to distil from. Not modelled: One model is modelled: no reference, reward, value or teacher beside it. */
   teacher_model?: null;
-  /** GRPO's KL coefficient; 0, the default: there is no reference model. */
+  /** KL coefficient of generated answers: 0, GRPO's default, means no reference model; RLOO's is 0.05. */
   beta?: number | null;
   rollout?: {
     /** What generates the answers. @default "transformers" */
@@ -116,17 +116,17 @@ export interface Job {
      */
     gather_weights?: boolean | null;
   } | null;
-  /** Answers generated for each prompt; a batch counts answers. Unit: answers. @default 8 */
+  /** Answers generated for each prompt (GRPO: 8, RLOO: 2 unless stated); a batch counts answers. Unit: answers. */
   num_generations?: number | null;
   /** Micro-batches whose answers are generated together; absent: those of an optimizer step. Unit: micro-batches. */
   steps_per_generation?: number | null;
   /** Answers that all GPUs generate together, in place of steps_per_generation. Unit: answers. */
   generation_batch_size?: number | null;
-  /** How often GRPO trains on what was generated. @default 1 */
+  /** How often is trained on what was generated. @default 1 */
   num_iterations?: number | null;
   /** Tokens of a prompt; sequence_length counts prompt and answer. Unit: tokens. */
   max_prompt_length?: number | null;
-  /** Tokens of an answer (GRPO: 256 unless stated); sequence_length counts prompt and answer. Unit: tokens. */
+  /** Tokens of an answer (GRPO, RLOO: 256 unless stated); sequence_length counts prompt and answer. Unit: tokens. */
   max_completion_length?: number | null;
   adapter?: {
     /** Which of PEFT's adapters (peft_type). @default "lora" */

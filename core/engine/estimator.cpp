@@ -219,7 +219,7 @@ void leave_out_evaluation(TrainingJob& job, Issues& issues) {
   job.evaluation.micro_batch_size = 0;
   issues.push_back({"NOT_COUNTED", Severity::kWarning, "/evaluation",
                     job.generates()
-                        ? "GRPO's evaluation generates, too: it is not counted, but smaller than training as long as "
+                        ? "Evaluation generates, too: it is not counted, but smaller than training as long as "
                           "its batch is."
                         : "Evaluation is counted where each GPU holds the whole model; here the peak of training is "
                           "answered.",

@@ -120,11 +120,11 @@ void settle_gpus(const Import& import, Value& job, Issues& issues) {
                     "2"});
 }
 
-/// GRPO counts prompt and answer. ms-swift's max_length is the prompt's alone (rlhf_trainers/rollout_mixin.py), and
-/// TRL's trainer cuts no prompt.
+/// GRPO and RLOO count prompt and answer. ms-swift's max_length is the prompt's alone (rlhf_trainers/rollout_mixin.py),
+/// and TRL's trainer cuts no prompt.
 void settle_prompts(const Import& import, Value& job, Issues& issues) {
   const Value* task = said(import, "task");
-  if (task == nullptr || task->string != "grpo" || said(import, "max_prompt_length") != nullptr) return;
+  if (task == nullptr || !generates_answers(task->string) || said(import, "max_prompt_length") != nullptr) return;
   const Value* length = said(import, "sequence_length");
   if (length != nullptr && is_read_as(import, "swift")) {
     put(job, "max_prompt_length", *length);

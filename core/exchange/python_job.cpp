@@ -951,7 +951,7 @@ class Job {
       say("sequence_length", of(1024), {arguments_->place},
           "TRL's default 1024 (SFTConfig since 0.15, DPOConfig since 0.14)");
       unknown("sequence_length: TRL's default by version (1024 since 0.16)");
-    } else if (task_ != "grpo" || any_argument({"max_prompt_length"}) == nullptr)
+    } else if (!generates_answers(task_) || any_argument({"max_prompt_length"}) == nullptr)
       unknown("sequence_length");
     copy("max_prompt_length", {"max_prompt_length"});
     if (Finding* prompt = find(reading_, "max_prompt_length"); prompt != nullptr && prompt->assumed.empty()) {
@@ -961,7 +961,7 @@ class Job {
         prompt->assumed = "a variable of another cell, which may have run anew";
     }
     for (const OfRollout& one : rollout_numbers()) {
-      if (task_ == "grpo" || std::string_view{one.key} != "beta") copy(one.path, {one.key});
+      if (generates_answers(task_) || std::string_view{one.key} != "beta") copy(one.path, {one.key});
     }
     // trl 1.9 trainer/rloo_config.py: num_generations
     if (task_ == "rloo" && arguments_ != nullptr && !is_command() && !told("num_generations"))
@@ -1014,7 +1014,7 @@ class Job {
   }
   // Trainers of preferences pad both answers to one length, on the side that the script chose.
   void read_padding_side() {
-    if (task_ == "grpo" && trainer_ != nullptr)
+    if (generates_answers(task_) && trainer_ != nullptr)
       return say("padding", of(true), {trainer_->place}, "answers end at different lengths");
     if (task_ != "dpo" && task_ != "kto" && task_ != "orpo" && task_ != "reward") return;
     for (const PyAssignment& one : program_.assignments) {
@@ -1203,12 +1203,13 @@ class Job {
 
   // ---------------------------------------------------------------- preference and reinforcement
   void read_reference() {
-    if (task_ != "dpo" && task_ != "kto" && task_ != "grpo" && task_ != "ppo") return;
+    if (task_ != "dpo" && task_ != "kto" && task_ != "ppo" && !generates_answers(task_)) return;
     if (trainer_ == nullptr) return read_own_reference();
     const PyValue* reference = trainer_->find("ref_model");
     const bool given = is_object(reference) || (reference != nullptr && reference->is_string());
     const PyValue* beta = argument("beta");
     if (task_ == "grpo" && (beta == nullptr || beta->real == 0) && lora_ == nullptr) return;
+    if (task_ == "rloo" && beta != nullptr && beta->real == 0) return;
     if (is_command()) {
       if (task_ == "ppo") {
         for (const auto& [path, key] : {std::pair{"reference_model.present", "ref_model"},
@@ -1266,7 +1267,7 @@ class Job {
   }
 
   void read_rollout() {
-    if (task_ != "grpo" && task_ != "rloo") return;
+    if (!generates_answers(task_)) return;
     if (on("use_vllm")) {
       say("rollout.engine", of("vllm"), *argument("use_vllm"));
       if (const PyValue* mode = argument("vllm_mode"); mode != nullptr) say("rollout.mode", *mode);
@@ -1283,7 +1284,6 @@ class Job {
       if (const PyValue* share = load_option("gpu_memory_utilization"); share != nullptr)
         say("rollout.gpu_memory_utilization", *share);
     }
-    if (task_ != "grpo") reading_.notes.push_back(task_ + " is read and not estimated yet");
   }
 
   void ask() {

@@ -105,4 +105,9 @@ void state(Reading& reading, std::string_view path, Value value, std::vector<Ori
 /// Whether the field was told.
 Finding* find(Reading& reading, std::string_view path);
 
+/// TRL's tasks whose trainers generate the answers that they train on.
+inline bool generates_answers(std::string_view task) {
+  return task == "grpo" || task == "rloo";
+}
+
 }  // namespace tidemark::exchange

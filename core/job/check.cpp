@@ -337,7 +337,7 @@ void check_class(const Architecture& a, const TrainingJob& job, Issues& issues) 
   }
 }
 
-/// GRPO on several GPUs.
+/// Generated answers on several GPUs.
 void check_rollout(const TrainingJob& job, Issues& issues) {
   const auto refuse = [&](std::string_view path, std::string message) {
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, path, std::move(message));
@@ -345,8 +345,8 @@ void check_rollout(const TrainingJob& job, Issues& issues) {
   const DataParallel& how = job.data_parallel;
   if (job.gpus() > how.degree || (job.gpus() > 1 && !how.is_replicated() && !how.is_sharded()) || job.is_megatron()) {
     refuse("/parallelism",
-           "GRPO is modelled on one GPU, and under DistributedDataParallel, DeepSpeed's ZeRO and FSDP of TRL's "
-           "GRPOTrainer.");
+           "Generated answers are modelled on one GPU, and under DistributedDataParallel, DeepSpeed's ZeRO and FSDP of "
+           "TRL's trainers.");
     return;
   }
   if (!how.is_sharded() || how.sharding == Sharding::kZero1 || how.sharding == Sharding::kZero2) return;
@@ -360,15 +360,17 @@ void check_rollout(const TrainingJob& job, Issues& issues) {
            "first (\"FSDP requires a single root module\"). Let vLLM generate.");
   }
   if (job.method == Method::kQlora) {
-    refuse("/method",
-           "GRPO of packed weights that GPUs divide is not modelled: adapters cannot be merged into 4-bit parts.");
+    refuse(
+        "/method",
+        "Generated answers of packed weights that GPUs divide are not modelled: adapters cannot be merged into 4-bit "
+        "parts.");
   }
   if (how.sharding == Sharding::kZero3 && !vllm && !job.rollout.gathers && job.has_adapter()) {
     refuse("/rollout/gather_weights",
            "With adapters ZeRO-3's generation is modelled with all weights gathered (ds3_gather_for_generation).");
   }
   if (how.sharding == Sharding::kFsdp1 && job.has_adapter()) {
-    refuse("/method", "GRPO under FSDP 1 is modelled for full training.");
+    refuse("/method", "Generated answers under FSDP 1 are modelled for full training.");
   }
   if (how.sharding == Sharding::kFsdp1 && vllm) {
     refuse("/rollout/engine",
@@ -388,7 +390,7 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
   // DataCollatorForVisionUnpairedPreference; of ORPO's, CPO's and rewards' trainers none has one.
   const bool sees = job.preference == Preference::kDpo || job.preference == Preference::kKto || job.generates();
   if (a.language != nullptr && !sees) {
-    refuse("/task", "Of models that see, the preferences of DPO and KTO are modelled, and GRPO.");
+    refuse("/task", "Of models that see, the preferences of DPO and KTO are modelled, and answers that they generate.");
   } else if (a.language != nullptr && job.images_per_sample > 0 && job.reference == Reference::kPrecomputed) {
     refuse("/reference_model/precompute", "TRL's trainers compute no log-probabilities of pictures in advance.");
   } else if (a.language != nullptr && job.audio_seconds > 0.0) {
@@ -404,10 +406,11 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
   if (job.packing) refuse("/packing", "Samples of preferences are not packed.");
   if (job.generates()) {
     if (job.reference == Reference::kPrecomputed) {
-      refuse("/reference_model/precompute", "GRPO trains on new answers: no reference can have scored them before.");
+      refuse("/reference_model/precompute", "Generated answers are new: no reference can have scored them before.");
     }
     check_rollout(job, issues);
-    if (job.offload.activations) refuse("/offload/activations", "GRPO is modelled without offloaded activations.");
+    if (job.offload.activations)
+      refuse("/offload/activations", "Generated answers are modelled without offloaded activations.");
   }
   if (!has_reference(job.preference)) return;
   if (job.reference == Reference::kAdapterOff && job.method != Method::kLora && job.method != Method::kQlora) {

@@ -557,8 +557,9 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   if (open.fsdp_wrap) data.fsdp.trained_leaves = adapters;
   if (open.reference) {
     job.reference = adapters ? Reference::kAdapterOff : Reference::kCopy;
-    // trl 1.9 trainer/grpo_trainer.py: __init__: with beta 0.0 there is none.
-    if (job.generates() && !open.compares) job.reference = Reference::kNone;
+    // trl 1.9 trainer/{grpo,rloo}_trainer.py: __init__: with beta 0.0, GRPO's default, there is none. RLOO's is 0.05.
+    const bool compares = open.compares.value_or(job.preference == Preference::kRloo);
+    if (job.generates() && !compares) job.reference = Reference::kNone;
   }
   // TRL 1.9 trainer/{dpo,kto,reward}_trainer.py: __init__: whatever is asked for (trl issue 2514).
   const bool forced = has_reference(job.preference) || job.preference == Preference::kReward;
@@ -567,7 +568,7 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   if (adapters && again && !data.zero.keeps_frozen && data.is_sharded() && data.sharding == Sharding::kZero3) {
     job.stand_ins.emplace_back("DeepSpeed before 0.19.3, answered by 0.19.8 without what that keeps gathered");
   }
-  // disable_dropout is True unless set, in all trainers of preferences but GRPO's.
+  // disable_dropout is True unless set, in all trainers of preferences but those that generate.
   if (job.preference != Preference::kNone && !job.generates()) job.adapter.lora_dropout = 0.0;
   if (open.keep_outputs) job.keep_outputs = habits.loop != Loop::kTrainer && !own;
   if (open.outputs_to_fp32) job.outputs_to_fp32 = habits.loop != Loop::kByHand;
@@ -575,16 +576,19 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
 
 namespace {
 
-/// trl 1.9 trainer/grpo_config.py: __post_init__.
+/// trl 1.9 trainer/{grpo,rloo}_config.py: __post_init__.
 void settle_rollout(const Foreign& foreign, TrainingJob& job, Issues& issues) {
   const auto refuse = [&](std::string_view path, std::string message) {
     issues.push_back({"INVALID_VALUE", Severity::kError, std::string{path}, std::move(message), ""});
   };
   Rollout& rollout = job.rollout;
+  const bool by_whole = job.preference == Preference::kRloo;
+  const std::string name = by_whole ? "RLOO" : "GRPO";
+  if (rollout.per_prompt == 0) rollout.per_prompt = by_whole ? 2 : 8;
   const Count together = job.micro_batch_size * job.data_parallel.degree;
   if (foreign.generation_batch > 0) {
     if (rollout.micro_batches > 0) {
-      refuse("/generation_batch_size", "GRPOConfig takes one of generation_batch_size and steps_per_generation.");
+      refuse("/generation_batch_size", "TRL takes one of generation_batch_size and steps_per_generation.");
     } else if (foreign.generation_batch % together != 0) {
       refuse("/generation_batch_size", "generation_batch_size must be a multiple of the " + std::to_string(together) +
                                            " answers that all GPUs train on at a time.");
@@ -596,10 +600,10 @@ void settle_rollout(const Foreign& foreign, TrainingJob& job, Issues& issues) {
   const Count n = rollout.per_prompt;
   if (together % n * (job.generated_together() % n) % n != 0) {
     issues.push_back({"INCOMPLETE_GROUPS", Severity::kWarning, "/num_generations",
-                      "GRPOTrainer refuses this: the answers that are generated together (" + std::to_string(together) +
-                          " of micro_batch_size times GPUs, " + std::to_string(job.generated_together()) +
-                          " times) are no multiple of num_generations, " + std::to_string(n) +
-                          ". The figures do not depend on it.",
+                      name + "Trainer refuses this: the answers that are generated together (" +
+                          std::to_string(together) + " of micro_batch_size times GPUs, " +
+                          std::to_string(job.generated_together()) + " times) are no multiple of num_generations, " +
+                          std::to_string(n) + ". The figures do not depend on it.",
                       ""});
   }
   if (rollout.answer >= job.sequence_length) {

@@ -36,7 +36,7 @@ struct LeftOpen {
   bool keep_outputs = true;         ///< whose loop it is
   bool outputs_to_fp32 = true;      ///< likewise
   bool reference = true;            ///< a copy, or the adapter switched off
-  bool compares = false;            ///< GRPO has one: beta is not 0
+  std::optional<bool> compares;     ///< trainers that generate have one, where it was said: beta is not 0
   bool expandable_segments = true;  ///< what the framework's own launcher sets
   bool fsdp_groups = true;          ///< FSDP 2's units outside the layers
   bool sequence_parallel = true;    ///< between what tensor-parallel GPUs divide

@@ -264,13 +264,18 @@ enum class Preference : std::uint8_t {
   kSimpo,   ///< the same without the loss of the chosen answers' tokens
   kReward,  ///< pairs, a score each
   kGrpo,    ///< answers that the model generates itself, which rewards compare
+  kRloo,    ///< the same, each weighed as a whole
 };
 
+/// Whether the model generates what it trains on.
+constexpr bool generates(Preference preference) {
+  return preference == Preference::kGrpo || preference == Preference::kRloo;
+}
 constexpr bool has_pairs(Preference preference) {
-  return preference != Preference::kNone && preference != Preference::kKto && preference != Preference::kGrpo;
+  return preference != Preference::kNone && preference != Preference::kKto && !generates(preference);
 }
 constexpr bool has_reference(Preference preference) {
-  return preference == Preference::kDpo || preference == Preference::kKto || preference == Preference::kGrpo;
+  return preference == Preference::kDpo || preference == Preference::kKto || generates(preference);
 }
 
 /// Where a reference's log-probabilities come from.
@@ -288,10 +293,11 @@ enum class RolloutEngine : std::uint8_t {
   kServer,        ///< vLLM on cards of its own
 };
 
-/// Answers that are generated between steps, as TRL's GRPOConfig says them (trl 1.9 trainer/grpo_config.py).
+/// Answers that are generated between steps, as TRL's GRPOConfig and RLOOConfig say them (trl 1.9
+/// trainer/{grpo,rloo}_config.py).
 struct Rollout {
   Count answer = 256;       ///< tokens of an answer, of the sequence that prompt and answer are
-  Count per_prompt = 8;     ///< answers of each prompt (num_generations)
+  Count per_prompt = 0;     ///< answers of each prompt (num_generations); 0: as many as the trainer's default
   Count micro_batches = 0;  ///< that are generated together; 0: those of a step (steps_per_generation)
   Count iterations = 1;     ///< how often each of them is trained on
   RolloutEngine engine = RolloutEngine::kTransformers;
@@ -498,7 +504,7 @@ struct TrainingJob {
   /// Parameters are kept from training by their names.
   bool freezes_by_name() const { return !freeze.empty() || !trainable.empty(); }
   /// Answers are generated between its steps.
-  bool generates() const { return preference == Preference::kGrpo; }
+  bool generates() const { return tidemark::generates(preference); }
   /// Tokens of an answer: the sequence begins with a prompt.
   Count answer_length() const { return std::max<Count>(1, std::min(rollout.answer, sequence_length - 1)); }
   /// Micro-batches whose answers are generated together.

@@ -10,6 +10,7 @@ constexpr const char* kMetrics = "TRL 1.9 trainer/dpo_trainer.py, kto_trainer.py
 constexpr const char* kPairs = "TRL 1.9 experimental/orpo/orpo_trainer.py, cpo_trainer.py: concatenated_forward";
 constexpr const char* kReference = "TRL 1.9 trainer/dpo_trainer.py: _compute_loss (ref_model, use_adapter)";
 constexpr const char* kGrpo = "TRL 1.9 trainer/grpo_trainer.py: _compute_loss";
+constexpr const char* kRloo = "TRL 1.9 trainer/rloo_trainer.py: _compute_loss";
 constexpr const char* kTokens = "TRL 1.9 trainer/grpo_trainer.py: _get_per_token_logps_and_entropies";
 constexpr const char* kReward = "TRL 1.9 trainer/reward_trainer.py: compute_loss";
 
@@ -243,24 +244,40 @@ void ratios_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "exp_backward");
 }
 
+// _get_per_token_logps_and_entropies of what is trained.
+Tensor logarithms_of(Net& net, Tensor logits_in) {
+  Scope in(net.tape, "", kTokens);
+  const Tensor logits = std::move(logits_in);
+  const Tensor divided = tempered(net, logits);
+  Tensor tokens = log_probabilities(net, divided);
+  const WithoutGradients quiet(net.tape);
+  entropy_of(net, divided);
+  return tokens;
+}
+
 // What backward needs of the loss: ratios, and both products that the smaller one is taken of.
-Tensor grpo_loss(Net& net, Tensor logits_in) {
+Tensor grpo_loss(Net& net, Tensor logits) {
   Scope in(net.tape, "loss", kGrpo);
   Tape& t = net.tape;
-  Tensor tokens;
-  {
-    Scope of_tokens(t, "", kTokens);
-    const Tensor logits = std::move(logits_in);
-    const Tensor divided = tempered(net, logits);
-    tokens = log_probabilities(net, divided);
-    const WithoutGradients quiet(t);
-    entropy_of(net, divided);
-  }
+  const Tensor tokens = logarithms_of(net, std::move(logits));
   Node* n = t.record("clipped ratios", ratios_backward, {&tokens});
   Tensor out = t.allocate(Shape{}, Dtype::kFp32, "loss");
   const Shape three{Dim(3), tokens.dim(0), tokens.dim(1)};
   const Tensor ratios = t.allocate(three, tokens.dtype(), "ratios and their products");
   t.save(n, ratios);
+  t.attach(n, out);
+  return out;
+}
+
+// The same of whole answers: of their tokens only a mask is needed, which the batch holds.
+Tensor rloo_loss(Net& net, Tensor logits) {
+  Scope in(net.tape, "loss", kRloo);
+  Tape& t = net.tape;
+  const Tensor tokens = logarithms_of(net, std::move(logits));
+  Node* n = t.record("clipped ratios of sums", ratios_backward, {&tokens});
+  const Tensor masked = t.allocate(tokens.shape(), tokens.dtype(), "mul");
+  Tensor out = t.allocate(Shape{}, Dtype::kFp32, "loss");
+  t.save(n, t.allocate(Shape{Dim(3), tokens.dim(0)}, tokens.dtype(), "ratios and their products"));
   t.attach(n, out);
   return out;
 }
@@ -274,6 +291,7 @@ void score_answers(Net& net, const Tensor& logits) {
 
 Tensor preference_loss(Net& net, const Program& program, Tensor logits_in, const Placements& placements) {
   Tensor logits = hooked(std::move(logits_in));
+  if (net.job.preference == Preference::kRloo) return rloo_loss(net, std::move(logits));
   if (net.job.generates()) return grpo_loss(net, std::move(logits));
   if (has_reference(net.job.preference)) return against_reference(net, program, logits, placements);
   if (net.job.preference != Preference::kReward) return without_reference(net, logits);

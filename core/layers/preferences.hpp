@@ -14,7 +14,7 @@ struct Placements {
 /// forward and the metrics that they log. The reference's parameters are the last that the tape declares.
 Tensor preference_loss(Net& net, const Program& program, Tensor logits, const Placements& placements = {});
 
-/// What TRL's GRPOTrainer makes of logits that a model without gradients has returned.
+/// What TRL's trainers on generated answers make of logits that a model without gradients has returned.
 void score_answers(Net& net, const Tensor& logits);
 
 }  // namespace tidemark

@@ -82,7 +82,7 @@ Known generate(Coordinator& coordinator, const TrainingJob& job) {
 }  // namespace
 
 bool scores_itself(const TrainingJob& job) {
-  return job.rollout.engine != RolloutEngine::kTransformers ||
+  return job.preference == Preference::kRloo || job.rollout.engine != RolloutEngine::kTransformers ||
          job.gradient_accumulation_steps % job.generates_every() != 0;
 }
 

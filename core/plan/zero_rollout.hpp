@@ -32,7 +32,7 @@ struct KnownInRollout {
 KnownInRollout known_in_rollout(const TrainingJob& job);
 
 /// trl 1.9 trainer/grpo_trainer.py _generate_and_score_completions: whether what was generated may be older than the
-/// model that is trained on it, or come of another one.
+/// model that is trained on it, or come of another one. rloo_trainer.py: always.
 bool scores_itself(const TrainingJob& job);
 
 }  // namespace tidemark

@@ -208,9 +208,11 @@ Tensor allocate_bytes(Tape& t, Bytes bytes, const char* name) {
 
 /// Ids and masks of prompts and answers, advantages and what was scored, until the next ones replace them.
 Bytes buffered_bytes(const TrainingJob& job, Count answers) {
-  const bool others = job.rollout.engine != RolloutEngine::kTransformers;
-  const Count scored = Count{scores_itself(job)} + Count{others} + Count{job.reference != Reference::kNone};
-  return answers * (job.sequence_length * 2 * size_of(Dtype::kInt64) + job.answer_length() * scored * 4 + 4);
+  const bool others = job.rollout.engine != RolloutEngine::kTransformers,
+             by_whole = job.preference == Preference::kRloo;
+  const Count of_tokens = Count{scores_itself(job)} + Count{others} + Count{job.reference != Reference::kNone};
+  const Count scored = by_whole ? 2 : 1 + job.answer_length() * of_tokens;  // advantages are among them
+  return answers * (job.sequence_length * 2 * size_of(Dtype::kInt64) + scored * size_of(Dtype::kFp32));
 }
 
 void exchange(Tape& t, std::vector<Declared>& declared) {

@@ -14,6 +14,7 @@ export async function launch({ scheme = "light", width = 1280, height = 900 } = 
     },
   });
   const page = await browser.newPage();
+  page.setDefaultNavigationTimeout(120000); // a busy machine is no fault of the page
   await page.setViewport({ width, height });
   const requests = [];
   const messages = [];

@@ -54,6 +54,29 @@ def unsloth_parts(run, folder) -> tuple[int, int]:
     return len(recorded["cases"]) + 2, wrong
 
 
+RLOO = """
+from trl import RLOOConfig, RLOOTrainer
+args = RLOOConfig(output_dir="out", per_device_train_batch_size=4, max_completion_length=128, bf16=True{beta})
+RLOOTrainer(model="Qwen/Qwen2.5-0.5B", reward_funcs=len, args=args, train_dataset=data).train()
+"""
+
+
+def rloo_references(run, folder) -> tuple[int, int]:
+    """trl 1.9 trainer/rloo_config.py: beta is 0.05, and 0 means no reference (rloo_trainer.py: __init__)."""
+    failures = 0
+    for beta, copies in (("", 2), (", beta=0.1", 2), (", beta=0.0", 1)):
+        script = pathlib.Path(folder) / "train.py"
+        script.write_text(RLOO.format(beta=beta), encoding="utf-8")
+        request = run("import", str(script), "--json")["request"]
+        answer = run("estimate", "--request", "-", "--json", text=json.dumps(request))
+        weights = next(item["bytes"] for item in answer["estimate"]["breakdown"] if item["category"] == "weights")
+        # transformers' count of the parameters, in fp32 as TRL loads a model by its name.
+        if request.get("task") != "rloo" or not 0 <= weights - copies * 494032768 * 4 < 1 << 20:
+            failures += 1
+            print(f"beta{beta!r}: {request}: {weights} bytes of weights")
+    return 3, failures
+
+
 def main() -> int:
     command = sys.argv[1]
     failures = 0
@@ -89,7 +112,9 @@ def main() -> int:
                 print(f"wanted {verdict}: {json.dumps(got)}")
         parts, wrong = unsloth_parts(run, folder)
         failures += wrong
-    print(f"{4 * len(JOBS)} scripts, 2 measurements and {parts} choices of parts, {failures} wrong")
+        references, wrong = rloo_references(run, folder)
+        failures += wrong
+    print(f"{4 * len(JOBS)} scripts, 2 measurements, {parts} choices of parts and {references} of references, {failures} wrong")
     return 1 if failures else 0
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""grpo_jobs.py RECORDS.jsonl... > jobs.jsonl    jobs of GRPO (recorder/grpo.py); configs are taken from the records named, by model type, with few layers
+"""grpo_jobs.py RECORDS.jsonl... > jobs.jsonl    jobs of GRPO and RLOO (recorder/grpo.py); configs are taken from the records named, by model type, with few layers
 
 recorder/run.sh /srv/sid /o2/jobs.jsonl /o2/raw.jsonl --models /o2/models.json --timeout 600; make_records.py --brief records-loops.jsonl raw.jsonl
 """
@@ -59,6 +59,24 @@ JOBS = {
     "seen-gemma4-text-lora": ("gemma4", None, {"precision": "bf16_amp", "micro_batch": 2, "prompt_len": 256, "completion_len": 64, "method": "lora",
                                                "lora": {"r": 16, "target_modules": ".*language_model.*(q|k|v|o|gate|up|down)_proj"}, **KEPT}),
     "granite-server": ("granite", 4, {"precision": "bf16", "micro_batch": 4, "prompt_len": 256, "completion_len": 512, "optimizer": "adamw_8bit", **KEPT, **VLLM}),
+    # RLOO: the same answers, compared by whole sequences
+    "rloo-llama-full": ("llama", 3, {"precision": "bf16_amp", "micro_batch": 4, "prompt_len": 256, "completion_len": 64, "grad_accum": 2}),
+    "rloo-llama-full-16-ref": ("llama", 2, {"precision": "bf16", "micro_batch": 4, "prompt_len": 256, "completion_len": 64, "reference": "copy"}),
+    "rloo-llama-qlora-off": ("llama", 4, {"precision": "bf16_amp", "micro_batch": 4, "prompt_len": 256, "completion_len": 48, "grad_accum": 4,
+                                          "reference": "adapter", **QLORA, **KEPT}),
+    "rloo-qwen2-lora-off": ("qwen2", 6, {"precision": "bf16_amp", "micro_batch": 4, "prompt_len": 200, "completion_len": 56, "grad_accum": 2,
+                                         "reference": "adapter", **LORA, **KEPT}),
+    "rloo-qwen2-full-copy": ("qwen2", 6, {"precision": "bf16_amp", "micro_batch": 4, "prompt_len": 200, "completion_len": 56, "grad_accum": 2, "reference": "copy", **KEPT}),
+    "rloo-qwen2-split": ("qwen2", 4, {"precision": "bf16_amp", "micro_batch": 2, "prompt_len": 300, "completion_len": 40, "grad_accum": 2, "steps_per_generation": 4}),
+    "rloo-qwen3-twice": ("qwen3", 4, {"precision": "bf16_amp", "micro_batch": 4, "prompt_len": 256, "completion_len": 48, "num_iterations": 2, **LORA, **KEPT}),
+    "rloo-mistral-fa2-padding": ("mistral", 2, {"precision": "bf16", "micro_batch": 4, "prompt_len": 512, "completion_len": 48,
+                                                "attention": "flash_attention_2", "padding": True, **LORA}),
+    "rloo-gpt2-amp32": ("gpt2", 4, {"precision": "amp_bf16", "micro_batch": 8, "prompt_len": 256, "completion_len": 64}),
+    "rloo-llama-server": ("llama", 3, {"precision": "bf16_amp", "micro_batch": 4, "prompt_len": 256, "completion_len": 768, **VLLM}),
+    "rloo-qwen2-server-ref": ("qwen2", 8, {"precision": "bf16_amp", "micro_batch": 4, "prompt_len": 300, "completion_len": 700, "grad_accum": 2,
+                                           "reference": "copy", **KEPT, **VLLM}),
+    "rloo-mistral-qlora-server": ("mistral", 4, {"precision": "bf16", "micro_batch": 4, "prompt_len": 512, "completion_len": 512, "grad_accum": 2,
+                                                 "reference": "adapter", **QLORA, **KEPT, **VLLM}),
 }
 
 
@@ -73,7 +91,8 @@ def main():
         if layers is not None:
             config["n_layer" if kind == "gpt2" else "num_hidden_layers"] = layers
             config.pop("layer_types", None)
-        job = {"id": "grpo-" + name, "config": config, "task": "grpo", "method": "full", **words}
+        task = "rloo" if name.startswith("rloo-") else "grpo"
+        job = {"id": name if task == "rloo" else "grpo-" + name, "config": config, "task": task, "method": "full", **words}
         print(json.dumps({**job, "seq_len": job["prompt_len"] + job["completion_len"]}))
 
 

@@ -86,10 +86,12 @@ def request_of(job):
         req["use_reentrant"] = job["use_reentrant"] or (job.get("library") == "sd_scripts" and job["architecture"] == "sdxl")
     if job.get("task"):
         req["task"] = job["task"]
+    if job.get("task") == "rloo" and not job.get("reference"):
+        req["beta"] = 0.0                                # else there is one
     if job.get("reference"):
         req["reference_model"] = {"copy": {"shared_with_adapter": False}, "adapter": {"shared_with_adapter": True},
                                   "precomputed": {"precompute": True}}[job["reference"]]
-    if job.get("task") == "grpo":
+    if job.get("task") in ("grpo", "rloo"):
         add_rollout(req, job)
     if job.get("evaluation"):
         req["evaluation"] = {"micro_batch_size": job["evaluation"]["micro_batch"]}

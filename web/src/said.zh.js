@@ -400,23 +400,23 @@ export default [
     "FSDP 2 的单元由框架决定：accelerate 从 1.14 起让词表自成一个单元，最后的归一化与输出头为另一个单元，前向之后保持完整；与词表共享权重的输出头和词表为同一单元。",
   ],
   [
-    "GRPO is modelled on one GPU, and under DistributedDataParallel, DeepSpeed's ZeRO and FSDP of TRL's GRPOTrainer.",
-    "GRPO 可在一块 GPU 上估算，也可按 TRL 的 GRPOTrainer 在 DistributedDataParallel、DeepSpeed 的 ZeRO 和 FSDP 下估算。",
+    "Generated answers are modelled on one GPU, and under DistributedDataParallel, DeepSpeed's ZeRO and FSDP of TRL's trainers.",
+    "在生成的回答上训练可在一块 GPU 上估算，也可按 TRL 的训练器在 DistributedDataParallel、DeepSpeed 的 ZeRO 和 FSDP 下估算。",
   ],
   [
-    "GRPO of packed weights that GPUs divide is not modelled: adapters cannot be merged into 4-bit parts.",
-    "不估算由多块 GPU 分担量化权重的 GRPO：适配器无法合并进 4 位权重的分片。",
+    "Generated answers of packed weights that GPUs divide are not modelled: adapters cannot be merged into 4-bit parts.",
+    "由多块 GPU 分担量化权重时，不估算在生成的回答上训练：适配器无法合并进 4 位权重的分片。",
   ],
   [
     "With adapters ZeRO-3's generation is modelled with all weights gathered (ds3_gather_for_generation).",
     "带适配器时，ZeRO-3 的生成只按聚齐全部权重估算（ds3_gather_for_generation）。",
   ],
-  ["GRPO under FSDP 1 is modelled for full training.", "FSDP 1 下的 GRPO 只估算全量训练。"],
+  ["Generated answers under FSDP 1 are modelled for full training.", "FSDP 1 下在生成的回答上训练只估算全量训练。"],
   [
-    "GRPO trains on new answers: no reference can have scored them before.",
-    "GRPO 在新生成的回答上训练：参考模型不可能事先为它们打分。",
+    "Generated answers are new: no reference can have scored them before.",
+    "回答是新生成的：参考模型不可能事先为它们打分。",
   ],
-  ["GRPO is modelled without offloaded activations.", "GRPO 的估算不包括激活卸载。"],
+  ["Generated answers are modelled without offloaded activations.", "在生成的回答上训练的估算不包括激活卸载。"],
   [
     "vLLM takes {1} of the card's memory, {2}, as long as the job runs.",
     "在作业运行期间，vLLM 始终占用显存的 {1}（{2}）。",
@@ -430,8 +430,8 @@ export default [
     "torchao 只转换 torch.nn.Linear，而本模型在输出头之外没有尺寸合适的此类层：{1} 在此不起作用。",
   ],
   [
-    "GRPOConfig takes one of generation_batch_size and steps_per_generation.",
-    "GRPOConfig 只接受 generation_batch_size 与 steps_per_generation 之一。",
+    "TRL takes one of generation_batch_size and steps_per_generation.",
+    "TRL 只接受 generation_batch_size 与 steps_per_generation 之一。",
   ],
   [
     '"attention_types" is absent; global and local layers are taken to alternate.',
@@ -545,8 +545,8 @@ export default [
     "device_map 只为具有 Llama 模块结构的因果语言模型建模。要看整个作业在一块 GPU 上需要多少，请去掉它。",
   ],
   [
-    "Of models that see, the preferences of DPO and KTO are modelled, and GRPO.",
-    "对于能看图的模型，偏好训练中只有 DPO 和 KTO 以及 GRPO 已建模。",
+    "Of models that see, the preferences of DPO and KTO are modelled, and answers that they generate.",
+    "对于能看图的模型，偏好训练中只有 DPO 和 KTO 以及在生成的回答上训练已建模。",
   ],
   [
     "TRL's trainers compute no log-probabilities of pictures in advance.",

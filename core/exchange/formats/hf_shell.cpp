@@ -124,7 +124,7 @@ void read_lengths(Args& args, const Facts& facts) {
   } else if (!args.copy("sequence_length",
                         {"max_seq_length", "max_seq_len", "model_max_length", "cutoff_len", "max_length", "block_size",
                          "seq_length", "max_source_length", "max_len"})) {
-    if (facts.trl.empty() || facts.trl == "grpo" || facts.trl == "rloo") {
+    if (facts.trl.empty() || generates_answers(facts.trl)) {
       args.unknown("sequence_length");
     } else {
       args.assume("sequence_length", of(1024), "TRL's default (SFTConfig since 0.15, DPOConfig since 0.14)");
@@ -132,7 +132,7 @@ void read_lengths(Args& args, const Facts& facts) {
   }
   args.copy("max_prompt_length", {"max_prompt_length"});
   for (const OfRollout& one : rollout_numbers()) {
-    if (std::string_view{one.key} != "beta") args.copy(one.path, {one.key});
+    if (generates_answers(facts.trl) || std::string_view{one.key} != "beta") args.copy(one.path, {one.key});
   }
   if (args.on("use_vllm")) {
     args.state("rollout.engine", of("vllm"), {args.find("use_vllm")});

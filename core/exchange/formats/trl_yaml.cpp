@@ -96,12 +96,12 @@ std::string task_of(Keys& keys) {
 }
 
 void read_lengths(Keys& keys, const std::string& task) {
-  if (!keys.copy_any("sequence_length", {"max_length", "max_seq_length"}) && task != "grpo") {
+  if (!keys.copy_any("sequence_length", {"max_length", "max_seq_length"}) && !generates_answers(task)) {
     keys.assume("sequence_length", of(1024), "TRL default 1024 (SFTConfig since 0.15, DPOConfig since 0.14)");
   }
   keys.copy("max_prompt_length", "max_prompt_length");
-  if (task == "grpo") {
-    state_rollout(keys, "", "vllm_gpu_memory_utilization", "colocate", "GRPOConfig's default in trl 1, server before");
+  if (generates_answers(task)) {
+    state_rollout(keys, "", "vllm_gpu_memory_utilization", "colocate", "the trainer's default in trl 1, server before");
     if (!keys.has("max_prompt_length")) keys.unknown("max_prompt_length: prompts are not cut; 512 before trl 0.26");
   }
   keys.copy("packing", "packing");

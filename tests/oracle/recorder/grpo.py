@@ -1,6 +1,6 @@
-"""Training on generated answers: TRL's own GRPOTrainer methods on a stand-in trainer, transformers' own generate() before them.
+"""Training on generated answers: TRL's own GRPOTrainer's or RLOOTrainer's methods on a stand-in trainer, transformers' own generate() before them.
 
-A job says `task`: grpo, `prompt_len`, `completion_len`, `micro_batch` (answers), and where they differ from TRL's defaults `rollout`
+A job says `task`: grpo or rloo, `prompt_len`, `completion_len`, `micro_batch` (answers), and where they differ from TRL's defaults `rollout`
 (transformers; vllm: a server, nothing of it is on this card), `steps_per_generation` (grad_accum), `num_iterations`, `reference` (copy,
 adapter: beta is not 0), `gather_for_generation` (ZeRO-3: ds3_gather_for_generation, true), `loss`: liger_grpo. All answers have the full length. Needs third_party/src/trl-1.9.0.
 """
@@ -17,7 +17,7 @@ import torch
 
 import preferences
 
-PATH = "trainer/grpo_trainer.py"
+TASKS = {"grpo", "rloo"}
 UNWRAPS = {"remove_hooks", "get_all_parameters", "iter_params", "add_hooks", "_unwrap_model_for_generation"}
 SYNCS = {"_fix_param_name_to_vllm", "_push_param_to_vllm", "_sync_fsdp1_params_to_vllm", "_sync_fsdp2_params_to_vllm", "_sync_fsdp_params_to_vllm",
          "sync_weights"}
@@ -26,33 +26,38 @@ start = lambda phase: None  # noqa: E731 - record.py says how a phase begins
 
 
 def is_one(job):
-    return job.get("task") == "grpo"
+    return job.get("task") in TASKS
 
 
 # -- TRL's code ---------------------------------------------------------------------------------
-def scoring(tree):
+SCORED = {"grpo": "{k: v for k, v in dict(old_per_token_logps=old_per_token_logps, ref_per_token_logps=ref_per_token_logps,"
+                  " importance_sampling_ratio=vllm_importance_sampling_ratio if self.use_vllm else None).items() if v is not None}",
+          "rloo": "dict(old_logps=old_logps)"}
+
+
+def scoring(tree, task):
     """What _generate_and_score_completions does without gradients, in a function of its own."""
     whole = next(n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == "_generate_and_score_completions")
     block = next(n for n in whole.body if isinstance(n, ast.With) and "disable_gradient_checkpointing" in ast.unparse(n.items[-1]))
     made = ast.parse("def score(self, prompt_completion_ids, attention_mask, logits_to_keep, batch_size, completion_mask, "
                      "sampling_per_token_logps=None, num_images=None, num_tiles=None, tool_mask=None, forward_kwargs={}):\n"
-                     "    return {k: v for k, v in dict(old_per_token_logps=old_per_token_logps, ref_per_token_logps=ref_per_token_logps,"
-                     " importance_sampling_ratio=vllm_importance_sampling_ratio if self.use_vllm else None).items() if v is not None}").body[0]
+                     f"    return {SCORED[task]}").body[0]
     made.body.insert(0, block)
     return made
 
 
-def trainer_class():
+def trainer_class(task):
     names = preferences.helpers()
     names.update(math=math, Version=version, transformers=__import__("transformers"))
     preferences.run(preferences.cut("trainer/utils.py", {"nanmin", "nanmax", "split_tensor_dict", "shuffle_sequence_dict"}), names, "utils.py")
-    tree = ast.parse(open(f"{preferences.TRL}/{PATH}").read())
+    path = f"trainer/{task}_trainer.py"
+    tree = ast.parse(open(f"{preferences.TRL}/{path}").read())
     body = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name in METHODS]
     for n in body:
         n.decorator_list = []
-    whole = ast.ClassDef("GRPOTrainer", [], [], [*body, scoring(tree)], [], type_params=[])
-    preferences.run([whole], names, PATH)
-    made = names["GRPOTrainer"]
+    whole = ast.ClassDef("Trainer", [], [], [*body, scoring(tree, task)], [], type_params=[])
+    preferences.run([whole], names, path)
+    made = names["Trainer"]
     made.shuffle, made.split = staticmethod(names["shuffle_sequence_dict"]), staticmethod(names["split_tensor_dict"])
     return made
 
@@ -105,7 +110,7 @@ def vllm_of(trainer, names):
 
 def make_trainer(model, job, reference, wrapped=None):
     same = lambda x, *a, **k: x  # noqa: E731
-    trainer = trainer_class()()
+    trainer = trainer_class(job["task"])()
     base = preferences.unwrapped(model)
     plain = base.get_base_model() if hasattr(base, "get_base_model") else base
     accum = job["grad_accum"]
@@ -181,7 +186,7 @@ def generate_and_score(trainer, job):
     scores = trainer.score(ids, mask, c, job["micro_batch"], completion_mask, sampled)
     out = {"prompt_ids": prompt_ids, "prompt_mask": prompt_mask, "completion_ids": completion_ids, "completion_mask": completion_mask,
            "advantages": torch.zeros(rows, device="cuda"), "num_items_in_batch": num_items, **scores}
-    if sampled is not None:
+    if sampled is not None and job["task"] == "grpo":
         out["sampling_per_token_logps"] = sampled
     return out
 

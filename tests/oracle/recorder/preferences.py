@@ -1,6 +1,6 @@
 """Training on preferences, by TRL's own code: the methods of its trainers are cut out of their files and run on a stand-in trainer.
 
-A job says `task` (dpo, kto, orpo, simpo, cpo, reward; of grpo speaks grpo.py) and, where the task has a reference, `reference`: copy, adapter, precomputed.
+A job says `task` (dpo, kto, orpo, simpo, cpo, reward; of grpo and rloo speaks grpo.py) and, where the task has a reference, `reference`: copy, adapter, precomputed.
 `micro_batch` counts pairs (KTO: answers). All tokens count as completion: the most that the copies of masked logits can hold.
 Needs third_party/src/trl-1.9.0 (the release's `trl` folder).
 """
@@ -16,7 +16,7 @@ import torch
 HERE = os.path.dirname(os.path.abspath(__file__))
 TRL = os.path.join(HERE, "third_party", "src", "trl-1.9.0", "trl")
 PAIRS = {"dpo", "orpo", "simpo", "cpo", "reward"}
-TASKS = PAIRS | {"kto", "grpo"}
+TASKS = PAIRS | {"kto", "grpo", "rloo"}
 CLASSES = {"dpo": ("trainer/dpo_trainer.py", "DPOTrainer"), "kto": ("trainer/kto_trainer.py", "KTOTrainer"),
            "orpo": ("experimental/orpo/orpo_trainer.py", "ORPOTrainer"), "cpo": ("experimental/cpo/cpo_trainer.py", "CPOTrainer"),
            "simpo": ("experimental/cpo/cpo_trainer.py", "CPOTrainer"), "reward": ("trainer/reward_trainer.py", "RewardTrainer")}
@@ -162,7 +162,7 @@ def make_batch(job, model=None):
 
 def make_text_batch(job):
     b, task = job["micro_batch"], job["task"]
-    if task == "grpo":
+    if task in ("grpo", "rloo"):
         return {}                                      # what is generated: recorder/grpo.py
     if task in ("orpo", "simpo", "cpo"):
         batch = {}
@@ -191,7 +191,7 @@ def make_text_batch(job):
 
 def attach(call, model, reference, job, amp, dtypes, to_fp32):
     """The trainer, on what it calls. `model` is what it holds itself as self.model, `reference` as it prepared it."""
-    if job["task"] == "grpo":
+    if job["task"] in ("grpo", "rloo"):
         import grpo
         return grpo.attach(call, model, reference, job, amp, dtypes, to_fp32)
     answer_items()
@@ -210,7 +210,7 @@ def forward_loss(model, batch, job, amp, dtypes, to_fp32):
     if "oracle_trainer" not in model.__dict__:
         attach(model, model, reference_of(model), job, amp, dtypes, to_fp32)
     trainer = model.__dict__["oracle_trainer"]
-    if job["task"] == "grpo":
+    if job["task"] in ("grpo", "rloo"):
         import grpo
         return grpo.forward_loss(model, job, amp, dtypes, to_fp32)
     run_loss = trainer._compute_loss if job["task"] in ("dpo", "kto") else trainer.compute_loss
