@@ -1,4 +1,4 @@
-// DeepSeek-V2 and V3, and what is made like V3 (Moonlight, Kimi; GLM-4.7-Flash; Mistral 4): latent attention, a few
+// DeepSeek-V2 and V3, and what is made like V3 (Moonlight, Kimi K2; GLM-4.7-Flash; Mistral 4): latent attention, a few
 // dense layers first, then experts of which one or more see all tokens. dots.llm1: V3's experts behind Qwen3's
 // attention. Youtu: V3's attention before Llama's feed-forward.
 #include <algorithm>

@@ -250,7 +250,10 @@ Tensor packed(Net& net, const Tensor& tiles, const Tensor& newline, const Tiling
   if (t.width < columns.n()) image = narrow(std::move(image), 2, (columns.n() - t.width) / 2, Dim(t.width));
   Dim down(t.height), across(t.width);
   if (t.squeezed > kLeastSqueeze) {
-    const auto squeezed = [&](Dim d) { return Dim(static_cast<Count>(static_cast<double>(d.n()) / t.squeezed)); };
+    const auto squeezed = [&](Dim side_in) {  // Python's side // ratio
+      const auto d = static_cast<double>(side_in.n());
+      return Dim(static_cast<Count>(std::round((d - std::fmod(d, t.squeezed)) / t.squeezed)));
+    };
     down = squeezed(down);
     across = squeezed(across);
     image = select(interpolate(unsqueeze(std::move(image), 0), Shape{Dim(1), net.H, down, across}), 0);
