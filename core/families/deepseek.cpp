@@ -515,8 +515,7 @@ const Family kRows[] = {
     {"deepseek_v3", "DeepseekV3", "DeepseekV3ForCausalLM", kSequenceAndToken, read_deepseek_v3_config,
      &kDeepseekV3Program},
     // Moonshot's Kimi K2: "architectures" names DeepSeek-V3's class, for code beside the weights that is a copy of it.
-    {"kimi_k2", "DeepseekV3", "DeepseekV3ForCausalLM", kSequenceAndToken, read_deepseek_v3_config,
-     &kDeepseekV3Program},
+    {"kimi_k2", "DeepseekV3", "DeepseekV3ForCausalLM", kSequenceAndToken, read_deepseek_v3_config, &kDeepseekV3Program},
     {"deepseek_v32", "DeepseekV32", "DeepseekV32ForCausalLM", kLanguageModelOnly, read_deepseek_v32_config,
      &kSparseProgram},
     {"glm_moe_dsa", "GlmMoeDsa", "GlmMoeDsaForCausalLM", kLanguageModelOnly, read_glm_moe_dsa_config, &kSparseProgram},

@@ -23,8 +23,8 @@ constexpr const char* kThinker =
     "transformers 5.12 models/qwen3_omni_moe/modeling_qwen3_omni_moe.py: "
     "Qwen3OmniMoeThinkerForConditionalGeneration.forward";
 
-// transformers 5.12.1 models/qwen3_omni_moe/configuration_qwen3_omni_moe.py: Qwen3OmniMoeAudioEncoderConfig. The class's
-// own n_window, 100, makes more places than its convolutions do.
+// transformers 5.12.1 models/qwen3_omni_moe/configuration_qwen3_omni_moe.py: Qwen3OmniMoeAudioEncoderConfig. The
+// class's own n_window, 100, makes more places than its convolutions do.
 Architecture read_sound(ConfigFields& fields) {
   ConfigFields audio(required_object(fields, "audio_config"), fields.path() + "/audio_config", fields.issues());
   Architecture tower;
@@ -83,8 +83,7 @@ void inputs(Net& net) {
 // get_audio_cu_seqlens: windows of so many chunks, recording by recording.
 std::vector<Count> lengths_of(const Net& tower) {
   const Count one = tokens_of(hops_of(tower.job)), rows = tower.S.n() / one;
-  const Count window =
-      tokens_of(std::min(tower.arch.pictures.window, hops_of(tower.job))) * tower.arch.pictures.tokens;
+  const Count window = tokens_of(std::min(tower.arch.pictures.window, hops_of(tower.job))) * tower.arch.pictures.tokens;
   std::vector<Count> lengths;
   for (Count row = 0; row < rows; ++row) {
     for (Count left = one; left > 0; left -= window) lengths.push_back(std::min(left, window));
