@@ -131,7 +131,10 @@ namespace {
 std::string least_length(const std::string& options) {
   Issues issues;
   const Answer answer = engine().answer(parse_json(R"({"sequence_length":128)" + options + "}", "", issues));
-  return answer.estimate || answer.issues.empty() ? "" : answer.issues.back().suggestion;
+  for (const Issue& issue : answer.issues) {
+    if (issue.path == "/sequence_length") return issue.suggestion;
+  }
+  return "";
 }
 
 }  // namespace
