@@ -1,4 +1,4 @@
-// DeepSeek-V2 and V3, and what is made like V3 (Moonlight, Kimi; GLM-4.7-Flash; Mistral 4): latent attention, a few
+// DeepSeek-V2 and V3, and what is made like V3 (Moonlight, Kimi K2; GLM-4.7-Flash; Mistral 4): latent attention, a few
 // dense layers first, then experts of which one or more see all tokens. dots.llm1: V3's experts behind Qwen3's
 // attention. Youtu: V3's attention before Llama's feed-forward.
 #include <algorithm>
@@ -514,6 +514,8 @@ const Family kRows[] = {
     {"deepseek_v2", "DeepseekV2", "DeepseekV2ForCausalLM", kSequenceOnly, read_deepseek_v2_config, &kDeepseekV2Program},
     {"deepseek_v3", "DeepseekV3", "DeepseekV3ForCausalLM", kSequenceAndToken, read_deepseek_v3_config,
      &kDeepseekV3Program},
+    // Moonshot's Kimi K2: "architectures" names DeepSeek-V3's class, for code beside the weights that is a copy of it.
+    {"kimi_k2", "DeepseekV3", "DeepseekV3ForCausalLM", kSequenceAndToken, read_deepseek_v3_config, &kDeepseekV3Program},
     {"deepseek_v32", "DeepseekV32", "DeepseekV32ForCausalLM", kLanguageModelOnly, read_deepseek_v32_config,
      &kSparseProgram},
     {"glm_moe_dsa", "GlmMoeDsa", "GlmMoeDsaForCausalLM", kLanguageModelOnly, read_glm_moe_dsa_config, &kSparseProgram},

@@ -1,10 +1,13 @@
-// LLaVA 1.5, LLaVA-NeXT: a tower's hidden states through two linear layers into the language model's embeddings.
+// LLaVA 1.5, LLaVA-NeXT, LLaVA-NeXT-Video, LLaVA-OneVision: a tower's hidden states through two linear layers into the
+// language model's embeddings.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <string>
 
 #include "core/families/family.hpp"
 #include "core/families/towers.hpp"
+#include "core/tape/vision_ops.hpp"
 
 namespace tidemark {
 namespace {
@@ -14,6 +17,10 @@ constexpr const char* kMerge = "transformers 5.12 models/llava/modeling_llava.py
 constexpr const char* kProjector = "transformers 5.12 models/llava/modeling_llava.py: LlavaMultiModalProjector.forward";
 constexpr const char* kPack =
     "transformers 5.12 models/llava_next/modeling_llava_next.py: LlavaNextModel.pack_image_features";
+constexpr const char* kVideo =
+    "transformers 5.12 models/llava_next_video/modeling_llava_next_video.py: LlavaNextVideoModel.get_video_features";
+constexpr const char* kVision =
+    "transformers 5.12 models/llava_onevision/modeling_llava_onevision.py: LlavaOnevisionModel.get_video_features";
 
 }  // namespace
 
@@ -47,19 +54,40 @@ void let_tower_go(Net& tower) {
 
 namespace {
 
-// transformers 5.12.1 models/llava/configuration_llava.py: LlavaConfig.
-void read_llava_config(ConfigFields& fields, Architecture& architecture) {
-  read_language(fields, architecture, "llama");
+// What the configurations of all say alike; `towers` and `layer`: which tower, and which of its hidden states, where
+// the file says nothing.
+bool read_llava(ConfigFields& fields, Architecture& architecture, std::string_view language, std::string_view towers,
+                Count layer, std::string_view strategy) {
+  read_language(fields, architecture, language);
   const bool tied = architecture.tie_word_embeddings;
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false) || tied;
-  if (!read_tower(fields, architecture, "clip_vision_model")) return;
+  if (!read_tower(fields, architecture, towers)) return false;
   Pictures& pictures = architecture.pictures;
   pictures.activation = read_activation(fields, {"projector_hidden_act"}, "gelu");
   pictures.bias = fields.flag({"multimodal_projector_bias"}, true);
-  pictures.drops_class_token = fields.text({"vision_feature_select_strategy"}, "default") == "default";
-  read_feature_layers(fields, architecture.parts.front(), -2);
+  pictures.drops_class_token = fields.text({"vision_feature_select_strategy"}, strategy) == "default";
+  read_feature_layers(fields, architecture.parts.front(), layer);
   fields.accept(
       {"image_token_index", "image_token_id", "image_seq_length", "ignore_index", "pad_token_id", "vocab_size"});
+  return true;
+}
+
+// image_grid_pinpoints: pairs of height and width.
+void read_grids(ConfigFields& fields, Architecture& architecture) {
+  std::vector<Count>& grids = architecture.pictures.grids;
+  const Value* given = fields.find({"image_grid_pinpoints"});
+  if (given == nullptr || !given->is_array()) return;
+  for (const Value& pair : given->items) {
+    for (const Value& side : pair.items) grids.push_back(std::max<Count>(1, side.integer));
+  }
+  if (grids.size() != 2 * given->items.size()) {
+    fields.error("INVALID_VALUE", "image_grid_pinpoints", "\"image_grid_pinpoints\" must be a list of pairs.");
+  }
+}
+
+// transformers 5.12.1 models/llava/configuration_llava.py: LlavaConfig.
+void read_llava_config(ConfigFields& fields, Architecture& architecture) {
+  read_llava(fields, architecture, "llama", "clip_vision_model", -2, "default");
 }
 
 // transformers 5.12.1 models/llava_next/configuration_llava_next.py: LlavaNextConfig.
@@ -67,17 +95,43 @@ void read_llava_next_config(ConfigFields& fields, Architecture& architecture) {
   read_llava_config(fields, architecture);
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
   fields.accept({"use_image_newline_parameter"});
+  read_grids(fields, architecture);
   std::vector<Count>& grids = architecture.pictures.grids;
-  const Value* given = fields.find({"image_grid_pinpoints"});
-  if (given != nullptr && given->is_array()) {
-    for (const Value& pair : given->items) {
-      for (const Value& side : pair.items) grids.push_back(std::max<Count>(1, side.integer));
-    }
-    if (grids.size() != 2 * given->items.size()) {
-      fields.error("INVALID_VALUE", "image_grid_pinpoints", "\"image_grid_pinpoints\" must be a list of pairs.");
-    }
-  }
   if (grids.empty()) grids = {336, 672, 672, 336, 672, 672, 1008, 336, 336, 1008};
+}
+
+// transformers 5.12.1 models/llava_next_video/configuration_llava_next_video.py: LlavaNextVideoConfig.
+void read_llava_next_video_config(ConfigFields& fields, Architecture& architecture) {
+  read_llava_next_config(fields, architecture);
+  architecture.pictures.video_frames = 1;
+  architecture.pictures.merge = fields.count({"spatial_pool_stride"}, 2);
+  if (fields.text({"spatial_pool_mode"}, "average") != "average") {
+    fields.error("INVALID_VALUE", "spatial_pool_mode", "Only \"average\" is modelled, as of all published files.");
+  }
+  fields.accept({"video_token_index", "video_token_id", "video_seq_length", "spatial_pool_out_channels"});
+}
+
+// transformers 5.12.1 models/llava_onevision/configuration_llava_onevision.py: LlavaOnevisionConfig.
+void read_llava_onevision_config(ConfigFields& fields, Architecture& architecture) {
+  if (!read_llava(fields, architecture, "qwen2", "siglip_vision_model", -1, "full")) return;
+  read_grids(fields, architecture);
+  Pictures& pictures = architecture.pictures;
+  for (Count tile = 0, given = static_cast<Count>(pictures.grids.size()); tile < 36 && given == 0; ++tile) {
+    pictures.grids.push_back(384 * (tile / 6 + 1));  // up to six by six
+    pictures.grids.push_back(384 * (tile % 6 + 1));
+  }
+  pictures.video_frames = 1;
+  pictures.merge = 2;  // apply_pooling
+  // The patches that a picture in tiles keeps are at most those of so many.
+  constexpr std::string_view kRatio = "anyres_max_";
+  const std::string ratio = fields.text({"vision_aspect_ratio"}, "anyres_max_9");
+  const char* const digits = ratio.data() + std::min(ratio.size(), kRatio.size());
+  std::from_chars(digits, ratio.data() + ratio.size(), pictures.tokens);
+  if (pictures.tokens < 1 || pictures.tokens > 99 || ratio.find(kRatio) != 0) {
+    fields.error("INVALID_VALUE", "vision_aspect_ratio", "\"vision_aspect_ratio\" must be like \"anyres_max_9\".");
+  }
+  pictures.tokens *= architecture.parts.front().max_positions;
+  fields.accept({"video_token_index", "video_token_id", "use_image_newline_parameter"});
 }
 
 Tensor project(Net& net, Tensor features) {
@@ -88,12 +142,13 @@ Tensor project(Net& net, Tensor features) {
   return net.linear("multi_modal_projector.linear_2", std::move(h), net.H, bias);
 }
 
-/// Tower and projector on so many pictures or tiles: [n, patches, H].
-Tensor projected(Net& net, Dim pictures) {
+/// Tower and projector on so many pictures or tiles: [n, patches, H]. `pool`: what comes between the two.
+Tensor projected(Net& net, Dim pictures, Tensor (*pool)(Net& net, Tensor selected) = nullptr) {
   Scope in(net.tape, "", kFeatures);
   Net& tower = tower_part(net, pictures);
   const Tensor last = tower.arch.program->forward(tower);
   Tensor selected = selected_features(net, tower);
+  if (pool != nullptr) selected = pool(net, std::move(selected));
   Tensor features = project(net, selected);
   selected.reset();
   let_tower_go(tower);
@@ -117,12 +172,18 @@ Tensor llava_features(Net& net) {
 struct Tiling {
   Count rows = 1, columns = 1;  ///< of tiles
   Count height = 0, width = 0;  ///< in patches, padding taken off
+  double squeezed = 1.0;        ///< each side of these by so much, where that is more than kLeastSqueeze
+  bool whole = false;           ///< the picture in one piece alone
 };
+// LlavaOnevisionModel.pack_image_features
+constexpr double kLeastSqueeze = 1.1;
 
 // image_processing_utils.py select_best_resolution, then unpad_image.
 Tiling tiling(const Net& net) {
   const std::vector<Count>& grids = net.arch.pictures.grids;
   const Architecture& tower = net.arch.parts.front();
+  // LlavaOnevisionImageProcessor: "only single image patching is supported".
+  if (net.arch.pictures.tokens > 0 && net.job.images_per_sample > 1) return {.whole = true};
   const PictureSize size = picture_size(net);
   const auto h = static_cast<double>(size.height), w = static_cast<double>(size.width);
   Count best_h = grids[0], best_w = grids[1], most = 0, least_waste = 0;
@@ -149,20 +210,24 @@ Tiling tiling(const Net& net) {
   } else {
     t.width -= (t.width - rounded(w * (static_cast<double>(t.height) / h))) / 2 * 2;
   }
+  if (const Count tokens = net.arch.pictures.tokens; tokens > 0) {
+    t.squeezed = std::sqrt(static_cast<double>(t.height * t.width) / static_cast<double>(tokens));
+  }
   return t;
 }
 
 Count tiles_of(const Tiling& t) {
-  return t.rows * t.columns + 1;
+  return t.whole ? 1 : t.rows * t.columns + 1;
 }
 
 void next_inputs(Net& net) {
   text_inputs(net);
   if (net.job.images_per_sample == 0) return;
   const Dim side(net.arch.parts.front().image_size), count(picture_count(net));
-  net.pixel_values = net.tape.allocate(Shape{count, Dim(tiles_of(tiling(net))), Dim(3), side, side},
-                                       net.weight_dtype(4), "pixel_values");
-  integer_input(net, Shape{count, Dim(2)}, "image_sizes");
+  const Dim tiles(net.job.video_frames > 0 ? 1 : tiles_of(tiling(net)));
+  net.pixel_values = net.tape.allocate(Shape{count, tiles, Dim(3), side, side}, net.weight_dtype(4), "pixel_values");
+  if (net.job.video_frames == 0) integer_input(net, Shape{count, Dim(2)}, "image_sizes");
+  if (net.arch.pictures.tokens > 0 && net.job.video_frames == 0) integer_input(net, Shape{net.B}, "batch_num_images");
 }
 
 /// One picture's features: the tiles side by side again, without the padding, a vector behind each row; the whole
@@ -171,6 +236,10 @@ Tensor packed(Net& net, const Tensor& tiles, const Tensor& newline, const Tiling
   const Architecture& tower = net.arch.parts.front();
   const Dim side(tower.image_size / tower.patch_size);
   const Tensor base = select(tiles, 0);
+  if (t.whole) {
+    const Tensor line = to(unsqueeze(newline, 0), base.dtype());
+    return cat({&base, &line}, 0);
+  }
   Tensor image = narrow(tiles, 0, 1, Dim(tiles.size(0) - 1));
   const Dim rows(t.rows * side.n()), columns(t.columns * side.n());
   // view, permute(4, 0, 2, 1, 3).contiguous(): six dimensions there; the copy is what counts.
@@ -178,10 +247,20 @@ Tensor packed(Net& net, const Tensor& tiles, const Tensor& newline, const Tiling
   image = view(contiguous(std::move(image)), Shape{net.H, rows, columns});
   if (t.height < rows.n()) image = narrow(std::move(image), 1, (rows.n() - t.height) / 2, Dim(t.height));
   if (t.width < columns.n()) image = narrow(std::move(image), 2, (columns.n() - t.width) / 2, Dim(t.width));
+  Dim down(t.height), across(t.width);
+  if (t.squeezed > kLeastSqueeze) {
+    const auto squeezed = [&](Dim side_in) {  // Python's side // ratio
+      const auto d = static_cast<double>(side_in.n());
+      return Dim(static_cast<Count>(std::round((d - std::fmod(d, t.squeezed)) / t.squeezed)));
+    };
+    down = squeezed(down);
+    across = squeezed(across);
+    image = select(interpolate(unsqueeze(std::move(image), 0), Shape{Dim(1), net.H, down, across}), 0);
+  }
   Tensor line = view(newline, Shape{net.H, Dim(1), Dim(1)});
-  line = to(expand(std::move(line), Shape{net.H, Dim(t.height), Dim(1)}), image.dtype());
+  line = to(expand(std::move(line), Shape{net.H, down, Dim(1)}), image.dtype());
   image = cat({&image, &line}, -1);
-  image = transpose(view(std::move(image), Shape{net.H, Dim(t.height * (t.width + 1))}), 0, 1);
+  image = transpose(view(std::move(image), Shape{net.H, Dim(down.n() * (across.n() + 1))}), 0, 1);
   return cat({&base, &image}, 0);
 }
 
@@ -206,8 +285,61 @@ Tensor next_features(Net& net) {
   return cat(all, 0);
 }
 
+// LlavaNextVideoPooler.forward: the patches of a frame, whose channels lie side by side, averaged square by square.
+Tensor averaged(Net& net, Tensor selected) {
+  const Architecture& tower = net.arch.parts.front();
+  const Dim frames = selected.dim(0), width = selected.dim(2), side(tower.image_size / tower.patch_size),
+            pooled(side.n() / net.arch.pictures.merge);
+  Tensor squares = permute(view(std::move(selected), Shape{frames, side, side, width}), {0, 3, 1, 2});
+  squares = average_pool(std::move(squares), pooled, pooled);
+  squares = view(std::move(squares), Shape{frames, width, Dim(pooled.n() * pooled.n())});
+  return contiguous(transpose(std::move(squares), 1, 2));
+}
+
+// A video: all frames of the batch in one piece each.
+Tensor video_features(Net& net) {
+  const Tensor frames = net.pixel_values;
+  const Dim count(picture_count(net));
+  net.pixel_values = view(frames, Shape{count, frames.dim(2), frames.dim(3), frames.dim(4)});
+  Tensor features = projected(net, count, averaged);
+  net.pixel_values = frames;
+  Scope in(net.tape, "", kVideo);
+  const Count rows = net.B.n(), each = count.n() / rows;
+  const Pieces videos = split(std::move(features), 0, std::vector<Count>(static_cast<std::size_t>(rows), each));
+  std::vector<Tensor> all;
+  for (const Tensor& video : videos.part) all.push_back(view(video, Shape{Dim(each * video.size(1)), net.H}));
+  return cat(all, 0);
+}
+
+// LlavaOnevisionModel.apply_pooling, after the projector; a newline ends each video.
+Tensor vision_features(Net& net) {
+  const Tensor frames = net.pixel_values;
+  const Dim count(picture_count(net));
+  const Count rows = net.B.n(), each = count.n() / rows;
+  net.pixel_values = view(frames, Shape{count, frames.dim(2), frames.dim(3), frames.dim(4)});
+  Tensor newline = net.parameter("", "image_newline", Shape{net.H});
+  Tensor features = projected(net, count);
+  net.pixel_values = frames;
+  Scope in(net.tape, "", kVision);
+  const Architecture& tower = net.arch.parts.front();
+  const Dim side(tower.image_size / tower.patch_size), half((side.n() + 1) / 2), tokens(each * half.n() * half.n());
+  Tensor h = permute(view(std::move(features), Shape{count, side, side, net.H}), {0, 3, 1, 2});
+  h = interpolate(contiguous(std::move(h)), Shape{count, net.H, half, half});
+  h = transpose(view(std::move(h), Shape{count, net.H, Dim(half.n() * half.n())}), 1, 2);
+  h = reshape(std::move(h), Shape{net.B, tokens, net.H});
+  const Tensor line = clone(expand(view(newline, Shape{Dim(1), Dim(1), net.H}), Shape{net.B, Dim(1), net.H}));
+  h = cat({&h, &line}, 1);
+  return view(std::move(h), Shape{Dim(rows * (tokens.n() + 1)), net.H});
+}
+
 Tensor merge(Net& net, Tensor embeds) {
   return merge_features(net, std::move(embeds), llava_features, kMerge);
+}
+
+Tensor merge_video(Net& net, Tensor embeds) {
+  const bool vision = net.arch.pictures.tokens > 0;
+  const auto features = net.job.video_frames == 0 ? next_features : vision ? vision_features : video_features;
+  return merge_features(net, std::move(embeds), features, kMerge);
 }
 
 Tensor merge_next(Net& net, Tensor embeds) {
@@ -225,6 +357,8 @@ const Program kLlavaProgram = {
     forward_with_pictures<merge>, language_head, kDecoderForwards, OwnLoss::kFp32, {}, llava_inputs};
 const Program kLlavaNextProgram = {
     forward_with_pictures<merge_next>, language_head, kDecoderForwards, OwnLoss::kFp32, {}, next_inputs};
+const Program kLlavaVideoProgram = {
+    .forward = forward_with_pictures<merge_video>, .lm_head = language_head, .inputs = next_inputs};
 
 }  // namespace
 
@@ -232,6 +366,10 @@ const Family kRows[] = {
     {"llava", "Llava", "LlavaForConditionalGeneration", kSeeingClasses, read_llava_config, &kLlavaProgram},
     {"llava_next", "LlavaNext", "LlavaNextForConditionalGeneration", kSeeingClasses, read_llava_next_config,
      &kLlavaNextProgram},
+    {"llava_next_video", "LlavaNextVideo", "LlavaNextVideoForConditionalGeneration", kSeeingClasses,
+     read_llava_next_video_config, &kLlavaVideoProgram},
+    {"llava_onevision", "LlavaOnevision", "LlavaOnevisionForConditionalGeneration", kSeeingClasses,
+     read_llava_onevision_config, &kLlavaVideoProgram},
 };
 
 extern const FamilyRows llava_rows;

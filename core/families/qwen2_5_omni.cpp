@@ -82,21 +82,22 @@ void inputs(Net& net) {
 
 // -- sound
 
-Tensor sound_attention(Net& net, Tensor hidden) {
-  Scope in(net.tape, "self_attn", kSoundLayer);
-  const Tensor x = std::move(hidden);
-  const Shape heads{net.S, net.A, net.hd};
-  Tensor q = view(net.linear("self_attn.q_proj", x, net.H, true), heads);
-  Tensor k = view(net.linear("self_attn.k_proj", x, net.H), heads);
-  Tensor v = view(net.linear("self_attn.v_proj", x, net.H, true), heads);
-  return attend_in_stretches(net, std::move(q), std::move(k), std::move(v), chunks_of(net), "self_attn.out_proj");
-}
+}  // namespace
 
-Tensor sound_layer(Net& net, Tensor hidden) {
-  Scope in(net.tape, "", kSoundLayer);
+// Qwen2_5OmniAudioEncoderLayer.forward
+Tensor omni_sound_layer(Net& net, Tensor hidden, const std::vector<Count>& lengths, bool key_bias, const char* source) {
+  Scope in(net.tape, "", source);
   Tensor residual = std::move(hidden);
   Tensor h = net.layer_norm("self_attn_layer_norm", residual);
-  h = sound_attention(net, std::move(h));
+  {
+    Scope attention(net.tape, "self_attn", source);
+    const Tensor x = std::move(h);
+    const Shape heads{net.S, net.A, net.hd};
+    Tensor q = view(net.linear("self_attn.q_proj", x, net.H, true), heads);
+    Tensor k = view(net.linear("self_attn.k_proj", x, net.H, key_bias), heads);
+    Tensor v = view(net.linear("self_attn.v_proj", x, net.H, true), heads);
+    h = attend_in_stretches(net, std::move(q), std::move(k), std::move(v), lengths, "self_attn.out_proj");
+  }
   h = add(residual, std::move(h));
   residual = h;
   h = net.layer_norm("final_layer_norm", std::move(h));
@@ -105,6 +106,12 @@ Tensor sound_layer(Net& net, Tensor hidden) {
   h = net.linear("fc2", std::move(h), net.H, true);
   h = add(std::move(residual), std::move(h));
   return h.dtype() == Dtype::kFp16 ? clamp(std::move(h)) : h;
+}
+
+namespace {
+
+Tensor sound_layer(Net& net, Tensor hidden) {
+  return omni_sound_layer(net, std::move(hidden), chunks_of(net), false, kSoundLayer);
 }
 
 Tensor convolve(Net& net, const char* name, const Tensor& x, Count frames) {

@@ -12,6 +12,7 @@
 #include "core/families/mixtures.hpp"
 #include "core/families/qwen_vl.hpp"
 #include "core/model/config_experts.hpp"
+#include "core/tape/routing_ops.hpp"
 
 namespace tidemark {
 namespace {
@@ -43,6 +44,14 @@ constexpr MergerNames kMergerNames[] = {
      "visual.deepstack_merger_list.2.linear_fc2"},
     {"visual.deepstack_merger_list.3.norm", "visual.deepstack_merger_list.3.linear_fc1",
      "visual.deepstack_merger_list.3.linear_fc2"}};
+// Qwen3OmniMoeVisionPatchMerger
+constexpr MergerNames kOmniMergerNames[] = {
+    {"visual.merger.ln_q", "visual.merger.mlp.0", "visual.merger.mlp.2"},
+    {"visual.merger_list.0.ln_q", "visual.merger_list.0.mlp.0", "visual.merger_list.0.mlp.2"},
+    {"visual.merger_list.1.ln_q", "visual.merger_list.1.mlp.0", "visual.merger_list.1.mlp.2"},
+    {"visual.merger_list.2.ln_q", "visual.merger_list.2.mlp.0", "visual.merger_list.2.mlp.2"},
+    {"visual.merger_list.3.ln_q", "visual.merger_list.3.mlp.0", "visual.merger_list.3.mlp.2"}};
+static_assert(std::size(kMergerNames) == std::size(kOmniMergerNames));
 constexpr std::size_t kMostDeep = std::size(kMergerNames) - 1;
 
 // transformers 5.12.1 models/qwen3_vl/configuration_qwen3_vl.py: Qwen3VLVisionConfig.
@@ -93,18 +102,21 @@ void read_text(ConfigFields& fields, Architecture& architecture, Count kv_heads,
   fields.accept({"tie_word_embeddings"});
 }
 
-// transformers 5.12.1 models/qwen3_vl_moe/configuration_qwen3_vl_moe.py: Qwen3VLMoeTextConfig. Its router always
-// normalises.
-void read_moe_text(ConfigFields& fields, Architecture& architecture) {
-  read_text(fields, architecture, 16, std::nullopt);
-  read_experts(fields, architecture, {60, 4, 1408}, {"num_experts", "num_local_experts"}, {"moe_intermediate_size"});
+}  // namespace
+
+void read_qwen3_vl_moe_text(ConfigFields& fields, Architecture& architecture, Count kv_heads,
+                            const ExpertDefaults& experts) {
+  read_text(fields, architecture, kv_heads, std::nullopt);
+  read_experts(fields, architecture, experts, {"num_experts", "num_local_experts"}, {"moe_intermediate_size"});
   read_sparse_step(fields, architecture);
   architecture.experts.normalised = true;
-  fields.accept({"norm_topk_prob", "router_aux_loss_coef"});
+  fields.accept({"router_aux_loss_coef"});
 }
 
+namespace {
+
 Tensor merger(Net& net, Tensor hidden, std::size_t which) {
-  const MergerNames& names = kMergerNames[which];
+  const MergerNames& names = (net.arch.model_type.empty() ? kMergerNames : kOmniMergerNames)[which];
   Scope in(net.tape, "visual.merger", kMerger);
   const Count squared = net.arch.pictures.merge * net.arch.pictures.merge;
   const Dim wide(net.H.n() * squared), rows(net.S.n() / squared);
@@ -143,8 +155,7 @@ Tensor add_positions(Net& net, Tensor hidden, const Tensor& indices, const Tenso
   Scope in(net.tape, "visual.pos_embed", kPositions);
   Tensor corners = net.embedding("visual.pos_embed", indices, Dim(net.arch.pictures.positions), net.H);
   corners = mul(std::move(corners), unsqueeze(weights, -1));
-  const Shape sum{net.S, net.H};
-  Tensor positions = sum_to(std::move(corners), sum);
+  Tensor positions = sum_over(std::move(corners), 0, false);
   positions = to(std::move(positions), hidden.dtype());
   return add(std::move(hidden), std::move(positions));
 }
@@ -169,8 +180,10 @@ Tensor tower(Net& net) {
 
 const Program kTowerProgram = {tower};
 
+}  // namespace
+
 // image_outputs has a name in Qwen3VLModel.forward: all that the tower hands out lives as long.
-Tensor features(Net& net) {
+Tensor qwen3_vl_features(Net& net) {
   Net& part = qwen_tower_part(net);
   Tensor merged = part.arch.program->forward(part);
   part.shared = {};
@@ -180,7 +193,13 @@ Tensor features(Net& net) {
   net.handed_out.clear();
   for (Tensor& deep : part.model_locals) net.handed_out.emplace_back(-1, std::move(deep));
   part.model_locals.clear();
-  return joined_pictures(net, std::move(merged));
+  return merged;
+}
+
+namespace {
+
+Tensor features(Net& net) {
+  return joined_pictures(net, qwen3_vl_features(net));
 }
 
 Tensor merge(Net& net, Tensor embeds) {
@@ -227,18 +246,9 @@ Tensor language(Net& net) {
 
 const Program kLanguage = {language, llama_head};
 
-// transformers 5.12.1 models/qwen3_vl/configuration_qwen3_vl.py: Qwen3VLConfig;
-// models/qwen3_vl_moe/configuration_qwen3_vl_moe.py: Qwen3VLMoeConfig.
-void read_config(ConfigFields& fields, Architecture& architecture) {
-  ConfigFields text(required_object(fields, "text_config"), fields.path() + "/text_config", fields.issues());
-  if (architecture.model_type == "qwen3_vl") {
-    read_text(text, architecture, 32, 128);
-  } else {
-    read_moe_text(text, architecture);
-  }
-  text.report_unread("qwen3_vl");
-  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
-  accept_rotation(fields);
+}  // namespace
+
+void read_qwen3_vl_tower(ConfigFields& fields, Architecture& architecture) {
   read_qwen_tower(fields, architecture, read_vision);
   if (architecture.parts.empty()) return;
   architecture.language = &kLanguage;
@@ -247,6 +257,24 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.layer_kinds.assign(static_cast<std::size_t>(architecture.num_layers), 0);
   const std::size_t deep = std::min(part.pictures.layers.size(), architecture.layer_kinds.size());
   std::fill_n(architecture.layer_kinds.begin(), deep, 1);
+}
+
+namespace {
+
+// transformers 5.12.1 models/qwen3_vl/configuration_qwen3_vl.py: Qwen3VLConfig;
+// models/qwen3_vl_moe/configuration_qwen3_vl_moe.py: Qwen3VLMoeConfig, whose router always normalises.
+void read_config(ConfigFields& fields, Architecture& architecture) {
+  ConfigFields text(required_object(fields, "text_config"), fields.path() + "/text_config", fields.issues());
+  if (architecture.model_type == "qwen3_vl") {
+    read_text(text, architecture, 32, 128);
+  } else {
+    read_qwen3_vl_moe_text(text, architecture, 16, {60, 4, 1408});
+    text.accept({"norm_topk_prob"});
+  }
+  text.report_unread("qwen3_vl");
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+  accept_rotation(fields);
+  read_qwen3_vl_tower(fields, architecture);
 }
 
 // transformers 5.12.1 models/qwen3_5/configuration_qwen3_5.py: Qwen3_5Config; models/qwen3_5_moe: Qwen3_5MoeConfig.

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/families/towers.hpp"
+#include "core/model/config_experts.hpp"
 
 /// What Qwen2-VL, Qwen2.5-VL and Qwen3-VL share; defined in qwen2_vl.cpp.
 namespace tidemark {
@@ -44,6 +45,16 @@ Tensor qwen_window_tower(Net& tower, const char* source, Tensor (*block)(Net& to
 extern const Program kQwen2VlLanguage;
 /// Its configuration's part.
 void read_qwen2_vl_text(ConfigFields& fields, Architecture& architecture);
+/// Qwen3-VL's tower and language model, which Qwen3-Omni has, too: hidden states of some of the tower's layers join the
+/// language model's first.
+void read_qwen3_vl_tower(ConfigFields& fields, Architecture& architecture);
+void read_qwen3_vl_moe_text(ConfigFields& fields, Architecture& architecture, Count kv_heads,
+                            const ExpertDefaults& experts);
+/// What the tower makes. It and the last hidden state are kept in net.outer_locals, the others in net.handed_out.
+Tensor qwen3_vl_features(Net& net);
+/// Qwen2.5-Omni's layer of an encoder of sound on [tokens, H]; `lengths`: of the stretches that attend within
+/// themselves.
+Tensor omni_sound_layer(Net& net, Tensor hidden, const std::vector<Count>& lengths, bool key_bias, const char* source);
 /// The tower's part of the model, with its pictures cast to the weights' dtype.
 Net& qwen_tower_part(Net& net);
 /// torch.cat of the features, split by picture.

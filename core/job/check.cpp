@@ -284,7 +284,7 @@ void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) 
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/decoder_sequence_length",
         "Only encoder-decoders have a length of their own for the decoder; \"sequence_length\" counts.");
   }
-  if (job.audio_seconds > 0.0 && a.conv_dims.empty() && !hears_alone && a.model_type != "qwen2_5_omni_thinker") {
+  if (job.audio_seconds > 0.0 && a.conv_dims.empty() && !hears_alone && !a.model_type.ends_with("_thinker")) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/audio_seconds",
         "Only models that hear the wave itself depend on its length; Whisper pads every recording to its window.");
   }

@@ -1,7 +1,8 @@
 // A video is so many pictures: of Qwen's models one for each pair of frames (transformers 5.12
 // models/qwen2_vl/modeling_qwen2_vl.py: get_video_features runs the tower of get_image_features, whose attention stays
 // within a step of time: cu_seqlens), of the others one for each frame, in one piece
-// (models/smolvlm/video_processing_smolvlm.py, models/internvl/processing_internvl.py: num_patches 1 for each frame).
+// (models/smolvlm/video_processing_smolvlm.py, models/internvl/processing_internvl.py: num_patches 1 for each frame;
+// models/llava_next_video, models/llava_onevision: get_video_features).
 #include "core/job/video.hpp"
 
 namespace tidemark {

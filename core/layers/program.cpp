@@ -55,8 +55,8 @@ std::string full_name(const Architecture& architecture, std::string_view path) {
     const bool is_language = path.substr(0, 7) == "lm_head" || path.substr(0, body.size()) == body;
     return std::string{is_language ? "language_model." : ""}.append(path);
   }
-  // Qwen2_5OmniThinkerForConditionalGeneration: the language model is "model", towers and head lie beside it.
-  if (architecture.model_type == "qwen2_5_omni_thinker") return std::string{path};
+  // Thinkers (Qwen2.5-Omni, Qwen3-Omni): the language model is "model", towers and head lie beside it.
+  if (architecture.model_type.ends_with("_thinker")) return std::string{path};
   if (architecture.language != nullptr && path.substr(0, 7) != "lm_head") {
     const bool is_language = path.substr(0, body.size()) == body;
     if (is_language) path.remove_prefix(body.size());

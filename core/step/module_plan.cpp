@@ -43,7 +43,7 @@ bool freezes_parts(const TrainingJob& job) {
 bool in_frozen_part(const Architecture& architecture, const TrainingJob& job, std::string_view name) {
   if (architecture.language == nullptr || !freezes_parts(job)) return false;
   const auto has = [name](std::string_view word) { return name.find(word) != std::string_view::npos; };
-  const bool is_thinker = architecture.model_type == "qwen2_5_omni_thinker" && name.substr(0, 6) == "model.";
+  const bool is_thinker = architecture.model_type.ends_with("_thinker") && name.substr(0, 6) == "model.";
   if (is_thinker || has("language_model.") || has("text_model.") || has("lm_head")) return job.freeze_llm;
   return has("projector") || has("merger") || has("connector") ? job.freeze_projector : job.freeze_vision;
 }

@@ -14,5 +14,6 @@ Tensor roll(Tensor x);  ///< torch.roll: a copy, forward and backward
 Tensor batch_norm(Tensor x, Tensor weight, Tensor bias);
 /// nn.MaxPool2d to [height, width], by indices of int64.
 Tensor max_pool(Tensor x, Dim height, Dim width);
+Tensor average_pool(Tensor x, Dim height, Dim width);  ///< nn.AvgPool2d: keeps its input
 
 }  // namespace tidemark

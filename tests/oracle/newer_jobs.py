@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """newer_jobs.py [FAMILY...] > jobs.jsonl: families that came to transformers late, a few layers of the published widths.
 
-Decoders: LFM2-MoE, Hunyuan-A13B, Hy3, Mistral 4, AFMoE, dots.llm1, OLMo-Hybrid, Youtu, Gemma 4 12B. Models that see: LFM2-VL, Gemma 4 12B, GLM-OCR,
-PaddleOCR-VL, GLM-4.6V, Mistral Small 4."""
+Decoders: LFM2-MoE, Hunyuan-A13B, Hy3, Mistral 4, AFMoE, dots.llm1, OLMo-Hybrid, Youtu, Gemma 4 12B, Kimi K2. Models that see: LFM2-VL, Gemma 4 12B,
+GLM-OCR, PaddleOCR-VL, GLM-4.6V, Mistral Small 4, LLaVA-NeXT-Video, LLaVA-OneVision, Qwen3-Omni's thinker."""
 import json
 import sys
 
@@ -45,6 +45,11 @@ DECODERS = {
     "youtu": {"model_type": "youtu", "architectures": ["YoutuForCausalLM"], "vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 6144,
               "num_hidden_layers": 3, "num_attention_heads": 16, "num_key_value_heads": 16, "kv_lora_rank": 512, "q_lora_rank": 1536,
               "qk_rope_head_dim": 64, "v_head_dim": 128, "qk_nope_head_dim": 128, "max_position_embeddings": 131072, "tie_word_embeddings": True},
+    "kimi-k2": {"model_type": "kimi_k2", "architectures": ["DeepseekV3ForCausalLM"], "vocab_size": 163840, "hidden_size": 7168, "intermediate_size": 18432,
+                "moe_intermediate_size": 2048, "num_hidden_layers": 2, "num_attention_heads": 64, "num_key_value_heads": 64, "n_shared_experts": 1,
+                "n_routed_experts": 16, "num_experts_per_tok": 8, "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_rope_head_dim": 64, "v_head_dim": 128,
+                "qk_nope_head_dim": 128, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1, "norm_topk_prob": True, "hidden_act": "silu",
+                "max_position_embeddings": 131072, "tie_word_embeddings": False},
     "gemma4-12b-text": {"model_type": "gemma4_unified_text", "architectures": ["Gemma4UnifiedForCausalLM"], **GEMMA_TEXT},
 }
 SEEING = {
@@ -102,6 +107,43 @@ SEEING.update({
                                           "num_attention_heads": 16, "head_dim": 64, "num_channels": 3, "patch_size": 14, "image_size": 1540,
                                           "hidden_act": "silu"}},
 })
+CLIP = {"model_type": "clip_vision_model", "hidden_size": 1024, "image_size": 336, "intermediate_size": 4096, "num_attention_heads": 16,
+        "num_hidden_layers": 4, "patch_size": 14, "projection_dim": 768}
+SIGLIP = {"model_type": "siglip_vision_model", "hidden_size": 1152, "image_size": 384, "intermediate_size": 4304, "num_attention_heads": 16,
+          "num_hidden_layers": 3, "patch_size": 14, "vision_use_head": False}
+SEEING.update({
+    "llava-next-video": {"model_type": "llava_next_video", "architectures": ["LlavaNextVideoForConditionalGeneration"], "projector_hidden_act": "gelu",
+                         "image_token_index": 32001, "video_token_index": 32000, "vision_feature_layer": -2,
+                         "vision_feature_select_strategy": "default", "spatial_pool_mode": "average", "spatial_pool_stride": 2,
+                         "text_config": {"model_type": "llama", "vocab_size": 32064, "hidden_size": 4096, "intermediate_size": 11008,
+                                         "num_hidden_layers": 2, "num_attention_heads": 32, "num_key_value_heads": 32, "max_position_embeddings": 4096,
+                                         "tie_word_embeddings": False},
+                         "vision_config": CLIP},
+    "llava-onevision": {"model_type": "llava_onevision", "architectures": ["LlavaOnevisionForConditionalGeneration"], "projector_hidden_act": "gelu",
+                        "image_token_index": 151646, "video_token_index": 151647, "vision_feature_layer": -1,
+                        "vision_feature_select_strategy": "full", "vision_aspect_ratio": "anyres_max_9",
+                        "text_config": {"model_type": "qwen2", "vocab_size": 152000, "hidden_size": 896, "intermediate_size": 4864,
+                                        "num_hidden_layers": 3, "num_attention_heads": 14, "num_key_value_heads": 2, "max_position_embeddings": 32768,
+                                        "tie_word_embeddings": True},
+                        "vision_config": SIGLIP},
+    "qwen3-omni": {"model_type": "qwen3_omni_moe_thinker", "architectures": ["Qwen3OmniMoeThinkerForConditionalGeneration"], "audio_token_id": 151675,
+                   "image_token_id": 151655, "video_token_id": 151656, "audio_start_token_id": 151669, "audio_end_token_id": 151670,
+                   "vision_start_token_id": 151652, "position_id_per_seconds": 13,
+                   "text_config": {"model_type": "qwen3_omni_moe_text", "vocab_size": 152064, "hidden_size": 2048, "intermediate_size": 768,
+                                   "num_hidden_layers": 3, "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "hidden_act": "silu",
+                                   "max_position_embeddings": 65536, "moe_intermediate_size": 768, "num_experts": 32, "num_experts_per_tok": 8,
+                                   "norm_topk_prob": True, "decoder_sparse_step": 1, "mlp_only_layers": [],
+                                   "rope_parameters": {"rope_type": "default", "rope_theta": 1000000, "mrope_section": [24, 20, 20],
+                                                       "mrope_interleaved": True}},
+                   "vision_config": {"model_type": "qwen3_omni_moe_vision_encoder", "depth": 4, "hidden_size": 1152, "intermediate_size": 4304,
+                                     "num_heads": 16, "in_channels": 3, "patch_size": 16, "spatial_merge_size": 2, "temporal_patch_size": 2,
+                                     "out_hidden_size": 2048, "num_position_embeddings": 2304, "deepstack_visual_indexes": [0, 1, 2],
+                                     "hidden_act": "gelu_pytorch_tanh"},
+                   "audio_config": {"model_type": "qwen3_omni_moe_audio_encoder", "num_mel_bins": 128, "encoder_layers": 3,
+                                    "encoder_attention_heads": 20, "encoder_ffn_dim": 5120, "d_model": 1280, "activation_function": "gelu",
+                                    "max_source_positions": 1500, "n_window": 50, "n_window_infer": 800, "conv_chunksize": 500,
+                                    "downsample_hidden_size": 480, "output_dim": 2048}},
+})
 CK = {"gradient_checkpointing": "full"}
 FA2 = {"attention": "flash_attention_2"}
 EAGER = {"attention": "eager"}
@@ -153,6 +195,48 @@ SIGHTS = [
     ("fp32", "full", "fp32", 1, 640, {"images": 1, "image_size": [512, 512]}),
 ]
 
+# Pictures in tiles take more tokens.
+LLAVAS = [
+    ("full", "full", "bf16", 1, 3072, {"images": 1, "image_size": [672, 672]}),
+    ("two", "full", "bf16", 2, 2560, {"images": 2, "image_size": [320, 300]}),
+    ("amp", "full", "amp_bf16", 1, 2048, {"images": 1, "image_size": [300, 640]}),
+    ("ck", "full", "bf16", 2, 2560, {"images": 1, "image_size": [512, 384], **CK}),
+    ("frozen", "full", "bf16", 2, 2048, {"images": 1, "image_size": [330, 640], "freeze": ["vision_tower"]}),
+    ("eager", "full", "bf16", 1, 2048, {"images": 1, "image_size": [336, 600], **EAGER}),
+    ("fa2", "full", "bf16", 2, 2048, {"images": 1, "image_size": [336, 600], **FA2}),
+    ("lora", "lora", "bf16_amp", 1, 3072, {"images": 1, "image_size": [640, 512], **lora()}),
+    ("lora-language", "lora", "bf16", 2, 2048, {"images": 1, "image_size": [400, 300], **lora(r".*language_model.*_proj"), **CK}),
+    ("qlora", "qlora", "bf16_amp", 1, 3072, {"images": 1, "image_size": [672, 672], **lora(), **CK, "optimizer": "paged_adamw_8bit"}),
+    ("large", "lora", "bf16_amp", 1, 12288, {"images": 1, "image_size": [2000, 1600], **lora(), **CK}),
+    ("text", "full", "bf16", 2, 1024, {}),
+    ("text-lora", "lora", "bf16_amp", 2, 1024, {**lora(), **CK}),
+    ("text-padded", "full", "bf16", 2, 1024, {"padding": True}),
+    ("video", "full", "bf16", 1, 2048, {"video_frames": 6}),
+    ("video-lora", "lora", "bf16_amp", 2, 2048, {"video_frames": 8, **lora(), **CK}),
+    ("video-amp", "full", "amp_bf16", 1, 1536, {"video_frames": 4}),
+    ("fp32", "full", "fp32", 1, 2048, {"images": 1, "image_size": [336, 600]}),
+]
+OMNIS = [
+    ("full", "full", "bf16", 1, 1536, {"images": 1, "image_size": [448, 672], "audio_seconds": 30}),
+    ("picture", "full", "bf16", 2, 1024, {"images": 2, "image_size": [384, 320]}),
+    ("sound", "full", "bf16", 2, 1024, {"audio_seconds": 20}),
+    ("sound-long", "full", "bf16", 1, 2048, {"audio_seconds": 61.3}),
+    ("amp", "full", "amp_bf16", 1, 1024, {"images": 1, "image_size": [320, 320], "audio_seconds": 15}),
+    ("ck", "full", "bf16", 2, 1024, {"images": 1, "image_size": [448, 448], "audio_seconds": 30, **CK}),
+    ("frozen", "full", "bf16", 2, 1024, {"images": 1, "image_size": [448, 448], "audio_seconds": 30, "freeze": ["visual", "audio_tower"]}),
+    ("eager", "full", "bf16", 1, 1024, {"images": 1, "image_size": [320, 448], "audio_seconds": 12, **EAGER}),
+    ("fa2", "full", "bf16", 2, 1024, {"images": 1, "image_size": [320, 448], "audio_seconds": 20, **FA2}),
+    ("lora", "lora", "bf16_amp", 2, 1024, {"images": 1, "image_size": [448, 448], "audio_seconds": 30, **lora()}),
+    ("lora-language", "lora", "bf16", 2, 1024, {"audio_seconds": 30, **lora(r"model\..*\.(q_proj|k_proj|v_proj|o_proj)"), **CK}),
+    ("qlora", "qlora", "bf16_amp", 1, 1024, {"images": 1, "image_size": [448, 448], "audio_seconds": 30, **lora(), **CK, "optimizer": "paged_adamw_8bit"}),
+    ("text", "full", "bf16", 2, 1024, {"grad_accum": 2}),
+    ("text-lora", "lora", "bf16_amp", 2, 1024, {**lora(), **CK}),
+    ("text-padded", "full", "bf16", 2, 1024, {"padding": True}),
+    ("video", "full", "bf16", 1, 1024, {"video_frames": 6, "image_size": [320, 448]}),
+    ("fp32", "full", "fp32", 1, 1024, {"images": 1, "image_size": [320, 320], "audio_seconds": 15}),
+]
+OWN_ROWS = {"llava-next-video": LLAVAS, "llava-onevision": LLAVAS, "qwen3-omni": OMNIS}
+
 
 PATCHES_OF_14 = {(512, 512): [448, 448], (384, 512): [448, 672], (768, 1280): [672, 1120]}
 
@@ -161,8 +245,12 @@ def job(name, config, kind, row):
     what, method, precision, rows, length, more = row
     if config["model_type"].startswith(("glm", "mistral3", "paddle")):     # sizes that their patches divide
         more = {**more, **({"image_size": PATCHES_OF_14[tuple(more["image_size"])]} if "image_size" in more else {})}
-    if "freeze" in more and not config["model_type"].startswith("gemma"):
+    if "freeze" in more and not config["model_type"].startswith(("gemma", "qwen3_omni")):
         more = {**more, "freeze": ["visual" if config["model_type"].startswith(("glm", "paddle")) else "vision_tower"]}
+    if name == "llava-onevision" and more.get("images") == 1:
+        length = max(length, 4096)
+    if name == "qwen3-omni":
+        more = {**more, "experts": "grouped_mm"}
     if "lfm2" in config["model_type"] or config["model_type"] == "olmo_hybrid":
         more = {**more, "kernels": "torch-slow"}
     return {"id": f"{name}-{what}", "kind": kind, "config": config, "method": method, "precision": precision, "micro_batch": rows, "seq_len": length,
@@ -173,7 +261,7 @@ def main():
     wanted = sys.argv[1:] or [*DECODERS, *SEEING]
     for name in wanted:
         if name in SEEING:
-            rows, config, kind = SIGHTS, SEEING[name], "vlm"
+            rows, config, kind = OWN_ROWS.get(name, SIGHTS), SEEING[name], "vlm"
         else:
             config = DECODERS[name]
             mixed = any("experts" in key for key in config)

@@ -125,6 +125,63 @@ TEST_CASE("LFM2-VL sees a large picture as tiles and the whole, a small one in o
   CHECK(ask_lfm(R"(,"image_size":1024,"sequence_length":1280)").estimate);
 }
 
+namespace {
+
+/// The least length that holds what the job's samples see or hear, as the refusal of a shorter one says it.
+std::string least_length(const std::string& options) {
+  Issues issues;
+  const Answer answer = engine().answer(parse_json(R"({"sequence_length":128)" + options + "}", "", issues));
+  for (const Issue& issue : answer.issues) {
+    if (issue.path == "/sequence_length") return issue.suggestion;
+  }
+  return "";
+}
+
+}  // namespace
+
+// LlavaOnevisionProcessor, transformers 5.12: 27 x 27 patches of the whole; four tiles' 54 x 54 and a newline for each
+// row; of 4 x 4 tiles squeezed into nine tiles' patches; 14 x 14 of a frame, a newline behind the video.
+TEST_CASE("LLaVA-OneVision sees a sample's only picture in tiles, several and frames in one piece each") {
+  const std::string ov = R"(,"model":"llava-hf/llava-onevision-qwen2-0.5b-ov-hf")";
+  CHECK(least_length(ov + R"(,"images_per_sample":1,"image_size":768)") == std::to_string(729 + 54 * 55));
+  CHECK(least_length(ov + R"(,"images_per_sample":1,"image_size":1536)") == std::to_string(729 + 81 * 82));
+  CHECK(least_length(ov + R"(,"images_per_sample":3,"image_size":768)") == std::to_string(3 * 730));
+  CHECK(least_length(ov + R"(,"video_frames":4)") == std::to_string(4 * 14 * 14 + 1));
+}
+
+// LlavaNextVideoProcessor, transformers 5.12: 24 x 24 patches of a frame, averaged two by two.
+TEST_CASE("LLaVA-NeXT-Video sees a frame as 144 tokens, and a picture as LLaVA-NeXT does") {
+  CHECK(least_length(R"(,"model":"llava-hf/LLaVA-NeXT-Video-7B-hf","video_frames":8)") == std::to_string(8 * 144));
+  const std::string picture = R"(,"images_per_sample":1,"image_size":[672,672])";
+  CHECK(least_length(R"(,"model":"llava-hf/LLaVA-NeXT-Video-7B-hf")" + picture) ==
+        least_length(R"(,"model":"llava-hf/llava-v1.6-vicuna-7b-hf")" + picture));
+}
+
+// transformers 5.12 models/qwen3_omni_moe: _get_feat_extract_output_lengths; a token before and one behind.
+TEST_CASE("Qwen3-Omni hears a second as thirteen tokens, and the rest of one by three halvings") {
+  const std::string omni = R"(,"model":"Qwen/Qwen3-Omni-30B-A3B-Instruct","method":"lora")";
+  CHECK(least_length(omni + R"(,"audio_seconds":30)") == std::to_string(30 * 13 + 2));
+  CHECK(least_length(omni + R"(,"audio_seconds":20.5)") == std::to_string(20 * 13 + 7 + 2));
+}
+
+// transformers 5.12 models/qwen3_vl: pos_embed is an nn.Embedding whose rows are weighed and summed up.
+TEST_CASE("Qwen3-VL's table of positions is trained where pictures are seen") {
+  const auto has_state = [](const char* pictures) {
+    Issues issues;
+    const Answer answer = engine().answer(parse_json(
+        R"({"model":"Qwen/Qwen3-VL-2B-Instruct","sequence_length":512)" + std::string{pictures} + "}", "", issues));
+    REQUIRE(answer.estimate);
+    for (const BreakdownGroup& group : answer.estimate->breakdown) {
+      for (const BreakdownEntry& entry : group.entries) {
+        if (entry.name.find("visual.pos_embed: exp_avg") == 0) return true;
+      }
+    }
+    return false;
+  };
+  CHECK(has_state(R"(,"images_per_sample":1)"));
+  CHECK_FALSE(has_state(""));
+}
+
 TEST_CASE("a map has no figure for lengths that do not hold the pictures") {
   for (const char* exact : {"true", "false"}) {
     Issues none;

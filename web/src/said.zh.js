@@ -584,4 +584,16 @@ export default [
     "Only experts whose sum is made in fp32 are modelled, as the class has it by default.",
     "只建模以 fp32 求和的专家，这是该类的默认方式。",
   ],
+  [
+    'Only "average" is modelled, as of all published files.',
+    "只建模 “average”，已发布的文件都是如此。",
+  ],
+  [
+    '"vision_aspect_ratio" must be like "anyres_max_9".',
+    "“vision_aspect_ratio” 的形式须如 “anyres_max_9”。",
+  ],
+  [
+    'Windows of at most 100 hops ("n_window": 50) are modelled, "n_window_infer" of one or more.',
+    "只建模最多 100 帧的窗口（“n_window”: 50），且 “n_window_infer” 至少含一个窗口。",
+  ],
 ];

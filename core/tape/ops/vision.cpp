@@ -97,4 +97,14 @@ Tensor max_pool(Tensor x_in, Dim height, Dim width) {
   return out;
 }
 
+Tensor average_pool(Tensor x_in, Dim height, Dim width) {
+  const Tensor x = std::move(x_in);
+  Tape& t = x.tape();
+  Node* n = t.record("avg_pool2d", whole_backward, {&x});
+  t.save(n, x);
+  Tensor out = t.allocate(Shape{x.dim(0), x.dim(1), height, width}, x.dtype(), "avg_pool2d");
+  t.attach(n, out);
+  return out;
+}
+
 }  // namespace tidemark
