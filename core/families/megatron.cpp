@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/families/megatron_lora.hpp"
 #include "core/layers/moe.hpp"
 #include "core/layers/program.hpp"
 #include "core/tape/megatron_ops.hpp"
@@ -86,22 +87,30 @@ Tensor part_of(Net& net, const char* name, const char* leaf, const Shape& part) 
 
 Tensor column(Net& net, const char* name, Tensor x, Dim out, bool has_bias) {
   const Scope in(net.tape, name, net.source());
+  const bool is_adapted = net.adapter_site(name) > 0;
+  Tensor input;
+  if (is_adapted) input = x;
   Tensor weight = part_of(net, name, "weight", Shape{out, x.dim(-1)});
   Tensor bias;
   if (has_bias) bias = part_of(net, name, "bias", Shape{out});
-  return gathered_linear(std::move(x), std::move(weight), std::move(bias), shards_of_sequence(net),
-                         fuses_gradients(net), net.job.megatron.local_layers);
+  Tensor result = gathered_linear(std::move(x), std::move(weight), std::move(bias), shards_of_sequence(net),
+                                  fuses_gradients(net), net.job.megatron.local_layers);
+  return is_adapted ? with_adapter(net, {name, out, true}, std::move(result), std::move(input)) : result;
 }
 
 // RowParallelLinear: summed in place, or reduced and scattered.
 Tensor row(Net& net, const char* name, Tensor x, bool has_bias) {
   const Scope in(net.tape, name, net.source());
+  const bool is_adapted = net.adapter_site(name) > 0;
+  Tensor input;
+  if (is_adapted) input = x;
   Tensor weight = part_of(net, name, "weight", Shape{net.H, x.dim(-1)});
   Tensor bias;
   if (has_bias) bias = net.parameter(name, "bias", Shape{net.H});
   Tensor out = gathered_linear(std::move(x), std::move(weight), std::move(bias), 1, fuses_gradients(net), false);
   const Count shards = shards_of_sequence(net);
-  return shards > 1 ? reduce_scattered(std::move(out), shards) : out;
+  if (shards > 1) out = reduce_scattered(std::move(out), shards);
+  return is_adapted ? with_adapter(net, {name, net.H, false}, std::move(out), std::move(input)) : out;
 }
 
 Tensor norm(Net& net, const char* name, Tensor x) {
@@ -123,7 +132,8 @@ Tensor embed(Net& net) {
   hidden = contiguous(permute(std::move(hidden), {1, 0, 2}));
   const Count shards = shards_of_sequence(net);
   if (shards > 1) hidden = reduce_scattered(std::move(hidden), shards);
-  return dropout(std::move(hidden), net.arch.residual_dropout);
+  hidden = dropout(std::move(hidden), net.arch.residual_dropout);
+  return begins_graph(net) ? as_leaf(net, std::move(hidden)) : hidden;
 }
 
 // [S, B, heads, hd] → [B·heads, S, hd]: a view.
@@ -376,6 +386,7 @@ bool has_last_stage(const Net& net) {
 // What autograd gets in the place of a fused gradient: a tensor for each shape of weight, which stays (Transformer
 // Engine's get_dummy_wgrad, which Megatron-Core's own layers call, too).
 void keep_dummy_gradients(Net& net) {
+  if (net.job.has_adapter()) return;  // of its factors' shapes: some KiB for each
   const Experts& e = net.arch.experts;
   const Count times = form_of(net.arch.model_type)->gated ? 2 : 1;
   std::vector<Shape> shapes{Shape{Dim(net.Q.n() + 2 * net.K.n()), net.H}, Shape{net.H, net.Q}};
@@ -459,6 +470,12 @@ void as_megatron(TrainingJob& job, Architecture& architecture, Issues& issues) {
                       "false"});
   }
   architecture.program = job.is_megatron_deepspeed() ? &kBigScience : &kProgram;
+  job.adapter.dtype = job.recipe.weights;  // ParallelLinearAdapter.__init__: params_dtype
+  if (job.has_adapter() && !job.megatron.local_layers) {
+    job.stand_ins.emplace_back(
+        "adapters beside Transformer Engine's layers (Megatron-Bridge's, ms-swift's), answered by "
+        "Megatron-Bridge's beside Megatron-Core's own layers");
+  }
   // --pp-partition-method "type:transformer|embedding" is for layers that do not divide without their ends.
   const Count stages = job.pipeline.stages, layers = architecture.num_layers;
   job.pipeline.counts_ends = job.is_megatron_deepspeed() && layers % stages != 0 && (layers + 2) % stages == 0;

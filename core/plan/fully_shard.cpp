@@ -70,7 +70,7 @@ FullyShard::FullyShard(Tape& tape, const Architecture& architecture, const Train
       // As many parts as there are GPUs: the usual mesh.
       reshard_to_(how_.fsdp.reshard_to == how_.shards() ? 0 : how_.fsdp.reshard_to),
       reference_(reference),
-      root_has_layers_(wraps_no_layers(architecture, job)),
+      root_layers_(unwrapped_layers(architecture, job)),
       accelerate_(fsdp_groups(job) == FsdpGroups::kAccelerate && !shares_among_units(architecture)) {}
 
 // -- who holds what -------------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ void FullyShard::find_outside() {
 std::size_t FullyShard::unit_of_parameter(std::size_t index) const {
   const Parameter& p = tape_.parameters()[index];
   if (p.instance >= 0) {
-    if (root_has_layers_) return kRoot;
+    if (p.instance < root_layers_) return kRoot;
     return static_cast<std::size_t>(p.instance) + 1 + (has_inner() && is_experts(p) ? layers_ : 0);
   }
   if (!apart_) return kRoot;
