@@ -133,6 +133,7 @@ Tensor embed(Net& net) {
   const Count shards = shards_of_sequence(net);
   if (shards > 1) hidden = reduce_scattered(std::move(hidden), shards);
   hidden = dropout(std::move(hidden), net.arch.residual_dropout);
+  net.wrapper_locals.push_back(hidden);  // GPTModel.forward: decoder_input
   return begins_graph(net) ? as_leaf(net, std::move(hidden)) : hidden;
 }
 
@@ -369,8 +370,9 @@ Tensor output_layer(Net& net, Tensor hidden) {
   return gathered_linear(std::move(hidden), std::move(weight), {}, shards_of_sequence(net), fuses_gradients(net), true);
 }
 
-Outputs loss(Net& net, const Program& program, Tensor hidden) {
-  const Tensor logits = program.lm_head(net, std::move(hidden));
+Outputs loss(Net& net, const Program& program, Tensor hidden_in) {
+  const Tensor hidden = std::move(hidden_in);  // a name of GPTModel._postprocess
+  const Tensor logits = program.lm_head(net, hidden);
   const Scope in(net.tape, "loss", kLoss);
   const MegatronLoss kind = net.job.megatron.loss;
   Tensor losses = vocab_parallel_cross_entropy(logits, transpose(net.labels, 0, 1),
