@@ -367,7 +367,9 @@ Tensor output_layer(Net& net, Tensor hidden) {
   const Scope in(net.tape, "", kModel);
   Tensor weight = net.head_weight("output_layer", Shape{net.V, net.H});
   const Scope inner(net.tape, "output_layer", kModel);
-  return gathered_linear(std::move(hidden), std::move(weight), {}, shards_of_sequence(net), fuses_gradients(net), true);
+  const bool is_adapted = net.adapter_site("output_layer", true) > 0;
+  Tensor logits = gathered_linear(hidden, std::move(weight), {}, shards_of_sequence(net), fuses_gradients(net), true);
+  return is_adapted ? with_adapter(net, {"output_layer", net.V, true}, std::move(logits), std::move(hidden)) : logits;
 }
 
 Outputs loss(Net& net, const Program& program, Tensor hidden_in) {

@@ -118,7 +118,8 @@ void refuse(Issues& issues, std::string_view path, std::string message, std::str
 void check_adapters(const Architecture& a, const TrainingJob& job, Issues& issues) {
   const Adapter& adapter = job.adapter;
   const Sharding sharding = job.data_parallel.sharding;
-  if (job.method != Method::kLora || adapter.kind != AdapterKind::kLora || adapter.use_dora || job.is_megatron_deepspeed()) {
+  if (job.method != Method::kLora || adapter.kind != AdapterKind::kLora || adapter.use_dora ||
+      job.is_megatron_deepspeed()) {
     refuse(issues, "/method", "Of adapters under Megatron-Core LoRA is modelled, on weights of 16 bits.", "lora");
   }
   if (!adapter.modules_to_save.empty() || adapter.bias != TrainedBiases::kNone || !adapter.rank_pattern.empty() ||
@@ -135,8 +136,10 @@ void check_adapters(const Architecture& a, const TrainingJob& job, Issues& issue
            "factors (ColumnParallelLinear).");
   }
   if (job.data_parallel.is_sharded() && sharding != Sharding::kNone && sharding != Sharding::kZero1) {
-    refuse(issues, "/parallelism", "Adapters are modelled with Megatron-Core's distributed optimizer (zero_stage 1) or "
-                                   "without it, not with its FSDP.", "1");
+    refuse(issues, "/parallelism",
+           "Adapters are modelled with Megatron-Core's distributed optimizer (zero_stage 1) or "
+           "without it, not with its FSDP.",
+           "1");
   }
 }
 
@@ -151,11 +154,12 @@ void check_megatron(const Architecture& a, const TrainingJob& job, Issues& issue
            "megatron_bf16");
   }
   if (job.has_adapter()) check_adapters(a, job, issues);
-  if (job.freezes_by_name() || job.padding || job.packing || job.loss != Loss::kDefault ||
-      job.optimizer_in_backward || !job.zero_grad_to_none || job.compiled || job.evaluation.micro_batch_size > 0) {
-    refuse(issues, kFramework,
-           "Under Megatron-Core training of rows of one length is modelled, in full or by LoRA, with its own losses and "
-           "without evaluation.");
+  if (job.freezes_by_name() || job.padding || job.packing || job.loss != Loss::kDefault || job.optimizer_in_backward ||
+      !job.zero_grad_to_none || job.compiled || job.evaluation.micro_batch_size > 0) {
+    refuse(
+        issues, kFramework,
+        "Under Megatron-Core training of rows of one length is modelled, in full or by LoRA, with its own losses and "
+        "without evaluation.");
   }
   if (job.optimizer != "adamw_torch_fused" && job.optimizer != "adamw_torch") {
     refuse(issues, "/optimizer", "Under Megatron-Core its fused Adam is modelled.", "adamw_torch_fused");

@@ -153,7 +153,8 @@ std::string adapted(const std::string& parallelism) {
              R"("transformer_impl": "local")");
 }
 
-// ParallelLinearAdapter beside linear_qkv (H → 3 H), linear_proj (H → H), linear_fc1 (H → 4 H) and linear_fc2 (4 H → H).
+// ParallelLinearAdapter beside linear_qkv (H → 3 H), linear_proj (H → H), linear_fc1 (H → 4 H) and linear_fc2 (4 H →
+// H).
 constexpr Count kFactors = kLayers * kRank * kWidth * ((1 + 3) + (1 + 1) + (1 + 4) + (4 + 1));
 
 TEST_CASE("of LoRA under Megatron-Core the factors alone have gradients, master weights and states") {
