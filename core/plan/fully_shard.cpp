@@ -130,7 +130,8 @@ void FullyShard::find_outside() {
     if (table && embedding_ < 0) embedding_ = static_cast<std::int32_t>(i);
     // _fsdp_state.py _validate_no_duplicate_params: a tied head stays with its table.
     const bool behind = p.instance < 0 && i > first_in_layers_ && p.shape.rank > 1;
-    if (behind && (!accelerate_ || is_head(p))) tied_ = false;
+    // The table itself lies behind a tower's layers, where that is declared first.
+    if (behind && (!accelerate_ || (is_head(p) && !p.is_embedding))) tied_ = false;
   }
   if (accelerate_ && !has_output_embeddings(architecture_.head)) tied_ = false;
 }
@@ -149,7 +150,9 @@ std::size_t FullyShard::unit_of_parameter(std::size_t index) const {
     if (static_cast<std::int32_t>(index) == embedding_) return tail - 1;
     return index > first_in_layers_ && !p.is_embedding ? tail : kRoot;
   }
-  if (p.is_embedding && is_head(p)) return tied_ ? tail : tail - 1;
+  // get_input_embeddings alone: a table beside it (Gemma 4's of each layer) is the root's.
+  const bool other = !p.is_adapter && static_cast<std::int32_t>(index) != embedding_;
+  if (p.is_embedding && is_head(p) && !other) return tied_ ? tail : tail - 1;
   const bool norm = p.shape.rank == 1 && !job_.has_adapter();
   return index > last_in_layers_ && (norm || is_head(p)) ? tail : kRoot;
 }
