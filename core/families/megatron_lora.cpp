@@ -32,8 +32,8 @@ Tensor update_of(Net& net, const DividedLayer& layer, Tensor x) {
   update = gathered_linear(std::move(update), std::move(b), {}, 1, fused, false);
   if (!columns && parts > 1) update = all_gathered_last(std::move(update), parts);
   if (!columns && shards > 1) {
-    const Count rows = net.tape.quotient(update.size(0), shards);
-    update = narrow(std::move(update), 0, 0, Dim(rows, update.dim(0).symbol()));
+    const Dim rows(net.tape.quotient(update.size(0), shards), update.dim(0).symbol());
+    update = narrow(std::move(update), 0, 0, rows);
   }
   return mul_scalar(std::move(update));
 }
