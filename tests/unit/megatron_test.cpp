@@ -162,7 +162,9 @@ TEST_CASE("of LoRA under Megatron-Core the factors alone have gradients, master 
     const Estimate e = answered(adapted(R"("data": 2, "tensor": )" + std::to_string(tensor)));
     CHECK(e.parameters.trainable == kFactors);
     CHECK(held(e, Category::kGradients) == 4 * kFactors / tensor);
-    CHECK(held(e, Category::kOptimizerStates) == 12 * kFactors / tensor);
+    const Bytes states = held(e, Category::kOptimizerStates), all = 12 * kFactors / tensor;
+    CHECK(states >= all);
+    CHECK(states < all + 512 * 1024);  // a block is 512 bytes
   }
 }
 
