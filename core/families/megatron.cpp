@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/families/megatron_lora.hpp"
 #include "core/layers/moe.hpp"
 #include "core/layers/program.hpp"
 #include "core/tape/megatron_ops.hpp"
@@ -86,22 +87,30 @@ Tensor part_of(Net& net, const char* name, const char* leaf, const Shape& part) 
 
 Tensor column(Net& net, const char* name, Tensor x, Dim out, bool has_bias) {
   const Scope in(net.tape, name, net.source());
+  const bool is_adapted = net.adapter_site(name) > 0;
+  Tensor input;
+  if (is_adapted) input = x;
   Tensor weight = part_of(net, name, "weight", Shape{out, x.dim(-1)});
   Tensor bias;
   if (has_bias) bias = part_of(net, name, "bias", Shape{out});
-  return gathered_linear(std::move(x), std::move(weight), std::move(bias), shards_of_sequence(net),
-                         fuses_gradients(net), net.job.megatron.local_layers);
+  Tensor result = gathered_linear(std::move(x), std::move(weight), std::move(bias), shards_of_sequence(net),
+                                  fuses_gradients(net), net.job.megatron.local_layers);
+  return is_adapted ? with_adapter(net, {name, out, true}, std::move(result), std::move(input)) : result;
 }
 
 // RowParallelLinear: summed in place, or reduced and scattered.
 Tensor row(Net& net, const char* name, Tensor x, bool has_bias) {
   const Scope in(net.tape, name, net.source());
+  const bool is_adapted = net.adapter_site(name) > 0;
+  Tensor input;
+  if (is_adapted) input = x;
   Tensor weight = part_of(net, name, "weight", Shape{net.H, x.dim(-1)});
   Tensor bias;
   if (has_bias) bias = net.parameter(name, "bias", Shape{net.H});
   Tensor out = gathered_linear(std::move(x), std::move(weight), std::move(bias), 1, fuses_gradients(net), false);
   const Count shards = shards_of_sequence(net);
-  return shards > 1 ? reduce_scattered(std::move(out), shards) : out;
+  if (shards > 1) out = reduce_scattered(std::move(out), shards);
+  return is_adapted ? with_adapter(net, {name, net.H, false}, std::move(out), std::move(input)) : out;
 }
 
 Tensor norm(Net& net, const char* name, Tensor x) {
@@ -123,7 +132,9 @@ Tensor embed(Net& net) {
   hidden = contiguous(permute(std::move(hidden), {1, 0, 2}));
   const Count shards = shards_of_sequence(net);
   if (shards > 1) hidden = reduce_scattered(std::move(hidden), shards);
-  return dropout(std::move(hidden), net.arch.residual_dropout);
+  hidden = dropout(std::move(hidden), net.arch.residual_dropout);
+  net.wrapper_locals.push_back(hidden);  // GPTModel.forward: decoder_input
+  return begins_graph(net) ? as_leaf(net, std::move(hidden)) : hidden;
 }
 
 // [S, B, heads, hd] → [B·heads, S, hd]: a view.
@@ -356,11 +367,14 @@ Tensor output_layer(Net& net, Tensor hidden) {
   const Scope in(net.tape, "", kModel);
   Tensor weight = net.head_weight("output_layer", Shape{net.V, net.H});
   const Scope inner(net.tape, "output_layer", kModel);
-  return gathered_linear(std::move(hidden), std::move(weight), {}, shards_of_sequence(net), fuses_gradients(net), true);
+  const bool is_adapted = net.adapter_site("output_layer", true) > 0;
+  Tensor logits = gathered_linear(hidden, std::move(weight), {}, shards_of_sequence(net), fuses_gradients(net), true);
+  return is_adapted ? with_adapter(net, {"output_layer", net.V, true}, std::move(logits), std::move(hidden)) : logits;
 }
 
-Outputs loss(Net& net, const Program& program, Tensor hidden) {
-  const Tensor logits = program.lm_head(net, std::move(hidden));
+Outputs loss(Net& net, const Program& program, Tensor hidden_in) {
+  const Tensor hidden = std::move(hidden_in);  // a name of GPTModel._postprocess
+  const Tensor logits = program.lm_head(net, hidden);
   const Scope in(net.tape, "loss", kLoss);
   const MegatronLoss kind = net.job.megatron.loss;
   Tensor losses = vocab_parallel_cross_entropy(logits, transpose(net.labels, 0, 1),
@@ -376,6 +390,7 @@ bool has_last_stage(const Net& net) {
 // What autograd gets in the place of a fused gradient: a tensor for each shape of weight, which stays (Transformer
 // Engine's get_dummy_wgrad, which Megatron-Core's own layers call, too).
 void keep_dummy_gradients(Net& net) {
+  if (net.job.has_adapter()) return;  // of its factors' shapes: some KiB for each
   const Experts& e = net.arch.experts;
   const Count times = form_of(net.arch.model_type)->gated ? 2 : 1;
   std::vector<Shape> shapes{Shape{Dim(net.Q.n() + 2 * net.K.n()), net.H}, Shape{net.H, net.Q}};
@@ -459,6 +474,12 @@ void as_megatron(TrainingJob& job, Architecture& architecture, Issues& issues) {
                       "false"});
   }
   architecture.program = job.is_megatron_deepspeed() ? &kBigScience : &kProgram;
+  job.adapter.dtype = job.recipe.weights;  // ParallelLinearAdapter.__init__: params_dtype
+  if (job.has_adapter() && !job.megatron.local_layers) {
+    job.stand_ins.emplace_back(
+        "adapters beside Transformer Engine's layers (Megatron-Bridge's, ms-swift's), answered by "
+        "Megatron-Bridge's beside Megatron-Core's own layers");
+  }
   // --pp-partition-method "type:transformer|embedding" is for layers that do not divide without their ends.
   const Count stages = job.pipeline.stages, layers = architecture.num_layers;
   job.pipeline.counts_ends = job.is_megatron_deepspeed() && layers % stages != 0 && (layers + 2) % stages == 0;

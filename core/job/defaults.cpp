@@ -1,6 +1,7 @@
 #include "core/job/defaults.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -304,6 +305,13 @@ bool is_divided_by_accelerate(const TrainingJob& job) {
   return groups == FsdpGroups::kAccelerate || groups == FsdpGroups::kReshardedRoot;
 }
 
+bool wraps_named_classes(const TrainingJob& job) {
+  const Habits* habits = habits_of(job.framework.name);
+  const DataParallel& how = job.data_parallel;
+  if ((habits != nullptr && habits->loop == Loop::kByHand) || job.is_megatron() || !how.is_sharded()) return false;
+  return how.sharding == Sharding::kFsdp2 ? is_divided_by_accelerate(job) : how.sharding == Sharding::kFsdp1;
+}
+
 // transformers 5.12: classes without _no_split_modules, of which accelerate 1.15 utils/dataclasses.py
 // (set_auto_wrap_policy) makes a policy that takes nothing.
 bool wraps_no_layers(const Architecture& architecture, const TrainingJob& job) {
@@ -312,6 +320,13 @@ bool wraps_no_layers(const Architecture& architecture, const TrainingJob& job) {
   if (!is_divided_by_accelerate(job)) return false;
   return std::find(std::begin(kWithoutNames), std::end(kWithoutNames), architecture.model_type) !=
          std::end(kWithoutNames);
+}
+
+// transformers 5.12 models/paddleocr_vl/modeling_paddleocr_vl.py: _no_split_modules has no layers of the tower.
+Count unwrapped_layers(const Architecture& architecture, const TrainingJob& job) {
+  if (wraps_no_layers(architecture, job)) return std::numeric_limits<Count>::max();
+  const bool names_no_tower = architecture.model_type == "paddleocr_vl" && is_divided_by_accelerate(job);
+  return names_no_tower && !architecture.parts.empty() ? architecture.parts.front().num_layers : 0;
 }
 
 namespace {

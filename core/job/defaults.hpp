@@ -37,8 +37,13 @@ bool is_stood_for(const Framework& framework);
 /// of autocast, and says what the outputs are cast to.
 bool is_divided_by_accelerate(const TrainingJob& job);
 
+/// Whether accelerate makes FSDP's units by the names of classes (TRANSFORMER_BASED_WRAP, as the Trainer asks).
+bool wraps_named_classes(const TrainingJob& job);
+
 /// Whether accelerate finds no layers of the class to wrap, so that the root's unit has all of them.
 bool wraps_no_layers(const Architecture& architecture, const TrainingJob& job);
+/// How many layers, the first that the forward comes to, the root's unit has under accelerate's FSDP 2.
+Count unwrapped_layers(const Architecture& architecture, const TrainingJob& job);
 
 /// Whether the framework's own code of the model is asked for: torchtitan's, but for tensor parallelism without a
 /// release, which is its plan around the modules of transformers (experiments/transformers_modeling_backend).

@@ -73,7 +73,7 @@ const LayerPlan::Stack& Net::planned(const Stack& stack) {
     const bool fills =
         job.data_parallel.is_sharded() && job.data_parallel.sharding >= Sharding::kZero1 && !job.is_megatron();
     // A unit that has several layers counts each of them.
-    const bool apart = kept || fills || wraps_no_layers(whole.arch, job);
+    const bool apart = kept || fills || plan.layers() < unwrapped_layers(whole.arch, job);
     const ModelStage all{0, stack.layers};
     const ModelStage& ours = stage != nullptr ? *stage : all;
     for (Count i = ours.begin; i < ours.end; ++i) kinds.push_back(apart ? i : layer_kind(*this, i));

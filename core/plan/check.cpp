@@ -1,4 +1,5 @@
 // Which sharded jobs are modelled.
+#include <algorithm>
 #include <string>
 
 #include "core/job/defaults.hpp"
@@ -145,6 +146,40 @@ void check_method(const TrainingJob& job, Issues& issues) {
   if (job.data_parallel.fsdp.groups == FsdpGroups::kSeparate && job.has_adapter()) {
     refuse(issues, "/parallelism/fsdp_options/groups", "Units of their own are modelled for full training.", "root");
   }
+}
+
+// Model types whose _no_split_modules name what is not in the model: layers and embeddings of a tower's text model, or
+// of the tower that a text model alone has not (transformers 5.12: post_init joins those of all parts).
+bool names_absent_classes(const Architecture& a) {
+  constexpr std::string_view kTypes[] = {"gemma3",       "gemma3_text", "gemma4_text", "idefics2",
+                                         "idefics3",     "lfm2_vl",     "llava",       "llava_next",
+                                         "qwen3_5_text", "paligemma",   "smolvlm",     "qwen3_5_moe_text"};
+  if (a.model_type == "gemma4") return a.parts.size() < 2;  // it has no audio tower
+  return std::find(std::begin(kTypes), std::end(kTypes), a.model_type) != std::end(kTypes);
+}
+
+// accelerate 1.15 utils/dataclasses.py: FullyShardedDataParallelPlugin.set_auto_wrap_policy, of FSDP 1 and 2.
+void check_wrapped_classes(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  if (!wraps_named_classes(job)) return;
+  if (names_absent_classes(architecture)) {
+    issues.push_back(
+        {"ASSUMED_VALUE", Severity::kWarning, "/parallelism/fsdp",
+         "Of the classes that transformers names for this model's units (_no_split_modules) some are not in it, and "
+         "accelerate fails (\"Could not find the transformer layer class\") unless "
+         "fsdp_transformer_layer_cls_to_wrap names its layers: that is taken to be set, for a tower's layers, too.",
+         ""});
+  }
+  if (architecture.model_type != "paddleocr_vl") return;
+  const bool flat = job.data_parallel.sharding == Sharding::kFsdp1;
+  issues.push_back({"ASSUMED_VALUE", Severity::kWarning, "/parallelism/fsdp",
+                    flat
+                        ? "Of this class transformers names the language model's layers alone (_no_split_modules): "
+                          "fsdp_transformer_layer_cls_to_wrap is taken to name the tower's, too. Without it the root's "
+                          "unit has them, which is whole longer."
+                        : "Of this class transformers names the language model's layers alone (_no_split_modules), so "
+                          "that accelerate leaves the tower's layers with the root's unit, which is whole longer; "
+                          "fsdp_transformer_layer_cls_to_wrap names them, too.",
+                    ""});
 }
 
 // Units as accelerate from 1.14 on makes them (utils/fsdp_utils.py: fsdp2_prepare_model); what fails was tried with
@@ -329,6 +364,7 @@ void check_sharding(const Architecture& architecture, const TrainingJob& job, Is
   } else {
     check_mesh(how, issues);
     check_method(job, issues);
+    check_wrapped_classes(architecture, job, issues);
     if (how.sharding == Sharding::kFsdp1) check_flat(job, issues);
     if (how.sharding == Sharding::kFsdp2) check_units(architecture, job, issues);
   }

@@ -70,7 +70,7 @@ FullyShard::FullyShard(Tape& tape, const Architecture& architecture, const Train
       // As many parts as there are GPUs: the usual mesh.
       reshard_to_(how_.fsdp.reshard_to == how_.shards() ? 0 : how_.fsdp.reshard_to),
       reference_(reference),
-      root_has_layers_(wraps_no_layers(architecture, job)),
+      root_layers_(unwrapped_layers(architecture, job)),
       accelerate_(fsdp_groups(job) == FsdpGroups::kAccelerate && !shares_among_units(architecture)) {}
 
 // -- who holds what -------------------------------------------------------------------------------------------------
@@ -130,7 +130,8 @@ void FullyShard::find_outside() {
     if (table && embedding_ < 0) embedding_ = static_cast<std::int32_t>(i);
     // _fsdp_state.py _validate_no_duplicate_params: a tied head stays with its table.
     const bool behind = p.instance < 0 && i > first_in_layers_ && p.shape.rank > 1;
-    if (behind && (!accelerate_ || is_head(p))) tied_ = false;
+    // The table itself lies behind a tower's layers, where that is declared first.
+    if (behind && (!accelerate_ || (is_head(p) && !p.is_embedding))) tied_ = false;
   }
   if (accelerate_ && !has_output_embeddings(architecture_.head)) tied_ = false;
 }
@@ -140,7 +141,7 @@ void FullyShard::find_outside() {
 std::size_t FullyShard::unit_of_parameter(std::size_t index) const {
   const Parameter& p = tape_.parameters()[index];
   if (p.instance >= 0) {
-    if (root_has_layers_) return kRoot;
+    if (p.instance < root_layers_) return kRoot;
     return static_cast<std::size_t>(p.instance) + 1 + (has_inner() && is_experts(p) ? layers_ : 0);
   }
   if (!apart_) return kRoot;
@@ -149,7 +150,9 @@ std::size_t FullyShard::unit_of_parameter(std::size_t index) const {
     if (static_cast<std::int32_t>(index) == embedding_) return tail - 1;
     return index > first_in_layers_ && !p.is_embedding ? tail : kRoot;
   }
-  if (p.is_embedding && is_head(p)) return tied_ ? tail : tail - 1;
+  // get_input_embeddings alone: a table beside it (Gemma 4's of each layer) is the root's.
+  const bool other = !p.is_adapter && static_cast<std::int32_t>(index) != embedding_;
+  if (p.is_embedding && is_head(p) && !other) return tied_ ? tail : tail - 1;
   const bool norm = p.shape.rank == 1 && !job_.has_adapter();
   return index > last_in_layers_ && (norm || is_head(p)) ? tail : kRoot;
 }

@@ -141,7 +141,7 @@ class FullyShard : public Sharded {
   std::size_t first_ = 0;                                 // parameter of those that are divided here
   bool apart_ = false;                                    // embedding, and norm with head, are units of their own
   bool tied_ = true;                                      // the head is the token table
-  bool root_has_layers_;                                  // they are no units of their own
+  Count root_layers_ = 0;                                 // the first that the root has
   bool accelerate_;                                       // those units are accelerate's
   std::size_t first_in_layers_ = 0, last_in_layers_ = 0;  // parameters
   bool follows_ = false;                                  // forwards without a backward have run before this micro-step

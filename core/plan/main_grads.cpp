@@ -26,6 +26,7 @@ Count MainGrads::part_of(const Parameter& p) const {
 // A gradient is added to its part of the buffer by a hook and dies (distributed_data_parallel.py:
 // _make_backward_post_hook).
 void MainGrads::declare(Parameter& p) {
+  if (!p.requires_grad) return;  // distributed_data_parallel.py: no buffer, and no optimizer, has what is frozen
   const Scope in(tape_, p.module, kBuffer);
   const Count gradients = divides_gradients() ? part_of(p) : p.shape.numel();
   tape_.buffer("main_grad", gradients * size_of(job_.recipe.gradients), Category::kGradients);
@@ -69,6 +70,7 @@ void MainGrads::keep_units() {
 void MainGrads::end_micro_steps() {
   keep_units();
   for (Parameter& p : tape_.parameters()) {
+    if (!p.requires_grad) continue;
     const Count part = part_of(p);
     if (p.whole == 0) p.whole = p.shape.numel();
     p.shape = Shape{Dim(part)};
@@ -112,6 +114,35 @@ void refuse(Issues& issues, std::string_view path, std::string message, std::str
       {"UNSUPPORTED_VALUE", Severity::kError, std::string{path}, std::move(message), std::string{suggestion}});
 }
 
+// Megatron-Bridge 0.3.1 peft/lora.py: LoRA, beside layers of Megatron-Core whose weights are not packed.
+void check_adapters(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  const Adapter& adapter = job.adapter;
+  const Sharding sharding = job.data_parallel.sharding;
+  if (job.method != Method::kLora || adapter.kind != AdapterKind::kLora || adapter.use_dora ||
+      job.is_megatron_deepspeed()) {
+    refuse(issues, "/method", "Of adapters under Megatron-Core LoRA is modelled, on weights of 16 bits.", "lora");
+  }
+  if (!adapter.modules_to_save.empty() || adapter.bias != TrainedBiases::kNone || !adapter.rank_pattern.empty() ||
+      !adapter.target_parameters.empty()) {
+    refuse(issues, "/adapter",
+           "Under Megatron-Core adapters of one rank are modelled, and nothing that is trained beside them.");
+  }
+  if (a.experts.count > 0) {
+    refuse(issues, "/method", "Adapters of a mixture's experts are not modelled under Megatron-Core.", "full");
+  }
+  if (adapter.r % job.tensor.degree != 0) {
+    refuse(issues, "/adapter/r",
+           "parallelism.tensor must divide the rank: its GPUs divide the ranks of linear_qkv's and linear_fc1's first "
+           "factors (ColumnParallelLinear).");
+  }
+  if (job.data_parallel.is_sharded() && sharding != Sharding::kNone && sharding != Sharding::kZero1) {
+    refuse(issues, "/parallelism",
+           "Adapters are modelled with Megatron-Core's distributed optimizer (zero_stage 1) or "
+           "without it, not with its FSDP.",
+           "1");
+  }
+}
+
 }  // namespace
 
 void check_megatron(const Architecture& a, const TrainingJob& job, Issues& issues) {
@@ -122,11 +153,13 @@ void check_megatron(const Architecture& a, const TrainingJob& job, Issues& issue
     refuse(issues, "/precision", "Megatron-Core is modelled with 16-bit weights and fp32 copies and states of them.",
            "megatron_bf16");
   }
-  if (job.has_adapter() || job.freezes_by_name() || job.padding || job.packing || job.loss != Loss::kDefault ||
-      job.optimizer_in_backward || !job.zero_grad_to_none || job.compiled || job.evaluation.micro_batch_size > 0) {
-    refuse(issues, kFramework,
-           "Under Megatron-Core full training of rows of one length is modelled, with its own losses and without "
-           "evaluation.");
+  if (job.has_adapter()) check_adapters(a, job, issues);
+  if (job.freezes_by_name() || job.padding || job.packing || job.loss != Loss::kDefault || job.optimizer_in_backward ||
+      !job.zero_grad_to_none || job.compiled || job.evaluation.micro_batch_size > 0) {
+    refuse(
+        issues, kFramework,
+        "Under Megatron-Core training of rows of one length is modelled, in full or by LoRA, with its own losses and "
+        "without evaluation.");
   }
   if (job.optimizer != "adamw_torch_fused" && job.optimizer != "adamw_torch") {
     refuse(issues, "/optimizer", "Under Megatron-Core its fused Adam is modelled.", "adamw_torch_fused");

@@ -208,6 +208,7 @@ void PipelineRank::forward_megatron(const ModelStage& stage, InFlight& here) {
     here.output = net_.job.is_megatron_deepspeed() ? std::move(hidden) : without_data(hidden);
   }
   net_.model_locals.clear();
+  net_.wrapper_locals.clear();
   net_.labels.reset();
   net_.attention_mask.reset();
   net_.more_inputs.clear();

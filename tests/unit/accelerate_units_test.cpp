@@ -101,5 +101,23 @@ TEST_CASE("modules that share a parameter fail in several units, and the answer 
   CHECK(says(of("distilbert/distilbert-base-uncased"), "ASSUMED_VALUE"));
 }
 
+// transformers 5.12.1: _no_split_modules of Gemma3PreTrainedModel has SiglipEncoderLayer, which no text model has.
+TEST_CASE("classes that transformers names and the model has not are said to need a list of one's own") {
+  const auto says = [](const std::string& how) {
+    const Answer answer = ask(R"({"schema": 1, "model": "google/gemma-3-1b-it", "parallelism": {"data": 4, )" + how +
+                              "}, \"method\": \"full\"}");
+    REQUIRE(answer.estimate);
+    bool said = false;
+    for (const Issue& issue : answer.issues) {
+      said = said || issue.message.find("Could not find the transformer layer class") != std::string::npos;
+    }
+    return said;
+  };
+  CHECK(says(R"("fsdp": "fsdp2")"));
+  CHECK(says(R"("fsdp": "full_shard")"));
+  CHECK_FALSE(says(R"("fsdp": "fsdp2", "fsdp_options": {"groups": "root"})"));
+  CHECK_FALSE(says(R"("zero_stage": 3)"));
+}
+
 }  // namespace
 }  // namespace tidemark

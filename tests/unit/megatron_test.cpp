@@ -146,5 +146,46 @@ TEST_CASE("DeepSpeed keeps bf16 gradients beside their fp32 sums, and those of f
   CHECK_FALSE(ask(bloom(R"("megatron_bf16")", R"(, "virtual_pipeline": 2)")).estimate);
 }
 
+constexpr Count kWidth = 512, kLayers = 12, kRank = 16;
+
+std::string adapted(const std::string& parallelism) {
+  return gpt(parallelism, R"("attention": "eager", "method": "lora", "adapter": {"r": 16})",
+             R"("transformer_impl": "local")");
+}
+
+// ParallelLinearAdapter beside linear_qkv (H → 3 H), linear_proj (H → H), linear_fc1 (H → 4 H) and linear_fc2 (4 H →
+// H).
+constexpr Count kFactors = kLayers * kRank * kWidth * ((1 + 3) + (1 + 1) + (1 + 4) + (4 + 1));
+
+TEST_CASE("of LoRA under Megatron-Core the factors alone have gradients, master weights and states") {
+  for (const Count tensor : {1, 2}) {
+    const Estimate e = answered(adapted(R"("data": 2, "tensor": )" + std::to_string(tensor)));
+    CHECK(e.parameters.trainable == kFactors);
+    CHECK(held(e, Category::kGradients) == 4 * kFactors / tensor);
+    const Bytes states = held(e, Category::kOptimizerStates), all = 12 * kFactors / tensor;
+    CHECK(states >= all);
+    CHECK(states < all + 512 * 1024);  // a block is 512 bytes
+  }
+}
+
+TEST_CASE("adapters beside Transformer Engine's layers are stood for") {
+  const Answer answer = ask(gpt(R"("data": 2)", R"("method": "lora", "attention": "flash_attention_2")", ""));
+  REQUIRE(answer.estimate);
+  bool said = false;
+  for (const Issue& issue : answer.issues) said = said || issue.code == "STAND_IN";
+  CHECK(said);
+}
+
+TEST_CASE("a rank that tensor parallelism does not divide is refused, and so is DoRA") {
+  const auto refused = [](const std::string& more) {
+    const Answer answer = ask(gpt(R"("tensor": 2)", R"("attention": "eager", "method": "lora", "adapter": )" + more,
+                                  R"("transformer_impl": "local")"));
+    return !answer.estimate;
+  };
+  CHECK(refused(R"({"r": 7})"));
+  CHECK(refused(R"({"r": 8, "use_dora": true})"));
+  CHECK(!refused(R"({"r": 8})"));
+}
+
 }  // namespace
 }  // namespace tidemark

@@ -480,6 +480,18 @@ export default [
     "调用 update_and_allocate 的训练循环会为 AdaLoRA 的每个权重再保留三个平均值；transformers 的 Trainer 不调用它，因此未计入。",
   ],
   [
+    'Of the classes that transformers names for this model\'s units (_no_split_modules) some are not in it, and accelerate fails ("Could not find the transformer layer class") unless fsdp_transformer_layer_cls_to_wrap names its layers: that is taken to be set, for a tower\'s layers, too.',
+    "transformers 为该模型的单元指定的类（_no_split_modules）中有一些并不在模型里，accelerate 会报错（“Could not find the transformer layer class”），除非用 fsdp_transformer_layer_cls_to_wrap 指定它的层：这里假定已这样设置，视觉塔的层也包括在内。",
+  ],
+  [
+    "Of this class transformers names the language model's layers alone (_no_split_modules), so that accelerate leaves the tower's layers with the root's unit, which is whole longer; fsdp_transformer_layer_cls_to_wrap names them, too.",
+    "transformers 只为这个类指定了语言模型的层（_no_split_modules），因此 accelerate 把视觉塔的层留在根单元里，保持完整的时间更长；fsdp_transformer_layer_cls_to_wrap 可以把它们也指定进来。",
+  ],
+  [
+    "Of this class transformers names the language model's layers alone (_no_split_modules): fsdp_transformer_layer_cls_to_wrap is taken to name the tower's, too. Without it the root's unit has them, which is whole longer.",
+    "transformers 只为这个类指定了语言模型的层（_no_split_modules）：假定 fsdp_transformer_layer_cls_to_wrap 也指定了视觉塔的层。否则它们属于根单元，保持完整的时间更长。",
+  ],
+  [
     'transformers names no layers of this class (_no_split_modules), so that accelerate makes one unit of all of them, which is whole from the first forward to the end of backward; fsdp_transformer_layer_cls_to_wrap names them, "root" here means that.',
     "transformers 没有为这个类指定层（_no_split_modules），因此 accelerate 把所有层作为一个单元，从第一次前向到反向结束都保持完整；fsdp_transformer_layer_cls_to_wrap 可以指定它们，此处的 “root” 就表示这种情况。",
   ],

@@ -12,19 +12,20 @@ Shape with_rows(const Shape& from, Count rows) {
 }
 
 // layers.py LinearWithGradAccumulationAndAsyncCommunication.backward: the whole input beside its gradient, which is
-// scattered while the weight's is computed.
+// scattered while the weight's is computed. LinearWithFrozenWeight needs no input.
 void gathered_linear_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
-  const bool gathers = n.attributes[0] > 1;
+  const bool gathers = n.attributes[0] > 1, trains = n.needs(1);
   const Shape whole = with_rows(n.input_shapes[0], g[0].size(0));
   Tensor input;
-  if (gathers && n.attributes[2] == 0) input = t.allocate(whole, n.input_dtypes[0], "all_gather_into_tensor");
-  r[0] = t.allocate(whole, n.input_dtypes[0], "mm (input gradient)");
+  if (gathers && trains && n.attributes[2] == 0) input = t.allocate(whole, n.input_dtypes[0], "all_gather_into_tensor");
+  if (n.needs(0)) r[0] = t.allocate(whole, n.input_dtypes[0], "mm (input gradient)");
   const Tensor gradient = r[0];
-  if (gathers) r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "reduce_scatter_tensor");
+  if (gathers && n.needs(0)) r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "reduce_scatter_tensor");
+  if (n.input_count > 2 && n.needs(2)) r[2] = g[0];  // the engine sums it to the bias's shape
+  if (!trains) return;
   const bool fused = n.attributes[1] != 0;
   r[1] = fused ? t.part_of_buffer(n.input_shapes[1], n.input_dtypes[1])
                : t.allocate(n.input_shapes[1], n.input_dtypes[1], "mm (weight gradient)");
-  if (n.input_count > 2) r[2] = g[0];  // the engine sums it to the bias's shape
 }
 
 void grouped_linear_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
@@ -67,11 +68,12 @@ Tensor gathered_linear(Tensor x_in, Tensor weight_in, Tensor bias_in, Count shar
     n->attributes[1] = fused ? 1 : 0;
     n->attributes[2] = to_buffer ? 1 : 0;
   }
-  t.save(n, x);
+  const bool trains = weight.requires_grad();
+  if (trains) t.save(n, x);
   t.save(n, weight);
   const Shape whole = with_rows(x.shape(), x.size(0) * shards);
   Tensor gathered;
-  if (shards > 1 && !to_buffer) gathered = t.allocate(whole, x.dtype(), "all_gather_into_tensor");
+  if (shards > 1 && (!to_buffer || !trains)) gathered = t.allocate(whole, x.dtype(), "all_gather_into_tensor");
   Tensor out = t.allocate(whole.with_last(weight.dim(0)), x.dtype(), "mm");
   t.attach(n, out);
   return out;
@@ -103,6 +105,17 @@ Tensor all_gathered(Tensor x_in, Count shards) {
   Tape& t = x.tape();
   Node* n = t.record("all_gathered", communicate_gradient, {&x});
   Tensor out = t.allocate(with_rows(x.shape(), x.size(0) * shards), x.dtype(), "all_gather");
+  t.attach(n, out);
+  return out;
+}
+
+Tensor all_gathered_last(Tensor x_in, Count shards) {
+  const Tensor x = std::move(x_in);
+  Tape& t = x.tape();
+  Node* n = t.record("all_gathered_last", communicate_gradient, {&x});
+  const Shape whole = x.shape().with_last(Dim(x.size(-1) * shards));
+  Tensor gathered = t.allocate(whole, x.dtype(), "all_gather");  // one GPU's columns behind another's
+  Tensor out = t.allocate(whole, x.dtype(), "cat");
   t.attach(n, out);
   return out;
 }

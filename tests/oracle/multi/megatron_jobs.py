@@ -17,6 +17,15 @@ def job(name, model, par, layers=4, seq=1024, batch=1, checkpointing="none", pre
             "parallelism": {"strategy": "megatron", **par}}
 
 
+LINEAR = ["linear_qkv", "linear_proj", "linear_fc1", "linear_fc2"]
+
+
+def lora(name, model, par, targets=LINEAR, r=16, dropout=0.0, **more):
+    """Megatron-Bridge's adapters (megatron_adapters.py)."""
+    return {**job("lora-" + name, model, par, **more), "method": "lora",
+            "lora": {"r": r, "alpha": 2 * r, "dropout": dropout, "target_modules": targets}}
+
+
 SMALL = dict(hidden_size=2048, intermediate_size=4096, num_attention_heads=16)
 JOBS = [
     job("llama1-dp2", LLAMA, {"data": 2}, batch=2, seq=2048),
@@ -69,6 +78,20 @@ JOBS = [
     job("qwen3moe-ep8", QWEN3MOE, {"data": 8, "expert": 8}, layers=3, num_experts=32),
     job("qwen3moe-ep4-zero1", QWEN3MOE, {"data": 8, "expert": 4, "zero_stage": 1}, layers=3, batch=2, num_experts=16),
     *(job(f"mixtral-ep2-pp2-rank{r}", MIXTRAL, {"data": 2, "expert": 2, "pipeline": 2, "num_micro_batches": 4, "rank": r}, **SMALL) for r in (0, 1)),
+    lora("llama1-dp2", LLAMA, {"data": 2}, batch=2),
+    lora("llama1-dp2-zero1-dropout", LLAMA, {"data": 2, "zero_stage": 1}, dropout=0.1, batch=2),
+    lora("llama1-dp2-full", LLAMA, {"data": 2, "zero_stage": 1}, batch=4, checkpointing=FULL),
+    lora("llama8-tp2", LLAMA8, {"tensor": 2, "data": 2, "zero_stage": 1}),
+    lora("llama8-tp2-core", LLAMA8, {"tensor": 2, "data": 2, "zero_stage": 1}, checkpointing=CORE, targets=["linear_qkv", "linear_proj"]),
+    lora("llama8-tp4-full", LLAMA8, {"tensor": 4, "data": 2, "zero_stage": 1}, checkpointing=FULL, batch=2, dropout=0.05),
+    *(lora(f"llama8-pp2-rank{r}", LLAMA8, {"pipeline": 2, "num_micro_batches": 4, "rank": r}) for r in (0, 1)),
+    *(lora(f"llama8-tp2-pp2-full-rank{r}", LLAMA8, {"tensor": 2, "pipeline": 2, "data": 2, "zero_stage": 1, "num_micro_batches": 4, "rank": r},
+           checkpointing=FULL, batch=2) for r in (0, 1)),
+    lora("gpt2-tp2-sp", GPT2, {"tensor": 2, "sequence_parallel": True}, batch=4),
+    lora("gpt2-tp4-sp-zero1-dropout", GPT2, {"tensor": 4, "sequence_parallel": True, "data": 2, "zero_stage": 1}, batch=8, dropout=0.1),
+    lora("qwen2-dp2-accum", QWEN2, {"data": 2, "num_micro_batches": 3}),
+    lora("qwen3-tp2-zero1", QWEN3, {"tensor": 2, "data": 2, "zero_stage": 1}, batch=2, r=64),
+    lora("llama1-dp2-unfused-native", LLAMA, {"data": 2, "fuse_gradients": False, "loss": "native"}, batch=2),
 ]
 
 for j in JOBS:

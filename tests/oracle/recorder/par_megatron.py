@@ -15,6 +15,7 @@ import torch
 
 import fakedist
 import jobs as J
+import megatron_adapters
 import megatron_stubs as stubs
 import record
 from multi import Strategy
@@ -35,6 +36,7 @@ def preload():
     import megatron.core.optimizer                      # noqa: F401
     import megatron.core.pipeline_parallel.schedules    # noqa: F401
     stubs.after_import()
+    megatron_adapters.preload()
     experts()
 
     def all_gather_object(out, mine, group=None):
@@ -202,6 +204,8 @@ class Megatron(Strategy):
                                  post_process=last, share_embeddings_and_output_weights=bool(self.hf.tie_word_embeddings),
                                  position_embedding_type="rope" if self.rotates() else "learned_absolute", vp_stage=stage)
                 model.model_type = None
+                if self.job["method"] == "lora":
+                    megatron_adapters.apply([model], self.job)
                 self.chunks.append(Float16Module(cfg, model))
         model = Everything({str(i): m for i, m in enumerate(self.chunks)})
         return model.train()
