@@ -38,8 +38,11 @@ Architecture read_sound(ConfigFields& fields) {
   p.width = audio.count({"output_dim"}, 3584);
   derive_head_dim(audio, tower);
   if (p.window > 100 || p.tokens < 1) {
-    audio.error("INVALID_VALUE", "n_window",
-                "Windows of at most 100 hops (\"n_window\": 50) are modelled, \"n_window_infer\" of one or more.");
+    // Of a configuration that is not there nothing is wrong.
+    if (!has_error(audio.issues())) {
+      audio.error("INVALID_VALUE", "n_window",
+                  "Windows of at most 100 hops (\"n_window\": 50) are modelled, \"n_window_infer\" of one or more.");
+    }
     p.window = p.tokens = 1;
   }
   audio.accept({"model_type", "scale_embedding", "initializer_range", "dropout", "attention_dropout",
@@ -209,7 +212,7 @@ void read_thinker(ConfigFields& fields, Architecture& architecture) {
   if (architecture.parts.empty()) return;
   architecture.parts.front().model_type = "qwen3_omni_moe_vision_encoder";
   architecture.parts.push_back(read_sound(fields));
-  if (architecture.hidden_size > 0 && architecture.parts.back().pictures.width != architecture.hidden_size) {
+  if (!has_error(fields.issues()) && architecture.parts.back().pictures.width != architecture.hidden_size) {
     fields.error("INVALID_VALUE", "audio_config", "\"output_dim\" must be the language model's width.");
   }
 }

@@ -2,17 +2,9 @@
 // {parts}, once, from which `open` makes {wasm, models, gpus}: the engine's bytes and the catalog's texts; and {id, request} or {id, request, batches, sequences} for a map. Messages out: {ready}, then
 // {id, text} or {id, bytes, milliseconds}; {id, failed} when the engine broke, after which it must not be asked again.
 import { createTidemarkFrom } from "tidemark:api";
-import { unpack } from "tidemark:unpack";
-
-/** What the page carries, all of it packed. */
-export async function openPacked(parts) {
-  const text = async (part) => new TextDecoder().decode(await unpack(part));
-  const [wasm, models, gpus] = await Promise.all([unpack(parts.wasm), text(parts.models), text(parts.gpus)]);
-  return { wasm, models, gpus };
-}
 
 /** reply(message, transferables) is called for each message. Returns the function that takes one. */
-export function createHost(reply, open = openPacked) {
+export function createHost(reply, open) {
   let begin = null;
   const engine = new Promise((resolve) => {
     begin = resolve;
@@ -75,13 +67,13 @@ function only(text, list, key, name) {
 }
 
 /** In a worker: listens to its messages. */
-export function serve(scope, open = openPacked) {
+export function serve(scope, open) {
   const take = createHost((message, transfer) => scope.postMessage(message, transfer ?? []), open);
   scope.onmessage = ({ data }) => take(data);
 }
 
 /** What answers like a worker, on this thread. */
-export function createLocalWorker(open = openPacked) {
+export function createLocalWorker(open) {
   let ended = false;
   const worker = {
     onmessage: null,

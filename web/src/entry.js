@@ -2,6 +2,7 @@
 // what the engine starts from, so that the worker comes to be, and the first picture, while the browser still reads the rest of the page.
 import { createHost } from "./engineHost.js";
 import { openPage } from "./main.js";
+import { openPacked } from "./openPacked.js";
 import { createReaderHost } from "./readerHost.js";
 
 function open() {
@@ -34,7 +35,7 @@ function open() {
 /** What a worker is to be, the engine or the reader, its name says. */
 function serve() {
   const reply = (message, transfer = []) => self.postMessage(message, { transfer });
-  const take = self.name === "reader" ? createReaderHost(reply) : createHost(reply);
+  const take = self.name === "reader" ? createReaderHost(reply) : createHost(reply, openPacked);
   self.onmessage = ({ data }) => take(data);
 }
 

@@ -15,6 +15,7 @@ import { createMasthead } from "./masthead.js";
 import { t } from "./messages.js";
 import { acceptAnywhere, createModelPicker } from "./modelPicker.js";
 import { readPermalink } from "./permalink.js";
+import { openPacked } from "./openPacked.js";
 import { createQuestion } from "./question.js";
 import { createQuestions } from "./questions.js";
 import { createLocalReader } from "./readerHost.js";
@@ -63,7 +64,7 @@ function openOneEngine(makeWorker) {
   return createEngine({
     partsOf: partsOf(["wasm", "models", "gpus"]),
     makeWorker,
-    makeLocal: createLocalWorker,
+    makeLocal: () => createLocalWorker(openPacked),
     // For whoever looks into the page: where it computes.
     onready: (isLocal) => {
       document.documentElement.dataset.engine = isLocal ? "page" : "worker";

@@ -2,7 +2,6 @@
 // its first message is {parts: {reader, models}}, packed as the page carries them. Requests: {read: sources}, {compare: estimate},
 // {write: format, request, model}, {patch: sources, changes}, {formats: true}.
 import { createReaderFrom } from "tidemark:reader";
-import { unpack } from "tidemark:unpack";
 import { unpackSlowly } from "./unpackSlowly.js";
 
 /** reply(message) is called for each message. Returns the function that takes one. */
@@ -27,7 +26,7 @@ async function start({ reader: packed, models }) {
   let catalog = null;
   /** The config.json of a catalog's model. */
   async function configOf(id) {
-    catalog ??= JSON.parse(new TextDecoder().decode(await unpack(models))).models;
+    catalog ??= JSON.parse(new TextDecoder().decode(await unpackSlowly(models))).models;
     return catalog.find((model) => model.id === id)?.config ?? null;
   }
   return async (request) => {

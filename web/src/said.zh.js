@@ -480,7 +480,7 @@ export default [
     "调用 update_and_allocate 的训练循环会为 AdaLoRA 的每个权重再保留三个平均值；transformers 的 Trainer 不调用它，因此未计入。",
   ],
   [
-    'Of the classes that transformers names for this model\'s units (_no_split_modules) some are not in it, and accelerate fails ("Could not find the transformer layer class") unless fsdp_transformer_layer_cls_to_wrap names its layers: that is taken to be set, for a tower\'s layers, too.',
+    "Of the classes that transformers names for this model's units (_no_split_modules) some are not in it, and accelerate fails (\"Could not find the transformer layer class\") unless fsdp_transformer_layer_cls_to_wrap names its layers: that is taken to be set, for a tower's layers, too.",
     "transformers 为该模型的单元指定的类（_no_split_modules）中有一些并不在模型里，accelerate 会报错（“Could not find the transformer layer class”），除非用 fsdp_transformer_layer_cls_to_wrap 指定它的层：这里假定已这样设置，视觉塔的层也包括在内。",
   ],
   [
@@ -596,14 +596,8 @@ export default [
     "Only experts whose sum is made in fp32 are modelled, as the class has it by default.",
     "只建模以 fp32 求和的专家，这是该类的默认方式。",
   ],
-  [
-    'Only "average" is modelled, as of all published files.',
-    "只建模 “average”，已发布的文件都是如此。",
-  ],
-  [
-    '"vision_aspect_ratio" must be like "anyres_max_9".',
-    "“vision_aspect_ratio” 的形式须如 “anyres_max_9”。",
-  ],
+  ['Only "average" is modelled, as of all published files.', "只建模 “average”，已发布的文件都是如此。"],
+  ['"vision_aspect_ratio" must be like "anyres_max_9".', "“vision_aspect_ratio” 的形式须如 “anyres_max_9”。"],
   [
     'Windows of at most 100 hops ("n_window": 50) are modelled, "n_window_infer" of one or more.',
     "只建模最多 100 帧的窗口（“n_window”: 50），且 “n_window_infer” 至少含一个窗口。",
