@@ -13,8 +13,7 @@ quoted() { printf "'%s' " "$(printf %s "$1" | sed "s/'/'\\\\''/g")"; }
 while [ $# -gt 0 ]; do
   case $1 in
     -c) source=$2; shift ;;
-    -o | -MT | -MF | -MQ) own="$own$1 $(quoted "$2")"; shift ;;
-    -isystem | -include | -x | -Xclang) own="$own$1 $(quoted "$2")"; shift ;;
+    -o | -MT | -MF | -MQ | -isystem | -include | -x | -Xclang) own="$own$1 $(quoted "$2")"; shift ;;
     -D* | -I* | -MD | -MMD) own="$own$(quoted "$1")" ;;
     *) flags="$flags$(quoted "$1")" ;;
   esac

@@ -237,6 +237,38 @@ Tensor merge(Net& net, Tensor embeds) {
   return embeds;
 }
 
+}  // namespace
+
+void add_sound(ConfigFields& fields, Architecture& architecture, Architecture sound) {
+  architecture.parts.push_back(std::move(sound));
+  if (architecture.hidden_size > 0 && architecture.parts.back().pictures.width != architecture.hidden_size) {
+    fields.error("INVALID_VALUE", "audio_config", "\"output_dim\" must be the language model's width.");
+  }
+}
+
+// Three models are in it. LLaMA-Factory (model/loader.py) trains `model.thinker` and lets go of the others.
+void read_thinker_of(ConfigFields& fields, Architecture& architecture, const char* model_type, const char* class_name,
+                     void (*read)(ConfigFields&, Architecture&)) {
+  ConfigFields thinker(required_object(fields, "thinker_config"), fields.path() + "/thinker_config", fields.issues());
+  architecture.model_type = model_type;
+  architecture.class_name = class_name;
+  read(thinker, architecture);
+  thinker.report_unread(model_type);
+  fields.note("ASSUMED_DEFAULT", "talker_config",
+              "The thinker alone is loaded: where the talker and what makes waves of its tokens stay beside it, add "
+              "their frozen weights (ms-swift: set ENABLE_AUDIO_OUTPUT=0 to leave them out).");
+}
+
+void check_recording(Count tokens, const TrainingJob& job, Issues& issues) {
+  const Count taken = tokens + 2;
+  if (job.audio_seconds <= 0.0 || taken <= job.sequence_length) return;
+  issues.push_back({"INVALID_VALUE", Severity::kError, "/sequence_length",
+                    "A recording takes " + std::to_string(taken) + " tokens, more than the sequence has.",
+                    std::to_string(taken)});
+}
+
+namespace {
+
 // transformers 5.12.1 models/qwen2_5_omni/configuration_qwen2_5_omni.py: Qwen2_5OmniThinkerConfig.
 void read_thinker(ConfigFields& fields, Architecture& architecture) {
   {
@@ -255,33 +287,18 @@ void read_thinker(ConfigFields& fields, Architecture& architecture) {
   architecture.language = &kQwen2VlLanguage;
   if (architecture.parts.empty()) return;
   architecture.parts.front().program = &kTowerProgram;
-  architecture.parts.push_back(read_sound(fields));
-  if (architecture.hidden_size > 0 && architecture.parts.back().pictures.width != architecture.hidden_size) {
-    fields.error("INVALID_VALUE", "audio_config", "\"output_dim\" must be the language model's width.");
-  }
+  add_sound(fields, architecture, read_sound(fields));
 }
 
-// Qwen2_5OmniConfig: three models. LLaMA-Factory (model/loader.py) trains `model.thinker` and lets go of the others.
+// Qwen2_5OmniConfig
 void read_whole(ConfigFields& fields, Architecture& architecture) {
-  ConfigFields thinker(required_object(fields, "thinker_config"), fields.path() + "/thinker_config", fields.issues());
-  architecture.model_type = "qwen2_5_omni_thinker";
-  architecture.class_name = "Qwen2_5OmniThinkerForConditionalGeneration";
-  read_thinker(thinker, architecture);
-  thinker.report_unread("qwen2_5_omni_thinker");
+  read_thinker_of(fields, architecture, "qwen2_5_omni_thinker", "Qwen2_5OmniThinkerForConditionalGeneration",
+                  read_thinker);
   fields.accept({"talker_config", "token2wav_config", "enable_audio_output", "enable_talker", "tie_word_embeddings"});
-  fields.note("ASSUMED_DEFAULT", "talker_config",
-              "The thinker alone is loaded: where the talker and what makes waves of its tokens stay beside it, add "
-              "their frozen weights (ms-swift: set ENABLE_AUDIO_OUTPUT=0 to leave them out).");
 }
 
 void check(const Architecture&, const TrainingJob& job, Issues& issues) {
-  if (job.audio_seconds <= 0.0) return;
-  const Count tokens = recording_of(job).tokens + 2;
-  if (tokens > job.sequence_length) {
-    issues.push_back({"INVALID_VALUE", Severity::kError, "/sequence_length",
-                      "A recording takes " + std::to_string(tokens) + " tokens, more than the sequence has.",
-                      std::to_string(tokens)});
-  }
+  check_recording(recording_of(job).tokens, job, issues);
 }
 
 constexpr ClassSuffix kClasses[] = {{"ForConditionalGeneration", Head::kCausalLm}};

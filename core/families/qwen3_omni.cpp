@@ -211,35 +211,20 @@ void read_thinker(ConfigFields& fields, Architecture& architecture) {
   read_qwen3_vl_tower(fields, architecture);
   if (architecture.parts.empty()) return;
   architecture.parts.front().model_type = "qwen3_omni_moe_vision_encoder";
-  architecture.parts.push_back(read_sound(fields));
-  if (!has_error(fields.issues()) && architecture.parts.back().pictures.width != architecture.hidden_size) {
-    fields.error("INVALID_VALUE", "audio_config", "\"output_dim\" must be the language model's width.");
-  }
+  add_sound(fields, architecture, read_sound(fields));
 }
 
-// Qwen3OmniMoeConfig: three models. LLaMA-Factory (model/loader.py) trains `model.thinker` and lets go of the others.
+// Qwen3OmniMoeConfig
 void read_whole(ConfigFields& fields, Architecture& architecture) {
-  ConfigFields thinker(required_object(fields, "thinker_config"), fields.path() + "/thinker_config", fields.issues());
-  architecture.model_type = "qwen3_omni_moe_thinker";
-  architecture.class_name = "Qwen3OmniMoeThinkerForConditionalGeneration";
-  read_thinker(thinker, architecture);
-  thinker.report_unread("qwen3_omni_moe_thinker");
+  read_thinker_of(fields, architecture, "qwen3_omni_moe_thinker", "Qwen3OmniMoeThinkerForConditionalGeneration",
+                  read_thinker);
   fields.accept({"talker_config", "code2wav_config", "enable_audio_output", "tie_word_embeddings", "im_start_token_id",
                  "im_end_token_id", "system_token_id", "user_token_id", "assistant_token_id", "tts_pad_token_id",
                  "tts_bos_token_id", "tts_eos_token_id"});
-  fields.note("ASSUMED_DEFAULT", "talker_config",
-              "The thinker alone is loaded: where the talker and what makes waves of its tokens stay beside it, add "
-              "their frozen weights (ms-swift: set ENABLE_AUDIO_OUTPUT=0 to leave them out).");
 }
 
 void check(const Architecture&, const TrainingJob& job, Issues& issues) {
-  if (job.audio_seconds <= 0.0) return;
-  const Count tokens = tokens_of(hops_of(job)) + 2;
-  if (tokens > job.sequence_length) {
-    issues.push_back({"INVALID_VALUE", Severity::kError, "/sequence_length",
-                      "A recording takes " + std::to_string(tokens) + " tokens, more than the sequence has.",
-                      std::to_string(tokens)});
-  }
+  check_recording(tokens_of(hops_of(job)), job, issues);
 }
 
 constexpr ClassSuffix kClasses[] = {{"ForConditionalGeneration", Head::kCausalLm}};

@@ -55,6 +55,14 @@ Tensor qwen3_vl_features(Net& net);
 /// Qwen2.5-Omni's layer of an encoder of sound on [tokens, H]; `lengths`: of the stretches that attend within
 /// themselves.
 Tensor omni_sound_layer(Net& net, Tensor hidden, const std::vector<Count>& lengths, bool key_bias, const char* source);
+/// A thinker's encoder of sound, behind its tower. What it makes must be as wide as the language model.
+void add_sound(ConfigFields& fields, Architecture& architecture, Architecture sound);
+/// The whole of Qwen2.5-Omni and Qwen3-Omni, of which `thinker_config` alone is trained: `model_type` and `class_name`
+/// are the thinker's, `read` reads it.
+void read_thinker_of(ConfigFields& fields, Architecture& architecture, const char* model_type, const char* class_name,
+                     void (*read)(ConfigFields&, Architecture&));
+/// Whether the sequence has room for a recording's tokens and the two around them.
+void check_recording(Count tokens, const TrainingJob& job, Issues& issues);
 /// The tower's part of the model, with its pictures cast to the weights' dtype.
 Net& qwen_tower_part(Net& net);
 /// torch.cat of the features, split by picture.

@@ -17,7 +17,6 @@ import torch
 
 import preferences
 
-TASKS = {"grpo", "rloo"}
 UNWRAPS = {"remove_hooks", "get_all_parameters", "iter_params", "add_hooks", "_unwrap_model_for_generation"}
 SYNCS = {"_fix_param_name_to_vllm", "_push_param_to_vllm", "_sync_fsdp1_params_to_vllm", "_sync_fsdp2_params_to_vllm", "_sync_fsdp_params_to_vllm",
          "sync_weights"}
@@ -26,7 +25,7 @@ start = lambda phase: None  # noqa: E731 - record.py says how a phase begins
 
 
 def is_one(job):
-    return job.get("task") in TASKS
+    return job.get("task") in preferences.GENERATED
 
 
 # -- TRL's code ---------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ import torch
 HERE = os.path.dirname(os.path.abspath(__file__))
 TRL = os.path.join(HERE, "third_party", "src", "trl-1.9.0", "trl")
 PAIRS = {"dpo", "orpo", "simpo", "cpo", "reward"}
-TASKS = PAIRS | {"kto", "grpo", "rloo"}
+GENERATED = {"grpo", "rloo"}
+TASKS = PAIRS | {"kto"} | GENERATED
 CLASSES = {"dpo": ("trainer/dpo_trainer.py", "DPOTrainer"), "kto": ("trainer/kto_trainer.py", "KTOTrainer"),
            "orpo": ("experimental/orpo/orpo_trainer.py", "ORPOTrainer"), "cpo": ("experimental/cpo/cpo_trainer.py", "CPOTrainer"),
            "simpo": ("experimental/cpo/cpo_trainer.py", "CPOTrainer"), "reward": ("trainer/reward_trainer.py", "RewardTrainer")}
@@ -162,7 +163,7 @@ def make_batch(job, model=None):
 
 def make_text_batch(job):
     b, task = job["micro_batch"], job["task"]
-    if task in ("grpo", "rloo"):
+    if task in GENERATED:
         return {}                                      # what is generated: recorder/grpo.py
     if task in ("orpo", "simpo", "cpo"):
         batch = {}
@@ -191,7 +192,7 @@ def make_text_batch(job):
 
 def attach(call, model, reference, job, amp, dtypes, to_fp32):
     """The trainer, on what it calls. `model` is what it holds itself as self.model, `reference` as it prepared it."""
-    if job["task"] in ("grpo", "rloo"):
+    if job["task"] in GENERATED:
         import grpo
         return grpo.attach(call, model, reference, job, amp, dtypes, to_fp32)
     answer_items()
@@ -210,7 +211,7 @@ def forward_loss(model, batch, job, amp, dtypes, to_fp32):
     if "oracle_trainer" not in model.__dict__:
         attach(model, model, reference_of(model), job, amp, dtypes, to_fp32)
     trainer = model.__dict__["oracle_trainer"]
-    if job["task"] in ("grpo", "rloo"):
+    if job["task"] in GENERATED:
         import grpo
         return grpo.forward_loss(model, job, amp, dtypes, to_fp32)
     run_loss = trainer._compute_loss if job["task"] in ("dpo", "kto") else trainer.compute_loss
