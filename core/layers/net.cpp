@@ -307,7 +307,7 @@ Tensor Net::tied_embedding_of(const char* name, Tensor ids_in, Scaling scaling) 
 // a gradient, where no weight before it does; the graph holds the leaf to its end.
 Tensor Net::hooked_inputs(Tensor embeds_in) {
   Tensor embeds = std::move(embeds_in);
-  if (!inputs_require_grads() || !tape.grad_enabled() || embeds.requires_grad()) return embeds;
+  if (!inputs_require_grads() || !tape.makes_graphs() || embeds.requires_grad()) return embeds;
   embeds.change().requires_grad = true;
   whole_->leaves.push_back(embeds);
   return embeds;
@@ -367,6 +367,8 @@ Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
     adapted = input_of_base(base, std::move(x));
     x = adapted.x;
   }
+  // DoRA's magnitude reads the base's weight, too, and its backward comes.
+  if (!is_adapted || !job.adapter.use_dora) tape.tell_input(x);
   Tensor result;
   if (base.quantised) {
     result = quantised_linear(base, std::move(x), bias);

@@ -274,7 +274,8 @@ void ZeroGather::note_backward(bool same_module, const Parameter& p, std::int16_
   seen_layers_ += instance < 0 ? 0 : 1;
   // A lookup's ids require no gradient, whatever came before; a tied head is the table's second use.
   const bool looks_up = p.is_embedding && !is_noted;
-  backward_.push_back(trained || (reached_ && !looks_up));
+  const std::optional<bool> told = std::exchange(input_has_gradient_, std::nullopt);
+  backward_.push_back(trained || told.value_or(reached_ && !looks_up));
   reached_ = reached_ || trained;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "core/plan/sharded.hpp"
@@ -32,6 +33,7 @@ class ZeroGather : public Sharded {
 
   void declare(Parameter& p) override;
   void use(std::int32_t parameter) override;
+  void rehearse_input(bool has_gradient) override { input_has_gradient_ = has_gradient; }
   void enter_layer(std::int16_t instance, bool input_needs_grad) override;
   void leave_layer(std::int16_t instance) override;
   void leave_model() override;
@@ -160,6 +162,7 @@ class ZeroGather : public Sharded {
   std::vector<std::vector<std::int32_t>> forward_;  // modules, by what they want
   std::vector<std::int16_t> instances_;             // whose they are
   std::vector<bool> backward_;                      // whether backward comes to them
+  std::optional<bool> input_has_gradient_;          // of the module that is noted next, where that is told
   bool reached_ = false;                            // backward comes to what the module noted last hands on
   Count seen_layers_ = 0;                           // modules of layers among those noted
   std::vector<Event> events_;

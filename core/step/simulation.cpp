@@ -33,11 +33,9 @@ void run_micro_step(Net& net, const Program& program, bool is_last, const Placem
 void declare_parameters(Net& net, const Program& program, Sharded& sharded, Sharded* reference) {
   Tape& t = net.tape;
   t.set_placement(&sharded);
-  t.set_grad_enabled(false);
-  t.set_stopped(true);
+  t.rehearse(true);
   run_micro_step(net, program, true, {&sharded, reference});
-  t.set_stopped(false);
-  t.set_grad_enabled(true);
+  t.rehearse(false);
   sharded.collect();
   if (reference != nullptr) reference->collect();
 }

@@ -4,12 +4,12 @@
 namespace tidemark {
 
 Node* Tape::record(const char* name, BackwardFn rule, const Tensor* const* inputs, std::size_t count) {
-  if (!grad_enabled_ || stopped_) return nullptr;
+  if ((!grad_enabled_ || stopped_) && !rehearsing_) return nullptr;
   bool any = false;
   for (std::size_t i = 0; i < count; ++i) any = any || inputs[i]->requires_grad();
   if (!any) return nullptr;
   // The recomputed graph is thrown away: only what it saves counts. torch/utils/checkpoint.py, _recomputation_hook.
-  if (recomputing_ != nullptr) return &recomputed_;
+  if (recomputing_ != nullptr || rehearsing_) return &thrown_away_;
   Node& node = graph_->add_node();
   node.name = name;
   node.backward = rule;

@@ -20,6 +20,8 @@ class Placement {
   virtual void declare(Parameter&) {}
   /// A module asks for it, in forward or as a checkpoint is recomputed.
   virtual void use(std::int32_t /*parameter*/) {}
+  /// In a rehearsal, of the module that asks next: whether what it is called with has a gradient.
+  virtual void rehearse_input(bool /*has_gradient*/) {}
 
   /// The model's forward begins and returns.
   virtual void enter_model() {}

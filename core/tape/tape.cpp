@@ -11,7 +11,7 @@ using Parameters = std::vector<Parameter>;
 Tape::Tape() : Record(this), main_graph_(*this) {
   hand_over(spare_memory<Parameters>(), parameters_);
   parameters_.reserve(128);
-  recomputed_.users = 1;  // never dropped
+  thrown_away_.users = 1;  // never dropped
 }
 
 Tape::~Tape() {

@@ -111,9 +111,23 @@ class Tape : public Record, public Guards {
   void set_placement(Placement* placement) { placement_ = placement; }
   Placement* placement() const { return stopped_ ? nullptr : placement_; }
 
+  /// A pass that allocates and saves nothing, which the placement watches. Results know all the same whether they would
+  /// have a gradient.
+  void rehearse(bool on) {
+    rehearsing_ = on;
+    set_stopped(on);
+    grad_enabled_ = !on;
+  }
+  /// A module is about to be called with this input.
+  void tell_input(const Tensor& input) {
+    if (rehearsing_) placement_->rehearse_input(input.requires_grad());
+  }
+
   // -- autograd ----------------------------------------------------------------------------------------------------
   bool grad_enabled() const { return grad_enabled_; }
   void set_grad_enabled(bool enabled) { grad_enabled_ = enabled; }
+  /// It is on, or rehearsed as if it was.
+  bool makes_graphs() const { return grad_enabled_ || rehearsing_; }
   /// A node for an operation on `inputs`, or null when none of them needs a gradient (or grad mode is off).
   Node* record(const char* name, BackwardFn rule, std::initializer_list<const Tensor*> inputs) {
     return record(name, rule, std::data(inputs), inputs.size());
@@ -223,7 +237,8 @@ class Tape : public Record, public Guards {
   NodePool nodes_;
   Graph main_graph_;
   Graph* graph_ = &main_graph_;       ///< new nodes belong to it
-  Node recomputed_;                   ///< stands for all nodes of a graph that is recomputed and thrown away
+  Node thrown_away_;                  ///< stands for all nodes of a graph that is thrown away: a recomputation's
+  bool rehearsing_ = false;           ///< or a rehearsal's
   Frame* packing_ = nullptr;          ///< the non-reentrant checkpoint whose first pass is under way
   Frame* recomputing_ = nullptr;      ///< the one that is recomputed
   std::vector<Tensor> more_outputs_;  ///< of a checkpointed block
