@@ -204,11 +204,17 @@ void settle_precision(const LeftOpen& open, const Habits& habits, std::optional<
   issues.push_back({"CHOSEN_PRECISION", Severity::kNote, "/precision", message + ".", ""});
 }
 
+constexpr const char* kFullRows = "padded or packed rows under Megatron-Core, answered by full rows of one length";
+constexpr const char* kFullDividedRows =
+    "padded or packed rows under tensor parallelism, answered by full rows of one length";
+
 /// trl 1.16 trainer/sft_trainer.py: DataCollatorForLanguageModeling with padding_free: one row of the samples of a
 /// batch, told apart by their positions, and no mask.
 void join_samples(TrainingJob& job) {
   job.padding = false;
-  if (job.preference == Preference::kNone) {
+  if (job.is_megatron() || job.tensor.is_used()) {
+    job.stand_ins.emplace_back(job.is_megatron() ? kFullRows : kFullDividedRows);
+  } else if (job.preference == Preference::kNone) {
     job.packing = true;
     job.sequence_length *= job.micro_batch_size;
     job.micro_batch_size = 1;
@@ -335,7 +341,7 @@ namespace {
 void stand_for_divided(TrainingJob& job) {
   if (job.padding || job.packing) {
     job.padding = job.packing = false;
-    job.stand_ins.emplace_back("padded or packed rows under tensor parallelism, answered by full rows of one length");
+    job.stand_ins.emplace_back(kFullDividedRows);
   }
   if (job.recipe.autocast && job.recipe.autocast == job.recipe.weights) {
     job.recipe.autocast.reset();
@@ -356,9 +362,7 @@ void stand_for_combinations(TrainingJob& job, Issues& issues) {
           "weights and one layer's gradients");
     }
     if (job.is_megatron_deepspeed()) settle_megatron_deepspeed(job);
-    if (job.padding || job.packing) {
-      job.stand_ins.emplace_back("padded or packed rows under Megatron-Core, answered by full rows of one length");
-    }
+    if (job.padding || job.packing) job.stand_ins.emplace_back(kFullRows);
     job.padding = job.packing = false;
     return;
   }
