@@ -244,9 +244,9 @@ Tensor mlp(Net& net, Tensor hidden) {
 }
 
 // One of the experts' weights, of which each of the expert-parallel GPUs has an equal part.
-Tensor experts_weight(Net& net, const char* leaf, const Shape& part) {
+Tensor experts_weight(Net& net, const char* name, const Shape& part) {
   const std::int32_t index = net.tape.next_parameter();
-  Tensor weight = net.expert_parameter("mlp.experts", leaf, part);
+  Tensor weight = net.expert_parameter(name, "weight", part);
   const Count gpus = net.job.expert * gpus_of_expert(net.job);
   net.tape.parameters()[static_cast<std::size_t>(index)].whole = part.numel() * gpus;
   return weight;
@@ -257,7 +257,10 @@ Routing routed(Net& net, const Tensor& flat) {
   const Scope in(net.tape, "mlp.router", kExperts);
   const Experts& e = net.arch.experts;
   Routing r;
-  r.logits = linear(flat, net.parameter("mlp.router", "weight", Shape{Dim(e.count), net.H}));
+  const Tensor weight = net.parameter("mlp.router", "weight", Shape{Dim(e.count), net.H});
+  r.logits = linear(flat, weight);
+  // moe_utils.py RouterGatingLinearFunction saves its input, whether the weight is trained or not.
+  if (!weight.requires_grad()) net.tape.save(r.logits.edge().node, flat);
   TopK best = topk(r.logits, Dim(e.per_token));
   r.weights = to(softmax(std::move(best.values), Dtype::kFp32), flat.dtype());
   r.weights = scatter_last(std::move(r.weights), best.indices, Dim(e.count));
@@ -280,10 +283,21 @@ struct Dispatched {
   Dim width;  ///< of this GPU's part of an expert
 };
 
+constexpr const char* kFirst = "mlp.experts.linear_fc1";
+constexpr const char* kSecond = "mlp.experts.linear_fc2";
+
+// A linear layer of one expert.
+Tensor expert_linear(Net& net, const DividedLayer& layer, Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  const bool is_adapted = net.adapter_site(layer.name) > 0;
+  Tensor weight = experts_weight(net, layer.name, Shape{layer.out_features, x.dim(-1)});
+  Tensor result = gathered_linear(x, std::move(weight), {}, 1, fuses_gradients(net), false);
+  return is_adapted ? with_adapter(net, layer, std::move(result), x) : result;
+}
+
 // experts.py SequentialMLP: an MLP for each of this GPU's experts, one after another. Their outputs lie in a list
 // beside what they are joined to. As many rows come as go: the experts are taken to be chosen evenly.
 Tensor sequential_mlp(Net& net, Dispatched in) {
-  const bool fused = fuses_gradients(net);
   const Count experts = net.arch.experts.count / net.job.expert, rows = in.x.size(0);
   const Count share = net.tape.quotient(rows, experts);
   std::vector<Count> counts(static_cast<std::size_t>(experts), share);
@@ -291,23 +305,28 @@ Tensor sequential_mlp(Net& net, Dispatched in) {
   const Pieces lists = split(std::move(in.x), 0, counts), scales = split(std::move(in.weights), 0, counts);
   std::vector<Tensor> outputs;
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    Tensor h = gathered_linear(lists.part[i], experts_weight(net, "linear_fc1", Shape{Dim(2 * in.width.n()), net.H}),
-                               {}, 1, fused, false);
+    Tensor h = expert_linear(net, {kFirst, Dim(2 * in.width.n()), true, 1}, lists.part[i]);
     h = weighted_swiglu(std::move(h), scales.part[i]);
-    outputs.push_back(
-        gathered_linear(std::move(h), experts_weight(net, "linear_fc2", Shape{net.H, in.width}), {}, 1, fused, false));
+    outputs.push_back(expert_linear(net, {kSecond, net.H, false, 1}, std::move(h)));
   }
   return outputs.size() > 1 ? cat(outputs, 0) : outputs[0];
 }
 
-// experts.py TEGroupedMLP: all of them in one product each.
+// That of all of this GPU's experts, in one product.
+Tensor experts_linear(Net& net, const DividedLayer& layer, Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  const bool is_adapted = net.adapter_site(layer.name) > 0;
+  Tensor weight = experts_weight(net, layer.name, Shape{Dim(layer.experts), layer.out_features, x.dim(-1)});
+  Tensor result = grouped_linear(x, std::move(weight), fuses_gradients(net));
+  return is_adapted ? with_adapter(net, layer, std::move(result), x) : result;
+}
+
+// experts.py TEGroupedMLP.
 Tensor grouped_mlp(Net& net, Dispatched in) {
-  const bool fused = fuses_gradients(net);
-  const Dim local(net.arch.experts.count / net.job.expert);
-  Tensor h = grouped_linear(std::move(in.x),
-                            experts_weight(net, "linear_fc1", Shape{local, Dim(2 * in.width.n()), net.H}), fused);
+  const Count local = net.arch.experts.count / net.job.expert;
+  Tensor h = experts_linear(net, {kFirst, Dim(2 * in.width.n()), true, local}, std::move(in.x));
   h = weighted_swiglu(std::move(h), std::move(in.weights));
-  return grouped_linear(std::move(h), experts_weight(net, "linear_fc2", Shape{local, net.H, in.width}), fused);
+  return experts_linear(net, {kSecond, net.H, false, local}, std::move(h));
 }
 
 // MoEAlltoAllTokenDispatcher: each token once for each of its experts, sent to their GPU, gathered from those that

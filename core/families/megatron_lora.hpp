@@ -12,6 +12,7 @@ struct DividedLayer {
   const char* name;
   Dim out_features;      ///< of this GPU where the output is divided, else all
   bool divides_columns;  ///< the output is
+  Count experts = 0;     ///< whose layer it is, all in one product (0: none's)
 };
 
 /// The layer's result and what its adapter makes of the same input.

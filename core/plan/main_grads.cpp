@@ -17,7 +17,7 @@ constexpr const char* kBuffer = "megatron_core 0.16.1 distributed/param_and_grad
 Count MainGrads::part_of(const Parameter& p) const {
   if (!job_.data_parallel.is_sharded() && job_.data_parallel.sharding != Sharding::kZero1) return p.shape.numel();
   // An expert's weights are on fewer GPUs than the others.
-  const bool is_experts = std::string_view{p.module} == "mlp.experts";
+  const bool is_experts = std::string_view{p.module}.rfind("mlp.experts", 0) == 0;
   Count parts = job_.data_parallel.shards() * job_.context;
   if (is_experts) parts = parts * job_.tensor.degree / (job_.expert * gpus_of_expert(job_));
   return (p.shape.numel() + parts - 1) / parts;
@@ -127,10 +127,13 @@ void check_adapters(const Architecture& a, const TrainingJob& job, Issues& issue
     refuse(issues, "/adapter",
            "Under Megatron-Core adapters of one rank are modelled, and nothing that is trained beside them.");
   }
-  if (a.experts.count > 0) {
-    refuse(issues, "/method", "Adapters of a mixture's experts are not modelled under Megatron-Core.", "full");
+  if (a.experts.count > 0 && gpus_of_expert(job) > 1 && !job.megatron.local_layers) {
+    refuse(issues, "/parallelism/expert_tensor",
+           "Adapters on experts that tensor parallelism divides are not modelled beside Transformer Engine's layers "
+           "(ms-swift's LoraParallelLinear raises).",
+           "1");
   }
-  if (adapter.r % job.tensor.degree != 0) {
+  if (adapter.r % (a.experts.count > 0 ? std::max(job.tensor.degree, gpus_of_expert(job)) : job.tensor.degree) != 0) {
     refuse(issues, "/adapter/r",
            "parallelism.tensor must divide the rank: its GPUs divide the ranks of linear_qkv's and linear_fc1's first "
            "factors (ColumnParallelLinear).");

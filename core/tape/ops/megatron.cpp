@@ -28,8 +28,10 @@ void gathered_linear_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
                : t.allocate(n.input_shapes[1], n.input_dtypes[1], "mm (weight gradient)");
 }
 
+// Transformer Engine 2.x pytorch/module/grouped_linear.py: without a gradient of the weights no input is kept.
 void grouped_linear_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
-  r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "grouped gemm (input gradient)");
+  if (n.needs(0)) r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "grouped gemm (input gradient)");
+  if (!n.needs(1)) return;
   r[1] = n.attributes[1] != 0 ? t.part_of_buffer(n.input_shapes[1], n.input_dtypes[1])
                               : t.allocate(n.input_shapes[1], n.input_dtypes[1], "grouped gemm (weight gradient)");
 }
@@ -84,7 +86,7 @@ Tensor grouped_linear(Tensor x_in, Tensor weight_in, bool fused) {
   Tape& t = x.tape();
   Node* n = t.record("grouped_linear", grouped_linear_backward, {&x, &weight});
   if (n != nullptr) n->attributes[1] = fused ? 1 : 0;
-  t.save(n, x);
+  if (weight.requires_grad()) t.save(n, x);
   t.save(n, weight);
   Tensor out = t.allocate(Shape{x.dim(0), weight.dim(1)}, x.dtype(), "grouped gemm");
   t.attach(n, out);

@@ -92,6 +92,14 @@ JOBS = [
     lora("qwen2-dp2-accum", QWEN2, {"data": 2, "num_micro_batches": 3}),
     lora("qwen3-tp2-zero1", QWEN3, {"tensor": 2, "data": 2, "zero_stage": 1}, batch=2, r=64),
     lora("llama1-dp2-unfused-native", LLAMA, {"data": 2, "fuse_gradients": False, "loss": "native"}, batch=2),
+    lora("mixtral-dp1", MIXTRAL, {}, layers=2, **SMALL),
+    lora("mixtral-ep2-dropout", MIXTRAL, {"data": 2, "expert": 2}, layers=3, dropout=0.1, **SMALL),
+    lora("mixtral-ep4-zero1", MIXTRAL, {"data": 8, "expert": 4, "zero_stage": 1}, layers=3, batch=2, **SMALL),
+    lora("mixtral-ep2-full", MIXTRAL, {"data": 2, "expert": 2, "zero_stage": 1}, layers=3, batch=2, checkpointing=FULL, **SMALL),
+    lora("mixtral-ep2-attention", MIXTRAL, {"data": 2, "expert": 2}, targets=["linear_qkv", "linear_proj"], layers=3, **SMALL),
+    lora("qwen3moe-ep8-zero1", QWEN3MOE, {"data": 8, "expert": 8, "zero_stage": 1}, layers=3, num_experts=32),
+    lora("qwen3moe-ep4-full", QWEN3MOE, {"data": 8, "expert": 4, "zero_stage": 1}, layers=3, batch=2, checkpointing=FULL, num_experts=16),
+    lora("mixtral-etp2", MIXTRAL, {"data": 2, "expert_tensor": 2}, layers=3, **SMALL),
 ]
 
 for j in JOBS:
