@@ -544,11 +544,11 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   if (open.fsdp_groups) {
     settle_accelerate(habits, job, issues);
   } else if (data.is_sharded() && data.sharding == Sharding::kFsdp2 && data.fsdp.groups != fsdp_groups(job)) {
-    issues.push_back(
-        {"UNSUPPORTED_VALUE", Severity::kError, "/parallelism/fsdp_options/groups",
-         "accelerate's units are not modelled beside tensor parallelism and pipelines: there one unit holds "
-         "what lies outside the layers, or torchtitan's two do (\"separate\").",
-         "root"});
+    data.fsdp.groups = fsdp_groups(job);
+    job.stand_ins.emplace_back(
+        "accelerate's units of FSDP 2 beside tensor parallelism or a pipeline, answered by one unit of what lies "
+        "outside "
+        "the layers");
   }
   leave_autocast(job, issues);
   if (job.context > 1 && !job.is_megatron()) {

@@ -538,8 +538,8 @@ export default [
     "按 0.19.3 之前的 DeepSpeed 估算，它在反向过程中逐步释放冻结权重。之后的版本（parallelism.zero.version）在可重入检查点之后会保留全部冻结权重，需要的显存相应更多。",
   ],
   [
-    "accelerate's units are not modelled beside tensor parallelism and pipelines: there one unit holds what lies outside the layers, or torchtitan's two do (\"separate\").",
-    'accelerate 的单元划分与张量并行、流水线并用的情形未建模：那里由一个单元保存层以外的部分，或如 torchtitan 由两个单元保存（"separate"）。',
+    "accelerate's units of FSDP 2 beside tensor parallelism or a pipeline, answered by one unit of what lies outside the layers",
+    "张量并行或流水线旁 accelerate 的 FSDP 2 单元，以容纳各层之外全部内容的一个单元作答",
   ],
   [
     "The files divide the model among GPUs and do not say among how many: 2 are assumed. Of more each needs less: state parallelism.data.",
