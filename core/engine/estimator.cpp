@@ -268,6 +268,8 @@ void suit_task(const Request& request, Architecture& architecture, Issues& issue
     issues.push_back({"INVALID_VALUE", Severity::kError, "/task",
                       "\"diffusion\" is of denoisers: a U-Net, or a transformer of diffusers.", "sft"});
   }
+  // sentence-transformers CrossEncoder, ms-swift model/model_meta.py: num_labels is 1 where nobody says otherwise.
+  if (ranks(request.task)) architecture.num_labels = 1;
   const Preference preference = request.job.preference;
   if (preference == Preference::kNone) return;
   if (!request.job.generates()) architecture = without_dropout(std::move(architecture));

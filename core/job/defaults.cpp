@@ -637,6 +637,7 @@ void settle_rollout(const Foreign& foreign, TrainingJob& job, Issues& issues) {
 void settle_foreign(const Foreign& foreign, TrainingJob& job, Issues& issues) {
   if (job.generates()) settle_rollout(foreign, job, issues);
   if (foreign.padding_free) join_samples(job);
+  job.micro_batch_size *= foreign.rows_per_sample;
   if (foreign.texts_per_sample > 1) gather_texts(foreign.texts_per_sample, job);
 }
 
@@ -744,6 +745,8 @@ std::string class_of(const Value& config, const Request& request) {
                                             {"token_classification", "ForTokenClassification"},
                                             {"question_answering", "ForQuestionAnswering"},
                                             {"reward", "ForSequenceClassification"},
+                                            {"reranker", "ForSequenceClassification"},
+                                            {"generative_reranker", "ForSequenceClassification"},
                                             {"embedding", "Model"},
                                             {"vision", "ForImageClassification"}};
   const Value* classes = config.find("architectures");

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/job/calibration.hpp"
@@ -56,8 +57,14 @@ struct Foreign {
   bool padding_free = false;      ///< the samples of a batch are joined into one row
   Count generation_batch = 0;     ///< answers that all GPUs generate together; 0: as `rollout` says
   Count prompt_length = 0;        ///< tokens of a prompt; 0: what the sequence leaves the answer
+  Count rows_per_sample = 1;      ///< that stand in the batch
   Count texts_per_sample = 1;     ///< that go through the model one after the other before backward
 };
+
+/// Whether a task scores documents beside a query.
+inline bool ranks(std::string_view task) {
+  return task == "reranker" || task == "generative_reranker";
+}
 
 /// Everything that one request says: which model, how it is trained, on what.
 struct Request {

@@ -44,7 +44,8 @@ constexpr Choice kTasks[] = {
     {"token_classification", 0, "a label per token: ...ForTokenClassification"},
     {"question_answering", 0, "a span of the sample: ...ForQuestionAnswering"},
     {"embedding", 0, "texts that are compared with one another, sentence-transformers' training of ...Model"},
-    {"reranker", 0, "pairs of query and document", false},
+    {"reranker", 0, "a score for each pair of query and document: ...ForSequenceClassification with one label"},
+    {"generative_reranker", 0, "the same by what the head says of two tokens, as ms-swift trains it"},
     {"reward", number(Preference::kReward),
      "chosen and rejected answers, one score each: ...ForSequenceClassification"},
     {"seq2seq", 0, "encoder and decoder: a target per sample"},
@@ -125,13 +126,19 @@ constexpr Option kOptions[] = {
           r.task = v.text;
           r.job.preference = static_cast<Preference>(v.choice);
           r.foreign.texts_per_sample = v.text == "embedding" ? 2 : 1;
+          if (v.text != "generative_reranker") return;
+          r.job.stand_ins.emplace_back("a head's logits of two tokens, answered by a score layer without the head");
         }),
-    integer("texts_per_sample", "2", "Texts per sample", "Texts that a sample compares: 2 of a pair, 3 of a triplet.")
-        .within(2, 1000, "texts")
-        .when("task", "embedding")
+    integer(
+        "texts_per_sample", "2 of a pair", "Texts per sample",
+        "Texts that a sample compares: 2 of a pair, 3 of a triplet; of a reranker (1 unless stated) the documents that "
+        "stand beside a query, each in a row of the batch.")
+        .within(1, 1000, "texts")
+        .when("task", "embedding,reranker,generative_reranker")
         .further()
         .sets([](Request& r, const OptionValue& v) {
           if (r.task == "embedding") r.foreign.texts_per_sample = v.integer;
+          if (ranks(r.task)) r.foreign.rows_per_sample = v.integer;
         }),
     flag("freeze_vision", false, "Frozen vision tower",
          "The vision tower is not trained, nor adapted (ms-swift freeze_vit, LLaMA-Factory freeze_vision_tower).")

@@ -176,6 +176,36 @@ TEST_CASE("adapters beside Transformer Engine's layers are stood for") {
   CHECK(said);
 }
 
+// Two layers of eight experts, 256 wide each, whose linear_fc1 (H → 2·256) and linear_fc2 (256 → H) have a pair of
+// factors.
+TEST_CASE("each expert has factors of its own, on the GPUs that hold it") {
+  constexpr Count kLayersOfIt = 2, kWidthOfIt = 256, kExperts = 8, kExpert = 256, kRankOfIt = 4;
+  constexpr Count kOfExperts =
+      kLayersOfIt * kExperts * kRankOfIt * ((kWidthOfIt + 2 * kExpert) + (kExpert + kWidthOfIt));
+  for (const std::string layers : {"local", "transformer_engine"}) {
+    for (const Count expert : {1, 4}) {
+      const Answer answer = ask(
+          R"({"schema": 1, "config": {"model_type": "mixtral", "hidden_size": 256, "intermediate_size": 256,
+              "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "num_local_experts": 8,
+              "num_experts_per_tok": 2, "vocab_size": 1024, "max_position_embeddings": 512}, "sequence_length": 64,
+              "framework": {"name": "megatron"}, "method": "lora", "gpu": "H100", "megatron": {"transformer_impl": ")" +
+          layers + R"("}, "adapter": {"r": 4, "target_modules": ["linear_fc1", "linear_fc2"]},
+              "parallelism": {"data": 4, "expert": )" +
+          std::to_string(expert) + "}}");
+      REQUIRE(answer.estimate);
+      CHECK(answer.estimate->parameters.trainable == kOfExperts);
+      CHECK(held(*answer.estimate, Category::kGradients) == 4 * kOfExperts / expert);
+    }
+  }
+}
+
+TEST_CASE("samples joined into one row are as many tokens under Megatron-Core") {
+  const std::string rows = R"("attention": "flash_attention_2")";
+  const Answer joined = ask(gpt(R"("data": 2)", rows + R"(, "padding_free": true)"));
+  REQUIRE(joined.estimate);
+  CHECK(joined.estimate->allocated.expected == answered(gpt(R"("data": 2)", rows)).allocated.expected);
+}
+
 TEST_CASE("a rank that tensor parallelism does not divide is refused, and so is DoRA") {
   const auto refused = [](const std::string& more) {
     const Answer answer = ask(gpt(R"("tensor": 2)", R"("attention": "eager", "method": "lora", "adapter": )" + more,

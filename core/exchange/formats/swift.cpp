@@ -42,7 +42,7 @@ void read_task(Args& args, Facts& facts) {
     args.state("task", of(facts.task), {kind}, kind == nullptr ? "rlhf_type default dpo" : "");
   } else if (type != nullptr && type->value.text != "causal_lm") {
     const std::string word = type->value.text;
-    facts.task = contains(word, "reranker") ? "reranker" : word == "seq_cls" ? "classification" : word;
+    facts.task = word == "seq_cls" ? "classification" : word;
     args.state("task", of(facts.task), {type});
   } else {
     facts.task = facts.verb == "pt" ? "pretrain" : "sft";
@@ -199,6 +199,21 @@ void read_precision(Args& args, const Facts& facts) {
   }
 }
 
+/// swift/template/base.py _reranker_data_collator: a positive document of each sample and as many negative ones as it
+/// has, up to a bound.
+void read_documents(Args& args, const Facts& facts, const ShellScript& script, const Launch& launch,
+                    const std::string& file) {
+  constexpr std::int64_t kMostNegative = 7;  // MAX_NEGATIVE_SAMPLES
+  if (!contains(facts.task, "reranker")) return;
+  const ShellWord* said = environment_of(script, &launch, "MAX_NEGATIVE_SAMPLES");
+  const Arg negative = said == nullptr ? Arg{} : arg_of("", *said, file);
+  if (said != nullptr && negative.unresolved.empty() && negative.value.is_integer()) {
+    args.state("texts_per_sample", of(1 + negative.value.integer), {&negative}, "a positive document of each sample");
+  } else {
+    args.assume("texts_per_sample", of(1 + kMostNegative), "a positive and seven negative documents of each sample");
+  }
+}
+
 /// swift/model/utils.py: get_default_device_map: without processes of torchrun the layers lie on all GPUs in sight.
 void read_device_map(Args& args, const ShellScript& script, const Launch& launch) {
   const Finding* seen = find(args.reading, "visible_gpus");
@@ -327,6 +342,7 @@ void read_swift(const Look& look, Sources, Reading& reading) {
   }
   args.copy("model", {"model", "model_id_or_path", "model_type", "load", "mcore_model"});
   read_task(args, facts);
+  read_documents(args, facts, text.script, *launch, file);
   read_method(args, facts);
   read_batch(args, facts);
   read_memory(args, facts);
