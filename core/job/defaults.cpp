@@ -544,11 +544,17 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   if (open.fsdp_groups) {
     settle_accelerate(habits, job, issues);
   } else if (data.is_sharded() && data.sharding == Sharding::kFsdp2 && data.fsdp.groups != fsdp_groups(job)) {
-    data.fsdp.groups = fsdp_groups(job);
-    job.stand_ins.emplace_back(
-        "accelerate's units of FSDP 2 beside tensor parallelism or a pipeline, answered by one unit of what lies "
-        "outside "
-        "the layers");
+    if (job.pipeline.is_used()) {
+      issues.push_back(
+          {"UNSUPPORTED_VALUE", Severity::kError, "/parallelism/fsdp_options/groups",
+           "accelerate has no pipelines: there one unit holds what lies outside the layers, or torchtitan's "
+           "two do (\"separate\").",
+           "root"});
+    } else {
+      data.fsdp.groups = fsdp_groups(job);
+      job.stand_ins.emplace_back(
+          "accelerate's units beside tensor parallelism, answered by one unit of what lies outside the layers");
+    }
   }
   leave_autocast(job, issues);
   if (job.context > 1 && !job.is_megatron()) {

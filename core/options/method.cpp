@@ -130,7 +130,7 @@ constexpr Option kOptions[] = {
           r.job.stand_ins.emplace_back("a head's logits of two tokens, answered by a score layer without the head");
         }),
     integer(
-        "texts_per_sample", "2 of a pair", "Texts per sample",
+        "texts_per_sample", "2", "Texts per sample",
         "Texts that a sample compares: 2 of a pair, 3 of a triplet; of a reranker (1 unless stated) the documents that "
         "stand beside a query, each in a row of the batch.")
         .within(1, 1000, "texts")

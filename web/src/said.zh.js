@@ -538,8 +538,12 @@ export default [
     "按 0.19.3 之前的 DeepSpeed 估算，它在反向过程中逐步释放冻结权重。之后的版本（parallelism.zero.version）在可重入检查点之后会保留全部冻结权重，需要的显存相应更多。",
   ],
   [
-    "accelerate's units of FSDP 2 beside tensor parallelism or a pipeline, answered by one unit of what lies outside the layers",
-    "张量并行或流水线旁 accelerate 的 FSDP 2 单元，以容纳各层之外全部内容的一个单元作答",
+    "accelerate's units beside tensor parallelism, answered by one unit of what lies outside the layers",
+    "张量并行旁 accelerate 的 FSDP 2 单元，以容纳各层之外全部内容的一个单元作答",
+  ],
+  [
+    'accelerate has no pipelines: there one unit holds what lies outside the layers, or torchtitan\'s two do ("separate").',
+    'accelerate 没有流水线：那里由一个单元保存层以外的部分，或如 torchtitan 由两个单元保存（"separate"）。',
   ],
   [
     "The files divide the model among GPUs and do not say among how many: 2 are assumed. Of more each needs less: state parallelism.data.",
