@@ -6,6 +6,7 @@
 #include "core/catalog/fields.hpp"
 #include "core/catalog/gpu_names.hpp"
 #include "core/engine/stored_as.hpp"
+#include "core/families/family.hpp"
 #include "core/families/implementations.hpp"
 #include "core/families/megatron.hpp"
 #include "core/families/read_config.hpp"
@@ -31,6 +32,7 @@
 #include "core/units/decimal.hpp"
 #include "core/units/excerpt.hpp"
 #include "core/units/joined.hpp"
+#include "core/units/word_list.hpp"
 
 namespace tidemark {
 namespace {
@@ -258,6 +260,35 @@ void allow_for_sleeper(const TrainingJob& job, Estimate& e) {
   for (Range* range : {&e.allocated, &e.reserved}) range->high = std::max(range->high, trains + kStays);
 }
 
+/// The class that is trained; a config.json that names none is of its type's own.
+std::string trained_class(const Value& config, const Request& request) {
+  const Family* type = type_named(text_at(config, "model_type"));
+  return class_of(config, request, type == nullptr ? std::string_view{} : type->class_name);
+}
+
+/// TrainingArguments.use_liger_kernel of a model that Liger does not know. liger_kernel 0.8.5
+/// transformers/monkey_patch.py MODEL_TYPE_TO_APPLY_LIGER_FN: "There are currently no Liger kernels supported for".
+void suit_liger(const Architecture& architecture, TrainingJob& job, Issues& issues) {
+  constexpr std::string_view kKnown =
+      "deepseek_v2,deepseek_v3,kimi_k2,gemma,gemma2,gemma3_text,gemma3,gemma4_text,gemma4,glm4,glm4v,glm4v_moe,gpt_oss,"
+      "internvl,llama,Yi,llama4_text,llama4,llava,granite,mllama,ministral,mistral,mixtral,nemotron,olmo2,olmo3,qwen2,"
+      "qwen3,qwen3_moe,qwen2_vl,qwen2_5_vl,qwen3_next,qwen3_5,qwen3_5_text,qwen3_5_moe,qwen3_5_moe_text,qwen3_vl,"
+      "qwen3_vl_moe,smollm3,phi3,paligemma,falcon_h1,smolvlm,hunyuan_v1_dense,hunyuan_v1_moe,exaone4";
+  const auto known = words_of(kKnown);
+  const bool is_one = std::find(known.begin(), known.end(), architecture.model_type) != known.end();
+  if (job.loss != Loss::kLiger || is_one || architecture.head != Head::kCausalLm) return;
+  const bool by_switch = job.liger_rms_norm && job.liger_swiglu && job.liger_rope;
+  if (by_switch) {
+    job.loss = Loss::kDefault;
+    job.liger_rms_norm = job.liger_swiglu = job.liger_rope = false;
+  }
+  issues.push_back({"IGNORED_OPTION", Severity::kWarning, by_switch ? "/use_liger_kernel" : "/loss",
+                    "Liger 0.8 has no kernels for " + architecture.model_type +
+                        ": use_liger_kernel of transformers and its like changes nothing. " +
+                        (by_switch ? "The figure is that without." : "The figure is that of its loss put in by hand."),
+                    ""});
+}
+
 /// What a task alone changes of a model, or asks of it.
 void suit_task(const Request& request, Architecture& architecture, Issues& issues) {
   if (request.task == "seq2seq" && architecture.num_decoder_layers == 0) {
@@ -422,7 +453,7 @@ Understood Estimator::resolve(const Asked& asked) const {
   ConfigResult config;
   if (request.config.is_object()) {
     settle(request.config);
-    config = read_config(request.config, class_of(request.config, request));
+    config = read_config(request.config, trained_class(request.config, request));
   } else if (!request.model.empty() || request.parameters > 0.0) {
     const ModelEntry* model = choose_model(catalog_, request, issues);
     if (model == nullptr) return question;
@@ -431,7 +462,7 @@ Understood Estimator::resolve(const Asked& asked) const {
     answer.model = model->id;
     if (!request.model.empty()) settle_stored(request.model, answer.job, issues);
     settle(model->config);
-    config = read_config(model->config, class_of(model->config, request));
+    config = read_config(model->config, trained_class(model->config, request));
     config.architecture.published_parameters = model->published;
   } else {
     return question;
@@ -444,6 +475,7 @@ Understood Estimator::resolve(const Asked& asked) const {
   settle_trained_layers(answer.architecture.num_layers, request.foreign, answer.job);
   settle_video(answer.architecture, answer.job, issues);
   suit_task(request, answer.architecture, issues);
+  suit_liger(answer.architecture, answer.job, issues);
   suit_denoiser(answer.architecture.denoiser, request.open, answer.job, issues);
   if (answer.job.is_megatron()) as_megatron(answer.job, answer.architecture, issues);
   take_implementation(answer.job, answer.architecture);

@@ -1,4 +1,5 @@
 // BERT, RoBERTa and DistilBERT: encoders that norm after each branch, with all heads of transformers.
+#include "core/families/bert_heads.hpp"
 #include "core/families/family.hpp"
 #include "core/layers/losses.hpp"
 
@@ -273,6 +274,8 @@ Outputs bert_sequence(Net& net, const Program&, Tensor hidden) {
   return classified(net, std::move(logits));
 }
 
+}  // namespace
+
 // RobertaClassificationHead.forward: a layer of its own in the pooler's place.
 Outputs roberta_sequence(Net& net, const Program&, Tensor hidden) {
   Scope in(net.tape, "classifier", kRobertaClassifier);
@@ -294,6 +297,8 @@ Outputs encoder_tokens(Net& net, const Program&, Tensor hidden) {
   const Tensor x = dropout(std::move(hidden), distil ? net.arch.residual_dropout : net.arch.classifier_dropout);
   return labelled(net, net.classifier("classifier", x, Dim(net.arch.num_labels), true));
 }
+
+namespace {
 
 Outputs encoder_span(Net& net, const Program&, Tensor hidden) {
   Scope in(net.tape, "", net.arch.model_type == "distilbert" ? kDistilSpan : kSpan);

@@ -1,4 +1,7 @@
 // CLIP: a tower of pictures and one of texts, whose vectors are compared with each other.
+#include <algorithm>
+#include <vector>
+
 #include "core/families/family.hpp"
 #include "core/families/towers.hpp"
 #include "core/layers/vision.hpp"
@@ -116,6 +119,16 @@ Tensor text_embeds(Net& net) {
 
 }  // namespace
 
+// The graph holds what the hook of enable_input_require_grads made a leaf; the outputs are gone before backward.
+std::vector<Tensor> take_outputs(Net& net) {
+  const auto is_leaf = [](const Tensor& x) { return x.requires_grad() && x.edge().node == nullptr; };
+  std::vector<Tensor>& held = net.leaves;
+  const auto outputs = std::stable_partition(held.begin(), held.end(), is_leaf);
+  std::vector<Tensor> taken(outputs, held.end());
+  held.erase(outputs, held.end());
+  return taken;
+}
+
 // x / _get_vector_norm(x)
 Tensor to_unit_length(Tensor x) {
   Tensor norm = power(x);
@@ -144,7 +157,7 @@ Outputs contrastive(Net& net, const Program&, Tensor text) {
   Tensor captions = cross_entropy(logits, labels);
   Tensor pictures = cross_entropy(transpose(logits, 0, 1), labels);
   out.loss = mul_scalar(add(std::move(captions), std::move(pictures)));
-  out.rest = std::move(net.leaves);
+  out.rest = take_outputs(net);
   out.rest.push_back(std::move(logits));
   out.rest.push_back(std::move(images));
   out.rest.push_back(std::move(texts));

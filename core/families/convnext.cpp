@@ -125,7 +125,11 @@ Outputs image_classification(Net& net, const Program&, Tensor pooled) {
 constexpr HeadForward kHeads[] = {{Head::kImageClassification, image_classification}};
 constexpr ClassSuffix kClasses[] = {{"ForImageClassification", Head::kImageClassification}};
 
-const Program kProgram = {.forward = forward, .heads = kHeads, .inputs = inputs, .checkpoints = false};
+// No attention: transformers takes "sdpa" and "eager" for nothing, and refuses flash-attn.
+constexpr AttentionSupport kNoAttention = {.flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false};
+
+const Program kProgram = {
+    .forward = forward, .heads = kHeads, .inputs = inputs, .attention = kNoAttention, .checkpoints = false};
 
 }  // namespace
 

@@ -212,7 +212,11 @@ Outputs shifted_lm(Net& net, const Program& program, Tensor hidden) {
 
 constexpr HeadForward kHeads[] = {{Head::kCausalLm, shifted_lm}, {Head::kNone, body_alone}};
 
-const Program kProgram = {one_stack<embed, layer, norm>, head, kHeads};
+// No attention: transformers takes "sdpa" and "eager" for nothing, and refuses flash-attn.
+constexpr AttentionSupport kNoAttention = {.flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false};
+
+const Program kProgram = {
+    .forward = one_stack<embed, layer, norm>, .lm_head = head, .heads = kHeads, .attention = kNoAttention};
 
 }  // namespace
 

@@ -166,7 +166,10 @@ Tensor head(Net& net, Tensor hidden) {
   return net.lm_head("head", std::move(hidden), net.V);
 }
 
-const Program kProgram = {one_stack<embed, layer, norm>, head};
+// No attention: transformers takes "sdpa" and "eager" for nothing, and refuses flash-attn.
+constexpr AttentionSupport kNoAttention = {.flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false};
+
+const Program kProgram = {.forward = one_stack<embed, layer, norm>, .lm_head = head, .attention = kNoAttention};
 
 }  // namespace
 

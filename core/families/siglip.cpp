@@ -43,7 +43,7 @@ void inputs(Net& net) {
   class_labels(net);
 }
 
-// The tower's last hidden state and, in the first of `leaves`, what its head makes of it.
+// The tower's last hidden state and, in the last of `leaves`, what its head makes of it.
 Tensor pictures(Net& net) {
   Net& tower = net.part(net.arch.parts.front(), net.B, Dim(net.arch.parts.front().max_positions));
   tower.pixel_values = net.pixel_values;
@@ -57,7 +57,7 @@ Tensor forward(Net& net) {
   Scope in(net.tape, "", kModel);
   Tensor hidden = pictures(net);
   if (net.arch.head != Head::kNone) return hidden;
-  net.image_hidden_states = select(net.leaves.front(), 1);
+  net.image_hidden_states = select(net.leaves.back(), 1);
   net.leaves.push_back(std::move(hidden));
   text_part(net, false, hidden);
   return net.linear("text_model.head", select(std::move(hidden), 1), Dim(net.arch.pooler_size), true);
@@ -78,7 +78,7 @@ Outputs contrastive(Net& net, const Program&, Tensor text) {
   const Tensor signs = t.allocate(logits.shape(), Dtype::kFp32, "add");
   const Tensor likelihood = softplus(mul(signs, logits));  // logsigmoid
   out.loss = mean_all(likelihood);
-  out.rest = std::move(net.leaves);
+  out.rest = take_outputs(net);
   out.rest.push_back(std::move(logits));
   out.rest.push_back(std::move(images));
   out.rest.push_back(std::move(texts));

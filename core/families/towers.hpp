@@ -56,6 +56,8 @@ void read_pixtral_tower(ConfigFields& fields, Architecture& tower);
 void pair_inputs(Net& net);
 /// CLIPTextModel.forward, SiglipTextModel.forward up to `hidden`, the last hidden state; the part that it ran in.
 Net& text_part(Net& net, bool causal, Tensor& hidden);
+/// The outputs among what `leaves` holds: all but what was made to require a gradient.
+std::vector<Tensor> take_outputs(Net& net);
 /// x / _get_vector_norm(x)
 Tensor to_unit_length(Tensor x);
 /// SiglipVisionModel.forward: the last hidden state, and among outer_locals what its head makes of it, [n, 1, width].

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "core/job/check_packed.hpp"
 #include "core/job/defaults.hpp"
@@ -116,6 +117,18 @@ void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/moe/implementation",
         a.experts.count == 0 ? "This model has no experts."
                              : "This model's code computes its experts in one way only.");
+  }
+  const bool loops = a.experts.count > 0 && (a.experts.listed || job.experts == ExpertsKernel::kEager);
+  if (job.load_imbalance > 1.0 && !loops && a.language == nullptr) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/moe/load_imbalance",
+        a.experts.count == 0
+            ? "This model has no experts."
+            : "Only loops over experts (\"moe.implementation\" eager) need more where routing is uneven.");
+  } else if (loops &&
+             job.load_imbalance * static_cast<double>(a.experts.per_token) > static_cast<double>(a.experts.count)) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/moe/load_imbalance",
+        "The busiest of " + std::to_string(a.experts.count) + " experts gets at most all tokens: " +
+            std::to_string(a.experts.count / a.experts.per_token) + " times an even split.");
   }
   // modeling_llama4.py Llama4Router, modeling_phimoe.py PhimoeTopKRouter: a Linear that returns two tensors.
   if ((a.model_type.rfind("llama4", 0) == 0 || a.model_type == "phimoe") && job.has_adapter() &&
@@ -273,12 +286,22 @@ void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) 
         job.images_per_sample > 0 ? "/images_per_sample" : "/video_frames",
         "This model hears and does not see: pictures have no effect.");
   }
-  if (a.language == nullptr && (has_pictures || job.freeze_vision || job.freeze_projector || job.freeze_llm)) {
+  const bool sized = job.image_height > 0 || job.image_tiles > 0;
+  if (a.language == nullptr && (has_pictures || job.freeze_vision || job.freeze_projector || job.freeze_llm ||
+                                (sized && a.image_size == 0 && a.denoiser.latents == 0))) {
     add(issues, "IGNORED_OPTION", Severity::kWarning,
         job.images_per_sample > 0 ? "/images_per_sample"
         : job.video_frames > 0    ? "/video_frames"
+        : sized                   ? "/image_size"
                                   : "/freeze_vision",
         "This model does not see: pictures, and parts of it by role, have no effect.");
+  } else if (a.language != nullptr && !hears_alone && sized && !has_pictures) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/image_size",
+        "No sample has a picture: say how many in \"images_per_sample\", or \"video_frames\".");
+  }
+  if (job.padding && a.image_size > 0 && a.language == nullptr && a.vocab_size == 0) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/padding", "Pictures have no padding: it has no effect.",
+        "false");
   }
   if (job.decoder_sequence_length > 0 && a.num_decoder_layers == 0) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/decoder_sequence_length",
@@ -506,10 +529,52 @@ void check_adapter_kind(const TrainingJob& job, const std::vector<std::string_vi
            "PEFT 0.18 raises a ValueError: prefix tuning works with a cache, and gradient checkpointing does not. Use "
            "\"none\".");
   }
+  // peft 0.18 tuners/*/config.py: fields of the configuration classes; LoRA's and AdaLoRA's have all of these.
+  const bool ada = kind == AdapterKind::kAdaLora;
+  const bool blocks = kind == AdapterKind::kOft || kind == AdapterKind::kBoft || kind == AdapterKind::kVera;
+  const bool lycoris = kind == AdapterKind::kLoHa || kind == AdapterKind::kLoKr;
+  const std::pair<std::string_view, bool> unknown[] = {
+      {"bias", adapter.bias != TrainedBiases::kNone && !ada && !blocks},
+      {"lora_dropout", adapter.lora_dropout > 0.0 && !ada && kind != AdapterKind::kVera},
+      {"rank_pattern", !adapter.rank_pattern.empty() && !ada && !lycoris},
+      {"layers_to_transform", !adapter.layers_to_transform.empty() && !ada && !blocks && !lycoris}};
+  for (const auto& [field, is_one] : unknown) {
+    if (!is_one) continue;
+    refuse("/adapter/" + std::string{field},
+           "PEFT's configuration of this adapter has no \"" + std::string{field} + "\": it raises a TypeError.");
+  }
   if (adapter.learns_prompt() && has(given, "adapter.target_modules")) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/adapter/target_modules",
         "A learned prompt adapts no module: targets have no effect.");
   }
+}
+
+/// What accelerate's GradScaler refuses: torch 2.14 amp/grad_scaler.py _unscale_grads_, "Attempting to unscale FP16
+/// gradients."
+void check_scaler(const TrainingJob& job, Issues& issues) {
+  const Dtype gradients = job.has_adapter() ? job.adapter.dtype : job.recipe.gradients;
+  if (job.recipe.autocast != Dtype::kFp16 || gradients != Dtype::kFp16 || job.framework.name == "pytorch") return;
+  add(issues, "INVALID_VALUE", Severity::kWarning, "/precision",
+      "fp16=True scales the loss, and torch's GradScaler refuses gradients that are fp16 themselves (ValueError): what "
+      "is trained must be loaded in fp32 (\"amp_fp16\").",
+      "amp_fp16");
+}
+
+/// A task beside the class that another one needs.
+void check_task(const Request& request, const std::vector<std::string_view>& given, Issues& issues) {
+  const std::string_view name = request.class_name;
+  if (name.empty() || !has(given, "task") || request.job.preference != Preference::kNone) return;
+  const auto is = [name](std::string_view head) { return name.find(head) != std::string_view::npos; };
+  const std::string_view task = request.task;
+  const bool suits = task == "classification"         ? is("SequenceClassification")
+                     : task == "token_classification" ? is("TokenClassification")
+                     : task == "question_answering"   ? is("QuestionAnswering")
+                     : task == "sft" || task == "pretrain"
+                         ? !is("SequenceClassification") && !is("TokenClassification") && !is("QuestionAnswering")
+                         : true;
+  if (suits) return;
+  add(issues, "IGNORED_OPTION", Severity::kWarning, "/task",
+      "\"architecture\" names the class that is trained, and with it what is learned: the task changes nothing.");
 }
 
 }  // namespace
@@ -574,6 +639,7 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
         "With adapters the model is frozen anyhow: \"freeze\" and \"trainable\" have no effect; what is trained beside "
         "them is named in \"adapter.modules_to_save\".");
   }
+  check_task(request, given, issues);
   check_float8(job, issues);
   if (job.optimizer == "badam" && (job.method != Method::kFull || job.freezes_by_name())) {
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/optimizer",
@@ -665,6 +731,7 @@ void check_prefix(const Architecture& a, const TrainingJob& job, Issues& issues)
 void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) {
   if (job.method == Method::kQlora) check_packed(a, job, issues);
   check_flash(a, job, issues);
+  check_scaler(job, issues);
   // transformers 5.12 modeling_llama.py rotate_half: the halves of an odd head do not fit together again.
   if (a.rotary_dim % 2 != 0) {
     add(issues, "INVALID_VALUE", Severity::kError, "/config/head_dim",
@@ -748,7 +815,9 @@ void check_positions(const Architecture& architecture, const TrainingJob& job, I
           "The decoder's table of positions ends at " + most + ": longer labels fail. Use at most " + most + ".", most);
     }
   }
-  std::string why = refusal_of_length(architecture, job.sequence_length);
+  // A learned prompt's tokens, and the keys of a prefix, come before those of the sample.
+  const Count learned = job.has_adapter() && job.adapter.learns_prompt() ? job.adapter.num_virtual_tokens : 0;
+  std::string why = refusal_of_length(architecture, job.sequence_length + learned);
   if (why.empty()) return;
   add(issues, "SEQUENCE_TOO_LONG", Severity::kWarning, "/sequence_length", std::move(why),
       std::to_string(architecture.learned_positions()));

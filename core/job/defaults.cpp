@@ -589,6 +589,15 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   // TRL 1.9 trainer/{dpo,kto,reward}_trainer.py: __init__: whatever is asked for (trl issue 2514).
   const bool forced = has_reference(job.preference) || job.preference == Preference::kReward;
   if (forced && adapters && data.is_sharded() && data.sharding == Sharding::kZero3) job.use_reentrant = true;
+  // trl 1.9 models/utils.py disable_gradient_checkpointing: off where a reference or generated answers are scored, and
+  // on again for all layers.
+  const bool scores = job.generates() || (has_reference(job.preference) && job.reference != Reference::kPrecomputed);
+  if (scores && job.checkpointing == Checkpointing::kEvery) {
+    job.checkpointing = Checkpointing::kFull;
+    issues.push_back({"IGNORED_OPTION", Severity::kWarning, "/gradient_checkpointing/every",
+                      "TRL's trainers switch checkpointing off while they score answers, and on again for every layer.",
+                      "full"});
+  }
   const bool again = job.use_reentrant && job.checkpointing != Checkpointing::kNone;
   if (adapters && again && !data.zero.keeps_frozen && data.is_sharded() && data.sharding == Sharding::kZero3) {
     job.stand_ins.emplace_back("DeepSpeed before 0.19.3, answered by 0.19.8 without what that keeps gathered");
@@ -746,7 +755,7 @@ void hold_packed(Quantization packed, Issue said, TrainingJob& job, Issues& issu
   issues.push_back(std::move(said));
 }
 
-std::string class_of(const Value& config, const Request& request) {
+std::string class_of(const Value& config, const Request& request, std::string_view otherwise) {
   constexpr std::string_view kHeads[][2] = {{"classification", "ForSequenceClassification"},
                                             {"token_classification", "ForTokenClassification"},
                                             {"question_answering", "ForQuestionAnswering"},
@@ -755,9 +764,13 @@ std::string class_of(const Value& config, const Request& request) {
                                             {"generative_reranker", "ForSequenceClassification"},
                                             {"embedding", "Model"},
                                             {"vision", "ForImageClassification"}};
+  if (!request.class_name.empty()) return request.class_name;
   const Value* classes = config.find("architectures");
-  if (!request.class_name.empty() || classes == nullptr || classes->items.empty()) return request.class_name;
-  const std::string& own = classes->items.front().string;
+  const Value* of_diffusers = config.find("_class_name");
+  std::string own{otherwise};
+  if (of_diffusers != nullptr) own = of_diffusers->string;
+  if (classes != nullptr && !classes->items.empty()) own = classes->items.front().string;
+  if (own.empty()) return {};
   for (const auto& [task, head] : kHeads) {
     if (request.task != task) continue;
     // LlamaForCausalLM, GPT2LMHeadModel, BertModel: what stands before the head is the family's.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "core/job/request.hpp"
 #include "core/model/architecture.hpp"
@@ -24,7 +25,8 @@ void settle_quantization(const Value& config, TrainingJob& job, Issues& issues);
 void hold_packed(Quantization packed, Issue said, TrainingJob& job, Issues& issues);
 
 /// The class whose head the request trains: as stated, or the one that its task needs; empty: config.json's own.
-std::string class_of(const Value& config, const Request& request);
+/// `otherwise`: the class of a config.json that names none.
+std::string class_of(const Value& config, const Request& request, std::string_view otherwise);
 
 /// The dtype of a config.json ("bfloat16" under "dtype", or "torch_dtype" as it was called before 4.56), at its top or
 /// in its text model.

@@ -276,10 +276,15 @@ Tensor Net::expert_delta(const char* name, const char* leaf, const Tensor& weigh
 Tensor Net::embedding(const char* name, Tensor ids_in, Dim rows, Dim width, Scaling scaling) {
   Scope in(tape, name, source());
   const Tensor ids = std::move(ids_in);
+  const bool is_token_table = tape.next_parameter() == tied_embedding;
   const Tensor weight = declare(name, "weight", Shape{rows, width}, ModuleKind::kEmbedding);
   Tensor result = job.tensor.is_used() ? divided_embedding(*this, ids, weight) : tidemark::embedding(ids, weight);
   if (scaling != nullptr) result = scaling(*this, std::move(result));
   if (rank_of(name) == 0) return result;
+  // peft 0.18 utils/other.py prepare_model_for_kbit_training runs before the adapters come: the hook is on the table
+  // below them. transformers' Trainer asks when they are there.
+  const bool prepared = job.method == Method::kQlora && job.quantization.prepare_kbit != PrepareKbit::kOff;
+  if (is_token_table && prepared) result = hooked_inputs(std::move(result));
   return embedding_adapter(name, weight, std::move(result), ids, scaling != nullptr);
 }
 

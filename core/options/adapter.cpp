@@ -76,6 +76,13 @@ constexpr KindDefaults kDefaults[] = {
     {AdapterKind::kBoft, 0, 4},
 };
 
+/// "method": "oft" says the same.
+void check_kind(const OptionValue& v, const ReadSoFar& read, Issues& issues) {
+  const AdapterKind by_method = read.request.job.adapter.kind;
+  if (by_method == AdapterKind::kLora || static_cast<int>(by_method) == v.choice) return;
+  refuse(issues, "kind", "the one that \"method\" names, or left out");
+}
+
 void target_modules(Request& r, const OptionValue& v) {
   r.job.adapter.target_modules = module_choice(v);
   r.open.targets = false;
@@ -160,18 +167,25 @@ constexpr Option kOptions[] = {
     choice("adapter.kind", "\"lora\"", kKinds, "Kind of adapter", "Which of PEFT's adapters (peft_type).")
         .known_as("peft_type")
         .further()
+        .checked(check_kind)
         .sets([](Request& r, const OptionValue& v) { set_adapter_kind(r.job.adapter, v.text); }),
     integer("adapter.r", "16", "Rank", "Rank.")
         .within(1, 65536)
         .usually(1, 512)
         .known_as("lora_r,lora_rank")
         .spelled("--rank")
-        .into<&TrainingJob::adapter, &Adapter::r>(),
+        .when("adapter.kind", "lora,loha,lokr,vera,oft")
+        .sets([](Request& r, const OptionValue& v) {
+          // peft 0.18 tuners/adalora/config.py: "`r` is not used in AdaLora and will be ignored"
+          if (r.job.adapter.kind != AdapterKind::kAdaLora) r.job.adapter.r = v.integer;
+        }),
     integer("adapter.init_r", "null", "First rank", "AdaLoRA: rank at the start, 12; all memory is taken for it.")
         .within(1, 65536)
         .when("adapter.kind", "adalora")
         .further()
-        .into<&TrainingJob::adapter, &Adapter::r>(),
+        .sets([](Request& r, const OptionValue& v) {
+          if (r.job.adapter.kind == AdapterKind::kAdaLora) r.job.adapter.r = v.integer;
+        }),
     integer("adapter.target_r", "8", "Last rank", "AdaLoRA: mean rank at the end; it moves no memory.")
         .within(1, 65536)
         .when("adapter.kind", "adalora")

@@ -72,6 +72,15 @@ void only_with_auto(const OptionValue&, const ReadSoFar& read, Issues& issues) {
                     "\"precision\" states the recipe: \"dtype\", \"bf16\" and \"fp16\" have no effect beside it.", ""});
 }
 
+/// transformers 5.12 training_args.py: __post_init__
+void not_with_bf16(const OptionValue& v, const ReadSoFar& read, Issues& issues) {
+  only_with_auto(v, read, issues);
+  if (!v.boolean || !read.request.open.precision || !read.request.open.bf16.value_or(false)) return;
+  issues.push_back({"INVALID_VALUE", Severity::kError, "/fp16",
+                    "At most one of \"bf16\" and \"fp16\" can be true: TrainingArguments raises a ValueError.",
+                    "false"});
+}
+
 constexpr Choice kFloat8[] = {
     {"none", number(Float8::kNone), "in the dtype of the weights, or autocast's"},
     {"tensorwise", number(Float8::kTensorwise), "a scale for each tensor"},
@@ -135,7 +144,7 @@ constexpr Option kOptions[] = {
     open_flag("fp16", "fp16=True", "TrainingArguments.fp16, where precision is auto: fp16 autocast with loss scaling.")
         .when("precision", "auto")
         .further()
-        .checked(only_with_auto)
+        .checked(not_with_bf16)
         .sets([](Request& r, const OptionValue& v) { r.open.fp16 = v.boolean; }),
 };
 

@@ -106,6 +106,14 @@ void only_beside_adapters(const OptionValue& v, const ReadSoFar& read, Issues& i
                     "Quantised weights cannot be trained themselves: write \"method\": \"qlora\".", "qlora"});
 }
 
+void not_in_two_ways(const OptionValue& v, const ReadSoFar& read, Issues& issues) {
+  only_beside_adapters(v, read, issues);
+  if (!v.boolean || !read.states("quantization.bits") || read.request.job.quantization.bits == kEightBits) return;
+  issues.push_back({"INVALID_VALUE", Severity::kError, "/load_in_8bit",
+                    "\"load_in_8bit\" says 8 bits and \"quantization.bits\" another number. Leave one of them out.",
+                    "false"});
+}
+
 /// LoRA on a base that is loaded in so many bits.
 void hold_in(Request& r, const OptionValue& v, int wanted) {
   if (!v.boolean || !r.job.has_adapter()) return;
@@ -158,7 +166,7 @@ constexpr Option kOptions[] = {
         .sets([](Request& r, const OptionValue& v) { hold_in(r, v, 4); }),
     flag("load_in_8bit", false, "Loaded in 8 bits", "from_pretrained(load_in_8bit=True): method qlora with 8 bits.")
         .further()
-        .checked(only_beside_adapters)
+        .checked(not_in_two_ways)
         .sets([](Request& r, const OptionValue& v) { hold_in(r, v, kEightBits); }),
 };
 

@@ -77,7 +77,8 @@ class FreezeRules : public Rules {
     how.parameters = module.parameters;
     const bool by_part = in_frozen_part(architecture_, job_, name);
     for (const std::string_view parameter : module.parameters) {
-      const std::string full = name + "." + std::string{parameter};
+      const std::string full =
+          (module.is_token_table && is_named_by_head() ? "lm_head.decoder" : name) + "." + std::string{parameter};
       if (frozen_.empty() && module.is_tied) {  // named_parameters() has the table alone, which decides
         how.trained.push_back(1);
         continue;
@@ -135,6 +136,14 @@ class FreezeRules : public Rules {
                         "\"" + e.text.substr(0, 100) + "\" fits no parameter of this model: it " + does + " nothing.",
                         ""});
     }
+  }
+
+  /// transformers 5.12.1 modeling_xlm_roberta.py, modeling_camembert.py: …ForMaskedLM and …ForCausalLM make their head
+  /// before their body, and named_parameters() has a shared table under the first of its names.
+  bool is_named_by_head() const {
+    const std::string_view type = architecture_.model_type;
+    const bool has_words = architecture_.head == Head::kMaskedLm || architecture_.head == Head::kCausalLm;
+    return has_words && architecture_.tie_word_embeddings && (type == "xlm-roberta" || type == "camembert");
   }
 
   /// "vision_tower" is the tower of every model that sees, whatever the family calls it.

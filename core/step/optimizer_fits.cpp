@@ -125,6 +125,11 @@ void settle_optimizer(const Architecture& architecture, TrainingJob& job, Issues
                     "(\"does not support DDP at this time\").",
               "adamw_torch_fused");
   }
+  if (job.optimizer == "adamw_hf" && job.framework.at_least(5, 0)) {
+    issues.push_back({"INVALID_VALUE", Severity::kWarning, "/optimizer",
+                      "transformers 5 has no adamw_hf any more and raises a ValueError; adamw_torch is nearest.",
+                      "adamw_torch"});
+  }
   if (job.optimizer == "adam_mini") check_heads(architecture, job, issues);
   if (job.optimizer == "lorafa") check_factors(job, issues);
   if (job.optimizer == "badam") check_blocks(architecture, job, issues);

@@ -10,6 +10,7 @@
 #include "core/catalog/gpu_names.hpp"
 #include "core/job/check.hpp"
 #include "core/options/harmless.hpp"
+#include "core/options/idle.hpp"
 #include "core/options/options.hpp"
 #include "core/units/bytes.hpp"
 #include "core/units/excerpt.hpp"
@@ -125,6 +126,7 @@ class Reader {
     }
     for (const Option& option : options()) read(option);
     check_request(request_, given_, issues_);
+    check_idle(request_, changed_, issues_);
     return std::move(request_);
   }
 
@@ -255,9 +257,11 @@ class Reader {
     OptionValue read;
     if (!convert(option, *value, read)) return;
     given_.push_back(option.name);
+    Issues none;
+    const bool changes = !equal(*value, parse_json(option.standard, "", none));
+    if (changes) changed_.push_back(option.name);
     if (!option.missing.empty()) {
-      Issues none;
-      if (!equal(*value, parse_json(option.standard, "", none))) {
+      if (changes) {
         add("UNSUPPORTED_OPTION", Severity::kError, pointer_of(option.name),
             "\"" + std::string{option.name} + "\" is " + shown(*value) + ": " + std::string{option.missing},
             std::string{option.standard});
@@ -444,6 +448,7 @@ class Reader {
   Issues& issues_;
   Request request_;
   std::vector<std::string_view> given_;
+  std::vector<std::string_view> changed_;  ///< those of them that say something else than their defaults
   Count unknown_keys_ = 0;
 };
 

@@ -101,6 +101,8 @@ def request_of(job):
         req["activation_offloading"] = True
     if job.get("float8"):
         req["float8"] = job["float8"]
+    if job.get("packing"):
+        req["packing"] = True
     if job.get("neftune"):
         req["neftune_noise_alpha"] = job["neftune"]
     if job.get("optim_args"):

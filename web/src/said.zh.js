@@ -568,6 +568,47 @@ export default [
     "TRL's trainers compute no log-probabilities of pictures in advance.",
     "TRL 的训练器不会提前计算带图片样本的对数概率。",
   ],
+  ["{1} has no effect here: it counts where {2} is one of {3}.", "{1} 在此不起作用：只有 {2} 为 {3} 之一时才有意义。"],
+  ["{1} has no effect here: it counts beside {2} alone.", "{1} 在此不起作用：只有与 {2} 一起才有意义。"],
+  ["{1} and {2} are both true: transformers raises a ValueError.", "{1} 和 {2} 同时为 true：transformers 会抛出 ValueError。"],
+  [
+    "At most one of {1} and {2} can be true: TrainingArguments raises a ValueError.",
+    "{1} 和 {2} 最多一个为 true：TrainingArguments 会抛出 ValueError。",
+  ],
+  ["{1} says 8 bits and {2} another number. Leave one of them out.", "{1} 表示 8 比特，而 {2} 是另一个数：请去掉其中一个。"],
+  ["{1} must be the one that {2} names, or left out.", "{1} 必须与 {2} 所指的相同，或者省略。"],
+  ["Only loops over experts ({1} eager) need more where routing is uneven.", "只有逐个专家循环（{1} 为 eager）才会因路由不均而需要更多。"],
+  [
+    "The busiest of {1} experts gets at most all tokens: {2} times an even split.",
+    "{1} 个专家中最忙的一个最多得到全部 token：均分的 {2} 倍。",
+  ],
+  ["No sample has a picture: say how many in {1}, or {2}.", "样本中没有图片：请用 {1} 或 {2} 说明有多少。"],
+  ["Pictures have no padding: it has no effect.", "图片没有填充：不起作用。"],
+  ["PEFT's configuration of this adapter has no {1}: it raises a TypeError.", "PEFT 中这种适配器的配置没有 {1}：会抛出 TypeError。"],
+  [
+    "{1} names the class that is trained, and with it what is learned: the task changes nothing.",
+    "{1} 指定了训练的类，也就指定了学习的内容：任务不改变任何东西。",
+  ],
+  [
+    "fp16=True scales the loss, and torch's GradScaler refuses gradients that are fp16 themselves (ValueError): what is trained must be loaded in fp32 ({1}).",
+    "fp16=True 会缩放损失，而 torch 的 GradScaler 拒绝本身为 fp16 的梯度（ValueError）：被训练的权重须以 fp32 加载（{1}）。",
+  ],
+  [
+    "transformers 5 has no adamw_hf any more and raises a ValueError; adamw_torch is nearest.",
+    "transformers 5 已没有 adamw_hf，会抛出 ValueError；最接近的是 adamw_torch。",
+  ],
+  [
+    "Liger 0.8 has no kernels for {1}: use_liger_kernel of transformers and its like changes nothing. The figure is that without.",
+    "Liger 0.8 没有用于 {1} 的内核：transformers 的 use_liger_kernel 之类不改变任何东西。数字按不用 Liger 计算。",
+  ],
+  [
+    "Liger 0.8 has no kernels for {1}: use_liger_kernel of transformers and its like changes nothing. The figure is that of its loss put in by hand.",
+    "Liger 0.8 没有用于 {1} 的内核：transformers 的 use_liger_kernel 之类不改变任何东西。数字按手动换上其损失计算。",
+  ],
+  [
+    "TRL's trainers switch checkpointing off while they score answers, and on again for every layer.",
+    "TRL 的训练器在给回答打分时关闭检查点，之后对每一层重新打开。",
+  ],
   ["This model hears and does not see: pictures have no effect.", "这个模型只能听、不能看：图片不起作用。"],
   [
     'TRL\'s trainers on preferences take no recordings. Leave "audio_seconds" out.',

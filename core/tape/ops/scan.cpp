@@ -52,6 +52,15 @@ void maximum_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   }
 }
 
+// derivatives.yaml, erf: 2.0 / sqrt(M_PI) * exp(-(self.pow(2))) * grad; what an expression makes lives to its end.
+void erf_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  const Tensor& self = n.saved_tensor(0);
+  const Shape shape = elementwise_shape({&self});
+  const Tensor square = t.allocate(shape, self.dtype(), n.name), negative = t.allocate(shape, self.dtype(), n.name);
+  const Tensor power = t.allocate(shape, self.dtype(), n.name), scaled = t.allocate(shape, self.dtype(), n.name);
+  r[0] = t.allocate(elementwise_shape({&g[0], &self}), promote(g[0], self), n.name);
+}
+
 Tensor kernel(Tensor x_in, const char* name, BackwardFn backward, bool save_input, bool save_output) {
   const Tensor x = std::move(x_in);
   Tape& t = x.tape();
@@ -77,6 +86,10 @@ Tensor exp(Tensor x_in) {
 Tensor softplus(Tensor x_in) {
   const Tensor x = std::move(x_in);
   return kernel(wide(x), "softplus", fused_backward, true, false);
+}
+
+Tensor erf(Tensor x) {
+  return kernel(std::move(x), "erf", erf_backward, true, false);
 }
 
 Tensor tril(Tensor x) {

@@ -22,7 +22,7 @@ def done(path):
 def run(job, out, registry, versions):
     import numpy
     full = {**record.DEFAULTS, **job}
-    record.set_masks(full["padding"])
+    record.set_masks(full["padding"], full.get("packing"))
     numpy.random.seed(0)
     common = {"job": full, "versions": versions}
     if "parallelism" in full:

@@ -545,7 +545,13 @@ def prepare(device):
     return {"torch": torch.__version__, "transformers": transformers.__version__, "device": device}
 
 
-def set_masks(padding):
+def packed_indices(position_ids):
+    """masking_utils.py find_packed_sequence_indices, but for its question whether there is one sample alone."""
+    import torch
+    return (torch.diff(position_ids, prepend=position_ids[:, :1] - 1, dim=-1) != 1).cumsum(-1)
+
+
+def set_masks(padding, packing=False):
     """Without padding HF sees an all-ones mask and drops it; a fake tensor cannot be asked, so say so."""
     import attention_fa2
     import transformers.masking_utils as mu
@@ -553,6 +559,8 @@ def set_masks(padding):
     if not hasattr(mu, "oracle_plain"):
         mu.oracle_plain = mu.is_tracing, mu.find_packed_sequence_indices
     mu.is_tracing, mu.find_packed_sequence_indices = mu.oracle_plain if padding else ((lambda *x: False), (lambda *x: None))
+    if packing:
+        mu.find_packed_sequence_indices = packed_indices
 
 
 def main():
@@ -606,7 +614,7 @@ def main():
             todo.clear()                                # (ends the loop in the child)
             run = multi.run
         if a.device == "fake":
-            set_masks(full["padding"])
+            set_masks(full["padding"], full.get("packing"))
         numpy.random.seed(0)                          # wav2vec2's masked spans
         signal.alarm(a.timeout)
         try:
