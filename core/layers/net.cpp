@@ -515,12 +515,13 @@ Net::AdapterWeights Net::adapter_weights(const Base& base) {
 
 namespace {
 
-// FSDP 1 with units of adapters: outside of its unit's forward lora_A has the dtype of its part. PEFT casts to that,
-// the unit back (torch 2.14 fully_sharded_data_parallel.py: MixedPrecision.cast_forward_inputs).
+// FSDP 1 with units of adapters: outside of its unit's forward an original parameter has the dtype of its part. PEFT
+// casts to that, the unit back (torch 2.14 fully_sharded_data_parallel.py: MixedPrecision.cast_forward_inputs). Without
+// original parameters the module still has the view of the last gathered tensor (_flat_param.py: _use_unsharded_views).
 Dtype dtype_outside_unit(const TrainingJob& job) {
   const DataParallel& how = job.data_parallel;
   const bool apart = how.is_sharded() && how.sharding == Sharding::kFsdp1 && how.fsdp.trained_leaves;
-  return apart && widens_trained(job) ? Dtype::kFp32 : job.adapter.dtype;
+  return apart && how.fsdp.use_orig_params && widens_trained(job) ? Dtype::kFp32 : job.adapter.dtype;
 }
 
 }  // namespace

@@ -533,6 +533,18 @@ void FullyShard::backward_enters(std::int16_t instance) {
   pre_backward(unit_of(instance));
 }
 
+// A re-entrant checkpoint calls the module, with its hooks, as in forward: what the gathering made goes as it returns
+// (_fsdp_state.py: _post_forward of what began it), and the next unit is gathered ahead behind that, as a gradient of
+// its output comes.
+void FullyShard::backward_runs_again(std::int16_t instance) {
+  pre_forward(unit_of(instance));
+}
+
+void FullyShard::ran_again(std::int16_t instance) {
+  deferred_.reset();
+  pre_backward(unit_of(instance));
+}
+
 void FullyShard::backward_leaves(std::int16_t instance) {
   if (instance >= 0) {
     if (!unit_of(instance).left_at_end) post_backward(unit_of(instance));

@@ -54,6 +54,8 @@ class FullyShard : public Sharded {
   void backward_leaves_inner() override;
   void before_backward() override;
   void backward_enters(std::int16_t instance) override;
+  void backward_runs_again(std::int16_t instance) override;
+  void ran_again(std::int16_t instance) override;
   void backward_leaves(std::int16_t instance) override;
   void backward_uses(std::int32_t parameter) override;
   void backward_reads(std::int32_t storage) override;

@@ -98,10 +98,11 @@ Graph& Tape::record_in(Graph& graph) {
   return *std::exchange(graph_, &graph);
 }
 
-void Tape::go_to_layer(std::int16_t instance) {
+void Tape::go_to_layer(std::int16_t instance, bool runs_again) {
   if (placement() != nullptr) placement()->backward_leaves(this->instance());
   begin_segment(Phase::kBackward, instance);
-  if (placement() != nullptr && instance >= 0) placement()->backward_enters(instance);
+  if (placement() == nullptr || instance < 0) return;
+  runs_again ? placement()->backward_runs_again(instance) : placement()->backward_enters(instance);
 }
 
 Tensor Tape::leaf(const Tensor& buffer) {

@@ -205,6 +205,7 @@ void Tape::checkpoint_backward(Tape& tape, Node& node, Tensor* grads, Tensor* re
   tape.use_parameters_of(node.instance);
   tape.more_outputs_.clear();
   Tensor out = call.call(std::move(x));
+  if (tape.placement() != nullptr && node.instance >= 0) tape.placement()->ran_again(node.instance);
   tape.detached_.clear();
   const std::vector<Tensor> more = tape.take_more_outputs();
   tape.autocast_ = std::move(autocast_before);

@@ -251,7 +251,7 @@ void Graph::announce(const Node& node) {
 }
 
 void Graph::execute(Node& node, Pass pass) {
-  if (node.instance != tape_.instance()) tape_.go_to_layer(node.instance);
+  if (node.instance != tape_.instance()) tape_.go_to_layer(node.instance, node.call != nullptr);
   tape_.leave(node.scope);
   Offloading& host = tape_.offloading_;
   const std::size_t back = host.back.size();

@@ -46,6 +46,9 @@ class Placement {
   virtual void before_backward() {}
   /// The gradient of a layer's output is there; then that of its input. What lies outside the layers (−1) is left, too.
   virtual void backward_enters(std::int16_t /*instance*/) {}
+  /// The same of a layer that a re-entrant checkpoint runs again first; it has returned, and its backward begins.
+  virtual void backward_runs_again(std::int16_t instance) { backward_enters(instance); }
+  virtual void ran_again(std::int16_t /*instance*/) {}
   virtual void backward_leaves(std::int16_t /*instance*/) {}
   /// The rule of an operation on a trained parameter is about to run (−1: on no parameter); of one that has saved a
   /// parameter's storage.

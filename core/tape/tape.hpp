@@ -218,7 +218,7 @@ class Tape : public Record, public Guards {
   Tensor without_edge(const Tensor& tensor);
   void save_again(const Tensor& tensor);
   void recompute(Frame& frame);
-  void go_to_layer(std::int16_t instance);
+  void go_to_layer(std::int16_t instance, bool runs_again = false);
   void offload(Saved& saved, const Tensor& tensor);
   void unpack(Saved& saved);
   void let_leave(std::int32_t until);

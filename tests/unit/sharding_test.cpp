@@ -380,6 +380,33 @@ TEST_CASE("FlashAttention takes what FSDP gathers in bf16, though its parts are 
   CHECK_FALSE(alone.estimate);
 }
 
+TEST_CASE("a re-entrant checkpoint's layer is gathered as in forward: what it arrived in stays until it has run again") {
+  const std::string job = R"({"schema": 1, "config": {"model_type": "ministral", "architectures":
+    ["MinistralForCausalLM"], "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 2,
+    "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 4096,
+    "max_position_embeddings": 32768, "sliding_window": 512}, "method": "full", "precision": "amp_bf16",
+    "micro_batch_size": 3, "sequence_length": 320, "attention": "math", "gradient_checkpointing": "full",
+    "use_reentrant": true, "optimizer": "adamw_torch_fused", "parallelism": {"data": 8, "fsdp": "fsdp2",
+    "fsdp_mixed_precision": {"param": "bf16", "reduce": "bf16"}, "fsdp_options": {"groups": "root"}}})";
+  const Estimate e = answered(job);  // draw2902-003-ministral-8b-fsdp2
+  // The layer and the root, what the layer arrived in, and the gradients of the one before it, all in bf16.
+  CHECK(held(e, Category::kCommunication) == 134'230'016 + 2 * 100'671'488);
+}
+
+TEST_CASE("under FSDP 1 PEFT hands units of adapters what it has in bf16, but where original parameters are fp32") {
+  const std::string job = R"({"schema": 1, "config": {"model_type": "electra", "architectures":
+    ["ElectraForPreTraining"], "vocab_size": 30522, "embedding_size": 768, "hidden_size": 768, "num_hidden_layers": 4,
+    "num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 512, "type_vocab_size": 2},
+    "architecture": "ElectraForQuestionAnswering", "method": "lora", "precision": "bf16_amp", "micro_batch_size": 1,
+    "sequence_length": 384, "optimizer": "adamw_torch_fused", "adapter": {"r": 4, "target_modules": "all-linear",
+    "task_type": "none", "dtype": "fp32"}, "parallelism": {"data": 2, "fsdp": "shard_grad_op", "fsdp_mixed_precision":
+    {"param": "bf16", "reduce": "bf16"}, "fsdp_options": {"wrap": "peft", "use_orig_params": )";
+  const Estimate views = answered(job + "false}}}");  // sight2801-003-electra-fsdp1
+  CHECK(held(views, Category::kActivations) == 49'770'496 + 5'308'416);
+  const Bytes widened = 4 * Bytes{384} * 3072;
+  CHECK(held(answered(job + "true}}}"), Category::kActivations) >= held(views, Category::kActivations) + widened);
+}
+
 TEST_CASE("what is not modelled about a sharded job is refused in words") {
   for (const std::string& rest :
        {fsdp2(8) + R"(, "optimizer": "adamw_8bit")", zero(3, 8) + R"(, "offload": {"optimizer": "cpu"})",
