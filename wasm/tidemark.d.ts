@@ -58,8 +58,11 @@ export interface Job {
   /** Where only what is trained was cast: LLaMA-Factory loads bf16 and makes trained weights fp32. */
   frozen_dtype?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
   /** What is learned; it chooses the head where `architecture` does not. @default "sft" */
-  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | "embedding" | "reward" | "seq2seq" | "vision" | "vlm" | "diffusion" | "dpo" | "kto" | "orpo" | "simpo" | "cpo" | "grpo" | "rloo" | "text_classification" | "sequence_classification" | "image_classification" | "sentence-transformers:pair" | "sentence-transformers:pair_class" | "sentence-transformers:pair_score" | "sentence-transformers:qa" | null;
-  /** Texts that a sample compares: 2 of a pair, 3 of a triplet. Unit: texts. @default 2 */
+  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | "embedding" | "reranker" | "generative_reranker" | "reward" | "seq2seq" | "vision" | "vlm" | "diffusion" | "dpo" | "kto" | "orpo" | "simpo" | "cpo" | "grpo" | "rloo" | "text_classification" | "sequence_classification" | "image_classification" | "sentence-transformers:pair" | "sentence-transformers:pair_class" | "sentence-transformers:pair_score" | "sentence-transformers:qa" | null;
+  /**
+   * Texts that a sample compares: 2 of a pair, 3 of a triplet; of a reranker (1 unless stated) the documents that stand
+   * beside a query, each in a row of the batch. Unit: texts. @default 2
+   */
   texts_per_sample?: number | null;
   /**
    * The vision tower is not trained, nor adapted (ms-swift freeze_vit, LLaMA-Factory freeze_vision_tower). @default
