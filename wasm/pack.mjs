@@ -2,8 +2,8 @@
 //
 // Base64 of bytes as they are hides their repetitions from gzip, which costs more than a quarter. So they are deflated first: of what then
 // looks like chance, gzip gets base64's two spare bits in eight back, and the browser has half as much to read. Zopfli finds the same
-// format's shorter spelling, five hundredths less; where it is not installed zlib does. What few wait for, the reader of files and the
-// catalog of models, is packed by LZMA, whose decoder the page brings along: another eighth less, for twice as long to unpack.
+// format's shorter spelling, five hundredths less; where it is not installed zlib does. What is large, the engine, the reader of files and
+// the catalog of models, is packed by LZMA, whose decoder the page brings along: another seventh less, for some 30 ms more to unpack.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

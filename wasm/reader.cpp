@@ -112,7 +112,7 @@ exchange::ExportJob job_of(const Value& asked, bool& causal) {
   const Value& config = at(asked, "config");
   Issues issues;
   tidemark::Request request = tidemark::read_request(exchange::without_sharding(at(asked, "request")), issues);
-  std::string name = class_of(config, request);
+  std::string name = class_of(config, request, {});
   if (const Value& own = at(config, "architectures"); name.empty() && !own.items.empty()) name = own.items[0].string;
   settle_quantization(config, request.job, issues);
   settle_defaults(request.open, checkpoint_dtype(config), request.job, issues);

@@ -380,7 +380,8 @@ TEST_CASE("FlashAttention takes what FSDP gathers in bf16, though its parts are 
   CHECK_FALSE(alone.estimate);
 }
 
-TEST_CASE("a re-entrant checkpoint's layer is gathered as in forward: what it arrived in stays until it has run again") {
+TEST_CASE(
+    "a re-entrant checkpoint's layer is gathered as in forward: what it arrived in stays until it has run again") {
   const std::string job = R"({"schema": 1, "config": {"model_type": "ministral", "architectures":
     ["MinistralForCausalLM"], "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 2,
     "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 4096,

@@ -570,21 +570,33 @@ export default [
   ],
   ["{1} has no effect here: it counts where {2} is one of {3}.", "{1} 在此不起作用：只有 {2} 为 {3} 之一时才有意义。"],
   ["{1} has no effect here: it counts beside {2} alone.", "{1} 在此不起作用：只有与 {2} 一起才有意义。"],
-  ["{1} and {2} are both true: transformers raises a ValueError.", "{1} 和 {2} 同时为 true：transformers 会抛出 ValueError。"],
+  [
+    "{1} and {2} are both true: transformers raises a ValueError.",
+    "{1} 和 {2} 同时为 true：transformers 会抛出 ValueError。",
+  ],
   [
     "At most one of {1} and {2} can be true: TrainingArguments raises a ValueError.",
     "{1} 和 {2} 最多一个为 true：TrainingArguments 会抛出 ValueError。",
   ],
-  ["{1} says 8 bits and {2} another number. Leave one of them out.", "{1} 表示 8 比特，而 {2} 是另一个数：请去掉其中一个。"],
+  [
+    "{1} says 8 bits and {2} another number. Leave one of them out.",
+    "{1} 表示 8 比特，而 {2} 是另一个数：请去掉其中一个。",
+  ],
   ["{1} must be the one that {2} names, or left out.", "{1} 必须与 {2} 所指的相同，或者省略。"],
-  ["Only loops over experts ({1} eager) need more where routing is uneven.", "只有逐个专家循环（{1} 为 eager）才会因路由不均而需要更多。"],
+  [
+    "Only loops over experts ({1} eager) need more where routing is uneven.",
+    "只有逐个专家循环（{1} 为 eager）才会因路由不均而需要更多。",
+  ],
   [
     "The busiest of {1} experts gets at most all tokens: {2} times an even split.",
     "{1} 个专家中最忙的一个最多得到全部 token：均分的 {2} 倍。",
   ],
   ["No sample has a picture: say how many in {1}, or {2}.", "样本中没有图片：请用 {1} 或 {2} 说明有多少。"],
   ["Pictures have no padding: it has no effect.", "图片没有填充：不起作用。"],
-  ["PEFT's configuration of this adapter has no {1}: it raises a TypeError.", "PEFT 中这种适配器的配置没有 {1}：会抛出 TypeError。"],
+  [
+    "PEFT's configuration of this adapter has no {1}: it raises a TypeError.",
+    "PEFT 中这种适配器的配置没有 {1}：会抛出 TypeError。",
+  ],
   [
     "{1} names the class that is trained, and with it what is learned: the task changes nothing.",
     "{1} 指定了训练的类，也就指定了学习的内容：任务不改变任何东西。",

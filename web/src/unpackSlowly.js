@@ -1,4 +1,4 @@
-// The reader of what pack.mjs's packSlowly writes: smaller than what every browser unpacks by itself, for what few wait for.
+// The reader of what pack.mjs's packSlowly writes: smaller than what every browser unpacks by itself, and slower.
 import { bytesOf, packedStream } from "tidemark:unpack";
 import { XzReadableStream } from "xz-decompress";
 
