@@ -245,6 +245,8 @@ void read_parallelism(Args& args, const Facts& facts, const ShellScript& script,
                                     {"parallelism.virtual_pipeline", "virtual_pipeline_model_parallel_size"}}) {
       args.copy(path, {key});
     }
+    if (args.told("parallelism.expert") && !args.told("parallelism.expert_tensor"))
+      args.assume("parallelism.expert_tensor", of(1), "default 1 (megatron_args.py L619)");
     if (const Arg* sequence = args.find("sequence_parallel"); sequence != nullptr)
       args.state("parallelism.sequence_parallel", of(args.on("sequence_parallel")), {sequence});
     return;
