@@ -274,9 +274,8 @@ void suit_liger(const Architecture& architecture, TrainingJob& job, Issues& issu
       "internvl,llama,Yi,llama4_text,llama4,llava,granite,mllama,ministral,mistral,mixtral,nemotron,olmo2,olmo3,qwen2,"
       "qwen3,qwen3_moe,qwen2_vl,qwen2_5_vl,qwen3_next,qwen3_5,qwen3_5_text,qwen3_5_moe,qwen3_5_moe_text,qwen3_vl,"
       "qwen3_vl_moe,smollm3,phi3,paligemma,falcon_h1,smolvlm,hunyuan_v1_dense,hunyuan_v1_moe,exaone4";
-  const auto known = words_of(kKnown);
-  const bool is_one = std::find(known.begin(), known.end(), architecture.model_type) != known.end();
-  if (job.loss != Loss::kLiger || is_one || architecture.head != Head::kCausalLm) return;
+  if (job.loss != Loss::kLiger || architecture.head != Head::kCausalLm) return;
+  if (has_word(kKnown, architecture.model_type)) return;
   const bool by_switch = job.liger_rms_norm && job.liger_swiglu && job.liger_rope;
   if (by_switch) {
     job.loss = Loss::kDefault;

@@ -1,5 +1,6 @@
 // ConvNeXt: stages of depthwise convolutions, each before a feed-forward over the channels.
 #include "core/families/family.hpp"
+#include "core/families/no_attention.hpp"
 #include "core/families/stages.hpp"
 #include "core/families/towers.hpp"
 #include "core/layers/vision.hpp"
@@ -124,9 +125,6 @@ Outputs image_classification(Net& net, const Program&, Tensor pooled) {
 
 constexpr HeadForward kHeads[] = {{Head::kImageClassification, image_classification}};
 constexpr ClassSuffix kClasses[] = {{"ForImageClassification", Head::kImageClassification}};
-
-// No attention: transformers takes "sdpa" and "eager" for nothing, and refuses flash-attn.
-constexpr AttentionSupport kNoAttention = {.flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false};
 
 const Program kProgram = {
     .forward = forward, .heads = kHeads, .inputs = inputs, .attention = kNoAttention, .checkpoints = false};

@@ -1,5 +1,6 @@
 // Mamba and Mamba-2: layers of a selective scan alone, without attention or feed-forward.
 #include "core/families/family.hpp"
+#include "core/families/no_attention.hpp"
 #include "core/layers/losses.hpp"
 #include "core/layers/ssm.hpp"
 #include "core/tape/routing_ops.hpp"
@@ -211,9 +212,6 @@ Outputs shifted_lm(Net& net, const Program& program, Tensor hidden) {
 }
 
 constexpr HeadForward kHeads[] = {{Head::kCausalLm, shifted_lm}, {Head::kNone, body_alone}};
-
-// No attention: transformers takes "sdpa" and "eager" for nothing, and refuses flash-attn.
-constexpr AttentionSupport kNoAttention = {.flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false};
 
 const Program kProgram = {
     .forward = one_stack<embed, layer, norm>, .lm_head = head, .heads = kHeads, .attention = kNoAttention};

@@ -286,12 +286,15 @@ struct Dispatched {
 constexpr const char* kFirst = "mlp.experts.linear_fc1";
 constexpr const char* kSecond = "mlp.experts.linear_fc2";
 
-// A linear layer of one expert.
-Tensor expert_linear(Net& net, const DividedLayer& layer, Tensor x_in) {
+// A linear layer of one expert; beside Transformer Engine that of all of this GPU's, in one product.
+Tensor experts_linear(Net& net, const DividedLayer& layer, Tensor x_in) {
   const Tensor x = std::move(x_in);
-  const bool is_adapted = net.adapter_site(layer.name) > 0;
-  Tensor weight = experts_weight(net, layer.name, Shape{layer.out_features, x.dim(-1)});
-  Tensor result = gathered_linear(x, std::move(weight), {}, 1, fuses_gradients(net), false);
+  const bool is_adapted = net.adapter_site(layer.name) > 0, fused = fuses_gradients(net);
+  const Dim out = layer.out_features, width = x.dim(-1);
+  Tensor result =
+      net.job.megatron.local_layers
+          ? gathered_linear(x, experts_weight(net, layer.name, Shape{out, width}), {}, 1, fused, false)
+          : grouped_linear(x, experts_weight(net, layer.name, Shape{Dim(layer.experts), out, width}), fused);
   return is_adapted ? with_adapter(net, layer, std::move(result), x) : result;
 }
 
@@ -305,20 +308,11 @@ Tensor sequential_mlp(Net& net, Dispatched in) {
   const Pieces lists = split(std::move(in.x), 0, counts), scales = split(std::move(in.weights), 0, counts);
   std::vector<Tensor> outputs;
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    Tensor h = expert_linear(net, {kFirst, Dim(2 * in.width.n()), true, 1}, lists.part[i]);
+    Tensor h = experts_linear(net, {kFirst, Dim(2 * in.width.n()), true, 1}, lists.part[i]);
     h = weighted_swiglu(std::move(h), scales.part[i]);
-    outputs.push_back(expert_linear(net, {kSecond, net.H, false, 1}, std::move(h)));
+    outputs.push_back(experts_linear(net, {kSecond, net.H, false, 1}, std::move(h)));
   }
   return outputs.size() > 1 ? cat(outputs, 0) : outputs[0];
-}
-
-// That of all of this GPU's experts, in one product.
-Tensor experts_linear(Net& net, const DividedLayer& layer, Tensor x_in) {
-  const Tensor x = std::move(x_in);
-  const bool is_adapted = net.adapter_site(layer.name) > 0;
-  Tensor weight = experts_weight(net, layer.name, Shape{Dim(layer.experts), layer.out_features, x.dim(-1)});
-  Tensor result = grouped_linear(x, std::move(weight), fuses_gradients(net));
-  return is_adapted ? with_adapter(net, layer, std::move(result), x) : result;
 }
 
 // experts.py TEGroupedMLP.

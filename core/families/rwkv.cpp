@@ -1,6 +1,7 @@
 // RWKV-4: a weighted mean over all tokens before, kept as a state, and a feed-forward, both mixed with the token
 // before.
 #include "core/families/family.hpp"
+#include "core/families/no_attention.hpp"
 #include "core/tape/scan_ops.hpp"
 
 namespace tidemark {
@@ -165,9 +166,6 @@ Tensor head(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kHead);
   return net.lm_head("head", std::move(hidden), net.V);
 }
-
-// No attention: transformers takes "sdpa" and "eager" for nothing, and refuses flash-attn.
-constexpr AttentionSupport kNoAttention = {.flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false};
 
 const Program kProgram = {.forward = one_stack<embed, layer, norm>, .lm_head = head, .attention = kNoAttention};
 

@@ -66,11 +66,6 @@ std::string_view word_in_force(std::string_view option, const Request& r) {
   return {};
 }
 
-bool contains(std::string_view words, std::string_view word) {
-  const auto all = words_of(words);
-  return std::find(all.begin(), all.end(), word) != all.end();
-}
-
 bool begins(std::string_view name, std::string_view beginnings) {
   const auto all = words_of(beginnings);
   return std::any_of(all.begin(), all.end(), [name](std::string_view b) { return name.substr(0, b.size()) == b; });
@@ -92,7 +87,7 @@ void check_idle(const Request& request, std::span<const std::string_view> change
     const Relevance& rule = find_option(name)->relevant;
     const std::string_view word = word_in_force(rule.option, request);
     std::string why;
-    if (!word.empty() && !contains(rule.words, word)) {
+    if (!word.empty() && !has_word(rule.words, word)) {
       why = "it counts where \"" + std::string{rule.option} + "\" is one of " + std::string{rule.words};
     }
     for (const Need& need : kNeeds) {
