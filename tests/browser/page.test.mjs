@@ -29,6 +29,8 @@ after(async () => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
+// Milliseconds until what does not come is held to be missing: a search for advice takes seconds, on a machine with other work many.
+const patience = 60_000;
 const at = (id) => `[data-testid="${id}"]`;
 /** A fresh page with an answer on it; its errors fail the test. */
 async function open(hash = "", { width = 1280, height = 900, ...context } = {}) {
@@ -61,7 +63,7 @@ const settled = (page) =>
   page.waitForFunction(
     () => document.documentElement.dataset.ready && !document.querySelector(".figures").hasAttribute("aria-busy"),
     null,
-    { timeout: 20000 },
+    { timeout: patience },
   );
 async function headline(page) {
   await settled(page);
@@ -69,11 +71,11 @@ async function headline(page) {
 }
 const hashOf = (page) => page.evaluate(() => location.hash);
 /** Waits until the expression about the page is true. */
-const until = (page, condition, argument) => page.waitForFunction(condition, argument, { timeout: 20000 });
+const until = (page, condition, argument) => page.waitForFunction(condition, argument, { timeout: patience });
 
 async function axe(page, title, scope = "html") {
   // What is about the former job fades for a moment, until the answer about this one has come.
-  await page.waitForFunction(() => !document.querySelector(".is-past"), null, { timeout: 20000 });
+  await page.waitForFunction(() => !document.querySelector(".is-past"), null, { timeout: patience });
   await page.evaluate(axeSource);
   const { violations } = await page.evaluate(
     (part) =>
@@ -288,7 +290,7 @@ test("advice about a former job cannot be applied under a new headline", async (
   const page = await openWithSlowAdvice("v=1&model=meta-llama/Llama-3.1-8B&method=lora&gpu=4090", 3000);
   const apply = page.locator(at("advice-apply"));
   await view(page, "save");
-  await apply.waitFor({ timeout: 20000 });
+  await apply.waitFor({ timeout: patience });
   const before = await headline(page);
   await page.fill(at("batch"), "8");
   await until(page, (old) => document.querySelector('[data-testid="headline"] .big').textContent !== old, before);

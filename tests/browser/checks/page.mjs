@@ -25,9 +25,12 @@ export default {
   },
   async "the page in depth (page.test.mjs)"(browser) {
     if (browser.name !== "chromium") return "in Chromium only";
-    const { status, stdout } = spawnSync(process.execPath, ["--test", depth], { encoding: "utf8" });
-    const failed = stdout.match(/^\s*(not ok|✖).*$/gm) ?? [];
-    if (status !== 0) throw new Error(`${failed.join("\n")}\n${stdout.slice(-4000)}`);
-    return stdout.match(/# pass \d+|ℹ pass \d+/)?.[0] ?? "";
+    const { status, stdout } = spawnSync(process.execPath, ["--test", "--test-reporter=tap", depth], {
+      encoding: "utf8",
+    });
+    // Each failed test with its reason, the block that follows its line.
+    const failed = stdout.match(/^not ok [\s\S]*?^ {2}\.\.\.$/gm) ?? [stdout.slice(-4000)];
+    if (status !== 0) throw new Error(failed.map((block) => block.slice(0, 2000)).join("\n"));
+    return stdout.match(/^# pass \d+/m)?.[0] ?? "";
   },
 };
