@@ -88,6 +88,24 @@ constexpr tidemark::EstimateOptions kItemised{.simulate_allocator = false, .item
 constexpr tidemark::EstimateOptions kEverything{.simulate_allocator = true, .itemise = true};
 constexpr const char* kFull = "";
 constexpr const char* kQlora = R"(, "method": "qlora", "gradient_checkpointing": "full")";
+// JSON has the last of two equal keys: the precision of each strategy's own launchers.
+constexpr const char* kDdp = R"(, "parallelism": {"data": 8})";
+constexpr const char* kFsdp2 =
+    R"(, "precision": "fsdp_bf16", "gradient_checkpointing": "full", "parallelism": {"data": 8, "fsdp": "fsdp2"})";
+constexpr const char* kFsdp2Many =
+    R"(, "precision": "fsdp_bf16", "gradient_checkpointing": "full", "parallelism": {"data": 10000, "fsdp": "fsdp2"})";
+constexpr const char* kFsdp1 =
+    R"(, "precision": "fsdp_bf16", "gradient_checkpointing": "full", "parallelism": {"data": 8, "fsdp": "full_shard"})";
+constexpr const char* kZero2 = R"(, "precision": "deepspeed_bf16", "parallelism": {"data": 8, "zero_stage": 2})";
+constexpr const char* kZero3 =
+    R"(, "precision": "deepspeed_bf16", "gradient_checkpointing": "full", "parallelism": {"data": 8, "zero_stage": 3})";
+constexpr const char* kZero3Lora =
+    R"(, "method": "lora", "precision": "deepspeed_bf16", "parallelism": {"data": 8, "zero_stage": 3})";
+constexpr const char* kTitan =
+    R"(, "framework": {"name": "torchtitan"}, "precision": "fsdp_bf16", "parallelism": {"data": 8, "fsdp": "fsdp2", "tensor": 4, "sequence_parallel": true, "loss_parallel": true})";
+constexpr const char* kPipeline = R"(, "parallelism": {"pipeline": 4, "num_micro_batches": 8})";
+constexpr const char* kMegatron =
+    R"(, "framework": {"name": "megatron"}, "precision": "auto", "parallelism": {"data": 8, "tensor": 4, "sequence_parallel": true, "pipeline": 4, "num_micro_batches": 32})";
 
 }  // namespace
 
@@ -110,6 +128,19 @@ int main(int argc, char** argv) {
   estimate("everything with the allocator, Llama-2-7B", "llama-2-7b", kFull, 0, kEverything);
   estimate("everything with the allocator, Llama-2-70B", "llama-2-70b", kFull, 0, kEverything);
   estimate("everything with the allocator, Llama-2-7B, QLoRA and checkpointing", "llama-2-7b", kQlora, 0, kEverything);
+  estimate("peak only, DDP of 8 GPUs, Llama-2-7B", "llama-2-7b", kDdp, 0, kPeak);
+  estimate("peak only, FSDP 2 of 8 GPUs, Llama-2-7B", "llama-2-7b", kFsdp2, 0, kPeak);
+  estimate("peak only, FSDP 2 of 10 000 GPUs, Llama-2-7B", "llama-2-7b", kFsdp2Many, 0, kPeak);
+  estimate("peak only, FSDP 1 of 8 GPUs, Llama-2-7B", "llama-2-7b", kFsdp1, 0, kPeak);
+  estimate("peak only, ZeRO-2 of 8 GPUs, Llama-2-7B", "llama-2-7b", kZero2, 0, kPeak);
+  estimate("peak only, ZeRO-3 of 8 GPUs, Llama-2-7B", "llama-2-7b", kZero3, 0, kPeak);
+  estimate("peak only, ZeRO-3 of 8 GPUs, Llama-2-70B", "llama-2-70b", kZero3, 0, kPeak);
+  estimate("peak only, ZeRO-3 of 8 GPUs, LoRA, Llama-2-7B", "llama-2-7b", kZero3Lora, 0, kPeak);
+  estimate("peak only, torchtitan, FSDP 2 of 8 by TP of 4, Llama-2-7B", "llama-2-7b", kTitan, 0, kPeak);
+  estimate("peak only, a pipeline of 4, Llama-2-7B", "llama-2-7b", kPipeline, 0, kPeak);
+  estimate("peak only, Megatron-Core, 8 by TP of 4 by a pipeline of 4, Llama-2-7B", "llama-2-7b", kMegatron, 0, kPeak);
+  estimate("peak only, Megatron-Core, 8 by TP of 4 by a pipeline of 4, Llama-2-70B", "llama-2-70b", kMegatron, 0,
+           kPeak);
   map("map of 64 x 64 peaks, Llama-2-7B", "llama-2-7b", kFull);
   map("map of 64 x 64 peaks, Llama-2-7B, QLoRA and checkpointing", "llama-2-7b", kQlora);
   request("request to answer in JSON, Llama-2-7B", "llama-2-7b", kFull);

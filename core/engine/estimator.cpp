@@ -302,7 +302,8 @@ void suit_task(const Request& request, Architecture& architecture, Issues& issue
   if (ranks(request.task)) architecture.num_labels = 1;
   const Preference preference = request.job.preference;
   if (preference == Preference::kNone) return;
-  if (!request.job.generates()) architecture = without_dropout(std::move(architecture));
+  // Of TRL's trainers; ms-swift's on Megatron-Core leave dropout as it is.
+  if (!request.job.generates() && !request.job.is_megatron()) architecture = without_dropout(std::move(architecture));
   if (preference == Preference::kReward) architecture.num_labels = 1;  // TRL trainer/reward_trainer.py: __init__
 }
 

@@ -148,8 +148,11 @@ std::string listed(const std::vector<std::string>& words, std::string_view betwe
   return text;
 }
 
-/// An estimate shows neither keys that had no effect nor questions that stayed open: both are said in one line each.
+/// An estimate shows neither what was understood in a way of its own, keys that had no effect nor questions that stayed
+/// open: each is said in a line.
 void tell_left(const Import& import, Issues& issues) {
+  if (!import.notes.empty())
+    issues.push_back({"AS_READ", Severity::kNote, "", "Of the files: " + listed(import.notes, "; ") + ".", ""});
   std::vector<std::string> keys;
   for (const Reading& reading : import.readings) {
     for (const Unread& unread : reading.unread) {

@@ -395,6 +395,36 @@ Outputs loss(Net& net, const Program& program, Tensor hidden_in) {
   return {mean_all(std::move(losses)), {}};
 }
 
+constexpr const char* kBridge = "mcore-bridge f020e47 src/mcore_bridge/model/gpt_model.py: GPTModel._postprocess";
+
+// All of the sequence, batch first.
+Tensor whole_rows(Net& net, Tensor hidden) {
+  const Count shards = shards_of_sequence(net);
+  return shards > 1 ? all_gathered(std::move(hidden), shards) : hidden;
+}
+
+Tensor batch_first(Tensor x) {
+  return contiguous(transpose(std::move(x), 0, 1));
+}
+
+// A layer that is whole on every GPU in the head's place: a classifier's, a reward model's, a reranker's.
+Outputs scores(Net& net, const Program&, Tensor hidden_in) {
+  Tensor hidden = whole_rows(net, std::move(hidden_in));
+  const Scope in(net.tape, "output_layer", kBridge);
+  Tensor weight = net.parameter("output_layer", "weight", Shape{Dim(net.arch.num_labels), net.H});
+  Tensor logits = linear(std::move(hidden), std::move(weight));
+  return {mean_all(batch_first(std::move(logits))), {}};
+}
+
+// F.normalize of all hidden states, of which each text's last is taken.
+Outputs embeddings(Net& net, const Program&, Tensor hidden_in) {
+  const Tensor hidden = whole_rows(net, std::move(hidden_in));
+  const Scope in(net.tape, "normalize", kBridge);
+  Tensor lengths = narrow(hidden, -1, 0, Dim(1));
+  Tensor normal = mul(hidden, std::move(lengths));
+  return {mean_all(batch_first(std::move(normal))), {}};
+}
+
 // One of this GPU's stages has the head.
 bool has_last_stage(const Net& net) {
   return net.stage == nullptr || net.stage->last || net.job.pipeline.rank + 1 == net.job.pipeline.stages;
@@ -414,7 +444,8 @@ void keep_dummy_gradients(Net& net) {
   const auto is_dense = [](bool dense) { return dense; };
   if (e.count == 0 || std::any_of(e.dense_layers.begin(), e.dense_layers.end(), is_dense)) feed_forward(net.F.n());
   if (e.count > 0) feed_forward(e.width / gpus_of_expert(net.job));
-  if (has_last_stage(net)) shapes.push_back(Shape{net.V, net.H});
+  const bool has_head = net.arch.head == Head::kCausalLm;
+  if (has_last_stage(net) && has_head) shapes.push_back(Shape{net.V, net.H});
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     const auto same = [&](const Shape& other) {
       return other.size(0) == shapes[i].size(0) && other.size(1) == shapes[i].size(1);
@@ -448,7 +479,8 @@ Tensor forward(Net& net) {
   return run_one_stack(net, embed, layer, final_norm);
 }
 
-constexpr HeadForward kHeads[] = {{Head::kCausalLm, loss}};
+constexpr HeadForward kHeads[] = {
+    {Head::kCausalLm, loss}, {Head::kSequenceClassification, scores}, {Head::kNone, embeddings}};
 
 const Program kProgram = {
     .forward = forward, .lm_head = output_layer, .heads = kHeads, .inputs = inputs, .implementation = "megatron"};
@@ -469,15 +501,14 @@ bool is_known(const Form& form, const Architecture& a, const TrainingJob& job) {
 
 void as_megatron(TrainingJob& job, Architecture& architecture, Issues& issues) {
   const Form* form = form_of(architecture.model_type);
-  if (form == nullptr || !is_known(*form, architecture, job) || architecture.head != Head::kCausalLm ||
+  if (form == nullptr || !is_known(*form, architecture, job) || kProgram.heads.find(architecture.head) == nullptr ||
       architecture.parallel_residual || architecture.sliding_window > 0) {
-    issues.push_back(
-        {"UNSUPPORTED_VALUE", Severity::kError, "/framework/name",
-         "Under Megatron-Core these are modelled: causal language models of Llama's, Mistral's, Mixtral's, "
-         "Qwen's, GPT-2's, GPT-NeoX's (without parallel residual) and StarCoder 2's layers, without "
-         "windows; under Megatron-DeepSpeed GPT-2's, GPT-NeoX's and BLOOM's. Not " +
-             architecture.model_type + " as it stands here.",
-         ""});
+    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/framework/name",
+                      "Under Megatron-Core these are modelled: language models of Llama's, Mistral's, Mixtral's, "
+                      "Qwen's, GPT-2's, GPT-NeoX's (without parallel residual) and StarCoder 2's layers, without "
+                      "windows; under Megatron-DeepSpeed GPT-2's, GPT-NeoX's and BLOOM's. Not " +
+                          architecture.model_type + " as it stands here.",
+                      ""});
     return;
   }
   if (job.megatron.local_layers && form->rms && job.tensor.is_used() && job.tensor.sequence) {
@@ -492,6 +523,12 @@ void as_megatron(TrainingJob& job, Architecture& architecture, Issues& issues) {
     job.stand_ins.emplace_back(
         "adapters beside Transformer Engine's layers (Megatron-Bridge's, ms-swift's), answered by "
         "Megatron-Bridge's beside Megatron-Core's own layers");
+  }
+  if (job.preference != Preference::kNone || architecture.head != Head::kCausalLm) {
+    job.stand_ins.emplace_back(
+        "ms-swift's trainers of preferences, scores and embeddings on Megatron-Core, answered by a step on as many "
+        "rows, "
+        "with a reference's weights beside it");
   }
   // --pp-partition-method "type:transformer|embedding" is for layers that do not divide without their ends.
   const Count stages = job.pipeline.stages, layers = architecture.num_layers;

@@ -641,6 +641,11 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
   }
   check_task(request, given, issues);
   check_float8(job, issues);
+  if (request.foreign.layers_in_turn > 0 &&
+      (job.method != Method::kFull || job.gpus() > 1 || job.optimizer == "badam")) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/lisa_layers",
+        "LISA is modelled for full training on one GPU: its callback freezes the layers that it has not drawn.", "0");
+  }
   if (job.optimizer == "badam" && (job.method != Method::kFull || job.freezes_by_name())) {
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/optimizer",
         "BAdam is modelled for full training, of which it freezes what is not its turn.", "adamw_torch_fused");

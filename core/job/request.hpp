@@ -54,6 +54,7 @@ struct LeftOpen {
 struct Foreign {
   Count trained_layers = 0;  ///< of the layers the last so many are trained, below 0 the first; 0: as `freeze` says
   bool trains_expansion = false;  ///< so many in equal steps instead: LLaMA Pro's
+  Count layers_in_turn = 0;       ///< LISA: so many are trained at a time; 0: all that the method trains
   bool padding_free = false;      ///< the samples of a batch are joined into one row
   Count generation_batch = 0;     ///< answers that all GPUs generate together; 0: as `rollout` says
   Count prompt_length = 0;        ///< tokens of a prompt; 0: what the sequence leaves the answer

@@ -4,10 +4,31 @@
 #include <string>
 
 namespace tidemark {
+namespace {
+
+std::string frozen_but_first(Count trained, Count layers) {
+  std::string frozen;
+  for (Count i = trained; i < layers; ++i) frozen += (frozen.empty() ? "" : "|") + std::to_string(i);
+  return "^[^0-9]*\\.(" + frozen + ")$";
+}
+
+// Axolotl 067b021c utils/callbacks/lisa.py, ms-swift 3602360a callbacks/lisa.py: LISACallback. Which layers have their
+// turn makes no difference: the token table is trained, so that all of them keep what backward needs. ms-swift freezes
+// layers before its optimizer is made, which gets none but the first that are drawn; elsewhere it has all, and each
+// layer's states stay once it has had its turn.
+void take_turns(Count layers, Count trained, TrainingJob& job) {
+  if (trained == 0 || trained >= layers) return;
+  job.method = Method::kFreeze;
+  job.freeze.push_back(frozen_but_first(trained, layers));
+  job.keeps_states_of_frozen = job.framework.name != "ms_swift";
+}
+
+}  // namespace
 
 // LLaMA-Factory ff6d4d12 model/adapter.py: _setup_freeze_tuning. The last n layers are trained, of LLaMA Pro every k-th
 // (those that expansion added), below zero the first; embeddings, the last norm and the head are not.
 void settle_trained_layers(Count layers, const Foreign& foreign, TrainingJob& job) {
+  if (job.method == Method::kFull) take_turns(layers, foreign.layers_in_turn, job);
   // badam 1.4 block_optim.py BlockOptimizer: one layer at a time. All that follows the first has to keep what backward
   // needs, so that its turn is the dearest.
   const bool in_turn = job.optimizer == "badam" && job.method == Method::kFull && layers > 0;

@@ -461,6 +461,7 @@ struct TrainingJob {
   LowRank low_rank;                                  ///< read where the optimizer projects gradients
   double max_grad_norm = 1.0;                        ///< 0 = no clipping
   double neftune_noise_alpha = 0.0;                  ///< noise on the token table's rows; 0: none
+  bool keeps_states_of_frozen = false;               ///< what is frozen had its turn: its optimizer's states stay
   bool optimizer_in_backward = false;
   Float8 float8 = Float8::kNone;  ///< products of linear layers in 8-bit floats
   Loss loss = Loss::kDefault;

@@ -47,12 +47,13 @@ void OptimizerRun::create() {
     if (job.recipe.master_weights) keep(p.shape, *job.recipe.master_weights, "master weight");
     row_.create(*this, p);
   });
-  for (std::size_t i = 0; row_.create_frozen != nullptr && i < tape.parameters().size(); ++i) {
+  const auto create_frozen = job.keeps_states_of_frozen ? row_.create : row_.create_frozen;
+  for (std::size_t i = 0; create_frozen != nullptr && i < tape.parameters().size(); ++i) {
     const Parameter& p = tape.parameters()[i];
     if (p.reached || !p.counts) continue;
     tape.begin_segment(Phase::kOptimizer, p.instance);
     const Scope in(tape, p.module, row_.source);
-    row_.create_frozen(*this, p);
+    create_frozen(*this, p);
   }
   tape.set_default_category(before);
 }

@@ -112,6 +112,13 @@ constexpr Option kOptions[] = {
         .when("method", "freeze")
         .further()
         .refused("Parts of the trained layers are not modelled; name what is frozen with \"freeze\" instead."),
+    integer("lisa_layers", "0", "Layers in turn (LISA)",
+            "So many layers are trained at a time, drawn anew every few steps, and all that lies outside the layers.")
+        .within(0, 10000, "layers")
+        .known_as("lisa_activated_layers,lisa_n_layers")
+        .when("method", "full")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { r.foreign.layers_in_turn = v.integer; }),
     choice("frozen_dtype", "null", kFloats, "Dtype of what is not trained",
            "Where only what is trained was cast: LLaMA-Factory loads bf16 and makes trained weights fp32.")
         .when("method", "freeze")

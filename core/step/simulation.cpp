@@ -25,6 +25,7 @@ namespace {
 
 constexpr const char* kTrainer = "transformers 5.12 trainer.py: training_step";
 
+constexpr const char* kReferenceModel = "ms-swift 3602360a swift/megatron/trainers/rlhf_mixin.py: prepare_model";
 constexpr const char* kReducer = "torch 2.14 csrc/distributed/c10d/reducer.cpp: Reducer::initialize_buckets";
 
 void run_micro_step(Net& net, const Program& program, bool is_last, const Placements& placements);
@@ -45,6 +46,19 @@ void keep_buckets(Tape& t, const LayerPlan& plan, const DataParallel& ddp) {
   t.resume_parameters_outside_layers();
   const Category category = ddp.gradient_as_bucket_view ? Category::kGradients : Category::kCommunication;
   for (const Bytes bucket : gradient_buckets(t, plan, ddp)) t.buffer("gradient bucket", bucket, category);
+}
+
+// ms-swift 3602360a megatron/trainers/rlhf_mixin.py: prepare_model: a second GPTModel on the same GPUs. Its forward is
+// behind it before the model's own begins, and needs less than that.
+void keep_reference(Tape& t) {
+  const std::size_t own = t.parameters().size();
+  for (std::size_t i = 0; i < own; ++i) {
+    const Parameter& p = t.parameters()[i];
+    if (!p.counts || p.is_adapter) continue;
+    t.resume_parameters_of(p.instance);
+    const Scope in(t, p.module, kReferenceModel);
+    t.further_buffer("ref_model: weight", p.shape.numel() * size_of(p.dtype), Category::kWeights);
+  }
 }
 
 void scatter_batch(const Net& net, Placement& placement) {
@@ -96,7 +110,7 @@ void run_micro_step(Net& net, const Program& program, bool is_last, const Placem
   t.set_offloading(job.offload.activations);
   Outputs outputs = call_model(net, program);
   if (placement != nullptr) placement->join(outputs.rest);
-  if (job.preference != Preference::kNone) {
+  if (job.preference != Preference::kNone && !job.is_megatron()) {
     outputs.loss = preference_loss(net, program, std::move(outputs.rest.front()), placements);
     outputs.rest.clear();
   }
@@ -217,6 +231,8 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   for (std::size_t i = s.own_parameters; i < t.parameters().size(); ++i) t.parameters()[i].requires_grad = false;
   s.plan = net.plan();
   if (!job.is_megatron()) keep_buckets(t, s.plan, ddp);
+  const bool compares = has_reference(job.preference) && job.reference == Reference::kCopy;
+  if (job.is_megatron() && compares) keep_reference(t);
   std::vector<Declared> declared;
   const bool divides = job.generates() && divides_weights(job);
   const Divided divided{divides ? sharded.get() : nullptr, divides ? reference.get() : nullptr};

@@ -268,6 +268,13 @@ void Record::buffer(const char* name, Bytes bytes, Category category) {
   buffer_instances_.push_back(instance_of_parameters_);
 }
 
+void Record::further_buffer(const char* name, Bytes bytes, Category category) {
+  const auto slot = static_cast<std::size_t>(instance_of_parameters_ + 1);
+  if (buffer_cursor_.size() <= slot) rewind_buffers(instance_of_parameters_);
+  buffer_cursor_[slot] = buffer_count_[slot];
+  buffer(name, bytes, category);
+}
+
 // -- places ---------------------------------------------------------------------------------------------------------
 
 std::int16_t Record::enter(const char* module, const char* source) {

@@ -85,6 +85,8 @@ class Record {
   Tensor part_of_buffer(const Shape& shape, Dtype dtype);
   /// A tensor that stays on the device and is no parameter (rope tables, quantisation constants).
   void buffer(const char* name, Bytes bytes, Category category = Category::kBuffers);
+  /// One behind all that the program asks for: it is there once however often the layer runs.
+  void further_buffer(const char* name, Bytes bytes, Category category);
   void set_category(const Tensor& tensor, Category category);
   /// A tensor that was there before the step and is there after it.
   Tensor standing(const Shape& shape, Dtype dtype, const char* name, Category category);

@@ -78,6 +78,9 @@ def request_of(job):
     if job.get("library") == "sd_scripts":
         add_sd_scripts(req, job)
     freeze = (["vision_tower"] if job.get("freeze_vision") else []) + job.get("freeze", [])
+    if job.get("lisa"):
+        req["lisa_layers"] = job["lisa"]
+        req["framework"] = {"name": "axolotl"}
     if freeze:
         req["freeze"] = freeze
     if job.get("architecture") and job.get("library") != "sd_scripts":

@@ -101,7 +101,7 @@ const char* strategy_of(const Node* node) {
 }
 
 void read_fsdp_section(Keys& keys, const Node* type, const Node* mixed) {
-  const auto option = [&](const char* name) { return keys[std::string{"fsdp_config."} + name]; };
+  const auto option = [&](const char* name) -> const Node* { return keys[std::string{"fsdp_config."} + name]; };
   const Node* version = option("fsdp_version");
   const Node* reshard = option("fsdp_reshard_after_forward");
   if (version != nullptr && version->integer == 2) {
@@ -112,6 +112,7 @@ void read_fsdp_section(Keys& keys, const Node* type, const Node* mixed) {
     const Node* strategy = option("fsdp_sharding_strategy");
     if (strategy == nullptr) strategy = reshard;
     keys.state("parallelism.fsdp", of(strategy_of(strategy)), {strategy, type});
+    state_fsdp1(keys, [&](const char* name) { return option(("fsdp_" + std::string{name}).c_str()); });
   }
   if (const Node* offload = option("fsdp_offload_params"); offload != nullptr && offload->boolean) {
     keys.state("offload.parameters", of("cpu"), {offload});

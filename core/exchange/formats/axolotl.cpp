@@ -60,8 +60,11 @@ void read_parallelism(Keys& keys, Facts& facts) {
                                                          : "full_shard";
     keys.state("parallelism.fsdp", of(second ? "fsdp2" : first), {list, config, second ? version : strategy});
     // src/axolotl/monkeypatch/accelerate/fsdp2.py: fsdp2_prepare_model: axolotl's own, of layers and the rest.
-    if (second)
+    if (second) {
       keys.assume("parallelism.fsdp_options.groups", of("resharded_root"), "axolotl lays FSDP 2's units out itself");
+    } else {
+      state_fsdp1(keys, [&](const char* name) { return fsdp(keys, name); });
+    }
     const Node* reshard = fsdp(keys, "reshard_after_forward");
     if (reshard != nullptr && reshard->is_bool())
       keys.state("parallelism.reshard_after_forward", to_value(*reshard), {reshard});
@@ -110,6 +113,8 @@ void read_method(Keys& keys, Facts& facts) {
     keys.state("trainable", to_value(*trainable), {trainable});
   } else {
     keys.assume("method", of("full"), "no adapter");
+    if (keys["lisa_step_interval"] != nullptr) keys.copy("lisa_layers", "lisa_n_layers");
+    keys.touch("lisa_layers_attribute");
   }
 }
 

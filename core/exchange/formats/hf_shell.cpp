@@ -309,6 +309,8 @@ void read_sharding(Args& args) {
                   : contains(text, "hybrid")      ? "hybrid_shard"
                                                   : "full_shard"),
                {fsdp});
+    if (!args.has("fsdp_config"))
+      args.assume("parallelism.fsdp_options.backward_prefetch", of("none"), "fsdp_config's default is NO_PREFETCH");
   }
 }
 

@@ -245,6 +245,7 @@ void read_parallelism(Keys& keys, Facts& facts) {
                        : contains(text, "hybrid")      ? "hybrid_shard"
                                                        : "full_shard";
     keys.state("parallelism.fsdp", of(name), {fsdp});
+    state_fsdp1(keys, [](const char*) { return nullptr; });
     keys.touch("fsdp_config");
   }
 }

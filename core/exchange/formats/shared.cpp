@@ -125,6 +125,26 @@ std::span<const OfRollout> rollout_numbers() {
   return kNumbers;
 }
 
+void state_fsdp1(Keys& keys, const OfFsdp& option) {
+  constexpr const char* kAhead = "parallelism.fsdp_options.backward_prefetch";
+  const Node* ahead = option("backward_prefetch");
+  const std::string word = ahead == nullptr ? std::string{} : lower_case(ahead->text);
+  if (contains(word, "pre") && !contains(word, "no_")) {
+    keys.state(kAhead, of("backward_pre"), {ahead});
+  } else if (contains(word, "post")) {
+    keys.state(kAhead, of("backward_post"), {ahead});
+  } else {
+    keys.state(kAhead, of("none"), {ahead}, ahead == nullptr ? "accelerate's default is NO_PREFETCH" : "");
+  }
+  const auto copy = [&](const char* name, bool usual) {
+    const Node* node = option(name);
+    if (node == nullptr || !node->is_bool() || node->boolean == usual) return;
+    keys.state("parallelism.fsdp_options." + std::string{name}, to_value(*node), {node});
+  };
+  copy("forward_prefetch", false);
+  copy("use_orig_params", true);
+}
+
 void state_rollout(Keys& keys, const std::string& prefix, std::string_view share, const char* mode, const char* why) {
   for (const OfRollout& one : rollout_numbers()) keys.copy(one.path, prefix + one.key);
   keys.assume("padding", of(true), "answers end at different lengths");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,12 @@ int zero_stage_of_name(std::string_view name);
 /// A DeepSpeed file that another configuration names: its stage by its name, what it leaves open, and the file itself
 /// as something to be read.
 void state_deepspeed_file(Keys& keys, const Node* node, bool with_precision);
+
+/// FSDP 1 as accelerate hands it on: what "backward_prefetch", "forward_prefetch" and "use_orig_params" say; without a
+/// word nothing is gathered ahead in backward, where FSDP's own default gathers one unit (accelerate 1.14
+/// utils/dataclasses.py: FullyShardedDataParallelPlugin; transformers 5.12 training_args.py: _process_fsdp_args).
+using OfFsdp = std::function<const Node*(const char* name)>;
+void state_fsdp1(Keys& keys, const OfFsdp& option);
 
 /// TRL's keys of GRPO below `prefix` ("trl." of Axolotl's files), under which vLLM's share is called `share`.
 void state_rollout(Keys& keys, const std::string& prefix, std::string_view share, const char* mode, const char* why);

@@ -135,8 +135,53 @@ void read_optimizer(Args& args) {
     args.state("optimizer", of(optim == nullptr ? "adamw_torch_fused" : optimizer_word(optim->value.text)), {optim},
                optim == nullptr ? "default" : "");
   }
-  if (const Arg* layers = args.find("lisa_activated_layers"); layers != nullptr && layers->value.integer > 0)
-    args.reading.notes.emplace_back("LISA trains a few layers at a time: the figure is that of training all of them");
+  args.copy("lisa_layers", {"lisa_activated_layers"});
+}
+
+/// swift/megatron/arguments/megatron_args.py L485-505, L594, L638, L665-670.
+void read_megatron_memory(Args& args) {
+  const Arg* recompute = args.find("recompute_granularity");
+  const std::string how = recompute == nullptr ? "selective" : recompute->value.text;
+  const Value selective = object({{"selective", words({"core_attn"})}});
+  args.state("gradient_checkpointing",
+             how == "full"   ? of("full")
+             : how == "none" ? of("none")
+                             : selective,
+             {recompute}, recompute == nullptr ? "default selective [core_attn] (megatron_args.py)" : "");
+  const Arg* sharded = args.find("use_distributed_optimizer");
+  args.state("distributed_optimizer", of(sharded == nullptr || args.on("use_distributed_optimizer")), {sharded},
+             "default true");
+  args.state("precision", of("megatron_bf16"), {args.any({"torch_dtype", "bf16"})},
+             "Megatron-SWIFT default bf16 with distributed optimizer");
+  if (args.on("optimizer_cpu_offload")) {
+    args.state("offload.optimizer", of("cpu"), {args.find("optimizer_cpu_offload")});
+    args.copy("offload.optimizer_fraction", {"optimizer_offload_fraction"});
+  }
+  const Arg* fused = args.find("cross_entropy_loss_fusion");
+  const Arg* by = args.find("cross_entropy_fusion_impl");
+  const bool fuses = fused == nullptr || args.on("cross_entropy_loss_fusion");
+  args.state("megatron.cross_entropy_fusion_impl",
+             of(!fuses          ? "none"
+                : by == nullptr ? "native"
+                                : by->value.text),
+             {fused, by}, fused == nullptr ? "cross_entropy_loss_fusion default true, native" : "");
+  if (args.has("gradient_accumulation_fusion") && !args.on("gradient_accumulation_fusion"))
+    args.state("megatron.gradient_accumulation_fusion", of(false), {args.find("gradient_accumulation_fusion")});
+  const Arg* method = args.find("recompute_method");
+  const Arg* layers = args.find("recompute_num_layers");
+  const auto not_counted = [&](const char* what) {
+    args.reading.notes.push_back(std::string{what} + " is not counted");
+  };
+  if (method != nullptr && method->value.text == "block") not_counted("that some layers are not recomputed");
+  if (layers != nullptr && layers->value.integer > 1) not_counted("that several layers are recomputed together");
+  if (const Arg* more = args.find("mtp_num_layers"); more != nullptr && more->value.integer > 0)
+    not_counted("the layers of multi-token prediction (mtp_num_layers)");
+  if (args.on("use_precision_aware_optimizer")) not_counted("what use_precision_aware_optimizer saves");
+  if (args.find("moe_expert_capacity_factor") != nullptr)
+    not_counted("that experts drop what is beyond moe_expert_capacity_factor");
+  if (args.on("fp8_param_gather")) not_counted("what fp8_param_gather saves");
+  if (args.any({"decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers"}) != nullptr)
+    not_counted("that a pipeline's ends have other numbers of layers");
 }
 
 void read_memory(Args& args, const Facts& facts) {
@@ -149,26 +194,7 @@ void read_memory(Args& args, const Facts& facts) {
   } else if (facts.megatron) {
     args.assume("attention", of("flash_attention_2"), "attention_backend default flash (megatron_args.py L499)");
   }
-  if (facts.megatron) {
-    const Arg* recompute = args.find("recompute_granularity");
-    const std::string how = recompute == nullptr ? "selective" : recompute->value.text;
-    const Value selective = object({{"selective", words({"core_attn"})}});
-    args.state("gradient_checkpointing",
-               how == "full"   ? of("full")
-               : how == "none" ? of("none")
-                               : selective,
-               {recompute}, recompute == nullptr ? "default selective [core_attn] (megatron_args.py)" : "");
-    const Arg* sharded = args.find("use_distributed_optimizer");
-    args.state("distributed_optimizer", of(sharded == nullptr || args.on("use_distributed_optimizer")), {sharded},
-               "default true");
-    args.state("precision", of("megatron_bf16"), {args.any({"torch_dtype", "bf16"})},
-               "Megatron-SWIFT default bf16 with distributed optimizer");
-    if (args.on("optimizer_cpu_offload")) {
-      args.state("offload.optimizer", of("cpu"), {args.find("optimizer_cpu_offload")});
-      args.copy("offload.optimizer_fraction", {"optimizer_offload_fraction"});
-    }
-    return;
-  }
+  if (facts.megatron) return read_megatron_memory(args);
   const Arg* kept = args.find("gradient_checkpointing");
   args.state("gradient_checkpointing", of(kept == nullptr || args.on("gradient_checkpointing") ? "full" : "none"),
              {kept}, kept == nullptr ? "default true" : "");
@@ -227,6 +253,7 @@ void read_device_map(Args& args, const ShellScript& script, const Launch& launch
 
 void read_parallelism(Args& args, const Facts& facts, const ShellScript& script, const Launch& launch,
                       const std::string& file) {
+  if (launch.launcher == "accelerate" || launch.launcher == "torchrun") read_launcher(args, launch, file);
   if (const ShellWord* processes = environment_of(script, &launch, "NPROC_PER_NODE"); processes != nullptr) {
     const Arg count = arg_of("", *processes, file);
     if (count.unresolved.empty() && count.value.is_integer())
@@ -339,6 +366,8 @@ void read_swift(const Look& look, Sources, Reading& reading) {
   read_verb(*launch, facts);
   if (!facts.megatron && args.text("tuner_backend") == "unsloth") {
     args.state("framework.name", of("unsloth"), {args.find("tuner_backend")});
+  } else if (const Arg* lisa = args.find("lisa_activated_layers"); lisa != nullptr && lisa->value.integer > 0) {
+    args.state("framework.name", of("ms_swift"), {lisa}, "whose LISA leaves most layers out of its optimizer");
   } else {
     state(reading, "framework.name", of(facts.megatron ? "megatron" : "transformers"), {}, "the command");
   }

@@ -100,6 +100,15 @@ JOBS = [
     lora("qwen3moe-ep8-zero1", QWEN3MOE, {"data": 8, "expert": 8, "zero_stage": 1}, layers=3, num_experts=32),
     lora("qwen3moe-ep4-full", QWEN3MOE, {"data": 8, "expert": 4, "zero_stage": 1}, layers=3, batch=2, checkpointing=FULL, num_experts=16),
     lora("mixtral-etp2", MIXTRAL, {"data": 2, "expert_tensor": 2}, layers=3, **SMALL),
+    # ms-swift's trainers of preferences and rewards (par_megatron.py: dpo_loss, reward_loss)
+    job("dpo-llama8-tp2-full", LLAMA8, {"tensor": 2, "data": 2, "zero_stage": 1, "loss": "native", "task": "dpo"}, batch=2, checkpointing=FULL),
+    job("dpo-llama1-dp2", LLAMA, {"data": 2, "task": "dpo"}),
+    job("dpo-gpt2-tp2-sp", GPT2, {"tensor": 2, "sequence_parallel": True, "task": "dpo"}, batch=2),
+    job("dpo-qwen3moe-ep4-zero1", QWEN3MOE, {"data": 8, "expert": 4, "zero_stage": 1, "task": "dpo"}, layers=3, num_experts=16, checkpointing=FULL),
+    lora("dpo-llama1-dp2-zero1", LLAMA, {"data": 2, "zero_stage": 1, "task": "dpo"}),
+    job("reward-llama8-tp2", LLAMA8, {"tensor": 2, "data": 2, "zero_stage": 1, "task": "reward", "scores": 1}, batch=2, tie_word_embeddings=False),
+    job("reward-gpt2-tp2-sp-full", GPT2, {"tensor": 2, "sequence_parallel": True, "task": "reward", "scores": 1}, batch=2, checkpointing=FULL, tie_word_embeddings=False),
+    job("reward-qwen2-dp2-full", QWEN2, {"data": 2, "task": "reward", "scores": 1}, batch=2, checkpointing=FULL, tie_word_embeddings=False),
 ]
 
 for j in JOBS:

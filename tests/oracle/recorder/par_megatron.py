@@ -207,8 +207,18 @@ class Megatron(Strategy):
                 if self.job["method"] == "lora":
                     megatron_adapters.apply([model], self.job)
                 self.chunks.append(Float16Module(cfg, model))
-        model = Everything({str(i): m for i, m in enumerate(self.chunks)})
-        return model.train()
+        model = Everything({str(i): m for i, m in enumerate(self.chunks)}).train()
+        if self.par.get("scores"):
+            head = self.chunks[0].module
+            head.output_layer = Score(cfg, self.par["scores"], tensor if cfg.sequence_parallel else 1)
+        self.reference = None
+        if self.par.get("task") == "dpo" and self.job["method"] == "full":
+            with torch.device("cuda"):        # ms-swift megatron/trainers/rlhf_mixin.py: prepare_model
+                reference = GPTModel(cfg, spec, vocabulary, self.hf.max_position_embeddings, share_embeddings_and_output_weights=bool(self.hf.tie_word_embeddings),
+                                     position_embedding_type="rope" if self.rotates() else "learned_absolute")
+            self.reference = cast(reference, cfg.params_dtype).requires_grad_(False).eval()
+            model["reference"] = self.reference
+        return model
 
     def wrap(self, model):
         from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig
@@ -254,7 +264,7 @@ class Megatron(Strategy):
         last = self.state.is_pipeline_last_stage(ignore_virtual=False, vp_stage=stage)
         if not first and not last:
             return [None] * 5
-        b, s = self.job["micro_batch"], self.job["seq_len"]
+        b, s = self.job["micro_batch"] * (2 if self.par.get("task") else 1), self.job["seq_len"]
         make = lambda dtype, *shape: torch.zeros(shape or (b, s), dtype=dtype, device="cuda")  # noqa: E731
         out = [make(torch.int64), make(torch.int64), make(torch.float32), make(torch.bool, b, 1, s, s), make(torch.int64)]
         for t in out:
@@ -265,8 +275,24 @@ class Megatron(Strategy):
         from megatron.core.utils import get_attr_wrapped_model
         self.enter("forward")
         tokens, labels, loss_mask, mask, positions = self.make_batch(get_attr_wrapped_model(model, "vp_stage"))
+        if self.par.get("scores"):
+            return model(tokens, positions, mask), reward_loss
+        if self.par.get("task") == "dpo":
+            with torch.no_grad(), self.adapters_off():
+                reference = (self.reference or model)(tokens, positions, mask, labels=labels)
+            out = model(tokens, positions, mask, labels=labels)
+            return torch.concat([reference, out], dim=0), functools.partial(dpo_loss, labels)
         out = model(tokens, positions, mask, labels=labels, loss_mask=loss_mask)
         return out, functools.partial(loss_func, loss_mask)
+
+    @contextlib.contextmanager
+    def adapters_off(self):
+        adapted = [m for c in self.chunks for m in c.modules() if hasattr(m, "disable_adapter_layers")]
+        for m in adapted:
+            m.disable_adapter_layers()
+        yield
+        for m in adapted:
+            m.enable_adapter_layers()
 
     def enter(self, phase):
         """Forward and backward of each micro-batch are phases of their own."""
@@ -313,6 +339,40 @@ def loss_func(loss_mask, output):
     loss = torch.sum(losses * loss_mask)
     num_tokens = loss_mask.sum().clone().detach().to(torch.int)
     return loss, num_tokens, {"lm loss": torch.cat([loss.clone().detach().view(1), num_tokens.view(1)])}
+
+
+class Score(torch.nn.Module):
+    """mcore-bridge model/gpt_model.py: _postprocess of seq_cls: a linear layer that every rank has, behind a gathered sequence."""
+
+    def __init__(self, cfg, labels, shards):
+        super().__init__()
+        self.shards = shards
+        self.weight = torch.nn.Parameter(torch.empty(labels, cfg.hidden_size, dtype=cfg.params_dtype, device="cuda"))
+
+    def forward(self, x, weight=None, runtime_gather_output=None):
+        if self.shards > 1:
+            from megatron.core.tensor_parallel import gather_from_sequence_parallel_region
+            x = gather_from_sequence_parallel_region(x)
+        return torch.nn.functional.linear(x, self.weight), None
+
+
+def reward_loss(output):
+    """ms-swift megatron/trainers/reward_trainer.py: loss_func; of each row the last token's score."""
+    rewards = output[:, -1].float()
+    half = rewards.shape[0] // 2
+    loss = -torch.nn.functional.logsigmoid(rewards[:half] - rewards[half:]).mean()
+    return loss, {"loss": loss.detach().clone()}
+
+
+def dpo_loss(labels, output):
+    """ms-swift megatron/trainers/dpo_trainer.py: loss_func."""
+    half = output.shape[0] // 2
+    mask = labels != -100
+    reference, own = ((-part * mask).sum(-1) for part in (output[:half].detach(), output[half:]))
+    pairs = half // 2
+    ratio = (own[:pairs] - own[pairs:]) - (reference[:pairs] - reference[pairs:])
+    loss = -torch.nn.functional.logsigmoid(0.1 * ratio).mean()
+    return loss, {"loss": loss.detach().clone()}
 
 
 def make(job, tr):

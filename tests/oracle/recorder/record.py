@@ -91,6 +91,8 @@ def run_fake(job, registry, steps, top):
         fwd_ends = []
         with tr:
             for step in range(1, steps + 1):
+                if job.get("lisa"):
+                    in_turn(model, job["lisa"], step)
                 grpo.start = lambda phase, step=step: tr.start(phase, step)
                 for _ in range(job["grad_accum"]):
                     tr.start("forward", step)
@@ -119,7 +121,7 @@ def run_fake(job, registry, steps, top):
                 if job["max_grad_norm"]:
                     opt.clip(trainable)
                 opt.step()
-                if step == 1:
+                if step == 1 or job.get("lisa"):
                     for t in opt.tensors():
                         tr.mark_kind(t, "optimizer_state")
                 tr.start("zero_grad", step)
@@ -244,6 +246,13 @@ def param_counts(model):
             out["trainable"] += p.numel()
             out["trainable_by_dtype"][dt] = out["trainable_by_dtype"].get(dt, 0) + p.numel()
     return out
+
+
+def in_turn(model, active, step):
+    """LISA, Axolotl utils/callbacks/lisa.py: switch_active_layers, layers in turn in the place of a draw."""
+    layers = model.model.layers
+    for i, layer in enumerate(layers):
+        layer.requires_grad_((i - (step - 1) * active) % len(layers) < active)
 
 
 def analyse(tr, steps, fwd_ends, snap, mid, vocab, job, batch_shapes, top):
