@@ -100,6 +100,18 @@ bool divides(const Import& import) {
          (fsdp != nullptr && fsdp->is_string() && fsdp->string != "none");
 }
 
+/// ms-swift leaves mixed precision to DeepSpeed where the launcher's own file, not the command, brings it.
+void settle_deepspeed(const Import& import, Value& job) {
+  const Value* parallelism = job.find("parallelism");
+  const Value* stage = parallelism == nullptr ? nullptr : parallelism->find("zero_stage");
+  const Value* precision = job.find("precision");
+  if (!is_read_as(import, "swift") || stage == nullptr || stage->integer == 0 || precision == nullptr) return;
+  const std::string word = precision->string;
+  const auto has = [&](const char* part) { return word.find(part) != std::string::npos; };
+  if (!word.starts_with("deepspeed") && has("16"))
+    put(job, "precision", of(has("bf16") ? "deepspeed_bf16" : "deepspeed_fp16"));
+}
+
 /// GPUs that are started and that no line gives an axis: each has its part of the data. Megatron-LM's own command says
 /// all axes, or says that it leaves them open.
 void settle_gpus(const Import& import, Value& job, Issues& issues) {
@@ -200,6 +212,7 @@ Value job_of(const Import& import, Issues& issues) {
     }
   }
   settle_gpus(import, job, issues);
+  settle_deepspeed(import, job);
   settle_prompts(import, job, issues);
   tell_left(import, issues);
   return job;

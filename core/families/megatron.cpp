@@ -234,12 +234,7 @@ Tensor mlp(Net& net, Tensor hidden) {
   const bool gated = form_of(net.arch.model_type)->gated;
   const Dim wide(gated ? 2 * net.F.n() : net.F.n(), Symbol::kFeedForward);
   Tensor h = column(net, "mlp.linear_fc1", std::move(hidden), wide, net.arch.mlp_bias);
-  if (gated) {  // bias_swiglu_impl keeps both halves
-    Pieces halves = split(std::move(h), 2, {net.F, net.F});
-    h = liger_swiglu(std::move(halves.part[0]), std::move(halves.part[1]));
-  } else {
-    h = gelu(std::move(h));
-  }
+  h = gated ? bias_swiglu(std::move(h)) : gelu(std::move(h));
   return row(net, "mlp.linear_fc2", std::move(h), net.arch.mlp_bias);
 }
 
@@ -524,11 +519,15 @@ void as_megatron(TrainingJob& job, Architecture& architecture, Issues& issues) {
         "adapters beside Transformer Engine's layers (Megatron-Bridge's, ms-swift's), answered by "
         "Megatron-Bridge's beside Megatron-Core's own layers");
   }
-  if (job.preference != Preference::kNone || architecture.head != Head::kCausalLm) {
+  if (job.preference == Preference::kKto || architecture.head == Head::kNone) {
     job.stand_ins.emplace_back(
-        "ms-swift's trainers of preferences, scores and embeddings on Megatron-Core, answered by a step on as many "
-        "rows, "
-        "with a reference's weights beside it");
+        "ms-swift's KTO and embeddings on Megatron-Core, answered by a step on as many rows, with a reference's "
+        "weights "
+        "beside it");
+  }
+  if (job.offload.optimizer) {
+    job.stand_ins.emplace_back(
+        "Megatron-Core's optimizer on the host, answered from its source: all copies and states there");
   }
   // --pp-partition-method "type:transformer|embedding" is for layers that do not divide without their ends.
   const Count stages = job.pipeline.stages, layers = architecture.num_layers;

@@ -326,7 +326,8 @@ struct Evaluation {
 /// What waits in host memory.
 struct Offload {
   bool optimizer = false, parameters = false, gradients = false;
-  bool activations = false;  ///< all that autograd saves
+  bool activations = false;      ///< all that autograd saves
+  double optimizer_share = 1.0;  ///< of what the optimizer steps, that it steps on the host
 
   bool operator==(const Offload&) const = default;
   std::partial_ordering operator<=>(const Offload&) const = default;

@@ -31,7 +31,8 @@ constexpr Option kOptions[] = {
     real("offload.optimizer_fraction", "1.0", "Offloaded share",
          "Share of the optimizer states that is offloaded; of no effect without offloading.")
         .within(0, 1)
-        .further(),
+        .further()
+        .sets([](Request& r, const OptionValue& v) { r.job.offload.optimizer_share = v.real; }),
 };
 
 }  // namespace

@@ -356,6 +356,12 @@ void check_sharding(const Architecture& architecture, const TrainingJob& job, Is
     check_megatron_task(architecture, job, issues);
     return check_megatron(architecture, job, issues);
   }
+  if (job.offload.optimizer && job.offload.optimizer_share < 1.0) {
+    refuse(
+        issues, "/offload/optimizer_fraction",
+        "An optimizer of which the host has a part is modelled under Megatron-Core alone (optimizer_offload_fraction).",
+        "1.0");
+  }
   check_context(job, issues);
   check_experts(architecture, job, issues);
   if (job.expert_tensor > 1) {

@@ -23,6 +23,16 @@ Count MainGrads::part_of(const Parameter& p) const {
   return (p.shape.numel() + parts - 1) / parts;
 }
 
+bool MainGrads::steps_here() const {
+  return !job_.offload.optimizer || job_.offload.optimizer_share < 1.0;
+}
+
+// HybridDeviceOptimizer sends parameters to the host one by one, until these are its share of all: here each is cut.
+Count MainGrads::stepped_here(Count part) const {
+  if (!job_.offload.optimizer) return part;
+  return part - static_cast<Count>(job_.offload.optimizer_share * static_cast<double>(part));
+}
+
 // A gradient is added to its part of the buffer by a hook and dies (distributed_data_parallel.py:
 // _make_backward_post_hook).
 void MainGrads::declare(Parameter& p) {
@@ -34,7 +44,7 @@ void MainGrads::declare(Parameter& p) {
   if (job_.is_megatron_deepspeed() && job_.recipe.gradients != p.dtype) {
     tape_.buffer("grad", p.shape.numel() * size_of(p.dtype), Category::kGradients);
   }
-  tape_.buffer("master weight", part_of(p) * size_of(Dtype::kFp32), Category::kOptimizerStates);
+  tape_.buffer("master weight", stepped_here(part_of(p)) * size_of(Dtype::kFp32), Category::kOptimizerStates);
 }
 
 bool MainGrads::divides_weights() const {
@@ -73,13 +83,22 @@ void MainGrads::end_micro_steps() {
     if (!p.requires_grad) continue;
     const Count part = part_of(p);
     if (p.whole == 0) p.whole = p.shape.numel();
-    p.shape = Shape{Dim(part)};
+    on_host_.emplace_back(p.instance, part - stepped_here(part));
+    p.shape = Shape{Dim(stepped_here(part))};
     p.dtype = Dtype::kFp32;
   }
 }
 
 void MainGrads::create_states(OptimizerRun& optimizer) {
-  create_flat_states(optimizer);
+  if (steps_here()) create_flat_states(optimizer);
+}
+
+// optimizer/cpu_offloading/hybrid_optimizer.py HybridDeviceOptimizer, param_update_in_fp32: fp32 copies, both moments,
+// and pinned memory for the gradients, which come as they are.
+Bytes MainGrads::host_bytes(const LayerPlan& plan) const {
+  Count elements = 0;
+  for (const auto& [instance, count] : on_host_) elements += count * plan.multiplicity(instance);
+  return 4 * size_of(Dtype::kFp32) * elements;
 }
 
 // optimizer.py _copy_model_grads_to_main_grads: `.float()` of 16-bit buffers makes copies for the step's length.
@@ -102,7 +121,7 @@ void MainGrads::prepare_step() {
 }
 
 void MainGrads::step(OptimizerRun& optimizer) {
-  step_flat(optimizer);
+  if (steps_here()) step_flat(optimizer);
 }
 
 namespace {
@@ -211,8 +230,11 @@ void check_megatron(const Architecture& a, const TrainingJob& job, Issues& issue
            "MoELayer.forward).",
            "true");
   }
-  if (job.offload.optimizer || job.offload.parameters || job.offload.gradients) {
-    refuse(issues, "/offload", "Offloading is not modelled under Megatron-Core.");
+  const bool divides = sharding != Sharding::kNone && sharding != Sharding::kZero1;
+  if (job.offload.parameters || job.offload.gradients || (job.offload.optimizer && divides)) {
+    refuse(
+        issues, "/offload",
+        "Of offloading under Megatron-Core the optimizer's is modelled (optimizer_cpu_offload), not beside its FSDP.");
   }
 }
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <utility>
+#include <vector>
+
 #include "core/plan/sharded.hpp"
 
 namespace tidemark {
@@ -21,6 +24,7 @@ class MainGrads : public Sharded {
   void create_states(OptimizerRun& optimizer) override;
   void prepare_step() override;
   void step(OptimizerRun& optimizer) override;
+  Bytes host_bytes(const LayerPlan& plan) const override;
 
   void declare(Parameter& p) override;
   void take_gradient(std::int32_t /*parameter*/, Tensor /*grad*/) override {}
@@ -30,9 +34,14 @@ class MainGrads : public Sharded {
   bool divides_weights() const;
   bool divides_gradients() const;
   void keep_units();
+  bool steps_here() const;
+  /// Elements of a part that is stepped on the device.
+  Count stepped_here(Count part) const;
 
   Tape& tape_;
   const TrainingJob& job_;
+  std::vector<std::pair<std::int16_t, Count>>
+      on_host_;  // elements that are stepped there, of each parameter's instance
 };
 
 /// An error for each thing about a job of Megatron-Core that is not modelled.

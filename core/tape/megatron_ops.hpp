@@ -24,6 +24,8 @@ Tensor all_gathered(Tensor x, Count shards);
 Tensor all_gathered_last(Tensor x, Count shards);
 /// A softmax whose gradient is written over the one that comes (scaled_upper_triang_masked_softmax_cuda: backward).
 Tensor softmax_over_gradient(Tensor x);
+/// silu of the first half times the second; both are kept (fused_bias_swiglu.py: SwiGLUFunction).
+Tensor bias_swiglu(Tensor x);
 /// swiglu(x) times a weight for each row, which it keeps beside x; compiled (fused_bias_swiglu.py: weighted_swiglu).
 Tensor weighted_swiglu(Tensor x, Tensor weights);
 /// Logits [S, B, V/t] and targets → losses [S, B]. The softmax takes the place of an fp32 copy of the logits; with

@@ -70,7 +70,27 @@ JOBS = [
     ("sd-scripts' text encoders are trained unless told otherwise", {"run.sh": "python train_network.py --pretrained_model_name_or_path=a/b.ckpt "
       "--network_module=networks.lora --resolution=512 --mixed_precision=fp16 --xformers\n"},
      {"adapter.r": 4, "text_encoders": "trained", "vae": "mixed_precision", "attention": "xformers", "optimizer": "adamw_torch"}, ["STAND_IN"]),
-    ("keys without effect are told", {"a.yaml": SHARDED + "lisa_n_layers: 4\n"}, {}, ["NOT_READ"]),
+    ("keys without effect are told", {"a.yaml": SHARDED + "loss_watchdog_threshold: 5.0\n"}, {}, ["NOT_READ"]),
+    ("ms-swift's LISA", {"run.sh": "CUDA_VISIBLE_DEVICES=0 swift sft --model Qwen/Qwen2.5-7B --tuner_type full --lisa_activated_layers 2\n"},
+     {"method": "full", "lisa_layers": 2, "framework.name": "ms_swift"}, []),
+    ("Axolotl's LISA", {"a.yaml": SHARDED + "lisa_n_layers: 4\nlisa_step_interval: 20\nlisa_layers_attribute: model.layers\n"},
+     {"lisa_layers": 4}, []),
+    ("a launcher's file beside ms-swift's script", {"run.sh": "accelerate launch --config_file \"./configs/a.json\" swift/cli/sft.py --model Qwen/Qwen2.5-7B "
+      "--max_length 2048\n", "a.json": '{"distributed_type": "FSDP", "fsdp_config": {"fsdp_version": 1, "fsdp_use_orig_params": false}, "num_processes": 2}'},
+     {"parallelism.data": 2, "parallelism.fsdp": "full_shard", "parallelism.fsdp_options.use_orig_params": False,
+      "parallelism.fsdp_options.backward_prefetch": "none"}, []),
+    ("DeepSpeed by a launcher's file", {"run.sh": "accelerate launch --config_file a.yaml swift/cli/sft.py --model Qwen/Qwen2.5-7B --torch_dtype bfloat16 "
+      "--max_length 2048\n", "a.yaml": "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 3\nnum_processes: 4\n"},
+     {"precision": "deepspeed_bf16", "parallelism.zero_stage": 3}, []),
+    ("FSDP 1 gathers ahead as its file says", {"a.yaml": SHARDED + "fsdp_config:\n  fsdp_backward_prefetch: BACKWARD_PRE\n"},
+     {"parallelism.fsdp_options.backward_prefetch": "backward_pre"}, []),
+    ("Megatron-SWIFT's fused loss", {"run.sh": "NPROC_PER_NODE=2 megatron sft --model Qwen/Qwen2.5-7B --tensor_model_parallel_size 2 --max_length 2048\n"},
+     {"megatron.cross_entropy_fusion_impl": "native", "framework.name": "megatron"}, []),
+    ("what of Megatron-SWIFT is not counted is told", {"run.sh": "NPROC_PER_NODE=2 megatron sft --model Qwen/Qwen2.5-7B --max_length 2048 "
+      "--recompute_granularity full --recompute_method block --recompute_num_layers 4\n"}, {}, ["AS_READ"]),
+    ("Megatron-SWIFT's optimizer on the host", {"run.sh": "NPROC_PER_NODE=2 megatron rlhf --rlhf_type dpo --model Qwen/Qwen2.5-7B --max_length 2048 "
+      "--optimizer_cpu_offload true --optimizer_offload_fraction 0.5\n"},
+     {"task": "dpo", "offload.optimizer": "cpu", "offload.optimizer_fraction": 0.5}, ["STAND_IN"]),
     ("words that a shell ends with a comma", {"run.sh": f"trl sft {TRL} --use_peft --lora_target_modules \"q_proj\", \"v_proj\"\n"},
      {"adapter.target_modules": ["q_proj", "v_proj"]}, []),
 ]

@@ -5,6 +5,7 @@
 
 #include "core/wire/json.hpp"
 #include "core/wire/read_request.hpp"
+#include "tests/unit/asked.hpp"
 #include "tests/unit/catalog_engine.hpp"
 #include "tests/unit/catch.hpp"
 
@@ -216,6 +217,26 @@ TEST_CASE("so many layers are trained from the end, from the beginning or in equ
   CHECK(counted(R"("freeze_trainable_layers":1,"use_llama_pro":true)").estimate->allocated.expected ==
         last.estimate->allocated.expected);
   CHECK(!counted(R"("freeze_trainable_layers":1,"freeze_trainable_modules":"mlp")").estimate);
+}
+
+// Axolotl 067b021c utils/callbacks/lisa.py; ms-swift 3602360a callbacks/lisa.py, which freezes before its optimizer is
+// made.
+TEST_CASE("LISA's layers in turn have gradients of some and, but for ms-swift, states of all") {
+  const auto of = [](const std::string& keys) { return answer_to(small("bfloat16") + keys); };
+  const auto part = [](const Answer& answer, Category category) {
+    REQUIRE(answer.estimate);
+    return held(*answer.estimate, category);
+  };
+  const Answer all = of(R"(,"method":"full","precision":"pure_bf16")");
+  const Answer turns = of(R"(,"method":"full","precision":"pure_bf16","lisa_layers":1)");
+  const Answer swift =
+      of(R"(,"method":"full","precision":"pure_bf16","lisa_layers":1,"framework":{"name":"ms_swift"})");
+  const Answer frozen = of(R"(,"method":"freeze","precision":"pure_bf16","freeze":["layers.1."])");
+  CHECK(part(turns, Category::kOptimizerStates) == part(all, Category::kOptimizerStates));
+  CHECK(part(turns, Category::kGradients) == part(frozen, Category::kGradients));
+  CHECK(part(swift, Category::kOptimizerStates) == part(frozen, Category::kOptimizerStates));
+  CHECK(!of(R"(,"method":"lora","lisa_layers":1)").estimate);
+  CHECK(!of(R"(,"method":"full","lisa_layers":1,"parallelism":{"data":2})").estimate);
 }
 
 TEST_CASE("a batch without padding is one row of its samples") {

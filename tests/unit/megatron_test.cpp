@@ -45,6 +45,27 @@ TEST_CASE("Megatron-LM's golden values are met within a per cent") {
       4'622'615'552));  // meg-064
 }
 
+// ms-swift 3602360a megatron/trainers/rlhf_mixin.py: prepare_model: a second model in 16 bits, beside full training.
+TEST_CASE("DPO under Megatron-Core keeps a reference's weights, and twice as many rows") {
+  const Estimate own = answered(gpt(R"("data": 8)", R"("attention": "eager", "gradient_checkpointing": "full")"));
+  const Estimate dpo =
+      answered(gpt(R"("data": 8)", R"("attention": "eager", "gradient_checkpointing": "full", "task": "dpo")"));
+  CHECK(held(dpo, Category::kWeights) == 2 * held(own, Category::kWeights));
+  CHECK(held(dpo, Category::kOptimizerStates) == held(own, Category::kOptimizerStates));
+  CHECK(!ask(gpt(R"("data": 8)", R"("attention": "eager", "task": "orpo")")).estimate);
+}
+
+// megatron_core 0.16.1 optimizer/cpu_offloading/hybrid_optimizer.py
+TEST_CASE("an optimizer on the host leaves 6 bytes per parameter under Megatron-Core, and part of it its part") {
+  const std::string rest = R"("attention": "eager", "offload": {"optimizer": "cpu")";
+  const Estimate none = answered(gpt(R"("data": 8)", rest + "}"));
+  CHECK(held(none, Category::kOptimizerStates) == 0);
+  CHECK(none.host >= 16 * kParameters);  // fp32 copies, both moments and gradients, of each of the GPUs on a host
+  const Estimate half = answered(gpt(R"("data": 8)", rest + R"(, "optimizer_fraction": 0.5})"));
+  CHECK(held(half, Category::kOptimizerStates) >= 6 * kParameters);
+  CHECK(held(half, Category::kOptimizerStates) < 6 * kParameters + 512 * 1024);
+}
+
 TEST_CASE("what no record holds has a wide range and says so") {
   const Answer answer = ask(gpt(R"("data": 8)"));
   REQUIRE(answer.estimate);

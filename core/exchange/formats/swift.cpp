@@ -70,6 +70,8 @@ void read_method(Args& args, Facts& facts) {
     const bool nested = !args.has("bnb_4bit_use_double_quant") || args.on("bnb_4bit_use_double_quant");
     if (bnb && bits->value.integer == 4)
       args.state("quantization.double_quant", of(nested), {bits}, "default true (quant_args.py L33-43)");
+    args.copy("quantization.quant_storage", {"bnb_4bit_quant_storage"});
+    args.find("bnb_4bit_compute_dtype");
   }
   if (facts.method != "lora" && facts.method != "adalora" && facts.method != "longlora") return;
   const auto option = [&](const char* path, const char* key, Value standard, const char* why) {
@@ -83,8 +85,12 @@ void read_method(Args& args, Facts& facts) {
   option("adapter.lora_alpha", "lora_alpha", of(32), "default 32 (tuner_args.py)");
   option("adapter.lora_dropout", "lora_dropout", of(0.05), "default 0.05 (tuner_args.py)");
   const Arg* modules = args.any({"target_modules", "lora_target_modules"});
-  args.state("adapter.target_modules", modules == nullptr ? of("all-linear") : word_list(modules->value), {modules},
-             modules == nullptr ? "default all-linear" : "");
+  // mcore-bridge tuners: adapters of routers, some KiB each, are left out.
+  Value named = modules == nullptr ? of("all-linear") : word_list(modules->value);
+  const auto is = [](const char* word) { return [word](const Value& item) { return item.string == word; }; };
+  if (named.is_array()) std::erase_if(named.items, is("all-router"));
+  if (named.is_array() && named.items.size() == 1 && is("all-linear")(named.items[0])) named = of("all-linear");
+  args.state("adapter.target_modules", std::move(named), {modules}, modules == nullptr ? "default all-linear" : "");
   if (const Arg* saved = args.find("modules_to_save"); saved != nullptr) {
     Value list = word_list(saved->value);
     if (list.is_string()) list = of(std::vector<Value>{list});
@@ -243,6 +249,12 @@ void read_documents(Args& args, const Facts& facts, const ShellScript& script, c
 /// swift/model/utils.py: get_default_device_map: without processes of torchrun the layers lie on all GPUs in sight.
 void read_device_map(Args& args, const ShellScript& script, const Launch& launch) {
   const Finding* seen = find(args.reading, "visible_gpus");
+  const Finding* processes = find(args.reading, "parallelism.gpus_per_node");
+  if (processes != nullptr && seen != nullptr && processes->value.integer < seen->value.integer) {
+    args.reading.notes.emplace_back(
+        "with fewer processes than GPUs in sight ms-swift lays each process's model over several of them; the figure is "
+        "that of a whole model on each");
+  }
   const bool one = environment_of(script, &launch, "NPROC_PER_NODE") == nullptr && launch.launcher == "swift";
   if (!one || seen == nullptr || seen->value.integer < 2 || args.told("parallelism.fsdp")) return;
   const std::vector<Origin> origins = seen->origins;

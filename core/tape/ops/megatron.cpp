@@ -44,6 +44,11 @@ void pass_gradient(Tape&, Node&, Tensor* g, Tensor* r) {
   r[0] = g[0];
 }
 
+// The gradient that came is there until autograd's engine is through with this node.
+void swiglu_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
+  r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "swiglu_back");
+}
+
 void weighted_swiglu_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "weighted_swiglu_back");
   r[1] = t.allocate(n.input_shapes[1], n.input_dtypes[1], "weighted_swiglu_back");
@@ -128,6 +133,19 @@ Tensor softmax_over_gradient(Tensor x_in) {
   Node* n = t.record("softmax_over_gradient", pass_gradient, {&x});
   Tensor out = t.allocate(x.shape(), x.dtype(), "scaled_upper_triang_masked_softmax");
   t.save(n, out);
+  t.attach(n, out);
+  return out;
+}
+
+Tensor bias_swiglu(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  Tape& t = x.tape();
+  Node* n = t.record("swiglu", swiglu_backward, {&x});
+  Shape half = x.shape();
+  half.dims[half.rank - 1] = Dim(half.dims[half.rank - 1].n() / 2, Symbol::kFeedForward);
+  half.make_contiguous();
+  Tensor out = t.allocate(half, x.dtype(), "swiglu");
+  t.save(n, x);
   t.attach(n, out);
   return out;
 }
