@@ -356,6 +356,29 @@ void read_evaluation(Keys& keys) {
   }
 }
 
+/// Keys that move memory and that the engine has nothing for.
+void read_what_is_not_counted(Keys& keys) {
+  constexpr const char* kKeys[] = {"tiled_mlp",      "qat",         "relora", "use_onebitllms", "diffusion",
+                                   "use_scattermoe", "use_sonicmoe"};
+  for (const char* key : kKeys) {
+    const Node* node = keys[key];
+    if (node == nullptr || (node->is_bool() && !node->boolean)) continue;
+    keys.touch(key);
+    keys.note(std::string{key} + " is not counted");
+  }
+  if (const Node* experts = keys["experts_implementation"]; experts != nullptr) {
+    const std::string& word = experts->text;
+    if (word == "eager" || word == "grouped_mm" || word == "batched_mm") {
+      keys.state("moe.implementation", of(word), {experts});
+    } else {
+      keys.note("experts_implementation " + word + " is not counted");
+    }
+  }
+  const Node* workers = keys["ray_num_workers"];
+  if (keys.truthy("use_ray") && workers != nullptr && workers->integer > 0)
+    keys.state("parallelism.data", of(workers->integer), {workers});
+}
+
 void read_axolotl(const Look& look, Sources, Reading& reading) {
   Keys keys(look.document.root, look.source.name, reading);
   Facts facts;
@@ -388,6 +411,7 @@ void read_axolotl(const Look& look, Sources, Reading& reading) {
   read_task(keys);
   read_evaluation(keys);
   if (keys.truthy("torch_compile")) keys.state("compile", of("full"), {keys["torch_compile"]});
+  read_what_is_not_counted(keys);
   for (const char* question : {"gpu", "parallelism.data (launcher)", "axolotl version"}) keys.unknown(question);
   keys.tell_unread();
 }

@@ -206,6 +206,7 @@ void read_memory(Args& args, const Facts& facts) {
              {kept}, kept == nullptr ? "default true" : "");
   read_optimizer(args);
   if (args.on("use_liger_kernel")) args.state("loss", of("liger"), {args.find("use_liger_kernel")});
+  args.copy("moe.implementation", {"experts_impl"});
   args.copy("max_grad_norm", {"max_grad_norm"});
   args.copy("neftune_noise_alpha", {"neftune_noise_alpha"});
 }
@@ -252,7 +253,8 @@ void read_device_map(Args& args, const ShellScript& script, const Launch& launch
   const Finding* processes = find(args.reading, "parallelism.gpus_per_node");
   if (processes != nullptr && seen != nullptr && processes->value.integer < seen->value.integer) {
     args.reading.notes.emplace_back(
-        "with fewer processes than GPUs in sight ms-swift lays each process's model over several of them; the figure is "
+        "with fewer processes than GPUs in sight ms-swift lays each process's model over several of them; the figure "
+        "is "
         "that of a whole model on each");
   }
   const bool one = environment_of(script, &launch, "NPROC_PER_NODE") == nullptr && launch.launcher == "swift";
