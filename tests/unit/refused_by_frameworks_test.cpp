@@ -76,7 +76,7 @@ TEST_CASE("of models that see Gemma 3 and Qwen 3.5 have a class that scores sequ
   CHECK(judge("gemma-3-4b", "Gemma3ForSequenceClassification").estimate);
   CHECK(judge("qwen3.5-0.8b", "Qwen3_5ForSequenceClassification").estimate);
   CHECK(says(judge("qwen2.5-vl-3b", "Qwen2_5_VLForSequenceClassification"), "UNSUPPORTED_ARCHITECTURE",
-             "/config/architectures"));
+             "/architecture"));
 }
 
 TEST_CASE("rewards are trained on the texts of a model that sees, not on its pictures") {
