@@ -436,9 +436,10 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
   const bool sees =
       job.preference == Preference::kDpo || job.preference == Preference::kKto || job.generates() || by_text;
   if (a.language != nullptr && !sees) {
-    refuse("/task",
-           "Of models that see, the preferences of DPO and KTO are modelled, answers that they generate, and rewards of "
-           "texts alone: TRL's RewardTrainer takes no pictures.");
+    refuse(
+        "/task",
+        "Of models that see, the preferences of DPO and KTO are modelled, answers that they generate, and rewards of "
+        "texts alone: TRL's RewardTrainer takes no pictures.");
   } else if (a.language != nullptr && job.images_per_sample > 0 && job.reference == Reference::kPrecomputed) {
     refuse("/reference_model/precompute", "TRL's trainers compute no log-probabilities of pictures in advance.");
   } else if (a.language != nullptr && job.audio_seconds > 0.0) {
@@ -775,7 +776,8 @@ void check_chosen_layers(const Architecture& a, const TrainingJob& job, Issues& 
   const bool beyond = std::any_of(chosen.begin(), chosen.end(), [most](Count layer) { return layer >= most; });
   if (!job.has_adapter() || !beyond) return;
   add(issues, "IGNORED_OPTION", Severity::kWarning, "/adapter/layers_to_transform",
-      "The model's layers are numbered from 0 to " + std::to_string(most - 1) + ": PEFT passes over the other numbers.");
+      "The model's layers are numbered from 0 to " + std::to_string(most - 1) +
+          ": PEFT passes over the other numbers.");
 }
 
 }  // namespace

@@ -678,7 +678,8 @@ void settle_foreign(const Foreign& foreign, TrainingJob& job, Issues& issues) {
   if (job.rolls_out()) {
     settle_rollout(foreign, job, issues);
   } else if (foreign.prompt_length >= job.sequence_length && job.sequence_length > 0) {
-    warn_of_prompt("A prompt of sequence_length tokens and more leaves none to the answer, which is cut there.", issues);
+    warn_of_prompt("A prompt of sequence_length tokens and more leaves none to the answer, which is cut there.",
+                   issues);
   }
   if (foreign.padding_free) join_samples(job);
   job.micro_batch_size *= foreign.rows_per_sample;

@@ -31,10 +31,10 @@ void check_attention(const Architecture& architecture, const TrainingJob& job, I
   const AttentionSupport& has = program->attention;
   const bool second = job.attention == AttentionKernel::kFlashAttention2;
   if (asks_for_flex(job) && program->implementation == nullptr && has_word(kNoFlex, architecture.model_type)) {
-    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/attention",
-                      "transformers has no flex_attention for " + architecture.model_type +
-                          ": it raises an error. Use \"sdpa\".",
-                      "sdpa"});
+    issues.push_back(
+        {"UNSUPPORTED_VALUE", Severity::kError, "/attention",
+         "transformers has no flex_attention for " + architecture.model_type + ": it raises an error. Use \"sdpa\".",
+         "sdpa"});
     return;
   }
   // Kernels of the flash-attn packages take no bias on the scores (FalconFlashAttention2 raises on alibi).

@@ -195,7 +195,8 @@ constexpr Option kOptions[] = {
         .refused("A reference in host memory is not modelled yet."),
     refused("reward_model", "Reward model", "A model that scores answers.", kNoFurtherModels),
     refused("value_model", "Value model", "A model that predicts returns.", kNoFurtherModels),
-    text("teacher_model", "null", "Teacher", "Catalog id or alias of the model to distil from; absent: the model itself.")
+    text("teacher_model", "null", "Teacher",
+         "Catalog id or alias of the model to distil from; absent: the model itself.")
         .from("models")
         .known_as("teacher_model_name_or_path")
         .when("task", "gkd")

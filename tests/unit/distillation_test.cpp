@@ -52,7 +52,8 @@ TEST_CASE("the divergence from the mean of both holds seventeen tensors of the l
                    Phase::kLoss);
   };
   // Both logits, both divided by the temperature, both logarithms, both in the stack, their mixture, of each divergence
-  // what it is the product of and itself (the teacher's share needs no gradient of its difference), both scaled, the sum.
+  // what it is the product of and itself (the teacher's share needs no gradient of its difference), both scaled, the
+  // sum.
   const Bytes of_token = 2 * kVocabulary * 4;
   const double more = static_cast<double>(peak(1024, "0.5") - peak(512, "0.5"));
   CHECK(more / static_cast<double>(512 * of_token) > 16.9);

@@ -9,8 +9,8 @@ namespace {
 
 std::string job(const std::string& model, const std::string& rest) {
   const std::string length = rest.find("sequence_length") == rest.npos ? R"("sequence_length": 512, )" : "";
-  return R"({"schema": 1, "precision": "bf16_amp", "micro_batch_size": 1, "model": ")" + model + "\", " + length + rest +
-         "}";
+  return R"({"schema": 1, "precision": "bf16_amp", "micro_batch_size": 1, "model": ")" + model + "\", " + length +
+         rest + "}";
 }
 
 bool says(const Answer& answer, std::string_view code, std::string_view path) {
@@ -41,7 +41,8 @@ TEST_CASE("a prompt's length that the sequence's contradicts is told") {
 TEST_CASE("numbers of layers that the model has none of are told") {
   const auto lora = [](const std::string& layers) {
     return ask(job("llama-3.2-1b", R"("method": "lora", "adapter": {"target_modules": ["q_proj"],
-                                       "layers_to_transform": )" + layers + "}"));
+                                       "layers_to_transform": )" +
+                                       layers + "}"));
   };
   CHECK(says(lora("[0, 16]"), "IGNORED_OPTION", "/adapter/layers_to_transform"));
   CHECK(lora("[0, 16]").estimate);
@@ -75,8 +76,8 @@ TEST_CASE("of models that see Gemma 3 and Qwen 3.5 have a class that scores sequ
   };
   CHECK(judge("gemma-3-4b", "Gemma3ForSequenceClassification").estimate);
   CHECK(judge("qwen3.5-0.8b", "Qwen3_5ForSequenceClassification").estimate);
-  CHECK(says(judge("qwen2.5-vl-3b", "Qwen2_5_VLForSequenceClassification"), "UNSUPPORTED_ARCHITECTURE",
-             "/architecture"));
+  CHECK(
+      says(judge("qwen2.5-vl-3b", "Qwen2_5_VLForSequenceClassification"), "UNSUPPORTED_ARCHITECTURE", "/architecture"));
 }
 
 TEST_CASE("rewards are trained on the texts of a model that sees, not on its pictures") {

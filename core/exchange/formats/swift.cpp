@@ -281,7 +281,8 @@ void read_teacher(Args& args, const Facts& facts) {
   args.copy("teacher_model_server", {"teacher_model_server"});
   if (facts.megatron) return;
   args.reading.notes.push_back(
-      "ms-swift's own loss goes over 512 tokens at a time (rlhf_trainers/gkd_loss.py): it is read as TRL's, which needs "
+      "ms-swift's own loss goes over 512 tokens at a time (rlhf_trainers/gkd_loss.py): it is read as TRL's, which "
+      "needs "
       "more");
 }
 
