@@ -580,10 +580,7 @@ export default [
     "Of models that see, the preferences of DPO and KTO are modelled, answers that they generate, and rewards of texts alone: TRL's RewardTrainer takes no pictures.",
     "对于能看图的模型，偏好训练中只有 DPO 和 KTO、在生成的回答上训练以及纯文本的奖励模型已建模：TRL 的 RewardTrainer 不接受图片。",
   ],
-  [
-    "A teacher is modelled that is a causal language model of text.",
-    "只有纯文本因果语言模型的教师模型已建模。",
-  ],
+  ["A teacher is modelled that is a causal language model of text.", "只有纯文本因果语言模型的教师模型已建模。"],
   [
     "TRL's GKDTrainer refuses this: the vocabulary of the teacher has {1} tokens, that of the student {2}.",
     "TRL 的 GKDTrainer 会拒绝：教师的词表有 {1} 个 token，学生的有 {2} 个。",
@@ -597,10 +594,7 @@ export default [
     "A teacher on another machine, of which the likeliest tokens alone come, is not modelled.",
     "在另一台机器上、只返回最可能 token 的教师模型未建模。",
   ],
-  [
-    "No model is modelled that scores answers or predicts returns.",
-    "为回答打分或预测回报的模型未建模。",
-  ],
+  ["No model is modelled that scores answers or predicts returns.", "为回答打分或预测回报的模型未建模。"],
   [
     "LLaMA-Factory refuses this: with use_llama_pro the model's {1} layers must be a multiple of freeze_trainable_layers.",
     "LLaMA-Factory 会拒绝：启用 use_llama_pro 时，模型的 {1} 层必须是 freeze_trainable_layers 的整数倍。",
