@@ -58,7 +58,7 @@ export interface Job {
   /** Where only what is trained was cast: LLaMA-Factory loads bf16 and makes trained weights fp32. */
   frozen_dtype?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
   /** What is learned; it chooses the head where `architecture` does not. @default "sft" */
-  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | "embedding" | "reranker" | "generative_reranker" | "reward" | "seq2seq" | "vision" | "vlm" | "diffusion" | "dpo" | "kto" | "orpo" | "simpo" | "cpo" | "grpo" | "rloo" | "text_classification" | "sequence_classification" | "image_classification" | "sentence-transformers:pair" | "sentence-transformers:pair_class" | "sentence-transformers:pair_score" | "sentence-transformers:qa" | null;
+  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | "embedding" | "reranker" | "generative_reranker" | "reward" | "seq2seq" | "vision" | "vlm" | "diffusion" | "dpo" | "kto" | "orpo" | "simpo" | "cpo" | "grpo" | "rloo" | "gkd" | "text_classification" | "sequence_classification" | "image_classification" | "sentence-transformers:pair" | "sentence-transformers:pair_class" | "sentence-transformers:pair_score" | "sentence-transformers:qa" | null;
   /**
    * Texts that a sample compares: 2 of a pair, 3 of a triplet; of a reranker (1 unless stated) the documents that stand
    * beside a query, each in a row of the batch. Unit: texts. @default 2
@@ -89,18 +89,29 @@ export interface Job {
      */
     offloaded?: false | null;
   } | null;
-  /**
-   * A model that scores answers. Not modelled: One model is modelled: no reference, reward, value or teacher beside it.
-   */
+  /** A model that scores answers. Not modelled: No model is modelled that scores answers or predicts returns. */
   reward_model?: null;
-  /**
-   * A model that predicts returns. Not modelled: One model is modelled: no reference, reward, value or teacher beside
-   * it.
-   */
+  /** A model that predicts returns. Not modelled: No model is modelled that scores answers or predicts returns. */
   value_model?: null;
-  /** A model to distil from. Not modelled: One model is modelled: no reference, reward, value or teacher beside it. */
-  teacher_model?: null;
-  /** KL coefficient of generated answers: 0, GRPO's default, means no reference model; RLOO's is 0.05. */
+  /** Catalog id or alias of the model to distil from; absent: the model itself. */
+  teacher_model?: string | null;
+  /** Its config.json. */
+  teacher_config?: object | null;
+  /**
+   * The address of a teacher on another machine. Not modelled: A teacher on another machine, of which the likeliest
+   * tokens alone come, is not modelled.
+   */
+  teacher_model_server?: null;
+  /** Of its weights; absent: as the student's. */
+  teacher_dtype?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
+  /** Of the micro-batches, those whose answers the student generates. @default 0.5 */
+  lmbda?: number | null;
+  /** The teacher generates the others. @default false */
+  seq_kd?: boolean | null;
+  /**
+   * KL coefficient of generated answers: 0, GRPO's default, means no reference model; RLOO's is 0.05. Of distillation
+   * 0.5: 0 is the teacher's divergence alone, 1 the student's.
+   */
   beta?: number | null;
   rollout?: {
     /** What generates the answers. @default "transformers" */
@@ -129,7 +140,10 @@ export interface Job {
   num_iterations?: number | null;
   /** Tokens of a prompt; sequence_length counts prompt and answer. Unit: tokens. */
   max_prompt_length?: number | null;
-  /** Tokens of an answer (GRPO, RLOO: 256 unless stated); sequence_length counts prompt and answer. Unit: tokens. */
+  /**
+   * Tokens of an answer (GRPO, RLOO: 256, GKD: 128 unless stated); sequence_length counts prompt and answer. Unit:
+   * tokens.
+   */
   max_completion_length?: number | null;
   adapter?: {
     /** Which of PEFT's adapters (peft_type). @default "lora" */
@@ -643,6 +657,8 @@ export interface Job {
   freeze_language_model?: boolean | null;
   /** Another name of "reference_model.precompute". */
   precompute_ref_log_probs?: boolean | null;
+  /** Another name of "teacher_model". */
+  teacher_model_name_or_path?: string | null;
   /** Another name of "rollout.mode". */
   vllm_mode?: "colocate" | "server" | null;
   /** Another name of "rollout.gpu_memory_utilization". */

@@ -37,6 +37,23 @@
 namespace tidemark {
 namespace {
 
+/// The catalog entry of that name, or null with an error among the issues.
+const ModelEntry* named_model(const Catalog& catalog, const std::string& name, const char* path, Issues& issues) {
+  const ModelMatch match = catalog.find_model(name);
+  if (match.model != nullptr && !match.rule.empty()) {
+    issues.push_back({"RESOLVED_MODEL", Severity::kNote, path,
+                      in_quotes(name) + " is read as " + match.model->id + " (" + match.rule + ").", match.model->id});
+  }
+  if (match.model == nullptr) {
+    const std::vector<std::string> near = catalog.nearest_models(name, 3);
+    std::string message = "The catalog has no model of the name " + in_quotes(name) + ".";
+    message += near.empty() ? " Paste its config.json instead."
+                            : " Near it are " + joined(near) + "; or paste its config.json.";
+    issues.push_back({"UNKNOWN_MODEL", Severity::kError, path, std::move(message), near.empty() ? "" : near.front()});
+  }
+  return match.model;
+}
+
 /// The catalog entry that the request means, or null with an error among the issues.
 const ModelEntry* choose_model(const Catalog& catalog, const Request& request, Issues& issues) {
   if (request.parameters > 0.0) {
@@ -54,21 +71,30 @@ const ModelEntry* choose_model(const Catalog& catalog, const Request& request, I
                       model->id});
     return model;
   }
-  const ModelMatch match = catalog.find_model(request.model);
-  if (match.model != nullptr && !match.rule.empty()) {
-    issues.push_back({"RESOLVED_MODEL", Severity::kNote, "/model",
-                      in_quotes(request.model) + " is read as " + match.model->id + " (" + match.rule + ").",
-                      match.model->id});
+  return named_model(catalog, request.model, "/model", issues);
+}
+
+/// What a student learns from: the model itself where nobody says otherwise (trl 1.9 experimental/gkd/gkd_config.py).
+void take_teacher(const Catalog& catalog, const Request& request, Architecture& student, Issues& issues) {
+  const Value* config = request.teacher_config.is_object() ? &request.teacher_config : nullptr;
+  if (config == nullptr && !request.teacher.empty()) {
+    const ModelEntry* model = named_model(catalog, request.teacher, "/teacher_model", issues);
+    if (model == nullptr) return;
+    config = &model->config;
   }
-  if (match.model == nullptr) {
-    const std::vector<std::string> near = catalog.nearest_models(request.model, 3);
-    std::string message = "The catalog has no model of the name " + in_quotes(request.model) + ".";
-    message += near.empty() ? " Paste its config.json instead."
-                            : " Near it are " + joined(near) + "; or paste its config.json.";
-    issues.push_back(
-        {"UNKNOWN_MODEL", Severity::kError, "/model", std::move(message), near.empty() ? "" : near.front()});
+  if (config == nullptr) {
+    student.teacher = std::make_shared<Architecture>(student);
+    issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/teacher_model",
+                      "No teacher is named: a frozen copy of the model is taken, as TRL's GKDConfig says.", ""});
+    return;
   }
-  return match.model;
+  ConfigResult read = read_config(*config, {});
+  for (Issue& issue : read.issues) {
+    if (issue.severity != Severity::kError) continue;
+    issue.path = "/teacher_model";
+    issues.push_back(std::move(issue));
+  }
+  student.teacher = std::make_shared<Architecture>(without_dropout(std::move(read.architecture)));
 }
 
 /// Weights, gradients and states of a model of which only the size is known.
@@ -230,7 +256,7 @@ void leave_out_evaluation(TrainingJob& job, Issues& issues) {
 
 /// What vLLM on the same card takes of it.
 void settle_share(const std::vector<CardChoice>& cards, TrainingJob& job, Issues& issues) {
-  if (!job.generates() || job.rollout.engine != RolloutEngine::kVllm) return;
+  if (!job.rolls_out() || job.rollout.engine != RolloutEngine::kVllm) return;
   std::string text = "vLLM takes " + shortest_decimal(job.rollout.share * 100.0) + " % of the card's memory";
   if (cards.empty()) {
     issues.push_back({"NOT_COUNTED", Severity::kWarning, "/rollout/gpu_memory_utilization",
@@ -252,7 +278,7 @@ void settle_share(const std::vector<CardChoice>& cards, TrainingJob& job, Issues
 /// vLLM tests/basic_correctness/test_cumem.py: test_end_to_end: what is used after llm.sleep().
 void allow_for_sleeper(const TrainingJob& job, Estimate& e) {
   constexpr Bytes kStays = 7 * kGiB;
-  if (!job.generates() || job.rollout.engine != RolloutEngine::kVllm || !job.rollout.sleeps) return;
+  if (!job.rolls_out() || job.rollout.engine != RolloutEngine::kVllm || !job.rollout.sleeps) return;
   Bytes trains = 0;
   for (int phase = 0; phase < kPhaseCount; ++phase) {
     if (phase != static_cast<int>(Phase::kGeneration)) trains = std::max(trains, e.phase_peaks[phase]);
@@ -472,9 +498,13 @@ Understood Estimator::resolve(const Asked& asked) const {
   answer.architecture = std::move(config.architecture);
   if (answer.model.empty()) answer.model = answer.architecture.class_name;
   if (!readable) return question;
-  settle_trained_layers(answer.architecture.num_layers, request.foreign, answer.job);
+  settle_trained_layers(answer.architecture.num_layers, request.foreign, answer.job, issues);
   settle_video(answer.architecture, answer.job, issues);
   suit_task(request, answer.architecture, issues);
+  if (answer.job.has_teacher()) {
+    take_teacher(catalog_, request, answer.architecture, issues);
+    if (answer.architecture.teacher == nullptr) return question;
+  }
   suit_liger(answer.architecture, answer.job, issues);
   suit_denoiser(answer.architecture.denoiser, request.open, answer.job, issues);
   if (answer.job.is_megatron()) as_megatron(answer.job, answer.architecture, issues);

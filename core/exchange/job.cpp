@@ -136,7 +136,10 @@ void settle_gpus(const Import& import, Value& job, Issues& issues) {
 /// and TRL's trainer cuts no prompt.
 void settle_prompts(const Import& import, Value& job, Issues& issues) {
   const Value* task = said(import, "task");
-  if (task == nullptr || !generates_answers(task->string) || said(import, "max_prompt_length") != nullptr) return;
+  if (task == nullptr || said(import, "max_prompt_length") != nullptr) return;
+  const Value* share = said(import, "lmbda");
+  const bool distils = task->string == "gkd" && is_read_as(import, "swift") && (share == nullptr || share->real > 0.0);
+  if (!generates_answers(task->string) && !distils) return;
   const Value* length = said(import, "sequence_length");
   if (length != nullptr && is_read_as(import, "swift")) {
     put(job, "max_prompt_length", *length);

@@ -91,6 +91,7 @@ class Job {
     read_own_flags();
     read_reference();
     read_rollout();
+    read_teacher();
     ask();
   }
 
@@ -1283,6 +1284,26 @@ class Job {
       say("rollout.shared_weights", of(true), *fast);
       if (const PyValue* share = load_option("gpu_memory_utilization"); share != nullptr)
         say("rollout.gpu_memory_utilization", *share);
+    }
+  }
+
+  /// GKDTrainer(teacher_model=…): a name, or a model that was loaded before.
+  void read_teacher() {
+    if (task_ != "gkd") return;
+    for (const OfRollout& one : distillation_words()) copy(one.path, {one.key});
+    const PyValue* teacher = trainer_ == nullptr ? nullptr : trainer_->find("teacher_model");
+    if (teacher == nullptr) return;
+    if (teacher->is_string()) return say("teacher_model", *teacher);
+    const PyObject* model = at(teacher);
+    if (model == nullptr || !loads_model(*model)) return unknown("teacher_model");
+    const PyValue* name = model->find("pretrained_model_name_or_path");
+    if (name == nullptr && !model->positional.empty()) name = &model->positional[0];
+    if (name != nullptr && name->is_string()) say("teacher_model", *name);
+    const PyValue* dtype = model->find("torch_dtype") != nullptr ? model->find("torch_dtype") : model->find("dtype");
+    const std::string word = dtype == nullptr ? std::string{} : dtype->text;
+    if (contains(word, "float")) {
+      const bool half = contains(word, "float16");
+      say("teacher_dtype", of(contains(word, "bfloat16") ? "bf16" : half ? "fp16" : "fp32"), *dtype);
     }
   }
 

@@ -102,7 +102,8 @@ Outputs gemma3_lm(Net& net, const Program& program, Tensor hidden) {
   return out;
 }
 
-constexpr HeadForward kGemma3Heads[] = {{Head::kCausalLm, gemma3_lm}, {Head::kNone, body_alone}};
+constexpr HeadForward kGemma3Heads[] = {
+    {Head::kCausalLm, gemma3_lm}, {Head::kSequenceClassification, sequence_classification}, {Head::kNone, body_alone}};
 
 const Program kGemma3Program = {forward_with_pictures<merge3>, language_head, kGemma3Heads, OwnLoss::kFp32, {}, inputs};
 const Program kPaliGemmaProgram = {
@@ -111,7 +112,7 @@ const Program kPaliGemmaProgram = {
 }  // namespace
 
 const Family kRows[] = {
-    {"gemma3", "Gemma3", "Gemma3ForConditionalGeneration", kSeeingClasses, read_gemma3, &kGemma3Program},
+    {"gemma3", "Gemma3", "Gemma3ForConditionalGeneration", kJudgingClasses, read_gemma3, &kGemma3Program},
     {"paligemma", "PaliGemma", "PaliGemmaForConditionalGeneration", kSeeingClasses, read_paligemma, &kPaliGemmaProgram},
 };
 

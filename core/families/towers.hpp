@@ -67,6 +67,9 @@ Tensor siglip_tower(Net& net);
 /// that of packed numbers.
 void refuse_packed_pictures(const Architecture& architecture, const TrainingJob& job, Issues& issues);
 
+inline constexpr ClassSuffix kJudgingClasses[] = {{"ForConditionalGeneration", Head::kCausalLm},
+                                                  {"ForSequenceClassification", Head::kSequenceClassification},
+                                                  {"Model", Head::kNone}};
 inline constexpr ClassSuffix kSeeingClasses[] = {{"ForConditionalGeneration", Head::kCausalLm}, {"Model", Head::kNone}};
 
 }  // namespace tidemark

@@ -63,7 +63,7 @@ Card left_of(const Card& card, const Overrides& overrides) {
 }
 
 void take_share(const Card& card, TrainingJob& job) {
-  if (!job.generates() || job.rollout.engine != RolloutEngine::kVllm) return;
+  if (!job.rolls_out() || job.rollout.engine != RolloutEngine::kVllm) return;
   job.rollout.reserved = static_cast<Bytes>(job.rollout.share * static_cast<double>(card.visible));
 }
 

@@ -402,6 +402,27 @@ void check_rollout(const TrainingJob& job, Issues& issues) {
   }
 }
 
+/// Distillation. trl 1.9 experimental/gkd/gkd_config.py: __post_init__, gkd_trainer.py: __init__.
+void check_teacher(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  const auto refuse = [&](std::string_view code, std::string_view path, std::string message) {
+    add(issues, code, Severity::kError, path, std::move(message));
+  };
+  const Architecture& teacher = *a.teacher;
+  if (teacher.program == nullptr || teacher.head != Head::kCausalLm || teacher.language != nullptr) {
+    refuse("UNSUPPORTED_VALUE", "/teacher_model", "A teacher is modelled that is a causal language model of text.");
+  } else if (teacher.vocab_size != a.vocab_size) {
+    refuse("INVALID_VALUE", "/teacher_model",
+           "TRL's GKDTrainer refuses this: the vocabulary of the teacher has " + std::to_string(teacher.vocab_size) +
+               " tokens, that of the student " + std::to_string(a.vocab_size) + ".");
+  }
+  if (job.distillation.beta > 1.0) refuse("INVALID_VALUE", "/beta", "TRL's GKDConfig takes 0 to 1.");
+  const DataParallel& how = job.data_parallel;
+  if (job.gpus() > how.degree || how.is_one_process() || job.is_megatron()) {
+    refuse("UNSUPPORTED_VALUE", "/parallelism",
+           "A teacher is modelled on one GPU, and under DistributedDataParallel, DeepSpeed's ZeRO and FSDP.");
+  }
+}
+
 /// Training on preferences.
 void check_preference(const Architecture& a, const TrainingJob& job, Issues& issues) {
   if (job.preference == Preference::kNone) return;
@@ -411,9 +432,14 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
   const bool scores = job.preference == Preference::kReward;
   // trl 1.9 trainer/dpo_trainer.py DataCollatorForVisionPreference, kto_trainer.py
   // DataCollatorForVisionUnpairedPreference; of ORPO's, CPO's and rewards' trainers none has one.
-  const bool sees = job.preference == Preference::kDpo || job.preference == Preference::kKto || job.generates();
+  const bool by_text = scores && job.images_per_sample == 0 && job.video_frames == 0;
+  const bool sees =
+      job.preference == Preference::kDpo || job.preference == Preference::kKto || job.generates() || by_text;
   if (a.language != nullptr && !sees) {
-    refuse("/task", "Of models that see, the preferences of DPO and KTO are modelled, and answers that they generate.");
+    refuse(
+        "/task",
+        "Of models that see, the preferences of DPO and KTO are modelled, answers that they generate, and rewards of "
+        "texts alone: TRL's RewardTrainer takes no pictures.");
   } else if (a.language != nullptr && job.images_per_sample > 0 && job.reference == Reference::kPrecomputed) {
     refuse("/reference_model/precompute", "TRL's trainers compute no log-probabilities of pictures in advance.");
   } else if (a.language != nullptr && job.audio_seconds > 0.0) {
@@ -435,6 +461,7 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
     if (job.offload.activations)
       refuse("/offload/activations", "Generated answers are modelled without offloaded activations.");
   }
+  if (job.has_teacher() && a.teacher != nullptr) check_teacher(a, job, issues);
   if (!has_reference(job.preference)) return;
   if (job.reference == Reference::kAdapterOff && job.method != Method::kLora && job.method != Method::kQlora) {
     refuse("/reference_model/shared_with_adapter", "Without adapters a reference is a copy, or precomputed.");
@@ -640,6 +667,17 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
         "them is named in \"adapter.modules_to_save\".");
   }
   check_task(request, given, issues);
+  const std::string_view framework = job.framework.name;
+  if ((framework == "transformers" || framework == "pytorch" || framework == "accelerate") &&
+      !job.framework.at_least(4, 0)) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/framework/version",
+        "Releases of transformers are modelled from 4 on: older ones have none of these models' code.", "5.12");
+  }
+  if (framework == "trl" && job.packing && (job.images_per_sample > 0 || job.video_frames > 0)) {
+    // trl 1.9 trainer/sft_trainer.py: __init__
+    add(issues, "INVALID_COMBINATION", Severity::kError, "/packing",
+        "TRL's SFTTrainer refuses to pack samples of a model that sees. Set \"packing\" to false.");
+  }
   check_float8(job, issues);
   if (request.foreign.layers_in_turn > 0 &&
       (job.method != Method::kFull || job.gpus() > 1 || job.optimizer == "badam")) {
@@ -733,6 +771,22 @@ void check_prefix(const Architecture& a, const TrainingJob& job, Issues& issues)
   }
 }
 
+namespace {
+
+/// peft 0.18 tuners/tuners_utils.py check_target_module_exists: a number that no layer has matches nothing.
+void check_chosen_layers(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  const std::vector<Count>& chosen = job.adapter.layers_to_transform;
+  Count most = std::max(a.num_layers, a.num_decoder_layers);
+  for (const Architecture& part : a.parts) most = std::max({most, part.num_layers, part.num_decoder_layers});
+  const bool beyond = std::any_of(chosen.begin(), chosen.end(), [most](Count layer) { return layer >= most; });
+  if (!job.has_adapter() || !beyond) return;
+  add(issues, "IGNORED_OPTION", Severity::kWarning, "/adapter/layers_to_transform",
+      "The model's layers are numbered from 0 to " + std::to_string(most - 1) +
+          ": PEFT passes over the other numbers.");
+}
+
+}  // namespace
+
 void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) {
   if (job.method == Method::kQlora) check_packed(a, job, issues);
   check_flash(a, job, issues);
@@ -757,6 +811,7 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
         "Learned prompts are modelled of causal language models alone, on samples of their own.", "lora");
   }
   check_prefix(a, job, issues);
+  check_chosen_layers(a, job, issues);
   if (job.checkpointing == Checkpointing::kEvery && job.checkpoint_every > a.num_layers) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/gradient_checkpointing/every",
         "The model has " + std::to_string(a.num_layers) + " layers: only the first one is checkpointed.",

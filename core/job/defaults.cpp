@@ -417,6 +417,9 @@ void stand_for_combinations(TrainingJob& job, Issues& issues) {
     job.loss = Loss::kDefault;
     job.stand_ins.emplace_back("a fused loss of preferences, answered by that of all logits");
   }
+  if (job.has_teacher() && data.is_sharded()) {
+    job.stand_ins.emplace_back("a teacher beside weights that GPUs divide, which no record holds");
+  }
 }
 
 }  // namespace
@@ -591,7 +594,7 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   if (forced && adapters && data.is_sharded() && data.sharding == Sharding::kZero3) job.use_reentrant = true;
   // trl 1.9 models/utils.py disable_gradient_checkpointing: off where a reference or generated answers are scored, and
   // on again for all layers.
-  const bool scores = job.generates() || (has_reference(job.preference) && job.reference != Reference::kPrecomputed);
+  const bool scores = job.rolls_out() || (has_reference(job.preference) && job.reference != Reference::kPrecomputed);
   if (scores && job.checkpointing == Checkpointing::kEvery) {
     job.checkpointing = Checkpointing::kFull;
     issues.push_back({"IGNORED_OPTION", Severity::kWarning, "/gradient_checkpointing/every",
@@ -610,11 +613,16 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
 
 namespace {
 
+void refuse(std::string_view path, std::string message, Issues& issues) {
+  issues.push_back({"INVALID_VALUE", Severity::kError, std::string{path}, std::move(message), ""});
+}
+
+void warn_of_prompt(std::string message, Issues& issues) {
+  issues.push_back({"IGNORED_OPTION", Severity::kWarning, "/max_prompt_length", std::move(message), ""});
+}
+
 /// trl 1.9 trainer/{grpo,rloo}_config.py: __post_init__.
-void settle_rollout(const Foreign& foreign, TrainingJob& job, Issues& issues) {
-  const auto refuse = [&](std::string_view path, std::string message) {
-    issues.push_back({"INVALID_VALUE", Severity::kError, std::string{path}, std::move(message), ""});
-  };
+void settle_groups(const Foreign& foreign, TrainingJob& job, Issues& issues) {
   Rollout& rollout = job.rollout;
   const bool by_whole = job.preference == Preference::kRloo;
   const std::string name = by_whole ? "RLOO" : "GRPO";
@@ -622,15 +630,16 @@ void settle_rollout(const Foreign& foreign, TrainingJob& job, Issues& issues) {
   const Count together = job.micro_batch_size * job.data_parallel.degree;
   if (foreign.generation_batch > 0) {
     if (rollout.micro_batches > 0) {
-      refuse("/generation_batch_size", "TRL takes one of generation_batch_size and steps_per_generation.");
+      refuse("/generation_batch_size", "TRL takes one of generation_batch_size and steps_per_generation.", issues);
     } else if (foreign.generation_batch % together != 0) {
-      refuse("/generation_batch_size", "generation_batch_size must be a multiple of the " + std::to_string(together) +
-                                           " answers that all GPUs train on at a time.");
+      refuse("/generation_batch_size",
+             "generation_batch_size must be a multiple of the " + std::to_string(together) +
+                 " answers that all GPUs train on at a time.",
+             issues);
     } else {
       rollout.micro_batches = foreign.generation_batch / together;
     }
   }
-  if (foreign.prompt_length > 0) job.sequence_length = foreign.prompt_length + rollout.answer;
   const Count n = rollout.per_prompt;
   if (together % n * (job.generated_together() % n) % n != 0) {
     issues.push_back({"INCOMPLETE_GROUPS", Severity::kWarning, "/num_generations",
@@ -640,17 +649,38 @@ void settle_rollout(const Foreign& foreign, TrainingJob& job, Issues& issues) {
                           std::to_string(n) + ". The figures do not depend on it.",
                       ""});
   }
-  if (rollout.answer >= job.sequence_length) {
-    refuse("/max_completion_length", "\"sequence_length\" counts prompt and answer, and the answer alone has " +
-                                         std::to_string(rollout.answer) +
-                                         " tokens. Make it longer, or state max_prompt_length in its place.");
+}
+
+/// trl 1.9 experimental/gkd/gkd_trainer.py training_step: each micro-batch has answers of its own.
+void settle_rollout(const Foreign& foreign, TrainingJob& job, Issues& issues) {
+  Rollout& rollout = job.rollout;
+  if (job.has_teacher()) rollout.micro_batches = 1;
+  if (job.generates()) settle_groups(foreign, job, issues);
+  if (foreign.prompt_length > 0) {
+    const Count together = foreign.prompt_length + rollout.answer, stated = job.sequence_length;
+    job.sequence_length = together;
+    if (stated != together && stated != TrainingJob{}.sequence_length) {
+      warn_of_prompt("max_prompt_length and max_completion_length, which are " + std::to_string(together) +
+                         " tokens together, replace the " + std::to_string(stated) + " of sequence_length.",
+                     issues);
+    }
   }
+  if (rollout.answer < job.sequence_length) return;
+  refuse("/max_completion_length",
+         "\"sequence_length\" counts prompt and answer, and the answer alone has " + std::to_string(rollout.answer) +
+             " tokens. Make it longer, or state max_prompt_length in its place.",
+         issues);
 }
 
 }  // namespace
 
 void settle_foreign(const Foreign& foreign, TrainingJob& job, Issues& issues) {
-  if (job.generates()) settle_rollout(foreign, job, issues);
+  if (job.rolls_out()) {
+    settle_rollout(foreign, job, issues);
+  } else if (foreign.prompt_length >= job.sequence_length && job.sequence_length > 0) {
+    warn_of_prompt("A prompt of sequence_length tokens and more leaves none to the answer, which is cut there.",
+                   issues);
+  }
   if (foreign.padding_free) join_samples(job);
   job.micro_batch_size *= foreign.rows_per_sample;
   if (foreign.texts_per_sample > 1) gather_texts(foreign.texts_per_sample, job);

@@ -73,6 +73,8 @@ struct Request {
   std::string model;           ///< catalog id or alias; empty when not given
   Value config;                ///< a pasted config.json; null when not given
   double parameters = 0.0;     ///< only a count; 0 when not given
+  std::string teacher;         ///< catalog id or alias of the model to distil from
+  Value teacher_config;        ///< or its config.json; neither: the model itself
   std::string class_name;      ///< class whose head is trained, where it differs from config.json's
   std::string task;            ///< which head is trained, where class_name does not say; empty: the model's own
   TrainingJob job;             ///< how it is trained

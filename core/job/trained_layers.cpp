@@ -27,7 +27,7 @@ void take_turns(Count layers, Count trained, TrainingJob& job) {
 
 // LLaMA-Factory ff6d4d12 model/adapter.py: _setup_freeze_tuning. The last n layers are trained, of LLaMA Pro every k-th
 // (those that expansion added), below zero the first; embeddings, the last norm and the head are not.
-void settle_trained_layers(Count layers, const Foreign& foreign, TrainingJob& job) {
+void settle_trained_layers(Count layers, const Foreign& foreign, TrainingJob& job, Issues& issues) {
   if (job.method == Method::kFull) take_turns(layers, foreign.layers_in_turn, job);
   // badam 1.4 block_optim.py BlockOptimizer: one layer at a time. All that follows the first has to keep what backward
   // needs, so that its turn is the dearest.
@@ -35,6 +35,13 @@ void settle_trained_layers(Count layers, const Foreign& foreign, TrainingJob& jo
   if (in_turn) job.method = Method::kFreeze;
   const Count wanted = in_turn ? -1 : foreign.trained_layers;
   if (job.method != Method::kFreeze || wanted == 0 || layers <= 0) return;
+  if (foreign.trains_expansion && !in_turn && (wanted < 0 || layers % wanted != 0)) {
+    issues.push_back({"INVALID_VALUE", Severity::kError, "/freeze_trainable_layers",
+                      "LLaMA-Factory refuses this: with use_llama_pro the model's " + std::to_string(layers) +
+                          " layers must be a multiple of freeze_trainable_layers.",
+                      ""});
+    return;
+  }
   const Count stride = foreign.trains_expansion ? std::max<Count>(layers / std::max<Count>(wanted, 1), 1) : 1;
   std::string frozen;
   for (Count i = 0; i < layers; ++i) {

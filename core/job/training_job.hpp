@@ -265,6 +265,7 @@ enum class Preference : std::uint8_t {
   kReward,  ///< pairs, a score each
   kGrpo,    ///< answers that the model generates itself, which rewards compare
   kRloo,    ///< the same, each weighed as a whole
+  kGkd,     ///< single samples, whose tokens a teacher predicts, too
 };
 
 /// Whether the model generates what it trains on.
@@ -272,7 +273,8 @@ constexpr bool generates(Preference preference) {
   return preference == Preference::kGrpo || preference == Preference::kRloo;
 }
 constexpr bool has_pairs(Preference preference) {
-  return preference != Preference::kNone && preference != Preference::kKto && !generates(preference);
+  return preference != Preference::kNone && preference != Preference::kKto && preference != Preference::kGkd &&
+         !generates(preference);
 }
 constexpr bool has_reference(Preference preference) {
   return preference == Preference::kDpo || preference == Preference::kKto || generates(preference);
@@ -308,6 +310,16 @@ struct Rollout {
 
   bool operator==(const Rollout&) const = default;
   std::partial_ordering operator<=>(const Rollout&) const = default;
+};
+
+/// What a student is compared with, as TRL's GKDConfig says it (trl 1.9 experimental/gkd/gkd_config.py).
+struct Distillation {
+  double student_share = 0.5;  ///< of the micro-batches, those that the student generates (lmbda)
+  double beta = 0.5;           ///< 0: the teacher's divergence alone, 1: the student's; between: of both from the mean
+  std::optional<Dtype> teacher;  ///< dtype of the teacher's weights, where it is not the student's
+
+  bool operator==(const Distillation&) const = default;
+  std::partial_ordering operator<=>(const Distillation&) const = default;
 };
 
 /// Evaluation between training steps, as transformers' Trainer runs it.
@@ -471,6 +483,7 @@ struct TrainingJob {
   Preference preference = Preference::kNone;
   Reference reference = Reference::kCopy;  ///< read where the preference needs one
   Rollout rollout;                         ///< read where it generates
+  Distillation distillation;               ///< read where a teacher is there
   Evaluation evaluation;
   bool compiled = false;      ///< torch.compile: torchtitan's is modelled, for others' the code as it is stands in
   bool selective_op = false;  ///< torchtitan's policy per operation, between full checkpointing and none
@@ -507,6 +520,10 @@ struct TrainingJob {
   bool freezes_by_name() const { return !freeze.empty() || !trainable.empty(); }
   /// Answers are generated between its steps.
   bool generates() const { return tidemark::generates(preference); }
+  /// A second model of its own predicts the same tokens.
+  bool has_teacher() const { return preference == Preference::kGkd; }
+  /// The same, or a student does so before its micro-batches.
+  bool rolls_out() const { return generates() || (has_teacher() && distillation.student_share > 0.0); }
   /// Tokens of an answer: the sequence begins with a prompt.
   Count answer_length() const { return std::max<Count>(1, std::min(rollout.answer, sequence_length - 1)); }
   /// Micro-batches whose answers are generated together.

@@ -129,6 +129,11 @@ void preference_inputs(Net& net, const Shape& rows) {
   (net.job.padding ? net.attention_mask : net.more_inputs.emplace_back()) = std::move(mask);
   if (net.job.preference == Preference::kReward || net.job.generates()) return;
   net.more_inputs.push_back(ids(net, rows, "completion_mask"));
+  if (net.job.has_teacher()) {  // experimental/utils.py: DataCollatorForChatML
+    const Shape prompts{net.B, Dim(std::max<Count>(1, net.job.sequence_length - net.job.answer_length()))};
+    for (const char* name : {"prompts", "prompt_attention_mask"}) net.more_inputs.push_back(ids(net, prompts, name));
+    return;
+  }
   const int further = has_reference(net.job.preference) ? (net.job.preference == Preference::kKto ? 3 : 0) : 3;
   for (int i = 0; i < further; ++i) net.more_inputs.push_back(ids(net, rows, "input_ids"));
 }

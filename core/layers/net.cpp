@@ -45,7 +45,7 @@ Dim Net::width_of(Count width) const {
   return job.tensor.is_used() ? part_of(width, Symbol::kFeedForward, job) : Dim(width);
 }
 
-Net::Net(Net& whole, const Architecture& a, Dim batch, Dim sequence) : Net(whole.tape, a, whole.job) {
+Net::Net(Net& whole, const Architecture& a, const TrainingJob& j, Dim batch, Dim sequence) : Net(whole.tape, a, j) {
   B = batch;
   S = sequence;
   T = Dim(batch.n() * sequence.n(), Symbol::kTokens);
@@ -55,12 +55,25 @@ Net::Net(Net& whole, const Architecture& a, Dim batch, Dim sequence) : Net(whole
 }
 
 Net& Net::part(const Architecture& architecture, Dim batch, Dim sequence) {
-  whole_->parts_.push_back(std::unique_ptr<Net>(new Net(*whole_, architecture, batch, sequence)));
+  whole_->parts_.push_back(std::unique_ptr<Net>(new Net(*whole_, architecture, job, batch, sequence)));
   return *whole_->parts_.back();
 }
 
 Net& Net::copy() {
   Net& other = part(arch, B, S);
+  other.treatments = nullptr;
+  other.evaluates = true;
+  return other;
+}
+
+Net& Net::teacher() {
+  if (!whole_->teaches_) {
+    whole_->teaches_ = std::make_unique<TrainingJob>(job);
+    whole_->teaches_->method = Method::kFull;
+    whole_->teaches_->recipe.weights = job.distillation.teacher.value_or(job.recipe.weights);
+  }
+  whole_->parts_.push_back(std::unique_ptr<Net>(new Net(*whole_, *arch.teacher, *whole_->teaches_, B, S)));
+  Net& other = *whole_->parts_.back();
   other.treatments = nullptr;
   other.evaluates = true;
   return other;

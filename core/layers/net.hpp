@@ -85,6 +85,8 @@ class Net {
   void let_last_iteration_go();
   /// A copy of the model beside it, with layers and parameters of its own.
   Net& copy();
+  /// The model that it learns from, beside it: whole, without adapters.
+  Net& teacher();
   /// Its backward is through: nothing runs a layer again.
   void end_micro_step();
   /// Where attention keeps its keys and values while the model generates (core/layers/kv_cache.hpp); null: nowhere.
@@ -276,7 +278,7 @@ class Net {
   bool rotates(Count layer) const;
 
  private:
-  Net(Net& whole, const Architecture& a, Dim batch, Dim sequence);
+  Net(Net& whole, const Architecture& a, const TrainingJob& j, Dim batch, Dim sequence);
   const LayerPlan::Stack& planned(const Stack& stack);
   Tensor checkpointed_layer(const Stack& stack, Count layer, const Tensor& hidden);
   Tensor run_layer(const Stack& stack, Count layer, Tensor hidden);
@@ -291,6 +293,7 @@ class Net {
   std::vector<std::size_t>* kinds_ = nullptr;         // of the whole
   std::vector<CachedAttention>* kv_cache_ = nullptr;  // of the whole
   std::vector<std::unique_ptr<Net>> parts_;           // of the whole
+  std::unique_ptr<TrainingJob> teaches_;              // how the teacher of the whole is loaded
 
   bool trains(const char* module, const char* parameter) const;
   Dtype kept_dtype() const;

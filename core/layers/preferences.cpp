@@ -1,5 +1,6 @@
 #include "core/layers/preferences.hpp"
 
+#include "core/layers/distillation.hpp"
 #include "core/layers/model_call.hpp"
 
 namespace tidemark {
@@ -107,6 +108,8 @@ Tensor loss_of(Net& net, const Tensor& logits) {
   return mean_all(std::move(tokens));
 }
 
+}  // namespace
+
 // TRL 1.9 models/utils.py: prepare_deepspeed, prepare_fsdp: what is divided has no autocast around it.
 Outputs call_copy(Net& net, const Program& program, const Placements& placements) {
   Tape& t = net.tape;
@@ -117,6 +120,8 @@ Outputs call_copy(Net& net, const Program& program, const Placements& placements
   if (divided) t.set_placement(placements.own);
   return outputs;
 }
+
+namespace {
 
 // The outputs of the reference, which _compute_loss holds to its end.
 Outputs reference_outputs(Net& net, const Program& program, const Placements& placements) {
@@ -291,6 +296,7 @@ void score_answers(Net& net, const Tensor& logits) {
 
 Tensor preference_loss(Net& net, const Program& program, Tensor logits_in, const Placements& placements) {
   Tensor logits = hooked(std::move(logits_in));
+  if (net.job.has_teacher()) return distillation_loss(net, std::move(logits), placements);
   if (net.job.preference == Preference::kRloo) return rloo_loss(net, std::move(logits));
   if (net.job.generates()) return grpo_loss(net, std::move(logits));
   if (has_reference(net.job.preference)) return against_reference(net, program, logits, placements);

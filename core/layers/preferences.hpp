@@ -14,6 +14,9 @@ struct Placements {
 /// forward and the metrics that they log. The reference's parameters are the last that the tape declares.
 Tensor preference_loss(Net& net, const Program& program, Tensor logits, const Placements& placements = {});
 
+/// A forward without gradients of another model beside it, the batch being its own.
+Outputs call_copy(Net& net, const Program& program, const Placements& placements);
+
 /// What TRL's trainers on generated answers make of logits that a model without gradients has returned.
 void score_answers(Net& net, const Tensor& logits);
 

@@ -1,8 +1,28 @@
 #include "core/layers/program.hpp"
 
+#include <algorithm>
 #include <string>
 
+#include "core/units/word_list.hpp"
+
 namespace tidemark {
+
+namespace {
+
+/// Types whose class says `_supports_flex_attn = False` (transformers 5.12.1 modeling_utils.py:
+/// _flex_attn_can_dispatch).
+constexpr std::string_view kNoFlex =
+    "bloom,codegen,ctrl,deberta,deberta-v2,deepseek_v32,falcon,falcon_h1,glm4v,glm46v,glm_moe_dsa,glm_ocr,gpt2,"
+    "gpt_bigcode,gpt_neo,gptj,jamba,mpnet,mpt,mt5,nemotron,olmo_hybrid,olmoe,persimmon,qwen2_5_omni,"
+    "qwen2_5_omni_thinker,qwen2_5_vl,qwen2_audio,qwen2_vl,qwen3_5,qwen3_5_moe,qwen3_5_moe_text,qwen3_5_text,"
+    "qwen3_next,qwen3_omni_moe,qwen3_omni_moe_thinker,qwen3_vl,recurrent_gemma,stablelm,swin,t5,umt5,xglm";
+
+bool asks_for_flex(const TrainingJob& job) {
+  const auto is_one = [](const std::string& text) { return text.rfind("flex_attention", 0) == 0; };
+  return std::any_of(job.stand_ins.begin(), job.stand_ins.end(), is_one);
+}
+
+}  // namespace
 
 void check_attention(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   const Program* program = architecture.program;
@@ -10,6 +30,13 @@ void check_attention(const Architecture& architecture, const TrainingJob& job, I
   if (program->check != nullptr) program->check(architecture, job, issues);
   const AttentionSupport& has = program->attention;
   const bool second = job.attention == AttentionKernel::kFlashAttention2;
+  if (asks_for_flex(job) && program->implementation == nullptr && has_word(kNoFlex, architecture.model_type)) {
+    issues.push_back(
+        {"UNSUPPORTED_VALUE", Severity::kError, "/attention",
+         "transformers has no flex_attention for " + architecture.model_type + ": it raises an error. Use \"sdpa\".",
+         "sdpa"});
+    return;
+  }
   // Kernels of the flash-attn packages take no bias on the scores (FalconFlashAttention2 raises on alibi).
   if (wants_flash(job) && (architecture.alibi || !(second ? has.flash_attention_2 : has.flash_attention_3))) {
     const std::string known = has.sdpa ? "sdpa" : "eager";

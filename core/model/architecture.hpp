@@ -243,6 +243,8 @@ struct Architecture {
   std::shared_ptr<const ModelTrace>
       trace;  ///< of code that no family here is (core/families/model_trace.cpp); null elsewhere
 
+  std::shared_ptr<const Architecture> teacher;  ///< whom it learns from (GKD); null elsewhere
+
   Count published_parameters = 0;  ///< the count that the catalog's source states, 0 when it states none
 
   /// The longest sequence that a learned table of positions has rows for; 0 where positions are computed.

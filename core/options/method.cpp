@@ -34,8 +34,8 @@ void method(Request& r, const OptionValue& v) {
 
 constexpr std::string_view kWithReference = "dpo,kto,grpo,rloo";
 constexpr std::string_view kGenerated = "grpo,rloo";
-constexpr std::string_view kNoFurtherModels =
-    "One model is modelled: no reference, reward, value or teacher beside it.";
+constexpr std::string_view kRolledOut = "grpo,rloo,gkd";
+constexpr std::string_view kNoFurtherModels = "No model is modelled that scores answers or predicts returns.";
 
 constexpr Choice kTasks[] = {
     {"sft", 0, "next-token loss over each sample"},
@@ -60,6 +60,7 @@ constexpr Choice kTasks[] = {
     {"cpo", number(Preference::kCpo), "pairs of answers without a reference"},
     {"grpo", number(Preference::kGrpo), "answers that the model generates itself, as TRL's GRPOTrainer"},
     {"rloo", number(Preference::kRloo), "the same answers, each weighed as a whole, as TRL's RLOOTrainer"},
+    {"gkd", number(Preference::kGkd), "what a teacher predicts of each token, as TRL's GKDTrainer"},
     {"text_classification", 0, "", true, "classification"},
     {"sequence_classification", 0, "", true, "classification"},
     {"image_classification", 0, "", true, "vision"},
@@ -69,7 +70,6 @@ constexpr Choice kTasks[] = {
     {"sentence-transformers:qa", 0, "", true, "embedding"},
     {"multiple_choice", 0, "one of several answers", false},
     {"ppo", 0, "generated answers, with reward and value models", false},
-    {"gkd", 0, "distillation from a teacher", false},
 };
 
 // sglang takes a share of the card likewise, but none of its sources was read.
@@ -133,6 +133,7 @@ constexpr Option kOptions[] = {
           r.task = v.text;
           r.job.preference = static_cast<Preference>(v.choice);
           r.foreign.texts_per_sample = v.text == "embedding" ? 2 : 1;
+          if (r.job.has_teacher()) r.job.rollout.answer = 128;  // trl 1.9 experimental/gkd/gkd_config.py
           if (v.text != "generative_reranker") return;
           r.job.stand_ins.emplace_back("a head's logits of two tokens, answered by a score layer without the head");
         }),
@@ -201,18 +202,47 @@ constexpr Option kOptions[] = {
         .refused("A reference in host memory is not modelled yet."),
     refused("reward_model", "Reward model", "A model that scores answers.", kNoFurtherModels),
     refused("value_model", "Value model", "A model that predicts returns.", kNoFurtherModels),
-    refused("teacher_model", "Teacher model", "A model to distil from.", kNoFurtherModels),
-    // trl 1.9 trainer/grpo_config.py
-    real("beta", "null", "Weight of the reference",
-         "KL coefficient of generated answers: 0, GRPO's default, means no reference model; RLOO's is 0.05.")
-        .within(0, 1e6)
-        .when("task", kGenerated)
+    text("teacher_model", "null", "Teacher",
+         "Catalog id or alias of the model to distil from; absent: the model itself.")
+        .from("models")
+        .known_as("teacher_model_name_or_path")
+        .when("task", "gkd")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { r.teacher = v.text; }),
+    of_type(OptionType::kDocument, "teacher_config", "null", "Teacher's configuration", "Its config.json.")
+        .when("task", "gkd")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { r.teacher_config = *v.document; }),
+    refused("teacher_model_server", "Teacher elsewhere", "The address of a teacher on another machine.",
+            "A teacher on another machine, of which the likeliest tokens alone come, is not modelled."),
+    choice("teacher_dtype", "null", kFloats, "Teacher's dtype", "Of its weights; absent: as the student's.")
+        .when("task", "gkd")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { r.job.distillation.teacher = static_cast<Dtype>(v.choice); }),
+    real("lmbda", "0.5", "Student's share", "Of the micro-batches, those whose answers the student generates.")
+        .within(0, 1)
+        .when("task", "gkd")
+        .further()
+        .into<&TrainingJob::distillation, &Distillation::student_share>(),
+    flag("seq_kd", false, "Teacher's answers", "The teacher generates the others.")
+        .when("task", "gkd")
         .further()
         .sets([](Request& r, const OptionValue& v) {
+          if (v.boolean) r.job.stand_ins.emplace_back("answers that a teacher generates, answered without its cache");
+        }),
+    // trl 1.9 trainer/grpo_config.py
+    real("beta", "null", "Weight of the reference",
+         "KL coefficient of generated answers: 0, GRPO's default, means no reference model; RLOO's is 0.05. Of "
+         "distillation 0.5: 0 is the teacher's divergence alone, 1 the student's.")
+        .within(0, 1e6)
+        .when("task", kRolledOut)
+        .further()
+        .sets([](Request& r, const OptionValue& v) {
+          r.job.distillation.beta = v.real;
           if (r.job.generates() && (v.real > 0.0 || !r.open.compares)) r.open.compares = v.real > 0.0;
         }),
     choice("rollout.engine", "\"transformers\"", kEngines, "Generated by", "What generates the answers.")
-        .when("task", kGenerated)
+        .when("task", kRolledOut)
         .further()
         .sets([](Request& r, const OptionValue& v) { r.job.rollout.engine = static_cast<RolloutEngine>(v.choice); }),
     choice("rollout.mode", "\"colocate\"", kModes, "Where vLLM runs",
@@ -276,7 +306,7 @@ constexpr Option kOptions[] = {
         .further()
         .sets([](Request& r, const OptionValue& v) { r.foreign.prompt_length = v.integer; }),
     integer("max_completion_length", "null", "Answer length",
-            "Tokens of an answer (GRPO, RLOO: 256 unless stated); sequence_length counts prompt and answer.")
+            "Tokens of an answer (GRPO, RLOO: 256, GKD: 128 unless stated); sequence_length counts prompt and answer.")
         .within(1, 1e8, "tokens")
         .further()
         .into<&TrainingJob::rollout, &Rollout::answer>(),

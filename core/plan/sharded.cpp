@@ -103,7 +103,7 @@ class Whole : public Sharded {
 
 std::unique_ptr<Sharded> place_reference(Tape& tape, const Architecture& architecture, const TrainingJob& job,
                                          const LayerPlan& plan) {
-  const bool copied = has_reference(job.preference) && job.reference == Reference::kCopy;
+  const bool copied = job.has_teacher() || (has_reference(job.preference) && job.reference == Reference::kCopy);
   if (!copied || !job.data_parallel.is_sharded() || job.is_megatron()) return nullptr;
   switch (job.data_parallel.sharding) {
     case Sharding::kZero1:

@@ -32,7 +32,7 @@ std::string targets_in_words(const ModuleChoice& targets) {
 
 // By Preference.
 constexpr std::string_view kPreferences[] = {"",        "DPO, ",          "KTO, ",  "ORPO, ", "CPO, ",
-                                             "SimPO, ", "reward model, ", "GRPO, ", "RLOO, "};
+                                             "SimPO, ", "reward model, ", "GRPO, ", "RLOO, ", "distillation, "};
 
 std::string what_is_trained(const TrainingJob& job) {
   if (job.method == Method::kFull) return "full fine-tuning";

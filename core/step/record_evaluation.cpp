@@ -48,7 +48,7 @@ void choose_token(Net& net, const Tensor& logits, std::vector<Tensor>& names) {
   const auto copy = [&](const char* op) { return net.tape.allocate(logits.shape(), Dtype::kFp32, op); };
   Tensor scores = copy("to");
   names.clear();
-  if (net.job.generates()) {
+  if (net.job.rolls_out()) {
     Tensor probabilities = copy("softmax");
     const Tensor draws = copy("multinomial: exponential_");
     names = {std::move(scores), std::move(probabilities)};
@@ -60,8 +60,9 @@ void choose_token(Net& net, const Tensor& logits, std::vector<Tensor>& names) {
 }
 
 // generate(): a forward of the whole prompt that keeps keys and values, then one of a token for each further one. Of
-// these the last two run, where the cache is at its largest.
-void generate(const Net& trained, const Architecture& calm, const TrainingJob& job, const Program& program) {
+// these the last two run, where the cache is at its largest. Without a cache (`keeps`) each is one of all tokens.
+void generate(const Net& trained, const Architecture& calm, const TrainingJob& job, const Program& program,
+              bool keeps = true) {
   Tape& t = trained.tape;
   Scope in(t, "", kGenerate);
   TrainingJob how = job;
@@ -77,7 +78,7 @@ void generate(const Net& trained, const Architecture& calm, const TrainingJob& j
   Net net(t, calm, how);
   net.treatments = trained.treatments;
   net.evaluates = true;
-  net.keep_in(&cache);
+  if (keeps) net.keep_in(&cache);
   const WithoutGradients quiet(t);
   take_batch(net, program);
   t.set_autocast(how.recipe.autocast);
@@ -250,7 +251,7 @@ void record_rollout(Simulation& s, Net& trained, const Architecture& architectur
   const Count batches = job.generated_together(), answers = job.micro_batch_size * batches;
   Scope in(t, "", kRollout);
   t.resume_parameters_outside_layers();
-  t.buffer("generated answers", buffered_bytes(job, answers));
+  if (job.generates()) t.buffer("generated answers", buffered_bytes(job, answers));
   if (rollout.engine == RolloutEngine::kVllm && !rollout.sleeps && rollout.reserved > 0) {
     Scope in_vllm(t, "vLLM", kVllm);
     t.buffer("its share of the card", rollout.reserved);
@@ -263,8 +264,14 @@ void record_rollout(Simulation& s, Net& trained, const Architecture& architectur
     how.micro_batch_size = answers;
     how.sequence_length = std::max<Count>(1, job.sequence_length - job.answer_length());
     how.evaluation = {answers, false, 0, true, job.answer_length(), 1};
+    // trl 1.9 experimental/gkd/gkd_trainer.py: __init__: use_cache.
+    const bool keeps = job.generates() || job.checkpointing == Checkpointing::kNone;
+    if (!keeps) {
+      how.sequence_length = job.sequence_length - 1;
+      how.evaluation.new_tokens = 1;
+    }
     if (divided.own != nullptr) divided.own->begin_generation();
-    generate(trained, architecture, how, program);
+    generate(trained, architecture, how, program, keeps);
     if (divided.own != nullptr) divided.own->end_generation();
   } else if (divided.own != nullptr) {
     divided.own->send_weights();
@@ -273,9 +280,9 @@ void record_rollout(Simulation& s, Net& trained, const Architecture& architectur
     generate_by_vllm(t, rollout);
   }
   t.break_segment();
-  t.begin_segment(Phase::kForward, -1);
-  s.scoring = t.segments().size() - 1;
-  {
+  s.scoring = t.segments().size();
+  if (job.generates()) {
+    t.begin_segment(Phase::kForward, -1);
     const WithoutGradients quiet(t);
     const Tensor next = allocate_bytes(t, buffered_bytes(job, answers), "generated answers");
     const Tensor rows = allocate_bytes(t, answers * job.sequence_length * 2 * size_of(Dtype::kInt64), "cat");

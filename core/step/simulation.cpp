@@ -188,7 +188,8 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   }
   s.adapted_modules = modules.adapted;
   s.saved_modules = modules.saved;
-  const std::unique_ptr<Sharded> reference = place_reference(t, architecture, job, net.plan());
+  const Architecture& beside = job.has_teacher() ? *architecture.teacher : architecture;
+  const std::unique_ptr<Sharded> reference = place_reference(t, beside, job, net.plan());
   const bool whole = !sharded || (!job.data_parallel.is_sharded() && !job.is_megatron());
   if (whole && job.recipe.gradients == Dtype::kFp32 && is_half(job.recipe.weights)) t.set_gradient_dtype(Dtype::kFp32);
   const DataParallel& ddp = job.data_parallel;
@@ -234,9 +235,11 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   const bool compares = has_reference(job.preference) && job.reference == Reference::kCopy;
   if (job.is_megatron() && compares) keep_reference(t);
   std::vector<Declared> declared;
+  // Beside weights that are divided a teacher's student is not shown while it generates: training needs more.
+  const bool rolls_out = job.generates() || (job.rolls_out() && !job.data_parallel.is_sharded());
   const bool divides = job.generates() && divides_weights(job);
   const Divided divided{divides ? sharded.get() : nullptr, divides ? reference.get() : nullptr};
-  if (job.generates()) declared = declared_in(t);
+  if (rolls_out) declared = declared_in(t);
   if (sharded) sharded->end_micro_steps();
   t.begin_segment(Phase::kOptimizer, -1);
   const std::size_t events = t.events().size();
@@ -254,7 +257,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   t.break_segment();
   // Gradients are there where a generation falls between two micro-steps of one step, or where they stay.
   const bool among_gradients = job.generates_every() % job.gradient_accumulation_steps != 0 || s.gradients_stay;
-  if (job.generates() && among_gradients) record_rollout(s, net, architecture, seen, program, declared, divided);
+  if (rolls_out && among_gradients) record_rollout(s, net, architecture, seen, program, declared, divided);
   t.begin_segment(Phase::kZeroGrad, -1);
   s.zero_grad = t.segments().size() - 1;
   if (job.zero_grad_to_none) {
@@ -267,7 +270,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   // Really it goes layer by layer in the next forward, whose peak comes when all of it is gone.
   t.let_modules_go();
   pipelined = nullptr;
-  if (job.generates() && !among_gradients) record_rollout(s, net, architecture, seen, program, declared, divided);
+  if (rolls_out && !among_gradients) record_rollout(s, net, architecture, seen, program, declared, divided);
   s.evaluation =
       job.evaluation.micro_batch_size > 0 ? record_evaluation(net, architecture, seen, program) : t.segments().size();
   // What each GPU keeps on its host is there for all that share it; one process has one optimizer (nn.DataParallel).

@@ -40,6 +40,17 @@ JOBS = [
      {"max_prompt_length": 4096, "max_completion_length": 8192, "sequence_length": None}, []),
     ("GRPO without a prompt's length", {"run.sh": GRPO + "--max_completion_length 4096\n"}, {"max_prompt_length": 512},
      ["ASSUMED_DEFAULT"]),
+    ("ms-swift's distillation", {"run.sh": "swift rlhf --rlhf_type gkd --model Qwen/Qwen2.5-7B --teacher_model Qwen/Qwen2.5-14B-Instruct --tuner_type full "
+      "--torch_dtype bfloat16 --per_device_train_batch_size 1 --max_length 2048 --max_completion_length 512\n"},
+     {"task": "gkd", "teacher_model": "Qwen/Qwen2.5-14B-Instruct", "max_prompt_length": 2048, "max_completion_length": 512}, []),
+    ("TRL's GKDTrainer", {"train.py": "from trl.experimental.gkd import GKDConfig, GKDTrainer\nfrom transformers import AutoModelForCausalLM\n"
+      "model = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-0.5B')\nteacher = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-1.5B', dtype='bfloat16')\n"
+      "args = GKDConfig(output_dir='out', per_device_train_batch_size=2, max_length=512, lmbda=0.3, beta=0.1, max_new_tokens=64, bf16=True)\n"
+      "GKDTrainer(model=model, teacher_model=teacher, args=args).train()\n"},
+     {"task": "gkd", "teacher_model": "Qwen/Qwen2.5-1.5B", "teacher_dtype": "bf16", "lmbda": 0.3, "beta": 0.1, "max_completion_length": 64}, []),
+    ("TRL's configuration of a teacher", {"gkd.yaml": "model_name_or_path: Qwen/Qwen2.5-0.5B\nteacher_model_name_or_path: Qwen/Qwen2.5-1.5B\nlmbda: 0.0\n"
+      "dataset_name: trl-lib/chatbot_arena_completions\nper_device_train_batch_size: 2\nmax_length: 512\nlearning_rate: 2.0e-5\n"},
+     {"task": "gkd", "teacher_model": "Qwen/Qwen2.5-1.5B", "lmbda": 0}, []),
     ("FSDP among GPUs that nobody counts", {"a.yaml": SHARDED + "fsdp_version: 2\nfsdp_config:\n  offload_params: false\n"},
      {"parallelism.data": 2, "parallelism.fsdp_options.groups": "resharded_root"}, ["ASSUMED_GPUS"]),
     ("trl sft", {"run.sh": f"trl sft {TRL}\n"},

@@ -96,6 +96,8 @@ def request_of(job):
                                   "precomputed": {"precompute": True}}[job["reference"]]
     if job.get("task") in ("grpo", "rloo"):
         add_rollout(req, job)
+    if job.get("task") == "gkd":
+        add_teacher(req, job)
     if job.get("evaluation"):
         req["evaluation"] = {"micro_batch_size": job["evaluation"]["micro_batch"]}
         if job["evaluation"].get("generate"):
@@ -144,6 +146,15 @@ def add_rollout(req, job):
         req["rollout"] = {"engine": "vllm", "mode": "server"}
     if "gather_for_generation" in job:
         req["rollout"] = {"gather_weights": job["gather_for_generation"]}
+
+
+def add_teacher(req, job):
+    """Distillation: recorder/gkd.py."""
+    teacher = job["teacher"]
+    req["teacher_config"] = teacher["config"] if "config" in teacher else {**job["config"], **teacher}
+    req.update({key: job[key] for key in ("lmbda", "beta") if key in job})
+    if "completion_len" in job:
+        req["max_completion_length"] = job["completion_len"]
 
 
 def packed_of(job):

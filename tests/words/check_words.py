@@ -33,7 +33,7 @@ WRITTEN = {
     ("trainer", "GRPO"): each("task", ["grpo", "rloo"]) + [{"num_generations": 8}],
     ("trainer", "DPO"): each("task", ["dpo", "kto", "orpo", "simpo", "cpo"]),
     ("trainer", "reward model"): [{"task": "reward"}, {"task": "classification"}],
-    ("trainer", "PPO"): each("task", ["ppo", "gkd"]) + [{"teacher_model": "Qwen/Qwen2.5-7B"}],
+    ("trainer", "PPO"): each("task", ["ppo", "gkd"]) + [{"task": "gkd", "teacher_model": "Qwen/Qwen2.5-3B"}],
     ("trainer", "token classification"): each("task", ["token_classification", "question_answering", "multiple_choice"]),
     ("trainer", "embedding"): each("task", ["embedding", "reranker"]),
     ("adapter", "lora_target: all"): [{**LORA, "lora_target": "all"}],

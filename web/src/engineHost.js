@@ -47,10 +47,10 @@ async function start({ wasm, models, gpus }) {
   }
 
   /** Reading the whole catalog takes longer than the first answer, which needs two entries of it: the rest is read before the second. */
-  function prepare({ verb = "estimate", model, gpu, gpus: several }) {
+  function prepare({ verb = "estimate", model, teacher_model: teacher, gpu, gpus: several }) {
     // What options there are hangs on no catalog.
     if (loaded === "all" || verb === "describe") return undefined;
-    if (loaded === "nothing" && verb === "estimate" && several === undefined) {
+    if (loaded === "nothing" && verb === "estimate" && several === undefined && !teacher) {
       const [someModels, someGpus] = [only(models, "models", "id", model), only(gpus, "gpus", "name", gpu)];
       if (someModels && someGpus) return load(someModels, someGpus, "one");
     }

@@ -285,6 +285,10 @@ export default [
     "The checkpoint's weights are quantised and cannot be trained themselves: write {1}.",
     "检查点的权重是量化的，本身不能训练：请写 {1}。",
   ],
+  [
+    "No teacher is named: a frozen copy of the model is taken, as TRL's GKDConfig says.",
+    "未指明教师模型：按 TRL 的 GKDConfig，取模型自身的冻结副本。",
+  ],
 
   // Warnings: what has no effect, or will fail.
   ["{1} states the recipe: {2} have no effect beside it.", "{1} 已规定配方：{2} 在其旁不起作用。"],
@@ -339,6 +343,18 @@ export default [
   ["{1} is not a key that we know; it is ignored.", "不认识键 {1}，已忽略。"],
   ["{1} is not a key that we know; it is ignored. Did you mean {2}?", "不认识键 {1}，已忽略。是否想写 {2}？"],
   ["Models of type {1} do not read {2}; it is ignored.", "{1} 类型的模型不读取 {2}，已忽略。"],
+  [
+    "max_prompt_length and max_completion_length, which are {1} tokens together, replace the {2} of sequence_length.",
+    "max_prompt_length 与 max_completion_length 合计 {1} 个 token，取代了 sequence_length 的 {2}。",
+  ],
+  [
+    "A prompt of sequence_length tokens and more leaves none to the answer, which is cut there.",
+    "提示长度达到或超过 sequence_length 时，回答会被全部截断。",
+  ],
+  [
+    "The model's layers are numbered from 0 to {1}: PEFT passes over the other numbers.",
+    "模型的层编号为 0 到 {1}：PEFT 会跳过其他编号。",
+  ],
 
   // Errors.
   [
@@ -561,8 +577,35 @@ export default [
     "device_map 只为具有 Llama 模块结构的因果语言模型建模。要看整个作业在一块 GPU 上需要多少，请去掉它。",
   ],
   [
-    "Of models that see, the preferences of DPO and KTO are modelled, and answers that they generate.",
-    "对于能看图的模型，偏好训练中只有 DPO 和 KTO 以及在生成的回答上训练已建模。",
+    "Of models that see, the preferences of DPO and KTO are modelled, answers that they generate, and rewards of texts alone: TRL's RewardTrainer takes no pictures.",
+    "对于能看图的模型，偏好训练中只有 DPO 和 KTO、在生成的回答上训练以及纯文本的奖励模型已建模：TRL 的 RewardTrainer 不接受图片。",
+  ],
+  ["A teacher is modelled that is a causal language model of text.", "只有纯文本因果语言模型的教师模型已建模。"],
+  [
+    "TRL's GKDTrainer refuses this: the vocabulary of the teacher has {1} tokens, that of the student {2}.",
+    "TRL 的 GKDTrainer 会拒绝：教师的词表有 {1} 个 token，学生的有 {2} 个。",
+  ],
+  ["TRL's GKDConfig takes 0 to 1.", "TRL 的 GKDConfig 只接受 0 到 1。"],
+  [
+    "A teacher is modelled on one GPU, and under DistributedDataParallel, DeepSpeed's ZeRO and FSDP.",
+    "教师模型在单块 GPU 上以及在 DistributedDataParallel、DeepSpeed 的 ZeRO 和 FSDP 下已建模。",
+  ],
+  [
+    "A teacher on another machine, of which the likeliest tokens alone come, is not modelled.",
+    "在另一台机器上、只返回最可能 token 的教师模型未建模。",
+  ],
+  ["No model is modelled that scores answers or predicts returns.", "为回答打分或预测回报的模型未建模。"],
+  [
+    "LLaMA-Factory refuses this: with use_llama_pro the model's {1} layers must be a multiple of freeze_trainable_layers.",
+    "LLaMA-Factory 会拒绝：启用 use_llama_pro 时，模型的 {1} 层必须是 freeze_trainable_layers 的整数倍。",
+  ],
+  [
+    "Releases of transformers are modelled from 4 on: older ones have none of these models' code.",
+    "transformers 从第 4 版起已建模：更早的版本没有这些模型的代码。",
+  ],
+  [
+    "TRL's SFTTrainer refuses to pack samples of a model that sees. Set {1} to false.",
+    "TRL 的 SFTTrainer 拒绝为能看图的模型打包样本。请将 {1} 设为 false。",
   ],
   [
     "TRL's trainers compute no log-probabilities of pictures in advance.",

@@ -134,6 +134,9 @@ void read_lengths(Args& args, const Facts& facts) {
   for (const OfRollout& one : rollout_numbers()) {
     if (generates_answers(facts.trl) || std::string_view{one.key} != "beta") args.copy(one.path, {one.key});
   }
+  if (facts.trl == "gkd") {
+    for (const OfRollout& one : distillation_words()) args.copy(one.path, {one.key});
+  }
   if (args.on("use_vllm")) {
     args.state("rollout.engine", of("vllm"), {args.find("use_vllm")});
     args.copy("rollout.mode", {"vllm_mode"});

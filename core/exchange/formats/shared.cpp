@@ -145,6 +145,15 @@ void state_fsdp1(Keys& keys, const OfFsdp& option) {
   copy("use_orig_params", true);
 }
 
+std::span<const OfRollout> distillation_words() {
+  static constexpr OfRollout kWords[] = {{"teacher_model", "teacher_model_name_or_path"},
+                                         {"lmbda", "lmbda"},
+                                         {"beta", "beta"},
+                                         {"seq_kd", "seq_kd"},
+                                         {"max_completion_length", "max_new_tokens"}};
+  return kWords;
+}
+
 void state_rollout(Keys& keys, const std::string& prefix, std::string_view share, const char* mode, const char* why) {
   for (const OfRollout& one : rollout_numbers()) keys.copy(one.path, prefix + one.key);
   keys.assume("padding", of(true), "answers end at different lengths");

@@ -39,6 +39,9 @@ struct OfRollout {
 /// Numbers of GRPOConfig beside what vLLM is told.
 std::span<const OfRollout> rollout_numbers();
 
+/// What TRL's GKDConfig says of a teacher and of the answers.
+std::span<const OfRollout> distillation_words();
+
 /// "AWQ", "GPTQ", "bnb-4bit" in a model's name: the checkpoint is quantised already. Empty where it says nothing.
 std::string quantised_by_name(std::string_view model);
 

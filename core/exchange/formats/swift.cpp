@@ -313,24 +313,39 @@ void read_parallelism(Args& args, const Facts& facts, const ShellScript& script,
   if (contains(deepspeed->value.text, ".json")) args.reading.companions.push_back(deepspeed->value.text);
 }
 
+/// swift/arguments/rlhf_args.py: TeacherModelArguments, RLHFArguments.
+void read_teacher(Args& args, const Facts& facts) {
+  args.copy("teacher_model", {"teacher_model"});
+  for (const OfRollout& one : distillation_words()) args.copy(one.path, {one.key});
+  if (args.on("offload_teacher_model"))
+    args.state("reference_model.offloaded", of(true), {args.find("offload_teacher_model")});
+  args.copy("teacher_model_server", {"teacher_model_server"});
+  if (facts.megatron) return;
+  args.reading.notes.push_back(
+      "ms-swift's own loss goes over 512 tokens at a time (rlhf_trainers/gkd_loss.py): it is read as TRL's, which "
+      "needs "
+      "more");
+}
+
 void read_reference(Args& args, const Facts& facts) {
   if (facts.verb != "rlhf") return;
+  if (facts.task == "gkd") read_teacher(args, facts);
   const Arg* type = args.any({"tuner_type", "train_type"});
   const Arg* beta = args.find("beta");
   const bool none = (facts.task == "grpo" && beta != nullptr && beta->value.real == 0) || facts.task == "orpo" ||
                     facts.task == "simpo" || facts.task == "cpo" || facts.task == "reward";
-  args.state("reference_model.present", of(!none), {beta, args.find("ref_model")},
-             "ms-swift builds a reference model for full training");
-  args.state("reference_model.shared_with_adapter", of(facts.method != "full"), {type, beta},
-             "with an adapter it is the model without it");
-  if (const Arg* teacher = args.find("teacher_model"); teacher != nullptr)
-    args.state("teacher_model", of(teacher->value.text), {teacher});
+  if (facts.task != "gkd") {
+    args.state("reference_model.present", of(!none), {beta, args.find("ref_model")},
+               "ms-swift builds a reference model for full training");
+    args.state("reference_model.shared_with_adapter", of(facts.method != "full"), {type, beta},
+               "with an adapter it is the model without it");
+  }
   if (const Arg* reward = args.find("reward_model"); reward != nullptr)
     args.state("reward_model", to_value(reward->value), {reward});
   for (const OfRollout& one : rollout_numbers()) {
     if (facts.task == "grpo" || std::string_view{one.key} != "beta") args.copy(one.path, {one.key});
   }
-  if (facts.task == "grpo" && !args.told("max_completion_length"))
+  if ((facts.task == "grpo" || facts.task == "gkd") && !args.told("max_completion_length"))
     args.assume("max_completion_length", of(512), "ms-swift's default");
   if (!args.on("use_vllm")) return;
   args.state("rollout.engine", of("vllm"), {args.find("use_vllm")});
@@ -397,8 +412,7 @@ void read_swift(const Look& look, Sources, Reading& reading) {
   read_vision(args, facts);
   read_evaluation(args);
   args.find("model_name");  // what the model calls itself
-  if (facts.task == "ppo" || facts.task == "gkd")
-    reading.notes.push_back(facts.task + " is read and not estimated yet");
+  if (facts.task == "ppo") reading.notes.push_back(facts.task + " is read and not estimated yet");
   if (!args.told("gpu")) args.unknown("gpu");
   args.tell_unread();
 }

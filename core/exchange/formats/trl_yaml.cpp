@@ -92,6 +92,7 @@ std::string task_of(Keys& keys) {
     if (contains(path, task)) return task;
   }
   if (keys["num_generations"] != nullptr) return "grpo";
+  if (keys["lmbda"] != nullptr || keys["teacher_model_name_or_path"] != nullptr) return "gkd";
   return keys["beta"] != nullptr || keys["max_prompt_length"] != nullptr ? "dpo" : "sft";
 }
 
@@ -103,6 +104,9 @@ void read_lengths(Keys& keys, const std::string& task) {
   if (generates_answers(task)) {
     state_rollout(keys, "", "vllm_gpu_memory_utilization", "colocate", "the trainer's default in trl 1, server before");
     if (!keys.has("max_prompt_length")) keys.unknown("max_prompt_length: prompts are not cut; 512 before trl 0.26");
+  }
+  if (task == "gkd") {
+    for (const OfRollout& one : distillation_words()) keys.copy(one.path, one.key);
   }
   keys.copy("packing", "packing");
   keys.copy("padding_free", "padding_free");

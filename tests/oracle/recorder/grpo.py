@@ -138,11 +138,11 @@ def make_trainer(model, job, reference, wrapped=None):
 
 
 # -- generation and scoring -------------------------------------------------------------------------
-def generate(trainer, job, ids, mask):
+def generate(trainer, job, ids, mask, use_cache=True):
     """Sampled to the last token: no sentence ends before."""
     from transformers import GenerationConfig
     config = GenerationConfig(do_sample=True, max_new_tokens=job["completion_len"], pad_token_id=0, bos_token_id=0, temperature=1.0, top_p=1.0,
-                              top_k=0, repetition_penalty=1.0, use_cache=True, disable_compile=True)
+                              top_k=0, repetition_penalty=1.0, use_cache=use_cache, disable_compile=True)
     model = preferences.unwrapped(trainer.model)
     base = model.get_base_model() if hasattr(model, "get_base_model") else model
     left, yes = iter(range(config.max_new_tokens)), torch.Tensor.__bool__

@@ -1,6 +1,6 @@
 """Training on preferences, by TRL's own code: the methods of its trainers are cut out of their files and run on a stand-in trainer.
 
-A job says `task` (dpo, kto, orpo, simpo, cpo, reward; of grpo and rloo speaks grpo.py) and, where the task has a reference, `reference`: copy, adapter, precomputed.
+A job says `task` (dpo, kto, orpo, simpo, cpo, reward; of grpo and rloo speaks grpo.py, of gkd gkd.py) and, where the task has a reference, `reference`: copy, adapter, precomputed.
 `micro_batch` counts pairs (KTO: answers). All tokens count as completion: the most that the copies of masked logits can hold.
 Needs third_party/src/trl-1.9.0 (the release's `trl` folder).
 """
@@ -17,12 +17,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TRL = os.path.join(HERE, "third_party", "src", "trl-1.9.0", "trl")
 PAIRS = {"dpo", "orpo", "simpo", "cpo", "reward"}
 GENERATED = {"grpo", "rloo"}
-TASKS = PAIRS | {"kto"} | GENERATED
+TASKS = PAIRS | {"kto", "gkd"} | GENERATED
 CLASSES = {"dpo": ("trainer/dpo_trainer.py", "DPOTrainer"), "kto": ("trainer/kto_trainer.py", "KTOTrainer"),
            "orpo": ("experimental/orpo/orpo_trainer.py", "ORPOTrainer"), "cpo": ("experimental/cpo/cpo_trainer.py", "CPOTrainer"),
-           "simpo": ("experimental/cpo/cpo_trainer.py", "CPOTrainer"), "reward": ("trainer/reward_trainer.py", "RewardTrainer")}
+           "simpo": ("experimental/cpo/cpo_trainer.py", "CPOTrainer"), "reward": ("trainer/reward_trainer.py", "RewardTrainer"),
+           "gkd": ("experimental/gkd/gkd_trainer.py", "GKDTrainer")}
 METHODS = {"_compute_loss", "_compute_kl_logps", "compute_loss", "concatenated_inputs", "concatenated_forward", "get_batch_logps",
-           "get_batch_loss_metrics", "odds_ratio_loss", "cpo_loss"}
+           "get_batch_loss_metrics", "odds_ratio_loss", "cpo_loss", "generalized_jsd_loss"}
 
 
 def is_one(job):
@@ -47,6 +48,7 @@ def helpers():
              "is_peft_model": lambda m: isinstance(unwrapped(m), PeftModel), "is_torch_xla_available": lambda: False, "os": os,
              "is_peft_available": lambda: True, "PeftModel": PeftModel}
     names["contextmanager"] = contextlib.contextmanager
+    names["empty_cache"] = lambda: None                # its effect on what is reserved is left out
     run(cut("trainer/utils.py", {"selective_log_softmax", "entropy_from_logits", "use_adapter"}), names, "utils.py")
     run(cut("models/utils.py", {"disable_gradient_checkpointing"}), names, "models/utils.py")
     run(cut("experimental/utils.py", {"pad_to_length"}), names, "experimental/utils.py")
@@ -112,9 +114,13 @@ def reference_of(model):
 
 def add_reference(model, job, build):
     """A second copy of the model, as DPOTrainer.__init__ loads it: nothing freezes its parameters."""
-    if not is_one(job) or job.get("reference", "none") != "copy":
+    if job.get("task") == "gkd":
+        import gkd
+        copy = build(gkd.teacher_job(job))
+    elif not is_one(job) or job.get("reference", "none") != "copy":
         return []
-    copy = build()
+    else:
+        copy = build(job)
     copy.eval()
     model.__dict__["oracle_reference"] = copy
     return [copy]
@@ -165,6 +171,9 @@ def make_text_batch(job):
     b, task = job["micro_batch"], job["task"]
     if task in GENERATED:
         return {}                                      # what is generated: recorder/grpo.py
+    if task == "gkd":
+        import gkd
+        return gkd.make_batch(job)
     if task in ("orpo", "simpo", "cpo"):
         batch = {}
         for side in ("chosen", "rejected"):
@@ -208,6 +217,9 @@ def is_parted(reference):
 
 
 def forward_loss(model, batch, job, amp, dtypes, to_fp32):
+    if job["task"] == "gkd":
+        import gkd
+        return gkd.forward_loss(model, batch, job, amp, dtypes, to_fp32)
     if "oracle_trainer" not in model.__dict__:
         attach(model, model, reference_of(model), job, amp, dtypes, to_fp32)
     trainer = model.__dict__["oracle_trainer"]

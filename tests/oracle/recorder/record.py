@@ -60,7 +60,7 @@ def run_fake(job, registry, steps, top):
     known = KnownValues(job.get("expert_imbalance", 1.0))
     with mode, known:
         model = build(J, job, registry, fake=True)
-        further = preferences.add_reference(model, job, lambda: J.build_model(job, registry, True))
+        further = preferences.add_reference(model, job, lambda of: J.build_model(of, registry, True))
         if job.get("vae") or job.get("text_encoders"):
             import diffusion
             further = diffusion.beside(model)
