@@ -509,7 +509,20 @@ void ZeroGather::send_weights() {
 
 // What scoring left gathered for a backward that never came.
 void ZeroGather::follow_rollout() {
-  if (reference_ || !in_rollout_.leaves_gathered) return;
+  if (!reference_ && in_rollout_.leaves_gathered) pass_forward();
+}
+
+// The trace is of a forward and its backward: a forward alone is its beginning, and leaves what that backward uses soon.
+void ZeroGather::begin_evaluation() {
+  scores_ = true;
+  begin_pass(Known::kStep);
+}
+
+void ZeroGather::follow_evaluation() {
+  for (int batch = 0; batch < 2; ++batch) pass_forward();
+}
+
+void ZeroGather::pass_forward() {
   begin_pass(Known::kStep);
   scores_ = true;
   run_up_to(forward_.size());

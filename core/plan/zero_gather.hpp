@@ -30,6 +30,8 @@ class ZeroGather : public Sharded {
   void send_weights() override;
   void end_rollout() override { let_all_go(); }
   void follow_rollout() override;
+  void begin_evaluation() override;
+  void follow_evaluation() override;
 
   void declare(Parameter& p) override;
   void use(std::int32_t parameter) override;
@@ -98,6 +100,7 @@ class ZeroGather : public Sharded {
   void run_token_up_to(std::int16_t instance);
   void gather_all();
   void let_all_go();
+  void pass_forward();
   void note_backward(bool same_module, const Parameter& p, std::int16_t instance, bool is_noted);
   const Parameter& first_of(std::size_t module) const;
   Count elements_of(std::size_t module) const;

@@ -200,10 +200,12 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   s.gradients_stay = !job.zero_grad_to_none && !job.optimizer_in_backward;
   // A second micro-step finds gradients already there; a third behaves as the second.
   const int recorded = s.accumulates || s.gradients_stay ? 2 : 1;
+  const bool evaluates = job.evaluation.micro_batch_size > 0;
   for (int i = 0; i < recorded; ++i) {
     t.begin_segment(Phase::kForward, -1);
     s.micro_steps.push_back(t.segments().size() - 1);
     if (sharded && i == 0 && job.generates()) sharded->follow_rollout();
+    if (sharded && i == 0 && evaluates) sharded->follow_evaluation();
     if (sharded) sharded->begin_micro_step(i + 1 == recorded);
     if (reference) reference->begin_micro_step(i + 1 == recorded);
     // As a view of its bucket a gradient is copied there as soon as it is ready, and dies; under no_sync it waits.
@@ -218,9 +220,9 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   s.plan = net.plan();
   if (!job.is_megatron()) keep_buckets(t, s.plan, ddp);
   std::vector<Declared> declared;
-  const bool divides = job.generates() && divides_weights(job);
+  const bool divides = divides_weights(job);
   const Divided divided{divides ? sharded.get() : nullptr, divides ? reference.get() : nullptr};
-  if (job.generates()) declared = declared_in(t);
+  if (job.generates() || evaluates) declared = declared_in(t);
   if (sharded) sharded->end_micro_steps();
   t.begin_segment(Phase::kOptimizer, -1);
   const std::size_t events = t.events().size();
@@ -252,8 +254,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   t.let_modules_go();
   pipelined = nullptr;
   if (job.generates() && !among_gradients) record_rollout(s, net, architecture, seen, program, declared, divided);
-  s.evaluation =
-      job.evaluation.micro_batch_size > 0 ? record_evaluation(net, architecture, seen, program) : t.segments().size();
+  s.evaluation = evaluates ? record_evaluation(net, architecture, seen, program, declared, divided) : t.segments().size();
   // What each GPU keeps on its host is there for all that share it; one process has one optimizer (nn.DataParallel).
   const Count on_host = std::min(ddp.per_node, job.gpus());
   for (const Parameter& p : t.parameters()) s.paged += optimizer.managed_bytes(p) * s.plan.multiplicity(p.instance);
