@@ -74,6 +74,7 @@ class ZeroGather : public Sharded {
     std::vector<std::int32_t> parameters;
     Count before = 0;        // elements that all events before it count
     Count counted = 0;       // those that it wants; none of a leaf module's
+    std::vector<bool> goes;  // of its parameters, as it ends: empty until it first does
     bool graph = false;      // a graph is made
     bool leaf = false;       // a leaf module's
     bool stays = false;      // it has not ended as the next one begins
@@ -122,6 +123,7 @@ class ZeroGather : public Sharded {
     return in_rollout_.releases_forward && job_.generates() && !reference_ && next_event_ <= forward_.size();
   }
   Count until_again(const Event& event, const Part& part) const;
+  bool is_done_with(const Part& part, const Event& event) const;
   void reduce_held();
   void add_to_bucket(std::int32_t parameter, Tensor grad);
   void fetch(std::int32_t parameter);

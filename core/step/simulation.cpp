@@ -153,12 +153,9 @@ Simulation simulate_worst(const Architecture& architecture, const TrainingJob& j
   return worst;
 }
 
-}  // namespace
-
-Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
+// `follows`: the step finds what an evaluation has left gathered.
+Simulation simulate_step(const Architecture& architecture, const TrainingJob& job, bool follows) {
   const Pipeline& pipeline = job.pipeline;
-  if (pipeline.is_device_map() && pipeline.layout.empty()) return simulate(architecture, laid_out(architecture, job));
-  if (pipeline.is_used() && pipeline.rank < 0) return simulate_worst(architecture, job);
   Simulation s;
   s.rank = std::max<Count>(0, pipeline.rank);
   s.tape = std::make_unique<Tape>();
@@ -205,7 +202,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
     t.begin_segment(Phase::kForward, -1);
     s.micro_steps.push_back(t.segments().size() - 1);
     if (sharded && i == 0 && job.generates()) sharded->follow_rollout();
-    if (sharded && i == 0 && evaluates) sharded->follow_evaluation();
+    if (sharded && i == 0 && follows) sharded->follow_evaluation();
     if (sharded) sharded->begin_micro_step(i + 1 == recorded);
     if (reference) reference->begin_micro_step(i + 1 == recorded);
     // As a view of its bucket a gradient is copied there as soon as it is ready, and dies; under no_sync it waits.
@@ -273,6 +270,20 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   if (s.activations_factor != 1.0) t.scale(Category::kActivations, s.activations_factor);
   t.close();
   return s;
+}
+
+}  // namespace
+
+Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
+  const Pipeline& pipeline = job.pipeline;
+  if (pipeline.is_device_map() && pipeline.layout.empty()) return simulate(architecture, laid_out(architecture, job));
+  if (pipeline.is_used() && pipeline.rank < 0) return simulate_worst(architecture, job);
+  const bool follows = job.evaluation.micro_batch_size > 0 && divides_weights(job);
+  Simulation s = simulate_step(architecture, job, follows);
+  if (!follows || job.data_parallel.sharding != Sharding::kZero3) return s;
+  // What lies gathered counts no more for DeepSpeed: a step behind an evaluation may need less than one without.
+  Simulation before = simulate_step(architecture, job, false);
+  return quick_peak(before, 0) > quick_peak(s, 0) ? std::move(before) : std::move(s);
 }
 
 }  // namespace tidemark
