@@ -493,7 +493,7 @@ void check_adapter_kind(const TrainingJob& job, const std::vector<std::string_vi
     refuse(adapter.use_dora ? "/adapter/use_dora" : "/adapter/target_parameters",
            "Only LoRA has DoRA and adapters of parameters.");
   }
-  if (job.gpus() > 1 && (job.data_parallel.is_sharded() || job.tensor.is_used() || job.pipeline.is_used())) {
+  if (job.gpus() > 1 && (job.tensor.is_used() || job.pipeline.is_used())) {
     add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/adapter/kind",
         "Of adapters on several GPUs that divide the model LoRA alone is modelled yet.", "lora");
   }
