@@ -240,17 +240,24 @@ void keep_known_types(const Catalog& catalog, const Value& config, Issues& issue
   }
 }
 
-/// Where GPUs divide the model, evaluation's forwards are not modelled.
+/// Whether the records tell of evaluation beside what divides the job: transformers' Trainer with DeepSpeed or FSDP.
+bool is_evaluation_counted(const TrainingJob& job) {
+  if (job.generates() || job.is_megatron()) return false;
+  if (!job.data_parallel.is_sharded()) return true;
+  if (job.tensor.is_used() || job.pipeline.is_used() || job.expert > 1 || job.context > 1) return false;
+  return !divides_weights(job) || (job.preference == Preference::kNone && !job.evaluation.generates);
+}
+
+/// Elsewhere its forwards are not modelled.
 void leave_out_evaluation(TrainingJob& job, Issues& issues) {
-  const bool divided = job.data_parallel.is_sharded() || job.is_megatron();
-  if (!(divided || job.generates()) || job.evaluation.micro_batch_size == 0) return;
+  if (job.evaluation.micro_batch_size == 0 || is_evaluation_counted(job)) return;
   job.evaluation.micro_batch_size = 0;
   issues.push_back({"NOT_COUNTED", Severity::kWarning, "/evaluation",
                     job.generates()
                         ? "Evaluation generates, too: it is not counted, but smaller than training as long as "
                           "its batch is."
-                        : "Evaluation is counted where each GPU holds the whole model; here the peak of training is "
-                          "answered.",
+                        : "Evaluation of preferences, by generation or beside tensor, expert or pipeline parallelism is "
+                          "not counted where GPUs divide the model; the peak of training is answered.",
                     ""});
 }
 

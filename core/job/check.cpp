@@ -491,6 +491,24 @@ void check_stand_ins(const TrainingJob& job, Issues& issues) {
   }
 }
 
+/// Whether records hold one of PEFT's adapters beside LoRA where GPUs divide the model (peft-… of records-multi.jsonl).
+bool is_held_divided(const TrainingJob& job) {
+  const Sharding how = job.data_parallel.sharding;
+  if (job.tensor.is_used() || job.pipeline.is_used() || job.expert > 1 || job.method != Method::kLora) return false;
+  switch (job.adapter.kind) {
+    case AdapterKind::kOft:
+      return true;
+    case AdapterKind::kIa3:
+    case AdapterKind::kLoKr:
+    case AdapterKind::kVera:
+      return how != Sharding::kFsdp1;
+    case AdapterKind::kLoHa:
+      return how != Sharding::kFsdp1 && how != Sharding::kZero3;
+    default:
+      return false;
+  }
+}
+
 /// What PEFT 0.18 refuses of its adapters beside LoRA.
 void check_adapter_kind(const TrainingJob& job, const std::vector<std::string_view>& given, Issues& issues) {
   const Adapter& adapter = job.adapter;
@@ -520,9 +538,12 @@ void check_adapter_kind(const TrainingJob& job, const std::vector<std::string_vi
     refuse(adapter.use_dora ? "/adapter/use_dora" : "/adapter/target_parameters",
            "Only LoRA has DoRA and adapters of parameters.");
   }
-  if (job.gpus() > 1 && (job.data_parallel.is_sharded() || job.tensor.is_used() || job.pipeline.is_used())) {
+  const bool divides = job.data_parallel.is_sharded() || job.tensor.is_used() || job.pipeline.is_used();
+  if (job.gpus() > 1 && divides && !is_held_divided(job)) {
     add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/adapter/kind",
-        "Of adapters on several GPUs that divide the model LoRA alone is modelled yet.", "lora");
+        "Where GPUs divide the model this adapter is not modelled. LoRA is; OFT under ZeRO and FSDP, IA3, LoKr and VeRA "
+        "under ZeRO and FSDP 2, LoHa under ZeRO-1, ZeRO-2 and FSDP 2, all beside weights that are not quantised.",
+        "lora");
   }
   const ModuleChoice& targets = adapter.target_modules;
   if (kind == AdapterKind::kIa3 && targets.kind == ModuleChoice::Kind::kNames) {

@@ -27,6 +27,7 @@ void step(OptimizerRun& run) {
     Tensor gram_update = t.allocate(Shape{small, small}, Dtype::kBf16, "gram update");
     Tensor next = t.allocate(p.shape, Dtype::kBf16, "X (next)");
   });
+  foreach_sqrt_of(run, [](const Parameter& p) { return !is_matrix(p); });  // torch.optim.AdamW of the rest
 }
 
 constexpr Optimizer kRows[] = {

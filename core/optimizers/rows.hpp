@@ -18,5 +18,7 @@ void foreach_temporaries(OptimizerRun& run, std::initializer_list<const char*> n
 
 /// pytorch 2.6 torch/optim/adam.py _multi_tensor_adam, rmsprop.py _multi_tensor_rmsprop: the square root alone.
 void foreach_sqrt(OptimizerRun& run);
+/// The same of an optimizer that has these parameters alone, in one group.
+void foreach_sqrt_of(OptimizerRun& run, bool (*takes)(const Parameter&));
 
 }  // namespace tidemark

@@ -259,7 +259,10 @@ void FlatUnits::end_rollout() {
 }
 
 void FlatUnits::follow_rollout() {
-  if (reference_ || !(scores_itself(job_) || job_.reference == Reference::kAdapterOff)) return;
+  if (!reference_ && (scores_itself(job_) || job_.reference == Reference::kAdapterOff)) follow_evaluation();
+}
+
+void FlatUnits::follow_evaluation() {
   each_unit([this](Unit& unit) {
     if (!stays_whole(unit)) return;
     tape_.begin_segment(Phase::kForward, unit.instance);

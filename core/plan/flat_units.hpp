@@ -25,6 +25,7 @@ class FlatUnits : public Sharded {
   void end_generation() override;
   void end_rollout() override;
   void follow_rollout() override;
+  void follow_evaluation() override;
 
   void declare(Parameter& p) override;
   void use(std::int32_t parameter) override;

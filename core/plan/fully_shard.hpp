@@ -39,6 +39,8 @@ class FullyShard : public Sharded {
   void send_weights() override;
   void end_rollout() override;
   void follow_rollout() override;
+  void begin_evaluation() override { begin_pass(); }
+  void follow_evaluation() override { follow_rollout(); }
 
   void declare(Parameter& p) override;
   void use(std::int32_t parameter) override;

@@ -43,6 +43,10 @@ class Sharded : public Placement {
   /// All of that is through; a micro-step begins that finds what it has left.
   virtual void end_rollout() {}
   virtual void follow_rollout() {}
+  /// A batch of an evaluation between two steps begins, a forward that no backward follows; end_rollout ends the last.
+  virtual void begin_evaluation() {}
+  /// A micro-step begins that finds what an evaluation has left.
+  virtual void follow_evaluation() {}
   /// What this GPU's process keeps in host memory.
   virtual Bytes host_bytes(const LayerPlan& /*plan*/) const { return 0; }
 };

@@ -509,7 +509,26 @@ void ZeroGather::send_weights() {
 
 // What scoring left gathered for a backward that never came.
 void ZeroGather::follow_rollout() {
-  if (reference_ || !in_rollout_.leaves_gathered) return;
+  if (!reference_ && in_rollout_.leaves_gathered) pass_forward();
+}
+
+// The trace is of a forward and its backward: a forward alone is its beginning, and leaves what that backward uses soon.
+void ZeroGather::begin_evaluation() {
+  scores_ = true;
+  begin_pass(Known::kStep);
+}
+
+// Steps that no evaluation came before have decided what goes.
+void ZeroGather::follow_evaluation() {
+  tape_.set_stopped(true);
+  begin_pass(Known::kStep);
+  run_up_to(events_.size());
+  let_all_go();
+  tape_.set_stopped(false);
+  for (int batch = 0; batch < 2; ++batch) pass_forward();
+}
+
+void ZeroGather::pass_forward() {
   begin_pass(Known::kStep);
   scores_ = true;
   run_up_to(forward_.size());
@@ -641,18 +660,26 @@ void ZeroGather::let_go(Part& part, bool graph) {
   if (part.viewed && graph) part.saved = std::move(whole);
 }
 
-// release_sub_module, __params_to_release: what is used again within max_reuse_distance elements stays.
+// __params_to_release: what is used again within max_reuse_distance elements stays.
+bool ZeroGather::is_done_with(const Part& part, const Event& event) const {
+  const Count distance = until_again(event, part);
+  if (part.fetched_for > next_event_ && (distance >= 0 || !forgets_backward())) return false;
+  return distance < 0 || distance >= sizes_.max_reuse_distance;
+}
+
+// release_sub_module. What goes is found as a module first runs in its place of the step, and remembered for good
+// (functools.lru_cache); GRPO's passes say themselves what of it they remember.
 void ZeroGather::release() {
   reduce_held();
-  const Event& event = events_[next_event_ - 1];
+  Event& event = events_[next_event_ - 1];
   if (event.stays) return;
-  for (const std::int32_t p : event.parameters) {
-    Part& part = part_of(p);
-    if (part.persists || part.kept || !part.whole.defined()) continue;
-    const Count distance = until_again(event, part);
-    if (part.fetched_for > next_event_ && (distance >= 0 || !forgets_backward())) continue;
-    if (distance >= 0 && distance < sizes_.max_reuse_distance) continue;
-    let_go(part, event.graph);
+  if (job_.generates()) event.goes.clear();
+  if (event.goes.empty()) {
+    for (const std::int32_t p : event.parameters) event.goes.push_back(is_done_with(part_of(p), event));
+  }
+  for (std::size_t i = 0; i < event.parameters.size(); ++i) {
+    Part& part = part_of(event.parameters[i]);
+    if (event.goes[i] && !part.persists && !part.kept && part.whole.defined()) let_go(part, event.graph);
   }
 }
 

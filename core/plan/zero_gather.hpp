@@ -30,6 +30,8 @@ class ZeroGather : public Sharded {
   void send_weights() override;
   void end_rollout() override { let_all_go(); }
   void follow_rollout() override;
+  void begin_evaluation() override;
+  void follow_evaluation() override;
 
   void declare(Parameter& p) override;
   void use(std::int32_t parameter) override;
@@ -72,6 +74,7 @@ class ZeroGather : public Sharded {
     std::vector<std::int32_t> parameters;
     Count before = 0;        // elements that all events before it count
     Count counted = 0;       // those that it wants; none of a leaf module's
+    std::vector<bool> goes;  // of its parameters, as it ends: empty until it first does
     bool graph = false;      // a graph is made
     bool leaf = false;       // a leaf module's
     bool stays = false;      // it has not ended as the next one begins
@@ -98,6 +101,7 @@ class ZeroGather : public Sharded {
   void run_token_up_to(std::int16_t instance);
   void gather_all();
   void let_all_go();
+  void pass_forward();
   void note_backward(bool same_module, const Parameter& p, std::int16_t instance, bool is_noted);
   const Parameter& first_of(std::size_t module) const;
   Count elements_of(std::size_t module) const;
@@ -119,6 +123,7 @@ class ZeroGather : public Sharded {
     return in_rollout_.releases_forward && job_.generates() && !reference_ && next_event_ <= forward_.size();
   }
   Count until_again(const Event& event, const Part& part) const;
+  bool is_done_with(const Part& part, const Event& event) const;
   void reduce_held();
   void add_to_bucket(std::int32_t parameter, Tensor grad);
   void fetch(std::int32_t parameter);

@@ -20,19 +20,52 @@ constexpr const char* kVllm =
     "TRL 1.9 generation/vllm_generation.py: gpu_memory_utilization; vLLM v1/worker/utils.py: request_memory";
 constexpr const char* kGenerate = "transformers 5.12 generation/utils.py: _prefill, _sample, _beam_search";
 
-// Predictions that stay are joined batch by batch: the last join holds what was there beside the whole.
-void join_predictions(Net& net, const Outputs& outputs) {
-  const Evaluation& evaluation = net.job.evaluation;
-  if (!evaluation.keeps_logits || outputs.rest.empty()) return;
-  const Tensor& batch = outputs.rest.front();
-  const Count samples = std::max(evaluation.samples, evaluation.micro_batch_size);
-  const auto all = [&](Count rows) {
-    const Shape shape{Dim(rows * (batch.numel() / batch.size(0)))};
-    return net.tape.allocate(shape, batch.dtype(), "predictions");
-  };
-  const Tensor before = all(std::max<Count>(samples - evaluation.micro_batch_size, 1));
-  const Tensor joined = all(samples);
-}
+// What evaluation_loop keeps of all batches and GPUs where metrics are computed of logits: these, or labels (transformers
+// 5.12 trainer_pt_utils.py: EvalLoopContainer.add). As the last batch begins those of all before it are there.
+class Kept {
+ public:
+  Kept(Tape& tape, const TrainingJob& job) : tape_(tape), batch_(job.evaluation.micro_batch_size) {
+    const DataParallel& how = job.data_parallel;
+    together_ = batch_ * (how.is_used() && !how.is_one_process() ? how.degree : 1);
+    earlier_ = std::max<Count>(job.evaluation.samples - together_, 0);
+  }
+  bool has_earlier() const { return earlier_ > 0; }
+
+  /// Of a batch that stands for all but the last: until the next one's are there, its own have a name.
+  void begin(std::vector<Tensor> of_batch) {
+    name_ = gather(std::move(of_batch));
+    all_ = earlier_ > together_ ? sized(name_, together_, earlier_) : name_;
+  }
+  /// Of the last: what was there lives beside the whole.
+  void join(std::vector<Tensor> of_batch) {
+    name_.clear();
+    name_ = gather(std::move(of_batch));
+    if (has_earlier()) all_ = sized(name_, together_, earlier_ + together_);
+  }
+
+ private:
+  // accelerate 1.14 utils/operations.py: _gpu_gather.
+  std::vector<Tensor> gather(std::vector<Tensor> of_batch) {
+    return together_ > batch_ ? sized(of_batch, batch_, together_) : of_batch;
+  }
+  // The same of another number of samples.
+  std::vector<Tensor> sized(const std::vector<Tensor>& like, Count before, Count samples) {
+    std::vector<Tensor> made;
+    for (const Tensor& one : like) {
+      Shape shape = one.shape();
+      shape.dims[0] = Dim(shape.size(0) / before * samples);
+      shape.make_contiguous();
+      made.push_back(tape_.allocate(shape, one.dtype(), "predictions"));
+    }
+    return made;
+  }
+
+  Tape& tape_;
+  Count batch_;         // samples of one GPU's batch
+  Count together_ = 1;  // the same of all GPUs
+  Count earlier_ = 0;   // in the batches before the last
+  std::vector<Tensor> all_, name_;
+};
 
 // "logits_to_keep": the head sees the last token of each row.
 Tensor last_logits(Net& net, const Program& program, const Tensor& hidden) {
@@ -109,8 +142,61 @@ void generate(const Net& trained, const Architecture& calm, const TrainingJob& j
 
 }  // namespace
 
+namespace {
+
+// evaluation_loop's next batch, by prediction_step. `model`: what it is called by, where its weights are divided.
+Outputs evaluate(Net& net, const Program& program, Sharded* model) {
+  Tape& t = net.tape;
+  t.begin_segment(Phase::kForward, -1);
+  t.use_parameters_of(-1);
+  take_batch(net, program);
+  if (model != nullptr) {
+    model->begin_evaluation();
+    model->enter_model();
+  }
+  Outputs outputs = call_model(net, program);
+  if (net.job.preference != Preference::kNone) outputs.loss = preference_loss(net, program, outputs.rest.front());
+  let_prefix_go(net);
+  return outputs;
+}
+
+void record_batches(const Net& trained, const Architecture& calm, const TrainingJob& how, const Program& program,
+                    Sharded* model) {
+  Tape& t = trained.tape;
+  Kept logits(t, how), labels(t, how);
+  const bool keeps = how.evaluation.keeps_logits;
+  const int batches = model != nullptr || (keeps && logits.has_earlier()) ? 2 : 1;
+  for (int batch = 1; batch <= batches; ++batch) {
+    Net net(t, calm, how);
+    net.treatments = trained.treatments;
+    net.evaluates = true;
+    Outputs outputs = evaluate(net, program, model);
+    const auto keep = [&](Kept& kept, std::vector<Tensor> made) {
+      batch < batches ? kept.begin(std::move(made)) : kept.join(std::move(made));
+    };
+    if (keeps) {
+      keep(logits, std::move(outputs.rest));
+      if (net.labels.defined()) keep(labels, {net.labels});
+    }
+    outputs = {};
+    net.end_micro_step();
+    let_batch_go(net);
+  }
+}
+
+void exchange(Tape& t, std::vector<Declared>& declared) {
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    Parameter& p = t.parameters()[i];
+    std::swap(p.shape, declared[i].shape);
+    std::swap(p.dtype, declared[i].dtype);
+    std::swap(p.instance, declared[i].instance);
+  }
+}
+
+}  // namespace
+
 std::size_t record_evaluation(const Net& trained, const Architecture& architecture, const TrainingJob& job,
-                              const Program& program) {
+                              const Program& program, std::vector<Declared>& declared, const Divided& divided) {
   Tape& t = trained.tape;
   Scope in(t, "", kEvaluation);
   const Architecture calm = without_dropout(architecture);
@@ -119,26 +205,21 @@ std::size_t record_evaluation(const Net& trained, const Architecture& architectu
   how.adapter.lora_dropout = 0.0;
   if (how.loss == Loss::kLiger) how.loss = Loss::kDefault;  // Liger-Kernel 0.8 model/llama.py: skip_logits in training
   const std::size_t first = t.segments().size();
+  // self.model: of DeepSpeed's first stages, whose optimizer alone divides something, not what is trained.
+  Placement* const placement = t.placement();
+  if (job.data_parallel.is_sharded()) t.set_placement(divided.own);
+  exchange(t, declared);
   t.begin_segment(Phase::kForward, -1);
   t.use_parameters_of(-1);
-  if (job.evaluation.generates) {
-    generate(trained, calm, how, program);
-    t.use_parameters_of(-1);
-  }
-  Net net(t, calm, how);
-  net.treatments = trained.treatments;
-  net.evaluates = true;
-  const WithoutGradients quiet(t);
-  take_batch(net, program);
+  if (job.evaluation.generates) generate(trained, calm, how, program);
   {
-    Outputs outputs = call_model(net, program);
-    if (how.preference != Preference::kNone) outputs.loss = preference_loss(net, program, outputs.rest.front());
-    join_predictions(net, outputs);
-    let_prefix_go(net);
+    const WithoutGradients quiet(t);
+    record_batches(trained, calm, how, program, divided.own);
   }
-  net.end_micro_step();
-  let_batch_go(net);
+  if (divided.own != nullptr) divided.own->end_rollout();
   t.break_segment();
+  t.set_placement(placement);
+  exchange(t, declared);
   return first;
 }
 
@@ -214,15 +295,6 @@ Bytes buffered_bytes(const TrainingJob& job, Count answers) {
   const Count of_tokens = Count{scores_itself(job)} + Count{others} + Count{job.reference != Reference::kNone};
   const Count scored = by_whole ? 2 : 1 + job.answer_length() * of_tokens;  // advantages are among them
   return answers * (job.sequence_length * 2 * size_of(Dtype::kInt64) + scored * size_of(Dtype::kFp32));
-}
-
-void exchange(Tape& t, std::vector<Declared>& declared) {
-  for (std::size_t i = 0; i < declared.size(); ++i) {
-    Parameter& p = t.parameters()[i];
-    std::swap(p.shape, declared[i].shape);
-    std::swap(p.dtype, declared[i].dtype);
-    std::swap(p.instance, declared[i].instance);
-  }
 }
 
 /// vLLM on the same card, which keeps its share or gives it back while the model trains.

@@ -167,12 +167,9 @@ Simulation simulate_worst(const Architecture& architecture, const TrainingJob& j
   return worst;
 }
 
-}  // namespace
-
-Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
+// `follows`: the step finds what an evaluation has left gathered.
+Simulation simulate_step(const Architecture& architecture, const TrainingJob& job, bool follows) {
   const Pipeline& pipeline = job.pipeline;
-  if (pipeline.is_device_map() && pipeline.layout.empty()) return simulate(architecture, laid_out(architecture, job));
-  if (pipeline.is_used() && pipeline.rank < 0) return simulate_worst(architecture, job);
   Simulation s;
   s.rank = std::max<Count>(0, pipeline.rank);
   s.tape = std::make_unique<Tape>();
@@ -215,10 +212,12 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   s.gradients_stay = !job.zero_grad_to_none && !job.optimizer_in_backward;
   // A second micro-step finds gradients already there; a third behaves as the second.
   const int recorded = s.accumulates || s.gradients_stay ? 2 : 1;
+  const bool evaluates = job.evaluation.micro_batch_size > 0;
   for (int i = 0; i < recorded; ++i) {
     t.begin_segment(Phase::kForward, -1);
     s.micro_steps.push_back(t.segments().size() - 1);
     if (sharded && i == 0 && job.generates()) sharded->follow_rollout();
+    if (sharded && i == 0 && follows) sharded->follow_evaluation();
     if (sharded) sharded->begin_micro_step(i + 1 == recorded);
     if (reference) reference->begin_micro_step(i + 1 == recorded);
     // As a view of its bucket a gradient is copied there as soon as it is ready, and dies; under no_sync it waits.
@@ -237,9 +236,9 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   std::vector<Declared> declared;
   // Beside weights that are divided a teacher's student is not shown while it generates: training needs more.
   const bool rolls_out = job.generates() || (job.rolls_out() && !job.data_parallel.is_sharded());
-  const bool divides = job.generates() && divides_weights(job);
+  const bool divides = divides_weights(job);
   const Divided divided{divides ? sharded.get() : nullptr, divides ? reference.get() : nullptr};
-  if (rolls_out) declared = declared_in(t);
+  if (rolls_out || evaluates) declared = declared_in(t);
   if (sharded) sharded->end_micro_steps();
   t.begin_segment(Phase::kOptimizer, -1);
   const std::size_t events = t.events().size();
@@ -271,8 +270,7 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   t.let_modules_go();
   pipelined = nullptr;
   if (rolls_out && !among_gradients) record_rollout(s, net, architecture, seen, program, declared, divided);
-  s.evaluation =
-      job.evaluation.micro_batch_size > 0 ? record_evaluation(net, architecture, seen, program) : t.segments().size();
+  s.evaluation = evaluates ? record_evaluation(net, architecture, seen, program, declared, divided) : t.segments().size();
   // What each GPU keeps on its host is there for all that share it; one process has one optimizer (nn.DataParallel).
   const Count on_host = std::min(ddp.per_node, job.gpus());
   for (const Parameter& p : t.parameters()) s.paged += optimizer.managed_bytes(p) * s.plan.multiplicity(p.instance);
@@ -291,6 +289,20 @@ Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   if (s.activations_factor != 1.0) t.scale(Category::kActivations, s.activations_factor);
   t.close();
   return s;
+}
+
+}  // namespace
+
+Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
+  const Pipeline& pipeline = job.pipeline;
+  if (pipeline.is_device_map() && pipeline.layout.empty()) return simulate(architecture, laid_out(architecture, job));
+  if (pipeline.is_used() && pipeline.rank < 0) return simulate_worst(architecture, job);
+  const bool follows = job.evaluation.micro_batch_size > 0 && divides_weights(job);
+  Simulation s = simulate_step(architecture, job, follows);
+  if (!follows || job.data_parallel.sharding != Sharding::kZero3) return s;
+  // What lies gathered counts no more for DeepSpeed: a step behind an evaluation may need less than one without.
+  Simulation before = simulate_step(architecture, job, false);
+  return quick_peak(before, 0) > quick_peak(s, 0) ? std::move(before) : std::move(s);
 }
 
 }  // namespace tidemark

@@ -38,6 +38,12 @@ KEPT = ("job", "versions", "cublas_workspace_bytes", "init_bytes", "steps", "pea
         "layer", "parameters", "sdpa_kernel")
 
 
+def samples_of(job):
+    """Of the evaluation set: each GPU has as many batches."""
+    split = job.get("parallelism", {})
+    return job["evaluation"]["micro_batch"] * job["evaluation"]["batches"] * split.get("data", 1) * split.get("replicate", 1)
+
+
 def request_of(job):
     req = {"schema": 1}
     if "config" in job:
@@ -102,6 +108,8 @@ def request_of(job):
         req["evaluation"] = {"micro_batch_size": job["evaluation"]["micro_batch"]}
         if job["evaluation"].get("generate"):
             req["evaluation"].update(generate=True, **job["evaluation"]["generate"])
+        if job["evaluation"].get("keep_logits"):
+            req["evaluation"].update(keep_logits=True, samples=samples_of(job))
     if job.get("activation_offloading"):
         req["activation_offloading"] = True
     if job.get("float8"):

@@ -73,6 +73,44 @@ TEST_CASE("ZeRO-3 gathers a mixture's block at once, and re-entrant checkpoints 
   CHECK(held(answered(mixtral(lora + "false")), Category::kCommunication) < 2 * experts);
 }
 
+std::string evaluated(const std::string& more, const std::string& precision, const std::string& parallelism) {
+  return llama(3, R"("sequence_length": 512, "evaluation": {"micro_batch_size": 8)" + more + R"(}, "precision": ")" +
+                      precision + R"(", "parallelism": {"data": 4, )" + parallelism + "}");
+}
+
+TEST_CASE("evaluation beside ZeRO and FSDP is a forward of its own batch on what is gathered for it") {
+  const auto peaks_at = [](const std::string& request, Bytes recorded) {
+    const Estimate e = answered(request);
+    CHECK(e.peak.phase == Phase::kEvaluation);
+    CHECK(std::llabs(e.allocated.expected - recorded) * 100 < recorded);
+  };
+  const std::string zero_3 = R"("zero_stage": 3, "zero": {"hf_auto": true})";
+  peaks_at(evaluated("", "deepspeed_bf16", zero_3), 7'950'529'024);                                   // evals-zero3
+  peaks_at(evaluated("", "deepspeed_bf16", R"("zero_stage": 1, "zero": {"hf_auto": true})"), 7'496'976'384);  // evals-zero1
+  peaks_at(evaluated("", "fsdp_bf16",
+                     R"("fsdp": "full_shard", "fsdp_mixed_precision": {"param": "bf16", "reduce": "bf16"})"),
+           7'133'123'584);  // evals-fsdp1
+  peaks_at(evaluated("", "fsdp_bf16",
+                     R"("fsdp": "fsdp2", "fsdp_mixed_precision": {"param": "bf16", "reduce": "bf16"},
+                     "fsdp_options": {"groups": "root"})"),
+           7'253'732'864);  // evals-fsdp2
+  // evals-zero2-logits: 96 samples of all GPUs
+  peaks_at(evaluated(R"(, "keep_logits": true, "samples": 96)", "deepspeed_bf16",
+                     R"("zero_stage": 2, "zero": {"hf_auto": true})"),
+           27'443'184'640);
+}
+
+TEST_CASE("evaluation that no record tells of beside divided weights is left out in words") {
+  const auto leaves_out = [](const Answer& answer) {
+    return std::any_of(answer.issues.begin(), answer.issues.end(), [](const Issue& issue) {
+      return issue.code == "NOT_COUNTED" && issue.path == "/evaluation";
+    });
+  };
+  const std::string zero_3 = R"("zero_stage": 3, "zero": {"hf_auto": true})";
+  CHECK(leaves_out(ask(evaluated(R"(, "generate": true)", "deepspeed_bf16", zero_3))));
+  CHECK_FALSE(leaves_out(ask(evaluated("", "deepspeed_bf16", zero_3))));
+}
+
 TEST_CASE("FSDP 1 gathers in place and puts a unit's gradient together before it is reduced") {
   const std::string flat = R"("sequence_length": 1024, "precision": "fsdp_bf16", "parallelism": {"data": 8, "fsdp": )";
   const Estimate e = answered(llama(4, flat + R"("full_shard"})"));  // llama-3.2-1b-fsdp1-nolimit

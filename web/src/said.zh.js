@@ -240,6 +240,14 @@ export default [
     'Embeddings of the text are taken to have been made before; what stays on the card to make them in each step is counted where "vae" and "text_encoders" say so.',
     "文本嵌入视为事先算好；每一步都在卡上编码的部分，在 vae 和 text_encoders 中写明时计入。",
   ],
+  [
+    "Evaluation of preferences, by generation or beside tensor, expert or pipeline parallelism is not counted where GPUs divide the model; the peak of training is answered.",
+    "多块 GPU 切分模型时，偏好训练的评估、用生成做的评估以及与张量、专家或流水线并行一起的评估未计入；给出的是训练的峰值。",
+  ],
+  [
+    "Where GPUs divide the model this adapter is not modelled. LoRA is; OFT under ZeRO and FSDP, IA3, LoKr and VeRA under ZeRO and FSDP 2, LoHa under ZeRO-1, ZeRO-2 and FSDP 2, all beside weights that are not quantised.",
+    "多块 GPU 切分模型时，这种适配器尚未建模。LoRA 已建模；OFT 在 ZeRO 和 FSDP 下，IA3、LoKr 和 VeRA 在 ZeRO 和 FSDP 2 下，LoHa 在 ZeRO-1、ZeRO-2 和 FSDP 2 下也已建模，均限于未量化的权重。",
+  ],
   ["cuDNN's workspaces of convolutions are not counted.", "cuDNN 卷积的工作区未计入。"],
   [
     "Only diffusion models have these encoders beside them; it has no effect.",
