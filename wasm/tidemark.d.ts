@@ -55,6 +55,11 @@ export interface Job {
    * what is frozen with "freeze" instead. @default "all"
    */
   freeze_trainable_modules?: "all" | null;
+  /**
+   * So many layers are trained at a time, drawn anew every few steps, and all that lies outside the layers. Unit:
+   * layers. @default 0
+   */
+  lisa_layers?: number | null;
   /** Where only what is trained was cast: LLaMA-Factory loads bf16 and makes trained weights fp32. */
   frozen_dtype?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
   /** What is learned; it chooses the head where `architecture` does not. @default "sft" */
@@ -645,6 +650,10 @@ export interface Job {
   finetuning_type?: "full" | "lora" | "qlora" | "freeze" | "oft" | "qoft" | "boft" | "ia3" | "adalora" | "loha" | "lokr" | "vera" | "ln_tuning" | "prompt_tuning" | "p_tuning" | null;
   /** Another name of "method". */
   train_type?: "full" | "lora" | "qlora" | "freeze" | "oft" | "qoft" | "boft" | "ia3" | "adalora" | "loha" | "lokr" | "vera" | "ln_tuning" | "prompt_tuning" | "p_tuning" | null;
+  /** Another name of "lisa_layers". */
+  lisa_activated_layers?: number | null;
+  /** Another name of "lisa_layers". */
+  lisa_n_layers?: number | null;
   /** Another name of "freeze_vision". */
   freeze_vit?: boolean | null;
   /** Another name of "freeze_vision". */
