@@ -541,7 +541,8 @@ void check_adapter_kind(const TrainingJob& job, const std::vector<std::string_vi
   const bool divides = job.data_parallel.is_sharded() || job.tensor.is_used() || job.pipeline.is_used();
   if (job.gpus() > 1 && divides && !is_held_divided(job)) {
     add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/adapter/kind",
-        "Where GPUs divide the model this adapter is not modelled. LoRA is; OFT under ZeRO and FSDP, IA3, LoKr and VeRA "
+        "Where GPUs divide the model this adapter is not modelled. LoRA is; OFT under ZeRO and FSDP, IA3, LoKr and "
+        "VeRA "
         "under ZeRO and FSDP 2, LoHa under ZeRO-1, ZeRO-2 and FSDP 2, all beside weights that are not quantised.",
         "lora");
   }

@@ -512,7 +512,8 @@ void ZeroGather::follow_rollout() {
   if (!reference_ && in_rollout_.leaves_gathered) pass_forward();
 }
 
-// The trace is of a forward and its backward: a forward alone is its beginning, and leaves what that backward uses soon.
+// The trace is of a forward and its backward: a forward alone is its beginning, and leaves what that backward uses
+// soon.
 void ZeroGather::begin_evaluation() {
   scores_ = true;
   begin_pass(Known::kStep);

@@ -20,8 +20,9 @@ constexpr const char* kVllm =
     "TRL 1.9 generation/vllm_generation.py: gpu_memory_utilization; vLLM v1/worker/utils.py: request_memory";
 constexpr const char* kGenerate = "transformers 5.12 generation/utils.py: _prefill, _sample, _beam_search";
 
-// What evaluation_loop keeps of all batches and GPUs where metrics are computed of logits: these, or labels (transformers
-// 5.12 trainer_pt_utils.py: EvalLoopContainer.add). As the last batch begins those of all before it are there.
+// What evaluation_loop keeps of all batches and GPUs where metrics are computed of logits: these, or labels
+// (transformers 5.12 trainer_pt_utils.py: EvalLoopContainer.add). As the last batch begins those of all before it are
+// there.
 class Kept {
  public:
   Kept(Tape& tape, const TrainingJob& job) : tape_(tape), batch_(job.evaluation.micro_batch_size) {

@@ -270,7 +270,8 @@ Simulation simulate_step(const Architecture& architecture, const TrainingJob& jo
   t.let_modules_go();
   pipelined = nullptr;
   if (rolls_out && !among_gradients) record_rollout(s, net, architecture, seen, program, declared, divided);
-  s.evaluation = evaluates ? record_evaluation(net, architecture, seen, program, declared, divided) : t.segments().size();
+  s.evaluation =
+      evaluates ? record_evaluation(net, architecture, seen, program, declared, divided) : t.segments().size();
   // What each GPU keeps on its host is there for all that share it; one process has one optimizer (nn.DataParallel).
   const Count on_host = std::min(ddp.per_node, job.gpus());
   for (const Parameter& p : t.parameters()) s.paged += optimizer.managed_bytes(p) * s.plan.multiplicity(p.instance);

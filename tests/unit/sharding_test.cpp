@@ -85,8 +85,9 @@ TEST_CASE("evaluation beside ZeRO and FSDP is a forward of its own batch on what
     CHECK(std::llabs(e.allocated.expected - recorded) * 100 < recorded);
   };
   const std::string zero_3 = R"("zero_stage": 3, "zero": {"hf_auto": true})";
-  peaks_at(evaluated("", "deepspeed_bf16", zero_3), 7'950'529'024);                                   // evals-zero3
-  peaks_at(evaluated("", "deepspeed_bf16", R"("zero_stage": 1, "zero": {"hf_auto": true})"), 7'496'976'384);  // evals-zero1
+  peaks_at(evaluated("", "deepspeed_bf16", zero_3), 7'950'529'024);  // evals-zero3
+  peaks_at(evaluated("", "deepspeed_bf16", R"("zero_stage": 1, "zero": {"hf_auto": true})"),
+           7'496'976'384);  // evals-zero1
   peaks_at(evaluated("", "fsdp_bf16",
                      R"("fsdp": "full_shard", "fsdp_mixed_precision": {"param": "bf16", "reduce": "bf16"})"),
            7'133'123'584);  // evals-fsdp1
@@ -102,9 +103,8 @@ TEST_CASE("evaluation beside ZeRO and FSDP is a forward of its own batch on what
 
 TEST_CASE("evaluation that no record tells of beside divided weights is left out in words") {
   const auto leaves_out = [](const Answer& answer) {
-    return std::any_of(answer.issues.begin(), answer.issues.end(), [](const Issue& issue) {
-      return issue.code == "NOT_COUNTED" && issue.path == "/evaluation";
-    });
+    return std::any_of(answer.issues.begin(), answer.issues.end(),
+                       [](const Issue& issue) { return issue.code == "NOT_COUNTED" && issue.path == "/evaluation"; });
   };
   const std::string zero_3 = R"("zero_stage": 3, "zero": {"hf_auto": true})";
   CHECK(leaves_out(ask(evaluated(R"(, "generate": true)", "deepspeed_bf16", zero_3))));
