@@ -6,10 +6,14 @@
 namespace tidemark {
 namespace {
 
-std::string frozen_but_first(Count trained, Count layers) {
+/// Freezes all layers but those, by names whose first number is a layer's.
+template <typename IsTrained>
+void freeze_others(Count layers, IsTrained is_trained, TrainingJob& job) {
   std::string frozen;
-  for (Count i = trained; i < layers; ++i) frozen += (frozen.empty() ? "" : "|") + std::to_string(i);
-  return "^[^0-9]*\\.(" + frozen + ")$";
+  for (Count i = 0; i < layers; ++i) {
+    if (!is_trained(i)) frozen += (frozen.empty() ? "" : "|") + std::to_string(i);
+  }
+  if (!frozen.empty()) job.freeze.push_back("^[^0-9]*\\.(" + frozen + ")$");
 }
 
 // Axolotl 067b021c utils/callbacks/lisa.py, ms-swift 3602360a callbacks/lisa.py: LISACallback. Which layers have their
@@ -19,7 +23,8 @@ std::string frozen_but_first(Count trained, Count layers) {
 void take_turns(Count layers, Count trained, TrainingJob& job) {
   if (trained == 0 || trained >= layers) return;
   job.method = Method::kFreeze;
-  job.freeze.push_back(frozen_but_first(trained, layers));
+  freeze_others(
+      layers, [trained](Count i) { return i < trained; }, job);
   job.keeps_states_of_frozen = job.framework.name != "ms_swift";
 }
 
@@ -43,16 +48,13 @@ void settle_trained_layers(Count layers, const Foreign& foreign, TrainingJob& jo
     return;
   }
   const Count stride = foreign.trains_expansion ? std::max<Count>(layers / std::max<Count>(wanted, 1), 1) : 1;
-  std::string frozen;
-  for (Count i = 0; i < layers; ++i) {
-    const bool trained = foreign.trains_expansion ? (i + 1) % stride == 0
-                         : wanted > 0             ? i >= layers - wanted
-                                                  : i < -wanted;
-    if (!trained) frozen += (frozen.empty() ? "" : "|") + std::to_string(i);
-  }
-  // Names whose first number is a layer's, and those without a number.
+  // What has no number lies outside the layers.
   job.freeze.emplace_back("^[^0-9]*\\.(weight|bias)$");
-  if (!frozen.empty()) job.freeze.push_back("^[^0-9]*\\.(" + frozen + ")$");
+  const auto is_trained = [&](Count i) {
+    if (foreign.trains_expansion) return (i + 1) % stride == 0;
+    return wanted > 0 ? i >= layers - wanted : i < -wanted;
+  };
+  freeze_others(layers, is_trained, job);
 }
 
 }  // namespace tidemark

@@ -110,18 +110,13 @@ void FlatUnits::keep_part(Unit& unit) {
   unit.part = (unit.whole + mesh_.shards() - 1) / mesh_.shards();
   if (fsdp_.use_orig_params) unit.whole = unit.part * mesh_.shards();
   tape_.use_parameters_of(unit.instance);
-  keep_another(unit.trained ? "flat parameter" : "frozen flat parameter", unit.part * size_of(unit.own),
-               Category::kWeights);
+  tape_.further_buffer(unit.trained ? "flat parameter" : "frozen flat parameter", unit.part * size_of(unit.own),
+                       Category::kWeights);
   // _post_forward_reshard leaves the root, and all of SHARD_GRAD_OP, to a backward that never comes to a reference.
   unit.stays = reference_ && (unit.instance < 0 || fsdp_.keeps_gathered);
   if (!unit.stays) return;
-  keep_another("gathered for good", unit.part * mesh_.shards() * size_of(unit.computes), Category::kCommunication);
-}
-
-// Those of the same name are found again, one by one.
-void FlatUnits::keep_another(const char* name, Bytes bytes, Category category) {
-  const std::size_t known = tape_.buffers().size();
-  while (tape_.buffers().size() == known) tape_.buffer(name, bytes, category);
+  tape_.further_buffer("gathered for good", unit.part * mesh_.shards() * size_of(unit.computes),
+                       Category::kCommunication);
 }
 
 void FlatUnits::begin_micro_step(bool last) {

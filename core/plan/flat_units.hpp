@@ -81,8 +81,6 @@ class FlatUnits : public Sharded {
     for (Unit& unit : leaves_) work(unit);
   }
   void keep_part(Unit& unit);
-  // One more buffer of that name, behind those that the layer has already.
-  void keep_another(const char* name, Bytes bytes, Category category);
   void hand_over(Unit& unit);
   // The leaf whose forward is through, which nothing says.
   void let_go();

@@ -6,6 +6,8 @@ recorder/run.sh /srv/sid /o2/jobs.jsonl /o2/raw.jsonl --models /o2/models.json -
 import json
 import sys
 
+from grpo_jobs import configurations, with_layers
+
 LORA = {"method": "lora", "lora": {"r": 16}}
 KEPT = {"gradient_checkpointing": "full"}
 TEXT = {"lmbda": 0.0, "seq_len": 512}
@@ -25,15 +27,9 @@ JOBS = {
 
 
 def main():
-    configs = {}
-    for path in sys.argv[1:]:
-        for line in open(path):
-            config = json.loads(line)["request"].get("config", {})
-            configs.setdefault(config.get("model_type"), config)
+    configs = configurations(sys.argv[1:])
     for name, (kind, layers, teacher, words) in JOBS.items():
-        config = dict(configs[kind])
-        config["n_layer" if kind == "gpt2" else "num_hidden_layers"] = layers
-        config.pop("layer_types", None)
+        config = with_layers(configs[kind], layers)
         print(json.dumps({"id": "gkd-" + name, "config": config, "task": "gkd", "method": "full", "teacher": teacher, **words}))
 
 

@@ -80,17 +80,29 @@ JOBS = {
 }
 
 
-def main():
+def configurations(paths):
+    """The first config of each model type in files of records."""
     configs = {}
-    for path in sys.argv[1:]:
+    for path in paths:
         for line in open(path):
             config = json.loads(line)["request"].get("config", {})
             configs.setdefault(config.get("model_type"), config)
+    return configs
+
+
+def with_layers(config, layers):
+    """The same with so many layers; None: as many as it has."""
+    config = dict(config)
+    if layers is not None:
+        config["n_layer" if config["model_type"] == "gpt2" else "num_hidden_layers"] = layers
+        config.pop("layer_types", None)
+    return config
+
+
+def main():
+    configs = configurations(sys.argv[1:])
     for name, (kind, layers, words) in JOBS.items():
-        config = dict(configs[kind])
-        if layers is not None:
-            config["n_layer" if kind == "gpt2" else "num_hidden_layers"] = layers
-            config.pop("layer_types", None)
+        config = with_layers(configs[kind], layers)
         task = "rloo" if name.startswith("rloo-") else "grpo"
         job = {"id": name if task == "rloo" else "grpo-" + name, "config": config, "task": task, "method": "full", **words}
         print(json.dumps({**job, "seq_len": job["prompt_len"] + job["completion_len"]}))
