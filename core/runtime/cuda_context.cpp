@@ -34,6 +34,9 @@ constexpr Row kRows[] = {
     {"h100", 90, 563, 695, 977, kMeasured,
      "0.55 to 0.71 GiB before any tensor (stas00/ml-engineering training/performance/README.md, debug/pytorch.md), and "
      "50 MiB of kernels"},
+    {"h200", 90, 742, 758, 977, kMeasured,
+     "tests/measured/own.jsonl: 518 MiB bare; 742 to 828 MiB behind three training steps of 718 jobs, torch 2.11, CUDA "
+     "13.0"},
     {"", 60, 303, 303, 553, kModelled, "as the P100"},
     {"", 61, 195, 250, 500, kModelled, "between the RTX 2080 Ti and the P100"},
     {"", 70, 303, 400, 653, kModelled, "between the P100 and the A100, by number of multiprocessors"},

@@ -83,7 +83,8 @@ Tensor dequantised_linear(Tensor x_in, Dim out_features, const QuantisedWeight& 
     if (codes.defined()) t.hold(n, codes);
   }
   if (unpacking.keeps_input) t.hold(n, x);
-  const Tensor w = unpack(t, out_features, x.dim(-1), blocks, unpacking.through.value_or(x.dtype()), x.dtype());
+  const Dtype through = unpacking.in_backward_alone ? x.dtype() : unpacking.through.value_or(x.dtype());
+  const Tensor w = unpack(t, out_features, x.dim(-1), blocks, through, x.dtype());
   Tensor b;
   if (bias.defined() && bias.dtype() != x.dtype()) b = t.allocate(bias.shape(), x.dtype(), "bias cast");
   Tensor out = t.allocate(x.shape().with_last(out_features), x.dtype(), "mm");

@@ -30,8 +30,9 @@ Tensor dequantised_weight(Tape& tape, Dim out_features, Dim in_features, const Q
 
 /// How a release's MatMul4Bit goes about it.
 struct Unpacking {
-  std::optional<Dtype> through;  ///< what the weight was packed from: a copy in that dtype becomes the product's
-  bool keeps_input = false;      ///< ctx.tensors = (A, B), until 0.43: the node holds the input
+  std::optional<Dtype> through;    ///< what the weight was packed from: a copy in that dtype becomes the product's
+  bool in_backward_alone = false;  ///< forward unpacks to the product's dtype at once: gemm_4bit, since 0.50
+  bool keeps_input = false;        ///< ctx.tensors = (A, B), until 0.43: the node holds the input
 };
 
 /// y = x · dequantise(w)ᵀ + b, as bitsandbytes autograd/_functions.py MatMul4Bit: the 16-bit copy of the weight lives

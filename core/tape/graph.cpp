@@ -334,14 +334,18 @@ void Graph::arrive(std::int32_t parameter, Tensor grad) {
   if (--arrival.pending <= 0 && arrival.buffer.defined()) accumulate_parameter(parameter);
 }
 
-// input_buffer.cpp accumulate: in place when nobody else holds the first gradient.
+// input_buffer.cpp can_accumulate_inplace: in place when nobody else holds the first gradient's storage, and the base
+// of a view does (VariableTypeUtils.h as_view keeps it, without grad mode too).  Seen on an H200
+// (tests/measured/own.jsonl): a tied head's gradient, t() of a product, and the table's become a third tensor of that
+// size.
 void Graph::accumulate(Tensor& buffer, Tensor grad) {
   if (!buffer.defined()) {
     buffer = std::move(grad);
     return;
   }
   Tensor incoming = std::move(grad);
-  if (buffer.is_alone() && buffer.shape().is_dense()) return;
+  const bool has_base = buffer.body().is_view && !tape_.as_recorded();
+  if (!has_base && buffer.is_alone() && buffer.shape().is_dense()) return;
   Shape shape = buffer.shape();
   if (!shape.is_dense()) shape.make_contiguous();
   buffer = tape_.allocate(shape, buffer.dtype(), "add (accumulated gradient)");

@@ -184,6 +184,7 @@ TensorBody& Record::new_body(const Shape& shape, Dtype dtype) {
   body.requires_grad = false;
   body.is_leaf_parameter = false;
   body.is_detached_leaf = false;
+  body.is_view = false;
   body.storage = -1;
   body.edge.node = nullptr;
   body.edge.output = 0;

@@ -123,6 +123,13 @@ class Tape : public Record, public Guards {
     if (rehearsing_) placement_->rehearse_input(input.requires_grad());
   }
 
+  /// Allocations are those of the fake device of tests/oracle (TrainingJob::as_recorded).
+  void set_as_recorded(bool on) { as_recorded_ = on; }
+  bool as_recorded() const { return as_recorded_; }
+  /// Of the card whose kernels run: 90 = 9.0.
+  void set_compute_capability(int capability) { compute_capability_ = capability; }
+  int compute_capability() const { return compute_capability_; }
+
   // -- autograd ----------------------------------------------------------------------------------------------------
   bool grad_enabled() const { return grad_enabled_; }
   void set_grad_enabled(bool enabled) { grad_enabled_ = enabled; }
@@ -236,15 +243,17 @@ class Tape : public Record, public Guards {
   std::vector<std::size_t> parameter_cursor_;               ///< the next one that the program asks for
   NodePool nodes_;
   Graph main_graph_;
-  Graph* graph_ = &main_graph_;       ///< new nodes belong to it
-  Node thrown_away_;                  ///< stands for all nodes of a graph that is thrown away: a recomputation's
-  bool rehearsing_ = false;           ///< or a rehearsal's
-  Frame* packing_ = nullptr;          ///< the non-reentrant checkpoint whose first pass is under way
-  Frame* recomputing_ = nullptr;      ///< the one that is recomputed
-  std::vector<Tensor> more_outputs_;  ///< of a checkpointed block
-  std::vector<Tensor> detached_;      ///< a re-entrant backward's, beside the input
-  bool noting_ = false;               ///< note_saved
-  std::vector<Tensor> noted_;         ///< and what it has noted
+  Graph* graph_ = &main_graph_;  ///< new nodes belong to it
+  Node thrown_away_;             ///< stands for all nodes of a graph that is thrown away: a recomputation's
+  bool rehearsing_ = false;      ///< or a rehearsal's
+  bool as_recorded_ = false;
+  int compute_capability_ = 80;
+  Frame* packing_ = nullptr;                          ///< the non-reentrant checkpoint whose first pass is under way
+  Frame* recomputing_ = nullptr;                      ///< the one that is recomputed
+  std::vector<Tensor> more_outputs_;                  ///< of a checkpointed block
+  std::vector<Tensor> detached_;                      ///< a re-entrant backward's, beside the input
+  bool noting_ = false;                               ///< note_saved
+  std::vector<Tensor> noted_;                         ///< and what it has noted
   std::vector<std::vector<Tensor>> held_in_modules_;  ///< by layer instance + 1
   Autocast autocast_;
   std::vector<std::pair<std::int16_t, Bytes>> offloaded_;

@@ -25,6 +25,7 @@ struct TensorBody {
   bool requires_grad = false;
   bool is_leaf_parameter = false;  ///< autocast caches casts of these
   bool is_detached_leaf = false;   ///< and of the input that a re-entrant recomputation detached
+  bool is_view = false;            ///< another tensor, its base, is on the storage as long as this one is
   std::int32_t storage = -1;       ///< −1: none was made, because the recomputation had stopped
   Edge edge;                       ///< counted by its node: changed by Tape::attach and the like alone
   Tape* tape = nullptr;

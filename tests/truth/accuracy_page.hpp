@@ -20,12 +20,20 @@ struct Own {
   std::vector<Row> rows;  ///< all of them
 };
 
+/// Our own measurements of one kind of run (tests/measured/own.jsonl).
+struct Runs {
+  std::string kind;       ///< trainer, loop, parallel
+  std::string title;      ///< on pages
+  std::vector<Row> rows;  ///< a row for each figure
+};
+
 /// All that was compared.
 struct Tables {
   std::vector<Row> open, extra, pairs, beyond, multi, loops, adapters, optimizers, offloaded, quantised, megatron,
       unsloth;
   std::vector<Row> measured;
-  std::vector<Own> own;  ///< measurements of implementations that have a program
+  std::vector<Own> own;    ///< measurements of implementations that have a program
+  std::vector<Runs> runs;  ///< our own measurements
   std::vector<Deviation> deviations;
 };
 

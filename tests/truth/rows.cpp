@@ -5,6 +5,7 @@
 #include <fstream>
 #include <initializer_list>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 #include "core/wire/json.hpp"
@@ -64,7 +65,7 @@ Row oracle_row(const Engine& engine, const Value& line) {
   const Value& request = *line.find("request");
   const Value& record = *line.find("record");
   row.regime = regime_of(request);
-  const Answer a = engine.answer(request);
+  const Answer a = engine.answer_as_recorded(request);
   row.family = a.architecture.model_type.empty() ? "?" : a.architecture.model_type;
   const bool hopper = a.job.compute_capability == 90;
   const Bytes workspace = integer_at(record, {"cublas_workspace_bytes", hopper ? "sm90" : "default"});
@@ -169,6 +170,42 @@ Row measured_row(const Engine& engine, const Value& line, const Value& condition
   return row;
 }
 
+// What our own card said, as a row for each figure.
+std::vector<Row> rows_of_run(const Engine& engine, const Value& line) {
+  const Value& measured = *line.find("measured");
+  const Answer a = engine.answer(*line.find("request"));
+  std::vector<Row> rows;
+  for (const auto& [metric, key] :
+       {std::pair{"allocated", "allocated"}, {"reserved", "reserved"}, {"device", "process"}}) {
+    if (measured.find(key) == nullptr) continue;
+    // Its process has no NCCL communicator, which the device's figure counts.
+    if (std::string_view(key) == "process" && text_at(line, {"kind"}) == "parallel") continue;
+    Row row;
+    row.id = text_at(line, {"id"});
+    row.regime = regime_of(*line.find("request"));
+    row.family = a.architecture.model_type.empty() ? "?" : a.architecture.model_type;
+    row.metric = metric;
+    row.truth = integer_at(measured, {key});
+    row.true_phase = text_at(measured, {"phase"});
+    if (!a.estimate) {
+      row.note = joined_issues(a.issues);
+      rows.push_back(row);
+      continue;
+    }
+    const Estimate& e = *a.estimate;
+    const Range& r = row.metric == "reserved" ? e.reserved : row.metric == "device" ? e.device : e.allocated;
+    row.answered = true;
+    row.ours = r.expected;
+    row.error = relative(row.ours, row.truth);
+    row.low = relative(r.low, row.truth);
+    row.high = relative(r.high, row.truth);
+    row.phase = std::string(name_of(e.peak.phase));
+    if (row.phase == "loss") row.phase = "forward";
+    rows.push_back(row);
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::string read_file(const std::string& path) {
@@ -201,6 +238,21 @@ std::vector<Row> measured_rows(const Engine& engine, const std::string& path, co
     if (line.empty() || (!only.empty() && line.find(only) == std::string::npos)) continue;
     const Value v = parse_json(line, "", issues);
     if (in_scope(v, implementation)) rows.push_back(measured_row(engine, v, conditions));
+  }
+  return rows;
+}
+
+std::vector<Row> own_rows(const Engine& engine, const std::string& path, const std::string& kind,
+                          const std::string& only) {
+  Issues issues;
+  std::ifstream in(path);
+  std::vector<Row> rows;
+  std::string line;
+  while (std::getline(in, line)) {
+    if (line.empty() || (!only.empty() && line.find(only) == std::string::npos)) continue;
+    const Value v = parse_json(line, "", issues);
+    if (text_at(v, {"kind"}) != kind) continue;
+    for (Row& row : rows_of_run(engine, v)) rows.push_back(std::move(row));
   }
   return rows;
 }

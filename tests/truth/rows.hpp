@@ -35,6 +35,10 @@ std::vector<Row> oracle_rows(const Engine& engine, const std::string& path, cons
 std::vector<Row> measured_rows(const Engine& engine, const std::string& path, const std::string& conditions_path,
                                const std::string& implementation, const std::string& only);
 
+/// Rows of our own measurements (tests/measured/own.jsonl): allocated, reserved and device bytes of one kind of run.
+std::vector<Row> own_rows(const Engine& engine, const std::string& path, const std::string& kind,
+                          const std::string& only);
+
 std::string read_file(const std::string& path);
 
 }  // namespace tidemark::truth

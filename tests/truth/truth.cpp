@@ -122,6 +122,24 @@ constexpr Implementation kImplementations[] = {{"megatron", "Megatron-Core", "al
                                                {"litgpt", "LitGPT", "allocated", 36},
                                                {"torchtune", "torchtune", "allocated", 7}};
 
+// What holds of our own measurements of one kind: peaks of allocated bytes.
+struct RunBounds {
+  double answered, median, within_1, contained;
+};
+constexpr RunBounds kRunBounds[] = {{55, 0.1, 70.0, 80.0}, {602, 0.05, 88.0, 88.0}, {61, 0.02, 98.0, 98.0}};
+
+void check_runs(Check& check, const Runs& runs, const RunBounds& bounds) {
+  const std::vector<Row> rows = part(runs.rows, "allocated", "");
+  const Summary s = summarise(rows);
+  std::size_t near = 0;
+  for (const Row& r : rows) near += r.answered && std::fabs(r.error) <= 1.0 ? 1 : 0;
+  const std::string name = "our card: " + runs.kind;
+  check.at_least(name.c_str(), "rows answered", static_cast<double>(s.n), bounds.answered);
+  check.at_most(name.c_str(), "median error %", s.median, bounds.median);
+  check.at_least(name.c_str(), "within 1 %", share(near, s.n), bounds.within_1);
+  check.at_least(name.c_str(), "truth in range %", share(s.contained, s.n), bounds.contained);
+}
+
 int run(int argc, char** argv) {
   std::string root = ".", only, family, markdown, coverage, ranges;
   std::size_t worst = 15;
@@ -191,6 +209,11 @@ int run(int argc, char** argv) {
                      family);
   };
   t.measured = measured("transformers");
+  for (const auto& [kind, title] :
+       {std::pair{"trainer", "libraries' own trainers"}, {"loop", "loops"}, {"parallel", "one of several GPUs"}}) {
+    t.runs.push_back(
+        {kind, title, of_family(own_rows(engine, root + "/tests/measured/own.jsonl", kind, only), family)});
+  }
   for (const Implementation& i : kImplementations) t.own.push_back({i.title, i.metric, measured(i.name)});
   const std::string spreads = only.empty() && family.empty() ? spreads_of(t, recorded, oracle) : "";
   if (!ranges.empty()) {
@@ -225,6 +248,7 @@ int run(int argc, char** argv) {
     std::printf("== measurements\n");
     print_rows(t.measured, worst);
     for (const Own& own : t.own) print_rows(own.rows, worst);
+    for (const Runs& runs : t.runs) print_rows(part(runs.rows, "allocated", ""), worst);
   }
   print_summary("public records", without(t.open, t.deviations));
   print_summary("extra records", without(t.extra, t.deviations));
@@ -246,6 +270,11 @@ int run(int argc, char** argv) {
   for (const Own& own : t.own) {
     for (const char* completeness : {"A", "B"}) {
       print_summary(own.title + ", " + completeness, without(part(own.rows, own.metric, completeness), t.deviations));
+    }
+  }
+  for (const Runs& runs : t.runs) {
+    for (const char* metric : {"allocated", "reserved", "device"}) {
+      print_summary("our card: " + runs.title + ", " + metric, part(runs.rows, metric, ""));
     }
   }
   if (!check) return 0;
@@ -278,6 +307,7 @@ int run(int argc, char** argv) {
     c.at_most(name.c_str(), "p95 error %", m.p95, 8.0);
     c.at_least(name.c_str(), "truth in range %", share(m.contained, m.n), 95.0);
   }
+  for (std::size_t i = 0; i < t.runs.size(); ++i) check_runs(c, t.runs[i], kRunBounds[i]);
   std::printf("truth: %d passed, %d failed\n", c.passed, c.failed);
   return c.failed == 0 ? 0 : 1;
 }

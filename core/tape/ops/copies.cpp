@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/tape/ops.hpp"
+#include "core/tape/reduction.hpp"
 
 namespace tidemark {
 namespace {
@@ -51,6 +52,17 @@ void view_add_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   }
   r[0] = t.allocate(whole, dtype, "new_empty_strided");
   r[1] = t.allocate(part, dtype, "clone");
+}
+
+// Only leading dimensions go: what is left lies side by side.
+bool sums_rows(const Shape& of, const Shape& to) {
+  int left = to.rank;
+  while (left > 0 && to.size(to.rank - left) == 1) --left;
+  if (left > of.rank) return false;
+  for (int i = 1; i <= left; ++i) {
+    if (of.size(of.rank - i) != to.size(to.rank - i)) return false;
+  }
+  return true;
 }
 
 Tensor copy_of(const Tensor& x, const Shape& shape, Dtype dtype, const char* op, BackwardFn backward) {
@@ -125,7 +137,13 @@ Tensor sum_to(Tensor x_in, const Shape& shape) {
   Shape s = shape;
   s.make_contiguous();
   if (s.numel() == x.numel()) return view(x, s);
-  return x.tape().allocate(s, x.dtype(), "sum");
+  Tape& t = x.tape();
+  Tensor sum = t.allocate(s, x.dtype(), "sum");
+  if (!t.as_recorded() && x.shape().is_contiguous() && sums_rows(x.shape(), s)) {
+    const Bytes buffer = reduction_buffer(x.numel() / s.numel(), s.numel(), t.compute_capability());
+    if (buffer > 0) t.allocate(Shape{Dim(buffer)}, Dtype::kUint8, "sum (partial sums of blocks)");
+  }
+  return sum;
 }
 
 Tensor add_to_view(Tensor x_in, Tensor y_in, bool behind) {

@@ -4,13 +4,20 @@
 namespace tidemark {
 namespace {
 
-// _softmax_backward_data / _log_softmax_backward_data: one output, in the dtype of the forward's input.
-void softmax_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+// _log_softmax_backward_data: one output, in the dtype of the forward's input.
+void log_softmax_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   Shape s = n.input_shapes[0];
   r[0] = t.allocate(s.is_dense() ? s : g[0].shape(), n.input_dtypes[0], n.name);
 }
 
-Tensor softmax_like(Tensor x_in, std::optional<Dtype> dtype, const char* name) {
+// _softmax_backward_data: the same, and ATen/native/cuda/SoftMax.cu softmax_backward_cuda_out has `grad * output` for
+// the kernel to read.  Seen on an H200 (tests/measured/own.jsonl).
+void softmax_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  log_softmax_backward(t, n, g, r);
+  if (!t.as_recorded()) t.allocate(r[0].shape(), g[0].dtype(), "softmax_backward (grad * output)");
+}
+
+Tensor softmax_like(Tensor x_in, std::optional<Dtype> dtype, const char* name, BackwardFn backward) {
   const Tensor argument = std::move(x_in);  // the caller's name outlives the cast
   Tensor x = argument;
   Tape& t = x.tape();
@@ -18,7 +25,7 @@ Tensor softmax_like(Tensor x_in, std::optional<Dtype> dtype, const char* name) {
   if (!dtype && t.autocast()) out_dtype = Dtype::kFp32;
   // ATen/native/SoftMax.cpp: only fp16 → fp32 is fused (half_to_float); other casts make a copy first.
   if (out_dtype != x.dtype() && x.dtype() != Dtype::kFp16) x = to(std::move(x), out_dtype);
-  Node* n = t.record(name, softmax_backward, {&x});
+  Node* n = t.record(name, backward, {&x});
   // pytorch 2.14 native/SoftMax.cpp TORCH_META_FUNC(_softmax): set_output_raw_strided without strides.
   Tensor out = t.allocate(x.shape().contiguous(), out_dtype, name);
   t.attach(n, out);
@@ -41,10 +48,10 @@ void layer_norm_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
 }  // namespace
 
 Tensor softmax(Tensor x, std::optional<Dtype> dtype) {
-  return softmax_like(std::move(x), dtype, "softmax");
+  return softmax_like(std::move(x), dtype, "softmax", softmax_backward);
 }
 Tensor log_softmax(Tensor x, std::optional<Dtype> dtype) {
-  return softmax_like(std::move(x), dtype, "log_softmax");
+  return softmax_like(std::move(x), dtype, "log_softmax", log_softmax_backward);
 }
 
 Tensor fused_rms_norm(Tensor x_in, Tensor weight_in) {

@@ -16,6 +16,7 @@ void linear_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   if (n.needs(1)) {
     r[1] = t.allocate(n.input_shapes[1], n.input_dtypes[1], "mm (weight gradient)");
     t.set_category(r[1], Category::kGradients);
+    r[1].change().is_view = true;  // derivatives.yaml: t() of the product with the transposed weight
   }
   if (!has_bias && n.needs(0)) r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "mm (input gradient)");
   if (has_bias && n.needs(2)) {

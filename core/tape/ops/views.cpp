@@ -7,7 +7,9 @@ namespace {
 Tensor share(const Tensor& base, const Shape& shape) {
   Tensor out = base;
   out.leave_graph();
-  out.change().shape = shape;
+  TensorBody& body = out.change();
+  body.shape = shape;
+  body.is_view = true;
   return out;
 }
 
