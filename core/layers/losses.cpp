@@ -224,7 +224,11 @@ Tensor liger_fused_loss(Net& net, Tensor hidden_in, Tensor weight_in) {
     grad_chunk.reset();
     // aten/src/ATen/autocast_mode.cpp cached_cast: only of fp32 weights a cast outlives the product that it is for.
     if (weight.dtype() != Dtype::kFp32) cast_weight.reset();
-    if (weight.requires_grad()) {
+    // ops/fused_linear_cross_entropy.py of 0.8.5 adds the product of 16-bit gradients to grad_weight in place (addmm
+    // with out=), from compute capability 8.0 on; before, a chunk made a copy, and one in fp32. Seen on an H200
+    // (tests/measured/own.jsonl).
+    const bool adds_in_place = !net.job.as_recorded && is_half(hidden.dtype()) && net.job.compute_capability >= 80;
+    if (weight.requires_grad() && !adds_in_place) {
       Tensor part = t.allocate(weight.shape(), hidden.dtype(), "grad_weight of one chunk");
       if (part.dtype() != Dtype::kFp32) {
         Tensor wide = t.allocate(weight.shape(), Dtype::kFp32, "grad_weight of one chunk (fp32)");
