@@ -28,10 +28,14 @@ Tensor capped(const Net& net, Tensor logits) {
 
 // h.float() @ w.float().t(): an fp32 copy of the head in each chunk, 4·V·H bytes, unless it is fp32 already. Autocast
 // casts it back to 16 bits, each time anew: a transposed view is no leaf, and only of leaves casts are kept.
-Tensor logits_of_chunk(const Net& net, Tensor hidden, const HeadOfChunk& head) {
+Tensor product_of_chunk(Tensor hidden, const Tensor& weight) {
   const Tensor rows = to(std::move(hidden), Dtype::kFp32);
-  const Tensor columns = transpose(to(head.weight, Dtype::kFp32), 0, 1);
-  Tensor logits = matmul(rows, columns);
+  const Tensor columns = transpose(to(weight, Dtype::kFp32), 0, 1);
+  return matmul(rows, columns);
+}
+
+Tensor logits_of_chunk(const Net& net, Tensor hidden, const HeadOfChunk& head) {
+  Tensor logits = product_of_chunk(std::move(hidden), head.weight);
   if (head.bias.defined()) logits = add(std::move(logits), to(head.bias, Dtype::kFp32));
   return capped(net, std::move(logits));
 }
