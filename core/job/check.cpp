@@ -39,8 +39,8 @@ void check_trl(const TrainingJob& job, const std::vector<std::string_view>& give
   }
   if (has(given, "gradient_checkpointing") || !first_under(given, "gradient_checkpointing.").empty()) return;
   add(issues, "ASSUMED_DEFAULT", Severity::kNote, "/gradient_checkpointing",
-      "TRL's trainers checkpoint every layer since 0.22 unless they are told not to; here nothing is checkpointed where "
-      "the request does not say so. Set \"gradient_checkpointing\" to \"full\" if your script leaves it to TRL.",
+      "TRL's trainers checkpoint every layer since 0.22 unless they are told not to; here nothing is checkpointed "
+      "where the request does not say so. Set \"gradient_checkpointing\" to \"full\" if your script leaves it to TRL.",
       "full");
 }
 

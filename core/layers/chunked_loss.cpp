@@ -59,7 +59,7 @@ Tensor loss_of_chunk(const Net& net, Tensor hidden, const HeadOfChunk& head) {
   return loss;
 }
 
-// Tokens whose next one is known, in their order by mask: hidden[..., :-1, :].reshape(-1, H)[order], as many as B·(S−1).
+// Tokens whose next one is known, B·(S−1) of them, in their order by mask: hidden[..., :-1, :].reshape(-1, H)[order].
 Tensor packed_rows(Net& net, const Tensor& hidden) {
   const bool shifts = hidden.shape().rank == 3 && hidden.size(1) == net.S.n() && net.S.n() > 1;
   Tensor rows = shifts ? narrow(hidden, 1, 0, Dim(net.S.n() - 1, Symbol::kSequence)) : hidden;

@@ -69,7 +69,8 @@ constexpr Choice kCompile[] = {
 constexpr int kByFramework = -1;
 
 constexpr Choice kLosses[] = {
-    {"auto", kByFramework, "the framework's: TRL's SFTTrainer computes it in chunks since 1.7, elsewhere the model's own"},
+    {"auto", kByFramework,
+     "the framework's: TRL's SFTTrainer computes it in chunks since 1.7, elsewhere the model's own"},
     {"default", number(Loss::kDefault), "the model's own cross-entropy; its copies depend on framework.version"},
     {"liger", number(Loss::kLiger), "Liger's fused linear cross-entropy"},
     {"chunked", number(Loss::kChunked), "cross-entropy over chunks of the sequence: TRL's chunked_nll"},
