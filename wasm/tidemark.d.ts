@@ -371,8 +371,8 @@ export interface Job {
   max_grad_norm?: number | null;
   /** Each parameter is updated, and its gradient freed, as soon as the gradient exists. @default false */
   optimizer_in_backward?: boolean | null;
-  /** How the loss is computed from the last hidden state. @default "default" */
-  loss?: "default" | "liger" | "chunked" | "cut_cross_entropy" | "mean_square" | null;
+  /** How the loss is computed from the last hidden state. @default "auto" */
+  loss?: "auto" | "default" | "liger" | "chunked" | "chunked_nll" | "nll" | "cut_cross_entropy" | "mean_square" | null;
   /** Liger kernels in use, besides the loss. @default [] */
   liger?: "rms_norm" | "swiglu" | "rope" | "layer_norm" | null | ("rms_norm" | "swiglu" | "rope" | "layer_norm")[];
   /** Axolotl's functions that take the place of PEFT's LoRA layers, several of them at a time. @default ["auto"] */

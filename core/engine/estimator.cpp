@@ -13,6 +13,7 @@
 #include "core/fit/cards.hpp"
 #include "core/fit/fit.hpp"
 #include "core/job/check.hpp"
+#include "core/job/default_loss.hpp"
 #include "core/job/defaults.hpp"
 #include "core/job/lora_kernels.hpp"
 #include "core/job/peft_targets.hpp"
@@ -512,6 +513,7 @@ Understood Estimator::resolve(const Asked& asked) const {
     take_teacher(catalog_, request, answer.architecture, issues);
     if (answer.architecture.teacher == nullptr) return question;
   }
+  settle_loss(request.open.loss, answer.architecture, answer.job, issues);
   suit_liger(answer.architecture, answer.job, issues);
   suit_denoiser(answer.architecture.denoiser, request.open, answer.job, issues);
   if (answer.job.is_megatron()) as_megatron(answer.job, answer.architecture, issues);

@@ -777,14 +777,25 @@ class Job {
     read_optimizer();
     if (const PyValue* packing = argument("packing"); packing != nullptr && packing->kind == Kind::kBool)
       say("packing", *packing);
-    if (on("use_liger_kernel") || on("use_liger"))
-      say("loss", of("liger"), *any_argument({"use_liger_kernel", "use_liger"}));
+    read_loss();
     if (on("torch_compile"))
       say("compile", of("full"), *argument("torch_compile"));
     else if (const std::vector<const PyObject*> compiled = program_.calls("torch.compile"); !compiled.empty())
       say("compile", of("full"), with_switch(compiled[0]->place, {"compile", "use_compile", "torch_compile"}));
     read_sharding();
     read_evaluation();
+  }
+
+  /// trl 1.9 trainer/sft_config.py: __post_init__. max_seq_length is a word of releases before 0.20.
+  void read_loss() {
+    if (on("use_liger_kernel") || on("use_liger"))
+      return say("loss", of("liger"), *any_argument({"use_liger_kernel", "use_liger"}));
+    if (!trl_ || unsloth_ || task_ != "sft") return;
+    const PyValue* kind = argument("loss_type");
+    if (kind != nullptr && (kind->text == "chunked_nll" || kind->text == "nll"))
+      return say("loss", of(kind->text == "nll" ? "default" : "chunked"), *kind);
+    if (kind != nullptr || is_command() || argument("max_seq_length") != nullptr) return;
+    say("loss", of("chunked"), {arguments_->place}, "chunked_nll is SFTConfig's default since trl 1.7, nll before");
   }
 
   /// A place, and that of a variable which switches on what stands there.

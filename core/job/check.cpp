@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/job/check_packed.hpp"
+#include "core/job/default_loss.hpp"
 #include "core/job/defaults.hpp"
 #include "core/job/framework.hpp"
 #include "core/job/mixed_precision.hpp"
@@ -28,6 +29,19 @@ std::string_view first_under(const std::vector<std::string_view>& given, std::st
 
 bool has(const std::vector<std::string_view>& given, std::string_view option) {
   return std::find(given.begin(), given.end(), option) != given.end();
+}
+
+/// trl 1.9 trainer/sft_trainer.py: __init__; base_config.py, where gradient_checkpointing is True since 0.22.
+void check_trl(const TrainingJob& job, const std::vector<std::string_view>& given, Issues& issues) {
+  if (job.packing && (job.images_per_sample > 0 || job.video_frames > 0)) {
+    add(issues, "INVALID_COMBINATION", Severity::kError, "/packing",
+        "TRL's SFTTrainer refuses to pack samples of a model that sees. Set \"packing\" to false.");
+  }
+  if (has(given, "gradient_checkpointing") || !first_under(given, "gradient_checkpointing.").empty()) return;
+  add(issues, "ASSUMED_DEFAULT", Severity::kNote, "/gradient_checkpointing",
+      "TRL's trainers checkpoint every layer since 0.22 unless they are told not to; here nothing is checkpointed "
+      "where the request does not say so. Set \"gradient_checkpointing\" to \"full\" if your script leaves it to TRL.",
+      "full");
 }
 
 /// torchao 0.18 float8: what of it is modelled.
@@ -348,6 +362,13 @@ void check_class(const Architecture& a, const TrainingJob& job, Issues& issues) 
   if (job.loss != Loss::kDefault && job.loss != Loss::kMeanSquare && a.head != Head::kCausalLm) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/loss",
         "Fused and chunked losses replace that of a causal language model; this model's own loss is computed.",
+        "default");
+  }
+  // trl 1.9 trainer/sft_trainer.py __init__: the loss reads the head's weight and would leave its adapter out.
+  if (job.loss == Loss::kChunked && job.framework.name == "trl" && a.head == Head::kCausalLm && adapts_head(job)) {
+    add(issues, "INVALID_COMBINATION", Severity::kError, "/loss",
+        "TRL's loss in chunks, its default since 1.7, refuses an adapter on lm_head. Set \"loss\" to \"default\" "
+        "(loss_type \"nll\"), or leave \"lm_head\" out of the adapted modules.",
         "default");
   }
   if (job.packing && a.head != Head::kCausalLm) {
@@ -695,11 +716,7 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
     add(issues, "INVALID_VALUE", Severity::kError, "/framework/version",
         "Releases of transformers are modelled from 4 on: older ones have none of these models' code.", "5.12");
   }
-  if (framework == "trl" && job.packing && (job.images_per_sample > 0 || job.video_frames > 0)) {
-    // trl 1.9 trainer/sft_trainer.py: __init__
-    add(issues, "INVALID_COMBINATION", Severity::kError, "/packing",
-        "TRL's SFTTrainer refuses to pack samples of a model that sees. Set \"packing\" to false.");
-  }
+  if (framework == "trl") check_trl(job, given, issues);
   check_float8(job, issues);
   if (request.foreign.layers_in_turn > 0 &&
       (job.method != Method::kFull || job.gpus() > 1 || job.optimizer == "badam")) {

@@ -48,6 +48,7 @@ struct LeftOpen {
   bool targets = true;              ///< an adapter's modules
   bool deepspeed = true;            ///< its release
   bool lora_kernels = true;         ///< functions in the place of LoRA layers
+  bool loss = true;                 ///< how it is computed
 };
 
 /// What other tools say in words of their own; the job has the same in its own words once it is settled.

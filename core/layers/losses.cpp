@@ -27,48 +27,7 @@ void fused_backward(Tape&, Node& n, Tensor*, Tensor* r) {
   if (n.needs(1)) r[1] = n.saved_tensor(1);
 }
 
-constexpr const char* kChunked = "TRL 1.7 trainer/sft_trainer.py: chunked_nll (256-token checkpointed chunks)";
 constexpr const char* kCut = "apple/ml-cross-entropy cut_cross_entropy/cce.py, cce_backward.py";
-
-// TRL sft_trainer.py: tokens per chunk.
-constexpr Count kChunkTokens = 256;
-
-// One chunk's logits, their fp32 copy and the log-probabilities: made in forward and again in backward.
-struct ChunkTensors {
-  Tensor logits, wide, log_probabilities;
-};
-
-ChunkTensors make_chunk(Tape& t, Count rows, Dim vocabulary, Dtype dtype) {
-  ChunkTensors c;
-  const Shape shape{Dim(rows), vocabulary};
-  c.logits = t.allocate(shape, dtype, "logits of one chunk");
-  if (dtype != Dtype::kFp32) c.wide = t.allocate(shape, Dtype::kFp32, "logits of one chunk (fp32)");
-  c.log_probabilities = t.allocate(shape, Dtype::kFp32, "log_softmax of one chunk");
-  return c;
-}
-
-// Chunk by chunk: recompute, two fp32 gradients of the chunk's size, dW of the chunk beside the accumulated dW.
-void chunked_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
-  const Count rows = n.attributes[0];
-  const Dim vocabulary(n.input_shapes[1].size(0), Symbol::kVocab);
-  r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "gradient of the hidden states");
-  if (n.needs(1)) {
-    r[1] = t.allocate(n.input_shapes[1], n.input_dtypes[1], "head gradient");
-    t.set_category(r[1], Category::kGradients);
-  }
-  Tensor d_logits;
-  {
-    const Shape shape{Dim(rows), vocabulary};
-    ChunkTensors c = make_chunk(t, rows, vocabulary, n.input_dtypes[0]);
-    c.wide.reset();
-    Tensor d_nll = t.allocate(shape, Dtype::kFp32, "nll_loss_backward");
-    d_logits = t.allocate(shape, Dtype::kFp32, "log_softmax_backward");
-    d_nll.reset();
-    c.log_probabilities.reset();
-    d_logits = to(std::move(d_logits), n.input_dtypes[0]);
-  }
-  if (n.needs(1)) Tensor part = t.allocate(n.input_shapes[1], n.input_dtypes[1], "head gradient of one chunk");
-}
 
 // cce_backward.py: zeros_like(e), zeros_like(c); logits exist only inside the kernel's tiles.
 void cut_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
@@ -79,7 +38,7 @@ void cut_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   }
 }
 
-// What the fused losses start from: both in autocast's dtype, the hidden states as rows of tokens.
+// What the loss starts from: both in autocast's dtype, the hidden states as rows of tokens.
 void lower_and_flatten(Net& net, Tensor& hidden, Tensor& weight) {
   Tape& t = net.tape;
   if (t.autocast()) {
@@ -91,23 +50,6 @@ void lower_and_flatten(Net& net, Tensor& hidden, Tensor& weight) {
 }
 
 }  // namespace
-
-Tensor chunked_loss(Net& net, Tensor hidden_in, Tensor weight_in) {
-  Scope in(net.tape, "loss", kChunked);
-  Tape& t = net.tape;
-  Tensor hidden = std::move(hidden_in);
-  Tensor weight = std::move(weight_in);
-  lower_and_flatten(net, hidden, weight);
-  const Count rows = t.above(net.T.n(), kChunkTokens) ? kChunkTokens : net.T.n();
-  Node* n = t.record("chunked_nll", chunked_backward, {&hidden, &weight});
-  if (n != nullptr && !t.stopped()) n->attributes[0] = rows;
-  t.save(n, hidden);
-  t.save(n, weight);
-  { ChunkTensors c = make_chunk(t, rows, net.V, hidden.dtype()); }
-  Tensor out = t.allocate(Shape{}, Dtype::kFp32, "loss");
-  t.attach(n, out);
-  return out;
-}
 
 Tensor cut_cross_entropy(Net& net, Tensor hidden_in, Tensor weight_in) {
   Scope in(net.tape, "loss", kCut);

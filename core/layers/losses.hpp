@@ -36,8 +36,8 @@ Tensor mean_square(Net& net, Tensor hidden);
 /// Liger's fused linear cross entropy, from hidden states and the head's weight.
 Tensor liger_fused_loss(Net& net, Tensor hidden, Tensor weight);
 
-/// TRL's chunked loss: logits of 256 tokens at a time, under checkpointing.
-Tensor chunked_loss(Net& net, Tensor hidden, Tensor weight);
+/// TRL's chunked loss: logits of 256 tokens at a time, under checkpointing. `bias`: of the head, or undefined.
+Tensor chunked_loss(Net& net, Tensor hidden, Tensor weight, Tensor bias);
 
 /// Apple's cut cross entropy: no logits in memory at all.
 Tensor cut_cross_entropy(Net& net, Tensor hidden, Tensor weight);

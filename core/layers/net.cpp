@@ -757,7 +757,7 @@ Tensor Net::adapted_head(const Base& base, const Tensor& x) {
 
 Tensor Net::logits(Tensor x, Tensor weight, Tensor bias) {
   if (!fuse_loss) return behind_head(*this, tidemark::linear(std::move(x), std::move(weight), std::move(bias)));
-  if (job.loss == Loss::kChunked) return chunked_loss(*this, std::move(x), std::move(weight));
+  if (job.loss == Loss::kChunked) return chunked_loss(*this, std::move(x), std::move(weight), std::move(bias));
   if (job.loss == Loss::kCutCrossEntropy) return cut_cross_entropy(*this, std::move(x), std::move(weight));
   return liger_fused_loss(*this, std::move(x), std::move(weight));
 }

@@ -65,10 +65,17 @@ constexpr Choice kCompile[] = {
     {"false", 0, "", true, "none"},
 };
 
+// Besides the words of Loss.
+constexpr int kByFramework = -1;
+
 constexpr Choice kLosses[] = {
+    {"auto", kByFramework,
+     "the framework's: TRL's SFTTrainer computes it in chunks since 1.7, elsewhere the model's own"},
     {"default", number(Loss::kDefault), "the model's own cross-entropy; its copies depend on framework.version"},
     {"liger", number(Loss::kLiger), "Liger's fused linear cross-entropy"},
-    {"chunked", number(Loss::kChunked), "cross-entropy over chunks of the sequence"},
+    {"chunked", number(Loss::kChunked), "cross-entropy over chunks of the sequence: TRL's chunked_nll"},
+    {"chunked_nll", number(Loss::kChunked), "", true, "chunked"},
+    {"nll", number(Loss::kDefault), "", true, "default"},
     {"cut_cross_entropy", number(Loss::kCutCrossEntropy), "Apple's cut cross-entropy"},
     {"mean_square", number(Loss::kMeanSquare), "of the last hidden state: what a body without a head is trained by"},
 };
@@ -81,13 +88,23 @@ constexpr Choice kScans[] = {
     {"torch-slow", 1, "", true, "torch"},
 };
 
+void loss(Request& r, const OptionValue& v) {
+  r.open.loss = v.choice == kByFramework;
+  r.job.loss = r.open.loss ? Loss::kDefault : static_cast<Loss>(v.choice);
+}
+
+/// Another key that names a loss.
+void state_loss(Request& r, Loss stated) {
+  r.open.loss = false;
+  r.job.loss = stated;
+}
+
 constexpr Option axolotls(std::string_view name, std::string_view label) {
   return flag(name, false, label, "axolotl's key for a word of `liger` or `loss`.").further();
 }
 
 constexpr Option kOptions[] = {
-    choice("loss", "\"default\"", kLosses, "Loss", "How the loss is computed from the last hidden state.")
-        .into<&TrainingJob::loss>(),
+    choice("loss", "\"auto\"", kLosses, "Loss", "How the loss is computed from the last hidden state.").sets(loss),
     several("liger", "[]", kLigerKernels, "Liger kernels", "Liger kernels in use, besides the loss.").sets(liger),
     several("lora_kernels", "[\"auto\"]", kLoraKernels, "LoRA kernels",
             "Axolotl's functions that take the place of PEFT's LoRA layers, several of them at a time.")
@@ -107,7 +124,7 @@ constexpr Option kOptions[] = {
         .further()
         .sets([](Request& r, const OptionValue& v) {
           if (!v.boolean) return;
-          r.job.loss = Loss::kLiger;
+          state_loss(r, Loss::kLiger);
           r.job.liger_rms_norm = r.job.liger_swiglu = r.job.liger_rope = true;
         }),
     choice("kernels", "\"fused\"", kScans, "State-space kernels",
@@ -126,10 +143,10 @@ constexpr Option kOptions[] = {
       if (v.boolean) r.job.liger_rope = true;
     }),
     axolotls("liger_fused_linear_cross_entropy", "Liger's loss").sets([](Request& r, const OptionValue& v) {
-      if (v.boolean) r.job.loss = Loss::kLiger;
+      if (v.boolean) state_loss(r, Loss::kLiger);
     }),
     axolotls("cut_cross_entropy", "Cut cross-entropy").sets([](Request& r, const OptionValue& v) {
-      if (v.boolean) r.job.loss = Loss::kCutCrossEntropy;
+      if (v.boolean) state_loss(r, Loss::kCutCrossEntropy);
     }),
 };
 

@@ -243,8 +243,7 @@ void read_rest(Args& args, const Facts& facts) {
   if (args.on("use_liger_kernel")) args.state("loss", of("liger"), {args.find("use_liger_kernel")});
 }
 
-/// trl v1.9.0 trainer/sft_config.py: __post_init__; sft_trainer.py goes back to the usual loss where the head is
-/// adapted.
+/// trl v1.9.0 trainer/sft_config.py: __post_init__.
 void read_trl_loss(Args& args, const Facts& facts) {
   if (facts.trl != "sft" || args.told("loss")) return;
   const Arg* kind = args.find("loss_type");

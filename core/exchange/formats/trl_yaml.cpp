@@ -140,14 +140,22 @@ void read_trainer(Keys& keys) {
   } else {
     keys.unknown("optimizer: adamw_torch, fused with torch 2.8 and later");
   }
-  if (const Node* liger = keys.any({"use_liger_kernel", "use_liger", "use_liger_loss"});
-      liger != nullptr && liger->boolean) {
-    keys.state("loss", of("liger"), {liger});
-  }
   keys.copy("max_grad_norm", "max_grad_norm");
   keys.copy("neftune_noise_alpha", "neftune_noise_alpha");
   if (keys.truthy("torch_compile")) keys.state("compile", of("full"), {keys["torch_compile"]});
   if (const Node* deepspeed = keys["deepspeed"]; deepspeed != nullptr) state_deepspeed_file(keys, deepspeed, false);
+}
+
+/// trl 1.9 trainer/sft_config.py: __post_init__. max_seq_length is a word of releases before 0.20.
+void read_loss(Keys& keys, const std::string& task) {
+  const Node* liger = keys.any({"use_liger_kernel", "use_liger", "use_liger_loss"});
+  if (liger != nullptr && liger->boolean) return keys.state("loss", of("liger"), {liger});
+  if (task != "sft") return;
+  const Node* kind = keys["loss_type"];
+  if (kind != nullptr && (kind->text == "chunked_nll" || kind->text == "nll"))
+    return keys.state("loss", of(kind->text == "nll" ? "default" : "chunked"), {kind});
+  if (kind != nullptr || keys["max_seq_length"] != nullptr) return;
+  keys.assume("loss", of("chunked"), "chunked_nll is SFTConfig's default since trl 1.7, nll before");
 }
 
 void read_evaluation(Keys& keys) {
@@ -167,6 +175,7 @@ void read_trl_yaml(const Look& look, Sources, Reading& reading) {
   keys.assume("task", of(task), "from the file path; the YAML does not say");
   read_method(keys);
   read_trainer(keys);
+  read_loss(keys, task);
   read_precision(keys);
   read_lengths(keys, task);
   read_evaluation(keys);

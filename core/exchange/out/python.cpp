@@ -119,11 +119,15 @@ void write_arguments(const ExportJob& job, std::string_view type, Writer& out) {
     out.line("    gradient_checkpointing_kwargs={\"use_reentrant\": " + python(how.use_reentrant) + "},");
   }
   if (how.loss == Loss::kLiger) out.line("    use_liger_kernel=True,");
-  if (how.loss != Loss::kLiger && how.loss != Loss::kDefault) out.lacks("/loss", "how the loss is computed");
   if (how.checkpointing == Checkpointing::kOffload) {
     out.lacks("/gradient_checkpointing", "that the layers' inputs wait in host memory");
   }
   if (how.data_parallel.gradient_as_bucket_view) out.lacks("/parallelism/ddp", "gradient_as_bucket_view");
+}
+
+void lacks_loss(const ExportJob& job, Writer& out) {
+  const Loss loss = job.job.loss;
+  if (loss != Loss::kLiger && loss != Loss::kDefault) out.lacks("/loss", "how the loss is computed");
 }
 
 void write_freezing(const ExportJob& job, Writer& out) {

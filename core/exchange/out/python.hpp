@@ -16,6 +16,8 @@ void write_model(const ExportJob& job, Writer& out);
 void write_lora_config(const ExportJob& job, Writer& out);
 /// The arguments that TrainingArguments and SFTConfig share, without the closing bracket.
 void write_arguments(const ExportJob& job, std::string_view type, Writer& out);
+/// A loss that no argument of the script can say.
+void lacks_loss(const ExportJob& job, Writer& out);
 /// Modules that are not trained.
 void write_freezing(const ExportJob& job, Writer& out);
 

@@ -53,6 +53,7 @@ Exported write_trainer(const ExportJob& job) {
   out.line();
   write_arguments(job, "TrainingArguments", out);
   out.line(")");
+  lacks_loss(job, out);
   if (job.job.packing) out.lacks("/packing", "packed samples: the Trainer packs none");
   lacks_without_deepspeed(job, out);
   out.line("trainer = Trainer(");

@@ -2,6 +2,20 @@
 #include "core/exchange/out/python.hpp"
 
 namespace tidemark::exchange {
+namespace {
+
+/// sft_config.py __post_init__: where nothing is said, "chunked_nll", or "nll" beside Liger's.
+void write_loss(const ExportJob& job, Writer& out) {
+  if (job.job.loss == Loss::kChunked) {
+    out.line("    loss_type=\"chunked_nll\",");
+  } else if (job.job.loss == Loss::kDefault) {
+    out.line("    loss_type=\"nll\",");
+  } else {
+    lacks_loss(job, out);
+  }
+}
+
+}  // namespace
 
 Exported write_trl(const ExportJob& job) {
   Writer out;
@@ -22,6 +36,7 @@ Exported write_trl(const ExportJob& job) {
   out.line();
   out.line("dataset = load_dataset(\"json\", data_files=\"train.jsonl\", split=\"train\")  # yours");
   write_arguments(job, "SFTConfig", out);
+  write_loss(job, out);
   out.line("    max_length=" + std::to_string(job.job.sequence_length) + ",");
   out.line(std::string{"    packing="} + (job.job.packing ? "True" : "False") + ",");
   out.line(")");

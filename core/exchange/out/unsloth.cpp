@@ -65,6 +65,7 @@ Exported write_unsloth(const ExportJob& job) {
   if (has_adapter(job.job)) write_adapter(job, out);
   out.line("dataset = load_dataset(\"json\", data_files=\"train.jsonl\", split=\"train\")  # yours");
   write_arguments(job, "SFTConfig", out);
+  lacks_loss(job, out);
   out.line("    max_length=" + std::to_string(job.job.sequence_length) + ",");
   out.line(std::string{"    packing="} + (job.job.packing ? "True" : "False") + ",");
   out.line(")");

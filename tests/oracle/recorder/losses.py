@@ -1,6 +1,11 @@
 """Losses that replace the model's own: those of older releases and the fused ones, allocation by allocation."""
+import ast
 import contextlib
+import dataclasses
+import inspect
 import math
+import os
+import types
 
 import torch
 import torch.nn.functional as F
@@ -83,8 +88,28 @@ def install_liger(model, fake):
     base.loss_function = loss_function
 
 
+def install_chunked(model):
+    """trl 1.9 trainer/sft_trainer.py: chunked_nll, SFTTrainer's loss unless another is asked for, by its own functions."""
+    import preferences
+    import transformers
+    from packaging.version import Version
+    path = "trainer/sft_trainer.py"
+    wanted = {"_ChunkedCELMHeadOutput", "_chunk", "_chunked_cross_entropy_loss", "_patch_chunked_ce_lm_head"}
+    with open(os.path.join(preferences.TRL, path)) as f:
+        nodes = [node for node in ast.parse(f.read()).body if getattr(node, "name", None) in wanted]
+    # maybe_gather_lm_head_ctx gathers under DeepSpeed's ZeRO-3 alone.
+    names = {"__name__": __name__, "torch": torch, "F": F, "inspect": inspect, "types": types, "transformers": transformers,
+             "Version": Version, "dataclass": dataclasses.dataclass, "maybe_gather_lm_head_ctx": lambda *parts: contextlib.nullcontext(),
+             "CausalLMOutputWithPast": transformers.modeling_outputs.CausalLMOutputWithPast}
+    preferences.run(nodes, names, path)
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
+    names["_patch_chunked_ce_lm_head"](base, 256, is_vlm=hasattr(base.config, "text_config"))     # _CHUNKED_LM_HEAD_CHUNK_SIZE
+
+
 def install(model, name, fake):
-    if name == "liger_flce":
+    if name == "chunked":
+        install_chunked(model)
+    elif name == "liger_flce":
         install_liger(model, fake)
     elif name.startswith("hf_"):
         install_old_loss(model, name)
