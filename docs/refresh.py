@@ -105,11 +105,11 @@ def accuracy():
         if line.startswith("== "):
             name = line[3:].strip()
         found = re.match(
-            r"all\s+n\s+(\d+)\s+unanswered\s+(\d+)\s+median\s+([\d.]+) %\s+p95\s+([\d.]+) %\s+worst\s+([\d.]+) %"
+            r"(?:all|our card: (.+), allocated)\s+n\s+(\d+)\s+unanswered\s+(\d+)\s+median\s+([\d.]+) %\s+p95\s+([\d.]+) %\s+worst\s+([\d.]+) %"
             r"\s+phase\s+([\d.]+) %\s+in range\s+([\d.]+) %", line)
         if found:
-            n, missing, median, p95, worst, phase, inside = found.groups()
-            rows.append(f"| {SETS.get(name, name)} | {n} of {int(n) + int(missing)} | {median} % | {p95} % | {worst} % |"
+            runs, n, missing, median, p95, worst, phase, inside = found.groups()
+            rows.append(f"| {f'**our own runs on an H200**: {runs}' if runs else SETS.get(name, name)} | {n} of {int(n) + int(missing)} | {median} % | {p95} % | {worst} % |"
                         f" {phase} % | {inside} % |")
     if len(rows) < 3:
         sys.exit("tidemark_truth prints no summary that docs/refresh.py understands")

@@ -1,6 +1,7 @@
 #include "core/tape/reduction.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tidemark {
 namespace {
@@ -40,26 +41,41 @@ Processors of(int capability) {
   return best;
 }
 
+// times · unit > limit
+bool above(Guards& guards, Count unit, Count times, Count limit) {
+  return guards.above(unit, limit / times);
+}
+
+// ceil(times · unit / divisor)
+Count quotient_up(Guards& guards, Count unit, Count times, Count divisor) {
+  const Count common = std::gcd(times, divisor), of = divisor / common;
+  if (times == common) return guards.quotient_up(unit, of);
+  if (of == 1 || guards.is_multiple(unit, of)) return times * unit / divisor;
+  return guards.quotient_up(times * unit, divisor);
+}
+
 }  // namespace
 
-Bytes reduction_buffer(Count rows, Count outputs, int compute_capability) {
-  if (rows <= 0 || outputs <= 0) return 0;
+Bytes reduction_buffer(Guards& guards, Count unit, Count times, Count outputs, int compute_capability) {
   Count vector = 1;
   if (outputs >= kVectorised) {
     for (vector = 4; outputs % vector != 0;) vector /= 2;
   }
-  const Count lanes = last_power_of_two(outputs / vector), most = kThreads / vector;
-  Count width = std::min(lanes, kWarp);
-  const Count height = std::min(last_power_of_two(rows), most / width);
-  width = std::min(lanes, most / height);
-  if (rows < std::min(height * kFewest, kMost)) return 0;  // not split across warps
-  const Count each = up(rows, height);
-  const Count grid = up(outputs / vector, width);
+  const Count lanes = last_power_of_two(std::max<Count>(1, outputs / vector)), most = kThreads / vector;
+  const Count height = most / std::min(lanes, kWarp), width = std::min(lanes, most / height);
+  // Each thread has ceil(rows / height) values: with fewer than kMost of them one block does.
+  if (!above(guards, unit, times, (kMost - 1) * height)) return 0;
   const Processors card = of(compute_capability);
-  const Count target = card.count * (card.threads / (width * height));
-  if (each < kMost || grid > target) return 0;
-  const Count blocks = std::max(std::min(up(target, grid), up(each, kFewest)), up(each, kMost));
-  return blocks > 1 ? kPartial * outputs * blocks * width * vector : 0;
+  const Count grid = up(outputs / vector, width), target = card.count * (card.threads / (width * height));
+  if (grid > target) return 0;
+  const Count filling = up(target, grid);  // blocks per output that fill the card
+  Count blocks = filling;
+  if (!above(guards, unit, times, filling * kFewest * height)) {
+    blocks = quotient_up(guards, unit, times, kFewest * height);
+  } else if (above(guards, unit, times, filling * kMost * height)) {
+    blocks = quotient_up(guards, unit, times, kMost * height);
+  }
+  return kPartial * outputs * blocks * width * vector;
 }
 
 }  // namespace tidemark

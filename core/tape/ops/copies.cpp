@@ -1,4 +1,5 @@
 // Operations that only move data: nothing is kept for backward.
+#include <algorithm>
 #include <iterator>
 #include <vector>
 
@@ -63,6 +64,18 @@ bool sums_rows(const Shape& of, const Shape& to) {
     if (of.size(of.rank - i) != to.size(to.rank - i)) return false;
   }
   return true;
+}
+
+// How many of so many rows there are whatever the batch and the sequence: heads, not tokens.
+Count fixed_rows(const Shape& of, Count rows) {
+  Count times = 1;
+  for (int i = 0; i < of.rank && rows > 1; ++i) {
+    const Symbol meaning = of.dim(i).symbol();
+    const bool moves = meaning == Symbol::kBatch || meaning == Symbol::kSequence || meaning == Symbol::kTokens;
+    if (!moves && rows % of.size(i) == 0) times *= of.size(i);
+    rows /= std::max<Count>(1, of.size(i));
+  }
+  return times;
 }
 
 Tensor copy_of(const Tensor& x, const Shape& shape, Dtype dtype, const char* op, BackwardFn backward) {
@@ -140,7 +153,8 @@ Tensor sum_to(Tensor x_in, const Shape& shape) {
   Tape& t = x.tape();
   Tensor sum = t.allocate(s, x.dtype(), "sum");
   if (!t.as_recorded() && x.shape().is_contiguous() && sums_rows(x.shape(), s)) {
-    const Bytes buffer = reduction_buffer(x.numel() / s.numel(), s.numel(), t.compute_capability());
+    const Count outputs = s.numel(), times = fixed_rows(x.shape(), x.numel() / outputs);
+    const Bytes buffer = reduction_buffer(t, x.numel() / outputs / times, times, outputs, t.compute_capability());
     if (buffer > 0) t.allocate(Shape{Dim(buffer)}, Dtype::kUint8, "sum (partial sums of blocks)");
   }
   return sum;

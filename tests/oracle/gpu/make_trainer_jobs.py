@@ -34,6 +34,8 @@ def job(id_, trainer, model, batch, length, dtype="bf16", amp="bf16", ckpt=False
         liger = (args or {}).get("use_liger_kernel")
         if not liger and (args or {}).get("loss_type") is None:
             r["loss"] = "chunked"                      # SFTConfig: loss_type unset is "chunked_nll"
+        elif not liger:
+            r["loss"] = "default"
     if "attention" in more:
         r["attention"] = more["attention"]
     if "lora" in more:
