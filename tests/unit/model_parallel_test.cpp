@@ -170,8 +170,9 @@ Estimate stage(Count rank, const std::string& more, const std::string& precision
 
 void agree(const Estimate& e, Bytes recorded) {
   constexpr Bytes kWorkspaces = 17'039'360;  // cuBLAS's, which the records count apart
-  CHECK(e.allocated.expected >= recorded + kWorkspaces - kMiB);
-  CHECK(e.allocated.expected <= recorded + kWorkspaces + kMiB);
+  constexpr Bytes kRests = 2 * kMiB;         // of blocks that are not split, which the buffers of sums move about
+  CHECK(e.allocated.expected >= recorded + kWorkspaces - kRests);
+  CHECK(e.allocated.expected <= recorded + kWorkspaces + kRests);
 }
 
 constexpr const char* kSharded = R"(, "data": 4, "fsdp": "fsdp2")";

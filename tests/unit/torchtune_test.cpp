@@ -66,8 +66,9 @@ TEST_CASE("an optimizer for each parameter has the temporaries of one at a time"
     return answered(R"({"schema": 1, "model": "meta-llama/Llama-3.2-1B", "precision": "pure_bf16", )" + rest + "}")
         .allocated.expected;
   };
-  // Neither gradients nor square roots of all parameters: 4 bytes of each, but for the token table's.
-  CHECK(highest("false") - highest("true") > 3'500'000'000);
+  // Neither gradients nor square roots of all parameters: 4 bytes of each, but for the token table's, whose gradient,
+  // the head's and their sum are there at once.
+  CHECK(highest("false") - highest("true") > 3'300'000'000);
 }
 
 TEST_CASE("where torchtune's own code is not modelled transformers' stands in, and says so") {
