@@ -62,12 +62,15 @@ struct Locals {
 void within_chunks(const Sizes& z, const Tensor& x, const Tensor& b, const Tensor& c, const Tensor& decay, Locals& l) {
   const Dim one(1);
   const Shape rows{z.outer, z.size, one, z.heads, z.state}, columns{z.outer, one, z.size, z.heads, z.state};
-  l.g_intermediate = mul(view(c, rows), view(b, columns));
+  // One after another: whose gradient comes first decides whether the other is added to it in place.
+  Tensor by_row = view(c, rows), by_column = view(b, columns);
+  l.g_intermediate = mul(std::move(by_row), std::move(by_column));
   l.g = sum_over(l.g_intermediate, -1, false);
   const Tensor by_token = view(decay, Shape{z.outer, z.size, z.size, z.heads, one});
   l.m_intermediate = mul(unsqueeze(l.g, -1), by_token);
   l.m = sum_over(l.m_intermediate, -1, false);
-  Tensor y = mul(unsqueeze(l.m, -1), view(x, Shape{z.outer, one, z.size, z.heads, z.width}));
+  Tensor scores = unsqueeze(l.m, -1), values = view(x, Shape{z.outer, one, z.size, z.heads, z.width});
+  Tensor y = mul(std::move(scores), std::move(values));
   l.diagonal = sum_over(std::move(y), 2, false);
 }
 
@@ -77,7 +80,8 @@ void across_chunks(Net& net, const Sizes& z, const Tensor& x, const Tensor& b, c
   const Tensor last = narrow(sums, -1, z.size.n() - 1, one);
   l.decay_states = exp(sub(last, sums));
   l.b_decay = mul(b, view(l.decay_states, Shape{z.outer, z.size, z.heads, one}));
-  Tensor states = mul(unsqueeze(l.b_decay, -2), unsqueeze(x, -1));
+  Tensor decayed = unsqueeze(l.b_decay, -2), inputs = unsqueeze(x, -1);
+  Tensor states = mul(std::move(decayed), std::move(inputs));
   l.states = sum_over(std::move(states), 1, false);
   l.previous = zeros(net.tape, Shape{net.B, one, z.heads, flat}, Dtype::kFp32, "zeros_like");
   l.states = view(std::move(l.states), Shape{net.B, z.chunks, z.heads, flat});

@@ -336,16 +336,16 @@ export default [
     "这块卡没有 bf16 运算（计算能力低于 8.0）：torch 会缓慢地模拟。它适合 fp16 autocast（{1}）。",
   ],
   [
-    "The loss is left to the framework: SFTTrainer computes it in chunks of 256 tokens since TRL 1.7 (loss_type \"chunked_nll\"). With an older TRL, or loss_type \"nll\", it is \"default\".",
-    "损失由框架决定：自 TRL 1.7 起，SFTTrainer 每 256 个 token 一块地计算（loss_type \"chunked_nll\"）。更旧的 TRL 或 loss_type \"nll\" 则为 \"default\"。",
+    'The loss is left to the framework: SFTTrainer computes it in chunks of 256 tokens since TRL 1.7 (loss_type "chunked_nll"). With an older TRL, or loss_type "nll", it is "default".',
+    '损失由框架决定：自 TRL 1.7 起，SFTTrainer 每 256 个 token 一块地计算（loss_type "chunked_nll"）。更旧的 TRL 或 loss_type "nll" 则为 "default"。',
   ],
   [
-    "TRL's loss in chunks, its default since 1.7, refuses an adapter on lm_head. Set \"loss\" to \"default\" (loss_type \"nll\"), or leave \"lm_head\" out of the adapted modules.",
-    "TRL 的分块损失（自 1.7 起为默认）不接受 lm_head 上的适配器。请把 \"loss\" 设为 \"default\"（loss_type \"nll\"），或不要适配 \"lm_head\"。",
+    'TRL\'s loss in chunks, its default since 1.7, refuses an adapter on lm_head. Set "loss" to "default" (loss_type "nll"), or leave "lm_head" out of the adapted modules.',
+    'TRL 的分块损失（自 1.7 起为默认）不接受 lm_head 上的适配器。请把 "loss" 设为 "default"（loss_type "nll"），或不要适配 "lm_head"。',
   ],
   [
-    "TRL's trainers checkpoint every layer since 0.22 unless they are told not to; here nothing is checkpointed where the request does not say so. Set \"gradient_checkpointing\" to \"full\" if your script leaves it to TRL.",
-    "自 0.22 起，TRL 的训练器默认对每一层做检查点；此处若请求未写明则不做。若您的脚本交由 TRL 决定，请把 \"gradient_checkpointing\" 设为 \"full\"。",
+    'TRL\'s trainers checkpoint every layer since 0.22 unless they are told not to; here nothing is checkpointed where the request does not say so. Set "gradient_checkpointing" to "full" if your script leaves it to TRL.',
+    '自 0.22 起，TRL 的训练器默认对每一层做检查点；此处若请求未写明则不做。若您的脚本交由 TRL 决定，请把 "gradient_checkpointing" 设为 "full"。',
   ],
   [
     "Fused and chunked losses replace that of a causal language model; this model's own loss is computed.",
