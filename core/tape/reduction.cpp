@@ -1,6 +1,8 @@
 #include "core/tape/reduction.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <numeric>
 
 namespace tidemark {
@@ -25,12 +27,6 @@ constexpr Bytes kPartial = 4;               // sums of 16-bit numbers, too, are 
 
 Count up(Count a, Count b) {
   return (a + b - 1) / b;
-}
-
-Count last_power_of_two(Count n) {
-  Count p = 1;
-  while (p * 2 <= n) p *= 2;
-  return p;
 }
 
 Processors of(int capability) {
@@ -61,7 +57,8 @@ Bytes reduction_buffer(Guards& guards, Count unit, Count times, Count outputs, i
   if (outputs >= kVectorised) {
     for (vector = 4; outputs % vector != 0;) vector /= 2;
   }
-  const Count lanes = last_power_of_two(std::max<Count>(1, outputs / vector)), most = kThreads / vector;
+  const auto lanes = static_cast<Count>(std::bit_floor(static_cast<std::uint64_t>(outputs / vector)));
+  const Count most = kThreads / vector;
   const Count height = most / std::min(lanes, kWarp), width = std::min(lanes, most / height);
   // Each thread has ceil(rows / height) values: with fewer than kMost of them one block does.
   if (!above(guards, unit, times, (kMost - 1) * height)) return 0;

@@ -35,6 +35,10 @@ double relative(Bytes ours, Bytes truth) {
   return truth == 0 ? 0.0 : 100.0 * static_cast<double>(ours - truth) / static_cast<double>(truth);
 }
 
+const Range& range_of(const Estimate& e, const std::string& metric) {
+  return metric == "reserved" ? e.reserved : metric == "device" ? e.device : e.allocated;
+}
+
 std::string regime_of(const Value& request) {
   std::string r = text_at(request, {"method"}) + " " + text_at(request, {"precision"});
   return r;
@@ -158,7 +162,7 @@ Row measured_row(const Engine& engine, const Value& line, const Value& condition
   }
   const Estimate& e = *a.estimate;
   row.answered = true;
-  const Range& r = row.metric == "reserved" ? e.reserved : row.metric == "device" ? e.device : e.allocated;
+  const Range& r = range_of(e, row.metric);
   row.ours = r.expected;
   // Reserved memory is then less by as much as what the optimizer's first step makes for good.
   const bool first_step = text_at(line, {"window"}) == "first_step" && row.metric != "device";
@@ -168,6 +172,17 @@ Row measured_row(const Engine& engine, const Value& line, const Value& condition
   row.high = relative(r.high - (r.expected - row.ours), row.truth);
   row.phase = row.true_phase = std::string(name_of(e.peak.phase));
   return row;
+}
+
+// Each line of a file of JSON lines that holds the text.
+template <typename Take>
+void for_lines(const std::string& path, const std::string& only, Take take) {
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || (!only.empty() && line.find(only) == std::string::npos)) continue;
+    Issues issues;
+    take(parse_json(line, "", issues));
+  }
 }
 
 // What our own card said, as a row for each figure.
@@ -180,20 +195,17 @@ std::vector<Row> rows_of_run(const Engine& engine, const Value& line) {
     if (measured.find(key) == nullptr) continue;
     // Its process has no NCCL communicator, which the device's figure counts.
     if (std::string_view(key) == "process" && text_at(line, {"kind"}) == "parallel") continue;
-    Row row;
+    Row& row = rows.emplace_back();
     row.id = text_at(line, {"id"});
     row.regime = regime_of(*line.find("request"));
     row.family = a.architecture.model_type.empty() ? "?" : a.architecture.model_type;
     row.metric = metric;
     row.truth = integer_at(measured, {key});
     row.true_phase = text_at(measured, {"phase"});
-    if (!a.estimate) {
-      row.note = joined_issues(a.issues);
-      rows.push_back(row);
-      continue;
-    }
+    row.note = joined_issues(a.issues);
+    if (!a.estimate) continue;
     const Estimate& e = *a.estimate;
-    const Range& r = row.metric == "reserved" ? e.reserved : row.metric == "device" ? e.device : e.allocated;
+    const Range& r = range_of(e, row.metric);
     row.answered = true;
     row.ours = r.expected;
     row.error = relative(row.ours, row.truth);
@@ -201,7 +213,6 @@ std::vector<Row> rows_of_run(const Engine& engine, const Value& line) {
     row.high = relative(r.high, row.truth);
     row.phase = std::string(name_of(e.peak.phase));
     if (row.phase == "loss") row.phase = "forward";
-    rows.push_back(row);
   }
   return rows;
 }
@@ -216,14 +227,8 @@ std::string read_file(const std::string& path) {
 }
 
 std::vector<Row> oracle_rows(const Engine& engine, const std::string& path, const std::string& only) {
-  std::ifstream in(path);
   std::vector<Row> rows;
-  std::string line;
-  while (std::getline(in, line)) {
-    if (line.empty() || (!only.empty() && line.find(only) == std::string::npos)) continue;
-    Issues issues;
-    rows.push_back(oracle_row(engine, parse_json(line, "", issues)));
-  }
+  for_lines(path, only, [&](const Value& line) { rows.push_back(oracle_row(engine, line)); });
   return rows;
 }
 
@@ -231,29 +236,20 @@ std::vector<Row> measured_rows(const Engine& engine, const std::string& path, co
                                const std::string& implementation, const std::string& only) {
   Issues issues;
   const Value conditions = parse_json(read_file(conditions_path), "", issues);
-  std::ifstream in(path);
   std::vector<Row> rows;
-  std::string line;
-  while (std::getline(in, line)) {
-    if (line.empty() || (!only.empty() && line.find(only) == std::string::npos)) continue;
-    const Value v = parse_json(line, "", issues);
-    if (in_scope(v, implementation)) rows.push_back(measured_row(engine, v, conditions));
-  }
+  for_lines(path, only, [&](const Value& line) {
+    if (in_scope(line, implementation)) rows.push_back(measured_row(engine, line, conditions));
+  });
   return rows;
 }
 
 std::vector<Row> own_rows(const Engine& engine, const std::string& path, const std::string& kind,
                           const std::string& only) {
-  Issues issues;
-  std::ifstream in(path);
   std::vector<Row> rows;
-  std::string line;
-  while (std::getline(in, line)) {
-    if (line.empty() || (!only.empty() && line.find(only) == std::string::npos)) continue;
-    const Value v = parse_json(line, "", issues);
-    if (text_at(v, {"kind"}) != kind) continue;
-    for (Row& row : rows_of_run(engine, v)) rows.push_back(std::move(row));
-  }
+  for_lines(path, only, [&](const Value& line) {
+    if (text_at(line, {"kind"}) != kind) return;
+    for (Row& row : rows_of_run(engine, line)) rows.push_back(std::move(row));
+  });
   return rows;
 }
 
