@@ -507,9 +507,6 @@ struct TrainingJob {
   int compute_capability = 80;      ///< of the GPU that runs it; decides kernels and workspaces
   Bytes misc_overhead = 0;          ///< overrides.misc_overhead_gib
   double activations_factor = 1.0;  ///< a calibration's, for code that differs from the sources; 1: none
-  /// Of tests alone: allocations as the fake device of tests/oracle made them before a real one was at hand
-  /// (tests/measured/README.md says what differs).
-  bool as_recorded = false;
 
   /// PEFT is used.
   bool has_adapter() const { return method == Method::kLora || method == Method::kQlora; }

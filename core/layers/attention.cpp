@@ -1,5 +1,6 @@
 // The attention interface of transformers 5.12: eager_attention_forward of the modelling files,
 // integrations/sdpa_attention.py, integrations/flash_attention.py, and the masks of masking_utils.py.
+#include <algorithm>
 #include <utility>
 
 #include "core/layers/kv_cache.hpp"
@@ -166,9 +167,11 @@ Tensor scaled_dot_product_attention(Net& net, Tensor q_in, Tensor k_in, Tensor v
     q = t.autocast_cast(std::move(q), *autocast);
     t.set_autocast(std::nullopt);
   }
-  const SdpaKernel kernel = choose_sdpa(net, q, k, v, mask.defined(), enable_gqa);
+  const bool trains_mask = mask.defined() && mask.requires_grad();
+  const SdpaKernel kernel = choose_sdpa(net, q, k, v, mask.defined(), trains_mask, enable_gqa);
   net.attention_kernel = kernel == SdpaKernel::kFlash       ? "flash"
                          : kernel == SdpaKernel::kEfficient ? "efficient"
+                         : kernel == SdpaKernel::kCudnn     ? "cudnn"
                                                             : "math";
   if (mask.defined() && kernel == SdpaKernel::kEfficient) mask = additive_mask(std::move(mask), q, k);
   Tensor out;
@@ -184,6 +187,8 @@ Tensor scaled_dot_product_attention(Net& net, Tensor q_in, Tensor k_in, Tensor v
       out = flash_attention(std::move(q), std::move(k), std::move(v), dropout);
       out = narrow(std::move(out), 3, 0, head_dim);
     }
+  } else if (kernel == SdpaKernel::kCudnn) {
+    out = cudnn_attention(std::move(q), std::move(k), std::move(v), std::move(mask));
   } else if (kernel == SdpaKernel::kEfficient) {
     out = efficient_attention(std::move(q), std::move(k), std::move(v), std::move(mask), dropout);
   } else {
@@ -193,8 +198,23 @@ Tensor scaled_dot_product_attention(Net& net, Tensor q_in, Tensor k_in, Tensor v
   return out;
 }
 
+namespace {
+
+// sdp_utils.cpp of torch 2.11 check_prefer_cudnn_attention: from cuDNN 9.15 on it is the first choice of Hopper's and
+// Blackwell's data-centre cards, for all 16-bit inputs but a mask that is trained. Seen on an H200
+// (tests/measured/attention.jsonl).
+bool prefers_cudnn(const Net& net, const Tensor& q, const Tensor& v, bool trains_mask) {
+  constexpr Count kLargestHead = 256;
+  const int capability = net.job.compute_capability;
+  const Count widest = std::max(q.size(3), v.size(3));
+  return is_half(q.dtype()) && (capability == 90 || capability == 100) && !trains_mask && q.size(3) % 8 == 0 &&
+         v.size(3) % 8 == 0 && widest <= kLargestHead;
+}
+
+}  // namespace
+
 SdpaKernel choose_sdpa(const Net& net, const Tensor& q, const Tensor& k, const Tensor& v, bool has_mask,
-                       bool enable_gqa) {
+                       bool trains_mask, bool enable_gqa) {
   if (net.job.attention == AttentionKernel::kMath) return SdpaKernel::kMath;
   if (net.job.attention == AttentionKernel::kXformers) return SdpaKernel::kEfficient;
   const bool half = is_half(q.dtype());
@@ -204,6 +224,7 @@ SdpaKernel choose_sdpa(const Net& net, const Tensor& q, const Tensor& k, const T
   const bool ampere = net.job.compute_capability >= 80;
   // Heads that would only broadcast have no fused kernel (sdp_utils.cpp check_batch_size_and_num_heads_dense).
   if (grouped && !enable_gqa) return SdpaKernel::kMath;
+  if (prefers_cudnn(net, q, v, trains_mask)) return SdpaKernel::kCudnn;
   if (half && !has_mask && same && head_dim <= 256 && ampere) return SdpaKernel::kFlash;
   // Measured, not read from the source: fp16 on a T4 runs the math kernel (torch-preflight rows, torch 2.11).
   if (half && !ampere) return SdpaKernel::kMath;

@@ -131,6 +131,48 @@ Tensor plain_cross_entropy(Net& net, Tensor logits) {
   return loss_of(net, std::move(rows), std::move(target));
 }
 
+namespace {
+
+// One chunk's tensors; every chunk makes the same again, without gradients: the forward of an autograd function.
+void liger_chunk(Net& net, const Tensor& hidden, const Tensor& weight, Count chunk, bool several) {
+  Tape& t = net.tape;
+  const bool grad_before = t.grad_enabled();
+  t.set_grad_enabled(false);
+  const std::optional<Dtype> cast = t.autocast();
+  const bool casts = cast && weight.dtype() != *cast;
+  const Shape chunk_of_logits{Dim(chunk), net.V};
+  const auto cast_for_one_product = [&] { return casts ? t.allocate(weight.shape(), *cast, "weight_cast") : Tensor(); };
+  // aten/src/ATen/autocast_mode.cpp cached_cast: only of trained fp32 weights a cast outlives the product that it is
+  // for, and of the weight alone, not of weight.t().
+  const bool keeps_cast = casts && weight.dtype() == Dtype::kFp32 && weight.requires_grad();
+  Tensor kept_cast, previous;
+  if (several && keeps_cast) kept_cast = t.autocast_cast(weight, *cast);
+  // _can_use_mm_out of 0.8.5: chunk after chunk is written over one tensor.
+  const bool in_place = hidden.dtype() == weight.dtype() && !casts;
+  if (several && !in_place) previous = t.allocate(chunk_of_logits, hidden.dtype(), "logits of the chunk before");
+  Tensor transposed = cast_for_one_product();
+  const Tensor logits = t.allocate(chunk_of_logits, hidden.dtype(), "logits of one chunk");
+  transposed.reset();
+  previous.reset();
+  if (!in_place) {
+    if (!several && keeps_cast) kept_cast = t.autocast_cast(weight, *cast);
+    const Tensor once = keeps_cast ? Tensor() : cast_for_one_product();
+    t.allocate(Shape{Dim(chunk), hidden.dim(-1)}, hidden.dtype(), "grad_input of one chunk");
+  }
+  // ops/fused_linear_cross_entropy.py of 0.8.5 adds the product of 16-bit gradients to grad_weight in place (addmm
+  // with out=), from compute capability 8.0 on; before, and where dtypes differ otherwise, a chunk made a copy, and
+  // one in fp32. Seen on an H200 (tests/measured/own.jsonl).
+  const bool adds_in_place = is_half(hidden.dtype()) && net.job.compute_capability >= 80 &&
+                             (weight.dtype() == hidden.dtype() || weight.dtype() == Dtype::kFp32);
+  if (weight.requires_grad() && !adds_in_place) {
+    const Tensor part = t.allocate(weight.shape(), hidden.dtype(), "grad_weight of one chunk");
+    if (part.dtype() != Dtype::kFp32) t.allocate(weight.shape(), Dtype::kFp32, "grad_weight of one chunk (fp32)");
+  }
+  t.set_grad_enabled(grad_before);
+}
+
+}  // namespace
+
 Tensor liger_fused_loss(Net& net, Tensor hidden_in, Tensor weight_in) {
   Scope in(net.tape, "loss", kLiger);
   Tape& t = net.tape;
@@ -155,29 +197,7 @@ Tensor liger_fused_loss(Net& net, Tensor hidden_in, Tensor weight_in) {
     t.set_category(grad_weight, Category::kGradients);
   }
   Tensor loss_rows = t.allocate(Shape{net.T}, Dtype::kFp32, "loss per token");
-  {
-    // One chunk's tensors; every chunk makes the same again, without gradients: the forward of an autograd function.
-    const bool grad_before = t.grad_enabled();
-    t.set_grad_enabled(false);
-    Tensor cast_weight;
-    if (t.autocast() && weight.dtype() != *t.autocast()) cast_weight = t.autocast_cast(weight, *t.autocast());
-    Tensor logits = t.allocate(Shape{Dim(chunk), net.V}, hidden.dtype(), "logits of one chunk");
-    Tensor grad_chunk = t.allocate(Shape{Dim(chunk), hidden.dim(-1)}, hidden.dtype(), "grad_input of one chunk");
-    grad_chunk.reset();
-    // aten/src/ATen/autocast_mode.cpp cached_cast: only of fp32 weights a cast outlives the product that it is for.
-    if (weight.dtype() != Dtype::kFp32) cast_weight.reset();
-    // ops/fused_linear_cross_entropy.py of 0.8.5 adds the product of 16-bit gradients to grad_weight in place (addmm
-    // with out=), from compute capability 8.0 on; before, a chunk made a copy, and one in fp32. Seen on an H200
-    // (tests/measured/own.jsonl).
-    const bool adds_in_place = !net.job.as_recorded && is_half(hidden.dtype()) && net.job.compute_capability >= 80;
-    if (weight.requires_grad() && !adds_in_place) {
-      Tensor part = t.allocate(weight.shape(), hidden.dtype(), "grad_weight of one chunk");
-      if (part.dtype() != Dtype::kFp32) {
-        Tensor wide = t.allocate(weight.shape(), Dtype::kFp32, "grad_weight of one chunk (fp32)");
-      }
-    }
-    t.set_grad_enabled(grad_before);
-  }
+  liger_chunk(net, hidden, weight, chunk, t.above(rows, power));
   Tensor out = t.allocate(Shape{}, Dtype::kFp32, "loss");
   t.attach(n, out);
   t.save(n, grad_input);

@@ -697,8 +697,7 @@ Tensor Net::quantised_linear(Base& base, Tensor x_in, bool bias) {
   x = to(std::move(x), compute);
   // bitsandbytes 0.50 autograd/_functions.py MatMul4Bit: backward unpacks to quant_state.dtype, that of the weight
   // which was packed, and converts. Seen on an H200 (tests/measured/own.jsonl).
-  Unpacking unpacking = {.in_backward_alone = true};
-  if (!job.as_recorded) unpacking.through = job.recipe.weights;
+  const Unpacking unpacking = {.through = job.recipe.weights, .in_backward_alone = true};
   x = dequantised_linear(std::move(x), base.out_features, packed, base.bias, unpacking);
   return to(std::move(x), input_dtype);
 }

@@ -171,7 +171,7 @@ class Net {
   std::size_t own_parameters = 0;     ///< the tape's parameters behind these are a copy's; 0: there is none
   bool evaluates = false;             ///< a forward beside training's: without gradients and checkpoints
   bool fuse_loss = false;             ///< the head hands its hidden states to a fused loss and returns the loss
-  const char* attention_kernel = "";  ///< what the attention ran: "flash", "efficient", "math", "eager"
+  const char* attention_kernel = "";  ///< what the attention ran: "flash", "efficient", "cudnn", "math", "eager"
   bool has_float8_products = false;   ///< a linear layer was converted (torchao)
   Count layer_index = 0;              ///< the layer of its stack that runs now (of the model, not of the tape)
   Count first_layer = 0;              ///< number of the stack's first layer among the layers of all stacks
@@ -403,9 +403,9 @@ void make_bidirectional_mask(Net& net, const Tensor& embeds);
 const Tensor& layer_mask(const Net& net);
 
 /// Which kernel scaled_dot_product_attention picks: sdp_utils.cpp.
-enum class SdpaKernel : std::uint8_t { kFlash, kEfficient, kMath };
+enum class SdpaKernel : std::uint8_t { kFlash, kEfficient, kCudnn, kMath };
 SdpaKernel choose_sdpa(const Net& net, const Tensor& q, const Tensor& k, const Tensor& v, bool has_mask,
-                       bool enable_gqa);
+                       bool trains_mask, bool enable_gqa);
 
 /// [B, S, heads·hd] → [B, heads, S, hd] as a view.
 Tensor split_heads(Net& net, Tensor x, Dim heads, Dim head_dim);

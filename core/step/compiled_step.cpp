@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/tape/reduction.hpp"
+
 namespace tidemark {
 namespace {
 
@@ -27,6 +29,12 @@ bool same_allocations(const Simulation& a, const Simulation& b) {
          std::equal(parameters.begin(), parameters.end(), others.begin(), others.end(), same_parameter);
 }
 
+// The guarded storage that the same place of the program makes.
+bool is_same_place(const GuardedStorage& a, const GuardedStorage& b) {
+  return a.storage == b.storage && a.each == b.each && a.guard.kind == b.guard.kind &&
+         a.guard.offset == b.guard.offset && a.guard.parameter == b.guard.parameter;
+}
+
 // B^i · S^j's place among the powers (terms_of's order), or kPowers when it is none of them.
 std::size_t power(int batch, int sequence, const std::vector<Term>& terms) {
   std::size_t p = 0;
@@ -44,6 +52,23 @@ bool never_negative(const std::array<double, kPowers>& c, Extents least) {
   return from(c[0] + c[2] * b, c[1] + c[3] * b, c[4] + c[5] * b) && from(c[2], c[3], c[5]);
 }
 
+// A guard's outcome lies between slope · quantity + low and slope · quantity + high.
+struct Bounds {
+  double slope, low, high;
+};
+
+Bounds bounds_of(const Guard& guard) {
+  const auto divisor = static_cast<double>(guard.parameter), offset = static_cast<double>(guard.offset);
+  switch (guard.kind) {
+    case Guard::Kind::kBlocks:  // ceil(rows / (256 · height)), or more of them, but no more than fill the card
+      return {1.0 / (static_cast<double>(kMostValues) * divisor), -1.0, offset + 1.0};
+    case Guard::Kind::kDivided:
+      return {0.0, 0.0, 1.0};
+    default:  // floor((q + offset) / d)
+      return {1.0 / divisor, offset / divisor - 1.0, offset / divisor};
+  }
+}
+
 }  // namespace
 
 std::optional<CompiledStep> CompiledStep::compile(std::array<Recording, kSamples>&& recordings, Bytes workspaces,
@@ -56,6 +81,7 @@ std::optional<CompiledStep> CompiledStep::compile(std::array<Recording, kSamples
   for (const Guard& guard : first.tape->guards()) {
     if (guard.kind == Guard::Kind::kQuotient) step.quotients_.emplace_back(guard, recordings[0].at);
   }
+  if (!step.find_guarded(recordings)) return std::nullopt;
   step.terms_ = terms_of(step.quotients_.size());
   if (!step.find_kinds(recordings, grid)) return std::nullopt;
   Level start;
@@ -69,6 +95,37 @@ std::optional<CompiledStep> CompiledStep::compile(std::array<Recording, kSamples
   return step;
 }
 
+// The storages that are as large as a guard says: what it goes by grows as its three quantities do.
+bool CompiledStep::find_guarded(const std::array<Recording, kSamples>& recordings) {
+  guarded_.assign(recordings[0].simulation.tape->storages().size(), {0, 0});
+  std::vector<Samples> powers;
+  for (const Term& term : terms_of(0)) {
+    powers.push_back(
+        {term.value(recordings[0].at, {}), term.value(recordings[1].at, {}), term.value(recordings[2].at, {})});
+  }
+  const std::size_t count = recordings[0].simulation.tape->guarded_storages().size();
+  for (std::size_t g = 0; g < count; ++g) {
+    Samples quantities{};
+    for (std::size_t i = 0; i < kSamples; ++i) {
+      const std::vector<GuardedStorage>& all = recordings[i].simulation.tape->guarded_storages();
+      if (all.size() != count || !is_same_place(all[g], recordings[0].simulation.tape->guarded_storages()[g]))
+        return false;
+      const auto storage = static_cast<std::size_t>(all[g].storage);
+      if (bytes_of(recordings[i].simulation, storage) != all[g].each * all[g].guard.outcome()) return false;
+      quantities[i] = all[g].guard.quantity;
+    }
+    const std::optional<Growth> growth = growth_through(quantities, powers);
+    if (!growth) return false;
+    const GuardedStorage& one = recordings[0].simulation.tape->guarded_storages()[g];
+    const MovingGuard moving(one.guard, *growth);
+    const auto found = std::find_if(quotients_.begin(), quotients_.end(),
+                                    [&](const MovingGuard& other) { return other.is_like(moving); });
+    guarded_[static_cast<std::size_t>(one.storage)] = {static_cast<std::size_t>(found - quotients_.begin()), one.each};
+    if (found == quotients_.end()) quotients_.push_back(moving);
+  }
+  return true;
+}
+
 bool CompiledStep::find_kinds(const std::array<Recording, kSamples>& recordings, const Grid& grid) {
   std::vector<Samples> term_values(terms_.size());
   for (std::size_t t = 0; t < terms_.size(); ++t) {
@@ -80,12 +137,20 @@ bool CompiledStep::find_kinds(const std::array<Recording, kSamples>& recordings,
   for (std::size_t id = 0; id < storages; ++id) {
     Samples sizes{};
     for (std::size_t i = 0; i < kSamples; ++i) sizes[i] = bytes_of(recordings[i].simulation, id);
-    if (sizes[0] == sizes[1] && sizes[0] == sizes[2]) continue;
+    const auto [quotient, each] = guarded_[id];
+    const std::size_t guarded_term = kPowers + kTermsOfAQuotient * quotient;
+    // Sizes are never negative: these stand for no others.
+    if (each > 0) {
+      sizes = {-1, -each, static_cast<Bytes>(quotient)};
+    } else if (sizes[0] == sizes[1] && sizes[0] == sizes[2]) {
+      continue;
+    }
     const auto place = std::find(known.begin(), known.end(), sizes);
     kind_of_[id] = static_cast<std::int32_t>(place - known.begin());
     if (place != known.end()) continue;
     known.push_back(sizes);
-    const std::optional<Growth> growth = growth_through(sizes, term_values);
+    const std::optional<Growth> growth =
+        each > 0 ? Growth{guarded_term, guarded_term, each, 0} : growth_through(sizes, term_values);
     if (!growth) return false;
     Kind kind;
     kind.growth = *growth;
@@ -109,21 +174,22 @@ bool CompiledStep::bound(Kind& kind, const Grid& grid) const {
       kind.high[p] += c;
       return true;
     }
-    // floor((q + offset) / d) lies between (q + offset) / d − 1 and (q + offset) / d.
     const MovingGuard& quotient = quotients_[static_cast<std::size_t>(term.quotient)];
-    const Guard guard = quotient.at(grid.least);
-    const auto divisor = static_cast<double>(guard.parameter);
-    const bool b = quotient.quantity() == GuardedSize::kBatch || quotient.quantity() == GuardedSize::kTokens;
-    int s = quotient.quantity() == GuardedSize::kSequence || quotient.quantity() == GuardedSize::kTokens ? 1 : 0;
-    if (quotient.quantity() == GuardedSize::kPairs) s = 2;
-    const std::size_t moved = power(term.batch + int{b}, term.sequence + s, terms_);
-    if (coefficient < 0 || moved == kPowers || quotient.quantity() == GuardedSize::kConstant) return false;
-    const double offset = static_cast<double>(guard.offset) / divisor;
-    kind.low[moved] += c / divisor;
-    kind.high[moved] += c / divisor;
-    kind.low[p] += c * (offset - 1.0);
-    kind.high[p] += c * offset;
-    return true;
+    const Bounds of = bounds_of(quotient.at(grid.least));
+    if (coefficient < 0) return false;
+    kind.low[p] += c * of.low;
+    kind.high[p] += c * of.high;
+    const auto add_part = [&](std::size_t part, Count of_it) {
+      if (of_it == 0 || of.slope == 0.0) return true;
+      const std::size_t moved = power(term.batch + terms_[part].batch, term.sequence + terms_[part].sequence, terms_);
+      if (moved == kPowers || of_it < 0) return false;
+      kind.low[moved] += c * of.slope * static_cast<double>(of_it);
+      kind.high[moved] += c * of.slope * static_cast<double>(of_it);
+      return true;
+    };
+    const Growth& quantity = quotient.quantity();
+    const bool is_unknown = quotient.kind() == Guard::Kind::kQuotient && quantity.first == 0 && quantity.b == 0;
+    return !is_unknown && add_part(quantity.first, quantity.a) && add_part(quantity.second, quantity.b);
   };
   const Growth& g = kind.growth;
   if (!put(terms_[g.first], g.a) || (g.b != 0 && !put(terms_[g.second], g.b))) return false;

@@ -57,6 +57,7 @@ class CompiledStep {
     std::vector<std::pair<std::size_t, std::int32_t>> rounded;  // kinds to be rounded one by one, and how many
   };
 
+  bool find_guarded(const std::array<Recording, kSamples>& recordings);
   bool find_kinds(const std::array<Recording, kSamples>& recordings, const Grid& grid);
   bool bound(Kind& kind, const Grid& grid) const;
   void add(Level& level, Bytes bytes, std::int32_t storage, Count times) const;
@@ -66,6 +67,8 @@ class CompiledStep {
 
   Simulation first_;
   std::vector<MovingGuard> quotients_;
+  std::vector<std::pair<std::size_t, Bytes>>
+      guarded_;  // of each storage: a quotient and bytes for each of it; 0: neither
   std::vector<Term> terms_;
   std::vector<Kind> kinds_;
   std::vector<std::int32_t> kind_of_;  // of each storage; −1: it does not grow

@@ -3,18 +3,9 @@
 namespace tidemark {
 namespace {
 
-Count value_of(GuardedSize quantity, Extents at) {
-  switch (quantity) {
-    case GuardedSize::kBatch:
-      return at.batch;
-    case GuardedSize::kSequence:
-      return at.sequence;
-    case GuardedSize::kPairs:
-      return at.sequence * at.sequence;
-    default:
-      return at.batch * at.sequence;
-  }
-}
+constexpr std::array<Term, kPowers> kTerms = {{{0, 0, -1}, {0, 1, -1}, {1, 0, -1}, {1, 1, -1}, {0, 2, -1}, {1, 2, -1}}};
+// In the order in which a guard's quantity is compared to them: B·S, S, B, S².
+constexpr std::size_t kQuantities[] = {3, 1, 2, 4};
 
 // v = a·x + b·y. Whole numbers only: in 128 bits no product of a size and a term is lost.
 bool solve(const Samples& v, const Samples& x, const Samples& y, Count& a, Count& b) {
@@ -38,10 +29,10 @@ bool solve(const Samples& v, const Samples& x, const Samples& y, Count& a, Count
 
 }  // namespace
 
-MovingGuard::MovingGuard(const Guard& guard, Extents at) : guard_(guard) {
-  for (const GuardedSize q : {GuardedSize::kTokens, GuardedSize::kSequence, GuardedSize::kBatch, GuardedSize::kPairs}) {
-    if (guard.quantity == value_of(q, at)) {
-      quantity_ = q;
+MovingGuard::MovingGuard(const Guard& guard, Extents at) : guard_(guard), quantity_{0, 0, guard.quantity, 0} {
+  for (const std::size_t q : kQuantities) {
+    if (guard.quantity == kTerms[q].value(at, {})) {
+      quantity_ = {q, q, 1, 0};
       return;
     }
   }
@@ -49,8 +40,14 @@ MovingGuard::MovingGuard(const Guard& guard, Extents at) : guard_(guard) {
 
 Guard MovingGuard::at(Extents there) const {
   Guard moved = guard_;
-  if (quantity_ != GuardedSize::kConstant) moved.quantity = value_of(quantity_, there);
+  moved.quantity =
+      quantity_.a * kTerms[quantity_.first].value(there, {}) + quantity_.b * kTerms[quantity_.second].value(there, {});
   return moved;
+}
+
+bool MovingGuard::is_like(const MovingGuard& other) const {
+  return guard_.kind == other.guard_.kind && guard_.offset == other.guard_.offset &&
+         guard_.parameter == other.guard_.parameter && quantity_ == other.quantity_;
 }
 
 Count Term::value(Extents at, const std::vector<MovingGuard>& quotients) const {
@@ -60,7 +57,7 @@ Count Term::value(Extents at, const std::vector<MovingGuard>& quotients) const {
 }
 
 std::vector<Term> terms_of(std::size_t quotients) {
-  std::vector<Term> terms = {{0, 0, -1}, {0, 1, -1}, {1, 0, -1}, {1, 1, -1}, {0, 2, -1}, {1, 2, -1}};
+  std::vector<Term> terms(kTerms.begin(), kTerms.end());
   for (int q = 0; q < static_cast<int>(quotients); ++q) {
     for (int batch = 0; batch < 2; ++batch) {
       for (int sequence = 0; sequence < 2; ++sequence) terms.push_back({batch, sequence, q});

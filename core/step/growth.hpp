@@ -15,28 +15,7 @@ struct Extents {
   Count sequence = 1;  ///< S
 };
 
-/// What a guard compares or divides, as far as it moves with B and S.
-enum class GuardedSize : std::uint8_t {
-  kConstant,
-  kBatch,
-  kSequence,
-  kTokens,  ///< B·S
-  kPairs,   ///< S²: T5's table has a row for each pair of positions
-};
-
-/// A guard of a step recorded at `at`, made to say what it would be elsewhere.
-class MovingGuard {
- public:
-  MovingGuard(const Guard& guard, Extents at);
-  Guard::Kind kind() const { return guard_.kind; }
-  GuardedSize quantity() const { return quantity_; }
-  /// The same place of the program in a step of these sizes.
-  Guard at(Extents there) const;
-
- private:
-  Guard guard_;
-  GuardedSize quantity_ = GuardedSize::kConstant;
-};
+class MovingGuard;
 
 /// A term of a size: B^i · S^j, or one of the quotients of the step (ceil(S / 128)), alone or times B or S.
 struct Term {
@@ -50,6 +29,7 @@ struct Term {
 /// The terms that sizes are made of: the six powers, then four of each quotient.
 std::vector<Term> terms_of(std::size_t quotients);
 inline constexpr std::size_t kPowers = 6;
+inline constexpr std::size_t kTermsOfAQuotient = 4;  // the first of them is the quotient alone
 
 /// The extents at which a size is looked at: two say what it could be, the third whether it is.
 inline constexpr std::size_t kSamples = 3;
@@ -60,6 +40,29 @@ using Samples = std::array<Bytes, kSamples>;
 struct Growth {
   std::size_t first = 0, second = 0;  ///< indices into the terms; equal when there is one
   Count a = 0, b = 0;                 ///< their coefficients
+  bool operator==(const Growth& other) const {
+    return first == other.first && second == other.second && a == other.a && b == other.b;
+  }
+};
+
+/// A guard of a recorded step, made to say what it would be elsewhere.
+class MovingGuard {
+ public:
+  /// Of one recording: what is compared or divided is B·S, S, B or S² (T5's table has a row for each pair of
+  /// positions), whichever it equals, or moves with neither.
+  MovingGuard(const Guard& guard, Extents at);
+  /// Of several: it grows so, in powers.
+  MovingGuard(const Guard& guard, const Growth& quantity) : guard_(guard), quantity_(quantity) {}
+  Guard::Kind kind() const { return guard_.kind; }
+  /// What is compared or divided, in powers.
+  const Growth& quantity() const { return quantity_; }
+  /// The same place of the program in a step of these sizes.
+  Guard at(Extents there) const;
+  bool is_like(const MovingGuard& other) const;
+
+ private:
+  Guard guard_;
+  Growth quantity_;
 };
 
 /// The simplest growth through all three samples; nothing when there is none. `terms[t]` are term t's values there.

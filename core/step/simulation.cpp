@@ -174,7 +174,6 @@ Simulation simulate_step(const Architecture& architecture, const TrainingJob& jo
   s.rank = std::max<Count>(0, pipeline.rank);
   s.tape = std::make_unique<Tape>();
   Tape& t = *s.tape;
-  t.set_as_recorded(job.as_recorded);
   t.set_compute_capability(job.compute_capability);
   const std::unique_ptr<Sharded> sharded = place(t, architecture, job);
   const TrainingJob seen = sharded ? as_modules_see(job) : job;

@@ -344,8 +344,7 @@ void Graph::accumulate(Tensor& buffer, Tensor grad) {
     return;
   }
   Tensor incoming = std::move(grad);
-  const bool has_base = buffer.body().is_view && !tape_.as_recorded();
-  if (!has_base && buffer.is_alone() && buffer.shape().is_dense()) return;
+  if (!buffer.body().is_view && buffer.is_alone() && buffer.shape().is_dense()) return;
   Shape shape = buffer.shape();
   if (!shape.is_dense()) shape.make_contiguous();
   buffer = tape_.allocate(shape, buffer.dtype(), "add (accumulated gradient)");

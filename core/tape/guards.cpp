@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/tape/reduction.hpp"
+
 namespace tidemark {
 
 Count Guard::outcome() const {
@@ -12,6 +14,10 @@ Count Guard::outcome() const {
       return (quantity + offset) / parameter;
     case Kind::kMultiple:
       return quantity % parameter == 0 ? 1 : 0;
+    case Kind::kBlocks:
+      return blocks_of(quantity, {parameter, offset});
+    case Kind::kDivided:
+      return blocks_of(quantity, {parameter, offset}) > 0 ? 1 : 0;
     default: {
       Count power = 1;
       while (power * parameter < quantity) power *= 2;

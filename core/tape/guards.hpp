@@ -16,15 +16,24 @@ struct Guard {
     kQuotient,  ///< floor((quantity + offset) / parameter)
     kMultiple,  ///< quantity is a multiple of parameter
     kPower,     ///< smallest power of two that is at least ceil(quantity / parameter)
+    kBlocks,    ///< among how many blocks `quantity` rows are divided that are summed (tape/reduction), 0: none
+    kDivided,   ///< 1 where that is not 0
   };
   Kind kind = Kind::kAbove;
   Count quantity = 0;   ///< what was compared or divided
-  Count offset = 0;     ///< parameter − 1 where the quotient is rounded up
-  Count parameter = 1;  ///< the limit or the divisor
+  Count offset = 0;     ///< parameter − 1 where the quotient is rounded up; of blocks: how many fill the card
+  Count parameter = 1;  ///< the limit or the divisor; of blocks: the rows that one takes at a time
   Count outcome() const;
   bool operator==(const Guard& other) const {
     return kind == other.kind && quantity == other.quantity && offset == other.offset && parameter == other.parameter;
   }
+};
+
+/// A storage as large as a guard's outcome says: where that is 0, it has no bytes.
+struct GuardedStorage {
+  Guard guard;
+  Bytes each = 0;             ///< bytes for each of the outcome
+  std::int32_t storage = -1;  ///< index into Record::storages()
 };
 
 /// The guards of a step. Programs and operations decide and divide by these where numbers of sequences, positions or
@@ -42,11 +51,17 @@ class Guards {
 
   /// Each once, in the order in which the step met them.
   const std::vector<Guard>& guards() const { return guards_; }
+  /// Each storage, in the order in which the step made them. These do not part the sizes for which a record holds.
+  const std::vector<GuardedStorage>& guarded_storages() const { return storages_; }
+
+ protected:
+  void guard_storage(const GuardedStorage& storage) { storages_.push_back(storage); }
 
  private:
   Count note(const Guard& guard);
 
   std::vector<Guard> guards_;
+  std::vector<GuardedStorage> storages_;
 };
 
 }  // namespace tidemark

@@ -123,6 +123,8 @@ Tensor liger_swiglu(Tensor gate, Tensor up);          ///< ops/swiglu.py
 // ------------------------------------------------------------------------------------------------------------
 Tensor flash_attention(Tensor q, Tensor k, Tensor v, double dropout_p);
 Tensor efficient_attention(Tensor q, Tensor k, Tensor v, Tensor bias, double dropout_p);
+/// cuDNN's, on Hopper's and Blackwell's data-centre cards.
+Tensor cudnn_attention(Tensor q, Tensor k, Tensor v, Tensor mask);
 Tensor math_attention(Tensor q, Tensor k, Tensor v, Tensor mask, bool causal, double dropout_p, bool enable_gqa);
 
 // -- helpers for programs and backward rules

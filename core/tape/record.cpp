@@ -141,7 +141,7 @@ void Record::set_category(const Tensor& tensor, Category category) {
 
 // -- allocation -----------------------------------------------------------------------------------------------------
 
-Tensor Record::allocate(const Shape& shape, Dtype dtype, const char* op) {
+Tensor Record::allocate(const Shape& shape, Dtype dtype, const char* op, bool guarded) {
   const bool keeps = kept_ != nullptr && !stopped_;
   if (keeps && kept_->taken_again) return std::move(kept_->results[kept_->next++]);
   TensorBody& body = new_body(shape, dtype);
@@ -153,7 +153,8 @@ Tensor Record::allocate(const Shape& shape, Dtype dtype, const char* op) {
     storage.references = 1;
     storage.site = site_of(shape, numel, dtype, op);
     storage.stream = stream_;
-    if (storage.bytes > 0) note(Event::Kind::kAllocate, body.storage);
+    storage.guarded = guarded;
+    if (guarded || storage.bytes > 0) note(Event::Kind::kAllocate, body.storage);
   }
   Tensor made(&body);
   if (keeps) kept_->results.push_back(handle(body));
@@ -207,7 +208,7 @@ void Record::forget(TensorBody* body) {
   spare_bodies_.push_back(body);
   if (body->storage < 0) return;
   Storage& s = storages_[static_cast<std::size_t>(body->storage)];
-  if (--s.references > 0 || s.bytes == 0 || closed_) return;
+  if (--s.references > 0 || (s.bytes == 0 && !s.guarded) || closed_) return;
   note(s.used_on == 0 ? Event::Kind::kFree : Event::Kind::kFreeAfter, body->storage);
 }
 

@@ -40,6 +40,7 @@ struct Storage {
   std::int32_t site = 0;
   Stream stream = kMainStream;  ///< that was current when it was allocated
   std::uint32_t used_on = 0;    ///< further streams that work on it, one bit each (torch.Tensor.record_stream)
+  bool guarded = false;  ///< there may be none at other sizes: where it has no bytes, its life is noted all the same
 };
 
 /// Results of operations that one pass leaves for the next.
@@ -78,7 +79,7 @@ class Record {
   Record& operator=(const Record&) = delete;
 
   // -- allocation ------------------------------------------------------------------------------------------------
-  Tensor allocate(const Shape& shape, Dtype dtype, const char* op);
+  Tensor allocate(const Shape& shape, Dtype dtype, const char* op) { return allocate(shape, dtype, op, false); }
   /// A kernel's scratch: allocated and freed at once.
   void scratch(std::initializer_list<std::pair<Bytes, const char*>> sizes);
   /// A tensor on a buffer of the model, which is counted on its own.
@@ -132,6 +133,9 @@ class Record {
  protected:
   explicit Record(Tape* tape);
   ~Record();
+
+  /// Guarded: there may be no bytes of it at other sizes.
+  Tensor allocate(const Shape& shape, Dtype dtype, const char* op, bool guarded);
 
   /// A handle on a storage that is there already.
   Tensor handle(const TensorBody& description);

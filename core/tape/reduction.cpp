@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <numeric>
 
 namespace tidemark {
 namespace {
@@ -21,9 +20,10 @@ constexpr Processors kProcessors[] = {{70, 80, 2048},  {75, 40, 1024},  {80, 108
 
 constexpr Count kThreads = 512;  // ReduceOp's MAX_NUM_THREADS
 constexpr Count kWarp = 32;
-constexpr Count kVectorised = 128;          // outputs from which a thread sums several neighbours
-constexpr Count kFewest = 16, kMost = 256;  // min_values_per_thread, max_values_per_thread
-constexpr Bytes kPartial = 4;               // sums of 16-bit numbers, too, are fp32
+constexpr Count kVectorised = 128;  // outputs from which a thread sums several neighbours
+constexpr Count kFewest = 16;       // min_values_per_thread
+constexpr Bytes kPartial = 4;       // sums of 16-bit numbers, too, are fp32
+constexpr Bytes kSemaphore = 4;     // an int for each block of outputs
 
 Count up(Count a, Count b) {
   return (a + b - 1) / b;
@@ -37,22 +37,9 @@ Processors of(int capability) {
   return best;
 }
 
-// times · unit > limit
-bool above(Guards& guards, Count unit, Count times, Count limit) {
-  return guards.above(unit, limit / times);
-}
-
-// ceil(times · unit / divisor)
-Count quotient_up(Guards& guards, Count unit, Count times, Count divisor) {
-  const Count common = std::gcd(times, divisor), of = divisor / common;
-  if (times == common) return guards.quotient_up(unit, of);
-  if (of == 1 || guards.is_multiple(unit, of)) return times * unit / divisor;
-  return guards.quotient_up(times * unit, divisor);
-}
-
 }  // namespace
 
-Bytes reduction_buffer(Guards& guards, Count unit, Count times, Count outputs, int compute_capability) {
+Reduction reduction_of(Count outputs, int compute_capability) {
   Count vector = 1;
   if (outputs >= kVectorised) {
     for (vector = 4; outputs % vector != 0;) vector /= 2;
@@ -60,19 +47,16 @@ Bytes reduction_buffer(Guards& guards, Count unit, Count times, Count outputs, i
   const auto lanes = static_cast<Count>(std::bit_floor(static_cast<std::uint64_t>(outputs / vector)));
   const Count most = kThreads / vector;
   const Count height = most / std::min(lanes, kWarp), width = std::min(lanes, most / height);
-  // Each thread has ceil(rows / height) values: with fewer than kMost of them one block does.
-  if (!above(guards, unit, times, (kMost - 1) * height)) return 0;
   const Processors card = of(compute_capability);
   const Count grid = up(outputs / vector, width), target = card.count * (card.threads / (width * height));
-  if (grid > target) return 0;
-  const Count filling = up(target, grid);  // blocks per output that fill the card
-  Count blocks = filling;
-  if (!above(guards, unit, times, filling * kFewest * height)) {
-    blocks = quotient_up(guards, unit, times, kFewest * height);
-  } else if (above(guards, unit, times, filling * kMost * height)) {
-    blocks = quotient_up(guards, unit, times, kMost * height);
-  }
-  return kPartial * outputs * blocks * width * vector;
+  if (grid > target) return {};
+  return {height, up(target, grid), kPartial * outputs * width * vector, kSemaphore * grid};
+}
+
+Count blocks_of(Count rows, const Reduction& reduction) {
+  const Count each = up(rows, reduction.height);  // values of a thread
+  if (reduction.filling == 0 || each < kMostValues) return 0;
+  return std::max(std::min(reduction.filling, up(each, kFewest)), up(each, kMostValues));
 }
 
 }  // namespace tidemark

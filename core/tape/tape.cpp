@@ -63,6 +63,12 @@ void Tape::drop(TensorBody* body) {
   forget(body);
 }
 
+Tensor Tape::allocate_guarded(const Guard& guard, Bytes each, const char* op) {
+  Tensor made = allocate(Shape{Dim(each * guard.outcome())}, Dtype::kUint8, op, true);
+  if (made.storage() >= 0) guard_storage({guard, each, made.storage()});
+  return made;
+}
+
 // -- parameters -----------------------------------------------------------------------------------------------------
 
 void Tape::rewind_parameters(std::int16_t instance) {

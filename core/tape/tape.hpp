@@ -123,12 +123,12 @@ class Tape : public Record, public Guards {
     if (rehearsing_) placement_->rehearse_input(input.requires_grad());
   }
 
-  /// Allocations are those of the fake device of tests/oracle (TrainingJob::as_recorded).
-  void set_as_recorded(bool on) { as_recorded_ = on; }
-  bool as_recorded() const { return as_recorded_; }
   /// Of the card whose kernels run: 90 = 9.0.
   void set_compute_capability(int capability) { compute_capability_ = capability; }
   int compute_capability() const { return compute_capability_; }
+
+  /// A tensor of as many times `each` bytes as the guard says.
+  Tensor allocate_guarded(const Guard& guard, Bytes each, const char* op);
 
   // -- autograd ----------------------------------------------------------------------------------------------------
   bool grad_enabled() const { return grad_enabled_; }
@@ -246,7 +246,6 @@ class Tape : public Record, public Guards {
   Graph* graph_ = &main_graph_;  ///< new nodes belong to it
   Node thrown_away_;             ///< stands for all nodes of a graph that is thrown away: a recomputation's
   bool rehearsing_ = false;      ///< or a rehearsal's
-  bool as_recorded_ = false;
   int compute_capability_ = 80;
   Frame* packing_ = nullptr;                          ///< the non-reentrant checkpoint whose first pass is under way
   Frame* recomputing_ = nullptr;                      ///< the one that is recomputed

@@ -18,9 +18,10 @@ inline constexpr Bytes kGiB = 1024 * kMiB;
 /// (pytorch v2.6.0 c10/cuda/CUDACachingAllocator.cpp: kMinBlockSize).
 inline constexpr Bytes kMinBlockSize = 512;
 
-/// A request as the caching allocator rounds it (same file: round_size, without roundup_power2_divisions).
+/// A request as the caching allocator rounds it (same file: round_size, without roundup_power2_divisions). One for no
+/// bytes gets no block.
 constexpr Bytes round_to_block(Bytes bytes) {
-  return bytes <= kMinBlockSize ? kMinBlockSize : (bytes + kMinBlockSize - 1) / kMinBlockSize * kMinBlockSize;
+  return (bytes + kMinBlockSize - 1) / kMinBlockSize * kMinBlockSize;
 }
 
 /// "13.20 GiB" (2^30), with `decimals` digits, rounded half away from zero, the same digits on every compiler.

@@ -44,12 +44,6 @@ Answer Engine::answer(const Value& request) const {
   return estimator_.answer(asked_by(request));
 }
 
-Answer Engine::answer_as_recorded(const Value& request) const {
-  Asked asked = asked_by(request);
-  asked.request.job.as_recorded = true;
-  return estimator_.answer(asked);
-}
-
 Understood Engine::read(const Value& request) const {
   return estimator_.understand(asked_by(request));
 }

@@ -30,9 +30,6 @@ class Engine {
   /// The answer to an `estimate` request, before it becomes JSON.
   Answer answer(const Value& request) const;
 
-  /// The same with allocations as tests/oracle's fake device made them (TrainingJob::as_recorded).
-  Answer answer_as_recorded(const Value& request) const;
-
   /// The same request understood, before anything is computed.
   using Question = Understood;
   Question read(const Value& request) const;

@@ -1,7 +1,6 @@
 // The engine's one seam on a pipe: a request per line of standard input, its answer per line of standard output.
 //   tidemark_handle CATALOG_DIRECTORY < requests.jsonl > answers.jsonl
 //   tidemark_handle CATALOG_DIRECTORY --printed < requests.jsonl > reports.jsonl   as people read it
-//   tidemark_handle CATALOG_DIRECTORY --as-recorded < requests.jsonl > answers.jsonl   of a device like that of
 //   tests/oracle
 #include <fstream>
 #include <iostream>
@@ -36,18 +35,12 @@ std::string printed(const tidemark::Engine& engine, const std::string& request) 
   return tidemark::write_json(tidemark::to_value(text));
 }
 
-std::string as_recorded(const tidemark::Engine& engine, const std::string& request) {
-  tidemark::Issues issues;
-  return tidemark::write_json(
-      tidemark::write_answer(engine.answer_as_recorded(tidemark::parse_json(request, "", issues))));
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string_view how = argc == 3 ? argv[2] : "";
-  if (argc != 2 && how != "--printed" && how != "--as-recorded") {
-    std::cerr << "usage: tidemark_handle CATALOG_DIRECTORY [--printed | --as-recorded]\n";
+  if (argc != 2 && how != "--printed") {
+    std::cerr << "usage: tidemark_handle CATALOG_DIRECTORY [--printed]\n";
     return 2;
   }
   const std::string directory = argv[1];
@@ -61,10 +54,7 @@ int main(int argc, char** argv) {
   if (!readable) return 2;
   std::ios::sync_with_stdio(false);
   for (std::string line; std::getline(std::cin, line);) {
-    std::cout << (how == "--printed"       ? printed(engine, line)
-                  : how == "--as-recorded" ? as_recorded(engine, line)
-                                           : engine.handle(std::string_view{line}))
-              << '\n';
+    std::cout << (how == "--printed" ? printed(engine, line) : engine.handle(std::string_view{line})) << '\n';
   }
   return std::cout.flush() ? 0 : 1;
 }

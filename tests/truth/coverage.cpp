@@ -29,7 +29,7 @@ void read_records(const Engine& engine, const std::string& path, const std::vect
     Issues issues;
     const Value record = parse_json(line, "", issues);
     if (!follows(record, deviations)) continue;
-    const Answer answer = engine.answer_as_recorded(*record.find("request"));
+    const Answer answer = engine.answer(*record.find("request"));
     if (!answer.estimate) continue;
     Recorded& recorded = records.emplace_back(Recorded{record.find("id")->string, {}});
     for (const Trait& trait : traits_of(answer.architecture, answer.job)) {

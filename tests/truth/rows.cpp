@@ -69,7 +69,7 @@ Row oracle_row(const Engine& engine, const Value& line) {
   const Value& request = *line.find("request");
   const Value& record = *line.find("record");
   row.regime = regime_of(request);
-  const Answer a = engine.answer_as_recorded(request);
+  const Answer a = engine.answer(request);
   row.family = a.architecture.model_type.empty() ? "?" : a.architecture.model_type;
   const bool hopper = a.job.compute_capability == 90;
   const Bytes workspace = integer_at(record, {"cublas_workspace_bytes", hopper ? "sm90" : "default"});
@@ -194,7 +194,8 @@ std::vector<Row> rows_of_run(const Engine& engine, const Value& line) {
        {std::pair{"allocated", "allocated"}, {"reserved", "reserved"}, {"device", "process"}}) {
     if (measured.find(key) == nullptr) continue;
     // Its process has no NCCL communicator, which the device's figure counts.
-    if (std::string_view(key) == "process" && text_at(line, {"kind"}) == "parallel") continue;
+    const bool is_whole = text_at(line, {"kind"}).find("parallel") == std::string::npos;
+    if (std::string_view(key) == "process" && !is_whole) continue;
     Row& row = rows.emplace_back();
     row.id = text_at(line, {"id"});
     row.regime = regime_of(*line.find("request"));

@@ -77,26 +77,15 @@ TEST_CASE("a surface holds for lengths that kernels pad") {
   });
 }
 
-bool sums_rows_beside_tokens(const std::string& type) {
-  for (const char* other : {"distilbert", "vit", "dinov2", "whisper", "gemma3", "gemma3n"}) {
-    if (type == other) return true;
-  }
-  return false;
-}
-
 TEST_CASE("a surface over sizes that a page shows is compiled, not estimated cell by cell") {
   std::vector<Count> batches, sequences;
   for (Count batch = 1; batch <= 64; ++batch) batches.push_back(batch);
   for (Count length = 128; length <= 64 * 128; length += 128) sequences.push_back(length);
   for_models({kWays[0], kWays[1], kWays[4]}, [&](const Answer& a) {
     const Surface surface = peak_surface(a.architecture, a.job, batches, sequences);
-    // Sums over rows of pictures, sound or positions are no sums over tokens, which guards could follow
-    // (tape/reduction).
-    const bool sums_other_rows =
-        sums_rows_beside_tokens(a.architecture.model_type) || a.architecture.denoiser.latents > 0;
     // Groups of two or three cells are not worth a compilation; Liger's chunks, powers of two, make a dozen of them.
-    CHECK(surface.one_by_one < (sums_other_rows ? 4096 : 4096 / 20));
-    CHECK(surface.recordings < (sums_other_rows ? 4096 : 4096 / 20));
+    CHECK(surface.one_by_one < 4096 / 20);
+    CHECK(surface.recordings < 4096 / 20);
   });
 }
 

@@ -9,6 +9,8 @@ Shape like(const Tensor& x) {
   return elementwise_shape({&x});
 }
 
+constexpr Bytes kCudnnLeast = 256;  // bytes of workspace that its attention has in any case
+
 Count round_up(Count n, Count multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
@@ -42,6 +44,19 @@ void efficient_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   const Count b = q.size(0), heads = q.size(1), s = q.size(2), hd = q.size(3);
   t.scratch(
       {{4 * b * heads * s, "delta"}, {q.dtype() == Dtype::kFp32 ? 0 : 4 * b * heads * s * hd, "grad_q accumulator"}});
+}
+
+// ATen/native/cudnn/MHA.cpp run_cudnn_SDP_bprop, and what cuDNN 9.19 asks for beside it: dq in fp32, the rows' sums,
+// and for grouped heads the expanded dk, dv. Read off an H200 (tests/measured/attention.jsonl), to the byte.
+void cudnn_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
+  const Tensor &q = n.saved_tensor(0), &k = n.saved_tensor(1), &v = n.saved_tensor(2);
+  r[0] = t.allocate(like(q), q.dtype(), "cudnn_attention_backward dq");
+  r[1] = t.allocate(like(k), k.dtype(), "cudnn_attention_backward dk");
+  r[2] = t.allocate(like(v), v.dtype(), "cudnn_attention_backward dv");
+  const Count rows = q.size(0) * q.size(1) * q.size(2);
+  const Count expanded = q.size(0) * q.size(1) * k.size(2) * (k.size(3) + v.size(3));
+  const Bytes grouped = k.size(1) == q.size(1) ? 0 : size_of(k.dtype()) * expanded;
+  t.scratch({{4 * rows * q.size(3) + 4 * rows + grouped + kCudnnLeast, "cudnn workspace"}});
 }
 
 // [B, S, heads, hd] in memory, seen as [B, heads, S, hd]: how both kernels lay out what they make themselves.
@@ -94,6 +109,35 @@ Tensor efficient_attention(Tensor q_in, Tensor k_in, Tensor v_in, Tensor bias_in
   t.attach(n, out);
   t.save(n, out);
   t.save(n, lse);
+  return out;
+}
+
+Tensor cudnn_attention(Tensor q_in, Tensor k_in, Tensor v_in, Tensor mask_in) {
+  const Tensor q = std::move(q_in), k = std::move(k_in), v = std::move(v_in);
+  Tensor mask = std::move(mask_in);
+  Tape& t = q.tape();
+  if (mask.defined() && mask.dtype() == Dtype::kBool) {  // attention.cpp convert_boolean_attn_mask
+    Shape s = mask.shape();
+    s.make_contiguous();
+    mask = t.allocate(s, q.dtype(), "attention mask (additive)");
+  }
+  Node* n = t.record("cudnn_attention", cudnn_backward, {&q, &k, &v});
+  t.save(n, q);
+  t.save(n, k);
+  t.save(n, v);
+  if (mask.defined()) t.save(n, mask);
+  const Tensor seed = t.allocate(Shape{}, Dtype::kInt64, "cudnn_attention seed");
+  const Tensor offset = t.allocate(Shape{}, Dtype::kInt64, "cudnn_attention offset");
+  // MHA.cpp alloc_with_matching_layout: the output lies as the query does.
+  Tensor out =
+      t.allocate(v.dim(3).n() == q.dim(3).n() ? like(q) : sequence_major(q, v.dim(3)), q.dtype(), "cudnn_attention");
+  const Tensor lse = t.allocate(Shape{q.dim(0), q.dim(1), q.dim(2)}, Dtype::kFp32, "cudnn_attention logsumexp");
+  t.scratch({{kCudnnLeast, "cudnn workspace"}});
+  t.attach(n, out);
+  t.save(n, out);
+  t.save(n, lse);
+  t.save(n, seed);
+  t.save(n, offset);
   return out;
 }
 

@@ -66,16 +66,24 @@ bool sums_rows(const Shape& of, const Shape& to) {
   return true;
 }
 
-// How many of so many rows there are whatever the batch and the sequence: heads, not tokens.
-Count fixed_rows(const Shape& of, Count rows) {
-  Count times = 1;
-  for (int i = 0; i < of.rank && rows > 1; ++i) {
-    const Symbol meaning = of.dim(i).symbol();
-    const bool moves = meaning == Symbol::kBatch || meaning == Symbol::kSequence || meaning == Symbol::kTokens;
-    if (!moves && rows % of.size(i) == 0) times *= of.size(i);
-    rows /= std::max<Count>(1, of.size(i));
+bool moves(const Shape& shape) {
+  for (int i = 0; i < shape.rank; ++i) {
+    const Symbol meaning = shape.dim(i).symbol();
+    if (meaning == Symbol::kBatch || meaning == Symbol::kSequence || meaning == Symbol::kTokens) return true;
   }
-  return times;
+  return false;
+}
+
+// Where a sum's rows are divided among blocks, their sums and what they wait by (Reduce.cuh gpu_reduce_kernel).
+void partial_sums(Tape& t, Count rows, const Shape& of) {
+  // Of sums whose number moves with the sizes, few have so many rows: that they have not is all that is asked.
+  if (moves(of) && !t.above(rows, kFewRows)) return;
+  const Reduction sums = reduction_of(of.numel(), t.compute_capability());
+  if (sums.filling == 0) return;
+  const Guard blocks{Guard::Kind::kBlocks, rows, sums.filling, sums.height};
+  const Guard divided{Guard::Kind::kDivided, rows, sums.filling, sums.height};
+  const Tensor partial = t.allocate_guarded(blocks, sums.partial, "sum (partial sums of blocks)");
+  t.allocate_guarded(divided, sums.semaphores, "sum (semaphores)");
 }
 
 Tensor copy_of(const Tensor& x, const Shape& shape, Dtype dtype, const char* op, BackwardFn backward) {
@@ -152,11 +160,7 @@ Tensor sum_to(Tensor x_in, const Shape& shape) {
   if (s.numel() == x.numel()) return view(x, s);
   Tape& t = x.tape();
   Tensor sum = t.allocate(s, x.dtype(), "sum");
-  if (!t.as_recorded() && x.shape().is_contiguous() && sums_rows(x.shape(), s)) {
-    const Count outputs = s.numel(), times = fixed_rows(x.shape(), x.numel() / outputs);
-    const Bytes buffer = reduction_buffer(t, x.numel() / outputs / times, times, outputs, t.compute_capability());
-    if (buffer > 0) t.allocate(Shape{Dim(buffer)}, Dtype::kUint8, "sum (partial sums of blocks)");
-  }
+  if (x.shape().is_contiguous() && sums_rows(x.shape(), s)) partial_sums(t, x.numel() / s.numel(), s);
   return sum;
 }
 

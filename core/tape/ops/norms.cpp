@@ -14,7 +14,7 @@ void log_softmax_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
 // the kernel to read.  Seen on an H200 (tests/measured/own.jsonl).
 void softmax_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   log_softmax_backward(t, n, g, r);
-  if (!t.as_recorded()) t.allocate(r[0].shape(), g[0].dtype(), "softmax_backward (grad * output)");
+  t.allocate(r[0].shape(), g[0].dtype(), "softmax_backward (grad * output)");
 }
 
 Tensor softmax_like(Tensor x_in, std::optional<Dtype> dtype, const char* name, BackwardFn backward) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """collect.py OUT.jsonl RESULTS.jsonl.gz…: what measure.py found, as rows of tests/measured/own.jsonl.
 
-A row: `id`, `kind` (trainer: a library's own trainer; loop: the recorder's loop; parallel: rank 0 of several GPUs, whose collectives move nothing),
+A row: `id`, `kind` (trainer: a library's own trainer; loop: the recorder's loop; parallel: rank 0 of several GPUs, whose collectives move nothing; drawn and
+drawn_parallel: the same, of jobs that draw.py drew and no record has),
 `request`, and `measured`, in bytes: `allocated` and `reserved`, torch's peaks of the second step and later, with `phase` (real loops tell them apart);
 `first_step`, allocated; `process`, what the driver counts for the process at the end, and `context`, the part of it that is not torch's."""
 import gzip
@@ -9,8 +10,11 @@ import json
 import pathlib
 import sys
 
+import draw
+
 RECORDS = pathlib.Path(__file__).resolve().parent.parent
 KINDS = {"real_jobs": "loop", "real_trainers": "trainer", "real_multi": "parallel"}
+DRAWN = {"loop": "drawn", "parallel": "drawn_parallel"}
 
 
 def requests():
@@ -26,14 +30,18 @@ def row_of(result, asked):
     job = result["job"]
     if "error" in result or "peak" not in result or job["module"] not in KINDS:
         return None
-    request = job.get("request") or asked.get(job["id"])
+    request, kind = job.get("request") or asked.get(job["id"]), KINDS[job["module"]]
+    if job["id"].startswith("card"):               # draw.py's
+        if kind == "parallel" and not draw.is_whole(job["job"]):
+            return None
+        kind = DRAWN[kind]
     if request is None:                            # a double that was run otherwise, or a study of its own
         return None
     measured = {**{k: result["peak"][k] for k in ("allocated", "reserved")}, "phase": result["peak_phase"], "first_step": result["first_step_peak"]["allocated"]}
     if isinstance(result.get("process_bytes"), int):
         measured.update(process=result["process_bytes"], context=result["process_bytes"] - result["reserved_now"])
     card = result["device_name"].replace("NVIDIA ", "")
-    return {"id": job["id"], "kind": KINDS[job["module"]], "request": {**request, "gpu": card}, "measured": measured}
+    return {"id": job["id"], "kind": kind, "request": {**request, "gpu": card}, "measured": measured}
 
 
 def main():

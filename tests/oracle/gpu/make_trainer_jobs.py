@@ -2,6 +2,7 @@
 import json
 import os
 import subprocess
+import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIDEMARK = os.environ.get("TIDEMARK", "build/bin/tidemark")
@@ -141,8 +142,63 @@ job("gkd-qwen05b-offpolicy", "gkd", Q5, 2, 512, ckpt=True, args={"lmbda": 0.0, "
 job("gkd-qwen05b-onpolicy", "gkd", Q5, 2, 512, args={"lmbda": 1.0, "max_new_tokens": 64}, data={"prompt": 448}, teacher_config=ROWS[Q15]["config"],
     request={"lmbda": 1.0, "teacher_model": ROWS[Q15]["id"], "teacher_dtype": "bf16", "max_completion_length": 64}, timeout=120)
 
+# -- a second set, of another day: what the first had not
+Q17, GPT2, OPT, PHI, SMOL = "Qwen/Qwen3-1.7B", "gpt2", "facebook/opt-125m", "microsoft/phi-2", "HuggingFaceTB/SmolLM2-360M"
+FIRST = len(JOBS)
+job("lm-llama1b-compile", "lm", L1, 2, 1024, args={"torch_compile": True}, request={"compile": "full"}, timeout=240)
+job("lm-llama1b-compile-gc", "lm", L1, 2, 2048, ckpt=True, args={"torch_compile": True}, request={"compile": "full"}, timeout=240)
+job("lm-qwen06b-lora-compile", "lm", Q3, 4, 1024, lora={}, args={"torch_compile": True}, request={"compile": "full"}, timeout=240)
+job("lm-gemma1b-compile", "lm", G1, 2, 1024, args={"torch_compile": True}, request={"compile": "full"}, timeout=240)
+job("cls-bert-compile", "classification", "bert-base-uncased", 64, 256, dtype="fp32", data={"labels": 2}, args={"torch_compile": True}, timeout=240,
+    request={"task": "classification", "compile": "full"}, **BERT)
+job("vit-base-compile", "vision", "vit-base", 64, 0, dtype="fp32", data={"image": 224, "length": 16}, args={"torch_compile": True}, timeout=240,
+    request={"task": "vision", "compile": "full"}, architecture="ViTForImageClassification", config_overrides=LABELS)
+job("lm-gpt2-fp32", "lm", GPT2, 8, 1024, dtype="fp32", amp=None)
+job("lm-gpt2-fp16-gc", "lm", GPT2, 8, 1024, dtype="fp32", amp="fp16", ckpt=True)
+job("lm-opt125m-bf16", "lm", OPT, 8, 512, dtype="fp32")
+job("lm-phi2-lora", "lm", PHI, 2, 1024, lora={"target_modules": ["q_proj", "k_proj", "v_proj", "dense"]})
+job("lm-smollm360m-padded-fp32", "lm", SMOL, 4, 1024, dtype="fp32", data={"lengths": [1024, 800, 512, 300]}, request={"padding": True})
+job("lm-llama3b-bf16-gc-sgd", "lm", L3, 1, 4096, ckpt=True, optim="sgd")
+job("lm-llama3b-lora-accum8", "lm", L3, 1, 2048, accum=8, lora={"r": 64})
+job("lm-qwen17b-saved-embedding", "lm", Q17, 1, 1024, ckpt=True, lora={"target_modules": ["q_proj", "v_proj"], "modules_to_save": ["embed_tokens", "lm_head"]})
+job("lm-llama1b-dora", "lm", L1, 2, 1024, lora={"use_dora": True}, request={"adapter": {"r": 16, "use_dora": True, "target_modules": "all-linear"}})
+job("lm-llama1b-int8-lora-kbit-gc", "lm", L1, 2, 1024, ckpt=True, lora={}, quant="int8", prepare_kbit=True)
+job("lm-qwen17b-qlora-paged32-gc", "lm", Q17, 2, 1024, ckpt=True, lora={}, quant="nf4", optim="paged_adamw_32bit")
+job("lm-gemma1b-lora-long", "lm", G1, 1, 4096, lora={}, ckpt=True)
+job("lm-qwen05b-liger-fp32weights", "lm", Q5, 2, 2048, dtype="fp32", args=LIGER, request=LIGER)
+job("lm-qwen05b-adafactor-fp32", "lm", Q5, 2, 512, dtype="fp32", optim="adafactor")
+job("lm-qwen05b-rmsprop", "lm", Q5, 2, 512, optim="rmsprop")
+job("lm-qwen05b-adagrad", "lm", Q5, 2, 512, optim="adagrad")
+job("lm-qwen05b-ademamix8bit", "lm", Q5, 2, 512, optim="ademamix_8bit")
+job("cls-bert-eager-fp16", "classification", "bert-base-uncased", 16, 512, dtype="fp32", amp="fp16", attention="eager", data={"labels": 2}, request={"task": "classification"}, **BERT)
+job("vit-base-lora-bf16", "vision", "vit-base", 64, 0, data={"image": 224, "length": 16}, lora={"target_modules": ["q_proj", "v_proj"], "task_type": None},
+    request={"task": "vision"}, architecture="ViTForImageClassification", config_overrides=LABELS)
+job("t5-small-bf16-gc", "seq2seq", "google-t5/t5-small", 16, 512, dtype="fp32", ckpt=True, data={"labels": "text", "target": 128}, request={"task": "seq2seq", "decoder_sequence_length": 128})
+job("sft-gemma1b-full", "sft", G1, 2, 1024, ckpt=True)
+job("sft-gemma1b-qlora", "sft", G1, 2, 2048, ckpt=True, lora={}, quant="nf4", optim="paged_adamw_8bit")
+job("sft-qwen17b-full-adafactor", "sft", Q17, 2, 1024, ckpt=True, optim="adafactor")
+job("sft-qwen17b-lora-qv-fp32", "sft", Q17, 2, 1024, dtype="fp32", ckpt=True, lora={"target_modules": ["q_proj", "v_proj"]})
+job("sft-llama3b-lora-long", "sft", L3, 1, 8192, ckpt=True, lora={"r": 32})
+job("sft-llama1b-eval", "sft", L1, 2, 1024, ckpt=True, args={"eval_strategy": "steps", "eval_steps": 1, "per_device_eval_batch_size": 4}, data={"eval": 8},
+    request={"evaluation": {"micro_batch_size": 4}})
+job("sft-llama1b-neftune-accum2", "sft", L1, 4, 512, accum=2, args={"neftune_noise_alpha": 5.0}, request={"neftune_noise_alpha": 5.0})
+job("sft-tinyllama-nll-qlora", "sft", TL, 4, 1024, ckpt=True, args={"loss_type": "nll"}, lora={}, quant="nf4", optim="adamw_8bit")
+job("dpo-llama1b-qlora", "dpo", L1, 2, 1024, ckpt=True, lora={}, quant="nf4", optim="paged_adamw_8bit")
+job("dpo-qwen17b-full-adafactor", "dpo", Q17, 1, 1024, ckpt=True, optim="adafactor")
+job("dpo-qwen05b-nogc-accum2", "dpo", Q5, 2, 512, accum=2)
+job("dpo-gemma1b-lora", "dpo", G1, 2, 512, ckpt=True, lora={})
+job("reward-llama1b-lora", "reward", L1, 4, 1024, ckpt=True, lora={"task_type": "SEQ_CLS"}, architecture="LlamaForSequenceClassification", config_overrides={"num_labels": 1})
+job("kto-llama1b-full", "kto", L1, 2, 1024, ckpt=True)
+job("kto-qwen17b-lora-nogc", "kto", Q17, 2, 512, lora={})
+job("grpo-qwen05b-accum4", "grpo", Q5, 4, 384, accum=4, ckpt=True, args={"num_generations": 8, "max_completion_length": 128}, data={"prompt": 256},
+    request={"num_generations": 8, "max_completion_length": 128, "max_prompt_length": 256}, timeout=150)
+job("grpo-qwen17b-lora", "grpo", Q17, 8, 320, ckpt=True, lora={}, args={"num_generations": 8, "max_completion_length": 64}, data={"prompt": 256},
+    request={"num_generations": 8, "max_completion_length": 64, "max_prompt_length": 256}, timeout=150)
+
 
 def main():
+    if sys.argv[1:] == ["second"]:
+        del JOBS[:FIRST]
     JOBS.sort(key=lambda j: (not j["args"].get("torch_compile"), -j["timeout"]))     # the slow ones start first
     with open(os.path.join(HERE, "trainers.jsonl"), "w") as f:
         for j in JOBS:

@@ -12,10 +12,11 @@ import torch.nn.functional as F
 
 
 class LigerFLCE(torch.autograd.Function):
-    """liger_kernel/ops/fused_linear_cross_entropy.py: gradients are computed chunk by chunk in forward."""
+    """liger_kernel 0.8.5 ops/fused_linear_cross_entropy.py: gradients are computed chunk by chunk in forward."""
 
     @staticmethod
     def forward(ctx, x, weight, target):
+        import fakecuda                                    # of the fake device alone
         bt, h = x.shape
         v = weight.shape[0]
         chunk = 1 << max(0, math.ceil(math.log2(-(-bt // -(-v // h)))))
@@ -23,11 +24,22 @@ class LigerFLCE(torch.autograd.Function):
         need_w = weight.requires_grad
         grad_w = torch.zeros_like(weight) if need_w else None
         loss = torch.zeros(bt, dtype=torch.float32, device=x.device)
+        cast = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else x.dtype
+        in_place = x.dtype == weight.dtype == cast                                           # _can_use_mm_out
+        storage = torch.empty((chunk, v), dtype=x.dtype, device=x.device) if in_place else None
+        adds = x.dtype in (torch.float16, torch.bfloat16) and fakecuda.SETTINGS["arch"] >= 80 and \
+            weight.dtype in (x.dtype, torch.float32)
         for s in range(0, bt, chunk):
             xc = x[s:s + chunk]
-            logits = xc @ weight.t()
-            grad_x[s:s + chunk] = logits @ weight      # logits now hold their own gradient (in-place kernel)
-            if need_w:
+            if in_place:                                   # the logits hold their own gradient later (in-place kernel)
+                logits = storage[:xc.shape[0]]
+                grad_x[s:s + chunk].zero_()                # mm(out=)
+            else:
+                logits = xc @ weight.t()
+                grad_x[s:s + chunk] = logits @ weight
+            if need_w and adds:                            # addmm(out=grad_w)
+                grad_w.zero_()
+            elif need_w:
                 grad_w += torch.mm(logits.t(), xc).float()
         ctx.save_for_backward(grad_x, grad_w)
         return loss.sum()

@@ -17,7 +17,8 @@ STORAGES = {"uint8": torch.uint8, "bf16": torch.bfloat16, "fp16": torch.float16,
 
 
 class _MatMul4Bit(torch.autograd.Function):
-    """bitsandbytes/autograd/_functions.py MatMul4Bit: dequantise, multiply, drop the copy.
+    """bitsandbytes 0.50 autograd/_functions.py MatMul4Bit: dequantise, multiply, drop the copy. Backward dequantises to the
+    dtype that was packed (quant_state.dtype) and converts.
 
     Its ctx.tensors is a view of the packed weight, out of saved tensors' sight: where the weight's storage is another one each time it
     is gathered (ZeRO-3), the view keeps the old one until the graph goes."""
@@ -32,7 +33,7 @@ class _MatMul4Bit(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, g):
-        return torch.matmul(g, ctx.layer.dequantize(g.dtype)), None, None
+        return torch.matmul(g, ctx.layer.dequantize(g.dtype, ctx.layer.packed_dtype)), None, None
 
 
 class FakeLinear4bit(nn.Linear):
@@ -56,9 +57,9 @@ class FakeLinear4bit(nn.Linear):
         else:
             self.register_buffer("absmax", torch.empty(blocks, device=dev), persistent=False)
 
-    def dequantize(self, dtype):
+    def dequantize(self, dtype, through=None):
         absmax = torch.empty(self.absmax.numel(), device=self.weight.device) if self.double_quant else self.absmax
-        w = torch.empty(self.shape, dtype=self.compute_dtype, device=self.weight.device)
+        w = torch.empty(self.shape, dtype=through or self.compute_dtype, device=self.weight.device)
         del absmax
         return w.to(dtype)
 
