@@ -430,6 +430,11 @@ export interface Job {
     /** Rows that generation keeps for each sample. Unit: beams. @default 1 */
     num_beams?: number | null;
   } | null;
+  /**
+   * The share of a label that the Trainer's LabelSmoother gives to all words: the loss is then made of fp32 logits
+   * outside of the model. DPO's own label_smoothing takes no memory. @default 0.0
+   */
+  label_smoothing_factor?: number | null;
   /** Noise on the token table's rows (transformers' Trainer); 0: none. */
   neftune_noise_alpha?: number | null;
   parallelism?: {
@@ -602,6 +607,11 @@ export interface Job {
      * defaults and copies of the logits depend on it. @default "5.12"
      */
     version?: string | number | null;
+    /**
+     * Release of PEFT (0.18, 0.21): from 0.20 on what names the experts of a mixture, all-linear among it, adapts their
+     * weights where transformers 5 has them in one parameter. @default "0.21"
+     */
+    peft?: string | number | null;
   } | null;
   megatron?: {
     /** Whose layers Megatron-Core builds. @default "transformer_engine" */

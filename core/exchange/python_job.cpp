@@ -767,6 +767,7 @@ class Job {
       say("gradient_accumulation_steps", of(1), {}, "default 1");
     copy("max_grad_norm", {"max_grad_norm"});
     copy("neftune_noise_alpha", {"neftune_noise_alpha"});
+    copy("label_smoothing_factor", {"label_smoothing_factor"});
     if (!told("max_grad_norm")) {
       for (const PyObject& one : program_.objects) {
         if (!one.is("clip_grad_norm_") && one.name != ".clip_grad_norm_") continue;

@@ -300,7 +300,7 @@ constexpr HeadForward kOwnHeads[] = {{Head::kCausalLm, own_causal_lm}, {Head::kN
 }  // namespace
 
 Outputs own_causal_lm(Net& net, const Program& program, Tensor hidden) {
-  if (net.job.loss != Loss::kDefault || net.job.preference != Preference::kNone) {
+  if (net.job.loss != Loss::kDefault || net.job.has_outer_loss()) {
     return causal_lm(net, program, std::move(hidden));
   }
   Outputs out;

@@ -344,6 +344,49 @@ void check_evaluation(const Architecture& a, const TrainingJob& job, Issues& iss
   }
 }
 
+/// Frameworks whose loop is transformers' Trainer, or calls its label smoother.
+bool runs_trainer(const Framework& framework) {
+  constexpr std::string_view kTrainers[] = {"transformers", "trl", "llama_factory", "ms_swift", "autotrain", "axolotl"};
+  return std::find(std::begin(kTrainers), std::end(kTrainers), framework.name) != std::end(kTrainers);
+}
+
+/// Whether the class returns logits of words or of one label each.
+bool takes_label_smoothing(const Architecture& architecture) {
+  switch (architecture.head) {
+    case Head::kCausalLm:
+    case Head::kMaskedLm:
+    case Head::kSeq2SeqLm:
+    case Head::kTokenClassification:
+      return architecture.language == nullptr;
+    case Head::kSequenceClassification:
+      return architecture.language == nullptr && architecture.problem_type == ProblemType::kSingleLabel;
+    default:
+      return false;
+  }
+}
+
+/// The loss that the Trainer makes of logits.
+void check_label_smoothing(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  if (job.label_smoothing <= 0.0) return;
+  const auto refuse = [&](std::string_view code, std::string message) {
+    add(issues, code, Severity::kError, "/label_smoothing_factor", std::move(message));
+  };
+  if (!runs_trainer(job.framework)) {
+    refuse("INVALID_COMBINATION",
+           "Label smoothing is an argument of transformers' Trainer, which does not run this step. Leave it out.");
+  } else if (job.preference != Preference::kNone) {
+    refuse("INVALID_COMBINATION",
+           "TRL's trainers on preferences make their own loss, and label_smoothing_factor changes nothing there. Leave "
+           "it out: the label_smoothing of DPO takes no memory.");
+  } else if (!takes_label_smoothing(a)) {
+    refuse("UNSUPPORTED_OPTION",
+           "Label smoothing is modelled of language models and classifiers of text. Leave it out for this class.");
+  } else if (job.gpus() > job.data_parallel.degree || job.data_parallel.is_one_process()) {
+    refuse("UNSUPPORTED_OPTION",
+           "Label smoothing is modelled on one GPU, and under DistributedDataParallel, DeepSpeed's ZeRO and FSDP.");
+  }
+}
+
 /// What only some classes of a model have a use for.
 void check_class(const Architecture& a, const TrainingJob& job, Issues& issues) {
   // transformers 5.12.1 modeling_xlm_roberta.py, modeling_camembert.py: …ForMultipleChoice builds its body without a
@@ -843,6 +886,7 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
   check_parts(a, job, issues);
   check_class(a, job, issues);
   check_evaluation(a, job, issues);
+  check_label_smoothing(a, job, issues);
   check_preference(a, job, issues);
   if (job.has_adapter() && job.adapter.learns_prompt() &&
       (a.head != Head::kCausalLm || a.language != nullptr || job.preference != Preference::kNone || job.packing)) {

@@ -25,6 +25,25 @@ bool divides_head(const TrainingJob& job) {
   return how == Sharding::kFsdp1 || how == Sharding::kFsdp2 || how == Sharding::kZero3;
 }
 
+/// transformers 5.12 trainer.py compute_loss: with a label smoother the model is handed no labels, and returns logits.
+void settle_smoothed(bool open, TrainingJob& job, Issues& issues) {
+  // trl 1.9 trainer/sft_trainer.py compute_loss: skip_logits of Liger's forward; num_valid_tokens of that in chunks.
+  const bool by_trl = job.framework.name == "trl" && job.preference == Preference::kNone;
+  const bool chunks = job.loss == Loss::kChunked || (open && chunks_by_default(job.framework));
+  if (by_trl && (chunks || job.loss == Loss::kLiger)) {
+    issues.push_back({"INVALID_COMBINATION", Severity::kError, "/loss",
+                      "Label smoothing is made of all logits, which SFTTrainer's loss in chunks (its default since TRL "
+                      "1.7) and Liger's leave out: it fails. Set \"loss\" to \"default\" (loss_type \"nll\").",
+                      "default"});
+  } else if (job.loss != Loss::kDefault && job.loss != Loss::kMeanSquare) {
+    issues.push_back(
+        {"IGNORED_OPTION", Severity::kWarning, "/loss",
+         "With label smoothing the model is handed no labels: it returns all logits, and no fused loss runs.",
+         "default"});
+    job.loss = Loss::kDefault;
+  }
+}
+
 }  // namespace
 
 bool adapts_head(const TrainingJob& job) {
@@ -40,6 +59,7 @@ void settle_loss(bool open, const Architecture& architecture, TrainingJob& job, 
     job.loss = Loss::kDefault;
     job.stand_ins.emplace_back("Axolotl's cross-entropy in chunks, answered by that of all logits at once");
   }
+  if (job.label_smoothing > 0.0) return settle_smoothed(open, job, issues);
   if (job.framework.name != "trl" || job.preference != Preference::kNone || architecture.head != Head::kCausalLm) {
     return;
   }

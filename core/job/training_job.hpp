@@ -177,12 +177,19 @@ struct Quantization {
   std::partial_ordering operator<=>(const Quantization&) const = default;
 };
 
+/// PEFT 0.19 takes names of experts' modules for parameters where transformers 5 has them in one (core/step/
+/// expert_targets.hpp), 0.20 also what all-linear or an expression names; 0.21 adds products of factors to them.
+inline constexpr int kPeftOfExperts = 19, kPeftOfExpertStrings = 20, kPeftOfFactors = 21;
+/// From 0.19 on a function makes DoRA's product, and lets the identity go that it is made from.
+inline constexpr int kPeftOfDoraFunction = 19;
+
 /// Releases whose memory behaviour differs (mechanics: version switches).
 struct Framework {
   std::string name = "transformers";
   int major = 5;  ///< of the version
   int minor = 12;
-  int date = 0;  ///< date_of() what `version` says where that is a date, or a release of torchtitan; 0: not known
+  int date = 0;   ///< date_of() what `version` says where that is a date, or a release of torchtitan; 0: not known
+  int peft = 21;  ///< PEFT 0.n
   bool at_least(int wanted_major, int wanted_minor) const {
     return major > wanted_major || (major == wanted_major && minor >= wanted_minor);
   }
@@ -474,7 +481,8 @@ struct TrainingJob {
   LowRank low_rank;                                  ///< read where the optimizer projects gradients
   double max_grad_norm = 1.0;                        ///< 0 = no clipping
   double neftune_noise_alpha = 0.0;                  ///< noise on the token table's rows; 0: none
-  bool keeps_states_of_frozen = false;               ///< what is frozen had its turn: its optimizer's states stay
+  double label_smoothing = 0.0;         ///< the Trainer's share of all words; 0: the model computes its own loss
+  bool keeps_states_of_frozen = false;  ///< what is frozen had its turn: its optimizer's states stay
   bool optimizer_in_backward = false;
   Float8 float8 = Float8::kNone;  ///< products of linear layers in 8-bit floats
   Loss loss = Loss::kDefault;
@@ -518,6 +526,8 @@ struct TrainingJob {
   bool trains_first_factors() const { return optimizer != "lorafa"; }
   /// Parameters are kept from training by their names.
   bool freezes_by_name() const { return !freeze.empty() || !trainable.empty(); }
+  /// The loss is computed of the logits that the model returns, which is handed no labels.
+  bool has_outer_loss() const { return preference != Preference::kNone || label_smoothing > 0.0; }
   /// Answers are generated between its steps.
   bool generates() const { return tidemark::generates(preference); }
   /// A second model of its own predicts the same tokens.

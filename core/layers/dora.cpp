@@ -1,5 +1,6 @@
-// DoRA: peft/tuners/lora/dora.py and the forward methods of peft/tuners/lora/variants.py (peft 0.18). At each step the
-// norm of the merged weight is made anew; it is detached, so that only the magnitude's ratio to it enters the graph.
+// DoRA: peft/tuners/lora/dora.py and the forward methods of peft/tuners/lora/variants.py (peft 0.18 and 0.21). At each
+// step the norm of the merged weight is made anew; it is detached, so that only the magnitude's ratio to it enters the
+// graph.
 #include "core/layers/net.hpp"
 
 namespace tidemark {
@@ -72,8 +73,13 @@ Tensor Net::dora(const Base& base, const AdapterWeights& weights, const Tensor& 
 // DoraLinearLayer.forward: (scale - 1) * base + scale * B(A(x)) * scaling. Its locals live until it returns.
 Tensor Net::dora_extra(const Base& base, const AdapterWeights& weights, Tensor base_result_in, const Tensor& x) {
   Tensor base_result = std::move(base_result_in);
-  const Tensor eye = tape.allocate(Shape{base.in_features, base.in_features}, x.dtype(), "eye");
-  const Update update = update_of_identity(eye, weights.a, weights.b);
+  Tensor eye = tape.allocate(Shape{base.in_features, base.in_features}, x.dtype(), "eye");
+  Update update = update_of_identity(eye, weights.a, weights.b);
+  // get_lora_weight, whose local the identity is.
+  if (job.framework.peft >= kPeftOfDoraFunction) {
+    eye.reset();
+    update.update = to(std::move(update.update), x.dtype());
+  }
   Tensor weight = detach(plain_weight(base));
   weight = to(std::move(weight), x.dtype());
   const Tensor norm = weight_norm(weight, update.update);

@@ -185,7 +185,7 @@ Outputs causal_lm(Net& net, const Program& program, Tensor hidden) {
     return out;
   }
   if (returns_fp32_logits(net.job.framework, program.own_loss)) logits = to(std::move(logits), Dtype::kFp32);
-  if (net.job.preference != Preference::kNone) {
+  if (net.job.has_outer_loss()) {
     out.rest = {std::move(logits)};
     if (net.image_hidden_states.defined()) out.rest.push_back(std::move(net.image_hidden_states));
     return out;
@@ -216,7 +216,7 @@ Outputs body_with_pooler(Net& net, const Program& program, Tensor hidden, Tensor
 
 Outputs classified(Net& net, Tensor logits) {
   Outputs out;
-  if (net.job.preference != Preference::kNone) {
+  if (net.job.has_outer_loss()) {
     out.rest = {std::move(logits)};
     return out;
   }

@@ -96,7 +96,7 @@ bool returns_fp32_logits(const Framework& framework, OwnLoss own) {
 }
 
 Tensor causal_lm_loss(Net& net, Tensor logits_in, OwnLoss own) {
-  if (net.job.preference != Preference::kNone) return {};  // TRL hands its models no labels
+  if (net.job.has_outer_loss()) return {};  // the model was handed no labels
   Scope in(net.tape, "loss", kLoss);
   Tensor logits = std::move(logits_in);
   Tape& t = net.tape;
@@ -115,7 +115,7 @@ Tensor causal_lm_loss(Net& net, Tensor logits_in, OwnLoss own) {
 }
 
 Tensor shifted_cross_entropy(Net& net, Tensor logits) {
-  if (net.job.preference != Preference::kNone) return {};
+  if (net.job.has_outer_loss()) return {};
   const Tensor whole = std::move(logits);  // keeps its name while the shifted copy is made and used
   Tensor shift = shifted_copy(net, whole);
   Tensor target = net.tape.allocate(Shape{net.B, Dim(net.S.n() - 1)}, Dtype::kInt64, "shift_labels");
@@ -124,7 +124,7 @@ Tensor shifted_cross_entropy(Net& net, Tensor logits) {
 }
 
 Tensor plain_cross_entropy(Net& net, Tensor logits) {
-  if (net.job.preference != Preference::kNone) return {};
+  if (net.job.has_outer_loss()) return {};
   Scope in(net.tape, "loss", "torch.nn: CrossEntropyLoss.forward");
   Tensor target = view(net.labels, Shape{Dim(net.labels.numel())});
   Tensor rows = logits.shape().rank == 2 ? std::move(logits) : flat(net, std::move(logits));

@@ -12,7 +12,7 @@ void convert_outputs(Net& net, Outputs& outputs) {
   Scope in(net.tape, "outputs", "accelerate 1.14 utils/operations.py: convert_outputs_to_fp32");
   const std::vector<Tensor> converted = outputs.rest;  // the argument lives until the call returns
   for (Tensor& output : outputs.rest) {
-    if (net.job.preference == Preference::kNone) output = detach(std::move(output));
+    if (!net.job.has_outer_loss()) output = detach(std::move(output));
     output = to(std::move(output), Dtype::kFp32);
   }
 }
@@ -28,7 +28,25 @@ void narrow_outputs(Net& net, Outputs& outputs) {
   for (Tensor& output : outputs.rest) output = to(std::move(output), *narrow);
 }
 
+// FSDP hooks what its module returned: with the loss outside of it, its backward begins as the gradient of the logits
+// is there (torch 2.14 distributed/fsdp/_fully_shard/_fsdp_state.py: _register_pre_backward_hook; _runtime_utils.py).
+void hooked_backward(Tape& t, Node&, Tensor* g, Tensor* r) {
+  if (t.placement() != nullptr) t.placement()->backward_enters(-1);
+  r[0] = std::move(g[0]);
+}
+
 }  // namespace
+
+Tensor logits_outside(Tensor logits_in) {
+  const Tensor logits = std::move(logits_in);
+  Tape& t = logits.tape();
+  if (t.placement() == nullptr) return logits;
+  Node* n = t.record("pre_backward", hooked_backward, {&logits});
+  Tensor out = logits;
+  out.leave_graph();
+  t.attach(n, out);
+  return out;
+}
 
 Outputs call_model(Net& net, const Program& program, bool prepared) {
   Tape& t = net.tape;

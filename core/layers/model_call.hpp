@@ -22,7 +22,10 @@ class WithoutGradients {
 /// it.
 Outputs call_model(Net& net, const Program& program, bool prepared = true);
 
-/// The same without gradients.
+/// Logits that a loop's own loss is made of.
+Tensor logits_outside(Tensor logits);
+
+/// The same call without gradients.
 Outputs call_without_gradients(Net& net, const Program& program, bool prepared = true);
 
 }  // namespace tidemark

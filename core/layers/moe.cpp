@@ -57,7 +57,7 @@ Tensor apply_gate(Net& net, const ExpertForm& form, Tensor gate_up_in) {
 }
 
 // _grouped_linear
-Tensor grouped_linear(Tensor x, const Projection& p, const Tensor& offsets, const Tensor& bias, bool transposed) {
+Tensor grouped_linear(Tensor x, Projection& p, const Tensor& offsets, const Tensor& bias, bool transposed) {
   Tensor weight = p.used();
   if (!transposed) weight = transpose(std::move(weight), -2, -1);
   Tensor out = grouped_mm(std::move(x), std::move(weight), offsets);
@@ -68,7 +68,7 @@ Tensor grouped(Net& net, const ExpertForm& form, Tensor hidden_in, Tensor indice
   Scope in(net.tape, form.module, kGrouped);
   const Tensor hidden = std::move(hidden_in), indices = std::move(indices_in), weights = std::move(weights_in);
   const Dim tokens = hidden.dim(0), k = indices.dim(1), n(tokens.n() * k.n()), experts(experts_here(net));
-  const Projections p = projections(net, form);
+  Projections p = projections(net, form);
   const Shape list{n};
   const Tensor sample_weights = reshape(weights, list);
   const Tensor sorted = ints(net, list, "sort"), permutation = ints(net, list, "sort indices");
@@ -115,7 +115,7 @@ Tensor batched(Net& net, const ExpertForm& form, Tensor hidden_in, Tensor indice
   Scope in(net.tape, form.module, kBatched);
   const Tensor hidden = std::move(hidden_in), indices = std::move(indices_in), weights = std::move(weights_in);
   const Dim tokens = hidden.dim(0), k = indices.dim(1), n(tokens.n() * k.n());
-  const Projections p = projections(net, form);
+  Projections p = projections(net, form);
   Tensor selected = unsqueeze(hidden, 1);
   selected = expand(std::move(selected), Shape{tokens, k, net.H});
   selected = contiguous(std::move(selected));  // repeat_interleave
@@ -145,7 +145,7 @@ Count common_divisor(Count a, Count b) {
 }
 
 /// One projection of one expert in the loop.
-Tensor expert_linear(Tensor x, const Projection& p, const ExpertForm& form) {
+Tensor expert_linear(Tensor x, Projection& p, const ExpertForm& form) {
   Tensor weight = select(p.used(), 0);
   if (!form.transposed) return linear(std::move(x), std::move(weight));
   Tensor out = matmul(std::move(x), std::move(weight));
@@ -158,7 +158,7 @@ Tensor loop(Net& net, const ExpertForm& form, Tensor hidden_in, Tensor indices_i
   Scope in(net.tape, form.module, form.source);
   const Tensor hidden = std::move(hidden_in), indices = std::move(indices_in), weights = std::move(weights_in);
   const Dim tokens = hidden.dim(0), k = indices.dim(1), experts(net.arch.experts.count);
-  const Projections p = projections(net, form);
+  Projections p = projections(net, form);
   Tensor sum = zeros(net.tape, hidden.shape(), hidden.dtype(), "zeros_like");
   const Tensor mask = ints(net, Shape{tokens, k, experts}, "one_hot");
   const std::vector<Count> rows = rows_of_experts(net, tokens.n(), k.n());
@@ -245,14 +245,17 @@ std::vector<Count> rows_of_experts(Net& net, Count tokens, Count k) {
   return dealt;
 }
 
-Tensor Projection::used() const {
-  return delta.defined() ? add(weight, delta) : weight;
+Tensor Projection::used() {
+  if (!update.defined()) return weight;
+  if (update.delta.defined()) return update.sum(weight);
+  if (!cached.defined()) cached = update.sum(weight);
+  return cached;
 }
 
 // The wrapper of the second parameter lies around that of the first.
 void adapt(Net& net, const char* module, Projections& p) {
-  p.down.delta = net.expert_delta(module, "down_proj", p.down.weight);
-  p.up.delta = net.expert_delta(module, "gate_up_proj", p.up.weight);
+  p.down.update = net.expert_update(module, "down_proj", p.down.weight);
+  p.up.update = net.expert_update(module, "gate_up_proj", p.up.weight);
 }
 
 // transformers 5.12 integrations/tensor_parallel.py RouterParallel._prepare_output_fn. Rows of others' experts are
@@ -430,7 +433,7 @@ Outputs moe_causal_lm(Net& net, const Program& program, Tensor hidden) {
   if (!net.arch.experts.aux_loss || net.router_logits.empty()) return out;
   Tensor balance = balance_loss(net);
   Tensor weighted = mul_scalar(balance);
-  out.loss = add_in_place(std::move(out.loss), std::move(weighted));
+  if (out.loss.defined()) out.loss = add_in_place(std::move(out.loss), std::move(weighted));
   out.rest.push_back(std::move(balance));
   // What the outputs hold of all layers, in one piece: the layers' own go, each where it was made.
   const Experts& e = net.arch.experts;

@@ -12,9 +12,11 @@ namespace tidemark {
 /// The weights of one projection of all experts.
 struct Projection {
   Tensor weight, bias;
-  Tensor delta;  ///< what an adapter adds, or undefined
-  /// module.weight: with an adapter, a sum that is made at each access (torch.nn.utils.parametrize).
-  Tensor used() const;
+  ParameterUpdate update;  ///< an adapter, or undefined
+  Tensor cached;           ///< the sum, where PEFT keeps it until the experts have run (parametrize.cached)
+  /// module.weight: with an adapter, a sum that is made at each access, with PEFT 0.21 at the first
+  /// (torch.nn.utils.parametrize).
+  Tensor used();
 };
 struct Projections {
   Projection up, down;

@@ -233,18 +233,20 @@ void Net::return_weights() {
 }
 
 Tensor Net::parameter(const char* name, const char* leaf, const Shape& shape) {
-  return declare(name, leaf, shape, shape.rank == 4 ? ModuleKind::kConvolution : ModuleKind::kOther);
+  Tensor weight = declare(name, leaf, shape, shape.rank == 4 ? ModuleKind::kConvolution : ModuleKind::kOther);
+  return adapted_matrix(name, leaf, std::move(weight));
 }
 
 Tensor Net::fp32_parameter(const char* name, const char* leaf, const Shape& shape, bool trained) {
   note(name, leaf, ModuleKind::kOther);
+  if (Module* const module = noted(name); module != nullptr && shape.rank == 2) module->in_features = shape.dims[1].n();
   Parameter p;
   p.module = name;
   p.leaf = leaf;
   p.shape = shape;
   p.dtype = Dtype::kFp32;
   p.requires_grad = trained && trains(name, leaf);
-  return declare(p);
+  return adapted_matrix(name, leaf, declare(p));
 }
 
 Tensor Net::linear_weight(const char* name, Dim out_features, Dim in_features) {
@@ -263,12 +265,24 @@ Tensor Net::expert_parameter(const char* name, const char* leaf, const Shape& sh
   return weight;
 }
 
-// peft/tuners/lora/layer.py ParamWrapper.get_delta_weight and _activate_lora (peft 0.18): the update of all experts at
-// once, and a sum with the weight that torch.nn.utils.parametrize makes to check its shape.
-Tensor Net::expert_delta(const char* name, const char* leaf, const Tensor& weight) {
+// peft 0.21 tuners/lora/layer.py: _LoraFactorsProxy.forward, outside of autocast.
+Tensor ParameterUpdate::sum(const Tensor& weight) const {
+  if (delta.defined()) return add(weight, delta);
+  Tape& t = weight.tape();
+  const std::optional<Dtype> around = t.autocast();
+  t.set_autocast(std::nullopt);
+  Tensor out = baddbmm(weight, left, right);
+  t.set_autocast(around);
+  return out;
+}
+
+// peft tuners/lora/layer.py ParamWrapper: get_delta_factors of 0.21, get_delta_weight before, the update of all experts
+// at once; _activate_lora, whose register_parametrization makes a sum with the weight to check its shape.
+ParameterUpdate Net::expert_update(const char* name, const char* leaf, const Tensor& weight) {
   const Treatment* how = treatment(name);
-  if (how == nullptr || !how->adapts(leaf)) return {};
-  const Dim experts = weight.dim(0), in = weight.dim(1), out = weight.dim(2), r(job.adapter.r, Symbol::kRank);
+  const Count rank = how == nullptr ? 0 : how->adapts(leaf);
+  if (rank == 0) return {};
+  const Dim experts = weight.dim(0), in = weight.dim(1), out = weight.dim(2), r(rank, Symbol::kRank);
   const bool up = std::string_view{leaf} != "down_proj";
   const Dim rows(r.n() * experts.n());
   Tensor a = adapter_weight(name, up ? "gate_up_proj.lora_A.weight" : "down_proj.lora_A.weight", Shape{rows, in},
@@ -278,12 +292,35 @@ Tensor Net::expert_delta(const char* name, const char* leaf, const Tensor& weigh
   a = view(std::move(a), Shape{experts, r, in});
   b = view(std::move(b), Shape{out, r, experts});
   b = permute(std::move(b), {2, 0, 1});
+  ParameterUpdate update;
+  if (job.framework.peft >= kPeftOfFactors) {
+    update.left = to(transpose(std::move(a), -2, -1), weight.dtype());
+    update.right = to(transpose(std::move(b), -2, -1), weight.dtype());
+  } else {
+    Tensor delta = matmul(std::move(b), std::move(a));
+    delta = permute(std::move(delta), {0, 2, 1});
+    delta = mul_scalar(std::move(delta));
+    update.delta = to(std::move(delta), weight.dtype());
+  }
+  { const Tensor check = update.sum(weight); }
+  return update;
+}
+
+// The same of a matrix: Linear.get_delta_weight.
+Tensor Net::adapted_matrix(const char* name, const char* leaf, Tensor weight_in) {
+  const Tensor weight = std::move(weight_in);
+  const Treatment* how = treatment(name);
+  const Count rank = how == nullptr || weight.shape().rank != 2 ? 0 : how->adapts(leaf);
+  if (rank == 0) return weight;
+  const Dim r(rank, Symbol::kRank);
+  Tensor a = adapter_weight(name, "lora_A.weight", Shape{r, weight.dim(1)}, job.trains_first_factors());
+  Tensor b = adapter_weight(name, "lora_B.weight", Shape{weight.dim(0), r});
+  if (adapters_off) return weight;
+  ParameterUpdate update;
   Tensor delta = matmul(std::move(b), std::move(a));
-  delta = permute(std::move(delta), {0, 2, 1});
-  delta = mul_scalar(std::move(delta));
-  delta = to(std::move(delta), weight.dtype());
-  { const Tensor check = add(weight, delta); }
-  return delta;
+  update.delta = to(mul_scalar(std::move(delta)), weight.dtype());
+  { const Tensor check = update.sum(weight); }
+  return update.sum(weight);
 }
 
 Tensor Net::embedding(const char* name, Tensor ids_in, Dim rows, Dim width, Scaling scaling) {

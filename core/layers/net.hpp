@@ -28,6 +28,16 @@
 ///  * branches on the architecture or the job, never on sizes that vary with the batch.
 namespace tidemark {
 
+/// An adapter of a parameter, ready to be added to it.
+struct ParameterUpdate {
+  Tensor delta;        ///< PEFT until 0.20: added
+  Tensor left, right;  ///< from 0.21 on: factors, whose product is added as it is made
+
+  bool defined() const { return delta.defined() || left.defined(); }
+  /// The weight with it, in the weight's dtype.
+  Tensor sum(const Tensor& weight) const;
+};
+
 class Net;
 struct AdapterInput;
 struct FusedLinear;
@@ -219,8 +229,8 @@ class Net {
   Tensor linear_weight(const char* name, Dim out_features, Dim in_features);
   /// One of experts: a token uses as many of its numbers as it passes through experts.
   Tensor expert_parameter(const char* name, const char* leaf, const Shape& shape);
-  /// What PEFT's adapter of that parameter adds to it (ParamWrapper), or nothing.
-  Tensor expert_delta(const char* name, const char* leaf, const Tensor& weight);
+  /// What PEFT's adapter of that parameter makes of it (ParamWrapper), or nothing.
+  ParameterUpdate expert_update(const char* name, const char* leaf, const Tensor& weight);
 
   /// Where an implementation's own code has an adapter for what a module of transformers is called: its rank, or 0.
   Count adapter_site(const char* name, bool is_output_head = false);
@@ -256,6 +266,8 @@ class Net {
   Count rank_of(const char* module) const;
   /// A weight of an adapter.
   Tensor adapter_weight(const char* name, const char* leaf, const Shape& shape, bool trained = true);
+  /// A matrix with what PEFT's adapter of that parameter adds to it, if it has one.
+  Tensor adapted_matrix(const char* name, const char* leaf, Tensor weight);
   /// sd-scripts' adapter: two products of the module's input, scaled twice, beside its result.
   using Product = Tensor (*)(Tensor x, Tensor weight);
   Tensor beside_forward(Tensor result, const Tensor& x, Tensor down, Tensor up, Product times);

@@ -8,6 +8,7 @@ namespace {
 
 constexpr const char* kLogps = "TRL 1.9 trainer/utils.py: selective_log_softmax";
 constexpr const char* kMetrics = "TRL 1.9 trainer/dpo_trainer.py, kto_trainer.py: _compute_loss, entropy_from_logits";
+constexpr const char* kSft = "TRL 1.9 trainer/sft_trainer.py: compute_loss, entropy_from_logits";
 constexpr const char* kPairs = "TRL 1.9 experimental/orpo/orpo_trainer.py, cpo_trainer.py: concatenated_forward";
 constexpr const char* kReference = "TRL 1.9 trainer/dpo_trainer.py: _compute_loss (ref_model, use_adapter)";
 constexpr const char* kGrpo = "TRL 1.9 trainer/grpo_trainer.py: _compute_loss";
@@ -74,24 +75,6 @@ Tensor log_probabilities(Net& net, const Tensor& logits) {
 Tensor whole_log_probabilities(Tensor logits) {
   Tensor labels = logits.tape().allocate(Shape{logits.dim(0), logits.dim(1)}, Dtype::kInt64, "labels");
   return gather_last(log_softmax(std::move(logits)), std::move(labels), Dim(1));
-}
-
-// FSDP hooks what its module returned: with the loss outside of it, its backward begins as the gradient of the logits
-// is there (torch 2.14 distributed/fsdp/_fully_shard/_fsdp_state.py: _register_pre_backward_hook; _runtime_utils.py).
-void hooked_backward(Tape& t, Node&, Tensor* g, Tensor* r) {
-  if (t.placement() != nullptr) t.placement()->backward_enters(-1);
-  r[0] = std::move(g[0]);
-}
-
-Tensor hooked(Tensor logits_in) {
-  const Tensor logits = std::move(logits_in);
-  Tape& t = logits.tape();
-  if (t.placement() == nullptr) return logits;
-  Node* n = t.record("pre_backward", hooked_backward, {&logits});
-  Tensor out = logits;
-  out.leave_graph();
-  t.attach(n, out);
-  return out;
 }
 
 Tensor shifted(Net& net, const Tensor& logits) {
@@ -289,13 +272,25 @@ Tensor rloo_loss(Net& net, Tensor logits) {
 
 }  // namespace
 
+// Without gradients, of the logits that the model returned; its losses in chunks and Liger's return none.
+void log_sft_metrics(Net& net, const Outputs& outputs) {
+  const TrainingJob& job = net.job;
+  const bool logs = job.framework.name == "trl" && job.framework.at_least(4, 53) && net.arch.head == Head::kCausalLm;
+  if (!logs || job.preference != Preference::kNone || job.loss != Loss::kDefault || outputs.rest.empty()) return;
+  Scope in(net.tape, "metrics", kSft);
+  const WithoutGradients quiet(net.tape);
+  const Tensor shift = shifted(net, outputs.rest.front());
+  entropy_of(net, shift);
+  const Tensor predictions = net.tape.allocate(Shape{shift.dim(0), shift.dim(1)}, Dtype::kInt64, "argmax");
+}
+
 void score_answers(Net& net, const Tensor& logits) {
   Scope in(net.tape, "log-probabilities", kTokens);
   const Tensor unused = log_probabilities(net, tempered(net, logits));
 }
 
 Tensor preference_loss(Net& net, const Program& program, Tensor logits_in, const Placements& placements) {
-  Tensor logits = hooked(std::move(logits_in));
+  Tensor logits = logits_outside(std::move(logits_in));
   if (net.job.has_teacher()) return distillation_loss(net, std::move(logits), placements);
   if (net.job.preference == Preference::kRloo) return rloo_loss(net, std::move(logits));
   if (net.job.generates()) return grpo_loss(net, std::move(logits));

@@ -14,6 +14,9 @@ struct Placements {
 /// forward and the metrics that they log. The reference's parameters are the last that the tape declares.
 Tensor preference_loss(Net& net, const Program& program, Tensor logits, const Placements& placements = {});
 
+/// What TRL's SFTTrainer logs of the logits: entropy and accuracy. TRL has had both since transformers 4.53.
+void log_sft_metrics(Net& net, const Outputs& outputs);
+
 /// A forward without gradients of another model beside it, the batch being its own.
 Outputs call_copy(Net& net, const Program& program, const Placements& placements);
 

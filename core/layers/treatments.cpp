@@ -12,11 +12,11 @@ bool Treatment::trains(std::string_view parameter) const {
   return false;
 }
 
-bool Treatment::adapts(std::string_view parameter) const {
+Count Treatment::adapts(std::string_view parameter) const {
   for (std::size_t i = 0; i < adapted.size(); ++i) {
-    if (parameters[i] == parameter) return adapted[i] != 0;
+    if (parameters[i] == parameter) return adapted[i];
   }
-  return false;
+  return 0;
 }
 
 const Treatment* Treatments::find(const Variant& variant, std::string_view module) {

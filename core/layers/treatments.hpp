@@ -18,10 +18,11 @@ struct Treatment {
   std::vector<std::string_view> parameters;  ///< their names in the module
   std::vector<char> trained;                 ///< for each of them: whether it gets a gradient
 
-  std::vector<char> adapted;  ///< the same: whether it gets an adapter of its own; empty: none does
+  std::vector<Count> adapted;  ///< the same: the rank of its own adapter, or 0; empty: none has one
 
   bool trains(std::string_view parameter) const;
-  bool adapts(std::string_view parameter) const;
+  /// The rank of that parameter's own adapter; 0: it has none.
+  Count adapts(std::string_view parameter) const;
   /// The same as far as memory can tell.
   bool operator==(const Treatment& other) const {
     return rank == other.rank && feedforward == other.feedforward && copied == other.copied && path == other.path &&

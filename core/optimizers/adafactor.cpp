@@ -18,24 +18,27 @@ void create(OptimizerRun& run, const Parameter& p) {
   keep_factored_moment(run, p.shape);
 }
 
-void step(OptimizerRun& run) {
-  run.for_each_trained([&](const Parameter& p) {
-    Tape& t = run.tape;
-    const bool half = p.dtype != Dtype::kFp32;
-    Tensor grad, p32;
-    if (half) grad = t.allocate(p.shape, Dtype::kFp32, "grad.float()");
-    if (half) p32 = t.allocate(p.shape, Dtype::kFp32, "p.float()");
-    Tensor update = t.allocate(p.shape, Dtype::kFp32, "grad ** 2");
-    update = t.allocate(p.shape, Dtype::kFp32, "update");
-    {
-      const int rank = p.shape.rank;
-      Tensor rows, columns;
-      if (rank >= 2) rows = t.allocate(without(p.shape, rank - 1), Dtype::kFp32, "r_factor");
-      if (rank >= 2) columns = t.allocate(without(p.shape, rank - 2), Dtype::kFp32, "c_factor");
-      update = t.allocate(p.shape, Dtype::kFp32, "update");
-    }
-    Tensor negative = t.allocate(p.shape, Dtype::kFp32, "-update");
-  });
+// _approx_sq_grad, or exp_avg_sq.rsqrt() where nothing is factored.
+Tensor scaled_update(Tape& t, const Shape& shape) {
+  const int rank = shape.rank;
+  Tensor rows, columns;
+  if (rank >= 2) rows = t.allocate(without(shape, rank - 1), Dtype::kFp32, "r_factor");
+  if (rank >= 2) columns = t.allocate(without(shape, rank - 2), Dtype::kFp32, "c_factor");
+  return t.allocate(shape, Dtype::kFp32, "update");
+}
+
+void update(OptimizerRun& run, const Parameter& p, Tensor&, StepNames& names) {
+  auto& [grad, parameter, update, none, no, nil] = names;
+  Tape& t = run.tape;
+  const auto make = [&](const char* name) { return t.allocate(p.shape, Dtype::kFp32, name); };
+  if (run.job.as_recorded) names = {};  // records made before tests/oracle's own Adafactor kept its names
+  grad = is_half(p.dtype) ? make("grad.float()") : Tensor();
+  parameter = is_half(p.dtype) ? make("p.float()") : Tensor();
+  Tensor square = make("grad ** 2");
+  update = make("grad ** 2 + eps");
+  square.reset();
+  update = scaled_update(t, p.shape);
+  make("-update");
 }
 
 constexpr Optimizer kRows[] = {
@@ -43,7 +46,7 @@ constexpr Optimizer kRows[] = {
      .help = "transformers' Adafactor: factored second moment",
      .source = "transformers 5.12 optimization.py: Adafactor.step",
      .create = create,
-     .step = step},
+     .update = update},
 };
 
 }  // namespace

@@ -74,15 +74,41 @@ void OptimizerRun::step() {
   tape.set_default_category(before);
 }
 
-// What the names of a loop hold is let go at the end of each layer, so that each layer's segment frees what it made.
+namespace {
+
+/// What a name of a loop held, to be made again.
+struct HeldName {
+  std::size_t name;  ///< whose
+  Shape shape;
+  Dtype dtype;
+};
+
+// What the names alone hold; gradients stay where they are.
+std::vector<HeldName> let_go(StepNames& names) {
+  std::vector<HeldName> held;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const Tensor last = std::move(names[i]);
+    if (last.defined() && last.is_alone()) held.push_back({i, last.shape(), last.dtype()});
+  }
+  return held;
+}
+
+}  // namespace
+
+// Each layer's segment frees what it made, so what the names of the loop hold goes at its end, and is there again as
+// the next layer's begins.
 void OptimizerRun::update_one_by_one() {
   std::vector<Parameter*> visited;
   for_each_trained([&](Parameter& p) { visited.push_back(&p); });
   StepNames names;
+  std::vector<HeldName> held;
   std::size_t at = 0;
   for_each_trained([&](Parameter& p) {
+    for (const HeldName& h : held) names[h.name] = tape.allocate(h.shape, h.dtype, "held of the parameter before");
+    held.clear();
     row_.update(*this, p, p.grad, names);
-    if (++at == visited.size() || visited[at]->instance != p.instance) names = {};
+    if (++at < visited.size() && visited[at]->instance == p.instance) return;
+    held = let_go(names);
   });
 }
 

@@ -8,10 +8,14 @@ namespace {
 constexpr std::string_view kSchedule = "it is a schedule";
 constexpr std::string_view kMath = "it changes how matrices are multiplied, not what is kept";
 constexpr std::string_view kOrder = "the longest batch is asked about";
+constexpr std::string_view kOfPreferences =
+    "it weighs losses of preferences; the Trainer's, of words, is label_smoothing_factor";
 constexpr std::string_view kHost = "it concerns host memory and files";
 constexpr std::string_view kBetween = "evaluation counts where evaluation.micro_batch_size says its batch";
 
 constexpr HarmlessKey kHarmless[] = {
+    {"label_smoothing", kOfPreferences},
+    {"dpo_label_smoothing", kOfPreferences},
     {"tf32", kMath},
     {"group_by_length", kOrder},
     {"length_column_name", kOrder},

@@ -54,6 +54,13 @@ constexpr Option kOptions[] = {
         .known_as("generation_num_beams")
         .further()
         .into<&TrainingJob::evaluation, &Evaluation::beams>(),
+    real("label_smoothing_factor", "0.0", "Label smoothing",
+         "The share of a label that the Trainer's LabelSmoother gives to all words: the loss is then made of fp32 "
+         "logits "
+         "outside of the model. DPO's own label_smoothing takes no memory.")
+        .within(0, 1)
+        .further()
+        .into<&TrainingJob::label_smoothing>(),
     real("neftune_noise_alpha", "null", "NEFTune", "Noise on the token table's rows (transformers' Trainer); 0: none.")
         .within(0, 1e6)
         .known_as("noisy_embedding_alpha")

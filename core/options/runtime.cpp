@@ -39,6 +39,21 @@ void check_calibration(const OptionValue& v, const ReadSoFar&, Issues& issues) {
                     ""});
 }
 
+// "0.21", "0.18.0", or from 1.0 on what is newest here.
+int peft_minor(std::string_view text) {
+  Framework read;
+  if (!read_version(text, read)) return -1;
+  return read.major > 0 ? Framework{}.peft : read.minor;
+}
+
+void check_peft(const OptionValue& v, const ReadSoFar&, Issues& issues) {
+  const std::string newest = "0." + std::to_string(Framework{}.peft);
+  if (peft_minor(v.text) < 1) {
+    issues.push_back({"INVALID_VALUE", Severity::kError, "/framework/peft",
+                      "\"framework.peft\" holds no release of PEFT; write one (\"" + newest + "\").", newest});
+  }
+}
+
 constexpr Choice kFrameworks[] = {
     {"transformers", 0, "Hugging Face models under its Trainer"},
     {"pytorch", 0,
@@ -108,6 +123,14 @@ constexpr Option kOptions[] = {
           read_version(v.text, r.job.framework);
           r.job.framework.date = date_in(v.text);
         }),
+    text("framework.peft", "\"0.21\"", "Release of PEFT",
+         "Release of PEFT (0.18, 0.21): from 0.20 on what names the experts of a mixture, all-linear among it, adapts "
+         "their "
+         "weights where transformers 5 has them in one parameter.")
+        .digits()
+        .further()
+        .checked(check_peft)
+        .sets([](Request& r, const OptionValue& v) { r.job.framework.peft = peft_minor(v.text); }),
     choice("megatron.transformer_impl", "\"transformer_engine\"", kLayers, "Megatron-Core's layers",
            "Whose layers Megatron-Core builds.")
         .further()

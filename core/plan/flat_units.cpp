@@ -333,7 +333,7 @@ void FlatUnits::backward_uses(std::int32_t parameter) {
 }
 
 void FlatUnits::before_backward() {
-  if (job_.preference == Preference::kNone) pre_backward(-1);  // else as the gradient of the logits is there
+  if (!job_.has_outer_loss()) pre_backward(-1);  // else as the gradient of the logits is there
 }
 
 void FlatUnits::backward_enters(std::int16_t instance) {

@@ -525,7 +525,7 @@ void FullyShard::pre_backward(Unit& unit) {
 }
 
 void FullyShard::before_backward() {
-  if (job_.preference != Preference::kNone) return;  // it begins as the gradient of the logits is there
+  if (job_.has_outer_loss()) return;  // it begins as the gradient of the logits is there
   if (runs(units_[kRoot])) pre_backward(units_[kRoot]);
 }
 

@@ -120,6 +120,7 @@ void add_switches(std::vector<Trait>& traits, const TrainingJob& job) {
   when(job.offload.activations, kActivationOffloading, kYes);
   when(job.generates() && divides_weights(job), kDividedRollout, kYes);
   when(job.neftune_noise_alpha > 0.0, "neftune_noise_alpha", "above 0");
+  when(job.label_smoothing > 0.0, "label_smoothing_factor", "above 0");
   when(job.float8 != Float8::kNone, "float8", choice_word("float8", static_cast<int>(job.float8)));
   when(job.keep_outputs, "keep_outputs", kYes);
   when(!job.outputs_to_fp32, "outputs_to_fp32", kNo);

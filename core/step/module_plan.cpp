@@ -12,6 +12,7 @@
 #include "core/job/module_pattern.hpp"
 #include "core/layers/program.hpp"
 #include "core/step/census.hpp"
+#include "core/step/expert_targets.hpp"
 #include "core/units/nearest.hpp"
 
 namespace tidemark {
@@ -203,10 +204,10 @@ class AdapterRules : public Rules {
   AdapterRules(const Architecture& architecture, const TrainingJob& job, const LayerCensus& census, Issues& issues)
       : architecture_(architecture),
         job_(job),
-        adapter_(job.adapter),
+        adapter_(with_expert_targets(architecture, job, census, issues)),
         takes_convolutions_(runs_sd_scripts(job)),
         task_(modules_of_task(job.adapter.task_type, architecture)),
-        targets_(job.adapter, attention_of(census.modules), task_.before, issues),
+        targets_(adapter_, attention_of(census.modules), task_.before, issues),
         feedforward_(job.adapter, architecture.model_type, issues),
         issues_(issues) {
     for (const LayerPlan::Stack& stack : census.stacks) lists_.push_back(full_name(architecture, stack.path));
@@ -251,7 +252,7 @@ class AdapterRules : public Rules {
 
   void report_unused(Issues& issues) const {
     targets_.report_unused(issues);
-    for (const std::string& target : adapter_.target_parameters) {
+    for (const std::string& target : job_.adapter.target_parameters) {
       if (used_parameters_.count(target) != 0) continue;
       issues.push_back({"UNMATCHED_PATTERN", Severity::kWarning, "/adapter/target_parameters",
                         "\"" + target.substr(0, 100) + "\" is the end of no parameter's name: it adapts nothing.", ""});
@@ -401,15 +402,21 @@ class AdapterRules : public Rules {
         adapted = true;
         used_parameters_.insert(target);
       }
-      if (adapted && !module.is_expert) refuse_parameter(name + "." + std::string{parameter});
-      how.adapted.push_back(adapted ? 1 : 0);
+      const std::string full = name + "." + std::string{parameter};
+      // Routers are nn.Linear in some families: the adapter of its weight is as large as one of the module.
+      const bool linear = module.kind == ModuleKind::kLinear && parameter == "weight";
+      if (adapted && linear) how.rank = targets_.rank(full);
+      const bool matrix = module.kind == ModuleKind::kOther && module.in_features > 0 && parameter == "weight";
+      if (adapted && !module.is_expert && !linear && !matrix) refuse_parameter(full);
+      how.adapted.push_back(adapted && !linear ? targets_.rank(full) : 0);
     }
   }
 
   void refuse_parameter(const std::string& name) {
     if (std::exchange(refused_target_, true)) return;
-    add_error(issues_, "UNSUPPORTED_VALUE", "/adapter/target_parameters",
-              "Adapters on parameters are modelled for the weights of experts alone, not for " + name + ".");
+    add_error(
+        issues_, "UNSUPPORTED_VALUE", "/adapter/target_parameters",
+        "Adapters on parameters are modelled for the weights of experts and routers alone, not for " + name + ".");
   }
 
   void refuse_target(const std::string& name) {
@@ -458,7 +465,7 @@ class AdapterRules : public Rules {
 
   const Architecture& architecture_;
   const TrainingJob& job_;
-  const Adapter& adapter_;
+  const Adapter adapter_;
   const bool takes_convolutions_;   // sd-scripts' layers do
   std::vector<std::string> lists_;  // of layers
   TaskModules task_;
@@ -549,7 +556,8 @@ class Planner {
     }
     tie(modules, variant);
     for (const Treatment& how : variant) {
-      const auto parameters = std::count(how.adapted.begin(), how.adapted.end(), 1);
+      const auto parameters =
+          std::count_if(how.adapted.begin(), how.adapted.end(), [](Count rank) { return rank > 0; });
       tally_.adapted += (how.rank > 0 ? 1 : 0) + parameters;
       tally_.saved += how.copied ? 1 : 0;
       tally_.trained +=

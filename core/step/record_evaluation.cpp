@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/layers/kv_cache.hpp"
+#include "core/layers/label_smoothing.hpp"
 #include "core/layers/model_call.hpp"
 #include "core/layers/preferences.hpp"
 #include "core/layers/prompts.hpp"
@@ -157,6 +158,8 @@ Outputs evaluate(Net& net, const Program& program, Sharded* model) {
   }
   Outputs outputs = call_model(net, program);
   if (net.job.preference != Preference::kNone) outputs.loss = preference_loss(net, program, outputs.rest.front());
+  if (net.job.label_smoothing > 0.0) outputs.loss = label_smoothed_loss(net, outputs);
+  log_sft_metrics(net, outputs);
   let_prefix_go(net);
   return outputs;
 }

@@ -7,6 +7,7 @@
 
 #include "core/layers/adapter.hpp"
 #include "core/layers/encoders.hpp"
+#include "core/layers/label_smoothing.hpp"
 #include "core/layers/model_call.hpp"
 #include "core/layers/preferences.hpp"
 #include "core/layers/program.hpp"
@@ -113,7 +114,10 @@ void run_micro_step(Net& net, const Program& program, bool is_last, const Placem
   if (job.preference != Preference::kNone && !job.is_megatron()) {
     outputs.loss = preference_loss(net, program, std::move(outputs.rest.front()), placements);
     outputs.rest.clear();
+  } else if (job.label_smoothing > 0.0) {
+    outputs.loss = label_smoothed_loss(net, outputs);
   }
+  log_sft_metrics(net, outputs);
   if (!job.keep_outputs) outputs.rest.clear();
   if (!job.keep_outputs) let_prefix_go(net);
   Tensor root = std::move(outputs.loss);

@@ -38,6 +38,11 @@ KEPT = ("job", "versions", "cublas_workspace_bytes", "init_bytes", "steps", "pea
         "layer", "parameters", "sdpa_kernel")
 
 
+def has_experts(job):
+    words = json.dumps(job.get("config", {})) + job.get("model", "").lower()
+    return job.get("kind") == "moe" or any(word in words for word in ("expert", "moe", "mixtral", "qwen3-next", "a3b", "gpt-oss", "glm-4.7"))
+
+
 def samples_of(job):
     """Of the evaluation set: each GPU has as many batches."""
     split = job.get("parallelism", {})
@@ -64,6 +69,8 @@ def request_of(job):
         req["adapter"].update({key: lo[key] for key in same if key in lo})
         if lo.get("kind", "lora") != "lora":
             req["adapter"] = adapter_of(lo)
+        elif has_experts(job) or lo.get("use_dora"):
+            req["framework"]["peft"] = "0.18"            # the recorder's: later ones adapt experts and make DoRA's product otherwise
     if job.get("lora_kernels"):
         req["lora_kernels"] = job["lora_kernels"]
         if job.get("axolotl") == "0.17":                                  # v0.17.0

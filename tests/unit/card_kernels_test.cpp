@@ -22,7 +22,7 @@ std::vector<Value> rows_of(const std::string& what) {
     Issues issues;
     Value row = parse_json(line, "", issues);
     const Value* name = row.find("what");
-    if (name != nullptr && name->text == what) rows.push_back(std::move(row));
+    if (name != nullptr && name->string == what) rows.push_back(std::move(row));
   }
   return rows;
 }
@@ -61,13 +61,13 @@ Tensor heads(Tape& tape, Count batch, Count length, Count count, Count head_dim,
 TEST_CASE("cuDNN's attention takes what it took on a card") {
   int seen = 0;
   for (const Value& row : rows_of("attention")) {
-    if (row.find("kernel")->text != "cudnn") continue;
+    if (row.find("kernel")->string != "cudnn") continue;
     ++seen;
     CAPTURE(write_json(row));
-    const Dtype dtype = row.find("dtype")->text == "fp16" ? Dtype::kFp16 : Dtype::kBf16;
+    const Dtype dtype = row.find("dtype")->string == "fp16" ? Dtype::kFp16 : Dtype::kBf16;
     const Count batch = number(row, "batch"), queries = number(row, "queries"), keys = number(row, "keys");
     const Count head_dim = number(row, "head_dim"), kv_heads = number(row, "kv_heads");
-    const std::string kind = row.find("mask")->text;
+    const std::string kind = row.find("mask")->string;
     Tape tape;
     tape.use_parameters_of(-1);
     Tensor q = heads(tape, batch, queries, number(row, "heads"), head_dim, dtype);

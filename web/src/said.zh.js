@@ -336,6 +336,54 @@ export default [
     "这块卡没有 bf16 运算（计算能力低于 8.0）：torch 会缓慢地模拟。它适合 fp16 autocast（{1}）。",
   ],
   [
+    'Label smoothing is made of all logits, which SFTTrainer\'s loss in chunks (its default since TRL 1.7) and Liger\'s leave out: it fails. Set "loss" to "default" (loss_type "nll").',
+    "标签平滑要用到全部 logits，而 SFTTrainer 的分块损失（TRL 1.7 起的默认）和 Liger 的损失都不给出它们：会失败。请把 loss 设为 default（loss_type nll）。",
+  ],
+  [
+    "With label smoothing the model is handed no labels: it returns all logits, and no fused loss runs.",
+    "使用标签平滑时模型拿不到标签：它返回全部 logits，融合的损失不会运行。",
+  ],
+  [
+    "Label smoothing is an argument of transformers' Trainer, which does not run this step. Leave it out.",
+    "标签平滑是 transformers 的 Trainer 的参数，而这一步不由它运行。请去掉。",
+  ],
+  [
+    "TRL's trainers on preferences make their own loss, and label_smoothing_factor changes nothing there. Leave it out: the label_smoothing of DPO takes no memory.",
+    "TRL 的偏好训练器自己计算损失，label_smoothing_factor 在那里不起作用。请去掉：DPO 的 label_smoothing 不占显存。",
+  ],
+  [
+    "Label smoothing is modelled of language models and classifiers of text. Leave it out for this class.",
+    "标签平滑只对语言模型和文本分类器建模。这个类请去掉它。",
+  ],
+  [
+    "Label smoothing is modelled on one GPU, and under DistributedDataParallel, DeepSpeed's ZeRO and FSDP.",
+    "标签平滑在单块 GPU 上以及 DistributedDataParallel、DeepSpeed 的 ZeRO 和 FSDP 之下建模。",
+  ],
+  [
+    "it weighs losses of preferences; the Trainer's, of words, is label_smoothing_factor",
+    "它给偏好的损失加权；Trainer 对词的标签平滑是 label_smoothing_factor",
+  ],
+  [
+    'PEFT adapts the experts\' gate and up projections together, which are one parameter, and "{1}" alone is targeted: it raises a ValueError. Name both of them, or neither.',
+    "PEFT 把专家的 gate 和 up 投影一起适配，它们是同一个参数，而目标里只有“{1}”：会抛出 ValueError。请两个都写，或都不写。",
+  ],
+  [
+    "These targets reach the experts, whose weights are parameters: PEFT puts neither dropout nor DoRA on their adapters and raises a ValueError. Set lora_dropout to 0 and use_dora to false, or name modules of the attention alone.",
+    "这些目标涉及专家，而专家的权重是参数：PEFT 不给它们的适配器加 dropout 或 DoRA，会抛出 ValueError。请把 lora_dropout 设为 0、use_dora 设为 false，或只写注意力的模块。",
+  ],
+  [
+    "PEFT 0.19 takes a string of targets for a set of its letters on this model type, and finds nothing to adapt. Name the modules in a list, or use 0.20 or later.",
+    "PEFT 0.19 在这种模型上把目标字符串当成字母的集合，找不到可适配的模块。请用列表写模块名，或使用 0.20 及以后的版本。",
+  ],
+  [
+    "With transformers 5 PEFT takes these targets for the experts' weights, too, which are parameters: each layer makes their sums with the adapters and keeps them for backward. PEFT until 0.18 adapted no experts (framework.peft).",
+    "在 transformers 5 下 PEFT 也把这些目标当作专家的权重，它们是参数：每一层算出它们与适配器之和，并留给反向传播。0.18 及以前的 PEFT 不适配专家（framework.peft）。",
+  ],
+  [
+    '"framework.peft" holds no release of PEFT; write one ("{1}").',
+    "framework.peft 里没有 PEFT 的版本号；请写一个（“{1}”）。",
+  ],
+  [
     'The loss is left to the framework: SFTTrainer computes it in chunks of 256 tokens since TRL 1.7 (loss_type "chunked_nll"). With an older TRL, or loss_type "nll", it is "default".',
     '损失由框架决定：自 TRL 1.7 起，SFTTrainer 每 256 个 token 一块地计算（loss_type "chunked_nll"）。更旧的 TRL 或 loss_type "nll" 则为 "default"。',
   ],

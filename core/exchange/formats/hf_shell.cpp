@@ -222,6 +222,7 @@ void read_rest(Args& args, const Facts& facts) {
   if (!args.copy("max_grad_norm", {"max_grad_norm"}) && facts.qlora_program)
     args.assume("max_grad_norm", of(0.3), "qlora.py default");
   args.copy("neftune_noise_alpha", {"neftune_noise_alpha"});
+  args.copy("label_smoothing_factor", {"label_smoothing_factor"});
   const Arg* flash = args.any({"use_flash_attn", "use_flash_attention_2", "flash_attention", "use_flash_attention"});
   const Arg* named = args.any({"attn_implementation", "attn_impl"});
   if (named != nullptr) args.state("attention", of(named->value.text), {named});

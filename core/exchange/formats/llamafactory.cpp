@@ -228,6 +228,7 @@ void read_optimizer(Keys& keys) {
   }
   keys.copy("max_grad_norm", "max_grad_norm");
   keys.copy("neftune_noise_alpha", "neftune_noise_alpha");
+  keys.copy("label_smoothing_factor", "label_smoothing_factor");
 }
 
 void read_parallelism(Keys& keys, Facts& facts) {

@@ -209,6 +209,7 @@ void read_memory(Args& args, const Facts& facts) {
   args.copy("moe.implementation", {"experts_impl"});
   args.copy("max_grad_norm", {"max_grad_norm"});
   args.copy("neftune_noise_alpha", {"neftune_noise_alpha"});
+  args.copy("label_smoothing_factor", {"label_smoothing_factor"});
 }
 
 void read_precision(Args& args, const Facts& facts) {

@@ -142,6 +142,7 @@ void read_trainer(Keys& keys) {
   }
   keys.copy("max_grad_norm", "max_grad_norm");
   keys.copy("neftune_noise_alpha", "neftune_noise_alpha");
+  keys.copy("label_smoothing_factor", "label_smoothing_factor");
   if (keys.truthy("torch_compile")) keys.state("compile", of("full"), {keys["torch_compile"]});
   if (const Node* deepspeed = keys["deepspeed"]; deepspeed != nullptr) state_deepspeed_file(keys, deepspeed, false);
 }

@@ -118,6 +118,7 @@ Exported write_axolotl(const ExportJob& job) {
   }
   out.yaml("max_grad_norm", number(job.job.max_grad_norm));
   if (job.job.neftune_noise_alpha > 0.0) out.yaml("neftune_noise_alpha", number(job.job.neftune_noise_alpha));
+  if (job.job.label_smoothing > 0.0) out.lacks("/label_smoothing_factor", "label smoothing");
   write_loss(job.job, out);
   write_parallelism(job, out);
   if (!job.job.freeze.empty()) {

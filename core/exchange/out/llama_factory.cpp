@@ -101,6 +101,7 @@ Exported write_llama_factory(const ExportJob& job) {
   if (projects(job.job)) out.lacks("/optim_args", "which gradients are projected, and to what rank");
   out.yaml("max_grad_norm", number(job.job.max_grad_norm));
   if (job.job.neftune_noise_alpha > 0.0) out.yaml("neftune_noise_alpha", number(job.job.neftune_noise_alpha));
+  if (job.job.label_smoothing > 0.0) out.yaml("label_smoothing_factor", number(job.job.label_smoothing));
   out.yaml("enable_liger_kernel", job.job.loss == Loss::kLiger);
   if (job.job.loss != Loss::kLiger && job.job.loss != Loss::kDefault) out.lacks("/loss", "how the loss is computed");
   if (job.zero_stage > 0) {

@@ -76,6 +76,7 @@ Exported write_ms_swift(const ExportJob& job) {
   if (projects(job.job)) out.lacks("/optim_args", "which gradients are projected, and to what rank");
   command.flag("max_grad_norm", number(job.job.max_grad_norm));
   if (job.job.neftune_noise_alpha > 0.0) command.flag("neftune_noise_alpha", number(job.job.neftune_noise_alpha));
+  if (job.job.label_smoothing > 0.0) command.flag("label_smoothing_factor", number(job.job.label_smoothing));
   if (job.job.loss == Loss::kLiger) command.flag("use_liger_kernel", true);
   add_parallelism(job, command);
   command.flag("dataset", "train.jsonl");

@@ -114,6 +114,7 @@ void write_arguments(const ExportJob& job, std::string_view type, Writer& out) {
   if (how.neftune_noise_alpha > 0.0) {
     out.line("    neftune_noise_alpha=" + number(how.neftune_noise_alpha) + ",");
   }
+  if (how.label_smoothing > 0.0) out.line("    label_smoothing_factor=" + number(how.label_smoothing) + ",");
   out.line("    gradient_checkpointing=" + python(checkpoints(how)) + ",");
   if (checkpoints(how)) {
     out.line("    gradient_checkpointing_kwargs={\"use_reentrant\": " + python(how.use_reentrant) + "},");

@@ -37,6 +37,8 @@ def row_of(result, asked):
         kind = DRAWN[kind]
     if request is None:                            # a double that was run otherwise, or a study of its own
         return None
+    if "peft" in request.get("framework", {}):     # the records' PEFT is none of the card's
+        request = {**request, "framework": {k: v for k, v in request["framework"].items() if k != "peft"}}
     measured = {**{k: result["peak"][k] for k in ("allocated", "reserved")}, "phase": result["peak_phase"], "first_step": result["first_step_peak"]["allocated"]}
     if isinstance(result.get("process_bytes"), int):
         measured.update(process=result["process_bytes"], context=result["process_bytes"] - result["reserved_now"])

@@ -94,7 +94,7 @@ job("lm-qwen05b-eval-logits", "lm", Q5, 1, 512, args={"eval_strategy": "steps", 
     compute_metrics=True, request={"evaluation": {"micro_batch_size": 4, "keep_logits": True, "samples": 12}})
 job("lm-qwen05b-compile", "lm", Q5, 2, 1024, args={"torch_compile": True}, request={"compile": "full"}, timeout=200)
 job("lm-qwen05b-neftune-gc", "lm", Q5, 4, 1024, ckpt=True, args={"neftune_noise_alpha": 5.0}, request={"neftune_noise_alpha": 5.0})
-job("lm-qwen05b-labelsmoothing", "lm", Q5, 2, 512, args={"label_smoothing_factor": 0.1}, doubt="Tidemark has no option for label smoothing")
+job("lm-qwen05b-labelsmoothing", "lm", Q5, 2, 512, args={"label_smoothing_factor": 0.1}, request={"label_smoothing_factor": 0.1})
 job("lm-qwen05b-padded", "lm", Q5, 4, 1024, data={"lengths": [1024, 700, 512, 300]}, request={"padding": True})
 job("lm-qwen05b-emptycache", "lm", Q5, 2, 1024, args={"torch_empty_cache_steps": 1}, doubt="torch_empty_cache_steps moves reserved memory alone; Tidemark has no option for it")
 

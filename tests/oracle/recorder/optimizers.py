@@ -75,8 +75,7 @@ class FakeOptimizer:
                 st, half = self.state[p], p.dtype != torch.float32
                 grad = p.grad.to(torch.float32) if half else p.grad
                 p32 = p.detach().to(torch.float32) if half else p.detach()
-                update = grad ** 2
-                update = update + 1e-30
+                update = (grad ** 2) + 1e-30
                 if p.dim() >= 2:
                     st[0].mul_(0.9).add_(update.mean(dim=-1))
                     st[1].mul_(0.9).add_(update.mean(dim=-2))
@@ -87,7 +86,7 @@ class FakeOptimizer:
                     update = st[0].rsqrt().mul_(grad)
                 neg = -update
                 p32.add_(neg)
-                del grad, p32, update, neg
+                del neg                                    # grad, p32 and update stay bound until the next parameter's are made
 
     def tensors(self):
         return [t for st in self.state.values() for t in st]
