@@ -6,10 +6,12 @@
 namespace tidemark {
 namespace {
 
-constexpr const char* kModel = "diffusers 0.42 models/transformers/transformer_flux2.py: Flux2Transformer2DModel.forward";
+constexpr const char* kModel =
+    "diffusers 0.42 models/transformers/transformer_flux2.py: Flux2Transformer2DModel.forward";
 constexpr const char* kTime =
     "diffusers 0.42 models/transformers/transformer_flux2.py: Flux2TimestepGuidanceEmbeddings.forward";
-constexpr const char* kDouble = "diffusers 0.42 models/transformers/transformer_flux2.py: Flux2TransformerBlock.forward";
+constexpr const char* kDouble =
+    "diffusers 0.42 models/transformers/transformer_flux2.py: Flux2TransformerBlock.forward";
 constexpr const char* kSingle =
     "diffusers 0.42 models/transformers/transformer_flux2.py: Flux2SingleTransformerBlock.forward";
 constexpr const char* kAttention =

@@ -11,8 +11,7 @@ constexpr const char* kBlock =
     "diffusers 0.42 models/transformers/transformer_qwenimage.py: QwenImageTransformerBlock.forward";
 constexpr const char* kAttention =
     "diffusers 0.42 models/transformers/transformer_qwenimage.py: QwenDoubleStreamAttnProcessor2_0.__call__";
-constexpr const char* kRotation =
-    "diffusers 0.42 models/transformers/transformer_qwenimage.py: apply_rotary_emb_qwen";
+constexpr const char* kRotation = "diffusers 0.42 models/transformers/transformer_qwenimage.py: apply_rotary_emb_qwen";
 constexpr const char* kPositions = "diffusers 0.42 models/transformers/transformer_qwenimage.py: QwenEmbedRope.forward";
 
 // QwenImageTransformer2DModel.__init__
@@ -30,8 +29,8 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   denoiser.text_width = fields.count({"joint_attention_dim"}, 3584);
   denoiser.text_tokens = 512;      // max_sequence_length of diffusers' script
   architecture.image_size = 1024;  // the file does not say: QwenImagePipeline.default_sample_size x vae_scale_factor
-  fields.accept(
-      {"_class_name", "_diffusers_version", "_name_or_path", "axes_dims_rope", "guidance_embeds", "pooled_projection_dim"});
+  fields.accept({"_class_name", "_diffusers_version", "_name_or_path", "axes_dims_rope", "guidance_embeds",
+                 "pooled_projection_dim"});
   for (const char* key : {"zero_cond_t", "use_additional_t_cond", "use_layer3d_rope"}) {
     if (fields.flag({key}, false)) {
       fields.error("UNSUPPORTED_VALUE", key, "Of Qwen-Image the form that is told one time of one picture is modelled.",
@@ -110,7 +109,7 @@ void inputs(Net& net) {
       conditioned_input(net, Shape{net.B, net.S, Dim(denoiser.text_width)}, "encoder_hidden_states"));
 }
 
-// Tables of 4096 positions each way, and the picture's own, stay on the device; a list's only entry is copied out of it.
+// Tables of 4096 positions each way, and the picture's own, stay on the device; what a list has is copied out of it.
 Tensor position_tables(Net& net, Dim places) {
   Scope in(net.tape, "pos_embed", kPositions);
   constexpr Count kPositionsEachWay = 4096;

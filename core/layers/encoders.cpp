@@ -209,7 +209,7 @@ Tensor encoded(Net& net, Frozen& vae, const Tensor& pixels, const DenoiserEncode
   return sample;
 }
 
-// -- Qwen-Image's autoencoder --------------------------------------------------------------------------------------------
+// -- Qwen-Image's autoencoder ----------------------------------------------------------------------------------------
 
 /// AutoencoderKLQwenImage.encode of one frame, without gradients. Each convolution of 3 x 3 x 3 keeps a copy of its
 /// input for the frames that follow, and these are there until the encoder returns.

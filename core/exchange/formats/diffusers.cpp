@@ -23,7 +23,7 @@ struct Facts {
   bool dreambooth = false;   ///< four of them a batch, sixteen else
   bool transformer = false;  ///< not a U-Net
   bool flux = false;         ///< Flux, whose adapters lie on its feed-forwards, too
-  std::int64_t singles = 0;         ///< Flux 2's blocks of one sequence, as many as the script names
+  std::int64_t singles = 0;  ///< Flux 2's blocks of one sequence, as many as the script names
   bool later = false;        ///< Flux 2 or Qwen-Image, whose text encoder goes to the host once it has encoded
 };
 
@@ -58,8 +58,8 @@ void read_adapter(Args& args, const Facts& facts) {
   const Value flux = words({"attn.to_k", "attn.to_q", "attn.to_v", "attn.to_out.0", "attn.add_k_proj",
                             "attn.add_q_proj", "attn.add_v_proj", "attn.to_add_out", "ff.net.0.proj", "ff.net.2",
                             "ff_context.net.0.proj", "ff_context.net.2"});
-  args.assume("adapter.target_modules", 
-              facts.flux                              ? flux
+  args.assume("adapter.target_modules",
+              facts.flux                          ? flux
               : facts.transformer && !facts.later ? transformer
                                                   : unet,
               "the script");
