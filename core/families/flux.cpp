@@ -11,8 +11,6 @@ constexpr const char* kDouble = "diffusers 0.42 models/transformers/transformer_
 constexpr const char* kSingle =
     "diffusers 0.42 models/transformers/transformer_flux.py: FluxSingleTransformerBlock.forward";
 constexpr const char* kAttention = "diffusers 0.42 models/transformers/transformer_flux.py: FluxAttnProcessor.__call__";
-constexpr const char* kRotation = "diffusers 0.42 models/embeddings.py: apply_rotary_emb";
-constexpr const char* kNorm = "pytorch aten/src/ATen/native/layer_norm.cpp: rms_norm_composite";
 
 // FluxTransformer2DModel.__init__. Its blocks of one sequence are a list of their own: denoiser.depths.
 void read_config(ConfigFields& fields, Architecture& architecture) {
@@ -40,59 +38,6 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   }
 }
 
-// torch.nn.RMSNorm over each head. Fused kernels take no mixture of dtypes; the records are of this composite.
-Tensor head_norm(Net& net, const char* name, Tensor x_in) {
-  Scope in(net.tape, name, kNorm);
-  Tensor x = std::move(x_in);
-  Tensor weight = net.parameter(name, "weight", Shape{net.hd});
-  if (net.tape.autocast()) {  // on autocast's fp32 list
-    weight = to(std::move(weight), Dtype::kFp32);
-    x = to(std::move(x), Dtype::kFp32);
-  }
-  const Dtype dtype = x.dtype();
-  const Tensor wide = to(std::move(x), Dtype::kFp32);
-  Tensor inverse = mean_last(power(wide));
-  inverse = rsqrt(std::move(inverse));
-  Tensor h = mul(wide, std::move(inverse));
-  h = mul(std::move(h), std::move(weight));
-  return to(std::move(h), dtype);
-}
-
-// Neighbouring columns turn as pairs, in fp32. x is [B, places, A, hd].
-Tensor turned(Net& net, const Tensor& x) {
-  Scope in(net.tape, "attn", kRotation);
-  Tensor rotated;
-  {
-    const Pieces pair = unbind(view(x, Shape{x.dim(0), x.dim(1), x.dim(2), Dim(net.hd.n() / 2), Dim(2)}), -1);
-    rotated = neg(pair.part[1]);
-    rotated = stack_last(std::move(rotated), pair.part[0]);
-    rotated = view(std::move(rotated), x.shape());
-  }
-  Tensor a = mul(to(x, Dtype::kFp32), net.shared.cos);
-  Tensor b = mul(to(rotated, Dtype::kFp32), net.shared.sin);
-  Tensor out = add(std::move(a), std::move(b));
-  return to(std::move(out), x.dtype());
-}
-
-Tensor in_heads(Net& net, Tensor x) {
-  const Shape heads{x.dim(0), x.dim(1), net.A, net.hd};
-  return view(std::move(x), heads);
-}
-
-// Rows of what q, k, v attend to: [B, places, H] in q's dtype.
-Tensor attended(Net& net, const Tensor& q, const Tensor& k, const Tensor& v) {
-  Tensor first = transpose(q, 1, 2), second = transpose(k, 1, 2), third = transpose(v, 1, 2);
-  Tensor out =
-      scaled_dot_product_attention(net, std::move(first), std::move(second), std::move(third), {}, 0.0, false, false);
-  out = transpose(std::move(out), 1, 2);
-  const Shape rows{out.dim(0), out.dim(1), net.H};
-  return to(reshape(std::move(out), rows), q.dtype());
-}
-
-struct Streams {
-  Tensor picture, text;
-};
-
 Streams joint_attention(Net& net, const Tensor& picture, const Tensor& text) {
   Scope in(net.tape, "attn", kAttention);
   Tensor q = in_heads(net, net.linear("attn.to_q", picture, net.H, true));
@@ -115,11 +60,6 @@ Streams joint_attention(Net& net, const Tensor& picture, const Tensor& text) {
   out.picture = net.linear("attn.to_out.0", contiguous(std::move(parts.part[1])), net.H, true);
   out.text = net.linear("attn.to_add_out", contiguous(std::move(parts.part[0])), net.H, true);
   return out;
-}
-
-// fp16 overflows: hidden_states.clip(-65504, 65504).
-Tensor clipped(Tensor x) {
-  return x.dtype() == Dtype::kFp16 ? clamp(std::move(x)) : x;
 }
 
 /// How a stream's modules are called, and what is told of it: shift, scale and gate of both its branches.

@@ -12,7 +12,6 @@ constexpr const char* kModel = "diffusers 0.42 models/transformers/transformer_s
 constexpr const char* kBlock = "diffusers 0.42 models/attention.py: JointTransformerBlock.forward";
 constexpr const char* kAttention = "diffusers 0.42 models/attention_processor.py: JointAttnProcessor2_0.__call__";
 constexpr const char* kPatches = "diffusers 0.42 models/embeddings.py: PatchEmbed.forward";
-constexpr const char* kNorm = "diffusers 0.42 models/normalization.py: RMSNorm.forward";
 
 // layer_kinds: the last block lets go of the text; Stable Diffusion 3.5 medium's first ones attend twice.
 constexpr std::uint8_t kLast = 1, kTwice = 2;
@@ -53,52 +52,37 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.layer_kinds.back() |= kLast;
 }
 
-// RMSNorm of diffusers, over each head of x [B, A, places, hd].
-Tensor head_norm(Net& net, const char* name, Tensor x_in) {
-  if (!net.arch.qk_norm) return x_in;
-  Scope in(net.tape, name, kNorm);
-  Tensor x = std::move(x_in);
-  const Tensor weight = net.parameter(name, "weight", Shape{net.hd});
-  Tensor inverse = power(to(x, Dtype::kFp32));
-  const Tensor variance = mean_last(std::move(inverse));
-  inverse = rsqrt(add_scalar(variance));
-  x = mul(std::move(x), std::move(inverse));
-  if (is_half(weight.dtype())) x = to(std::move(x), weight.dtype());
-  return mul(std::move(x), weight);
+Tensor normed_heads(Net& net, const char* name, Tensor x) {
+  return net.arch.qk_norm ? diffusers_norm(net, name, std::move(x)) : x;
 }
 
-Tensor in_heads(Net& net, Tensor x) {
-  const Shape heads{x.dim(0), x.dim(1), net.A, net.hd};
-  return transpose(view(std::move(x), heads), 1, 2);
+Tensor heads_first(Net& net, Tensor x) {
+  return transpose(in_heads(net, std::move(x)), 1, 2);
 }
 
-Tensor attended(Net& net, const Tensor& q, const Tensor& k, const Tensor& v) {
+Tensor attended_rows(Net& net, const Tensor& q, const Tensor& k, const Tensor& v) {
   Tensor out = scaled_dot_product_attention(net, q, k, v, {}, 0.0, false, false);
   out = transpose(std::move(out), 1, 2);
   const Shape rows{out.dim(0), out.dim(1), net.H};
   return to(reshape(std::move(out), rows), q.dtype());
 }
 
-struct Streams {
-  Tensor picture, text;
-};
-
 Streams joint_attention(Net& net, const Tensor& picture, const Tensor& text, bool last) {
   Scope in(net.tape, "attn", kAttention);
-  Tensor q = in_heads(net, net.linear("attn.to_q", picture, net.H, true));
-  Tensor k = in_heads(net, net.linear("attn.to_k", picture, net.H, true));
-  Tensor v = in_heads(net, net.linear("attn.to_v", picture, net.H, true));
-  q = head_norm(net, "attn.norm_q", std::move(q));
-  k = head_norm(net, "attn.norm_k", std::move(k));
-  Tensor text_q = in_heads(net, net.linear("attn.add_q_proj", text, net.H, true));
-  Tensor text_k = in_heads(net, net.linear("attn.add_k_proj", text, net.H, true));
-  const Tensor text_v = in_heads(net, net.linear("attn.add_v_proj", text, net.H, true));
-  text_q = head_norm(net, "attn.norm_added_q", std::move(text_q));
-  text_k = head_norm(net, "attn.norm_added_k", std::move(text_k));
+  Tensor q = heads_first(net, net.linear("attn.to_q", picture, net.H, true));
+  Tensor k = heads_first(net, net.linear("attn.to_k", picture, net.H, true));
+  Tensor v = heads_first(net, net.linear("attn.to_v", picture, net.H, true));
+  q = normed_heads(net, "attn.norm_q", std::move(q));
+  k = normed_heads(net, "attn.norm_k", std::move(k));
+  Tensor text_q = heads_first(net, net.linear("attn.add_q_proj", text, net.H, true));
+  Tensor text_k = heads_first(net, net.linear("attn.add_k_proj", text, net.H, true));
+  const Tensor text_v = heads_first(net, net.linear("attn.add_v_proj", text, net.H, true));
+  text_q = normed_heads(net, "attn.norm_added_q", std::move(text_q));
+  text_k = normed_heads(net, "attn.norm_added_k", std::move(text_k));
   q = cat({&q, &text_q}, 2);
   k = cat({&k, &text_k}, 2);
   v = cat({&v, &text_v}, 2);
-  const Tensor rows = attended(net, q, k, v);
+  const Tensor rows = attended_rows(net, q, k, v);
   Streams out;
   out.picture = narrow(rows, 1, 0, picture.dim(1));
   out.text = narrow(rows, 1, picture.size(1), net.S);
@@ -109,12 +93,12 @@ Streams joint_attention(Net& net, const Tensor& picture, const Tensor& text, boo
 
 Tensor second_attention(Net& net, const Tensor& x) {
   Scope in(net.tape, "attn2", kAttention);
-  Tensor q = in_heads(net, net.linear("attn2.to_q", x, net.H, true));
-  Tensor k = in_heads(net, net.linear("attn2.to_k", x, net.H, true));
-  const Tensor v = in_heads(net, net.linear("attn2.to_v", x, net.H, true));
-  q = head_norm(net, "attn2.norm_q", std::move(q));
-  k = head_norm(net, "attn2.norm_k", std::move(k));
-  const Tensor rows = attended(net, q, k, v);
+  Tensor q = heads_first(net, net.linear("attn2.to_q", x, net.H, true));
+  Tensor k = heads_first(net, net.linear("attn2.to_k", x, net.H, true));
+  const Tensor v = heads_first(net, net.linear("attn2.to_v", x, net.H, true));
+  q = normed_heads(net, "attn2.norm_q", std::move(q));
+  k = normed_heads(net, "attn2.norm_k", std::move(k));
+  const Tensor rows = attended_rows(net, q, k, v);
   return net.linear("attn2.to_out.0", rows, net.H, true);
 }
 

@@ -201,8 +201,8 @@ void check_pictures(const Architecture& a, const TrainingJob& job, Issues& issue
 void check_encoders(const Denoiser& denoiser, Issues& issues) {
   if (encoders_of(denoiser).count == 0) {
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/text_encoders",
-        "Which encoders belong to a denoiser of this width is not known: those of Stable Diffusion 1 to 3, SDXL and "
-        "Flux are. Leave \"vae\" and \"text_encoders\" at \"cached\".",
+        "Which encoders belong to a denoiser of this width is not known: those of Stable Diffusion 1 to 3, SDXL, "
+        "Flux, Flux 2 and Qwen-Image are. Leave \"vae\" and \"text_encoders\" at \"cached\".",
         "cached");
   }
 }

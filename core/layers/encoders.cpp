@@ -14,7 +14,10 @@ namespace {
 
 constexpr const char* kClip = "transformers 5.12 models/clip/modeling_clip.py: CLIPTextModel.__init__";
 constexpr const char* kT5 = "transformers 5.12 models/t5/modeling_t5.py: T5EncoderModel.__init__";
+constexpr const char* kDecoder = "transformers 5.12 modeling_utils.py: PreTrainedModel.from_pretrained";
 constexpr const char* kVae = "diffusers 0.42 models/autoencoders/autoencoder_kl.py: AutoencoderKL.encode";
+constexpr const char* kCausal =
+    "diffusers 0.42 models/autoencoders/autoencoder_kl_qwenimage.py: QwenImageEncoder3d.forward";
 constexpr const char* kEncoder = "diffusers 0.42 models/autoencoders/vae.py: Encoder.forward";
 constexpr const char* kBlock = "diffusers 0.42 models/unets/unet_2d_blocks.py: DownEncoderBlock2D.forward";
 constexpr const char* kResnet = "diffusers 0.42 models/resnet.py: ResnetBlock2D.forward";
@@ -90,6 +93,12 @@ void hold_t5(Tape& t, const TextEncoder& text, Dtype dtype) {
     held.norm(text.width, false);
   }
   held.norm(text.width, false);
+}
+
+void hold_text(Tape& t, const TextEncoder& text, Dtype dtype) {
+  if (text.parameters == 0) return text.relative_heads > 0 ? hold_t5(t, text, dtype) : hold_clip(t, text, dtype);
+  Scope in(t, text.name, kDecoder);
+  t.buffer(text.name, text.parameters * size_of(dtype), Category::kWeights);
 }
 
 // -- the autoencoder -------------------------------------------------------------------------------------------------
@@ -200,6 +209,112 @@ Tensor encoded(Net& net, Frozen& vae, const Tensor& pixels, const DenoiserEncode
   return sample;
 }
 
+// -- Qwen-Image's autoencoder ----------------------------------------------------------------------------------------
+
+/// AutoencoderKLQwenImage.encode of one frame, without gradients. Each convolution of 3 x 3 x 3 keeps a copy of its
+/// input for the frames that follow, and these are there until the encoder returns.
+class CausalEncoder {
+ public:
+  CausalEncoder(Net& net, Frozen& vae) : net_(net), vae_(vae) {}
+
+  Tensor encoded(const Tensor& pixels, Count out) {
+    Scope in(net_.tape, "", kCausal);
+    constexpr Count kDepths[] = {96, 192, 384, 384};  // base_dim x dim_mult; in front of them, base_dim
+    constexpr std::size_t kLevels = std::size(kDepths);
+    Tensor x = keeping(pixels, kDepths[0]);
+    for (std::size_t i = 0; i < kLevels; ++i) {
+      for (Count k = 0; k < kResnets; ++k) x = residual(x, kDepths[i]);
+      if (i + 1 < kLevels) x = halved(x, i > 0);
+    }
+    x = residual(x, kDepths[kLevels - 1]);
+    x = attended(x);
+    x = residual(x, kDepths[kLevels - 1]);
+    x = silu(normed(x));
+    x = keeping(x, out);
+    kept_.clear();
+    vae_.weight(Shape{Dim(kDecoderNumbers)});
+    return causal(x, out, 1);
+  }
+
+ private:
+  static constexpr Count kDecoderNumbers = 73295603;  // of its decoder and post_quant_conv, which never run
+
+  Tensor made(const Tensor& like, Count channels, Count height, Count width, const char* op) {
+    return net_.tape.allocate(Shape{like.dim(0), Dim(channels), Dim(height), Dim(width)}, vae_.dtype(), op);
+  }
+  void declare(Count out, Count in, Count numbers) {
+    vae_.weight(Shape{Dim(out), Dim(in), Dim(numbers)});
+    vae_.weight(Shape{Dim(out)});
+  }
+  // QwenImageRMS_norm.forward
+  Tensor normed(const Tensor& x) {
+    vae_.weight(Shape{x.dim(1)});
+    Tensor normal;
+    {
+      const Tensor wide = to(x, Dtype::kFp32);
+      normal = net_.tape.allocate(x.shape(), Dtype::kFp32, "div");
+    }
+    normal = to(std::move(normal), vae_.dtype());
+    Tensor scaled = mul_scalar(normal);
+    scaled = mul_scalar(std::move(scaled));  // by gamma
+    return add_scalar(std::move(scaled));
+  }
+  // QwenImageCausalConv3d.forward: the frames before the first are zeros.
+  Tensor causal(const Tensor& x, Count out, Count kernel) {
+    const Count edge = kernel - 1, height = x.size(2), width = x.size(3);
+    declare(out, x.size(1), kernel * kernel * kernel);
+    const Tensor padded = made(x, x.size(1), kernel * (height + edge), width + edge, "constant_pad_nd");
+    return made(x, out, height, width, "convolution");
+  }
+  Tensor keeping(const Tensor& x, Count out) {
+    kept_.push_back(clone(x));
+    return causal(x, out, 3);
+  }
+  // QwenImageResidualBlock.forward
+  Tensor residual(const Tensor& input, Count out) {
+    const Tensor h = input.size(1) == out ? input : causal(input, out, 1);
+    Tensor x = normed(input);
+    x = silu(std::move(x));
+    x = keeping(x, out);
+    x = normed(x);
+    x = silu(std::move(x));
+    x = keeping(x, out);
+    return add(std::move(x), h);
+  }
+  // QwenImageResample.forward of "downsample2d", and of "downsample3d" on the first frame.
+  Tensor halved(const Tensor& x, bool over_time) {
+    const Count width = x.size(1);
+    declare(width, width, 9);
+    Tensor out;
+    {
+      const Tensor padded = made(x, width, x.size(2) + 1, x.size(3) + 1, "constant_pad_nd");
+      out = made(x, width, x.size(2) / 2, x.size(3) / 2, "convolution");
+    }
+    if (!over_time) return out;
+    declare(width, width, 3);  // time_conv
+    kept_.push_back(clone(out));
+    return out;
+  }
+  // QwenImageAttentionBlock.forward
+  Tensor attended(const Tensor& identity) {
+    const Count width = identity.size(1), places = identity.size(2) * identity.size(3);
+    Tensor x = normed(identity);
+    declare(3 * width, width, 1);
+    Tensor qkv = made(x, 3 * width, x.size(2), x.size(3), "convolution");
+    qkv = net_.tape.allocate(Shape{x.dim(0), Dim(1), Dim(places), Dim(3 * width)}, vae_.dtype(), "clone");
+    const Pieces heads = split(std::move(qkv), 3, {Dim(width), Dim(width), Dim(width)});
+    x = scaled_dot_product_attention(net_, heads.part[0], heads.part[1], heads.part[2], {}, 0.0, false, false);
+    x = made(identity, width, identity.size(2), identity.size(3), "clone");
+    declare(width, width, 1);
+    x = made(identity, width, identity.size(2), identity.size(3), "convolution");
+    return add(std::move(x), identity);
+  }
+
+  Net& net_;
+  Frozen& vae_;
+  std::vector<Tensor> kept_;
+};
+
 void encode_pictures(Net& net, const DenoiserEncoders& encoders, Dtype dtype) {
   Scope in(net.tape, "vae", kVae);
   const LatentSize size = latent_size(net);
@@ -207,8 +322,13 @@ void encode_pictures(Net& net, const DenoiserEncoders& encoders, Dtype dtype) {
   net.pixel_values = net.tape.allocate(picture, Dtype::kFp32, "pixel_values");
   net.image_hidden_states = to(net.pixel_values, dtype);  // a name of the loop's
   Frozen vae(net.tape, "vae", dtype);
-  const Tensor parameters = encoded(net, vae, net.image_hidden_states, encoders);
-  hold_decoder(vae, encoders);
+  Tensor parameters;
+  if (encoders.causal) {
+    parameters = CausalEncoder(net, vae).encoded(net.image_hidden_states, 2 * encoders.latents);
+  } else {
+    parameters = encoded(net, vae, net.image_hidden_states, encoders);
+    hold_decoder(vae, encoders);
+  }
   Scope in_sample(net.tape, "", kSample);
   const Shape half{net.B, Dim(encoders.latents), parameters.dim(2), parameters.dim(3)};
   constexpr const char* kNames[] = {"clamp", "exp", "exp", "normal_", "mul", "add"};
@@ -230,8 +350,7 @@ void encode_batch(Net& net) {
     encode_pictures(net, encoders, net.job.vae == Vae::kWide ? Dtype::kFp32 : mixed);
   }
   for (std::size_t i = 0; net.job.text_encoders && i < encoders.count; ++i) {
-    const TextEncoder& text = encoders.texts[i];
-    text.relative_heads > 0 ? hold_t5(t, text, mixed) : hold_clip(t, text, mixed);
+    hold_text(t, encoders.texts[i], mixed);
   }
   t.set_autocast(autocast);
 }

@@ -17,6 +17,7 @@ struct TextEncoder {
   Count layers = 0;          ///< L
   Count projected = 0;       ///< columns of CLIPTextModelWithProjection's result; 0: plain CLIPTextModel
   Count relative_heads = 0;  ///< heads of T5's position bias; 0: CLIP, whose positions are learned
+  Count parameters = 0;      ///< of a decoder, whose sizes are not told one by one; 0: CLIP or T5
 };
 
 /// The encoders beside one kind of denoiser.
@@ -25,6 +26,7 @@ struct DenoiserEncoders {
   std::size_t count = 0;               ///< of them; 0: not known
   Count latents = 0;                   ///< channels of the autoencoder's latents
   bool quant_convs = false;            ///< AutoencoderKL's quant_conv and post_quant_conv
+  bool causal = false;                 ///< Qwen-Image's autoencoder, whose convolutions are over frames, too
 };
 DenoiserEncoders encoders_of(const Denoiser& denoiser);
 

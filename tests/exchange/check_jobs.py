@@ -68,6 +68,14 @@ JOBS = [
     ("diffusers' LoRA of Flux with latents made before", {"run.sh": "accelerate launch train_dreambooth_lora_flux.py "
       "--pretrained_model_name_or_path=black-forest-labs/FLUX.1-dev --mixed_precision=bf16 --cache_latents --optimizer=prodigy\n"},
      {"optimizer": "prodigy", "vae": "cached", "text_encoders": "frozen"}, ["NOT_COUNTED"]),
+    ("diffusers' LoRA of Flux 2, whose text encoder leaves the card", {"run.sh": "accelerate launch train_dreambooth_lora_flux2_klein.py "
+      "--pretrained_model_name_or_path=black-forest-labs/FLUX.2-klein-base-4B --mixed_precision=bf16 --gradient_checkpointing\n"},
+     {"adapter.r": 4, "precision": "bf16_amp", "vae": "mixed_precision", "text_encoders": "cached", "image_size": [512, 512],
+      "adapter.target_modules": ["to_k", "to_q", "to_v", "to_out.0", "to_qkv_mlp_proj", *[f"single_transformer_blocks.{i}.attn.to_out" for i in range(24)]]},
+     ["NOT_COUNTED"]),
+    ("diffusers' LoRA of Qwen-Image", {"run.sh": "accelerate launch train_dreambooth_lora_qwen_image.py "
+      "--pretrained_model_name_or_path=Qwen/Qwen-Image --mixed_precision=bf16 --cache_latents --rank=16\n"},
+     {"adapter.r": 16, "adapter.target_modules": ["to_k", "to_q", "to_v", "to_out.0"], "vae": "cached", "text_encoders": "cached"}, ["NOT_COUNTED"]),
     ("diffusers' training of a whole U-Net", {"run.sh": "accelerate launch train_text_to_image.py "
       "--pretrained_model_name_or_path=CompVis/stable-diffusion-v1-4 --mixed_precision=bf16 --use_8bit_adam\n"},
      {"method": "full", "image_size": [512, 512], "precision": "amp_bf16", "optimizer": "adamw_8bit",

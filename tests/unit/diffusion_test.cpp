@@ -35,7 +35,10 @@ constexpr const char* kLora =
 TEST_CASE("denoisers have the published numbers of parameters", "[diffusion]") {
   for (const auto& [model, count] :
        {std::pair{"sd-1.5", Count{859520964}}, std::pair{"sdxl", Count{2567463684}},
-        std::pair{"sd3-medium", Count{2028328000}}, std::pair{"flux.1-dev", Count{11901408320}}}) {
+        std::pair{"sd3-medium", Count{2028328000}}, std::pair{"flux.1-dev", Count{11901408320}},
+        // diffusers' own classes of the published sizes, counted without memory
+        std::pair{"flux.2-dev", Count{32223281152}}, std::pair{"flux.2-klein-9b", Count{9078581248}},
+        std::pair{"flux.2-klein-4b", Count{3875544576}}, std::pair{"qwen-image", Count{20430401088}}}) {
     const Answer a = ask(model, kLora);
     REQUIRE(a.estimate);
     CHECK(a.estimate->parameters.total - a.estimate->parameters.trainable == count);
@@ -63,7 +66,7 @@ TEST_CASE("what diffusers does otherwise is refused by name", "[diffusion]") {
 }
 
 TEST_CASE("checkpointing and smaller pictures need less", "[diffusion]") {
-  for (const char* model : {"sd-1.5", "sdxl", "sd3-medium", "flux.1-dev"}) {
+  for (const char* model : {"sd-1.5", "sdxl", "sd3-medium", "flux.1-dev", "flux.2-klein-4b", "qwen-image"}) {
     const Answer plain = ask(model, kLora),
                  again = ask(model, std::string{kLora} + R"(, "gradient_checkpointing": "full")");
     const Answer small = ask(model, std::string{kLora} + R"(, "image_size": 256)");
@@ -92,6 +95,11 @@ TEST_CASE("frozen encoders beside a denoiser weigh what their files hold", "[dif
   near("sd-1.5", R"(, "text_encoders": "frozen")", kClipL, 2);
   near("sdxl", R"(, "text_encoders": "frozen")", kClipL + kClipG, 2);
   near("flux.1-dev", R"(, "text_encoders": "frozen")", kClipL + kT5, 2);
+  constexpr Bytes kQwenVae = 126892531, kFlux2Vae = 84046115, kQwen25Vl = 8292166656, kQwen3 = 4022468096;
+  near("qwen-image", R"(, "vae": "mixed_precision")", kQwenVae, 2);
+  near("qwen-image", R"(, "text_encoders": "frozen")", kQwen25Vl, 2);
+  near("flux.2-klein-4b", R"(, "vae": "mixed_precision")", kFlux2Vae, 2);
+  near("flux.2-klein-4b", R"(, "text_encoders": "frozen")", kQwen3, 2);
 }
 
 // diffusers 0.42 models/resnet.py: ResnetBlock2D.forward: as a block's sum is divided, what entered the level, what

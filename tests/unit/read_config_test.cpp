@@ -575,7 +575,9 @@ TEST_CASE("every family says something for its bare minimum and for nothing at a
                                               "resnet",
                                               "segformer",
                                               "swin",
+                                              "Flux2Transformer2DModel",
                                               "FluxTransformer2DModel",
+                                              "QwenImageTransformer2DModel",
                                               "SD3Transformer2DModel",
                                               "UNet2DConditionModel"};
     if (std::find(std::begin(kOfStages), std::end(kOfStages), model_type) != std::end(kOfStages)) {

@@ -254,8 +254,8 @@ export default [
     "只有扩散模型旁边有这些编码器；此项不起作用。",
   ],
   [
-    'Which encoders belong to a denoiser of this width is not known: those of Stable Diffusion 1 to 3, SDXL and Flux are. Leave "vae" and "text_encoders" at "cached".',
-    "不知道这种宽度的去噪网络配哪些编码器：已知的是 Stable Diffusion 1 到 3、SDXL 和 Flux。请让 vae 和 text_encoders 保持 cached。",
+    'Which encoders belong to a denoiser of this width is not known: those of Stable Diffusion 1 to 3, SDXL, Flux, Flux 2 and Qwen-Image are. Leave "vae" and "text_encoders" at "cached".',
+    "不知道这种宽度的去噪网络配哪些编码器：已知的是 Stable Diffusion 1 到 3、SDXL、Flux、Flux 2 和 Qwen-Image。请让 vae 和 text_encoders 保持 cached。",
   ],
   [
     "Only a count is given: the answer is for {1}, which has {2} parameters. Name a model or paste its config.json for one that is yours.",

@@ -1,5 +1,6 @@
 // Command lines of diffusers' training scripts (diffusers 58eb52c examples/{dreambooth,text_to_image}/train_*.py:
 // parse_args and main).
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -20,8 +21,10 @@ struct Facts {
   bool lora = false;
   bool xl = false;           ///< SDXL's scripts have pictures of 1024 by default
   bool dreambooth = false;   ///< four of them a batch, sixteen else
-  bool transformer = false;  ///< Flux or SD 3, not a U-Net
+  bool transformer = false;  ///< not a U-Net
   bool flux = false;         ///< Flux, whose adapters lie on its feed-forwards, too
+  std::int64_t singles = 0;  ///< Flux 2's blocks of one sequence, as many as the script names
+  bool later = false;        ///< Flux 2 or Qwen-Image, whose text encoder goes to the host once it has encoded
 };
 
 Facts facts_of(const Launch& launch) {
@@ -30,8 +33,11 @@ Facts facts_of(const Launch& launch) {
   facts.lora = contains(name, "lora");
   facts.xl = contains(name, "sdxl");
   facts.dreambooth = contains(name, "dreambooth");
-  facts.flux = contains(name, "flux");
-  facts.transformer = facts.flux || contains(name, "sd3");
+  const bool flux2 = contains(name, "flux2");
+  if (flux2) facts.singles = contains(name, "klein") ? 24 : 48;
+  facts.later = flux2 || contains(name, "qwen_image");
+  facts.flux = contains(name, "flux") && !flux2;
+  facts.transformer = facts.flux || facts.later || contains(name, "sd3");
   return facts;
 }
 
@@ -42,13 +48,21 @@ void read_adapter(Args& args, const Facts& facts) {
   args.copy("adapter.lora_dropout", {"lora_dropout"});
   if (const Arg* named = args.find("lora_layers"); named != nullptr)
     return args.state("adapter.target_modules", word_list(named->value), {named});
-  const Value unet = words({"to_k", "to_q", "to_v", "to_out.0"});
+  Value unet = words({"to_k", "to_q", "to_v", "to_out.0"});
+  if (facts.singles > 0) unet.items.push_back(of("to_qkv_mlp_proj"));
+  for (std::int64_t i = 0; i < facts.singles; ++i) {
+    unet.items.push_back(of("single_transformer_blocks." + std::to_string(i) + ".attn.to_out"));
+  }
   const Value transformer = words({"attn.to_k", "attn.to_q", "attn.to_v", "attn.to_out.0", "attn.add_k_proj",
                                    "attn.add_q_proj", "attn.add_v_proj", "attn.to_add_out"});
   const Value flux = words({"attn.to_k", "attn.to_q", "attn.to_v", "attn.to_out.0", "attn.add_k_proj",
                             "attn.add_q_proj", "attn.add_v_proj", "attn.to_add_out", "ff.net.0.proj", "ff.net.2",
                             "ff_context.net.0.proj", "ff_context.net.2"});
-  args.assume("adapter.target_modules", facts.flux ? flux : facts.transformer ? transformer : unet, "the script");
+  args.assume("adapter.target_modules",
+              facts.flux                          ? flux
+              : facts.transformer && !facts.later ? transformer
+                                                  : unet,
+              "the script");
 }
 
 /// What is frozen is cast to the dtype of autocast (main: weight_dtype); trained weights are loaded in fp32.
@@ -98,6 +112,7 @@ void read_text_encoders(Args& args, const Facts& facts) {
     return args.state("text_encoders", of("trained"), {trained});
   if (const Arg* before = args.find("pre_compute_text_embeddings"); args.on("pre_compute_text_embeddings"))
     return args.state("text_encoders", of("cached"), {before});
+  if (facts.later) return args.assume("text_encoders", of("cached"), "the script encodes before it trains");
   if (facts.dreambooth && facts.xl)
     return args.assume("text_encoders", of("frozen"), "the script drops their list, but not their names");
   if (facts.flux && facts.lora)
@@ -113,7 +128,7 @@ void read_vae(Args& args, const Facts& facts) {
   if (facts.xl && !facts.dreambooth && !facts.lora)
     return args.assume("vae", of("cached"), "the script encodes before it trains");
   const bool other = args.find("pretrained_vae_model_name_or_path") != nullptr && !facts.dreambooth;
-  const bool wide = facts.xl ? !other : facts.transformer && !facts.flux;
+  const bool wide = facts.xl ? !other : facts.transformer && !facts.flux && !facts.later;
   args.assume("vae", of(wide ? "fp32" : "mixed_precision"), "the script encodes pictures in each step");
 }
 
