@@ -814,6 +814,14 @@ export interface Job {
   ddp_find_unused_parameters?: boolean | null;
   /** Another name of "moe.implementation". */
   experts_implementation?: "default" | "grouped_mm" | "batched_mm" | "eager" | null;
+  /**
+   * Moves no memory of the peak: it weighs losses of preferences; the Trainer's, of words, is label_smoothing_factor.
+   */
+  label_smoothing?: unknown;
+  /**
+   * Moves no memory of the peak: it weighs losses of preferences; the Trainer's, of words, is label_smoothing_factor.
+   */
+  dpo_label_smoothing?: unknown;
   /** Moves no memory of the peak: it changes how matrices are multiplied, not what is kept. */
   tf32?: unknown;
   /** Moves no memory of the peak: the longest batch is asked about. */

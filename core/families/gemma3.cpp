@@ -91,8 +91,7 @@ void inputs(Net& net) {
 // Gemma3ForConditionalGeneration.forward: logits in fp32, which it returns, and a shifted copy for CrossEntropyLoss;
 // neither without labels.
 Outputs gemma3_lm(Net& net, const Program& program, Tensor hidden) {
-  if (net.job.loss != Loss::kDefault || net.job.has_outer_loss())
-    return causal_lm(net, program, std::move(hidden));
+  if (net.job.loss != Loss::kDefault || net.job.has_outer_loss()) return causal_lm(net, program, std::move(hidden));
   Tensor logits = program.lm_head(net, std::move(hidden));
   logits = to(std::move(logits), Dtype::kFp32);
   Outputs out;

@@ -1,6 +1,8 @@
 // transformers' Adafactor: a factored second moment, no first.
 #include "core/optimizers/adafactor.hpp"
 
+#include "core/tape/reduction.hpp"
+
 namespace tidemark {
 
 namespace {
@@ -36,6 +38,14 @@ void update(OptimizerRun& run, const Parameter& p, Tensor&, StepNames& names) {
   Tensor square = make("grad ** 2");
   update = make("grad ** 2 + eps");
   square.reset();
+  if (p.shape.rank == 2) {  // update.mean(dim=-2): a sum over rows
+    const Reduction columns = reduction_of(p.shape.size(1), run.job.compute_capability);
+    const Count blocks = blocks_of(p.shape.size(0), columns);
+    if (blocks > 0) {
+      t.scratch(
+          {{columns.partial * blocks, "mean (partial sums of blocks)"}, {columns.semaphores, "mean (semaphores)"}});
+    }
+  }
   update = scaled_update(t, p.shape);
   make("-update");
 }

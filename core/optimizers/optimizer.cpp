@@ -69,9 +69,13 @@ void OptimizerRun::step() {
     std::size_t i = 0;
     for_each_trained([&](const Parameter&) { norms[i++].reset(); });
   }
+  step_alone();
+  tape.set_default_category(before);
+}
+
+void OptimizerRun::step_alone() {
   if (row_.step != nullptr) row_.step(*this);
   if (row_.update != nullptr && !job.optimizer_in_backward) update_one_by_one();
-  tape.set_default_category(before);
 }
 
 namespace {

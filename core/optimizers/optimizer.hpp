@@ -77,6 +77,8 @@ class OptimizerRun {
   void create();
   /// Gradient clipping and the temporaries of any `step()`.
   void step();
+  /// The same without clipping.
+  void step_alone();
   /// A gradient is complete, and the parameter is stepped from a hook. Without an `update` it is dropped.
   void take_gradient(std::int32_t parameter, Tensor gradient);
   /// Backward is through.

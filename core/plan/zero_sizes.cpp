@@ -50,8 +50,7 @@ void create_flat_states(OptimizerRun& run) {
 }
 
 void step_flat(OptimizerRun& run) {
-  const Optimizer& row = *find_optimizer(run.job.optimizer);
-  if (row.step != nullptr) row.step(run);
+  run.step_alone();
 }
 
 }  // namespace tidemark

@@ -16,7 +16,7 @@ rows = [json.loads(line) for line in open(pathlib.Path(__file__).parent / "own.j
 traces = {row["model"]: row["trace"] for row in rows if "trace" in row}
 records = [row for row in rows if "steps" in row]
 asked = "".join(json.dumps({"schema": 1, "config": traces[row["model"]], **row["request"]}) + "\n" for row in records)
-replies = subprocess.run([*sys.argv[1:3], "--as-recorded"], input=asked, capture_output=True, text=True, check=True).stdout.splitlines()
+replies = subprocess.run(sys.argv[1:3], input=asked, capture_output=True, text=True, check=True).stdout.splitlines()
 
 failed, off = 0, []
 for row, reply in zip(records, map(json.loads, replies), strict=True):

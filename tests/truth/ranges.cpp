@@ -61,7 +61,9 @@ void add_records(Residuals& residuals, const std::vector<Recorded>& records, con
   for (const Row& row : rows) errors[row.id] = row.error;
   const Counts counts = count_pairs(records);
   for (const Recorded& record : records) {
-    residuals[reach_without(record, counts)].push_back(std::fabs(errors.at(record.id)));
+    const auto error = errors.find(record.id);
+    if (error == errors.end()) continue;  // it awaits its recording
+    residuals[reach_without(record, counts)].push_back(std::fabs(error->second));
   }
 }
 

@@ -229,7 +229,9 @@ std::string read_file(const std::string& path) {
 
 std::vector<Row> oracle_rows(const Engine& engine, const std::string& path, const std::string& only) {
   std::vector<Row> rows;
-  for_lines(path, only, [&](const Value& line) { rows.push_back(oracle_row(engine, line)); });
+  for_lines(path, only, [&](const Value& line) {
+    if (line.find("awaits_recording") == nullptr) rows.push_back(oracle_row(engine, line));
+  });
   return rows;
 }
 

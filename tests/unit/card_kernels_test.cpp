@@ -61,7 +61,8 @@ Tensor heads(Tape& tape, Count batch, Count length, Count count, Count head_dim,
 TEST_CASE("cuDNN's attention takes what it took on a card") {
   int seen = 0;
   for (const Value& row : rows_of("attention")) {
-    if (row.find("kernel")->string != "cudnn") continue;
+    // One query, as in decoding, has another kernel.
+    if (row.find("kernel")->string != "cudnn" || number(row, "queries") == 1) continue;
     ++seen;
     CAPTURE(write_json(row));
     const Dtype dtype = row.find("dtype")->string == "fp16" ? Dtype::kFp16 : Dtype::kBf16;

@@ -16,7 +16,7 @@ Answer of_targets(const std::string& adapter, const std::string& framework = "")
     "num_attention_heads": 2, "num_key_value_heads": 2, "num_experts": 8, "num_experts_per_tok": 2,
     "vocab_size": 1024}, "gpu": "H200", "sequence_length": 128, "precision": "pure_bf16", "method": "lora",
     "framework": {"name": "transformers", "version": "5.12")" +
-             framework + R"(}, "adapter": {"r": 4, "lora_dropout": 0, )" + adapter + "}}");
+             framework + R"(}, "adapter": {"r": 4, )" + adapter + "}}");
 }
 
 Count trained(const std::string& adapter, const std::string& framework = "") {

@@ -4,6 +4,9 @@
 namespace tidemark {
 namespace {
 
+// Of a linear's node: deepspeed 0.19 runtime/zero/linear.py LinearFunctionForZeroStage3.
+constexpr int kOfZero3 = 1;
+
 // autocast_mode.h WrapFunction_: `(*F)(cached_cast(to_type, args)...)`. The order of a call's arguments is the
 // compiler's choice; GCC, which builds PyTorch, starts with the last one, so that the first argument's cast is the
 // youngest node.
@@ -16,7 +19,8 @@ void linear_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   if (n.needs(1)) {
     r[1] = t.allocate(n.input_shapes[1], n.input_dtypes[1], "mm (weight gradient)");
     t.set_category(r[1], Category::kGradients);
-    r[1].change().is_view = true;  // derivatives.yaml: t() of the product with the transposed weight
+    // derivatives.yaml: t() of the product with the transposed weight; ZeRO-3's own function multiplies the other way.
+    r[1].change().is_view = n.attributes[kOfZero3] == 0;
   }
   if (!has_bias && n.needs(0)) r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "mm (input gradient)");
   if (has_bias && n.needs(2)) {
@@ -30,6 +34,7 @@ Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias, Dim ou
   Node* n = bias.defined() ? t.record(op, linear_backward, {&x, &weight, &bias})
                            : t.record(op, linear_backward, {&x, &weight});
   if (n != nullptr) {
+    n->attributes[kOfZero3] = kept.defined() ? 1 : 0;
     if (x.requires_grad() || kept.defined()) t.save(n, weight);
     if (kept.defined()) {
       t.save(n, kept);

@@ -33,7 +33,7 @@ def drawn(models, seed, amount):
             "crossed": lines("crossed.py", str(amount), seed), "multi": lines("multi/draw.py", models, str(amount), seed)}
     for name, jobs in sets.items():
         for job in jobs:
-            if plan.is_runnable({"gradient_checkpointing": "none", **job}) and (name != "multi" or is_whole(job)):
+            if plan.is_runnable({"gradient_checkpointing": "none", **job}) and job.get("bits") != 8 and (name != "multi" or is_whole(job)):
                 yield name, job, (several if name == "multi" else one).request_of({**one_defaults(), **job})
 
 
