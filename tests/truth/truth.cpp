@@ -132,7 +132,7 @@ constexpr RunBounds kRunBounds[] = {{97, 0.03, 87.0, 95.0},
                                     {602, 0.05, 95.0, 96.0},
                                     {61, 0.02, 100.0, 100.0},
                                     {483, 0.15, 92.0, 94.0},
-                                    {67, 0.2, 85.0, 92.0}};
+                                    {67, 0.2, 85.0, 91.0}};
 
 void check_runs(Check& check, const Runs& runs, const RunBounds& bounds) {
   const std::vector<Row> rows = part(runs.rows, "allocated", "");
