@@ -10,7 +10,7 @@ void Record::begin_segment(Phase /*phase*/, std::int16_t /*instance*/) {
 std::int16_t Record::enter(const char* /*module*/, const char* /*source*/) {
   __builtin_trap();
 }
-Tensor Record::allocate(const Shape& /*shape*/, Dtype /*dtype*/, const char* /*name*/) {
+Tensor Record::allocate(const Shape& /*shape*/, Dtype /*dtype*/, const char* /*name*/, bool /*guarded*/) {
   __builtin_trap();
 }
 TensorBody* Tensor::hold(TensorBody* /*body*/) {
