@@ -86,11 +86,10 @@ struct Estimate {
   std::vector<Instant> timeline;          ///< in time order
   std::vector<RankFigures> ranks;         ///< where GPUs differ: all of them, in order; the rest is about one
   ParameterCounts parameters;
-  Recipe recipe;  ///< as used
-  std::string
-      attention_kernel;      ///< which kernel the attention really runs: "flash", "efficient", "cudnn", "math", "eager"
-  std::string architecture;  ///< which model was assumed, when only a count was given; else empty
-  Issues issues;             ///< warnings and notes
+  Recipe recipe;                 ///< as used
+  std::string attention_kernel;  ///< which the attention really runs: "flash", "efficient", "cudnn", "math", "eager"
+  std::string architecture;      ///< which model was assumed, when only a count was given; else empty
+  Issues issues;                 ///< warnings and notes
 };
 
 /// What one card can give, as far as it is known.

@@ -202,7 +202,7 @@ namespace {
 
 // sdp_utils.cpp of torch 2.11 check_prefer_cudnn_attention: from cuDNN 9.15 on it is the first choice of Hopper's and
 // Blackwell's data-centre cards, for all 16-bit inputs but a mask that is trained. Seen on an H200
-// (tests/measured/attention.jsonl).
+// (tests/measured/kernels.jsonl).
 bool prefers_cudnn(const Net& net, const Tensor& q, const Tensor& v, bool trains_mask) {
   constexpr Count kLargestHead = 256;
   const int capability = net.job.compute_capability;

@@ -52,6 +52,16 @@ bool never_negative(const std::array<double, kPowers>& c, Extents least) {
   return from(c[0] + c[2] * b, c[1] + c[3] * b, c[4] + c[5] * b) && from(c[2], c[3], c[5]);
 }
 
+// What each term is at each recording.
+std::vector<Samples> values_of(const std::vector<Term>& terms, const std::vector<MovingGuard>& quotients,
+                               const std::array<Recording, kSamples>& recordings) {
+  std::vector<Samples> values(terms.size());
+  for (std::size_t t = 0; t < terms.size(); ++t) {
+    for (std::size_t i = 0; i < kSamples; ++i) values[t][i] = terms[t].value(recordings[i].at, quotients);
+  }
+  return values;
+}
+
 // A guard's outcome lies between slope · quantity + low and slope · quantity + high.
 struct Bounds {
   double slope, low, high;
@@ -98,39 +108,31 @@ std::optional<CompiledStep> CompiledStep::compile(std::array<Recording, kSamples
 // The storages that are as large as a guard says: what it goes by grows as its three quantities do.
 bool CompiledStep::find_guarded(const std::array<Recording, kSamples>& recordings) {
   guarded_.assign(recordings[0].simulation.tape->storages().size(), {0, 0});
-  std::vector<Samples> powers;
-  for (const Term& term : terms_of(0)) {
-    powers.push_back(
-        {term.value(recordings[0].at, {}), term.value(recordings[1].at, {}), term.value(recordings[2].at, {})});
-  }
-  const std::size_t count = recordings[0].simulation.tape->guarded_storages().size();
-  for (std::size_t g = 0; g < count; ++g) {
+  const std::vector<Samples> powers = values_of(terms_of(0), {}, recordings);
+  const std::vector<GuardedStorage>& first = recordings[0].simulation.tape->guarded_storages();
+  for (std::size_t g = 0; g < first.size(); ++g) {
     Samples quantities{};
     for (std::size_t i = 0; i < kSamples; ++i) {
       const std::vector<GuardedStorage>& all = recordings[i].simulation.tape->guarded_storages();
-      if (all.size() != count || !is_same_place(all[g], recordings[0].simulation.tape->guarded_storages()[g]))
-        return false;
+      if (all.size() != first.size() || !is_same_place(all[g], first[g])) return false;
       const auto storage = static_cast<std::size_t>(all[g].storage);
       if (bytes_of(recordings[i].simulation, storage) != all[g].each * all[g].guard.outcome()) return false;
       quantities[i] = all[g].guard.quantity;
     }
     const std::optional<Growth> growth = growth_through(quantities, powers);
     if (!growth) return false;
-    const GuardedStorage& one = recordings[0].simulation.tape->guarded_storages()[g];
-    const MovingGuard moving(one.guard, *growth);
+    const MovingGuard moving(first[g].guard, *growth);
     const auto found = std::find_if(quotients_.begin(), quotients_.end(),
                                     [&](const MovingGuard& other) { return other.is_like(moving); });
-    guarded_[static_cast<std::size_t>(one.storage)] = {static_cast<std::size_t>(found - quotients_.begin()), one.each};
+    guarded_[static_cast<std::size_t>(first[g].storage)] = {static_cast<std::size_t>(found - quotients_.begin()),
+                                                            first[g].each};
     if (found == quotients_.end()) quotients_.push_back(moving);
   }
   return true;
 }
 
 bool CompiledStep::find_kinds(const std::array<Recording, kSamples>& recordings, const Grid& grid) {
-  std::vector<Samples> term_values(terms_.size());
-  for (std::size_t t = 0; t < terms_.size(); ++t) {
-    for (std::size_t i = 0; i < kSamples; ++i) term_values[t][i] = terms_[t].value(recordings[i].at, quotients_);
-  }
+  const std::vector<Samples> term_values = values_of(terms_, quotients_, recordings);
   std::vector<Samples> known;  // of each kind
   const std::size_t storages = recordings[0].simulation.tape->storages().size();
   kind_of_.assign(storages, kDoesNotGrow);

@@ -47,7 +47,7 @@ void efficient_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
 }
 
 // ATen/native/cudnn/MHA.cpp run_cudnn_SDP_bprop, and what cuDNN 9.19 asks for beside it: dq in fp32, the rows' sums,
-// and for grouped heads the expanded dk, dv. Read off an H200 (tests/measured/attention.jsonl), to the byte.
+// and for grouped heads the expanded dk, dv. Read off an H200 (tests/measured/kernels.jsonl), to the byte.
 void cudnn_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   const Tensor &q = n.saved_tensor(0), &k = n.saved_tensor(1), &v = n.saved_tensor(2);
   r[0] = t.allocate(like(q), q.dtype(), "cudnn_attention_backward dq");
