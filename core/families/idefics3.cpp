@@ -44,7 +44,9 @@ Tensor embeddings(Net& net) {
 Tensor tower(Net& net) {
   Scope in(net.tape, "vision_model", kTower);
   Tensor hidden = embeddings(net);
-  make_bidirectional_mask(net, hidden);
+  // Where no picture of the batch is padded all places are seen, and sdpa's mask is dropped (masking_utils.py
+  // _ignore_bidirectional_mask_sdpa).
+  if (!net.job.assumptions.pictures_unpadded) make_bidirectional_mask(net, hidden);
   hidden = net.layers({"vision_model.encoder.layers", net.arch.num_layers, clip_layer}, std::move(hidden));
   hidden = net.layer_norm("vision_model.post_layernorm", std::move(hidden));
   net.shared.causal_mask.reset();
@@ -217,7 +219,9 @@ Tensor resampled_features(Net& net) {
   {
     // No latent is padding.
     const bool eager = net.job.attention == AttentionKernel::kEager;
-    resampler.shared.causal_mask = bidirectional_mask(resampler, x, eager, latents, Dim(latents.n() + context.size(1)));
+    const Dim keys(latents.n() + context.size(1));
+    const bool has_mask = !net.job.assumptions.pictures_unpadded;
+    if (has_mask) resampler.shared.causal_mask = bidirectional_mask(resampler, x, eager, latents, keys);
   }
   resampler.model_locals = {std::move(context)};
   Stack stack{"connector.perceiver_resampler.layers", part.num_layers, perceiver_layer};

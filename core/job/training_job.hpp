@@ -180,6 +180,8 @@ struct Quantization {
 /// PEFT 0.19 takes names of experts' modules for parameters where transformers 5 has them in one (core/step/
 /// expert_targets.hpp), 0.20 also what all-linear or an expression names; 0.21 adds products of factors to them.
 inline constexpr int kPeftOfExperts = 19, kPeftOfExpertStrings = 20, kPeftOfFactors = 21;
+/// From 0.20 on BOFT turns a layer's inputs, not its weight.
+inline constexpr int kPeftOfTurnedInputs = 20;
 /// From 0.19 on a function makes DoRA's product, and lets the identity go that it is made from.
 inline constexpr int kPeftOfDoraFunction = 19;
 
@@ -445,6 +447,15 @@ struct LoraKernels {
   std::partial_ordering operator<=>(const LoraKernels&) const = default;
 };
 
+/// What a second replay takes for true, to find an end of the range.
+struct Assumptions {
+  bool convolution_workspaces = false;  ///< cuDNN's, as large as were measured
+  bool pictures_unpadded = false;       ///< all of a batch are of one size, and their mask is dropped
+
+  bool operator==(const Assumptions&) const = default;
+  std::partial_ordering operator<=>(const Assumptions&) const = default;
+};
+
 /// How the model is trained, as each GPU sees it. All defaults are those of the contract.
 struct TrainingJob {
   Method method = Method::kFull;
@@ -514,6 +525,7 @@ struct TrainingJob {
   Framework framework;
   int compute_capability = 80;      ///< of the GPU that runs it; decides kernels and workspaces
   Bytes misc_overhead = 0;          ///< overrides.misc_overhead_gib
+  Assumptions assumptions;          ///< of the replay, not of the job: no request states them
   double activations_factor = 1.0;  ///< a calibration's, for code that differs from the sources; 1: none
 
   /// PEFT is used.

@@ -71,6 +71,27 @@ void reach_up_to_all_kept(const Architecture& architecture, const TrainingJob& j
   for (Range* range : {&e.allocated, &e.reserved, &e.device}) range->high = std::max(range->high, most);
 }
 
+// Which kernels of convolutions cuDNN takes, and with how much beside them, is its choice: the range ends where all
+// take the most that was seen.
+void reach_up_to_workspaces(const Architecture& architecture, const TrainingJob& job, const Simulation& s,
+                            Estimate& e) {
+  if (!s.tape->has_convolutions()) return;
+  TrainingJob taken = job;
+  taken.assumptions.convolution_workspaces = true;
+  const Bytes most = quick_peak(simulate(architecture, taken), lasting_workspaces(taken));
+  for (Range* range : {&e.allocated, &e.reserved, &e.device}) range->high = std::max(range->high, most);
+}
+
+// Texts of a batch are padded; whether its pictures are, a request does not say.
+void reach_down_to_unpadded_pictures(const Architecture& architecture, const TrainingJob& job, const Simulation& s,
+                                     Estimate& e) {
+  if (!job.padding || s.picture_tokens == 0) return;
+  TrainingJob whole = job;
+  whole.assumptions.pictures_unpadded = true;
+  const Bytes least = quick_peak(simulate(architecture, whole), lasting_workspaces(whole));
+  for (Range* range : {&e.allocated, &e.reserved, &e.device}) range->low = std::min(range->low, least);
+}
+
 }  // namespace
 
 namespace {
@@ -173,6 +194,8 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
     note_coverage(e.issues, coverage);
   }
   widen(e, coverage);
+  reach_up_to_workspaces(architecture, job, s, e);
+  reach_down_to_unpadded_pictures(architecture, job, s, e);
   return e;
 }
 

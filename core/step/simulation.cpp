@@ -171,6 +171,14 @@ Simulation simulate_worst(const Architecture& architecture, const TrainingJob& j
   return worst;
 }
 
+// Behind all that the program keeps, whose buffers are known by their order.
+void keep_of_adapter(Net& net) {
+  const AdapterLayer* adapter = net.job.has_adapter() ? adapter_layer(net.job.adapter.kind) : nullptr;
+  if (adapter == nullptr || adapter->keep == nullptr) return;
+  net.tape.resume_parameters_outside_layers();
+  adapter->keep(net);
+}
+
 // `follows`: the step finds what an evaluation has left gathered.
 Simulation simulate_step(const Architecture& architecture, const TrainingJob& job, bool follows) {
   const Pipeline& pipeline = job.pipeline;
@@ -179,15 +187,13 @@ Simulation simulate_step(const Architecture& architecture, const TrainingJob& jo
   s.tape = std::make_unique<Tape>();
   Tape& t = *s.tape;
   t.set_compute_capability(job.compute_capability);
+  t.set_convolution_workspaces(job.assumptions.convolution_workspaces);
   const std::unique_ptr<Sharded> sharded = place(t, architecture, job);
   const TrainingJob seen = sharded ? as_modules_see(job) : job;
   Net net(t, architecture, seen);
   const Program& program = *architecture.program;
   const ModulePlan modules = plan_modules(architecture, job);
   if (!modules.trains_everything) net.treatments = &modules.treatments;
-  if (const AdapterLayer* adapter = adapter_layer(job.adapter.kind); job.has_adapter() && adapter != nullptr) {
-    if (adapter->keep != nullptr) adapter->keep(net);
-  }
   s.adapted_modules = modules.adapted;
   s.saved_modules = modules.saved;
   const Architecture& beside = job.has_teacher() ? *architecture.teacher : architecture;
@@ -235,6 +241,7 @@ Simulation simulate_step(const Architecture& architecture, const TrainingJob& jo
   s.own_parameters = net.own_parameters > 0 ? net.own_parameters : t.parameters().size();
   for (std::size_t i = s.own_parameters; i < t.parameters().size(); ++i) t.parameters()[i].requires_grad = false;
   s.plan = net.plan();
+  keep_of_adapter(net);
   if (!job.is_megatron()) keep_buckets(t, s.plan, ddp);
   const bool compares = has_reference(job.preference) && job.reference == Reference::kCopy;
   if (job.is_megatron() && compares) keep_reference(t);

@@ -127,6 +127,13 @@ class Tape : public Record, public Guards {
   void set_compute_capability(int capability) { compute_capability_ = capability; }
   int compute_capability() const { return compute_capability_; }
 
+  /// Whether convolutions take what cuDNN was seen to take beside them (convolution_workspace.hpp).
+  void set_convolution_workspaces(bool taken) { convolution_workspaces_ = taken; }
+  bool has_convolution_workspaces() const { return convolution_workspaces_; }
+  /// A convolution ran that may take them.
+  void note_convolution() { has_convolutions_ = true; }
+  bool has_convolutions() const { return has_convolutions_; }
+
   /// A tensor of as many times `each` bytes as the guard says.
   Tensor allocate_guarded(const Guard& guard, Bytes each, const char* op);
 
@@ -247,6 +254,8 @@ class Tape : public Record, public Guards {
   Node thrown_away_;             ///< stands for all nodes of a graph that is thrown away: a recomputation's
   bool rehearsing_ = false;      ///< or a rehearsal's
   int compute_capability_ = 80;
+  bool convolution_workspaces_ = false;
+  bool has_convolutions_ = false;
   Frame* packing_ = nullptr;                          ///< the non-reentrant checkpoint whose first pass is under way
   Frame* recomputing_ = nullptr;                      ///< the one that is recomputed
   std::vector<Tensor> more_outputs_;                  ///< of a checkpointed block

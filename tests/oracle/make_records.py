@@ -69,8 +69,8 @@ def request_of(job):
         req["adapter"].update({key: lo[key] for key in same if key in lo})
         if lo.get("kind", "lora") != "lora":
             req["adapter"] = adapter_of(lo)
-        elif has_experts(job) or lo.get("use_dora"):
-            req["framework"]["peft"] = "0.18"            # the recorder's: later ones adapt experts and make DoRA's product otherwise
+        if lo.get("kind") == "boft" or lo.get("kind", "lora") == "lora" and (has_experts(job) or lo.get("use_dora")):
+            req["framework"]["peft"] = "0.18"            # the recorder's: later ones adapt experts, make DoRA's product and turn by BOFT otherwise
     if job.get("lora_kernels"):
         req["lora_kernels"] = job["lora_kernels"]
         if job.get("axolotl") == "0.17":                                  # v0.17.0

@@ -1,10 +1,13 @@
 // What kernels allocate, held to what an H200 allocated for them (tests/measured/kernels.jsonl: torch's memory
 // history).
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/tape/convolution_workspace.hpp"
 #include "core/tape/ops.hpp"
 #include "core/tape/reduction.hpp"
 #include "core/wire/json.hpp"
@@ -117,6 +120,53 @@ TEST_CASE("a sum over rows takes what it took on a card") {
     }
   }
   CHECK(divided > 3);
+}
+
+/// What a convolution took beside its output, its input's gradient and its weight's.
+struct Beside {
+  Bytes forward = 0;
+  Bytes gradients[3] = {};
+};
+
+// What is let go right behind its allocation is no result.
+void take_beside(const std::vector<Bytes>& sizes, Bytes* beside, int results) {
+  int result = -1;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] < 0) continue;
+    const bool passing = i + 1 < sizes.size() && sizes[i + 1] == -sizes[i];
+    if (!passing) ++result;
+    if (passing && result >= 0 && result < results) beside[result] = std::max(beside[result], sizes[i]);
+  }
+}
+
+TEST_CASE("a convolution's range holds what cuDNN took beside it on a card") {
+  int seen = 0, to_the_byte = 0;
+  for (const Value& row : rows_of("convolution")) {
+    CAPTURE(write_json(row));
+    const Dtype dtype = row.find("dtype")->string == "fp32" ? Dtype::kFp32 : Dtype::kBf16;
+    const Count side = number(row, "size"), kernel = number(row, "kernel"), step = number(row, "stride");
+    const Count inputs = number(row, "inputs"), outputs = number(row, "outputs");
+    const Dim out_side(kernel == step ? side / kernel : (side + step - 1) / step);
+    Shape x{Dim(number(row, "batch")), Dim(inputs), Dim(side), Dim(side)};
+    if (row.find("channels_last")->boolean) {
+      const Count strides[] = {inputs * side * side, 1, inputs * side, inputs};
+      std::copy(std::begin(strides), std::end(strides), x.strides);
+    }
+    const Shape weight{Dim(outputs), Dim(inputs / number(row, "groups")), Dim(kernel), Dim(kernel)};
+    const Shape y{x.dim(0), Dim(outputs), out_side, out_side};
+    const ConvolutionWorkspace ours = convolution_workspace(x, weight, y, dtype);
+    Beside beside;
+    take_beside(sizes(row, "forward"), &beside.forward, 1);
+    take_beside(sizes(row, "backward"), beside.gradients, 3);
+    ++seen;
+    CHECK(ours.forward >= beside.forward);
+    CHECK(ours.input_gradient >= beside.gradients[0]);
+    CHECK(ours.weight_gradient >= beside.gradients[1]);
+    constexpr Bytes kAlignment = 131;  // where a call asks for less of it
+    if (beside.forward > kMiB && ours.forward - beside.forward <= kAlignment) ++to_the_byte;
+  }
+  CHECK(seen == 48);
+  CHECK(to_the_byte >= 8);  // where 16-bit tensors are copied, channels first
 }
 
 }  // namespace

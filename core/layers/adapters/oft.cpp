@@ -1,5 +1,7 @@
 // OFT and BOFT: peft/tuners/oft/layer.py OFTRotationModule.forward, Linear.forward, for packed bases
-// peft/tuners/oft/bnb.py; peft/tuners/boft/layer.py Linear.forward (peft 0.18).
+// peft/tuners/oft/bnb.py; peft/tuners/boft/layer.py Linear.forward (peft 0.18 to 0.21).
+#include <array>
+
 #include "core/layers/adapter.hpp"
 #include "core/tape/adapter_ops.hpp"
 
@@ -108,22 +110,20 @@ Tensor unchanged(Net&, const Net::Base&, Tensor result, const Tensor&) {
   return result;
 }
 
+/// What turns the inputs, [in, in], and what scales the outputs, [out, 1]; and the names that PEFT's function keeps.
+struct Butterfly {
+  Tensor rotation;
+  Tensor scale;
+  std::array<Tensor, 5> kept;
+};
+
 // Without its CUDA extension PEFT takes one butterfly factor: the permutation is the identity, as a matrix.
-Tensor rotate_weight(Net& net, const Net::Base& base, Tensor, const Tensor& x_in) {
+Butterfly butterfly(Net& net, const Net::Base& base, const Tensor& blocks, const Tensor& scale, Dtype dtype) {
   Tape& t = net.tape;
-  const Adapter& adapter = net.job.adapter;
-  const Count features = base.in_features.n();
-  const Dim number(adapter.block_size > 0 ? features / adapter.block_size : adapter.block_num);
-  const Dim size(features / number.n());
-  const Tensor weight = net.adapter_weight(base.name, "boft_R", Shape{Dim(1), number, size, size});
-  const Tensor scale = net.adapter_weight(base.name, "boft_s", Shape{base.out_features, Dim(1)});
-  t.buffer("boft_P", features * features * size_of(Dtype::kFp32), Category::kWeights);
-  if (!x_in.defined()) return {};
-  const Dtype dtype = x_in.dtype();
   const Shape square{base.in_features, base.in_features};
   Tensor rotation = t.allocate(square, dtype, "eye");
   Tensor scaled = t.allocate(Shape{base.out_features, Dim(1)}, dtype, "ones");
-  const Tensor blocks = view(weight, Shape{number, size, size});
+  const Dim size = blocks.dim(-1);
   Tensor turned;
   {
     Tensor skew = sub(blocks, transpose(blocks, 1, 2));
@@ -140,19 +140,51 @@ Tensor rotate_weight(Net& net, const Net::Base& base, Tensor, const Tensor& x_in
   const Tensor matrix = view(matrices, square);
   rotation = matmul(matrix, std::move(rotation));
   scaled = mul(scale, std::move(scaled));
+  return {std::move(rotation), std::move(scaled), {turned, wide, permutation, std::move(matrices), matrix}};
+}
+
+// peft 0.18, 0.19: the weight turns.
+Tensor through_turned_weight(const Net::Base& base, Butterfly by, const Tensor& x_in) {
+  const Dtype dtype = x_in.dtype();
   const Tensor x = to(x_in, base.weight.dtype());
-  rotation = to(std::move(rotation), dtype);
+  by.rotation = to(std::move(by.rotation), dtype);
   const Tensor plain = to(transpose(detach(base.weight), 0, 1), dtype);
-  Tensor rotated = matmul(rotation, plain);
+  Tensor rotated = matmul(by.rotation, plain);
   rotated = transpose(std::move(rotated), 0, 1);
-  Tensor result = mul(rotated, scaled);
+  Tensor result = mul(rotated, by.scale);
   result = to(std::move(result), dtype);
   result = linear(x, result, base.bias);
   return to(std::move(result), dtype);
 }
 
+// peft 0.20: the input turns, and the output is scaled without its bias.
+Tensor through_turned_input(const Net::Base& base, Butterfly by, const Tensor& x) {
+  const Dtype dtype = x.dtype();
+  by.rotation = to(std::move(by.rotation), dtype);
+  const Tensor rotated = matmul(x, by.rotation);
+  Tensor result = linear(rotated, base.weight, base.bias);
+  if (base.bias.defined()) result = sub(result, base.bias);
+  result = mul(result, view(by.scale, Shape{base.out_features}));
+  if (base.bias.defined()) result = add(result, base.bias);
+  return to(std::move(result), dtype);
+}
+
+Tensor turn_by_butterfly(Net& net, const Net::Base& base, Tensor, const Tensor& x) {
+  const Adapter& adapter = net.job.adapter;
+  const Count features = base.in_features.n();
+  const Dim number(adapter.block_size > 0 ? features / adapter.block_size : adapter.block_num);
+  const Dim size(features / number.n());
+  const Tensor weight = net.adapter_weight(base.name, "boft_R", Shape{Dim(1), number, size, size});
+  const Tensor scale = net.adapter_weight(base.name, "boft_s", Shape{base.out_features, Dim(1)});
+  net.tape.buffer("boft_P", features * features * size_of(Dtype::kFp32), Category::kWeights);
+  if (!x.defined()) return {};
+  Butterfly by = butterfly(net, base, view(weight, Shape{number, size, size}), scale, x.dtype());
+  if (net.job.framework.peft >= kPeftOfTurnedInputs) return through_turned_input(base, std::move(by), x);
+  return through_turned_weight(base, std::move(by), x);
+}
+
 constexpr AdapterLayer kRows[] = {{AdapterKind::kOft, turn, unchanged},
-                                  {AdapterKind::kBoft, nullptr, rotate_weight, true}};
+                                  {AdapterKind::kBoft, nullptr, turn_by_butterfly, true}};
 
 }  // namespace
 

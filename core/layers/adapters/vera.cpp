@@ -33,8 +33,8 @@ Tensor behind(Net& net, const Net::Base& base, Tensor result_in, const Tensor& x
 
 void keep(Net& net) {
   const Bytes size = size_of(net.job.adapter.dtype) * net.job.adapter.r;
-  net.tape.buffer("vera_A", size * net.treatments->widest_in, Category::kWeights);
-  net.tape.buffer("vera_B", size * net.treatments->widest_out, Category::kWeights);
+  net.tape.further_buffer("vera_A", size * net.treatments->widest_in, Category::kWeights);
+  net.tape.further_buffer("vera_B", size * net.treatments->widest_out, Category::kWeights);
 }
 
 constexpr AdapterLayer kRows[] = {{AdapterKind::kVera, nullptr, behind, false, keep}};

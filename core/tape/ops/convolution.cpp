@@ -1,21 +1,40 @@
-// Convolutions with any stride and padding. cuDNN's own workspaces are not modelled.
+// Convolutions with any stride and padding.
 #include "core/tape/ops/convolution.hpp"
 
 #include <algorithm>
 
+#include "core/tape/convolution_workspace.hpp"
 #include "core/tape/ops.hpp"
+#include "core/tape/ops/sums.hpp"
 
 namespace tidemark {
 namespace {
 
-// convolution_backward: input, weight, bias, where each needs one.
+constexpr const char* kWorkspace = "cudnn workspace";
+
+ConvolutionWorkspace workspace_of(const Tape& t, const Shape& x, const Shape& weight, const Shape& y, Dtype dtype) {
+  return t.has_convolution_workspaces() ? convolution_workspace(x, weight, y, dtype) : ConvolutionWorkspace{};
+}
+
+void take_workspace(Tape& t, const Tensor& x, const Tensor& weight, const Shape& y) {
+  if (may_take_workspace(x.shape(), weight.shape())) t.note_convolution();
+  t.scratch({{workspace_of(t, x.shape(), weight.shape(), y, x.dtype()).forward, kWorkspace}});
+}
+
+// ATen/native/Convolution.cpp convolution_backward: input, weight, bias, where each needs one; the bias's is a sum, of
+// rows of neighbours where channels come last.
 void convolution_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  const Shape &x = n.input_shapes[0], &y = g[0].shape();
+  const ConvolutionWorkspace workspace = workspace_of(t, x, n.input_shapes[1], y, g[0].dtype());
+  const Bytes beside[] = {workspace.input_gradient, workspace.weight_gradient, 0};
   for (int i = 0; i < n.input_count; ++i) {
     if (!n.needs(i)) continue;
     Shape s = n.input_shapes[i];
     s.make_contiguous();
     r[i] = t.allocate(s, g[0].dtype(), "convolution_backward");
     if (i > 0) t.set_category(r[i], Category::kGradients);
+    t.scratch({{beside[i], kWorkspace}});
+    if (i == 2 && has_channels_last(x)) partial_sums(t, y.numel() / y.size(1), s);
   }
 }
 
@@ -44,6 +63,27 @@ Tensor convolution(Tensor x_in, Tensor weight_in, Tensor bias_in, std::initializ
   std::copy(places.begin(), places.end(), s.dims + 2);
   s.make_contiguous();
   Tensor out = t.allocate(s, x.dtype(), "convolution");
+  take_workspace(t, x, weight, s);
+  t.attach(n, out);
+  return out;
+}
+
+Tensor patch_convolution(Tensor x_in, Tensor weight_in, Tensor bias_in) {
+  Tensor bias = std::move(bias_in);
+  if (bias.defined()) bias = lower_precision(std::move(bias));
+  const Tensor weight = lower_precision(std::move(weight_in));
+  const Tensor x = lower_precision(std::move(x_in));
+  Tape& t = x.tape();
+  Node* n = bias.defined() ? t.record("convolution", convolution_backward, {&x, &weight, &bias})
+                           : t.record("convolution", convolution_backward, {&x, &weight});
+  t.save(n, x);
+  t.save(n, weight);
+  Shape s = x.shape();
+  s.dims[1] = weight.dim(0);
+  for (int d = 2; d < s.rank; ++d) s.dims[d] = Dim(x.size(d) / weight.size(d));
+  s.make_contiguous();
+  Tensor out = t.allocate(s, x.dtype(), "convolution");
+  take_workspace(t, x, weight, s);
   t.attach(n, out);
   return out;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/tape/ops.hpp"
+#include "core/tape/ops/sums.hpp"
 #include "core/tape/reduction.hpp"
 
 namespace tidemark {
@@ -55,17 +56,6 @@ void view_add_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   r[1] = t.allocate(part, dtype, "clone");
 }
 
-// Only leading dimensions go: what is left lies side by side.
-bool sums_rows(const Shape& of, const Shape& to) {
-  int left = to.rank;
-  while (left > 0 && to.size(to.rank - left) == 1) --left;
-  if (left > of.rank) return false;
-  for (int i = 1; i <= left; ++i) {
-    if (of.size(of.rank - i) != to.size(to.rank - i)) return false;
-  }
-  return true;
-}
-
 bool moves(const Shape& shape) {
   for (int i = 0; i < shape.rank; ++i) {
     const Symbol meaning = shape.dim(i).symbol();
@@ -74,16 +64,23 @@ bool moves(const Shape& shape) {
   return false;
 }
 
-// Where a sum's rows are divided among blocks, their sums and what they wait by (Reduce.cuh gpu_reduce_kernel).
-void partial_sums(Tape& t, Count rows, const Shape& of) {
-  // Of sums whose number moves with the sizes, few have so many rows: that they have not is all that is asked.
-  if (moves(of) && !t.above(rows, kFewRows)) return;
-  const Reduction sums = reduction_of(of.numel(), t.compute_capability());
-  if (sums.filling == 0) return;
-  const Guard blocks{Guard::Kind::kBlocks, rows, sums.filling, sums.height};
-  const Guard divided{Guard::Kind::kDivided, rows, sums.filling, sums.height};
-  const Tensor partial = t.allocate_guarded(blocks, sums.partial, "sum (partial sums of blocks)");
-  t.allocate_guarded(divided, sums.semaphores, "sum (semaphores)");
+// The second factor of a Kronecker product: [m, k, n, l] to [1, k, 1, l].
+bool sums_factor(const Shape& of, const Shape& to) {
+  constexpr int kKronecker = 4;
+  return of.rank == kKronecker && to.rank == kKronecker && to.size(0) == 1 && to.size(2) == 1 &&
+         of.size(1) == to.size(1) && of.size(3) == to.size(3);
+}
+
+// Only leading dimensions go, or every other one: the sums are those of columns.
+bool sums_rows(const Shape& of, const Shape& to) {
+  if (sums_factor(of, to)) return true;
+  int left = to.rank;
+  while (left > 0 && to.size(to.rank - left) == 1) --left;
+  if (left > of.rank) return false;
+  for (int i = 1; i <= left; ++i) {
+    if (of.size(of.rank - i) != to.size(to.rank - i)) return false;
+  }
+  return true;
 }
 
 Tensor copy_of(const Tensor& x, const Shape& shape, Dtype dtype, const char* op, BackwardFn backward) {
@@ -94,6 +91,17 @@ Tensor copy_of(const Tensor& x, const Shape& shape, Dtype dtype, const char* op,
 }
 
 }  // namespace
+
+void partial_sums(Tape& t, Count rows, const Shape& of) {
+  // Of sums whose number moves with the sizes, few have so many rows: that they have not is all that is asked.
+  if (moves(of) && !t.above(rows, kFewRows)) return;
+  const Reduction sums = reduction_of(of.numel(), t.compute_capability());
+  if (sums.filling == 0) return;
+  const Guard blocks{Guard::Kind::kBlocks, rows, sums.filling, sums.height};
+  const Guard divided{Guard::Kind::kDivided, rows, sums.filling, sums.height};
+  const Tensor partial = t.allocate_guarded(blocks, sums.partial, "sum (partial sums of blocks)");
+  t.allocate_guarded(divided, sums.semaphores, "sum (semaphores)");
+}
 
 Tensor reshape(Tensor x_in, const Shape& shape) {
   Tensor x = std::move(x_in);

@@ -92,13 +92,6 @@ Tensor bmm(Tensor a_in, Tensor b_in) {
   return out;
 }
 
-// convolution_backward: input, weight, bias.
-void convolution_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
-  for (int i = 0; i < n.input_count; ++i) {
-    if (n.needs(i)) r[i] = t.allocate(n.input_shapes[i], g[0].dtype(), "convolution_backward");
-  }
-}
-
 }  // namespace
 
 Tensor lower_precision(Tensor x) {
@@ -176,25 +169,6 @@ Tensor matmul(Tensor a_in, Tensor b_in) {
   Tensor b3 = reshape(std::move(b), Shape{outer, inner, columns});
   Tensor y = bmm(std::move(a3), std::move(b3));
   return view(std::move(y), Shape{batch, heads, rows, columns});
-}
-
-Tensor patch_convolution(Tensor x_in, Tensor weight_in, Tensor bias_in) {
-  Tensor bias = std::move(bias_in);
-  if (bias.defined()) bias = lower_precision(std::move(bias));
-  const Tensor weight = lower_precision(std::move(weight_in));
-  const Tensor x = lower_precision(std::move(x_in));
-  Tape& t = x.tape();
-  Node* n = bias.defined() ? t.record("convolution", convolution_backward, {&x, &weight, &bias})
-                           : t.record("convolution", convolution_backward, {&x, &weight});
-  t.save(n, x);
-  t.save(n, weight);
-  Shape s = x.shape();
-  s.dims[1] = weight.dim(0);
-  for (int d = 2; d < s.rank; ++d) s.dims[d] = Dim(x.size(d) / weight.size(d));
-  s.make_contiguous();
-  Tensor out = t.allocate(s, x.dtype(), "convolution");
-  t.attach(n, out);
-  return out;
 }
 
 Tensor baddbmm(Tensor input_in, Tensor a_in, Tensor b_in) {

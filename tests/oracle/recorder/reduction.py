@@ -5,6 +5,8 @@ that of aten/src/ATen/TensorIterator.cpp reorder_dimensions and coalesce_dimensi
 """
 from math import ceil, prod
 
+import torch
+
 # Multiprocessors and the threads that one of them holds, by compute capability: V100, T4, A100, A6000, L40S, H100 and H200, B200, RTX 5090.
 PROCESSORS = {70: (80, 2048), 75: (40, 1024), 80: (108, 2048), 86: (84, 1536), 89: (142, 1536), 90: (132, 2048), 100: (148, 2048), 120: (170, 1536)}
 THREADS, WARP = 512, 32             # mnt_wrapper::MAX_NUM_THREADS
@@ -79,3 +81,13 @@ def workspaces(args, arch):
     reduced = {d % x.dim() for d in ([given] if isinstance(given, int) else given)} if given and x.dim() else set(range(x.dim()))
     found = partial_sums(x, reduced, arch)
     return [] if found is None else [(found[0], "partial sums of blocks"), (found[1], "semaphores")]
+
+
+def of_bias(args, arch):
+    """ATen/native/Convolution.cpp convolution_backward: the bias's gradient is a sum over all but the channels. Seen on a card where these come last;
+    where they come first only one of twelve took anything (tests/measured/kernels.jsonl)."""
+    grad, x, mask = args[0], args[1], args[10]
+    if not mask[2] or x.dim() != 4 or x.is_contiguous() or not x.is_contiguous(memory_format=torch.channels_last):
+        return []
+    grad = torch.empty(grad.shape, device="meta", memory_format=torch.channels_last)
+    return workspaces((grad, [0, 2, 3]), arch)
