@@ -23,6 +23,7 @@ FitHeader header_of(Answer& answer) {
   header.engine = answer.engine;
   header.catalog = answer.catalog;
   header.model = answer.model;
+  header.architecture = answer.architecture;
   header.job = answer.job;
   header.issues = answer.issues;
   return header;

@@ -17,11 +17,12 @@ namespace tidemark {
 
 /// What three verbs say of themselves and of the job.
 struct FitHeader {
-  std::string engine;   ///< version of this engine
-  std::string catalog;  ///< date of the catalog
-  std::string model;    ///< catalog id, or the class of a pasted config
-  TrainingJob job;      ///< as read
-  Issues issues;        ///< of the request; with an error among them there is nothing else
+  std::string engine;         ///< version of this engine
+  std::string catalog;        ///< date of the catalog
+  std::string model;          ///< catalog id, or the class of a pasted config
+  Architecture architecture;  ///< of the model
+  TrainingJob job;            ///< as read
+  Issues issues;              ///< of the request; with an error among them there is nothing else
 };
 
 /// The answer to `fit`.

@@ -229,7 +229,6 @@ void check_denoiser(const Architecture& a, const TrainingJob& job, Issues& issue
             "\"vae\" and \"text_encoders\" say so.");
   }
   if (job.vae != Vae::kCached || job.text_encoders) check_encoders(a.denoiser, issues);
-  add(issues, "NOT_COUNTED", Severity::kNote, "/model", "cuDNN's workspaces of convolutions are not counted.");
   const auto refuse = [&](std::string_view path, std::string message, std::string_view use) {
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, path, std::move(message), std::string{use});
   };

@@ -23,9 +23,10 @@ TextPiece verdict_piece(Verdict verdict) {
   return {std::string{verdict_in_words(verdict)}, tone_of(verdict)};
 }
 
-std::string job_in_words(const TrainingJob& job) {
-  return method_in_words(job) + " · " + batch_in_words(job) + " · " + checkpointing_in_words(job) + " · " +
-         optimizer_in_words(job);
+std::string job_in_words(const FitHeader& header) {
+  const TrainingJob& job = header.job;
+  return method_in_words(job) + " · " + batch_in_words(header.architecture, job) + " · " + checkpointing_in_words(job) +
+         " · " + optimizer_in_words(job);
 }
 
 /// "speed: faster; numbers: the same up to rounding (source).".
@@ -194,7 +195,7 @@ Document document_of(const FitReport& report) {
   out.issues = report.header.issues;
   if (!report.answered) return out;
   out.title(report.header.model);
-  out.paragraph(job_in_words(report.header.job));
+  out.paragraph(job_in_words(report.header));
   out.paragraph("peak " + format_gib(report.allocated.expected) + "  (" + format_gib(report.allocated.low) + " – " +
                 format_gib(report.allocated.high) + ")");
   const bool ruled = report.rule_of_thumb > 0.0;
@@ -225,7 +226,7 @@ Document document_of(const AdviceReport& report) {
   if (!report.answered) return out;
   const Advice& advice = report.advice;
   out.title(report.header.model + " on " + advice.card.name);
-  out.paragraph(job_in_words(report.header.job));
+  out.paragraph(job_in_words(report.header));
   out.paragraph(
       std::string{verdict_in_words(advice.fit.verdict)} + ": " + fit_in_words(advice.fit, advice.now.allocated),
       tone_of(advice.fit.verdict));
@@ -250,7 +251,7 @@ Document document_of(const MapReport& report) {
   out.issues = report.header.issues;
   if (!report.answered) return out;
   out.title(report.header.model + " on " + report.card.name);
-  out.paragraph(job_in_words(report.header.job));
+  out.paragraph(job_in_words(report.header));
   const std::string card = report.card.visible > 0
                                ? ", of " + format_gib(report.card.visible) + " usable; * tight, - does not fit"
                                : std::string{};

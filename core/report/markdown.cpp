@@ -65,8 +65,9 @@ std::string render_markdown(const Answer& answer, bool explain) {
   }
   const Estimate& e = *answer.estimate;
   out += "## " + answer.model + ": " + format_gib(e.allocated.expected) + "\n\n";
-  out += method_in_words(answer.job) + ", " + batch_in_words(answer.job) + ", " + checkpointing_in_words(answer.job) +
-         ", " + optimizer_in_words(answer.job) + ". The peak falls " + std::string{phase_in_words(e.peak.phase)};
+  out += method_in_words(answer.job) + ", " + batch_in_words(answer.architecture, answer.job) + ", " +
+         checkpointing_in_words(answer.job) + ", " + optimizer_in_words(answer.job) + ". The peak falls " +
+         std::string{phase_in_words(e.peak.phase)};
   if (!e.peak.at.empty()) out += ", at " + code(e.peak.at);
   out += ".\n\n| | low | expected | high | | |\n|---|---:|---:|---:|---:|---|\n";
   range_row(out, "allocated", e.allocated, "`torch.cuda.max_memory_allocated`");

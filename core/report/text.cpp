@@ -99,7 +99,7 @@ std::string_view colour_of(Severity severity) {
 void write_headline(Writer& w, const Answer& answer) {
   const Estimate& e = *answer.estimate;
   w.line(w.paint(answer.model, kBold));
-  w.line("  " + wrap(method_in_words(answer.job) + " · " + batch_in_words(answer.job) + " · " +
+  w.line("  " + wrap(method_in_words(answer.job) + " · " + batch_in_words(answer.architecture, answer.job) + " · " +
                          checkpointing_in_words(answer.job) + " · " + optimizer_in_words(answer.job),
                      w.width_, 2));
   w.line();

@@ -50,6 +50,34 @@ std::string what_is_trained(const TrainingJob& job) {
   return text;
 }
 
+// Seconds to a tenth, as people state them.
+std::string seconds_in_words(double seconds) {
+  const auto tenths = static_cast<Count>(std::llround(seconds * 10.0));
+  std::string text = format_grouped(tenths / 10);
+  if (tenths % 10 != 0) text += "." + std::to_string(tenths % 10);
+  return text + " s of sound";
+}
+
+// A sample: of a model that sees alone its pixels, of others their tokens and what comes with them.
+std::string sample_in_words(const Architecture& a, const TrainingJob& job) {
+  const bool sees_alone = a.image_size > 0 && a.language == nullptr;
+  const Count height = job.image_height > 0 ? job.image_height : a.image_size;
+  const Count width = job.image_height > 0 ? job.image_width : a.image_size;
+  const std::string pixels = format_grouped(height) + " × " + format_grouped(width) + " pixels";
+  const bool reads = a.vocab_size > 0 || a.denoiser.latents > 0;
+  if (sees_alone && !reads) return pixels;
+  std::string text = format_grouped(job.sequence_length) + " tokens";
+  if (job.sequence_length == 0 || !a.conv_dims.empty()) text.clear();
+  if (sees_alone) text = pixels + (text.empty() ? "" : ", " + text);
+  if (job.audio_seconds > 0.0) text = seconds_in_words(job.audio_seconds) + (text.empty() ? "" : ", " + text);
+  if (text.empty()) text = "a sample";
+  if (job.decoder_sequence_length > 0) text += " → " + format_grouped(job.decoder_sequence_length);
+  if (job.images_per_sample > 0) {
+    text += ", " + format_grouped(job.images_per_sample) + (job.images_per_sample == 1 ? " picture" : " pictures");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string method_in_words(const TrainingJob& job) {
@@ -60,10 +88,8 @@ std::string method_in_words(const TrainingJob& job) {
 // By Sharding.
 constexpr std::string_view kShardings[] = {"DDP", "FSDP 2", "FSDP 1", "ZeRO-1", "ZeRO-2", "ZeRO-3"};
 
-std::string batch_in_words(const TrainingJob& job) {
-  std::string text =
-      "batch " + format_grouped(job.micro_batch_size) + " × " + format_grouped(job.sequence_length) + " tokens";
-  if (job.decoder_sequence_length > 0) text += " → " + format_grouped(job.decoder_sequence_length);
+std::string batch_in_words(const Architecture& architecture, const TrainingJob& job) {
+  std::string text = "batch " + format_grouped(job.micro_batch_size) + " × " + sample_in_words(architecture, job);
   if (job.gradient_accumulation_steps > 1) {
     text += ", " + format_grouped(job.gradient_accumulation_steps) + " micro-batches per step";
   }

@@ -12,8 +12,8 @@ namespace tidemark {
 
 /// "full fine-tuning", "DPO, LoRA, rank 16, all linear layers".
 std::string method_in_words(const TrainingJob& job);
-/// "batch 4 × 2 048 tokens, 8 micro-batches per step".
-std::string batch_in_words(const TrainingJob& job);
+/// "batch 4 × 2 048 tokens, 8 micro-batches per step", "batch 256 × 224 × 224 pixels".
+std::string batch_in_words(const Architecture& architecture, const TrainingJob& job);
 /// "no checkpointing", "every layer checkpointed".
 std::string checkpointing_in_words(const TrainingJob& job);
 /// The optimizer's usual name in a request.

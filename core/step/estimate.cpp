@@ -79,6 +79,12 @@ void reach_up_to_workspaces(const Architecture& architecture, const TrainingJob&
   TrainingJob taken = job;
   taken.assumptions.convolution_workspaces = true;
   const Bytes most = quick_peak(simulate(architecture, taken), lasting_workspaces(taken));
+  if (most > e.allocated.high) {
+    e.issues.push_back({"NOT_COUNTED", Severity::kNote, "/model",
+                        "What cuDNN takes beside convolutions is its own choice. The figure leaves it out; the upper "
+                        "end of the range has the most that was measured.",
+                        ""});
+  }
   for (Range* range : {&e.allocated, &e.reserved, &e.device}) range->high = std::max(range->high, most);
 }
 

@@ -83,8 +83,6 @@ constexpr Bounds kDense{0.5, 2.0, 98.0, 98.0};
 // Among them jobs whose evaluation generates, the peak of which is that of the longest sequence: within 1.6 %.
 constexpr Bounds kLoops{1.0, 2.0, 98.0, 98.0};
 constexpr Bounds kOffloaded{4.0, 6.0, 90.0, 95.0};
-// One LoKr among them is 6.5 % low: its product's gradient is summed on the way.
-constexpr Bounds kAdapters{1.0, 6.5, 95.0, 95.0};
 // Answers that a model generates where GPUs divide it, and mixtures whose experts ZeRO-3 gathers: within 3.4 %.
 constexpr Bounds kMulti{1.0, 2.0, 95.0, 95.0};
 // The range is that of an implementation which published figures speak for, too.
@@ -131,7 +129,7 @@ struct RunBounds {
 constexpr RunBounds kRunBounds[] = {{97, 0.03, 87.0, 95.0},
                                     {602, 0.05, 95.0, 96.0},
                                     {61, 0.02, 100.0, 100.0},
-                                    {483, 0.15, 92.0, 94.0},
+                                    {481, 0.15, 94.0, 95.0},
                                     {67, 0.2, 85.0, 91.0}};
 
 void check_runs(Check& check, const Runs& runs, const RunBounds& bounds) {
@@ -288,17 +286,17 @@ int run(int argc, char** argv) {
   }
   if (!check) return 0;
   Check c;
-  check_oracle(c, "public records", without(t.open, t.deviations), 254, kDense);
-  check_oracle(c, "extra records", without(t.extra, t.deviations), 454, kDense);
-  check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 720, kDense);
-  check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 1280);
-  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 1131, kMulti);
-  check_oracle(c, "records of loops", without(t.loops, t.deviations), 190, kLoops);
-  check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 291, kAdapters);
-  check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 214);
-  check_oracle(c, "activations in host memory", without(t.offloaded, t.deviations), 125, kOffloaded);
-  check_oracle(c, "packed bases", without(t.quantised, t.deviations), 79, kDense);
-  check_oracle(c, "records of Megatron-Core", without(t.megatron, t.deviations), 84, kMegatron);
+  check_oracle(c, "public records", without(t.open, t.deviations), 259, kDense);
+  check_oracle(c, "extra records", without(t.extra, t.deviations), 467, kDense);
+  check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 771, kDense);
+  check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 1323);
+  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 1191, kMulti);
+  check_oracle(c, "records of loops", without(t.loops, t.deviations), 212, kLoops);
+  check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 306);
+  check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 217);
+  check_oracle(c, "activations in host memory", without(t.offloaded, t.deviations), 135, kOffloaded);
+  check_oracle(c, "packed bases", without(t.quantised, t.deviations), 81, kDense);
+  check_oracle(c, "records of Megatron-Core", without(t.megatron, t.deviations), 85, kMegatron);
   check_oracle(c, "records of Unsloth", without(t.unsloth, t.deviations), 57, kDense);
   c.at_least("coverage", "table is the records'", table == read_file(root + "/core/step/coverage_table.cpp"), 1);
   c.at_least("ranges", "are the residuals'", spreads == read_file(root + "/core/step/range_table.hpp"), 1);

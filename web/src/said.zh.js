@@ -248,7 +248,7 @@ export default [
     "Where GPUs divide the model this adapter is not modelled. LoRA is; OFT under ZeRO and FSDP, IA3, LoKr and VeRA under ZeRO and FSDP 2, LoHa under ZeRO-1, ZeRO-2 and FSDP 2, all beside weights that are not quantised.",
     "多块 GPU 切分模型时，这种适配器尚未建模。LoRA 已建模；OFT 在 ZeRO 和 FSDP 下，IA3、LoKr 和 VeRA 在 ZeRO 和 FSDP 2 下，LoHa 在 ZeRO-1、ZeRO-2 和 FSDP 2 下也已建模，均限于未量化的权重。",
   ],
-  ["cuDNN's workspaces of convolutions are not counted.", "cuDNN 卷积的工作区未计入。"],
+  ["What cuDNN takes beside convolutions is its own choice. The figure leaves it out; the upper end of the range has the most that was measured.", "cuDNN 在卷积之外占用多少由它自己决定。数值不含这部分；范围的上限含实测到的最大值。"],
   [
     "Only diffusion models have these encoders beside them; it has no effect.",
     "只有扩散模型旁边有这些编码器；此项不起作用。",
