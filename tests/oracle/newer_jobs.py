@@ -2,7 +2,7 @@
 """newer_jobs.py [FAMILY...] > jobs.jsonl: families that came to transformers late, a few layers of the published widths.
 
 Decoders: LFM2-MoE, Hunyuan-A13B, Hy3, Mistral 4, AFMoE, dots.llm1, OLMo-Hybrid, Youtu, Gemma 4 12B, Kimi K2. Models that see: LFM2-VL, Gemma 4 12B,
-GLM-OCR, PaddleOCR-VL, GLM-4.6V, Mistral Small 4, LLaVA-NeXT-Video, LLaVA-OneVision, Qwen3-Omni's thinker."""
+GLM-OCR, PaddleOCR-VL, GLM-4.6V, Mistral Small 4, LLaVA-NeXT-Video, LLaVA-OneVision, Qwen3-Omni's thinker, DeepSeek-VL, Ovis 2."""
 import json
 import sys
 
@@ -144,6 +144,21 @@ SEEING.update({
                                     "max_source_positions": 1500, "n_window": 50, "n_window_infer": 800, "conv_chunksize": 500,
                                     "downsample_hidden_size": 480, "output_dim": 2048}},
 })
+SEEING.update({
+    "deepseek-vl": {"model_type": "deepseek_vl", "architectures": ["DeepseekVLForConditionalGeneration"], "image_token_id": 100015,
+                    "tie_word_embeddings": False,
+                    "text_config": {"model_type": "llama", "vocab_size": 102400, "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 3,
+                                    "num_attention_heads": 16, "num_key_value_heads": 16, "max_position_embeddings": 16384},
+                    "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 1024, "image_size": 384, "intermediate_size": 4096,
+                                      "num_attention_heads": 16, "num_hidden_layers": 4, "patch_size": 16, "hidden_act": "gelu",
+                                      "vision_use_head": False}},
+    "ovis2": {"model_type": "ovis2", "architectures": ["Ovis2ForConditionalGeneration"], "image_token_id": 151665, "hidden_size": 896,
+              "vocab_size": 151936, "tie_word_embeddings": True,
+              "text_config": {"model_type": "qwen2", "vocab_size": 151936, "hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 4,
+                              "num_attention_heads": 14, "num_key_value_heads": 2, "max_position_embeddings": 32768, "tie_word_embeddings": True},
+              "vision_config": {"hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 4, "num_attention_heads": 8, "image_size": 448,
+                                "patch_size": 14, "hidden_stride": 2, "vocab_size": 65536, "num_visual_indicator_tokens": 5}},
+})
 CK = {"gradient_checkpointing": "full"}
 FA2 = {"attention": "flash_attention_2"}
 EAGER = {"attention": "eager"}
@@ -235,9 +250,17 @@ OMNIS = [
     ("video", "full", "bf16", 1, 1024, {"video_frames": 6, "image_size": [320, 448]}),
     ("fp32", "full", "fp32", 1, 1024, {"images": 1, "image_size": [320, 320], "audio_seconds": 15}),
 ]
-OWN_ROWS = {"llava-next-video": LLAVAS, "llava-onevision": LLAVAS, "qwen3-omni": OMNIS}
+MORE_SIGHTS = SIGHTS + [
+    ("padded", "lora", "bf16", 2, 1024, {"images": 1, "image_size": [512, 512], **lora(), "padding": True}),
+    ("qlora-re", "qlora", "bf16_amp", 2, 1024, {"images": 1, "image_size": [512, 512], **lora(), **CK, "use_reentrant": True}),
+    ("frozen-ck", "full", "bf16_amp", 2, 1024, {"images": 1, "image_size": [384, 512], "freeze": ["vision_tower"], **CK, "grad_accum": 2}),
+    ("adam8", "full", "bf16", 1, 1024, {"images": 1, "image_size": [512, 512], "optimizer": "adamw_8bit"}),
+]
+OWN_ROWS = {"llava-next-video": LLAVAS, "llava-onevision": LLAVAS, "qwen3-omni": OMNIS, "deepseek-vl": MORE_SIGHTS, "ovis2": MORE_SIGHTS}
 
 
+# Ovis 2's tiles: one piece, two and the whole, twelve and the whole.
+TILES_OF_448 = {(512, 512): ([448, 448], 1024), (384, 512): ([448, 896], 1536), (768, 1280): ([1344, 1792], 4096)}
 PATCHES_OF_14 = {(512, 512): [448, 448], (384, 512): [448, 672], (768, 1280): [672, 1120]}
 
 
@@ -247,6 +270,13 @@ def job(name, config, kind, row):
         more = {**more, **({"image_size": PATCHES_OF_14[tuple(more["image_size"])]} if "image_size" in more else {})}
     if "freeze" in more and not config["model_type"].startswith(("gemma", "qwen3_omni")):
         more = {**more, "freeze": ["visual" if config["model_type"].startswith(("glm", "paddle")) else "vision_tower"]}
+    if name == "deepseek-vl" and "freeze" in more:
+        more = {**more, "freeze": ["vision_model"]}
+    if name == "deepseek-vl":                            # 576 tokens a picture
+        length = max(length, 768 * more.get("images", 1))
+    if name == "ovis2" and "image_size" in more:
+        size, least = TILES_OF_448[tuple(more["image_size"])]
+        more, length = {**more, "image_size": size}, max(length, least)
     if name == "llava-onevision" and more.get("images") == 1:
         length = max(length, 4096)
     if name == "qwen3-omni":

@@ -164,6 +164,26 @@ TEST_CASE("Qwen3-Omni hears a second as thirteen tokens, and the rest of one by 
   CHECK(least_length(omni + R"(,"audio_seconds":20.5)") == std::to_string(20 * 13 + 7 + 2));
 }
 
+// DeepseekVLProcessor, transformers 5.12: num_image_tokens 576, the patches of a square of 384 pixels.
+TEST_CASE("DeepSeek-VL sees every picture as 576 tokens, and its parts add up to the published count") {
+  const std::string seen = R"(,"model":"deepseek-community/deepseek-vl-1.3b-chat","images_per_sample":)";
+  CHECK(least_length(seen + R"(1,"image_size":1024)") == "576");
+  CHECK(least_length(seen + R"(2,"image_size":[200,900])") == "1152");
+  constexpr Count kPublished = 1962640384;  // safetensors of deepseek-community/deepseek-vl-1.3b-chat
+  Count trained = 0;
+  for (const char* rest :
+       {R"(,"freeze_projector":true,"freeze_llm":true)", R"(,"freeze_vision":true,"freeze_llm":true)",
+        R"(,"freeze_vision":true,"freeze_projector":true)"}) {
+    Issues issues;
+    const Answer answer =
+        engine().answer(parse_json(R"({"sequence_length":1024)" + seen + "1" + rest + "}", "", issues));
+    REQUIRE(answer.estimate);
+    CHECK(answer.estimate->parameters.total == kPublished);
+    trained += answer.estimate->parameters.trainable;
+  }
+  CHECK(trained == kPublished);
+}
+
 // transformers 5.12 models/qwen3_vl: pos_embed is an nn.Embedding whose rows are weighed and summed up.
 TEST_CASE("Qwen3-VL's table of positions is trained where pictures are seen") {
   const auto has_state = [](const char* pictures) {
