@@ -169,6 +169,12 @@ void check_wrapped_classes(const Architecture& architecture, const TrainingJob& 
          "fsdp_transformer_layer_cls_to_wrap names its layers: that is taken to be set, for a tower's layers, too.",
          ""});
   }
+  if (architecture.model_type == "ovis2") {
+    issues.push_back({"ASSUMED_VALUE", Severity::kWarning, "/parallelism/fsdp",
+                      "Of this class's tower transformers names the attention alone (_no_split_modules): "
+                      "fsdp_transformer_layer_cls_to_wrap is taken to name its layers.",
+                      ""});
+  }
   if (architecture.model_type != "paddleocr_vl") return;
   const bool flat = job.data_parallel.sharding == Sharding::kFsdp1;
   issues.push_back({"ASSUMED_VALUE", Severity::kWarning, "/parallelism/fsdp",

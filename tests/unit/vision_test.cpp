@@ -184,6 +184,17 @@ TEST_CASE("DeepSeek-VL sees every picture as 576 tokens, and its parts add up to
   CHECK(trained == kPublished);
 }
 
+// Ovis2Processor and get_min_tile_covering_grid of transformers 5.12, at 448 pixels: 256 tokens of each piece, three
+// around and behind the whole, one between two tiles.
+TEST_CASE("Ovis 2 cuts a picture into the fewest tiles that show nine tenths of it, the whole before them") {
+  const std::string seen = R"(,"model":"thisisiron/Ovis2-1B-hf","images_per_sample":1,"image_size":)";
+  CHECK(least_length(seen + "448") == std::to_string(256 + 3));
+  CHECK(least_length(seen + "[448,896]") == std::to_string(3 * 256 + 4));
+  CHECK(least_length(seen + "512") == std::to_string(5 * 256 + 6));
+  CHECK(least_length(seen + "[1344,1792]") == std::to_string(13 * 256 + 14));
+  CHECK(least_length(seen + R"(448,"image_tiles":4)") == std::to_string(4 * 256 + 5));
+}
+
 // transformers 5.12 models/qwen3_vl: pos_embed is an nn.Embedding whose rows are weighed and summed up.
 TEST_CASE("Qwen3-VL's table of positions is trained where pictures are seen") {
   const auto has_state = [](const char* pictures) {
