@@ -265,8 +265,8 @@ Tensor merge(Net& net, Tensor embeds_in) {
     }
   }
   Features made = features(net);
-  net.image_hidden_states = made.rows;
-  Tensor embeds = scatter_features(net, std::move(embeds_in), std::move(made.rows), kModel);
+  net.image_hidden_states = to(std::move(made.rows), embeds_in.dtype());
+  Tensor embeds = scatter_features(net, std::move(embeds_in), net.image_hidden_states, kModel);
   Scope in(net.tape, "", kModel);
   const Count pieces = pieces_of(net), pictures = net.job.images_per_sample;
   net.picture_tokens += pictures * indicators_of(pieces);

@@ -175,7 +175,7 @@ void check_wrapped_classes(const Architecture& architecture, const TrainingJob& 
                       "fsdp_transformer_layer_cls_to_wrap is taken to name its layers.",
                       ""});
   }
-  if (architecture.model_type != "paddleocr_vl") return;
+  if (architecture.model_type != "paddleocr_vl" && architecture.model_type != "florence2") return;
   const bool flat = job.data_parallel.sharding == Sharding::kFsdp1;
   issues.push_back({"ASSUMED_VALUE", Severity::kWarning, "/parallelism/fsdp",
                     flat

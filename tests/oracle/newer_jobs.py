@@ -2,7 +2,7 @@
 """newer_jobs.py [FAMILY...] > jobs.jsonl: families that came to transformers late, a few layers of the published widths.
 
 Decoders: LFM2-MoE, Hunyuan-A13B, Hy3, Mistral 4, AFMoE, dots.llm1, OLMo-Hybrid, Youtu, Gemma 4 12B, Kimi K2. Models that see: LFM2-VL, Gemma 4 12B,
-GLM-OCR, PaddleOCR-VL, GLM-4.6V, Mistral Small 4, LLaVA-NeXT-Video, LLaVA-OneVision, Qwen3-Omni's thinker, DeepSeek-VL, Ovis 2."""
+GLM-OCR, PaddleOCR-VL, GLM-4.6V, Mistral Small 4, LLaVA-NeXT-Video, LLaVA-OneVision, Qwen3-Omni's thinker, DeepSeek-VL, Ovis 2, Florence-2."""
 import json
 import sys
 
@@ -159,6 +159,21 @@ SEEING.update({
               "vision_config": {"hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 4, "num_attention_heads": 8, "image_size": 448,
                                 "patch_size": 14, "hidden_stride": 2, "vocab_size": 65536, "num_visual_indicator_tokens": 5}},
 })
+FLORENCE_TEXT = {"model_type": "bart", "vocab_size": 51328, "dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1,
+                 "max_position_embeddings": 1024, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2}
+FLORENCE = {"model_type": "florence2", "architectures": ["Florence2ForConditionalGeneration"], "image_token_id": 51289, "tie_word_embeddings": True}
+SEEING.update({
+    "florence2": {**FLORENCE,
+                  "text_config": {**FLORENCE_TEXT, "d_model": 768, "encoder_layers": 3, "decoder_layers": 3, "encoder_attention_heads": 12,
+                                  "decoder_attention_heads": 12, "encoder_ffn_dim": 3072, "decoder_ffn_dim": 3072},
+                  "vision_config": {"depths": [1, 1, 3, 1], "embed_dim": [128, 256, 512, 1024], "num_heads": [4, 8, 16, 32],
+                                    "num_groups": [4, 8, 16, 32], "projection_dim": 768, "drop_path_rate": 0.1}},
+    "florence2-large": {**FLORENCE,
+                        "text_config": {**FLORENCE_TEXT, "d_model": 1024, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 16,
+                                        "decoder_attention_heads": 16, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096},
+                        "vision_config": {"depths": [1, 1, 2, 1], "embed_dim": [256, 512, 1024, 2048], "num_heads": [8, 16, 32, 64],
+                                          "num_groups": [8, 16, 32, 64], "projection_dim": 1024, "drop_path_rate": 0.1}},
+})
 CK = {"gradient_checkpointing": "full"}
 FA2 = {"attention": "flash_attention_2"}
 EAGER = {"attention": "eager"}
@@ -256,7 +271,27 @@ MORE_SIGHTS = SIGHTS + [
     ("frozen-ck", "full", "bf16_amp", 2, 1024, {"images": 1, "image_size": [384, 512], "freeze": ["vision_tower"], **CK, "grad_accum": 2}),
     ("adam8", "full", "bf16", 1, 1024, {"images": 1, "image_size": [512, 512], "optimizer": "adamw_8bit"}),
 ]
-OWN_ROWS = {"llava-next-video": LLAVAS, "llava-onevision": LLAVAS, "qwen3-omni": OMNIS, "deepseek-vl": MORE_SIGHTS, "ovis2": MORE_SIGHTS}
+# A picture of 768 x 768 for each text; labels are the decoder's.
+SEQ2SEQS = [
+    ("full", "full", "bf16", 2, 640, {"images": 1, "target_len": 128}),
+    ("four", "full", "bf16", 4, 608, {"images": 1, "target_len": 512}),
+    ("amp", "full", "amp_bf16", 1, 640, {"images": 1, "target_len": 256}),
+    ("bf16-amp", "full", "bf16_amp", 2, 640, {"images": 1, "target_len": 128}),
+    ("ck", "full", "bf16", 2, 640, {"images": 1, "target_len": 256, **CK}),
+    ("frozen", "full", "bf16", 2, 640, {"images": 1, "target_len": 128, "freeze": ["vision_tower"]}),
+    ("frozen-ck", "full", "bf16_amp", 4, 640, {"images": 1, "target_len": 640, "freeze": ["vision_tower"], **CK}),
+    ("eager", "full", "bf16", 1, 640, {"images": 1, "target_len": 128, **EAGER}),
+    ("lora", "lora", "bf16_amp", 2, 640, {"images": 1, "target_len": 128, **lora()}),
+    ("lora-language", "lora", "bf16", 2, 640, {"images": 1, "target_len": 256, **lora(r".*language_model.*_proj"), **CK}),
+    ("qlora", "qlora", "bf16_amp", 2, 640, {"images": 1, "target_len": 128, **lora(), **CK, "optimizer": "paged_adamw_8bit"}),
+    ("padded", "lora", "bf16", 2, 640, {"images": 1, "target_len": 128, **lora(), "padding": True}),
+    ("text", "full", "bf16", 2, 640, {"target_len": 256}),
+    ("text-lora", "lora", "bf16_amp", 4, 512, {"target_len": 512, **lora(), **CK}),
+    ("text-fa2", "full", "bf16", 2, 640, {"target_len": 256, **FA2}),
+    ("fp32", "full", "fp32", 1, 640, {"images": 1, "target_len": 128}),
+]
+OWN_ROWS = {"llava-next-video": LLAVAS, "llava-onevision": LLAVAS, "qwen3-omni": OMNIS, "deepseek-vl": MORE_SIGHTS, "ovis2": MORE_SIGHTS,
+            "florence2": SEQ2SEQS, "florence2-large": SEQ2SEQS}
 
 
 # Ovis 2's tiles: one piece, two and the whole, twelve and the whole.
@@ -270,6 +305,8 @@ def job(name, config, kind, row):
         more = {**more, **({"image_size": PATCHES_OF_14[tuple(more["image_size"])]} if "image_size" in more else {})}
     if "freeze" in more and not config["model_type"].startswith(("gemma", "qwen3_omni")):
         more = {**more, "freeze": ["visual" if config["model_type"].startswith(("glm", "paddle")) else "vision_tower"]}
+    if config["model_type"] == "florence2" and "images" in more:
+        more = {**more, "image_size": [768, 768]}
     if name == "deepseek-vl" and "freeze" in more:
         more = {**more, "freeze": ["vision_model"]}
     if name == "deepseek-vl":                            # 576 tokens a picture

@@ -195,6 +195,33 @@ TEST_CASE("Ovis 2 cuts a picture into the fewest tiles that show nine tenths of 
   CHECK(least_length(seen + R"(448,"image_tiles":4)") == std::to_string(4 * 256 + 5));
 }
 
+// Florence2Processor, transformers 5.12: image_seq_length 577, one picture for each text. flash_attn refuses heads of
+// more than 256 columns, and 768 / 32 patches per side are 576.
+TEST_CASE("Florence-2 sees one picture as 577 tokens of its encoder's, without FlashAttention") {
+  const std::string seen = R"(,"model":"florence-community/Florence-2-base","images_per_sample":)";
+  CHECK(least_length(seen + R"(1,"image_size":224)") == "577");
+  const auto ask_florence = [&](const std::string& options) {
+    Issues issues;
+    return engine().answer(
+        parse_json(R"({"sequence_length":640,"decoder_sequence_length":128)" + seen + options + "}", "", issues));
+  };
+  CHECK(ask_florence("1").estimate);
+  CHECK_FALSE(ask_florence("2").estimate);
+  CHECK_FALSE(ask_florence(R"(1,"attention":"flash_attention_2")").estimate);
+  CHECK(ask_florence(R"(0,"attention":"flash_attention_2")").estimate);
+  constexpr Count kPublished = 231546368 - 100 * 1024;  // of which pos_idx_to_embed is a buffer
+  Count trained = 0;
+  for (const char* rest :
+       {R"(1,"freeze_projector":true,"freeze_llm":true)", R"(1,"freeze_vision":true,"freeze_llm":true)",
+        R"(1,"freeze_vision":true,"freeze_projector":true)"}) {
+    const Answer answer = ask_florence(rest);
+    REQUIRE(answer.estimate);
+    CHECK(answer.estimate->parameters.total == kPublished);
+    trained += answer.estimate->parameters.trainable;
+  }
+  CHECK(trained == kPublished);
+}
+
 // transformers 5.12 models/qwen3_vl: pos_embed is an nn.Embedding whose rows are weighed and summed up.
 TEST_CASE("Qwen3-VL's table of positions is trained where pictures are seen") {
   const auto has_state = [](const char* pictures) {
