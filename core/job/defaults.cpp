@@ -321,7 +321,7 @@ bool wraps_named_classes(const TrainingJob& job) {
 // transformers 5.12: classes without _no_split_modules, of which accelerate 1.15 utils/dataclasses.py
 // (set_auto_wrap_policy) makes a policy that takes nothing.
 bool wraps_no_layers(const Architecture& architecture, const TrainingJob& job) {
-  constexpr std::string_view kWithoutNames[] = {"biogpt",  "blenderbot", "ctrl",  "deberta", "deberta-v2",
+  constexpr std::string_view kWithoutNames[] = {"biogpt",  "blenderbot", "ctrl",  "deberta", "deberta-v2", "layoutlmv3",
                                                 "electra", "marian",     "mpnet", "pegasus", "wav2vec2"};
   if (!is_divided_by_accelerate(job)) return false;
   return std::find(std::begin(kWithoutNames), std::end(kWithoutNames), architecture.model_type) !=

@@ -2,7 +2,7 @@
 """newer_jobs.py [FAMILY...] > jobs.jsonl: families that came to transformers late, a few layers of the published widths.
 
 Decoders: LFM2-MoE, Hunyuan-A13B, Hy3, Mistral 4, AFMoE, dots.llm1, OLMo-Hybrid, Youtu, Gemma 4 12B, Kimi K2. Models that see: LFM2-VL, Gemma 4 12B,
-GLM-OCR, PaddleOCR-VL, GLM-4.6V, Mistral Small 4, LLaVA-NeXT-Video, LLaVA-OneVision, Qwen3-Omni's thinker, DeepSeek-VL, Ovis 2, Florence-2."""
+GLM-OCR, PaddleOCR-VL, GLM-4.6V, Mistral Small 4, LLaVA-NeXT-Video, LLaVA-OneVision, Qwen3-Omni's thinker, DeepSeek-VL, Ovis 2, Florence-2. Pages: LayoutLMv3."""
 import json
 import sys
 
@@ -290,6 +290,30 @@ SEQ2SEQS = [
     ("text-fa2", "full", "bf16", 2, 640, {"target_len": 256, **FA2}),
     ("fp32", "full", "fp32", 1, 640, {"images": 1, "target_len": 128}),
 ]
+LAYOUT = {"model_type": "layoutlmv3", "architectures": ["LayoutLMv3ForTokenClassification"], "vocab_size": 50265, "hidden_size": 768,
+          "num_hidden_layers": 4, "num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 514, "type_vocab_size": 1,
+          "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1, "pad_token_id": 1}
+# Forms, pages and questions: LayoutLMv3 has the page beside its words whatever the job says.
+PAGES = {"layoutlmv3": LAYOUT,
+         "layoutlmv3-large": {**LAYOUT, "hidden_size": 1024, "num_hidden_layers": 3, "num_attention_heads": 16, "intermediate_size": 4096,
+                              "coordinate_size": 171, "shape_size": 170, "num_labels": 13},
+         "layoutlmv3-cls": {**LAYOUT, "architectures": ["LayoutLMv3ForSequenceClassification"], "num_labels": 16},
+         "layoutlmv3-qa": {**LAYOUT, "architectures": ["LayoutLMv3ForQuestionAnswering"]}}
+
+
+PAGED = [
+    ("full", "full", "bf16", 2, 512, {}),
+    ("four", "full", "amp_bf16", 4, 512, {}),
+    ("amp", "full", "amp_bf16", 1, 256, {}),
+    ("bf16-amp", "full", "bf16_amp", 2, 384, {"grad_accum": 2}),
+    ("fp16", "full", "amp_fp16", 2, 512, {}),
+    ("fp32", "full", "fp32", 1, 512, {}),
+    ("padded", "full", "bf16", 2, 512, {"padding": True}),
+    ("padded-amp", "full", "amp_bf16", 3, 300, {"padding": True}),
+    ("frozen", "full", "bf16", 2, 512, {"freeze": ["layoutlmv3.embeddings", "layoutlmv3.patch_embed"]}),
+    ("lora", "lora", "amp_bf16", 2, 512, lora(["query", "value"])),
+    ("lora-all", "lora", "bf16", 2, 512, lora(r".*encoder.*\.(query|key|value|dense)")),
+]
 OWN_ROWS = {"llava-next-video": LLAVAS, "llava-onevision": LLAVAS, "qwen3-omni": OMNIS, "deepseek-vl": MORE_SIGHTS, "ovis2": MORE_SIGHTS,
             "florence2": SEQ2SEQS, "florence2-large": SEQ2SEQS}
 
@@ -303,8 +327,11 @@ def job(name, config, kind, row):
     what, method, precision, rows, length, more = row
     if config["model_type"].startswith(("glm", "mistral3", "paddle")):     # sizes that their patches divide
         more = {**more, **({"image_size": PATCHES_OF_14[tuple(more["image_size"])]} if "image_size" in more else {})}
-    if "freeze" in more and not config["model_type"].startswith(("gemma", "qwen3_omni")):
+    if "freeze" in more and not config["model_type"].startswith(("gemma", "qwen3_omni", "layout")):
         more = {**more, "freeze": ["visual" if config["model_type"].startswith(("glm", "paddle")) else "vision_tower"]}
+    if config["model_type"] == "layoutlmv3" and "lora" in more:          # PEFT trains the head of the task that it is told
+        tasks = {"ForTokenClassification": "TOKEN_CLS", "ForSequenceClassification": "SEQ_CLS", "ForQuestionAnswering": "QUESTION_ANS"}
+        more = {**more, "lora": {**more["lora"], "task_type": tasks[config["architectures"][0].removeprefix("LayoutLMv3")]}}
     if config["model_type"] == "florence2" and "images" in more:
         more = {**more, "image_size": [768, 768]}
     if name == "deepseek-vl" and "freeze" in more:
@@ -325,9 +352,11 @@ def job(name, config, kind, row):
 
 
 def main():
-    wanted = sys.argv[1:] or [*DECODERS, *SEEING]
+    wanted = sys.argv[1:] or [*DECODERS, *SEEING, *PAGES]
     for name in wanted:
-        if name in SEEING:
+        if name in PAGES:
+            rows, config, kind = PAGED, PAGES[name], "text"
+        elif name in SEEING:
             rows, config, kind = OWN_ROWS.get(name, SIGHTS), SEEING[name], "vlm"
         else:
             config = DECODERS[name]

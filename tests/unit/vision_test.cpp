@@ -222,6 +222,24 @@ TEST_CASE("Florence-2 sees one picture as 577 tokens of its encoder's, without F
   CHECK(trained == kPublished);
 }
 
+// transformers 5.12 models/layoutlmv3: counted on the meta device; neither checkpoints nor packed tables of distances.
+TEST_CASE("LayoutLMv3 has the page beside its words, and neither checkpoints nor packed weights") {
+  const auto ask_layout = [](const std::string& options) {
+    Issues issues;
+    return engine().answer(parse_json(R"({"model":"microsoft/layoutlmv3-base","sequence_length":512)"
+                                      R"(,"architecture":"LayoutLMv3ForTokenClassification")" +
+                                          options + "}",
+                                      "", issues));
+  };
+  const Answer full = ask_layout("");
+  REQUIRE(full.estimate);
+  CHECK(full.estimate->parameters.total == 125326976 + 2 * 769);  // two labels
+  CHECK_FALSE(ask_layout(R"(,"method":"qlora")").estimate);
+  CHECK_FALSE(ask_layout(R"(,"gradient_checkpointing":"full")").estimate);
+  const Answer lora = ask_layout(R"(,"method":"lora","adapter":{"target_modules":["query","value"]})");
+  CHECK(lora.estimate);
+}
+
 // transformers 5.12 models/qwen3_vl: pos_embed is an nn.Embedding whose rows are weighed and summed up.
 TEST_CASE("Qwen3-VL's table of positions is trained where pictures are seen") {
   const auto has_state = [](const char* pictures) {
