@@ -29,8 +29,9 @@ struct Traits {
 };
 constexpr Traits kTraits[] = {
     {"bart", false, true, true, Positions::kLearned},       {"mbart", true, true, true, Positions::kLearned},
-    {"m2m_100", true, false, false, Positions::kBuffer},    {"pegasus", true, false, true, Positions::kSinusoidal},
-    {"marian", false, false, true, Positions::kSinusoidal}, {"whisper", true, false, false, Positions::kOfWhisper},
+    {"florence2", false, true, false, Positions::kLearned}, {"m2m_100", true, false, false, Positions::kBuffer},
+    {"pegasus", true, false, true, Positions::kSinusoidal}, {"marian", false, false, true, Positions::kSinusoidal},
+    {"whisper", true, false, false, Positions::kOfWhisper},
 };
 
 const Traits& traits_of(const Architecture& architecture) {

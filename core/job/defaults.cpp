@@ -321,18 +321,23 @@ bool wraps_named_classes(const TrainingJob& job) {
 // transformers 5.12: classes without _no_split_modules, of which accelerate 1.15 utils/dataclasses.py
 // (set_auto_wrap_policy) makes a policy that takes nothing.
 bool wraps_no_layers(const Architecture& architecture, const TrainingJob& job) {
-  constexpr std::string_view kWithoutNames[] = {"biogpt",  "blenderbot", "ctrl",  "deberta", "deberta-v2",
+  constexpr std::string_view kWithoutNames[] = {"biogpt",  "blenderbot", "ctrl",  "deberta", "deberta-v2", "layoutlmv3",
                                                 "electra", "marian",     "mpnet", "pegasus", "wav2vec2"};
   if (!is_divided_by_accelerate(job)) return false;
   return std::find(std::begin(kWithoutNames), std::end(kWithoutNames), architecture.model_type) !=
          std::end(kWithoutNames);
 }
 
-// transformers 5.12 models/paddleocr_vl/modeling_paddleocr_vl.py: _no_split_modules has no layers of the tower.
+// transformers 5.12 models/paddleocr_vl/modeling_paddleocr_vl.py, models/florence2/modeling_florence2.py:
+// _no_split_modules has no layers of the tower.
 Count unwrapped_layers(const Architecture& architecture, const TrainingJob& job) {
   if (wraps_no_layers(architecture, job)) return std::numeric_limits<Count>::max();
-  const bool names_no_tower = architecture.model_type == "paddleocr_vl" && is_divided_by_accelerate(job);
-  return names_no_tower && !architecture.parts.empty() ? architecture.parts.front().num_layers : 0;
+  if (architecture.parts.empty() || !is_divided_by_accelerate(job)) return 0;
+  if (architecture.model_type == "paddleocr_vl") return architecture.parts.front().num_layers;
+  if (architecture.model_type != "florence2") return 0;
+  Count blocks = 0;
+  for (const Architecture& stage : architecture.parts.back().parts) blocks += stage.num_layers;
+  return blocks;
 }
 
 namespace {

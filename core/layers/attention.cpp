@@ -224,6 +224,9 @@ SdpaKernel choose_sdpa(const Net& net, const Tensor& q, const Tensor& k, const T
   const bool ampere = net.job.compute_capability >= 80;
   // Heads that would only broadcast have no fused kernel (sdp_utils.cpp check_batch_size_and_num_heads_dense).
   if (grouped && !enable_gqa) return SdpaKernel::kMath;
+  // check_last_dim_stride_equals_1_dense, of all fused kernels (Florence-2's attention among channels).
+  const auto apart = [](const Tensor& x) { return x.size(3) > 1 && x.shape().strides[3] != 1; };
+  if (apart(q) || apart(k) || apart(v)) return SdpaKernel::kMath;
   if (prefers_cudnn(net, q, v, trains_mask)) return SdpaKernel::kCudnn;
   if (half && !has_mask && same && head_dim <= 256 && ampere) return SdpaKernel::kFlash;
   // Measured, not read from the source: fp16 on a T4 runs the math kernel (torch-preflight rows, torch 2.11).

@@ -386,10 +386,12 @@ Tensor Net::told_of_gradient(Tensor embeds_in) {
 }
 
 // transformers 5.12 integrations/neftune.py neftune_post_forward_hook: output + torch.zeros_like(output).uniform_(…).
-// It is on what get_input_embeddings() of the whole names: an encoder-decoder's `shared`, which nobody calls.
+// It is on what get_input_embeddings() of the whole names: an encoder-decoder's `shared`, which nobody calls but
+// Florence-2.
 Tensor Net::with_noise(Tensor embeds_in) {
   const Tensor embeds = std::move(embeds_in);
-  if (job.neftune_noise_alpha <= 0.0 || evaluates || arch.num_decoder_layers > 0) return embeds;
+  if (job.neftune_noise_alpha <= 0.0 || evaluates) return embeds;
+  if (arch.num_decoder_layers > 0 && arch.language == nullptr) return embeds;
   Tensor noise = zeros(tape, embeds.shape(), embeds.dtype(), "zeros_like");
   return add(embeds, std::move(noise));
 }

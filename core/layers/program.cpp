@@ -74,6 +74,7 @@ void check_attention(const Architecture& architecture, const TrainingJob& job, I
 
 std::string full_name(const Architecture& architecture, std::string_view path) {
   const std::string_view body = architecture.body_prefix;
+  constexpr std::string_view kTower = "vision_tower.";  // as most that hold one name it
   // Of a model that sees, the language model's program names its own modules ("model.norm") and the head. All else lies
   // beside the language model in the body.
   // Llama4ForConditionalGeneration: a causal language model, head and all, beside the rest.
@@ -91,10 +92,13 @@ std::string full_name(const Architecture& architecture, std::string_view path) {
     const std::string_view type = architecture.model_type;
     const bool idefics = type.substr(0, 7) == "idefics" || type == "smolvlm";
     if (is_language) name += idefics ? "text_model." : "language_model.";
+    if (type == "deepseek_vl" && path.starts_with(kTower)) {
+      name += "vision_model.";
+      path.remove_prefix(kTower.size());
+    }
     return name.append(path);
   }
   // SigLIP's tower alone, as those that hold it name it.
-  constexpr std::string_view kTower = "vision_tower.";
   if (architecture.model_type == "siglip" && path.substr(0, kTower.size()) == kTower) {
     return std::string{"vision_model."}.append(path.substr(kTower.size()));
   }

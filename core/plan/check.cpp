@@ -151,9 +151,9 @@ void check_method(const TrainingJob& job, Issues& issues) {
 // Model types whose _no_split_modules name what is not in the model: layers and embeddings of a tower's text model, or
 // of the tower that a text model alone has not (transformers 5.12: post_init joins those of all parts).
 bool names_absent_classes(const Architecture& a) {
-  constexpr std::string_view kTypes[] = {"gemma3",       "gemma3_text", "gemma4_text", "idefics2",
-                                         "idefics3",     "lfm2_vl",     "llava",       "llava_next",
-                                         "qwen3_5_text", "paligemma",   "smolvlm",     "qwen3_5_moe_text"};
+  constexpr std::string_view kTypes[] = {"deepseek_vl", "gemma3",  "gemma3_text",     "gemma4_text", "idefics2",
+                                         "idefics3",    "lfm2_vl", "llava",           "llava_next",  "qwen3_5_text",
+                                         "paligemma",   "smolvlm", "qwen3_5_moe_text"};
   if (a.model_type == "gemma4") return a.parts.size() < 2;  // it has no audio tower
   return std::find(std::begin(kTypes), std::end(kTypes), a.model_type) != std::end(kTypes);
 }
@@ -169,7 +169,13 @@ void check_wrapped_classes(const Architecture& architecture, const TrainingJob& 
          "fsdp_transformer_layer_cls_to_wrap names its layers: that is taken to be set, for a tower's layers, too.",
          ""});
   }
-  if (architecture.model_type != "paddleocr_vl") return;
+  if (architecture.model_type == "ovis2") {
+    issues.push_back({"ASSUMED_VALUE", Severity::kWarning, "/parallelism/fsdp",
+                      "Of this class's tower transformers names the attention alone (_no_split_modules): "
+                      "fsdp_transformer_layer_cls_to_wrap is taken to name its layers.",
+                      ""});
+  }
+  if (architecture.model_type != "paddleocr_vl" && architecture.model_type != "florence2") return;
   const bool flat = job.data_parallel.sharding == Sharding::kFsdp1;
   issues.push_back({"ASSUMED_VALUE", Severity::kWarning, "/parallelism/fsdp",
                     flat

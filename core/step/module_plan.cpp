@@ -46,7 +46,9 @@ bool in_frozen_part(const Architecture& architecture, const TrainingJob& job, st
   const auto has = [name](std::string_view word) { return name.find(word) != std::string_view::npos; };
   const bool is_thinker = architecture.model_type.ends_with("_thinker") && name.substr(0, 6) == "model.";
   if (is_thinker || has("language_model.") || has("text_model.") || has("lm_head")) return job.freeze_llm;
-  return has("projector") || has("merger") || has("connector") ? job.freeze_projector : job.freeze_vision;
+  constexpr std::string_view kBetween[] = {"projector", "merger", "connector", "aligner"};
+  const bool is_projector = std::any_of(std::begin(kBetween), std::end(kBetween), has);
+  return is_projector ? job.freeze_projector : job.freeze_vision;
 }
 
 /// How a job treats modules, asked one by one.

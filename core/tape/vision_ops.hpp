@@ -6,6 +6,7 @@
 namespace tidemark {
 
 Tensor mean_over(Tensor x, int dim);               ///< mean(dim)
+Tensor amax_last(Tensor x);                        ///< amax(dim=-1): keeps its input and its result
 Tensor interpolate(Tensor x, const Shape& shape);  ///< F.interpolate of [n, channels, h, w]; autocast: fp32
 /// F.grid_sample of [1, channels, h, w] at `grid` [1, n, 1, 2], as [1, channels, n, 1]; autocast: fp32
 Tensor grid_sample(Tensor x, Tensor grid);

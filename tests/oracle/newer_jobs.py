@@ -2,7 +2,7 @@
 """newer_jobs.py [FAMILY...] > jobs.jsonl: families that came to transformers late, a few layers of the published widths.
 
 Decoders: LFM2-MoE, Hunyuan-A13B, Hy3, Mistral 4, AFMoE, dots.llm1, OLMo-Hybrid, Youtu, Gemma 4 12B, Kimi K2. Models that see: LFM2-VL, Gemma 4 12B,
-GLM-OCR, PaddleOCR-VL, GLM-4.6V, Mistral Small 4, LLaVA-NeXT-Video, LLaVA-OneVision, Qwen3-Omni's thinker."""
+GLM-OCR, PaddleOCR-VL, GLM-4.6V, Mistral Small 4, LLaVA-NeXT-Video, LLaVA-OneVision, Qwen3-Omni's thinker, DeepSeek-VL, Ovis 2, Florence-2. Pages: LayoutLMv3."""
 import json
 import sys
 
@@ -144,6 +144,36 @@ SEEING.update({
                                     "max_source_positions": 1500, "n_window": 50, "n_window_infer": 800, "conv_chunksize": 500,
                                     "downsample_hidden_size": 480, "output_dim": 2048}},
 })
+SEEING.update({
+    "deepseek-vl": {"model_type": "deepseek_vl", "architectures": ["DeepseekVLForConditionalGeneration"], "image_token_id": 100015,
+                    "tie_word_embeddings": False,
+                    "text_config": {"model_type": "llama", "vocab_size": 102400, "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 3,
+                                    "num_attention_heads": 16, "num_key_value_heads": 16, "max_position_embeddings": 16384},
+                    "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 1024, "image_size": 384, "intermediate_size": 4096,
+                                      "num_attention_heads": 16, "num_hidden_layers": 4, "patch_size": 16, "hidden_act": "gelu",
+                                      "vision_use_head": False}},
+    "ovis2": {"model_type": "ovis2", "architectures": ["Ovis2ForConditionalGeneration"], "image_token_id": 151665, "hidden_size": 896,
+              "vocab_size": 151936, "tie_word_embeddings": True,
+              "text_config": {"model_type": "qwen2", "vocab_size": 151936, "hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 4,
+                              "num_attention_heads": 14, "num_key_value_heads": 2, "max_position_embeddings": 32768, "tie_word_embeddings": True},
+              "vision_config": {"hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 4, "num_attention_heads": 8, "image_size": 448,
+                                "patch_size": 14, "hidden_stride": 2, "vocab_size": 65536, "num_visual_indicator_tokens": 5}},
+})
+FLORENCE_TEXT = {"model_type": "bart", "vocab_size": 51328, "dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1,
+                 "max_position_embeddings": 1024, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2}
+FLORENCE = {"model_type": "florence2", "architectures": ["Florence2ForConditionalGeneration"], "image_token_id": 51289, "tie_word_embeddings": True}
+SEEING.update({
+    "florence2": {**FLORENCE,
+                  "text_config": {**FLORENCE_TEXT, "d_model": 768, "encoder_layers": 3, "decoder_layers": 3, "encoder_attention_heads": 12,
+                                  "decoder_attention_heads": 12, "encoder_ffn_dim": 3072, "decoder_ffn_dim": 3072},
+                  "vision_config": {"depths": [1, 1, 3, 1], "embed_dim": [128, 256, 512, 1024], "num_heads": [4, 8, 16, 32],
+                                    "num_groups": [4, 8, 16, 32], "projection_dim": 768, "drop_path_rate": 0.1}},
+    "florence2-large": {**FLORENCE,
+                        "text_config": {**FLORENCE_TEXT, "d_model": 1024, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 16,
+                                        "decoder_attention_heads": 16, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096},
+                        "vision_config": {"depths": [1, 1, 2, 1], "embed_dim": [256, 512, 1024, 2048], "num_heads": [8, 16, 32, 64],
+                                          "num_groups": [8, 16, 32, 64], "projection_dim": 1024, "drop_path_rate": 0.1}},
+})
 CK = {"gradient_checkpointing": "full"}
 FA2 = {"attention": "flash_attention_2"}
 EAGER = {"attention": "eager"}
@@ -235,9 +265,61 @@ OMNIS = [
     ("video", "full", "bf16", 1, 1024, {"video_frames": 6, "image_size": [320, 448]}),
     ("fp32", "full", "fp32", 1, 1024, {"images": 1, "image_size": [320, 320], "audio_seconds": 15}),
 ]
-OWN_ROWS = {"llava-next-video": LLAVAS, "llava-onevision": LLAVAS, "qwen3-omni": OMNIS}
+MORE_SIGHTS = SIGHTS + [
+    ("padded", "lora", "bf16", 2, 1024, {"images": 1, "image_size": [512, 512], **lora(), "padding": True}),
+    ("qlora-re", "qlora", "bf16_amp", 2, 1024, {"images": 1, "image_size": [512, 512], **lora(), **CK, "use_reentrant": True}),
+    ("frozen-ck", "full", "bf16_amp", 2, 1024, {"images": 1, "image_size": [384, 512], "freeze": ["vision_tower"], **CK, "grad_accum": 2}),
+    ("adam8", "full", "bf16", 1, 1024, {"images": 1, "image_size": [512, 512], "optimizer": "adamw_8bit"}),
+]
+# A picture of 768 x 768 for each text; labels are the decoder's.
+SEQ2SEQS = [
+    ("full", "full", "bf16", 2, 640, {"images": 1, "target_len": 128}),
+    ("four", "full", "bf16", 4, 608, {"images": 1, "target_len": 512}),
+    ("amp", "full", "amp_bf16", 1, 640, {"images": 1, "target_len": 256}),
+    ("bf16-amp", "full", "bf16_amp", 2, 640, {"images": 1, "target_len": 128}),
+    ("ck", "full", "bf16", 2, 640, {"images": 1, "target_len": 256, **CK}),
+    ("frozen", "full", "bf16", 2, 640, {"images": 1, "target_len": 128, "freeze": ["vision_tower"]}),
+    ("frozen-ck", "full", "bf16_amp", 4, 640, {"images": 1, "target_len": 640, "freeze": ["vision_tower"], **CK}),
+    ("eager", "full", "bf16", 1, 640, {"images": 1, "target_len": 128, **EAGER}),
+    ("lora", "lora", "bf16_amp", 2, 640, {"images": 1, "target_len": 128, **lora()}),
+    ("lora-language", "lora", "bf16", 2, 640, {"images": 1, "target_len": 256, **lora(r".*language_model.*_proj"), **CK}),
+    ("qlora", "qlora", "bf16_amp", 2, 640, {"images": 1, "target_len": 128, **lora(), **CK, "optimizer": "paged_adamw_8bit"}),
+    ("padded", "lora", "bf16", 2, 640, {"images": 1, "target_len": 128, **lora(), "padding": True}),
+    ("text", "full", "bf16", 2, 640, {"target_len": 256}),
+    ("text-lora", "lora", "bf16_amp", 4, 512, {"target_len": 512, **lora(), **CK}),
+    ("text-fa2", "full", "bf16", 2, 640, {"target_len": 256, **FA2}),
+    ("fp32", "full", "fp32", 1, 640, {"images": 1, "target_len": 128}),
+]
+LAYOUT = {"model_type": "layoutlmv3", "architectures": ["LayoutLMv3ForTokenClassification"], "vocab_size": 50265, "hidden_size": 768,
+          "num_hidden_layers": 4, "num_attention_heads": 12, "intermediate_size": 3072, "max_position_embeddings": 514, "type_vocab_size": 1,
+          "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1, "pad_token_id": 1}
+# Forms, pages and questions: LayoutLMv3 has the page beside its words whatever the job says.
+PAGES = {"layoutlmv3": LAYOUT,
+         "layoutlmv3-large": {**LAYOUT, "hidden_size": 1024, "num_hidden_layers": 3, "num_attention_heads": 16, "intermediate_size": 4096,
+                              "coordinate_size": 171, "shape_size": 170, "num_labels": 13},
+         "layoutlmv3-cls": {**LAYOUT, "architectures": ["LayoutLMv3ForSequenceClassification"], "num_labels": 16},
+         "layoutlmv3-qa": {**LAYOUT, "architectures": ["LayoutLMv3ForQuestionAnswering"]}}
 
 
+PAGED = [
+    ("full", "full", "bf16", 2, 512, {}),
+    ("four", "full", "amp_bf16", 4, 512, {}),
+    ("amp", "full", "amp_bf16", 1, 256, {}),
+    ("bf16-amp", "full", "bf16_amp", 2, 384, {"grad_accum": 2}),
+    ("fp16", "full", "amp_fp16", 2, 512, {}),
+    ("fp32", "full", "fp32", 1, 512, {}),
+    ("padded", "full", "bf16", 2, 512, {"padding": True}),
+    ("padded-amp", "full", "amp_bf16", 3, 300, {"padding": True}),
+    ("frozen", "full", "bf16", 2, 512, {"freeze": ["layoutlmv3.embeddings", "layoutlmv3.patch_embed"]}),
+    ("lora", "lora", "amp_bf16", 2, 512, lora(["query", "value"])),
+    ("lora-all", "lora", "bf16", 2, 512, lora(r".*encoder.*\.(query|key|value|dense)")),
+]
+OWN_ROWS = {"llava-next-video": LLAVAS, "llava-onevision": LLAVAS, "qwen3-omni": OMNIS, "deepseek-vl": MORE_SIGHTS, "ovis2": MORE_SIGHTS,
+            "florence2": SEQ2SEQS, "florence2-large": SEQ2SEQS}
+
+
+# Ovis 2's tiles: one piece, two and the whole, twelve and the whole.
+TILES_OF_448 = {(512, 512): ([448, 448], 1024), (384, 512): ([448, 896], 1536), (768, 1280): ([1344, 1792], 4096)}
 PATCHES_OF_14 = {(512, 512): [448, 448], (384, 512): [448, 672], (768, 1280): [672, 1120]}
 
 
@@ -245,8 +327,20 @@ def job(name, config, kind, row):
     what, method, precision, rows, length, more = row
     if config["model_type"].startswith(("glm", "mistral3", "paddle")):     # sizes that their patches divide
         more = {**more, **({"image_size": PATCHES_OF_14[tuple(more["image_size"])]} if "image_size" in more else {})}
-    if "freeze" in more and not config["model_type"].startswith(("gemma", "qwen3_omni")):
+    if "freeze" in more and not config["model_type"].startswith(("gemma", "qwen3_omni", "layout")):
         more = {**more, "freeze": ["visual" if config["model_type"].startswith(("glm", "paddle")) else "vision_tower"]}
+    if config["model_type"] == "layoutlmv3" and "lora" in more:          # PEFT trains the head of the task that it is told
+        tasks = {"ForTokenClassification": "TOKEN_CLS", "ForSequenceClassification": "SEQ_CLS", "ForQuestionAnswering": "QUESTION_ANS"}
+        more = {**more, "lora": {**more["lora"], "task_type": tasks[config["architectures"][0].removeprefix("LayoutLMv3")]}}
+    if config["model_type"] == "florence2" and "images" in more:
+        more = {**more, "image_size": [768, 768]}
+    if name == "deepseek-vl" and "freeze" in more:
+        more = {**more, "freeze": ["vision_model"]}
+    if name == "deepseek-vl":                            # 576 tokens a picture
+        length = max(length, 768 * more.get("images", 1))
+    if name == "ovis2" and "image_size" in more:
+        size, least = TILES_OF_448[tuple(more["image_size"])]
+        more, length = {**more, "image_size": size}, max(length, least)
     if name == "llava-onevision" and more.get("images") == 1:
         length = max(length, 4096)
     if name == "qwen3-omni":
@@ -258,9 +352,11 @@ def job(name, config, kind, row):
 
 
 def main():
-    wanted = sys.argv[1:] or [*DECODERS, *SEEING]
+    wanted = sys.argv[1:] or [*DECODERS, *SEEING, *PAGES]
     for name in wanted:
-        if name in SEEING:
+        if name in PAGES:
+            rows, config, kind = PAGED, PAGES[name], "text"
+        elif name in SEEING:
             rows, config, kind = OWN_ROWS.get(name, SIGHTS), SEEING[name], "vlm"
         else:
             config = DECODERS[name]

@@ -82,6 +82,9 @@ TEST_CASE("a surface over sizes that a page shows is compiled, not estimated cel
   for (Count batch = 1; batch <= 64; ++batch) batches.push_back(batch);
   for (Count length = 128; length <= 64 * 128; length += 128) sequences.push_back(length);
   for_models({kWays[0], kWays[1], kWays[4]}, [&](const Answer& a) {
+    // Its scores are of pairs of (S + 197) tokens, a size of three terms, where a compiled step's has two at most: cell
+    // by cell, and its table of positions ends at 512 tokens.
+    if (a.architecture.model_type == "layoutlmv3") return;
     const Surface surface = peak_surface(a.architecture, a.job, batches, sequences);
     // Groups of two or three cells are not worth a compilation; Liger's chunks, powers of two, make a dozen of them.
     CHECK(surface.one_by_one < 4096 / 20);

@@ -164,6 +164,82 @@ TEST_CASE("Qwen3-Omni hears a second as thirteen tokens, and the rest of one by 
   CHECK(least_length(omni + R"(,"audio_seconds":20.5)") == std::to_string(20 * 13 + 7 + 2));
 }
 
+// DeepseekVLProcessor, transformers 5.12: num_image_tokens 576, the patches of a square of 384 pixels.
+TEST_CASE("DeepSeek-VL sees every picture as 576 tokens, and its parts add up to the published count") {
+  const std::string seen = R"(,"model":"deepseek-community/deepseek-vl-1.3b-chat","images_per_sample":)";
+  CHECK(least_length(seen + R"(1,"image_size":1024)") == "576");
+  CHECK(least_length(seen + R"(2,"image_size":[200,900])") == "1152");
+  constexpr Count kPublished = 1962640384;  // safetensors of deepseek-community/deepseek-vl-1.3b-chat
+  Count trained = 0;
+  for (const char* rest :
+       {R"(,"freeze_projector":true,"freeze_llm":true)", R"(,"freeze_vision":true,"freeze_llm":true)",
+        R"(,"freeze_vision":true,"freeze_projector":true)"}) {
+    Issues issues;
+    const Answer answer =
+        engine().answer(parse_json(R"({"sequence_length":1024)" + seen + "1" + rest + "}", "", issues));
+    REQUIRE(answer.estimate);
+    CHECK(answer.estimate->parameters.total == kPublished);
+    trained += answer.estimate->parameters.trainable;
+  }
+  CHECK(trained == kPublished);
+}
+
+// Ovis2Processor and get_min_tile_covering_grid of transformers 5.12, at 448 pixels: 256 tokens of each piece, three
+// around and behind the whole, one between two tiles.
+TEST_CASE("Ovis 2 cuts a picture into the fewest tiles that show nine tenths of it, the whole before them") {
+  const std::string seen = R"(,"model":"thisisiron/Ovis2-1B-hf","images_per_sample":1,"image_size":)";
+  CHECK(least_length(seen + "448") == std::to_string(256 + 3));
+  CHECK(least_length(seen + "[448,896]") == std::to_string(3 * 256 + 4));
+  CHECK(least_length(seen + "512") == std::to_string(5 * 256 + 6));
+  CHECK(least_length(seen + "[1344,1792]") == std::to_string(13 * 256 + 14));
+  CHECK(least_length(seen + R"(448,"image_tiles":4)") == std::to_string(4 * 256 + 5));
+}
+
+// Florence2Processor, transformers 5.12: image_seq_length 577, one picture for each text. flash_attn refuses heads of
+// more than 256 columns, and 768 / 32 patches per side are 576.
+TEST_CASE("Florence-2 sees one picture as 577 tokens of its encoder's, without FlashAttention") {
+  const std::string seen = R"(,"model":"florence-community/Florence-2-base","images_per_sample":)";
+  CHECK(least_length(seen + R"(1,"image_size":224)") == "577");
+  const auto ask_florence = [&](const std::string& options) {
+    Issues issues;
+    return engine().answer(
+        parse_json(R"({"sequence_length":640,"decoder_sequence_length":128)" + seen + options + "}", "", issues));
+  };
+  CHECK(ask_florence("1").estimate);
+  CHECK_FALSE(ask_florence("2").estimate);
+  CHECK_FALSE(ask_florence(R"(1,"attention":"flash_attention_2")").estimate);
+  CHECK(ask_florence(R"(0,"attention":"flash_attention_2")").estimate);
+  constexpr Count kPublished = 231546368 - 100 * 1024;  // of which pos_idx_to_embed is a buffer
+  Count trained = 0;
+  for (const char* rest :
+       {R"(1,"freeze_projector":true,"freeze_llm":true)", R"(1,"freeze_vision":true,"freeze_llm":true)",
+        R"(1,"freeze_vision":true,"freeze_projector":true)"}) {
+    const Answer answer = ask_florence(rest);
+    REQUIRE(answer.estimate);
+    CHECK(answer.estimate->parameters.total == kPublished);
+    trained += answer.estimate->parameters.trainable;
+  }
+  CHECK(trained == kPublished);
+}
+
+// transformers 5.12 models/layoutlmv3: counted on the meta device; neither checkpoints nor packed tables of distances.
+TEST_CASE("LayoutLMv3 has the page beside its words, and neither checkpoints nor packed weights") {
+  const auto ask_layout = [](const std::string& options) {
+    Issues issues;
+    return engine().answer(parse_json(R"({"model":"microsoft/layoutlmv3-base","sequence_length":512)"
+                                      R"(,"architecture":"LayoutLMv3ForTokenClassification")" +
+                                          options + "}",
+                                      "", issues));
+  };
+  const Answer full = ask_layout("");
+  REQUIRE(full.estimate);
+  CHECK(full.estimate->parameters.total == 125326976 + 2 * 769);  // two labels
+  CHECK_FALSE(ask_layout(R"(,"method":"qlora")").estimate);
+  CHECK_FALSE(ask_layout(R"(,"gradient_checkpointing":"full")").estimate);
+  const Answer lora = ask_layout(R"(,"method":"lora","adapter":{"target_modules":["query","value"]})");
+  CHECK(lora.estimate);
+}
+
 // transformers 5.12 models/qwen3_vl: pos_embed is an nn.Embedding whose rows are weighed and summed up.
 TEST_CASE("Qwen3-VL's table of positions is trained where pictures are seen") {
   const auto has_state = [](const char* pictures) {

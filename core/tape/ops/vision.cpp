@@ -11,6 +11,15 @@ void whole_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   r[0] = t.allocate(s, g[0].dtype(), n.name);
 }
 
+// FunctionsManual.cpp scale_grad_by_count: the gradient where the largest stands, divided by how often it does.
+void amax_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  const Shape s = n.input_shapes[0].contiguous();
+  const Tensor there = t.allocate(s, Dtype::kBool, "eq");
+  const Tensor masked = t.allocate(s, g[0].dtype(), "mul");
+  const Tensor count = t.allocate(s.with_last(Dim(1)), Dtype::kInt64, "sum");
+  r[0] = t.allocate(s, g[0].dtype(), "div");
+}
+
 // grid_sampler_2d_backward_cuda makes the grid's gradient whether or not it is asked for (GridSampler.cpp).
 void grid_sample_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   const Tensor of_grid = t.allocate(n.input_shapes[1], g[0].dtype(), n.name);
@@ -42,6 +51,20 @@ Tensor mean_over(Tensor x_in, int dim) {
   --s.rank;
   s.make_contiguous();
   return reshaped(x, s, "mean");
+}
+
+Tensor amax_last(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  Tape& t = x.tape();
+  Node* n = t.record("amax", amax_backward, {&x});
+  t.save(n, x);
+  Shape s = x.shape();
+  --s.rank;
+  s.make_contiguous();
+  Tensor out = t.allocate(s, x.dtype(), "amax");
+  t.attach(n, out);
+  t.save(n, out);
+  return out;
 }
 
 Tensor interpolate(Tensor x_in, const Shape& shape) {
