@@ -314,6 +314,7 @@ export default {
   "sure.runs": "{name}：{amount} 次记录的运行，误差都不超过 {worst} %",
   "sure.none": "{name}：没有记录的运行；凡受影响之处，区间更宽",
   "sure.all": "所有种类",
+  "sure.own": "我们自己在 NVIDIA H200 上的运行：torch 所分配的 {amount} 个峰值，其中 {within} % 的误差不超过 1 %",
   "sure.measured":
     "他人公开发布的 GPU 实测：torch 分配量的 {amount} 个峰值，误差中位数 {median} %，最大 {worst} %；另有 {left} 个引擎无法解释，已逐一列名排除",
   "sure.uncounted":
