@@ -328,7 +328,7 @@ export interface Job {
   image_size?: unknown;
   /** The VAE of a diffusion model, on the card or not. @default "cached" */
   vae?: "cached" | "mixed_precision" | "fp32" | null;
-  /** Those of a diffusion model (CLIP, T5), on the card or not. @default "cached" */
+  /** Those of a diffusion model (CLIP, T5, Mistral, Qwen), on the card or not. @default "cached" */
   text_encoders?: "cached" | "frozen" | "trained" | null;
   /**
    * Pieces that each picture is cut into, the whole included; 0: one, or as the model cuts that size. Unit: tiles.

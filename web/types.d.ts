@@ -19,6 +19,7 @@ declare module "tidemark:accuracy" {
     runs: [number, number];
     types: Record<string, [number, number]>;
     methods: Record<string, [number, number]>;
+    own: [number, number];
     measured: [number, number, number, number];
   };
 }

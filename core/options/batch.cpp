@@ -93,7 +93,7 @@ constexpr Option kOptions[] = {
         .further()
         .into<&TrainingJob::vae>(),
     choice("text_encoders", "\"cached\"", kTextEncoders, "Text encoders",
-           "Those of a diffusion model (CLIP, T5), on the card or not.")
+           "Those of a diffusion model (CLIP, T5, Mistral, Qwen), on the card or not.")
         .further()
         .sets([](Request& r, const OptionValue& v) {
           r.job.text_encoders = v.choice > 0;

@@ -35,8 +35,24 @@ test("the options' titles are the language's where it has some, else the engine'
   const find = ({ options }, wanted) => options.find(({ name }) => name === wanted);
   assert.equal(find(told, "optimizer").label, chinese["option.optimizer"]);
   assert.equal(find(told, "sequence_length").unit, chinese["unit.tokens"]);
-  assert.equal(find(told, "deterministic").label, find(own, "deterministic").label);
+  const { "option.deterministic": _, ...others } = chinese;
+  setMessages(others);
+  assert.equal(find(inWords(own), "deterministic").label, find(own, "deterministic").label);
+  setMessages(chinese);
   // Help that only repeats a title is none, in whatever language the title stands.
   assert.equal(find(own, "adapter.r").help, `${find(own, "adapter.r").label}.`);
-  assert.equal(find(told, "adapter.r").help, "");
+  assert.equal(find(inWords(own), "adapter.r").help, "");
+});
+
+test("each option, group and unit has its Chinese title", async () => {
+  const { options, groups } = await describe();
+  const wanted = [
+    ...options.map(({ name }) => `option.${name}`),
+    ...groups.map(({ name }) => `group.${name}`),
+    ...options.flatMap(({ unit }) => (unit ? [`unit.${unit}`] : [])),
+  ];
+  assert.deepEqual(
+    wanted.filter((key) => !chinese[key]),
+    [],
+  );
 });

@@ -778,4 +778,15 @@ export default [
     'Windows of at most 100 hops ("n_window": 50) are modelled, "n_window_infer" of one or more.',
     "只建模最多 100 帧的窗口（“n_window”: 50），且 “n_window_infer” 至少含一个窗口。",
   ],
+  // Files that nothing recognises.
+  ['"{1}" is empty.', "“{1}” 是空文件。"],
+  ['"{1}" looks like none of the formats that are read.', "“{1}” 不像任何能读取的格式。"],
+  ['"{1}" cannot be read as JSON. Line {2}: {3}', "“{1}” 不能作为 JSON 读取。第 {2} 行：{3}"],
+  ["Something stands behind the end of the JSON.", "JSON 结束之后还有内容。"],
+  ["A value is missing.", "缺少一个值。"],
+  ["A key is missing.", "缺少一个键。"],
+  ["A colon is missing.", "缺少冒号。"],
+  ["A string does not end.", "字符串没有结束。"],
+  ["A comma or a closing bracket is missing.", "缺少逗号或右括号。"],
+  ["It is nested too deep or has too many values.", "嵌套太深，或值太多。"],
 ];

@@ -45,6 +45,7 @@ export function createSure({ models }) {
     const { low, expected, high } = estimate.allocated;
     const percent = ((Math.max(high - expected, expected - low) / expected) * 100).toFixed(1);
     const [amount, median, worst, left] = accuracy.measured;
+    const [own, within] = accuracy.own;
     const base = docs();
     const link = ([key, path]) => [h("a", { href: `${base}${path}` }, t(`sure.${key}`)), " "];
     return node.replaceChildren(
@@ -53,6 +54,7 @@ export function createSure({ models }) {
         "ul",
         {},
         evidence(estimate, values, models()).map(line),
+        h("li", {}, t("sure.own", { amount: own, within })),
         h("li", {}, t("sure.measured", { amount, median, worst, left })),
       ),
       h("p", {}, t("sure.uncounted")),
