@@ -47,7 +47,7 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
 
 constexpr const char* kModel = "transformers 5.12 models/jamba/modeling_jamba.py: JambaModel.forward";
 constexpr const char* kLayer = "transformers 5.12 models/jamba/modeling_jamba.py: JambaMambaDecoderLayer.forward";
-constexpr const char* kMixer = "transformers 5.12 models/jamba/modeling_jamba.py: JambaMambaMixer.slow_forward";
+constexpr const char* kMixer = "transformers 5.12 models/jamba/modeling_jamba.py: JambaMambaMixer.forward";
 constexpr const char* kAttention = "transformers 5.12 models/jamba/modeling_jamba.py: JambaAttention.forward";
 constexpr const char* kMoe = "transformers 5.12 models/jamba/modeling_jamba.py: JambaSparseMoeBlock.forward";
 constexpr const char* kMlp = "transformers 5.12 models/jamba/modeling_jamba.py: JambaMLP.forward";
@@ -64,7 +64,9 @@ Tensor mixer(Net& net, Tensor hidden) {
   const StateSpace& s = net.arch.ssm;
   const Tensor x = std::move(hidden);
   Tensor projected = net.linear("mamba.in_proj", x, Dim(2 * s.width), s.bias);
-  return slow_scan(net, kMamba, transpose(std::move(projected), 1, 2), x.dtype());
+  projected = transpose(std::move(projected), 1, 2);
+  if (!net.job.torch_scan) return selective_mixer(net, kMamba, std::move(projected));
+  return slow_scan(net, kMamba, std::move(projected), x.dtype());
 }
 
 // The router is an nn.Linear.
@@ -108,8 +110,7 @@ Tensor norm(Net& net, Tensor hidden) {
   return rms_norm(net, "model.final_layernorm", std::move(hidden));
 }
 
-const Program kProgram = {
-    .forward = one_stack<embed, layer, norm>, .lm_head = llama_head, .heads = kMoeForwards, .fused_scan = false};
+const Program kProgram = {.forward = one_stack<embed, layer, norm>, .lm_head = llama_head, .heads = kMoeForwards};
 
 }  // namespace
 

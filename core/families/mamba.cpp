@@ -162,6 +162,29 @@ Tensor slow_scan(Net& net, const MambaForm& form, Tensor projected_in, Dtype dty
   return net.linear(form.out_proj, transpose(out, 1, 2), net.H, s.bias);
 }
 
+// JambaMambaMixer.cuda_kernels_forward: norms between the projections keep mamba_inner_fn out.
+Tensor selective_mixer(Net& net, const MambaForm& form, Tensor projected_in) {
+  const StateSpace& s = net.arch.ssm;
+  const Dim width(s.width), state(s.state), rank(s.rank);
+  const Tensor projected = std::move(projected_in);
+  const Pieces halves = split(projected, 1, {width, width});
+  Tensor hidden = masked(net, halves.part[0]);
+  hidden = causal_convolution(net, form.conv1d, std::move(hidden), s.conv_bias);
+  hidden = masked(net, std::move(hidden));
+  const Tensor numbers = net.linear(form.x_proj, transpose(hidden, 1, 2), Dim(s.rank + 2 * s.state));
+  const Pieces three = split(numbers, -1, {rank, state, state});
+  const Tensor step = normed(net, form.dt_norm, three.part[0]);
+  const Tensor b = normed(net, form.b_norm, three.part[1]);
+  const Tensor c = normed(net, form.c_norm, three.part[2]);
+  const Tensor delta = transpose(net.linear(form.dt_proj, step, width, true), 1, 2);
+  const Tensor a = decay_rate(net, form.module);
+  const Tensor bias = net.tape.allocate(Shape{width}, Dtype::kFp32, "to");  // dt_proj.bias.data.float()
+  const Tensor d = wide(net, form.module, "D", Shape{width});
+  const Tensor out =
+      selective_scan({hidden, delta, a, transpose(b, 1, 2), transpose(c, 1, 2), d, halves.part[1], bias});
+  return net.linear(form.out_proj, transpose(out, 1, 2), net.H, s.bias);
+}
+
 namespace {
 
 constexpr MambaForm kMamba = {"mixer", "mixer.conv1d", "mixer.x_proj", "mixer.dt_proj", "mixer.out_proj"};

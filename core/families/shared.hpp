@@ -44,6 +44,8 @@ struct MambaForm {
 };
 /// MambaMixer.slow_forward and JambaMambaMixer.slow_forward behind in_proj: x [B, 2D, S].
 Tensor slow_scan(Net& net, const MambaForm& form, Tensor projected, Dtype dtype);
+/// The same on causal_conv1d's and mamba_ssm's kernels, one for the convolution and one for the scan.
+Tensor selective_mixer(Net& net, const MambaForm& form, Tensor projected);
 /// GPTNeoMLP.forward, GPTBigCodeMLP.forward: up, activation, down, dropout; `source` says which.
 Tensor c_fc_mlp(Net& net, Tensor hidden, const char* source);
 /// GPT2Model.forward up to its loop: token and position tables.

@@ -35,6 +35,12 @@ struct SplitScan {
   Count head_dim = 0, groups = 0, state = 0, chunk = 0;
 };
 Tensor split_conv1d_scan(Tensor projected, const SplitScan& scan);
+/// mamba-ssm 2 ops/selective_scan_interface.py selective_scan_fn: u, delta and z [B, D, S], a [D, N], b and c [B, N,
+/// S], in the model's dtype; a, d and the bias, which gets no gradient, in fp32.
+struct SelectiveScan {
+  Tensor u, delta, a, b, c, d, z, delta_bias;
+};
+Tensor selective_scan(const SelectiveScan& scan);
 /// mamba-ssm 2 ops/selective_scan_interface.py mamba_inner_fn: all of Mamba behind its first projection, xz [B, 2D, S].
 struct InnerScan {
   Tensor conv_weight, conv_bias, x_weight, dt_weight, out_weight, out_bias, a, d, dt_bias;  ///< some may be undefined

@@ -40,6 +40,19 @@ TEST_CASE("the kernels of layers with a state are named in the answer, and torch
   }
 }
 
+// csrc/selective_scan/selective_scan.cpp: "B.scalar_type() == input_type"; seen with the real model's code
+// (tests/oracle/recorder/kernels_mamba.py).
+TEST_CASE("Jamba's scan on fused kernels takes inputs of one dtype") {
+  const std::string jamba = R"("model":"ai21labs/Jamba-v0.1","sequence_length":4096,"precision":)";
+  CHECK(answer_to(jamba + R"("bf16_amp")").estimate);
+  CHECK(answer_to(jamba + R"("pure_bf16")").estimate);
+  for (const char* precision : {"amp_bf16", "fp16_bf16_amp"}) {
+    const Answer mixed = answer_to(jamba + "\"" + precision + "\"");
+    CHECK(!mixed.estimate);
+    CHECK(says(mixed, "/precision", Severity::kError));
+  }
+}
+
 TEST_CASE("a scan that goes token by token in Python is modelled for short sequences only") {
   CHECK(answer_to(kMamba + R"(,"sequence_length":512,"kernels":"torch")").estimate);
   const Answer longer = answer_to(kMamba + R"(,"sequence_length":513,"kernels":"torch")");

@@ -318,6 +318,45 @@ void mamba_inner_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
 
 }  // namespace
 
+namespace {
+
+constexpr Count kScanChunk = 2048;  // csrc/selective_scan/selective_scan.cpp: tokens of a block
+
+Tensor along_tokens(const Tensor& x) {
+  return x.shape().strides[2] == 1 ? detach(x) : contiguous(detach(x));
+}
+
+// csrc/selective_scan/selective_scan.cpp selective_scan_bwd. Saved: u, delta, a, b, c, d, z, bias, steps, out.
+void selective_scan_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  const Tensor dout = g[0].shape().strides[2] == 1 ? g[0] : contiguous(g[0]);
+  r[6] = like(n.saved_tensor(6));
+  r[0] = like(n.saved_tensor(0));
+  r[1] = like(n.saved_tensor(1));
+  r[2] = like(n.saved_tensor(2));
+  const Tensor db = fp32(t, n.saved_tensor(3).shape()), dc = fp32(t, n.saved_tensor(4).shape());
+  r[5] = like(n.saved_tensor(5));
+  const Tensor dbias = like(n.saved_tensor(7));
+  r[3] = to(db, n.saved_tensor(3).dtype());
+  r[4] = to(dc, n.saved_tensor(4).dtype());
+}
+
+}  // namespace
+
+Tensor selective_scan(const SelectiveScan& s) {
+  Tape& t = s.u.tape();
+  Node* n = t.record("selective_scan", selective_scan_backward, {&s.u, &s.delta, &s.a, &s.b, &s.c, &s.d, &s.z});
+  const Tensor u = along_tokens(s.u), delta = along_tokens(s.delta);
+  const Tensor b = along_tokens(s.b), c = along_tokens(s.c), z = along_tokens(s.z);
+  const Shape& sizes = u.shape();
+  const Dim blocks(t.quotient_up(sizes.size(2), kScanChunk)), pairs(2 * s.a.size(1));
+  const Tensor out = like(delta);
+  const Tensor steps = fp32(t, Shape{sizes.dim(0), sizes.dim(1), blocks, pairs});
+  Tensor gated = like(z);
+  for (const Tensor* saved : {&u, &delta, &s.a, &b, &c, &s.d, &z, &s.delta_bias, &steps, &out}) t.save(n, *saved);
+  t.attach(n, gated);
+  return gated;
+}
+
 Tensor mamba_inner(Tensor xz_in, const InnerScan& s) {
   const Tensor argument = std::move(xz_in);
   Tape& t = argument.tape();
