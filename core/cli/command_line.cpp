@@ -33,6 +33,16 @@ std::string nearest_word(const std::string& word, const Command* command) {
   return nearest(flag ? word.substr(0, word.find('=')) : word, candidates);
 }
 
+/// Whether a first word that names no command can only be about a job: a flag, a file, a model ("llama-3.1-8b"), so
+/// that it asks for the estimate. Of plain letters, it is a command that nobody knows.
+bool is_about_a_job(const std::string& word) {
+  constexpr std::string_view kForAll[] = {"-h", "--help", "--version"};
+  if (word.empty() || std::find(std::begin(kForAll), std::end(kForAll), word) != std::end(kForAll)) return false;
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (word[0] == '-') return word.size() > 1;
+  return !std::all_of(word.begin(), word.end(), is_letter) && nearest_word(word, nullptr).empty();
+}
+
 std::string is_readable(const std::string& path) {
   std::FILE* file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
   if (file == nullptr) return "no such file";
@@ -95,8 +105,13 @@ bool* CommandLine::switch_of(std::string_view flag) {
 }
 
 Issues CommandLine::parse(int argc, char** argv) {
+  std::string standard = "estimate";
+  std::vector<char*> words(argv, argv + argc);
+  if (argc > 1 && find_command(argv[1]) == nullptr && is_about_a_job(argv[1])) {
+    words.insert(words.begin() + 1, standard.data());
+  }
   try {
-    app_.parse(argc, argv);
+    app_.parse(static_cast<int>(words.size()), words.data());
     return {};
   } catch (const CLI::ParseError& error) {
     Issue issue{"BAD_USAGE", Severity::kError, "", error.what(), ""};
@@ -106,6 +121,9 @@ Issues CommandLine::parse(int argc, char** argv) {
       const std::string word = wrong_word(extras);
       issue.message = "\"" + word + "\" is not understood here.";
       issue.suggestion = nearest_word(word, command());
+      if (command() == nullptr && issue.suggestion.empty()) {
+        issue.message = "\"" + word + "\" is no command: `tidemark help` lists them.";
+      }
       if (command() != nullptr && command()->name == "import") issue.message = "There is no file \"" + word + "\".";
     }
     if (!issue.message.empty() && issue.message.back() != '.') issue.message += ".";

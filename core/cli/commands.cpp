@@ -14,6 +14,7 @@
 #include "core/options/options.hpp"
 #include "core/report/layout.hpp"
 #include "core/report/markdown.hpp"
+#include "core/units/letters.hpp"
 #include "core/units/nearest.hpp"
 #include "core/wire/json.hpp"
 #include "core/wire/write_answer.hpp"
@@ -33,15 +34,44 @@ int nothing_matches(std::string_view what, const std::string& pattern) {
   return refuse({{"NO_MATCH", Severity::kError, "", "No " + std::string{what} + " matches \"" + pattern + "\".", ""}});
 }
 
-/// Who typed flags reads flags, not JSON paths.
+void replace(std::string& text, std::string_view from, std::string_view to) {
+  if (const std::size_t at = text.find(from); at != std::string::npos) text.replace(at, from.size(), to);
+}
+
+/// Who typed flags reads flags, not JSON paths and objects.
 void name_flags(Issues& issues) {
   for (Issue& issue : issues) {
     if (const std::string flag = flag_for_pointer(issue.path); !flag.empty()) issue.path = flag;
+    replace(issue.message, "{\"memory_gib\": 24}", "--gpu 24GiB");
+    replace(issue.message, "{\"vram_gb\": 24}", "--gpu 24GB");
+    if (issue.code == "MISSING_MODEL" && issue.path.empty()) {
+      issue.message =
+          "Say which model is trained: --model NAME (`tidemark models` lists them), --config config.json, --params 7B, "
+          "or the files of the job.";
+      issue.suggestion = "tidemark estimate --model llama-3.1-8b --method lora --gpu 4090";
+    }
   }
+}
+
+/// What was chosen for a job that is refused helps nobody: errors stand alone, with what may be their cause.
+void drop_notes_beside_errors(Issues& issues) {
+  if (!has_error(issues)) return;
+  std::erase_if(issues, [](const Issue& issue) { return issue.severity == Severity::kNote; });
 }
 
 std::string finished(std::string text, const TextStyle& style) {
   return style.unicode ? text : to_ascii(text);
+}
+
+/// The checkpoint of the same architecture that a pattern found, where no name of the row itself has it.
+std::string name_that_matches(const ModelEntry& model, const std::string& pattern) {
+  const std::string wanted = lower_case(pattern);
+  const auto matches = [&](const std::string& name) { return lower_case(name).find(wanted) != std::string::npos; };
+  if (wanted.empty() || matches(model.id) || matches(std::string{model.family}) ||
+      std::any_of(model.aliases.begin(), model.aliases.end(), matches))
+    return {};
+  const auto found = std::find_if(model.same_arch_ids.begin(), model.same_arch_ids.end(), matches);
+  return found == model.same_arch_ids.end() ? std::string{} : "also " + *found;
 }
 
 }  // namespace
@@ -52,6 +82,7 @@ void complain(Issues issues, bool json) {
     print_error(write_json(write_errors(issues), 2) + "\n");
     return;
   }
+  drop_notes_beside_errors(issues);
   name_flags(issues);
   print_error(render_issues(issues, style_for_errors()));
 }
@@ -142,7 +173,7 @@ int run_models_command(const Invocation& typed) {
   for (const ModelEntry* model : models) {
     const bool modelled = is_modelled(*model);
     if (!modelled) ++left_out;
-    std::string names;
+    std::string names = name_that_matches(*model, typed.word);
     for (const std::string& alias : model->aliases) names += (names.empty() ? "" : ", ") + alias;
     const std::size_t used = id_width + 2 + 17 + 2 + 2;
     std::string line = pad_right(shorten(model->id, id_width, style.unicode), id_width) + "  " +

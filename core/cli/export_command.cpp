@@ -34,7 +34,9 @@ int unknown_format(const std::string& word, bool json) {
     names.push_back(exporter.name);
     all += (all.empty() ? "" : ", ") + std::string{exporter.name};
   }
-  return refuse({{"BAD_USAGE", Severity::kError, "", "Say in which format: " + all + ".", nearest(word, names)}}, json);
+  const std::string unknown = word.empty() ? std::string{} : "There is no format \"" + word + "\". ";
+  return refuse(
+      {{"BAD_USAGE", Severity::kError, "", unknown + "Say in which format: " + all + ".", nearest(word, names)}}, json);
 }
 
 /// The job of an invocation, understood; nothing when an error is among the issues.

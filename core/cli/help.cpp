@@ -69,7 +69,8 @@ void option_lines(const Option& option, bool with_values, const TextStyle& style
     for (const std::string& flag : flags_of(option)) names += (names.empty() ? "--no-" : ", --no-") + flag.substr(2);
   }
   constexpr std::size_t kIndent = 6;
-  out += "  " + strong(names, style) + placeholder(option) + "\n";
+  const std::string value = placeholder(option);
+  out += "  " + strong(wrap(names, style.width - value.size(), 2), style) + value + "\n";
   std::string text{option.help};
   if (with_values && !option.choices.empty()) text += " Values: " + values_of(option) + ".";
   if (const std::string standard = default_words(option); !standard.empty()) text += " [" + standard + "]";
@@ -90,15 +91,31 @@ std::string finished(std::string text, const TextStyle& style) {
   return style.unicode ? text : to_ascii(text);
 }
 
+/// An example with what it is about, on a line of its own where both are too wide for one.
+std::string usage_line(const std::string& line, const TextStyle& style) {
+  constexpr std::size_t kIndent = 6;
+  if (2 + columns_of(line) <= style.width) return "  " + line + "\n";
+  const std::size_t about = line.find("  (");
+  std::string out = "  " + wrap(line.substr(0, line.find_last_not_of(' ', about) + 1), style.width, kIndent) + "\n";
+  if (about != std::string::npos) {
+    const std::string words = line.substr(line.find_first_not_of(' ', about));
+    out += std::string(kIndent, ' ') + wrap(words, style.width, kIndent) + "\n";
+  }
+  return out;
+}
+
 /// The examples of a command.
 std::string usage_of(const Command& command, const TextStyle& style) {
   std::string out = strong("Usage", style) + "\n";
   std::string_view lines = command.usage.empty() ? command.name : command.usage;
   while (!lines.empty()) {
     const std::size_t end = lines.find('\n');
-    out += "  tidemark " + std::string{lines.substr(0, end)};
-    if (command.usage.empty() && !command.word.empty()) out += " [" + std::string{command.word} + "]";
-    out += "\n";
+    std::string line{lines.substr(0, end)};
+    // What is indented is no command of ours: what to do with what it wrote.
+    const std::size_t indent = line.find_first_not_of(' ');
+    line = indent == 0 ? "tidemark " + line : line.substr(std::min(indent, line.size()));
+    if (command.usage.empty() && !command.word.empty()) line += " [" + std::string{command.word} + "]";
+    out += usage_line(line, style);
     lines = end == std::string_view::npos ? std::string_view{} : lines.substr(end + 1);
   }
   return out;
@@ -121,6 +138,7 @@ std::string general_help(const TextStyle& style) {
       style.width, 0);
   out += "\n\n" + strong("Usage", style) + "\n";
   out += "  tidemark estimate --model llama-3.1-8b --method lora --seq-len 4096 --gpu 4090\n";
+  out += "  tidemark estimate train.py --gpu 4090           (a script, a configuration)\n";
   out += "  tidemark estimate --config config.json --json\n";
   out += "  tidemark estimate --request job.json\n";
   out += "\n" + strong("Commands", style) + "\n";
@@ -189,7 +207,15 @@ std::string describe_help(std::string_view option_name, const TextStyle& style) 
         }
       }
     }
-    if (option == nullptr) return {};
+    if (option == nullptr) {
+      // "parallelism" is no option, but has some.
+      for (const Option& candidate : options()) {
+        const bool below = candidate.name.size() > option_name.size() && candidate.name[option_name.size()] == '.' &&
+                           candidate.name.starts_with(option_name);
+        if (below || candidate.group == option_name) option_lines(candidate, true, style, out);
+      }
+      return finished(std::move(out), style);
+    }
     out += strong(option->name, style) + "\n";
     option_lines(*option, false, style, out);
     if (!option->missing.empty()) out += "      " + wrap(option->missing, style.width, 6) + "\n";

@@ -12,6 +12,7 @@
 #include "core/exchange/import.hpp"
 #include "core/exchange/job.hpp"
 #include "core/exchange/trouble/compare.hpp"
+#include "core/report/layout.hpp"
 #include "core/wire/json.hpp"
 
 namespace tidemark {
@@ -126,6 +127,23 @@ std::string text_of(const exchange::Import& import) {
   return out;
 }
 
+/// Lines that are wider than the terminal, broken at spaces; what follows is indented further.
+std::string broken_at(std::size_t width, std::string_view text) {
+  constexpr std::size_t kFurther = 2;
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
+    out += columns_of(line) > width ? std::string(indent, ' ') + wrap(line.substr(indent), width, indent + kFurther)
+                                    : std::string{line};
+    if (end == std::string_view::npos) break;
+    out += '\n';
+    text.remove_prefix(end + 1);
+  }
+  return out;
+}
+
 /// A log beside a job: what the estimate says of it.
 struct Beside {
   std::string file;
@@ -202,7 +220,7 @@ int run_import_command(const Invocation& typed) {
     if (!beside.empty()) set(document, "comparisons", value_of(beside));
     print(write_json(document, 2) + "\n");
   } else {
-    print(text_of(import) + text_of(beside));
+    print(broken_at(typed.style.width, text_of(import) + text_of(beside)));
     if (!import.issues.empty()) complain(import.issues);
   }
   return has_error(import.issues) ? kBadInput : kAnswered;
@@ -213,7 +231,7 @@ int run_scan_command(const Invocation& typed) {
     Issues issues;
     const exchange::Import import = import_files(typed.files, issues);
     if (has_error(issues)) return refuse(std::move(issues));
-    print(text_of(import) + "\n");
+    print(broken_at(typed.style.width, text_of(import)) + "\n");
   }
   return run_estimate_command(typed);
 }

@@ -8,14 +8,25 @@ namespace {
 
 constexpr std::size_t kMostSources = 64;
 
+/// Why nothing recognises a source: what whoever wrote it can mend.
+std::string why_unknown(const Look& look) {
+  const std::string name = "\"" + look.source.name + "\"";
+  const bool is_json = look.syntax == Look::Syntax::kJson;
+  if (look.source.bytes.find_first_not_of(" \t\r\n") == std::string::npos) return name + " is empty.";
+  if (is_json && !look.document.error.empty()) {
+    return name + " cannot be read as JSON. Line " + std::to_string(look.document.error_line) + ": " +
+           look.document.error;
+  }
+  return name + " looks like none of the formats that are read.";
+}
+
 Reading read(const Source& source, Sources all) {
   Reading reading;
   reading.file = source.name;
   const Look look = look_at(source);
   const Format* format = recognise(look);
   if (format == nullptr) {
-    reading.issues.push_back({"UNKNOWN_FORMAT", Severity::kError, source.name,
-                              "\"" + source.name + "\" looks like none of the formats that are read.", ""});
+    reading.issues.push_back({"UNKNOWN_FORMAT", Severity::kError, source.name, why_unknown(look), ""});
     return reading;
   }
   reading.format = format->name;

@@ -93,6 +93,22 @@ bool is_read_as(const Import& import, std::string_view format) {
                      [&](const Reading& reading) { return reading.format == format; });
 }
 
+/// Whether a request of ours says the field: it is the engine's to judge, known or not.
+bool is_said_by_request(const Import& import, std::string_view path) {
+  return std::any_of(import.readings.begin(), import.readings.end(), [&](const Reading& reading) {
+    return reading.format == "request" && std::any_of(reading.findings.begin(), reading.findings.end(),
+                                                      [&](const Finding& finding) { return finding.path == path; });
+  });
+}
+
+/// Whether nothing but requests of ours says something of the job; logs beside them do not.
+bool is_request_alone(const Import& import) {
+  return is_read_as(import, "request") &&
+         std::all_of(import.readings.begin(), import.readings.end(), [](const Reading& reading) {
+           return reading.format == "request" || reading.findings.empty() || !reading.log.is_null();
+         });
+}
+
 /// Whether a line divides the model among GPUs whose number it does not say.
 bool divides(const Import& import) {
   const Value* fsdp = said(import, "parallelism.fsdp");
@@ -199,7 +215,7 @@ Value job_of(const Import& import, Issues& issues) {
     if (is_rank(field.path) && field.value.is_integer())
       put(job, "optim_args", of("rank=" + std::to_string(field.value.integer)));
     if (is_said_elsewhere(import, field.path) || (batched && field.path == "global_batch_size")) continue;
-    if (is_option(field.path)) {
+    if (is_option(field.path) || is_said_by_request(import, field.path)) {
       put(job, field.path, field.path == "trainable" && is_axolotl ? unfrozen(field.value) : field.value);
     } else if (field.path == "fp8" && field.value.is_bool() && field.value.boolean) {
       // tests/measured: titan-003, -028 and -032 compiled, titan-031 not.
@@ -214,9 +230,12 @@ Value job_of(const Import& import, Issues& issues) {
           {"NOT_COUNTED", Severity::kNote, field.path, field.path + " is in the files and not in the estimate.", ""});
     }
   }
-  settle_gpus(import, job, issues);
-  settle_deepspeed(import, job);
-  settle_prompts(import, job, issues);
+  // A request leaves nothing open that the engine would not fill in itself.
+  if (!is_request_alone(import)) {
+    settle_gpus(import, job, issues);
+    settle_deepspeed(import, job);
+    settle_prompts(import, job, issues);
+  }
   tell_left(import, issues);
   return job;
 }

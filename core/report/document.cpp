@@ -37,28 +37,97 @@ void end_line(std::string& out) {
   out += '\n';
 }
 
-void text_table(const Block& table, const TextStyle& style, std::size_t width, std::string& out) {
+std::size_t longest_word(std::string_view text) {
+  std::size_t longest = 0;
+  while (!text.empty()) {
+    const std::size_t end = text.find(' ');
+    longest = std::max(longest, columns_of(text.substr(0, end)));
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+  }
+  return longest;
+}
+
+std::vector<std::string> lines_of(const std::string& text, std::size_t width) {
+  std::vector<std::string> lines;
+  const std::string wrapped = wrap(text, width, 0);
+  for (std::size_t at = 0; at <= wrapped.size();) {
+    const std::size_t end = std::min(wrapped.find('\n', at), wrapped.size());
+    lines.push_back(wrapped.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+/// How many lines the rows of a table take.
+std::size_t height_of(const Block& table, const std::vector<std::size_t>& widths) {
+  std::size_t height = 0;
+  for (const auto& row : table.rows) {
+    std::size_t highest = 1;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      if (columns_of(row[c].text) <= widths[c] || table.columns[c].right) continue;
+      highest = std::max(highest, lines_of(row[c].text, widths[c]).size());
+    }
+    height += highest;
+  }
+  return height;
+}
+
+/// What each column takes: where a line would be too wide, columns of words are broken, never within a word and so that
+/// the table grows least.
+std::vector<std::size_t> widths_of(const Block& table, std::size_t width) {
   std::vector<std::size_t> widths;
+  std::vector<std::size_t> least;
+  std::size_t total = 0;
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     std::size_t most = columns_of(table.columns[c].head);
-    for (const auto& row : table.rows) most = std::max(most, columns_of(row[c].text));
-    widths.push_back(most);
-  }
-  const auto write = [&](const std::vector<TextPiece>& row) {
-    std::size_t column = 2;
-    out += "  ";
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      const TextPiece& piece = row[c];
-      if (c + 1 == row.size() && !table.columns[c].right) {
-        out += painted(wrap(piece.text, width, column), piece.tone, style);
-        break;
-      }
-      const std::string padded =
-          table.columns[c].right ? pad_left(piece.text, widths[c]) : pad_right(piece.text, widths[c]);
-      out += painted(padded, piece.tone, style) + "  ";
-      column += widths[c] + 2;
+    std::size_t words = most;
+    for (const auto& row : table.rows) {
+      most = std::max(most, columns_of(row[c].text));
+      words = std::max(words, longest_word(row[c].text));
     }
-    end_line(out);
+    widths.push_back(most);
+    least.push_back(table.columns[c].right ? most : words);
+    total += most + 2;
+  }
+  while (total > width) {
+    std::size_t best = widths.size();
+    std::size_t best_height = 0;
+    for (std::size_t c = 0; c < widths.size(); ++c) {
+      if (widths[c] <= least[c]) continue;
+      --widths[c];
+      const std::size_t height = height_of(table, widths);
+      ++widths[c];
+      if (best == widths.size() || height < best_height || (height == best_height && widths[c] > widths[best])) {
+        best = c;
+        best_height = height;
+      }
+    }
+    if (best == widths.size()) break;
+    --widths[best];
+    --total;
+  }
+  return widths;
+}
+
+void text_table(const Block& table, const TextStyle& style, std::size_t width, std::string& out) {
+  const std::vector<std::size_t> widths = widths_of(table, width);
+  const auto write = [&](const std::vector<TextPiece>& row) {
+    std::vector<std::vector<std::string>> cells;
+    std::size_t height = 1;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      cells.push_back(table.columns[c].right ? std::vector{row[c].text} : lines_of(row[c].text, widths[c]));
+      height = std::max(height, cells.back().size());
+    }
+    for (std::size_t line = 0; line < height; ++line) {
+      for (std::size_t c = 0; c < row.size(); ++c) {
+        const std::string text = line < cells[c].size() ? cells[c][line] : std::string{};
+        const std::string padded = table.columns[c].right ? pad_left(text, widths[c])
+                                   : c + 1 == row.size()  ? text
+                                                          : pad_right(text, widths[c]);
+        out += "  " + (text.empty() ? padded : painted(padded, row[c].tone, style));
+      }
+      end_line(out);
+    }
   };
   std::vector<TextPiece> head;
   bool named = false;

@@ -249,6 +249,12 @@ std::vector<Instant> condensed(const std::vector<Instant>& timeline) {
     }
     if (highest != 0) chosen.push_back(timeline[highest]);
     if (end - 1 != highest && differs(timeline[end - 1].total, timeline[highest].total)) {
+      // Where a phase is highest as it begins, both may be named after the end of one module.
+      std::string& label = chosen.back().label;
+      constexpr std::string_view kEnd = " (end)";
+      if (label == timeline[end - 1].label && label.ends_with(kEnd)) {
+        label.replace(label.size() - kEnd.size(), kEnd.size(), " (highest)");
+      }
       chosen.push_back(timeline[end - 1]);
     }
     first = end;

@@ -108,6 +108,49 @@ test("an answer stands there without a word of input", async () => {
   await close(page);
 });
 
+test("while the answer is in sight no bar repeats it, even if the browser told late that it came into sight", async () => {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+  await page.addInitScript(() => {
+    const Own = window.IntersectionObserver;
+    window.IntersectionObserver = class extends Own {
+      constructor(tell, settings) {
+        super((changes, self) => tell([{ isIntersecting: false }, ...changes], self), settings);
+      }
+    };
+  });
+  await page.goto(url);
+  await settled(page);
+  await page.waitForSelector(`${at("dock")}[data-idle]`, { state: "attached", timeout: patience });
+  await page.close();
+});
+
+test("no word of the question is cut off, on a desk or a phone, with several GPUs", async () => {
+  for (const width of [1280, 360]) {
+    const page = await open("v=1&model=qwen2.5-7b&parallelism.data=4&parallelism.fsdp=full_shard&gpu=H100", { width });
+    const cut = await page.evaluate(() =>
+      [...document.querySelectorAll(".question .label")]
+        .filter((label) => label.offsetWidth > 0 && label.scrollWidth > label.clientWidth)
+        .map((label) => label.textContent),
+    );
+    assert.deepEqual(cut, [], `${width} pixels`);
+    await close(page);
+  }
+});
+
+test("on a phone, too, each stage of a pipeline stands there with what it needs", async () => {
+  const stages = "v=1&model=llama-3.1-8b&parallelism.pipeline=4&parallelism.num_micro_batches=8&gpu=H100";
+  const page = await open(stages, { width: 360 });
+  await view(page, "ranks");
+  const hidden = await page.evaluate(() => {
+    const { right } = document.querySelector('[data-testid="ranks"] .scroll').getBoundingClientRect();
+    const cells = [...document.querySelectorAll('[data-testid="ranks"] tbody tr > :nth-child(4)')];
+    return cells.filter((cell) => !/GiB/.test(cell.textContent) || cell.getBoundingClientRect().right > right + 1)
+      .length;
+  });
+  assert.equal(hidden, 0);
+  await close(page);
+});
+
 test("the example's answer, which the page carries, is the one that its engine gives", async () => {
   const page = await open();
   const answer = async () => {

@@ -151,6 +151,15 @@ run 0 map -m smollm2-135m --gpu 3060 --quick --json
 python3 -m json.tool "$dir/out" >/dev/null 2>&1 || fail "map --json is not JSON"
 for command in fit advise map; do run 0 $command --help; done
 
+# Help for a terminal of 80 columns; what is no option but has some lists them.
+run 0 describe parallelism.fsdp_options
+out_has 'backward-prefetch'
+for command in estimate scan check import export probe trace calibrate fit advise map; do
+  COLUMNS=80 "$tidemark" $command --help >"$dir/out" 2>"$dir/err"
+  widest=$(awk '{ if (length($0) > most) most = length($0) } END { print most }' "$dir/out")
+  [ "$widest" -le 80 ] || fail "$command --help: a line of $widest columns"
+done
+
 # Files.
 printf '{"schema":1,"model":"llama-3.2-1b","sequence_length":256}' >"$dir/job.json"
 run 0 estimate --request "$dir/job.json"
@@ -162,11 +171,31 @@ printf '{"model_type":"llama","hidden_size":256,"intermediate_size":512,"num_hid
 run 0 estimate --config "$dir/config.json"
 out_has 'LlamaForCausalLM'
 
+# A request is a file like others, whatever stands in it, and the estimate is what is asked for where no command is named.
+printf '{"model":"llama-3.2-1b","sequence_length":256,"parallelism":{"data":2,"fsdp":"full_shard","fsdp_options":{"backward_prefetch":"none"}}}' >"$dir/sharded.json"
+run 0 estimate --request "$dir/sharded.json"
+cp "$dir/out" "$dir/sharded.txt"
+run 0 estimate "$dir/sharded.json"
+cmp -s "$dir/out" "$dir/sharded.txt" || fail "a request as a file is another job than the same with --request"
+run 0 "$dir/sharded.json"
+cmp -s "$dir/out" "$dir/sharded.txt" || fail "a file alone is not estimated"
+run 0 llama-3.2-1b --sequence-length 256
+out_has '1 × 256 tokens'
+run 0 --model llama-3.2-1b --sequence-length 256
+out_has '1 × 256 tokens'
+
+# What was chosen for a job is no help where the job is refused.
+run 2 estimate -m llama-2-7b --method lorra
+err_has 'lora'
+grep -q CHOSEN_PRECISION "$dir/err" && fail "a note stands beside an error"
+
 # Bad usage and input: status 2, nothing on standard output.
 run 2
 run 2 estimate
 err_has 'MISSING_MODEL'
+err_has 'tidemark estimate --model'
 run 2 dance
+err_has 'tidemark help'
 run 2 esitmate
 err_has 'estimate'
 run 2 estimate --model lama-2-7b
@@ -191,6 +220,9 @@ err_has 'UNSUPPORTED_ARCHITECTURE'
 err_has 'weights'
 run 2 advise -m llama-2-7b
 err_has 'MISSING_GPU'
+err_has '--gpu 24GB'
+run 2 export no-such-format -m llama-2-7b
+err_has 'no-such-format'
 run 2 fit -m llama-2-7b --rule-of-thumb 80
 run 2 map -m smollm2-135m --batches one
 run 2 fit --model lama-2-7b
@@ -201,6 +233,11 @@ run 2 estimate --config "$dir/absent.json"
 printf '{"model":' >"$dir/broken.json"
 run 2 estimate --request "$dir/broken.json"
 err_has 'INVALID_JSON'
+run 2 estimate "$dir/broken.json"
+err_has 'Line 1'
+: >"$dir/empty.json"
+run 2 estimate "$dir/empty.json"
+err_has 'is empty'
 printf '[]' >"$dir/list.json"
 run 2 estimate --request "$dir/list.json"
 run 2 estimate --request - 

@@ -27,6 +27,19 @@ TRL = "--model_name_or_path Qwen/Qwen2.5-0.5B --dataset_name trl-lib/Capybara"
 
 # What is asked; the files; keys of the request that the estimate is made of, and codes that must be among its issues.
 JOBS = [
+    ("a request's nested options", {"job.json": '{"model": "qwen2.5-7b", "parallelism": {"data": 4, "fsdp": "full_shard", '
+      '"fsdp_options": {"reshard_last": false, "backward_prefetch": "none"}}}'},
+     {"parallelism.data": 4, "parallelism.fsdp_options.backward_prefetch": "none",
+      "parallelism.fsdp_options.reshard_last": False}, []),
+    ("a request without a method", {"job.json": '{"parameters": 7e9, "gpu": "4090"}'}, {"parameters": 7e9, "gpu": "4090"}, []),
+    ("a request of one key", {"job.json": '{"model": "qwen2.5-7b"}'}, {"model": "qwen2.5-7b"}, []),
+    ("a request with a word misspelt", {"job.json": '{"model": "qwen2.5-7b", "metod": "lora", "gpu": "4090"}'},
+     {"model": "qwen2.5-7b"}, ["UNKNOWN_KEY"]),
+    ("a request of another tool's words", {"job.json": '{"schema": 1, "verb": "estimate", "model": "qwen2.5-7b", "zero_optimization": {"stage": 3}}'},
+     {"model": "qwen2.5-7b", "verb": None}, []),
+    ("a request that divides the model", {"job.json": '{"schema": 1, "model": "qwen2.5-7b", "parallelism": {"fsdp": "full_shard"}}'},
+     {"parallelism.fsdp": "full_shard", "parallelism.data": None}, []),
+    ("a request as YAML", {"job.yaml": "model: qwen2.5-7b\nmethod: lora\nadapter:\n  r: 32\n"}, {"method": "lora", "adapter.r": 32}, []),
     ("GPUs of NPROC_PER_NODE share ZeRO-3", {"run.sh": SWIFT + "--tuner_type full --deepspeed zero3\n"},
      {"parallelism.data": 8, "parallelism.zero_stage": 3}, ["EACH_GPU"]),
     ("those of NNODES, too", {"run.sh": "NNODES=2 " + SWIFT + "--tuner_type full --deepspeed zero3\n"},

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/report/advice.hpp"
+#include "core/report/layout.hpp"
 #include "core/wire/ask.hpp"
 #include "core/wire/engine.hpp"
 #include "core/wire/json.hpp"
@@ -405,6 +406,29 @@ TEST_CASE("reports read as text and as Markdown") {
   CHECK(markdown.find("\n|---:|---|") != std::string::npos);
   CHECK(render_text(document_of(ask_fit(engine(), request))).find("RTX 4090") != std::string::npos);
   CHECK(render_text(document_of(ask_map(engine(), request))).find("32 768") != std::string::npos);
+}
+
+std::size_t widest_line(const std::string& text) {
+  std::size_t widest = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    widest = std::max(widest, columns_of(std::string_view{text}.substr(at, end - at)));
+    at = end + 1;
+  }
+  return widest;
+}
+
+TEST_CASE("tables of reports are no wider than the terminal") {
+  const Value request = parsed(R"({"model":"llama-3.1-8b","method":"lora","gpu":"4090"})");
+  TextStyle style;
+  style.width = 80;
+  const std::string advice = render_text(document_of(ask_advice(engine(), request)), style);
+  const std::string fit = render_text(document_of(ask_fit(engine(), parsed(R"({"model":"llama-3.1-8b"})"))), style);
+  CHECK(widest_line(advice) <= style.width);
+  CHECK(widest_line(fit) <= style.width);
+  CHECK(fit.find(" \n") == std::string::npos);
+  // Broken between words: each of them still stands there.
+  CHECK(advice.find("gradient_checkpointing") != std::string::npos);
 }
 
 }  // namespace

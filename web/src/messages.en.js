@@ -347,7 +347,8 @@ export default {
   "compare.variants": "Variants",
   "compare.toFirst": "To the first",
   "compare.pin": "Pin as A",
-  "compare.hint": "Pin this result as A, change things, and see the difference.",
+  "compare.hint":
+    "“Pin as A” beside the answer keeps this result: change things, and see the difference. Several jobs are kept as variants.",
   "compare.a": "A, pinned",
   "compare.b": "B, now",
   "compare.difference": "B − A",

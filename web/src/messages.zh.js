@@ -341,7 +341,7 @@ export default {
   "compare.variants": "各方案",
   "compare.toFirst": "与第一个之差",
   "compare.pin": "固定为 A",
-  "compare.hint": "把此结果固定为 A，再改动设置，即可看到差别。",
+  "compare.hint": "答案旁的“固定为 A”会记住当前结果：再作修改，即可看到差别。多个任务可以存为变体。",
   "compare.a": "A（已固定）",
   "compare.b": "B（当前）",
   "compare.difference": "B − A",

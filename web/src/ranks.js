@@ -18,7 +18,12 @@ export function createRanks() {
   const column = (key, at) => h("th", { scope: "col", class: at > 1 && at < 5 ? "number" : undefined }, t(key));
   const head = h("thead", {}, h("tr", {}, columns.map(column)));
   const heading = h("h3", { id: "ranks-heading" }, t("ranks.label"));
-  const attributes = { role: "group", class: "panel", "aria-labelledby": "ranks-heading", "data-testid": "ranks" };
+  const attributes = {
+    role: "group",
+    class: "panel ranks",
+    "aria-labelledby": "ranks-heading",
+    "data-testid": "ranks",
+  };
   const grid = scrollBox(t("ranks.label"), h("table", { class: "grid" }, head, body));
   const node = h("section", { ...attributes, hidden: true }, heading, h("p", { class: "hint" }, t("ranks.hint")), grid);
   const number = (words) => h("td", { class: "number" }, words);

@@ -49,8 +49,8 @@ export function createResult({ schema, store, engine, questions, gpus, models, t
     node.scrollIntoView({ block: "start" });
     node.focus({ preventScroll: true });
   });
-  // Only where the answer itself is out of sight.
-  new IntersectionObserver(([{ isIntersecting }]) => dock.node.toggleAttribute("data-idle", isIntersecting)).observe(
+  // Only where the answer itself is out of sight; a busy browser tells several changes at once, of which the last holds.
+  new IntersectionObserver((changes) => dock.node.toggleAttribute("data-idle", changes.at(-1).isIntersecting)).observe(
     figures,
   );
   const draw = {

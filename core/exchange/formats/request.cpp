@@ -1,15 +1,46 @@
 // A request as this tool writes it (`tidemark export request`, the page's JSON): docs/request.schema.json.
+#include <algorithm>
+#include <string>
+#include <string_view>
+
 #include "core/exchange/fields.hpp"
+#include "core/options/options.hpp"
 
 namespace tidemark::exchange {
 namespace {
 
+/// Whether an option's name goes on behind this one: "parallelism.fsdp_options" holds
+/// "parallelism.fsdp_options.groups".
+bool holds_options(std::string_view path) {
+  return std::any_of(options().begin(), options().end(), [&](const Option& option) {
+    return option.name.size() > path.size() && option.name[path.size()] == '.' &&
+           option.name.substr(0, path.size()) == path;
+  });
+}
+
+bool is_key_of_requests(const std::string& key) {
+  return key == "schema" || key == "verb" || find_option(key) != nullptr || holds_options(key);
+}
+
+bool says_model(const Look& look) {
+  return look.has("model") || look.has("config") || look.has("parameters") || look.has("model_trace");
+}
+
+/// A document of none but our keys is ours, whatever the objects in it look like; with some that we do not know it is
+/// unless another format claims it: the engine names the nearest word.
 int recognise_request(const Look& look) {
-  if (!look.is_map() || look.syntax != Look::Syntax::kJson) return 0;
+  using Syntax = Look::Syntax;
+  if (!look.is_map() || (look.syntax != Syntax::kJson && look.syntax != Syntax::kYaml)) return 0;
+  if (!look.document.error.empty()) return 0;  // half of a request is another job
+  const bool is_json = look.syntax == Syntax::kJson;
+  const auto& keys = look.document.root.keys;
+  const auto ours = std::count_if(keys.begin(), keys.end(), is_key_of_requests);
   const Node* schema = look.document.root.find("schema");
-  if (schema != nullptr && schema->is_integer()) return 97;
-  const bool of_model = look.has("model") || look.has("config") || look.has("parameters");
-  return of_model && (look.has("method") || look.has("micro_batch_size") || look.has("gpus")) ? 70 : 0;
+  const bool all = ours == std::ssize(keys);
+  if (schema != nullptr && schema->is_integer() && (is_json || all)) return 98;
+  if (!says_model(look)) return 0;
+  if (all && (is_json || ours > 1)) return 98;
+  return is_json && ours > 1 && 2 * ours >= std::ssize(keys) ? 70 : 0;
 }
 
 /// Each option by itself, so that each has its line; a model's configuration is one.
@@ -18,9 +49,9 @@ void read_options(Keys& keys, const Node& node, const std::string& prefix) {
     const std::string path = prefix + node.keys[at];
     const Node& item = node.items[at];
     keys.touch(path);
-    if (path == "schema" || item.is_null()) continue;
-    if (item.is_map() && !item.keys.empty() && path != "config" && path != "gpu" && path != "model_trace" &&
-        prefix.empty()) {
+    // Which question it was is for who reads it to say again.
+    if (path == "schema" || path == "verb" || item.is_null()) continue;
+    if (item.is_map() && !item.keys.empty() && holds_options(path)) {
       read_options(keys, item, path + ".");
     } else {
       keys.state(path, to_value(item), {&item});
