@@ -92,7 +92,7 @@ std::string full_name(const Architecture& architecture, std::string_view path) {
     const std::string_view type = architecture.model_type;
     const bool idefics = type.substr(0, 7) == "idefics" || type == "smolvlm";
     if (is_language) name += idefics ? "text_model." : "language_model.";
-    if (type == "deepseek_vl" && path.starts_with(kTower)) {
+    if (type.starts_with("deepseek_vl") && path.starts_with(kTower)) {
       name += "vision_model.";
       path.remove_prefix(kTower.size());
     }

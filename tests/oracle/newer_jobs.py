@@ -159,6 +159,11 @@ SEEING.update({
               "vision_config": {"hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 4, "num_attention_heads": 8, "image_size": 448,
                                 "patch_size": 14, "hidden_stride": 2, "vocab_size": 65536, "num_visual_indicator_tokens": 5}},
 })
+SEEING["deepseek-vl-hybrid"] = {
+    **SEEING["deepseek-vl"], "model_type": "deepseek_vl_hybrid", "architectures": ["DeepseekVLHybridForConditionalGeneration"],
+    "high_res_vision_config": {"model_type": "sam_vision_model", "hidden_size": 768, "num_hidden_layers": 4, "num_attention_heads": 12,
+                               "image_size": 1024, "patch_size": 16, "window_size": 14, "global_attn_indexes": [1, 3], "output_channels": 256,
+                               "mlp_dim": 3072}}
 FLORENCE_TEXT = {"model_type": "bart", "vocab_size": 51328, "dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1,
                  "max_position_embeddings": 1024, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 2}
 FLORENCE = {"model_type": "florence2", "architectures": ["Florence2ForConditionalGeneration"], "image_token_id": 51289, "tie_word_embeddings": True}
@@ -314,7 +319,10 @@ PAGED = [
     ("lora", "lora", "amp_bf16", 2, 512, lora(["query", "value"])),
     ("lora-all", "lora", "bf16", 2, 512, lora(r".*encoder.*\.(query|key|value|dense)")),
 ]
+# What differs from its smaller brother's.
+HYBRID = ("full", "two", "amp", "ck", "frozen", "frozen-ck", "eager", "lora", "lora-language", "qlora", "qlora-re", "padded", "text", "fp32")
 OWN_ROWS = {"llava-next-video": LLAVAS, "llava-onevision": LLAVAS, "qwen3-omni": OMNIS, "deepseek-vl": MORE_SIGHTS, "ovis2": MORE_SIGHTS,
+            "deepseek-vl-hybrid": [row for row in MORE_SIGHTS if row[0] in HYBRID],
             "florence2": SEQ2SEQS, "florence2-large": SEQ2SEQS}
 
 
@@ -334,9 +342,9 @@ def job(name, config, kind, row):
         more = {**more, "lora": {**more["lora"], "task_type": tasks[config["architectures"][0].removeprefix("LayoutLMv3")]}}
     if config["model_type"] == "florence2" and "images" in more:
         more = {**more, "image_size": [768, 768]}
-    if name == "deepseek-vl" and "freeze" in more:
-        more = {**more, "freeze": ["vision_model"]}
-    if name == "deepseek-vl":                            # 576 tokens a picture
+    if name.startswith("deepseek-vl") and "freeze" in more:
+        more = {**more, "freeze": ["vision_model"] + ["high_res"] * (name != "deepseek-vl")}
+    if name.startswith("deepseek-vl"):                            # 576 tokens a picture
         length = max(length, 768 * more.get("images", 1))
     if name == "ovis2" and "image_size" in more:
         size, least = TILES_OF_448[tuple(more["image_size"])]

@@ -184,6 +184,20 @@ TEST_CASE("DeepSeek-VL sees every picture as 576 tokens, and its parts add up to
   CHECK(trained == kPublished);
 }
 
+// DeepseekVLHybridProcessor: the same 576; safetensors of deepseek-community/deepseek-vl-7b-chat.
+TEST_CASE("DeepSeek-VL 7B sees a picture twice as 576 tokens, without FlashAttention, and counts as published") {
+  const std::string seen = R"(,"model":"deepseek-community/deepseek-vl-7b-chat","method":"lora","images_per_sample":1)";
+  CHECK(least_length(seen) == "576");
+  const auto ask_hybrid = [&](const std::string& options) {
+    Issues issues;
+    return engine().answer(parse_json(R"({"sequence_length":1024)" + seen + options + "}", "", issues));
+  };
+  const Answer answer = ask_hybrid("");
+  REQUIRE(answer.estimate);
+  CHECK(answer.estimate->parameters.base == 7331390721);
+  CHECK_FALSE(ask_hybrid(R"(,"attention":"flash_attention_2")").estimate);
+}
+
 // Ovis2Processor and get_min_tile_covering_grid of transformers 5.12, at 448 pixels: 256 tokens of each piece, three
 // around and behind the whole, one between two tiles.
 TEST_CASE("Ovis 2 cuts a picture into the fewest tiles that show nine tenths of it, the whole before them") {
