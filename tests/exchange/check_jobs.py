@@ -77,28 +77,28 @@ JOBS = [
     ("diffusers' LoRA of SDXL", {"run.sh": "export MODEL_NAME=stabilityai/stable-diffusion-xl-base-1.0\naccelerate launch "
       "train_dreambooth_lora_sdxl.py --pretrained_model_name_or_path=$MODEL_NAME --mixed_precision=fp16 --train_batch_size=1\n"},
      {"task": "diffusion", "method": "lora", "adapter.r": 4, "image_size": [1024, 1024], "precision": {"weights": "fp16", "autocast": "fp16"},
-      "optimizer": "adamw_torch", "micro_batch_size": 1, "vae": "fp32", "text_encoders": "frozen"}, ["NOT_COUNTED"]),
+      "optimizer": "adamw_torch", "micro_batch_size": 1, "vae": "fp32", "text_encoders": "frozen"}, []),
     ("diffusers' LoRA of Flux with latents made before", {"run.sh": "accelerate launch train_dreambooth_lora_flux.py "
       "--pretrained_model_name_or_path=black-forest-labs/FLUX.1-dev --mixed_precision=bf16 --cache_latents --optimizer=prodigy\n"},
-     {"optimizer": "prodigy", "vae": "cached", "text_encoders": "frozen"}, ["NOT_COUNTED"]),
+     {"optimizer": "prodigy", "vae": "cached", "text_encoders": "frozen"}, []),
     ("diffusers' LoRA of Flux 2, whose text encoder leaves the card", {"run.sh": "accelerate launch train_dreambooth_lora_flux2_klein.py "
       "--pretrained_model_name_or_path=black-forest-labs/FLUX.2-klein-base-4B --mixed_precision=bf16 --gradient_checkpointing\n"},
      {"adapter.r": 4, "precision": "bf16_amp", "vae": "mixed_precision", "text_encoders": "cached", "image_size": [512, 512],
       "adapter.target_modules": ["to_k", "to_q", "to_v", "to_out.0", "to_qkv_mlp_proj", *[f"single_transformer_blocks.{i}.attn.to_out" for i in range(24)]]},
-     ["NOT_COUNTED"]),
+     []),
     ("diffusers' LoRA of Qwen-Image", {"run.sh": "accelerate launch train_dreambooth_lora_qwen_image.py "
       "--pretrained_model_name_or_path=Qwen/Qwen-Image --mixed_precision=bf16 --cache_latents --rank=16\n"},
-     {"adapter.r": 16, "adapter.target_modules": ["to_k", "to_q", "to_v", "to_out.0"], "vae": "cached", "text_encoders": "cached"}, ["NOT_COUNTED"]),
+     {"adapter.r": 16, "adapter.target_modules": ["to_k", "to_q", "to_v", "to_out.0"], "vae": "cached", "text_encoders": "cached"}, []),
     ("diffusers' training of a whole U-Net", {"run.sh": "accelerate launch train_text_to_image.py "
       "--pretrained_model_name_or_path=CompVis/stable-diffusion-v1-4 --mixed_precision=bf16 --use_8bit_adam\n"},
      {"method": "full", "image_size": [512, 512], "precision": "amp_bf16", "optimizer": "adamw_8bit",
-      "micro_batch_size": 16, "gradient_checkpointing": "none", "vae": "mixed_precision", "text_encoders": "frozen"}, ["NOT_COUNTED"]),
+      "micro_batch_size": 16, "gradient_checkpointing": "none", "vae": "mixed_precision", "text_encoders": "frozen"}, []),
     ("sd-scripts' LoRA of SDXL", {"run.sh": "accelerate launch sdxl_train_network.py --pretrained_model_name_or_path=my.safetensors "
       "--network_module=networks.lora --network_dim=32 --train_batch_size=2 --resolution=1024,768 --mixed_precision=bf16 --gradient_checkpointing "
       "--cache_latents --cache_text_encoder_outputs --network_train_unet_only --optimizer_type=AdamW8bit --sdpa\n"},
      {"framework.name": "sd_scripts", "model": "stabilityai/stable-diffusion-xl-base-1.0", "method": "lora", "adapter.r": 32, "image_size": [768, 1024],
       "precision": "bf16_amp", "optimizer": "adamw_8bit", "micro_batch_size": 2, "gradient_checkpointing": "full", "vae": "cached",
-      "text_encoders": "cached", "attention": "sdpa"}, ["NOT_COUNTED"]),
+      "text_encoders": "cached", "attention": "sdpa"}, []),
     ("sd-scripts' text encoders are trained unless told otherwise", {"run.sh": "python train_network.py --pretrained_model_name_or_path=a/b.ckpt "
       "--network_module=networks.lora --resolution=512 --mixed_precision=fp16 --xformers\n"},
      {"adapter.r": 4, "text_encoders": "trained", "vae": "mixed_precision", "attention": "xformers", "optimizer": "adamw_torch"}, ["STAND_IN"]),

@@ -248,7 +248,10 @@ export default [
     "Where GPUs divide the model this adapter is not modelled. LoRA is; OFT under ZeRO and FSDP, IA3, LoKr and VeRA under ZeRO and FSDP 2, LoHa under ZeRO-1, ZeRO-2 and FSDP 2, all beside weights that are not quantised.",
     "多块 GPU 切分模型时，这种适配器尚未建模。LoRA 已建模；OFT 在 ZeRO 和 FSDP 下，IA3、LoKr 和 VeRA 在 ZeRO 和 FSDP 2 下，LoHa 在 ZeRO-1、ZeRO-2 和 FSDP 2 下也已建模，均限于未量化的权重。",
   ],
-  ["What cuDNN takes beside convolutions is its own choice. The figure leaves it out; the upper end of the range has the most that was measured.", "cuDNN 在卷积之外占用多少由它自己决定。数值不含这部分；范围的上限含实测到的最大值。"],
+  [
+    "What cuDNN takes beside convolutions is its own choice. The figure leaves it out; the upper end of the range has the most that was measured.",
+    "cuDNN 在卷积之外占用多少由它自己决定。数值不含这部分；范围的上限含实测到的最大值。",
+  ],
   [
     "Only diffusion models have these encoders beside them; it has no effect.",
     "只有扩散模型旁边有这些编码器；此项不起作用。",
@@ -780,7 +783,7 @@ export default [
   ],
   // Files that nothing recognises.
   ['"{1}" is empty.', "“{1}” 是空文件。"],
-  ['"{1}" looks like none of the formats that are read.', "“{1}” 不像任何能读取的格式。"],
+  ["{1} looks like none of the formats that are read.", "{1} 不像任何能读取的格式。"],
   ['"{1}" cannot be read as JSON. Line {2}: {3}', "“{1}” 不能作为 JSON 读取。第 {2} 行：{3}"],
   ["Something stands behind the end of the JSON.", "JSON 结束之后还有内容。"],
   ["A value is missing.", "缺少一个值。"],
