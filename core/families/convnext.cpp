@@ -46,15 +46,6 @@ constexpr StageNames kStages[kMostStages] = {
 
 // Behind the stem all pictures lie with their channels last in memory, so that a permutation costs nothing: here they
 // are [n, h, w, channels] where the modelling file says [n, channels, h, w] too.
-Tensor channels_last(Tensor x) {
-  const Shape shape{x.dim(0), x.dim(2), x.dim(3), x.dim(1)};
-  return view(std::move(x), shape);
-}
-
-Tensor channels_first(Tensor x) {
-  const Shape shape{x.dim(0), x.dim(3), x.dim(1), x.dim(2)};
-  return view(std::move(x), shape);
-}
 
 // nn.Conv2d with a bias, of `groups` of channels.
 Tensor convolved(Net& net, const char* name, Tensor x, Dim out, Dim in, Count kernel, Count stride) {

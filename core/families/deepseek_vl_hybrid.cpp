@@ -185,16 +185,6 @@ Tensor layer(Net& net, Tensor hidden) {
   return add(std::move(h), std::move(fed));
 }
 
-Tensor channels_first(Tensor x) {
-  const Shape shape{x.dim(0), x.dim(3), x.dim(1), x.dim(2)};
-  return view(std::move(x), shape);
-}
-
-Tensor channels_last(Tensor x) {
-  const Shape shape{x.dim(0), x.dim(2), x.dim(3), x.dim(1)};
-  return view(std::move(x), shape);
-}
-
 // nn.Conv2d without a bias, of [n, channels, h, w].
 Tensor convolved(Net& net, const char* name, Tensor x, Dim out, Count kernel, Count stride) {
   Scope scope(net.tape, name, net.source());

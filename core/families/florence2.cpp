@@ -165,15 +165,6 @@ constexpr HalfNames kChannelNames = {"channel_block",
 
 // Behind the first norm all pictures lie with their channels last in memory, so that what the modelling file permutes
 // costs nothing: here they are [n, h, w, channels], and [n, channels, h, w] for a convolution alone.
-Tensor channels_first(Tensor x) {
-  const Shape shape{x.dim(0), x.dim(3), x.dim(1), x.dim(2)};
-  return view(std::move(x), shape);
-}
-
-Tensor channels_last(Tensor x) {
-  const Shape shape{x.dim(0), x.dim(2), x.dim(3), x.dim(1)};
-  return view(std::move(x), shape);
-}
 
 Dim places(Dim side, Count kernel, Count stride) {
   return Dim((side.n() + kernel / 2 * 2 - kernel) / stride + 1);

@@ -162,16 +162,15 @@ void check_states(const Architecture& a, const TrainingJob& job, Issues& issues)
             ", which \"all-linear\" reaches, too: name the other modules.",
         "in_proj");
   }
-  // csrc/selective_scan/selective_scan.cpp: "B.scalar_type() == input_type". Norms in fp32 give Jamba's B and C in
-  // fp32.
+  // csrc/selective_scan/selective_scan.cpp: "B.scalar_type() == input_type". Norms of another dtype give Jamba's B
+  // and C that dtype.
   const PrepareKbit prepare = job.method == Method::kQlora ? job.quantization.prepare_kbit : PrepareKbit::kOff;
-  const bool wide_norms = prepare == PrepareKbit::kAll || prepare == PrepareKbit::kNormsOnly ||
-                          (job.recipe.autocast && *job.recipe.autocast != job.recipe.weights);
-  if (a.model_type == "jamba" && !job.torch_scan && wide_norms) {
+  const bool other_norms = prepare == PrepareKbit::kAll || prepare == PrepareKbit::kNormsOnly ||
+                           (job.recipe.autocast && *job.recipe.autocast != job.recipe.weights);
+  if (a.model_type == "jamba" && !job.torch_scan && other_norms) {
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/precision",
         "mamba_ssm's selective_scan raises an error: its inputs are of two dtypes where norms are in fp32. Use weights "
-        "in "
-        "16 bits (\"bf16_amp\"; \"prepare_kbit\": false), or \"kernels\": \"torch\".",
+        "in 16 bits (\"bf16_amp\"; \"prepare_kbit\": false), or \"kernels\": \"torch\".",
         "bf16_amp");
   }
   if (a.ssm.kernel > 0 || a.ssm.width > 0) {

@@ -39,13 +39,13 @@ bool may_take_workspace(const Shape& x, const Shape& weight) {
 
 ConvolutionWorkspace convolution_workspace(const Shape& x, const Shape& weight, const Shape& y, Dtype dtype) {
   if (!may_take_workspace(x, weight)) return {};
+  const bool half = size_of(dtype) == 2, last = has_channels_last(x);
   if (weight.size(1) != x.size(1)) {
     const Bytes input = x.numel() * size_of(dtype);
-    return {0, 0, size_of(dtype) == 2 ? input / kOfInputHalf : input * kInputs};
+    return {0, 0, half ? input / kOfInputHalf : input * kInputs};
   }
   Count points = 1;
   for (int d = 2; d < weight.rank; ++d) points *= weight.size(d);
-  const bool half = size_of(dtype) == 2, last = has_channels_last(x);
   if (points == 1) return {kPointsForward, kPointsForward, last ? kPartialSums : kPoints};
   const Bytes sums = half ? kPartialSums : kPartialSumsFp32;
   const Bytes forward = half ? 0 : kPartialSums, gradient = half ? kBesideHalf : kPartialSums;

@@ -17,8 +17,8 @@ struct ConvolutionWorkspace {
   Bytes weight_gradient = 0;
 };
 
-/// Not with three dimensions of places and with channels in groups, which were seen to take none (depthwise) or were
-/// not measured. x [n, channels, …], weight [out, channels / groups, …kernel].
+/// Not with three dimensions of places or channels in groups, which were not measured, nor depthwise with channels
+/// first, which took none. x [n, channels, …], weight [out, channels / groups, …kernel].
 bool may_take_workspace(const Shape& x, const Shape& weight);
 
 /// y [n, out, …].

@@ -17,4 +17,9 @@ Tensor batch_norm(Tensor x, Tensor weight, Tensor bias);
 Tensor max_pool(Tensor x, Dim height, Dim width);
 Tensor average_pool(Tensor x, Dim height, Dim width);  ///< nn.AvgPool2d: keeps its input
 
+/// Pictures whose channels lie last in memory, written [n, h, w, channels], as a convolution sees them: [n, channels,
+/// h, w], and back. A view either way: what a modelling file permutes costs nothing there.
+Tensor channels_first(Tensor x);
+Tensor channels_last(Tensor x);
+
 }  // namespace tidemark

@@ -38,6 +38,21 @@ void convolution_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   }
 }
 
+// y [n, any, …places]
+Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, Shape y) {
+  Tape& t = x.tape();
+  Node* n = bias.defined() ? t.record("convolution", convolution_backward, {&x, &weight, &bias})
+                           : t.record("convolution", convolution_backward, {&x, &weight});
+  t.save(n, x);
+  t.save(n, weight);
+  y.dims[1] = weight.dim(0);
+  y.make_contiguous();
+  Tensor out = t.allocate(y, x.dtype(), "convolution");
+  take_workspace(t, x, weight, y);
+  t.attach(n, out);
+  return out;
+}
+
 // native_group_norm_backward: dX, dgamma, dbeta.
 void group_norm_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   for (int i = 0; i < n.input_count; ++i) {
@@ -53,19 +68,9 @@ Tensor convolution(Tensor x_in, Tensor weight_in, Tensor bias_in, std::initializ
   if (bias.defined()) bias = lower_precision(std::move(bias));
   const Tensor weight = lower_precision(std::move(weight_in));
   const Tensor x = lower_precision(argument);
-  Tape& t = x.tape();
-  Node* n = bias.defined() ? t.record("convolution", convolution_backward, {&x, &weight, &bias})
-                           : t.record("convolution", convolution_backward, {&x, &weight});
-  t.save(n, x);
-  t.save(n, weight);
-  Shape s = x.shape();
-  s.dims[1] = weight.dim(0);
-  std::copy(places.begin(), places.end(), s.dims + 2);
-  s.make_contiguous();
-  Tensor out = t.allocate(s, x.dtype(), "convolution");
-  take_workspace(t, x, weight, s);
-  t.attach(n, out);
-  return out;
+  Shape y = x.shape();
+  std::copy(places.begin(), places.end(), y.dims + 2);
+  return convolved(x, weight, bias, y);
 }
 
 Tensor patch_convolution(Tensor x_in, Tensor weight_in, Tensor bias_in) {
@@ -73,19 +78,9 @@ Tensor patch_convolution(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   if (bias.defined()) bias = lower_precision(std::move(bias));
   const Tensor weight = lower_precision(std::move(weight_in));
   const Tensor x = lower_precision(std::move(x_in));
-  Tape& t = x.tape();
-  Node* n = bias.defined() ? t.record("convolution", convolution_backward, {&x, &weight, &bias})
-                           : t.record("convolution", convolution_backward, {&x, &weight});
-  t.save(n, x);
-  t.save(n, weight);
-  Shape s = x.shape();
-  s.dims[1] = weight.dim(0);
-  for (int d = 2; d < s.rank; ++d) s.dims[d] = Dim(x.size(d) / weight.size(d));
-  s.make_contiguous();
-  Tensor out = t.allocate(s, x.dtype(), "convolution");
-  take_workspace(t, x, weight, s);
-  t.attach(n, out);
-  return out;
+  Shape y = x.shape();
+  for (int d = 2; d < y.rank; ++d) y.dims[d] = Dim(x.size(d) / weight.size(d));
+  return convolved(x, weight, bias, y);
 }
 
 Tensor group_norm(Tensor x_in, Tensor weight_in, Tensor bias_in, Count count) {

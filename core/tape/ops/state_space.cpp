@@ -38,6 +38,7 @@ void gated_rms_norm_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   t.set_category(r[2], Category::kGradients);
 }
 
+constexpr Count kScanChunk = 2048;  // mamba-ssm 2 csrc/selective_scan/selective_scan.cpp: tokens of a block
 // fla's chunks of a gated delta rule.
 constexpr Count kChunk = 64;
 
@@ -320,8 +321,6 @@ void mamba_inner_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
 
 namespace {
 
-constexpr Count kScanChunk = 2048;  // csrc/selective_scan/selective_scan.cpp: tokens of a block
-
 Tensor along_tokens(const Tensor& x) {
   return x.shape().strides[2] == 1 ? detach(x) : contiguous(detach(x));
 }
@@ -377,7 +376,7 @@ Tensor mamba_inner(Tensor xz_in, const InnerScan& s) {
   const Tensor delta = inner_delta(t, width, sizes, dtype);
   const Tensor b = t.allocate(shared, dtype, "clone"), c = t.allocate(shared, dtype, "clone");
   const Tensor out = t.allocate(inner, dtype, "empty_like");
-  const Tensor steps = fp32(t, Shape{batch, width, Dim(t.quotient_up(tokens.n(), 2048)), Dim(2 * state.n())});
+  const Tensor steps = fp32(t, Shape{batch, width, Dim(t.quotient_up(tokens.n(), kScanChunk)), Dim(2 * state.n())});
   const Tensor out_z = t.allocate(inner, dtype, "empty");
   flat = t.allocate(Shape{rows, width}, dtype, "clone");  // F.linear of a transposed input
   Tensor y = t.allocate(Shape{batch, tokens, out_weight.dim(0)}, dtype, "mm");

@@ -130,4 +130,14 @@ Tensor average_pool(Tensor x_in, Dim height, Dim width) {
   return out;
 }
 
+Tensor channels_first(Tensor x) {
+  const Shape shape{x.dim(0), x.dim(3), x.dim(1), x.dim(2)};
+  return view(std::move(x), shape);
+}
+
+Tensor channels_last(Tensor x) {
+  const Shape shape{x.dim(0), x.dim(2), x.dim(3), x.dim(1)};
+  return view(std::move(x), shape);
+}
+
 }  // namespace tidemark
