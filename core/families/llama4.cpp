@@ -12,6 +12,7 @@
 #include "core/layers/tensor_parallel.hpp"
 #include "core/model/config_experts.hpp"
 #include "core/tape/routing_ops.hpp"
+#include "core/tape/scan_ops.hpp"
 
 namespace tidemark {
 namespace {
@@ -62,6 +63,8 @@ void read_llama4_text_config(ConfigFields& fields, Architecture& architecture) {
   architecture.sliding_window = fields.nullable({"attention_chunk_size"}, 8192).value_or(0);
   read_kinds_of_layers(fields, architecture);
   read_experts(fields, architecture, {16, 1, 0}, {"num_local_experts"});
+  // Not of transformers: checkpoints whose experts Axolotl has made linear layers ("llama4_linearized_experts").
+  architecture.experts.listed = fields.flag({"linearized_experts"}, false);
   architecture.experts.shared_width = architecture.experts.width;
   architecture.intermediate_size = fields.count({"intermediate_size_mlp"}, 16384);
   // Llama4ForCausalLM adds no loss of its routers.
@@ -172,6 +175,29 @@ Tensor experts(Net& net, Tensor rows_in) {
   return view(std::move(out), Shape{Dim(count.n() * net.T.n()), net.H});
 }
 
+// Experts of which bitsandbytes packs and adapters reach each matrix. All see every token; each writes its rows in place.
+Tensor linear_experts(Net& net, Tensor rows_in) {
+  constexpr const char* kLinear = "Axolotl 0.18 monkeypatch/models/llama4/modeling.py: Llama4TextExperts.forward";
+  Scope in(net.tape, "feed_forward.experts", kLinear);
+  const Dim count(net.arch.experts.count), width(net.arch.experts.width);
+  std::vector<Parameter>& parameters = net.tape.parameters();
+  const std::size_t known = parameters.size();
+  const Shape part{net.T, net.H};
+  const Tensor rows = view(std::move(rows_in), Shape{count, net.T, net.H});
+  Tensor sum = zeros(net.tape, rows.shape(), rows.dtype(), "zeros_like");
+  Tensor own, gate, up;  // names that the loop overwrites
+  for (Count i = 0; i < count.n(); ++i) {
+    own = select(rows, 0);
+    gate = net.linear("feed_forward.experts.gate_projs.0", own, width);
+    up = net.linear("feed_forward.experts.up_projs.0", own, width);
+    Tensor out = mul(up, activate(net.arch.activation, gate));
+    out = net.linear("feed_forward.experts.down_projs.0", std::move(out), net.H);
+    sum = copy_into(std::move(sum), part, to(std::move(out), sum.dtype()));
+  }
+  for (std::size_t i = known; i < parameters.size(); ++i) parameters[i].is_expert = !parameters[i].is_adapter;
+  return view(std::move(sum), Shape{Dim(count.n() * net.T.n()), net.H});
+}
+
 // Frameworks with code of their own send each token to its experts alone: torchtitan 0.2 models/moe/moe.py:
 // MoE.forward, torchtune 0.6 modules/moe/moe.py: MoE.forward. transformers' grouped experts stand in.
 Tensor moe_of_chosen(Net& net, const Tensor& hidden) {
@@ -201,7 +227,7 @@ Tensor moe(Net& net, Tensor hidden_in) {
   Tensor scales = transpose(routing.scores, 0, 1);
   scales = reshape(std::move(scales), Shape{rows, Dim(1)});
   routed = mul(std::move(routed), std::move(scales));
-  const Tensor routed_out = experts(net, routed);
+  const Tensor routed_out = net.arch.experts.listed ? linear_experts(net, routed) : experts(net, routed);
   Tensor out = gated_mlp(net, kShared, kMlp, hidden, Dim(net.arch.experts.shared_width));
   Tensor sum = view(routed_out, Shape{count, net.T, net.H});
   sum = sum_over(std::move(sum), 0, false);

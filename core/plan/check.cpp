@@ -25,17 +25,14 @@ bool works_on_parts(std::string_view optimizer) {
 }
 
 void check_optimizer(const TrainingJob& job, Issues& issues) {
-  if (works_on_parts(job.optimizer)) return;
   const std::string_view name = job.optimizer, source = find_optimizer(job.optimizer)->source;
   const bool bitsandbytes = source.starts_with("bitsandbytes"), torchao = source.starts_with("torchao");
   const bool others = name == "adagrad" || name == "rmsprop" || name == "adafactor";
-  if (!bitsandbytes && !torchao && !others) {
+  if (!works_on_parts(name) && !bitsandbytes && !torchao && !others) {
     refuse(issues, "/optimizer",
            "On parts of parameters torch's AdamW, SGD, Adagrad and RMSprop, Adafactor, bitsandbytes' and torchao's "
            "optimizers are modelled.",
            "adamw_torch_fused");
-  } else if (job.offload.optimizer) {
-    refuse(issues, "/optimizer", "On the host torch's AdamW is modelled.", "adamw_torch_fused");
   } else if (job.data_parallel.sharding == Sharding::kFsdp2 &&
              (bitsandbytes || name == "adamw_torch_4bit" || name == "adafactor")) {
     // Tried with bitsandbytes 0.50.2, torchao 0.18, transformers 5.12 and torch 2.14: "got mixed torch.Tensor and
@@ -48,6 +45,15 @@ void check_optimizer(const TrainingJob& job, Issues& issues) {
                           : "FSDP 2's parameters are DTensors, and Adafactor's step fails on them (\"got mixed "
                             "torch.Tensor and DTensor\"); FSDP 1 has plain tensors.",
            "adamw_torch_8bit");
+  }
+  // DeepSpeed 0.19.8 runtime/engine.py: _configure_optimizer. (accelerate makes torch's AdamW a DeepSpeedCPUAdam.)
+  const Sharding how = job.data_parallel.sharding;
+  const bool zero = how == Sharding::kZero1 || how == Sharding::kZero2 || how == Sharding::kZero3;
+  if (zero && job.offload.optimizer && name != "adamw_torch" && name != "adamw_torch_fused") {
+    issues.push_back({"FORCED_OPTIMIZER", Severity::kWarning, "/optimizer",
+                      "On the host DeepSpeed asks for its own Adam, and raises an error for another optimizer unless "
+                      "its configuration says \"zero_force_ds_cpu_optimizer\": false.",
+                      "adamw_torch"});
   }
 }
 
@@ -98,9 +104,6 @@ void check_zero(const TrainingJob& job, Issues& issues) {
                       keeps && job.preference == Preference::kNone ? "false" : ""});
   }
   const Offload& offload = job.offload;
-  if (third && offload.optimizer != offload.parameters) {
-    refuse(issues, "/offload", "ZeRO-3 offloads optimizer and parameters together here.");
-  }
   if (!third && (offload.parameters || offload.gradients)) {
     refuse(issues, "/offload", "ZeRO-1 and -2 offload the optimizer alone.", "none");
   }

@@ -57,7 +57,8 @@ ZeroGather::ZeroGather(Tape& tape, const Architecture& architecture, const Train
       how_(job.data_parallel),
       sizes_(sizes_of(architecture, job, reference)),
       dtype_(job.recipe.weights),
-      on_host_(job.offload.parameters),
+      parts_on_host_(job.offload.parameters),
+      states_on_host_(job.offload.optimizer),
       recomputes_(job.checkpointing == Checkpointing::kFull || job.checkpointing == Checkpointing::kOffload),
       leaves_(has_leaf_modules(architecture.model_type)),
       experts_first_(architecture.model_type == "qwen3_moe" && !lists_experts(architecture, job)),
@@ -106,9 +107,8 @@ void ZeroGather::collect() {
   if (!reference_) {
     tape_.buffer("bucket of gradients", sizes_.reduce_bucket * size_of(dtype_), Category::kCommunication);
   }
-  if (on_host_) return;
-  tape_.buffer("parts of the weights", share_, Category::kWeights);
-  if (reference_) return;
+  if (!parts_on_host_) tape_.buffer("parts of the weights", share_, Category::kWeights);
+  if (reference_ || states_on_host_) return;
   tape_.buffer("parts of the gradients", trained_share_ * size_of(dtype_), Category::kGradients);
   tape_.buffer("master weights", trained_share_ * size_of(Dtype::kFp32), Category::kOptimizerStates);
 }
@@ -117,20 +117,12 @@ void ZeroGather::end_micro_steps() {
   become_flat(tape_, trained_share_);
 }
 
-// offload_optimizer and offload_param: parts, their gradients in 16 bits and fp32, master weights and states.
+// stage3.py: offload_param moves the parts (_create_fp16_partitions_with_defragmentation), offload_optimizer what follows
+// `self.device`: gradients of the parts in 16 bits and fp32, master weights and states.
 Bytes ZeroGather::host_bytes(const LayerPlan&) const {
-  if (!on_host_) return 0;
-  if (reference_) return share_;
-  Tape host;
-  OptimizerRun states(host, job_);
-  for (const Parameter& p : tape_.parameters()) {
-    if (p.reached) host.parameters().push_back(p);
-  }
-  for (Parameter& p : host.parameters()) p.grad = {};
-  create_flat_states(states);
-  Bytes bytes = share_ + trained_share_ * (size_of(dtype_) + 2 * size_of(Dtype::kFp32));
-  for (const Storage& storage : host.storages()) bytes += storage.bytes;
-  return bytes;
+  const Bytes parts = parts_on_host_ ? share_ : 0;
+  if (reference_ || !states_on_host_) return parts;
+  return parts + trained_share_ * (size_of(dtype_) + 2 * size_of(Dtype::kFp32)) + flat_states_on_host(tape_, job_);
 }
 
 // -- the order of modules -------------------------------------------------------------------------------------------
@@ -735,12 +727,12 @@ void ZeroGather::after_backward() {
 // -- the optimizer --------------------------------------------------------------------------------------------------
 
 void ZeroGather::create_states(OptimizerRun& optimizer) {
-  if (!on_host_) create_flat_states(optimizer);
+  if (!states_on_host_) create_flat_states(optimizer);
 }
 
 // step: norms in fp64 of each part, then one flat fp32 gradient (_prepare_fp32_grad_for_sub_group).
 void ZeroGather::step(OptimizerRun& optimizer) {
-  if (on_host_) return;
+  if (states_on_host_) return;
   const Scope in(tape_, "ZeRO", kStage3);
   const Category before = tape_.default_category();
   tape_.set_default_category(Category::kWorkspace);

@@ -143,7 +143,7 @@ class ZeroGather : public Sharded {
   const DataParallel& how_;
   ZeroSizes sizes_;
   Dtype dtype_;
-  bool on_host_;
+  bool parts_on_host_, states_on_host_;
   bool recomputes_;
   bool leaves_;               // a mixture's blocks are leaf modules
   bool experts_first_;        // they define their experts before the router

@@ -17,6 +17,7 @@ constexpr Stream kReduction = 1;
 
 ZeroPartition::ZeroPartition(Tape& tape, const Architecture& architecture, const TrainingJob& job)
     : tape_(tape),
+      job_(job),
       how_(job.data_parallel),
       dtype_(job.recipe.weights),
       bucket_size_(zero_sizes(architecture, job).reduce_bucket),
@@ -61,8 +62,9 @@ void ZeroPartition::collect() {
 // states of the optimizer, which runs on the host.
 Bytes ZeroPartition::host_bytes(const LayerPlan&) const {
   if (!on_host_) return 0;
-  constexpr Bytes kFp32Copies = 4;  // weights, gradients and AdamW's two moments
-  return share_ * (kFp32Copies * size_of(Dtype::kFp32) + size_of(dtype_)) + largest_ * size_of(dtype_);
+  constexpr Bytes kFp32Copies = 2;  // weights and gradients
+  return share_ * (kFp32Copies * size_of(Dtype::kFp32) + size_of(dtype_)) + largest_ * size_of(dtype_) +
+         flat_states_on_host(tape_, job_);
 }
 
 void ZeroPartition::end_micro_steps() {

@@ -46,6 +46,7 @@ class ZeroPartition : public Sharded {
   void send_to_host(Part& part);
 
   Tape& tape_;
+  const TrainingJob& job_;
   const DataParallel& how_;
   Dtype dtype_;              // of weights and gradients
   Count bucket_size_ = 0;    // elements

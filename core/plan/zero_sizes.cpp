@@ -49,6 +49,19 @@ void create_flat_states(OptimizerRun& run) {
   run.tape.set_default_category(before);
 }
 
+Bytes flat_states_on_host(const Tape& of, const TrainingJob& job) {
+  Tape host;
+  OptimizerRun states(host, job);
+  for (const Parameter& p : of.parameters()) {
+    if (p.reached) host.parameters().push_back(p);
+  }
+  for (Parameter& p : host.parameters()) p.grad = {};
+  create_flat_states(states);
+  Bytes bytes = 0;
+  for (const Storage& storage : host.storages()) bytes += storage.bytes;
+  return bytes;
+}
+
 void step_flat(OptimizerRun& run) {
   run.step_alone();
 }

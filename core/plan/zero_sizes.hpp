@@ -25,5 +25,7 @@ void become_flat(Tape& tape, Count elements);
 /// Its states, and its step.
 void create_flat_states(OptimizerRun& run);
 void step_flat(OptimizerRun& run);
+/// The bytes of the same states where the optimizer runs on the host.
+Bytes flat_states_on_host(const Tape& of, const TrainingJob& job);
 
 }  // namespace tidemark
