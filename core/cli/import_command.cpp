@@ -62,9 +62,9 @@ exchange::Import import_files(const std::vector<std::string>& files, Issues& iss
   exchange::Import result = exchange::import_sources(sources);
   for (int round = 0; round < kRoundsOfCompanions; ++round) {
     const std::size_t before = sources.size();
-    for (std::size_t at = 0; at < result.readings.size(); ++at) {
-      for (const std::string& name : result.readings[at].companions) {
-        const std::string path = place_of(name, sources[at].name);
+    for (const exchange::Reading& reading : result.readings) {
+      for (const std::string& name : reading.companions) {
+        const std::string path = place_of(name, reading.file);
         const bool known = std::any_of(sources.begin(), sources.end(),
                                        [&](const exchange::Source& source) { return source.name == path; });
         if (!path.empty() && !known) sources.push_back(source_of(path, issues));

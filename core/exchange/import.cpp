@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
+
+#include "core/exchange/own_launch.hpp"
 
 namespace tidemark::exchange {
 namespace {
@@ -119,9 +122,15 @@ void put(Value& object, std::string_view dotted, Value value) {
   }
 }
 
-Import import_sources(Sources sources) {
+namespace {
+
+bool says_a_model(const Reading& reading) {
+  return std::any_of(reading.findings.begin(), reading.findings.end(),
+                     [](const Finding& one) { return one.path == "model" || one.path == "config"; });
+}
+
+Import import_all(Sources sources) {
   Import result;
-  if (sources.size() > kMostSources) sources = sources.first(kMostSources);
   std::vector<Field> fields;
   for (const Source& source : sources) {
     Reading reading = read(source, sources);
@@ -148,6 +157,18 @@ Import import_sources(Sources sources) {
     });
   }
   return result;
+}
+
+}  // namespace
+
+Import import_sources(Sources sources) {
+  if (sources.size() > kMostSources) sources = sources.first(kMostSources);
+  std::vector<Source> all{sources.begin(), sources.end()};
+  for (const Source& source : sources) {
+    if (syntax_of(source) != Look::Syntax::kPython || says_a_model(read(source, sources))) continue;
+    if (std::optional<Source> launch = own_launch(source); launch) all.push_back(std::move(*launch));
+  }
+  return all.size() == sources.size() ? import_all(sources) : import_all(all);
 }
 
 }  // namespace tidemark::exchange

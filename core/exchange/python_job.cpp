@@ -39,6 +39,9 @@ constexpr Trainer kTrainers[] = {
     {"RewardTrainer", "reward"},
     {"GKDTrainer", "gkd"},
     {"OnlineDPOTrainer", "online_dpo"},
+    {"NashMDTrainer", "nash_md"},
+    {"IWOPDTrainer", "iw_opd"},
+    {"AsyncGRPOTrainer", "async_grpo"},
     {"SFTTrainer", "sft"},
     {"UnslothTrainer", "sft"},
     {"SentenceTransformerTrainer", "embedding"},
@@ -176,6 +179,15 @@ class Job {
         trainer_task_ = row.task;
         trainer_name_ = row.name;
         break;
+      }
+      // Another trainer of TRL's is its own task, of which nothing is known here but the name (trl.experimental.sdft:
+      // SDFTTrainer).
+      if (trainer_ == nullptr && one.name.starts_with("trl.") && one.name.ends_with("Trainer")) {
+        const std::string_view word = std::string_view{one.name}.substr(one.name.rfind('.') + 1);
+        other_task_ = lower_case(word.substr(0, word.size() - std::string_view{"Trainer"}.size()));
+        trainer_ = &one;
+        trainer_task_ = other_task_;
+        trainer_name_ = word;
       }
       if (one.name == "argparse.Namespace") space_ = &one;
       if (one.is("Mxfp4Config")) mx_ = &one;
@@ -1354,6 +1366,7 @@ class Job {
   const PyObject* load_ = nullptr;
   const PyValue* named_ = nullptr;
   PyValue quantised_by_;
+  std::string other_task_;  // a trainer of TRL's that has no row
   std::string_view trainer_task_;
   std::string_view trainer_name_;
   std::string task_;

@@ -175,7 +175,8 @@ Tensor experts(Net& net, Tensor rows_in) {
   return view(std::move(out), Shape{Dim(count.n() * net.T.n()), net.H});
 }
 
-// Experts of which bitsandbytes packs and adapters reach each matrix. All see every token; each writes its rows in place.
+// Experts of which bitsandbytes packs and adapters reach each matrix. All see every token; each writes its rows in
+// place.
 Tensor linear_experts(Net& net, Tensor rows_in) {
   constexpr const char* kLinear = "Axolotl 0.18 monkeypatch/models/llama4/modeling.py: Llama4TextExperts.forward";
   Scope in(net.tape, "feed_forward.experts", kLinear);

@@ -38,7 +38,8 @@ void check_attention(const Architecture& architecture, const TrainingJob& job, I
     return;
   }
   // Kernels of the flash-attn packages take no bias on the scores (FalconFlashAttention2 raises on alibi). What
-  // flash_attention_2 stands in for is no such kernel (Llama 4 and GPT-OSS have no flash attention, and flex attention).
+  // flash_attention_2 stands in for is no such kernel (Llama 4 and GPT-OSS have no flash attention, and flex
+  // attention).
   const bool is_one = wants_flash(job) && (architecture.alibi || !asks_for_flex(job));
   if (is_one && (architecture.alibi || !(second ? has.flash_attention_2 : has.flash_attention_3))) {
     const std::string known = has.sdpa ? "sdpa" : "eager";

@@ -70,6 +70,16 @@ constexpr Choice kTasks[] = {
     {"sentence-transformers:qa", 0, "", true, "embedding"},
     {"multiple_choice", 0, "one of several answers", false},
     {"ppo", 0, "generated answers, with reward and value models", false},
+    {"online_dpo", 0, "pairs of generated answers", false},
+    {"nash_md", 0, "pairs of generated answers", false},
+    {"xpo", 0, "pairs of generated answers", false},
+    {"bco", 0, "wanted and unwanted answers, told apart by a classifier", false},
+    {"tpo", 0, "triples of answers", false},
+    {"prm", 0, "a score for each step of an answer", false},
+    {"gold", 0, "a teacher with another tokenizer", false},
+    {"sdft", 0, "the model with its demonstrations as the teacher", false},
+    {"sdpo", 0, "the model with feedback as the teacher", false},
+    {"ebft", 0, "generated answers, compared by their features", false},
 };
 
 // sglang takes a share of the card likewise, but none of its sources was read.

@@ -117,8 +117,8 @@ void ZeroGather::end_micro_steps() {
   become_flat(tape_, trained_share_);
 }
 
-// stage3.py: offload_param moves the parts (_create_fp16_partitions_with_defragmentation), offload_optimizer what follows
-// `self.device`: gradients of the parts in 16 bits and fp32, master weights and states.
+// stage3.py: offload_param moves the parts (_create_fp16_partitions_with_defragmentation), offload_optimizer what
+// follows `self.device`: gradients of the parts in 16 bits and fp32, master weights and states.
 Bytes ZeroGather::host_bytes(const LayerPlan&) const {
   const Bytes parts = parts_on_host_ ? share_ : 0;
   if (reference_ || !states_on_host_) return parts;

@@ -25,6 +25,26 @@ learning_rate: 2e-5
 """
 TRL = "--model_name_or_path Qwen/Qwen2.5-0.5B --dataset_name trl-lib/Capybara"
 
+# TRL's scripts say what they are launched by; the second command is another example of the same.
+LAUNCHED = """# Copyright
+
+\"\"\"
+# LoRA
+accelerate launch \\
+    sft.py \\
+    --model_name_or_path Qwen/Qwen2.5-0.5B \\
+    --per_device_train_batch_size 3 \\
+    --dtype bfloat16 \\
+    --use_peft
+
+python sft.py --model_name_or_path Qwen/Qwen2.5-7B
+\"\"\"
+from trl import ModelConfig, ScriptArguments, SFTConfig, SFTTrainer, TrlParser, get_peft_config
+parser = TrlParser((ScriptArguments, SFTConfig, ModelConfig))
+script_args, training_args, model_args = parser.parse_args_and_config()
+SFTTrainer(model=model_args.model_name_or_path, args=training_args, peft_config=get_peft_config(model_args)).train()
+"""
+
 # What is asked; the files; keys of the request that the estimate is made of, and codes that must be among its issues.
 JOBS = [
     ("a request's nested options", {"job.json": '{"model": "qwen2.5-7b", "parallelism": {"data": 4, "fsdp": "full_shard", '
@@ -123,6 +143,18 @@ JOBS = [
     ("Megatron-SWIFT's optimizer on the host", {"run.sh": "NPROC_PER_NODE=2 megatron rlhf --rlhf_type dpo --model Qwen/Qwen2.5-7B --max_length 2048 "
       "--optimizer_cpu_offload true --optimizer_offload_fraction 0.5\n"},
      {"task": "dpo", "offload.optimizer": "cpu", "offload.optimizer_fraction": 0.5}, ["STAND_IN"]),
+    ("a script that says in its docstring how it is launched", {"sft.py": LAUNCHED}, {
+        "model": "Qwen/Qwen2.5-0.5B", "micro_batch_size": 3, "method": "lora", "parallelism.zero_stage": None}, []),
+    ("the same beside a command", {"sft.py": LAUNCHED, "run.sh": "python sft.py --model_name_or_path Qwen/Qwen2.5-1.5B --dtype bfloat16\n"},
+     {"model": "Qwen/Qwen2.5-1.5B", "method": "full"}, []),
+    ("trainers of TRL's that have no row", {"train.py": "from trl.experimental.sdpo import SDPOConfig, SDPOTrainer\n"
+      "SDPOTrainer(model='Qwen/Qwen2.5-0.5B', args=SDPOConfig(output_dir='out')).train()\n"}, {}, ["UNSUPPORTED_OPTION"]),
+    ("trainers that nobody has heard of", {"train.py": "from trl.experimental.abc import ABCTrainer\nABCTrainer(model='Qwen/Qwen2.5-0.5B').train()\n"},
+     {}, ["INVALID_VALUE"]),
+    ("Axolotl's GDPO", {"a.yaml": SHARDED + "rl: gdpo\ntrl:\n  num_generations: 4\n  max_completion_length: 256\n"}, {"task": "grpo"}, []),
+    ("parameters on the host, the optimizer not", {"ds.json": '{"zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}}, '
+      '"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1}', "run.sh": f"deepspeed --num_gpus 4 train.py {TRL} --deepspeed ds.json --bf16\n"},
+     {"offload.parameters": "cpu", "offload.optimizer": None}, []),
     ("words that a shell ends with a comma", {"run.sh": f"trl sft {TRL} --use_peft --lora_target_modules \"q_proj\", \"v_proj\"\n"},
      {"adapter.target_modules": ["q_proj", "v_proj"]}, []),
 ]

@@ -322,10 +322,12 @@ void read_task(Keys& keys) {
   const Node* streamed = keys["pretraining_dataset"];
   const Node* reward = keys["reward_model"];
   if (rl != nullptr && !rl->text.empty()) {
-    keys.state("task", of(rl->text == "ipo" ? "dpo" : rl->text), {rl});
+    // core/builders/rl.py: GDPO is GRPO's trainer with rewards that are normalised one by one.
+    const std::string task = rl->text == "ipo" ? "dpo" : rl->text == "gdpo" ? "grpo" : rl->text;
+    keys.state("task", of(task), {rl});
     const bool adapter = keys["adapter"] != nullptr;
     // axolotl src/axolotl/core/trainers/grpo/__init__.py: set_training_args_kwargs
-    if (rl->text == "grpo")
+    if (task == "grpo")
       state_rollout(keys, "trl.", "vllm.gpu_memory_utilization", "server", "a server is started with vllm-serve");
     if (rl->text == "dpo" || rl->text == "ipo" || rl->text == "kto") {
       keys.assume("reference_model", object({{"present", of(true)}, {"shared_with_adapter", of(adapter)}}),
