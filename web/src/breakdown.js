@@ -74,9 +74,9 @@ export function createBreakdown() {
   }
 
   /** Another instant than the peak: its categories, of which no items are known. */
-  function drawInstant({ instant, bytes, total }) {
+  function drawInstant({ name, bytes, total }) {
     const back = h("button", { type: "button", class: "link", onclick: () => showAt(null) }, t("timeline.toPeak"));
-    hint.replaceChildren(t("breakdown.at", { instant }), " ", back);
+    hint.replaceChildren(t("breakdown.at", { instant: name }), " ", back);
     const rowOf = (category) =>
       h(
         "tr",

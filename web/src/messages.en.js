@@ -23,6 +23,7 @@ export default {
   "language.label": "Language",
 
   "question.label": "What is asked",
+  "question.inAll": "{count} in all",
   "ask.gpu": "Card",
   "ask.parallelism.data": "GPUs",
   "ask.micro_batch_size": "Batch per GPU",
@@ -263,6 +264,8 @@ export default {
   "timeline.hint":
     "Memory at every instant of a training step, from the second step on. Move over it, or focus it and use the arrow keys.",
   "timeline.instant": "Instant of the step",
+  "timeline.atHighest": "{phase}: {at} (highest)",
+  "timeline.atEnd": "{phase}: {at} (end)",
   "timeline.value": "{instant}: {total}",
   "timeline.peak": "peak {size}",
   "timeline.brim": "usable {size}",

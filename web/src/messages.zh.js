@@ -23,6 +23,7 @@ export default {
   "language.label": "语言",
 
   "question.label": "要计算的任务",
+  "question.inAll": "共 {count} 张",
   "ask.gpu": "显卡",
   "ask.parallelism.data": "GPU 数",
   "ask.micro_batch_size": "每卡批次大小",
@@ -258,6 +259,8 @@ export default {
   "timeline.label": "一步之内的显存",
   "timeline.hint": "从第二步起，一步训练中每个时刻的显存。移动指针查看，或聚焦后使用方向键。",
   "timeline.instant": "步内时刻",
+  "timeline.atHighest": "{phase}：{at}（最高处）",
+  "timeline.atEnd": "{phase}：{at}（结束时）",
   "timeline.value": "{instant}：{total}",
   "timeline.peak": "峰值 {size}",
   "timeline.brim": "可用 {size}",

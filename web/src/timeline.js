@@ -7,6 +7,13 @@ import { tellExactly } from "./exactly.js";
 import { t } from "./messages.js";
 import { drawTimeline, layOut } from "./timelineDrawing.js";
 
+/** "forward: layers.3 (end)" in the page's language; the place is a module's name, or the engine's word. */
+function nameOf({ instant, phase }) {
+  const [, at, which] = instant.match(/^[^:]*: (.+) \((highest|end)\)$/s) ?? [];
+  const words = which === "end" ? "timeline.atEnd" : "timeline.atHighest";
+  return which ? t(words, { phase: phaseName(phase), at }) : instant;
+}
+
 /** onpick(instant) shows what fills the memory at an instant. */
 export function createTimeline(onpick) {
   const box = h("div", { class: "timeline-box" });
@@ -85,7 +92,7 @@ export function createTimeline(onpick) {
           {},
           h("th", { scope: "row" }, phaseName(phase.name)),
           tellExactly(h("td", { class: "number" }, gib(highest.total)), highest.total),
-          h("td", {}, highest.instant),
+          h("td", {}, highest.name),
         );
       }),
     );
@@ -96,11 +103,11 @@ export function createTimeline(onpick) {
     at = Math.max(0, Math.min(model.instants.length - 1, index));
     const instant = model.instants[at];
     cursor.setAttribute("aria-valuenow", String(at));
-    cursor.setAttribute("aria-valuetext", t("timeline.value", { instant: instant.instant, total: gib(instant.total) }));
+    cursor.setAttribute("aria-valuetext", t("timeline.value", { instant: instant.name, total: gib(instant.total) }));
     const parts = model.layers.filter((category) => instant.bytes[category] > 0).reverse();
     become(
       readout,
-      h("span", { class: "readout-where" }, instant.instant),
+      h("span", { class: "readout-where" }, instant.name),
       tellExactly(h("span", { class: "readout-total" }, gib(instant.total)), instant.total),
       h("span", { class: "readout-exact" }, exact(instant.total)),
       pick,
@@ -175,7 +182,11 @@ export function createTimeline(onpick) {
         for (const [category, bytes] of Object.entries(instant.bytes)) if (bytes > 0) present.add(category);
       const before = model && at >= 0 ? { label: model.instants[at].instant, atPeak: at === model.peak } : null;
       model = {
-        instants: instants.map((instant, index) => ({ ...instant, position: positions[index] })),
+        instants: instants.map((instant, index) => ({
+          ...instant,
+          name: nameOf(instant),
+          position: positions[index],
+        })),
         layers: strata(present),
         phases,
         peak,
