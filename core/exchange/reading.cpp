@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/exchange/fields.hpp"
+
 namespace tidemark::exchange {
 
 const Format* recognise(const Look& look) {
@@ -36,6 +38,14 @@ void state(Reading& reading, std::string_view path, Value value, std::vector<Ori
     if (std::none_of(finding.origins.begin(), finding.origins.end(), same))
       finding.origins.push_back(std::move(origin));
   }
+}
+
+void not_counted(Reading& reading, std::string what, std::vector<Origin> origins) {
+  const Finding* known = find(reading, "not_counted");
+  std::vector<Value> all = known == nullptr ? std::vector<Value>{} : known->value.items;
+  if (known != nullptr) origins.insert(origins.begin(), known->origins.begin(), known->origins.end());
+  all.push_back(of(what));
+  state(reading, "not_counted", of(std::move(all)), std::move(origins), "nothing of the request tells it");
 }
 
 }  // namespace tidemark::exchange

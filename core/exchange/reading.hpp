@@ -99,6 +99,9 @@ std::span<const Format* const> all_formats();
 /// The format of a source, or null where it looks like none.
 const Format* recognise(const Look& look);
 
+/// Says that the job has something that moves memory and that no option tells; each kind once.
+void not_counted(Reading& reading, std::string what, std::vector<Origin> origins = {});
+
 /// What a reader says about one field.
 void state(Reading& reading, std::string_view path, Value value, std::vector<Origin> origins, std::string assumed = {});
 

@@ -507,6 +507,7 @@ struct TrainingJob {
   bool compiled = false;      ///< torch.compile: torchtitan's is modelled, for others' the code as it is stands in
   bool selective_op = false;  ///< torchtitan's policy per operation, between full checkpointing and none
   std::vector<std::string> stand_ins;       ///< what is not modelled itself, and what is answered in its place
+  std::vector<std::string> not_counted;     ///< what moves memory and is not modelled, as files and people say it
   NameSays name_says = NameSays::kNothing;  ///< of the base's weights, where the job trains them itself
   bool keep_outputs = false;                ///< a hand-written loop holds `outputs` through backward
   bool outputs_stay = false;         ///< and until the next forward is through, with all that their graph still holds

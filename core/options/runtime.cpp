@@ -155,6 +155,11 @@ constexpr Option kOptions[] = {
           r.job.expandable_segments = v.boolean;
           r.open.expandable_segments = false;
         }),
+    texts("not_counted", "[]", "Not counted",
+          "What the job does besides that moves memory and is not modelled, in words of its own: the answer says so "
+          "and its range is wider.")
+        .further()
+        .into<&TrainingJob::not_counted>(),
     real("overrides.fragmentation_gib", "null", "Fragmentation",
          "Memory lost to fragmentation, taken off what a card can give.")
         .within(0, 1e5, "GiB")

@@ -189,6 +189,7 @@ std::vector<Trait> traits_of(const Architecture& architecture, const TrainingJob
 Coverage coverage_of(const Architecture& architecture, const TrainingJob& job) {
   Coverage coverage;
   coverage.stand_ins = job.stand_ins;
+  coverage.not_counted = job.not_counted;
   if (runs_sd_scripts(job) && architecture.model_type != "UNet2DConditionModel") {
     coverage.stand_ins.emplace_back("sd-scripts' own code of the model, answered by diffusers' and PEFT's");
   }

@@ -28,12 +28,13 @@ constexpr std::string_view kDividedRollout = "rollout on divided weights";
 
 /// How far recorded truth stands behind an answer (tests/oracle).
 struct Coverage {
-  std::vector<std::string> unmet;       ///< traits, and pairs of options, that no record has: "optimizer muon"
-  bool family_met = true;               ///< each option was recorded with this family
-  std::vector<std::string> stand_ins;   ///< what other code answers for
-  std::string_view implementation;      ///< a framework's own code, of which no record is: published peaks alone were
-                                        ///< compared; else empty
-  std::vector<std::string_view> apart;  ///< options that make a peak less certain than all others do
+  std::vector<std::string> unmet;        ///< traits, and pairs of options, that no record has: "optimizer muon"
+  bool family_met = true;                ///< each option was recorded with this family
+  std::vector<std::string> stand_ins;    ///< what other code answers for
+  std::vector<std::string> not_counted;  ///< what nothing answers for
+  std::string_view implementation;       ///< a framework's own code, of which no record is: published peaks alone were
+                                         ///< compared; else empty
+  std::vector<std::string_view> apart;   ///< options that make a peak less certain than all others do
 };
 
 Coverage coverage_of(const Architecture& architecture, const TrainingJob& job);

@@ -73,7 +73,7 @@ Spread wider(const Spread& a, const Spread& b) {
 }
 
 Spread spread_for(const Coverage& coverage) {
-  if (!coverage.stand_ins.empty()) return kStandIn;
+  if (!coverage.stand_ins.empty() || !coverage.not_counted.empty()) return kStandIn;
   if (!coverage.implementation.empty()) return published_spread(coverage.implementation);
   const Bytes both = !coverage.unmet.empty() ? kFromSourceOnlySpread
                      : coverage.family_met   ? kRecordedSpread
@@ -94,7 +94,7 @@ void widen(Estimate& e, const Coverage& coverage) {
   spread(e.allocated, wider(spread_for(coverage), e.attention_kernel == "math" ? kMathSpread : Spread{}));
   spread(e.reserved, kReserved);
   if (coverage.implementation == kTorchtune) spread(e.reserved, {kTorchtuneSpread.below, kReserved.above});
-  if (!coverage.stand_ins.empty()) {
+  if (!coverage.stand_ins.empty() || !coverage.not_counted.empty()) {
     spread(e.reserved, {kStandIn.below, kStandIn.above});
     e.reserved.high += e.reserved.high / 1000 * kReserved.above;
   }
@@ -108,6 +108,13 @@ void note_coverage(Issues& issues, const Coverage& coverage) {
                       "Not modelled itself: " + stand_in +
                           ". The figure is that one's, and its range is wide enough "
                           "for what was published of such jobs.",
+                      ""});
+  }
+  for (const std::string& what : coverage.not_counted) {
+    issues.push_back({"NOT_COUNTED", Severity::kWarning, "/not_counted",
+                      "Moves memory and is not modelled: " + what +
+                          ". The figure is that of the job without it, and its range is as wide as where other code "
+                          "answers.",
                       ""});
   }
   if (coverage.unmet.empty()) return;

@@ -139,7 +139,7 @@ JOBS = [
     ("Megatron-SWIFT's fused loss", {"run.sh": "NPROC_PER_NODE=2 megatron sft --model Qwen/Qwen2.5-7B --tensor_model_parallel_size 2 --max_length 2048\n"},
      {"megatron.cross_entropy_fusion_impl": "native", "framework.name": "megatron"}, []),
     ("what of Megatron-SWIFT is not counted is told", {"run.sh": "NPROC_PER_NODE=2 megatron sft --model Qwen/Qwen2.5-7B --max_length 2048 "
-      "--recompute_granularity full --recompute_method block --recompute_num_layers 4\n"}, {}, ["AS_READ"]),
+      "--recompute_granularity full --recompute_method block --recompute_num_layers 4\n"}, {}, ["NOT_COUNTED"]),
     ("Megatron-SWIFT's optimizer on the host", {"run.sh": "NPROC_PER_NODE=2 megatron rlhf --rlhf_type dpo --model Qwen/Qwen2.5-7B --max_length 2048 "
       "--optimizer_cpu_offload true --optimizer_offload_fraction 0.5\n"},
      {"task": "dpo", "offload.optimizer": "cpu", "offload.optimizer_fraction": 0.5}, ["STAND_IN"]),
@@ -151,6 +151,8 @@ JOBS = [
       "SDPOTrainer(model='Qwen/Qwen2.5-0.5B', args=SDPOConfig(output_dir='out')).train()\n"}, {}, ["UNSUPPORTED_OPTION"]),
     ("trainers that nobody has heard of", {"train.py": "from trl.experimental.abc import ABCTrainer\nABCTrainer(model='Qwen/Qwen2.5-0.5B').train()\n"},
      {}, ["INVALID_VALUE"]),
+    ("what moves memory and is not modelled", {"a.yaml": SHARDED + "use_eaft: true\nuse_kernels: false\n"}, {"not_counted": ["use_eaft"]},
+     ["NOT_COUNTED"]),
     ("Axolotl's GDPO", {"a.yaml": SHARDED + "rl: gdpo\ntrl:\n  num_generations: 4\n  max_completion_length: 256\n"}, {"task": "grpo"}, []),
     ("parameters on the host, the optimizer not", {"ds.json": '{"zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}}, '
       '"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1}', "run.sh": f"deepspeed --num_gpus 4 train.py {TRL} --deepspeed ds.json --bf16\n"},

@@ -175,6 +175,16 @@ TEST_CASE("what is compiled and newer kernels are answered by the nearest code, 
   }
 }
 
+TEST_CASE("what moves memory and is not modelled is named, and its range is wide") {
+  const Answer plain = answer_to(small("bfloat16")), more = answer_to(small("bfloat16") + R"(,"not_counted":["qat"])");
+  REQUIRE(more.estimate);
+  CHECK(std::any_of(more.issues.begin(), more.issues.end(), [](const Issue& issue) {
+    return issue.code == "NOT_COUNTED" && issue.message.find("qat") != std::string::npos;
+  }));
+  CHECK(more.estimate->allocated.expected == plain.estimate->allocated.expected);
+  CHECK(more.estimate->allocated.high * 2 > plain.estimate->allocated.high * 3);
+}
+
 TEST_CASE("where transformers stands in for a framework the answer says so and is wide") {
   const Answer own = answer_to(small("bfloat16") + R"(,"framework":{"name":"pytorch"})");
   const Answer theirs = answer_to(small("bfloat16") + R"(,"framework":{"name":"nemo-automodel"},"compile":"full")");

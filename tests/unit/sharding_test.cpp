@@ -52,6 +52,22 @@ TEST_CASE("ZeRO-3 keeps gathered what is used again soon: all of a small model a
   CHECK(host.host == Bytes{8} * (Bytes{252'978'176} + 505'956'356 + 379'467'264 + 126'489'088));
 }
 
+TEST_CASE("ZeRO-3's optimizer and its parameters go to the host each by itself, and so does any optimizer") {
+  const auto with = [](const char* offload, const char* optimizer = "adamw_torch_fused") {
+    std::string text = llama(4, zero(3, 8, R"(, "zero": {"hf_auto": true})") + R"(, "offload": )" + offload);
+    const std::string_view torch = "adamw_torch_fused";
+    return answered(text.replace(text.find(torch), torch.size(), optimizer));
+  };
+  // llama-3.2-1b-zero3-offload-optimizer, -parameters and -offall-8bit: what one of eight GPUs has on the host.
+  const Estimate states = with(R"({"optimizer": "cpu"})"), parts = with(R"({"parameters": "cpu"})");
+  CHECK(states.host == 8 * (Bytes{252'978'176} + 505'956'356 + 379'467'264));
+  CHECK(held(states, Category::kOptimizerStates) == 0);
+  CHECK(parts.host == 8 * Bytes{126'489'088});
+  CHECK(held(parts, Category::kOptimizerStates) == 252'978'176 + 505'956'356 + 508);
+  const Estimate bits = with(R"({"optimizer": "cpu", "parameters": "cpu"})", "adamw_8bit");
+  CHECK(bits.host - 8 * (Bytes{252'978'176} + 379'467'264 + 126'489'088) - 8 * Bytes{128'467'528} < 8 * 4096);
+}
+
 std::string mixtral(const std::string& rest) {
   return R"({"schema": 1, "config": {"model_type": "mixtral", "architectures": ["MixtralForCausalLM"],
     "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 3, "num_attention_heads": 32,
@@ -448,8 +464,8 @@ TEST_CASE("under FSDP 1 PEFT hands units of adapters what it has in bf16, but wh
 
 TEST_CASE("what is not modelled about a sharded job is refused in words") {
   for (const std::string& rest :
-       {fsdp2(8) + R"(, "optimizer": "adamw_8bit")", zero(3, 8) + R"(, "offload": {"optimizer": "cpu"})",
-        zero(2, 8) + R"(, "offload": {"parameters": "cpu"})", fsdp2(8, R"(, "fsdp_options": {"replicate": 8})")}) {
+       {fsdp2(8) + R"(, "optimizer": "adamw_8bit")", zero(2, 8) + R"(, "offload": {"parameters": "cpu"})",
+        fsdp2(8, R"(, "fsdp_options": {"replicate": 8})")}) {
     std::string text = llama(2, rest);
     const std::size_t first = text.find(R"("optimizer": "adamw_torch_fused", )");
     if (rest.find("8bit") != std::string::npos) text.erase(first, 34);

@@ -35,8 +35,7 @@ void read_axes(Keys& keys, const Node* processes) {
   const Node* shard = axis(keys, "dp_shard");
   const Node* tensor = axis(keys, "tp");
   const Node* context = axis(keys, "cp");
-  if (axis(keys, "sp") != nullptr)
-    keys.note("sequence parallelism (parallelism_config_sp_size) is told and not counted");
+  if (axis(keys, "sp") != nullptr) not_counted(keys.reading, "sequence parallelism (parallelism_config_sp_size)");
   keys.touch("parallelism_config");
   const std::int64_t model = size_of(tensor) * size_of(context);
   if (processes != nullptr && processes->is_number() && model > 0) {

@@ -360,20 +360,33 @@ void read_evaluation(Keys& keys) {
 
 /// Keys that move memory and that the engine has nothing for.
 void read_what_is_not_counted(Keys& keys) {
-  constexpr const char* kKeys[] = {"tiled_mlp",      "qat",         "relora", "use_onebitllms", "diffusion",
-                                   "use_scattermoe", "use_sonicmoe"};
+  constexpr const char* kKeys[] = {"tiled_mlp",
+                                   "qat",
+                                   "use_onebitllms",
+                                   "diffusion",
+                                   "use_scattermoe",
+                                   "use_sonicmoe",
+                                   "use_eaft",
+                                   "llmcompressor",
+                                   "use_kernels",
+                                   "fused_attn_kernel",
+                                   "use_dsv4_kernels",
+                                   "use_glm_dsa_kernels",
+                                   "flash_attn_cross_entropy"};
   for (const char* key : kKeys) {
     const Node* node = keys[key];
     if (node == nullptr || (node->is_bool() && !node->boolean)) continue;
     keys.touch(key);
-    keys.note(std::string{key} + " is not counted");
+    not_counted(keys.reading, key, {keys.origin(node)});
   }
+  if (keys.truthy("fp8")) keys.copy("fp8", "fp8");
+  if (keys.truthy("relora")) keys.note("ReLoRA's merges between steps are not counted");
   if (const Node* experts = keys["experts_implementation"]; experts != nullptr) {
     const std::string& word = experts->text;
     if (word == "eager" || word == "grouped_mm" || word == "batched_mm") {
       keys.state("moe.implementation", of(word), {experts});
     } else {
-      keys.note("experts_implementation " + word + " is not counted");
+      not_counted(keys.reading, "experts_implementation " + word, {keys.origin(experts)});
     }
   }
   const Node* workers = keys["ray_num_workers"];

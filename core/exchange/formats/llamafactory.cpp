@@ -320,8 +320,11 @@ void read_llamafactory(const Look& look, Sources, Reading& reading) {
   // hparams/model_args.py: use_kt; extras/misc: mixture_of_depths.
   if (keys.truthy("use_kt"))
     keys.note("KTransformers keeps experts on the host: the figure is that with all on the GPU");
-  if (keys["mixture_of_depths"] != nullptr) keys.note("mixture_of_depths is not counted");
-  if (keys.truthy("use_asft_loss")) keys.note("the reference model of use_asft_loss is not counted");
+  for (const auto& [key, what] : {std::pair{"mixture_of_depths", "mixture_of_depths"},
+                                  {"use_asft_loss", "the reference model of use_asft_loss"}}) {
+    if (keys.truthy(key) || (keys[key] != nullptr && keys[key]->is_string()))
+      not_counted(keys.reading, what, {keys.origin(keys[key])});
+  }
   for (const char* question : {"gpu", "parallelism.data (launcher)", "LLaMA-Factory and transformers versions"})
     keys.unknown(question);
   keys.tell_unread();

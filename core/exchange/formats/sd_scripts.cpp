@@ -164,7 +164,7 @@ void read_encoders(Args& args, const Facts& facts) {
 void read_rest(Args& args) {
   for (const char* key : {"fp8_base", "fp8_base_unet", "blocks_to_swap", "cpu_offload_checkpointing",
                           "fused_backward_pass", "network_args", "deepspeed"}) {
-    if (args.on(key)) state(args.reading, std::string{"--"} + key, of(true), {}, "not counted");
+    if (args.on(key)) not_counted(args.reading, std::string{"--"} + key, args.find(key)->origins);
   }
 }
 

@@ -175,19 +175,17 @@ void read_megatron_memory(Args& args) {
     args.state("megatron.gradient_accumulation_fusion", of(false), {args.find("gradient_accumulation_fusion")});
   const Arg* method = args.find("recompute_method");
   const Arg* layers = args.find("recompute_num_layers");
-  const auto not_counted = [&](const char* what) {
-    args.reading.notes.push_back(std::string{what} + " is not counted");
-  };
-  if (method != nullptr && method->value.text == "block") not_counted("that some layers are not recomputed");
-  if (layers != nullptr && layers->value.integer > 1) not_counted("that several layers are recomputed together");
+  const auto left_out = [&](const char* what) { not_counted(args.reading, what); };
+  if (method != nullptr && method->value.text == "block") left_out("that some layers are not recomputed");
+  if (layers != nullptr && layers->value.integer > 1) left_out("that several layers are recomputed together");
   if (const Arg* more = args.find("mtp_num_layers"); more != nullptr && more->value.integer > 0)
-    not_counted("the layers of multi-token prediction (mtp_num_layers)");
-  if (args.on("use_precision_aware_optimizer")) not_counted("what use_precision_aware_optimizer saves");
+    left_out("the layers of multi-token prediction (mtp_num_layers)");
+  if (args.on("use_precision_aware_optimizer")) left_out("what use_precision_aware_optimizer saves");
   if (args.find("moe_expert_capacity_factor") != nullptr)
-    not_counted("that experts drop what is beyond moe_expert_capacity_factor");
-  if (args.on("fp8_param_gather")) not_counted("what fp8_param_gather saves");
+    left_out("that experts drop what is beyond moe_expert_capacity_factor");
+  if (args.on("fp8_param_gather")) left_out("what fp8_param_gather saves");
   if (args.any({"decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers"}) != nullptr)
-    not_counted("that a pipeline's ends have other numbers of layers");
+    left_out("that a pipeline's ends have other numbers of layers");
 }
 
 void read_memory(Args& args, const Facts& facts) {
