@@ -208,8 +208,7 @@ void tell_left(const Import& import, Issues& issues) {
 
 Value job_of(const Import& import, Issues& issues) {
   Value job = empty_object();
-  const bool is_axolotl = std::any_of(import.readings.begin(), import.readings.end(),
-                                      [](const Reading& reading) { return reading.format == "axolotl"; });
+  const bool is_axolotl = is_read_as(import, "axolotl");
   const bool batched = settle_megatron(import, job);
   for (const Finding& field : import.fields) {
     if (is_rank(field.path) && field.value.is_integer())
@@ -228,6 +227,16 @@ Value job_of(const Import& import, Issues& issues) {
     } else {
       issues.push_back(
           {"NOT_COUNTED", Severity::kNote, field.path, field.path + " is in the files and not in the estimate.", ""});
+    }
+  }
+  // What trains is transformers' Trainer, and who starts it decides what its words mean: all linear layers are a list
+  // of those that the model has, in place of PEFT's word (axolotl loaders/adapter.py: find_all_linear_names,
+  // LLaMA-Factory model/model_utils/misc.py: find_all_linear_modules, ms-swift utils/torch_utils.py: find_all_linears).
+  const Value* name = said(import, "framework.name");
+  if (name != nullptr && name->string == "transformers") {
+    for (const auto& [format, launcher] :
+         {std::pair{"axolotl", "axolotl"}, {"llamafactory", "llama_factory"}, {"swift", "ms_swift"}}) {
+      if (is_read_as(import, format)) put(job, "framework.name", of(launcher));
     }
   }
   // A request leaves nothing open that the engine would not fill in itself.

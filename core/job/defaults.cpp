@@ -115,6 +115,8 @@ Chosen loaded(const Habits& habits, const TrainingJob& job, std::optional<Dtype>
       return {half, "ms_swift loads fp32 checkpoints in half precision"};
     case Loading::kTrainedWide:
       if (adapters) return {half, "llama_factory loads " + std::string{name_of(half)} + " and casts what is trained"};
+      // LLaMA-Factory model/adapter.py: init_adapter.
+      if (job.optimizer == "badam") return {half, "llama_factory casts nothing beside BAdam"};
       return {Dtype::kFp32, "llama_factory casts what is trained to fp32"};
   }
   return {};

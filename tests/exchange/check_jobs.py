@@ -153,6 +153,13 @@ JOBS = [
      {}, ["INVALID_VALUE"]),
     ("what moves memory and is not modelled", {"a.yaml": SHARDED + "use_eaft: true\nuse_kernels: false\n"}, {"not_counted": ["use_eaft"]},
      ["NOT_COUNTED"]),
+    ("Axolotl's list of linear layers has no experts that are parameters", {"a.yaml": SHARDED.replace("Qwen/Qwen2.5-0.5B", "mistralai/Mixtral-8x7B-v0.1")
+      + "adapter: lora\nlora_target_linear: true\nlora_dropout: 0.05\nlora_r: 8\n"}, {"framework.name": "axolotl", "use_reentrant": None}, []),
+    ("Axolotl's checkpoints beside answers that are compared", {"a.yaml": SHARDED + "rl: dpo\ngradient_checkpointing: true\n"},
+     {"framework.name": "axolotl", "use_reentrant": False}, []),
+    ("LLaMA-Factory's BAdam", {"a.yaml": "model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: sft\ndo_train: true\nfinetuning_type: full\nuse_badam: true\n"
+      "cutoff_len: 512\nper_device_train_batch_size: 1\ntemplate: qwen\ndataset: identity\noutput_dir: out\n"},
+     {"framework.name": "llama_factory", "optimizer": "badam"}, ["CHOSEN_PRECISION"]),
     ("Axolotl's GDPO", {"a.yaml": SHARDED + "rl: gdpo\ntrl:\n  num_generations: 4\n  max_completion_length: 256\n"}, {"task": "grpo"}, []),
     ("parameters on the host, the optimizer not", {"ds.json": '{"zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}}, '
       '"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1}', "run.sh": f"deepspeed --num_gpus 4 train.py {TRL} --deepspeed ds.json --bf16\n"},

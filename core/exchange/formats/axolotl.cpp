@@ -281,9 +281,14 @@ void read_checkpointing(Keys& keys, const Facts& facts) {
     } else if (!host && keys["rl"] == nullptr && keys["unfrozen_parameters"] == nullptr) {
       keys.assume("use_reentrant", of(!keys.truthy("activation_offloading") || !facts.sharded),
                   "axolotl sets it when unset (src/axolotl/utils/config/__init__.py L376-383 axolotl@067b021c)");
+    } else if (!host) {
+      keys.assume("use_reentrant", of(false),
+                  "not where answers are compared or some parameters alone are trained (core/builders/base.py: "
+                  "_configure_gradient_checkpointing)");
     }
   } else if (is_on(sharded)) {
     keys.state("gradient_checkpointing", of("full"), {sharded});
+    keys.assume("use_reentrant", of(false), "accelerate's checkpoint_wrapper (utils/fsdp_utils.py: apply_ac)");
   } else {
     keys.state("gradient_checkpointing", of("none"), {node}, "default false axolotl@067b021c");
   }
