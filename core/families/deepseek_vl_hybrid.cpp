@@ -36,10 +36,11 @@ constexpr const char* kModel =
 /// The architecture's parts: SigLIP's tower, then SAM's.
 constexpr std::size_t kSam = 1;
 
+}  // namespace
+
 // transformers 5.12.1 models/sam/configuration_sam.py: SamVisionConfig.
-Architecture read_sam(ConfigFields& fields) {
-  constexpr std::string_view kKey = "high_res_vision_config";
-  ConfigFields vision(required_object(fields, kKey), fields.path() + "/" + std::string{kKey}, fields.issues());
+Architecture read_sam_tower(ConfigFields& fields, std::string_view key) {
+  ConfigFields vision(required_object(fields, key), fields.path() + "/" + std::string{key}, fields.issues());
   Architecture tower;
   read_tower_sizes(vision, tower, 768, 12, 12, 4 * 768);
   tower.intermediate_size =
@@ -57,9 +58,9 @@ Architecture read_sam(ConfigFields& fields) {
     if (layer < static_cast<Count>(tower.layer_kinds.size())) tower.layer_kinds[static_cast<std::size_t>(layer)] = 1;
   }
   tower.pictures.layers = {whole.empty() ? 0 : whole.front()};
-  for (const std::string_view key : {"use_abs_pos", "use_rel_pos"}) {
-    if (vision.flag({key}, true)) continue;
-    vision.error("INVALID_VALUE", key, "Only true is modelled, as in all published files.");
+  for (const std::string_view flag : {"use_abs_pos", "use_rel_pos"}) {
+    if (vision.flag({flag}, true)) continue;
+    vision.error("INVALID_VALUE", flag, "Only true is modelled, as in all published files.");
   }
   vision.accept({"model_type", "num_pos_feats", "mlp_ratio", "torch_dtype", "dtype", "layer_norm_eps", "scale",
                  "intermediate_size"});
@@ -67,13 +68,15 @@ Architecture read_sam(ConfigFields& fields) {
   return tower;
 }
 
+namespace {
+
 // transformers 5.12.1 models/deepseek_vl_hybrid/configuration_deepseek_vl_hybrid.py: DeepseekVLHybridConfig.
 void read_config(ConfigFields& fields, Architecture& architecture) {
   read_language(fields, architecture, "llama");
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
   fields.accept({"image_token_id"});
   if (!read_tower(fields, architecture, "siglip_vision_model")) return;
-  architecture.parts.push_back(read_sam(fields));
+  architecture.parts.push_back(read_sam_tower(fields, "high_res_vision_config"));
 }
 
 // DeepseekVLHybridImageProcessor: two squares of each picture.
@@ -129,7 +132,7 @@ Tensor attend(Net& net, const Tensor& hidden) {
   const Pieces parts = unbind(packed, 0);
   const Tensor &query = parts.part[0], &key = parts.part[1], &value = parts.part[2];
   Tensor out;
-  if (net.job.attention == AttentionKernel::kEager) {
+  if (net.job.attention == AttentionKernel::kEager || net.arch.model_type == "got_ocr2") {
     Tensor scores = matmul(mul_scalar(query), transpose(key, 1, 2));
     const Tensor bias = reshape(relative_positions(net, query, side), Shape{all, places, places});
     scores = add(std::move(scores), bias);
@@ -159,7 +162,9 @@ Tensor feed_forward(Net& net, const Tensor& hidden) {
   return net.linear("mlp.lin2", std::move(h), net.H, true);
 }
 
-Tensor layer(Net& net, Tensor hidden) {
+}  // namespace
+
+Tensor sam_layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kLayer);
   const Tensor residual = std::move(hidden);
   const Shape picture = residual.shape();
@@ -185,18 +190,15 @@ Tensor layer(Net& net, Tensor hidden) {
   return add(std::move(h), std::move(fed));
 }
 
-// nn.Conv2d without a bias, of [n, channels, h, w].
-Tensor convolved(Net& net, const char* name, Tensor x, Dim out, Count kernel, Count stride) {
+Tensor sam_convolution(Net& net, const char* name, Tensor x, Dim out, Count kernel, Count stride) {
   Scope scope(net.tape, name, net.source());
   const Dim height((x.size(2) - 1) / stride + 1), width((x.size(3) - 1) / stride + 1);
   Tensor weight = net.parameter(name, "weight", Shape{out, x.dim(1), Dim(kernel), Dim(kernel)});
   return convolution(std::move(x), std::move(weight), {}, {height, width});
 }
 
-/// Names of a neck's modules.
-struct NeckNames {
-  const char *module, *conv1, *norm1, *conv2, *norm2;
-};
+namespace {
+
 constexpr NeckNames kOwnNeck = {
     "high_res_vision_model.vision_encoder.neck", "high_res_vision_model.vision_encoder.neck.conv1",
     "high_res_vision_model.vision_encoder.neck.layer_norm1", "high_res_vision_model.vision_encoder.neck.conv2",
@@ -205,16 +207,20 @@ constexpr NeckNames kOtherNeck = {"high_res_vision_neck", "high_res_vision_neck.
                                   "high_res_vision_neck.layer_norm1", "high_res_vision_neck.conv2",
                                   "high_res_vision_neck.layer_norm2"};
 
-// [n, h, w, H] to [n, channels, h, w]: from the first norm on the channels lie last in memory.
-Tensor neck(Net& net, const NeckNames& names, const Tensor& hidden) {
+}  // namespace
+
+// From the first norm on the channels lie last in memory.
+Tensor sam_neck(Net& net, const NeckNames& names, const Tensor& hidden) {
   Scope in(net.tape, names.module, kNeck);
   const Dim out(net.arch.pictures.width);
-  Tensor h = convolved(net, names.conv1, permute(hidden, {0, 3, 1, 2}), out, 1, 1);
+  Tensor h = sam_convolution(net, names.conv1, permute(hidden, {0, 3, 1, 2}), out, 1, 1);
   h = net.layer_norm(names.norm1, permute(std::move(h), {0, 2, 3, 1}));
-  h = convolved(net, names.conv2, channels_first(std::move(h)), out, 3, 1);
+  h = sam_convolution(net, names.conv2, channels_first(std::move(h)), out, 3, 1);
   h = net.layer_norm(names.norm2, channels_last(std::move(h)));
   return channels_first(std::move(h));
 }
+
+namespace {
 
 Tensor projection(Net& net, Tensor hidden, Dim side) {
   Scope in(net.tape, "high_res_vision_proj", kProjection);
@@ -223,8 +229,8 @@ Tensor projection(Net& net, Tensor hidden, Dim side) {
   const Dim wide(kLarger * side.n());
   const Shape larger{hidden.dim(0), hidden.dim(1), wide, wide};
   Tensor h = interpolate(std::move(hidden), larger);
-  h = convolved(net, "high_res_vision_proj.conv1", std::move(h), Dim(2 * out), 3, 2);
-  return convolved(net, "high_res_vision_proj.conv2", std::move(h), Dim(4 * out), 3, 2);
+  h = sam_convolution(net, "high_res_vision_proj.conv1", std::move(h), Dim(2 * out), 3, 2);
+  return sam_convolution(net, "high_res_vision_proj.conv2", std::move(h), Dim(4 * out), 3, 2);
 }
 
 Tensor high_res(Net& net, Dim side) {
@@ -248,14 +254,14 @@ Tensor high_res(Net& net, Dim side) {
     hidden = add(std::move(hidden),
                  net.parameter("high_res_vision_model.vision_encoder", "pos_embed", Shape{Dim(1), grid, grid, sam.H}));
     sam.outer_locals.push_back(hidden);
-    Stack stack{"high_res_vision_model.vision_encoder.layers", arch.num_layers, layer};
+    Stack stack{"high_res_vision_model.vision_encoder.layers", arch.num_layers, sam_layer};
     stack.after = keep_hidden;
     hidden = sam.layers(stack, std::move(hidden));
-    last = neck(sam, kOwnNeck, hidden);
+    last = sam_neck(sam, kOwnNeck, hidden);
   }
   const std::size_t place = t.parameter_place();
   const Tensor projected = projection(sam, last, side);
-  const Tensor global = neck(sam, kOtherNeck, sam.model_locals.front());
+  const Tensor global = sam_neck(sam, kOtherNeck, sam.model_locals.front());
   const std::size_t behind = t.parameter_place();
   t.set_parameter_place(place);
   Tensor other = projection(sam, global, side);

@@ -7,11 +7,9 @@
 #include "core/tape/routing_ops.hpp"
 
 namespace tidemark {
-namespace {
 
-// transformers 5.12.1 models/ernie4_5_moe/configuration_ernie4_5_moe.py: Ernie4_5_MoeConfig. Its attention has no
-// dropout, whatever the file says.
-void read_ernie4_5_moe_config(ConfigFields& fields, Architecture& architecture) {
+// Their attention has no dropout, whatever the file says.
+void read_ernie4_5_experts(ConfigFields& fields, Architecture& architecture) {
   read_dimensions(fields, architecture, 131072);
   read_kv_heads(fields, architecture, 4);
   read_head_dim(fields, architecture);
@@ -24,6 +22,16 @@ void read_ernie4_5_moe_config(ConfigFields& fields, Architecture& architecture) 
   Experts& e = architecture.experts;
   e.count = fields.count({"moe_num_experts", "num_experts"}, 64);
   e.per_token = fields.count({"moe_k", "num_experts_per_tok"}, 6);
+  read_aux_loss(fields, architecture);
+  fields.accept({"moe_norm_min", "attention_dropout"});
+}
+
+namespace {
+
+// transformers 5.12.1 models/ernie4_5_moe/configuration_ernie4_5_moe.py: Ernie4_5_MoeConfig.
+void read_ernie4_5_moe_config(ConfigFields& fields, Architecture& architecture) {
+  read_ernie4_5_experts(fields, architecture);
+  Experts& e = architecture.experts;
   e.width = fields.count({"moe_intermediate_size"}, 1536);
   e.shared_width = e.width * fields.count({"moe_num_shared_experts"}, 2, 0);
   const Count first = fields.count({"moe_layer_start_index"}, 1, 0);
@@ -33,9 +41,7 @@ void read_ernie4_5_moe_config(ConfigFields& fields, Architecture& architecture) 
   for (Count i = 0; i < architecture.num_layers; ++i) {
     e.dense_layers.push_back((i + 1) % step != 0 || i < first || i > last);
   }
-  read_aux_loss(fields, architecture);
-  fields.accept({"moe_norm_min", "attention_dropout", "moe_capacity", "moe_gate", "moe_use_aux_free",
-                 "num_nextn_predict_layers"});
+  fields.accept({"moe_capacity", "moe_gate", "moe_use_aux_free", "num_nextn_predict_layers"});
 }
 
 constexpr const char* kModel =
@@ -64,18 +70,20 @@ Tensor self_attention(Net& net, Tensor hidden) {
   });
 }
 
+}  // namespace
+
 // Without autocast. The router's weight is fp32 in whichever precision the model is
 // (_keep_in_fp32_modules_strict), and so is the correction, a parameter that is never trained.
-Routing route(Net& net, const Tensor& hidden) {
-  Scope in(net.tape, "mlp.gate", kRouter);
+Routing ernie_routing(Net& net, const ErnieRouter& router, const Tensor& hidden) {
+  Scope in(net.tape, router.module, kRouter);
   Tape& t = net.tape;
   const Experts& e = net.arch.experts;
   const auto autocast = t.autocast();
   t.set_autocast(std::nullopt);
   Routing r;
-  const Tensor weight = net.fp32_parameter("mlp.gate", "weight", Shape{Dim(e.count), net.H}, true);
+  const Tensor weight = net.fp32_parameter(router.module, "weight", Shape{Dim(e.count), net.H}, true);
   const Tensor correction =
-      net.fp32_parameter("mlp.gate.moe_statics", "e_score_correction_bias", Shape{Dim(1), Dim(e.count)}, false);
+      net.fp32_parameter(router.statics, "e_score_correction_bias", Shape{Dim(1), Dim(e.count)}, false);
   r.logits = linear(to(hidden, Dtype::kFp32), weight);
   Tensor scores = softmax(r.logits, Dtype::kFp32);
   Tensor choice = add(scores, view(correction, Shape{Dim(e.count)}));
@@ -86,9 +94,12 @@ Routing route(Net& net, const Tensor& hidden) {
   scores = div(std::move(scores), std::move(sum));
   t.set_autocast(autocast);
   r.weights = to(std::move(scores), hidden.dtype());
-  keep_router_logits(net, r.logits);
   return r;
 }
+
+namespace {
+
+constexpr ErnieRouter kGate = {"mlp.gate", "mlp.gate.moe_statics"};
 
 Tensor mlp(Net& net, Tensor hidden_in) {
   if (is_dense_layer(net)) return llama_mlp(net, std::move(hidden_in));
@@ -97,7 +108,8 @@ Tensor mlp(Net& net, Tensor hidden_in) {
   const Count shared_width = net.arch.experts.shared_width;
   Tensor shared;
   if (shared_width > 0) shared = gated_mlp(net, kSharedExperts, kBlock, hidden, Dim(shared_width), net.arch.mlp_bias);
-  const Routing routing = route(net, hidden);
+  const Routing routing = ernie_routing(net, kGate, hidden);
+  keep_router_logits(net, routing.logits);
   Tensor out = run_experts(net, kForm, hidden, routing.indices, routing.weights);
   if (shared.defined()) out = add(std::move(out), shared);
   return as_sequences(net, std::move(out));

@@ -1,5 +1,8 @@
 // EXAONE 4: norms after each branch and over each head of q and k; where some layers slide, the others do not rotate.
+// K-EXAONE: the same attention between norms before the branches, and DeepSeek-V3's experts.
 #include "core/families/family.hpp"
+#include "core/families/mixtures.hpp"
+#include "core/model/config_experts.hpp"
 
 namespace tidemark {
 namespace {
@@ -28,7 +31,23 @@ void read_exaone4_config(ConfigFields& fields, Architecture& architecture) {
   for (const char slides : architecture.sliding_layers) architecture.no_rope_layers.push_back(!slides);
 }
 
+// transformers 5.12.1 models/exaone_moe/configuration_exaone_moe.py: ExaoneMoeConfig.
+void read_exaone_moe_config(ConfigFields& fields, Architecture& architecture) {
+  read_exaone4_config(fields, architecture);
+  read_routed_experts(fields, architecture, {64, 8, 1024}, 1);
+  read_expert_groups(fields, architecture, 1, 1);
+  architecture.experts.normalised = fields.flag({"norm_topk_prob"}, true);
+  if (fields.has({"mlp_layer_types"})) {
+    read_mlp_layer_types(fields, architecture);
+    fields.accept({"first_k_dense_replace"});
+  } else {
+    read_dense_prefix(fields, architecture, 1);
+  }
+}
+
 constexpr const char* kLayer = "transformers 5.12 models/exaone4/modeling_exaone4.py: Exaone4DecoderLayer.forward";
+constexpr const char* kMoeLayer =
+    "transformers 5.12 models/exaone_moe/modeling_exaone_moe.py: ExaoneMoeDecoderLayer.forward";
 constexpr const char* kAttention = "transformers 5.12 models/exaone4/modeling_exaone4.py: Exaone4Attention.forward";
 
 Tensor self_attention(Net& net, Tensor hidden) {
@@ -51,12 +70,18 @@ Tensor layer(Net& net, Tensor hidden) {
   return add(std::move(residual), std::move(h));
 }
 
+Tensor moe_layer(Net& net, Tensor hidden) {
+  return pre_norm_layer(net, std::move(hidden), kMoeLayer, self_attention, deepseek_v3_mlp);
+}
+
 }  // namespace
 
 const Program kExaone4Program = {one_stack<llama_embed, layer, llama_norm>, llama_head};
+const Program kExaoneMoeProgram = {one_stack<llama_embed, moe_layer, llama_norm>, llama_head};
 
 const Family kRows[] = {
     {"exaone4", "Exaone4", "Exaone4ForCausalLM", kFourHeads, read_exaone4_config, &kExaone4Program},
+    {"exaone_moe", "ExaoneMoe", "ExaoneMoeForCausalLM", kLanguageModelOnly, read_exaone_moe_config, &kExaoneMoeProgram},
 };
 
 extern const FamilyRows exaone4_rows;

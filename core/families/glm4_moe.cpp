@@ -1,4 +1,5 @@
-// GLM-4.5, Ling 2: attention with half of each head turning, then experts chosen as DeepSeek-V3 does.
+// GLM-4.5, Ling 2: attention with half of each head turning, then experts chosen as DeepSeek-V3 does. Solar Open: the
+// same experts behind Llama's attention.
 #include "core/families/family.hpp"
 #include "core/families/mixtures.hpp"
 #include "core/layers/rotations.hpp"
@@ -52,6 +53,31 @@ void read_ling_config(ConfigFields& fields, Architecture& architecture) {
                  "output_router_logits", "norm_head", "use_rmsnorm", "router_dtype"});
 }
 
+// transformers 5.12.1 models/solar_open/configuration_solar_open.py: SolarOpenConfig. Every layer has experts, and
+// without a plain feed-forward the file need not say how wide one is.
+void read_solar_open_config(ConfigFields& fields, Architecture& architecture) {
+  architecture.hidden_size = fields.required({"hidden_size"});
+  architecture.num_layers = fields.count({"num_hidden_layers"}, 48);
+  architecture.num_heads = fields.count({"num_attention_heads"}, 64);
+  architecture.vocab_size = fields.required({"vocab_size"});
+  architecture.max_positions = fields.count({"max_position_embeddings"}, 131072);
+  read_kv_heads(fields, architecture, 8);
+  read_head_dim(fields, architecture, 128);
+  read_rotary_factor(fields, architecture, 1.0);
+  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
+  architecture.attention_bias = fields.flag({"attention_bias"}, false);
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+  read_routed_experts(fields, architecture, {128, 8, 1280}, 1);
+  read_expert_groups(fields, architecture, 1, 1);
+  Experts& e = architecture.experts;
+  e.normalised = fields.flag({"norm_topk_prob"}, true);
+  architecture.intermediate_size = fields.count({"intermediate_size"}, e.width);
+  fields.accept({"first_k_dense_replace", "use_qk_norm"});
+}
+
+constexpr const char* kSolarLayer =
+    "transformers 5.12 models/solar_open/modeling_solar_open.py: SolarOpenDecoderLayer.forward";
 constexpr const char* kLayer = "transformers 5.12 models/glm4_moe/modeling_glm4_moe.py: Glm4MoeDecoderLayer.forward";
 constexpr const char* kAttention = "transformers 5.12 models/glm4_moe/modeling_glm4_moe.py: Glm4MoeAttention.forward";
 
@@ -89,10 +115,20 @@ Tensor glm4_moe_layer(Net& net, Tensor hidden) {
   return pre_norm_layer(net, std::move(hidden), kLayer, self_attention, deepseek_v3_mlp);
 }
 
+namespace {
+
+Tensor solar_layer(Net& net, Tensor hidden) {
+  return pre_norm_layer(net, std::move(hidden), kSolarLayer, llama_attention, deepseek_v3_mlp);
+}
+
+}  // namespace
+
+const Program kSolarOpenProgram = {one_stack<llama_embed, solar_layer, llama_norm>, llama_head};
 const Program kGlm4MoeProgram = {one_stack<llama_embed, glm4_moe_layer, llama_norm>, llama_head};
 
 const Family kRows[] = {
     {"glm4_moe", "Glm4Moe", "Glm4MoeForCausalLM", kLanguageModelOnly, read_glm4_moe_config, &kGlm4MoeProgram},
+    {"solar_open", "SolarOpen", "SolarOpenForCausalLM", kLanguageModelOnly, read_solar_open_config, &kSolarOpenProgram},
     {"bailing_moe_v2", "BailingMoeV2", "BailingMoeV2ForCausalLM", kLanguageModelOnly, read_ling_config,
      &kGlm4MoeProgram},
 };

@@ -1,5 +1,5 @@
-// LLaVA 1.5, LLaVA-NeXT, LLaVA-NeXT-Video, LLaVA-OneVision: a tower's hidden states through two linear layers into the
-// language model's embeddings.
+// LLaVA 1.5, VipLLaVA, LLaVA-NeXT, LLaVA-NeXT-Video, LLaVA-OneVision: a tower's hidden states through two linear layers
+// into the language model's embeddings.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -25,9 +25,8 @@ constexpr const char* kVision =
 }  // namespace
 
 // hidden_states[k]: 0 are the embeddings, the last is the last layer's output.
-void read_feature_layers(ConfigFields& fields, Architecture& tower, Count standard) {
-  const Value* value = fields.find({"vision_feature_layer"});
-  std::vector<Count> numbers = {standard};
+void read_feature_layers(ConfigFields& fields, Architecture& tower, std::vector<Count> numbers, std::string_view key) {
+  const Value* value = fields.find({key});
   if (value != nullptr && value->is_number()) numbers = {value->integer};
   if (value != nullptr && value->is_array()) {
     numbers.clear();
@@ -37,7 +36,7 @@ void read_feature_layers(ConfigFields& fields, Architecture& tower, Count standa
   for (const Count number : numbers) {
     const Count layer = (number < 0 ? tower.num_layers + 1 + number : number) - 1;
     if (layer < 0 || layer >= tower.num_layers) {
-      fields.error("INVALID_VALUE", "vision_feature_layer", "\"vision_feature_layer\" names no layer of the tower.");
+      fields.error("INVALID_VALUE", key, "\"" + std::string{key} + "\" names no layer of the tower.");
       return;
     }
     tower.pictures.layers.push_back(layer);
@@ -57,7 +56,8 @@ namespace {
 // What the configurations of all say alike; `towers` and `layer`: which tower, and which of its hidden states, where
 // the file says nothing.
 bool read_llava(ConfigFields& fields, Architecture& architecture, std::string_view language, std::string_view towers,
-                Count layer, std::string_view strategy) {
+                const std::vector<Count>& layers, std::string_view strategy,
+                std::string_view key = "vision_feature_layer") {
   read_language(fields, architecture, language);
   const bool tied = architecture.tie_word_embeddings;
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false) || tied;
@@ -66,7 +66,7 @@ bool read_llava(ConfigFields& fields, Architecture& architecture, std::string_vi
   pictures.activation = read_activation(fields, {"projector_hidden_act"}, "gelu");
   pictures.bias = fields.flag({"multimodal_projector_bias"}, true);
   pictures.drops_class_token = fields.text({"vision_feature_select_strategy"}, strategy) == "default";
-  read_feature_layers(fields, architecture.parts.front(), layer);
+  read_feature_layers(fields, architecture.parts.front(), layers, key);
   fields.accept(
       {"image_token_index", "image_token_id", "image_seq_length", "ignore_index", "pad_token_id", "vocab_size"});
   return true;
@@ -87,7 +87,14 @@ void read_grids(ConfigFields& fields, Architecture& architecture) {
 
 // transformers 5.12.1 models/llava/configuration_llava.py: LlavaConfig.
 void read_llava_config(ConfigFields& fields, Architecture& architecture) {
-  read_llava(fields, architecture, "llama", "clip_vision_model", -2, "default");
+  read_llava(fields, architecture, "llama", "clip_vision_model", {-2}, "default");
+}
+
+// transformers 5.12.1 models/vipllava/configuration_vipllava.py: VipLlavaConfig. The class token is always dropped.
+void read_vipllava_config(ConfigFields& fields, Architecture& architecture) {
+  read_llava(fields, architecture, "llama", "clip_vision_model", {-2, -5, -8, -11, 6}, "default",
+             "vision_feature_layers");
+  fields.accept({"projector_layernorm_eps"});
 }
 
 // transformers 5.12.1 models/llava_next/configuration_llava_next.py: LlavaNextConfig.
@@ -113,7 +120,7 @@ void read_llava_next_video_config(ConfigFields& fields, Architecture& architectu
 
 // transformers 5.12.1 models/llava_onevision/configuration_llava_onevision.py: LlavaOnevisionConfig.
 void read_llava_onevision_config(ConfigFields& fields, Architecture& architecture) {
-  if (!read_llava(fields, architecture, "qwen2", "siglip_vision_model", -1, "full")) return;
+  if (!read_llava(fields, architecture, "qwen2", "siglip_vision_model", {-1}, "full")) return;
   read_grids(fields, architecture);
   Pictures& pictures = architecture.pictures;
   for (Count tile = 0, given = static_cast<Count>(pictures.grids.size()); tile < 36 && given == 0; ++tile) {
@@ -153,6 +160,13 @@ Tensor projected(Net& net, Dim pictures, Tensor (*pool)(Net& net, Tensor selecte
   selected.reset();
   let_tower_go(tower);
   return features;
+}
+
+// VipLlavaModel.get_image_features: a norm over all layers' states before the projector.
+Tensor vip_features(Net& net) {
+  return projected(net, Dim(picture_count(net)), [](Net& n, Tensor selected) {
+    return n.layer_norm("multi_modal_projector.projector_layernorm", std::move(selected));
+  });
 }
 
 Tensor llava_features(Net& net) {
@@ -336,6 +350,10 @@ Tensor merge(Net& net, Tensor embeds) {
   return merge_features(net, std::move(embeds), llava_features, kMerge);
 }
 
+Tensor merge_vip(Net& net, Tensor embeds) {
+  return merge_features(net, std::move(embeds), vip_features, kMerge);
+}
+
 Tensor merge_video(Net& net, Tensor embeds) {
   const bool vision = net.arch.pictures.tokens > 0;
   const auto features = net.job.video_frames == 0 ? next_features : vision ? vision_features : video_features;
@@ -355,6 +373,8 @@ void llava_inputs(Net& net) {
 
 const Program kLlavaProgram = {
     forward_with_pictures<merge>, language_head, kDecoderForwards, OwnLoss::kFp32, {}, llava_inputs};
+const Program kVipLlavaProgram = {
+    .forward = forward_with_pictures<merge_vip>, .lm_head = language_head, .inputs = llava_inputs};
 const Program kLlavaNextProgram = {
     forward_with_pictures<merge_next>, language_head, kDecoderForwards, OwnLoss::kFp32, {}, next_inputs};
 const Program kLlavaVideoProgram = {
@@ -364,6 +384,8 @@ const Program kLlavaVideoProgram = {
 
 const Family kRows[] = {
     {"llava", "Llava", "LlavaForConditionalGeneration", kSeeingClasses, read_llava_config, &kLlavaProgram},
+    {"vipllava", "VipLlava", "VipLlavaForConditionalGeneration", kSeeingClasses, read_vipllava_config,
+     &kVipLlavaProgram},
     {"llava_next", "LlavaNext", "LlavaNextForConditionalGeneration", kSeeingClasses, read_llava_next_config,
      &kLlavaNextProgram},
     {"llava_next_video", "LlavaNextVideo", "LlavaNextVideoForConditionalGeneration", kSeeingClasses,

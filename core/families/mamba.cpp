@@ -1,4 +1,4 @@
-// Mamba and Mamba-2: layers of a selective scan alone, without attention or feed-forward.
+// Mamba, Falcon-Mamba and Mamba-2: layers of a selective scan alone, without attention or feed-forward.
 #include "core/families/family.hpp"
 #include "core/families/no_attention.hpp"
 #include "core/layers/losses.hpp"
@@ -28,7 +28,8 @@ void read_common(ConfigFields& fields, Architecture& architecture, Count expand)
                  "time_step_floor", "time_step_limit", "time_step_init_scheme", "rms_norm"});
 }
 
-// transformers 5.12.1 models/mamba/configuration_mamba.py: MambaConfig.
+// transformers 5.12.1 models/mamba/configuration_mamba.py: MambaConfig;
+// models/falcon_mamba/configuration_falcon_mamba.py: FalconMambaConfig.
 void read_mamba(ConfigFields& fields, Architecture& architecture) {
   read_common(fields, architecture, 2);
   StateSpace& s = architecture.ssm;
@@ -40,7 +41,7 @@ void read_mamba(ConfigFields& fields, Architecture& architecture) {
   for (const std::string_view key : {"use_mambapy", "use_falcon_mambapy"}) {
     if (fields.flag({key}, false)) fields.error("INVALID_VALUE", key, "mamba.py's scan is not modelled.");
   }
-  fields.accept({"use_associative_scan"});
+  fields.accept({"use_associative_scan", "mixer_rms_eps"});
 }
 
 // transformers 5.12.1 models/mamba2/configuration_mamba2.py: Mamba2Config.
@@ -78,7 +79,11 @@ Tensor decay_rate(Net& net, const char* module) {
   return neg(exp(wide(net, module, "A_log", states)));
 }
 
-// mamba_inner_fn
+bool is_falcon(const Net& net) {
+  return net.arch.model_type == "falcon_mamba";
+}
+
+// mamba_inner_fn, falcon_mamba_inner_fn
 Tensor fused_scan(Net& net, Tensor projected) {
   const StateSpace& s = net.arch.ssm;
   const Dim width(s.width), rank(s.rank), numbers(s.rank + 2 * s.state);
@@ -92,6 +97,7 @@ Tensor fused_scan(Net& net, Tensor projected) {
   scan.a = decay_rate(net, "mixer");
   scan.d = wide(net, "mixer", "D", Shape{width});
   scan.dt_bias = wide(net, "mixer.dt_proj", "bias", Shape{width});
+  scan.unit = is_falcon(net);
   Scope in(net.tape, "mixer", kInner);
   return mamba_inner(std::move(projected), scan);
 }
@@ -122,9 +128,34 @@ Tensor masked(Net& net, Tensor hidden) {
   return mul(std::move(hidden), unsqueeze(net.attention_mask, 1));
 }
 
-// JambaMambaMixer's norms over time steps, B and C; Mamba has none.
-Tensor normed(Net& net, const char* name, Tensor x) {
-  return name == nullptr ? x : rms_norm(net, name, std::move(x));
+// FalconMamba's rms_forward
+Tensor to_unit_mean_square(Tensor x_in) {
+  const Dtype dtype = x_in.dtype();
+  Tensor x = to(std::move(x_in), Dtype::kFp32);
+  MeanSquare square = mean_square(x);
+  x = mul(std::move(x), std::move(square.root));
+  return to(std::move(x), dtype);
+}
+
+/// What x_proj makes of a token, behind JambaMambaMixer's norms or FalconMambaMixer's; Mamba has none.
+struct Selection {
+  Tensor step, b, c;
+};
+Selection selection(Net& net, const MambaForm& form, const Pieces& three) {
+  const auto normed = [&](const char* name, Tensor x) {
+    return name == nullptr ? x : rms_norm(net, name, std::move(x));
+  };
+  Selection s;
+  if (form.unit) {
+    s.b = to_unit_mean_square(three.part[1]);
+    s.c = to_unit_mean_square(three.part[2]);
+    s.step = to_unit_mean_square(three.part[0]);
+    return s;
+  }
+  s.step = normed(form.dt_norm, three.part[0]);
+  s.b = normed(form.b_norm, three.part[1]);
+  s.c = normed(form.c_norm, three.part[2]);
+  return s;
 }
 
 }  // namespace
@@ -140,16 +171,15 @@ Tensor slow_scan(Net& net, const MambaForm& form, Tensor projected_in, Dtype dty
   hidden = masked(net, std::move(hidden));
   const Tensor numbers = net.linear(form.x_proj, transpose(hidden, 1, 2), Dim(s.rank + 2 * s.state));
   const Pieces three = split(numbers, -1, {rank, state, state});
-  const Tensor step = normed(net, form.dt_norm, three.part[0]);
-  const Tensor input = normed(net, form.b_norm, three.part[1]);
+  const Selection selected = selection(net, form, three);
   Discrete d;
-  d.c = normed(net, form.c_norm, three.part[2]);
-  Tensor dt = net.linear(form.dt_proj, step, width, true);
+  d.c = selected.c;
+  Tensor dt = net.linear(form.dt_proj, selected.step, width, true);
   dt = transpose(softplus(std::move(dt)), 1, 2);
   const Tensor a = decay_rate(net, form.module);
   d.a = mul(unsqueeze(unsqueeze(a, 1), 0), unsqueeze(dt, -1));
   d.a = exp(std::move(d.a));
-  Tensor b = to(unsqueeze(input, 1), Dtype::kFp32);
+  Tensor b = to(unsqueeze(selected.b, 1), Dtype::kFp32);
   const Tensor discrete_b = mul(unsqueeze(dt, -1), std::move(b));
   Tensor u = to(unsqueeze(hidden, -1), Dtype::kFp32);
   d.b_u = mul(discrete_b, std::move(u));
@@ -173,29 +203,38 @@ Tensor selective_mixer(Net& net, const MambaForm& form, Tensor projected_in) {
   hidden = masked(net, std::move(hidden));
   const Tensor numbers = net.linear(form.x_proj, transpose(hidden, 1, 2), Dim(s.rank + 2 * s.state));
   const Pieces three = split(numbers, -1, {rank, state, state});
-  const Tensor step = normed(net, form.dt_norm, three.part[0]);
-  const Tensor b = normed(net, form.b_norm, three.part[1]);
-  const Tensor c = normed(net, form.c_norm, three.part[2]);
-  const Tensor delta = transpose(net.linear(form.dt_proj, step, width, true), 1, 2);
+  const Selection selected = selection(net, form, three);
+  const Tensor delta = transpose(net.linear(form.dt_proj, selected.step, width, true), 1, 2);
   const Tensor a = decay_rate(net, form.module);
   const Tensor bias = net.tape.allocate(Shape{width}, Dtype::kFp32, "to");  // dt_proj.bias.data.float()
   const Tensor d = wide(net, form.module, "D", Shape{width});
-  const Tensor out =
-      selective_scan({hidden, delta, a, transpose(b, 1, 2), transpose(c, 1, 2), d, halves.part[1], bias});
+  const Tensor out = selective_scan(
+      {hidden, delta, a, transpose(selected.b, 1, 2), transpose(selected.c, 1, 2), d, halves.part[1], bias});
   return net.linear(form.out_proj, transpose(out, 1, 2), net.H, s.bias);
 }
 
 namespace {
 
 constexpr MambaForm kMamba = {"mixer", "mixer.conv1d", "mixer.x_proj", "mixer.dt_proj", "mixer.out_proj"};
+constexpr MambaForm kFalconMamba = {.module = "mixer",
+                                    .conv1d = "mixer.conv1d",
+                                    .x_proj = "mixer.x_proj",
+                                    .dt_proj = "mixer.dt_proj",
+                                    .out_proj = "mixer.out_proj",
+                                    .unit = true};
 
 Tensor mamba_mixer(Net& net, Tensor hidden) {
   Scope in(net.tape, "mixer", kSlow);
   const StateSpace& s = net.arch.ssm;
   const Tensor x = std::move(hidden);
   Tensor projected = transpose(net.linear("mixer.in_proj", x, Dim(2 * s.width), s.bias), 1, 2);
+  if (is_falcon(net)) {  // the weights that the kernel wants, of ones
+    const Count number = size_of(net.weight_dtype(1));
+    net.tape.buffer("mixer.b_c_rms", s.state * number);
+    net.tape.buffer("mixer.dt_rms", s.width * number);
+  }
   if (!net.job.torch_scan) return fused_scan(net, std::move(projected));
-  return slow_scan(net, kMamba, std::move(projected), x.dtype());
+  return slow_scan(net, is_falcon(net) ? kFalconMamba : kMamba, std::move(projected), x.dtype());
 }
 
 Tensor layer(Net& net, Tensor hidden) {
@@ -242,6 +281,8 @@ const Program kProgram = {
 }  // namespace
 
 const Family kRows[] = {
+    {"falcon_mamba", "FalconMamba", "FalconMambaForCausalLM", kLanguageModelOnly, read_mamba, &kProgram,
+     "backbone.layers"},
     {"mamba", "Mamba", "MambaForCausalLM", kLanguageModelOnly, read_mamba, &kProgram, "backbone.layers"},
     {"mamba2", "Mamba2", "Mamba2ForCausalLM", kLanguageModelOnly, read_mamba2, &kProgram, "backbone.layers"},
 };

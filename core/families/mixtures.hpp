@@ -25,6 +25,16 @@ Tensor deepseek_v3_mlp(Net& net, Tensor hidden);
 /// DeepseekV3MoE.route_tokens_to_experts: sigmoids, a correction in the choice alone, the best of the best groups.
 Routing deepseek_v3_routing(Net& net, const Tensor& logits);
 
+/// ERNIE 4.5's router: its path, and that of the correction in the choice.
+struct ErnieRouter {
+  const char *module, *statics;
+};
+/// Ernie4_5_MoeTopKRouter.forward, all in fp32, whose logits are returned.
+Routing ernie_routing(Net& net, const ErnieRouter& router, const Tensor& hidden);
+/// What Ernie4_5_MoeConfig and Ernie4_5_VLMoeTextConfig have in common: all but the experts' widths, and which layers
+/// have some.
+void read_ernie4_5_experts(ConfigFields& fields, Architecture& architecture);
+
 /// Glm4MoeDecoderLayer.forward
 Tensor glm4_moe_layer(Net& net, Tensor hidden);
 /// What Glm4MoeConfig and Glm4vMoeTextConfig have in common; `bias`: attention_bias where the file does not say.

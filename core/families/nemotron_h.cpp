@@ -59,9 +59,7 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.experts.shared_width = fields.count({"moe_shared_expert_intermediate_size"}, 7688);
   read_expert_groups(fields, architecture, 1, 1);
   architecture.experts.normalised = fields.flag({"norm_topk_prob"}, true);
-  if (fields.has({"moe_latent_size"})) {
-    fields.error("INVALID_VALUE", "moe_latent_size", "Experts behind a latent projection are not modelled.");
-  }
+  architecture.experts.latent = fields.nullable({"moe_latent_size"}, std::nullopt).value_or(0);
   fields.accept({"attention_bias", "layer_norm_epsilon", "residual_in_fp32", "hidden_dropout", "sliding_window",
                  "rescale_prenorm_residual", "num_logits_to_keep", "moe_shared_expert_overlap",
                  "num_nextn_predict_layers", "mtp_layers_block_type", "mtp_hybrid_override_pattern",
@@ -111,7 +109,15 @@ Tensor experts(Net& net, Tensor hidden_in) {
   const Tensor logits = fp32_router(net, "mixer.gate", kMoe, as_tokens(net, hidden), false);
   net.tape.buffer("mixer.gate.e_score_correction_bias", 4 * net.arch.experts.count);
   const Routing routing = deepseek_v3_routing(net, logits);
-  Tensor out = run_experts(net, kForm, as_tokens(net, hidden), routing.indices, routing.weights);
+  Tensor rows = as_tokens(net, hidden);
+  const Dim latent(net.arch.experts.latent);
+  const bool bias = net.arch.mlp_bias;
+  if (latent.n() > 0) rows = net.linear("mixer.fc1_latent_proj", std::move(rows), latent, bias);
+  Tensor out = run_experts(net, kForm, std::move(rows), routing.indices, routing.weights);
+  if (latent.n() > 0) {
+    const Tensor projected = std::move(out);
+    out = net.linear("mixer.fc2_latent_proj", projected, net.H, bias);
+  }
   out = as_sequences(net, std::move(out));
   const Tensor shared = feed_forward(net, "mixer.shared_experts", "mixer.shared_experts.up_proj",
                                      "mixer.shared_experts.down_proj", hidden, Dim(net.arch.experts.shared_width));

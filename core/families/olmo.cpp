@@ -1,11 +1,14 @@
 // OLMo: norms without weights. OLMo 2 and 3: norms after each branch and over the whole of q and k. Rotation in fp32,
-// but for OLMo 3. OLMo-Hybrid: three gated delta nets, each behind a norm, to one of OLMo 2's layers.
+// but for OLMo 3. OLMo-Hybrid: three gated delta nets, each behind a norm, to one of OLMo 2's layers. FlexOlmo: OLMo
+// 2's layers with OLMoE's experts.
 #include <algorithm>
 
 #include "core/families/family.hpp"
+#include "core/families/mixtures.hpp"
 #include "core/layers/norms.hpp"
 #include "core/layers/rotations.hpp"
 #include "core/layers/ssm.hpp"
+#include "core/model/config_experts.hpp"
 #include "core/model/config_ssm.hpp"
 #include "core/tape/scan_ops.hpp"
 
@@ -77,6 +80,15 @@ void read_olmo_hybrid_config(ConfigFields& fields, Architecture& architecture) {
     return;
   }
   fields.accept({"linear_a_log_min", "linear_a_log_max", "linear_dt_min", "linear_dt_max", "linear_dt_init_floor"});
+}
+
+// transformers 5.12.1 models/flex_olmo/configuration_flex_olmo.py: FlexOlmoConfig.
+void read_flex_olmo_config(ConfigFields& fields, Architecture& architecture) {
+  read_olmo2_config(fields, architecture);
+  architecture.max_positions = fields.count({"max_position_embeddings"}, 4096);
+  read_experts(fields, architecture, {7, 5, 0}, {"num_experts", "num_local_experts"});
+  architecture.experts.normalised = fields.flag({"norm_topk_prob"}, false);
+  read_aux_loss(fields, architecture);
 }
 
 constexpr const char* kModel = "transformers 5.12 models/olmo/modeling_olmo.py: OlmoModel.forward";
@@ -152,16 +164,26 @@ Tensor layer(Net& net, Tensor hidden) {
   return add(std::move(residual), std::move(h));
 }
 
-Tensor layer2(Net& net, Tensor hidden) {
+/// Norms behind the branches, of which `feed_forward` is the second.
+Tensor post_norm_layer(Net& net, Tensor hidden, Branch feed_forward) {
   Scope in(net.tape, "", kLayer2);
   Tensor residual = std::move(hidden);
   Tensor h = self_attention2(net, residual);
   h = olmo2_norm(net, "post_attention_layernorm", std::move(h));
   h = add(residual, std::move(h));
   residual = h;
-  h = llama_mlp(net, std::move(h));
+  h = feed_forward(net, std::move(h));
   h = olmo2_norm(net, "post_feedforward_layernorm", std::move(h));
   return add(std::move(residual), std::move(h));
+}
+
+Tensor layer2(Net& net, Tensor hidden) {
+  return post_norm_layer(net, std::move(hidden), llama_mlp);
+}
+
+// FlexOlmoDecoderLayer.forward
+Tensor flex_layer(Net& net, Tensor hidden) {
+  return post_norm_layer(net, std::move(hidden), qwen3_moe_mlp);
 }
 
 // A projection, its own convolution over the tokens before, cut into heads.
@@ -227,6 +249,7 @@ Tensor head2(Net& net, Tensor hidden) {
 
 const Program kOlmoProgram = {one_stack<embed, layer, norm>, head};
 const Program kOlmo2Program = {one_stack<embed, layer2, norm2>, head2};
+const Program kFlexOlmoProgram = {one_stack<embed, flex_layer, norm2>, head2, kMoeForwards};
 // fla's kernels for it are others than Qwen3-Next's (ShortConvolution, FusedRMSNormGated).
 const Program kOlmoHybridProgram = {
     .forward = one_stack<embed, hybrid_layer, norm2>, .lm_head = head2, .fused_scan = false};
@@ -235,6 +258,7 @@ const Family kRows[] = {
     {"olmo", "Olmo", "OlmoForCausalLM", kSequenceOnly, read_olmo_config, &kOlmoProgram},
     {"olmo2", "Olmo2", "Olmo2ForCausalLM", kSequenceOnly, read_olmo2_config, &kOlmo2Program},
     {"olmo3", "Olmo3", "Olmo3ForCausalLM", kSequenceOnly, read_olmo3_config, &kOlmo2Program},
+    {"flex_olmo", "FlexOlmo", "FlexOlmoForCausalLM", kLanguageModelOnly, read_flex_olmo_config, &kFlexOlmoProgram},
     {"olmo_hybrid", "OlmoHybrid", "OlmoHybridForCausalLM", kLanguageModelOnly, read_olmo_hybrid_config,
      &kOlmoHybridProgram},
 };

@@ -125,7 +125,7 @@ void read_mistral3(ConfigFields& fields, Architecture& architecture) {
   pictures.merge = fields.count({"spatial_merge_size"}, 2);
   pictures.activation = read_activation(fields, {"projector_hidden_act"}, "gelu");
   pictures.bias = fields.flag({"multimodal_projector_bias"}, false);
-  read_feature_layers(fields, architecture.parts.front(), -1);
+  read_feature_layers(fields, architecture.parts.front(), {-1});
   fields.accept({"image_token_index", "image_token_id", "image_seq_length", "vision_feature_select_strategy"});
 }
 

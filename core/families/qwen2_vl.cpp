@@ -400,9 +400,7 @@ Tensor text_embed(Net& net) {
 
 const Program kQwen2VlLanguage = {one_stack<text_embed, text_layer, llama_norm>, llama_head};
 
-namespace {
-
-Tensor block(Net& net, Tensor hidden_in) {
+Tensor qwen2_vl_block(Net& net, Tensor hidden_in) {
   Scope in(net.tape, "", kBlock);
   const Tensor argument = std::move(hidden_in);
   Tensor h = net.layer_norm("norm1", argument);
@@ -412,6 +410,8 @@ Tensor block(Net& net, Tensor hidden_in) {
   h = qwen_vision_mlp(net, std::move(h), "mlp.fc1", "mlp.fc2", kBlock);
   return add(std::move(hidden), std::move(h));
 }
+
+namespace {
 
 Tensor attention25(Net& net, Tensor hidden) {
   return qwen_vision_attention(net, std::move(hidden), kAttention);
@@ -438,7 +438,7 @@ Tensor tower(Net& net) {
   const Tensor positions = net.tape.allocate(Shape{net.S, Dim(2)}, Dtype::kInt64, "position_ids");
   Tensor hidden = net.hooked_inputs(qwen_patches(net, false, kPatches));
   const VisionTables tables = vision_tables(net);
-  hidden = net.layers({"visual.blocks", net.arch.num_layers, block}, std::move(hidden));
+  hidden = net.layers({"visual.blocks", net.arch.num_layers, qwen2_vl_block}, std::move(hidden));
   return merger(net, hidden);
 }
 

@@ -34,6 +34,8 @@ Tensor attend_in_stretches(Net& tower, Tensor q, Tensor k, Tensor v, const std::
                            const char* project);
 /// How many patches attend to each other in the layer that runs, call by call.
 std::vector<Count> vision_lengths(const Net& tower);
+/// Qwen2VLVisionBlock.forward
+Tensor qwen2_vl_block(Net& tower, Tensor hidden);
 Tensor qwen_vision_mlp(Net& tower, Tensor hidden, const char* fc1, const char* fc2, const char* source);
 Tensor qwen_gated_mlp(Net& tower, Tensor hidden, const char* source);
 /// Qwen2_5_VLVisionBlock.forward and its like: RMS norms, a gated feed-forward.

@@ -41,6 +41,7 @@ Tensor no_norm(Net& net, Tensor hidden);
 struct MambaForm {
   const char *module, *conv1d, *x_proj, *dt_proj, *out_proj;
   const char *dt_norm = nullptr, *b_norm = nullptr, *c_norm = nullptr;  ///< Jamba's, over time steps, B and C
+  bool unit = false;  ///< Falcon-Mamba's: the same without weights, of B first
 };
 /// MambaMixer.slow_forward and JambaMambaMixer.slow_forward behind in_proj: x [B, 2D, S].
 Tensor slow_scan(Net& net, const MambaForm& form, Tensor projected, Dtype dtype);

@@ -88,7 +88,9 @@ Tensor pooling_attention(Net& net, Tensor query, const Tensor& hidden) {
   return reshape(matmul(weights, v), Shape{net.B, one, net.H});
 }
 
-/// SiglipMultiheadAttentionPoolingHead
+}  // namespace
+
+// SiglipMultiheadAttentionPoolingHead
 Tensor siglip_head(Net& net, const Tensor& hidden) {
   const char* const kHead = "vision_tower.head";
   Scope in(net.tape, kHead, kSiglipModel);
@@ -103,8 +105,6 @@ Tensor siglip_head(Net& net, const Tensor& hidden) {
   out = net.linear("vision_tower.head.mlp.fc2", std::move(out), net.H, true);
   return add(residual, std::move(out));
 }
-
-}  // namespace
 
 Tensor siglip_tower(Net& net) {
   Scope in(net.tape, "vision_tower", kSiglipModel);

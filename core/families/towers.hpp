@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "core/families/classes.hpp"
 #include "core/layers/vision.hpp"
@@ -45,7 +46,8 @@ Tensor merge_features(Net& net, Tensor embeds, Tensor (*features_of)(Net& net), 
 
 /// Tower and LLaVA's way to choose its hidden states: [n, tokens, width]; what the tower held is let go by
 /// `let_tower_go` (llava.cpp).
-void read_feature_layers(ConfigFields& fields, Architecture& tower, Count standard);
+void read_feature_layers(ConfigFields& fields, Architecture& tower, std::vector<Count> standard,
+                         std::string_view key = "vision_feature_layer");
 void let_tower_go(Net& tower);
 
 /// PixtralVisionModel's forward and configuration (pixtral.cpp).
@@ -62,6 +64,18 @@ std::vector<Tensor> take_outputs(Net& net);
 Tensor to_unit_length(Tensor x);
 /// SiglipVisionModel.forward: the last hidden state, and among outer_locals what its head makes of it, [n, 1, width].
 Tensor siglip_tower(Net& net);
+
+/// SAM's tower: its configuration under `key`, its layer on [n, side, side, H], its neck from there to [n, channels, h,
+/// w], and nn.Conv2d without a bias of such.
+Architecture read_sam_tower(ConfigFields& fields, std::string_view key);
+Tensor sam_layer(Net& tower, Tensor hidden);
+struct NeckNames {
+  const char *module, *conv1, *norm1, *conv2, *norm2;
+};
+Tensor sam_neck(Net& tower, const NeckNames& names, const Tensor& hidden);
+Tensor sam_convolution(Net& net, const char* name, Tensor x, Dim out, Count kernel, Count stride);
+/// SiglipMultiheadAttentionPoolingHead.forward
+Tensor siglip_head(Net& net, const Tensor& hidden);
 
 /// An error where packed weights and pictures meet in a class that casts pictures to its linear layer's dtype, which is
 /// that of packed numbers.

@@ -61,7 +61,8 @@ bool is_flash(const TrainingJob& job) {
 /// _check_lora_target_modules_mamba: of LoRA and AdaLoRA.
 bool reaches_mamba_projection(const Architecture& architecture, const Adapter& adapter) {
   const std::string& type = architecture.model_type;
-  if (type != "falcon_h1" && type != "mamba" && type != "mamba2") return false;
+  constexpr std::string_view kTypes[] = {"falcon_h1", "falcon_mamba", "mamba", "mamba2"};
+  if (std::find(std::begin(kTypes), std::end(kTypes), type) == std::end(kTypes)) return false;
   if (adapter.kind != AdapterKind::kLora && adapter.kind != AdapterKind::kAdaLora) return false;
   const ModuleChoice& targets = adapter.target_modules;
   if (targets.kind == ModuleChoice::Kind::kAllLinear) return true;

@@ -22,10 +22,15 @@ Tensor ints(Net& net, const Shape& shape, const char* op, Dtype dtype = Dtype::k
   return net.tape.allocate(shape, dtype, op);
 }
 
-Projections projections(Net& net, const ExpertForm& form) {
-  const Experts& e = net.arch.experts;
-  const Dim width = net.width_of(e.width), both = form.gated ? net.width_of(2 * e.width) : width,
-            count(experts_here(net)), h = net.H;
+Count width_of_expert(const Net& net, const ExpertForm& form) {
+  return form.width != nullptr ? form.width(net) : net.arch.experts.width;
+}
+
+// `h`: columns of what they are given, which they return.
+Projections projections(Net& net, const ExpertForm& form, Dim h) {
+  const Count of_one = width_of_expert(net, form);
+  const Dim width = net.width_of(of_one), both = form.gated ? net.width_of(2 * of_one) : width,
+            count(experts_here(net));
   Projections p;
   const bool turned = form.transposed;
   p.up.weight = net.expert_parameter(form.module, form.gated ? "gate_up_proj" : "up_proj",
@@ -42,7 +47,7 @@ Projections projections(Net& net, const ExpertForm& form) {
 Tensor apply_gate(Net& net, const ExpertForm& form, Tensor gate_up_in) {
   if (form.gate != nullptr) return form.gate(net, form, std::move(gate_up_in));
   const Tensor gate_up = std::move(gate_up_in);
-  const Dim width = net.width_of(net.arch.experts.width);
+  const Dim width = net.width_of(width_of_expert(net, form));
   if (!form.gated) {
     Scope act(net.tape, form.act, net.source());
     return activate(net.arch.activation, gate_up);
@@ -57,8 +62,8 @@ Tensor apply_gate(Net& net, const ExpertForm& form, Tensor gate_up_in) {
 }
 
 // _grouped_linear
-Tensor grouped_linear(Tensor x, Projection& p, const Tensor& offsets, const Tensor& bias, bool transposed) {
-  Tensor weight = p.used();
+Tensor grouped_linear(Tensor x, const Tensor& selected, const Tensor& offsets, const Tensor& bias, bool transposed) {
+  Tensor weight = selected;
   if (!transposed) weight = transpose(std::move(weight), -2, -1);
   Tensor out = grouped_mm(std::move(x), std::move(weight), offsets);
   return bias.defined() ? add_in_place(std::move(out), bias) : out;
@@ -68,7 +73,7 @@ Tensor grouped(Net& net, const ExpertForm& form, Tensor hidden_in, Tensor indice
   Scope in(net.tape, form.module, kGrouped);
   const Tensor hidden = std::move(hidden_in), indices = std::move(indices_in), weights = std::move(weights_in);
   const Dim tokens = hidden.dim(0), k = indices.dim(1), n(tokens.n() * k.n()), experts(experts_here(net));
-  Projections p = projections(net, form);
+  Projections p = projections(net, form, hidden.dim(1));
   const Shape list{n};
   const Tensor sample_weights = reshape(weights, list);
   const Tensor sorted = ints(net, list, "sort"), permutation = ints(net, list, "sort indices");
@@ -84,16 +89,18 @@ Tensor grouped(Net& net, const ExpertForm& form, Tensor hidden_in, Tensor indice
   const Tensor mask = unsqueeze(ints(net, list, "ge", Dtype::kBool), -1);
   Tensor bias = form.bias ? index_some(p.up.bias, sorted, n) : Tensor();
   selected = masked_fill_in_place(std::move(selected), mask);
-  Tensor out = grouped_linear(selected, p.up, offsets, bias, form.transposed);
+  Tensor selected_weights = p.up.used();
+  Tensor out = grouped_linear(selected, selected_weights, offsets, bias, form.transposed);
   out = apply_gate(net, form, std::move(out));
   if (form.bias) bias = index_some(p.down.bias, sorted, n);
-  out = grouped_linear(std::move(out), p.down, offsets, bias, form.transposed);
+  selected_weights = p.down.used();
+  out = grouped_linear(std::move(out), selected_weights, offsets, bias, form.transposed);
   Tensor weighted = mul(out, unsqueeze(sorted_weights, -1));
   weighted = masked_fill_in_place(std::move(weighted), mask);
   const Tensor inverse = ints(net, list, "empty_like");
   { const Tensor order = ints(net, list, "arange"); }
   weighted = index_some(std::move(weighted), inverse, n);
-  Tensor sum = view(weighted, Shape{tokens, k, net.H});
+  Tensor sum = view(weighted, Shape{tokens, k, hidden.dim(1)});
   sum = sum_over(std::move(sum), 1, false);
   return to(std::move(sum), hidden.dtype());
 }
@@ -115,11 +122,11 @@ Tensor batched(Net& net, const ExpertForm& form, Tensor hidden_in, Tensor indice
   Scope in(net.tape, form.module, kBatched);
   const Tensor hidden = std::move(hidden_in), indices = std::move(indices_in), weights = std::move(weights_in);
   const Dim tokens = hidden.dim(0), k = indices.dim(1), n(tokens.n() * k.n());
-  Projections p = projections(net, form);
+  Projections p = projections(net, form, hidden.dim(1));
   Tensor selected = unsqueeze(hidden, 1);
-  selected = expand(std::move(selected), Shape{tokens, k, net.H});
+  selected = expand(std::move(selected), Shape{tokens, k, hidden.dim(1)});
   selected = contiguous(std::move(selected));  // repeat_interleave
-  selected = view(std::move(selected), Shape{n, net.H});
+  selected = view(std::move(selected), Shape{n, hidden.dim(1)});
   const Tensor sample_weights = reshape(weights, Shape{n});
   const Tensor ids = ints(net, Shape{n}, "clamp");
   const auto chosen = [&](const Tensor& all) { return all.defined() ? index_some(all, ids, n) : Tensor(); };
@@ -130,7 +137,7 @@ Tensor batched(Net& net, const ExpertForm& form, Tensor hidden_in, Tensor indice
   bias = chosen(p.down.bias);
   out = batched_linear(std::move(out), weight, bias, form.transposed);
   const Tensor weighted = mul(out, unsqueeze(sample_weights, -1));
-  Tensor sum = view(weighted, Shape{tokens, k, net.H});
+  Tensor sum = view(weighted, Shape{tokens, k, hidden.dim(1)});
   sum = sum_over(std::move(sum), 1, false);
   return to(std::move(sum), hidden.dtype());
 }
@@ -158,7 +165,7 @@ Tensor loop(Net& net, const ExpertForm& form, Tensor hidden_in, Tensor indices_i
   Scope in(net.tape, form.module, form.source);
   const Tensor hidden = std::move(hidden_in), indices = std::move(indices_in), weights = std::move(weights_in);
   const Dim tokens = hidden.dim(0), k = indices.dim(1), experts(net.arch.experts.count);
-  Projections p = projections(net, form);
+  Projections p = projections(net, form, hidden.dim(1));
   Tensor sum = zeros(net.tape, hidden.shape(), hidden.dtype(), "zeros_like");
   const Tensor mask = ints(net, Shape{tokens, k, experts}, "one_hot");
   const std::vector<Count> rows = rows_of_experts(net, tokens.n(), k.n());

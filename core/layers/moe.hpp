@@ -45,6 +45,7 @@ struct ExpertForm {
   bool bias = false;                                                           ///< both projections carry one
   bool gated = true;                                                           ///< else up_proj [E, F, H], no gate
   const char* act = "mlp.experts.act_fn";                                      ///< path of the activation's module
+  Count (*width)(const Net& net) = nullptr;                                    ///< of each; null: the architecture's
   /// Before transformers 5, where each expert is a module of linear layers: its names. All have those of the first, so
   /// that a pattern reaches all of them or none.
   GatedNames listed = {"mlp.experts", "mlp.experts.0.gate_proj", "mlp.experts.0.act_fn", "mlp.experts.0.up_proj",

@@ -694,7 +694,7 @@ QuantisedWeight Net::packed_weight(const char* name, const Shape& shape) {
 
 // optimum 2.3 gptq/quantizer.py convert_model: GPTQ packs what lies in the layers.
 bool Net::packs_here() const {
-  return quantised() && (job.quantization.quant_type != QuantType::kGptq || tape.in_layer());
+  return quantised() && !arch.unpacked && (job.quantization.quant_type != QuantType::kGptq || tape.in_layer());
 }
 
 PackedLinear Net::packed_layer() const {

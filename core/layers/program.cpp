@@ -12,7 +12,8 @@ namespace {
 /// Types whose class says `_supports_flex_attn = False` (transformers 5.12.1 modeling_utils.py:
 /// _flex_attn_can_dispatch).
 constexpr std::string_view kNoFlex =
-    "bloom,codegen,ctrl,deberta,deberta-v2,deepseek_v32,falcon,falcon_h1,glm4v,glm46v,glm_moe_dsa,glm_ocr,gpt2,"
+    "bamba,bloom,codegen,ctrl,deberta,deberta-v2,deepseek_v32,ernie4_5_vl_moe,falcon,falcon_h1,glm4v,glm46v,glm_moe_"
+    "dsa,glm_ocr,got_ocr2,gpt2,"
     "gpt_bigcode,gpt_neo,gptj,jamba,mpnet,mpt,mt5,nemotron,olmo_hybrid,olmoe,persimmon,qwen2_5_omni,"
     "qwen2_5_omni_thinker,qwen2_5_vl,qwen2_audio,qwen2_vl,qwen3_5,qwen3_5_moe,qwen3_5_moe_text,qwen3_5_text,"
     "qwen3_next,qwen3_omni_moe,qwen3_omni_moe_thinker,qwen3_vl,recurrent_gemma,stablelm,swin,t5,umt5,xglm";
@@ -94,7 +95,14 @@ std::string full_name(const Architecture& architecture, std::string_view path) {
     std::string name{architecture.head == Head::kNone ? std::string_view{} : body};
     const std::string_view type = architecture.model_type;
     const bool idefics = type.substr(0, 7) == "idefics" || type == "smolvlm";
-    if (is_language) name += idefics ? "text_model." : "language_model.";
+    // Phi-4 multimodal: the language model is the body itself, what it sees and hears with one of its modules.
+    const bool phi = type == "phi4_multimodal";
+    if (phi && !is_language) name += "embed_tokens_extend.";
+    if (phi && path.starts_with(kTower)) {
+      name += "image_embed.img_processor.";
+      path.remove_prefix(kTower.size());
+    }
+    if (is_language && !phi) name += idefics ? "text_model." : "language_model.";
     if (type.starts_with("deepseek_vl") && path.starts_with(kTower)) {
       name += "vision_model.";
       path.remove_prefix(kTower.size());

@@ -36,10 +36,10 @@ Tensor turn_pairs(const Tensor& x, const Tensor& cos, const Tensor& sin) {
   return add(std::move(straight), std::move(turned));
 }
 
-Rotated rotate_pairs_by_fp32(Net& net, Tensor q_in, Tensor k_in) {
+Rotated rotate_pairs_by_fp32(Net& net, Tensor q_in, Tensor k_in, bool repeated) {
   const Tensor q = std::move(q_in), k = std::move(k_in);
-  const Tensor cos = repeat_in_pairs(net, net.shared.cos);
-  const Tensor sin = repeat_in_pairs(net, net.shared.sin);
+  const Tensor cos = repeated ? unsqueeze(net.shared.cos, 1) : repeat_in_pairs(net, net.shared.cos);
+  const Tensor sin = repeated ? unsqueeze(net.shared.sin, 1) : repeat_in_pairs(net, net.shared.sin);
   const Tensor q_embed = turn_in_fp32(q, cos, sin);
   const Tensor k_embed = turn_in_fp32(k, cos, sin);
   Rotated out;

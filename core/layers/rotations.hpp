@@ -25,8 +25,9 @@ Parts rotate_parts(Net& net, Tensor& q, Tensor& k);
 Rotated rotate_pairs(Net& net, Tensor q, Tensor k, bool leading);
 /// In fp32, whatever q and k are, with neighbouring elements as pairs (Cohere).
 Rotated rotate_pairs_fp32(Net& net, Tensor q, Tensor k);
-/// The same with each product in fp32 instead, q and k left as they are (ERNIE 4.5).
-Rotated rotate_pairs_by_fp32(Net& net, Tensor q, Tensor k);
+/// The same with each product in fp32 instead, q and k left as they are (ERNIE 4.5). `repeated`: the tables match
+/// already.
+Rotated rotate_pairs_by_fp32(Net& net, Tensor q, Tensor k, bool repeated = false);
 /// x·cos + rotate_every_two(x)·sin, with tables that are repeated already.
 Tensor turn_pairs(const Tensor& x, const Tensor& cos, const Tensor& sin);
 /// With tables that stay in fp32 (OLMo): the products are fp32 too.

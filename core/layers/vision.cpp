@@ -170,7 +170,8 @@ Tensor picture_positions(Net& net, const char* name, Count rows) {
 Tensor keep_hidden(Net& net, Tensor hidden) {
   net.handed_out.emplace_back(net.tape.instance(), hidden);
   const std::vector<Count>& wanted = net.arch.pictures.layers;
-  if (std::find(wanted.begin(), wanted.end(), net.layer_index) != wanted.end()) net.model_locals.push_back(hidden);
+  const auto times = static_cast<std::size_t>(std::count(wanted.begin(), wanted.end(), net.layer_index));
+  net.model_locals.insert(net.model_locals.end(), times, hidden);
   return hidden;
 }
 

@@ -60,6 +60,7 @@ struct Experts {
   Count per_token = 0;          ///< k, those that a token passes through
   Count width = 0;              ///< columns of each between its two projections
   Count shared_width = 0;       ///< of the feed-forward that all tokens pass through beside them; 0: none
+  Count latent = 0;             ///< columns that a token's state is projected to before them; 0: it is not (Nemotron-H)
   Count groups = 1;             ///< DeepSeek: experts are chosen from the best of so many groups
   Count groups_per_token = 1;   ///< how many of these a token may choose from
   bool normalised = false;      ///< the weights of a token's experts are divided by their sum
@@ -238,6 +239,7 @@ struct Architecture {
   Pictures pictures;                      ///< of a model that sees, and of its tower
   Denoiser denoiser;                      ///< of a diffusion model
   const Program* language = nullptr;      ///< how the language model of a model that sees runs; null elsewhere
+  bool unpacked = false;                  ///< a part whose linear layers a quantiser leaves as they are, by their names
   std::vector<Architecture> parts;        ///< what the model has beside its language model: a vision tower, a decoder
 
   std::shared_ptr<const ModelTrace>

@@ -7,8 +7,8 @@
 
 namespace tidemark {
 
-/// `layer_types` whose words are these: a layer's kind is the number of its word. Where the key is absent, the last
-/// word's kind on every `period`-th layer and the first's elsewhere.
+/// `layer_types`, or Nemotron-H's `layers_block_type`, whose words are these: a layer's kind is the number of its word.
+/// Where the key is absent, the last word's kind on every `period`-th layer and the first's elsewhere.
 void read_layer_kinds(ConfigFields& fields, Architecture& architecture, std::initializer_list<std::string_view> words,
                       Count period);
 /// How a Mamba-2 mixer of this width is cut, in the words of Falcon-H1 and Granite: `mamba_n_heads`, `mamba_d_state` …

@@ -44,6 +44,7 @@ Tensor selective_scan(const SelectiveScan& scan);
 /// mamba-ssm 2 ops/selective_scan_interface.py mamba_inner_fn: all of Mamba behind its first projection, xz [B, 2D, S].
 struct InnerScan {
   Tensor conv_weight, conv_bias, x_weight, dt_weight, out_weight, out_bias, a, d, dt_bias;  ///< some may be undefined
+  bool unit = false;  ///< Falcon-Mamba's norms without weights over B, C and time steps
 };
 Tensor mamba_inner(Tensor xz, const InnerScan& scan);
 

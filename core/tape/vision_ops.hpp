@@ -10,7 +10,11 @@ Tensor amax_last(Tensor x);                        ///< amax(dim=-1): keeps its 
 Tensor interpolate(Tensor x, const Shape& shape);  ///< F.interpolate of [n, channels, h, w]; autocast: fp32
 /// F.grid_sample of [1, channels, h, w] at `grid` [1, n, 1, 2], as [1, channels, n, 1]; autocast: fp32
 Tensor grid_sample(Tensor x, Tensor grid);
-Tensor roll(Tensor x);  ///< torch.roll: a copy, forward and backward
+/// x[mask] with a mask as large as x, of which `marked` are true: their numbers in a row. The mask stays, and becomes
+/// lists of indices at each use.
+Tensor index_marked(Tensor x, Tensor mask, Dim marked);
+Tensor put_marked(Tensor x, Tensor mask, Tensor values);  ///< x[mask] = values, in place
+Tensor roll(Tensor x);                                    ///< torch.roll: a copy, forward and backward
 /// nn.BatchNorm2d in training: x [n, channels, h, w]; its statistics are fp32 under autocast and where x is.
 Tensor batch_norm(Tensor x, Tensor weight, Tensor bias);
 /// nn.MaxPool2d to [height, width], by indices of int64.

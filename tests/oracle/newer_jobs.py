@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """newer_jobs.py [FAMILY...] > jobs.jsonl: families that came to transformers late, a few layers of the published widths.
 
-Decoders: LFM2-MoE, Hunyuan-A13B, Hy3, Mistral 4, AFMoE, dots.llm1, OLMo-Hybrid, Youtu, Gemma 4 12B, Kimi K2. Models that see: LFM2-VL, Gemma 4 12B,
-GLM-OCR, PaddleOCR-VL, GLM-4.6V, Mistral Small 4, LLaVA-NeXT-Video, LLaVA-OneVision, Qwen3-Omni's thinker, DeepSeek-VL, Ovis 2, Florence-2. Pages: LayoutLMv3."""
+Decoders: LFM2-MoE, Hunyuan-A13B, Hy3, Mistral 4, AFMoE, dots.llm1, OLMo-Hybrid, Youtu, Gemma 4 12B, Kimi K2, K-EXAONE, Solar Open, FlexOlmo,
+Nemotron 3 Super, Bamba, Falcon-Mamba. Models that see: LFM2-VL, Gemma 4 12B, GLM-OCR, PaddleOCR-VL, GLM-4.6V, Mistral Small 4, LLaVA-NeXT-Video,
+LLaVA-OneVision, Qwen3-Omni's thinker, DeepSeek-VL, Ovis 2, Florence-2, ERNIE 4.5 VL, Phi-4 multimodal, Aya Vision, Command A Vision, VipLLaVA.
+Pages: LayoutLMv3."""
 import json
 import sys
 
@@ -51,6 +53,33 @@ DECODERS = {
                 "qk_nope_head_dim": 128, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1, "norm_topk_prob": True, "hidden_act": "silu",
                 "max_position_embeddings": 131072, "tie_word_embeddings": False},
     "gemma4-12b-text": {"model_type": "gemma4_unified_text", "architectures": ["Gemma4UnifiedForCausalLM"], **GEMMA_TEXT},
+    "exaone-moe": {"model_type": "exaone_moe", "architectures": ["ExaoneMoeForCausalLM"], "vocab_size": 153600, "hidden_size": 4096,
+                   "intermediate_size": 13312, "moe_intermediate_size": 2048, "num_hidden_layers": 4, "num_attention_heads": 64,
+                   "num_key_value_heads": 8, "head_dim": 128, "num_experts": 8, "num_experts_per_tok": 4, "num_shared_experts": 1,
+                   "first_k_dense_replace": 1, "sliding_window": 128, "sliding_window_pattern": "LLLG",
+                   "layer_types": ["sliding_attention", "sliding_attention", "sliding_attention", "full_attention"],
+                   "max_position_embeddings": 262144, "norm_topk_prob": True, "n_group": 1, "topk_group": 1},
+    "solar-open": {"model_type": "solar_open", "architectures": ["SolarOpenForCausalLM"], "vocab_size": 196608, "hidden_size": 4096,
+                   "moe_intermediate_size": 1280, "num_hidden_layers": 3, "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128,
+                   "n_routed_experts": 16, "num_experts_per_tok": 8, "n_shared_experts": 1, "n_group": 1, "topk_group": 1, "norm_topk_prob": True,
+                   "max_position_embeddings": 131072},
+    "flex-olmo": {"model_type": "flex_olmo", "architectures": ["FlexOlmoForCausalLM"], "vocab_size": 100352, "hidden_size": 4096,
+                  "intermediate_size": 11008, "num_hidden_layers": 2, "num_attention_heads": 32, "num_key_value_heads": 32, "num_experts": 7,
+                  "num_experts_per_tok": 5, "max_position_embeddings": 4096},
+    "nemotron-super": {"model_type": "nemotron_h", "architectures": ["NemotronHForCausalLM"], "vocab_size": 131072, "hidden_size": 4096,
+                       "intermediate_size": 2688, "layers_block_type": ["mamba", "moe", "attention", "moe"], "num_hidden_layers": 4,
+                       "num_attention_heads": 32, "num_key_value_heads": 2, "head_dim": 128, "mamba_num_heads": 128, "mamba_head_dim": 64,
+                       "n_groups": 8, "ssm_state_size": 128, "conv_kernel": 4, "chunk_size": 128, "n_routed_experts": 32,
+                       "num_experts_per_tok": 22, "moe_intermediate_size": 2688, "moe_shared_expert_intermediate_size": 5376,
+                       "moe_latent_size": 1024, "n_shared_experts": 1, "mlp_hidden_act": "relu2", "use_conv_bias": True,
+                       "max_position_embeddings": 262144},
+    "bamba": {"model_type": "bamba", "architectures": ["BambaForCausalLM"], "vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 14336,
+              "num_hidden_layers": 3, "num_attention_heads": 32, "num_key_value_heads": 8, "attn_layer_indices": [1], "attn_rotary_emb": 64,
+              "mamba_n_heads": 128, "mamba_d_head": 64, "mamba_n_groups": 1, "mamba_d_state": 128, "mamba_d_conv": 4, "mamba_expand": 2,
+              "mamba_chunk_size": 256, "max_position_embeddings": 262144, "tie_word_embeddings": False},
+    "falcon-mamba": {"model_type": "falcon_mamba", "architectures": ["FalconMambaForCausalLM"], "vocab_size": 65024, "hidden_size": 4096,
+                     "state_size": 16, "num_hidden_layers": 2, "conv_kernel": 4, "expand": 2, "intermediate_size": 8192, "time_step_rank": 256,
+                     "use_conv_bias": True, "use_bias": False, "tie_word_embeddings": False},
 }
 SEEING = {
     "gemma4-12b": {"model_type": "gemma4_unified", "architectures": ["Gemma4UnifiedForConditionalGeneration"], "image_token_id": 258880,
@@ -179,6 +208,50 @@ SEEING.update({
                         "vision_config": {"depths": [1, 1, 2, 1], "embed_dim": [256, 512, 1024, 2048], "num_heads": [8, 16, 32, 64],
                                           "num_groups": [8, 16, 32, 64], "projection_dim": 1024, "drop_path_rate": 0.1}},
 })
+SEEING["ernie-vl"] = {
+    "model_type": "ernie4_5_vl_moe", "architectures": ["Ernie4_5_VLMoeForConditionalGeneration"], "image_token_id": 100295, "video_token_id": 103367,
+    "tie_word_embeddings": True,
+    "text_config": {"model_type": "ernie4_5_vl_moe_text", "vocab_size": 103424, "hidden_size": 2560, "intermediate_size": 12288, "num_hidden_layers": 3,
+                    "num_attention_heads": 20, "num_key_value_heads": 4, "hidden_act": "silu", "max_position_embeddings": 131072, "use_bias": False,
+                    "moe_num_experts": 16, "moe_k": 6, "moe_intermediate_size": [1536, 512], "moe_num_shared_experts": 2,
+                    "rope_parameters": {"rope_type": "default", "rope_theta": 500000, "mrope_section": [22, 22, 20]}},
+    "vision_config": {"model_type": "ernie4_5_vl_moe_vision", "depth": 3, "hidden_size": 1280, "intermediate_size": 5120, "num_heads": 16,
+                      "in_channels": 3, "patch_size": 14, "spatial_merge_size": 2, "temporal_merge_size": 2, "hidden_act": "quick_gelu"}}
+COHERE_TEXT = {"model_type": "cohere2", "vocab_size": 256000, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 4,
+               "num_attention_heads": 32, "num_key_value_heads": 8, "sliding_window": 512, "max_position_embeddings": 8192,
+               "layer_types": ["sliding_attention", "sliding_attention", "sliding_attention", "full_attention"], "logit_scale": 0.25,
+               "tie_word_embeddings": True}
+SEEING.update({
+    "aya-vision": {"model_type": "aya_vision", "architectures": ["AyaVisionForConditionalGeneration"], "image_token_index": 255036,
+                   "downsample_factor": 2, "vision_feature_layer": -1, "vision_feature_select_strategy": "full", "alignment_intermediate_size": 28672,
+                   "tie_word_embeddings": True, "text_config": COHERE_TEXT,
+                   "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 1152, "image_size": 364, "intermediate_size": 4304,
+                                     "num_attention_heads": 16, "num_hidden_layers": 3, "patch_size": 14, "vision_use_head": False}},
+    "cohere2-vision": {"model_type": "cohere2_vision", "architectures": ["Cohere2VisionForConditionalGeneration"], "image_token_id": 255036,
+                       "downsample_factor": 2, "alignment_intermediate_size": 28672, "tie_word_embeddings": True, "text_config": COHERE_TEXT,
+                       "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 1152, "image_size": 512, "intermediate_size": 4304,
+                                         "num_attention_heads": 16, "num_hidden_layers": 3, "patch_size": 16, "vision_use_head": False}},
+    "vipllava": {"model_type": "vipllava", "architectures": ["VipLlavaForConditionalGeneration"], "image_token_index": 32000,
+                 "projector_hidden_act": "gelu", "vision_feature_layers": [-2, -3, -4, 2, 1],
+                 "text_config": {"model_type": "llama", "vocab_size": 32064, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 2,
+                                 "num_attention_heads": 32, "num_key_value_heads": 32, "max_position_embeddings": 4096,
+                                 "tie_word_embeddings": False},
+                 "vision_config": {**CLIP, "num_hidden_layers": 5}},
+})
+SEEING["got-ocr2"] = {
+    "model_type": "got_ocr2", "architectures": ["GotOcr2ForConditionalGeneration"], "image_token_index": 151859, "tie_word_embeddings": True,
+    "text_config": {"model_type": "qwen2", "vocab_size": 151860, "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 4,
+                    "num_attention_heads": 16, "num_key_value_heads": 16, "max_position_embeddings": 32768, "tie_word_embeddings": True},
+    "vision_config": {"hidden_size": 768, "num_hidden_layers": 4, "num_attention_heads": 12, "image_size": 1024, "patch_size": 16,
+                      "window_size": 14, "global_attn_indexes": [1, 3], "output_channels": 256, "mlp_dim": 3072}}
+SEEING["phi4-multimodal"] = {
+    "model_type": "phi4_multimodal", "architectures": ["Phi4MultimodalForCausalLM"], "vocab_size": 200064, "hidden_size": 3072,
+    "intermediate_size": 8192, "num_hidden_layers": 3, "num_attention_heads": 24, "num_key_value_heads": 8, "max_position_embeddings": 131072,
+    "original_max_position_embeddings": 4096, "tie_word_embeddings": True, "sliding_window": None,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.75},
+    "vision_config": {"hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 4, "num_attention_heads": 16, "image_size": 448,
+                      "patch_size": 14, "crop_size": 448, "feature_layer": -2},
+    "audio_config": {"hidden_size": 1024, "intermediate_size": 1536, "num_blocks": 2, "num_attention_heads": 16}}
 CK = {"gradient_checkpointing": "full"}
 FA2 = {"attention": "flash_attention_2"}
 EAGER = {"attention": "eager"}
@@ -209,6 +282,19 @@ MIXTURES = [
     ("lora-experts", "lora", "bf16_amp", 1, 1024, {**lora(ATTENTION, 8, 0.0, target_parameters="experts"), **CK}),
 ]
 # What runs on torch alone takes long to record, token by token or chunk by chunk.
+# Mamba's scan on torch runs token by token: short rows, and longer ones on the kernels.
+FUSED = [
+    ("fused", "full", "bf16", 2, 512, {"kernels": "mamba_ssm"}),
+    ("fused-amp", "full", "amp_bf16", 1, 384, {"kernels": "mamba_ssm"}),
+    ("fused-ck", "full", "bf16_amp", 2, 768, {"kernels": "mamba_ssm", **CK}),
+    ("fused-lora", "lora", "bf16_amp", 2, 512, {"kernels": "mamba_ssm", **lora()}),
+    ("fused-fp32", "full", "fp32", 1, 2304, {"kernels": "mamba_ssm"}),
+]
+SCANS = {
+    "nemotron-super": lambda rows: [row for row in rows if row[0] not in ("amp", "lora-experts", "lora-attention")],
+    "falcon-mamba": lambda rows: [(what, method, precision, rows, 32, more) for what, method, precision, rows, length, more in rows
+                                  if what not in ("eager", "fa2-ck", "padded", "lora-attention", "qlora-fa2")] + FUSED,
+}
 STATES = [(what, method, precision, min(rows, 2), {512: 128, 768: 192}.get(length, 256), more) for what, method, precision, rows, length, more in TEXTS]
 SIGHTS = [
     ("full", "full", "bf16", 1, 1024, {"images": 1, "image_size": [512, 512]}),
@@ -276,6 +362,17 @@ MORE_SIGHTS = SIGHTS + [
     ("frozen-ck", "full", "bf16_amp", 2, 1024, {"images": 1, "image_size": [384, 512], "freeze": ["vision_tower"], **CK, "grad_accum": 2}),
     ("adam8", "full", "bf16", 1, 1024, {"images": 1, "image_size": [512, 512], "optimizer": "adamw_8bit"}),
 ]
+# A tower of one side: pictures as many tiles.
+TILED = [(what, method, precision, rows, 1536 if what in ("wide", "lora", "full") else length,
+          {**{key: value for key, value in more.items() if key != "image_size"}, **({"tiles": 4} if what in ("wide", "lora", "full") else {})})
+         for what, method, precision, rows, length, more in MORE_SIGHTS]
+# Experts of two kinds; 4-bit towers whose first layer is linear take no pictures.
+KINDS = [row for row in SIGHTS if not row[0].startswith("qlora")] + [
+    ("padded", "full", "bf16", 2, 1024, {"images": 1, "image_size": [512, 512], "padding": True}),
+    ("loop", "full", "bf16", 1, 1024, {"images": 1, "image_size": [512, 512], "experts": "eager"}),
+    ("loop-lora", "lora", "bf16_amp", 1, 1024, {"images": 1, "image_size": [512, 512], "experts": "eager", **lora(), **CK}),
+    ("aux", "full", "bf16", 1, 1024, {"images": 1, "image_size": [512, 512], "output_router_logits": True}),
+]
 # A picture of 768 x 768 for each text; labels are the decoder's.
 SEQ2SEQS = [
     ("full", "full", "bf16", 2, 640, {"images": 1, "target_len": 128}),
@@ -321,7 +418,9 @@ PAGED = [
 ]
 # What differs from its smaller brother's.
 HYBRID = ("full", "two", "amp", "ck", "frozen", "frozen-ck", "eager", "lora", "lora-language", "qlora", "qlora-re", "padded", "text", "fp32")
-OWN_ROWS = {"llava-next-video": LLAVAS, "llava-onevision": LLAVAS, "qwen3-omni": OMNIS, "deepseek-vl": MORE_SIGHTS, "ovis2": MORE_SIGHTS,
+OWN_ROWS = {"ernie-vl": KINDS, "phi4-multimodal": [row for row in MORE_SIGHTS if row[0] != "padded"], "aya-vision": TILED, "cohere2-vision": TILED, "got-ocr2": [row for row in TILED if row[0] != "fa2"],
+            "vipllava": [(*row[:3], row[3], max(row[4], 640 * row[5].get("images", 0)), row[5]) for row in TILED if row[5].get("tiles", 1) == 1],
+            "llava-next-video": LLAVAS, "llava-onevision": LLAVAS, "qwen3-omni": OMNIS, "deepseek-vl": MORE_SIGHTS, "ovis2": MORE_SIGHTS,
             "deepseek-vl-hybrid": [row for row in MORE_SIGHTS if row[0] in HYBRID],
             "florence2": SEQ2SEQS, "florence2-large": SEQ2SEQS}
 
@@ -333,7 +432,8 @@ PATCHES_OF_14 = {(512, 512): [448, 448], (384, 512): [448, 672], (768, 1280): [6
 
 def job(name, config, kind, row):
     what, method, precision, rows, length, more = row
-    if config["model_type"].startswith(("glm", "mistral3", "paddle")):     # sizes that their patches divide
+    more = dict(more)
+    if config["model_type"].startswith(("glm", "mistral3", "paddle", "ernie")):     # sizes that their patches divide
         more = {**more, **({"image_size": PATCHES_OF_14[tuple(more["image_size"])]} if "image_size" in more else {})}
     if "freeze" in more and not config["model_type"].startswith(("gemma", "qwen3_omni", "layout")):
         more = {**more, "freeze": ["visual" if config["model_type"].startswith(("glm", "paddle")) else "vision_tower"]}
@@ -349,12 +449,22 @@ def job(name, config, kind, row):
     if name == "ovis2" and "image_size" in more:
         size, least = TILES_OF_448[tuple(more["image_size"])]
         more, length = {**more, "image_size": size}, max(length, least)
+    if more.pop("output_router_logits", False):
+        config = {**config, "text_config": {**config["text_config"], "output_router_logits": True}}
+    if name == "phi4-multimodal":                                 # 1329 tokens a picture in two by two tiles
+        length = max(length, {1: 1536, 2: 2816}.get(more.get("images"), 0))
+        if "freeze" in more:
+            more = {**more, "freeze": ["image_embed"]}
+        if "language_model" in str(more.get("lora", {}).get("target_modules")):
+            more = {**more, "lora": {**more["lora"], "target_modules": r".*model\.layers.*_proj"}}
+    if config["model_type"] == "falcon_mamba" and "lora" in more:        # PEFT refuses out_proj
+        more = {**more, "lora": {**more["lora"], "target_modules": ["in_proj", "x_proj"]}}
     if name == "llava-onevision" and more.get("images") == 1:
         length = max(length, 4096)
-    if name == "qwen3-omni":
-        more = {**more, "experts": "grouped_mm"}
-    if "lfm2" in config["model_type"] or config["model_type"] == "olmo_hybrid":
-        more = {**more, "kernels": "torch-slow"}
+    if name in ("qwen3-omni", "ernie-vl"):
+        more = {"experts": "grouped_mm", **more}
+    if "lfm2" in config["model_type"] or config["model_type"] in ("olmo_hybrid", "nemotron_h", "bamba", "falcon_mamba"):
+        more = {"kernels": "torch-slow", **more}
     return {"id": f"{name}-{what}", "kind": kind, "config": config, "method": method, "precision": precision, "micro_batch": rows, "seq_len": length,
             "grad_accum": 1, "attention": "sdpa", "padding": False, "gradient_checkpointing": "none", "optimizer": "adamw_torch_fused", **more}
 
@@ -370,6 +480,8 @@ def main():
             config = DECODERS[name]
             mixed = any("experts" in key for key in config)
             rows = STATES if name == "olmo-hybrid" else TEXTS + MIXTURES * mixed
+            if name in SCANS:
+                rows = SCANS[name](rows)
             kind = "moe" if mixed else "text"
         for row in rows:
             print(json.dumps(job(name, config, kind, row)))

@@ -302,4 +302,34 @@ TEST_CASE("more pictures and larger ones take more memory") {
 }
 
 }  // namespace
+// Phi4MultimodalImageProcessor, transformers 5.12: num_img_tokens of pictures of these sizes; the published model_type.
+TEST_CASE("Phi-4 multimodal fills tiles with a picture, and leaves out of its tokens what pads them") {
+  const std::string seen =
+      R"(,"model":"microsoft/Phi-4-multimodal-instruct","method":"lora","images_per_sample":1,"image_size":)";
+  CHECK(least_length(seen + "[448,448]") == "545");
+  CHECK(least_length(seen + "[640,480]") == "1073");
+  CHECK(least_length(seen + "[480,640]") == "1065");
+  CHECK(least_length(seen + "[3000,4000]") == "3393");
+  CHECK(least_length(seen + "[2000,3000]") == "8748");
+  CHECK(least_length(seen + "[5000,1000]") == "7953");
+  Issues issues;
+  const Answer answer = engine().answer(
+      parse_json(R"({"config":{"model_type":"phi4mm","architectures":["Phi4MMForCausalLM"],"hidden_size":3072,
+    "intermediate_size":8192,"num_hidden_layers":32,"num_attention_heads":24,"num_key_value_heads":8,
+    "vocab_size":200064,"tie_word_embeddings":true,"partial_rotary_factor":0.75},"sequence_length":64,
+    "method":"lora"})",
+                 "", issues));
+  REQUIRE(answer.estimate);
+  CHECK(answer.estimate->parameters.base == 4743988032);
+}
+
+// Ernie4_5_VLMoeProcessor, transformers 5.12: 16 x 16 tokens, and one before and behind each picture.
+TEST_CASE("ERNIE 4.5 VL counts the tokens around a picture as its own, and takes none beside packed weights") {
+  const std::string ernie = R"(,"model":"baidu/ERNIE-4.5-VL-28B-A3B-PT","images_per_sample":2,"image_size":448)";
+  CHECK(least_length(ernie + R"(,"method":"lora")") == std::to_string(2 * 258));
+  Issues issues;
+  CHECK_FALSE(
+      engine().answer(parse_json(R"({"sequence_length":1024,"method":"qlora")" + ernie + "}", "", issues)).estimate);
+}
+
 }  // namespace tidemark

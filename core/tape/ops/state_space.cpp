@@ -279,6 +279,20 @@ Tensor inner_delta(Tape& t, const Dim& width, const Shape& xz, Dtype dtype) {
   return t.allocate(Shape{width, Dim(xz.size(0) * xz.size(2))}, dtype, "mm");
 }
 
+// transformers' kernel falcon_mamba_inner_fn (selective_scan_with_ln_interface.py): rows made one behind another,
+// rms_norm_forward of them, and turned back.
+Tensor unit_rows(Tensor x_in, Dim rows, Dim width) {
+  Tensor x = std::move(x_in);
+  Tape& t = x.tape();
+  const Shape shape = x.shape().contiguous();
+  const Shape flat{rows, width};
+  x = t.allocate(flat, x.dtype(), "contiguous");
+  Tensor normed = t.allocate(flat, x.dtype(), "rms_norm_forward");
+  { const Tensor deviations = t.allocate(Shape{rows}, Dtype::kFp32, "rms_norm_forward"); }
+  x = std::move(normed);
+  return t.allocate(shape, x.dtype(), "contiguous");
+}
+
 // Saved: xz, conv_w, x_w, dt_w, out_w, a, d, dt_bias, x_dbl, B, C, steps, out, conv_b.
 void mamba_inner_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   const Tensor& xz = n.saved_tensor(0);
@@ -288,7 +302,13 @@ void mamba_inner_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   const Shape inner{s.dim(0), width, s.dim(2)};
   const Tensor dout = contiguous(g[0]);
   const Tensor conv_out = t.allocate(inner, dtype, "empty");
-  const Tensor delta = inner_delta(t, width, s, dtype);
+  Tensor delta = inner_delta(t, width, s, dtype);
+  Tensor b, c;
+  if (n.attributes[0] != 0) {
+    delta = unit_rows(std::move(delta), rows, width);
+    b = unit_rows(n.saved_tensor(9), rows, n.saved_tensor(9).dim(2));
+    c = unit_rows(n.saved_tensor(10), rows, n.saved_tensor(10).dim(2));
+  }
   Tensor dxz = like(xz);
   const Tensor turned = t.allocate(Shape{g[0].dim(2), rows}, dtype, "clone");
   const Tensor dout_y = inner_delta(t, width, s, dtype);
@@ -373,8 +393,15 @@ Tensor mamba_inner(Tensor xz_in, const InnerScan& s) {
   Tensor flat = t.allocate(Shape{rows, width}, dtype, "clone");
   const Tensor x_dbl = t.allocate(Shape{rows, numbers}, dtype, "mm");
   flat.reset();
-  const Tensor delta = inner_delta(t, width, sizes, dtype);
-  const Tensor b = t.allocate(shared, dtype, "clone"), c = t.allocate(shared, dtype, "clone");
+  Tensor delta = inner_delta(t, width, sizes, dtype);
+  Tensor own_b = t.allocate(shared, dtype, "clone"), own_c = t.allocate(shared, dtype, "clone");
+  if (s.unit) {
+    own_b = unit_rows(std::move(own_b), rows, state);
+    own_c = unit_rows(std::move(own_c), rows, state);
+    delta = unit_rows(std::move(delta), rows, width);
+  }
+  const Tensor b = std::move(own_b), c = std::move(own_c);
+  if (n != nullptr) n->attributes[0] = s.unit ? 1 : 0;
   const Tensor out = t.allocate(inner, dtype, "empty_like");
   const Tensor steps = fp32(t, Shape{batch, width, Dim(t.quotient_up(tokens.n(), kScanChunk)), Dim(2 * state.n())});
   const Tensor out_z = t.allocate(inner, dtype, "empty");
