@@ -40,7 +40,8 @@ export interface Job {
   freeze?: string | string[] | null;
   /**
    * Patterns of names that are trained, and nothing else is; of what `freeze` names, where that is given: layers.31,
-   * lm_head. @default []
+   * lm_head. Beside adapters: what is trained with them, in place. "vision_tower" and "projector" are those parts of
+   * any model that sees. @default []
    */
   trainable?: string | string[] | null;
   /**
@@ -50,6 +51,11 @@ export interface Job {
   freeze_trainable_layers?: number | null;
   /** The trained layers lie in equal steps, as LLaMA Pro adds them. @default false */
   use_llama_pro?: boolean | null;
+  /**
+   * So many layers are added as the model is loaded, in equal steps, and nothing else is trained (ms-swift). Unit:
+   * layers. @default 0
+   */
+  llama_pro_new_blocks?: number | null;
   /**
    * Which modules of the trained layers are trained. Not modelled: Parts of the trained layers are not modelled; name
    * what is frozen with "freeze" instead. @default "all"
@@ -660,6 +666,8 @@ export interface Job {
   finetuning_type?: "full" | "lora" | "qlora" | "freeze" | "oft" | "qoft" | "boft" | "ia3" | "adalora" | "loha" | "lokr" | "vera" | "ln_tuning" | "prompt_tuning" | "p_tuning" | null;
   /** Another name of "method". */
   train_type?: "full" | "lora" | "qlora" | "freeze" | "oft" | "qoft" | "boft" | "ia3" | "adalora" | "loha" | "lokr" | "vera" | "ln_tuning" | "prompt_tuning" | "p_tuning" | null;
+  /** Another name of "llama_pro_new_blocks". */
+  llamapro_num_new_blocks?: number | null;
   /** Another name of "lisa_layers". */
   lisa_activated_layers?: number | null;
   /** Another name of "lisa_layers". */

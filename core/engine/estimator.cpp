@@ -506,6 +506,7 @@ Understood Estimator::resolve(const Asked& asked) const {
   answer.architecture = std::move(config.architecture);
   if (answer.model.empty()) answer.model = answer.architecture.class_name;
   if (!readable) return question;
+  add_new_layers(request.foreign.new_layers, answer.architecture, issues);
   settle_trained_layers(answer.architecture.num_layers, request.foreign, answer.job, issues);
   settle_video(answer.architecture, answer.job, issues);
   suit_task(request, answer.architecture, issues);

@@ -204,6 +204,31 @@ void tell_left(const Import& import, Issues& issues) {
   }
 }
 
+/// ms-swift's loop is transformers' Trainer, but what it loads and adapts it chooses itself.
+bool is_trainer_of_swift(const Import& import, const Finding& field) {
+  return field.path == "framework.name" && field.value.string == "transformers" && is_read_as(import, "swift");
+}
+
+/// The parts of a model that sees, as ms-swift and LLaMA-Factory name what they freeze, whose adapters leave them
+/// alone: ms-swift 3602360a swift/utils/transformers_utils.py get_multimodal_target_regex, LLaMA-Factory ff6d4d12
+/// model/model_utils/visual.py patch_target_modules. False where another name is among them.
+bool put_frozen_parts(const Import& import, const Value& names, Value& job) {
+  constexpr std::string_view kParts[][2] = {{"vision_tower", "freeze_vision"},
+                                            {"aligner", "freeze_projector"},
+                                            {"multi_modal_projector", "freeze_projector"},
+                                            {"language_model", "freeze_llm"}};
+  if (!is_read_as(import, "swift") && !is_read_as(import, "llamafactory")) return false;
+  std::vector<std::string_view> options;
+  for (const Value& name : names.items) {
+    const auto* const part =
+        std::find_if(std::begin(kParts), std::end(kParts), [&](const auto& known) { return known[0] == name.string; });
+    if (part == std::end(kParts)) return false;
+    options.push_back((*part)[1]);
+  }
+  for (const std::string_view option : options) put(job, option, of(true));
+  return true;
+}
+
 }  // namespace
 
 Value job_of(const Import& import, Issues& issues) {
@@ -214,6 +239,11 @@ Value job_of(const Import& import, Issues& issues) {
     if (is_rank(field.path) && field.value.is_integer())
       put(job, "optim_args", of("rank=" + std::to_string(field.value.integer)));
     if (is_said_elsewhere(import, field.path) || (batched && field.path == "global_batch_size")) continue;
+    if (is_trainer_of_swift(import, field)) {
+      put(job, field.path, of("ms_swift"));
+      continue;
+    }
+    if (field.path == "freeze" && put_frozen_parts(import, field.value, job)) continue;
     if (is_option(field.path) || is_said_by_request(import, field.path)) {
       put(job, field.path, field.path == "trainable" && is_axolotl ? unfrozen(field.value) : field.value);
     } else if (field.path == "fp8" && field.value.is_bool() && field.value.boolean) {

@@ -15,6 +15,8 @@ constexpr const char* kVision = "transformers 5.12 models/gemma4/modeling_gemma4
 constexpr const char* kVisionLayer =
     "transformers 5.12 models/gemma4/modeling_gemma4.py: Gemma4VisionEncoderLayer.forward";
 constexpr const char* kModel4 = "transformers 5.12 models/gemma4/modeling_gemma4.py: Gemma4Model.forward";
+constexpr const char* kCap =
+    "transformers 5.12 models/gemma4/modeling_gemma4.py: Gemma4ForConditionalGeneration.forward";
 constexpr const char* kModel3n = "transformers 5.12 models/gemma3n/modeling_gemma3n.py: Gemma3nModel.forward";
 constexpr const char* kUnified =
     "transformers 5.12 models/gemma4_unified/modeling_gemma4_unified.py: Gemma4UnifiedModel.forward";
@@ -468,13 +470,32 @@ void check4(const Architecture&, const TrainingJob& job, Issues& issues) {
   }
 }
 
-const Program kGemma4 = {
-    .forward = forward_with_pictures<merge4>, .lm_head = language_head, .inputs = inputs4, .check = check4};
+// Where the head is an identity, what the class does to its logits it does to the hidden states.
+Outputs capped_scores(Net& net, const Program& program, Tensor hidden) {
+  if (net.arch.logit_softcap) {
+    Scope in(net.tape, "", kCap);
+    hidden = mul_scalar(std::move(hidden));
+    hidden = tanh(std::move(hidden));
+    hidden = mul_scalar(std::move(hidden));
+  }
+  return sequence_classification(net, program, std::move(hidden));
+}
+
+constexpr HeadForward kHeads[] = {
+    {Head::kCausalLm, causal_lm}, {Head::kSequenceClassification, capped_scores}, {Head::kNone, body_alone}};
+
+const Program kGemma4 = {.forward = forward_with_pictures<merge4>,
+                         .lm_head = language_head,
+                         .heads = kHeads,
+                         .inputs = inputs4,
+                         .check = check4};
 const Program kGemma4Unified = {.forward = forward_with_pictures<merge_unified>,
                                 .lm_head = language_head,
+                                .heads = kHeads,
                                 .inputs = unified_inputs,
                                 .check = refuse_packed_pictures};
-const Program kGemma3n = {.forward = forward_with_pictures<merge3n>, .lm_head = language_head, .check = check3n};
+const Program kGemma3n = {
+    .forward = forward_with_pictures<merge3n>, .lm_head = language_head, .heads = kHeads, .check = check3n};
 
 }  // namespace
 

@@ -252,12 +252,26 @@ void read_thinker_of(ConfigFields& fields, Architecture& architecture, const cha
   ConfigFields thinker(required_object(fields, "thinker_config"), fields.path() + "/thinker_config", fields.issues());
   architecture.model_type = model_type;
   architecture.class_name = class_name;
+  if (architecture.head == Head::kSequenceClassification) {
+    const std::string_view whole = "ForConditionalGeneration";
+    architecture.class_name.resize(architecture.class_name.size() - whole.size());
+    architecture.class_name += "ForSequenceClassification";
+  }
   read(thinker, architecture);
   thinker.report_unread(model_type);
   fields.note("ASSUMED_DEFAULT", "talker_config",
               "The thinker alone is loaded: where the talker and what makes waves of its tokens stay beside it, add "
               "their frozen weights (ms-swift: set ENABLE_AUDIO_OUTPUT=0 to leave them out).");
 }
+
+// ms-swift calls `score` when the thinker's forward has returned, and its names are gone.
+static Outputs thinker_scores(Net& net, const Program& program, Tensor hidden) {
+  net.wrapper_locals.clear();
+  return sequence_classification(net, program, std::move(hidden));
+}
+
+constinit const HeadForward kThinkerHeads[2] = {{Head::kCausalLm, causal_lm},
+                                                {Head::kSequenceClassification, thinker_scores}};
 
 void check_recording(Count tokens, const TrainingJob& job, Issues& issues) {
   const Count taken = tokens + 2;
@@ -301,19 +315,18 @@ void check(const Architecture&, const TrainingJob& job, Issues& issues) {
   check_recording(recording_of(job).tokens, job, issues);
 }
 
-constexpr ClassSuffix kClasses[] = {{"ForConditionalGeneration", Head::kCausalLm}};
-// The published files name a class of before the release.
-constexpr ClassSuffix kWholeClasses[] = {{"ForConditionalGeneration", Head::kCausalLm}, {"Model", Head::kCausalLm}};
-
-const Program kProgram = {
-    .forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = inputs, .check = check};
+const Program kProgram = {.forward = forward_with_pictures<merge>,
+                          .lm_head = language_head,
+                          .heads = kThinkerHeads,
+                          .inputs = inputs,
+                          .check = check};
 
 }  // namespace
 
 const Family kRows[] = {
-    {"qwen2_5_omni", "Qwen2_5Omni", "Qwen2_5OmniForConditionalGeneration", kWholeClasses, read_whole, &kProgram},
-    {"qwen2_5_omni_thinker", "Qwen2_5OmniThinker", "Qwen2_5OmniThinkerForConditionalGeneration", kClasses, read_thinker,
-     &kProgram},
+    {"qwen2_5_omni", "Qwen2_5Omni", "Qwen2_5OmniForConditionalGeneration", kOmniClasses, read_whole, &kProgram},
+    {"qwen2_5_omni_thinker", "Qwen2_5OmniThinker", "Qwen2_5OmniThinkerForConditionalGeneration", kHearingClasses,
+     read_thinker, &kProgram},
 };
 
 extern const FamilyRows qwen2_5_omni_rows;

@@ -227,16 +227,17 @@ void check(const Architecture&, const TrainingJob& job, Issues& issues) {
   check_recording(tokens_of(hops_of(job)), job, issues);
 }
 
-constexpr ClassSuffix kClasses[] = {{"ForConditionalGeneration", Head::kCausalLm}};
-
-const Program kProgram = {
-    .forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = inputs, .check = check};
+const Program kProgram = {.forward = forward_with_pictures<merge>,
+                          .lm_head = language_head,
+                          .heads = kThinkerHeads,
+                          .inputs = inputs,
+                          .check = check};
 
 }  // namespace
 
 const Family kRows[] = {
-    {"qwen3_omni_moe", "Qwen3OmniMoe", "Qwen3OmniMoeForConditionalGeneration", kClasses, read_whole, &kProgram},
-    {"qwen3_omni_moe_thinker", "Qwen3OmniMoeThinker", "Qwen3OmniMoeThinkerForConditionalGeneration", kClasses,
+    {"qwen3_omni_moe", "Qwen3OmniMoe", "Qwen3OmniMoeForConditionalGeneration", kHearingClasses, read_whole, &kProgram},
+    {"qwen3_omni_moe_thinker", "Qwen3OmniMoeThinker", "Qwen3OmniMoeThinkerForConditionalGeneration", kHearingClasses,
      read_thinker, &kProgram},
 };
 

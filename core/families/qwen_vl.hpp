@@ -63,6 +63,8 @@ void add_sound(ConfigFields& fields, Architecture& architecture, Architecture so
 /// are the thinker's, `read` reads it.
 void read_thinker_of(ConfigFields& fields, Architecture& architecture, const char* model_type, const char* class_name,
                      void (*read)(ConfigFields&, Architecture&));
+/// What the thinkers' classes do with the last hidden state.
+extern const HeadForward kThinkerHeads[2];
 /// Whether the sequence has room for a recording's tokens and the two around them.
 void check_recording(Count tokens, const TrainingJob& job, Issues& issues);
 /// The tower's part of the model, with its pictures cast to the weights' dtype.

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/families/family.hpp"
+#include "core/families/towers.hpp"
 #include "core/model/config_fields.hpp"
 #include "core/units/excerpt.hpp"
 #include "core/units/nearest.hpp"
@@ -184,6 +185,13 @@ std::string list_of_classes(const Family& type) {
   return list;
 }
 
+/// Whether the class is none of transformers' (towers.hpp).
+bool is_made_by_swift(const Family& type, const ClassSuffix& own) {
+  const ClassSuffix* const classes = type.classes.first;
+  return own.head == Head::kSequenceClassification &&
+         (classes == kSeeingClasses || classes == kHearingClasses || classes == kOmniClasses);
+}
+
 /// Sets the class that is trained and its head.
 void choose_class(const Family& type, std::string_view class_override, ConfigFields& fields,
                   Architecture& architecture) {
@@ -207,7 +215,14 @@ void choose_class(const Family& type, std::string_view class_override, ConfigFie
     return;
   }
   architecture.head = own->head;
-  if (is_class_of(type, name)) return;
+  if (is_class_of(type, name)) {
+    if (is_made_by_swift(type, *own)) {
+      report(Severity::kNote, "ASSUMED_DEFAULT",
+             "transformers has no class " + in_quotes(name) + ": it is what ms-swift makes of " +
+                 in_quotes(type.class_name) + ", with a linear layer \"score\" in the place of the head.");
+    }
+    return;
+  }
   if (overridden) {
     report(Severity::kError, "INVALID_VALUE",
            in_quotes(name) + " is no class of the model type " + in_quotes(type.model_type) +

@@ -84,6 +84,18 @@ void refuse_packed_pictures(const Architecture& architecture, const TrainingJob&
 inline constexpr ClassSuffix kJudgingClasses[] = {{"ForConditionalGeneration", Head::kCausalLm},
                                                   {"ForSequenceClassification", Head::kSequenceClassification},
                                                   {"Model", Head::kNone}};
-inline constexpr ClassSuffix kSeeingClasses[] = {{"ForConditionalGeneration", Head::kCausalLm}, {"Model", Head::kNone}};
+/// Where transformers has no class that classifies, ms-swift makes one of the model that it loads: the head becomes an
+/// identity, and `score` is called on what it returns (ms-swift 3602360a swift/model/patcher.py:
+/// _patch_sequence_classification, transformers_seq_cls_forward).
+inline constexpr ClassSuffix kSeeingClasses[] = {{"ForConditionalGeneration", Head::kCausalLm},
+                                                 {"ForSequenceClassification", Head::kSequenceClassification},
+                                                 {"Model", Head::kNone}};
+/// The same of models without a body of their own.
+inline constexpr ClassSuffix kHearingClasses[] = {{"ForConditionalGeneration", Head::kCausalLm},
+                                                  {"ForSequenceClassification", Head::kSequenceClassification}};
+/// Qwen2.5-Omni's published files name a class of before the release.
+inline constexpr ClassSuffix kOmniClasses[] = {{"ForConditionalGeneration", Head::kCausalLm},
+                                               {"ForSequenceClassification", Head::kSequenceClassification},
+                                               {"Model", Head::kCausalLm}};
 
 }  // namespace tidemark

@@ -483,8 +483,11 @@ void check_teacher(const Architecture& a, const TrainingJob& job, Issues& issues
     add(issues, code, Severity::kError, path, std::move(message));
   };
   const Architecture& teacher = *a.teacher;
-  if (teacher.program == nullptr || teacher.head != Head::kCausalLm || teacher.language != nullptr) {
-    refuse("UNSUPPORTED_VALUE", "/teacher_model", "A teacher is modelled that is a causal language model of text.");
+  const bool alike = (teacher.language == nullptr && a.language == nullptr) || teacher.model_type == a.model_type;
+  if (teacher.program == nullptr || teacher.head != Head::kCausalLm || !alike) {
+    refuse("UNSUPPORTED_VALUE", "/teacher_model",
+           "A teacher is modelled that is a causal language model of text, or that sees as the student does: of one "
+           "model type.");
   } else if (teacher.vocab_size != a.vocab_size) {
     refuse("INVALID_VALUE", "/teacher_model",
            "TRL's GKDTrainer refuses this: the vocabulary of the teacher has " + std::to_string(teacher.vocab_size) +
@@ -508,13 +511,14 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
   // trl 1.9 trainer/dpo_trainer.py DataCollatorForVisionPreference, kto_trainer.py
   // DataCollatorForVisionUnpairedPreference; of ORPO's, CPO's and rewards' trainers none has one.
   const bool by_text = scores && job.images_per_sample == 0 && job.video_frames == 0;
-  const bool sees =
-      job.preference == Preference::kDpo || job.preference == Preference::kKto || job.generates() || by_text;
+  // ms-swift 3602360a rlhf_trainers/gkd_trainer.py hands pictures to student and teacher alike.
+  const bool sees = job.preference == Preference::kDpo || job.preference == Preference::kKto || job.generates() ||
+                    job.has_teacher() || by_text;
   if (a.language != nullptr && !sees) {
-    refuse(
-        "/task",
-        "Of models that see, the preferences of DPO and KTO are modelled, answers that they generate, and rewards of "
-        "texts alone: TRL's RewardTrainer takes no pictures.");
+    refuse("/task",
+           "Of models that see, the preferences of DPO and KTO are modelled, answers that they generate, distillation, "
+           "and "
+           "rewards of texts alone: TRL's RewardTrainer takes no pictures.");
   } else if (a.language != nullptr && job.images_per_sample > 0 && job.reference == Reference::kPrecomputed) {
     refuse("/reference_model/precompute", "TRL's trainers compute no log-probabilities of pictures in advance.");
   } else if (a.language != nullptr && job.audio_seconds > 0.0) {
@@ -758,10 +762,10 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
     add(issues, "INVALID_VALUE", Severity::kError, "/adapter/layers_pattern",
         "layers_pattern says whose numbers layers_to_transform means: state that too.");
   }
-  if (adapters && job.freezes_by_name()) {
-    add(issues, "IGNORED_OPTION", Severity::kWarning, job.freeze.empty() ? "/trainable" : "/freeze",
-        "With adapters the model is frozen anyhow: \"freeze\" and \"trainable\" have no effect; what is trained beside "
-        "them is named in \"adapter.modules_to_save\".");
+  if (adapters && !job.freeze.empty()) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/freeze",
+        "With adapters the model is frozen anyhow: \"freeze\" has no effect; what is trained beside them is named in "
+        "\"adapter.modules_to_save\", or, where it is trained in place, in \"trainable\".");
   }
   check_task(request, given, issues);
   const std::string_view framework = job.framework.name;

@@ -135,9 +135,11 @@ void check_packed(const Architecture& architecture, const TrainingJob& job, Issu
     }
   }
   const bool wraps = !adapter.learns_prompt() && adapter.kind != AdapterKind::kLnTuning;
-  if (wraps && adapter.kind != AdapterKind::kLora) {
+  const bool turns =
+      adapter.kind == AdapterKind::kOft && (q.quant_type == QuantType::kGptq || q.quant_type == QuantType::kAwq);
+  if (wraps && adapter.kind != AdapterKind::kLora && !turns) {
     refuse("UNSUPPORTED_OPTION", "/adapter/kind",
-           "Of adapters that wrap modules LoRA alone is modelled yet beside " + name + ".");
+           "Of adapters that wrap modules LoRA is modelled yet beside " + name + ", and OFT beside GPTQ and AWQ.");
   }
   // transformers 5.12 quantizers: experts are one parameter of a layer, and no linear layers.
   if (architecture.experts.count > 0) {

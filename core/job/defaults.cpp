@@ -225,6 +225,16 @@ void join_samples(TrainingJob& job) {
   }
 }
 
+/// ms-swift 3602360a swift/dataset/packing.py: PackingDataset: as many samples to a row as have packing_length tokens,
+/// chosen and rejected answers together, which varlen kernels tell apart.
+void pack_answers(TrainingJob& job) {
+  const bool pairs = job.preference == Preference::kDpo || job.preference == Preference::kKto;
+  if (!job.packing || (!pairs && !job.has_teacher())) return;
+  job.packing = job.padding = false;
+  if (pairs) job.sequence_length = (job.sequence_length + 1) / 2;
+  job.stand_ins.emplace_back("packed answers, answered by as many tokens in rows of their own without a mask");
+}
+
 /// sentence-transformers 5.1 losses/MultipleNegativesRankingLoss.py: forward: the model runs once for each text of a
 /// sample, and all that backward needs of each run waits until the loss.
 void gather_texts(Count texts, TrainingJob& job) {
@@ -416,6 +426,10 @@ void stand_for_combinations(TrainingJob& job, Issues& issues) {
   if (job.generates() && (job.images_per_sample > 0 || job.video_frames > 0)) {
     job.stand_ins.emplace_back(
         "GRPO with pictures, answered by its parts as records of texts and of pictures have them");
+  }
+  if (job.has_teacher() && (job.images_per_sample > 0 || job.video_frames > 0)) {
+    job.stand_ins.emplace_back(
+        "distillation with pictures, answered by the loop that records of texts have, with pictures in both models");
   }
   if (job.compiled && !is_stood_for(job.framework)) {
     job.stand_ins.emplace_back("torch.compile, answered by the code as it is, which as a rule keeps more");
@@ -688,6 +702,7 @@ void settle_foreign(const Foreign& foreign, TrainingJob& job, Issues& issues) {
     warn_of_prompt("A prompt of sequence_length tokens and more leaves none to the answer, which is cut there.",
                    issues);
   }
+  pack_answers(job);
   if (foreign.padding_free) join_samples(job);
   job.micro_batch_size *= foreign.rows_per_sample;
   if (foreign.texts_per_sample > 1) gather_texts(foreign.texts_per_sample, job);

@@ -55,6 +55,7 @@ struct LeftOpen {
 struct Foreign {
   Count trained_layers = 0;  ///< of the layers the last so many are trained, below 0 the first; 0: as `freeze` says
   bool trains_expansion = false;  ///< so many in equal steps instead: LLaMA Pro's
+  Count new_layers = 0;           ///< that are added to the model's, in equal steps, and trained alone
   Count layers_in_turn = 0;       ///< LISA: so many are trained at a time; 0: all that the method trains
   bool padding_free = false;      ///< the samples of a batch are joined into one row
   Count generation_batch = 0;     ///< answers that all GPUs generate together; 0: as `rollout` says

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace tidemark {
 namespace {
@@ -29,6 +30,36 @@ void take_turns(Count layers, Count trained, TrainingJob& job) {
 }
 
 }  // namespace
+
+// ms-swift 3602360a swift/tuners/llamapro.py: LLaMAPro.prepare_model.
+void add_new_layers(Count added, Architecture& architecture, Issues& issues) {
+  const Count layers = architecture.num_layers;
+  if (added == 0 || layers <= 0) return;
+  if (layers % added != 0) {
+    issues.push_back(
+        {"INVALID_VALUE", Severity::kError, "/llama_pro_new_blocks",
+         "ms-swift refuses this: the model's " + std::to_string(layers) + " layers must be a multiple of the new ones.",
+         ""});
+    return;
+  }
+  const Count stride = layers / added;
+  const auto copy_within = [&](auto& list) {
+    if (static_cast<Count>(list.size()) != layers) return;
+    auto grown = list;
+    grown.clear();
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      grown.push_back(list[i]);
+      if (static_cast<Count>(i + 1) % stride == 0) grown.push_back(list[i]);
+    }
+    list = std::move(grown);
+  };
+  copy_within(architecture.layer_kinds);
+  copy_within(architecture.local_layers);
+  for (LayerFlags* flags :
+       {&architecture.sliding_layers, &architecture.no_rope_layers, &architecture.experts.dense_layers})
+    copy_within(*flags);
+  architecture.num_layers += added;
+}
 
 // LLaMA-Factory ff6d4d12 model/adapter.py: _setup_freeze_tuning. The last n layers are trained, of LLaMA Pro every k-th
 // (those that expansion added), below zero the first; embeddings, the last norm and the head are not.

@@ -18,9 +18,11 @@ Outputs teacher_outputs(Net& net, const Placements& placements) {
   Net& teacher = net.teacher();
   teacher.input_ids = net.input_ids;
   teacher.attention_mask = net.attention_mask;
+  teacher.pixel_values = net.pixel_values;
   Outputs outputs = call_copy(teacher, *teacher.arch.program, placements);
   teacher.input_ids.reset();
   teacher.attention_mask.reset();
+  teacher.pixel_values.reset();
   t.begin_segment(Phase::kLoss, -1);
   return outputs;
 }

@@ -38,7 +38,9 @@ Outputs sequence_classification(Net& net, const Program& program, Tensor hidden)
   const Tensor logits =
       net.classifier(program.decoder_heads.sequence_module, std::move(hidden), Dim(net.arch.num_labels), false);
   Tensor pooled = last_token(net, logits);
-  return classified(net, std::move(pooled));
+  Outputs out = classified(net, std::move(pooled));
+  net.image_hidden_states.reset();  // among the body's outputs, not among this class's
+  return out;
 }
 
 Outputs token_classification(Net& net, const Program& program, Tensor hidden) {

@@ -406,6 +406,17 @@ Tensor Net::product(Tensor x, const Base& base) {
   return float8_linear(std::move(x), base.weight, base.bias, job.float8 == Float8::kRowwise);
 }
 
+namespace {
+
+// peft 0.18 tuners/oft/gptq.py GPTQOFTLinear.forward: a product of what is not turned yet, which is there until the
+// other one takes its name. gptqmodel's layers for AWQ are GPTQ's for PEFT.
+bool multiplies_twice(const TrainingJob& job, const PackedLinear& packed) {
+  const bool by_gptq = packed.type == QuantType::kGptq || (packed.type == QuantType::kAwq && !packed.former);
+  return job.adapter.kind == AdapterKind::kOft && by_gptq;
+}
+
+}  // namespace
+
 Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
   if (job.lora_kernels.o && std::string_view{name} == "self_attn.o_proj") at_once(x_in, {{name, out_features, bias}});
   if (!made_.empty() && std::string_view{made_.back().first} == name) {
@@ -417,17 +428,27 @@ Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
   Tensor x = before_projection(*this, name, std::move(x_in));
   Base base{name, x.dim(-1), out_features, packs_here(), {}, {}};
   const bool is_adapted = rank_of(name) > 0;
-  Tensor input;
+  Tensor input, unturned, unturned_weight;
   AdapterInput adapted;
   if (is_adapted) {
     input = x;
+    if (base.quantised && multiplies_twice(job, packed_layer())) {
+      unturned = quantised_linear(base, x, bias);
+      // torch/utils/checkpoint.py _recomputation_hook: a recomputation's own graph holds what it saves.
+      if (tape.recomputing() && !job.use_reentrant && packed_layer().type == QuantType::kGptq)
+        unturned_weight = tape.allocate(Shape{base.in_features, base.out_features}, x.dtype(), "dequantised weight");
+    }
     adapted = input_of_base(base, std::move(x));
     x = adapted.x;
   }
   // DoRA's magnitude reads the base's weight, too, and its backward comes.
   if (!is_adapted || !job.adapter.use_dora) tape.tell_input(x);
   Tensor result;
-  if (base.quantised) {
+  if (unturned.defined()) {
+    result = packed_linear(std::move(x), base.out_features, packed_layer(), base.bias);
+    unturned.reset();
+    unturned_weight.reset();
+  } else if (base.quantised) {
     result = quantised_linear(base, std::move(x), bias);
   } else {
     base.weight = declare(name, "weight", Shape{out_features, base.in_features}, ModuleKind::kLinear);

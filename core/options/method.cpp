@@ -22,6 +22,9 @@ constexpr Choice kMethods[] = {
     {"vera", number(Method::kLora), "shared random adapters"},
     {"ln_tuning", number(Method::kLora), "norms alone"},
     {"bone", 0, "block adapters", false},
+    {"adapter", 0, "bottleneck layers behind each MLP", false},
+    {"longlora", 0, "LoRA with attention within shifted groups of tokens", false},
+    {"reft", 0, "learned interventions on hidden states", false},
     {"prompt_tuning", number(Method::kLora), "learned tokens"},
     {"p_tuning", number(Method::kLora), "learned tokens from a small network"},
     {"prefix_tuning", 0, "learned keys and values", false},
@@ -103,8 +106,9 @@ constexpr Option kOptions[] = {
         .into<&TrainingJob::freeze>(),
     texts("trainable", "[]", "Trained modules",
           "Patterns of names that are trained, and nothing else is; of what `freeze` names, where that is given: "
-          "layers.31, lm_head.")
-        .when("method", "freeze")
+          "layers.31, lm_head. Beside adapters: what is trained with them, in place. \"vision_tower\" and "
+          "\"projector\" are those parts of any model that sees.")
+        .when("method", "freeze,lora,qlora")
         .into<&TrainingJob::trainable>(),
     integer("freeze_trainable_layers", "0", "Trained layers",
             "Of the layers the last so many are trained, below 0 the first so many, and nothing else; 0: as `freeze` "
@@ -117,6 +121,18 @@ constexpr Option kOptions[] = {
         .when("method", "freeze")
         .further()
         .sets([](Request& r, const OptionValue& v) { r.foreign.trains_expansion = v.boolean; }),
+    integer("llama_pro_new_blocks", "0", "New layers (LLaMA Pro)",
+            "So many layers are added as the model is loaded, in equal steps, and nothing else is trained (ms-swift).")
+        .within(0, 1000, "layers")
+        .known_as("llamapro_num_new_blocks")
+        .when("method", "freeze")
+        .further()
+        .sets([](Request& r, const OptionValue& v) {
+          r.foreign.new_layers = v.integer;
+          if (v.integer == 0) return;
+          r.foreign.trained_layers = v.integer;
+          r.foreign.trains_expansion = true;
+        }),
     text("freeze_trainable_modules", "\"all\"", "Trained parts of them",
          "Which modules of the trained layers are trained.")
         .when("method", "freeze")

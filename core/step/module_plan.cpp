@@ -39,6 +39,13 @@ bool freezes_parts(const TrainingJob& job) {
   return job.freeze_vision || job.freeze_projector || job.freeze_llm;
 }
 
+/// Whether a name is of what lies between a tower and the language model.
+bool is_projector(std::string_view name) {
+  constexpr std::string_view kBetween[] = {"projector", "merger", "connector", "aligner"};
+  return std::any_of(std::begin(kBetween), std::end(kBetween),
+                     [name](std::string_view word) { return name.find(word) != std::string_view::npos; });
+}
+
 /// Whether the module lies in a part of a model that sees which the job freezes: ms-swift llm/model/model_arch.py and
 /// LLaMA-Factory model/model_utils/visual.py name language model, projector ("aligner") and tower by their modules.
 bool in_frozen_part(const Architecture& architecture, const TrainingJob& job, std::string_view name) {
@@ -46,9 +53,7 @@ bool in_frozen_part(const Architecture& architecture, const TrainingJob& job, st
   const auto has = [name](std::string_view word) { return name.find(word) != std::string_view::npos; };
   const bool is_thinker = architecture.model_type.ends_with("_thinker") && name.substr(0, 6) == "model.";
   if (is_thinker || has("language_model.") || has("text_model.") || has("lm_head")) return job.freeze_llm;
-  constexpr std::string_view kBetween[] = {"projector", "merger", "connector", "aligner"};
-  const bool is_projector = std::any_of(std::begin(kBetween), std::end(kBetween), has);
-  return is_projector ? job.freeze_projector : job.freeze_vision;
+  return is_projector(name) ? job.freeze_projector : job.freeze_vision;
 }
 
 /// How a job treats modules, asked one by one.
@@ -65,13 +70,84 @@ class Rules {
   virtual std::string_view path() const = 0;
 };
 
+/// Patterns of parameters' names.
+class NamePatterns {
+ public:
+  NamePatterns(const Architecture& architecture, std::string_view path) : architecture_(architecture), path_(path) {}
+
+  void read(const std::vector<std::string>& texts, Issues& issues) {
+    for (const std::string& text : texts) {
+      std::string error;
+      auto pattern = NamePattern::compile(text, error);
+      if (!pattern) {
+        add_error(issues, "INVALID_VALUE", path_,
+                  "\"" + text.substr(0, 100) + "\" cannot be read as a regular expression: " + error + ".");
+        continue;
+      }
+      entries_.push_back({text, std::move(*pattern), false});
+    }
+  }
+
+  bool empty() const { return entries_.empty(); }
+
+  bool name(const std::string& parameter) {
+    bool named = false;
+    for (Entry& e : entries_) {
+      // Once a parameter is named, the others are asked only whether they are of use.
+      if ((named && e.used) || !(e.pattern.names(parameter) || names_part(e.text, parameter))) continue;
+      named = e.used = true;
+    }
+    return named;
+  }
+
+  bool tells_layers_apart() const {
+    return std::any_of(entries_.begin(), entries_.end(), [](const Entry& e) { return e.pattern.tells_layers_apart(); });
+  }
+
+  std::size_t work() const {
+    std::size_t steps = 0;
+    for (const Entry& e : entries_) steps += e.pattern.work();
+    return steps;
+  }
+
+  void report_unused(const std::string& does, Issues& issues) const {
+    for (const Entry& e : entries_) {
+      if (e.used) continue;
+      issues.push_back({"UNMATCHED_PATTERN", Severity::kWarning, std::string{path_},
+                        "\"" + e.text.substr(0, 100) + "\" fits no parameter of this model: it " + does + " nothing.",
+                        ""});
+    }
+  }
+
+ private:
+  struct Entry {
+    std::string text;     // as written
+    NamePattern pattern;  // to ask
+    bool used = false;    // it has named something
+  };
+
+  /// "vision_tower" is the tower of every model that sees, "projector" what lies between it and the language model,
+  /// whatever the family calls them.
+  bool names_part(std::string_view pattern, std::string_view parameter) const {
+    if (architecture_.language == nullptr) return false;
+    if (pattern == "projector") return is_projector(parameter);
+    if (pattern != "vision_tower") return false;
+    return parameter.find("visual.") != std::string_view::npos ||
+           parameter.find("vision_model.") != std::string_view::npos;
+  }
+
+  const Architecture& architecture_;
+  std::string_view path_;
+  std::vector<Entry> entries_;
+};
+
 /// `freeze`: a parameter is trained unless a pattern names it. `trainable`: the opposite, and the last word beside it.
 class FreezeRules : public Rules {
  public:
   FreezeRules(const Architecture& architecture, const TrainingJob& job, Issues& issues)
-      : architecture_(architecture), job_(job) {
-    read(job.freeze, "/freeze", frozen_, issues);
-    read(job.trainable, "/trainable", trained_, issues);
+      : architecture_(architecture), job_(job), frozen_(architecture, "/freeze"), trained_(architecture, "/trainable") {
+    frozen_.read(job.freeze, issues);
+    trained_.read(job.trainable, issues);
   }
 
   Treatment treat(const Module& module, const std::string& name) override {
@@ -86,61 +162,24 @@ class FreezeRules : public Rules {
         how.trained.push_back(1);
         continue;
       }
-      const bool by_name = (frozen_.empty() ? !trained_.empty() : named_by(frozen_, full)) && !named_by(trained_, full);
+      const bool by_name = (frozen_.empty() ? !trained_.empty() : frozen_.name(full)) && !trained_.name(full);
       how.trained.push_back(by_name || by_part ? 0 : 1);
     }
     return how;
   }
 
-  bool tells_layers_apart() const override {
-    const auto tells = [](const Entry& e) { return e.pattern.tells_layers_apart(); };
-    return std::any_of(frozen_.begin(), frozen_.end(), tells) || std::any_of(trained_.begin(), trained_.end(), tells);
-  }
+  bool tells_layers_apart() const override { return frozen_.tells_layers_apart() || trained_.tells_layers_apart(); }
 
-  std::size_t work() const override {
-    std::size_t steps = 0;
-    for (const Entry& e : frozen_) steps += e.pattern.work();
-    for (const Entry& e : trained_) steps += e.pattern.work();
-    return steps;
-  }
+  std::size_t work() const override { return frozen_.work() + trained_.work(); }
 
   std::string_view path() const override { return "/freeze"; }
 
   void report_unused(Issues& issues) const {
-    report(frozen_, "/freeze", "freezes", issues);
-    report(trained_, "/trainable", "trains", issues);
+    frozen_.report_unused("freezes", issues);
+    trained_.report_unused("trains", issues);
   }
 
  private:
-  struct Entry {
-    std::string text;     // as written
-    NamePattern pattern;  // to ask
-    bool used = false;    // it has named something
-  };
-  using Entries = std::vector<Entry>;
-
-  static void read(const std::vector<std::string>& texts, const char* path, Entries& entries, Issues& issues) {
-    for (const std::string& text : texts) {
-      std::string error;
-      auto pattern = NamePattern::compile(text, error);
-      if (!pattern) {
-        add_error(issues, "INVALID_VALUE", path,
-                  "\"" + text.substr(0, 100) + "\" cannot be read as a regular expression: " + error + ".");
-        continue;
-      }
-      entries.push_back({text, std::move(*pattern), false});
-    }
-  }
-
-  static void report(const Entries& entries, const char* path, const std::string& does, Issues& issues) {
-    for (const Entry& e : entries) {
-      if (e.used) continue;
-      issues.push_back({"UNMATCHED_PATTERN", Severity::kWarning, path,
-                        "\"" + e.text.substr(0, 100) + "\" fits no parameter of this model: it " + does + " nothing.",
-                        ""});
-    }
-  }
-
   /// transformers 5.12.1 modeling_xlm_roberta.py, modeling_camembert.py: …ForMaskedLM and …ForCausalLM make their head
   /// before their body, and named_parameters() has a shared table under the first of its names.
   bool is_named_by_head() const {
@@ -149,26 +188,9 @@ class FreezeRules : public Rules {
     return has_words && architecture_.tie_word_embeddings && (type == "xlm-roberta" || type == "camembert");
   }
 
-  /// "vision_tower" is the tower of every model that sees, whatever the family calls it.
-  bool names_tower(std::string_view pattern, std::string_view parameter) const {
-    if (architecture_.language == nullptr || pattern != "vision_tower") return false;
-    return parameter.find("visual.") != std::string_view::npos ||
-           parameter.find("vision_model.") != std::string_view::npos;
-  }
-
-  bool named_by(Entries& entries, const std::string& parameter) const {
-    bool named = false;
-    for (Entry& e : entries) {
-      // Once a parameter is named, the others are asked only whether they are of use.
-      if ((named && e.used) || !(e.pattern.names(parameter) || names_tower(e.text, parameter))) continue;
-      named = e.used = true;
-    }
-    return named;
-  }
-
   const Architecture& architecture_;
   const TrainingJob& job_;
-  Entries frozen_, trained_;
+  NamePatterns frozen_, trained_;
 };
 
 /// Modules that PEFT's task types train beside the adapters: peft_model.py PeftModelForSequenceClassification and its
@@ -211,7 +233,9 @@ class AdapterRules : public Rules {
         task_(modules_of_task(job.adapter.task_type, architecture)),
         targets_(adapter_, attention_of(census.modules), task_.before, issues),
         feedforward_(job.adapter, architecture.model_type, issues),
-        issues_(issues) {
+        issues_(issues),
+        trained_(architecture, "/trainable") {
+    trained_.read(job.trainable, issues);
     for (const LayerPlan::Stack& stack : census.stacks) lists_.push_back(full_name(architecture, stack.path));
     for (const std::string& name : adapter_.modules_to_save) saved_.push_back({name, false, true});
     for (const auto* names : {&task_.before, &task_.after}) {
@@ -235,7 +259,8 @@ class AdapterRules : public Rules {
       refuse_saved(name, how.rank > 0);
     }
     for (const std::string_view parameter : module.parameters) {
-      how.trained.push_back(trains_bias(module, how, name, parameter) ? 1 : 0);
+      const bool beside = !trained_.empty() && trained_.name(name + "." + std::string{parameter});
+      how.trained.push_back(beside || trains_bias(module, how, name, parameter) ? 1 : 0);
     }
     adapt_parameters(module, name, how);
     return how;
@@ -244,16 +269,19 @@ class AdapterRules : public Rules {
   Count widest_in = 0, widest_out = 0;  ///< of the adapted linear layers
 
   bool tells_layers_apart() const override {
-    return targets_.tells_layers_apart() ||
+    return targets_.tells_layers_apart() || trained_.tells_layers_apart() ||
            std::any_of(saved_.begin(), saved_.end(), [](const Saved& s) { return has_digit(s.name); });
   }
 
-  std::size_t work() const override { return targets_.work() + saved_.size() + adapter_.target_parameters.size(); }
+  std::size_t work() const override {
+    return targets_.work() + trained_.work() + saved_.size() + adapter_.target_parameters.size();
+  }
 
   std::string_view path() const override { return "/adapter"; }
 
   void report_unused(Issues& issues) const {
     targets_.report_unused(issues);
+    trained_.report_unused("trains", issues);
     for (const std::string& target : job_.adapter.target_parameters) {
       if (used_parameters_.count(target) != 0) continue;
       issues.push_back({"UNMATCHED_PATTERN", Severity::kWarning, "/adapter/target_parameters",
@@ -474,6 +502,7 @@ class AdapterRules : public Rules {
   LoraTargets targets_;
   FeedforwardModules feedforward_;
   Issues& issues_;
+  NamePatterns trained_;  // `trainable`: in place, beside the adapters
   std::vector<Saved> saved_;
   std::set<std::string> used_parameters_;  // of target_parameters
   std::set<std::string> containers_;       // that have been looked at

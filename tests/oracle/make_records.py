@@ -96,6 +96,8 @@ def request_of(job):
         req["framework"] = {"name": "axolotl"}
     if freeze:
         req["freeze"] = freeze
+    if job.get("beside"):
+        req["trainable"] = job["beside"]
     if job.get("architecture") and job.get("library") != "sd_scripts":
         req["architecture"] = job["architecture"]
     if job["gradient_checkpointing"] != "none":

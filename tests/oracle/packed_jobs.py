@@ -59,7 +59,19 @@ def drawn(ident, library, dice):
                kbit_prepare=dice.random() < 0.6 and library.get("prepares", True), grad_accum=dice.choice([1, 1, 2]), attention=attention)
 
 
+def turned():
+    """OFT in the place of LoRA, beside what GPTQ and AWQ have packed."""
+    for name in ("gptqmodel", "autogptq", "gptqmodel-awq", "autoawq"):
+        dice = random.Random(f"oft {name}")
+        for i in range(4):
+            made = job(f"oft-{name}-{i}", LIBRARIES[name], ("llama", "qwen2", "mistral")[i % 3], dice, LIBRARIES[name]["precisions"][i % len(LIBRARIES[name]["precisions"])],
+                       kbit_prepare=i % 2 == 0, micro_batch=1 + i % 2, **CHECKPOINTING[i % 3])
+            made["lora"] = {"kind": "oft", "oft_block_size": (32, 32, 64, 16)[i], "target_modules": TARGETS[i]}
+            yield made
+
+
 def jobs():
+    yield from turned()
     for name, library in LIBRARIES.items():
         dice = random.Random(name)
         for i in range(PLAIN):

@@ -76,8 +76,69 @@ TEST_CASE("of models that see Gemma 3 and Qwen 3.5 have a class that scores sequ
   };
   CHECK(judge("gemma-3-4b", "Gemma3ForSequenceClassification").estimate);
   CHECK(judge("qwen3.5-0.8b", "Qwen3_5ForSequenceClassification").estimate);
-  CHECK(
-      says(judge("qwen2.5-vl-3b", "Qwen2_5_VLForSequenceClassification"), "UNSUPPORTED_ARCHITECTURE", "/architecture"));
+}
+
+// ms-swift 3602360a swift/model/patcher.py: _patch_sequence_classification.
+TEST_CASE("of models that see the others have the class that ms-swift makes, and the answer says so") {
+  const Answer made =
+      ask(job("qwen2.5-vl-3b", R"("architecture": "Qwen2_5_VLForSequenceClassification", "images_per_sample": 1)"));
+  CHECK(made.estimate);
+  CHECK(says(made, "ASSUMED_DEFAULT", "/architecture"));
+  CHECK(ask(job("qwen2.5-omni-7b", R"("task": "classification", "images_per_sample": 1)")).estimate);
+}
+
+// ms-swift 3602360a swift/tuner_plugin/lora_llm.py.
+TEST_CASE("what is named as trainable is trained in place beside adapters") {
+  const std::string plain = R"("method": "lora", "freeze_vision": true, "freeze_projector": true)";
+  const Answer adapters = ask(job("qwen2.5-vl-3b", plain));
+  const Answer towers = ask(job("qwen2.5-vl-3b", plain + R"(, "trainable": ["vision_tower", "projector"])"));
+  REQUIRE(adapters.estimate);
+  REQUIRE(towers.estimate);
+  CHECK(adapters.estimate->parameters.total == towers.estimate->parameters.total);
+  // All of "visual.", by the sizes in Qwen/Qwen2.5-VL-3B-Instruct's config.json: 32 blocks, the merger, the patches.
+  constexpr Count kBlock = 2 * 1280 + 1280 * 3840 + 3840 + 1280 * 1280 + 1280 + 3 * 1280 * 3420 + 2 * 3420 + 1280;
+  constexpr Count kMerger = 1280 + 5120 * 5120 + 5120 + 5120 * 2048 + 2048;
+  constexpr Count kVisual = 32 * kBlock + kMerger + 1280 * 3 * 2 * 14 * 14;
+  CHECK(towers.estimate->parameters.trainable - adapters.estimate->parameters.trainable == kVisual);
+}
+
+// ms-swift 3602360a swift/tuners/llamapro.py.
+TEST_CASE("layers that LLaMA Pro adds are trained, and nothing else is") {
+  const Answer before = ask(job("llama-3.2-1b", R"("method": "full")"));
+  const Answer grown = ask(job("llama-3.2-1b", R"("method": "freeze", "llama_pro_new_blocks": 4)"));
+  REQUIRE(before.estimate);
+  REQUIRE(grown.estimate);
+  constexpr Count kLayer = 60'821'504;  // 2048 (2 2048 + 2 512) + 3 2048 8192 + 2 2048
+  CHECK(grown.estimate->parameters.total - before.estimate->parameters.total == 4 * kLayer);
+  CHECK(grown.estimate->parameters.trainable == 4 * kLayer);
+  CHECK(says(ask(job("llama-3.2-1b", R"("method": "freeze", "llama_pro_new_blocks": 3)")), "INVALID_VALUE",
+             "/llama_pro_new_blocks"));
+}
+
+// ms-swift 3602360a swift/dataset/packing.py: a row holds pairs whose answers have packing_length tokens together.
+TEST_CASE("packed pairs are answered by as many tokens in rows of their own") {
+  const auto pairs = [](const std::string& length) {
+    return ask(job("llama-3.2-1b", R"("task": "dpo", "attention": "flash_attention_2", )" + length));
+  };
+  const Answer packed = pairs(R"("packing": true, "sequence_length": 2048)");
+  const Answer apart = pairs(R"("sequence_length": 1024)");
+  REQUIRE(packed.estimate);
+  REQUIRE(apart.estimate);
+  CHECK(packed.estimate->allocated.expected == apart.estimate->allocated.expected);
+  CHECK(!packed.job.stand_ins.empty());
+}
+
+// ms-swift 3602360a swift/rlhf_trainers/gkd_trainer.py: the teacher is handed what the student is.
+TEST_CASE("a model that sees is distilled from one of its own type, whose tower sees the pictures too") {
+  const auto distilled = [](const std::string& rest) {
+    return ask(job("qwen2.5-vl-3b", R"("task": "gkd", "lmbda": 0, "images_per_sample": 1, "teacher_model": )" + rest));
+  };
+  const Answer alike = distilled("\"Qwen/Qwen2.5-VL-7B-Instruct\"");
+  const Answer itself = distilled("\"Qwen/Qwen2.5-VL-3B-Instruct\"");
+  CHECK(says(distilled("\"Qwen/Qwen2.5-3B-Instruct\""), "UNSUPPORTED_VALUE", "/teacher_model"));
+  CHECK(says(alike, "INVALID_VALUE", "/teacher_model"));  // 152064 words and 151936
+  REQUIRE(itself.estimate);
+  CHECK(!itself.job.stand_ins.empty());
 }
 
 TEST_CASE("rewards are trained on the texts of a model that sees, not on its pictures") {

@@ -86,8 +86,7 @@ void read_adapter(Keys& keys, const Facts& facts) {
   if (facts.type == "oft") {
     keys.copy("adapter.oft_block_size", "oft_block_size");
     if (const Node* rank = keys["oft_rank"]; rank != nullptr && rank->integer > 0) keys.copy("adapter.r", "oft_rank");
-    if (const Node* target = keys["oft_target"]; target != nullptr && target->text != "all")
-      keys.state("adapter.target_modules", word_list(*target), {target});
+    keys.touch("oft_target");  // model/adapter.py _setup_lora_tuning reads lora_target for OFT, too
   }
   if (facts.type == "freeze") {
     if (!keys.copy("freeze_trainable_layers", "freeze_trainable_layers"))
@@ -100,6 +99,13 @@ void read_adapter(Keys& keys, const Facts& facts) {
       keys.state("frozen_dtype", of(keys.truthy("bf16") ? "bf16" : "fp16"), {half},
                  "what is not trained keeps the dtype that it is loaded in (model/adapter.py L337-352)");
   }
+  if (facts.type != "lora" && facts.type != "oft") return;
+  const Node* target = keys["lora_target"];
+  if (target == nullptr || target->text == "all") {
+    keys.state("adapter.target_modules", of("all-linear"), {target}, target == nullptr ? "default all" : "");
+  } else {
+    keys.state("adapter.target_modules", word_list(*target), {target});
+  }
   if (facts.type != "lora") return;
   const Node* rank = keys["lora_rank"];
   if (!keys.copy("adapter.r", "lora_rank")) keys.assume("adapter.r", of(8), "default 8 (finetuning_args.py L77)");
@@ -107,12 +113,6 @@ void read_adapter(Keys& keys, const Facts& facts) {
     keys.assume("adapter.lora_alpha", of(2 * (rank == nullptr ? 8 : rank->integer)), "default 2 x rank");
   }
   if (!keys.copy("adapter.lora_dropout", "lora_dropout")) keys.assume("adapter.lora_dropout", of(0.0), "default 0");
-  const Node* target = keys["lora_target"];
-  if (target == nullptr || target->text == "all") {
-    keys.state("adapter.target_modules", of("all-linear"), {target}, target == nullptr ? "default all" : "");
-  } else {
-    keys.state("adapter.target_modules", word_list(*target), {target});
-  }
   if (const Node* further = keys["additional_target"]; further != nullptr)
     keys.state("adapter.modules_to_save", word_list(*further), {further});
   if (keys.truthy("use_dora")) keys.copy("adapter.use_dora", "use_dora");

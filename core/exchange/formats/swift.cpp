@@ -55,6 +55,20 @@ void read_method(Args& args, Facts& facts) {
   const bool full = facts.megatron || facts.verb == "pt";
   facts.method = type != nullptr ? lower_case(type->value.text) : full ? "full" : "lora";
   const Arg* bits = args.any({"quant_bits", "quantization_bit"});
+  // swift/tuner_plugin/lora_llm.py: LoRA on the language model's linear layers, whose dropout is LoraConfig's own;
+  // tower and projector are trained in place.
+  const bool beside_towers = facts.method == "lora_llm";
+  if (beside_towers) {
+    facts.method = "lora";
+    args.state("trainable", words({"vision_tower", "projector"}), {type}, "lora_llm trains vision tower and aligner");
+    args.state("freeze", words({"vision_tower", "aligner"}), {type}, "lora_llm adapts the language model alone");
+  }
+  if (facts.method == "llamapro") {
+    // swift/tuners/llamapro.py: copies of layers in equal steps, and nothing else is trained.
+    facts.method = "freeze";
+    if (!args.copy("llama_pro_new_blocks", {"llamapro_num_new_blocks"}))
+      args.assume("llama_pro_new_blocks", of(4), "default 4 (tuner_args.py L185)");
+  }
   const bool quantised = facts.method == "lora" && bits != nullptr && bits->value.integer > 0;
   args.state("method", of(quantised ? "qlora" : facts.method), {type, bits},
              type != nullptr ? ""
@@ -83,7 +97,11 @@ void read_method(Args& args, Facts& facts) {
     option("adapter.r", "lora_rank", of(8), "default 8 (tuner_args.py)");
   }
   option("adapter.lora_alpha", "lora_alpha", of(32), "default 32 (tuner_args.py)");
-  option("adapter.lora_dropout", "lora_dropout", of(0.05), "default 0.05 (tuner_args.py)");
+  if (beside_towers) {
+    args.assume("adapter.lora_dropout", of(0.0), "lora_llm leaves LoraConfig's default");
+  } else {
+    option("adapter.lora_dropout", "lora_dropout", of(0.05), "default 0.05 (tuner_args.py)");
+  }
   const Arg* modules = args.any({"target_modules", "lora_target_modules"});
   // mcore-bridge tuners: adapters of routers, some KiB each, are left out.
   Value named = modules == nullptr ? of("all-linear") : word_list(modules->value);
@@ -192,7 +210,11 @@ void read_memory(Args& args, const Facts& facts) {
   const Arg* attention = args.any({"attn_impl", "attention_backend"});
   const std::string word = attention == nullptr ? std::string{} : attention->value.text;
   const bool flash = contains(word, "flash");
-  if (attention != nullptr) {
+  if (attention != nullptr && facts.megatron && !flash) {
+    // megatron_core 0.16.1 transformer/enums.py: AttnBackend. "unfused" and "local" keep the scores, of "fused" and
+    // "auto" a kernel of Transformer Engine's choice none.
+    args.state("attention", of(word == "unfused" || word == "local" ? "eager" : "sdpa"), {attention});
+  } else if (attention != nullptr) {
     args.state("attention", of(flash ? (contains(word, "3") ? "flash_attention_3" : "flash_attention_2") : word),
                {attention});
   } else if (facts.megatron) {
@@ -366,6 +388,7 @@ void read_vision(Args& args, Facts& facts) {
                contains(model, "llava") || contains(model, "omni");
   if (!facts.sees) return;
   args.unknown("image sizes and counts");
+  if (args.told("freeze")) return;
   if (facts.method == "full" || facts.method == "lora") {
     std::vector<Value> frozen;
     if (args.on("freeze_llm")) frozen.push_back(of("language_model"));

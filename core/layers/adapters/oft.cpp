@@ -72,6 +72,12 @@ Tensor cayley(Tensor skew_in, Dim size) {
   return solve(std::move(left), std::move(right));
 }
 
+// peft/tuners/oft/gptq.py, awq.py: the former casts the product in the place of what was turned.
+bool is_by_gptq(const TrainingJob& job) {
+  const QuantType type = job.quantization.quant_type;
+  return type == QuantType::kGptq || (type == QuantType::kAwq && job.framework.at_least(5, 0));
+}
+
 AdapterInput turn(Net& net, const Net::Base& base, const Tensor& x_in) {
   Tape& t = net.tape;
   const Adapter& adapter = net.job.adapter;
@@ -101,13 +107,14 @@ AdapterInput turn(Net& net, const Net::Base& base, const Tensor& x_in) {
     in.x = to(rotated, argument.dtype());
   }
   in.kept = in.x;
-  if (convert) in.x = to(std::move(in.x), outer_dtype);
+  if (convert && !(base.quantised && is_by_gptq(net.job))) in.x = to(std::move(in.x), outer_dtype);
   if (base.quantised) in.kept = in.x;
   return in;
 }
 
-Tensor unchanged(Net&, const Net::Base&, Tensor result, const Tensor&) {
-  return result;
+Tensor turned(Net& net, const Net::Base& base, Tensor result, const Tensor& x) {
+  const bool convert = x.defined() && base.quantised && is_by_gptq(net.job) && !net.tape.autocast();
+  return convert ? to(std::move(result), x.dtype()) : result;
 }
 
 /// What turns the inputs, [in, in], and what scales the outputs, [out, 1]; and the names that PEFT's function keeps.
@@ -183,7 +190,7 @@ Tensor turn_by_butterfly(Net& net, const Net::Base& base, Tensor, const Tensor& 
   return through_turned_weight(base, std::move(by), x);
 }
 
-constexpr AdapterLayer kRows[] = {{AdapterKind::kOft, turn, unchanged},
+constexpr AdapterLayer kRows[] = {{AdapterKind::kOft, turn, turned},
                                   {AdapterKind::kBoft, nullptr, turn_by_butterfly, true}};
 
 }  // namespace

@@ -73,6 +73,9 @@ def add(model, job, device):
     import peft
     without_values(peft)
     dress(model)
+    if job.get("packed"):
+        import packed
+        packed.turn(job)
     lo = job["lora"]
     if lo["kind"] in PROMPTS:
         model.config.use_cache = lo["kind"] == "prefix_tuning"

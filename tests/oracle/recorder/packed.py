@@ -242,6 +242,19 @@ def classes(job):
     return {AnyPacked("Packed", (), {}): module}
 
 
+def turn(job):
+    """peft 0.18 tuners/oft: dispatch_gptq, dispatch_awq, which ask for packages that are installed."""
+    import peft.tuners.oft.model as oft
+    from peft.tuners.oft.awq import AwqOFTLinear
+    from peft.tuners.oft.gptq import GPTQOFTLinear
+    module = AwqOFTLinear if job["packed"]["kind"] == "awq" and job.get("release") else GPTQOFTLinear
+    names = ("TorchLinear", "AwqGEMMLinear", "QuantLinear", "WQLinear_GEMM")
+
+    def dispatch(target, adapter_name, **words):
+        return module(target, adapter_name, **words) if type(target).__name__ in names else None
+    oft.dispatch_gptq = oft.dispatch_awq = dispatch
+
+
 def is_left_alone(job):
     """peft 0.18 utils/other.py prepare_model_for_kbit_training makes nothing fp32 in models of these kinds."""
     return job.get("packed", {}).get("kind") in ("gptq", "hqq", "torchao", "aqlm", "eetq")

@@ -213,6 +213,9 @@ def build(J, job, registry, fake, placed=None):
         if ckpt and (job["use_reentrant"] or job.get("kbit_prepare", job["method"] == "qlora")):
             model.enable_input_require_grads()
         model = J.add_lora(model, job, fake)
+        for name, p in model.named_parameters():       # in place, beside the adapters: ms-swift's lora_llm
+            if any(word in name for word in job.get("beside", ())):
+                p.requires_grad_(True)
     if axolotl_kernels.is_one(job):
         axolotl_kernels.apply(model, job)
     if job.get("neftune"):
