@@ -127,9 +127,8 @@ Tensor attend(Net& net, const Tensor& hidden) {
   Scope in(net.tape, "attn", kAttention);
   const Dim n = hidden.dim(0), side = hidden.dim(1), places(side.n() * side.n()), all(n.n() * net.A.n()), three(3);
   Tensor packed = net.linear("attn.qkv", hidden, Dim(3 * net.H.n()), net.arch.attention_bias);
-  packed = permute(view(std::move(packed), Shape{n, places, three, net.A, net.hd}), {2, 0, 3, 1, 4});
-  packed = reshape(std::move(packed), Shape{three, all, places, net.hd});
-  const Pieces parts = unbind(packed, 0);
+  const Tensor qkv = permute(view(std::move(packed), Shape{n, places, three, net.A, net.hd}), {2, 0, 3, 1, 4});
+  const Pieces parts = unbind(reshape(qkv, Shape{three, all, places, net.hd}), 0);
   const Tensor &query = parts.part[0], &key = parts.part[1], &value = parts.part[2];
   Tensor out;
   if (net.job.attention == AttentionKernel::kEager || net.arch.model_type == "got_ocr2") {

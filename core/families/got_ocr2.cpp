@@ -31,7 +31,7 @@ Tensor tower(Net& net) {
       channels(net.arch.num_channels);
   Tensor weight = net.parameter(kPatches, "weight", Shape{net.H, channels, patch, patch});
   Tensor bias = net.parameter(kPatches, "bias", Shape{net.H});
-  Tensor hidden = patch_convolution(std::move(net.pixel_values), std::move(weight), std::move(bias));
+  Tensor hidden = patch_convolution(net.pixel_values, std::move(weight), std::move(bias));
   hidden = net.hooked_inputs(permute(std::move(hidden), {0, 2, 3, 1}));
   hidden = add(std::move(hidden), net.parameter("vision_tower", "pos_embed", Shape{Dim(1), grid, grid, net.H}));
   hidden = net.layers({"vision_tower.layers", net.arch.num_layers, sam_layer}, std::move(hidden));

@@ -184,7 +184,8 @@ Tensor features(Net& net) {
     projected.push_back(eyes.linear("image_embed.img_projection_down", std::move(h), net.H, true));
   }
   Tensor rows = cat(projected, 1);
-  return view(std::move(rows), Shape{rows.dim(1), net.H});
+  const Shape together{rows.dim(1), net.H};
+  return view(std::move(rows), together);
 }
 
 // -- sound, which is there and never runs -----------------------------------------------------------------------------

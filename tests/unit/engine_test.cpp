@@ -131,13 +131,6 @@ TEST_CASE("an architecture that is not modelled still has its weights") {
   CHECK(at(reply, "partial.optimizer_states").integer == 4 * at(reply, "partial.parameters").integer);
 }
 
-TEST_CASE("a model of which the catalog knows type and count alone still has its weights") {
-  const Value reply = ask(R"({"model":"microsoft/Phi-4-multimodal-instruct","precision":"pure_bf16"})");
-  CHECK(reply.find("estimate") == nullptr);
-  CHECK(has_issue(reply, "UNSUPPORTED_ARCHITECTURE"));
-  CHECK(at(reply, "partial.weights").integer == 2 * at(reply, "partial.parameters").integer);
-}
-
 TEST_CASE("all errors of a request are told at once") {
   const Value reply = ask(R"({"model":"no-such-model-at-all","gpu":"no such card","optimizer":"none such"})");
   CHECK(has_issue(reply, "UNKNOWN_MODEL"));

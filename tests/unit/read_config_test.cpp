@@ -612,7 +612,8 @@ TEST_CASE("every family says something for its bare minimum and for nothing at a
     if (has_parts) continue;
     CHECK_FALSE(has_error(full.issues));
     CHECK(full.architecture.num_layers == 32);
-    const bool keeps_states = model_type == "rwkv" || model_type == "mamba" || model_type == "mamba2";
+    const bool keeps_states =
+        model_type == "rwkv" || model_type == "mamba" || model_type == "mamba2" || model_type == "falcon_mamba";
     CHECK((full.architecture.head_dim > 0 || keeps_states));
     CHECK_FALSE(full.architecture.class_name.empty());
   }
