@@ -639,6 +639,11 @@ export interface Job {
     /** PYTORCH_ALLOC_CONF=expandable_segments:True. @default false */
     expandable_segments?: boolean | null;
   } | null;
+  /**
+   * What the job does besides that moves memory and is not modelled, in words of its own: the answer says so and its
+   * range is wider. @default []
+   */
+  not_counted?: string | string[] | null;
   overrides?: {
     /** Memory lost to fragmentation, taken off what a card can give. Unit: GiB. */
     fragmentation_gib?: number | null;
