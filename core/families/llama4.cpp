@@ -193,7 +193,7 @@ Tensor linear_experts(Net& net, Tensor rows_in) {
     up = net.linear("feed_forward.experts.up_projs.0", own, width);
     Tensor out = mul(up, activate(net.arch.activation, gate));
     out = net.linear("feed_forward.experts.down_projs.0", std::move(out), net.H);
-    sum = copy_into(std::move(sum), part, to(std::move(out), sum.dtype()));
+    sum = copy_into(std::move(sum), part, to(std::move(out), rows.dtype()));
   }
   for (std::size_t i = known; i < parameters.size(); ++i) parameters[i].is_expert = !parameters[i].is_adapter;
   return view(std::move(sum), Shape{Dim(count.n() * net.T.n()), net.H});
