@@ -165,8 +165,9 @@ Import import_sources(Sources sources) {
   if (sources.size() > kMostSources) sources = sources.first(kMostSources);
   std::vector<Source> all{sources.begin(), sources.end()};
   for (const Source& source : sources) {
-    if (syntax_of(source) != Look::Syntax::kPython || says_a_model(read(source, sources))) continue;
-    if (std::optional<Source> launch = own_launch(source); launch) all.push_back(std::move(*launch));
+    if (syntax_of(source) != Look::Syntax::kPython) continue;
+    std::optional<Source> launch = own_launch(source);
+    if (launch && !says_a_model(read(source, sources))) all.push_back(std::move(*launch));
   }
   return all.size() == sources.size() ? import_all(sources) : import_all(all);
 }

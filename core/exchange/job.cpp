@@ -204,11 +204,6 @@ void tell_left(const Import& import, Issues& issues) {
   }
 }
 
-/// ms-swift's loop is transformers' Trainer, but what it loads and adapts it chooses itself.
-bool is_trainer_of_swift(const Import& import, const Finding& field) {
-  return field.path == "framework.name" && field.value.string == "transformers" && is_read_as(import, "swift");
-}
-
 /// The parts of a model that sees, as ms-swift and LLaMA-Factory name what they freeze, whose adapters leave them
 /// alone: ms-swift 3602360a swift/utils/transformers_utils.py get_multimodal_target_regex, LLaMA-Factory ff6d4d12
 /// model/model_utils/visual.py patch_target_modules. False where another name is among them.
@@ -239,10 +234,6 @@ Value job_of(const Import& import, Issues& issues) {
     if (is_rank(field.path) && field.value.is_integer())
       put(job, "optim_args", of("rank=" + std::to_string(field.value.integer)));
     if (is_said_elsewhere(import, field.path) || (batched && field.path == "global_batch_size")) continue;
-    if (is_trainer_of_swift(import, field)) {
-      put(job, field.path, of("ms_swift"));
-      continue;
-    }
     if (field.path == "freeze" && put_frozen_parts(import, field.value, job)) continue;
     if (is_option(field.path) || is_said_by_request(import, field.path)) {
       put(job, field.path, field.path == "trainable" && is_axolotl ? unfrozen(field.value) : field.value);

@@ -1,7 +1,5 @@
 // Aya Vision and Command A Vision: SigLIP's tower on tiles, four patches shuffled into one vector, a gated projector;
 // Cohere's second generation behind it.
-#include <algorithm>
-
 #include "core/families/family.hpp"
 #include "core/families/towers.hpp"
 
@@ -45,15 +43,6 @@ void read_command_config(ConfigFields& fields, Architecture& architecture) {
   read_projector(fields, architecture, 36864);
 }
 
-Count tiles(const Net& net) {
-  return picture_count(net) * std::max<Count>(1, net.job.image_tiles);
-}
-
-void inputs(Net& net) {
-  const Count side = net.arch.parts.front().image_size;
-  picture_inputs(net, Dim(tiles(net)), {side, side});
-}
-
 // pixel_shuffle: merge squared patches become one, by a copy; rows and columns come out swapped.
 Tensor shuffled(Net& net, Tensor features) {
   const Tensor x = std::move(features);
@@ -79,7 +68,7 @@ Tensor project(Net& net, const Tensor& features, bool normed) {
 }
 
 Tensor features(Net& net) {
-  Net& tower = tower_part(net, Dim(tiles(net)));
+  Net& tower = tower_part(net, Dim(tile_count(net)));
   const Tensor last = tower.arch.program->forward(tower);
   const bool chosen = !tower.arch.pictures.layers.empty();
   Tensor made = project(net, chosen ? selected_features(net, tower) : last, chosen);
@@ -96,7 +85,7 @@ Tensor head(Net& net, Tensor hidden) {
   return net.lm_head("lm_head", std::move(hidden), net.V);
 }
 
-const Program kProgram = {.forward = forward_with_pictures<merge>, .lm_head = head, .inputs = inputs};
+const Program kProgram = {.forward = forward_with_pictures<merge>, .lm_head = head, .inputs = tile_inputs};
 
 }  // namespace
 

@@ -1,7 +1,5 @@
 // GOT-OCR 2: SAM's tower on each page or tile of 1024, two convolutions that make a quarter of its places each, a
 // linear layer; Qwen2 behind it.
-#include <algorithm>
-
 #include "core/families/family.hpp"
 #include "core/families/towers.hpp"
 
@@ -14,15 +12,6 @@ constexpr const char* kProjector =
 constexpr const char* kModel = "transformers 5.12 models/got_ocr2/modeling_got_ocr2.py: GotOcr2Model.forward";
 constexpr NeckNames kNeck = {"vision_tower.neck", "vision_tower.neck.conv1", "vision_tower.neck.layer_norm1",
                              "vision_tower.neck.conv2", "vision_tower.neck.layer_norm2"};
-
-Count tiles(const Net& net) {
-  return picture_count(net) * std::max<Count>(1, net.job.image_tiles);
-}
-
-void inputs(Net& net) {
-  const Count side = net.arch.parts.front().image_size;
-  picture_inputs(net, Dim(tiles(net)), {side, side});
-}
 
 Tensor tower(Net& net) {
   Scope in(net.tape, "vision_tower", kTower);
@@ -48,7 +37,7 @@ Tensor project(Net& net, const Tensor& last) {
 }
 
 Tensor features(Net& net) {
-  Net& eyes = tower_part(net, Dim(tiles(net)));
+  Net& eyes = tower_part(net, Dim(tile_count(net)));
   const Tensor last = tower(eyes);
   return project(net, last);
 }
@@ -71,7 +60,7 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
 
 const Program kProgram = {.forward = forward_with_pictures<merge>,
                           .lm_head = language_head,
-                          .inputs = inputs,
+                          .inputs = tile_inputs,
                           .attention = {.flash_attention_2 = false, .flash_attention_3 = false}};
 
 }  // namespace

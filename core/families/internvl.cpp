@@ -1,7 +1,5 @@
 // InternVL 3: a tower with scaled branches, patches shuffled four to one, a norm and two linear layers; and the same
 // models by the code that lies beside their weights ("internvl_chat").
-#include <algorithm>
-
 #include "core/families/family.hpp"
 #include "core/families/towers.hpp"
 #include "core/tape/routing_ops.hpp"
@@ -129,10 +127,6 @@ void read_internvl(ConfigFields& fields, Architecture& architecture) {
   architecture.parts.push_back(std::move(part));
 }
 
-Count tiles(const Net& net) {
-  return picture_count(net) * std::max<Count>(1, net.job.image_tiles);
-}
-
 // InternVLModel.pixel_shuffle: two copies.
 Tensor shuffled(Net& net, Tensor x_in, Count side) {
   const Count s = net.arch.pictures.merge, small = side / s;
@@ -146,7 +140,7 @@ Tensor shuffled(Net& net, Tensor x_in, Count side) {
 
 Tensor features(Net& net) {
   Scope in(net.tape, "multi_modal_projector", kFeatures);
-  Net& part = tower_part(net, Dim(tiles(net)));
+  Net& part = tower_part(net, Dim(tile_count(net)));
   const Tensor last = part.arch.program->forward(part);
   const Count side = part.arch.image_size / part.arch.patch_size;
   Tensor x = net.arch.pictures.drops_class_token ? narrow(last, 1, 1, Dim(side * side)) : last;
@@ -162,7 +156,7 @@ Tensor merge(Net& net, Tensor embeds) {
 }
 
 void inputs(Net& net) {
-  picture_inputs(net, Dim(tiles(net)), picture_size(net));
+  picture_inputs(net, Dim(tile_count(net)), picture_size(net));
 }
 
 // -- OpenGVLab/InternVL internvl_chat/internvl/model/internvl_chat at 1fbcd6a
@@ -271,7 +265,7 @@ void read_chat(ConfigFields& fields, Architecture& architecture) {
 }
 
 Tensor chat_features(Net& net) {
-  Net& part = tower_part(net, Dim(tiles(net)));
+  Net& part = tower_part(net, Dim(tile_count(net)));
   Tensor last = part.arch.program->forward(part);
   const Count side = part.arch.image_size / part.arch.patch_size;
   Tensor h = shuffled(net, narrow(std::move(last), 1, 1, Dim(side * side)), side);

@@ -1,7 +1,5 @@
 // Llama 4: layers that look at a chunk and turn, and layers that look at everything and do not; every expert sees every
 // token. Its tower turns, too, and leaves a quarter of its tokens, each four wide.
-#include <algorithm>
-
 #include "core/families/family.hpp"
 #include "core/families/mixtures.hpp"
 #include "core/families/towers.hpp"
@@ -367,12 +365,8 @@ void read_llama4(ConfigFields& fields, Architecture& architecture) {
   fields.accept({"tie_word_embeddings", "boi_token_index", "eoi_token_index", "image_token_index"});
 }
 
-Count tiles(const Net& net) {
-  return picture_count(net) * std::max<Count>(1, net.job.image_tiles);
-}
-
 Tensor features(Net& net) {
-  Net& part = tower_part(net, Dim(tiles(net)));
+  Net& part = tower_part(net, Dim(tile_count(net)));
   // Among the outputs: what the tower gives, in front of the projector.
   net.image_hidden_states = part.arch.program->forward(part);
   const Tensor seen = net.image_hidden_states;
@@ -382,12 +376,6 @@ Tensor features(Net& net) {
 
 Tensor merge(Net& net, Tensor embeds) {
   return merge_features(net, std::move(embeds), features, kSeeing, false);
-}
-
-// Tiles have the tower's own size, whatever the picture has.
-void inputs(Net& net) {
-  const Count side = net.arch.parts.front().image_size;
-  picture_inputs(net, Dim(tiles(net)), {side, side});
 }
 
 // Its own loss: logits where the mask is not 0, in their dtype, and labels likewise.
@@ -438,7 +426,7 @@ const Program kLlama4Program = {.forward = one_stack<embed, layer, norm>,
 const Program kSeeingProgram = {.forward = forward_with_pictures<merge>,
                                 .lm_head = language_head,
                                 .heads = kHeads,
-                                .inputs = inputs,
+                                .inputs = tile_inputs,
                                 .attention = kNoFlash,
                                 .is_divisible = true,
                                 .check = check_company};

@@ -290,16 +290,7 @@ void read_vision(ConfigFields& fields, Architecture& tower) {
   if (fields.count({"crop_size"}, 448) != tower.image_size || patches % 2 != 0) {
     fields.error("INVALID_VALUE", "crop_size", "Tiles are modelled as large as the tower's pictures, of even sides.");
   }
-  const Value* layer = fields.find({"feature_layer"});
-  const Count number = layer != nullptr && layer->is_integer() ? layer->integer : -2;
-  const Count chosen = (number < 0 ? tower.num_layers + 1 + number : number) - 1;
-  if (chosen < 0 || chosen >= tower.num_layers) {
-    fields.error("INVALID_VALUE", "feature_layer", "\"feature_layer\" names no layer of the tower.");
-    return;
-  }
-  tower.pictures.layers = {chosen};
-  tower.layer_kinds.assign(static_cast<std::size_t>(tower.num_layers), 0);
-  tower.layer_kinds[static_cast<std::size_t>(chosen)] = 1;
+  read_feature_layers(fields, tower, {-2}, "feature_layer");
   fields.accept({"image_token_id", "layer_norm_eps", "model_type"});
 }
 

@@ -517,8 +517,7 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
   if (a.language != nullptr && !sees) {
     refuse("/task",
            "Of models that see, the preferences of DPO and KTO are modelled, answers that they generate, distillation, "
-           "and "
-           "rewards of texts alone: TRL's RewardTrainer takes no pictures.");
+           "and rewards of texts alone: TRL's RewardTrainer takes no pictures.");
   } else if (a.language != nullptr && job.images_per_sample > 0 && job.reference == Reference::kPrecomputed) {
     refuse("/reference_model/precompute", "TRL's trainers compute no log-probabilities of pictures in advance.");
   } else if (a.language != nullptr && job.audio_seconds > 0.0) {

@@ -98,6 +98,15 @@ void picture_inputs(Net& net, Dim n, PictureSize size) {
       net.tape.allocate(Shape{n, channels, Dim(size.height), Dim(size.width)}, net.weight_dtype(4), "pixel_values");
 }
 
+Count tile_count(const Net& net) {
+  return picture_count(net) * std::max<Count>(1, net.job.image_tiles);
+}
+
+void tile_inputs(Net& net) {
+  const Count side = net.arch.parts.front().image_size;
+  picture_inputs(net, Dim(tile_count(net)), {side, side});
+}
+
 void integer_input(Net& net, const Shape& shape, const char* name) {
   if (net.job.images_per_sample == 0) return;
   net.more_inputs.push_back(net.tape.allocate(shape, Dtype::kInt64, name));

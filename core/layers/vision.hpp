@@ -27,6 +27,10 @@ Tensor drop_path(Net& net, Tensor x, double rate);
 /// The batch of a text model, and pictures as most processors hand them over: [n, 3, height, width] in the model's
 /// dtype. `n` is how many, tiles included.
 void picture_inputs(Net& net, Dim n, PictureSize size);
+/// Tiles of a micro batch's pictures (`image_tiles` of each), and pictures handed over as such: tiles have the tower's
+/// own size, whatever a picture has.
+Count tile_count(const Net& net);
+void tile_inputs(Net& net);
 /// A tensor of whole numbers beside them: sizes, grids, types of tokens.
 void integer_input(Net& net, const Shape& shape, const char* name);
 

@@ -322,8 +322,7 @@ void read_llamafactory(const Look& look, Sources, Reading& reading) {
     keys.note("KTransformers keeps experts on the host: the figure is that with all on the GPU");
   for (const auto& [key, what] : {std::pair{"mixture_of_depths", "mixture_of_depths"},
                                   {"use_asft_loss", "the reference model of use_asft_loss"}}) {
-    if (keys.truthy(key) || (keys[key] != nullptr && keys[key]->is_string()))
-      not_counted(keys.reading, what, {keys.origin(keys[key])});
+    if (keys.truthy(key)) not_counted(keys.reading, what, {keys.origin(keys[key])});
   }
   for (const char* question : {"gpu", "parallelism.data (launcher)", "LLaMA-Factory and transformers versions"})
     keys.unknown(question);
