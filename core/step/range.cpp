@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/step/range_table.hpp"
+#include "core/units/excerpt.hpp"
 
 namespace tidemark {
 namespace {
@@ -88,6 +89,17 @@ void spread(Range& range, const Spread& by) {
   range.high = range.expected + range.expected / 1000 * by.above;
 }
 
+constexpr std::size_t kUnmetNamed = 3, kNotCountedNamed = 8;
+
+/// The first so many of a list, whose texts may be a person's, and how many more there are.
+std::string first_of(const std::vector<std::string>& all, std::size_t most) {
+  constexpr std::size_t kLongest = 200;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(all.size(), most); ++i) text += (i == 0 ? "" : "; ") + excerpt(all[i], kLongest);
+  if (all.size() > most) text += "; and " + std::to_string(all.size() - most) + " more";
+  return text;
+}
+
 }  // namespace
 
 void widen(Estimate& e, const Coverage& coverage) {
@@ -110,20 +122,15 @@ void note_coverage(Issues& issues, const Coverage& coverage) {
                           "for what was published of such jobs.",
                       ""});
   }
-  for (const std::string& what : coverage.not_counted) {
+  if (!coverage.not_counted.empty()) {
     issues.push_back({"NOT_COUNTED", Severity::kWarning, "/not_counted",
-                      "Moves memory and is not modelled: " + what +
+                      "Moves memory and is not modelled: " + first_of(coverage.not_counted, kNotCountedNamed) +
                           ". The figure is that of the job without it, and its range is as wide as where other code "
                           "answers.",
                       ""});
   }
   if (coverage.unmet.empty()) return;
-  constexpr std::size_t kNamed = 3;
-  std::string text = "No record covers ";
-  for (std::size_t i = 0; i < std::min(coverage.unmet.size(), kNamed); ++i) {
-    text += (i == 0 ? "" : "; ") + coverage.unmet[i];
-  }
-  if (coverage.unmet.size() > kNamed) text += "; and " + std::to_string(coverage.unmet.size() - kNamed) + " more";
+  std::string text = "No record covers " + first_of(coverage.unmet, kUnmetNamed);
   text += ". The figure follows the sources read, and its range is wider.";
   issues.push_back({"UNCOVERED_COMBINATION", Severity::kNote, "", std::move(text), ""});
 }

@@ -185,6 +185,18 @@ TEST_CASE("what moves memory and is not modelled is named, and its range is wide
   CHECK(more.estimate->allocated.high * 2 > plain.estimate->allocated.high * 3);
 }
 
+TEST_CASE("words of what is not counted are shown as text, and many of them in one line") {
+  std::string many = R"("a\u001b[31mb")";
+  for (int i = 0; i < 1000; ++i) many += ",\"w" + std::to_string(i) + "\"";
+  const Answer answer = answer_to(small("bfloat16") + R"(,"not_counted":[)" + many + "]");
+  REQUIRE(answer.estimate);
+  const auto is_one = [](const Issue& issue) { return issue.code == "NOT_COUNTED"; };
+  CHECK(std::count_if(answer.issues.begin(), answer.issues.end(), is_one) == 1);
+  const auto said = std::find_if(answer.issues.begin(), answer.issues.end(), is_one);
+  CHECK(said->message.find('\x1b') == std::string::npos);
+  CHECK(said->message.find("; and 993 more") != std::string::npos);
+}
+
 TEST_CASE("where transformers stands in for a framework the answer says so and is wide") {
   const Answer own = answer_to(small("bfloat16") + R"(,"framework":{"name":"pytorch"})");
   const Answer theirs = answer_to(small("bfloat16") + R"(,"framework":{"name":"nemo-automodel"},"compile":"full")");
