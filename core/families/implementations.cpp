@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/job/defaults.hpp"
+#include "core/job/framework.hpp"
 
 namespace tidemark {
 namespace {
@@ -21,9 +22,10 @@ bool saves_what_unsloth_can(const TrainingJob& job) {
 bool is_plain(const TrainingJob& job, const Architecture& a) {
   const Adapter& adapter = job.adapter;
   const bool adapted = job.method == Method::kLora || job.method == Method::kQlora;
-  if (a.head != Head::kCausalLm || job.preference != Preference::kNone || job.attention == AttentionKernel::kEager) {
-    return false;
-  }
+  const bool scores_rows = is_unsloth_by_rows(job.framework) && adapted && has_reference(job.preference) &&
+                           job.reference != Reference::kCopy;
+  if (a.head != Head::kCausalLm || job.attention == AttentionKernel::kEager) return false;
+  if (job.preference != Preference::kNone && !scores_rows) return false;
   if (adapted && adapter.kind != AdapterKind::kLora) return false;
   const bool saves = !adapter.modules_to_save.empty() && !saves_what_unsloth_can(job);
   if (adapted ? adapter.use_dora || saves || adapter.bias != TrainedBiases::kNone

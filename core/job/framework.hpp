@@ -15,7 +15,15 @@ constexpr int date_of(int year, int month, int day) {
   return (year * 12 + month) * 31 + day;
 }
 
-/// date_of() a date ("2025-02-05", "2025-06") or a release of torchtitan, far ahead if it is none that is known;
+/// The day of Unsloth 2026.10.9, whose loss takes rows of logits and whose kernel unpacks NF4 with its scales at once.
+inline constexpr int kUnslothRows = date_of(2026, 10, 26);
+
+/// Whether that release runs, or a later one, or one that nobody has stated.
+inline bool is_unsloth_by_rows(const Framework& framework) {
+  return framework.name == "unsloth" && (framework.date == 0 || framework.date >= kUnslothRows);
+}
+
+/// date_of() a date ("2025-02-05", "2025-06") or a release of torchtitan or Unsloth 2026.10.9, far ahead if it is none that is known;
 /// 0 of what is neither.
 int date_in(std::string_view text);
 

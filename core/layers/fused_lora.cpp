@@ -36,14 +36,15 @@ enum Flag : int {
   kReuses = 8,
   kScalesFirst = 16,
   kDropped = 32,
-  kBuffer = 64
+  kBuffer = 64,
+  kOneKernel = 128
 };
 
 std::vector<Count> noted(const FusedLora& how, bool dropped, const std::vector<FusedLinear>& layers) {
   std::vector<Count> numbers{(how.overwrites_input ? kOverwrites : 0) + (how.adds_in_product ? kAddsInProduct : 0) +
                              (how.casts_ahead ? kCastsAhead : 0) + (how.reuses_gradients ? kReuses : 0) +
                              (how.makes_scales_first ? kScalesFirst : 0) + (dropped ? kDropped : 0) +
-                             (how.unpacks_into_buffer ? kBuffer : 0)};
+                             (how.unpacks_into_buffer ? kBuffer : 0) + (how.unpacks_scales ? 0 : kOneKernel)};
   for (const FusedLinear& l : layers) {
     const Layer d = described(l);
     numbers.insert(numbers.end(), {d.in, d.out, d.blocks, d.double_quant, d.unpacked, d.storage, d.rank});
@@ -65,6 +66,7 @@ FusedLora how_of(const Node& n) {
   how.reuses_gradients = (flags & kReuses) != 0;
   how.makes_scales_first = (flags & kScalesFirst) != 0;
   how.unpacks_into_buffer = (flags & kBuffer) != 0;
+  how.unpacks_scales = (flags & kOneKernel) == 0;
   return how;
 }
 
@@ -72,11 +74,12 @@ FusedLora how_of(const Node& n) {
 Tensor unpacked(Tape& t, const FusedLora& how, const Layer& l) {
   if (l.blocks < 0) return {};
   const Shape scales{Dim(l.blocks)};
+  const bool apart = l.double_quant != 0 && how.unpacks_scales;
   Tensor absmax;
-  if (how.makes_scales_first && l.double_quant != 0) absmax = t.allocate(scales, Dtype::kFp32, "dequantised scales");
+  if (how.makes_scales_first && apart) absmax = t.allocate(scales, Dtype::kFp32, "dequantised scales");
   Tensor w = t.allocate(Shape{Dim(l.out), Dim(l.in)}, static_cast<Dtype>(l.unpacked), "dequantised weight");
   t.set_category(w, Category::kWorkspace);
-  if (!how.makes_scales_first && l.double_quant != 0) absmax = t.allocate(scales, Dtype::kFp32, "dequantised scales");
+  if (!how.makes_scales_first && apart) absmax = t.allocate(scales, Dtype::kFp32, "dequantised scales");
   return w;
 }
 

@@ -17,6 +17,7 @@ struct FusedLora {
   bool reuses_gradients = true;    ///< grad @ B lives on until the input's gradient needs it
   bool unpacks_into_buffer = false;  ///< matmul_lora unpacks into a buffer that stands (use_global_buffer)
   bool makes_scales_first = false;   ///< block scales are unpacked before there is room for the weight
+  bool unpacks_scales = true;        ///< into a tensor of their own; else the kernel that unpacks the weight reads them
 };
 
 /// A linear layer of such a function.

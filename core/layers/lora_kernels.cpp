@@ -2,6 +2,7 @@
 // apply_lora_kernel_patches, and the attention's forward that patch_self_attn_lora rewrites.
 #include <algorithm>
 
+#include "core/job/framework.hpp"
 #include "core/job/lora_kernels.hpp"
 #include "core/layers/fused_lora.hpp"
 #include "core/layers/net.hpp"
@@ -18,6 +19,7 @@ FusedLora functions_of(const TrainingJob& job) {
     how.overwrites_input = true;
     how.casts_ahead = how.reuses_gradients = false;
     how.unpacks_into_buffer = true;
+    how.unpacks_scales = !is_unsloth_by_rows(job.framework);  // kernels/nf4.py: dequantize_nf4
     return how;
   }
   how.keeps_input_twice = true;

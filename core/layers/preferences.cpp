@@ -81,11 +81,17 @@ Tensor shifted(Net& net, const Tensor& logits) {
   return narrow(logits, 1, 0, Dim(net.S.n() - 1, Symbol::kSequence));
 }
 
+// Its models give log-probabilities in the place of logits (core/families/unsloth.cpp).
+bool are_log_probabilities(const Tensor& logits) {
+  return logits.shape().rank == 2;
+}
+
 bool keeps_all(const Net& net) {
   return net.job.framework.name == "llama_factory";
 }
 
 Tensor loss_of(Net& net, const Tensor& logits) {
+  if (are_log_probabilities(logits)) return mean_all(logits);
   Tensor part = shifted(net, logits);
   Tensor tokens = keeps_all(net) ? whole_log_probabilities(std::move(part)) : log_probabilities(net, part);
   return mean_all(std::move(tokens));
@@ -180,7 +186,7 @@ Tensor against_reference(Net& net, const Program& program, const Tensor& logits,
   Tensor loss = loss_of(net, logits);
   Outputs reference;
   if (runs_reference(net)) reference = reference_outputs(net, program, placements);
-  if (keeps_all(net)) return loss;
+  if (keeps_all(net) || are_log_probabilities(logits)) return loss;
   const WithoutGradients quiet(net.tape);
   log_metrics(net, shifted(net, logits));
   return loss;
@@ -236,6 +242,7 @@ void ratios_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
 Tensor logarithms_of(Net& net, Tensor logits_in) {
   Scope in(net.tape, "", kTokens);
   const Tensor logits = std::move(logits_in);
+  if (are_log_probabilities(logits)) return logits;
   const Tensor divided = tempered(net, logits);
   Tensor tokens = log_probabilities(net, divided);
   const WithoutGradients quiet(net.tape);
@@ -285,6 +292,7 @@ void log_sft_metrics(Net& net, const Outputs& outputs) {
 }
 
 void score_answers(Net& net, const Tensor& logits) {
+  if (are_log_probabilities(logits)) return;
   Scope in(net.tape, "log-probabilities", kTokens);
   const Tensor unused = log_probabilities(net, tempered(net, logits));
 }

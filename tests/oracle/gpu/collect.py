@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """collect.py OUT.jsonl RESULTS.jsonl.gz…: what measure.py found, as rows of tests/measured/own.jsonl.
 
-A row: `id`, `kind` (trainer: a library's own trainer; loop: the recorder's loop; parallel: rank 0 of several GPUs, whose collectives move nothing; drawn and
+A row: `id`, `kind` (trainer: a library's own trainer; unsloth: Unsloth's; loop: the recorder's loop; parallel: rank 0 of several GPUs, whose collectives move nothing; drawn and
 drawn_parallel: the same, of jobs that draw.py drew and no record has),
 `request`, and `measured`, in bytes: `allocated` and `reserved`, torch's peaks of the second step and later, with `phase` (real loops tell them apart);
 `first_step`, allocated; `process`, what the driver counts for the process at the end, and `context`, the part of it that is not torch's."""
@@ -13,7 +13,7 @@ import sys
 import draw
 
 RECORDS = pathlib.Path(__file__).resolve().parent.parent
-KINDS = {"real_jobs": "loop", "real_trainers": "trainer", "real_multi": "parallel"}
+KINDS = {"real_jobs": "loop", "real_trainers": "trainer", "real_multi": "parallel", "real_unsloth": "unsloth"}
 DRAWN = {"loop": "drawn", "parallel": "drawn_parallel"}
 
 

@@ -54,14 +54,12 @@ def main():
     while (todo or running) and time.time() - START < limit:
         with lock:
             used = sum(running.values())
+            todo = [j for j in todo if j["module"] not in gone]           # an import that failed
             choice = None
             alone_running = any(k[1].startswith("alone-") for k in running)
             if not alone_running:
                 for i, j in enumerate(todo[:60]):
                     if j["module"] not in zygotes:
-                        if j["module"] in gone:
-                            todo.pop(i)
-                            break
                         continue
                     if j["id"].startswith("alone-"):
                         if not running and i == 0:
@@ -74,7 +72,8 @@ def main():
                         choice = i
                         break
             if choice is None:
-                lock.wait(1.0)
+                if todo or running:
+                    lock.wait(1.0)
                 continue
             j = todo.pop(choice)
             running[(j["module"], j["id"])] = need_of(j)

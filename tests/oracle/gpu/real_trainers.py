@@ -20,7 +20,8 @@ STEPS = 3
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 WORDS = 2000                                           # of the tokenizer; models keep their whole token table
 TRL = {"sft": ("SFTTrainer", "SFTConfig"), "dpo": ("DPOTrainer", "DPOConfig"), "reward": ("RewardTrainer", "RewardConfig"),
-       "kto": ("KTOTrainer", "KTOConfig"), "grpo": ("GRPOTrainer", "GRPOConfig"), "gkd": ("GKDTrainer", "GKDConfig")}
+       "kto": ("KTOTrainer", "KTOConfig"), "grpo": ("GRPOTrainer", "GRPOConfig"), "gkd": ("GKDTrainer", "GKDConfig"), "bco": ("BCOTrainer", "BCOConfig"),
+       "prm": ("PRMTrainer", "PRMConfig"), "ppo": ("PPOTrainer", "PPOConfig"), "online_dpo": ("OnlineDPOTrainer", "OnlineDPOConfig")}
 
 
 def prepare():
@@ -71,8 +72,8 @@ def load():
 
 
 def trl_class(trl, name):
-    """KTO and GKD have lain in trl.experimental, and out of it, by release."""
-    for place in ("trl", "trl.experimental.kto", "trl.experimental.gkd"):
+    """Some have lain in trl.experimental, and out of it, by release."""
+    for place in ("trl", *(f"trl.experimental.{kind}" for kind in ("kto", "gkd", "bco", "prm", "ppo", "online_dpo"))):
         try:
             return getattr(importlib.import_module(place), name)
         except (ImportError, AttributeError):
@@ -91,7 +92,7 @@ def build(job, device, config=None):
     import torch
     import transformers
     raw = copy.deepcopy(config or job["config"])
-    arch = job.get("architecture") or raw["architectures"][0]
+    arch = not config and job.get("architecture") or raw["architectures"][0]
     for key in ("architectures", "torch_dtype", "dtype", "transformers_version", "_name_or_path", "auto_map", "model_size"):
         raw.pop(key, None)
     if SMOKE:
@@ -177,14 +178,21 @@ def samples(job, count):
             yield {"prompt": text(p), "chosen": text(n - p - 1), "rejected": text(n - p - 1)}     # the trainer adds </s>
         elif kind == "reward":
             yield {"chosen": text(n - 1), "rejected": text(n - 1)}
-        elif kind == "kto":
+        elif kind in ("kto", "bco"):
             yield {"prompt": text(p), "completion": text(n - p - 1), "label": bool(i % 2)}
-        elif kind == "grpo":
+        elif kind in ("grpo", "online_dpo"):
             yield {"prompt": text(p)}
+        elif kind == "ppo":
+            yield {"input_ids": ids(p)}
+        elif kind == "prm":                             # two steps, each with a separator behind it
+            first = (n - p) // 2
+            yield {"prompt": text(p), "completions": [text(first - 1).strip(), text(n - p - first - 1).strip()], "labels": [True, False]}
         elif kind == "gkd":
             yield {"messages": [{"role": "user", "content": text(p).strip()}, {"role": "assistant", "content": text(n - p).strip()}]}
         elif kind == "sft":
             yield {"input_ids": ids(n)}
+        elif kind == "text":
+            yield {"text": text(n)}                     # Unsloth's trainer adds no </s>
         elif "labels" in d:                             # a class for each sample, or a target for it
             yield {"input_ids": ids(n), "attention_mask": [1] * n, "labels": ids(d["target"]) if d["labels"] == "text" else i % d["labels"]}
         else:
@@ -247,10 +255,10 @@ def run(job, probe):
     probe.built()
     result = trainer.train()
     ps = list(trainer.model.parameters())
-    loss = result.training_loss
+    loss = result.training_loss if result else math.nan   # PPO's train() says nothing
     facts = {"loss": loss if math.isfinite(loss) else str(loss), "shapes": shapes, "numel": sum(p.numel() for p in ps),
              "trainable": sum(p.numel() for p in ps if p.requires_grad), "weight_bytes": sum(p.numel() * p.element_size() for p in ps),
-             "trainable_dtypes": sorted({str(p.dtype) for p in ps if p.requires_grad}), "attention": trainer.model.config._attn_implementation,
+             "trainable_dtypes": sorted({str(p.dtype) for p in ps if p.requires_grad}), "attention": getattr(trainer.model, "policy", trainer.model).config._attn_implementation,
              "optimizer": type(getattr(trainer.optimizer, "optimizer", trainer.optimizer)).__module__ + "." + type(getattr(trainer.optimizer, "optimizer", trainer.optimizer)).__name__,
              "checkpointing": bool(trainer.args.gradient_checkpointing), "bf16": bool(trainer.args.bf16), "evaluations": sum("eval_runtime" in e for e in trainer.state.log_history)}
     facts["logged"] = {k: v for e in trainer.state.log_history for k, v in e.items() if "mean_length" in k or k == "num_tokens"}
@@ -270,10 +278,12 @@ def make(job, model, args, rows, device):
         extra["peft_config"] = lora(job)
         if held:
             extra["eval_dataset"] = dataset(job, held)
-        if kind == "dpo" and "lora" not in job and not args.get("precompute_ref_log_probs") or kind == "kto" and "lora" not in job:
-            extra["ref_model"] = build(job, device)
+        if kind == "dpo" and not args.get("precompute_ref_log_probs") or kind in ("kto", "bco", "ppo", "online_dpo"):
+            extra["ref_model"] = build(job, device) if "lora" not in job else None
         if kind == "grpo":
             extra["reward_funcs"] = [lambda completions, **_: [random.random() for _ in completions]]
+        if kind in ("ppo", "online_dpo"):
+            extra.update(judges(job, kind, device))
         if kind == "gkd":
             extra["teacher_model"] = build(job, device, job["teacher_config"])
         cls, conf = (trl_class(trl, n) for n in TRL[kind])
@@ -295,6 +305,17 @@ def make(job, model, args, rows, device):
     return transformers.Trainer(model=model, args=transformers.TrainingArguments(**args), train_dataset=make_data(job, rows), data_collator=collate, **extra)
 
 
+def judges(job, kind, device):
+    """A reward model and, for PPO, a model of values: of the policy's own kind, or of judge_config."""
+    config = dict(job.get("judge_config") or job["config"])
+    config["architectures"] = [config["architectures"][0].replace("ForCausalLM", "ForSequenceClassification")]
+    made = [build({**job, "trainer": "reward", "config_overrides": {**job.get("config_overrides", {}), "num_labels": 1}}, device, config)
+            for _ in range(2 if kind == "ppo" else 1)]
+    if kind == "ppo":
+        return {"reward_model": made[0], "value_model": made[1]}
+    return {"reward_funcs": made[0], "reward_processing_classes": tokenizer()}
+
+
 def watch(trainer, shapes):
     """Shapes of what the collator gives: whether sequences were as long as the request says."""
     collate = trainer.data_collator
@@ -309,13 +330,13 @@ def watch(trainer, shapes):
     trainer.data_collator = seen
 
 
-def steps_callback(probe):
+def steps_callback(probe, steps=STEPS):
     from transformers import TrainerCallback
 
     class Steps(TrainerCallback):
         def on_step_begin(self, args, state, control, **kw):
             probe.note(state.global_step + 1, "begin")
-            if state.global_step + 1 == STEPS:
+            if state.global_step + 1 == steps:
                 probe.last()
 
         def on_substep_end(self, args, state, control, **kw):
@@ -329,6 +350,8 @@ def steps_callback(probe):
 
         def on_step_end(self, args, state, control, **kw):
             probe.note(state.global_step, "zero_grad")
+            if state.global_step + 1 == steps:          # PPO's loop begins no step
+                probe.last()
 
         def on_evaluate(self, args, state, control, **kw):
             probe.note(state.global_step, "evaluate")
