@@ -135,6 +135,11 @@ void read_lengths(Args& args, const Facts& facts) {
   for (const OfRollout& one : rollout_numbers()) {
     if (generates_answers(facts.trl) || std::string_view{one.key} != "beta") args.copy(one.path, {one.key});
   }
+  if (facts.trl == "ppo") {  // trl 1.9 experimental/ppo/ppo_config.py
+    args.copy("max_completion_length", {"response_length"});
+    args.copy("local_rollout_forward_batch_size", {"local_rollout_forward_batch_size"});
+    args.copy("reward_model", {"reward_model_path"});
+  }
   if (facts.trl == "gkd") {
     for (const OfRollout& one : distillation_words()) args.copy(one.path, {one.key});
   }
@@ -266,7 +271,7 @@ void read_evaluation(Args& args) {
 void read_trl_task(Args& args, const Facts& facts) {
   args.assume("task", of(facts.trl), "TRL's " + facts.trl + " command");
   const Finding* method = find(args.reading, "method");
-  if (facts.trl != "dpo" && facts.trl != "kto") return;
+  if (facts.trl != "dpo" && facts.trl != "kto" && facts.trl != "bco") return;
   args.assume("reference_model.present", of(true), "the loss compares with a reference model");
   args.assume("reference_model.shared_with_adapter", of(method != nullptr && method->value.string != "full"),
               "with an adapter it is the model without it; else a copy");
