@@ -106,13 +106,18 @@ std::string trained_class(const Value& config, const Request& request) {
 
 /// What scores answers, and a copy of it that learns what they earn (trl 1.9 experimental/ppo: reward_model_path).
 void take_judge(const Catalog& catalog, const Request& request, const Value& own, Architecture& policy,
-                Issues& issues) {
+                TrainingJob& job, Issues& issues) {
   const bool is_named = request.judge_config.is_object() || !request.judge.empty();
   const Value* config = request.judge_config.is_object() ? &request.judge_config : &own;
   if (config == &own && is_named) {
-    const ModelEntry* model = named_model(catalog, request.judge, "/reward_model", issues);
-    if (model == nullptr) return;
-    config = &model->config;
+    Issues unknown;
+    const ModelEntry* model = named_model(catalog, request.judge, "/reward_model", unknown);
+    if (model != nullptr) {
+      config = &model->config;
+    } else {
+      job.stand_ins.emplace_back(
+          "a reward model that the catalog does not have, answered by one as large as the model");
+    }
   }
   Request scoring;
   scoring.task = "reward";
@@ -552,7 +557,7 @@ Understood Estimator::resolve(const Asked& asked) const {
   }
   if (answer.job.has_critic()) {
     take_judge(catalog_, request, request.config.is_object() ? request.config : question.model->config,
-               answer.architecture, issues);
+               answer.architecture, answer.job, issues);
     if (answer.architecture.judge == nullptr) return question;
   }
   settle_loss(request.open.loss, answer.architecture, answer.job, issues);

@@ -1184,6 +1184,11 @@ class Job {
     const std::vector<Origin> here = context();
     around.insert(around.end(), here.begin(), here.end());
     if (by.why.empty()) by.why = by_dtype.why;
+    // trl 1.9 experimental/ppo/ppo_trainer.py: __init__: Accelerator(gradient_accumulation_steps=…).
+    if (task_ == "ppo" && !unsloth_ && !quantised_ && !(open && is_command()) && weights != "auto") {
+      return say("precision", precision_of(weights.empty() ? "fp32" : weights, ""), around,
+                 "PPOTrainer's own Accelerator is not told of bf16 and fp16");
+    }
     const bool by_version = open && trl_ && !is_command() && argument("bf16") == nullptr && argument("fp16") == nullptr;
     if (by_version) {
       unknown("precision: bf16 is TRL's default since 0.19");

@@ -58,6 +58,14 @@ TEST_CASE("what reward and value model are is said by reward_config") {
   CHECK(trained("4") - trained("2") == 2 * kLayer);
 }
 
+TEST_CASE("a reward model that the catalog does not have is stood for by one as large as the policy, and said so") {
+  const Answer answer = ask(trains("ppo", std::string{kFull} + R"(, "reward_model": "somebody/reward-of-their-own")"));
+  REQUIRE(answer.estimate);
+  CHECK(answer.estimate->parameters.trainable == kPolicy + kJudge);
+  CHECK(std::any_of(answer.issues.begin(), answer.issues.end(),
+                    [](const Issue& issue) { return issue.code == "STAND_IN"; }));
+}
+
 TEST_CASE("the logits that PPO's answers were drawn from stay, in fp32") {
   const auto buffers = [](const char* accumulated) {
     return held(answered(trains("ppo", std::string{kFull} + R"(, "max_completion_length": 64,
