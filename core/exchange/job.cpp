@@ -148,8 +148,8 @@ void settle_gpus(const Import& import, Value& job, Issues& issues) {
                     "2"});
 }
 
-/// GRPO, RLOO and PPO count prompt and answer. ms-swift's max_length is the prompt's alone (rlhf_trainers/rollout_mixin.py),
-/// and TRL's trainer cuts no prompt.
+/// GRPO, RLOO and PPO count prompt and answer. ms-swift's max_length is the prompt's alone
+/// (rlhf_trainers/rollout_mixin.py), and TRL's trainer cuts no prompt.
 void settle_prompts(const Import& import, Value& job, Issues& issues) {
   const Value* task = said(import, "task");
   if (task == nullptr || said(import, "max_prompt_length") != nullptr) return;

@@ -280,6 +280,10 @@ void read_trl_task(Args& args, const Facts& facts) {
   const Finding* method = find(args.reading, "method");
   if (facts.trl != "dpo" && facts.trl != "kto" && facts.trl != "bco") return;
   args.assume("reference_model.present", of(true), "the loss compares with a reference model");
+  if (facts.trl == "bco") {
+    args.assume("reference_model.shared_with_adapter", of(false), "examples/scripts/bco.py loads a copy in any case");
+    return;
+  }
   args.assume("reference_model.shared_with_adapter", of(method != nullptr && method->value.string != "full"),
               "with an adapter it is the model without it; else a copy");
 }
