@@ -69,7 +69,7 @@ export interface Job {
   /** Where only what is trained was cast: LLaMA-Factory loads bf16 and makes trained weights fp32. */
   frozen_dtype?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
   /** What is learned; it chooses the head where `architecture` does not. @default "sft" */
-  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | "embedding" | "reranker" | "generative_reranker" | "reward" | "seq2seq" | "vision" | "vlm" | "diffusion" | "dpo" | "kto" | "orpo" | "simpo" | "cpo" | "grpo" | "rloo" | "gkd" | "text_classification" | "sequence_classification" | "image_classification" | "sentence-transformers:pair" | "sentence-transformers:pair_class" | "sentence-transformers:pair_score" | "sentence-transformers:qa" | null;
+  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | "embedding" | "reranker" | "generative_reranker" | "reward" | "seq2seq" | "vision" | "vlm" | "diffusion" | "dpo" | "kto" | "orpo" | "simpo" | "cpo" | "grpo" | "rloo" | "ppo" | "gkd" | "prm" | "bco" | "text_classification" | "sequence_classification" | "image_classification" | "sentence-transformers:pair" | "sentence-transformers:pair_class" | "sentence-transformers:pair_score" | "sentence-transformers:qa" | null;
   /**
    * Texts that a sample compares: 2 of a pair, 3 of a triplet; of a reranker (1 unless stated) the documents that stand
    * beside a query, each in a row of the batch. Unit: texts. @default 2
@@ -100,10 +100,20 @@ export interface Job {
      */
     offloaded?: false | null;
   } | null;
-  /** A model that scores answers. Not modelled: No model is modelled that scores answers or predicts returns. */
-  reward_model?: null;
-  /** A model that predicts returns. Not modelled: No model is modelled that scores answers or predicts returns. */
+  /**
+   * Catalog id or alias of the model that scores answers, of which the value model is another copy; absent: the model
+   * itself with a score in the place of its head.
+   */
+  reward_model?: string | null;
+  /** Its config.json. */
+  reward_config?: object | null;
+  /**
+   * A model that predicts returns. Not modelled: The value model is taken to be what the reward model is: TRL's scripts
+   * load both from reward_model_path. Name that with "reward_model".
+   */
   value_model?: null;
+  /** Answers that are generated and scored at a time (PPO). Unit: answers. @default 64 */
+  local_rollout_forward_batch_size?: number | null;
   /** Catalog id or alias of the model to distil from; absent: the model itself. */
   teacher_model?: string | null;
   /** Its config.json. */
@@ -152,8 +162,8 @@ export interface Job {
   /** Tokens of a prompt; sequence_length counts prompt and answer. Unit: tokens. */
   max_prompt_length?: number | null;
   /**
-   * Tokens of an answer (GRPO, RLOO: 256, GKD: 128 unless stated); sequence_length counts prompt and answer. Unit:
-   * tokens.
+   * Tokens of an answer (GRPO, RLOO: 256, GKD: 128, PPO: 53 unless stated); sequence_length counts prompt and answer.
+   * Unit: tokens.
    */
   max_completion_length?: number | null;
   adapter?: {
@@ -689,6 +699,8 @@ export interface Job {
   freeze_language_model?: boolean | null;
   /** Another name of "reference_model.precompute". */
   precompute_ref_log_probs?: boolean | null;
+  /** Another name of "reward_model". */
+  reward_model_path?: string | null;
   /** Another name of "teacher_model". */
   teacher_model_name_or_path?: string | null;
   /** Another name of "rollout.mode". */
@@ -701,6 +713,8 @@ export interface Job {
   vllm_tensor_parallel_size?: number | null;
   /** Another name of "rollout.gather_weights". */
   ds3_gather_for_generation?: boolean | null;
+  /** Another name of "max_completion_length". */
+  response_length?: number | null;
   /** Another name of "adapter.kind". */
   peft_type?: "lora" | "adalora" | "ia3" | "loha" | "lokr" | "vera" | "oft" | "boft" | "ln_tuning" | "prompt_tuning" | "p_tuning" | "prefix_tuning" | null;
   /** Another name of "adapter.r". */

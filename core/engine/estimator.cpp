@@ -98,6 +98,46 @@ void take_teacher(const Catalog& catalog, const Request& request, Architecture& 
   student.teacher = std::make_shared<Architecture>(without_dropout(std::move(read.architecture)));
 }
 
+/// The class that is trained; a config.json that names none is of its type's own.
+std::string trained_class(const Value& config, const Request& request) {
+  const Family* type = type_named(text_at(config, "model_type"));
+  return class_of(config, request, type == nullptr ? std::string_view{} : type->class_name);
+}
+
+/// What scores answers, and a copy of it that learns what they earn (trl 1.9 experimental/ppo: reward_model_path).
+void take_judge(const Catalog& catalog, const Request& request, const Value& own, Architecture& policy,
+                TrainingJob& job, Issues& issues) {
+  const bool is_named = request.judge_config.is_object() || !request.judge.empty();
+  const Value* config = request.judge_config.is_object() ? &request.judge_config : &own;
+  if (config == &own && is_named) {
+    Issues unknown;
+    const ModelEntry* model = named_model(catalog, request.judge, "/reward_model", unknown);
+    if (model != nullptr) {
+      config = &model->config;
+    } else {
+      job.stand_ins.emplace_back(
+          "a reward model that the catalog does not have, answered by one as large as the model");
+    }
+  }
+  Request scoring;
+  scoring.task = "reward";
+  ConfigResult read = read_config(*config, trained_class(*config, scoring));
+  for (Issue& issue : read.issues) {
+    if (issue.severity != Severity::kError) continue;
+    issue.path = "/reward_model";
+    issues.push_back(std::move(issue));
+  }
+  Architecture judge = without_dropout(std::move(read.architecture));
+  judge.num_labels = 1;
+  policy.judge = std::make_shared<Architecture>(std::move(judge));
+  if (!is_named) {
+    issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/reward_model",
+                      "No reward model is named: reward and value model are taken to be as large as the model, each "
+                      "with a score in the place of its head.",
+                      ""});
+  }
+}
+
 /// Weights, gradients and states of a model of which only the size is known.
 PartialAnswer partial_answer(const ModelEntry& model, const TrainingJob& job) {
   const Recipe& recipe = job.recipe;
@@ -294,12 +334,6 @@ void allow_for_sleeper(const TrainingJob& job, Estimate& e) {
   for (Range* range : {&e.allocated, &e.reserved}) range->high = std::max(range->high, trains + kStays);
 }
 
-/// The class that is trained; a config.json that names none is of its type's own.
-std::string trained_class(const Value& config, const Request& request) {
-  const Family* type = type_named(text_at(config, "model_type"));
-  return class_of(config, request, type == nullptr ? std::string_view{} : type->class_name);
-}
-
 /// TrainingArguments.use_liger_kernel of a model that Liger does not know. liger_kernel 0.8.5
 /// transformers/monkey_patch.py MODEL_TYPE_TO_APPLY_LIGER_FN: "There are currently no Liger kernels supported for".
 void suit_liger(const Architecture& architecture, TrainingJob& job, Issues& issues) {
@@ -323,7 +357,7 @@ void suit_liger(const Architecture& architecture, TrainingJob& job, Issues& issu
 }
 
 /// What a task alone changes of a model, or asks of it.
-void suit_task(const Request& request, Architecture& architecture, Issues& issues) {
+void suit_task(const Request& request, Architecture& architecture, TrainingJob& job, Issues& issues) {
   if (request.task == "seq2seq" && architecture.num_decoder_layers == 0) {
     issues.push_back({"INVALID_VALUE", Severity::kError, "/task",
                       "\"seq2seq\" is of encoder-decoders; this model has no decoder of its own. Use \"sft\".", "sft"});
@@ -334,10 +368,17 @@ void suit_task(const Request& request, Architecture& architecture, Issues& issue
   }
   // sentence-transformers CrossEncoder, ms-swift model/model_meta.py: num_labels is 1 where nobody says otherwise.
   if (ranks(request.task)) architecture.num_labels = 1;
+  if (request.task == "prm") {
+    // TRL 1.9 experimental/prm/prm_trainer.py: __init__: disable_dropout; examples/scripts/prm.py: num_labels.
+    architecture = without_dropout(std::move(architecture));
+    architecture.num_labels = 2;
+    job.adapter.lora_dropout = 0.0;
+  }
   const Preference preference = request.job.preference;
   if (preference == Preference::kNone) return;
   // Of TRL's trainers; ms-swift's on Megatron-Core leave dropout as it is.
-  if (!request.job.generates() && !request.job.is_megatron()) architecture = without_dropout(std::move(architecture));
+  const bool calm = !request.job.generates() || request.job.has_critic();
+  if (calm && !request.job.is_megatron()) architecture = without_dropout(std::move(architecture));
   if (preference == Preference::kReward) architecture.num_labels = 1;  // TRL trainer/reward_trainer.py: __init__
 }
 
@@ -509,10 +550,15 @@ Understood Estimator::resolve(const Asked& asked) const {
   add_new_layers(request.foreign.new_layers, answer.architecture, issues);
   settle_trained_layers(answer.architecture.num_layers, request.foreign, answer.job, issues);
   settle_video(answer.architecture, answer.job, issues);
-  suit_task(request, answer.architecture, issues);
+  suit_task(request, answer.architecture, answer.job, issues);
   if (answer.job.has_teacher()) {
     take_teacher(catalog_, request, answer.architecture, issues);
     if (answer.architecture.teacher == nullptr) return question;
+  }
+  if (answer.job.has_critic()) {
+    take_judge(catalog_, request, request.config.is_object() ? request.config : question.model->config,
+               answer.architecture, answer.job, issues);
+    if (answer.architecture.judge == nullptr) return question;
   }
   settle_loss(request.open.loss, answer.architecture, answer.job, issues);
   suit_liger(answer.architecture, answer.job, issues);

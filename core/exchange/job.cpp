@@ -148,14 +148,15 @@ void settle_gpus(const Import& import, Value& job, Issues& issues) {
                     "2"});
 }
 
-/// GRPO and RLOO count prompt and answer. ms-swift's max_length is the prompt's alone (rlhf_trainers/rollout_mixin.py),
-/// and TRL's trainer cuts no prompt.
+/// GRPO, RLOO and PPO count prompt and answer. ms-swift's max_length is the prompt's alone
+/// (rlhf_trainers/rollout_mixin.py), and TRL's trainer cuts no prompt.
 void settle_prompts(const Import& import, Value& job, Issues& issues) {
   const Value* task = said(import, "task");
   if (task == nullptr || said(import, "max_prompt_length") != nullptr) return;
   const Value* share = said(import, "lmbda");
   const bool distils = task->string == "gkd" && is_read_as(import, "swift") && (share == nullptr || share->real > 0.0);
-  if (!generates_answers(task->string) && !distils) return;
+  const bool by_policy = task->string == "ppo" && !is_read_as(import, "swift");
+  if (!generates_answers(task->string) && !distils && !by_policy) return;
   const Value* length = said(import, "sequence_length");
   if (length != nullptr && is_read_as(import, "swift")) {
     put(job, "max_prompt_length", *length);

@@ -7,6 +7,13 @@
 namespace tidemark::exchange {
 namespace {
 
+/// Blank, a comment, or of an import, whose names may stand in lines of their own: TRL's ppo scripts have their
+/// commands behind these.
+bool stands_before_docstring(std::string_view line) {
+  return line.find_first_not_of(" \t\r") == std::string_view::npos || line[0] == '#' || line[0] == ' ' ||
+         line[0] == ')' || line.starts_with("import ") || line.starts_with("from ");
+}
+
 /// Where the text between a module's first three quotes and the next ones begins and ends.
 struct Docstring {
   std::size_t begin = 0, end = 0;
@@ -21,8 +28,7 @@ Docstring docstring_of(std::string_view text) {
       const std::size_t close = text.find(quotes, at + quotes.size());
       return {at + quotes.size(), std::min(close, text.size())};
     }
-    const bool goes_on = line.find_first_not_of(" \t\r") == std::string_view::npos || line[0] == '#';
-    if (!goes_on) break;
+    if (!stands_before_docstring(line)) break;
     at = end + 1;
   }
   return {};

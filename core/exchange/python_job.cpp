@@ -34,6 +34,8 @@ constexpr Trainer kTrainers[] = {
     {"PPOv2Trainer", "ppo"},
     {"DPOTrainer", "dpo"},
     {"KTOTrainer", "kto"},
+    {"BCOTrainer", "bco"},
+    {"PRMTrainer", "prm"},
     {"ORPOTrainer", "orpo"},
     {"CPOTrainer", "simpo"},
     {"RewardTrainer", "reward"},
@@ -58,6 +60,8 @@ constexpr std::string_view kArguments[] = {
     "PPOv2Config",
     "DPOConfig",
     "KTOConfig",
+    "BCOConfig",
+    "PRMConfig",
     "ORPOConfig",
     "CPOConfig",
     "RewardConfig",
@@ -1180,6 +1184,11 @@ class Job {
     const std::vector<Origin> here = context();
     around.insert(around.end(), here.begin(), here.end());
     if (by.why.empty()) by.why = by_dtype.why;
+    // trl 1.9 experimental/ppo/ppo_trainer.py: __init__: Accelerator(gradient_accumulation_steps=…).
+    if (task_ == "ppo" && !unsloth_ && !quantised_ && !(open && is_command()) && weights != "auto") {
+      return say("precision", precision_of(weights.empty() ? "fp32" : weights, ""), around,
+                 "PPOTrainer's own Accelerator is not told of bf16 and fp16");
+    }
     const bool by_version = open && trl_ && !is_command() && argument("bf16") == nullptr && argument("fp16") == nullptr;
     if (by_version) {
       unknown("precision: bf16 is TRL's default since 0.19");
@@ -1228,7 +1237,7 @@ class Job {
 
   // ---------------------------------------------------------------- preference and reinforcement
   void read_reference() {
-    if (task_ != "dpo" && task_ != "kto" && task_ != "ppo" && !generates_answers(task_)) return;
+    if (task_ != "dpo" && task_ != "kto" && task_ != "bco" && task_ != "ppo" && !generates_answers(task_)) return;
     if (trainer_ == nullptr) return read_own_reference();
     const PyValue* reference = trainer_->find("ref_model");
     const bool given = is_object(reference) || (reference != nullptr && reference->is_string());
@@ -1237,14 +1246,10 @@ class Job {
     if (task_ == "rloo" && beta != nullptr && beta->real == 0) return;
     if (is_command()) {
       if (task_ == "ppo") {
-        for (const auto& [path, key] : {std::pair{"reference_model.present", "ref_model"},
-                                        {"value_model.present", "value_model"},
-                                        {"reward_model.present", "reward_model"}}) {
-          const PyValue* model = trainer_->find(key);
-          std::vector<Origin> places{trainer_->place};
-          if (model != nullptr) places.insert(places.end(), model->places.begin(), model->places.end());
-          say(path, of(true), std::move(places));
-        }
+        const PyValue* model = trainer_->find("ref_model");
+        std::vector<Origin> places{trainer_->place};
+        if (model != nullptr) places.insert(places.end(), model->places.begin(), model->places.end());
+        say("reference_model.present", of(true), std::move(places));
       }
       return;
     }

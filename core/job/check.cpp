@@ -501,6 +501,35 @@ void check_teacher(const Architecture& a, const TrainingJob& job, Issues& issues
   }
 }
 
+/// Proximal policy optimisation. trl 1.9 experimental/ppo/ppo_trainer.py: __init__, train.
+void check_critic(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  const auto refuse = [&](std::string_view path, std::string message) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, path, std::move(message));
+  };
+  // LLaMA-Factory 0.9 train/ppo: TRL 0.9's trainer, a value head on the policy and rewards by adapters. ms-swift
+  // 3602360a rlhf_trainers/ppo_trainer.py: TRL's loop inside a trainer of its own, which no record holds.
+  if (job.framework.name != "trl" && job.framework.name != "transformers") {
+    refuse("/task", "PPO is modelled as TRL's own scripts run it; what " + job.framework.name +
+                        " makes of it is other code, of which there is no record.");
+  }
+  const Architecture& judge = *a.judge;
+  if (judge.language != nullptr || judge.head != Head::kSequenceClassification || judge.num_decoder_layers > 0) {
+    refuse("/reward_model", "A reward model is modelled that is a decoder of text with a score per sequence.");
+  }
+  if (a.num_decoder_layers > 0) refuse("/task", "PPO is modelled of decoders.");
+  if (job.gpus() > 1 || job.is_megatron()) {
+    refuse("/parallelism", "PPO is modelled on one GPU: no record holds its four models on several.");
+  }
+  if (job.method == Method::kQlora) {
+    refuse("/method",
+           "PPO is modelled of full training and LoRA: TRL's script packs the value model likewise, and trains what of "
+           "it stays.");
+  }
+  if (job.rollout.engine != RolloutEngine::kTransformers) {
+    refuse("/rollout/engine", "PPOTrainer generates by the model's own generate().");
+  }
+}
+
 /// Training on preferences.
 void check_preference(const Architecture& a, const TrainingJob& job, Issues& issues) {
   if (job.preference == Preference::kNone) return;
@@ -512,8 +541,8 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
   // DataCollatorForVisionUnpairedPreference; of ORPO's, CPO's and rewards' trainers none has one.
   const bool by_text = scores && job.images_per_sample == 0 && job.video_frames == 0;
   // ms-swift 3602360a rlhf_trainers/gkd_trainer.py hands pictures to student and teacher alike.
-  const bool sees = job.preference == Preference::kDpo || job.preference == Preference::kKto || job.generates() ||
-                    job.has_teacher() || by_text;
+  const bool sees = job.preference == Preference::kDpo || job.preference == Preference::kKto ||
+                    (job.generates() && !job.has_critic()) || job.has_teacher() || by_text;
   if (a.language != nullptr && !sees) {
     refuse("/task",
            "Of models that see, the preferences of DPO and KTO are modelled, answers that they generate, distillation, "
@@ -539,6 +568,7 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
     if (job.offload.activations)
       refuse("/offload/activations", "Generated answers are modelled without offloaded activations.");
   }
+  if (job.has_critic() && a.judge != nullptr) check_critic(a, job, issues);
   if (job.has_teacher() && a.teacher != nullptr) check_teacher(a, job, issues);
   if (!has_reference(job.preference)) return;
   if (job.reference == Reference::kAdapterOff && job.method != Method::kLora && job.method != Method::kQlora) {
@@ -693,9 +723,9 @@ void check_task(const Request& request, const std::vector<std::string_view>& giv
   if (name.empty() || !has(given, "task") || request.job.preference != Preference::kNone) return;
   const auto is = [name](std::string_view head) { return name.find(head) != std::string_view::npos; };
   const std::string_view task = request.task;
-  const bool suits = task == "classification"         ? is("SequenceClassification")
-                     : task == "token_classification" ? is("TokenClassification")
-                     : task == "question_answering"   ? is("QuestionAnswering")
+  const bool suits = task == "classification"                          ? is("SequenceClassification")
+                     : task == "token_classification" || task == "prm" ? is("TokenClassification")
+                     : task == "question_answering"                    ? is("QuestionAnswering")
                      : task == "sft" || task == "pretrain"
                          ? !is("SequenceClassification") && !is("TokenClassification") && !is("QuestionAnswering")
                          : true;

@@ -228,7 +228,7 @@ void join_samples(TrainingJob& job) {
 /// ms-swift 3602360a swift/dataset/packing.py: PackingDataset: as many samples to a row as have packing_length tokens,
 /// chosen and rejected answers together, which varlen kernels tell apart.
 void pack_answers(TrainingJob& job) {
-  const bool pairs = job.preference == Preference::kDpo || job.preference == Preference::kKto;
+  const bool pairs = job.preference == Preference::kDpo || has_single_answers(job.preference);
   if (!job.packing || (!pairs && !job.has_teacher())) return;
   job.packing = job.padding = false;
   if (pairs) job.sequence_length = (job.sequence_length + 1) / 2;
@@ -513,6 +513,28 @@ std::optional<Dtype> checkpoint_dtype(const Value& config) {
   return std::nullopt;
 }
 
+namespace {
+
+/// trl 1.9 experimental/ppo/ppo_trainer.py: a loop and an Accelerator of its own, which TrainingArguments tell nothing.
+void settle_policy(const LeftOpen& open, TrainingJob& job, Issues& issues) {
+  job.max_grad_norm = 0.0;  // train() clips nothing
+  if (open.precision && job.recipe.autocast && job.framework.at_least(5, 0)) {
+    job.recipe = recipe_of(job.recipe.weights, std::nullopt);
+    issues.push_back({"NO_AUTOCAST", Severity::kWarning, "/precision",
+                      "PPOTrainer makes an Accelerator of its own, which bf16 and fp16 of its arguments do not reach: "
+                      "it runs in " +
+                          std::string{name_of(job.recipe.weights)} +
+                          ". Where accelerate launch has --mixed_precision, say amp_bf16 or bf16_amp.",
+                      ""});
+  }
+  if (job.checkpointing == Checkpointing::kNone) return;
+  job.checkpointing = Checkpointing::kNone;
+  issues.push_back({"IGNORED_OPTION", Severity::kWarning, "/gradient_checkpointing",
+                    "PPOTrainer has a train() of its own, in which nobody switches checkpointing on.", "none"});
+}
+
+}  // namespace
+
 void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, TrainingJob& job, Issues& issues) {
   const Habits* known = habits_of(job.framework.name);
   const Habits& habits = known != nullptr ? *known : kHabits[0];
@@ -559,6 +581,7 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
              std::string{name_of(job.recipe.weights)} + ". Start it with torchrun or accelerate launch.",
          ""});
   }
+  if (job.has_critic()) settle_policy(open, job, issues);
   // transformers 4.54 training_args.py: fused since torch 2.8, foreach before; torch.optim.AdamW by hand is foreach.
   if (open.optimizer) {
     const bool fused = habits.loop == Loop::kTrainer && job.framework.at_least(4, 54);
@@ -608,7 +631,7 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
     job.reference = adapters ? Reference::kAdapterOff : Reference::kCopy;
     // trl 1.9 trainer/{grpo,rloo}_trainer.py: __init__: with beta 0.0, GRPO's default, there is none. RLOO's is 0.05.
     const bool compares = open.compares.value_or(job.preference == Preference::kRloo);
-    if (job.generates() && !compares) job.reference = Reference::kNone;
+    if (job.generates() && !job.has_critic() && !compares) job.reference = Reference::kNone;
   }
   // TRL 1.9 trainer/{dpo,kto,reward}_trainer.py: __init__: whatever is asked for (trl issue 2514).
   const bool forced = has_reference(job.preference) || job.preference == Preference::kReward;
@@ -627,7 +650,8 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
     job.stand_ins.emplace_back("DeepSpeed before 0.19.3, answered by 0.19.8 without what that keeps gathered");
   }
   // disable_dropout is True unless set, in all trainers of preferences but those that generate.
-  if (job.preference != Preference::kNone && !job.generates()) job.adapter.lora_dropout = 0.0;
+  const bool calm = !job.generates() || job.has_critic();
+  if (job.preference != Preference::kNone && calm) job.adapter.lora_dropout = 0.0;
   if (open.keep_outputs) job.keep_outputs = habits.loop != Loop::kTrainer && !own;
   if (open.outputs_to_fp32) job.outputs_to_fp32 = habits.loop != Loop::kByHand;
 }
@@ -676,7 +700,7 @@ void settle_groups(const Foreign& foreign, TrainingJob& job, Issues& issues) {
 void settle_rollout(const Foreign& foreign, TrainingJob& job, Issues& issues) {
   Rollout& rollout = job.rollout;
   if (job.has_teacher()) rollout.micro_batches = 1;
-  if (job.generates()) settle_groups(foreign, job, issues);
+  if (job.generates() && !job.has_critic()) settle_groups(foreign, job, issues);
   if (foreign.prompt_length > 0) {
     const Count together = foreign.prompt_length + rollout.answer, stated = job.sequence_length;
     job.sequence_length = together;
@@ -810,6 +834,7 @@ void hold_packed(Quantization packed, Issue said, TrainingJob& job, Issues& issu
 std::string class_of(const Value& config, const Request& request, std::string_view otherwise) {
   constexpr std::string_view kHeads[][2] = {{"classification", "ForSequenceClassification"},
                                             {"token_classification", "ForTokenClassification"},
+                                            {"prm", "ForTokenClassification"},
                                             {"question_answering", "ForQuestionAnswering"},
                                             {"reward", "ForSequenceClassification"},
                                             {"reranker", "ForSequenceClassification"},

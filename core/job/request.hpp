@@ -76,6 +76,8 @@ struct Request {
   Value config;                ///< a pasted config.json; null when not given
   double parameters = 0.0;     ///< only a count; 0 when not given
   std::string teacher;         ///< catalog id or alias of the model to distil from
+  std::string judge;           ///< catalog id or alias of the model that scores answers; empty: the model itself
+  Value judge_config;          ///< or its config.json
   Value teacher_config;        ///< or its config.json; neither: the model itself
   std::string class_name;      ///< class whose head is trained, where it differs from config.json's
   std::string task;            ///< which head is trained, where class_name does not say; empty: the model's own

@@ -275,18 +275,24 @@ enum class Preference : std::uint8_t {
   kGrpo,    ///< answers that the model generates itself, which rewards compare
   kRloo,    ///< the same, each weighed as a whole
   kGkd,     ///< single samples, whose tokens a teacher predicts, too
+  kBco,     ///< single answers, told apart by a binary classifier; against a reference
+  kPpo,     ///< answers that the model generates itself, which one model scores and a second one, trained, values
 };
 
 /// Whether the model generates what it trains on.
 constexpr bool generates(Preference preference) {
-  return preference == Preference::kGrpo || preference == Preference::kRloo;
+  return preference == Preference::kGrpo || preference == Preference::kRloo || preference == Preference::kPpo;
+}
+/// Whether each row of a batch is an answer of its own, wanted or not.
+constexpr bool has_single_answers(Preference preference) {
+  return preference == Preference::kKto || preference == Preference::kBco;
 }
 constexpr bool has_pairs(Preference preference) {
-  return preference != Preference::kNone && preference != Preference::kKto && preference != Preference::kGkd &&
+  return preference != Preference::kNone && preference != Preference::kGkd && !has_single_answers(preference) &&
          !generates(preference);
 }
 constexpr bool has_reference(Preference preference) {
-  return preference == Preference::kDpo || preference == Preference::kKto || generates(preference);
+  return preference == Preference::kDpo || has_single_answers(preference) || generates(preference);
 }
 
 /// Where a reference's log-probabilities come from.
@@ -311,6 +317,7 @@ struct Rollout {
   Count per_prompt = 0;     ///< answers of each prompt (num_generations); 0: as many as the trainer's default
   Count micro_batches = 0;  ///< that are generated together; 0: those of a step (steps_per_generation)
   Count iterations = 1;     ///< how often each of them is trained on
+  Count rows_at_once = 64;  ///< PPO: generated and scored at a time (local_rollout_forward_batch_size)
   RolloutEngine engine = RolloutEngine::kTransformers;
   double share = 0.3;   ///< of the card's memory that vLLM on it takes
   bool sleeps = false;  ///< which it gives back while the model trains
@@ -543,6 +550,8 @@ struct TrainingJob {
   bool has_outer_loss() const { return preference != Preference::kNone || label_smoothing > 0.0; }
   /// Answers are generated between its steps.
   bool generates() const { return tidemark::generates(preference); }
+  /// A model scores the answers, and a second one of its kind, trained beside the policy, predicts what they earn.
+  bool has_critic() const { return preference == Preference::kPpo; }
   /// A second model of its own predicts the same tokens.
   bool has_teacher() const { return preference == Preference::kGkd; }
   /// The same, or a student does so before its micro-batches.

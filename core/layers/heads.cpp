@@ -136,6 +136,12 @@ void preference_inputs(Net& net, const Shape& rows) {
     for (const char* name : {"prompts", "prompt_attention_mask"}) net.more_inputs.push_back(ids(net, prompts, name));
     return;
   }
+  if (net.job.preference == Preference::kBco) {  // experimental/utils.py: DPODataCollatorWithPadding
+    const Shape prompts{net.B, Dim(net.S.n() / 2)};
+    for (const char* name : {"prompt_input_ids", "prompt_attention_mask"})
+      net.more_inputs.push_back(ids(net, prompts, name));
+    return;
+  }
   const int further = has_reference(net.job.preference) ? (net.job.preference == Preference::kKto ? 3 : 0) : 3;
   for (int i = 0; i < further; ++i) net.more_inputs.push_back(ids(net, rows, "input_ids"));
 }

@@ -12,6 +12,19 @@ Tensor joined(Net& net, const Tensor& states, Count length) {
   return net.tape.allocate(Shape{s.dim(0), s.dim(1), Dim(length), s.dim(3)}, states.dtype(), "cat");
 }
 
+// FunctionsManual.cpp: cat_tensors_backward: a view of the gradient.
+void handed_on(Tape&, Node&, Tensor* g, Tensor* r) {
+  r[0] = std::move(g[0]);
+}
+
+// torch.cat of an empty tensor and these, of which a graph may be made where a forward that trains keeps a cache.
+Tensor joined_to_nothing(Net& net, const Tensor& states) {
+  Node* const n = net.tape.record("cat", handed_on, {&states});
+  Tensor out = joined(net, states, states.size(2));
+  if (n != nullptr) net.tape.attach(n, out);
+  return out;
+}
+
 /// A layer's weights are whole while its attention runs, where GPUs divide them.
 class LayerRuns {
  public:
@@ -46,8 +59,8 @@ void keep_keys(Net& net, Tensor& keys, Tensor& values, bool grows) {
   CachedAttention entry;
   entry.instance = net.tape.instance();
   entry.grows = grows;
-  entry.keys = joined(net, keys, keys.size(2));
-  entry.values = joined(net, values, values.size(2));
+  entry.keys = joined_to_nothing(net, keys);
+  entry.values = joined_to_nothing(net, values);
   keys = entry.keys;
   values = entry.values;
   cache->push_back(std::move(entry));

@@ -77,7 +77,7 @@ Tensor mean_square(Net& net, Tensor hidden_in) {
 
 // trl 1.9 trainer/grpo_trainer.py _get_per_token_logps_and_entropies: logits_to_keep.
 Tensor kept_tokens(Net& net, Tensor hidden) {
-  if (!net.job.generates()) return hidden;
+  if (!net.job.generates() || net.job.has_critic()) return hidden;
   const Count kept = std::min(net.S.n(), net.job.answer_length() + 1);
   return narrow(std::move(hidden), 1, net.S.n() - kept, Dim(kept));
 }

@@ -56,6 +56,7 @@ Outputs call_model(Net& net, const Program& program, bool prepared) {
   {
     Tensor body = program.forward(net);
     t.begin_segment(Phase::kLoss, -1);
+    if (net.hands_out_all) net.handed_out.emplace_back(-1, body);
     net.leave_body(body);
     outputs = program.heads.find(net.arch.head)->forward(net, program, std::move(body));
     net.last_hidden.reset();

@@ -79,6 +79,18 @@ Net& Net::teacher() {
   return other;
 }
 
+Net& Net::judge(bool trains) {
+  if (!whole_->judges_) {
+    whole_->judges_ = std::make_unique<TrainingJob>(job);
+    whole_->judges_->method = Method::kFull;
+  }
+  whole_->parts_.push_back(std::unique_ptr<Net>(new Net(*whole_, *arch.judge, *whole_->judges_, B, S)));
+  Net& other = *whole_->parts_.back();
+  other.treatments = nullptr;
+  other.evaluates = !trains;
+  return other;
+}
+
 void Net::end_micro_step() {
   leaves.clear();
   parts_.clear();

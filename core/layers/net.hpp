@@ -97,6 +97,8 @@ class Net {
   Net& copy();
   /// The model that it learns from, beside it: whole, without adapters.
   Net& teacher();
+  /// A model that scores sequences beside it, whole and without adapters; `trains`: it is one that learns, too.
+  Net& judge(bool trains);
   /// Its backward is through: nothing runs a layer again.
   void end_micro_step();
   /// Where attention keeps its keys and values while the model generates (core/layers/kv_cache.hpp); null: nowhere.
@@ -179,6 +181,7 @@ class Net {
   std::shared_ptr<TraceState> traced;                    ///< of a traced model: the micro-step that is under way
   bool adapters_off = false;                             ///< a forward of the model as it was without its adapters
   std::size_t own_parameters = 0;     ///< the tape's parameters behind these are a copy's; 0: there is none
+  bool hands_out_all = false;         ///< output_hidden_states: `handed_out` gets what each layer returns
   bool evaluates = false;             ///< a forward beside training's: without gradients and checkpoints
   bool fuse_loss = false;             ///< the head hands its hidden states to a fused loss and returns the loss
   const char* attention_kernel = "";  ///< what the attention ran: "flash", "efficient", "cudnn", "math", "eager"
@@ -306,6 +309,7 @@ class Net {
   std::vector<CachedAttention>* kv_cache_ = nullptr;  // of the whole
   std::vector<std::unique_ptr<Net>> parts_;           // of the whole
   std::unique_ptr<TrainingJob> teaches_;              // how the teacher of the whole is loaded
+  std::unique_ptr<TrainingJob> judges_;               // and how what scores beside it is
 
   bool trains(const char* module, const char* parameter) const;
   Dtype kept_dtype() const;

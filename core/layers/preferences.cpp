@@ -2,6 +2,7 @@
 
 #include "core/layers/distillation.hpp"
 #include "core/layers/model_call.hpp"
+#include "core/layers/policy.hpp"
 
 namespace tidemark {
 namespace {
@@ -9,10 +10,12 @@ namespace {
 constexpr const char* kLogps = "TRL 1.9 trainer/utils.py: selective_log_softmax";
 constexpr const char* kMetrics = "TRL 1.9 trainer/dpo_trainer.py, kto_trainer.py: _compute_loss, entropy_from_logits";
 constexpr const char* kSft = "TRL 1.9 trainer/sft_trainer.py: compute_loss, entropy_from_logits";
+constexpr const char* kBco = "TRL 1.9 experimental/bco/bco_trainer.py: forward, get_batch_loss_metrics";
 constexpr const char* kPairs = "TRL 1.9 experimental/orpo/orpo_trainer.py, cpo_trainer.py: concatenated_forward";
 constexpr const char* kReference = "TRL 1.9 trainer/dpo_trainer.py: _compute_loss (ref_model, use_adapter)";
 constexpr const char* kGrpo = "TRL 1.9 trainer/grpo_trainer.py: _compute_loss";
 constexpr const char* kRloo = "TRL 1.9 trainer/rloo_trainer.py: _compute_loss";
+constexpr const char* kPpo = "TRL 1.9 experimental/ppo/ppo_trainer.py: train (pg_loss, vf_loss)";
 constexpr const char* kTokens = "TRL 1.9 trainer/grpo_trainer.py: _get_per_token_logps_and_entropies";
 constexpr const char* kReward = "TRL 1.9 trainer/reward_trainer.py: compute_loss";
 
@@ -192,6 +195,39 @@ Tensor against_reference(Net& net, const Program& program, const Tensor& logits,
   return loss;
 }
 
+// What BCOTrainer.forward returns beside log-probabilities: the logits of each side's rows, as indexing copies them.
+struct Sides {
+  Tensor chosen, rejected;
+};
+
+Sides sides_of(Net& net, const Tensor& logits) {
+  const Count rows = logits.size(0), chosen = (rows + 1) / 2;
+  const auto some = [&](Count count) {
+    return net.tape.allocate(Shape{Dim(count), logits.dim(1), logits.dim(2)}, logits.dtype(), "index");
+  };
+  Sides sides;
+  sides.chosen = some(chosen);
+  if (rows > chosen) sides.rejected = some(rows - chosen);
+  return sides;
+}
+
+// The policy's logits of each side are there until metrics are made of them, behind the reference's forward.
+Tensor bco_loss(Net& net, const Program& program, Tensor logits_in, const Placements& placements) {
+  Scope in(net.tape, "loss", kBco);
+  Tensor loss;
+  Sides sides;
+  {
+    const Tensor logits = std::move(logits_in);
+    loss = loss_of(net, logits);
+    sides = sides_of(net, logits);
+  }
+  if (!runs_reference(net)) return loss;
+  const Outputs reference = reference_outputs(net, program, placements);
+  const WithoutGradients quiet(net.tape);
+  const Sides others = sides_of(net, reference.rest.front());
+  return loss;
+}
+
 // Cross entropy of the chosen half beside the log-probabilities of both.
 Tensor without_reference(Net& net, const Tensor& logits) {
   Scope in(net.tape, "loss", kPairs);
@@ -279,6 +315,19 @@ Tensor rloo_loss(Net& net, Tensor logits) {
 
 }  // namespace
 
+// `logits /= temperature` of a view, as GRPO's; what backward needs of both losses beside.
+Tensor ppo_loss(Net& net, const Tensor& logits, Tensor values) {
+  Scope in(net.tape, "loss", kPpo);
+  Tape& t = net.tape;
+  const Tensor tokens = log_probabilities(net, tempered(net, logits));
+  Node* n = t.record("clipped ratios", ratios_backward, {&tokens});
+  Tensor of_policy = t.allocate(Shape{}, Dtype::kFp32, "pg_loss");
+  t.save(n, t.allocate(Shape{Dim(3), tokens.dim(0), tokens.dim(1)}, tokens.dtype(), "ratios and their products"));
+  t.attach(n, of_policy);
+  Tensor of_values = mean_all(std::move(values));
+  return add(std::move(of_policy), std::move(of_values));
+}
+
 // Without gradients, of the logits that the model returned; its losses in chunks and Liger's return none.
 void log_sft_metrics(Net& net, const Outputs& outputs) {
   const TrainingJob& job = net.job;
@@ -302,6 +351,7 @@ Tensor preference_loss(Net& net, const Program& program, Tensor logits_in, const
   if (net.job.has_teacher()) return distillation_loss(net, std::move(logits), placements);
   if (net.job.preference == Preference::kRloo) return rloo_loss(net, std::move(logits));
   if (net.job.generates()) return grpo_loss(net, std::move(logits));
+  if (net.job.preference == Preference::kBco) return bco_loss(net, program, std::move(logits), placements);
   if (has_reference(net.job.preference)) return against_reference(net, program, logits, placements);
   if (net.job.preference != Preference::kReward) return without_reference(net, logits);
   Scope in(net.tape, "loss", kReward);

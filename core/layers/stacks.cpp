@@ -168,6 +168,9 @@ Tensor Net::layers(const Stack& stack, Tensor hidden) {
   if (job.prefix_length() > 0 && !adapters_off) begin_with_prefix(*this, known);
   const bool hands_table = job.framework.name == "torchtitan" && shared.local_cos.defined();
   const Tensor table = hands_table ? shared.local_cos : Tensor();
+  // transformers 5.12 utils/output_capturing.py: capture_outputs: what the first layer is handed, and what each but the
+  // last returns; in the last one's place stands what the model returns (tie_last_hidden_states).
+  if (hands_out_all) handed_out.emplace_back(-1, hidden);
   for (Count i = known.tape_begin; i < known.tape_end; ++i) {
     const auto instance = static_cast<std::int16_t>(i);
     const Count layer = known.skipped + plan().tape_layers[static_cast<std::size_t>(i)].layer;
@@ -184,6 +187,7 @@ Tensor Net::layers(const Stack& stack, Tensor hidden) {
     }
     if (tape.placement() != nullptr) tape.placement()->leave_layer(instance);
     hidden = std::move(out);
+    if (hands_out_all && i + 1 < known.tape_end) handed_out.emplace_back(instance, hidden);
     if (stack.after != nullptr) {
       tape.resume_parameters_outside_layers();
       layer_index = layer;

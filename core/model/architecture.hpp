@@ -246,6 +246,7 @@ struct Architecture {
       trace;  ///< of code that no family here is (core/families/model_trace.cpp); null elsewhere
 
   std::shared_ptr<const Architecture> teacher;  ///< whom it learns from (GKD); null elsewhere
+  std::shared_ptr<const Architecture> judge;    ///< what scores and values its answers (PPO); null elsewhere
 
   Count published_parameters = 0;  ///< the count that the catalog's source states, 0 when it states none
 

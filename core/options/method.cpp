@@ -35,10 +35,13 @@ void method(Request& r, const OptionValue& v) {
   set_adapter_kind(r.job.adapter, v.text == "qoft" ? "oft" : v.text);
 }
 
-constexpr std::string_view kWithReference = "dpo,kto,grpo,rloo";
+constexpr std::string_view kWithReference = "dpo,kto,bco,grpo,rloo,ppo";
 constexpr std::string_view kGenerated = "grpo,rloo";
 constexpr std::string_view kRolledOut = "grpo,rloo,gkd";
-constexpr std::string_view kNoFurtherModels = "No model is modelled that scores answers or predicts returns.";
+constexpr std::string_view kNoValueModel =
+    "The value model is taken to be what the reward model is: TRL's scripts load both from reward_model_path. Name "
+    "that "
+    "with \"reward_model\".";
 
 constexpr Choice kTasks[] = {
     {"sft", 0, "next-token loss over each sample"},
@@ -63,7 +66,11 @@ constexpr Choice kTasks[] = {
     {"cpo", number(Preference::kCpo), "pairs of answers without a reference"},
     {"grpo", number(Preference::kGrpo), "answers that the model generates itself, as TRL's GRPOTrainer"},
     {"rloo", number(Preference::kRloo), "the same answers, each weighed as a whole, as TRL's RLOOTrainer"},
+    {"ppo", number(Preference::kPpo),
+     "answers that the model generates itself, with a reward and a value model, as TRL's PPOTrainer"},
     {"gkd", number(Preference::kGkd), "what a teacher predicts of each token, as TRL's GKDTrainer"},
+    {"prm", 0, "a label for each step of an answer, as TRL's PRMTrainer: ...ForTokenClassification"},
+    {"bco", number(Preference::kBco), "wanted and unwanted answers, told apart by a classifier, as TRL's BCOTrainer"},
     {"text_classification", 0, "", true, "classification"},
     {"sequence_classification", 0, "", true, "classification"},
     {"image_classification", 0, "", true, "vision"},
@@ -72,13 +79,10 @@ constexpr Choice kTasks[] = {
     {"sentence-transformers:pair_score", 0, "", true, "embedding"},
     {"sentence-transformers:qa", 0, "", true, "embedding"},
     {"multiple_choice", 0, "one of several answers", false},
-    {"ppo", 0, "generated answers, with reward and value models", false},
     {"online_dpo", 0, "pairs of generated answers", false},
     {"nash_md", 0, "pairs of generated answers", false},
     {"xpo", 0, "pairs of generated answers", false},
-    {"bco", 0, "wanted and unwanted answers, told apart by a classifier", false},
     {"tpo", 0, "triples of answers", false},
-    {"prm", 0, "a score for each step of an answer", false},
     {"gold", 0, "a teacher with another tokenizer", false},
     {"sdft", 0, "the model with its demonstrations as the teacher", false},
     {"sdpo", 0, "the model with feedback as the teacher", false},
@@ -160,6 +164,7 @@ constexpr Option kOptions[] = {
           r.job.preference = static_cast<Preference>(v.choice);
           r.foreign.texts_per_sample = v.text == "embedding" ? 2 : 1;
           if (r.job.has_teacher()) r.job.rollout.answer = 128;  // trl 1.9 experimental/gkd/gkd_config.py
+          if (r.job.has_critic()) r.job.rollout.answer = 53;    // trl 1.9 experimental/ppo/ppo_config.py
           if (v.text != "generative_reranker") return;
           r.job.stand_ins.emplace_back("a head's logits of two tokens, answered by a score layer without the head");
         }),
@@ -226,8 +231,25 @@ constexpr Option kOptions[] = {
     flag("reference_model.offloaded", false, "Offloaded reference", "A copy that waits in host memory.")
         .further()
         .refused("A reference in host memory is not modelled yet."),
-    refused("reward_model", "Reward model", "A model that scores answers.", kNoFurtherModels),
-    refused("value_model", "Value model", "A model that predicts returns.", kNoFurtherModels),
+    text("reward_model", "null", "Reward model",
+         "Catalog id or alias of the model that scores answers, of which the value model is another copy; absent: the "
+         "model itself with a score in the place of its head.")
+        .from("models")
+        .known_as("reward_model_path")
+        .when("task", "ppo")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { r.judge = v.text; }),
+    of_type(OptionType::kDocument, "reward_config", "null", "Reward model's configuration", "Its config.json.")
+        .when("task", "ppo")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { r.judge_config = *v.document; }),
+    refused("value_model", "Value model", "A model that predicts returns.", kNoValueModel),
+    integer("local_rollout_forward_batch_size", "64", "Answers at a time",
+            "Answers that are generated and scored at a time (PPO).")
+        .within(1, 1e6, "answers")
+        .when("task", "ppo")
+        .further()
+        .into<&TrainingJob::rollout, &Rollout::rows_at_once>(),
     text("teacher_model", "null", "Teacher",
          "Catalog id or alias of the model to distil from; absent: the model itself.")
         .from("models")
@@ -332,7 +354,9 @@ constexpr Option kOptions[] = {
         .further()
         .sets([](Request& r, const OptionValue& v) { r.foreign.prompt_length = v.integer; }),
     integer("max_completion_length", "null", "Answer length",
-            "Tokens of an answer (GRPO, RLOO: 256, GKD: 128 unless stated); sequence_length counts prompt and answer.")
+            "Tokens of an answer (GRPO, RLOO: 256, GKD: 128, PPO: 53 unless stated); sequence_length counts prompt and "
+            "answer.")
+        .known_as("response_length")
         .within(1, 1e8, "tokens")
         .further()
         .into<&TrainingJob::rollout, &Rollout::answer>(),

@@ -31,8 +31,9 @@ std::string targets_in_words(const ModuleChoice& targets) {
 }
 
 // By Preference.
-constexpr std::string_view kPreferences[] = {"",        "DPO, ",          "KTO, ",  "ORPO, ", "CPO, ",
-                                             "SimPO, ", "reward model, ", "GRPO, ", "RLOO, ", "distillation, "};
+constexpr std::string_view kPreferences[] = {"",       "DPO, ",          "KTO, ",          "ORPO, ",
+                                             "CPO, ",  "SimPO, ",        "reward model, ", "GRPO, ",
+                                             "RLOO, ", "distillation, ", "BCO, ",          "PPO, "};
 
 std::string what_is_trained(const TrainingJob& job) {
   if (job.method == Method::kFull) return "full fine-tuning";

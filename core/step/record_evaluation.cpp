@@ -6,10 +6,12 @@
 #include "core/layers/kv_cache.hpp"
 #include "core/layers/label_smoothing.hpp"
 #include "core/layers/model_call.hpp"
+#include "core/layers/policy.hpp"
 #include "core/layers/preferences.hpp"
 #include "core/layers/prompts.hpp"
 #include "core/plan/sharded.hpp"
 #include "core/plan/zero_rollout.hpp"
+#include "core/step/record_policy.hpp"
 #include "core/step/simulation.hpp"
 
 namespace tidemark {
@@ -84,9 +86,11 @@ void choose_token(Net& net, const Tensor& logits, std::vector<Tensor>& names) {
   Tensor scores = copy("to");
   names.clear();
   if (net.job.rolls_out()) {
+    Tensor tempered;
+    if (net.job.has_critic()) tempered = copy("div");  // a temperature other than 1: TemperatureLogitsWarper
     Tensor probabilities = copy("softmax");
     const Tensor draws = copy("multinomial: exponential_");
-    names = {std::move(scores), std::move(probabilities)};
+    names = {std::move(scores), std::move(probabilities), std::move(tempered)};
     return;
   }
   if (net.job.evaluation.beams == 1) return;
@@ -108,7 +112,7 @@ void generate(const Net& trained, const Architecture& calm, const TrainingJob& j
   const Count new_tokens = job.evaluation.new_tokens > 0 ? job.evaluation.new_tokens : labels;
   if (decodes) how.decoder_sequence_length = 1;
   // Autocast is around the forward of what accelerate has prepared; PeftModel.generate calls that of the model inside.
-  if (job.has_adapter()) how.recipe.autocast = std::nullopt;
+  if (job.has_adapter() || job.has_critic()) how.recipe.autocast = std::nullopt;
   KvCache cache;
   Net net(t, calm, how);
   net.treatments = trained.treatments;
@@ -125,12 +129,17 @@ void generate(const Net& trained, const Architecture& calm, const TrainingJob& j
   if (t.placement() != nullptr) t.placement()->leave_model();
   std::vector<Tensor> names;
   choose_token(net, logits, names);
+  // TRL 1.9 experimental/ppo/ppo_trainer.py: generate: output_scores: what each token was drawn from, in fp32.
+  Tensor scores;
+  if (job.has_critic()) scores = t.allocate(Shape{Dim(new_tokens), net.B, net.V}, Dtype::kFp32, "scores");
   for (const Count behind : {Count{2}, Count{1}}) {
     if (new_tokens > behind) decode_until(net, cache, prompt + new_tokens - behind);
   }
   choose_token(net, logits, names);  // those of a further token are as large
   logits.reset();
   names.clear();
+  if (scores.defined()) const Tensor stacked = t.allocate(scores.shape(), Dtype::kFp32, "stack");
+  scores.reset();
   t.set_autocast(std::nullopt);
   t.clear_autocast_cache();
   let_cache_go(net, cache);
@@ -229,36 +238,15 @@ std::size_t record_evaluation(const Net& trained, const Architecture& architectu
 
 namespace {
 
-/// What stands on the tape outside of layers before a model, and its stacks.
-struct Place {
-  std::size_t stack = 0, parameters = 0;
-  Count buffers = 0;
-};
-
-/// Behind all that there is: where a copy begins.
-Place behind(const Net& net) {
-  const auto outside = [](const auto& of, auto instance) { return std::count_if(of.begin(), of.end(), instance); };
-  Place place;
-  place.stack = net.plan().stacks.size();
-  place.parameters =
-      static_cast<std::size_t>(outside(net.tape.parameters(), [](const Parameter& p) { return p.instance < 0; }));
-  place.buffers = outside(net.tape.buffer_instances(), [](std::int16_t instance) { return instance < 0; });
-  return place;
-}
-
 /// A forward without gradients for each micro-batch that was generated: the names of one hold its logits until those of
 /// the next are there, so that a second one shows the peak. `whole` is what `net` is a part of, `divided` what divides
 /// its weights: TRL prepares a copy without accelerate's autocast then (models/utils.py: prepare_deepspeed,
 /// prepare_fsdp).
 void score(Net& net, Net& whole, const Program& program, Count batches, const Place& place, Sharded* divided) {
-  Tape& t = net.tape;
   Tensor logits;
   const bool prepared = divided == nullptr || &net == &whole;
   for (Count i = 0; i < std::min<Count>(batches, 2); ++i) {
-    whole.begin_micro_step(place.stack);
-    t.use_parameters_of(-1);
-    t.set_parameter_place(place.parameters);
-    for (Count k = 0; k < place.buffers; ++k) t.buffer("", 0);
+    begin_at(place, whole);
     if (divided != nullptr) {
       divided->begin_scoring(net.adapters_off);
       divided->enter_model();
@@ -301,6 +289,12 @@ Bytes buffered_bytes(const TrainingJob& job, Count answers) {
   return answers * (job.sequence_length * 2 * size_of(Dtype::kInt64) + scored * size_of(Dtype::kFp32));
 }
 
+/// PPOTrainer's batch_generation: rows after rows, then all in one; the logits of all keep a name until the next are
+/// there.
+Bytes logits_of_answers(const Net& net, Count rows) {
+  return rows * net.job.answer_length() * net.V.n() * size_of(Dtype::kFp32);
+}
+
 /// vLLM on the same card, which keeps its share or gives it back while the model trains.
 void generate_by_vllm(Tape& t, const Rollout& rollout) {
   if (rollout.reserved == 0 || !rollout.sleeps) return;
@@ -327,7 +321,11 @@ void record_rollout(Simulation& s, Net& trained, const Architecture& architectur
   const Count batches = job.generated_together(), answers = job.micro_batch_size * batches;
   Scope in(t, "", kRollout);
   t.resume_parameters_outside_layers();
-  if (job.generates()) t.buffer("generated answers", buffered_bytes(job, answers));
+  if (job.generates()) t.further_buffer("generated answers", buffered_bytes(job, answers), Category::kBuffers);
+  const Count rows = job.has_critic() ? policy_rows(job) : answers;
+  if (job.has_critic()) {
+    t.further_buffer("logits of generated answers", logits_of_answers(trained, answers), Category::kBuffers);
+  }
   if (rollout.engine == RolloutEngine::kVllm && !rollout.sleeps && rollout.reserved > 0) {
     Scope in_vllm(t, "vLLM", kVllm);
     t.buffer("its share of the card", rollout.reserved);
@@ -337,9 +335,9 @@ void record_rollout(Simulation& s, Net& trained, const Architecture& architectur
   t.use_parameters_of(-1);
   if (rollout.engine == RolloutEngine::kTransformers) {
     TrainingJob how = job;
-    how.micro_batch_size = answers;
+    how.micro_batch_size = rows;
     how.sequence_length = std::max<Count>(1, job.sequence_length - job.answer_length());
-    how.evaluation = {answers, false, 0, true, job.answer_length(), 1};
+    how.evaluation = {rows, false, 0, true, job.answer_length(), 1};
     // trl 1.9 experimental/gkd/gkd_trainer.py: __init__: use_cache.
     const bool keeps = job.generates() || job.checkpointing == Checkpointing::kNone;
     if (!keeps) {
@@ -347,7 +345,13 @@ void record_rollout(Simulation& s, Net& trained, const Architecture& architectur
       how.evaluation.new_tokens = 1;
     }
     if (divided.own != nullptr) divided.own->begin_generation();
+    Tensor before;
+    if (answers > rows) before = allocate_bytes(t, logits_of_answers(trained, answers - rows), "logits of rows before");
     generate(trained, architecture, how, program, keeps);
+    if (job.has_critic()) {
+      const Tensor last = allocate_bytes(t, logits_of_answers(trained, rows), "stack");
+      const Tensor padded = allocate_bytes(t, logits_of_answers(trained, answers), "full");
+    }
     if (divided.own != nullptr) divided.own->end_generation();
   } else if (divided.own != nullptr) {
     divided.own->send_weights();
@@ -357,11 +361,13 @@ void record_rollout(Simulation& s, Net& trained, const Architecture& architectur
   }
   t.break_segment();
   s.scoring = t.segments().size();
-  if (job.generates()) {
+  if (job.has_critic()) {
+    score_policy(s, trained, architecture, job, program);
+  } else if (job.generates()) {
     t.begin_segment(Phase::kForward, -1);
     const WithoutGradients quiet(t);
     const Tensor next = allocate_bytes(t, buffered_bytes(job, answers), "generated answers");
-    const Tensor rows = allocate_bytes(t, answers * job.sequence_length * 2 * size_of(Dtype::kInt64), "cat");
+    const Tensor joined = allocate_bytes(t, answers * job.sequence_length * 2 * size_of(Dtype::kInt64), "cat");
     const std::size_t parameters = t.parameters().size();
     Net net(t, architecture, job);
     net.treatments = trained.treatments;

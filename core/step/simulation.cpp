@@ -20,6 +20,7 @@
 #include "core/step/quick_peak.hpp"
 #include "core/step/record_evaluation.hpp"
 #include "core/step/record_pipeline.hpp"
+#include "core/step/record_policy.hpp"
 
 namespace tidemark {
 namespace {
@@ -208,6 +209,8 @@ Simulation simulate_step(const Architecture& architecture, const TrainingJob& jo
     pipelined = device_map_rank(net, program, architecture, s.rank);
   } else if (pipeline.is_used()) {
     pipelined = pipeline_rank(net, program, architecture, s.rank, sharded.get());
+  } else if (job.has_critic()) {
+    pipelined = policy_steps(net, program);
   } else if (sharded && !plain) {
     declare_parameters(net, program, *sharded, reference.get());
   }

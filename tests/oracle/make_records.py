@@ -111,6 +111,9 @@ def request_of(job):
                                   "precomputed": {"precompute": True}}[job["reference"]]
     if job.get("task") in ("grpo", "rloo"):
         add_rollout(req, job)
+    if job.get("task") == "ppo":
+        req.update({ours: job[theirs] for ours, theirs in POLICY.items() if theirs in job})
+        req["reward_config"] = {**job["config"], **job.get("judge", {})}
     if job.get("task") == "gkd":
         add_teacher(req, job)
     if job.get("evaluation"):
@@ -163,6 +166,9 @@ def add_rollout(req, job):
         req["rollout"] = {"engine": "vllm", "mode": "server"}
     if "gather_for_generation" in job:
         req["rollout"] = {"gather_weights": job["gather_for_generation"]}
+
+
+POLICY = {"max_completion_length": "completion_len", "local_rollout_forward_batch_size": "rows_at_once"}    # recorder/ppo.py
 
 
 def add_teacher(req, job):

@@ -491,6 +491,8 @@ export default {
   "option.reference_model.offloaded": "参考模型放在主机内存",
   "option.reward_model": "奖励模型",
   "option.value_model": "价值模型",
+  "option.reward_config": "奖励模型的配置",
+  "option.local_rollout_forward_batch_size": "每次生成的回答数",
   "option.teacher_model": "教师模型",
   "option.teacher_config": "教师模型的配置",
   "option.teacher_model_server": "教师模型在别处",

@@ -673,7 +673,40 @@ export default [
     "A teacher on another machine, of which the likeliest tokens alone come, is not modelled.",
     "在另一台机器上、只返回最可能 token 的教师模型未建模。",
   ],
-  ["No model is modelled that scores answers or predicts returns.", "为回答打分或预测回报的模型未建模。"],
+  [
+    'The value model is taken to be what the reward model is: TRL\'s scripts load both from reward_model_path. Name that with "reward_model".',
+    '价值模型视为与奖励模型相同：TRL 的脚本都从 reward_model_path 加载二者。请用 "reward_model" 指明。',
+  ],
+  [
+    "No reward model is named: reward and value model are taken to be as large as the model, each with a score in the place of its head.",
+    "没有指明奖励模型：奖励模型和价值模型视为与该模型一样大，各自用打分层代替输出头。",
+  ],
+  [
+    "PPO is modelled on one GPU: no record holds its four models on several.",
+    "PPO 只在单块 GPU 上建模：没有记录涵盖多块 GPU 上的四个模型。",
+  ],
+  [
+    "PPO is modelled of full training and LoRA: TRL's script packs the value model likewise, and trains what of it stays.",
+    "PPO 只为全量训练和 LoRA 建模：TRL 的脚本会同样量化价值模型，并训练其中未量化的部分。",
+  ],
+  [
+    "PPO is modelled as TRL's own scripts run it; what {1} makes of it is other code, of which there is no record.",
+    "PPO 按 TRL 自己的脚本建模；{1} 的实现是另外的代码，没有相应记录。",
+  ],
+  ["PPO is modelled of decoders.", "PPO 只为解码器模型建模。"],
+  ["PPOTrainer generates by the model's own generate().", "PPOTrainer 用模型自己的 generate() 生成。"],
+  [
+    "A reward model is modelled that is a decoder of text with a score per sequence.",
+    "只有对每个序列打一个分的纯文本解码器奖励模型已建模。",
+  ],
+  [
+    "PPOTrainer has a train() of its own, in which nobody switches checkpointing on.",
+    "PPOTrainer 有自己的 train()，其中没有任何地方启用检查点。",
+  ],
+  [
+    "PPOTrainer makes an Accelerator of its own, which bf16 and fp16 of its arguments do not reach: it runs in {1}. Where accelerate launch has --mixed_precision, say amp_bf16 or bf16_amp.",
+    "PPOTrainer 自己创建 Accelerator，参数中的 bf16 和 fp16 传不到它：它以 {1} 运行。如果 accelerate launch 带有 --mixed_precision，请指定 amp_bf16 或 bf16_amp。",
+  ],
   [
     "LLaMA-Factory refuses this: with use_llama_pro the model's {1} layers must be a multiple of freeze_trainable_layers.",
     "LLaMA-Factory 会拒绝：启用 use_llama_pro 时，模型的 {1} 层必须是 freeze_trainable_layers 的整数倍。",

@@ -125,7 +125,7 @@ void read_lengths(Args& args, const Facts& facts) {
   } else if (!args.copy("sequence_length",
                         {"max_seq_length", "max_seq_len", "model_max_length", "cutoff_len", "max_length", "block_size",
                          "seq_length", "max_source_length", "max_len"})) {
-    if (facts.trl.empty() || generates_answers(facts.trl)) {
+    if (facts.trl.empty() || facts.trl == "ppo" || generates_answers(facts.trl)) {
       args.unknown("sequence_length");
     } else {
       args.assume("sequence_length", of(1024), "TRL's default (SFTConfig since 0.15, DPOConfig since 0.14)");
@@ -134,6 +134,12 @@ void read_lengths(Args& args, const Facts& facts) {
   args.copy("max_prompt_length", {"max_prompt_length"});
   for (const OfRollout& one : rollout_numbers()) {
     if (generates_answers(facts.trl) || std::string_view{one.key} != "beta") args.copy(one.path, {one.key});
+  }
+  if (facts.trl == "ppo") {  // trl 1.9 experimental/ppo/ppo_config.py
+    args.copy("max_completion_length", {"response_length"});
+    args.copy("local_rollout_forward_batch_size", {"local_rollout_forward_batch_size"});
+    args.copy("reward_model", {"reward_model_path"});
+    args.assume("padding", of(true), "prompts of a batch are as long as its longest");
   }
   if (facts.trl == "gkd") {
     for (const OfRollout& one : distillation_words()) args.copy(one.path, {one.key});
@@ -174,6 +180,12 @@ void read_trl_precision(Args& args, const Facts& facts) {
                         std::string{mixed.empty() ? "none" : mixed} + ")");
   if (word == "auto") return args.unknown("precision: dtype auto is the checkpoint's dtype");
   const std::string_view loaded = contains(word, "bfloat16") ? "bf16" : contains(word, "float16") ? "fp16" : "fp32";
+  // experimental/ppo/ppo_trainer.py: __init__: Accelerator(gradient_accumulation_steps=…).
+  if (facts.trl == "ppo") {
+    return args.state("precision", precision_of(loaded, ""), {dtype, flag},
+                      "PPOTrainer's own Accelerator is not told of bf16 and fp16; TRL's ModelConfig loads weights in "
+                      "float32 unless --dtype says otherwise");
+  }
   args.state("precision", precision_of(loaded, mixed), {dtype, flag},
              dtype == nullptr  ? "TRL's ModelConfig loads weights in float32 unless --dtype says otherwise; bf16 is "
                                  "its trainers' default"
@@ -266,8 +278,12 @@ void read_evaluation(Args& args) {
 void read_trl_task(Args& args, const Facts& facts) {
   args.assume("task", of(facts.trl), "TRL's " + facts.trl + " command");
   const Finding* method = find(args.reading, "method");
-  if (facts.trl != "dpo" && facts.trl != "kto") return;
+  if (facts.trl != "dpo" && facts.trl != "kto" && facts.trl != "bco") return;
   args.assume("reference_model.present", of(true), "the loss compares with a reference model");
+  if (facts.trl == "bco") {
+    args.assume("reference_model.shared_with_adapter", of(false), "examples/scripts/bco.py loads a copy in any case");
+    return;
+  }
   args.assume("reference_model.shared_with_adapter", of(method != nullptr && method->value.string != "full"),
               "with an adapter it is the model without it; else a copy");
 }

@@ -88,7 +88,7 @@ void read_method(Keys& keys) {
 /// The task stands in the command or the file's name, not in the file.
 std::string task_of(Keys& keys) {
   const std::string path = lower_case(keys.file);
-  for (const char* task : {"grpo", "rloo", "orpo", "simpo", "kto", "dpo", "reward", "gkd", "ppo"}) {
+  for (const char* task : {"grpo", "rloo", "orpo", "simpo", "kto", "bco", "dpo", "reward", "gkd", "ppo", "prm"}) {
     if (contains(path, task)) return task;
   }
   if (keys["num_generations"] != nullptr) return "grpo";
@@ -110,7 +110,7 @@ void read_lengths(Keys& keys, const std::string& task) {
   }
   keys.copy("packing", "packing");
   keys.copy("padding_free", "padding_free");
-  if (task == "dpo" || task == "kto") {
+  if (task == "dpo" || task == "kto" || task == "bco") {
     const Finding* method = find(keys.reading, "method");
     keys.state("reference_model.present", of(true), {keys["use_peft"]}, "the loss compares with a reference model");
     keys.assume("reference_model.shared_with_adapter", of(method != nullptr && method->value.string != "full"),

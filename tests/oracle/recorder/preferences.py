@@ -1,7 +1,7 @@
 """Training on preferences, by TRL's own code: the methods of its trainers are cut out of their files and run on a stand-in trainer.
 
-A job says `task` (dpo, kto, orpo, simpo, cpo, reward; of grpo and rloo speaks grpo.py, of gkd gkd.py) and, where the task has a reference, `reference`: copy, adapter, precomputed.
-`micro_batch` counts pairs (KTO: answers). All tokens count as completion: the most that the copies of masked logits can hold.
+A job says `task` (dpo, kto, bco, orpo, simpo, cpo, reward; of grpo and rloo speaks grpo.py, of gkd gkd.py) and, where the task has a reference, `reference`: copy, adapter, precomputed.
+`micro_batch` counts pairs (KTO, BCO: answers). All tokens count as completion: the most that the copies of masked logits can hold.
 Needs third_party/src/trl-1.9.0 (the release's `trl` folder).
 """
 import ast
@@ -17,13 +17,15 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TRL = os.path.join(HERE, "third_party", "src", "trl-1.9.0", "trl")
 PAIRS = {"dpo", "orpo", "simpo", "cpo", "reward"}
 GENERATED = {"grpo", "rloo"}
-TASKS = PAIRS | {"kto", "gkd"} | GENERATED
+TASKS = PAIRS | {"kto", "bco", "gkd"} | GENERATED
 CLASSES = {"dpo": ("trainer/dpo_trainer.py", "DPOTrainer"), "kto": ("trainer/kto_trainer.py", "KTOTrainer"),
+           "bco": ("experimental/bco/bco_trainer.py", "BCOTrainer"),
            "orpo": ("experimental/orpo/orpo_trainer.py", "ORPOTrainer"), "cpo": ("experimental/cpo/cpo_trainer.py", "CPOTrainer"),
            "simpo": ("experimental/cpo/cpo_trainer.py", "CPOTrainer"), "reward": ("trainer/reward_trainer.py", "RewardTrainer"),
            "gkd": ("experimental/gkd/gkd_trainer.py", "GKDTrainer")}
 METHODS = {"_compute_loss", "_compute_kl_logps", "compute_loss", "concatenated_inputs", "concatenated_forward", "get_batch_logps",
            "get_batch_loss_metrics", "odds_ratio_loss", "cpo_loss", "generalized_jsd_loss"}
+FURTHER = {"bco": {"forward", "bco_loss", "null_ref_context", "_get_prompt_embeddings"}}
 
 
 def is_one(job):
@@ -66,21 +68,27 @@ def trainer_class(task):
     path, name = CLASSES[task]
     tree = ast.parse(open(os.path.join(TRL, path)).read())
     whole = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
-    body = [n for n in whole.body if isinstance(n, ast.FunctionDef) and n.name in METHODS]
+    body = [n for n in whole.body if isinstance(n, ast.FunctionDef) and n.name in METHODS | FURTHER.get(task, set())]
     names = helpers()
     run([ast.ClassDef(name, [], [], body, [], **({"type_params": []} if sys.version_info >= (3, 12) else {}))], names, path)
     return names[name]
 
 
-def make_trainer(model, job, reference):
-    for m in model.modules():                          # disable_dropout=True
+def disable_dropout(model):
+    """trainer/utils.py: disable_dropout_in_model."""
+    for m in model.modules():
         if isinstance(m, torch.nn.Dropout):
             m.p = 0.0
+
+
+def make_trainer(model, job, reference):
+    disable_dropout(model)
     same = lambda x, *a, **k: x  # noqa: E731
     trainer = trainer_class(job["task"])()
     trainer.model = model
     trainer.ref_model = reference
-    trainer.accelerator = types.SimpleNamespace(device=torch.device("cuda"), gather=same, gather_for_metrics=same, unwrap_model=unwrapped)
+    trainer.accelerator = types.SimpleNamespace(device=torch.device("cuda"), gather=same, gather_for_metrics=same, unwrap_model=unwrapped,
+                                                is_main_process=True)
     trainer.args = types.SimpleNamespace(gradient_checkpointing_kwargs={"use_reentrant": job["use_reentrant"]}, device=torch.device("cuda"),
                                          center_rewards_coefficient=None)
     trainer.precompute_ref_logps = job.get("reference") == "precomputed"
@@ -90,6 +98,8 @@ def make_trainer(model, job, reference):
                 "label_smoothing": 0.0, "use_weighting": False, "aux_loss_enabled": False, "_total_train_tokens": 0, "calculate_KL": True,
                 "use_liger_kernel": False, "loss_type": "kto" if job["task"] == "kto" else job["task"] if job["task"] == "simpo" else "sigmoid",
                 "desirable_weight": 1.0, "undesirable_weight": 1.0, "is_encoder_decoder": False, "padding_value": 0, "pad_token_id": 0,
+                "match_underlying_distribution": False, "ref_adapter_name": None, "model_adapter_name": None,
+                "running": types.SimpleNamespace(update=same, mean=0.0),     # BCO's moments: numbers
                 "_peft_has_been_casted_to_bf16": False, "cpo_alpha": 0.0 if job["task"] == "simpo" else 1.0, "alpha": 0.0, "simpo_gamma": 0.5}
     for key, value in settings.items():
         setattr(trainer, key, value)
@@ -189,6 +199,14 @@ def make_text_batch(job):
                  "KL_attention_mask": kl_mask, "KL_completion_mask": whole(1, b, job["seq_len"]), "label": label.bool()}
         if job.get("reference") == "precomputed":
             batch.update(ref_logps=torch.empty(b, device="cuda"), ref_KL_logps=torch.empty(b, device="cuda"))
+        return batch
+    if task == "bco":                                  # experimental/utils.py: DPODataCollatorWithPadding; labels are a list
+        ids, mask = rows(job, b)
+        batch = {"prompt_input_ids": whole(0, b, job["seq_len"] // 2), "prompt_attention_mask": whole(1, b, job["seq_len"] // 2),
+                 "completion_input_ids": ids, "completion_attention_mask": mask, "completion_labels": whole(0, b, job["seq_len"]),
+                 "label": [i < b - b // 2 for i in range(b)]}
+        if job.get("reference") == "precomputed":
+            batch["reference_logps"] = torch.empty(b, device="cuda")
         return batch
     ids, mask = rows(job, 2 * b)
     batch = {"input_ids": ids, "attention_mask": mask}

@@ -46,6 +46,7 @@ def run_fake(job, registry, steps, top):
     import grpo
     import jobs as J
     import offloading
+    import ppo
     import preferences
     import unslothed
     from torch.utils._pytree import tree_iter
@@ -60,7 +61,10 @@ def run_fake(job, registry, steps, top):
     known = KnownValues(job.get("expert_imbalance", 1.0))
     with mode, known:
         model = build(J, job, registry, fake=True)
-        further = preferences.add_reference(model, job, lambda of: J.build_model(of, registry, True))
+        if ppo.is_one(job):
+            model, further = ppo.assemble(model, job, lambda of: J.build_model(of, registry, True))
+        else:
+            further = preferences.add_reference(model, job, lambda of: J.build_model(of, registry, True))
         if job.get("vae") or job.get("text_encoders"):
             import diffusion
             further = diffusion.beside(model)
@@ -90,7 +94,11 @@ def run_fake(job, registry, steps, top):
         tr.recompute_done = recompute_done
         fwd_ends = []
         with tr:
-            for step in range(1, steps + 1):
+            if ppo.is_one(job):
+                batch_shapes = {"input_ids": [job["micro_batch"], job["seq_len"]]}
+                amp = J.PRECISION[job["precision"]][1]
+                ppo.run(model, job, Updates(tr, opt, trainable, snap, fwd_ends, steps), steps, amp, J.DTYPES)
+            for step in range(1, steps + 1 if not ppo.is_one(job) else 1):
                 if job.get("lisa"):
                     in_turn(model, job["lisa"], step)
                 grpo.start = lambda phase, step=step: tr.start(phase, step)
@@ -143,6 +151,48 @@ def run_fake(job, registry, steps, top):
     rec["sdpa_kernel"] = sorted({m for r in tr.recs for m in [sdpa_kernel(r.op)] if m})
     rec["wall_s"] = round(time.time() - t0, 1)
     return rec
+
+
+class Updates:
+    """A loop of its own tells of its phases (recorder/ppo.py)."""
+
+    def __init__(self, tracker, optimizer, trainable, snap, fwd_ends, count):
+        self.tracker, self.optimizer, self.trainable, self.snap, self.fwd_ends, self.count = tracker, optimizer, trainable, snap, fwd_ends, count
+        self.step = 0
+
+    def start(self, phase):
+        self.tracker.mods.clear()
+        self.tracker.start(phase, self.step)
+
+    def begin(self):
+        self.step += 1
+        self.start("generation")
+
+    def before_backward(self):
+        tr = self.tracker
+        tr.mods.clear()
+        tr.flush()
+        self.fwd_ends.append(len(tr.events))
+        if self.step == self.count and "after_forward" not in self.snap:
+            self.snap["after_forward"] = [r.id for r in tr.live_recs()]
+        self.start("backward")
+
+    def behind_backward(self):
+        for p in self.trainable:
+            if p.grad is not None:
+                self.tracker.mark_kind(p.grad, "gradients")
+
+    def run_optimizer(self):
+        self.start("optimizer")
+        self.optimizer.step()
+        if self.step == 1:
+            for t in self.optimizer.tensors():
+                self.tracker.mark_kind(t, "optimizer_state")
+
+    def zero_grad(self):
+        self.start("zero_grad")
+        for p in self.trainable:
+            p.grad = None
 
 
 def weights_of(model, job):
@@ -222,6 +272,9 @@ def build(J, job, registry, fake, placed=None):
         from transformers.integrations.neftune import activate_neftune
         activate_neftune(model, job["neftune"])    # as Trainer.train does: behind the hook that asks for gradients
     losses.install(model, job["loss"], fake)
+    if job.get("task") == "prm":                       # PRMTrainer.__init__: all else is transformers' Trainer
+        import preferences
+        preferences.disable_dropout(model)
     if fake:
         offloading.install(model, job)
     return model
