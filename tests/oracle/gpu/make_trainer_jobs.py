@@ -21,7 +21,7 @@ JOBS = []
 
 def job(id_, trainer, model, batch, length, dtype="bf16", amp="bf16", ckpt=False, accum=1, optim="adamw_torch_fused", request=None, args=None, data=None, **more):
     """The trainer's arguments and the request say the same; what only one of them knows is given in args or request."""
-    trl = trainer in ("sft", "dpo", "reward", "kto", "grpo", "gkd")
+    trl = trainer in ("sft", "dpo", "reward", "kto", "grpo", "gkd", "bco", "prm", "ppo", "online_dpo")
     a = {"per_device_train_batch_size": batch, "gradient_accumulation_steps": accum, "gradient_checkpointing": ckpt, "optim": optim,
          "bf16": amp == "bf16", "fp16": amp == "fp16", "learning_rate": 1e-5, "dataloader_num_workers": 0}
     r = {"micro_batch_size": batch, "sequence_length": length, "gradient_accumulation_steps": accum, "precision": PRECISION[dtype, amp], "optimizer": optim,
@@ -29,7 +29,7 @@ def job(id_, trainer, model, batch, length, dtype="bf16", amp="bf16", ckpt=False
     if trl:
         a["max_length"] = length                       # TRL cuts at 1024 by default
         r["task"] = trainer
-        if trainer == "grpo":
+        if trainer in ("grpo", "ppo"):
             del a["max_length"]
     if trainer == "sft":
         liger = (args or {}).get("use_liger_kernel")
@@ -195,10 +195,24 @@ job("grpo-qwen05b-accum4", "grpo", Q5, 4, 384, accum=4, ckpt=True, args={"num_ge
 job("grpo-qwen17b-lora", "grpo", Q17, 8, 320, ckpt=True, lora={}, args={"num_generations": 8, "max_completion_length": 64}, data={"prompt": 256},
     request={"num_generations": 8, "max_completion_length": 64, "max_prompt_length": 256}, timeout=150)
 
+# -- a third: trl.experimental
+SECOND = len(JOBS)
+STEPWISE = {"task_type": "TOKEN_CLS", "target_modules": ["q_proj", "k_proj", "v_proj", "o_proj"]}
+job("prm-qwen05b", "prm", Q5, 2, 511, architecture="Qwen2ForTokenClassification")
+job("prm-qwen05b-ck", "prm", Q5, 4, 511, ckpt=True, architecture="Qwen2ForTokenClassification")
+job("prm-llama1b-lora", "prm", L1, 2, 511, lora=STEPWISE, architecture="LlamaForTokenClassification")
+job("bco-qwen05b", "bco", Q5, 2, 512, data={"prompt": 128})
+job("bco-qwen05b-lora", "bco", Q5, 2, 512, lora={}, data={"prompt": 128})
+job("bco-llama1b-lora-ck", "bco", L1, 4, 1024, ckpt=True, lora={}, data={"prompt": 512})
+# bf16 does not reach PPOTrainer's Accelerator
+job("ppo-pythia160m", "ppo", "EleutherAI/pythia-160m", 4, 256, data={"prompt": 128},
+    args={"response_length": 128, "num_ppo_epochs": 2, "num_mini_batches": 1, "total_episodes": 12, "local_rollout_forward_batch_size": 4, "num_sample_generations": 0},
+    request={"precision": "pure_bf16", "max_grad_norm": 0.0, "max_completion_length": 128, "local_rollout_forward_batch_size": 4})
+
 
 def main():
-    if sys.argv[1:] == ["second"]:
-        del JOBS[:FIRST]
+    if sys.argv[1:] in (["second"], ["third"]):
+        del JOBS[:FIRST if sys.argv[1] == "second" else SECOND]
     JOBS.sort(key=lambda j: (not j["args"].get("torch_compile"), -j["timeout"]))     # the slow ones start first
     with open(os.path.join(HERE, "trainers.jsonl"), "w") as f:
         for j in JOBS:

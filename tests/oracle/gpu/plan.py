@@ -19,6 +19,8 @@ LARGEST = 45 << 30
 
 
 def is_runnable(job):
+    if job.get("beside") and "lora" not in job:        # real_jobs trains all of it
+        return False
     return (job["optimizer"] in OPTIMIZERS and not OTHERS & set(job) and job.get("attention") != "flash_attention_2" and job.get("arch") in (None, 80, 90)
             and job.get("library") != "sd_scripts" and job.get("task") not in ("grpo", "rloo", "gkd") and job["gradient_checkpointing"] in ("none", "full"))
 
