@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/families/family.hpp"
 #include "core/families/megatron_lora.hpp"
 #include "core/layers/moe.hpp"
 #include "core/layers/program.hpp"
@@ -22,7 +23,10 @@ constexpr const char* kAttention = "megatron_core 0.16.1 transformer/attention.p
 constexpr const char* kCore = "megatron_core 0.16.1 transformer/dot_product_attention.py: DotProductAttention.forward";
 constexpr const char* kMlp = "megatron_core 0.16.1 transformer/mlp.py: MLP.forward";
 constexpr const char* kExperts = "megatron_core 0.16.1 transformer/moe/{router, token_dispatcher, experts}.py";
+constexpr const char* kShared = "megatron_core 0.16.1 transformer/moe/shared_experts.py: SharedExpertMLP.forward";
 constexpr const char* kLoss = "megatron_core 0.16.1 models/common/language_module: compute_language_model_loss";
+constexpr const char* kSeen =
+    "mcore-bridge f020e47 src/mcore_bridge/model/mm_gpts/qwen3_vl.py: Qwen3VLTransformerBlock";
 constexpr const char* kBatch = "Megatron-LM megatron/training/utils.py: get_batch_on_this_tp_rank";
 
 /// What a model type's layers are made of, as a GPTModel's arguments say it.
@@ -38,7 +42,17 @@ constexpr Form kForms[] = {
     {"qwen2"},
     {"qwen3"},
     {"qwen3_moe"},
+    {"qwen2_moe"},
     {"mixtral"},
+    // What sees, ahead of one of these; as_megatron says of which.
+    {"qwen2_vl"},
+    {"qwen2_5_vl"},
+    {"qwen3_vl"},
+    {"qwen3_vl_moe"},
+    {"qwen2_5_omni_thinker"},
+    {"qwen3_omni_moe_thinker"},
+    {"internvl"},
+    {"internvl_chat"},
     {"gpt2", false, false, true},
     {"gpt_neox", false, false},
     {"bloom", false, false},
@@ -117,6 +131,8 @@ Tensor norm(Net& net, const char* name, Tensor x) {
   return net.layer_norm(name, std::move(x), true, !form_of(net.arch.model_type)->rms);
 }
 
+// mcore-bridge f020e47 src/mcore_bridge/model/mm_gpt_model.py: MultimodalGPTModel._patch_word_embeddings: features take
+// their places among all of a sequence's rows, batch first, which are divided behind it, and then by the GPUs' number.
 Tensor embed(Net& net) {
   if (net.stage != nullptr && !net.stage->first) return std::move(net.received);
   const Scope in(net.tape, "embedding", kEmbedding);
@@ -129,9 +145,11 @@ Tensor embed(Net& net) {
     hidden = add(std::move(hidden), positions);
   }
   if (net.arch.alibi) hidden = norm(net, "embedding.word_embeddings.norm", std::move(hidden));  // --embed-layernorm
+  if (net.merge != nullptr) hidden = net.merge(net, std::move(hidden));
   hidden = contiguous(permute(std::move(hidden), {1, 0, 2}));
   const Count shards = shards_of_sequence(net);
   if (shards > 1) hidden = reduce_scattered(std::move(hidden), shards);
+  if (shards > 1 && net.merge != nullptr) hidden = mul_scalar(std::move(hidden));
   hidden = dropout(std::move(hidden), net.arch.residual_dropout);
   net.wrapper_locals.push_back(hidden);  // GPTModel.forward: decoder_input
   return begins_graph(net) ? as_leaf(net, std::move(hidden)) : hidden;
@@ -256,8 +274,15 @@ Routing routed(Net& net, const Tensor& flat) {
   r.logits = linear(flat, weight);
   // moe_utils.py RouterGatingLinearFunction saves its input, whether the weight is trained or not.
   if (!weight.requires_grad()) net.tape.save(r.logits.edge().node, flat);
-  TopK best = topk(r.logits, Dim(e.per_token));
-  r.weights = to(softmax(std::move(best.values), Dtype::kFp32), flat.dtype());
+  TopK best;
+  if (e.normalised) {
+    best = topk(r.logits, Dim(e.per_token));
+    r.weights = to(softmax(std::move(best.values), Dtype::kFp32), flat.dtype());
+  } else {  // moe_router_pre_softmax
+    const Tensor scores = to(softmax(r.logits, Dtype::kFp32), flat.dtype());
+    best = topk(scores, Dim(e.per_token));
+    r.weights = std::move(best.values);
+  }
   r.weights = scatter_last(std::move(r.weights), best.indices, Dim(e.count));
   r.indices = net.tape.allocate(Shape{flat.dim(0), Dim(e.count)}, Dtype::kBool, "routing_map");
   return r;
@@ -318,6 +343,19 @@ Tensor grouped_mlp(Net& net, Dispatched in) {
   return experts_linear(net, {kSecond, net.H, false, local}, std::move(h));
 }
 
+// shared_experts.py SharedExpertMLP.forward: an MLP of its own width that all tokens pass, and a gate on what it makes.
+Tensor shared_experts(Net& net, const Tensor& hidden) {
+  const Scope in(net.tape, "mlp.shared_experts", kShared);
+  const Dim width = net.width_of(net.arch.experts.shared_width), wide(2 * width.n(), Symbol::kFeedForward);
+  Tensor h = column(net, "mlp.shared_experts.linear_fc1", hidden, wide, false);
+  h = bias_swiglu(std::move(h));
+  const Tensor output = row(net, "mlp.shared_experts.linear_fc2", std::move(h), false);
+  Tensor weight = net.parameter("mlp.shared_experts", "gate_weight", Shape{Dim(1), net.H});
+  const Tensor logits = linear(hidden, std::move(weight));
+  const Tensor score = sigmoid(logits);
+  return mul(output, score);
+}
+
 // MoEAlltoAllTokenDispatcher: each token once for each of its experts, sent to their GPU, gathered from those that
 // divide them, in the order of the experts; back the same way.
 Tensor experts(Net& net, Tensor hidden_in) {
@@ -327,6 +365,8 @@ Tensor experts(Net& net, Tensor hidden_in) {
   const Count parts = gpus_of_expert(net.job);
   const Dim tokens(hidden.numel() / net.H.n(), Symbol::kTokens), rows(tokens.n() * e.per_token), width(e.width / parts);
   const Tensor flat = view(hidden, Shape{tokens, net.H});
+  Tensor shared;
+  if (e.shared_width > 0) shared = shared_experts(net, hidden);
   const Routing routing = routed(net, flat);
   const bool several = net.job.expert > 1;
   const Tensor order = net.tape.allocate(Shape{rows}, Dtype::kInt64, "masked_select");
@@ -348,7 +388,8 @@ Tensor experts(Net& net, Tensor hidden_in) {
   Tensor sum = zeros(net.tape, Shape{tokens, net.H}, x.dtype());
   sum = net.job.deterministic ? index_add_in_place(std::move(sum), order, std::move(x))
                               : scatter_add_in_place(std::move(sum), order, std::move(x));
-  return view(std::move(sum), hidden.shape());
+  sum = view(std::move(sum), hidden.shape());
+  return shared.defined() ? add(std::move(sum), shared) : sum;
 }
 
 // bias_dropout_add behind either branch.
@@ -439,6 +480,7 @@ void keep_dummy_gradients(Net& net) {
   const auto is_dense = [](bool dense) { return dense; };
   if (e.count == 0 || std::any_of(e.dense_layers.begin(), e.dense_layers.end(), is_dense)) feed_forward(net.F.n());
   if (e.count > 0) feed_forward(e.width / gpus_of_expert(net.job));
+  if (e.shared_width > 0) feed_forward(net.width_of(e.shared_width).n());
   const bool has_head = net.arch.head == Head::kCausalLm;
   if (has_last_stage(net) && has_head) shapes.push_back(Shape{net.V, net.H});
   for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -462,6 +504,35 @@ void keep_memory_buffer(Net& net) {
   net.tape.standing(larger ? scores : gathered, net.job.recipe.weights, "mpu", Category::kWorkspace);
 }
 
+// mcore-bridge f020e47 mm_gpts/qwen3_vl.py: Qwen3VLTransformerBlock._deepstack_process: of the sequence's part here,
+// which is taken to have an equal part of the pictures' tokens, too.
+Tensor with_deep_features(Net& net, Tensor hidden_in) {
+  Tensor hidden = std::move(hidden_in);
+  const auto which = static_cast<std::size_t>(net.layer_index);
+  if (which >= net.handed_out.size()) return hidden;
+  const Scope in(net.tape, "decoder.deepstack", kSeen);
+  const Tensor& all = net.handed_out[which].second;
+  const Dim rows(net.tape.quotient(all.size(0), shards_of_sequence(net)));
+  const Shape flat{Dim(hidden.numel() / net.H.n()), net.H}, whole = hidden.shape();
+  const Tensor found = net.tape.allocate(Shape{rows, Dim(2)}, Dtype::kInt64, "nonzero");
+  hidden = view(std::move(hidden), flat);
+  Tensor local = clone(gather_rows(hidden, found));
+  local = add(std::move(local), narrow(all, 0, 0, rows));
+  hidden = put_rows(std::move(hidden), found, std::move(local));
+  return view(std::move(hidden), whole);
+}
+
+// A tower's features of several of its layers, which join this many of the first layers' outputs.
+Tensor run_with_deep_features(Net& net) {
+  Stack stack{net.arch.layers_path, net.arch.num_layers, layer};
+  stack.then = Phase::kLoss;
+  stack.after = with_deep_features;
+  Tensor hidden = embed(net);
+  hidden = net.layers(stack, std::move(hidden));
+  net.handed_out.clear();
+  return final_norm(net, std::move(hidden));
+}
+
 Tensor forward(Net& net) {
   const bool first = net.tape.parameters().empty();  // of a step's
   if (first && fuses_gradients(net)) keep_dummy_gradients(net);
@@ -471,7 +542,26 @@ Tensor forward(Net& net) {
                     Category::kWorkspace);
   }
   if (first && !net.arch.alibi) keep_memory_buffer(net);
+  const bool has_deep = !net.arch.parts.empty() && !net.arch.parts.front().pictures.layers.empty();
+  if (has_deep && net.merge != nullptr && net.job.images_per_sample > 0 && net.stage == nullptr) {
+    return run_with_deep_features(net);
+  }
   return run_one_stack(net, embed, layer, final_norm);
+}
+
+// The family's own program of a model that sees: its towers, whole on every GPU (mcore-bridge f020e47
+// src/mcore_bridge/model/mm_gpts/utils.py: HuggingFaceVit), and where their features go, around this file's layers.
+const Program& family_program(const Net& net) {
+  return *type_named(net.arch.model_type)->program;
+}
+
+Tensor forward_seeing(Net& net) {
+  return family_program(net).forward(net);
+}
+
+void inputs_seeing(Net& net) {
+  family_program(net).inputs(net);
+  inputs(net);
 }
 
 constexpr HeadForward kHeads[] = {
@@ -479,6 +569,11 @@ constexpr HeadForward kHeads[] = {
 
 const Program kProgram = {
     .forward = forward, .lm_head = output_layer, .heads = kHeads, .inputs = inputs, .implementation = "megatron"};
+const Program kSeeing = {.forward = forward_seeing,
+                         .lm_head = output_layer,
+                         .heads = kHeads,
+                         .inputs = inputs_seeing,
+                         .implementation = "megatron"};
 const Program kBigScience = {.forward = forward,
                              .lm_head = output_layer,
                              .heads = kHeads,
@@ -488,8 +583,28 @@ const Program kBigScience = {.forward = forward,
 /// Megatron-Core has no alibi; BigScience's fork has two-matrix feed-forwards, LayerNorm and as many heads of keys as
 /// of queries alone, and no experts.
 bool is_known(const Form& form, const Architecture& a, const TrainingJob& job) {
+  if (a.language != nullptr && job.is_megatron_deepspeed()) return false;
   if (!job.is_megatron_deepspeed()) return !a.alibi;
   return !form.rms && !form.gated && a.num_heads == a.num_kv_heads && a.experts.count == 0;
+}
+
+// A language model behind a tower whose layers this file has, too.
+bool has_known_language(const Architecture& a) {
+  constexpr std::string_view kOwn[] = {"qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe"};
+  constexpr std::string_view kOthers[] = {"llama", "qwen2", "qwen3", "qwen3_moe"};
+  if (a.language == nullptr || a.model_type.ends_with("_thinker")) return true;
+  if (std::find(std::begin(kOwn), std::end(kOwn), a.model_type) != std::end(kOwn)) return true;
+  return std::any_of(std::begin(kOthers), std::end(kOthers),
+                     [&](std::string_view type) { return type_named(type)->program == a.language; });
+}
+
+void check_seeing(const TrainingJob& job, Issues& issues) {
+  if (job.context == 1 && !job.pipeline.is_used() && !job.megatron.local_layers) return;
+  issues.push_back(
+      {"UNSUPPORTED_VALUE", Severity::kError, "/parallelism",
+       "Under Megatron-Core a model that sees or hears is modelled in one stage, with Transformer Engine's "
+       "layers and without context parallelism.",
+       "1"});
 }
 
 }  // namespace
@@ -497,11 +612,12 @@ bool is_known(const Form& form, const Architecture& a, const TrainingJob& job) {
 void as_megatron(TrainingJob& job, Architecture& architecture, Issues& issues) {
   const Form* form = form_of(architecture.model_type);
   if (form == nullptr || !is_known(*form, architecture, job) || kProgram.heads.find(architecture.head) == nullptr ||
-      architecture.parallel_residual || architecture.sliding_window > 0) {
+      architecture.parallel_residual || architecture.sliding_window > 0 || !has_known_language(architecture)) {
     issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/framework/name",
                       "Under Megatron-Core these are modelled: language models of Llama's, Mistral's, Mixtral's, "
                       "Qwen's, GPT-2's, GPT-NeoX's (without parallel residual) and StarCoder 2's layers, without "
-                      "windows; under Megatron-DeepSpeed GPT-2's, GPT-NeoX's and BLOOM's. Not " +
+                      "windows, and Qwen's and InternVL's models that see or hear with such layers; under "
+                      "Megatron-DeepSpeed GPT-2's, GPT-NeoX's and BLOOM's. Not " +
                           architecture.model_type + " as it stands here.",
                       ""});
     return;
@@ -513,6 +629,14 @@ void as_megatron(TrainingJob& job, Architecture& architecture, Issues& issues) {
                       "false"});
   }
   architecture.program = job.is_megatron_deepspeed() ? &kBigScience : &kProgram;
+  if (architecture.language != nullptr) {
+    check_seeing(job, issues);
+    architecture.language = &kProgram;
+    architecture.program = &kSeeing;
+    job.stand_ins.emplace_back(
+        "ms-swift's models that see or hear on Megatron-Core (mcore-bridge), answered from its source: transformers' "
+        "tower, whole on every GPU, ahead of Transformer Engine's layers with rotation in one dimension");
+  }
   job.adapter.dtype = job.recipe.weights;  // ParallelLinearAdapter.__init__: params_dtype
   if (job.has_adapter() && !job.megatron.local_layers) {
     job.stand_ins.emplace_back(
