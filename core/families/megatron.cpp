@@ -20,6 +20,7 @@ constexpr const char* kEmbedding =
     "megatron_core 0.16.1 models/common/embeddings/language_model_embedding.py: LanguageModelEmbedding.forward";
 constexpr const char* kLayer = "megatron_core 0.16.1 transformer/transformer_layer.py: TransformerLayer.forward";
 constexpr const char* kAttention = "megatron_core 0.16.1 transformer/attention.py: SelfAttention.forward";
+constexpr const char* kLatent = "megatron_core 0.16.1 transformer/multi_latent_attention.py: MLASelfAttention";
 constexpr const char* kCore = "megatron_core 0.16.1 transformer/dot_product_attention.py: DotProductAttention.forward";
 constexpr const char* kMlp = "megatron_core 0.16.1 transformer/mlp.py: MLP.forward";
 constexpr const char* kExperts = "megatron_core 0.16.1 transformer/moe/{router, token_dispatcher, experts}.py";
@@ -35,6 +36,7 @@ struct Form {
   bool rms = true;       ///< RMSNorm, else LayerNorm with a bias
   bool gated = true;     ///< SwiGLU in one matrix, else GELU
   bool learned = false;  ///< a table of positions
+  bool sigmoid = false;  ///< experts are chosen by their scores' sigmoids and a bias (moe_router_enable_expert_bias)
 };
 constexpr Form kForms[] = {
     {"llama"},
@@ -43,6 +45,8 @@ constexpr Form kForms[] = {
     {"qwen3"},
     {"qwen3_moe"},
     {"qwen2_moe"},
+    {"deepseek_v2"},
+    {"deepseek_v3", true, true, false, true},
     {"mixtral"},
     // What sees, ahead of one of these; as_megatron says of which.
     {"qwen2_vl"},
@@ -191,8 +195,9 @@ Tensor scores_and_product(Net& net, Tensor q, Tensor k, Tensor v) {
   Tensor p = scores;
   p = fuses_softmax(net) ? softmax_over_gradient(std::move(p)) : softmax(std::move(p));
   p = dropout(std::move(p), net.arch.attention_dropout);
+  const Dim width = v.dim(-1);
   Tensor out = matmul(std::move(p), std::move(v));
-  out = view(std::move(out), Shape{net.B, net.A, net.S, net.hd});
+  out = view(std::move(out), Shape{net.B, net.A, net.S, width});
   return contiguous(permute(std::move(out), {2, 0, 1, 3}));
 }
 
@@ -206,7 +211,8 @@ bool runs_flash_package(const Net& net) {
 Tensor core_attention_of(Net& net, Tensor q, Tensor k, Tensor v) {
   const Scope in(net.tape, "self_attention.core_attention", kCore);
   // get_qkv_layout: what lies apart from rotated queries and keys is copied, and the projection's output let go.
-  if (net.rotates(net.layer_index) && !net.job.megatron.local_layers) v = clone(std::move(v));
+  const bool is_latent = net.arch.latent.rank > 0;  // whose values have been copied
+  if (net.rotates(net.layer_index) && !net.job.megatron.local_layers && !is_latent) v = clone(std::move(v));
   if (net.job.attention == AttentionKernel::kEager || net.job.megatron.local_layers) {
     net.attention_kernel = "eager";
     return scores_and_product(net, std::move(q), std::move(k), std::move(v));
@@ -219,7 +225,9 @@ Tensor core_attention_of(Net& net, Tensor q, Tensor k, Tensor v) {
   q = permute(std::move(q), {1, 2, 0, 3});
   k = permute(std::move(k), {1, 2, 0, 3});
   v = permute(std::move(v), {1, 2, 0, 3});
+  const Dim width = v.dim(-1);
   Tensor out = flash_attention(std::move(q), std::move(k), std::move(v), net.arch.attention_dropout);
+  if (is_latent) out = narrow(std::move(out), -1, 0, width);
   if (runs_flash_package(net)) out = clone(std::move(out));
   return permute(std::move(out), {2, 0, 1, 3});
 }
@@ -245,6 +253,54 @@ Tensor attention_of(Net& net, Tensor hidden) {
                               [&net, k, v](Tensor query) { return core_attention_of(net, std::move(query), k, v); });
   out = view(std::move(out), Shape{net.S, net.B, net.Q});
   return row(net, "self_attention.linear_proj", std::move(out), net.arch.attention_out_bias);
+}
+
+// rope_utils.py _apply_rotary_pos_emb_bshd, unfused: of neighbouring columns, put apart, and joined with none behind.
+Tensor turned(Net& net, Tensor x_in) {
+  Tensor x = std::move(x_in);
+  const Shape table{net.S, Dim(1), Dim(1), Dim(net.arch.latent.rope_dim)};
+  const Tensor first = every_other(x, 0), second = every_other(x, 1);
+  x = cat({&first, &second}, -1);
+  const Tensor cos = net.tape.allocate(table, x.dtype(), "cos"), sin = net.tape.allocate(table, x.dtype(), "sin");
+  x = rotate_by(std::move(x), cos, sin);
+  return cat({&x}, -1);
+}
+
+// MLASelfAttention.get_query_key_value_tensors: what is projected down has its names until the attention returns.
+Tensor latent_attention(Net& net, Tensor hidden_in) {
+  const Scope in(net.tape, "self_attention", kLatent);
+  const LatentAttention& a = net.arch.latent;
+  const Dim rope(a.rope_dim), plain(a.plain_dim), value(a.value_dim), one(1);
+  const Dim all_q(net.A.n() * net.hd.n()), all_kv(net.A.n() * (a.plain_dim + a.value_dim));
+  Tensor narrow_q = std::move(hidden_in);
+  const Tensor hidden = narrow_q;
+  if (a.query_rank > 0) {
+    narrow_q = column(net, "self_attention.linear_q_down_proj", hidden, Dim(a.query_rank), false);
+  }
+  Tensor joined = column(net, "self_attention.linear_kv_down_proj", hidden, Dim(a.rank + a.rope_dim), false);
+  Pieces parts = split(joined, -1, {Dim(a.rank), rope});
+  if (a.query_rank > 0) narrow_q = norm(net, "self_attention.q_layernorm", std::move(narrow_q));
+  const Tensor narrow_kv = norm(net, "self_attention.kv_layernorm", std::move(parts.part[0]));
+  Tensor query, key, values;
+  {
+    const char* const name = a.query_rank > 0 ? "self_attention.linear_q_up_proj" : "self_attention.linear_q_proj";
+    const Tensor q = view(column(net, name, narrow_q, all_q, false), Shape{net.S, net.B, net.A, net.hd});
+    Tensor kv = column(net, "self_attention.linear_kv_up_proj", narrow_kv, all_kv, false);
+    kv = view(std::move(kv), Shape{net.S, net.B, net.A, Dim(a.plain_dim + a.value_dim)});
+    const Pieces q_parts = split(q, -1, {plain, rope}), kv_parts = split(kv, -1, {plain, value});
+    const Tensor q_turned = turned(net, q_parts.part[1]);
+    Tensor k_turned = turned(net, view(std::move(parts.part[1]), Shape{net.S, net.B, one, rope}));
+    k_turned = expand(std::move(k_turned), Shape{net.S, net.B, net.A, rope});
+    query = cat({&q_parts.part[0], &q_turned}, -1);
+    key = cat({&kv_parts.part[0], &k_turned}, -1);
+    values = contiguous(kv_parts.part[1]);
+  }
+  joined.reset();
+  Tensor out = core_attention(net, std::move(query), [&net, key, values](Tensor q) {
+    return core_attention_of(net, std::move(q), key, values);
+  });
+  out = reshape(std::move(out), Shape{net.S, net.B, Dim(net.A.n() * a.value_dim)});
+  return row(net, "self_attention.linear_proj", std::move(out), false);
 }
 
 Tensor mlp(Net& net, Tensor hidden) {
@@ -275,11 +331,19 @@ Routing routed(Net& net, const Tensor& flat) {
   // moe_utils.py RouterGatingLinearFunction saves its input, whether the weight is trained or not.
   if (!weight.requires_grad()) net.tape.save(r.logits.edge().node, flat);
   TopK best;
-  if (e.normalised) {
+  Tensor scores, biased;
+  if (form_of(net.arch.model_type)->sigmoid) {
+    scores = to(sigmoid(to(r.logits, Dtype::kFp32)), flat.dtype());
+    biased = to(scores, Dtype::kFp32);  // scores + expert_bias
+    best = topk(biased, Dim(e.per_token));
+    scores = gather_last(scores, best.indices);
+    Tensor sum = sum_over(scores, -1, true);
+    r.weights = mul_scalar(mul(scores, std::move(sum)));
+  } else if (e.normalised) {
     best = topk(r.logits, Dim(e.per_token));
     r.weights = to(softmax(std::move(best.values), Dtype::kFp32), flat.dtype());
   } else {  // moe_router_pre_softmax
-    const Tensor scores = to(softmax(r.logits, Dtype::kFp32), flat.dtype());
+    scores = to(softmax(r.logits, Dtype::kFp32), flat.dtype());
     best = topk(scores, Dim(e.per_token));
     r.weights = std::move(best.values);
   }
@@ -350,6 +414,7 @@ Tensor shared_experts(Net& net, const Tensor& hidden) {
   Tensor h = column(net, "mlp.shared_experts.linear_fc1", hidden, wide, false);
   h = bias_swiglu(std::move(h));
   const Tensor output = row(net, "mlp.shared_experts.linear_fc2", std::move(h), false);
+  if (net.arch.model_type != "qwen2_moe") return output;  // moe_shared_expert_gate
   Tensor weight = net.parameter("mlp.shared_experts", "gate_weight", Shape{Dim(1), net.H});
   const Tensor logits = linear(hidden, std::move(weight));
   const Tensor score = sigmoid(logits);
@@ -398,7 +463,7 @@ Tensor layer(Net& net, Tensor hidden) {
   const double p = net.arch.residual_dropout;
   Tensor residual = std::move(hidden);
   Tensor h = norm(net, "input_layernorm", residual);
-  h = attention_of(net, std::move(h));
+  h = net.arch.latent.rank > 0 ? latent_attention(net, std::move(h)) : attention_of(net, std::move(h));
   h = dropout(std::move(h), p);
   residual = add(std::move(residual), std::move(h));
   h = norm(net, "pre_mlp_layernorm", residual);
@@ -466,6 +531,18 @@ bool has_last_stage(const Net& net) {
   return net.stage == nullptr || net.stage->last || net.job.pipeline.rank + 1 == net.job.pipeline.stages;
 }
 
+// Among a mixture's layers that this GPU has.
+bool has_dense_layer(const Net& net) {
+  const LayerFlags& dense = net.arch.experts.dense_layers;
+  const bool one_stage = net.stage != nullptr && net.job.pipeline.chunks == 1;
+  for (std::size_t i = 0; i < dense.size(); ++i) {
+    const auto layer = static_cast<Count>(i);
+    const bool here = !one_stage || (layer >= net.stage->begin && layer < net.stage->end);
+    if (here && dense[i]) return true;
+  }
+  return false;
+}
+
 // What autograd gets in the place of a fused gradient: a tensor for each shape of weight, which stays (Transformer
 // Engine's get_dummy_wgrad, which Megatron-Core's own layers call, too).
 void keep_dummy_gradients(Net& net) {
@@ -473,12 +550,18 @@ void keep_dummy_gradients(Net& net) {
   const Experts& e = net.arch.experts;
   const Count times = form_of(net.arch.model_type)->gated ? 2 : 1;
   std::vector<Shape> shapes{Shape{Dim(net.Q.n() + 2 * net.K.n()), net.H}, Shape{net.H, net.Q}};
+  if (const LatentAttention& a = net.arch.latent; a.rank > 0) {
+    const Dim all_q(net.A.n() * net.hd.n()), rank(a.rank), heads_kv(net.A.n() * (a.plain_dim + a.value_dim));
+    shapes = {Shape{Dim(a.rank + a.rope_dim), net.H}, Shape{heads_kv, rank},
+              Shape{net.H, Dim(net.A.n() * a.value_dim)}};
+    shapes.push_back(Shape{all_q, a.query_rank > 0 ? Dim(a.query_rank) : net.H});
+    if (a.query_rank > 0) shapes.push_back(Shape{Dim(a.query_rank), net.H});
+  }
   const auto feed_forward = [&](Count width) {
     shapes.push_back(Shape{Dim(times * width), net.H});
     shapes.push_back(Shape{net.H, Dim(width)});
   };
-  const auto is_dense = [](bool dense) { return dense; };
-  if (e.count == 0 || std::any_of(e.dense_layers.begin(), e.dense_layers.end(), is_dense)) feed_forward(net.F.n());
+  if (e.count == 0 || has_dense_layer(net)) feed_forward(net.F.n());
   if (e.count > 0) feed_forward(e.width / gpus_of_expert(net.job));
   if (e.shared_width > 0) feed_forward(net.width_of(e.shared_width).n());
   const bool has_head = net.arch.head == Head::kCausalLm;
@@ -615,7 +698,8 @@ void as_megatron(TrainingJob& job, Architecture& architecture, Issues& issues) {
       architecture.parallel_residual || architecture.sliding_window > 0 || !has_known_language(architecture)) {
     issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/framework/name",
                       "Under Megatron-Core these are modelled: language models of Llama's, Mistral's, Mixtral's, "
-                      "Qwen's, GPT-2's, GPT-NeoX's (without parallel residual) and StarCoder 2's layers, without "
+                      "Qwen's, DeepSeek-V2's and V3's, GPT-2's, GPT-NeoX's (without parallel residual) and StarCoder "
+                      "2's layers, without "
                       "windows, and Qwen's and InternVL's models that see or hear with such layers; under "
                       "Megatron-DeepSpeed GPT-2's, GPT-NeoX's and BLOOM's. Not " +
                           architecture.model_type + " as it stands here.",
@@ -627,6 +711,19 @@ void as_megatron(TrainingJob& job, Architecture& architecture, Issues& issues) {
                       "Megatron-Core's own layers take RMSNorm from torch, and refuse sequence parallelism beside it "
                       "(torch_norm.py: WrappedTorchNorm).",
                       "false"});
+  }
+  if (architecture.latent.rank > 0) {
+    if (job.tensor.is_used() || job.context > 1) {
+      issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/parallelism/tensor",
+                        "Under Megatron-Core latent attention is modelled whole: without tensor and context "
+                        "parallelism. Expert parallelism and pipelines go beside it.",
+                        "1"});
+    }
+    if (!job.megatron.local_layers) {
+      job.stand_ins.emplace_back(
+          "Megatron-Core's latent attention on Transformer Engine's layers, answered by unfused projections and "
+          "rotation as beside Megatron-Core's own, and a kernel whose output is as wide as its queries");
+    }
   }
   architecture.program = job.is_megatron_deepspeed() ? &kBigScience : &kProgram;
   if (architecture.language != nullptr) {

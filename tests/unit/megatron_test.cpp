@@ -162,6 +162,30 @@ TEST_CASE("a shared expert is whole beside expert parallelism, and divided by te
   CHECK(ask_for(R"("tensor": 2, "sequence_parallel": true)").parameters.total == one.parameters.total);
 }
 
+// megatron_core 0.16.1 transformer/multi_latent_attention.py: MLASelfAttention.__init__'s five layers, and
+// DeepSeek-V3's shared expert, which has no gate.
+TEST_CASE("latent attention under Megatron-Core has DeepSeek's projections, whole on every GPU") {
+  const auto request = [](const std::string& parallelism) {
+    return R"({"schema": 1, "config": {"model_type": "deepseek_v3", "hidden_size": 256, "num_hidden_layers": 2,
+      "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 1024, "n_routed_experts": 8,
+      "n_shared_experts": 1, "num_experts_per_tok": 2, "moe_intermediate_size": 128, "intermediate_size": 512,
+      "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1, "q_lora_rank": 96, "kv_lora_rank": 64,
+      "qk_rope_head_dim": 16, "qk_nope_head_dim": 32, "v_head_dim": 32, "tie_word_embeddings": false},
+      "framework": {"name": "megatron"}, "attention": "flash_attention_2", "parallelism": {)" +
+           parallelism + "}}";
+  };
+  constexpr Count kAttention = 256 * 96 + 96 + 96 * 8 * 48 + 256 * (64 + 16) + 64 + 64 * 8 * 64 + 8 * 32 * 256;
+  constexpr Count kDense = 3 * 256 * 512, kMixture = 8 * 3 * 256 * 128 + 3 * 256 * 128 + 8 * 256;
+  const Answer one = ask(request(R"("data": 1)"));
+  REQUIRE(one.estimate);
+  CHECK(one.estimate->parameters.total == 2 * 1024 * 256 + 2 * kAttention + kDense + kMixture + 5 * 256);
+  CHECK(answered(request(R"("data": 2, "expert": 2)")).parameters.total == one.estimate->parameters.total);
+  CHECK_FALSE(ask(request(R"("tensor": 2, "sequence_parallel": true)")).estimate);
+  bool said = false;
+  for (const Issue& issue : one.issues) said = said || issue.code == "STAND_IN";
+  CHECK(said);
+}
+
 TEST_CASE("beside tensor parallelism experts are divided as the rest, and want sequence parallelism") {
   const Estimate two = answered(mixture(R"("tensor": 2, "sequence_parallel": true)"));
   CHECK(two.parameters.total >= answered(mixture(R"("data": 1)")).parameters.total);
