@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/families/family.hpp"
 #include "core/families/megatron_lora.hpp"
 #include "core/layers/moe.hpp"
 #include "core/layers/program.hpp"
@@ -19,10 +20,14 @@ constexpr const char* kEmbedding =
     "megatron_core 0.16.1 models/common/embeddings/language_model_embedding.py: LanguageModelEmbedding.forward";
 constexpr const char* kLayer = "megatron_core 0.16.1 transformer/transformer_layer.py: TransformerLayer.forward";
 constexpr const char* kAttention = "megatron_core 0.16.1 transformer/attention.py: SelfAttention.forward";
+constexpr const char* kLatent = "megatron_core 0.16.1 transformer/multi_latent_attention.py: MLASelfAttention";
 constexpr const char* kCore = "megatron_core 0.16.1 transformer/dot_product_attention.py: DotProductAttention.forward";
 constexpr const char* kMlp = "megatron_core 0.16.1 transformer/mlp.py: MLP.forward";
 constexpr const char* kExperts = "megatron_core 0.16.1 transformer/moe/{router, token_dispatcher, experts}.py";
+constexpr const char* kShared = "megatron_core 0.16.1 transformer/moe/shared_experts.py: SharedExpertMLP.forward";
 constexpr const char* kLoss = "megatron_core 0.16.1 models/common/language_module: compute_language_model_loss";
+constexpr const char* kSeen =
+    "mcore-bridge f020e47 src/mcore_bridge/model/mm_gpts/qwen3_vl.py: Qwen3VLTransformerBlock";
 constexpr const char* kBatch = "Megatron-LM megatron/training/utils.py: get_batch_on_this_tp_rank";
 
 /// What a model type's layers are made of, as a GPTModel's arguments say it.
@@ -31,6 +36,7 @@ struct Form {
   bool rms = true;       ///< RMSNorm, else LayerNorm with a bias
   bool gated = true;     ///< SwiGLU in one matrix, else GELU
   bool learned = false;  ///< a table of positions
+  bool sigmoid = false;  ///< experts are chosen by their scores' sigmoids and a bias (moe_router_enable_expert_bias)
 };
 constexpr Form kForms[] = {
     {"llama"},
@@ -38,7 +44,19 @@ constexpr Form kForms[] = {
     {"qwen2"},
     {"qwen3"},
     {"qwen3_moe"},
+    {"qwen2_moe"},
+    {"deepseek_v2"},
+    {"deepseek_v3", true, true, false, true},
     {"mixtral"},
+    // What sees, ahead of one of these; as_megatron says of which.
+    {"qwen2_vl"},
+    {"qwen2_5_vl"},
+    {"qwen3_vl"},
+    {"qwen3_vl_moe"},
+    {"qwen2_5_omni_thinker"},
+    {"qwen3_omni_moe_thinker"},
+    {"internvl"},
+    {"internvl_chat"},
     {"gpt2", false, false, true},
     {"gpt_neox", false, false},
     {"bloom", false, false},
@@ -117,6 +135,8 @@ Tensor norm(Net& net, const char* name, Tensor x) {
   return net.layer_norm(name, std::move(x), true, !form_of(net.arch.model_type)->rms);
 }
 
+// mcore-bridge f020e47 src/mcore_bridge/model/mm_gpt_model.py: MultimodalGPTModel._patch_word_embeddings: features take
+// their places among all of a sequence's rows, batch first, which are divided behind it, and then by the GPUs' number.
 Tensor embed(Net& net) {
   if (net.stage != nullptr && !net.stage->first) return std::move(net.received);
   const Scope in(net.tape, "embedding", kEmbedding);
@@ -129,9 +149,11 @@ Tensor embed(Net& net) {
     hidden = add(std::move(hidden), positions);
   }
   if (net.arch.alibi) hidden = norm(net, "embedding.word_embeddings.norm", std::move(hidden));  // --embed-layernorm
+  if (net.merge != nullptr) hidden = net.merge(net, std::move(hidden));
   hidden = contiguous(permute(std::move(hidden), {1, 0, 2}));
   const Count shards = shards_of_sequence(net);
   if (shards > 1) hidden = reduce_scattered(std::move(hidden), shards);
+  if (shards > 1 && net.merge != nullptr) hidden = mul_scalar(std::move(hidden));
   hidden = dropout(std::move(hidden), net.arch.residual_dropout);
   net.wrapper_locals.push_back(hidden);  // GPTModel.forward: decoder_input
   return begins_graph(net) ? as_leaf(net, std::move(hidden)) : hidden;
@@ -173,8 +195,9 @@ Tensor scores_and_product(Net& net, Tensor q, Tensor k, Tensor v) {
   Tensor p = scores;
   p = fuses_softmax(net) ? softmax_over_gradient(std::move(p)) : softmax(std::move(p));
   p = dropout(std::move(p), net.arch.attention_dropout);
+  const Dim width = v.dim(-1);
   Tensor out = matmul(std::move(p), std::move(v));
-  out = view(std::move(out), Shape{net.B, net.A, net.S, net.hd});
+  out = view(std::move(out), Shape{net.B, net.A, net.S, width});
   return contiguous(permute(std::move(out), {2, 0, 1, 3}));
 }
 
@@ -188,7 +211,8 @@ bool runs_flash_package(const Net& net) {
 Tensor core_attention_of(Net& net, Tensor q, Tensor k, Tensor v) {
   const Scope in(net.tape, "self_attention.core_attention", kCore);
   // get_qkv_layout: what lies apart from rotated queries and keys is copied, and the projection's output let go.
-  if (net.rotates(net.layer_index) && !net.job.megatron.local_layers) v = clone(std::move(v));
+  const bool is_latent = net.arch.latent.rank > 0;  // whose values have been copied
+  if (net.rotates(net.layer_index) && !net.job.megatron.local_layers && !is_latent) v = clone(std::move(v));
   if (net.job.attention == AttentionKernel::kEager || net.job.megatron.local_layers) {
     net.attention_kernel = "eager";
     return scores_and_product(net, std::move(q), std::move(k), std::move(v));
@@ -201,7 +225,9 @@ Tensor core_attention_of(Net& net, Tensor q, Tensor k, Tensor v) {
   q = permute(std::move(q), {1, 2, 0, 3});
   k = permute(std::move(k), {1, 2, 0, 3});
   v = permute(std::move(v), {1, 2, 0, 3});
+  const Dim width = v.dim(-1);
   Tensor out = flash_attention(std::move(q), std::move(k), std::move(v), net.arch.attention_dropout);
+  if (is_latent) out = narrow(std::move(out), -1, 0, width);
   if (runs_flash_package(net)) out = clone(std::move(out));
   return permute(std::move(out), {2, 0, 1, 3});
 }
@@ -227,6 +253,54 @@ Tensor attention_of(Net& net, Tensor hidden) {
                               [&net, k, v](Tensor query) { return core_attention_of(net, std::move(query), k, v); });
   out = view(std::move(out), Shape{net.S, net.B, net.Q});
   return row(net, "self_attention.linear_proj", std::move(out), net.arch.attention_out_bias);
+}
+
+// rope_utils.py _apply_rotary_pos_emb_bshd, unfused: of neighbouring columns, put apart, and joined with none behind.
+Tensor turned(Net& net, Tensor x_in) {
+  Tensor x = std::move(x_in);
+  const Shape table{net.S, Dim(1), Dim(1), Dim(net.arch.latent.rope_dim)};
+  const Tensor first = every_other(x, 0), second = every_other(x, 1);
+  x = cat({&first, &second}, -1);
+  const Tensor cos = net.tape.allocate(table, x.dtype(), "cos"), sin = net.tape.allocate(table, x.dtype(), "sin");
+  x = rotate_by(std::move(x), cos, sin);
+  return cat({&x}, -1);
+}
+
+// MLASelfAttention.get_query_key_value_tensors: what is projected down has its names until the attention returns.
+Tensor latent_attention(Net& net, Tensor hidden_in) {
+  const Scope in(net.tape, "self_attention", kLatent);
+  const LatentAttention& a = net.arch.latent;
+  const Dim rope(a.rope_dim), plain(a.plain_dim), value(a.value_dim), one(1);
+  const Dim all_q(net.A.n() * net.hd.n()), all_kv(net.A.n() * (a.plain_dim + a.value_dim));
+  Tensor narrow_q = std::move(hidden_in);
+  const Tensor hidden = narrow_q;
+  if (a.query_rank > 0) {
+    narrow_q = column(net, "self_attention.linear_q_down_proj", hidden, Dim(a.query_rank), false);
+  }
+  Tensor joined = column(net, "self_attention.linear_kv_down_proj", hidden, Dim(a.rank + a.rope_dim), false);
+  Pieces parts = split(joined, -1, {Dim(a.rank), rope});
+  if (a.query_rank > 0) narrow_q = norm(net, "self_attention.q_layernorm", std::move(narrow_q));
+  const Tensor narrow_kv = norm(net, "self_attention.kv_layernorm", std::move(parts.part[0]));
+  Tensor query, key, values;
+  {
+    const char* const name = a.query_rank > 0 ? "self_attention.linear_q_up_proj" : "self_attention.linear_q_proj";
+    const Tensor q = view(column(net, name, narrow_q, all_q, false), Shape{net.S, net.B, net.A, net.hd});
+    Tensor kv = column(net, "self_attention.linear_kv_up_proj", narrow_kv, all_kv, false);
+    kv = view(std::move(kv), Shape{net.S, net.B, net.A, Dim(a.plain_dim + a.value_dim)});
+    const Pieces q_parts = split(q, -1, {plain, rope}), kv_parts = split(kv, -1, {plain, value});
+    const Tensor q_turned = turned(net, q_parts.part[1]);
+    Tensor k_turned = turned(net, view(std::move(parts.part[1]), Shape{net.S, net.B, one, rope}));
+    k_turned = expand(std::move(k_turned), Shape{net.S, net.B, net.A, rope});
+    query = cat({&q_parts.part[0], &q_turned}, -1);
+    key = cat({&kv_parts.part[0], &k_turned}, -1);
+    values = contiguous(kv_parts.part[1]);
+  }
+  joined.reset();
+  Tensor out = core_attention(net, std::move(query), [&net, key, values](Tensor q) {
+    return core_attention_of(net, std::move(q), key, values);
+  });
+  out = reshape(std::move(out), Shape{net.S, net.B, Dim(net.A.n() * a.value_dim)});
+  return row(net, "self_attention.linear_proj", std::move(out), false);
 }
 
 Tensor mlp(Net& net, Tensor hidden) {
@@ -256,8 +330,23 @@ Routing routed(Net& net, const Tensor& flat) {
   r.logits = linear(flat, weight);
   // moe_utils.py RouterGatingLinearFunction saves its input, whether the weight is trained or not.
   if (!weight.requires_grad()) net.tape.save(r.logits.edge().node, flat);
-  TopK best = topk(r.logits, Dim(e.per_token));
-  r.weights = to(softmax(std::move(best.values), Dtype::kFp32), flat.dtype());
+  TopK best;
+  Tensor scores, biased;
+  if (form_of(net.arch.model_type)->sigmoid) {
+    scores = to(sigmoid(to(r.logits, Dtype::kFp32)), flat.dtype());
+    biased = to(scores, Dtype::kFp32);  // scores + expert_bias
+    best = topk(biased, Dim(e.per_token));
+    scores = gather_last(scores, best.indices);
+    Tensor sum = sum_over(scores, -1, true);
+    r.weights = mul_scalar(mul(scores, std::move(sum)));
+  } else if (e.normalised) {
+    best = topk(r.logits, Dim(e.per_token));
+    r.weights = to(softmax(std::move(best.values), Dtype::kFp32), flat.dtype());
+  } else {  // moe_router_pre_softmax
+    scores = to(softmax(r.logits, Dtype::kFp32), flat.dtype());
+    best = topk(scores, Dim(e.per_token));
+    r.weights = std::move(best.values);
+  }
   r.weights = scatter_last(std::move(r.weights), best.indices, Dim(e.count));
   r.indices = net.tape.allocate(Shape{flat.dim(0), Dim(e.count)}, Dtype::kBool, "routing_map");
   return r;
@@ -318,6 +407,20 @@ Tensor grouped_mlp(Net& net, Dispatched in) {
   return experts_linear(net, {kSecond, net.H, false, local}, std::move(h));
 }
 
+// shared_experts.py SharedExpertMLP.forward: an MLP of its own width that all tokens pass, and a gate on what it makes.
+Tensor shared_experts(Net& net, const Tensor& hidden) {
+  const Scope in(net.tape, "mlp.shared_experts", kShared);
+  const Dim width = net.width_of(net.arch.experts.shared_width), wide(2 * width.n(), Symbol::kFeedForward);
+  Tensor h = column(net, "mlp.shared_experts.linear_fc1", hidden, wide, false);
+  h = bias_swiglu(std::move(h));
+  const Tensor output = row(net, "mlp.shared_experts.linear_fc2", std::move(h), false);
+  if (net.arch.model_type != "qwen2_moe") return output;  // moe_shared_expert_gate
+  Tensor weight = net.parameter("mlp.shared_experts", "gate_weight", Shape{Dim(1), net.H});
+  const Tensor logits = linear(hidden, std::move(weight));
+  const Tensor score = sigmoid(logits);
+  return mul(output, score);
+}
+
 // MoEAlltoAllTokenDispatcher: each token once for each of its experts, sent to their GPU, gathered from those that
 // divide them, in the order of the experts; back the same way.
 Tensor experts(Net& net, Tensor hidden_in) {
@@ -327,6 +430,8 @@ Tensor experts(Net& net, Tensor hidden_in) {
   const Count parts = gpus_of_expert(net.job);
   const Dim tokens(hidden.numel() / net.H.n(), Symbol::kTokens), rows(tokens.n() * e.per_token), width(e.width / parts);
   const Tensor flat = view(hidden, Shape{tokens, net.H});
+  Tensor shared;
+  if (e.shared_width > 0) shared = shared_experts(net, hidden);
   const Routing routing = routed(net, flat);
   const bool several = net.job.expert > 1;
   const Tensor order = net.tape.allocate(Shape{rows}, Dtype::kInt64, "masked_select");
@@ -348,7 +453,8 @@ Tensor experts(Net& net, Tensor hidden_in) {
   Tensor sum = zeros(net.tape, Shape{tokens, net.H}, x.dtype());
   sum = net.job.deterministic ? index_add_in_place(std::move(sum), order, std::move(x))
                               : scatter_add_in_place(std::move(sum), order, std::move(x));
-  return view(std::move(sum), hidden.shape());
+  sum = view(std::move(sum), hidden.shape());
+  return shared.defined() ? add(std::move(sum), shared) : sum;
 }
 
 // bias_dropout_add behind either branch.
@@ -357,7 +463,7 @@ Tensor layer(Net& net, Tensor hidden) {
   const double p = net.arch.residual_dropout;
   Tensor residual = std::move(hidden);
   Tensor h = norm(net, "input_layernorm", residual);
-  h = attention_of(net, std::move(h));
+  h = net.arch.latent.rank > 0 ? latent_attention(net, std::move(h)) : attention_of(net, std::move(h));
   h = dropout(std::move(h), p);
   residual = add(std::move(residual), std::move(h));
   h = norm(net, "pre_mlp_layernorm", residual);
@@ -425,6 +531,18 @@ bool has_last_stage(const Net& net) {
   return net.stage == nullptr || net.stage->last || net.job.pipeline.rank + 1 == net.job.pipeline.stages;
 }
 
+// Among a mixture's layers that this GPU has.
+bool has_dense_layer(const Net& net) {
+  const LayerFlags& dense = net.arch.experts.dense_layers;
+  const bool one_stage = net.stage != nullptr && net.job.pipeline.chunks == 1;
+  for (std::size_t i = 0; i < dense.size(); ++i) {
+    const auto layer = static_cast<Count>(i);
+    const bool here = !one_stage || (layer >= net.stage->begin && layer < net.stage->end);
+    if (here && dense[i]) return true;
+  }
+  return false;
+}
+
 // What autograd gets in the place of a fused gradient: a tensor for each shape of weight, which stays (Transformer
 // Engine's get_dummy_wgrad, which Megatron-Core's own layers call, too).
 void keep_dummy_gradients(Net& net) {
@@ -432,13 +550,20 @@ void keep_dummy_gradients(Net& net) {
   const Experts& e = net.arch.experts;
   const Count times = form_of(net.arch.model_type)->gated ? 2 : 1;
   std::vector<Shape> shapes{Shape{Dim(net.Q.n() + 2 * net.K.n()), net.H}, Shape{net.H, net.Q}};
+  if (const LatentAttention& a = net.arch.latent; a.rank > 0) {
+    const Dim all_q(net.A.n() * net.hd.n()), rank(a.rank), heads_kv(net.A.n() * (a.plain_dim + a.value_dim));
+    shapes = {Shape{Dim(a.rank + a.rope_dim), net.H}, Shape{heads_kv, rank},
+              Shape{net.H, Dim(net.A.n() * a.value_dim)}};
+    shapes.push_back(Shape{all_q, a.query_rank > 0 ? Dim(a.query_rank) : net.H});
+    if (a.query_rank > 0) shapes.push_back(Shape{Dim(a.query_rank), net.H});
+  }
   const auto feed_forward = [&](Count width) {
     shapes.push_back(Shape{Dim(times * width), net.H});
     shapes.push_back(Shape{net.H, Dim(width)});
   };
-  const auto is_dense = [](bool dense) { return dense; };
-  if (e.count == 0 || std::any_of(e.dense_layers.begin(), e.dense_layers.end(), is_dense)) feed_forward(net.F.n());
+  if (e.count == 0 || has_dense_layer(net)) feed_forward(net.F.n());
   if (e.count > 0) feed_forward(e.width / gpus_of_expert(net.job));
+  if (e.shared_width > 0) feed_forward(net.width_of(e.shared_width).n());
   const bool has_head = net.arch.head == Head::kCausalLm;
   if (has_last_stage(net) && has_head) shapes.push_back(Shape{net.V, net.H});
   for (std::size_t i = 0; i < shapes.size(); ++i) {
@@ -462,6 +587,35 @@ void keep_memory_buffer(Net& net) {
   net.tape.standing(larger ? scores : gathered, net.job.recipe.weights, "mpu", Category::kWorkspace);
 }
 
+// mcore-bridge f020e47 mm_gpts/qwen3_vl.py: Qwen3VLTransformerBlock._deepstack_process: of the sequence's part here,
+// which is taken to have an equal part of the pictures' tokens, too.
+Tensor with_deep_features(Net& net, Tensor hidden_in) {
+  Tensor hidden = std::move(hidden_in);
+  const auto which = static_cast<std::size_t>(net.layer_index);
+  if (which >= net.handed_out.size()) return hidden;
+  const Scope in(net.tape, "decoder.deepstack", kSeen);
+  const Tensor& all = net.handed_out[which].second;
+  const Dim rows(net.tape.quotient(all.size(0), shards_of_sequence(net)));
+  const Shape flat{Dim(hidden.numel() / net.H.n()), net.H}, whole = hidden.shape();
+  const Tensor found = net.tape.allocate(Shape{rows, Dim(2)}, Dtype::kInt64, "nonzero");
+  hidden = view(std::move(hidden), flat);
+  Tensor local = clone(gather_rows(hidden, found));
+  local = add(std::move(local), narrow(all, 0, 0, rows));
+  hidden = put_rows(std::move(hidden), found, std::move(local));
+  return view(std::move(hidden), whole);
+}
+
+// A tower's features of several of its layers, which join this many of the first layers' outputs.
+Tensor run_with_deep_features(Net& net) {
+  Stack stack{net.arch.layers_path, net.arch.num_layers, layer};
+  stack.then = Phase::kLoss;
+  stack.after = with_deep_features;
+  Tensor hidden = embed(net);
+  hidden = net.layers(stack, std::move(hidden));
+  net.handed_out.clear();
+  return final_norm(net, std::move(hidden));
+}
+
 Tensor forward(Net& net) {
   const bool first = net.tape.parameters().empty();  // of a step's
   if (first && fuses_gradients(net)) keep_dummy_gradients(net);
@@ -471,7 +625,26 @@ Tensor forward(Net& net) {
                     Category::kWorkspace);
   }
   if (first && !net.arch.alibi) keep_memory_buffer(net);
+  const bool has_deep = !net.arch.parts.empty() && !net.arch.parts.front().pictures.layers.empty();
+  if (has_deep && net.merge != nullptr && net.job.images_per_sample > 0 && net.stage == nullptr) {
+    return run_with_deep_features(net);
+  }
   return run_one_stack(net, embed, layer, final_norm);
+}
+
+// The family's own program of a model that sees: its towers, whole on every GPU (mcore-bridge f020e47
+// src/mcore_bridge/model/mm_gpts/utils.py: HuggingFaceVit), and where their features go, around this file's layers.
+const Program& family_program(const Net& net) {
+  return *type_named(net.arch.model_type)->program;
+}
+
+Tensor forward_seeing(Net& net) {
+  return family_program(net).forward(net);
+}
+
+void inputs_seeing(Net& net) {
+  family_program(net).inputs(net);
+  inputs(net);
 }
 
 constexpr HeadForward kHeads[] = {
@@ -479,6 +652,11 @@ constexpr HeadForward kHeads[] = {
 
 const Program kProgram = {
     .forward = forward, .lm_head = output_layer, .heads = kHeads, .inputs = inputs, .implementation = "megatron"};
+const Program kSeeing = {.forward = forward_seeing,
+                         .lm_head = output_layer,
+                         .heads = kHeads,
+                         .inputs = inputs_seeing,
+                         .implementation = "megatron"};
 const Program kBigScience = {.forward = forward,
                              .lm_head = output_layer,
                              .heads = kHeads,
@@ -488,8 +666,28 @@ const Program kBigScience = {.forward = forward,
 /// Megatron-Core has no alibi; BigScience's fork has two-matrix feed-forwards, LayerNorm and as many heads of keys as
 /// of queries alone, and no experts.
 bool is_known(const Form& form, const Architecture& a, const TrainingJob& job) {
+  if (a.language != nullptr && job.is_megatron_deepspeed()) return false;
   if (!job.is_megatron_deepspeed()) return !a.alibi;
   return !form.rms && !form.gated && a.num_heads == a.num_kv_heads && a.experts.count == 0;
+}
+
+// A language model behind a tower whose layers this file has, too.
+bool has_known_language(const Architecture& a) {
+  constexpr std::string_view kOwn[] = {"qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe"};
+  constexpr std::string_view kOthers[] = {"llama", "qwen2", "qwen3", "qwen3_moe"};
+  if (a.language == nullptr || a.model_type.ends_with("_thinker")) return true;
+  if (std::find(std::begin(kOwn), std::end(kOwn), a.model_type) != std::end(kOwn)) return true;
+  return std::any_of(std::begin(kOthers), std::end(kOthers),
+                     [&](std::string_view type) { return type_named(type)->program == a.language; });
+}
+
+void check_seeing(const TrainingJob& job, Issues& issues) {
+  if (job.context == 1 && !job.pipeline.is_used() && !job.megatron.local_layers) return;
+  issues.push_back(
+      {"UNSUPPORTED_VALUE", Severity::kError, "/parallelism",
+       "Under Megatron-Core a model that sees or hears is modelled in one stage, with Transformer Engine's "
+       "layers and without context parallelism.",
+       "1"});
 }
 
 }  // namespace
@@ -497,11 +695,13 @@ bool is_known(const Form& form, const Architecture& a, const TrainingJob& job) {
 void as_megatron(TrainingJob& job, Architecture& architecture, Issues& issues) {
   const Form* form = form_of(architecture.model_type);
   if (form == nullptr || !is_known(*form, architecture, job) || kProgram.heads.find(architecture.head) == nullptr ||
-      architecture.parallel_residual || architecture.sliding_window > 0) {
+      architecture.parallel_residual || architecture.sliding_window > 0 || !has_known_language(architecture)) {
     issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/framework/name",
                       "Under Megatron-Core these are modelled: language models of Llama's, Mistral's, Mixtral's, "
-                      "Qwen's, GPT-2's, GPT-NeoX's (without parallel residual) and StarCoder 2's layers, without "
-                      "windows; under Megatron-DeepSpeed GPT-2's, GPT-NeoX's and BLOOM's. Not " +
+                      "Qwen's, DeepSeek-V2's and V3's, GPT-2's, GPT-NeoX's (without parallel residual) and StarCoder "
+                      "2's layers, without "
+                      "windows, and Qwen's and InternVL's models that see or hear with such layers; under "
+                      "Megatron-DeepSpeed GPT-2's, GPT-NeoX's and BLOOM's. Not " +
                           architecture.model_type + " as it stands here.",
                       ""});
     return;
@@ -512,7 +712,28 @@ void as_megatron(TrainingJob& job, Architecture& architecture, Issues& issues) {
                       "(torch_norm.py: WrappedTorchNorm).",
                       "false"});
   }
+  if (architecture.latent.rank > 0) {
+    if (job.tensor.is_used() || job.context > 1) {
+      issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/parallelism/tensor",
+                        "Under Megatron-Core latent attention is modelled whole: without tensor and context "
+                        "parallelism. Expert parallelism and pipelines go beside it.",
+                        "1"});
+    }
+    if (!job.megatron.local_layers) {
+      job.stand_ins.emplace_back(
+          "Megatron-Core's latent attention on Transformer Engine's layers, answered by unfused projections and "
+          "rotation as beside Megatron-Core's own, and a kernel whose output is as wide as its queries");
+    }
+  }
   architecture.program = job.is_megatron_deepspeed() ? &kBigScience : &kProgram;
+  if (architecture.language != nullptr) {
+    check_seeing(job, issues);
+    architecture.language = &kProgram;
+    architecture.program = &kSeeing;
+    job.stand_ins.emplace_back(
+        "ms-swift's models that see or hear on Megatron-Core (mcore-bridge), answered from its source: transformers' "
+        "tower, whole on every GPU, ahead of Transformer Engine's layers with rotation in one dimension");
+  }
   job.adapter.dtype = job.recipe.weights;  // ParallelLinearAdapter.__init__: params_dtype
   if (job.has_adapter() && !job.megatron.local_layers) {
     job.stand_ins.emplace_back(

@@ -21,6 +21,17 @@ Dim part_of(Count size, Symbol meaning, const TrainingJob& job) {
   return Dim((size + job.tensor.degree - 1) / job.tensor.degree, meaning);
 }
 
+// All of its heads and columns on this GPU.
+void undivide(Net& net) {
+  const Architecture& a = net.arch;
+  net.F = Dim(a.intermediate_size, Symbol::kFeedForward);
+  net.V = Dim(a.vocab_size, Symbol::kVocab);
+  net.A = Dim(a.num_heads, Symbol::kHeads);
+  net.Kv = Dim(a.num_kv_heads, Symbol::kKvHeads);
+  net.Q = Dim(a.query_size(), Symbol::kQuery);
+  net.K = Dim(a.kv_size(), Symbol::kKeyValue);
+}
+
 }  // namespace
 
 Net::Net(Tape& t, const Architecture& a, const TrainingJob& j)
@@ -56,7 +67,11 @@ Net::Net(Net& whole, const Architecture& a, const TrainingJob& j, Dim batch, Dim
 
 Net& Net::part(const Architecture& architecture, Dim batch, Dim sequence) {
   whole_->parts_.push_back(std::unique_ptr<Net>(new Net(*whole_, architecture, job, batch, sequence)));
-  return *whole_->parts_.back();
+  Net& other = *whole_->parts_.back();
+  // mcore-bridge f020e47 src/mcore_bridge/model/mm_gpts/utils.py: HuggingFaceVit: each tensor-parallel GPU has all of
+  // it.
+  if (job.is_megatron() && &architecture != &arch) undivide(other);
+  return other;
 }
 
 Net& Net::copy() {
@@ -150,6 +165,9 @@ bool Net::is_sliding_layer(Count layer) const {
 }
 
 bool Net::inputs_require_grads() const {
+  // ms-swift 3602360a megatron/trainers/base.py: _prepare_vit_gradient_checkpointing asks for it of towers that are
+  // trained.
+  if (job.is_megatron()) return false;
   // PEFT asks is_gradient_checkpointing, which InternVisionEncoder's own switch makes true.
   if (whole_->arch.model_type == "internvl_chat" && job.has_adapter()) return true;
   // unsloth_zoo 2026.8.13 training_utils.py: prepare_model_for_training(use_reentrant=True).
@@ -340,7 +358,8 @@ Tensor Net::embedding(const char* name, Tensor ids_in, Dim rows, Dim width, Scal
   const Tensor ids = std::move(ids_in);
   const bool is_token_table = tape.next_parameter() == tied_embedding;
   const Tensor weight = declare(name, "weight", Shape{rows, width}, ModuleKind::kEmbedding);
-  Tensor result = job.tensor.is_used() ? divided_embedding(*this, ids, weight) : tidemark::embedding(ids, weight);
+  const bool divided = job.tensor.is_used() && !job.is_megatron();  // whose own table is megatron.cpp's
+  Tensor result = divided ? divided_embedding(*this, ids, weight) : tidemark::embedding(ids, weight);
   if (scaling != nullptr) result = scaling(*this, std::move(result));
   if (rank_of(name) == 0) return result;
   // peft 0.18 utils/other.py prepare_model_for_kbit_training runs before the adapters come: the hook is on the table

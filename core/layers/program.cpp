@@ -78,6 +78,13 @@ void check_attention(const Architecture& architecture, const TrainingJob& job, I
 
 std::string full_name(const Architecture& architecture, std::string_view path) {
   const std::string_view body = architecture.body_prefix;
+  // mcore-bridge f020e47 src/mcore_bridge/model/mm_gpt_model.py: a GPTModel is the language model, table and head too.
+  const Program* language = architecture.language;
+  const bool of_gpt_model =
+      path.starts_with("embedding.") || path.starts_with("decoder.") || path.starts_with("output_layer");
+  if (of_gpt_model && language != nullptr && language->implementation != nullptr) {
+    return std::string{"language_model."}.append(path);
+  }
   constexpr std::string_view kTower = "vision_tower.";  // as most that hold one name it
   // Of a model that sees, the language model's program names its own modules ("model.norm") and the head. All else lies
   // beside the language model in the body.

@@ -77,6 +77,48 @@ TEST_CASE("what no record holds has a wide range and says so") {
   CHECK(said);
 }
 
+// mcore-bridge f020e47 model/mm_gpts/utils.py HuggingFaceVit: transformers' tower, which nothing divides; ms-swift
+// 3602360a megatron/arguments/megatron_args.py: freeze_vit and freeze_aligner are on by default.
+std::string seeing(const std::string& parallelism, const std::string& rest) {
+  return R"({"schema": 1, "config": {"model_type": "qwen3_vl", "text_config": {"hidden_size": 256,
+    "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 32, "vocab_size": 1024,
+    "intermediate_size": 512}, "vision_config": {"hidden_size": 128, "depth": 4, "num_heads": 4,
+    "intermediate_size": 256, "out_hidden_size": 256, "deepstack_visual_indexes": [1, 2]}}, "sequence_length": 512,
+    "framework": {"name": "megatron"}, "attention": "flash_attention_2", "images_per_sample": 1,
+    "image_size": [256, 256], "parallelism": {)" +
+         parallelism + "}, " + rest + "}";
+}
+
+TEST_CASE("a tower is whole on every tensor-parallel GPU, and costs its weights alone where it is frozen") {
+  const std::string frozen = R"("freeze_vision": true, "freeze_projector": true)";
+  const Estimate one = answered(seeing(R"("data": 1)", frozen));
+  const Estimate two = answered(seeing(R"("tensor": 2, "sequence_parallel": true)", frozen));
+  CHECK(one.parameters.total == two.parameters.total);
+  const Count language = one.parameters.trainable, tower = one.parameters.total - language;
+  // Embedding and head, q, k, v, output, feed-forward of four layers, and norms: Qwen3-VL's text model.
+  CHECK(language == 2 * 1024 * 256 + 4 * (256 * (512 + 256) + 3 * 256 * 512 + 2 * 256 + 2 * 32) + 256);
+  CHECK(held(one, Category::kGradients) >= 4 * language);
+  CHECK(held(one, Category::kGradients) < 4 * language + 64 * 1024);  // parts begin at multiples of 64 numbers
+  const Count divided = 2 * 1024 * 256 + 4 * (256 * (512 + 256) + 3 * 256 * 512);
+  CHECK(held(two, Category::kWeights) >= 2 * (tower + language - divided / 2));
+  CHECK(held(two, Category::kWeights) < 2 * (tower + language - divided / 2) + 256 * 1024);  // blocks of 512 bytes
+  const Estimate trained = answered(seeing(R"("data": 1)", R"("gradient_checkpointing": "none")"));
+  CHECK(trained.parameters.trainable == one.parameters.total);
+}
+
+TEST_CASE("what sees under Megatron-Core is answered as a stand-in, in one stage and with a whole sequence") {
+  const std::string frozen = R"("freeze_vision": true, "freeze_projector": true)";
+  bool said = false;
+  for (const Issue& issue : ask(seeing(R"("data": 2)", frozen)).issues) said = said || issue.code == "STAND_IN";
+  CHECK(said);
+  CHECK_FALSE(ask(seeing(R"("pipeline": 2, "num_micro_batches": 4)", frozen)).estimate);
+  CHECK_FALSE(ask(seeing(R"("context": 2)", frozen)).estimate);
+  // Adapters are the language model's, not of the tower's layers of the same name (mlp.linear_fc1).
+  const Estimate lora = answered(seeing(R"("data": 2)", frozen + R"(, "method": "lora",
+    "adapter": {"r": 8, "target_modules": ["linear_fc1", "linear_fc2"]})"));
+  CHECK(lora.parameters.trainable == 4 * 8 * (256 + 2 * 512 + 512 + 256));
+}
+
 std::string mixture(const std::string& parallelism, const std::string& megatron = "") {
   return R"({"schema": 1, "config": {"model_type": "qwen3_moe", "hidden_size": 256, "num_hidden_layers": 4,
       "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 32, "vocab_size": 1024, "num_experts": 16,
@@ -97,6 +139,51 @@ TEST_CASE("expert parallel GPUs have equal parts of the experts, and all of them
       CHECK(held(one, Category::kWeights) - held(four, Category::kWeights) == kExperts / 4 * 3);
     }
   }
+}
+
+// megatron_core 0.16.1 transformer/moe/shared_experts.py: SharedExpertMLP, with the gate that mcore-bridge f020e47
+// config/parser.py gives Qwen2-MoE's: three matrices that tensor parallelism alone divides.
+TEST_CASE("a shared expert is whole beside expert parallelism, and divided by tensor parallelism") {
+  const auto ask_for = [](const std::string& parallelism) {
+    return answered(R"({"schema": 1, "config": {"model_type": "qwen2_moe", "hidden_size": 256, "num_hidden_layers": 4,
+      "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 1024, "num_experts": 16,
+      "num_experts_per_tok": 2, "moe_intermediate_size": 128, "shared_expert_intermediate_size": 512,
+      "intermediate_size": 512}, "framework": {"name": "megatron"}, "attention": "flash_attention_2",
+      "parallelism": {)" +
+                    parallelism + "}}");
+  };
+  const Estimate one = ask_for(R"("data": 1)"), four = ask_for(R"("data": 4, "expert": 4)");
+  constexpr Bytes kRouted = 4 * 16 * 3 * 256 * 128 * 2;
+  CHECK(held(one, Category::kWeights) - held(four, Category::kWeights) == kRouted / 4 * 3);
+  CHECK(one.parameters.total == four.parameters.total);
+  // Table, head, attention with biases of q, k and v, experts, the shared one and its gate, router, norms.
+  constexpr Count kLayer = 256 * (512 + 256) + 512 + 16 * 3 * 256 * 128 + 3 * 256 * 512 + 256 + 16 * 256 + 2 * 256;
+  CHECK(one.parameters.total == 2 * 1024 * 256 + 4 * kLayer + 256);
+  CHECK(ask_for(R"("tensor": 2, "sequence_parallel": true)").parameters.total == one.parameters.total);
+}
+
+// megatron_core 0.16.1 transformer/multi_latent_attention.py: MLASelfAttention.__init__'s five layers, and
+// DeepSeek-V3's shared expert, which has no gate.
+TEST_CASE("latent attention under Megatron-Core has DeepSeek's projections, whole on every GPU") {
+  const auto request = [](const std::string& parallelism) {
+    return R"({"schema": 1, "config": {"model_type": "deepseek_v3", "hidden_size": 256, "num_hidden_layers": 2,
+      "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 1024, "n_routed_experts": 8,
+      "n_shared_experts": 1, "num_experts_per_tok": 2, "moe_intermediate_size": 128, "intermediate_size": 512,
+      "n_group": 1, "topk_group": 1, "first_k_dense_replace": 1, "q_lora_rank": 96, "kv_lora_rank": 64,
+      "qk_rope_head_dim": 16, "qk_nope_head_dim": 32, "v_head_dim": 32, "tie_word_embeddings": false},
+      "framework": {"name": "megatron"}, "attention": "flash_attention_2", "parallelism": {)" +
+           parallelism + "}}";
+  };
+  constexpr Count kAttention = 256 * 96 + 96 + 96 * 8 * 48 + 256 * (64 + 16) + 64 + 64 * 8 * 64 + 8 * 32 * 256;
+  constexpr Count kDense = 3 * 256 * 512, kMixture = 8 * 3 * 256 * 128 + 3 * 256 * 128 + 8 * 256;
+  const Answer one = ask(request(R"("data": 1)"));
+  REQUIRE(one.estimate);
+  CHECK(one.estimate->parameters.total == 2 * 1024 * 256 + 2 * kAttention + kDense + kMixture + 5 * 256);
+  CHECK(answered(request(R"("data": 2, "expert": 2)")).parameters.total == one.estimate->parameters.total);
+  CHECK_FALSE(ask(request(R"("tensor": 2, "sequence_parallel": true)")).estimate);
+  bool said = false;
+  for (const Issue& issue : one.issues) said = said || issue.code == "STAND_IN";
+  CHECK(said);
 }
 
 TEST_CASE("beside tensor parallelism experts are divided as the rest, and want sequence parallelism") {

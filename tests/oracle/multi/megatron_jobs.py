@@ -5,7 +5,7 @@ import sys
 
 rows = json.load(open(sys.argv[1]))
 MODELS = {k: r for r in rows for k in [*r.get("same_arch_ids", []), *r.get("aliases", []), r["id"]]}
-MIXTRAL, QWEN3MOE = "mistralai/Mixtral-8x7B-v0.1", "Qwen/Qwen3-30B-A3B"
+MIXTRAL, QWEN3MOE, QWEN2MOE, MOONLIGHT = "mistralai/Mixtral-8x7B-v0.1", "Qwen/Qwen3-30B-A3B", "Qwen/Qwen1.5-MoE-A2.7B", "moonshotai/Moonlight-16B-A3B"
 LLAMA, LLAMA8, QWEN2, QWEN3, GPT2, QWEN05 = "meta-llama/Llama-3.2-1B", "meta-llama/Llama-3.1-8B", "Qwen/Qwen2.5-1.5B", "Qwen/Qwen3-0.6B", "openai-community/gpt2-medium", "Qwen/Qwen2.5-0.5B"
 FULL, CORE = "full", {"selective": ["core_attn"]}
 
@@ -26,6 +26,7 @@ def lora(name, model, par, targets=LINEAR, r=16, dropout=0.0, **more):
             "lora": {"r": r, "alpha": 2 * r, "dropout": dropout, "target_modules": targets}}
 
 
+FEW = dict(n_routed_experts=8, n_group=1, topk_group=1)
 SMALL = dict(hidden_size=2048, intermediate_size=4096, num_attention_heads=16)
 JOBS = [
     job("llama1-dp2", LLAMA, {"data": 2}, batch=2, seq=2048),
@@ -78,6 +79,19 @@ JOBS = [
     job("qwen3moe-ep8", QWEN3MOE, {"data": 8, "expert": 8}, layers=3, num_experts=32),
     job("qwen3moe-ep4-zero1", QWEN3MOE, {"data": 8, "expert": 4, "zero_stage": 1}, layers=3, batch=2, num_experts=16),
     *(job(f"mixtral-ep2-pp2-rank{r}", MIXTRAL, {"data": 2, "expert": 2, "pipeline": 2, "num_micro_batches": 4, "rank": r}, **SMALL) for r in (0, 1)),
+    # a shared expert, behind a gate, beside those that are chosen
+    job("qwen2moe-dp1", QWEN2MOE, {}, layers=2, num_experts=8),
+    job("qwen2moe-ep4-zero1", QWEN2MOE, {"data": 8, "expert": 4, "zero_stage": 1}, layers=3, batch=2, num_experts=16),
+    job("qwen2moe-ep2-full", QWEN2MOE, {"data": 2, "expert": 2}, layers=3, batch=2, checkpointing=FULL, num_experts=8),
+    job("qwen2moe-ep2-core-unfused", QWEN2MOE, {"data": 2, "expert": 2, "fuse_gradients": False}, layers=3, checkpointing=CORE, num_experts=8),
+    *(job(f"qwen2moe-ep2-pp2-rank{r}", QWEN2MOE, {"data": 2, "expert": 2, "pipeline": 2, "num_micro_batches": 4, "rank": r}, num_experts=8) for r in (0, 1)),
+    # latent attention, and experts chosen by their scores' sigmoids
+    job("moonlight-dp1", MOONLIGHT, {}, layers=2, **FEW),
+    job("moonlight-ep4-zero1", MOONLIGHT, {"data": 8, "expert": 4, "zero_stage": 1}, layers=4, batch=2, **FEW),
+    job("moonlight-ep2-full", MOONLIGHT, {"data": 2, "expert": 2}, layers=3, batch=4, checkpointing=FULL, **FEW),
+    job("moonlight-ep2-core-unfused", MOONLIGHT, {"data": 2, "expert": 2, "fuse_gradients": False}, layers=3, checkpointing=CORE, **FEW),
+    job("moonlight-q-rank", MOONLIGHT, {"data": 2}, layers=2, batch=2, q_lora_rank=768, **FEW),
+    *(job(f"moonlight-ep2-pp2-rank{r}", MOONLIGHT, {"data": 2, "expert": 2, "pipeline": 2, "num_micro_batches": 4, "rank": r}, **FEW) for r in (0, 1)),
     lora("llama1-dp2", LLAMA, {"data": 2}, batch=2),
     lora("llama1-dp2-zero1-dropout", LLAMA, {"data": 2, "zero_stage": 1}, dropout=0.1, batch=2),
     lora("llama1-dp2-full", LLAMA, {"data": 2, "zero_stage": 1}, batch=4, checkpointing=FULL),

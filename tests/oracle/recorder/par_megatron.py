@@ -144,40 +144,50 @@ class Megatron(Strategy):
         return types.SimpleNamespace(parameters=lambda: whole)
 
     def config(self):
-        from megatron.core.transformer import TransformerConfig
+        from megatron.core.transformer import MLATransformerConfig, TransformerConfig
         hf, _ = J.make_config(self.job, self.registry)
         self.hf, par = hf, self.par
         get = lambda *names, default=None: next((getattr(hf, n) for n in names if getattr(hf, n, None) is not None), default)  # noqa: E731
         gated = hf.model_type not in ("gpt2", "gpt_neox", "bloom", "starcoder2")
         hidden, heads = get("hidden_size", "n_embd"), get("num_attention_heads", "n_head")
         wide = get("intermediate_size", "n_inner", default=4 * hidden)
-        experts = get("num_local_experts", "num_experts")
+        experts = get("num_local_experts", "num_experts", "n_routed_experts")
         extra = {}
         if experts:
             extra = dict(num_moe_experts=experts, moe_router_topk=hf.num_experts_per_tok, moe_ffn_hidden_size=get("moe_intermediate_size", default=wide),
                          moe_token_dispatcher_type="alltoall", moe_grouped_gemm=False, moe_router_load_balancing_type="none",
                          expert_tensor_parallel_size=par.get("expert_tensor"))
+        if hf.model_type == "qwen2_moe":      # mcore-bridge config/parser.py
+            extra.update(moe_shared_expert_intermediate_size=hf.shared_expert_intermediate_size, moe_shared_expert_gate=True,
+                         moe_router_pre_softmax=not hf.norm_topk_prob)
+        latent = hf.model_type == "deepseek_v3"
+        if latent:      # mcore-bridge config/parser.py, model/gpt_model.py
+            extra.update(multi_latent_attention=True, q_lora_rank=hf.q_lora_rank, kv_lora_rank=hf.kv_lora_rank, qk_head_dim=hf.qk_nope_head_dim,
+                         qk_pos_emb_head_dim=hf.qk_rope_head_dim, v_head_dim=hf.v_head_dim, rope_type="rope",
+                         moe_shared_expert_intermediate_size=hf.n_shared_experts * hf.moe_intermediate_size, moe_router_score_function="sigmoid",
+                         moe_router_enable_expert_bias=True, moe_router_topk_scaling_factor=hf.routed_scaling_factor,
+                         moe_layer_freq=[int(i >= hf.first_k_dense_replace) for i in range(hf.num_hidden_layers)])
         recompute = self.job["gradient_checkpointing"]
         if recompute == "full":
             extra.update(recompute_granularity="full", recompute_method="uniform", recompute_num_layers=1)
         elif recompute != "none":
             extra.update(recompute_granularity="selective", recompute_modules=recompute["selective"])
-        self.biased = {"llama": False, "qwen3": False, "mixtral": False, "qwen3_moe": False, "mistral": False}.get(hf.model_type, True)
+        self.biased = {"llama": False, "qwen3": False, "mixtral": False, "qwen3_moe": False, "mistral": False, "qwen2_moe": False, "deepseek_v3": False}.get(hf.model_type, True)
         _, tensor, pipeline = self.degrees()
         dtype = DTYPE[self.job["precision"].rpartition("_")[2]]
         chunks = par.get("virtual_pipeline", 1)
-        return TransformerConfig(
+        return (MLATransformerConfig if latent else TransformerConfig)(
             num_layers=get("num_hidden_layers", "n_layer"), hidden_size=hidden, num_attention_heads=heads,
             num_query_groups=get("num_key_value_heads", default=heads), kv_channels=get("head_dim", default=hidden // heads), ffn_hidden_size=wide,
             attention_dropout=get("attention_dropout", "attn_pdrop", default=0.0), hidden_dropout=get("resid_pdrop", "hidden_dropout", default=0.0),
             normalization="RMSNorm" if gated else "LayerNorm", gated_linear_unit=gated,
             activation_func=torch.nn.functional.silu if gated else torch.nn.functional.gelu,
-            add_bias_linear=not gated, add_qkv_bias=hf.model_type == "qwen2", qk_layernorm=hf.model_type.startswith("qwen3"),
+            add_bias_linear=not gated, add_qkv_bias=hf.model_type in ("qwen2", "qwen2_moe"), qk_layernorm=latent or hf.model_type.startswith("qwen3"),
             tensor_model_parallel_size=tensor, pipeline_model_parallel_size=pipeline, sequence_parallel=par.get("sequence_parallel", False),
             virtual_pipeline_model_parallel_size=chunks if chunks > 1 else None, expert_model_parallel_size=par.get("expert", 1),
             params_dtype=dtype, pipeline_dtype=dtype, bf16=dtype is torch.bfloat16, fp16=dtype is torch.float16,
             # Megatron-LM training/arguments.py: all fusions are on
-            masked_softmax_fusion=True, bias_activation_fusion=True, bias_dropout_fusion=True, apply_rope_fusion=self.rotates(),
+            masked_softmax_fusion=True, bias_activation_fusion=True, bias_dropout_fusion=True, apply_rope_fusion=self.rotates() and not latent,
             gradient_accumulation_fusion=par.get("fuse_gradients", True), attention_softmax_in_fp32=False, deallocate_pipeline_outputs=True,
             batch_p2p_comm=chunks == 1, overlap_p2p_comm=False, perform_initialization=True,
             cross_entropy_loss_fusion=par.get("loss", "none") != "none", cross_entropy_fusion_impl="native", **extra)
@@ -192,6 +202,8 @@ class Megatron(Strategy):
         self.registry = registry
         self.cfg = cfg = self.config()
         spec = get_gpt_layer_local_spec(num_experts=cfg.num_moe_experts, qk_layernorm=cfg.qk_layernorm, normalization=cfg.normalization)
+        if getattr(cfg, "multi_latent_attention", False):
+            spec = self.block_of_latent_layers(cfg)
         tensor, chunks = self.par.get("tensor", 1), self.par.get("virtual_pipeline", 1)
         vocabulary = -(-self.hf.vocab_size // (128 * tensor)) * 128 * tensor
         self.chunks = []
@@ -219,6 +231,35 @@ class Megatron(Strategy):
             self.reference = cast(reference, cfg.params_dtype).requires_grad_(False).eval()
             model["reference"] = self.reference
         return model
+
+    def block_of_latent_layers(self, cfg):
+        """models/gpt/gpt_layer_specs.py get_gpt_decoder_block_spec, of local layers: dense ones ahead of mixtures."""
+        from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
+        from megatron.core.transformer.transformer_block import TransformerBlockSubmodules
+        from megatron.core.transformer.torch_norm import WrappedTorchNorm
+        self.let_core_take_widths()
+        make = functools.partial(get_gpt_layer_local_spec, qk_layernorm=True, multi_latent_attention=True, normalization="RMSNorm")
+        layers = [make(num_experts=cfg.num_moe_experts if routed else None) for routed in cfg.moe_layer_freq]
+        per_stage = len(layers) // cfg.pipeline_model_parallel_size
+        begin = self.par.get("rank", 0) * per_stage
+        return TransformerBlockSubmodules(layer_specs=layers[begin:begin + per_stage], layer_norm=WrappedTorchNorm)
+
+    @staticmethod
+    def let_core_take_widths():
+        """MLA hands its core the widths of keys and values, which 0.16.1's own DotProductAttention does not take; its forward needs but the sum of the latter."""
+        import megatron.core.transformer.multi_latent_attention as latent
+        from megatron.core.transformer.dot_product_attention import DotProductAttention
+        latent.HAVE_TE = False      # Transformer Engine's classes have no more than a name here
+        plain = DotProductAttention.__init__
+        if hasattr(plain, "oracle"):
+            return
+
+        def init(self, *args, k_channels=None, v_channels=None, **kwargs):
+            plain(self, *args, **kwargs)
+            if v_channels:
+                self.hidden_size_per_partition = v_channels * self.num_attention_heads_per_partition
+        init.oracle = True
+        DotProductAttention.__init__ = init
 
     def wrap(self, model):
         from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig
