@@ -619,8 +619,8 @@ export interface Job {
     /** Who runs the step: its defaults hold where nothing is stated. @default "transformers" */
     name?: "transformers" | "pytorch" | "accelerate" | "trl" | "axolotl" | "llama_factory" | "ms_swift" | "autotrain" | "peft" | "llamafactory" | "swift" | "megatron" | "megatron-lm" | "nemo" | "megatron-deepspeed" | "galvatron" | "hetu-galvatron" | "torchtune" | "torchtitan" | "litgpt" | "nemo-automodel" | "automodel" | "unsloth" | "sd_scripts" | "sd-scripts" | "kohya" | "kohya_ss" | null;
     /**
-     * Release of transformers beneath it (5.12, 4.46), of torchtitan (0.2.0) or Unsloth (2026.8), or a date (2026-07):
-     * defaults and copies of the logits depend on it. @default "5.12"
+     * Release of transformers beneath it (5.12, 4.46), of torchtitan (0.2.0) or Unsloth (2026.10.9), or a date
+     * (2026-07): defaults and copies of the logits depend on it. @default "5.12"
      */
     version?: string | number | null;
     /**

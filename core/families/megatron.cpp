@@ -723,6 +723,12 @@ void as_megatron(TrainingJob& job, Architecture& architecture, Issues& issues) {
       job.stand_ins.emplace_back(
           "Megatron-Core's latent attention on Transformer Engine's layers, answered by unfused projections and "
           "rotation as beside Megatron-Core's own, and a kernel whose output is as wide as its queries");
+    } else {
+      // transformer/dot_product_attention.py: DotProductAttention.__init__ has no k_channels.
+      issues.push_back({"INVALID_VALUE", Severity::kWarning, "/megatron/transformer_impl",
+                        "Megatron-Core 0.16.1's own layers refuse latent attention (TypeError: k_channels). The figure "
+                        "is of a release in which they take it; use \"transformer_engine\".",
+                        "transformer_engine"});
     }
   }
   architecture.program = job.is_megatron_deepspeed() ? &kBigScience : &kProgram;

@@ -8,6 +8,7 @@
 #include "core/job/framework.hpp"
 #include "core/layers/losses.hpp"
 #include "core/layers/program.hpp"
+#include "core/layers/rows_loss.hpp"
 #include "core/state/quantised_weight.hpp"
 
 namespace tidemark {
@@ -227,8 +228,7 @@ void unpacking_buffers(Net& net) {
     largest = std::max(largest, net.F.n() * net.H.n());
   if (largest == 0) return;
   net.tape.buffer("unpacked weight", largest * size_of(net.job.recipe.weights));
-  if (!is_unsloth_by_rows(net.job.framework))
-    net.tape.buffer("unpacked scales", largest / 64 * size_of(Dtype::kFp32));
+  if (!is_unsloth_by_rows(net.job.framework)) net.tape.buffer("unpacked scales", largest / 64 * size_of(Dtype::kFp32));
 }
 
 // models/llama.py: LlamaRotaryEmbedding.extend_rope_embedding: in steps of 8192, once 32768 positions are not enough.
@@ -315,89 +315,7 @@ void one_chunk(Net& net, Dim rows, const Tensor& weight) {
   if (weight.requires_grad()) t.allocate(weight.shape(), dtype, "mm (weight gradient)");
 }
 
-// -- the loss since 2026.10.9 -------------------------------------------------------------------------------------------
-
-// unsloth_zoo 2026.10.9 fused_losses/fused_linear.py, with its settings as they are where no variable is set.
-constexpr Count kSplitColumns = 16384;          // _SPLIT_COLS
-constexpr Count kFewestLogits = 512 * 151936;   // _MIN_LOGITS
-constexpr Count kFewestRows = 512, kMostRows = 4096;
-constexpr Count kTiledFrom = 4096;              // _flash_min_rows_auto, on cards of more than 24.5 GiB
-constexpr Bytes kTileBudget = Bytes{256} << 20; // _BWD_TILE_BYTES
-constexpr Bytes kChunkBudget = Bytes{2} << 30;  // _CHUNK_GB
-
-// fused_linear_rows: as many rows of logits as hold the states' bytes, a power of two, between bounds.
-Count rows_at_once(Net& net, Count kept) {
-  Count fewest = kFewestRows;
-  while (fewest < kMostRows && 2 * fewest * net.V.n() <= kFewestLogits) fewest *= 2;
-  Count rows = fewest;
-  while (rows < kMostRows && net.tape.above(kept * net.H.n(), 2 * rows * net.V.n() - 1)) rows *= 2;
-  return std::min(rows, std::max<Count>(kChunkBudget / (net.V.n() * size_of(Dtype::kFp32)), 2));
-}
-
-// What is left of a chunk when the next one is made: Python's names hold it until they are given anew.
-struct Chunk {
-  Tensor states;    // [n, H], rows that have labels
-  Tensor targets;   // [n]
-  Tensor of_row;    // [n], logarithms of sums
-  Tensor gradient;  // [n, H] in fp32
-};
-
-// _ce_impl's loop: fp32 logits in one buffer, in whose place their gradient is written in 16 bits.
-void chunk_of_rows(Net& net, Count n, Dtype dtype, Chunk& last) {
-  Tape& t = net.tape;
-  const Dim rows(n);
-  last.states = t.allocate(Shape{rows, net.H}, dtype, "index_select (states)");
-  last.targets = t.allocate(Shape{rows}, Dtype::kInt64, "index_select (targets)");
-  last.of_row = t.allocate(Shape{rows}, Dtype::kFp32, "empty (lse)");
-  const Count splits = (net.V.n() + kSplitColumns - 1) / kSplitColumns;
-  if (splits > 2) t.scratch({{7 * splits * n * size_of(Dtype::kFp32), "of each split"}});
-  last.gradient = t.allocate(Shape{rows, net.H}, Dtype::kFp32, "mm (input gradient, fp32)");
-  t.allocate(Shape{rows, net.H}, dtype, "to (input gradient)");
-}
-
-void in_chunks(Net& net, Count kept, Dtype dtype) {
-  Tape& t = net.tape;
-  Count rows = rows_at_once(net, kept);
-  const bool many = t.above(kept, rows);
-  if (!many) rows = kept;
-  const Dim columns((net.V.n() + 7) / 8 * 8);
-  Tensor logits = t.allocate(Shape{Dim(rows), columns}, Dtype::kFp32, "empty (logits)");
-  t.set_category(logits, Category::kLogitsLoss);
-  Chunk last;
-  chunk_of_rows(net, rows, dtype, last);
-  // Further ones are like the second.
-  if (many) chunk_of_rows(net, t.above(kept, 2 * rows) ? rows : kept - rows, dtype, last);
-}
-
-// _tiled_forward: rows by tiles of the vocabulary, beside the sum of the states' gradient in fp32.
-void in_tiles(Net& net, Count kept, Dtype dtype) {
-  Tape& t = net.tape;
-  const Count rows = std::min(kMostRows, kTileBudget / (kSplitColumns * size_of(Dtype::kFp32)));
-  const Dim n(rows);
-  t.allocate(Shape{Dim(kept)}, Dtype::kFp32, "empty (lse)");
-  const Tensor of_kept = t.allocate(Shape{Dim(kept)}, Dtype::kFp32, "empty (lse)");
-  Tensor logits = t.allocate(Shape{n, Dim(kSplitColumns)}, Dtype::kFp32, "empty (tile of logits)");
-  t.set_category(logits, Category::kLogitsLoss);
-  const Tensor sum = t.allocate(Shape{n, net.H}, Dtype::kFp32, "empty (input gradient, fp32)");
-  const Tensor largest = t.allocate(Shape{n}, Dtype::kFp32, "empty (running maximum)");
-  const Count splits = (net.V.n() + kSplitColumns - 1) / kSplitColumns;
-  const Tensor states = t.allocate(Shape{n, net.H}, dtype, "index_select (states)");
-  const Tensor targets = t.allocate(Shape{n}, Dtype::kInt64, "index_select (targets)");
-  const Tensor parts = t.allocate(Shape{Dim(8 * splits), n}, Dtype::kFp32, "empty (of each split)");
-  // The second chunk's rows are taken while the first one's are held.
-  if (t.above(kept, rows)) t.allocate(Shape{n, net.H}, dtype, "index_select (states)");
-}
-
-// fused_linear_cross_entropy: only rows that have labels, of each sample all but its last position.
-void fused_linear(Net& net, const Tensor& weight, Count tokens) {
-  Tape& t = net.tape;
-  const Count kept = std::max<Count>(tokens - net.B.n(), 1);
-  const Tensor index = t.allocate(Shape{Dim(kept)}, Dtype::kInt64, "nonzero");
-  const Tensor of_row = t.allocate(Shape{Dim(kept)}, Dtype::kFp32, "empty (log-probabilities)");
-  const bool tiles = !weight.requires_grad() && net.V.n() > 2 * kSplitColumns && net.job.compute_capability >= 80;
-  if (tiles && t.above(kept, kTiledFrom - 1)) return in_tiles(net, kept, weight.dtype());
-  in_chunks(net, kept, weight.dtype());
-}
+// -- since 2026.10.9 --------------------------------------------------------------------------------------------------
 
 // fused_linear_logprobs: per token, and what a gradient of one is to the states, made in the same pass.
 Outputs log_probabilities(Net& net, Tensor hidden_in) {
@@ -411,7 +329,7 @@ Outputs log_probabilities(Net& net, Tensor hidden_in) {
   const Tensor sums = t.allocate(rows, Dtype::kFp32, "zeros (lse)");
   Tensor gradient;
   if (hidden.requires_grad()) gradient = t.allocate(hidden.shape().contiguous(), hidden.dtype(), "zeros (of states)");
-  fused_linear(net, weight, hidden.size(0) * hidden.size(1));
+  logits_by_rows(net, weight, hidden.size(0) * hidden.size(1));
   t.save(n, sums);
   if (gradient.defined()) t.save(n, gradient);
   t.attach(n, tokens);
@@ -438,7 +356,7 @@ Outputs loss(Net& net, const Program&, Tensor hidden_in) {
   if (weight.requires_grad()) of_weight = zeros(t, weight.shape(), weight.dtype());
   Tensor total = t.allocate(Shape{}, Dtype::kFp32, "loss");
   if (is_unsloth_by_rows(net.job.framework)) {
-    fused_linear(net, weight, net.T.n());
+    logits_by_rows(net, weight, net.T.n());
   } else {
     const Count chunks = chunks_of(net);
     one_chunk(net, Dim(t.quotient_up(net.T.n(), chunks)), weight);

@@ -67,12 +67,9 @@ int date_in(std::string_view text) {
     int date;
   };
   // https://pypi.org/project/torchtitan/#history, https://pypi.org/project/unsloth/#history
-  constexpr Release kReleases[] = {{"0.1", date_of(2025, 6, 18)},
-                                   {"0.2.0", date_of(2025, 10, 18)},
-                                   {"0.2.1", date_of(2025, 12, 26)},
-                                   {"0.2", date_of(2026, 2, 20)},
-                                   {"0.", date_of(2100, 1, 1)},
-                                   {"2026.10.9", kUnslothRows}};
+  constexpr Release kReleases[] = {{"0.1", date_of(2025, 6, 18)},    {"0.2.0", date_of(2025, 10, 18)},
+                                   {"0.2.1", date_of(2025, 12, 26)}, {"0.2", date_of(2026, 2, 20)},
+                                   {"0.", date_of(2100, 1, 1)},      {"2026.10.9", kUnslothRows}};
   for (const Release& release : kReleases) {
     if (text.substr(0, release.version.size()) == release.version) return release.date;
   }

@@ -23,8 +23,8 @@ inline bool is_unsloth_by_rows(const Framework& framework) {
   return framework.name == "unsloth" && (framework.date == 0 || framework.date >= kUnslothRows);
 }
 
-/// date_of() a date ("2025-02-05", "2025-06") or a release of torchtitan or Unsloth 2026.10.9, far ahead if it is none that is known;
-/// 0 of what is neither.
+/// date_of() a date ("2025-02-05", "2025-06") or a release of torchtitan or Unsloth 2026.10.9, far ahead if it is none
+/// that is known; 0 of what is neither.
 int date_in(std::string_view text);
 
 /// kohya-ss/sd-scripts, which has U-Nets and LoRA layers of its own.

@@ -1,4 +1,6 @@
 #include "core/layers/losses.hpp"
+#include "core/job/framework.hpp"
+#include "core/layers/rows_loss.hpp"
 
 #include "core/layers/tensor_parallel.hpp"
 
@@ -197,7 +199,11 @@ Tensor liger_fused_loss(Net& net, Tensor hidden_in, Tensor weight_in) {
     t.set_category(grad_weight, Category::kGradients);
   }
   Tensor loss_rows = t.allocate(Shape{net.T}, Dtype::kFp32, "loss per token");
-  liger_chunk(net, hidden, weight, chunk, t.above(rows, power));
+  if (is_unsloth_by_rows(net.job.framework) && !weight.requires_grad()) {
+    logits_by_rows(net, weight, rows);  // Unsloth's models that its compiler makes (implementations.cpp)
+  } else {
+    liger_chunk(net, hidden, weight, chunk, t.above(rows, power));
+  }
   Tensor out = t.allocate(Shape{}, Dtype::kFp32, "loss");
   t.attach(n, out);
   t.save(n, grad_input);

@@ -86,7 +86,8 @@ constexpr Choice kFrameworks[] = {
     {"nemo-automodel", 0, "NeMo AutoModel: transformers' stands in"},
     {"automodel", 0, "", true, "nemo-automodel"},
     {"unsloth", 0,
-     "Unsloth 2026.8: FastLanguageModel's own code of Llama, Mistral, Qwen 2 and 3, Gemma and Granite with LoRA on one "
+     "Unsloth 2026.10.9 and 2026.8: FastLanguageModel's own code of Llama, Mistral, Qwen 2 and 3, Gemma and Granite "
+     "with LoRA on one "
      "GPU; elsewhere transformers' stands in, with a wide range"},
     {"sd_scripts", 0,
      "kohya-ss/sd-scripts: its own U-Nets of Stable Diffusion 1 and SDXL; of other denoisers diffusers' stand in"},
@@ -114,7 +115,7 @@ constexpr Option kOptions[] = {
         .further()
         .sets([](Request& r, const OptionValue& v) { r.job.framework.name = v.text; }),
     text("framework.version", "\"5.12\"", "Release",
-         "Release of transformers beneath it (5.12, 4.46), of torchtitan (0.2.0) or Unsloth (2026.8), or a date "
+         "Release of transformers beneath it (5.12, 4.46), of torchtitan (0.2.0) or Unsloth (2026.10.9), or a date "
          "(2026-07): defaults and copies of the logits depend on it.")
         .digits()
         .further()

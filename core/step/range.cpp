@@ -40,8 +40,9 @@ constexpr Published kPublished[] = {
     {"megatron", {100, 150}},  // Megatron-LM's golden values, SimuMax's and others' tables
     // torchtitan's benchmarks and commits: rows of compiled losses and several rows of a batch are up to 11 % higher
     {"torchtitan", {60, 130}},
-    // Its records lie within 1 %. How much is free on the card decides how many chunks its loss has, and whether its
-    // checkpoints come back into two buffers; what of its loss is compiled is an assumption.
+    // Its records lie within 1 %, its runs on a card (tests/measured, unsloth-…) within 4 %. How much is free on the
+    // card decides how many chunks its loss had before 2026.10.9, and whether its checkpoints come back into two
+    // buffers.
     {"unsloth", {60, 60}},
     {"litgpt", {60, 60}},  // LitGPT's resource tables and its config hub
     {kTorchtune, kTorchtuneSpread},

@@ -58,7 +58,8 @@ std::string runs_section(const Tables& t) {
   std::string page =
       "## Measured by ourselves\n\n"
       "An NVIDIA H200 (driver 580.159, torch 2.11.0 for CUDA 13.0, cuDNN 9.19, transformers 5.12.1, TRL 1.9.0, PEFT "
-      "0.21.0, accelerate 1.15.0,\nbitsandbytes 0.50.2, Liger 0.8.5, DeepSpeed 0.19.8, Unsloth 2026.10.9), 2026-11-26 and 27: "
+      "0.21.0, accelerate 1.15.0,\nbitsandbytes 0.50.2, Liger 0.8.5, DeepSpeed 0.19.8, Unsloth 2026.10.9), 2026-11-26 "
+      "and 27: "
       "`tests/measured/own.jsonl`, recorded by `tests/oracle/gpu`. Allocated and\nreserved bytes are torch's own peaks "
       "of the second step and later; the device's are what the driver counts for the process.\n"
       "What runs of several GPUs means there, and what the card showed that the records had not: "

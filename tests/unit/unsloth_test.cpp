@@ -51,6 +51,25 @@ TEST_CASE("Unsloth's checkpoints wait in host memory, but for the last layer's a
   CHECK(kept("13", "512") - kept("12", "512") == kTokens * 2 * kH);  // 2^18 numbers
 }
 
+// unsloth_zoo 2026.10.9 fused_losses/fused_linear.py: fused_linear_rows, _tiled_layout; 2026.8.13
+// fused_losses/cross_entropy_loss.py: get_chunk_size. Measured: tests/measured/own.jsonl, unsloth-….
+TEST_CASE("Unsloth's loss holds a few rows of fp32 logits since 2026.10.9, and those of all tokens before") {
+  constexpr Bytes kV = 151936;
+  const auto logits = [](const char* rows, const char* version) {
+    return held(answered(std::string{R"({"schema": 1, "config": {"model_type": "llama", "hidden_size": 256,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 704, "vocab_size": 151936,
+    "max_position_embeddings": 4096, "num_hidden_layers": 2}, "method": "lora", "gpu": "A100-80GB",
+    "adapter": {"target_modules": "all-linear", "lora_dropout": 0}, "sequence_length": 1024, "micro_batch_size": )"} +
+                         rows + R"(, "framework": {"name": "unsloth")" + version + "}}"),
+                Category::kLogitsLoss);
+  };
+  CHECK(logits("2", R"(, "version": "2026.8")") == 2 * 1024 * kV * 2);
+  for (const char* newest : {"", R"(, "version": "2026.10.9")", R"(, "version": "2026-11-20")"}) {
+    CHECK(logits("2", newest) == 512 * kV * 4);      // 512 × 151936 logits are the fewest at a time
+    CHECK(logits("8", newest) == 4096 * 16384 * 4);  // tiles, from 4096 rows with a label on
+  }
+}
+
 TEST_CASE("Unsloth's own code is of some models with LoRA; elsewhere transformers' stands in, and says so") {
   CHECK_FALSE(stands_in(with("4")));
   CHECK_FALSE(

@@ -41,7 +41,9 @@ def row_of(result, asked):
         request = {**request, "framework": {k: v for k, v in request["framework"].items() if k != "peft"}}
     measured = {**{k: result["peak"][k] for k in ("allocated", "reserved")}, "phase": result["peak_phase"], "first_step": result["first_step_peak"]["allocated"]}
     if isinstance(result.get("process_bytes"), int):
-        measured.update(process=result["process_bytes"], context=result["process_bytes"] - result["reserved_now"])
+        measured.update(context=result["process_bytes"] - result["reserved_now"])
+        if kind != "unsloth" or result["reserved_now"] == result["peak"]["reserved"]:      # it empties the cache behind training
+            measured.update(process=result["process_bytes"])
     card = result["device_name"].replace("NVIDIA ", "")
     return {"id": job["id"], "kind": kind, "request": {**request, "gpu": card}, "measured": measured}
 
