@@ -14,6 +14,8 @@ const file = join(here, "../../dist/index.html");
 const url = pathToFileURL(file).href;
 const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const screenshots = join(here, "../../build/screenshots");
+// Of the whole page, which the processor draws: a slow machine has taken half a minute.
+const picture = (page, name) => page.screenshot({ path: join(screenshots, name), fullPage: true, timeout: 180_000 });
 const scratch = mkdtempSync(join(tmpdir(), "tidemark-page-"));
 mkdirSync(screenshots, { recursive: true });
 let browser;
@@ -224,7 +226,7 @@ for (const scheme of ["light", "dark"]) {
         { width, colorScheme: scheme, bypassCSP: true },
       );
       await until(page, () => document.querySelectorAll('[data-testid="fits"] tbody tr').length > 3);
-      await page.screenshot({ path: join(screenshots, `page-${scheme}-${width}.png`), fullPage: true });
+      await picture(page, `page-${scheme}-${width}.png`);
       // What the model's box unfolds covers other things: it is judged by itself, below.
       await page.evaluate(() =>
         document.querySelectorAll("details:not(.model-more)").forEach((node) => {
@@ -243,7 +245,7 @@ for (const scheme of ["light", "dark"]) {
         await page.waitForTimeout(200);
         if (width !== 768) await axe(page, `${scheme} ${width} ${key}`, key === "fills" ? "html" : ".views");
         assert.ok((await overflow(page)) <= 0, `${key} overflows by ${await overflow(page)} px`);
-        await page.screenshot({ path: join(screenshots, `page-${scheme}-${width}-${key}.png`), fullPage: true });
+        await picture(page, `page-${scheme}-${width}-${key}.png`);
       }
       await close(page);
     });
@@ -263,7 +265,7 @@ test("errors, the search list and the config panel are accessible too", async ()
 
 test("forced colours, reduced motion and print show the answer", async () => {
   const page = await open("", { forcedColors: "active", reducedMotion: "reduce" });
-  await page.screenshot({ path: join(screenshots, "page-forced-colors.png"), fullPage: true });
+  await picture(page, "page-forced-colors.png");
   assert.equal(
     await page.evaluate(() => getComputedStyle(document.querySelector(".button")).transitionProperty),
     "none",
@@ -271,7 +273,7 @@ test("forced colours, reduced motion and print show the answer", async () => {
   await page.emulateMedia({ media: "print", forcedColors: "none" });
   assert.ok(await page.isVisible(at("headline")));
   assert.ok(!(await page.isVisible(".inputs")));
-  await page.screenshot({ path: join(screenshots, "page-print.png"), fullPage: true });
+  await picture(page, "page-print.png");
   await close(page);
 });
 
