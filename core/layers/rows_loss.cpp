@@ -22,6 +22,11 @@ Count rows_at_once(Tape& t, const Tensor& weight, Count kept) {
   return std::min(rows, std::max<Count>(kChunkBudget / (weight.size(0) * size_of(Dtype::kFp32)), 2));
 }
 
+// Parts of the vocabulary whose statistics are taken apart.
+Count splits_of(const Tensor& weight) {
+  return (weight.size(0) + kSplitColumns - 1) / kSplitColumns;
+}
+
 // What is left of a chunk when the next one is made: Python's names hold it until they are given anew.
 struct Chunk {
   Tensor states;    // [n, H], rows that have labels
@@ -37,7 +42,7 @@ void chunk_of_rows(Tape& t, const Tensor& weight, Count n, Chunk& last) {
   last.states = t.allocate(Shape{rows, weight.dim(1)}, dtype, "index_select (states)");
   last.targets = t.allocate(Shape{rows}, Dtype::kInt64, "index_select (targets)");
   last.of_row = t.allocate(Shape{rows}, Dtype::kFp32, "empty (lse)");
-  const Count splits = (weight.size(0) + kSplitColumns - 1) / kSplitColumns;
+  const Count splits = splits_of(weight);
   if (splits > 2) t.scratch({{7 * splits * n * size_of(Dtype::kFp32), "of each split"}});
   last.gradient = t.allocate(Shape{rows, weight.dim(1)}, Dtype::kFp32, "mm (input gradient, fp32)");
   t.allocate(Shape{rows, weight.dim(1)}, dtype, "to (input gradient)");
@@ -61,16 +66,14 @@ void in_tiles(Tape& t, const Tensor& weight, Count kept) {
   const Dtype dtype = weight.dtype();
   const Count rows = std::min(kMostRows, kTileBudget / (kSplitColumns * size_of(Dtype::kFp32)));
   const Dim n(rows);
-  t.allocate(Shape{Dim(kept)}, Dtype::kFp32, "empty (lse)");
   const Tensor of_kept = t.allocate(Shape{Dim(kept)}, Dtype::kFp32, "empty (lse)");
   Tensor logits = t.allocate(Shape{n, Dim(kSplitColumns)}, Dtype::kFp32, "empty (tile of logits)");
   t.set_category(logits, Category::kLogitsLoss);
   const Tensor sum = t.allocate(Shape{n, weight.dim(1)}, Dtype::kFp32, "empty (input gradient, fp32)");
   const Tensor largest = t.allocate(Shape{n}, Dtype::kFp32, "empty (running maximum)");
-  const Count splits = (weight.size(0) + kSplitColumns - 1) / kSplitColumns;
   const Tensor states = t.allocate(Shape{n, weight.dim(1)}, dtype, "index_select (states)");
   const Tensor targets = t.allocate(Shape{n}, Dtype::kInt64, "index_select (targets)");
-  const Tensor parts = t.allocate(Shape{Dim(8 * splits), n}, Dtype::kFp32, "empty (of each split)");
+  const Tensor parts = t.allocate(Shape{Dim(8 * splits_of(weight)), n}, Dtype::kFp32, "empty (of each split)");
   // The second chunk's rows are taken while the first one's are held.
   if (t.above(kept, rows)) t.allocate(Shape{n, weight.dim(1)}, dtype, "index_select (states)");
 }
@@ -82,7 +85,7 @@ void logits_by_rows(Net& net, const Tensor& weight, Count tokens) {
   const Count kept = std::max<Count>(tokens - net.B.n(), 1);
   const Tensor index = t.allocate(Shape{Dim(kept)}, Dtype::kInt64, "nonzero");
   const Tensor of_row = t.allocate(Shape{Dim(kept)}, Dtype::kFp32, "empty (log-probabilities)");
-  const bool tiles = !weight.requires_grad() && weight.size(0) > 2 * kSplitColumns && net.job.compute_capability >= 80;
+  const bool tiles = !weight.requires_grad() && splits_of(weight) > 2 && net.job.compute_capability >= 80;
   if (tiles && t.above(kept, kTiledFrom - 1)) return in_tiles(t, weight, kept);
   in_chunks(t, weight, kept);
 }

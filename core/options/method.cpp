@@ -40,8 +40,7 @@ constexpr std::string_view kGenerated = "grpo,rloo";
 constexpr std::string_view kRolledOut = "grpo,rloo,gkd";
 constexpr std::string_view kNoValueModel =
     "The value model is taken to be what the reward model is: TRL's scripts load both from reward_model_path. Name "
-    "that "
-    "with \"reward_model\".";
+    "that with \"reward_model\".";
 
 constexpr Choice kTasks[] = {
     {"sft", 0, "next-token loss over each sample"},

@@ -87,8 +87,7 @@ constexpr Choice kFrameworks[] = {
     {"automodel", 0, "", true, "nemo-automodel"},
     {"unsloth", 0,
      "Unsloth 2026.10.9 and 2026.8: FastLanguageModel's own code of Llama, Mistral, Qwen 2 and 3, Gemma and Granite "
-     "with LoRA on one "
-     "GPU; elsewhere transformers' stands in, with a wide range"},
+     "with LoRA on one GPU; elsewhere transformers' stands in, with a wide range"},
     {"sd_scripts", 0,
      "kohya-ss/sd-scripts: its own U-Nets of Stable Diffusion 1 and SDXL; of other denoisers diffusers' stand in"},
     {"sd-scripts", 0, "", true, "sd_scripts"},

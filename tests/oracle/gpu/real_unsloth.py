@@ -11,7 +11,7 @@ import os
 import random
 import tempfile
 
-from real_trainers import SMALL, SMOKE, dataset, steps_callback, tokenizer, watch
+from real_trainers import SMOKE, build, dataset, steps_callback, tokenizer, watch
 
 STEPS = 4                                                # the second buffer of checkpoints grows in the second
 FOLDERS = os.environ.get("TIDEMARK_MODELS", "/tmp/unsloth-models")
@@ -30,33 +30,20 @@ def prepare():
     gc.freeze()
 
 
-def folder_of(config, make=True):
+def folder_of(config):
     """A checkpoint of random weights and a tokenizer, written once."""
-    raw = copy.deepcopy(config)
-    if SMOKE:
-        raw.update({k: v for k, v in SMALL.items() if k in raw})
-        if "layer_types" in raw:
-            raw["layer_types"] = raw["layer_types"][-2:]
-    folder = os.path.join(FOLDERS, hashlib.sha1(json.dumps(raw, sort_keys=True).encode()).hexdigest()[:12])
+    folder = os.path.join(FOLDERS, hashlib.sha1(json.dumps([config, SMOKE], sort_keys=True).encode()).hexdigest()[:12])
     os.makedirs(FOLDERS, exist_ok=True)
     with open(folder + ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not os.path.exists(os.path.join(folder, "tokenizer.json")):
-            if not make:
-                raise FileNotFoundError(folder)
-            write(raw, folder)
+            write(config, folder)
     return folder
 
 
-def write(raw, folder):
+def write(config, folder):
     import torch
-    import transformers
-    arch = raw["architectures"][0]
-    raw = {k: v for k, v in raw.items() if k not in ("architectures", "torch_dtype", "dtype", "transformers_version", "_name_or_path", "auto_map", "model_size")}
-    raw.update(pad_token_id=0, bos_token_id=1, eos_token_id=2)
-    cfg = transformers.AutoConfig.for_model(raw.pop("model_type"), **raw)
-    with torch.device("cpu" if SMOKE else "cuda"):
-        model = getattr(transformers, arch)._from_config(cfg, dtype=torch.bfloat16)
+    model = build({"config": config, "trainer": "lm", "dtype": "bf16"}, "cpu" if SMOKE else "cuda")
     model.save_pretrained(folder, max_shard_size="4GB")
     del model
     gc.collect()
