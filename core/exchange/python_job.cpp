@@ -35,6 +35,7 @@ constexpr Trainer kTrainers[] = {
     {"DPOTrainer", "dpo"},
     {"KTOTrainer", "kto"},
     {"BCOTrainer", "bco"},
+    {"TPOTrainer", "tpo"},
     {"PRMTrainer", "prm"},
     {"ORPOTrainer", "orpo"},
     {"CPOTrainer", "simpo"},

@@ -44,6 +44,14 @@ void check_trl(const TrainingJob& job, const std::vector<std::string_view>& give
       "full");
 }
 
+/// How many micro-batches are alive decides what the first stages of a pipeline hold.
+void check_micro_batches(const TrainingJob& job, const std::vector<std::string_view>& given, Issues& issues) {
+  if (!job.pipeline.is_used() || job.pipeline.is_device_map() || has(given, "parallelism.num_micro_batches")) return;
+  add(issues, "ASSUMED_DEFAULT", Severity::kNote, "/parallelism/num_micro_batches",
+      "The request does not say how many micro-batches a step of the pipeline runs: as many as it has stages are "
+      "assumed.");
+}
+
 /// torchao 0.18 float8: what of it is modelled.
 void check_float8(const TrainingJob& job, Issues& issues) {
   if (job.float8 == Float8::kNone) return;
@@ -805,6 +813,7 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
   }
   if (framework == "trl") check_trl(job, given, issues);
   check_float8(job, issues);
+  check_micro_batches(job, given, issues);
   if (request.foreign.layers_in_turn > 0 &&
       (job.method != Method::kFull || job.gpus() > 1 || job.optimizer == "badam")) {
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/lisa_layers",

@@ -613,6 +613,10 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   // Megatron-LM training/arguments.py, torch's schedules: several chunks of layers on a GPU are interleaved.
   if (job.pipeline.is_cut() && job.pipeline.chunks == 1) job.pipeline.chunks = 2;
   if (job.pipeline.chunks > 1 && !job.pipeline.is_cut()) job.pipeline.schedule = PipelineSchedule::kInterleaved;
+  // torch 2.11 distributed/pipelining/schedules.py: Schedule1F1B refuses fewer micro-batches than there are stages.
+  if (open.micro_batches && job.pipeline.is_used() && !job.pipeline.is_device_map()) {
+    job.pipeline.micro_batches = job.pipeline.stages;
+  }
   // torchtitan 0.2 distributed/fsdp.py get_fsdp_reshard_after_forward_policy: a pipeline would gather for each
   // micro-batch.
   if (job.pipeline.is_used() && open.reshard) data.fsdp.reshard_after_forward = false;

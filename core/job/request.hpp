@@ -49,6 +49,7 @@ struct LeftOpen {
   bool deepspeed = true;            ///< its release
   bool lora_kernels = true;         ///< functions in the place of LoRA layers
   bool loss = true;                 ///< how it is computed
+  bool micro_batches = true;        ///< of a pipeline's step
 };
 
 /// What other tools say in words of their own; the job has the same in its own words once it is settled.

@@ -277,6 +277,7 @@ enum class Preference : std::uint8_t {
   kGkd,     ///< single samples, whose tokens a teacher predicts, too
   kBco,     ///< single answers, told apart by a binary classifier; against a reference
   kPpo,     ///< answers that the model generates itself, which one model scores and a second one, trained, values
+  kTpo,     ///< triples: chosen, rejected and gold answers, without a reference
 };
 
 /// Whether the model generates what it trains on.
@@ -287,9 +288,12 @@ constexpr bool generates(Preference preference) {
 constexpr bool has_single_answers(Preference preference) {
   return preference == Preference::kKto || preference == Preference::kBco;
 }
-constexpr bool has_pairs(Preference preference) {
-  return preference != Preference::kNone && preference != Preference::kGkd && !has_single_answers(preference) &&
-         !generates(preference);
+/// Rows of a batch that one sample makes.
+constexpr Count answers_per_sample(Preference preference) {
+  if (preference == Preference::kTpo) return 3;
+  const bool alone = preference == Preference::kNone || preference == Preference::kGkd ||
+                     has_single_answers(preference) || generates(preference);
+  return alone ? 1 : 2;
 }
 constexpr bool has_reference(Preference preference) {
   return preference == Preference::kDpo || has_single_answers(preference) || generates(preference);

@@ -142,6 +142,7 @@ void preference_inputs(Net& net, const Shape& rows) {
       net.more_inputs.push_back(ids(net, prompts, name));
     return;
   }
+  if (net.job.preference == Preference::kTpo) return;
   const int further = has_reference(net.job.preference) ? (net.job.preference == Preference::kKto ? 3 : 0) : 3;
   for (int i = 0; i < further; ++i) net.more_inputs.push_back(ids(net, rows, "input_ids"));
 }

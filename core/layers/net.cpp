@@ -38,7 +38,7 @@ Net::Net(Tape& t, const Architecture& a, const TrainingJob& j)
     : tape(t),
       arch(a),
       job(j),
-      B(j.micro_batch_size * (has_pairs(j.preference) ? 2 : 1), Symbol::kBatch),
+      B(j.micro_batch_size * answers_per_sample(j.preference), Symbol::kBatch),
       S(j.virtual_tokens() + (j.context > 1 ? t.quotient(j.sequence_length, j.context) : j.sequence_length),
         Symbol::kSequence),
       T(B.n() * S.n(), Symbol::kTokens),

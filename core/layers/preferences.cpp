@@ -1,5 +1,7 @@
 #include "core/layers/preferences.hpp"
 
+#include <algorithm>
+
 #include "core/layers/distillation.hpp"
 #include "core/layers/model_call.hpp"
 #include "core/layers/policy.hpp"
@@ -12,6 +14,7 @@ constexpr const char* kMetrics = "TRL 1.9 trainer/dpo_trainer.py, kto_trainer.py
 constexpr const char* kSft = "TRL 1.9 trainer/sft_trainer.py: compute_loss, entropy_from_logits";
 constexpr const char* kBco = "TRL 1.9 experimental/bco/bco_trainer.py: forward, get_batch_loss_metrics";
 constexpr const char* kPairs = "TRL 1.9 experimental/orpo/orpo_trainer.py, cpo_trainer.py: concatenated_forward";
+constexpr const char* kTriples = "TRL 1.9 experimental/tpo/tpo_trainer.py: _compute_loss";
 constexpr const char* kReference = "TRL 1.9 trainer/dpo_trainer.py: _compute_loss (ref_model, use_adapter)";
 constexpr const char* kGrpo = "TRL 1.9 trainer/grpo_trainer.py: _compute_loss";
 constexpr const char* kRloo = "TRL 1.9 trainer/rloo_trainer.py: _compute_loss";
@@ -170,7 +173,8 @@ void log_metrics(Net& net, const Tensor& shift) {
   const Count rows = shift.size(0) * shift.size(1);
   const auto some = [&](Count count, const char* name) { return rows_like(net, shift, count, name); };
   entropy_of(net, shift);
-  const Count half = (shift.size(0) + 1) / 2 * shift.size(1);
+  const Count sides = std::max<Count>(2, answers_per_sample(net.job.preference));
+  const Count half = (shift.size(0) + sides - 1) / sides * shift.size(1);
   if (net.job.preference == Preference::kKto) {
     const Tensor chosen = some(half, "index_select");
     const Tensor rejected = some(rows - half, "index_select");
@@ -241,6 +245,22 @@ Tensor without_reference(Net& net, const Tensor& logits) {
   }
   Tensor odds = loss_of(net, logits);
   return loss.defined() ? add(std::move(loss), std::move(odds)) : odds;
+}
+
+// Cross entropy of the gold answers, whose logits a mask selects, beside the log-probabilities of all three.
+Tensor triple_loss(Net& net, const Tensor& logits) {
+  Scope in(net.tape, "loss", kTriples);
+  const Tensor shift = shifted(net, logits);
+  Tensor score = mean_all(log_probabilities(net, shift));
+  const Dim third(net.B.n() / 3, Symbol::kBatch);
+  const Count rows = third.n() * shift.size(1);
+  Tensor gold = view(narrow(shift, 0, 2 * third.n(), third), Shape{Dim(rows), net.V});
+  gold = index_rows(std::move(gold), net.tape.allocate(Shape{Dim(rows)}, Dtype::kInt64, "nonzero"));
+  Tensor likelihood = cross_entropy(std::move(gold), net.tape.allocate(Shape{Dim(rows)}, Dtype::kInt64, "labels"));
+  Tensor loss = add(std::move(score), std::move(likelihood));
+  const WithoutGradients quiet(net.tape);
+  log_metrics(net, shift);
+  return loss;
 }
 
 // torch/csrc/autograd/functions/tensor.cpp: CopySlices::apply, behind the gradient of a view that was divided in place
@@ -351,6 +371,7 @@ Tensor preference_loss(Net& net, const Program& program, Tensor logits_in, const
   if (net.job.has_teacher()) return distillation_loss(net, std::move(logits), placements);
   if (net.job.preference == Preference::kRloo) return rloo_loss(net, std::move(logits));
   if (net.job.generates()) return grpo_loss(net, std::move(logits));
+  if (net.job.preference == Preference::kTpo) return triple_loss(net, logits);
   if (net.job.preference == Preference::kBco) return bco_loss(net, program, std::move(logits), placements);
   if (has_reference(net.job.preference)) return against_reference(net, program, logits, placements);
   if (net.job.preference != Preference::kReward) return without_reference(net, logits);

@@ -86,7 +86,7 @@ Tensor drop_path(Net& net, Tensor x_in, double rate) {
 }
 
 Count picture_count(const Net& net) {
-  const Count rows = net.job.micro_batch_size * (has_pairs(net.job.preference) ? 2 : 1);
+  const Count rows = net.job.micro_batch_size * answers_per_sample(net.job.preference);
   return std::max<Count>(1, rows * net.job.images_per_sample);
 }
 

@@ -70,6 +70,7 @@ constexpr Choice kTasks[] = {
     {"gkd", number(Preference::kGkd), "what a teacher predicts of each token, as TRL's GKDTrainer"},
     {"prm", 0, "a label for each step of an answer, as TRL's PRMTrainer: ...ForTokenClassification"},
     {"bco", number(Preference::kBco), "wanted and unwanted answers, told apart by a classifier, as TRL's BCOTrainer"},
+    {"tpo", number(Preference::kTpo), "chosen, rejected and gold answers without a reference, as TRL's TPOTrainer"},
     {"text_classification", 0, "", true, "classification"},
     {"sequence_classification", 0, "", true, "classification"},
     {"image_classification", 0, "", true, "vision"},
@@ -81,10 +82,12 @@ constexpr Choice kTasks[] = {
     {"online_dpo", 0, "pairs of generated answers", false},
     {"nash_md", 0, "pairs of generated answers", false},
     {"xpo", 0, "pairs of generated answers", false},
-    {"tpo", 0, "triples of answers", false},
     {"gold", 0, "a teacher with another tokenizer", false},
     {"sdft", 0, "the model with its demonstrations as the teacher", false},
     {"sdpo", 0, "the model with feedback as the teacher", false},
+    {"ssd", 0, "the model's own answers, learnt again", false},
+    {"distillation", 0, "a teacher's likeliest tokens", false},
+    {"async_grpo", 0, "answers that a server generates while the model learns", false},
     {"ebft", 0, "generated answers, compared by their features", false},
 };
 

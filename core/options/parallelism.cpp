@@ -232,11 +232,14 @@ constexpr Option kOptions[] = {
         .within(1, 1e6)
         .further()
         .into<&TrainingJob::pipeline, &Pipeline::chunks>(),
-    integer("parallelism.num_micro_batches", "1", "Micro-batches in the pipeline",
-            "Micro-batches of micro_batch_size rows that a pipeline's step runs.")
+    integer("parallelism.num_micro_batches", "null", "Micro-batches in the pipeline",
+            "Micro-batches of micro_batch_size rows that a pipeline's step runs; by default as many as it has stages.")
         .within(1, 4096)
         .further()
-        .into<&TrainingJob::pipeline, &Pipeline::micro_batches>(),
+        .sets([](Request& r, const OptionValue& v) {
+          r.job.pipeline.micro_batches = v.integer;
+          r.open.micro_batches = false;
+        }),
     integer("parallelism.gpus_per_node", "8", "GPUs per host",
             "GPUs that share a host: what each keeps in host memory is counted so often.")
         .within(1, 1e6, "GPUs")

@@ -93,6 +93,10 @@ JOBS = [
       "args = GKDConfig(output_dir='out', per_device_train_batch_size=2, max_length=512, lmbda=0.3, beta=0.1, max_new_tokens=64, bf16=True)\n"
       "GKDTrainer(model=model, teacher_model=teacher, args=args).train()\n"},
      {"task": "gkd", "teacher_model": "Qwen/Qwen2.5-1.5B", "teacher_dtype": "bf16", "lmbda": 0.3, "beta": 0.1, "max_completion_length": 64}, []),
+    ("TRL's TPOTrainer", {"train.py": "from trl.experimental.tpo import TPOConfig, TPOTrainer\n"
+      "args = TPOConfig(output_dir='out', per_device_train_batch_size=2, max_length=1024, tpo_alpha=1.0, bf16=True)\n"
+      "TPOTrainer(model='Qwen/Qwen3-0.6B', args=args, train_dataset=data).train()\n"},
+     {"task": "tpo", "micro_batch_size": 2, "sequence_length": 1024, "reference_model.present": None}, []),
     ("TRL's configuration of a teacher", {"gkd.yaml": "model_name_or_path: Qwen/Qwen2.5-0.5B\nteacher_model_name_or_path: Qwen/Qwen2.5-1.5B\nlmbda: 0.0\n"
       "dataset_name: trl-lib/chatbot_arena_completions\nper_device_train_batch_size: 2\nmax_length: 512\nlearning_rate: 2.0e-5\n"},
      {"task": "gkd", "teacher_model": "Qwen/Qwen2.5-1.5B", "lmbda": 0}, []),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""judged_jobs.py RECORDS.jsonl... > jobs.jsonl    jobs of TRL's experimental trainers: BCO, PRM, PPO (recorder/ppo.py); configs are taken from the records named, by model type
+"""judged_jobs.py RECORDS.jsonl... > jobs.jsonl    jobs of TRL's experimental trainers: BCO, TPO, PRM, PPO (recorder/ppo.py); configs are taken from the records named, by model type
 
 recorder/run.sh /srv/sid forked.py /o2/jobs.jsonl /o2/raw.jsonl /o2/models.json; make_records.py --brief records-loops.jsonl raw.jsonl
 """
@@ -22,6 +22,15 @@ BCO = {
     "qwen2-lora-before": ("qwen2", 6, {"precision": "bf16_amp", "micro_batch": 4, "seq_len": 384, **BEFORE, **LORA, **KEPT}),
     "mistral-qlora": ("mistral", 3, {"precision": "bf16_amp", "micro_batch": 2, "seq_len": 512, **OFF, **QLORA, **KEPT}),
     "gpt2-fp32": ("gpt2", 4, {"precision": "fp32", "micro_batch": 1, "seq_len": 512, **COPY}),
+}
+TPO = {
+    "llama-full": ("llama", 3, {"precision": "bf16_amp", "micro_batch": 2, "seq_len": 512, "padding": True}),
+    "llama-full-16": ("llama", 4, {"precision": "bf16", "micro_batch": 1, "seq_len": 768, **KEPT}),
+    "qwen2-full-kept": ("qwen2", 6, {"precision": "amp_bf16", "micro_batch": 2, "seq_len": 512, "padding": True, **KEPT}),
+    "qwen2-lora": ("qwen2", 4, {"precision": "bf16_amp", "micro_batch": 3, "seq_len": 384, "grad_accum": 2, **LORA}),
+    "mistral-qlora": ("mistral", 3, {"precision": "bf16_amp", "micro_batch": 2, "seq_len": 512, **QLORA, **KEPT}),
+    "gpt2-fp32": ("gpt2", 4, {"precision": "fp32", "micro_batch": 1, "seq_len": 512}),
+    "qwen3-lora-16": ("qwen3", 6, {"precision": "bf16", "micro_batch": 1, "seq_len": 1024, **LORA, **KEPT}),
 }
 OF_TOKENS = {"task_type": "TOKEN_CLS", "target_modules": ["q_proj", "v_proj", "up_proj"]}
 TOKENS = {"llama": "LlamaForTokenClassification", "qwen2": "Qwen2ForTokenClassification", "qwen3": "Qwen3ForTokenClassification", "gpt2": "GPT2ForTokenClassification"}
@@ -57,6 +66,8 @@ def main():
     configs = configurations(sys.argv[1:])
     for name, (kind, layers, words) in BCO.items():
         print(json.dumps({"id": "bco-" + name, "config": with_layers(configs[kind], layers), "task": "bco", "method": "full", **words}))
+    for name, (kind, layers, words) in TPO.items():
+        print(json.dumps({"id": "tpo-" + name, "config": with_layers(configs[kind], layers), "task": "tpo", "method": "full", **words}))
     for name, (kind, layers, words) in PRM.items():
         config = {**with_layers(configs[kind], layers), "num_labels": 2, "architectures": [TOKENS[kind]]}
         print(json.dumps({"id": "prm-" + name, "config": config, "architecture": TOKENS[kind], "task": "prm", "method": "full", **words}))

@@ -53,6 +53,20 @@ TEST_CASE("more tensor parallel GPUs take less memory on each") {
   }
 }
 
+TEST_CASE("a pipeline runs as many micro-batches as it has stages where nobody says how many, and says so") {
+  const Answer silent = ask(llama(4, R"("parallelism": {"pipeline": 4})"));
+  const Answer said = ask(llama(4, pipeline(4, 4)));
+  REQUIRE(silent.estimate);
+  REQUIRE(said.estimate);
+  CHECK(silent.estimate->allocated.expected == said.estimate->allocated.expected);
+  const auto notes = [](const Answer& answer) {
+    return std::count_if(answer.issues.begin(), answer.issues.end(),
+                         [](const Issue& i) { return i.path == "/parallelism/num_micro_batches"; });
+  };
+  CHECK(notes(silent) == 1);
+  CHECK(notes(said) == 0);
+}
+
 TEST_CASE("a mesh of ones is one GPU") {
   const Estimate alone = answered(llama(6, R"("loss": "default")"));
   const Estimate ones = answered(llama(

@@ -88,7 +88,8 @@ void read_method(Keys& keys) {
 /// The task stands in the command or the file's name, not in the file.
 std::string task_of(Keys& keys) {
   const std::string path = lower_case(keys.file);
-  for (const char* task : {"grpo", "rloo", "orpo", "simpo", "kto", "bco", "dpo", "reward", "gkd", "ppo", "prm"}) {
+  for (const char* task :
+       {"grpo", "rloo", "orpo", "simpo", "kto", "bco", "dpo", "reward", "gkd", "ppo", "prm", "tpo"}) {
     if (contains(path, task)) return task;
   }
   if (keys["num_generations"] != nullptr) return "grpo";

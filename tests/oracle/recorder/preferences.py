@@ -1,7 +1,7 @@
 """Training on preferences, by TRL's own code: the methods of its trainers are cut out of their files and run on a stand-in trainer.
 
-A job says `task` (dpo, kto, bco, orpo, simpo, cpo, reward; of grpo and rloo speaks grpo.py, of gkd gkd.py) and, where the task has a reference, `reference`: copy, adapter, precomputed.
-`micro_batch` counts pairs (KTO, BCO: answers). All tokens count as completion: the most that the copies of masked logits can hold.
+A job says `task` (dpo, kto, bco, orpo, simpo, cpo, tpo, reward; of grpo and rloo speaks grpo.py, of gkd gkd.py) and, where the task has a reference, `reference`: copy, adapter, precomputed.
+`micro_batch` counts pairs (KTO, BCO: answers; TPO: triples). All tokens count as completion: the most that the copies of masked logits can hold.
 Needs third_party/src/trl-1.9.0 (the release's `trl` folder).
 """
 import ast
@@ -17,11 +17,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TRL = os.path.join(HERE, "third_party", "src", "trl-1.9.0", "trl")
 PAIRS = {"dpo", "orpo", "simpo", "cpo", "reward"}
 GENERATED = {"grpo", "rloo"}
-TASKS = PAIRS | {"kto", "bco", "gkd"} | GENERATED
+TASKS = PAIRS | {"kto", "bco", "tpo", "gkd"} | GENERATED
 CLASSES = {"dpo": ("trainer/dpo_trainer.py", "DPOTrainer"), "kto": ("trainer/kto_trainer.py", "KTOTrainer"),
            "bco": ("experimental/bco/bco_trainer.py", "BCOTrainer"),
            "orpo": ("experimental/orpo/orpo_trainer.py", "ORPOTrainer"), "cpo": ("experimental/cpo/cpo_trainer.py", "CPOTrainer"),
            "simpo": ("experimental/cpo/cpo_trainer.py", "CPOTrainer"), "reward": ("trainer/reward_trainer.py", "RewardTrainer"),
+           "tpo": ("experimental/tpo/tpo_trainer.py", "TPOTrainer"),
            "gkd": ("experimental/gkd/gkd_trainer.py", "GKDTrainer")}
 METHODS = {"_compute_loss", "_compute_kl_logps", "compute_loss", "concatenated_inputs", "concatenated_forward", "get_batch_logps",
            "get_batch_loss_metrics", "odds_ratio_loss", "cpo_loss", "generalized_jsd_loss"}
@@ -100,7 +101,8 @@ def make_trainer(model, job, reference):
                 "desirable_weight": 1.0, "undesirable_weight": 1.0, "is_encoder_decoder": False, "padding_value": 0, "pad_token_id": 0,
                 "match_underlying_distribution": False, "ref_adapter_name": None, "model_adapter_name": None,
                 "running": types.SimpleNamespace(update=same, mean=0.0),     # BCO's moments: numbers
-                "_peft_has_been_casted_to_bf16": False, "cpo_alpha": 0.0 if job["task"] == "simpo" else 1.0, "alpha": 0.0, "simpo_gamma": 0.5}
+                "_peft_has_been_casted_to_bf16": False, "cpo_alpha": 0.0 if job["task"] == "simpo" else 1.0, "alpha": 0.0, "simpo_gamma": 0.5,
+                "tpo_alpha": 1.0, "tpo_l_gamma": 0.5}
     for key, value in settings.items():
         setattr(trainer, key, value)
     return trainer
@@ -208,8 +210,11 @@ def make_text_batch(job):
         if job.get("reference") == "precomputed":
             batch["reference_logps"] = torch.empty(b, device="cuda")
         return batch
-    ids, mask = rows(job, 2 * b)
+    answers = 3 if task == "tpo" else 2                # DataCollatorForTriplePreference: chosen, rejected, reference
+    ids, mask = rows(job, answers * b)
     batch = {"input_ids": ids, "attention_mask": mask}
+    if task == "tpo":
+        batch["completion_mask"] = whole(1, answers * b, job["seq_len"])
     if task == "dpo":
         batch["completion_mask"] = whole(1, 2 * b, job["seq_len"])
         if job.get("reference") == "precomputed":
