@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/families/family.hpp"
+#include "core/families/megatron_layers.hpp"
 #include "core/families/megatron_lora.hpp"
 #include "core/layers/moe.hpp"
 #include "core/layers/program.hpp"
@@ -13,6 +14,9 @@
 #include "core/tape/routing_ops.hpp"
 
 namespace tidemark {
+
+using namespace megatron;
+
 namespace {
 
 constexpr const char* kModel = "megatron_core 0.16.1 models/gpt/gpt_model.py: GPTModel.forward";
@@ -20,8 +24,6 @@ constexpr const char* kEmbedding =
     "megatron_core 0.16.1 models/common/embeddings/language_model_embedding.py: LanguageModelEmbedding.forward";
 constexpr const char* kLayer = "megatron_core 0.16.1 transformer/transformer_layer.py: TransformerLayer.forward";
 constexpr const char* kAttention = "megatron_core 0.16.1 transformer/attention.py: SelfAttention.forward";
-constexpr const char* kLatent = "megatron_core 0.16.1 transformer/multi_latent_attention.py: MLASelfAttention";
-constexpr const char* kCore = "megatron_core 0.16.1 transformer/dot_product_attention.py: DotProductAttention.forward";
 constexpr const char* kMlp = "megatron_core 0.16.1 transformer/mlp.py: MLP.forward";
 constexpr const char* kExperts = "megatron_core 0.16.1 transformer/moe/{router, token_dispatcher, experts}.py";
 constexpr const char* kShared = "megatron_core 0.16.1 transformer/moe/shared_experts.py: SharedExpertMLP.forward";
@@ -29,50 +31,6 @@ constexpr const char* kLoss = "megatron_core 0.16.1 models/common/language_modul
 constexpr const char* kSeen =
     "mcore-bridge f020e47 src/mcore_bridge/model/mm_gpts/qwen3_vl.py: Qwen3VLTransformerBlock";
 constexpr const char* kBatch = "Megatron-LM megatron/training/utils.py: get_batch_on_this_tp_rank";
-
-/// What a model type's layers are made of, as a GPTModel's arguments say it.
-struct Form {
-  std::string_view model_type;
-  bool rms = true;       ///< RMSNorm, else LayerNorm with a bias
-  bool gated = true;     ///< SwiGLU in one matrix, else GELU
-  bool learned = false;  ///< a table of positions
-  bool sigmoid = false;  ///< experts are chosen by their scores' sigmoids and a bias (moe_router_enable_expert_bias)
-};
-constexpr Form kForms[] = {
-    {"llama"},
-    {"mistral"},
-    {"qwen2"},
-    {"qwen3"},
-    {"qwen3_moe"},
-    {"qwen2_moe"},
-    {"deepseek_v2"},
-    {"deepseek_v3", true, true, false, true},
-    {"mixtral"},
-    // What sees, ahead of one of these; as_megatron says of which.
-    {"qwen2_vl"},
-    {"qwen2_5_vl"},
-    {"qwen3_vl"},
-    {"qwen3_vl_moe"},
-    {"qwen2_5_omni_thinker"},
-    {"qwen3_omni_moe_thinker"},
-    {"internvl"},
-    {"internvl_chat"},
-    {"gpt2", false, false, true},
-    {"gpt_neox", false, false},
-    {"bloom", false, false},
-    {"starcoder2", false, false},
-};
-
-const Form* form_of(std::string_view model_type) {
-  for (const Form& form : kForms) {
-    if (form.model_type == model_type) return &form;
-  }
-  return nullptr;
-}
-
-Count shards_of_sequence(const Net& net) {
-  return net.job.tensor.sequence ? net.job.tensor.degree : 1;
-}
 
 // Tokens, labels, their weights, positions and a mask that Transformer Engine's kernels do not read
 // (create_attention_mask_in_dataloader is on unless switched off): on the first of the tensor-parallel GPUs all of
@@ -88,51 +46,6 @@ void inputs(Net& net) {
   net.attention_mask = net.tape.allocate(Shape{net.B, Dim(1), net.S, Dim(net.job.sequence_length, Symbol::kSequence)},
                                          Dtype::kBool, "attention_mask");
   net.more_inputs.push_back(take(Dtype::kInt64, "position_ids"));
-}
-
-// ColumnParallelLinear, TELayerNormColumnParallelLinear behind its norm.
-bool fuses_gradients(const Net& net) {
-  return net.job.megatron.fuses_gradients;
-}
-
-// This GPU's part of a parameter that all tensor-parallel ones divide.
-Tensor part_of(Net& net, const char* name, const char* leaf, const Shape& part) {
-  const auto index = static_cast<std::size_t>(net.tape.next_parameter());
-  Tensor parameter = net.parameter(name, leaf, part);
-  net.tape.parameters()[index].whole = part.numel() * net.job.tensor.degree;
-  return parameter;
-}
-
-Tensor column(Net& net, const char* name, Tensor x, Dim out, bool has_bias) {
-  const Scope in(net.tape, name, net.source());
-  const bool is_adapted = net.adapter_site(name) > 0;
-  Tensor input;
-  if (is_adapted) input = x;
-  Tensor weight = part_of(net, name, "weight", Shape{out, x.dim(-1)});
-  Tensor bias;
-  if (has_bias) bias = part_of(net, name, "bias", Shape{out});
-  Tensor result = gathered_linear(std::move(x), std::move(weight), std::move(bias), shards_of_sequence(net),
-                                  fuses_gradients(net), net.job.megatron.local_layers);
-  return is_adapted ? with_adapter(net, {name, out, true}, std::move(result), std::move(input)) : result;
-}
-
-// RowParallelLinear: summed in place, or reduced and scattered.
-Tensor row(Net& net, const char* name, Tensor x, bool has_bias) {
-  const Scope in(net.tape, name, net.source());
-  const bool is_adapted = net.adapter_site(name) > 0;
-  Tensor input;
-  if (is_adapted) input = x;
-  Tensor weight = part_of(net, name, "weight", Shape{net.H, x.dim(-1)});
-  Tensor bias;
-  if (has_bias) bias = net.parameter(name, "bias", Shape{net.H});
-  Tensor out = gathered_linear(std::move(x), std::move(weight), std::move(bias), 1, fuses_gradients(net), false);
-  const Count shards = shards_of_sequence(net);
-  if (shards > 1) out = reduce_scattered(std::move(out), shards);
-  return is_adapted ? with_adapter(net, {name, net.H, false}, std::move(out), std::move(input)) : out;
-}
-
-Tensor norm(Net& net, const char* name, Tensor x) {
-  return net.layer_norm(name, std::move(x), true, !form_of(net.arch.model_type)->rms);
 }
 
 // mcore-bridge f020e47 src/mcore_bridge/model/mm_gpt_model.py: MultimodalGPTModel._patch_word_embeddings: features take
@@ -159,89 +72,23 @@ Tensor embed(Net& net) {
   return begins_graph(net) ? as_leaf(net, std::move(hidden)) : hidden;
 }
 
-// [S, B, heads, hd] → [B·heads, S, hd]: a view.
-Tensor by_head(Tensor x, Dim heads) {
-  const Shape merged{x.dim(0), heads, x.dim(3)};
-  return transpose(reshape(std::move(x), merged), 0, 1);
-}
-
-// fused_softmax.py FusedScaleMaskSoftmax.is_kernel_available; else torch's softmax behind a mask that is filled in
-// place. Of a matrix up to 128 wide a block of the kernel takes eight, else four.
-bool fuses_softmax(const Net& net) {
-  Tape& t = net.tape;
-  const Count batches = net.B.n() * net.A.n(), s = net.S.n();
-  const Count block = t.above(s, 128) ? 4 : 8;
-  return t.above(s, 16) && !t.above(s, 4096) && t.is_multiple(s, 4) && t.is_multiple(batches, block);
-}
-
-// Unfused: scores and, behind a kernel that scales, masks and takes the softmax, probabilities.
-Tensor scores_and_product(Net& net, Tensor q, Tensor k, Tensor v) {
-  const Count rows = net.B.n() * net.A.n();
-  const Dim heads(rows);
-  if (k.size(2) != q.size(2)) {
-    const Shape wide{q.dim(0), q.dim(1), k.dim(2), Dim(q.size(2) / k.size(2)), q.dim(3)};
-    const auto repeat = [&](Tensor x) {
-      const Shape apart{x.dim(0), x.dim(1), x.dim(2), Dim(1), x.dim(3)};
-      x = view(std::move(x), apart);
-      return reshape(expand(std::move(x), wide), q.shape());
-    };
-    k = repeat(std::move(k));
-    v = repeat(std::move(v));
-  }
-  q = by_head(std::move(q), heads);
-  k = transpose(by_head(std::move(k), heads), 1, 2);
-  v = by_head(std::move(v), heads);
-  const Tensor scores = matmul(std::move(q), std::move(k));  // a name holds them to the end
-  Tensor p = scores;
-  p = fuses_softmax(net) ? softmax_over_gradient(std::move(p)) : softmax(std::move(p));
-  p = dropout(std::move(p), net.arch.attention_dropout);
-  const Dim width = v.dim(-1);
-  Tensor out = matmul(std::move(p), std::move(v));
-  out = view(std::move(out), Shape{net.B, net.A, net.S, width});
-  return contiguous(permute(std::move(out), {2, 0, 1, 3}));
-}
-
-// get_attention_backend: cuDNN's kernel goes first from Hopper on, which on Blackwell is not deterministic; else the
-// flash-attn package's, whose output is put in order behind it.
-bool runs_flash_package(const Net& net) {
-  const int capability = net.job.compute_capability;
-  return net.job.context == 1 && (capability < 90 || (capability >= 100 && net.job.deterministic));
-}
-
-Tensor core_attention_of(Net& net, Tensor q, Tensor k, Tensor v) {
-  const Scope in(net.tape, "self_attention.core_attention", kCore);
-  // get_qkv_layout: what lies apart from rotated queries and keys is copied, and the projection's output let go.
-  const bool is_latent = net.arch.latent.rank > 0;  // whose values have been copied
-  if (net.rotates(net.layer_index) && !net.job.megatron.local_layers && !is_latent) v = clone(std::move(v));
-  if (net.job.attention == AttentionKernel::kEager || net.job.megatron.local_layers) {
-    net.attention_kernel = "eager";
-    return scores_and_product(net, std::move(q), std::move(k), std::move(v));
-  }
-  net.attention_kernel = "flash";
-  if (net.job.context > 1) {  // the ring sends a copy of keys and values (AttnFuncWithCPAndKVP2P)
-    k = clone(std::move(k));
-    v = clone(std::move(v));
-  }
-  q = permute(std::move(q), {1, 2, 0, 3});
-  k = permute(std::move(k), {1, 2, 0, 3});
-  v = permute(std::move(v), {1, 2, 0, 3});
-  const Dim width = v.dim(-1);
-  Tensor out = flash_attention(std::move(q), std::move(k), std::move(v), net.arch.attention_dropout);
-  if (is_latent) out = narrow(std::move(out), -1, 0, width);
-  if (runs_flash_package(net)) out = clone(std::move(out));
-  return permute(std::move(out), {2, 0, 1, 3});
-}
-
 Tensor attention_of(Net& net, Tensor hidden) {
   const Scope in(net.tape, "self_attention", kAttention);
-  const Count per_group = net.A.n() / net.Kv.n() * net.hd.n();
-  const Dim all(net.Q.n() + 2 * net.K.n());
+  const bool has_gate = form_of(net.arch.model_type)->hybrid;
+  const Count queries = (has_gate ? 2 : 1) * net.Q.n(), per_group = queries / net.Kv.n();
+  const Dim all(queries + 2 * net.K.n());
   Tensor mixed = column(net, "self_attention.linear_qkv", std::move(hidden), all, net.arch.attention_bias);
   mixed = view(std::move(mixed), Shape{net.S, net.B, net.Kv, Dim(per_group + 2 * net.hd.n())});
   Pieces parts = split(std::move(mixed), 3, {Dim(per_group), net.hd, net.hd});
-  Tensor q = reshape(std::move(parts.part[0]), Shape{net.S, net.B, net.A, net.hd});
+  const Dim rows_of_heads(queries / net.hd.n());
+  Tensor q = reshape(std::move(parts.part[0]), Shape{net.S, net.B, rows_of_heads, net.hd}), gate;
+  if (has_gate) {  // query[:, :, ::2] and query[:, :, 1::2]
+    Pieces halves = split(view(std::move(q), Shape{net.S, net.B, net.A, Dim(2), net.hd}), 3, {Dim(1), Dim(1)});
+    gate = std::move(halves.part[1]);
+    q = select(std::move(halves.part[0]), 3);
+  }
   Tensor k = std::move(parts.part[1]), v = std::move(parts.part[2]);
-  if (net.arch.qk_norm) {
+  if (net.arch.qk_norm || has_gate) {
     q = norm(net, "self_attention.q_layernorm", std::move(q));
     k = norm(net, "self_attention.k_layernorm", std::move(k));
   }
@@ -252,55 +99,11 @@ Tensor attention_of(Net& net, Tensor hidden) {
   Tensor out = core_attention(net, std::move(q),
                               [&net, k, v](Tensor query) { return core_attention_of(net, std::move(query), k, v); });
   out = view(std::move(out), Shape{net.S, net.B, net.Q});
+  if (has_gate) {
+    Tensor open = sigmoid(reshape(std::move(gate), Shape{net.S, net.B, net.Q}));
+    out = mul(std::move(out), std::move(open));
+  }
   return row(net, "self_attention.linear_proj", std::move(out), net.arch.attention_out_bias);
-}
-
-// rope_utils.py _apply_rotary_pos_emb_bshd, unfused: of neighbouring columns, put apart, and joined with none behind.
-Tensor turned(Net& net, Tensor x_in) {
-  Tensor x = std::move(x_in);
-  const Shape table{net.S, Dim(1), Dim(1), Dim(net.arch.latent.rope_dim)};
-  const Tensor first = every_other(x, 0), second = every_other(x, 1);
-  x = cat({&first, &second}, -1);
-  const Tensor cos = net.tape.allocate(table, x.dtype(), "cos"), sin = net.tape.allocate(table, x.dtype(), "sin");
-  x = rotate_by(std::move(x), cos, sin);
-  return cat({&x}, -1);
-}
-
-// MLASelfAttention.get_query_key_value_tensors: what is projected down has its names until the attention returns.
-Tensor latent_attention(Net& net, Tensor hidden_in) {
-  const Scope in(net.tape, "self_attention", kLatent);
-  const LatentAttention& a = net.arch.latent;
-  const Dim rope(a.rope_dim), plain(a.plain_dim), value(a.value_dim), one(1);
-  const Dim all_q(net.A.n() * net.hd.n()), all_kv(net.A.n() * (a.plain_dim + a.value_dim));
-  Tensor narrow_q = std::move(hidden_in);
-  const Tensor hidden = narrow_q;
-  if (a.query_rank > 0) {
-    narrow_q = column(net, "self_attention.linear_q_down_proj", hidden, Dim(a.query_rank), false);
-  }
-  Tensor joined = column(net, "self_attention.linear_kv_down_proj", hidden, Dim(a.rank + a.rope_dim), false);
-  Pieces parts = split(joined, -1, {Dim(a.rank), rope});
-  if (a.query_rank > 0) narrow_q = norm(net, "self_attention.q_layernorm", std::move(narrow_q));
-  const Tensor narrow_kv = norm(net, "self_attention.kv_layernorm", std::move(parts.part[0]));
-  Tensor query, key, values;
-  {
-    const char* const name = a.query_rank > 0 ? "self_attention.linear_q_up_proj" : "self_attention.linear_q_proj";
-    const Tensor q = view(column(net, name, narrow_q, all_q, false), Shape{net.S, net.B, net.A, net.hd});
-    Tensor kv = column(net, "self_attention.linear_kv_up_proj", narrow_kv, all_kv, false);
-    kv = view(std::move(kv), Shape{net.S, net.B, net.A, Dim(a.plain_dim + a.value_dim)});
-    const Pieces q_parts = split(q, -1, {plain, rope}), kv_parts = split(kv, -1, {plain, value});
-    const Tensor q_turned = turned(net, q_parts.part[1]);
-    Tensor k_turned = turned(net, view(std::move(parts.part[1]), Shape{net.S, net.B, one, rope}));
-    k_turned = expand(std::move(k_turned), Shape{net.S, net.B, net.A, rope});
-    query = cat({&q_parts.part[0], &q_turned}, -1);
-    key = cat({&kv_parts.part[0], &k_turned}, -1);
-    values = contiguous(kv_parts.part[1]);
-  }
-  joined.reset();
-  Tensor out = core_attention(net, std::move(query), [&net, key, values](Tensor q) {
-    return core_attention_of(net, std::move(q), key, values);
-  });
-  out = reshape(std::move(out), Shape{net.S, net.B, Dim(net.A.n() * a.value_dim)});
-  return row(net, "self_attention.linear_proj", std::move(out), false);
 }
 
 Tensor mlp(Net& net, Tensor hidden) {
@@ -414,7 +217,8 @@ Tensor shared_experts(Net& net, const Tensor& hidden) {
   Tensor h = column(net, "mlp.shared_experts.linear_fc1", hidden, wide, false);
   h = bias_swiglu(std::move(h));
   const Tensor output = row(net, "mlp.shared_experts.linear_fc2", std::move(h), false);
-  if (net.arch.model_type != "qwen2_moe") return output;  // moe_shared_expert_gate
+  if (net.arch.model_type != "qwen2_moe" && !form_of(net.arch.model_type)->hybrid)
+    return output;  // moe_shared_expert_gate
   Tensor weight = net.parameter("mlp.shared_experts", "gate_weight", Shape{Dim(1), net.H});
   const Tensor logits = linear(hidden, std::move(weight));
   const Tensor score = sigmoid(logits);
@@ -457,17 +261,31 @@ Tensor experts(Net& net, Tensor hidden_in) {
   return shared.defined() ? add(std::move(sum), shared) : sum;
 }
 
+// A hybrid's layers that do not attend.
+bool is_delta_net(const Net& net) {
+  return form_of(net.arch.model_type)->hybrid && net.arch.layer_kinds[static_cast<std::size_t>(net.layer_index)] != 1;
+}
+
+// What stands in attention's place.
+Tensor mixer(Net& net, Tensor hidden) {
+  if (is_delta_net(net)) return delta_net(net, std::move(hidden));
+  return net.arch.latent.rank > 0 ? latent_attention(net, std::move(hidden)) : attention_of(net, std::move(hidden));
+}
+
 // bias_dropout_add behind either branch.
 Tensor layer(Net& net, Tensor hidden) {
   const Scope in(net.tape, "", kLayer);
   const double p = net.arch.residual_dropout;
   Tensor residual = std::move(hidden);
   Tensor h = norm(net, "input_layernorm", residual);
-  h = net.arch.latent.rank > 0 ? latent_attention(net, std::move(h)) : attention_of(net, std::move(h));
+  const bool has_post_norms = form_of(net.arch.model_type)->post_norms;
+  h = mixer(net, std::move(h));
+  if (has_post_norms) h = norm(net, "self_attention.post_self_attn_layernorm", std::move(h));
   h = dropout(std::move(h), p);
   residual = add(std::move(residual), std::move(h));
   h = norm(net, "pre_mlp_layernorm", residual);
   h = net.arch.experts.count > 0 && !is_dense_layer(net) ? experts(net, std::move(h)) : mlp(net, std::move(h));
+  if (has_post_norms) h = norm(net, "mlp.post_mlp_layernorm", std::move(h));
   h = dropout(std::move(h), p);
   return add(std::move(residual), std::move(h));
 }
@@ -549,7 +367,15 @@ void keep_dummy_gradients(Net& net) {
   if (net.job.has_adapter()) return;  // of its factors' shapes: some KiB for each
   const Experts& e = net.arch.experts;
   const Count times = form_of(net.arch.model_type)->gated ? 2 : 1;
-  std::vector<Shape> shapes{Shape{Dim(net.Q.n() + 2 * net.K.n()), net.H}, Shape{net.H, net.Q}};
+  const bool is_hybrid = form_of(net.arch.model_type)->hybrid;
+  std::vector<Shape> shapes{Shape{Dim((is_hybrid ? 2 : 1) * net.Q.n() + 2 * net.K.n()), net.H}, Shape{net.H, net.Q}};
+  if (is_hybrid && net.arch.model_type != "qwen3_next") {
+    const StateSpace& s = net.arch.ssm;
+    const Count degree = net.job.tensor.degree, values = s.heads * s.head_dim / degree;
+    const Count keys = s.groups * s.state / degree, numbers = s.heads / degree;
+    shapes.push_back(Shape{Dim(2 * (keys + values + numbers)), net.H});
+    shapes.push_back(Shape{net.H, Dim(values)});
+  }
   if (const LatentAttention& a = net.arch.latent; a.rank > 0) {
     const Dim all_q(net.A.n() * net.hd.n()), rank(a.rank), heads_kv(net.A.n() * (a.plain_dim + a.value_dim));
     shapes = {Shape{Dim(a.rank + a.rope_dim), net.H}, Shape{heads_kv, rank},
@@ -673,12 +499,40 @@ bool is_known(const Form& form, const Architecture& a, const TrainingJob& job) {
 
 // A language model behind a tower whose layers this file has, too.
 bool has_known_language(const Architecture& a) {
-  constexpr std::string_view kOwn[] = {"qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe"};
+  constexpr std::string_view kOwn[] = {"qwen2_vl", "qwen2_5_vl",  "qwen3_vl", "qwen3_vl_moe",
+                                       "qwen3_5",  "qwen3_5_moe", "glm4v",    "glm4v_moe"};
   constexpr std::string_view kOthers[] = {"llama", "qwen2", "qwen3", "qwen3_moe"};
   if (a.language == nullptr || a.model_type.ends_with("_thinker")) return true;
   if (std::find(std::begin(kOwn), std::end(kOwn), a.model_type) != std::end(kOwn)) return true;
   return std::any_of(std::begin(kOthers), std::end(kOthers),
                      [&](std::string_view type) { return type_named(type)->program == a.language; });
+}
+
+// Gated delta nets: what no record holds, and what mcore-bridge does not do.
+void check_hybrid(TrainingJob& job, const Architecture& a, Issues& issues) {
+  const Count degree = job.tensor.degree;
+  const bool divides = a.model_type != "qwen3_next";  // which has transformers' module, whole
+  if (job.context > 1 || job.megatron.local_layers) {
+    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/parallelism",
+                      "Under Megatron-Core gated delta nets are modelled with Transformer Engine's layers and without "
+                      "context parallelism.",
+                      "1"});
+  }
+  if (divides && (a.ssm.groups % degree != 0 || a.ssm.heads % degree != 0)) {
+    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/parallelism/tensor",
+                      "Tensor parallelism divides the gated delta nets' heads: parallelism.tensor must divide " +
+                          std::to_string(a.ssm.groups) + " of keys and " + std::to_string(a.ssm.heads) + " of values.",
+                      ""});
+  }
+  job.stand_ins.emplace_back(
+      "gated delta nets and gated attention on Megatron-Core (mcore-bridge), answered from its source: fla's kernels "
+      "as "
+      "beside transformers, Transformer Engine's layers around them");
+}
+
+// What mcore-bridge f020e47 says of GLM-4 and GLM-4.5 (config/parser.py, model/gpts/glm4.py), which no record holds.
+bool is_glm(std::string_view model_type) {
+  return model_type.starts_with("glm4");
 }
 
 void check_seeing(const TrainingJob& job, Issues& issues) {
@@ -698,9 +552,10 @@ void as_megatron(TrainingJob& job, Architecture& architecture, Issues& issues) {
       architecture.parallel_residual || architecture.sliding_window > 0 || !has_known_language(architecture)) {
     issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/framework/name",
                       "Under Megatron-Core these are modelled: language models of Llama's, Mistral's, Mixtral's, "
-                      "Qwen's, DeepSeek-V2's and V3's, GPT-2's, GPT-NeoX's (without parallel residual) and StarCoder "
+                      "Qwen's (Qwen3-Next's and Qwen 3.5's, too), GLM-4's and GLM-4.5's, DeepSeek-V2's and V3's, "
+                      "GPT-2's, GPT-NeoX's (without parallel residual) and StarCoder "
                       "2's layers, without "
-                      "windows, and Qwen's and InternVL's models that see or hear with such layers; under "
+                      "windows, and Qwen's, GLM's and InternVL's models that see or hear with such layers; under "
                       "Megatron-DeepSpeed GPT-2's, GPT-NeoX's and BLOOM's. Not " +
                           architecture.model_type + " as it stands here.",
                       ""});
@@ -730,6 +585,13 @@ void as_megatron(TrainingJob& job, Architecture& architecture, Issues& issues) {
                         "is of a release in which they take it; use \"transformer_engine\".",
                         "transformer_engine"});
     }
+  }
+  if (form->hybrid) check_hybrid(job, architecture, issues);
+  if (is_glm(architecture.model_type)) {
+    job.stand_ins.emplace_back(
+        "GLM-4 and GLM-4.5 on Megatron-Core, answered from mcore-bridge's source by Llama's attention and "
+        "DeepSeek-V3's "
+        "experts");
   }
   architecture.program = job.is_megatron_deepspeed() ? &kBigScience : &kProgram;
   if (architecture.language != nullptr) {

@@ -1,4 +1,6 @@
 // Qwen3-Next and Qwen3.5 (text): three gated delta nets to one gated attention; a feed-forward or experts.
+#include "core/families/qwen3_next.hpp"
+
 #include "core/families/family.hpp"
 #include "core/families/mixtures.hpp"
 #include "core/families/qwen_vl.hpp"
@@ -99,6 +101,8 @@ Tensor gated_attention(Net& net, Tensor hidden) {
   return net.linear("self_attn.o_proj", std::move(out), net.H, net.arch.attention_out_bias);
 }
 
+}  // namespace
+
 // fix_query_key_value_ordering: what a head of keys and its heads of values need lies together.
 Tensor joined_delta_net(Net& net, Tensor hidden) {
   Scope in(net.tape, "linear_attn", kDeltaNet);
@@ -124,6 +128,8 @@ Tensor joined_delta_net(Net& net, Tensor hidden) {
   inputs.mixed = transpose(cat({&query, &key, &flat}, -1), 1, 2);
   return gated_delta_net(net, kDeltaNet, std::move(inputs));
 }
+
+namespace {
 
 Tensor plain_delta_net(Net& net, Tensor hidden) {
   Scope in(net.tape, "linear_attn", kDeltaNet5);

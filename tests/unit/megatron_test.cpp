@@ -186,6 +186,65 @@ TEST_CASE("latent attention under Megatron-Core has DeepSeek's projections, whol
   CHECK(said);
 }
 
+// mcore-bridge f020e47 model/modules/{gated_delta_net, gated_self_attention}.py and Megatron-Core's GatedDeltaNet: one
+// projection of queries, keys, values, gates and two numbers of each head; the attention's queries have a gate.
+TEST_CASE("gated delta nets under Megatron-Core are divided by tensor parallelism, and stood for") {
+  const auto request = [](const char* type, const std::string& parallelism) {
+    return std::string{R"({"schema": 1, "config": {"model_type": ")"} + type + R"(", "hidden_size": 256,
+      "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 32, "vocab_size": 1024,
+      "intermediate_size": 512, "linear_num_key_heads": 4, "linear_num_value_heads": 8, "linear_key_head_dim": 16,
+      "linear_value_head_dim": 32, "linear_conv_kernel_dim": 4, "num_experts": 8, "num_experts_per_tok": 2,
+      "moe_intermediate_size": 128, "shared_expert_intermediate_size": 128, "tie_word_embeddings": false},
+      "framework": {"name": "megatron"}, "attention": "flash_attention_2", "parallelism": {)" +
+           parallelism + "}}";
+  };
+  constexpr Count kKeys = 4 * 16, kValues = 8 * 32;
+  constexpr Count kDelta =
+      256 * (2 * kKeys + 2 * kValues + 2 * 8) + 4 * (2 * kKeys + kValues) + 2 * 8 + 32 + kValues * 256;
+  constexpr Count kAttention = 256 * (2 * 256 + 2 * 128) + 2 * 32 + 256 * 256;
+  constexpr Count kMixture = 8 * 3 * 256 * 128 + 8 * 256 + 3 * 256 * 128 + 256;
+  constexpr Count kAround = 2 * 1024 * 256 + 256 + 4 * 2 * 256;
+  const Answer one = ask(request("qwen3_5_moe_text", R"("data": 1)"));
+  REQUIRE(one.estimate);
+  CHECK(one.estimate->parameters.total == kAround + 3 * kDelta + kAttention + 4 * kMixture);
+  bool said = false;
+  for (const Issue& issue : one.issues) said = said || issue.code == "STAND_IN";
+  CHECK(said);
+  const Estimate two = answered(request("qwen3_5_moe_text", R"("tensor": 2, "sequence_parallel": true)"));
+  CHECK(two.parameters.total == one.estimate->parameters.total);
+  const Count divided = 3 * (kDelta - 32) + kAttention - 2 * 32;
+  CHECK(held(*one.estimate, Category::kWeights) - held(two, Category::kWeights) >= divided);
+  // Qwen3-Next's are transformers' modules, whole on every GPU.
+  const Estimate next = answered(request("qwen3_next", R"("data": 1)"));
+  const Estimate halves = answered(request("qwen3_next", R"("tensor": 2, "sequence_parallel": true)"));
+  CHECK(next.parameters.total == one.estimate->parameters.total);
+  CHECK(held(halves, Category::kWeights) >= held(two, Category::kWeights) + 3 * (kDelta - 1024));
+  CHECK_FALSE(ask(request("qwen3_5_moe_text", R"("context": 2)")).estimate);
+  CHECK_FALSE(ask(request("qwen3_5_moe_text", R"("tensor": 8, "sequence_parallel": true)")).estimate);
+}
+
+// transformers 5.12.1 models/glm4_moe/modeling_glm4_moe.py, models/glm4/modeling_glm4.py: what the checkpoints hold.
+TEST_CASE("GLM-4's and GLM-4.5's layers under Megatron-Core have their biases, norms and experts, and are stood for") {
+  const auto request = [](const std::string& config) {
+    return R"({"schema": 1, "config": {"hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 8,
+      "num_key_value_heads": 4, "head_dim": 32, "vocab_size": 1024, "intermediate_size": 512, "attention_bias": true,
+      "tie_word_embeddings": false, )" +
+           config + R"(}, "framework": {"name": "megatron"}, "attention": "flash_attention_2",
+      "parallelism": {"data": 2}})";
+  };
+  constexpr Count kAttention = 256 * 512 + 512 + 256 * 256, kAround = 2 * 1024 * 256 + 256, kDense = 3 * 256 * 512;
+  const Answer mixture = ask(request(R"("model_type": "glm4_moe", "n_routed_experts": 8, "n_shared_experts": 1,
+      "num_experts_per_tok": 2, "moe_intermediate_size": 128, "n_group": 1, "topk_group": 1,
+      "first_k_dense_replace": 1, "use_qk_norm": true)"));
+  REQUIRE(mixture.estimate);
+  CHECK(mixture.estimate->parameters.total ==
+        kAround + 2 * (kAttention + 2 * 32 + 2 * 256) + kDense + 9 * 3 * 256 * 128 + 8 * 256);
+  bool said = false;
+  for (const Issue& issue : mixture.issues) said = said || issue.code == "STAND_IN";
+  CHECK(said);
+  CHECK(answered(request(R"("model_type": "glm4")")).parameters.total == kAround + 2 * (kAttention + kDense + 4 * 256));
+}
+
 TEST_CASE("beside tensor parallelism experts are divided as the rest, and want sequence parallelism") {
   const Estimate two = answered(mixture(R"("tensor": 2, "sequence_parallel": true)"));
   CHECK(two.parameters.total >= answered(mixture(R"("data": 1)")).parameters.total);
