@@ -69,7 +69,7 @@ export interface Job {
   /** Where only what is trained was cast: LLaMA-Factory loads bf16 and makes trained weights fp32. */
   frozen_dtype?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
   /** What is learned; it chooses the head where `architecture` does not. @default "sft" */
-  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | "embedding" | "reranker" | "generative_reranker" | "reward" | "seq2seq" | "vision" | "vlm" | "diffusion" | "dpo" | "kto" | "orpo" | "simpo" | "cpo" | "grpo" | "rloo" | "ppo" | "gkd" | "prm" | "bco" | "text_classification" | "sequence_classification" | "image_classification" | "sentence-transformers:pair" | "sentence-transformers:pair_class" | "sentence-transformers:pair_score" | "sentence-transformers:qa" | null;
+  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | "embedding" | "reranker" | "generative_reranker" | "reward" | "seq2seq" | "vision" | "vlm" | "diffusion" | "dpo" | "kto" | "orpo" | "simpo" | "cpo" | "grpo" | "rloo" | "ppo" | "gkd" | "prm" | "bco" | "tpo" | "text_classification" | "sequence_classification" | "image_classification" | "sentence-transformers:pair" | "sentence-transformers:pair_class" | "sentence-transformers:pair_score" | "sentence-transformers:qa" | null;
   /**
    * Texts that a sample compares: 2 of a pair, 3 of a triplet; of a reranker (1 unless stated) the documents that stand
    * beside a query, each in a row of the batch. Unit: texts. @default 2
@@ -500,7 +500,7 @@ export interface Job {
     fsdp?: "none" | "fsdp2" | "full_shard" | "shard_grad_op" | "hybrid_shard" | null;
     /** Stretches of layers that each GPU of a pipeline has (interleaved). @default 1 */
     virtual_pipeline?: number | null;
-    /** Micro-batches of micro_batch_size rows that a pipeline's step runs. @default 1 */
+    /** Micro-batches of micro_batch_size rows that a pipeline's step runs; by default as many as it has stages. */
     num_micro_batches?: number | null;
     /** GPUs that share a host: what each keeps in host memory is counted so often. Unit: GPUs. @default 8 */
     gpus_per_node?: number | null;

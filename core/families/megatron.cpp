@@ -526,13 +526,13 @@ void check_hybrid(TrainingJob& job, const Architecture& a, Issues& issues) {
   }
   job.stand_ins.emplace_back(
       "gated delta nets and gated attention on Megatron-Core (mcore-bridge), answered from its source: fla's kernels "
-      "as "
-      "beside transformers, Transformer Engine's layers around them");
+      "as beside transformers, Transformer Engine's layers around them");
 }
 
-// What mcore-bridge f020e47 says of GLM-4 and GLM-4.5 (config/parser.py, model/gpts/glm4.py), which no record holds.
-bool is_glm(std::string_view model_type) {
-  return model_type.starts_with("glm4");
+// What mcore-bridge f020e47 says of GLM-4 and GLM-4.5 (config/parser.py, model/gpts/glm4.py): of GLM-4.5's layers
+// there are records, of Megatron-Core's own modules.
+bool is_unrecorded_glm(const Architecture& a, const TrainingJob& job) {
+  return a.model_type.starts_with("glm4") && !(a.model_type == "glm4_moe" && job.megatron.local_layers);
 }
 
 void check_seeing(const TrainingJob& job, Issues& issues) {
@@ -587,11 +587,10 @@ void as_megatron(TrainingJob& job, Architecture& architecture, Issues& issues) {
     }
   }
   if (form->hybrid) check_hybrid(job, architecture, issues);
-  if (is_glm(architecture.model_type)) {
+  if (is_unrecorded_glm(architecture, job)) {
     job.stand_ins.emplace_back(
         "GLM-4 and GLM-4.5 on Megatron-Core, answered from mcore-bridge's source by Llama's attention and "
-        "DeepSeek-V3's "
-        "experts");
+        "DeepSeek-V3's experts");
   }
   architecture.program = job.is_megatron_deepspeed() ? &kBigScience : &kProgram;
   if (architecture.language != nullptr) {

@@ -6,6 +6,7 @@ import sys
 rows = json.load(open(sys.argv[1]))
 MODELS = {k: r for r in rows for k in [*r.get("same_arch_ids", []), *r.get("aliases", []), r["id"]]}
 MIXTRAL, QWEN3MOE, QWEN2MOE, MOONLIGHT = "mistralai/Mixtral-8x7B-v0.1", "Qwen/Qwen3-30B-A3B", "Qwen/Qwen1.5-MoE-A2.7B", "moonshotai/Moonlight-16B-A3B"
+GLM = "zai-org/GLM-4.5-Air"
 LLAMA, LLAMA8, QWEN2, QWEN3, GPT2, QWEN05 = "meta-llama/Llama-3.2-1B", "meta-llama/Llama-3.1-8B", "Qwen/Qwen2.5-1.5B", "Qwen/Qwen3-0.6B", "openai-community/gpt2-medium", "Qwen/Qwen2.5-0.5B"
 FULL, CORE = "full", {"selective": ["core_attn"]}
 
@@ -27,6 +28,7 @@ def lora(name, model, par, targets=LINEAR, r=16, dropout=0.0, **more):
 
 
 FEW = dict(n_routed_experts=8, n_group=1, topk_group=1)
+NARROW = dict(hidden_size=2048, intermediate_size=4096, num_attention_heads=16, num_key_value_heads=4, n_routed_experts=8)
 SMALL = dict(hidden_size=2048, intermediate_size=4096, num_attention_heads=16)
 JOBS = [
     job("llama1-dp2", LLAMA, {"data": 2}, batch=2, seq=2048),
@@ -92,6 +94,12 @@ JOBS = [
     job("moonlight-ep2-core-unfused", MOONLIGHT, {"data": 2, "expert": 2, "fuse_gradients": False}, layers=3, checkpointing=CORE, **FEW),
     job("moonlight-q-rank", MOONLIGHT, {"data": 2}, layers=2, batch=2, q_lora_rank=768, **FEW),
     *(job(f"moonlight-ep2-pp2-rank{r}", MOONLIGHT, {"data": 2, "expert": 2, "pipeline": 2, "num_micro_batches": 4, "rank": r}, **FEW) for r in (0, 1)),
+    # half of each head is rotated, and the mixture is DeepSeek-V3's
+    job("glm45-dp1", GLM, {}, layers=2, **NARROW),
+    job("glm45-ep4-zero1", GLM, {"data": 8, "expert": 4, "zero_stage": 1}, layers=3, batch=2, **NARROW),
+    job("glm45-ep2-full", GLM, {"data": 2, "expert": 2}, layers=3, batch=4, checkpointing=FULL, **NARROW),
+    job("glm45-ep2-core-unfused", GLM, {"data": 2, "expert": 2, "fuse_gradients": False}, layers=3, checkpointing=CORE, **NARROW, use_qk_norm=True),
+    *(job(f"glm45-ep2-pp2-rank{r}", GLM, {"data": 2, "expert": 2, "pipeline": 2, "num_micro_batches": 4, "rank": r}, **NARROW) for r in (0, 1)),
     lora("llama1-dp2", LLAMA, {"data": 2}, batch=2),
     lora("llama1-dp2-zero1-dropout", LLAMA, {"data": 2, "zero_stage": 1}, dropout=0.1, batch=2),
     lora("llama1-dp2-full", LLAMA, {"data": 2, "zero_stage": 1}, batch=4, checkpointing=FULL),

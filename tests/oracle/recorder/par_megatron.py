@@ -160,11 +160,12 @@ class Megatron(Strategy):
         if hf.model_type == "qwen2_moe":      # mcore-bridge config/parser.py
             extra.update(moe_shared_expert_intermediate_size=hf.shared_expert_intermediate_size, moe_shared_expert_gate=True,
                          moe_router_pre_softmax=not hf.norm_topk_prob)
-        latent = hf.model_type == "deepseek_v3"
+        latent, glm = hf.model_type == "deepseek_v3", hf.model_type == "glm4_moe"
         if latent:      # mcore-bridge config/parser.py, model/gpt_model.py
             extra.update(multi_latent_attention=True, q_lora_rank=hf.q_lora_rank, kv_lora_rank=hf.kv_lora_rank, qk_head_dim=hf.qk_nope_head_dim,
-                         qk_pos_emb_head_dim=hf.qk_rope_head_dim, v_head_dim=hf.v_head_dim, rope_type="rope",
-                         moe_shared_expert_intermediate_size=hf.n_shared_experts * hf.moe_intermediate_size, moe_router_score_function="sigmoid",
+                         qk_pos_emb_head_dim=hf.qk_rope_head_dim, v_head_dim=hf.v_head_dim, rope_type="rope")
+        if latent or glm:
+            extra.update(moe_shared_expert_intermediate_size=hf.n_shared_experts * hf.moe_intermediate_size, moe_router_score_function="sigmoid",
                          moe_router_enable_expert_bias=True, moe_router_topk_scaling_factor=hf.routed_scaling_factor,
                          moe_layer_freq=[int(i >= hf.first_k_dense_replace) for i in range(hf.num_hidden_layers)])
         recompute = self.job["gradient_checkpointing"]
@@ -172,7 +173,8 @@ class Megatron(Strategy):
             extra.update(recompute_granularity="full", recompute_method="uniform", recompute_num_layers=1)
         elif recompute != "none":
             extra.update(recompute_granularity="selective", recompute_modules=recompute["selective"])
-        self.biased = {"llama": False, "qwen3": False, "mixtral": False, "qwen3_moe": False, "mistral": False, "qwen2_moe": False, "deepseek_v3": False}.get(hf.model_type, True)
+        self.biased = {"llama": False, "qwen3": False, "mixtral": False, "qwen3_moe": False, "mistral": False, "qwen2_moe": False, "deepseek_v3": False,
+                       "glm4_moe": False}.get(hf.model_type, True)
         _, tensor, pipeline = self.degrees()
         dtype = DTYPE[self.job["precision"].rpartition("_")[2]]
         chunks = par.get("virtual_pipeline", 1)
@@ -182,7 +184,8 @@ class Megatron(Strategy):
             attention_dropout=get("attention_dropout", "attn_pdrop", default=0.0), hidden_dropout=get("resid_pdrop", "hidden_dropout", default=0.0),
             normalization="RMSNorm" if gated else "LayerNorm", gated_linear_unit=gated,
             activation_func=torch.nn.functional.silu if gated else torch.nn.functional.gelu,
-            add_bias_linear=not gated, add_qkv_bias=hf.model_type in ("qwen2", "qwen2_moe"), qk_layernorm=latent or hf.model_type.startswith("qwen3"),
+            add_bias_linear=not gated, add_qkv_bias=hf.model_type in ("qwen2", "qwen2_moe") or (glm and hf.attention_bias),
+            qk_layernorm=latent or hf.model_type.startswith("qwen3") or (glm and hf.use_qk_norm),
             tensor_model_parallel_size=tensor, pipeline_model_parallel_size=pipeline, sequence_parallel=par.get("sequence_parallel", False),
             virtual_pipeline_model_parallel_size=chunks if chunks > 1 else None, expert_model_parallel_size=par.get("expert", 1),
             params_dtype=dtype, pipeline_dtype=dtype, bf16=dtype is torch.bfloat16, fp16=dtype is torch.float16,
@@ -202,8 +205,8 @@ class Megatron(Strategy):
         self.registry = registry
         self.cfg = cfg = self.config()
         spec = get_gpt_layer_local_spec(num_experts=cfg.num_moe_experts, qk_layernorm=cfg.qk_layernorm, normalization=cfg.normalization)
-        if getattr(cfg, "multi_latent_attention", False):
-            spec = self.block_of_latent_layers(cfg)
+        if isinstance(cfg.moe_layer_freq, list):
+            spec = self.block_of_layers(cfg)
         tensor, chunks = self.par.get("tensor", 1), self.par.get("virtual_pipeline", 1)
         vocabulary = -(-self.hf.vocab_size // (128 * tensor)) * 128 * tensor
         self.chunks = []
@@ -214,7 +217,8 @@ class Megatron(Strategy):
                 last = self.state.is_pipeline_last_stage(ignore_virtual=False, vp_stage=stage)
                 model = GPTModel(cfg, spec, vocabulary, getattr(self.hf, "max_position_embeddings", None) or self.hf.n_positions, pre_process=first,
                                  post_process=last, share_embeddings_and_output_weights=bool(self.hf.tie_word_embeddings),
-                                 position_embedding_type="rope" if self.rotates() else "learned_absolute", vp_stage=stage)
+                                 position_embedding_type="rope" if self.rotates() else "learned_absolute", vp_stage=stage,
+                                 rotary_percent=self.hf.partial_rotary_factor if self.hf.model_type == "glm4_moe" else 1.0)
                 model.model_type = None
                 if self.job["method"] == "lora":
                     megatron_adapters.apply([model], self.job)
@@ -232,13 +236,15 @@ class Megatron(Strategy):
             model["reference"] = self.reference
         return model
 
-    def block_of_latent_layers(self, cfg):
+    def block_of_layers(self, cfg):
         """models/gpt/gpt_layer_specs.py get_gpt_decoder_block_spec, of local layers: dense ones ahead of mixtures."""
         from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
         from megatron.core.transformer.transformer_block import TransformerBlockSubmodules
         from megatron.core.transformer.torch_norm import WrappedTorchNorm
-        self.let_core_take_widths()
-        make = functools.partial(get_gpt_layer_local_spec, qk_layernorm=True, multi_latent_attention=True, normalization="RMSNorm")
+        latent = getattr(cfg, "multi_latent_attention", False)
+        if latent:
+            self.let_core_take_widths()
+        make = functools.partial(get_gpt_layer_local_spec, qk_layernorm=cfg.qk_layernorm, multi_latent_attention=latent, normalization="RMSNorm")
         layers = [make(num_experts=cfg.num_moe_experts if routed else None) for routed in cfg.moe_layer_freq]
         per_stage = len(layers) // cfg.pipeline_model_parallel_size
         begin = self.par.get("rank", 0) * per_stage
