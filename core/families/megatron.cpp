@@ -80,7 +80,7 @@ Tensor attention_of(Net& net, Tensor hidden) {
   Tensor mixed = column(net, "self_attention.linear_qkv", std::move(hidden), all, net.arch.attention_bias);
   mixed = view(std::move(mixed), Shape{net.S, net.B, net.Kv, Dim(per_group + 2 * net.hd.n())});
   Pieces parts = split(std::move(mixed), 3, {Dim(per_group), net.hd, net.hd});
-  const Dim rows_of_heads(queries / net.hd.n());
+  const Dim rows_of_heads = has_gate ? Dim(2 * net.A.n()) : net.A;
   Tensor q = reshape(std::move(parts.part[0]), Shape{net.S, net.B, rows_of_heads, net.hd}), gate;
   if (has_gate) {  // query[:, :, ::2] and query[:, :, 1::2]
     Pieces halves = split(view(std::move(q), Shape{net.S, net.B, net.A, Dim(2), net.hd}), 3, {Dim(1), Dim(1)});
