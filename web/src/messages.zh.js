@@ -677,7 +677,8 @@ export default {
   "help.parallelism.zero_stage": "DeepSpeed：1 划分优化器状态和主权重，2 还有梯度，3 还有权重。",
   "help.parallelism.fsdp": "完全分片的数据并行。",
   "help.parallelism.gpus_per_node": "同一台主机上的 GPU 数：每个 GPU 放在主机内存的部分都要计入。",
-  "help.parallelism.num_micro_batches": "流水线一步中运行的微批次数，每个 micro_batch_size 行；默认与流水线阶段数相同。",
+  "help.parallelism.num_micro_batches":
+    "流水线一步中运行的微批次数，每个 micro_batch_size 行；默认与流水线阶段数相同。",
   "help.parallelism.virtual_pipeline": "流水线中每个 GPU 持有的层段数（交错）。",
   "help.parallelism.reshard_after_forward": "前向之后放掉收集来的权重：是、否，或切成的份数（FSDP 2）。",
   "help.parallelism.fsdp_options.replicate": "各自持有全部分片的 GPU 组数（HSDP）；GPU 数量算的是全部 GPU。",
