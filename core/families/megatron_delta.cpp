@@ -4,6 +4,7 @@
 #include "core/families/megatron_layers.hpp"
 #include "core/families/qwen3_next.hpp"
 #include "core/layers/program.hpp"
+#include "core/layers/ssm.hpp"
 #include "core/tape/megatron_ops.hpp"
 #include "core/tape/scan_ops.hpp"
 
@@ -27,23 +28,11 @@ Tensor whole_delta_net(Net& net, Tensor hidden) {
   return shards > 1 ? mul_scalar(reduce_scattered(std::move(out), shards)) : out;
 }
 
-// repeat_interleave of heads [B, S, heads, D].
-Tensor repeated(Tensor x, Count times) {
-  if (times == 1) return x;
-  const Dim b = x.dim(0), s = x.dim(1), heads = x.dim(2), width = x.dim(3);
-  x = view(std::move(x), Shape{b, s, heads, Dim(1), width});
-  x = expand(std::move(x), Shape{b, s, heads, Dim(times), width});
-  return reshape(std::move(x), Shape{b, s, Dim(heads.n() * times), width});
-}
-
 // -A_log.exp() * softplus(alpha.float() + dt_bias)
 Tensor decay(Net& net, const Tensor& alpha, Dim heads) {
   const Tensor dt_bias = part_of(net, "self_attention", "dt_bias", Shape{heads});
   Tensor rate = to(part_of(net, "self_attention", "A_log", Shape{heads}), Dtype::kFp32);
-  rate = neg(exp(std::move(rate)));
-  Tensor step = to(alpha, Dtype::kFp32);
-  step = softplus(add(std::move(step), dt_bias));
-  return mul(std::move(rate), std::move(step));
+  return delta_decay(std::move(rate), alpha, dt_bias);
 }
 
 }  // namespace
@@ -78,8 +67,8 @@ Tensor delta_net(Net& net, Tensor hidden) {
   Tensor query, key, value;
   {
     const Pieces three = split(qkv, 3, {Dim(s.state), Dim(s.state), Dim(values)});
-    query = repeated(contiguous(three.part[0]), share);
-    key = repeated(contiguous(three.part[1]), share);
+    query = repeat_heads(contiguous(three.part[0]), share);
+    key = repeat_heads(contiguous(three.part[1]), share);
     value = reshape(three.part[2], Shape{net.B, net.S, all_heads, width});
   }
   const Tensor g = decay(net, alpha, all_heads);

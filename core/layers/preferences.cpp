@@ -174,13 +174,13 @@ void log_metrics(Net& net, const Tensor& shift) {
   const auto some = [&](Count count, const char* name) { return rows_like(net, shift, count, name); };
   entropy_of(net, shift);
   const Count sides = std::max<Count>(2, answers_per_sample(net.job.preference));
-  const Count half = (shift.size(0) + sides - 1) / sides * shift.size(1);
+  const Count side = (shift.size(0) + sides - 1) / sides * shift.size(1);
   if (net.job.preference == Preference::kKto) {
-    const Tensor chosen = some(half, "index_select");
-    const Tensor rejected = some(rows - half, "index_select");
-    const Tensor of_completions = some(half, "index");
+    const Tensor chosen = some(side, "index_select");
+    const Tensor rejected = some(rows - side, "index_select");
+    const Tensor of_completions = some(side, "index");
   } else {
-    const Tensor of_completions = some(half, "index");
+    const Tensor of_completions = some(side, "index");
   }
 }
 

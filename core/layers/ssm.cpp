@@ -207,6 +207,10 @@ Tensor delta_decay(Net& net, const Tensor& a, bool wide) {
   const Tensor dt_bias = net.parameter("linear_attn", "dt_bias", heads);
   Tensor rate = wide ? net.fp32_parameter("linear_attn", "A_log", heads, true)
                      : to(net.parameter("linear_attn", "A_log", heads), Dtype::kFp32);
+  return delta_decay(std::move(rate), a, dt_bias);
+}
+
+Tensor delta_decay(Tensor rate, const Tensor& a, const Tensor& dt_bias) {
   rate = exp(std::move(rate));
   rate = neg(std::move(rate));
   Tensor step = to(a, Dtype::kFp32);

@@ -19,6 +19,8 @@ Tensor gated_delta_rule(Net& net, const Tensor& q, const Tensor& k, const Tensor
                         const Tensor& beta);
 /// -A_log.float().exp() * F.softplus(a.float() + dt_bias); `wide`: A_log is made in fp32.
 Tensor delta_decay(Net& net, const Tensor& a, bool wide);
+/// The same of parameters made elsewhere; `rate` is A_log.float().
+Tensor delta_decay(Tensor rate, const Tensor& a, const Tensor& dt_bias);
 
 /// What a gated delta net's projections make.
 struct DeltaInputs {

@@ -120,7 +120,7 @@ def megatron_answers(command: str) -> int:
     wrong = 0
     for model, parallelism in (("meta-llama/Llama-3.1-8B", {"data": 4, "tensor": 2, "sequence_parallel": True}),
                                ("Qwen/Qwen2.5-7B", {"data": 4, "zero_stage": 1}),
-                               ("Qwen/Qwen3-8B", {"data": 2, "pipeline": 4, "num_micro_batches": 8})):
+                               ("Qwen/Qwen3-8B", {"data": 2, "pipeline": 4, "num_micro_batches": 8}), ("Qwen/Qwen3-8B", {"data": 2, "pipeline": 4})):
         job = {"model": model, "framework": {"name": "megatron"}, "precision": "megatron_bf16", "sequence_length": 4096,
                "attention": "flash_attention_2", "gradient_checkpointing": "full", "optimizer": "adamw_torch_fused",
                "parallelism": parallelism}

@@ -83,8 +83,8 @@ void add_checkpointing(const ExportJob& job, Command& command, Writer& out) {
 /// In a step: those in flight between stages, else those that gradients are gathered over.
 Count micro_batches_of(const ExportJob& job) {
   const Value* how = job.request.find("parallelism");
-  const bool staged = how != nullptr && count_of(*how, "pipeline", 1) > 1;
-  return staged ? count_of(*how, "num_micro_batches", 1) : job.job.gradient_accumulation_steps;
+  const Count stages = how != nullptr ? count_of(*how, "pipeline", 1) : 1;
+  return stages > 1 ? count_of(*how, "num_micro_batches", stages) : job.job.gradient_accumulation_steps;
 }
 
 /// GPUs of one model: what divides it, without the data-parallel ones.
