@@ -1,4 +1,5 @@
-// BERT, RoBERTa and DistilBERT: encoders that norm after each branch, with all heads of transformers.
+// BERT, RoBERTa, XLM-RoBERTa-XL, ERNIE and DistilBERT: encoders that norm after each branch, with all heads of
+// transformers.
 #include "core/families/bert_heads.hpp"
 #include "core/families/family.hpp"
 #include "core/layers/losses.hpp"
@@ -53,6 +54,21 @@ void read_roberta_config(ConfigFields& fields, Architecture& architecture) {
   architecture.position_offset = 2;
 }
 
+// transformers 5.12.1 models/xlm_roberta_xl/configuration_xlm_roberta_xl.py: XLMRobertaXLConfig. Norms stand before the
+// branches, and one behind the last layer.
+void read_xl_config(ConfigFields& fields, Architecture& architecture) {
+  read_roberta_config(fields, architecture);
+  architecture.norm_before = true;
+  architecture.final_norm = true;
+}
+
+// transformers 5.12.1 models/ernie/configuration_ernie.py: ErnieConfig.
+void read_ernie_config(ConfigFields& fields, Architecture& architecture) {
+  read_bert_config(fields, architecture);
+  const Count tasks = fields.count({"task_type_vocab_size"}, 3);
+  if (fields.flag({"use_task_id"}, false)) architecture.task_type_vocab_size = tasks;
+}
+
 // transformers 5.12.1 models/distilbert/configuration_distilbert.py: DistilBertConfig.
 void read_distilbert_config(ConfigFields& fields, Architecture& architecture) {
   architecture.hidden_size = fields.required({"dim", "hidden_size"});
@@ -98,6 +114,12 @@ constexpr const char* kRobertaIds =
 constexpr const char* kRobertaMaskedLm = "transformers 5.12 models/roberta/modeling_roberta.py: RobertaLMHead.forward";
 constexpr const char* kRobertaClassifier =
     "transformers 5.12 models/roberta/modeling_roberta.py: RobertaClassificationHead.forward";
+constexpr const char* kXlAttention =
+    "transformers 5.12 models/xlm_roberta_xl/modeling_xlm_roberta_xl.py: XLMRobertaXLAttention.forward";
+constexpr const char* kXlOutput =
+    "transformers 5.12 models/xlm_roberta_xl/modeling_xlm_roberta_xl.py: XLMRobertaXLSelfOutput, XLMRobertaXLOutput";
+constexpr const char* kXlEncoder =
+    "transformers 5.12 models/xlm_roberta_xl/modeling_xlm_roberta_xl.py: XLMRobertaXLEncoder.forward";
 constexpr const char* kDistilEmbeddings =
     "transformers 5.12 models/distilbert/modeling_distilbert.py: Embeddings.forward";
 constexpr const char* kDistilAttention =
@@ -116,19 +138,43 @@ constexpr const char* kDistilSpan =
 constexpr const char* kDistilChoice =
     "transformers 5.12 models/distilbert/modeling_distilbert.py: DistilBertForMultipleChoice.forward";
 
-bool is_roberta(const Net& net) {
-  return net.arch.position_offset > 0;
-}
-
 // -- BERT and RoBERTa
 // ---------------------------------------------------------------------------------------------------
 
-constexpr EmbeddingNames kBertNames = {"bert.embeddings", "bert.embeddings.word_embeddings",
-                                       "bert.embeddings.token_type_embeddings", "bert.embeddings.position_embeddings",
-                                       "bert.embeddings.LayerNorm"};
-constexpr EmbeddingNames kRobertaNames = {"roberta.embeddings", "roberta.embeddings.word_embeddings",
-                                          "roberta.embeddings.token_type_embeddings",
-                                          "roberta.embeddings.position_embeddings", "roberta.embeddings.LayerNorm"};
+constexpr BertHeadNames kBertHead = {"cls.predictions", "cls.predictions.transform.dense",
+                                     "cls.predictions.transform.LayerNorm", "cls.predictions.decoder"};
+constexpr BertHeadNames kRobertaHead = {"lm_head", "lm_head.dense", "lm_head.layer_norm", "lm_head.decoder"};
+constexpr BertNames kBertNames = {
+    {"bert.embeddings", "bert.embeddings.word_embeddings", "bert.embeddings.token_type_embeddings",
+     "bert.embeddings.position_embeddings", "bert.embeddings.LayerNorm"},
+    "bert.pooler.dense",
+    kBertHead};
+constexpr BertNames kErnieNames = {
+    {"ernie.embeddings", "ernie.embeddings.word_embeddings", "ernie.embeddings.token_type_embeddings",
+     "ernie.embeddings.position_embeddings", "ernie.embeddings.LayerNorm", "ernie.embeddings.task_type_embeddings"},
+    "ernie.pooler.dense",
+    kBertHead};
+constexpr BertNames kRobertaNames = {
+    {"roberta.embeddings", "roberta.embeddings.word_embeddings", "roberta.embeddings.token_type_embeddings",
+     "roberta.embeddings.position_embeddings", "roberta.embeddings.LayerNorm"},
+    "roberta.pooler.dense",
+    kRobertaHead,
+    true};
+constexpr BertNames kXlNames = {
+    {"roberta.embeddings", "roberta.embeddings.word_embeddings", "roberta.embeddings.token_type_embeddings",
+     "roberta.embeddings.position_embeddings", nullptr},
+    "roberta.pooler.dense",
+    kRobertaHead,
+    true};
+
+const BertNames& names_of(const Net& net) {
+  const std::string& type = net.arch.model_type;
+  if (type == "nomic_bert") return kNomicBertNames;
+  if (type == "jina_embeddings_v3") return kJinaNames;
+  if (type == "ernie") return kErnieNames;
+  if (net.arch.position_offset == 0) return kBertNames;
+  return net.arch.norm_before ? kXlNames : kRobertaNames;
+}
 
 }  // namespace
 
@@ -152,25 +198,35 @@ Tensor bert_embeddings(Net& net, const EmbeddingNames& names, Dim width, bool fr
   Tensor position_ids;
   if (from_padding) {
     position_ids = position_ids_from_padding(net);
-  } else {
+  } else if (names.positions != nullptr) {
     position_ids = t.part_of_buffer(Shape{Dim(1), net.S}, Dtype::kInt64);
+  } else {
+    position_ids = net.shared.position_ids;
   }
   Tensor types = t.allocate(position_ids.shape(), Dtype::kInt64, "gather");
   types = expand(std::move(types), Shape{net.B, net.S});
   const Tensor embeds = net.token_embedding(names.words, width);
   const Tensor type_embeds = net.embedding(names.types, std::move(types), Dim(net.arch.type_vocab_size), width);
   Tensor h = add(embeds, type_embeds);
-  const Tensor positions = net.embedding(names.positions, position_ids, Dim(net.arch.max_positions), width);
-  h = add(std::move(h), positions);
-  h = net.layer_norm(names.norm, std::move(h));
+  Tensor positions;
+  if (names.positions != nullptr) {
+    positions = net.embedding(names.positions, position_ids, Dim(net.arch.max_positions), width);
+    h = add(std::move(h), positions);
+  }
+  if (net.arch.task_type_vocab_size > 0) {  // `+=`: into the sum
+    Tensor tasks = t.allocate(Shape{net.B, net.S}, Dtype::kInt64, "zeros");
+    h = add_in_place(std::move(h),
+                     net.embedding(names.tasks, std::move(tasks), Dim(net.arch.task_type_vocab_size), width));
+  }
+  if (names.norm != nullptr) h = net.layer_norm(names.norm, std::move(h));
   return dropout(std::move(h), net.arch.embedding_dropout);
 }
 
 namespace {
 
 Tensor bert_embed(Net& net) {
-  const bool roberta = is_roberta(net);
-  Tensor h = bert_embeddings(net, roberta ? kRobertaNames : kBertNames, net.H, roberta);
+  const BertNames& names = names_of(net);
+  Tensor h = bert_embeddings(net, names.embeddings, net.H, names.is_roberta);
   make_bidirectional_mask(net, h);
   net.model_locals = {h};
   return h;
@@ -189,29 +245,64 @@ Tensor bert_join(Net& net, const char* module, const char* dense, const char* no
   return net.layer_norm(norm, std::move(sum));
 }
 
+namespace {
+
+Tensor self_attention(Net& net, const Tensor& x) {
+  Scope self(net.tape, "attention.self", kSelf);
+  Tensor q = net.linear("attention.self.query", x, net.Q, true);
+  q = split_heads(net, std::move(q), net.A, net.hd);
+  Tensor k = net.linear("attention.self.key", x, net.Q, true);
+  k = split_heads(net, std::move(k), net.A, net.hd);
+  Tensor v = net.linear("attention.self.value", x, net.Q, true);
+  v = split_heads(net, std::move(v), net.A, net.hd);
+  return attention(net, q, k, v, encoder_attention(net));
+}
+
+// BertIntermediate.forward
+Tensor intermediate(Net& net, Tensor x) {
+  Scope in(net.tape, "intermediate", kIntermediate);
+  Tensor h = net.linear("intermediate.dense", std::move(x), net.F, true);
+  Scope act(net.tape, "intermediate.intermediate_act_fn", kIntermediate);
+  return activate(net.arch.activation, std::move(h));
+}
+
+// Dense, dropout, the sum; the second branch has no dropout.
+Tensor xl_join(Net& net, const char* dense, Tensor x, const Tensor& input, double p) {
+  Scope in(net.tape, "", kXlOutput);
+  Tensor h = net.linear(dense, std::move(x), net.H, true);
+  h = dropout(std::move(h), p);
+  return add(std::move(h), input);
+}
+
+Tensor xl_layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kLayer);
+  const Tensor x = std::move(hidden);
+  Tensor attended;
+  {
+    Scope attention(net.tape, "attention", kXlAttention);
+    const Tensor normed = net.layer_norm("attention.self_attn_layer_norm", x);
+    attended = xl_join(net, "attention.output.dense", self_attention(net, normed), x, net.arch.residual_dropout);
+  }
+  Tensor h = net.layer_norm("LayerNorm", attended);
+  h = intermediate(net, std::move(h));
+  return xl_join(net, "output.dense", std::move(h), attended, 0.0);
+}
+
+// XLMRobertaXLEncoder.LayerNorm
+Tensor xl_norm(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kXlEncoder);
+  return net.layer_norm("roberta.encoder.LayerNorm", std::move(hidden));
+}
+
+}  // namespace
+
 Tensor bert_layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kLayer);
   const Tensor x = std::move(hidden);
-  Tensor attention_output;
-  {
-    Scope self(net.tape, "attention.self", kSelf);
-    Tensor q = net.linear("attention.self.query", x, net.Q, true);
-    q = split_heads(net, std::move(q), net.A, net.hd);
-    Tensor k = net.linear("attention.self.key", x, net.Q, true);
-    k = split_heads(net, std::move(k), net.A, net.hd);
-    Tensor v = net.linear("attention.self.value", x, net.Q, true);
-    v = split_heads(net, std::move(v), net.A, net.hd);
-    attention_output = attention(net, q, k, v, encoder_attention(net));
-  }
+  Tensor attention_output = self_attention(net, x);
   attention_output = bert_join(net, "attention.output", "attention.output.dense", "attention.output.LayerNorm",
                                kSelfOutput, std::move(attention_output), x);
-  Tensor h;
-  {
-    Scope intermediate(net.tape, "intermediate", kIntermediate);
-    h = net.linear("intermediate.dense", attention_output, net.F, true);
-    Scope act(net.tape, "intermediate.intermediate_act_fn", kIntermediate);
-    h = activate(net.arch.activation, std::move(h));
-  }
+  Tensor h = intermediate(net, attention_output);
   return bert_join(net, "output", "output.dense", "output.LayerNorm", kOutput, std::move(h), attention_output);
 }
 
@@ -220,27 +311,30 @@ namespace {
 // BertPooler.forward: the first token's vector, through a layer of its own.
 Tensor pool(Net& net, const Tensor& hidden) {
   Scope in(net.tape, "pooler", kPooler);
-  Tensor pooled =
-      net.linear(is_roberta(net) ? "roberta.pooler.dense" : "bert.pooler.dense", select(hidden, 1), net.H, true);
+  Tensor pooled = net.linear(names_of(net).pooler, select(hidden, 1), net.H, true);
   return tanh(std::move(pooled));
 }
 
+}  // namespace
+
 Tensor bert_lm_head(Net& net, Tensor hidden) {
-  const bool roberta = is_roberta(net);
-  Scope in(net.tape, "", roberta ? kRobertaMaskedLm : kMaskedLm);
+  const BertNames& names = names_of(net);
+  Scope in(net.tape, "", names.is_roberta ? kRobertaMaskedLm : kMaskedLm);
   // Tied, the decoder's bias is this one; untied, it stays beside the decoder's and nothing reads it.
   if (!net.arch.tie_word_embeddings) {
-    const Tensor unread = net.parameter(roberta ? "lm_head" : "cls.predictions", "bias", Shape{net.V});
+    const Tensor unread = net.parameter(names.head.module, "bias", Shape{net.V});
   }
-  Tensor h = net.linear(roberta ? "lm_head.dense" : "cls.predictions.transform.dense", std::move(hidden), net.H, true);
-  h = roberta ? gelu(std::move(h)) : activate(net.arch.activation, std::move(h));
-  h = net.layer_norm(roberta ? "lm_head.layer_norm" : "cls.predictions.transform.LayerNorm", std::move(h));
-  return net.lm_head(roberta ? "lm_head.decoder" : "cls.predictions.decoder", std::move(h), net.V, true);
+  Tensor h = net.linear(names.head.dense, std::move(hidden), net.H, true);
+  h = names.is_roberta ? gelu(std::move(h)) : activate(net.arch.activation, std::move(h));
+  h = net.layer_norm(names.head.norm, std::move(h));
+  return net.lm_head(names.head.decoder, std::move(h), net.V, true);
 }
 
 Outputs bert_body(Net& net, const Program& program, Tensor hidden) {
   return body_with_pooler(net, program, std::move(hidden), pool);
 }
+
+namespace {
 
 // BertForPreTraining: both heads, both losses.
 Outputs bert_pre_training(Net& net, const Program& program, Tensor hidden) {
@@ -266,6 +360,8 @@ Outputs bert_next_sentence(Net& net, const Program&, Tensor hidden) {
   return out;
 }
 
+}  // namespace
+
 Outputs bert_sequence(Net& net, const Program&, Tensor hidden) {
   Scope in(net.tape, "", kClassifier);
   Tensor pooled = pool(net, hidden);
@@ -273,8 +369,6 @@ Outputs bert_sequence(Net& net, const Program&, Tensor hidden) {
   Tensor logits = net.classifier("classifier", std::move(pooled), Dim(net.arch.num_labels), true);
   return classified(net, std::move(logits));
 }
-
-}  // namespace
 
 // RobertaClassificationHead.forward: a layer of its own in the pooler's place.
 Outputs roberta_sequence(Net& net, const Program&, Tensor hidden) {
@@ -298,8 +392,6 @@ Outputs encoder_tokens(Net& net, const Program&, Tensor hidden) {
   return labelled(net, net.classifier("classifier", x, Dim(net.arch.num_labels), true));
 }
 
-namespace {
-
 Outputs encoder_span(Net& net, const Program&, Tensor hidden) {
   Scope in(net.tape, "", net.arch.model_type == "distilbert" ? kDistilSpan : kSpan);
   const Tensor x = dropout(std::move(hidden), net.arch.qa_dropout);
@@ -307,11 +399,14 @@ Outputs encoder_span(Net& net, const Program&, Tensor hidden) {
   return spans(net, std::move(logits));
 }
 
+namespace {
+
 // RobertaForMultipleChoice takes the model's dropout, BertForMultipleChoice the classifier's.
 Outputs bert_choice(Net& net, const Program&, Tensor hidden) {
   Scope in(net.tape, "", kChoice);
   Tensor pooled = pool(net, hidden);
-  pooled = dropout(std::move(pooled), is_roberta(net) ? net.arch.residual_dropout : net.arch.classifier_dropout);
+  pooled =
+      dropout(std::move(pooled), names_of(net).is_roberta ? net.arch.residual_dropout : net.arch.classifier_dropout);
   return choose(net, std::move(pooled));
 }
 
@@ -437,6 +532,7 @@ Tensor no_norm(Net&, Tensor hidden) {
 
 const Program kBertProgram = {one_stack<bert_embed, bert_layer, no_norm>, bert_lm_head, kBertHeads};
 const Program kRobertaProgram = {one_stack<bert_embed, bert_layer, no_norm>, bert_lm_head, kRobertaHeads};
+const Program kXlProgram = {one_stack<bert_embed, xl_layer, xl_norm>, bert_lm_head, kRobertaHeads};
 const Program kDistilBertProgram = {one_stack<distilbert_embed, distilbert_layer, no_norm>, distilbert_lm_head,
                                     kDistilBertHeads};
 
@@ -448,6 +544,9 @@ const Family kRows[] = {
      "roberta.encoder.layer"},
     {"camembert", "Camembert", "CamembertForMaskedLM", kRobertaClasses, read_roberta_config, &kRobertaProgram,
      "roberta.encoder.layer"},
+    {"xlm-roberta-xl", "XLMRobertaXL", "XLMRobertaXLForMaskedLM", kRobertaClasses, read_xl_config, &kXlProgram,
+     "roberta.encoder.layer"},
+    {"ernie", "Ernie", "ErnieForMaskedLM", kErnieClasses, read_ernie_config, &kBertProgram, "ernie.encoder.layer"},
     {"distilbert", "DistilBert", "DistilBertForMaskedLM", kDistilBertClasses, read_distilbert_config,
      &kDistilBertProgram, "distilbert.transformer.layer"},
 };

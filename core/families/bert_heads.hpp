@@ -1,10 +1,31 @@
 #pragma once
 
+#include "core/families/shared.hpp"
 #include "core/layers/heads.hpp"
 
-/// Heads of BERT's and RoBERTa's files that ESM's repeats.
+/// Heads of BERT's and RoBERTa's files that others repeat.
 namespace tidemark {
 
+/// What a masked language model's head is called, and its parts.
+struct BertHeadNames {
+  const char *module, *dense, *norm, *decoder;
+};
+/// Where the parts of an encoder of BERT's kind are.
+struct BertNames {
+  EmbeddingNames embeddings;
+  const char* pooler;
+  BertHeadNames head;
+  bool is_roberta =
+      false;  ///< its heads are RoBERTa's; where there is a table of positions, they count from the padding
+};
+extern const BertNames kNomicBertNames, kJinaNames;
+
+/// BertLMPredictionHead.forward, RobertaLMHead.forward
+Tensor bert_lm_head(Net& net, Tensor hidden);
+/// A body with its pooler.
+Outputs bert_body(Net& net, const Program& program, Tensor hidden);
+Outputs bert_sequence(Net& net, const Program& program, Tensor hidden);
+Outputs encoder_span(Net& net, const Program& program, Tensor hidden);
 /// RobertaClassificationHead.forward: the first token's vector through a layer of its own.
 Outputs roberta_sequence(Net& net, const Program& program, Tensor hidden);
 /// BertForTokenClassification.forward

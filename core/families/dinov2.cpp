@@ -1,4 +1,5 @@
-// DINOv2: ViT's layers with a scale per column on each branch; positions resized to the picture.
+// DINOv2: ViT's layers with a scale per column on each branch; positions resized to the picture. With registers: tokens
+// between the class token and the patches, which have no position.
 #include "core/families/family.hpp"
 #include "core/families/towers.hpp"
 #include "core/layers/vision.hpp"
@@ -33,9 +34,40 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   fields.accept({"layerscale_value", "apply_layernorm", "reshape_hidden_states", "out_features", "out_indices"});
 }
 
+// transformers 5.12.1 models/dinov2_with_registers/configuration_dinov2_with_registers.py: the same keys and the number
+// of registers; a mask token that is always there.
+void read_registers_config(ConfigFields& fields, Architecture& architecture) {
+  read_config(fields, architecture);
+  architecture.patch_size = square_side(fields, "patch_size", 16);
+  const Count side = architecture.image_size / architecture.patch_size;
+  architecture.max_positions = side * side + 1;
+  architecture.position_offset = fields.count({"num_register_tokens"}, 4, 0);
+}
+
+/// What lies outside the layers.
+struct Names {
+  const char *embeddings, *projection, *norm;
+};
+constexpr Names kPlain = {"dinov2.embeddings", "dinov2.embeddings.patch_embeddings.projection", "dinov2.layernorm"};
+constexpr Names kRegisters = {"dinov2_with_registers.embeddings",
+                              "dinov2_with_registers.embeddings.patch_embeddings.projection",
+                              "dinov2_with_registers.layernorm"};
+
+const Names& names_of(const Net& net) {
+  return net.arch.model_type == "dinov2" ? kPlain : kRegisters;
+}
+
+// Tokens that are no patches: the class token, and registers.
+Count tokens_of(const Net& net) {
+  return 1 + net.arch.position_offset;
+}
+
 constexpr const char* kEmbeddings = "transformers 5.12 models/dinov2/modeling_dinov2.py: Dinov2Embeddings.forward";
 constexpr const char* kPositions =
     "transformers 5.12 models/dinov2/modeling_dinov2.py: Dinov2Embeddings.interpolate_pos_encoding";
+constexpr const char* kRegisterTokens =
+    "transformers 5.12 models/dinov2_with_registers/modeling_dinov2_with_registers.py: "
+    "Dinov2WithRegistersEmbeddings.forward";
 constexpr const char* kLayer = "transformers 5.12 models/dinov2/modeling_dinov2.py: Dinov2Layer.forward";
 constexpr const char* kAttention = "transformers 5.12 models/dinov2/modeling_dinov2.py: Dinov2Attention.forward";
 constexpr const char* kMlp = "transformers 5.12 models/dinov2/modeling_dinov2.py: Dinov2MLP.forward";
@@ -45,16 +77,17 @@ constexpr const char* kHead =
 void inputs(Net& net) {
   const PictureSize size = own_picture_size(net);
   const Count p = net.arch.patch_size;
-  picture_batch(net, Dim((size.height / p) * (size.width / p) + 1));
+  picture_batch(net, Dim((size.height / p) * (size.width / p) + tokens_of(net)));
 }
 
 // Bicubic, in fp32, where the picture's patches are not those of the table.
 Tensor positions(Net& net, Tensor table_in) {
   const Tensor table = std::move(table_in);
   const PictureSize size = own_picture_size(net);
-  if (net.S.n() == net.arch.max_positions && size.height == size.width) return table;
-  Scope in(net.tape, "dinov2.embeddings", kPositions);
-  const Dim side(net.arch.image_size / net.arch.patch_size), rows(net.S.n() - 1), one(1);
+  const Dim rows(net.S.n() - tokens_of(net)), one(1);
+  if (rows.n() + 1 == net.arch.max_positions && size.height == size.width) return table;
+  Scope in(net.tape, names_of(net).embeddings, kPositions);
+  const Dim side(net.arch.image_size / net.arch.patch_size);
   const Dim height(size.height / net.arch.patch_size), width(size.width / net.arch.patch_size);
   const Tensor first = narrow(table, 1, 0, one);
   Tensor rest = narrow(table, 1, 1, Dim(side.n() * side.n()));
@@ -67,17 +100,26 @@ Tensor positions(Net& net, Tensor table_in) {
 }
 
 Tensor embed(Net& net) {
-  constexpr const char* kModule = "dinov2.embeddings";
-  Scope in(net.tape, kModule, kEmbeddings);
-  Tensor token = net.parameter(kModule, "cls_token", Shape{Dim(1), Dim(1), net.H});
-  if (net.arch.has_mask_token) const Tensor unread = net.parameter(kModule, "mask_token", Shape{Dim(1), net.H});
-  Tensor patches = patch_embedding(net, "dinov2.embeddings.patch_embeddings.projection", net.input_ids, true);
+  const char* const module = names_of(net).embeddings;
+  const Dim one(1), registers(net.arch.position_offset);
+  Scope in(net.tape, module, kEmbeddings);
+  Tensor token = net.parameter(module, "cls_token", Shape{one, one, net.H});
+  if (net.arch.has_mask_token) const Tensor unread = net.parameter(module, "mask_token", Shape{one, net.H});
+  Tensor patches = patch_embedding(net, names_of(net).projection, net.input_ids, true);
   const Tensor tokens = expand(std::move(token), Shape{net.B, Dim(1), net.H});
   Tensor hidden = cat({&tokens, &patches}, 1);
   patches.reset();
-  Tensor table = net.parameter(kModule, "position_embeddings", Shape{Dim(1), Dim(net.arch.max_positions), net.H});
+  Tensor table = net.parameter(module, "position_embeddings", Shape{Dim(1), Dim(net.arch.max_positions), net.H});
   table = positions(net, std::move(table));
   hidden = add(std::move(hidden), std::move(table));
+  if (registers.n() > 0) {
+    Scope behind(net.tape, "", kRegisterTokens);
+    Tensor rows = net.parameter(module, "register_tokens", Shape{one, registers, net.H});
+    rows = expand(std::move(rows), Shape{net.B, registers, net.H});
+    const Tensor first = narrow(hidden, 1, 0, one);
+    const Tensor rest = narrow(hidden, 1, 1, Dim(net.S.n() - tokens_of(net)));
+    hidden = cat({&first, &rows, &rest}, 1);
+  }
   hidden = dropout(std::move(hidden), net.arch.embedding_dropout);
   net.model_locals = {hidden};
   return hidden;
@@ -124,7 +166,7 @@ Tensor layer(Net& net, Tensor hidden_in) {
 }
 
 Tensor norm(Net& net, Tensor hidden) {
-  return net.layer_norm("dinov2.layernorm", std::move(hidden));
+  return net.layer_norm(names_of(net).norm, std::move(hidden));
 }
 
 // The class token beside the mean of the patches.
@@ -132,7 +174,8 @@ Outputs image_classification(Net& net, const Program&, Tensor hidden_in) {
   Scope in(net.tape, "", kHead);
   const Tensor hidden = std::move(hidden_in);
   const Tensor token = select(hidden, 1);
-  const Tensor mean = mean_over(narrow(hidden, 1, 1, Dim(net.S.n() - 1)), 1);
+  const Count tokens = tokens_of(net);
+  const Tensor mean = mean_over(narrow(hidden, 1, tokens, Dim(net.S.n() - tokens)), 1);
   const Tensor both = cat({&token, &mean}, 1);
   return classified(net, net.classifier("classifier", both, Dim(net.arch.num_labels), true));
 }
@@ -146,6 +189,8 @@ const Program kProgram = {one_stack<embed, layer, norm>, nullptr, kHeads, OwnLos
 
 const Family kRows[] = {
     {"dinov2", "Dinov2", "Dinov2ForImageClassification", kClasses, read_config, &kProgram, "dinov2.encoder.layer"},
+    {"dinov2_with_registers", "Dinov2WithRegisters", "Dinov2WithRegistersForImageClassification", kClasses,
+     read_registers_config, &kProgram, "dinov2_with_registers.encoder.layer"},
 };
 
 extern const FamilyRows dinov2_rows;

@@ -202,6 +202,12 @@ Tensor llama_attention(Net& net, Tensor hidden) {
 }
 
 Tensor qkv_attention(Net& net, Tensor hidden, const char* source, Turn turn) {
+  AttentionOptions options;
+  options.mask = layer_mask(net);
+  return qkv_attention(net, std::move(hidden), source, turn, std::move(options));
+}
+
+Tensor qkv_attention(Net& net, Tensor hidden, const char* source, Turn turn, AttentionOptions options) {
   Scope in(net.tape, "self_attn", source);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.attention_bias;
@@ -213,8 +219,6 @@ Tensor qkv_attention(Net& net, Tensor hidden, const char* source, Turn turn) {
   Tensor v = net.linear("self_attn.v_proj", x, net.K, bias);
   v = split_heads(net, std::move(v), net.Kv, net.hd);
   turn(net, q, k);
-  AttentionOptions options;
-  options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;
   Tensor out = attention(net, q, k, v, options);
   out = net.linear("self_attn.o_proj", std::move(out), net.H, net.arch.attention_out_bias);

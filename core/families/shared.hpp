@@ -22,7 +22,8 @@ Tensor attention_fp32_scores(Net& net, Tensor q, Tensor k, Tensor v, const Atten
 void read_bert_config(ConfigFields& fields, Architecture& architecture);
 /// What the embeddings' modules are called.
 struct EmbeddingNames {
-  const char *module, *words, *types, *positions, *norm;
+  const char *module, *words, *types, *positions, *norm;  ///< no norm, no positions: null
+  const char* tasks = nullptr;                            ///< ERNIE's table of task types
 };
 /// BertEmbeddings.forward; `from_padding`: positions are counted from the padding id, as RoBERTa's are.
 Tensor bert_embeddings(Net& net, const EmbeddingNames& names, Dim width, bool from_padding);
@@ -37,6 +38,8 @@ Tensor bert_join(Net& net, const char* module, const char* dense, const char* no
 AttentionOptions encoder_attention(Net& net);
 /// An encoder that ends with its last layer's norm.
 Tensor no_norm(Net& net, Tensor hidden);
+/// ViTLayer.forward
+Tensor vit_layer(Net& net, Tensor hidden);
 /// How a mixer of Mamba's kind names its modules.
 struct MambaForm {
   const char *module, *conv1d, *x_proj, *dt_proj, *out_proj;
@@ -60,6 +63,8 @@ using Turn = void (*)(Net& net, Tensor& q, Tensor& k);
 /// LlamaAttention.forward with another file's `turn`, and where the model has one Seed-OSS's and Starcoder2's dropout
 /// behind it; `source` says which file.
 Tensor qkv_attention(Net& net, Tensor hidden, const char* source, Turn turn);
+/// The same with what the file tells the attention interface.
+Tensor qkv_attention(Net& net, Tensor hidden, const char* source, Turn turn, AttentionOptions options);
 /// LlamaAttention.forward
 Tensor llama_attention(Net& net, Tensor hidden);
 /// Ministral3Attention.forward: q times a number for each position (get_llama_4_attn_scale).

@@ -169,7 +169,9 @@ Tensor mlp(Net& net, Tensor hidden) {
   return net.linear("mlp.fc2", std::move(h), net.H, true);
 }
 
-Tensor layer(Net& net, Tensor hidden) {
+}  // namespace
+
+Tensor vit_layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kLayer);
   const double p = net.arch.residual_dropout;
   Tensor residual = std::move(hidden);
@@ -183,6 +185,8 @@ Tensor layer(Net& net, Tensor hidden) {
   h = dropout(std::move(h), p);
   return add(std::move(h), residual);
 }
+
+namespace {
 
 Tensor norm(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kModel);
@@ -243,7 +247,7 @@ constexpr HeadForward kHeads[] = {
 
 }  // namespace
 
-const Program kVitProgram = {one_stack<embed, layer, norm>, nullptr, kHeads, OwnLoss::kFp32, {}, image_inputs};
+const Program kVitProgram = {one_stack<embed, vit_layer, norm>, nullptr, kHeads, OwnLoss::kFp32, {}, image_inputs};
 
 const Family kRows[] = {
     {"vit", "ViT", "ViTForImageClassification", kVitClasses, read_vit_config, &kVitProgram, "vit.layers"},

@@ -340,9 +340,10 @@ void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) 
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/decoder_sequence_length",
         "Only encoder-decoders have a length of their own for the decoder; \"sequence_length\" counts.");
   }
-  if (job.audio_seconds > 0.0 && a.conv_dims.empty() && !hears_alone && !a.model_type.ends_with("_thinker")) {
+  const bool hears_wave = !a.conv_dims.empty() && a.model_type != "audio-spectrogram-transformer";
+  if (job.audio_seconds > 0.0 && !hears_wave && !hears_alone && !a.model_type.ends_with("_thinker")) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/audio_seconds",
-        "Only models that hear the wave itself depend on its length; Whisper pads every recording to its window.");
+        "Only models that hear the wave itself depend on its length; the others pad every recording to their window.");
   }
 }
 

@@ -156,6 +156,7 @@ struct Architecture {
   Count position_offset = 0;       ///< rows of that table that are no positions: 2 for OPT and RoBERTa
   bool positions_by_token = true;  ///< false where no row of a table belongs to a token: ViT's patches, T5's buckets
   Count type_vocab_size = 0;       ///< rows of BERT's token-type table
+  Count task_type_vocab_size = 0;  ///< rows of ERNIE's table of task types
   Count rotary_dim = 0;            ///< leading dimensions of each head that rotate; head_dim when all do, 0 when none
   Count embedding_dim = 0;         ///< width of the token table where it differs from H (OPT-350m: 512), else 0
   bool tie_word_embeddings = false;  ///< the head uses the token table's storage
@@ -192,6 +193,7 @@ struct Architecture {
   bool classifier_bias =
       false;                  ///< the layer before a classifier or a masked language model's head has one (ModernBERT)
   bool mean_pooling = false;  ///< a sequence's vector is the mean of its tokens', not the first (ModernBERT)
+  bool late_pooling = false;  ///< each token is classified, and their scores are averaged (EuroBERT)
   bool norm_head = false;     ///< the head normalises its weight's rows at each step (Baichuan 2)
 
   double attention_dropout = 0.0;   ///< on attention probabilities

@@ -558,8 +558,8 @@ export default [
     "FSDP 和 ZeRO 把模型分到多块 GPU 上：只有一块时不起作用。",
   ],
   [
-    "Only models that hear the wave itself depend on its length; Whisper pads every recording to its window.",
-    "只有直接处理波形的模型取决于其长度；Whisper 把每段录音填充到它的窗口长度。",
+    "Only models that hear the wave itself depend on its length; the others pad every recording to their window.",
+    "只有直接处理波形的模型取决于其长度；其他模型把每段录音填充到自己的窗口长度。",
   ],
   ["This model's code computes its experts in one way only.", "这个模型的代码只有一种计算专家的方式。"],
   [

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""seen_jobs.py [FAMILY...] > jobs.jsonl: models of pictures and of sound alone that came late, three layers of the published widths.
+
+DINOv2 with registers, the Audio Spectrogram Transformer, WavLM, BEiT."""
+import json
+import sys
+
+VIT = {"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 3, "num_attention_heads": 12, "hidden_act": "gelu"}
+DINO = {"model_type": "dinov2_with_registers", "architectures": ["Dinov2WithRegistersForImageClassification"], **VIT, "mlp_ratio": 4, "image_size": 518,
+        "patch_size": 14, "num_register_tokens": 4, "qkv_bias": True, "use_swiglu_ffn": False}
+DINO.pop("intermediate_size")
+AST = {"model_type": "audio-spectrogram-transformer", "architectures": ["ASTForAudioClassification"], **VIT, "num_mel_bins": 128, "max_length": 1024,
+       "patch_size": 16, "frequency_stride": 10, "time_stride": 10, "qkv_bias": True}
+CK = {"gradient_checkpointing": "full"}
+
+
+def lora(targets, dropout=0.05):
+    return {"lora": {"r": 16, "alpha": 32, "dropout": dropout, "target_modules": targets, "task_type": False}}
+
+
+# name: (config, targets of LoRA, further keys of each job)
+FAMILIES = {
+    "dinov2-reg": (DINO, ["query", "value"], {"image_size": 224}),
+    "dinov2-reg-518": (DINO, ["query", "key", "value", "fc1", "fc2"], {}),
+    "dinov2-reg-giant": ({**DINO, "hidden_size": 1536, "num_attention_heads": 24, "use_swiglu_ffn": True}, "all-linear", {"image_size": 224}),
+    "dinov2-reg-body": ({**DINO, "architectures": ["Dinov2WithRegistersModel"]}, ["query", "value"], {"image_size": 224, "loss_kind": "mean_square"}),
+    "ast": (AST, ["q_proj", "v_proj"], {}),
+    "ast-dropout": ({**AST, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}, "all-linear", {}),
+    "ast-speech-commands": ({**AST, "max_length": 128}, ["q_proj", "k_proj", "v_proj", "o_proj"], {}),
+    "ast-body": ({**AST, "architectures": ["ASTModel"]}, ["q_proj", "v_proj"], {"loss_kind": "mean_square"}),
+}
+
+# name: method, precision, rows, further
+ROWS = {
+    "amp": ("full", "amp_bf16", 8, {}),
+    "fp16": ("full", "amp_fp16", 8, {"optimizer": "adamw_torch"}),
+    "pure": ("full", "bf16", 8, {"grad_accum": 2}),
+    "fp32": ("full", "fp32", 4, {"attention": "eager"}),
+    "fa2": ("full", "amp_bf16", 12, {"attention": "flash_attention_2"}),
+    "ckpt": ("full", "bf16_amp", 16, CK),
+    "lora": ("lora", "bf16_amp", 8, {"lora": True}),
+    "lora-ckpt": ("lora", "amp_bf16", 8, {"lora": True, **CK}),
+}
+
+
+def job(name, row):
+    config, targets, every = FAMILIES[name]
+    method, precision, rows, more = ROWS[row]
+    more = {**every, **more}
+    if more.get("lora"):
+        more.update(lora(targets, 0.0 if row == "lora" else 0.05))
+    return {"id": f"{name}-{row}", "kind": "vision" if "image_size" in config else "audio", "config": config, "method": method, "precision": precision,
+            "micro_batch": rows, "seq_len": 0, "grad_accum": 1, "attention": "sdpa", "padding": False, "gradient_checkpointing": "none",
+            "optimizer": "adamw_torch_fused", "architecture": config["architectures"][0], **more}
+
+
+def main():
+    wanted = sys.argv[1:]
+    for name in FAMILIES:
+        if wanted and not any(name.startswith(w) for w in wanted):
+            continue
+        for row in ROWS:
+            print(json.dumps(job(name, row)))
+
+
+if __name__ == "__main__":
+    main()
