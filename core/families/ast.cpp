@@ -42,7 +42,8 @@ constexpr const char* kEmbeddings =
     "transformers 5.12 models/audio_spectrogram_transformer/modeling_audio_spectrogram_transformer.py: "
     "ASTEmbeddings.forward";
 constexpr const char* kModel =
-    "transformers 5.12 models/audio_spectrogram_transformer/modeling_audio_spectrogram_transformer.py: ASTModel.forward";
+    "transformers 5.12 models/audio_spectrogram_transformer/modeling_audio_spectrogram_transformer.py: "
+    "ASTModel.forward";
 constexpr const char* kHead =
     "transformers 5.12 models/audio_spectrogram_transformer/modeling_audio_spectrogram_transformer.py: "
     "ASTMLPHead.forward";

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """seen_jobs.py [FAMILY...] > jobs.jsonl: models of pictures and of sound alone that came late, three layers of the published widths.
 
-DINOv2 with registers, the Audio Spectrogram Transformer, WavLM, BEiT."""
+DINOv2 with registers, VideoMAE, the Audio Spectrogram Transformer."""
 import json
 import sys
 
@@ -11,6 +11,8 @@ DINO = {"model_type": "dinov2_with_registers", "architectures": ["Dinov2WithRegi
 DINO.pop("intermediate_size")
 AST = {"model_type": "audio-spectrogram-transformer", "architectures": ["ASTForAudioClassification"], **VIT, "num_mel_bins": 128, "max_length": 1024,
        "patch_size": 16, "frequency_stride": 10, "time_stride": 10, "qkv_bias": True}
+VIDEO = {"model_type": "videomae", "architectures": ["VideoMAEForVideoClassification"], **VIT, "image_size": 224, "patch_size": 16, "num_frames": 16,
+         "tubelet_size": 2, "qkv_bias": True, "use_mean_pooling": True}
 CK = {"gradient_checkpointing": "full"}
 
 
@@ -24,6 +26,9 @@ FAMILIES = {
     "dinov2-reg-518": (DINO, ["query", "key", "value", "fc1", "fc2"], {}),
     "dinov2-reg-giant": ({**DINO, "hidden_size": 1536, "num_attention_heads": 24, "use_swiglu_ffn": True}, "all-linear", {"image_size": 224}),
     "dinov2-reg-body": ({**DINO, "architectures": ["Dinov2WithRegistersModel"]}, ["query", "value"], {"image_size": 224, "loss_kind": "mean_square"}),
+    "videomae": (VIDEO, ["query", "value"], {}),
+    "videomae-cls": ({**VIDEO, "use_mean_pooling": False, "num_frames": 8, "attention_probs_dropout_prob": 0.1, "hidden_dropout_prob": 0.1}, "all-linear", {}),
+    "videomae-body": ({**VIDEO, "architectures": ["VideoMAEModel"]}, ["query", "value"], {"loss_kind": "mean_square"}),
     "ast": (AST, ["q_proj", "v_proj"], {}),
     "ast-dropout": ({**AST, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}, "all-linear", {}),
     "ast-speech-commands": ({**AST, "max_length": 128}, ["q_proj", "k_proj", "v_proj", "o_proj"], {}),
