@@ -390,10 +390,11 @@ void suit_denoiser(const Denoiser& denoiser, const LeftOpen& open, TrainingJob& 
   if (open.use_reentrant) job.use_reentrant = checkpoints_reentrantly(denoiser, job);
   if (job.sequence_length > 0 && job.sequence_length <= kLongest) return;
   job.sequence_length = denoiser.text_tokens;
+  const std::string taken = std::to_string(job.sequence_length);
   issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/sequence_length",
-                    "The text is taken to be " + std::to_string(job.sequence_length) +
+                    "The text is taken to be " + taken +
                         " tokens long, as diffusers' scripts cut it; a length of at most 1024 replaces that.",
-                    ""});
+                    taken});
 }
 
 /// Pictures are of the model's own size where the request does not say of which. A short sequence holds smaller ones of

@@ -1,4 +1,5 @@
-// ConvNeXt: stages of depthwise convolutions, each before a feed-forward over the channels.
+// ConvNeXt: stages of depthwise convolutions, each before a feed-forward over the channels. Its second version has a
+// norm of whole pictures within that in place of a scale behind it.
 #include "core/families/family.hpp"
 #include "core/families/no_attention.hpp"
 #include "core/families/stages.hpp"
@@ -26,23 +27,58 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   for (std::size_t i = 1; i < architecture.parts.size(); ++i) architecture.parts[i].layer_kinds.front() = 0;
 }
 
+// transformers 5.12.1 models/convnextv2/configuration_convnextv2.py: ConvNextV2Config.
+void read_v2_config(ConfigFields& fields, Architecture& architecture) {
+  read_config(fields, architecture);
+  architecture.residual_scale = false;
+  for (Architecture& stage : architecture.parts) stage.residual_scale = false;
+}
+
 constexpr const char* kStem = "transformers 5.12 models/convnext/modeling_convnext.py: ConvNextEmbeddings.forward";
 constexpr const char* kStage = "transformers 5.12 models/convnext/modeling_convnext.py: ConvNextStage.forward";
 constexpr const char* kLayer = "transformers 5.12 models/convnext/modeling_convnext.py: ConvNextLayer.forward";
+constexpr const char* kGrn = "transformers 5.12 models/convnextv2/modeling_convnextv2.py: ConvNextV2GRN.forward";
 constexpr const char* kHead = "transformers 5.12 models/convnext/modeling_convnext.py: ConvNextModel.forward";
 
 /// Where a stage has its layers, and what halves the picture before them.
 struct StageNames {
   const char *layers, *norm, *convolution;
 };
-constexpr StageNames kStages[kMostStages] = {
-    {"convnext.encoder.stages.0.layers", "", ""},
-    {"convnext.encoder.stages.1.layers", "convnext.encoder.stages.1.downsampling_layer.0",
-     "convnext.encoder.stages.1.downsampling_layer.1"},
-    {"convnext.encoder.stages.2.layers", "convnext.encoder.stages.2.downsampling_layer.0",
-     "convnext.encoder.stages.2.downsampling_layer.1"},
-    {"convnext.encoder.stages.3.layers", "convnext.encoder.stages.3.downsampling_layer.0",
-     "convnext.encoder.stages.3.downsampling_layer.1"}};
+/// What a version's modules are called.
+struct Names {
+  const char *embeddings, *patches, *stem_norm, *norm;
+  StageNames stages[kMostStages];
+};
+constexpr Names kFirst = {"convnext.embeddings",
+                          "convnext.embeddings.patch_embeddings",
+                          "convnext.embeddings.layernorm",
+                          "convnext.layernorm",
+                          {{"convnext.encoder.stages.0.layers", "", ""},
+                           {"convnext.encoder.stages.1.layers", "convnext.encoder.stages.1.downsampling_layer.0",
+                            "convnext.encoder.stages.1.downsampling_layer.1"},
+                           {"convnext.encoder.stages.2.layers", "convnext.encoder.stages.2.downsampling_layer.0",
+                            "convnext.encoder.stages.2.downsampling_layer.1"},
+                           {"convnext.encoder.stages.3.layers", "convnext.encoder.stages.3.downsampling_layer.0",
+                            "convnext.encoder.stages.3.downsampling_layer.1"}}};
+constexpr Names kSecond = {"convnextv2.embeddings",
+                           "convnextv2.embeddings.patch_embeddings",
+                           "convnextv2.embeddings.layernorm",
+                           "convnextv2.layernorm",
+                           {{"convnextv2.encoder.stages.0.layers", "", ""},
+                            {"convnextv2.encoder.stages.1.layers", "convnextv2.encoder.stages.1.downsampling_layer.0",
+                             "convnextv2.encoder.stages.1.downsampling_layer.1"},
+                            {"convnextv2.encoder.stages.2.layers", "convnextv2.encoder.stages.2.downsampling_layer.0",
+                             "convnextv2.encoder.stages.2.downsampling_layer.1"},
+                            {"convnextv2.encoder.stages.3.layers", "convnextv2.encoder.stages.3.downsampling_layer.0",
+                             "convnextv2.encoder.stages.3.downsampling_layer.1"}}};
+
+bool is_second(const Net& net) {
+  return net.arch.model_type == "convnextv2";
+}
+
+const Names& names_of(const Net& net) {
+  return is_second(net) ? kSecond : kFirst;
+}
 
 // Behind the stem all pictures lie with their channels last in memory, so that a permutation costs nothing: here they
 // are [n, h, w, channels] where the modelling file says [n, channels, h, w] too.
@@ -56,6 +92,41 @@ Tensor convolved(Net& net, const char* name, Tensor x, Dim out, Dim in, Count ke
   return convolution(std::move(x), std::move(weight), net.parameter(name, "bias", Shape{out}), {height, width});
 }
 
+// torch/csrc/autograd/FunctionsManual.cpp: norm_backward for the 2-norm: grad * (self / norm).masked_fill_(norm == 0,
+// 0)
+void norm_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  const Shape whole = n.input_shapes[0];
+  const Tensor unit = t.allocate(whole, g[0].dtype(), "div");
+  const Tensor zero = t.allocate(g[0].shape(), Dtype::kBool, "eq");
+  r[0] = t.allocate(whole, g[0].dtype(), "mul");
+}
+
+// torch.linalg.vector_norm over each picture's rows and columns: [n, 1, 1, channels], in fp32 under autocast, whose
+// list it is on.
+Tensor norm_of_pictures(const Tensor& x) {
+  Tape& t = x.tape();
+  Node* const n = t.record("linalg_vector_norm", norm_backward, {&x});
+  t.save(n, x);
+  const Shape one{x.dim(0), Dim(1), Dim(1), x.dim(3)};
+  Tensor norm = t.allocate(one, t.autocast() ? Dtype::kFp32 : x.dtype(), "linalg_vector_norm");
+  t.attach(n, norm);
+  t.save(n, norm);
+  return norm;
+}
+
+// weight * (hidden_states * norm_features) + bias + hidden_states
+Tensor response_norm(Net& net, Tensor hidden) {
+  Scope in(net.tape, "grn", kGrn);
+  const Tensor x = std::move(hidden);
+  const Dim channels = x.dim(3);
+  const Shape row{Dim(1), Dim(1), Dim(1), channels};
+  const Tensor features = norm_of_pictures(x);
+  const Tensor normed = div(features, add_scalar(mean_last(features)));
+  Tensor h = mul(net.parameter("grn", "weight", row), mul(x, normed));
+  h = add(std::move(h), net.parameter("grn", "bias", row));
+  return add(std::move(h), x);
+}
+
 Tensor layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kLayer);
   const Tensor residual = std::move(hidden);
@@ -64,6 +135,7 @@ Tensor layer(Net& net, Tensor hidden) {
   h = net.layer_norm("layernorm", std::move(h));
   h = net.linear("pwconv1", std::move(h), Dim(4 * net.H.n()), true);
   h = activate(net.arch.activation, std::move(h));
+  if (is_second(net)) h = response_norm(net, std::move(h));
   h = net.linear("pwconv2", std::move(h), net.H, true);
   if (net.arch.residual_scale) h = mul(net.parameter("", "layer_scale_parameter", Shape{net.H}), std::move(h));
   h = channels_first(std::move(h));
@@ -77,13 +149,12 @@ void inputs(Net& net) {
 }
 
 Tensor stem(Net& net) {
-  constexpr const char* kModule = "convnext.embeddings";
-  Scope in(net.tape, kModule, kStem);
+  const Names& names = names_of(net);
+  Scope in(net.tape, names.embeddings, kStem);
   const Dim width(net.arch.parts.front().hidden_size);
   const Count side = net.arch.patch_size;
-  Tensor h = convolved(net, "convnext.embeddings.patch_embeddings", net.input_ids, width, Dim(net.arch.num_channels),
-                       side, side);
-  h = net.layer_norm("convnext.embeddings.layernorm", permute(std::move(h), {0, 2, 3, 1}));
+  Tensor h = convolved(net, names.patches, net.input_ids, width, Dim(net.arch.num_channels), side, side);
+  h = net.layer_norm(names.stem_norm, permute(std::move(h), {0, 2, 3, 1}));
   return channels_first(std::move(h));
 }
 
@@ -92,21 +163,22 @@ Tensor forward(Net& net) {
   net.model_locals = {hidden};
   for (std::size_t i = 0; i < net.arch.parts.size(); ++i) {
     Net& stage = net.part(net.arch.parts[i], net.B, Dim(1));
+    const StageNames& names = names_of(net).stages[i];
     if (i > 0) {
-      Scope in(net.tape, kStages[i].norm, kStage);
+      Scope in(net.tape, names.norm, kStage);
       const Dim before = hidden.dim(1);
       hidden = channels_last(std::move(hidden));
-      hidden = net.layer_norm(kStages[i].norm, std::move(hidden));
+      hidden = net.layer_norm(names.norm, std::move(hidden));
       hidden = channels_first(std::move(hidden));
-      hidden = convolved(net, kStages[i].convolution, std::move(hidden), stage.H, before, 2, 2);
+      hidden = convolved(net, names.convolution, std::move(hidden), stage.H, before, 2, 2);
     }
-    hidden = stage.layers({kStages[i].layers, stage.arch.num_layers, layer, false}, std::move(hidden));
+    hidden = stage.layers({names.layers, stage.arch.num_layers, layer, false}, std::move(hidden));
   }
   Scope in(net.tape, "", kHead);
   net.leaves.push_back(hidden);
   const Dim channels = hidden.dim(1), pixels(hidden.size(2) * hidden.size(3));
   Tensor pooled = mean_over(view(std::move(hidden), Shape{net.B, channels, pixels}), 2);
-  return net.layer_norm("convnext.layernorm", std::move(pooled));
+  return net.layer_norm(names_of(net).norm, std::move(pooled));
 }
 
 Outputs image_classification(Net& net, const Program&, Tensor pooled) {
@@ -125,6 +197,8 @@ const Program kProgram = {
 const Family kRows[] = {
     {"convnext", "ConvNext", "ConvNextForImageClassification", kClasses, read_config, &kProgram,
      "convnext.encoder.stages.0.layers"},
+    {"convnextv2", "ConvNextV2", "ConvNextV2ForImageClassification", kClasses, read_v2_config, &kProgram,
+     "convnextv2.encoder.stages.0.layers"},
 };
 
 extern const FamilyRows convnext_rows;

@@ -64,13 +64,18 @@ std::string sample_in_words(const Architecture& a, const TrainingJob& job) {
   const bool sees_alone = a.image_size > 0 && a.language == nullptr;
   const Count height = job.image_height > 0 ? job.image_height : a.image_size;
   const Count width = job.image_height > 0 ? job.image_width : a.image_size;
-  const std::string pixels = format_grouped(height) + " × " + format_grouped(width) + " pixels";
+  std::string pixels = format_grouped(height) + " × " + format_grouped(width) + " pixels";
+  if (sees_alone && a.pictures.video_frames > 0) {
+    pixels = format_grouped(a.pictures.video_frames) + " frames of " + pixels;
+  }
   const bool reads = a.vocab_size > 0 || a.denoiser.latents > 0;
   if (sees_alone && !reads) return pixels;
   std::string text = format_grouped(job.sequence_length) + " tokens";
   if (job.sequence_length == 0 || !a.conv_dims.empty()) text.clear();
   if (sees_alone) text = pixels + (text.empty() ? "" : ", " + text);
   if (job.audio_seconds > 0.0) text = seconds_in_words(job.audio_seconds) + (text.empty() ? "" : ", " + text);
+  const bool hears_spectrogram = a.conv_dims.size() == 2 && a.conv_kernels.empty();  // of so many bins and frames
+  if (hears_spectrogram) text = format_grouped(a.conv_dims[1]) + " frames of sound";
   if (text.empty()) text = "a sample";
   if (job.decoder_sequence_length > 0) text += " → " + format_grouped(job.decoder_sequence_length);
   if (job.images_per_sample > 0) {

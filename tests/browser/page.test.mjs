@@ -441,6 +441,15 @@ test("advice: when nothing suffices it says so, and names the card that does", a
   await close(page);
 });
 
+test("a value that was assumed is taken over by its note", async () => {
+  const page = await open("v=1&model=black-forest-labs/FLUX.2-klein-4B&method=lora&sequence_length=2048");
+  await page.click(`${at("notes")} summary`);
+  await page.click(`${at("notes")} >> text=Use 512`);
+  await until(page, () => document.querySelector('[data-testid="sequence"]').value === "512");
+  await until(page, () => !document.querySelector('[data-testid="notes"]').textContent.includes("The text is taken"));
+  await close(page);
+});
+
 test("advice: folded where the job fits, and away without a card", async () => {
   const page = await open("v=1&model=openai-community/gpt2&sequence_length=1024&gpu=NVIDIA+GeForce+RTX+4090");
   await until(page, () => document.querySelector('[data-testid="advice-singles"] li'));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """seen_jobs.py [FAMILY...] > jobs.jsonl: models of pictures and of sound alone that came late, three layers of the published widths.
 
-DINOv2 with registers, VideoMAE, the Audio Spectrogram Transformer."""
+DINOv2 with registers, VideoMAE, ConvNeXt V2, the Audio Spectrogram Transformer."""
 import json
 import sys
 
@@ -13,6 +13,8 @@ AST = {"model_type": "audio-spectrogram-transformer", "architectures": ["ASTForA
        "patch_size": 16, "frequency_stride": 10, "time_stride": 10, "qkv_bias": True}
 VIDEO = {"model_type": "videomae", "architectures": ["VideoMAEForVideoClassification"], **VIT, "image_size": 224, "patch_size": 16, "num_frames": 16,
          "tubelet_size": 2, "qkv_bias": True, "use_mean_pooling": True}
+CONV = {"model_type": "convnextv2", "architectures": ["ConvNextV2ForImageClassification"], "num_channels": 3, "patch_size": 4, "num_stages": 4,
+        "hidden_sizes": [96, 192, 384, 768], "depths": [2, 1, 2, 1], "hidden_act": "gelu", "drop_path_rate": 0.0, "image_size": 224}
 CK = {"gradient_checkpointing": "full"}
 
 
@@ -29,6 +31,8 @@ FAMILIES = {
     "videomae": (VIDEO, ["query", "value"], {}),
     "videomae-cls": ({**VIDEO, "use_mean_pooling": False, "num_frames": 8, "attention_probs_dropout_prob": 0.1, "hidden_dropout_prob": 0.1}, "all-linear", {}),
     "videomae-body": ({**VIDEO, "architectures": ["VideoMAEModel"]}, ["query", "value"], {"loss_kind": "mean_square"}),
+    "convnextv2": (CONV, ["pwconv1", "pwconv2"], {"attention": "eager"}),
+    "convnextv2-large": ({**CONV, "hidden_sizes": [192, 384, 768, 1536], "drop_path_rate": 0.1}, "all-linear", {"attention": "eager", "image_size": 384}),
     "ast": (AST, ["q_proj", "v_proj"], {}),
     "ast-dropout": ({**AST, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}, "all-linear", {}),
     "ast-speech-commands": ({**AST, "max_length": 128}, ["q_proj", "k_proj", "v_proj", "o_proj"], {}),
@@ -65,6 +69,8 @@ def main():
         if wanted and not any(name.startswith(w) for w in wanted):
             continue
         for row in ROWS:
+            if name.startswith("convnext") and row in ("fa2", "ckpt", "lora-ckpt"):     # no attention, no checkpoints
+                continue
             print(json.dumps(job(name, row)))
 
 

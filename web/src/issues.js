@@ -4,7 +4,7 @@ import { t } from "./messages.js";
 import { said } from "./said.js";
 
 // Issues whose suggestion is a value for the option that they point at.
-const takeable = new Set(["INVALID_VALUE", "UNKNOWN_MODEL", "UNKNOWN_GPU", "UNSUPPORTED_OPTION"]);
+const takeable = new Set(["INVALID_VALUE", "UNKNOWN_MODEL", "UNKNOWN_GPU", "UNSUPPORTED_OPTION", "ASSUMED_DEFAULT"]);
 const takeableTypes = ["choice", "integer", "number", "string", "gpu", "boolean"];
 const severities = ["error", "warning", "note"];
 const noteWords = { unknown: "issues.unknownKey", newer: "issues.newer", repeated: "issues.repeated" };
