@@ -1,5 +1,7 @@
 // ViT: patches through a convolution, a class token, pre-norm layers; a classifier on the class token, or pixels. DeiT:
 // the same with one token more.
+#include "core/families/vit.hpp"
+
 #include "core/families/family.hpp"
 
 namespace tidemark {
@@ -17,6 +19,8 @@ Count read_side(ConfigFields& fields, std::string_view key, Count class_default)
   }
   return fields.count({key}, class_default);
 }
+
+}  // namespace
 
 // transformers 5.12.1 models/vit/configuration_vit.py: ViTConfig.
 void read_vit_config(ConfigFields& fields, Architecture& architecture) {
@@ -57,6 +61,8 @@ void read_deit_config(ConfigFields& fields, Architecture& architecture) {
   ++architecture.max_positions;  // the distillation token's
 }
 
+namespace {
+
 /// What lies outside the layers.
 struct Names {
   const char *embeddings, *projection, *norm, *pooler, *pooler_dense;
@@ -69,7 +75,16 @@ constexpr Names kDeit = {"deit.embeddings",   "deit.embeddings.patch_embeddings.
                          "deit.layernorm",    "deit.pooler",
                          "deit.pooler.dense", 2};
 
+// The encoder of a vision-encoder-decoder.
+constexpr Names kInside = {"encoder.embeddings",   "encoder.embeddings.patch_embeddings.projection",
+                           "encoder.layernorm",    "encoder.pooler",
+                           "encoder.pooler.dense", 1};
+constexpr Names kDeitInside = {"encoder.embeddings",   "encoder.embeddings.patch_embeddings.projection",
+                               "encoder.layernorm",    "encoder.pooler",
+                               "encoder.pooler.dense", 2};
+
 const Names& names_of(const Net& net) {
+  if (net.arch.num_decoder_layers > 0) return net.arch.position_offset == 2 ? kDeitInside : kInside;
   return net.arch.model_type == "deit" ? kDeit : kVit;
 }
 
@@ -108,7 +123,9 @@ Tensor mask_patches(Net& net, Tensor embeddings_in) {
   return add(std::move(embeddings), std::move(hidden));
 }
 
-Tensor embed(Net& net) {
+}  // namespace
+
+Tensor vit_embed(Net& net) {
   const Names& names = names_of(net);
   Scope in(net.tape, names.embeddings, kEmbeddings);
   const Count p = net.arch.patch_size;
@@ -139,6 +156,8 @@ Tensor embed(Net& net) {
   net.model_locals = {embeddings};
   return embeddings;
 }
+
+namespace {
 
 Tensor attention_block(Net& net, Tensor hidden) {
   Scope in(net.tape, "attention", kAttention);
@@ -186,12 +205,12 @@ Tensor vit_layer(Net& net, Tensor hidden) {
   return add(std::move(h), residual);
 }
 
-namespace {
-
-Tensor norm(Net& net, Tensor hidden) {
+Tensor vit_norm(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kModel);
   return net.layer_norm(names_of(net).norm, std::move(hidden));
 }
+
+namespace {
 
 Outputs image_classification(Net& net, const Program&, Tensor hidden) {
   Scope in(net.tape, "", kHead);
@@ -200,16 +219,20 @@ Outputs image_classification(Net& net, const Program&, Tensor hidden) {
   return classified(net, std::move(logits));
 }
 
-// ViTModel with its pooler: the class token through a layer of its own.
-Tensor pool(Net& net, const Tensor& hidden) {
+}  // namespace
+
+// The class token through a layer of its own.
+Tensor vit_pool(Net& net, const Tensor& hidden) {
   const Names& names = names_of(net);
   Scope in(net.tape, names.pooler, kPooler);
   Tensor pooled = net.linear(names.pooler_dense, select(hidden, 1), Dim(net.arch.pooler_size), true);
   return tanh(std::move(pooled));
 }
 
+namespace {
+
 Outputs body(Net& net, const Program& program, Tensor hidden) {
-  return body_with_pooler(net, program, std::move(hidden), pool);
+  return body_with_pooler(net, program, std::move(hidden), vit_pool);
 }
 
 // nn.Conv2d with a kernel of one, nn.PixelShuffle: a patch's vector becomes encoder_stride x encoder_stride pixels.
@@ -247,7 +270,8 @@ constexpr HeadForward kHeads[] = {
 
 }  // namespace
 
-const Program kVitProgram = {one_stack<embed, vit_layer, norm>, nullptr, kHeads, OwnLoss::kFp32, {}, image_inputs};
+const Program kVitProgram = {
+    one_stack<vit_embed, vit_layer, vit_norm>, nullptr, kHeads, OwnLoss::kFp32, {}, image_inputs};
 
 const Family kRows[] = {
     {"vit", "ViT", "ViTForImageClassification", kVitClasses, read_vit_config, &kVitProgram, "vit.layers"},

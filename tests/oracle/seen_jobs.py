@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """seen_jobs.py [FAMILY...] > jobs.jsonl: models of pictures and of sound alone that came late, three layers of the published widths.
 
-DINOv2 with registers, VideoMAE, ConvNeXt V2, the Audio Spectrogram Transformer."""
+DINOv2 with registers, VideoMAE, ConvNeXt V2, TrOCR, the Audio Spectrogram Transformer."""
 import json
 import sys
 
@@ -15,6 +15,16 @@ VIDEO = {"model_type": "videomae", "architectures": ["VideoMAEForVideoClassifica
          "tubelet_size": 2, "qkv_bias": True, "use_mean_pooling": True}
 CONV = {"model_type": "convnextv2", "architectures": ["ConvNextV2ForImageClassification"], "num_channels": 3, "patch_size": 4, "num_stages": 4,
         "hidden_sizes": [96, 192, 384, 768], "depths": [2, 1, 2, 1], "hidden_act": "gelu", "drop_path_rate": 0.0, "image_size": 224}
+TROCR = {"model_type": "vision-encoder-decoder", "architectures": ["VisionEncoderDecoderModel"], "is_encoder_decoder": True,
+         "decoder_start_token_id": 2, "pad_token_id": 1,
+         "encoder": {"model_type": "vit", **VIT, "image_size": 384, "patch_size": 16, "qkv_bias": False},
+         "decoder": {"model_type": "trocr", "d_model": 1024, "decoder_layers": 3, "decoder_attention_heads": 16, "decoder_ffn_dim": 4096, "vocab_size": 50265,
+                     "max_position_embeddings": 512, "cross_attention_hidden_size": 768, "activation_function": "gelu", "use_cache": False,
+                     "layernorm_embedding": True, "use_learned_position_embeddings": True, "scale_embedding": False, "is_decoder": True}}
+SMALL = {**TROCR, "encoder": {**TROCR["encoder"], "model_type": "deit", "hidden_size": 384, "intermediate_size": 1536, "num_attention_heads": 6,
+                              "qkv_bias": True},
+         "decoder": {**TROCR["decoder"], "d_model": 256, "decoder_attention_heads": 8, "decoder_ffn_dim": 1024, "vocab_size": 64044,
+                     "cross_attention_hidden_size": 384, "activation_function": "relu", "scale_embedding": True}}
 CK = {"gradient_checkpointing": "full"}
 
 
@@ -33,6 +43,11 @@ FAMILIES = {
     "videomae-body": ({**VIDEO, "architectures": ["VideoMAEModel"]}, ["query", "value"], {"loss_kind": "mean_square"}),
     "convnextv2": (CONV, ["pwconv1", "pwconv2"], {"attention": "eager"}),
     "convnextv2-large": ({**CONV, "hidden_sizes": [192, 384, 768, 1536], "drop_path_rate": 0.1}, "all-linear", {"attention": "eager", "image_size": 384}),
+    "trocr": (TROCR, ["q_proj", "v_proj"], {"target_len": 64}),
+    "trocr-long": ({**TROCR, "decoder": {**TROCR["decoder"], "attention_dropout": 0.1, "activation_dropout": 0.1}}, "all-linear", {"target_len": 256}),
+    "trocr-projected": ({**TROCR, "decoder": {**TROCR["decoder"], "cross_attention_hidden_size": None, "layernorm_embedding": False}},
+                        ["q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2"], {"target_len": 128}),
+    "trocr-small": (SMALL, ["q_proj", "v_proj"], {"target_len": 128}),
     "ast": (AST, ["q_proj", "v_proj"], {}),
     "ast-dropout": ({**AST, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}, "all-linear", {}),
     "ast-speech-commands": ({**AST, "max_length": 128}, ["q_proj", "k_proj", "v_proj", "o_proj"], {}),
@@ -58,7 +73,7 @@ def job(name, row):
     more = {**every, **more}
     if more.get("lora"):
         more.update(lora(targets, 0.0 if row == "lora" else 0.05))
-    return {"id": f"{name}-{row}", "kind": "vision" if "image_size" in config else "audio", "config": config, "method": method, "precision": precision,
+    return {"id": f"{name}-{row}", "kind": "vision" if "image_size" in str(config) else "audio", "config": config, "method": method, "precision": precision,
             "micro_batch": rows, "seq_len": 0, "grad_accum": 1, "attention": "sdpa", "padding": False, "gradient_checkpointing": "none",
             "optimizer": "adamw_torch_fused", "architecture": config["architectures"][0], **more}
 

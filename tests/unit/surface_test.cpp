@@ -87,6 +87,8 @@ TEST_CASE("a surface over sizes that a page shows is compiled, not estimated cel
     if (a.architecture.model_type == "layoutlmv3") return;
     // Their similarities are B x B, where a compiled step's sizes grow as B at most.
     if (a.architecture.model_type == "clip" || a.architecture.model_type == "siglip") return;
+    // How blocks divide the rows of sums as many as pictures is a power of two.
+    if (a.architecture.model_type == "convnextv2") return;
     const Surface surface = peak_surface(a.architecture, a.job, batches, sequences);
     // Groups of two or three cells are not worth a compilation; Liger's chunks, powers of two, make a dozen of them.
     CHECK(surface.one_by_one < 4096 / 20);

@@ -71,22 +71,17 @@ bool sums_factor(const Shape& of, const Shape& to) {
          of.size(1) == to.size(1) && of.size(3) == to.size(3);
 }
 
-// Neighbouring dimensions go, and neither the first nor the last: sums of columns in each of several matrices.
-bool sums_within(const Shape& of, const Shape& to) {
-  if (of.rank != to.rank || of.rank < 3) return false;
-  int first = 0, last = to.rank - 1;
-  while (first < last && of.size(first) == to.size(first)) ++first;
-  while (last > first && of.size(last) == to.size(last)) --last;
-  if (first == 0 || last == to.rank - 1) return false;
-  for (int i = first; i <= last; ++i) {
-    if (to.size(i) != 1) return false;
-  }
-  return true;
+// The rows and columns of pictures, whose channels are last: [n, h, w, c] to [n, 1, 1, c]. (Sums within rows of tokens
+// are left out: a step's sizes would hold for one batch alone.)
+bool sums_pictures(const Shape& of, const Shape& to) {
+  constexpr int kPictures = 4;
+  return of.rank == kPictures && to.rank == kPictures && to.size(1) == 1 && to.size(2) == 1 &&
+         of.size(0) == to.size(0) && of.size(3) == to.size(3) && of.size(1) > 1 && of.size(2) > 1;
 }
 
 // Only leading dimensions go, or every other one: the sums are those of columns.
 bool sums_rows(const Shape& of, const Shape& to) {
-  if (sums_factor(of, to) || sums_within(of, to)) return true;
+  if (sums_factor(of, to) || sums_pictures(of, to)) return true;
   int left = to.rank;
   while (left > 0 && to.size(to.rank - left) == 1) --left;
   if (left > of.rank) return false;
