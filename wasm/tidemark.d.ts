@@ -69,7 +69,7 @@ export interface Job {
   /** Where only what is trained was cast: LLaMA-Factory loads bf16 and makes trained weights fp32. */
   frozen_dtype?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
   /** What is learned; it chooses the head where `architecture` does not. @default "sft" */
-  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | "embedding" | "reranker" | "generative_reranker" | "reward" | "seq2seq" | "vision" | "vlm" | "diffusion" | "dpo" | "kto" | "orpo" | "simpo" | "cpo" | "grpo" | "rloo" | "ppo" | "gkd" | "prm" | "bco" | "tpo" | "text_classification" | "sequence_classification" | "image_classification" | "sentence-transformers:pair" | "sentence-transformers:pair_class" | "sentence-transformers:pair_score" | "sentence-transformers:qa" | null;
+  task?: "sft" | "pretrain" | "classification" | "token_classification" | "question_answering" | "embedding" | "reranker" | "generative_reranker" | "reward" | "seq2seq" | "vision" | "vlm" | "diffusion" | "dpo" | "kto" | "orpo" | "simpo" | "cpo" | "grpo" | "rloo" | "ppo" | "gkd" | "prm" | "bco" | "tpo" | "online_dpo" | "text_classification" | "sequence_classification" | "image_classification" | "sentence-transformers:pair" | "sentence-transformers:pair_class" | "sentence-transformers:pair_score" | "sentence-transformers:qa" | null;
   /**
    * Texts that a sample compares: 2 of a pair, 3 of a triplet; of a reranker (1 unless stated) the documents that stand
    * beside a query, each in a row of the batch. Unit: texts. @default 2
@@ -101,12 +101,14 @@ export interface Job {
     offloaded?: false | null;
   } | null;
   /**
-   * Catalog id or alias of the model that scores answers, of which the value model is another copy; absent: the model
+   * Catalog id or alias of the model that scores answers, of which PPO's value model is another copy; absent: the model
    * itself with a score in the place of its head.
    */
   reward_model?: string | null;
   /** Its config.json. */
   reward_config?: object | null;
+  /** Functions alone score the answers: no reward model is there. @default false */
+  reward_functions?: boolean | null;
   /**
    * A model that predicts returns. Not modelled: The value model is taken to be what the reward model is: TRL's scripts
    * load both from reward_model_path. Name that with "reward_model".
@@ -162,8 +164,8 @@ export interface Job {
   /** Tokens of a prompt; sequence_length counts prompt and answer. Unit: tokens. */
   max_prompt_length?: number | null;
   /**
-   * Tokens of an answer (GRPO, RLOO: 256, GKD: 128, PPO: 53 unless stated); sequence_length counts prompt and answer.
-   * Unit: tokens.
+   * Tokens of an answer (GRPO, RLOO: 256, GKD: 128, PPO: 53, online DPO: 64 unless stated); sequence_length counts
+   * prompt and answer. Unit: tokens.
    */
   max_completion_length?: number | null;
   adapter?: {

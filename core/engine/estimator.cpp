@@ -132,8 +132,11 @@ void take_judge(const Catalog& catalog, const Request& request, const Value& own
   policy.judge = std::make_shared<Architecture>(std::move(judge));
   if (!is_named) {
     issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/reward_model",
-                      "No reward model is named: reward and value model are taken to be as large as the model, each "
-                      "with a score in the place of its head.",
+                      job.has_critic()
+                          ? "No reward model is named: reward and value model are taken to be as large as the model, "
+                            "each with a score in the place of its head."
+                          : "No reward model is named: one as large as the model is taken, with a score in the place "
+                            "of its head. Where functions score the answers, say \"reward_functions\": true.",
                       ""});
   }
 }
@@ -283,7 +286,7 @@ void keep_known_types(const Catalog& catalog, const Value& config, Issues& issue
 
 /// Whether the records tell of evaluation beside what divides the job: transformers' Trainer with DeepSpeed or FSDP.
 bool is_evaluation_counted(const TrainingJob& job) {
-  if (job.generates() || job.is_megatron()) return false;
+  if (job.generates() || job.generates_pairs() || job.is_megatron()) return false;
   if (!job.data_parallel.is_sharded()) return true;
   if (job.tensor.is_used() || job.pipeline.is_used() || job.expert > 1 || job.context > 1) return false;
   return !divides_weights(job) || (job.preference == Preference::kNone && !job.evaluation.generates);
@@ -295,10 +298,11 @@ void leave_out_evaluation(TrainingJob& job, Issues& issues) {
   job.evaluation.micro_batch_size = 0;
   issues.push_back(
       {"NOT_COUNTED", Severity::kWarning, "/evaluation",
-       job.generates() ? "Evaluation generates, too: it is not counted, but smaller than training as long as "
-                         "its batch is."
-                       : "Evaluation of preferences, by generation or beside tensor, expert or pipeline parallelism is "
-                         "not counted where GPUs divide the model; the peak of training is answered.",
+       job.generates() || job.generates_pairs()
+           ? "Evaluation generates, too: it is not counted, but smaller than training as long as "
+             "its batch is."
+           : "Evaluation of preferences, by generation or beside tensor, expert or pipeline parallelism is "
+             "not counted where GPUs divide the model; the peak of training is answered.",
        ""});
 }
 
@@ -556,7 +560,7 @@ Understood Estimator::resolve(const Asked& asked) const {
     take_teacher(catalog_, request, answer.architecture, issues);
     if (answer.architecture.teacher == nullptr) return question;
   }
-  if (answer.job.has_critic()) {
+  if (answer.job.has_judge()) {
     take_judge(catalog_, request, request.config.is_object() ? request.config : question.model->config,
                answer.architecture, answer.job, issues);
     if (answer.architecture.judge == nullptr) return question;

@@ -60,6 +60,7 @@ constexpr std::string_view kArguments[] = {
     "PPOConfig",
     "PPOv2Config",
     "DPOConfig",
+    "OnlineDPOConfig",
     "KTOConfig",
     "BCOConfig",
     "PRMConfig",
@@ -99,6 +100,7 @@ class Job {
     read_own_flags();
     read_reference();
     read_rollout();
+    read_judge();
     read_teacher();
     ask();
   }
@@ -981,6 +983,8 @@ class Job {
       say("sequence_length", of(1024), {arguments_->place},
           "TRL's default 1024 (SFTConfig since 0.15, DPOConfig since 0.14)");
       unknown("sequence_length: TRL's default by version (1024 since 0.16)");
+    } else if (arguments_ != nullptr && !is_command() && task_ == "online_dpo") {
+      say("sequence_length", of(512), {arguments_->place}, "OnlineDPOConfig's default");
     } else if (!generates_answers(task_) || any_argument({"max_prompt_length"}) == nullptr)
       unknown("sequence_length");
     copy("max_prompt_length", {"max_prompt_length"});
@@ -1044,7 +1048,7 @@ class Job {
   }
   // Trainers of preferences pad both answers to one length, on the side that the script chose.
   void read_padding_side() {
-    if (generates_answers(task_) && trainer_ != nullptr)
+    if ((generates_answers(task_) || task_ == "online_dpo") && trainer_ != nullptr)
       return say("padding", of(true), {trainer_->place}, "answers end at different lengths");
     if (task_ != "dpo" && task_ != "kto" && task_ != "orpo" && task_ != "reward") return;
     for (const PyAssignment& one : program_.assignments) {
@@ -1238,7 +1242,8 @@ class Job {
 
   // ---------------------------------------------------------------- preference and reinforcement
   void read_reference() {
-    if (task_ != "dpo" && task_ != "kto" && task_ != "bco" && task_ != "ppo" && !generates_answers(task_)) return;
+    const bool compares = task_ == "dpo" || task_ == "kto" || task_ == "bco" || task_ == "ppo" || task_ == "online_dpo";
+    if (!compares && !generates_answers(task_)) return;
     if (trainer_ == nullptr) return read_own_reference();
     const PyValue* reference = trainer_->find("ref_model");
     const bool given = is_object(reference) || (reference != nullptr && reference->is_string());
@@ -1298,7 +1303,7 @@ class Job {
   }
 
   void read_rollout() {
-    if (!generates_answers(task_)) return;
+    if (!generates_answers(task_) && task_ != "online_dpo") return;
     if (on("use_vllm")) {
       say("rollout.engine", of("vllm"), *argument("use_vllm"));
       if (const PyValue* mode = argument("vllm_mode"); mode != nullptr) say("rollout.mode", *mode);
@@ -1317,18 +1322,41 @@ class Job {
     }
   }
 
-  /// GKDTrainer(teacher_model=…): a name, or a model that was loaded before.
+  /// A model that the trainer is handed: a name, or what was loaded before.
+  const PyObject* say_model(std::string_view path, const PyValue& given) {
+    if (given.is_string()) {
+      say(path, given);
+      return nullptr;
+    }
+    const PyObject* model = at(&given);
+    if (model == nullptr || !loads_model(*model)) {
+      unknown(std::string{path});
+      return nullptr;
+    }
+    const PyValue* name = model->find("pretrained_model_name_or_path");
+    if (name == nullptr && !model->positional.empty()) name = &model->positional[0];
+    if (name != nullptr && name->is_string()) say(path, *name);
+    return model;
+  }
+
+  /// OnlineDPOTrainer(reward_funcs=…): a model that scores both answers, or functions.
+  void read_judge() {
+    if (task_ != "online_dpo") return;
+    copy("max_completion_length", {"max_new_tokens"});
+    if (trainer_ == nullptr) return;
+    const PyValue* judge = trainer_->find("reward_funcs");
+    if (judge == nullptr) judge = trainer_->find("reward_model");  // before trl 0.24
+    if (judge != nullptr) say_model("reward_model", *judge);
+  }
+
+  /// GKDTrainer(teacher_model=…).
   void read_teacher() {
     if (task_ != "gkd") return;
     for (const OfRollout& one : distillation_words()) copy(one.path, {one.key});
     const PyValue* teacher = trainer_ == nullptr ? nullptr : trainer_->find("teacher_model");
     if (teacher == nullptr) return;
-    if (teacher->is_string()) return say("teacher_model", *teacher);
-    const PyObject* model = at(teacher);
-    if (model == nullptr || !loads_model(*model)) return unknown("teacher_model");
-    const PyValue* name = model->find("pretrained_model_name_or_path");
-    if (name == nullptr && !model->positional.empty()) name = &model->positional[0];
-    if (name != nullptr && name->is_string()) say("teacher_model", *name);
+    const PyObject* model = say_model("teacher_model", *teacher);
+    if (model == nullptr) return;
     const PyValue* dtype = model->find("torch_dtype") != nullptr ? model->find("torch_dtype") : model->find("dtype");
     const std::string word = dtype == nullptr ? std::string{} : dtype->text;
     if (contains(word, "float")) {

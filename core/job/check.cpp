@@ -539,6 +539,35 @@ void check_critic(const Architecture& a, const TrainingJob& job, Issues& issues)
   }
 }
 
+/// Pairs of generated answers. trl 1.9 experimental/online_dpo/online_dpo_trainer.py: __init__, training_step.
+void check_pairs(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  const auto refuse = [&](std::string_view path, std::string message) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, path, std::move(message));
+  };
+  if (job.framework.name != "trl" && job.framework.name != "transformers") {
+    refuse("/task", "Online DPO is modelled as TRL's own trainer runs it; what " + job.framework.name +
+                        " makes of it is other code, of which there is no record.");
+  }
+  if (const Architecture* judge = a.judge.get(); judge != nullptr) {
+    if (judge->language != nullptr || judge->head != Head::kSequenceClassification || judge->num_decoder_layers > 0) {
+      refuse("/reward_model", "A reward model is modelled that is a decoder of text with a score per sequence.");
+    }
+  }
+  if (a.num_decoder_layers > 0) refuse("/task", "Online DPO is modelled of decoders.");
+  if (job.gpus() > 1 || job.is_megatron()) {
+    refuse("/parallelism", "Online DPO is modelled on one GPU: no record holds its three models on several.");
+  }
+  if (job.rollout.engine != RolloutEngine::kTransformers) {
+    refuse("/rollout/engine", "Online DPO is modelled with the model's own generate().");
+  }
+  if (job.reference == Reference::kPrecomputed) {
+    refuse("/reference_model/precompute", "Generated answers are new: no reference can have scored them before.");
+  }
+  if (job.offload.activations) {
+    refuse("/offload/activations", "Generated answers are modelled without offloaded activations.");
+  }
+}
+
 /// Training on preferences.
 void check_preference(const Architecture& a, const TrainingJob& job, Issues& issues) {
   if (job.preference == Preference::kNone) return;
@@ -578,6 +607,7 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
       refuse("/offload/activations", "Generated answers are modelled without offloaded activations.");
   }
   if (job.has_critic() && a.judge != nullptr) check_critic(a, job, issues);
+  if (job.generates_pairs()) check_pairs(a, job, issues);
   if (job.has_teacher() && a.teacher != nullptr) check_teacher(a, job, issues);
   if (!has_reference(job.preference)) return;
   if (job.reference == Reference::kAdapterOff && job.method != Method::kLora && job.method != Method::kQlora) {

@@ -700,10 +700,11 @@ void settle_groups(const Foreign& foreign, TrainingJob& job, Issues& issues) {
   }
 }
 
-/// trl 1.9 experimental/gkd/gkd_trainer.py training_step: each micro-batch has answers of its own.
+/// trl 1.9 experimental/gkd/gkd_trainer.py, online_dpo/online_dpo_trainer.py: training_step: each micro-batch has
+/// answers of its own.
 void settle_rollout(const Foreign& foreign, TrainingJob& job, Issues& issues) {
   Rollout& rollout = job.rollout;
-  if (job.has_teacher()) rollout.micro_batches = 1;
+  if (job.has_teacher() || job.generates_pairs()) rollout.micro_batches = 1;
   if (job.generates() && !job.has_critic()) settle_groups(foreign, job, issues);
   if (foreign.prompt_length > 0) {
     const Count together = foreign.prompt_length + rollout.answer, stated = job.sequence_length;

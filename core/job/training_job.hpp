@@ -266,18 +266,19 @@ enum class Vae : std::uint8_t {
 /// Training on answers that people prefer, as TRL's trainers do it.
 enum class Preference : std::uint8_t {
   kNone,
-  kDpo,     ///< pairs: rows of chosen answers above as many of rejected ones; against a reference
-  kKto,     ///< single answers, some of them wanted; against a reference
-  kOrpo,    ///< pairs, without a reference
-  kCpo,     ///< pairs, without a reference
-  kSimpo,   ///< the same without the loss of the chosen answers' tokens
-  kReward,  ///< pairs, a score each
-  kGrpo,    ///< answers that the model generates itself, which rewards compare
-  kRloo,    ///< the same, each weighed as a whole
-  kGkd,     ///< single samples, whose tokens a teacher predicts, too
-  kBco,     ///< single answers, told apart by a binary classifier; against a reference
-  kPpo,     ///< answers that the model generates itself, which one model scores and a second one, trained, values
-  kTpo,     ///< triples: chosen, rejected and gold answers, without a reference
+  kDpo,        ///< pairs: rows of chosen answers above as many of rejected ones; against a reference
+  kKto,        ///< single answers, some of them wanted; against a reference
+  kOrpo,       ///< pairs, without a reference
+  kCpo,        ///< pairs, without a reference
+  kSimpo,      ///< the same without the loss of the chosen answers' tokens
+  kReward,     ///< pairs, a score each
+  kGrpo,       ///< answers that the model generates itself, which rewards compare
+  kRloo,       ///< the same, each weighed as a whole
+  kGkd,        ///< single samples, whose tokens a teacher predicts, too
+  kBco,        ///< single answers, told apart by a binary classifier; against a reference
+  kPpo,        ///< answers that the model generates itself, which one model scores and a second one, trained, values
+  kTpo,        ///< triples: chosen, rejected and gold answers, without a reference
+  kOnlineDpo,  ///< pairs of answers that the model generates itself before each micro-batch; against a reference
 };
 
 /// Whether the model generates what it trains on.
@@ -296,7 +297,8 @@ constexpr Count answers_per_sample(Preference preference) {
   return alone ? 1 : 2;
 }
 constexpr bool has_reference(Preference preference) {
-  return preference == Preference::kDpo || has_single_answers(preference) || generates(preference);
+  return preference == Preference::kDpo || preference == Preference::kOnlineDpo || has_single_answers(preference) ||
+         generates(preference);
 }
 
 /// Where a reference's log-probabilities come from.
@@ -326,6 +328,7 @@ struct Rollout {
   double share = 0.3;   ///< of the card's memory that vLLM on it takes
   bool sleeps = false;  ///< which it gives back while the model trains
   Bytes reserved = 0;   ///< the same in bytes, where the card is known
+  bool judged = true;   ///< of pairs: a reward model on the card scores them; else functions do
   bool gathers = true;  ///< ZeRO-3 gathers all weights at once for generate() (ds3_gather_for_generation)
 
   bool operator==(const Rollout&) const = default;
@@ -556,10 +559,16 @@ struct TrainingJob {
   bool generates() const { return tidemark::generates(preference); }
   /// A model scores the answers, and a second one of its kind, trained beside the policy, predicts what they earn.
   bool has_critic() const { return preference == Preference::kPpo; }
+  /// Each micro-batch is of pairs that the model generated just before.
+  bool generates_pairs() const { return preference == Preference::kOnlineDpo; }
+  /// A reward model on the card scores the answers.
+  bool has_judge() const { return has_critic() || (generates_pairs() && rollout.judged); }
   /// A second model of its own predicts the same tokens.
   bool has_teacher() const { return preference == Preference::kGkd; }
-  /// The same, or a student does so before its micro-batches.
-  bool rolls_out() const { return generates() || (has_teacher() && distillation.student_share > 0.0); }
+  /// The same, or a student or a policy does so before its micro-batches.
+  bool rolls_out() const {
+    return generates() || generates_pairs() || (has_teacher() && distillation.student_share > 0.0);
+  }
   /// Tokens of an answer: the sequence begins with a prompt.
   Count answer_length() const { return std::max<Count>(1, std::min(rollout.answer, sequence_length - 1)); }
   /// Micro-batches whose answers are generated together.

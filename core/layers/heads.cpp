@@ -129,7 +129,8 @@ namespace {
 void preference_inputs(Net& net, const Shape& rows) {
   Tensor mask = ids(net, rows, "attention_mask");
   (net.job.padding ? net.attention_mask : net.more_inputs.emplace_back()) = std::move(mask);
-  if (net.job.preference == Preference::kReward || net.job.generates()) return;
+  const bool generated = net.job.generates() || net.job.generates_pairs();
+  if (net.job.preference == Preference::kReward || generated) return;
   net.more_inputs.push_back(ids(net, rows, "completion_mask"));
   if (net.job.has_teacher()) {  // experimental/utils.py: DataCollatorForChatML
     const Shape prompts{net.B, Dim(std::max<Count>(1, net.job.sequence_length - net.job.answer_length()))};

@@ -73,12 +73,12 @@ WholeOutputs call_whole(Net& net, Net& whole, const Program& program, bool prepa
   return made;
 }
 
-Scored call_judge(Net& judge, Net& whole, bool caches) {
+Scored call_judge(Net& judge, Net& whole, bool caches, bool hands_out) {
   Scope in(judge.tape, "", kJudge);
   const Program& program = *judge.arch.program;
   Scored made;
   if (caches) whole.keep_in(&made.rest.cache);
-  judge.hands_out_all = true;
+  judge.hands_out_all = hands_out;
   Tensor body = program.forward(judge);
   judge.hands_out_all = false;
   whole.keep_in(nullptr);

@@ -32,12 +32,12 @@ void let_go(Net& net, WholeOutputs& names);
 WholeOutputs call_whole(Net& net, Net& whole, const Program& program, bool prepared);
 
 /// The same of a model that scores: a number for each token, and what its outputs have beside. `caches`: nothing is
-/// said of use_cache.
+/// said of use_cache; `hands_out`: with output_hidden_states=True.
 struct Scored {
   Tensor values;
   WholeOutputs rest;
 };
-Scored call_judge(Net& judge, Net& whole, bool caches);
+Scored call_judge(Net& judge, Net& whole, bool caches, bool hands_out = true);
 
 /// PPOTrainer's loss of a micro-batch, from logits and values of all tokens.
 Tensor ppo_loss(Net& net, const Tensor& logits, Tensor values);

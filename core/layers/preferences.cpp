@@ -13,6 +13,7 @@ constexpr const char* kLogps = "TRL 1.9 trainer/utils.py: selective_log_softmax"
 constexpr const char* kMetrics = "TRL 1.9 trainer/dpo_trainer.py, kto_trainer.py: _compute_loss, entropy_from_logits";
 constexpr const char* kSft = "TRL 1.9 trainer/sft_trainer.py: compute_loss, entropy_from_logits";
 constexpr const char* kBco = "TRL 1.9 experimental/bco/bco_trainer.py: forward, get_batch_loss_metrics";
+constexpr const char* kOnline = "TRL 1.9 experimental/online_dpo/online_dpo_trainer.py: _forward, training_step";
 constexpr const char* kPairs = "TRL 1.9 experimental/orpo/orpo_trainer.py, cpo_trainer.py: concatenated_forward";
 constexpr const char* kTriples = "TRL 1.9 experimental/tpo/tpo_trainer.py: _compute_loss";
 constexpr const char* kReference = "TRL 1.9 trainer/dpo_trainer.py: _compute_loss (ref_model, use_adapter)";
@@ -232,6 +233,92 @@ Tensor bco_loss(Net& net, const Program& program, Tensor logits_in, const Placem
   return loss;
 }
 
+// OnlineDPOTrainer._forward: logarithms of all that the answer's tokens could have been.
+Tensor of_answers(Net& net, Tensor logits_in) {
+  Tensor logits = std::move(logits_in);
+  if (are_log_probabilities(logits)) return logits;
+  const Count answer = net.job.answer_length();
+  Tensor part = narrow(logits, 1, net.S.n() - answer - 1, Dim(answer));
+  logits.reset();
+  return whole_log_probabilities(std::move(part));
+}
+
+// Nobody told the reward model of use_cache, nor a reference: the script does, of checkpoints alone.
+bool caches(const Net& net) {
+  return net.job.checkpointing == Checkpointing::kNone;
+}
+
+// A forward without gradients whose outputs are the log-probabilities of the answers, as _forward returns them.
+void score_by(Net& net, Net& model, const Program& program, bool caches) {
+  Tape& t = net.tape;
+  KvCache cache;
+  if (caches) net.keep_in(&cache);
+  Outputs outputs = call_without_gradients(model, program);
+  net.keep_in(nullptr);
+  t.begin_segment(Phase::kLoss, -1);
+  { const Tensor unused = of_answers(net, outputs.rest.front()); }
+  outputs = {};
+  let_cache_go(net, cache);
+}
+
+void score_by_reference(Net& net, const Program& program) {
+  if (net.job.reference == Reference::kAdapterOff) {
+    net.begin_micro_step();
+    net.tape.use_parameters_of(-1);
+    net.adapters_off = true;
+    score_by(net, net, program, false);
+    net.adapters_off = false;
+    return;
+  }
+  Scope in(net.tape, "ref_model", kOnline);
+  Net& copy = net.copy();
+  copy.input_ids = net.input_ids;
+  copy.attention_mask = net.attention_mask;
+  score_by(net, copy, program, caches(net));
+  copy.input_ids.reset();
+  copy.attention_mask.reset();
+}
+
+void score_by_judge(Net& net) {
+  Tape& t = net.tape;
+  Scope in(t, "reward_model", kOnline);
+  Net& judge = net.judge(false);
+  judge.input_ids = net.input_ids;
+  judge.attention_mask = net.attention_mask;
+  t.begin_segment(Phase::kForward, -1);
+  t.set_autocast(net.job.recipe.autocast);
+  {
+    Scored scored = call_judge(judge, net, caches(net), false);
+    let_go(net, scored.rest);
+  }
+  t.set_autocast(std::nullopt);
+  t.clear_autocast_cache();
+  judge.input_ids.reset();
+  judge.attention_mask.reset();
+  t.begin_segment(Phase::kLoss, -1);
+}
+
+// Behind the policy's forward, whose graph is there, come the reference's and the reward model's.
+void score_pairs(Net& net, const Program& program) {
+  Tape& t = net.tape;
+  const WithoutGradients quiet(t);
+  const std::size_t place = t.parameter_place();
+  if (net.own_parameters == 0) net.own_parameters = t.parameters().size();
+  score_by_reference(net, program);
+  if (!net.job.has_judge()) return;
+  t.resume_parameters_outside_layers();
+  // Without adapters the model's second forward has not come to all of its parameters.
+  if (net.job.reference == Reference::kAdapterOff) t.set_parameter_place(place);
+  score_by_judge(net);
+}
+
+Tensor online_loss(Net& net, const Program& program, Tensor logits) {
+  Scope in(net.tape, "loss", kOnline);
+  Tensor tokens = of_answers(net, std::move(logits));
+  score_pairs(net, program);
+  return mean_all(std::move(tokens));
+}
+
 // Cross entropy of the chosen half beside the log-probabilities of both.
 Tensor without_reference(Net& net, const Tensor& logits) {
   Scope in(net.tape, "loss", kPairs);
@@ -369,6 +456,7 @@ void score_answers(Net& net, const Tensor& logits) {
 Tensor preference_loss(Net& net, const Program& program, Tensor logits_in, const Placements& placements) {
   Tensor logits = logits_outside(std::move(logits_in));
   if (net.job.has_teacher()) return distillation_loss(net, std::move(logits), placements);
+  if (net.job.generates_pairs()) return online_loss(net, program, std::move(logits));
   if (net.job.preference == Preference::kRloo) return rloo_loss(net, std::move(logits));
   if (net.job.generates()) return grpo_loss(net, std::move(logits));
   if (net.job.preference == Preference::kTpo) return triple_loss(net, logits);

@@ -35,7 +35,7 @@ void method(Request& r, const OptionValue& v) {
   set_adapter_kind(r.job.adapter, v.text == "qoft" ? "oft" : v.text);
 }
 
-constexpr std::string_view kWithReference = "dpo,kto,bco,grpo,rloo,ppo";
+constexpr std::string_view kWithReference = "dpo,kto,bco,grpo,rloo,ppo,online_dpo";
 constexpr std::string_view kGenerated = "grpo,rloo";
 constexpr std::string_view kRolledOut = "grpo,rloo,gkd";
 constexpr std::string_view kNoValueModel =
@@ -71,6 +71,8 @@ constexpr Choice kTasks[] = {
     {"prm", 0, "a label for each step of an answer, as TRL's PRMTrainer: ...ForTokenClassification"},
     {"bco", number(Preference::kBco), "wanted and unwanted answers, told apart by a classifier, as TRL's BCOTrainer"},
     {"tpo", number(Preference::kTpo), "chosen, rejected and gold answers without a reference, as TRL's TPOTrainer"},
+    {"online_dpo", number(Preference::kOnlineDpo),
+     "two answers that the model generates itself to each prompt, as TRL's OnlineDPOTrainer"},
     {"text_classification", 0, "", true, "classification"},
     {"sequence_classification", 0, "", true, "classification"},
     {"image_classification", 0, "", true, "vision"},
@@ -79,7 +81,6 @@ constexpr Choice kTasks[] = {
     {"sentence-transformers:pair_score", 0, "", true, "embedding"},
     {"sentence-transformers:qa", 0, "", true, "embedding"},
     {"multiple_choice", 0, "one of several answers", false},
-    {"online_dpo", 0, "pairs of generated answers", false},
     {"nash_md", 0, "pairs of generated answers", false},
     {"xpo", 0, "pairs of generated answers", false},
     {"gold", 0, "a teacher with another tokenizer", false},
@@ -167,6 +168,8 @@ constexpr Option kOptions[] = {
           r.foreign.texts_per_sample = v.text == "embedding" ? 2 : 1;
           if (r.job.has_teacher()) r.job.rollout.answer = 128;  // trl 1.9 experimental/gkd/gkd_config.py
           if (r.job.has_critic()) r.job.rollout.answer = 53;    // trl 1.9 experimental/ppo/ppo_config.py
+          // trl 1.9 experimental/online_dpo/online_dpo_config.py
+          if (r.job.generates_pairs()) r.job.rollout.answer = 64;
           if (v.text != "generative_reranker") return;
           r.job.stand_ins.emplace_back("a head's logits of two tokens, answered by a score layer without the head");
         }),
@@ -233,18 +236,23 @@ constexpr Option kOptions[] = {
     flag("reference_model.offloaded", false, "Offloaded reference", "A copy that waits in host memory.")
         .further()
         .refused("A reference in host memory is not modelled yet."),
-    text("reward_model", "null", "Reward model",
-         "Catalog id or alias of the model that scores answers, of which the value model is another copy; absent: the "
-         "model itself with a score in the place of its head.")
+    text(
+        "reward_model", "null", "Reward model",
+        "Catalog id or alias of the model that scores answers, of which PPO's value model is another copy; absent: the "
+        "model itself with a score in the place of its head.")
         .from("models")
         .known_as("reward_model_path")
-        .when("task", "ppo")
+        .when("task", "ppo,online_dpo")
         .further()
         .sets([](Request& r, const OptionValue& v) { r.judge = v.text; }),
     of_type(OptionType::kDocument, "reward_config", "null", "Reward model's configuration", "Its config.json.")
-        .when("task", "ppo")
+        .when("task", "ppo,online_dpo")
         .further()
         .sets([](Request& r, const OptionValue& v) { r.judge_config = *v.document; }),
+    flag("reward_functions", false, "Reward functions", "Functions alone score the answers: no reward model is there.")
+        .when("task", "online_dpo")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { r.job.rollout.judged = !v.boolean; }),
     refused("value_model", "Value model", "A model that predicts returns.", kNoValueModel),
     integer("local_rollout_forward_batch_size", "64", "Answers at a time",
             "Answers that are generated and scored at a time (PPO).")
@@ -356,8 +364,9 @@ constexpr Option kOptions[] = {
         .further()
         .sets([](Request& r, const OptionValue& v) { r.foreign.prompt_length = v.integer; }),
     integer("max_completion_length", "null", "Answer length",
-            "Tokens of an answer (GRPO, RLOO: 256, GKD: 128, PPO: 53 unless stated); sequence_length counts prompt and "
-            "answer.")
+            "Tokens of an answer (GRPO, RLOO: 256, GKD: 128, PPO: 53, online DPO: 64 unless stated); sequence_length "
+            "counts "
+            "prompt and answer.")
         .known_as("response_length")
         .within(1, 1e8, "tokens")
         .further()

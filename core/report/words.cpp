@@ -31,9 +31,10 @@ std::string targets_in_words(const ModuleChoice& targets) {
 }
 
 // By Preference.
-constexpr std::string_view kPreferences[] = {"",       "DPO, ",          "KTO, ",          "ORPO, ",
-                                             "CPO, ",  "SimPO, ",        "reward model, ", "GRPO, ",
-                                             "RLOO, ", "distillation, ", "BCO, ",          "PPO, "};
+constexpr std::string_view kPreferences[] = {"",        "DPO, ",          "KTO, ",  "ORPO, ",      "CPO, ",
+                                             "SimPO, ", "reward model, ", "GRPO, ", "RLOO, ",      "distillation, ",
+                                             "BCO, ",   "PPO, ",          "TPO, ",  "online DPO, "};
+static_assert(std::size(kPreferences) == static_cast<std::size_t>(Preference::kOnlineDpo) + 1);
 
 std::string what_is_trained(const TrainingJob& job) {
   if (job.method == Method::kFull) return "full fine-tuning";

@@ -87,7 +87,8 @@ void choose_token(Net& net, const Tensor& logits, std::vector<Tensor>& names) {
   names.clear();
   if (net.job.rolls_out()) {
     Tensor tempered;
-    if (net.job.has_critic()) tempered = copy("div");  // a temperature other than 1: TemperatureLogitsWarper
+    // A temperature other than 1: TemperatureLogitsWarper.
+    if (net.job.has_critic() || net.job.generates_pairs()) tempered = copy("div");
     Tensor probabilities = copy("softmax");
     const Tensor draws = copy("multinomial: exponential_");
     names = {std::move(scores), std::move(probabilities), std::move(tempered)};
@@ -318,7 +319,8 @@ void record_rollout(Simulation& s, Net& trained, const Architecture& architectur
   Placement* const placement = t.placement();
   t.set_placement(divided.own);
   exchange(t, declared);
-  const Count batches = job.generated_together(), answers = job.micro_batch_size * batches;
+  const Count batches = job.generated_together();
+  const Count answers = job.micro_batch_size * batches * answers_per_sample(job.preference);
   Scope in(t, "", kRollout);
   t.resume_parameters_outside_layers();
   if (job.generates()) t.further_buffer("generated answers", buffered_bytes(job, answers), Category::kBuffers);
@@ -338,7 +340,7 @@ void record_rollout(Simulation& s, Net& trained, const Architecture& architectur
     how.micro_batch_size = rows;
     how.sequence_length = std::max<Count>(1, job.sequence_length - job.answer_length());
     how.evaluation = {rows, false, 0, true, job.answer_length(), 1};
-    // trl 1.9 experimental/gkd/gkd_trainer.py: __init__: use_cache.
+    // trl 1.9 experimental/gkd/gkd_trainer.py, online_dpo/online_dpo_trainer.py: __init__: use_cache.
     const bool keeps = job.generates() || job.checkpointing == Checkpointing::kNone;
     if (!keeps) {
       how.sequence_length = job.sequence_length - 1;

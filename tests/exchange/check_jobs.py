@@ -97,6 +97,16 @@ JOBS = [
       "args = TPOConfig(output_dir='out', per_device_train_batch_size=2, max_length=1024, tpo_alpha=1.0, bf16=True)\n"
       "TPOTrainer(model='Qwen/Qwen3-0.6B', args=args, train_dataset=data).train()\n"},
      {"task": "tpo", "micro_batch_size": 2, "sequence_length": 1024, "reference_model.present": None}, []),
+    ("TRL's OnlineDPOTrainer", {"train.py": "from trl.experimental.online_dpo import OnlineDPOConfig, OnlineDPOTrainer\n"
+      "from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification\n"
+      "model = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-0.5B-Instruct', dtype='bfloat16')\n"
+      "reward = AutoModelForSequenceClassification.from_pretrained('Qwen/Qwen2.5-1.5B', num_labels=1)\n"
+      "args = OnlineDPOConfig(output_dir='out', per_device_train_batch_size=2, max_new_tokens=128, bf16=True)\n"
+      "OnlineDPOTrainer(model=model, reward_funcs=reward, args=args, train_dataset=data).train()\n"},
+     {"task": "online_dpo", "micro_batch_size": 2, "sequence_length": 512, "max_completion_length": 128, "reward_model": "Qwen/Qwen2.5-1.5B"}, []),
+    ("its script", {"run.sh": "python examples/scripts/online_dpo.py --model_name_or_path Qwen/Qwen2.5-0.5B --reward_model_path Qwen/Qwen2.5-0.5B "
+      "--dtype bfloat16 --per_device_train_batch_size 4 --use_peft\n"},
+     {"task": "online_dpo", "sequence_length": 512, "reward_model": "Qwen/Qwen2.5-0.5B", "method": "lora"}, []),
     ("TRL's configuration of a teacher", {"gkd.yaml": "model_name_or_path: Qwen/Qwen2.5-0.5B\nteacher_model_name_or_path: Qwen/Qwen2.5-1.5B\nlmbda: 0.0\n"
       "dataset_name: trl-lib/chatbot_arena_completions\nper_device_train_batch_size: 2\nmax_length: 512\nlearning_rate: 2.0e-5\n"},
      {"task": "gkd", "teacher_model": "Qwen/Qwen2.5-1.5B", "lmbda": 0}, []),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""judged_jobs.py RECORDS.jsonl... > jobs.jsonl    jobs of TRL's experimental trainers: BCO, TPO, PRM, PPO (recorder/ppo.py); configs are taken from the records named, by model type
+"""judged_jobs.py RECORDS.jsonl... > jobs.jsonl    jobs of TRL's experimental trainers: BCO, TPO, PRM, PPO (recorder/ppo.py), online DPO (recorder/online.py); configs are taken from the records named, by model type
 
 recorder/run.sh /srv/sid forked.py /o2/jobs.jsonl /o2/raw.jsonl /o2/models.json; make_records.py --brief records-loops.jsonl raw.jsonl
 """
@@ -61,6 +61,22 @@ PPO = {
     "llama-amp32": ("llama", 2, {"precision": "amp_bf16", "micro_batch": 2, "prompt_len": 128, "completion_len": 53, "grad_accum": 2, "reference": "copy"}),
 }
 
+# Two answers a prompt.
+PAIRS = {
+    "llama-full-16": ("llama", 3, {"precision": "bf16", "micro_batch": 2, "prompt_len": 128, "completion_len": 64, "judge": {}, **COPY}),
+    "llama-full-amp": ("llama", 2, {"precision": "bf16_amp", "micro_batch": 2, "prompt_len": 192, "completion_len": 64, "grad_accum": 2, "judge": {}, **COPY}),
+    "qwen2-full-kept": ("qwen2", 6, {"precision": "amp_bf16", "micro_batch": 2, "prompt_len": 256, "completion_len": 64, "judge": {}, **COPY, **KEPT}),
+    "qwen2-functions": ("qwen2", 4, {"precision": "bf16_amp", "micro_batch": 3, "prompt_len": 128, "completion_len": 128, **COPY, **KEPT}),
+    "llama-lora-kept": ("llama", 4, {"precision": "bf16_amp", "micro_batch": 2, "prompt_len": 384, "completion_len": 128, "padding": True, "judge": {},
+                                     **OFF, **LORA, **KEPT}),
+    "qwen2-lora-judged": ("qwen2", 4, {"precision": "bf16", "micro_batch": 4, "prompt_len": 256, "completion_len": 53, "grad_accum": 2,
+                                       "judge": {"num_hidden_layers": 8}, **OFF, **LORA}),
+    "qwen3-lora-32": ("qwen3", 4, {"precision": "fp32", "micro_batch": 1, "prompt_len": 512, "completion_len": 64, "grad_accum": 2, **OFF, **LORA}),
+    "mistral-qlora": ("mistral", 3, {"precision": "bf16_amp", "micro_batch": 2, "prompt_len": 256, "completion_len": 64, "judge": {}, **OFF, **QLORA, **KEPT}),
+    "pythia-full-16": ("gpt_neox", 6, {"precision": "bf16", "micro_batch": 4, "prompt_len": 512, "completion_len": 53, "judge": {}, **COPY}),
+    "llama-lora-amp": ("llama", 4, {"precision": "bf16_amp", "micro_batch": 2, "prompt_len": 64, "completion_len": 192, "judge": {}, **OFF, **LORA}),
+}
+
 
 def main():
     configs = configurations(sys.argv[1:])
@@ -73,6 +89,9 @@ def main():
         print(json.dumps({"id": "prm-" + name, "config": config, "architecture": TOKENS[kind], "task": "prm", "method": "full", **words}))
     for name, (kind, layers, words) in PPO.items():
         job = {"id": "ppo-" + name, "config": with_layers(configs[kind], layers), "task": "ppo", "method": "full", "max_grad_norm": 0.0, **words}
+        print(json.dumps({**job, "seq_len": job["prompt_len"] + job["completion_len"]}))
+    for name, (kind, layers, words) in PAIRS.items():
+        job = {"id": "online-" + name, "config": with_layers(configs[kind], layers), "task": "online_dpo", "method": "full", **words}
         print(json.dumps({**job, "seq_len": job["prompt_len"] + job["completion_len"]}))
 
 

@@ -114,6 +114,9 @@ def request_of(job):
     if job.get("task") == "ppo":
         req.update({ours: job[theirs] for ours, theirs in POLICY.items() if theirs in job})
         req["reward_config"] = {**job["config"], **job.get("judge", {})}
+    if job.get("task") == "online_dpo":
+        req["max_completion_length"] = job["completion_len"]
+        req.update({"reward_config": {**job["config"], **job["judge"]}} if "judge" in job else {"reward_functions": True})
     if job.get("task") == "gkd":
         add_teacher(req, job)
     if job.get("evaluation"):

@@ -289,7 +289,7 @@ int run(int argc, char** argv) {
   check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 771, kDense);
   check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 2005);
   check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 1206, kMulti);
-  check_oracle(c, "records of loops", without(t.loops, t.deviations), 243, kLoops);
+  check_oracle(c, "records of loops", without(t.loops, t.deviations), 253, kLoops);
   check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 306);
   check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 217);
   check_oracle(c, "activations in host memory", without(t.offloaded, t.deviations), 135, kOffloaded);

@@ -145,9 +145,9 @@ TEST_CASE("other tools' words are understood, or refused with a reason") {
   CHECK(job.liger_rms_norm);
   CHECK(job.optimizer == "adamw_8bit");
   for (const char* refused :
-       {R"("task":"online_dpo")", R"("rollout":{"engine":"sglang"})",
-        R"("task":"dpo","reference_model":{"offloaded":true})", R"("value_model":{})", R"("boxes_per_image":3)",
-        R"("gradient_checkpointing":"offload_disk")", R"("framework":{"name":"lightning"})"}) {
+       {R"("task":"xpo")", R"("rollout":{"engine":"sglang"})", R"("task":"dpo","reference_model":{"offloaded":true})",
+        R"("value_model":{})", R"("boxes_per_image":3)", R"("gradient_checkpointing":"offload_disk")",
+        R"("framework":{"name":"lightning"})"}) {
     CAPTURE(refused);
     const Answer answer = answer_to(small("bfloat16") + "," + refused);
     CHECK(!answer.estimate);

@@ -70,7 +70,8 @@ TEST_CASE("a preference is named before what is trained") {
         std::pair{Preference::kOrpo, "ORPO, full fine-tuning"}, std::pair{Preference::kCpo, "CPO, full fine-tuning"},
         std::pair{Preference::kSimpo, "SimPO, full fine-tuning"},
         std::pair{Preference::kReward, "reward model, full fine-tuning"},
-        std::pair{Preference::kGrpo, "GRPO, full fine-tuning"}}) {
+        std::pair{Preference::kGrpo, "GRPO, full fine-tuning"}, std::pair{Preference::kTpo, "TPO, full fine-tuning"},
+        std::pair{Preference::kOnlineDpo, "online DPO, full fine-tuning"}}) {
     job.preference = preference;
     CHECK(method_in_words(job) == words);
   }

@@ -492,6 +492,7 @@ export default {
   "option.reward_model": "奖励模型",
   "option.value_model": "价值模型",
   "option.reward_config": "奖励模型的配置",
+  "option.reward_functions": "奖励函数",
   "option.local_rollout_forward_batch_size": "每次生成的回答数",
   "option.teacher_model": "教师模型",
   "option.teacher_config": "教师模型的配置",

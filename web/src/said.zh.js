@@ -682,6 +682,20 @@ export default [
     "没有指明奖励模型：奖励模型和价值模型视为与该模型一样大，各自用打分层代替输出头。",
   ],
   [
+    'No reward model is named: one as large as the model is taken, with a score in the place of its head. Where functions score the answers, say "reward_functions": true.',
+    '没有指明奖励模型：视为与该模型一样大，用打分层代替输出头。如果由函数为回答打分，请设置 "reward_functions": true。',
+  ],
+  [
+    "Online DPO is modelled on one GPU: no record holds its three models on several.",
+    "Online DPO 只在单块 GPU 上建模：没有记录涵盖多块 GPU 上的三个模型。",
+  ],
+  [
+    "Online DPO is modelled as TRL's own trainer runs it; what {1} makes of it is other code, of which there is no record.",
+    "Online DPO 按 TRL 自己的训练器建模；{1} 的实现是另外的代码，没有相应记录。",
+  ],
+  ["Online DPO is modelled of decoders.", "Online DPO 只为解码器模型建模。"],
+  ["Online DPO is modelled with the model's own generate().", "Online DPO 只在用模型自己的 generate() 生成时建模。"],
+  [
     "PPO is modelled on one GPU: no record holds its four models on several.",
     "PPO 只在单块 GPU 上建模：没有记录涵盖多块 GPU 上的四个模型。",
   ],

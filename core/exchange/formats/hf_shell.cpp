@@ -127,6 +127,8 @@ void read_lengths(Args& args, const Facts& facts) {
                          "seq_length", "max_source_length", "max_len"})) {
     if (facts.trl.empty() || facts.trl == "ppo" || generates_answers(facts.trl)) {
       args.unknown("sequence_length");
+    } else if (facts.trl == "online_dpo") {  // trl 1.9 experimental/online_dpo/online_dpo_config.py
+      args.assume("sequence_length", of(512), "OnlineDPOConfig's default");
     } else {
       args.assume("sequence_length", of(1024), "TRL's default (SFTConfig since 0.15, DPOConfig since 0.14)");
     }
@@ -140,6 +142,11 @@ void read_lengths(Args& args, const Facts& facts) {
     args.copy("local_rollout_forward_batch_size", {"local_rollout_forward_batch_size"});
     args.copy("reward_model", {"reward_model_path"});
     args.assume("padding", of(true), "prompts of a batch are as long as its longest");
+  }
+  if (facts.trl == "online_dpo") {
+    args.copy("max_completion_length", {"max_new_tokens"});
+    args.copy("reward_model", {"reward_model_path"});
+    args.assume("padding", of(true), "answers end at different lengths");
   }
   if (facts.trl == "gkd") {
     for (const OfRollout& one : distillation_words()) args.copy(one.path, {one.key});
@@ -278,7 +285,7 @@ void read_evaluation(Args& args) {
 void read_trl_task(Args& args, const Facts& facts) {
   args.assume("task", of(facts.trl), "TRL's " + facts.trl + " command");
   const Finding* method = find(args.reading, "method");
-  if (facts.trl != "dpo" && facts.trl != "kto" && facts.trl != "bco") return;
+  if (facts.trl != "dpo" && facts.trl != "kto" && facts.trl != "bco" && facts.trl != "online_dpo") return;
   args.assume("reference_model.present", of(true), "the loss compares with a reference model");
   if (facts.trl == "bco") {
     args.assume("reference_model.shared_with_adapter", of(false), "examples/scripts/bco.py loads a copy in any case");

@@ -89,7 +89,7 @@ void read_method(Keys& keys) {
 std::string task_of(Keys& keys) {
   const std::string path = lower_case(keys.file);
   for (const char* task :
-       {"grpo", "rloo", "orpo", "simpo", "kto", "bco", "dpo", "reward", "gkd", "ppo", "prm", "tpo"}) {
+       {"grpo", "rloo", "orpo", "simpo", "kto", "bco", "online_dpo", "dpo", "reward", "gkd", "ppo", "prm", "tpo"}) {
     if (contains(path, task)) return task;
   }
   if (keys["num_generations"] != nullptr) return "grpo";
@@ -99,19 +99,26 @@ std::string task_of(Keys& keys) {
 
 void read_lengths(Keys& keys, const std::string& task) {
   if (!keys.copy_any("sequence_length", {"max_length", "max_seq_length"}) && !generates_answers(task)) {
-    keys.assume("sequence_length", of(1024), "TRL default 1024 (SFTConfig since 0.15, DPOConfig since 0.14)");
+    const bool pairs = task == "online_dpo";  // trl 1.9 experimental/online_dpo/online_dpo_config.py
+    keys.assume("sequence_length", of(pairs ? 512 : 1024),
+                pairs ? "OnlineDPOConfig's default" : "TRL default 1024 (SFTConfig since 0.15, DPOConfig since 0.14)");
   }
   keys.copy("max_prompt_length", "max_prompt_length");
   if (generates_answers(task)) {
     state_rollout(keys, "", "vllm_gpu_memory_utilization", "colocate", "the trainer's default in trl 1, server before");
     if (!keys.has("max_prompt_length")) keys.unknown("max_prompt_length: prompts are not cut; 512 before trl 0.26");
   }
+  if (task == "online_dpo") {
+    keys.copy("max_completion_length", "max_new_tokens");
+    keys.copy("reward_model", "reward_model_path");
+    keys.assume("padding", of(true), "answers end at different lengths");
+  }
   if (task == "gkd") {
     for (const OfRollout& one : distillation_words()) keys.copy(one.path, one.key);
   }
   keys.copy("packing", "packing");
   keys.copy("padding_free", "padding_free");
-  if (task == "dpo" || task == "kto" || task == "bco") {
+  if (task == "dpo" || task == "kto" || task == "bco" || task == "online_dpo") {
     const Finding* method = find(keys.reading, "method");
     keys.state("reference_model.present", of(true), {keys["use_peft"]}, "the loss compares with a reference model");
     keys.assume("reference_model.shared_with_adapter", of(method != nullptr && method->value.string != "full"),

@@ -46,6 +46,7 @@ def run_fake(job, registry, steps, top):
     import grpo
     import jobs as J
     import offloading
+    import online
     import ppo
     import preferences
     import unslothed
@@ -61,8 +62,9 @@ def run_fake(job, registry, steps, top):
     known = KnownValues(job.get("expert_imbalance", 1.0))
     with mode, known:
         model = build(J, job, registry, fake=True)
-        if ppo.is_one(job):
-            model, further = ppo.assemble(model, job, lambda of: J.build_model(of, registry, True))
+        loop = next((m for m in (ppo, online) if m.is_one(job)), None)
+        if loop is not None:
+            model, further = loop.assemble(model, job, lambda of: J.build_model(of, registry, True))
         else:
             further = preferences.add_reference(model, job, lambda of: J.build_model(of, registry, True))
         if job.get("vae") or job.get("text_encoders"):
@@ -94,11 +96,11 @@ def run_fake(job, registry, steps, top):
         tr.recompute_done = recompute_done
         fwd_ends = []
         with tr:
-            if ppo.is_one(job):
+            if loop is not None:
                 batch_shapes = {"input_ids": [job["micro_batch"], job["seq_len"]]}
                 amp = J.PRECISION[job["precision"]][1]
-                ppo.run(model, job, Updates(tr, opt, trainable, snap, fwd_ends, steps), steps, amp, J.DTYPES)
-            for step in range(1, steps + 1 if not ppo.is_one(job) else 1):
+                loop.run(model, job, Updates(tr, opt, trainable, snap, fwd_ends, steps), steps, amp, J.DTYPES)
+            for step in range(1, steps + 1 if loop is None else 1):
                 if job.get("lisa"):
                     in_turn(model, job["lisa"], step)
                 grpo.start = lambda phase, step=step: tr.start(phase, step)
@@ -154,7 +156,7 @@ def run_fake(job, registry, steps, top):
 
 
 class Updates:
-    """A loop of its own tells of its phases (recorder/ppo.py)."""
+    """A loop of its own tells of its phases (recorder/ppo.py, online.py)."""
 
     def __init__(self, tracker, optimizer, trainable, snap, fwd_ends, count):
         self.tracker, self.optimizer, self.trainable, self.snap, self.fwd_ends, self.count = tracker, optimizer, trainable, snap, fwd_ends, count
@@ -182,8 +184,10 @@ class Updates:
             if p.grad is not None:
                 self.tracker.mark_kind(p.grad, "gradients")
 
-    def run_optimizer(self):
+    def run_optimizer(self, largest_norm=0.0):
         self.start("optimizer")
+        if largest_norm:
+            self.optimizer.clip(self.trainable)
         self.optimizer.step()
         if self.step == 1:
             for t in self.optimizer.tensors():
