@@ -110,9 +110,14 @@ std::string full_name(const Architecture& architecture, std::string_view path) {
       path.remove_prefix(kTower.size());
     }
     if (is_language && !phi) name += idefics ? "text_model." : "language_model.";
-    if (type.starts_with("deepseek_vl") && path.starts_with(kTower)) {
-      name += "vision_model.";
+    constexpr std::string_view kProjector = "multi_modal_projector.";
+    const bool lighton = type == "lighton_ocr";
+    if ((lighton || type.starts_with("deepseek_vl")) && path.starts_with(kTower)) {
+      name += lighton ? "vision_encoder." : "vision_model.";
       path.remove_prefix(kTower.size());
+    } else if (lighton && path.starts_with(kProjector)) {
+      name += "vision_projection.";
+      path.remove_prefix(kProjector.size());
     }
     return name.append(path);
   }
