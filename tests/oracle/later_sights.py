@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """later_sights.py [FAMILY...] > jobs.jsonl: models that see and came to transformers last, a few layers of the published widths.
+later_sights.py --whole CATALOG.json > jobs.jsonl: checkpoints of them with all their layers.
 
 MiniCPM-V 4.6, DeepSeek-OCR 2, EXAONE 4.5, VideoLLaMA 3, LightOnOCR, Qianfan-OCR."""
 import json
@@ -87,7 +88,28 @@ def job(name, config, row):
             "grad_accum": 1, "attention": "sdpa", "padding": False, "gradient_checkpointing": "none", "optimizer": "adamw_torch_fused", **more}
 
 
+# Checkpoints as the catalog has them.
+WHOLE = {
+    "deepseek-community/DeepSeek-OCR-2": ("deepseek-ocr2", [
+        ("whole-tiles", "lora", "bf16", 1, 1536, {"images": 1, "image_size": [1536, 2304], **lora(r".*language_model.*_proj")}),
+        ("whole-ck", "full", "bf16", 1, 1024, {"images": 1, "image_size": [768, 1536], **CK})]),
+    "openbmb/MiniCPM-V-4.6": ("minicpmv46", [("whole", "lora", "bf16_amp", 2, 512, {"images": 1, "image_size": [448, 448], **lora()})]),
+    "lightonai/LightOnOCR-2-1B": ("lightonocr", [("whole", "full", "bf16", 1, 1024, {"images": 1, "image_size": [512, 512]})]),
+    "lkhl/VideoLLaMA3-2B-Image-HF": ("videollama3", [("whole", "lora", "bf16", 1, 1280, {"images": 1, "image_size": [512, 512], **lora()})]),
+}
+
+
+def whole(catalog):
+    for model in json.load(open(catalog))["models"]:
+        name, rows = WHOLE.get(model["id"], ("", []))
+        for row in rows:
+            tokens = {key: SIGHTS[name][key] for key in ("image_token_id", "video_token_id") if key in SIGHTS[name]}
+            print(json.dumps(job(name, {**{key: value for key, value in model["config"].items() if key != "dtype"}, **tokens}, row)))
+
+
 def main():
+    if sys.argv[1:2] == ["--whole"]:
+        return whole(sys.argv[2])
     for name in sys.argv[1:] or SIGHTS:
         rows = TILED if name == "qianfanocr" else MORE_SIGHTS
         if name == "deepseek-ocr2":
