@@ -369,7 +369,9 @@ Routing route2(Net& net, Tensor logits_in) {
   return r;
 }
 
-Tensor mlp2(Net& net, Tensor hidden_in) {
+}  // namespace
+
+Tensor deepseek_v2_mlp(Net& net, Tensor hidden_in) {
   if (is_dense_layer(net)) return llama_mlp(net, std::move(hidden_in));
   Scope in(net.tape, "mlp", kBlock2);
   const Tensor hidden = std::move(hidden_in);
@@ -382,9 +384,12 @@ Tensor mlp2(Net& net, Tensor hidden_in) {
   return add(std::move(out), shared);
 }
 
+namespace {
+
 Tensor layer2(Net& net, Tensor hidden) {
   return pre_norm_layer(
-      net, std::move(hidden), kLayer2, [](Net& n, Tensor h) { return latent_attention(n, std::move(h), turn2); }, mlp2);
+      net, std::move(hidden), kLayer2, [](Net& n, Tensor h) { return latent_attention(n, std::move(h), turn2); },
+      deepseek_v2_mlp);
 }
 
 // -- DeepSeek-V3 -----------------------------------------------------------------------------------------------------

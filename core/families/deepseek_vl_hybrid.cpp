@@ -58,6 +58,7 @@ Architecture read_sam_tower(ConfigFields& fields, std::string_view key) {
     if (layer < static_cast<Count>(tower.layer_kinds.size())) tower.layer_kinds[static_cast<std::size_t>(layer)] = 1;
   }
   tower.pictures.layers = {whole.empty() ? 0 : whole.front()};
+  tower.conv_dims = read_counts(vision, "downsample_channels", {512, 896});  // DeepSeek-OCR 2's
   for (const std::string_view flag : {"use_abs_pos", "use_rel_pos"}) {
     if (vision.flag({flag}, true)) continue;
     vision.error("INVALID_VALUE", flag, "Only true is modelled, as in all published files.");
@@ -90,10 +91,12 @@ void inputs(Net& net) {
                                               net.weight_dtype(4), "high_res_pixel_values"));
 }
 
-// get_rel_pos: the table stretched to its own length, and a row for each pair of places.
+// get_rel_pos: the table stretched to what the places need, as a rule its own length, and a row for each pair of them.
 Tensor distances(Net& net, const char* leaf, Dim side) {
-  const Dim one(1), length(2 * side.n() - 1);
-  Tensor table = view(net.parameter("attn", leaf, Shape{length, net.hd}), Shape{one, length, net.hd});
+  const Architecture& a = net.arch;
+  const bool whole = a.layer_kinds[static_cast<std::size_t>(net.layer_index)] == 1;
+  const Dim one(1), length(2 * side.n() - 1), own(2 * (whole ? a.image_size / a.patch_size : a.pictures.window) - 1);
+  Tensor table = view(net.parameter("attn", leaf, Shape{own, net.hd}), Shape{one, own, net.hd});
   table = interpolate(transpose(std::move(table), 1, 2), Shape{one, net.hd, length});
   table = transpose(view(std::move(table), Shape{net.hd, length}), 0, 1);
   Tensor pairs = net.tape.allocate(Shape{side, side}, Dtype::kInt64, "relative_coords");

@@ -1,5 +1,6 @@
 // InternVL 3: a tower with scaled branches, patches shuffled four to one, a norm and two linear layers; and the same
-// models by the code that lies beside their weights ("internvl_chat").
+// models by the code that lies beside their weights ("internvl_chat"). Qianfan-OCR: the same with branches that are
+// left out at random, in all layers but the first.
 #include "core/families/family.hpp"
 #include "core/families/towers.hpp"
 #include "core/tape/routing_ops.hpp"
@@ -46,11 +47,12 @@ Tensor attention_block(Net& net, Tensor hidden) {
 
 Tensor layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kLayer);
+  const double rate = net.layer_index > 0 ? net.arch.drop_path : 0.0;
   Tensor x = std::move(hidden);
   Tensor h = norm(net, "layernorm_before", x);
   h = attention_block(net, std::move(h));
   Tensor scale = net.parameter("", "lambda_1", Shape{net.H});
-  const Tensor attended = mul(std::move(scale), std::move(h));
+  const Tensor attended = drop_path(net, mul(std::move(scale), std::move(h)), rate);
   x = add(attended, std::move(x));
   h = norm(net, "layernorm_after", x);
   h = net.linear("mlp.fc1", std::move(h), net.F, true);
@@ -58,7 +60,7 @@ Tensor layer(Net& net, Tensor hidden) {
   h = net.linear("mlp.fc2", std::move(h), net.H, true);
   h = dropout(std::move(h), net.arch.residual_dropout);
   scale = net.parameter("", "lambda_2", Shape{net.H});
-  h = mul(std::move(scale), std::move(h));
+  h = drop_path(net, mul(std::move(scale), std::move(h)), rate);
   return add(std::move(h), std::move(x));
 }
 
@@ -76,19 +78,29 @@ Tensor tower(Net& net) {
     }
     hidden = dropout(std::move(hidden), net.arch.residual_dropout);
   }
-  hidden = net.layers({"vision_tower.encoder.layer", net.arch.num_layers, layer}, std::move(hidden));
+  // QianfanOCRVisionModel has no encoder.
+  const char* const layers =
+      net.arch.model_type == "qianfan_ocr" ? "vision_tower.layers" : "vision_tower.encoder.layer";
+  hidden = net.layers({layers, net.arch.num_layers, layer}, std::move(hidden));
   return net.arch.final_norm ? net.layer_norm("vision_tower.layernorm", std::move(hidden)) : hidden;
 }
 
 const Program kTowerProgram = {tower};
 
-// transformers 5.12.1 models/internvl/configuration_internvl.py: InternVLVisionConfig.
+// transformers 5.12.1 models/internvl/configuration_internvl.py: InternVLVisionConfig; models/qianfan_ocr/…:
+// QianfanOCRVisionConfig.
 void read_vision(ConfigFields& fields, Architecture& part) {
   read_tower_sizes(fields, part, 1024, 24, 16, 4096);
   part.image_size = square_side(fields, "image_size", 448);
   part.patch_size = square_side(fields, "patch_size", 14);
   part.activation = read_activation(fields, {"hidden_act"}, "gelu");
-  part.attention_bias = fields.flag({"attention_bias"}, false);
+  const bool qianfan = part.model_type == "qianfan_ocr";
+  part.attention_bias = fields.flag({"attention_bias"}, qianfan);
+  if (qianfan) part.drop_path = fields.probability({"drop_path_rate"}, 0.1);
+  if (part.drop_path > 0.0 && part.num_layers > 0) {
+    part.layer_kinds.assign(static_cast<std::size_t>(part.num_layers), 1);
+    part.layer_kinds.front() = 0;
+  }
   part.qk_norm = fields.flag({"use_qk_norm"}, false);
   part.residual_dropout = fields.probability({"hidden_dropout_prob"}, 0.0);
   part.activation_dropout = fields.probability({"projection_dropout"}, 0.0);
@@ -102,17 +114,19 @@ void read_vision(ConfigFields& fields, Architecture& part) {
   fields.accept({"model_type", "architectures", "layer_scale_init_value", "torch_dtype", "dropout"});
 }
 
-// transformers 5.12.1 models/internvl/configuration_internvl.py: InternVLConfig.
+// transformers 5.12.1 models/internvl/configuration_internvl.py: InternVLConfig; models/qianfan_ocr/…:
+// QianfanOCRConfig, whose processor takes no videos.
 void read_internvl(ConfigFields& fields, Architecture& architecture) {
-  read_language(fields, architecture, "qwen2");
-  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
+  const bool qianfan = architecture.model_type == "qianfan_ocr";
+  read_language(fields, architecture, qianfan ? "qwen3" : "qwen2");
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, !qianfan);
   const double ratio = fields.number({"downsample_ratio"}, 0.5);
   if (!(ratio > 0.0 && ratio <= 1.0)) {
     fields.error("INVALID_VALUE", "downsample_ratio", "\"downsample_ratio\" must lie between 0 and 1.");
     return;
   }
   architecture.pictures.merge = static_cast<Count>(1.0 / ratio);
-  architecture.pictures.video_frames = 1;
+  architecture.pictures.video_frames = qianfan ? 0 : 1;
   architecture.pictures.activation = read_activation(fields, {"projector_hidden_act"}, "gelu");
   architecture.pictures.drops_class_token = fields.text({"vision_feature_select_strategy"}, "default") == "default";
   const Value* layer_number = fields.find({"vision_feature_layer"});
@@ -122,6 +136,7 @@ void read_internvl(ConfigFields& fields, Architecture& architecture) {
   fields.accept({"image_token_id", "image_seq_length"});
   ConfigFields vision(required_object(fields, "vision_config"), fields.path() + "/vision_config", fields.issues());
   Architecture part;
+  if (qianfan) part.model_type = architecture.model_type;
   read_vision(vision, part);
   vision.report_unread(architecture.model_type);
   architecture.parts.push_back(std::move(part));
@@ -321,6 +336,7 @@ const Program kProgram = {forward_with_pictures<merge>, language_head, kDecoderF
 
 const Family kRows[] = {
     {"internvl", "InternVL", "InternVLForConditionalGeneration", kSeeingClasses, read_internvl, &kProgram},
+    {"qianfan_ocr", "QianfanOCR", "QianfanOCRForConditionalGeneration", kSeeingClasses, read_internvl, &kProgram},
     {"internvl_chat", "InternVL", "InternVLChatModel", kChatClasses, read_chat, &kChatProgram},
 };
 

@@ -20,6 +20,8 @@ Tensor qwen3_moe_mlp(Net& net, Tensor hidden);
 Tensor granite_embed(Net& net);
 /// GraniteForCausalLM.lm_head, its logits scaled.
 Tensor granite_head(Net& net, Tensor hidden);
+/// DeepseekV2Moe.forward or, in a layer without experts, DeepseekV2MLP.forward.
+Tensor deepseek_v2_mlp(Net& net, Tensor hidden);
 /// DeepseekV3MoE.forward or, in a layer without experts, DeepseekV3MLP.forward.
 Tensor deepseek_v3_mlp(Net& net, Tensor hidden);
 /// DeepseekV3MoE.route_tokens_to_experts: sigmoids, a correction in the choice alone, the best of the best groups.

@@ -109,37 +109,15 @@ Tensor with_positions(Net& net, Tensor hidden) {
 }
 
 Tensor embedded(Net& net) {
-  const char* const kName = "visual.vision_model.embeddings.patch_embedding";
   Scope in(net.tape, "visual.vision_model.embeddings", kEmbeddings);
-  const Dim channels(net.arch.num_channels), side(net.arch.patch_size);
-  Tensor weight = net.parameter(kName, "weight", Shape{net.H, channels, side, side});
-  Tensor bias = net.parameter(kName, "bias", Shape{net.H});
-  Tensor pixels = view(net.pixel_values, Shape{net.S, channels, side, side});
-  pixels = patch_convolution(std::move(pixels), std::move(weight), std::move(bias));
-  return with_positions(net, view(std::move(pixels), Shape{net.S, net.H}));
+  return with_positions(net, row_patches(net, "visual.vision_model.embeddings.patch_embedding"));
 }
 
-Tensor self_attention(Net& net, Tensor hidden) {
-  Scope in(net.tape, "self_attn", kAttention);
-  const Tensor x = std::move(hidden);
-  const Shape heads{net.S, net.A, net.hd};
-  Tensor q = view(net.linear("self_attn.q_proj", x, net.H, true), heads);
-  Tensor k = view(net.linear("self_attn.k_proj", x, net.H, true), heads);
-  Tensor v = view(net.linear("self_attn.v_proj", x, net.H, true), heads);
-  rotate_vision(net, q, k);
-  const PictureSize g = grid(net);
-  const std::vector<Count> lengths(static_cast<std::size_t>(picture_count(net)), g.height * g.width);
-  return attend_in_stretches(net, std::move(q), std::move(k), std::move(v), lengths, "self_attn.out_proj");
-}
+constexpr RowAttention kNames = {kAttention,         "self_attn.q_proj",   "self_attn.k_proj",
+                                 "self_attn.v_proj", "self_attn.out_proj", true};
 
 Tensor layer(Net& net, Tensor hidden) {
-  Scope in(net.tape, "", kLayer);
-  Tensor residual = std::move(hidden);
-  Tensor h = self_attention(net, net.layer_norm("layer_norm1", residual));
-  h = add(residual, std::move(h));
-  residual = h;
-  h = qwen_vision_mlp(net, net.layer_norm("layer_norm2", std::move(h)), "mlp.fc1", "mlp.fc2", kLayer);
-  return add(std::move(residual), std::move(h));
+  return siglip_row_layer(net, std::move(hidden), kLayer, kNames, vision_lengths(net));
 }
 
 Tensor tower(Net& net) {
@@ -192,6 +170,37 @@ Tensor merge(Net& net, Tensor embeds) {
 const Program kProgram = {.forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = qwen_inputs};
 
 }  // namespace
+
+Tensor row_patches(Net& net, const char* name) {
+  const Dim channels(net.arch.num_channels), side(net.arch.patch_size);
+  Tensor weight = net.parameter(name, "weight", Shape{net.H, channels, side, side});
+  Tensor bias = net.parameter(name, "bias", Shape{net.H});
+  Tensor pixels = view(net.pixel_values, Shape{net.S, channels, side, side});
+  pixels = patch_convolution(std::move(pixels), std::move(weight), std::move(bias));
+  return view(std::move(pixels), Shape{net.S, net.H});
+}
+
+Tensor siglip_row_attention(Net& net, Tensor hidden, const RowAttention& names, const std::vector<Count>& lengths) {
+  Scope in(net.tape, "self_attn", names.source);
+  const Tensor x = std::move(hidden);
+  const Shape heads{Dim(x.numel() / net.H.n()), net.A, net.hd};
+  Tensor q = view(net.linear(names.q, x, net.H, true), heads);
+  Tensor k = view(net.linear(names.k, x, net.H, true), heads);
+  Tensor v = view(net.linear(names.v, x, net.H, true), heads);
+  if (names.turned) rotate_vision(net, q, k);
+  return attend_in_stretches(net, std::move(q), std::move(k), std::move(v), lengths, names.out);
+}
+
+Tensor siglip_row_layer(Net& net, Tensor hidden, const char* source, const RowAttention& names,
+                        const std::vector<Count>& lengths) {
+  Scope in(net.tape, "", source);
+  Tensor residual = std::move(hidden);
+  Tensor h = siglip_row_attention(net, net.layer_norm("layer_norm1", residual), names, lengths);
+  h = add(residual, std::move(h));
+  residual = h;
+  h = qwen_vision_mlp(net, net.layer_norm("layer_norm2", std::move(h)), "mlp.fc1", "mlp.fc2", source);
+  return add(std::move(residual), std::move(h));
+}
 
 const Family kRows[] = {
     {"paddleocr_vl", "PaddleOCRVL", "PaddleOCRVLForConditionalGeneration", kSeeingClasses, read_config, &kProgram},

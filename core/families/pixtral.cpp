@@ -1,5 +1,5 @@
 // Pixtral's tower: all pictures of a batch in one sequence, with a mask that keeps them apart. Mistral 3 joins it to a
-// language model by a norm, a merger of patches and two linear layers.
+// language model by a norm, a merger of patches and two linear layers; LightOnOCR's is the same.
 #include <vector>
 
 #include "core/families/family.hpp"
@@ -129,6 +129,17 @@ void read_mistral3(ConfigFields& fields, Architecture& architecture) {
   fields.accept({"image_token_index", "image_token_id", "image_seq_length", "vision_feature_select_strategy"});
 }
 
+// transformers 5.12.1 models/lighton_ocr/configuration_lighton_ocr.py: LightOnOcrConfig. Its modules have other names
+// (full_name).
+void read_lighton(ConfigFields& fields, Architecture& architecture) {
+  read_language(fields, architecture, "qwen3");
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
+  if (!read_tower(fields, architecture, "pixtral")) return;
+  architecture.pictures.merge = fields.count({"spatial_merge_size"}, 2);
+  architecture.pictures.bias = false;
+  fields.accept({"image_token_id"});
+}
+
 // F.unfold of each picture's grid: as many numbers as before, in another order.
 Tensor merged(Net& net, Tensor rows) {
   Scope in(net.tape, "multi_modal_projector.patch_merger", kMerger);
@@ -154,7 +165,7 @@ Tensor features(Net& net) {
   {
     Scope in(net.tape, "multi_modal_projector", kProjector);
     const Tensor last = part.arch.program->forward(part);
-    Tensor selected = selected_features(net, part);
+    Tensor selected = part.model_locals.empty() ? last : selected_features(net, part);
     selected = view(selected, Shape{selected.dim(1), selected.dim(2)});
     x = rms_norm(net, "multi_modal_projector.norm", selected);
     x = merged(net, std::move(x));
@@ -184,6 +195,7 @@ const Program kMistral3 = {forward_with_pictures<merge>, language_head, kDecoder
 
 const Family kRows[] = {
     {"mistral3", "Mistral3", "Mistral3ForConditionalGeneration", kSeeingClasses, read_mistral3, &kMistral3},
+    {"lighton_ocr", "LightOnOcr", "LightOnOcrForConditionalGeneration", kSeeingClasses, read_lighton, &kMistral3},
 };
 
 extern const FamilyRows pixtral_rows;

@@ -234,6 +234,7 @@ void rotate_vision(Net& net, Tensor& q_states, Tensor& k_states) {
 
 Tensor attend_in_stretches(Net& net, Tensor q, Tensor k, Tensor v, const std::vector<Count>& lengths,
                            const char* project) {
+  const Dim rows = q.dim(0);
   for (Tensor* states : {&q, &k, &v}) *states = unsqueeze(transpose(std::move(*states), 0, 1), 0);
   AttentionOptions options;
   options.causal = false;
@@ -252,7 +253,7 @@ Tensor attend_in_stretches(Net& net, Tensor q, Tensor k, Tensor v, const std::ve
     }
     out = cat(outputs, 1);
   }
-  out = view(std::move(out), Shape{net.S, net.H});
+  out = view(std::move(out), Shape{rows, net.H});
   return net.linear(project, std::move(out), net.H, net.arch.attention_out_bias);
 }
 

@@ -34,6 +34,17 @@ Tensor attend_in_stretches(Net& tower, Tensor q, Tensor k, Tensor v, const std::
                            const char* project);
 /// How many patches attend to each other in the layer that runs, call by call.
 std::vector<Count> vision_lengths(const Net& tower);
+/// SigLIP's attention and layer on a row of patches that attend within stretches of these lengths.
+struct RowAttention {
+  const char* source;           ///< the attention's forward
+  const char *q, *k, *v, *out;  ///< projections
+  bool turned;                  ///< q and k rotate
+};
+Tensor siglip_row_attention(Net& tower, Tensor hidden, const RowAttention& names, const std::vector<Count>& lengths);
+Tensor siglip_row_layer(Net& tower, Tensor hidden, const char* source, const RowAttention& names,
+                        const std::vector<Count>& lengths);
+/// A patch of one frame in a row of its own, by nn.Conv2d: [patches, H].
+Tensor row_patches(Net& tower, const char* name);
 /// Qwen2VLVisionBlock.forward
 Tensor qwen2_vl_block(Net& tower, Tensor hidden);
 Tensor qwen_vision_mlp(Net& tower, Tensor hidden, const char* fc1, const char* fc2, const char* source);

@@ -190,8 +190,9 @@ void read_tower_sizes(ConfigFields& fields, Architecture& tower, Count width, Co
 void read_language(ConfigFields& fields, Architecture& architecture, std::string_view standard, std::string_view key) {
   const Value& given = required_object(fields, key);
   const Value* named = given.find("model_type");
-  const std::string_view model_type =
-      named != nullptr && named->is_string() ? std::string_view{named->string} : standard;
+  std::string_view model_type = named != nullptr && named->is_string() ? std::string_view{named->string} : standard;
+  // Exaone4_5_Config.__post_init__: as the first files of EXAONE 4.5 have it.
+  if (model_type == "exaone4_5_text") model_type = "exaone4";
   const Family* type = type_named(model_type);
   if (type == nullptr || type->program == nullptr || type->layers != "model.layers") {
     fields.error("UNSUPPORTED_ARCHITECTURE", key,

@@ -107,8 +107,9 @@ void check_flash(const Architecture& architecture, const TrainingJob& job, Issue
 /// Mixtures of experts.
 void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues) {
   // transformers 5.12 modeling_deepseek_v2.py DeepseekV2Moe.forward multiplies by `gate.weight`, which bitsandbytes has
-  // packed.
-  if (a.model_type == "deepseek_v2" && job.method == Method::kQlora && job.framework.at_least(5, 0)) {
+  // packed; DeepSeek-OCR 2's has the same.
+  const bool reads_packed = a.model_type == "deepseek_v2" || a.model_type == "deepseek_ocr2";
+  if (reads_packed && job.method == Method::kQlora && job.framework.at_least(5, 0)) {
     add(issues, "INVALID_VALUE", Severity::kError, "/method",
         "transformers 5 reads the packed weight of DeepSeek-V2's router as a matrix: QLoRA fails with a shape error. "
         "Use "

@@ -14,9 +14,10 @@ namespace {
 constexpr std::string_view kNoFlex =
     "bamba,bloom,codegen,ctrl,deberta,deberta-v2,deepseek_v32,ernie4_5_vl_moe,falcon,falcon_h1,glm4v,glm46v,glm_moe_"
     "dsa,glm_ocr,got_ocr2,gpt2,"
-    "gpt_bigcode,gpt_neo,gptj,jamba,mpnet,mpt,mt5,nemotron,olmo_hybrid,olmoe,persimmon,qwen2_5_omni,"
+    "gpt_bigcode,gpt_neo,gptj,jamba,minicpmv4_6,mpnet,mpt,mt5,nemotron,olmo_hybrid,olmoe,persimmon,qwen2_5_omni,"
     "qwen2_5_omni_thinker,qwen2_5_vl,qwen2_audio,qwen2_vl,qwen3_5,qwen3_5_moe,qwen3_5_moe_text,qwen3_5_text,"
-    "qwen3_next,qwen3_omni_moe,qwen3_omni_moe_thinker,qwen3_vl,recurrent_gemma,stablelm,swin,t5,umt5,xglm";
+    "qwen3_next,qwen3_omni_moe,qwen3_omni_moe_thinker,qwen3_vl,recurrent_gemma,stablelm,swin,t5,umt5,video_llama_3,"
+    "xglm";
 
 bool asks_for_flex(const TrainingJob& job) {
   const auto is_one = [](const std::string& text) { return text.rfind("flex_attention", 0) == 0; };
@@ -110,9 +111,14 @@ std::string full_name(const Architecture& architecture, std::string_view path) {
       path.remove_prefix(kTower.size());
     }
     if (is_language && !phi) name += idefics ? "text_model." : "language_model.";
-    if (type.starts_with("deepseek_vl") && path.starts_with(kTower)) {
-      name += "vision_model.";
+    constexpr std::string_view kProjector = "multi_modal_projector.";
+    const bool lighton = type == "lighton_ocr";
+    if ((lighton || type.starts_with("deepseek_vl")) && path.starts_with(kTower)) {
+      name += lighton ? "vision_encoder." : "vision_model.";
       path.remove_prefix(kTower.size());
+    } else if (lighton && path.starts_with(kProjector)) {
+      name += "vision_projection.";
+      path.remove_prefix(kProjector.size());
     }
     return name.append(path);
   }

@@ -41,7 +41,8 @@ bool freezes_parts(const TrainingJob& job) {
 
 /// Whether a name is of what lies between a tower and the language model.
 bool is_projector(std::string_view name) {
-  constexpr std::string_view kBetween[] = {"projector", "merger", "connector", "aligner"};
+  constexpr std::string_view kBetween[] = {"projector", "merger", "connector", "aligner", "vision_projection"};
+  if (name.find("vit_merger") != std::string_view::npos) return false;  // inside MiniCPM-V 4.6's tower
   return std::any_of(std::begin(kBetween), std::end(kBetween),
                      [name](std::string_view word) { return name.find(word) != std::string_view::npos; });
 }
@@ -132,8 +133,9 @@ class NamePatterns {
     if (architecture_.language == nullptr) return false;
     if (pattern == "projector") return is_projector(parameter);
     if (pattern != "vision_tower") return false;
-    return parameter.find("visual.") != std::string_view::npos ||
-           parameter.find("vision_model.") != std::string_view::npos;
+    constexpr std::string_view kNames[] = {"visual.", "vision_model.", "vision_encoder."};
+    return std::any_of(std::begin(kNames), std::end(kNames),
+                       [parameter](std::string_view name) { return parameter.find(name) != std::string_view::npos; });
   }
 
   const Architecture& architecture_;

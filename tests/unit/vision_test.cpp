@@ -332,4 +332,70 @@ TEST_CASE("ERNIE 4.5 VL counts the tokens around a picture as its own, and takes
       engine().answer(parse_json(R"({"sequence_length":1024,"method":"qlora")" + ernie + "}", "", issues)).estimate);
 }
 
+// MiniCPMV4_6ImageProcessor of transformers 5.12, run on empty pictures: 16 patches of 14 pixels a token; three tokens
+// number a picture, two stand around each piece, one between two rows of slices.
+TEST_CASE("MiniCPM-V 4.6 cuts a large picture into slices of its shape, the whole before them") {
+  const auto ask_minicpm = [](const std::string& size, Count length) {
+    Issues issues;
+    return engine().answer(parse_json(R"({"model":"openbmb/MiniCPM-V-4.6","images_per_sample":1,"image_size":)" + size +
+                                          R"(,"sequence_length":)" + std::to_string(length) + "}",
+                                      "", issues));
+  };
+  const auto needs = [&](const std::string& size, Count tokens) {
+    return ask_minicpm(size, tokens).estimate && !ask_minicpm(size, tokens - 1).estimate;
+  };
+  CHECK(needs("448", 69));
+  CHECK(needs("[384,512]", 68));
+  CHECK(needs("[896,896]", 334));
+  CHECK(needs("[1344,896]", 473));
+  CHECK(needs("[1000,700]", 364));
+  CHECK(needs("[2000,1500]", 655));
+}
+
+// ms-swift 3602360a swift/model/model_arch.py: minicpmv4_6, whose merger inside the tower is the tower's. Counts of the
+// checkpoint's class.
+TEST_CASE("MiniCPM-V 4.6's first merger is frozen with its tower") {
+  const auto trained = [](const std::string& options) {
+    Issues issues;
+    const Answer answer = engine().answer(parse_json(
+        R"({"model":"openbmb/MiniCPM-V-4.6","sequence_length":512,"images_per_sample":1)" + options + "}", "", issues));
+    return answer.estimate ? answer.estimate->parameters.trainable : 0;
+  };
+  constexpr Count kTower = 522299312, kMerger = 25967104, kLanguage = 752161600;
+  CHECK(trained(R"(,"freeze_vision":true)") == kMerger + kLanguage);
+  CHECK(trained(R"(,"freeze_vision":true,"freeze_projector":true)") == kLanguage);
+  CHECK(trained(R"(,"freeze_llm":true)") == kTower + kMerger);
+}
+
+// DeepseekOcr2ImageProcessor of transformers 5.12, run on empty pictures: 256 tokens of the page, 144 of each tile, and
+// a separator.
+TEST_CASE("DeepSeek-OCR 2 sees a page whole, and in tiles what is larger than one") {
+  const std::string seen = R"(,"model":"deepseek-community/DeepSeek-OCR-2","images_per_sample":1,"image_size":)";
+  CHECK(least_length(seen + "768") == std::to_string(257));
+  CHECK(least_length(seen + "1024") == std::to_string(833));
+  CHECK(least_length(seen + "[768,1536]") == std::to_string(545));
+  CHECK(least_length(seen + "[2000,1400]") == std::to_string(1121));
+  // DeepseekOcr2TextMoe.forward: F.linear by the router's packed weight ("a and b must have same reduction dim").
+  Issues issues;
+  const Answer packed =
+      engine().answer(parse_json(R"({"sequence_length":1024,"method":"qlora")" + seen + "768}", "", issues));
+  CHECK_FALSE(packed.estimate);
+}
+
+// Totals of the checkpoints' own files (HF API, by llmfit 1.1.17), of EXAONE 4.5 without the layer of its MTP.
+TEST_CASE("models that see and came last have as many parameters as published") {
+  const auto counted = [](const std::string& model) {
+    Issues issues;
+    const Answer answer =
+        engine().answer(parse_json(R"({"sequence_length":256,"model":")" + model + R"("})", "", issues));
+    return answer.estimate ? answer.estimate->parameters.total : 0;
+  };
+  CHECK(counted("openbmb/MiniCPM-V-4.6") == 1300428016);
+  CHECK(counted("deepseek-ai/DeepSeek-OCR-2") == 3389119360);
+  CHECK(counted("LGAI-EXAONE/EXAONE-4.5-33B") == 34350097664 - 536110336);
+  CHECK(counted("lkhl/VideoLLaMA3-2B-Image-HF") == 1959993584);
+  CHECK(counted("lightonai/LightOnOCR-2-1B") == 1005647872);
+  CHECK(counted("baidu/Qianfan-OCR") == 4741408256);
+}
+
 }  // namespace tidemark

@@ -839,4 +839,16 @@ export default [
   ["A string does not end.", "字符串没有结束。"],
   ["A comma or a closing bracket is missing.", "缺少逗号或右括号。"],
   ["It is nested too deep or has too many values.", "嵌套太深，或值太多。"],
+  // Models that see and came last.
+  [
+    'Only "16x" by one merger of 2 by 2 is modelled, as published files have it.',
+    "只建模 “16x” 和一个 2×2 的合并层：已发布的文件都是如此。",
+  ],
+  ["Only the number of one of the tower's layers is modelled.", "只建模视觉塔某一层的编号。"],
+  ["Only 2 by 2 is modelled, as of all published files.", "只建模 2×2：已发布的文件都是如此。"],
+  [
+    'Pages of 1024 in patches of 16 are modelled, and two "downsample_channels" of which the last is the encoder\'s "hidden_size".',
+    "只建模 1024 的页面、16 的图块，以及两个 “downsample_channels”，其中最后一个是编码器的 “hidden_size”。",
+  ],
+  ['"num_heads" must be a multiple of "num_key_value_heads".', "“num_heads” 必须是 “num_key_value_heads” 的倍数。"],
 ];
