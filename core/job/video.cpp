@@ -13,7 +13,7 @@ void settle_video(const Architecture& architecture, TrainingJob& job, Issues& is
   if (architecture.language != nullptr && (frames == 0 || job.images_per_sample > 0)) {
     issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/video_frames",
                       frames == 0
-                          ? "This model's processor takes no video: its frames are pictures (\"images_per_sample\")."
+                          ? "No video of this model is modelled: give its frames as pictures (\"images_per_sample\")."
                           : "Pictures and a video in one sample are not modelled: give one of them.",
                       "0"});
     return;

@@ -18,7 +18,7 @@ FORMATS = ["request", "trainer", "trl", "unsloth", "axolotl", "llamafactory", "s
            "deepspeed", "command"]
 #: What each format has words for at all; the others have all of them.
 SAYS = {
-    "accelerate": {"parallelism.fsdp"},
+    "accelerate": {"parallelism.fsdp"},        # and no task: these two say how GPUs share a job
     "megatron": {"micro_batch_size", "sequence_length", "attention", "gradient_checkpointing", "optimizer", "max_grad_norm",
                  "packing", "loss"},
     "deepspeed": {"micro_batch_size", "gradient_accumulation_steps", "max_grad_norm", "parallelism.zero_stage"},
@@ -49,9 +49,12 @@ def draw(random_: random.Random) -> dict:
         "packing": random_.choice([False, True]),
         "loss": random_.choice(["default", "liger"]),
     }
+    task = random_.choice([None, None, "dpo", "kto", "orpo", "simpo", "cpo", "reward", "grpo", "classification"])
+    if task is not None:                    # trainers on preferences pack no rows, and have losses of their own
+        job.update(task=task, packing=False, loss="default")
     if job["method"] != "full":
         job["adapter"] = {"r": random_.choice([8, 16, 64]), "lora_alpha": random_.choice([16, 32]),
-                          "lora_dropout": random_.choice([0.0, 0.05]),
+                          "lora_dropout": random_.choice([0.0, 0.05]) if task in (None, "classification") else 0.0,  # theirs switch it off
                           "target_modules": random_.choice(["all-linear", ["q_proj", "v_proj"]]),
                           "use_dora": random_.choice([False, True])}
     if job["method"] == "qlora":
@@ -135,6 +138,23 @@ def megatron_answers(command: str) -> int:
     return wrong
 
 
+def preference_answers(command: str, name: str, suffix: str) -> int:
+    """What is written of a job on preferences is estimated as the job itself, to the byte. How many differ."""
+    wrong = 0
+    for task in ("dpo", "kto", "orpo", "reward"):
+        for method in ("full", "lora"):
+            job = {"model": "Qwen/Qwen2.5-0.5B", "task": task, "method": method, "sequence_length": 1024, "micro_batch_size": 2}
+            with tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder) / ("train" + suffix)
+                path.write_text(run([command, "export", name, "--request", "-", "--json"], json.dumps(job))["text"])
+                peaks = [run([command, "estimate", *words, "--json"], text).get("estimate", {}).get("allocated")
+                         for words, text in ((["--request", "-"], json.dumps(job)), ([str(path)], ""))]
+            if peaks[0] is None or peaks[0] != peaks[1]:
+                wrong += 1
+                print(f"{name}: {task}, {method}: {peaks[0]} is estimated of the file as {peaks[1]}")
+    return wrong
+
+
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("command")
@@ -165,7 +185,8 @@ def main() -> int:
     for name, (read, same, wrong) in counts.items():
         print(f"{name:14} {read:3} of {options.jobs} jobs read again, {same:3} the same, {wrong} fields differ"
               if read else f"{name:14} is not read yet")
-    return 1 if megatron_answers(options.command) or any(wrong for _, _, wrong in counts.values()) else 0
+    told = megatron_answers(options.command) + preference_answers(options.command, "trl", ".py") + preference_answers(options.command, "swift", ".sh")
+    return 1 if told or any(wrong for _, _, wrong in counts.values()) else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 // axolotl@067b021c (0.13) src/axolotl/utils/schemas/{config,model,peft,training}.py.
+#include "core/exchange/out/preferences.hpp"
 #include "core/exchange/out/writer.hpp"
 
 namespace tidemark::exchange {
@@ -93,6 +94,14 @@ Exported write_axolotl(const ExportJob& job) {
   Writer out;
   out.comment("A job from Tidemark for axolotl 0.13. The data set is yours to fill in.");
   out.yaml("base_model", job.model);
+  const PreferenceWords& words = preference_words(job.job.preference);
+  if (job.job.preference == Preference::kReward) {
+    out.yaml("reward_model", true);
+  } else {
+    out.yaml("rl", words.axolotl);
+  }
+  lacks_task(job, !words.axolotl.empty() || job.job.preference == Preference::kReward, out);
+  lacks_reference(job, false, out);
   if (has_adapter(job.job)) write_adapter(job, out);
   out.yaml("sequence_len", job.job.sequence_length);
   out.yaml("sample_packing", job.job.packing);

@@ -5,7 +5,7 @@ namespace {
 
 constexpr Exporter kExporters[] = {
     {"trainer", "Python: transformers' Trainer and PEFT", "train.py", write_trainer},
-    {"trl", "Python: TRL's SFTTrainer and PEFT", "train.py", write_trl},
+    {"trl", "Python: TRL's trainers and PEFT", "train.py", write_trl},
     {"unsloth", "Python: Unsloth and TRL", "train.py", write_unsloth},
     {"axolotl", "Axolotl YAML", "axolotl.yaml", write_axolotl},
     {"llamafactory", "LLaMA-Factory YAML", "llamafactory.yaml", write_llama_factory},

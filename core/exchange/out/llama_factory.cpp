@@ -1,4 +1,5 @@
 // LLaMA-Factory@ff6d4d12 src/llamafactory/hparams/{finetuning_args,model_args,data_args}.py, model/adapter.py.
+#include "core/exchange/out/preferences.hpp"
 #include "core/exchange/out/writer.hpp"
 
 namespace tidemark::exchange {
@@ -80,7 +81,12 @@ Exported write_llama_factory(const ExportJob& job) {
   Writer out;
   out.comment("A job from Tidemark for LLaMA-Factory 0.9.4. Data set and template are yours to fill in.");
   out.yaml("model_name_or_path", job.model);
-  out.yaml("stage", job.task == "pretrain" ? "pt" : "sft");
+  const PreferenceWords& words = preference_words(job.job.preference);
+  const std::string_view on_text = job.task == "pretrain" ? "pt" : "sft";
+  out.yaml("stage", words.llama_factory.empty() ? on_text : words.llama_factory);
+  out.yaml("pref_loss", words.pref_loss);
+  lacks_task(job, !words.llama_factory.empty(), out);
+  lacks_reference(job, false, out);
   out.yaml("do_train", true);
   out.yaml("finetuning_type", has_adapter(job.job) ? "lora" : "full");
   if (job.job.method == Method::kFreeze)

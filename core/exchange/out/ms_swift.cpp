@@ -1,4 +1,5 @@
 // ms-swift@3602360a swift/arguments/base_args/base_args.py, arguments/tuner_args.py, trainers/arguments.py.
+#include "core/exchange/out/preferences.hpp"
 #include "core/exchange/out/writer.hpp"
 
 namespace tidemark::exchange {
@@ -92,7 +93,12 @@ Exported write_ms_swift(const ExportJob& job) {
   lacks_without_deepspeed(job, out);
   out.comment("A job from Tidemark for ms-swift 4.0. The data set is yours to fill in.");
   const std::string processes = job.gpus > 1 ? "NPROC_PER_NODE=" + std::to_string(job.gpus) + " " : "";
-  out.line(processes + "swift " + (job.task == "pretrain" ? "pt" : "sft") + command.lines());
+  const std::string_view rlhf = preference_words(job.job.preference).swift;
+  if (!rlhf.empty()) command.flag("rlhf_type", rlhf);
+  lacks_task(job, !rlhf.empty(), out);
+  lacks_reference(job, false, out);
+  const std::string_view on_text = job.task == "pretrain" ? "pt" : "sft";
+  out.line(processes + "swift " + std::string{rlhf.empty() ? on_text : "rlhf"} + command.lines());
   return out.finish("ms-swift");
 }
 

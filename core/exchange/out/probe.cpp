@@ -1,6 +1,7 @@
 // A script that runs the job with random weights and measures it. What it reads of PyTorch: torch 2.9.0
 // torch/cuda/memory.py; how a Trainer steps: transformers 5.12.1 trainer.py: training_step, accelerate 1.14.0
 // accelerator.py: backward.
+#include "core/exchange/out/preferences.hpp"
 #include "core/exchange/out/python.hpp"
 
 namespace tidemark::exchange {
@@ -300,6 +301,7 @@ Exported write_probe(const ExportJob& job) {
   write_method(job, out);
   write_training_arguments(job, out);
   out.line(std::string{kPieces});
+  if (how.preference != Preference::kNone) lacks_task(job, false, out);
   if (how.packing) out.lacks("/packing", "packed samples: rows of random tokens have no borders");
   if (job.gpus > 1 || job.zero_stage > 0 || job.fsdp != "none") {
     out.lacks("/parallelism", "several GPUs: the probe runs on one");

@@ -1,6 +1,7 @@
 // torchtune@bd2a0fc7 recipes/configs, torchtune/models/*/_model_builders.py.
 #include <algorithm>
 
+#include "core/exchange/out/preferences.hpp"
 #include "core/exchange/out/writer.hpp"
 #include "core/units/letters.hpp"
 
@@ -145,6 +146,7 @@ Exported write_torchtune(const ExportJob& job) {
   out.yaml("enable_activation_checkpointing", checkpoints(how));
   out.yaml("enable_activation_offloading", how.checkpointing == Checkpointing::kOffload);
   out.yaml("compile", false);
+  lacks_task(job, false, out);
   lacks_without_deepspeed(job, out);
   out.yaml("output_dir", "out");
   out.yaml("device", "cuda");

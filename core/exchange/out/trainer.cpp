@@ -1,4 +1,5 @@
 // transformers 5.12.1 training_args.py, modeling_utils.py: from_pretrained; peft 0.18.0 tuners/lora/config.py.
+#include "core/exchange/out/preferences.hpp"
 #include "core/exchange/out/python.hpp"
 
 namespace tidemark::exchange {
@@ -54,6 +55,7 @@ Exported write_trainer(const ExportJob& job) {
   write_arguments(job, "TrainingArguments", out);
   out.line(")");
   lacks_loss(job, out);
+  lacks_task(job, false, out);
   if (job.job.packing) out.lacks("/packing", "packed samples: the Trainer packs none");
   lacks_without_deepspeed(job, out);
   out.line("trainer = Trainer(");

@@ -1,4 +1,5 @@
 // trl 1.9.0 trainer/sft_config.py, sft_trainer.py.
+#include "core/exchange/out/preferences.hpp"
 #include "core/exchange/out/python.hpp"
 
 namespace tidemark::exchange {
@@ -28,24 +29,34 @@ Exported write_trl(const ExportJob& job) {
   }
   out.line("from transformers import " + auto_class(job.class_name) +
            (is_quantised(job.job) ? ", BitsAndBytesConfig" : ""));
-  out.line("from trl import SFTConfig, SFTTrainer");
+  const PreferenceWords& words = preference_words(job.job.preference);
+  const bool on_text = words.trl.empty();
+  const std::string kind{on_text ? "SFT" : words.trl};
+  out.line("from " + std::string{on_text ? "trl" : words.trl_module} + " import " + kind + "Config, " + kind +
+           "Trainer");
+  lacks_task(job, !on_text, out);
   out.line();
   write_model(job, out);
   write_freezing(job, out);
   if (has_adapter(job.job)) write_lora_config(job, out);
   out.line();
   out.line("dataset = load_dataset(\"json\", data_files=\"train.jsonl\", split=\"train\")  # yours");
-  write_arguments(job, "SFTConfig", out);
-  write_loss(job, out);
+  write_arguments(job, kind + "Config", out);
+  if (on_text) write_loss(job, out);
   out.line("    max_length=" + std::to_string(job.job.sequence_length) + ",");
-  out.line(std::string{"    packing="} + (job.job.packing ? "True" : "False") + ",");
+  if (on_text) out.line(std::string{"    packing="} + (job.job.packing ? "True" : "False") + ",");
+  if (job.job.reference == Reference::kPrecomputed && job.job.preference == Preference::kDpo) {
+    out.line("    precompute_ref_log_probs=True,");
+  }
+  lacks_reference(job, job.job.preference == Preference::kDpo, out);
+  if (!on_text) lacks_loss(job, out);
   out.line(")");
   // trl 1.9.0 trainer/sft_trainer.py: adapters beside 4- and 8-bit weights are cast to bf16.
   if (is_quantised(job.job) && job.job.adapter.dtype == Dtype::kFp32) {
-    out.lacks("/adapter/dtype", "fp32 adapters beside quantised weights: SFTTrainer makes them bf16 since 0.26");
+    out.lacks("/adapter/dtype", "fp32 adapters beside quantised weights: TRL makes them bf16 since 0.26");
   }
   lacks_without_deepspeed(job, out);
-  out.line("trainer = SFTTrainer(");
+  out.line("trainer = " + kind + "Trainer(");
   out.line("    model=model,");
   out.line("    args=args,");
   out.line("    train_dataset=dataset,");

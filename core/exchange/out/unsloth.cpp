@@ -1,4 +1,5 @@
 // unsloth@015bdef0 unsloth/models/llama.py: FastLlamaModel.from_pretrained, get_peft_model.
+#include "core/exchange/out/preferences.hpp"
 #include "core/exchange/out/python.hpp"
 
 namespace tidemark::exchange {
@@ -73,6 +74,7 @@ Exported write_unsloth(const ExportJob& job) {
     out.lacks("/framework", "the framework: ask for \"unsloth\" to get the figure of its kernels and its loss");
   }
   lacks_without_deepspeed(job, out);
+  lacks_task(job, false, out);
   out.line("trainer = SFTTrainer(model=model, tokenizer=tokenizer, args=args, train_dataset=dataset)");
   out.line("trainer.train()");
   return out.finish("An Unsloth script");
