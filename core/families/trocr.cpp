@@ -38,7 +38,7 @@ Architecture read_decoder(ConfigFields& outer, Count encoder_width) {
   decoder.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
   derive_head_dim(fields, decoder);
   const Count width = fields.nullable({"cross_attention_hidden_size"}, std::nullopt).value_or(0);
-  decoder.logit_scale = width == 0 && encoder_width != decoder.hidden_size;  // enc_to_dec_proj
+  if (width == 0 && encoder_width != decoder.hidden_size) decoder.pictures.width = decoder.hidden_size;
   if (width != 0 && width != encoder_width) {
     fields.error(
         "INVALID_VALUE", "cross_attention_hidden_size",
@@ -210,7 +210,7 @@ Tensor forward(Net& net) {
   net.encoder_hidden = encoded;
   Net& decoder = net.part(net.arch.parts.front(), net.B, net.labels.dim(1));
   Tensor states = encoded;
-  if (decoder.arch.logit_scale) states = net.linear("enc_to_dec_proj", std::move(states), decoder.H, true);
+  if (decoder.arch.pictures.width > 0) states = net.linear("enc_to_dec_proj", std::move(states), decoder.H, true);
   Tensor ids;
   {
     Tape& t = net.tape;
