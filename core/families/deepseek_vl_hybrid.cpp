@@ -57,6 +57,9 @@ Architecture read_sam_tower(ConfigFields& fields, std::string_view key) {
   for (const Count layer : whole) {
     if (layer < static_cast<Count>(tower.layer_kinds.size())) tower.layer_kinds[static_cast<std::size_t>(layer)] = 1;
   }
+  if (!whole.empty() && whole.front() >= tower.num_layers) {
+    vision.error("INVALID_VALUE", "global_attn_indexes", "The first of these must be one of the tower's layers.");
+  }
   tower.pictures.layers = {whole.empty() ? 0 : whole.front()};
   tower.conv_dims = read_counts(vision, "downsample_channels", {512, 896});  // DeepSeek-OCR 2's
   for (const std::string_view flag : {"use_abs_pos", "use_rel_pos"}) {

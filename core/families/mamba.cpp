@@ -36,7 +36,8 @@ void read_mamba(ConfigFields& fields, Architecture& architecture) {
   s.width = fields.count({"intermediate_size"}, s.width);
   s.state = fields.count({"state_size"}, 16);
   const Value* rank = fields.find({"time_step_rank"});
-  s.rank = rank != nullptr && rank->is_integer() ? rank->integer : (architecture.hidden_size + 15) / 16;
+  s.rank = rank != nullptr && rank->is_integer() ? fields.count({"time_step_rank"}, 1)
+                                                 : (architecture.hidden_size + 15) / 16;
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
   for (const std::string_view key : {"use_mambapy", "use_falcon_mambapy"}) {
     if (fields.flag({key}, false)) fields.error("INVALID_VALUE", key, "mamba.py's scan is not modelled.");

@@ -234,21 +234,63 @@ void choose_class(const Family& type, std::string_view class_override, ConfigFie
              "; it is read as the one of that type with the same head.");
 }
 
-/// Lists with one entry per layer follow, so that the depth comes first.
-bool depth_is_sane(const Value& config, ConfigFields& fields) {
-  // Twenty times as deep as any published language model.
-  constexpr Count kMostLayers = 2000;
-  for (const std::string_view key : {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers",
-                                     "encoder_layers", "decoder_layers"}) {
-    const Value* depth = config.find(key);
-    if (depth != nullptr && depth->is_number() && depth->real > static_cast<double>(kMostLayers)) {
-      fields.error(
-          "INVALID_VALUE", key,
-          "At most " + format_grouped(kMostLayers) + " layers are computed: " + in_quotes(key) + " must be a mistake.");
-      return false;
-    }
+/// What files are read into tables of, or divided by and multiplied, before anything is computed of it.
+struct Most {
+  std::string_view key;
+  Count most;
+  std::string_view of;
+};
+constexpr Count kMostLayers = 2000;   // twenty times as deep as any published language model
+constexpr Count kMostExperts = 4096;  // twice as many as the largest that is published (Switch's 2048)
+constexpr Count kMostPixels = 65535;  // a side of a picture, or of a part of it
+constexpr Most kMost[] = {
+    {"num_hidden_layers", kMostLayers, "layers"},
+    {"n_layer", kMostLayers, "layers"},
+    {"n_layers", kMostLayers, "layers"},
+    {"num_layers", kMostLayers, "layers"},
+    {"num_decoder_layers", kMostLayers, "layers"},
+    {"encoder_layers", kMostLayers, "layers"},
+    {"decoder_layers", kMostLayers, "layers"},
+    {"depth", kMostLayers, "layers"},
+    {"depths", kMostLayers, "layers"},
+    {"num_blocks", kMostLayers, "layers"},
+    {"num_global_layers", kMostLayers, "layers"},
+    {"num_nextn_predict_layers", kMostLayers, "layers"},
+    {"resampler_depth", kMostLayers, "layers"},
+    {"num_experts", kMostExperts, "experts"},
+    {"num_local_experts", kMostExperts, "experts"},
+    {"n_routed_experts", kMostExperts, "experts"},
+    {"moe_num_experts", kMostExperts, "experts"},
+    {"image_size", kMostPixels, "pixels a side"},
+    {"sample_size", kMostPixels, "pixels a side"},
+    {"patch_size", kMostPixels, "pixels a side"},
+    {"spatial_merge_size", kMostPixels, "patches a side"},
+};
+
+/// Whether a number, or each of a list, is at most so large.
+bool is_at_most(const Value& value, Count most) {
+  if (value.is_array()) {
+    return std::all_of(value.items.begin(), value.items.end(),
+                       [most](const Value& item) { return is_at_most(item, most); });
   }
-  return true;
+  return !value.is_number() || value.real <= static_cast<double>(most);
+}
+
+/// The model's numbers, and those of each of its parts.
+bool numbers_are_sane(const Value& config, ConfigFields& fields) {
+  for (const Most& limit : kMost) {
+    const Value* value = config.find(limit.key);
+    if (value == nullptr || is_at_most(*value, limit.most)) continue;
+    fields.error("INVALID_VALUE", limit.key,
+                 "At most " + format_grouped(limit.most) + " " + std::string{limit.of} +
+                     " are computed: " + in_quotes(limit.key) + " must be a mistake.");
+    return false;
+  }
+  return std::all_of(config.members.begin(), config.members.end(), [&](const Value::Member& member) {
+    if (member.value.kind != Value::Kind::kObject) return true;
+    ConfigFields part(member.value, fields.path() + "/" + member.key, fields.issues());
+    return numbers_are_sane(member.value, part);
+  });
 }
 
 /// Whatever is counted later must fit 63 bits with room to spare: no trained model has 10^15 parameters.
@@ -324,7 +366,7 @@ ConfigResult read_config(const Value& config, std::string_view class_override) {
   architecture.model_type = type->model_type;
   choose_class(*type, class_override, fields, architecture);
   read_labels(fields, architecture);
-  if (!depth_is_sane(config, fields)) return result;
+  if (!numbers_are_sane(config, fields)) return result;
   type->read(fields, architecture);
   if (has_error(result.issues) || !size_is_sane(architecture, fields)) return result;
 

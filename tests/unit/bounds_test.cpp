@@ -1,8 +1,11 @@
 // What a request may cost, and what an answer may repeat of it: limits on depth, documents, keys, echoes, maps.
+#include <algorithm>
 #include <ctime>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "core/runtime/caching_allocator.hpp"
 #include "core/units/excerpt.hpp"
@@ -65,6 +68,57 @@ TEST_CASE("two thousand layers are computed, more are refused") {
     const Reply refused = ask(llama(layers));
     CHECK_FALSE(refused.answered());
     CHECK(refused.issue("INVALID_VALUE", "/config/num_hidden_layers") != nullptr);
+  }
+}
+
+// The configuration of that entry, in which the number at the path is another.
+Value altered(const std::string& id, std::initializer_list<const char*> path, std::int64_t number) {
+  Issues none;
+  const Value catalog = parse_json(catalog_text("models.json"), "", none);
+  const std::vector<Value>& entries = catalog.is_array() ? catalog.items : catalog.find("models")->items;
+  const auto entry =
+      std::find_if(entries.begin(), entries.end(), [&id](const Value& one) { return one.find("id")->string == id; });
+  REQUIRE(entry != entries.end());
+  Value config = *entry->find("config");
+  Value* place = &config;
+  for (const char* key : path) place = const_cast<Value*>(place->find(key));
+  REQUIRE(place != nullptr);
+  place->kind = Value::Kind::kInteger;
+  place->integer = number;
+  place->real = static_cast<double>(number);
+  return config;
+}
+
+// Each of these ended the process once: a table as long as the number, a division by what overflowed to zero.
+TEST_CASE("an absurd number in a part of a model is an error with its path") {
+  struct Case {
+    const char* id;
+    std::initializer_list<const char*> path;
+    std::int64_t number = std::numeric_limits<std::int32_t>::max();
+  };
+  const Case cases[] = {
+      {"Qwen/Qwen2-VL-7B-Instruct", {"vision_config", "spatial_merge_size"}},
+      {"Qwen/Qwen2.5-VL-7B-Instruct", {"vision_config", "spatial_merge_size"}},
+      {"meta-llama/Llama-3.2-11B-Vision-Instruct", {"vision_config", "image_size"}},
+      {"meta-llama/Llama-3.2-11B-Vision-Instruct", {"vision_config", "num_global_layers"}},
+      {"openbmb/MiniCPM-V-4.6", {"vision_config", "num_hidden_layers"}},
+      {"microsoft/trocr-base-printed", {"decoder", "decoder_layers"}},
+      {"stabilityai/stable-diffusion-3-medium-diffusers", {"patch_size"}},
+      {"state-spaces/mamba-130m-hf", {"time_step_rank"}, 0},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.id);
+    Value request;
+    request.kind = Value::Kind::kObject;
+    request.members.push_back({"config", altered(c.id, c.path, c.number)});
+    const Answer answer = engine().answer(request);
+    CHECK_FALSE(answer.estimate);
+    std::string path = "/config";
+    for (const char* key : c.path) path += std::string{"/"} + key;
+    const bool told = std::any_of(answer.issues.begin(), answer.issues.end(), [&path](const Issue& issue) {
+      return issue.code == "INVALID_VALUE" && issue.path == path;
+    });
+    CHECK(told);
   }
 }
 
