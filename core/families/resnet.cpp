@@ -22,6 +22,11 @@ void read_resnet(ConfigFields& fields, Architecture& architecture) {
   architecture.parallel_residual = fields.flag({"downsample_in_first_stage"}, false);
   const std::vector<Count> widths = read_counts(fields, "hidden_sizes", {256, 512, 1024, 2048});
   const std::vector<Count> depths = read_counts(fields, "depths", {3, 4, 6, 3});
+  constexpr Count kReduction = 4;  // ResNetBottleNeckLayer: of its inner width
+  for (const Count width : widths) {
+    if (width >= kReduction || !architecture.gated_mlp) continue;
+    fields.error("INVALID_VALUE", "hidden_sizes", "A bottleneck's inner width is a fourth of these: 4 is the least.");
+  }
   make_stages(fields, architecture, widths, depths);
 }
 

@@ -94,6 +94,10 @@ void read_rotary_factor(ConfigFields& fields, Architecture& architecture, double
   }
   // int(head_dim * factor), as every modelling file has it.
   architecture.rotary_dim = static_cast<Count>(static_cast<double>(architecture.head_dim) * factor);
+  if (architecture.head_dim > 0 && architecture.rotary_dim == 0) {
+    fields.error("INVALID_VALUE", "partial_rotary_factor",
+                 "No dimension of a head turns: \"partial_rotary_factor\" of its dimensions is none.");
+  }
 }
 
 Activation activation_named(std::string_view name, std::string_view key, ConfigFields& fields) {
