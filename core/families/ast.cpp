@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/families/family.hpp"
+#include "core/families/vit.hpp"
 #include "core/tape/ops/convolution.hpp"
 
 namespace tidemark {
@@ -11,12 +12,7 @@ namespace {
 // A spectrogram is max_length frames of num_mel_bins; its patches number (mel - P) / frequency_stride + 1 by
 // (frames - P) / time_stride + 1 (ASTEmbeddings.get_shape).
 void read_ast_config(ConfigFields& fields, Architecture& architecture) {
-  architecture.positions_by_token = false;
-  architecture.hidden_size = fields.required({"hidden_size"});
-  architecture.intermediate_size = fields.required({"intermediate_size"});
-  architecture.num_layers = fields.required({"num_hidden_layers"});
-  architecture.num_heads = architecture.num_kv_heads = fields.required({"num_attention_heads"});
-  derive_head_dim(fields, architecture);
+  read_vit_layers(fields, architecture);
   architecture.patch_size = fields.count({"patch_size"}, 16);
   const Count mel = fields.count({"num_mel_bins"}, 128), frames = fields.count({"max_length"}, 1024);
   const Count down = fields.count({"frequency_stride"}, 10), along = fields.count({"time_stride"}, 10);
@@ -28,14 +24,6 @@ void read_ast_config(ConfigFields& fields, Architecture& architecture) {
   }
   const Count high = (mel - architecture.patch_size) / down + 1, long_ = (frames - architecture.patch_size) / along + 1;
   architecture.max_positions = high * long_ + 2;  // and the class token's and the distillation token's
-  architecture.activation = read_activation(fields, {"hidden_act"}, "gelu");
-  architecture.attention_bias = fields.flag({"qkv_bias"}, true);
-  architecture.attention_out_bias = true;
-  architecture.mlp_bias = true;
-  architecture.norm_bias = true;
-  architecture.residual_dropout = fields.probability({"hidden_dropout_prob"}, 0.0);
-  architecture.embedding_dropout = architecture.residual_dropout;
-  architecture.attention_dropout = fields.probability({"attention_probs_dropout_prob"}, 0.0);
 }
 
 constexpr const char* kEmbeddings =

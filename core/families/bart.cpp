@@ -97,15 +97,6 @@ constexpr const char* kModel = "transformers 5.12 models/bart/modeling_bart.py: 
 constexpr const char* kClassifier = "transformers 5.12 models/bart/modeling_bart.py: BartClassificationHead.forward";
 constexpr const char* kSpan = "transformers 5.12 models/bart/modeling_bart.py: BartForQuestionAnswering.forward";
 
-/// One of the attentions of a layer: its modules' names.
-struct AttentionNames {
-  const char *module, *norm, *q, *k, *v, *o;
-};
-constexpr AttentionNames kSelf = {"self_attn",        "self_attn_layer_norm", "self_attn.q_proj",
-                                  "self_attn.k_proj", "self_attn.v_proj",     "self_attn.out_proj"};
-constexpr AttentionNames kCross = {"encoder_attn",        "encoder_attn_layer_norm", "encoder_attn.q_proj",
-                                   "encoder_attn.k_proj", "encoder_attn.v_proj",     "encoder_attn.out_proj"};
-
 bool is_whisper(const Net& net) {
   return traits_of(net).positions == Positions::kOfWhisper;
 }
@@ -117,10 +108,10 @@ Tensor into_heads(const Net& net, Tensor x) {
   return is_whisper(net) ? contiguous(std::move(x)) : x;
 }
 
-Tensor attend(Net& net, const AttentionNames& names, const Tensor& hidden, bool causal) {
+Tensor attend(Net& net, const BartAttentionNames& names, const Tensor& hidden, bool causal) {
   const bool whisper = is_whisper(net);
   Scope in(net.tape, names.module, whisper ? kWhisperAttention : kAttention);
-  const bool cross = &names == &kCross;
+  const bool cross = &names == &kBartCross;
   Tensor query = net.linear(names.q, hidden, net.H, true);
   if (whisper) query = mul_scalar(std::move(query));
   const Tensor q = into_heads(net, std::move(query));
@@ -147,7 +138,7 @@ Tensor attend(Net& net, const AttentionNames& names, const Tensor& hidden, bool 
 }
 
 // An attention with its norm and its residual.
-Tensor attention_block(Net& net, const AttentionNames& names, Tensor hidden, bool causal) {
+Tensor attention_block(Net& net, const BartAttentionNames& names, Tensor hidden, bool causal) {
   const bool first = traits_of(net).norm_first;
   const Tensor residual = std::move(hidden);
   Tensor out;
@@ -178,7 +169,7 @@ Tensor feed_forward(Net& net, Tensor hidden) {
 
 Tensor encoder_layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kEncoderLayer);
-  Tensor h = attention_block(net, kSelf, std::move(hidden), false);
+  Tensor h = attention_block(net, kBartSelf, std::move(hidden), false);
   h = feed_forward(net, std::move(h));
   // BART and Marian look first whether there is anything to clamp.
   if (h.dtype() == Dtype::kFp16 && traits_of(net).norm_first) h = clamp(std::move(h));
@@ -187,8 +178,8 @@ Tensor encoder_layer(Net& net, Tensor hidden) {
 
 Tensor decoder_layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kDecoderLayer);
-  Tensor h = attention_block(net, kSelf, std::move(hidden), true);
-  h = attention_block(net, kCross, std::move(h), false);
+  Tensor h = attention_block(net, kBartSelf, std::move(hidden), true);
+  h = attention_block(net, kBartCross, std::move(h), false);
   return feed_forward(net, std::move(h));
 }
 

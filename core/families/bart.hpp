@@ -7,9 +7,18 @@
 #include "core/model/architecture.hpp"
 #include "core/model/config_common.hpp"
 
-/// What Whisper's files repeat of BART's.
+/// What Whisper's and TrOCR's files repeat of BART's.
 namespace tidemark {
 
+/// One of the attentions of a layer: its modules' names.
+struct BartAttentionNames {
+  const char *module, *norm, *q, *k, *v, *o;
+};
+inline constexpr BartAttentionNames kBartSelf = {"self_attn",        "self_attn_layer_norm", "self_attn.q_proj",
+                                                 "self_attn.k_proj", "self_attn.v_proj",     "self_attn.out_proj"};
+inline constexpr BartAttentionNames kBartCross = {"encoder_attn",        "encoder_attn_layer_norm",
+                                                  "encoder_attn.q_proj", "encoder_attn.k_proj",
+                                                  "encoder_attn.v_proj", "encoder_attn.out_proj"};
 /// What configuration classes of BART's kind differ in.
 struct BartDefaults {
   const char* activation = "gelu";

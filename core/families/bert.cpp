@@ -330,6 +330,15 @@ Tensor bert_lm_head(Net& net, Tensor hidden) {
   return net.lm_head(names.head.decoder, std::move(h), net.V, true);
 }
 
+Outputs wide_masked_lm(Net& net, const Program& program, Tensor hidden) {
+  Outputs out;
+  Tensor logits = program.lm_head(net, std::move(hidden));
+  const Tensor wide = to(logits, Dtype::kFp32);
+  out.loss = plain_cross_entropy(net, wide);
+  out.rest = {std::move(logits)};
+  return out;
+}
+
 Outputs bert_body(Net& net, const Program& program, Tensor hidden) {
   return body_with_pooler(net, program, std::move(hidden), pool);
 }

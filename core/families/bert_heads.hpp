@@ -22,6 +22,8 @@ extern const BertNames kNomicBertNames, kJinaNames;
 
 /// BertLMPredictionHead.forward, RobertaLMHead.forward
 Tensor bert_lm_head(Net& net, Tensor hidden);
+/// ForMaskedLMLoss, which works on an fp32 copy.
+Outputs wide_masked_lm(Net& net, const Program& program, Tensor hidden);
 /// A body with its pooler.
 Outputs bert_body(Net& net, const Program& program, Tensor hidden);
 Outputs bert_sequence(Net& net, const Program& program, Tensor hidden);

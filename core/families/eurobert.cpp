@@ -1,4 +1,5 @@
 // EuroBERT: Llama's layers, which attend to both sides.
+#include "core/families/bert_heads.hpp"
 #include "core/families/family.hpp"
 #include "core/tape/routing_ops.hpp"
 #include "core/tape/vision_ops.hpp"
@@ -9,17 +10,9 @@ namespace {
 // transformers 5.12.1 models/eurobert/configuration_eurobert.py: EuroBertConfig. One switch for the biases of the
 // feed-forward and of the masked language model's head.
 void read_eurobert_config(ConfigFields& fields, Architecture& architecture) {
-  read_dimensions(fields, architecture, 8192);
-  read_kv_heads(fields, architecture, std::nullopt);
-  read_head_dim(fields, architecture);
-  architecture.rotary_dim = architecture.head_dim;
-  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
-  architecture.attention_bias = fields.flag({"attention_bias"}, false);
-  architecture.attention_out_bias = architecture.attention_bias;
-  architecture.mlp_bias = fields.flag({"mlp_bias"}, false);
+  read_llama_config(fields, architecture);
+  architecture.max_positions = fields.count({"max_position_embeddings"}, 8192);
   architecture.head_bias = architecture.mlp_bias;
-  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
-  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
   const std::string pooling = fields.text({"classifier_pooling"}, "late");
   architecture.mean_pooling = pooling != "bos";
   architecture.late_pooling = pooling == "late";
@@ -63,16 +56,6 @@ Tensor layer(Net& net, Tensor hidden) {
   return pre_norm_layer(net, std::move(hidden), kLayer, both_sides, llama_mlp);
 }
 
-// ForMaskedLMLoss works on an fp32 copy.
-Outputs masked_tokens(Net& net, const Program&, Tensor hidden) {
-  Outputs out;
-  Tensor logits = llama_head(net, std::move(hidden));
-  Tensor wide = to(logits, Dtype::kFp32);
-  out.loss = plain_cross_entropy(net, wide);
-  out.rest = {std::move(logits)};
-  return out;
-}
-
 // The sum over the tokens that are no padding, by their number.
 Tensor mean_of_tokens(Net& net, Tensor x) {
   if (!net.attention_mask.defined()) return mean_over(std::move(x), 1);
@@ -100,7 +83,7 @@ Outputs tokens(Net& net, const Program&, Tensor hidden) {
   return labelled(net, net.classifier("classifier", std::move(hidden), Dim(net.arch.num_labels), true));
 }
 
-constexpr HeadForward kHeads[] = {{Head::kMaskedLm, masked_tokens},
+constexpr HeadForward kHeads[] = {{Head::kMaskedLm, wide_masked_lm},
                                   {Head::kSequenceClassification, sequence},
                                   {Head::kTokenClassification, tokens},
                                   {Head::kNone, body_alone}};

@@ -3,7 +3,6 @@
 #include "core/layers/tensor_parallel.hpp"
 
 namespace tidemark {
-namespace {
 
 // transformers 5.12.1 models/llama/configuration_llama.py: LlamaConfig. The one switch `attention_bias` is for all four
 // projections (modeling_llama.py: LlamaAttention).
@@ -19,6 +18,8 @@ void read_llama_config(ConfigFields& fields, Architecture& architecture) {
   architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
 }
+
+namespace {
 
 // transformers 5.12.1 models/smollm3/configuration_smollm3.py: SmolLM3Config. In `no_rope_layers` a one means that the
 // layer does rotate.

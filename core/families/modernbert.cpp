@@ -2,6 +2,7 @@
 // feed-forward, and layers that attend to a window on both sides.
 #include <algorithm>
 
+#include "core/families/bert_heads.hpp"
 #include "core/families/family.hpp"
 #include "core/layers/losses.hpp"
 
@@ -175,16 +176,6 @@ Tensor lm_head(Net& net, Tensor hidden) {
   return net.lm_head("decoder", predict(net, std::move(hidden)), net.V, net.arch.head_bias);
 }
 
-// ForMaskedLMLoss works on an fp32 copy.
-Outputs modern_masked_lm(Net& net, const Program&, Tensor hidden) {
-  Outputs out;
-  Tensor logits = lm_head(net, std::move(hidden));
-  Tensor wide = to(logits, Dtype::kFp32);
-  out.loss = plain_cross_entropy(net, wide);
-  out.rest = {std::move(logits)};
-  return out;
-}
-
 // The first token's vector, or the mean over those that are no padding.
 Tensor pooled(Net& net, Tensor hidden) {
   if (!net.arch.mean_pooling) return select(std::move(hidden), 1);
@@ -234,7 +225,7 @@ Outputs choice(Net& net, const Program&, Tensor hidden) {
   return choose(net, std::move(first));
 }
 
-constexpr HeadForward kHeads[] = {{Head::kMaskedLm, modern_masked_lm},  {Head::kSequenceClassification, sequence},
+constexpr HeadForward kHeads[] = {{Head::kMaskedLm, wide_masked_lm},    {Head::kSequenceClassification, sequence},
                                   {Head::kTokenClassification, tokens}, {Head::kQuestionAnswering, span},
                                   {Head::kMultipleChoice, choice},      {Head::kNone, body_alone}};
 

@@ -18,6 +18,8 @@ Tensor llama_head(Net& net, Tensor hidden);
 /// GPTJAttention._attn and GPTNeoSelfAttention._attn: scores in fp32. GPT-Neo's are unscaled and masked by a buffer.
 Tensor attention_fp32_scores(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions& options,
                              bool masked_by_buffer);
+/// LlamaConfig's keys.
+void read_llama_config(ConfigFields& fields, Architecture& architecture);
 /// BertConfig's keys, which others extend.
 void read_bert_config(ConfigFields& fields, Architecture& architecture);
 /// What the embeddings' modules are called.

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "core/families/bart.hpp"
 #include "core/families/family.hpp"
 #include "core/families/towers.hpp"
 #include "core/families/vit.hpp"
@@ -91,24 +92,11 @@ constexpr const char* kAttention = "transformers 5.12 models/trocr/modeling_troc
 constexpr const char* kHead = "transformers 5.12 models/trocr/modeling_trocr.py: TrOCRForCausalLM.forward";
 
 void inputs(Net& net) {
-  net.S = Dim(net.arch.max_positions, Symbol::kSequence);
-  net.T = Dim(net.B.n() * net.S.n(), Symbol::kTokens);
-  const Dim side(net.arch.image_size);
-  net.input_ids =
-      net.tape.allocate(Shape{net.B, Dim(net.arch.num_channels), side, side}, net.weight_dtype(4), "pixel_values");
+  vit_pictures(net);
   const Count length = net.job.decoder_sequence_length;
   const Dim target(length > 0 ? length : std::max<Count>(1, net.job.sequence_length));
   net.labels = net.tape.allocate(Shape{net.B, target}, Dtype::kInt64, "labels");
 }
-
-/// One of the attentions of a layer: its modules' names.
-struct AttentionNames {
-  const char *module, *norm, *q, *k, *v, *o;
-};
-constexpr AttentionNames kSelf = {"self_attn",        "self_attn_layer_norm", "self_attn.q_proj",
-                                  "self_attn.k_proj", "self_attn.v_proj",     "self_attn.out_proj"};
-constexpr AttentionNames kCross = {"encoder_attn",        "encoder_attn_layer_norm", "encoder_attn.q_proj",
-                                   "encoder_attn.k_proj", "encoder_attn.v_proj",     "encoder_attn.out_proj"};
 
 // view(B, -1, A, hd).transpose(1, 2).reshape(B·A, -1, hd): a copy.
 Tensor heads(const Net& net, Tensor x_in) {
@@ -118,7 +106,8 @@ Tensor heads(const Net& net, Tensor x_in) {
   return reshape(std::move(x), Shape{Dim(rows.n() * net.A.n()), length, net.hd});
 }
 
-Tensor attend(Net& net, const AttentionNames& names, const Tensor& hidden, const Tensor& states, const Tensor& mask) {
+Tensor attend(Net& net, const BartAttentionNames& names, const Tensor& hidden, const Tensor& states,
+              const Tensor& mask) {
   Scope in(net.tape, names.module, kAttention);
   const Dim rows = hidden.dim(0), length = hidden.dim(1), seen = states.dim(1);
   Tensor query = mul_scalar(net.linear(names.q, hidden, net.H, true));
@@ -138,7 +127,8 @@ Tensor attend(Net& net, const AttentionNames& names, const Tensor& hidden, const
   return net.linear(names.o, std::move(out), net.H, true);
 }
 
-Tensor attention_block(Net& net, const AttentionNames& names, Tensor hidden, const Tensor& states, const Tensor& mask) {
+Tensor attention_block(Net& net, const BartAttentionNames& names, Tensor hidden, const Tensor& states,
+                       const Tensor& mask) {
   const Tensor residual = std::move(hidden);
   Tensor out = attend(net, names, residual, states.defined() ? states : residual, mask);
   out = dropout(std::move(out), net.arch.residual_dropout);
@@ -148,8 +138,8 @@ Tensor attention_block(Net& net, const AttentionNames& names, Tensor hidden, con
 
 Tensor layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kLayer);
-  Tensor h = attention_block(net, kSelf, std::move(hidden), {}, net.shared.causal_mask);
-  h = attention_block(net, kCross, std::move(h), net.shared.encoder_states, {});
+  Tensor h = attention_block(net, kBartSelf, std::move(hidden), {}, net.shared.causal_mask);
+  h = attention_block(net, kBartCross, std::move(h), net.shared.encoder_states, {});
   const Tensor residual = h;
   h = net.linear("fc1", std::move(h), net.F, true);
   h = activate(net.arch.activation, std::move(h));
@@ -211,13 +201,7 @@ Tensor forward(Net& net) {
   Net& decoder = net.part(net.arch.parts.front(), net.B, net.labels.dim(1));
   Tensor states = encoded;
   if (decoder.arch.pictures.width > 0) states = net.linear("enc_to_dec_proj", std::move(states), decoder.H, true);
-  Tensor ids;
-  {
-    Tape& t = net.tape;
-    ids = t.allocate(net.labels.shape(), Dtype::kInt64, "new_zeros");
-    { Tensor rest = t.allocate(Shape{net.B, Dim(net.labels.size(1) - 1)}, Dtype::kInt64, "clone"); }
-    { Tensor ignored = t.allocate(net.labels.shape(), Dtype::kBool, "eq"); }
-  }
+  const Tensor ids = shift_right(net, net.labels.shape());
   return decode(decoder, net, ids, states);
 }
 

@@ -1,6 +1,7 @@
 // VideoMAE: ViT's layers over boxes of a video's pixels, some frames deep; the mean of all tokens is classified.
 #include "core/families/family.hpp"
 #include "core/families/towers.hpp"
+#include "core/families/vit.hpp"
 #include "core/tape/vision_ops.hpp"
 
 namespace tidemark {
@@ -9,12 +10,7 @@ namespace {
 // transformers 5.12.1 models/videomae/configuration_videomae.py: VideoMAEConfig. Tokens: frames / tubelet_size by the
 // picture's patches (VideoMAEPatchEmbeddings.num_patches); none beside them.
 void read_videomae_config(ConfigFields& fields, Architecture& architecture) {
-  architecture.positions_by_token = false;
-  architecture.hidden_size = fields.required({"hidden_size"});
-  architecture.intermediate_size = fields.required({"intermediate_size"});
-  architecture.num_layers = fields.required({"num_hidden_layers"});
-  architecture.num_heads = architecture.num_kv_heads = fields.required({"num_attention_heads"});
-  derive_head_dim(fields, architecture);
+  read_vit_layers(fields, architecture);
   architecture.image_size = square_side(fields, "image_size", 224);
   architecture.patch_size = square_side(fields, "patch_size", 16);
   architecture.num_channels = fields.count({"num_channels"}, 3);
@@ -27,11 +23,6 @@ void read_videomae_config(ConfigFields& fields, Architecture& architecture) {
     return;
   }
   architecture.max_positions = deep * side * side;
-  architecture.activation = read_activation(fields, {"hidden_act"}, "gelu");
-  architecture.attention_bias = fields.flag({"qkv_bias"}, true);
-  architecture.norm_bias = true;
-  architecture.residual_dropout = fields.probability({"hidden_dropout_prob"}, 0.0);
-  architecture.attention_dropout = fields.probability({"attention_probs_dropout_prob"}, 0.0);
   architecture.mean_pooling = fields.flag({"use_mean_pooling"}, true);
   architecture.final_norm = !architecture.mean_pooling;
   fields.accept({"decoder_num_attention_heads", "decoder_hidden_size", "decoder_num_hidden_layers",

@@ -3,27 +3,11 @@
 #include "core/families/vit.hpp"
 
 #include "core/families/family.hpp"
+#include "core/families/towers.hpp"
 
 namespace tidemark {
-namespace {
-
-/// A side of the (square) image: a number, or a list of two equal ones.
-Count read_side(ConfigFields& fields, std::string_view key, Count class_default) {
-  const Value* value = fields.find({key});
-  if (value != nullptr && value->is_array()) {
-    const bool square = value->items.size() == 2 && value->items[0].is_integer() && value->items[1].is_integer() &&
-                        value->items[0].integer == value->items[1].integer && value->items[0].integer > 0;
-    if (square) return value->items[0].integer;
-    fields.error("INVALID_VALUE", key, "Only square images and patches are modelled.");
-    return class_default;
-  }
-  return fields.count({key}, class_default);
-}
-
-}  // namespace
-
 // transformers 5.12.1 models/vit/configuration_vit.py: ViTConfig.
-void read_vit_config(ConfigFields& fields, Architecture& architecture) {
+void read_vit_layers(ConfigFields& fields, Architecture& architecture) {
   architecture.positions_by_token = false;
   architecture.hidden_size = fields.required({"hidden_size"});
   architecture.intermediate_size = fields.required({"intermediate_size"});
@@ -31,8 +15,21 @@ void read_vit_config(ConfigFields& fields, Architecture& architecture) {
   architecture.num_heads = fields.required({"num_attention_heads"});
   architecture.num_kv_heads = architecture.num_heads;
   derive_head_dim(fields, architecture);
-  architecture.image_size = read_side(fields, "image_size", 224);
-  architecture.patch_size = read_side(fields, "patch_size", 16);
+  architecture.activation = read_activation(fields, {"hidden_act"}, "gelu");
+  architecture.attention_bias = fields.flag({"qkv_bias"}, true);
+  architecture.attention_out_bias = true;
+  architecture.mlp_bias = true;
+  architecture.norm_bias = true;
+  const double dropout = fields.probability({"hidden_dropout_prob"}, 0.0);
+  architecture.residual_dropout = dropout;
+  architecture.embedding_dropout = dropout;
+  architecture.attention_dropout = fields.probability({"attention_probs_dropout_prob"}, 0.0);
+}
+
+void read_vit_config(ConfigFields& fields, Architecture& architecture) {
+  read_vit_layers(fields, architecture);
+  architecture.image_size = square_side(fields, "image_size", 224);
+  architecture.patch_size = square_side(fields, "patch_size", 16);
   architecture.num_channels = fields.count({"num_channels"}, 3);
   if (architecture.image_size < architecture.patch_size) {
     fields.error("INVALID_VALUE", "patch_size", "A patch is larger than the image.");
@@ -40,16 +37,7 @@ void read_vit_config(ConfigFields& fields, Architecture& architecture) {
     const Count patches = architecture.image_size / architecture.patch_size;
     architecture.max_positions = patches * patches + 1;  // and the class token
   }
-  architecture.activation = read_activation(fields, {"hidden_act"}, "gelu");
-  architecture.attention_bias = fields.flag({"qkv_bias"}, true);
-  architecture.attention_out_bias = true;
-  architecture.mlp_bias = true;
-  architecture.norm_bias = true;
   architecture.head_bias = true;
-  const double dropout = fields.probability({"hidden_dropout_prob"}, 0.0);
-  architecture.residual_dropout = dropout;
-  architecture.embedding_dropout = dropout;
-  architecture.attention_dropout = fields.probability({"attention_probs_dropout_prob"}, 0.0);
   architecture.encoder_stride = fields.count({"encoder_stride"}, 16);
   architecture.pooler_size = fields.nullable({"pooler_output_size"}, std::nullopt).value_or(architecture.hidden_size);
   fields.accept({"pooler_act"});
@@ -97,13 +85,21 @@ constexpr const char* kPooler = "transformers 5.12 models/vit/modeling_vit.py: V
 constexpr const char* kMaskedImage = "transformers 5.12 models/vit/modeling_vit.py: ViTForMaskedImageModeling.forward";
 constexpr const char* kHead = "transformers 5.12 models/vit/modeling_vit.py: ViTForImageClassification.forward";
 
-// The batch is pictures; a token is a patch, and the class token is one more.
-void image_inputs(Net& net) {
+}  // namespace
+
+void vit_pictures(Net& net) {
   net.S = Dim(net.arch.max_positions, Symbol::kSequence);
   net.T = Dim(net.B.n() * net.S.n(), Symbol::kTokens);
   const Dim side(net.arch.image_size);
   net.input_ids =
       net.tape.allocate(Shape{net.B, Dim(net.arch.num_channels), side, side}, net.weight_dtype(4), "pixel_values");
+}
+
+namespace {
+
+// The batch is pictures; a token is a patch, and the class token is one more.
+void image_inputs(Net& net) {
+  vit_pictures(net);
   if (net.arch.head == Head::kImageClassification) class_labels(net);
   if (net.arch.head == Head::kMaskedImage) {
     net.labels =

@@ -5,8 +5,12 @@
 /// What other classes have of ViT's and DeiT's, under names of their own.
 namespace tidemark {
 
+/// What a layer is: widths, depth, heads, dropouts.
+void read_vit_layers(ConfigFields& fields, Architecture& architecture);
 void read_vit_config(ConfigFields& fields, Architecture& architecture);
 void read_deit_config(ConfigFields& fields, Architecture& architecture);
+/// Pictures as input_ids, of as many tokens as there are positions.
+void vit_pictures(Net& net);
 /// ViTEmbeddings.forward of the pictures in input_ids.
 Tensor vit_embed(Net& net);
 /// ViTModel.layernorm

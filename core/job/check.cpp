@@ -341,8 +341,8 @@ void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) 
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/decoder_sequence_length",
         "Only encoder-decoders have a length of their own for the decoder; \"sequence_length\" counts.");
   }
-  const bool hears_wave = !a.conv_dims.empty() && a.model_type != "audio-spectrogram-transformer";
-  if (job.audio_seconds > 0.0 && !hears_wave && !hears_alone && !a.model_type.ends_with("_thinker")) {
+  // A spectrogram has bins and frames, and no convolutions with kernels of their own.
+  if (job.audio_seconds > 0.0 && a.conv_kernels.empty() && !hears_alone && !a.model_type.ends_with("_thinker")) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/audio_seconds",
         "Only models that hear the wave itself depend on its length; the others pad every recording to their window.");
   }

@@ -41,9 +41,12 @@ void seq2seq_inputs(Net& net) {
 }
 
 Tensor shift_right(Net& net) {
+  return shift_right(net, Shape{decoder_rows(net), decoder_length(net)});
+}
+
+Tensor shift_right(Net& net, const Shape& rows) {
   Scope in(net.tape, "decoder_input_ids", kShift);
   Tape& t = net.tape;
-  const Shape rows{decoder_rows(net), decoder_length(net)};
   Tensor shifted = t.allocate(rows, Dtype::kInt64, "new_zeros");
   { Tensor all_but_last = t.allocate(Shape{rows.dim(0), Dim(rows.size(1) - 1)}, Dtype::kInt64, "clone"); }
   { Tensor ignored = t.allocate(rows, Dtype::kBool, "eq"); }

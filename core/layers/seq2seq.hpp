@@ -18,6 +18,7 @@ Tensor for_decoder(Net& net, Tensor encoder_states);
 Dim decoder_length(const Net& net);
 /// decoder_input_ids: the labels moved to the right, or input_ids where the labels are classes.
 Tensor shift_right(Net& net);
+Tensor shift_right(Net& net, const Shape& rows);
 /// CrossEntropyLoss on the logits as they are; the encoder's states are among the outputs.
 Outputs seq2seq_loss(Net& net, Tensor logits);
 /// Adds the encoder's states to what a class returns.
