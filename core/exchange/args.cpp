@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/exchange/other_work.hpp"
 #include "core/units/letters.hpp"
 
 namespace tidemark::exchange {
@@ -309,6 +310,7 @@ bool launch_of(const ShellCommand& command, Launch& launch) {
 int likelihood(const Launch& launch) {
   const std::string name = lower_case(launch.program);
   int score = static_cast<int>(std::min<std::size_t>(launch.arguments.size(), 60));
+  if (!other_work(launch).empty()) score -= 1000;
   for (const char* word :
        {"train", "sft", "finetune", "pretrain", "rlhf", "dpo", "grpo", "pt", "run_clm", "main_ppo"}) {
     if (has(name, word)) score += 40;

@@ -129,15 +129,25 @@ bool says_a_model(const Reading& reading) {
                      [](const Finding& one) { return one.path == "model" || one.path == "config"; });
 }
 
+/// Beside a job, a file that trains nothing is only left out: the server that answers it, a module of callbacks.
+void leave_out_other_work(std::vector<Reading>& readings) {
+  if (std::none_of(readings.begin(), readings.end(), says_a_model)) return;
+  for (Reading& reading : readings) {
+    for (Issue& issue : reading.issues) {
+      if (issue.code == "NO_JOB") issue.severity = Severity::kWarning;
+    }
+  }
+}
+
 Import import_all(Sources sources) {
   Import result;
   std::vector<Field> fields;
-  for (const Source& source : sources) {
-    Reading reading = read(source, sources);
+  for (const Source& source : sources) result.readings.push_back(read(source, sources));
+  leave_out_other_work(result.readings);
+  for (const Reading& reading : result.readings) {
     merge(fields, reading);
     append_new(result.notes, reading.notes);
     result.issues.insert(result.issues.end(), reading.issues.begin(), reading.issues.end());
-    result.readings.push_back(std::move(reading));
   }
   for (const Reading& reading : result.readings) {
     std::vector<std::string> open;

@@ -7,7 +7,8 @@
 FOLDER holds <kind>/labels.jsonl and the files beside it; of a CLONE of somebody's repository each file of that pattern is a
 job, where it says WORD. A file is a job where its format says a model and how it is
 trained; accelerate and DeepSpeed files, headers and logs alone are none. --gpu stands in where the file names no card. A
-file that does not fit is answered as well. A refusal may have several reasons: each counts once for a file.
+file that does not fit is answered as well. A refusal may have several reasons: each counts once for a file. Files that
+train nothing (NO_JOB) are no jobs.
 """
 import argparse
 import collections
@@ -73,6 +74,9 @@ def main():
             if options.only not in files[0]:
                 continue
             answer = ask(options.command, files, options.gpu)
+            if any(reason.startswith("NO_JOB") for reason in reasons(answer)):
+                counts["trains nothing, and is not counted"] += 1
+                continue
             whole += 1
             mine += "estimate" in answer
             if "estimate" not in answer:

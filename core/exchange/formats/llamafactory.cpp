@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/exchange/formats/shared.hpp"
+#include "core/exchange/other_work.hpp"
 #include "core/units/letters.hpp"
 
 namespace tidemark::exchange {
@@ -13,6 +14,7 @@ int recognise_llamafactory(const Look& look) {
   if (!look.is_map() || !look.has("model_name_or_path")) return 0;
   if (look.has("finetuning_type")) return 95;
   if (look.has("stage") && (look.has("template") || look.has("cutoff_len") || look.has("dataset"))) return 90;
+  if (look.has("template") && (look.has("infer_backend") || look.has("export_dir"))) return 85;
   return look.has("cutoff_len") && look.has("template") ? 85 : 0;
 }
 
@@ -300,8 +302,20 @@ void read_evaluation(Keys& keys) {
              "per_device_eval_batch_size default 8 (TrainingArguments)");
 }
 
+/// What a file does that trains nothing (LLaMA-Factory train/tuner.py: export_model, train/sft/workflow.py: do_train
+/// and do_predict, chat/chat_model.py); empty where it trains.
+std::string_view other_work_of(Keys& keys) {
+  if (keys.truthy("do_train")) return {};
+  if (keys["export_dir"] != nullptr) return "\"export_dir\" merges, quantises or converts weights";
+  if (keys.truthy("do_predict")) return "\"do_predict\" without \"do_train\" evaluates a model";
+  if (keys["infer_backend"] != nullptr && keys["dataset"] == nullptr) return "\"infer_backend\" serves a model";
+  return {};
+}
+
 void read_llamafactory(const Look& look, Sources, Reading& reading) {
   Keys keys(look.document.root, look.source.name, reading);
+  if (const std::string_view work = other_work_of(keys); !work.empty())
+    return tell_other_work(reading, look.source.name, work);
   Facts facts;
   facts.model = keys.text("model_name_or_path");
   keys.copy("model", "model_name_or_path");

@@ -3,6 +3,7 @@
 
 #include "core/exchange/args.hpp"
 #include "core/exchange/fields.hpp"
+#include "core/exchange/other_work.hpp"
 #include "core/exchange/python_job.hpp"
 #include "core/exchange/python_program.hpp"
 
@@ -39,6 +40,8 @@ void read_python(const Look& look, Sources all, Reading& reading) {
   program.run(text, -1);
   program.run_the_rest();
   reading.flags = program.flags;
+  if (const std::string work = other_work(program); !work.empty())
+    return tell_other_work(reading, look.source.name, work);
   read_python_job(program, text, reading);
 }
 
@@ -88,10 +91,18 @@ void take_launch(const std::string& text, int cell, Written& written) {
   written.launch = cell;
 }
 
+/// A cell that hands lines to a shell which starts a program of its own: `!python train.py`, `%%bash`.
+bool starts_programs(const std::string& text) {
+  const std::size_t line = text.starts_with("%%") ? text.find('\n') : text.find('!');
+  if (line == std::string::npos) return false;
+  return !launches_of(read_shell(std::string_view{text}.substr(line + 1))).empty();
+}
+
 void read_notebook(const Look& look, Sources all, Reading& reading) {
   PyProgram program(look.source, all);
   std::string whole;
   Written written;
+  bool launches = false;
   const Node* cells = look.find("cells");
   for (std::size_t at = 0; at < cells->items.size(); ++at) {
     const Node* type = cells->items[at].find("cell_type");
@@ -99,6 +110,7 @@ void read_notebook(const Look& look, Sources all, Reading& reading) {
     std::string text = text_of(cells->items[at].find("source"));
     take_written(text, static_cast<int>(at), written);
     take_launch(text, static_cast<int>(at), written);
+    launches = launches || starts_programs(text);
     if (text.compare(0, 2, "%%") == 0 && text.compare(0, 9, "%%capture") != 0 && text.compare(0, 6, "%%time") != 0)
       continue;
     if (whole.size() + text.size() > kMostBytes) break;
@@ -108,6 +120,8 @@ void read_notebook(const Look& look, Sources all, Reading& reading) {
   program.run_the_rest();
   if (written.cell >= 0)
     program.add_document(written.document, "written.TrainingArguments", written.cell, written.before, written.launch);
+  if (const std::string work = other_work(program); !launches && !work.empty())
+    return tell_other_work(reading, look.source.name, work);
   read_python_job(program, whole, reading);
 }
 
