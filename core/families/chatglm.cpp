@@ -8,9 +8,12 @@ namespace tidemark {
 namespace {
 
 // The two generations share the model type; the vocabulary tells them apart: the older one's tensors are [S, B, H].
-bool is_sequence_first(const Net& net) {
+bool is_sequence_first(const Architecture& architecture) {
   constexpr Count kOlderVocabulary = 65024;
-  return net.arch.vocab_size == kOlderVocabulary;
+  return architecture.vocab_size == kOlderVocabulary;
+}
+bool is_sequence_first(const Net& net) {
+  return is_sequence_first(net.arch);
 }
 
 // chatglm3-6b configuration_chatglm.py: ChatGLMConfig.
@@ -218,6 +221,13 @@ Tensor head(Net& net, Tensor hidden) {
   return is_sequence_first(net) ? contiguous(transpose(std::move(logits), 0, 1)) : logits;
 }
 
+// The older code has neither `_supports_flash_attn` nor a class for it.
+void check_older(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  if (job.attention != AttentionKernel::kFlashAttention2 || !is_sequence_first(architecture)) return;
+  issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/attention",
+                    "transformers has no flash_attention_2 for ChatGLM 3: it raises an error. Use \"sdpa\".", "sdpa"});
+}
+
 constexpr HeadForward kHeads[] = {{Head::kCausalLm, own_causal_lm}};
 // The configurations name the body; their auto_map leads to the class with the head.
 constexpr ClassSuffix kClasses[] = {{"ForConditionalGeneration", Head::kCausalLm}, {"Model", Head::kCausalLm}};
@@ -229,7 +239,8 @@ const Program kChatGlmProgram = {.forward = one_stack<embed, layer, norm>,
                                  .lm_head = head,
                                  .heads = kHeads,
                                  .own_loss = OwnLoss::kFp32AndBack,
-                                 .attention = {.flash_attention_3 = false, .core_alone = false}};
+                                 .attention = {.flash_attention_3 = false, .core_alone = false},
+                                 .check = check_older};
 
 const Family kRows[] = {
     {"chatglm", "ChatGLM", "ChatGLMForConditionalGeneration", kClasses, read_chatglm_config, &kChatGlmProgram,

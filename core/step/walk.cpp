@@ -94,14 +94,17 @@ class Walker {
   // For each storage: the segment it was born in, and the same storage of a neighbouring period.
   void map_groups() {
     birth_.assign(storage_count_, -1);
+    death_.assign(storage_count_, -1);
     counterpart_.assign(storage_count_, -1);
     const auto& segments = tape_.segments();
     by_rank_.resize(segments.size());
     for (std::size_t g = 0; g < segments.size(); ++g) {
       for (std::uint32_t e = segments[g].begin; e < segments[g].end; ++e) {
         const Event& event = tape_.events()[e];
-        if (!event.allocates()) continue;
+        if (event.kind == Event::Kind::kStreamDone) continue;
         const auto id = static_cast<std::size_t>(event.subject);
+        if (!event.allocates()) death_[id] = segments[g].instance;
+        if (!event.allocates()) continue;
         birth_[id] = static_cast<std::int32_t>(g);
         by_rank_[g].push_back(event.subject);
       }
@@ -131,8 +134,9 @@ class Walker {
     }
   }
 
-  // The storages of a segment and those of its twin: in their order where they are as many; else the k-th of a site is
-  // the other's k-th (a last layer whose weights stay gathered has less to do).
+  // The storages of a segment and those of its twin: in their order where they are as many; else the k-th of a site
+  // that is let go as many layers further is the other's k-th (a last layer whose weights stay gathered has less to do,
+  // one that nobody gathered ahead has more).
   void match(const std::vector<std::int32_t>& ours, const std::vector<std::int32_t>& theirs) {
     if (ours.size() == theirs.size()) {
       for (std::size_t i = 0; i < ours.size(); ++i) counterpart_[static_cast<std::size_t>(ours[i])] = theirs[i];
@@ -142,12 +146,19 @@ class Walker {
     const auto site = [this](std::int32_t id) { return tape_.storages()[static_cast<std::size_t>(id)].site; };
     for (const std::int32_t id : ours) {
       for (std::size_t i = 0; i < theirs.size(); ++i) {
-        if (taken[i] != 0 || site(theirs[i]) != site(id)) continue;
+        if (taken[i] != 0 || site(theirs[i]) != site(id) || way_of(theirs[i]) != way_of(id)) continue;
         taken[i] = 1;
         counterpart_[static_cast<std::size_t>(id)] = theirs[i];
         break;
       }
     }
+  }
+
+  // How many layer instances lie between a storage's birth and the last event that lets it go.
+  int way_of(std::int32_t id) const {
+    const auto at = static_cast<std::size_t>(id);
+    const std::int16_t death = death_[at], birth = tape_.segments()[static_cast<std::size_t>(birth_[at])].instance;
+    return death < 0 ? -1 : death < birth ? 2 * (birth - death) : 2 * (death - birth) + 1;
   }
 
   // The repeated layer instance that is like this one, a period before or behind it; −1 where there is none.
@@ -325,6 +336,7 @@ class Walker {
         categories_[facts.category] -= rounded;
         if (options_.itemise) count_site(facts.site, -rounded, -1);
         if (options_.allocator) {
+          result_.unmatched += handles_[at] == CachingAllocator::kNoBlock && rounded > 0;
           allocator_.free(handles_[at], event.kind == Event::Kind::kFreeAfter ? used_on(id) : 0);
           handles_[at] = CachingAllocator::kNoBlock;
         }
@@ -428,6 +440,7 @@ class Walker {
   std::vector<Facts> facts_;        // by storage
   std::vector<std::int32_t> handles_;
   std::vector<std::int32_t> birth_, counterpart_, twin_;
+  std::vector<std::int16_t> death_;  // the layer instance in which a storage goes
   std::vector<std::vector<std::int32_t>> by_rank_;
   std::vector<Bytes> site_bytes_;
   std::vector<Count> site_counts_;

@@ -36,6 +36,7 @@ struct Walk {
   Bytes first_peak = 0;            ///< largest `allocated` of the first step
   Bytes reserved = 0;              ///< largest steady `reserved`
   Bytes unsplit = 0;               ///< allocated − live at the peak
+  Count unmatched = 0;             ///< frees of what no repeated layer was found to have allocated: 0
   Moment at;                       ///< the peak
   std::vector<Bytes> sites;        ///< live bytes of each site at the peak
   std::vector<Count> site_counts;  ///< live storages of each site at the peak

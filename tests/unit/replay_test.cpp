@@ -1,0 +1,49 @@
+// Of each run of equal layers the tape has one, and the replay repeats it: what one repetition lets go another one has
+// allocated, whoever gathers and keeps weights.
+#include <set>
+#include <string>
+
+#include "core/step/simulation.hpp"
+#include "core/step/walk.hpp"
+#include "tests/unit/asked.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr const char* kStrategies[] = {
+    R"("parallelism": {"data": 8, "fsdp": "fsdp2"})",
+    R"("parallelism": {"data": 64, "fsdp": "fsdp2"}, "gradient_checkpointing": "full")",
+    R"("parallelism": {"data": 8, "fsdp": "fsdp2"}, "method": "lora", "gradient_checkpointing": "full")",
+    R"("parallelism": {"data": 8, "fsdp": "full_shard"}, "gradient_checkpointing": "full")",
+    R"("parallelism": {"data": 8, "zero_stage": 3}, "gradient_checkpointing": "full")",
+    R"("parallelism": {"data": 8, "zero_stage": 3}, "method": "lora")",
+    R"("gradient_checkpointing": {"every": 2})",
+    R"("gradient_checkpointing": "offload", "method": "lora")",
+    R"("task": "dpo", "method": "lora")",
+    R"("evaluation": {"micro_batch_size": 8}, "gradient_accumulation_steps": 2)",
+};
+
+/// One checkpoint of each model type.
+std::set<std::string> models() {
+  std::set<std::string> types, ids;
+  for (const ModelEntry& model : engine().catalog().models()) {
+    if (types.insert(model.family).second) ids.insert(model.id);
+  }
+  return ids;
+}
+
+TEST_CASE("what the replay lets go it has allocated, whatever the model and the strategy") {
+  for (const std::string& id : models()) {
+    for (const char* strategy : kStrategies) {
+      const Answer answer = ask(R"({"schema": 1, "model": ")" + id + R"(", "sequence_length": 256, )" + strategy + "}");
+      if (!answer.estimate) continue;
+      INFO(id << ": " << strategy);
+      WalkOptions how;
+      how.itemise = false;
+      CHECK(walk(simulate(answer.architecture, answer.job), how).unmatched == 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tidemark
