@@ -222,7 +222,8 @@ Tensor head(Net& net, Tensor hidden) {
 }
 
 // The older code has neither `_supports_flash_attn` nor a class for it.
-void check_older(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+void check_chatglm(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  check_own_code(architecture, job, issues);
   if (job.attention != AttentionKernel::kFlashAttention2 || !is_sequence_first(architecture)) return;
   issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/attention",
                     "transformers has no flash_attention_2 for ChatGLM 3: it raises an error. Use \"sdpa\".", "sdpa"});
@@ -240,7 +241,7 @@ const Program kChatGlmProgram = {.forward = one_stack<embed, layer, norm>,
                                  .heads = kHeads,
                                  .own_loss = OwnLoss::kFp32AndBack,
                                  .attention = {.flash_attention_3 = false, .core_alone = false},
-                                 .check = check_older};
+                                 .check = check_chatglm};
 
 const Family kRows[] = {
     {"chatglm", "ChatGLM", "ChatGLMForConditionalGeneration", kClasses, read_chatglm_config, &kChatGlmProgram,

@@ -1,6 +1,7 @@
 // MiniCPM and MiniCPM4: Llama with three factors and rotation in fp32; code beside the weights. No oracle record covers
 // it.
 #include "core/families/family.hpp"
+#include "core/families/remote_code.hpp"
 #include "core/layers/rotations.hpp"
 
 namespace tidemark {
@@ -75,8 +76,10 @@ Tensor head(Net& net, Tensor hidden) {
 }  // namespace
 
 // MINICPM_ATTENTION_CLASSES: eager, flash_attention_2, sdpa.
-const Program kMiniCpmProgram = {
-    .forward = one_stack<embed, layer, norm>, .lm_head = head, .attention = {.flash_attention_3 = false}};
+const Program kMiniCpmProgram = {.forward = one_stack<embed, layer, norm>,
+                                 .lm_head = head,
+                                 .attention = {.flash_attention_3 = false},
+                                 .check = check_own_code};
 
 const Family kRows[] = {
     {"minicpm", "MiniCPM", "MiniCPMForCausalLM", kLanguageModelOnly, read_minicpm_config, &kMiniCpmProgram},

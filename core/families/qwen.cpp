@@ -1,6 +1,7 @@
 // The first Qwen: code beside the weights, one fused `c_attn`, a causal mask made in each layer, rotation in fp32. No
 // oracle record covers it.
 #include "core/families/family.hpp"
+#include "core/families/remote_code.hpp"
 #include "core/layers/heads.hpp"
 #include "core/layers/losses.hpp"
 
@@ -145,7 +146,8 @@ constexpr ClassSuffix kClasses[] = {{"LMHeadModel", Head::kCausalLm}, {"Model", 
 const Program kQwenProgram = {.forward = one_stack<embed, layer, norm>,
                               .lm_head = head,
                               .heads = kHeads,
-                              .attention = {.flash_attention_3 = false, .core_alone = false}};
+                              .attention = {.flash_attention_3 = false, .core_alone = false},
+                              .check = check_own_code};
 
 const Family kRows[] = {
     {"qwen", "QWen", "QWenLMHeadModel", kClasses, read_qwen_config, &kQwenProgram, "transformer.h"},

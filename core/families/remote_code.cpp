@@ -318,6 +318,15 @@ Outputs own_causal_lm(Net& net, const Program& program, Tensor hidden) {
   return out;
 }
 
+void check_own_code(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  const bool generates = job.evaluation.generates;
+  if (!job.generates() && !generates) return;
+  issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, generates ? "/evaluation/generate" : "/task",
+                    "Generated answers are not modelled of " + architecture.model_type +
+                        ", whose own code gives all tokens' logits where the last ones' are asked for.",
+                    ""});
+}
+
 // InternLM's file has one attention, written out. INTERNLM2_ATTENTION_CLASSES: eager, flash_attention_2, sdpa.
 // Baichuan's file calls scaled_dot_product_attention alone.
 const Program kInternLmProgram = {
@@ -325,15 +334,19 @@ const Program kInternLmProgram = {
     .lm_head = llama_head,
     .heads = kOwnHeads,
     .own_loss = OwnLoss::kModelDtype,
-    .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false}};
+    .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false},
+    .check = check_own_code};
 const Program kInternLm2Program = {.forward = one_stack<intern_embed, intern_layer, llama_norm>,
                                    .lm_head = intern_head,
                                    .heads = kOwnHeads,
-                                   .attention = {.flash_attention_3 = false}};
-const Program kInternLm3Program = {one_stack<llama_embed, intern3_layer, llama_norm>, llama_head};
+                                   .attention = {.flash_attention_3 = false},
+                                   .check = check_own_code};
+const Program kInternLm3Program = {
+    .forward = one_stack<llama_embed, intern3_layer, llama_norm>, .lm_head = llama_head, .check = check_own_code};
 const Program kBaichuanProgram = {.forward = one_stack<llama_embed, baichuan_layer, llama_norm>,
                                   .lm_head = baichuan_head,
-                                  .attention = {.flash_attention_2 = false, .flash_attention_3 = false}};
+                                  .attention = {.flash_attention_2 = false, .flash_attention_3 = false},
+                                  .check = check_own_code};
 
 const Family kRows[] = {
     {"internlm", "InternLM", "InternLMForCausalLM", kLanguageModelOnly, read_internlm_config, &kInternLmProgram},

@@ -29,6 +29,21 @@ TEST_CASE("LLaMA Pro's layers divide those of the model") {
   CHECK(says(pro(-2), "INVALID_VALUE", "/freeze_trainable_layers"));
 }
 
+// chatglm3-6b modeling_chatglm.py: neither `_supports_flash_attn_2` nor a class for it, and [S, B, H] everywhere.
+TEST_CASE("code beside weights is not asked for what it has not") {
+  CHECK(says(ask(job("THUDM/chatglm3-6b", R"("attention": "flash_attention_2")")), "UNSUPPORTED_VALUE", "/attention"));
+  CHECK(ask(job("THUDM/glm-4-9b", R"("attention": "flash_attention_2")")).estimate);
+  // Their forwards have no logits_to_keep, which trl's trainers and generate() look for.
+  for (const char* model : {"THUDM/chatglm3-6b", "THUDM/glm-4-9b", "baichuan-inc/Baichuan2-7B-Base", "Qwen/Qwen-7B",
+                            "internlm/internlm2_5-1_8b", "openbmb/MiniCPM-2B-sft-bf16"}) {
+    INFO(model);
+    CHECK(says(ask(job(model, R"("task": "grpo")")), "UNSUPPORTED_VALUE", "/task"));
+    CHECK(says(ask(job(model, R"("evaluation": {"micro_batch_size": 1, "generate": true})")), "UNSUPPORTED_VALUE",
+               "/evaluation/generate"));
+    CHECK(ask(job(model, R"("task": "dpo")")).estimate);
+  }
+}
+
 TEST_CASE("a prompt's length that the sequence's contradicts is told") {
   const std::string lengths = R"("max_prompt_length": 512, "max_completion_length": 128, "task": )";
   CHECK(says(ask(job("llama-3.2-1b", lengths + "\"grpo\"")), "IGNORED_OPTION", "/max_prompt_length"));

@@ -465,6 +465,10 @@ export default [
     "An optimizer that steps in backward cannot accumulate gradients: {1} must be 1.",
     "在反向中更新的优化器不能累积梯度：{1} 必须为 1。",
   ],
+  [
+    "Generated answers are not modelled of {1}, whose own code gives all tokens' logits where the last ones' are asked for.",
+    "{1} 的生成式任务尚未建模：其自带代码在只需最后几个 token 的 logits 时仍给出全部。",
+  ],
   ["There are more stages than the model's {1} layers.", "流水线阶段数多于模型的 {1} 层。"],
   [
     "transformers has no {1} for {2}: it raises an error. Use {3}.",
