@@ -835,6 +835,10 @@ export default [
   // Files that nothing recognises.
   ['"{1}" is empty.', "“{1}” 是空文件。"],
   ["{1} looks like none of the formats that are read.", "{1} 不像任何能读取的格式。"],
+  [
+    "Nothing here trains: {1}. Estimates are of training: hand over the command or the file that trains the model.",
+    "这里没有训练：{1}。估算只针对训练：请给出用于训练的命令或文件。",
+  ],
   ['"{1}" cannot be read as JSON. Line {2}: {3}', "“{1}” 不能作为 JSON 读取。第 {2} 行：{3}"],
   ["Something stands behind the end of the JSON.", "JSON 结束之后还有内容。"],
   ["A value is missing.", "缺少一个值。"],
