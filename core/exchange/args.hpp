@@ -73,6 +73,8 @@ struct TrainingScript {
   const Launch* launch;          ///< among them; null where none trains
 };
 TrainingScript training_script(const Look& look);
+/// Says that others train as well, with other words, and which is read.
+void tell_other_launches(Reading& reading, const TrainingScript& text);
 /// Says that none does.
 void tell_no_launch(Reading& reading, const Look& look);
 

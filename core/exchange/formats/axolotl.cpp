@@ -113,6 +113,8 @@ void read_method(Keys& keys, Facts& facts) {
     keys.state("trainable", to_value(*trainable), {trainable});
   } else {
     keys.assume("method", of("full"), "no adapter");
+    // axolotl 067b021c utils/schemas/peft.py: validate_adapter raises.
+    if (four_on || eight_on) refuse_packed_alone(keys.reading, four_on ? "load_in_4bit" : "load_in_8bit");
     if (keys["lisa_step_interval"] != nullptr) keys.copy("lisa_layers", "lisa_n_layers");
     keys.touch("lisa_layers_attribute");
   }

@@ -59,6 +59,8 @@ void read_method(Keys& keys, Facts& facts) {
   keys.state("method", of(method), {type, bits, ready.empty() ? nullptr : keys["model_name_or_path"]},
              type == nullptr ? "default lora (finetuning_args.py L464)" : "");
   if (bits != nullptr) {
+    // hparams/parser.py: ValueError "Quantization is only compatible with the LoRA or OFT method."
+    if (facts.type != "lora" && facts.type != "oft") refuse_packed_alone(keys.reading, "quantization_bit");
     const char* why =
         "double quantisation default true; LLaMA-Factory has its own preparation (model_utils/checkpointing.py)";
     const Node* kind = keys["quantization_type"];
@@ -168,6 +170,7 @@ void read_precision(Keys& keys, const Facts& facts) {
   const bool half = fp16 != nullptr && fp16->boolean;
   const bool brain = bf16 != nullptr && bf16->boolean;
   const bool full = facts.type == "full" || facts.type == "freeze";
+  refuse_both_halves(keys.reading, brain, half);
   if (pure != nullptr && pure->boolean) {
     keys.state("precision", of("pure_bf16"), {pure});
   } else if (!half && !brain) {
