@@ -473,6 +473,26 @@ void read_launcher(Args& args, const Launch& launch, const std::string& file) {
   tell_launcher_unread(options, args.reading);
 }
 
+// LLaMA-Factory ff6d4d12 launcher.py: launch.
+void read_llamafactory_processes(Args& args, const TrainingScript& text, const std::string& file) {
+  const auto number = [&](const char* name, std::vector<Origin>& origins) -> std::int64_t {
+    const ShellWord* word = environment_of(text.script, text.launch, name);
+    const Node node = word == nullptr ? Node{} : plain_scalar(word->word());
+    if (!node.is_integer()) return 0;
+    for (const Origin& origin : origins_of(*word, file)) origins.push_back(origin);
+    return node.integer;
+  };
+  std::vector<Origin> origins;
+  std::int64_t local = number("NPROC_PER_NODE", origins);
+  const Finding* seen = find(args.reading, "visible_gpus");
+  if (local == 0 && seen != nullptr) {
+    local = seen->value.integer;
+    origins = seen->origins;
+  }
+  const std::int64_t nodes = std::max<std::int64_t>(1, number("NNODES", origins));
+  if (local > 0) return exchange::state(args.reading, "parallelism.data", of(local * nodes), std::move(origins));
+  args.unknown("parallelism.data: llamafactory-cli takes all GPUs in sight");
+}
 void tell_other_launches(Reading& reading, const TrainingScript& text) {
   if (text.launch == nullptr) return;
   const auto arguments = [](const Launch& launch) {

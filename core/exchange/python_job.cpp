@@ -1691,6 +1691,25 @@ class Job {
     }
   }
 
+  /// Trainers that train another model than the one that is read.
+  void tell_other_trainers() {
+    if (trainer_ == nullptr) return;
+    std::size_t others = 0;
+    for (const PyObject& one : program_.objects) {
+      const bool trains =
+          one.name.ends_with("Trainer") &&
+          std::any_of(std::begin(kTrainers), std::end(kTrainers), [&](const Trainer& row) { return one.is(row.name); });
+      if (!trains || one.unsure || &one == trainer_) continue;
+      const PyValue* model = one.find("model");
+      if (model == nullptr && !one.positional.empty()) model = &one.positional[0];
+      const PyObject* made = loaded(model);
+      if (made != nullptr && made != load_) ++others;
+    }
+    if (others == 0) return;
+    reading_.notes.push_back(std::to_string(others + 1) + " trainers of other models stand here; the last, of line " +
+                             std::to_string(trainer_->place.first) + ", is read");
+  }
+
   void ask() {
     // accelerate's big_modeling: layers one after the other on the GPUs that it sees.
     if (const PyValue* map = load_ == nullptr ? nullptr : load_->find("device_map");
@@ -1703,6 +1722,10 @@ class Job {
       reading_.notes.emplace_back("a template: its values come from the command line; give the command as well");
       unknown("everything that the command line says: model, batch, length, method");
     }
+    if (!told("micro_batch_size") && !auto_batch()) unknown("micro_batch_size");
+    if (!program_.calls("DistributedDataParallel").empty() && !told("parallelism.data"))
+      unknown("parallelism.data: DistributedDataParallel, and no file says how many processes");
+    tell_other_trainers();
     for (const std::string& file : program_.files) {
       unknown("the file " + file);
       reading_.companions.push_back(file);

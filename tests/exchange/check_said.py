@@ -133,6 +133,25 @@ JOBS = [
      "--per_device_train_batch_size 1 --bf16\n"}, {"parallelism.data": 3}, [], None),
     ("two trainings in one script", {"run.sh": "python sft.py --model_name_or_path Qwen/Qwen2.5-7B --per_device_train_batch_size 1 --bf16\n"
      "python dpo.py --model_name_or_path Qwen/Qwen2.5-14B --per_device_train_batch_size 1 --bf16\n"}, {}, ["AS_READ"], None),
+    ("LLaMA-Factory's words as flags", {"run.sh": "export CUDA_VISIBLE_DEVICES=0,1,2,3\nllamafactory-cli train --stage sft --do_train True "
+     "--model_name_or_path Qwen/Qwen2.5-7B --finetuning_type lora --lora_rank 16 --template qwen --dataset identity --cutoff_len 2048 "
+     "--per_device_train_batch_size 2 --bf16 True --quantization_bit 4\n"},
+     {"method": "qlora", "adapter.r": 16, "sequence_length": 2048, "micro_batch_size": 2, "parallelism.data": 4,
+      "gradient_checkpointing": "full", "framework.name": "llama_factory"}, ["EACH_GPU"], None),
+    ("LLaMA-Factory's script by torchrun", {"run.sh": "torchrun --nproc_per_node 8 src/train.py --stage dpo --do_train "
+     "--model_name_or_path Qwen/Qwen2.5-7B --finetuning_type full --template qwen --dataset dpo --cutoff_len 1024 --bf16 "
+     "--per_device_train_batch_size 1 --deepspeed examples/deepspeed/ds_z3_config.json\n"},
+     {"task": "dpo", "method": "full", "parallelism.data": 8, "parallelism.zero_stage": 3}, [], None),
+    ("LLaMA-Factory's processes", {"run.sh": "FORCE_TORCHRUN=1 NNODES=2 NPROC_PER_NODE=8 llamafactory-cli train a.yaml\n",
+                                   "a.yaml": FACTORY + "finetuning_type: lora\nbf16: true\n"}, {"parallelism.data": 16, "method": "lora"}, [], None),
+    ("a second document", {"a.yaml": FACTORY + "finetuning_type: lora\nbf16: true\n---\n" + FACTORY + "finetuning_type: full\n"},
+     {"method": "lora"}, ["AS_READ"], None),
+    ("a document between its marks", {"a.yaml": "---\n" + FACTORY + "finetuning_type: lora\nbf16: true\n...\n"}, {"method": "lora"}, [], None),
+    ("a second trainer", {"train.py": HEAD.format(loads="") + "args = TrainingArguments('out', bf16=True)\n"
+     "other = AutoModelForCausalLM.from_pretrained('gpt2')\nTrainer(other, args).train()\nTrainer(model, args).train()\n"},
+     {"model": "Qwen/Qwen2.5-7B"}, ["AS_READ"], None),
+    ("a loop that says no batch", {"train.py": HEAD.format(loads="") + "for batch in data:\n    model(**batch).loss.backward()\n"},
+     {"micro_batch_size": None}, ["NOT_SAID"], None),
     ("an Accelerator's FSDP", loop("plugin = FullyShardedDataParallelPlugin(sharding_strategy=ShardingStrategy.SHARD_GRAD_OP, "
      "cpu_offload=CPUOffload(offload_params=True))\naccelerator = Accelerator(mixed_precision='bf16', fsdp_plugin=plugin)"),
      {"parallelism.fsdp": "shard_grad_op", "offload.parameters": "cpu", "precision": "amp_bf16"}, ["ASSUMED_GPUS"], None),
@@ -206,6 +225,10 @@ def main() -> int:
             expect(f"{what}: refused", "estimate" not in answer, "INVALID_COMBINATION" in codes)
             if trained is not None:
                 expect(f"{what}: trained", at(answer, "estimate.parameters.trainable"), trained)
+    for card in ("-2xH100", "-24GB"):  # less than nothing
+        done = subprocess.run([command, "estimate", "--model", "qwen2.5-7b", f"--gpu={card}", "--json"], capture_output=True, text=True,
+                              timeout=60)
+        expect(card, [issue["code"] for issue in json.loads(done.stdout or done.stderr)["issues"]][:1], ["UNKNOWN_GPU"])
     print(f"{len(JOBS)} jobs, {failures} wrong")
     return 1 if failures else 0
 

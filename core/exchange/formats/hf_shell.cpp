@@ -423,6 +423,8 @@ void read_program(const Look& look, Sources all, Reading& reading, bool slurm) {
     facts.trl = trl_task(*launch);
     if (launch->launcher == "trl") {
       read_trl_launcher(args);
+    } else if (launch->launcher == "llamafactory-cli") {
+      read_llamafactory_processes(args, text, file);
     } else {
       read_launcher(args, *launch, file);
     }
