@@ -576,6 +576,7 @@ class Job {
     const bool unsloth_default =
         unsloth_ && load_ != nullptr && contains(load_->name, "Fast") && four == nullptr && !is_true(eight);
     if (!is_true(four) && !is_true(eight) && !unsloth_default) return;
+    refuse_both_widths(reading_, is_true(four) && four->why.empty(), is_true(eight) && eight->why.empty());
     quantised_ = true;
     PyValue by = is_true(four) ? *four : is_true(eight) ? *eight : PyValue{};
     if (bits != nullptr) by.places.push_back(bits->place);
@@ -727,6 +728,12 @@ class Job {
     }
     const PyValue* saved = lora_->find("modules_to_save");
     if (saved != nullptr && saved->kind == Kind::kList && !saved->items.empty()) say("adapter.modules_to_save", *saved);
+    for (const char* name : {"rank_pattern", "alpha_pattern", "layers_to_transform", "layers_pattern",
+                             "target_parameters", "trainable_token_indices", "exclude_modules", "bias"}) {
+      const PyValue* value = lora_->find(name);
+      const bool says = value != nullptr && (value->is_number() || !value->items.empty() || !value->text.empty());
+      if (says && value->is_known() && value->text != "none") say(std::string{"adapter."} + name, *value);
+    }
     for (const char* name : {"use_dora", "use_rslora"}) {
       const PyValue* value = lora_->find(name);
       if (is_true(value)) say(std::string{"adapter."} + name, *value);
@@ -882,6 +889,7 @@ class Job {
     for (const PyObject& one : program_.objects) {
       if (!one.is("DataLoader") && trainer_name_ != "SentenceTransformersFinetuneEngine") continue;
       const PyValue* size = one.find("batch_size");
+      if (size == nullptr && one.is("DataLoader") && one.positional.size() > 1) size = &one.positional[1];
       if (size == nullptr || !size->is_number()) continue;
       const PyValue* shuffled = one.find("shuffle");
       if (best == nullptr || (shuffled != nullptr && shuffled->boolean)) best = size;
@@ -910,7 +918,7 @@ class Job {
       const bool torch = contains(one.name, "optim") || contains(one.name, "torch") ||
                          contains(one.name, "bitsandbytes") || contains(one.name, "bnb");
       if (!torch && name != "AdamW" && name != "Adam") continue;
-      if (name == "AdamW" || name == "Adam") word = name == "AdamW" ? "adamw_torch" : "adam_torch";
+      if (name == "AdamW" || name == "Adam") word = "adamw_torch";  // both keep two states
       if (name == "AdamW8bit" || name == "Adam8bit") word = "adamw_8bit";
       if (name == "PagedAdamW8bit") word = "paged_adamw_8bit";
       if (name == "SGD") word = one.find("momentum") == nullptr ? "sgd" : "sgd_momentum";
@@ -921,6 +929,10 @@ class Job {
       const PyValue* named = space_ == nullptr ? nullptr : space_->find("optimizer");
       if (named != nullptr) places.insert(places.end(), named->places.begin(), named->places.end());
       say("optimizer", of(word), std::move(places));
+      const PyObject* given = one.positional.empty() ? nullptr : at(&one.positional[0]);
+      if (given != nullptr && given->name == ".parameters" && !given->part.empty())
+        unknown("optimizer: it gets the parameters of " + given->part +
+                " alone, and states of all that is trained are counted");
       return;
     }
     // nanoGPT model.py: configure_optimizers: AdamW, fused on CUDA.

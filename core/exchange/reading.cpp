@@ -57,6 +57,12 @@ void refuse_both_halves(Reading& reading, bool bf16, bool fp16) {
   contradicts(reading, "bf16 and fp16 are both on, which is refused before training starts: leave one of them.");
 }
 
+void refuse_both_widths(Reading& reading, bool four, bool eight) {
+  if (!four || !eight) return;
+  contradicts(reading,
+              "Weights are loaded in 4 bits and in 8, which is refused before training starts: leave one of them.");
+}
+
 void refuse_packed_alone(Reading& reading, std::string_view says) {
   contradicts(reading, "\"" + std::string{says} +
                            "\" packs the weights, and no adapter is trained beside them, which is refused before "

@@ -106,6 +106,8 @@ void not_counted(Reading& reading, std::string what, std::vector<Origin> origins
 void contradicts(Reading& reading, std::string what);
 /// transformers 5.12 training_args.py: __post_init__: ValueError "At most one of fp16 and bf16 can be True".
 void refuse_both_halves(Reading& reading, bool bf16, bool fp16);
+/// transformers 5.12 utils/quantization_config.py: BitsAndBytesConfig: ValueError "only one can be used".
+void refuse_both_widths(Reading& reading, bool four, bool eight);
 /// transformers 5.12 trainer_utils.py: validate_quantization_for_training: weights packed in `bits` beside which
 /// nothing is trained. `says` is what the file says of it: "load_in_4bit".
 void refuse_packed_alone(Reading& reading, std::string_view says);

@@ -111,6 +111,15 @@ JOBS = [
      ["INVALID_COMBINATION"], None),
     ("bf16 and fp16 of DeepSpeed", {"ds.json": '{"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}, "fp16": {"enabled": true}}',
      **script()}, {}, ["INVALID_COMBINATION"], None),
+    ("4 bits and 8", script(LORA, ", quantization_config=BitsAndBytesConfig(load_in_4bit=True, load_in_8bit=True)"), {},
+     ["INVALID_COMBINATION"], None),
+    ("4 bits and 8 in Axolotl", {"a.yaml": AXOLOTL + "load_in_4bit: true\nload_in_8bit: true\nadapter: lora\n"}, {}, ["INVALID_COMBINATION"], None),
+    ("torch's Adam, and a batch by its place", {"train.py": HEAD.format(loads="") + "loader = torch.utils.data.DataLoader(data, 3)\n"
+     "optimizer = torch.optim.Adam(model.lm_head.parameters())\nfor batch in loader:\n    model(**batch).loss.backward()\n"},
+     {"micro_batch_size": 3, "optimizer": "adamw_torch"}, ["NOT_SAID"], None),
+    ("what LoraConfig says of single modules", script("from peft import LoraConfig, get_peft_model\nmodel = get_peft_model(model, LoraConfig(r=8, "
+     "target_modules=['q_proj'], rank_pattern={'q_proj': 64}, layers_to_transform=[0, 1]))\n"),
+     {"adapter.rank_pattern": {"q_proj": 64}, "adapter.layers_to_transform": [0, 1]}, [], None),
     ("packed weights alone in a script", script(loads=", load_in_4bit=True"), {}, ["INVALID_COMBINATION"], None),
     ("packed weights with an adapter", script(LORA, ", load_in_4bit=True"), {"method": "qlora"}, [], None),
     ("packed weights alone in Axolotl", {"a.yaml": AXOLOTL + "load_in_4bit: true\nadapter:\n"}, {}, ["INVALID_COMBINATION"], None),

@@ -104,6 +104,7 @@ void read_method(Keys& keys, Facts& facts) {
   const std::string name = adapter == nullptr ? std::string{} : lower_case(adapter->text);
   const bool four_on = is_on(four);
   const bool eight_on = is_on(eight);
+  refuse_both_widths(keys.reading, four_on, eight_on);
   facts.quantised = !name.empty() && (four_on || eight_on);
   const Node* trainable = keys["unfrozen_parameters"];
   if (!name.empty()) {

@@ -52,6 +52,7 @@ void read_method(Keys& keys) {
   const bool bits8 = eight != nullptr && eight->boolean;
   // The handbook's older code took lora_r alone for use_peft.
   const bool adapted = peft != nullptr ? peft->boolean : bits4 && rank != nullptr;
+  refuse_both_widths(keys.reading, bits4, bits8);
   if (!adapted && (bits4 || bits8)) refuse_packed_alone(keys.reading, bits4 ? "load_in_4bit" : "load_in_8bit");
   if (!adapted) return keys.state("method", of("full"), {peft}, "use_peft defaults to false (TRL ModelConfig)");
   keys.state("method", of(bits4 || bits8 ? "qlora" : "lora"), {peft, four, eight, rank});
