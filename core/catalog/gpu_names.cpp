@@ -32,6 +32,9 @@ std::vector<std::string> words_of(std::string_view typed) {
   std::vector<std::string> words;
   std::string word;
   const std::string lower = lower_case(typed.substr(0, kLongestName));
+  // A minus sign is no dash of a name: less than nothing is no card.
+  if (const std::size_t first = lower.find_first_not_of(' '); first != std::string::npos && lower[first] == '-')
+    words.emplace_back("minus");
   const auto end = [&] {
     if (!word.empty()) words.push_back(std::move(word));
     word.clear();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/exchange/accelerate_keys.hpp"
 #include "core/exchange/other_work.hpp"
 #include "core/units/letters.hpp"
 
@@ -384,6 +385,61 @@ void read_environment(Args& args, const ShellScript& script, const Launch* launc
   }
 }
 
+namespace {
+
+/// Where processes meet and what they print.
+bool is_plumbing(const std::string& key) {
+  constexpr std::string_view kPlumbing[] = {"m",
+                                            "u",
+                                            "module",
+                                            "standalone",
+                                            "node_rank",
+                                            "master_addr",
+                                            "master_port",
+                                            "main_process_ip",
+                                            "main_process_port",
+                                            "max_restarts",
+                                            "tee",
+                                            "log_dir",
+                                            "multi_gpu",
+                                            "hostfile",
+                                            "launcher",
+                                            "use_env",
+                                            "no_local_rank",
+                                            "num_cpu_threads_per_process",
+                                            "dynamo_backend",
+                                            "no_python",
+                                            "bind_cores_to_rank",
+                                            "local_ranks_filter",
+                                            "role",
+                                            "monitor_interval"};
+  return key.starts_with("rdzv") || std::find(std::begin(kPlumbing), std::end(kPlumbing), key) != std::end(kPlumbing);
+}
+
+void tell_launcher_unread(const Args& options, Reading& reading) {
+  for (const Arg& arg : options.all) {
+    if (arg.read || is_plumbing(arg.key) || is_harmless_key(arg.key)) continue;
+    reading.unread.push_back({arg.key, arg.origins.empty() ? Origin{} : arg.origins[0], false});
+  }
+}
+
+/// deepspeed --include localhost:0,1: the GPUs of a host (DeepSpeed 0.18 launcher/runner.py:
+/// parse_inclusion_exclusion); 0 where hosts stand without theirs.
+std::int64_t included_gpus(const std::string& text) {
+  std::int64_t all = 0;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find('@', at), text.size());
+    const std::string host = text.substr(at, end - at);
+    const std::size_t colon = host.find(':');
+    if (colon == std::string::npos) return 0;
+    all += 1 + std::count(host.begin() + static_cast<std::ptrdiff_t>(colon), host.end(), ',');
+    at = end + 1;
+  }
+  return all;
+}
+
+}  // namespace
+
 void read_launcher(Args& args, const Launch& launch, const std::string& file) {
   Reading scratch;
   Args options(scratch);
@@ -395,6 +451,7 @@ void read_launcher(Args& args, const Launch& launch, const std::string& file) {
       args.unknown("accelerate config: " + config->value.text);
       args.reading.companions.push_back(config->value.text);
     }
+    read_accelerate_flags(options, file, args.reading);
   }
   const bool open = options.has("nnodes") && nodes == nullptr;
   if (processes != nullptr && processes->value.is_integer() && !open &&
@@ -402,6 +459,9 @@ void read_launcher(Args& args, const Launch& launch, const std::string& file) {
     const bool per_node = launch.launcher != "accelerate";
     const std::int64_t total = processes->value.integer * (per_node && nodes != nullptr ? nodes->value.integer : 1);
     args.state("parallelism.data", of(total), {processes, nodes});
+  } else if (const Arg* hosts = options.find("include");
+             hosts != nullptr && launch.launcher == "deepspeed" && included_gpus(hosts->value.text) > 0) {
+    args.state("parallelism.data", of(included_gpus(hosts->value.text)), {hosts});
   } else if (launch.launcher == "python") {
     args.assume(
         "parallelism.data", of(1),
@@ -410,10 +470,52 @@ void read_launcher(Args& args, const Launch& launch, const std::string& file) {
   } else {
     args.unknown("parallelism.data");
   }
+  tell_launcher_unread(options, args.reading);
 }
 
+// LLaMA-Factory ff6d4d12 launcher.py: launch.
+void read_llamafactory_processes(Args& args, const TrainingScript& text, const std::string& file) {
+  const auto number = [&](const char* name, std::vector<Origin>& origins) -> std::int64_t {
+    const ShellWord* word = environment_of(text.script, text.launch, name);
+    const Node node = word == nullptr ? Node{} : plain_scalar(word->word());
+    if (!node.is_integer()) return 0;
+    for (const Origin& origin : origins_of(*word, file)) origins.push_back(origin);
+    return node.integer;
+  };
+  std::vector<Origin> origins;
+  std::int64_t local = number("NPROC_PER_NODE", origins);
+  const Finding* seen = find(args.reading, "visible_gpus");
+  if (local == 0 && seen != nullptr) {
+    local = seen->value.integer;
+    origins = seen->origins;
+  }
+  const std::int64_t nodes = std::max<std::int64_t>(1, number("NNODES", origins));
+  if (local > 0) return exchange::state(args.reading, "parallelism.data", of(local * nodes), std::move(origins));
+  args.unknown("parallelism.data: llamafactory-cli takes all GPUs in sight");
+}
+void tell_other_launches(Reading& reading, const TrainingScript& text) {
+  if (text.launch == nullptr) return;
+  const auto arguments = [](const Launch& launch) {
+    std::vector<std::string> words{launch.launcher, launch.program};
+    for (const ShellWord& word : launch.arguments) words.push_back(word.word());
+    return words;
+  };
+  std::vector<std::vector<std::string>> others{arguments(*text.launch)};
+  for (const Launch& launch : text.launches) {
+    if (likelihood(launch) < likelihood(*text.launch) || !other_work(launch).empty()) continue;
+    const std::vector<std::string> words = arguments(launch);
+    if (std::find(others.begin(), others.end(), words) == others.end()) others.push_back(words);
+  }
+  if (others.size() < 2) return;
+  const std::vector<ShellWord>& words = text.launch->command->words;
+  const std::vector<int> lines = words.empty() ? std::vector<int>{} : words[0].lines();
+  reading.notes.push_back(std::to_string(others.size()) + " commands train, each with other words; the one " +
+                          (lines.empty() ? std::string{"that stands first"} : "of line " + std::to_string(lines[0])) +
+                          " is read");
+}
 void read_script(Args& args, const Look& look, const TrainingScript& text) {
   const std::string& file = look.source.name;
+  tell_other_launches(args.reading, text);
   read_slurm_header(args.reading, look.head, file);
   read_environment(args, text.script, text.launch, file);
   add_arguments(args, text.launch->arguments, file);

@@ -73,6 +73,8 @@ struct TrainingScript {
   const Launch* launch;          ///< among them; null where none trains
 };
 TrainingScript training_script(const Look& look);
+/// Says that others train as well, with other words, and which is read.
+void tell_other_launches(Reading& reading, const TrainingScript& text);
 /// Says that none does.
 void tell_no_launch(Reading& reading, const Look& look);
 
@@ -87,6 +89,8 @@ const ShellWord* environment_of(const ShellScript& script, const Launch* launch,
 void read_environment(Args& args, const ShellScript& script, const Launch* launch, const std::string& file);
 /// Processes in all by the launcher's options; states parallelism.data or asks for it.
 void read_launcher(Args& args, const Launch& launch, const std::string& file);
+/// llamafactory-cli train starts torchrun with a process for each GPU in sight, or NPROC_PER_NODE, on NNODES.
+void read_llamafactory_processes(Args& args, const TrainingScript& text, const std::string& file);
 /// #SBATCH lines, the environment and the program's arguments of a script that starts a training.
 void read_script(Args& args, const Look& look, const TrainingScript& text);
 /// #SBATCH lines.

@@ -35,6 +35,11 @@ Reading read(const Source& source, Sources all) {
   reading.format = format->name;
   reading.what = format->what;
   format->read(look, all, reading);
+  if (const int line = look.syntax == Look::Syntax::kYaml ? further_document(source.bytes) : 0; line > 0) {
+    reading.notes.push_back("\"" + source.name +
+                            "\" holds several documents; the first is read, and not what begins at line " +
+                            std::to_string(line));
+  }
   return reading;
 }
 

@@ -128,6 +128,34 @@ void settle_deepspeed(const Import& import, Value& job) {
     put(job, "precision", of(has("bf16") ? "deepspeed_bf16" : "deepspeed_fp16"));
 }
 
+/// accelerate's launcher hands its mixed precision to what it starts, whose Accelerator or TrainingArguments take it
+/// where they say none (accelerate 1.14 state.py: ACCELERATE_MIXED_PRECISION; transformers 5.12 training_args.py).
+/// Whether it is in the job.
+bool settle_mixed_precision(const Import& import, Value& job) {
+  const Value* mixed = said(import, "mixed_precision");
+  if (mixed == nullptr || (mixed->string != "bf16" && mixed->string != "fp16")) return mixed != nullptr;
+  const std::string& cast = mixed->string;
+  const auto own = std::find_if(import.fields.begin(), import.fields.end(),
+                                [](const Finding& field) { return field.path == "precision"; });
+  const bool is_open = own == import.fields.end();
+  if (!is_open && (own->assumed.empty() || !own->value.is_string()))
+    return own->value.string.find(cast) != std::string::npos;
+  const Value* fsdp = said(import, "parallelism.fsdp");
+  if (fsdp != nullptr && fsdp->string != "none") return is_open && cast == "bf16";
+  if (count_said(import, "parallelism.zero_stage") > 0) {
+    put(job, "precision", of("deepspeed_" + cast));
+  } else if (is_open) {
+    if (cast == "fp16") put(job, "precision", of("amp_fp16"));
+  } else if (own->value.string == "fp32") {
+    put(job, "precision", of("amp_" + cast));
+  } else if (own->value.string == "pure_" + cast) {
+    put(job, "precision", cast == "bf16" ? of("bf16_amp") : precision_of("fp16", "fp16"));
+  } else {
+    return own->value.string.find(cast) != std::string::npos;
+  }
+  return true;
+}
+
 /// GPUs that are started and that no line gives an axis: each has its part of the data. Megatron-LM's own command says
 /// all axes, or says that it leaves them open.
 void settle_gpus(const Import& import, Value& job, Issues& issues) {
@@ -231,9 +259,12 @@ Value job_of(const Import& import, Issues& issues) {
   Value job = empty_object();
   const bool is_axolotl = is_read_as(import, "axolotl");
   const bool batched = settle_megatron(import, job);
+  Value mixed = empty_object();
+  const bool mixes = settle_mixed_precision(import, mixed);
   for (const Finding& field : import.fields) {
     if (is_rank(field.path) && field.value.is_integer())
       put(job, "optim_args", of("rank=" + std::to_string(field.value.integer)));
+    if (field.path == "mixed_precision" && mixes) continue;
     if (is_said_elsewhere(import, field.path) || (batched && field.path == "global_batch_size")) continue;
     if (field.path == "freeze" && put_frozen_parts(import, field.value, job)) continue;
     if (is_option(field.path) || is_said_by_request(import, field.path)) {
@@ -264,6 +295,7 @@ Value job_of(const Import& import, Issues& issues) {
   // A request leaves nothing open that the engine would not fill in itself.
   if (!is_request_alone(import)) {
     settle_gpus(import, job, issues);
+    if (const Value* precision = mixed.find("precision"); precision != nullptr) put(job, "precision", *precision);
     settle_deepspeed(import, job);
     settle_prompts(import, job, issues);
   }

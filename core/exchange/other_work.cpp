@@ -84,7 +84,7 @@ constexpr Program kNames[] = {
     {"chat", kGenerates},      {"demo", kGenerates},      {"predict", kGenerates},  {"serve", kServes},
     {"server", kServes},       {"deploy", kServes},       {"eval", kEvaluates},     {"evaluate", kEvaluates},
     {"merge", kConverts},      {"export", kConverts},     {"convert", kConverts},   {"quantize", kConverts},
-    {"preprocess", kPrepares}, {"tokenize", kPrepares},   {"download", kPrepares},
+    {"preprocess", kPrepares}, {"init", kPrepares},       {"tokenize", kPrepares},  {"download", kPrepares},
 };
 
 /// Parts of words that only training has: of a file's name, a flag, a call.

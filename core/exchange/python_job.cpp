@@ -5,7 +5,10 @@
 
 #include <algorithm>
 
+#include "core/exchange/accelerate_keys.hpp"
+#include "core/exchange/deepspeed_keys.hpp"
 #include "core/exchange/formats/shared.hpp"
+#include "core/exchange/python_freezing.hpp"
 #include "core/exchange/unsloth_targets.hpp"
 #include "core/units/letters.hpp"
 
@@ -94,6 +97,9 @@ class Job {
     read_quantization();
     read_method();
     read_arguments();
+    read_plugins();
+    read_wrappers();
+    read_lightning();
     read_lengths();
     read_checkpointing();
     read_precision();
@@ -103,6 +109,7 @@ class Job {
     read_judge();
     read_teacher();
     ask();
+    tell_unread();
   }
 
  private:
@@ -200,6 +207,7 @@ class Job {
       if (one.is("Mxfp4Config")) mx_ = &one;
       if (one.is("GPTQConfig") || one.is("AwqConfig") || one.is("HqqConfig")) packed_ = &one;
       if (one.is("Accelerator")) accelerator_ = &one;
+      if (contains(one.name, "lightning") && (one.is("Trainer") || one.is("Fabric"))) lightning_ = &one;
       if (one.is("LoraConfig") || one.is("FastLanguageModel.get_peft_model") ||
           one.is("FastVisionModel.get_peft_model") || one.is("FastModel.get_peft_model") || !kind_of(one).empty())
         lora_ = &one;
@@ -568,6 +576,7 @@ class Job {
     const bool unsloth_default =
         unsloth_ && load_ != nullptr && contains(load_->name, "Fast") && four == nullptr && !is_true(eight);
     if (!is_true(four) && !is_true(eight) && !unsloth_default) return;
+    refuse_both_widths(reading_, is_true(four) && four->why.empty(), is_true(eight) && eight->why.empty());
     quantised_ = true;
     PyValue by = is_true(four) ? *four : is_true(eight) ? *eight : PyValue{};
     if (bits != nullptr) by.places.push_back(bits->place);
@@ -623,6 +632,7 @@ class Job {
           !quantised_by_.why.empty() ? quantised_by_.why
           : lora_->unsure            ? "a test at run time decides"
                                      : "");
+      read_frozen();
       return read_adapter();
     }
     if (adapter_folder != nullptr) {
@@ -633,11 +643,44 @@ class Job {
     if (template_peft || (trainer_ != nullptr && is_command() && speaks_of_peft))
       return unknown("method: the command line");
     if (quantised_ && unsloth_) return say("method", of("qlora"), quantised_by_.places);
-    const auto frozen = std::find_if(program_.assignments.begin(), program_.assignments.end(),
-                                     [](const PyAssignment& one) { return one.name == "requires_grad"; });
-    if (frozen != program_.assignments.end() && trainer_ == nullptr && load_ != nullptr && !imports("diffusers"))
-      return say("method", of("freeze"), frozen->value.places, "requires_grad is set by name");
+    if (quantised_ && quantised_by_.why.empty() && !unsloth_ && bits_of_model())
+      refuse_packed_alone(reading_, told("quantization.bits") ? "load_in_4bit or load_in_8bit" : "quantization_config");
+    if (read_frozen()) return;
     say("method", of("full"), context(), "no adapter");
+  }
+
+  /// Whether bitsandbytes packs what is trained: other kinds may be trained as they are.
+  bool bits_of_model() const { return packed_ == nullptr && load_ != nullptr && trainer_ != nullptr; }
+
+  /// The parameters that the program's own lines freeze. Whether there are any.
+  bool read_frozen() {
+    if (load_ == nullptr || imports("diffusers")) return false;
+    const bool adapts = told("method");
+    const Frozen frozen = frozen_by(
+        program_.freezing,
+        [&](int root) {
+          const PyObject* one = &program_.objects[static_cast<std::size_t>(root)];
+          if (adapts) return one->is("get_peft_model");
+          PyValue value;
+          value.kind = Kind::kObject;
+          value.index = root;
+          return loaded(&value) == load_;
+        },
+        adapts);
+    if (frozen.what == Frozen::What::kNothing) return false;
+    if (!adapts) say("method", of("freeze"), frozen.places, "requires_grad is set by name");
+    if (frozen.what == Frozen::What::kUnread) {
+      unknown("freeze: lines set requires_grad, and which parameters they leave trained is not read");
+      return true;
+    }
+    const auto list = [&](const char* path, const std::vector<std::string>& patterns) {
+      std::vector<Value> all;
+      for (const std::string& one : patterns) all.push_back(of(one));
+      if (!all.empty()) say(path, of(std::move(all)), frozen.places);
+    };
+    list("freeze", frozen.freeze);
+    list("trainable", frozen.trainable);
+    return true;
   }
 
   /// Its arguments come from a command line that is not known.
@@ -685,6 +728,12 @@ class Job {
     }
     const PyValue* saved = lora_->find("modules_to_save");
     if (saved != nullptr && saved->kind == Kind::kList && !saved->items.empty()) say("adapter.modules_to_save", *saved);
+    for (const char* name : {"rank_pattern", "alpha_pattern", "layers_to_transform", "layers_pattern",
+                             "target_parameters", "trainable_token_indices", "exclude_modules", "bias"}) {
+      const PyValue* value = lora_->find(name);
+      const bool says = value != nullptr && (value->is_number() || !value->items.empty() || !value->text.empty());
+      if (says && value->is_known() && value->text != "none") say(std::string{"adapter."} + name, *value);
+    }
     for (const char* name : {"use_dora", "use_rslora"}) {
       const PyValue* value = lora_->find(name);
       if (is_true(value)) say(std::string{"adapter."} + name, *value);
@@ -797,6 +846,10 @@ class Job {
     read_optimizer();
     if (const PyValue* packing = argument("packing"); packing != nullptr && packing->kind == Kind::kBool)
       say("packing", *packing);
+    for (const char* word : {"padding_free", "activation_offloading"}) {
+      const PyValue* value = argument(word);
+      if (trl_ && is_true(value)) say(word, *value);
+    }
     read_loss();
     if (on("torch_compile"))
       say("compile", of("full"), *argument("torch_compile"));
@@ -836,6 +889,7 @@ class Job {
     for (const PyObject& one : program_.objects) {
       if (!one.is("DataLoader") && trainer_name_ != "SentenceTransformersFinetuneEngine") continue;
       const PyValue* size = one.find("batch_size");
+      if (size == nullptr && one.is("DataLoader") && one.positional.size() > 1) size = &one.positional[1];
       if (size == nullptr || !size->is_number()) continue;
       const PyValue* shuffled = one.find("shuffle");
       if (best == nullptr || (shuffled != nullptr && shuffled->boolean)) best = size;
@@ -864,7 +918,7 @@ class Job {
       const bool torch = contains(one.name, "optim") || contains(one.name, "torch") ||
                          contains(one.name, "bitsandbytes") || contains(one.name, "bnb");
       if (!torch && name != "AdamW" && name != "Adam") continue;
-      if (name == "AdamW" || name == "Adam") word = name == "AdamW" ? "adamw_torch" : "adam_torch";
+      if (name == "AdamW" || name == "Adam") word = "adamw_torch";  // both keep two states
       if (name == "AdamW8bit" || name == "Adam8bit") word = "adamw_8bit";
       if (name == "PagedAdamW8bit") word = "paged_adamw_8bit";
       if (name == "SGD") word = one.find("momentum") == nullptr ? "sgd" : "sgd_momentum";
@@ -875,6 +929,10 @@ class Job {
       const PyValue* named = space_ == nullptr ? nullptr : space_->find("optimizer");
       if (named != nullptr) places.insert(places.end(), named->places.begin(), named->places.end());
       say("optimizer", of(word), std::move(places));
+      const PyObject* given = one.positional.empty() ? nullptr : at(&one.positional[0]);
+      if (given != nullptr && given->name == ".parameters" && !given->part.empty())
+        unknown("optimizer: it gets the parameters of " + given->part +
+                " alone, and states of all that is trained are counted");
       return;
     }
     // nanoGPT model.py: configure_optimizers: AdamW, fused on CUDA.
@@ -908,8 +966,11 @@ class Job {
       reading_.companions.push_back(deepspeed->text);
       unknown("the DeepSpeed JSON itself: " + deepspeed->text);
     } else if (deepspeed != nullptr && deepspeed->kind == Kind::kDict) {
-      if (const PyValue* zero = deepspeed->find("zero_optimization"); zero != nullptr) {
-        if (const PyValue* stage = zero->find("stage"); stage != nullptr) say("parallelism.zero_stage", *stage);
+      // The Trainer fills in the rest, and refuses what differs from its own arguments.
+      for (const Finding& one : said_by_deepspeed(*deepspeed)) {
+        if (one.path.starts_with("parallelism.") || one.path.starts_with("offload.") ||
+            one.path.starts_with("deepspeed."))
+          say(one.path, one.value, deepspeed->places, one.assumed);
       }
     }
     const PyValue* fsdp = argument("fsdp");
@@ -919,6 +980,196 @@ class Job {
       say("parallelism.fsdp", of(contains(text, "shard_grad_op") ? "shard_grad_op" : "full_shard"), *fsdp);
       if (contains(fsdp->text, "offload")) say("offload.parameters", of("cpu"), *fsdp);
     }
+  }
+
+  /// Plugins that an Accelerator is handed, under the keys of accelerate's YAML (accelerate 1.14 utils/dataclasses.py).
+  void read_plugins() {
+    const PyObject* shards = accelerator_ == nullptr ? nullptr : at(accelerator_->find("fsdp_plugin"));
+    const PyObject* zero = accelerator_ == nullptr ? nullptr : at(accelerator_->find("deepspeed_plugin"));
+    if (shards == nullptr && zero == nullptr) return;
+    Node tree;
+    const auto put_value = [&](const std::string& path, const PyValue& value) {
+      Node node;
+      if (value.kind == Kind::kBool) {
+        node.kind = Node::Kind::kBool;
+        node.boolean = value.boolean;
+      } else if (value.kind == Kind::kInteger) {
+        node = plain_scalar(std::to_string(value.integer));
+      } else if (value.is_string() || value.kind == Kind::kSymbol) {
+        node = text_node(std::string_view{value.text}.substr(value.text.rfind('.') + 1), 0);
+      } else {
+        return;
+      }
+      put_node(tree, path, std::move(node));
+    };
+    put_node(tree, "distributed_type", text_node(shards != nullptr ? "FSDP" : "DEEPSPEED", 0));
+    if (const PyValue* mixed = accelerator_->find("mixed_precision"); mixed != nullptr)
+      put_value("mixed_precision", *mixed);
+    for (const auto& [key, value] : (shards != nullptr ? shards : zero)->fields) {
+      if (shards == nullptr && key == "hf_ds_config" && value.is_string()) {
+        put_node(tree, "deepspeed_config.deepspeed_config_file", text_node(value.text, 0));
+      } else if (shards == nullptr) {
+        put_value("deepspeed_config." + key, value);
+      } else if (key == "cpu_offload") {
+        const PyObject* made = at(&value);  // CPUOffload(offload_params=True)
+        const PyValue* offload = made == nullptr ? &value : made->find("offload_params");
+        if (offload != nullptr) put_value("fsdp_config.fsdp_offload_params", *offload);
+      } else {
+        put_value("fsdp_config.fsdp_" + key, value);
+      }
+    }
+    const Origin place = (shards != nullptr ? shards : zero)->place;
+    Reading scratch;
+    Keys keys(tree, reading_.file, scratch);
+    read_accelerate_sharding(keys);
+    keys.tell_unread();
+    for (const Finding& one : scratch.findings) say(one.path, one.value, {place}, one.assumed);
+    for (const Unread& one : scratch.unread) reading_.unread.push_back({one.key, place, one.harmless});
+    for (const std::string& one : scratch.unknowns) unknown(one);
+    reading_.companions.insert(reading_.companions.end(), scratch.companions.begin(), scratch.companions.end());
+  }
+
+  /// What a program divides the model by itself: torch's FullyShardedDataParallel and fully_shard, DeepSpeed's engine.
+  void read_wrappers() {
+    for (const PyObject& one : program_.objects) {
+      const bool first = one.is("FullyShardedDataParallel") && contains(one.name, "fsdp");
+      if (first || (one.is("fully_shard") && contains(one.name, "fsdp"))) {
+        const PyValue* strategy = one.find("sharding_strategy");
+        const std::string word = strategy == nullptr ? std::string{} : lower_case(strategy->text);
+        if (contains(word, "no_shard")) continue;
+        say("parallelism.fsdp",
+            of(!first                            ? "fsdp2"
+               : contains(word, "shard_grad_op") ? "shard_grad_op"
+               : contains(word, "hybrid")        ? "hybrid_shard"
+                                                 : "full_shard"),
+            {one.place});
+      } else if (one.is("deepspeed.initialize")) {
+        const PyValue* config = one.find("config") != nullptr ? one.find("config") : one.find("config_params");
+        if (config != nullptr && config->is_string()) {
+          reading_.companions.push_back(config->text);
+          unknown("the DeepSpeed JSON itself: " + config->text);
+        } else if (config != nullptr && config->kind == Kind::kDict) {
+          for (const Finding& finding : said_by_deepspeed(*config)) {
+            if (!told(finding.path)) say(finding.path, finding.value, config->places, finding.assumed);
+          }
+        } else if (!told("parallelism.zero_stage")) {
+          unknown("parallelism.zero_stage: deepspeed.initialize takes a configuration that is not read");
+        }
+      }
+    }
+  }
+
+  /// Lightning's Trainer and Fabric (lightning 2.5 fabric/plugins/precision/precision.py, pytorch/strategies/fsdp.py,
+  /// pytorch/strategies/deepspeed.py).
+  void read_lightning() {
+    if (lightning_ == nullptr) return;
+    const PyObject& one = *lightning_;
+    const auto count = [&](const char* key) -> std::int64_t {
+      const PyValue* value = one.find(key);
+      if (value == nullptr) return 1;
+      if (value->kind == Kind::kList) return static_cast<std::int64_t>(value->items.size());
+      return value->kind == Kind::kInteger && value->integer > 0 ? value->integer : 0;
+    };
+    const PyValue* devices = one.find("devices");
+    const std::int64_t gpus = devices == nullptr ? 0 : count("devices") * count("num_nodes");
+    if (gpus > 0)
+      say("parallelism.data", of(gpus), {one.place});
+    else
+      unknown("parallelism.data: Lightning takes all GPUs in sight");
+    if (const PyValue* steps = one.find("accumulate_grad_batches"); steps != nullptr && steps->is_number())
+      say("gradient_accumulation_steps", *steps);
+    if (const PyValue* norm = one.find("gradient_clip_val"); norm != nullptr && norm->is_number())
+      say("max_grad_norm", *norm);
+    const bool zero = read_lightning_strategy();
+    const PyValue* said = one.find("precision");
+    std::string word = said == nullptr                ? "32"
+                       : said->kind == Kind::kInteger ? std::to_string(said->integer)
+                                                      : said->text;
+    if (word == "bf16" || word == "16") word += "-mixed";
+    const char* cast = word.starts_with("bf16") ? "bf16" : word.starts_with("16") ? "fp16" : "";
+    if (std::string_view{cast}.empty() && !word.starts_with("32")) return unknown("precision: Lightning's " + word);
+    if (zero && !std::string_view{cast}.empty())
+      return say("precision", of(std::string{"deepspeed_"} + cast), {one.place});
+    if (word.ends_with("-true")) return say("precision", of(std::string{"pure_"} + cast), {one.place});
+    PyValue by;
+    const std::string weights = weights_dtype(by);
+    by.places.push_back(one.place);
+    say("precision", precision_of(weights.empty() || weights == "auto" ? "fp32" : weights, cast), by.places,
+        weights.empty() ? "no dtype: fp32 weights before transformers 5" : "");
+  }
+
+  static Node node_of(const PyValue& value) {
+    Node node;
+    if (value.kind == Kind::kBool) {
+      node.kind = Node::Kind::kBool;
+      node.boolean = value.boolean;
+    } else if (value.kind == Kind::kInteger || value.kind == Kind::kReal) {
+      node.kind = value.kind == Kind::kInteger ? Node::Kind::kInteger : Node::Kind::kReal;
+      node.integer = value.integer;
+      node.real = value.real;
+    } else if (value.is_string()) {
+      node = text_node(value.text, 0);
+    } else if (value.kind == Kind::kDict || value.kind == Kind::kList) {
+      node.kind = value.kind == Kind::kDict ? Node::Kind::kObject : Node::Kind::kArray;
+      node.keys = value.keys;
+      for (const PyValue& item : value.items) node.items.push_back(node_of(item));
+    }
+    return node;
+  }
+
+  /// What a dictionary of DeepSpeed's keys says, and no default.
+  std::vector<Finding> said_by_deepspeed(const PyValue& dictionary) {
+    const Node tree = node_of(dictionary);
+    Reading scratch;
+    Keys keys(tree, reading_.file, scratch);
+    read_deepspeed_keys(keys);
+    keys.tell_unread();
+    for (const Issue& issue : scratch.issues) reading_.issues.push_back(issue);
+    for (Unread& one : scratch.unread) {
+      if (!dictionary.places.empty()) one.origin = dictionary.places.front();
+      reading_.unread.push_back(std::move(one));
+    }
+    std::erase_if(scratch.findings, [](const Finding& one) { return one.path == "precision" && !one.assumed.empty(); });
+    return scratch.findings;
+  }
+
+  /// Whether DeepSpeed divides something.
+  bool read_lightning_strategy() {
+    const PyValue* strategy = lightning_->find("strategy");
+    const PyObject* made = at(strategy);
+    const std::string word = lower_case(made != nullptr       ? made->name
+                                        : strategy == nullptr ? std::string{}
+                                                              : strategy->text);
+    const auto on = [&](const char* key) { return made != nullptr && is_true(made->find(key)); };
+    const std::vector<Origin> places = strategy == nullptr ? std::vector<Origin>{} : strategy->places;
+    const bool offload = contains(word, "offload");
+    if (contains(word, "fsdp")) {
+      const PyValue* how = made == nullptr ? nullptr : made->find("sharding_strategy");
+      const std::string kind = how == nullptr ? std::string{} : lower_case(how->text);
+      if (!contains(kind, "no_shard")) {
+        say("parallelism.fsdp",
+            of(contains(kind, "hybrid")          ? "hybrid_shard"
+               : contains(kind, "shard_grad_op") ? "shard_grad_op"
+                                                 : "full_shard"),
+            places);
+      }
+      if (offload || on("cpu_offload")) say("offload.parameters", of("cpu"), places);
+      if (made != nullptr && made->find("activation_checkpointing_policy") != nullptr)
+        say("gradient_checkpointing", of("full"), places);
+      return false;
+    }
+    if (!contains(word, "deepspeed")) {
+      if (!word.empty() && word != "auto" && !contains(word, "ddp")) unknown("strategy: Lightning's " + word);
+      return false;
+    }
+    std::int64_t stage = 2;  // DeepSpeedStrategy's default
+    if (const PyValue* number = made == nullptr ? nullptr : made->find("stage"); number != nullptr)
+      stage = number->integer;
+    if (made == nullptr && contains(word, "stage_")) stage = word[word.find("stage_") + 6] - '0';
+    say("parallelism.zero_stage", of(stage), places);
+    if (offload || on("offload_optimizer")) say("offload.optimizer", of("cpu"), places);
+    if ((offload && stage == 3) || on("offload_parameters")) say("offload.parameters", of("cpu"), places);
+    return true;
   }
 
   /// Programs with an argparse of their own: DeepSpeed's, diffusers'.
@@ -1136,6 +1387,7 @@ class Job {
   std::string autocast(PyValue& by, bool& open) const {
     const PyValue* bf16 = argument("bf16");
     const PyValue* fp16 = argument("fp16");
+    refuse_both_halves(reading_, is_true(bf16) && bf16->why.empty(), is_true(fp16) && fp16->why.empty());
     if (is_true(bf16)) {
       by = *bf16;
       return "bf16";
@@ -1189,6 +1441,8 @@ class Job {
     const std::vector<Origin> here = context();
     around.insert(around.end(), here.begin(), here.end());
     if (by.why.empty()) by.why = by_dtype.why;
+    if (lightning_ != nullptr) return;
+    if (trainer_ == nullptr && told("precision")) return;  // an Accelerator's plugin or DeepSpeed's keys said it
     // trl 1.9 experimental/ppo/ppo_trainer.py: __init__: Accelerator(gradient_accumulation_steps=…).
     if (task_ == "ppo" && !unsloth_ && !quantised_ && !(open && is_command()) && weights != "auto") {
       return say("precision", precision_of(weights.empty() ? "fp32" : weights, ""), around,
@@ -1206,8 +1460,9 @@ class Job {
 
     const bool is_stated = !weights.empty() && weights != "auto";
     const PyValue* deepspeed = argument("deepspeed");
-    if (deepspeed != nullptr && deepspeed->is_string() && !deepspeed->text.empty() && !cast.empty())
-      return say("precision", of("deepspeed_" + cast), by);
+    const bool by_engine = deepspeed != nullptr &&
+                           (deepspeed->kind == Kind::kDict || (deepspeed->is_string() && !deepspeed->text.empty()));
+    if (by_engine && !cast.empty()) return say("precision", of("deepspeed_" + cast), by);
     if (quantised_ || unsloth_) {
       if (!cast.empty()) return say("precision", precision_of(is_stated ? weights : cast, cast), by);
       if (unsloth_ && arguments_ == nullptr) return;
@@ -1310,16 +1565,22 @@ class Job {
       copy("rollout.gpu_memory_utilization", {"vllm_gpu_memory_utilization"});
       copy("rollout.sleep", {"vllm_enable_sleep_mode"});
       copy("rollout.tensor_parallel", {"vllm_tensor_parallel_size"});
+      // unsloth 2026.8.19 models/rl.py: the engine that from_pretrained made is the trainer's.
+      if (unsloth_ && is_true(load_option("fast_inference"))) say_fast_inference(*load_option("fast_inference"));
       if (!told("rollout.mode")) unknown("rollout.mode: colocate in trl 1, server before");
     } else if (argument("ds3_gather_for_generation") != nullptr) {
       copy("rollout.gather_weights", {"ds3_gather_for_generation"});
     } else if (const PyValue* fast = load_option("fast_inference"); is_true(fast)) {
       say("rollout.engine", of("vllm"), *fast);
-      say("rollout.mode", of("colocate"), *fast);
-      say("rollout.shared_weights", of(true), *fast);
-      if (const PyValue* share = load_option("gpu_memory_utilization"); share != nullptr)
-        say("rollout.gpu_memory_utilization", *share);
+      say_fast_inference(*fast);
     }
+  }
+
+  void say_fast_inference(const PyValue& fast) {
+    say("rollout.mode", of("colocate"), fast);
+    say("rollout.shared_weights", of(true), fast);
+    if (const PyValue* share = load_option("gpu_memory_utilization"); share != nullptr)
+      say("rollout.gpu_memory_utilization", *share);
   }
 
   /// A model that the trainer is handed: a name, or what was loaded before.
@@ -1365,6 +1626,102 @@ class Job {
     }
   }
 
+  /// Words of the calls that make the job which nobody asked for. What a class has by itself is no word of the job's.
+  void tell_unread() {
+    constexpr std::string_view kParts[] = {"model",
+                                           "args",
+                                           "tokenizer",
+                                           "processing_class",
+                                           "train_dataset",
+                                           "eval_dataset",
+                                           "data_collator",
+                                           "compute_metrics",
+                                           "callbacks",
+                                           "formatting_func",
+                                           "preprocess_logits_for_metrics",
+                                           "optimizers",
+                                           "peft_config",
+                                           "task_type",
+                                           "cache_dir",
+                                           "use_auth_token",
+                                           "device_map",
+                                           "low_cpu_mem_usage",
+                                           "quantization_config",
+                                           "model_init_kwargs",
+                                           "dataset_kwargs",
+                                           "id2label",
+                                           "label2id",
+                                           "label_names",
+                                           "dataset_num_proc",
+                                           "random_state",
+                                           "attn_implementation",
+                                           "bias",
+                                           "disable_tqdm",
+                                           "log_with",
+                                           "project_dir",
+                                           "save_on_each_node",
+                                           "eval_on_start",
+                                           "do_eval",
+                                           "eval_steps",
+                                           "eval_strategy",
+                                           "evaluation_strategy",
+                                           "loss",
+                                           "evaluator",
+                                           "max_seq_length",
+                                           "max_lora_rank",
+                                           "importance_sampling_level",
+                                           "mask_truncated_completions",
+                                           "vllm_sampling_params",
+                                           "trackio_space_id",
+                                           "project",
+                                           "chat_template_kwargs",
+                                           "chat_template_path",
+                                           "num_completions_to_print",
+                                           "embedding_learning_rate",
+                                           "bnb_4bit_compute_dtype",
+                                           "batch_sampler",
+                                           "auto_model",
+                                           "fix_tokenizer",
+                                           "data_seed",
+                                           "delta",
+                                           "prompts",
+                                           "use_cache",
+                                           "load_in_16bit",
+                                           "dataloader_pin_memory",
+                                           "dataloader_persistent_workers",
+                                           "whisper_language",
+                                           "whisper_task"};
+    for (const PyObject* one : {arguments_, trainer_, lora_, bits_, load_, accelerator_, lightning_}) {
+      if (one == nullptr || one->parsed || !one->bases.empty()) continue;
+      for (const auto& [key, value] : one->fields) {
+        const bool off = value.kind == Kind::kNone || (value.kind == Kind::kBool && !value.boolean);
+        if (one->asked.contains(key) || off) continue;
+        const bool harmless =
+            is_harmless_key(key) || std::find(std::begin(kParts), std::end(kParts), key) != std::end(kParts);
+        reading_.unread.push_back({key, value.places.empty() ? one->place : value.places.front(), harmless});
+      }
+    }
+  }
+
+  /// Trainers that train another model than the one that is read.
+  void tell_other_trainers() {
+    if (trainer_ == nullptr) return;
+    std::size_t others = 0;
+    for (const PyObject& one : program_.objects) {
+      const bool trains =
+          one.name.ends_with("Trainer") &&
+          std::any_of(std::begin(kTrainers), std::end(kTrainers), [&](const Trainer& row) { return one.is(row.name); });
+      if (!trains || one.unsure || &one == trainer_) continue;
+      const PyValue* model = one.find("model");
+      if (model == nullptr && !one.positional.empty()) model = &one.positional[0];
+      const PyObject* made = loaded(model);
+      if (made != nullptr && made != load_) ++others;
+    }
+    if (others == 0) return;
+    reading_.notes.push_back(std::to_string(others + 1) + " trainers of other models stand here; the last, of line " +
+                             std::to_string(trainer_->place.first) + ", is read");
+  }
+
   void ask() {
     // accelerate's big_modeling: layers one after the other on the GPUs that it sees.
     if (const PyValue* map = load_ == nullptr ? nullptr : load_->find("device_map");
@@ -1377,6 +1734,10 @@ class Job {
       reading_.notes.emplace_back("a template: its values come from the command line; give the command as well");
       unknown("everything that the command line says: model, batch, length, method");
     }
+    if (!told("micro_batch_size") && !auto_batch()) unknown("micro_batch_size");
+    if (!program_.calls("DistributedDataParallel").empty() && !told("parallelism.data"))
+      unknown("parallelism.data: DistributedDataParallel, and no file says how many processes");
+    tell_other_trainers();
     for (const std::string& file : program_.files) {
       unknown("the file " + file);
       reading_.companions.push_back(file);
@@ -1394,6 +1755,7 @@ class Job {
   const PyObject* mx_ = nullptr;
   const PyObject* packed_ = nullptr;
   const PyObject* accelerator_ = nullptr;
+  const PyObject* lightning_ = nullptr;  // its Trainer, or Fabric
   const PyObject* lora_ = nullptr;
   const PyObject* bits_ = nullptr;
   const PyObject* prepared_ = nullptr;

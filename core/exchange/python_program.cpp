@@ -102,7 +102,9 @@ const PyValue* PyValue::find(std::string_view key) const {
 
 const PyValue* PyObject::find(std::string_view key) const {
   for (std::size_t at = fields.size(); at-- > 0;) {
-    if (fields[at].first == key) return &fields[at].second;
+    if (fields[at].first != key) continue;
+    asked.emplace(key);
+    return &fields[at].second;
   }
   return nullptr;
 }
@@ -189,6 +191,7 @@ void PyProgram::add_document(const Node& node, const std::string& name, int cell
 }
 
 void PyProgram::run_the_rest() {
+  resting_ = true;
   for (std::size_t at = 0; at < functions_.size(); ++at) {
     if (functions_[at].runs > 0) continue;
     PyObject none;
@@ -262,14 +265,72 @@ void PyProgram::run_one(const PyStatement& statement) {
 }
 
 void PyProgram::run_if(const PyStatement& statement) {
-  const int holds = truth(evaluate(statement.value));
+  const PyValue asked = evaluate(statement.value);
+  const int holds = truth(asked);
   if (holds == 1) return run_all(statement.body);
   if (holds == 0) return run_all(statement.other);
+  if (asked.test.is_known() && !frames_.back().test.is_known()) return run_sides(asked.test, statement);
   // Nobody knows: both, the first side last, so that it counts.
   ++frames_.back().unsure;
   run_all(statement.other);
   run_all(statement.body);
   --frames_.back().unsure;
+}
+
+/// A test of a parameter's name holds for some: each side is about those that it holds for.
+void PyProgram::run_sides(const NameTest& test, const PyStatement& statement) {
+  frames_.back().test = test;
+  run_all(statement.body);
+  frames_.back().test.none = !test.none;
+  run_all(statement.other);
+  frames_.back().test = {};
+}
+
+bool PyProgram::is_unsure() const {
+  return std::any_of(frames_.begin(), frames_.end(), [](const Frame& frame) { return frame.unsure > 0; });
+}
+
+/// What a loop over all of it takes one by one: parameters, or parts that stand in a list.
+PyValue PyProgram::each(const PyValue& all, const PyObject* call) {
+  PyValue one;
+  if (call == nullptr) {
+    one.part_of = all.part_of;
+    one.part = all.part;
+    return one;
+  }
+  const bool named = call->name == ".named_parameters" || call->name == ".named_modules";
+  if (!named && call->name != ".parameters" && call->name != ".modules" && call->name != ".children") return one;
+  one.part_of = call->part_of;
+  one.part = call->part;
+  if (!named) return one;
+  PyValue pair = made(Kind::kList);
+  pair.items.resize(2);
+  pair.items[0].names_parameter = true;
+  pair.items[1] = std::move(one);
+  return pair;
+}
+
+/// `requires_grad = value`, or requires_grad_(value).
+void PyProgram::set_trained(const PyValue& of, const PyValue& value, const Origin& place) {
+  PyFreezing one;
+  one.root = of.part_of >= 0 ? of.part_of : of.kind == Kind::kObject ? of.index : -1;
+  one.part = of.part;
+  one.place = place;
+  one.test = frames_.back().test;
+  one.trained = value.boolean;
+  const bool tested = std::any_of(frames_.begin(), frames_.end() - 1, [](const Frame& f) { return f.test.is_known(); });
+  one.is_known =
+      of.part_of >= 0 && value.kind == Kind::kBool && !is_unsure() && !tested && of.part.find('?') == std::string::npos;
+  // A function that nobody calls freezes what nobody hands it.
+  if (freezing.size() > kMostPlaces || (resting_ && of.part_of < 0)) return;
+  if (value.test.is_known() && !one.test.is_known() && of.part_of >= 0 && !is_unsure()) {  // = "head" in name
+    one.is_known = one.trained = true;
+    one.test = value.test;
+    freezing.push_back(one);
+    one.trained = false;
+    one.test.none = !one.test.none;
+  }
+  freezing.push_back(std::move(one));
 }
 
 void PyProgram::run_assign(const PyStatement& statement) {
@@ -290,7 +351,8 @@ void PyProgram::run_assign(const PyStatement& statement) {
 void PyProgram::run_for(const PyStatement& statement) {
   const PyValue all = evaluate(statement.value);
   const bool list = all.kind == Kind::kList && !all.items.empty();
-  if (!statement.targets.empty()) assign(statement.targets[0], list ? all.items[0] : PyValue{});
+  const PyObject* call = all.kind == Kind::kObject ? &objects[static_cast<std::size_t>(all.index)] : nullptr;
+  if (!statement.targets.empty()) assign(statement.targets[0], list ? all.items[0] : each(all, call));
   run_all(statement.body);
 }
 
@@ -458,6 +520,7 @@ void PyProgram::assign(const PyExpr& target, const PyValue& value) {
     if (target.kind == PyExpr::Kind::kSubscript) key = evaluate(target.items[1]).text;
     PyValue placed = value;
     placed.places.insert(placed.places.begin(), place_of(target));
+    if (key == "requires_grad") set_trained(self, value, place_of(target));
     if (self.kind == Kind::kObject) {
       std::vector<std::pair<std::string, PyValue>>& fields = objects[static_cast<std::size_t>(self.index)].fields;
       if (fields.size() < 2000) fields.emplace_back(key, std::move(placed));
@@ -625,6 +688,13 @@ PyValue PyProgram::attribute(const PyExpr& expression) {
       return value;
     }
   }
+  if (self.kind == Kind::kObject || (self.kind == Kind::kUnknown && self.part_of >= 0)) {
+    PyValue value;
+    value.part_of = self.kind == Kind::kObject ? self.index : self.part_of;
+    value.part = self.part.empty() ? expression.text : self.part + "." + expression.text;
+    value.places.push_back(place_of(expression));
+    return value;
+  }
   if (self.kind == Kind::kClass) {
     for (const auto& [name, value] : classes_[static_cast<std::size_t>(self.index)].fields) {
       if (name == expression.text) return value;
@@ -651,6 +721,10 @@ PyValue PyProgram::subscript(const PyExpr& expression) {
     if (at >= 0 && at < size) value = self.items[static_cast<std::size_t>(at)];
   } else if (self.kind == Kind::kObject && self.index >= 0 && index.kind == Kind::kInteger && index.integer == 0) {
     value = self;
+  } else if (self.kind == Kind::kUnknown && self.part_of >= 0) {
+    value.part_of = self.part_of;
+    const bool counted = index.kind == Kind::kInteger && index.integer >= 0;
+    value.part = self.part + "." + (counted ? std::to_string(index.integer) : "?");
   }
   PyValue here;
   here.places.push_back(place_of(expression));
@@ -732,6 +806,11 @@ PyValue PyProgram::compare(const PyExpr& expression) {
   const PyValue right = evaluate(expression.items[1]);
   const std::string& op = expression.text;
   if (op == "in" || op == "not in") {
+    if (left.is_string() && right.names_parameter) {
+      PyValue value;
+      value.test = {{left.text}, op == "not in"};
+      return value;
+    }
     if (!left.is_string() || (right.kind != Kind::kList && right.kind != Kind::kDict && !right.is_string())) return {};
     bool inside = right.is_string() && right.text.find(left.text) != std::string::npos;
     for (const PyValue& item : right.items)
@@ -764,10 +843,23 @@ PyValue PyProgram::compare(const PyExpr& expression) {
   return {};
 }
 
+/// Two tests of a name as one: "a" in name or "b" in name; "a" not in name and "b" not in name.
+NameTest PyProgram::either(const NameTest& left, const NameTest& right, bool all) {
+  if (!left.is_known() || !right.is_known() || left.none != right.none || left.none != all) return {};
+  NameTest both = left;
+  both.texts.insert(both.texts.end(), right.texts.begin(), right.texts.end());
+  return both;
+}
+
 PyValue PyProgram::logic(const PyExpr& expression) {
   PyValue left = evaluate(expression.items[0]);
   PyValue right = evaluate(expression.items[1]);
   const int known = truth(left);
+  if (left.test.is_known() || right.test.is_known()) {
+    PyValue value;
+    value.test = either(left.test, right.test, expression.text == "and");
+    return value;
+  }
   if (expression.text == "or")
     return known == 1 ? left : known == 0 ? right : right.is_known() && right.kind != Kind::kBool ? right : PyValue{};
   if (known == 0) return left;
@@ -777,6 +869,11 @@ PyValue PyProgram::logic(const PyExpr& expression) {
 PyValue PyProgram::unary(const PyExpr& expression) {
   if (expression.items.empty()) return {};
   const PyValue value = evaluate(expression.items[0]);
+  if (expression.text == "not" && value.test.is_known()) {
+    PyValue other;
+    other.test = {value.test.texts, !value.test.none};
+    return other;
+  }
   if (expression.text == "not") return truth(value) < 0 ? PyValue{} : from_bool(truth(value) == 0);
   if (expression.text == "-" && value.kind == Kind::kInteger) return from_integer(-value.integer);
   if (expression.text == "-" && value.kind == Kind::kReal) return from_real(-value.real);
@@ -1015,6 +1112,20 @@ PyValue PyProgram::document(const std::string& path) {
 
 PyValue PyProgram::method(const PyValue& self, const std::string& name, PyObject one) {
   if (self.is_string() || self.kind == Kind::kList || self.kind == Kind::kDict) return text_method(self, name, one);
+  one.part_of = self.kind == Kind::kObject ? self.index : self.part_of;
+  one.part = self.part;
+  if (name == "requires_grad_") {
+    PyValue of = self;
+    of.part_of = one.part_of;
+    const PyValue* said = one.positional.empty() ? one.find("requires_grad") : &one.positional[0];
+    PyValue value = said == nullptr ? from_bool(true) : *said;
+    set_trained(of, value, one.place);
+  }
+  if (self.names_parameter && name == "startswith" && one.positional.size() == 1 && one.positional[0].is_string()) {
+    PyValue value;
+    value.test = {{"^" + one.positional[0].text}, false};
+    return value;
+  }
   if (self.kind != Kind::kObject) {
     one.name = "." + name;
     return keep(std::move(one));
@@ -1147,6 +1258,7 @@ PyValue PyProgram::parsed_arguments(const PyObject& parser, const std::string& n
     PyObject one;
     one.place = parser.place;
     one.from_command = !commanded_;
+    one.parsed = true;
     one.fields = command_;
     if (kind.kind == Kind::kClass) {
       for (const auto& field : classes_[static_cast<std::size_t>(kind.index)].fields) commanded(field.first);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,13 @@
 #include "core/exchange/text/python.hpp"
 
 namespace tidemark::exchange {
+
+/// A test of a parameter's name: whether one of these texts is in it ("^" at its beginning), or none.
+struct NameTest {
+  std::vector<std::string> texts;
+  bool none = false;
+  bool is_known() const { return !texts.empty(); }
+};
 
 /// What an expression is known to be, and the places that made it so.
 struct PyValue {
@@ -40,6 +48,12 @@ struct PyValue {
   int index = -1;  ///< of objects, functions and classes
   std::vector<Origin> places;
   std::string why;  ///< what makes it only likely
+  /// Of what is else unknown: the object that it is a part of, or a parameter of, and which; a parameter's name; a test
+  /// of one.
+  int part_of = -1;
+  std::string part;
+  bool names_parameter = false;
+  NameTest test;
 
   bool is_number() const { return kind == Kind::kInteger || kind == Kind::kReal; }
   bool is_string() const { return kind == Kind::kString; }
@@ -53,13 +67,18 @@ struct PyObject {
   std::vector<std::string> bases;  ///< of an own class: those it derives from
   std::vector<PyValue> positional;
   std::vector<std::pair<std::string, PyValue>>
-      fields;     ///< keywords, attributes that were set; the last of a name counts
-  int self = -1;  ///< of a method: the object
+      fields;        ///< keywords, attributes that were set; the last of a name counts
+  int self = -1;     ///< of a method: the object
+  int part_of = -1;  ///< of a method: the object that what it is called of is a part of, and which part
+  std::string part;
   Origin place;
   Origin defined;             ///< of an own class: where it stands
   bool from_command = false;  ///< its fields come from the command line
+  bool parsed = false;        ///< a parser of arguments made it, of a command that is known or not
   bool unsure = false;        ///< a test that nobody can decide leads to it
+  mutable std::set<std::string, std::less<>> asked;  ///< fields that somebody looked at
 
+  /// The field of that name, which is then one that was asked for.
   const PyValue* find(std::string_view key) const;
   /// Whether its name, or a base, ends so, at a dot.
   bool is(std::string_view ending) const;
@@ -69,6 +88,16 @@ struct PyObject {
 struct PyAssignment {
   std::string name;
   PyValue value;
+};
+
+/// Parameters of an object, or of a part of it, are trained from here on, or not.
+struct PyFreezing {
+  int root = -1;     ///< the object; -1 where nobody knows
+  std::string part;  ///< "model.layers"; empty: all of it
+  NameTest test;     ///< which of those parameters; unknown: all
+  bool trained = false;
+  bool is_known = false;  ///< what it is about, and whether it is reached
+  Origin place;
 };
 
 /// A program of Python as far as reading tells: every statement is followed once, functions when they are called (and
@@ -91,8 +120,9 @@ class PyProgram {
 
   std::deque<PyObject> objects;
   std::vector<PyAssignment> assignments;
-  std::vector<std::string> flags;  ///< of its command that its own parser takes
-  std::vector<std::string> files;  ///< of the program that it could not open: YAML, JSON
+  std::vector<PyFreezing> freezing;  ///< requires_grad, in order
+  std::vector<std::string> flags;    ///< of its command that its own parser takes
+  std::vector<std::string> files;    ///< of the program that it could not open: YAML, JSON
 
   /// Calls of that name, in order.
   std::vector<const PyObject*> calls(std::string_view ending) const;
@@ -121,6 +151,7 @@ class PyProgram {
     PyValue result;
     bool returned = false;
     int unsure = 0;  // open tests that nobody could decide
+    NameTest test;   // the one open test of a parameter's name
   };
 
   /// The command's word for a flag, or null.
@@ -138,6 +169,12 @@ class PyProgram {
   int define_function(const PyStatement& statement);
   bool import_sibling(const PyStatement& statement);
   Scope* module_of(const std::string& name);
+
+  void run_sides(const NameTest& test, const PyStatement& statement);
+  void set_trained(const PyValue& of, const PyValue& value, const Origin& place);
+  bool is_unsure() const;
+  static PyValue each(const PyValue& all, const PyObject* call);
+  static NameTest either(const NameTest& left, const NameTest& right, bool all);
 
   void assign(const PyExpr& target, const PyValue& value);
   void assign_name(const std::string& name, const PyValue& value);
@@ -185,6 +222,7 @@ class PyProgram {
   int cell_ = -1;
   int depth_ = 0;
   long steps_ = 0;
+  bool resting_ = false;  // what nobody called is run
 };
 
 /// The value for the request: a symbol by its last word, an object or an unknown as null.

@@ -48,4 +48,25 @@ void not_counted(Reading& reading, std::string what, std::vector<Origin> origins
   state(reading, "not_counted", of(std::move(all)), std::move(origins), "nothing of the request tells it");
 }
 
+void contradicts(Reading& reading, std::string what) {
+  reading.issues.push_back({"INVALID_COMBINATION", Severity::kError, reading.file, std::move(what), ""});
+}
+
+void refuse_both_halves(Reading& reading, bool bf16, bool fp16) {
+  if (!bf16 || !fp16) return;
+  contradicts(reading, "bf16 and fp16 are both on, which is refused before training starts: leave one of them.");
+}
+
+void refuse_both_widths(Reading& reading, bool four, bool eight) {
+  if (!four || !eight) return;
+  contradicts(reading,
+              "Weights are loaded in 4 bits and in 8, which is refused before training starts: leave one of them.");
+}
+
+void refuse_packed_alone(Reading& reading, std::string_view says) {
+  contradicts(reading, "\"" + std::string{says} +
+                           "\" packs the weights, and no adapter is trained beside them, which is refused before "
+                           "training starts: say the adapter, or leave the weights unpacked.");
+}
+
 }  // namespace tidemark::exchange

@@ -102,6 +102,16 @@ const Format* recognise(const Look& look);
 /// Says that the job has something that moves memory and that no option tells; each kind once.
 void not_counted(Reading& reading, std::string what, std::vector<Origin> origins = {});
 
+/// Says that what the file asks for cannot be together, so that there is no job: the framework refuses it as well.
+void contradicts(Reading& reading, std::string what);
+/// transformers 5.12 training_args.py: __post_init__: ValueError "At most one of fp16 and bf16 can be True".
+void refuse_both_halves(Reading& reading, bool bf16, bool fp16);
+/// transformers 5.12 utils/quantization_config.py: BitsAndBytesConfig: ValueError "only one can be used".
+void refuse_both_widths(Reading& reading, bool four, bool eight);
+/// transformers 5.12 trainer_utils.py: validate_quantization_for_training: weights packed in `bits` beside which
+/// nothing is trained. `says` is what the file says of it: "load_in_4bit".
+void refuse_packed_alone(Reading& reading, std::string_view says);
+
 /// What a reader says about one field.
 void state(Reading& reading, std::string_view path, Value value, std::vector<Origin> origins, std::string assumed = {});
 

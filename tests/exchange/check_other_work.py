@@ -28,6 +28,7 @@ NO_JOBS = {
     "api.sh": "python -m vllm.entrypoints.openai.api_server --model Qwen/Qwen2.5-7B-Instruct",
     "sglang.sh": "python -m sglang.launch_server --model-path Qwen/Qwen2.5-7B-Instruct",
     "gguf.sh": "python convert_hf_to_gguf.py --model_name_or_path meta-llama/Llama-3.1-8B",
+    "pissa.sh": "python scripts/pissa_init.py --model_name_or_path meta-llama/Meta-Llama-3-8B-Instruct --output_dir models/pissa",
     "lm_eval.sh": "accelerate launch -m lm_eval --model hf --model_args pretrained=EleutherAI/gpt-j-6B --batch_size 8",
     "glue.sh": "python run_glue.py --model_name_or_path bert-base-uncased --task_name mrpc --do_eval",
     "export.yaml": "model_name_or_path: meta-llama/Meta-Llama-3-8B-Instruct\nadapter_name_or_path: saves/lora\n"

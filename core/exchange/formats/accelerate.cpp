@@ -1,5 +1,7 @@
 // accelerate's YAML (accelerate 1.14.0 commands/config/config_args.py, utils/dataclasses.py:
 // FullyShardedDataParallelPlugin, DeepSpeedPlugin, ParallelismConfig).
+#include "core/exchange/accelerate_keys.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -103,7 +105,7 @@ void read_fsdp_section(Keys& keys, const Node* type, const Node* mixed) {
   const auto option = [&](const char* name) -> const Node* { return keys[std::string{"fsdp_config."} + name]; };
   const Node* version = option("fsdp_version");
   const Node* reshard = option("fsdp_reshard_after_forward");
-  if (version != nullptr && version->integer == 2) {
+  if (version != nullptr && (version->integer == 2 || version->text == "2")) {
     keys.state("parallelism.fsdp", of("fsdp2"), {version});
     if (reshard != nullptr && reshard->is_bool())
       keys.state("parallelism.reshard_after_forward", to_value(*reshard), {reshard});
@@ -131,20 +133,29 @@ void read_fsdp_section(Keys& keys, const Node* type, const Node* mixed) {
   }
 }
 
+}  // namespace
+
+void read_accelerate_sharding(Keys& keys) {
+  const Node* mixed = keys["mixed_precision"];
+  const Node* type = keys["distributed_type"];
+  const std::string kind = word_of(type);
+  if (kind == "deepspeed" || keys["deepspeed_config"] != nullptr) read_deepspeed_section(keys, mixed);
+  if (kind == "fsdp" || kind == "fsdp2") read_fsdp_section(keys, type, mixed);
+  if (kind == "multi_gpu") keys.state("parallelism.fsdp", of("none"), {type});
+}
+
+namespace {
+
 void read_accelerate(const Look& look, Sources, Reading& reading) {
   Keys keys(look.document.root, look.source.name, reading);
   const Node* mixed = keys["mixed_precision"];
-  const Node* type = keys["distributed_type"];
   if (mixed != nullptr) {
     keys.state("mixed_precision", of(word_of(mixed)), {mixed});
   } else {
     keys.assume("mixed_precision", of("no"), "not given");
   }
   read_topology(keys);
-  const std::string kind = word_of(type);
-  if (kind == "deepspeed" || keys["deepspeed_config"] != nullptr) read_deepspeed_section(keys, mixed);
-  if (kind == "fsdp" || kind == "fsdp2") read_fsdp_section(keys, type, mixed);
-  if (kind == "multi_gpu") keys.state("parallelism.fsdp", of("none"), {type});
+  read_accelerate_sharding(keys);
   keys.unknown("model, method, batch, length: in the training script or its YAML");
   keys.unknown("gpu");
   keys.tell_unread();

@@ -104,6 +104,7 @@ void read_method(Keys& keys, Facts& facts) {
   const std::string name = adapter == nullptr ? std::string{} : lower_case(adapter->text);
   const bool four_on = is_on(four);
   const bool eight_on = is_on(eight);
+  refuse_both_widths(keys.reading, four_on, eight_on);
   facts.quantised = !name.empty() && (four_on || eight_on);
   const Node* trainable = keys["unfrozen_parameters"];
   if (!name.empty()) {
@@ -113,6 +114,8 @@ void read_method(Keys& keys, Facts& facts) {
     keys.state("trainable", to_value(*trainable), {trainable});
   } else {
     keys.assume("method", of("full"), "no adapter");
+    // axolotl 067b021c utils/schemas/peft.py: validate_adapter raises.
+    if (four_on || eight_on) refuse_packed_alone(keys.reading, four_on ? "load_in_4bit" : "load_in_8bit");
     if (keys["lisa_step_interval"] != nullptr) keys.copy("lisa_layers", "lisa_n_layers");
     keys.touch("lisa_layers_attribute");
   }

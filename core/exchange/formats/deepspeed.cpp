@@ -1,5 +1,7 @@
 // DeepSpeed's JSON (DeepSpeed edaa7221 deepspeed/runtime/config.py, runtime/zero/config.py); "auto" as transformers and
 // accelerate fill it in (transformers 4.56.2 integrations/deepspeed.py: HfTrainerDeepSpeedConfig).
+#include "core/exchange/deepspeed_keys.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -37,6 +39,8 @@ void list_autos(const Node& node, const std::string& prefix, std::vector<Value>&
 void read_precision(Keys& keys) {
   const Node* bf16 = keys["bf16.enabled"] != nullptr ? keys["bf16.enabled"] : keys["bfloat16.enabled"];
   const Node* fp16 = keys["fp16.enabled"];
+  // DeepSpeed edaa7221 runtime/config.py: _do_error_check: both cannot be enabled.
+  refuse_both_halves(keys.reading, bf16 != nullptr && bf16->boolean, fp16 != nullptr && fp16->boolean);
   if (bf16 != nullptr && bf16->boolean) {
     keys.state("precision", of("deepspeed_bf16"), {bf16});
   } else if (fp16 != nullptr && fp16->boolean) {
@@ -105,8 +109,9 @@ void read_zero(Keys& keys) {
   }
 }
 
-void read_deepspeed(const Look& look, Sources, Reading& reading) {
-  Keys keys(look.document.root, look.source.name, reading);
+}  // namespace
+
+void read_deepspeed_keys(Keys& keys) {
   read_zero(keys);
   read_precision(keys);
   read_number(keys, "micro_batch_size", "train_micro_batch_size_per_gpu");
@@ -119,6 +124,13 @@ void read_deepspeed(const Look& look, Sources, Reading& reading) {
   if (const Node* tensor = keys["tensor_parallel.autotp_size"]; tensor != nullptr) {
     keys.state("parallelism.tensor", to_value(*tensor), {tensor});
   }
+}
+
+namespace {
+
+void read_deepspeed(const Look& look, Sources, Reading& reading) {
+  Keys keys(look.document.root, look.source.name, reading);
+  read_deepspeed_keys(keys);
   std::vector<Value> autos;
   list_autos(look.document.root, "", autos);
   if (!autos.empty()) {

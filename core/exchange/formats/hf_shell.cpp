@@ -166,6 +166,9 @@ void read_lengths(Args& args, const Facts& facts) {
   }
   if (const Arg* packing = args.find("packing"); packing != nullptr)
     args.state("packing", of(args.on("packing")), {packing});
+  for (const char* word : {"padding_free", "activation_offloading"}) {
+    if (args.on(word)) args.state(word, of(true), {args.find(word)});
+  }
 }
 
 /// A file that holds DeepSpeed's settings, or null.
@@ -205,9 +208,12 @@ void read_precision(Args& args, const Facts& facts) {
   const Arg* fp16 = args.find("fp16");
   const bool brain = args.on("bf16");
   const bool half = args.on("fp16");
-  const bool deepspeed = deepspeed_file(args) != nullptr || args.has("deepspeed");
+  const bool deepspeed =
+      deepspeed_file(args) != nullptr || args.has("deepspeed") || args.told("parallelism.zero_stage");
   const Arg* flag = brain ? bf16 : fp16;
+  refuse_both_halves(args.reading, brain, half);
   if (!facts.trl.empty()) return read_trl_precision(args, facts);
+  if (!brain && !half && args.told("precision")) return;  // the launcher's flags
   if (!brain && !half)
     return args.unknown(facts.sharded_by_launcher
                             ? "precision recipe: the launcher's config shards the model (flags say none)"
@@ -397,6 +403,7 @@ void read_program(const Look& look, Sources all, Reading& reading, bool slurm) {
   const Launch* launch = text.launch;
   Args args(reading);
   Facts facts;
+  tell_other_launches(reading, text);
   read_slurm_header(reading, look.head, file);
   read_environment(args, text.script, launch, file);
   if (launch != nullptr) {
@@ -416,15 +423,18 @@ void read_program(const Look& look, Sources all, Reading& reading, bool slurm) {
     facts.trl = trl_task(*launch);
     if (launch->launcher == "trl") {
       read_trl_launcher(args);
+    } else if (launch->launcher == "llamafactory-cli") {
+      read_llamafactory_processes(args, text, file);
     } else {
       read_launcher(args, *launch, file);
     }
-    facts.sharded_by_launcher =
-        std::any_of(reading.companions.begin(), reading.companions.end(), [](const std::string& name) {
-          const std::string word = lower_case(name);
-          return contains(word, "deepspeed") || contains(word, "fsdp") || contains(word, "zero") ||
-                 contains(word, "ds_");
-        });
+    facts.sharded_by_launcher = std::any_of(reading.companions.begin(), reading.companions.end(),
+                                            [](const std::string& name) {
+                                              const std::string word = lower_case(name);
+                                              return contains(word, "deepspeed") || contains(word, "fsdp") ||
+                                                     contains(word, "zero") || contains(word, "ds_");
+                                            }) ||
+                                args.told("parallelism.fsdp") || args.told("parallelism.zero_stage");
   }
   read_model(args);
   const bool job = std::any_of(args.all.begin(), args.all.end(), [](const Arg& arg) {

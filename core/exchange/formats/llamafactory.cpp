@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/exchange/accelerate_keys.hpp"
+#include "core/exchange/args.hpp"
 #include "core/exchange/formats/shared.hpp"
 #include "core/exchange/other_work.hpp"
 #include "core/units/letters.hpp"
@@ -10,7 +12,22 @@
 namespace tidemark::exchange {
 namespace {
 
+/// A command that says the job in LLaMA-Factory's words: llamafactory-cli train --stage sft, python src/train.py
+/// --stage sft.
+bool says_by_flags(const TrainingScript& text) {
+  if (text.launch == nullptr) return false;
+  const auto has = [&](std::string_view flag) {
+    return std::any_of(text.launch->arguments.begin(), text.launch->arguments.end(), [&](const ShellWord& word) {
+      return word.word() == flag || word.word().starts_with(std::string{flag} + "=");
+    });
+  };
+  return has("--model_name_or_path") && has("--stage") &&
+         (has("--finetuning_type") || has("--template") || has("--dataset") || has("--cutoff_len"));
+}
+
 int recognise_llamafactory(const Look& look) {
+  if (look.syntax == Look::Syntax::kShell && look.source.bytes.find("--stage") != std::string::npos)
+    return says_by_flags(training_script(look)) ? 96 : 0;
   if (!look.is_map() || !look.has("model_name_or_path")) return 0;
   if (look.has("finetuning_type")) return 95;
   if (look.has("stage") && (look.has("template") || look.has("cutoff_len") || look.has("dataset"))) return 90;
@@ -59,6 +76,8 @@ void read_method(Keys& keys, Facts& facts) {
   keys.state("method", of(method), {type, bits, ready.empty() ? nullptr : keys["model_name_or_path"]},
              type == nullptr ? "default lora (finetuning_args.py L464)" : "");
   if (bits != nullptr) {
+    // hparams/parser.py: ValueError "Quantization is only compatible with the LoRA or OFT method."
+    if (facts.type != "lora" && facts.type != "oft") refuse_packed_alone(keys.reading, "quantization_bit");
     const char* why =
         "double quantisation default true; LLaMA-Factory has its own preparation (model_utils/checkpointing.py)";
     const Node* kind = keys["quantization_type"];
@@ -168,6 +187,7 @@ void read_precision(Keys& keys, const Facts& facts) {
   const bool half = fp16 != nullptr && fp16->boolean;
   const bool brain = bf16 != nullptr && bf16->boolean;
   const bool full = facts.type == "full" || facts.type == "freeze";
+  refuse_both_halves(keys.reading, brain, half);
   if (pure != nullptr && pure->boolean) {
     keys.state("precision", of("pure_bf16"), {pure});
   } else if (!half && !brain) {
@@ -312,10 +332,10 @@ std::string_view other_work_of(Keys& keys) {
   return {};
 }
 
-void read_llamafactory(const Look& look, Sources, Reading& reading) {
-  Keys keys(look.document.root, look.source.name, reading);
+void read_keys(Keys& keys) {
+  Reading& reading = keys.reading;
   if (const std::string_view work = other_work_of(keys); !work.empty())
-    return tell_other_work(reading, look.source.name, work);
+    return tell_other_work(reading, keys.file, work);
   Facts facts;
   facts.model = keys.text("model_name_or_path");
   keys.copy("model", "model_name_or_path");
@@ -338,9 +358,42 @@ void read_llamafactory(const Look& look, Sources, Reading& reading) {
                                   {"use_asft_loss", "the reference model of use_asft_loss"}}) {
     if (keys.truthy(key)) not_counted(keys.reading, what, {keys.origin(keys[key])});
   }
-  for (const char* question : {"gpu", "parallelism.data (launcher)", "LLaMA-Factory and transformers versions"})
-    keys.unknown(question);
+  keys.unknown("gpu");
+  if (!keys.has("parallelism.data")) keys.unknown("parallelism.data (launcher)");
+  keys.unknown("LLaMA-Factory and transformers versions");
   keys.tell_unread();
+}
+
+/// The flags are the YAML's keys (hparams/parser.py: read_args, HfArgumentParser of the same classes).
+void read_flags(const Look& look, Reading& reading) {
+  const std::string& file = look.source.name;
+  const TrainingScript text = training_script(look);
+  Args args(reading);
+  read_script(args, look, text);
+  if (text.launch->launcher == "llamafactory-cli")
+    read_llamafactory_processes(args, text, file);
+  else
+    read_launcher(args, *text.launch, file);
+  Node tree;
+  tree.kind = Node::Kind::kObject;
+  for (Arg& arg : args.all) {
+    arg.read = true;
+    if (!arg.unresolved.empty()) {
+      args.unknown(arg.key + ": " + arg.unresolved + " is not set in the file");
+      continue;
+    }
+    Node value = arg.value;
+    value.line = value.last = arg.origins.empty() ? 0 : arg.origins.front().first;
+    put_node(tree, arg.key, std::move(value));
+  }
+  Keys keys(tree, file, reading);
+  read_keys(keys);
+}
+
+void read_llamafactory(const Look& look, Sources, Reading& reading) {
+  if (look.syntax == Look::Syntax::kShell) return read_flags(look, reading);
+  Keys keys(look.document.root, look.source.name, reading);
+  read_keys(keys);
 }
 
 const Format kRows[] = {

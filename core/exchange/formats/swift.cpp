@@ -74,6 +74,8 @@ void read_method(Args& args, Facts& facts) {
              type != nullptr ? ""
              : full          ? "Megatron-SWIFT and swift pt default to full"
                              : "default lora (base_args.py L93)");
+  if (facts.method == "full" && bits != nullptr && bits->value.integer > 0)
+    refuse_packed_alone(args.reading, bits->key);
   if (quantised) {
     const Arg* library = args.find("quant_method");
     const Arg* kind = args.find("bnb_4bit_quant_type");
@@ -234,6 +236,7 @@ void read_memory(Args& args, const Facts& facts) {
 
 void read_precision(Args& args, const Facts& facts) {
   if (facts.megatron) return;
+  refuse_both_halves(args.reading, args.on("bf16"), args.on("fp16"));
   const Arg* dtype = args.any({"torch_dtype", "dtype"});
   const Arg* deepspeed = args.find("deepspeed");
   const std::string word = dtype != nullptr ? dtype->value.text : args.on("fp16") ? "float16" : "bfloat16";

@@ -30,6 +30,7 @@ void read_precision(Keys& keys) {
   const bool brain = bf16 != nullptr && bf16->boolean;
   const bool half = fp16 != nullptr && fp16->boolean;
   const std::string word = dtype == nullptr ? std::string{} : dtype->text;
+  refuse_both_halves(keys.reading, brain, half);
   if (word == "auto") return keys.unknown("precision: torch_dtype auto is the checkpoint's dtype");
   if (contains(word, "float16")) {
     const std::string_view loaded = contains(word, "bfloat16") ? "bf16" : "fp16";
@@ -51,6 +52,8 @@ void read_method(Keys& keys) {
   const bool bits8 = eight != nullptr && eight->boolean;
   // The handbook's older code took lora_r alone for use_peft.
   const bool adapted = peft != nullptr ? peft->boolean : bits4 && rank != nullptr;
+  refuse_both_widths(keys.reading, bits4, bits8);
+  if (!adapted && (bits4 || bits8)) refuse_packed_alone(keys.reading, bits4 ? "load_in_4bit" : "load_in_8bit");
   if (!adapted) return keys.state("method", of("full"), {peft}, "use_peft defaults to false (TRL ModelConfig)");
   keys.state("method", of(bits4 || bits8 ? "qlora" : "lora"), {peft, four, eight, rank});
   if (bits4 || bits8) {
@@ -118,6 +121,7 @@ void read_lengths(Keys& keys, const std::string& task) {
   }
   keys.copy("packing", "packing");
   keys.copy("padding_free", "padding_free");
+  keys.copy("activation_offloading", "activation_offloading");
   if (task == "dpo" || task == "kto" || task == "bco" || task == "online_dpo") {
     const Finding* method = find(keys.reading, "method");
     keys.state("reference_model.present", of(true), {keys["use_peft"]}, "the loss compares with a reference model");

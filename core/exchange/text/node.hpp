@@ -61,6 +61,8 @@ Parsed parse_json_lines(std::string_view text, bool strict = false);
 /// YAML as training tools write it: block and flow collections, anchors, merges, quoted and folded scalars. The first
 /// document of a stream.
 Parsed parse_yaml_lines(std::string_view text);
+/// The line that a stream's second document begins at, which is not read; 0 where there is none.
+int further_document(std::string_view text);
 /// TOML 1.0 but for dates.
 Parsed parse_toml_lines(std::string_view text);
 

@@ -470,4 +470,24 @@ Parsed parse_yaml_lines(std::string_view text) {
   return YamlReader(text).parse();
 }
 
+int further_document(std::string_view text) {
+  bool says = false;
+  int mark = 0;
+  int line = 0;
+  for (std::size_t at = 0; at < text.size(); ++line) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view one = text.substr(at, end - at);
+    at = end + 1;
+    const std::size_t first = one.find_first_not_of(" \t\r");
+    if (first == std::string_view::npos || one[first] == '#') continue;
+    if (one.starts_with("---") || one.starts_with("...")) {
+      if (says && mark == 0) mark = line + 1;
+      continue;
+    }
+    if (mark > 0) return mark;
+    says = true;
+  }
+  return 0;
+}
+
 }  // namespace tidemark::exchange
