@@ -1,6 +1,7 @@
 #include "core/engine/estimator.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/catalog/fields.hpp"
@@ -309,7 +310,9 @@ void leave_out_evaluation(TrainingJob& job, Issues& issues) {
 /// What vLLM on the same card takes of it.
 void settle_share(const std::vector<CardChoice>& cards, TrainingJob& job, Issues& issues) {
   if (!job.rolls_out() || job.rollout.engine != RolloutEngine::kVllm) return;
-  std::string text = "vLLM takes " + shortest_decimal(job.rollout.share * 100.0) + " % of the card's memory";
+  const long tenths = std::lround(job.rollout.share * 1000.0);
+  const std::string rest = tenths % 10 == 0 ? "" : "." + std::to_string(tenths % 10);
+  std::string text = "vLLM takes " + std::to_string(tenths / 10) + rest + " % of the card's memory";
   if (cards.empty()) {
     issues.push_back({"NOT_COUNTED", Severity::kWarning, "/rollout/gpu_memory_utilization",
                       text + ", which is not counted: name the card.", ""});

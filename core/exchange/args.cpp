@@ -169,7 +169,12 @@ void add_arguments(Args& args, const std::vector<ShellWord>& words, const std::s
       continue;
     }
     std::size_t end = at + 1;
-    while (end < words.size() && !is_flag(words[end].word()) && end - at < 64) ++end;
+    // `--config c.yaml batch_size=8`: what follows a value that is none is an override of its own.
+    const bool of_pairs = end < words.size() && override_at(words[end].word()) != std::string::npos;
+    const auto belongs = [&](const std::string& next) {
+      return !is_flag(next) && (of_pairs || end == at + 1 || override_at(next) == std::string::npos);
+    };
+    while (end < words.size() && belongs(words[end].word()) && end - at < 64) ++end;
     if (end == at + 1) {
       Arg flag;
       flag.key = key_of(word);

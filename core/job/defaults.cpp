@@ -190,9 +190,7 @@ void settle_precision(const LeftOpen& open, const Habits& habits, std::optional<
     chosen.why = "Megatron-LM trains in bf16 with fp32 gradients and master weights";
   } else if (job.data_parallel.is_sharded() && job.data_parallel.sharding >= Sharding::kZero1) {
     // transformers 5.12 integrations/deepspeed.py: bf16.enabled and fp16.enabled follow the Trainer's flags.
-    job.recipe = *named_recipe("deepspeed_bf16");
-    job.recipe.weights = job.recipe.gradients = half;
-    if (half != Dtype::kBf16) job.recipe.name = "custom";
+    job.recipe = *named_recipe(half == Dtype::kBf16 ? "deepspeed_bf16" : "deepspeed_fp16");
     chosen.why = "DeepSpeed's engine runs the model in 16 bits";
   } else if (autocast && habits.loop != Loop::kByHand && job.data_parallel.is_sharded() &&
              job.data_parallel.sharding == Sharding::kFsdp2) {

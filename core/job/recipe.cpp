@@ -34,9 +34,9 @@ std::optional<Recipe> named_recipe(std::string_view name) {
   } else if (name == "amp_fp16") {
     recipe = plain(Dtype::kFp32);
     recipe->autocast = Dtype::kFp16;
-  } else if (name == "deepspeed_bf16") {
-    // DeepSpeed BF16_Optimizer with grad_accum_dtype unset: gradients stay in the model's dtype.
-    recipe = plain(Dtype::kBf16);
+  } else if (name == "deepspeed_bf16" || name == "deepspeed_fp16") {
+    // DeepSpeed BF16_Optimizer and FP16_Optimizer with grad_accum_dtype unset: gradients stay in the model's dtype.
+    recipe = plain(name == "deepspeed_bf16" ? Dtype::kBf16 : Dtype::kFp16);
     recipe->master_weights = recipe->optimizer_states = Dtype::kFp32;
   } else if (name == "megatron_bf16") {
     // Megatron-LM accumulates into an fp32 main_grad: 18 bytes per parameter.

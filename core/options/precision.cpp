@@ -18,6 +18,7 @@ constexpr Choice kRecipes[] = {
     {"amp_fp16", 0, "fp32 weights under fp16 autocast with loss scaling (Trainer fp16=True)"},
     {"pure_fp16", 0, "fp16 weights, gradients and optimizer states; no autocast"},
     {"deepspeed_bf16", 0, "bf16 weights and gradients, fp32 master weights and states; no autocast"},
+    {"deepspeed_fp16", 0, "fp16 weights and gradients, fp32 master weights and states; no autocast"},
     {"megatron_bf16", 0, "bf16 weights, fp32 gradients, fp32 master weights and states; no autocast"},
     {"fsdp_bf16", 0, "FSDP: fp32 shards, bf16 gathered weights, gradients reduced in fp32"},
     {"fp8", 0, "fp8 linear layers", false},

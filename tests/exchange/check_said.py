@@ -69,6 +69,10 @@ def launch(flags: str, arguments: str = "") -> dict:
 ALL = "for p in model.parameters():\n    p.requires_grad = False\n"
 BY_NAME = "for name, p in model.named_parameters():\n    "
 AXOLOTL = "base_model: Qwen/Qwen2.5-7B\nsequence_len: 1024\nmicro_batch_size: 1\nlearning_rate: 2e-5\nnum_epochs: 1\noptimizer: adamw_torch\n"
+TUNE = ("model:\n  _component_: torchtune.models.llama3_1.lora_llama3_1_8b\n  lora_attn_modules: [q_proj, v_proj]\n  lora_rank: 8\n"
+        "  lora_alpha: 16\nbatch_size: 2\ndtype: bf16\ntokenizer:\n  max_seq_len: 2048\noptimizer:\n  _component_: torch.optim.AdamW\n"
+        "loss:\n  _component_: torchtune.modules.loss.LinearCrossEntropyLoss\nenable_activation_checkpointing: true\n"
+        "checkpointer:\n  _component_: torchtune.training.FullModelHFCheckpointer\n  checkpoint_dir: /tmp/Meta-Llama-3.1-8B-Instruct/\n")
 FACTORY = ("model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\ndo_train: true\ntemplate: qwen\ndataset: identity\n"
            "cutoff_len: 1024\nper_device_train_batch_size: 1\noutput_dir: out\n")
 MIXED = "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nmixed_precision: bf16\nnum_machines: 1\nnum_processes: 4\n"
@@ -200,6 +204,17 @@ JOBS = [
      "model = FastLanguageModel.get_peft_model(model, r=16)\nGRPOTrainer(model=model, args=GRPOConfig(use_vllm=True, "
      "per_device_train_batch_size=8, max_completion_length=512)).train()\n"},
      {"rollout.mode": "colocate", "rollout.gpu_memory_utilization": 0.6}, [], None),
+    # axolotl 067b021c cli/utils/args.py; torchtune 0.6 config/_parse.py: what the command says goes over the file.
+    ("words behind axolotl train", {"c.yml": AXOLOTL + "adapter: lora\nlora_r: 8\nlora_target_linear: true\n",
+     "run.sh": "axolotl train c.yml --micro-batch-size 8 --sequence-len 4096 --lora-r 32\n"},
+     {"micro_batch_size": 8, "sequence_length": 4096, "adapter.r": 32}, [], None),
+    ("words behind tune run", {"c.yaml": TUNE, "run.sh": "tune run --nproc_per_node 2 lora_finetune_distributed --config c.yaml "
+     "batch_size=8 model.lora_rank=64 compile=True\n"},
+     {"micro_batch_size": 8, "adapter.r": 64, "parallelism.data": 2, "framework.name": "torchtune"}, ["NOT_READ"], None),
+    ("fp16 of DeepSpeed's engine", {"train.py": HEAD.format(loads="") + "args = TrainingArguments('out', fp16=True, deepspeed='ds.json', "
+     "per_device_train_batch_size=1)\nTrainer(model, args, train_dataset=data).train()\n",
+     "ds.json": json.dumps({"fp16": {"enabled": True}, "zero_optimization": {"stage": 2}})},
+     {"precision": "deepspeed_fp16"}, [], 7615616512),
 ]
 
 

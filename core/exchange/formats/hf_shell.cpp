@@ -397,6 +397,53 @@ void read_one_process(Args& args, const Facts& facts, const Launch& launch, Sour
       "launch start a process for each GPU");
 }
 
+/// Words behind a launcher that go over its file's, in that file's own names (axolotl 067b021c cli/utils/args.py:
+/// add_options_from_config; torchtune 0.6 config/_parse.py).
+struct Override {
+  std::string_view launcher;
+  std::string_view key;
+  std::string_view path;
+};
+constexpr Override kOverrides[] = {
+    {"axolotl", "base_model", "model"},
+    {"axolotl", "micro_batch_size", "micro_batch_size"},
+    {"axolotl", "gradient_accumulation_steps", "gradient_accumulation_steps"},
+    {"axolotl", "sequence_len", "sequence_length"},
+    {"axolotl", "lora_r", "adapter.r"},
+    {"axolotl", "lora_alpha", "adapter.lora_alpha"},
+    {"tune", "batch_size", "micro_batch_size"},
+    {"tune", "gradient_accumulation_steps", "gradient_accumulation_steps"},
+    {"tune", "tokenizer.max_seq_len", "sequence_length"},
+    {"tune", "model.lora_rank", "adapter.r"},
+    {"tune", "model.lora_alpha", "adapter.lora_alpha"},
+};
+
+/// A command whose file is the job: `axolotl train c.yml`, `tune run --nproc_per_node 2 RECIPE --config c.yaml a=b`.
+void read_file_launcher(Args& args, const Launch& launch) {
+  for (const Override& row : kOverrides) {
+    if (row.launcher == launch.launcher) args.copy(row.path, {row.key});
+  }
+  const Arg* config = args.find("config");
+  const std::string named = config != nullptr          ? config->value.text
+                            : launch.arguments.empty() ? std::string{}
+                                                       : launch.arguments.front().word();
+  if (contains(named, ".y")) args.reading.companions.push_back(named);
+  if (launch.launcher == "tune" && config != nullptr && !contains(named, ".y"))
+    args.unknown("the configuration of torchtune's that is called " + named);
+  // The recipe stands behind their number.
+  const Arg* processes = args.any({"nproc_per_node", "num_processes"});
+  const Node* number = processes == nullptr             ? nullptr
+                       : processes->value.items.empty() ? &processes->value
+                                                        : &processes->value.items.front();
+  if (number != nullptr && number->is_integer()) {
+    args.state("parallelism.data", to_value(*number), {processes});
+  } else {
+    args.unknown("parallelism.data");
+  }
+  if (!args.told("gpu")) args.unknown("gpu");
+  args.tell_unread();
+}
+
 void read_program(const Look& look, Sources all, Reading& reading, bool slurm) {
   const std::string& file = look.source.name;
   const TrainingScript text = training_script(look);
@@ -418,6 +465,8 @@ void read_program(const Look& look, Sources all, Reading& reading, bool slurm) {
     }
     state(reading, "program", of(""), {}, "no program of a known kind is started");
   }
+  if (launch != nullptr && (launch->launcher == "axolotl" || launch->launcher == "tune"))
+    return read_file_launcher(args, *launch);
   state(reading, "framework.name", of("transformers"), {}, "flags of transformers' TrainingArguments");
   if (launch != nullptr) {
     facts.trl = trl_task(*launch);
