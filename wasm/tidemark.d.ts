@@ -294,9 +294,9 @@ export interface Job {
   /** from_pretrained(load_in_8bit=True): method qlora with 8 bits. @default false */
   load_in_8bit?: boolean | null;
   /** Recipe of mixed precision; or an object with the keys below. @default "auto" */
-  precision?: "auto" | "bf16" | "fp16" | "fp32" | "pure_bf16" | "bf16_amp" | "fp16_bf16_amp" | "amp_bf16" | "amp_fp16" | "pure_fp16" | "deepspeed_bf16" | "megatron_bf16" | "fsdp_bf16" | null | {
+  precision?: "auto" | "bf16" | "fp16" | "fp32" | "pure_bf16" | "bf16_amp" | "fp16_bf16_amp" | "amp_bf16" | "amp_fp16" | "pure_fp16" | "deepspeed_bf16" | "deepspeed_fp16" | "megatron_bf16" | "fsdp_bf16" | null | {
     /** In the object form: the recipe to start from. */
-    recipe?: "fp32" | "pure_bf16" | "bf16_amp" | "fp16_bf16_amp" | "amp_bf16" | "amp_fp16" | "pure_fp16" | "deepspeed_bf16" | "megatron_bf16" | "fsdp_bf16" | null;
+    recipe?: "fp32" | "pure_bf16" | "bf16_amp" | "fp16_bf16_amp" | "amp_bf16" | "amp_fp16" | "pure_fp16" | "deepspeed_bf16" | "deepspeed_fp16" | "megatron_bf16" | "fsdp_bf16" | null;
     /** Dtype of the weights; gradients and optimizer states follow unless stated. */
     weights?: "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
     /** Dtype of torch.autocast, or none. */
