@@ -128,6 +128,14 @@ void settle_deepspeed(const Import& import, Value& job) {
     put(job, "precision", of(has("bf16") ? "deepspeed_bf16" : "deepspeed_fp16"));
 }
 
+/// Half precision that unsloth chooses by the card, as a reader assumes it ("bf16 on Ampere and later"): the engine
+/// knows the card.
+bool follows_card(const Import& import, const Finding& field) {
+  const Value* framework = said(import, "framework.name");
+  return field.path == "precision" && framework != nullptr && framework->string == "unsloth" &&
+         field.assumed.find("on Ampere and later") != std::string::npos;
+}
+
 /// accelerate's launcher hands its mixed precision to what it starts, whose Accelerator or TrainingArguments take it
 /// where they say none (accelerate 1.14 state.py: ACCELERATE_MIXED_PRECISION; transformers 5.12 training_args.py).
 /// Whether it is in the job.
@@ -264,7 +272,7 @@ Value job_of(const Import& import, Issues& issues) {
   for (const Finding& field : import.fields) {
     if (is_rank(field.path) && field.value.is_integer())
       put(job, "optim_args", of("rank=" + std::to_string(field.value.integer)));
-    if (field.path == "mixed_precision" && mixes) continue;
+    if ((field.path == "mixed_precision" && mixes) || follows_card(import, field)) continue;
     if (is_said_elsewhere(import, field.path) || (batched && field.path == "global_batch_size")) continue;
     if (field.path == "freeze" && put_frozen_parts(import, field.value, job)) continue;
     if (is_option(field.path) || is_said_by_request(import, field.path)) {

@@ -1,10 +1,16 @@
 // gpt-oss: attention with a learned sink per head, which no fused kernel of torch has; experts with biases, whose gate
 // and up columns alternate.
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
 #include "core/families/family.hpp"
 #include "core/families/mixtures.hpp"
 #include "core/layers/kv_cache.hpp"
 #include "core/layers/norms.hpp"
 #include "core/layers/rotations.hpp"
+#include "core/layers/vision.hpp"
 #include "core/model/config_experts.hpp"
 #include "core/tape/routing_ops.hpp"
 
@@ -45,6 +51,9 @@ constexpr const char* kEager = "transformers 5.12 models/gpt_oss/modeling_gpt_os
 constexpr const char* kMlp = "transformers 5.12 models/gpt_oss/modeling_gpt_oss.py: GptOssMLP.forward";
 constexpr const char* kRouter = "transformers 5.12 models/gpt_oss/modeling_gpt_oss.py: GptOssTopKRouter.forward";
 
+constexpr const char* kUnsloth =
+    "unsloth_zoo 2026.10.9 temporary_patches/gpt_oss.py: GptOssExpertsBnb4bit, torch_native_forward";
+
 // GptOssExperts._apply_gate
 Tensor apply_gate(Net&, const ExpertForm&, Tensor gate_up_in) {
   const Tensor gate_up = std::move(gate_up_in);
@@ -63,13 +72,18 @@ constexpr ExpertForm kForm = {.source = "transformers 5.12 models/gpt_oss/modeli
                               .transposed = true,
                               .bias = true};
 
+// unsloth_zoo 2026.10.9 flex_attention/attention_sink.py: flex_attention_with_sink keeps what a flash kernel keeps.
+bool is_fused(const TrainingJob& job) {
+  return wants_flash(job) || job.framework.name == "unsloth";
+}
+
 // Tables of half a head: the two halves turn by the same angles.
 Tensor embed(Net& net) {
   Scope in(net.tape, "model", kModel);
   Tensor embeds = net.token_embedding("model.embed_tokens", net.H);
   net.model_locals = {embeds};
   make_position_ids(net);
-  make_causal_masks(net, embeds, {!wants_flash(net.job), false, false});
+  make_causal_masks(net, embeds, {!is_fused(net.job), false, false});
   half_rotary_tables(net, kRotary, embeds.dtype(), net.arch.rotary_dim);
   return embeds;
 }
@@ -125,7 +139,7 @@ Tensor self_attention(Net& net, Tensor hidden) {
   options.dropout = net.arch.attention_dropout;
   const Tensor sinks = net.parameter("self_attn", "sinks", Shape{net.A});
   Tensor out =
-      wants_flash(net.job) ? flash_attention_forward(net, q, k, v, options) : attend(net, q, k, v, sinks, options);
+      is_fused(net.job) ? flash_attention_forward(net, q, k, v, options) : attend(net, q, k, v, sinks, options);
   return net.linear("self_attn.o_proj", std::move(out), net.H, net.arch.attention_out_bias);
 }
 
@@ -145,10 +159,48 @@ Routing route(Net& net, const Tensor& hidden) {
   return r;
 }
 
+// Where it is asked for 4 bits, unsloth makes lists of linear layers of the experts, which bitsandbytes packs; between
+// them it works in fp32. All have the names of the first.
+bool packs_experts(const TrainingJob& job) {
+  return job.framework.name == "unsloth" && job.method == Method::kQlora;
+}
+
+Tensor packed_experts(Net& net, Tensor hidden_in, Routing routing) {
+  Scope in(net.tape, "mlp.experts", kUnsloth);
+  const Tensor hidden = std::move(hidden_in);
+  const Dim tokens = hidden.dim(0), k = routing.indices.dim(1), width(net.arch.experts.width);
+  std::vector<Parameter>& parameters = net.tape.parameters();
+  const std::size_t known = parameters.size();
+  Tensor sum = zeros(net.tape, hidden.shape(), Dtype::kFp32, "zeros_like");
+  const Tensor sorted = net.tape.allocate(Shape{Dim(tokens.n() * k.n())}, Dtype::kInt64, "sorted_tokens");
+  const Tensor weights = unsqueeze(routing.weights, 2);
+  Tensor state, gated, out;  // names of the loop, which the next expert's take
+  for (const Count count : rows_of_experts(net, tokens.n(), k.n())) {
+    const Declared idle(net, count <= 0);
+    const Dim n(std::max<Count>(count, 1));
+    const Tensor where = narrow(sorted, 0, 0, n);
+    state = index_some(hidden, where, n);
+    Tensor both = net.linear("mlp.experts.gate_up_projs.0", state, Dim(2 * width.n()), true);
+    gated = apply_gate(net, kForm, to(std::move(both), Dtype::kFp32));
+    const std::optional<Dtype> cast = net.tape.autocast();
+    net.tape.set_autocast(std::nullopt);
+    out = net.linear("mlp.experts.down_projs.0", to(gated, hidden.dtype()), net.H, true);
+    net.tape.set_autocast(cast);
+    if (idle) continue;
+    out = to(std::move(out), Dtype::kFp32);
+    Tensor scale = to(index_pairs(weights, where, where, n), Dtype::kFp32);
+    Tensor weighted = mul(out, std::move(scale));
+    sum = index_add_in_place(std::move(sum), where, std::move(weighted));
+  }
+  for (std::size_t i = known; i < parameters.size(); ++i) parameters[i].is_expert = !parameters[i].is_adapter;
+  return to(std::move(sum), hidden.dtype());
+}
+
 Tensor mlp(Net& net, Tensor hidden_in) {
   Scope in(net.tape, "mlp", kMlp);
   Tensor hidden = as_tokens(net, std::move(hidden_in));
-  const Routing routing = route(net, hidden);
+  Routing routing = route(net, hidden);
+  if (packs_experts(net.job)) return as_sequences(net, packed_experts(net, std::move(hidden), std::move(routing)));
   hidden = run_experts(net, kForm, std::move(hidden), routing.indices, routing.weights);
   return as_sequences(net, std::move(hidden));
 }

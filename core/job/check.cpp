@@ -116,7 +116,10 @@ void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues
         "\"lora\".",
         "lora");
   }
-  if (a.experts.count > 0 && !a.experts.listed && job.method == Method::kQlora && job.framework.at_least(5, 0)) {
+  // unsloth_zoo 2026.10.9 temporary_patches/gpt_oss.py: GptOssExpertsBnb4bit.
+  const bool made_lists = a.model_type == "gpt_oss" && job.framework.name == "unsloth";
+  const bool listed = a.experts.listed || made_lists;
+  if (a.experts.count > 0 && !listed && job.method == Method::kQlora && job.framework.at_least(5, 0)) {
     add(issues, "NOT_QUANTISED", Severity::kWarning, "/method",
         "The experts stay in 16 bits: transformers 5 keeps those of a layer in one parameter, and bitsandbytes packs "
         "linear layers only.");

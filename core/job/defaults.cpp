@@ -123,8 +123,11 @@ Chosen loaded(const Habits& habits, const TrainingJob& job, std::optional<Dtype>
 }
 
 /// The flag of mixed precision: as stated, else bf16. It does not follow the card, so that a card's figures are the
-/// same whichever others are asked about beside it; check_kernels() warns of cards that only emulate bf16.
-std::optional<Dtype> autocast_of(const LeftOpen& open) {
+/// same whichever others are asked about beside it; check_kernels() warns of cards that only emulate bf16. unsloth
+/// alone asks the card (unsloth 2026.10.9 models/_utils.py: SUPPORTS_BFLOAT16; models/rl.py: use_bf16).
+std::optional<Dtype> autocast_of(const LeftOpen& open, const TrainingJob& job) {
+  const bool has_bf16 = job.compute_capability >= 80;  // Ampere
+  if (job.framework.name == "unsloth" && !has_bf16 && !open.bf16 && !open.fp16) return Dtype::kFp16;
   if (open.bf16.value_or(false)) return Dtype::kBf16;
   if (open.fp16.value_or(false)) return Dtype::kFp16;
   if (open.bf16 || open.fp16) return std::nullopt;
@@ -175,7 +178,7 @@ void take_mixed_precision(Dtype weights, Dtype half, TrainingJob& job) {
 
 void settle_precision(const LeftOpen& open, const Habits& habits, std::optional<Dtype> checkpoint, TrainingJob& job,
                       Issues& issues) {
-  const std::optional<Dtype> autocast = autocast_of(open);
+  const std::optional<Dtype> autocast = autocast_of(open, job);
   const Dtype half = autocast.value_or(Dtype::kBf16);
   Chosen chosen = loaded(habits, job, checkpoint, half);
   if (open.dtype) chosen = {*open.dtype, "dtype is stated"};

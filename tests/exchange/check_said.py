@@ -204,6 +204,13 @@ JOBS = [
      "model = FastLanguageModel.get_peft_model(model, r=16)\nGRPOTrainer(model=model, args=GRPOConfig(use_vllm=True, "
      "per_device_train_batch_size=8, max_completion_length=512)).train()\n"},
      {"rollout.mode": "colocate", "rollout.gpu_memory_utilization": 0.6}, [], None),
+    # unsloth 2026.10.9 models/_utils.py: SUPPORTS_BFLOAT16: half precision follows the card, which the engine knows.
+    ("unsloth by the card", {"train.py": "from unsloth import FastLanguageModel, is_bfloat16_supported\n"
+     "from trl import SFTConfig, SFTTrainer\n"
+     "model, tokenizer = FastLanguageModel.from_pretrained('unsloth/Llama-3.2-1B', max_seq_length=2048, load_in_4bit=True)\n"
+     "model = FastLanguageModel.get_peft_model(model, r=16)\nSFTTrainer(model=model, args=SFTConfig(per_device_train_batch_size=2, "
+     "fp16=not is_bfloat16_supported(), bf16=is_bfloat16_supported())).train()\n"},
+     {"precision": None}, ["CHOSEN_PRECISION"], None),
     # axolotl 067b021c cli/utils/args.py; torchtune 0.6 config/_parse.py: what the command says goes over the file.
     ("words behind axolotl train", {"c.yml": AXOLOTL + "adapter: lora\nlora_r: 8\nlora_target_linear: true\n",
      "run.sh": "axolotl train c.yml --micro-batch-size 8 --sequence-len 4096 --lora-r 32\n"},

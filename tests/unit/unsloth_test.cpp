@@ -1,4 +1,5 @@
 // Jobs of Unsloth. What a layer keeps is summed by hand from unsloth 2026.8.19 unsloth/{kernels, models, utils}.
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -101,6 +102,44 @@ TEST_CASE("Unsloth adapts and packs what PEFT and transformers by themselves ref
   REQUIRE(wrapped.estimate);
   REQUIRE(language.estimate);
   CHECK(wrapped.estimate->parameters.trainable > language.estimate->parameters.trainable);
+}
+
+// unslothai/notebooks bdda2efc nb/gpt-oss-(20B)-Fine-tuning.ipynb and gpt-oss-(120B)_A100-Fine-tuning.ipynb print both:
+// "Trainable parameters" and "Peak reserved memory" in GiB, the first after 12.811 with the model alone.
+TEST_CASE("gpt-oss in 4 bits takes what Unsloth's own notebooks print") {
+  struct Printed {
+    const char *model, *gpu, *rank, *batch, *length;
+    Count trained;
+    double reserved;
+  };
+  for (const Printed& printed : {Printed{"openai/gpt-oss-20b", "T4", "8", "1", "1024", 3981312, 12.975},
+                                 Printed{"openai/gpt-oss-120b", "A100-80GB", "16", "4", "4096", 11943936, 67.836}}) {
+    INFO(printed.model);
+    const Answer answer =
+        ask(std::string{R"({"schema": 1, "model": ")"} + printed.model + R"(", "gpu": ")" + printed.gpu +
+            R"(", "method": "qlora", "adapter": {"r": )" + printed.rank +
+            R"(, "lora_dropout": 0, "target_modules":
+          ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]},
+        "framework": {"name": "unsloth"}, "micro_batch_size": )" +
+            printed.batch + R"(, "sequence_length": )" + printed.length + R"(, "gradient_accumulation_steps": 4,
+        "gradient_checkpointing": "offload", "optimizer": "adamw_8bit"})");
+    REQUIRE(answer.estimate);
+    CHECK(answer.estimate->parameters.trainable == printed.trained);
+    const double gib = static_cast<double>(answer.estimate->reserved.expected) / (1 << 30);
+    CHECK(std::abs(gib / printed.reserved - 1.0) < 0.06);
+    for (const Issue& issue : answer.issues) CHECK(issue.code != "NOT_QUANTISED");
+  }
+}
+
+// unsloth 2026.10.9 models/_utils.py: SUPPORTS_BFLOAT16.
+TEST_CASE("Unsloth's half precision follows the card") {
+  const auto precision = [](const char* gpu) {
+    const Answer answer = ask(std::string{R"({"schema": 1, "model": "llama-3.2-1b", "method": "lora", "gpu": ")"} +
+                              gpu + R"(", "framework": {"name": "unsloth"}})");
+    return answer.job.recipe.weights;
+  };
+  CHECK(precision("T4") == Dtype::kFp16);
+  CHECK(precision("A100-80GB") == Dtype::kBf16);
 }
 
 }  // namespace
