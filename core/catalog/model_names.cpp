@@ -52,6 +52,12 @@ ModelName without_variant(ModelName name) {
   return name;
 }
 
+// unsloth's copies have Llama's classes where the original has its own (Phi 3.5 and 4): who does not name it means the
+// original.
+bool is_of_unsloth(std::string_view repository) {
+  return lower_case(repository.substr(0, repository.find('/'))) == "unsloth";
+}
+
 // The first Qwen was published as -Chat only: "Qwen 7B Instruct" means a later one.
 bool denied(const ModelEntry& model, const ModelName& name) {
   return model.model_type() == "qwen" && holds(name.tuning, "instruct");
@@ -131,7 +137,8 @@ const ModelNames::Spelling* ModelNames::spelt(std::string_view folded) const {
   return found != spellings_.end() && found->folded == folded ? &*found : nullptr;
 }
 
-const ModelNames::Reading* ModelNames::meant(const ModelName& name, const std::vector<ModelEntry>& models) const {
+const ModelNames::Reading* ModelNames::meant(const ModelName& name, bool of_unsloth,
+                                             const std::vector<ModelEntry>& models) const {
   const std::string key = name.key();
   auto at = std::lower_bound(readings_.begin(), readings_.end(), key,
                              [](const Reading& entry, const std::string& wanted) { return entry.key < wanted; });
@@ -143,8 +150,10 @@ const ModelNames::Reading* ModelNames::meant(const ModelName& name, const std::v
     // What was said of repositories of the same shape counts where no name of ours does.
     if (best != nullptr && at->rank == Rank::kSameShape && best->rank != Rank::kSameShape) break;
     if (denied(models[at->model], name)) return nullptr;
+    const bool copied = is_of_unsloth(models[at->model].id);
+    if (copied && !of_unsloth) continue;
     int surplus = 0;
-    int shared = 0;
+    int shared = copied ? 1 : 0;
     for (const std::string& word : at->name.tuning) (holds(name.tuning, word) ? shared : surplus) += 1;
     const bool better = best == nullptr || surplus < best_surplus || (surplus == best_surplus && shared > best_shared);
     const bool equal = best != nullptr && surplus == best_surplus && shared == best_shared;
@@ -160,7 +169,7 @@ const ModelNames::Reading* ModelNames::meant(const ModelName& name, const std::v
   return tie ? nullptr : best;
 }
 
-const ModelNames::Reading* ModelNames::completed(const ModelName& name) const {
+const ModelNames::Reading* ModelNames::completed(const ModelName& name, const std::vector<ModelEntry>& models) const {
   if (name.atoms.size() < 2 || std::none_of(name.atoms.begin(), name.atoms.end(), is_size)) return nullptr;
   const Reading* best = nullptr;
   int fewest = 0;
@@ -168,6 +177,7 @@ const ModelNames::Reading* ModelNames::completed(const ModelName& name) const {
   int best_versions = 0;
   for (const Reading& reading : readings_) {
     if (reading.name.atoms.empty() || reading.name.atoms.front() != name.atoms.front()) continue;
+    if (is_of_unsloth(models[reading.model].id)) continue;
     int versions = 0;
     const int words = missing_in(name.atoms, reading.name.atoms, versions);
     if (words < 0) continue;
@@ -194,16 +204,17 @@ const ModelNames::Reading* ModelNames::read_any(std::string_view repository, con
     return true;
   };
   const std::vector<ModelName> readings = read_model_name(repository);
+  const bool copied = is_of_unsloth(repository);
   // The usual reading first; what else separators may mean only where all that is found agrees.
-  if (offer(meant(readings.front(), models), readings.front()) && found != nullptr) return found;
+  if (offer(meant(readings.front(), copied, models), readings.front()) && found != nullptr) return found;
   for (const ModelName& name : readings) {
-    if (!offer(meant(name, models), name)) return nullptr;
+    if (!offer(meant(name, copied, models), name)) return nullptr;
   }
   for (std::size_t i = 0; found == nullptr && i < readings.size(); ++i) {
     const ModelName base = without_variant(readings[i]);
-    if (base.atoms.size() != readings[i].atoms.size()) offer(meant(base, models), base);
+    if (base.atoms.size() != readings[i].atoms.size()) offer(meant(base, copied, models), base);
   }
-  if (found == nullptr) offer(completed(readings.front()), readings.front());
+  if (found == nullptr) offer(completed(readings.front(), models), readings.front());
   return found;
 }
 
