@@ -80,8 +80,15 @@ TEST_CASE("names that registries of training tools hold mean models of the size 
 }
 
 TEST_CASE("every model is found by its id however it is written") {
+  // unsloth's copies of Phi 3.5 and 4 have another class than the originals: its names, and no others, mean them.
+  std::set<std::string> copied;
+  for (const ModelEntry& model : engine().catalog().models()) {
+    if (model.id.starts_with("unsloth/")) copied.insert(tail_of(model.id));
+  }
+  CHECK(copied.size() == 2);
   for (const ModelEntry& model : engine().catalog().models()) {
     const std::string tail = tail_of(model.id);
+    const bool is_copy = model.id.starts_with("unsloth/");
     CAPTURE(model.id);
     for (const std::string& typed :
          {model.id, "https://huggingface.co/" + model.id, "https://huggingface.co/" + model.id + "/tree/main",
@@ -91,6 +98,7 @@ TEST_CASE("every model is found by its id however it is written") {
           "TheBloke/" + tail + "-GGUF", "TheBloke/" + tail + "-AWQ", tail + "-GPTQ", tail + ".Q4_K_M.gguf",
           tail + "-FP8"}) {
       CAPTURE(typed);
+      if (copied.count(tail) > 0 && is_copy != (typed.find("unsloth") != std::string::npos)) continue;
       CHECK(found(typed) == model.id);
       std::string upper = typed;
       for (char& c : upper)
