@@ -52,6 +52,7 @@ UNRECORDED = {
                                                               "p_tuning")},
                "ln_tuning": "trains copies of norms, as modules_to_save does"},
     "precision": {"bf16": "auto with bf16=True", "fp16": "auto with fp16=True", "deepspeed_bf16": "DeepSpeed's optimizer",
+                  "deepspeed_fp16": "the same: records-multi.jsonl by its parts",
                   "megatron_bf16": "Megatron-LM's optimizer", "fsdp_bf16": "of several GPUs: records-multi.jsonl"},
     "attention": {"flash_attention_3": "no stand-in", "xformers": "transformers has no such implementation",
                   "flex_attention": "flash_attention_2 answers, with a stand-in's range", "flash_attention_4": "the same"},
