@@ -608,7 +608,8 @@ TEST_CASE("every family says something for its bare minimum and for nothing at a
     const ConfigResult full = read_config(any);
     // Models that see have a configuration for each part, and say which one is missing.
     const bool has_parts = std::any_of(full.issues.begin(), full.issues.end(), [](const Issue& issue) {
-      return issue.code == "MISSING_FIELD" && (issue.path.find("_config") != std::string::npos || issue.path.find("/encoder") != std::string::npos);
+      return issue.code == "MISSING_FIELD" &&
+             (issue.path.find("_config") != std::string::npos || issue.path.find("/encoder") != std::string::npos);
     });
     if (has_parts) continue;
     CHECK_FALSE(has_error(full.issues));
