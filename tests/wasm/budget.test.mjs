@@ -29,7 +29,7 @@ function yardstick() {
 test("the whole search for advice takes at most 150 ms, on a machine as quiet as that takes", () => {
   const request = { verb: "advise", model: "llama-2-7b", gpu: "4090", frontiers: false, tiers: false, modes: false };
   assert.ok(engine.handle(request).combination.found);
-  const milliseconds = best(12, () => engine.handleText(request));
+  const milliseconds = best(24, () => engine.handleText(request));
   const allowed = 150 * Math.max(1, yardstick() / 50);
   assert.ok(milliseconds <= allowed, `${milliseconds.toFixed(1)} ms, allowed ${allowed.toFixed(1)}`);
 });
