@@ -55,7 +55,7 @@ ModelName without_variant(ModelName name) {
 // unsloth's copies have Llama's classes where the original has its own (Phi 3.5 and 4): who does not name it means the
 // original.
 bool is_of_unsloth(std::string_view repository) {
-  return lower_case(repository.substr(0, repository.find('/'))) == "unsloth";
+  return repository.starts_with("unsloth/");
 }
 
 // The first Qwen was published as -Chat only: "Qwen 7B Instruct" means a later one.
@@ -106,6 +106,7 @@ ModelNames::ModelNames(const std::vector<ModelEntry>& models) {
     for (const std::string& alias : models[i].aliases) add(alias, i, Rank::kAlias);
     for (const std::string& id : models[i].same_arch_ids) add(id, i, Rank::kSameShape);
   }
+  for (Reading& reading : readings_) reading.copied = is_of_unsloth(models[reading.model].id);
   sort_list(spellings_, [](const Spelling& a, const Spelling& b) {
     const int order = a.folded.compare(b.folded);
     return order != 0 ? order < 0 : a.rank < b.rank;
@@ -128,7 +129,7 @@ void ModelNames::add(std::string_view text, std::size_t model, Rank rank) {
     }
   }
   std::string key = name.key();
-  readings_.push_back({std::move(key), std::move(name), model, rank});
+  readings_.push_back({std::move(key), std::move(name), model, rank, false});
 }
 
 const ModelNames::Spelling* ModelNames::spelt(std::string_view folded) const {
@@ -150,10 +151,9 @@ const ModelNames::Reading* ModelNames::meant(const ModelName& name, bool of_unsl
     // What was said of repositories of the same shape counts where no name of ours does.
     if (best != nullptr && at->rank == Rank::kSameShape && best->rank != Rank::kSameShape) break;
     if (denied(models[at->model], name)) return nullptr;
-    const bool copied = is_of_unsloth(models[at->model].id);
-    if (copied && !of_unsloth) continue;
+    if (at->copied && !of_unsloth) continue;
     int surplus = 0;
-    int shared = copied ? 1 : 0;
+    int shared = at->copied ? 1 : 0;
     for (const std::string& word : at->name.tuning) (holds(name.tuning, word) ? shared : surplus) += 1;
     const bool better = best == nullptr || surplus < best_surplus || (surplus == best_surplus && shared > best_shared);
     const bool equal = best != nullptr && surplus == best_surplus && shared == best_shared;
@@ -169,7 +169,7 @@ const ModelNames::Reading* ModelNames::meant(const ModelName& name, bool of_unsl
   return tie ? nullptr : best;
 }
 
-const ModelNames::Reading* ModelNames::completed(const ModelName& name, const std::vector<ModelEntry>& models) const {
+const ModelNames::Reading* ModelNames::completed(const ModelName& name) const {
   if (name.atoms.size() < 2 || std::none_of(name.atoms.begin(), name.atoms.end(), is_size)) return nullptr;
   const Reading* best = nullptr;
   int fewest = 0;
@@ -177,7 +177,7 @@ const ModelNames::Reading* ModelNames::completed(const ModelName& name, const st
   int best_versions = 0;
   for (const Reading& reading : readings_) {
     if (reading.name.atoms.empty() || reading.name.atoms.front() != name.atoms.front()) continue;
-    if (is_of_unsloth(models[reading.model].id)) continue;
+    if (reading.copied) continue;
     int versions = 0;
     const int words = missing_in(name.atoms, reading.name.atoms, versions);
     if (words < 0) continue;
@@ -214,7 +214,7 @@ const ModelNames::Reading* ModelNames::read_any(std::string_view repository, con
     const ModelName base = without_variant(readings[i]);
     if (base.atoms.size() != readings[i].atoms.size()) offer(meant(base, copied, models), base);
   }
-  if (found == nullptr) offer(completed(readings.front(), models), readings.front());
+  if (found == nullptr) offer(completed(readings.front()), readings.front());
   return found;
 }
 

@@ -47,12 +47,13 @@ class ModelNames {
     ModelName name;         // read in the usual way
     std::size_t model = 0;  // index into the catalog's models
     Rank rank = Rank::kId;
+    bool copied = false;  // the model is unsloth's copy of another
   };
 
   void add(std::string_view text, std::size_t model, Rank rank);
   const Spelling* spelt(std::string_view folded) const;
   const Reading* meant(const ModelName& name, bool of_unsloth, const std::vector<ModelEntry>& models) const;
-  const Reading* completed(const ModelName& name, const std::vector<ModelEntry>& models) const;
+  const Reading* completed(const ModelName& name) const;
   const Reading* read_any(std::string_view repository, const std::vector<ModelEntry>& models, ModelName& read) const;
   std::string corrected(const std::string& word) const;
   int likeness(const ModelName& typed, const Reading& reading) const;

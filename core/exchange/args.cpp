@@ -330,6 +330,17 @@ int likelihood(const Launch& launch) {
 
 }  // namespace
 
+bool has_flag(const Launch& launch, std::string_view name) {
+  return std::any_of(launch.arguments.begin(), launch.arguments.end(),
+                     [&](const ShellWord& word) { return flag_of(word.word()) == name; });
+}
+
+std::string_view flag_of(std::string_view word) {
+  const std::size_t first = word.find_first_not_of('-');
+  return first == 0 || first == std::string_view::npos ? std::string_view{}
+                                                       : word.substr(first, word.find('=') - first);
+}
+
 std::vector<Launch> launches_of(const ShellScript& script) {
   std::vector<Launch> launches;
   for (const ShellCommand& command : script.commands) {
@@ -341,8 +352,12 @@ std::vector<Launch> launches_of(const ShellScript& script) {
 
 const Launch* training_launch(const std::vector<Launch>& launches) {
   const Launch* best = nullptr;
+  int most = 0;
   for (const Launch& launch : launches) {
-    if (best == nullptr || likelihood(launch) > likelihood(*best)) best = &launch;
+    const int likely = likelihood(launch);
+    if (best != nullptr && likely <= most) continue;
+    best = &launch;
+    most = likely;
   }
   return best;
 }

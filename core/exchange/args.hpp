@@ -59,6 +59,10 @@ struct Launch {
 
 /// The launches of a script, in order.
 std::vector<Launch> launches_of(const ShellScript& script);
+/// "name" of `--name` and `--name=value`; empty where the word is no flag.
+std::string_view flag_of(std::string_view word);
+/// Whether the program is given `--name` or `--name=value`.
+bool has_flag(const Launch& launch, std::string_view name);
 /// Of several the one that trains; null where there is none.
 const Launch* training_launch(const std::vector<Launch>& launches);
 

@@ -9,12 +9,6 @@
 namespace tidemark::exchange {
 namespace {
 
-constexpr std::string_view kServes = "serves a model";
-constexpr std::string_view kGenerates = "lets a model answer";
-constexpr std::string_view kEvaluates = "evaluates a model";
-constexpr std::string_view kConverts = "merges, quantises or converts weights";
-constexpr std::string_view kPrepares = "prepares files";
-
 /// The word behind a command of many verbs, and what that verb does.
 struct Verb {
   std::string_view launcher;
@@ -100,20 +94,6 @@ bool speaks_of_training(std::string_view word) {
                      [&](std::string_view part) { return plain.find(part) != std::string::npos; });
 }
 
-std::string said(std::string_view name, std::string_view work) {
-  return "\"" + std::string{name} + "\" " + std::string{work};
-}
-
-std::string flag_of(const std::string& word) {
-  const std::size_t first = word.find_first_not_of('-');
-  return first == 0 || first == std::string::npos ? std::string{} : word.substr(first, word.find('=') - first);
-}
-
-bool has_flag(const Launch& launch, std::string_view name) {
-  return std::any_of(launch.arguments.begin(), launch.arguments.end(),
-                     [&](const ShellWord& word) { return flag_of(word.word()) == name; });
-}
-
 /// transformers examples/pytorch: these train under --do_train alone.
 bool asks_only_to_evaluate(const Launch& launch) {
   constexpr std::string_view kScripts[] = {"run_clm",
@@ -181,15 +161,19 @@ std::string_view work_of_call(const PyObject& call) {
 
 }  // namespace
 
+std::string work_in_words(std::string_view name, std::string_view work) {
+  return "\"" + std::string{name} + "\" " + std::string{work};
+}
+
 std::string other_work(const Launch& launch) {
   for (const Verb& row : kVerbs) {
     if (row.launcher == launch.launcher && row.word == launch.program)
-      return said(launch.launcher + " " + launch.program, row.work);
+      return work_in_words(launch.launcher + " " + launch.program, row.work);
   }
-  if (const Program* row = program_of(launch.program); row != nullptr) return said(launch.program, row->work);
+  if (const Program* row = program_of(launch.program); row != nullptr) return work_in_words(launch.program, row->work);
   const std::string name{base_name(launch.program)};
-  if (asks_only_to_evaluate(launch)) return said(name + "\" without \"--do_train", kEvaluates);
-  if (const Program* row = named_so(launch); row != nullptr) return said(name, row->work);
+  if (asks_only_to_evaluate(launch)) return work_in_words(name + "\" without \"--do_train", kEvaluates);
+  if (const Program* row = named_so(launch); row != nullptr) return work_in_words(name, row->work);
   return {};
 }
 
@@ -205,7 +189,8 @@ std::string other_work(const TrainingScript& script) {
       return word.word() == "nohup" || word.word() == "sudo" || word.word() == "exec" || word.word() == "srun";
     });
     if (started == command.words.end()) continue;
-    if (const Program* row = program_of(base_name(started->word())); row != nullptr) return said(row->name, row->work);
+    if (const Program* row = program_of(base_name(started->word())); row != nullptr)
+      return work_in_words(row->name, row->work);
   }
   return {};
 }
@@ -222,7 +207,8 @@ std::string other_work(const PyProgram& program) {
         (speaks_of_training(name) || std::any_of(call.bases.begin(), call.bases.end(), speaks_of_training)))
       return {};
     const std::string_view does = work_of_call(call);
-    if (!does.empty() && (work.empty() || does == kEvaluates)) work = said(name.substr(name.rfind('.') + 1), does);
+    if (!does.empty() && (work.empty() || does == kEvaluates))
+      work = work_in_words(name.substr(name.rfind('.') + 1), does);
   }
   return prepared && work.find(kEvaluates) == std::string::npos ? std::string{} : work;
 }

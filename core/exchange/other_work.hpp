@@ -9,6 +9,16 @@
 
 namespace tidemark::exchange {
 
+/// What is done to a model beside training it.
+inline constexpr std::string_view kServes = "serves a model";
+inline constexpr std::string_view kGenerates = "lets a model answer";
+inline constexpr std::string_view kEvaluates = "evaluates a model";
+inline constexpr std::string_view kConverts = "merges, quantises or converts weights";
+inline constexpr std::string_view kPrepares = "prepares files";
+
+/// "`swift deploy` serves a model".
+std::string work_in_words(std::string_view name, std::string_view work);
+
 /// What a launch does where it surely does not train: "`swift deploy` serves a model". Empty where it trains, or nobody
 /// knows. Such commands name a model, a method and GPUs as those of training do, and must not be estimated as one.
 std::string other_work(const Launch& launch);

@@ -977,7 +977,7 @@ class Job {
     if (fsdp != nullptr && (fsdp->is_string() || fsdp->kind == Kind::kList) &&
         !(fsdp->text.empty() && fsdp->items.empty())) {
       const std::string text = fsdp->is_string() ? fsdp->text : fsdp->items[0].text;
-      say("parallelism.fsdp", of(contains(text, "shard_grad_op") ? "shard_grad_op" : "full_shard"), *fsdp);
+      say("parallelism.fsdp", of(fsdp_strategy(text)), *fsdp);
       if (contains(fsdp->text, "offload")) say("offload.parameters", of("cpu"), *fsdp);
     }
   }
@@ -990,11 +990,8 @@ class Job {
     Node tree;
     const auto put_value = [&](const std::string& path, const PyValue& value) {
       Node node;
-      if (value.kind == Kind::kBool) {
-        node.kind = Node::Kind::kBool;
-        node.boolean = value.boolean;
-      } else if (value.kind == Kind::kInteger) {
-        node = plain_scalar(std::to_string(value.integer));
+      if (value.kind == Kind::kBool || value.kind == Kind::kInteger) {
+        node = node_of(value);
       } else if (value.is_string() || value.kind == Kind::kSymbol) {
         node = text_node(std::string_view{value.text}.substr(value.text.rfind('.') + 1), 0);
       } else {
@@ -1037,12 +1034,7 @@ class Job {
         const PyValue* strategy = one.find("sharding_strategy");
         const std::string word = strategy == nullptr ? std::string{} : lower_case(strategy->text);
         if (contains(word, "no_shard")) continue;
-        say("parallelism.fsdp",
-            of(!first                            ? "fsdp2"
-               : contains(word, "shard_grad_op") ? "shard_grad_op"
-               : contains(word, "hybrid")        ? "hybrid_shard"
-                                                 : "full_shard"),
-            {one.place});
+        say("parallelism.fsdp", of(first ? fsdp_strategy(word) : "fsdp2"), {one.place});
       } else if (one.is("deepspeed.initialize")) {
         const PyValue* config = one.find("config") != nullptr ? one.find("config") : one.find("config_params");
         if (config != nullptr && config->is_string()) {
@@ -1103,9 +1095,10 @@ class Job {
     if (value.kind == Kind::kBool) {
       node.kind = Node::Kind::kBool;
       node.boolean = value.boolean;
-    } else if (value.kind == Kind::kInteger || value.kind == Kind::kReal) {
-      node.kind = value.kind == Kind::kInteger ? Node::Kind::kInteger : Node::Kind::kReal;
-      node.integer = value.integer;
+    } else if (value.kind == Kind::kInteger) {
+      node = plain_scalar(std::to_string(value.integer));
+    } else if (value.kind == Kind::kReal) {
+      node.kind = Node::Kind::kReal;
       node.real = value.real;
     } else if (value.is_string()) {
       node = text_node(value.text, 0);
@@ -1147,11 +1140,7 @@ class Job {
       const PyValue* how = made == nullptr ? nullptr : made->find("sharding_strategy");
       const std::string kind = how == nullptr ? std::string{} : lower_case(how->text);
       if (!contains(kind, "no_shard")) {
-        say("parallelism.fsdp",
-            of(contains(kind, "hybrid")          ? "hybrid_shard"
-               : contains(kind, "shard_grad_op") ? "shard_grad_op"
-                                                 : "full_shard"),
-            places);
+        say("parallelism.fsdp", of(fsdp_strategy(kind)), places);
       }
       if (offload || on("cpu_offload")) say("offload.parameters", of("cpu"), places);
       if (made != nullptr && made->find("activation_checkpointing_policy") != nullptr)

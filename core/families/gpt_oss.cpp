@@ -7,6 +7,7 @@
 
 #include "core/families/family.hpp"
 #include "core/families/mixtures.hpp"
+#include "core/job/expert_lists.hpp"
 #include "core/layers/kv_cache.hpp"
 #include "core/layers/norms.hpp"
 #include "core/layers/rotations.hpp"
@@ -161,10 +162,6 @@ Routing route(Net& net, const Tensor& hidden) {
 
 // Where it is asked for 4 bits, unsloth makes lists of linear layers of the experts, which bitsandbytes packs; between
 // them it works in fp32. All have the names of the first.
-bool packs_experts(const TrainingJob& job) {
-  return job.framework.name == "unsloth" && job.method == Method::kQlora;
-}
-
 Tensor packed_experts(Net& net, Tensor hidden_in, Routing routing) {
   Scope in(net.tape, "mlp.experts", kUnsloth);
   const Tensor hidden = std::move(hidden_in);
@@ -200,7 +197,8 @@ Tensor mlp(Net& net, Tensor hidden_in) {
   Scope in(net.tape, "mlp", kMlp);
   Tensor hidden = as_tokens(net, std::move(hidden_in));
   Routing routing = route(net, hidden);
-  if (packs_experts(net.job)) return as_sequences(net, packed_experts(net, std::move(hidden), std::move(routing)));
+  if (lists_experts(net.arch, net.job))
+    return as_sequences(net, packed_experts(net, std::move(hidden), std::move(routing)));
   hidden = run_experts(net, kForm, std::move(hidden), routing.indices, routing.weights);
   return as_sequences(net, std::move(hidden));
 }

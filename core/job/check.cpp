@@ -7,6 +7,7 @@
 #include "core/job/check_packed.hpp"
 #include "core/job/default_loss.hpp"
 #include "core/job/defaults.hpp"
+#include "core/job/expert_lists.hpp"
 #include "core/job/framework.hpp"
 #include "core/job/mixed_precision.hpp"
 #include "core/model/denoiser_encoders.hpp"
@@ -116,10 +117,7 @@ void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues
         "\"lora\".",
         "lora");
   }
-  // unsloth_zoo 2026.10.9 temporary_patches/gpt_oss.py: GptOssExpertsBnb4bit.
-  const bool made_lists = a.model_type == "gpt_oss" && job.framework.name == "unsloth";
-  const bool listed = a.experts.listed || made_lists;
-  if (a.experts.count > 0 && !listed && job.method == Method::kQlora && job.framework.at_least(5, 0)) {
+  if (a.experts.count > 0 && !lists_experts(a, job) && job.method == Method::kQlora) {
     add(issues, "NOT_QUANTISED", Severity::kWarning, "/method",
         "The experts stay in 16 bits: transformers 5 keeps those of a layer in one parameter, and bitsandbytes packs "
         "linear layers only.");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/job/expert_lists.hpp"
 #include "core/layers/vision.hpp"
 #include "core/tape/routing_ops.hpp"
 
@@ -222,10 +223,6 @@ Tensor listed(Net& net, const ExpertForm& form, Tensor hidden_in, Tensor indices
 }
 
 }  // namespace
-
-bool lists_experts(const Architecture& architecture, const TrainingJob& job) {
-  return architecture.experts.listed || !job.framework.at_least(5, 0);
-}
 
 std::vector<Count> rows_of_experts(Net& net, Count tokens, Count k) {
   const Count experts = net.arch.experts.count;

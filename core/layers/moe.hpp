@@ -71,9 +71,6 @@ Tensor fp32_router(Net& net, const char* module, const char* source, Tensor hidd
 /// score is the sum of its two best, or its best.
 Tensor limit_to_groups(Net& net, const Tensor& choice, bool sum_of_two);
 
-/// Are experts lists of linear layers, which bitsandbytes packs and adapters reach? (Until transformers 4.57, and where
-/// the model's own code has them.)
-bool lists_experts(const Architecture& architecture, const TrainingJob& job);
 /// The experts on [T, H], as `moe.implementation` says.
 Tensor run_experts(Net& net, const ExpertForm& form, Tensor hidden, Tensor indices, Tensor weights);
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/job/defaults.hpp"
-#include "core/layers/moe.hpp"
+#include "core/job/expert_lists.hpp"
 #include "core/plan/zero_leaf.hpp"
 #include "core/units/sorted.hpp"
 

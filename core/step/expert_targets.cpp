@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/job/expert_lists.hpp"
 #include "core/job/regex.hpp"
-#include "core/layers/moe.hpp"
 #include "core/layers/program.hpp"
 
 namespace tidemark {

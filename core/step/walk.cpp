@@ -1,6 +1,7 @@
 #include "core/step/walk.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -103,8 +104,10 @@ class Walker {
         const Event& event = tape_.events()[e];
         if (event.kind == Event::Kind::kStreamDone) continue;
         const auto id = static_cast<std::size_t>(event.subject);
-        if (!event.allocates()) death_[id] = segments[g].instance;
-        if (!event.allocates()) continue;
+        if (!event.allocates()) {
+          death_[id] = segments[g].instance;
+          continue;
+        }
         birth_[id] = static_cast<std::int32_t>(g);
         by_rank_[g].push_back(event.subject);
       }
@@ -154,11 +157,11 @@ class Walker {
     }
   }
 
-  // How many layer instances lie between a storage's birth and the last event that lets it go.
-  int way_of(std::int32_t id) const {
+  // How many layer instances lie between a storage's birth and the last event that lets it go, if that is in a layer.
+  std::optional<int> way_of(std::int32_t id) const {
     const auto at = static_cast<std::size_t>(id);
-    const std::int16_t death = death_[at], birth = tape_.segments()[static_cast<std::size_t>(birth_[at])].instance;
-    return death < 0 ? -1 : death < birth ? 2 * (birth - death) : 2 * (death - birth) + 1;
+    if (death_[at] < 0) return std::nullopt;
+    return death_[at] - tape_.segments()[static_cast<std::size_t>(birth_[at])].instance;
   }
 
   // The repeated layer instance that is like this one, a period before or behind it; −1 where there is none.

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 
+from checks import Checks
+
 SCRIPT = """import argparse
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 parser = argparse.ArgumentParser()
@@ -37,7 +39,7 @@ COUNTED = {
 
 
 def main() -> int:
-    command, failures = sys.argv[1], 0
+    command, checks = sys.argv[1], Checks()
     with tempfile.TemporaryDirectory() as name:
         def read(verb: str, **texts: str) -> dict:
             """Each in a folder of its own: the command opens what a file names, where it lies beside it."""
@@ -48,21 +50,15 @@ def main() -> int:
             done = subprocess.run([command, verb, *map(str, files), "--json"], capture_output=True, text=True, timeout=60)
             return json.loads(done.stdout or done.stderr)
 
-        def expect(what: str, got, wanted) -> None:
-            nonlocal failures
-            if got != wanted:
-                failures += 1
-                print(f"{what}: {got!r}, expected {wanted!r}")
-
         for script, batch in NAMES.items():
             got = read("import", **{script: SCRIPT, "run.sh": COMMAND_LINE})
-            expect(script, got["request"].get("micro_batch_size"), batch)
+            checks.expect(script, got["request"].get("micro_batch_size"), batch)
         for (file, text), (data, said) in COUNTED.items():
-            expect(file, read("import", **{file: text})["request"].get("parallelism", {}).get("data"), data)
+            checks.expect(file, read("import", **{file: text})["request"].get("parallelism", {}).get("data"), data)
             issues = read("estimate", **{file: text})["issues"]
-            expect(file, [issue["code"] for issue in issues if issue["path"].strip("/") == "world_size"], said)
-    print(f"{len(NAMES) + 2 * len(COUNTED)} readings, {failures} wrong")
-    return 1 if failures else 0
+            checks.expect(file, [issue["code"] for issue in issues if issue["path"].strip("/") == "world_size"], said)
+    print(f"{len(NAMES) + 2 * len(COUNTED)} readings, {checks.failures} wrong")
+    return 1 if checks.failures else 0
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+from checks import Checks, at
+
 SWIFT = "NPROC_PER_NODE=8 \\\nCUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7 \\\nswift sft --model Qwen/Qwen2.5-7B --max_length 2048 "
 GRPO = "swift rlhf --rlhf_type grpo --model Qwen/Qwen2.5-7B --num_generations 4 --per_device_train_batch_size 4 "
 SHARDED = """base_model: Qwen/Qwen2.5-0.5B
@@ -198,22 +200,11 @@ CARDS = [("8xH100", "EACH_GPU", None), ("H100", None, "EACH_GPU")]
 
 
 def main() -> int:
-    command, failures = sys.argv[1], 0
+    command, checks = sys.argv[1], Checks()
 
     def run(*arguments: str) -> dict:
         done = subprocess.run([command, *arguments, "--json"], capture_output=True, text=True, timeout=60)
         return json.loads(done.stdout or done.stderr)
-
-    def expect(what: str, got, wanted) -> None:
-        nonlocal failures
-        if got != wanted:
-            failures += 1
-            print(f"{what}: {got!r}, expected {wanted!r}")
-
-    def at(job: dict, path: str):
-        for key in path.split("."):
-            job = job.get(key) if isinstance(job, dict) else None
-        return job
 
     with tempfile.TemporaryDirectory() as name:
         for what, texts, keys, codes in JOBS:
@@ -224,15 +215,15 @@ def main() -> int:
             exported = subprocess.run([command, "export", "request", *map(str, files)], capture_output=True, text=True, timeout=60)
             job = json.loads(exported.stdout or "{}")
             for path, wanted in keys.items():
-                expect(f"{what}: {path}", at(job, path), wanted)
+                checks.expect(f"{what}: {path}", at(job, path), wanted)
             said = [issue["code"] for issue in run("estimate", *map(str, files))["issues"]]
-            expect(what, [code for code in codes if code not in said], [])
+            checks.expect(what, [code for code in codes if code not in said], [])
     for card, wanted, unwanted in CARDS:
         answer = run("estimate", "--model", "qwen2.5-7b", "--method", "full", "--parallelism-zero-stage", "3", "--gpu", card)
         said = [issue["code"] for issue in answer["issues"]]
-        expect(card, (wanted is None or wanted in said) and unwanted not in said, True)
-    print(f"{len(JOBS)} jobs, {len(CARDS)} cards, {failures} wrong")
-    return 1 if failures else 0
+        checks.expect(card, (wanted is None or wanted in said) and unwanted not in said, True)
+    print(f"{len(JOBS)} jobs, {len(CARDS)} cards, {checks.failures} wrong")
+    return 1 if checks.failures else 0
 
 
 if __name__ == "__main__":

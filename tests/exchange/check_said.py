@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 
+from checks import Checks, at
+
 HEAD = """import torch
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-7B", dtype=torch.bfloat16{loads})
@@ -204,6 +206,10 @@ JOBS = [
      "model = FastLanguageModel.get_peft_model(model, r=16)\nGRPOTrainer(model=model, args=GRPOConfig(use_vllm=True, "
      "per_device_train_batch_size=8, max_completion_length=512)).train()\n"},
      {"rollout.mode": "colocate", "rollout.gpu_memory_utilization": 0.6}, [], None),
+    # transformers 5.12 trainer_utils.py: FSDPOption.HYBRID_SHARD.
+    ("the Trainer's hybrid shards", {"train.py": HEAD.format(loads="") + "args = TrainingArguments('out', bf16=True, "
+     "fsdp='hybrid_shard auto_wrap', per_device_train_batch_size=1)\nTrainer(model, args, train_dataset=data).train()\n"},
+     {"parallelism.fsdp": "hybrid_shard"}, [], None),
     # unsloth 2026.10.9 models/_utils.py: SUPPORTS_BFLOAT16: half precision follows the card, which the engine knows.
     ("unsloth by the card", {"train.py": "from unsloth import FastLanguageModel, is_bfloat16_supported\n"
      "from trl import SFTConfig, SFTTrainer\n"
@@ -226,18 +232,7 @@ JOBS = [
 
 
 def main() -> int:
-    command, failures = sys.argv[1], 0
-
-    def expect(what: str, got, wanted) -> None:
-        nonlocal failures
-        if got != wanted:
-            failures += 1
-            print(f"{what}: {got!r}, expected {wanted!r}")
-
-    def at(job: dict, path: str):
-        for key in path.split("."):
-            job = job.get(key) if isinstance(job, dict) else None
-        return job
+    command, checks = sys.argv[1], Checks()
 
     with tempfile.TemporaryDirectory() as name:
         for what, texts, keys, codes, trained in JOBS:
@@ -248,20 +243,20 @@ def main() -> int:
             exported = subprocess.run([command, "export", "request", *files], capture_output=True, text=True, timeout=60)
             job = json.loads(exported.stdout or "{}")
             for path, wanted in keys.items():
-                expect(f"{what}: {path}", at(job, path), wanted)
+                checks.expect(f"{what}: {path}", at(job, path), wanted)
             done = subprocess.run([command, "estimate", *files, "--gpu", "H100", "--json"], capture_output=True, text=True, timeout=60)
             answer = json.loads(done.stdout or done.stderr)
             said = [issue["code"] for issue in answer["issues"]]
-            expect(what, [code for code in codes if code not in said], [])
-            expect(f"{what}: refused", "estimate" not in answer, "INVALID_COMBINATION" in codes)
+            checks.expect(what, [code for code in codes if code not in said], [])
+            checks.expect(f"{what}: refused", "estimate" not in answer, "INVALID_COMBINATION" in codes)
             if trained is not None:
-                expect(f"{what}: trained", at(answer, "estimate.parameters.trainable"), trained)
+                checks.expect(f"{what}: trained", at(answer, "estimate.parameters.trainable"), trained)
     for card in ("-2xH100", "-24GB"):  # less than nothing
         done = subprocess.run([command, "estimate", "--model", "qwen2.5-7b", f"--gpu={card}", "--json"], capture_output=True, text=True,
                               timeout=60)
-        expect(card, [issue["code"] for issue in json.loads(done.stdout or done.stderr)["issues"]][:1], ["UNKNOWN_GPU"])
-    print(f"{len(JOBS)} jobs, {failures} wrong")
-    return 1 if failures else 0
+        checks.expect(card, [issue["code"] for issue in json.loads(done.stdout or done.stderr)["issues"]][:1], ["UNKNOWN_GPU"])
+    print(f"{len(JOBS)} jobs, {checks.failures} wrong")
+    return 1 if checks.failures else 0
 
 
 if __name__ == "__main__":

@@ -54,10 +54,7 @@ void read_parallelism(Keys& keys, Facts& facts) {
   if (facts.sharded) {
     const bool second = version != nullptr && version->integer == 2;
     const Node* strategy = fsdp(keys, "sharding_strategy");
-    const std::string word = strategy == nullptr ? std::string{} : lower_case(strategy->text);
-    const std::string first = contains(word, "grad_op")  ? "shard_grad_op"
-                              : contains(word, "hybrid") ? "hybrid_shard"
-                                                         : "full_shard";
+    const std::string first = fsdp_strategy(strategy == nullptr ? std::string_view{} : strategy->text);
     keys.state("parallelism.fsdp", of(second ? "fsdp2" : first), {list, config, second ? version : strategy});
     // src/axolotl/monkeypatch/accelerate/fsdp2.py: fsdp2_prepare_model: axolotl's own, of layers and the rest.
     if (second) {

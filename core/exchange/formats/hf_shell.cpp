@@ -336,12 +336,7 @@ void read_sharding(Args& args) {
   }
   const Arg* fsdp = args.find("fsdp");
   if (fsdp != nullptr && (fsdp->value.is_string() || fsdp->value.is_list())) {
-    const std::string text = fsdp->value.text;
-    args.state("parallelism.fsdp",
-               of(contains(text, "shard_grad_op") ? "shard_grad_op"
-                  : contains(text, "hybrid")      ? "hybrid_shard"
-                                                  : "full_shard"),
-               {fsdp});
+    args.state("parallelism.fsdp", of(fsdp_strategy(fsdp->value.text)), {fsdp});
     if (!args.has("fsdp_config"))
       args.assume("parallelism.fsdp_options.backward_prefetch", of("none"), "fsdp_config's default is NO_PREFETCH");
   }

@@ -16,13 +16,9 @@ namespace {
 /// --stage sft.
 bool says_by_flags(const TrainingScript& text) {
   if (text.launch == nullptr) return false;
-  const auto has = [&](std::string_view flag) {
-    return std::any_of(text.launch->arguments.begin(), text.launch->arguments.end(), [&](const ShellWord& word) {
-      return word.word() == flag || word.word().starts_with(std::string{flag} + "=");
-    });
-  };
-  return has("--model_name_or_path") && has("--stage") &&
-         (has("--finetuning_type") || has("--template") || has("--dataset") || has("--cutoff_len"));
+  const auto has = [&](std::string_view flag) { return has_flag(*text.launch, flag); };
+  return has("model_name_or_path") && has("stage") &&
+         (has("finetuning_type") || has("template") || has("dataset") || has("cutoff_len"));
 }
 
 int recognise_llamafactory(const Look& look) {
@@ -263,11 +259,7 @@ void read_parallelism(Keys& keys, Facts& facts) {
   const Node* fsdp = keys["fsdp"];
   if (fsdp != nullptr) {
     facts.sharded = true;
-    const std::string text = fsdp->text;
-    const char* name = contains(text, "shard_grad_op") ? "shard_grad_op"
-                       : contains(text, "hybrid")      ? "hybrid_shard"
-                                                       : "full_shard";
-    keys.state("parallelism.fsdp", of(name), {fsdp});
+    keys.state("parallelism.fsdp", of(fsdp_strategy(fsdp->text)), {fsdp});
     state_fsdp1(keys, [](const char*) { return nullptr; });
     keys.touch("fsdp_config");
   }
@@ -324,18 +316,17 @@ void read_evaluation(Keys& keys) {
 
 /// What a file does that trains nothing (LLaMA-Factory train/tuner.py: export_model, train/sft/workflow.py: do_train
 /// and do_predict, chat/chat_model.py); empty where it trains.
-std::string_view other_work_of(Keys& keys) {
+std::string other_work_of(Keys& keys) {
   if (keys.truthy("do_train")) return {};
-  if (keys["export_dir"] != nullptr) return "\"export_dir\" merges, quantises or converts weights";
-  if (keys.truthy("do_predict")) return "\"do_predict\" without \"do_train\" evaluates a model";
-  if (keys["infer_backend"] != nullptr && keys["dataset"] == nullptr) return "\"infer_backend\" serves a model";
+  if (keys["export_dir"] != nullptr) return work_in_words("export_dir", kConverts);
+  if (keys.truthy("do_predict")) return work_in_words("do_predict\" without \"do_train", kEvaluates);
+  if (keys["infer_backend"] != nullptr && keys["dataset"] == nullptr) return work_in_words("infer_backend", kServes);
   return {};
 }
 
 void read_keys(Keys& keys) {
   Reading& reading = keys.reading;
-  if (const std::string_view work = other_work_of(keys); !work.empty())
-    return tell_other_work(reading, keys.file, work);
+  if (const std::string work = other_work_of(keys); !work.empty()) return tell_other_work(reading, keys.file, work);
   Facts facts;
   facts.model = keys.text("model_name_or_path");
   keys.copy("model", "model_name_or_path");

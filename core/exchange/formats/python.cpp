@@ -93,9 +93,10 @@ void take_launch(const std::string& text, int cell, Written& written) {
 
 /// A cell that hands lines to a shell which starts a program of its own: `!python train.py`, `%%bash`.
 bool starts_programs(const std::string& text) {
-  const std::size_t line = text.starts_with("%%") ? text.find('\n') : text.find('!');
+  const std::size_t line = text.starts_with("%%") ? text.find('\n') : text.starts_with("!") ? 0 : text.find("\n!");
   if (line == std::string::npos) return false;
-  return !launches_of(read_shell(std::string_view{text}.substr(line + 1))).empty();
+  const std::size_t command = text.find_first_not_of("\n!", line);
+  return command != std::string::npos && !launches_of(read_shell(std::string_view{text}.substr(command))).empty();
 }
 
 void read_notebook(const Look& look, Sources all, Reading& reading) {

@@ -37,6 +37,11 @@ int zero_stage_of_name(std::string_view path) {
   return -1;
 }
 
+const char* fsdp_strategy(std::string_view words) {
+  const std::string word = lower_case(words);
+  return contains(word, "grad_op") ? "shard_grad_op" : contains(word, "hybrid") ? "hybrid_shard" : "full_shard";
+}
+
 void state_deepspeed_file(Keys& keys, const Node* node, bool with_precision) {
   if (node == nullptr || node->text.empty()) return;
   const std::string name = lower_case(node->text);

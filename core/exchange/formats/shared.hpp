@@ -18,6 +18,9 @@ std::string optimizer_word(std::string_view optim);
 /// ZeRO's stage and offloading by the name of a DeepSpeed file, "ds_z3_offload_config.json"; -1 where it says none.
 int zero_stage_of_name(std::string_view name);
 
+/// FSDP 1's strategy by its word, however it is spelt: "ShardingStrategy.SHARD_GRAD_OP", "hybrid_shard auto_wrap".
+const char* fsdp_strategy(std::string_view words);
+
 /// A DeepSpeed file that another configuration names: its stage by its name, what it leaves open, and the file itself
 /// as something to be read.
 void state_deepspeed_file(Keys& keys, const Node* node, bool with_precision);
