@@ -26,12 +26,16 @@ function zopfli(bytes) {
 /** Bytes to text; `unpack` in unpack.mjs is the way back. */
 export const pack = (bytes) => (zopfli(bytes) ?? deflateRawSync(bytes, { level: 9, memLevel: 9 })).toString("base64");
 
-/** The same by LZMA in the container of .xz; web/src/unpackSlowly.js is the way back. WebAssembly is not aligned, hence lc and pb. */
-export function packSlowly(bytes) {
+/**
+ * The same by LZMA in the container of .xz; web/src/unpackSlowly.js is the way back. WebAssembly is not aligned, hence lc and pb.
+ * Several parts are one stream, behind their lengths: what the reader of files has in common with the engine, it finds there
+ * (a sixth of the reader).
+ */
+export function packSlowly(...parts) {
   const options = ["--stdout", "--format=xz", "--check=crc32", "--lzma2=preset=9e,lc=4,pb=0"];
-  const run = spawnSync("xz", options, { input: bytes, maxBuffer: 1 << 28 });
+  const run = spawnSync("xz", options, { input: Buffer.concat(parts), maxBuffer: 1 << 28 });
   if (run.status !== 0) throw new Error(`xz is needed to pack the page (Debian: xz-utils): ${run.error ?? run.stderr}`);
-  return run.stdout.toString("base64");
+  return `${parts.map((part) => part.length)};${run.stdout.toString("base64")}`;
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {

@@ -53,7 +53,7 @@ const partsOf = (names) => async () => {
 /** What reads other people's files: a module and a worker of its own, made with the first file. */
 const openReader = (makeWorker) =>
   createEngine({
-    partsOf: partsOf(["reader", "models"]),
+    partsOf: partsOf(["engines", "models"]),
     makeWorker: () => makeWorker("reader"),
     makeLocal: createLocalReader,
     describeFailure: (reason) => t("import.failed", { reason }),
@@ -62,7 +62,7 @@ const openReader = (makeWorker) =>
 
 function openOneEngine(makeWorker) {
   return createEngine({
-    partsOf: partsOf(["wasm", "models", "gpus"]),
+    partsOf: partsOf(["engines", "models", "gpus"]),
     makeWorker,
     makeLocal: () => createLocalWorker(openPacked),
     // For whoever looks into the page: where it computes.

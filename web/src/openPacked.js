@@ -5,7 +5,7 @@ import { unpackSlowly } from "./unpackSlowly.js";
 export async function openPacked(parts) {
   const text = async (bytes) => new TextDecoder().decode(await bytes);
   const [wasm, models, gpus] = await Promise.all([
-    unpackSlowly(parts.wasm),
+    unpackSlowly(parts.engines),
     text(unpackSlowly(parts.models)),
     text(unpack(parts.gpus)),
   ]);

@@ -1,5 +1,5 @@
 // The side of the reader that computes, in a worker of its own or, where there is none, on the page's thread. It speaks as engineHost.js does;
-// its first message is {parts: {reader, models}}, packed as the page carries them. Requests: {read: sources}, {compare: estimate},
+// its first message is {parts: {engines, models}}, packed as the page carries them. Requests: {read: sources}, {compare: estimate},
 // {write: format, request, model}, {patch: sources, changes}, {formats: true}.
 import { createReaderFrom } from "tidemark:reader";
 import { unpackSlowly } from "./unpackSlowly.js";
@@ -21,8 +21,8 @@ export function createReaderHost(reply) {
   };
 }
 
-async function start({ reader: packed, models }) {
-  const reader = await createReaderFrom(await unpackSlowly(packed));
+async function start({ engines, models }) {
+  const reader = await createReaderFrom(await unpackSlowly(engines, 1));
   let catalog = null;
   /** The config.json of a catalog's model. */
   async function configOf(id) {
