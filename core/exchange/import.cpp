@@ -1,10 +1,13 @@
 #include "core/exchange/import.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 #include <vector>
 
+#include "core/exchange/fields.hpp"
 #include "core/exchange/own_launch.hpp"
+#include "core/exchange/pins.hpp"
 
 namespace tidemark::exchange {
 namespace {
@@ -23,6 +26,11 @@ std::string why_unknown(const Look& look) {
   return name + " looks like none of the formats that are read.";
 }
 
+/// Whether a file of that syntax may install what it runs with.
+bool runs(Look::Syntax syntax) {
+  return syntax == Look::Syntax::kPython || syntax == Look::Syntax::kNotebook || syntax == Look::Syntax::kShell;
+}
+
 Reading read(const Source& source, Sources all) {
   Reading reading;
   reading.file = source.name;
@@ -35,6 +43,7 @@ Reading read(const Source& source, Sources all) {
   reading.format = format->name;
   reading.what = format->what;
   format->read(look, all, reading);
+  if (runs(look.syntax)) read_pins(look, reading);
   if (const int line = look.syntax == Look::Syntax::kYaml ? further_document(source.bytes) : 0; line > 0) {
     reading.notes.push_back("\"" + source.name +
                             "\" holds several documents; the first is read, and not what begins at line " +
@@ -129,6 +138,41 @@ void put(Value& object, std::string_view dotted, Value value) {
 
 namespace {
 
+/// Weights for which nothing says a dtype are in the checkpoint's from transformers 5 on, where that is installed.
+void settle_loading(std::vector<Field>& fields) {
+  const auto named = [&](std::string_view path) {
+    return std::find_if(fields.begin(), fields.end(), [&](const Field& field) { return field.finding.path == path; });
+  };
+  const auto open = [&](auto field) {
+    return field != fields.end() && field->finding.assumed.find(kBefore5) != std::string::npos;
+  };
+  const auto release = named("framework.version");
+  const auto precision = named("precision");
+  const auto reference = named("reference_model.dtype");
+  if (release == fields.end()) return;
+  int major = 0;
+  const std::string& text = release->finding.value.string;
+  std::from_chars(text.data(), text.data() + text.size(), major);
+  if (major < 5) return;
+  if (open(reference)) {
+    reference->finding.value = of("bf16");
+    reference->finding.assumed = "no dtype: transformers 5 loads the checkpoint's own, taken as bf16";
+  }
+  if (!open(precision)) return;
+  constexpr std::string_view kSince5[][2] = {{"amp_bf16", "bf16"}, {"amp_fp16", "fp16"}, {"fp32", "pure_bf16"}};
+  for (const auto& [before, since] : kSince5) {
+    if (precision->finding.value.string != before) continue;
+    precision->finding.value = of(std::string{since});
+    precision->finding.assumed = "no dtype: transformers 5 loads the checkpoint's own";
+    if (before == "fp32") precision->finding.assumed += ", taken as bf16; no autocast";
+    return;
+  }
+}
+
+bool is_known(const std::vector<Field>& fields, std::string_view path) {
+  return std::any_of(fields.begin(), fields.end(), [&](const Field& field) { return field.finding.path == path; });
+}
+
 bool says_a_model(const Reading& reading) {
   return std::any_of(reading.findings.begin(), reading.findings.end(),
                      [](const Finding& one) { return one.path == "model" || one.path == "config"; });
@@ -154,10 +198,12 @@ Import import_all(Sources sources) {
     append_new(result.notes, reading.notes);
     result.issues.insert(result.issues.end(), reading.issues.begin(), reading.issues.end());
   }
+  settle_loading(fields);
   for (const Reading& reading : result.readings) {
     std::vector<std::string> open;
     for (const std::string& question : reading.unknowns) {
-      if (!answered_by_another(result.readings, reading, question)) open.push_back(question);
+      const bool by_release = question.find("by version") != std::string::npos && is_known(fields, "framework.version");
+      if (!by_release && !answered_by_another(result.readings, reading, question)) open.push_back(question);
     }
     append_new(result.unknowns, open);
   }

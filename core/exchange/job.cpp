@@ -216,6 +216,23 @@ std::string listed(const std::vector<std::string>& words, std::string_view betwe
   return text;
 }
 
+/// A factor of two, by a release that no file says.
+void tell_loading(const Import& import, Issues& issues) {
+  if (said(import, "framework.version") != nullptr) return;
+  for (const Finding& field : import.fields) {
+    if (field.path != "precision" || field.assumed.find(kBefore5) == std::string::npos) continue;
+    const std::string since = field.value.string == "amp_bf16"   ? "bf16"
+                              : field.value.string == "amp_fp16" ? "fp16"
+                                                                 : "pure_bf16";
+    issues.push_back({"ASSUMED_DEFAULT", Severity::kWarning, "/precision",
+                      "No file says in which dtype weights are loaded, nor which release of transformers loads them: "
+                      "fp32 is assumed, as before transformers 5, which loads the checkpoint's own. With that release "
+                      "set \"precision\" to \"" +
+                          since + "\", or give the requirements.txt as well.",
+                      since});
+  }
+}
+
 /// An estimate shows neither what was understood in a way of its own, keys that had no effect nor questions that stayed
 /// open: each is said in a line.
 void tell_left(const Import& import, Issues& issues) {
@@ -307,6 +324,7 @@ Value job_of(const Import& import, Issues& issues) {
     settle_deepspeed(import, job);
     settle_prompts(import, job, issues);
   }
+  tell_loading(import, issues);
   tell_left(import, issues);
   return job;
 }

@@ -76,6 +76,15 @@ Syntax syntax_of(const Source& source) {
   return named == Syntax::kText ? syntax_of_text(head) : named;
 }
 
+std::string code_of(const Node& cell) {
+  const Node* type = cell.find("cell_type");
+  const Node* source = cell.find("source");
+  if (type == nullptr || type->text != "code" || source == nullptr) return {};
+  std::string text = source->text;
+  for (const Node& line : source->items) text += line.text;
+  return text;
+}
+
 Look look_at(const Source& source) {
   const std::string_view bytes = source.bytes;
   Look look{source, syntax_of(source), {}, bytes.substr(0, kHeadBytes)};

@@ -1087,7 +1087,7 @@ class Job {
     const std::string weights = weights_dtype(by);
     by.places.push_back(one.place);
     say("precision", precision_of(weights.empty() || weights == "auto" ? "fp32" : weights, cast), by.places,
-        weights.empty() ? "no dtype: fp32 weights before transformers 5" : "");
+        weights.empty() ? no_dtype() : std::string{});
   }
 
   static Node node_of(const PyValue& value) {
@@ -1345,6 +1345,13 @@ class Job {
     say("gradient_checkpointing", of("none"), std::move(places), "default");
   }
 
+  /// What nothing says of the weights' dtype comes to. trl 1.9 trainer/sft_trainer.py: __init__: a model given by its
+  /// name is loaded in float32, unlike from_pretrained.
+  std::string no_dtype() const {
+    if (load_ == nullptr && trl_) return "no dtype: TRL loads a model that is given by name in fp32";
+    return "no dtype: " + std::string{kBefore5};
+  }
+
   /// The dtype that weights are loaded or cast in: "bf16", "fp16", "fp32", "auto"; empty where nothing says it.
   std::string weights_dtype(PyValue& by) const {
     for (const char* key : {"torch_dtype", "dtype"}) {
@@ -1442,7 +1449,9 @@ class Job {
       unknown("precision: bf16 is TRL's default since 0.19");
       const bool narrow = quantised_ || unsloth_ || weights == "bf16" || weights == "auto";
       return say("precision", of(narrow ? "bf16_amp" : "amp_bf16"), around,
-                 unsloth_ ? "Unsloth turns on bf16 on Ampere and later" : "bf16 is TRL's default since 0.19");
+                 unsloth_ ? "Unsloth turns on bf16 on Ampere and later"
+                 : narrow ? "bf16 is TRL's default since 0.19"
+                          : "bf16 is TRL's default since 0.19; " + no_dtype());
     }
     if (open) return unknown("precision: the command line");
     if (cast.empty() || by.places.empty()) by.places = around;
@@ -1471,17 +1480,15 @@ class Job {
           trainer_ == nullptr && own_trainer_ == nullptr && !contains(text_, ".backward()")) {
         return unknown("precision");
       }
-      return say(
-          "precision", of("fp32"), by.places,
-          is_command()
-              ? "no dtype, and no bf16 or fp16 in the file: fp32 before transformers 5; the command may say otherwise"
-              : "no dtype and no autocast: fp32 before transformers 5");
+      return say("precision", of("fp32"), by.places,
+                 no_dtype() + (is_command() ? ", and no bf16 or fp16 in the file; the command may say otherwise"
+                                            : ", no autocast"));
     }
     const std::string loaded = is_stated ? weights : weights == "auto" && cast == "bf16" ? "bf16" : "fp32";
     say("precision", precision_of(loaded, cast), by.places,
         !by.why.empty()   ? by.why
-        : weights.empty() ? "no dtype: fp32 weights before transformers 5"
-                          : "");
+        : weights.empty() ? no_dtype()
+                          : std::string{});
   }
 
   // ---------------------------------------------------------------- preference and reinforcement
@@ -1543,7 +1550,7 @@ class Job {
            : contains(word, "float16") ? "fp16"
                                        : "fp32"),
         dtype == nullptr ? std::vector<Origin>{one->place} : dtype->places,
-        dtype == nullptr ? "no dtype: fp32 before transformers 5" : "");
+        dtype == nullptr ? "no dtype: " + std::string{kBefore5} : std::string{});
   }
 
   void read_rollout() {

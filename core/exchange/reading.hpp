@@ -76,6 +76,8 @@ struct Look {
   bool mentions(std::string_view word) const { return head.find(word) != std::string_view::npos; }
 };
 Look look_at(const Source& source);
+/// The code in a notebook's cell; empty where it holds text.
+std::string code_of(const Node& cell);
 /// What a source is written in, without its document: by its name, or its first lines where that says nothing.
 Look::Syntax syntax_of(const Source& source);
 
@@ -111,6 +113,10 @@ void refuse_both_widths(Reading& reading, bool four, bool eight);
 /// transformers 5.12 trainer_utils.py: validate_quantization_for_training: weights packed in `bits` beside which
 /// nothing is trained. `says` is what the file says of it: "load_in_4bit".
 void refuse_packed_alone(Reading& reading, std::string_view says);
+
+/// In a precision's reason: nothing says the dtype that weights are loaded in, so that the release decides
+/// (transformers 5.0 modeling_utils.py: from_pretrained: dtype "auto", the checkpoint's; fp32 before).
+inline constexpr std::string_view kBefore5 = "fp32 weights before transformers 5";
 
 /// What a reader says about one field.
 void state(Reading& reading, std::string_view path, Value value, std::vector<Origin> origins, std::string assumed = {});

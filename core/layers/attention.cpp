@@ -211,6 +211,12 @@ bool prefers_cudnn(const Net& net, const Tensor& q, const Tensor& v, bool trains
          v.size(3) % 8 == 0 && widest <= kLargestHead;
 }
 
+// sdp_utils.cpp minimum_gemm_alignment: of a head's elements, where tensor cores multiply.
+Count gemm_alignment(bool half, int capability) {
+  const bool tensor_cores = capability >= 80 || (capability >= 70 && half);
+  return !tensor_cores ? 1 : half ? 8 : 4;
+}
+
 }  // namespace
 
 SdpaKernel choose_sdpa(const Net& net, const Tensor& q, const Tensor& k, const Tensor& v, bool has_mask,
@@ -229,9 +235,9 @@ SdpaKernel choose_sdpa(const Net& net, const Tensor& q, const Tensor& k, const T
   if (apart(q) || apart(k) || apart(v)) return SdpaKernel::kMath;
   if (prefers_cudnn(net, q, v, trains_mask)) return SdpaKernel::kCudnn;
   if (half && !has_mask && same && head_dim <= 256 && ampere) return SdpaKernel::kFlash;
-  // Measured, not read from the source: fp16 on a T4 runs the math kernel (torch-preflight rows, torch 2.11).
-  if (half && !ampere) return SdpaKernel::kMath;
-  const Count align = half ? 8 : 4;
+  // sdp_utils.cpp less_than_sm80_mem_efficient_dtypes; a T4 under bf16 autocast measured it (tests/measured: tpf-*).
+  if (q.dtype() == Dtype::kBf16 && !ampere) return SdpaKernel::kMath;
+  const Count align = gemm_alignment(half, net.job.compute_capability);
   if (!grouped && head_dim % align == 0 && v.size(3) % align == 0) return SdpaKernel::kEfficient;
   return SdpaKernel::kMath;
 }

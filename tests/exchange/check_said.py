@@ -63,6 +63,13 @@ trainer.fit(Module(), torch.utils.data.DataLoader(data, batch_size=4))
 """}
 
 
+def pinned(head: str, loads: str = "") -> dict:
+    """A script without a dtype under bf16=True, with what it installs."""
+    lines = ("import torch\nfrom transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+             "model = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-0.5B'{loads})\n").format(loads=loads)
+    return {"train.py": head + lines + TAIL}
+
+
 def launch(flags: str, arguments: str = "") -> dict:
     return {"run.sh": f"accelerate launch {flags} train.py --model_name_or_path Qwen/Qwen2.5-7B --max_seq_length 2048 "
                       f"--per_device_train_batch_size 2 {arguments}\n"}
@@ -224,6 +231,24 @@ JOBS = [
     ("words behind tune run", {"c.yaml": TUNE, "run.sh": "tune run --nproc_per_node 2 lora_finetune_distributed --config c.yaml "
      "batch_size=8 model.lora_rank=64 compile=True\n"},
      {"micro_batch_size": 8, "adapter.r": 64, "parallelism.data": 2, "framework.name": "torchtune"}, ["NOT_READ"], None),
+    # transformers 5.0 modeling_utils.py: from_pretrained: dtype "auto"; fp32 before. PEP 440 and 723 say what is installed.
+    ("no release", pinned(""), {"precision": "amp_bf16", "framework": None}, ["ASSUMED_DEFAULT"], None),
+    ("a release of transformers 4", pinned("import os\nos.system('pip install -q transformers==4.46.3 peft==0.13.2')\n"),
+     {"precision": "amp_bf16", "framework.version": "4.46.3", "framework.peft": "0.13.2"}, [], None),
+    ("an image's packages", pinned("image = image.pip_install(\n    'torch==2.9',\n    'transformers==5.2.0',\n)\n"),
+     {"precision": "bf16", "framework.version": "5.2.0"}, ["CHOSEN_PRECISION"], None),
+    ("dependencies in the script's head", pinned("# /// script\n# dependencies = [\n#   'transformers>=4.40,<4.46',\n# ]\n# ///\n"),
+     {"framework.version": "4.45"}, [], None),
+    ("the newest release is let in", pinned("# /// script\n# dependencies = ['transformers>=5.2']\n# ///\n"),
+     {"precision": "bf16", "framework.version": "5.12"}, [], None),
+    ("a release with a dtype", pinned("import os\nos.system('pip install transformers<5')\n", ", torch_dtype=torch.float32"),
+     {"precision": "amp_bf16", "framework.version": "4.57"}, [], None),
+    ("requirements beside a script", {**pinned(""), "requirements.txt": "torch==2.9\n# transformers==4.1\ntransformers[torch]==5.1.0 ; python_version > '3.9'\n"},
+     {"precision": "bf16", "framework.version": "5.1.0"}, ["CHOSEN_PRECISION"], None),
+    ("a commit of transformers in a shell", {**pinned(""), "run.sh": "pip install git+https://github.com/huggingface/transformers@v4.49.0-Gemma-3\n"
+     "torchrun --nproc_per_node 1 train.py\n"}, {"framework.version": "4.49.0"}, [], None),
+    ("words that install nothing", pinned("# pip install transformers==4.30\nprint('not with transformers==4.30')\n"
+     "import os\nos.system('pip install sentence-transformers==2.2')\n"), {"framework": None}, [], None),
     ("fp16 of DeepSpeed's engine", {"train.py": HEAD.format(loads="") + "args = TrainingArguments('out', fp16=True, deepspeed='ds.json', "
      "per_device_train_batch_size=1)\nTrainer(model, args, train_dataset=data).train()\n",
      "ds.json": json.dumps({"fp16": {"enabled": True}, "zero_optimization": {"stage": 2}})},

@@ -146,6 +146,23 @@ TEST_CASE("the card decides about the context on top of reserved memory") {
   CHECK(at(reply, "estimate.overrides.cuda_context_gib").real == 1.0);
 }
 
+// torch 2.14 ATen/native/transformers/cuda/sdp_utils.cpp: less_than_sm80_mem_efficient_dtypes, minimum_gemm_alignment,
+// check_batch_size_and_num_heads_dense (torch before 2.14).
+TEST_CASE("before Ampere attention in bf16 makes its scores, and in fp16 only where keys are shared") {
+  const auto kernel = [](const char* model, const char* rest) {
+    return at(ask(R"({"sequence_length":256,"model":")" + std::string{model} + "\"," + rest + "}"),
+              "estimate.attention_kernel")
+        .string;
+  };
+  CHECK(kernel("openai-community/gpt2", R"("precision":"amp_fp16","gpu":"T4")") == "efficient");
+  CHECK(kernel("openai-community/gpt2", R"("precision":"fp32","gpu":"T4")") == "efficient");
+  CHECK(kernel("openai-community/gpt2", R"("precision":"amp_bf16","gpu":"T4")") == "math");
+  CHECK(kernel("openai-community/gpt2", R"("precision":"amp_bf16","gpu":"A100-40GB")") == "flash");
+  CHECK(kernel("llama-3.2-1b", R"("precision":"amp_fp16","gpu":"T4")") == "math");
+  CHECK(kernel("llama-3.2-1b", R"("precision":"amp_fp16","gpu":"T4","padding":true,"micro_batch_size":2)") ==
+        "efficient");
+}
+
 TEST_CASE("verbs: fit, catalog, describe, version, and those to come") {
   const Value fit = ask(R"({"verb":"fit","model":"llama-3.2-1b"})");
   CHECK(at(fit, "fits").items.size() == engine().catalog().gpus().size());

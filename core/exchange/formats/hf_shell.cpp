@@ -228,7 +228,7 @@ void read_precision(Args& args, const Facts& facts) {
                       {dtype, bf16});
   if (facts.qlora_program) return args.unknown("precision");
   args.state("precision", of(brain ? "amp_bf16" : "amp_fp16"), {flag, dtype},
-             "weights as the program loads them: fp32 unless it passes a dtype");
+             "weights as the program loads them, without a dtype: " + std::string{kBefore5});
 }
 
 void read_rest(Args& args, const Facts& facts) {

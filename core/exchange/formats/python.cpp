@@ -45,13 +45,6 @@ void read_python(const Look& look, Sources all, Reading& reading) {
   read_python_job(program, text, reading);
 }
 
-std::string text_of(const Node* source) {
-  if (source == nullptr) return {};
-  std::string text = source->text;
-  for (const Node& line : source->items) text += line.text;
-  return text;
-}
-
 /// `%%writefile train.yaml` and `!torchrun ... train.py --config train.yaml` of one notebook are one job.
 struct Written {
   Node document;
@@ -106,9 +99,8 @@ void read_notebook(const Look& look, Sources all, Reading& reading) {
   bool launches = false;
   const Node* cells = look.find("cells");
   for (std::size_t at = 0; at < cells->items.size(); ++at) {
-    const Node* type = cells->items[at].find("cell_type");
-    if (type == nullptr || type->text != "code") continue;
-    std::string text = text_of(cells->items[at].find("source"));
+    const std::string text = code_of(cells->items[at]);
+    if (text.empty()) continue;
     take_written(text, static_cast<int>(at), written);
     take_launch(text, static_cast<int>(at), written);
     launches = launches || starts_programs(text);

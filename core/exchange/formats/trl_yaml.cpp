@@ -38,7 +38,7 @@ void read_precision(Keys& keys) {
   }
   if (brain || half) {
     return keys.state("precision", of(brain ? "amp_bf16" : "amp_fp16"), {brain ? bf16 : fp16, dtype},
-                      dtype == nullptr ? "no torch_dtype: fp32 weights before transformers 5" : "");
+                      dtype == nullptr ? "no dtype: TRL's ModelConfig has float32" : "");
   }
   keys.unknown("precision");
 }
