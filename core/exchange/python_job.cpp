@@ -239,7 +239,21 @@ class Job {
     find_model_config();
     find_load();
     // unsloth 2026.8.19 models/vision.py: get_peft_model hands such a model back as it is.
-    if (unsloth_ && load_ != nullptr && is_true(load_->find("full_finetuning"))) lora_ = nullptr;
+    if (tunes_fully()) lora_ = nullptr;
+  }
+
+  /// unsloth 2026.10.9 models/loader.py: from_pretrained: full_finetuning puts out load_in_4bit, which is its default, and
+  /// load_in_8bit.
+  bool tunes_fully() const { return unsloth_ && load_ != nullptr && is_true(load_->find("full_finetuning")); }
+
+  /// unsloth 2026.10.9 models/_utils.py: torchao's linear layers with fake quantisation, which keep a quantised copy.
+  void read_fake_quantisation() {
+    if (!unsloth_) return;
+    for (const PyObject* one : {load_, lora_}) {
+      const PyValue* scheme = one == nullptr ? nullptr : one->find("qat_scheme");
+      if (scheme != nullptr && scheme->is_string())
+        not_counted(reading_, "quantisation-aware training (qat_scheme)", scheme->places);
+    }
   }
 
   /// peft_config=get_peft_config(model_args) of a TRL ModelConfig that the file fills in.
@@ -553,6 +567,8 @@ class Job {
   }
 
   void read_quantization() {
+    read_fake_quantisation();
+    if (tunes_fully()) return;
     const PyValue* config = load_option("quantization_config");
     const bool refused = config != nullptr && config->kind == Kind::kNone;
     const PyObject* bits = at(config) != nullptr ? at(config) : refused ? nullptr : bits_;

@@ -41,6 +41,27 @@ void note_idle_recomputation(const TrainingJob& job, Estimate& e) {
                       "full"});
 }
 
+// Torch's attention without a kernel that fuses it makes all scores, and the model's name does not tell why. torch
+// 2.14 sdp_utils.cpp: less_than_sm80_mem_efficient_dtypes; before it, the efficient kernel shares no keys among heads
+// (unsloth 2026.10.9 utils/attention_dispatch.py: _sdpa_gqa_state).
+void note_all_scores(const Architecture& architecture, const TrainingJob& job, Estimate& e) {
+  if (job.attention != AttentionKernel::kSdpa || e.attention_kernel != "math") return;
+  const Dtype computes = job.recipe.autocast.value_or(job.recipe.weights);
+  if (computes == Dtype::kBf16 && job.compute_capability < 80) {
+    e.issues.push_back({"ALL_SCORES", Severity::kNote, "/precision",
+                        "Attention in bf16 has no fused kernel on this card and makes all scores; in fp16 autocast "
+                        "(\"amp_fp16\") it has one.",
+                        "amp_fp16"});
+  } else if (architecture.num_kv_heads < architecture.num_heads && !job.padding) {
+    e.issues.push_back(
+        {"ALL_SCORES", Severity::kNote, "/padding",
+         "Heads share keys here, and before torch 2.14 no fused kernel of this card and dtype takes such "
+         "keys without a mask: attention makes all scores. Where rows of a batch are filled up "
+         "(\"padding\": true) keys are copied for each head, and a fused kernel runs.",
+         "true"});
+  }
+}
+
 // torchao 0.18 float8_linear_utils.py convert_to_float8_training swaps modules of torch.nn.Linear: GPT-2's Conv1D and
 // convolutions stay as they are.
 void note_idle_float8(const TrainingJob& job, const Simulation& s, Issues& issues) {
@@ -169,6 +190,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   e.parameters = count_parameters(s, architecture);
   e.attention_kernel = s.attention_kernel;
   note_idle_recomputation(job, e);
+  note_all_scores(architecture, job, e);
   note_idle_float8(job, s, e.issues);
   refuse_too_short(job, s, e.issues);
   e.host = s.paged + s.offloaded;

@@ -231,6 +231,11 @@ JOBS = [
     ("words behind tune run", {"c.yaml": TUNE, "run.sh": "tune run --nproc_per_node 2 lora_finetune_distributed --config c.yaml "
      "batch_size=8 model.lora_rank=64 compile=True\n"},
      {"micro_batch_size": 8, "adapter.r": 64, "parallelism.data": 2, "framework.name": "torchtune"}, ["NOT_READ"], None),
+    # unsloth 2026.10.9 models/loader.py: from_pretrained: "disabling LoRA / QLoRA".
+    ("unsloth's full fine-tuning", {"train.py": "from unsloth import FastLanguageModel\nfrom trl import SFTConfig, SFTTrainer\n"
+     "model, tokenizer = FastLanguageModel.from_pretrained('unsloth/Qwen3-0.6B', max_seq_length=1024, full_finetuning=True, "
+     "qat_scheme='int8-int4')\nSFTTrainer(model=model, args=SFTConfig(per_device_train_batch_size=2)).train()\n"},
+     {"method": "full", "quantization": None}, ["NOT_COUNTED"], 596049920),
     # transformers 5.0 modeling_utils.py: from_pretrained: dtype "auto"; fp32 before. PEP 440 and 723 say what is installed.
     ("no release", pinned(""), {"precision": "amp_bf16", "framework": None}, ["ASSUMED_DEFAULT"], None),
     ("a release of transformers 4", pinned("import os\nos.system('pip install -q transformers==4.46.3 peft==0.13.2')\n"),

@@ -339,6 +339,18 @@ export default [
     "这块卡没有 bf16 运算（计算能力低于 8.0）：torch 会缓慢地模拟。它适合 fp16 autocast（{1}）。",
   ],
   [
+    "Attention in bf16 has no fused kernel on this card and makes all scores; in fp16 autocast ({1}) it has one.",
+    "这块卡没有 bf16 注意力的融合内核，会生成全部分数；用 fp16 autocast（{1}）则有。",
+  ],
+  [
+    "Heads share keys here, and before torch 2.14 no fused kernel of this card and dtype takes such keys without a mask: attention makes all scores. Where rows of a batch are filled up ({1}: true) keys are copied for each head, and a fused kernel runs.",
+    "这里多个头共用键，而 torch 2.14 之前，这块卡和这种类型没有不带掩码就接受它的融合内核：注意力会生成全部分数。若批内各行有填充（{1}: true），键会按头复制，融合内核就会运行。",
+  ],
+  [
+    "No file says in which dtype weights are loaded, nor which release of transformers loads them: fp32 is assumed, as before transformers 5, which loads the checkpoint's own. With that release set {1} to {2}, or give the requirements.txt as well.",
+    "文件没有说明权重以何种类型加载，也没有说明由哪个版本的 transformers 加载：按 transformers 5 之前的做法假定为 fp32；5 起加载检查点自身的类型。若用该版本，请把 {1} 设为 {2}，或一并给出 requirements.txt。",
+  ],
+  [
     'Label smoothing is made of all logits, which SFTTrainer\'s loss in chunks (its default since TRL 1.7) and Liger\'s leave out: it fails. Set "loss" to "default" (loss_type "nll").',
     "标签平滑要用到全部 logits，而 SFTTrainer 的分块损失（TRL 1.7 起的默认）和 Liger 的损失都不给出它们：会失败。请把 loss 设为 default（loss_type nll）。",
   ],
