@@ -48,11 +48,16 @@ Desk& desk() {
 /// All sources as one job: the document of `tidemark import --json` with "job", what the engine is asked for.
 std::string read_all() {
   desk().import = exchange::import_sources(desk().sources);
-  Issues left_out;
-  Value document = exchange::document_of(desk().import);
-  tidemark::set(document, "job", exchange::job_of(desk().import, left_out));
+  Issues told;
+  const Value job = exchange::job_of(desk().import, told);
+  // What has no path is in the document already: notes, keys without effect, questions.
   Value names = tidemark::empty_array();
-  for (const tidemark::Issue& issue : left_out) names.items.push_back(tidemark::to_value(issue.path));
+  for (const tidemark::Issue& issue : told) {
+    if (issue.code == "NOT_COUNTED") names.items.push_back(tidemark::to_value(issue.path));
+    if (issue.code != "NOT_COUNTED" && !issue.path.empty()) desk().import.issues.push_back(issue);
+  }
+  Value document = exchange::document_of(desk().import);
+  tidemark::set(document, "job", job);
   tidemark::set(document, "not_counted", std::move(names));
   return tidemark::write_json(document);
 }

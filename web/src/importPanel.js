@@ -4,6 +4,7 @@ import { h } from "./dom.js";
 import { gib } from "./format.js";
 import { t } from "./messages.js";
 import { modelWays } from "./modelSearch.js";
+import { said } from "./said.js";
 import { shorten } from "./shorten.js";
 
 const commonCards = ["NVIDIA GeForce RTX 4090", "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3"];
@@ -155,7 +156,7 @@ function linesOf(found, { schema }) {
       keptCard &&
       before.gpu !== undefined &&
       h("p", { class: "hint" }, t("import.keptCard", { gpu: schema.print("gpu", before.gpu) })),
-    [...issues.map(({ message }) => message), ...notes].map((text) => h("p", { class: "hint" }, text)),
+    [...issues.map(({ message }) => said(message)), ...notes].map((text) => h("p", { class: "hint" }, text)),
     fieldsOf(document_, schema),
     untold.length > 0 && h("p", { class: "hint" }, t("import.untold", { what: untold.join("; ") })),
     left.length > 0 && h("p", {}, t("import.notCounted", { names: left.join(", ") })),

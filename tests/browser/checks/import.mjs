@@ -52,6 +52,10 @@ export default {
     assert.match(fields, /adapter\.r24line 4/);
     assert.match(fields, /micro_batch_size3line 5/);
     assert.match(await browser.evaluate("location.hash"), /gpu=4090/);
+    // What the reading had to assume is told in words, and nothing of it as something left out of the estimate.
+    const panel = await browser.evaluate(textOf("imported"));
+    assert.match(panel, /nor which release of transformers loads them/);
+    assert.doesNotMatch(panel, /not in the estimate/);
     await browser.evaluate(`${at("import-undo")}.click()`);
     await until(browser, `/gpt2/.test(location.hash)`, "the former job");
   },
