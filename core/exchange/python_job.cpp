@@ -208,9 +208,7 @@ class Job {
       if (one.is("GPTQConfig") || one.is("AwqConfig") || one.is("HqqConfig")) packed_ = &one;
       if (one.is("Accelerator")) accelerator_ = &one;
       if (contains(one.name, "lightning") && (one.is("Trainer") || one.is("Fabric"))) lightning_ = &one;
-      if (one.is("LoraConfig") || one.is("FastLanguageModel.get_peft_model") ||
-          one.is("FastVisionModel.get_peft_model") || one.is("FastModel.get_peft_model") || !kind_of(one).empty())
-        lora_ = &one;
+      if (one.is("LoraConfig") || is_fast_adapter(one) || !kind_of(one).empty()) lora_ = &one;
       if (one.is("BitsAndBytesConfig")) bits_ = &one;
       if (one.is("prepare_model_for_kbit_training") || one.is("prepare_model_for_int8_training")) prepared_ = &one;
     }
@@ -242,8 +240,8 @@ class Job {
     if (tunes_fully()) lora_ = nullptr;
   }
 
-  /// unsloth 2026.10.9 models/loader.py: from_pretrained: full_finetuning puts out load_in_4bit, which is its default, and
-  /// load_in_8bit.
+  /// unsloth 2026.10.9 models/loader.py: from_pretrained: full_finetuning puts out load_in_4bit, which is its default,
+  /// and load_in_8bit.
   bool tunes_fully() const { return unsloth_ && load_ != nullptr && is_true(load_->find("full_finetuning")); }
 
   /// unsloth 2026.10.9 models/_utils.py: torchao's linear layers with fake quantisation, which keep a quantised copy.
@@ -264,6 +262,15 @@ class Job {
     if (config == nullptr || config->from_command) return;
     if (is_true(config->find("use_peft"))) lora_ = config;
   }
+
+  /// unsloth 2026.10.9 __init__.py: FastLanguageModel, FastVisionModel, FastModel and others.
+  static bool is_fast_adapter(const PyObject& one) {
+    return one.is("get_peft_model") && contains(one.name, "Fast") && contains(one.name, ".get_peft_model");
+  }
+
+  /// unsloth 2026.10.9 models/sentence_transformer.py: 16 bits, nothing checkpointed and an encoder's modules unless
+  /// they are told.
+  static bool is_fast_encoder(const PyObject& one) { return contains(one.name, "FastSentenceTransformer"); }
 
   static bool loads_model(const PyObject& one) {
     const std::string& name = one.name;
@@ -589,8 +596,8 @@ class Job {
       four = load_option("load_in_4bit");
       eight = load_option("load_in_8bit");
     }
-    const bool unsloth_default =
-        unsloth_ && load_ != nullptr && contains(load_->name, "Fast") && four == nullptr && !is_true(eight);
+    const bool unsloth_default = unsloth_ && load_ != nullptr && contains(load_->name, "Fast") &&
+                                 !is_fast_encoder(*load_) && four == nullptr && !is_true(eight);
     if (!is_true(four) && !is_true(eight) && !unsloth_default) return;
     refuse_both_widths(reading_, is_true(four) && four->why.empty(), is_true(eight) && eight->why.empty());
     quantised_ = true;
@@ -731,6 +738,8 @@ class Job {
       read_unsloth_parts(named ? modules : nullptr);
     } else if (named) {
       say("adapter.target_modules", *modules);
+    } else if (is_fast_encoder(*lora_)) {
+      say("adapter.target_modules", words({"query", "key", "value", "dense"}), {lora_->place}, "Unsloth's default");
     } else if (fast) {
       say("adapter.target_modules",
           words({"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}), {lora_->place},
@@ -1329,6 +1338,8 @@ class Job {
     if (fast != nullptr && contains(fast->name, "Fast")) {
       const PyValue* how = fast->find("use_gradient_checkpointing");
       if (how == nullptr && load_ != nullptr) how = load_->find("use_gradient_checkpointing");
+      if (how == nullptr && is_fast_encoder(*fast))
+        return say("gradient_checkpointing", of("none"), {fast->place}, "Unsloth's default for sentences");
       if (how == nullptr)
         return say("gradient_checkpointing", of("offload"), {fast->place}, "Unsloth's default \"unsloth\"");
       if (how->is_string())

@@ -236,6 +236,15 @@ JOBS = [
      "model, tokenizer = FastLanguageModel.from_pretrained('unsloth/Qwen3-0.6B', max_seq_length=1024, full_finetuning=True, "
      "qat_scheme='int8-int4')\nSFTTrainer(model=model, args=SFTConfig(per_device_train_batch_size=2)).train()\n"},
      {"method": "full", "quantization": None}, ["NOT_COUNTED"], 596049920),
+    # unsloth 2026.10.9 models/sentence_transformer.py: from_pretrained(load_in_4bit=False, use_gradient_checkpointing=False).
+    ("unsloth's sentences", {"train.py": "from unsloth import FastSentenceTransformer\n"
+     "from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments, losses\n"
+     "model = FastSentenceTransformer.from_pretrained('sentence-transformers/all-MiniLM-L6-v2', max_seq_length=256)\n"
+     "model = FastSentenceTransformer.get_peft_model(model, r=32, lora_alpha=64, target_modules=['query', 'key'], task_type='FEATURE_EXTRACTION')\n"
+     "SentenceTransformerTrainer(model=model, args=SentenceTransformerTrainingArguments(per_device_train_batch_size=64), train_dataset=data, "
+     "loss=losses.MultipleNegativesRankingLoss(model)).train()\n"},
+     {"method": "lora", "quantization": None, "adapter.r": 32, "adapter.target_modules": ["query", "key"], "gradient_checkpointing": "none"}, [],
+     6 * 2 * 32 * (384 + 384)),
     # transformers 5.0 modeling_utils.py: from_pretrained: dtype "auto"; fp32 before. PEP 440 and 723 say what is installed.
     ("no release", pinned(""), {"precision": "amp_bf16", "framework": None}, ["ASSUMED_DEFAULT"], None),
     ("a release of transformers 4", pinned("import os\nos.system('pip install -q transformers==4.46.3 peft==0.13.2')\n"),
