@@ -216,6 +216,17 @@ std::string listed(const std::vector<std::string>& words, std::string_view betwe
   return text;
 }
 
+/// Texts that are embedded or ranked are cut at a length that few of them reach, in batches of hundreds.
+void tell_lengths(const Import& import, Issues& issues) {
+  const Value* task = said(import, "task");
+  const Value* length = said(import, "sequence_length");
+  if (task == nullptr || length == nullptr || (task->string != "embedding" && task->string != "reranker")) return;
+  issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/sequence_length",
+                    "Every text of a batch is taken to be as long as texts may be here. Of shorter ones state "
+                    "\"sequence_length\", the tokens of the longest text in a batch: activations shrink with it.",
+                    ""});
+}
+
 /// A factor of two, by a release that no file says.
 void tell_loading(const Import& import, Issues& issues) {
   if (said(import, "framework.version") != nullptr) return;
@@ -325,6 +336,7 @@ Value job_of(const Import& import, Issues& issues) {
     settle_prompts(import, job, issues);
   }
   tell_loading(import, issues);
+  tell_lengths(import, issues);
   tell_left(import, issues);
   return job;
 }

@@ -243,7 +243,7 @@ JOBS = [
      "model = FastSentenceTransformer.get_peft_model(model, r=32, lora_alpha=64, target_modules=['query', 'key'], task_type='FEATURE_EXTRACTION')\n"
      "SentenceTransformerTrainer(model=model, args=SentenceTransformerTrainingArguments(per_device_train_batch_size=64), train_dataset=data, "
      "loss=losses.MultipleNegativesRankingLoss(model)).train()\n"},
-     {"method": "lora", "quantization": None, "adapter.r": 32, "adapter.target_modules": ["query", "key"], "gradient_checkpointing": "none"}, [],
+     {"method": "lora", "quantization": None, "adapter.r": 32, "adapter.target_modules": ["query", "key"], "gradient_checkpointing": "none"}, ["ASSUMED_DEFAULT"],
      6 * 2 * 32 * (384 + 384)),
     # transformers 5.0 modeling_utils.py: from_pretrained: dtype "auto"; fp32 before. PEP 440 and 723 say what is installed.
     ("no release", pinned(""), {"precision": "amp_bf16", "framework": None}, ["ASSUMED_DEFAULT"], None),

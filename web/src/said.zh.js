@@ -339,6 +339,10 @@ export default [
     "这块卡没有 bf16 运算（计算能力低于 8.0）：torch 会缓慢地模拟。它适合 fp16 autocast（{1}）。",
   ],
   [
+    "Every text of a batch is taken to be as long as texts may be here. Of shorter ones state {1}, the tokens of the longest text in a batch: activations shrink with it.",
+    "这里假定批内每段文本都达到允许的最大长度。若文本较短，请给出 {1}，即批内最长文本的 token 数：激活随之变小。",
+  ],
+  [
     "Attention in bf16 has no fused kernel on this card and makes all scores; in fp16 autocast ({1}) it has one.",
     "这块卡没有 bf16 注意力的融合内核，会生成全部分数；用 fp16 autocast（{1}）则有。",
   ],
