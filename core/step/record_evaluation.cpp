@@ -217,8 +217,8 @@ std::size_t record_evaluation(const Net& trained, const Architecture& architectu
   TrainingJob how = job;
   how.micro_batch_size = job.evaluation.micro_batch_size;
   how.adapter.lora_dropout = 0.0;
-  // Liger-Kernel 0.8 model/llama.py: skip_logits in training. unsloth 2026.8.19 models/llama.py: CausalLM_fast_forward and
-  // unsloth_zoo 2026.8.13 compiler.py give a loss and no logits wherever there are labels.
+  // Liger-Kernel 0.8 model/llama.py: skip_logits in training. unsloth 2026.8.19 models/llama.py: CausalLM_fast_forward
+  // and unsloth_zoo 2026.8.13 compiler.py give a loss and no logits wherever there are labels.
   if (how.loss == Loss::kLiger && how.framework.name != "unsloth") how.loss = Loss::kDefault;
   const std::size_t first = t.segments().size();
   // self.model: of DeepSpeed's first stages, whose optimizer alone divides something, not what is trained.

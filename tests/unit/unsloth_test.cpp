@@ -131,6 +131,21 @@ TEST_CASE("gpt-oss in 4 bits takes what Unsloth's own notebooks print") {
   }
 }
 
+// unslothai/notebooks bdda2efc nb/FunctionGemma_(270M)-Mobile-Actions.ipynb prints 10.459 GiB: all logits of its
+// evaluation alone, of 8 rows of 4096 tokens and 262144 words, would be 32 in fp32.
+TEST_CASE("an evaluation under Unsloth makes no logits") {
+  const Answer answer = ask(
+      R"({"schema": 1, "model": "google/gemma-3-270m", "gpu": "T4", "method": "lora",
+        "adapter": {"r": 16, "lora_dropout": 0, "target_modules":
+          ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]},
+        "framework": {"name": "unsloth"}, "micro_batch_size": 4, "sequence_length": 4096,
+        "gradient_accumulation_steps": 2, "evaluation": {"micro_batch_size": 8},
+        "gradient_checkpointing": "offload", "optimizer": "adamw_8bit"})");
+  REQUIRE(answer.estimate);
+  CHECK(answer.estimate->reserved.low < Bytes{10} * (1 << 30));
+  CHECK(answer.estimate->reserved.expected < Bytes{12} * (1 << 30));
+}
+
 // unsloth 2026.10.9 models/_utils.py: SUPPORTS_BFLOAT16.
 TEST_CASE("Unsloth's half precision follows the card") {
   const auto precision = [](const char* gpu) {
