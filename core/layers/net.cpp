@@ -32,6 +32,13 @@ void undivide(Net& net) {
   net.K = Dim(a.kv_size(), Symbol::kKeyValue);
 }
 
+// transformers 5.12 modeling_utils.py _get_dtype_plan: `_keep_in_fp32_modules` counts in fp16 alone; until 4.57 also
+// beside packed weights (quantizers/base.py use_keep_in_fp32_modules).
+Dtype kept(Dtype dtype, const TrainingJob& job) {
+  const bool packed = job.method == Method::kQlora && !job.framework.at_least(5, 0);
+  return dtype == Dtype::kFp16 || packed ? Dtype::kFp32 : dtype;
+}
+
 }  // namespace
 
 Net::Net(Tape& t, const Architecture& a, const TrainingJob& j)
@@ -149,7 +156,7 @@ Dtype Net::weight_dtype(int rank) const {
     // to be told apart here.
     if (job.quantization.prepare_kbit == PrepareKbit::kNormsBack && rank > 2) return Dtype::kFp32;
   }
-  return job.recipe.weights;
+  return arch.kept_in_fp32 ? kept(job.recipe.weights, job) : job.recipe.weights;
 }
 
 bool Net::slides(Count layer) const {
@@ -176,8 +183,8 @@ bool Net::inputs_require_grads() const {
     return false;
   }
   // transformers 5.12 modeling_utils.py: gradient_checkpointing_enable asks for it whatever is trained; until 4.57 it
-  // was left to PEFT.
-  if (job.framework.at_least(5, 0)) return true;
+  // was left to PEFT. Of models whose first input is pictures (main_input_name) it still is.
+  if (job.framework.at_least(5, 0) && whole_->arch.model_type != "blip-2") return true;
   // peft 0.18 peft_model.py: _prepare_model_for_gradient_checkpointing asks for it on every model that is not
   // quantised, utils/other.py: prepare_model_for_kbit_training on those that are.
   if (job.use_reentrant || job.method == Method::kLora) return true;
@@ -491,12 +498,8 @@ Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
   return adapter(base, std::move(result), std::move(input));
 }
 
-// transformers 5.12 modeling_utils.py _get_dtype_plan: `_keep_in_fp32_modules` counts in fp16 alone; until 4.57 also
-// beside packed weights (quantizers/base.py use_keep_in_fp32_modules).
 Dtype Net::kept_dtype() const {
-  const Dtype dtype = weight_dtype(2);
-  const bool wide = dtype == Dtype::kFp16 || (quantised() && !job.framework.at_least(5, 0));
-  return wide ? Dtype::kFp32 : dtype;
+  return kept(weight_dtype(2), job);
 }
 
 // quantizers/base.py get_modules_to_not_convert: `_keep_in_fp32_modules` are among them.

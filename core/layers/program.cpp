@@ -95,6 +95,12 @@ std::string full_name(const Architecture& architecture, std::string_view path) {
     const bool is_language = path.substr(0, 7) == "lm_head" || path.substr(0, body.size()) == body;
     return std::string{is_language ? "language_model." : ""}.append(path);
   }
+  // Blip2ForConditionalGeneration: what it sees with lies beside a language model with its head.
+  if (architecture.model_type == "blip-2") {
+    const bool is_language = !path.empty() && !path.starts_with("vision_model.") && !path.starts_with("qformer.") &&
+                             !path.starts_with("language_projection");
+    return std::string{is_language ? "language_model." : ""}.append(path);
+  }
   // Thinkers (Qwen2.5-Omni, Qwen3-Omni): the language model is "model", towers and head lie beside it.
   if (architecture.model_type.ends_with("_thinker")) return std::string{path};
   if (architecture.language != nullptr && path.substr(0, 7) != "lm_head") {

@@ -158,7 +158,7 @@ bool names_absent_classes(const Architecture& a) {
                                          "deepseek_vl_hybrid", "gemma3",         "gemma3_text", "gemma4_text",
                                          "idefics2",           "idefics3",       "lfm2_vl",     "llava",
                                          "llava_next",         "qwen3_5_text",   "paligemma",   "smolvlm",
-                                         "qwen3_5_moe_text",   "minicpmv4_6",    "exaone4_5"};
+                                         "qwen3_5_moe_text",   "minicpmv4_6",    "exaone4_5",   "blip-2"};
   if (a.model_type == "gemma4") return a.parts.size() < 2;  // it has no audio tower
   return std::find(std::begin(kTypes), std::end(kTypes), a.model_type) != std::end(kTypes);
 }

@@ -859,4 +859,26 @@ export default [
     "只建模 1024 的页面、16 的图块，以及两个 “downsample_channels”，其中最后一个是编码器的 “hidden_size”。",
   ],
   ['"num_heads" must be a multiple of "num_key_value_heads".', "“num_heads” 必须是 “num_key_value_heads” 的倍数。"],
+  // BLIP-2.
+  ["This model wants a picture with every text: one is taken.", "该模型的每段文本都要有一张图片：按一张计算。"],
+  [
+    "Blip2Processor takes one picture for each text, and the class wants one with every text.",
+    "Blip2Processor 为每段文本取一张图片，而该类要求每段文本都有一张。",
+  ],
+  [
+    "TRL's trainers on preferences and on generated answers want a chat template, and BLIP-2 has none.",
+    "TRL 的偏好训练器和生成回答的训练器需要对话模板，而 BLIP-2 没有。",
+  ],
+  [
+    "PEFT's models with a learned prompt hand over no input_ids, without which BLIP-2's forward fails. Use \"lora\".",
+    "PEFT 带可学习提示的模型不传递 input_ids，没有它 BLIP-2 的前向会失败。请用 “lora”。",
+  ],
+  [
+    'Recomputing the core of attention alone is not modelled for T5. Use "full".',
+    "未建模 T5 只重算注意力核心的情形。请用 “full”。",
+  ],
+  [
+    "A Q-Former that reads text, as models that retrieve have it, is not modelled: set it to false.",
+    "未建模读文本的 Q-Former（检索模型所用）：请设为 false。",
+  ],
 ];
