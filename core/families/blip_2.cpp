@@ -392,6 +392,16 @@ void check(const Architecture& architecture, const TrainingJob& job, Issues& iss
                       "none.",
                       ""});
   }
+  if (job.loss != Loss::kDefault && architecture.num_decoder_layers == 0) {
+    issues.push_back(
+        {"UNSUPPORTED_VALUE", Severity::kError, "/loss",
+         "BLIP-2's class computes its loss itself, from all logits: none takes its place. Use \"default\".",
+         "default"});
+  }
+  if (job.packing) {
+    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/packing",
+                      "Blip2Processor makes a row of each text and its picture: they are not packed.", "false"});
+  }
   if (job.adapter.learns_prompt() && job.has_adapter()) {
     issues.push_back(
         {"UNSUPPORTED_VALUE", Severity::kError, "/adapter/kind",

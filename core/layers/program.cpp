@@ -12,7 +12,8 @@ namespace {
 /// Types whose class says `_supports_flex_attn = False` (transformers 5.12.1 modeling_utils.py:
 /// _flex_attn_can_dispatch).
 constexpr std::string_view kNoFlex =
-    "bamba,bloom,codegen,ctrl,deberta,deberta-v2,deepseek_v32,ernie4_5_vl_moe,falcon,falcon_h1,glm4v,glm46v,glm_moe_"
+    "bamba,blip-2,bloom,codegen,ctrl,deberta,deberta-v2,deepseek_v32,ernie4_5_vl_moe,falcon,falcon_h1,glm4v,glm46v,glm_"
+    "moe_"
     "dsa,glm_ocr,got_ocr2,gpt2,"
     "gpt_bigcode,gpt_neo,gptj,jamba,minicpmv4_6,mpnet,mpt,mt5,nemotron,olmo_hybrid,olmoe,persimmon,qwen2_5_omni,"
     "qwen2_5_omni_thinker,qwen2_5_vl,qwen2_audio,qwen2_vl,qwen3_5,qwen3_5_moe,qwen3_5_moe_text,qwen3_5_text,"

@@ -257,6 +257,8 @@ TEST_CASE("BLIP-2 sees one picture with every text, as 32 tokens, by OPT and by 
   CHECK_FALSE(ask_blip(opt + R"(,"images_per_sample":2)").estimate);
   CHECK_FALSE(ask_blip(opt + R"(,"attention":"flash_attention_2")").estimate);
   CHECK_FALSE(ask_blip(opt + R"(,"task":"dpo")").estimate);
+  CHECK_FALSE(ask_blip(opt + R"(,"loss":"chunked")").estimate);
+  CHECK_FALSE(ask_blip(opt + R"(,"packing":true)").estimate);
   CHECK_FALSE(ask_blip(opt + R"(,"method":"lora","adapter":{"kind":"prompt_tuning","num_virtual_tokens":8})").estimate);
   const Answer five = ask_blip(encodes);
   REQUIRE(five.estimate);

@@ -881,4 +881,12 @@ export default [
     "A Q-Former that reads text, as models that retrieve have it, is not modelled: set it to false.",
     "未建模读文本的 Q-Former（检索模型所用）：请设为 false。",
   ],
+  [
+    'BLIP-2\'s class computes its loss itself, from all logits: none takes its place. Use "default".',
+    "BLIP-2 的类自己用全部 logits 计算损失：没有别的损失可以代替。请用 “default”。",
+  ],
+  [
+    "Blip2Processor makes a row of each text and its picture: they are not packed.",
+    "Blip2Processor 为每段文本及其图片各成一行：不打包。",
+  ],
 ];
