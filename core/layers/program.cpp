@@ -12,7 +12,8 @@ namespace {
 /// Types whose class says `_supports_flex_attn = False` (transformers 5.12.1 modeling_utils.py:
 /// _flex_attn_can_dispatch).
 constexpr std::string_view kNoFlex =
-    "bamba,blip-2,bloom,codegen,ctrl,deberta,deberta-v2,deepseek_v32,ernie4_5_vl_moe,falcon,falcon_h1,glm4v,glm46v,glm_"
+    "aria,bamba,blip-2,bloom,codegen,ctrl,deberta,deberta-v2,deepseek_v32,ernie4_5_vl_moe,falcon,falcon_h1,glm4v,"
+    "glm46v,glm_"
     "moe_"
     "dsa,glm_ocr,got_ocr2,gpt2,"
     "gpt_bigcode,gpt_neo,gptj,jamba,minicpmv4_6,mpnet,mpt,mt5,nemotron,olmo_hybrid,olmoe,persimmon,qwen2_5_omni,"
@@ -118,6 +119,11 @@ std::string full_name(const Architecture& architecture, std::string_view path) {
       path.remove_prefix(kTower.size());
     }
     if (is_language && !phi) name += idefics ? "text_model." : "language_model.";
+    constexpr std::string_view kModel = "vision_model.";
+    if (type == "aria" && path.starts_with(kModel)) {  // Idefics 3's tower by another name
+      name += kTower;
+      path.remove_prefix(kModel.size());
+    }
     constexpr std::string_view kProjector = "multi_modal_projector.";
     const bool lighton = type == "lighton_ocr";
     if ((lighton || type.starts_with("deepseek_vl")) && path.starts_with(kTower)) {

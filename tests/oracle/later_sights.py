@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """later_sights.py [FAMILY...] > jobs.jsonl: models that see and came to transformers last, a few layers of the published widths.
 later_sights.py --whole CATALOG.json > jobs.jsonl: checkpoints of them with all their layers.
+later_sights.py --gpus > jobs.jsonl: BLIP-2 on several GPUs.
 
-MiniCPM-V 4.6, DeepSeek-OCR 2, EXAONE 4.5, VideoLLaMA 3, LightOnOCR, Qianfan-OCR; BLIP-2, which came first of all, and Aria."""
+MiniCPM-V 4.6, DeepSeek-OCR 2, EXAONE 4.5, VideoLLaMA 3, LightOnOCR, Qianfan-OCR; BLIP-2 and Aria, which came long before."""
 import json
 import sys
 
@@ -73,6 +74,35 @@ SIGHTS["blip2-t5"] = {**BLIP2, "image_token_index": 32100, "text_config": {
     "model_type": "t5", "vocab_size": 32128, "d_model": 2048, "d_ff": 5120, "d_kv": 64, "num_layers": 3, "num_decoder_layers": 3,
     "num_heads": 32, "relative_attention_num_buckets": 32, "relative_attention_max_distance": 128, "dropout_rate": 0.1,
     "feed_forward_proj": "gated-gelu", "dense_act_fn": "gelu", "decoder_start_token_id": 0, "tie_word_embeddings": False}}
+SIGHTS["aria"] = {
+    "model_type": "aria", "architectures": ["AriaForConditionalGeneration"], "image_token_index": 9,
+    "projector_patch_to_query_dict": {"1225": 128, "4900": 256}, "vision_feature_layer": -1,
+    "text_config": {"model_type": "aria_text", "vocab_size": 100352, "hidden_size": 2560, "intermediate_size": 1664, "num_hidden_layers": 2,
+                    "num_attention_heads": 20, "num_key_value_heads": 20, "moe_num_experts": 64, "moe_topk": 6, "moe_num_shared_experts": 2,
+                    "max_position_embeddings": 65536, "head_dim": 128},
+    "vision_config": {"model_type": "idefics3_vision", "hidden_size": 1152, "intermediate_size": 4304, "num_hidden_layers": 3,
+                      "num_attention_heads": 16, "image_size": 980, "patch_size": 14}}
+SMALL_PICTURE = {"images": 1, "image_size": [490, 490]}
+ARIAS = [
+    ("full", "full", "bf16", 1, 512, SMALL_PICTURE),
+    ("large", "full", "bf16", 1, 768, {"images": 1, "image_size": [980, 980]}),
+    ("tiles", "lora", "bf16", 1, 1536, {**SMALL_PICTURE, "tiles": 5, **lora(), **CK}),
+    ("amp", "full", "amp_bf16", 1, 512, SMALL_PICTURE),
+    ("ck", "full", "bf16", 2, 512, {**SMALL_PICTURE, **CK}),
+    ("frozen", "full", "bf16", 2, 512, {**SMALL_PICTURE, "freeze": ["vision_tower"]}),
+    ("eager", "full", "bf16", 1, 512, {**SMALL_PICTURE, **EAGER}),
+    ("lora", "lora", "bf16_amp", 2, 512, {**SMALL_PICTURE, **lora()}),
+    ("lora-attention", "lora", "bf16", 2, 512, {**SMALL_PICTURE, **lora(["q_proj", "v_proj"]), **CK}),
+    ("text", "full", "bf16", 2, 512, {}),
+    ("text-ck", "full", "bf16_amp", 2, 768, CK),
+    ("text-lora", "lora", "bf16_amp", 2, 512, {**lora(["q_proj", "v_proj"]), **CK}),
+    ("padded", "full", "bf16", 2, 512, {**SMALL_PICTURE, "padding": True}),
+    ("fp32", "full", "fp32", 1, 256, {}),
+    ("qlora", "qlora", "bf16_amp", 1, 512, {**SMALL_PICTURE, **lora(["q_proj", "v_proj"]), **CK, "optimizer": "paged_adamw_8bit"}),
+    ("qlora-text", "qlora", "bf16", 2, 512, {**lora(["q_proj", "v_proj"]), "kbit_prepare": False}),
+    ("fa2", "lora", "bf16", 2, 512, {**SMALL_PICTURE, **lora(["q_proj", "v_proj"]), "attention": "flash_attention_2"}),
+    ("two", "lora", "bf16_amp", 2, 512, {"images": 2, "image_size": [490, 490], **lora(), **CK}),
+]
 # A picture of the tower's own side for each text.
 BLIPS = [
     ("full", "full", "bf16", 2, 512, {}),
@@ -158,11 +188,29 @@ def whole(catalog):
             print(json.dumps(job(name, {**{key: value for key, value in model["config"].items() if key != "dtype"}, **tokens}, row)))
 
 
+STRATEGIES = {
+    "ddp": ("amp_bf16", {"strategy": "ddp", "data": 4}, {}), "zero2": ("bf16", {"strategy": "zero2", "data": 4, "hf_auto": False}, CK),
+    "zero3": ("bf16", {"strategy": "zero3", "data": 4, "hf_auto": True}, {}),
+    "zero3-ck": ("bf16", {"strategy": "zero3", "data": 8, "hf_auto": True}, CK),
+    "fsdp1-ck": ("fp32", {"strategy": "fsdp1", "data": 8, "param_dtype": "bf16", "reduce_dtype": "fp32", "use_orig_params": True}, CK),
+    "fsdp2": ("fp32", {"strategy": "fsdp2", "data": 4, "param_dtype": "bf16", "reduce_dtype": "fp32"}, {})}
+
+
+def on_gpus():
+    for name in ("blip2-opt", "blip2-t5"):
+        for what, (precision, parallelism, more) in STRATEGIES.items():
+            one = job(name, SIGHTS[name], ("full", "full", "bf16", 2, 512, {}))
+            print(json.dumps({**one, "id": f"{name}-{what}", "precision": precision, "parallelism": parallelism, "micro_batch": 4, "seq_len": 128,
+                              **more}))
+
+
 def main():
+    if sys.argv[1:] == ["--gpus"]:
+        return on_gpus()
     if sys.argv[1:2] == ["--whole"]:
         return whole(sys.argv[2])
     for name in sys.argv[1:] or SIGHTS:
-        rows = TILED if name == "qianfanocr" else BLIPS if name.startswith("blip2") else MORE_SIGHTS
+        rows = TILED if name == "qianfanocr" else BLIPS if name.startswith("blip2") else ARIAS if name == "aria" else MORE_SIGHTS
         if name == "deepseek-ocr2":
             rows = [row for row in rows if row[0] != "fa2"]
             rows += [("loop", "full", "bf16", 1, 1024, {"images": 1, "image_size": [512, 512], "experts": "eager"}),

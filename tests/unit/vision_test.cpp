@@ -274,6 +274,22 @@ TEST_CASE("BLIP-2 sees one picture with every text, as 32 tokens, by OPT and by 
   CHECK(trained == kPublished);
 }
 
+// AriaProcessor, transformers 5.12: size_conversion {490: 128, 980: 256} tokens of each piece. The total of the
+// checkpoint's own files (HF API, by llmfit 1.1.17).
+TEST_CASE("Aria sees squares of 490 or 980 pixels as 128 or 256 tokens, and as many of each piece") {
+  const std::string seen = R"(,"model":"rhymes-ai/Aria","method":"lora","images_per_sample":1,"image_size":)";
+  CHECK(least_length(seen + R"(490,"image_tiles":2)") == "256");
+  CHECK(least_length(seen + "980") == "256");
+  const auto ask_aria = [&](const std::string& options) {
+    Issues issues;
+    return engine().answer(parse_json(R"({"sequence_length":512)" + seen + options + "}", "", issues));
+  };
+  const Answer answer = ask_aria("490");
+  REQUIRE(answer.estimate);
+  CHECK(answer.estimate->parameters.base == 25307311216);
+  CHECK_FALSE(ask_aria("640").estimate);
+}
+
 // transformers 5.12 models/layoutlmv3: counted on the meta device; neither checkpoints nor packed tables of distances.
 TEST_CASE("LayoutLMv3 has the page beside its words, and neither checkpoints nor packed weights") {
   const auto ask_layout = [](const std::string& options) {

@@ -889,4 +889,13 @@ export default [
     "Blip2Processor makes a row of each text and its picture: they are not packed.",
     "Blip2Processor 为每段文本及其图片各成一行：不打包。",
   ],
+  // Aria.
+  ["Adapters of Aria's experts are not modelled.", "未建模 Aria 专家上的适配器。"],
+  [
+    'AriaImageProcessor makes squares of 490 or 980 pixels of a picture (max_image_size): give one of them, and pieces as "image_tiles".',
+    "AriaImageProcessor 把图片变成 490 或 980 像素的正方形（max_image_size）：请给出其中之一，分块数用 “image_tiles”。",
+  ],
+  ["Numbers of patches and of the tokens that they become are needed.", "需要图块数以及它们变成的 token 数。"],
+  ["Only the tower's last layer is modelled.", "只建模视觉塔的最后一层。"],
+  ["A token passes through more experts than there are.", "一个 token 经过的专家多于实际存在的专家。"],
 ];
