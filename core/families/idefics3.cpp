@@ -53,7 +53,11 @@ Tensor tower(Net& net) {
   return hidden;
 }
 
-const Program kTowerProgram = {tower};
+}  // namespace
+
+const Program kIdeficsTower = {tower};
+
+namespace {
 
 // transformers 5.12.1 models/idefics3/configuration_idefics3.py: Idefics3VisionConfig.
 // Idefics2VisionConfig's width and heads are other ones.
@@ -64,9 +68,17 @@ void read_vision(ConfigFields& fields, Architecture& part, bool second) {
   part.activation = read_activation(fields, {"hidden_act"}, "gelu_pytorch_tanh");
   const Count patches = part.image_size / part.patch_size;
   part.max_positions = patches * patches;
-  part.program = &kTowerProgram;
+  part.program = &kIdeficsTower;
   fields.accept({"model_type", "max_image_size", "size", "tie_word_embeddings", "torch_dtype", "use_base_siglip"});
 }
+
+}  // namespace
+
+void read_idefics_tower(ConfigFields& fields, Architecture& part) {
+  read_vision(fields, part, false);
+}
+
+namespace {
 
 // transformers 5.12.1 models/idefics3/configuration_idefics3.py: Idefics3Config.
 void read_idefics(ConfigFields& fields, Architecture& architecture, bool second) {

@@ -31,6 +31,8 @@ void read_dimensions(ConfigFields& fields, Architecture& architecture, std::stri
   architecture.gated_mlp = projection.compare(0, kGated.size(), kGated) == 0;
   std::string name = architecture.gated_mlp ? projection.substr(kGated.size()) : projection;
   if (projection == "gated-gelu") name = "gelu_new";
+  // A file's own is set last (PreTrainedConfig.__post_init__): BLIP-2's T5 has "gelu".
+  name = fields.text({"dense_act_fn"}, name);
   architecture.activation = activation_named(name, "feed_forward_proj", fields);
 
   const double dropout = fields.probability({"dropout_rate"}, 0.1);
@@ -45,7 +47,7 @@ void read_dimensions(ConfigFields& fields, Architecture& architecture, std::stri
     fields.error("INVALID_VALUE", "is_encoder_decoder",
                  "This is an encoder alone: say \"architecture\": \"T5EncoderModel\".");
   }
-  fields.accept({"dense_act_fn", "is_gated_act", "n_positions"});
+  fields.accept({"is_gated_act", "n_positions"});
 }
 
 // The decoder differs in its depth alone. Of T5 and mT5 the first layer of each has the table of positions.

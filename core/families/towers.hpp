@@ -54,6 +54,10 @@ void let_tower_go(Net& tower);
 extern const Program kPixtralTower;
 void read_pixtral_tower(ConfigFields& fields, Architecture& tower);
 
+/// Idefics3VisionTransformer's forward and configuration (idefics3.cpp), whose modules it calls vision_model.
+extern const Program kIdeficsTower;
+void read_idefics_tower(ConfigFields& fields, Architecture& part);
+
 /// CLIP and SigLIP: a batch of pictures, each with its text.
 void pair_inputs(Net& net);
 /// CLIPTextModel.forward, SiglipTextModel.forward up to `hidden`, the last hidden state; the part that it ran in.

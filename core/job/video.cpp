@@ -6,8 +6,20 @@
 #include "core/job/video.hpp"
 
 namespace tidemark {
+namespace {
+
+// transformers 5.12 models/blip_2/modeling_blip_2.py: Blip2VisionModel.forward raises a ValueError without pixels.
+void settle_picture(const Architecture& architecture, TrainingJob& job, Issues& issues) {
+  if (architecture.model_type != "blip-2" || job.images_per_sample > 0 || job.video_frames > 0) return;
+  job.images_per_sample = 1;
+  issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/images_per_sample",
+                    "This model wants a picture with every text: one is taken.", "1"});
+}
+
+}  // namespace
 
 void settle_video(const Architecture& architecture, TrainingJob& job, Issues& issues) {
+  settle_picture(architecture, job, issues);
   if (job.video_frames == 0) return;
   const Count frames = architecture.pictures.video_frames;
   if (architecture.language != nullptr && (frames == 0 || job.images_per_sample > 0)) {

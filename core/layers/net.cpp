@@ -11,6 +11,7 @@
 #include "core/layers/tensor_parallel.hpp"
 #include "core/state/int8_weight.hpp"
 #include "core/tape/float8_ops.hpp"
+#include "core/units/word_list.hpp"
 
 namespace tidemark {
 
@@ -30,6 +31,19 @@ void undivide(Net& net) {
   net.Kv = Dim(a.num_kv_heads, Symbol::kKvHeads);
   net.Q = Dim(a.query_size(), Symbol::kQuery);
   net.K = Dim(a.kv_size(), Symbol::kKeyValue);
+}
+
+/// Model types of whose class transformers 5.12.1 says another main_input_name than "input_ids"
+/// (models/*/modeling_*.py).
+constexpr std::string_view kOtherInputs =
+    "audio-spectrogram-transformer,blip-2,convnext,convnextv2,deit,detr,dinov2,dinov2_with_registers,dinov3_vit,hubert,"
+    "resnet,segformer,swin,videomae,vision-encoder-decoder,vit,wav2vec2,whisper";
+
+// transformers 5.12 modeling_utils.py _get_dtype_plan: `_keep_in_fp32_modules` counts in fp16 alone; until 4.57 also
+// beside packed weights (quantizers/base.py use_keep_in_fp32_modules).
+Dtype kept(Dtype dtype, const TrainingJob& job) {
+  const bool packed = job.method == Method::kQlora && !job.framework.at_least(5, 0);
+  return dtype == Dtype::kFp16 || packed ? Dtype::kFp32 : dtype;
 }
 
 }  // namespace
@@ -149,7 +163,7 @@ Dtype Net::weight_dtype(int rank) const {
     // to be told apart here.
     if (job.quantization.prepare_kbit == PrepareKbit::kNormsBack && rank > 2) return Dtype::kFp32;
   }
-  return job.recipe.weights;
+  return arch.kept_in_fp32 ? kept(job.recipe.weights, job) : job.recipe.weights;
 }
 
 bool Net::slides(Count layer) const {
@@ -176,8 +190,10 @@ bool Net::inputs_require_grads() const {
     return false;
   }
   // transformers 5.12 modeling_utils.py: gradient_checkpointing_enable asks for it whatever is trained; until 4.57 it
-  // was left to PEFT.
-  if (job.framework.at_least(5, 0)) return true;
+  // was left to PEFT, as it still is of models whose main input is no text.
+  const bool reads = !has_word(kOtherInputs, whole_->arch.model_type);
+  if (job.framework.at_least(5, 0) && reads) return true;
+  if (job.method == Method::kFull && !reads) return false;
   // peft 0.18 peft_model.py: _prepare_model_for_gradient_checkpointing asks for it on every model that is not
   // quantised, utils/other.py: prepare_model_for_kbit_training on those that are.
   if (job.use_reentrant || job.method == Method::kLora) return true;
@@ -491,12 +507,8 @@ Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
   return adapter(base, std::move(result), std::move(input));
 }
 
-// transformers 5.12 modeling_utils.py _get_dtype_plan: `_keep_in_fp32_modules` counts in fp16 alone; until 4.57 also
-// beside packed weights (quantizers/base.py use_keep_in_fp32_modules).
 Dtype Net::kept_dtype() const {
-  const Dtype dtype = weight_dtype(2);
-  const bool wide = dtype == Dtype::kFp16 || (quantised() && !job.framework.at_least(5, 0));
-  return wide ? Dtype::kFp32 : dtype;
+  return kept(weight_dtype(2), job);
 }
 
 // quantizers/base.py get_modules_to_not_convert: `_keep_in_fp32_modules` are among them.

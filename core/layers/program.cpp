@@ -12,7 +12,9 @@ namespace {
 /// Types whose class says `_supports_flex_attn = False` (transformers 5.12.1 modeling_utils.py:
 /// _flex_attn_can_dispatch).
 constexpr std::string_view kNoFlex =
-    "bamba,bloom,codegen,ctrl,deberta,deberta-v2,deepseek_v32,ernie4_5_vl_moe,falcon,falcon_h1,glm4v,glm46v,glm_moe_"
+    "aria,bamba,blip-2,bloom,codegen,ctrl,deberta,deberta-v2,deepseek_v32,ernie4_5_vl_moe,falcon,falcon_h1,glm4v,"
+    "glm46v,glm_"
+    "moe_"
     "dsa,glm_ocr,got_ocr2,gpt2,"
     "gpt_bigcode,gpt_neo,gptj,jamba,minicpmv4_6,mpnet,mpt,mt5,nemotron,olmo_hybrid,olmoe,persimmon,qwen2_5_omni,"
     "qwen2_5_omni_thinker,qwen2_5_vl,qwen2_audio,qwen2_vl,qwen3_5,qwen3_5_moe,qwen3_5_moe_text,qwen3_5_text,"
@@ -95,6 +97,12 @@ std::string full_name(const Architecture& architecture, std::string_view path) {
     const bool is_language = path.substr(0, 7) == "lm_head" || path.substr(0, body.size()) == body;
     return std::string{is_language ? "language_model." : ""}.append(path);
   }
+  // Blip2ForConditionalGeneration: what it sees with lies beside a language model with its head.
+  if (architecture.model_type == "blip-2") {
+    const bool is_language = !path.empty() && !path.starts_with("vision_model.") && !path.starts_with("qformer.") &&
+                             !path.starts_with("language_projection");
+    return std::string{is_language ? "language_model." : ""}.append(path);
+  }
   // Thinkers (Qwen2.5-Omni, Qwen3-Omni): the language model is "model", towers and head lie beside it.
   if (architecture.model_type.ends_with("_thinker")) return std::string{path};
   if (architecture.language != nullptr && path.substr(0, 7) != "lm_head") {
@@ -111,6 +119,11 @@ std::string full_name(const Architecture& architecture, std::string_view path) {
       path.remove_prefix(kTower.size());
     }
     if (is_language && !phi) name += idefics ? "text_model." : "language_model.";
+    constexpr std::string_view kModel = "vision_model.";
+    if (type == "aria" && path.starts_with(kModel)) {  // Idefics 3's tower by another name
+      name += kTower;
+      path.remove_prefix(kModel.size());
+    }
     constexpr std::string_view kProjector = "multi_modal_projector.";
     const bool lighton = type == "lighton_ocr";
     if ((lighton || type.starts_with("deepseek_vl")) && path.starts_with(kTower)) {

@@ -242,6 +242,7 @@ struct Architecture {
   Denoiser denoiser;                      ///< of a diffusion model
   const Program* language = nullptr;      ///< how the language model of a model that sees runs; null elsewhere
   bool unpacked = false;                  ///< a part whose linear layers a quantiser leaves as they are, by their names
+  bool kept_in_fp32 = false;              ///< a part that stays in fp32 where others are in fp16 (BLIP-2's Q-Former)
   std::vector<Architecture> parts;        ///< what the model has beside its language model: a vision tower, a decoder
 
   std::shared_ptr<const ModelTrace>

@@ -154,11 +154,27 @@ void check_method(const TrainingJob& job, Issues& issues) {
 // Model types whose _no_split_modules name what is not in the model: layers and embeddings of a tower's text model, or
 // of the tower that a text model alone has not (transformers 5.12: post_init joins those of all parts).
 bool names_absent_classes(const Architecture& a) {
-  constexpr std::string_view kTypes[] = {"aya_vision",         "cohere2_vision", "vipllava",    "deepseek_vl",
-                                         "deepseek_vl_hybrid", "gemma3",         "gemma3_text", "gemma4_text",
-                                         "idefics2",           "idefics3",       "lfm2_vl",     "llava",
-                                         "llava_next",         "qwen3_5_text",   "paligemma",   "smolvlm",
-                                         "qwen3_5_moe_text",   "minicpmv4_6",    "exaone4_5"};
+  constexpr std::string_view kTypes[] = {"aya_vision",
+                                         "cohere2_vision",
+                                         "vipllava",
+                                         "deepseek_vl",
+                                         "deepseek_vl_hybrid",
+                                         "gemma3",
+                                         "gemma3_text",
+                                         "gemma4_text",
+                                         "idefics2",
+                                         "idefics3",
+                                         "lfm2_vl",
+                                         "llava",
+                                         "llava_next",
+                                         "qwen3_5_text",
+                                         "paligemma",
+                                         "smolvlm",
+                                         "qwen3_5_moe_text",
+                                         "minicpmv4_6",
+                                         "exaone4_5",
+                                         "blip-2",
+                                         "aria"};
   if (a.model_type == "gemma4") return a.parts.size() < 2;  // it has no audio tower
   return std::find(std::begin(kTypes), std::end(kTypes), a.model_type) != std::end(kTypes);
 }

@@ -41,7 +41,8 @@ bool freezes_parts(const TrainingJob& job) {
 
 /// Whether a name is of what lies between a tower and the language model.
 bool is_projector(std::string_view name) {
-  constexpr std::string_view kBetween[] = {"projector", "merger", "connector", "aligner", "vision_projection"};
+  constexpr std::string_view kBetween[] = {"projector",         "merger",  "connector",          "aligner",
+                                           "vision_projection", "qformer", "language_projection"};
   if (name.find("vit_merger") != std::string_view::npos) return false;  // inside MiniCPM-V 4.6's tower
   return std::any_of(std::begin(kBetween), std::end(kBetween),
                      [name](std::string_view word) { return name.find(word) != std::string_view::npos; });

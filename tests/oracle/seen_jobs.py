@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """seen_jobs.py [FAMILY...] > jobs.jsonl: models of pictures and of sound alone that came late, three layers of the published widths.
+seen_jobs.py --frozen > jobs.jsonl: such models, and Whisper, with the parts frozen that pictures and sound come through first, under checkpoints.
 
 DINOv2 with registers, VideoMAE, ConvNeXt V2, TrOCR, the Audio Spectrogram Transformer."""
 import json
@@ -66,6 +67,44 @@ ROWS = {
     "lora-ckpt": ("lora", "amp_bf16", 8, {"lora": True, **CK}),
 }
 
+CLASSIFIER = {"model_type": "vit", "architectures": ["ViTForImageClassification"], "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 6,
+              "num_attention_heads": 12}
+WHISPER = {"model_type": "whisper", "architectures": ["WhisperForConditionalGeneration"], "vocab_size": 51865, "num_mel_bins": 80, "d_model": 768,
+           "encoder_layers": 4, "encoder_attention_heads": 12, "decoder_layers": 4, "decoder_attention_heads": 12, "encoder_ffn_dim": 3072,
+           "decoder_ffn_dim": 3072, "max_source_positions": 1500, "max_target_positions": 448}
+HEARD = {"kind": "audio", "micro_batch": 4, "seq_len": 128, "target_len": 128, "audio_seconds": 30, "freeze": ["model.encoder"]}
+FIRST_LAYERS = ["embeddings", "layer\\.[0-3]\\.", "layers\\.[0-3]\\."]
+# What is frozen lies before what is trained, under checkpoints: transformers hooks no embeddings where main_input_name is no text.
+FROZEN = {
+    "vit-frozen-embeddings-ck": (CLASSIFIER, {"freeze": FIRST_LAYERS}),
+    "dinov2-frozen-embeddings-ck": ({"model_type": "dinov2", "architectures": ["Dinov2ForImageClassification"], "hidden_size": 768,
+                                     "num_hidden_layers": 6, "num_attention_heads": 12, "image_size": 518}, {"freeze": FIRST_LAYERS}),
+    "vit-head-ck": (CLASSIFIER, {"freeze": ["^vit"]}),
+    "vit-lora-ck": (CLASSIFIER, {"method": "lora", "lora": {"r": 16, "alpha": 16, "target_modules": ["q_proj", "v_proj"],
+                                                     "modules_to_save": ["classifier"], "task_type": False}}),
+    "whisper-frozen-encoder-ck": (WHISPER, HEARD),
+    "whisper-frozen-encoder-ck-re": (WHISPER, {**HEARD, "use_reentrant": True}),
+    "wav2vec2-frozen-ck": ({"model_type": "wav2vec2", "architectures": ["Wav2Vec2ForCTC"], "vocab_size": 32, "hidden_size": 768,
+                            "num_hidden_layers": 4, "num_attention_heads": 12, "intermediate_size": 3072},
+                           {"kind": "audio", "micro_batch": 4, "audio_seconds": 10, "target_len": 64,
+                            "freeze": ["feature_extractor", "feature_projection", "encoder.layers.[01]\\.", "pos_conv", "encoder.layer_norm",
+                                       "masked_spec"]}),
+    "trocr-frozen-encoder-ck": ({"model_type": "vision-encoder-decoder", "architectures": ["VisionEncoderDecoderModel"], "is_encoder_decoder": True,
+                                 "decoder_start_token_id": 2, "pad_token_id": 1,
+                                 "encoder": {"model_type": "vit", "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 4,
+                                             "num_attention_heads": 12, "image_size": 384, "patch_size": 16, "qkv_bias": False},
+                                 "decoder": {"model_type": "trocr", "d_model": 1024, "decoder_layers": 3, "decoder_attention_heads": 16,
+                                             "decoder_ffn_dim": 4096, "vocab_size": 50265, "cross_attention_hidden_size": 768,
+                                             "activation_function": "gelu", "use_cache": False, "is_decoder": True}},
+                                {"micro_batch": 4, "target_len": 64, "freeze": ["^encoder"]}),
+}
+
+
+def frozen(name):
+    config, more = FROZEN[name]
+    return {"id": name, "kind": "vision", "config": config, "method": "full", "precision": "bf16", "micro_batch": 32, "seq_len": 0, "grad_accum": 1,
+            "attention": "sdpa", "padding": False, "gradient_checkpointing": "full", "optimizer": "adamw_torch_fused", **more}
+
 
 def job(name, row):
     config, targets, every = FAMILIES[name]
@@ -80,6 +119,10 @@ def job(name, row):
 
 def main():
     wanted = sys.argv[1:]
+    if wanted == ["--frozen"]:
+        for name in FROZEN:
+            print(json.dumps(frozen(name)))
+        return
     for name in FAMILIES:
         if wanted and not any(name.startswith(w) for w in wanted):
             continue

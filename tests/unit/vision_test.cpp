@@ -236,6 +236,60 @@ TEST_CASE("Florence-2 sees one picture as 577 tokens of its encoder's, without F
   CHECK(trained == kPublished);
 }
 
+// Blip2Processor, transformers 5.12: num_query_tokens placeholders before each text, pictures of the tower's own size;
+// Blip2VisionModel raises without pixels, and "_supports_flash_attn = False". Totals of the checkpoints' own files (HF
+// API, by llmfit 1.1.17), of Flan-T5's without the head that transformers ties.
+TEST_CASE("BLIP-2 sees one picture with every text, as 32 tokens, by OPT and by T5") {
+  const std::string opt = R"(,"model":"Salesforce/blip2-opt-2.7b")",
+                    encodes = R"(,"model":"Salesforce/blip2-flan-t5-xl")";
+  const auto ask_blip = [](const std::string& options, int length = 128) {
+    Issues issues;
+    return engine().answer(parse_json(R"({"sequence_length":)" + std::to_string(length) + options + "}", "", issues));
+  };
+  CHECK_FALSE(ask_blip(opt + R"(,"image_size":640)", 31).estimate);
+  CHECK(ask_blip(opt + R"(,"image_size":640)", 32).estimate);
+  constexpr Count kPublished = 3744761856;
+  const Answer assumed = ask_blip(opt), stated = ask_blip(opt + R"(,"images_per_sample":1)");
+  REQUIRE(assumed.estimate);
+  REQUIRE(stated.estimate);
+  CHECK(assumed.estimate->allocated.expected == stated.estimate->allocated.expected);
+  CHECK(assumed.estimate->parameters.total == kPublished);
+  CHECK_FALSE(ask_blip(opt + R"(,"images_per_sample":2)").estimate);
+  CHECK_FALSE(ask_blip(opt + R"(,"attention":"flash_attention_2")").estimate);
+  CHECK_FALSE(ask_blip(opt + R"(,"task":"dpo")").estimate);
+  CHECK_FALSE(ask_blip(opt + R"(,"loss":"chunked")").estimate);
+  CHECK_FALSE(ask_blip(opt + R"(,"packing":true)").estimate);
+  CHECK_FALSE(ask_blip(opt + R"(,"method":"lora","adapter":{"kind":"prompt_tuning","num_virtual_tokens":8})").estimate);
+  const Answer five = ask_blip(encodes);
+  REQUIRE(five.estimate);
+  CHECK(five.estimate->parameters.total == 3942446592 - Count{32128} * 2048);
+  Count trained = 0;
+  for (const char* rest :
+       {R"(,"freeze_projector":true,"freeze_llm":true)", R"(,"freeze_vision":true,"freeze_llm":true)",
+        R"(,"freeze_vision":true,"freeze_projector":true)"}) {
+    const Answer answer = ask_blip(opt + rest);
+    REQUIRE(answer.estimate);
+    trained += answer.estimate->parameters.trainable;
+  }
+  CHECK(trained == kPublished);
+}
+
+// AriaProcessor, transformers 5.12: size_conversion {490: 128, 980: 256} tokens of each piece. The total of the
+// checkpoint's own files (HF API, by llmfit 1.1.17).
+TEST_CASE("Aria sees squares of 490 or 980 pixels as 128 or 256 tokens, and as many of each piece") {
+  const std::string seen = R"(,"model":"rhymes-ai/Aria","method":"lora","images_per_sample":1,"image_size":)";
+  CHECK(least_length(seen + R"(490,"image_tiles":2)") == "256");
+  CHECK(least_length(seen + "980") == "256");
+  const auto ask_aria = [&](const std::string& options) {
+    Issues issues;
+    return engine().answer(parse_json(R"({"sequence_length":512)" + seen + options + "}", "", issues));
+  };
+  const Answer answer = ask_aria("490");
+  REQUIRE(answer.estimate);
+  CHECK(answer.estimate->parameters.base == 25307311216);
+  CHECK_FALSE(ask_aria("640").estimate);
+}
+
 // transformers 5.12 models/layoutlmv3: counted on the meta device; neither checkpoints nor packed tables of distances.
 TEST_CASE("LayoutLMv3 has the page beside its words, and neither checkpoints nor packed weights") {
   const auto ask_layout = [](const std::string& options) {

@@ -875,4 +875,43 @@ export default [
     "只建模 1024 的页面、16 的图块，以及两个 “downsample_channels”，其中最后一个是编码器的 “hidden_size”。",
   ],
   ['"num_heads" must be a multiple of "num_key_value_heads".', "“num_heads” 必须是 “num_key_value_heads” 的倍数。"],
+  // BLIP-2.
+  ["This model wants a picture with every text: one is taken.", "该模型的每段文本都要有一张图片：按一张计算。"],
+  [
+    "Blip2Processor takes one picture for each text, and the class wants one with every text.",
+    "Blip2Processor 为每段文本取一张图片，而该类要求每段文本都有一张。",
+  ],
+  [
+    "TRL's trainers on preferences and on generated answers want a chat template, and BLIP-2 has none.",
+    "TRL 的偏好训练器和生成回答的训练器需要对话模板，而 BLIP-2 没有。",
+  ],
+  [
+    "PEFT's models with a learned prompt hand over no input_ids, without which BLIP-2's forward fails. Use \"lora\".",
+    "PEFT 带可学习提示的模型不传递 input_ids，没有它 BLIP-2 的前向会失败。请用 “lora”。",
+  ],
+  [
+    'Recomputing the core of attention alone is not modelled for T5. Use "full".',
+    "未建模 T5 只重算注意力核心的情形。请用 “full”。",
+  ],
+  [
+    "A Q-Former that reads text, as models that retrieve have it, is not modelled: set it to false.",
+    "未建模读文本的 Q-Former（检索模型所用）：请设为 false。",
+  ],
+  [
+    'BLIP-2\'s class computes its loss itself, from all logits: none takes its place. Use "default".',
+    "BLIP-2 的类自己用全部 logits 计算损失：没有别的损失可以代替。请用 “default”。",
+  ],
+  [
+    "Blip2Processor makes a row of each text and its picture: they are not packed.",
+    "Blip2Processor 为每段文本及其图片各成一行：不打包。",
+  ],
+  // Aria.
+  ["Adapters of Aria's experts are not modelled.", "未建模 Aria 专家上的适配器。"],
+  [
+    'AriaImageProcessor makes squares of 490 or 980 pixels of a picture (max_image_size): give one of them, and pieces as "image_tiles".',
+    "AriaImageProcessor 把图片变成 490 或 980 像素的正方形（max_image_size）：请给出其中之一，分块数用 “image_tiles”。",
+  ],
+  ["Numbers of patches and of the tokens that they become are needed.", "需要图块数以及它们变成的 token 数。"],
+  ["Only the tower's last layer is modelled.", "只建模视觉塔的最后一层。"],
+  ["A token passes through more experts than there are.", "一个 token 经过的专家多于实际存在的专家。"],
 ];
