@@ -57,24 +57,30 @@ Architecture read_decoder(ConfigFields& outer, Count encoder_width) {
   return decoder;
 }
 
-// A number, or height and width.
-void read_page(ConfigFields& fields, Architecture& architecture) {
+// A number, or height and width: the model has the one, its stages the other.
+struct Page {
+  Count height = 0, width = 0;
+};
+Page read_page(ConfigFields& fields) {
   const std::vector<Count> sides = read_counts(fields, "image_size", {});
-  const bool is_pair = sides.size() == 2;
-  const Count side = is_pair ? sides[0] : fields.count({"image_size"}, 224);
-  architecture.image_size = side;
-  architecture.conv_dims = {side, is_pair ? sides[1] : side};
+  if (sides.size() == 2) return {sides[0], sides[1]};
+  const Count side = fields.count({"image_size"}, 224);
+  return {side, side};
 }
 
 }  // namespace
 
 bool is_donut(const Architecture& architecture) {
-  return architecture.conv_dims.size() == 2;
+  const std::string_view last =
+      architecture.parts.empty() ? "" : std::string_view{architecture.parts.back().model_type};
+  return last == kBartCausal || last == kBartCausalCaching;
 }
 
 void read_donut_config(ConfigFields& fields, ConfigFields& encoder, Architecture& architecture) {
-  read_page(encoder, architecture);
+  const Page page = read_page(encoder);
+  architecture.image_size = page.height;
   read_swin_stages(encoder, architecture);
+  for (Architecture& stage : architecture.parts) stage.image_size = page.width;
   architecture.layers_path = "encoder.encoder.layers";
   encoder.accept({"architectures", "torch_dtype", "dtype"});
   encoder.report_unread("donut-swin");

@@ -133,11 +133,10 @@ struct Windows {
   bool padded() const { return height != rows || width != columns; }
 };
 
-// The job's pictures, or the model's own, which may be no squares.
+// The job's pictures, or the model's own: stages know the width of one that is no square (donut.cpp).
 PictureSize picture_of(const Architecture& a, const TrainingJob& job) {
   if (job.image_height > 0) return {job.image_height, job.image_width};
-  if (a.conv_dims.size() == 2) return {a.conv_dims[0], a.conv_dims[1]};
-  return {a.image_size, a.image_size};
+  return {a.image_size, a.parts.front().image_size};
 }
 
 // Rows and columns of the picture that stage i gets.
