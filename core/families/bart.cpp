@@ -19,6 +19,21 @@ enum class Positions : std::uint8_t {
   kOfWhisper,   ///< a table, looked up for every row
 };
 
+/// What a decoder calls its modules, and where its own table of tokens is, if it is not the encoder's.
+struct DecoderNames {
+  const char *module, *positions, *norm_embeddings, *layers, *norm, *table;
+};
+constexpr DecoderNames kOfModel = {
+    "model.decoder",        "model.decoder.embed_positions", "model.decoder.layernorm_embedding",
+    "model.decoder.layers", "model.decoder.layer_norm",      nullptr};
+/// Behind an encoder of another class: VisionEncoderDecoderModel.
+constexpr DecoderNames kOfCausalLm = {"decoder.model.decoder",
+                                      "decoder.model.decoder.embed_positions",
+                                      "decoder.model.decoder.layernorm_embedding",
+                                      "decoder.model.decoder.layers",
+                                      "decoder.model.decoder.layer_norm",
+                                      "decoder.model.decoder.embed_tokens"};
+
 /// What the modelling files differ in.
 struct Traits {
   std::string_view model_type;
@@ -26,11 +41,18 @@ struct Traits {
   bool norm_embeddings;  ///< layernorm_embedding
   bool logits_bias;      ///< the buffer final_logits_bias
   Positions positions;
+  const DecoderNames* decoder = &kOfModel;
+  bool caches = false;  ///< keys and values are joined to an empty cache while it trains (kBartCausalCaching)
 };
 constexpr Traits kTraits[] = {
-    {"bart", false, true, true, Positions::kLearned},       {"mbart", true, true, true, Positions::kLearned},
-    {"florence2", false, true, false, Positions::kLearned}, {"m2m_100", true, false, false, Positions::kBuffer},
-    {"pegasus", true, false, true, Positions::kSinusoidal}, {"marian", false, false, true, Positions::kSinusoidal},
+    {"bart", false, true, true, Positions::kLearned},
+    {"mbart", true, true, true, Positions::kLearned},
+    {"florence2", false, true, false, Positions::kLearned},
+    {"m2m_100", true, false, false, Positions::kBuffer},
+    {"pegasus", true, false, true, Positions::kSinusoidal},
+    {"marian", false, false, true, Positions::kSinusoidal},
+    {kBartCausal, true, true, false, Positions::kLearned, &kOfCausalLm},
+    {kBartCausalCaching, true, true, false, Positions::kLearned, &kOfCausalLm, true},
     {"whisper", true, false, false, Positions::kOfWhisper},
 };
 
@@ -125,6 +147,11 @@ Tensor attend(Net& net, const BartAttentionNames& names, const Tensor& hidden, b
     v = net.linear(names.v, states, net.H, true);
     k = into_heads(net, std::move(k));
     v = into_heads(net, std::move(v));
+    // GradientCheckpointingLayer.__call__ takes the cache away. cache_utils.py DynamicLayer.update: torch.cat.
+    if (traits_of(net).caches && !checkpointed(net.job, net.layer_index)) {
+      k = contiguous(std::move(k));
+      v = contiguous(std::move(v));
+    }
   }
   AttentionOptions options;
   options.mask = cross ? net.shared.cross_mask : net.shared.causal_mask;
@@ -308,13 +335,18 @@ Tensor bart_encoder_layers(Net& net, Tensor hidden, std::string_view layers, boo
 }
 
 Tensor bart_decode(Net& net, Net& encoder, const Tensor& ids, const Tensor& encoder_states) {
-  Scope in(net.tape, "model.decoder", kDecoder);
+  const DecoderNames& names = *traits_of(net).decoder;
+  Scope in(net.tape, names.module, kDecoder);
   const bool whisper = is_whisper(net);
   Tensor embeds;
   if (whisper) {
     Tensor features = std::exchange(encoder.input_ids, ids);
     embeds = encoder.token_embedding("model.decoder.embed_tokens", net.H);
     encoder.input_ids = std::move(features);
+  } else if (names.table != nullptr) {
+    Tensor pixels = std::exchange(encoder.input_ids, ids);
+    embeds = encoder.token_embedding(names.table, net.H, scaled);
+    encoder.input_ids = std::move(pixels);
   } else {
     embeds = net.tied_embedding_of("model.shared", ids, scaled);
   }
@@ -324,16 +356,16 @@ Tensor bart_decode(Net& net, Net& encoder, const Tensor& ids, const Tensor& enco
   if (!whisper) net.shared.cross_mask = bidirectional_mask(net, encoder_states, eager, net.S, encoder.S);
   net.attention_mask.reset();
   net.shared.encoder_states = encoder_states;
-  const Tensor places = positions(net, "model.decoder.embed_positions", true);
+  const Tensor places = positions(net, names.positions, true);
   Tensor hidden = add(embeds, places);
-  if (traits_of(net).norm_embeddings) hidden = net.layer_norm("model.decoder.layernorm_embedding", std::move(hidden));
+  if (traits_of(net).norm_embeddings) hidden = net.layer_norm(names.norm_embeddings, std::move(hidden));
   hidden = dropout(std::move(hidden), net.arch.embedding_dropout);
-  Stack stack{"model.decoder.layers", net.arch.num_layers, decoder_layer};
+  Stack stack{names.layers, net.arch.num_layers, decoder_layer};
   stack.then = Phase::kLoss;
   hidden = net.layers(stack, std::move(hidden));
   net.shared = {};
   if (!traits_of(net).norm_first) return hidden;
-  return net.layer_norm("model.decoder.layer_norm", std::move(hidden));
+  return net.layer_norm(names.norm, std::move(hidden));
 }
 
 Tensor frozen_table(Net& net, const char* name, Dtype dtype) {

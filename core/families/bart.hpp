@@ -41,6 +41,9 @@ struct SoundNames {
 /// WhisperEncoder.forward on net.input_ids up to its last layer's output; `alone`: nothing but a head follows. `embeds`
 /// is a name that the forward has to its end.
 Tensor encode_sound(Net& net, const SoundNames& names, const char* source, bool alone, Tensor& embeds);
+/// Model types of a decoder that is MBart's with a head of its own, behind an encoder of another class: plain, and with
+/// the cache that use_cache makes even in training.
+inline constexpr std::string_view kBartCausal = "mbart: decoder", kBartCausalCaching = "mbart: decoder with a cache";
 /// BartDecoder.forward and its like over what the encoder has made, by model type; `net` is the decoder.
 Tensor bart_decode(Net& net, Net& encoder, const Tensor& ids, const Tensor& encoder_states);
 /// What all `audio_config`s of such encoders say: sizes and the activation.

@@ -92,35 +92,13 @@ Tensor convolved(Net& net, const char* name, Tensor x, Dim out, Dim in, Count ke
   return convolution(std::move(x), std::move(weight), net.parameter(name, "bias", Shape{out}), {height, width});
 }
 
-// torch/csrc/autograd/FunctionsManual.cpp: norm_backward for the 2-norm: grad * (self / norm).masked_fill_(norm == 0,
-// 0)
-void norm_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
-  const Shape whole = n.input_shapes[0];
-  const Tensor unit = t.allocate(whole, g[0].dtype(), "div");
-  const Tensor zero = t.allocate(g[0].shape(), Dtype::kBool, "eq");
-  r[0] = t.allocate(whole, g[0].dtype(), "mul");
-}
-
-// torch.linalg.vector_norm over each picture's rows and columns: [n, 1, 1, channels], in fp32 under autocast, whose
-// list it is on.
-Tensor norm_of_pictures(const Tensor& x) {
-  Tape& t = x.tape();
-  Node* const n = t.record("linalg_vector_norm", norm_backward, {&x});
-  t.save(n, x);
-  const Shape one{x.dim(0), Dim(1), Dim(1), x.dim(3)};
-  Tensor norm = t.allocate(one, t.autocast() ? Dtype::kFp32 : x.dtype(), "linalg_vector_norm");
-  t.attach(n, norm);
-  t.save(n, norm);
-  return norm;
-}
-
 // weight * (hidden_states * norm_features) + bias + hidden_states
 Tensor response_norm(Net& net, Tensor hidden) {
   Scope in(net.tape, "grn", kGrn);
   const Tensor x = std::move(hidden);
   const Dim channels = x.dim(3);
   const Shape row{Dim(1), Dim(1), Dim(1), channels};
-  const Tensor features = norm_of_pictures(x);
+  const Tensor features = vector_norm(x, Shape{x.dim(0), Dim(1), Dim(1), channels});
   const Tensor normed = div(features, add_scalar(mean_last(features)));
   Tensor h = mul(net.parameter("grn", "weight", row), mul(x, normed));
   h = add(std::move(h), net.parameter("grn", "bias", row));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/families/bart.hpp"
+#include "core/families/donut.hpp"
 #include "core/families/family.hpp"
 #include "core/families/towers.hpp"
 #include "core/families/vit.hpp"
@@ -66,9 +67,11 @@ Architecture read_decoder(ConfigFields& outer, Count encoder_width) {
 void read_config(ConfigFields& fields, Architecture& architecture) {
   ConfigFields encoder(required_object(fields, "encoder"), fields.path() + "/encoder", fields.issues());
   const std::string type = encoder.text({"model_type"}, "vit");
+  if (type == "donut-swin") return read_donut_config(fields, encoder, architecture);
   if (type != "vit" && type != "deit") {
-    encoder.error("UNSUPPORTED_ARCHITECTURE", "model_type",
-                  "Of encoders before TrOCR's decoder, ViT and DeiT are modelled: \"" + type + "\" is not.");
+    encoder.error(
+        "UNSUPPORTED_ARCHITECTURE", "model_type",
+        "Of encoders in front of a decoder, ViT, DeiT and Donut's Swin are modelled: \"" + type + "\" is not.");
     return;
   }
   (type == "vit" ? read_vit_config : read_deit_config)(encoder, architecture);
@@ -92,7 +95,7 @@ constexpr const char* kAttention = "transformers 5.12 models/trocr/modeling_troc
 constexpr const char* kHead = "transformers 5.12 models/trocr/modeling_trocr.py: TrOCRForCausalLM.forward";
 
 void inputs(Net& net) {
-  vit_pictures(net);
+  (is_donut(net.arch) ? donut_pictures : vit_pictures)(net);
   const Count length = net.job.decoder_sequence_length;
   const Dim target(length > 0 ? length : std::max<Count>(1, net.job.sequence_length));
   net.labels = net.tape.allocate(Shape{net.B, target}, Dtype::kInt64, "labels");
@@ -195,6 +198,7 @@ Tensor decode(Net& net, Net& encoder, const Tensor& ids, const Tensor& encoder_s
 }
 
 Tensor forward(Net& net) {
+  if (is_donut(net.arch)) return donut_forward(net);
   Scope in(net.tape, "", kModel);
   const Tensor encoded = encode(net);
   net.encoder_hidden = encoded;
@@ -206,6 +210,7 @@ Tensor forward(Net& net) {
 }
 
 Tensor lm_head(Net& net, Tensor hidden) {
+  if (is_donut(net.arch)) return donut_head(net, std::move(hidden));
   Scope in(net.tape, "", kHead);
   return net.lm_head("decoder.output_projection", std::move(hidden), net.V);
 }
@@ -217,7 +222,11 @@ Outputs transcription(Net& net, const Program& program, Tensor hidden) {
 constexpr HeadForward kHeads[] = {{Head::kSeq2SeqLm, transcription}};
 constexpr ClassSuffix kClasses[] = {{"Model", Head::kSeq2SeqLm}};
 
-const Program kProgram = {forward, lm_head, kHeads, OwnLoss::kFp32, {}, inputs};
+void check(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  if (is_donut(architecture)) check_donut(architecture, job, issues);
+}
+
+const Program kProgram = {.forward = forward, .lm_head = lm_head, .heads = kHeads, .inputs = inputs, .check = check};
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/families/family.hpp"
+#include "core/families/wav2vec2.hpp"
 #include "core/job/module_pattern.hpp"
 #include "core/layers/losses.hpp"
 #include "core/tape/ops/convolution.hpp"
@@ -25,6 +26,8 @@ std::vector<Count> read_counts(ConfigFields& fields, std::string_view key, std::
   }
   return counts;
 }
+
+}  // namespace
 
 // transformers 5.12.1 models/wav2vec2/configuration_wav2vec2.py: Wav2Vec2Config; models/hubert: HubertConfig.
 void read_wav2vec2_config(ConfigFields& fields, Architecture& architecture) {
@@ -111,6 +114,8 @@ void read_wav2vec2_config(ConfigFields& fields, Architecture& architecture) {
                  "feat_proj_dropout"});
 }
 
+namespace {
+
 constexpr const char* kConv = "transformers 5.12 models/wav2vec2/modeling_wav2vec2.py: Wav2Vec2FeatureEncoder.forward";
 constexpr const char* kProjection =
     "transformers 5.12 models/wav2vec2/modeling_wav2vec2.py: Wav2Vec2FeatureProjection.forward";
@@ -139,10 +144,15 @@ struct Names {
   }
 constexpr Names kWav2Vec2 = TIDEMARK_NAMES("wav2vec2");
 constexpr Names kHubert = TIDEMARK_NAMES("hubert");
+constexpr Names kWavlm = TIDEMARK_NAMES("wavlm");
 #undef TIDEMARK_NAMES
 
+bool is_wavlm(const Net& net) {
+  return net.arch.model_type == "wavlm";
+}
+
 const Names& names_of(const Net& net) {
-  return net.arch.model_type == "hubert" ? kHubert : kWav2Vec2;
+  return net.arch.model_type == "hubert" ? kHubert : is_wavlm(net) ? kWavlm : kWav2Vec2;
 }
 
 // 16 kHz; ten seconds where nothing is said.
@@ -156,7 +166,8 @@ Count frames_behind(const Architecture& a, Count samples, std::size_t convolutio
   return samples;
 }
 
-// Waves, and as many letters as the request says.
+}  // namespace
+
 void wave_inputs(Net& net) {
   const Count samples = samples_of(net);
   net.S = Dim(std::max<Count>(1, frames_behind(net.arch, samples, net.arch.conv_dims.size())));
@@ -169,6 +180,8 @@ void wave_inputs(Net& net) {
     net.labels = net.tape.allocate(Shape{net.B, Dim(letters)}, Dtype::kInt64, "labels");
   }
 }
+
+namespace {
 
 Tensor convolution_layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kConv);
@@ -318,7 +331,7 @@ Tensor layer(Net& net, Tensor hidden) {
   const Tensor residual = std::move(hidden);
   {
     const Tensor x = first ? net.layer_norm("layer_norm", residual) : residual;
-    h = attend(net, x);
+    h = is_wavlm(net) ? wavlm_attention(net, x) : attend(net, x);
   }
   h = dropout(std::move(h), net.arch.residual_dropout);
   h = add(residual, std::move(h));
@@ -332,30 +345,35 @@ Tensor layer(Net& net, Tensor hidden) {
   return first ? h : net.layer_norm("final_layer_norm", std::move(h));
 }
 
+}  // namespace
+
 Tensor wav2vec2_forward(Net& net) {
   const Names& names = names_of(net);
-  Tensor hidden = transpose(features(net, names), 1, 2);
-  Tensor normed;
+  Tensor extracted = transpose(features(net, names), 1, 2);  // extract_features: the models' name for it
+  Tensor hidden;
   {
     Scope in(net.tape, "feature_projection", kProjection);
-    normed = net.layer_norm(names.norm, std::move(hidden));
+    const Tensor normed = net.layer_norm(names.norm, extracted);
     hidden = net.linear(names.projection, normed, net.H, true);
     hidden = dropout(std::move(hidden), net.arch.feature_dropout);
+    if (net.arch.model_type != "hubert") extracted = normed;  // Wav2Vec2's and WavLM's projection returns it, too
   }
   hidden = mask_time(net, names, std::move(hidden));
   Scope in(net.tape, "encoder", kEncoder);
-  {
-    const Tensor positions = position_embeddings(net, names, hidden);
-    hidden = add(std::move(hidden), positions);
-    if (!net.arch.norm_before) hidden = net.layer_norm(names.encoder_norm, std::move(hidden));
-    hidden = dropout(std::move(hidden), net.arch.residual_dropout);
-  }
+  const Tensor entered = hidden;  // a name of Wav2Vec2Model.forward, and `positions` one of its encoder's
+  const Tensor positions = position_embeddings(net, names, hidden);
+  hidden = add(std::move(hidden), positions);
+  if (!net.arch.norm_before) hidden = net.layer_norm(names.encoder_norm, std::move(hidden));
+  hidden = dropout(std::move(hidden), net.arch.residual_dropout);
   Stack stack{names.layers, net.arch.num_layers, layer};
   stack.then = Phase::kLoss;
   hidden = net.layers(stack, std::move(hidden));
+  net.shared.bias.reset();
   if (net.arch.norm_before) hidden = net.layer_norm(names.encoder_norm, std::move(hidden));
   return hidden;
 }
+
+namespace {
 
 // LossCTC.cu: log_beta beside the gradient of all log-probabilities.
 void ctc_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
@@ -403,12 +421,12 @@ Outputs classification(Net& net, const Program&, Tensor hidden) {
   return out;
 }
 
-constexpr HeadForward kHeads[] = {
-    {Head::kCtc, ctc}, {Head::kSequenceClassification, classification}, {Head::kNone, body_alone}};
-
 }  // namespace
 
-const Program kWav2Vec2Program = {wav2vec2_forward, nullptr, kHeads, OwnLoss::kFp32, {}, wave_inputs};
+const HeadForward kWaveHeads[3] = {
+    {Head::kCtc, ctc}, {Head::kSequenceClassification, classification}, {Head::kNone, body_alone}};
+
+const Program kWav2Vec2Program = {wav2vec2_forward, nullptr, kWaveHeads, OwnLoss::kFp32, {}, wave_inputs};
 
 const Family kRows[] = {
     {"wav2vec2", "Wav2Vec2", "Wav2Vec2ForCTC", kWav2Vec2Classes, read_wav2vec2_config, &kWav2Vec2Program,

@@ -1035,7 +1035,9 @@ std::string refusal_of_length(const Architecture& architecture, Count sequence_l
 
 void check_positions(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   if (architecture.num_decoder_layers > 0 && !architecture.parts.empty()) {
-    const Architecture& decoder = architecture.parts.front();
+    // Behind the stages of an encoder of pictures, before all else elsewhere.
+    const bool behind = architecture.model_type == "vision-encoder-decoder";
+    const Architecture& decoder = behind ? architecture.parts.back() : architecture.parts.front();
     const Count rows = !decoder.positions_by_token ? 0 : decoder.max_positions - decoder.position_offset;
     const Count length = job.decoder_sequence_length > 0 ? job.decoder_sequence_length : job.sequence_length;
     if (rows > 0 && length > rows) {

@@ -184,6 +184,10 @@ bool Net::inputs_require_grads() const {
   if (job.is_megatron()) return false;
   // PEFT asks is_gradient_checkpointing, which InternVisionEncoder's own switch makes true.
   if (whole_->arch.model_type == "internvl_chat" && job.has_adapter()) return true;
+  // Swin V2's and Donut's patch embeddings return a tuple: PEFT's hook fails there, and the adapter comes before
+  // checkpoints are turned on.
+  const std::string_view layers = whole_->arch.layers_path;
+  if (layers == "swinv2.encoder.layers" || layers == "encoder.encoder.layers") return false;
   // unsloth_zoo 2026.8.13 training_utils.py: prepare_model_for_training(use_reentrant=True).
   if (job.framework.name == "unsloth" && job.has_adapter()) return true;
   if (job.checkpointing == Checkpointing::kNone || job.checkpointing == Checkpointing::kSelectiveCoreAttention) {

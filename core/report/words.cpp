@@ -64,7 +64,10 @@ std::string seconds_in_words(double seconds) {
 std::string sample_in_words(const Architecture& a, const TrainingJob& job) {
   const bool sees_alone = a.image_size > 0 && a.language == nullptr;
   const Count height = job.image_height > 0 ? job.image_height : a.image_size;
-  const Count width = job.image_height > 0 ? job.image_width : a.image_size;
+  // A page of Donut's is no square (donut.cpp).
+  const bool has_stages = a.model_type == "vision-encoder-decoder" && a.parts.size() > 1;
+  const Count own = has_stages ? a.parts.front().image_size : a.image_size;
+  const Count width = job.image_height > 0 ? job.image_width : own;
   std::string pixels = format_grouped(height) + " × " + format_grouped(width) + " pixels";
   if (sees_alone && a.pictures.video_frames > 0) {
     pixels = format_grouped(a.pictures.video_frames) + " frames of " + pixels;

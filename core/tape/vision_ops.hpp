@@ -20,6 +20,10 @@ Tensor batch_norm(Tensor x, Tensor weight, Tensor bias);
 /// nn.MaxPool2d to [height, width], by indices of int64.
 Tensor max_pool(Tensor x, Dim height, Dim width);
 Tensor average_pool(Tensor x, Dim height, Dim width);  ///< nn.AvgPool2d: keeps its input
+/// torch.linalg.vector_norm over the dimensions that `kept` has as ones: keeps its input and its result, which is fp32
+/// under autocast.
+Tensor vector_norm(Tensor x, const Shape& kept);
+Tensor relu_in_place(Tensor x);  ///< nn.ReLU(inplace=True): keeps its result
 
 /// Pictures whose channels lie last in memory, written [n, h, w, channels], as a convolution sees them: [n, channels,
 /// h, w], and back. A view either way: what a modelling file permutes costs nothing there.

@@ -2,7 +2,7 @@
 """seen_jobs.py [FAMILY...] > jobs.jsonl: models of pictures and of sound alone that came late, three layers of the published widths.
 seen_jobs.py --frozen > jobs.jsonl: such models, and Whisper, with the parts frozen that pictures and sound come through first, under checkpoints.
 
-DINOv2 with registers, VideoMAE, ConvNeXt V2, TrOCR, the Audio Spectrogram Transformer."""
+DINOv2 with registers, VideoMAE, ConvNeXt V2, TrOCR, the Audio Spectrogram Transformer, Swin V2, WavLM, BEiT and Donut."""
 import json
 import sys
 
@@ -26,6 +26,21 @@ SMALL = {**TROCR, "encoder": {**TROCR["encoder"], "model_type": "deit", "hidden_
                               "qkv_bias": True},
          "decoder": {**TROCR["decoder"], "d_model": 256, "decoder_attention_heads": 8, "decoder_ffn_dim": 1024, "vocab_size": 64044,
                      "cross_attention_hidden_size": 384, "activation_function": "relu", "scale_embedding": True}}
+SWIN2 = {"model_type": "swinv2", "architectures": ["Swinv2ForImageClassification"], "image_size": 256, "patch_size": 4, "embed_dim": 96, "depths": [2, 2, 6, 2],
+         "num_heads": [3, 6, 12, 24], "window_size": 8, "pretrained_window_sizes": [0, 0, 0, 0], "drop_path_rate": 0.1}
+SWIN2_BASE = {**SWIN2, "embed_dim": 128, "depths": [2, 2, 4, 2], "num_heads": [4, 8, 16, 32], "window_size": 16, "pretrained_window_sizes": [12, 12, 12, 6]}
+WAVLM = {"model_type": "wavlm", "architectures": ["WavLMForCTC"], "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 3,
+         "num_attention_heads": 12, "vocab_size": 32, "pad_token_id": 0, "layerdrop": 0.0, "num_buckets": 320, "max_bucket_distance": 800}
+WAVLM_LARGE = {**WAVLM, "hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16, "do_stable_layer_norm": True, "feat_extract_norm": "layer"}
+BEIT = {"model_type": "beit", "architectures": ["BeitForImageClassification"], **VIT, "image_size": 224, "patch_size": 16, "layer_scale_init_value": 0.1,
+        "drop_path_rate": 0.1, "use_relative_position_bias": True, "use_mean_pooling": True}
+DONUT = {"model_type": "vision-encoder-decoder", "architectures": ["VisionEncoderDecoderModel"], "is_encoder_decoder": True,
+         "decoder_start_token_id": 2, "pad_token_id": 1,
+         "encoder": {"model_type": "donut-swin", "image_size": [2560, 1920], "patch_size": 4, "embed_dim": 128, "depths": [2, 2, 4, 2],
+                     "num_heads": [4, 8, 16, 32], "window_size": 10, "drop_path_rate": 0.1},
+         "decoder": {"model_type": "mbart", "d_model": 1024, "decoder_layers": 4, "decoder_attention_heads": 16, "decoder_ffn_dim": 4096, "vocab_size": 57525,
+                     "max_position_embeddings": 1536, "activation_function": "gelu", "scale_embedding": True, "add_final_layer_norm": True,
+                     "add_cross_attention": True, "is_decoder": True, "use_cache": True, "dropout": 0.1}}
 CK = {"gradient_checkpointing": "full"}
 
 
@@ -49,11 +64,32 @@ FAMILIES = {
     "trocr-projected": ({**TROCR, "decoder": {**TROCR["decoder"], "cross_attention_hidden_size": None, "layernorm_embedding": False}},
                         ["q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2"], {"target_len": 128}),
     "trocr-small": (SMALL, ["q_proj", "v_proj"], {"target_len": 128}),
+    "swinv2": (SWIN2, ["query", "value"], {}),
+    "swinv2-base": (SWIN2_BASE, "all-linear", {}),
+    "swinv2-padded": ({**SWIN2, "image_size": 240, "window_size": 7, "attention_probs_dropout_prob": 0.1, "hidden_dropout_prob": 0.1},
+                      ["query", "key", "value", "dense"], {}),
+    "swinv2-192": ({**SWIN2_BASE, "image_size": 192, "window_size": 12, "drop_path_rate": 0.0}, ["query", "key", "value"], {"image_size": 192}),
+    "wavlm": (WAVLM, ["q_proj", "v_proj"], {}),
+    "wavlm-large": (WAVLM_LARGE, ["q_proj", "k_proj", "v_proj", "out_proj"], {"audio_seconds": 15}),
+    "wavlm-cls": ({**WAVLM, "architectures": ["WavLMForSequenceClassification"], "classifier_proj_size": 256}, "all-linear", {"audio_seconds": 5}),
+    "beit": (BEIT, ["q_proj", "v_proj"], {}),
+    "beit-384": ({**BEIT, "image_size": 384, "use_mean_pooling": False, "attention_probs_dropout_prob": 0.1, "hidden_dropout_prob": 0.1}, "all-linear", {}),
+    "beit-shared": ({**BEIT, "use_relative_position_bias": False, "use_shared_relative_position_bias": True, "use_absolute_position_embeddings": True,
+                     "drop_path_rate": 0.0}, ["q_proj", "k_proj", "v_proj", "o_proj"], {}),
+    "donut": (DONUT, ["q_proj", "v_proj"], {"target_len": 128, "image_size": [1280, 960]}),
+    "donut-window": ({**DONUT, "encoder": {**DONUT["encoder"], "window_size": 7, "attention_probs_dropout_prob": 0.1}}, "all-linear",
+                     {"target_len": 256, "image_size": [640, 480]}),
     "ast": (AST, ["q_proj", "v_proj"], {}),
     "ast-dropout": ({**AST, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}, "all-linear", {}),
     "ast-speech-commands": ({**AST, "max_length": 128}, ["q_proj", "k_proj", "v_proj", "o_proj"], {}),
     "ast-body": ({**AST, "architectures": ["ASTModel"]}, ["q_proj", "v_proj"], {"loss_kind": "mean_square"}),
 }
+
+# Their classes have no flash attention.
+OWN_ATTENTION = ("swinv2", "wavlm", "beit", "donut")
+
+# What inputs_require_grads hooks returns a tuple, and PEFT's hook raises an error: the adapter has to come before checkpoints.
+TUPLES = ("swinv2", "donut")
 
 # name: method, precision, rows, further
 ROWS = {
@@ -110,6 +146,8 @@ def job(name, row):
     config, targets, every = FAMILIES[name]
     method, precision, rows, more = ROWS[row]
     more = {**every, **more}
+    if name.startswith(TUPLES) and row == "lora-ckpt":
+        more["adapter_first"] = True
     if more.get("lora"):
         more.update(lora(targets, 0.0 if row == "lora" else 0.05))
     return {"id": f"{name}-{row}", "kind": "vision" if "image_size" in str(config) else "audio", "config": config, "method": method, "precision": precision,
@@ -127,6 +165,8 @@ def main():
         if wanted and not any(name.startswith(w) for w in wanted):
             continue
         for row in ROWS:
+            if name.startswith(OWN_ATTENTION) and row == "fa2":
+                continue
             if name.startswith("convnext") and row in ("fa2", "ckpt", "lora-ckpt"):     # no attention, no checkpoints
                 continue
             print(json.dumps(job(name, row)))

@@ -576,6 +576,7 @@ TEST_CASE("every family says something for its bare minimum and for nothing at a
                                               "resnet",
                                               "segformer",
                                               "swin",
+                                              "swinv2",
                                               "Flux2Transformer2DModel",
                                               "FluxTransformer2DModel",
                                               "QwenImageTransformer2DModel",

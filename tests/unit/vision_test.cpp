@@ -452,4 +452,50 @@ TEST_CASE("models that see and came last have as many parameters as published") 
   CHECK(counted("baidu/Qianfan-OCR") == 4741408256);
 }
 
+// What transformers 5.12's classes do with it, read in models/donut, models/swinv2, models/wavlm and models/beit.
+TEST_CASE("what Swin's stages, WavLM and BEiT cannot do is refused with its reason") {
+  const auto refused = [](const std::string& request) {
+    Issues issues;
+    const Answer answer = engine().answer(parse_json("{" + request + "}", "", issues));
+    for (const Issue& issue : answer.issues) {
+      if (issue.severity == Severity::kError) return issue.path;
+    }
+    return std::string();
+  };
+  // A picture whose last stage has fewer patches than the table of distances: its rows do not fit the scores.
+  const std::string donut = R"("model":"naver-clova-ix/donut-base","sequence_length":64)";
+  CHECK(refused(donut + R"(,"image_size":[320,320])").empty());
+  CHECK(refused(donut + R"(,"image_size":[320,256])") == "/image_size");
+  const std::string swin = R"("model":"microsoft/swinv2-tiny-patch4-window8-256","sequence_length":0)";
+  const std::string checkpoints = R"(,"gradient_checkpointing":"full","use_reentrant":)";
+  CHECK(refused(swin + R"(,"method":"lora")" + checkpoints + "false").empty());
+  CHECK(refused(swin + R"(,"method":"lora")" + checkpoints + "true") == "/use_reentrant");
+  CHECK(refused(swin + checkpoints + "true").empty());
+  CHECK(refused(swin + R"(,"image_size":250)") == "/image_size");
+  const std::string wave = R"("model":"microsoft/wavlm-base","sequence_length":0)";
+  CHECK(refused(wave + R"(,"method":"lora")").empty());
+  CHECK(refused(wave + R"(,"method":"qlora")") == "/method");
+  CHECK(refused(wave + checkpoints + "true") == "/use_reentrant");
+  const std::string beit = R"("model":"microsoft/beit-base-patch16-224","sequence_length":0)";
+  CHECK(refused(beit + R"(,"image_size":320)").empty());
+  CHECK(refused(beit + R"(,"attention":"flash_attention_2")") == "/attention");
+}
+
+TEST_CASE("Donut's page is no square, and labels end with its decoder's table") {
+  Issues issues;
+  const std::string donut = R"({"model":"naver-clova-ix/donut-base-finetuned-cord-v2","sequence_length":)";
+  const Answer own = engine().answer(parse_json(donut + "512}", "", issues));
+  const Answer same = engine().answer(parse_json(donut + R"(512,"image_size":[1280,960]})", "", issues));
+  REQUIRE(own.estimate);
+  REQUIRE(same.estimate);
+  CHECK(own.estimate->allocated.expected == same.estimate->allocated.expected);
+  const auto warned = [](const Answer& answer) {
+    return std::any_of(answer.issues.begin(), answer.issues.end(), [](const Issue& issue) {
+      return issue.code == "SEQUENCE_TOO_LONG" && issue.suggestion == "768";
+    });
+  };
+  CHECK_FALSE(warned(own));
+  CHECK(warned(engine().answer(parse_json(donut + "1024}", "", issues))));
+}
+
 }  // namespace tidemark

@@ -34,6 +34,15 @@ void batch_norm_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   }
 }
 
+// torch/csrc/autograd/FunctionsManual.cpp: norm_backward for the 2-norm: grad * (self / norm).masked_fill_(norm == 0,
+// 0)
+void norm_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  const Shape whole = n.input_shapes[0];
+  const Tensor unit = t.allocate(whole, g[0].dtype(), "div");
+  const Tensor zero = t.allocate(g[0].shape(), Dtype::kBool, "eq");
+  r[0] = t.allocate(whole, g[0].dtype(), "mul");
+}
+
 Tensor reshaped(const Tensor& x, const Shape& shape, const char* name) {
   Tape& t = x.tape();
   Node* n = t.record(name, whole_backward, {&x});
@@ -128,6 +137,27 @@ Tensor average_pool(Tensor x_in, Dim height, Dim width) {
   Tensor out = t.allocate(Shape{x.dim(0), x.dim(1), height, width}, x.dtype(), "avg_pool2d");
   t.attach(n, out);
   return out;
+}
+
+Tensor vector_norm(Tensor x_in, const Shape& kept) {
+  const Tensor x = std::move(x_in);
+  Tape& t = x.tape();
+  Node* n = t.record("linalg_vector_norm", norm_backward, {&x});
+  t.save(n, x);
+  // autocast_mode.h: AT_FORALL_FP32_SET_OPT_DTYPE: the input is not cast.
+  Tensor norm = t.allocate(kept, t.autocast() ? Dtype::kFp32 : x.dtype(), "linalg_vector_norm");
+  t.attach(n, norm);
+  t.save(n, norm);
+  return norm;
+}
+
+Tensor relu_in_place(Tensor x_in) {
+  Tensor x = std::move(x_in);
+  Node* n = x.tape().record("relu_", whole_backward, {&x});
+  x.leave_graph();
+  x.tape().attach(n, x);
+  x.tape().save(n, x);
+  return x;
 }
 
 Tensor channels_first(Tensor x) {

@@ -258,12 +258,15 @@ def build(J, job, registry, fake, placed=None):
         if job.get("kbit_prepare", True) and not packed.is_left_alone(job):
             quantised.prepare_kbit(model, norms_only=job.get("kbit_prepare") == "norms", norms_back=job.get("kbit_prepare") == "norms_back")
     float8.convert(model, job)
+    adapter_first = job.get("adapter_first", False)    # get_peft_model, then the Trainer's gradient_checkpointing_enable: PEFT sets no hook
+    if adapter_first:
+        model = J.add_lora(model, job, fake)
     checkpoints.reset()
     checkpoints.enable(model, job)
     ckpt = checkpoints.is_enabled(job)
     if ckpt and job.get("release"):                # before version 5 gradient_checkpointing_enable left the hook to PEFT
         model.disable_input_require_grads()
-    if job["method"] in ("lora", "qlora"):
+    if job["method"] in ("lora", "qlora") and not adapter_first:
         if ckpt and (job["use_reentrant"] or job.get("kbit_prepare", job["method"] == "qlora")):
             model.enable_input_require_grads()
         model = J.add_lora(model, job, fake)

@@ -1,0 +1,124 @@
+// WavLM: Wav2Vec2 with a table of distances, of which each layer takes as much as a gate of its input says.
+#include "core/families/wav2vec2.hpp"
+#include "core/tape/routing_ops.hpp"
+
+namespace tidemark {
+namespace {
+
+constexpr std::uint8_t kFirst = 1;   // the layer with the table
+constexpr Count kGateNumbers = 8;    // nn.Linear(head_dim, 8): two gates,
+constexpr Count kNumbersOfGate = 4;  // each the sum of four
+
+// transformers 5.12.1 models/wavlm/configuration_wavlm.py: WavLMConfig.
+void read_config(ConfigFields& fields, Architecture& architecture) {
+  read_wav2vec2_config(fields, architecture);
+  architecture.num_buckets = fields.count({"num_buckets"}, 320);
+  fields.accept({"max_bucket_distance", "num_ctc_classes", "replace_prob", "normalize", "normalized"});
+  architecture.layer_kinds.assign(static_cast<std::size_t>(architecture.num_layers), 0);
+  if (!architecture.layer_kinds.empty()) architecture.layer_kinds.front() = kFirst;
+}
+
+constexpr const char* kAttention = "transformers 5.12 models/wavlm/modeling_wavlm.py: WavLMAttention.forward";
+constexpr const char* kBias = "transformers 5.12 models/wavlm/modeling_wavlm.py: WavLMAttention.compute_bias";
+constexpr const char* kProducts = "torch.nn.functional: multi_head_attention_forward";
+
+// What the first layer makes and hands on: [B * heads, S, S]. Buckets are found on the host.
+Tensor position_bias(Net& net) {
+  constexpr const char* kTable = "attention.rel_attn_embed";
+  Scope in(net.tape, kTable, kBias);
+  const Tensor buckets = net.tape.allocate(Shape{net.S, net.S}, Dtype::kInt64, "to");
+  Tensor values = net.embedding(kTable, buckets, Dim(net.arch.num_buckets), net.A);
+  return repeat_rows(permute(std::move(values), {2, 0, 1}), net.B);
+}
+
+// gate_a * (gate_b * gru_rel_pos_const - 1.0) + 2.0: [B * heads, S, 1]
+Tensor gate(Net& net, const Tensor& heads) {
+  Tensor h = net.linear("attention.gru_rel_pos_linear", heads, Dim(kGateNumbers), true);
+  const Shape pairs{Dim(net.B.n() * net.A.n()), net.S, Dim(kGateNumbers / kNumbersOfGate), Dim(kNumbersOfGate)};
+  h = sum_over(view(std::move(h), pairs), -1, false);
+  const Pieces gates = split(sigmoid(h), 2, {Dim(1), Dim(1)});
+  const Tensor constant = net.parameter("attention", "gru_rel_pos_const", Shape{Dim(1), net.A, Dim(1), Dim(1)});
+  const Shape four{net.B, net.A, net.S, Dim(1)};
+  Tensor out = mul(view(gates.part[1], four), constant);
+  out = add_scalar(std::move(out));
+  out = mul(view(gates.part[0], four), out);
+  out = add_scalar(std::move(out));
+  return view(std::move(out), Shape{Dim(net.B.n() * net.A.n()), net.S, Dim(1)});
+}
+
+// F.multi_head_attention_forward reads the weights of q, k, v and out: adapters on them are idle.
+Tensor products(Net& net, const Tensor& hidden, const Tensor& bias) {
+  Scope in(net.tape, "attention", kProducts);
+  const Tensor x = transpose(hidden, 0, 1);
+  const char* const names[] = {"attention.q_proj", "attention.k_proj", "attention.v_proj", "attention.out_proj"};
+  Tensor weights[4], biases[4];
+  for (int i = 0; i < 4; ++i) {
+    weights[i] = net.linear_weight(names[i], net.H, net.H);
+    biases[i] = net.parameter(names[i], "bias", Shape{net.H});
+  }
+  const Tensor all = cat({&biases[0], &biases[1], &biases[2]}, 0);
+  const Pieces parts = split(all, 0, {net.H, net.H, net.H});
+  const Shape four{net.S, net.B, net.A, net.hd};
+  Tensor q = linear(x, weights[0], parts.part[0]);
+  Tensor k = linear(x, weights[1], parts.part[1]);
+  Tensor v = linear(x, weights[2], parts.part[2]);
+  q = permute(view(std::move(q), four), {1, 2, 0, 3});
+  k = permute(view(std::move(k), four), {1, 2, 0, 3});
+  v = permute(view(std::move(v), four), {1, 2, 0, 3});
+  const Tensor mask = view(bias, Shape{net.B, net.A, net.S, net.S});
+  Tensor out = scaled_dot_product_attention(net, std::move(q), std::move(k), std::move(v), mask,
+                                            net.arch.attention_dropout, false, false);
+  out = reshape(permute(std::move(out), {2, 0, 1, 3}), Shape{Dim(net.B.n() * net.S.n()), net.H});
+  out = linear(std::move(out), weights[3], biases[3]);
+  return transpose(view(std::move(out), Shape{net.S, net.B, net.H}), 0, 1);
+}
+
+void check(const Architecture&, const TrainingJob& job, Issues& issues) {
+  if (job.method == Method::kQlora) {
+    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/method",
+                      "WavLM hands the weights of its attention to a function of PyTorch, which cannot read packed "
+                      "ones: use \"lora\".",
+                      "lora"});
+  }
+  if (job.use_reentrant && job.checkpointing != Checkpointing::kNone) {
+    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/use_reentrant",
+                      "The first layer's table of distances is read by every layer: re-entrant checkpoints would pass "
+                      "it backward once for each, which PyTorch refuses. Use \"use_reentrant\": false.",
+                      "false"});
+  }
+}
+
+}  // namespace
+
+Tensor wavlm_attention(Net& net, const Tensor& hidden) {
+  Scope in(net.tape, "attention", kAttention);
+  if (!net.shared.bias.defined()) net.shared.bias = position_bias(net);
+  const Tensor bias = net.shared.bias;
+  const Tensor heads = permute(view(hidden, Shape{net.B, net.S, net.A, net.hd}), {0, 2, 1, 3});
+  Tensor gated;
+  {
+    const Tensor gates = gate(net, heads);
+    gated = mul(gates, bias);
+  }
+  return products(net, hidden, gated);
+}
+
+namespace {
+
+const Program kProgram = {
+    .forward = wav2vec2_forward,
+    .heads = kWaveHeads,
+    .inputs = wave_inputs,
+    .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false},
+    .check = check};
+
+}  // namespace
+
+const Family kRows[] = {
+    {"wavlm", "WavLM", "WavLMForCTC", kWav2Vec2Classes, read_config, &kProgram, "wavlm.encoder.layers"},
+};
+
+extern const FamilyRows wavlm_rows;
+const FamilyRows wavlm_rows = kRows;
+
+}  // namespace tidemark
