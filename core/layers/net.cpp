@@ -36,8 +36,8 @@ void undivide(Net& net) {
 /// Model types of whose class transformers 5.12.1 says another main_input_name than "input_ids"
 /// (models/*/modeling_*.py).
 constexpr std::string_view kOtherInputs =
-    "audio-spectrogram-transformer,blip-2,convnext,convnextv2,deit,detr,dinov2,dinov2_with_registers,dinov3_vit,hubert,"
-    "resnet,segformer,swin,videomae,vision-encoder-decoder,vit,wav2vec2,whisper";
+    "audio-spectrogram-transformer,beit,blip-2,convnext,convnextv2,deit,detr,dinov2,dinov2_with_registers,dinov3_vit,"
+    "hubert,resnet,segformer,swin,swinv2,videomae,vision-encoder-decoder,vit,wav2vec2,wavlm,whisper";
 
 // transformers 5.12 modeling_utils.py _get_dtype_plan: `_keep_in_fp32_modules` counts in fp16 alone; until 4.57 also
 // beside packed weights (quantizers/base.py use_keep_in_fp32_modules).
