@@ -52,12 +52,21 @@ std::string read_all() {
   const Value job = exchange::job_of(desk().import, told);
   // What has no path is in the document already: notes, keys without effect, questions.
   Value names = tidemark::empty_array();
+  Value words = tidemark::empty_array();
   for (const tidemark::Issue& issue : told) {
-    if (issue.code == "NOT_COUNTED") names.items.push_back(tidemark::to_value(issue.path));
-    if (issue.code != "NOT_COUNTED" && !issue.path.empty()) desk().import.issues.push_back(issue);
+    if (issue.code == "NOT_COUNTED") {
+      names.items.push_back(tidemark::to_value(issue.path));
+    } else if (!issue.path.empty()) {
+      Value row = tidemark::empty_object();
+      tidemark::set(row, "code", issue.code);
+      tidemark::set(row, "path", issue.path);
+      tidemark::set(row, "message", issue.message);
+      words.items.push_back(std::move(row));
+    }
   }
   Value document = exchange::document_of(desk().import);
   tidemark::set(document, "job", job);
+  tidemark::set(document, "told", std::move(words));
   tidemark::set(document, "not_counted", std::move(names));
   return tidemark::write_json(document);
 }

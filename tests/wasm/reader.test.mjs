@@ -23,13 +23,14 @@ test(`${files.length} files of all formats are read as the command reads them, a
   skip,
 }, () => {
   for (const file of files) {
-    const { job, not_counted: left, ...document_ } = reader.read([sourceOf(file)]);
+    const { job, not_counted: left, told, ...document_ } = reader.read([sourceOf(file)]);
     const said = JSON.parse(spawnSync(command, ["import", file, "--json"], { encoding: "utf8" }).stdout);
     // The command looks beside the file for those that it names.
     if (said.files.length > 1) continue;
     delete said.comparisons;
     assert.deepEqual(document_, said, file);
     assert.ok(Array.isArray(left));
+    for (const { code, message } of told) assert.ok(code !== "NOT_COUNTED" && message.length > 0, file);
     const { stdout, status } = spawnSync(command, ["export", "request", file], { encoding: "utf8" });
     if (status !== 0) continue;
     assert.equal(reader.exported({ format: "request", request: job }).text, stdout, file);

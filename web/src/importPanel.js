@@ -144,7 +144,7 @@ function question({ name, why }, { schema, store, focusOption, gpus }) {
 
 function linesOf(found, { schema }) {
   const { document: document_, wanted, keptModel, keptCard, before, refused, use } = found;
-  const { issues, notes, not_counted: left = [], files } = document_;
+  const { issues, told = [], notes, not_counted: left = [], files } = document_;
   const untold = otherUnknowns(document_, schema);
   const unread = files.flatMap(({ unread: keys }) => keys);
   const kept = keptModel && before.model && Object.keys(found.values).length > 0;
@@ -156,7 +156,9 @@ function linesOf(found, { schema }) {
       keptCard &&
       before.gpu !== undefined &&
       h("p", { class: "hint" }, t("import.keptCard", { gpu: schema.print("gpu", before.gpu) })),
-    [...issues.map(({ message }) => said(message)), ...notes].map((text) => h("p", { class: "hint" }, text)),
+    [...[...issues, ...told].map(({ message }) => said(message)), ...notes].map((text) =>
+      h("p", { class: "hint" }, text),
+    ),
     fieldsOf(document_, schema),
     untold.length > 0 && h("p", { class: "hint" }, t("import.untold", { what: untold.join("; ") })),
     left.length > 0 && h("p", {}, t("import.notCounted", { names: left.join(", ") })),
