@@ -57,11 +57,7 @@ std::string read_all() {
     if (issue.code == "NOT_COUNTED") {
       names.items.push_back(tidemark::to_value(issue.path));
     } else if (!issue.path.empty()) {
-      Value row = tidemark::empty_object();
-      tidemark::set(row, "code", issue.code);
-      tidemark::set(row, "path", issue.path);
-      tidemark::set(row, "message", issue.message);
-      words.items.push_back(std::move(row));
+      words.items.push_back(exchange::value_of(issue));
     }
   }
   Value document = exchange::document_of(desk().import);

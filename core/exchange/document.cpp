@@ -46,6 +46,8 @@ Value value_of(const Reading& reading) {
   return value;
 }
 
+}  // namespace
+
 Value value_of(const Issue& issue) {
   const std::string_view severity = issue.severity == Severity::kError     ? "error"
                                     : issue.severity == Severity::kWarning ? "warning"
@@ -53,8 +55,6 @@ Value value_of(const Issue& issue) {
   return object(
       {{"code", of(issue.code)}, {"severity", of(severity)}, {"path", of(issue.path)}, {"message", of(issue.message)}});
 }
-
-}  // namespace
 
 Value document_of(const Import& import) {
   Value provenance = empty_object();

@@ -5,6 +5,9 @@
 
 namespace tidemark::exchange {
 
+/// An issue as the document has it.
+Value value_of(const Issue& issue);
+
 /// What `tidemark import --json` prints and the page shows: docs/imports.md describes it.
 Value document_of(const Import& import);
 

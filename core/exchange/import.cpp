@@ -1,13 +1,13 @@
 #include "core/exchange/import.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 #include <vector>
 
 #include "core/exchange/fields.hpp"
 #include "core/exchange/own_launch.hpp"
 #include "core/exchange/pins.hpp"
+#include "core/job/framework.hpp"
 
 namespace tidemark::exchange {
 namespace {
@@ -73,12 +73,17 @@ struct Field {
   int rank = 0;
 };
 
+Field* field_of(std::vector<Field>& fields, std::string_view path) {
+  const auto at =
+      std::find_if(fields.begin(), fields.end(), [&](const Field& field) { return field.finding.path == path; });
+  return at == fields.end() ? nullptr : &*at;
+}
+
 void merge(std::vector<Field>& fields, const Reading& reading) {
   const int rank = rank_of(reading);
   for (const Finding& finding : reading.findings) {
-    auto known = std::find_if(fields.begin(), fields.end(),
-                              [&](const Field& field) { return field.finding.path == finding.path; });
-    if (known == fields.end()) {
+    Field* const known = field_of(fields, finding.path);
+    if (known == nullptr) {
       fields.push_back({finding, rank});
     } else if (counts_more(finding, rank, known->finding, known->rank)) {
       *known = {finding, rank};
@@ -140,37 +145,23 @@ namespace {
 
 /// Weights for which nothing says a dtype are in the checkpoint's from transformers 5 on, where that is installed.
 void settle_loading(std::vector<Field>& fields) {
-  const auto named = [&](std::string_view path) {
-    return std::find_if(fields.begin(), fields.end(), [&](const Field& field) { return field.finding.path == path; });
-  };
-  const auto open = [&](auto field) {
-    return field != fields.end() && field->finding.assumed.find(kBefore5) != std::string::npos;
-  };
-  const auto release = named("framework.version");
-  const auto precision = named("precision");
-  const auto reference = named("reference_model.dtype");
-  if (release == fields.end()) return;
-  int major = 0;
-  const std::string& text = release->finding.value.string;
-  std::from_chars(text.data(), text.data() + text.size(), major);
-  if (major < 5) return;
-  if (open(reference)) {
-    reference->finding.value = of("bf16");
-    reference->finding.assumed = "no dtype: transformers 5 loads the checkpoint's own, taken as bf16";
-  }
-  if (!open(precision)) return;
-  constexpr std::string_view kSince5[][2] = {{"amp_bf16", "bf16"}, {"amp_fp16", "fp16"}, {"fp32", "pure_bf16"}};
-  for (const auto& [before, since] : kSince5) {
-    if (precision->finding.value.string != before) continue;
-    precision->finding.value = of(std::string{since});
-    precision->finding.assumed = "no dtype: transformers 5 loads the checkpoint's own";
-    if (before == "fp32") precision->finding.assumed += ", taken as bf16; no autocast";
+  const Field* release = field_of(fields, "framework.version");
+  Framework installed;
+  if (release == nullptr || !read_version(release->finding.value.string, installed) || !installed.at_least(5, 0))
     return;
+  const std::string why = "no dtype: transformers 5 loads the checkpoint's own";
+  for (Field& field : fields) {
+    Finding& finding = field.finding;
+    if (finding.assumed.find(kBefore5) == std::string::npos) continue;
+    if (finding.path == "reference_model.dtype") {
+      finding.value = of("bf16");
+      finding.assumed = why + ", taken as bf16";
+    } else if (finding.path == "precision" && finding.value.is_string()) {
+      const bool casts = finding.value.string != "fp32";
+      finding.value = of(std::string{since_5(finding.value.string)});
+      finding.assumed = casts ? why : why + ", taken as bf16; no autocast";
+    }
   }
-}
-
-bool is_known(const std::vector<Field>& fields, std::string_view path) {
-  return std::any_of(fields.begin(), fields.end(), [&](const Field& field) { return field.finding.path == path; });
 }
 
 bool says_a_model(const Reading& reading) {
@@ -202,7 +193,8 @@ Import import_all(Sources sources) {
   for (const Reading& reading : result.readings) {
     std::vector<std::string> open;
     for (const std::string& question : reading.unknowns) {
-      const bool by_release = question.find("by version") != std::string::npos && is_known(fields, "framework.version");
+      const bool by_release =
+          question.find("by version") != std::string::npos && field_of(fields, "framework.version") != nullptr;
       if (!by_release && !answered_by_another(result.readings, reading, question)) open.push_back(question);
     }
     append_new(result.unknowns, open);

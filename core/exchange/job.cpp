@@ -232,9 +232,7 @@ void tell_loading(const Import& import, Issues& issues) {
   if (said(import, "framework.version") != nullptr) return;
   for (const Finding& field : import.fields) {
     if (field.path != "precision" || field.assumed.find(kBefore5) == std::string::npos) continue;
-    const std::string since = field.value.string == "amp_bf16"   ? "bf16"
-                              : field.value.string == "amp_fp16" ? "fp16"
-                                                                 : "pure_bf16";
+    const std::string since{since_5(field.value.string)};
     issues.push_back({"ASSUMED_DEFAULT", Severity::kWarning, "/precision",
                       "No file says in which dtype weights are loaded, nor which release of transformers loads them: "
                       "fp32 is assumed, as before transformers 5, which loads the checkpoint's own. With that release "

@@ -61,10 +61,9 @@ bool is_new(std::string_view rest) {
 
 /// The newest release that a clause of PEP 440 lets in: "==4.56.2", "~=4.41.0", "<=4.41", "<4.42", "<5".
 std::optional<std::string> newest_under(std::string_view clause) {
-  const auto starts = [&](std::string_view word) { return clause.substr(0, word.size()) == word; };
   std::size_t at = 0;
   for (std::string_view word : {"===", "==", "~=", "<=", "<"}) {
-    if (!starts(word)) continue;
+    if (!clause.starts_with(word)) continue;
     at = word.size();
     break;
   }

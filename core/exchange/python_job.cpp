@@ -264,9 +264,7 @@ class Job {
   }
 
   /// unsloth 2026.10.9 __init__.py: FastLanguageModel, FastVisionModel, FastModel and others.
-  static bool is_fast_adapter(const PyObject& one) {
-    return one.is("get_peft_model") && contains(one.name, "Fast") && contains(one.name, ".get_peft_model");
-  }
+  static bool is_fast_adapter(const PyObject& one) { return one.is("get_peft_model") && contains(one.name, "Fast"); }
 
   /// unsloth 2026.10.9 models/sentence_transformer.py: 16 bits, nothing checkpointed and an encoder's modules unless
   /// they are told.

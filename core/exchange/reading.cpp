@@ -48,6 +48,10 @@ void not_counted(Reading& reading, std::string what, std::vector<Origin> origins
   state(reading, "not_counted", of(std::move(all)), std::move(origins), "nothing of the request tells it");
 }
 
+std::string_view since_5(std::string_view before) {
+  return before == "amp_bf16" ? "bf16" : before == "amp_fp16" ? "fp16" : "pure_bf16";
+}
+
 void contradicts(Reading& reading, std::string what) {
   reading.issues.push_back({"INVALID_COMBINATION", Severity::kError, reading.file, std::move(what), ""});
 }

@@ -117,6 +117,8 @@ void refuse_packed_alone(Reading& reading, std::string_view says);
 /// In a precision's reason: nothing says the dtype that weights are loaded in, so that the release decides
 /// (transformers 5.0 modeling_utils.py: from_pretrained: dtype "auto", the checkpoint's; fp32 before).
 inline constexpr std::string_view kBefore5 = "fp32 weights before transformers 5";
+/// The precision that comes of the same words since: "amp_bf16" is "bf16", what bf16=True gives beside such weights.
+std::string_view since_5(std::string_view before);
 
 /// What a reader says about one field.
 void state(Reading& reading, std::string_view path, Value value, std::vector<Origin> origins, std::string assumed = {});

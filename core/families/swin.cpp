@@ -1,6 +1,7 @@
 // Swin: attention within windows of a picture, shifted in every other layer; each stage half as wide a picture.
 #include "core/families/family.hpp"
 #include "core/families/stages.hpp"
+#include "core/families/swin_stages.hpp"
 #include "core/families/towers.hpp"
 #include "core/layers/vision.hpp"
 #include "core/tape/routing_ops.hpp"
@@ -8,15 +9,12 @@
 #include "core/tape/vision_ops.hpp"
 
 namespace tidemark {
-namespace {
 
-constexpr std::uint8_t kFirst = 1, kShifts = 2;  // kinds of a layer, as bits
-
-// transformers 5.12.1 models/swin/configuration_swin.py: SwinConfig.
-void read_config(ConfigFields& fields, Architecture& architecture) {
+// transformers 5.12.1 models/swin/configuration_swin.py: SwinConfig; models/swinv2/configuration_swinv2.py:
+// Swinv2Config; models/donut/configuration_donut_swin.py: DonutSwinConfig.
+bool read_swin(ConfigFields& fields, Architecture& architecture) {
   architecture.positions_by_token = false;
   architecture.num_channels = fields.count({"num_channels"}, 3);
-  architecture.image_size = square_side(fields, "image_size", 224);
   architecture.patch_size = square_side(fields, "patch_size", 4);
   architecture.activation = read_activation(fields, {"hidden_act"}, "gelu");
   architecture.attention_bias = fields.flag({"qkv_bias"}, true);
@@ -36,19 +34,52 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
     Architecture& stage = architecture.parts[i];
     if (heads.size() <= i || stage.hidden_size % heads[i] != 0) {
       fields.error("INVALID_VALUE", "num_heads", "Each stage needs heads that divide its width.");
-      return;
+      return false;
     }
     stage.num_heads = stage.num_kv_heads = heads[i];
     stage.head_dim = stage.hidden_size / heads[i];
     stage.intermediate_size = static_cast<Count>(ratio * static_cast<double>(stage.hidden_size));
-    for (std::size_t k = 0; k < stage.layer_kinds.size(); ++k) {
-      stage.layer_kinds[k] = static_cast<std::uint8_t>((i == 0 && k == 0 ? kFirst : 0) | (k % 2 == 1 ? kShifts : 0));
-    }
   }
   if (fields.flag({"use_absolute_embeddings"}, false)) {
     fields.error("INVALID_VALUE", "use_absolute_embeddings", "A table of positions is not modelled here.");
   }
   fields.accept({"encoder_stride", "out_features", "out_indices", "path_norm"});
+  return true;
+}
+
+Tensor swin_mask(Net& net, PictureSize picture, Count windows, Dim area, Dtype dtype) {
+  Tape& t = net.tape;
+  const Shape whole{Dim(picture.height), Dim(picture.width)}, pairs{Dim(windows), area, area};
+  const Tensor zeros = t.allocate(whole, dtype, "zeros"), parts = t.allocate(whole, dtype, "clone");
+  Tensor mask = t.allocate(pairs, dtype, "sub");
+  Tensor filled;
+  {
+    const Tensor differs = t.allocate(pairs, Dtype::kBool, "ne");
+    filled = t.allocate(pairs, dtype, "masked_fill");
+  }
+  const Tensor same = t.allocate(pairs, Dtype::kBool, "eq");
+  return t.allocate(pairs, dtype, "masked_fill");
+}
+
+Tensor swin_biases(const Tensor& table, const Tensor& index, Dim area, Dim heads) {
+  Tensor bias = index_some(table, index, Dim(area.n() * area.n()));
+  bias = permute(view(std::move(bias), Shape{area, area, heads}), {2, 0, 1});
+  return unsqueeze(contiguous(std::move(bias)), 0);
+}
+
+namespace {
+
+constexpr std::uint8_t kFirst = 1, kShifts = 2;  // kinds of a layer, as bits
+
+void read_config(ConfigFields& fields, Architecture& architecture) {
+  architecture.image_size = square_side(fields, "image_size", 224);
+  if (!read_swin(fields, architecture)) return;
+  for (std::size_t i = 0; i < architecture.parts.size(); ++i) {
+    std::vector<std::uint8_t>& kinds = architecture.parts[i].layer_kinds;
+    for (std::size_t k = 0; k < kinds.size(); ++k) {
+      kinds[k] = static_cast<std::uint8_t>((i == 0 && k == 0 ? kFirst : 0) | (k % 2 == 1 ? kShifts : 0));
+    }
+  }
 }
 
 constexpr const char* kEmbeddings = "transformers 5.12 models/swin/modeling_swin.py: SwinEmbeddings.forward";
@@ -97,17 +128,7 @@ Windows windows_of(const Net& net) {
 Tensor shift_mask(Net& net, const Windows& w, Dtype dtype) {
   if (!w.shifted) return {};
   Scope in(net.tape, "", kMask);
-  Tape& t = net.tape;
-  const Shape picture{Dim(w.height), Dim(w.width)}, pairs{Dim(w.count()), w.area(), w.area()};
-  const Tensor zeros = t.allocate(picture, dtype, "zeros"), parts = t.allocate(picture, dtype, "clone");
-  Tensor mask = t.allocate(pairs, dtype, "sub");
-  Tensor filled;
-  {
-    const Tensor differs = t.allocate(pairs, Dtype::kBool, "ne");
-    filled = t.allocate(pairs, dtype, "masked_fill");
-  }
-  const Tensor same = t.allocate(pairs, Dtype::kBool, "eq");
-  return t.allocate(pairs, dtype, "masked_fill");
+  return swin_mask(net, {w.height, w.width}, w.count(), w.area(), dtype);
 }
 
 // SwinRelativePositionBias.forward: [1, heads, area, area].
@@ -118,9 +139,7 @@ Tensor position_bias(Net& net) {
   net.tape.buffer("attention.relative_position_bias.relative_position_index", 8 * pairs.n());
   const Tensor index = net.tape.part_of_buffer(Shape{pairs}, Dtype::kInt64);
   const Tensor table = net.parameter(kModule, "relative_position_bias_table", Shape{rows, net.A});
-  Tensor bias = index_some(table, index, pairs);
-  bias = permute(view(std::move(bias), Shape{Dim(area), Dim(area), net.A}), {2, 0, 1});
-  return unsqueeze(contiguous(std::move(bias)), 0);
+  return swin_biases(table, index, Dim(area), net.A);
 }
 
 Tensor attention_block(Net& net, Tensor hidden, const Windows& w, const Tensor& mask) {

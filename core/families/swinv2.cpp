@@ -20,46 +20,17 @@ constexpr Count kBiasWidth = 512;  // nn.Linear(2, 512) of Swinv2SelfAttention
 constexpr Count kCoordinates = 2;  // of a distance: rows and columns
 }  // namespace
 
-// transformers 5.12.1 models/swinv2/configuration_swinv2.py: Swinv2Config; models/donut/configuration_donut_swin.py:
-// DonutSwinConfig.
 void read_swin_stages(ConfigFields& fields, Architecture& architecture) {
-  architecture.positions_by_token = false;
-  architecture.num_channels = fields.count({"num_channels"}, 3);
-  architecture.patch_size = square_side(fields, "patch_size", 4);
-  architecture.activation = read_activation(fields, {"hidden_act"}, "gelu");
-  architecture.attention_bias = fields.flag({"qkv_bias"}, true);
-  architecture.norm_bias = true;
-  architecture.residual_dropout = fields.probability({"hidden_dropout_prob"}, 0.0);
-  architecture.attention_dropout = fields.probability({"attention_probs_dropout_prob"}, 0.0);
-  architecture.drop_path = fields.probability({"drop_path_rate"}, 0.1);
-  architecture.pictures.window = fields.count({"window_size"}, 7);
-  const Count width = fields.count({"embed_dim"}, 96);
-  const std::vector<Count> depths = read_counts(fields, "depths", {2, 2, 6, 2});
-  const std::vector<Count> heads = read_counts(fields, "num_heads", {3, 6, 12, 24});
-  const double ratio = fields.multiplier({"mlp_ratio"}, 4.0);
-  std::vector<Count> widths;
-  for (std::size_t i = 0; i < depths.size() && i < kMostStages; ++i) widths.push_back(width << i);
-  make_stages(fields, architecture, widths, depths);
+  if (!read_swin(fields, architecture)) return;
   architecture.num_layers = static_cast<Count>(architecture.parts.size());
   for (std::size_t i = 0; i < architecture.parts.size(); ++i) {
-    Architecture& stage = architecture.parts[i];
-    if (heads.size() <= i || stage.hidden_size % heads[i] != 0) {
-      fields.error("INVALID_VALUE", "num_heads", "Each stage needs heads that divide its width.");
-      return;
-    }
-    if (stage.num_layers > kMostBlocks) {
+    if (architecture.parts[i].num_layers > kMostBlocks) {
       fields.error("INVALID_VALUE", "depths", "Stages of up to 64 layers are modelled.");
       return;
     }
-    stage.num_heads = stage.num_kv_heads = heads[i];
-    stage.head_dim = stage.hidden_size / heads[i];
-    stage.intermediate_size = static_cast<Count>(ratio * static_cast<double>(stage.hidden_size));
     architecture.layer_kinds.push_back(static_cast<std::uint8_t>(i));  // no stage is like another
   }
-  if (fields.flag({"use_absolute_embeddings"}, false)) {
-    fields.error("INVALID_VALUE", "use_absolute_embeddings", "A table of positions is not modelled here.");
-  }
-  fields.accept({"encoder_stride", "out_features", "out_indices", "path_norm", "hidden_size", "num_layers"});
+  fields.accept({"hidden_size", "num_layers"});
 }
 
 namespace {
@@ -169,18 +140,8 @@ Windows windows_of(const Net& net, std::size_t i, std::size_t block) {
 Tensor shift_mask(Net& net, const Windows& w, Dtype dtype) {
   if (!w.shifted) return {};
   Scope in(net.tape, "", kMask);
-  Tape& t = net.tape;
-  const Shape picture{Dim(w.height), Dim(w.width)}, pairs{Dim(w.count()), w.area(), w.area()};
-  if (is_second(net)) return t.allocate(pairs, dtype, "to");
-  const Tensor zeros = t.allocate(picture, dtype, "zeros"), parts = t.allocate(picture, dtype, "clone");
-  Tensor mask = t.allocate(pairs, dtype, "sub");
-  Tensor filled;
-  {
-    const Tensor differs = t.allocate(pairs, Dtype::kBool, "ne");
-    filled = t.allocate(pairs, dtype, "masked_fill");
-  }
-  const Tensor same = t.allocate(pairs, Dtype::kBool, "eq");
-  return t.allocate(pairs, dtype, "masked_fill");
+  if (is_second(net)) return net.tape.allocate(Shape{Dim(w.count()), w.area(), w.area()}, dtype, "to");
+  return swin_mask(net, {w.height, w.width}, w.count(), w.area(), dtype);
 }
 
 // torch.nn.functional.normalize(x, dim=-1)
@@ -196,13 +157,6 @@ Tensor normalized(const Tensor& x) {
 Tensor pair_index(Net& net, const char* name, Dim pairs) {
   net.tape.buffer(name, size_of(Dtype::kInt64) * pairs.n());
   return net.tape.part_of_buffer(Shape{pairs}, Dtype::kInt64);
-}
-
-// [heads, area, area]
-Tensor biases_of_pairs(const Tensor& table, const Tensor& index, Dim area, Dim heads) {
-  Tensor bias = index_some(table, index, Dim(area.n() * area.n()));
-  bias = permute(view(std::move(bias), Shape{area, area, heads}), {2, 0, 1});
-  return contiguous(std::move(bias));
 }
 
 // self.continuous_position_bias_mlp(self.relative_coords_table).view(-1, heads)
@@ -230,9 +184,9 @@ Tensor cosine_scores(Net& net, const BlockNames& names, const Tensor& q, const T
   const Tensor table = distances(net, names, side, heads);
   const Dim area(side * side);
   const Tensor index = pair_index(net, names.index.c_str(), Dim(area.n() * area.n()));
-  Tensor bias = biases_of_pairs(table, index, area, heads);
+  Tensor bias = swin_biases(table, index, area, heads);
   bias = mul_scalar(sigmoid(std::move(bias)));
-  return add(scores, unsqueeze(bias, 0));
+  return add(scores, bias);
 }
 
 Tensor dot_scores(Net& net, const BlockNames& names, const Tensor& q, const Tensor& k) {
@@ -242,8 +196,7 @@ Tensor dot_scores(Net& net, const BlockNames& names, const Tensor& q, const Tens
   scores = mul_scalar(scores);
   const Tensor index = pair_index(net, names.index.c_str(), Dim(area.n() * area.n()));
   const Tensor table = net.parameter(names.attention.c_str(), "relative_position_bias_table", Shape{rows, q.dim(1)});
-  const Tensor bias = biases_of_pairs(table, index, area, q.dim(1));
-  return add(scores, unsqueeze(bias, 0));
+  return add(scores, swin_biases(table, index, area, q.dim(1)));
 }
 
 Tensor masked(const Tensor& scores, const Tensor& mask) {

@@ -6,12 +6,48 @@
 #include "core/families/bart.hpp"
 #include "core/families/donut.hpp"
 #include "core/families/family.hpp"
+#include "core/families/swin_stages.hpp"
 #include "core/families/towers.hpp"
 #include "core/families/vit.hpp"
 #include "core/layers/seq2seq.hpp"
 #include "core/tape/vision_ops.hpp"
 
 namespace tidemark {
+
+void read_picture_decoder(ConfigFields& fields, Count encoder_width, Count positions, Architecture& decoder) {
+  decoder.hidden_size = fields.count({"d_model", "hidden_size"}, 1024);
+  decoder.num_layers = fields.count({"decoder_layers", "num_hidden_layers"}, 12);
+  decoder.num_heads = decoder.num_kv_heads = fields.count({"decoder_attention_heads", "num_attention_heads"}, 16);
+  decoder.intermediate_size = fields.count({"decoder_ffn_dim"}, 4096);
+  decoder.vocab_size = fields.count({"vocab_size"}, 50265);
+  decoder.max_positions = fields.count({"max_position_embeddings"}, positions) + 2;  // nn.Embedding(n + self.offset)
+  decoder.position_offset = 2;
+  decoder.activation = read_activation(fields, {"activation_function"}, "gelu");
+  decoder.residual_dropout = fields.probability({"dropout"}, 0.1);
+  decoder.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
+  decoder.activation_dropout = fields.probability({"activation_dropout"}, 0.0);
+  decoder.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
+  derive_head_dim(fields, decoder);
+  const Count width = fields.nullable({"cross_attention_hidden_size"}, std::nullopt).value_or(0);
+  if (width == 0 && encoder_width != decoder.hidden_size) decoder.pictures.width = decoder.hidden_size;
+  if (width != 0 && width != encoder_width) {
+    fields.error(
+        "INVALID_VALUE", "cross_attention_hidden_size",
+        "\"cross_attention_hidden_size\" must be the encoder's hidden_size: transformers raises a ValueError.");
+  }
+  note_layerdrop(fields, "decoder_layerdrop", 0.0);
+  fields.accept({"architectures", "torch_dtype", "dtype", "decoder_start_token_id", "scale_embedding", "is_decoder",
+                 "add_cross_attention", "is_encoder_decoder", "classifier_dropout"});
+}
+
+void take_decoder(ConfigFields& fields, Architecture decoder, Architecture& architecture) {
+  architecture.num_decoder_layers = decoder.num_layers;
+  architecture.vocab_size = decoder.vocab_size;
+  architecture.tie_word_embeddings = decoder.tie_word_embeddings;
+  architecture.parts.push_back(std::move(decoder));
+  fields.accept({"is_encoder_decoder", "tie_word_embeddings", "processor_class", "decoder_start_token_id"});
+}
+
 namespace {
 
 // transformers 5.12.1 models/trocr/configuration_trocr.py: TrOCRConfig.
@@ -25,27 +61,9 @@ Architecture read_decoder(ConfigFields& outer, Count encoder_width) {
                  "Of decoders behind a picture's encoder, TrOCR's is modelled: \"" + type + "\" is not.");
     return decoder;
   }
-  decoder.hidden_size = fields.count({"d_model", "hidden_size"}, 1024);
-  decoder.num_layers = fields.count({"decoder_layers", "num_hidden_layers"}, 12);
-  decoder.num_heads = decoder.num_kv_heads = fields.count({"decoder_attention_heads", "num_attention_heads"}, 16);
-  decoder.intermediate_size = fields.count({"decoder_ffn_dim"}, 4096);
-  decoder.vocab_size = fields.count({"vocab_size"}, 50265);
-  decoder.max_positions = fields.count({"max_position_embeddings"}, 512) + 2;  // nn.Embedding(n + self.offset)
-  decoder.position_offset = 2;
-  decoder.activation = read_activation(fields, {"activation_function"}, "gelu");
-  decoder.residual_dropout = fields.probability({"dropout"}, 0.1);
-  decoder.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
-  decoder.activation_dropout = fields.probability({"activation_dropout"}, 0.0);
+  constexpr Count kPositions = 512;
+  read_picture_decoder(fields, encoder_width, kPositions, decoder);
   decoder.norm_before = fields.flag({"layernorm_embedding"}, true);  // of the embeddings
-  decoder.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
-  derive_head_dim(fields, decoder);
-  const Count width = fields.nullable({"cross_attention_hidden_size"}, std::nullopt).value_or(0);
-  if (width == 0 && encoder_width != decoder.hidden_size) decoder.pictures.width = decoder.hidden_size;
-  if (width != 0 && width != encoder_width) {
-    fields.error(
-        "INVALID_VALUE", "cross_attention_hidden_size",
-        "\"cross_attention_hidden_size\" must be the encoder's hidden_size: transformers raises a ValueError.");
-  }
   if (fields.flag({"use_cache"}, true)) {
     fields.error("UNSUPPORTED_VALUE", "use_cache",
                  "A decoder that keeps keys and values while it trains is not modelled: set the decoder's "
@@ -56,9 +74,6 @@ Architecture read_decoder(ConfigFields& outer, Count encoder_width) {
     fields.error("INVALID_VALUE", "use_learned_position_embeddings",
                  "transformers 5 leaves this decoder's table of sines on the CPU: its forward fails on a GPU.");
   }
-  note_layerdrop(fields, "decoder_layerdrop", 0.0);
-  fields.accept({"architectures", "torch_dtype", "dtype", "decoder_start_token_id", "scale_embedding", "is_decoder",
-                 "add_cross_attention", "is_encoder_decoder", "classifier_dropout"});
   fields.report_unread("trocr");
   return decoder;
 }
@@ -78,12 +93,7 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.position_offset = type == "vit" ? 1 : 2;  // tokens beside the patches
   encoder.accept({"architectures", "torch_dtype", "dtype"});
   encoder.report_unread(type);
-  Architecture decoder = read_decoder(fields, architecture.hidden_size);
-  architecture.num_decoder_layers = decoder.num_layers;
-  architecture.vocab_size = decoder.vocab_size;
-  architecture.tie_word_embeddings = decoder.tie_word_embeddings;
-  architecture.parts.push_back(std::move(decoder));
-  fields.accept({"is_encoder_decoder", "tie_word_embeddings", "processor_class", "decoder_start_token_id"});
+  take_decoder(fields, read_decoder(fields, architecture.hidden_size), architecture);
 }
 
 constexpr const char* kModel =
@@ -95,7 +105,7 @@ constexpr const char* kAttention = "transformers 5.12 models/trocr/modeling_troc
 constexpr const char* kHead = "transformers 5.12 models/trocr/modeling_trocr.py: TrOCRForCausalLM.forward";
 
 void inputs(Net& net) {
-  (is_donut(net.arch) ? donut_pictures : vit_pictures)(net);
+  (is_donut(net.arch) ? swin_pictures : vit_pictures)(net);
   const Count length = net.job.decoder_sequence_length;
   const Dim target(length > 0 ? length : std::max<Count>(1, net.job.sequence_length));
   net.labels = net.tape.allocate(Shape{net.B, target}, Dtype::kInt64, "labels");
@@ -166,7 +176,6 @@ Tensor encode(Net& net) {
   net.tape.set_grad_enabled(false);
   { const Tensor pooled = vit_pool(net, h); }
   net.tape.set_grad_enabled(grad_before);
-  net.model_locals.clear();
   return h;
 }
 
@@ -198,15 +207,16 @@ Tensor decode(Net& net, Net& encoder, const Tensor& ids, const Tensor& encoder_s
 }
 
 Tensor forward(Net& net) {
-  if (is_donut(net.arch)) return donut_forward(net);
   Scope in(net.tape, "", kModel);
-  const Tensor encoded = encode(net);
+  const bool donut = is_donut(net.arch);
+  const Tensor encoded = donut ? donut_encode(net) : encode(net);
+  net.model_locals.clear();
   net.encoder_hidden = encoded;
-  Net& decoder = net.part(net.arch.parts.front(), net.B, net.labels.dim(1));
+  Net& decoder = net.part(net.arch.parts.back(), net.B, net.labels.dim(1));
   Tensor states = encoded;
   if (decoder.arch.pictures.width > 0) states = net.linear("enc_to_dec_proj", std::move(states), decoder.H, true);
   const Tensor ids = shift_right(net, net.labels.shape());
-  return decode(decoder, net, ids, states);
+  return donut ? bart_decode(decoder, net, ids, states) : decode(decoder, net, ids, states);
 }
 
 Tensor lm_head(Net& net, Tensor hidden) {
@@ -223,7 +233,7 @@ constexpr HeadForward kHeads[] = {{Head::kSeq2SeqLm, transcription}};
 constexpr ClassSuffix kClasses[] = {{"Model", Head::kSeq2SeqLm}};
 
 void check(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
-  if (is_donut(architecture)) check_donut(architecture, job, issues);
+  if (is_donut(architecture)) check_swin_stages(architecture, job, issues);
 }
 
 const Program kProgram = {.forward = forward, .lm_head = lm_head, .heads = kHeads, .inputs = inputs, .check = check};

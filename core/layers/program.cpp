@@ -13,13 +13,10 @@ namespace {
 /// _flex_attn_can_dispatch).
 constexpr std::string_view kNoFlex =
     "aria,bamba,blip-2,bloom,codegen,ctrl,deberta,deberta-v2,deepseek_v32,ernie4_5_vl_moe,falcon,falcon_h1,glm4v,"
-    "glm46v,glm_"
-    "moe_"
-    "dsa,glm_ocr,got_ocr2,gpt2,"
-    "gpt_bigcode,gpt_neo,gptj,jamba,minicpmv4_6,mpnet,mpt,mt5,nemotron,olmo_hybrid,olmoe,persimmon,qwen2_5_omni,"
-    "qwen2_5_omni_thinker,qwen2_5_vl,qwen2_audio,qwen2_vl,qwen3_5,qwen3_5_moe,qwen3_5_moe_text,qwen3_5_text,"
-    "qwen3_next,qwen3_omni_moe,qwen3_omni_moe_thinker,qwen3_vl,recurrent_gemma,stablelm,swin,t5,umt5,video_llama_3,"
-    "xglm";
+    "glm46v,glm_moe_dsa,glm_ocr,got_ocr2,gpt2,gpt_bigcode,gpt_neo,gptj,jamba,minicpmv4_6,mpnet,mpt,mt5,nemotron,"
+    "olmo_hybrid,olmoe,persimmon,qwen2_5_omni,qwen2_5_omni_thinker,qwen2_5_vl,qwen2_audio,qwen2_vl,qwen3_5,"
+    "qwen3_5_moe,qwen3_5_moe_text,qwen3_5_text,qwen3_next,qwen3_omni_moe,qwen3_omni_moe_thinker,qwen3_vl,"
+    "recurrent_gemma,stablelm,swin,t5,umt5,video_llama_3,xglm";
 
 bool asks_for_flex(const TrainingJob& job) {
   const auto is_one = [](const std::string& text) { return text.rfind("flex_attention", 0) == 0; };

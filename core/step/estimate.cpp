@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/job/mixed_precision.hpp"
 #include "core/plan/pipeline.hpp"
 #include "core/runtime/cublas.hpp"
 #include "core/step/device_map.hpp"
@@ -46,8 +47,8 @@ void note_idle_recomputation(const TrainingJob& job, Estimate& e) {
 // (unsloth 2026.10.9 utils/attention_dispatch.py: _sdpa_gqa_state).
 void note_all_scores(const Architecture& architecture, const TrainingJob& job, Estimate& e) {
   if (job.attention != AttentionKernel::kSdpa || e.attention_kernel != "math") return;
-  const Dtype computes = job.recipe.autocast.value_or(job.recipe.weights);
-  if (computes == Dtype::kBf16 && job.compute_capability < 80) {
+  constexpr int kAmpere = 80;
+  if (computing_dtype(job) == Dtype::kBf16 && job.compute_capability < kAmpere) {
     e.issues.push_back({"ALL_SCORES", Severity::kNote, "/precision",
                         "Attention in bf16 has no fused kernel on this card and makes all scores; in fp16 autocast "
                         "(\"amp_fp16\") it has one.",
