@@ -18,9 +18,9 @@
 #include "core/job/defaults.hpp"
 #include "core/job/lora_kernels.hpp"
 #include "core/job/peft_targets.hpp"
+#include "core/job/pictures.hpp"
 #include "core/job/recipe.hpp"
 #include "core/job/trained_layers.hpp"
-#include "core/job/video.hpp"
 #include "core/layers/program.hpp"
 #include "core/optimizers/optimizer.hpp"
 #include "core/plan/pipeline.hpp"
@@ -557,7 +557,7 @@ Understood Estimator::resolve(const Asked& asked) const {
   if (!readable) return question;
   add_new_layers(request.foreign.new_layers, answer.architecture, issues);
   settle_trained_layers(answer.architecture.num_layers, request.foreign, answer.job, issues);
-  settle_video(answer.architecture, answer.job, issues);
+  settle_pictures(answer.architecture, answer.job, issues);
   suit_task(request, answer.architecture, answer.job, issues);
   if (answer.job.has_teacher()) {
     take_teacher(catalog_, request, answer.architecture, issues);

@@ -167,11 +167,13 @@ constexpr HeadForward kHeads[] = {{Head::kMaskedLm, masked_lm},
 
 const Program kProgram = {.forward = forward, .lm_head = lm_head, .heads = kHeads, .checkpoints = false};
 
+constexpr ClassFacts kFacts = {.no_split = NoSplit::kNoneButSaid};
+
 }  // namespace
 
 const Family kRows[] = {
     {"albert", "Albert", "AlbertForMaskedLM", kClasses, read_albert_config, &kProgram,
-     "albert.encoder.albert_layer_groups"},
+     "albert.encoder.albert_layer_groups", kFacts},
 };
 
 extern const FamilyRows albert_rows;

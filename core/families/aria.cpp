@@ -323,10 +323,17 @@ void check(const Architecture& architecture, const TrainingJob& job, Issues& iss
 const Program kProgram = {
     .forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = inputs, .check = check};
 
+// Its tower is Idefics 3's by another name.
+std::string full_name_of(const Architecture& architecture, std::string_view path) {
+  return name_within_body(architecture, renamed(path, "vision_model.", "vision_tower."), "language_model.");
+}
+
+constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kAbsentToo, .full_name = full_name_of};
+
 }  // namespace
 
 const Family kRows[] = {
-    {"aria", "Aria", "AriaForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
+    {"aria", "Aria", "AriaForConditionalGeneration", kSeeingClasses, read_config, &kProgram, kModelLayers, kFacts},
 };
 
 extern const FamilyRows aria_rows;

@@ -115,7 +115,7 @@ const Program kProgram = {one_stack<embed, layer, norm>, llama_head};
 }  // namespace
 
 const Family kRows[] = {
-    {"bamba", "Bamba", "BambaForCausalLM", kLanguageModelOnly, read_config, &kProgram},
+    {"bamba", "Bamba", "BambaForCausalLM", kLanguageModelOnly, read_config, &kProgram, kModelLayers, kNoFlex},
 };
 
 extern const FamilyRows bamba_rows;

@@ -396,9 +396,9 @@ const Family kRows[] = {
     {"m2m_100", "M2M100", "M2M100ForConditionalGeneration", kM2m100Classes, read_m2m_100_config, &kBartProgram,
      "model.encoder.layers"},
     {"pegasus", "Pegasus", "PegasusForConditionalGeneration", kM2m100Classes, read_sinusoidal_config, &kBartProgram,
-     "model.encoder.layers"},
-    {"marian", "Marian", "MarianMTModel", kMarianClasses, read_sinusoidal_config, &kBartProgram,
-     "model.encoder.layers"},
+     "model.encoder.layers", kNamesNone},
+    {"marian", "Marian", "MarianMTModel", kMarianClasses, read_sinusoidal_config, &kBartProgram, "model.encoder.layers",
+     kNamesNone},
 };
 
 extern const FamilyRows bart_rows;

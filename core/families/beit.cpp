@@ -209,10 +209,12 @@ const Program kProgram = {.forward = one_stack<embed, layer, norm>,
                           .attention = {.flash_attention_2 = false, .flash_attention_3 = false},
                           .check = check};
 
+constexpr ClassFacts kFacts = {.flex_attention = false, .text_input = false};
+
 }  // namespace
 
 const Family kRows[] = {
-    {"beit", "Beit", "BeitForImageClassification", kClasses, read_config, &kProgram, "beit.layers"},
+    {"beit", "Beit", "BeitForImageClassification", kClasses, read_config, &kProgram, "beit.layers", kFacts},
 };
 
 extern const FamilyRows beit_rows;

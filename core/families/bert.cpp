@@ -58,6 +58,8 @@ void read_roberta_config(ConfigFields& fields, Architecture& architecture) {
 // branches, and one behind the last layer.
 void read_xl_config(ConfigFields& fields, Architecture& architecture) {
   read_roberta_config(fields, architecture);
+  architecture.max_positions = fields.count({"max_position_embeddings"}, 514);
+  architecture.type_vocab_size = fields.count({"type_vocab_size"}, 1);
   architecture.norm_before = true;
   architecture.final_norm = true;
 }
@@ -521,6 +523,10 @@ constexpr HeadForward kDistilBertHeads[] = {{Head::kMaskedLm, masked_lm},
                                             {Head::kMultipleChoice, distilbert_choice},
                                             {Head::kNone, body_alone}};
 
+// modeling_xlm_roberta.py, modeling_camembert.py: …ForMaskedLM and …ForCausalLM.
+constexpr ClassFacts kHeadFirst = {.head_first = true};
+constexpr ClassFacts kFacts = {.no_split = NoSplit::kNoneButSaid};
+
 }  // namespace
 
 AttentionOptions encoder_attention(Net& net) {
@@ -540,7 +546,22 @@ Tensor no_norm(Net&, Tensor hidden) {
 }
 
 const Program kBertProgram = {one_stack<bert_embed, bert_layer, no_norm>, bert_lm_head, kBertHeads};
-const Program kRobertaProgram = {one_stack<bert_embed, bert_layer, no_norm>, bert_lm_head, kRobertaHeads};
+// transformers 5.12.1 modeling_xlm_roberta.py, modeling_camembert.py: …ForMultipleChoice builds its body without a
+// pooler and reads outputs[1].
+void check_pooler(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  const bool lacks_one = a.model_type == "xlm-roberta" || a.model_type == "camembert";
+  if (!lacks_one || a.head != Head::kMultipleChoice || !job.framework.at_least(5, 0)) return;
+  issues.push_back(
+      {"INVALID_VALUE", Severity::kError, "/config/architectures",
+       "transformers 5.12.1 cannot run this class: its body has no pooler, which its forward reads (IndexError). Use "
+       "RobertaForMultipleChoice.",
+       ""});
+}
+
+const Program kRobertaProgram = {.forward = one_stack<bert_embed, bert_layer, no_norm>,
+                                 .lm_head = bert_lm_head,
+                                 .heads = kRobertaHeads,
+                                 .check = check_pooler};
 const Program kXlProgram = {one_stack<bert_embed, xl_layer, xl_norm>, bert_lm_head, kRobertaHeads};
 const Program kDistilBertProgram = {one_stack<distilbert_embed, distilbert_layer, no_norm>, distilbert_lm_head,
                                     kDistilBertHeads};
@@ -550,14 +571,14 @@ const Family kRows[] = {
     {"roberta", "Roberta", "RobertaForMaskedLM", kRobertaClasses, read_roberta_config, &kRobertaProgram,
      "roberta.encoder.layer"},
     {"xlm-roberta", "XLMRoberta", "XLMRobertaForMaskedLM", kRobertaClasses, read_roberta_config, &kRobertaProgram,
-     "roberta.encoder.layer"},
+     "roberta.encoder.layer", kHeadFirst},
     {"camembert", "Camembert", "CamembertForMaskedLM", kRobertaClasses, read_roberta_config, &kRobertaProgram,
-     "roberta.encoder.layer"},
+     "roberta.encoder.layer", kHeadFirst},
     {"xlm-roberta-xl", "XLMRobertaXL", "XLMRobertaXLForMaskedLM", kRobertaClasses, read_xl_config, &kXlProgram,
      "roberta.encoder.layer"},
     {"ernie", "Ernie", "ErnieForMaskedLM", kErnieClasses, read_ernie_config, &kBertProgram, "ernie.encoder.layer"},
     {"distilbert", "DistilBert", "DistilBertForMaskedLM", kDistilBertClasses, read_distilbert_config,
-     &kDistilBertProgram, "distilbert.transformer.layer"},
+     &kDistilBertProgram, "distilbert.transformer.layer", kFacts},
 };
 
 extern const FamilyRows bert_rows;

@@ -217,8 +217,9 @@ const Program kXglmProgram = {
     .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false}};
 
 const Family kRows[] = {
-    {"biogpt", "BioGpt", "BioGptForCausalLM", kSequenceAndToken, read_biogpt_config, &kBioGptProgram, "biogpt.layers"},
-    {"xglm", "XGLM", "XGLMForCausalLM", kLanguageModelOnly, read_xglm_config, &kXglmProgram},
+    {"biogpt", "BioGpt", "BioGptForCausalLM", kSequenceAndToken, read_biogpt_config, &kBioGptProgram, "biogpt.layers",
+     kNamesNone},
+    {"xglm", "XGLM", "XGLMForCausalLM", kLanguageModelOnly, read_xglm_config, &kXglmProgram, kModelLayers, kNoFlex},
 };
 
 extern const FamilyRows biogpt_rows;

@@ -426,10 +426,26 @@ const Program kProgram = {.forward = forward,
                           .attention = {.flash_attention_2 = false, .flash_attention_3 = false},
                           .check = check};
 
+// Blip2ForConditionalGeneration: what it sees with lies beside a language model with its head.
+std::string full_name_of(const Architecture&, std::string_view path) {
+  const bool is_language = !path.empty() && !path.starts_with("vision_model.") && !path.starts_with("qformer.") &&
+                           !path.starts_with("language_projection");
+  return std::string{is_language ? "language_model." : ""}.append(path);
+}
+
+constexpr ClassFacts kFacts = {.flex_attention = false,
+                               .text_input = false,
+                               .text_alone = false,
+                               .no_split = NoSplit::kAbsentToo,
+                               .pictures = PictureRule::kOwnSize,
+                               .full_name = full_name_of};
+
 }  // namespace
 
+// Without pixels Blip2VisionModel.forward raises a ValueError.
 const Family kRows[] = {
-    {"blip-2", "Blip2", "Blip2ForConditionalGeneration", kClasses, read_config, &kProgram, "model.decoder.layers"},
+    {"blip-2", "Blip2", "Blip2ForConditionalGeneration", kClasses, read_config, &kProgram, "model.decoder.layers",
+     kFacts},
 };
 
 extern const FamilyRows blip_2_rows;

@@ -185,7 +185,7 @@ const Program kBloomProgram = {
     .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false}};
 
 const Family kRows[] = {
-    {"bloom", "Bloom", "BloomForCausalLM", kFourHeads, read_bloom_config, &kBloomProgram, "transformer.h"},
+    {"bloom", "Bloom", "BloomForCausalLM", kFourHeads, read_bloom_config, &kBloomProgram, "transformer.h", kNoFlex},
 };
 
 extern const FamilyRows bloom_rows;

@@ -167,12 +167,15 @@ Outputs contrastive(Net& net, const Program&, Tensor text) {
 constexpr HeadForward kHeads[] = {{Head::kNone, contrastive}};
 constexpr ClassSuffix kClasses[] = {{"Model", Head::kNone}};
 
-const Program kProgram = {forward, nullptr, kHeads, OwnLoss::kFp32, {}, pair_inputs};
+const Program kProgram = {
+    .forward = forward, .heads = kHeads, .inputs = pair_inputs, .check = check_picture_is_of_table};
+
+constexpr ClassFacts kFacts = {.input_embeddings = false};
 
 }  // namespace
 
 const Family kRows[] = {
-    {"clip", "CLIP", "CLIPModel", kClasses, read_config, &kProgram, "text_model.encoder.layers"},
+    {"clip", "CLIP", "CLIPModel", kClasses, read_config, &kProgram, "text_model.encoder.layers", kFacts},
 };
 
 extern const FamilyRows clip_rows;

@@ -87,12 +87,16 @@ Tensor head(Net& net, Tensor hidden) {
 
 const Program kProgram = {.forward = forward_with_pictures<merge>, .lm_head = head, .inputs = tile_inputs};
 
+constexpr ClassFacts kFacts = {.no_split = NoSplit::kAbsentToo, .pictures = PictureRule::kCoveringTiles};
+constexpr ClassFacts kAyaFacts = {.no_split = NoSplit::kAbsentToo, .pictures = PictureRule::kClosestTiles};
+
 }  // namespace
 
 const Family kRows[] = {
-    {"aya_vision", "AyaVision", "AyaVisionForConditionalGeneration", kSeeingClasses, read_aya_config, &kProgram},
+    {"aya_vision", "AyaVision", "AyaVisionForConditionalGeneration", kSeeingClasses, read_aya_config, &kProgram,
+     kModelLayers, kAyaFacts},
     {"cohere2_vision", "Cohere2Vision", "Cohere2VisionForConditionalGeneration", kSeeingClasses, read_command_config,
-     &kProgram},
+     &kProgram, kModelLayers, kFacts},
 };
 
 extern const FamilyRows cohere2_vision_rows;

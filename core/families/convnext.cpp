@@ -170,13 +170,15 @@ constexpr ClassSuffix kClasses[] = {{"ForImageClassification", Head::kImageClass
 const Program kProgram = {
     .forward = forward, .heads = kHeads, .inputs = inputs, .attention = kNoAttention, .checkpoints = false};
 
+constexpr ClassFacts kFacts = {.flex_attention = false, .text_input = false, .input_embeddings = false};
+
 }  // namespace
 
 const Family kRows[] = {
     {"convnext", "ConvNext", "ConvNextForImageClassification", kClasses, read_config, &kProgram,
-     "convnext.encoder.stages.0.layers"},
+     "convnext.encoder.stages.0.layers", kFacts},
     {"convnextv2", "ConvNextV2", "ConvNextV2ForImageClassification", kClasses, read_v2_config, &kProgram,
-     "convnextv2.encoder.stages.0.layers"},
+     "convnextv2.encoder.stages.0.layers", kFacts},
 };
 
 extern const FamilyRows convnext_rows;

@@ -119,6 +119,8 @@ Tensor head(Net& net, Tensor hidden) {
   return net.lm_head("lm_head", std::move(hidden), net.V, true);
 }
 
+constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kNone};
+
 }  // namespace
 
 // CTRLPreTrainedModel names no attention kernels and no checkpointing; its positions make the hidden states fp32, which
@@ -133,7 +135,7 @@ const Program kCtrlProgram = {
     .runs_in_16_bits = false};
 
 const Family kRows[] = {
-    {"ctrl", "CTRL", "CTRLLMHeadModel", kClasses, read_ctrl_config, &kCtrlProgram, "transformer.h"},
+    {"ctrl", "CTRL", "CTRLLMHeadModel", kClasses, read_ctrl_config, &kCtrlProgram, "transformer.h", kFacts},
 };
 
 extern const FamilyRows ctrl_rows;

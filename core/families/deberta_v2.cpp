@@ -401,6 +401,8 @@ constexpr HeadForward kHeads[] = {{Head::kMaskedLm, masked_lm},         {Head::k
                                   {Head::kTokenClassification, tokens}, {Head::kQuestionAnswering, span},
                                   {Head::kMultipleChoice, choice},      {Head::kNone, body_alone}};
 
+constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kNone};
+
 }  // namespace
 
 // DebertaV2PreTrainedModel names no attention kernels at all.
@@ -412,9 +414,9 @@ const Program kDebertaV2Program = {
 
 const Family kRows[] = {
     {"deberta-v2", "DebertaV2", "DebertaV2ForMaskedLM", kDistilBertClasses, read_deberta_v2_config, &kDebertaV2Program,
-     "deberta.encoder.layer"},
+     "deberta.encoder.layer", kFacts},
     {"deberta", "Deberta", "DebertaForMaskedLM", kDebertaClasses, read_deberta_config, &kDebertaV2Program,
-     "deberta.encoder.layer"},
+     "deberta.encoder.layer", kFacts},
 };
 
 extern const FamilyRows deberta_v2_rows;

@@ -505,10 +505,27 @@ Tensor dots1_layer(Net& net, Tensor hidden) {
 
 }  // namespace
 
+// transformers 5.12 modeling_deepseek_v2.py: DeepseekV2Moe.forward; DeepSeek-OCR 2's has the same.
+void check_router_is_unpacked(const TrainingJob& job, Issues& issues) {
+  if (job.method != Method::kQlora || !job.framework.at_least(5, 0)) return;
+  issues.push_back(
+      {"INVALID_VALUE", Severity::kError, "/method",
+       "transformers 5 reads the packed weight of DeepSeek-V2's router as a matrix: QLoRA fails with a shape error. "
+       "Use \"lora\".",
+       "lora"});
+}
+
+namespace {
+void check_v2(const Architecture&, const TrainingJob& job, Issues& issues) {
+  check_router_is_unpacked(job, issues);
+}
+}  // namespace
+
 const Program kMistral4Program = {one_stack<llama_embed, mistral4_layer, llama_norm>, llama_head};
 const Program kYoutuProgram = {one_stack<llama_embed, youtu_layer, llama_norm>, llama_head};
 const Program kDots1Program = {one_stack<llama_embed, dots1_layer, llama_norm>, llama_head};
-const Program kDeepseekV2Program = {one_stack<embed2, layer2, llama_norm>, llama_head};
+const Program kDeepseekV2Program = {
+    .forward = one_stack<embed2, layer2, llama_norm>, .lm_head = llama_head, .check = check_v2};
 const Program kDeepseekV3Program = {one_stack<llama_embed, layer3, llama_norm>, llama_head};
 
 const Program kSparseProgram = {.forward = one_stack<llama_embed, layer3, llama_norm>,
@@ -522,8 +539,9 @@ const Family kRows[] = {
     // Moonshot's Kimi K2: "architectures" names DeepSeek-V3's class, for code beside the weights that is a copy of it.
     {"kimi_k2", "DeepseekV3", "DeepseekV3ForCausalLM", kSequenceAndToken, read_deepseek_v3_config, &kDeepseekV3Program},
     {"deepseek_v32", "DeepseekV32", "DeepseekV32ForCausalLM", kLanguageModelOnly, read_deepseek_v32_config,
-     &kSparseProgram},
-    {"glm_moe_dsa", "GlmMoeDsa", "GlmMoeDsaForCausalLM", kLanguageModelOnly, read_glm_moe_dsa_config, &kSparseProgram},
+     &kSparseProgram, kModelLayers, kNoFlex},
+    {"glm_moe_dsa", "GlmMoeDsa", "GlmMoeDsaForCausalLM", kLanguageModelOnly, read_glm_moe_dsa_config, &kSparseProgram,
+     kModelLayers, kNoFlex},
     {"glm4_moe_lite", "Glm4MoeLite", "Glm4MoeLiteForCausalLM", kLanguageModelOnly, read_glm4_moe_lite_config,
      &kDeepseekV3Program},
     {"mistral4", "Mistral4", "Mistral4ForCausalLM", kSequenceAndToken, read_mistral4_config, &kMistral4Program},

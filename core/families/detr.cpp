@@ -373,7 +373,7 @@ const Program kProgram = {.forward = forward, .heads = kHeads, .inputs = inputs}
 }  // namespace
 
 const Family kRows[] = {
-    {"detr", "Detr", "DetrForObjectDetection", kClasses, read_config, &kProgram, "model.encoder.layers"},
+    {"detr", "Detr", "DetrForObjectDetection", kClasses, read_config, &kProgram, "model.encoder.layers", kNotOfText},
 };
 
 extern const FamilyRows detr_rows;

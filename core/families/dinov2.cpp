@@ -188,9 +188,10 @@ const Program kProgram = {one_stack<embed, layer, norm>, nullptr, kHeads, OwnLos
 }  // namespace
 
 const Family kRows[] = {
-    {"dinov2", "Dinov2", "Dinov2ForImageClassification", kClasses, read_config, &kProgram, "dinov2.encoder.layer"},
+    {"dinov2", "Dinov2", "Dinov2ForImageClassification", kClasses, read_config, &kProgram, "dinov2.encoder.layer",
+     kNotOfText},
     {"dinov2_with_registers", "Dinov2WithRegisters", "Dinov2WithRegistersForImageClassification", kClasses,
-     read_registers_config, &kProgram, "dinov2_with_registers.encoder.layer"},
+     read_registers_config, &kProgram, "dinov2_with_registers.encoder.layer", kNotOfText},
 };
 
 extern const FamilyRows dinov2_rows;

@@ -133,7 +133,7 @@ const Program kProgram = {one_stack<embed, layer, norm>, nullptr, kHeads, OwnLos
 }  // namespace
 
 const Family kRows[] = {
-    {"dinov3_vit", "DINOv3ViT", "DINOv3ViTModel", kClasses, read_config, &kProgram, "dinov3.model.layer"},
+    {"dinov3_vit", "DINOv3ViT", "DINOv3ViTModel", kClasses, read_config, &kProgram, "dinov3.model.layer", kNotOfText},
 };
 
 extern const FamilyRows dinov3_rows;

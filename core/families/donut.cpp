@@ -58,6 +58,7 @@ void read_donut_config(ConfigFields& fields, ConfigFields& encoder, Architecture
   read_swin_stages(encoder, architecture);
   for (Architecture& stage : architecture.parts) stage.image_size = page.width;
   architecture.layers_path = "encoder.encoder.layers";
+  architecture.facts.hooks_embeddings = false;  // DonutSwinEmbeddings.forward returns a tuple
   encoder.accept({"architectures", "torch_dtype", "dtype"});
   encoder.report_unread("donut-swin");
   take_decoder(fields, read_decoder(fields, architecture.hidden_size), architecture);

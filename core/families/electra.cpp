@@ -136,7 +136,7 @@ const Program kElectraProgram = {one_stack<embed, bert_layer, no_norm>, lm_head,
 
 const Family kRows[] = {
     {"electra", "Electra", "ElectraForMaskedLM", kClasses, read_electra_config, &kElectraProgram,
-     "electra.encoder.layer"},
+     "electra.encoder.layer", kNamesNone},
 };
 
 extern const FamilyRows electra_rows;

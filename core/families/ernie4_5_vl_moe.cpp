@@ -305,7 +305,7 @@ const Program kProgram = {.forward = forward_with_pictures<merge>,
 
 const Family kRows[] = {
     {"ernie4_5_vl_moe", "Ernie4_5_VLMoe", "Ernie4_5_VLMoeForConditionalGeneration", kSeeingClasses, read_config,
-     &kProgram},
+     &kProgram, kModelLayers, kNoFlex},
 };
 
 extern const FamilyRows ernie4_5_vl_moe_rows;

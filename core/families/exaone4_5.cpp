@@ -73,7 +73,8 @@ const Program kProgram = {.forward = forward_with_pictures<merge>, .lm_head = la
 }  // namespace
 
 const Family kRows[] = {
-    {"exaone4_5", "Exaone4_5_", "Exaone4_5_ForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
+    {"exaone4_5", "Exaone4_5_", "Exaone4_5_ForConditionalGeneration", kSeeingClasses, read_config, &kProgram,
+     kModelLayers, kNamesAbsentToo},
 };
 
 extern const FamilyRows exaone4_5_rows;

@@ -265,10 +265,13 @@ const Program kFalconProgram = {.forward = one_stack<embed, layer, norm>,
                                 .attention = {.flash_attention_3 = false}};
 
 const Family kRows[] = {
-    {"falcon", "Falcon", "FalconForCausalLM", kFourHeads, read_falcon_config, &kFalconProgram, "transformer.h"},
+    {"falcon", "Falcon", "FalconForCausalLM", kFourHeads, read_falcon_config, &kFalconProgram, "transformer.h",
+     kNoFlex},
     // The first Falcon files.
-    {"RefinedWeb", "RW", "FalconForCausalLM", kFourHeads, read_falcon_config, &kFalconProgram, "transformer.h"},
-    {"RefinedWebModel", "RW", "FalconForCausalLM", kFourHeads, read_falcon_config, &kFalconProgram, "transformer.h"},
+    {"RefinedWeb", "RW", "FalconForCausalLM", kFourHeads, read_falcon_config, &kFalconProgram, "transformer.h",
+     kNoFlex},
+    {"RefinedWebModel", "RW", "FalconForCausalLM", kFourHeads, read_falcon_config, &kFalconProgram, "transformer.h",
+     kNoFlex},
 };
 
 extern const FamilyRows falcon_rows;

@@ -139,7 +139,7 @@ const Program kProgram = {one_stack<embed, layer, norm>, head};
 }  // namespace
 
 const Family kRows[] = {
-    {"falcon_h1", "FalconH1", "FalconH1ForCausalLM", kLanguageModelOnly, read_config, &kProgram},
+    {"falcon_h1", "FalconH1", "FalconH1ForCausalLM", kLanguageModelOnly, read_config, &kProgram, kModelLayers, kNoFlex},
 };
 
 extern const FamilyRows falcon_h1_rows;

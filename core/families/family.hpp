@@ -5,10 +5,19 @@
 
 #include "core/families/classes.hpp"
 #include "core/families/shared.hpp"
+#include "core/layers/full_name.hpp"
 #include "core/layers/program.hpp"
 #include "core/model/config_common.hpp"
 
 namespace tidemark {
+
+inline constexpr std::string_view kModelLayers = "model.layers";  ///< where most classes have theirs
+
+// What several families say of themselves.
+inline constexpr ClassFacts kNoFlex = {.flex_attention = false};
+inline constexpr ClassFacts kNotOfText = {.text_input = false};
+inline constexpr ClassFacts kNamesNone = {.no_split = NoSplit::kNone};
+inline constexpr ClassFacts kNamesAbsentToo = {.no_split = NoSplit::kAbsentToo};
 
 /// One model type: what its config.json means, and how it runs. A file of core/families holds its reader, its program
 /// and its rows: `const FamilyRows <file>_rows`, which the build collects (cmake/registry.cmake).
@@ -20,8 +29,9 @@ struct Family {
   /// What the keys of its config.json mean, with its configuration class's defaults and what the modelling file
   /// hard-wires. Depth is checked before it runs, so that lists with one entry per layer stay small.
   void (*read)(ConfigFields&, Architecture&);
-  const Program* program = nullptr;          ///< how it runs; null where only its configuration is known
-  std::string_view layers = "model.layers";  ///< where the class with a head has its list of layers
+  const Program* program = nullptr;        ///< how it runs; null where only its configuration is known
+  std::string_view layers = kModelLayers;  ///< where the class with a head has its list of layers
+  ClassFacts facts = {};                   ///< what that class says of itself, where it differs from most
 };
 using FamilyRows = std::span<const Family>;
 

@@ -408,11 +408,13 @@ const Program kProgram = {.forward = forward_with_pictures<merge>,
                           .inputs = inputs,
                           .check = check};
 
+constexpr ClassFacts kFacts = {.no_split = NoSplit::kNotTower, .pictures = PictureRule::kOwnSize};
+
 }  // namespace
 
 const Family kRows[] = {
     {"florence2", "Florence2", "Florence2ForConditionalGeneration", kClasses, read_config, &kProgram,
-     "model.encoder.layers"},
+     "model.encoder.layers", kFacts},
 };
 
 extern const FamilyRows florence2_rows;

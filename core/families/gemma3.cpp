@@ -108,11 +108,15 @@ const Program kGemma3Program = {forward_with_pictures<merge3>, language_head, kG
 const Program kPaliGemmaProgram = {
     forward_with_pictures<merge_pali>, language_head, kDecoderForwards, OwnLoss::kFp32, {}, inputs};
 
+constexpr ClassFacts kFacts = {.no_split = NoSplit::kAbsentToo, .pictures = PictureRule::kOwnSize};
+
 }  // namespace
 
 const Family kRows[] = {
-    {"gemma3", "Gemma3", "Gemma3ForConditionalGeneration", kJudgingClasses, read_gemma3, &kGemma3Program},
-    {"paligemma", "PaliGemma", "PaliGemmaForConditionalGeneration", kSeeingClasses, read_paligemma, &kPaliGemmaProgram},
+    {"gemma3", "Gemma3", "Gemma3ForConditionalGeneration", kJudgingClasses, read_gemma3, &kGemma3Program, kModelLayers,
+     kFacts},
+    {"paligemma", "PaliGemma", "PaliGemmaForConditionalGeneration", kSeeingClasses, read_paligemma, &kPaliGemmaProgram,
+     kModelLayers, kFacts},
 };
 
 extern const FamilyRows gemma3_rows;

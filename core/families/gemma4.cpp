@@ -337,7 +337,7 @@ const Program kProgram = {one_stack<embed, layer, final_norm>, gemma4_head};
 }  // namespace
 
 const Family kRows[] = {
-    {"gemma4_text", "Gemma4", "Gemma4ForCausalLM", kClasses, read_config, &kProgram},
+    {"gemma4_text", "Gemma4", "Gemma4ForCausalLM", kClasses, read_config, &kProgram, kModelLayers, kNamesAbsentToo},
     {"gemma4_unified_text", "Gemma4Unified", "Gemma4UnifiedForCausalLM", kClasses, read_unified_config, &kProgram},
 };
 

@@ -147,6 +147,8 @@ void read_gemma4(ConfigFields& fields, Architecture& architecture) {
   eyes.image_size = 768;
   architecture.parts.push_back(std::move(eyes));
   read_audio(fields, architecture, true);
+  // _no_split_modules name the layers of a tower that hears, too.
+  if (architecture.parts.size() < 2) architecture.facts.no_split = NoSplit::kAbsentToo;
   read_rest(fields, architecture);
 }
 

@@ -207,9 +207,11 @@ const Program kProgram = {
 }  // namespace
 
 const Family kRows[] = {
-    {"glm4v", "Glm4v", "Glm4vForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
-    {"glm46v", "Glm46V", "Glm46VForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
-    {"glm_ocr", "GlmOcr", "GlmOcrForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
+    {"glm4v", "Glm4v", "Glm4vForConditionalGeneration", kSeeingClasses, read_config, &kProgram, kModelLayers, kNoFlex},
+    {"glm46v", "Glm46V", "Glm46VForConditionalGeneration", kSeeingClasses, read_config, &kProgram, kModelLayers,
+     kNoFlex},
+    {"glm_ocr", "GlmOcr", "GlmOcrForConditionalGeneration", kSeeingClasses, read_config, &kProgram, kModelLayers,
+     kNoFlex},
     {"glm4v_moe", "Glm4vMoe", "Glm4vMoeForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
 };
 

@@ -63,10 +63,14 @@ const Program kProgram = {.forward = forward_with_pictures<merge>,
                           .inputs = tile_inputs,
                           .attention = {.flash_attention_2 = false, .flash_attention_3 = false}};
 
+constexpr ClassFacts kFacts = {
+    .flex_attention = false, .no_split = NoSplit::kNotTower, .pictures = PictureRule::kOwnSize};
+
 }  // namespace
 
 const Family kRows[] = {
-    {"got_ocr2", "GotOcr2", "GotOcr2ForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
+    {"got_ocr2", "GotOcr2", "GotOcr2ForConditionalGeneration", kSeeingClasses, read_config, &kProgram, kModelLayers,
+     kFacts},
 };
 
 extern const FamilyRows got_ocr2_rows;

@@ -104,7 +104,7 @@ const Program kGpt2Program = {one_stack<gpt2_embed, layer, gpt2_norm>, gpt2_head
                               kClasses};
 
 const Family kRows[] = {
-    {"gpt2", "GPT2", "GPT2LMHeadModel", kGpt2Classes, read_gpt2_config, &kGpt2Program, "transformer.h"},
+    {"gpt2", "GPT2", "GPT2LMHeadModel", kGpt2Classes, read_gpt2_config, &kGpt2Program, "transformer.h", kNoFlex},
 };
 
 extern const FamilyRows gpt2_rows;

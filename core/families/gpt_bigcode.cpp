@@ -88,7 +88,7 @@ const Program kGptBigCodeProgram = {one_stack<embed, layer, gpt2_norm>, gpt2_hea
 
 const Family kRows[] = {
     {"gpt_bigcode", "GPTBigCode", "GPTBigCodeForCausalLM", kSequenceAndToken, read_gpt_bigcode_config,
-     &kGptBigCodeProgram, "transformer.h"},
+     &kGptBigCodeProgram, "transformer.h", kNoFlex},
 };
 
 extern const FamilyRows gpt_bigcode_rows;

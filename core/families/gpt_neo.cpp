@@ -139,7 +139,8 @@ const Program kGptNeoProgram = {.forward = one_stack<embed, layer, gpt2_norm>,
                                 .attention = {.sdpa = false, .flash_attention_3 = false}};
 
 const Family kRows[] = {
-    {"gpt_neo", "GPTNeo", "GPTNeoForCausalLM", kFourHeads, read_gpt_neo_config, &kGptNeoProgram, "transformer.h"},
+    {"gpt_neo", "GPTNeo", "GPTNeoForCausalLM", kFourHeads, read_gpt_neo_config, &kGptNeoProgram, "transformer.h",
+     kNoFlex},
 };
 
 extern const FamilyRows gpt_neo_rows;

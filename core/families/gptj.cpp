@@ -235,9 +235,9 @@ const Program kCodeGenProgram = {.forward = one_stack<embed, codegen_layer, norm
                                  .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false}};
 
 const Family kRows[] = {
-    {"gptj", "GPTJ", "GPTJForCausalLM", kSequenceAndSpan, read_gptj_config, &kGptJProgram, "transformer.h"},
+    {"gptj", "GPTJ", "GPTJForCausalLM", kSequenceAndSpan, read_gptj_config, &kGptJProgram, "transformer.h", kNoFlex},
     {"codegen", "CodeGen", "CodeGenForCausalLM", kLanguageModelOnly, read_gptj_config, &kCodeGenProgram,
-     "transformer.h"},
+     "transformer.h", kNoFlex},
 };
 
 extern const FamilyRows gptj_rows;

@@ -192,13 +192,16 @@ Tensor layer(Net& net, Tensor hidden) {
 
 const Program kGraniteMoeProgram = {one_stack<granite_embed, layer, llama_norm>, granite_head};
 
+// GraniteMoeParallelExperts.forward: a loop.
+constexpr ClassFacts kFacts = {.one_experts_form = true};
+
 const Family kRows[] = {
     {"granitemoe", "GraniteMoe", "GraniteMoeForCausalLM", kLanguageModelOnly, read_granitemoe_config,
-     &kGraniteMoeProgram},
+     &kGraniteMoeProgram, kModelLayers, kFacts},
     {"granitemoeshared", "GraniteMoeShared", "GraniteMoeSharedForCausalLM", kLanguageModelOnly,
-     read_granitemoeshared_config, &kGraniteMoeProgram},
+     read_granitemoeshared_config, &kGraniteMoeProgram, kModelLayers, kFacts},
     {"granitemoehybrid", "GraniteMoeHybrid", "GraniteMoeHybridForCausalLM", kLanguageModelOnly,
-     read_granitemoehybrid_config, &kGraniteMoeProgram},
+     read_granitemoehybrid_config, &kGraniteMoeProgram, kModelLayers, kFacts},
 };
 
 extern const FamilyRows granitemoe_rows;

@@ -289,12 +289,21 @@ const Program kIdefics2 = {
 const Program kSmolVlm = {
     forward_with_pictures<merge_smol>, language_head, kDecoderForwards, OwnLoss::kFp32, {}, inputs};
 
+std::string full_name_of(const Architecture& architecture, std::string_view path) {
+  return name_within_body(architecture, path, "text_model.");
+}
+
+constexpr ClassFacts kFacts = {.no_split = NoSplit::kAbsentToo, .full_name = full_name_of};
+
 }  // namespace
 
 const Family kRows[] = {
-    {"idefics2", "Idefics2", "Idefics2ForConditionalGeneration", kSeeingClasses, read_idefics2, &kIdefics2},
-    {"idefics3", "Idefics3", "Idefics3ForConditionalGeneration", kSeeingClasses, read_idefics3, &kIdefics3},
-    {"smolvlm", "SmolVLM", "SmolVLMForConditionalGeneration", kSeeingClasses, read_idefics3, &kSmolVlm},
+    {"idefics2", "Idefics2", "Idefics2ForConditionalGeneration", kSeeingClasses, read_idefics2, &kIdefics2,
+     kModelLayers, kFacts},
+    {"idefics3", "Idefics3", "Idefics3ForConditionalGeneration", kSeeingClasses, read_idefics3, &kIdefics3,
+     kModelLayers, kFacts},
+    {"smolvlm", "SmolVLM", "SmolVLMForConditionalGeneration", kSeeingClasses, read_idefics3, &kSmolVlm, kModelLayers,
+     kFacts},
 };
 
 extern const FamilyRows idefics3_rows;

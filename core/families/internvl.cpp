@@ -332,12 +332,19 @@ constexpr ClassSuffix kChatClasses[] = {{"ChatModel", Head::kCausalLm}};
 const Program kChatProgram = {forward_with_pictures<chat_merge>, language_head, kChatHeads, OwnLoss::kFp32, {}, inputs};
 const Program kProgram = {forward_with_pictures<merge>, language_head, kDecoderForwards, OwnLoss::kFp32, {}, inputs};
 
+constexpr ClassFacts kFacts = {
+    .always_checkpoints = true, .pictures = PictureRule::kClosestTiles, .full_name = name_beside_whole};
+
+constexpr ClassFacts kTiled = {.pictures = PictureRule::kClosestTiles};
+
 }  // namespace
 
 const Family kRows[] = {
-    {"internvl", "InternVL", "InternVLForConditionalGeneration", kSeeingClasses, read_internvl, &kProgram},
-    {"qianfan_ocr", "QianfanOCR", "QianfanOCRForConditionalGeneration", kSeeingClasses, read_internvl, &kProgram},
-    {"internvl_chat", "InternVL", "InternVLChatModel", kChatClasses, read_chat, &kChatProgram},
+    {"internvl", "InternVL", "InternVLForConditionalGeneration", kSeeingClasses, read_internvl, &kProgram, kModelLayers,
+     kTiled},
+    {"qianfan_ocr", "QianfanOCR", "QianfanOCRForConditionalGeneration", kSeeingClasses, read_internvl, &kProgram,
+     kModelLayers, kTiled},
+    {"internvl_chat", "InternVL", "InternVLChatModel", kChatClasses, read_chat, &kChatProgram, kModelLayers, kFacts},
 };
 
 extern const FamilyRows internvl_rows;

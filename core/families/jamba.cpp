@@ -110,12 +110,27 @@ Tensor norm(Net& net, Tensor hidden) {
   return rms_norm(net, "model.final_layernorm", std::move(hidden));
 }
 
-const Program kProgram = {.forward = one_stack<embed, layer, norm>, .lm_head = llama_head, .heads = kMoeForwards};
+// csrc/selective_scan/selective_scan.cpp: "B.scalar_type() == input_type". Norms of another dtype give B and C that
+// dtype.
+void check(const Architecture&, const TrainingJob& job, Issues& issues) {
+  const PrepareKbit prepare = job.method == Method::kQlora ? job.quantization.prepare_kbit : PrepareKbit::kOff;
+  const bool other_norms = prepare == PrepareKbit::kAll || prepare == PrepareKbit::kNormsOnly ||
+                           (job.recipe.autocast && *job.recipe.autocast != job.recipe.weights);
+  if (job.torch_scan || !other_norms) return;
+  issues.push_back(
+      {"UNSUPPORTED_VALUE", Severity::kError, "/precision",
+       "mamba_ssm's selective_scan raises an error: its inputs are of two dtypes where norms are in fp32. Use weights "
+       "in 16 bits (\"bf16_amp\"; \"prepare_kbit\": false), or \"kernels\": \"torch\".",
+       "bf16_amp"});
+}
+
+const Program kProgram = {
+    .forward = one_stack<embed, layer, norm>, .lm_head = llama_head, .heads = kMoeForwards, .check = check};
 
 }  // namespace
 
 const Family kRows[] = {
-    {"jamba", "Jamba", "JambaForCausalLM", kSequenceOnly, read_config, &kProgram},
+    {"jamba", "Jamba", "JambaForCausalLM", kSequenceOnly, read_config, &kProgram, kModelLayers, kNoFlex},
 };
 
 extern const FamilyRows jamba_rows;

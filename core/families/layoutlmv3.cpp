@@ -319,11 +319,13 @@ const Program kProgram = {
     .checkpoints = false,
     .check = check};
 
+constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kNone, .pictures = PictureRule::kOwnSize};
+
 }  // namespace
 
 const Family kRows[] = {
     {"layoutlmv3", "LayoutLMv3", "LayoutLMv3ForTokenClassification", kClasses, read_config, &kProgram,
-     "layoutlmv3.encoder.layer"},
+     "layoutlmv3.encoder.layer", kFacts},
 };
 
 extern const FamilyRows layoutlmv3_rows;

@@ -239,15 +239,25 @@ Tensor merge(Net& net, Tensor embeds) {
   return merge_features(net, std::move(embeds), features, kModel);
 }
 
-const Program kProgram = {.forward = forward_with_pictures<merge>,
-                          .lm_head = language_head,
-                          .inputs = inputs,
-                          .check = refuse_packed_pictures};
+void check(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  refuse_packed_pictures(architecture, job, issues);
+  if (!wants_flash(job)) return;
+  issues.push_back({"ASSUMED_VALUE", Severity::kWarning, "/attention",
+                    "transformers 5.12 raises for the tower, which has no flash attention: it is taken for the "
+                    "language model alone (attn_implementation={\"text_config\": \"flash_attention_2\"}).",
+                    "sdpa"});
+}
+
+const Program kProgram = {
+    .forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = inputs, .check = check};
+
+constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kAbsentToo};
 
 }  // namespace
 
 const Family kRows[] = {
-    {"lfm2_vl", "Lfm2Vl", "Lfm2VlForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
+    {"lfm2_vl", "Lfm2Vl", "Lfm2VlForConditionalGeneration", kSeeingClasses, read_config, &kProgram, kModelLayers,
+     kFacts},
 };
 
 extern const FamilyRows lfm2_vl_rows;

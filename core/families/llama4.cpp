@@ -398,7 +398,7 @@ Outputs seeing_lm(Net& net, const Program& program, Tensor hidden) {
 }
 
 // torchtitan 0.2 models/llama4/infra/parallelize.py: apply_moe_ep_tp, around grouped experts alone.
-void check_company(const Architecture&, const TrainingJob& job, Issues& issues) {
+void check_company(const TrainingJob& job, Issues& issues) {
   const auto refuse = [&issues](const char* path, const char* message) {
     issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, path, message, "1"});
   };
@@ -410,7 +410,28 @@ void check_company(const Architecture&, const TrainingJob& job, Issues& issues) 
   if (job.pipeline.is_used()) refuse("/parallelism/pipeline", "Pipelines of Llama 4 are not modelled.");
 }
 
+void check(const Architecture&, const TrainingJob& job, Issues& issues) {
+  check_company(job, issues);
+  check_router_is_whole(job, issues);
+}
+
+// Llama4TextExperts.forward: bmm.
+constexpr ClassFacts kTextFacts = {.one_experts_form = true};
+constexpr ClassFacts kFacts = {.one_experts_form = true, .full_name = name_beside_whole};
+
 }  // namespace
+
+// modeling_llama4.py: Llama4Router; modeling_phimoe.py: PhimoeTopKRouter.
+void check_router_is_whole(const TrainingJob& job, Issues& issues) {
+  if (!job.has_adapter() || job.adapter.learns_prompt() ||
+      job.adapter.target_modules.kind != ModuleChoice::Kind::kAllLinear) {
+    return;
+  }
+  issues.push_back(
+      {"INVALID_VALUE", Severity::kError, "/adapter/target_modules",
+       "\"all-linear\" reaches the router, a Linear that returns two tensors: PEFT fails. Name the modules.",
+       "attention"});
+}
 
 constexpr ClassSuffix kClasses[] = {{"ForCausalLM", Head::kCausalLm}, {"TextModel", Head::kNone}};
 
@@ -422,19 +443,21 @@ const Program kLlama4Program = {.forward = one_stack<embed, layer, norm>,
                                 .lm_head = llama_head,
                                 .attention = kNoFlash,
                                 .is_divisible = true,
-                                .check = check_company};
+                                .check = check};
 const Program kSeeingProgram = {.forward = forward_with_pictures<merge>,
                                 .lm_head = language_head,
                                 .heads = kHeads,
                                 .inputs = tile_inputs,
                                 .attention = kNoFlash,
                                 .is_divisible = true,
-                                .check = check_company};
+                                .check = check};
 constexpr ClassSuffix kSeeingClass[] = {{"ForConditionalGeneration", Head::kCausalLm}};
 
 const Family kRows[] = {
-    {"llama4_text", "Llama4", "Llama4ForCausalLM", kClasses, read_llama4_text_config, &kLlama4Program},
-    {"llama4", "Llama4", "Llama4ForConditionalGeneration", kSeeingClass, read_llama4, &kSeeingProgram},
+    {"llama4_text", "Llama4", "Llama4ForCausalLM", kClasses, read_llama4_text_config, &kLlama4Program, kModelLayers,
+     kTextFacts},
+    {"llama4", "Llama4", "Llama4ForConditionalGeneration", kSeeingClass, read_llama4, &kSeeingProgram, kModelLayers,
+     kFacts},
 };
 
 extern const FamilyRows llama4_rows;

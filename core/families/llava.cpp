@@ -88,6 +88,8 @@ void read_grids(ConfigFields& fields, Architecture& architecture) {
 // transformers 5.12.1 models/llava/configuration_llava.py: LlavaConfig.
 void read_llava_config(ConfigFields& fields, Architecture& architecture) {
   read_llava(fields, architecture, "llama", "clip_vision_model", {-2}, "default");
+  const bool pixtral = !architecture.parts.empty() && architecture.parts.front().model_type == "pixtral";
+  if (pixtral) architecture.facts.pictures = PictureRule::kAsTheyAre;
 }
 
 // transformers 5.12.1 models/vipllava/configuration_vipllava.py: VipLlavaConfig. The class token is always dropped.
@@ -380,18 +382,21 @@ const Program kLlavaNextProgram = {
 const Program kLlavaVideoProgram = {
     .forward = forward_with_pictures<merge_video>, .lm_head = language_head, .inputs = next_inputs};
 
+constexpr ClassFacts kFacts = {.no_split = NoSplit::kAbsentToo, .pictures = PictureRule::kOwnSize};
+
 }  // namespace
 
 const Family kRows[] = {
-    {"llava", "Llava", "LlavaForConditionalGeneration", kSeeingClasses, read_llava_config, &kLlavaProgram},
+    {"llava", "Llava", "LlavaForConditionalGeneration", kSeeingClasses, read_llava_config, &kLlavaProgram, kModelLayers,
+     kFacts},
     {"vipllava", "VipLlava", "VipLlavaForConditionalGeneration", kSeeingClasses, read_vipllava_config,
-     &kVipLlavaProgram},
+     &kVipLlavaProgram, kModelLayers, kFacts},
     {"llava_next", "LlavaNext", "LlavaNextForConditionalGeneration", kSeeingClasses, read_llava_next_config,
-     &kLlavaNextProgram},
+     &kLlavaNextProgram, kModelLayers, kNamesAbsentToo},
     {"llava_next_video", "LlavaNextVideo", "LlavaNextVideoForConditionalGeneration", kSeeingClasses,
-     read_llava_next_video_config, &kLlavaVideoProgram},
+     read_llava_next_video_config, &kLlavaVideoProgram, kModelLayers, kNamesAbsentToo},
     {"llava_onevision", "LlavaOnevision", "LlavaOnevisionForConditionalGeneration", kSeeingClasses,
-     read_llava_onevision_config, &kLlavaVideoProgram},
+     read_llava_onevision_config, &kLlavaVideoProgram, kModelLayers, kNamesAbsentToo},
 };
 
 extern const FamilyRows llava_rows;

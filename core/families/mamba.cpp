@@ -283,9 +283,9 @@ const Program kProgram = {
 
 const Family kRows[] = {
     {"falcon_mamba", "FalconMamba", "FalconMambaForCausalLM", kLanguageModelOnly, read_mamba, &kProgram,
-     "backbone.layers"},
-    {"mamba", "Mamba", "MambaForCausalLM", kLanguageModelOnly, read_mamba, &kProgram, "backbone.layers"},
-    {"mamba2", "Mamba2", "Mamba2ForCausalLM", kLanguageModelOnly, read_mamba2, &kProgram, "backbone.layers"},
+     "backbone.layers", kNoFlex},
+    {"mamba", "Mamba", "MambaForCausalLM", kLanguageModelOnly, read_mamba, &kProgram, "backbone.layers", kNoFlex},
+    {"mamba2", "Mamba2", "Mamba2ForCausalLM", kLanguageModelOnly, read_mamba2, &kProgram, "backbone.layers", kNoFlex},
 };
 
 extern const FamilyRows mamba_rows;

@@ -294,10 +294,13 @@ Tensor merge(Net& net, Tensor embeds_in) {
 
 const Program kProgram = {.forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = inputs};
 
+constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kAbsentToo};
+
 }  // namespace
 
 const Family kRows[] = {
-    {"minicpmv4_6", "MiniCPMV4_6", "MiniCPMV4_6ForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
+    {"minicpmv4_6", "MiniCPMV4_6", "MiniCPMV4_6ForConditionalGeneration", kSeeingClasses, read_config, &kProgram,
+     kModelLayers, kFacts},
 };
 
 extern const FamilyRows minicpmv4_6_rows;

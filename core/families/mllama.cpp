@@ -328,10 +328,14 @@ Tensor embed(Net& net) {
 const Program kText = {one_stack<embed, layer, llama_norm>, llama_head};
 const Program kProgram = {.forward = one_stack<embed, layer, llama_norm>, .lm_head = language_head, .inputs = inputs};
 
+// Every picture becomes max_num_tiles tiles, of which those beyond its own are nought.
+constexpr ClassFacts kFacts = {.pictures = PictureRule::kOwnSize};
+
 }  // namespace
 
 const Family kRows[] = {
-    {"mllama", "Mllama", "MllamaForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
+    {"mllama", "Mllama", "MllamaForConditionalGeneration", kSeeingClasses, read_config, &kProgram, kModelLayers,
+     kFacts},
 };
 
 extern const FamilyRows mllama_rows;

@@ -138,10 +138,13 @@ const Program kProgram = {
     .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false},
     .checkpoints = false};
 
+constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kNone};
+
 }  // namespace
 
 const Family kRows[] = {
-    {"mpnet", "MPNet", "MPNetForMaskedLM", kDistilBertClasses, read_mpnet_config, &kProgram, "mpnet.encoder.layer"},
+    {"mpnet", "MPNet", "MPNetForMaskedLM", kDistilBertClasses, read_mpnet_config, &kProgram, "mpnet.encoder.layer",
+     kFacts},
 };
 
 extern const FamilyRows mpnet_rows;

@@ -148,7 +148,7 @@ const Program kMptProgram = {
     .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false}};
 
 const Family kRows[] = {
-    {"mpt", "Mpt", "MptForCausalLM", kFourHeads, read_mpt_config, &kMptProgram, "transformer.blocks"},
+    {"mpt", "Mpt", "MptForCausalLM", kFourHeads, read_mpt_config, &kMptProgram, "transformer.blocks", kNoFlex},
 };
 
 extern const FamilyRows mpt_rows;

@@ -98,7 +98,8 @@ const Program kNemotronProgram = {
     .forward = one_stack<llama_embed, layer, norm>, .lm_head = head, .attention = {.flash_attention_3 = false}};
 
 const Family kRows[] = {
-    {"nemotron", "Nemotron", "NemotronForCausalLM", kFourHeads, read_nemotron_config, &kNemotronProgram},
+    {"nemotron", "Nemotron", "NemotronForCausalLM", kFourHeads, read_nemotron_config, &kNemotronProgram, kModelLayers,
+     kNoFlex},
 };
 
 extern const FamilyRows nemotron_rows;

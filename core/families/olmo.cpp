@@ -260,7 +260,7 @@ const Family kRows[] = {
     {"olmo3", "Olmo3", "Olmo3ForCausalLM", kSequenceOnly, read_olmo3_config, &kOlmo2Program},
     {"flex_olmo", "FlexOlmo", "FlexOlmoForCausalLM", kLanguageModelOnly, read_flex_olmo_config, &kFlexOlmoProgram},
     {"olmo_hybrid", "OlmoHybrid", "OlmoHybridForCausalLM", kLanguageModelOnly, read_olmo_hybrid_config,
-     &kOlmoHybridProgram},
+     &kOlmoHybridProgram, kModelLayers, kNoFlex},
 };
 
 extern const FamilyRows olmo_rows;

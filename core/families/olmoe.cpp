@@ -60,7 +60,8 @@ Tensor layer(Net& net, Tensor hidden) {
 const Program kOlmoeProgram = {one_stack<llama_embed, layer, llama_norm>, llama_head, kMoeForwards};
 
 const Family kRows[] = {
-    {"olmoe", "Olmoe", "OlmoeForCausalLM", kLanguageModelOnly, read_olmoe_config, &kOlmoeProgram},
+    {"olmoe", "Olmoe", "OlmoeForCausalLM", kLanguageModelOnly, read_olmoe_config, &kOlmoeProgram, kModelLayers,
+     kNoFlex},
 };
 
 extern const FamilyRows olmoe_rows;

@@ -286,10 +286,12 @@ Tensor merge(Net& net, Tensor embeds_in) {
 
 const Program kProgram = {.forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = inputs};
 
+constexpr ClassFacts kFacts = {.no_split = NoSplit::kTowerAttention};
+
 }  // namespace
 
 const Family kRows[] = {
-    {"ovis2", "Ovis2", "Ovis2ForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
+    {"ovis2", "Ovis2", "Ovis2ForConditionalGeneration", kSeeingClasses, read_config, &kProgram, kModelLayers, kFacts},
 };
 
 extern const FamilyRows ovis2_rows;

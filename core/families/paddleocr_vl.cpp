@@ -169,6 +169,8 @@ Tensor merge(Net& net, Tensor embeds) {
 
 const Program kProgram = {.forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = qwen_inputs};
 
+constexpr ClassFacts kFacts = {.no_split = NoSplit::kNotTower};
+
 }  // namespace
 
 Tensor row_patches(Net& net, const char* name) {
@@ -203,7 +205,8 @@ Tensor siglip_row_layer(Net& net, Tensor hidden, const char* source, const RowAt
 }
 
 const Family kRows[] = {
-    {"paddleocr_vl", "PaddleOCRVL", "PaddleOCRVLForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
+    {"paddleocr_vl", "PaddleOCRVL", "PaddleOCRVLForConditionalGeneration", kSeeingClasses, read_config, &kProgram,
+     kModelLayers, kFacts},
 };
 
 extern const FamilyRows paddleocr_vl_rows;

@@ -86,7 +86,8 @@ Tensor norm(Net& net, Tensor hidden) {
 const Program kPersimmonProgram = {one_stack<llama_embed, layer, norm>, llama_head};
 
 const Family kRows[] = {
-    {"persimmon", "Persimmon", "PersimmonForCausalLM", kSequenceAndToken, read_persimmon_config, &kPersimmonProgram},
+    {"persimmon", "Persimmon", "PersimmonForCausalLM", kSequenceAndToken, read_persimmon_config, &kPersimmonProgram,
+     kModelLayers, kNoFlex},
 };
 
 extern const FamilyRows persimmon_rows;

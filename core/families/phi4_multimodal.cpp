@@ -335,6 +335,7 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   if (remote) read_as_transformers(fields, architecture);
   const Family& phi3 = *type_named("phi3");
   phi3.read(fields, architecture);
+  read_kv_heads(fields, architecture, 8);
   architecture.language = phi3.program;
   const Value* vision = object_in(fields, "vision_config");
   const Value* audio = object_in(fields, "audio_config");
@@ -359,11 +360,22 @@ const Program kProgram = {.forward = forward_with_pictures<merge>, .lm_head = la
 
 constexpr ClassSuffix kClasses[] = {{"ForCausalLM", Head::kCausalLm}, {"Model", Head::kNone}};
 
+// The language model is the body itself, what it sees and hears with one of its modules.
+std::string full_name_of(const Architecture& architecture, std::string_view path) {
+  const std::string_view body = architecture.body_prefix;
+  if (path.starts_with(body) || path.starts_with("lm_head")) return name_within_body(architecture, path, "");
+  std::string name{architecture.head == Head::kNone ? std::string_view{} : body};
+  return (name += "embed_tokens_extend.") += renamed(path, "vision_tower.", "image_embed.img_processor.");
+}
+
+constexpr ClassFacts kFacts = {.no_split = NoSplit::kNotTower, .full_name = full_name_of};
+
 }  // namespace
 
 const Family kRows[] = {
-    {"phi4_multimodal", "Phi4Multimodal", "Phi4MultimodalForCausalLM", kClasses, read_config, &kProgram},
-    {"phi4mm", "Phi4MM", "Phi4MMForCausalLM", kClasses, read_config, &kProgram},
+    {"phi4_multimodal", "Phi4Multimodal", "Phi4MultimodalForCausalLM", kClasses, read_config, &kProgram, kModelLayers,
+     kFacts},
+    {"phi4mm", "Phi4MM", "Phi4MMForCausalLM", kClasses, read_config, &kProgram, kModelLayers, kFacts},
 };
 
 extern const FamilyRows phi4_multimodal_rows;

@@ -116,9 +116,15 @@ Tensor norm(Net& net, Tensor hidden) {
   return net.layer_norm("model.norm", std::move(hidden));
 }
 
+// PhimoeTopKRouter
+void check(const Architecture&, const TrainingJob& job, Issues& issues) {
+  check_router_is_whole(job, issues);
+}
+
 }  // namespace
 
-const Program kPhimoeProgram = {one_stack<llama_embed, layer, norm>, llama_head, kMoeForwards};
+const Program kPhimoeProgram = {
+    .forward = one_stack<llama_embed, layer, norm>, .lm_head = llama_head, .heads = kMoeForwards, .check = check};
 
 const Family kRows[] = {
     {"phimoe", "Phimoe", "PhimoeForCausalLM", kSequenceOnly, read_phimoe_config, &kPhimoeProgram},

@@ -191,11 +191,21 @@ void inputs(Net& net) {
 
 const Program kMistral3 = {forward_with_pictures<merge>, language_head, kDecoderForwards, OwnLoss::kFp32, {}, inputs};
 
+// LightOnOcrModel
+std::string full_name_of(const Architecture& architecture, std::string_view path) {
+  const std::string name = renamed(path, "vision_tower.", "vision_encoder.");
+  return name_within_body(architecture, renamed(name, "multi_modal_projector.", "vision_projection."),
+                          "language_model.");
+}
+
+constexpr ClassFacts kFacts = {.full_name = full_name_of};
+
 }  // namespace
 
 const Family kRows[] = {
     {"mistral3", "Mistral3", "Mistral3ForConditionalGeneration", kSeeingClasses, read_mistral3, &kMistral3},
-    {"lighton_ocr", "LightOnOcr", "LightOnOcrForConditionalGeneration", kSeeingClasses, read_lighton, &kMistral3},
+    {"lighton_ocr", "LightOnOcr", "LightOnOcrForConditionalGeneration", kSeeingClasses, read_lighton, &kMistral3,
+     kModelLayers, kFacts},
 };
 
 extern const FamilyRows pixtral_rows;

@@ -321,12 +321,15 @@ const Program kProgram = {.forward = forward_with_pictures<merge>,
                           .inputs = inputs,
                           .check = check};
 
+constexpr ClassFacts kFacts = {.flex_attention = false, .full_name = name_as_is};
+
 }  // namespace
 
 const Family kRows[] = {
-    {"qwen2_5_omni", "Qwen2_5Omni", "Qwen2_5OmniForConditionalGeneration", kOmniClasses, read_whole, &kProgram},
+    {"qwen2_5_omni", "Qwen2_5Omni", "Qwen2_5OmniForConditionalGeneration", kOmniClasses, read_whole, &kProgram,
+     kModelLayers, kFacts},
     {"qwen2_5_omni_thinker", "Qwen2_5OmniThinker", "Qwen2_5OmniThinkerForConditionalGeneration", kHearingClasses,
-     read_thinker, &kProgram},
+     read_thinker, &kProgram, kModelLayers, kFacts},
 };
 
 extern const FamilyRows qwen2_5_omni_rows;

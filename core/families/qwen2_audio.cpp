@@ -133,6 +133,8 @@ const Program kProgram = {.forward = forward_with_pictures<merge>,
                           .inputs = inputs,
                           .check = check};
 
+constexpr ClassFacts kFacts = {.flex_attention = false, .hears_alone = true};
+
 }  // namespace
 
 bool hears(const Net& net) {
@@ -167,7 +169,8 @@ Architecture read_sound_tower(ConfigFields& fields) {
 }
 
 const Family kRows[] = {
-    {"qwen2_audio", "Qwen2Audio", "Qwen2AudioForConditionalGeneration", kClasses, read_config, &kProgram},
+    {"qwen2_audio", "Qwen2Audio", "Qwen2AudioForConditionalGeneration", kClasses, read_config, &kProgram, kModelLayers,
+     kFacts},
 };
 
 extern const FamilyRows qwen2_audio_rows;

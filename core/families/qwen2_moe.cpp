@@ -18,7 +18,8 @@ void read_qwen2_moe_config(ConfigFields& fields, Architecture& architecture) {
   architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
   const bool slides = fields.flag({"use_sliding_window"}, false);
-  const Count window = fields.nullable({"sliding_window"}, 4096).value_or(0);
+  // transformers 5.12 writes 0 where none slides (Qwen2MoeConfig.__post_init__).
+  const Count window = fields.nullable({"sliding_window"}, 4096, 0).value_or(0);
   const Count sliding = fields.count({"max_window_layers"}, 28, 0);
   architecture.sliding_window = slides ? window : 0;
   const auto types = read_layer_types(fields, architecture);

@@ -509,9 +509,10 @@ const Program kProgram = {
 }  // namespace
 
 const Family kRows[] = {
-    {"qwen2_vl", "Qwen2VL", "Qwen2VLForConditionalGeneration", kSeeingClasses, read_qwen2_vl_config, &kProgram},
+    {"qwen2_vl", "Qwen2VL", "Qwen2VLForConditionalGeneration", kSeeingClasses, read_qwen2_vl_config, &kProgram,
+     kModelLayers, kNoFlex},
     {"qwen2_5_vl", "Qwen2_5_VL", "Qwen2_5_VLForConditionalGeneration", kSeeingClasses, read_qwen2_5_vl_config,
-     &kProgram},
+     &kProgram, kModelLayers, kNoFlex},
 };
 
 extern const FamilyRows qwen2_vl_rows;

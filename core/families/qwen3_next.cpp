@@ -187,12 +187,15 @@ constexpr ClassSuffix kTextClasses[] = {{"ForCausalLM", Head::kCausalLm},
                                         {"TextModel", Head::kNone}};
 constexpr ClassSuffix kMoeTextClasses[] = {{"ForCausalLM", Head::kCausalLm}, {"TextModel", Head::kNone}};
 
+constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kAbsentToo};
+
 }  // namespace
 
 const Family kRows[] = {
-    {"qwen3_next", "Qwen3Next", "Qwen3NextForCausalLM", kFourHeads, read_qwen3_next, &kProgram},
-    {"qwen3_5_text", "Qwen3_5", "Qwen3_5ForCausalLM", kTextClasses, read_qwen3_5, &kProgram},
-    {"qwen3_5_moe_text", "Qwen3_5Moe", "Qwen3_5MoeForCausalLM", kMoeTextClasses, read_qwen3_5_moe, &kProgram},
+    {"qwen3_next", "Qwen3Next", "Qwen3NextForCausalLM", kFourHeads, read_qwen3_next, &kProgram, kModelLayers, kNoFlex},
+    {"qwen3_5_text", "Qwen3_5", "Qwen3_5ForCausalLM", kTextClasses, read_qwen3_5, &kProgram, kModelLayers, kFacts},
+    {"qwen3_5_moe_text", "Qwen3_5Moe", "Qwen3_5MoeForCausalLM", kMoeTextClasses, read_qwen3_5_moe, &kProgram,
+     kModelLayers, kFacts},
 };
 
 extern const FamilyRows qwen3_next_rows;

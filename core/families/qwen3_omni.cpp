@@ -233,12 +233,16 @@ const Program kProgram = {.forward = forward_with_pictures<merge>,
                           .inputs = inputs,
                           .check = check};
 
+// Qwen3OmniMoeThinkerForConditionalGeneration names "Qwen3OmniMoeDecoderLayer"; its layers are of another class.
+constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kAbsentToo, .full_name = name_as_is};
+
 }  // namespace
 
 const Family kRows[] = {
-    {"qwen3_omni_moe", "Qwen3OmniMoe", "Qwen3OmniMoeForConditionalGeneration", kHearingClasses, read_whole, &kProgram},
+    {"qwen3_omni_moe", "Qwen3OmniMoe", "Qwen3OmniMoeForConditionalGeneration", kHearingClasses, read_whole, &kProgram,
+     kModelLayers, kFacts},
     {"qwen3_omni_moe_thinker", "Qwen3OmniMoeThinker", "Qwen3OmniMoeThinkerForConditionalGeneration", kHearingClasses,
-     read_thinker, &kProgram},
+     read_thinker, &kProgram, kModelLayers, kFacts},
 };
 
 extern const FamilyRows qwen3_omni_rows;

@@ -292,10 +292,13 @@ const Program kProgram = {
 }  // namespace
 
 const Family kRows[] = {
-    {"qwen3_vl", "Qwen3VL", "Qwen3VLForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
+    {"qwen3_vl", "Qwen3VL", "Qwen3VLForConditionalGeneration", kSeeingClasses, read_config, &kProgram, kModelLayers,
+     kNoFlex},
     {"qwen3_vl_moe", "Qwen3VLMoe", "Qwen3VLMoeForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
-    {"qwen3_5", "Qwen3_5", "Qwen3_5ForConditionalGeneration", kJudgingClasses, read_hybrid, &kProgram},
-    {"qwen3_5_moe", "Qwen3_5Moe", "Qwen3_5MoeForConditionalGeneration", kSeeingClasses, read_hybrid, &kProgram},
+    {"qwen3_5", "Qwen3_5", "Qwen3_5ForConditionalGeneration", kJudgingClasses, read_hybrid, &kProgram, kModelLayers,
+     kNoFlex},
+    {"qwen3_5_moe", "Qwen3_5Moe", "Qwen3_5MoeForConditionalGeneration", kSeeingClasses, read_hybrid, &kProgram,
+     kModelLayers, kNoFlex},
 };
 
 extern const FamilyRows qwen3_vl_rows;

@@ -364,6 +364,7 @@ ConfigResult read_config(const Value& config, std::string_view class_override) {
   architecture.layers_path = type->layers;
   architecture.body_prefix = type->layers.substr(0, type->layers.find('.') + 1);
   architecture.model_type = type->model_type;
+  architecture.facts = type->facts;
   choose_class(*type, class_override, fields, architecture);
   read_labels(fields, architecture);
   if (!numbers_are_sane(config, fields)) return result;

@@ -244,7 +244,8 @@ const Program kProgram = {
 }  // namespace
 
 const Family kRows[] = {
-    {"recurrent_gemma", "RecurrentGemma", "RecurrentGemmaForCausalLM", kLanguageModelOnly, read_config, &kProgram},
+    {"recurrent_gemma", "RecurrentGemma", "RecurrentGemmaForCausalLM", kLanguageModelOnly, read_config, &kProgram,
+     kModelLayers, kNoFlex},
 };
 
 extern const FamilyRows recurrent_gemma_rows;

@@ -125,11 +125,13 @@ constexpr ClassSuffix kClasses[] = {{"ForImageClassification", Head::kImageClass
 const Program kProgram = {
     .forward = forward, .heads = kHeads, .inputs = inputs, .attention = kNoAttention, .checkpoints = false};
 
+constexpr ClassFacts kFacts = {.flex_attention = false, .text_input = false, .input_embeddings = false};
+
 }  // namespace
 
 const Family kRows[] = {
     {"resnet", "ResNet", "ResNetForImageClassification", kClasses, read_resnet, &kProgram,
-     "resnet.encoder.stages.0.layers"},
+     "resnet.encoder.stages.0.layers", kFacts},
 };
 
 extern const FamilyRows resnet_rows;

@@ -172,7 +172,7 @@ const Program kProgram = {.forward = one_stack<embed, layer, norm>, .lm_head = h
 }  // namespace
 
 const Family kRows[] = {
-    {"rwkv", "Rwkv", "RwkvForCausalLM", kLanguageModelOnly, read_config, &kProgram, "rwkv.blocks"},
+    {"rwkv", "Rwkv", "RwkvForCausalLM", kLanguageModelOnly, read_config, &kProgram, "rwkv.blocks", kNoFlex},
 };
 
 extern const FamilyRows rwkv_rows;

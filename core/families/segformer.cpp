@@ -287,11 +287,13 @@ constexpr ClassSuffix kClasses[] = {{"ForSemanticSegmentation", Head::kTokenClas
 
 const Program kProgram = {forward, nullptr, kHeads, OwnLoss::kFp32, {}, inputs};
 
+constexpr ClassFacts kFacts = {.text_input = false, .input_embeddings = false};
+
 }  // namespace
 
 const Family kRows[] = {
     {"segformer", "Segformer", "SegformerForSemanticSegmentation", kClasses, read_config, &kProgram,
-     "segformer.stages.0.blocks"},
+     "segformer.stages.0.blocks", kFacts},
 };
 
 extern const FamilyRows segformer_rows;

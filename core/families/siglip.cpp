@@ -95,12 +95,19 @@ Outputs image_classification(Net& net, const Program&, Tensor hidden) {
 constexpr HeadForward kHeads[] = {{Head::kNone, contrastive}, {Head::kImageClassification, image_classification}};
 constexpr ClassSuffix kClasses[] = {{"Model", Head::kNone}, {"ForImageClassification", Head::kImageClassification}};
 
-const Program kProgram = {.forward = forward, .heads = kHeads, .inputs = inputs};
+const Program kProgram = {.forward = forward, .heads = kHeads, .inputs = inputs, .check = check_picture_is_of_table};
+
+// Its tower alone, as those that hold it name it.
+std::string full_name_of(const Architecture&, std::string_view path) {
+  return renamed(path, "vision_tower.", "vision_model.");
+}
+
+constexpr ClassFacts kFacts = {.full_name = full_name_of};
 
 }  // namespace
 
 const Family kRows[] = {
-    {"siglip", "Siglip", "SiglipModel", kClasses, read_config, &kProgram, "text_model.encoder.layers"},
+    {"siglip", "Siglip", "SiglipModel", kClasses, read_config, &kProgram, "text_model.encoder.layers", kFacts},
 };
 
 extern const FamilyRows siglip_rows;

@@ -97,7 +97,8 @@ Tensor head(Net& net, Tensor hidden) {
 const Program kStableLmProgram = {one_stack<llama_embed, layer, norm>, head, kDecoderForwards, OwnLoss::kModelDtype};
 
 const Family kRows[] = {
-    {"stablelm", "StableLm", "StableLmForCausalLM", kSequenceAndToken, read_stablelm_config, &kStableLmProgram},
+    {"stablelm", "StableLm", "StableLmForCausalLM", kSequenceAndToken, read_stablelm_config, &kStableLmProgram,
+     kModelLayers, kNoFlex},
 };
 
 extern const FamilyRows stablelm_rows;

@@ -257,12 +257,28 @@ Outputs image_classification(Net& net, const Program&, Tensor pooled) {
 constexpr HeadForward kHeads[] = {{Head::kImageClassification, image_classification}};
 constexpr ClassSuffix kClasses[] = {{"ForImageClassification", Head::kImageClassification}};
 
-const Program kProgram = {forward, nullptr, kHeads, OwnLoss::kFp32, {}, inputs, {true, false, false}};
+// modeling_swin.py SwinStage and SwinLayer are both GradientCheckpointingLayer, and the recorder runs it: a stage that
+// is computed again puts its layers under checkpoints of their own once more. The tape has no frames within frames.
+void check(const Architecture&, const TrainingJob& job, Issues& issues) {
+  if (job.checkpointing == Checkpointing::kNone) return;
+  issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/gradient_checkpointing",
+                    "Swin checkpoints its stages and, within them, their layers; that is not modelled. Use \"none\".",
+                    "none"});
+}
+
+const Program kProgram = {.forward = forward,
+                          .heads = kHeads,
+                          .inputs = inputs,
+                          .attention = {.flash_attention_2 = false, .flash_attention_3 = false},
+                          .check = check};
+
+constexpr ClassFacts kFacts = {.flex_attention = false, .text_input = false};
 
 }  // namespace
 
 const Family kRows[] = {
-    {"swin", "Swin", "SwinForImageClassification", kClasses, read_config, &kProgram, "swin.encoder.layers.0.blocks"},
+    {"swin", "Swin", "SwinForImageClassification", kClasses, read_config, &kProgram, "swin.encoder.layers.0.blocks",
+     kFacts},
 };
 
 extern const FamilyRows swin_rows;

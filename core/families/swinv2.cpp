@@ -404,10 +404,13 @@ const Program kProgram = {
     .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false},
     .check = check_swin_stages};
 
+constexpr ClassFacts kFacts = {.flex_attention = false, .text_input = false, .hooks_embeddings = false};
+
 }  // namespace
 
 const Family kRows[] = {
-    {"swinv2", "Swinv2", "Swinv2ForImageClassification", kClasses, read_config, &kProgram, "swinv2.encoder.layers"},
+    {"swinv2", "Swinv2", "Swinv2ForImageClassification", kClasses, read_config, &kProgram, "swinv2.encoder.layers",
+     kFacts},
 };
 
 extern const FamilyRows swinv2_rows;

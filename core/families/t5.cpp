@@ -394,16 +394,38 @@ constexpr HeadForward kHeads[] = {{Head::kSeq2SeqLm, conditional_generation},
                                   {Head::kEncoder, body_alone},
                                   {Head::kNone, seq2seq_body}};
 
+// T5Block.forward returns the bias that it was handed, and each layer's gradient of it ends in a cycle of references:
+// with padding as large as all scores, and there until Python's collector comes by. UMT5's layers have biases of their
+// own.
+void check(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  const DataParallel& how = job.data_parallel;
+  const bool lingers = job.padding || (how.is_sharded() && how.sharding == Sharding::kFsdp1);
+  const bool checkpoints =
+      job.checkpointing != Checkpointing::kNone && job.checkpointing != Checkpointing::kSelectiveCoreAttention;
+  if (a.num_decoder_layers == 0 || a.model_type == "umt5" || !lingers || !checkpoints || !job.use_reentrant) return;
+  issues.push_back(
+      {"UNSUPPORTED_VALUE", Severity::kError, "/use_reentrant",
+       "Re-entrant checkpointing of T5 with a padding mask or under FSDP 1 leaves gradients of position biases to "
+       "Python's garbage collector: what they hold at a moment is not known. Set \"use_reentrant\" to false.",
+       "false"});
+}
+
 }  // namespace
 
 // No `_supports_sdpa`, no `_supports_flash_attn`.
 const Program kT5Program = {
-    t5_forward, t5_lm_head, kHeads, OwnLoss::kFp32, {}, seq2seq_inputs, {false, false, false, false}};
+    .forward = t5_forward,
+    .lm_head = t5_lm_head,
+    .heads = kHeads,
+    .inputs = seq2seq_inputs,
+    .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false},
+    .check = check};
 
 const Family kRows[] = {
-    {"t5", "T5", "T5ForConditionalGeneration", kT5Classes, read_t5_config, &kT5Program, "encoder.block"},
-    {"mt5", "MT5", "MT5ForConditionalGeneration", kT5Classes, read_mt5_config, &kT5Program, "encoder.block"},
-    {"umt5", "UMT5", "UMT5ForConditionalGeneration", kT5Classes, read_umt5_config, &kT5Program, "encoder.block"},
+    {"t5", "T5", "T5ForConditionalGeneration", kT5Classes, read_t5_config, &kT5Program, "encoder.block", kNoFlex},
+    {"mt5", "MT5", "MT5ForConditionalGeneration", kT5Classes, read_mt5_config, &kT5Program, "encoder.block", kNoFlex},
+    {"umt5", "UMT5", "UMT5ForConditionalGeneration", kT5Classes, read_umt5_config, &kT5Program, "encoder.block",
+     kNoFlex},
 };
 
 extern const FamilyRows t5_rows;

@@ -270,4 +270,11 @@ Tensor selected_features(Net& net, Net& tower) {
   return features;
 }
 
+void check_picture_is_of_table(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  if (job.image_height == 0 || (job.image_height == a.image_size && job.image_width == a.image_size)) return;
+  const std::string side = std::to_string(a.image_size);
+  issues.push_back({"INVALID_VALUE", Severity::kError, "/image_size",
+                    "This model takes pictures of " + side + " pixels a side only.", side});
+}
+
 }  // namespace tidemark

@@ -102,4 +102,8 @@ inline constexpr ClassSuffix kOmniClasses[] = {{"ForConditionalGeneration", Head
                                                {"ForSequenceClassification", Head::kSequenceClassification},
                                                {"Model", Head::kCausalLm}};
 
+/// An error where a picture is of another size than the table of positions, which the class does not resize: it raises
+/// an error.
+void check_picture_is_of_table(const Architecture& architecture, const TrainingJob& job, Issues& issues);
+
 }  // namespace tidemark

@@ -233,7 +233,7 @@ constexpr HeadForward kHeads[] = {{Head::kSeq2SeqLm, transcription}};
 constexpr ClassSuffix kClasses[] = {{"Model", Head::kSeq2SeqLm}};
 
 void check(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
-  if (is_donut(architecture)) check_swin_stages(architecture, job, issues);
+  (is_donut(architecture) ? check_swin_stages : check_picture_is_of_table)(architecture, job, issues);
 }
 
 const Program kProgram = {.forward = forward, .lm_head = lm_head, .heads = kHeads, .inputs = inputs, .check = check};
@@ -242,7 +242,7 @@ const Program kProgram = {.forward = forward, .lm_head = lm_head, .heads = kHead
 
 const Family kRows[] = {
     {"vision-encoder-decoder", "VisionEncoderDecoder", "VisionEncoderDecoderModel", kClasses, read_config, &kProgram,
-     "encoder.layers"},
+     "encoder.layers", kNotOfText},
 };
 
 extern const FamilyRows trocr_rows;

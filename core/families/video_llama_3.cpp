@@ -96,7 +96,8 @@ const Program kProgram = {.forward = forward_with_pictures<merge>, .lm_head = la
 }  // namespace
 
 const Family kRows[] = {
-    {"video_llama_3", "VideoLlama3", "VideoLlama3ForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
+    {"video_llama_3", "VideoLlama3", "VideoLlama3ForConditionalGeneration", kSeeingClasses, read_config, &kProgram,
+     kModelLayers, kNoFlex},
 };
 
 extern const FamilyRows video_llama_3_rows;

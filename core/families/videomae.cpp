@@ -115,13 +115,14 @@ Outputs video_classification(Net& net, const Program&, Tensor hidden) {
 constexpr HeadForward kHeads[] = {{Head::kImageClassification, video_classification}, {Head::kNone, body_alone}};
 constexpr ClassSuffix kClasses[] = {{"ForVideoClassification", Head::kImageClassification}, {"Model", Head::kNone}};
 
-const Program kProgram = {one_stack<embed, layer, norm>, nullptr, kHeads, OwnLoss::kFp32, {}, inputs};
+const Program kProgram = {
+    .forward = one_stack<embed, layer, norm>, .heads = kHeads, .inputs = inputs, .check = check_picture_is_of_table};
 
 }  // namespace
 
 const Family kRows[] = {
     {"videomae", "VideoMAE", "VideoMAEForVideoClassification", kClasses, read_videomae_config, &kProgram,
-     "videomae.encoder.layer"},
+     "videomae.encoder.layer", kNotOfText},
 };
 
 extern const FamilyRows videomae_rows;

@@ -266,12 +266,15 @@ constexpr HeadForward kHeads[] = {
 
 }  // namespace
 
-const Program kVitProgram = {
-    one_stack<vit_embed, vit_layer, vit_norm>, nullptr, kHeads, OwnLoss::kFp32, {}, image_inputs};
+const Program kVitProgram = {.forward = one_stack<vit_embed, vit_layer, vit_norm>,
+                             .heads = kHeads,
+                             .inputs = image_inputs,
+                             .check = check_picture_is_of_table};
 
 const Family kRows[] = {
-    {"vit", "ViT", "ViTForImageClassification", kVitClasses, read_vit_config, &kVitProgram, "vit.layers"},
-    {"deit", "DeiT", "DeiTForImageClassification", kVitClasses, read_deit_config, &kVitProgram, "deit.layers"},
+    {"vit", "ViT", "ViTForImageClassification", kVitClasses, read_vit_config, &kVitProgram, "vit.layers", kNotOfText},
+    {"deit", "DeiT", "DeiTForImageClassification", kVitClasses, read_deit_config, &kVitProgram, "deit.layers",
+     kNotOfText},
 };
 
 extern const FamilyRows vit_rows;

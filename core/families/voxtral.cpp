@@ -131,10 +131,12 @@ constexpr ClassSuffix kClasses[] = {{"ForConditionalGeneration", Head::kCausalLm
 const Program kProgram = {
     .forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = inputs, .check = check};
 
+constexpr ClassFacts kFacts = {.hears_alone = true};
+
 }  // namespace
 
 const Family kRows[] = {
-    {"voxtral", "Voxtral", "VoxtralForConditionalGeneration", kClasses, read_config, &kProgram},
+    {"voxtral", "Voxtral", "VoxtralForConditionalGeneration", kClasses, read_config, &kProgram, kModelLayers, kFacts},
 };
 
 extern const FamilyRows voxtral_rows;

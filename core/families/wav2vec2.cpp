@@ -421,6 +421,9 @@ Outputs classification(Net& net, const Program&, Tensor hidden) {
   return out;
 }
 
+constexpr ClassFacts kFacts = {.text_input = false, .input_embeddings = false, .no_split = NoSplit::kNone};
+constexpr ClassFacts kHubertFacts = {.text_input = false, .input_embeddings = false};
+
 }  // namespace
 
 const HeadForward kWaveHeads[3] = {
@@ -430,9 +433,9 @@ const Program kWav2Vec2Program = {wav2vec2_forward, nullptr, kWaveHeads, OwnLoss
 
 const Family kRows[] = {
     {"wav2vec2", "Wav2Vec2", "Wav2Vec2ForCTC", kWav2Vec2Classes, read_wav2vec2_config, &kWav2Vec2Program,
-     "wav2vec2.encoder.layers"},
+     "wav2vec2.encoder.layers", kFacts},
     {"hubert", "Hubert", "HubertForCTC", kWav2Vec2Classes, read_wav2vec2_config, &kWav2Vec2Program,
-     "hubert.encoder.layers"},
+     "hubert.encoder.layers", kHubertFacts},
 };
 
 extern const FamilyRows wav2vec2_rows;

@@ -112,10 +112,13 @@ const Program kProgram = {
     .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false},
     .check = check};
 
+constexpr ClassFacts kFacts = {
+    .flex_attention = false, .text_input = false, .input_embeddings = false, .no_split = NoSplit::kNone};
+
 }  // namespace
 
 const Family kRows[] = {
-    {"wavlm", "WavLM", "WavLMForCTC", kWav2Vec2Classes, read_config, &kProgram, "wavlm.encoder.layers"},
+    {"wavlm", "WavLM", "WavLMForCTC", kWav2Vec2Classes, read_config, &kProgram, "wavlm.encoder.layers", kFacts},
 };
 
 extern const FamilyRows wavlm_rows;

@@ -138,7 +138,7 @@ const Program kWhisperProgram = {whisper_forward, whisper_head, kHeads, OwnLoss:
 
 const Family kRows[] = {
     {"whisper", "Whisper", "WhisperForConditionalGeneration", kWhisperClasses, read_whisper_config, &kWhisperProgram,
-     "model.encoder.layers"},
+     "model.encoder.layers", kNotOfText},
 };
 
 extern const FamilyRows whisper_rows;

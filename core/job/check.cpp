@@ -107,16 +107,6 @@ void check_flash(const Architecture& architecture, const TrainingJob& job, Issue
 
 /// Mixtures of experts.
 void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues) {
-  // transformers 5.12 modeling_deepseek_v2.py DeepseekV2Moe.forward multiplies by `gate.weight`, which bitsandbytes has
-  // packed; DeepSeek-OCR 2's has the same.
-  const bool reads_packed = a.model_type == "deepseek_v2" || a.model_type == "deepseek_ocr2";
-  if (reads_packed && job.method == Method::kQlora && job.framework.at_least(5, 0)) {
-    add(issues, "INVALID_VALUE", Severity::kError, "/method",
-        "transformers 5 reads the packed weight of DeepSeek-V2's router as a matrix: QLoRA fails with a shape error. "
-        "Use "
-        "\"lora\".",
-        "lora");
-  }
   if (a.experts.count > 0 && !lists_experts(a, job) && job.method == Method::kQlora) {
     add(issues, "NOT_QUANTISED", Severity::kWarning, "/method",
         "The experts stay in 16 bits: transformers 5 keeps those of a layer in one parameter, and bitsandbytes packs "
@@ -135,10 +125,8 @@ void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues
         "runs on the tokens sent to it: an even number is assumed (moe.load_imbalance states another). The form is "
         "read from the modelling files of 4.57; no record covers it.");
   }
-  // transformers 5.12.1 modeling_llama4.py Llama4TextExperts (bmm), modeling_granitemoe.py GraniteMoeParallelExperts (a
-  // loop): no @use_experts_implementation.
-  const bool own_experts = a.model_type.rfind("llama4", 0) == 0 || a.model_type.rfind("granitemoe", 0) == 0;
-  if (job.experts != ExpertsKernel::kGroupedMm && (own_experts || (a.experts.count == 0 && a.language == nullptr))) {
+  if (job.experts != ExpertsKernel::kGroupedMm &&
+      (a.facts.one_experts_form || (a.experts.count == 0 && a.language == nullptr))) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/moe/implementation",
         a.experts.count == 0 ? "This model has no experts."
                              : "This model's code computes its experts in one way only.");
@@ -155,13 +143,6 @@ void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues
         "The busiest of " + std::to_string(a.experts.count) + " experts gets at most all tokens: " +
             std::to_string(a.experts.count / a.experts.per_token) + " times an even split.");
   }
-  // modeling_llama4.py Llama4Router, modeling_phimoe.py PhimoeTopKRouter: a Linear that returns two tensors.
-  if ((a.model_type.rfind("llama4", 0) == 0 || a.model_type == "phimoe") && job.has_adapter() &&
-      !job.adapter.learns_prompt() && job.adapter.target_modules.kind == ModuleChoice::Kind::kAllLinear) {
-    add(issues, "INVALID_VALUE", Severity::kError, "/adapter/target_modules",
-        "\"all-linear\" reaches the router, a Linear that returns two tensors: PEFT fails. Name the modules.",
-        "attention");
-  }
 }
 
 /// Layers that keep a state.
@@ -172,17 +153,6 @@ void check_states(const Architecture& a, const TrainingJob& job, Issues& issues)
         "PEFT refuses adapters on out_proj and conv1d of " + a.model_type +
             ", which \"all-linear\" reaches, too: name the other modules.",
         "in_proj");
-  }
-  // csrc/selective_scan/selective_scan.cpp: "B.scalar_type() == input_type". Norms of another dtype give Jamba's B
-  // and C that dtype.
-  const PrepareKbit prepare = job.method == Method::kQlora ? job.quantization.prepare_kbit : PrepareKbit::kOff;
-  const bool other_norms = prepare == PrepareKbit::kAll || prepare == PrepareKbit::kNormsOnly ||
-                           (job.recipe.autocast && *job.recipe.autocast != job.recipe.weights);
-  if (a.model_type == "jamba" && !job.torch_scan && other_norms) {
-    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/precision",
-        "mamba_ssm's selective_scan raises an error: its inputs are of two dtypes where norms are in fp32. Use weights "
-        "in 16 bits (\"bf16_amp\"; \"prepare_kbit\": false), or \"kernels\": \"torch\".",
-        "bf16_amp");
   }
   if (a.ssm.kernel > 0 || a.ssm.width > 0) {
     add(issues, "ASSUMED_KERNELS", Severity::kNote, "/kernels",
@@ -203,20 +173,6 @@ void check_pictures(const Architecture& a, const TrainingJob& job, Issues& issue
       std::min(job.image_height, job.image_width) < kLeastSide) {
     add(issues, "INVALID_VALUE", Severity::kError, "/image_size", "Pictures of at least 32 pixels a side are modelled.",
         "224");
-  }
-  // modeling_swin.py SwinStage and SwinLayer are both GradientCheckpointingLayer, and the recorder runs it: a stage
-  // that is computed again puts its layers under checkpoints of their own once more. The tape has no frames within
-  // frames.
-  if (a.model_type == "swin" && job.checkpointing != Checkpointing::kNone) {
-    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/gradient_checkpointing",
-        "Swin checkpoints its stages and, within them, their layers; that is not modelled. Use \"none\".", "none");
-  }
-  // Their tables of positions are not resized: ValueError.
-  if (job.image_height > 0 && (a.model_type == "vit" || a.model_type == "clip") &&
-      (job.image_height != a.image_size || job.image_width != a.image_size)) {
-    add(issues, "INVALID_VALUE", Severity::kError, "/image_size",
-        "This model takes pictures of " + std::to_string(a.image_size) + " pixels a side only.",
-        std::to_string(a.image_size));
   }
 }
 
@@ -292,29 +248,11 @@ void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) 
     add(issues, "INVALID_VALUE", Severity::kError, "/sequence_length",
         "Only models of pictures or of sound alone take no sequence length; say how many tokens a sample has.", "2048");
   }
-  const bool checkpoints =
-      job.checkpointing != Checkpointing::kNone && job.checkpointing != Checkpointing::kSelectiveCoreAttention;
-  // modeling_t5.py T5Block.forward returns the bias that it was handed, and each layer's gradient of it ends in a cycle
-  // of references: with padding as large as all scores, and there until Python's collector comes by.
-  const DataParallel& how = job.data_parallel;
-  const bool lingers = job.padding || (how.is_sharded() && how.sharding == Sharding::kFsdp1);
-  if (a.num_decoder_layers > 0 && a.num_buckets > 0 && a.model_type != "umt5" && lingers && checkpoints &&
-      job.use_reentrant) {
-    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/use_reentrant",
-        "Re-entrant checkpointing of T5 with a padding mask or under FSDP 1 leaves gradients of position biases to "
-        "Python's garbage collector: what they hold at a moment is not known. Set \"use_reentrant\" to false.",
-        "false");
-  }
-  // modeling_wav2vec2.py Wav2Vec2Model.forward, modeling_hubert.py.
-  if (!a.conv_dims.empty() && job.padding) {
-    add(issues, "IGNORED_OPTION", Severity::kWarning, "/padding",
-        "Recordings are taken to be equally long: what a mask of padding adds is not counted.", "false");
-  }
   if (a.masks_time) {
     add(issues, "ASSUMED_DEFAULT", Severity::kNote, "/config/mask_time_prob",
         "SpecAugment draws what it masks at each step: the few indices of those stretches are not counted.");
   }
-  const bool hears_alone = a.model_type == "qwen2_audio" || a.model_type == "voxtral";
+  const bool hears_alone = a.facts.hears_alone;
   const bool has_pictures = job.images_per_sample > 0 || job.video_frames > 0;
   if (hears_alone && has_pictures) {
     add(issues, "IGNORED_OPTION", Severity::kWarning,
@@ -411,14 +349,6 @@ void check_label_smoothing(const Architecture& a, const TrainingJob& job, Issues
 
 /// What only some classes of a model have a use for.
 void check_class(const Architecture& a, const TrainingJob& job, Issues& issues) {
-  // transformers 5.12.1 modeling_xlm_roberta.py, modeling_camembert.py: …ForMultipleChoice builds its body without a
-  // pooler and reads outputs[1].
-  if (a.head == Head::kMultipleChoice && job.framework.at_least(5, 0) &&
-      (a.model_type == "xlm-roberta" || a.model_type == "camembert")) {
-    add(issues, "INVALID_VALUE", Severity::kError, "/config/architectures",
-        "transformers 5.12.1 cannot run this class: its body has no pooler, which its forward reads (IndexError). Use "
-        "RobertaForMultipleChoice.");
-  }
   if (job.loss == Loss::kMeanSquare && a.head != Head::kNone) {
     add(issues, "INVALID_VALUE", Severity::kError, "/loss",
         "\"mean_square\" is of a body without a head (\"architecture\": \"…Model\"); this class has a loss of its own.",

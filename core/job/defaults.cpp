@@ -331,26 +331,23 @@ bool wraps_named_classes(const TrainingJob& job) {
   return how.sharding == Sharding::kFsdp2 ? is_divided_by_accelerate(job) : how.sharding == Sharding::kFsdp1;
 }
 
-// transformers 5.12: classes without _no_split_modules, of which accelerate 1.15 utils/dataclasses.py
-// (set_auto_wrap_policy) makes a policy that takes nothing.
+// Of classes without _no_split_modules accelerate 1.15 utils/dataclasses.py (set_auto_wrap_policy) makes a policy that
+// takes nothing.
 bool wraps_no_layers(const Architecture& architecture, const TrainingJob& job) {
-  constexpr std::string_view kWithoutNames[] = {"biogpt",  "blenderbot", "ctrl",  "deberta", "deberta-v2", "layoutlmv3",
-                                                "electra", "marian",     "mpnet", "pegasus", "wav2vec2"};
-  if (!is_divided_by_accelerate(job)) return false;
-  return std::find(std::begin(kWithoutNames), std::end(kWithoutNames), architecture.model_type) !=
-         std::end(kWithoutNames);
+  return is_divided_by_accelerate(job) && architecture.facts.no_split == NoSplit::kNone;
 }
 
-// transformers 5.12 models/paddleocr_vl/modeling_paddleocr_vl.py, models/florence2/modeling_florence2.py:
-// _no_split_modules has no layers of the tower.
 Count unwrapped_layers(const Architecture& architecture, const TrainingJob& job) {
   if (wraps_no_layers(architecture, job)) return std::numeric_limits<Count>::max();
   if (architecture.parts.empty() || !is_divided_by_accelerate(job)) return 0;
-  if (architecture.model_type == "paddleocr_vl") return architecture.parts.front().num_layers;
-  if (architecture.model_type != "florence2") return 0;
-  Count blocks = 0;
-  for (const Architecture& stage : architecture.parts.back().parts) blocks += stage.num_layers;
-  return blocks;
+  if (architecture.facts.no_split != NoSplit::kNotTower) return 0;
+  Count layers = 0;
+  for (std::size_t i = architecture.num_decoder_layers > 0 ? 1 : 0; i < architecture.parts.size(); ++i) {
+    const Architecture& tower = architecture.parts[i];
+    if (tower.parts.empty()) layers += tower.num_layers;
+    for (const Architecture& stage : tower.parts) layers += stage.num_layers;
+  }
+  return layers;
 }
 
 namespace {

@@ -11,7 +11,6 @@
 #include "core/layers/tensor_parallel.hpp"
 #include "core/state/int8_weight.hpp"
 #include "core/tape/float8_ops.hpp"
-#include "core/units/word_list.hpp"
 
 namespace tidemark {
 
@@ -32,12 +31,6 @@ void undivide(Net& net) {
   net.Q = Dim(a.query_size(), Symbol::kQuery);
   net.K = Dim(a.kv_size(), Symbol::kKeyValue);
 }
-
-/// Model types of whose class transformers 5.12.1 says another main_input_name than "input_ids"
-/// (models/*/modeling_*.py).
-constexpr std::string_view kOtherInputs =
-    "audio-spectrogram-transformer,beit,blip-2,convnext,convnextv2,deit,detr,dinov2,dinov2_with_registers,dinov3_vit,"
-    "hubert,resnet,segformer,swin,swinv2,videomae,vision-encoder-decoder,vit,wav2vec2,wavlm,whisper";
 
 // transformers 5.12 modeling_utils.py _get_dtype_plan: `_keep_in_fp32_modules` counts in fp16 alone; until 4.57 also
 // beside packed weights (quantizers/base.py use_keep_in_fp32_modules).
@@ -182,12 +175,9 @@ bool Net::inputs_require_grads() const {
   // ms-swift 3602360a megatron/trainers/base.py: _prepare_vit_gradient_checkpointing asks for it of towers that are
   // trained.
   if (job.is_megatron()) return false;
-  // PEFT asks is_gradient_checkpointing, which InternVisionEncoder's own switch makes true.
-  if (whole_->arch.model_type == "internvl_chat" && job.has_adapter()) return true;
-  // Swin V2's and Donut's patch embeddings return a tuple: PEFT's hook fails there, and the adapter comes before
-  // checkpoints are turned on.
-  const std::string_view layers = whole_->arch.layers_path;
-  if (layers == "swinv2.encoder.layers" || layers == "encoder.encoder.layers") return false;
+  const ClassFacts& facts = whole_->arch.facts;
+  if (facts.always_checkpoints && job.has_adapter()) return true;  // PEFT asks is_gradient_checkpointing
+  if (!facts.hooks_embeddings) return false;
   // unsloth_zoo 2026.8.13 training_utils.py: prepare_model_for_training(use_reentrant=True).
   if (job.framework.name == "unsloth" && job.has_adapter()) return true;
   if (job.checkpointing == Checkpointing::kNone || job.checkpointing == Checkpointing::kSelectiveCoreAttention) {
@@ -195,9 +185,8 @@ bool Net::inputs_require_grads() const {
   }
   // transformers 5.12 modeling_utils.py: gradient_checkpointing_enable asks for it whatever is trained; until 4.57 it
   // was left to PEFT, as it still is of models whose main input is no text.
-  const bool reads = !has_word(kOtherInputs, whole_->arch.model_type);
-  if (job.framework.at_least(5, 0) && reads) return true;
-  if (job.method == Method::kFull && !reads) return false;
+  if (job.framework.at_least(5, 0) && facts.text_input) return true;
+  if (job.method == Method::kFull && !facts.text_input) return false;
   // peft 0.18 peft_model.py: _prepare_model_for_gradient_checkpointing asks for it on every model that is not
   // quantised, utils/other.py: prepare_model_for_kbit_training on those that are.
   if (job.use_reentrant || job.method == Method::kLora) return true;

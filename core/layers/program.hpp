@@ -62,10 +62,6 @@ Tensor one_stack(Net& net) {
 /// An error where the program cannot run with the job's attention, or cannot recompute it alone as the job asks.
 void check_attention(const Architecture& architecture, const TrainingJob& job, Issues& issues);
 
-/// The full name of what a program names by its path in the class with a head: "model.layers" is "layers" in the
-/// body alone.
-std::string full_name(const Architecture& architecture, std::string_view path);
-
 /// Whether two layers of a stack behave alike in memory: layers with equal kinds are simulated once.
 std::int64_t layer_kind(const Net& net, Count layer);
 

@@ -92,7 +92,9 @@ const LayerPlan::Stack& Net::planned(const Stack& stack) {
 Tensor Net::run_layer(const Stack& stack, Count layer, Tensor hidden) {
   layer_index = layer;
   Tensor cast;  // module.py _call_impl: the arguments as a hook has made them are there until forward returns
-  if (hidden.defined()) {  // a tower that is declared alone gets none
+  // A layer of the root's unit has no hook; a tower that is declared alone gets no states.
+  const bool hooked = first_layer + layer >= unwrapped_layers(whole_->arch, job);
+  if (hooked && hidden.defined()) {
     const Dtype before = hidden.dtype();
     hidden = as_policy_has_it(*this, std::move(hidden));
     if (hidden.dtype() != before) cast = hidden;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/model/class_facts.hpp"
 #include "core/units/bytes.hpp"
 
 namespace tidemark {
@@ -140,6 +141,7 @@ struct Architecture {
   std::string class_name;            ///< the class with the head that is trained: "LlamaForCausalLM"
   std::string_view layers_path = "model.layers";  ///< where that class has its list of layers
   std::string_view body_prefix = "model.";        ///< what its body's names begin with (base_model_prefix), or ""
+  ClassFacts facts;                               ///< what that class says of itself
   Head head = Head::kCausalLm;                    ///< what that class computes on top
   Count num_labels = 2;                           ///< classes of a classification head
   ProblemType problem_type = ProblemType::kSingleLabel;  ///< what the classes are

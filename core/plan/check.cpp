@@ -151,38 +151,11 @@ void check_method(const TrainingJob& job, Issues& issues) {
   }
 }
 
-// Model types whose _no_split_modules name what is not in the model: layers and embeddings of a tower's text model, or
-// of the tower that a text model alone has not (transformers 5.12: post_init joins those of all parts).
-bool names_absent_classes(const Architecture& a) {
-  constexpr std::string_view kTypes[] = {"aya_vision",
-                                         "cohere2_vision",
-                                         "vipllava",
-                                         "deepseek_vl",
-                                         "deepseek_vl_hybrid",
-                                         "gemma3",
-                                         "gemma3_text",
-                                         "gemma4_text",
-                                         "idefics2",
-                                         "idefics3",
-                                         "lfm2_vl",
-                                         "llava",
-                                         "llava_next",
-                                         "qwen3_5_text",
-                                         "paligemma",
-                                         "smolvlm",
-                                         "qwen3_5_moe_text",
-                                         "minicpmv4_6",
-                                         "exaone4_5",
-                                         "blip-2",
-                                         "aria"};
-  if (a.model_type == "gemma4") return a.parts.size() < 2;  // it has no audio tower
-  return std::find(std::begin(kTypes), std::end(kTypes), a.model_type) != std::end(kTypes);
-}
-
 // accelerate 1.15 utils/dataclasses.py: FullyShardedDataParallelPlugin.set_auto_wrap_policy, of FSDP 1 and 2.
 void check_wrapped_classes(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   if (!wraps_named_classes(job)) return;
-  if (names_absent_classes(architecture)) {
+  const NoSplit named = architecture.facts.no_split;
+  if (named == NoSplit::kAbsentToo) {
     issues.push_back(
         {"ASSUMED_VALUE", Severity::kWarning, "/parallelism/fsdp",
          "Of the classes that transformers names for this model's units (_no_split_modules) some are not in it, and "
@@ -190,14 +163,21 @@ void check_wrapped_classes(const Architecture& architecture, const TrainingJob& 
          "fsdp_transformer_layer_cls_to_wrap names its layers: that is taken to be set, for a tower's layers, too.",
          ""});
   }
-  if (architecture.model_type == "ovis2") {
+  if (named == NoSplit::kTowerAttention) {
     issues.push_back({"ASSUMED_VALUE", Severity::kWarning, "/parallelism/fsdp",
                       "Of this class's tower transformers names the attention alone (_no_split_modules): "
                       "fsdp_transformer_layer_cls_to_wrap is taken to name its layers.",
                       ""});
   }
-  if (architecture.model_type != "paddleocr_vl" && architecture.model_type != "florence2") return;
   const bool flat = job.data_parallel.sharding == Sharding::kFsdp1;
+  if (flat && (named == NoSplit::kNone || named == NoSplit::kNoneButSaid)) {
+    issues.push_back({"ASSUMED_VALUE", Severity::kWarning, "/parallelism/fsdp",
+                      "transformers names no layers of this class (_no_split_modules): "
+                      "fsdp_transformer_layer_cls_to_wrap is taken to name them. Without it FSDP makes one unit of the "
+                      "whole model, which each GPU holds from the first forward to the end of backward.",
+                      ""});
+  }
+  if (named != NoSplit::kNotTower) return;
   issues.push_back({"ASSUMED_VALUE", Severity::kWarning, "/parallelism/fsdp",
                     flat
                         ? "Of this class transformers names the language model's layers alone (_no_split_modules): "
@@ -221,7 +201,15 @@ void check_units(const Architecture& architecture, const TrainingJob& job, Issue
                       "root"});
   }
   if (fsdp_groups(job) != FsdpGroups::kAccelerate) return;
-  if (architecture.model_type == "albert" || architecture.model_type == "distilbert") {
+  if (!architecture.facts.input_embeddings) {
+    refuse(
+        issues, std::string{kPath},
+        "accelerate from 1.14 on asks get_input_embeddings() of what FSDP 2 divides, which this class cannot answer: "
+        "it fails with a NotImplementedError. \"root\" is what 1.13 did.",
+        "root");
+    return;
+  }
+  if (architecture.facts.no_split == NoSplit::kNoneButSaid) {
     issues.push_back(
         {"ASSUMED_VALUE", Severity::kWarning, std::string{kPath},
          "transformers names no layers of this class (_no_split_modules): fsdp_transformer_layer_cls_to_wrap "

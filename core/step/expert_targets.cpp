@@ -10,6 +10,7 @@
 
 #include "core/job/expert_lists.hpp"
 #include "core/job/regex.hpp"
+#include "core/layers/full_name.hpp"
 #include "core/layers/program.hpp"
 
 namespace tidemark {

@@ -10,6 +10,7 @@
 #include "core/job/ia3_modules.hpp"
 #include "core/job/lora_targets.hpp"
 #include "core/job/module_pattern.hpp"
+#include "core/layers/full_name.hpp"
 #include "core/layers/program.hpp"
 #include "core/step/census.hpp"
 #include "core/step/expert_targets.hpp"
@@ -183,12 +184,10 @@ class FreezeRules : public Rules {
   }
 
  private:
-  /// transformers 5.12.1 modeling_xlm_roberta.py, modeling_camembert.py: …ForMaskedLM and …ForCausalLM make their head
-  /// before their body, and named_parameters() has a shared table under the first of its names.
+  /// named_parameters() has a shared table under the first of its names.
   bool is_named_by_head() const {
-    const std::string_view type = architecture_.model_type;
     const bool has_words = architecture_.head == Head::kMaskedLm || architecture_.head == Head::kCausalLm;
-    return has_words && architecture_.tie_word_embeddings && (type == "xlm-roberta" || type == "camembert");
+    return has_words && architecture_.tie_word_embeddings && architecture_.facts.head_first;
   }
 
   const Architecture& architecture_;

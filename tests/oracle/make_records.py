@@ -222,7 +222,8 @@ def default_size(job):
     if not job.get("images") and not job.get("video_frames") and job.get("kind") not in ("vision", "vision-text"):
         return None
     config = job.get("config", {})
-    return config.get("vision_config", config).get("image_size", 224)
+    seen = config.get("vision_config") or config.get("encoder") or config
+    return seen.get("image_size", 224)
 
 
 DROPOUTS = ("lora_dropout", "vera_dropout")

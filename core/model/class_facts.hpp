@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tidemark {
+
+struct Architecture;
+
+/// What `_no_split_modules` of a class names, of which accelerate and FSDP make units.
+enum class NoSplit : std::uint8_t {
+  kLayers,          ///< its layers, a tower's as well
+  kNone,            ///< nothing: one unit has all of them
+  kNoneButSaid,     ///< nothing; a user's own names are taken to be given (fsdp_transformer_layer_cls_to_wrap)
+  kAbsentToo,       ///< its layers, and classes that are not in it: of a tower's text model, or of another tower
+  kNotTower,        ///< the language model's layers alone
+  kTowerAttention,  ///< of a tower's layers the attention alone
+};
+
+/// What the processor of a class makes of pictures whose size is stated.
+enum class PictureRule : std::uint8_t {
+  kAsTheyAre,      ///< its family's program knows
+  kOwnSize,        ///< as large as the tower wants them
+  kClosestTiles,   ///< tiles of the tower's size, in the grid of the closest ratio (GotOcr2ImageProcessor)
+  kCoveringTiles,  ///< the same, in the grid that enlarges them least (Cohere2VisionImageProcessor)
+};
+
+/// What a family's PreTrainedModel says of itself: attributes and methods of the class that the frameworks ask, where
+/// it differs from most. Source: transformers 5.12.1 models/*/modeling_*.py.
+struct ClassFacts {
+  bool flex_attention = true;    ///< `_supports_flex_attn`, else transformers raises
+  bool text_input = true;        ///< `main_input_name` is "input_ids": else checkpoints ask no gradient of embeddings
+  bool input_embeddings = true;  ///< get_input_embeddings() finds them, else it raises NotImplementedError
+  bool hooks_embeddings = true;  ///< what embeds returns a tensor: else PEFT's hook, which asks a gradient of it, fails
+  bool always_checkpoints = false;      ///< `is_gradient_checkpointing` is true whatever is asked for
+  bool text_alone = true;               ///< its forward takes text without a picture
+  bool head_first = false;  ///< classes with a tied head make it before their body: a shared table has the head's name
+  bool one_experts_form = false;  ///< its experts lack @use_experts_implementation: they run in one way only
+  bool hears_alone = false;       ///< beside a language model it has a part that hears, and none that sees
+  NoSplit no_split = NoSplit::kLayers;  ///< what `_no_split_modules` names
+  PictureRule pictures = PictureRule::kAsTheyAre;  ///< what its processor makes of pictures
+  /// The full name of what a program names by its path in the class with a head; null: as most do (full_name.hpp).
+  std::string (*full_name)(const Architecture& architecture, std::string_view path) = nullptr;
+};
+
+}  // namespace tidemark

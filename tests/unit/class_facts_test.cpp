@@ -1,0 +1,113 @@
+// What the rows of the families say of their classes, against what transformers 5.12.1 says of them
+// (tests/counts/class_facts.py).
+#include <algorithm>
+#include <fstream>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/families/family.hpp"
+#include "core/wire/json.hpp"
+#include "tests/unit/catch.hpp"
+
+namespace tidemark {
+namespace {
+
+/// A line of class_facts.jsonl.
+struct Said {
+  Value row;
+  std::string_view text(std::string_view key) const { return row.find(key)->string; }
+  bool flag(std::string_view key) const { return row.find(key)->boolean; }
+  const std::vector<Value>& list(std::string_view key) const { return row.find(key)->items; }
+  const ClassFacts& facts() const { return type_named(text("model_type"))->facts; }
+};
+
+std::vector<Said> said() {
+  std::ifstream lines(std::string{TIDEMARK_TEST_DATA} + "/../../counts/class_facts.jsonl");
+  std::vector<Said> rows;
+  Issues issues;
+  for (std::string line; std::getline(lines, line);) rows.push_back({parse_json(line, "", issues)});
+  REQUIRE(issues.empty());
+  REQUIRE(rows.size() > 170);
+  return rows;
+}
+
+/// Layers that accelerate makes no units of: what lists of more than one hold, but for pieces of a layer.
+bool leaves_layers(const Said& class_) {
+  for (const Value& name : class_.list("unnamed")) {
+    const std::string_view text = name.string;
+    const bool piece = text.ends_with("ConvLayer") || text.ends_with("LayerNorm");
+    if (!piece && (text.ends_with("Layer") || text.ends_with("Block"))) return true;
+  }
+  return false;
+}
+
+bool is_among(std::string_view type, std::initializer_list<std::string_view> types) {
+  return std::find(types.begin(), types.end(), type) != types.end();
+}
+
+bool has_no_attention(std::string_view type) {
+  return is_among(type, {"convnext", "convnextv2", "resnet", "mamba", "mamba2", "falcon_mamba", "rwkv"});
+}
+
+}  // namespace
+
+TEST_CASE("a class that cannot be made with flex_attention says so in its row") {
+  for (const Said& class_ : said()) {
+    CAPTURE(class_.text("model_type"));
+    CHECK(class_.facts().flex_attention == class_.flag("flex_attention"));
+  }
+}
+
+TEST_CASE("a program says which attention its class can be made with, and whether it can be checkpointed") {
+  for (const Said& class_ : said()) {
+    const std::string_view type = class_.text("model_type");
+    const Program* program = type_named(type)->program;
+    if (program == nullptr) continue;
+    CAPTURE(type);
+    // Where one part of a model has none it is eager there, and models without attention are asked for none.
+    if (!is_among(type, {"blip-2", "got_ocr2"}) && !has_no_attention(type)) {
+      CHECK(program->attention.sdpa == class_.flag("sdpa"));
+    }
+    // GPT-OSS takes flash kernels of the hub alone. LFM2-VL's tower has none, which a warning says.
+    if (!is_among(type, {"gpt_oss", "lfm2_vl"})) {
+      CHECK(program->attention.flash_attention_2 == class_.flag("flash_attention"));
+    }
+    CHECK(program->checkpoints == class_.flag("checkpoints"));
+  }
+}
+
+TEST_CASE("a class whose main input is no text says so in its row") {
+  for (const Said& class_ : said()) {
+    CAPTURE(class_.text("model_type"));
+    CHECK(class_.facts().text_input == (class_.text("main_input_name") == "input_ids"));
+  }
+}
+
+TEST_CASE("a class that does not find its input embeddings says so in its row") {
+  for (const Said& class_ : said()) {
+    // Of Qwen2.5-Omni the thinker is trained, which has a row of its own.
+    if (class_.text("model_type") == "qwen2_5_omni") continue;
+    CAPTURE(class_.text("model_type"));
+    CHECK(class_.facts().input_embeddings == class_.flag("input_embeddings"));
+  }
+}
+
+TEST_CASE("what _no_split_modules names of a class stands in its row") {
+  for (const Said& class_ : said()) {
+    const std::string_view type = class_.text("model_type");
+    // The first has no towers by its configuration's defaults, and its reader looks at them; of the second the thinker
+    // is trained, which has a row of its own.
+    if (type == "gemma4" || type == "qwen2_5_omni") continue;
+    CAPTURE(type);
+    const NoSplit named = class_.facts().no_split;
+    const bool none = class_.list("named").empty() && class_.list("absent").empty();
+    CHECK((named == NoSplit::kNone || named == NoSplit::kNoneButSaid) == none);
+    CHECK((named == NoSplit::kAbsentToo) == !class_.list("absent").empty());
+    const bool leaves = !none && class_.list("absent").empty() && leaves_layers(class_);
+    CHECK((named == NoSplit::kNotTower || named == NoSplit::kTowerAttention) == leaves);
+  }
+}
+
+}  // namespace tidemark
