@@ -123,6 +123,7 @@ Net& Net::judge(bool trains) {
 void Net::end_micro_step() {
   leaves.clear();
   parts_.clear();
+  if (arch.ssm.width == 0) tape.let_modules_go();  // a recurrent state stays, a dictionary goes with its checkpoints
 }
 
 void Net::keep_until_next(std::vector<Tensor> outputs) {
