@@ -151,13 +151,10 @@ void put_into_dictionary(Net& net, const Tensor& k, const Tensor& v) {
     if ((kinds[i] & kStores) != 0) at += 2;
   }
   if (at + 1 >= net.leaves.size()) return;
-  net.leaves[at + 1] = v;
-  if (!net.tape.recomputing()) {
-    net.leaves[at] = k;
-    return;
-  }
-  net.leaves[at].reset();
-  net.tape.hold_in_module(k);
+  const bool again = net.tape.recomputing();
+  net.leaves[at] = again ? Tensor() : k;
+  net.leaves[at + 1] = again ? Tensor() : v;
+  if (again) net.tape.hold_in_module(k, v);
 }
 
 }  // namespace
@@ -281,10 +278,28 @@ Tensor scale_by_buffer(Tensor hidden) {
   return h;
 }
 
+void first_layer_backward(Tape& t, Node& n, Tensor* grads, Tensor* results) {
+  results[0] = std::move(grads[0]);
+  t.let_modules_go();
+  t.begin_segment(Phase::kBackward, n.instance);
+}
+
+// As the first layer's backward has ended no checkpoint is left that holds the dictionary.
+Tensor into_first_layer(Net& net, Tensor hidden) {
+  Tensor h = std::move(hidden);
+  Tape& t = net.tape;
+  if (net.layer_index > 0 || net.job.checkpointing == Checkpointing::kNone || net.job.use_reentrant) return h;
+  Node* node = t.record("shared_kv_states", first_layer_backward, {&h});
+  if (node == nullptr) return h;
+  h.leave_graph();
+  t.attach(node, h);
+  return h;
+}
+
 Tensor layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kLayer);
   net.tape.buffer("layer_scalar", size_of(net.weight_dtype(1)));
-  Tensor residual = std::move(hidden);
+  Tensor residual = into_first_layer(net, std::move(hidden));
   net.tape.note_saved(stores(net));
   Tensor h = gemma4_norm(net, "input_layernorm", residual);
   h = gemma4_attention(net, std::move(h), false);

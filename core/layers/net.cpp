@@ -416,6 +416,7 @@ Tensor Net::hooked_inputs(Tensor embeds_in) {
   Tensor embeds = std::move(embeds_in);
   if (!inputs_require_grads() || !tape.makes_graphs() || embeds.requires_grad()) return embeds;
   embeds.change().requires_grad = true;
+  tape.tell_hooked_output();
   whole_->leaves.push_back(embeds);
   return embeds;
 }

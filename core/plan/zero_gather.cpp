@@ -252,8 +252,7 @@ void ZeroGather::begin_pass(Known known) {
 // Ahead of the first layer stand the beginnings of several stacks (a token table, a tower's patches), told apart by the
 // first part of their names.
 void ZeroGather::note_backward(bool same_module, const Parameter& p, std::int16_t instance, bool is_noted) {
-  // PEFT's hook on a frozen token table makes its module's output require a gradient for checkpoints' sake.
-  const bool trained = p.requires_grad || (p.is_embedding && recomputes_ && job_.has_adapter());
+  const bool trained = p.requires_grad;
   if (same_module) {
     backward_.back() = backward_.back() || trained;
     reached_ = reached_ || trained;

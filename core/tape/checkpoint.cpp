@@ -111,11 +111,12 @@ void Tape::save_again(const Tensor& tensor) {
   if (slot + 1 == frame.count) stopped_ = true;
 }
 
-void Tape::hold_in_module(const Tensor& tensor) {
+void Tape::hold_in_module(const Tensor& tensor, const Tensor& further) {
   const auto slot = static_cast<std::size_t>(instance_ + 1);
   if (held_in_modules_.size() <= slot) held_in_modules_.resize(slot + 1);
   noting_ = false;
   noted_.push_back(without_edge(tensor));
+  if (further.defined()) noted_.push_back(without_edge(further));
   held_in_modules_[slot] = std::exchange(noted_, {});
 }
 

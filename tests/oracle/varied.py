@@ -106,6 +106,8 @@ def adapter(job, base, likes, dice):
     own = [one["lora"]["task_type"] for one in likes if "task_type" in one.get("lora", {})]
     if job.get("kind") in (*SEEING, "encoder") and job.get("kind") != "vlm" or job["config"].get("model_type") in ("blip-2", "layoutlmv3"):
         job["lora"]["task_type"] = own[0] if own else False
+    elif str(job.get("architecture")).endswith("ForSequenceClassification"):
+        job["lora"]["task_type"] = "SEQ_CLS"
     if dice.random() < 0.12:
         job["lora"]["use_dora"] = True
     if dice.random() < 0.15 and job["precision"] in ("bf16", "bf16_amp"):
