@@ -157,7 +157,25 @@ void put_into_dictionary(Net& net, const Tensor& k, const Tensor& v) {
   if (again) net.tape.hold_in_module(k, v);
 }
 
+void first_layer_backward(Tape& t, Node& n, Tensor* grads, Tensor* results) {
+  results[0] = std::move(grads[0]);
+  t.let_modules_go();
+  t.begin_segment(Phase::kBackward, n.instance);
+}
+
 }  // namespace
+
+// As the first layer's backward has ended no checkpoint is left that holds the dictionary.
+Tensor into_first_layer(Net& net, Tensor hidden) {
+  Tensor h = std::move(hidden);
+  Tape& t = net.tape;
+  if (net.layer_index > 0 || net.job.checkpointing == Checkpointing::kNone || net.job.use_reentrant) return h;
+  Node* node = t.record("shared_kv_states", first_layer_backward, {&h});
+  if (node == nullptr) return h;
+  h.leave_graph();
+  t.attach(node, h);
+  return h;
+}
 
 std::uint8_t kind_of(const Net& net) {
   const std::vector<std::uint8_t>& kinds = net.arch.layer_kinds;
@@ -273,24 +291,6 @@ Tensor scale_by_buffer(Tensor hidden) {
   Tape& t = h.tape();
   Node* node = t.record("mul_backward", scalar_backward, {&h});
   t.save(node, t.on_storage({.dtype = h.dtype(), .tape = &t}));
-  h.leave_graph();
-  t.attach(node, h);
-  return h;
-}
-
-void first_layer_backward(Tape& t, Node& n, Tensor* grads, Tensor* results) {
-  results[0] = std::move(grads[0]);
-  t.let_modules_go();
-  t.begin_segment(Phase::kBackward, n.instance);
-}
-
-// As the first layer's backward has ended no checkpoint is left that holds the dictionary.
-Tensor into_first_layer(Net& net, Tensor hidden) {
-  Tensor h = std::move(hidden);
-  Tape& t = net.tape;
-  if (net.layer_index > 0 || net.job.checkpointing == Checkpointing::kNone || net.job.use_reentrant) return h;
-  Node* node = t.record("shared_kv_states", first_layer_backward, {&h});
-  if (node == nullptr) return h;
   h.leave_graph();
   t.attach(node, h);
   return h;
