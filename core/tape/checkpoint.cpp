@@ -219,6 +219,9 @@ void Tape::checkpoint_backward(Tape& tape, Node& node, Tensor* grads, Tensor* re
   Tensor grad = grads[0];
   inner.deposit(out.edge(), std::move(grad));
   inner.run(leaves.size());
+  // The layer's own hooks run in the inner backward, while CheckpointFunction.backward holds inputs, outputs and
+  // gradients.
+  if (tape.placement() != nullptr && node.instance >= 0) tape.placement()->backward_leaves(node.instance);
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     leaves[i]->grads.grow_to(1);
     results[i] = std::move(leaves[i]->grads[0]);

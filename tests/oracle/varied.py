@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """varied.py sights|texts|gpus AMOUNT SEED > jobs.jsonl    recorded jobs with other sizes, widths and options, drawn at random, a type of model at a time
+varied.py towers SEED > jobs.jsonl    adapters beside a tower, under ZeRO-3
 
 sights: models that see or hear; texts: language models and encoders; gpus: jobs of several GPUs, a strategy at a time.
 Where kinds.py and crossed.py keep what a job is fed and how its model is made, this draws that as well: layers, widths, vocabularies, dropout, odd
@@ -26,7 +27,8 @@ OPTIMIZERS = ("adamw_torch", "adamw_torch_fused", "adamw_torch_fused", "adamw_8b
 
 
 def rows_of(name):
-    return [json.loads(line) for line in open(os.path.join(HERE, f"{name}.jsonl"))]
+    """But for those that were drawn here."""
+    return [row for row in map(json.loads, open(os.path.join(HERE, f"{name}.jsonl"))) if not row["id"].startswith("varied")]
 
 
 def by_type(wanted):
@@ -208,7 +210,33 @@ def on_gpus(base, ident, dice):
     return job
 
 
+TOWERS = ("llava", "llava_next", "gemma3", "paligemma", "idefics3", "qwen2_vl", "qwen2_5_vl", "internvl", "qwen3_vl", "mistral3", "lfm2_vl", "ovis2", "aya_vision",
+          "glm4v")
+
+
+def towers(seed):
+    """LoRA of the language model where a record has it, in the weights' dtype."""
+    dice = random.Random(f"frozen towers {seed}")
+    groups, made = by_type("sights"), 0
+    for kind in TOWERS:
+        seeing = [job for job in groups.get(kind, []) if job["method"] == "lora" and job.get("images")]
+        beside = [job for job in seeing if "language" in (job["lora"].get("target_modules") or "") and isinstance(job["lora"]["target_modules"], str)]
+        if not seeing:
+            continue
+        job = json.loads(json.dumps(dice.choice(beside or seeing)))
+        again = dice.random() < 0.4
+        job.update(id=f"varied{seed}-{made:03d}-{kind}-zero3", precision="bf16", optimizer="adamw_torch_fused",
+                   gradient_checkpointing=dice.choice(["full", "full", "none"]), use_reentrant=again, attention=dice.choice(["sdpa", "eager"]), grad_accum=1,
+                   loss="default", parallelism={"strategy": "zero3", "data": dice.choice([2, 4, 8]), "hf_auto": True})
+        job["lora"]["adapter_dtype"] = "bf16"
+        job.pop("release", None), job.pop("arch", None)
+        print(json.dumps(job))
+        made += 1
+
+
 def main():
+    if sys.argv[1] == "towers":
+        return towers(int(sys.argv[2]))
     wanted, amount, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     dice = random.Random(f"varied {wanted} {seed}")
     groups = strategies() if wanted == "gpus" else by_type(wanted)
