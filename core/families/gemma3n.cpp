@@ -111,7 +111,7 @@ Tensor mlp(Net& net, const Tensor& x) {
 
 Tensor layer(Net& net, Tensor hidden_in) {
   Scope in(net.tape, "", kLayer);
-  const Tensor hidden = std::move(hidden_in);
+  const Tensor hidden = into_first_layer(net, std::move(hidden_in));
   const std::size_t router = net.tape.parameter_place();
   const Tensor predictions = predict(net, hidden);
   const Tensor active = select(predictions, 0);

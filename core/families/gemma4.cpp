@@ -133,7 +133,49 @@ StoredStates stored_states(Net& net, bool slides) {
   return {net.shared.encoder_states, net.shared.cross_mask};
 }
 
+bool stores(const Net& net) {
+  return (kind_of(net) & kStores) != 0;
+}
+
+/// All layers' checkpoints hold the one dictionary of keys and values. What a recomputation puts there takes the place
+/// of what the forward did, and the graph behind it stays, which no backward runs, until the last checkpoint is gone.
+void put_into_dictionary(Net& net, const Tensor& k, const Tensor& v) {
+  if (net.job.checkpointing == Checkpointing::kNone) return;
+  if (net.tape.phase() != Phase::kBackward) {
+    net.leaves.insert(net.leaves.begin(), {k, v});
+    return;
+  }
+  const std::vector<std::uint8_t>& kinds = net.arch.layer_kinds;
+  std::size_t at = 0;
+  for (auto i = static_cast<std::size_t>(net.layer_index) + 1; i < kinds.size(); ++i) {
+    if ((kinds[i] & kStores) != 0) at += 2;
+  }
+  if (at + 1 >= net.leaves.size()) return;
+  const bool again = net.tape.recomputing();
+  net.leaves[at] = again ? Tensor() : k;
+  net.leaves[at + 1] = again ? Tensor() : v;
+  if (again) net.tape.hold_in_module(k, v);
+}
+
+void first_layer_backward(Tape& t, Node& n, Tensor* grads, Tensor* results) {
+  results[0] = std::move(grads[0]);
+  t.let_modules_go();
+  t.begin_segment(Phase::kBackward, n.instance);
+}
+
 }  // namespace
+
+// As the first layer's backward has ended no checkpoint is left that holds the dictionary.
+Tensor into_first_layer(Net& net, Tensor hidden) {
+  Tensor h = std::move(hidden);
+  Tape& t = net.tape;
+  if (net.layer_index > 0 || net.job.checkpointing == Checkpointing::kNone || net.job.use_reentrant) return h;
+  Node* node = t.record("shared_kv_states", first_layer_backward, {&h});
+  if (node == nullptr) return h;
+  h.leave_graph();
+  t.attach(node, h);
+  return h;
+}
 
 std::uint8_t kind_of(const Net& net) {
   const std::vector<std::uint8_t>& kinds = net.arch.layer_kinds;
@@ -149,9 +191,11 @@ Tensor gemma4_attention(Net& net, Tensor hidden, bool values_last) {
   const Tensor cos = unsqueeze(slides ? net.shared.local_cos : net.shared.cos, 2);
   const Tensor sin = unsqueeze(slides ? net.shared.local_sin : net.shared.sin, 2);
   const Shape heads{net.B, net.S, net.A, width}, kv_heads{net.B, net.S, groups, width};
+  net.tape.note_saved(false);
   Tensor q = view(net.linear("self_attn.q_proj", x, Dim(net.A.n() * width.n()), bias), heads);
   q = gemma4_norm(net, "self_attn.q_norm", std::move(q));
   q = transpose(rotate_by(std::move(q), cos, sin), 1, 2);
+  net.tape.note_saved(stores(net));
   const StoredStates stored = stored_states(net, slides);
   Tensor k = stored.k, v = stored.v;
   const std::uint8_t shared = kind_of(net) & (kStores | kShares);
@@ -170,10 +214,7 @@ Tensor gemma4_attention(Net& net, Tensor hidden, bool values_last) {
   if (shared == kStores) {
     stored.k = k;
     stored.v = v;
-    // All layers' checkpoints hold the one dictionary that these are put into.
-    if (net.job.checkpointing != Checkpointing::kNone && !net.tape.recomputing()) {
-      net.leaves.insert(net.leaves.begin(), {k, v});
-    }
+    put_into_dictionary(net, k, v);
   }
   AttentionOptions options;
   options.mask = layer_mask(net);
@@ -240,10 +281,26 @@ Tensor with_layer_input(Net& net, Tensor residual_in) {
   return add(residual, std::move(h));
 }
 
+void scalar_backward(Tape& t, Node& n, Tensor* grads, Tensor* results) {
+  results[0] = t.allocate(grads[0].shape(), grads[0].dtype(), n.name);
+}
+
+// hidden_states *= self.layer_scalar: the node saves the buffer, which a checkpoint runs the layer again for.
+Tensor scale_by_buffer(Tensor hidden) {
+  Tensor h = std::move(hidden);
+  Tape& t = h.tape();
+  Node* node = t.record("mul_backward", scalar_backward, {&h});
+  t.save(node, t.on_storage({.dtype = h.dtype(), .tape = &t}));
+  h.leave_graph();
+  t.attach(node, h);
+  return h;
+}
+
 Tensor layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kLayer);
   net.tape.buffer("layer_scalar", size_of(net.weight_dtype(1)));
-  Tensor residual = std::move(hidden);
+  Tensor residual = into_first_layer(net, std::move(hidden));
+  net.tape.note_saved(stores(net));
   Tensor h = gemma4_norm(net, "input_layernorm", residual);
   h = gemma4_attention(net, std::move(h), false);
   h = gemma4_norm(net, "post_attention_layernorm", std::move(h));
@@ -255,7 +312,7 @@ Tensor layer(Net& net, Tensor hidden) {
   h = gemma4_norm(net, "post_feedforward_layernorm", std::move(h));
   h = add(residual, std::move(h));
   if (net.arch.layer_input_width > 0) h = with_layer_input(net, std::move(h));
-  return scale_in_place(std::move(h));
+  return scale_by_buffer(std::move(h));
 }
 
 Tensor scaled(Net& net, Tensor embeds) {

@@ -27,6 +27,8 @@ void read_layer_inputs(ConfigFields& fields, Architecture& architecture);
 Tensor gemma4_norm(Net& net, const char* name, Tensor x, bool scaled = true);
 /// Gemma4TextAttention.forward; `values_last`: values are projected when the keys are through (Gemma 3n).
 Tensor gemma4_attention(Net& net, Tensor hidden, bool values_last);
+/// What a layer is given; behind the first one's backward nothing holds what layers share any more.
+Tensor into_first_layer(Net& net, Tensor hidden);
 /// The part of the token's input that is this layer's, through a narrow gate, as the layer adds it to something.
 Tensor through_layer_input(Net& net, Tensor hidden);
 /// Token table, layers' own inputs (`in_place`: their projection is scaled where it lies), positions, masks.

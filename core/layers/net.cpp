@@ -116,6 +116,7 @@ Net& Net::judge(bool trains) {
 void Net::end_micro_step() {
   leaves.clear();
   parts_.clear();
+  if (arch.ssm.width == 0) tape.let_modules_go();  // a recurrent state stays, a dictionary goes with its checkpoints
 }
 
 void Net::keep_until_next(std::vector<Tensor> outputs) {
@@ -404,6 +405,7 @@ Tensor Net::hooked_inputs(Tensor embeds_in) {
   Tensor embeds = std::move(embeds_in);
   if (!inputs_require_grads() || !tape.makes_graphs() || embeds.requires_grad()) return embeds;
   embeds.change().requires_grad = true;
+  tape.tell_hooked_output();
   whole_->leaves.push_back(embeds);
   return embeds;
 }

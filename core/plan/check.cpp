@@ -272,6 +272,16 @@ void check_context(const TrainingJob& job, Issues& issues) {
   }
 }
 
+// torchtitan 0.2 distributed/parallel_dims.py seq_len_divisor, which the parallelize.py of each of its models asserts.
+void check_length(const TrainingJob& job, Issues& issues) {
+  const Count divisor = 2 * job.tensor.degree * job.context;
+  if (job.framework.name != "torchtitan" || job.sequence_length % divisor == 0) return;
+  refuse(issues, "/sequence_length",
+         "torchtitan wants a length that twice the GPUs of tensor and context parallelism divide: here a multiple of " +
+             std::to_string(divisor) + ".",
+         std::to_string(std::max(divisor, job.sequence_length / divisor * divisor)));
+}
+
 // torchtitan 0.2 distributed/parallel_dims.py; what the other GPUs send is not known.
 void check_dispatch(const TrainingJob& job, Issues& issues) {
   if (job.data_parallel.shards() % job.expert != 0) {
@@ -378,6 +388,7 @@ void check_sharding(const Architecture& architecture, const TrainingJob& job, Is
         "1.0");
   }
   check_context(job, issues);
+  check_length(job, issues);
   check_experts(architecture, job, issues);
   if (job.expert_tensor > 1) {
     refuse(issues, "/parallelism/expert_tensor", "Experts divided by tensor parallelism are Megatron-Core's.", "1");

@@ -146,7 +146,8 @@ void FlatUnits::hand_over(Unit& unit) {
     at += p.whole;
     p.shape = elements(piece);
     p.dtype = unit.own;
-    p.reached = p.reached && p.requires_grad && piece > 0;
+    // Zeros stand for what nothing reached of a unit that some gradient came to.
+    p.reached = unit.reduced.defined() && p.requires_grad && piece > 0;
     if (p.reached) p.grad = unit.reduced;
   }
   unit.reduced.reset();
@@ -386,6 +387,11 @@ void FlatUnits::post_backward(Unit& unit) {
   if (unit.parameters.empty()) return;
   if (!unit.trained) {  // _post_backward_reshard_only_hook
     if (reduces_ || !fsdp_.keeps_gathered) unit.gathered.reset();
+    return;
+  }
+  const auto came = [this](std::int32_t p) { return gradient_of(p).defined(); };
+  if (std::none_of(unit.parameters.begin(), unit.parameters.end(), came)) {  // a tower without pictures
+    unit.gathered.reset();
     return;
   }
   const Scope in(tape_, "whole gradient", kPostBackward);

@@ -8,6 +8,10 @@ namespace {
 
 constexpr const char* kFunctions = "torch 2.14 nn/parallel/_functions.py: Gather, Broadcast, ReduceAddCoalesced";
 
+bool is_whole(const Parameter& p) {
+  return p.storage_bytes == p.shape.numel() * size_of(p.dtype);
+}
+
 }  // namespace
 
 // comm.scatter: the first GPU's rows are a view of the batch, which lies there.
@@ -49,22 +53,66 @@ void Replicas::for_each(Visit visit) {
   tape_.begin_segment(Phase::kBackward, -1);
 }
 
-// BroadcastBackward (materialize_grads: zeros where a replica's parameter has no gradient), ReduceAddCoalesced.forward
-// with NCCL: a new tensor for each; AccumulateGrad.
+// torch/_utils.py _take_tensors: which parameters of a layer are added up in one piece, each dtype apart; a piece ends
+// before it gets larger than the limit.
+std::vector<std::vector<std::size_t>> Replicas::pieces_of(std::int16_t instance) const {
+  constexpr Bytes kLimit = 10485760;  // nn/parallel/comm.py reduce_add_coalesced: buffer_size
+  struct Open {
+    Dtype dtype;
+    std::size_t piece;
+    Bytes size;
+  };
+  std::vector<Open> open;
+  std::vector<std::vector<std::size_t>> pieces;
+  const std::vector<Parameter>& parameters = tape_.parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter& p = parameters[i];
+    if (p.instance != instance || !is_whole(p)) continue;
+    const Bytes size = p.shape.numel() * size_of(p.dtype);
+    auto at = std::find_if(open.begin(), open.end(), [&](const Open& one) { return one.dtype == p.dtype; });
+    if (at == open.end()) at = open.insert(open.end(), {p.dtype, pieces.size(), kLimit});
+    if (at->size + size > kLimit) {
+      *at = {p.dtype, pieces.size(), 0};
+      pieces.emplace_back();
+    }
+    pieces[at->piece].push_back(i);
+    at->size += size;
+  }
+  return pieces;
+}
+
+// reduce_add_coalesced with NCCL: the piece is copied together, its sum is a tensor whose views become the gradients,
+// so that one of them holds it all, also the zeros of what is frozen.
+void Replicas::add_up(const std::vector<std::size_t>& piece, std::vector<Tensor>& sums) {
+  const std::vector<Parameter>& parameters = tape_.parameters();
+  const Dtype dtype = parameters[piece.front()].dtype;
+  Count count = 0;
+  for (const std::size_t i : piece) count += parameters[i].shape.numel();
+  Tensor copy;
+  if (piece.size() > 1) copy = tape_.allocate(elements(count), dtype, "cat");
+  const Tensor sum = tape_.allocate(elements(count), dtype, "reduce");
+  for (const std::size_t i : piece) {
+    sums[i] = tape_.on_storage(
+        {.shape = parameters[i].shape, .dtype = dtype, .is_view = true, .storage = sum.storage(), .tape = &tape_});
+  }
+}
+
+// BroadcastBackward (materialize_grads: zeros where a replica's parameter has no gradient), ReduceAddCoalesced.forward;
+// AccumulateGrad.
 void Replicas::after_backward() {
   const Scope in(tape_, "DataParallel", kFunctions);
-  const auto like = [this](const Parameter& p, const char* name) {
-    return p.storage_bytes == p.shape.numel() * size_of(p.dtype) ? tape_.allocate(p.shape, p.dtype, name) : Tensor();
-  };
-  for_each([&](const Parameter& p, Tensor& grad) {
-    if (!grad.defined()) grad = like(p, "zeros");
+  for_each([this](const Parameter& p, Tensor& grad) {
+    if (!grad.defined() && is_whole(p)) grad = tape_.allocate(p.shape, p.dtype, "zeros");
   });
-  std::vector<Tensor> sums;
-  for_each([&](const Parameter& p, Tensor&) { sums.push_back(like(p, "reduce")); });
+  std::vector<Tensor> sums(tape_.parameters().size());
+  std::int16_t last = -2;
+  for_each([&](const Parameter& p, Tensor&) {
+    if (p.instance == std::exchange(last, p.instance)) return;
+    for (const std::vector<std::size_t>& piece : pieces_of(p.instance)) add_up(piece, sums);
+  });
   for_each([](const Parameter&, Tensor& grad) { grad.reset(); });
-  std::size_t i = 0;
   for_each([&](Parameter& p, Tensor&) {
-    const Tensor sum = std::move(sums[i++]);
+    const Tensor sum = std::move(sums[static_cast<std::size_t>(&p - tape_.parameters().data())]);
     if (!p.reached || p.grad.defined()) return;
     p.grad = sum;
     tape_.set_category(p.grad, Category::kGradients);

@@ -8,7 +8,7 @@ namespace tidemark {
 
 /// nn.DataParallel: one process, whose first GPU has the module, every row of the batch and, gathered, every output.
 /// Broadcast is one node of the graph: it waits for the gradients of all parameters, of frozen ones gets zeros, and
-/// adds those of all GPUs up in new tensors.
+/// adds those of all GPUs up in pieces.
 /// Source: torch 2.14 nn/parallel/{data_parallel, replicate, _functions, comm}.py.
 class Replicas : public Sharded {
  public:
@@ -23,6 +23,8 @@ class Replicas : public Sharded {
  private:
   template <typename Visit>
   void for_each(Visit visit);
+  std::vector<std::vector<std::size_t>> pieces_of(std::int16_t instance) const;
+  void add_up(const std::vector<std::size_t>& piece, std::vector<Tensor>& sums);
 
   Tape& tape_;
   Count gpus_;

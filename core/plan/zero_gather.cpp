@@ -138,9 +138,10 @@ void ZeroGather::add_event(std::size_t module, bool graph, std::size_t from) {
   event.parameters = forward_[module];
   event.graph = graph;
   event.leaf = is_leaf(first_of(module));
+  open_containers(module, from);
+  if (const std::int32_t read = std::exchange(read_around_, -1); read >= 0) add_wrapper(read);
   if (!events_.empty()) event.before = events_.back().before + events_.back().counted;
   event.counted = event.leaf ? 0 : elements_of(module);
-  open_containers(module, from);
   event.ahead = std::exchange(ahead_, 0);
   event.layer = layer_;
   event.end = deep_ += elements_of(module);
@@ -148,6 +149,23 @@ void ZeroGather::add_event(std::size_t module, bool graph, std::size_t from) {
     part_of(p).uses.push_back(events_.size());
     queue_.emplace_back(events_.size(), p);
   }
+  events_.push_back(std::move(event));
+}
+
+// parameter_offload.py ZeROOrderedDict: what a module's forward reads of another one's parameters is registered with it
+// and gathered as it begins; peft 0.18 tuners/lora/layer.py Linear.forward asks for the dtype of lora_A's weight. What
+// is whole all the time is not noticed.
+void ZeroGather::add_wrapper(std::int32_t parameter) {
+  Event event;
+  event.parameters = {parameter};
+  if (!events_.empty()) event.before = events_.back().before + events_.back().counted;
+  event.counted = part_of(parameter).count;
+  event.ahead = std::exchange(ahead_, 0) - 1;
+  event.layer = layer_;
+  event.end = deep_;
+  event.stays = true;
+  part_of(parameter).uses.push_back(events_.size());
+  queue_.emplace_back(events_.size(), parameter);
   events_.push_back(std::move(event));
 }
 
@@ -166,6 +184,7 @@ void ZeroGather::trace() {
     if (body_has_table_ && i == 0) events_.back().stays = true;
   }
   root_ = deep_;
+  forward_end_ = events_.size();
   for (std::size_t end = known_ == Known::kStep ? forward_.size() : 0; end > 0;) {
     std::size_t begin = end - 1;
     while (instances_[begin] >= 0 && begin > 0 && instances_[begin - 1] == instances_[begin]) --begin;
@@ -252,8 +271,7 @@ void ZeroGather::begin_pass(Known known) {
 // Ahead of the first layer stand the beginnings of several stacks (a token table, a tower's patches), told apart by the
 // first part of their names.
 void ZeroGather::note_backward(bool same_module, const Parameter& p, std::int16_t instance, bool is_noted) {
-  // PEFT's hook on a frozen token table makes its module's output require a gradient for checkpoints' sake.
-  const bool trained = p.requires_grad || (p.is_embedding && recomputes_ && job_.has_adapter());
+  const bool trained = p.requires_grad;
   if (same_module) {
     backward_.back() = backward_.back() || trained;
     reached_ = reached_ || trained;
@@ -524,7 +542,7 @@ void ZeroGather::follow_evaluation() {
 void ZeroGather::pass_forward() {
   begin_pass(Known::kStep);
   scores_ = true;
-  run_up_to(forward_.size());
+  run_up_to(forward_end_);
   release();
   scores_ = false;
 }
@@ -641,7 +659,7 @@ void ZeroGather::prefetch() {
 Count ZeroGather::until_again(const Event& event, const Part& part) const {
   const auto again = std::lower_bound(part.uses.begin(), part.uses.end(), next_event_);
   if (again == part.uses.end()) return -1;
-  if (forgets_backward() && *again >= forward_.size()) return -1;
+  if (forgets_backward() && *again >= forward_end_) return -1;
   if (!event.leaf) return events_[*again].before - events_[next_event_].before;
   return (event.end <= root_ ? std::min(root_, events_[*again].layer) : events_[*again].layer) - event.end;
 }

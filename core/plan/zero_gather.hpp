@@ -36,6 +36,7 @@ class ZeroGather : public Sharded {
   void declare(Parameter& p) override;
   void use(std::int32_t parameter) override;
   void rehearse_input(bool has_gradient) override { input_has_gradient_ = has_gradient; }
+  void rehearse_hooked_output() override { backward_.back() = reached_ = true; }
   void enter_layer(std::int16_t instance, bool input_needs_grad) override;
   void leave_layer(std::int16_t instance) override;
   void leave_model() override;
@@ -107,10 +108,12 @@ class ZeroGather : public Sharded {
   Count elements_of(std::size_t module) const;
   bool is_leaf(const Parameter& p) const;
   bool shares(std::size_t module, std::size_t other, std::size_t length) const;
+  std::int32_t read_by_wrapper(std::size_t module, std::size_t length) const;
   void open_containers(std::size_t module, std::size_t from);
   void sort_leaves(bool experts_first);
   void trace_backward(std::size_t begin, std::size_t end);
   void trace_table(bool stays);
+  void add_wrapper(std::int32_t parameter);
   void add_event(std::size_t module, bool graph, std::size_t from = kNone);
   bool wants(std::size_t event, std::int32_t parameter) const;
   void run(std::size_t event);
@@ -120,7 +123,7 @@ class ZeroGather : public Sharded {
   void let_recomputed_go(std::size_t event);
   // Of a module's forward: a backward behind it is not thought of as it lets go.
   bool forgets_backward() const {
-    return in_rollout_.releases_forward && job_.generates() && !reference_ && next_event_ <= forward_.size();
+    return in_rollout_.releases_forward && job_.generates() && !reference_ && next_event_ <= forward_end_;
   }
   Count until_again(const Event& event, const Part& part) const;
   bool is_done_with(const Part& part, const Event& event) const;
@@ -173,6 +176,8 @@ class ZeroGather : public Sharded {
   std::vector<Event> events_;
   Count deep_ = 0, layer_ = 0;  // of what is traced: see Event
   Count ahead_ = 0;
+  std::int32_t read_around_ = -1;  // what the module that has just begun around another one reads of a third
+  std::size_t forward_end_ = 0;    // events of the forward
   Count root_ = -1;  // Event::end of the forward, behind which the model's own modules want everything once more
   std::vector<std::pair<std::size_t, std::int32_t>> queue_;  // (event, parameter) in order
   std::size_t next_event_ = 0, next_in_queue_ = 0;

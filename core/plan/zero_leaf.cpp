@@ -54,6 +54,17 @@ bool ZeroGather::shares(std::size_t module, std::size_t other, std::size_t lengt
   return !is_leaf(first_of(other)) && std::strncmp(a, b, length) == 0 && (b[length] == '.' || b[length] == '\0');
 }
 
+// lora_A's weight, where it is not whole all the time: the first of the adapter's that a linear layer's wrapper has.
+std::int32_t ZeroGather::read_by_wrapper(std::size_t module, std::size_t length) const {
+  if (job_.adapter.kind != AdapterKind::kLora) return -1;
+  std::size_t i = module;
+  while (i > 0 && shares(module, i - 1, length)) --i;
+  while (shares(module, i, length) && !first_of(i).is_adapter) ++i;
+  if (!shares(module, i, length)) return -1;
+  const std::int32_t first = forward_[i].front();
+  return parts_[static_cast<std::size_t>(first) - first_].persists ? -1 : first;
+}
+
 // The modules around this one that begin before it, where `from` has run last.
 void ZeroGather::open_containers(std::size_t module, std::size_t from) {
   const Parameter& p = first_of(module);
@@ -79,6 +90,7 @@ void ZeroGather::open_containers(std::size_t module, std::size_t from) {
     if (length == 0) layer_ = deep_;
     deep_ += inside;
     ++ahead_;
+    if (whole) read_around_ = read_by_wrapper(module, length);
   }
   // lora_dropout lies between a linear layer and its lora_A.
   const bool forward = from != kNone && from < module;

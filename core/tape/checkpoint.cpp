@@ -111,11 +111,12 @@ void Tape::save_again(const Tensor& tensor) {
   if (slot + 1 == frame.count) stopped_ = true;
 }
 
-void Tape::hold_in_module(const Tensor& tensor) {
+void Tape::hold_in_module(const Tensor& tensor, const Tensor& further) {
   const auto slot = static_cast<std::size_t>(instance_ + 1);
   if (held_in_modules_.size() <= slot) held_in_modules_.resize(slot + 1);
   noting_ = false;
   noted_.push_back(without_edge(tensor));
+  if (further.defined()) noted_.push_back(without_edge(further));
   held_in_modules_[slot] = std::exchange(noted_, {});
 }
 
@@ -218,6 +219,9 @@ void Tape::checkpoint_backward(Tape& tape, Node& node, Tensor* grads, Tensor* re
   Tensor grad = grads[0];
   inner.deposit(out.edge(), std::move(grad));
   inner.run(leaves.size());
+  // The layer's own hooks run in the inner backward, while CheckpointFunction.backward holds inputs, outputs and
+  // gradients.
+  if (tape.placement() != nullptr && node.instance >= 0) tape.placement()->backward_leaves(node.instance);
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     leaves[i]->grads.grow_to(1);
     results[i] = std::move(leaves[i]->grads[0]);

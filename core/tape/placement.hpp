@@ -22,6 +22,8 @@ class Placement {
   virtual void use(std::int32_t /*parameter*/) {}
   /// In a rehearsal, of the module that asks next: whether what it is called with has a gradient.
   virtual void rehearse_input(bool /*has_gradient*/) {}
+  /// Of the module that asked last: a hook makes its output require a gradient.
+  virtual void rehearse_hooked_output() {}
 
   /// The model's forward begins and returns.
   virtual void enter_model() {}

@@ -122,6 +122,10 @@ class Tape : public Record, public Guards {
   void tell_input(const Tensor& input) {
     if (rehearsing_) placement_->rehearse_input(input.requires_grad());
   }
+  /// A hook has made the output of the module that was called last require a gradient.
+  void tell_hooked_output() {
+    if (rehearsing_) placement_->rehearse_hooked_output();
+  }
 
   /// Of the card whose kernels run: 90 = 9.0.
   void set_compute_capability(int capability) { compute_capability_ = capability; }
@@ -197,9 +201,9 @@ class Tape : public Record, public Guards {
   bool recomputing() const { return recomputing_ != nullptr; }
   /// What the nodes of a recomputation keep from here on is part of the graph behind what a module will hold.
   void note_saved(bool on) { noting_ = on && recomputing_ != nullptr; }
-  /// A module of this layer takes the tensor as an attribute: it stays, with the graph of a recomputation behind it,
-  /// which no backward runs (nobody but what was saved leads there), until the module lets it go.
-  void hold_in_module(const Tensor& tensor);
+  /// A module of this layer takes the tensors as attributes: they stay, with the graph of a recomputation behind them,
+  /// which no backward runs (nobody but what was saved leads there), until the module lets them go.
+  void hold_in_module(const Tensor& tensor, const Tensor& further = {});
   void let_module_go();
   /// The same of all layers, each in a stretch of its own.
   void let_modules_go();

@@ -82,13 +82,12 @@ def install_liger(model, fake):
             real = LigerFusedLinearCrossEntropyLoss()
     base = model.get_base_model() if hasattr(model, "get_base_model") else model
     head = base.get_output_embeddings()
-    weight = head.weight
     head.forward = lambda hidden: hidden
 
     def loss_function(logits=None, labels=None, vocab_size=None, **kw):
         hidden = logits.reshape(-1, logits.shape[-1])
         target = F.pad(labels, (0, 1), value=-100)[..., 1:].contiguous().view(-1)
-        w = weight
+        w = head.weight                                # as it is now: FSDP puts others in its place
         if real is not None:
             return real(w, hidden, target)
         if torch.is_autocast_enabled("cuda"):          # amp_custom_fwd casts fp32 inputs

@@ -110,6 +110,7 @@ def run_fake(job, registry, steps, top):
                     batch_shapes = batch_shapes or {k: list(v.shape) for k, v in batch.items() if hasattr(v, "shape")}
                     for v in tree_iter(batch):
                         tr.mark_kind(v, "input")
+                    v = None                      # else the last of them stays to the next batch
                     with offloading.around_step(model):
                         out = J.forward_loss(model, batch, job)
                         loss = out.loss
