@@ -61,27 +61,47 @@ void CachingAllocator::FreeList::empty(const SizeGroup& group) {
   if (--filled[group.bin] == 0) occupied[group.bin / 64] &= ~(std::uint64_t{1} << (group.bin % 64));
 }
 
+// A pairing heap (Fredman, Sedgewick, Sleator and Tarjan 1986): the higher of two roots becomes the lower one's first
+// child.
+std::int32_t CachingAllocator::meld(std::int32_t a, std::int32_t b) {
+  if (a == kNoBlock || b == kNoBlock) return a == kNoBlock ? b : a;
+  if (at(b).address < at(a).address) std::swap(a, b);
+  Block &root = at(a), &child = at(b);
+  child.sibling = root.child;
+  child.before = a;
+  if (root.child != kNoBlock) at(root.child).before = b;
+  root.child = b;
+  return a;
+}
+
+// What a root's children are without it: each two of them, then all pairs from the last one on.
+std::int32_t CachingAllocator::meld_children(std::int32_t first) {
+  std::int32_t pairs = kNoBlock, all = kNoBlock;
+  while (first != kNoBlock) {
+    const std::int32_t second = at(first).sibling;
+    const std::int32_t rest = second == kNoBlock ? kNoBlock : at(second).sibling;
+    const std::int32_t pair = meld(first, second);
+    at(pair).sibling = pairs;
+    pairs = pair;
+    first = rest;
+  }
+  while (pairs != kNoBlock) {
+    const std::int32_t rest = at(pairs).sibling;
+    all = meld(all, pairs);
+    pairs = rest;
+  }
+  return all;
+}
+
 void CachingAllocator::put_free(std::int32_t index) {
   Block& freed = at(index);
   freed.is_free = true;
+  freed.child = kNoBlock;
   FreeList& list = pool(freed.pool).free_blocks;
   if (freed.group == kNoGroup) freed.group = list.group_of(freed.size);
   SizeGroup& group = list.group(freed.group);
   if (group.lowest == kNoBlock) list.fill(group);
-  // Most blocks come back below the others, or above them.
-  std::int32_t above = group.lowest, below = kNoBlock;
-  if (group.highest != kNoBlock && at(group.highest).address < freed.address) {
-    below = group.highest;
-    above = kNoBlock;
-  }
-  while (above != kNoBlock && at(above).address < freed.address) {
-    below = above;
-    above = at(above).above;
-  }
-  freed.below = below;
-  freed.above = above;
-  (below == kNoBlock ? group.lowest : at(below).above) = index;
-  (above == kNoBlock ? group.highest : at(above).below) = index;
+  group.lowest = meld(group.lowest, index);
 }
 
 void CachingAllocator::take_free(std::int32_t index) {
@@ -89,8 +109,15 @@ void CachingAllocator::take_free(std::int32_t index) {
   taken.is_free = false;
   FreeList& list = pool(taken.pool).free_blocks;
   SizeGroup& group = list.group(taken.group);
-  (taken.below == kNoBlock ? group.lowest : at(taken.below).above) = taken.above;
-  (taken.above == kNoBlock ? group.highest : at(taken.above).below) = taken.below;
+  const std::int32_t children = meld_children(taken.child);
+  if (group.lowest == index) {
+    group.lowest = children;
+  } else {
+    Block& before = at(taken.before);
+    (before.child == index ? before.child : before.sibling) = taken.sibling;
+    if (taken.sibling != kNoBlock) at(taken.sibling).before = taken.before;
+    group.lowest = meld(group.lowest, children);
+  }
   if (group.lowest == kNoBlock) list.empty(group);
 }
 
@@ -109,10 +136,7 @@ std::int32_t CachingAllocator::take_best(Bytes size, FreeList& list) {
       SizeGroup& group = list.group(index);
       if (group.size < size || group.lowest == kNoBlock) continue;
       const std::int32_t taken = group.lowest;
-      at(taken).is_free = false;
-      group.lowest = at(taken).above;
-      (group.lowest == kNoBlock ? group.highest : at(group.lowest).below) = kNoBlock;
-      if (group.lowest == kNoBlock) list.empty(group);
+      take_free(taken);
       return taken;
     }
     bits &= bits - 1;

@@ -77,17 +77,17 @@ class CachingAllocator {
     std::int32_t group = kNoGroup;     ///< of the free blocks of the same size; kNoGroup: not looked up yet
     std::int16_t pool = 0;             ///< index into pools_
     bool is_free = false;              ///< in the free list of its pool
-    std::int32_t below = kNoBlock;     ///< the next free block of its size at a lower address
-    std::int32_t above = kNoBlock;     ///< and at a higher one
+    std::int32_t child = kNoBlock;     ///< of the heap of its group: the first below it,
+    std::int32_t sibling = kNoBlock;   ///< the next beside it (of the lowest block none is read),
+    std::int32_t before = kNoBlock;    ///< and the one before it, or where it is the first the one above
     std::uint32_t waits_for = 0;       ///< streams that still use it, one bit each (stream_uses)
   };
 
-  // The free blocks of one size, by their addresses; once there have been some, the group stays.
+  // The free blocks of one size, a heap by their addresses; once there have been some, the group stays.
   struct SizeGroup {
-    Bytes size = 0;                   ///< of each
-    std::int32_t lowest = kNoBlock;   ///< the first of them
-    std::int32_t highest = kNoBlock;  ///< the last
-    std::int32_t above = kNoGroup;    ///< group of the next larger size in the same bin
+    Bytes size = 0;                  ///< of each
+    std::int32_t lowest = kNoBlock;  ///< the root
+    std::int32_t above = kNoGroup;   ///< group of the next larger size in the same bin
     std::uint32_t bin = 0;
   };
 
@@ -130,6 +130,8 @@ class CachingAllocator {
   std::int32_t grow_expandable(Bytes size, std::int16_t pool);
   void release(std::int32_t block);
   void split(std::int32_t block, Bytes size);
+  std::int32_t meld(std::int32_t a, std::int32_t b);
+  std::int32_t meld_children(std::int32_t first);
   void put_free(std::int32_t block);
   void take_free(std::int32_t block);
   // Takes the smallest free block of at least `size`, the lowest address among equals; else kNoBlock.

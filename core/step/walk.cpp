@@ -277,62 +277,65 @@ class Walker {
     }
   }
 
-  void segment(std::size_t index, Count repetition) {
-    const Segment& g = tape_.segments()[index];
-    if (number_ == 1 && workspaces_ == 0 && g.instance >= 0 && g.phase == Phase::kForward) {
+  // Each handle's as the first product of its thread runs.
+  void make_workspaces(const Segment& g) {
+    if (workspaces_ == 0 && g.instance >= 0 && g.phase == Phase::kForward) {
       workspace();
       ++workspaces_;
     }
     // A model without layers has made its first by now, too.
     const int least = options_.multiplies ? 0 : 1;
-    while (number_ == 1 && workspaces_ >= least && workspaces_ < kCublasHandles && g.phase == Phase::kBackward) {
+    while (workspaces_ >= least && workspaces_ < kCublasHandles && g.phase == Phase::kBackward) {
       workspace();
       ++workspaces_;
     }
+  }
+
+  void segment(std::size_t index, Count repetition) {
+    const Segment& g = tape_.segments()[index];
+    if (number_ == 1) make_workspaces(g);
     phase_ = sim_.phase_of(index);
     const Run* const here = run_of(g.instance);
-    const std::size_t row = slot(here == nullptr ? 0 : repetition, 0);
-    const bool records = options_.itemise && number_ == 2;
+    const bool records = options_.itemise && number_ == 2, replays = options_.allocator;
+    std::int32_t* const row = replays ? handles_.data() + slot(here == nullptr ? 0 : repetition, 0) : nullptr;
     const Bytes at_first = allocated();
-    Bytes high_live = live_;
+    Bytes live = live_, high_live = live_;
     High high;
+    const Event* const events = tape_.events().data();
     for (std::uint32_t e = g.begin; e < g.end; ++e) {
-      const Event& event = tape_.events()[e];
+      const Event event = events[e];
       if (event.kind == Event::Kind::kStreamDone) {
-        if (options_.allocator) allocator_.stream_done(static_cast<Stream>(event.subject));
+        if (replays) allocator_.stream_done(static_cast<Stream>(event.subject));
         continue;
       }
-      const std::int32_t id = event.subject;
-      const Facts& facts = facts_[static_cast<std::size_t>(id)];
+      const Facts& facts = facts_[static_cast<std::size_t>(event.subject)];
       std::int32_t* handle = nullptr;
-      if (options_.allocator) {
-        // Most storages are used where they are born, in layers that the same run repeats or in none.
-        const bool is_near = facts.born_within == here;
-        handle = &handles_[is_near ? row + static_cast<std::size_t>(id) : resolve(g.instance, repetition, id)];
-      }
+      // Most storages are used where they are born, in layers that the same run repeats or in none.
+      if (replays && facts.born_within == here) handle = row + event.subject;
+      if (replays && facts.born_within != here) handle = &handles_[resolve(g.instance, repetition, event.subject)];
       if (event.allocates()) {
-        live_ += facts.rounded;
+        live += facts.rounded;
         categories_[facts.category] += facts.rounded;
-        if (handle != nullptr) *handle = allocator_.malloc(facts.bytes, facts.stream);
-        high_live = std::max(high_live, live_);
-        if (const Bytes now = allocated(); now > high.total) {
+        if (replays) *handle = allocator_.malloc(facts.bytes, facts.stream);
+        high_live = std::max(high_live, live);
+        if (const Bytes now = replays ? allocator_.allocated() : live; now > high.total) {
           high.total = now;
           high.event = e;
           high.is_kept = !records && (number_ < 2 || now <= result_.peak);
         }
       } else {
         // On the way up each height is passed by the next one: it is kept once the memory falls again.
-        if (!high.is_kept) keep(high);
-        live_ -= facts.rounded;
+        if (!high.is_kept) keep(high, live);
+        live -= facts.rounded;
         categories_[facts.category] -= facts.rounded;
-        if (handle != nullptr) {
-          result_.unmatched += *handle == CachingAllocator::kNoBlock && facts.rounded > 0;
-          allocator_.free(*handle, event.kind == Event::Kind::kFreeAfter ? used_on(id) : 0);
-          *handle = CachingAllocator::kNoBlock;
-        }
+        if (!replays) continue;
+        result_.unmatched += *handle == CachingAllocator::kNoBlock && facts.rounded > 0;
+        allocator_.free(*handle, event.kind == Event::Kind::kFreeAfter ? used_on(event.subject) : 0);
+        *handle = CachingAllocator::kNoBlock;
       }
     }
-    if (!high.is_kept) keep(high);
+    live_ = live;
+    if (!high.is_kept) keep(high, live);
     note(high_live, std::max(at_first, high.total));
     if (number_ == 1) result_.first_peak = std::max(result_.first_peak, high.total);
     const bool is_peak = number_ >= 2 && high.total > result_.peak;
@@ -350,9 +353,9 @@ class Walker {
     Bytes by_category[kCategoryCount] = {};
   };
 
-  void keep(High& high) const {
+  void keep(High& high, Bytes live) const {
     high.is_kept = true;
-    high.live = live_;
+    high.live = live;
     std::copy(categories_, categories_ + kCategoryCount, high.by_category);
   }
 
@@ -398,7 +401,7 @@ class Walker {
     }
     High end;
     end.total = allocated();
-    keep(end);
+    keep(end, live_);
     moments.push_back(moment_of(end, g, repetition));
   }
 
