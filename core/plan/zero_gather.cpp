@@ -237,9 +237,10 @@ void ZeroGather::trace_backward(std::size_t begin, std::size_t end) {
   }
 }
 
-bool ZeroGather::wants(std::size_t event, std::int32_t parameter) const {
-  const std::vector<std::int32_t>& all = events_[event].parameters;
-  return std::find(all.begin(), all.end(), parameter) != all.end();
+// The first event from there on that wants it.
+std::size_t ZeroGather::next_use(const Part& part, std::size_t from) const {
+  const auto next = std::lower_bound(part.uses.begin(), part.uses.end(), from);
+  return next == part.uses.end() ? events_.size() : *next;
 }
 
 void ZeroGather::begin_micro_step(bool last) {
@@ -351,9 +352,9 @@ Tensor ZeroGather::gathered(std::int32_t storage) {
 // fetch_sub_module, at the first of a module's parameters.
 void ZeroGather::fetch(std::int32_t parameter) {
   if (blind_) return fetch_alone(part_of(parameter).module);
-  if (next_event_ > 0 && wants(next_event_ - 1, parameter)) return;
-  std::size_t event = next_event_;
-  while (event < events_.size() && !wants(event, parameter)) ++event;
+  const Part& part = part_of(parameter);
+  if (next_event_ > 0 && next_use(part, next_event_ - 1) == next_event_ - 1) return;
+  const std::size_t event = next_use(part, next_event_);
   if (event == events_.size()) {
     if (stack_ends_ && tape_.parameters()[static_cast<std::size_t>(parameter)].instance < 0) let_kept_go();
     gather({parameter});
@@ -657,11 +658,11 @@ void ZeroGather::prefetch() {
 // How many elements modules want until one wants it again: -1, none does. A leaf module's are wanted by all modules
 // around it, too.
 Count ZeroGather::until_again(const Event& event, const Part& part) const {
-  const auto again = std::lower_bound(part.uses.begin(), part.uses.end(), next_event_);
-  if (again == part.uses.end()) return -1;
-  if (forgets_backward() && *again >= forward_end_) return -1;
-  if (!event.leaf) return events_[*again].before - events_[next_event_].before;
-  return (event.end <= root_ ? std::min(root_, events_[*again].layer) : events_[*again].layer) - event.end;
+  const std::size_t again = next_use(part, next_event_);
+  if (again == events_.size()) return -1;
+  if (forgets_backward() && again >= forward_end_) return -1;
+  if (!event.leaf) return events_[again].before - events_[next_event_].before;
+  return (event.end <= root_ ? std::min(root_, events_[again].layer) : events_[again].layer) - event.end;
 }
 
 void ZeroGather::let_go(Part& part, bool graph) {

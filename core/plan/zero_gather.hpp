@@ -115,7 +115,7 @@ class ZeroGather : public Sharded {
   void trace_table(bool stays);
   void add_wrapper(std::int32_t parameter);
   void add_event(std::size_t module, bool graph, std::size_t from = kNone);
-  bool wants(std::size_t event, std::int32_t parameter) const;
+  std::size_t next_use(const Part& part, std::size_t from) const;
   void run(std::size_t event);
   void run_up_to(std::size_t end);
   void let_go(Part& part, bool graph);

@@ -6,10 +6,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "core/plan/zero_gather.hpp"
 
 namespace tidemark {
+namespace {
+
+constexpr int kPlacesInLeaf = 5;  // that place_in_leaf knows
+
+}  // namespace
 
 bool has_leaf_modules(std::string_view model_type) {
   return model_type == "mixtral" || model_type == "qwen2_moe" || model_type == "qwen3_moe";
@@ -41,7 +47,12 @@ void ZeroGather::sort_leaves(bool experts_first) {
   };
   for (std::vector<std::int32_t>& module : forward_) {
     if (place(module.front()) < 0) continue;
-    std::stable_sort(module.begin(), module.end(), [&](std::int32_t a, std::int32_t b) { return place(a) < place(b); });
+    std::vector<std::int32_t> sorted;
+    for (int at = 0; at < kPlacesInLeaf; ++at) {
+      std::copy_if(module.begin(), module.end(), std::back_inserter(sorted),
+                   [&](std::int32_t p) { return place(p) == at; });
+    }
+    module = std::move(sorted);
   }
 }
 

@@ -4,8 +4,6 @@
 #include <bit>
 #include <utility>
 
-#include "core/units/sorted.hpp"
-
 namespace tidemark {
 namespace {
 
@@ -40,105 +38,116 @@ std::size_t CachingAllocator::FreeList::bin_of(Bytes size) {
 
 std::int32_t CachingAllocator::FreeList::group_of(Bytes size) {
   const std::size_t bin = bin_of(size);
-  std::int32_t below = kNoGroup, above = lowest[bin];
-  while (above != kNoGroup && group(above).size < size) {
-    below = above;
-    above = group(above).above;
+  std::int32_t below = kNoGroup, found = lowest[bin];
+  while (found != kNoGroup && group(found).size < size) {
+    below = found;
+    found = group(found).above;
   }
-  if (above != kNoGroup && group(above).size == size) return above;
-  std::int32_t made = static_cast<std::int32_t>(groups.size());
-  if (unused.empty()) {
-    groups.emplace_back();
-  } else {
-    made = unused.back();
-    unused.pop_back();
-  }
-  group(made).size = size;
-  group(made).below = below;
-  group(made).above = above;
+  if (found != kNoGroup && group(found).size == size) return found;
+  const auto made = static_cast<std::int32_t>(groups.size());
+  groups.emplace_back();
+  groups.back().size = size;
+  groups.back().above = found;
+  groups.back().bin = static_cast<std::uint32_t>(bin);
   (below == kNoGroup ? lowest[bin] : group(below).above) = made;
-  if (above != kNoGroup) group(above).below = made;
-  occupied[bin / 64] |= std::uint64_t{1} << (bin % 64);
   return made;
 }
 
-void CachingAllocator::FreeList::drop(std::int32_t index) {
-  SizeGroup& dropped = group(index);
-  dropped.heap.clear();
-  const std::size_t bin = bin_of(dropped.size);
-  (dropped.below == kNoGroup ? lowest[bin] : group(dropped.below).above) = dropped.above;
-  if (dropped.above != kNoGroup) group(dropped.above).below = dropped.below;
-  if (lowest[bin] == kNoGroup) occupied[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
-  unused.push_back(index);
+void CachingAllocator::FreeList::fill(const SizeGroup& group) {
+  if (filled[group.bin]++ == 0) occupied[group.bin / 64] |= std::uint64_t{1} << (group.bin % 64);
 }
 
-bool CachingAllocator::is_there(const SizeGroup& group, const FreeBlock& entry) const {
-  const Block& block = blocks_[static_cast<std::size_t>(entry.block)];
-  return block.is_free && block.address == entry.address && block.size == group.size;
+void CachingAllocator::FreeList::empty(const SizeGroup& group) {
+  if (--filled[group.bin] == 0) occupied[group.bin / 64] &= ~(std::uint64_t{1} << (group.bin % 64));
 }
 
-// Takes out what is free no longer, and what is there twice.
-void CachingAllocator::tidy(SizeGroup& group) {
-  auto& heap = group.heap;
-  heap.erase(std::remove_if(heap.begin(), heap.end(), [&](const FreeBlock& entry) { return !is_there(group, entry); }),
-             heap.end());
-  sort_list(heap, [](const FreeBlock& a, const FreeBlock& b) { return a.address < b.address; });
-  heap.erase(std::unique(heap.begin(), heap.end(),
-                         [](const FreeBlock& a, const FreeBlock& b) { return a.address == b.address; }),
-             heap.end());
+// A pairing heap (Fredman, Sedgewick, Sleator and Tarjan 1986): the higher of two roots becomes the lower one's first
+// child.
+std::int32_t CachingAllocator::meld(std::int32_t a, std::int32_t b) {
+  if (a == kNoBlock || b == kNoBlock) return a == kNoBlock ? b : a;
+  if (at(b).address < at(a).address) std::swap(a, b);
+  Block &root = at(a), &child = at(b);
+  child.sibling = root.child;
+  child.before = a;
+  if (root.child != kNoBlock) at(root.child).before = b;
+  root.child = b;
+  return a;
 }
 
-void CachingAllocator::put_free(std::int32_t block) {
-  Block& freed = at(block);
+// What a root's children are without it: each two of them, then all pairs from the last one on.
+std::int32_t CachingAllocator::meld_children(std::int32_t first) {
+  std::int32_t pairs = kNoBlock, all = kNoBlock;
+  while (first != kNoBlock) {
+    const std::int32_t second = at(first).sibling;
+    const std::int32_t rest = second == kNoBlock ? kNoBlock : at(second).sibling;
+    const std::int32_t pair = meld(first, second);
+    at(pair).sibling = pairs;
+    pairs = pair;
+    first = rest;
+  }
+  while (pairs != kNoBlock) {
+    const std::int32_t rest = at(pairs).sibling;
+    all = meld(all, pairs);
+    pairs = rest;
+  }
+  return all;
+}
+
+void CachingAllocator::put_free(std::int32_t index) {
+  Block& freed = at(index);
   freed.is_free = true;
-  FreeList& list = pool_of(freed).free_blocks;
-  freed.group = list.group_of(freed.size);
+  freed.child = kNoBlock;
+  FreeList& list = pool(freed.pool).free_blocks;
+  if (freed.group == kNoGroup) freed.group = list.group_of(freed.size);
   SizeGroup& group = list.group(freed.group);
-  ++group.count;
-  group.heap.push_back({freed.address, block});
-  std::push_heap(group.heap.begin(), group.heap.end(), is_higher);
-  constexpr std::size_t kFewEntries = 32;
-  if (group.heap.size() > 2 * group.count + kFewEntries) tidy(group);
+  if (group.lowest == kNoBlock) list.fill(group);
+  group.lowest = meld(group.lowest, index);
 }
 
-// The block's entry stays in the heap until it comes to the top or the heap is tidied.
-void CachingAllocator::take_free(std::int32_t block) {
-  Block& taken = at(block);
+void CachingAllocator::take_free(std::int32_t index) {
+  Block& taken = at(index);
   taken.is_free = false;
-  FreeList& list = pool_of(taken).free_blocks;
-  if (--list.group(taken.group).count == 0) list.drop(taken.group);
+  FreeList& list = pool(taken.pool).free_blocks;
+  SizeGroup& group = list.group(taken.group);
+  const std::int32_t children = meld_children(taken.child);
+  if (group.lowest == index) {
+    group.lowest = children;
+  } else {
+    Block& before = at(taken.before);
+    (before.child == index ? before.child : before.sibling) = taken.sibling;
+    if (taken.sibling != kNoBlock) at(taken.sibling).before = taken.before;
+    group.lowest = meld(group.lowest, children);
+  }
+  if (group.lowest == kNoBlock) list.empty(group);
 }
 
-std::int32_t CachingAllocator::lowest_of(SizeGroup& group) {
-  while (!is_there(group, group.heap.front())) {
-    std::pop_heap(group.heap.begin(), group.heap.end(), is_higher);
-    group.heap.pop_back();
+std::int32_t CachingAllocator::take_best(Bytes size, FreeList& list) {
+  const std::size_t own = FreeList::bin_of(size);
+  std::size_t word = own / 64;
+  std::uint64_t bits = list.occupied[word] & (~std::uint64_t{0} << (own % 64));
+  while (true) {
+    while (bits == 0) {
+      if (++word == list.occupied.size()) return kNoBlock;
+      bits = list.occupied[word];
+    }
+    // The request's own bin may hold smaller blocks too; in every later bin all are large enough.
+    std::int32_t index = list.lowest[word * 64 + static_cast<std::size_t>(std::countr_zero(bits))];
+    for (; index != kNoGroup; index = list.group(index).above) {
+      SizeGroup& group = list.group(index);
+      if (group.size < size || group.lowest == kNoBlock) continue;
+      const std::int32_t taken = group.lowest;
+      take_free(taken);
+      return taken;
+    }
+    bits &= bits - 1;
   }
-  return group.heap.front().block;
-}
-
-std::int32_t CachingAllocator::best_fit(Bytes size, FreeList& list) {
-  std::size_t bin = FreeList::bin_of(size);
-  // The request's own bin may hold smaller blocks too; in every later bin all are large enough.
-  std::int32_t group = list.lowest[bin];
-  while (group != kNoGroup && list.group(group).size < size) group = list.group(group).above;
-  if (group != kNoGroup) return lowest_of(list.group(group));
-  ++bin;
-  std::size_t word = bin / 64;
-  if (word >= list.occupied.size()) return kNoBlock;
-  std::uint64_t bits = list.occupied[word] & (~std::uint64_t{0} << (bin % 64));
-  while (bits == 0) {
-    if (++word == list.occupied.size()) return kNoBlock;
-    bits = list.occupied[word];
-  }
-  return lowest_of(list.group(list.lowest[word * 64 + static_cast<std::size_t>(std::countr_zero(bits))]));
 }
 
 // ---- blocks ----------------------------------------------------------------------------------------------------
 
 CachingAllocator::CachingAllocator(AllocatorOptions options) : options_(options) {}
 
-std::int32_t CachingAllocator::new_block(Bytes size, Bytes address, bool is_small, std::int16_t stream) {
+std::int32_t CachingAllocator::new_block(Bytes size, Bytes address, std::int16_t pool) {
   std::int32_t index = static_cast<std::int32_t>(blocks_.size());
   if (unused_.empty()) {
     blocks_.emplace_back();
@@ -146,15 +155,15 @@ std::int32_t CachingAllocator::new_block(Bytes size, Bytes address, bool is_smal
     index = unused_.back();
     unused_.pop_back();
   }
-  at(index) = Block{.size = size, .address = address, .is_small = is_small, .stream = stream};
+  at(index) = Block{.size = size, .address = address, .pool = pool};
   return index;
 }
 
 // alloc_block(): a new segment from the driver, all of it one block.
-std::int32_t CachingAllocator::grow(Bytes size, bool is_small, std::int16_t stream) {
-  const Bytes bytes = segment_bytes(size, is_small);
-  Pool& p = pool(is_small, stream);
-  const std::int32_t block = new_block(bytes, p.end_address, is_small, stream);
+std::int32_t CachingAllocator::grow(Bytes size, std::int16_t of) {
+  const Bytes bytes = segment_bytes(size, is_small(of));
+  Pool& p = pool(of);
+  const std::int32_t block = new_block(bytes, p.end_address, of);
   p.end_address += bytes;
   reserved_ += bytes;
   return block;
@@ -162,17 +171,17 @@ std::int32_t CachingAllocator::grow(Bytes size, bool is_small, std::int16_t stre
 
 // try_allocate_expandable_block(): maps more pages at the end of the pool's segment. A free block that lies there is
 // extended, so only what it lacks is mapped.
-std::int32_t CachingAllocator::grow_expandable(Bytes size, bool is_small, std::int16_t stream) {
-  Pool& p = pool(is_small, stream);
-  const Bytes page = is_small ? kSmallSegment : kLargeSegment;
+std::int32_t CachingAllocator::grow_expandable(Bytes size, std::int16_t of) {
+  Pool& p = pool(of);
+  const Bytes page = is_small(of) ? kSmallSegment : kLargeSegment;
   const bool extends = p.tail != kNoBlock && at(p.tail).is_free;
   const Bytes bytes = round_up(size - (extends ? at(p.tail).size : 0), page);
   reserved_ += bytes;
   if (extends) {
     take_free(p.tail);
-    at(p.tail).size += bytes;
+    resize(at(p.tail), at(p.tail).size + bytes);
   } else {
-    const std::int32_t block = new_block(bytes, p.end_address, is_small, stream);
+    const std::int32_t block = new_block(bytes, p.end_address, of);
     if (p.tail != kNoBlock) {
       at(block).previous = p.tail;
       at(p.tail).next = block;
@@ -185,57 +194,51 @@ std::int32_t CachingAllocator::grow_expandable(Bytes size, bool is_small, std::i
 
 // Cuts `block` down to `size`; the rest becomes a free block behind it.
 void CachingAllocator::split(std::int32_t block, Bytes size) {
-  const std::int32_t rest =
-      new_block(at(block).size - size, at(block).address + size, at(block).is_small, at(block).stream);
+  const std::int32_t rest = new_block(at(block).size - size, at(block).address + size, at(block).pool);
   Block& front = at(block);  // taken after new_block, which may move all blocks
   Block& back = at(rest);
   back.previous = block;
   back.next = front.next;
   if (back.next != kNoBlock) at(back.next).previous = rest;
   front.next = rest;
-  front.size = size;
-  Pool& p = pool_of(front);
+  resize(front, size);
+  Pool& p = pool(front.pool);
   if (p.tail == block) p.tail = rest;
   put_free(rest);
 }
 
-// Joins `block` and the one behind it; neither is in a free list.
+// Joins `block` and the free one behind it.
 void CachingAllocator::absorb_next(std::int32_t block) {
   Block& front = at(block);
   const std::int32_t absorbed = front.next;
   const Block& back = at(absorbed);
-  front.size += back.size;
+  resize(front, front.size + back.size);
   front.next = back.next;
   if (front.next != kNoBlock) at(front.next).previous = block;
-  Pool& p = pool_of(front);
+  Pool& p = pool(front.pool);
   if (p.tail == absorbed) p.tail = block;
   unused_.push_back(absorbed);
 }
 
 // ---- requests --------------------------------------------------------------------------------------------------
 
-// A stale entry of a free list must not be taken for a block of another pool: no two pools have an address in common.
-void CachingAllocator::add_stream() {
-  constexpr Bytes kPoolRange = Bytes{1} << 56;
-  const auto before = static_cast<Bytes>(2 * pools_.size());
-  Pools& added = pools_.emplace_back();
-  added.small.end_address = before * kPoolRange;
-  added.large.end_address = (before + 1) * kPoolRange;
+void CachingAllocator::add_pools(std::int16_t last) {
+  pools_.resize(static_cast<std::size_t>(last) + 1);
 }
 
 std::int32_t CachingAllocator::malloc(Bytes bytes, std::int16_t stream) {
   if (bytes <= 0) return kNoBlock;
-  while (pools_.size() <= static_cast<std::size_t>(stream)) add_stream();
   const Bytes size = round_to_block(bytes);
-  const bool is_small = size <= kSmallRequest;
-  std::int32_t block = best_fit(size, pool(is_small, stream).free_blocks);
-  if (block != kNoBlock) {
-    take_free(block);
-  } else {
-    block = options_.expandable_segments ? grow_expandable(size, is_small, stream) : grow(size, is_small, stream);
+  const std::int16_t of = pool_of(stream, size <= kSmallRequest);
+  if (pools_.size() <= static_cast<std::size_t>(of)) add_pools(of);
+  std::int32_t block = take_best(size, pool(of).free_blocks);
+  if (block == kNoBlock) block = options_.expandable_segments ? grow_expandable(size, of) : grow(size, of);
+  Bytes taken = at(block).size;
+  if (taken != size && is_worth_splitting(taken - size, is_small(of), options_.expandable_segments)) {
+    split(block, size);
+    taken = size;
   }
-  if (is_worth_splitting(at(block).size - size, is_small, options_.expandable_segments)) split(block, size);
-  allocated_ += at(block).size;
+  allocated_ += taken;
   peak_allocated_ = std::max(peak_allocated_, allocated_);
   peak_reserved_ = std::max(peak_reserved_, reserved_);
   return block;
@@ -244,12 +247,9 @@ std::int32_t CachingAllocator::malloc(Bytes bytes, std::int16_t stream) {
 void CachingAllocator::free(std::int32_t handle, std::uint32_t used_on) {
   if (handle == kNoBlock) return;
   allocated_ -= at(handle).size;
+  if (used_on == 0) return release(handle);
   at(handle).waits_for = used_on;
-  if (used_on == 0) {
-    release(handle);
-  } else {
-    waiting_.push_back(handle);  // insert_events()
-  }
+  waiting_.push_back(handle);  // insert_events()
 }
 
 void CachingAllocator::stream_done(std::int16_t stream) {

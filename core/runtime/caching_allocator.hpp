@@ -74,27 +74,21 @@ class CachingAllocator {
     Bytes address = 0;                 ///< every pool has its own range; only the order has a meaning
     std::int32_t previous = kNoBlock;  ///< neighbour below in the same segment; only neighbours merge
     std::int32_t next = kNoBlock;      ///< neighbour above in the same segment
-    std::int32_t group = kNoGroup;     ///< of the free blocks of the same size
+    std::int32_t group = kNoGroup;     ///< of the free blocks of the same size; kNoGroup: not looked up yet
+    std::int16_t pool = 0;             ///< index into pools_
     bool is_free = false;              ///< in the free list of its pool
-    bool is_small = false;             ///< which pool
-    std::int16_t stream = 0;           ///< whose pool
+    std::int32_t child = kNoBlock;     ///< of the heap of its group: the first below it,
+    std::int32_t sibling = kNoBlock;   ///< the next beside it (of the lowest block none is read),
+    std::int32_t before = kNoBlock;    ///< and the one before it, or where it is the first the one above
     std::uint32_t waits_for = 0;       ///< streams that still use it, one bit each (stream_uses)
   };
 
-  // A block as it was when it was freed.
-  struct FreeBlock {
-    Bytes address = 0;
-    std::int32_t block = kNoBlock;
-  };
-  static bool is_higher(const FreeBlock& a, const FreeBlock& b) { return a.address > b.address; }
-
-  // The free blocks of one size.
+  // The free blocks of one size, a heap by their addresses; once there have been some, the group stays.
   struct SizeGroup {
-    Bytes size = 0;                 ///< of each
-    std::size_t count = 0;          ///< how many there are
-    std::vector<FreeBlock> heap;    ///< they, and some that are free no longer; the lowest address on top
-    std::int32_t below = kNoGroup;  ///< group of the next smaller size in the same bin
-    std::int32_t above = kNoGroup;  ///< group of the next larger one
+    Bytes size = 0;                  ///< of each
+    std::int32_t lowest = kNoBlock;  ///< the root
+    std::int32_t above = kNoGroup;   ///< group of the next larger size in the same bin
+    std::uint32_t bin = 0;
   };
 
   // Free blocks sorted by (size, address), which is PyTorch's BlockComparatorSize: groups of one size, in bins of
@@ -108,14 +102,15 @@ class CachingAllocator {
 
     // The group of that size; an empty one is made where there is none.
     std::int32_t group_of(Bytes size);
-    // Takes an empty group out of its bin.
-    void drop(std::int32_t index);
+    // It gets its first block, or has lost its last.
+    void fill(const SizeGroup& group);
+    void empty(const SizeGroup& group);
     SizeGroup& group(std::int32_t index) { return groups[static_cast<std::size_t>(index)]; }
 
     std::array<std::int32_t, kBins> lowest;            ///< group of the smallest size of each bin
-    std::array<std::uint64_t, kBins / 64> occupied{};  ///< one bit per bin that is not empty
-    std::vector<SizeGroup> groups;                     ///< of all bins, and unused ones
-    std::vector<std::int32_t> unused;                  ///< indices of groups that no bin has
+    std::array<std::int32_t, kBins> filled{};          ///< how many groups of each bin have blocks
+    std::array<std::uint64_t, kBins / 64> occupied{};  ///< one bit per bin where some do
+    std::vector<SizeGroup> groups;                     ///< of all bins
   };
 
   struct Pool {
@@ -124,35 +119,35 @@ class CachingAllocator {
     std::int32_t tail = kNoBlock;  ///< last block of the expandable segment
   };
 
-  // Small and large requests of one stream.
-  struct Pools {
-    Pool small, large;
-  };
+  // Of each stream two pools, for small requests and for large ones.
+  static std::int16_t pool_of(std::int16_t stream, bool is_small) {
+    return static_cast<std::int16_t>(2 * stream + (is_small ? 0 : 1));
+  }
+  static bool is_small(std::int16_t pool) { return pool % 2 == 0; }
 
-  std::int32_t new_block(Bytes size, Bytes address, bool is_small, std::int16_t stream);
-  std::int32_t grow(Bytes size, bool is_small, std::int16_t stream);
-  std::int32_t grow_expandable(Bytes size, bool is_small, std::int16_t stream);
+  std::int32_t new_block(Bytes size, Bytes address, std::int16_t pool);
+  std::int32_t grow(Bytes size, std::int16_t pool);
+  std::int32_t grow_expandable(Bytes size, std::int16_t pool);
   void release(std::int32_t block);
   void split(std::int32_t block, Bytes size);
-  bool is_there(const SizeGroup& group, const FreeBlock& entry) const;
-  void tidy(SizeGroup& group);
-  std::int32_t lowest_of(SizeGroup& group);
+  std::int32_t meld(std::int32_t a, std::int32_t b);
+  std::int32_t meld_children(std::int32_t first);
   void put_free(std::int32_t block);
   void take_free(std::int32_t block);
-  // The smallest free block of at least `size`, the lowest address among equals; else kNoBlock.
-  std::int32_t best_fit(Bytes size, FreeList& list);
+  // Takes the smallest free block of at least `size`, the lowest address among equals; else kNoBlock.
+  std::int32_t take_best(Bytes size, FreeList& list);
   void absorb_next(std::int32_t block);
 
-  void add_stream();
-  Pool& pool(bool is_small, std::int16_t stream) {
-    Pools& of_stream = pools_[static_cast<std::size_t>(stream)];
-    return is_small ? of_stream.small : of_stream.large;
+  void add_pools(std::int16_t pool);
+  Pool& pool(std::int16_t index) { return pools_[static_cast<std::size_t>(index)]; }
+  static void resize(Block& block, Bytes size) {
+    block.size = size;
+    block.group = kNoGroup;
   }
-  Pool& pool_of(const Block& block) { return pool(block.is_small, block.stream); }
   Block& at(std::int32_t block) { return blocks_[static_cast<std::size_t>(block)]; }
 
   AllocatorOptions options_;
-  std::vector<Pools> pools_;           ///< by stream
+  std::vector<Pool> pools_;
   std::vector<Block> blocks_;          ///< handles are indices into this
   std::vector<std::int32_t> unused_;   ///< indices of blocks that were merged away
   std::vector<std::int32_t> waiting_;  ///< freed, but in use by other streams

@@ -97,7 +97,10 @@ void reach_up_to_all_kept(const Architecture& architecture, const TrainingJob& j
 // take the most that was seen.
 void reach_up_to_workspaces(const Architecture& architecture, const TrainingJob& job, const Simulation& s,
                             Estimate& e) {
-  if (!s.tape->has_convolutions()) return;
+  // Kernels run one after another: where the highest point leaves room for the largest, nothing ends the range later.
+  const Bytes largest = s.tape->largest_workspace();
+  const Bytes end = std::min(e.allocated.high, std::min(e.reserved.high, e.device.high));
+  if (largest == 0 || quick_peak(s, lasting_workspaces(job)) + round_to_block(largest) <= end) return;
   TrainingJob taken = job;
   taken.assumptions.convolution_workspaces = true;
   const Bytes most = quick_peak(simulate(architecture, taken), lasting_workspaces(taken));

@@ -35,11 +35,9 @@ class Walker {
     const std::size_t slots = storage_count_ * (static_cast<std::size_t>(repeats) + 1);
     if (options_.allocator) handles_.assign(slots, CachingAllocator::kNoBlock);
     if (options_.itemise) {
-      site_bytes_.assign(tape_.sites().size(), 0);
-      site_counts_.assign(tape_.sites().size(), 0);
-      site_changed_.assign(tape_.sites().size(), false);
-      result_.sites = site_bytes_;
-      result_.site_counts = site_counts_;
+      result_.sites.assign(tape_.sites().size(), 0);
+      result_.site_counts.assign(tape_.sites().size(), 0);
+      plays_.assign(tape_.segments().size(), 0);
     }
     map_groups();
     gather_facts();
@@ -50,7 +48,7 @@ class Walker {
     step(1);
     step(2);
     if (options_.allocator) step(3);
-    keep_peak_sites();
+    if (!peak_plays_.empty()) count_sites();
     auto& moments = result_.moments;
     moments.insert(moments.begin() + static_cast<std::ptrdiff_t>(peak_place_), peak_moments_.begin(),
                    peak_moments_.end());
@@ -232,7 +230,7 @@ class Walker {
     if (facts.bytes <= 0) return;
     live_ += facts.rounded;
     categories_[facts.category] += facts.rounded;
-    if (options_.itemise) count_site(facts.site, facts.rounded, 1);
+    if (options_.itemise) count_site(facts, 1);
     if (options_.allocator) allocator_.malloc(facts.bytes);
   }
 
@@ -279,91 +277,152 @@ class Walker {
     }
   }
 
-  void segment(std::size_t index, Count repetition) {
-    const Segment& g = tape_.segments()[index];
-    if (number_ == 1 && workspaces_ == 0 && g.instance >= 0 && g.phase == Phase::kForward) {
+  // Each handle's as the first product of its thread runs.
+  void make_workspaces(const Segment& g) {
+    if (workspaces_ == 0 && g.instance >= 0 && g.phase == Phase::kForward) {
       workspace();
       ++workspaces_;
     }
     // A model without layers has made its first by now, too.
     const int least = options_.multiplies ? 0 : 1;
-    while (number_ == 1 && workspaces_ >= least && workspaces_ < kCublasHandles && g.phase == Phase::kBackward) {
+    while (workspaces_ >= least && workspaces_ < kCublasHandles && g.phase == Phase::kBackward) {
       workspace();
       ++workspaces_;
     }
+  }
+
+  void segment(std::size_t index, Count repetition) {
+    const Segment& g = tape_.segments()[index];
+    if (number_ == 1) make_workspaces(g);
     phase_ = sim_.phase_of(index);
-    PhasePeak& peak = number_ == 1 ? result_.first[static_cast<int>(phase_)] : result_.steady[static_cast<int>(phase_)];
-    if (options_.allocator) {
-      note(peak);
-    } else {
-      peak.live = std::max(peak.live, live_);
-      peak.allocated = std::max(peak.allocated, live_);
-    }
-    Moment high;
-    Bytes high_total = -1;
-    const bool record = options_.itemise && number_ == 2;
-    const Bytes peak_before = result_.peak;
-    Bytes high_unsplit = 0;
+    const Run* const here = run_of(g.instance);
+    const bool records = options_.itemise && number_ == 2, replays = options_.allocator;
+    std::int32_t* const row = replays ? handles_.data() + slot(here == nullptr ? 0 : repetition, 0) : nullptr;
+    const Bytes at_first = allocated();
+    Bytes live = live_, high_live = live_;
+    High high;
+    const Event* const events = tape_.events().data();
     for (std::uint32_t e = g.begin; e < g.end; ++e) {
-      const Event& event = tape_.events()[e];
+      const Event event = events[e];
       if (event.kind == Event::Kind::kStreamDone) {
-        if (options_.allocator) allocator_.stream_done(static_cast<Stream>(event.subject));
+        if (replays) allocator_.stream_done(static_cast<Stream>(event.subject));
         continue;
       }
-      const std::int32_t id = event.subject;
-      const Facts& facts = facts_[static_cast<std::size_t>(id)];
-      const Bytes rounded = facts.rounded;
-      const std::size_t at = options_.allocator ? resolve(g.instance, repetition, id) : 0;
+      const Facts& facts = facts_[static_cast<std::size_t>(event.subject)];
+      std::int32_t* handle = nullptr;
+      // Most storages are used where they are born, in layers that the same run repeats or in none.
+      if (replays && facts.born_within == here) handle = row + event.subject;
+      if (replays && facts.born_within != here) handle = &handles_[resolve(g.instance, repetition, event.subject)];
       if (event.allocates()) {
-        live_ += rounded;
-        categories_[facts.category] += rounded;
-        if (options_.itemise) count_site(facts.site, rounded, 1);
-        if (options_.allocator) handles_[at] = allocator_.malloc(facts.bytes, facts.stream);
-        note(peak);
-        const Bytes now = options_.allocator ? allocator_.allocated() : live_;
-        if (number_ == 1) {
-          result_.first_peak = std::max(result_.first_peak, now);
-        } else if (now > result_.peak) {
-          result_.peak = now;
-          peak_event(g, repetition, facts.site, now);
-        }
-        if (record && now > high_total) {
-          high_total = now;
-          high_unsplit = now - live_;
-          high.site = facts.site;
-          std::copy(categories_, categories_ + kCategoryCount, high.by_category);
+        live += facts.rounded;
+        categories_[facts.category] += facts.rounded;
+        if (replays) *handle = allocator_.malloc(facts.bytes, facts.stream);
+        high_live = std::max(high_live, live);
+        if (const Bytes now = replays ? allocator_.allocated() : live; now > high.total) {
+          high.total = now;
+          high.event = e;
+          high.is_kept = !records && (number_ < 2 || now <= result_.peak);
         }
       } else {
-        keep_peak_sites();
-        live_ -= rounded;
-        categories_[facts.category] -= rounded;
-        if (options_.itemise) count_site(facts.site, -rounded, -1);
-        if (options_.allocator) {
-          result_.unmatched += handles_[at] == CachingAllocator::kNoBlock && rounded > 0;
-          allocator_.free(handles_[at], event.kind == Event::Kind::kFreeAfter ? used_on(id) : 0);
-          handles_[at] = CachingAllocator::kNoBlock;
-        }
+        // On the way up each height is passed by the next one: it is kept once the memory falls again.
+        if (!high.is_kept) keep(high, live);
+        live -= facts.rounded;
+        categories_[facts.category] -= facts.rounded;
+        if (!replays) continue;
+        result_.unmatched += *handle == CachingAllocator::kNoBlock && facts.rounded > 0;
+        allocator_.free(*handle, event.kind == Event::Kind::kFreeAfter ? used_on(event.subject) : 0);
+        *handle = CachingAllocator::kNoBlock;
       }
     }
-    if (record) {
-      const bool listed = shown(model_layer(g.instance, repetition));
-      if (result_.peak > peak_before) {
-        peak_moments_.clear();
-        peak_place_ = result_.moments.size();
-      } else if (!listed) {
-        return;
-      }
-      std::vector<Moment>& moments = listed ? result_.moments : peak_moments_;
-      if (high_total >= 0) {
-        high.peak_of_segment = true;
-        high.total = high_total - high_unsplit;
-        moment(high, g, repetition, high_unsplit, moments);
-      }
-      Moment end;
-      end.total = live_;
-      std::copy(categories_, categories_ + kCategoryCount, end.by_category);
-      moment(end, g, repetition, options_.allocator ? allocator_.allocated() - live_ : 0, moments);
+    live_ = live;
+    if (!high.is_kept) keep(high, live);
+    note(high_live, std::max(at_first, high.total));
+    if (number_ == 1) result_.first_peak = std::max(result_.first_peak, high.total);
+    const bool is_peak = number_ >= 2 && high.total > result_.peak;
+    if (is_peak) set_peak(high, index, repetition);
+    if (records) set_moments(high, g, repetition, is_peak);
+    if (options_.itemise) ++plays_[index];
+  }
+
+  // The highest point of a segment.
+  struct High {
+    Bytes total = -1;         // −1: nothing is allocated there
+    Bytes live = 0;           // storages at that point
+    std::uint32_t event = 0;  // that makes it
+    bool is_kept = true;      // what follows is of this point
+    Bytes by_category[kCategoryCount] = {};
+  };
+
+  void keep(High& high, Bytes live) const {
+    high.is_kept = true;
+    high.live = live;
+    std::copy(categories_, categories_ + kCategoryCount, high.by_category);
+  }
+
+  Bytes allocated() const { return options_.allocator ? allocator_.allocated() : live_; }
+
+  std::int32_t site_of(std::uint32_t event) const {
+    return facts_[static_cast<std::size_t>(tape_.events()[event].subject)].site;
+  }
+
+  void note(Bytes live, Bytes allocated) {
+    PhasePeak& peak = number_ == 1 ? result_.first[static_cast<int>(phase_)] : result_.steady[static_cast<int>(phase_)];
+    peak.live = std::max(peak.live, live);
+    peak.allocated = std::max(peak.allocated, allocated);
+    if (!options_.allocator) return;
+    peak.reserved = std::max(peak.reserved, allocator_.reserved());
+    if (number_ >= 2) result_.reserved = std::max(result_.reserved, allocator_.reserved());
+  }
+
+  void set_peak(const High& high, std::size_t index, Count repetition) {
+    result_.peak = high.total;
+    result_.unsplit = high.total - high.live;
+    result_.at = moment_of(high, tape_.segments()[index], repetition);
+    result_.at.site = site_of(high.event);
+    if (!options_.itemise) return;
+    peak_segment_ = index;
+    peak_end_ = high.event + 1;
+    peak_plays_ = plays_;
+  }
+
+  void set_moments(const High& high, const Segment& g, Count repetition, bool is_peak) {
+    const bool listed = shown(model_layer(g.instance, repetition));
+    if (is_peak) {
+      peak_moments_.clear();
+      peak_place_ = result_.moments.size();
+    } else if (!listed) {
+      return;
     }
+    std::vector<Moment>& moments = listed ? result_.moments : peak_moments_;
+    if (high.total >= 0) {
+      moments.push_back(moment_of(high, g, repetition));
+      moments.back().site = site_of(high.event);
+      moments.back().peak_of_segment = true;
+    }
+    High end;
+    end.total = allocated();
+    keep(end, live_);
+    moments.push_back(moment_of(end, g, repetition));
+  }
+
+  // What lives at each site at the peak: of every segment as often as it was played until then.
+  void count_sites() {
+    const auto& segments = tape_.segments();
+    const auto count = [this](std::uint32_t begin, std::uint32_t end, Count times) {
+      for (std::uint32_t e = begin; times > 0 && e < end; ++e) {
+        const Event& event = tape_.events()[e];
+        if (event.kind == Event::Kind::kStreamDone) continue;
+        const Facts& facts = facts_[static_cast<std::size_t>(event.subject)];
+        count_site(facts, event.allocates() ? times : -times);
+      }
+    };
+    for (std::size_t g = 0; g < segments.size(); ++g) count(segments[g].begin, segments[g].end, peak_plays_[g]);
+    count(segments[peak_segment_].begin, peak_end_, 1);
+  }
+
+  void count_site(const Facts& facts, Count times) {
+    result_.sites[static_cast<std::size_t>(facts.site)] += facts.rounded * times;
+    result_.site_counts[static_cast<std::size_t>(facts.site)] += times;
   }
 
   bool shown(Count layer) const {
@@ -372,13 +431,15 @@ class Walker {
     return layer < 0 || layer % step == 0 || layer == layers - 1;
   }
 
-  void moment(Moment& m, const Segment& g, Count repetition, Bytes unsplit, std::vector<Moment>& moments) const {
+  Moment moment_of(const High& high, const Segment& g, Count repetition) const {
+    Moment m;
     m.phase = phase_;
     m.instance = g.instance;
     m.layer = model_layer(g.instance, repetition);
-    m.total += unsplit;
-    m.by_category[static_cast<int>(Category::kWorkspace)] += unsplit;
-    moments.push_back(m);
+    m.total = high.total;
+    std::copy(high.by_category, high.by_category + kCategoryCount, m.by_category);
+    m.by_category[static_cast<int>(Category::kWorkspace)] += high.total - high.live;
+    return m;
   }
 
   Count model_layer(std::int16_t instance, Count repetition) const {
@@ -387,51 +448,6 @@ class Walker {
     const Count first = sim_.plan.stacks[static_cast<std::size_t>(layer.stack)].first + layer.layer;
     const Run* const run = run_of(instance);
     return run != nullptr && repetition > 1 ? first + (repetition - 1) * run->period() : first;
-  }
-
-  void note(PhasePeak& peak) {
-    peak.live = std::max(peak.live, live_);
-    if (options_.allocator) {
-      peak.allocated = std::max(peak.allocated, allocator_.allocated());
-      peak.reserved = std::max(peak.reserved, allocator_.reserved());
-      if (number_ >= 2) result_.reserved = std::max(result_.reserved, allocator_.reserved());
-    } else {
-      peak.allocated = std::max(peak.allocated, live_);
-    }
-  }
-
-  void peak_event(const Segment& g, Count repetition, std::int32_t site, Bytes now) {
-    result_.at.phase = phase_;
-    result_.at.instance = g.instance;
-    result_.at.layer = model_layer(g.instance, repetition);
-    result_.at.site = site;
-    result_.at.total = now;
-    result_.unsplit = now - live_;
-    std::copy(categories_, categories_ + kCategoryCount, result_.at.by_category);
-    result_.at.by_category[static_cast<int>(Category::kWorkspace)] += result_.unsplit;
-    peak_sites_pending_ = options_.itemise;
-  }
-
-  void count_site(std::int32_t site, Bytes bytes, Count storages) {
-    const auto at = static_cast<std::size_t>(site);
-    site_bytes_[at] += bytes;
-    site_counts_[at] += storages;
-    if (site_changed_[at]) return;
-    site_changed_[at] = true;
-    changed_sites_.push_back(at);
-  }
-
-  // Sites are copied once the memory falls again, not at every new height on the way up, and only those that have
-  // changed since: a deep model reaches a new height in every layer.
-  void keep_peak_sites() {
-    if (!peak_sites_pending_) return;
-    peak_sites_pending_ = false;
-    for (const std::size_t at : changed_sites_) {
-      result_.sites[at] = site_bytes_[at];
-      result_.site_counts[at] = site_counts_[at];
-      site_changed_[at] = false;
-    }
-    changed_sites_.clear();
   }
 
   const Simulation& sim_;
@@ -445,18 +461,17 @@ class Walker {
   std::vector<std::int32_t> birth_, counterpart_, twin_;
   std::vector<std::int16_t> death_;  // the layer instance in which a storage goes
   std::vector<std::vector<std::int32_t>> by_rank_;
-  std::vector<Bytes> site_bytes_;
-  std::vector<Count> site_counts_;
-  std::vector<char> site_changed_;          // since the last height that was kept
-  std::vector<std::size_t> changed_sites_;  // the same as a list
   Bytes categories_[kCategoryCount] = {};
   Bytes live_ = 0;
   int number_ = 0;
   int workspaces_ = 0;
-  bool peak_sites_pending_ = false;
   Phase phase_ = Phase::kForward;
   std::vector<Moment> peak_moments_;  // of the highest layer so far, where it is none of those shown
   std::size_t peak_place_ = 0;        // where they belong among the moments
+  std::vector<Count> plays_;          // how often each segment was played so far
+  std::vector<Count> peak_plays_;     // the same as the one of the peak began
+  std::size_t peak_segment_ = 0;
+  std::uint32_t peak_end_ = 0;  // the event behind the one that makes the peak
   Walk result_;
 };
 

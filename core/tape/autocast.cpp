@@ -10,7 +10,7 @@ Tensor Tape::autocast_cast(Tensor tensor, Dtype dtype) {
   const bool is_leaf = t.is_leaf_parameter() || t.body().is_detached_leaf;
   const bool cacheable = is_leaf && t.requires_grad() && t.dtype() == Dtype::kFp32 && is_half(dtype);
   const std::int32_t key = t.storage();
-  if (cacheable) {
+  if (cacheable && key <= autocast_.last) {
     for (const Autocast::Cast& known : autocast_.casts) {
       if (known.storage == key) return known.cast;
     }
@@ -18,7 +18,10 @@ Tensor Tape::autocast_cast(Tensor tensor, Dtype dtype) {
   const bool weight = t.is_leaf_parameter();
   Tensor out = to(std::move(t), dtype);
   if (weight) set_category(out, Category::kBuffers);
-  if (cacheable) autocast_.casts.push_back({key, instance_of_parameters_, out});
+  if (cacheable) {
+    autocast_.casts.push_back({key, instance_of_parameters_, out});
+    autocast_.last = std::max(autocast_.last, key);
+  }
   return out;
 }
 
@@ -29,6 +32,7 @@ void Tape::clear_autocast_cache() {
     known.cast.reset();
   }
   autocast_.casts.clear();
+  autocast_.last = -1;
   begin_segment(phase, -1);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -149,6 +150,9 @@ class Record {
   void rewind_buffers(std::int16_t instance);
 
   std::int16_t scope_ = 0;
+  /// Where scopes were found last, by a hash of their names.
+  static constexpr std::size_t kScopesRemembered = 1024;
+  std::array<std::int16_t, kScopesRemembered> remembered_{};
   std::int16_t instance_ = -1;
   std::int16_t instance_of_parameters_ = -1;  ///< which the next parameters and buffers belong to
   bool stopped_ = false;

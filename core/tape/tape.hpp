@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -45,6 +46,7 @@ struct Autocast {
   };
   std::optional<Dtype> dtype;
   std::vector<Cast> casts;
+  std::int32_t last = -1;  ///< of their storages, in the order of making: what was made after it is not among them
 };
 
 /// TRL's OffloadActivations: what is under way between the GPU and the host.
@@ -134,9 +136,9 @@ class Tape : public Record, public Guards {
   /// Whether convolutions take what cuDNN was seen to take beside them (convolution_workspace.hpp).
   void set_convolution_workspaces(bool taken) { convolution_workspaces_ = taken; }
   bool has_convolution_workspaces() const { return convolution_workspaces_; }
-  /// A convolution ran that may take them.
-  void note_convolution() { has_convolutions_ = true; }
-  bool has_convolutions() const { return has_convolutions_; }
+  /// A convolution ran that may take so much; and the most of all.
+  void note_workspace(Bytes bytes) { largest_workspace_ = std::max(largest_workspace_, bytes); }
+  Bytes largest_workspace() const { return largest_workspace_; }
 
   /// A tensor of as many times `each` bytes as the guard says.
   Tensor allocate_guarded(const Guard& guard, Bytes each, const char* op);
@@ -259,7 +261,7 @@ class Tape : public Record, public Guards {
   bool rehearsing_ = false;      ///< or a rehearsal's
   int compute_capability_ = 80;
   bool convolution_workspaces_ = false;
-  bool has_convolutions_ = false;
+  Bytes largest_workspace_ = 0;
   Frame* packing_ = nullptr;                          ///< the non-reentrant checkpoint whose first pass is under way
   Frame* recomputing_ = nullptr;                      ///< the one that is recomputed
   std::vector<Tensor> more_outputs_;                  ///< of a checkpointed block

@@ -12,12 +12,13 @@ namespace {
 
 constexpr const char* kWorkspace = "cudnn workspace";
 
-ConvolutionWorkspace workspace_of(const Tape& t, const Shape& x, const Shape& weight, const Shape& y, Dtype dtype) {
-  return t.has_convolution_workspaces() ? convolution_workspace(x, weight, y, dtype) : ConvolutionWorkspace{};
+ConvolutionWorkspace workspace_of(Tape& t, const Shape& x, const Shape& weight, const Shape& y, Dtype dtype) {
+  const ConvolutionWorkspace all = convolution_workspace(x, weight, y, dtype);
+  t.note_workspace(std::max({all.forward, all.input_gradient, all.weight_gradient}));
+  return t.has_convolution_workspaces() ? all : ConvolutionWorkspace{};
 }
 
 void take_workspace(Tape& t, const Tensor& x, const Tensor& weight, const Shape& y) {
-  if (may_take_workspace(x.shape(), weight.shape())) t.note_convolution();
   t.scratch({{workspace_of(t, x.shape(), weight.shape(), y, x.dtype()).forward, kWorkspace}});
 }
 
