@@ -88,7 +88,7 @@ class CachingAllocator {
     Bytes size = 0;                  ///< of each
     std::int32_t lowest = kNoBlock;  ///< the root
     std::int32_t above = kNoGroup;   ///< group of the next larger size in the same bin
-    std::uint32_t bin = 0;
+    std::uint32_t bin = 0;           ///< that has it
   };
 
   // Free blocks sorted by (size, address), which is PyTorch's BlockComparatorSize: groups of one size, in bins of
@@ -147,7 +147,7 @@ class CachingAllocator {
   Block& at(std::int32_t block) { return blocks_[static_cast<std::size_t>(block)]; }
 
   AllocatorOptions options_;
-  std::vector<Pool> pools_;
+  std::vector<Pool> pools_;            ///< of each stream two (pool_of)
   std::vector<Block> blocks_;          ///< handles are indices into this
   std::vector<std::int32_t> unused_;   ///< indices of blocks that were merged away
   std::vector<std::int32_t> waiting_;  ///< freed, but in use by other streams
