@@ -289,10 +289,10 @@ int run(int argc, char** argv) {
   check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 800, kDense);
   check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 2398);
   check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 1341, kMulti);
-  check_oracle(c, "records of loops", without(t.loops, t.deviations), 253, kLoops);
-  check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 306);
-  check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 217);
-  check_oracle(c, "activations in host memory", without(t.offloaded, t.deviations), 135, kOffloaded);
+  check_oracle(c, "records of loops", without(t.loops, t.deviations), 256, kLoops);
+  check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 313);
+  check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 223);
+  check_oracle(c, "activations in host memory", without(t.offloaded, t.deviations), 136, kOffloaded);
   check_oracle(c, "packed bases", without(t.quantised, t.deviations), 97, kDense);
   check_oracle(c, "records of Megatron-Core", without(t.megatron, t.deviations), 109, kMegatron);
   check_oracle(c, "records of Unsloth", without(t.unsloth, t.deviations), 57, kDense);
