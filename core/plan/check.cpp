@@ -171,6 +171,7 @@ bool names_absent_classes(const Architecture& a) {
                                          "paligemma",
                                          "smolvlm",
                                          "qwen3_5_moe_text",
+                                         "qwen3_omni_moe_thinker",
                                          "minicpmv4_6",
                                          "exaone4_5",
                                          "blip-2",
