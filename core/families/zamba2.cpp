@@ -133,20 +133,29 @@ class Block {
   std::size_t last_ = 0;
 };
 
+// transformers 5.12 quantizers/base.py get_keys_to_not_convert: tied weights are left as they are, a block's where a
+// second layer has it.
+Tensor shared_linear(Net& net, const char* name, Tensor x, Dim out_features, bool bias = false) {
+  const std::vector<std::uint8_t>& kinds = net.arch.layer_kinds;
+  const auto uses = std::count(kinds.begin(), kinds.end(), kinds[static_cast<std::size_t>(net.layer_index)]);
+  const bool left = uses > 1 && !bias && net.uses_bitsandbytes() && net.job.framework.at_least(5, 0);
+  return left ? net.wide_linear(name, std::move(x), out_features) : net.linear(name, std::move(x), out_features, bias);
+}
+
 // What the layer itself has inside the block: two projections through a narrow one.
 Tensor adapter(Net& net, const char* down, const char* up, Dim width, const Tensor& x) {
   net.blocks.on = false;
-  Tensor h = net.linear(down, x, Dim(net.arch.ssm.rank));
-  h = net.linear(up, std::move(h), width);
+  Tensor h = shared_linear(net, down, x, Dim(net.arch.ssm.rank));
+  h = shared_linear(net, up, std::move(h), width);
   net.blocks.on = true;
   return h;
 }
 
 Tensor attend(Net& net, const Tensor& x) {
   Scope in(net.tape, "shared_transformer.self_attn", kAttention);
-  Tensor q = net.linear("shared_transformer.self_attn.q_proj", x, net.Q);
-  Tensor k = net.linear("shared_transformer.self_attn.k_proj", x, net.K);
-  Tensor v = net.linear("shared_transformer.self_attn.v_proj", x, net.K);
+  Tensor q = shared_linear(net, "shared_transformer.self_attn.q_proj", x, net.Q);
+  Tensor k = shared_linear(net, "shared_transformer.self_attn.k_proj", x, net.K);
+  Tensor v = shared_linear(net, "shared_transformer.self_attn.v_proj", x, net.K);
   if (net.arch.attention_adapters) {
     Tensor more = adapter(net, "shared_transformer.self_attn.linear_q_adapter_list.0.0",
                           "shared_transformer.self_attn.linear_q_adapter_list.0.1", net.Q, x);
@@ -166,7 +175,7 @@ Tensor attend(Net& net, const Tensor& x) {
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;
   Tensor out = attention(net, q, k, v, options);
-  return net.linear("shared_transformer.self_attn.o_proj", std::move(out), net.H);
+  return shared_linear(net, "shared_transformer.self_attn.o_proj", std::move(out), net.H);
 }
 
 Tensor feed_forward(Net& net, Tensor hidden_in) {
@@ -174,14 +183,14 @@ Tensor feed_forward(Net& net, Tensor hidden_in) {
   const Tensor x = std::move(hidden_in);
   const Dim both(2 * net.F.n());
   const bool bias = net.arch.mlp_bias;
-  Tensor h = net.linear("shared_transformer.feed_forward.gate_up_proj", x, both, bias);
+  Tensor h = shared_linear(net, "shared_transformer.feed_forward.gate_up_proj", x, both, bias);
   Tensor more = adapter(net, "shared_transformer.feed_forward.gate_up_proj_adapter_list.0.0",
                         "shared_transformer.feed_forward.gate_up_proj_adapter_list.0.1", both, x);
   h = add(h, std::move(more));
   const Pieces halves = split(h, -1, {net.F, net.F});
   Tensor open = activate(net.arch.activation, halves.part[0]);
   h = mul(std::move(open), halves.part[1]);
-  return net.linear("shared_transformer.feed_forward.down_proj", h, net.H, bias);
+  return shared_linear(net, "shared_transformer.feed_forward.down_proj", h, net.H, bias);
 }
 
 Tensor shared_transformer(Net& net, std::size_t number, const Tensor& hidden) {

@@ -54,6 +54,12 @@ TEST_CASE("torchtitan's published peaks are met within a per cent") {
                 66'571'993'088));
 }
 
+// models/llama3/infra/parallelize.py: seq_len_divisor.
+TEST_CASE("torchtitan takes no odd length") {
+  CHECK(ask(titan("2025-08-22", kOp, R"(, "sequence_length": 4098)")).estimate);
+  CHECK_FALSE(ask(titan("2025-08-22", kOp, R"(, "sequence_length": 4097)")).estimate);
+}
+
 TEST_CASE("the policy per operation keeps every other matrix product and attention") {
   constexpr Bytes kTokens = 8192, kH = 1024, kQ = 1024, kK = 256, kF = 2816, kHeads = 8;
   // Input, q, v, gate, down and attention in bf16; a logarithm per head and token, and two blocks for the kernel's
