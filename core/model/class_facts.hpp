@@ -33,11 +33,11 @@ struct ClassFacts {
   bool text_input = true;        ///< `main_input_name` is "input_ids": else checkpoints ask no gradient of embeddings
   bool input_embeddings = true;  ///< get_input_embeddings() finds them, else it raises NotImplementedError
   bool hooks_embeddings = true;  ///< what embeds returns a tensor: else PEFT's hook, which asks a gradient of it, fails
-  bool always_checkpoints = false;      ///< `is_gradient_checkpointing` is true whatever is asked for
-  bool text_alone = true;               ///< its forward takes text without a picture
+  bool always_checkpoints = false;  ///< `is_gradient_checkpointing` is true whatever is asked for
+  bool text_alone = true;           ///< its forward takes text without a picture
   bool head_first = false;  ///< classes with a tied head make it before their body: a shared table has the head's name
-  bool one_experts_form = false;  ///< its experts lack @use_experts_implementation: they run in one way only
-  bool hears_alone = false;       ///< beside a language model it has a part that hears, and none that sees
+  bool one_experts_form = false;        ///< its experts lack @use_experts_implementation: they run in one way only
+  bool hears_alone = false;             ///< beside a language model it has a part that hears, and none that sees
   NoSplit no_split = NoSplit::kLayers;  ///< what `_no_split_modules` names
   PictureRule pictures = PictureRule::kAsTheyAre;  ///< what its processor makes of pictures
   /// The full name of what a program names by its path in the class with a head; null: as most do (full_name.hpp).
