@@ -382,6 +382,8 @@ Outputs sequence_to_sequence(Net& net, const Program&, Tensor hidden) {
 }
 
 void check(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  const Program& language = *architecture.language;
+  if (language.check != nullptr) language.check(architecture, job, issues);
   if (job.images_per_sample != 1) {
     issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/images_per_sample",
                       "Blip2Processor takes one picture for each text, and the class wants one with every text.", "1"});

@@ -248,6 +248,11 @@ void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) 
     add(issues, "INVALID_VALUE", Severity::kError, "/sequence_length",
         "Only models of pictures or of sound alone take no sequence length; say how many tokens a sample has.", "2048");
   }
+  // modeling_wav2vec2.py Wav2Vec2Model.forward, modeling_hubert.py.
+  if (!a.conv_dims.empty() && job.padding) {
+    add(issues, "IGNORED_OPTION", Severity::kWarning, "/padding",
+        "Recordings are taken to be equally long: what a mask of padding adds is not counted.", "false");
+  }
   if (a.masks_time) {
     add(issues, "ASSUMED_DEFAULT", Severity::kNote, "/config/mask_time_prob",
         "SpecAugment draws what it masks at each step: the few indices of those stretches are not counted.");
