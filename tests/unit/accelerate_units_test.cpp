@@ -101,6 +101,18 @@ TEST_CASE("modules that share a parameter fail in several units, and the answer 
   CHECK(says(of("distilbert/distilbert-base-uncased"), "ASSUMED_VALUE"));
 }
 
+// accelerate 1.15 utils/fsdp_utils.py: fsdp2_prepare_model; tried with WavLM: NotImplementedError.
+TEST_CASE("a class that cannot find its input embeddings is no model for accelerate's FSDP 2") {
+  const auto of = [](const char* model, const std::string& options) {
+    return ask(R"({"schema": 1, "model": ")" + std::string{model} + R"(", "method": "full", "micro_batch_size": 1,
+      "parallelism": {"data": 4, "fsdp": "fsdp2", "fsdp_options": {)" +
+               options + "}}}");
+  };
+  CHECK_FALSE(of("microsoft/wavlm-base", "").estimate);
+  CHECK(of("microsoft/wavlm-base", R"("groups": "root")").estimate);
+  CHECK(of("google/vit-base-patch16-224", "").estimate);
+}
+
 // transformers 5.12.1: _no_split_modules of Gemma3PreTrainedModel has SiglipEncoderLayer, which no text model has.
 TEST_CASE("classes that transformers names and the model has not are said to need a list of one's own") {
   const auto says = [](const std::string& how) {

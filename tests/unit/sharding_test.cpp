@@ -313,6 +313,20 @@ TEST_CASE("DoRA is divided by FSDP and ZeRO, but not where lora_A is a flat unit
   CHECK_FALSE(dora(zero(3, 4) + R"(, "gradient_checkpointing": "full")").estimate);
 }
 
+// torch 2.14 distributed/fsdp/_flat_param.py: "Must flatten tensors with uniform `requires_grad`".
+TEST_CASE("FSDP 1 without original parameters flattens no adapters with the frozen weights of their unit") {
+  const auto lora = [](const std::string& options) {
+    std::string job = llama(2, R"("sequence_length": 512, "precision": "pure_bf16", "adapter": {"dtype": "bf16"},
+      "parallelism": {"data": 4, "fsdp": "full_shard", "fsdp_options": {)" +
+                                   options + "}}");
+    job.replace(job.find(R"("method": "full")"), 16, R"("method": "lora")");
+    return ask(job);
+  };
+  CHECK_FALSE(lora(R"("wrap": "layers", "use_orig_params": false)").estimate);
+  CHECK(lora(R"("wrap": "layers", "use_orig_params": true)").estimate);
+  CHECK(lora(R"("wrap": "peft", "use_orig_params": false)").estimate);
+}
+
 // torch 2.14 nn/parallel/_functions.py; records dp-*.
 // torch aten/src/ATen/autocast_mode.h: linalg_vector_norm is told what to return, its argument is not cast.
 TEST_CASE("under autocast the norm of DoRA's merged 16-bit weight takes no fp32 copy of it") {
