@@ -279,6 +279,17 @@ void Record::further_buffer(const char* name, Bytes bytes, Category category) {
 
 // -- places ---------------------------------------------------------------------------------------------------------
 
+// Not every linker makes one of equal literals in several files.
+std::int16_t Record::scope_of_names(const char* module, const char* source) {
+  std::size_t i = 0;
+  while (i < scopes_.size() &&
+         (std::strcmp(scopes_[i].module, module) != 0 || std::strcmp(scopes_[i].source, source) != 0)) {
+    ++i;
+  }
+  if (i == scopes_.size()) scopes_.push_back({module, source});
+  return static_cast<std::int16_t>(i);
+}
+
 std::int16_t Record::enter(const char* module, const char* source) {
   const std::int16_t previous = scope_;
   // Names are literals or stand in a list for good: the same place of the program has the same pointers.
@@ -293,7 +304,7 @@ std::int16_t Record::enter(const char* module, const char* source) {
     known = 0;
     const auto all = static_cast<std::int16_t>(scopes_.size());
     while (known < all && !is_it(known)) ++known;
-    if (known == all) scopes_.push_back({module, source});
+    if (known == all) known = scope_of_names(module, source);
   }
   scope_ = known;
   return previous;

@@ -149,6 +149,9 @@ class Record {
   /// The program of this layer instance starts again: it asks for the same buffers.
   void rewind_buffers(std::int16_t instance);
 
+  /// The scope of these names, a new one where there is none, whatever their pointers are.
+  std::int16_t scope_of_names(const char* module, const char* source);
+
   std::int16_t scope_ = 0;
   /// Where scopes were found last, by a hash of their names.
   static constexpr std::size_t kScopesRemembered = 1024;
