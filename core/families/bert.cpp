@@ -546,11 +546,12 @@ Tensor no_norm(Net&, Tensor hidden) {
 }
 
 const Program kBertProgram = {one_stack<bert_embed, bert_layer, no_norm>, bert_lm_head, kBertHeads};
+const Program kRobertaProgram = {one_stack<bert_embed, bert_layer, no_norm>, bert_lm_head, kRobertaHeads};
+
 // transformers 5.12.1 modeling_xlm_roberta.py, modeling_camembert.py: …ForMultipleChoice builds its body without a
 // pooler and reads outputs[1].
 void check_pooler(const Architecture& a, const TrainingJob& job, Issues& issues) {
-  const bool lacks_one = a.model_type == "xlm-roberta" || a.model_type == "camembert";
-  if (!lacks_one || a.head != Head::kMultipleChoice || !job.framework.at_least(5, 0)) return;
+  if (a.head != Head::kMultipleChoice || !job.framework.at_least(5, 0)) return;
   issues.push_back(
       {"INVALID_VALUE", Severity::kError, "/config/architectures",
        "transformers 5.12.1 cannot run this class: its body has no pooler, which its forward reads (IndexError). Use "
@@ -558,10 +559,10 @@ void check_pooler(const Architecture& a, const TrainingJob& job, Issues& issues)
        ""});
 }
 
-const Program kRobertaProgram = {.forward = one_stack<bert_embed, bert_layer, no_norm>,
-                                 .lm_head = bert_lm_head,
-                                 .heads = kRobertaHeads,
-                                 .check = check_pooler};
+const Program kXlmRobertaProgram = {.forward = one_stack<bert_embed, bert_layer, no_norm>,
+                                    .lm_head = bert_lm_head,
+                                    .heads = kRobertaHeads,
+                                    .check = check_pooler};
 const Program kXlProgram = {one_stack<bert_embed, xl_layer, xl_norm>, bert_lm_head, kRobertaHeads};
 const Program kDistilBertProgram = {one_stack<distilbert_embed, distilbert_layer, no_norm>, distilbert_lm_head,
                                     kDistilBertHeads};
@@ -570,9 +571,9 @@ const Family kRows[] = {
     {"bert", "Bert", "BertForMaskedLM", kBertClasses, read_bert_config, &kBertProgram, "bert.encoder.layer"},
     {"roberta", "Roberta", "RobertaForMaskedLM", kRobertaClasses, read_roberta_config, &kRobertaProgram,
      "roberta.encoder.layer"},
-    {"xlm-roberta", "XLMRoberta", "XLMRobertaForMaskedLM", kRobertaClasses, read_roberta_config, &kRobertaProgram,
+    {"xlm-roberta", "XLMRoberta", "XLMRobertaForMaskedLM", kRobertaClasses, read_roberta_config, &kXlmRobertaProgram,
      "roberta.encoder.layer", kHeadFirst},
-    {"camembert", "Camembert", "CamembertForMaskedLM", kRobertaClasses, read_roberta_config, &kRobertaProgram,
+    {"camembert", "Camembert", "CamembertForMaskedLM", kRobertaClasses, read_roberta_config, &kXlmRobertaProgram,
      "roberta.encoder.layer", kHeadFirst},
     {"xlm-roberta-xl", "XLMRobertaXL", "XLMRobertaXLForMaskedLM", kRobertaClasses, read_xl_config, &kXlProgram,
      "roberta.encoder.layer"},

@@ -506,7 +506,7 @@ Tensor dots1_layer(Net& net, Tensor hidden) {
 }  // namespace
 
 // transformers 5.12 modeling_deepseek_v2.py: DeepseekV2Moe.forward; DeepSeek-OCR 2's has the same.
-void check_router_is_unpacked(const TrainingJob& job, Issues& issues) {
+void check_router_is_unpacked(const Architecture&, const TrainingJob& job, Issues& issues) {
   if (job.method != Method::kQlora || !job.framework.at_least(5, 0)) return;
   issues.push_back(
       {"INVALID_VALUE", Severity::kError, "/method",
@@ -515,17 +515,11 @@ void check_router_is_unpacked(const TrainingJob& job, Issues& issues) {
        "lora"});
 }
 
-namespace {
-void check_v2(const Architecture&, const TrainingJob& job, Issues& issues) {
-  check_router_is_unpacked(job, issues);
-}
-}  // namespace
-
 const Program kMistral4Program = {one_stack<llama_embed, mistral4_layer, llama_norm>, llama_head};
 const Program kYoutuProgram = {one_stack<llama_embed, youtu_layer, llama_norm>, llama_head};
 const Program kDots1Program = {one_stack<llama_embed, dots1_layer, llama_norm>, llama_head};
 const Program kDeepseekV2Program = {
-    .forward = one_stack<embed2, layer2, llama_norm>, .lm_head = llama_head, .check = check_v2};
+    .forward = one_stack<embed2, layer2, llama_norm>, .lm_head = llama_head, .check = check_router_is_unpacked};
 const Program kDeepseekV3Program = {one_stack<llama_embed, layer3, llama_norm>, llama_head};
 
 const Program kSparseProgram = {.forward = one_stack<llama_embed, layer3, llama_norm>,

@@ -258,15 +258,11 @@ void read_all(ConfigFields& fields, Architecture& architecture) {
   architecture.language = &kLanguage;
 }
 
-void check(const Architecture&, const TrainingJob& job, Issues& issues) {
-  check_router_is_unpacked(job, issues);
-}
-
 const Program kProgram = {.forward = forward_with_pictures<merge>,
                           .lm_head = language_head,
                           .inputs = inputs,
                           .attention = {.flash_attention_2 = false, .flash_attention_3 = false},
-                          .check = check};
+                          .check = check_router_is_unpacked};
 
 }  // namespace
 

@@ -50,20 +50,15 @@ Tensor merge(Net& net, Tensor embeds) {
 
 const Program kProgram = {.forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = inputs};
 
-std::string full_name_of(const Architecture& architecture, std::string_view path) {
+}  // namespace
+
+std::string deepseek_vl_name(const Architecture& architecture, std::string_view path) {
   return name_within_body(architecture, renamed(path, "vision_tower.", "vision_model."), "language_model.");
 }
 
-constexpr ClassFacts kFacts = {.flex_attention = false,
-                               .no_split = NoSplit::kAbsentToo,
-                               .pictures = PictureRule::kOwnSize,
-                               .full_name = full_name_of};
-
-}  // namespace
-
 const Family kRows[] = {
     {"deepseek_vl", "DeepseekVL", "DeepseekVLForConditionalGeneration", kSeeingClasses, read_config, &kProgram,
-     kModelLayers, kFacts},
+     kModelLayers, kDeepseekVlFacts},
 };
 
 extern const FamilyRows deepseek_vl_rows;

@@ -306,20 +306,11 @@ const Program kProgram = {.forward = forward_with_pictures<merge>,
                           .inputs = inputs,
                           .attention = {.flash_attention_2 = false, .flash_attention_3 = false}};
 
-std::string full_name_of(const Architecture& architecture, std::string_view path) {
-  return name_within_body(architecture, renamed(path, "vision_tower.", "vision_model."), "language_model.");
-}
-
-constexpr ClassFacts kFacts = {.flex_attention = false,
-                               .no_split = NoSplit::kAbsentToo,
-                               .pictures = PictureRule::kOwnSize,
-                               .full_name = full_name_of};
-
 }  // namespace
 
 const Family kRows[] = {
     {"deepseek_vl_hybrid", "DeepseekVLHybrid", "DeepseekVLHybridForConditionalGeneration", kSeeingClasses, read_config,
-     &kProgram, kModelLayers, kFacts},
+     &kProgram, kModelLayers, kDeepseekVlFacts},
 };
 
 extern const FamilyRows deepseek_vl_hybrid_rows;

@@ -410,9 +410,9 @@ void check_company(const TrainingJob& job, Issues& issues) {
   if (job.pipeline.is_used()) refuse("/parallelism/pipeline", "Pipelines of Llama 4 are not modelled.");
 }
 
-void check(const Architecture&, const TrainingJob& job, Issues& issues) {
+void check(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   check_company(job, issues);
-  check_router_is_whole(job, issues);
+  check_router_is_whole(architecture, job, issues);
 }
 
 // Llama4TextExperts.forward: bmm.
@@ -422,7 +422,7 @@ constexpr ClassFacts kFacts = {.one_experts_form = true, .full_name = name_besid
 }  // namespace
 
 // modeling_llama4.py: Llama4Router; modeling_phimoe.py: PhimoeTopKRouter.
-void check_router_is_whole(const TrainingJob& job, Issues& issues) {
+void check_router_is_whole(const Architecture&, const TrainingJob& job, Issues& issues) {
   if (!job.has_adapter() || job.adapter.learns_prompt() ||
       job.adapter.target_modules.kind != ModuleChoice::Kind::kAllLinear) {
     return;

@@ -48,9 +48,9 @@ inline constexpr GatedNames kSharedExperts = {"mlp.shared_experts", "mlp.shared_
                                               "mlp.shared_experts.down_proj"};
 
 /// An error where an adapter's targets reach a router that is a Linear and returns two tensors (Llama 4, Phi-3.5-MoE).
-void check_router_is_whole(const TrainingJob& job, Issues& issues);
+void check_router_is_whole(const Architecture&, const TrainingJob& job, Issues& issues);
 /// An error where a router's weight, which the class reads as a matrix, is packed (DeepseekV2Moe.forward multiplies by
 /// `gate.weight`).
-void check_router_is_unpacked(const TrainingJob& job, Issues& issues);
+void check_router_is_unpacked(const Architecture&, const TrainingJob& job, Issues& issues);
 
 }  // namespace tidemark

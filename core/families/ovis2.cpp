@@ -7,6 +7,7 @@
 
 #include "core/families/family.hpp"
 #include "core/families/towers.hpp"
+#include "core/job/pictures.hpp"
 #include "core/tape/scan_ops.hpp"
 
 namespace tidemark {
@@ -97,27 +98,23 @@ double covering_ratio(PictureSize size, Count rows, Count columns, Count side) {
 
 // image_processing_ovis2.py: get_min_tile_covering_grid: the fewest tiles that show so much of the picture, or those
 // that show most of it.
-Count tiles_of(PictureSize size, Count side) {
-  Count fewest = 0, best = 1;
+TileGrid grid_of(PictureSize size, Count side) {
+  TileGrid fewest{0, 0}, best;
   double most = -1.0;
-  for (Count tiles = 1; tiles <= Processor::kMostTiles; ++tiles) {
-    for (Count rows = 1; rows <= tiles; ++rows) {
-      if (tiles % rows != 0) continue;
-      const double ratio = covering_ratio(size, rows, tiles / rows, side);
-      if (ratio > Processor::kCovering && fewest == 0) fewest = tiles;
-      if (ratio <= most) continue;
-      most = ratio;
-      best = tiles;
-    }
-  }
-  return fewest > 0 ? fewest : best;
+  for_each_grid(Processor::kMostTiles, [&](const TileGrid& grid) {
+    const double ratio = covering_ratio(size, grid.down, grid.across, side);
+    if (ratio > Processor::kCovering && fewest.tiles() == 0) fewest = grid;
+    if (ratio <= most) return;
+    most = ratio;
+    best = grid;
+  });
+  return fewest.tiles() > 0 ? fewest : best;
 }
 
 /// Pieces of a picture, the whole included where it is cut.
 Count pieces_of(const Net& net) {
   if (net.job.image_tiles > 0) return net.job.image_tiles;
-  const Count tiles = tiles_of(picture_size(net), net.arch.parts.front().image_size);
-  return tiles > 1 ? tiles + 1 : 1;
+  return grid_of(picture_size(net), net.arch.parts.front().image_size).pieces();
 }
 
 /// The indicators of a picture: one at each end of it, one behind the whole, one between two tiles.

@@ -335,7 +335,7 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   if (remote) read_as_transformers(fields, architecture);
   const Family& phi3 = *type_named("phi3");
   phi3.read(fields, architecture);
-  read_kv_heads(fields, architecture, 8);
+  read_kv_heads(fields, architecture, 8);  // Phi4MultimodalConfig's; Phi3Config has as many as heads of queries
   architecture.language = phi3.program;
   const Value* vision = object_in(fields, "vision_config");
   const Value* audio = object_in(fields, "audio_config");

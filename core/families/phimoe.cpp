@@ -116,15 +116,12 @@ Tensor norm(Net& net, Tensor hidden) {
   return net.layer_norm("model.norm", std::move(hidden));
 }
 
-// PhimoeTopKRouter
-void check(const Architecture&, const TrainingJob& job, Issues& issues) {
-  check_router_is_whole(job, issues);
-}
-
 }  // namespace
 
-const Program kPhimoeProgram = {
-    .forward = one_stack<llama_embed, layer, norm>, .lm_head = llama_head, .heads = kMoeForwards, .check = check};
+const Program kPhimoeProgram = {.forward = one_stack<llama_embed, layer, norm>,
+                                .lm_head = llama_head,
+                                .heads = kMoeForwards,
+                                .check = check_router_is_whole};
 
 const Family kRows[] = {
     {"phimoe", "Phimoe", "PhimoeForCausalLM", kSequenceOnly, read_phimoe_config, &kPhimoeProgram},

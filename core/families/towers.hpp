@@ -106,4 +106,11 @@ inline constexpr ClassSuffix kOmniClasses[] = {{"ForConditionalGeneration", Head
 /// an error.
 void check_picture_is_of_table(const Architecture& architecture, const TrainingJob& job, Issues& issues);
 
+/// What DeepSeek-VL's class and its hybrid's say of themselves: the tower is "vision_model".
+std::string deepseek_vl_name(const Architecture& architecture, std::string_view path);
+inline constexpr ClassFacts kDeepseekVlFacts = {.flex_attention = false,
+                                                .no_split = NoSplit::kAbsentToo,
+                                                .pictures = PictureRule::kOwnSize,
+                                                .full_name = deepseek_vl_name};
+
 }  // namespace tidemark

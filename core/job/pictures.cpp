@@ -20,59 +20,44 @@ void take_wanted_picture(const Architecture& architecture, TrainingJob& job, Iss
                     "This model wants a picture with every text: one is taken.", "1"});
 }
 
-/// Columns and rows of tiles.
-struct Grid {
-  Count across = 1, down = 1;
-};
-
-// transformers 5.12 models/got_ocr2/image_processing_got_ocr2.py: get_optimal_tiled_canvas, over the grids that
-// get_all_supported_aspect_ratios lists, fewest tiles first; OpenGVLab/InternVL internvl/train/dataset.py:
-// find_closest_aspect_ratio is the same. The grid whose ratio is closest; of two as close the larger, where the picture
-// fills more than half of it.
-Grid closest_grid(Count height, Count width, Count side, Count most) {
+// transformers 5.12 models/got_ocr2/image_processing_got_ocr2.py: get_optimal_tiled_canvas; OpenGVLab/InternVL
+// internvl/train/dataset.py: find_closest_aspect_ratio is the same. The grid whose ratio is closest; of two as close
+// the larger, where the picture fills more than half of it.
+TileGrid closest_grid(Count height, Count width, Count side, Count most) {
   const double ratio = static_cast<double>(width) / static_cast<double>(height);
   const double area = static_cast<double>(height) * static_cast<double>(width);
   double least = std::numeric_limits<double>::infinity();
-  Grid best;
-  for (Count tiles = 1; tiles <= most; ++tiles) {
-    for (Count across = 1; across <= tiles; ++across) {
-      if (tiles % across != 0) continue;
-      const Grid grid{across, tiles / across};
-      const double off = std::fabs(ratio - static_cast<double>(grid.across) / static_cast<double>(grid.down));
-      const bool fills = area > 0.5 * static_cast<double>(side * side * tiles);
-      if (off < least || (off == least && fills)) best = grid;
-      least = std::min(least, off);
-    }
-  }
+  TileGrid best;
+  for_each_grid(most, [&](const TileGrid& grid) {
+    const double off = std::fabs(ratio - static_cast<double>(grid.across) / static_cast<double>(grid.down));
+    const bool fills = area > 0.5 * static_cast<double>(side * side * grid.tiles());
+    if (off < least || (off == least && fills)) best = grid;
+    least = std::min(least, off);
+  });
   return best;
 }
 
 // transformers 5.12 models/cohere2_vision/image_processing_cohere2_vision.py: get_optimal_tiled_canvas. The grid that
 // enlarges a picture least or, where all of them shrink it, shrinks it least; of two that do so alike the first, which
 // has fewer tiles.
-Grid covering_grid(Count height, Count width, Count side, Count most) {
+TileGrid covering_grid(Count height, Count width, Count side, Count most) {
   double best_scale = 0.0;
-  Grid best;
-  for (Count tiles = 1; tiles <= most; ++tiles) {
-    for (Count across = 1; across <= tiles; ++across) {
-      if (tiles % across != 0) continue;
-      const Grid grid{across, tiles / across};
-      const double scale = std::min(static_cast<double>(across * side) / static_cast<double>(width),
-                                    static_cast<double>(grid.down * side) / static_cast<double>(height));
-      const bool better = best_scale >= 1.0 ? scale >= 1.0 && scale < best_scale : scale > best_scale;
-      if (better) {
-        best_scale = scale;
-        best = grid;
-      }
-    }
-  }
+  TileGrid best;
+  for_each_grid(most, [&](const TileGrid& grid) {
+    const double scale = std::min(static_cast<double>(grid.across * side) / static_cast<double>(width),
+                                  static_cast<double>(grid.down * side) / static_cast<double>(height));
+    const bool better = best_scale >= 1.0 ? scale >= 1.0 && scale < best_scale : scale > best_scale;
+    if (!better) return;
+    best_scale = scale;
+    best = grid;
+  });
   return best;
 }
 
 // GotOcr2ImageProcessor, Cohere2VisionImageProcessor: max_patches is 12, and behind several tiles comes the whole.
 void cut_into_tiles(const Architecture& architecture, TrainingJob& job, Issues& issues) {
   constexpr Count kMostTiles = 12;
-  if (job.image_tiles > 0 || job.images_per_sample == 0 || job.video_frames > 0) return;
+  if (job.image_tiles > 0 || job.video_frames > 0 || architecture.parts.empty()) return;
   const Count side = architecture.parts.front().image_size;
   if (job.image_height == 0) {
     issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/image_tiles",
@@ -83,10 +68,9 @@ void cut_into_tiles(const Architecture& architecture, TrainingJob& job, Issues& 
     return;
   }
   const auto grid_of = architecture.facts.pictures == PictureRule::kCoveringTiles ? covering_grid : closest_grid;
-  const Grid grid = grid_of(job.image_height, job.image_width, side, kMostTiles);
-  const Count tiles = grid.across * grid.down;
-  job.image_tiles = tiles > 1 ? tiles + 1 : 1;
-  if (tiles == 1) return;
+  const TileGrid grid = grid_of(job.image_height, job.image_width, side, kMostTiles);
+  job.image_tiles = grid.pieces();
+  if (job.image_tiles == 1) return;
   issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/image_tiles",
                     "The processor cuts a picture of that size into " + std::to_string(grid.across) + " by " +
                         std::to_string(grid.down) + " tiles and adds the whole: " + std::to_string(job.image_tiles) +
@@ -94,27 +78,29 @@ void cut_into_tiles(const Architecture& architecture, TrainingJob& job, Issues& 
                     std::to_string(job.image_tiles)});
 }
 
-// What the tower gets is as large as it is made for, whatever a picture's size.
-void take_own_size(const Architecture& architecture, TrainingJob& job, Issues& issues) {
+void tell_own_size(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   const auto is_own = [&job](const Architecture& tower) {
     return job.image_height == tower.image_size && job.image_width == tower.image_size;
   };
-  const bool own = is_own(architecture) || std::any_of(architecture.parts.begin(), architecture.parts.end(), is_own);
-  const bool seen = architecture.language == nullptr || job.images_per_sample > 0;
-  if (job.image_height > 0 && !own && seen && architecture.facts.pictures == PictureRule::kOwnSize) {
-    issues.push_back({"IGNORED_OPTION", Severity::kWarning, "/image_size",
-                      "The processor makes all pictures as large as this model's tower wants them: their size has no "
-                      "effect.",
-                      ""});
-  }
-  job.image_height = job.image_width = 0;
+  if (job.image_height == 0 || is_own(architecture)) return;
+  if (std::any_of(architecture.parts.begin(), architecture.parts.end(), is_own)) return;
+  issues.push_back({"IGNORED_OPTION", Severity::kWarning, "/image_size",
+                    "The processor makes all pictures as large as this model's tower wants them: their size has no "
+                    "effect.",
+                    ""});
 }
 
+// What the tower gets is as large as it is made for, whatever a picture's size.
 void settle_size(const Architecture& architecture, TrainingJob& job, Issues& issues) {
   const PictureRule rule = architecture.facts.pictures;
-  if (rule == PictureRule::kAsTheyAre) return;
-  if (rule != PictureRule::kOwnSize && !architecture.parts.empty()) cut_into_tiles(architecture, job, issues);
-  if (job.images_per_sample > 0 || architecture.language == nullptr) take_own_size(architecture, job, issues);
+  const bool sees = job.images_per_sample > 0 || architecture.language == nullptr;
+  if (rule == PictureRule::kAsTheyAre || !sees) return;
+  if (rule == PictureRule::kOwnSize) {
+    tell_own_size(architecture, job, issues);
+  } else {
+    cut_into_tiles(architecture, job, issues);
+  }
+  job.image_height = job.image_width = 0;
 }
 
 void settle_video(const Architecture& architecture, TrainingJob& job, Issues& issues) {

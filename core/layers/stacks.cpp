@@ -29,11 +29,6 @@ std::optional<Dtype> dtype_of_policy(const TrainingJob& job) {
   return mixed_precision(job).gathered;
 }
 
-Tensor as_policy_has_it(Net& net, Tensor hidden) {
-  const std::optional<Dtype> gathered = dtype_of_policy(net.job);
-  return gathered ? to(std::move(hidden), *gathered) : hidden;
-}
-
 // The same of a table that layers are handed: cast for each, outside of its checkpoint.
 Tensor table_as_policy_has_it(Net& net, const Tensor& table) {
   const std::optional<Dtype> gathered = dtype_of_policy(net.job);
@@ -92,12 +87,11 @@ const LayerPlan::Stack& Net::planned(const Stack& stack) {
 Tensor Net::run_layer(const Stack& stack, Count layer, Tensor hidden) {
   layer_index = layer;
   Tensor cast;  // module.py _call_impl: the arguments as a hook has made them are there until forward returns
-  // A layer of the root's unit has no hook; a tower that is declared alone gets no states.
-  const bool hooked = first_layer + layer >= unwrapped_layers(whole_->arch, job);
-  if (hooked && hidden.defined()) {
-    const Dtype before = hidden.dtype();
-    hidden = as_policy_has_it(*this, std::move(hidden));
-    if (hidden.dtype() != before) cast = hidden;
+  const std::optional<Dtype> gathered = dtype_of_policy(job);
+  // A tower that is declared alone gets no states; a layer of the root's unit has no hook.
+  if (gathered && hidden.defined() && hidden.dtype() != *gathered &&
+      first_layer + layer >= unwrapped_layers(whole_->arch, job)) {
+    cast = hidden = to(std::move(hidden), *gathered);
   }
   if (stage != nullptr && stage->hooked) hidden = with_copies(*this, std::move(hidden));
   Tensor out = stack.layer(*this, std::move(hidden));

@@ -1,6 +1,7 @@
 #include "core/step/itemise.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/units/decimal.hpp"
 #include "core/units/sorted.hpp"
@@ -89,21 +90,53 @@ std::string site_name(const ScopeName& scope, const Site& site) {
   return name;
 }
 
+/// What is live at the peak of one place.
+struct Live {
+  std::size_t site;
+  Bytes bytes;
+  Count count;
+};
+
+// Not every linker makes one of equal literals: files that name a place alike may have sites of their own for it.
+bool is_same_place(const Tape& tape, const Site& a, const Site& b) {
+  const ScopeName &left = tape.scopes()[static_cast<std::size_t>(a.scope)],
+                  &right = tape.scopes()[static_cast<std::size_t>(b.scope)];
+  return a.category == b.category && a.dtype == b.dtype && a.backward == b.backward &&
+         a.shape.numel() == b.shape.numel() && std::strcmp(a.op, b.op) == 0 &&
+         std::strcmp(left.module, right.module) == 0 && std::strcmp(left.source, right.source) == 0;
+}
+
+std::vector<Live> live_places(const Tape& tape, const Walk& walk) {
+  std::vector<Live> places;
+  for (std::size_t i = 0; i < walk.sites.size(); ++i) {
+    if (walk.sites[i] == 0) continue;
+    const auto known = std::find_if(places.begin(), places.end(), [&](const Live& place) {
+      return is_same_place(tape, tape.sites()[place.site], tape.sites()[i]);
+    });
+    if (known == places.end()) {
+      places.push_back({i, walk.sites[i], walk.site_counts[i]});
+    } else {
+      known->bytes += walk.sites[i];
+      known->count += walk.site_counts[i];
+    }
+  }
+  return places;
+}
+
 }  // namespace
 
 std::vector<BreakdownGroup> itemise(const Simulation& simulation, const Walk& walk) {
   const Tape& tape = *simulation.tape;
   std::vector<BreakdownGroup> groups(kCategoryCount);
   for (int c = 0; c < kCategoryCount; ++c) groups[static_cast<std::size_t>(c)].category = static_cast<Category>(c);
-  for (std::size_t i = 0; i < walk.sites.size(); ++i) {
-    if (walk.sites[i] == 0) continue;
-    const Site& site = tape.sites()[i];
+  for (const Live& place : live_places(tape, walk)) {
+    const Site& site = tape.sites()[place.site];
     const ScopeName& scope = tape.scopes()[static_cast<std::size_t>(site.scope)];
     Line line;
     line.name = site_name(scope, site);
     line.source = scope.source;
-    line.bytes = walk.sites[i];
-    write_formula(site, walk.site_counts[i], walk.sites[i], simulation.activations_factor, line);
+    line.bytes = place.bytes;
+    write_formula(site, place.count, place.bytes, simulation.activations_factor, line);
     BreakdownGroup& group = groups[static_cast<std::size_t>(site.category)];
     group.bytes += line.bytes;
     group.entries.push_back({line.name, line.bytes, line.formula, line.substituted, line.source,

@@ -31,11 +31,15 @@ bool has_channels_last(const Shape& x) {
   return x.rank == 4 && x.size(1) > 1 && x.strides[1] == 1 && !x.is_contiguous();
 }
 
+namespace {
+
 bool may_take_workspace(const Shape& x, const Shape& weight) {
   constexpr int kPlaces = 4;  // [n, channels, height, width]
   const bool whole = weight.size(1) == x.size(1), depthwise = weight.size(0) == x.size(1) && weight.size(1) == 1;
   return x.rank <= kPlaces && (whole || (depthwise && has_channels_last(x)));
 }
+
+}  // namespace
 
 ConvolutionWorkspace convolution_workspace(const Shape& x, const Shape& weight, const Shape& y, Dtype dtype) {
   if (!may_take_workspace(x, weight)) return {};

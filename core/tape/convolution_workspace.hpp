@@ -17,11 +17,8 @@ struct ConvolutionWorkspace {
   Bytes weight_gradient = 0;
 };
 
-/// Not with three dimensions of places or channels in groups, which were not measured, nor depthwise with channels
-/// first, which took none. x [n, channels, …], weight [out, channels / groups, …kernel].
-bool may_take_workspace(const Shape& x, const Shape& weight);
-
-/// y [n, out, …].
+/// None with three dimensions of places or channels in groups, which were not measured, nor depthwise with channels
+/// first, which took none. x [n, channels, …], weight [out, channels / groups, …kernel], y [n, out, …].
 ConvolutionWorkspace convolution_workspace(const Shape& x, const Shape& weight, const Shape& y, Dtype dtype);
 
 /// Its channels are neighbours in memory: nn.Conv2d keeps such a tensor as it is.

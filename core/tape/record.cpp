@@ -279,23 +279,13 @@ void Record::further_buffer(const char* name, Bytes bytes, Category category) {
 
 // -- places ---------------------------------------------------------------------------------------------------------
 
-// Not every linker makes one of equal literals in several files.
-std::int16_t Record::scope_of_names(const char* module, const char* source) {
-  std::size_t i = 0;
-  while (i < scopes_.size() &&
-         (std::strcmp(scopes_[i].module, module) != 0 || std::strcmp(scopes_[i].source, source) != 0)) {
-    ++i;
-  }
-  if (i == scopes_.size()) scopes_.push_back({module, source});
-  return static_cast<std::int16_t>(i);
-}
-
 std::int16_t Record::enter(const char* module, const char* source) {
   const std::int16_t previous = scope_;
   // Names are literals or stand in a list for good: the same place of the program has the same pointers.
+  constexpr std::uint64_t kGoldenRatio = 0x9E3779B97F4A7C15ULL;  // of 2^64: Knuth 6.4, Fibonacci hashing
   const auto names = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(module)) * 31U +
                      static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(source));
-  std::int16_t& known = remembered_[(names * 0x9E3779B97F4A7C15ULL) >> 54];
+  std::int16_t& known = remembered_[(names * kGoldenRatio) >> (64 - kScopeBits)];
   const auto is_it = [&](std::int16_t i) {
     const ScopeName& scope = scopes_[static_cast<std::size_t>(i)];
     return scope.module == module && scope.source == source;
@@ -304,7 +294,7 @@ std::int16_t Record::enter(const char* module, const char* source) {
     known = 0;
     const auto all = static_cast<std::int16_t>(scopes_.size());
     while (known < all && !is_it(known)) ++known;
-    if (known == all) known = scope_of_names(module, source);
+    if (known == all) scopes_.push_back({module, source});
   }
   scope_ = known;
   return previous;

@@ -149,13 +149,10 @@ class Record {
   /// The program of this layer instance starts again: it asks for the same buffers.
   void rewind_buffers(std::int16_t instance);
 
-  /// The scope of these names, a new one where there is none, whatever their pointers are.
-  std::int16_t scope_of_names(const char* module, const char* source);
-
   std::int16_t scope_ = 0;
   /// Where scopes were found last, by a hash of their names.
-  static constexpr std::size_t kScopesRemembered = 1024;
-  std::array<std::int16_t, kScopesRemembered> remembered_{};
+  static constexpr int kScopeBits = 10;
+  std::array<std::int16_t, std::size_t{1} << kScopeBits> remembered_{};
   std::int16_t instance_ = -1;
   std::int16_t instance_of_parameters_ = -1;  ///< which the next parameters and buffers belong to
   bool stopped_ = false;
