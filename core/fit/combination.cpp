@@ -65,9 +65,11 @@ class Search {
 
   bool fits(const Figures& figures) const { return tidemark::fits(figures, card_); }
 
-  // What several GPUs divide otherwise may be larger, and stands in the way of other levers.
-  static bool may_hurt(Lever lever) {
-    return lever == Lever::kSharding || lever == Lever::kModelParallel || lever == Lever::kLoss;
+  // What several GPUs divide otherwise may be larger, and stands in the way of other levers; the shortest sequence may
+  // have no room for its pictures.
+  bool may_hurt(Lever lever) const {
+    const bool sees = lever == Lever::kSequence && (start_.images_per_sample > 0 || start_.audio_seconds > 0.0);
+    return sees || lever == Lever::kSharding || lever == Lever::kModelParallel || lever == Lever::kLoss;
   }
   /// Whether a job without that lever may be the smallest.
   bool may_stay(Lever lever) const {

@@ -502,6 +502,7 @@ std::vector<Step> steps_of(Lever lever, const TrainingJob& job, const Architectu
   const auto refused = [&](const Step& step) {
     Issues issues;
     const TrainingJob changed = after(step, job);
+    check_attention(architecture, changed, issues);
     check_model(architecture, changed, issues);
     if (!divided) return has_error(issues);
     check_sharding(architecture, changed, issues);

@@ -7,6 +7,7 @@
 #include "core/step/estimate.hpp"
 #include "core/wire/engine.hpp"
 #include "core/wire/json.hpp"
+#include "tests/unit/asked.hpp"
 #include "tests/unit/catch.hpp"
 
 namespace tidemark {
@@ -213,6 +214,34 @@ TEST_CASE("a bounded search still finds a combination") {
   CHECK_FALSE(good.proven);
   CHECK(good.weight >= best.weight);
   CHECK(good.figures.allocated.high <= now / 40);
+}
+
+// The shortest sequences have no room for nine tiles of 256 tokens.
+TEST_CASE("one change that makes a job with pictures fit is found, whatever sequences have no room for them") {
+  const Answer answer = ask(R"({"schema": 1, "model": "OpenGVLab/InternVL3-1B-hf", "method": "lora",
+    "images_per_sample": 1, "image_size": [720, 1280], "sequence_length": 4096})");
+  REQUIRE(answer.estimate);
+  Card card;
+  card.visible = answer.estimate->allocated.expected - kGiB / 2;
+  Peaks peaks(answer.architecture);
+  const Combination found = least_harm(peaks, answer.job, card, 2000);
+  CHECK(found.found);
+  CHECK(found.steps.size() == 1);
+}
+
+TEST_CASE("advice offers no change that the model's class refuses") {
+  const auto offered = [](Lever lever, const std::string& job) {
+    const Answer answer = ask(R"({"schema": 1, )" + job + "}");
+    REQUIRE(answer.estimate);
+    return steps_of(lever, answer.job, answer.architecture);
+  };
+  for (const Step& step : offered(Lever::kMethod, R"("model": "deepseek-ai/DeepSeek-V2-Lite", "method": "lora")")) {
+    CHECK(step.title.find("QLoRA") == std::string::npos);
+  }
+  CHECK(offered(Lever::kCheckpointing, R"("config": {"model_type": "swin", "architectures":
+    ["SwinForImageClassification"], "embed_dim": 96, "depths": [2, 2, 6, 2], "num_heads": [3, 6, 12, 24],
+    "window_size": 7}, "method": "full", "micro_batch_size": 8)")
+            .empty());
 }
 
 TEST_CASE("frontiers are exact") {
