@@ -328,7 +328,8 @@ std::string full_name_of(const Architecture& architecture, std::string_view path
   return name_within_body(architecture, renamed(path, "vision_model.", "vision_tower."), "language_model.");
 }
 
-constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kAbsentToo, .full_name = full_name_of};
+constexpr ClassFacts kFacts = {
+    .flex_attention = false, .no_split = NoSplit::kAbsentToo, .tiles = true, .full_name = full_name_of};
 
 }  // namespace
 

@@ -106,7 +106,7 @@ const Program kProgram = {one_stack<embed, vit_layer, norm>, nullptr, kHeads, Ow
 
 const Family kRows[] = {
     {"audio-spectrogram-transformer", "AST", "ASTForAudioClassification", kClasses, read_ast_config, &kProgram,
-     "audio_spectrogram_transformer.layers", kNotOfText},
+     "audio_spectrogram_transformer.layers", kPicturesNameEmbeddings},
 };
 
 extern const FamilyRows ast_rows;

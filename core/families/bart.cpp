@@ -392,7 +392,7 @@ const Family kRows[] = {
     {"bart", "Bart", "BartForConditionalGeneration", kBartClasses, read_bart_config, &kBartProgram,
      "model.encoder.layers"},
     {"mbart", "MBart", "MBartForConditionalGeneration", kBartClasses, read_bart_config, &kBartProgram,
-     "model.encoder.layers"},
+     "model.encoder.layers", kNamesOtherParts},
     {"m2m_100", "M2M100", "M2M100ForConditionalGeneration", kM2m100Classes, read_m2m_100_config, &kBartProgram,
      "model.encoder.layers"},
     {"pegasus", "Pegasus", "PegasusForConditionalGeneration", kM2m100Classes, read_sinusoidal_config, &kBartProgram,

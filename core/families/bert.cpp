@@ -524,7 +524,7 @@ constexpr HeadForward kDistilBertHeads[] = {{Head::kMaskedLm, masked_lm},
                                             {Head::kNone, body_alone}};
 
 // modeling_xlm_roberta.py, modeling_camembert.py: …ForMaskedLM and …ForCausalLM.
-constexpr ClassFacts kHeadFirst = {.head_first = true};
+constexpr ClassFacts kHeadFirst = {.head_first = true, .no_split = NoSplit::kEmbeddings};
 constexpr ClassFacts kFacts = {.no_split = NoSplit::kNoneButSaid};
 
 }  // namespace
@@ -568,15 +568,16 @@ const Program kDistilBertProgram = {one_stack<distilbert_embed, distilbert_layer
                                     kDistilBertHeads};
 
 const Family kRows[] = {
-    {"bert", "Bert", "BertForMaskedLM", kBertClasses, read_bert_config, &kBertProgram, "bert.encoder.layer"},
+    {"bert", "Bert", "BertForMaskedLM", kBertClasses, read_bert_config, &kBertProgram, "bert.encoder.layer",
+     kNamesEmbeddings},
     {"roberta", "Roberta", "RobertaForMaskedLM", kRobertaClasses, read_roberta_config, &kRobertaProgram,
-     "roberta.encoder.layer"},
+     "roberta.encoder.layer", kNamesEmbeddings},
     {"xlm-roberta", "XLMRoberta", "XLMRobertaForMaskedLM", kRobertaClasses, read_roberta_config, &kXlmRobertaProgram,
      "roberta.encoder.layer", kHeadFirst},
     {"camembert", "Camembert", "CamembertForMaskedLM", kRobertaClasses, read_roberta_config, &kXlmRobertaProgram,
      "roberta.encoder.layer", kHeadFirst},
     {"xlm-roberta-xl", "XLMRobertaXL", "XLMRobertaXLForMaskedLM", kRobertaClasses, read_xl_config, &kXlProgram,
-     "roberta.encoder.layer"},
+     "roberta.encoder.layer", kNamesEmbeddings},
     {"ernie", "Ernie", "ErnieForMaskedLM", kErnieClasses, read_ernie_config, &kBertProgram, "ernie.encoder.layer"},
     {"distilbert", "DistilBert", "DistilBertForMaskedLM", kDistilBertClasses, read_distilbert_config,
      &kDistilBertProgram, "distilbert.transformer.layer", kFacts},

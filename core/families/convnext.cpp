@@ -171,12 +171,14 @@ const Program kProgram = {
     .forward = forward, .heads = kHeads, .inputs = inputs, .attention = kNoAttention, .checkpoints = false};
 
 constexpr ClassFacts kFacts = {.flex_attention = false, .text_input = false, .input_embeddings = false};
+constexpr ClassFacts kStagesFacts = {
+    .flex_attention = false, .text_input = false, .input_embeddings = false, .no_split = NoSplit::kOtherParts};
 
 }  // namespace
 
 const Family kRows[] = {
     {"convnext", "ConvNext", "ConvNextForImageClassification", kClasses, read_config, &kProgram,
-     "convnext.encoder.stages.0.layers", kFacts},
+     "convnext.encoder.stages.0.layers", kStagesFacts},
     {"convnextv2", "ConvNextV2", "ConvNextV2ForImageClassification", kClasses, read_v2_config, &kProgram,
      "convnextv2.encoder.stages.0.layers", kFacts},
 };

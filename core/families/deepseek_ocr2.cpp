@@ -266,8 +266,11 @@ const Program kProgram = {.forward = forward_with_pictures<merge>,
 
 }  // namespace
 
+constexpr ClassFacts kFacts = {.tiles = true};
+
 const Family kRows[] = {
-    {"deepseek_ocr2", "DeepseekOcr2", "DeepseekOcr2ForConditionalGeneration", kSeeingClasses, read_all, &kProgram},
+    {"deepseek_ocr2", "DeepseekOcr2", "DeepseekOcr2ForConditionalGeneration", kSeeingClasses, read_all, &kProgram,
+     kModelLayers, kFacts},
 };
 
 extern const FamilyRows deepseek_ocr2_rows;

@@ -18,6 +18,9 @@ inline constexpr ClassFacts kNoFlex = {.flex_attention = false};
 inline constexpr ClassFacts kNotOfText = {.text_input = false};
 inline constexpr ClassFacts kNamesNone = {.no_split = NoSplit::kNone};
 inline constexpr ClassFacts kNamesAbsentToo = {.no_split = NoSplit::kAbsentToo};
+inline constexpr ClassFacts kNamesEmbeddings = {.no_split = NoSplit::kEmbeddings};
+inline constexpr ClassFacts kPicturesNameEmbeddings = {.text_input = false, .no_split = NoSplit::kEmbeddings};
+inline constexpr ClassFacts kNamesOtherParts = {.no_split = NoSplit::kOtherParts};
 
 /// One model type: what its config.json means, and how it runs. A file of core/families holds its reader, its program
 /// and its rows: `const FamilyRows <file>_rows`, which the build collects (cmake/registry.cmake).

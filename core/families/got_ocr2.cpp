@@ -64,7 +64,7 @@ const Program kProgram = {.forward = forward_with_pictures<merge>,
                           .attention = {.flash_attention_2 = false, .flash_attention_3 = false}};
 
 constexpr ClassFacts kFacts = {
-    .flex_attention = false, .no_split = NoSplit::kNotTower, .pictures = PictureRule::kOwnSize};
+    .flex_attention = false, .no_split = NoSplit::kNotTower, .pictures = PictureRule::kOwnSize, .tiles = true};
 
 }  // namespace
 

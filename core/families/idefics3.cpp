@@ -293,13 +293,16 @@ std::string full_name_of(const Architecture& architecture, std::string_view path
   return name_within_body(architecture, path, "text_model.");
 }
 
-constexpr ClassFacts kFacts = {.no_split = NoSplit::kAbsentToo, .full_name = full_name_of};
+constexpr ClassFacts kTwoFacts = {
+    .no_split = NoSplit::kAbsentToo, .pictures = PictureRule::kLongestSide, .tiles = true, .full_name = full_name_of};
+constexpr ClassFacts kFacts = {
+    .no_split = NoSplit::kAbsentToo, .pictures = PictureRule::kFourTiles, .tiles = true, .full_name = full_name_of};
 
 }  // namespace
 
 const Family kRows[] = {
     {"idefics2", "Idefics2", "Idefics2ForConditionalGeneration", kSeeingClasses, read_idefics2, &kIdefics2,
-     kModelLayers, kFacts},
+     kModelLayers, kTwoFacts},
     {"idefics3", "Idefics3", "Idefics3ForConditionalGeneration", kSeeingClasses, read_idefics3, &kIdefics3,
      kModelLayers, kFacts},
     {"smolvlm", "SmolVLM", "SmolVLMForConditionalGeneration", kSeeingClasses, read_idefics3, &kSmolVlm, kModelLayers,

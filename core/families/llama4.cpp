@@ -417,7 +417,12 @@ void check(const Architecture& architecture, const TrainingJob& job, Issues& iss
 
 // Llama4TextExperts.forward: bmm.
 constexpr ClassFacts kTextFacts = {.one_experts_form = true};
-constexpr ClassFacts kFacts = {.one_experts_form = true, .full_name = name_beside_whole};
+// image_processing_llama4.py: get_best_fit, among max_patches.
+constexpr ClassFacts kFacts = {.one_experts_form = true,
+                               .pictures = PictureRule::kCoveringTiles,
+                               .tiles = true,
+                               .most_tiles = 16,
+                               .full_name = name_beside_whole};
 
 }  // namespace
 

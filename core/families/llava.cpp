@@ -89,7 +89,7 @@ void read_grids(ConfigFields& fields, Architecture& architecture) {
 void read_llava_config(ConfigFields& fields, Architecture& architecture) {
   read_llava(fields, architecture, "llama", "clip_vision_model", {-2}, "default");
   const bool pixtral = !architecture.parts.empty() && architecture.parts.front().model_type == "pixtral";
-  if (pixtral) architecture.facts.pictures = PictureRule::kAsTheyAre;
+  if (pixtral) architecture.facts.pictures = PictureRule::kLongestSide;
 }
 
 // transformers 5.12.1 models/vipllava/configuration_vipllava.py: VipLlavaConfig. The class token is always dropped.

@@ -279,12 +279,14 @@ constexpr HeadForward kHeads[] = {{Head::kCausalLm, shifted_lm}, {Head::kNone, b
 const Program kProgram = {
     .forward = one_stack<embed, layer, norm>, .lm_head = head, .heads = kHeads, .attention = kNoAttention};
 
+constexpr ClassFacts kMixers = {.flex_attention = false, .no_split = NoSplit::kOtherParts};
+
 }  // namespace
 
 const Family kRows[] = {
     {"falcon_mamba", "FalconMamba", "FalconMambaForCausalLM", kLanguageModelOnly, read_mamba, &kProgram,
-     "backbone.layers", kNoFlex},
-    {"mamba", "Mamba", "MambaForCausalLM", kLanguageModelOnly, read_mamba, &kProgram, "backbone.layers", kNoFlex},
+     "backbone.layers", kMixers},
+    {"mamba", "Mamba", "MambaForCausalLM", kLanguageModelOnly, read_mamba, &kProgram, "backbone.layers", kMixers},
     {"mamba2", "Mamba2", "Mamba2ForCausalLM", kLanguageModelOnly, read_mamba2, &kProgram, "backbone.layers", kNoFlex},
 };
 

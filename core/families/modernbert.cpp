@@ -235,7 +235,7 @@ const Program kModernBertProgram = {one_stack<embed, layer, norm>, lm_head, kHea
 
 const Family kRows[] = {
     {"modernbert", "ModernBert", "ModernBertForMaskedLM", kDistilBertClasses, read_modernbert_config,
-     &kModernBertProgram},
+     &kModernBertProgram, kModelLayers, kNamesEmbeddings},
 };
 
 extern const FamilyRows modernbert_rows;

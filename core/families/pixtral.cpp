@@ -202,10 +202,13 @@ constexpr ClassFacts kFacts = {.full_name = full_name_of};
 
 }  // namespace
 
+constexpr ClassFacts kShrinks = {.pictures = PictureRule::kLongestSide};
+
 const Family kRows[] = {
-    {"mistral3", "Mistral3", "Mistral3ForConditionalGeneration", kSeeingClasses, read_mistral3, &kMistral3},
+    {"mistral3", "Mistral3", "Mistral3ForConditionalGeneration", kSeeingClasses, read_mistral3, &kMistral3,
+     kModelLayers, kShrinks},
     {"lighton_ocr", "LightOnOcr", "LightOnOcrForConditionalGeneration", kSeeingClasses, read_lighton, &kMistral3,
-     kModelLayers, kFacts},
+     kModelLayers, kShrinks},
 };
 
 extern const FamilyRows pixtral_rows;

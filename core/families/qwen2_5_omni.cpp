@@ -321,7 +321,7 @@ const Program kProgram = {.forward = forward_with_pictures<merge>,
                           .inputs = inputs,
                           .check = check};
 
-constexpr ClassFacts kFacts = {.flex_attention = false, .full_name = name_as_is};
+constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kOtherParts, .full_name = name_as_is};
 
 }  // namespace
 

@@ -133,7 +133,7 @@ const Program kProgram = {.forward = forward_with_pictures<merge>,
                           .inputs = inputs,
                           .check = check};
 
-constexpr ClassFacts kFacts = {.flex_attention = false, .hears_alone = true};
+constexpr ClassFacts kFacts = {.flex_attention = false, .hears_alone = true, .no_split = NoSplit::kOtherParts};
 
 }  // namespace
 

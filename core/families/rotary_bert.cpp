@@ -122,9 +122,9 @@ const Program kJinaProgram = {one_stack<embed<kJinaNames>, layer<plain_mlp>, no_
 
 const Family kRows[] = {
     {"nomic_bert", "NomicBert", "NomicBertForMaskedLM", kNomicClasses, read_nomic_config, &kNomicBertProgram,
-     "nomic_bert.layers"},
+     "nomic_bert.layers", kNamesEmbeddings},
     {"jina_embeddings_v3", "JinaEmbeddingsV3", "JinaEmbeddingsV3ForMaskedLM", kJinaClasses, read_jina_config,
-     &kJinaProgram, "roberta.layers"},
+     &kJinaProgram, "roberta.layers", kNamesEmbeddings},
 };
 
 extern const FamilyRows rotary_bert_rows;

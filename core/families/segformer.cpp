@@ -287,7 +287,7 @@ constexpr ClassSuffix kClasses[] = {{"ForSemanticSegmentation", Head::kTokenClas
 
 const Program kProgram = {forward, nullptr, kHeads, OwnLoss::kFp32, {}, inputs};
 
-constexpr ClassFacts kFacts = {.text_input = false, .input_embeddings = false};
+constexpr ClassFacts kFacts = {.text_input = false, .input_embeddings = false, .no_split = NoSplit::kOtherParts};
 
 }  // namespace
 

@@ -102,7 +102,7 @@ std::string full_name_of(const Architecture&, std::string_view path) {
   return renamed(path, "vision_tower.", "vision_model.");
 }
 
-constexpr ClassFacts kFacts = {.full_name = full_name_of};
+constexpr ClassFacts kFacts = {.no_split = NoSplit::kEmbeddings, .full_name = full_name_of};
 
 }  // namespace
 

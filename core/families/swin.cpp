@@ -272,7 +272,7 @@ const Program kProgram = {.forward = forward,
                           .attention = {.flash_attention_2 = false, .flash_attention_3 = false},
                           .check = check};
 
-constexpr ClassFacts kFacts = {.flex_attention = false, .text_input = false};
+constexpr ClassFacts kFacts = {.flex_attention = false, .text_input = false, .no_split = NoSplit::kOtherParts};
 
 }  // namespace
 

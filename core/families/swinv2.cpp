@@ -404,7 +404,8 @@ const Program kProgram = {
     .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false},
     .check = check_swin_stages};
 
-constexpr ClassFacts kFacts = {.flex_attention = false, .text_input = false, .hooks_embeddings = false};
+constexpr ClassFacts kFacts = {
+    .flex_attention = false, .text_input = false, .hooks_embeddings = false, .no_split = NoSplit::kOtherParts};
 
 }  // namespace
 

@@ -122,7 +122,7 @@ const Program kProgram = {
 
 const Family kRows[] = {
     {"videomae", "VideoMAE", "VideoMAEForVideoClassification", kClasses, read_videomae_config, &kProgram,
-     "videomae.encoder.layer", kNotOfText},
+     "videomae.encoder.layer", kPicturesNameEmbeddings},
 };
 
 extern const FamilyRows videomae_rows;

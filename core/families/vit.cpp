@@ -272,9 +272,10 @@ const Program kVitProgram = {.forward = one_stack<vit_embed, vit_layer, vit_norm
                              .check = check_picture_is_of_table};
 
 const Family kRows[] = {
-    {"vit", "ViT", "ViTForImageClassification", kVitClasses, read_vit_config, &kVitProgram, "vit.layers", kNotOfText},
+    {"vit", "ViT", "ViTForImageClassification", kVitClasses, read_vit_config, &kVitProgram, "vit.layers",
+     kPicturesNameEmbeddings},
     {"deit", "DeiT", "DeiTForImageClassification", kVitClasses, read_deit_config, &kVitProgram, "deit.layers",
-     kNotOfText},
+     kPicturesNameEmbeddings},
 };
 
 extern const FamilyRows vit_rows;

@@ -240,7 +240,7 @@ const Program kProgram = {.forward = one_stack<embed, layer, norm>, .lm_head = l
 }  // namespace
 
 const Family kRows[] = {
-    {"zamba2", "Zamba2", "Zamba2ForCausalLM", kSequenceOnly, read_config, &kProgram},
+    {"zamba2", "Zamba2", "Zamba2ForCausalLM", kSequenceOnly, read_config, &kProgram, kModelLayers, kNamesOtherParts},
 };
 
 extern const FamilyRows zamba2_rows;

@@ -259,12 +259,14 @@ void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) 
   }
   const bool hears_alone = a.facts.hears_alone;
   const bool has_pictures = job.images_per_sample > 0 || job.video_frames > 0;
-  if (hears_alone && has_pictures) {
+  const bool sized = job.image_height > 0 || job.image_tiles > 0;
+  if (hears_alone && (has_pictures || sized)) {
     add(issues, "IGNORED_OPTION", Severity::kWarning,
-        job.images_per_sample > 0 ? "/images_per_sample" : "/video_frames",
+        job.images_per_sample > 0 ? "/images_per_sample"
+        : job.video_frames > 0    ? "/video_frames"
+                                  : "/image_size",
         "This model hears and does not see: pictures have no effect.");
   }
-  const bool sized = job.image_height > 0 || job.image_tiles > 0;
   if (a.language == nullptr && (has_pictures || job.freeze_vision || job.freeze_projector || job.freeze_llm ||
                                 (sized && a.image_size == 0 && a.denoiser.latents == 0))) {
     add(issues, "IGNORED_OPTION", Severity::kWarning,

@@ -106,6 +106,10 @@ void settle_lora_kernels(bool open, const Architecture& architecture, TrainingJo
   const std::string_view type = architecture.model_type;
   if (!is_among(kPatched, type) && !is_among(kPatchedElsewhere, type)) {
     const bool attention = job.lora_kernels.qkv || job.lora_kernels.o;
+    // Axolotl looks for gate_proj, up_proj and down_proj in layers of any class.
+    if (!attention && job.lora_kernels.mlp) {
+      job.stand_ins.emplace_back("Axolotl's LoRA kernels in this model, answered by PEFT's layers");
+    }
     job.lora_kernels = {};
     if (!attention) return;
     issues.push_back({"UNPATCHED_MODEL", Severity::kWarning, "/lora_kernels",

@@ -54,27 +54,82 @@ TileGrid covering_grid(Count height, Count width, Count side, Count most) {
   return best;
 }
 
-// GotOcr2ImageProcessor, Cohere2VisionImageProcessor: max_patches is 12, and behind several tiles comes the whole.
+void tell_no_tiles(Issues& issues) {
+  issues.push_back({"IGNORED_OPTION", Severity::kWarning, "/image_tiles",
+                    "This model's processor cuts no pictures into tiles, or its size says how: their number has no "
+                    "effect. State \"image_size\".",
+                    "0"});
+}
+
+void tell_stated_tiles(const TrainingJob& job, Issues& issues) {
+  if (job.image_height == 0) return;
+  issues.push_back({"IGNORED_OPTION", Severity::kWarning, "/image_size",
+                    "The number of tiles is stated, and counts; what a picture of that size would be cut into does "
+                    "not. Leave one of them out.",
+                    ""});
+}
+
+// Behind several tiles comes the whole.
 void cut_into_tiles(const Architecture& architecture, TrainingJob& job, Issues& issues) {
-  constexpr Count kMostTiles = 12;
-  if (job.image_tiles > 0 || job.video_frames > 0 || architecture.parts.empty()) return;
+  if (job.video_frames > 0 || architecture.parts.empty()) return;
   const Count side = architecture.parts.front().image_size;
+  if (job.image_tiles > 0) return tell_stated_tiles(job, issues);
   if (job.image_height == 0) {
     issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/image_tiles",
                       "Each picture is taken to be one tile of " + std::to_string(side) +
-                          " pixels a side; the processor cuts larger ones into up to " + std::to_string(kMostTiles) +
-                          " and adds the whole. State \"image_size\".",
+                          " pixels a side; the processor cuts larger ones into up to " +
+                          std::to_string(architecture.facts.most_tiles) + " and adds the whole. State \"image_size\".",
                       ""});
     return;
   }
   const auto grid_of = architecture.facts.pictures == PictureRule::kCoveringTiles ? covering_grid : closest_grid;
-  const TileGrid grid = grid_of(job.image_height, job.image_width, side, kMostTiles);
+  const TileGrid grid = grid_of(job.image_height, job.image_width, side, architecture.facts.most_tiles);
   job.image_tiles = grid.pieces();
   if (job.image_tiles == 1) return;
   issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/image_tiles",
                     "The processor cuts a picture of that size into " + std::to_string(grid.across) + " by " +
                         std::to_string(grid.down) + " tiles and adds the whole: " + std::to_string(job.image_tiles) +
                         " of " + std::to_string(side) + " pixels a side.",
+                    std::to_string(job.image_tiles)});
+}
+
+// transformers 5.12 models/pixtral/image_processing_pixtral.py, models/idefics2/image_processing_idefics2.py:
+// get_resize_output_image_size.
+void shrink_to_longest(const Architecture& architecture, TrainingJob& job, Issues& issues) {
+  const Count longer = std::max(job.image_height, job.image_width);
+  if (architecture.parts.empty() || longer <= architecture.parts.front().image_size) return;
+  const Count most = architecture.parts.front().image_size;
+  job.image_height = std::max<Count>(1, job.image_height * most / longer);
+  job.image_width = std::max<Count>(1, job.image_width * most / longer);
+  issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/image_size",
+                    "The processor shrinks a picture of that size to " + std::to_string(job.image_height) + " by " +
+                        std::to_string(job.image_width) + " pixels: no side is longer than " + std::to_string(most) +
+                        ".",
+                    ""});
+}
+
+// models/idefics3/image_processing_idefics3.py: get_number_of_image_patches, with the checkpoints' size of four tiles.
+void cut_along_longer(const Architecture& architecture, TrainingJob& job, Issues& issues) {
+  constexpr Count kAlong = 4;
+  if (job.video_frames > 0 || architecture.parts.empty()) return;
+  const Count side = architecture.parts.front().image_size;
+  const bool is_tile = job.image_height == side && job.image_width == side;
+  if (job.image_tiles > 0) return is_tile ? void() : tell_stated_tiles(job, issues);
+  if (job.image_height == 0 || is_tile) {
+    issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/image_tiles",
+                      "Each picture is taken to be one tile of " + std::to_string(side) +
+                          " pixels a side (do_image_splitting false); else the processor makes each one four tiles "
+                          "long and adds the whole. State \"image_size\".",
+                      ""});
+    return;
+  }
+  const auto [shorter, longer] = std::minmax(job.image_height, job.image_width);
+  const Count across = kAlong * side * shorter / longer;
+  const Count even = across + across % 2;
+  job.image_tiles = kAlong * std::max<Count>(1, (even + side - 1) / side) + 1;
+  issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/image_tiles",
+                    "The processor makes a picture of that size four tiles long and adds the whole: " +
+                        std::to_string(job.image_tiles) + " tiles of " + std::to_string(side) + " pixels a side.",
                     std::to_string(job.image_tiles)});
 }
 
@@ -94,9 +149,13 @@ void tell_own_size(const Architecture& architecture, const TrainingJob& job, Iss
 void settle_size(const Architecture& architecture, TrainingJob& job, Issues& issues) {
   const PictureRule rule = architecture.facts.pictures;
   const bool sees = job.images_per_sample > 0 || architecture.language == nullptr;
+  if (job.image_tiles > 0 && sees && !architecture.facts.tiles) tell_no_tiles(issues);
   if (rule == PictureRule::kAsTheyAre || !sees) return;
+  if (rule == PictureRule::kLongestSide) return shrink_to_longest(architecture, job, issues);
   if (rule == PictureRule::kOwnSize) {
     tell_own_size(architecture, job, issues);
+  } else if (rule == PictureRule::kFourTiles) {
+    cut_along_longer(architecture, job, issues);
   } else {
     cut_into_tiles(architecture, job, issues);
   }

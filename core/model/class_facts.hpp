@@ -4,24 +4,29 @@
 #include <string>
 #include <string_view>
 
+#include "core/units/bytes.hpp"
+
 namespace tidemark {
 
 struct Architecture;
 
 /// What `_no_split_modules` of a class names, of which accelerate and FSDP make units.
 enum class NoSplit : std::uint8_t {
-  kLayers,          ///< its layers, a tower's as well
-  kNone,            ///< nothing: one unit has all of them
-  kNoneButSaid,     ///< nothing; a user's own names are taken to be given (fsdp_transformer_layer_cls_to_wrap)
-  kAbsentToo,       ///< its layers, and classes that are not in it: of a tower's text model, or of another tower
-  kNotTower,        ///< the language model's layers alone
-  kTowerAttention,  ///< of a tower's layers the attention alone
+  kLayers,       ///< its layers, a tower's as well
+  kNone,         ///< nothing: one unit has all of them
+  kNoneButSaid,  ///< nothing; a user's own names are taken to be given (fsdp_transformer_layer_cls_to_wrap)
+  kAbsentToo,    ///< its layers, and classes that are not in it: of a tower's text model, or of another tower
+  kNotTower,     ///< the language model's layers alone
+  kEmbeddings,   ///< its layers, and what has the input embeddings in it
+  kOtherParts,   ///< a layer's attention or mixer, stages of several layers, or a tower as a whole
 };
 
 /// What the processor of a class makes of pictures whose size is stated.
 enum class PictureRule : std::uint8_t {
   kAsTheyAre,      ///< its family's program knows
   kOwnSize,        ///< as large as the tower wants them
+  kLongestSide,    ///< shrunk until no side is longer than the tower's (PixtralImageProcessor)
+  kFourTiles,      ///< four of the tower's tiles along the longer side, as many as it takes along the other one
   kClosestTiles,   ///< tiles of the tower's size, in the grid of the closest ratio (GotOcr2ImageProcessor)
   kCoveringTiles,  ///< the same, in the grid that enlarges them least (Cohere2VisionImageProcessor)
 };
@@ -40,6 +45,8 @@ struct ClassFacts {
   bool hears_alone = false;             ///< beside a language model it has a part that hears, and none that sees
   NoSplit no_split = NoSplit::kLayers;  ///< what `_no_split_modules` names
   PictureRule pictures = PictureRule::kAsTheyAre;  ///< what its processor makes of pictures
+  bool tiles = false;     ///< its processor can cut pictures into pieces, and how many may be stated
+  Count most_tiles = 12;  ///< kClosestTiles, kCoveringTiles: the whole beside them is one more
   /// The full name of what a program names by its path in the class with a head; null: as most do (full_name.hpp).
   std::string (*full_name)(const Architecture& architecture, std::string_view path) = nullptr;
 };

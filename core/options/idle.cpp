@@ -23,9 +23,22 @@ bool is_fsdp(const Request& r) {
   return r.job.data_parallel.sharding != Sharding::kNone && !is_zero(r);
 }
 
+bool is_fsdp1(const Request& r) {
+  return !is_fsdp(r) || r.job.data_parallel.sharding == Sharding::kFsdp1;
+}
+bool is_fsdp2(const Request& r) {
+  return !is_fsdp(r) || r.job.data_parallel.sharding == Sharding::kFsdp2;
+}
+
 constexpr Need kNeeds[] = {
     {"parallelism.zero.", "parallelism.zero_stage", is_zero},
     {"parallelism.fsdp_,parallelism.reshard_", "parallelism.fsdp", is_fsdp},
+    {"parallelism.fsdp_options.use_orig_params,parallelism.fsdp_options.limit_all_gathers,"
+     "parallelism.fsdp_options.backward_prefetch,parallelism.fsdp_options.forward_prefetch,parallelism.fsdp_options."
+     "wrap",
+     "FSDP 1", is_fsdp1},
+    {"parallelism.fsdp_options.groups,parallelism.fsdp_options.reshard_last", "FSDP 2", is_fsdp2},
+    {"neftune_noise_alpha", "a Trainer", [](const Request& r) { return !r.job.is_megatron(); }},
     {"parallelism.ddp.,parallelism.data_parallel", "parallelism.data",
      [](const Request& r) { return r.job.data_parallel.is_used() && !r.job.data_parallel.is_sharded(); }},
     {"parallelism.pipeline_,parallelism.virtual_,parallelism.rank", "parallelism.pipeline",
@@ -49,8 +62,7 @@ constexpr Need kNeeds[] = {
        return name.find("galore") != name.npos || name.find("apollo") != name.npos;
      }},
     {"rollout.gather_weights", "parallelism.zero_stage", is_zero},
-    {"freeze_trainable_layers", "method",
-     [](const Request& r) { return r.job.method == Method::kFreeze || !r.job.has_adapter(); }},
+    {"freeze_trainable_layers", "method", [](const Request& r) { return r.job.method == Method::kFreeze; }},
     {"use_llama_pro", "freeze_trainable_layers", [](const Request& r) { return r.foreign.trained_layers != 0; }},
 };
 

@@ -163,10 +163,18 @@ void check_wrapped_classes(const Architecture& architecture, const TrainingJob& 
          "fsdp_transformer_layer_cls_to_wrap names its layers: that is taken to be set, for a tower's layers, too.",
          ""});
   }
-  if (named == NoSplit::kTowerAttention) {
+  if (named == NoSplit::kOtherParts) {
     issues.push_back({"ASSUMED_VALUE", Severity::kWarning, "/parallelism/fsdp",
-                      "Of this class's tower transformers names the attention alone (_no_split_modules): "
-                      "fsdp_transformer_layer_cls_to_wrap is taken to name its layers.",
+                      "Of this class transformers names other parts than its layers (_no_split_modules: pieces of a "
+                      "layer, stages, or a tower as a whole): fsdp_transformer_layer_cls_to_wrap is taken to name the "
+                      "layers.",
+                      ""});
+  }
+  if (named == NoSplit::kEmbeddings) {
+    issues.push_back({"ASSUMED_VALUE", Severity::kWarning, "/parallelism/fsdp",
+                      "Of this class transformers names the embeddings beside the layers (_no_split_modules), on which "
+                      "FSDP 2 by accelerate from 1.14 on fails (\"Cannot concatenate overlapping meshes\"): "
+                      "fsdp_transformer_layer_cls_to_wrap is taken to name the layers alone.",
                       ""});
   }
   const bool flat = job.data_parallel.sharding == Sharding::kFsdp1;

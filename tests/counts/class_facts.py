@@ -5,7 +5,8 @@ Runs where transformers and torch are (tests/oracle/recorder/chroot.sh lays such
 model is made on the meta device from its configuration class's defaults; those of which that makes no model are named
 on standard error. `sdpa`, `flex_attention`: whether it can be made with it; `flash_attention`, `checkpoints`: what its
 attributes say; `named`, `absent`: what `_no_split_modules` names of the model, and that is not in it; `unnamed`: layers
-that it leaves out.
+that it leaves out; `holder`: what it names that has the input embeddings in it; `stages`: what it names that holds
+several layers; `pieces`: what it names that lies in another so named.
 
 tests/unit/class_facts_test.cpp holds the families to class_facts.jsonl, which is what this wrote with transformers
 5.12.1 and torch 2.14.1. The lines of standard input are the rows of core/families.
@@ -47,10 +48,37 @@ def has_input_embeddings(model):
     return True
 
 
+def holder(model, wanted):
+    """The named class that has the input embeddings in it: accelerate's FSDP 2 divides them once more, which fails."""
+    if not has_input_embeddings(model):
+        return ""
+    table = model.get_input_embeddings()
+    for module in model.modules():
+        if type(module).__name__ in wanted and any(part is table for part in list(module.modules())[1:]):
+            return type(module).__name__
+    return ""
+
+
+def stages(model, wanted):
+    """Named classes that hold several layers of one class (T5's hold attention and feed forward in a list)."""
+    return {type(module).__name__ for module in model.modules() if type(module).__name__ in wanted
+            and any(isinstance(part, torch.nn.ModuleList) and len(part) > 1 and len({type(layer) for layer in part}) == 1
+                    for part in module.children())}
+
+
+def pieces(module, wanted, within=False):
+    """Named classes of modules that lie in another named one."""
+    name = type(module).__name__
+    own = name in wanted
+    found = {name} if own and within else set()
+    return found.union(*(pieces(child, wanted, within or own) for child in module.children()), set())
+
+
 def named(model):
     wanted = set(getattr(model, "_no_split_modules", None) or ())
     present = {type(module).__name__ for module in model.modules()}
-    return {"named": sorted(wanted & present), "absent": sorted(wanted - present), "unnamed": sorted(unnamed(model, wanted))}
+    return {"named": sorted(wanted & present), "absent": sorted(wanted - present), "unnamed": sorted(unnamed(model, wanted)),
+            "holder": holder(model, wanted), "stages": sorted(stages(model, wanted)), "pieces": sorted(pieces(model, wanted))}
 
 
 def unnamed(module, wanted):

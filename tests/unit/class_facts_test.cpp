@@ -105,8 +105,13 @@ TEST_CASE("what _no_split_modules names of a class stands in its row") {
     const bool none = class_.list("named").empty() && class_.list("absent").empty();
     CHECK((named == NoSplit::kNone || named == NoSplit::kNoneButSaid) == none);
     CHECK((named == NoSplit::kAbsentToo) == !class_.list("absent").empty());
-    const bool leaves = !none && class_.list("absent").empty() && leaves_layers(class_);
-    CHECK((named == NoSplit::kNotTower || named == NoSplit::kTowerAttention) == leaves);
+    if (none || named == NoSplit::kAbsentToo) continue;
+    CHECK((named == NoSplit::kEmbeddings) == !class_.text("holder").empty());
+    if (leaves_layers(class_)) {
+      CHECK((named == NoSplit::kNotTower || named == NoSplit::kOtherParts));
+    } else {
+      CHECK((named == NoSplit::kOtherParts) == !(class_.list("stages").empty() && class_.list("pieces").empty()));
+    }
   }
 }
 

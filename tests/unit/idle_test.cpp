@@ -1,6 +1,7 @@
 // Options that decide nothing beside the others say so, and what contradicts itself is refused.
 #include <string>
 
+#include "core/options/options.hpp"
 #include "tests/unit/asked.hpp"
 #include "tests/unit/catch.hpp"
 
@@ -49,6 +50,19 @@ TEST_CASE("an option that counts beside another one alone is told to have no eff
   CHECK(first_trouble(R"("task": "classification", "architecture": "LlamaForCausalLM")") == "warning /task");
 }
 
+TEST_CASE("an option of one release of FSDP is told to have no effect on the other") {
+  const auto beside = [](const char* fsdp, const char* option) {
+    return first_trouble(R"("parallelism": {"data": 2, "fsdp": ")" + std::string{fsdp} + R"(", "fsdp_options": {)" +
+                         option + "}}");
+  };
+  CHECK(beside("fsdp2", R"("use_orig_params": false)") == "warning /parallelism/fsdp_options/use_orig_params");
+  CHECK(beside("fsdp2", R"("backward_prefetch": "none")") == "warning /parallelism/fsdp_options/backward_prefetch");
+  CHECK(beside("full_shard", R"("groups": "resharded_root")") == "warning /parallelism/fsdp_options/groups");
+  CHECK(beside("full_shard", R"("backward_prefetch": "none")").empty());
+  CHECK(beside("fsdp2", R"("groups": "resharded_root")").empty());
+  CHECK(first_trouble(R"("method": "full", "freeze_trainable_layers": 1)") == "warning /freeze_trainable_layers");
+}
+
 TEST_CASE("defaults that are written out have no effect to speak of") {
   CHECK(first_trouble(R"("beta": null, "use_reentrant": null, "num_iterations": 1, "adapter": null)").empty());
   CHECK(first_trouble(R"("parallelism": {"data": 1, "pipeline_schedule": "1f1b", "num_micro_batches": 1})").empty());
@@ -60,6 +74,20 @@ TEST_CASE("what a framework refuses is refused") {
   CHECK(first_trouble(R"("method": "oft", "adapter": {"kind": "lora"})") == "error /adapter/kind");
   CHECK(first_trouble(R"("method": "ia3", "adapter": {"bias": "all"})") == "error /adapter/bias");
   CHECK(first_trouble(R"("precision": {"recipe": "pure_fp16", "autocast": "fp16"})") == "warning /precision");
+}
+
+// A reference model runs with idle adapters: those that stand in the place of their module gave nothing.
+TEST_CASE("every kind of adapter is answered or refused in words beside every task") {
+  for (const Choice& kind : find_option("adapter.kind")->choices) {
+    for (const Choice& task : find_option("task")->choices) {
+      CAPTURE(kind.name, task.name);
+      const Answer a = ask_llama(R"("method": "lora", "micro_batch_size": 1, "adapter": {"kind": ")" +
+                                 std::string{kind.name} + R"("}, "task": ")" + std::string{task.name} + "\"");
+      bool refused = false;
+      for (const Issue& issue : a.issues) refused = refused || issue.severity == Severity::kError;
+      CHECK(a.estimate.has_value() == !refused);
+    }
+  }
 }
 
 TEST_CASE("AdaLoRA's rank is init_r, whatever r says") {

@@ -87,6 +87,7 @@ TEST_CASE("a model that its patch does not know is told, and answered by PEFT's 
   REQUIRE(asked.estimate);
   REQUIRE(plain.estimate);
   CHECK(asked.estimate->allocated.expected == plain.estimate->allocated.expected);
+  CHECK(says(with(lora + R"(, "lora_kernels": ["mlp"])", "microsoft/Phi-3-mini-4k-instruct"), "STAND_IN"));
 }
 
 }  // namespace

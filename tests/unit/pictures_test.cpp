@@ -3,6 +3,9 @@
 // models/cohere2_vision/image_processing_cohere2_vision.py with tiles of 364, of at most 12.
 #include "core/job/pictures.hpp"
 
+#include <utility>
+
+#include "core/families/family.hpp"
 #include "core/layers/program.hpp"
 #include "tests/unit/catch.hpp"
 
@@ -34,6 +37,7 @@ Architecture seeing(PictureRule rule, Count side) {
   static const Program kLanguage;
   whole.language = &kLanguage;
   whole.facts.pictures = rule;
+  whole.facts.tiles = true;
   whole.parts.resize(1);
   whole.parts.front().image_size = side;
   return whole;
@@ -71,7 +75,41 @@ TEST_CASE("tiles that a request states are kept") {
   Issues issues;
   settle_pictures(seeing(PictureRule::kClosestTiles, 448), job, issues);
   CHECK(job.image_tiles == 3);
+  REQUIRE(issues.size() == 1);  // the size, which says otherwise, counts for nothing
+  CHECK(issues[0].path == "/image_size");
+  issues.clear();
+  job.image_height = job.image_width = 0;
+  settle_pictures(seeing(PictureRule::kClosestTiles, 448), job, issues);
   CHECK(issues.empty());
+}
+
+// models/llama4/image_processing_llama4.py: get_best_fit of find_supported_resolutions(16, 336).
+TEST_CASE("Llama 4's pictures are cut into up to sixteen tiles") {
+  constexpr Case kPictures[] = {{336, 336, {}, {1, 1}},   {448, 448, {}, {2, 2}},  {720, 1280, {}, {4, 3}},
+                                {1080, 1920, {}, {5, 3}}, {2000, 500, {}, {2, 6}}, {100, 1500, {}, {5, 1}},
+                                {1000, 1000, {}, {3, 3}}, {300, 200, {}, {1, 1}},  {364, 364, {}, {2, 2}},
+                                {3000, 4000, {}, {4, 3}}, {480, 640, {}, {2, 2}}};
+  Architecture whole = seeing(type_named("llama4")->facts.pictures, 336);
+  whole.facts = type_named("llama4")->facts;
+  for (const Case& c : kPictures) {
+    CAPTURE(c.height, c.width);
+    TrainingJob job = with_picture(c.height, c.width);
+    Issues issues;
+    settle_pictures(whole, job, issues);
+    CHECK(job.image_tiles == c.covering.pieces());
+  }
+}
+
+TEST_CASE("a number of tiles is said to have no effect on a class that cuts no pictures") {
+  Architecture whole = seeing(PictureRule::kAsTheyAre, 336);
+  TrainingJob job = with_picture(336, 336);
+  job.image_tiles = 4;
+  for (const bool tiles : {true, false}) {
+    whole.facts.tiles = tiles;
+    Issues issues;
+    settle_pictures(whole, job, issues);
+    CHECK(issues.empty() == tiles);
+  }
 }
 
 TEST_CASE("a picture whose size the processor does not keep is of the tower's size, and that is said") {
@@ -88,6 +126,45 @@ TEST_CASE("a picture of the tower's own size is taken without a word") {
   Issues issues;
   settle_pictures(seeing(PictureRule::kOwnSize, 336), job, issues);
   CHECK(issues.empty());
+}
+
+// models/idefics3/image_processing_idefics3.py: get_number_of_image_patches, with tiles of 364, 384 and 512 pixels
+// alike.
+TEST_CASE("Idefics3's pictures become four tiles long") {
+  struct Picture {
+    Count height, width, tiles;
+  };
+  constexpr Picture kPictures[] = {{720, 1280, 13}, {1280, 720, 13}, {600, 600, 17},  {100, 1500, 5}, {365, 2000, 5},
+                                   {999, 1000, 17}, {300, 200, 13},  {1344, 896, 13}, {2000, 700, 9}, {3000, 2250, 13}};
+  for (const Count side : {364, 384, 512}) {
+    for (const Picture& p : kPictures) {
+      CAPTURE(side, p.height, p.width);
+      TrainingJob job = with_picture(p.height, p.width);
+      Issues issues;
+      settle_pictures(seeing(PictureRule::kFourTiles, side), job, issues);
+      CHECK(job.image_tiles == p.tiles);
+    }
+  }
+}
+
+TEST_CASE("a picture as large as the tower's tile is one tile of Idefics3's") {
+  TrainingJob job = with_picture(384, 384);
+  Issues issues;
+  settle_pictures(seeing(PictureRule::kFourTiles, 384), job, issues);
+  CHECK(job.image_tiles == 0);
+}
+
+// models/pixtral/image_processing_pixtral.py: get_resize_output_image_size, before it rounds up to whole patches.
+TEST_CASE("no side of a picture is longer than Pixtral's tower takes") {
+  const auto shrunk = [](Count height, Count width) {
+    TrainingJob job = with_picture(height, width);
+    Issues issues;
+    settle_pictures(seeing(PictureRule::kLongestSide, 1540), job, issues);
+    return std::pair{job.image_height, job.image_width};
+  };
+  CHECK(shrunk(3000, 4000) == std::pair<Count, Count>{1155, 1540});
+  CHECK(shrunk(4000, 500) == std::pair<Count, Count>{1540, 192});
+  CHECK(shrunk(1540, 1000) == std::pair<Count, Count>{1540, 1000});
 }
 
 }  // namespace tidemark

@@ -176,7 +176,7 @@ Tensor through_turned_input(const Net::Base& base, Butterfly by, const Tensor& x
   return to(std::move(result), dtype);
 }
 
-Tensor turn_by_butterfly(Net& net, const Net::Base& base, Tensor, const Tensor& x) {
+Tensor turn_by_butterfly(Net& net, const Net::Base& base, Tensor result, const Tensor& x) {
   const Adapter& adapter = net.job.adapter;
   const Count features = base.in_features.n();
   const Dim number(adapter.block_size > 0 ? features / adapter.block_size : adapter.block_num);
@@ -184,7 +184,7 @@ Tensor turn_by_butterfly(Net& net, const Net::Base& base, Tensor, const Tensor& 
   const Tensor weight = net.adapter_weight(base.name, "boft_R", Shape{Dim(1), number, size, size});
   const Tensor scale = net.adapter_weight(base.name, "boft_s", Shape{base.out_features, Dim(1)});
   net.tape.buffer("boft_P", features * features * size_of(Dtype::kFp32), Category::kWeights);
-  if (!x.defined()) return {};
+  if (!x.defined()) return result;
   Butterfly by = butterfly(net, base, view(weight, Shape{number, size, size}), scale, x.dtype());
   if (net.job.framework.peft >= kPeftOfTurnedInputs) return through_turned_input(base, std::move(by), x);
   return through_turned_weight(base, std::move(by), x);
