@@ -102,6 +102,7 @@ Tensor embed(Net& net) {
   Scope in(net.tape, "model", kModel);
   make_position_ids(net);
   Tensor h = embeddings(net);
+  net.model_locals = {h};  // in mask_kwargs
   make_bidirectional_mask(net, h);
   make_window_mask(net, h);
   rotary_tables_by_kind(net, h.dtype());
@@ -111,9 +112,15 @@ Tensor embed(Net& net) {
 Tensor embed_causally(Net& net) {
   Scope in(net.tape, "model", kDecoder);
   Tensor h = embeddings(net);
+  net.model_locals = {h};  // in mask_kwargs
   make_position_ids(net);
   make_causal_masks(net, h);
   rotary_tables_by_kind(net, h.dtype());
+  // Each row has positions of its own, and so have the tables.
+  for (Tensor* table : {&net.shared.cos, &net.shared.sin, &net.shared.local_cos, &net.shared.local_sin}) {
+    if (!table->defined()) continue;
+    *table = net.tape.allocate(Shape{net.B, net.S, Dim(net.arch.rotary_dim)}, table->dtype(), "to");
+  }
   return h;
 }
 
