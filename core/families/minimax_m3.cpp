@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/families/family.hpp"
+#include "core/families/gemma.hpp"
 #include "core/families/mixtures.hpp"
 #include "core/families/qwen_vl.hpp"
 #include "core/layers/model_call.hpp"
@@ -12,7 +13,6 @@
 #include "core/layers/rotations.hpp"
 #include "core/model/config_experts.hpp"
 #include "core/tape/routing_ops.hpp"
-#include "core/tape/vision_ops.hpp"
 
 namespace tidemark {
 namespace {
@@ -81,10 +81,7 @@ constexpr const char* kLayer =
     "transformers 5.12 models/minimax_m3_vl/modeling_minimax_m3_vl.py: MiniMaxM3VLDecoderLayer.forward";
 constexpr const char* kAttention =
     "transformers 5.12 models/minimax_m3_vl/modeling_minimax_m3_vl.py: MiniMaxM3VLAttention.forward";
-constexpr const char* kIndexer =
-    "transformers 5.12 models/minimax_m3_vl/modeling_minimax_m3_vl.py: MiniMaxM3VLIndexer.forward";
-constexpr const char* kBlocks =
-    "transformers 5.12 models/minimax_m3_vl/modeling_minimax_m3_vl.py: MiniMaxM3VLIndexer.build_block_mask";
+constexpr const char* kIndexer = "transformers 5.12 models/minimax_m3_vl/modeling_minimax_m3_vl.py: MiniMaxM3VLIndexer";
 constexpr const char* kMlp =
     "transformers 5.12 models/minimax_m3_vl/modeling_minimax_m3_vl.py: MiniMaxM3VLDenseMLP.forward";
 constexpr const char* kExperts =
@@ -101,60 +98,37 @@ Tensor normed_heads(Net& net, const char* projection, const char* norm, const Te
   return transpose(gemma_norm(net, norm, std::move(h)), 1, 2);
 }
 
-Dim block_count(const Net& net) {
-  return Dim(net.tape.quotient(net.S.n() + net.arch.latent.index_block - 1, net.arch.latent.index_block));
-}
-
-// Which blocks of keys each token attends to, [B, S, k]. Its graph is gone as it returns, for numbers of blocks have no
-// gradient; until then it holds what the products take.
-Tensor chosen_blocks(Net& net, const Tensor& x) {
-  Scope in(net.tape, "self_attn.indexer", kIndexer);
+// Each token's scores of all keys, [B, heads, S, S], filled up to whole blocks. Their graph is gone as the method
+// returns, for numbers of blocks have no gradient. What there is of a block, not of a key, is left out: a hundredth.
+void score_blocks(Net& net, const Tensor& x, Count filled) {
   Tape& t = net.tape;
   const WithoutGradients quiet(t);
-  const LatentAttention& a = net.arch.latent;
-  const Dim heads(a.index_heads), width(a.index_dim), one(1), blocks = block_count(net);
-  Tensor q = normed_heads(net, "self_attn.indexer.q_proj", "self_attn.indexer.q_norm", x, heads, width);
-  Tensor k = normed_heads(net, "self_attn.indexer.k_proj", "self_attn.indexer.k_norm", x, one, width);
-  {
-    Rotated turned = rotate_leading_both(net, q, k);
-    q = std::move(turned.q);
-    k = std::move(turned.k);
-  }
-  Tensor left = to(q, Dtype::kFp32), right = transpose(to(k, Dtype::kFp32), -1, -2);
-  left = lower_precision(std::move(left));
-  right = lower_precision(std::move(right));
-  const Dim products(net.B.n() * a.index_heads);
+  const Dim heads(net.arch.latent.index_heads), width(net.arch.latent.index_dim), one(1);
+  const Tensor q = normed_heads(net, "self_attn.indexer.q_proj", "self_attn.indexer.q_norm", x, heads, width);
+  const Tensor k = normed_heads(net, "self_attn.indexer.k_proj", "self_attn.indexer.k_norm", x, one, width);
+  const Rotated turned = rotate_leading_both(net, q, k);
+  Tensor left = lower_precision(to(turned.q, Dtype::kFp32));
+  Tensor right = lower_precision(transpose(to(turned.k, Dtype::kFp32), -1, -2));
+  const Dim products(net.B.n() * heads.n());
   right = reshape(expand(std::move(right), Shape{net.B, heads, width, net.S}), Shape{products, width, net.S});
   left = view(std::move(left), Shape{products, net.S, width});
   Tensor scores = view(matmul(left, right), Shape{net.B, heads, net.S, net.S});
   const Tensor future = t.allocate(Shape{net.B, one, net.S, net.S}, Dtype::kBool, "gt");
   scores = masked_fill(std::move(scores), future);
-  const Count whole = blocks.n() * a.index_block;
-  if (t.above(whole, net.S.n())) scores = pad_last(std::move(scores), whole - net.S.n());
-  scores = view(std::move(scores), Shape{net.B, heads, net.S, blocks, Dim(a.index_block)});
-  Tensor best = amax_last(scores);
-  best = t.allocate(Shape{net.B, net.S, blocks}, best.dtype(), "amax");
-  const Dim k_best(t.above(blocks.n(), a.index_tokens) ? a.index_tokens : blocks.n());
-  const TopK chosen = topk(best, k_best);
-  return masked_fill(chosen.indices, t.allocate(chosen.indices.shape(), Dtype::kBool, "eq"));
+  if (filled > net.S.n()) scores = pad_last(std::move(scores), filled - net.S.n());
 }
 
-// The additive mask that hides all other blocks.
-Tensor block_mask(Net& net, const Tensor& chosen, const Tensor& mask, Dtype dtype) {
-  Scope in(net.tape, "self_attn.indexer", kBlocks);
+// The additive mask that hides all but the best blocks of keys.
+Tensor block_mask(Net& net, const Tensor& x, const Tensor& mask, Dtype dtype) {
+  Scope in(net.tape, "self_attn.indexer", kIndexer);
   Tape& t = net.tape;
-  const Dim one(1), blocks = block_count(net);
-  const Shape pairs{net.B, one, net.S, net.S};
-  const Tensor safe = t.allocate(chosen.shape(), Dtype::kInt64, "masked_fill");
-  const Tensor bias = t.allocate(Shape{net.B, net.S, Dim(blocks.n() + 1)}, dtype, "new_full");
-  const Shape whole{net.B, net.S, Dim(blocks.n() * net.arch.latent.index_block)};
-  const Tensor kept = t.allocate(whole, Dtype::kBool, "repeat_interleave");
+  const Count block = net.arch.latent.index_block;
+  const Count filled = t.is_multiple(net.S.n(), block) ? net.S.n() : t.round_up(net.S.n(), block);
+  score_blocks(net, x, filled);
+  const Shape pairs{net.B, Dim(1), net.S, net.S};
+  const Tensor kept = t.allocate(Shape{net.B, net.S, Dim(filled)}, Dtype::kBool, "repeat_interleave");
   Tensor other;
-  if (!mask.defined()) {
-    other = t.allocate(pairs, Dtype::kBool, "gt");
-  } else if (mask.dtype() != Dtype::kBool) {
-    other = t.allocate(pairs, Dtype::kBool, "eq");
-  }
+  if (!mask.defined() || mask.dtype() != Dtype::kBool) other = t.allocate(pairs, Dtype::kBool, "gt");
   const Tensor keep = t.allocate(pairs, Dtype::kBool, "bitwise_and");
   const Tensor none = zeros(t, pairs, dtype);
   return masked_fill(none, t.allocate(pairs, Dtype::kBool, "bitwise_not"));
@@ -174,10 +148,8 @@ Tensor self_attention(Net& net, Tensor hidden) {
   AttentionOptions options;
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;
-  Tensor chosen;
   if (net.arch.layer_kinds[static_cast<std::size_t>(net.layer_index)] == kChooses) {
-    chosen = chosen_blocks(net, x);
-    options.mask = block_mask(net, chosen, options.mask, q.dtype());
+    options.mask = block_mask(net, x, options.mask, q.dtype());
   }
   Tensor out = attention(net, q, k, v, options);
   return net.linear("self_attn.o_proj", std::move(out), net.H);
@@ -218,15 +190,7 @@ Tensor mlp(Net& net, Tensor hidden_in) {
 }
 
 Tensor layer(Net& net, Tensor hidden) {
-  Scope in(net.tape, "", kLayer);
-  Tensor residual = std::move(hidden);
-  Tensor h = gemma_norm(net, "input_layernorm", residual);
-  h = self_attention(net, std::move(h));
-  h = add(residual, std::move(h));
-  residual = h;
-  h = gemma_norm(net, "post_attention_layernorm", std::move(h));
-  h = mlp(net, std::move(h));
-  return add(std::move(residual), std::move(h));
+  return normed_layer(net, std::move(hidden), kLayer, gemma_norm, self_attention, mlp);
 }
 
 Tensor norm(Net& net, Tensor hidden) {

@@ -65,9 +65,8 @@ AttentionOptions options_of(const Net& net, bool causal) {
   return options;
 }
 
-template <bool kCausal>
 Tensor self_attention(Net& net, Tensor hidden) {
-  AttentionOptions options = options_of(net, kCausal);
+  AttentionOptions options = options_of(net, net.shared.encoder_states.defined());
   options.mask = layer_mask(net);
   return qkv_attention(net, std::move(hidden), kAttention, rotate_both, std::move(options));
 }
@@ -91,17 +90,18 @@ Tensor feed_forward(Net& net, Tensor hidden) {
   return branch(net, "pre_feedforward_layernorm", "post_feedforward_layernorm", std::move(hidden), llama_mlp);
 }
 
+Tensor self_branch(Net& net, Tensor hidden) {
+  return branch(net, "pre_self_attn_layernorm", "post_self_attn_layernorm", std::move(hidden), self_attention);
+}
+
 Tensor encoder_layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kEncoderLayer);
-  Tensor h =
-      branch(net, "pre_self_attn_layernorm", "post_self_attn_layernorm", std::move(hidden), self_attention<false>);
-  return feed_forward(net, std::move(h));
+  return feed_forward(net, self_branch(net, std::move(hidden)));
 }
 
 Tensor decoder_layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kDecoderLayer);
-  Tensor h =
-      branch(net, "pre_self_attn_layernorm", "post_self_attn_layernorm", std::move(hidden), self_attention<true>);
+  Tensor h = self_branch(net, std::move(hidden));
   h = branch(net, "pre_cross_attn_layernorm", "post_cross_attn_layernorm", std::move(h), cross_attention);
   return feed_forward(net, std::move(h));
 }

@@ -40,10 +40,10 @@ void read_adapter(ConfigFields& fields, Architecture& architecture) {
 // transformers 5.12.1 models/wav2vec2_bert/configuration_wav2vec2_bert.py: Wav2Vec2BertConfig.
 void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.positions_by_token = false;
-  architecture.hidden_size = fields.count({"hidden_size"}, 1024);
-  architecture.intermediate_size = fields.count({"intermediate_size"}, 4096);
-  architecture.num_layers = fields.count({"num_hidden_layers"}, 24);
-  architecture.num_heads = fields.count({"num_attention_heads"}, 16);
+  architecture.hidden_size = fields.required({"hidden_size"});
+  architecture.intermediate_size = fields.required({"intermediate_size"});
+  architecture.num_layers = fields.required({"num_hidden_layers"});
+  architecture.num_heads = fields.required({"num_attention_heads"});
   architecture.num_kv_heads = architecture.num_heads;
   architecture.vocab_size = fields.count({"vocab_size"}, 0);
   derive_head_dim(fields, architecture);
@@ -315,12 +315,12 @@ Outputs classification(Net& net, const Program&, Tensor hidden) {
 
 void check(const Architecture& architecture, const TrainingJob&, Issues& issues) {
   if (architecture.head == Head::kCtc && architecture.vocab_size == 0) {
-    issues.push_back({"MISSING_FIELD", Severity::kError, "/model/config/vocab_size",
-                      "The class asks for the number of letters: set \"vocab_size\".", ""});
+    issues.push_back(
+        {"MISSING_FIELD", Severity::kError, "/model/config/vocab_size", "The class asks for a number of letters.", ""});
   }
   if (architecture.head == Head::kSequenceClassification && !architecture.parts.empty()) {
     issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/model/config/add_adapter",
-                      "Wav2Vec2BertForSequenceClassification takes no adapter: set \"add_adapter\" to false.", ""});
+                      "The class takes no adapter: set \"add_adapter\" to false.", ""});
   }
 }
 

@@ -56,6 +56,11 @@ PAIRS = [(*row[:5], {**row[5], "target_len": row[4] // 4}) for row in TEXTS] + [
     ("zero3-lora", "lora", "bf16", 2, 512, {"parallelism": {"strategy": "zero3", "data": 2, "hf_auto": True}, **lora(), **CK, "target_len": 128}),
 ]
 CLASSIFIERS = [row for row in TEXTS if row[0] in ("full", "amp", "padded", "lora", "fp32")]
+SPREAD = [
+    ("fsdp2-lora", "lora", "bf16", 1, 1024, {"parallelism": {"strategy": "fsdp2", "data": 4}, **lora(), **CK}),
+    ("fsdp2", "full", "fp32", 1, 512, {"parallelism": {**FSDP2, "data": 8}, **CK}),
+    ("zero3", "full", "bf16", 1, 1024, {"parallelism": {"strategy": "zero3", "data": 8, "hf_auto": True}, **CK}),
+]
 # seconds in the place of tokens
 SOUNDS = [
     ("full", "full", "bf16", 2, 10, {}),
@@ -85,6 +90,7 @@ FAMILIES = {
     "ettin-decoder-cls": ("text", {**ETTIN, "architectures": ["ModernBertDecoderForSequenceClassification"], "num_labels": 3}, CLASSIFIERS),
     "ettin-decoder-multi": ("text", ETTIN, SEVERAL),
     "minimax-m3-text": ("moe", M3_TEXT, WITHOUT_FLASH),
+    "minimax-m3-multi": ("moe", M3_TEXT, SPREAD),
     "minimax-m3": ("vlm", M3, SEEN),
     "t5gemma": ("seq2seq", T5G, PAIRS),
     "t5gemma-b": ("seq2seq", {**T5G, "encoder": {**T5G_MODULE, **NARROW}, "decoder": {**T5G_MODULE, **NARROW}}, PAIRS[:6]),
