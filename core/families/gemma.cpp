@@ -160,35 +160,25 @@ Tensor self_attention(Net& net, Tensor hidden, const char* source, bool head_nor
   return net.linear("self_attn.o_proj", std::move(out), net.H, net.arch.attention_out_bias);
 }
 
-}  // namespace
-
-Tensor normed_layer(Net& net, Tensor hidden, const char* source, Norm norm, Branch attention, Branch feed_forward,
-                    const char* second) {
+Tensor plain_layer(Net& net, Tensor hidden, const char* source, const char* second_norm) {
   Scope in(net.tape, "", source);
   Tensor residual = std::move(hidden);
-  Tensor h = norm(net, "input_layernorm", residual);
-  h = attention(net, std::move(h));
+  Tensor h = gemma_norm(net, "input_layernorm", residual);
+  h = self_attention(net, std::move(h), kAttention, false);
   h = add(residual, std::move(h));
   residual = h;
-  h = norm(net, second, std::move(h));
-  h = feed_forward(net, std::move(h));
+  h = gemma_norm(net, second_norm, std::move(h));
+  h = llama_mlp(net, std::move(h));
   return add(std::move(residual), std::move(h));
 }
 
-namespace {
-
-Tensor plain_attention(Net& net, Tensor hidden) {
-  return self_attention(net, std::move(hidden), kAttention, false);
-}
-
 Tensor layer(Net& net, Tensor hidden) {
-  return normed_layer(net, std::move(hidden), kLayer, gemma_norm, plain_attention, llama_mlp);
+  return plain_layer(net, std::move(hidden), kLayer, "post_attention_layernorm");
 }
 
 // VaultGemma: Gemma 2 without the norms behind its branches.
 Tensor vault_layer(Net& net, Tensor hidden) {
-  return normed_layer(net, std::move(hidden), kVaultLayer, gemma_norm, plain_attention, llama_mlp,
-                      "pre_feedforward_layernorm");
+  return plain_layer(net, std::move(hidden), kVaultLayer, "pre_feedforward_layernorm");
 }
 
 Tensor sandwiched_layer(Net& net, Tensor hidden, const char* attention_source, bool head_norms) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/families/family.hpp"
-#include "core/families/gemma.hpp"
 #include "core/families/mixtures.hpp"
 #include "core/job/expert_lists.hpp"
 #include "core/layers/kv_cache.hpp"
@@ -212,7 +211,15 @@ Tensor mlp(Net& net, Tensor hidden_in) {
 }
 
 Tensor layer(Net& net, Tensor hidden) {
-  return normed_layer(net, std::move(hidden), kLayer, olmo2_norm, self_attention, mlp);
+  Scope in(net.tape, "", kLayer);
+  Tensor residual = std::move(hidden);
+  Tensor h = olmo2_norm(net, "input_layernorm", residual);
+  h = self_attention(net, std::move(h));
+  h = add(residual, std::move(h));
+  residual = h;
+  h = olmo2_norm(net, "post_attention_layernorm", std::move(h));
+  h = mlp(net, std::move(h));
+  return add(std::move(residual), std::move(h));
 }
 
 Tensor norm(Net& net, Tensor hidden) {

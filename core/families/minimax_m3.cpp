@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "core/families/family.hpp"
-#include "core/families/gemma.hpp"
 #include "core/families/mixtures.hpp"
 #include "core/families/qwen_vl.hpp"
 #include "core/layers/model_call.hpp"
@@ -190,7 +189,15 @@ Tensor mlp(Net& net, Tensor hidden_in) {
 }
 
 Tensor layer(Net& net, Tensor hidden) {
-  return normed_layer(net, std::move(hidden), kLayer, gemma_norm, self_attention, mlp);
+  Scope in(net.tape, "", kLayer);
+  Tensor residual = std::move(hidden);
+  Tensor h = gemma_norm(net, "input_layernorm", residual);
+  h = self_attention(net, std::move(h));
+  h = add(residual, std::move(h));
+  residual = h;
+  h = gemma_norm(net, "post_attention_layernorm", std::move(h));
+  h = mlp(net, std::move(h));
+  return add(std::move(residual), std::move(h));
 }
 
 Tensor norm(Net& net, Tensor hidden) {

@@ -173,9 +173,13 @@ Count wave_samples(const Net& net) {
   return static_cast<Count>(std::llround(seconds * 16000.0));
 }
 
-void letter_labels(Net& net) {
-  const Count letters = net.job.decoder_sequence_length > 0 ? net.job.decoder_sequence_length : 64;
-  net.labels = net.tape.allocate(Shape{net.B, Dim(letters)}, Dtype::kInt64, "labels");
+void wave_labels(Net& net) {
+  if (net.arch.head == Head::kSequenceClassification) {
+    net.labels = net.tape.allocate(Shape{net.B}, Dtype::kInt64, "labels");
+  } else if (net.arch.head == Head::kCtc) {
+    const Count letters = net.job.decoder_sequence_length > 0 ? net.job.decoder_sequence_length : 64;
+    net.labels = net.tape.allocate(Shape{net.B, Dim(letters)}, Dtype::kInt64, "labels");
+  }
 }
 
 void wave_inputs(Net& net) {
@@ -183,11 +187,7 @@ void wave_inputs(Net& net) {
   net.S = Dim(std::max<Count>(1, frames_behind(net.arch, samples, net.arch.conv_dims.size())));
   net.T = Dim(net.B.n() * net.S.n());
   net.input_ids = net.tape.allocate(Shape{net.B, Dim(samples)}, net.weight_dtype(3), "input_values");
-  if (net.arch.head == Head::kSequenceClassification) {
-    net.labels = net.tape.allocate(Shape{net.B}, Dtype::kInt64, "labels");
-  } else if (net.arch.head == Head::kCtc) {
-    letter_labels(net);
-  }
+  wave_labels(net);
 }
 
 namespace {

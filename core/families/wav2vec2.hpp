@@ -9,8 +9,8 @@ void read_wav2vec2_config(ConfigFields& fields, Architecture& architecture);
 Tensor wav2vec2_forward(Net& net);
 /// Waves, and as many letters as the request says.
 void wave_inputs(Net& net);
-/// As many letters as the request says, or 64: labels of a CTC head.
-void letter_labels(Net& net);
+/// What a head asks for: of a CTC head as many letters as the request says, or 64.
+void wave_labels(Net& net);
 /// Samples of a recording at 16 kHz; ten seconds where nothing is said.
 Count wave_samples(const Net& net);
 /// Which of SpecAugment's masks there are.

@@ -12,19 +12,6 @@
 namespace tidemark {
 namespace {
 
-constexpr std::string_view kOfNoUse[] = {"mask_time_length",
-                                         "mask_time_min_masks",
-                                         "mask_feature_length",
-                                         "mask_feature_min_masks",
-                                         "ctc_loss_reduction",
-                                         "ctc_zero_infinity",
-                                         "tdnn_dim",
-                                         "tdnn_kernel",
-                                         "tdnn_dilation",
-                                         "xvector_output_dim",
-                                         "rotary_embedding_base",
-                                         "max_source_positions"};
-
 // The part behind the encoder: Wav2Vec2BertAdapter.
 void read_adapter(ConfigFields& fields, Architecture& architecture) {
   Architecture adapter = architecture;
@@ -68,7 +55,9 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
     if (fields.flag({key}, false)) fields.error("INVALID_VALUE", key, "This part of the model is not modelled.");
   }
   read_adapter(fields, architecture);
-  for (const std::string_view key : kOfNoUse) fields.accept({key});
+  fields.accept({"mask_time_length", "mask_time_min_masks", "mask_feature_length", "mask_feature_min_masks",
+                 "ctc_loss_reduction", "ctc_zero_infinity", "tdnn_dim", "tdnn_kernel", "tdnn_dilation",
+                 "xvector_output_dim", "rotary_embedding_base", "max_source_positions"});
 }
 
 constexpr const char* kProjection =
@@ -105,11 +94,7 @@ void inputs(Net& net) {
   net.input_ids =
       net.tape.allocate(Shape{net.B, net.S, Dim(net.arch.conv_dims[0])}, net.weight_dtype(3), "input_features");
   net.attention_mask = net.tape.allocate(Shape{net.B, net.S}, Dtype::kInt64, "attention_mask");
-  if (net.arch.head == Head::kSequenceClassification) {
-    net.labels = net.tape.allocate(Shape{net.B}, Dtype::kInt64, "labels");
-  } else if (net.arch.head == Head::kCtc) {
-    letter_labels(net);
-  }
+  wave_labels(net);
 }
 
 // hidden_states.masked_fill(~attention_mask.bool().unsqueeze(-1), 0.0)
