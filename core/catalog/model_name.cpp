@@ -194,7 +194,7 @@ ModelName sorted_out(const std::vector<Piece>& pieces) {
     if (ended || is_one_of(text, kPacking) || (text.size() > 3 && text.substr(text.size() - 3) == "bit")) {
       ended = ended || (is_one_of(text, kEndsTheName) && name.atoms.size() > 1);
       name.packing.push_back(text);
-    } else if (before_number && is_one_of(text, kFormats)) {
+    } else if (before_number && is_one_of(text, kFormats) && (text != "w" || !name.atoms.empty())) {  // not "w2v-bert"
       name.packing.push_back(text + pieces[++i].text);
       format = true;
     } else if (after_format && (is_one_of(text, kFormatKinds) || is_one_of(text, kFormats))) {

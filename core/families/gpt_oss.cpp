@@ -55,17 +55,24 @@ constexpr const char* kRouter = "transformers 5.12 models/gpt_oss/modeling_gpt_o
 constexpr const char* kUnsloth =
     "unsloth_zoo 2026.10.9 temporary_patches/gpt_oss.py: GptOssExpertsBnb4bit, torch_native_forward";
 
-// GptOssExperts._apply_gate
-Tensor apply_gate(Net&, const ExpertForm&, Tensor gate_up_in) {
-  const Tensor gate_up = std::move(gate_up_in);
-  Tensor gate = every_other(gate_up, 0), up = every_other(gate_up, 1);
-  gate = clamp(std::move(gate));
-  up = clamp(std::move(up));
+}  // namespace
+
+Tensor clamped_glu(Tensor gate_in, Tensor up_in) {
+  Tensor gate = clamp(std::move(gate_in));
+  Tensor up = clamp(std::move(up_in));
   Tensor glu = mul_scalar(gate);
   glu = sigmoid(std::move(glu));
   glu = mul(gate, std::move(glu));
   Tensor plus_one = add_scalar(up);
   return mul(std::move(plus_one), glu);
+}
+
+namespace {
+
+Tensor apply_gate(Net&, const ExpertForm&, Tensor gate_up_in) {
+  const Tensor gate_up = std::move(gate_up_in);
+  Tensor gate = every_other(gate_up, 0), up = every_other(gate_up, 1);
+  return clamped_glu(std::move(gate), std::move(up));
 }
 
 constexpr ExpertForm kForm = {.source = "transformers 5.12 models/gpt_oss/modeling_gpt_oss.py: GptOssExperts.forward",

@@ -279,7 +279,8 @@ Tensor tower_block(Net& net, Tensor hidden) {
                                  "self_attn.o_proj",
                                  "mlp.fc1",
                                  "mlp.fc2",
-                                 turn_complex};
+                                 turn_complex,
+                                 true};
   return tower_layer(net, std::move(hidden), kNames);
 }
 

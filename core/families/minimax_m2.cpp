@@ -60,8 +60,9 @@ Tensor self_attention(Net& net, Tensor hidden) {
   return net.linear("self_attn.o_proj", std::move(out), net.H);
 }
 
-// MiniMaxM2TopKRouter.forward: the weights stay in fp32.
-Routing route(Net& net, const Tensor& hidden) {
+}  // namespace
+
+Routing minimax_m2_routing(Net& net, const Tensor& hidden) {
   Scope in(net.tape, "mlp.gate", kRouter);
   const Experts& e = net.arch.experts;
   const Tensor weight = net.parameter("mlp.gate", "weight", Shape{Dim(e.count), net.H});
@@ -79,13 +80,15 @@ Routing route(Net& net, const Tensor& hidden) {
   return r;
 }
 
+namespace {
+
 Tensor mlp(Net& net, Tensor hidden_in) {
   Scope in(net.tape, "mlp", kBlock);
   Tensor hidden = std::move(hidden_in);
   net.tape.buffer("mlp.e_score_correction_bias", 4 * net.arch.experts.count);
   if (net.arch.experts.jitter) hidden = add_noise(std::move(hidden));
   hidden = as_tokens(net, std::move(hidden));
-  const Routing routing = route(net, hidden);
+  const Routing routing = minimax_m2_routing(net, hidden);
   hidden = run_experts(net, kForm, std::move(hidden), routing.indices, routing.weights);
   return as_sequences(net, std::move(hidden));
 }

@@ -37,6 +37,11 @@ Routing ernie_routing(Net& net, const ErnieRouter& router, const Tensor& hidden)
 /// have some.
 void read_ernie4_5_experts(ConfigFields& fields, Architecture& architecture);
 
+/// MiniMaxM2TopKRouter.forward: sigmoids, a correction in the choice alone; the weights stay in fp32.
+Routing minimax_m2_routing(Net& net, const Tensor& hidden);
+/// GptOssExperts._apply_gate, of columns that are told apart.
+Tensor clamped_glu(Tensor gate, Tensor up);
+
 /// Glm4MoeDecoderLayer.forward
 Tensor glm4_moe_layer(Net& net, Tensor hidden);
 /// What Glm4MoeConfig and Glm4vMoeTextConfig have in common; `bias`: attention_bias where the file does not say.

@@ -1,5 +1,6 @@
 // ModernBERT: an encoder with norms before its branches, rotation in fp32, one matrix for q, k and v, a gated
-// feed-forward, and layers that attend to a window on both sides.
+// feed-forward, and layers that attend to a window on both sides. Its decoder (Ettin): the same with three matrices,
+// and masks that look back alone.
 #include <algorithm>
 
 #include "core/families/bert_heads.hpp"
@@ -56,6 +57,19 @@ constexpr const char* kAttention =
 constexpr const char* kMlp = "transformers 5.12 models/modernbert/modeling_modernbert.py: ModernBertMLP.forward";
 constexpr const char* kHead =
     "transformers 5.12 models/modernbert/modeling_modernbert.py: ModernBertPredictionHead.forward";
+constexpr const char* kDecoder =
+    "transformers 5.12 models/modernbert_decoder/modeling_modernbert_decoder.py: ModernBertDecoderModel.forward";
+constexpr const char* kDecoderLayer =
+    "transformers 5.12 models/modernbert_decoder/modeling_modernbert_decoder.py: ModernBertDecoderLayer.forward";
+constexpr const char* kDecoderAttention =
+    "transformers 5.12 models/modernbert_decoder/modeling_modernbert_decoder.py: ModernBertDecoderAttention.forward";
+constexpr const char* kDecoderLm =
+    "transformers 5.12 models/modernbert_decoder/modeling_modernbert_decoder.py: ModernBertDecoderForCausalLM.forward";
+constexpr DecoderHeads kDecoderNames = {
+    .sequence =
+        "transformers 5.12 models/modernbert_decoder/modeling_modernbert_decoder.py: "
+        "ModernBertDecoderForSequenceClassification.forward",
+    .sequence_module = "classifier"};
 constexpr const char* kClassifier =
     "transformers 5.12 models/modernbert/modeling_modernbert.py: ModernBertForSequenceClassification.forward";
 
@@ -74,19 +88,36 @@ void make_window_mask(Net& net, const Tensor& embeds) {
   net.shared.sliding_mask = std::move(mask);
 }
 
+Tensor embeddings(Net& net) {
+  Scope in(net.tape, "model.embeddings", kEmbeddings);
+  Tensor h = net.token_embedding("model.embeddings.tok_embeddings", net.H);
+  h = net.layer_norm("model.embeddings.norm", std::move(h), true, net.arch.norm_bias);
+  return dropout(std::move(h), net.arch.embedding_dropout);
+}
+
 Tensor embed(Net& net) {
   Scope in(net.tape, "model", kModel);
   make_position_ids(net);
-  Tensor h;
-  {
-    Scope embeddings(net.tape, "model.embeddings", kEmbeddings);
-    h = net.token_embedding("model.embeddings.tok_embeddings", net.H);
-    h = net.layer_norm("model.embeddings.norm", std::move(h), true, net.arch.norm_bias);
-    h = dropout(std::move(h), net.arch.embedding_dropout);
-  }
+  Tensor h = embeddings(net);
+  net.model_locals = {h};  // in mask_kwargs
   make_bidirectional_mask(net, h);
   make_window_mask(net, h);
   rotary_tables_by_kind(net, h.dtype());
+  return h;
+}
+
+Tensor embed_causally(Net& net) {
+  Scope in(net.tape, "model", kDecoder);
+  Tensor h = embeddings(net);
+  net.model_locals = {h};  // in mask_kwargs
+  make_position_ids(net);
+  make_causal_masks(net, h);
+  rotary_tables_by_kind(net, h.dtype());
+  // Each row has positions of its own, and so have the tables.
+  for (Tensor* table : {&net.shared.cos, &net.shared.sin, &net.shared.local_cos, &net.shared.local_sin}) {
+    if (!table->defined()) continue;
+    *table = net.tape.allocate(Shape{net.B, net.S, Dim(net.arch.rotary_dim)}, table->dtype(), "to");
+  }
   return h;
 }
 
@@ -103,16 +134,8 @@ Tensor turned(Net& net, const Tensor& x) {
   return add(std::move(straight), std::move(half));
 }
 
-Tensor self_attention(Net& net, Tensor hidden) {
-  Scope in(net.tape, "attn", kAttention);
-  const Tensor x = std::move(hidden);
-  const bool bias = net.arch.attention_bias;
-  Tensor qkv = net.linear("attn.Wqkv", x, Dim(3 * net.Q.n()), bias);
-  qkv = view(std::move(qkv), Shape{net.B, net.S, Dim(3), net.A, net.hd});
-  Pieces parts = unbind(qkv, 2);
-  Tensor q = transpose(std::move(parts.part[0]), 1, 2);
-  Tensor k = transpose(std::move(parts.part[1]), 1, 2);
-  const Tensor v = transpose(std::move(parts.part[2]), 1, 2);
+// Rotation, attention, projection: q and k are names of the caller's.
+Tensor attend(Net& net, Tensor& q, Tensor& k, const Tensor& v, bool causal) {
   {
     const Tensor q_embed = turned(net, q);
     const Tensor k_embed = turned(net, k);
@@ -124,11 +147,35 @@ Tensor self_attention(Net& net, Tensor hidden) {
   AttentionOptions options;
   options.mask = net.is_sliding_layer(net.layer_index) ? net.shared.sliding_mask : net.shared.causal_mask;
   options.dropout = net.arch.attention_dropout;
-  options.causal = false;
+  options.causal = causal;
   options.has_groups = false;
   Tensor out = attention(net, q, k, v, options);
-  out = net.linear("attn.Wo", std::move(out), net.H, bias);
+  out = net.linear("attn.Wo", std::move(out), net.H, net.arch.attention_bias);
   return dropout(std::move(out), net.arch.attention_dropout);
+}
+
+Tensor self_attention(Net& net, Tensor hidden) {
+  Scope in(net.tape, "attn", kAttention);
+  const Tensor x = std::move(hidden);
+  const bool bias = net.arch.attention_bias;
+  Tensor qkv = net.linear("attn.Wqkv", x, Dim(3 * net.Q.n()), bias);
+  qkv = view(std::move(qkv), Shape{net.B, net.S, Dim(3), net.A, net.hd});
+  Pieces parts = unbind(qkv, 2);
+  Tensor q = transpose(std::move(parts.part[0]), 1, 2);
+  Tensor k = transpose(std::move(parts.part[1]), 1, 2);
+  const Tensor v = transpose(std::move(parts.part[2]), 1, 2);
+  return attend(net, q, k, v, false);
+}
+
+Tensor decoder_attention(Net& net, Tensor hidden) {
+  Scope in(net.tape, "attn", kDecoderAttention);
+  const Tensor x = std::move(hidden);
+  const auto heads = [&](const char* name) {
+    return split_heads(net, net.linear(name, x, net.Q, net.arch.attention_bias), net.A, net.hd);
+  };
+  Tensor q = heads("attn.q_proj"), k = heads("attn.k_proj");
+  const Tensor v = heads("attn.v_proj");
+  return attend(net, q, k, v, true);
 }
 
 Tensor mlp(Net& net, Tensor hidden) {
@@ -147,16 +194,25 @@ Tensor mlp(Net& net, Tensor hidden) {
   return net.linear("mlp.Wo", std::move(h), net.H, bias);
 }
 
-Tensor layer(Net& net, Tensor hidden) {
-  Scope in(net.tape, "", kLayer);
+Tensor layer_around(Net& net, Tensor hidden, Branch attention) {
   Tensor h = std::move(hidden);
   Tensor normed = h;
   if (net.layer_index > 0) normed = net.layer_norm("attn_norm", h, true, net.arch.norm_bias);
-  const Tensor attn_output = self_attention(net, std::move(normed));
+  const Tensor attn_output = attention(net, std::move(normed));
   h = add(h, attn_output);
   normed = net.layer_norm("mlp_norm", h, true, net.arch.norm_bias);
   Tensor fed = mlp(net, std::move(normed));
   return add(h, std::move(fed));
+}
+
+Tensor layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kLayer);
+  return layer_around(net, std::move(hidden), self_attention);
+}
+
+Tensor decoder_layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kDecoderLayer);
+  return layer_around(net, std::move(hidden), decoder_attention);
 }
 
 Tensor norm(Net& net, Tensor hidden) {
@@ -164,16 +220,44 @@ Tensor norm(Net& net, Tensor hidden) {
   return net.layer_norm("model.final_norm", std::move(hidden), true, net.arch.norm_bias);
 }
 
-Tensor predict(Net& net, Tensor hidden) {
-  Scope in(net.tape, "head", kHead);
+/// Where the prediction head is: the decoder's has another name beside its language model.
+struct PredictionNames {
+  const char *module, *dense, *norm;
+};
+constexpr PredictionNames kNames = {"head", "head.dense", "head.norm"};
+constexpr PredictionNames kLmNames = {"lm_head", "lm_head.dense", "lm_head.norm"};
+
+Tensor predict(Net& net, Tensor hidden, const PredictionNames& names = kNames) {
+  Scope in(net.tape, names.module, kHead);
   const Tensor x = std::move(hidden);
-  Tensor h = net.linear("head.dense", x, net.H, net.arch.classifier_bias);
+  Tensor h = net.linear(names.dense, x, net.H, net.arch.classifier_bias);
   h = activate(net.arch.head_activation, std::move(h));
-  return net.layer_norm("head.norm", std::move(h), true, net.arch.norm_bias);
+  return net.layer_norm(names.norm, std::move(h), true, net.arch.norm_bias);
 }
 
 Tensor lm_head(Net& net, Tensor hidden) {
   return net.lm_head("decoder", predict(net, std::move(hidden)), net.V, net.arch.head_bias);
+}
+
+Tensor decoder_head(Net& net, Tensor hidden) {
+  return net.lm_head("decoder", predict(net, std::move(hidden), kLmNames), net.V, net.arch.head_bias);
+}
+
+// A shifted copy in the logits' dtype for CrossEntropyLoss; none without labels.
+Outputs decoder_lm(Net& net, const Program& program, Tensor hidden) {
+  if (net.job.loss != Loss::kDefault || net.job.has_outer_loss()) return causal_lm(net, program, std::move(hidden));
+  Tensor logits = program.lm_head(net, std::move(hidden));
+  Scope in(net.tape, "", kDecoderLm);
+  Outputs out;
+  out.loss = shifted_cross_entropy(net, logits);
+  out.rest = {std::move(logits)};
+  return out;
+}
+
+// Scores of all tokens, of which the last one's are taken.
+Outputs decoder_sequence(Net& net, const Program& program, Tensor hidden) {
+  Tensor h = predict(net, std::move(hidden));
+  return sequence_classification(net, program, dropout(std::move(h), net.arch.classifier_dropout));
 }
 
 // The first token's vector, or the mean over those that are no padding.
@@ -229,13 +313,20 @@ constexpr HeadForward kHeads[] = {{Head::kMaskedLm, wide_masked_lm},    {Head::k
                                   {Head::kTokenClassification, tokens}, {Head::kQuestionAnswering, span},
                                   {Head::kMultipleChoice, choice},      {Head::kNone, body_alone}};
 
+constexpr HeadForward kDecodes[] = {
+    {Head::kCausalLm, decoder_lm}, {Head::kSequenceClassification, decoder_sequence}, {Head::kNone, body_alone}};
+
 }  // namespace
 
 const Program kModernBertProgram = {one_stack<embed, layer, norm>, lm_head, kHeads};
+const Program kModernBertDecoderProgram = {one_stack<embed_causally, decoder_layer, norm>, decoder_head, kDecodes,
+                                           OwnLoss::kModelDtype, kDecoderNames};
 
 const Family kRows[] = {
     {"modernbert", "ModernBert", "ModernBertForMaskedLM", kDistilBertClasses, read_modernbert_config,
      &kModernBertProgram, kModelLayers, kNamesEmbeddings},
+    {"modernbert-decoder", "ModernBertDecoder", "ModernBertDecoderForCausalLM", kSequenceOnly, read_modernbert_config,
+     &kModernBertDecoderProgram},
 };
 
 extern const FamilyRows modernbert_rows;

@@ -198,17 +198,16 @@ std::string full_name_of(const Architecture& architecture, std::string_view path
                           "language_model.");
 }
 
-constexpr ClassFacts kFacts = {.full_name = full_name_of};
+constexpr ClassFacts kFacts = {.pictures = PictureRule::kLongestSide, .full_name = full_name_of};
+constexpr ClassFacts kShrinks = {.pictures = PictureRule::kLongestSide};
 
 }  // namespace
-
-constexpr ClassFacts kShrinks = {.pictures = PictureRule::kLongestSide};
 
 const Family kRows[] = {
     {"mistral3", "Mistral3", "Mistral3ForConditionalGeneration", kSeeingClasses, read_mistral3, &kMistral3,
      kModelLayers, kShrinks},
     {"lighton_ocr", "LightOnOcr", "LightOnOcrForConditionalGeneration", kSeeingClasses, read_lighton, &kMistral3,
-     kModelLayers, kShrinks},
+     kModelLayers, kFacts},
 };
 
 extern const FamilyRows pixtral_rows;

@@ -116,7 +116,8 @@ void read_qwen_tower(ConfigFields& fields, Architecture& architecture, void (*re
   tower.image_size = 16 * tower.patch_size * tower.pictures.merge;
   tower.max_positions = 1;
   vision.report_unread(architecture.model_type);
-  if (tower.pictures.width != architecture.hidden_size && architecture.hidden_size > 0) {
+  const Count width = tower.pictures.width;  // 0: a projector's
+  if (width > 0 && width != architecture.hidden_size && architecture.hidden_size > 0) {
     fields.error("INVALID_VALUE", "vision_config",
                  "The vision tower hands out vectors of " + std::to_string(tower.pictures.width) +
                      ", the language model takes " + std::to_string(architecture.hidden_size) + ".");
@@ -191,12 +192,11 @@ Net& qwen_tower_part(Net& net) {
   return part;
 }
 
-Tensor qwen_patches(Net& net, bool bias, const char* source) {
-  const char* const kName = "visual.patch_embed.proj";
-  Scope in(net.tape, kName, source);
+Tensor qwen_patches(Net& net, bool bias, const char* source, const char* name) {
+  Scope in(net.tape, name, source);
   const Dim channels(net.arch.num_channels), frames(net.arch.pictures.frames), side(net.arch.patch_size);
-  Tensor weight = net.parameter(kName, "weight", Shape{net.H, channels, frames, side, side});
-  Tensor b = bias ? net.parameter(kName, "bias", Shape{net.H}) : Tensor();
+  Tensor weight = net.parameter(name, "weight", Shape{net.H, channels, frames, side, side});
+  Tensor b = bias ? net.parameter(name, "bias", Shape{net.H}) : Tensor();
   Tensor pixels = view(net.pixel_values, Shape{net.S, channels, frames, side, side});
   pixels = patch_convolution(std::move(pixels), std::move(weight), std::move(b));
   return view(std::move(pixels), Shape{net.S, net.H});

@@ -16,8 +16,8 @@ void read_qwen_tower(ConfigFields& fields, Architecture& architecture, void (*re
 /// Rows of flattened patches in fp32, grids, and which token is a picture's; the first two alone.
 void qwen_inputs(Net& net);
 void qwen_picture_inputs(Net& net);
-/// PatchEmbed.forward on the pictures of a tower whose part has a row per patch.
-Tensor qwen_patches(Net& tower, bool bias, const char* source);
+/// PatchEmbed.forward on the pictures of a tower whose part has a row per patch; `name`: of its convolution.
+Tensor qwen_patches(Net& tower, bool bias, const char* source, const char* name = "visual.patch_embed.proj");
 /// What the tower's forward holds besides the tables: the angles, once and doubled.
 struct VisionTables {
   Tensor rotary, doubled;

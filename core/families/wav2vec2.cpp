@@ -29,6 +29,13 @@ std::vector<Count> read_counts(ConfigFields& fields, std::string_view key, std::
 
 }  // namespace
 
+// Wav2Vec2Model.__init__: the vector is there also where `apply_spec_augment` leaves it unused.
+void read_time_mask(ConfigFields& fields, Architecture& architecture) {
+  const bool masks = fields.number({"mask_time_prob"}, 0.05) > 0.0;
+  architecture.has_mask_token = fields.number({"mask_feature_prob"}, 0.0) > 0.0 || masks;
+  architecture.masks_time = fields.flag({"apply_spec_augment"}, true) && masks;
+}
+
 // transformers 5.12.1 models/wav2vec2/configuration_wav2vec2.py: Wav2Vec2Config; models/hubert: HubertConfig.
 void read_wav2vec2_config(ConfigFields& fields, Architecture& architecture) {
   architecture.positions_by_token = false;
@@ -53,7 +60,7 @@ void read_wav2vec2_config(ConfigFields& fields, Architecture& architecture) {
   architecture.group_norm = fields.text({"feat_extract_norm"}, "group") == "group";
   architecture.position_kernel = fields.count({"num_conv_pos_embeddings"}, 128);
   architecture.position_groups = fields.count({"num_conv_pos_embedding_groups"}, 16);
-  architecture.masks_time = fields.flag({"apply_spec_augment"}, true) && fields.number({"mask_time_prob"}, 0.05) > 0.0;
+  read_time_mask(fields, architecture);
   architecture.pooler_size = fields.count({"classifier_proj_size"}, 256);
   const std::size_t convolutions = architecture.conv_dims.size();
   if (convolutions == 0 || architecture.conv_strides.size() != convolutions ||
@@ -77,7 +84,6 @@ void read_wav2vec2_config(ConfigFields& fields, Architecture& architecture) {
                  "num_feat_extract_layers",
                  "mask_time_length",
                  "mask_time_min_masks",
-                 "mask_feature_prob",
                  "mask_feature_length",
                  "mask_feature_min_masks",
                  "ctc_loss_reduction",
@@ -155,12 +161,6 @@ const Names& names_of(const Net& net) {
   return net.arch.model_type == "hubert" ? kHubert : is_wavlm(net) ? kWavlm : kWav2Vec2;
 }
 
-// 16 kHz; ten seconds where nothing is said.
-Count samples_of(const Net& net) {
-  const double seconds = net.job.audio_seconds > 0.0 ? net.job.audio_seconds : 10.0;
-  return static_cast<Count>(std::llround(seconds * 16000.0));
-}
-
 Count frames_behind(const Architecture& a, Count samples, std::size_t convolutions) {
   for (std::size_t i = 0; i < convolutions; ++i) samples = (samples - a.conv_kernels[i]) / a.conv_strides[i] + 1;
   return samples;
@@ -168,17 +168,26 @@ Count frames_behind(const Architecture& a, Count samples, std::size_t convolutio
 
 }  // namespace
 
-void wave_inputs(Net& net) {
-  const Count samples = samples_of(net);
-  net.S = Dim(std::max<Count>(1, frames_behind(net.arch, samples, net.arch.conv_dims.size())));
-  net.T = Dim(net.B.n() * net.S.n());
-  net.input_ids = net.tape.allocate(Shape{net.B, Dim(samples)}, net.weight_dtype(3), "input_values");
+Count wave_samples(const Net& net) {
+  const double seconds = net.job.audio_seconds > 0.0 ? net.job.audio_seconds : 10.0;
+  return static_cast<Count>(std::llround(seconds * 16000.0));
+}
+
+void wave_labels(Net& net) {
   if (net.arch.head == Head::kSequenceClassification) {
     net.labels = net.tape.allocate(Shape{net.B}, Dtype::kInt64, "labels");
   } else if (net.arch.head == Head::kCtc) {
     const Count letters = net.job.decoder_sequence_length > 0 ? net.job.decoder_sequence_length : 64;
     net.labels = net.tape.allocate(Shape{net.B, Dim(letters)}, Dtype::kInt64, "labels");
   }
+}
+
+void wave_inputs(Net& net) {
+  const Count samples = wave_samples(net);
+  net.S = Dim(std::max<Count>(1, frames_behind(net.arch, samples, net.arch.conv_dims.size())));
+  net.T = Dim(net.B.n() * net.S.n());
+  net.input_ids = net.tape.allocate(Shape{net.B, Dim(samples)}, net.weight_dtype(3), "input_values");
+  wave_labels(net);
 }
 
 namespace {
@@ -239,12 +248,16 @@ void index_put_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   if (n.needs(1)) r[1] = t.allocate(n.input_shapes[1], g[0].dtype(), "index_backward");
 }
 
+}  // namespace
+
 // SpecAugment: stretches of time become the one learned vector, in place. Which, is drawn anew at each step.
-Tensor mask_time(Net& net, const Names& names, Tensor hidden) {
-  if (!net.arch.masks_time) return hidden;
-  Scope in(net.tape, names.mask, kMask);
+Tensor mask_time(Net& net, const char* name, Tensor hidden) {
+  if (!net.arch.has_mask_token) return hidden;
+  Scope in(net.tape, name, kMask);
   Tape& t = net.tape;
-  Tensor vector = to(net.parameter(names.mask, "masked_spec_embed", Shape{net.H}), hidden.dtype());
+  Tensor vector = net.parameter(name, "masked_spec_embed", Shape{net.H});
+  if (!net.arch.masks_time) return hidden;
+  vector = to(std::move(vector), hidden.dtype());
   const Tensor mask = t.allocate(Shape{net.B, net.S}, Dtype::kBool, "mask_time_indices");
   Node* const n = t.record("index_put_", index_put_backward, {&hidden, &vector});
   t.save(n, mask);
@@ -252,6 +265,8 @@ Tensor mask_time(Net& net, const Names& names, Tensor hidden) {
   t.attach(n, hidden);
   return hidden;
 }
+
+namespace {
 
 void weight_norm_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   for (int i = 0; i < 2; ++i) {
@@ -358,7 +373,7 @@ Tensor wav2vec2_forward(Net& net) {
     hidden = dropout(std::move(hidden), net.arch.feature_dropout);
     if (net.arch.model_type != "hubert") extracted = normed;  // Wav2Vec2's and WavLM's projection returns it, too
   }
-  hidden = mask_time(net, names, std::move(hidden));
+  hidden = mask_time(net, names.mask, std::move(hidden));
   Scope in(net.tape, "encoder", kEncoder);
   const Tensor entered = hidden;  // a name of Wav2Vec2Model.forward, and `positions` one of its encoder's
   const Tensor positions = position_embeddings(net, names, hidden);
@@ -389,24 +404,29 @@ Tensor ctc_loss(Net& net, Tensor log_probs_in) {
   Node* const n = t.record("ctc_loss", ctc_backward, {&log_probs});
   t.save(n, log_probs);
   const Tensor log_alpha =
-      t.allocate(Shape{net.B, net.S, Dim(2 * net.labels.size(1) + 1)}, Dtype::kFp32, "ctc_loss log_alpha");
+      t.allocate(Shape{net.B, log_probs.dim(0), Dim(2 * net.labels.size(1) + 1)}, Dtype::kFp32, "ctc_loss log_alpha");
   Tensor losses = t.allocate(Shape{net.B}, Dtype::kFp32, "ctc_loss");
   t.attach(n, losses);
   t.save(n, log_alpha);
   return mean_all(std::move(losses));
 }
 
-Outputs ctc(Net& net, const Program&, Tensor hidden_in) {
+}  // namespace
+
+Outputs wave_ctc(Net& net, const Program&, Tensor hidden_in) {
   Scope in(net.tape, "", kCtcHead);
   const Tensor hidden = dropout(std::move(hidden_in), net.arch.head_dropout);
   Tensor logits = net.classifier("lm_head", hidden, net.V, true);
-  const Tensor ones = net.tape.allocate(net.input_ids.shape(), Dtype::kInt64, "ones_like");
+  Tensor ones;
+  if (!net.attention_mask.defined()) ones = net.tape.allocate(net.input_ids.shape(), Dtype::kInt64, "ones_like");
   const Tensor log_probs = transpose(log_softmax(logits, Dtype::kFp32), 0, 1);
   Outputs out;
   out.loss = ctc_loss(net, log_probs);
   out.rest = {std::move(logits)};
   return out;
 }
+
+namespace {
 
 Outputs classification(Net& net, const Program&, Tensor hidden) {
   Scope in(net.tape, "", kClassifier);
@@ -427,7 +447,7 @@ constexpr ClassFacts kHubertFacts = {.text_input = false, .input_embeddings = fa
 }  // namespace
 
 const HeadForward kWaveHeads[3] = {
-    {Head::kCtc, ctc}, {Head::kSequenceClassification, classification}, {Head::kNone, body_alone}};
+    {Head::kCtc, wave_ctc}, {Head::kSequenceClassification, classification}, {Head::kNone, body_alone}};
 
 const Program kWav2Vec2Program = {wav2vec2_forward, nullptr, kWaveHeads, OwnLoss::kFp32, {}, wave_inputs};
 

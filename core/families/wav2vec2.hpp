@@ -2,13 +2,23 @@
 
 #include "core/families/family.hpp"
 
-/// What WavLM has of Wav2Vec2's: all but its attention.
+/// What WavLM has of Wav2Vec2's, all but its attention, and Wav2Vec2-BERT.
 namespace tidemark {
 
 void read_wav2vec2_config(ConfigFields& fields, Architecture& architecture);
 Tensor wav2vec2_forward(Net& net);
 /// Waves, and as many letters as the request says.
 void wave_inputs(Net& net);
+/// What a head asks for: of a CTC head as many letters as the request says, or 64.
+void wave_labels(Net& net);
+/// Samples of a recording at 16 kHz; ten seconds where nothing is said.
+Count wave_samples(const Net& net);
+/// Which of SpecAugment's masks there are.
+void read_time_mask(ConfigFields& fields, Architecture& architecture);
+/// Wav2Vec2Model._mask_hidden_states; `name`: of its vector.
+Tensor mask_time(Net& net, const char* name, Tensor hidden);
+/// Wav2Vec2ForCTC.forward
+Outputs wave_ctc(Net& net, const Program& program, Tensor hidden);
 /// Their heads: letters, a classifier of the whole wave, none.
 extern const HeadForward kWaveHeads[3];
 /// WavLMAttention.forward (wavlm.cpp)

@@ -35,8 +35,8 @@ Tensor last_token(Net& net, const Tensor& logits) {
 
 Outputs sequence_classification(Net& net, const Program& program, Tensor hidden) {
   Scope in(net.tape, "", program.decoder_heads.sequence);
-  const Tensor logits =
-      net.classifier(program.decoder_heads.sequence_module, std::move(hidden), Dim(net.arch.num_labels), false);
+  const Tensor logits = net.classifier(program.decoder_heads.sequence_module, std::move(hidden),
+                                       Dim(net.arch.num_labels), net.arch.classifier_bias);
   Tensor pooled = last_token(net, logits);
   Outputs out = classified(net, std::move(pooled));
   net.image_hidden_states.reset();  // among the body's outputs, not among this class's

@@ -20,7 +20,7 @@ Tensor tower_attention(Net& net, Tensor hidden, const TowerLayer& names) {
   v = split_heads(net, std::move(v), net.A, net.hd);
   if (names.turn != nullptr) names.turn(net, q, k);
   AttentionOptions options;
-  options.softmax_fp32 = options.cast_back = names.turn == nullptr;
+  options.softmax_fp32 = options.cast_back = !names.narrow_softmax;
   options.mask = net.shared.causal_mask;
   options.dropout = net.arch.attention_dropout;
   options.causal = false;

@@ -65,12 +65,12 @@ Tensor scatter_features(Net& net, Tensor embeds, Tensor features, const char* so
 
 /// How the layer of a tower of CLIP's kind names its modules.
 struct TowerLayer {
-  const char* source;           ///< the layer's forward
-  const char* norms[2];         ///< before attention and before the feed-forward
-  const char *q, *k, *v, *out;  ///< projections
-  const char *fc1, *fc2;        ///< feed-forward
-  /// What turns q and k; its eager form has a softmax in the scores' dtype (Llama 4).
-  void (*turn)(Net& net, Tensor& q, Tensor& k) = nullptr;
+  const char* source;                                      ///< the layer's forward
+  const char* norms[2];                                    ///< before attention and before the feed-forward
+  const char *q, *k, *v, *out;                             ///< projections
+  const char *fc1, *fc2;                                   ///< feed-forward
+  void (*turn)(Net& net, Tensor& q, Tensor& k) = nullptr;  ///< what turns q and k
+  bool narrow_softmax = false;  ///< its eager form has a softmax in the scores' dtype (Llama 4)
 };
 /// CLIPEncoderLayer.forward, SiglipEncoderLayer.forward: both have the same names.
 extern const TowerLayer kClipLayer;

@@ -84,6 +84,7 @@ struct LatentAttention {
   Count index_heads = 0;     ///< of what chooses the tokens that a token attends to (DeepSeek-V3.2); 0: all of them
   Count index_dim = 0;       ///< columns of each
   Count index_tokens = 0;    ///< how many it chooses
+  Count index_block = 1;     ///< of neighbours that are chosen together (MiniMax-M3), and then counted as one
 };
 
 /// Layers that hand a state from token to token instead of attending: Mamba's, gated delta nets, short convolutions.
@@ -223,7 +224,7 @@ struct Architecture {
   Count image_size = 0, patch_size = 0, num_channels = 3;  ///< vision encoders
   Count pooler_size = 0;                                   ///< ViT: width of what the body pools
   Count encoder_stride = 0;                                ///< ViT: pixels per side that one patch's vector becomes
-  bool has_mask_token = false;                             ///< DINOv2: a vector that stands for masked patches
+  bool has_mask_token = false;                             ///< a vector that stands for masked patches or frames
 
   std::vector<Count> conv_dims, conv_kernels, conv_strides;  ///< Wav2Vec2's convolutions over the wave
   bool conv_bias = false;                                    ///< they carry a bias

@@ -91,6 +91,14 @@ def unnamed(module, wanted):
     return found
 
 
+def defaults(model_type):
+    """Of the configuration class, and letters where it leaves them open and the class asks for them."""
+    config = CONFIG_MAPPING[model_type]()
+    if getattr(config, "vocab_size", 0) is None:
+        config.vocab_size = 32
+    return config
+
+
 def main():
     for name in sys.stdin.read().split():
         model_type, class_name = name.split(":")
@@ -98,11 +106,10 @@ def main():
         if cls is None or model_type not in CONFIG_MAPPING:
             continue
         try:
-            config = CONFIG_MAPPING[model_type]()
-            model = made(cls, config)
+            model = made(cls, defaults(model_type))
             row = {"model_type": model_type, "class": class_name, "main_input_name": model.main_input_name,
-                   "input_embeddings": has_input_embeddings(model), "sdpa": takes(cls, CONFIG_MAPPING[model_type](), "sdpa"),
-                   "flex_attention": takes(cls, CONFIG_MAPPING[model_type](), "flex_attention"),
+                   "input_embeddings": has_input_embeddings(model), "sdpa": takes(cls, defaults(model_type), "sdpa"),
+                   "flex_attention": takes(cls, defaults(model_type), "flex_attention"),
                    "flash_attention": takes_flash(model), "checkpoints": model.supports_gradient_checkpointing, **named(model)}
         except Exception as error:  # noqa: B902 - some defaults make no model
             print(f"{model_type}: {type(error).__name__} {str(error)[:100]}", file=sys.stderr)

@@ -54,6 +54,11 @@ Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, Shap
   return out;
 }
 
+// ATen/native/cuda/ActivationGluKernel.cu: glu_backward_cuda fills one tensor as large as the input.
+void glu_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  r[0] = t.allocate(n.saved_tensor(0).shape().contiguous(), g[0].dtype(), "glu_backward");
+}
+
 // native_group_norm_backward: dX, dgamma, dbeta.
 void group_norm_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   for (int i = 0; i < n.input_count; ++i) {
@@ -82,6 +87,19 @@ Tensor patch_convolution(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   Shape y = x.shape();
   for (int d = 2; d < y.rank; ++d) y.dims[d] = Dim(x.size(d) / weight.size(d));
   return convolved(x, weight, bias, y);
+}
+
+Tensor gated_channels(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  Tape& t = x.tape();
+  Node* n = t.record("glu", glu_backward, {&x});
+  t.save(n, x);
+  Shape half = x.shape();
+  half.dims[1] = Dim(x.size(1) / 2);
+  half.make_contiguous();
+  Tensor out = t.allocate(half, x.dtype(), "glu");
+  t.attach(n, out);
+  return out;
 }
 
 Tensor group_norm(Tensor x_in, Tensor weight_in, Tensor bias_in, Count count) {
