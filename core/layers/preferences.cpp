@@ -63,10 +63,9 @@ Tensor log_probabilities(Net& net, const Tensor& logits) {
   Node* n = t.record("selective_log_softmax", log_probabilities_backward, {&logits});
   Tensor out = t.allocate(Shape{logits.dim(0), logits.dim(1)}, dtype, "per_token_logps");
   if (dtype == Dtype::kFp32) {
-    t.save(n, logits);  // gather's
     Tensor normalizers = t.allocate(Shape{logits.dim(0), logits.dim(1)}, dtype, "logsumexp");
     { const Tensor less_maxima = t.allocate(row, dtype, "logsumexp of one row"); }
-    for (const Tensor& one : unbind(detach(logits), 0).part) t.save(n, one);
+    t.save(n, logits);
     t.save(n, normalizers);
   } else {
     Tensor of_row;
