@@ -278,7 +278,7 @@ def of_zero(job, dice):
     if "lora" in job:
         job["lora"]["adapter_dtype"] = job["precision"]
     out = {"strategy": f"zero{stage}", "data": dice.choice(WORLDS), "hf_auto": dice.random() < 0.6}
-    choices = {"overlap_comm": (False,), "contiguous_gradients": (False,)} if out["hf_auto"] else {"overlap_comm": (False,), "reduce_bucket_size": (1e6, 2e7, 2e8)}
+    choices = {"overlap_comm": (False,)} if out["hf_auto"] else {"overlap_comm": (False,), "reduce_bucket_size": (1e6, 2e7, 2e8)}
     if stage == 3 and not out["hf_auto"]:
         choices.update(stage3_param_persistence_threshold=(0, 1e4, 1e6), stage3_prefetch_bucket_size=(0, 1e6, 5e8), stage3_max_live_parameters=(1e7, 1e9))
     words = {key: dice.choice(values) for key, values in choices.items() if dice.random() < 0.4}
