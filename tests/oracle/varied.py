@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""varied.py sights|texts|gpus|spread|loops AMOUNT SEED > jobs.jsonl    recorded jobs with other sizes, widths and options, drawn at random, a type of model at a time
+"""varied.py sights|texts|gpus|spread|loops AMOUNT SEED > jobs.jsonl    recorded jobs with other sizes, widths and options, drawn at random,
+a type of model at a time
 varied.py towers SEED > jobs.jsonl    adapters beside a tower, under ZeRO-3
 
 sights: models that see or hear; texts: language models and encoders; gpus: jobs of several GPUs, a strategy at a time; spread: jobs of one GPU of all
@@ -293,8 +294,8 @@ SPREAD = (of_ddp, of_fsdp1, of_fsdp1, of_fsdp2, of_fsdp2, of_fsdp2, of_zero, of_
 
 
 def plain_words(job):
-    """Words that the recorder and a request take for the same: a tied head has no name of its own among named_parameters(), and PEFT is told
-    of a task by the job's kind."""
+    """Words that recorder and request take for the same: a tied head has no name of its own among named_parameters(), and PEFT is told of a
+    task by the job's kind."""
     if job.get("freeze") == ["lm_head"]:
         job.pop("freeze")
     if "lora" in job and str(job.get("architecture")).endswith("ForImageClassification"):
