@@ -167,8 +167,18 @@ Outputs contrastive(Net& net, const Program&, Tensor text) {
 constexpr HeadForward kHeads[] = {{Head::kNone, contrastive}};
 constexpr ClassSuffix kClasses[] = {{"Model", Head::kNone}};
 
-const Program kProgram = {
-    .forward = forward, .heads = kHeads, .inputs = pair_inputs, .check = check_picture_is_of_table};
+// deepspeed 0.19 runtime/engine.py _broadcast_model: p.data.view(torch.uint8) of all that is not divided.
+void check(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  check_picture_is_of_table(architecture, job, issues);
+  const Sharding how = job.data_parallel.sharding;
+  if (how != Sharding::kZero1 && how != Sharding::kZero2) return;
+  issues.push_back({"INVALID_VALUE", Severity::kError, "/parallelism/zero_stage",
+                    "CLIP's logit_scale has no dimension, and DeepSpeed fails to broadcast it (\"self.dim() cannot be "
+                    "0 to view\").",
+                    ""});
+}
+
+const Program kProgram = {.forward = forward, .heads = kHeads, .inputs = pair_inputs, .check = check};
 
 constexpr ClassFacts kFacts = {.input_embeddings = false};
 

@@ -401,6 +401,17 @@ constexpr HeadForward kHeads[] = {{Head::kMaskedLm, masked_lm},         {Head::k
                                   {Head::kTokenClassification, tokens}, {Head::kQuestionAnswering, span},
                                   {Head::kMultipleChoice, choice},      {Head::kNone, body_alone}};
 
+// The table of distances is normed once and comes to each layer by a keyword, which re-entrant checkpoints do not
+// detach: each layer's own backward runs through that norm, whose graph is gone after the first.
+void check_norm(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  const bool again = job.checkpointing != Checkpointing::kNone && job.use_reentrant && architecture.num_layers > 1;
+  if (!again || !architecture.norm_positions || job.method != Method::kFull) return;
+  issues.push_back({"INVALID_VALUE", Severity::kError, "/use_reentrant",
+                    "Re-entrant checkpoints run backward through this model's norm of distances once a layer: torch "
+                    "raises a RuntimeError (\"Trying to backward through the graph a second time\").",
+                    "false"});
+}
+
 constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kNone};
 
 }  // namespace
@@ -410,7 +421,8 @@ const Program kDebertaV2Program = {
     .forward = forward,
     .lm_head = lm_head,
     .heads = kHeads,
-    .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false}};
+    .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false},
+    .check = check_norm};
 
 const Family kRows[] = {
     {"deberta-v2", "DebertaV2", "DebertaV2ForMaskedLM", kDistilBertClasses, read_deberta_v2_config, &kDebertaV2Program,

@@ -28,6 +28,13 @@ void read_block_types(ConfigFields& fields, Architecture& architecture) {
 // block lacks the adapters of some of its uses and its weights cannot be tied. transformers 4 took the blocks in turns.
 void check_blocks(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   if (!job.framework.at_least(5, 0)) return;
+  if (!architecture.tie_word_embeddings) {  // modeling_utils.py get_expanded_tied_weights_keys
+    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/config/tie_word_embeddings",
+                      "transformers 5 ties nothing where this is false: each use of a shared block has weights of its "
+                      "own, which is not modelled.",
+                      "true"});
+    return;
+  }
   Count uses = 0;
   for (std::size_t layer = 0; layer < architecture.layer_kinds.size(); ++layer) {
     if (architecture.layer_kinds[layer] == 0) continue;

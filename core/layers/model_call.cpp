@@ -63,8 +63,9 @@ Outputs call_model(Net& net, const Program& program, bool prepared) {
     net.model_locals.clear();
   }
   net.shared = {};
+  const bool has_loss = outputs.loss.defined() && net.arch.head != Head::kNone;  // a body's is made outside of it
   if (const AdapterLayer* adapter = adapter_layer(job.adapter.kind);
-      adapter != nullptr && adapter->add_to_loss != nullptr && job.has_adapter() && outputs.loss.defined()) {
+      adapter != nullptr && adapter->add_to_loss != nullptr && job.has_adapter() && has_loss) {
     outputs.loss = adapter->add_to_loss(net, std::move(outputs.loss));
   }
   net.wrapper_locals.clear();

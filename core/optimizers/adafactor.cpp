@@ -38,14 +38,7 @@ void update(OptimizerRun& run, const Parameter& p, Tensor&, StepNames& names) {
   Tensor square = make("grad ** 2");
   update = make("grad ** 2 + eps");
   square.reset();
-  if (p.shape.rank == 2) {  // update.mean(dim=-2): a sum over rows
-    const Reduction columns = reduction_of(p.shape.size(1), run.job.compute_capability);
-    const Count blocks = blocks_of(p.shape.size(0), columns);
-    if (blocks > 0) {
-      t.scratch(
-          {{columns.partial * blocks, "mean (partial sums of blocks)"}, {columns.semaphores, "mean (semaphores)"}});
-    }
-  }
+  mean_over_rows(run, p.shape);
   update = scaled_update(t, p.shape);
   make("-update");
 }
@@ -61,6 +54,15 @@ constexpr Optimizer kRows[] = {
 }  // namespace
 
 // Convolutions and stacked experts have more than two dimensions: all but the last, all but the one before.
+void mean_over_rows(const OptimizerRun& run, const Shape& shape) {
+  if (shape.rank != 2) return;
+  const Reduction columns = reduction_of(shape.size(1), run.job.compute_capability);
+  const Count blocks = blocks_of(shape.size(0), columns);
+  if (blocks == 0) return;
+  run.tape.scratch(
+      {{columns.partial * blocks, "mean (partial sums of blocks)"}, {columns.semaphores, "mean (semaphores)"}});
+}
+
 void keep_factored_moment(OptimizerRun& run, const Shape& shape) {
   if (shape.rank < 2) return run.keep(shape, Dtype::kFp32, "exp_avg_sq");
   run.keep(without(shape, shape.rank - 1), Dtype::kFp32, "exp_avg_sq_row");

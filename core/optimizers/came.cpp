@@ -19,11 +19,13 @@ void update(OptimizerRun& run, const Parameter& p, Tensor&, StepNames& names) {
   Tensor before = make("grad ** 2");
   update = make("grad ** 2 + eps");
   before.reset();
+  mean_over_rows(run, p.shape);
   update = make("update");
   before = make("update - exp_avg");
   before = make("(update - exp_avg) ** 2");
   residual = make("res");
   before.reset();
+  mean_over_rows(run, p.shape);
   if (p.shape.rank > 1) {
     approximation = make("res_approx");
     update = approximation;

@@ -86,6 +86,7 @@ void update_adafactor(OptimizerRun& run, const Parameter& p, Tensor&, StepNames&
   Tensor square = t.allocate(shape, Dtype::kFp32, "grad ** 2");
   update = t.allocate(shape, Dtype::kFp32, "update");
   square.reset();
+  mean_over_rows(run, shape);
   update = t.allocate(shape, Dtype::kFp32, "update");
   if (projected) project_back(run, p, Dtype::kFp32, update);
   t.allocate(p.shape, Dtype::kFp32, "-update");

@@ -32,6 +32,7 @@ void update_adaptive(OptimizerRun& run, const Parameter& p, Tensor& gradient, St
   Tensor square = t.allocate(p.shape, Dtype::kFp32, "grad_fp32 ** 2");
   Tensor update = t.allocate(p.shape, Dtype::kFp32, "update");
   square.reset();
+  mean_over_rows(run, p.shape);
   update = t.allocate(p.shape, Dtype::kFp32, "update");
   if (is_half(p.dtype)) t.allocate(p.shape, Dtype::kFp32, "p_fp32");
 }

@@ -92,6 +92,10 @@ void check_tensor(const Architecture& architecture, const TrainingJob& job, Issu
     refuse(issues, "/gradient_checkpointing",
            "Under tensor parallelism every layer is checkpointed, not re-entrant, or none.", "full");
   }
+  if (job.attention == AttentionKernel::kEager && tp.sequence) {
+    refuse(issues, "/attention", "Eager attention's mask is as long as this GPU's part of the sequence: it fails.",
+           "sdpa");
+  }
   if (job.liger_rms_norm || job.liger_swiglu || job.liger_rope) {
     refuse(issues, "/liger", "Liger's kernels do not take DTensors.");
   }

@@ -19,6 +19,7 @@ constexpr const char* kCoordinator =
 constexpr const char* kGathered = "DeepSpeed 0.19.8 runtime/zero/partition_parameters.py: GatheredParameters";
 constexpr const char* kSync = "TRL 1.9 generation/vllm_generation.py: sync_weights";
 
+constexpr Count kNormBuffer = 250'000'000;  // _constant_buffered_norm2: elements whose norm is taken at a time
 constexpr Count kSubGroup = 1'000'000'000;  // sub_group_size, elements of parts that are stepped together
 
 constexpr Stream kAllGather = 1;
@@ -245,6 +246,7 @@ std::size_t ZeroGather::next_use(const Part& part, std::size_t from) const {
 
 void ZeroGather::begin_micro_step(bool last) {
   const bool trains = job_.generates() && !reference_;
+  boundary_ = last;
   // The last one recorded stands for all but the first, as which a step's only one is noted, too.
   const bool first = micro_steps_++ == 0 && (!last || job_.generates_every() == 1);
   begin_pass(!trains ? known_ : first ? in_rollout_.first : in_rollout_.later);
@@ -728,11 +730,25 @@ void ZeroGather::reduce_bucket() {
   const bool direct = in_bucket_.size() == 1 && count == part_of(in_bucket_.front()).count;
   Tensor flat;
   if (!direct && count > 0) flat = tape_.allocate(elements(count), dtype_, "cat");
-  for (const std::int32_t p : in_bucket_) part_of(p).grad.reset();
+  Tensor last;
+  for (const std::int32_t p : in_bucket_) {
+    if (states_on_host_) send_to_host(part_of(p).share, last);
+    part_of(p).grad.reset();
+  }
   in_bucket_.clear();
   filled_ = 0;
   tape_.set_stream(kMainStream);
   tape_.set_default_category(before);
+}
+
+// partition_grads with the optimizer on the host: the part is taken from there, or added to, and before a step its norm
+// is that of fp64. A name of the loop holds the last one that was added to.
+void ZeroGather::send_to_host(Count share, Tensor& last) {
+  Tensor part = tape_.allocate(elements(share), dtype_, "part of the gradient");
+  if (job_.gradient_accumulation_steps > 1) last = part;
+  if (!boundary_) return;
+  { const Tensor wide = tape_.allocate(elements(std::min(share, kNormBuffer) * 2), Dtype::kFp32, "to fp64 (norm)"); }
+  const Tensor copy = tape_.allocate(elements(share), Dtype::kFp32, "to fp32");
 }
 
 void ZeroGather::after_backward() {

@@ -140,6 +140,7 @@ class ZeroGather : public Sharded {
   void prefetch();
   void release();
   void reduce_bucket();
+  void send_to_host(Count share, Tensor& last);
 
   Tape& tape_;
   const TrainingJob& job_;
@@ -157,6 +158,7 @@ class ZeroGather : public Sharded {
   Known known_;
   KnownInRollout in_rollout_;
   Count micro_steps_ = 0;          // recorded so far
+  bool boundary_ = true;           // this one is the last before the optimizer's step
   Count scored_ = 0;               // forwards that score, so far
   bool scores_ = false;            // one runs
   bool whole_ = false;             // all weights are gathered at once

@@ -359,10 +359,12 @@ void eetq_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   if (!n.needs(0)) return;
   const Dim out_features(n.attributes[0]), in_features = n.input_shapes[0].dim(-1);
   const Dtype dtype = n.input_dtypes[0];
-  Tensor wide = t.allocate(Shape{in_features, in_features}, Dtype::kFp32, "identity");
-  const Tensor identity = to(std::move(wide), dtype);
-  const Tensor w = of_weight(t, out_features, in_features, dtype, "w8_a16_gemm");
-  r[0] = t.allocate(n.input_shapes[0], g[0].dtype(), "mm (input gradient)");
+  {
+    Tensor wide = t.allocate(Shape{in_features, in_features}, Dtype::kFp32, "identity");
+    const Tensor identity = to(std::move(wide), dtype);
+    const Tensor w = of_weight(t, out_features, in_features, dtype, "w8_a16_gemm");
+    r[0] = t.allocate(n.input_shapes[0], g[0].dtype(), "mm (input gradient)");
+  }
   if (n.input_shapes[0].rank > 2 && n.input_shapes[0].size(0) > 1) r[0] = clone(std::move(r[0]));
 }
 

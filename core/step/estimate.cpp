@@ -73,6 +73,14 @@ void note_idle_float8(const TrainingJob& job, const Simulation& s, Issues& issue
                     "none"});
 }
 
+void refuse_mixed_norm(const Simulation& s, Issues& issues) {
+  if (!s.has_mixed_norm) return;
+  issues.push_back({"INVALID_VALUE", Severity::kError, "/precision",
+                    "A LayerNorm's weight and its input are of two dtypes, which torch's kernel refuses without "
+                    "autocast (\"expected scalar type\").",
+                    "bf16_amp"});
+}
+
 // transformers raises where the features of the pictures and the places that they go to are not as many.
 void refuse_too_short(const TrainingJob& job, const Simulation& s, Issues& issues) {
   if (s.picture_tokens <= job.sequence_length) return;
@@ -197,6 +205,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   note_all_scores(architecture, job, e);
   note_idle_float8(job, s, e.issues);
   refuse_too_short(job, s, e.issues);
+  refuse_mixed_norm(s, e.issues);
   e.host = s.paged + s.offloaded;
   if (!options.simulate_allocator && !options.itemise) {
     e.allocated.expected = quick_peak(s, lasting_workspaces(job));

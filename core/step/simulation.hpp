@@ -38,6 +38,7 @@ struct Simulation {
   Count rank = 0;                    ///< of a pipeline
   std::string attention_kernel;      ///< what the attention ran
   bool has_float8_products = false;  ///< a linear layer was converted (torchao)
+  bool has_mixed_norm = false;       ///< Tape::tell_mixed_norm
 
   /// Which of the recorded micro-steps a step plays, in order; steps count from 1.
   std::vector<std::size_t> played_in(int step) const;

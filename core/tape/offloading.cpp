@@ -54,8 +54,9 @@ void Tape::offload(Saved& saved, const Tensor& tensor) {
   saved.tensor = without_edge(tensor);
   const std::int32_t storage = tensor.storage();
   const Dtype dtype = tensor.dtype();
+  const Count offset = saved.tensor.body().offset;
   for (Offloading::Known& known : o.known) {
-    if (known.storage != storage || known.dtype != dtype) continue;
+    if (known.storage != storage || known.offset != offset || known.dtype != dtype) continue;
     known.packed = saved.packed;  // it was saved a moment ago: this time it stays where it is
     return;
   }
@@ -66,11 +67,12 @@ void Tape::offload(Saved& saved, const Tensor& tensor) {
   TensorBody body = saved.tensor.body();
   bool broadcast = false;
   for (int i = 0; i < body.shape.rank; ++i) broadcast = broadcast || is_broadcast(body.shape, i);
-  if (!broadcast && !body.shape.is_contiguous()) {
+  if (!broadcast && (!body.shape.is_contiguous() || offset != 0)) {
     body.shape.make_contiguous();
+    body.offset = 0;
     saved.tensor = allocate(body.shape, dtype, "contiguous");
   }
-  o.known.push_back({saved.packed, storage, dtype});
+  o.known.push_back({saved.packed, storage, offset, dtype});
   o.leaving.push_back({saved.packed, std::move(saved.tensor)});
   offloaded_.emplace_back(instance_, round_to_block(body.shape.numel() * size_of(dtype)));
   body.storage = -1;

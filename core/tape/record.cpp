@@ -187,6 +187,7 @@ TensorBody& Record::new_body(const Shape& shape, Dtype dtype) {
   body.is_detached_leaf = false;
   body.is_view = false;
   body.storage = -1;
+  body.offset = 0;
   body.edge.node = nullptr;
   body.edge.output = 0;
   body.edge.parameter = -1;

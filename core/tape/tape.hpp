@@ -56,10 +56,11 @@ struct Offloading {
     std::int32_t packed = 0;  ///< Saved::packed
     Tensor tensor;
   };
-  /// A storage that was saved.
+  /// What was saved: _get_unique_tensor_key.
   struct Known {
     std::int32_t packed = 0;  ///< the last time
     std::int32_t storage = -1;
+    Count offset = 0;
     Dtype dtype = Dtype::kFp32;
   };
   bool on = false;
@@ -128,6 +129,10 @@ class Tape : public Record, public Guards {
   void tell_hooked_output() {
     if (rehearsing_) placement_->rehearse_hooked_output();
   }
+
+  /// A LayerNorm met a weight of another dtype than its input, which CUDA's kernel refuses.
+  void tell_mixed_norm() { mixed_norm_ = true; }
+  bool has_mixed_norm() const { return mixed_norm_; }
 
   /// Of the card whose kernels run: 90 = 9.0.
   void set_compute_capability(int capability) { compute_capability_ = capability; }
@@ -259,6 +264,7 @@ class Tape : public Record, public Guards {
   Graph* graph_ = &main_graph_;  ///< new nodes belong to it
   Node thrown_away_;             ///< stands for all nodes of a graph that is thrown away: a recomputation's
   bool rehearsing_ = false;      ///< or a rehearsal's
+  bool mixed_norm_ = false;
   int compute_capability_ = 80;
   bool convolution_workspaces_ = false;
   Bytes largest_workspace_ = 0;

@@ -27,6 +27,7 @@ struct TensorBody {
   bool is_detached_leaf = false;   ///< and of the input that a re-entrant recomputation detached
   bool is_view = false;            ///< another tensor, its base, is on the storage as long as this one is
   std::int32_t storage = -1;       ///< −1: none was made, because the recomputation had stopped
+  Count offset = 0;                ///< storage_offset(): where on the storage it begins, in elements
   Edge edge;                       ///< counted by its node: changed by Tape::attach and the like alone
   Tape* tape = nullptr;
   std::int32_t handles = 0;

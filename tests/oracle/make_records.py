@@ -213,8 +213,13 @@ def add_kinds(req, job):
             req["adapter"]["target_parameters"] = experts if lo["target_parameters"] == "experts" else lo["target_parameters"]
         if isinstance(lo.get("task_type"), str):
             req["adapter"]["task_type"] = lo["task_type"]           # SEQ_CLS also trains the head (modules_to_save)
-        elif "task_type" in lo and str(job.get("architecture")).endswith(("Classification", "QuestionAnswering")):
+        elif "task_type" in lo and class_of(job).endswith(("Classification", "QuestionAnswering")):
             req["adapter"]["task_type"] = "none"                    # the head that the class's task would save is none of PEFT's business
+
+
+def class_of(job):
+    """The class that the recorder builds."""
+    return str(job.get("architecture") or (job.get("config", {}).get("architectures") or [""])[0])
 
 
 def default_size(job):

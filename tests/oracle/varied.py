@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""varied.py sights|texts|gpus AMOUNT SEED > jobs.jsonl    recorded jobs with other sizes, widths and options, drawn at random, a type of model at a time
+"""varied.py sights|texts|gpus|spread|loops AMOUNT SEED > jobs.jsonl    recorded jobs with other sizes, widths and options, drawn at random,
+a type of model at a time
 varied.py towers SEED > jobs.jsonl    adapters beside a tower, under ZeRO-3
 
-sights: models that see or hear; texts: language models and encoders; gpus: jobs of several GPUs, a strategy at a time.
+sights: models that see or hear; texts: language models and encoders; gpus: jobs of several GPUs, a strategy at a time; spread: jobs of one GPU of all
+kinds, spread over several by a strategy whose own options are drawn; loops: tasks, adapters, packed bases and packages' optimizers, several at once.
 Where kinds.py and crossed.py keep what a job is fed and how its model is made, this draws that as well: layers, widths, vocabularies, dropout, odd
 lengths, sizes of pictures, kinds of checkpoints, losses, pieces of the model that are frozen. Jobs that PEFT or transformers refuse leave no record.
 """
@@ -11,6 +13,7 @@ import os
 import random
 import sys
 
+import crossed
 import make_records
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -210,6 +213,183 @@ def on_gpus(base, ident, dice):
     return job
 
 
+WORLDS = (2, 3, 4, 6, 8)
+
+
+def of_ddp(job, dice):
+    out = {"strategy": "ddp", "data": dice.choice(WORLDS), "gradient_as_bucket_view": dice.random() < 0.5}
+    if dice.random() < 0.4:
+        out["bucket_cap_mb"] = dice.choice([1, 5, 50, 200])
+    return out
+
+
+def halves(job, out, dice):
+    """What FSDP's mixed precision wants of the weights: autocast as accelerate has it, or 16 bits of fp32 weights, reduced in either."""
+    if job["method"] == "full":
+        job["precision"] = dice.choice(("fp32", "fp32", "bf16", "amp_bf16"))
+    else:
+        job["precision"] = dice.choice(("bf16", "bf16", "bf16_amp"))
+        job["lora"]["adapter_dtype"] = "bf16" if job["precision"] == "bf16" else "fp32"
+        job.update(quant_storage="bf16", kbit_prepare=False)
+    if job["precision"] != "bf16":                                        # the request of autocast alone is of the Trainer, which sets both
+        out.update(param_dtype="bf16", reduce_dtype=dice.choice(("fp32", "bf16")))
+    if job["precision"] == "fp32" and job["attention"] == "flash_attention_2":
+        job["attention"] = "sdpa"
+    job["optimizer"] = dice.choice(("adamw_torch_fused", "adamw_torch_fused", "adamw_torch", "adamw_8bit", "sgd_momentum"))
+
+
+def of_fsdp1(job, dice):
+    out = {"strategy": "fsdp1", "data": dice.choice(WORLDS), "use_orig_params": dice.random() < 0.5}
+    halves(job, out, dice)
+    out["sharding"] = dice.choice(("full_shard", "full_shard", "shard_grad_op", "hybrid_shard"))
+    if out["sharding"] == "hybrid_shard":
+        out["replicate"] = dice.choice((2, 3))
+    if dice.random() < 0.3:
+        out["backward_prefetch"] = dice.choice(("backward_post", None))
+    for key, value in (("forward_prefetch", True), ("limit_all_gathers", False)):
+        if dice.random() < 0.2:
+            out[key] = value
+    if job["method"] != "full" and dice.random() < 0.8:
+        out.update(wrap="peft", use_orig_params=False)
+    return out
+
+
+def of_fsdp2(job, dice):
+    out = {"strategy": "fsdp2", "data": dice.choice(WORLDS), "reshard_after_forward": dice.choice((True, True, False))}
+    halves(job, out, dice)
+    if dice.random() < 0.3:
+        mixed = dice.choice(("bf16", "bf16", "no"))
+        for key in ("param_dtype", "reduce_dtype"):
+            out.pop(key, None)
+        if mixed == "bf16":
+            out.update(param_dtype="bf16", reduce_dtype="bf16")
+        job["precision"] = "fp32" if mixed == "bf16" and job["method"] == "full" and job["attention"] != "flash_attention_2" else "bf16"
+        if job["method"] != "full":
+            job["lora"]["adapter_dtype"] = "fp32" if mixed == "bf16" else "bf16"
+        return {**out, "accelerate": "1.15.0", "mixed_precision": mixed}
+    for key, value in (("replicate", 2), ("groups", "separate"), ("offload", True), ("no_sync", True), ("reshard_last", False)):
+        if dice.random() < 0.2:
+            out[key] = value
+    return out
+
+
+def of_zero(job, dice):
+    stage = dice.choice((1, 2, 2, 3, 3, 3))
+    job.update(precision=dice.choice(("bf16", "bf16", "fp16")), optimizer="adamw_torch_fused")
+    if "lora" in job:
+        job["lora"]["adapter_dtype"] = job["precision"]
+    out = {"strategy": f"zero{stage}", "data": dice.choice(WORLDS), "hf_auto": dice.random() < 0.6}
+    choices = {"overlap_comm": (False,)} if out["hf_auto"] else {"overlap_comm": (False,), "reduce_bucket_size": (1e6, 2e7, 2e8)}
+    if stage == 3 and not out["hf_auto"]:
+        choices.update(stage3_param_persistence_threshold=(0, 1e4, 1e6), stage3_prefetch_bucket_size=(0, 1e6, 5e8), stage3_max_live_parameters=(1e7, 1e9))
+    words = {key: dice.choice(values) for key, values in choices.items() if dice.random() < 0.4}
+    if words:
+        out["zero"] = {key: int(value) if not isinstance(value, bool) else value for key, value in words.items()}
+    if dice.random() < 0.3:
+        out["offload"] = dice.choice(["optimizer"] + (["all", "parameters"] if stage == 3 else []))
+    return out
+
+
+SPREAD = (of_ddp, of_fsdp1, of_fsdp1, of_fsdp2, of_fsdp2, of_fsdp2, of_zero, of_zero, of_zero)
+
+
+def plain_words(job):
+    """Words that recorder and request take for the same: a tied head has no name of its own among named_parameters(), and PEFT is told of a
+    task by the job's kind."""
+    if job.get("freeze") == ["lm_head"]:
+        job.pop("freeze")
+    if "lora" in job and str(job.get("architecture")).endswith("ForImageClassification"):
+        job["lora"]["task_type"] = False
+
+
+def small(job, dice):
+    """A vocabulary that does not hide the layers."""
+    if "vocab_size" in job["config"] and dice.random() < 0.5 and job.get("kind", "dense") == "dense":
+        job["config"].update(vocab_size=4096, pad_token_id=1, bos_token_id=1, eos_token_id=1)
+
+
+def spread(base, likes, wanted, ident, dice):
+    job = draw(base, likes, wanted, ident, dice)
+    plain_words(job)
+    for key in ("activation_offloading", "evaluation", "packing", "neftune", "arch"):
+        job.pop(key, None)
+    if isinstance(job["gradient_checkpointing"], dict) or job["gradient_checkpointing"] == "offload":
+        job["gradient_checkpointing"] = "full"
+    if wanted == "texts":
+        small(job, dice)
+    how = dice.choice(SPREAD)
+    job["parallelism"] = how(job, dice)
+    if how is not of_ddp:
+        for key in ("outputs_fp32", "zero_grad_to_none"):
+            job.pop(key, None)
+        if job["loss"] != "default":
+            job["loss"] = "default"                                       # Liger's view of the head stays with the tracker
+    job["id"] += "-" + job["parallelism"]["strategy"]
+    return job
+
+
+# -- what loops, adapters and packages do, several at once -------------------------------------------
+def task_of(job, dice):
+    """A task of TRL's with what its trainer is told; rewards are of classes that score."""
+    task = dice.choice(("dpo", "dpo", "kto", "kto", "bco", "orpo", "simpo", "cpo", "tpo", "reward", "reward", "grpo", "grpo", "rloo", "gkd"))
+    for key in ("evaluation", "packing", "neftune", "keep_outputs", "activation_offloading"):
+        job.pop(key, None)
+    job.update(task=task, loss="default")
+    job.pop("freeze", None)
+    if task in ("dpo", "kto", "bco"):
+        job["reference"] = dice.choice(("copy", "precomputed") if job["method"] == "full" else ("adapter", "adapter", "precomputed", "copy"))
+    if job["method"] == "qlora" and job.get("reference") == "copy":
+        job["reference"] = "adapter"                                       # the recorder's copy is not packed
+    if task == "reward":
+        job["architecture"] = job["config"]["architectures"][0].replace("ForCausalLM", "ForSequenceClassification")
+        if "lora" in job:
+            job["lora"]["task_type"] = "SEQ_CLS"
+            job["lora"].pop("modules_to_save", None)
+    if task in ("grpo", "rloo"):
+        job.update(prompt_len=dice.choice((96, 128, 200)), completion_len=dice.choice((128, 257)), micro_batch=dice.choice((2, 4)), padding=False)
+        job["seq_len"] = job["prompt_len"] + job["completion_len"]
+        if dice.random() < 0.5:
+            job["reference"] = "copy" if job["method"] == "full" else "adapter"
+        if dice.random() < 0.4:
+            job["rollout"] = "vllm"
+        if dice.random() < 0.2 and task == "grpo":
+            job.update(num_iterations=2, steps=3)
+    if task == "gkd":
+        job.update(teacher={"num_hidden_layers": job["config"].get("num_hidden_layers", 2) + 1}, lmbda=0.0, beta=dice.choice((0.0, 0.5, 1.0)))
+    if isinstance(job["gradient_checkpointing"], dict) or job["gradient_checkpointing"] == "offload":
+        job["gradient_checkpointing"] = "full"                             # TRL's trainers undo the recorder's own patches
+
+
+def several(base, likes, sets, ident, dice):
+    job = draw(base, likes, "texts", ident, dice)
+    plain_words(job)
+    job.pop("arch", None)
+    small(job, dice)
+    task = str(job["config"].get("architectures", [""])[0]).endswith("ForCausalLM") and "architecture" not in job and dice.random() < 0.7
+    if job["method"] == "qlora" and dice.random() < 0.5:
+        packed = dice.choice(sets["quantised"])
+        for key in ("bits", "double_quant"):
+            job.pop(key, None)
+        job.update({key: packed[key] for key in ("packed", "precision", "kbit_prepare", "release") if key in packed})
+        job["lora"].pop("use_dora", None), job["lora"].pop("adapter_dtype", None)
+    elif job["method"] != "full" and dice.random() < 0.6:
+        saved = job["lora"].get("task_type")
+        job["lora"] = crossed.adapter_for(dice.choice(sets["adapters"])["lora"])
+        if job["precision"] not in ("bf16", "bf16_amp"):
+            job["lora"].pop("adapter_dtype", None)
+        if saved is not None:
+            job["lora"]["task_type"] = saved
+    if task:
+        task_of(job, dice)
+    if dice.random() < 0.35:
+        special = dice.choice(sets["optimizers"])
+        job.update({key: special[key] for key in ("optimizer", "optim_args", "optim_target_modules") if key in special})
+    asks = job.get("task") in (None, "dpo", "kto", "reward", "gkd")       # whose configs have it (trl 1.9)
+    if dice.random() < 0.2 and asks and job["gradient_checkpointing"] in ("none", "full"):
+        job["activation_offloading"] = True
+    return job
+
+
 TOWERS = ("llava", "llava_next", "gemma3", "paligemma", "idefics3", "qwen2_vl", "qwen2_5_vl", "internvl", "qwen3_vl", "mistral3", "lfm2_vl", "ovis2", "aya_vision",
           "glm4v")
 
@@ -234,20 +414,38 @@ def towers(seed):
         made += 1
 
 
+def plain(kinds, wanted):
+    """Types of `kinds` with whether they see: (wanted, type) -> jobs."""
+    return {(kind, name): jobs for kind in kinds for name, jobs in by_type(kind).items() if wanted(jobs[0])}
+
+
+def drawn(wanted, dice):
+    """Types, and what makes a job of one of them."""
+    if wanted == "gpus":
+        groups = strategies()
+        return ([name for name in sorted(groups, key=str) for _ in range(OFTEN.get(name, 1))],
+                lambda kind, ident: on_gpus(dice.choice(groups[kind][dice.choice(sorted(groups[kind], key=str))]), ident, dice))
+    if wanted == "spread":
+        groups = plain(("texts", "sights"), lambda job: job.get("kind") not in ("audio", "speech"))
+        types = sorted(key for key in groups for _ in range(2 if key[0] == "texts" else 1))
+        return types, lambda kind, ident: spread(dice.choice(groups[kind]), groups[kind], kind[0], ident, dice)
+    groups = by_type("texts" if wanted == "loops" else wanted)
+    if wanted == "loops":
+        sets = {name: crossed.jobs_of(f"records-{name}") for name in crossed.SETS}
+        return sorted(groups, key=str), lambda kind, ident: several(dice.choice(groups[kind]), groups[kind], sets, ident, dice)
+    return sorted(groups, key=str), lambda kind, ident: draw(dice.choice(groups[kind]), groups[kind], wanted, ident, dice)
+
+
 def main():
     if sys.argv[1] == "towers":
         return towers(int(sys.argv[2]))
     wanted, amount, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     dice = random.Random(f"varied {wanted} {seed}")
-    groups = strategies() if wanted == "gpus" else by_type(wanted)
-    types = [name for name in sorted(groups, key=str) for _ in range(OFTEN.get(name, 1))]
+    types, make = drawn(wanted, dice)
     dice.shuffle(types)
     for i in range(amount):
         kind = types[i % len(types)]
-        base = dice.choice(groups[kind] if wanted != "gpus" else groups[kind][dice.choice(sorted(groups[kind], key=str))])
-        ident = f"varied{seed}-{i:03d}-{kind}"
-        made = on_gpus(base, ident, dice) if wanted == "gpus" else draw(base, groups[kind], wanted, ident, dice)
-        print(json.dumps(made))
+        print(json.dumps(make(kind, f"varied{seed}-{i:03d}-{kind if isinstance(kind, str) or kind is None else kind[1]}")))
 
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ AdapterInput turn(Net& net, const Net::Base& base, const Tensor& x_in) {
 }
 
 Tensor turned(Net& net, const Net::Base& base, Tensor result, const Tensor& x) {
-  const bool convert = x.defined() && base.quantised && is_by_gptq(net.job) && !net.tape.autocast();
+  const bool convert = x.defined() && (!base.quantised || (is_by_gptq(net.job) && !net.tape.autocast()));
   return convert ? to(std::move(result), x.dtype()) : result;
 }
 

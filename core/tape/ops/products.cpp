@@ -29,13 +29,15 @@ void linear_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
 }
 
 Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias, Dim out_features, const char* op,
-               const Tensor& kept = {}) {
+               const Tensor& kept = {}, bool transposed = false) {
   Tape& t = x.tape();
   Node* n = bias.defined() ? t.record(op, linear_backward, {&x, &weight, &bias})
                            : t.record(op, linear_backward, {&x, &weight});
   if (n != nullptr) {
     n->attributes[kOfZero3] = kept.defined() ? 1 : 0;
-    if (x.requires_grad() || kept.defined()) t.save(n, weight);
+    // mm's mat2 is the weight's t(), which tells where saved tensors are packed.
+    const bool tells = transposed && !t.keeps_saved();
+    if (x.requires_grad() || kept.defined()) t.save(n, tells ? transpose(detach(weight), 0, 1) : weight);
     if (kept.defined()) {
       t.save(n, kept);
     } else if (weight.requires_grad()) {
@@ -129,7 +131,7 @@ Tensor linear(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   Tensor kept;
   if (t.placement() != nullptr && t.placement()->linear_keeps_input()) kept = x;
   Tensor rows = outer.rank == 2 ? std::move(x) : reshape(std::move(x), flat(outer));
-  Tensor y = product(rows, weight, bias, out_features, bias.defined() ? "addmm" : "mm", kept);
+  Tensor y = product(rows, weight, bias, out_features, bias.defined() ? "addmm" : "mm", kept, true);
   rows.reset();
   return unflatten(std::move(y), outer);
 }

@@ -4,11 +4,12 @@
 namespace tidemark {
 namespace {
 
-Tensor share(const Tensor& base, const Shape& shape) {
+Tensor share(const Tensor& base, const Shape& shape, Count further = 0) {
   Tensor out = base;
   out.leave_graph();
   TensorBody& body = out.change();
   body.shape = shape;
+  body.offset += further;
   body.is_view = true;
   return out;
 }
@@ -165,7 +166,9 @@ Tensor narrow(Tensor x_in, int dim, Count start, Dim length) {
   const int d = dim < 0 ? s.rank + dim : dim;
   if (start == 0 && s.dims[d].n() == length.n()) return x;
   s.dims[d] = length;
-  return finish_view(x, s, "slice", slice_backward);
+  Tensor out = finish_view(x, s, "slice", slice_backward);
+  if (start > 0) out.change().offset += start * s.strides[d];
+  return out;
 }
 
 Tensor select(Tensor x_in, int dim) {
@@ -191,9 +194,11 @@ Pieces take_apart(const Tensor& x, const char* name, int dim, const std::vector<
     n->attributes[0] = dim;
     n->lengths = lengths;
   }
+  Count before = 0;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    Tensor& part = out.part.push_back(share(x, shapes[i]));
+    Tensor& part = out.part.push_back(share(x, shapes[i], before * x.shape().strides[dim]));
     t.attach(n, part, static_cast<int>(i));
+    before += lengths[i];
   }
   return out;
 }
