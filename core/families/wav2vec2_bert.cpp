@@ -300,11 +300,11 @@ Outputs classification(Net& net, const Program&, Tensor hidden) {
 
 void check(const Architecture& architecture, const TrainingJob&, Issues& issues) {
   if (architecture.head == Head::kCtc && architecture.vocab_size == 0) {
-    issues.push_back(
-        {"MISSING_FIELD", Severity::kError, "/model/config/vocab_size", "The class asks for a number of letters.", ""});
+    issues.push_back({"MISSING_FIELD", Severity::kError, "/config/vocab_size",
+                      "CTC scores letters, and the class asks for their number: set \"vocab_size\" to it.", ""});
   }
   if (architecture.head == Head::kSequenceClassification && !architecture.parts.empty()) {
-    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/model/config/add_adapter",
+    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/config/add_adapter",
                       "The class takes no adapter: set \"add_adapter\" to false.", ""});
   }
 }

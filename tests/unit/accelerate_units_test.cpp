@@ -131,7 +131,7 @@ TEST_CASE("classes that transformers names and the model has not are said to nee
   CHECK_FALSE(says(R"("zero_stage": 3)"));
 }
 
-// BertPreTrainedModel names BertEmbeddings, in which fsdp2_prepare_model divides the token table once more; SwinStage
+// BertPreTrainedModel names BertEmbeddings, in which fsdp2_prepare_model divides the token table once more; Swinv2Stage
 // holds several layers.
 TEST_CASE("classes that transformers names beside the layers, or for several, are said to need a list of one's own") {
   const auto place = [](const char* model, const char* words) {
@@ -144,7 +144,7 @@ TEST_CASE("classes that transformers names beside the layers, or for several, ar
   };
   CHECK(place("google-bert/bert-base-uncased", "overlapping meshes") == "/parallelism/fsdp");
   CHECK(place("google/vit-base-patch16-224", "overlapping meshes") == "/parallelism/fsdp");
-  CHECK(place("microsoft/swin-tiny-patch4-window7-224", "other parts than its layers") == "/parallelism/fsdp");
+  CHECK(place("microsoft/swinv2-tiny-patch4-window8-256", "other parts than its layers") == "/parallelism/fsdp");
   CHECK(place("meta-llama/Llama-3.2-1B", "_no_split_modules").empty());
 }
 

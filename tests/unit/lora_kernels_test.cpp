@@ -87,7 +87,8 @@ TEST_CASE("a model that its patch does not know is told, and answered by PEFT's 
   REQUIRE(asked.estimate);
   REQUIRE(plain.estimate);
   CHECK(asked.estimate->allocated.expected == plain.estimate->allocated.expected);
-  CHECK(says(with(lora + R"(, "lora_kernels": ["mlp"])", "microsoft/Phi-3-mini-4k-instruct"), "STAND_IN"));
+  const Answer one = with(lora + R"(, "lora_kernels": ["mlp"])", "microsoft/Phi-3-mini-4k-instruct");
+  CHECK(std::any_of(one.issues.begin(), one.issues.end(), [](const Issue& i) { return i.code == "STAND_IN"; }));
 }
 
 }  // namespace

@@ -587,6 +587,54 @@ export default [
     "调用 update_and_allocate 的训练循环会为 AdaLoRA 的每个权重再保留三个平均值；transformers 的 Trainer 不调用它，因此未计入。",
   ],
   [
+    "Of this class transformers names other parts than its layers (_no_split_modules: pieces of a layer, stages, or a tower as a whole): fsdp_transformer_layer_cls_to_wrap is taken to name the layers.",
+    "transformers 为这个类指定的不是它的层（_no_split_modules：层的一部分、多层组成的阶段或整个塔）：假定 fsdp_transformer_layer_cls_to_wrap 指定了各层。",
+  ],
+  [
+    'Of this class transformers names the embeddings beside the layers (_no_split_modules), on which FSDP 2 by accelerate from 1.14 on fails ("Cannot concatenate overlapping meshes"): fsdp_transformer_layer_cls_to_wrap is taken to name the layers alone.',
+    "transformers 为这个类除了层还指定了嵌入（_no_split_modules），accelerate 1.14 起的 FSDP 2 会因此失败（“Cannot concatenate overlapping meshes”）：假定 fsdp_transformer_layer_cls_to_wrap 只指定了各层。",
+  ],
+  [
+    'This model\'s processor cuts no pictures into tiles, or its size says how: their number has no effect. State "image_size".',
+    "该模型的处理器不把图片切块，或由图片尺寸决定如何切：块数不起作用。请填写 image_size。",
+  ],
+  [
+    "The number of tiles is stated, and counts; what a picture of that size would be cut into does not. Leave one of them out.",
+    "已指定块数，以块数为准；该尺寸的图片会被切成多少块不起作用。请只填写其中一项。",
+  ],
+  [
+    "The processor shrinks a picture of that size to {1} by {2} pixels: no side is longer than {3}.",
+    "处理器把这个尺寸的图片缩小到 {1} × {2} 像素：任何一边都不超过 {3}。",
+  ],
+  [
+    'Each picture is taken to be one tile of {1} pixels a side (do_image_splitting false); else the processor makes each one four tiles long and adds the whole. State "image_size".',
+    "假定每张图片是边长 {1} 像素的一块（do_image_splitting 为 false）；否则处理器会把每张图片放大到四块长并加上整图。请填写 image_size。",
+  ],
+  [
+    "The processor makes a picture of that size four tiles long and adds the whole: {1} tiles of {2} pixels a side.",
+    "处理器把这个尺寸的图片放大到四块长并加上整图：{1} 块，边长 {2} 像素。",
+  ],
+  [
+    "A LayerNorm's weight and its input are of two dtypes, which torch's kernel refuses without autocast (\"expected scalar type\").",
+    "LayerNorm 的权重与输入数据类型不同，没有 autocast 时 torch 的核会拒绝（“expected scalar type”）。",
+  ],
+  [
+    'CLIP\'s logit_scale has no dimension, and DeepSpeed fails to broadcast it ("self.dim() cannot be 0 to view").',
+    "CLIP 的 logit_scale 没有维度，DeepSpeed 广播它时会失败（“self.dim() cannot be 0 to view”）。",
+  ],
+  [
+    "Eager attention's mask is as long as this GPU's part of the sequence: it fails.",
+    "eager 注意力的掩码只有这张 GPU 那部分序列的长度：会失败。",
+  ],
+  [
+    'Re-entrant checkpoints run backward through this model\'s norm of distances once a layer: torch raises a RuntimeError ("Trying to backward through the graph a second time").',
+    "重入式检查点每层都会对该模型的距离归一化做一次反向：torch 会抛出 RuntimeError（“Trying to backward through the graph a second time”）。",
+  ],
+  [
+    "transformers 5 ties nothing where this is false: each use of a shared block has weights of its own, which is not modelled.",
+    "此项为 false 时 transformers 5 不共享任何权重：共享块的每次使用都有自己的权重，尚未建模。",
+  ],
+  [
     "Of the classes that transformers names for this model's units (_no_split_modules) some are not in it, and accelerate fails (\"Could not find the transformer layer class\") unless fsdp_transformer_layer_cls_to_wrap names its layers: that is taken to be set, for a tower's layers, too.",
     "transformers 为该模型的单元指定的类（_no_split_modules）中有一些并不在模型里，accelerate 会报错（“Could not find the transformer layer class”），除非用 fsdp_transformer_layer_cls_to_wrap 指定它的层：这里假定已这样设置，视觉塔的层也包括在内。",
   ],
