@@ -287,6 +287,7 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   fields.accept({"image_start_token_id", "image_end_token_id", "video_start_token_id", "video_end_token_id"});
   tower.program = &kTowerProgram;
   architecture.language = &kLanguage;
+  architecture.facts.pictures = PictureRule::kPixels;
   architecture.parts.push_back(std::move(tower));
 }
 

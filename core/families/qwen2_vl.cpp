@@ -107,6 +107,7 @@ void read_qwen_tower(ConfigFields& fields, Architecture& architecture, void (*re
   tower.pictures.merge = vision.count({"spatial_merge_size"}, 2);
   tower.pictures.frames = vision.count({"temporal_patch_size"}, 2);
   architecture.pictures.video_frames = tower.pictures.frames;
+  architecture.facts.pictures = PictureRule::kPixels;
   vision.accept({"spatial_patch_size", "model_type", "in_chans", "hidden_act", "initializer_range"});
   read(vision, tower);
   tower.num_heads = vision.count({"num_heads"}, tower.num_heads > 0 ? tower.num_heads : 16);

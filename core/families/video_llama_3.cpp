@@ -95,9 +95,11 @@ const Program kProgram = {.forward = forward_with_pictures<merge>, .lm_head = la
 
 }  // namespace
 
+constexpr ClassFacts kFacts = {.flex_attention = false, .pictures = PictureRule::kPixels};
+
 const Family kRows[] = {
     {"video_llama_3", "VideoLlama3", "VideoLlama3ForConditionalGeneration", kSeeingClasses, read_config, &kProgram,
-     kModelLayers, kNoFlex},
+     kModelLayers, kFacts},
 };
 
 extern const FamilyRows video_llama_3_rows;

@@ -93,12 +93,32 @@ void cut_into_tiles(const Architecture& architecture, TrainingJob& job, Issues& 
                     std::to_string(job.image_tiles)});
 }
 
+// The tower sees a picture of any size: without a stated one it is its own.
+void tell_taken_size(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  if (job.image_height > 0 || architecture.parts.empty()) return;
+  const std::string side = std::to_string(architecture.parts.front().image_size);
+  issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/image_size",
+                    "Pictures of no stated size are taken to be " + side + " by " + side + " pixels.", ""});
+}
+
+// transformers 5.12 models/qwen2_vl/image_processing_qwen2_vl.py: smart_resize. Checkpoints say how many pixels they
+// take, and their configuration is not at hand: 28 * 28 * 1280 is the class's own number.
+void tell_pixels(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  constexpr Count kLeastBound = 28 * 28 * 1280;
+  if (job.image_height == 0) return tell_taken_size(architecture, job, issues);
+  if (job.image_height * job.image_width <= kLeastBound) return;
+  issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/image_size",
+                    "The picture is taken as large as it is: if that is more than the processor's max_pixels "
+                    "(preprocessor_config.json, or what the job sets), state the size that it shrinks to.",
+                    ""});
+}
+
 // transformers 5.12 models/pixtral/image_processing_pixtral.py, models/idefics2/image_processing_idefics2.py:
 // get_resize_output_image_size.
 void shrink_to_longest(const Architecture& architecture, TrainingJob& job, Issues& issues) {
-  const Count longer = std::max(job.image_height, job.image_width);
-  if (architecture.parts.empty() || longer <= architecture.parts.front().image_size) return;
-  const Count most = architecture.parts.front().image_size;
+  if (job.image_height == 0 || architecture.parts.empty()) return;
+  const Count longer = std::max(job.image_height, job.image_width), most = architecture.parts.front().image_size;
+  if (longer <= most) return;
   job.image_height = std::max<Count>(1, job.image_height * most / longer);
   job.image_width = std::max<Count>(1, job.image_width * most / longer);
   issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/image_size",
@@ -150,14 +170,25 @@ void settle_size(const Architecture& architecture, TrainingJob& job, Issues& iss
   const PictureRule rule = architecture.facts.pictures;
   const bool sees = job.images_per_sample > 0 || architecture.language == nullptr;
   if (job.image_tiles > 0 && sees && !architecture.facts.tiles) tell_no_tiles(issues);
-  if (rule == PictureRule::kAsTheyAre || !sees) return;
-  if (rule == PictureRule::kLongestSide) return shrink_to_longest(architecture, job, issues);
-  if (rule == PictureRule::kOwnSize) {
-    tell_own_size(architecture, job, issues);
-  } else if (rule == PictureRule::kFourTiles) {
-    cut_along_longer(architecture, job, issues);
-  } else {
-    cut_into_tiles(architecture, job, issues);
+  if (!sees) return;
+  switch (rule) {
+    case PictureRule::kAsTheyAre:
+      if (architecture.language != nullptr && job.image_tiles == 0) tell_taken_size(architecture, job, issues);
+      return;
+    case PictureRule::kPixels:
+      return tell_pixels(architecture, job, issues);
+    case PictureRule::kLongestSide:
+      return shrink_to_longest(architecture, job, issues);
+    case PictureRule::kOwnSize:
+      tell_own_size(architecture, job, issues);
+      break;
+    case PictureRule::kFourTiles:
+      cut_along_longer(architecture, job, issues);
+      break;
+    case PictureRule::kClosestTiles:
+    case PictureRule::kCoveringTiles:
+      cut_into_tiles(architecture, job, issues);
+      break;
   }
   job.image_height = job.image_width = 0;
 }

@@ -24,6 +24,7 @@ enum class NoSplit : std::uint8_t {
 /// What the processor of a class makes of pictures whose size is stated.
 enum class PictureRule : std::uint8_t {
   kAsTheyAre,      ///< its family's program knows
+  kPixels,         ///< of at most so many pixels as its processor's configuration says (smart_resize)
   kOwnSize,        ///< as large as the tower wants them
   kLongestSide,    ///< shrunk until no side is longer than the tower's (PixtralImageProcessor)
   kFourTiles,      ///< four of the tower's tiles along the longer side, as many as it takes along the other one

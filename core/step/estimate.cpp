@@ -73,8 +73,9 @@ void note_idle_float8(const TrainingJob& job, const Simulation& s, Issues& issue
                     "none"});
 }
 
-void refuse_mixed_norm(const Simulation& s, Issues& issues) {
-  if (!s.has_mixed_norm) return;
+// A trace lacks what code casts that asks whether autocast is on (Nemotron's _cast_if_autocast_enabled).
+void refuse_mixed_norm(const Architecture& architecture, const Simulation& s, Issues& issues) {
+  if (!s.has_mixed_norm || architecture.trace != nullptr) return;
   issues.push_back({"INVALID_VALUE", Severity::kError, "/precision",
                     "A LayerNorm's weight and its input are of two dtypes, which torch's kernel refuses without "
                     "autocast (\"expected scalar type\").",
@@ -205,7 +206,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   note_all_scores(architecture, job, e);
   note_idle_float8(job, s, e.issues);
   refuse_too_short(job, s, e.issues);
-  refuse_mixed_norm(s, e.issues);
+  refuse_mixed_norm(architecture, s, e.issues);
   e.host = s.paged + s.offloaded;
   if (!options.simulate_allocator && !options.itemise) {
     e.allocated.expected = quick_peak(s, lasting_workspaces(job));

@@ -3,6 +3,7 @@
 // models/cohere2_vision/image_processing_cohere2_vision.py with tiles of 364, of at most 12.
 #include "core/job/pictures.hpp"
 
+#include <string>
 #include <utility>
 
 #include "core/families/family.hpp"
@@ -165,6 +166,20 @@ TEST_CASE("no side of a picture is longer than Pixtral's tower takes") {
   CHECK(shrunk(3000, 4000) == std::pair<Count, Count>{1155, 1540});
   CHECK(shrunk(4000, 500) == std::pair<Count, Count>{1540, 192});
   CHECK(shrunk(1540, 1000) == std::pair<Count, Count>{1540, 1000});
+}
+
+TEST_CASE("the size of a picture that is taken unasked is told, and that a large one may be shrunk") {
+  const auto said = [](PictureRule rule, Count height, Count width) {
+    TrainingJob job = with_picture(height, width);
+    Issues issues;
+    settle_pictures(seeing(rule, 448), job, issues);
+    CHECK(job.image_height <= height);
+    return issues.empty() ? std::string{} : issues.front().path;
+  };
+  CHECK(said(PictureRule::kPixels, 0, 0) == "/image_size");
+  CHECK(said(PictureRule::kAsTheyAre, 0, 0) == "/image_size");
+  CHECK(said(PictureRule::kPixels, 720, 1280).empty());
+  CHECK(said(PictureRule::kPixels, 3000, 4000) == "/image_size");
 }
 
 }  // namespace tidemark

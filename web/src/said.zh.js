@@ -602,6 +602,11 @@ export default [
     "The number of tiles is stated, and counts; what a picture of that size would be cut into does not. Leave one of them out.",
     "已指定块数，以块数为准；该尺寸的图片会被切成多少块不起作用。请只填写其中一项。",
   ],
+  ["Pictures of no stated size are taken to be {1} by {2} pixels.", "未填写尺寸的图片按 {1} × {2} 像素计算。"],
+  [
+    "The picture is taken as large as it is: if that is more than the processor's max_pixels (preprocessor_config.json, or what the job sets), state the size that it shrinks to.",
+    "图片按原尺寸计算：若超过处理器的 max_pixels（见 preprocessor_config.json 或任务设置），请填写缩小后的尺寸。",
+  ],
   [
     "The processor shrinks a picture of that size to {1} by {2} pixels: no side is longer than {3}.",
     "处理器把这个尺寸的图片缩小到 {1} × {2} 像素：任何一边都不超过 {3}。",
