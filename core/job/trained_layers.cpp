@@ -35,6 +35,12 @@ void take_turns(Count layers, Count trained, TrainingJob& job) {
 void add_new_layers(Count added, Architecture& architecture, Issues& issues) {
   const Count layers = architecture.num_layers;
   if (added == 0 || layers <= 0) return;
+  // It looks for the list of a language model's layers; other models have their layers in stages, or two stacks.
+  if (architecture.vocab_size == 0 || architecture.num_decoder_layers > 0) {
+    issues.push_back({"INVALID_VALUE", Severity::kError, "/llama_pro_new_blocks",
+                      "LLaMA Pro adds layers to causal language models alone: this model takes none.", "0"});
+    return;
+  }
   if (layers % added != 0) {
     issues.push_back(
         {"INVALID_VALUE", Severity::kError, "/llama_pro_new_blocks",

@@ -128,6 +128,9 @@ TEST_CASE("layers that LLaMA Pro adds are trained, and nothing else is") {
   CHECK(grown.estimate->parameters.trainable == 4 * kLayer);
   CHECK(says(ask(job("llama-3.2-1b", R"("method": "freeze", "llama_pro_new_blocks": 3)")), "INVALID_VALUE",
              "/llama_pro_new_blocks"));
+  // Its stages would be more than it has names for.
+  CHECK(says(ask(job("microsoft/swinv2-tiny-patch4-window8-256", R"("llama_pro_new_blocks": 2)")), "INVALID_VALUE",
+             "/llama_pro_new_blocks"));
 }
 
 // ms-swift 3602360a swift/dataset/packing.py: a row holds pairs whose answers have packing_length tokens together.
