@@ -74,11 +74,7 @@ Tensor mixer(Net& net, Tensor hidden) {
 }
 
 Tensor self_attention(Net& net, Tensor hidden) {
-  return qkv_attention(net, std::move(hidden), kAttention, [](Net& n, Tensor& q, Tensor& k) {
-    Rotated turned = rotate_leading_both(n, q, k);
-    q = std::move(turned.q);
-    k = std::move(turned.k);
-  });
+  return qkv_attention(net, std::move(hidden), kAttention, turn_leading);
 }
 
 Tensor layer(Net& net, Tensor hidden) {

@@ -203,11 +203,8 @@ void check(const Architecture& a, const TrainingJob& job, Issues& issues) {
 constexpr HeadForward kHeads[] = {{Head::kImageClassification, image_classification}};
 constexpr ClassSuffix kClasses[] = {{"ForImageClassification", Head::kImageClassification}};
 
-const Program kProgram = {.forward = one_stack<embed, layer, norm>,
-                          .heads = kHeads,
-                          .inputs = inputs,
-                          .attention = {.flash_attention_2 = false, .flash_attention_3 = false},
-                          .check = check};
+const Program kProgram = {
+    .forward = one_stack<embed, layer, norm>, .heads = kHeads, .inputs = inputs, .attention = kNoFlash, .check = check};
 
 constexpr ClassFacts kFacts = {.flex_attention = false, .text_input = false};
 

@@ -210,11 +210,10 @@ const Program kBioGptProgram = {.forward = one_stack<embed, layer, norm>,
                                 .own_loss = OwnLoss::kModelDtype,
                                 .decoder_heads = kClasses};
 // XGLMPreTrainedModel names no attention kernels at all.
-const Program kXglmProgram = {
-    .forward = one_stack<xglm_embed, xglm_layer, xglm_norm>,
-    .lm_head = llama_head,
-    .own_loss = OwnLoss::kModelDtype,
-    .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false}};
+const Program kXglmProgram = {.forward = one_stack<xglm_embed, xglm_layer, xglm_norm>,
+                              .lm_head = llama_head,
+                              .own_loss = OwnLoss::kModelDtype,
+                              .attention = kEagerAlone};
 
 const Family kRows[] = {
     {"biogpt", "BioGpt", "BioGptForCausalLM", kSequenceAndToken, read_biogpt_config, &kBioGptProgram, "biogpt.layers",

@@ -425,7 +425,7 @@ const Program kProgram = {.forward = forward,
                           .lm_head = language_head,
                           .heads = kHeads,
                           .inputs = inputs,
-                          .attention = {.flash_attention_2 = false, .flash_attention_3 = false},
+                          .attention = kNoFlash,
                           .check = check};
 
 // Blip2ForConditionalGeneration: what it sees with lies beside a language model with its head.

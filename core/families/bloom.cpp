@@ -177,12 +177,11 @@ Tensor head(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kBloomProgram = {
-    .forward = one_stack<embed, layer, norm>,
-    .lm_head = head,
-    .own_loss = OwnLoss::kModelDtype,
-    .decoder_heads = kClasses,
-    .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false}};
+const Program kBloomProgram = {.forward = one_stack<embed, layer, norm>,
+                               .lm_head = head,
+                               .own_loss = OwnLoss::kModelDtype,
+                               .decoder_heads = kClasses,
+                               .attention = kEagerAlone};
 
 const Family kRows[] = {
     {"bloom", "Bloom", "BloomForCausalLM", kFourHeads, read_bloom_config, &kBloomProgram, "transformer.h", kNoFlex},

@@ -87,7 +87,7 @@ Tensor head(Net& net, Tensor hidden) {
 
 const Program kProgram = {.forward = forward_with_pictures<merge>, .lm_head = head, .inputs = tile_inputs};
 
-constexpr ClassFacts kFacts = {.no_split = NoSplit::kAbsentToo, .pictures = PictureRule::kCoveringTiles, .tiles = true};
+constexpr ClassFacts kFacts = {.no_split = NoSplit::kAbsentToo, .pictures = PictureRule::kCoveringTiles};
 constexpr ClassFacts kAyaFacts = {.no_split = NoSplit::kAbsentToo, .pictures = PictureRule::kClosestTiles};
 
 }  // namespace

@@ -125,14 +125,13 @@ constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kNo
 
 // CTRLPreTrainedModel names no attention kernels and no checkpointing; its positions make the hidden states fp32, which
 // layers in 16 bits refuse outside autocast.
-const Program kCtrlProgram = {
-    .forward = one_stack<embed, layer, norm>,
-    .lm_head = head,
-    .own_loss = OwnLoss::kModelDtype,
-    .decoder_heads = kHeads,
-    .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false},
-    .checkpoints = false,
-    .runs_in_16_bits = false};
+const Program kCtrlProgram = {.forward = one_stack<embed, layer, norm>,
+                              .lm_head = head,
+                              .own_loss = OwnLoss::kModelDtype,
+                              .decoder_heads = kHeads,
+                              .attention = kEagerAlone,
+                              .checkpoints = false,
+                              .runs_in_16_bits = false};
 
 const Family kRows[] = {
     {"ctrl", "CTRL", "CTRLLMHeadModel", kClasses, read_ctrl_config, &kCtrlProgram, "transformer.h", kFacts},

@@ -418,11 +418,7 @@ constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kNo
 
 // DebertaV2PreTrainedModel names no attention kernels at all.
 const Program kDebertaV2Program = {
-    .forward = forward,
-    .lm_head = lm_head,
-    .heads = kHeads,
-    .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false},
-    .check = check_norm};
+    .forward = forward, .lm_head = lm_head, .heads = kHeads, .attention = kEagerAlone, .check = check_norm};
 
 const Family kRows[] = {
     {"deberta-v2", "DebertaV2", "DebertaV2ForMaskedLM", kDistilBertClasses, read_deberta_v2_config, &kDebertaV2Program,

@@ -522,9 +522,8 @@ const Program kDeepseekV2Program = {
     .forward = one_stack<embed2, layer2, llama_norm>, .lm_head = llama_head, .check = check_router_is_unpacked};
 const Program kDeepseekV3Program = {one_stack<llama_embed, layer3, llama_norm>, llama_head};
 
-const Program kSparseProgram = {.forward = one_stack<llama_embed, layer3, llama_norm>,
-                                .lm_head = llama_head,
-                                .attention = {.flash_attention_2 = false, .flash_attention_3 = false}};
+const Program kSparseProgram = {
+    .forward = one_stack<llama_embed, layer3, llama_norm>, .lm_head = llama_head, .attention = kNoFlash};
 
 const Family kRows[] = {
     {"deepseek_v2", "DeepseekV2", "DeepseekV2ForCausalLM", kSequenceOnly, read_deepseek_v2_config, &kDeepseekV2Program},

@@ -261,12 +261,12 @@ void read_all(ConfigFields& fields, Architecture& architecture) {
 const Program kProgram = {.forward = forward_with_pictures<merge>,
                           .lm_head = language_head,
                           .inputs = inputs,
-                          .attention = {.flash_attention_2 = false, .flash_attention_3 = false},
+                          .attention = kNoFlash,
                           .check = check_router_is_unpacked};
 
-}  // namespace
-
 constexpr ClassFacts kFacts = {.tiles = true};
+
+}  // namespace
 
 const Family kRows[] = {
     {"deepseek_ocr2", "DeepseekOcr2", "DeepseekOcr2ForConditionalGeneration", kSeeingClasses, read_all, &kProgram,

@@ -301,10 +301,8 @@ Tensor merge(Net& net, Tensor embeds) {
   return merge_features(net, std::move(embeds), features, kModel);
 }
 
-const Program kProgram = {.forward = forward_with_pictures<merge>,
-                          .lm_head = language_head,
-                          .inputs = inputs,
-                          .attention = {.flash_attention_2 = false, .flash_attention_3 = false}};
+const Program kProgram = {
+    .forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = inputs, .attention = kNoFlash};
 
 }  // namespace
 

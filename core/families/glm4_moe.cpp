@@ -97,11 +97,7 @@ Tensor self_attention(Net& net, Tensor hidden) {
   }
   q = transpose(std::move(q), 1, 2);
   k = transpose(std::move(k), 1, 2);
-  {
-    Rotated turned = rotate_leading_both(net, q, k);
-    q = std::move(turned.q);
-    k = std::move(turned.k);
-  }
+  turn_leading(net, q, k);
   AttentionOptions options;
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;

@@ -58,10 +58,8 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.parts.push_back(std::move(tower));
 }
 
-const Program kProgram = {.forward = forward_with_pictures<merge>,
-                          .lm_head = language_head,
-                          .inputs = tile_inputs,
-                          .attention = {.flash_attention_2 = false, .flash_attention_3 = false}};
+const Program kProgram = {
+    .forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = tile_inputs, .attention = kNoFlash};
 
 constexpr ClassFacts kFacts = {
     .flex_attention = false, .no_split = NoSplit::kNotTower, .pictures = PictureRule::kOwnSize, .tiles = true};

@@ -296,7 +296,7 @@ std::string full_name_of(const Architecture& architecture, std::string_view path
 constexpr ClassFacts kTwoFacts = {
     .no_split = NoSplit::kAbsentToo, .pictures = PictureRule::kLongestSide, .tiles = true, .full_name = full_name_of};
 constexpr ClassFacts kFacts = {
-    .no_split = NoSplit::kAbsentToo, .pictures = PictureRule::kFourTiles, .tiles = true, .full_name = full_name_of};
+    .no_split = NoSplit::kAbsentToo, .pictures = PictureRule::kFourTiles, .full_name = full_name_of};
 
 }  // namespace
 

@@ -333,9 +333,9 @@ const Program kChatProgram = {forward_with_pictures<chat_merge>, language_head, 
 const Program kProgram = {forward_with_pictures<merge>, language_head, kDecoderForwards, OwnLoss::kFp32, {}, inputs};
 
 constexpr ClassFacts kFacts = {
-    .always_checkpoints = true, .pictures = PictureRule::kClosestTiles, .tiles = true, .full_name = name_beside_whole};
+    .always_checkpoints = true, .pictures = PictureRule::kClosestTiles, .full_name = name_beside_whole};
 
-constexpr ClassFacts kTiled = {.pictures = PictureRule::kClosestTiles, .tiles = true};
+constexpr ClassFacts kTiled = {.pictures = PictureRule::kClosestTiles};
 
 }  // namespace
 

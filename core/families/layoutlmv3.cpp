@@ -311,13 +311,12 @@ constexpr ClassSuffix kClasses[] = {{"ForTokenClassification", Head::kTokenClass
                                     {"Model", Head::kNone}};
 
 // LayoutLMv3PreTrainedModel names neither attention kernels nor checkpointing.
-const Program kProgram = {
-    .forward = forward,
-    .heads = kHeads,
-    .inputs = inputs,
-    .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false},
-    .checkpoints = false,
-    .check = check};
+const Program kProgram = {.forward = forward,
+                          .heads = kHeads,
+                          .inputs = inputs,
+                          .attention = kEagerAlone,
+                          .checkpoints = false,
+                          .check = check};
 
 constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kNone, .pictures = PictureRule::kOwnSize};
 

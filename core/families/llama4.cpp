@@ -421,7 +421,6 @@ constexpr ClassFacts kTextFacts = {.one_experts_form = true};
 // image_processing_llama4.py: get_best_fit, among max_patches.
 constexpr ClassFacts kFacts = {.one_experts_form = true,
                                .pictures = PictureRule::kCoveringTiles,
-                               .tiles = true,
                                .most_tiles = 16,
                                .full_name = name_beside_whole};
 
@@ -442,8 +441,6 @@ void check_router_is_whole(const Architecture&, const TrainingJob& job, Issues& 
 constexpr ClassSuffix kClasses[] = {{"ForCausalLM", Head::kCausalLm}, {"TextModel", Head::kNone}};
 
 constexpr HeadForward kHeads[] = {{Head::kCausalLm, seeing_lm}};
-// Llama4PreTrainedModel: _supports_flash_attn is False.
-constexpr AttentionSupport kNoFlash = {.flash_attention_2 = false, .flash_attention_3 = false};
 
 const Program kLlama4Program = {.forward = one_stack<embed, layer, norm>,
                                 .lm_head = llama_head,

@@ -48,11 +48,7 @@ Tensor self_attention(Net& net, Tensor hidden) {
   q = split_heads(net, std::move(q), net.A, net.hd);
   k = split_heads(net, std::move(k), net.Kv, net.hd);
   v = split_heads(net, std::move(v), net.Kv, net.hd);
-  {
-    Rotated turned = rotate_leading_both(net, q, k);
-    q = std::move(turned.q);
-    k = std::move(turned.k);
-  }
+  turn_leading(net, q, k);
   AttentionOptions options;
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;

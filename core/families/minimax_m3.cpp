@@ -139,11 +139,7 @@ Tensor self_attention(Net& net, Tensor hidden) {
   Tensor q = normed_heads(net, "self_attn.q_proj", "self_attn.q_norm", x, net.A, net.hd);
   Tensor k = normed_heads(net, "self_attn.k_proj", "self_attn.k_norm", x, net.Kv, net.hd);
   const Tensor v = split_heads(net, net.linear("self_attn.v_proj", x, net.K), net.Kv, net.hd);
-  {
-    Rotated turned = rotate_leading_both(net, q, k);
-    q = std::move(turned.q);
-    k = std::move(turned.k);
-  }
+  turn_leading(net, q, k);
   AttentionOptions options;
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;
@@ -204,14 +200,12 @@ Tensor norm(Net& net, Tensor hidden) {
   return gemma_norm(net, "model.norm", std::move(hidden));
 }
 
-constexpr AttentionSupport kKernels = {.flash_attention_2 = false, .flash_attention_3 = false};
-
 }  // namespace
 
 const Program kMiniMaxM3Program = {.forward = one_stack<llama_embed, layer, norm>,
                                    .lm_head = llama_head,
                                    .heads = kMoeForwards,
-                                   .attention = kKernels};
+                                   .attention = kNoFlash};
 
 namespace {
 
@@ -317,7 +311,7 @@ constexpr ClassSuffix kClasses[] = {{"SparseForConditionalGeneration", Head::kCa
 }  // namespace
 
 const Program kMiniMaxM3VlProgram = {
-    .forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = inputs, .attention = kKernels};
+    .forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = inputs, .attention = kNoFlash};
 
 const Family kRows[] = {
     {"minimax_m3_vl_text", "MiniMaxM3VL", "MiniMaxM3VLForCausalLM", kTextClasses, read_text, &kMiniMaxM3Program,

@@ -131,12 +131,11 @@ constexpr HeadForward kHeads[] = {{Head::kMaskedLm, masked_lm},         {Head::k
                                   {Head::kTokenClassification, tokens}, {Head::kQuestionAnswering, question_answering},
                                   {Head::kMultipleChoice, choice},      {Head::kNone, body}};
 
-const Program kProgram = {
-    .forward = one_stack<embed, layer, no_norm>,
-    .lm_head = lm_head,
-    .heads = kHeads,
-    .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false},
-    .checkpoints = false};
+const Program kProgram = {.forward = one_stack<embed, layer, no_norm>,
+                          .lm_head = lm_head,
+                          .heads = kHeads,
+                          .attention = kEagerAlone,
+                          .checkpoints = false};
 
 constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kNone};
 

@@ -140,12 +140,11 @@ Tensor head(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kMptProgram = {
-    .forward = one_stack<embed, layer, norm>,
-    .lm_head = head,
-    .own_loss = OwnLoss::kModelDtype,
-    .decoder_heads = kClasses,
-    .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false}};
+const Program kMptProgram = {.forward = one_stack<embed, layer, norm>,
+                             .lm_head = head,
+                             .own_loss = OwnLoss::kModelDtype,
+                             .decoder_heads = kClasses,
+                             .attention = kEagerAlone};
 
 const Family kRows[] = {
     {"mpt", "Mpt", "MptForCausalLM", kFourHeads, read_mpt_config, &kMptProgram, "transformer.blocks", kNoFlex},

@@ -42,12 +42,7 @@ Tensor self_attention(Net& net, Tensor hidden) {
   q = split_heads(net, std::move(q), net.A, net.hd);
   k = split_heads(net, std::move(k), net.Kv, net.hd);
   v = split_heads(net, std::move(v), net.Kv, net.hd);
-  {
-    // Both sums exist before either is joined with its rest.
-    Rotated turned = rotate_leading_both(net, q, k);
-    q = std::move(turned.q);
-    k = std::move(turned.k);
-  }
+  turn_leading(net, q, k);
   const Count times = net.A.n() / net.Kv.n();
   k = repeat_kv(std::move(k), times);
   v = repeat_kv(std::move(v), times);

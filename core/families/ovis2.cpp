@@ -283,9 +283,9 @@ Tensor merge(Net& net, Tensor embeds_in) {
 
 const Program kProgram = {.forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = inputs};
 
-}  // namespace
-
 constexpr ClassFacts kFacts = {.no_split = NoSplit::kOtherParts, .tiles = true};
+
+}  // namespace
 
 const Family kRows[] = {
     {"ovis2", "Ovis2", "Ovis2ForConditionalGeneration", kSeeingClasses, read_config, &kProgram, kModelLayers, kFacts},

@@ -87,11 +87,7 @@ Tensor gated_attention(Net& net, Tensor hidden) {
   k = transpose(gemma_norm(net, "self_attn.k_norm", std::move(k)), 1, 2);
   Tensor v = net.linear("self_attn.v_proj", x, net.K, bias);
   v = split_heads(net, std::move(v), net.Kv, net.hd);
-  {
-    Rotated turned = rotate_leading_both(net, q, k);
-    q = std::move(turned.q);
-    k = std::move(turned.k);
-  }
+  turn_leading(net, q, k);
   AttentionOptions options;
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;

@@ -329,13 +329,12 @@ void check_own_code(const Architecture& architecture, const TrainingJob& job, Is
 
 // InternLM's file has one attention, written out. INTERNLM2_ATTENTION_CLASSES: eager, flash_attention_2, sdpa.
 // Baichuan's file calls scaled_dot_product_attention alone.
-const Program kInternLmProgram = {
-    .forward = one_stack<first_embed, first_layer, first_last_norm>,
-    .lm_head = llama_head,
-    .heads = kOwnHeads,
-    .own_loss = OwnLoss::kModelDtype,
-    .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false},
-    .check = check_own_code};
+const Program kInternLmProgram = {.forward = one_stack<first_embed, first_layer, first_last_norm>,
+                                  .lm_head = llama_head,
+                                  .heads = kOwnHeads,
+                                  .own_loss = OwnLoss::kModelDtype,
+                                  .attention = kEagerAlone,
+                                  .check = check_own_code};
 const Program kInternLm2Program = {.forward = one_stack<intern_embed, intern_layer, llama_norm>,
                                    .lm_head = intern_head,
                                    .heads = kOwnHeads,
@@ -345,7 +344,7 @@ const Program kInternLm3Program = {
     .forward = one_stack<llama_embed, intern3_layer, llama_norm>, .lm_head = llama_head, .check = check_own_code};
 const Program kBaichuanProgram = {.forward = one_stack<llama_embed, baichuan_layer, llama_norm>,
                                   .lm_head = baichuan_head,
-                                  .attention = {.flash_attention_2 = false, .flash_attention_3 = false},
+                                  .attention = kNoFlash,
                                   .check = check_own_code};
 
 const Family kRows[] = {

@@ -266,11 +266,7 @@ void check(const Architecture&, const TrainingJob& job, Issues& issues) {
                     "none"});
 }
 
-const Program kProgram = {.forward = forward,
-                          .heads = kHeads,
-                          .inputs = inputs,
-                          .attention = {.flash_attention_2 = false, .flash_attention_3 = false},
-                          .check = check};
+const Program kProgram = {.forward = forward, .heads = kHeads, .inputs = inputs, .attention = kNoFlash, .check = check};
 
 constexpr ClassFacts kFacts = {.flex_attention = false, .text_input = false, .no_split = NoSplit::kOtherParts};
 

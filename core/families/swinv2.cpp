@@ -398,11 +398,7 @@ constexpr HeadForward kHeads[] = {{Head::kImageClassification, image_classificat
 constexpr ClassSuffix kClasses[] = {{"ForImageClassification", Head::kImageClassification}};
 
 const Program kProgram = {
-    .forward = forward,
-    .heads = kHeads,
-    .inputs = inputs,
-    .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false},
-    .check = check_swin_stages};
+    .forward = forward, .heads = kHeads, .inputs = inputs, .attention = kEagerAlone, .check = check_swin_stages};
 
 constexpr ClassFacts kFacts = {
     .flex_attention = false, .text_input = false, .hooks_embeddings = false, .no_split = NoSplit::kOtherParts};

@@ -413,13 +413,12 @@ void check(const Architecture& a, const TrainingJob& job, Issues& issues) {
 }  // namespace
 
 // No `_supports_sdpa`, no `_supports_flash_attn`.
-const Program kT5Program = {
-    .forward = t5_forward,
-    .lm_head = t5_lm_head,
-    .heads = kHeads,
-    .inputs = seq2seq_inputs,
-    .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false},
-    .check = check};
+const Program kT5Program = {.forward = t5_forward,
+                            .lm_head = t5_lm_head,
+                            .heads = kHeads,
+                            .inputs = seq2seq_inputs,
+                            .attention = kEagerAlone,
+                            .check = check};
 
 const Family kRows[] = {
     {"t5", "T5", "T5ForConditionalGeneration", kT5Classes, read_t5_config, &kT5Program, "encoder.block", kNoFlex},

@@ -93,9 +93,9 @@ Tensor merge(Net& net, Tensor embeds) {
 
 const Program kProgram = {.forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = inputs};
 
-}  // namespace
-
 constexpr ClassFacts kFacts = {.flex_attention = false, .pictures = PictureRule::kPixels};
+
+}  // namespace
 
 const Family kRows[] = {
     {"video_llama_3", "VideoLlama3", "VideoLlama3ForConditionalGeneration", kSeeingClasses, read_config, &kProgram,

@@ -8,13 +8,7 @@
 namespace tidemark {
 // transformers 5.12.1 models/vit/configuration_vit.py: ViTConfig.
 void read_vit_layers(ConfigFields& fields, Architecture& architecture) {
-  architecture.positions_by_token = false;
-  architecture.hidden_size = fields.required({"hidden_size"});
-  architecture.intermediate_size = fields.required({"intermediate_size"});
-  architecture.num_layers = fields.required({"num_hidden_layers"});
-  architecture.num_heads = fields.required({"num_attention_heads"});
-  architecture.num_kv_heads = architecture.num_heads;
-  derive_head_dim(fields, architecture);
+  read_frame_dimensions(fields, architecture);
   architecture.activation = read_activation(fields, {"hidden_act"}, "gelu");
   architecture.attention_bias = fields.flag({"qkv_bias"}, true);
   architecture.attention_out_bias = true;

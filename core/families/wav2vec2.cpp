@@ -38,14 +38,8 @@ void read_time_mask(ConfigFields& fields, Architecture& architecture) {
 
 // transformers 5.12.1 models/wav2vec2/configuration_wav2vec2.py: Wav2Vec2Config; models/hubert: HubertConfig.
 void read_wav2vec2_config(ConfigFields& fields, Architecture& architecture) {
-  architecture.positions_by_token = false;
-  architecture.hidden_size = fields.required({"hidden_size"});
-  architecture.intermediate_size = fields.required({"intermediate_size"});
-  architecture.num_layers = fields.required({"num_hidden_layers"});
-  architecture.num_heads = fields.required({"num_attention_heads"});
-  architecture.num_kv_heads = architecture.num_heads;
+  read_frame_dimensions(fields, architecture);
   architecture.vocab_size = fields.count({"vocab_size"}, 32);
-  derive_head_dim(fields, architecture);
   architecture.activation = read_activation(fields, {"hidden_act"}, "gelu");
   architecture.residual_dropout = fields.probability({"hidden_dropout"}, 0.1);
   architecture.activation_dropout = fields.probability({"activation_dropout"}, 0.1);

@@ -26,14 +26,8 @@ void read_adapter(ConfigFields& fields, Architecture& architecture) {
 
 // transformers 5.12.1 models/wav2vec2_bert/configuration_wav2vec2_bert.py: Wav2Vec2BertConfig.
 void read_config(ConfigFields& fields, Architecture& architecture) {
-  architecture.positions_by_token = false;
-  architecture.hidden_size = fields.required({"hidden_size"});
-  architecture.intermediate_size = fields.required({"intermediate_size"});
-  architecture.num_layers = fields.required({"num_hidden_layers"});
-  architecture.num_heads = fields.required({"num_attention_heads"});
-  architecture.num_kv_heads = architecture.num_heads;
+  read_frame_dimensions(fields, architecture);
   architecture.vocab_size = fields.count({"vocab_size"}, 0);
-  derive_head_dim(fields, architecture);
   architecture.activation = read_activation(fields, {"hidden_act"}, "swish");
   architecture.residual_dropout = fields.probability({"hidden_dropout"}, 0.0);
   architecture.activation_dropout = fields.probability({"activation_dropout"}, 0.0);
@@ -313,11 +307,7 @@ constexpr HeadForward kHeads[] = {
     {Head::kCtc, wave_ctc}, {Head::kSequenceClassification, classification}, {Head::kNone, body_alone}};
 
 const Program kProgram = {
-    .forward = forward,
-    .heads = kHeads,
-    .inputs = inputs,
-    .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false},
-    .check = check};
+    .forward = forward, .heads = kHeads, .inputs = inputs, .attention = kEagerAlone, .check = check};
 
 constexpr ClassFacts kFacts = {
     .flex_attention = false, .text_input = false, .input_embeddings = false, .no_split = NoSplit::kNone};

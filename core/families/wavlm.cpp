@@ -106,11 +106,7 @@ Tensor wavlm_attention(Net& net, const Tensor& hidden) {
 namespace {
 
 const Program kProgram = {
-    .forward = wav2vec2_forward,
-    .heads = kWaveHeads,
-    .inputs = wave_inputs,
-    .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false},
-    .check = check};
+    .forward = wav2vec2_forward, .heads = kWaveHeads, .inputs = wave_inputs, .attention = kEagerAlone, .check = check};
 
 constexpr ClassFacts kFacts = {
     .flex_attention = false, .text_input = false, .input_embeddings = false, .no_split = NoSplit::kNone};

@@ -71,7 +71,6 @@ void tell_stated_tiles(const TrainingJob& job, Issues& issues) {
 
 // Behind several tiles comes the whole.
 void cut_into_tiles(const Architecture& architecture, TrainingJob& job, Issues& issues) {
-  if (job.video_frames > 0 || architecture.parts.empty()) return;
   const Count side = architecture.parts.front().image_size;
   if (job.image_tiles > 0) return tell_stated_tiles(job, issues);
   if (job.image_height == 0) {
@@ -131,7 +130,6 @@ void shrink_to_longest(const Architecture& architecture, TrainingJob& job, Issue
 // models/idefics3/image_processing_idefics3.py: get_number_of_image_patches, with the checkpoints' size of four tiles.
 void cut_along_longer(const Architecture& architecture, TrainingJob& job, Issues& issues) {
   constexpr Count kAlong = 4;
-  if (job.video_frames > 0 || architecture.parts.empty()) return;
   const Count side = architecture.parts.front().image_size;
   const bool is_tile = job.image_height == side && job.image_width == side;
   if (job.image_tiles > 0) return is_tile ? void() : tell_stated_tiles(job, issues);
@@ -165,12 +163,15 @@ void tell_own_size(const Architecture& architecture, const TrainingJob& job, Iss
                     ""});
 }
 
+bool is_of_tiles(PictureRule rule) {
+  return rule == PictureRule::kFourTiles || rule == PictureRule::kClosestTiles || rule == PictureRule::kCoveringTiles;
+}
+
 // What the tower gets is as large as it is made for, whatever a picture's size.
 void settle_size(const Architecture& architecture, TrainingJob& job, Issues& issues) {
   const PictureRule rule = architecture.facts.pictures;
-  const bool sees = job.images_per_sample > 0 || architecture.language == nullptr;
-  if (job.image_tiles > 0 && sees && !architecture.facts.tiles) tell_no_tiles(issues);
-  if (!sees) return;
+  if (job.images_per_sample == 0 && architecture.language != nullptr) return;
+  if (job.image_tiles > 0 && !architecture.facts.tiles && !is_of_tiles(rule)) tell_no_tiles(issues);
   switch (rule) {
     case PictureRule::kAsTheyAre:
       if (architecture.language != nullptr && job.image_tiles == 0) tell_taken_size(architecture, job, issues);
@@ -183,11 +184,10 @@ void settle_size(const Architecture& architecture, TrainingJob& job, Issues& iss
       tell_own_size(architecture, job, issues);
       break;
     case PictureRule::kFourTiles:
-      cut_along_longer(architecture, job, issues);
-      break;
     case PictureRule::kClosestTiles:
     case PictureRule::kCoveringTiles:
-      cut_into_tiles(architecture, job, issues);
+      if (job.video_frames > 0 || architecture.parts.empty()) break;
+      (rule == PictureRule::kFourTiles ? cut_along_longer : cut_into_tiles)(architecture, job, issues);
       break;
   }
   job.image_height = job.image_width = 0;

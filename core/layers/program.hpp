@@ -18,6 +18,10 @@ struct AttentionSupport {
   bool flash_attention_3 = true;  ///< else transformers raises
   bool core_alone = true;         ///< what lies between the projections is a function here, so it can be recomputed
 };
+/// Of classes whose attention is code of their own, and of those that flash kernels do not serve.
+inline constexpr AttentionSupport kEagerAlone = {
+    .sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false};
+inline constexpr AttentionSupport kNoFlash = {.flash_attention_2 = false, .flash_attention_3 = false};
 
 /// A model's forward. Each function mirrors a method of the family's modelling file.
 struct Program {

@@ -71,6 +71,12 @@ Rotated rotate_leading_both(Net& net, Tensor q_in, Tensor k_in) {
   return out;
 }
 
+void turn_leading(Net& net, Tensor& q, Tensor& k) {
+  Rotated turned = rotate_leading_both(net, q, k);
+  q = std::move(turned.q);
+  k = std::move(turned.k);
+}
+
 Parts rotate_parts(Net& net, Tensor& q, Tensor& k) {
   const Count rotary = net.arch.rotary_dim;
   Parts parts;

@@ -14,6 +14,8 @@ struct Rotated {
 Tensor rotate_leading(Net& net, Tensor x);
 /// The same for q and k at once, where both sums exist before either is joined with its rest (Nemotron).
 Rotated rotate_leading_both(Net& net, Tensor q, Tensor k);
+/// In the place of q and k.
+void turn_leading(Net& net, Tensor& q, Tensor& k);
 /// The same where the parts are names of the attention's own forward and live until it returns (Phi, StableLM): q and
 /// k become the joined heads, and the caller holds the parts.
 struct Parts {

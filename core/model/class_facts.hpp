@@ -46,7 +46,7 @@ struct ClassFacts {
   bool hears_alone = false;             ///< beside a language model it has a part that hears, and none that sees
   NoSplit no_split = NoSplit::kLayers;  ///< what `_no_split_modules` names
   PictureRule pictures = PictureRule::kAsTheyAre;  ///< what its processor makes of pictures
-  bool tiles = false;     ///< its processor can cut pictures into pieces, and how many may be stated
+  bool tiles = false;     ///< where that is no rule of tiles: a picture's pieces may be stated all the same
   Count most_tiles = 12;  ///< kClosestTiles, kCoveringTiles: the whole beside them is one more
   /// The full name of what a program names by its path in the class with a head; null: as most do (full_name.hpp).
   std::string (*full_name)(const Architecture& architecture, std::string_view path) = nullptr;

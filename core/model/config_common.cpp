@@ -25,6 +25,16 @@ void read_dimensions(ConfigFields& fields, Architecture& architecture, Count def
   architecture.max_positions = fields.count({"max_position_embeddings"}, default_max_positions);
 }
 
+void read_frame_dimensions(ConfigFields& fields, Architecture& architecture) {
+  architecture.positions_by_token = false;
+  architecture.hidden_size = fields.required({"hidden_size"});
+  architecture.intermediate_size = fields.required({"intermediate_size"});
+  architecture.num_layers = fields.required({"num_hidden_layers"});
+  architecture.num_heads = fields.required({"num_attention_heads"});
+  architecture.num_kv_heads = architecture.num_heads;
+  derive_head_dim(fields, architecture);
+}
+
 void read_kv_heads(ConfigFields& fields, Architecture& architecture, std::optional<Count> class_default) {
   constexpr std::string_view kKey = "num_key_value_heads";
   const bool given = fields.find({kKey}) != nullptr;

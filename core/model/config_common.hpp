@@ -13,6 +13,10 @@ namespace tidemark {
 /// is an error: transformers would build the class's default size, which is never what the owner of the file meant.
 void read_dimensions(ConfigFields& fields, Architecture& architecture, Count default_max_positions);
 
+/// Width, depth, heads and feed-forward of layers over patches or frames, which no table of tokens stands before; all
+/// must be there.
+void read_frame_dimensions(ConfigFields& fields, Architecture& architecture);
+
 /// `num_key_value_heads`. The class's default where absent (none: as many as query heads), as many as query heads where
 /// null. Says so where a default other than the query heads was taken, and rejects one that does not divide them.
 void read_kv_heads(ConfigFields& fields, Architecture& architecture, std::optional<Count> class_default);

@@ -53,7 +53,6 @@ constexpr Optimizer kRows[] = {
 
 }  // namespace
 
-// Convolutions and stacked experts have more than two dimensions: all but the last, all but the one before.
 void mean_over_rows(const OptimizerRun& run, const Shape& shape) {
   if (shape.rank != 2) return;
   const Reduction columns = reduction_of(shape.size(1), run.job.compute_capability);
@@ -63,6 +62,7 @@ void mean_over_rows(const OptimizerRun& run, const Shape& shape) {
       {{columns.partial * blocks, "mean (partial sums of blocks)"}, {columns.semaphores, "mean (semaphores)"}});
 }
 
+// Convolutions and stacked experts have more than two dimensions: all but the last, all but the one before.
 void keep_factored_moment(OptimizerRun& run, const Shape& shape) {
   if (shape.rank < 2) return run.keep(shape, Dtype::kFp32, "exp_avg_sq");
   run.keep(without(shape, shape.rank - 1), Dtype::kFp32, "exp_avg_sq_row");

@@ -23,21 +23,16 @@ bool is_fsdp(const Request& r) {
   return r.job.data_parallel.sharding != Sharding::kNone && !is_zero(r);
 }
 
-bool is_fsdp1(const Request& r) {
-  return !is_fsdp(r) || r.job.data_parallel.sharding == Sharding::kFsdp1;
-}
-bool is_fsdp2(const Request& r) {
-  return !is_fsdp(r) || r.job.data_parallel.sharding == Sharding::kFsdp2;
-}
-
+// Of several that one option has the last that is not met is told.
 constexpr Need kNeeds[] = {
     {"parallelism.zero.", "parallelism.zero_stage", is_zero},
-    {"parallelism.fsdp_,parallelism.reshard_", "parallelism.fsdp", is_fsdp},
     {"parallelism.fsdp_options.use_orig_params,parallelism.fsdp_options.limit_all_gathers,"
      "parallelism.fsdp_options.backward_prefetch,parallelism.fsdp_options.forward_prefetch,parallelism.fsdp_options."
      "wrap",
-     "FSDP 1", is_fsdp1},
-    {"parallelism.fsdp_options.groups,parallelism.fsdp_options.reshard_last", "FSDP 2", is_fsdp2},
+     "FSDP 1", [](const Request& r) { return r.job.data_parallel.sharding == Sharding::kFsdp1; }},
+    {"parallelism.fsdp_options.groups,parallelism.fsdp_options.reshard_last", "FSDP 2",
+     [](const Request& r) { return r.job.data_parallel.sharding == Sharding::kFsdp2; }},
+    {"parallelism.fsdp_,parallelism.reshard_", "parallelism.fsdp", is_fsdp},
     {"neftune_noise_alpha", "a Trainer", [](const Request& r) { return !r.job.is_megatron(); }},
     {"parallelism.ddp.,parallelism.data_parallel", "parallelism.data",
      [](const Request& r) { return r.job.data_parallel.is_used() && !r.job.data_parallel.is_sharded(); }},

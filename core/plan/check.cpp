@@ -155,46 +155,41 @@ void check_method(const TrainingJob& job, Issues& issues) {
 void check_wrapped_classes(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   if (!wraps_named_classes(job)) return;
   const NoSplit named = architecture.facts.no_split;
+  const auto assume = [&issues](const char* what) {
+    issues.push_back({"ASSUMED_VALUE", Severity::kWarning, "/parallelism/fsdp", what, ""});
+  };
   if (named == NoSplit::kAbsentToo) {
-    issues.push_back(
-        {"ASSUMED_VALUE", Severity::kWarning, "/parallelism/fsdp",
-         "Of the classes that transformers names for this model's units (_no_split_modules) some are not in it, and "
-         "accelerate fails (\"Could not find the transformer layer class\") unless "
-         "fsdp_transformer_layer_cls_to_wrap names its layers: that is taken to be set, for a tower's layers, too.",
-         ""});
+    assume(
+        "Of the classes that transformers names for this model's units (_no_split_modules) some are not in it, and "
+        "accelerate fails (\"Could not find the transformer layer class\") unless "
+        "fsdp_transformer_layer_cls_to_wrap names its layers: that is taken to be set, for a tower's layers, too.");
   }
   if (named == NoSplit::kOtherParts) {
-    issues.push_back({"ASSUMED_VALUE", Severity::kWarning, "/parallelism/fsdp",
-                      "Of this class transformers names other parts than its layers (_no_split_modules: pieces of a "
-                      "layer, stages, or a tower as a whole): fsdp_transformer_layer_cls_to_wrap is taken to name the "
-                      "layers.",
-                      ""});
+    assume(
+        "Of this class transformers names other parts than its layers (_no_split_modules: pieces of a "
+        "layer, stages, or a tower as a whole): fsdp_transformer_layer_cls_to_wrap is taken to name the "
+        "layers.");
   }
   if (named == NoSplit::kEmbeddings) {
-    issues.push_back({"ASSUMED_VALUE", Severity::kWarning, "/parallelism/fsdp",
-                      "Of this class transformers names the embeddings beside the layers (_no_split_modules), on which "
-                      "FSDP 2 by accelerate from 1.14 on fails (\"Cannot concatenate overlapping meshes\"): "
-                      "fsdp_transformer_layer_cls_to_wrap is taken to name the layers alone.",
-                      ""});
+    assume(
+        "Of this class transformers names the embeddings beside the layers (_no_split_modules), on which "
+        "FSDP 2 by accelerate from 1.14 on fails (\"Cannot concatenate overlapping meshes\"): "
+        "fsdp_transformer_layer_cls_to_wrap is taken to name the layers alone.");
   }
   const bool flat = job.data_parallel.sharding == Sharding::kFsdp1;
   if (flat && (named == NoSplit::kNone || named == NoSplit::kNoneButSaid)) {
-    issues.push_back({"ASSUMED_VALUE", Severity::kWarning, "/parallelism/fsdp",
-                      "transformers names no layers of this class (_no_split_modules): "
-                      "fsdp_transformer_layer_cls_to_wrap is taken to name them. Without it FSDP makes one unit of the "
-                      "whole model, which each GPU holds from the first forward to the end of backward.",
-                      ""});
+    assume(
+        "transformers names no layers of this class (_no_split_modules): "
+        "fsdp_transformer_layer_cls_to_wrap is taken to name them. Without it FSDP makes one unit of the "
+        "whole model, which each GPU holds from the first forward to the end of backward.");
   }
   if (named != NoSplit::kNotTower) return;
-  issues.push_back({"ASSUMED_VALUE", Severity::kWarning, "/parallelism/fsdp",
-                    flat
-                        ? "Of this class transformers names the language model's layers alone (_no_split_modules): "
-                          "fsdp_transformer_layer_cls_to_wrap is taken to name the tower's, too. Without it the root's "
-                          "unit has them, which is whole longer."
-                        : "Of this class transformers names the language model's layers alone (_no_split_modules), so "
-                          "that accelerate leaves the tower's layers with the root's unit, which is whole longer; "
-                          "fsdp_transformer_layer_cls_to_wrap names them, too.",
-                    ""});
+  assume(flat ? "Of this class transformers names the language model's layers alone (_no_split_modules): "
+                "fsdp_transformer_layer_cls_to_wrap is taken to name the tower's, too. Without it the root's "
+                "unit has them, which is whole longer."
+              : "Of this class transformers names the language model's layers alone (_no_split_modules), so "
+                "that accelerate leaves the tower's layers with the root's unit, which is whole longer; "
+                "fsdp_transformer_layer_cls_to_wrap names them, too.");
 }
 
 // Units as accelerate from 1.14 on makes them (utils/fsdp_utils.py: fsdp2_prepare_model); what fails was tried with

@@ -38,7 +38,6 @@ Architecture seeing(PictureRule rule, Count side) {
   static const Program kLanguage;
   whole.language = &kLanguage;
   whole.facts.pictures = rule;
-  whole.facts.tiles = true;
   whole.parts.resize(1);
   whole.parts.front().image_size = side;
   return whole;
@@ -98,6 +97,22 @@ TEST_CASE("Llama 4's pictures are cut into up to sixteen tiles") {
     Issues issues;
     settle_pictures(whole, job, issues);
     CHECK(job.image_tiles == c.covering.pieces());
+  }
+}
+
+TEST_CASE("classes whose processor cuts pictures take a stated number of tiles") {
+  for (const char* type : {"aria", "aya_vision", "cohere2_vision", "deepseek_ocr2", "got_ocr2", "idefics2", "idefics3",
+                           "internvl", "internvl_chat", "llama4", "ovis2", "qianfan_ocr", "smolvlm"}) {
+    CAPTURE(type);
+    Architecture whole = seeing(PictureRule::kAsTheyAre, 336);
+    whole.facts = type_named(type)->facts;
+    TrainingJob job;
+    job.images_per_sample = 1;
+    job.image_tiles = 4;
+    Issues issues;
+    settle_pictures(whole, job, issues);
+    CHECK(issues.empty());
+    CHECK(job.image_tiles == 4);
   }
 }
 
