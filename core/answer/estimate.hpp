@@ -72,13 +72,20 @@ struct ParameterCounts {
   Count saved_modules = 0;    ///< modules trained in full beside them
 };
 
+/// Memory of a node's host.
+struct Host {
+  Bytes expected = 0;  ///< offloaded and paged state
+  Bytes high = 0;      ///< with blocks of powers of two, where that is pinned
+  Bytes load = 0;      ///< what all processes keep of the model before it is on their GPUs, beyond mapped files
+};
+
 /// What the engine answers. Every figure in bytes, for the steady state (second step on) unless said otherwise.
 struct Estimate {
   Range allocated;  ///< torch.cuda.max_memory_allocated, cuBLAS workspaces included
   Range reserved;   ///< torch.cuda.max_memory_reserved
   Range device;     ///< what nvidia-smi shows for the process: reserved + CUDA context
   Bytes first_step_allocated = 0;
-  Bytes host = 0;  ///< host memory per node: offloaded and paged state
+  Host host;
   Peak peak;
   Bytes phase_peaks[kPhaseCount] = {};    ///< largest `allocated` of each phase, indexed by Phase
   Bytes phase_live[kPhaseCount] = {};     ///< the same without what the allocator does not split off

@@ -526,7 +526,8 @@ Understood Estimator::resolve(const Asked& asked) const {
   }
   const auto settle = [&](const Value& config) {
     settle_quantization(config, answer.job, issues);
-    settle_defaults(request.open, checkpoint_dtype(config), answer.job, issues);
+    answer.job.stored = checkpoint_dtype(config);
+    settle_defaults(request.open, answer.job.stored, answer.job, issues);
     settle_targets(request.open, config, answer.job, issues);
     settle_foreign(request.foreign, answer.job, issues);
     settle_share(question.cards, answer.job, issues);

@@ -68,7 +68,7 @@ Figures Peaks::compute(const TrainingJob& job, const TrainingJob& key, bool allo
   figures.known = !has_error(e.issues);
   figures.allocated = e.allocated;
   figures.reserved = e.reserved;
-  figures.host = e.host;
+  figures.host = e.host.expected;
   figures.phase = e.peak.phase;
   return figures;
 }

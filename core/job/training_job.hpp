@@ -234,6 +234,7 @@ struct Fsdp {
   bool use_orig_params = true;            ///< FSDP1
   bool limit_all_gathers = true;          ///< FSDP1
   bool forward_prefetch = false;          ///< FSDP1
+  bool cpu_ram_efficient_loading = false;  ///< one process of a node reads the model
   bool trained_leaves = false;  ///< FSDP1: every trained module without children is a unit, as PEFT's policy has it
   BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;  ///< FSDP1
 
@@ -478,6 +479,7 @@ struct TrainingJob {
   std::vector<std::string> freeze;     ///< module-name patterns that are not trained
   std::vector<std::string> trainable;  ///< patterns that are, whatever `freeze` says; without that, nothing else is
   Recipe recipe;
+  std::optional<Dtype> stored;         ///< of the checkpoint's weights, where its config says
   Count micro_batch_size = 1;         ///< B
   Count sequence_length = 2048;       ///< S
   Count decoder_sequence_length = 0;  ///< target length of encoder–decoders; 0 = S

@@ -289,6 +289,10 @@ constexpr Option kOptions[] = {
           fsdp(r).use_orig_params = v.boolean;
           if (v.boolean) r.open.fsdp_wrap = false;
         }),
+    flag("parallelism.fsdp_options.cpu_ram_efficient_loading", false, "One process reads the model",
+         "On each node; the others get theirs by broadcast. Else each reads it into host memory.")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { fsdp(r).cpu_ram_efficient_loading = v.boolean; }),
     flag("parallelism.fsdp_options.limit_all_gathers", true, "All-gathers are limited",
          "FSDP 1: the host waits where more than two all-gathers are under way; moves no allocation.")
         .further(),

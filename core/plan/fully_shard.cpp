@@ -240,22 +240,24 @@ void FullyShard::step(OptimizerRun& optimizer) {
   if (!on_host_) optimizer.step();
 }
 
-// CPUOffloadPolicy: parts in pinned memory, gradients of theirs, and the states of an optimizer that runs there.
-Bytes FullyShard::host_bytes(const LayerPlan& plan) const {
-  if (!on_host_) return 0;
-  Bytes sum = 0;
+// CPUOffloadPolicy: parts in pinned memory (_fsdp_param.py: pin_memory), gradients that come to it (_fsdp_collectives.py:
+// to("cpu", non_blocking=True)), and the states of an optimizer that runs there.
+HostMemory FullyShard::on_host(const LayerPlan& plan) const {
+  HostMemory sum;
+  if (!on_host_) return sum;
   for (const Parameter& p : tape_.parameters()) {
-    Bytes bytes = p.shape.numel() * size_of(p.dtype);
+    const Count times = plan.multiplicity(p.instance);
+    const Bytes bytes = p.shape.numel() * size_of(p.dtype);
+    sum.pin(bytes, times);
     if (p.reached) {
+      sum.pin(bytes, times);
       Tape host;
       OptimizerRun states(host, job_);
       host.parameters().push_back(p);
       host.parameters().back().grad = {};
       states.create();
-      bytes *= 2;
-      for (const Storage& storage : host.storages()) bytes += storage.bytes;
+      for (const Storage& storage : host.storages()) sum.add(storage.bytes, times);
     }
-    sum += bytes * plan.multiplicity(p.instance);
   }
   return sum;
 }
@@ -507,7 +509,8 @@ void FullyShard::pre_backward(Unit& unit) {
   gather(unit);
   copy_out(unit, false);
   const auto at = static_cast<std::size_t>(&unit - units_.data());
-  if (has_inner() && (at <= layers_ || at + 1 == units_.size())) {
+  // Nothing is stated for the root, which has weights where the head is tied.
+  if (has_inner() && at != kRoot && (at <= layers_ || at + 1 == units_.size())) {
     const std::size_t before = at <= layers_ ? at - 1 : layers_;
     if (at + 1 == units_.size()) {
       gather(units_[before]);  // the head names the last layer alone

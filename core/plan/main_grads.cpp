@@ -95,10 +95,15 @@ void MainGrads::create_states(OptimizerRun& optimizer) {
 
 // optimizer/cpu_offloading/hybrid_optimizer.py HybridDeviceOptimizer, param_update_in_fp32: fp32 copies, both moments,
 // and pinned memory for the gradients, which come as they are.
-Bytes MainGrads::host_bytes(const LayerPlan& plan) const {
-  Count elements = 0;
-  for (const auto& [instance, count] : on_host_) elements += count * plan.multiplicity(instance);
-  return 4 * size_of(Dtype::kFp32) * elements;
+HostMemory MainGrads::on_host(const LayerPlan& plan) const {
+  constexpr Count kCopies = 3;  // the weights and both moments
+  HostMemory sum;
+  for (const auto& [instance, count] : on_host_) {
+    const Count times = plan.multiplicity(instance);
+    sum.add(count * size_of(Dtype::kFp32), kCopies * times);
+    sum.pin(count * size_of(Dtype::kFp32), times);
+  }
+  return sum;
 }
 
 // optimizer.py _copy_model_grads_to_main_grads: `.float()` of 16-bit buffers makes copies for the step's length.

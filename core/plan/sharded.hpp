@@ -8,6 +8,7 @@
 #include "core/layers/layer_plan.hpp"
 #include "core/model/architecture.hpp"
 #include "core/optimizers/optimizer.hpp"
+#include "core/plan/host_memory.hpp"
 #include "core/tape/tape.hpp"
 #include "core/units/issue.hpp"
 
@@ -48,7 +49,7 @@ class Sharded : public Placement {
   /// A micro-step begins that finds what an evaluation has left.
   virtual void follow_evaluation() {}
   /// What this GPU's process keeps in host memory.
-  virtual Bytes host_bytes(const LayerPlan& /*plan*/) const { return 0; }
+  virtual HostMemory on_host(const LayerPlan& /*plan*/) const { return {}; }
 };
 
 /// A flat tensor of as many elements: parts and buffers are nothing else.

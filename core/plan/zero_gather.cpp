@@ -119,11 +119,17 @@ void ZeroGather::end_micro_steps() {
 }
 
 // stage3.py: offload_param moves the parts (_create_fp16_partitions_with_defragmentation), offload_optimizer what
-// follows `self.device`: gradients of the parts in 16 bits and fp32, master weights and states.
-Bytes ZeroGather::host_bytes(const LayerPlan&) const {
-  const Bytes parts = parts_on_host_ ? share_ : 0;
-  if (reference_ || !states_on_host_) return parts;
-  return parts + trained_share_ * (size_of(dtype_) + 2 * size_of(Dtype::kFp32)) + flat_states_on_host(tape_, job_);
+// follows `self.device`: gradients of the parts in 16 bits (grad_partitions_flat_buffer) and fp32 (those of a group that
+// is stepped at once), which are pinned unless pin_memory is false, master weights and states, which are not.
+HostMemory ZeroGather::on_host(const LayerPlan&) const {
+  HostMemory sum;
+  if (parts_on_host_) sum.pin(share_);
+  if (reference_ || !states_on_host_) return sum;
+  sum.pin(trained_share_ * size_of(dtype_));
+  sum.pin(kSubGroup * size_of(Dtype::kFp32), trained_share_ / kSubGroup);
+  sum.pin(trained_share_ % kSubGroup * size_of(Dtype::kFp32));
+  sum.add(trained_share_ * size_of(Dtype::kFp32) + flat_states_on_host(tape_, job_));
+  return sum;
 }
 
 // -- the order of modules -------------------------------------------------------------------------------------------

@@ -58,13 +58,17 @@ void ZeroPartition::collect() {
   tape_.buffer("largest gradient", largest_ * size_of(dtype_), Category::kCommunication);
 }
 
-// __init__: master weights, their gradients, a 16-bit copy and a buffer of the largest gradient, all pinned; the
-// states of the optimizer, which runs on the host.
-Bytes ZeroPartition::host_bytes(const LayerPlan&) const {
-  if (!on_host_) return 0;
-  constexpr Bytes kFp32Copies = 2;  // weights and gradients
-  return share_ * (kFp32Copies * size_of(Dtype::kFp32) + size_of(dtype_)) + largest_ * size_of(dtype_) +
-         flat_states_on_host(tape_, job_);
+// __init__: master weights, their gradients, a 16-bit copy and a buffer of the largest gradient, all pinned unless
+// pin_memory is false; the states of the optimizer, which runs on the host.
+HostMemory ZeroPartition::on_host(const LayerPlan&) const {
+  constexpr Count kFp32Copies = 2;  // weights and gradients
+  HostMemory sum;
+  if (!on_host_) return sum;
+  sum.pin(share_ * size_of(Dtype::kFp32), kFp32Copies);
+  sum.pin(share_ * size_of(dtype_));
+  sum.pin(largest_ * size_of(dtype_));
+  sum.add(flat_states_on_host(tape_, job_));
+  return sum;
 }
 
 void ZeroPartition::end_micro_steps() {

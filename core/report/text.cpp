@@ -120,7 +120,9 @@ void write_headline(Writer& w, const Answer& answer) {
     w.range("first step", {e.first_step_allocated, e.first_step_allocated, e.first_step_allocated},
             "before optimizer states exist");
   }
-  if (e.host > 0) w.range("host memory", {e.host, e.host, e.host}, "paged and offloaded states");
+  const Host& host = e.host;
+  if (host.expected > 0) w.range("host memory", {host.expected, host.expected, host.high}, "per node: paged and offloaded");
+  if (host.load > 0) w.range("host at load", {host.load, host.load, host.load}, "per node: each process reads the model");
 }
 
 void write_ranks(Writer& w, const Answer& answer) {

@@ -1,4 +1,5 @@
 #include "core/step/estimate.hpp"
+#include "core/step/host_load.hpp"
 
 #include <algorithm>
 
@@ -207,7 +208,9 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   note_idle_float8(job, s, e.issues);
   refuse_too_short(job, s, e.issues);
   refuse_mixed_norm(architecture, s, e.issues);
-  e.host = s.paged + s.offloaded;
+  e.host.expected = s.on_host.bytes;
+  e.host.high = s.on_host.bytes + s.on_host.rounding;
+  e.host.load = host_at_load(job, e.parameters.total);
   if (!options.simulate_allocator && !options.itemise) {
     e.allocated.expected = quick_peak(s, lasting_workspaces(job));
     e.allocated.low = e.allocated.high = e.allocated.expected;

@@ -288,16 +288,16 @@ Simulation simulate_step(const Architecture& architecture, const TrainingJob& jo
   s.evaluation =
       evaluates ? record_evaluation(net, architecture, seen, program, declared, divided) : t.segments().size();
   // What each GPU keeps on its host is there for all that share it; one process has one optimizer (nn.DataParallel).
-  const Count on_host = std::min(ddp.per_node, job.gpus());
-  for (const Parameter& p : t.parameters()) s.paged += optimizer.managed_bytes(p) * s.plan.multiplicity(p.instance);
-  if (!ddp.is_one_process()) s.paged *= on_host;
-  // Every recorded micro-step offloads the same; only one is under way at a time.
-  for (const auto& [instance, bytes] : t.offloaded()) {
-    s.offloaded += bytes * s.plan.multiplicity(instance) / recorded;
+  const Count processes = std::min(ddp.per_node, job.gpus());
+  for (const Parameter& p : t.parameters()) {
+    s.on_host.add(optimizer.managed_bytes(p), s.plan.multiplicity(p.instance) * (ddp.is_one_process() ? 1 : processes));
   }
-  if (sharded) s.offloaded += sharded->host_bytes(s.plan);
-  if (reference) s.offloaded += reference->host_bytes(s.plan);
-  s.offloaded *= on_host;
+  // Every recorded micro-step offloads the same; only one is under way at a time.
+  HostMemory activations;
+  for (const auto& [instance, bytes] : t.offloaded()) activations.pin(bytes, s.plan.multiplicity(instance));
+  s.on_host.add({activations.bytes / recorded, activations.rounding / recorded}, processes);
+  if (sharded) s.on_host.add(sharded->on_host(s.plan), processes);
+  if (reference) s.on_host.add(reference->on_host(s.plan), processes);
   s.picture_tokens = net.picture_tokens;
   s.attention_kernel = net.attention_kernel;
   s.has_float8_products = net.has_float8_products;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/plan/host_memory.hpp"
 #include "core/job/training_job.hpp"
 #include "core/layers/layer_plan.hpp"
 #include "core/model/architecture.hpp"
@@ -29,8 +30,7 @@ struct Simulation {
   std::size_t scoring = 0;           ///< first segment in which they are scored
   std::size_t scored = 0;            ///< the one behind
   double activations_factor = 1.0;   ///< by which activations were scaled
-  Bytes paged = 0;                   ///< managed memory of paged optimizers
-  Bytes offloaded = 0;               ///< checkpointed inputs that wait in host memory
+  HostMemory on_host;                ///< of a node: paged states and what is offloaded
   std::size_t own_parameters = 0;    ///< the tape's parameters behind these are a reference model's
   Count adapted_modules = 0;         ///< modules with an adapter
   Count saved_modules = 0;           ///< modules trained in full beside them

@@ -100,7 +100,9 @@ Value write_ranks(const std::vector<RankFigures>& ranks) {
 Value write_estimate(const Answer& answer) {
   const Estimate& estimate = *answer.estimate;
   Value host = empty_object();
-  set(host, "expected", bytes(estimate.host));
+  set(host, "expected", bytes(estimate.host.expected));
+  set(host, "high", bytes(estimate.host.high));
+  set(host, "load", bytes(estimate.host.load));
   Value peak = empty_object();
   set(peak, "phase", name_of(estimate.peak.phase));
   set(peak, "at", estimate.peak.at);

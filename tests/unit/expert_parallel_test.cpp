@@ -67,6 +67,19 @@ TEST_CASE("torchtitan's experts are divided among some GPUs, and their parts by 
         answered(titan(R"("data": 8, "expert": 8)")).allocated.expected);
 }
 
+// A tied head leaves its table to the root, for which torchtitan states nothing that is gathered ahead of it.
+TEST_CASE("beside expert parallelism a backward that begins with weights of the root's own is recorded") {
+  const auto with = [](const char* tied) {
+    std::string text = titan(R"("data": 8, "expert": 8, "fsdp_options": {"groups": "separate"})");
+    const std::string_view vocabulary = R"("vocab_size": 16384)";
+    text.insert(text.find(vocabulary), std::string{R"("tie_word_embeddings": )"} + tied + ", ");
+    return answered(text);
+  };
+  const Count head = Count{16'384} * 2'048;
+  CHECK(with("false").parameters.total - with("true").parameters.total == head);
+  CHECK(with("true").allocated.expected < with("false").allocated.expected);
+}
+
 TEST_CASE("beside expert parallelism torchtitan's routing is an assumption, and an uneven one takes more") {
   const Answer even = ask(titan(R"("data": 8, "expert": 8)"));
   CHECK(says(even, "ASSUMED_ROUTING"));

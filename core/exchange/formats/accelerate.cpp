@@ -115,6 +115,9 @@ void read_fsdp_section(Keys& keys, const Node* type, const Node* mixed) {
     keys.state("parallelism.fsdp", of(strategy_of(strategy)), {strategy, type});
     state_fsdp1(keys, [&](const char* name) { return option(("fsdp_" + std::string{name}).c_str()); });
   }
+  if (const Node* one = option("fsdp_cpu_ram_efficient_loading"); one != nullptr && one->is_bool() && one->boolean) {
+    keys.state("parallelism.fsdp_options.cpu_ram_efficient_loading", to_value(*one), {one});
+  }
   if (const Node* offload = option("fsdp_offload_params"); offload != nullptr && offload->boolean) {
     keys.state("offload.parameters", of("cpu"), {offload});
     keys.state("offload.optimizer", of("cpu"), {offload});

@@ -17,6 +17,7 @@ void write_fsdp(const ExportJob& job, Writer& out) {
   }
   out.yaml("fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP", 2);
   out.yaml("fsdp_offload_params", job.offload_parameters, 2);
+  out.yaml("fsdp_cpu_ram_efficient_loading", job.job.data_parallel.fsdp.cpu_ram_efficient_loading, 2);
   out.yaml("fsdp_activation_checkpointing", checkpoints(job.job), 2);
   out.yaml("fsdp_state_dict_type", "SHARDED_STATE_DICT", 2);
 }

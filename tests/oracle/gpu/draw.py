@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""draw.py HANDLE CATALOG MODELS.json SEED AMOUNT OUT.jsonl: jobs that no record has, drawn for measure.py as ../pairs.py, ../kinds.py, ../crossed.py and
-../multi/draw.py draw them. What they will need is asked of the engine (HANDLE: tidemark_handle); jobs that it refuses are left out and counted."""
+"""draw.py HANDLE CATALOG MODELS.json SEED AMOUNT OUT.jsonl: jobs that no record has, drawn for measure.py as ../pairs.py, ../kinds.py, ../crossed.py,
+../varied.py and ../multi/draw.py draw them. What they will need is asked of the engine (HANDLE: tidemark_handle); jobs that it refuses are left out and counted."""
 import collections
 import json
 import os
@@ -13,7 +13,8 @@ import plan
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "multi")]
-SHARES = {"pairs": 3, "kinds": 4, "crossed": 1, "multi": 2}             # of ten
+SHARES = {"pairs": 10, "kinds": 12, "crossed": 6, "sights": 18, "texts": 12, "loops": 18, "multi": 8, "gpus": 6, "spread": 10}             # of a hundred
+SPREAD = ("multi", "gpus", "spread")
 OVER = 6                                                             # as many are drawn as are kept: many need what a common installation lacks
 
 
@@ -30,11 +31,13 @@ def drawn(models, seed, amount):
     several = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(several)
     sets = {"pairs": lines("pairs.py", "draw", models, str(amount), seed), "kinds": lines("kinds.py", str(amount), seed),
-            "crossed": lines("crossed.py", str(amount), seed), "multi": lines("multi/draw.py", models, str(amount), seed)}
+            "crossed": lines("crossed.py", str(amount), seed), "multi": lines("multi/draw.py", models, str(amount), seed),
+            **{kind: lines("varied.py", kind, str(amount), seed) for kind in ("sights", "texts", "loops", "gpus", "spread")}}
     for name, jobs in sets.items():
         for job in jobs:
-            if plan.is_runnable({"gradient_checkpointing": "none", **job}) and job.get("bits") != 8 and (name != "multi" or is_whole(job)):
-                yield name, job, (several if name == "multi" else one).request_of({**one_defaults(), **job})
+            full = {**one_defaults(), **job}
+            if plan.is_runnable(full) and job.get("bits") != 8 and (name not in SPREAD or is_whole(full)):
+                yield name, job, (several if name in SPREAD else one).request_of(full)
 
 
 def is_whole(job):
@@ -65,7 +68,7 @@ def main():
             continue
         job = {**job, "id": f"card{seed}-{name}-{job['id']}"}
         line = {"module": "real_jobs", "timeout": 60, **job}
-        if name == "multi":
+        if name in SPREAD:
             whole = 2 * answer["estimate"]["parameters"]["total"]             # DeepSpeed takes the whole model, copies it flat, and parts it
             need = max(need, 3 * whole if job["parallelism"]["strategy"].startswith("zero") else 0)
             line = {"module": "real_multi", "timeout": 90, "id": job["id"], "job": {**one_defaults(), **job}}
@@ -73,7 +76,7 @@ def main():
     jobs = []
     for name, share in SHARES.items():
         dice.shuffle(kept[name])
-        jobs += kept[name][:int(amount) * share // 10]
+        jobs += kept[name][:int(amount) * share // 100]
         print(name, len(kept[name]), "could run,", refused[name], "refused")
     dice.shuffle(jobs)
     with open(out, "w") as f:

@@ -209,10 +209,49 @@ job("ppo-pythia160m", "ppo", "EleutherAI/pythia-160m", 4, 256, data={"prompt": 1
     args={"response_length": 128, "num_ppo_epochs": 2, "num_mini_batches": 1, "total_episodes": 12, "local_rollout_forward_batch_size": 4, "num_sample_generations": 0},
     request={"precision": "pure_bf16", "max_grad_norm": 0.0, "max_completion_length": 128, "local_rollout_forward_batch_size": 4})
 
+# -- a fourth: options that meet for the first time, and what goes to the host
+THIRD = len(JOBS)
+OFFLOAD = {"args": {"activation_offloading": True}, "smoke": {"activation_offloading": False}, "request": {"activation_offloading": True}}
+job("sft-llama1b-liger-nogc", "sft", L1, 2, 2048, args=LIGER, request=LIGER)
+job("sft-qwen17b-qlora-liger", "sft", Q17, 2, 2048, ckpt=True, lora={}, quant="nf4", args=LIGER, request=LIGER)
+job("sft-gemma1b-liger-lora", "sft", G1, 4, 1024, ckpt=True, lora={}, args=LIGER, request=LIGER)
+job("sft-qwen05b-reentrant", "sft", Q5, 4, 1024, ckpt=True, args={"gradient_checkpointing_kwargs": {"use_reentrant": True}}, request={"use_reentrant": True})
+job("sft-llama1b-lora-saved-head", "sft", L1, 2, 1024, ckpt=True, lora={"target_modules": "all-linear", "modules_to_save": ["lm_head"]})
+job("sft-smollm360m-padded-accum2", "sft", SMOL, 4, 1024, accum=2, data={"lengths": [1024, 700, 512, 300]}, request={"padding": True})
+job("sft-phi2-qlora", "sft", PHI, 1, 1024, ckpt=True, lora={}, quant="nf4", optim="paged_adamw_8bit")
+job("sft-gpt2-fp32-clip0", "sft", GPT2, 4, 512, dtype="fp32", amp=None, args={"max_grad_norm": 0.0}, request={"max_grad_norm": 0.0})
+job("sft-opt125m-fp16", "sft", OPT, 8, 512, dtype="fp32", amp="fp16", ckpt=True)
+job("sft-qwen06b-packed-eager", "sft", Q3, 1, 2048, attention="eager", ckpt=True)
+job("sft-llama1b-lora-offload", "sft", L1, 2, 2048, lora={}, **OFFLOAD)
+job("sft-qwen05b-offload-ck", "sft", Q5, 2, 2048, ckpt=True, **OFFLOAD)
+job("sft-qwen17b-qlora-offload", "sft", Q17, 1, 2048, lora={}, quant="nf4", **OFFLOAD)
+job("dpo-qwen05b-offload", "dpo", Q5, 2, 512, **OFFLOAD)
+job("dpo-qwen05b-ipo", "dpo", Q5, 2, 512, ckpt=True, args={"loss_type": ["ipo"]})
+job("dpo-smollm360m-fp32", "dpo", SMOL, 2, 512, dtype="fp32", ckpt=True)
+job("dpo-qwen17b-qlora-accum4", "dpo", Q17, 1, 1024, accum=4, ckpt=True, lora={"r": 64}, quant="nf4", optim="paged_adamw_32bit")
+job("dpo-llama1b-reentrant", "dpo", L1, 1, 1024, ckpt=True, args={"gradient_checkpointing_kwargs": {"use_reentrant": True}}, request={"use_reentrant": True})
+job("reward-qwen05b-nogc-accum2", "reward", Q5, 2, 512, accum=2, architecture="Qwen2ForSequenceClassification", config_overrides={"num_labels": 1})
+job("reward-qwen17b-qlora", "reward", Q17, 2, 1024, ckpt=True, lora={"task_type": "SEQ_CLS"}, quant="nf4", architecture="Qwen3ForSequenceClassification", config_overrides={"num_labels": 1})
+job("kto-llama1b-qlora", "kto", L1, 2, 512, ckpt=True, lora={}, quant="nf4", optim="adamw_8bit")
+job("grpo-llama1b-full-beta-nogc", "grpo", L1, 8, 192, args={"num_generations": 8, "max_completion_length": 64, "beta": 0.04}, data={"prompt": 128},
+    request={"num_generations": 8, "max_completion_length": 64, "max_prompt_length": 128, "beta": 0.04}, timeout=150)
+job("lm-gemma1b-fp32-amp", "lm", G1, 2, 1024, dtype="fp32", ckpt=True)
+job("lm-smollm360m-sgdm-fp16", "lm", SMOL, 4, 1024, dtype="fp32", amp="fp16", optim="adamw_torch")
+job("lm-opt125m-lora-eager", "lm", OPT, 8, 1024, attention="eager", lora={"target_modules": ["q_proj", "v_proj"]})
+job("lm-phi2-adafactor-gc", "lm", PHI, 1, 2048, ckpt=True, optim="adafactor")
+job("lm-qwen05b-longest-gc", "lm", Q5, 1, 16384, ckpt=True)
+job("lm-qwen06b-labelsmoothing-accum2", "lm", Q3, 2, 512, accum=2, args={"label_smoothing_factor": 0.1}, request={"label_smoothing_factor": 0.1})
+job("lm-llama1b-accum8-adamw8bit-padded", "lm", L1, 2, 1024, accum=8, optim="adamw_8bit", data={"lengths": [1024, 600]}, request={"padding": True})
+job("cls-bert-gc-longest", "classification", "bert-base-uncased", 32, 512, dtype="fp32", ckpt=True, data={"labels": 2}, request={"task": "classification"}, **BERT)
+job("vit-base-gc-fp32", "vision", "vit-base", 64, 0, dtype="fp32", amp=None, ckpt=True, data={"image": 224, "length": 16}, request={"task": "vision"},
+    architecture="ViTForImageClassification", config_overrides=LABELS)
+job("bart-base-fp32-eval", "seq2seq", "bart", 8, 512, dtype="fp32", amp=None, data={"labels": "text", "target": 128, "eval": 16},
+    args={"eval_strategy": "steps", "eval_steps": 1, "per_device_eval_batch_size": 8}, request={"task": "seq2seq", "decoder_sequence_length": 128, "evaluation": {"micro_batch_size": 8}})
+
 
 def main():
-    if sys.argv[1:] in (["second"], ["third"]):
-        del JOBS[:FIRST if sys.argv[1] == "second" else SECOND]
+    if sys.argv[1:]:
+        del JOBS[:{"second": FIRST, "third": SECOND, "fourth": THIRD}[sys.argv[1]]]
     JOBS.sort(key=lambda j: (not j["args"].get("torch_compile"), -j["timeout"]))     # the slow ones start first
     with open(os.path.join(HERE, "trainers.jsonl"), "w") as f:
         for j in JOBS:

@@ -28,6 +28,21 @@ def process_bytes():
         return str(e)[:80]
 
 
+def host_bytes():
+    """What this process has of the host's memory: resident, shared (pinned pages are), and torch's pinned blocks, which are powers of two."""
+    out = {}
+    with open("/proc/self/status") as f:
+        for line in f:
+            name, _, rest = line.partition(":")
+            if name in ("VmHWM", "VmRSS", "RssAnon", "RssShmem"):
+                out[name] = int(rest.split()[0]) << 10
+    try:
+        out["pinned"] = {k: v for k, v in torch.cuda.host_memory_stats().items() if "bytes" in k and ("peak" in k or "current" in k)}
+    except Exception as e:                             # noqa: BLE001
+        out["pinned"] = str(e)[:80]
+    return out
+
+
 class Probe:
     """note(step, phase) closes a phase.  last(step) tells that the step that begins is the one whose blocks are to be named."""
 
@@ -48,6 +63,7 @@ class Probe:
         if REAL:
             torch.cuda.synchronize()
             self.init = torch.cuda.memory_allocated()
+            self.host = host_bytes()
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
 
@@ -73,7 +89,7 @@ class Probe:
             return out
         torch.cuda.synchronize()
         out.update(device_name=torch.cuda.get_device_name(), init_bytes=getattr(self, "init", None), context_bytes=self.context,
-                   process_bytes=process_bytes(), reserved_now=torch.cuda.memory_reserved(), allocated_now=torch.cuda.memory_allocated())
+                   process_bytes=process_bytes(), host_before=getattr(self, "host", None), host=host_bytes(), reserved_now=torch.cuda.memory_reserved(), allocated_now=torch.cuda.memory_allocated())
         later = [v for s, d in self.steps.items() if int(s) >= 2 or len(self.steps) == 1 for v in d.values()]
         first = list(self.steps.get("1", {}).values())
         if later:
