@@ -533,6 +533,8 @@ export interface Job {
       no_sync?: boolean | null;
       /** FSDP 1: the optimizer sees parameters, not one flat tensor for each unit. @default true */
       use_orig_params?: boolean | null;
+      /** On each node; the others get theirs by broadcast. Else each reads it into host memory. @default false */
+      cpu_ram_efficient_loading?: boolean | null;
       /** FSDP 1: the host waits where more than two all-gathers are under way; moves no allocation. @default true */
       limit_all_gathers?: boolean | null;
       /** FSDP 1: when the weights that backward needs next are gathered. @default "backward_pre" */
@@ -1135,7 +1137,12 @@ export interface Recipe {
 }
 
 export interface Host {
+  /** Paged and offloaded state. */
   expected: Bytes;
+  /** The same in blocks of powers of two, as torch's host allocator gives what is pinned. */
+  high: Bytes;
+  /** What all processes keep of the model before it is on their GPUs, beyond mapped files. */
+  load: Bytes;
 }
 
 /** GPUs of a pipeline that are alike. */

@@ -67,7 +67,7 @@ const data = {
   engines: packSlowly(wasm, reader),
   models: packSlowly(Buffer.from(models)),
   gpus: pack(Buffer.from(gpus)),
-  zh: pack(Buffer.from(JSON.stringify({ ...chinese, said }))),
+  zh: packSlowly(Buffer.from(JSON.stringify({ ...chinese, said }))),
   describe: ascii(compactDescribe(describe)),
   example: ascii(answer),
 };

@@ -227,13 +227,13 @@ struct Fsdp {
   std::optional<Dtype> reduce;        ///< in which gradients are reduced; absent: likewise
   bool reshard_after_forward = true;  ///< weights are let go after forward and gathered again in backward
   Count reshard_to = 0;               ///< FSDP2: after forward they are kept in so many parts; 0: as they are sharded
-  FsdpGroups groups = FsdpGroups::kRoot;  ///< FSDP2: of what lies outside the layers
-  bool reshard_last = true;               ///< FSDP2: the last layer's, too
-  bool no_sync = false;                   ///< gradients are reduced in a step's last micro-step only
-  bool keeps_gathered = false;            ///< FSDP1's SHARD_GRAD_OP: weights stay whole from forward to backward
-  bool use_orig_params = true;            ///< FSDP1
-  bool limit_all_gathers = true;          ///< FSDP1
-  bool forward_prefetch = false;          ///< FSDP1
+  FsdpGroups groups = FsdpGroups::kRoot;   ///< FSDP2: of what lies outside the layers
+  bool reshard_last = true;                ///< FSDP2: the last layer's, too
+  bool no_sync = false;                    ///< gradients are reduced in a step's last micro-step only
+  bool keeps_gathered = false;             ///< FSDP1's SHARD_GRAD_OP: weights stay whole from forward to backward
+  bool use_orig_params = true;             ///< FSDP1
+  bool limit_all_gathers = true;           ///< FSDP1
+  bool forward_prefetch = false;           ///< FSDP1
   bool cpu_ram_efficient_loading = false;  ///< one process of a node reads the model
   bool trained_leaves = false;  ///< FSDP1: every trained module without children is a unit, as PEFT's policy has it
   BackwardPrefetch backward_prefetch = BackwardPrefetch::kPre;  ///< FSDP1
@@ -479,7 +479,7 @@ struct TrainingJob {
   std::vector<std::string> freeze;     ///< module-name patterns that are not trained
   std::vector<std::string> trainable;  ///< patterns that are, whatever `freeze` says; without that, nothing else is
   Recipe recipe;
-  std::optional<Dtype> stored;         ///< of the checkpoint's weights, where its config says
+  std::optional<Dtype> stored;        ///< of the checkpoint's weights, where its config says
   Count micro_batch_size = 1;         ///< B
   Count sequence_length = 2048;       ///< S
   Count decoder_sequence_length = 0;  ///< target length of encoder–decoders; 0 = S

@@ -240,7 +240,7 @@ void FullyShard::step(OptimizerRun& optimizer) {
   if (!on_host_) optimizer.step();
 }
 
-// CPUOffloadPolicy: parts in pinned memory (_fsdp_param.py: pin_memory), gradients that come to it (_fsdp_collectives.py:
+// CPUOffloadPolicy: parts in pinned memory (_fsdp_param.py), gradients that come to it (_fsdp_collectives.py:
 // to("cpu", non_blocking=True)), and the states of an optimizer that runs there.
 HostMemory FullyShard::on_host(const LayerPlan& plan) const {
   HostMemory sum;

@@ -17,7 +17,8 @@ struct HostMemory {
   /// (PYTORCH_CUDA_ALLOC_CONF has pinned_max_round_threshold_mb against it), and keeps it for the process's life.
   void pin(Bytes tensor, Count times = 1) {
     add(tensor, times);
-    if (tensor > 0) rounding += (static_cast<Bytes>(std::bit_ceil(static_cast<std::uint64_t>(tensor))) - tensor) * times;
+    if (tensor > 0)
+      rounding += (static_cast<Bytes>(std::bit_ceil(static_cast<std::uint64_t>(tensor))) - tensor) * times;
   }
   /// As many processes' in one node.
   void add(const HostMemory& other, Count processes) {

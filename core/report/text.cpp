@@ -121,8 +121,10 @@ void write_headline(Writer& w, const Answer& answer) {
             "before optimizer states exist");
   }
   const Host& host = e.host;
-  if (host.expected > 0) w.range("host memory", {host.expected, host.expected, host.high}, "per node: paged and offloaded");
-  if (host.load > 0) w.range("host at load", {host.load, host.load, host.load}, "per node: each process reads the model");
+  if (host.expected > 0)
+    w.range("host memory", {host.expected, host.expected, host.high}, "per node: paged and offloaded");
+  if (host.load > 0)
+    w.range("host at load", {host.load, host.load, host.load}, "per node: each process reads the model");
 }
 
 void write_ranks(Writer& w, const Answer& answer) {

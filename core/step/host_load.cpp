@@ -1,6 +1,7 @@
 #include "core/step/host_load.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 namespace tidemark {
@@ -17,7 +18,7 @@ bool loads_on_cpu(const TrainingJob& job) {
   if (job.method == Method::kQlora || job.pipeline.is_used() || data.sharding == Sharding::kZero3) return false;
   if (job.framework.name == "trl") return data.is_used() && !data.is_one_process() && !is_fsdp(data);
   constexpr std::string_view kPlain[] = {"transformers", "pytorch", "accelerate", "autotrain"};
-  return std::ranges::find(kPlain, job.framework.name) != std::end(kPlain);
+  return std::find(std::begin(kPlain), std::end(kPlain), job.framework.name) != std::end(kPlain);
 }
 
 // Of safetensors the tensors are views of the mapped file until another dtype is asked for: transformers from 4.51 on,
@@ -28,8 +29,8 @@ bool maps_files(const TrainingJob& job) {
   return job.framework.at_least(4, 51) && job.stored.value_or(job.recipe.weights) == job.recipe.weights;
 }
 
-// transformers 5.12 modeling_utils.py _move_missing_keys_from_meta_to_device: ranks but a node's first have zeros, which
-// no one writes to.
+// transformers 5.12 modeling_utils.py _move_missing_keys_from_meta_to_device: ranks but a node's first have zeros,
+// which no one writes to.
 Count readers(const TrainingJob& job) {
   const DataParallel& data = job.data_parallel;
   if (data.is_one_process() || (is_fsdp(data) && data.fsdp.cpu_ram_efficient_loading)) return 1;

@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
-#include "core/plan/host_memory.hpp"
 #include "core/job/training_job.hpp"
 #include "core/layers/layer_plan.hpp"
 #include "core/model/architecture.hpp"
+#include "core/plan/host_memory.hpp"
 #include "core/tape/tape.hpp"
 
 namespace tidemark {

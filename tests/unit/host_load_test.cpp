@@ -1,5 +1,6 @@
 // What a node keeps of a model while its processes load it. Seen with transformers 5.12.1 and safetensors 0.8 on a CPU:
-// of a checkpoint of 637 MiB in bf16 none was a process's own memory where it was loaded in bf16, twice as much in fp32.
+// of a checkpoint of 637 MiB in bf16 none was a process's own memory where it was loaded in bf16, twice as much in
+// fp32.
 #include <string>
 
 #include "tests/unit/asked.hpp"

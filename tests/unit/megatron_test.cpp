@@ -60,7 +60,8 @@ TEST_CASE("an optimizer on the host leaves 6 bytes per parameter under Megatron-
   const std::string rest = R"("attention": "eager", "offload": {"optimizer": "cpu")";
   const Estimate none = answered(gpt(R"("data": 8)", rest + "}"));
   CHECK(held(none, Category::kOptimizerStates) == 0);
-  CHECK(none.host.expected >= 16 * kParameters);  // fp32 copies, both moments and gradients, of each of the GPUs on a host
+  CHECK(none.host.expected >=
+        16 * kParameters);  // fp32 copies, both moments and gradients, of each of the GPUs on a host
   const Estimate half = answered(gpt(R"("data": 8)", rest + R"(, "optimizer_fraction": 0.5})"));
   CHECK(held(half, Category::kOptimizerStates) >= 6 * kParameters);
   CHECK(held(half, Category::kOptimizerStates) < 6 * kParameters + 512 * 1024);

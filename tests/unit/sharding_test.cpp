@@ -184,10 +184,10 @@ TEST_CASE("pinned memory comes in powers of two: each part of FSDP 2, each flat 
   CHECK(parts.high - parts.expected == 8 * 2 * ((Bytes{1} << 27) - Bytes{128'256} * 2'048 * 4 / 8));
   const Host flat =
       answered(llama(4, zero(3, 8, R"(, "zero": {"hf_auto": true})") + R"(, "offload": {"optimizer": "cpu",
-        "parameters": "cpu"})")).host;
+        "parameters": "cpu"})"))
+          .host;
   // Weights and their gradients in 16 bits, gradients in fp32; neither master weights nor states are pinned.
-  CHECK(flat.high - flat.expected ==
-        8 * (2 * ((Bytes{1} << 27) - 126'489'088) + (Bytes{1} << 28) - 252'978'176));
+  CHECK(flat.high - flat.expected == 8 * (2 * ((Bytes{1} << 27) - 126'489'088) + (Bytes{1} << 28) - 252'978'176));
   CHECK(answered(llama(4, fsdp2(8))).host.high == 0);
 }
 

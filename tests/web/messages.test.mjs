@@ -31,7 +31,7 @@ test("every message is asked for somewhere", () => {
     /^category\./,
     /^phase\./,
     /^verdict\./,
-    /^result\.(allocated|reserved|device|first)(Help)?$/,
+    /^result\.(allocated|reserved|device|first|host|load)(Help)?$/,
     /^map\.(fits|tight|over|current)$/,
     /^breakdown\.(exact|measured|modelled)$/,
     /^copy\./,

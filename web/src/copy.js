@@ -46,6 +46,9 @@ export function markdownOf(response, state, schema, link, pinned) {
     `| **${t("result.allocated")}** | **${gib(expected)}** | ${expected} |`,
     `| ${t("result.reserved")} | ${gib(estimate.reserved.expected)} | ${estimate.reserved.expected} |`,
     `| ${t("result.device")} | ${gib(estimate.device.expected)} | ${estimate.device.expected} |`,
+    ...(estimate.host.expected > 0
+      ? [`| ${t("result.host")} | ${gib(estimate.host.expected)} | ${estimate.host.expected} |`]
+      : []),
     "",
   );
   if (pinned?.estimate) {

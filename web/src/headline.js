@@ -73,15 +73,17 @@ function wordsAbout({ model, parameters, peak: { phase, at } }) {
   return t("result.about", { job, peak: t("result.peakAt", { phase: phaseName(phase), at }) });
 }
 
-function readings({ allocated, reserved, device, first_step_allocated: first }) {
+function readings({ allocated, reserved, device, first_step_allocated: first, host }) {
   const bytes = { allocated: allocated.expected, reserved: reserved.expected, device: device.expected, first };
+  if (host.expected > 0) bytes.host = host.expected;
+  if (host.load > 0) bytes.load = host.load;
   const reading = ([key, amount]) =>
     h(
       "div",
       { class: "reading" },
       h("dt", {}, t(`result.${key}`)),
       h("dd", {}, figure(amount)),
-      h("dd", { class: "hint" }, t(`result.${key}Help`)),
+      h("dd", { class: "hint" }, t(`result.${key}Help`, { high: gib(host.high) })),
     );
   return h("dl", { class: "readings" }, Object.entries(bytes).map(reading));
 }

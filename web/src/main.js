@@ -24,8 +24,8 @@ import { createSchema } from "./schema.js";
 import { createStore } from "./state.js";
 import { createThemeSwitch } from "./theme.js";
 import { inWords } from "./titles.js";
+import { unpackSlowly } from "./unpackSlowly.js";
 import { openFrameView } from "../widget/frameView.js";
-import { unpack } from "tidemark:unpack";
 
 /** What the page carries in blocks that no browser runs. */
 const data = (name) => document.getElementById(`data-${name}`).textContent;
@@ -221,7 +221,7 @@ function follow({ store, schema, result, importPanel, update }) {
 
 async function start(makeWorker) {
   const engine = openEngine(makeWorker);
-  await speak({ zh: async () => JSON.parse(new TextDecoder().decode(await unpack(data("zh")))) });
+  await speak({ zh: async () => JSON.parse(new TextDecoder().decode(await unpackSlowly(data("zh")))) });
   const schema = createSchema(inWords(JSON.parse(data("describe"))));
   const questions = createQuestions(engine, schema);
   // Of a language alone the example is asked for, as of nothing.

@@ -137,6 +137,10 @@ export default {
   "result.reservedHelp": "torch.cuda.\u200bmax_memory_\u200breserved: with what the allocator keeps cached",
   "result.deviceHelp": "what nvidia-smi shows: reserved and the CUDA context",
   "result.firstHelp": "allocated before optimizer states exist",
+  "result.host": "Host memory",
+  "result.load": "Host at load",
+  "result.hostHelp": "per node; up to {high} where pinned blocks become powers of two",
+  "result.loadHelp": "per node, as its processes read the model",
   "result.recipe":
     "Recipe {name}: weights {weights}, gradients {gradients}, master weights {master}, optimizer states {states}, autocast {autocast}",
   "result.recipeAdapters":

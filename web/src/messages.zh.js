@@ -136,6 +136,10 @@ export default {
   "result.reservedHelp": "torch.cuda.\u200bmax_memory_\u200breserved：含分配器留存的缓存",
   "result.deviceHelp": "nvidia-smi 显示的值：保留量加 CUDA 上下文",
   "result.firstHelp": "优化器状态尚未建立时的分配量",
+  "result.host": "主机内存",
+  "result.load": "加载时的主机内存",
+  "result.hostHelp": "每个节点；锁页内存块取 2 的幂时最多 {high}",
+  "result.loadHelp": "每个节点，各进程读入模型时",
   "result.recipe":
     "精度方案 {name}：权重 {weights}，梯度 {gradients}，主权重 {master}，优化器状态 {states}，autocast {autocast}",
   "result.recipeAdapters":
@@ -613,6 +617,7 @@ export default {
   "option.parallelism.fsdp_options.reshard_last": "最后一层也重新分片",
   "option.parallelism.fsdp_options.no_sync": "每步只归约一次梯度",
   "option.parallelism.fsdp_options.use_orig_params": "参数保持原名",
+  "option.parallelism.fsdp_options.cpu_ram_efficient_loading": "只由一个进程读入模型",
   "option.parallelism.fsdp_options.limit_all_gathers": "限制 all-gather",
   "option.parallelism.fsdp_options.backward_prefetch": "反向中的预先收集",
   "option.parallelism.fsdp_options.forward_prefetch": "前向中的预先收集",
