@@ -9,7 +9,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 if(TIDEMARK_SANITIZE)
   target_compile_options(tidemark_flags INTERFACE
-    -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+    -D_GLIBCXX_ASSERTIONS)
   # g++ sees std::regex (in Catch2) read what is not set once the sanitizers are in: https://gcc.gnu.org/PR105562
   target_compile_options(tidemark_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(tidemark_flags INTERFACE -fsanitize=address,undefined)

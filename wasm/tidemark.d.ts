@@ -533,7 +533,7 @@ export interface Job {
       no_sync?: boolean | null;
       /** FSDP 1: the optimizer sees parameters, not one flat tensor for each unit. @default true */
       use_orig_params?: boolean | null;
-      /** On each node; the others get theirs by broadcast. Else each reads it into host memory. @default false */
+      /** Of a node; else each does, into host memory. @default false */
       cpu_ram_efficient_loading?: boolean | null;
       /** FSDP 1: the host waits where more than two all-gathers are under way; moves no allocation. @default true */
       limit_all_gathers?: boolean | null;

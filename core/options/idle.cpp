@@ -92,6 +92,16 @@ void check_idle(const Request& request, std::span<const std::string_view> change
                       "\"load_in_4bit\" and \"load_in_8bit\" are both true: transformers raises a ValueError.",
                       "false"});
   }
+  if (is_on("parallelism.device_map")) {
+    for (std::string_view name : changed) {
+      if (!begins(name, "parallelism.pipeline,parallelism.virtual_pipeline")) continue;
+      issues.push_back({"INVALID_VALUE",
+                        Severity::kError,
+                        pointer_of(name),
+                        "A device_map has no pipeline: state one of the two.",
+                        {}});
+    }
+  }
   for (std::string_view name : changed) {
     const Relevance& rule = find_option(name)->relevant;
     const std::string_view word = word_in_force(rule.option, request);

@@ -290,7 +290,7 @@ constexpr Option kOptions[] = {
           if (v.boolean) r.open.fsdp_wrap = false;
         }),
     flag("parallelism.fsdp_options.cpu_ram_efficient_loading", false, "One process reads the model",
-         "On each node; the others get theirs by broadcast. Else each reads it into host memory.")
+         "Of a node; else each does, into host memory.")
         .further()
         .sets([](Request& r, const OptionValue& v) { fsdp(r).cpu_ram_efficient_loading = v.boolean; }),
     flag("parallelism.fsdp_options.limit_all_gathers", true, "All-gathers are limited",
@@ -367,7 +367,10 @@ constexpr Option kOptions[] = {
     choice("parallelism.pipeline_schedule", "\"1f1b\"", kSchedules, "Pipeline schedule",
            "In which order a pipeline runs its micro-batches.")
         .further()
-        .into<&TrainingJob::pipeline, &Pipeline::schedule>(),
+        .sets([](Request& r, const OptionValue& v) {
+          Pipeline& how = r.job.pipeline;
+          if (!how.is_device_map()) how.schedule = static_cast<PipelineSchedule>(v.choice);
+        }),
     integer("parallelism.rank", "null", "Pipeline rank",
             "The GPU of a pipeline that the answer is about; else the worst.")
         .within(0, 1e6)

@@ -117,6 +117,9 @@ void check_device_map(const Architecture& architecture, const TrainingJob& job, 
            "device_map is one process: beside it there are no data-, tensor- or context-parallel GPUs (the Trainer "
            "refuses it under torchrun).");
   }
+  if (job.pipeline.rank >= job.pipeline.stages) {
+    refuse(issues, "/parallelism/rank", "Its GPUs count from 0 to parallelism.device_map - 1.");
+  }
   if (job.pipeline.chunks > 1 || job.pipeline.micro_batches > 1) {
     refuse(issues, kMap, "device_map has neither chunks nor micro-batches of a pipeline.");
   }

@@ -124,7 +124,7 @@ void write_headline(Writer& w, const Answer& answer) {
   if (host.expected > 0)
     w.range("host memory", {host.expected, host.expected, host.high}, "per node: paged and offloaded");
   if (host.load > 0)
-    w.range("host at load", {host.load, host.load, host.load}, "per node: each process reads the model");
+    w.range("host at load", {host.load, host.load, host.load}, "per node: as processes read the model");
 }
 
 void write_ranks(Writer& w, const Answer& answer) {

@@ -218,6 +218,23 @@ TEST_CASE("the embeddings of a device_map may lie on another GPU than the first"
   CHECK(three.ranks[1].parameters > 0);
 }
 
+TEST_CASE("the GPU that an answer is about is one of the device_map's, and no pipeline's") {
+  const auto answers = [](const std::string& more) {
+    return ask_catalog(llama(R"(, "parallelism": {"device_map": 2, )" + more + "}")).estimate.has_value();
+  };
+  CHECK(answers(R"("rank": 1)"));
+  const auto peak = [](const char* more) {
+    const std::string job = std::string{R"(, "parallelism": {"device_map": 2)"} + more + "}";
+    return ask_catalog(llama(job)).estimate->allocated.expected;
+  };
+  CHECK(peak(R"(, "pipeline_schedule": "1f1b")") == peak(""));  // what a pipeline would have by default says nothing
+  for (const char* wrong : {R"("rank": 2)", R"("rank": 64)", R"("pipeline": 2)", R"("pipeline_layout": [2, 6])",
+                            R"("pipeline_schedule": "gpipe")", R"("virtual_pipeline": 2)"}) {
+    CAPTURE(wrong);
+    CHECK_FALSE(answers(wrong));
+  }
+}
+
 TEST_CASE("a device_map is one process without masks") {
   CHECK_FALSE(ask_catalog(llama(R"(, "parallelism": {"device_map": 2, "data": 2})")).estimate);
   CHECK_FALSE(ask_catalog(llama(R"(, "padding": true, "parallelism": {"device_map": 2})")).estimate);
