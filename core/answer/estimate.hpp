@@ -72,7 +72,7 @@ struct ParameterCounts {
   Count saved_modules = 0;    ///< modules trained in full beside them
 };
 
-/// Memory of a node's host.
+/// Memory of a node's host, in bytes.
 struct Host {
   Bytes expected = 0;  ///< offloaded and paged state
   Bytes high = 0;      ///< with blocks of powers of two, where that is pinned
@@ -85,7 +85,7 @@ struct Estimate {
   Range reserved;   ///< torch.cuda.max_memory_reserved
   Range device;     ///< what nvidia-smi shows for the process: reserved + CUDA context
   Bytes first_step_allocated = 0;
-  Host host;
+  Host host;  ///< per node
   Peak peak;
   Bytes phase_peaks[kPhaseCount] = {};    ///< largest `allocated` of each phase, indexed by Phase
   Bytes phase_live[kPhaseCount] = {};     ///< the same without what the allocator does not split off

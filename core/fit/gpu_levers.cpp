@@ -197,7 +197,7 @@ std::vector<Step> sharding_steps(const TrainingJob& job) {
     if (now == Sharding::kNone) settings = stating_recipe(job, std::move(settings));
     steps.push_back(step_of(Lever::kSharding, std::move(title), std::move(settings), cost, already));
   };
-  if (now == Sharding::kFsdp2 || now == Sharding::kFsdp1) {
+  if (is_fsdp(now)) {
     if (how.replicas > 1) {
       to("Parts divided among all GPUs, not in each group", {set_count("parallelism.fsdp_options.replicate", 1)},
          kGathered, kGathered.weight - 4);

@@ -22,7 +22,7 @@ bool divides_head(const TrainingJob& job) {
   if (job.tensor.is_used()) return true;
   if (!job.data_parallel.is_sharded()) return false;
   const Sharding how = job.data_parallel.sharding;
-  return how == Sharding::kFsdp1 || how == Sharding::kFsdp2 || how == Sharding::kZero3;
+  return is_fsdp(how) || how == Sharding::kZero3;
 }
 
 /// transformers 5.12 trainer.py compute_loss: with a label smoother the model is handed no labels, and returns logits.

@@ -383,7 +383,7 @@ void stand_for_combinations(TrainingJob& job, Issues& issues) {
   }
   DataParallel& data = job.data_parallel;
   Offload& offload = job.offload;
-  const bool fsdp = data.sharding == Sharding::kFsdp1 || data.sharding == Sharding::kFsdp2;
+  const bool fsdp = is_fsdp(data.sharding);
   // CPUOffload(offload_params=True), CPUOffloadPolicy: what waits on the host is stepped there.
   if (fsdp && offload.parameters) offload.optimizer = offload.gradients = true;
   if (offload.parameters && data.sharding == Sharding::kFsdp1) {

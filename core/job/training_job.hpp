@@ -210,6 +210,10 @@ enum class Sharding : std::uint8_t {
   kZero3,  ///< and weights
 };
 
+constexpr bool is_fsdp(Sharding sharding) {
+  return sharding == Sharding::kFsdp1 || sharding == Sharding::kFsdp2;
+}
+
 /// torch.distributed.fsdp.BackwardPrefetch: when the weights of the next unit in backward are gathered.
 enum class BackwardPrefetch : std::uint8_t { kPre, kPost, kNone };
 

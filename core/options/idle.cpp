@@ -20,7 +20,7 @@ bool is_zero(const Request& r) {
   return r.job.data_parallel.sharding >= Sharding::kZero1;
 }
 bool is_fsdp(const Request& r) {
-  return r.job.data_parallel.sharding != Sharding::kNone && !is_zero(r);
+  return is_fsdp(r.job.data_parallel.sharding);
 }
 
 // Of several that one option has the last that is not met is told.

@@ -118,7 +118,7 @@ void check_device_map(const Architecture& architecture, const TrainingJob& job, 
            "refuses it under torchrun).");
   }
   if (job.pipeline.rank >= job.pipeline.stages) {
-    refuse(issues, "/parallelism/rank", "Its GPUs count from 0 to parallelism.device_map - 1.");
+    refuse(issues, "/parallelism/rank", "GPUs of a device_map count from 0 to parallelism.device_map - 1.");
   }
   if (job.pipeline.chunks > 1 || job.pipeline.micro_batches > 1) {
     refuse(issues, kMap, "device_map has neither chunks nor micro-batches of a pipeline.");

@@ -242,7 +242,7 @@ void FullyShard::step(OptimizerRun& optimizer) {
 
 // CPUOffloadPolicy: parts in pinned memory (_fsdp_param.py), gradients that come to it (_fsdp_collectives.py:
 // to("cpu", non_blocking=True)), and the states of an optimizer that runs there.
-HostMemory FullyShard::on_host(const LayerPlan& plan) const {
+HostMemory FullyShard::host_memory(const LayerPlan& plan) const {
   HostMemory sum;
   if (!on_host_) return sum;
   for (const Parameter& p : tape_.parameters()) {

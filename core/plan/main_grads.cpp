@@ -95,7 +95,7 @@ void MainGrads::create_states(OptimizerRun& optimizer) {
 
 // optimizer/cpu_offloading/hybrid_optimizer.py HybridDeviceOptimizer, param_update_in_fp32: fp32 copies, both moments,
 // and pinned memory for the gradients, which come as they are.
-HostMemory MainGrads::on_host(const LayerPlan& plan) const {
+HostMemory MainGrads::host_memory(const LayerPlan& plan) const {
   constexpr Count kCopies = 3;  // the weights and both moments
   HostMemory sum;
   for (const auto& [instance, count] : on_host_) {

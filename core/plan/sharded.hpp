@@ -49,7 +49,7 @@ class Sharded : public Placement {
   /// A micro-step begins that finds what an evaluation has left.
   virtual void follow_evaluation() {}
   /// What this GPU's process keeps in host memory.
-  virtual HostMemory on_host(const LayerPlan& /*plan*/) const { return {}; }
+  virtual HostMemory host_memory(const LayerPlan& /*plan*/) const { return {}; }
 };
 
 /// A flat tensor of as many elements: parts and buffers are nothing else.

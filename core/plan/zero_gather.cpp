@@ -121,7 +121,7 @@ void ZeroGather::end_micro_steps() {
 // stage3.py: offload_param moves the parts (_create_fp16_partitions_with_defragmentation), offload_optimizer what
 // follows `self.device`: gradients of the parts in 16 bits (grad_partitions_flat_buffer) and fp32 (those of a group
 // that is stepped at once), which are pinned unless pin_memory is false, master weights and states, which are not.
-HostMemory ZeroGather::on_host(const LayerPlan&) const {
+HostMemory ZeroGather::host_memory(const LayerPlan&) const {
   HostMemory sum;
   if (parts_on_host_) sum.pin(share_);
   if (reference_ || !states_on_host_) return sum;

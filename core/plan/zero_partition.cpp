@@ -60,7 +60,7 @@ void ZeroPartition::collect() {
 
 // __init__: master weights, their gradients, a 16-bit copy and a buffer of the largest gradient, all pinned unless
 // pin_memory is false; the states of the optimizer, which runs on the host.
-HostMemory ZeroPartition::on_host(const LayerPlan&) const {
+HostMemory ZeroPartition::host_memory(const LayerPlan&) const {
   constexpr Count kFp32Copies = 2;  // weights and gradients
   HostMemory sum;
   if (!on_host_) return sum;

@@ -20,7 +20,7 @@ class ZeroPartition : public Sharded {
   void prepare_step() override;
   void create_states(OptimizerRun& optimizer) override;
   void step(OptimizerRun& optimizer) override;
-  HostMemory on_host(const LayerPlan& plan) const override;
+  HostMemory host_memory(const LayerPlan& plan) const override;
 
   void declare(Parameter& p) override;
   void take_gradient(std::int32_t parameter, Tensor grad) override;

@@ -1,5 +1,4 @@
 #include "core/step/estimate.hpp"
-#include "core/step/host_load.hpp"
 
 #include <algorithm>
 
@@ -7,6 +6,7 @@
 #include "core/plan/pipeline.hpp"
 #include "core/runtime/cublas.hpp"
 #include "core/step/device_map.hpp"
+#include "core/step/host_load.hpp"
 #include "core/step/itemise.hpp"
 #include "core/step/quick_peak.hpp"
 #include "core/step/range.hpp"

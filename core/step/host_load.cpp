@@ -7,16 +7,12 @@
 namespace tidemark {
 namespace {
 
-bool is_fsdp(const DataParallel& data) {
-  return data.sharding == Sharding::kFsdp1 || data.sharding == Sharding::kFsdp2;
-}
-
 // from_pretrained puts the model where a device_map says, or else on the CPU. TRL 1.9 trainer/utils.py
 // create_model_from_path says "auto" unless processes of DDP or DeepSpeed load it.
 bool loads_on_cpu(const TrainingJob& job) {
   const DataParallel& data = job.data_parallel;
   if (job.method == Method::kQlora || job.pipeline.is_used() || data.sharding == Sharding::kZero3) return false;
-  if (job.framework.name == "trl") return data.is_used() && !data.is_one_process() && !is_fsdp(data);
+  if (job.framework.name == "trl") return data.is_used() && !data.is_one_process() && !is_fsdp(data.sharding);
   constexpr std::string_view kPlain[] = {"transformers", "pytorch", "accelerate", "autotrain"};
   return std::find(std::begin(kPlain), std::end(kPlain), job.framework.name) != std::end(kPlain);
 }
@@ -33,7 +29,7 @@ bool maps_files(const TrainingJob& job) {
 // which no one writes to.
 Count readers(const TrainingJob& job) {
   const DataParallel& data = job.data_parallel;
-  if (data.is_one_process() || (is_fsdp(data) && data.fsdp.cpu_ram_efficient_loading)) return 1;
+  if (data.is_one_process() || (is_fsdp(data.sharding) && data.fsdp.cpu_ram_efficient_loading)) return 1;
   return std::min(data.per_node, job.gpus());
 }
 

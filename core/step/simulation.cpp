@@ -296,8 +296,8 @@ Simulation simulate_step(const Architecture& architecture, const TrainingJob& jo
   HostMemory activations;
   for (const auto& [instance, bytes] : t.offloaded()) activations.pin(bytes, s.plan.multiplicity(instance));
   s.on_host.add({activations.bytes / recorded, activations.rounding / recorded}, processes);
-  if (sharded) s.on_host.add(sharded->on_host(s.plan), processes);
-  if (reference) s.on_host.add(reference->on_host(s.plan), processes);
+  if (sharded) s.on_host.add(sharded->host_memory(s.plan), processes);
+  if (reference) s.on_host.add(reference->host_memory(s.plan), processes);
   s.picture_tokens = net.picture_tokens;
   s.attention_kernel = net.attention_kernel;
   s.has_float8_products = net.has_float8_products;
