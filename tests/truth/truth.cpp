@@ -287,8 +287,8 @@ int run(int argc, char** argv) {
   check_oracle(c, "public records", without(t.open, t.deviations), 259, kDense);
   check_oracle(c, "extra records", without(t.extra, t.deviations), 467, kDense);
   check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 800, kDense);
-  check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 2488);
-  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 1362, kMulti);
+  check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 2506);
+  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 1364, kMulti);
   check_oracle(c, "records of loops", without(t.loops, t.deviations), 256, kLoops);
   check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 313);
   check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 223);
