@@ -8,7 +8,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
-import { pack, packSlowly } from "../wasm/pack.mjs";
+import { pack } from "./pack.mjs";
 import { accuracyOf } from "./accuracy.mjs";
 import { compactDescribe, compactGpus, compactModels } from "./catalog.mjs";
 import { example } from "./src/example.js";
@@ -64,10 +64,9 @@ const describe = tidemark.handleText({ verb: "describe" });
 const schema = createSchema(JSON.parse(describe));
 const answer = tidemark.handleText(schema.toRequest(example));
 const data = {
-  engines: packSlowly(wasm, reader),
-  models: packSlowly(Buffer.from(models)),
-  gpus: pack(Buffer.from(gpus)),
-  zh: packSlowly(Buffer.from(JSON.stringify({ ...chinese, said }))),
+  engines: pack(wasm, reader),
+  catalogs: pack(Buffer.from(gpus), Buffer.from(models)),
+  zh: pack(Buffer.from(JSON.stringify({ ...chinese, said }))),
   describe: ascii(compactDescribe(describe)),
   example: ascii(answer),
 };
@@ -78,7 +77,6 @@ const parts = {
   "tidemark:accuracy": { contents: `export const accuracy = ${JSON.stringify(accuracy)}`, loader: "js" },
   "tidemark:api": { contents: `export * from ${JSON.stringify(join(engine, "api.js"))}`, loader: "js" },
   "tidemark:reader": { contents: `export * from ${JSON.stringify(join(engine, "reader.js"))}`, loader: "js" },
-  "tidemark:unpack": { contents: `export * from ${JSON.stringify(join(root, "wasm/unpack.mjs"))}`, loader: "js" },
 };
 const inlined = {
   name: "tidemark",
@@ -186,7 +184,7 @@ const html = read(web, "src/index.html")
   .replace("%POLICY%", () => policy)
   .replace("%STYLE%", () => style)
   .replace("%FIRST%", () => blocks("describe", "example", "zh"))
-  .replace("%DATA%", () => blocks("engines", "models", "gpus"))
+  .replace("%DATA%", () => blocks("engines", "catalogs"))
   .replace("%SCRIPT%", () => script);
 const leftover = Object.values(data)
   .reduce((rest, text) => rest.replace(text, ""), html.replace(script, ""))
@@ -211,7 +209,7 @@ copyFileSync(join(root, "THIRD_PARTY_NOTICES.txt"), join(dist, "THIRD_PARTY_NOTI
 // The size table, and the budgets.
 const gzipped = (data) => gzipSync(data, { level: 9 }).length;
 const lesserScript = await bundle(scriptWith(withoutReading));
-const engineAlone = packSlowly(wasm);
+const engineAlone = pack(wasm);
 const withoutReader = html.replace(data.engines, engineAlone).replace(script, () => lesserScript);
 const rows = [
   ["index.html", html.length, gzipped(html)],
@@ -224,8 +222,7 @@ const rows = [
   ...Object.entries({
     "packed engine and reader": data.engines,
     "  the engine alone": engineAlone,
-    models: data.models,
-    GPUs: data.gpus,
+    "models and GPUs": data.catalogs,
     Chinese: data.zh,
     describe: data.describe,
     example: data.example,

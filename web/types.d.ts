@@ -1,14 +1,9 @@
-// What only the page's build knows (web/build.mjs): the engine's glue and the reader of what the page carries.
+// What only the page's build knows (web/build.mjs): the engine's glue and the reader's.
 declare module "tidemark:api" {
   export function createTidemarkFrom(wasm: Uint8Array): Promise<import("../wasm/tidemark.js").Tidemark>;
 }
 declare module "tidemark:reader" {
   export function createReaderFrom(wasm: Uint8Array): Promise<any>;
-}
-declare module "tidemark:unpack" {
-  export function unpack(text: string): Promise<Uint8Array>;
-  export function packedStream(text: string): ReadableStream<Uint8Array>;
-  export function bytesOf(stream: ReadableStream<Uint8Array>): Promise<Uint8Array>;
 }
 declare module "tidemark:styles" {
   export const styles: string;

@@ -20,6 +20,8 @@ struct BertNames {
 };
 extern const BertNames kNomicBertNames, kJinaNames;
 
+/// The windowed layers' mask of an encoder: none while the window covers everything and nothing is padded.
+void make_window_mask(Net& net, const Tensor& embeds);
 /// BertLMPredictionHead.forward, RobertaLMHead.forward
 Tensor bert_lm_head(Net& net, Tensor hidden);
 /// ForMaskedLMLoss, which works on an fp32 copy.

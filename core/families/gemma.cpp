@@ -1,5 +1,7 @@
 // Gemma 1, 2 and 3 (text) and VaultGemma: embeddings scaled, norms in fp32 around one plus the weight; from the second
 // generation a norm after each branch too, from the third a norm over each head of q and k and two kinds of rotation.
+#include "core/families/gemma.hpp"
+
 #include "core/families/family.hpp"
 #include "core/layers/norms.hpp"
 
@@ -29,6 +31,8 @@ void read_gemma_config(ConfigFields& fields, Architecture& architecture) {
   fields.accept({"hidden_activation"});
 }
 
+}  // namespace
+
 // transformers 5.12.1 models/gemma2/configuration_gemma2.py: Gemma2Config;
 // models/vaultgemma/configuration_vaultgemma.py: VaultGemmaConfig has the same keys and defaults.
 void read_gemma2_config(ConfigFields& fields, Architecture& architecture) {
@@ -46,6 +50,8 @@ void read_gemma2_config(ConfigFields& fields, Architecture& architecture) {
     architecture.attention_softcap = fields.number({"attn_logit_softcapping"}, 50.0) != 0.0;
   }
 }
+
+namespace {
 
 // transformers 5.12.1 models/gemma3/configuration_gemma3.py: Gemma3TextConfig. Google's own files leave the heads and
 // the vocabulary to the class, so here their absence is no error.
@@ -207,13 +213,21 @@ Tensor head(Net& net, Tensor hidden) {
   return net.lm_head("lm_head", std::move(hidden), net.V);
 }
 
-Tensor softcapped_head(Net& net, Tensor hidden) {
-  Scope in(net.tape, "", kHead2);
-  Tensor logits = net.lm_head("lm_head", std::move(hidden), net.V);
+}  // namespace
+
+Tensor gemma_softcap(const Net& net, Tensor logits_in) {
+  Tensor logits = std::move(logits_in);
   if (!net.arch.logit_softcap) return logits;
   logits = mul_scalar(std::move(logits));
   logits = tanh(std::move(logits));
   return mul_scalar(std::move(logits));
+}
+
+namespace {
+
+Tensor softcapped_head(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kHead2);
+  return gemma_softcap(net, net.lm_head("lm_head", std::move(hidden), net.V));
 }
 
 }  // namespace

@@ -73,7 +73,8 @@ constexpr DecoderHeads kDecoderNames = {
 constexpr const char* kClassifier =
     "transformers 5.12 models/modernbert/modeling_modernbert.py: ModernBertForSequenceClassification.forward";
 
-// The windowed layers' mask: none while the window covers everything and nothing is padded.
+}  // namespace
+
 void make_window_mask(Net& net, const Tensor& embeds) {
   Scope in(net.tape, "sliding_mask", kMasks);
   Tape& t = net.tape;
@@ -87,6 +88,8 @@ void make_window_mask(Net& net, const Tensor& embeds) {
   if (net.job.attention == AttentionKernel::kEager) mask = t.allocate(square, embeds.dtype(), "eager mask");
   net.shared.sliding_mask = std::move(mask);
 }
+
+namespace {
 
 Tensor embeddings(Net& net) {
   Scope in(net.tape, "model.embeddings", kEmbeddings);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """latest_jobs.py [FAMILY...] > jobs.jsonl: families that came last, a few layers of the published widths: ModernBERT's decoder (Ettin), with a
-few of several GPUs (`…-multi`), Wav2Vec2-BERT and MiniMax-M3, its language model alone and with pictures."""
+few of several GPUs (`…-multi`), Wav2Vec2-BERT, MiniMax-M3, its language model alone and with pictures, and T5Gemma."""
 import json
 import sys
 
@@ -25,8 +25,14 @@ M3_VISION = {"model_type": "minimax_m3_vl_vision", "hidden_size": 1280, "interme
              "patch_size": 14, "temporal_patch_size": 2, "spatial_merge_size": 2}
 M3 = {"model_type": "minimax_m3_vl", "architectures": ["MiniMaxM3SparseForConditionalGeneration"], "projector_hidden_size": 6144,
       "text_config": M3_TEXT, "vision_config": M3_VISION}
+T5G_MODULE = {"model_type": "t5_gemma_module", "vocab_size": 256000, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 3,
+              "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "hidden_activation": "gelu_pytorch_tanh",
+              "max_position_embeddings": 8192, "sliding_window": 4096, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0}
+T5G = {"model_type": "t5gemma", "architectures": ["T5GemmaForConditionalGeneration"], "encoder": T5G_MODULE, "decoder": T5G_MODULE,
+       "tie_word_embeddings": True}
+NARROW = {"hidden_size": 768, "intermediate_size": 2048, "num_attention_heads": 12, "num_key_value_heads": 12, "head_dim": 64}
 
-TARGETS = {"modernbert-decoder": r".*attn\.(q_proj|v_proj)", "wav2vec2-bert": ["linear_q", "linear_v"],
+TARGETS = {"t5gemma": r".*(self|cross)_attn\.(q_proj|v_proj)", "modernbert-decoder": r".*attn\.(q_proj|v_proj)", "wav2vec2-bert": ["linear_q", "linear_v"],
            "minimax_m3_vl_text": r".*self_attn\.(q_proj|v_proj)"}
 FSDP2 = {"strategy": "fsdp2", "data": 4, "param_dtype": "bf16", "reduce_dtype": "fp32"}
 SEVERAL = [
@@ -44,6 +50,11 @@ WITHOUT_FLASH = [row for row in TEXTS if "fa2" not in row[0]] + [
 ]
 SEEN = [(*row[:4], max(row[4], 512 * row[5].get("images", 0)), {**row[5], **({"image_size": [448, 672] if row[5]["image_size"] != [768, 1280] else [672, 1120]} if "image_size" in row[5] else {})})
         for row in SIGHTS if row[0] != "fa2"]
+PAIRS = [(*row[:5], {**row[5], "target_len": row[4] // 4}) for row in TEXTS] + [
+    ("long", "full", "bf16_amp", 1, 5000, {**CK, "target_len": 300}),
+    ("fsdp2", "full", "fp32", 1, 512, {"parallelism": FSDP2, **CK, "target_len": 128}),
+    ("zero3-lora", "lora", "bf16", 2, 512, {"parallelism": {"strategy": "zero3", "data": 2, "hf_auto": True}, **lora(), **CK, "target_len": 128}),
+]
 CLASSIFIERS = [row for row in TEXTS if row[0] in ("full", "amp", "padded", "lora", "fp32")]
 SPREAD = [
     ("fsdp2-lora", "lora", "bf16", 1, 1024, {"parallelism": {"strategy": "fsdp2", "data": 4}, **lora(), **CK}),
@@ -81,6 +92,8 @@ FAMILIES = {
     "minimax-m3-text": ("moe", M3_TEXT, WITHOUT_FLASH),
     "minimax-m3-multi": ("moe", M3_TEXT, SPREAD),
     "minimax-m3": ("vlm", M3, SEEN),
+    "t5gemma": ("seq2seq", T5G, PAIRS),
+    "t5gemma-b": ("seq2seq", {**T5G, "encoder": {**T5G_MODULE, **NARROW}, "decoder": {**T5G_MODULE, **NARROW}}, PAIRS[:6]),
     "w2v-bert": ("audio", W2V, SOUNDS),
     "w2v-bert-adapter": ("audio", w2v(add_adapter=True, mask_time_prob=0.0), SOUNDS),
     "w2v-bert-masked": ("audio", w2v(apply_spec_augment=True, attention_dropout=0.1, hidden_dropout=0.1, feat_proj_dropout=0.1,
@@ -102,6 +115,8 @@ def job(name, kind, config, row):
         more["freeze"] = ["vision_tower"]
     if what == "lora-attention":
         more["lora"] = {**more["lora"], "target_modules": TARGETS[config["model_type"]]}
+    if "lora" in more and kind == "seq2seq":
+        more["lora"] = {**more["lora"], "task_type": "SEQ_2_SEQ_LM"}
     size = {"audio_seconds": length} if kind == "audio" else {"seq_len": length}
     kernel = "eager" if kind == "audio" else "sdpa"
     return {"id": f"{name}-{what}", "kind": kind, "config": config, "method": method, "precision": precision, "micro_batch": rows, **size,

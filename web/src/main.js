@@ -24,7 +24,7 @@ import { createSchema } from "./schema.js";
 import { createStore } from "./state.js";
 import { createThemeSwitch } from "./theme.js";
 import { inWords } from "./titles.js";
-import { unpackSlowly } from "./unpackSlowly.js";
+import { unpack } from "./unpack.js";
 import { openFrameView } from "../widget/frameView.js";
 
 /** What the page carries in blocks that no browser runs. */
@@ -53,7 +53,7 @@ const partsOf = (names) => async () => {
 /** What reads other people's files: a module and a worker of its own, made with the first file. */
 const openReader = (makeWorker) =>
   createEngine({
-    partsOf: partsOf(["engines", "models"]),
+    partsOf: partsOf(["engines", "catalogs"]),
     makeWorker: () => makeWorker("reader"),
     makeLocal: createLocalReader,
     describeFailure: (reason) => t("import.failed", { reason }),
@@ -62,7 +62,7 @@ const openReader = (makeWorker) =>
 
 function openOneEngine(makeWorker) {
   return createEngine({
-    partsOf: partsOf(["engines", "models", "gpus"]),
+    partsOf: partsOf(["engines", "catalogs"]),
     makeWorker,
     makeLocal: () => createLocalWorker(openPacked),
     // For whoever looks into the page: where it computes.
@@ -221,7 +221,7 @@ function follow({ store, schema, result, importPanel, update }) {
 
 async function start(makeWorker) {
   const engine = openEngine(makeWorker);
-  await speak({ zh: async () => JSON.parse(new TextDecoder().decode(await unpackSlowly(data("zh")))) });
+  await speak({ zh: async () => JSON.parse(new TextDecoder().decode(await unpack(data("zh")))) });
   const schema = createSchema(inWords(JSON.parse(data("describe"))));
   const questions = createQuestions(engine, schema);
   // Of a language alone the example is asked for, as of nothing.

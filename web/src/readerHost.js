@@ -2,7 +2,7 @@
 // its first message is {parts: {engines, models}}, packed as the page carries them. Requests: {read: sources}, {compare: estimate},
 // {write: format, request, model}, {patch: sources, changes}, {formats: true}.
 import { createReaderFrom } from "tidemark:reader";
-import { unpackSlowly } from "./unpackSlowly.js";
+import { unpack } from "./unpack.js";
 
 /** reply(message) is called for each message. Returns the function that takes one. */
 export function createReaderHost(reply) {
@@ -21,12 +21,12 @@ export function createReaderHost(reply) {
   };
 }
 
-async function start({ engines, models }) {
-  const reader = await createReaderFrom(await unpackSlowly(engines, 1));
+async function start({ engines, catalogs }) {
+  const reader = await createReaderFrom(await unpack(engines, 1));
   let catalog = null;
   /** The config.json of a catalog's model. */
   async function configOf(id) {
-    catalog ??= JSON.parse(new TextDecoder().decode(await unpackSlowly(models))).models;
+    catalog ??= JSON.parse(new TextDecoder().decode(await unpack(catalogs, 1))).models;
     return catalog.find((model) => model.id === id)?.config ?? null;
   }
   return async (request) => {
