@@ -254,6 +254,7 @@ struct Zero {
   Count persistence_threshold = -1;  ///< stage 3: parameters of fewer elements are never let go; −1: DeepSpeed's
   Count max_live = 0;                ///< stage 3: so many may be gathered at a time
   Count max_reuse_distance = 0;      ///< stage 3: what is used again within so many stays
+  Count sub_group = 0;               ///< stage 3: parts of so many are stepped together
   bool overlap = true;               ///< overlap_comm
   bool keeps_frozen = true;          ///< stage 3, behind re-entrant checkpoints: DeepSpeed from 0.19.3 on
 
@@ -363,9 +364,14 @@ struct Evaluation {
   std::partial_ordering operator<=>(const Evaluation&) const = default;
 };
 
-/// What waits in host memory.
+/// What waits in host memory, or beyond it.
 struct Offload {
   bool optimizer = false, parameters = false, gradients = false;
+  bool states_on_disk = false, weights_on_disk = false;  ///< ZeRO-Infinity: those of the former two on NVMe
+  bool pinned = true;                                    ///< DeepSpeed's pin_memory
+  Count state_buffers = 4, weight_buffers = 5;           ///< what passes through the host on its way to the disk
+  Count weight_buffer_size = 100'000'000;                ///< elements of one
+  Count max_in_cpu = 1'000'000'000;                      ///< elements of weights that stay in host memory nevertheless
   bool activations = false;      ///< all that autograd saves
   double optimizer_share = 1.0;  ///< of what the optimizer steps, that it steps on the host
 

@@ -43,6 +43,8 @@ constexpr HarmlessKey kHarmless[] = {
     {"adam_beta1", kSchedule},
     {"adam_beta2", kSchedule},
     {"adam_epsilon", kSchedule},
+    {"allgather_bucket_size", "parts are gathered into the weights themselves"},
+    {"round_robin_gradients", "it is the order in which gradients are divided"},
     {"bnb_4bit_compute_dtype", "it is taken to be the dtype of autocast, or of the weights"},
     {"eval_steps", kBetween},
     {"eval_strategy", kBetween},
@@ -64,6 +66,8 @@ constexpr ForeignKey kForeign[] = {
     {"freeze_extra_modules",
      "Name what is frozen instead: \"freeze\": [\"layers.0\", \"layers.1\"] with method freeze."},
     {"liger_layer_norm,liger_cross_entropy,fp8,use_scattermoe,quantize_moe_experts", "Not modelled yet."},
+    {"zero_hpz_partition_size,zero_quantized_weights,zero_quantized_gradients,mics_shard_size",
+     "ZeRO++ and MiCS are not modelled. Leave this key out."},
     {"flex_attention", "Say \"attention\": \"flex_attention\"."},
 };
 

@@ -17,7 +17,9 @@ constexpr std::string_view kNotYet =
 constexpr std::size_t kLongestRelease = 20;
 
 constexpr Option elements(std::string_view name, std::string_view label, std::string_view help) {
-  return integer(name, "null", label, help).within(0, 1e15, "elements").further();
+  Option option = integer(name, "null", label, help).within(0, 1e15, "elements").further();
+  option.automatic = [](Request& r) { r.job.data_parallel.zero.hf_auto = true; };
+  return option;
 }
 
 constexpr Choice kFsdp[] = {
@@ -331,6 +333,7 @@ constexpr Option kOptions[] = {
         .sets([](Request& r, const OptionValue& v) { zero(r).hf_auto = v.boolean; }),
     flag("parallelism.zero.overlap_comm", true, "Reduction during backward",
          "Two buckets for gradients instead of one.")
+        .known_as("deepspeed.overlap_comm")
         .further()
         .sets([](Request& r, const OptionValue& v) { zero(r).overlap = v.boolean; }),
     text("parallelism.zero.version", "null", "DeepSpeed's release",
@@ -344,19 +347,33 @@ constexpr Option kOptions[] = {
           zero(r).keeps_frozen = release_of(v.text) >= std::array{0, 19, 3};
         }),
     elements("parallelism.zero.reduce_bucket_size", "reduce_bucket_size", "Elements of a bucket of gradients.")
+        .known_as("deepspeed.reduce_bucket_size")
         .sets([](Request& r, const OptionValue& v) { zero(r).reduce_bucket = v.integer; }),
     elements("parallelism.zero.stage3_prefetch_bucket_size", "stage3_prefetch_bucket_size",
              "Elements of weights that are gathered ahead.")
+        .known_as("deepspeed.stage3_prefetch_bucket_size")
         .sets([](Request& r, const OptionValue& v) { zero(r).prefetch_bucket = v.integer; }),
     elements("parallelism.zero.stage3_param_persistence_threshold", "stage3_param_persistence_threshold",
              "Parameters of fewer elements stay whole.")
+        .known_as("deepspeed.stage3_param_persistence_threshold")
         .sets([](Request& r, const OptionValue& v) { zero(r).persistence_threshold = v.integer; }),
     elements("parallelism.zero.stage3_max_live_parameters", "stage3_max_live_parameters",
              "Elements that may be whole at a time.")
+        .known_as("deepspeed.stage3_max_live_parameters")
         .sets([](Request& r, const OptionValue& v) { zero(r).max_live = v.integer; }),
     elements("parallelism.zero.stage3_max_reuse_distance", "stage3_max_reuse_distance",
              "What is used again within so many elements stays whole.")
+        .known_as("deepspeed.stage3_max_reuse_distance")
         .sets([](Request& r, const OptionValue& v) { zero(r).max_reuse_distance = v.integer; }),
+    elements("parallelism.zero.sub_group_size", "sub_group_size", "Elements of parts that stage 3 steps together.")
+        .known_as("deepspeed.sub_group_size")
+        .sets([](Request& r, const OptionValue& v) { zero(r).sub_group = v.integer; }),
+    flag("parallelism.zero.contiguous_gradients", true, "contiguous_gradients", "Gradients are copied into buckets.")
+        .known_as("deepspeed.contiguous_gradients")
+        .further()
+        .sets([](Request& r, const OptionValue& v) {
+          if (!v.boolean) r.job.stand_ins.emplace_back("gradients that lie apart, answered by those in buckets");
+        }),
     flag("parallelism.loss_parallel", false, "Loss parallel",
          "Tensor-parallel GPUs take the loss of the logits that each of them has, without gathering them.")
         .further()
@@ -376,7 +393,6 @@ constexpr Option kOptions[] = {
         .within(0, 1e6)
         .further()
         .into<&TrainingJob::pipeline, &Pipeline::rank>(),
-    refused("deepspeed", "DeepSpeed", "A DeepSpeed configuration.", kNotYet),
     refused("fsdp", "FSDP", "FSDP in the words of TrainingArguments.", kNotYet),
 };
 

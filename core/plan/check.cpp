@@ -107,6 +107,12 @@ void check_zero(const TrainingJob& job, Issues& issues) {
   if (!third && (offload.parameters || offload.gradients)) {
     refuse(issues, "/offload", "ZeRO-1 and -2 offload the optimizer alone.", "none");
   }
+  // swap_tensor/utils.py SwapBufferManager.allocate: none are given where there are too few.
+  constexpr Count kAdamBuffers = 4;
+  if (offload.states_on_disk && offload.state_buffers < kAdamBuffers && job.optimizer.starts_with("adamw")) {
+    refuse(issues, "/offload/optimizer_buffer_count",
+           "DeepSpeed fails: a weight, its gradient and Adam's two moments pass through a buffer each.", "4");
+  }
   if (job.data_parallel.replicas > 1) {
     refuse(issues, "/parallelism/fsdp_options/replicate", "Replicas of all parts are FSDP's.");
   }
@@ -389,6 +395,10 @@ void check_megatron_task(const Architecture& architecture, const TrainingJob& jo
 }  // namespace
 
 void check_sharding(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  const Offload& offload = job.offload;
+  if ((offload.states_on_disk || offload.weights_on_disk) && job.data_parallel.sharding != Sharding::kZero3) {
+    refuse(issues, "/offload", "ZeRO-3 alone has a disk (DeepSpeed's ZeRO-Infinity).", "cpu");
+  }
   if (job.is_megatron()) {
     check_megatron_task(architecture, job, issues);
     return check_megatron(architecture, job, issues);

@@ -20,7 +20,20 @@ constexpr const char* kGathered = "DeepSpeed 0.19.8 runtime/zero/partition_param
 constexpr const char* kSync = "TRL 1.9 generation/vllm_generation.py: sync_weights";
 
 constexpr Count kNormBuffer = 250'000'000;  // _constant_buffered_norm2: elements whose norm is taken at a time
-constexpr Count kSubGroup = 1'000'000'000;  // sub_group_size, elements of parts that are stepped together
+
+// runtime/swap_tensor/utils.py: MIN_AIO_BYTES, AIO_ALIGNED_BYTES; constants.py: AIO_BLOCK_SIZE_DEFAULT is as much as the
+// former, AIO_INTRA_OP_PARALLELISM_DEFAULT is 1.
+constexpr Bytes kLeastSwapped = 1 << 20, kSwapAlignment = 1024;
+
+// optimizer_utils.py OptimizerSwapper: is_swappable_tensor, of fp32 elements.
+bool is_swapped(Count count) {
+  return count * size_of(Dtype::kFp32) >= kLeastSwapped;
+}
+
+// _io_aligned_numel, in bytes.
+Bytes aligned(Bytes bytes) {
+  return (bytes + kSwapAlignment - 1) / kSwapAlignment * kSwapAlignment;
+}
 
 constexpr Stream kAllGather = 1;
 constexpr Stream kReduceAndPartition = 2;
@@ -118,16 +131,46 @@ void ZeroGather::end_micro_steps() {
   become_flat(tape_, trained_share_);
 }
 
+// _create_fp16_sub_groups: trained elements of each.
+std::vector<Count> ZeroGather::sub_groups() const {
+  std::vector<Count> groups = {0};
+  for (const Part& part : parts_) {
+    if (!part.trained) continue;
+    if (groups.back() >= sizes_.sub_group) groups.push_back(0);
+    groups.back() += part.share;
+  }
+  return groups;
+}
+
+bool ZeroGather::on_disk() const {
+  return job_.offload.states_on_disk && is_swapped(std::min(trained_share_, sizes_.sub_group));
+}
+
 // stage3.py: offload_param moves the parts (_create_fp16_partitions_with_defragmentation), offload_optimizer what
 // follows `self.device`: gradients of the parts in 16 bits (grad_partitions_flat_buffer) and fp32 (those of a group
 // that is stepped at once), which are pinned unless pin_memory is false, master weights and states, which are not.
+// What the disk has passes through buffers (swap_tensor/utils.py SwapBufferManager, partitioned_param_swapper.py
+// AsyncPartitionedParameterSwapper), locked as they are, not in blocks of torch's; weights beyond max_in_cpu through one
+// that is as large as a group is before it is divided (reserve_partitioned_swap_space).
 HostMemory ZeroGather::host_memory(const LayerPlan&) const {
+  const Offload& offload = job_.offload;
   HostMemory sum;
-  if (parts_on_host_) sum.pin(share_);
+  const auto put = [&](Bytes bytes) { offload.pinned ? sum.pin(bytes) : sum.add(bytes); };
+  if (parts_on_host_) {
+    const Bytes most = offload.weights_on_disk ? offload.max_in_cpu * size_of(dtype_) : share_;
+    put(std::min(share_, most));
+    if (offload.weights_on_disk) sum.add(aligned(offload.weight_buffer_size * size_of(dtype_)), offload.weight_buffers);
+    if (share_ > most) sum.add(std::min(share_, sizes_.sub_group * size_of(dtype_)) * how_.degree);
+  }
   if (reference_ || !states_on_host_) return sum;
-  sum.pin(trained_share_ * size_of(dtype_));
-  sum.pin(kSubGroup * size_of(Dtype::kFp32), trained_share_ / kSubGroup);
-  sum.pin(trained_share_ % kSubGroup * size_of(Dtype::kFp32));
+  put(trained_share_ * size_of(dtype_));
+  const std::vector<Count> groups = sub_groups();
+  if (on_disk()) {
+    const Count largest = *std::max_element(groups.begin(), groups.end());
+    sum.add(aligned(largest * size_of(Dtype::kFp32)), offload.state_buffers);
+    return sum;
+  }
+  for (const Count group : groups) put(group * size_of(Dtype::kFp32));
   sum.add(trained_share_ * size_of(Dtype::kFp32) + flat_states_on_host(tape_, job_));
   return sum;
 }
@@ -737,10 +780,12 @@ void ZeroGather::reduce_bucket() {
   Tensor flat;
   if (!direct && count > 0) flat = tape_.allocate(elements(count), dtype_, "cat");
   Tensor last;
+  std::vector<Tensor> wide;
   for (const std::int32_t p : in_bucket_) {
-    if (states_on_host_) send_to_host(part_of(p).share, last);
+    if (states_on_host_) send_to_host(part_of(p).share, last, wide);
     part_of(p).grad.reset();
   }
+  swap_out(std::move(wide));
   in_bucket_.clear();
   filled_ = 0;
   tape_.set_stream(kMainStream);
@@ -749,12 +794,23 @@ void ZeroGather::reduce_bucket() {
 
 // partition_grads with the optimizer on the host: the part is taken from there, or added to, and before a step its norm
 // is that of fp64. A name of the loop holds the last one that was added to.
-void ZeroGather::send_to_host(Count share, Tensor& last) {
+void ZeroGather::send_to_host(Count share, Tensor& last, std::vector<Tensor>& wide) {
   Tensor part = tape_.allocate(elements(share), dtype_, "part of the gradient");
   if (job_.gradient_accumulation_steps > 1) last = part;
   if (!boundary_) return;
-  { const Tensor wide = tape_.allocate(elements(std::min(share, kNormBuffer) * 2), Dtype::kFp32, "to fp64 (norm)"); }
-  const Tensor copy = tape_.allocate(elements(share), Dtype::kFp32, "to fp32");
+  { const Tensor norm = tape_.allocate(elements(std::min(share, kNormBuffer) * 2), Dtype::kFp32, "to fp64 (norm)"); }
+  Tensor copy = tape_.allocate(elements(share), Dtype::kFp32, "to fp32");
+  if (on_disk()) wide.push_back(std::move(copy));
+}
+
+// optimizer_utils.py _swap_out_gradients: the disk gets a bucket's gradients together. What is small stays until the step
+// has read it, as does a last piece that is no multiple of the alignment: a view, and with it the whole
+// (_adjust_for_misaligned_lengths).
+void ZeroGather::swap_out(std::vector<Tensor>&& wide) {
+  for (Tensor& gradient : wide) {
+    const Bytes bytes = gradient.shape().numel() * size_of(Dtype::kFp32);
+    if (bytes < kLeastSwapped || bytes % kSwapAlignment != 0) unswapped_.push_back(std::move(gradient));
+  }
 }
 
 void ZeroGather::after_backward() {
@@ -773,6 +829,7 @@ void ZeroGather::create_states(OptimizerRun& optimizer) {
 
 // step: norms in fp64 of each part, then one flat fp32 gradient (_prepare_fp32_grad_for_sub_group).
 void ZeroGather::step(OptimizerRun& optimizer) {
+  unswapped_.clear();
   if (states_on_host_) return;
   const Scope in(tape_, "ZeRO", kStage3);
   const Category before = tape_.default_category();
@@ -780,15 +837,13 @@ void ZeroGather::step(OptimizerRun& optimizer) {
   for (const Part& part : parts_) {
     if (part.trained) const Tensor wide = tape_.allocate(elements(part.share * 2), Dtype::kFp32, "to fp64 (norm)");
   }
-  Count group = 0, left = trained_share_;
-  for (const Part& part : parts_) {
-    group += part.trained ? part.share : 0;
-    if (group == 0 || (group < kSubGroup && group < left)) continue;
+  Count left = trained_share_;
+  for (const Count group : sub_groups()) {
+    if (group == 0) continue;
     Tensor flat = tape_.allocate(elements(group), dtype_, "flatten");
     const Tensor gradient = tape_.allocate(elements(group), Dtype::kFp32, "gradient of the part");
     flat.reset();
     left -= group;
-    group = 0;
     if (left == 0) step_flat(optimizer);
   }
   tape_.set_default_category(before);

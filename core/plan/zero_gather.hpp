@@ -140,7 +140,11 @@ class ZeroGather : public Sharded {
   void prefetch();
   void release();
   void reduce_bucket();
-  void send_to_host(Count share, Tensor& last);
+  void send_to_host(Count share, Tensor& last, std::vector<Tensor>& wide);
+  void swap_out(std::vector<Tensor>&& wide);
+  std::vector<Count> sub_groups() const;
+  // Of the states; a group that is too small stays in host memory.
+  bool on_disk() const;
 
   Tape& tape_;
   const TrainingJob& job_;
@@ -148,6 +152,7 @@ class ZeroGather : public Sharded {
   ZeroSizes sizes_;
   Dtype dtype_;
   bool parts_on_host_, states_on_host_;
+  std::vector<Tensor> unswapped_;  // fp32 gradients that the disk does not get, until the step has read them
   bool recomputes_;
   bool leaves_;               // a mixture's blocks are leaf modules
   bool experts_first_;        // they define their experts before the router

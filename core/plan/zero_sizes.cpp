@@ -4,7 +4,7 @@ namespace tidemark {
 namespace {
 
 // DeepSpeed 0.19.8 runtime/zero/config.py: DeepSpeedZeroConfig.
-constexpr ZeroSizes kDeepSpeed = {500'000'000, 50'000'000, 100'000, 1'000'000'000, 1'000'000'000};
+constexpr ZeroSizes kDeepSpeed = {500'000'000, 50'000'000, 100'000, 1'000'000'000, 1'000'000'000, 1'000'000'000};
 
 }  // namespace
 
@@ -22,6 +22,7 @@ ZeroSizes zero_sizes(const Architecture& architecture, const TrainingJob& job) {
   if (zero.persistence_threshold >= 0) sizes.persistence_threshold = zero.persistence_threshold;
   if (zero.max_live > 0) sizes.max_live = zero.max_live;
   if (zero.max_reuse_distance > 0) sizes.max_reuse_distance = zero.max_reuse_distance;
+  if (zero.sub_group > 0) sizes.sub_group = zero.sub_group;
   return sizes;
 }
 

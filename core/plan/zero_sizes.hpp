@@ -14,6 +14,7 @@ struct ZeroSizes {
   Count persistence_threshold = 0;
   Count max_live = 0;
   Count max_reuse_distance = 0;
+  Count sub_group = 0;
 };
 
 /// Stated ones; else, where sizes are "auto", transformers' (5.12 integrations/deepspeed.py: trainer_config_finalize);

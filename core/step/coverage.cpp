@@ -140,7 +140,7 @@ void add_switches(std::vector<Trait>& traits, const TrainingJob& job) {
        job.evaluation.generates      ? "generates"
        : job.evaluation.keeps_logits ? "logits kept"
                                      : kYes);
-  when(job.offload.optimizer, "offload", "optimizer");
+  when(job.offload.optimizer, "offload", job.offload.states_on_disk ? "optimizer, on disk" : "optimizer");
 }
 
 std::optional<std::size_t> place_of(const Trait& trait) {

@@ -94,6 +94,21 @@ void refuse_too_short(const TrainingJob& job, const Simulation& s, Issues& issue
                     tokens});
 }
 
+// DeepSpeed 0.19.8 swap_tensor/partitioned_param_swapper.py get_buffer: a part that is larger than a buffer is asserted
+// against.
+void refuse_small_buffers(const TrainingJob& job, const Simulation& s, Issues& issues) {
+  if (!job.offload.weights_on_disk) return;
+  const Count shards = job.data_parallel.shards();
+  Count largest = 0;
+  for (const Parameter& p : s.tape->parameters()) largest = std::max(largest, (p.elements() + shards - 1) / shards);
+  if (largest <= job.offload.weight_buffer_size) return;
+  const std::string least = std::to_string(largest);
+  issues.push_back({"INVALID_VALUE", Severity::kError, "/offload/parameters_buffer_size",
+                    "DeepSpeed fails: a GPU's part of the largest weight has " + least +
+                        " elements, a buffer on the way to the disk (offload_param.buffer_size) fewer.",
+                    least});
+}
+
 // torchtitan's policy per operation keeps less than no checkpointing does and more than full: where other code stands
 // in, the range reaches there.
 void reach_up_to_all_kept(const Architecture& architecture, const TrainingJob& job, Estimate& e) {
@@ -208,6 +223,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   note_idle_float8(job, s, e.issues);
   refuse_too_short(job, s, e.issues);
   refuse_mixed_norm(architecture, s, e.issues);
+  refuse_small_buffers(job, s, e.issues);
   e.host.expected = s.on_host.bytes;
   e.host.high = s.on_host.bytes + s.on_host.rounding;
   e.host.load = host_at_load(job, e.parameters.total);
@@ -232,7 +248,11 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
     e.phase_peaks[phase] = w.steady[phase].allocated;
     e.phase_live[phase] = w.steady[phase].live;
   }
-  const Coverage coverage = coverage_of(architecture, job);
+  Coverage coverage = coverage_of(architecture, job);
+  const Offload& offload = job.offload;
+  if (offload.weights_on_disk && e.parameters.total / job.data_parallel.shards() > offload.max_in_cpu) {
+    coverage.stand_ins.emplace_back("weights beyond \"max_in_cpu\" on disk, answered as in host memory");
+  }
   if (options.itemise) {
     e.breakdown = itemise(s, w);
     e.timeline = timeline(s, w);

@@ -154,7 +154,7 @@ class Reader {
         add("INVALID_VALUE", Severity::kError, pointer_of(name),
             "\"" + name + "\" is " + shown(member.value) + "; it must be an object.");
       } else if (!known && !parent && ++unknown_keys_ <= kMostUnknownKeys) {
-        if (const std::string_view why = why_refused(member.key); prefix.empty() && !why.empty()) {
+        if (const std::string_view why = why_refused(member.key); is_others(prefix) && !why.empty()) {
           if (is_on(member.value)) refuse_foreign(member, why);
         } else {
           unknown_key(member.key, prefix);
@@ -162,6 +162,9 @@ class Reader {
       }
     }
   }
+
+  /// Whether other tools' keys stand there.
+  static bool is_others(std::string_view prefix) { return prefix.empty() || prefix == "deepspeed."; }
 
   /// Whether a key of another tool asks for something: not null, false, 0 or 1 (of so many GPUs), nor an empty list.
   static bool is_on(const Value& value) {
@@ -177,7 +180,7 @@ class Reader {
   }
 
   void unknown_key(const std::string& key, const std::string& prefix) {
-    if (const std::string_view why = why_harmless(key); prefix.empty() && !why.empty()) {
+    if (const std::string_view why = why_harmless(key); is_others(prefix) && !why.empty()) {
       add("NO_EFFECT", Severity::kNote, pointer_of(key),
           "\"" + key + "\" moves no memory of the peak: " + std::string{why} + ".");
       return;
@@ -254,6 +257,7 @@ class Reader {
       option.open(request_);
       return;
     }
+    if (value->is_string() && value->string == "auto" && option.automatic != nullptr) return option.automatic(request_);
     OptionValue read;
     if (!convert(option, *value, read)) return;
     given_.push_back(option.name);

@@ -68,10 +68,21 @@ void read_number(Keys& keys, const char* path, const char* key) {
 }
 
 void read_offload(Keys& keys, const char* path, const std::string& section, const char* old) {
-  if (const Node* device = keys["zero_optimization." + section + ".device"]; device != nullptr) {
+  const std::string here = "zero_optimization." + section + ".";
+  if (const Node* device = keys[here + "device"]; device != nullptr) {
     keys.state(path, of(device->text), {device});
   } else if (const Node* flag = keys[std::string{"zero_optimization."} + old]; flag != nullptr && flag->boolean) {
     keys.state(path, of("cpu"), {flag});
+  }
+  for (const char* size : {"buffer_count", "buffer_size"}) {
+    if (const Node* node = keys[here + size]; node != nullptr && node->is_number()) {
+      keys.state(std::string{path} + "_" + size, tidy_number(*node), {node});
+    }
+  }
+  for (const char* own : {"max_in_cpu", "pin_memory"}) {
+    if (const Node* node = keys[here + own]; node != nullptr) {
+      keys.state(std::string{"offload."} + own, node->is_number() ? tidy_number(*node) : to_value(*node), {node});
+    }
   }
   keys.touch("zero_optimization." + section);
 }

@@ -4,9 +4,15 @@
 namespace tidemark::exchange {
 namespace {
 
-void write_offload(std::string_view key, bool offloaded, Writer& out) {
+void write_offload(std::string_view key, bool offloaded, const std::string& device, const Offload& how, Writer& out) {
   if (!offloaded) return;
-  out.line("    \"" + std::string{key} + "\": {\"device\": \"cpu\", \"pin_memory\": true},");
+  out.line("    \"" + std::string{key} + "\": {" + device +
+           ", \"pin_memory\": " + (how.pinned ? "true" : "false") + "},");
+}
+
+std::string place(bool on_disk, Count buffers, const std::string& sizes) {
+  if (!on_disk) return "\"device\": \"cpu\"";
+  return R"("device": "nvme", "nvme_path": "/local_nvme", "buffer_count": )" + std::to_string(buffers) + sizes;
 }
 
 }  // namespace
@@ -23,8 +29,17 @@ Exported write_deepspeed(const ExportJob& job) {
   out.line(std::string{"  \"bf16\": {\"enabled\": "} + (bf16 ? "true" : "false") + "},");
   out.line(std::string{"  \"fp16\": {\"enabled\": "} + (fp16 ? "true" : "false") + "},");
   out.line("  \"zero_optimization\": {");
-  if (job.zero_stage > 0) write_offload("offload_optimizer", job.offload_optimizer, out);
-  if (job.zero_stage == 3) write_offload("offload_param", job.offload_parameters, out);
+  const Offload& offload = how.offload;
+  if (job.zero_stage > 0) {
+    write_offload("offload_optimizer", job.offload_optimizer,
+                  place(offload.states_on_disk, offload.state_buffers, ""), offload, out);
+  }
+  if (job.zero_stage == 3) {
+    const std::string sizes = ", \"buffer_size\": " + std::to_string(offload.weight_buffer_size) +
+                              ", \"max_in_cpu\": " + std::to_string(offload.max_in_cpu);
+    write_offload("offload_param", job.offload_parameters,
+                  place(offload.weights_on_disk, offload.weight_buffers, sizes), offload, out);
+  }
   if (job.zero_stage == 3) out.line("    \"stage3_gather_16bit_weights_on_model_save\": true,");
   out.line("    \"stage\": " + std::to_string(job.zero_stage));
   out.line("  }");
