@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""in_use.py tuned|preferred|generated|evaluated|fused|cut|older AMOUNT SEED > jobs.jsonl    options that public jobs combine, drawn at random over small dense decoders
+"""in_use.py KIND AMOUNT SEED > jobs.jsonl    options that public jobs combine, drawn at random over small dense decoders
 
 tuned: LoRA and its kin as Axolotl's examples have them: bases prepared with norms turned back, rows packed with samples, evaluation, its LoRA
 kernels, optimizers in 8 bits. preferred: TRL's trainers on preferences under re-entrant and offloaded checkpoints, fp16, adapters in 16 bits.
-generated: GRPO likewise. evaluated: SFT with evaluation. fused: Liger's kernels.
-cut: Apple's cut cross-entropy. older: transformers 4.57. Jobs that PEFT or TRL refuse leave no record.
+generated: GRPO and RLOO likewise. evaluated: SFT with evaluation. fused: Liger's kernels. cut: Apple's cut cross-entropy. older: transformers
+4.57. divided: one of several GPUs. smoothed: label smoothing. encoders: those of text and encoder-decoders, evaluated. seeing:
+models that see, divided and evaluated. Jobs that PEFT or TRL
+refuse leave no record.
 """
 import json
 import random
@@ -141,12 +143,94 @@ def older(dice):
     return {**made, "release": "4.57"}
 
 
+def divided(dice):
+    """One of several GPUs, as DeepSpeed's and FSDP's users have them: rows packed, Liger's loss, evaluation, states in host memory."""
+    made = job(dice)
+    strategy = dice.choice(["zero2", "zero3", "zero3", "fsdp2", "fsdp2"])
+    made.update(optimizer="adamw_torch_fused", precision="bf16", loss=dice.choice(["default", "default", "liger_flce"]), kbit_prepare=False)
+    if made["gradient_checkpointing"] == "offload":
+        made["gradient_checkpointing"] = "full"
+    if strategy == "fsdp2":
+        split = {"strategy": strategy, "data": dice.choice([2, 4, 8])}
+        made["use_reentrant"] = False
+        if made["method"] == "full":
+            made["precision"] = "fp32"
+            split.update(param_dtype="bf16", reduce_dtype="fp32")
+            made["arch"] = 80
+        made.update(bits=4, quant_storage="bf16")
+    else:
+        split = {"strategy": strategy, "data": dice.choice([2, 4, 8]), "hf_auto": True}
+        offload = dice.choice(["none", "none", "optimizer", "all" if strategy == "zero3" else "optimizer"])
+        split.update({"offload": offload} if offload != "none" else {})
+    if "lora" in made:
+        made["lora"]["adapter_dtype"] = "bf16"
+    if dice.random() < 0.6:
+        made["packing"] = True
+    if dice.random() < 0.3:
+        made["evaluation"] = {"micro_batch": dice.choice([1, 2, 4])}
+    return as_first(made, split)
+
+
+def smoothed(dice):
+    made = job(dice)
+    made["precision"] = dice.choice(["bf16_amp", "bf16", "amp_bf16", "amp_fp16", "fp32"])
+    if made["precision"] == "fp32":
+        made["attention"] = "sdpa"
+    if dice.random() < 0.3:
+        made["padding"] = True
+    if dice.random() < 0.4:
+        made["evaluation"] = {"micro_batch": dice.choice([1, 2, 4])}
+    return {**made, "label_smoothing": 0.1}
+
+
+def encoders(dice):
+    """Recorded encoders and encoder-decoders of text, evaluated between steps."""
+    import varied
+    bases = [one for jobs in varied.by_type("texts").values() for one in jobs if one.get("kind") in ("encoder", "encdec")]
+    base = dice.choice(bases)
+    made = {key: base[key] for key in varied.KEPT if key in base}
+    made.update(method="full", precision=dice.choice(["bf16_amp", "amp_bf16", "amp_fp16"]), micro_batch=dice.choice([2, 4, 8]),
+                grad_accum=dice.choice([1, 2]), attention=dice.choice(["sdpa", "sdpa", "eager"]), use_reentrant=dice.random() < 0.6,
+                gradient_checkpointing=dice.choice(["none", "full", "offload"]), optimizer=dice.choice(OPTIMIZERS), padding=dice.random() < 0.3,
+                evaluation={"micro_batch": dice.choice([2, 8, 16])})
+    if base["method"] == "lora" and base.get("lora", {}).get("kind", "lora") == "lora":
+        made.update(method="lora", lora=base["lora"])
+    return {**made, "release": "4.57"} if dice.random() < 0.5 else made
+
+
+def seeing(dice):
+    """Recorded jobs of several GPUs that see, evaluated between steps or under Liger's loss; teachers and their students (GKD) divided."""
+    import varied
+    rows = [varied.make_records.job_of(row) for row in varied.rows_of("records-multi") if "job" in row["record"]]
+    made = dict(dice.choice([one for one in rows if one.get("images") and not one.get("task") and "config" in one and "evaluation" not in one]))
+    taught = [one for one in map(varied.make_records.job_of, varied.rows_of("records-loops")) if one.get("task") == "gkd"]
+    if dice.random() < 0.25:
+        made = {**dice.choice(taught), "precision": "bf16", "parallelism": {"strategy": dice.choice(["zero2", "zero3"]), "data": 4, "hf_auto": True},
+                "attention": dice.choice(["sdpa", "flash_attention_2"])}
+        if "lora" in made:
+            made["lora"] = {**made["lora"], "adapter_dtype": "bf16"}
+        return made
+    made["loss"] = dice.choice(["default", "default", "liger_flce"])
+    if made["config"]["model_type"] == "blip-2":           # of which Liger knows nothing
+        made["loss"] = "default"
+    made["evaluation"] = {"micro_batch": dice.choice([1, 2, 4])}
+    return as_first(made, made["parallelism"])
+
+
+def as_first(made, split):
+    """As multi/evaluation_jobs.py has it: what ZeRO-3 lets go of it decides once, in its second step."""
+    if split["strategy"] == "zero3" and "evaluation" in made:
+        made["evaluation"].update(batches=2, from_step=2)
+        made["steps"] = 4
+    return {**made, "parallelism": split}
+
+
 def main():
     how, amount, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     dice = random.Random(seed)
     for i in range(amount):
         made = globals()[how](dice)
-        print(json.dumps({"id": f"{how}{seed}-{i:03d}-{made['config']['model_type']}", "loss": "default", "padding": False, **made}))
+        print(json.dumps({"loss": "default", "padding": False, **made, "id": f"{how}{seed}-{i:03d}-{made['config']['model_type']}"}))
 
 
 if __name__ == "__main__":

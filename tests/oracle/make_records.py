@@ -131,6 +131,8 @@ def request_of(job):
         req["float8"] = job["float8"]
     if job.get("packing"):
         req["packing"] = True
+    if job.get("label_smoothing"):
+        req["label_smoothing_factor"] = job["label_smoothing"]
     if job.get("liger"):
         req["liger"] = job["liger"]
     if job.get("neftune"):
