@@ -5,7 +5,7 @@ tuned: LoRA and its kin as Axolotl's examples have them: bases prepared with nor
 kernels, optimizers in 8 bits. preferred: TRL's trainers on preferences under re-entrant and offloaded checkpoints, fp16, adapters in 16 bits.
 generated: GRPO and RLOO likewise. evaluated: SFT with evaluation. fused: Liger's kernels. cut: Apple's cut cross-entropy. older: transformers
 4.57. divided: one of several GPUs. smoothed: label smoothing. encoders: those of text and encoder-decoders, evaluated. seeing:
-models that see, divided and evaluated. Jobs that PEFT or TRL
+models that see, divided and evaluated. rare: pieces frozen or saved, optimizers in 4 bits. Jobs that PEFT or TRL
 refuse leave no record.
 """
 import json
@@ -215,6 +215,25 @@ def seeing(dice):
         made["loss"] = "default"
     made["evaluation"] = {"micro_batch": dice.choice([1, 2, 4])}
     return as_first(made, made["parallelism"])
+
+
+def rare(dice):
+    made = tuned(dice)
+    for key in ("activation_offloading", "loss"):
+        made.pop(key, None)
+    if made["method"] == "full":
+        return {**made, "freeze": [dice.choice(["layers\\.0\\.", "embed_tokens", "mlp"])]}
+    if dice.random() < 0.4:
+        made["lora"]["modules_to_save"] = ["lm_head", "embed_tokens"]
+        made.pop("lora_kernels", None)
+        if dice.random() < 0.5:
+            made.pop("packing", None), made.pop("evaluation", None)
+            made.update(task="dpo", reference="adapter")
+    else:
+        made["optimizer"] = dice.choice(["adamw_torch_4bit", "paged_adamw_8bit", "paged_adamw_32bit"])
+        if "lora_kernels" in made and made["method"] == "qlora":
+            made["kbit_prepare"] = "norms_back"
+    return made
 
 
 def as_first(made, split):
