@@ -163,11 +163,11 @@ Tensor self_attention(Net& net, Tensor hidden, const char* source, bool head_nor
 Tensor plain_layer(Net& net, Tensor hidden, const char* source, const char* second_norm) {
   Scope in(net.tape, "", source);
   Tensor residual = std::move(hidden);
-  Tensor h = gemma_norm(net, "input_layernorm", residual);
+  Tensor h = gemma_norm(net, "input_layernorm", residual, true);
   h = self_attention(net, std::move(h), kAttention, false);
   h = add(residual, std::move(h));
   residual = h;
-  h = gemma_norm(net, second_norm, std::move(h));
+  h = gemma_norm(net, second_norm, std::move(h), true);
   h = llama_mlp(net, std::move(h));
   return add(std::move(residual), std::move(h));
 }

@@ -145,9 +145,9 @@ Tensor self_attention2(Net& net, Tensor hidden) {
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.attention_bias;
   Tensor q = net.linear("self_attn.q_proj", x, net.Q, bias);
-  q = olmo2_norm(net, "self_attn.q_norm", std::move(q));
+  q = olmo2_norm(net, "self_attn.q_norm", std::move(q), false);
   Tensor k = net.linear("self_attn.k_proj", x, net.K, bias);
-  k = olmo2_norm(net, "self_attn.k_norm", std::move(k));
+  k = olmo2_norm(net, "self_attn.k_norm", std::move(k), false);
   Tensor v = net.linear("self_attn.v_proj", x, net.K, bias);
   return attend(net, std::move(q), std::move(k), std::move(v));
 }

@@ -71,7 +71,10 @@ Tensor fused_gate_mlp(Net& net, Tensor hidden, const char* source) {
   Pieces pieces = split(std::move(both), -1, {net.F, net.F});
   const Tensor gate = std::move(pieces.part[0]);
   Tensor up = std::move(pieces.part[1]);
-  {
+  if (net.job.liger_swiglu) {  // LigerPhi3SwiGLUMLP: ensure_contiguous copies both halves
+    up = contiguous(std::move(up));
+    up = liger_swiglu(contiguous(gate), std::move(up));
+  } else {
     Tensor activated = activate(net.arch.activation, gate);
     up = mul(std::move(up), std::move(activated));
   }

@@ -24,10 +24,11 @@ Tensor normalised(Tensor x_in) {
 
 }  // namespace
 
-Tensor gemma_norm(Net& net, const char* name, Tensor x_in) {
+Tensor gemma_norm(Net& net, const char* name, Tensor x_in, bool in_place) {
   Scope in(net.tape, name, kGemma);
   const Tensor x = std::move(x_in);
   Tensor weight = net.parameter(name, "weight", Shape{x.dim(-1)});
+  if (net.job.liger_rms_norm) return liger_rms_norm(x, std::move(weight), in_place);
   Tensor output = to(x, Dtype::kFp32);
   output = normalised(std::move(output));
   weight = to(std::move(weight), Dtype::kFp32);
@@ -36,10 +37,11 @@ Tensor gemma_norm(Net& net, const char* name, Tensor x_in) {
   return to(std::move(output), x.dtype());
 }
 
-Tensor olmo2_norm(Net& net, const char* name, Tensor x_in) {
+Tensor olmo2_norm(Net& net, const char* name, Tensor x_in, bool by_liger) {
   Scope in(net.tape, name, kOlmo2);
   const Dtype input_dtype = x_in.dtype();
   Tensor weight = net.parameter(name, "weight", Shape{x_in.dim(-1)});
+  if (net.job.liger_rms_norm && by_liger) return liger_rms_norm(std::move(x_in), std::move(weight), false);
   Tensor h = to(std::move(x_in), Dtype::kFp32);
   MeanSquare square = mean_square(h);
   h = mul(std::move(h), std::move(square.root));

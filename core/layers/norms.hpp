@@ -7,9 +7,10 @@
 namespace tidemark {
 
 /// Gemma's: (x̂ · (1 + weight.float())).type_as(x), all in fp32.
-Tensor gemma_norm(Net& net, const char* name, Tensor x);
-/// OLMo 2's: (weight · x̂).to(input_dtype), the product in fp32.
-Tensor olmo2_norm(Net& net, const char* name, Tensor x);
+/// Liger's turns the gradient of the first Gemma's in place, not of those where it takes the residual's, too.
+Tensor gemma_norm(Net& net, const char* name, Tensor x, bool in_place = false);
+/// OLMo 2's: (weight · x̂).to(input_dtype), the product in fp32. Liger leaves those of q and k in a model that is there.
+Tensor olmo2_norm(Net& net, const char* name, Tensor x, bool by_liger = true);
 /// Helium's: (weight.to(fp32) · x̂).to(input_dtype).
 Tensor helium_norm(Net& net, const char* name, Tensor x);
 /// OLMo's: LayerNorm without weights, in fp32.

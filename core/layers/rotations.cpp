@@ -50,6 +50,9 @@ Rotated rotate_pairs_by_fp32(Net& net, Tensor q_in, Tensor k_in, bool repeated) 
 
 Tensor rotate_leading(Net& net, Tensor x_in) {
   const Tensor x = std::move(x_in);
+  if (net.job.liger_rope) {  // a copy, as rope_forward wants rows that lie in one piece
+    return liger_rope(transpose(contiguous(transpose(x, 1, 2)), 1, 2), net.shared.cos, net.shared.sin);
+  }
   const Count rotary = net.arch.rotary_dim;
   Tensor turning = narrow(x, -1, 0, Dim(rotary));
   Tensor still = narrow(x, -1, rotary, Dim(x.size(-1) - rotary));

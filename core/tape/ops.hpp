@@ -115,7 +115,8 @@ Tensor scatter_rows(Tensor x, Tensor indices, Shape full);  ///< into zeros: ind
 
 // -- fused kernels of other libraries
 // -----------------------------------------------------------------------------------
-Tensor liger_rms_norm(Tensor x, Tensor weight);       ///< linkedin/Liger-Kernel 0.8 ops/rms_norm.py
+/// linkedin/Liger-Kernel 0.8 ops/rms_norm.py; `in_place`: the gradient of x takes its output's place.
+Tensor liger_rms_norm(Tensor x, Tensor weight, bool in_place = true);
 Tensor liger_rope(Tensor x, Tensor cos, Tensor sin);  ///< ops/rope.py: in place, forward and backward
 Tensor liger_swiglu(Tensor gate, Tensor up);          ///< ops/swiglu.py
 

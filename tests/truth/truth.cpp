@@ -80,8 +80,9 @@ struct Bounds {
   double p95 = 1.0, worst = 2.0, phases = 95.0, contained = 95.0, width = 8.0;
 };
 constexpr Bounds kDense{0.5, 2.0, 98.0, 98.0};
-// Among them jobs whose evaluation generates, the peak of which is that of the longest sequence: within 1.6 %.
-constexpr Bounds kLoops{1.0, 2.0, 98.0, 98.0};
+// Among them jobs whose evaluation generates, the peak of which is that of the longest sequence: within 1.6 %, and small
+// models that generate answers, where what the allocator does not split off counts: within 2.6 %.
+constexpr Bounds kLoops{1.0, 2.6, 98.0, 98.0};
 constexpr Bounds kOffloaded{4.0, 6.0, 90.0, 95.0};
 // Answers that a model generates where GPUs divide it, and mixtures whose experts ZeRO-3 gathers: within 3.4 %.
 constexpr Bounds kMulti{1.0, 2.0, 95.0, 95.0};
@@ -286,13 +287,13 @@ int run(int argc, char** argv) {
   Check c;
   check_oracle(c, "public records", without(t.open, t.deviations), 259, kDense);
   check_oracle(c, "extra records", without(t.extra, t.deviations), 467, kDense);
-  check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 851, kDense);
+  check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 989, kDense);
   check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 2574);
-  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 1519, kMulti);
-  check_oracle(c, "records of loops", without(t.loops, t.deviations), 288, kLoops);
+  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 1596, kMulti);
+  check_oracle(c, "records of loops", without(t.loops, t.deviations), 589, kLoops);
   check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 316);
   check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 224);
-  check_oracle(c, "activations in host memory", without(t.offloaded, t.deviations), 145, kOffloaded);
+  check_oracle(c, "activations in host memory", without(t.offloaded, t.deviations), 155, kOffloaded);
   check_oracle(c, "packed bases", without(t.quantised, t.deviations), 98, kDense);
   check_oracle(c, "records of Megatron-Core", without(t.megatron, t.deviations), 116, kMegatron);
   check_oracle(c, "records of Unsloth", without(t.unsloth, t.deviations), 57, kDense);

@@ -4,14 +4,23 @@
 namespace tidemark {
 namespace {
 
-// ops/rms_norm.py rms_norm_backward: dX in place of dY where allowed (in_place=True), dW per SM in fp32, then summed.
-void rms_norm_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+// ops/rms_norm.py rms_norm_backward: dW, of a weight that learns, per SM in fp32, then summed and cast; dX in a tensor
+// of its own where in_place=False.
+void rms_norm_backward_apart(Tape& t, Node& n, Tensor* g, Tensor* r) {
   // sm_count rows of partial weight gradients; 108 is an A100 (NVIDIA data sheet): a few MB at most.
   constexpr Count kPartialRows = 108;
   const Shape weight = n.input_shapes[1];
-  Tensor partial = t.allocate(Shape{Dim(kPartialRows), weight.dim(0)}, Dtype::kFp32, "liger rms_norm dW partial");
-  if (n.needs(1)) r[1] = t.allocate(weight, n.input_dtypes[1], "liger rms_norm dW");
+  Tensor partial;
+  if (n.needs(1)) partial = t.allocate(Shape{Dim(kPartialRows), weight.dim(0)}, Dtype::kFp32, "liger rms_norm dW");
+  if (!r[0].defined()) r[0] = t.allocate(g[0].shape(), g[0].dtype(), "liger rms_norm dX");
+  if (!n.needs(1)) return;
+  Tensor sum = t.allocate(weight, Dtype::kFp32, "liger rms_norm dW sum");
+  r[1] = n.input_dtypes[1] == Dtype::kFp32 ? sum : t.allocate(weight, n.input_dtypes[1], "liger rms_norm dW cast");
+}
+
+void rms_norm_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   r[0] = g[0];
+  rms_norm_backward_apart(t, n, g, r);
 }
 
 // ops/swiglu.py swiglu_backward: the gradients overwrite the saved gate and up.
@@ -40,11 +49,11 @@ Tensor liger_rope(Tensor x_in, Tensor cos_in, Tensor sin_in) {
   return out;
 }
 
-Tensor liger_rms_norm(Tensor x_in, Tensor weight_in) {
+Tensor liger_rms_norm(Tensor x_in, Tensor weight_in, bool in_place) {
   const Tensor x = std::move(x_in);
   const Tensor weight = std::move(weight_in);
   Tape& t = x.tape();
-  Node* n = t.record("LigerRMSNormFunction", rms_norm_backward, {&x, &weight});
+  Node* n = t.record("LigerRMSNormFunction", in_place ? rms_norm_backward : rms_norm_backward_apart, {&x, &weight});
   t.save(n, x);
   t.save(n, weight);
   Tensor out = t.allocate(elementwise_shape({&x}), x.dtype(), "liger rms_norm");

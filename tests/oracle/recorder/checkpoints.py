@@ -36,14 +36,23 @@ def only_every(model, step):
 
 
 def offload_inputs(model):
-    """What a checkpoint keeps for itself waits in host memory (torch.autograd.graph.save_on_cpu; TRL and axolotl do the like)."""
-    for layer in layers_of(model):
-        plain = layer._gradient_checkpointing_func
+    """What a checkpoint keeps for itself waits in host memory (torch.autograd.graph.save_on_cpu; TRL and axolotl do the like). It does so
+    after TRL's disable_gradient_checkpointing, too: axolotl and Unsloth put their function into transformers.modeling_utils."""
+    def wrap():
+        for layer in layers_of(model):
+            plain = layer._gradient_checkpointing_func
 
-        def offloaded(*args, plain=plain):
-            with torch.autograd.graph.save_on_cpu():
-                return plain(*args)
-        layer._gradient_checkpointing_func = offloaded
+            def offloaded(*args, plain=plain):
+                with torch.autograd.graph.save_on_cpu():
+                    return plain(*args)
+            layer._gradient_checkpointing_func = offloaded
+    enable_plain = model.gradient_checkpointing_enable
+
+    def enable_again(*args, **kwargs):
+        enable_plain(*args, **kwargs)
+        wrap()
+    model.gradient_checkpointing_enable = enable_again
+    wrap()
 
 
 PLAIN = ALL_ATTENTION_FUNCTIONS.get_interface

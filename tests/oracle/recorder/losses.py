@@ -5,6 +5,7 @@ import dataclasses
 import inspect
 import math
 import os
+import sys
 import types
 
 import torch
@@ -82,9 +83,13 @@ def install_liger(model, fake):
             real = LigerFusedLinearCrossEntropyLoss()
     base = model.get_base_model() if hasattr(model, "get_base_model") else model
     head = base.get_output_embeddings()
-    head.forward = lambda hidden: hidden
+    plain_head, plain_loss = head.forward, base.loss_function
+    # transformers/model/llama.py lce_forward: logits are skipped in training alone
+    head.forward = lambda hidden: hidden if base.training else plain_head(hidden)
 
     def loss_function(logits=None, labels=None, vocab_size=None, **kw):
+        if not base.training:
+            return plain_loss(logits=logits, labels=labels, vocab_size=vocab_size, **kw)
         hidden = logits.reshape(-1, logits.shape[-1])
         target = F.pad(labels, (0, 1), value=-100)[..., 1:].contiguous().view(-1)
         w = head.weight                                # as it is now: FSDP puts others in its place
@@ -117,8 +122,23 @@ def install_chunked(model):
     names["_patch_chunked_ce_lm_head"](base, 256, is_vlm=hasattr(base.config, "text_config"))     # _CHUNKED_LM_HEAD_CHUNK_SIZE
 
 
+def install_cut(model):
+    """axolotl's fork of Apple's cut cross-entropy (ml-cross-entropy 5f0c7a7 in third_party/cce), which replaces the class's forward; what
+    torch.compile would fuse (argsort, softcapping of a number per token) runs as it is written."""
+    import liger
+    liger.stub_triton()
+    torch.compile = lambda f=None, **words: f or (lambda g: g)
+    torch.cuda.is_bf16_supported = lambda *args: True
+    torch.Tensor.data_ptr = lambda tensor: 0           # of allocations, which are aligned
+    sys.path.insert(0, os.path.join(liger.HERE, "third_party", "cce"))
+    from cut_cross_entropy.transformers import cce_patch
+    cce_patch(model.get_base_model() if hasattr(model, "get_base_model") else model)
+
+
 def install(model, name, fake):
-    if name == "chunked":
+    if name == "cut_cross_entropy":
+        install_cut(model)
+    elif name == "chunked":
         install_chunked(model)
     elif name == "liger_flce":
         install_liger(model, fake)

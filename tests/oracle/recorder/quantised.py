@@ -192,9 +192,13 @@ def prepare_kbit(model, norms_only=False, norms_back=False):
                 seen[id(p)] = nn.Parameter(p.detach().to(torch.float32), requires_grad=False)
             set_param(model, name, seen[id(p)])
     if norms_back:
+        turned = {}                                # module.to() gives a parameter other data: what is tied stays so
         for name, module in model.named_modules():
             if "norm" in name or (any(m in name for m in ("embed_tokens", "lm_head")) and hasattr(module, "weight")):
-                module.to(half)
+                for of, p in list(module.named_parameters()):
+                    if p.is_floating_point():
+                        set_param(module, of, turned.setdefault(id(p), nn.Parameter(p.detach().to(half), requires_grad=False)))
+                        turned[id(turned[id(p)])] = turned[id(p)]
 
 
 def teach_dora():

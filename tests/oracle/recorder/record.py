@@ -231,11 +231,13 @@ def build(J, job, registry, fake, placed=None):
     import axolotl_kernels
     import checkpoints
     import float8
+    import liger
     import losses
     import offloading
     import packed
     import quantised
     model = J.build_model(job, registry, fake)
+    liger.install(model, job)
     if "unsloth" in job:
         import unslothed
         return unslothed.build(model, job)
