@@ -68,6 +68,51 @@ TEST_CASE("ZeRO-3's optimizer and its parameters go to the host each by itself, 
   CHECK(bits.host.expected - 8 * (Bytes{252'978'176} + 379'467'264 + 126'489'088) - 8 * Bytes{128'467'528} < 8 * 4096);
 }
 
+// Records nvme-llama-opt, -params, -all and -opt-sub: what one of eight (two) GPUs has on the host.
+TEST_CASE("on the way to the disk states and weights pass through buffers in host memory") {
+  const auto host = [](const char* offload, Count gpus = 8, const char* sizes = R"("hf_auto": true)") {
+    const std::string how = std::string{R"(, "zero": {)"} + sizes + "}";
+    return answered(llama(4, zero(3, gpus, how) + R"(, "offload": )" + offload)).host.expected;
+  };
+  CHECK(host(R"({"optimizer": "nvme"})") == 8 * (Bytes{126'489'088} + 1'011'912'704));
+  CHECK(host(R"({"parameters": "nvme"})") == 8 * (Bytes{126'489'088} + 1'000'002'560));
+  CHECK(host(R"({"optimizer": "nvme", "parameters": "nvme"})") == 8 * (2 * Bytes{126'489'088} + 2'011'915'264));
+  CHECK(host(R"({"optimizer": "nvme"})", 2, R"("hf_auto": true, "sub_group_size": 100000000)") ==
+        2 * (Bytes{505'956'352} + 2'101'346'304));
+}
+
+TEST_CASE("what the disk does not get of the gradients stays on the card until the step: small parts, odd ones whole") {
+  const auto peak = [](const char* place) {
+    const std::string offload = std::string{R"(, "offload": {"optimizer": ")"} + place + "\"}";
+    return answered(llama(4, zero(3, 3, R"(, "zero": {"hf_auto": true})") + offload)).allocated.expected;
+  };
+  CHECK(peak("nvme") > peak("cpu") + Bytes{100'000'000});  // a third of 128256 x 2048 is no multiple of 256 elements
+}
+
+TEST_CASE("what DeepSpeed fails on on the way to the disk is refused") {
+  const auto error = [](int stage, const char* offload) {
+    for (const Issue& issue : ask(llama(4, zero(stage, 2) + R"(, "offload": )" + offload)).issues) {
+      if (issue.severity == Severity::kError) return issue.path;
+    }
+    return std::string{};
+  };
+  CHECK(error(2, R"({"optimizer": "nvme"})") == "/offload");
+  CHECK(error(3, R"({"optimizer": "nvme", "optimizer_buffer_count": 3})") == "/offload/optimizer_buffer_count");
+  CHECK(error(3, R"({"parameters": "nvme"})") == "/offload/parameters_buffer_size");
+  CHECK(error(3, R"({"parameters": "nvme", "parameters_buffer_size": 140000000})").empty());
+}
+
+TEST_CASE("a DeepSpeed configuration's own words mean what parallelism.zero says") {
+  const auto peak = [](const std::string& rest, const std::string& sizes) {
+    return answered(llama(4, zero(3, 8, sizes) + rest)).allocated.expected;
+  };
+  CHECK(peak(R"(, "deepspeed": {"reduce_bucket_size": 1000000, "overlap_comm": true})", "") ==
+        peak("", R"(, "zero": {"reduce_bucket_size": 1000000})"));
+  CHECK(peak(R"(, "deepspeed": {"reduce_bucket_size": "auto", "allgather_bucket_size": 200000000})", "") ==
+        peak("", R"(, "zero": {"hf_auto": true})"));
+  CHECK(ask(llama(4, zero(3, 8) + R"(, "deepspeed": {"zero_hpz_partition_size": 8})")).estimate == std::nullopt);
+}
+
 std::string mixtral(const std::string& rest) {
   return R"({"schema": 1, "config": {"model_type": "mixtral", "architectures": ["MixtralForCausalLM"],
     "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 3, "num_attention_heads": 32,
