@@ -27,6 +27,14 @@ bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
 }
 
+/// How many cards a word says; 0 where it says none.
+int count_in(std::string_view word) {
+  const bool fits = is_number(word) && word.size() <= 2;
+  int count = 0;
+  for (const char digit : fits ? word : std::string_view{}) count = count * 10 + (digit - '0');
+  return count <= kMostCards ? count : 0;
+}
+
 /// Words of a name, lower case; everything but letters, digits, "+" and a dot between digits parts them.
 std::vector<std::string> words_of(std::string_view typed) {
   std::vector<std::string> words;
@@ -49,7 +57,8 @@ std::vector<std::string> words_of(std::string_view typed) {
       ++i;
     } else {
       end();
-      if (c == '*') words.emplace_back("x");
+      // "H100:8", as SkyPilot and Slurm count.
+      if (c == '*' || (c == ':' && count_in(lower.substr(i + 1)) > 0)) words.emplace_back("x");
     }
   }
   end();
@@ -84,14 +93,17 @@ struct Parts {
   int count = 0;                   // that was said; 0: none
 };
 
-int count_in(std::string_view word) {
-  const bool fits = is_number(word) && word.size() <= 2;
-  int count = 0;
-  for (const char digit : fits ? word : std::string_view{}) count = count * 10 + (digit - '0');
-  return count <= kMostCards ? count : 0;
+/// "h100x8": a number of the card's name, an x and a count. Takes it off.
+bool take_last_count(Parts& parts) {
+  std::string& word = parts.words.back();
+  const std::size_t x = word.rfind('x');
+  if (x == std::string::npos || x == 0 || !is_digit(word[x - 1])) return false;
+  parts.count = count_in(word.substr(x + 1));
+  if (parts.count > 0) word.resize(x);
+  return parts.count > 0;
 }
 
-/// Takes a count off either end: "2x t4", "2 x t4", "8xa100", "t4 x2", "t4 x 2".
+/// Takes a count off either end: "2x t4", "2 x t4", "8xa100", "t4 x2", "t4 x 2", "t4x2".
 void take_count(Parts& parts) {
   std::vector<std::string>& words = parts.words;
   const std::size_t many = words.size();
@@ -108,7 +120,7 @@ void take_count(Parts& parts) {
   } else if (many > 1 && words.back().size() > 1 && words.back()[0] == 'x' && count_in(words.back().substr(1)) > 0) {
     parts.count = count_in(words.back().substr(1));
     words.pop_back();
-  } else if (many > 0) {
+  } else if (many > 0 && !take_last_count(parts)) {
     // "8xa100": a digit, an x and a name.
     const std::size_t x = words[0].find('x');
     if (x == std::string::npos || x + 2 > words[0].size() || count_in(words[0].substr(0, x)) == 0) return;

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "core/cli/terminal.hpp"
+#include "core/options/harmless.hpp"
+#include "core/options/options.hpp"
 #include "core/units/nearest.hpp"
 
 namespace tidemark {
@@ -19,9 +21,26 @@ std::string wrong_word(const std::vector<std::string>& extras) {
   return flag == extras.end() ? extras.front() : *flag;
 }
 
+/// "--lora": a word of an option in place of its flag, "--method lora". Of several options the one that stands for the
+/// whole job, then the one that more jobs state.
+std::string flag_of_choice(std::string_view word) {
+  const Option* best = nullptr;
+  const auto rank = [](const Option& option) {
+    return (option.name.find('.') == std::string_view::npos ? 0 : 1) + (option.advanced ? 2 : 0);
+  };
+  for (const Option& option : options()) {
+    const Choice* choice = option.choices.empty() ? nullptr : find_choice(option, word);
+    if (choice != nullptr && choice->modelled && (best == nullptr || rank(option) < rank(*best))) best = &option;
+  }
+  return best == nullptr ? "" : flag_of(*best) + " " + std::string{find_choice(*best, word)->name};
+}
+
 /// What was probably meant: a flag of that command, or of any; a command.
 std::string nearest_word(const std::string& word, const Command* command) {
   const bool flag = word.size() > 1 && word[0] == '-';
+  if (word.starts_with("--") && (command == nullptr || command->of_job())) {
+    if (std::string chosen = flag_of_choice(std::string_view{word}.substr(2)); !chosen.empty()) return chosen;
+  }
   std::vector<std::string> names;
   if (flag && (command == nullptr || command->of_job())) names = option_flags();
   for (const Command& row : commands()) {
@@ -41,6 +60,22 @@ bool is_about_a_job(const std::string& word) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   if (word[0] == '-') return word.size() > 1;
   return !std::all_of(word.begin(), word.end(), is_letter) && nearest_word(word, nullptr).empty();
+}
+
+/// Scripts of transformers take "--max_seq_length" and "--max-seq-length" alike (HfArgumentParser).
+std::string with_dashes(std::string word) {
+  if (word.starts_with("--"))
+    std::replace(word.begin(), word.begin() + std::min(word.size(), word.find('=')), '_', '-');
+  return word;
+}
+
+/// A key of training scripts that no flag has, because it moves no memory.
+std::string why_no_flag(const std::string& word) {
+  std::string key = word.substr(0, word.find('='));
+  key.erase(0, key.find_first_not_of('-'));
+  std::replace(key.begin(), key.end(), '-', '_');
+  const std::string_view why = why_harmless(key);
+  return why.empty() ? "" : " It moves no memory of the peak: " + std::string{why} + ".";
 }
 
 std::string is_readable(const std::string& path) {
@@ -105,11 +140,13 @@ bool* CommandLine::switch_of(std::string_view flag) {
 }
 
 Issues CommandLine::parse(int argc, char** argv) {
-  std::string standard = "estimate";
-  std::vector<char*> words(argv, argv + argc);
-  if (argc > 1 && find_command(argv[1]) == nullptr && is_about_a_job(argv[1])) {
-    words.insert(words.begin() + 1, standard.data());
+  std::vector<std::string> typed(argv, argv + argc);
+  std::transform(typed.begin(), typed.end(), typed.begin(), with_dashes);
+  if (argc > 1 && find_command(typed[1]) == nullptr && is_about_a_job(typed[1])) {
+    typed.insert(typed.begin() + 1, "estimate");
   }
+  std::vector<char*> words;
+  for (std::string& word : typed) words.push_back(word.data());
   try {
     app_.parse(static_cast<int>(words.size()), words.data());
     return {};
@@ -119,10 +156,11 @@ Issues CommandLine::parse(int argc, char** argv) {
     const std::vector<std::string> extras = app->remaining(true);
     if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !extras.empty()) {
       const std::string word = wrong_word(extras);
-      issue.message = "\"" + word + "\" is not understood here.";
+      issue.message = "\"" + word + "\" is not understood here." + why_no_flag(word);
       issue.suggestion = nearest_word(word, command());
       if (command() == nullptr && issue.suggestion.empty()) {
-        issue.message = "\"" + word + "\" is no command: `tidemark help` lists them.";
+        issue.message =
+            "\"" + word + "\" is no command: `tidemark help` lists them. Of a model, say --model " + word + ".";
       }
       if (command() != nullptr && command()->name == "import") issue.message = "There is no file \"" + word + "\".";
     }

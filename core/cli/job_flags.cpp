@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/cli/typed_numbers.hpp"
 #include "core/options/options.hpp"
 #include "core/units/excerpt.hpp"
 #include "core/units/letters.hpp"
@@ -25,26 +26,6 @@ std::vector<std::string> split(std::string_view text) {
     text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
   }
   return words;
-}
-
-/// The text as JSON where it is some ("16", "null"), else as the string that it is: the reader says what is wrong.
-Value json_or_text(const std::string& text) {
-  Issues none;
-  Value value = parse_json(text, "", none);
-  return has_error(none) ? to_value(text) : value;
-}
-
-/// "7e9", "7B", "350M".
-Value count_from(const std::string& text) {
-  if (!text.empty()) {
-    const char suffix = lower_case(text.substr(text.size() - 1))[0];
-    const double factor = suffix == 'k' ? 1e3 : suffix == 'm' ? 1e6 : suffix == 'b' ? 1e9 : suffix == 't' ? 1e12 : 0.0;
-    if (factor > 0.0) {
-      const Value number = json_or_text(text.substr(0, text.size() - 1));
-      if (number.is_number()) return to_value(number.real * factor);
-    }
-  }
-  return json_or_text(text);
 }
 
 /// The items of a flag that may be repeated and takes several by commas. What is written as JSON is taken as it is:
@@ -78,6 +59,7 @@ Value value_from(const Option& option, const std::vector<std::string>& words, Is
       return to_value(last);
     }
     case OptionType::kInteger:
+      return whole_from(last);
     case OptionType::kReal:
       return option.counts ? count_from(last) : json_or_text(last);
     case OptionType::kText:
@@ -209,7 +191,7 @@ void JobFlags::add_to(CLI::App& app) {
       if (is_switch_too(option)) flag.parsed->expected(0, 1);
     }
   }
-  app.add_option("--vram-gb", sizes_)->allow_extra_args(false);
+  app.add_option("--vram-gb,--vram", sizes_)->allow_extra_args(false);
   app.add_option("MODEL", positional_model_);
 }
 

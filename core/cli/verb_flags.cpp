@@ -1,16 +1,21 @@
 #include "core/cli/verb_flags.hpp"
 
+#include "core/cli/typed_numbers.hpp"
 #include "core/options/options.hpp"
-#include "core/wire/json.hpp"
+#include "core/units/make_value.hpp"
 
 namespace tidemark {
 namespace {
 
 /// JSON where the word is some, a list where commas part it, else text: the reader says what is wrong.
 Value value_from(const VerbKey& key, const std::string& word) {
-  Issues issues;
-  Value value = parse_json(key.type == "integers" ? "[" + word + "]" : word, "", issues);
-  return has_error(issues) ? to_value(word) : value;
+  if (key.type != "integers" || word.find('[') != std::string::npos) return json_or_text(word);
+  Value list = empty_array();
+  for (std::size_t at = 0, end = 0; end != std::string::npos; at = end + 1) {
+    end = word.find(',', at);
+    list.items.push_back(whole_from(word.substr(at, end == std::string::npos ? end : end - at)));
+  }
+  return list;
 }
 
 void put(Value& request, std::string_view name, Value value) {

@@ -20,15 +20,23 @@ void read_shared_layers(ConfigFields& fields, Architecture& architecture, Count 
     return;
   }
   architecture.layer_kinds.assign(static_cast<std::size_t>(architecture.num_layers), kOwn);
-  bool stored[2] = {false, false};
+  bool stored[2] = {false, false}, shared[2] = {false, false};
   for (Count i = architecture.num_layers - 1; i >= 0; --i) {
     const auto at = static_cast<std::size_t>(i);
-    bool& known = stored[architecture.sliding_layers[at] != 0 ? 1 : 0];
-    if (i >= first) architecture.layer_kinds[at] = kShares;
+    const bool slides = architecture.sliding_layers[at] != 0;
+    bool& known = stored[slides ? 1 : 0];
+    if (i >= first) {
+      architecture.layer_kinds[at] = kShares;
+      shared[slides ? 1 : 0] = true;
+    }
     if (i < first && !known) {
       known = true;
       architecture.layer_kinds[at] = kStores;
     }
+  }
+  if ((shared[0] && !stored[0]) || (shared[1] && !stored[1])) {
+    fields.error("INVALID_VALUE", "num_kv_shared_layers",
+                 "No layer of the same type has keys of its own for those that share.");
   }
 }
 

@@ -112,8 +112,17 @@ void read_rest(ConfigFields& fields, Architecture& architecture) {
                  "eos_token_id", "pad_token_id", "bos_token_id"});
 }
 
+// Their configurations make text_config one class (sub_configs), whatever model_type it names.
+void read_own_language(ConfigFields& fields, Architecture& architecture, std::string_view type) {
+  read_language(fields, architecture, type);
+  const Value* named = required_object(fields, "text_config").find("model_type");
+  if (named != nullptr && named->is_string() && named->string != type) {
+    fields.error("INVALID_VALUE", "text_config", "Its language model is \"" + std::string{type} + "\".");
+  }
+}
+
 void read_gemma3n(ConfigFields& fields, Architecture& architecture) {
-  read_language(fields, architecture, "gemma3n_text");
+  read_own_language(fields, architecture, "gemma3n_text");
   static const Value kNothing{Value::Kind::kObject};
   const Value* given = object_in(fields, "vision_config");
   ConfigFields vision(given != nullptr ? *given : kNothing, fields.path() + "/vision_config", fields.issues());
@@ -130,7 +139,7 @@ void read_gemma3n(ConfigFields& fields, Architecture& architecture) {
 
 // transformers 5.12.1 models/gemma4/configuration_gemma4.py: Gemma4Config, Gemma4VisionConfig.
 void read_gemma4(ConfigFields& fields, Architecture& architecture) {
-  read_language(fields, architecture, "gemma4_text");
+  read_own_language(fields, architecture, "gemma4_text");
   const Value& text = required_object(fields, "text_config");
   const Value* both = text.find("use_bidirectional_attention");
   architecture.bidirectional = both != nullptr && both->is_string();
@@ -155,7 +164,7 @@ void read_gemma4(ConfigFields& fields, Architecture& architecture) {
 // transformers 5.12.1 models/gemma4_unified/configuration_gemma4_unified.py: Gemma4UnifiedConfig,
 // Gemma4UnifiedVisionConfig, Gemma4UnifiedAudioConfig.
 void read_unified(ConfigFields& fields, Architecture& architecture) {
-  read_language(fields, architecture, "gemma4_unified_text");
+  read_own_language(fields, architecture, "gemma4_unified_text");
   const Value* both = required_object(fields, "text_config").find("use_bidirectional_attention");
   architecture.bidirectional = both == nullptr || both->is_string();
   ConfigFields vision(required_object(fields, "vision_config"), fields.path() + "/vision_config", fields.issues());

@@ -2,6 +2,7 @@
 // (core/bindings/python/tidemark/trace.py says what a trace holds), replayed with what autograd keeps of each
 // operation.
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "core/families/family.hpp"
@@ -126,17 +127,23 @@ struct TracedRun {
     if (s.constant == 0 && s.per_batch + s.per_length + s.per_token == 1) {
       return s.per_batch == 1 ? net.B : s.per_length == 1 ? net.S : net.T;
     }
-    const Count n = s.constant + s.per_batch * B + s.per_length * S + s.per_token * B * S;
-    expect(n >= 0 && n <= kLargestSize, "a size that is negative or too large");
-    return Dim(std::clamp<Count>(n, 0, kLargestSize));
+    // What a trace may state times rows and tokens need not fit into a whole number.
+    const auto fits = [](Count factor, Count by) {
+      return std::abs(static_cast<double>(factor) * static_cast<double>(by)) <= static_cast<double>(kLargestSize);
+    };
+    const bool sound = fits(s.per_batch, B) && fits(s.per_length, S) && fits(s.per_token, B * S);
+    const Count n = sound ? s.constant + s.per_batch * B + s.per_length * S + s.per_token * B * S : -1;
+    const bool holds = expect(n >= 0 && n <= kLargestSize, "a size that is negative or too large");
+    return Dim(holds ? n : 1);
   }
   Shape shape(const Op& op) {
     Shape s;
     for (const Size& size : op.sizes) s.dims[s.rank++] = dim(size);
-    s.make_contiguous();
     double numel = 1.0;
     for (int i = 0; i < s.rank; ++i) numel *= static_cast<double>(s.size(i));
-    expect(numel <= static_cast<double>(kLargestSize), "a tensor that is too large");
+    if (!expect(numel <= static_cast<double>(kLargestSize), "a tensor that is too large"))
+      std::fill_n(s.dims, s.rank, Dim(1));
+    s.make_contiguous();
     return s;
   }
   Dtype dtype(const Op& op) const {

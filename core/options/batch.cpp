@@ -6,25 +6,55 @@ namespace {
 
 constexpr std::string_view kNoBoxes = "Models that find objects are not modelled yet.";
 
-/// A side, or a list of height and width.
-bool is_size(const Value& value) {
-  const auto side = [](const Value& v) { return v.is_integer() && v.real >= 1 && v.real <= 32768; };
-  if (value.is_null() || side(value)) return true;
-  return value.is_array() && value.items.size() == 2 && side(value.items[0]) && side(value.items[1]);
+/// Of a picture, in pixels; both 0 for what is no size.
+struct Sides {
+  Count height = 0, width = 0;
+};
+
+constexpr Count kLongestSide = 32768;
+
+Sides valid(Sides sides) {
+  const auto is_side = [](Count pixels) { return pixels >= 1 && pixels <= kLongestSide; };
+  return is_side(sides.height) && is_side(sides.width) ? sides : Sides{};
+}
+
+/// "896x1344", "896 × 1344": height and width, in the order of the list and of what the answer says of the job.
+Sides sides_of(std::string_view text) {
+  Sides sides;
+  Count* side = &sides.height;
+  for (const char c : text) {
+    const bool is_times = c == 'x' || c == 'X' || c == '\xC3';  // the first byte of the multiplication sign
+    if (c >= '0' && c <= '9' && *side <= kLongestSide) {
+      *side = *side * 10 + (c - '0');
+    } else if (is_times && side == &sides.height) {
+      side = &sides.width;
+    } else if (c != ' ' && (c != '\x97' || sides.width > 0)) {
+      return {};
+    }
+  }
+  return valid(sides);
+}
+
+/// A side, a list of height and width, or a text of both.
+Sides sides_of(const Value& value) {
+  if (value.is_string()) return sides_of(std::string_view{value.string});
+  const auto side = [](const Value& v) { return v.is_integer() ? v.integer : 0; };
+  if (!value.is_array()) return valid({side(value), side(value)});
+  return value.items.size() == 2 ? valid({side(value.items[0]), side(value.items[1])}) : Sides{};
 }
 
 void check_size(const OptionValue& v, const ReadSoFar&, Issues& issues) {
-  if (is_size(*v.document)) return;
+  if (v.document->is_null() || sides_of(*v.document).height > 0) return;
   issues.push_back({"INVALID_VALUE", Severity::kError, "/image_size",
-                    "\"image_size\" must be a number of pixels or [height, width], each from 1 to 32768.", ""});
+                    "\"image_size\" must be a number of pixels, [height, width] or \"896x1344\", each from 1 to 32768.",
+                    ""});
 }
 
 void image_size(Request& r, const OptionValue& v) {
-  const Value& value = *v.document;
-  if (!is_size(value) || value.is_null()) return;
-  const bool pair = value.is_array();
-  r.job.image_height = static_cast<Count>((pair ? value.items[0] : value).real);
-  r.job.image_width = static_cast<Count>((pair ? value.items[1] : value).real);
+  const Sides sides = sides_of(*v.document);
+  if (sides.height == 0) return;
+  r.job.image_height = sides.height;
+  r.job.image_width = sides.width;
 }
 
 constexpr Choice kVaes[] = {
@@ -52,7 +82,8 @@ constexpr Option kOptions[] = {
         .within(0, 1e8, "tokens")
         .usually(128, 131072)
         .known_as(
-            "max_seq_length,max_length,cutoff_len,sequence_len,max_seq_len,seq_length,model_max_length,block_size")
+            "max_seq_length,max_length,cutoff_len,sequence_len,max_seq_len,seq_length,model_max_length,block_size,"
+            "context_length")
         .spelled("-s,--seq-len,--seq")
         .into<&TrainingJob::sequence_length>(),
     integer("decoder_sequence_length", "null", "Target length",
@@ -84,7 +115,7 @@ constexpr Option kOptions[] = {
         .further()
         .into<&TrainingJob::video_frames>(),
     of_type(OptionType::kAny, "image_size", "null", "Size of an image",
-            "Pixels per side, or [height, width]; the model's own size where absent.")
+            "Pixels per side, [height, width] or \"896x1344\" of them; the model's own size where absent.")
         .within(0, 0, "pixels")
         .further()
         .checked(check_size)

@@ -139,7 +139,7 @@ void check_release(const OptionValue& v, const ReadSoFar&, Issues& issues) {
 constexpr Option kOptions[] = {
     integer("parallelism.data", "1", "GPUs, data parallel",
             "GPUs that each train on other rows: DistributedDataParallel, or sharded as below.")
-        .spelled("--dp")
+        .spelled("--dp,--num-gpus")
         .within(1, 1e6, "GPUs")
         .sets([](Request& r, const OptionValue& v) { r.job.data_parallel.degree = v.integer; }),
     choice("parallelism.data_parallel", "\"ddp\"", kDataParallels, "Data parallel", "Who runs data-parallel GPUs.")

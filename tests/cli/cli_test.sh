@@ -247,6 +247,36 @@ run 2 describe no-such-option
 run 2 completion tcsh
 run 2 models --nonsense
 
+# Numbers and flags as people write them.
+for length in 4k 4K 4,096 4_096 '4 096' 4.096; do
+  run 0 estimate -m smollm2-135m --seq-len "$length"
+  out_has '4.096 tokens'
+done
+run 2 estimate -m smollm2-135m --seq-len 4.5
+run 2 estimate -m smollm2-135m --seq-len 4kk
+err_has '"4kk"'
+run 2 estimate -m smollm2-135m --seq-len -4k
+run 0 map -m smollm2-135m --sequences 1k,2k --batches 1,2
+out_has '2.048'
+run 0 estimate -m flux.1-dev --method lora --image-size 896x1344
+out_has '896 × 1.344 pixels'
+run 2 estimate -m flux.1-dev --method lora --image-size 896x
+err_has '896x1344'
+run 0 estimate -m smollm2-135m --max_seq_length 512 --per_device_train_batch_size=2
+out_has 'batch 2 × 512 tokens'
+run 0 estimate -m smollm2-135m --vram 24
+out_has 'fits'
+run 0 estimate -m smollm2-135m --num_gpus 2
+out_has '2 GPUs'
+run 2 estimate -m smollm2-135m --lora
+err_has 'Try: --method lora'
+run 2 estimate -m smollm2-135m --fp32
+err_has 'Try: --precision fp32'
+run 2 estimate -m smollm2-135m --learning_rate 1e-4
+err_has 'no memory of the peak'
+run 2 mistral
+err_has '--model mistral'
+
 # What cannot be meant is refused, not guessed.
 run 2 estimate -m gpt2 --zero-grad-to-none false
 err_has 'switch'

@@ -70,7 +70,7 @@ TEST_CASE("every card is found by its own names, also with a count") {
       CHECK(find_gpu(gpus(), instance.name)->count == instance.count);
     }
   }
-  for (const char* typed : {"2x t4", "2 x T4", "2xT4", "t4 x2", "T4 x 2", "2 * t4"}) {
+  for (const char* typed : {"2x t4", "2 x T4", "2xT4", "t4 x2", "T4 x 2", "2 * t4", "t4x2", "T4:2", "gpu:t4:2"}) {
     CAPTURE(typed);
     REQUIRE(find_gpu(gpus(), typed));
     CHECK(find_gpu(gpus(), typed)->gpu.name == "NVIDIA T4");

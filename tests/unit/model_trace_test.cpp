@@ -53,6 +53,7 @@ TEST_CASE("a trace that makes no sense gets an error and no number") {
   CHECK(refused(kLinear + R"(,["permute",2,1,[0,0]],["mean_all",9,2])"));
   CHECK(refused(kLinear +
                 R"(,["make",2,[[0,0,0,99999999999],99999999999],"fp32","ones"],["add",3,1,2],["mean_all",9,3])"));
+  CHECK(refused(kLinear + R"(,["make",2,[[0,0,0,1099511627776],1],"fp32","ones"],["add",3,1,2],["mean_all",9,3])"));
   CHECK(refused(kLinear + R"(,["make",2,[[-100,1,0,0],500],"fp32","ones"],["add",3,1,2],["mean_all",9,3])"));
   CHECK(refused(kLinear + R"(,["make",2,[7,7],"fp32","ones"],["add",3,1,2],["mean_all",9,3])"));
   CHECK(refused(kLinear + R"(,["to",2,1,"quaternion",-1],["mean_all",9,2])"));

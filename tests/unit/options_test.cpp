@@ -238,6 +238,29 @@ TEST_CASE("what is not modelled is refused, its defaults are not") {
                        "image_size":[336, 336],"calibration":null)"));
 }
 
+TEST_CASE("a picture's size is a side, a list of height and width, or a text of both") {
+  const auto sides = [](const char* size) {
+    const TrainingJob job = request_from(with(std::string{R"("image_size":)"} + size)).job;
+    return std::pair{job.image_height, job.image_width};
+  };
+  using Sides = std::pair<Count, Count>;
+  CHECK(sides("448") == Sides{448, 448});
+  CHECK(sides("[896, 1344]") == Sides{896, 1344});
+  for (const char* text : {R"("896x1344")", R"("896 x 1344")", R"("896X1344")",
+                           "\"896\xC3\x97"
+                           "1344\"",
+                           R"("896\u00d71344")"}) {
+    CAPTURE(text);
+    CHECK(sides(text) == Sides{896, 1344});
+  }
+  for (const char* text :
+       {R"("896x")", R"("x896")", R"("0x5")", R"("896x1344x3")", R"("896x32769")", R"("896")", R"("896 by 5")",
+        R"("99999999999999999999x5")", R"("")", R"("x")", "0", "32769", "9223372036854775807"}) {
+    CAPTURE(text);
+    CHECK(issue_of(with(std::string{R"("image_size":)"} + text)).path == "/image_size");
+  }
+}
+
 TEST_CASE("a request names exactly one model") {
   CHECK(issue_of("{}").code == "MISSING_MODEL");
   CHECK(issue_of(R"({"model":"m","parameters":7e9})").code == "INVALID_VALUE");

@@ -621,3 +621,24 @@ TEST_CASE("every family says something for its bare minimum and for nothing at a
     CHECK_FALSE(full.architecture.class_name.empty());
   }
 }
+
+// models/gemma4/modeling_gemma4.py, Gemma4TextAttention.__init__: layer_types[:first].index(...) raises a ValueError.
+TEST_CASE("layers of Gemma 4 that share keys need one of their type that has some") {
+  const auto shares = [](int layers, int sharing) {
+    return has_error(
+        read_config(with(with(bare("gemma4_text"), "num_hidden_layers", layers), "num_kv_shared_layers", sharing))
+            .issues);
+  };
+  CHECK_FALSE(shares(12, 6));  // five that slide, one that does not, twice
+  CHECK(shares(6, 3));         // the sixth alone attends to everything
+}
+
+TEST_CASE("the language model of Gemma 4 is its own, whatever its configuration calls it") {
+  const auto refused = [](const char* type) {
+    const Value language = with(bare(type), "num_hidden_layers", 12);
+    const ConfigResult result = read_config(with(bare("gemma4"), "text_config", language));
+    return find_issue(result.issues, "INVALID_VALUE", "/config/text_config") != nullptr;
+  };
+  CHECK_FALSE(refused("gemma4_text"));
+  CHECK(refused("llama"));
+}
