@@ -342,7 +342,7 @@ export interface Job {
    * Unit: frames. @default 0
    */
   video_frames?: number | null;
-  /** Pixels per side, or [height, width]; the model's own size where absent. Unit: pixels. */
+  /** Pixels per side, [height, width] or "896x1344" of them; the model's own size where absent. Unit: pixels. */
   image_size?: unknown;
   /** The VAE of a diffusion model, on the card or not. @default "cached" */
   vae?: "cached" | "mixed_precision" | "fp32" | null;
@@ -570,6 +570,10 @@ export interface Job {
       stage3_max_live_parameters?: number | null;
       /** What is used again within so many elements stays whole. Unit: elements. */
       stage3_max_reuse_distance?: number | null;
+      /** Elements of parts that stage 3 steps together. Unit: elements. */
+      sub_group_size?: number | null;
+      /** Gradients are copied into buckets. @default true */
+      contiguous_gradients?: boolean | null;
     } | null;
     /**
      * Tensor-parallel GPUs take the loss of the logits that each of them has, without gathering them. @default false
@@ -580,11 +584,6 @@ export interface Job {
     /** The GPU of a pipeline that the answer is about; else the worst. */
     rank?: number | null;
   } | null;
-  /**
-   * A DeepSpeed configuration. Not modelled: Of jobs on several GPUs data, tensor and pipeline parallelism are modelled
-   * so far (parallelism.data with fsdp or zero_stage, .tensor, .pipeline).
-   */
-  deepspeed?: null;
   /**
    * FSDP in the words of TrainingArguments. Not modelled: Of jobs on several GPUs data, tensor and pipeline parallelism
    * are modelled so far (parallelism.data with fsdp or zero_stage, .tensor, .pipeline).
@@ -606,9 +605,9 @@ export interface Job {
   } | null;
   offload?: {
     /** Where optimizer states live: on the host with FSDP's CPUOffloadPolicy. @default "none" */
-    optimizer?: "none" | "cpu" | null;
+    optimizer?: "none" | "cpu" | "nvme" | null;
     /** Where weights live. @default "none" */
-    parameters?: "none" | "cpu" | null;
+    parameters?: "none" | "cpu" | "nvme" | null;
     /** Where gradients live. @default "none" */
     gradients?: "none" | "cpu" | null;
     /**
@@ -618,6 +617,16 @@ export interface Job {
     activations?: "none" | "cpu" | null;
     /** Share of the optimizer states that is offloaded; of no effect without offloading. @default 1.0 */
     optimizer_fraction?: number | null;
+    /** ZeRO-3's offloaded tensors are page-locked. @default true */
+    pin_memory?: boolean | null;
+    /** In host memory, each of a sub-group's fp32 elements: offload_optimizer.buffer_count. @default 4 */
+    optimizer_buffer_count?: number | null;
+    /** In host memory: offload_param.buffer_count. @default 5 */
+    parameters_buffer_count?: number | null;
+    /** Elements: offload_param.buffer_size. @default 100000000 */
+    parameters_buffer_size?: number | null;
+    /** Elements of each GPU's part that the disk does not get: offload_param.max_in_cpu. @default 1000000000 */
+    max_in_cpu?: number | null;
   } | null;
   framework?: {
     /** Who runs the step: its defaults hold where nothing is stated. @default "transformers" */
@@ -793,6 +802,8 @@ export interface Job {
   model_max_length?: number | null;
   /** Another name of "sequence_length". */
   block_size?: number | null;
+  /** Another name of "sequence_length". */
+  context_length?: number | null;
   /** Another name of "packing". */
   sample_packing?: boolean | null;
   /** Another name of "packing". */
@@ -843,6 +854,24 @@ export interface Job {
   ddp_bucket_cap_mb?: number | null;
   /** Another name of "parallelism.ddp.find_unused". */
   ddp_find_unused_parameters?: boolean | null;
+  deepspeed?: {
+    /** Another name of "parallelism.zero.overlap_comm". */
+    overlap_comm?: boolean | null;
+    /** Another name of "parallelism.zero.reduce_bucket_size". */
+    reduce_bucket_size?: number | null;
+    /** Another name of "parallelism.zero.stage3_prefetch_bucket_size". */
+    stage3_prefetch_bucket_size?: number | null;
+    /** Another name of "parallelism.zero.stage3_param_persistence_threshold". */
+    stage3_param_persistence_threshold?: number | null;
+    /** Another name of "parallelism.zero.stage3_max_live_parameters". */
+    stage3_max_live_parameters?: number | null;
+    /** Another name of "parallelism.zero.stage3_max_reuse_distance". */
+    stage3_max_reuse_distance?: number | null;
+    /** Another name of "parallelism.zero.sub_group_size". */
+    sub_group_size?: number | null;
+    /** Another name of "parallelism.zero.contiguous_gradients". */
+    contiguous_gradients?: boolean | null;
+  } | null;
   /** Another name of "moe.implementation". */
   experts_implementation?: "default" | "grouped_mm" | "batched_mm" | "eager" | null;
   /**
@@ -907,6 +936,10 @@ export interface Job {
   adam_beta2?: unknown;
   /** Moves no memory of the peak: it is a schedule. */
   adam_epsilon?: unknown;
+  /** Moves no memory of the peak: parts are gathered into the weights themselves. */
+  allgather_bucket_size?: unknown;
+  /** Moves no memory of the peak: it is the order in which gradients are divided. */
+  round_robin_gradients?: unknown;
   /** Moves no memory of the peak: it is taken to be the dtype of autocast, or of the weights. */
   bnb_4bit_compute_dtype?: unknown;
   /** Moves no memory of the peak: evaluation counts where evaluation.micro_batch_size says its batch. */

@@ -36,7 +36,7 @@ const budgets = {
   "index.html": 900,
   "index.html without reader": 694,
   "reader.wasm": 305,
-  "tidemark.wasm + glue": 641,
+  "tidemark.wasm + glue": 646,
   "widget's script": 27,
   "widget's worker": 10,
 };
@@ -49,7 +49,6 @@ const read = (...path) => readFileSync(join(...path), "utf8");
 
 const wasm = readFileSync(join(engine, "tidemark.wasm"));
 const reader = readFileSync(join(engine, "reader.wasm"));
-const ascii = (text) => text.replace(/[^\0-\x7f]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 // What the page carries beside its script, each in a <script> of a type that no browser runs. All of it is ASCII, so that the browser
 // keeps the page with one byte per character. Two questions are asked here, so that the page need not wait for its engine: what the form
@@ -67,8 +66,7 @@ const data = {
   engines: pack(wasm, reader),
   catalogs: pack(Buffer.from(gpus), Buffer.from(models)),
   zh: pack(Buffer.from(JSON.stringify({ ...chinese, said }))),
-  describe: ascii(compactDescribe(describe)),
-  example: ascii(answer),
+  first: pack(...[compactDescribe(describe), answer].map((text) => Buffer.from(text))),
 };
 
 // `import … from "tidemark:api"` and friends are what only the build knows.
@@ -183,7 +181,7 @@ const blocks = (...names) =>
 const html = read(web, "src/index.html")
   .replace("%POLICY%", () => policy)
   .replace("%STYLE%", () => style)
-  .replace("%FIRST%", () => blocks("describe", "example", "zh"))
+  .replace("%FIRST%", () => blocks("first", "zh"))
   .replace("%DATA%", () => blocks("engines", "catalogs"))
   .replace("%SCRIPT%", () => script);
 const leftover = Object.values(data)
@@ -224,8 +222,7 @@ const rows = [
     "  the engine alone": engineAlone,
     "models and GPUs": data.catalogs,
     Chinese: data.zh,
-    describe: data.describe,
-    example: data.example,
+    "describe and example": data.first,
     script,
   }).map(([name, text]) => [`  ${name}`, text.length, gzipped(text)]),
   ["  styles", style.length, gzipped(style)],

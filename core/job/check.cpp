@@ -810,7 +810,21 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
   }
 }
 
+// Pictures, or windows of them, that attend one after another (families/qwen2_vl.cpp: vision_lengths): each is recorded.
+void check_stretches(const Architecture& tower, const TrainingJob& job, Issues& issues) {
+  constexpr Count kMostStretches = 8192;
+  const Count window = tower.pictures.window;
+  const auto along = [&](Count pixels) { return window > 0 ? std::max(pixels, tower.image_size) / window + 1 : 1; };
+  // Sides and counts have bounds of their own: the product fits.
+  const Count pictures = job.micro_batch_size * answers_per_sample(job.preference) * job.images_per_sample;
+  if (pictures * along(job.image_height) * along(job.image_width) <= kMostStretches) return;
+  add(issues, "TOO_LARGE", Severity::kError, "/micro_batch_size",
+      "The pictures of a micro batch attend one by one, or window by window: at most 8,192 are modelled. Use fewer or "
+      "smaller ones.");
+}
+
 void check_magnitude(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  if (!a.parts.empty() && a.parts.front().pictures.merge > 1) check_stretches(a.parts.front(), job, issues);
   // A generous bound on every sum of bytes: parameters with all copies, everything that any layer could keep, logits.
   const auto real = [](Count count) { return static_cast<double>(std::max<Count>(count, 0)); };
   const double together = job.generates() ? real(job.generated_together()) : 1.0;

@@ -372,8 +372,8 @@ struct Offload {
   Count state_buffers = 4, weight_buffers = 5;           ///< what passes through the host on its way to the disk
   Count weight_buffer_size = 100'000'000;                ///< elements of one
   Count max_in_cpu = 1'000'000'000;                      ///< elements of weights that stay in host memory nevertheless
-  bool activations = false;      ///< all that autograd saves
-  double optimizer_share = 1.0;  ///< of what the optimizer steps, that it steps on the host
+  bool activations = false;                              ///< all that autograd saves
+  double optimizer_share = 1.0;                          ///< of what the optimizer steps, that it steps on the host
 
   bool operator==(const Offload&) const = default;
   std::partial_ordering operator<=>(const Offload&) const = default;

@@ -90,7 +90,7 @@ struct Option {
   /// Refuses a value, or notes what is assumed, in view of what stands above.
   void (*check)(const OptionValue&, const ReadSoFar&, Issues&) = nullptr;
   void (*apply)(Request&, const OptionValue&) = nullptr;  ///< writes the value into the request
-  void (*automatic)(Request&) = nullptr;  ///< "auto" stands in the number's place
+  void (*automatic)(Request&) = nullptr;                  ///< "auto" stands in the number's place
   void (*open)(Request&) = nullptr;  ///< an object stands where this option's word could: start from a clean state
 
   // Each returns the option with one thing more said about it, so that a table reads like a list of sentences.

@@ -68,6 +68,7 @@ Tables all_options() {
       visit_option(unpacker, option);
       option.check = calls.check;
       option.apply = calls.apply;
+      option.automatic = calls.automatic;
       option.open = calls.open;
       all.options.push_back(option);
     }

@@ -13,6 +13,7 @@ namespace tidemark {
 struct OptionCalls {
   void (*check)(const OptionValue&, const ReadSoFar&, Issues&) = nullptr;
   void (*apply)(Request&, const OptionValue&) = nullptr;
+  void (*automatic)(Request&) = nullptr;
   void (*open)(Request&) = nullptr;
 };
 
@@ -115,7 +116,8 @@ consteval auto packed_text() {
 template <const auto& kTable>
 consteval auto packed_calls() {
   std::array<OptionCalls, std::size(kTable)> calls{};
-  for (std::size_t i = 0; i < calls.size(); ++i) calls[i] = {kTable[i].check, kTable[i].apply, kTable[i].open};
+  for (std::size_t i = 0; i < calls.size(); ++i)
+    calls[i] = {kTable[i].check, kTable[i].apply, kTable[i].automatic, kTable[i].open};
   return calls;
 }
 

@@ -21,8 +21,8 @@ constexpr const char* kSync = "TRL 1.9 generation/vllm_generation.py: sync_weigh
 
 constexpr Count kNormBuffer = 250'000'000;  // _constant_buffered_norm2: elements whose norm is taken at a time
 
-// runtime/swap_tensor/utils.py: MIN_AIO_BYTES, AIO_ALIGNED_BYTES; constants.py: AIO_BLOCK_SIZE_DEFAULT is as much as the
-// former, AIO_INTRA_OP_PARALLELISM_DEFAULT is 1.
+// runtime/swap_tensor/utils.py: MIN_AIO_BYTES, AIO_ALIGNED_BYTES; constants.py: AIO_BLOCK_SIZE_DEFAULT is as much as
+// the former, AIO_INTRA_OP_PARALLELISM_DEFAULT is 1.
 constexpr Bytes kLeastSwapped = 1 << 20, kSwapAlignment = 1024;
 
 // optimizer_utils.py OptimizerSwapper: is_swappable_tensor, of fp32 elements.
@@ -150,8 +150,8 @@ bool ZeroGather::on_disk() const {
 // follows `self.device`: gradients of the parts in 16 bits (grad_partitions_flat_buffer) and fp32 (those of a group
 // that is stepped at once), which are pinned unless pin_memory is false, master weights and states, which are not.
 // What the disk has passes through buffers (swap_tensor/utils.py SwapBufferManager, partitioned_param_swapper.py
-// AsyncPartitionedParameterSwapper), locked as they are, not in blocks of torch's; weights beyond max_in_cpu through one
-// that is as large as a group is before it is divided (reserve_partitioned_swap_space).
+// AsyncPartitionedParameterSwapper), locked as they are, not in blocks of torch's; weights beyond max_in_cpu through
+// one that is as large as a group is before it is divided (reserve_partitioned_swap_space).
 HostMemory ZeroGather::host_memory(const LayerPlan&) const {
   const Offload& offload = job_.offload;
   HostMemory sum;
@@ -803,8 +803,8 @@ void ZeroGather::send_to_host(Count share, Tensor& last, std::vector<Tensor>& wi
   if (on_disk()) wide.push_back(std::move(copy));
 }
 
-// optimizer_utils.py _swap_out_gradients: the disk gets a bucket's gradients together. What is small stays until the step
-// has read it, as does a last piece that is no multiple of the alignment: a view, and with it the whole
+// optimizer_utils.py _swap_out_gradients: the disk gets a bucket's gradients together. What is small stays until the
+// step has read it, as does a last piece that is no multiple of the alignment: a view, and with it the whole
 // (_adjust_for_misaligned_lengths).
 void ZeroGather::swap_out(std::vector<Tensor>&& wide) {
   for (Tensor& gradient : wide) {

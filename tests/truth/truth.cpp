@@ -80,8 +80,8 @@ struct Bounds {
   double p95 = 1.0, worst = 2.0, phases = 95.0, contained = 95.0, width = 8.0;
 };
 constexpr Bounds kDense{0.5, 2.0, 98.0, 98.0};
-// Among them jobs whose evaluation generates, the peak of which is that of the longest sequence: within 1.6 %, and small
-// models that generate answers, where what the allocator does not split off counts: within 2.6 %.
+// Among them jobs whose evaluation generates, the peak of which is that of the longest sequence: within 1.6 %, and
+// small models that generate answers, where what the allocator does not split off counts: within 2.6 %.
 constexpr Bounds kLoops{1.0, 2.6, 98.0, 98.0};
 constexpr Bounds kOffloaded{4.0, 6.0, 90.0, 95.0};
 // Answers that a model generates where GPUs divide it, and mixtures whose experts ZeRO-3 gathers: within 3.4 %.

@@ -349,4 +349,15 @@ TEST_CASE("taking and giving back blocks takes the time of their number, in what
 #endif
 
 }  // namespace
+// Each picture, or window of one, is an attention of its own on the tape.
+TEST_CASE("more pictures than can be recorded one by one are refused") {
+  const auto refused = [](const std::string& sizes) {
+    const std::string job = R"({"model":"qwen2.5-vl-3b","images_per_sample":1,"sequence_length":2048,)";
+    return ask(job + sizes + "}").issue("TOO_LARGE", "/micro_batch_size") != nullptr;
+  };
+  CHECK_FALSE(refused(R"("image_size":448,"micro_batch_size":100)"));
+  CHECK(refused(R"("image_size":448,"micro_batch_size":10000)"));
+  CHECK(refused(R"("image_size":[32768,32768],"micro_batch_size":1)"));
+}
+
 }  // namespace tidemark

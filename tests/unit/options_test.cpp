@@ -220,7 +220,7 @@ TEST_CASE("an object under another tool's key is refused, not taken for nothing"
 
 TEST_CASE("what is not modelled is refused, its defaults are not") {
   for (const char* option : {R"("parallelism":{"pipeline_schedule":"dualpipev"})", R"("boxes_per_image":8)",
-                             R"("offload":{"optimizer":"nvme"})", R"("moe":{"capacity_factor":1.25})",
+                             R"("offload":{"gradients":"nvme"})", R"("moe":{"capacity_factor":1.25})",
                              R"("precision":"fp8")", R"("framework":{"name":"lightning"})",
                              R"("optimizer":"adamw_apex_fused")", R"("gradient_checkpointing":{"selective":["op"]})"}) {
     CAPTURE(option);

@@ -24,7 +24,7 @@ import { createSchema } from "./schema.js";
 import { createStore } from "./state.js";
 import { createThemeSwitch } from "./theme.js";
 import { inWords } from "./titles.js";
-import { unpack } from "./unpack.js";
+import { unpack, unpackUpTo } from "./unpack.js";
 import { openFrameView } from "../widget/frameView.js";
 
 /** What the page carries in blocks that no browser runs. */
@@ -222,7 +222,8 @@ function follow({ store, schema, result, importPanel, update }) {
 async function start(makeWorker) {
   const engine = openEngine(makeWorker);
   await speak({ zh: async () => JSON.parse(new TextDecoder().decode(await unpack(data("zh")))) });
-  const schema = createSchema(inWords(JSON.parse(data("describe"))));
+  const [describe, answer] = (await unpackUpTo(data("first"), 1)).map((part) => new TextDecoder().decode(part));
+  const schema = createSchema(inWords(JSON.parse(describe)));
   const questions = createQuestions(engine, schema);
   // Of a language alone the example is asked for, as of nothing.
   const hash = currentHash().replace(/^lang=[\w-]*$/, "");
@@ -231,7 +232,7 @@ async function start(makeWorker) {
   if (asked.look?.view === "widget") return openFrameView({ schema, questions, asked });
   const store = createStore(schema, asked);
   // Here already, or on its way while the page is built.
-  const first = hash === "" ? JSON.parse(data("example")) : questions.estimate(store.get().values);
+  const first = hash === "" ? JSON.parse(answer) : questions.estimate(store.get().values);
   // Reading the script, building the page and laying it out are a task each.
   await breath();
   return open({ makeWorker, engine, schema, questions, store, first });

@@ -13,20 +13,27 @@ const streamOf = (text) =>
     },
   });
 
-/** One part of a packed text as bytes. Nothing behind it is unpacked. */
-export async function unpack(text, part = 0) {
+/** The parts of a packed text up to one of them, as bytes. Nothing behind it is unpacked. */
+export async function unpackUpTo(text, last) {
   const head = text.indexOf(";");
-  const lengths = text.slice(0, head).split(",").map(Number);
-  const begin = lengths.slice(0, part).reduce((sum, length) => sum + length, 0);
-  const bytes = new Uint8Array(lengths[part]);
+  const lengths = text
+    .slice(0, head)
+    .split(",", last + 1)
+    .map(Number);
+  const all = new Uint8Array(lengths.reduce((sum, length) => sum + length, 0));
   const stream = new xz.XzReadableStream(streamOf(text.slice(head + 1))).getReader();
-  for (let at = 0; at < begin + bytes.length; ) {
+  for (let at = 0; at < all.length; ) {
     const { value } = await stream.read();
-    const from = Math.max(begin - at, 0);
-    const to = Math.min(begin + bytes.length - at, value.length);
-    if (from < to) bytes.set(value.subarray(from, to), at + from - begin);
+    all.set(value.subarray(0, all.length - at), at);
     at += value.length;
   }
   await stream.cancel();
-  return bytes;
+  let end = 0;
+  return lengths.map((length) => {
+    end += length;
+    return all.subarray(end - length, end);
+  });
 }
+
+/** One part of it. */
+export const unpack = async (text, part = 0) => (await unpackUpTo(text, part))[part];

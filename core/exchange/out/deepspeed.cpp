@@ -6,8 +6,8 @@ namespace {
 
 void write_offload(std::string_view key, bool offloaded, const std::string& device, const Offload& how, Writer& out) {
   if (!offloaded) return;
-  out.line("    \"" + std::string{key} + "\": {" + device +
-           ", \"pin_memory\": " + (how.pinned ? "true" : "false") + "},");
+  out.line("    \"" + std::string{key} + "\": {" + device + ", \"pin_memory\": " + (how.pinned ? "true" : "false") +
+           "},");
 }
 
 std::string place(bool on_disk, Count buffers, const std::string& sizes) {
@@ -31,8 +31,8 @@ Exported write_deepspeed(const ExportJob& job) {
   out.line("  \"zero_optimization\": {");
   const Offload& offload = how.offload;
   if (job.zero_stage > 0) {
-    write_offload("offload_optimizer", job.offload_optimizer,
-                  place(offload.states_on_disk, offload.state_buffers, ""), offload, out);
+    write_offload("offload_optimizer", job.offload_optimizer, place(offload.states_on_disk, offload.state_buffers, ""),
+                  offload, out);
   }
   if (job.zero_stage == 3) {
     const std::string sizes = ", \"buffer_size\": " + std::to_string(offload.weight_buffer_size) +
