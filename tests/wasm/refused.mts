@@ -15,7 +15,7 @@ export const size: EstimateRequest = { micro_batch_size: "one" };
 // Type '"adamw_torhc"' is not assignable
 export const word: EstimateRequest = { optimizer: "adamw_torhc" };
 // Type 'object' is not assignable to type 'null | undefined'
-export const missing: EstimateRequest = { deepspeed: {} as object };
+export const missing: EstimateRequest = { fsdp: {} as object };
 // does not exist in type 'EstimateRequest'
 export const other: EstimateRequest = { all_gpus: true };
 // Property 'verb' is missing

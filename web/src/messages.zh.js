@@ -637,7 +637,6 @@ export default {
   "option.parallelism.loss_parallel": "并行的损失",
   "option.parallelism.pipeline_schedule": "流水线的顺序",
   "option.parallelism.rank": "看流水线的哪一级",
-  "option.deepspeed": "DeepSpeed",
   "option.fsdp": "FSDP（TrainingArguments）",
   "option.moe.implementation": "专家的内核",
   "option.moe.capacity_factor": "容量系数",
