@@ -62,6 +62,8 @@ constexpr ForeignKey kForeign[] = {
      "Write it as a key of \"parallelism\": that decides what is modelled."},
     {"recompute_granularity", "Say \"gradient_checkpointing\": \"full\", or {\"selective\": [\"core_attn\"]}."},
     {"moe_grouped_gemm", "Say \"moe\": {\"implementation\": \"grouped_mm\"}."},
+    {"deepspeed",
+     "Say \"parallelism\": {\"zero_stage\": 3} and \"offload\"; what its file states of sizes are keys of an object."},
     {"offload_optimizer,offload_param", "Write it as a key of \"offload\": that decides what is modelled."},
     {"freeze_extra_modules",
      "Name what is frozen instead: \"freeze\": [\"layers.0\", \"layers.1\"] with method freeze."},

@@ -150,6 +150,8 @@ class Reader {
       }
       if (parent && member.value.is_object()) {
         look_for_unknown_keys(member.value, name + ".");
+      } else if (parent && !known && !why_refused(name).empty()) {
+        if (is_on(member.value)) refuse_foreign(member, why_refused(name));
       } else if (parent && !known && !member.value.is_null()) {
         add("INVALID_VALUE", Severity::kError, pointer_of(name),
             "\"" + name + "\" is " + shown(member.value) + "; it must be an object.");
