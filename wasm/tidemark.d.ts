@@ -561,17 +561,17 @@ export interface Job {
        */
       version?: string | number | null;
       /** Elements of a bucket of gradients. Unit: elements. */
-      reduce_bucket_size?: number | null;
+      reduce_bucket_size?: number | null | "auto";
       /** Elements of weights that are gathered ahead. Unit: elements. */
-      stage3_prefetch_bucket_size?: number | null;
+      stage3_prefetch_bucket_size?: number | null | "auto";
       /** Parameters of fewer elements stay whole. Unit: elements. */
-      stage3_param_persistence_threshold?: number | null;
+      stage3_param_persistence_threshold?: number | null | "auto";
       /** Elements that may be whole at a time. Unit: elements. */
-      stage3_max_live_parameters?: number | null;
+      stage3_max_live_parameters?: number | null | "auto";
       /** What is used again within so many elements stays whole. Unit: elements. */
-      stage3_max_reuse_distance?: number | null;
+      stage3_max_reuse_distance?: number | null | "auto";
       /** Elements of parts that stage 3 steps together. Unit: elements. */
-      sub_group_size?: number | null;
+      sub_group_size?: number | null | "auto";
       /** Gradients are copied into buckets. @default true */
       contiguous_gradients?: boolean | null;
     } | null;
@@ -617,15 +617,17 @@ export interface Job {
     activations?: "none" | "cpu" | null;
     /** Share of the optimizer states that is offloaded; of no effect without offloading. @default 1.0 */
     optimizer_fraction?: number | null;
-    /** ZeRO-3's offloaded tensors are page-locked. @default true */
+    /** What DeepSpeed offloads is page-locked. @default true */
     pin_memory?: boolean | null;
     /** In host memory, each of a sub-group's fp32 elements: offload_optimizer.buffer_count. @default 4 */
     optimizer_buffer_count?: number | null;
     /** In host memory: offload_param.buffer_count. @default 5 */
     parameters_buffer_count?: number | null;
-    /** Elements: offload_param.buffer_size. @default 100000000 */
+    /** Of each: offload_param.buffer_size. Unit: elements. @default 100000000 */
     parameters_buffer_size?: number | null;
-    /** Elements of each GPU's part that the disk does not get: offload_param.max_in_cpu. @default 1000000000 */
+    /**
+     * Of each GPU's part, which the disk does not get: offload_param.max_in_cpu. Unit: elements. @default 1000000000
+     */
     max_in_cpu?: number | null;
   } | null;
   framework?: {
@@ -858,17 +860,17 @@ export interface Job {
     /** Another name of "parallelism.zero.overlap_comm". */
     overlap_comm?: boolean | null;
     /** Another name of "parallelism.zero.reduce_bucket_size". */
-    reduce_bucket_size?: number | null;
+    reduce_bucket_size?: number | null | "auto";
     /** Another name of "parallelism.zero.stage3_prefetch_bucket_size". */
-    stage3_prefetch_bucket_size?: number | null;
+    stage3_prefetch_bucket_size?: number | null | "auto";
     /** Another name of "parallelism.zero.stage3_param_persistence_threshold". */
-    stage3_param_persistence_threshold?: number | null;
+    stage3_param_persistence_threshold?: number | null | "auto";
     /** Another name of "parallelism.zero.stage3_max_live_parameters". */
-    stage3_max_live_parameters?: number | null;
+    stage3_max_live_parameters?: number | null | "auto";
     /** Another name of "parallelism.zero.stage3_max_reuse_distance". */
-    stage3_max_reuse_distance?: number | null;
+    stage3_max_reuse_distance?: number | null | "auto";
     /** Another name of "parallelism.zero.sub_group_size". */
-    sub_group_size?: number | null;
+    sub_group_size?: number | null | "auto";
     /** Another name of "parallelism.zero.contiguous_gradients". */
     contiguous_gradients?: boolean | null;
   } | null;

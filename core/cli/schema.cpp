@@ -104,7 +104,8 @@ Value values_of(const Option& option) {
       return or_null({"boolean"});
     case OptionType::kInteger:
     case OptionType::kReal:
-      return numbers(option);
+      if (option.automatic == nullptr) return numbers(option);
+      return any_of({numbers(option), object({{"enum", array({to_value("auto")})}})});
     case OptionType::kText:
       return texts(option);
     case OptionType::kTextList: {

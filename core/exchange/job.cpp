@@ -18,6 +18,7 @@ bool is_option(std::string_view path) {
     return path.size() > option.name.size() && path[option.name.size()] == '.' &&
            path.substr(0, option.name.size()) == option.name;
   };
+  if (path.starts_with("deepspeed.")) return true;  // requests are read in its own words
   return find_option(path) != nullptr || std::any_of(options().begin(), options().end(), holds);
 }
 

@@ -810,11 +810,14 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
   }
 }
 
-// Pictures, or windows of them, that attend one after another (families/qwen2_vl.cpp: vision_lengths): each is recorded.
+// Pictures, or windows of them, that attend one after another (families/qwen2_vl.cpp: vision_lengths): each is
+// recorded.
 void check_stretches(const Architecture& tower, const TrainingJob& job, Issues& issues) {
   constexpr Count kMostStretches = 8192;
   const Count window = tower.pictures.window;
-  const auto along = [&](Count pixels) { return window > 0 ? std::max(pixels, tower.image_size) / window + 1 : 1; };
+  const auto along = [&](Count pixels) {
+    return window > 0 ? (std::max(pixels, tower.image_size) + window - 1) / window : 1;
+  };
   // Sides and counts have bounds of their own: the product fits.
   const Count pictures = job.micro_batch_size * answers_per_sample(job.preference) * job.images_per_sample;
   if (pictures * along(job.image_height) * along(job.image_width) <= kMostStretches) return;

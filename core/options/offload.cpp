@@ -23,7 +23,11 @@ constexpr Option place(std::string_view name, std::string_view label, std::strin
 
 constexpr Option buffers(std::string_view name, std::string_view standard, std::string_view label,
                          std::string_view help) {
-  return integer(name, standard, label, help).within(0, 1'000'000'000'000).further();
+  return integer(name, standard, label, help).within(0, 1000).further();
+}
+
+constexpr Option size(std::string_view name, std::string_view standard, std::string_view label, std::string_view help) {
+  return integer(name, standard, label, help).within(0, 1e12, "elements").further();
 }
 
 constexpr Option kOptions[] = {
@@ -51,7 +55,7 @@ constexpr Option kOptions[] = {
         .within(0, 1)
         .further()
         .sets([](Request& r, const OptionValue& v) { r.job.offload.optimizer_share = v.real; }),
-    flag("offload.pin_memory", true, "Pinned", "ZeRO-3's offloaded tensors are page-locked.")
+    flag("offload.pin_memory", true, "Pinned", "What DeepSpeed offloads is page-locked.")
         .further()
         .sets([](Request& r, const OptionValue& v) { r.job.offload.pinned = v.boolean; }),
     buffers("offload.optimizer_buffer_count", "4", "Buffers of states",
@@ -59,11 +63,11 @@ constexpr Option kOptions[] = {
         .sets([](Request& r, const OptionValue& v) { r.job.offload.state_buffers = v.integer; }),
     buffers("offload.parameters_buffer_count", "5", "Buffers of weights", "In host memory: offload_param.buffer_count.")
         .sets([](Request& r, const OptionValue& v) { r.job.offload.weight_buffers = v.integer; }),
-    buffers("offload.parameters_buffer_size", "100000000", "Size of a buffer of weights",
-            "Elements: offload_param.buffer_size.")
+    size("offload.parameters_buffer_size", "100000000", "Size of a buffer of weights",
+         "Of each: offload_param.buffer_size.")
         .sets([](Request& r, const OptionValue& v) { r.job.offload.weight_buffer_size = v.integer; }),
-    buffers("offload.max_in_cpu", "1000000000", "Weights that stay in host memory",
-            "Elements of each GPU's part that the disk does not get: offload_param.max_in_cpu.")
+    size("offload.max_in_cpu", "1000000000", "Weights that stay in host memory",
+         "Of each GPU's part, which the disk does not get: offload_param.max_in_cpu.")
         .sets([](Request& r, const OptionValue& v) { r.job.offload.max_in_cpu = v.integer; }),
 };
 

@@ -16,8 +16,17 @@ constexpr std::string_view kNotYet =
 // What of a release is looked at.
 constexpr std::size_t kLongestRelease = 20;
 
+// "auto" is DeepSpeed's own (runtime/config_utils.py: DeepSpeedConfigModel).
 constexpr Option elements(std::string_view name, std::string_view label, std::string_view help) {
   Option option = integer(name, "null", label, help).within(0, 1e15, "elements").further();
+  option.automatic = [](Request&) {};
+  return option;
+}
+
+// "auto" is what the Trainer makes of the model's width (transformers 5.12 integrations/deepspeed.py:
+// trainer_config_finalize).
+constexpr Option by_width(std::string_view name, std::string_view label, std::string_view help) {
+  Option option = elements(name, label, help);
   option.automatic = [](Request& r) { r.job.data_parallel.zero.hf_auto = true; };
   return option;
 }
@@ -346,14 +355,14 @@ constexpr Option kOptions[] = {
           r.open.deepspeed = false;
           zero(r).keeps_frozen = release_of(v.text) >= std::array{0, 19, 3};
         }),
-    elements("parallelism.zero.reduce_bucket_size", "reduce_bucket_size", "Elements of a bucket of gradients.")
+    by_width("parallelism.zero.reduce_bucket_size", "reduce_bucket_size", "Elements of a bucket of gradients.")
         .known_as("deepspeed.reduce_bucket_size")
         .sets([](Request& r, const OptionValue& v) { zero(r).reduce_bucket = v.integer; }),
-    elements("parallelism.zero.stage3_prefetch_bucket_size", "stage3_prefetch_bucket_size",
+    by_width("parallelism.zero.stage3_prefetch_bucket_size", "stage3_prefetch_bucket_size",
              "Elements of weights that are gathered ahead.")
         .known_as("deepspeed.stage3_prefetch_bucket_size")
         .sets([](Request& r, const OptionValue& v) { zero(r).prefetch_bucket = v.integer; }),
-    elements("parallelism.zero.stage3_param_persistence_threshold", "stage3_param_persistence_threshold",
+    by_width("parallelism.zero.stage3_param_persistence_threshold", "stage3_param_persistence_threshold",
              "Parameters of fewer elements stay whole.")
         .known_as("deepspeed.stage3_param_persistence_threshold")
         .sets([](Request& r, const OptionValue& v) { zero(r).persistence_threshold = v.integer; }),

@@ -20,6 +20,7 @@ struct HostMemory {
     if (tensor > 0)
       rounding += (static_cast<Bytes>(std::bit_ceil(static_cast<std::uint64_t>(tensor))) - tensor) * times;
   }
+  void keep(Bytes tensor, bool pinned, Count times = 1) { pinned ? pin(tensor, times) : add(tensor, times); }
   /// As many processes' in one node.
   void add(const HostMemory& other, Count processes) {
     bytes += other.bytes * processes;

@@ -155,7 +155,7 @@ bool ZeroGather::on_disk() const {
 HostMemory ZeroGather::host_memory(const LayerPlan&) const {
   const Offload& offload = job_.offload;
   HostMemory sum;
-  const auto put = [&](Bytes bytes) { offload.pinned ? sum.pin(bytes) : sum.add(bytes); };
+  const auto put = [&](Bytes bytes) { sum.keep(bytes, offload.pinned); };
   if (parts_on_host_) {
     const Bytes most = offload.weights_on_disk ? offload.max_in_cpu * size_of(dtype_) : share_;
     put(std::min(share_, most));
@@ -808,8 +808,9 @@ void ZeroGather::send_to_host(Count share, Tensor& last, std::vector<Tensor>& wi
 // (_adjust_for_misaligned_lengths).
 void ZeroGather::swap_out(std::vector<Tensor>&& wide) {
   for (Tensor& gradient : wide) {
-    const Bytes bytes = gradient.shape().numel() * size_of(Dtype::kFp32);
-    if (bytes < kLeastSwapped || bytes % kSwapAlignment != 0) unswapped_.push_back(std::move(gradient));
+    const Count count = gradient.shape().numel();
+    const Bytes bytes = count * size_of(Dtype::kFp32);
+    if (!is_swapped(count) || aligned(bytes) != bytes) unswapped_.push_back(std::move(gradient));
   }
 }
 

@@ -64,9 +64,10 @@ HostMemory ZeroPartition::host_memory(const LayerPlan&) const {
   constexpr Count kFp32Copies = 2;  // weights and gradients
   HostMemory sum;
   if (!on_host_) return sum;
-  sum.pin(share_ * size_of(Dtype::kFp32), kFp32Copies);
-  sum.pin(share_ * size_of(dtype_));
-  sum.pin(largest_ * size_of(dtype_));
+  const bool pinned = job_.offload.pinned;
+  sum.keep(share_ * size_of(Dtype::kFp32), pinned, kFp32Copies);
+  sum.keep(share_ * size_of(dtype_), pinned);
+  sum.keep(largest_ * size_of(dtype_), pinned);
   sum.add(flat_states_on_host(tape_, job_));
   return sum;
 }

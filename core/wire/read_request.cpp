@@ -151,13 +151,13 @@ class Reader {
       if (parent && member.value.is_object()) {
         look_for_unknown_keys(member.value, name + ".");
       } else if (parent && !known && !why_refused(name).empty()) {
-        if (is_on(member.value)) refuse_foreign(member, why_refused(name));
+        if (is_on(member.value)) refuse_foreign(member, prefix, why_refused(name));
       } else if (parent && !known && !member.value.is_null()) {
         add("INVALID_VALUE", Severity::kError, pointer_of(name),
             "\"" + name + "\" is " + shown(member.value) + "; it must be an object.");
       } else if (!known && !parent && ++unknown_keys_ <= kMostUnknownKeys) {
         if (const std::string_view why = why_refused(member.key); is_others(prefix) && !why.empty()) {
-          if (is_on(member.value)) refuse_foreign(member, why);
+          if (is_on(member.value)) refuse_foreign(member, prefix, why);
         } else {
           unknown_key(member.key, prefix);
         }
@@ -176,14 +176,14 @@ class Reader {
     return value.is_number() || !value.items.empty() || !value.members.empty();
   }
 
-  void refuse_foreign(const Value::Member& member, std::string_view why) {
-    add("UNSUPPORTED_OPTION", Severity::kError, pointer_of(member.key),
+  void refuse_foreign(const Value::Member& member, const std::string& prefix, std::string_view why) {
+    add("UNSUPPORTED_OPTION", Severity::kError, pointer_of(prefix + member.key),
         "\"" + member.key + "\" is " + shown(member.value) + ": " + std::string{why});
   }
 
   void unknown_key(const std::string& key, const std::string& prefix) {
     if (const std::string_view why = why_harmless(key); is_others(prefix) && !why.empty()) {
-      add("NO_EFFECT", Severity::kNote, pointer_of(key),
+      add("NO_EFFECT", Severity::kNote, pointer_of(prefix + key),
           "\"" + key + "\" moves no memory of the peak: " + std::string{why} + ".");
       return;
     }

@@ -192,6 +192,13 @@ JOBS = [
     ("parameters on the host, the optimizer not", {"ds.json": '{"zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}}, '
       '"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1}', "run.sh": f"deepspeed --num_gpus 4 train.py {TRL} --deepspeed ds.json --bf16\n"},
      {"offload.parameters": "cpu", "offload.optimizer": None}, []),
+    ("a DeepSpeed configuration's own words", {"ds.json": '{"zero_optimization": {"stage": 3, "reduce_bucket_size": "auto", "sub_group_size": 1e8, '
+      '"overlap_comm": false, "offload_optimizer": {"device": "nvme", "nvme_path": "/local_nvme", "buffer_count": 5}}, "bf16": {"enabled": true}}',
+      "run.sh": f"deepspeed --num_gpus 4 train.py {TRL} --deepspeed ds.json --bf16\n"},
+     {"deepspeed.reduce_bucket_size": "auto", "deepspeed.sub_group_size": 100000000, "deepspeed.overlap_comm": False, "offload.optimizer": "nvme",
+      "offload.optimizer_buffer_count": 5}, []),
+    ("a DeepSpeed configuration of ZeRO++", {"ds.json": '{"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 8}, "bf16": {"enabled": true}}',
+      "run.sh": f"deepspeed --num_gpus 8 train.py {TRL} --deepspeed ds.json --bf16\n"}, {}, ["UNSUPPORTED_OPTION"]),
     ("words that a shell ends with a comma", {"run.sh": f"trl sft {TRL} --use_peft --lora_target_modules \"q_proj\", \"v_proj\"\n"},
      {"adapter.target_modules": ["q_proj", "v_proj"]}, []),
 ]

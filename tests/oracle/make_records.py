@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(HERE, "recorder"))
 
 PRECISION = {"bf16": "pure_bf16", "fp16": "pure_fp16",                    # the others have the same name on both sides
              "fp16_amp": {"weights": "fp16", "autocast": "fp16", "gradients": "fp16", "optimizer_states": "fp16"}}
-LOSS = {"liger_flce": "liger", "chunked": "chunked", "cut_cross_entropy": "cut_cross_entropy"}                                            # older losses: framework.version instead
+LOSS = {"liger_flce": "liger", "chunked": "chunked", "cut_cross_entropy": "cut_cross_entropy"}    # older losses: framework.version instead
 FRAMEWORK = {"hf_4_44": "4.44", "hf_4_46": "4.46"}
 LOOP = {"keep_outputs": "keep_outputs", "outputs_fp32": "outputs_to_fp32", "zero_grad_to_none": "zero_grad_to_none"}
 GPU = {75: "T4", 80: "A100-80GB", 90: "H100"}

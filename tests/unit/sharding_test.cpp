@@ -77,6 +77,7 @@ TEST_CASE("on the way to the disk states and weights pass through buffers in hos
   CHECK(host(R"({"optimizer": "nvme"})") == 8 * (Bytes{126'489'088} + 1'011'912'704));
   CHECK(host(R"({"parameters": "nvme"})") == 8 * (Bytes{126'489'088} + 1'000'002'560));
   CHECK(host(R"({"optimizer": "nvme", "parameters": "nvme"})") == 8 * (2 * Bytes{126'489'088} + 2'011'915'264));
+  CHECK(host(R"({"optimizer": "nvme", "optimizer_buffer_count": 1000})") == 8 * (Bytes{126'489'088} + 252'978'176'000));
   CHECK(host(R"({"optimizer": "nvme"})", 2, R"("hf_auto": true, "sub_group_size": 100000000)") ==
         2 * (Bytes{505'956'352} + 2'101'346'304));
 }
@@ -112,7 +113,12 @@ TEST_CASE("a DeepSpeed configuration's own words mean what parallelism.zero says
         peak("", R"(, "zero": {"reduce_bucket_size": 1000000})"));
   CHECK(peak(R"(, "deepspeed": {"reduce_bucket_size": "auto", "allgather_bucket_size": 200000000})", "") ==
         peak("", R"(, "zero": {"hf_auto": true})"));
-  CHECK(ask(llama(4, zero(3, 8) + R"(, "deepspeed": {"zero_hpz_partition_size": 8})")).estimate == std::nullopt);
+  CHECK(peak(R"(, "deepspeed": {"stage3_max_live_parameters": "auto"})", "") == peak("", ""));
+  const Answer refused = ask(llama(4, zero(3, 8) + R"(, "deepspeed": {"zero_hpz_partition_size": 8})"));
+  CHECK(refused.estimate == std::nullopt);
+  CHECK(std::any_of(refused.issues.begin(), refused.issues.end(), [](const Issue& issue) {
+    return issue.severity == Severity::kError && issue.path == "/deepspeed/zero_hpz_partition_size";
+  }));
 }
 
 std::string mixtral(const std::string& rest) {

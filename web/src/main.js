@@ -222,17 +222,18 @@ function follow({ store, schema, result, importPanel, update }) {
 async function start(makeWorker) {
   const engine = openEngine(makeWorker);
   await speak({ zh: async () => JSON.parse(new TextDecoder().decode(await unpack(data("zh")))) });
-  const [describe, answer] = (await unpackUpTo(data("first"), 1)).map((part) => new TextDecoder().decode(part));
-  const schema = createSchema(inWords(JSON.parse(describe)));
-  const questions = createQuestions(engine, schema);
   // Of a language alone the example is asked for, as of nothing.
   const hash = currentHash().replace(/^lang=[\w-]*$/, "");
+  const carried = await unpackUpTo(data("first"), hash === "" ? 1 : 0);
+  const [describe, answer] = carried.map((part) => JSON.parse(new TextDecoder().decode(part)));
+  const schema = createSchema(inWords(describe));
+  const questions = createQuestions(engine, schema);
   /** @type {any} */
   const asked = hash === "" ? { values: example } : readPermalink(hash, schema);
   if (asked.look?.view === "widget") return openFrameView({ schema, questions, asked });
   const store = createStore(schema, asked);
   // Here already, or on its way while the page is built.
-  const first = hash === "" ? JSON.parse(answer) : questions.estimate(store.get().values);
+  const first = hash === "" ? answer : questions.estimate(store.get().values);
   // Reading the script, building the page and laying it out are a task each.
   await breath();
   return open({ makeWorker, engine, schema, questions, store, first });
