@@ -6,9 +6,11 @@ import { quiet } from "./state.js";
 // Milliseconds without a further step of a gesture, after which its address is written.
 const pause = 200;
 
-/** Keeps location.hash and the store in step. Steps of one control in quick succession make one entry in the history. */
-export function followAddress(store, schema, example) {
-  let written = currentHash();
+/**
+ * Keeps location.hash and the store in step; `written` is the hash that the store was made from, which may be another by now. Steps of one
+ * control in quick succession make one entry in the history.
+ */
+export function followAddress(store, schema, example, written) {
   let lastName = null;
   let lastTime = 0;
   // What is yet to be written of a gesture: for each new address a browser looks at the page's icon again, which takes it milliseconds.
@@ -65,6 +67,7 @@ export function followAddress(store, schema, example) {
   addEventListener("pagehide", pay);
   addEventListener("popstate", read);
   addEventListener("hashchange", read);
+  read();
 }
 
 /** Whether others can open this page's address, too: neither a file of this machine's nor text in a frame. */

@@ -208,14 +208,14 @@ function undoByKey(store) {
 }
 
 /** Every change of the state is asked about, and stands in the address. */
-function follow({ store, schema, result, importPanel, update }) {
+function follow({ store, schema, address, result, importPanel, update }) {
   const soon = perFrame(update);
   store.subscribe(({ values }) => {
     result.turnTo(values);
     importPanel.update(values);
     soon();
   });
-  followAddress(store, schema, example);
+  followAddress(store, schema, example, address);
   undoByKey(store);
 }
 
@@ -223,7 +223,8 @@ async function start(makeWorker) {
   const engine = openEngine(makeWorker);
   await speak({ zh: async () => JSON.parse(new TextDecoder().decode(await unpack(data("zh")))) });
   // Of a language alone the example is asked for, as of nothing.
-  const hash = currentHash().replace(/^lang=[\w-]*$/, "");
+  const address = currentHash();
+  const hash = address.replace(/^lang=[\w-]*$/, "");
   const carried = await unpackUpTo(data("first"), hash === "" ? 1 : 0);
   const [describe, answer] = carried.map((part) => JSON.parse(new TextDecoder().decode(part)));
   const schema = createSchema(inWords(describe));
@@ -236,11 +237,12 @@ async function start(makeWorker) {
   const first = hash === "" ? answer : questions.estimate(store.get().values);
   // Reading the script, building the page and laying it out are a task each.
   await breath();
-  return open({ makeWorker, engine, schema, questions, store, first });
+  return open({ makeWorker, engine, schema, questions, store, address, first });
 }
 
-/** Builds the page; `first`: the answer to its first question, or what promises it. */
-async function open({ makeWorker, engine, schema, questions, store, first }) {
+/** Builds the page; `first`: the answer to its first question, or what promises it; `address`: the hash that asks it. */
+async function open({ makeWorker, engine, schema, questions, store, address, first }) {
+  const opened = store.get();
   const announcer = createAnnouncer();
   const tell = (text, delay) => announcer.say(text, delay);
   let catalog = {};
@@ -277,9 +279,9 @@ async function open({ makeWorker, engine, schema, questions, store, first }) {
     form?.render(values, problems);
   };
   const { update, issues } = createUpdate({ store, questions, result, masthead, renderForm, showBeside });
-  follow({ store, schema, result, importPanel, update });
+  follow({ store, schema, address, result, importPanel, update });
   // The form is built while the first answer is on its way.
-  const answered = update(first);
+  const answered = update(store.get() === opened ? first : undefined);
   await painted();
   questions.catalog().then((response) => {
     catalog = response;
