@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import test from "node:test";
 import { gzipSync } from "node:zlib";
-import { pack } from "../../web/pack.mjs";
-import { unpack } from "../../web/src/unpack.js";
+import { pack, splitBehind } from "../../web/pack.mjs";
+import { textOf, unpackUpTo } from "../../web/src/unpack.js";
 import { bin } from "../wasm/engine.mjs";
 
 const [wasm, reader] = ["tidemark.wasm", "reader.wasm"].map((name) => readFileSync(join(bin, name)));
@@ -15,31 +15,45 @@ test("packed bytes come back as they were, with what new browsers have and witho
   for (const own of [fromBase64, undefined, (text) => new Uint8Array(Buffer.from(text, "base64"))]) {
     Uint8Array.fromBase64 = own;
     for (const parts of [
-      [new Uint8Array()],
-      [Uint8Array.of(255, 0, 255), new Uint8Array(), Uint8Array.of(1)],
-      [everyByte, wasm],
+      { empty: new Uint8Array() },
+      { few: Uint8Array.of(255, 0, 255), empty: new Uint8Array(), one: Uint8Array.of(1) },
+      { everyByte, wasm },
     ]) {
-      const text = pack(...parts);
-      for (const [index, part] of parts.entries()) {
-        assert.deepEqual(Buffer.from(await unpack(text, index)), Buffer.from(part));
+      const text = pack(parts);
+      const names = Object.keys(parts);
+      for (const [index, last] of names.entries()) {
+        const found = await unpackUpTo(text, last);
+        assert.deepEqual(Object.keys(found), names.slice(0, index + 1));
+        for (const [name, bytes] of Object.entries(found))
+          assert.deepEqual(Buffer.from(bytes), Buffer.from(parts[name]));
       }
     }
   }
   Uint8Array.fromBase64 = fromBase64;
 });
 
+test("the head of a text is enough for its first parts, and no shorter one is", async () => {
+  const text = pack({ words: "a few words, then a few", engine: wasm, reader });
+  const [head, rest] = await splitBehind(text, "words");
+  assert.equal(head + rest, text);
+  assert.ok(head.length < text.length / 20, `${head.length} of ${text.length} characters`);
+  assert.equal(textOf((await unpackUpTo(head, "words")).words), "a few words, then a few");
+  await assert.rejects(unpackUpTo(head.slice(0, -4), "words"));
+  await assert.rejects(unpackUpTo(head, "engine"));
+});
+
 test("the text is ASCII that HTML reads nothing into", () => {
-  assert.match(pack(wasm), /^[\w+/=;]*$/);
+  assert.match(pack({ wasm, reader }), /^[\w+/=;:,]*$/);
 });
 
 test("the text is less than half as long as the bytes, and a tenth smaller than what gzip makes of them", () => {
   const size = (data) => gzipSync(data, { level: 9 }).length;
-  const text = pack(wasm);
+  const text = pack({ wasm });
   assert.ok(text.length < wasm.length * 0.5, `${text.length} characters for ${wasm.length} bytes`);
   assert.ok(size(text) < size(wasm) * 0.9, `${size(text)} against ${size(wasm)} bytes`);
 });
 
 test("beside the engine the reader of files takes a tenth less", () => {
-  const [both, engine, alone] = [[wasm, reader], [wasm], [reader]].map((parts) => pack(...parts).length);
+  const [both, engine, alone] = [{ wasm, reader }, { wasm }, { reader }].map((parts) => pack(parts).length);
   assert.ok(both - engine < alone * 0.9, `${both - engine} characters instead of ${alone}`);
 });

@@ -24,7 +24,7 @@ import { createSchema } from "./schema.js";
 import { createStore } from "./state.js";
 import { createThemeSwitch } from "./theme.js";
 import { inWords } from "./titles.js";
-import { unpack, unpackUpTo } from "./unpack.js";
+import { textOf, unpackUpTo } from "./unpack.js";
 import { openFrameView } from "../widget/frameView.js";
 
 /** What the page carries in blocks that no browser runs. */
@@ -43,17 +43,17 @@ function openEngine(makeWorker) {
   };
 }
 
-/** What the page carries under those names, which stand behind the script. */
-const partsOf = (names) => async () => {
+/** All that the page carries: what it starts from stands before the script, the rest behind it. */
+async function allParts() {
   if (document.readyState === "loading")
     await new Promise((resolve) => document.addEventListener("DOMContentLoaded", resolve));
-  return Object.fromEntries(names.map((name) => [name, data(name)]));
-};
+  return { packed: data("first") + data("rest") };
+}
 
 /** What reads other people's files: a module and a worker of its own, made with the first file. */
 const openReader = (makeWorker) =>
   createEngine({
-    partsOf: partsOf(["engines", "catalogs"]),
+    partsOf: allParts,
     makeWorker: () => makeWorker("reader"),
     makeLocal: createLocalReader,
     describeFailure: (reason) => t("import.failed", { reason }),
@@ -62,7 +62,7 @@ const openReader = (makeWorker) =>
 
 function openOneEngine(makeWorker) {
   return createEngine({
-    partsOf: partsOf(["engines", "catalogs"]),
+    partsOf: allParts,
     makeWorker,
     makeLocal: () => createLocalWorker(openPacked),
     // For whoever looks into the page: where it computes.
@@ -221,12 +221,12 @@ function follow({ store, schema, address, result, importPanel, update }) {
 
 async function start(makeWorker) {
   const engine = openEngine(makeWorker);
-  await speak({ zh: async () => JSON.parse(new TextDecoder().decode(await unpack(data("zh")))) });
+  await speak({ zh: async () => JSON.parse(textOf((await unpackUpTo(data("first"), "zh")).zh)) });
   // Of a language alone the example is asked for, as of nothing.
   const address = currentHash();
   const hash = address.replace(/^lang=[\w-]*$/, "");
-  const carried = await unpackUpTo(data("first"), hash === "" ? 1 : 0);
-  const [describe, answer] = carried.map((part) => JSON.parse(new TextDecoder().decode(part)));
+  const carried = await unpackUpTo(data("first"), hash === "" ? "example" : "describe");
+  const [describe, answer] = Object.values(carried).map((part) => JSON.parse(textOf(part)));
   const schema = createSchema(inWords(describe));
   const questions = createQuestions(engine, schema);
   /** @type {any} */

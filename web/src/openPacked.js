@@ -1,8 +1,7 @@
-import { unpack, unpackUpTo } from "./unpack.js";
+import { textOf, unpackUpTo } from "./unpack.js";
 
-/** Of the parts that the page carries, all of them packed, what engineHost.js starts from. */
-export async function openPacked(parts) {
-  const [wasm, catalogs] = await Promise.all([unpack(parts.engines), unpackUpTo(parts.catalogs, 1)]);
-  const [gpus, models] = catalogs.map((bytes) => new TextDecoder().decode(bytes));
-  return { wasm, models, gpus };
+/** Of the parts that the page carries, packed, what engineHost.js starts from. */
+export async function openPacked({ packed }) {
+  const { engine, models, gpus } = await unpackUpTo(packed, "engine");
+  return { wasm: engine, models: textOf(models), gpus: textOf(gpus) };
 }

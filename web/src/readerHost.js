@@ -1,8 +1,8 @@
 // The side of the reader that computes, in a worker of its own or, where there is none, on the page's thread. It speaks as engineHost.js does;
-// its first message is {parts: {engines, models}}, packed as the page carries them. Requests: {read: sources}, {compare: estimate},
+// its first message is {parts: {packed}}, as the page carries them. Requests: {read: sources}, {compare: estimate},
 // {write: format, request, model}, {patch: sources, changes}, {formats: true}.
 import { createReaderFrom } from "tidemark:reader";
-import { unpack } from "./unpack.js";
+import { textOf, unpackUpTo } from "./unpack.js";
 
 /** reply(message) is called for each message. Returns the function that takes one. */
 export function createReaderHost(reply) {
@@ -21,12 +21,13 @@ export function createReaderHost(reply) {
   };
 }
 
-async function start({ engines, catalogs }) {
-  const reader = await createReaderFrom(await unpack(engines, 1));
+async function start({ packed }) {
+  const parts = await unpackUpTo(packed, "reader");
+  const reader = await createReaderFrom(parts.reader);
   let catalog = null;
   /** The config.json of a catalog's model. */
-  async function configOf(id) {
-    catalog ??= JSON.parse(new TextDecoder().decode(await unpack(catalogs, 1))).models;
+  function configOf(id) {
+    catalog ??= JSON.parse(textOf(parts.models)).models;
     return catalog.find((model) => model.id === id)?.config ?? null;
   }
   return async (request) => {
@@ -35,7 +36,7 @@ async function start({ engines, catalogs }) {
     if (request.formats) return reader.formats();
     if (request.patch) return reader.patched(request.patch, request.changes);
     const { write: format, request: asked, model } = request;
-    return reader.exported({ format, request: asked, model, config: asked.config ?? (await configOf(model)) });
+    return reader.exported({ format, request: asked, model, config: asked.config ?? configOf(model) });
   };
 }
 
