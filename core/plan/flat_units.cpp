@@ -343,8 +343,11 @@ void FlatUnits::backward_enters(std::int16_t instance) {
 
 // The node that splits the flat tensor into parameters runs behind those of the unit. With forward_prefetch it was made
 // before the layer in front of it ran, and so runs behind that one's nodes.
+// A unit that is frozen runs no such node: it is let go of by a hook on the gradient of what it was given, behind the
+// one by which the layer in front of it, which gave it that, is called for.
 void FlatUnits::backward_leaves(std::int16_t instance) {
   if (instance < 0) return;
+  if (instance > 0 && !unit_of(instance).trained) pre_backward(static_cast<std::int16_t>(instance - 1));
   if (!fsdp_.forward_prefetch) return post_backward(instance);
   if (instance < last_layer()) post_backward(static_cast<std::int16_t>(instance + 1));
 }
