@@ -131,9 +131,11 @@ void FullyShard::find_outside() {
     // _fsdp_state.py _validate_no_duplicate_params: a tied head stays with its table.
     const bool behind = p.instance < 0 && i > first_in_layers_ && p.shape.rank > 1;
     // The table itself lies behind a tower's layers, where that is declared first.
-    if (behind && (!accelerate_ || (is_head(p) && !p.is_embedding))) tied_ = false;
+    const bool reads_out = is_head(p) || job_.tensor.is_used();  // of a head that GPUs divide a part
+    if (behind && reads_out && !p.is_embedding) tied_ = false;
   }
-  if (accelerate_ && !has_output_embeddings(architecture_.head)) tied_ = false;
+  // What no head gives logits of tokens with stands with the rest; accelerate looks for none then.
+  if (!has_output_embeddings(architecture_.head)) tied_ = !accelerate_;
 }
 
 // The units: each layer; the token table, and norm with head, where they stand apart; the root has the rest. Of PEFT's
