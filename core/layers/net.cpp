@@ -247,21 +247,22 @@ bool originals_are_files(const Net& net) {
 Tensor Net::declare(Parameter p) {
   if (job.tensor.is_used()) p.whole = whole_elements(*this, p.shape);
   const Treatment* how = treatment(p.module);
-  if (how == nullptr || !how->copied) return weight_of(p);
+  if (how == nullptr || !how->copied) return tape.existing_parameter(weight_of(p));
   p.requires_grad = false;
-  Tensor original;
-  if (!originals_are_files(*this)) original = weight_of(p);
+  std::int32_t used = -1;
+  if (!originals_are_files(*this)) used = weight_of(p);
   p.requires_grad = true;
   p.is_adapter = true;
-  Tensor copied = tape.parameter(p);
-  return adapters_off ? original : copied;
+  const std::int32_t copied = tape.declare(p);
+  if (!adapters_off) used = copied;
+  return used < 0 ? Tensor() : tape.existing_parameter(used);
 }
 
-Tensor Net::weight_of(const Parameter& p) {
-  if (!blocks.on || p.is_adapter) return tape.parameter(p);
+std::int32_t Net::weight_of(const Parameter& p) {
+  if (!blocks.on || p.is_adapter) return tape.declare(p);
   const std::int16_t layer = tape.instance_of_parameters();
   tape.resume_parameters_outside_layers();
-  Tensor weight = tape.parameter(p);
+  const std::int32_t weight = tape.declare(p);
   tape.resume_parameters_of(layer);
   return weight;
 }
@@ -740,7 +741,7 @@ QuantisedWeight Net::packed_weight(const char* name, const Shape& shape) {
   p.dtype = Dtype::kUint8;
   p.storage_bytes = packed.packed;
   const std::size_t known = tape.parameters().size();
-  packed.storage = weight_of(p).storage();
+  packed.storage = tape.existing_parameter(weight_of(p)).storage();
   const std::int16_t layer = tape.instance_of_parameters();
   if (blocks.on) tape.resume_parameters_outside_layers();
   const bool counted = blocks.on && tape.parameters().size() == known;

@@ -318,7 +318,7 @@ class Net {
   void note(const char* name, const char* leaf, ModuleKind kind);
   Tensor declare(const char* name, const char* leaf, const Shape& shape, ModuleKind kind);
   Tensor declare(Parameter parameter);
-  Tensor weight_of(const Parameter& parameter);
+  std::int32_t weight_of(const Parameter& parameter);
   /// What LoRA's layers have beside a base, in the order that they are declared in.
   struct AdapterWeights {
     Tensor a, b;

@@ -259,14 +259,9 @@ void check_flat(const TrainingJob& job, Issues& issues) {
         "of their own.",
         "peft");
   }
-  // torch 2.14 _flat_param.py: _validate_tensors_to_flatten. The root's unit has what lies around all layers.
-  const bool mixes = (adapters && !job.data_parallel.fsdp.trained_leaves) ||
-                     (!adapters && (job.freeze_vision || job.freeze_projector || job.freeze_llm));
-  if (!job.data_parallel.fsdp.use_orig_params && mixes) {
-    refuse(issues, "/parallelism/fsdp_options/use_orig_params",
-           "Without use_orig_params FSDP 1 flattens no trained parameters with frozen ones of their unit (\"Must "
-           "flatten tensors with uniform `requires_grad`\").",
-           "true");
+  // Of what is frozen by its name core/step/module_plan.cpp knows more.
+  if (!job.data_parallel.fsdp.use_orig_params && adapters && !job.data_parallel.fsdp.trained_leaves) {
+    refuse(issues, "/parallelism/fsdp_options/use_orig_params", std::string{kOneFlatTensor}, "true");
   }
   // torch 2.14 _flat_param.py _validate_tensors_to_flatten; trl 1.9 experimental/utils.py: is_sharded_qlora.
   if (job.method == Method::kQlora && job.quantization.prepare_kbit != PrepareKbit::kOff) {

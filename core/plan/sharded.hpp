@@ -14,6 +14,11 @@
 
 namespace tidemark {
 
+/// torch 2.14 distributed/fsdp/_flat_param.py: _validate_tensors_to_flatten.
+inline constexpr std::string_view kOneFlatTensor =
+    "Without use_orig_params FSDP 1 flattens no trained parameters with frozen ones of their unit (\"Must flatten "
+    "tensors with uniform `requires_grad`\").";
+
 /// One GPU's part of a job whose weights, gradients or optimizer states are divided among several.
 class Sharded : public Placement {
  public:

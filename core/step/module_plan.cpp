@@ -12,6 +12,7 @@
 #include "core/job/module_pattern.hpp"
 #include "core/layers/full_name.hpp"
 #include "core/layers/program.hpp"
+#include "core/plan/sharded.hpp"
 #include "core/step/census.hpp"
 #include "core/step/expert_targets.hpp"
 #include "core/units/nearest.hpp"
@@ -537,6 +538,9 @@ class Planner {
   /// Whether any parameter gets a gradient.
   bool anything_trained() const { return tally_.trained > 0; }
 
+  /// Whether a layer, or all that lies around them, is trained in part.
+  bool mixes() const { return mixes_; }
+
  private:
   struct Tally {
     Count adapted = 0;  // modules
@@ -588,6 +592,7 @@ class Planner {
       variant.push_back(rules_.treat(module, name));
     }
     tie(modules, variant);
+    mixes_ = mixes_ || is_mixed(modules, variant);
     for (const Treatment& how : variant) {
       const auto parameters =
           std::count_if(how.adapted.begin(), how.adapted.end(), [](Count rank) { return rank > 0; });
@@ -597,6 +602,16 @@ class Planner {
           (how.rank > 0 || how.copied ? 1 : 0) + parameters + std::count(how.trained.begin(), how.trained.end(), 1);
     }
     return variant;
+  }
+
+  static bool is_mixed(const std::vector<Module>& modules, const Treatments::Variant& variant) {
+    bool is_any[2] = {false, false};
+    for (std::size_t i = 0; i < modules.size(); ++i) {
+      for (const char trained : variant[i].trained) {
+        if (!modules[i].is_tied) is_any[trained != 0 ? 1 : 0] = true;
+      }
+    }
+    return is_any[0] && is_any[1];
   }
 
   /// A tied head has no weight of its own: whoever freezes the head's freezes the token table.
@@ -617,6 +632,7 @@ class Planner {
   Rules& rules_;
   ModulePlan& plan_;
   Tally tally_;
+  bool mixes_ = false;
 };
 
 void plan_adapters(const Architecture& architecture, const TrainingJob& job, const LayerCensus& census,
@@ -647,6 +663,12 @@ void plan_freezing(const Architecture& architecture, const TrainingJob& job, con
     add_error(plan.issues, "NOTHING_TRAINED", "/freeze",
               "Every parameter is frozen: no loss has a gradient, and torch raises an error in backward. Leave "
               "something to train.");
+  }
+  const DataParallel& gpus = job.data_parallel;
+  if (planner.mixes() && gpus.is_used() && gpus.sharding == Sharding::kFsdp1 && !gpus.fsdp.use_orig_params &&
+      !gpus.fsdp.trained_leaves) {
+    add_error(plan.issues, "UNSUPPORTED_VALUE", "/parallelism/fsdp_options/use_orig_params",
+              std::string{kOneFlatTensor}, "true");
   }
 }
 

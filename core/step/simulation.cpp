@@ -139,8 +139,9 @@ void run_micro_step(Net& net, const Program& program, bool is_last, const Placem
 }  // namespace
 
 std::vector<std::size_t> Simulation::played_in(int step) const {
-  const std::size_t first = step > 1 && gradients_stay ? 1 : 0;
-  return accumulates ? std::vector<std::size_t>{first, 1} : std::vector<std::size_t>{first};
+  std::vector<std::size_t> played = {step > 1 && gradients_stay ? std::size_t{1} : 0};
+  for (std::size_t later = 1; accumulates && later < micro_steps.size(); ++later) played.push_back(later);
+  return played;
 }
 
 Phase Simulation::phase_of(std::size_t segment) const {
@@ -224,8 +225,11 @@ Simulation simulate_step(const Architecture& architecture, const TrainingJob& jo
   // What an iteration leaves to the next one shows in a second one.
   s.accumulates = job.gradient_accumulation_steps > 1 || job.outputs_stay;
   s.gradients_stay = !job.zero_grad_to_none && !job.optimizer_in_backward;
-  // A second micro-step finds gradients already there; a third behaves as the second.
-  const int recorded = s.accumulates || s.gradients_stay ? 2 : 1;
+  // A second micro-step finds gradients already there; a third behaves as the second, but where only the last one
+  // reduces and lets go of them.
+  const bool only_last = views || (ddp.is_sharded() && ddp.fsdp.no_sync);
+  const bool third = only_last && job.gradient_accumulation_steps > 2;
+  const int recorded = third ? 3 : s.accumulates || s.gradients_stay ? 2 : 1;
   const bool evaluates = job.evaluation.micro_batch_size > 0;
   for (int i = 0; i < recorded; ++i) {
     t.begin_segment(Phase::kForward, -1);

@@ -111,12 +111,12 @@ void Tape::set_parameter_place(std::size_t place) {
   parameter_cursor_[static_cast<std::size_t>(instance_of_parameters_ + 1)] = place;
 }
 
-Tensor Tape::parameter(const Parameter& declaration) {
+std::int32_t Tape::declare(const Parameter& declaration) {
   const auto slot = static_cast<std::size_t>(instance_of_parameters_ + 1);
   if (parameter_cursor_.size() <= slot) rewind_parameters(instance_of_parameters_);
   std::size_t& cursor = parameter_cursor_[slot];
   std::vector<std::int32_t>& order = parameter_order_[slot];
-  if (cursor < order.size()) return existing_parameter(order[cursor++]);
+  if (cursor < order.size()) return order[cursor++];
   const std::int16_t before = enter(declaration.module, scopes()[static_cast<std::size_t>(scope_)].source);
   parameters_.push_back(declaration);
   Parameter& p = parameters_.back();
@@ -130,7 +130,7 @@ Tensor Tape::parameter(const Parameter& declaration) {
   const auto index = static_cast<std::int32_t>(parameters_.size()) - 1;
   order.push_back(index);
   ++cursor;
-  return existing_parameter(index);
+  return index;
 }
 
 }  // namespace tidemark

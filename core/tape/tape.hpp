@@ -87,7 +87,9 @@ class Tape : public Record, public Guards {
   // -- parameters ------------------------------------------------------------------------------------------------
   /// The next parameter of the current layer instance: declared the first time, found again afterwards, because a
   /// program asks for its parameters in the same order every time.
-  Tensor parameter(const Parameter& declaration);
+  Tensor parameter(const Parameter& declaration) { return existing_parameter(declare(declaration)); }
+  /// Its index alone: it is there, and this forward does not ask for it.
+  std::int32_t declare(const Parameter& declaration);
   /// The handle on a parameter already declared outside the layers (tied heads).
   Tensor existing_parameter(std::int32_t index);
   /// The index of the parameter that is asked for next.
