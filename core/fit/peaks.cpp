@@ -64,7 +64,7 @@ Figures Peaks::compute(const TrainingJob& job, const TrainingJob& key, bool allo
   options.simulate_allocator = allocator;
   options.itemise = false;
   Estimate e = estimate(architecture_, job, last_, options);
-  if (!allocator) widen(e, coverage_of(architecture_, job));
+  if (!allocator) widen(e, coverage_of(architecture_, job), 0);
   figures.known = !has_error(e.issues);
   figures.allocated = e.allocated;
   figures.reserved = e.reserved;

@@ -78,6 +78,7 @@ ZeroGather::ZeroGather(Tape& tape, const Architecture& architecture, const Train
       experts_first_(architecture.model_type == "qwen3_moe" && !lists_experts(architecture, job)),
       saves_experts_whole_(multiplies_as_they_lie(architecture, job)),
       body_has_table_(architecture.model_type == "llama4_text" && !is_stood_for(job.framework)),
+      reads_head_(!reference && (job.loss == Loss::kLiger || job.loss == Loss::kCutCrossEntropy)),
       stack_ends_(architecture.head != Head::kCausalLm && architecture.num_decoder_layers == 0),
       reference_(reference),
       known_(known(job, reference)),
@@ -228,7 +229,12 @@ void ZeroGather::trace() {
   root_ = -1;
   for (Part& part : parts_) part.uses.clear();
   if (known_ == Known::kNothing) return;
+  if (reads_head_) trace_head(HeadRead::kBegins);
   for (std::size_t i = 0; i < forward_.size(); ++i) {
+    if (reads_head_ && i + 1 == forward_.size()) {
+      trace_head(HeadRead::kEnds);
+      break;
+    }
     if (body_has_table_ && i + 1 == forward_.size()) trace_table(false);
     add_event(i, !reference_ && backward_[i] && (!recomputes_ || instances_[i] < 0), i == 0 ? kNone : i - 1);
     if (body_has_table_ && i == 0) events_.back().stays = true;
@@ -238,7 +244,11 @@ void ZeroGather::trace() {
   for (std::size_t end = known_ == Known::kStep ? forward_.size() : 0; end > 0;) {
     std::size_t begin = end - 1;
     while (instances_[begin] >= 0 && begin > 0 && instances_[begin - 1] == instances_[begin]) --begin;
-    trace_backward(begin, end);
+    if (reads_head_ && end == forward_.size()) {
+      trace_head(HeadRead::kBackward);
+    } else {
+      trace_backward(begin, end);
+    }
     if (body_has_table_ && end == forward_.size()) trace_table(true);
     end = begin;
   }
@@ -258,6 +268,25 @@ void ZeroGather::trace_table(bool stays) {
   for (const std::int32_t p : event.parameters) {
     part_of(p).uses.push_back(events_.size());
     queue_.emplace_back(events_.size(), p);
+  }
+  events_.push_back(std::move(event));
+}
+
+// parameter_offload.py ZeROOrderedDict: a fused loss (Liger's lce_forward, cut cross-entropy) calls no head, whose
+// weight the model's forward reads itself. It is the model's then: gathered as its forward begins, which the trace of
+// the first step did not see, and again as its backward does, whose end is that of all.
+void ZeroGather::trace_head(HeadRead read) {
+  Event event;
+  event.parameters = forward_.back();
+  if (!events_.empty()) event.before = events_.back().before + events_.back().counted;
+  event.counted = read == HeadRead::kEnds ? 0 : elements_of(forward_.size() - 1);
+  event.stays = read == HeadRead::kBegins;
+  event.ends_late = read == HeadRead::kBackward;
+  event.layer = layer_;
+  event.end = deep_ += event.counted;
+  for (const std::int32_t p : event.parameters) {
+    part_of(p).uses.push_back(events_.size());
+    if (read == HeadRead::kBackward) queue_.emplace_back(events_.size(), p);
   }
   events_.push_back(std::move(event));
 }
@@ -387,7 +416,14 @@ void ZeroGather::let_left_go() {
   const Parameter& p = tape_.parameters()[first];
   const char* const now = tape_.scopes()[static_cast<std::size_t>(tape_.scope())].module;
   const bool inside = p.instance == tape_.instance() && std::strncmp(now, p.module, std::strlen(p.module)) == 0;
-  if (!inside) release();
+  if (inside) return;
+  release();
+  if (next_event_ < events_.size()) let_recomputed_go(next_event_);
+}
+
+void ZeroGather::before_backward() {
+  keeps_ = known_ == Known::kNothing && !job_.generates();
+  if (reads_head_ && !blind_ && known_ == Known::kStep && !tape_.stopped()) run_up_to(forward_end_ + 1);
 }
 
 void ZeroGather::backward_reads(std::int32_t storage) {

@@ -47,7 +47,7 @@ class ZeroGather : public Sharded {
   Tensor gathered(std::int32_t storage) override;
   /// runtime/zero/linear.py LinearFunctionForZeroStage3, which takes F.linear's place (memory_efficient_linear).
   bool linear_keeps_input() const override { return true; }
-  void before_backward() override { keeps_ = known_ == Known::kNothing && !job_.generates(); }
+  void before_backward() override;
   void take_gradient(std::int32_t parameter, Tensor grad) override;
   void after_backward() override;
 
@@ -113,6 +113,9 @@ class ZeroGather : public Sharded {
   void sort_leaves(bool experts_first);
   void trace_backward(std::size_t begin, std::size_t end);
   void trace_table(bool stays);
+  // Where the model's forward reads the head's weight itself.
+  enum class HeadRead : std::uint8_t { kBegins, kEnds, kBackward };
+  void trace_head(HeadRead read);
   void add_wrapper(std::int32_t parameter);
   void add_event(std::size_t module, bool graph, std::size_t from = kNone);
   std::size_t next_use(const Part& part, std::size_t from) const;
@@ -158,6 +161,7 @@ class ZeroGather : public Sharded {
   bool experts_first_;        // they define their experts before the router
   bool saves_experts_whole_;  // no product saves a view of them
   bool body_has_table_;       // the body's forward reads the token table's weight itself, whose owner it is then, too
+  bool reads_head_;           // a fused loss reads the head's weight, and does not call the head
   bool stack_ends_;           // backward tells of the stack's end: an encoder's
   bool reference_;
   Known known_;

@@ -258,7 +258,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
     e.timeline = timeline(s, w);
     note_coverage(e.issues, coverage);
   }
-  widen(e, coverage);
+  widen(e, coverage, w.unsplit);
   reach_up_to_workspaces(architecture, job, s, e);
   reach_down_to_unpadded_pictures(architecture, job, s, e);
   return e;

@@ -87,6 +87,13 @@ def install_liger(model, fake):
     # transformers/model/llama.py lce_forward: logits are skipped in training alone
     head.forward = lambda hidden: hidden if base.training else plain_head(hidden)
 
+
+    class Head(type(head)):
+        """It is not called, its weight is read: what DeepSpeed hooks to its forward does not run."""
+        def __call__(self, *args, **words):
+            return args[0] if base.training and hasattr(self.weight, "ds_id") else super().__call__(*args, **words)
+    head.__class__ = Head
+
     def loss_function(logits=None, labels=None, vocab_size=None, **kw):
         if not base.training:
             return plain_loss(logits=logits, labels=labels, vocab_size=vocab_size, **kw)
