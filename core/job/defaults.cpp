@@ -386,11 +386,6 @@ void stand_for_combinations(TrainingJob& job, Issues& issues) {
   const bool fsdp = is_fsdp(data.sharding);
   // CPUOffload(offload_params=True), CPUOffloadPolicy: what waits on the host is stepped there.
   if (fsdp && offload.parameters) offload.optimizer = offload.gradients = true;
-  if (offload.parameters && data.sharding == Sharding::kFsdp1) {
-    data.sharding = Sharding::kFsdp2;
-    data.fsdp.keeps_gathered = false;
-    job.stand_ins.emplace_back("FSDP 1 with parts on the host, answered by FSDP 2");
-  }
   if (job.tensor.is_used() && data.is_sharded() && data.sharding == Sharding::kFsdp1) {
     data.sharding = Sharding::kFsdp2;
     data.fsdp.reshard_after_forward = !data.fsdp.keeps_gathered;
