@@ -553,7 +553,7 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
     refuse("/reference_model/shared_with_adapter", "Without adapters a reference is a copy, or precomputed.");
   }
   const DataParallel& how = job.data_parallel;
-  const bool fully = how.is_sharded() && how.sharding < Sharding::kZero1;
+  const bool fully = how.is_sharded() && how.sharding == Sharding::kFsdp2;
   if (fully && job.reference == Reference::kCopy && (job.offload.parameters || how.fsdp.reshard_to > 0)) {
     refuse("/reference_model", "A divided copy is modelled without offloading and smaller meshes.");
   }

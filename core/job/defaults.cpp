@@ -367,6 +367,15 @@ void stand_for_divided(TrainingJob& job) {
   }
 }
 
+// trl 1.9 models/activation_offloading.py update_model_params notes weights before anything is wrapped. What FSDP
+// gathers and ZeRO-1 and -2 make flat are others, and views of them, as Linear saves, go to the host as well; not from
+// within checkpoints, but where they are re-entrant. DeepSpeed's Linear of stage 3 saves the parameter, which stays.
+bool offloads_weights(const TrainingJob& job) {
+  if (!job.offload.activations || !job.data_parallel.is_sharded()) return false;
+  if (job.data_parallel.sharding == Sharding::kZero3) return false;
+  return job.checkpointing != Checkpointing::kFull || job.use_reentrant;
+}
+
 /// What is not modelled in this company, and has a neighbour that is.
 void stand_for_combinations(TrainingJob& job, Issues& issues) {
   if (job.is_megatron()) {
@@ -386,11 +395,6 @@ void stand_for_combinations(TrainingJob& job, Issues& issues) {
   const bool fsdp = is_fsdp(data.sharding);
   // CPUOffload(offload_params=True), CPUOffloadPolicy: what waits on the host is stepped there.
   if (fsdp && offload.parameters) offload.optimizer = offload.gradients = true;
-  if (offload.parameters && data.sharding == Sharding::kFsdp1) {
-    data.sharding = Sharding::kFsdp2;
-    data.fsdp.keeps_gathered = false;
-    job.stand_ins.emplace_back("FSDP 1 with parts on the host, answered by FSDP 2");
-  }
   if (job.tensor.is_used() && data.is_sharded() && data.sharding == Sharding::kFsdp1) {
     data.sharding = Sharding::kFsdp2;
     data.fsdp.reshard_after_forward = !data.fsdp.keeps_gathered;
@@ -405,9 +409,8 @@ void stand_for_combinations(TrainingJob& job, Issues& issues) {
                       "What is sharded and offloaded runs on several GPUs: 2 are assumed. State parallelism.data.",
                       "2"});
   }
-  if (offload.activations && data.is_sharded()) {
-    offload.activations = false;
-    job.stand_ins.emplace_back("activations in host memory beside a divided model, answered by those on the card");
+  if (offloads_weights(job)) {
+    job.stand_ins.emplace_back("weights in host memory with the activations, answered by activations alone");
   }
   if (job.tensor.is_used()) stand_for_divided(job);
   if (job.expert > 1 && data.sharding == Sharding::kFsdp2 && job.framework.name != "torchtitan") {

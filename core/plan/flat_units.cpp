@@ -31,6 +31,7 @@ FlatUnits::FlatUnits(Tape& tape, const TrainingJob& job, bool reference, Count d
       how_(mixed_precision(job)),
       job_(job),
       reference_(reference),
+      on_host_(job.offload.parameters),
       decoder_(decoder) {}
 
 // -- who holds what -------------------------------------------------------------------------------------------------
@@ -110,8 +111,10 @@ void FlatUnits::keep_part(Unit& unit) {
   unit.part = (unit.whole + mesh_.shards() - 1) / mesh_.shards();
   if (fsdp_.use_orig_params) unit.whole = unit.part * mesh_.shards();
   tape_.use_parameters_of(unit.instance);
-  tape_.further_buffer(unit.trained ? "flat parameter" : "frozen flat parameter", unit.part * size_of(unit.own),
-                       Category::kWeights);
+  if (!on_host_) {
+    tape_.further_buffer(unit.trained ? "flat parameter" : "frozen flat parameter", unit.part * size_of(unit.own),
+                         Category::kWeights);
+  }
   // _post_forward_reshard leaves the root, and all of SHARD_GRAD_OP, to a backward that never comes to a reference.
   unit.stays = reference_ && (unit.instance < 0 || fsdp_.keeps_gathered);
   if (!unit.stays) return;
@@ -121,7 +124,7 @@ void FlatUnits::keep_part(Unit& unit) {
 
 void FlatUnits::begin_micro_step(bool last) {
   reduces_ = last || !fsdp_.no_sync;
-  each_unit([](Unit& unit) { unit.in_backward = unit.done = false; });
+  each_unit([](Unit& unit) { unit.in_backward = unit.done = unit.ahead = false; });
 }
 
 // What the optimizer sees: with use_orig_params those pieces of parameters that lie in this GPU's part, the first.
@@ -147,28 +150,62 @@ void FlatUnits::hand_over(Unit& unit) {
     p.shape = elements(piece);
     p.dtype = unit.own;
     // Zeros stand for what nothing reached of a unit that some gradient came to.
-    p.reached = unit.reduced.defined() && p.requires_grad && piece > 0;
+    p.reached = unit.reached && p.requires_grad && piece > 0;
     if (p.reached) p.grad = unit.reduced;
   }
   unit.reduced.reset();
 }
 
+void FlatUnits::create_states(OptimizerRun& optimizer) {
+  if (!on_host_) optimizer.create();
+}
+
+void FlatUnits::step(OptimizerRun& optimizer) {
+  if (!on_host_) optimizer.step();
+}
+
+// init_flat_param_attributes: _local_shard and _cpu_grad, both pinned and the latter also of what is frozen; an
+// optimizer's states where it runs.
+HostMemory FlatUnits::host_memory(const LayerPlan& plan) const {
+  HostMemory sum;
+  if (!on_host_) return sum;
+  for (const std::vector<Unit>* units : {&units_, &leaves_}) {
+    for (const Unit& unit : *units) sum.pin(unit.part * size_of(unit.own), 2 * plan.multiplicity(unit.instance));
+  }
+  for (std::size_t i = 0; i < sizes_.size(); ++i) {
+    const Parameter& p = tape_.parameters()[first_ + i];
+    if (p.reached) sum.add(states_on_host(p, job_), plan.multiplicity(p.instance));
+  }
+  return sum;
+}
+
 // -- gathering ------------------------------------------------------------------------------------------------------
 
-// pre_unshard, unshard, post_unshard: a cast of this GPU's part, then the whole.
-void FlatUnits::unshard(Unit& unit) {
-  if (unit.gathered.defined() || unit.stays || unit.parameters.empty()) return;
+// pre_unshard: from the host it comes in its own dtype.
+std::pair<Tensor, Tensor> FlatUnits::part_to_gather(const Unit& unit, Dtype dtype) {
+  Tensor cast, part;
+  tape_.set_stream(kPreUnshard);
+  if (dtype != unit.own) cast = tape_.allocate(elements(unit.part), dtype, "_mp_shard");
+  if (on_host_) part = tape_.allocate(elements(unit.part), unit.own, "part from the host");
+  if (cast.defined()) part.reset();
+  tape_.set_stream(kUnshard);
+  return {std::move(cast), std::move(part)};
+}
+
+// _unshard: a cast of this GPU's part, then the whole. Parts on the host come again to what is whole already, unless it
+// was gathered ahead (_pre_backward_hook: _prefetched); original parameters are views of one that is not cast
+// (flat_param_to), which stays with them.
+void FlatUnits::unshard(Unit& unit, bool ahead) {
+  const bool was_ahead = std::exchange(unit.ahead, ahead), whole = unit.gathered.defined() || unit.stays;
+  if (unit.parameters.empty() || (whole && (was_ahead || !on_host_))) return;
   const Scope in(tape_, "all-gather", kFlat);
   const Category before = tape_.default_category();
   tape_.set_default_category(Category::kCommunication);
-  Tensor cast;
-  if (unit.computes != unit.own) {
-    tape_.set_stream(kPreUnshard);
-    cast = tape_.allocate(elements(unit.part), unit.computes, "_mp_shard");
+  std::pair<Tensor, Tensor> part = part_to_gather(unit, unit.computes);
+  if (!whole) {
+    unit.gathered = tape_.allocate(elements(unit.part * mesh_.shards()), unit.computes, "_full_param_padded");
   }
-  tape_.set_stream(kUnshard);
-  unit.gathered = tape_.allocate(elements(unit.part * mesh_.shards()), unit.computes, "_full_param_padded");
-  cast.reset();
+  if (fsdp_.use_orig_params) unit.here = std::move(part.second);
   tape_.set_stream(kMainStream);
   tape_.set_default_category(before);
 }
@@ -176,12 +213,13 @@ void FlatUnits::unshard(Unit& unit) {
 void FlatUnits::enter_model() {
   if (generates_ || units_.empty()) return;  // a forward of what lies in the model's unit; nothing is declared yet
   unshard(unit_of(-1));
-  if (fsdp_.forward_prefetch && last_layer() >= 0) unshard(unit_of(0));
+  if (fsdp_.forward_prefetch && last_layer() >= 0) unshard(unit_of(0), true);
 }
 
 void FlatUnits::enter_layer(std::int16_t instance, bool) {
   unshard(unit_of(instance));
-  if (fsdp_.forward_prefetch && instance < last_layer()) unshard(unit_of(static_cast<std::int16_t>(instance + 1)));
+  if (fsdp_.forward_prefetch && instance < last_layer())
+    unshard(unit_of(static_cast<std::int16_t>(instance + 1)), true);
 }
 
 // A leaf's forward begins where its module asks for its weight.
@@ -196,14 +234,24 @@ void FlatUnits::use(std::int32_t parameter) {
 
 // _post_forward_reshard, also as a checkpoint is recomputed: its backward has not begun.
 void FlatUnits::let_go() {
-  if (in_use_ >= 0 && !fsdp_.keeps_gathered) leaf(in_use_).gathered.reset();
+  if (in_use_ >= 0) reshard_behind_forward(leaf(in_use_));
   in_use_ = -1;
 }
 
-// _post_forward_reshard: the root stays.
+// _post_forward_reshard: the root stays whole. _use_sharded_flat_param: what stays whole keeps its views.
+void FlatUnits::reshard_behind_forward(Unit& unit) {
+  if (!fsdp_.keeps_gathered && &unit != &unit_of(-1)) unit.gathered.reset();
+  if (!fsdp_.keeps_gathered || !tape_.grad_enabled()) unit.here.reset();
+}
+
 void FlatUnits::leave_layer(std::int16_t instance) {
   let_go();
-  if (!fsdp_.keeps_gathered) unit_of(instance).gathered.reset();
+  reshard_behind_forward(unit_of(instance));
+}
+
+void FlatUnits::leave_model() {
+  let_go();
+  if (!units_.empty()) reshard_behind_forward(unit_of(-1));
 }
 
 // -- GRPO -----------------------------------------------------------------------------------------------------------
@@ -215,7 +263,7 @@ void FlatUnits::summon(Unit& unit) {
   const Scope in(tape_, "summon_full_params", kFlat);
   const Category before = tape_.default_category();
   tape_.set_default_category(Category::kCommunication);
-  tape_.set_stream(kUnshard);
+  const std::pair<Tensor, Tensor> part = part_to_gather(unit, unit.own);
   unit.gathered = tape_.allocate(elements(unit.part * mesh_.shards()), unit.own, "_full_prec_full_param_padded");
   tape_.set_stream(kMainStream);
   tape_.set_default_category(before);
@@ -320,7 +368,7 @@ void FlatUnits::prefetch_before_layer(std::int16_t instance) {
 }
 
 void FlatUnits::prefetch(Unit& unit) {
-  if (!unit.in_backward && !unit.done) unshard(unit);
+  if (!unit.in_backward && !unit.done) unshard(unit, true);
 }
 
 void FlatUnits::backward_uses(std::int32_t parameter) {
@@ -388,26 +436,31 @@ void FlatUnits::post_backward(Unit& unit) {
   if (unit.done) return;
   unit.done = true;
   if (unit.parameters.empty()) return;
-  if (!unit.trained) {  // _post_backward_reshard_only_hook
-    if (reduces_ || !fsdp_.keeps_gathered) unit.gathered.reset();
-    return;
-  }
+  if (!unit.trained) return reshard_behind_backward(unit);  // _post_backward_reshard_only_hook
   const auto came = [this](std::int32_t p) { return gradient_of(p).defined(); };
   if (std::none_of(unit.parameters.begin(), unit.parameters.end(), came)) {  // a tower without pictures
     unit.gathered.reset();
+    unit.here.reset();
     return;
   }
   const Scope in(tape_, "whole gradient", kPostBackward);
-  Tensor grad = tape_.allocate(elements(unit.whole), unit.computes, "cat");
+  const Tensor put_together = tape_.allocate(elements(unit.whole), unit.computes, "cat");  // the hook's input: it stays
+  Tensor grad = put_together;
   tape_.set_category(grad, Category::kGradients);
   for (const std::int32_t p : unit.parameters) gradient_of(p).reset();
   if (unit.accumulated.defined()) grad = std::move(unit.accumulated);  // added to it
-  if (reduces_ || !fsdp_.keeps_gathered) unit.gathered.reset();
+  reshard_behind_backward(unit);
   if (reduces_) {
     reduce(unit, std::move(grad));
   } else {
     unit.accumulated = std::move(grad);
   }
+}
+
+// _post_backward_reshard
+void FlatUnits::reshard_behind_backward(Unit& unit) {
+  if (reduces_ || !fsdp_.keeps_gathered) unit.gathered.reset();
+  unit.here.reset();
 }
 
 void FlatUnits::reduce(Unit& unit, Tensor computed) {
@@ -424,6 +477,7 @@ void FlatUnits::reduce(Unit& unit, Tensor computed) {
   Tensor part = tape_.allocate(elements(unit.part), dtype, "empty_like");
   if (dtype != unit.own) part = tape_.allocate(elements(unit.part), unit.own, "_to_copy");
   tape_.set_category(part, Category::kGradients);
+  unit.reached = true;
   if (!unit.reduced.defined()) unit.reduced = std::move(part);  // else added to it
   tape_.set_stream(kMainStream);
   tape_.set_default_category(before);
@@ -439,6 +493,13 @@ void FlatUnits::after_backward() {
   tape_.begin_segment(Phase::kBackward, -1);
   for (Unit& unit : leaves_) post_backward(unit);
   post_backward(-1);
+  if (!on_host_) return;
+  // _offload_grad copies to _cpu_grad, which prepare_gradient_for_optim puts in _saved_grad_shard's place.
+  each_unit([this](Unit& unit) {
+    tape_.begin_segment(Phase::kBackward, unit.instance);
+    unit.reduced.reset();
+  });
+  tape_.begin_segment(Phase::kBackward, -1);
 }
 
 }  // namespace tidemark

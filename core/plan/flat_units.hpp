@@ -1,5 +1,6 @@
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "core/job/mixed_precision.hpp"
@@ -21,6 +22,9 @@ class FlatUnits : public Sharded {
   void collect() override;
   void begin_micro_step(bool last) override;
   void end_micro_steps() override;
+  void create_states(OptimizerRun& optimizer) override;
+  void step(OptimizerRun& optimizer) override;
+  HostMemory host_memory(const LayerPlan& plan) const override;
   void begin_generation() override;
   void end_generation() override;
   void end_rollout() override;
@@ -30,7 +34,7 @@ class FlatUnits : public Sharded {
   void declare(Parameter& p) override;
   void use(std::int32_t parameter) override;
   void enter_model() override;
-  void leave_model() override { let_go(); }
+  void leave_model() override;
   void enter_layer(std::int16_t instance, bool input_needs_grad) override;
   void leave_layer(std::int16_t instance) override;
   void begin_token() override { enter_model(); }
@@ -51,11 +55,14 @@ class FlatUnits : public Sharded {
     bool trained = false;           // some of its parameters are
     Count whole = 0;                // elements, with what aligns parameters
     Count part = 0;                 // elements of a GPU's part
+    Tensor here;                    // this GPU's part, come from the host
     Tensor gathered;                // _full_param_padded
     Tensor accumulated;             // the whole gradient of micro-steps that did not reduce it
     Tensor reduced;                 // this GPU's part of the gradient
     bool stays = false;             // it is gathered for good
     bool in_backward = false, done = false;
+    bool ahead = false;          // _prefetched: its next use asks for nothing
+    bool reached = false;        // a gradient came to it
     std::int16_t instance = -1;  // the layer it is, or lies in
     std::string_view module;     // a leaf's
     bool of_adapter = false;     // PEFT has a module for each of its matrices
@@ -84,9 +91,13 @@ class FlatUnits : public Sharded {
   void hand_over(Unit& unit);
   // The leaf whose forward is through, which nothing says.
   void let_go();
+  void reshard_behind_forward(Unit& unit);
+  void reshard_behind_backward(Unit& unit);
   // Elements that a parameter in it begins at a multiple of.
   Count alignment(const Unit& unit) const;
-  void unshard(Unit& unit);
+  void unshard(Unit& unit, bool ahead = false);
+  // This GPU's part as it is gathered, and what it is made of.
+  std::pair<Tensor, Tensor> part_to_gather(const Unit& unit, Dtype dtype);
   void summon(Unit& unit);
   bool stays_whole(const Unit& unit) const { return unit.instance < 0 || fsdp_.keeps_gathered; }
   void prefetch(std::int16_t instance);
@@ -107,6 +118,7 @@ class FlatUnits : public Sharded {
   MixedPrecision how_;
   const TrainingJob& job_;
   bool reference_;
+  bool on_host_;                       // CPUOffload(offload_params=True): parts wait there
   Count decoder_;                      // the first layer that is given an encoder's states; 0: none is
   std::size_t first_ = 0;              // parameter of those that are divided here
   bool reduces_ = true;                // this micro-step does

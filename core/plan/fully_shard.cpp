@@ -251,15 +251,9 @@ HostMemory FullyShard::host_memory(const LayerPlan& plan) const {
     const Count times = plan.multiplicity(p.instance);
     const Bytes bytes = p.shape.numel() * size_of(p.dtype);
     sum.pin(bytes, times);
-    if (p.reached) {
-      sum.pin(bytes, times);
-      Tape host;
-      OptimizerRun states(host, job_);
-      host.parameters().push_back(p);
-      host.parameters().back().grad = {};
-      states.create();
-      for (const Storage& storage : host.storages()) sum.add(storage.bytes, times);
-    }
+    if (!p.reached) continue;
+    sum.pin(bytes, times);
+    sum.add(states_on_host(p, job_), times);
   }
   return sum;
 }

@@ -18,6 +18,17 @@ bool divides_weights(const TrainingJob& job) {
   return job.data_parallel.is_sharded() && !job.is_megatron() && how != Sharding::kZero1 && how != Sharding::kZero2;
 }
 
+Bytes states_on_host(const Parameter& p, const TrainingJob& job) {
+  Tape host;
+  OptimizerRun states(host, job);
+  host.parameters().push_back(p);
+  host.parameters().back().grad = {};
+  states.create();
+  Bytes sum = 0;
+  for (const Storage& storage : host.storages()) sum += storage.bytes;
+  return sum;
+}
+
 TrainingJob as_modules_see(const TrainingJob& job) {
   TrainingJob seen = job;
   if (!job.data_parallel.is_sharded() || job.is_megatron()) return seen;

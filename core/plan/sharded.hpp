@@ -57,6 +57,9 @@ class Sharded : public Placement {
   virtual HostMemory host_memory(const LayerPlan& /*plan*/) const { return {}; }
 };
 
+/// Bytes of a parameter's states where the optimizer runs on the host.
+Bytes states_on_host(const Parameter& p, const TrainingJob& job);
+
 /// A flat tensor of as many elements: parts and buffers are nothing else.
 inline Shape elements(Count count) {
   return Shape{Dim(count)};
