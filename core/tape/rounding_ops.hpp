@@ -7,6 +7,6 @@ namespace tidemark {
 
 Tensor round(Tensor x);       ///< torchao's _Round: the gradient goes through; keeps nothing
 Tensor abs(Tensor x);         ///< keeps its input
-Tensor reciprocal(Tensor x);  ///< keeps its result
+Tensor reciprocal(Tensor x);  ///< keeps its result; autocast: fp32
 
 }  // namespace tidemark

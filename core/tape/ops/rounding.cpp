@@ -47,8 +47,9 @@ Tensor abs(Tensor x_in) {
 }
 
 Tensor reciprocal(Tensor x_in) {
-  const Tensor x = std::move(x_in);
-  Tape& t = x.tape();
+  const Tensor argument = std::move(x_in);
+  Tape& t = argument.tape();
+  const Tensor x = t.autocast() ? to(argument, Dtype::kFp32) : argument;
   Node* n = t.record("reciprocal", reciprocal_backward, {&x});
   Tensor out = like(t, x, "reciprocal");
   t.attach(n, out);
