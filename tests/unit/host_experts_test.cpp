@@ -8,8 +8,6 @@ using namespace tidemark;
 
 namespace {
 
-constexpr Bytes kGiB = Bytes{1} << 30;
-
 Answer asked(const std::string& model, const std::string& more) {
   return ask(R"({"model":")" + model +
              R"(","method":"lora","adapter":{"r":8},"sequence_length":512,"gradient_checkpointing":"full",)" +
