@@ -62,6 +62,75 @@ void check_float8(const TrainingJob& job, Issues& issues) {
   }
 }
 
+/// ml-cross-entropy 5f0c7a7 cce_backward.py cce_backward_kernel: assert e.dtype in (torch.float16, torch.bfloat16), and
+/// of the head's weight. Autocast changes neither; FSDP gathers weights in 16 bits.
+void check_cut_cross_entropy(const TrainingJob& job, Issues& issues) {
+  if (job.loss != Loss::kCutCrossEntropy || job.recipe.weights != Dtype::kFp32 || job.data_parallel.is_sharded())
+    return;
+  add(issues, "INVALID_VALUE", Severity::kError, "/precision",
+      "Cut cross-entropy asserts that hidden states and the head have 16 bits, and fails in backward beside fp32 "
+      "weights, autocast or not.",
+      "bf16_amp");
+}
+
+/// axolotl 067b021 utils/quantization.py get_quantization_config: the pairs that torchao trains.
+bool has_fake_pair(const Qat& qat) {
+  switch (qat.weights) {
+    case FakeQuant::kInt4:
+      return qat.activations <= FakeQuant::kFloat8 && qat.activations != FakeQuant::kInt4;
+    case FakeQuant::kFloat8:
+      return qat.activations == FakeQuant::kFloat8;
+    case FakeQuant::kMxfp4:
+    case FakeQuant::kNvfp4:
+      return !qat.embeddings && (qat.activations == FakeQuant::kNone || qat.activations == qat.weights);
+    default:
+      return qat.activations == FakeQuant::kNone && !qat.embeddings;
+  }
+}
+
+/// torchao 0.18 quantization/qat: what of it is modelled.
+void check_qat(const TrainingJob& job, Issues& issues) {
+  if (!has_fake_pair(job.qat)) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/qat/activation_dtype",
+        "torchao trains int4 weights with inputs as they are, in int8 or fp8, fp8 weights with fp8 inputs, and mxfp4 "
+        "or nvfp4 of both, without a token table.",
+        "none");
+  }
+  if (!job.qat.is_used()) return;
+  // prototype/qat/mx.py MXFakeQuantizedLinear.forward: assert fq.dtype == x.dtype.
+  if (job.qat.weights == FakeQuant::kMxfp4 && job.recipe.autocast && job.recipe.weights == Dtype::kFp32) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/precision",
+        "torchao's linear layers of MXFP4 assert that they return their input's dtype, which autocast changes where "
+        "weights are fp32.",
+        "bf16_amp");
+  }
+  const bool divides = job.tensor.is_used() || job.pipeline.is_used() || job.expert > 1;
+  if (job.method != Method::kFull || divides || job.is_megatron() || job.compiled || job.float8 != Float8::kNone) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/qat/weight_dtype",
+        "Quantisation-aware training is modelled for full training with data-parallel GPUs, without torch.compile and "
+        "float8.",
+        "none");
+  }
+}
+
+/// torchao 0.18 fake_quantizer.py: w.view(rows, -1, group_size), to_mx and to_nvfp4: rows are whole groups.
+void check_qat_groups(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  const Qat& qat = job.qat;
+  if (!qat.is_used() || qat.weights == FakeQuant::kFloat8) return;
+  constexpr Count kMxBlock = 32, kNvBlock = 16;
+  const Count size = qat.weights == FakeQuant::kInt4    ? qat.group_size
+                     : qat.weights == FakeQuant::kMxfp4 ? kMxBlock
+                                                        : kNvBlock;
+  for (const Count columns : {a.hidden_size, a.intermediate_size, a.num_heads * a.head_dim}) {
+    if (columns % size == 0) continue;
+    add(issues, "INVALID_VALUE", Severity::kError, "/qat/group_size",
+        "torchao fails: a linear layer of this model has " + std::to_string(columns) +
+            " inputs, which are no whole groups of " + std::to_string(size) + ".",
+        "32");
+    return;
+  }
+}
+
 bool is_flash(const TrainingJob& job) {
   return job.attention == AttentionKernel::kFlashAttention2 || job.attention == AttentionKernel::kFlashAttention3;
 }
@@ -105,6 +174,27 @@ void check_flash(const Architecture& architecture, const TrainingJob& job, Issue
   }
 }
 
+/// KTransformers' experts on the CPU: kt-kernel/python/sft/arch.py get_moe_arch_config, and what of it is modelled.
+void check_host_experts(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  constexpr std::string_view kPath = "/moe/implementation";
+  constexpr std::string_view kKnown[] = {
+      "deepseek_v2",       "deepseek_v3", "qwen2_moe",        "qwen3_moe", "qwen3_vl_moe",
+      "qwen3_vl_moe_text", "qwen3_5_moe", "qwen3_5_moe_text", "glm4_moe",  "mixtral"};
+  if (std::find(std::begin(kKnown), std::end(kKnown), a.model_type) == std::end(kKnown)) {
+    add(issues, "INVALID_VALUE", Severity::kError, kPath,
+        "KTransformers knows no experts of this model type and raises KTAMXModelNotSupportedError.", "default");
+  }
+  const bool lora = job.method == Method::kLora && job.adapter.kind == AdapterKind::kLora;
+  const bool placed = job.gpus() == 1 || (job.data_parallel.sharding == Sharding::kFsdp2 &&
+                                          job.gpus() == job.data_parallel.degree && !job.offload.parameters);
+  if (!lora || !placed || job.preference != Preference::kNone || job.is_megatron()) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, kPath,
+        "KTransformers' experts on the CPU are modelled for LoRA on one GPU or under FSDP 2, with weights on the card "
+        "beside them.",
+        "default");
+  }
+}
+
 /// Mixtures of experts.
 void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues) {
   if (a.experts.count > 0 && !lists_experts(a, job) && job.method == Method::kQlora) {
@@ -125,8 +215,10 @@ void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues
         "runs on the tokens sent to it: an even number is assumed (moe.load_imbalance states another). The form is "
         "read from the modelling files of 4.57; no record covers it.");
   }
-  if (job.experts != ExpertsKernel::kGroupedMm &&
-      (a.facts.one_experts_form || (a.experts.count == 0 && a.language == nullptr))) {
+  if (job.has_experts_on_host()) {
+    check_host_experts(a, job, issues);
+  } else if (job.experts != ExpertsKernel::kGroupedMm &&
+             (a.facts.one_experts_form || (a.experts.count == 0 && a.language == nullptr))) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/moe/implementation",
         a.experts.count == 0 ? "This model has no experts."
                              : "This model's code computes its experts in one way only.");
@@ -783,6 +875,8 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
   }
   if (framework == "trl") check_trl(job, given, issues);
   check_float8(job, issues);
+  check_qat(job, issues);
+  check_cut_cross_entropy(job, issues);
   check_micro_batches(job, given, issues);
   if (request.foreign.layers_in_turn > 0 &&
       (job.method != Method::kFull || job.gpus() > 1 || job.optimizer == "badam")) {
@@ -920,6 +1014,7 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
             " rotating dimensions fails with a shape error.");
   }
   check_experts(a, job, issues);
+  check_qat_groups(a, job, issues);
   check_states(a, job, issues);
   check_pictures(a, job, issues);
   check_denoiser(a, job, issues);

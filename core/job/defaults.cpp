@@ -439,6 +439,10 @@ void stand_for_combinations(TrainingJob& job, Issues& issues) {
     job.loss = Loss::kDefault;
     job.stand_ins.emplace_back("a fused loss of preferences, answered by that of all logits");
   }
+  if (job.has_experts_on_host()) {
+    job.stand_ins.emplace_back(
+        "KTransformers' experts in host memory, answered by what its source leaves on the card, which no record holds");
+  }
   if (job.has_teacher() && data.is_sharded()) {
     job.stand_ins.emplace_back("a teacher beside weights that GPUs divide, which no record holds");
   }

@@ -21,7 +21,10 @@ enum class QuantType : std::uint8_t { kNf4, kFp4, kInt8, kGptq, kAwq, kHqq, kQua
 /// Products of linear layers in 8-bit floats (torchao's convert_to_float8_training): one scale for a tensor, or one for
 /// each row.
 enum class Float8 : std::uint8_t { kNone, kTensorwise, kRowwise };
-enum class ExpertsKernel : std::uint8_t { kGroupedMm, kBatchedMm, kEager };
+/// What a linear layer rounds to in forward, as if it were quantised already (torchao.quantization.qat).
+enum class FakeQuant : std::uint8_t { kNone, kInt4, kInt8, kFloat8, kNvfp4, kMxfp4 };
+/// The last two: KTransformers' on the CPU, with weights in 16 bits or in 8.
+enum class ExpertsKernel : std::uint8_t { kGroupedMm, kBatchedMm, kEager, kHostBf16, kHostInt8 };
 enum class PrepareKbit : std::uint8_t { kOff, kAll, kNormsOnly, kNormsBack };
 
 /// Every decision of mixed precision, so that no answer hides behind "16 bytes per parameter".
@@ -379,6 +382,17 @@ struct Offload {
   std::partial_ordering operator<=>(const Offload&) const = default;
 };
 
+/// Quantisation-aware training, as Axolotl's `qat` says it.
+struct Qat {
+  FakeQuant weights = FakeQuant::kNone, activations = FakeQuant::kNone;  ///< of linear layers; activations are inputs
+  Count group_size = 32;                                                 ///< a weight's elements that share a scale
+  bool embeddings = false;                                               ///< the token table, too
+
+  bool is_used() const { return weights != FakeQuant::kNone; }
+  bool operator==(const Qat&) const = default;
+  std::partial_ordering operator<=>(const Qat&) const = default;
+};
+
 /// GPUs that see other rows each.
 struct DataParallel {
   Count degree = 1;                      ///< GPUs; 1: it is not used
@@ -522,6 +536,7 @@ struct TrainingJob {
   bool keeps_states_of_frozen = false;  ///< what is frozen had its turn: its optimizer's states stay
   bool optimizer_in_backward = false;
   Float8 float8 = Float8::kNone;  ///< products of linear layers in 8-bit floats
+  Qat qat;
   Loss loss = Loss::kDefault;
   bool liger_rms_norm = false, liger_swiglu = false, liger_rope = false;  ///< Liger kernels in use
   LoraKernels lora_kernels;
@@ -602,6 +617,8 @@ struct TrainingJob {
   /// transformers' own expert parallelism: GPUs that see the same batch, and have a part of all experts each. Elsewhere
   /// the GPUs that divide experts are some of the data-parallel ones.
   bool divides_experts_alone() const { return expert > 1 && !is_megatron() && !data_parallel.is_sharded(); }
+  /// Routed experts lie in host memory and are computed there.
+  bool has_experts_on_host() const { return experts >= ExpertsKernel::kHostBf16; }
   /// Megatron-Core runs the step, with its own code of the model; or what it was, with DeepSpeed's engine.
   bool is_megatron() const { return framework.name == "megatron" || is_megatron_deepspeed(); }
   /// BigScience's fork of Megatron-LM and DeepSpeed.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/job/expert_lists.hpp"
+#include "core/layers/host_experts.hpp"
 #include "core/layers/vision.hpp"
 #include "core/tape/routing_ops.hpp"
 
@@ -282,6 +283,10 @@ void mask_others(Net& net, Routing& r) {
 namespace {
 
 Tensor computed(Net& net, const ExpertForm& form, Tensor hidden, Tensor indices, Tensor weights) {
+  if (net.job.has_experts_on_host()) {
+    const Dim width(width_of_expert(net, form));
+    return run_on_host(net, form, width, std::move(hidden), std::move(indices), std::move(weights));
+  }
   if (lists_experts(net.arch, net.job))
     return listed(net, form, std::move(hidden), std::move(indices), std::move(weights));
   switch (net.job.experts) {
@@ -289,7 +294,7 @@ Tensor computed(Net& net, const ExpertForm& form, Tensor hidden, Tensor indices,
       return grouped(net, form, std::move(hidden), std::move(indices), std::move(weights));
     case ExpertsKernel::kBatchedMm:
       return batched(net, form, std::move(hidden), std::move(indices), std::move(weights));
-    case ExpertsKernel::kEager:
+    default:
       break;
   }
   return loop(net, form, std::move(hidden), std::move(indices), std::move(weights));

@@ -6,6 +6,7 @@
 #include "core/job/framework.hpp"
 #include "core/job/mixed_precision.hpp"
 #include "core/layers/adapter.hpp"
+#include "core/layers/fake_quant.hpp"
 #include "core/layers/losses.hpp"
 #include "core/layers/prompts.hpp"
 #include "core/layers/tensor_parallel.hpp"
@@ -368,7 +369,8 @@ Tensor Net::embedding(const char* name, Tensor ids_in, Dim rows, Dim width, Scal
   Scope in(tape, name, source());
   const Tensor ids = std::move(ids_in);
   const bool is_token_table = tape.next_parameter() == tied_embedding;
-  const Tensor weight = declare(name, "weight", Shape{rows, width}, ModuleKind::kEmbedding);
+  const Tensor weight =
+      fake_quantised_table(*this, declare(name, "weight", Shape{rows, width}, ModuleKind::kEmbedding));
   const bool divided = job.tensor.is_used() && !job.is_megatron();  // whose own table is megatron.cpp's
   Tensor result = divided ? divided_embedding(*this, ids, weight) : tidemark::embedding(ids, weight);
   if (scaling != nullptr) result = scaling(*this, std::move(result));
@@ -444,7 +446,7 @@ Tensor Net::with_noise(Tensor embeds_in) {
 Tensor Net::product(Tensor x, const Base& base) {
   constexpr Count kMultiple = 16;
   const bool fits = base.in_features.n() % kMultiple == 0 && base.out_features.n() % kMultiple == 0;
-  if (job.float8 == Float8::kNone || !fits) return tidemark::linear(std::move(x), base.weight, base.bias);
+  if (job.float8 == Float8::kNone || !fits) return fake_quantised_linear(*this, std::move(x), base.weight, base.bias);
   has_float8_products = true;
   return float8_linear(std::move(x), base.weight, base.bias, job.float8 == Float8::kRowwise);
 }
@@ -854,7 +856,8 @@ Tensor Net::adapted_head(const Base& base, const Tensor& x) {
 }
 
 Tensor Net::logits(Tensor x, Tensor weight, Tensor bias) {
-  if (!fuse_loss) return behind_head(*this, tidemark::linear(std::move(x), std::move(weight), std::move(bias)));
+  if (!fuse_loss)
+    return behind_head(*this, fake_quantised_linear(*this, std::move(x), std::move(weight), std::move(bias)));
   if (job.loss == Loss::kChunked) return chunked_loss(*this, std::move(x), std::move(weight), std::move(bias));
   if (job.loss == Loss::kCutCrossEntropy) return cut_cross_entropy(*this, std::move(x), std::move(weight));
   return liger_fused_loss(*this, std::move(x), std::move(weight));
@@ -872,7 +875,7 @@ Tensor Net::classifier(const char* name, Tensor x_in, Dim out_features, bool bia
   Base base{name, x.dim(-1), out_features, false, {}, {}};
   base.weight = declare(name, "weight", Shape{out_features, base.in_features}, ModuleKind::kLinear);
   if (bias) base.bias = parameter(name, "bias", Shape{out_features});
-  return rank_of(name) == 0 ? tidemark::linear(x, base.weight, base.bias) : adapted_head(base, x);
+  return rank_of(name) == 0 ? fake_quantised_linear(*this, x, base.weight, base.bias) : adapted_head(base, x);
 }
 
 void Net::leave_body(Tensor last_hidden_state) {

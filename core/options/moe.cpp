@@ -9,6 +9,8 @@ constexpr Choice kExperts[] = {
     {"grouped_mm", number(ExpertsKernel::kGroupedMm), "one grouped matrix product over tokens sorted by expert"},
     {"batched_mm", number(ExpertsKernel::kBatchedMm), "every token gathers its experts' weights: for a few tokens"},
     {"eager", number(ExpertsKernel::kEager), "a loop over experts"},
+    {"ktransformers", number(ExpertsKernel::kHostBf16), "in host memory, on the CPU (KTransformers), weights in bf16"},
+    {"ktransformers_int8", number(ExpertsKernel::kHostInt8), "the same with weights of 8 bits"},
 };
 
 constexpr Option kOptions[] = {

@@ -88,6 +88,27 @@ constexpr Choice kFloat8[] = {
     {"rowwise", number(Float8::kRowwise), "a scale for each row"},
 };
 
+constexpr Choice kFakeWeights[] = {
+    {"none", number(FakeQuant::kNone), "training as it is"},
+    {"int4", number(FakeQuant::kInt4), "4-bit integers, a scale for each group"},
+    {"fp8", number(FakeQuant::kFloat8), "8-bit floats, a scale for each row"},
+    {"mxfp4", number(FakeQuant::kMxfp4), "4-bit floats in blocks of 32, activations with them"},
+    {"nvfp4", number(FakeQuant::kNvfp4), "4-bit floats in blocks of 16, activations with them"},
+    {"float8_e4m3fn", number(FakeQuant::kFloat8), "", true, "fp8"},
+    {"float8", number(FakeQuant::kFloat8), "", true, "fp8"},
+    {"int8", number(FakeQuant::kInt8), "torchao has no such training: Axolotl raises a ValueError", false},
+};
+constexpr Choice kFakeActivations[] = {
+    {"none", number(FakeQuant::kNone), "as they are"},
+    {"int8", number(FakeQuant::kInt8), "8-bit integers, a scale for each token; beside int4 weights"},
+    {"fp8", number(FakeQuant::kFloat8), "8-bit floats, a scale for each token"},
+    {"mxfp4", number(FakeQuant::kMxfp4), "as the weights"},
+    {"nvfp4", number(FakeQuant::kNvfp4), "as the weights"},
+    {"float8_e4m3fn", number(FakeQuant::kFloat8), "", true, "fp8"},
+    {"float8", number(FakeQuant::kFloat8), "", true, "fp8"},
+    {"int4", number(FakeQuant::kInt4), "torchao has no such training: Axolotl raises a ValueError", false},
+};
+
 constexpr Option kOptions[] = {
     choice("precision", "\"auto\"", kRecipes, "Precision",
            "Recipe of mixed precision; or an object with the keys below.")
@@ -126,6 +147,21 @@ constexpr Option kOptions[] = {
         .known_as("fp8_recipe,float8.recipe_name")
         .further()
         .into<&TrainingJob::float8>(),
+    choice("qat.weight_dtype", "\"none\"", kFakeWeights, "Weights rounded in forward",
+           "Quantisation-aware training by torchao, without torch.compile: what linear layers' weights are rounded to.")
+        .further()
+        .into<&TrainingJob::qat, &Qat::weights>(),
+    choice("qat.activation_dtype", "\"none\"", kFakeActivations, "Inputs rounded in forward",
+           "What linear layers' inputs are rounded to.")
+        .further()
+        .into<&TrainingJob::qat, &Qat::activations>(),
+    integer("qat.group_size", "32", "Group size of rounded weights", "Elements of an int4 weight that share a scale.")
+        .within(2, 65536)
+        .further()
+        .into<&TrainingJob::qat, &Qat::group_size>(),
+    flag("qat.quantize_embedding", false, "Round the token table", "The token table is rounded as weights are.")
+        .further()
+        .into<&TrainingJob::qat, &Qat::embeddings>(),
     choice("dtype", "\"auto\"", kLoading, "Dtype of the weights as loaded",
            "from_pretrained's dtype, where precision is auto.")
         .known_as("torch_dtype,model_dtype")

@@ -83,6 +83,10 @@ void FullyShard::declare(Parameter& p) {
   part.dtype = p.dtype;
   part.gathered = p.dtype;
   part.shape = p.shape;
+  if (p.storage_bytes == kOnHost) {  // kt_kernel's placeholders of experts
+    part.ignored = true;
+    return parts_.push_back(std::move(part));
+  }
   if (p.dtype == Dtype::kUint8) {
     // bitsandbytes' packed weight is a column of quant_storage's dtype.
     part.dtype = part.gathered = job_.quantization.storage.value_or(job_.recipe.weights);

@@ -122,6 +122,10 @@ void add_switches(std::vector<Trait>& traits, const TrainingJob& job) {
   when(job.neftune_noise_alpha > 0.0, "neftune_noise_alpha", "above 0");
   when(job.label_smoothing > 0.0, "label_smoothing_factor", "above 0");
   when(job.float8 != Float8::kNone, "float8", choice_word("float8", static_cast<int>(job.float8)));
+  const Qat& qat = job.qat;
+  when(qat.is_used(), "qat.weight_dtype", choice_word("qat.weight_dtype", static_cast<int>(qat.weights)));
+  when(qat.is_used(), "qat.activation_dtype", choice_word("qat.activation_dtype", static_cast<int>(qat.activations)));
+  when(qat.embeddings, "qat.quantize_embedding", kYes);
   when(job.keep_outputs, "keep_outputs", kYes);
   when(!job.outputs_to_fp32, "outputs_to_fp32", kNo);
   when(!job.zero_grad_to_none, "zero_grad_to_none", kNo);

@@ -133,7 +133,8 @@ Adapter with_expert_targets(const Architecture& architecture, const TrainingJob&
   const std::span<const Moved> all = moved_in(architecture.model_type);
   const bool converts = job.framework.peft >= kPeftOfExperts && job.framework.at_least(5, 0) &&
                         adapter.kind == AdapterKind::kLora && kind != ModuleChoice::Kind::kAttention &&
-                        !job.is_megatron() && job.framework.name != "unsloth" && !lists_experts(architecture, job);
+                        !job.is_megatron() && job.framework.name != "unsloth" && !lists_experts(architecture, job) &&
+                        !job.has_experts_on_host();
   if (all.empty() || !converts) return adapter;
   const bool by_string = kind == ModuleChoice::Kind::kExpression ||
                          (kind == ModuleChoice::Kind::kAllLinear && !lists_linear_layers(job.framework));

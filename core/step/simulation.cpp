@@ -16,6 +16,7 @@
 #include "core/plan/gradient_buckets.hpp"
 #include "core/plan/sharded.hpp"
 #include "core/step/device_map.hpp"
+#include "core/step/host_experts.hpp"
 #include "core/step/module_plan.hpp"
 #include "core/step/quick_peak.hpp"
 #include "core/step/record_evaluation.hpp"
@@ -302,6 +303,7 @@ Simulation simulate_step(const Architecture& architecture, const TrainingJob& jo
   s.on_host.add({activations.bytes / recorded, activations.rounding / recorded}, processes);
   if (sharded) s.on_host.add(sharded->host_memory(s.plan), processes);
   if (reference) s.on_host.add(reference->host_memory(s.plan), processes);
+  s.on_host.add(experts_on_host(t, s.plan, job), 1);
   s.picture_tokens = net.picture_tokens;
   s.attention_kernel = net.attention_kernel;
   s.has_float8_products = net.has_float8_products;

@@ -30,12 +30,15 @@ struct Parameter {
   bool counts = true;          ///< false for buffers and quantisation state: no parameter
   Count whole = 0;             ///< its elements, where `shape` is this GPU's part alone; 0: those of `shape`
   std::int16_t instance = -1;  ///< layer instance on the tape, −1 outside the layers
-  Bytes storage_bytes = 0;     ///< on the device; 0 = numel × size_of(dtype) (packed weights are smaller)
+  Bytes storage_bytes = 0;     ///< on the device; 0 = numel × size_of(dtype) (packed: less), −1: nothing
   std::int32_t storage = -1;
   Tensor grad;  ///< `.grad`
 
   Count elements() const { return whole > 0 ? whole : shape.numel(); }
 };
+
+/// Parameter::storage_bytes of what lies in host memory.
+inline constexpr Bytes kOnHost = -1;
 
 /// torch.autocast: the dtype of its lower-precision list, and the casts of weights that it keeps until it is left.
 struct Autocast {

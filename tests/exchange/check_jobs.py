@@ -5,7 +5,8 @@
 
 Expected values are those tools' own defaults: trl v1.9.0 trainer/{base,sft,model}_config.py and scripts/sft.py; ms-swift
 3602360a arguments/{sft,rlhf}_args.py, trainers/arguments.py, model/utils.py, rlhf_trainers/rollout_mixin.py; axolotl 067b021
-monkeypatch/accelerate/fsdp2.py; diffusers 58eb52c examples/{dreambooth,text_to_image}.
+monkeypatch/accelerate/fsdp2.py; diffusers 58eb52c examples/{dreambooth,text_to_image};
+LLaMA-Factory ff6d4d12 hparams/model_args.py; KTransformers 95009ea kt-kernel/python/sft.
 """
 import json
 import pathlib
@@ -24,6 +25,20 @@ gradient_accumulation_steps: 1
 num_epochs: 1
 optimizer: adamw_torch_fused
 learning_rate: 2e-5
+"""
+KT = """model_name_or_path: Qwen/Qwen3-30B-A3B
+stage: sft
+do_train: true
+finetuning_type: lora
+lora_rank: 8
+lora_target: all
+template: qwen3
+dataset: identity
+cutoff_len: 2048
+per_device_train_batch_size: 1
+bf16: true
+output_dir: out
+use_kt: true
 """
 TRL = "--model_name_or_path Qwen/Qwen2.5-0.5B --dataset_name trl-lib/Capybara"
 
@@ -188,6 +203,15 @@ JOBS = [
     ("LLaMA-Factory's BAdam", {"a.yaml": "model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: sft\ndo_train: true\nfinetuning_type: full\nuse_badam: true\n"
       "cutoff_len: 512\nper_device_train_batch_size: 1\ntemplate: qwen\ndataset: identity\noutput_dir: out\n"},
      {"framework.name": "llama_factory", "optimizer": "badam"}, ["CHOSEN_PRECISION"]),
+    ("experts on the host", {"a.yaml": KT + "kt_cpu_activation: retain\nkt_config:\n  kt_expert_weight_format: bf16\n  kt_backend: AMXBF16\n"},
+     {"moe.implementation": "ktransformers", "use_reentrant": False, "gradient_checkpointing": "full"}, ["STAND_IN"]),
+    ("the same in 8 bits", {"a.yaml": KT + "kt_config:\n  kt_expert_weight_format: int8\n  kt_backend: auto\n"},
+     {"moe.implementation": "ktransformers_int8"}, ["STAND_IN"]),
+    ("experts on the host of a model that KTransformers does not know", {"a.yaml": KT.replace("Qwen/Qwen3-30B-A3B", "openai/gpt-oss-20b")},
+     {}, ["INVALID_VALUE"]),
+    ("quantisation-aware training", {"a.yaml": SHARDED + "bf16: true\nqat:\n  activation_dtype: int8\n  weight_dtype: int4\n  group_size: 64\n  fake_quant_after_n_steps: 1000\n"},
+     {"qat.weight_dtype": "int4", "qat.activation_dtype": "int8", "qat.group_size": 64, "not_counted": None}, []),
+    ("the same by default, which Axolotl refuses", {"a.yaml": SHARDED + "qat:\n  group_size: 32\n"}, {}, ["UNSUPPORTED_OPTION"]),
     ("Axolotl's GDPO", {"a.yaml": SHARDED + "rl: gdpo\ntrl:\n  num_generations: 4\n  max_completion_length: 256\n"}, {"task": "grpo"}, []),
     ("parameters on the host, the optimizer not", {"ds.json": '{"zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}}, '
       '"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1}', "run.sh": f"deepspeed --num_gpus 4 train.py {TRL} --deepspeed ds.json --bf16\n"},

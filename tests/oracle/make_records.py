@@ -129,6 +129,8 @@ def request_of(job):
         req["activation_offloading"] = True
     if job.get("float8"):
         req["float8"] = job["float8"]
+    if job.get("qat"):
+        req["qat"] = job["qat"]
     if job.get("packing"):
         req["packing"] = True
     if job.get("label_smoothing"):

@@ -165,5 +165,15 @@ TEST_CASE("rewards are trained on the texts of a model that sees, not on its pic
   CHECK(says(ask(job("gemma-3-4b", reward + "1")), "UNSUPPORTED_VALUE", "/task"));
 }
 
+// ml-cross-entropy 5f0c7a7 cce_backward.py: cce_backward_kernel's assertions; FSDP 2 gathers weights in bf16.
+TEST_CASE("cut cross-entropy fails beside fp32 weights, unless they are gathered in 16 bits") {
+  const auto cut = [](const std::string& rest) {
+    return ask(R"({"model": "qwen3-0.6b", "method": "full", "loss": "cut_cross_entropy", )" + rest + "}");
+  };
+  CHECK(says(cut(R"("precision": "amp_bf16")"), "INVALID_VALUE", "/precision"));
+  CHECK(cut(R"("precision": "bf16_amp")").estimate);
+  CHECK(cut(R"("precision": "fsdp_bf16", "parallelism": {"data": 2, "fsdp": "fsdp2"})").estimate);
+}
+
 }  // namespace
 }  // namespace tidemark

@@ -363,27 +363,36 @@ void read_evaluation(Keys& keys) {
   }
 }
 
+// utils/schemas/quantization.py QATConfig, utils/quantization.py prepare_model_for_qat. Formats of 4-bit floats round
+// inputs as they do weights, whatever is said of them; steps before fake_quant_after_n_steps need less.
+void read_qat(Keys& keys) {
+  const Node* weights = keys["qat.weight_dtype"];
+  if (keys["qat"] == nullptr) return;
+  keys.state("qat.weight_dtype", weights == nullptr ? of("int8") : to_value(*weights), {weights, keys["qat"]},
+             weights == nullptr ? "default int8 (schemas/quantization.py)" : "");
+  keys.copy("qat.activation_dtype", "qat.activation_dtype");
+  keys.copy("qat.group_size", "qat.group_size");
+  keys.copy("qat.quantize_embedding", "qat.quantize_embedding");
+  keys.touch("qat.fake_quant_after_n_steps");
+  if (weights != nullptr && weights->text == "nvfp4")
+    keys.note(
+        "torchao 0.17 knows no training for the NVFP4WeightOnlyConfig that Axolotl 067b021 makes of \"nvfp4\" and "
+        "raises a ValueError: the figure is that of torchao's NVFP4FakeQuantizedLinear, as before");
+}
+
 /// Keys that move memory and that the engine has nothing for.
 void read_what_is_not_counted(Keys& keys) {
-  constexpr const char* kKeys[] = {"tiled_mlp",
-                                   "qat",
-                                   "use_onebitllms",
-                                   "diffusion",
-                                   "use_scattermoe",
-                                   "use_sonicmoe",
-                                   "use_eaft",
-                                   "llmcompressor",
-                                   "use_kernels",
-                                   "fused_attn_kernel",
-                                   "use_dsv4_kernels",
-                                   "use_glm_dsa_kernels",
-                                   "flash_attn_cross_entropy"};
+  constexpr const char* kKeys[] = {"tiled_mlp",        "use_onebitllms",      "diffusion",
+                                   "use_scattermoe",   "use_sonicmoe",        "use_eaft",
+                                   "llmcompressor",    "use_kernels",         "fused_attn_kernel",
+                                   "use_dsv4_kernels", "use_glm_dsa_kernels", "flash_attn_cross_entropy"};
   for (const char* key : kKeys) {
     const Node* node = keys[key];
     if (node == nullptr || (node->is_bool() && !node->boolean)) continue;
     keys.touch(key);
     not_counted(keys.reading, key, {keys.origin(node)});
   }
+  read_qat(keys);
   if (keys.truthy("fp8")) keys.copy("fp8", "fp8");
   if (keys.truthy("relora")) keys.note("ReLoRA's merges between steps are not counted");
   if (const Node* experts = keys["experts_implementation"]; experts != nullptr) {

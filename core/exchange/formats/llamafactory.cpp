@@ -168,6 +168,8 @@ void read_checkpointing(Keys& keys, const Facts& facts) {
   const bool host = keys.truthy("use_unsloth_gc");
   keys.state("gradient_checkpointing", of(host ? "offload" : "full"), {host ? keys["use_unsloth_gc"] : off},
              "on unless disable_gradient_checkpointing (model_utils/checkpointing.py)");
+  if (keys.truthy("use_kt"))
+    return keys.state("use_reentrant", of(false), {keys["use_kt"]}, "configure_kt_checkpointing (model_args.py)");
   const Node* reentrant = keys["use_reentrant_gc"];
   keys.state("use_reentrant", of(reentrant == nullptr || reentrant->boolean), {reentrant},
              reentrant == nullptr ? "default true (model_args.py L149); false under FSDP 2" : "");
@@ -287,6 +289,24 @@ void read_vision(Keys& keys, const Facts& facts) {
   if (pixels != nullptr) keys.unknown("images per sample, sizes");
 }
 
+// hparams/model_args.py use_kt, get_kt_config_dict; KTransformers 95009ea kt-kernel/python/sft/config.py KTConfig: how
+// experts lie in host memory. fp8 weights have as many bytes as int8 ones.
+void read_ktransformers(Keys& keys) {
+  if (!keys.truthy("use_kt")) return;
+  const Node* format = keys["kt_config.kt_expert_weight_format"];
+  const Node* backend = keys["kt_config.kt_backend"];
+  const std::string words_of = lower_case(format != nullptr ? format->text : keys.text("kt_config.kt_backend"));
+  const bool bytes = contains(words_of, "int8") || contains(words_of, "fp8");
+  keys.state("moe.implementation", of(bytes ? "ktransformers_int8" : "ktransformers"),
+             {keys["use_kt"], format != nullptr ? format : backend});
+  if (keys.truthy("kt_use_lora_experts"))
+    not_counted(keys.reading, "kt_use_lora_experts", {keys.origin(keys["kt_use_lora_experts"])});
+  // Threads, caches and files of the host.
+  for (const char* key : {"kt_config", "kt_cpu_activation", "kt_weight_path", "kt_non_expert_weight_path",
+                          "kt_expert_checkpoint_path", "kt_lora_expert_num", "kt_lora_expert_intermediate_size"})
+    keys.touch(key);
+}
+
 void read_task(Keys& keys) {
   const Node* stage = keys["stage"];
   const std::string name = stage == nullptr ? "sft" : stage->text;
@@ -342,9 +362,8 @@ void read_keys(Keys& keys) {
   read_vision(keys, facts);
   read_task(keys);
   read_evaluation(keys);
-  // hparams/model_args.py: use_kt; extras/misc: mixture_of_depths.
-  if (keys.truthy("use_kt"))
-    keys.note("KTransformers keeps experts on the host: the figure is that with all on the GPU");
+  read_ktransformers(keys);
+  // extras/misc: mixture_of_depths.
   for (const auto& [key, what] : {std::pair{"mixture_of_depths", "mixture_of_depths"},
                                   {"use_asft_loss", "the reference model of use_asft_loss"}}) {
     if (keys.truthy(key)) not_counted(keys.reading, what, {keys.origin(keys[key])});

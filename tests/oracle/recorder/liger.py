@@ -17,11 +17,18 @@ PROCESSORS = {75: 40, 80: 108, 90: 132}              # of a T4, an A100 and an H
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
+def any_name(leaf):
+    """Of a module: what asks for its file (inspect) is told that it has none."""
+    if leaf.startswith("__"):
+        raise AttributeError(leaf)
+    return unslothed.Anything()
+
+
 def stub_triton():
     """Its kernels are made and launched without effect."""
     for name in ("triton", "triton.language", "triton.language.extra", "triton.language.extra.libdevice", "triton.language.extra.cuda",
                  "triton.language.extra.cuda.libdevice", "triton.language.math", "triton.runtime", "triton.testing"):
-        unslothed.module(name).__dict__.setdefault("__getattr__", lambda leaf: unslothed.Anything())
+        unslothed.module(name).__dict__.setdefault("__getattr__", any_name)
     triton = sys.modules["triton"]
     triton.Config = type("Config", (), {"__init__": lambda self, *a, **k: None, "all_kwargs": lambda self: {}})
     of_package = importlib.metadata.version

@@ -235,6 +235,7 @@ def build(J, job, registry, fake, placed=None):
     import losses
     import offloading
     import packed
+    import qat
     import quantised
     model = J.build_model(job, registry, fake)
     liger.install(model, job)
@@ -261,6 +262,7 @@ def build(J, job, registry, fake, placed=None):
         if job.get("kbit_prepare", True) and not packed.is_left_alone(job):
             quantised.prepare_kbit(model, norms_only=job.get("kbit_prepare") == "norms", norms_back=job.get("kbit_prepare") == "norms_back")
     float8.convert(model, job)
+    qat.prepare(model, job)
     adapter_first = job.get("adapter_first", False)    # get_peft_model, then the Trainer's gradient_checkpointing_enable: PEFT sets no hook
     if adapter_first:
         model = J.add_lora(model, job, fake)
