@@ -34,7 +34,8 @@ void ZeroPartition::declare(Parameter& p) {
   parts_.emplace_back();
 }
 
-// The order of model.parameters(). What sees comes before the language model, whose token table runs before it.
+// The order of model.parameters(). What sees comes before the language model, whose token table runs before it. Where
+// the first GPU's part ends before the table, the one whose part begins with it needs more, and is what is answered.
 std::vector<std::size_t> ZeroPartition::flat_order() const {
   const std::vector<Parameter>& parameters = tape_.parameters();
   std::vector<std::size_t> order(parts_.size());
@@ -43,7 +44,14 @@ std::vector<std::size_t> ZeroPartition::flat_order() const {
   std::size_t begin = parts_.size();  // of the layers of the last stack
   while (begin > 0 && parameters[begin - 1].instance < 0) --begin;
   while (begin > 0 && parameters[begin - 1].instance >= 0) --begin;
-  if (begin > 0) std::rotate(order.begin(), order.begin() + 1, order.begin() + static_cast<std::ptrdiff_t>(begin));
+  Count all = 0, ahead = 0;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const Count count = parameters[i].requires_grad ? parameters[i].shape.numel() : 0;
+    all += count;
+    if (i > 0 && i < begin) ahead += count;
+  }
+  if (begin == 0 || ahead >= all / how_.degree) return order;
+  std::rotate(order.begin(), order.begin() + 1, order.begin() + static_cast<std::ptrdiff_t>(begin));
   return order;
 }
 

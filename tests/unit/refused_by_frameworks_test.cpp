@@ -175,5 +175,19 @@ TEST_CASE("cut cross-entropy fails beside fp32 weights, unless they are gathered
   CHECK(cut(R"("precision": "fsdp_bf16", "parallelism": {"data": 2, "fsdp": "fsdp2"})").estimate);
 }
 
+// torch 2.14 distributed/fsdp/_flat_param.py: _validate_tensors_to_flatten.
+TEST_CASE("FSDP 1 flattens what is trained apart from what is frozen") {
+  const auto freezes = [](const std::string& what, const std::string& original) {
+    return ask(job("llama-3.2-1b", R"("method": "full", "freeze": [")" + what +
+                                       R"("], "parallelism": {"data": 4, "fsdp": "full_shard", "fsdp_options": )" +
+                                       R"({"use_orig_params": )" + original + "}}"));
+  };
+  const char* const path = "/parallelism/fsdp_options/use_orig_params";
+  CHECK(says(freezes("mlp", "false"), "UNSUPPORTED_VALUE", path));
+  CHECK(says(freezes("embed_tokens", "false"), "UNSUPPORTED_VALUE", path));
+  CHECK(freezes("layers.0", "false").estimate);  // a unit for itself
+  CHECK(freezes("mlp", "true").estimate);
+}
+
 }  // namespace
 }  // namespace tidemark
