@@ -315,6 +315,19 @@ export interface Job {
     /** Another name of "float8". */
     recipe_name?: "none" | "tensorwise" | "rowwise" | null;
   } | null;
+  qat?: {
+    /**
+     * Quantisation-aware training by torchao, without torch.compile: what linear layers' weights are rounded to.
+     * @default "none"
+     */
+    weight_dtype?: "none" | "int4" | "fp8" | "mxfp4" | "nvfp4" | "float8_e4m3fn" | "float8" | null;
+    /** What linear layers' inputs are rounded to. @default "none" */
+    activation_dtype?: "none" | "int8" | "fp8" | "mxfp4" | "nvfp4" | "float8_e4m3fn" | "float8" | null;
+    /** Elements of an int4 weight that share a scale. @default 32 */
+    group_size?: number | null;
+    /** The token table is rounded as weights are. @default false */
+    quantize_embedding?: boolean | null;
+  } | null;
   /** from_pretrained's dtype, where precision is auto. @default "auto" */
   dtype?: "auto" | "fp32" | "bf16" | "fp16" | "float32" | "bfloat16" | "float16" | null;
   /** TrainingArguments.bf16, where precision is auto: bf16 autocast, or none when false. */
@@ -591,7 +604,7 @@ export interface Job {
   fsdp?: null;
   moe?: {
     /** How experts are computed. @default "default" */
-    implementation?: "default" | "grouped_mm" | "batched_mm" | "eager" | null;
+    implementation?: "default" | "grouped_mm" | "batched_mm" | "eager" | "ktransformers" | "ktransformers_int8" | null;
     /**
      * Tokens that an expert accepts, relative to an even split. Not modelled: transformers drops no tokens: there is no
      * capacity.
@@ -875,7 +888,7 @@ export interface Job {
     contiguous_gradients?: boolean | null;
   } | null;
   /** Another name of "moe.implementation". */
-  experts_implementation?: "default" | "grouped_mm" | "batched_mm" | "eager" | null;
+  experts_implementation?: "default" | "grouped_mm" | "batched_mm" | "eager" | "ktransformers" | "ktransformers_int8" | null;
   /**
    * Moves no memory of the peak: it weighs losses of preferences; the Trainer's, of words, is label_smoothing_factor.
    */
