@@ -64,9 +64,9 @@ void check_float8(const TrainingJob& job, Issues& issues) {
 
 /// ml-cross-entropy 5f0c7a7 cce_backward.py cce_backward_kernel: assert e.dtype in (torch.float16, torch.bfloat16), and
 /// of the head's weight. Autocast changes neither; FSDP gathers weights in 16 bits.
-void check_cut_cross_entropy(const TrainingJob& job, Issues& issues) {
-  if (job.loss != Loss::kCutCrossEntropy || job.recipe.weights != Dtype::kFp32 || job.data_parallel.is_sharded())
-    return;
+void check_cut_cross_entropy(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  const bool cuts = job.loss == Loss::kCutCrossEntropy && a.head == Head::kCausalLm;
+  if (!cuts || job.recipe.weights != Dtype::kFp32 || job.data_parallel.is_sharded()) return;
   add(issues, "INVALID_VALUE", Severity::kError, "/precision",
       "Cut cross-entropy asserts that hidden states and the head have 16 bits, and fails in backward beside fp32 "
       "weights, autocast or not.",
@@ -876,7 +876,6 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
   if (framework == "trl") check_trl(job, given, issues);
   check_float8(job, issues);
   check_qat(job, issues);
-  check_cut_cross_entropy(job, issues);
   check_micro_batches(job, given, issues);
   if (request.foreign.layers_in_turn > 0 &&
       (job.method != Method::kFull || job.gpus() > 1 || job.optimizer == "badam")) {
@@ -1015,6 +1014,7 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
   }
   check_experts(a, job, issues);
   check_qat_groups(a, job, issues);
+  check_cut_cross_entropy(a, job, issues);
   check_states(a, job, issues);
   check_pictures(a, job, issues);
   check_denoiser(a, job, issues);

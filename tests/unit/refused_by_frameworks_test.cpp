@@ -172,6 +172,7 @@ TEST_CASE("cut cross-entropy fails beside fp32 weights, unless they are gathered
   };
   CHECK(says(cut(R"("precision": "amp_bf16")"), "INVALID_VALUE", "/precision"));
   CHECK(cut(R"("precision": "bf16_amp")").estimate);
+  CHECK(cut(R"("precision": "auto")").estimate);  // the checkpoint's bf16
   CHECK(cut(R"("precision": "fsdp_bf16", "parallelism": {"data": 2, "fsdp": "fsdp2"})").estimate);
 }
 
