@@ -290,6 +290,15 @@ def main() -> int:
             checks.expect(f"{what}: refused", "estimate" not in answer, "INVALID_COMBINATION" in codes)
             if trained is not None:
                 checks.expect(f"{what}: trained", at(answer, "estimate.parameters.trainable"), trained)
+    # null is one of the words for no prefetch, and of a length none at all.
+    request = {"schema": 1, "model": "qwen2.5-7b", "sequence_length": None,
+               "parallelism": {"data": 2, "fsdp": "full_shard", "fsdp_options": {"backward_prefetch": None}}}
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(request, file)
+        file.flush()
+        done = subprocess.run([command, "export", "request", file.name], capture_output=True, text=True, timeout=60)
+    job = json.loads(done.stdout or "{}")
+    checks.expect("null", (job.get("parallelism", {}).get("fsdp_options"), "sequence_length" in job), ({"backward_prefetch": None}, False))
     for card in ("-2xH100", "-24GB"):  # less than nothing
         done = subprocess.run([command, "estimate", "--model", "qwen2.5-7b", f"--gpu={card}", "--json"], capture_output=True, text=True,
                               timeout=60)

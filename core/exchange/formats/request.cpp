@@ -43,6 +43,13 @@ int recognise_request(const Look& look) {
   return is_json && ours > 1 && 2 * ours >= std::ssize(keys) ? 70 : 0;
 }
 
+/// null leaves the default, unless it is one of the option's words (core/wire/read_request.cpp).
+bool is_left_out(const std::string& path, const Node& item) {
+  if (!item.is_null()) return false;
+  const Option* const option = find_option(path);
+  return option == nullptr || find_choice(*option, "null") == nullptr;
+}
+
 /// Each option by itself, so that each has its line; a model's configuration is one.
 void read_options(Keys& keys, const Node& node, const std::string& prefix) {
   for (std::size_t at = 0; at < node.keys.size(); ++at) {
@@ -50,7 +57,7 @@ void read_options(Keys& keys, const Node& node, const std::string& prefix) {
     const Node& item = node.items[at];
     keys.touch(path);
     // Which question it was is for who reads it to say again.
-    if (path == "schema" || path == "verb" || item.is_null()) continue;
+    if (path == "schema" || path == "verb" || is_left_out(path, item)) continue;
     if (item.is_map() && !item.keys.empty() && holds_options(path)) {
       read_options(keys, item, path + ".");
     } else {
