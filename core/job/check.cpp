@@ -11,6 +11,7 @@
 #include "core/job/framework.hpp"
 #include "core/job/mixed_precision.hpp"
 #include "core/model/denoiser_encoders.hpp"
+#include "core/units/fp4_blocks.hpp"
 
 namespace tidemark {
 namespace {
@@ -117,7 +118,6 @@ void check_qat(const TrainingJob& job, Issues& issues) {
 void check_qat_groups(const Architecture& a, const TrainingJob& job, Issues& issues) {
   const Qat& qat = job.qat;
   if (!qat.is_used() || qat.weights == FakeQuant::kFloat8) return;
-  constexpr Count kMxBlock = 32, kNvBlock = 16;
   const Count size = qat.weights == FakeQuant::kInt4    ? qat.group_size
                      : qat.weights == FakeQuant::kMxfp4 ? kMxBlock
                                                         : kNvBlock;

@@ -191,14 +191,20 @@ void ZeroGather::add_event(std::size_t module, bool graph, std::size_t from) {
   event.leaf = is_leaf(first_of(module));
   open_containers(module, from);
   if (const std::int32_t read = std::exchange(read_around_, -1); read >= 0) add_wrapper(read);
-  if (!events_.empty()) event.before = events_.back().before + events_.back().counted;
   event.counted = event.leaf ? 0 : elements_of(module);
   event.ahead = std::exchange(ahead_, 0);
+  deep_ += elements_of(module);
+  append(std::move(event));
+}
+
+// `foreseen`: the first step's trace has it, so that it is gathered ahead.
+void ZeroGather::append(Event event, bool foreseen) {
+  if (!events_.empty()) event.before = events_.back().before + events_.back().counted;
   event.layer = layer_;
-  event.end = deep_ += elements_of(module);
+  event.end = deep_;
   for (const std::int32_t p : event.parameters) {
     part_of(p).uses.push_back(events_.size());
-    queue_.emplace_back(events_.size(), p);
+    if (foreseen) queue_.emplace_back(events_.size(), p);
   }
   events_.push_back(std::move(event));
 }
@@ -209,15 +215,10 @@ void ZeroGather::add_event(std::size_t module, bool graph, std::size_t from) {
 void ZeroGather::add_wrapper(std::int32_t parameter) {
   Event event;
   event.parameters = {parameter};
-  if (!events_.empty()) event.before = events_.back().before + events_.back().counted;
   event.counted = part_of(parameter).count;
   event.ahead = std::exchange(ahead_, 0) - 1;
-  event.layer = layer_;
-  event.end = deep_;
   event.stays = true;
-  part_of(parameter).uses.push_back(events_.size());
-  queue_.emplace_back(events_.size(), parameter);
-  events_.push_back(std::move(event));
+  append(std::move(event));
 }
 
 // Backward comes to the modules in the opposite order, but to none that is frozen and comes before all that is trained
@@ -231,12 +232,13 @@ void ZeroGather::trace() {
   if (known_ == Known::kNothing) return;
   if (reads_head_) trace_head(HeadRead::kBegins);
   for (std::size_t i = 0; i < forward_.size(); ++i) {
-    if (reads_head_ && i + 1 == forward_.size()) {
+    const bool is_last = i + 1 == forward_.size();
+    if (body_has_table_ && is_last) trace_table(false);
+    if (reads_head_ && is_last) {
       trace_head(HeadRead::kEnds);
-      break;
+    } else {
+      add_event(i, !reference_ && backward_[i] && (!recomputes_ || instances_[i] < 0), i == 0 ? kNone : i - 1);
     }
-    if (body_has_table_ && i + 1 == forward_.size()) trace_table(false);
-    add_event(i, !reference_ && backward_[i] && (!recomputes_ || instances_[i] < 0), i == 0 ? kNone : i - 1);
     if (body_has_table_ && i == 0) events_.back().stays = true;
   }
   root_ = deep_;
@@ -260,16 +262,10 @@ void ZeroGather::trace() {
 void ZeroGather::trace_table(bool stays) {
   Event event;
   event.parameters = forward_.front();
-  event.before = events_.back().before + events_.back().counted;
   event.counted = elements_of(0);
   event.ends_late = stays;
-  event.layer = layer_;
-  event.end = deep_ += event.counted;
-  for (const std::int32_t p : event.parameters) {
-    part_of(p).uses.push_back(events_.size());
-    queue_.emplace_back(events_.size(), p);
-  }
-  events_.push_back(std::move(event));
+  deep_ += event.counted;
+  append(std::move(event));
 }
 
 // parameter_offload.py ZeROOrderedDict: a fused loss (Liger's lce_forward, cut cross-entropy) calls no head, whose
@@ -278,17 +274,11 @@ void ZeroGather::trace_table(bool stays) {
 void ZeroGather::trace_head(HeadRead read) {
   Event event;
   event.parameters = forward_.back();
-  if (!events_.empty()) event.before = events_.back().before + events_.back().counted;
   event.counted = read == HeadRead::kEnds ? 0 : elements_of(forward_.size() - 1);
   event.stays = read == HeadRead::kBegins;
   event.ends_late = read == HeadRead::kBackward;
-  event.layer = layer_;
-  event.end = deep_ += event.counted;
-  for (const std::int32_t p : event.parameters) {
-    part_of(p).uses.push_back(events_.size());
-    if (read == HeadRead::kBackward) queue_.emplace_back(events_.size(), p);
-  }
-  events_.push_back(std::move(event));
+  deep_ += event.counted;
+  append(std::move(event), read == HeadRead::kBackward);
 }
 
 // Of a layer, or of one module outside of them. Checkpoints that are not re-entrant run the layer again as backward

@@ -117,6 +117,7 @@ class ZeroGather : public Sharded {
   enum class HeadRead : std::uint8_t { kBegins, kEnds, kBackward };
   void trace_head(HeadRead read);
   void add_wrapper(std::int32_t parameter);
+  void append(Event event, bool foreseen = true);
   void add_event(std::size_t module, bool graph, std::size_t from = kNone);
   std::size_t next_use(const Part& part, std::size_t from) const;
   void run(std::size_t event);

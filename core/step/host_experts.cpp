@@ -1,21 +1,15 @@
 #include "core/step/host_experts.hpp"
 
-#include "core/optimizers/optimizer.hpp"
+#include "core/plan/sharded.hpp"
 
 namespace tidemark {
 namespace {
 
 // kt-kernel/python/sft/lora.py _create_fused_expert_lora_buffers: gradients beside the factors. The Trainer's optimizer
 // has them among its parameters.
-Bytes adapter_bytes(const Parameter& p, const TrainingJob& job) {
-  Bytes bytes = 2 * p.shape.numel() * size_of(p.dtype);
-  Tape host;
-  OptimizerRun states(host, job);
-  host.parameters().push_back(p);
-  host.parameters().back().reached = true;
-  states.create();
-  for (const Storage& storage : host.storages()) bytes += storage.bytes;
-  return bytes;
+Bytes adapter_bytes(Parameter p, const TrainingJob& job) {
+  p.reached = true;
+  return 2 * p.shape.numel() * size_of(p.dtype) + states_on_host(p, job);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Elementwise kernels: type promotion, output layout, and what each keeps for backward (derivatives.yaml).
 #include "core/tape/ops.hpp"
 
+#include "core/tape/ops/unary.hpp"
+
 namespace tidemark {
 namespace {
 
@@ -98,6 +100,8 @@ void sum_backward(Tape&, Node& n, Tensor* g, Tensor* r) {
   r[0] = expand(unsqueeze(g[0], 1), n.input_shapes[0]);
 }
 
+}  // namespace
+
 Tensor unary(Tensor x_in, const char* name, BackwardFn backward, bool save_input, bool save_output) {
   const Tensor x = std::move(x_in);
   Node* n = x.tape().record(name, backward, {&x});
@@ -107,8 +111,6 @@ Tensor unary(Tensor x_in, const char* name, BackwardFn backward, bool save_input
   if (save_output) x.tape().save(n, out);
   return out;
 }
-
-}  // namespace
 
 Dtype promote(const Tensor& a, const Tensor& b) {
   if (!b.defined() || a.dtype() == b.dtype()) return a.dtype();

@@ -2,6 +2,8 @@
 // prototype/custom_fp_utils.py, as they run without torch.compile. Of what is there at a time the most is allocated.
 #include "core/tape/fp4_ops.hpp"
 
+#include "core/units/fp4_blocks.hpp"
+
 namespace tidemark {
 namespace {
 
@@ -12,7 +14,7 @@ struct Narrow {
 
 // to_mx and to_nvfp4: the largest magnitude of each block, scaled numbers, and _f32_to_floatx_unpacked.
 Narrow narrowed(Tape& t, const Shape& shape, Dtype dtype, Fp4 format) {
-  const Count numbers = shape.numel(), blocks = numbers / (format == Fp4::kMx ? 32 : 16);
+  const Count numbers = shape.numel(), blocks = numbers / (format == Fp4::kMx ? kMxBlock : kNvBlock);
   const Bytes wide = numbers * size_of(Dtype::kFp32), scales = blocks * size_of(Dtype::kFp32);
   Narrow made;
   made.scale = t.allocate(Shape{Dim(blocks)}, Dtype::kUint8, "scale");

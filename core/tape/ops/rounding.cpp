@@ -1,5 +1,7 @@
 #include "core/tape/rounding_ops.hpp"
 
+#include "core/tape/ops/unary.hpp"
+
 namespace tidemark {
 namespace {
 
@@ -27,34 +29,18 @@ void reciprocal_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
 
 }  // namespace
 
-Tensor round(Tensor x_in) {
-  const Tensor x = std::move(x_in);
-  Tape& t = x.tape();
-  Node* n = t.record("round", round_backward, {&x});
-  Tensor out = like(t, x, "round");
-  t.attach(n, out);
-  return out;
+Tensor round(Tensor x) {
+  return unary(std::move(x), "round", round_backward, false, false);
 }
 
-Tensor abs(Tensor x_in) {
-  const Tensor x = std::move(x_in);
-  Tape& t = x.tape();
-  Node* n = t.record("abs", abs_backward, {&x});
-  t.save(n, x);
-  Tensor out = like(t, x, "abs");
-  t.attach(n, out);
-  return out;
+Tensor abs(Tensor x) {
+  return unary(std::move(x), "abs", abs_backward, true, false);
 }
 
-Tensor reciprocal(Tensor x_in) {
-  const Tensor argument = std::move(x_in);
-  Tape& t = argument.tape();
-  const Tensor x = t.autocast() ? to(argument, Dtype::kFp32) : argument;
-  Node* n = t.record("reciprocal", reciprocal_backward, {&x});
-  Tensor out = like(t, x, "reciprocal");
-  t.attach(n, out);
-  t.save(n, out);
-  return out;
+Tensor reciprocal(Tensor x) {
+  const Tensor argument = std::move(x);
+  const bool widens = argument.tape().autocast().has_value();
+  return unary(widens ? to(argument, Dtype::kFp32) : argument, "reciprocal", reciprocal_backward, false, true);
 }
 
 }  // namespace tidemark

@@ -1,6 +1,8 @@
 // The operations of state-space layers' torch paths.
 #include "core/tape/scan_ops.hpp"
 
+#include "core/tape/ops/unary.hpp"
+
 namespace tidemark {
 namespace {
 
@@ -61,17 +63,6 @@ void erf_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   r[0] = t.allocate(elementwise_shape({&g[0], &self}), promote(g[0], self), n.name);
 }
 
-Tensor kernel(Tensor x_in, const char* name, BackwardFn backward, bool save_input, bool save_output) {
-  const Tensor x = std::move(x_in);
-  Tape& t = x.tape();
-  Node* n = t.record(name, backward, {&x});
-  if (save_input) t.save(n, x);
-  Tensor out = t.allocate(elementwise_shape({&x}), x.dtype(), name);
-  t.attach(n, out);
-  if (save_output) t.save(n, out);
-  return out;
-}
-
 Tensor wide(Tensor x) {
   return x.tape().autocast() && is_floating(x.dtype()) ? to(std::move(x), Dtype::kFp32) : x;
 }
@@ -80,24 +71,24 @@ Tensor wide(Tensor x) {
 
 Tensor exp(Tensor x_in) {
   const Tensor x = std::move(x_in);
-  return kernel(wide(x), "exp", fused_backward, false, true);
+  return unary(wide(x), "exp", fused_backward, false, true);
 }
 
 Tensor softplus(Tensor x_in) {
   const Tensor x = std::move(x_in);
-  return kernel(wide(x), "softplus", fused_backward, true, false);
+  return unary(wide(x), "softplus", fused_backward, true, false);
 }
 
 Tensor erf(Tensor x) {
-  return kernel(std::move(x), "erf", erf_backward, true, false);
+  return unary(std::move(x), "erf", erf_backward, true, false);
 }
 
 Tensor tril(Tensor x) {
-  return kernel(std::move(x), "tril", copy_backward, false, false);
+  return unary(std::move(x), "tril", copy_backward, false, false);
 }
 
 Tensor cumsum(Tensor x) {
-  return kernel(std::move(x), "cumsum", cumsum_backward, false, false);
+  return unary(std::move(x), "cumsum", cumsum_backward, false, false);
 }
 
 Tensor pad(Tensor x_in, int dim, Count extra) {
