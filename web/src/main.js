@@ -221,20 +221,26 @@ function follow({ store, schema, address, result, importPanel, update }) {
 
 async function start(makeWorker) {
   const engine = openEngine(makeWorker);
-  await speak({ zh: async () => JSON.parse(textOf((await unpackUpTo(data("first"), "zh")).zh)) });
+  /** @type {Record<string, Uint8Array> | undefined} */
+  let carried;
+  await speak({
+    zh: async () => {
+      carried = await unpackUpTo(data("first"), "zh");
+      return JSON.parse(textOf(carried.zh));
+    },
+  });
   // Of a language alone the example is asked for, as of nothing.
   const address = currentHash();
   const hash = address.replace(/^lang=[\w-]*$/, "");
-  const carried = await unpackUpTo(data("first"), hash === "" ? "example" : "describe");
-  const [describe, answer] = Object.values(carried).map((part) => JSON.parse(textOf(part)));
-  const schema = createSchema(inWords(describe));
+  carried ??= await unpackUpTo(data("first"), hash === "" ? "example" : "describe");
+  const schema = createSchema(inWords(JSON.parse(textOf(carried.describe))));
   const questions = createQuestions(engine, schema);
   /** @type {any} */
   const asked = hash === "" ? { values: example } : readPermalink(hash, schema);
   if (asked.look?.view === "widget") return openFrameView({ schema, questions, asked });
   const store = createStore(schema, asked);
   // Here already, or on its way while the page is built.
-  const first = hash === "" ? answer : questions.estimate(store.get().values);
+  const first = hash === "" ? JSON.parse(textOf(carried.example)) : questions.estimate(store.get().values);
   // Reading the script, building the page and laying it out are a task each.
   await breath();
   return open({ makeWorker, engine, schema, questions, store, address, first });
