@@ -63,7 +63,7 @@ void Tape::offload(Saved& saved, const Tensor& tensor) {
   if (storage < 0) return;
   const Site& site = sites()[static_cast<std::size_t>(storages()[static_cast<std::size_t>(storage)].site)];
   if (site.category == Category::kWeights || !above(tensor.numel(), (kLeastBytes - 1) / size_of(dtype))) return;
-  let_leave(saved.packed - kStashSize);
+  const Tensor last = let_leave(saved.packed - kStashSize);  // pack_tensor's own variable holds it to its end
   TensorBody body = saved.tensor.body();
   bool broadcast = false;
   for (int i = 0; i < body.shape.rank; ++i) broadcast = broadcast || is_broadcast(body.shape, i);
@@ -80,16 +80,19 @@ void Tape::offload(Saved& saved, const Tensor& tensor) {
   saved.on_host = true;
 }
 
-// What was saved so long ago is in host memory by now.
-void Tape::let_leave(std::int32_t until) {
+// What was saved so long ago is in host memory by now. The last of these.
+Tensor Tape::let_leave(std::int32_t until) {
   Offloading& o = offloading_;
+  Tensor last;
   std::size_t gone = 0;
   while (gone < o.leaving.size() && o.leaving[gone].packed <= until) {
+    last = o.leaving[gone].tensor;
     const std::int32_t packed = o.leaving[gone++].packed;
     o.known.erase(std::remove_if(o.known.begin(), o.known.end(), [&](const auto& k) { return k.packed == packed; }),
                   o.known.end());
   }
   o.leaving.erase(o.leaving.begin(), o.leaving.begin() + static_cast<std::ptrdiff_t>(gone));
+  return last;
 }
 
 // unpack_tensor_with_streams

@@ -251,7 +251,7 @@ class Tape : public Record, public Guards {
   void go_to_layer(std::int16_t instance, bool runs_again = false);
   void offload(Saved& saved, const Tensor& tensor);
   void unpack(Saved& saved);
-  void let_leave(std::int32_t until);
+  Tensor let_leave(std::int32_t until);
   void after_unpacking(std::size_t before);
   void ask();
   void answered();
