@@ -53,13 +53,13 @@ std::string nearest_word(const std::string& word, const Command* command) {
 }
 
 /// Whether a first word that names no command can only be about a job: a flag, a file, a model ("llama-3.1-8b"), so
-/// that it asks for the estimate. Of plain letters, it is a command that nobody knows.
-bool is_about_a_job(const std::string& word) {
+/// that it asks for the estimate. Of plain letters and alone, it is a command that nobody knows.
+bool is_about_a_job(const std::string& word, bool alone) {
   constexpr std::string_view kForAll[] = {"-h", "--help", "--version"};
   if (word.empty() || std::find(std::begin(kForAll), std::end(kForAll), word) != std::end(kForAll)) return false;
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   if (word[0] == '-') return word.size() > 1;
-  return !std::all_of(word.begin(), word.end(), is_letter) && nearest_word(word, nullptr).empty();
+  return !(alone && std::all_of(word.begin(), word.end(), is_letter)) && nearest_word(word, nullptr).empty();
 }
 
 /// Scripts of transformers take "--max_seq_length" and "--max-seq-length" alike (HfArgumentParser).
@@ -142,7 +142,7 @@ bool* CommandLine::switch_of(std::string_view flag) {
 Issues CommandLine::parse(int argc, char** argv) {
   std::vector<std::string> typed(argv, argv + argc);
   std::transform(typed.begin(), typed.end(), typed.begin(), with_dashes);
-  if (argc > 1 && find_command(typed[1]) == nullptr && is_about_a_job(typed[1])) {
+  if (argc > 1 && find_command(typed[1]) == nullptr && is_about_a_job(typed[1], argc == 2)) {
     typed.insert(typed.begin() + 1, "estimate");
   }
   std::vector<char*> words;

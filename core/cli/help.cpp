@@ -137,6 +137,7 @@ std::string general_help(const TextStyle& style) {
       "tidemark estimates the peak GPU memory of a training job: what is needed, in which moment of the step, and why.",
       style.width, 0);
   out += "\n\n" + strong("Usage", style) + "\n";
+  out += "  tidemark llama-3.1-8b with lora on 4090 at 4096\n";
   out += "  tidemark estimate --model llama-3.1-8b --method lora --seq-len 4096 --gpu 4090\n";
   out += "  tidemark estimate train.py --gpu 4090           (a script, a configuration)\n";
   out += "  tidemark estimate --config config.json --json\n";

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/cli/sentence.hpp"
 #include "core/cli/typed_numbers.hpp"
 #include "core/options/options.hpp"
 #include "core/units/excerpt.hpp"
@@ -140,6 +141,10 @@ bool names_file(std::string_view word) {
                      [&](std::string_view ending) { return word.ends_with(ending); });
 }
 
+std::string in_words(std::string_view option) {
+  return option == "gpu" ? "card" : option == "sequence_length" ? "sequence length" : std::string{option};
+}
+
 }  // namespace
 
 std::string read_file(const std::string& path, Issues& issues, std::size_t limit) {
@@ -192,13 +197,16 @@ void JobFlags::add_to(CLI::App& app) {
     }
   }
   app.add_option("--vram-gb,--vram", sizes_)->allow_extra_args(false);
-  app.add_option("MODEL", positional_model_);
+  constexpr int kWords = 16;  // a whole sentence, and some to spare
+  app.add_option("MODEL", sentence_)->expected(0, kWords);
 }
 
-bool JobFlags::states_model() const {
-  return std::any_of(flags_.begin(), flags_.end(), [](const Flag& flag) {
+bool JobFlags::states(std::string_view option) const {
+  if (option == "gpu" && !sizes_.empty()) return true;
+  return std::any_of(flags_.begin(), flags_.end(), [&](const Flag& flag) {
     const std::string_view name = options()[flag.option].name;
-    return (name == "model" || name == "config" || name == "parameters") && flag.parsed->count() > 0;
+    const bool same = option == "model" ? name == "config" || name == "parameters" : option == "gpu" && name == "gpus";
+    return (same || name == option) && flag.parsed->count() > 0;
   });
 }
 
@@ -212,22 +220,31 @@ void JobFlags::check(Issues& issues) const {
       refuse(flag_of(option), "The flag " + flag_of(option) + " is given more than once.");
     }
   }
-  if (!positional_model_.empty() && states_model()) {
-    refuse("", in_quotes(positional_model_) + " belongs to no flag, and the model is stated already.");
-  }
-  if (names_file(positional_model_)) {
-    refuse("", "There is no file " + in_quotes(positional_model_) + " that can be read.");
-  }
-  if (positional_model_ == "true" || positional_model_ == "false") {
-    refuse("", "A switch takes no word behind it: write --no-padding or --padding=false, not --padding false.");
+  const std::vector<Said> said = read_sentence(sentence_);
+  for (const Said& one : said) {
+    const auto is_same = [&](const Said& other) { return other.option == one.option; };
+    const bool is_first = &*std::find_if(said.begin(), said.end(), is_same) == &one;
+    if (one.word == "true" || one.word == "false") {
+      refuse("", "A switch takes no word behind it: write --no-padding or --padding=false, not --padding false.");
+    } else if (names_file(one.word)) {
+      refuse("", "There is no file " + in_quotes(one.word) + " that can be read.");
+    } else if (!is_first || states(one.option)) {
+      refuse("", in_quotes(one.word) + " belongs to no flag, and the " + in_words(one.option) + " is stated already.");
+    }
   }
 }
 
 Value JobFlags::request(Value base, Issues& issues) const {
   Value request = base.is_null() ? empty_object() : std::move(base);
   if (!request.is_object()) return request;
-  if (!positional_model_.empty()) put(request, "model", to_value(positional_model_), issues);
   Value cards = empty_array();
+  for (const Said& one : read_sentence(sentence_)) {
+    if (one.option == "gpu") {
+      cards.items.push_back(to_value(one.word));
+    } else {
+      put(request, one.option, value_from(*find_option(one.option), {one.word}, issues), issues);
+    }
+  }
   for (const Flag& flag : flags_) {
     if (flag.parsed->count() == 0) continue;
     const Option& option = options()[flag.option];

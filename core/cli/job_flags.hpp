@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -25,8 +26,8 @@ class JobFlags {
   Value request(Value base, Issues& issues) const;
 
  private:
-  /// Whether a flag says which model, so that no word may say it again.
-  bool states_model() const;
+  /// Whether a flag says what a word of the sentence says, too.
+  bool states(std::string_view option) const;
 
   struct Flag {
     std::size_t option = 0;          // index into options()
@@ -34,7 +35,7 @@ class JobFlags {
     std::vector<std::string> words;  // its words, in order
   };
   std::vector<Flag> flags_;
-  std::string positional_model_;
+  std::vector<std::string> sentence_;  // words of no flag (sentence.hpp)
   std::vector<double> sizes_;  // --vram-gb
 };
 

@@ -34,8 +34,11 @@ void undivide(Net& net) {
 }
 
 // transformers 5.12 modeling_utils.py _get_dtype_plan: `_keep_in_fp32_modules` counts in fp16 alone; until 4.57 also
-// beside packed weights (quantizers/base.py use_keep_in_fp32_modules).
+// beside packed weights (quantizers/base.py use_keep_in_fp32_modules). DeepSpeed 0.19.8 runtime/engine.py
+// _configure_distributed_model casts all of it back.
 Dtype kept(Dtype dtype, const TrainingJob& job) {
+  const DataParallel& how = job.data_parallel;
+  if (how.is_sharded() && how.sharding >= Sharding::kZero1 && !job.is_megatron()) return dtype;
   const bool packed = job.method == Method::kQlora && !job.framework.at_least(5, 0);
   return dtype == Dtype::kFp16 || packed ? Dtype::kFp32 : dtype;
 }

@@ -430,7 +430,8 @@ Tensor ZeroGather::gathered(std::int32_t storage) {
 void ZeroGather::fetch(std::int32_t parameter) {
   if (blind_) return fetch_alone(part_of(parameter).module);
   const Part& part = part_of(parameter);
-  if (next_event_ > 0 && next_use(part, next_event_ - 1) == next_event_ - 1) return;
+  const bool turns = tape_.phase() == Phase::kBackward && next_event_ == forward_end_;  // the last module, from its end
+  if (!turns && next_event_ > 0 && next_use(part, next_event_ - 1) == next_event_ - 1) return;
   const std::size_t event = next_use(part, next_event_);
   if (event == events_.size()) {
     if (stack_ends_ && tape_.parameters()[static_cast<std::size_t>(parameter)].instance < 0) let_kept_go();

@@ -184,6 +184,24 @@ out_has '1 × 256 tokens'
 run 0 --model llama-3.2-1b --sequence-length 256
 out_has '1 × 256 tokens'
 
+# A job said in a sentence is the job of the flags, and nothing is said twice.
+run 0 estimate -m llama-3.2-1b --method qlora --gpu 4090 --sequence-length 4096
+cp "$dir/out" "$dir/flags.txt"
+for sentence in 'llama-3.2-1b with qlora on 4090 at 4096' 'llama-3.2-1b qlora 4090 at 4k' \
+  'llama-3.2-1b on rtx 4090 at 4,096 with qlora'; do
+  # shellcheck disable=SC2086
+  run 0 $sentence
+  cmp -s "$dir/out" "$dir/flags.txt" || fail "\"$sentence\" is another job than its flags"
+done
+run 0 fit llama-3.2-1b lora
+out_has 'LoRA, rank 16'
+run 2 llama-3.2-1b on 4090 on 3090
+err_has '"3090" belongs to no flag, and the card is stated already.'
+run 2 estimate llama-2-7b --method lora qlora
+err_has '"qlora" belongs to no flag, and the method is stated already.'
+run 2 estimate llama-2-7b foo
+err_has 'no card of the name "foo"'
+
 # What was chosen for a job is no help where the job is refused.
 run 2 estimate -m llama-2-7b --method lorra
 err_has 'lora'
