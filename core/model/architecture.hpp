@@ -87,6 +87,17 @@ struct LatentAttention {
   Count index_block = 1;     ///< of neighbours that are chosen together (MiniMax-M3), and then counted as one
 };
 
+/// DeepSeek-V4's layers: attention to stretches of tokens that became one key each, outputs by groups of heads, and
+/// several residual streams.
+struct CompressedAttention {
+  Count few = 0;         ///< tokens of a stretch where the indexer chooses among them (CSA); 0: not such a model
+  Count many = 0;        ///< of a stretch where all before are attended to (HCA)
+  Count groups = 0;      ///< of heads whose outputs are projected apart
+  Count group_rank = 0;  ///< columns that each group is projected to
+  Count streams = 0;     ///< of the residual (hyper-connections)
+  Count iterations = 0;  ///< of Sinkhorn's normalisation of what mixes them
+};
+
 /// Layers that hand a state from token to token instead of attending: Mamba's, gated delta nets, short convolutions.
 struct StateSpace {
   Count width = 0;         ///< of what is scanned: the layer's inner width
@@ -216,6 +227,7 @@ struct Architecture {
 
   Experts experts;         ///< of mixtures of experts
   LatentAttention latent;  ///< of DeepSeek's attention
+  CompressedAttention compressed;  ///< of DeepSeek-V4's
   StateSpace ssm;          ///< of layers that do not attend
 
   Count num_buckets = 0;         ///< T5 relative_attention_num_buckets; DeBERTa: half its table
