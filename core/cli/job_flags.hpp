@@ -36,7 +36,7 @@ class JobFlags {
   };
   std::vector<Flag> flags_;
   std::vector<std::string> sentence_;  // words of no flag (sentence.hpp)
-  std::vector<double> sizes_;  // --vram-gb
+  std::vector<double> sizes_;          // --vram-gb
 };
 
 /// The content of a file, or of standard input for "-", up to a byte more than `limit`; an error among `issues` when it

@@ -1,6 +1,7 @@
 // DeepSeek-V4: four residual streams that each half of a layer mixes anew (manifold-constrained hyper-connections);
 // attention with one head of keys and values to a window of tokens and to stretches of those before, each of which
 // became one key; a few layers whose experts a table chooses by token.
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -87,7 +88,7 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
                  "DeepSeek-V4 has one head of keys and values, and \"o_groups\" divide its heads.");
   }
   read_aux_loss(fields, architecture);
-  fields.accept({"compress_rope_theta", "hc_eps", "norm_topk_prob", "swiglu_limit", "attention_bias",
+  fields.accept({"expert_dtype", "compress_rope_theta", "hc_eps", "norm_topk_prob", "swiglu_limit", "attention_bias",
                  "mlp_bias", "topk_method", "router_jitter_noise"});
 }
 
@@ -95,8 +96,7 @@ constexpr const char* kModel = "transformers 5.12 models/deepseek_v4/modeling_de
 constexpr const char* kNorm = "transformers 5.12 models/deepseek_v4/modeling_deepseek_v4.py: DeepseekV4RMSNorm.forward";
 constexpr const char* kBare =
     "transformers 5.12 models/deepseek_v4/modeling_deepseek_v4.py: DeepseekV4UnweightedRMSNorm.forward";
-constexpr const char* kRotate =
-    "transformers 5.12 models/deepseek_v4/modeling_deepseek_v4.py: apply_rotary_pos_emb";
+constexpr const char* kRotate = "transformers 5.12 models/deepseek_v4/modeling_deepseek_v4.py: apply_rotary_pos_emb";
 constexpr const char* kRotary =
     "transformers 5.12 models/deepseek_v4/modeling_deepseek_v4.py: DeepseekV4RotaryEmbedding.forward";
 constexpr const char* kMany =
@@ -382,8 +382,7 @@ Compressed compress_few(Net& net, const Tensor& x, const Tensor& q_residual) {
     const Tensor last = t.allocate(best.shape(), Dtype::kInt64, "full_like");
     safe = t.allocate(best.shape(), Dtype::kInt64, "where");
   }
-  const Tensor bias =
-      t.allocate(Shape{net.B, Dim(1), net.S, Dim(n.n() + 1)}, made.keys.dtype(), "new_full");
+  const Tensor bias = t.allocate(Shape{net.B, Dim(1), net.S, Dim(n.n() + 1)}, made.keys.dtype(), "new_full");
   made.bias = narrow(bias, -1, 0, n);
   return made;
 }
@@ -434,8 +433,8 @@ Tensor self_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attn", kAttention);
   const Tensor x = std::move(hidden);
   const std::uint8_t kind = kind_of(net) & kAttends;
-  const Tables by = kind == kSliding ? Tables{net.shared.cos, net.shared.sin}
-                                     : Tables{net.shared.local_cos, net.shared.local_sin};
+  const Tables by =
+      kind == kSliding ? Tables{net.shared.cos, net.shared.sin} : Tables{net.shared.local_cos, net.shared.local_sin};
   const Tensor q_residual =
       norm(net, "self_attn.q_a_norm", net.linear("self_attn.q_a_proj", x, Dim(net.arch.latent.query_rank)));
   Tensor q = net.linear("self_attn.q_b_proj", q_residual, net.Q);
@@ -504,8 +503,7 @@ Mixed hyper_connection(Net& net, const HyperNames& names, const Tensor& streams)
   const Tensor fn = net.fp32_parameter(names.module, "fn", Shape{all, wide}, true);
   const Tensor base = net.fp32_parameter(names.module, "base", Shape{all}, true);
   const Tensor scale = net.fp32_parameter(names.module, "scale", Shape{Dim(3)}, true);
-  const Tensor flat =
-      bare_norm(net, names.norm, to(view(streams, Shape{net.B, net.S, wide}), Dtype::kFp32));
+  const Tensor flat = bare_norm(net, names.norm, to(view(streams, Shape{net.B, net.S, wide}), Dtype::kFp32));
   const Pieces w = split(linear(flat, fn), -1, {n, n, pairs});
   const Pieces b = split(base, -1, {n, n, pairs});
   const Pieces s = unbind(scale, 0);
@@ -550,8 +548,9 @@ Tensor apply_gate(Net& net, const ExpertForm&, Tensor gate_up_in) {
   return clamped(net, std::move(halves.part[0]), std::move(halves.part[1]));
 }
 
-constexpr ExpertForm kForm = {.source = "transformers 5.12 models/deepseek_v4/modeling_deepseek_v4.py: "
-                                        "DeepseekV4Experts.forward",
+constexpr ExpertForm kForm = {.source =
+                                  "transformers 5.12 models/deepseek_v4/modeling_deepseek_v4.py: "
+                                  "DeepseekV4Experts.forward",
                               .gate = apply_gate};
 
 // F.softplus(x).sqrt(), one of ACT2FN; the weights are those of the chosen, divided by their sum.
@@ -606,7 +605,8 @@ Tensor mlp(Net& net, Tensor hidden_in) {
 
 Tensor layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kLayer);
-  constexpr HyperNames kAttentionNames = {"attn_hc", "attn_hc.input_norm"}, kExpertNames = {"ffn_hc", "ffn_hc.input_norm"};
+  constexpr HyperNames kAttentionNames = {"attn_hc", "attn_hc.input_norm"},
+                       kExpertNames = {"ffn_hc", "ffn_hc.input_norm"};
   Mixed by = hyper_connection(net, kAttentionNames, hidden);
   const Tensor attended = self_attention(net, norm(net, "input_layernorm", by.collapsed));
   hidden = spread(net, by, attended, hidden);
@@ -654,13 +654,54 @@ Tensor leave(Net& net, Tensor streams) {
   return last;
 }
 
-// DeepseekV4PreTrainedModel: _supports_sdpa and _supports_flash_attn are false. Its norms stay in fp32, so that the
-// layers behind them get fp32, which weights of 16 bits take under autocast alone.
+bool names(const ModuleChoice& targets, std::string_view module) {
+  return std::find(targets.names.begin(), targets.names.end(), module) != targets.names.end();
+}
+
+// peft tuners/lora/layer.py Linear.forward adds B(A(x)), of all groups' columns, to what each group alone has.
+void check_output_is_left(const ModuleChoice& targets, Issues& issues) {
+  if (targets.kind != ModuleChoice::Kind::kAllLinear && !names(targets, "o_a_proj")) return;
+  issues.push_back(
+      {"INVALID_VALUE", Severity::kError, "/adapter/target_modules",
+       "DeepSeek-V4's \"o_a_proj\" projects groups of heads apart, which PEFT's adapter does not: its forward "
+       "fails with a shape error. Name other modules, for example q_a_proj, q_b_proj and kv_proj.",
+       ""});
+}
+
+// What the indexer chooses has no gradient, so nothing of it ever gets one.
+void check_reducer(const TrainingJob& job, bool trains_indexer, Issues& issues) {
+  if (!trains_indexer || !job.data_parallel.is_replicated()) return;
+  issues.push_back({"INVALID_VALUE", Severity::kWarning, "/parallelism",
+                    "DeepSeek-V4's indexer never gets a gradient, which DistributedDataParallel waits for: without "
+                    "find_unused_parameters it raises an error.",
+                    ""});
+}
+
+void check(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  const ModuleChoice& targets = job.adapter.target_modules;
+  const bool adapts = job.has_adapter() && !job.adapter.learns_prompt();
+  if (adapts) check_output_is_left(targets, issues);
+  const auto& kinds = architecture.layer_kinds;
+  const bool indexes = std::any_of(kinds.begin(), kinds.end(), [](auto kind) { return (kind & kAttends) == kChosen; });
+  const bool reached =
+      job.method == Method::kFull ||
+      (adapts && (names(targets, "q_b_proj") || names(targets, "kv_proj") || names(targets, "gate_proj")));
+  check_reducer(job, indexes && reached, issues);
+  const bool casts = job.data_parallel.is_sharded() && job.data_parallel.sharding >= Sharding::kZero1;
+  if (is_half(job.recipe.weights) && !job.recipe.autocast && !casts) {
+    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/precision",
+                      "DeepSeek-V4's norms stay in fp32, and linear layers of 16 bits refuse what they return. Use "
+                      "\"bf16_amp\" or \"amp_bf16\".",
+                      "bf16_amp"});
+  }
+}
+
+// DeepseekV4PreTrainedModel: _supports_sdpa and _supports_flash_attn are false.
 const Program kProgram = {.forward = one_stack<embed, layer, leave>,
                           .lm_head = llama_head,
                           .heads = kMoeForwards,
                           .attention = kEagerAlone,
-                          .runs_in_16_bits = false};
+                          .check = check};
 
 const Family kRows[] = {
     {"deepseek_v4", "DeepseekV4", "DeepseekV4ForCausalLM", kLanguageModelOnly, read_config, &kProgram, kModelLayers,

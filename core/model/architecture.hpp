@@ -225,10 +225,10 @@ struct Architecture {
   std::vector<Count> local_layers;  ///< per layer, 1 where it is of another kind: local attention (GPT-Neo), no norm
                                     ///< before its attention (ModernBERT); empty otherwise
 
-  Experts experts;         ///< of mixtures of experts
-  LatentAttention latent;  ///< of DeepSeek's attention
+  Experts experts;                 ///< of mixtures of experts
+  LatentAttention latent;          ///< of DeepSeek's attention
   CompressedAttention compressed;  ///< of DeepSeek-V4's
-  StateSpace ssm;          ///< of layers that do not attend
+  StateSpace ssm;                  ///< of layers that do not attend
 
   Count num_buckets = 0;         ///< T5 relative_attention_num_buckets; DeBERTa: half its table
   Count num_decoder_layers = 0;  ///< of an encoder-decoder

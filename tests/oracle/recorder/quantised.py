@@ -163,11 +163,11 @@ def quantize_linears(model, job):
     storage = STORAGES[job.get("quant_storage", "uint8")]
     # bnb_4bit_compute_dtype: that of autocast, or of the weights; fp16 weights under bf16 autocast compute in bf16.
     cdt = torch.float16 if job["precision"] in ("fp16", "amp_fp16") else torch.bfloat16
-    # T5's wo: not quantised; in fp32 beside 4-bit layers until transformers 4.57 (use_keep_in_fp32_modules), since 5 where it was fp16
+    # T5's wo, DeepSeek-V4's compressors: not quantised; in fp32 beside 4-bit layers until transformers 4.57 (use_keep_in_fp32_modules), since 5 where it was fp16
     # (modeling_utils.py _get_dtype_plan).
     fp32 = getattr(model, "_keep_in_fp32_modules", None) or ()
     for name, m in list(model.named_modules()):
-        if type(m) is nn.Linear and any(part in fp32 for part in name.split(".")):
+        if type(m) is nn.Linear and any(f".{part}." in f".{name}." or name.endswith(part) for part in fp32):
             if job.get("release", "5").startswith("4") or m.weight.dtype == torch.float16:
                 m.weight = nn.Parameter(m.weight.detach().float())
         elif (type(m) is nn.Linear or isinstance(m, Conv1D)) and should_convert_module(name, left):
