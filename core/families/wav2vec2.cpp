@@ -397,6 +397,8 @@ void ctc_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   t.scratch({{log_alpha.numel() * 4, "log_beta"}});
 }
 
+}  // namespace
+
 Tensor ctc_loss(Net& net, Tensor log_probs_in) {
   Scope in(net.tape, "loss", "torch.nn.functional: ctc_loss (aten/src/ATen/native/cuda/LossCTC.cu)");
   Tape& t = net.tape;
@@ -410,8 +412,6 @@ Tensor ctc_loss(Net& net, Tensor log_probs_in) {
   t.save(n, log_alpha);
   return mean_all(std::move(losses));
 }
-
-}  // namespace
 
 Outputs wave_ctc(Net& net, const Program&, Tensor hidden_in) {
   Scope in(net.tape, "", kCtcHead);

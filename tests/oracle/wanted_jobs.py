@@ -2,7 +2,8 @@
 """wanted_jobs.py [FAMILY...] > jobs.jsonl: families that people fine-tune and that had no program, small ones of each: two to four layers, small
 vocabularies. Those with `parallelism` run with multi/.
 
-SigLIP 2 (naflex), Granite Speech; encoders: data2vec, RoBERTa-PreLayerNorm, MegatronBERT, RemBERT, RoFormer, LayoutLM."""
+SigLIP 2 (naflex), Granite Speech, Parakeet, UniSpeech; encoders: data2vec, RoBERTa-PreLayerNorm, MegatronBERT, RemBERT, RoFormer, LayoutLM; decoders:
+Jais 2, nanochat, HyperCLOVA X, Mellum, Laguna, Cohere2-MoE; pictures and videos: ViT-MSN, I-JEPA, ViViT."""
 import json
 import sys
 
@@ -155,10 +156,20 @@ FAMILIES = {
     "vit-msn-Model": ({"model_type": "vit_msn", "architectures": ["ViTMSNModel"], **VIT}, QV, {"amp": PICTURES["amp"]}, {"loss_kind": "mean_square"}),
     "ijepa": ({"model_type": "ijepa", "architectures": ["IJepaForImageClassification"], **VIT, "patch_size": 14, "hidden_dropout_prob": 0.1}, QV, PICTURES, {}),
     "ijepa-Model": ({"model_type": "ijepa", "architectures": ["IJepaModel"], **VIT}, QV, {"amp": PICTURES["amp"]}, {"loss_kind": "mean_square"}),
+    "parakeet": ({"model_type": "parakeet_ctc", "architectures": ["ParakeetForCTC"], "vocab_size": 1025, "pad_token_id": 1024,
+                  "encoder_config": {"model_type": "parakeet_encoder", "hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 4, "num_attention_heads": 8,
+                                     "layerdrop": 0.0, "convolution_bias": False, "attention_bias": False}}, QV, SOUNDS, {}),
+    "vivit": ({"model_type": "vivit", "architectures": ["VivitForVideoClassification"], **{key: value for key, value in VIT.items() if key != "patch_size"},
+               "num_frames": 8, "tubelet_size": [2, 16, 16], "hidden_act": "gelu_fast"}, QV, PICTURES, {}),
+    "vivit-Model": ({"model_type": "vivit", "architectures": ["VivitModel"], **{key: value for key, value in VIT.items() if key != "patch_size"},
+                     "num_frames": 8, "tubelet_size": [4, 16, 16]}, QV, {"amp": PICTURES["amp"]}, {"loss_kind": "mean_square"}),
     "unispeech": ({"model_type": "unispeech", "architectures": ["UniSpeechForCTC"], **WAVE}, QV, SOUNDS, {}),
     "unispeech-sat": ({"model_type": "unispeech-sat", "architectures": ["UniSpeechSatForCTC"], **WAVE}, QV, SOUNDS, {}),
     "unispeech-sat-large": ({"model_type": "unispeech-sat", "architectures": ["UniSpeechSatForSequenceClassification"], **WAVE, "do_stable_layer_norm": True,
                              "feat_extract_norm": "layer", "conv_bias": True}, QV, {row: SOUNDS[row] for row in HEADS}, {}),
+    "laguna": decoder("laguna", "Laguna", rows=MIXTURE, hidden_size=768, num_attention_heads=12, head_dim=64, sliding_window=1024, num_experts=16,
+                      num_experts_per_tok=4, moe_intermediate_size=384, shared_expert_intermediate_size=384, num_attention_heads_per_layer=[12, 16, 16, 12],
+                      layer_types=["full_attention", "sliding_attention", "sliding_attention", "full_attention"]),
     "siglip2": (SIGLIP2, ["q_proj", "v_proj"], PAIRS, {}),
     "siglip2-classes": ({**SIGLIP2, "architectures": ["Siglip2ForImageClassification"]}, ["q_proj", "k_proj", "v_proj", "out_proj"], SIZES, {}),
     "granite-speech": (GRANITE_SPEECH, r".*language_model.*\.(q_proj|v_proj)", HEARD, {}),
