@@ -232,7 +232,8 @@ Attended attend(Net& net, const AttentionNames& names, const Tensor& hidden, con
   const Tensor v = by_heads(net, net.linear(names.value, states, net.Q, true));
   Tensor q = by_heads(net, net.linear(names.query, hidden, net.Q, true));
   // Queries that have not met a picture are the same for all.
-  if (q.size(0) != k.size(0)) q = expand(std::move(q), Shape{k.dim(0), q.dim(1), q.dim(2), q.dim(3)});
+  const Shape of_each{k.dim(0), q.dim(1), q.dim(2), q.dim(3)};
+  if (q.size(0) != k.size(0)) q = expand(std::move(q), of_each);
   Attended out;
   Tensor scores = matmul(q, transpose(k, 2, 3));
   scores = mul_scalar(std::move(scores));
