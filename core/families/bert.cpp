@@ -1,5 +1,5 @@
-// BERT, RoBERTa, XLM-RoBERTa-XL, ERNIE and DistilBERT: encoders that norm after each branch, with all heads of
-// transformers.
+// BERT, RoBERTa, XLM-RoBERTa-XL, data2vec, ERNIE and DistilBERT: encoders with all heads of transformers, most of which
+// norm after each branch.
 #include "core/families/bert_heads.hpp"
 #include "core/families/family.hpp"
 #include "core/layers/losses.hpp"
@@ -64,6 +64,13 @@ void read_xl_config(ConfigFields& fields, Architecture& architecture) {
   architecture.final_norm = true;
 }
 
+// transformers 5.12.1 models/roberta_prelayernorm/configuration_roberta_prelayernorm.py: RobertaPreLayerNormConfig.
+void read_prelayernorm_config(ConfigFields& fields, Architecture& architecture) {
+  read_roberta_config(fields, architecture);
+  architecture.norm_before = true;
+  architecture.final_norm = true;
+}
+
 // transformers 5.12.1 models/ernie/configuration_ernie.py: ErnieConfig.
 void read_ernie_config(ConfigFields& fields, Architecture& architecture) {
   read_bert_config(fields, architecture);
@@ -122,6 +129,8 @@ constexpr const char* kXlOutput =
     "transformers 5.12 models/xlm_roberta_xl/modeling_xlm_roberta_xl.py: XLMRobertaXLSelfOutput, XLMRobertaXLOutput";
 constexpr const char* kXlEncoder =
     "transformers 5.12 models/xlm_roberta_xl/modeling_xlm_roberta_xl.py: XLMRobertaXLEncoder.forward";
+constexpr const char* kPreLayerNorm =
+    "transformers 5.12 models/roberta_prelayernorm/modeling_roberta_prelayernorm.py: RobertaPreLayerNormModel.forward";
 constexpr const char* kDistilEmbeddings =
     "transformers 5.12 models/distilbert/modeling_distilbert.py: Embeddings.forward";
 constexpr const char* kDistilAttention =
@@ -169,8 +178,28 @@ constexpr BertNames kXlNames = {
     kRobertaHead,
     true};
 
+constexpr BertNames kDataNames = {
+    {"data2vec_text.embeddings", "data2vec_text.embeddings.word_embeddings",
+     "data2vec_text.embeddings.token_type_embeddings", "data2vec_text.embeddings.position_embeddings",
+     "data2vec_text.embeddings.LayerNorm"},
+    "data2vec_text.pooler.dense",
+    kRobertaHead,
+    true};
+constexpr BertNames kPreLayerNormNames = {
+    {"roberta_prelayernorm.embeddings", "roberta_prelayernorm.embeddings.word_embeddings",
+     "roberta_prelayernorm.embeddings.token_type_embeddings", "roberta_prelayernorm.embeddings.position_embeddings",
+     "roberta_prelayernorm.embeddings.LayerNorm"},
+    "roberta_prelayernorm.pooler.dense",
+    kRobertaHead,
+    true};
+
 const BertNames& names_of(const Net& net) {
   const std::string& type = net.arch.model_type;
+  if (type == "data2vec-text") return kDataNames;
+  if (type == "roberta-prelayernorm") return kPreLayerNormNames;
+  if (type == "megatron-bert") return kMegatronBertNames;
+  if (type == "rembert") return kRemBertNames;
+  if (type == "layoutlm") return kLayoutLmNames;
   if (type == "nomic_bert") return kNomicBertNames;
   if (type == "jina_embeddings_v3") return kJinaNames;
   if (type == "ernie") return kErnieNames;
@@ -269,25 +298,39 @@ Tensor intermediate(Net& net, Tensor x) {
 }
 
 // Dense, dropout, the sum; the second branch has no dropout.
-Tensor xl_join(Net& net, const char* dense, Tensor x, const Tensor& input, double p) {
+Tensor xl_join(Net& net, const char* dense, const Tensor& x, const Tensor& input, double p) {
   Scope in(net.tape, "", kXlOutput);
-  Tensor h = net.linear(dense, std::move(x), net.H, true);
+  Tensor h = net.linear(dense, x, net.H, true);
   h = dropout(std::move(h), p);
   return add(std::move(h), input);
 }
 
-Tensor xl_layer(Net& net, Tensor hidden) {
+Tensor pre_norm(Net& net, Tensor hidden, const char* before_attention, const char* before_ffn, double second_dropout) {
   Scope in(net.tape, "", kLayer);
   const Tensor x = std::move(hidden);
   Tensor attended;
   {
     Scope attention(net.tape, "attention", kXlAttention);
-    const Tensor normed = net.layer_norm("attention.self_attn_layer_norm", x);
+    const Tensor normed = net.layer_norm(before_attention, x);
     attended = xl_join(net, "attention.output.dense", self_attention(net, normed), x, net.arch.residual_dropout);
   }
-  Tensor h = net.layer_norm("LayerNorm", attended);
+  Tensor h = net.layer_norm(before_ffn, attended);
   h = intermediate(net, std::move(h));
-  return xl_join(net, "output.dense", std::move(h), attended, 0.0);
+  return xl_join(net, "output.dense", h, attended, second_dropout);
+}
+
+Tensor xl_layer(Net& net, Tensor hidden) {
+  return pre_norm(net, std::move(hidden), "attention.self_attn_layer_norm", "LayerNorm", 0.0);
+}
+
+Tensor prelayernorm_layer(Net& net, Tensor hidden) {
+  return pre_norm(net, std::move(hidden), "attention.LayerNorm", "intermediate.LayerNorm", net.arch.residual_dropout);
+}
+
+// RobertaPreLayerNormModel.LayerNorm
+Tensor prelayernorm_norm(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kPreLayerNorm);
+  return net.layer_norm("roberta_prelayernorm.LayerNorm", std::move(hidden));
 }
 
 // XLMRobertaXLEncoder.LayerNorm
@@ -308,16 +351,12 @@ Tensor bert_layer(Net& net, Tensor hidden) {
   return bert_join(net, "output", "output.dense", "output.LayerNorm", kOutput, std::move(h), attention_output);
 }
 
-namespace {
-
 // BertPooler.forward: the first token's vector, through a layer of its own.
-Tensor pool(Net& net, const Tensor& hidden) {
+Tensor bert_pool(Net& net, const Tensor& hidden) {
   Scope in(net.tape, "pooler", kPooler);
   Tensor pooled = net.linear(names_of(net).pooler, select(hidden, 1), net.H, true);
   return tanh(std::move(pooled));
 }
-
-}  // namespace
 
 Tensor bert_lm_head(Net& net, Tensor hidden) {
   const BertNames& names = names_of(net);
@@ -342,15 +381,13 @@ Outputs wide_masked_lm(Net& net, const Program& program, Tensor hidden) {
 }
 
 Outputs bert_body(Net& net, const Program& program, Tensor hidden) {
-  return body_with_pooler(net, program, std::move(hidden), pool);
+  return body_with_pooler(net, program, std::move(hidden), bert_pool);
 }
-
-namespace {
 
 // BertForPreTraining: both heads, both losses.
 Outputs bert_pre_training(Net& net, const Program& program, Tensor hidden) {
   Scope in(net.tape, "", kPreTraining);
-  const Tensor pooled = pool(net, hidden);
+  const Tensor pooled = bert_pool(net, hidden);
   Tensor words = program.lm_head(net, std::move(hidden));
   Tensor relation = net.classifier("cls.seq_relationship", pooled, Dim(2), true);
   Tensor next_loss = cross_entropy(relation, net.more_labels);
@@ -363,7 +400,7 @@ Outputs bert_pre_training(Net& net, const Program& program, Tensor hidden) {
 
 Outputs bert_next_sentence(Net& net, const Program&, Tensor hidden) {
   Scope in(net.tape, "", kNextSentence);
-  const Tensor pooled = pool(net, hidden);
+  const Tensor pooled = bert_pool(net, hidden);
   Tensor logits = net.classifier("cls.seq_relationship", pooled, Dim(2), true);
   Outputs out;
   out.loss = plain_cross_entropy(net, logits);
@@ -371,11 +408,9 @@ Outputs bert_next_sentence(Net& net, const Program&, Tensor hidden) {
   return out;
 }
 
-}  // namespace
-
 Outputs bert_sequence(Net& net, const Program&, Tensor hidden) {
   Scope in(net.tape, "", kClassifier);
-  Tensor pooled = pool(net, hidden);
+  Tensor pooled = bert_pool(net, hidden);
   pooled = dropout(std::move(pooled), net.arch.classifier_dropout);
   Tensor logits = net.classifier("classifier", std::move(pooled), Dim(net.arch.num_labels), true);
   return classified(net, std::move(logits));
@@ -410,16 +445,16 @@ Outputs encoder_span(Net& net, const Program&, Tensor hidden) {
   return spans(net, std::move(logits));
 }
 
-namespace {
-
 // RobertaForMultipleChoice takes the model's dropout, BertForMultipleChoice the classifier's.
 Outputs bert_choice(Net& net, const Program&, Tensor hidden) {
   Scope in(net.tape, "", kChoice);
-  Tensor pooled = pool(net, hidden);
+  Tensor pooled = bert_pool(net, hidden);
   pooled =
       dropout(std::move(pooled), names_of(net).is_roberta ? net.arch.residual_dropout : net.arch.classifier_dropout);
   return choose(net, std::move(pooled));
 }
+
+namespace {
 
 constexpr HeadForward kBertHeads[] = {{Head::kMaskedLm, masked_lm},
                                       {Head::kCausalLm, causal_lm},
@@ -564,6 +599,8 @@ const Program kXlmRobertaProgram = {.forward = one_stack<bert_embed, bert_layer,
                                     .heads = kRobertaHeads,
                                     .check = check_pooler};
 const Program kXlProgram = {one_stack<bert_embed, xl_layer, xl_norm>, bert_lm_head, kRobertaHeads};
+const Program kPreLayerNormProgram = {one_stack<bert_embed, prelayernorm_layer, prelayernorm_norm>, bert_lm_head,
+                                      kRobertaHeads};
 const Program kDistilBertProgram = {one_stack<distilbert_embed, distilbert_layer, no_norm>, distilbert_lm_head,
                                     kDistilBertHeads};
 
@@ -578,6 +615,10 @@ const Family kRows[] = {
      "roberta.encoder.layer", kHeadFirst},
     {"xlm-roberta-xl", "XLMRobertaXL", "XLMRobertaXLForMaskedLM", kRobertaClasses, read_xl_config, &kXlProgram,
      "roberta.encoder.layer", kNamesEmbeddings},
+    {"data2vec-text", "Data2VecText", "Data2VecTextForMaskedLM", kRobertaClasses, read_roberta_config, &kRobertaProgram,
+     "data2vec_text.encoder.layer", kNamesAbsentToo},
+    {"roberta-prelayernorm", "RobertaPreLayerNorm", "RobertaPreLayerNormForMaskedLM", kRobertaClasses,
+     read_prelayernorm_config, &kPreLayerNormProgram, "roberta_prelayernorm.encoder.layer", kNamesAbsentToo},
     {"ernie", "Ernie", "ErnieForMaskedLM", kErnieClasses, read_ernie_config, &kBertProgram, "ernie.encoder.layer"},
     {"distilbert", "DistilBert", "DistilBertForMaskedLM", kDistilBertClasses, read_distilbert_config,
      &kDistilBertProgram, "distilbert.transformer.layer", kFacts},

@@ -18,10 +18,15 @@ struct BertNames {
   bool is_roberta =
       false;  ///< its heads are RoBERTa's; where there is a table of positions, they count from the padding
 };
-extern const BertNames kNomicBertNames, kJinaNames;
+extern const BertNames kNomicBertNames, kJinaNames, kMegatronBertNames, kRemBertNames, kLayoutLmNames;
 
 /// The windowed layers' mask of an encoder: none while the window covers everything and nothing is padded.
 void make_window_mask(Net& net, const Tensor& embeds);
+/// BertPooler.forward
+Tensor bert_pool(Net& net, const Tensor& hidden);
+Outputs bert_pre_training(Net& net, const Program& program, Tensor hidden);
+Outputs bert_next_sentence(Net& net, const Program& program, Tensor hidden);
+Outputs bert_choice(Net& net, const Program& program, Tensor hidden);
 /// BertLMPredictionHead.forward, RobertaLMHead.forward
 Tensor bert_lm_head(Net& net, Tensor hidden);
 /// ForMaskedLMLoss, which works on an fp32 copy.

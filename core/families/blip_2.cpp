@@ -28,9 +28,6 @@ constexpr const char* kFeatures =
 constexpr const char* kModel =
     "transformers 5.12 models/blip_2/modeling_blip_2.py: Blip2ForConditionalGeneration.forward";
 
-/// The kind of the Q-Former's layers that attend to the picture.
-constexpr std::uint8_t kCrosses = 1;
-
 // The last two of the architecture's parts; T5's decoder lies before them.
 const Architecture& tower_of(const Net& net) {
   return net.arch.parts[net.arch.parts.size() - 2];
@@ -66,10 +63,10 @@ Architecture read_vision(ConfigFields& fields) {
   return tower;
 }
 
-// Blip2QFormerConfig. Blip2Config.__post_init__ sets encoder_hidden_size. With use_qformer_text_input each layer has a
-// second feed-forward, for text.
-Architecture read_qformer(ConfigFields& fields, const Architecture& tower) {
-  ConfigFields given(required_object(fields, "qformer_config"), fields.path() + "/qformer_config", fields.issues());
+}  // namespace
+
+// Blip2QFormerConfig. With use_qformer_text_input each layer has a second feed-forward, for text.
+Architecture read_qformer(ConfigFields& given) {
   Architecture part;
   part.hidden_size = given.count({"hidden_size"}, 768);
   part.num_layers = given.count({"num_hidden_layers"}, 12);
@@ -78,24 +75,25 @@ Architecture read_qformer(ConfigFields& fields, const Architecture& tower) {
   part.activation = read_activation(given, {"hidden_act"}, "gelu");
   part.residual_dropout = given.probability({"hidden_dropout_prob"}, 0.1);
   part.attention_dropout = given.probability({"attention_probs_dropout_prob"}, 0.1);
-  part.pictures.width = tower.hidden_size;
-  part.pictures.tokens = fields.count({"num_query_tokens"}, 32);
+  part.pictures.width = given.count({"encoder_hidden_size"}, 1408);
   part.unpacked = part.kept_in_fp32 = true;
   derive_head_dim(given, part);
   const Count every = std::max<Count>(1, given.count({"cross_attention_frequency"}, 2));
-  for (Count i = 0; i < part.num_layers; ++i) part.layer_kinds.push_back(i % every == 0 ? kCrosses : 0);
+  for (Count i = 0; i < part.num_layers; ++i) part.layer_kinds.push_back(i % every == 0 ? kQueryCrosses : 0);
   if (given.flag({"use_qformer_text_input"}, false)) {
     given.error("UNSUPPORTED_VALUE", "use_qformer_text_input",
                 "A Q-Former that reads text, as models that retrieve have it, is not modelled: set it to false.",
                 "false");
   }
   given.accept({"model_type", "architectures", "torch_dtype", "dtype", "vocab_size", "max_position_embeddings",
-                "encoder_hidden_size", "position_embedding_type", "classifier_dropout", "_name_or_path"});
+                "position_embedding_type", "classifier_dropout", "_name_or_path"});
   given.report_unread("blip_2_qformer");
   return part;
 }
 
-// Blip2Config.
+namespace {
+
+// Blip2Config, whose __post_init__ sets encoder_hidden_size.
 void read_config(ConfigFields& fields, Architecture& architecture) {
   const Value& text = required_object(fields, "text_config");
   const Value* named = text.find("model_type");
@@ -117,7 +115,10 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   language.report_unread(type);
   architecture.language = family->program;
   Architecture tower = read_vision(fields);
-  Architecture queries = read_qformer(fields, tower);
+  ConfigFields given(required_object(fields, "qformer_config"), fields.path() + "/qformer_config", fields.issues());
+  Architecture queries = read_qformer(given);
+  queries.pictures.width = tower.hidden_size;
+  queries.pictures.tokens = fields.count({"num_query_tokens"}, 32);
   architecture.parts.push_back(std::move(tower));
   architecture.parts.push_back(std::move(queries));
   fields.accept({"image_token_index", "image_token_id", "image_text_hidden_size", "use_decoder_only_language_model",
@@ -229,7 +230,10 @@ Attended attend(Net& net, const AttentionNames& names, const Tensor& hidden, con
   Scope in(net.tape, names.module, kQformerAttention);
   const Tensor k = by_heads(net, net.linear(names.key, states, net.Q, true));
   const Tensor v = by_heads(net, net.linear(names.value, states, net.Q, true));
-  const Tensor q = by_heads(net, net.linear(names.query, hidden, net.Q, true));
+  Tensor q = by_heads(net, net.linear(names.query, hidden, net.Q, true));
+  // Queries that have not met a picture are the same for all.
+  const Shape of_each{k.dim(0), q.dim(1), q.dim(2), q.dim(3)};
+  if (q.size(0) != k.size(0)) q = expand(std::move(q), of_each);
   Attended out;
   Tensor scores = matmul(q, transpose(k, 2, 3));
   scores = mul_scalar(std::move(scores));
@@ -273,27 +277,35 @@ Tensor query_layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kQformerLayer);
   const Tensor attended = attention_block(net, kSelf, hidden, hidden, net.shared.causal_mask);
   Tensor queried = attended;
-  if (net.arch.layer_kinds[static_cast<std::size_t>(net.layer_index)] == kCrosses) {
+  if ((net.arch.layer_kinds[static_cast<std::size_t>(net.layer_index)] & kQueryCrosses) != 0) {
     queried = attention_block(net, kCross, attended, net.shared.encoder_states, net.shared.cross_mask);
   }
   return feed_forward(net, queried);
 }
+
+}  // namespace
+
+Tensor qformer(Net& net, const char* norm, std::string_view layers, const Tensor& queries, const Tensor& seen) {
+  Scope in(net.tape, "qformer", kQformer);
+  const Dtype original = queries.dtype();
+  Tensor embeds = net.layer_norm(norm, queries);
+  embeds = dropout(std::move(embeds), net.arch.residual_dropout);
+  { const Tensor of_mask = to(embeds, original); }
+  net.shared.encoder_states = to(seen, original);
+  { const Tensor of_mask = to(embeds, original); }
+  Tensor asked = net.layers({layers, net.arch.num_layers, query_layer}, embeds);
+  net.shared = {};
+  return asked;
+}
+
+namespace {
 
 Tensor ask(Net& net, const Tensor& seen) {
   const Dim one(1);
   const Tensor ones = net.tape.allocate(Shape{seen.dim(0), seen.dim(1)}, Dtype::kInt64, "ones");
   Tensor tokens = net.parameter("", "query_tokens", Shape{one, net.S, net.H});
   const Tensor queries = expand(std::move(tokens), Shape{net.B, net.S, net.H});
-  Scope in(net.tape, "qformer", kQformer);
-  const Dtype original = queries.dtype();
-  Tensor embeds = net.layer_norm("qformer.layernorm", queries);
-  embeds = dropout(std::move(embeds), net.arch.residual_dropout);
-  { const Tensor of_mask = to(embeds, original); }
-  net.shared.encoder_states = to(seen, original);
-  { const Tensor of_mask = to(embeds, original); }
-  Tensor asked = net.layers({"qformer.encoder.layer", net.arch.num_layers, query_layer}, embeds);
-  net.shared = {};
-  return asked;
+  return qformer(net, "qformer.layernorm", "qformer.encoder.layer", queries, seen);
 }
 
 // -- the whole --------------------------------------------------------------------------------------------------------

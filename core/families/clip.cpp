@@ -49,12 +49,16 @@ Count text_length(const Net& net) {
 
 }  // namespace
 
-void pair_inputs(Net& net) {
-  const Dim side(net.arch.image_size), channels(net.arch.parts.front().num_channels);
+void pair_texts(Net& net) {
   net.input_ids = net.tape.allocate(Shape{net.B, Dim(text_length(net))}, Dtype::kInt64, "input_ids");
   if (net.job.padding) {
     net.attention_mask = net.tape.allocate(Shape{net.B, Dim(text_length(net))}, Dtype::kInt64, "attention_mask");
   }
+}
+
+void pair_inputs(Net& net) {
+  const Dim side(net.arch.image_size), channels(net.arch.parts.front().num_channels);
+  pair_texts(net);
   net.pixel_values = net.tape.allocate(Shape{net.B, channels, side, side}, net.weight_dtype(4), "pixel_values");
 }
 

@@ -1,4 +1,5 @@
-// Granite: Llama with four factors, each a multiplication of its own.
+// Granite: Llama with four factors, each a multiplication of its own. HyperCLOVA X: the same, with a norm behind each
+// branch.
 #include "core/families/family.hpp"
 #include "core/families/mixtures.hpp"
 
@@ -22,6 +23,12 @@ void read_granite_config(ConfigFields& fields, Architecture& architecture) {
   architecture.residual_scale = true;
   architecture.logit_scale = true;
   fields.accept({"embedding_multiplier", "logits_scaling", "residual_multiplier", "attention_multiplier"});
+}
+
+// transformers 5.12.1 models/hyperclovax/configuration_hyperclovax.py: HyperCLOVAXConfig.
+void read_hyperclovax_config(ConfigFields& fields, Architecture& architecture) {
+  read_granite_config(fields, architecture);
+  architecture.norm_before = !fields.flag({"use_post_norm"}, true);
 }
 
 constexpr const char* kModel = "transformers 5.12 models/granite/modeling_granite.py: GraniteModel.forward";
@@ -73,10 +80,38 @@ Tensor granite_head(Net& net, Tensor hidden) {
   return mul_scalar(std::move(logits));
 }
 
+namespace {
+
+constexpr const char* kPeriLayer =
+    "transformers 5.12 models/hyperclovax/modeling_hyperclovax.py: HyperCLOVAXDecoderLayer.forward";
+
+Tensor peri_layer(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kPeriLayer);
+  const bool post = !net.arch.norm_before;
+  Tensor residual = std::move(hidden);
+  Tensor h = rms_norm(net, "input_layernorm", residual);
+  h = llama_attention(net, std::move(h));
+  if (post) h = rms_norm(net, "post_norm1", std::move(h));
+  Tensor scaled = mul_scalar(h);
+  h = add(residual, std::move(scaled));
+  residual = h;
+  h = rms_norm(net, "post_attention_layernorm", std::move(h));
+  h = llama_mlp(net, std::move(h));
+  if (post) h = rms_norm(net, "post_norm2", std::move(h));
+  scaled = mul_scalar(h);
+  return add(std::move(residual), std::move(scaled));
+}
+
+const Program kPeriProgram = {one_stack<granite_embed, peri_layer, norm>, granite_head};
+
+}  // namespace
+
 const Program kGraniteProgram = {one_stack<granite_embed, layer, norm>, granite_head};
 
 const Family kRows[] = {
     {"granite", "Granite", "GraniteForCausalLM", kLanguageModelOnly, read_granite_config, &kGraniteProgram},
+    {"hyperclovax", "HyperCLOVAX", "HyperCLOVAXForCausalLM", kLanguageModelOnly, read_hyperclovax_config,
+     &kPeriProgram},
 };
 
 extern const FamilyRows granite_rows;

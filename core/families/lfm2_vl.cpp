@@ -14,29 +14,20 @@
 namespace tidemark {
 namespace {
 
-constexpr const char* kTower = "transformers 5.12 models/siglip2/modeling_siglip2.py: Siglip2VisionModel.forward";
-constexpr const char* kEmbeddings =
-    "transformers 5.12 models/siglip2/modeling_siglip2.py: Siglip2VisionEmbeddings.forward";
 constexpr const char* kProjector =
     "transformers 5.12 models/lfm2_vl/modeling_lfm2_vl.py: Lfm2VlMultiModalProjector.forward";
 constexpr const char* kModel = "transformers 5.12 models/lfm2_vl/modeling_lfm2_vl.py: Lfm2VlModel.forward";
 
-// transformers 5.12.1 models/siglip2/configuration_siglip2.py: Siglip2VisionConfig. `vision_use_head` is no key of the
-// class, which takes it for true where it is absent; what that head makes nobody reads.
+// What the tower's pooling head makes nobody reads.
 Architecture read_siglip2(ConfigFields& fields) {
   ConfigFields vision(required_object(fields, "vision_config"), fields.path() + "/vision_config", fields.issues());
   Architecture tower;
-  read_tower_sizes(vision, tower, 768, 12, 12, 3072);
-  tower.patch_size = square_side(vision, "patch_size", 16);
-  tower.activation = read_activation(vision, {"hidden_act"}, "gelu_pytorch_tanh");
-  tower.pictures.positions = vision.count({"num_patches"}, 256);
+  read_siglip2_tower(vision, tower);
   tower.image_size = 512;
-  if (vision.flag({"vision_use_head"}, true) && object_in(fields, "vision_config") != nullptr) {
+  if (tower.pooler_size > 0 && object_in(fields, "vision_config") != nullptr) {
     vision.error("INVALID_VALUE", "vision_use_head",
                  "The tower's pooling head is not modelled: \"vision_use_head\": false is what published files say.");
   }
-  vision.accept({"model_type", "layer_norm_eps", "torch_dtype", "dtype"});
-  vision.report_unread("siglip2_vision_model");
   return tower;
 }
 
@@ -65,9 +56,7 @@ struct Processor {
 };
 
 /// A piece of a picture, in patches.
-struct Piece {
-  Count height = 1, width = 1;
-};
+using Piece = PatchGrid;
 
 Count rounded(double x, Count unit) {
   return static_cast<Count>(std::nearbyint(x / static_cast<double>(unit))) * unit;
@@ -133,7 +122,9 @@ Count padded_patches(const Architecture& a) {
 std::vector<Piece> all_pieces(const Net& net) {
   const std::vector<Piece> of_one = pieces(net.arch, picture_size(net));
   std::vector<Piece> all;
-  for (Count i = 0; i < picture_count(net); ++i) all.insert(all.end(), of_one.begin(), of_one.end());
+  const Count pictures =
+      net.tape.quotient(picture_count(net), 1);  // a loop over them: other batches have other operations
+  for (Count i = 0; i < pictures; ++i) all.insert(all.end(), of_one.begin(), of_one.end());
   return all;
 }
 
@@ -145,51 +136,6 @@ void inputs(Net& net) {
   net.pixel_values = net.tape.allocate(Shape{count, patches, Dim(3 * side * side)}, Dtype::kFp32, "pixel_values");
   net.more_inputs.push_back(net.tape.allocate(Shape{count, patches}, Dtype::kInt32, "pixel_attention_mask"));
   integer_input(net, Shape{count, Dim(2)}, "spatial_shapes");
-}
-
-// Siglip2VisionEmbeddings.resize_positional_embeddings: each piece's rows are written in place, then what is behind
-// them.
-Tensor positions(Net& net, const std::vector<Piece>& all) {
-  const char* const kTable = "vision_tower.embeddings.position_embedding";
-  const auto side = static_cast<Count>(std::sqrt(static_cast<double>(net.arch.pictures.positions)));
-  const Tensor weight = net.parameter(kTable, "weight", Shape{Dim(net.arch.pictures.positions), net.H});
-  const Dim edge(side);
-  Tensor table = unsqueeze(permute(view(weight, Shape{edge, edge, net.H}), {2, 0, 1}), 0);
-  Tensor result = net.tape.allocate(Shape{net.B, net.S, net.H}, weight.dtype(), "empty");
-  for (const Piece& piece : all) {
-    const Dim rows(piece.height * piece.width), rest(std::max<Count>(net.S.n() - rows.n(), 1));
-    Tensor wide = interpolate(table, Shape{Dim(1), net.H, Dim(piece.height), Dim(piece.width)});
-    wide = transpose(view(std::move(wide), Shape{net.H, rows}), 0, 1);
-    wide = to(std::move(wide), weight.dtype());
-    result = copy_into(std::move(result), Shape{rows, net.H}, wide);
-    result = copy_into(std::move(result), Shape{rest, net.H}, expand(narrow(wide, 0, 0, Dim(1)), Shape{rest, net.H}));
-  }
-  return result;
-}
-
-Tensor tower(Net& net, const std::vector<Piece>& all) {
-  Scope in(net.tape, "vision_tower", kTower);
-  Tensor hidden;
-  {
-    Scope embeddings(net.tape, "vision_tower.embeddings", kEmbeddings);
-    hidden =
-        net.linear("vision_tower.embeddings.patch_embedding", to(net.pixel_values, net.weight_dtype(2)), net.H, true);
-    hidden = net.hooked_inputs(std::move(hidden));
-    const Tensor places = positions(net, all);
-    hidden = add(std::move(hidden), places);
-  }
-  const bool padded =
-      std::any_of(all.begin(), all.end(), [&](const Piece& piece) { return piece.height * piece.width < net.S.n(); });
-  if (padded && !wants_flash(net.job)) {
-    const Shape scores{net.B, Dim(1), net.S, net.S};
-    Tensor mask = net.tape.allocate(scores, Dtype::kBool, "padding mask (bool)");
-    if (net.job.attention == AttentionKernel::kEager) mask = net.tape.allocate(scores, hidden.dtype(), "eager mask");
-    net.shared.causal_mask = std::move(mask);
-  }
-  const Tensor embeds = hidden;
-  hidden = net.layers({"vision_tower.encoder.layers", net.arch.num_layers, clip_layer}, std::move(hidden));
-  net.shared = {};
-  return net.layer_norm("vision_tower.post_layernorm", std::move(hidden));
 }
 
 // pixel_unshuffle: merge² neighbours side by side in one vector, by a copy.
@@ -223,7 +169,7 @@ Tensor features(Net& net) {
                           : net.tape.allocate(Shape{count, patches, Dim(3 * side * side)}, Dtype::kFp32, "pixels");
   std::vector<Tensor> made;
   {
-    const Tensor last = tower(part, all);
+    const Tensor last = siglip2_tower(part, all);
     part.pixel_values.reset();
     const std::size_t projector = net.tape.parameter_place();  // the same for each piece
     for (const Piece& piece : all) {

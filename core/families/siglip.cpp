@@ -6,10 +6,9 @@
 #include "core/tape/vision_ops.hpp"
 
 namespace tidemark {
-namespace {
 
 // transformers 5.12.1 models/siglip/configuration_siglip.py: SiglipTextConfig, of which the whole takes its sizes.
-void read_text(ConfigFields& fields, Architecture& text) {
+void read_siglip_text(ConfigFields& fields, Architecture& text) {
   read_tower_sizes(fields, text, 768, 12, 12, 3072);
   text.vocab_size = fields.count({"vocab_size"}, 32000);
   text.max_positions = fields.count({"max_position_embeddings"}, 64);
@@ -18,12 +17,14 @@ void read_text(ConfigFields& fields, Architecture& text) {
   fields.accept({"projection_dim", "eos_token_id", "bos_token_id", "pad_token_id", "model_type"});
 }
 
+namespace {
+
 // transformers 5.12.1 models/siglip/configuration_siglip.py: SiglipConfig. Either part may be left to its defaults.
 void read_config(ConfigFields& fields, Architecture& architecture) {
   const Value nothing{Value::Kind::kObject};
   const Value* given = object_in(fields, "text_config");
   ConfigFields text(given != nullptr ? *given : nothing, fields.path() + "/text_config", fields.issues());
-  read_text(text, architecture);
+  read_siglip_text(text, architecture);
   text.report_unread("siglip");
   architecture.positions_by_token = true;
   architecture.body_prefix = "";
@@ -63,8 +64,29 @@ Tensor forward(Net& net) {
   return net.linear("text_model.head", select(std::move(hidden), 1), Dim(net.arch.pooler_size), true);
 }
 
-// A sigmoid per pair, right or wrong.
-Outputs contrastive(Net& net, const Program&, Tensor text) {
+Outputs image_classification(Net& net, const Program&, Tensor hidden) {
+  Scope in(net.tape, "", kClassifier);
+  Tensor mean = mean_over(std::move(hidden), 1);
+  take_outputs(net);  // they go; what is a leaf of the graph stays
+  return classified(net, net.classifier("classifier", std::move(mean), Dim(net.arch.num_labels), true));
+}
+
+constexpr HeadForward kHeads[] = {{Head::kNone, siglip_contrastive},
+                                  {Head::kImageClassification, image_classification}};
+constexpr ClassSuffix kClasses[] = {{"Model", Head::kNone}, {"ForImageClassification", Head::kImageClassification}};
+
+const Program kProgram = {.forward = forward, .heads = kHeads, .inputs = inputs, .check = check_picture_is_of_table};
+
+// Its tower alone, as those that hold it name it.
+std::string full_name_of(const Architecture&, std::string_view path) {
+  return renamed(path, "vision_tower.", "vision_model.");
+}
+
+constexpr ClassFacts kFacts = {.no_split = NoSplit::kEmbeddings, .full_name = full_name_of};
+
+}  // namespace
+
+Outputs siglip_contrastive(Net& net, const Program&, Tensor text) {
   Scope in(net.tape, "", kModel);
   Tape& t = net.tape;
   Outputs out;
@@ -84,27 +106,6 @@ Outputs contrastive(Net& net, const Program&, Tensor text) {
   out.rest.push_back(std::move(texts));
   return out;
 }
-
-Outputs image_classification(Net& net, const Program&, Tensor hidden) {
-  Scope in(net.tape, "", kClassifier);
-  Tensor mean = mean_over(std::move(hidden), 1);
-  net.leaves.clear();
-  return classified(net, net.classifier("classifier", std::move(mean), Dim(net.arch.num_labels), true));
-}
-
-constexpr HeadForward kHeads[] = {{Head::kNone, contrastive}, {Head::kImageClassification, image_classification}};
-constexpr ClassSuffix kClasses[] = {{"Model", Head::kNone}, {"ForImageClassification", Head::kImageClassification}};
-
-const Program kProgram = {.forward = forward, .heads = kHeads, .inputs = inputs, .check = check_picture_is_of_table};
-
-// Its tower alone, as those that hold it name it.
-std::string full_name_of(const Architecture&, std::string_view path) {
-  return renamed(path, "vision_tower.", "vision_model.");
-}
-
-constexpr ClassFacts kFacts = {.no_split = NoSplit::kEmbeddings, .full_name = full_name_of};
-
-}  // namespace
 
 const Family kRows[] = {
     {"siglip", "Siglip", "SiglipModel", kClasses, read_config, &kProgram, "text_model.encoder.layers", kFacts},

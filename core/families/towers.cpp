@@ -64,7 +64,7 @@ Tensor clip_tower(Net& net) {
 
 // torch.nn.functional.multi_head_attention_forward, which is asked for its weights and so runs no fused kernel: one
 // query per picture, keys and values from one projection of the tokens, a copy of both.
-Tensor pooling_attention(Net& net, Tensor query, const Tensor& hidden) {
+Tensor pooling_attention(Net& net, Tensor query, const Tensor& hidden, const Tensor& mask) {
   const Dim three(3 * net.H.n()), two(2 * net.H.n()), heads(net.B.n() * net.A.n()), one(1);
   Tensor weight = net.parameter("vision_tower.head.attention", "in_proj_weight", Shape{three, net.H});
   Tensor bias = net.parameter("vision_tower.head.attention", "in_proj_bias", Shape{three});
@@ -83,7 +83,9 @@ Tensor pooling_attention(Net& net, Tensor query, const Tensor& hidden) {
   };
   const Tensor k = by_head(select(kv, 0), net.S), v = by_head(select(kv, 0), net.S);
   Tensor columns = transpose(k, 1, 2);
-  Tensor weights = matmul(mul_scalar(by_head(std::move(q), one)), std::move(columns));
+  Tensor rows = mul_scalar(by_head(std::move(q), one));
+  Tensor weights =
+      mask.defined() ? baddbmm(mask, std::move(rows), std::move(columns)) : matmul(std::move(rows), std::move(columns));
   weights = softmax(std::move(weights));
   return reshape(matmul(weights, v), Shape{net.B, one, net.H});
 }
@@ -91,12 +93,12 @@ Tensor pooling_attention(Net& net, Tensor query, const Tensor& hidden) {
 }  // namespace
 
 // SiglipMultiheadAttentionPoolingHead
-Tensor siglip_head(Net& net, const Tensor& hidden) {
+Tensor siglip_head(Net& net, const Tensor& hidden, const Tensor& mask) {
   const char* const kHead = "vision_tower.head";
   Scope in(net.tape, kHead, kSiglipModel);
   Tensor probe = net.parameter(kHead, "probe", Shape{Dim(1), Dim(1), net.H});
   Tensor query = clone(expand(std::move(probe), Shape{net.B, Dim(1), net.H}));
-  Tensor out = pooling_attention(net, std::move(query), hidden);
+  Tensor out = pooling_attention(net, std::move(query), hidden, mask);
   out = net.linear("vision_tower.head.attention.out_proj", std::move(out), net.H, true);
   const Tensor residual = out;
   out = net.layer_norm("vision_tower.head.layernorm", std::move(out));

@@ -58,8 +58,18 @@ void read_pixtral_tower(ConfigFields& fields, Architecture& tower);
 extern const Program kIdeficsTower;
 void read_idefics_tower(ConfigFields& fields, Architecture& part);
 
-/// CLIP and SigLIP: a batch of pictures, each with its text.
+/// Sides in patches.
+struct PatchGrid {
+  Count height = 1, width = 1;
+};
+/// Siglip2VisionModel's configuration and forward, on pictures of any shape, each padded to as many patches
+/// (siglip2.cpp). Where it has a head, what that makes is among outer_locals.
+void read_siglip2_tower(ConfigFields& fields, Architecture& tower);
+Tensor siglip2_tower(Net& net, const std::vector<PatchGrid>& pictures);
+
+/// CLIP and SigLIP: a batch of pictures, each with its text; the texts alone.
 void pair_inputs(Net& net);
+void pair_texts(Net& net);
 /// CLIPTextModel.forward, SiglipTextModel.forward up to `hidden`, the last hidden state; the part that it ran in.
 Net& text_part(Net& net, bool causal, Tensor& hidden);
 /// The outputs among what `leaves` holds: all but what was made to require a gradient.
@@ -68,6 +78,12 @@ std::vector<Tensor> take_outputs(Net& net);
 Tensor to_unit_length(Tensor x);
 /// SiglipVisionModel.forward: the last hidden state, and among outer_locals what its head makes of it, [n, 1, width].
 Tensor siglip_tower(Net& net);
+
+/// Blip2QFormerConfig, and Blip2QFormerModel.forward of `queries` on what a tower has seen (blip_2.cpp). A bit of
+/// layer_kinds says which of its layers attend to that.
+inline constexpr std::uint8_t kQueryCrosses = 1;
+Architecture read_qformer(ConfigFields& given);
+Tensor qformer(Net& net, const char* norm, std::string_view layers, const Tensor& queries, const Tensor& seen);
 
 /// SAM's tower: its configuration under `key`, its layer on [n, side, side, H], its neck from there to [n, channels, h,
 /// w], and nn.Conv2d without a bias of such.
@@ -78,8 +94,12 @@ struct NeckNames {
 };
 Tensor sam_neck(Net& tower, const NeckNames& names, const Tensor& hidden);
 Tensor sam_convolution(Net& net, const char* name, Tensor x, Dim out, Count kernel, Count stride);
-/// SiglipMultiheadAttentionPoolingHead.forward
-Tensor siglip_head(Net& net, const Tensor& hidden);
+/// SiglipMultiheadAttentionPoolingHead.forward; Siglip2's has a mask [n·heads, 1, S], added to the scores.
+Tensor siglip_head(Net& net, const Tensor& hidden, const Tensor& mask = {});
+/// SiglipTextConfig, of which the whole takes its sizes; Siglip2TextConfig has the same keys.
+void read_siglip_text(ConfigFields& fields, Architecture& text);
+/// SiglipModel.forward behind both towers: a sigmoid per pair, right or wrong (siglip.cpp).
+Outputs siglip_contrastive(Net& net, const Program& program, Tensor text);
 
 /// An error where packed weights and pictures meet in a class that casts pictures to its linear layer's dtype, which is
 /// that of packed numbers.

@@ -1,9 +1,12 @@
 // ViT: patches through a convolution, a class token, pre-norm layers; a classifier on the class token, or pixels. DeiT:
-// the same with one token more.
+// the same with one token more. ViT-MSN: ViT without a pooler; I-JEPA: the same without a class token.
 #include "core/families/vit.hpp"
+
+#include <algorithm>
 
 #include "core/families/family.hpp"
 #include "core/families/towers.hpp"
+#include "core/tape/vision_ops.hpp"
 
 namespace tidemark {
 // transformers 5.12.1 models/vit/configuration_vit.py: ViTConfig.
@@ -57,6 +60,9 @@ constexpr Names kDeit = {"deit.embeddings",   "deit.embeddings.patch_embeddings.
                          "deit.layernorm",    "deit.pooler",
                          "deit.pooler.dense", 2};
 
+constexpr Names kIJepa = {"ijepa.embeddings",   "ijepa.embeddings.patch_embeddings.projection",
+                          "ijepa.layernorm",    "ijepa.pooler",
+                          "ijepa.pooler.dense", 0};
 // The encoder of a vision-encoder-decoder.
 constexpr Names kInside = {"encoder.embeddings",   "encoder.embeddings.patch_embeddings.projection",
                            "encoder.layernorm",    "encoder.pooler",
@@ -67,6 +73,7 @@ constexpr Names kDeitInside = {"encoder.embeddings",   "encoder.embeddings.patch
 
 const Names& names_of(const Net& net) {
   if (net.arch.num_decoder_layers > 0) return net.arch.position_offset == 2 ? kDeitInside : kInside;
+  if (net.arch.model_type == "ijepa") return kIJepa;
   return net.arch.model_type == "deit" ? kDeit : kVit;
 }
 
@@ -133,12 +140,14 @@ Tensor vit_embed(Net& net) {
     Tensor row = net.parameter(names.embeddings, leaf, Shape{Dim(1), Dim(1), net.H});
     return expand(std::move(row), Shape{net.B, Dim(1), net.H});
   };
-  const Tensor tokens = token("cls_token");
-  if (names.tokens == 1) {
-    embeddings = cat({&tokens, &embeddings}, 1);
-  } else {
-    const Tensor distilled = token("distillation_token");
-    embeddings = cat({&tokens, &distilled, &embeddings}, 1);
+  if (names.tokens > 0) {
+    const Tensor tokens = token("cls_token");
+    if (names.tokens == 1) {
+      embeddings = cat({&tokens, &embeddings}, 1);
+    } else {
+      const Tensor distilled = token("distillation_token");
+      embeddings = cat({&tokens, &distilled, &embeddings}, 1);
+    }
   }
   Tensor positions = net.parameter(names.embeddings, "position_embeddings", Shape{Dim(1), net.S, net.H});
   embeddings = add(std::move(embeddings), std::move(positions));
@@ -204,7 +213,7 @@ namespace {
 
 Outputs image_classification(Net& net, const Program&, Tensor hidden) {
   Scope in(net.tape, "", kHead);
-  Tensor pooled = select(std::move(hidden), 1);
+  Tensor pooled = names_of(net).tokens > 0 ? select(std::move(hidden), 1) : mean_over(std::move(hidden), 1);
   Tensor logits = net.classifier("classifier", std::move(pooled), Dim(net.arch.num_labels), true);
   return classified(net, std::move(logits));
 }
@@ -260,6 +269,22 @@ constexpr HeadForward kHeads[] = {
 
 }  // namespace
 
+constexpr HeadForward kHeadsWithoutPooler[] = {{Head::kImageClassification, image_classification},
+                                               {Head::kNone, body_alone}};
+constexpr ClassSuffix kTwoClasses[] = {{"ForImageClassification", Head::kImageClassification}, {"Model", Head::kNone}};
+
+const Program kNoPoolerProgram = {.forward = one_stack<vit_embed, vit_layer, vit_norm>,
+                                  .heads = kHeadsWithoutPooler,
+                                  .inputs = image_inputs,
+                                  .check = check_picture_is_of_table};
+
+// transformers 5.12.1 models/ijepa/configuration_ijepa.py: IJepaConfig has ViT's keys; no token stands beside the
+// patches.
+void read_ijepa_config(ConfigFields& fields, Architecture& architecture) {
+  read_vit_config(fields, architecture);
+  architecture.max_positions = std::max<Count>(1, architecture.max_positions - 1);
+}
+
 const Program kVitProgram = {.forward = one_stack<vit_embed, vit_layer, vit_norm>,
                              .heads = kHeads,
                              .inputs = image_inputs,
@@ -269,6 +294,10 @@ const Family kRows[] = {
     {"vit", "ViT", "ViTForImageClassification", kVitClasses, read_vit_config, &kVitProgram, "vit.layers",
      kPicturesNameEmbeddings},
     {"deit", "DeiT", "DeiTForImageClassification", kVitClasses, read_deit_config, &kVitProgram, "deit.layers",
+     kPicturesNameEmbeddings},
+    {"vit_msn", "ViTMSN", "ViTMSNForImageClassification", kTwoClasses, read_vit_config, &kNoPoolerProgram, "vit.layers",
+     kPicturesNameEmbeddings},
+    {"ijepa", "IJepa", "IJepaForImageClassification", kTwoClasses, read_ijepa_config, &kNoPoolerProgram, "ijepa.layers",
      kPicturesNameEmbeddings},
 };
 

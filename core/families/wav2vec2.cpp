@@ -1,4 +1,5 @@
-// Wav2Vec2 and HuBERT: convolutions over the wave, a convolution that tells positions, an encoder; CTC on letters.
+// Wav2Vec2, HuBERT and UniSpeech: convolutions over the wave, a convolution that tells positions, an encoder; CTC on
+// letters.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -145,6 +146,8 @@ struct Names {
 constexpr Names kWav2Vec2 = TIDEMARK_NAMES("wav2vec2");
 constexpr Names kHubert = TIDEMARK_NAMES("hubert");
 constexpr Names kWavlm = TIDEMARK_NAMES("wavlm");
+constexpr Names kUniSpeech = TIDEMARK_NAMES("unispeech");
+constexpr Names kUniSpeechSat = TIDEMARK_NAMES("unispeech_sat");
 #undef TIDEMARK_NAMES
 
 bool is_wavlm(const Net& net) {
@@ -152,7 +155,10 @@ bool is_wavlm(const Net& net) {
 }
 
 const Names& names_of(const Net& net) {
-  return net.arch.model_type == "hubert" ? kHubert : is_wavlm(net) ? kWavlm : kWav2Vec2;
+  const std::string& type = net.arch.model_type;
+  if (type == "unispeech") return kUniSpeech;
+  if (type == "unispeech-sat") return kUniSpeechSat;
+  return type == "hubert" ? kHubert : is_wavlm(net) ? kWavlm : kWav2Vec2;
 }
 
 Count frames_behind(const Architecture& a, Count samples, std::size_t convolutions) {
@@ -391,6 +397,8 @@ void ctc_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   t.scratch({{log_alpha.numel() * 4, "log_beta"}});
 }
 
+}  // namespace
+
 Tensor ctc_loss(Net& net, Tensor log_probs_in) {
   Scope in(net.tape, "loss", "torch.nn.functional: ctc_loss (aten/src/ATen/native/cuda/LossCTC.cu)");
   Tape& t = net.tape;
@@ -404,8 +412,6 @@ Tensor ctc_loss(Net& net, Tensor log_probs_in) {
   t.save(n, log_alpha);
   return mean_all(std::move(losses));
 }
-
-}  // namespace
 
 Outputs wave_ctc(Net& net, const Program&, Tensor hidden_in) {
   Scope in(net.tape, "", kCtcHead);
@@ -435,6 +441,12 @@ Outputs classification(Net& net, const Program&, Tensor hidden) {
   return out;
 }
 
+// UniSpeechSatModel.__init__: the vector that masks time is always there.
+void read_sat_config(ConfigFields& fields, Architecture& architecture) {
+  read_wav2vec2_config(fields, architecture);
+  architecture.has_mask_token = true;
+}
+
 constexpr ClassFacts kFacts = {.text_input = false, .input_embeddings = false, .no_split = NoSplit::kNone};
 constexpr ClassFacts kHubertFacts = {.text_input = false, .input_embeddings = false};
 
@@ -450,6 +462,10 @@ const Family kRows[] = {
      "wav2vec2.encoder.layers", kFacts},
     {"hubert", "Hubert", "HubertForCTC", kWav2Vec2Classes, read_wav2vec2_config, &kWav2Vec2Program,
      "hubert.encoder.layers", kHubertFacts},
+    {"unispeech", "UniSpeech", "UniSpeechForCTC", kWav2Vec2Classes, read_wav2vec2_config, &kWav2Vec2Program,
+     "unispeech.encoder.layers", kFacts},
+    {"unispeech-sat", "UniSpeechSat", "UniSpeechSatForCTC", kWav2Vec2Classes, read_sat_config, &kWav2Vec2Program,
+     "unispeech_sat.encoder.layers", kFacts},
 };
 
 extern const FamilyRows wav2vec2_rows;

@@ -17,6 +17,8 @@ Count wave_samples(const Net& net);
 void read_time_mask(ConfigFields& fields, Architecture& architecture);
 /// Wav2Vec2Model._mask_hidden_states; `name`: of its vector.
 Tensor mask_time(Net& net, const char* name, Tensor hidden);
+/// torch.nn.functional.ctc_loss of [frames, B, V].
+Tensor ctc_loss(Net& net, Tensor log_probs);
 /// Wav2Vec2ForCTC.forward
 Outputs wave_ctc(Net& net, const Program& program, Tensor hidden);
 /// Their heads: letters, a classifier of the whole wave, none.

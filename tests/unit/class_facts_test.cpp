@@ -67,7 +67,7 @@ TEST_CASE("a program says which attention its class can be made with, and whethe
     if (program == nullptr) continue;
     CAPTURE(type);
     // Where one part of a model has none it is eager there, and models without attention are asked for none.
-    if (!is_among(type, {"blip-2", "got_ocr2"}) && !has_no_attention(type)) {
+    if (!is_among(type, {"blip-2", "got_ocr2", "granite_speech"}) && !has_no_attention(type)) {
       CHECK(program->attention.sdpa == class_.flag("sdpa"));
     }
     // GPT-OSS takes flash kernels of the hub alone. LFM2-VL's tower has none, which a warning says.
