@@ -289,7 +289,7 @@ int run(int argc, char** argv) {
   check_oracle(c, "extra records", without(t.extra, t.deviations), 467, kDense);
   check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 1035, kDense);
   check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 2659);
-  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 1853, kMulti);
+  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 2004, kMulti);
   check_oracle(c, "records of loops", without(t.loops, t.deviations), 612, kLoops);
   check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 323);
   check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 224);
