@@ -408,7 +408,8 @@ void check_company(const TrainingJob& job, Issues& issues) {
            "Of Llama 4 tensor parallelism is modelled where torchtitan's or torchtune's experts are stood for, without "
            "pictures.");
   }
-  if (job.pipeline.is_used()) refuse("/parallelism/pipeline", "Pipelines of Llama 4 are not modelled.");
+  if (job.pipeline.is_used() && !job.pipeline.is_device_map())
+    refuse("/parallelism/pipeline", "Pipelines of Llama 4 are not modelled.");
 }
 
 void check(const Architecture& architecture, const TrainingJob& job, Issues& issues) {

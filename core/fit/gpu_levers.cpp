@@ -239,24 +239,22 @@ std::vector<Step> model_parallel_steps(const TrainingJob& job, const Architectur
 std::vector<Step> offload_steps(const TrainingJob& job) {
   std::vector<Step> steps;
   const DataParallel& how = job.data_parallel;
-  if (!how.is_sharded() || job.is_megatron() || job.offload.optimizer) return steps;
+  if (!how.is_sharded() || job.is_megatron()) return steps;
   const Setting optimizer = set_word("offload.optimizer", "cpu"), weights = set_word("offload.parameters", "cpu");
-  switch (how.sharding) {
-    case Sharding::kFsdp2:
-      steps.push_back(step_of(Lever::kOffload, "Weights, gradients and states in host memory (CPUOffloadPolicy)",
-                              {optimizer, weights, set_word("offload.gradients", "cpu")}, kAllOnHost));
-      break;
-    case Sharding::kZero1:
-    case Sharding::kZero2:
-      steps.push_back(
-          step_of(Lever::kOffload, "Optimizer states in host memory (ZeRO-Offload)", {optimizer}, kOptimizerOnHost));
-      break;
-    case Sharding::kZero3:
-      steps.push_back(step_of(Lever::kOffload, "Weights and optimizer states in host memory (ZeRO-Infinity)",
-                              {optimizer, weights}, kAllOnHost));
-      break;
-    default:
-      break;
+  const bool fully = is_fsdp(how.sharding), has_stage3 = how.sharding == Sharding::kZero3;
+  const auto add = [&steps](std::string title, std::vector<Setting> settings, const Cost& cost) {
+    steps.push_back(step_of(Lever::kOffload, std::move(title), std::move(settings), cost));
+  };
+  if (fully && !job.offload.optimizer) {
+    const std::string name = how.sharding == Sharding::kFsdp1 ? "CPUOffload" : "CPUOffloadPolicy";
+    add("Weights, gradients and states in host memory (" + name + ")",
+        {optimizer, weights, set_word("offload.gradients", "cpu")}, kAllOnHost);
+  }
+  if (!fully && !job.offload.optimizer) {
+    add("Optimizer states in host memory (ZeRO-Offload)", {optimizer}, kOptimizerOnHost);
+  }
+  if (has_stage3 && !job.offload.parameters) {
+    add("Weights and optimizer states in host memory (ZeRO-Infinity)", {optimizer, weights}, kAllOnHost);
   }
   return done(std::move(steps));
 }

@@ -566,6 +566,15 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   } else if (habits.stood_for) {
     stand_in(job);
   }
+  // transformers 5.12 integrations/tensor_parallel.py (tp_plan="auto"): parts behind hooks, and no DTensors that an
+  // optimizer would meet beside plain norms.
+  const bool plans = open.sequence_parallel && job.tensor.is_used() && !job.tensor.sequence;
+  if (plans && !own && !job.is_megatron() && !data.is_sharded()) {
+    job.tensor.sequence = true;
+    job.stand_ins.emplace_back(
+        "tp_plan of transformers, answered by torchtitan's plan with sequence parallelism, without which its residual "
+        "stream and logits are whole");
+  }
   // torchtitan 0.2 distributed/utils.py maybe_enable_amp: on one GPU autocast does what FSDP's policy does on several.
   if (habits.stood_for && !job.data_parallel.is_sharded() && job.recipe.name == "fsdp_bf16") {
     // Beside tensor parallelism or a pipeline there is none ("only supported when FSDP/HSDP/CP is enabled").

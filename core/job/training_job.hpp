@@ -431,6 +431,13 @@ enum class PipelineSchedule : std::uint8_t { k1F1B, kGPipe, kInterleaved, kDevic
 
 /// GPUs that have some of the layers each.
 struct Pipeline {
+  /// A module and all in it, and the GPU that device_map puts it on.
+  struct Place {
+    std::string module;
+    std::int16_t card = 0;
+    bool operator==(const Place&) const = default;
+    std::partial_ordering operator<=>(const Place&) const = default;
+  };
   Count stages = 1;         ///< GPUs; 1: it is not used
   Count chunks = 1;         ///< stretches of layers that each of them has
   Count micro_batches = 1;  ///< that a step's rows are cut into
@@ -442,8 +449,11 @@ struct Pipeline {
   Count head = -1;            ///< and the one with the head; −1: the last
   Count norm = -1;            ///< and the one with the last norm; −1: that of the head
   Count rotary = -1;          ///< and the one that makes the rotary tables; −1: that of the head
+  std::vector<Place> places;  ///< and of all modules
 
   bool is_used() const { return stages > 1; }
+  /// The GPU of the module of that full name.
+  std::int16_t card_of(std::string_view module) const;
   /// Backwards are cut in two: what the gradient of a stage's input needs, and later what its weights' need.
   bool is_cut() const { return schedule >= PipelineSchedule::kZeroBubble; }
   /// Several chunks of layers on each GPU.

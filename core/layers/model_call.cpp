@@ -58,11 +58,17 @@ Outputs call_model(Net& net, const Program& program, bool prepared) {
     t.begin_segment(Phase::kLoss, -1);
     if (net.hands_out_all) net.handed_out.emplace_back(-1, body);
     net.leave_body(body);
+    if (net.is_laid()) body = to_card(std::move(body), static_cast<std::int16_t>(job.pipeline.head));
     outputs = program.heads.find(net.arch.head)->forward(net, program, std::move(body));
     net.last_hidden.reset();
     net.model_locals.clear();
   }
   net.shared = {};
+  // io_same_device of the hook on the model itself: what it returns is sent to where its input was.
+  if (net.is_laid()) {
+    for (Tensor& output : outputs.rest) output = to_card(std::move(output), 0);
+    if (outputs.loss.defined()) outputs.loss = to_card(std::move(outputs.loss), 0);
+  }
   const bool has_loss = outputs.loss.defined() && net.arch.head != Head::kNone;  // a body's is made outside of it
   if (const AdapterLayer* adapter = adapter_layer(job.adapter.kind);
       adapter != nullptr && adapter->add_to_loss != nullptr && job.has_adapter() && has_loss) {

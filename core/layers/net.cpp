@@ -79,6 +79,7 @@ Net::Net(Net& whole, const Architecture& a, const TrainingJob& j, Dim batch, Dim
   treatments = whole.treatments;
   census = whole.census;
   whole_ = &whole;
+  if (is_laid()) tape.go_to_card(0);  // where the batch lies
 }
 
 Net& Net::part(const Architecture& architecture, Dim batch, Dim sequence) {
@@ -255,6 +256,7 @@ bool originals_are_files(const Net& net) {
 // peft/utils/other.py ModulesToSaveWrapper: the original stays, frozen and unused; its copy is trained.
 Tensor Net::declare(Parameter p) {
   if (job.tensor.is_used()) p.whole = whole_elements(*this, p.shape);
+  if (is_laid() && !tape.in_layer()) tape.go_to_card(card_of(p.module));
   const Treatment* how = treatment(p.module);
   if (how == nullptr || !how->copied) return tape.existing_parameter(weight_of(p));
   p.requires_grad = false;
@@ -375,7 +377,7 @@ Tensor Net::adapted_matrix(const char* name, const char* leaf, Tensor weight_in)
 
 Tensor Net::embedding(const char* name, Tensor ids_in, Dim rows, Dim width, Scaling scaling) {
   Scope in(tape, name, source());
-  const Tensor ids = std::move(ids_in);
+  const Tensor ids = arrived(name, std::move(ids_in));
   const bool is_token_table = tape.next_parameter() == tied_embedding;
   const Tensor weight =
       fake_quantised_table(*this, declare(name, "weight", Shape{rows, width}, ModuleKind::kEmbedding));
@@ -478,7 +480,7 @@ Tensor Net::linear(const char* name, Tensor x_in, Dim out_features, bool bias) {
     return result;
   }
   Scope in(tape, name, source());
-  Tensor x = before_projection(*this, name, std::move(x_in));
+  Tensor x = before_projection(*this, name, arrived(name, std::move(x_in)));
   Base base{name, x.dim(-1), out_features, packs_here(), {}, {}};
   const bool is_adapted = rank_of(name) > 0;
   Tensor input, unturned, unturned_weight;
@@ -531,7 +533,7 @@ Tensor Net::fp32_linear(const char* name, Tensor x, Dim out_features) {
 
 Tensor Net::kept_linear(const char* name, Tensor x_in, Dim out_features, Dtype dtype) {
   Scope in(tape, name, source());
-  Tensor x = std::move(x_in);
+  Tensor x = arrived(name, std::move(x_in));
   Base base{name, x.dim(-1), out_features, false, {}, {}};
   note(name, "weight", ModuleKind::kLinear);
   Parameter p;
@@ -894,8 +896,9 @@ void Net::leave_body(Tensor last_hidden_state) {
   outputs_weights.reset();
 }
 
-Tensor Net::layer_norm(const char* name, Tensor x, bool affine, bool bias) {
+Tensor Net::layer_norm(const char* name, Tensor x_in, bool affine, bool bias) {
   Scope in(tape, name, source());
+  Tensor x = arrived(name, std::move(x_in));
   Tensor weight, b;
   const Dim width = x.dim(-1);
   if (affine) weight = parameter(name, "weight", Shape{width});

@@ -50,14 +50,7 @@ struct ModelStage {
   Count begin = 0, end = 0;        ///< of its list of layers
   bool first = true, last = true;  ///< the token table lies before them; the head behind them
   bool norm = true;                ///< and so does the last norm
-  bool hooked = false;             ///< device_map: a module's hook copies what lies on another GPU
-  bool tables = true;              ///< rotary tables are made here
-
-  bool is_empty() const { return begin == end; }
 };
-
-/// accelerate 1.14 hooks.py: AlignDevicesHook.pre_forward: a copy of hidden states that lie on another GPU.
-Tensor copied_by_hook(Net& net, Tensor elsewhere);
 
 /// A list of layers as a program's forward hands it to Net::layers.
 struct Stack {
@@ -168,15 +161,9 @@ class Net {
   SharedWeights blocks;
   const ModelStage* stage = nullptr;  ///< what of the model runs; null: all of it
   Tensor received;                    ///< hidden states that the stage before has sent
-  /// Rotary tables of another GPU, of which each layer gets copies.
-  struct Lent {
-    Count dim = 0;  ///< 0: there are none
-    Dtype dtype = Dtype::kFp32;
-  };
-  Lent lent;
-  Count picture_tokens = 0;  ///< of a sample's sequence that pictures take
-  Tensor last_hidden;        ///< outputs.last_hidden_state: alive until the model's forward returns
-  Tensor encoder_hidden;     ///< outputs.encoder_last_hidden_state: alive as long as the outputs
+  Count picture_tokens = 0;           ///< of a sample's sequence that pictures take
+  Tensor last_hidden;                 ///< outputs.last_hidden_state: alive until the model's forward returns
+  Tensor encoder_hidden;              ///< outputs.encoder_last_hidden_state: alive as long as the outputs
   std::shared_ptr<std::vector<CachedAttention>> prefix;  ///< outputs.past_key_values of prefix tuning
   std::shared_ptr<TraceState> traced;                    ///< of a traced model: the micro-step that is under way
   bool adapters_off = false;                             ///< a forward of the model as it was without its adapters
@@ -188,6 +175,14 @@ class Net {
   bool has_float8_products = false;   ///< a linear layer was converted (torchao)
   Count layer_index = 0;              ///< the layer of its stack that runs now (of the model, not of the tape)
   Count first_layer = 0;              ///< number of the stack's first layer among the layers of all stacks
+
+  // -- device_map --------------------------------------------------------------------------------------------------
+  /// Several cards have modules of the model, which one process runs one after another.
+  bool is_laid() const { return job.pipeline.is_device_map(); }
+  /// The card of what a program calls so.
+  std::int16_t card_of(std::string_view path) const;
+  /// accelerate 1.14 hooks.py: AlignDevicesHook.pre_forward of a module outside the layers: its input on its card.
+  Tensor arrived(const char* module, Tensor x) const;
 
   // -- modules with parameters ------------------------------------------------------------------------------------
   /// nn.Linear, or what PEFT and bitsandbytes make of it. `bias` declares one.
@@ -297,6 +292,7 @@ class Net {
   const LayerPlan::Stack& planned(const Stack& stack);
   Tensor checkpointed_layer(const Stack& stack, Count layer, const Tensor& hidden);
   Tensor run_layer(const Stack& stack, Count layer, Tensor hidden);
+  Tensor laid_layer(const Stack& stack, Count layer, Tensor hidden);
 
   const AdapterLayer* adapter_ = nullptr;             // of a kind beside LoRA
   std::vector<std::pair<const char*, Tensor>> made_;  // what at_once made, the last first

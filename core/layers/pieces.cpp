@@ -29,7 +29,7 @@ MeanSquare mean_square(Tensor x) {
 
 Tensor rms_norm(Net& net, const char* name, Tensor x_in) {
   Scope in(net.tape, name, kRmsNorm);
-  Tensor x = std::move(x_in);
+  Tensor x = net.arrived(name, std::move(x_in));
   Tensor weight = net.parameter(name, "weight", Shape{x.dim(-1)});
   if (net.job.liger_rms_norm) return liger_rms_norm(std::move(x), std::move(weight));
   const Dtype input_dtype = x.dtype();
@@ -49,10 +49,8 @@ void make_position_ids(Net& net) {
 void rotary_tables(Net& net, Dtype dtype, Count dim) {
   Scope in(net.tape, "rotary_emb", kRotary);
   Tape& t = net.tape;
-  if (net.stage != nullptr && !net.stage->tables) {
-    net.lent = {dim, dtype};
-    return;
-  }
+  const std::int16_t card = t.card();
+  if (net.is_laid()) t.go_to_card(static_cast<std::int16_t>(net.job.pipeline.rotary));
   t.buffer("rotary_emb.inv_freq", dim / 2 * 4);
   t.buffer("rotary_emb.original_inv_freq", dim / 2 * 4);
   const Shape table{Dim(1), net.S, Dim(dim)};
@@ -65,6 +63,7 @@ void rotary_tables(Net& net, Dtype dtype, Count dim) {
   sin = t.allocate(table, Dtype::kFp32, "mul");
   net.shared.cos = to(cos, dtype);
   net.shared.sin = to(sin, dtype);
+  t.go_to_card(card);
 }
 
 void rotary_tables_by_kind(Net& net, Dtype dtype) {

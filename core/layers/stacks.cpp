@@ -1,6 +1,7 @@
 // The loops over layers: which of them the tape runs, and which are checkpointed.
 #include "core/job/defaults.hpp"
 #include "core/job/mixed_precision.hpp"
+#include "core/layers/full_name.hpp"
 #include "core/layers/program.hpp"
 #include "core/layers/prompts.hpp"
 
@@ -21,6 +22,10 @@ bool checkpointed(const TrainingJob& job, Count layer) {
 
 namespace {
 
+std::string layer_path(const Stack& stack, Count layer) {
+  return std::string{stack.path}.append(".").append(std::to_string(layer));
+}
+
 // MixedPrecisionPolicy.cast_forward_inputs: a unit of FSDP 2 gets its input in the dtype of its gathered weights.
 // Source: torch 2.14 distributed/fsdp/_fully_shard/_fsdp_state.py: FSDPState._pre_forward.
 std::optional<Dtype> dtype_of_policy(const TrainingJob& job) {
@@ -36,22 +41,15 @@ Tensor table_as_policy_has_it(Net& net, const Tensor& table) {
   return net.tape.allocate(table.shape(), *gathered, "_to_copy");
 }
 
-// Rotary tables of another GPU are copied for each layer, and again where it is recomputed; hidden states once.
-Tensor with_copies(Net& net, Tensor hidden) {
-  const ModelStage& stage = *net.stage;
-  if (net.lent.dim > 0) {
-    const Shape table{Dim(1), net.S, Dim(net.lent.dim)};
-    net.shared.cos = net.tape.allocate(table, net.lent.dtype, "copy");
-    net.shared.sin = net.tape.allocate(table, net.lent.dtype, "copy");
-  }
-  if (stage.first || net.layer_index != stage.begin) return hidden;
-  return copied_by_hook(net, std::move(hidden));
-}
-
 }  // namespace
 
-Tensor copied_by_hook(Net& net, Tensor elsewhere) {
-  return clone(expand(std::move(elsewhere), Shape{net.B, net.S, net.H}));
+std::int16_t Net::card_of(std::string_view path) const {
+  return job.pipeline.card_of(full_name(whole_->arch, path));
+}
+
+Tensor Net::arrived(const char* module, Tensor x) const {
+  if (!is_laid() || tape.in_layer()) return x;
+  return to_card(std::move(x), card_of(module));
 }
 
 // The plan of a stack is made when the forward first comes to it, and kept.
@@ -72,6 +70,10 @@ const LayerPlan::Stack& Net::planned(const Stack& stack) {
     const ModelStage all{0, stack.layers};
     const ModelStage& ours = stage != nullptr ? *stage : all;
     for (Count i = ours.begin; i < ours.end; ++i) kinds.push_back(apart ? i : layer_kind(*this, i));
+    for (Count i = 0; is_laid() && i < stack.layers; ++i) {
+      kinds[static_cast<std::size_t>(i)] =
+          kinds[static_cast<std::size_t>(i)] * 2 + (card_of(layer_path(stack, i)) == job.pipeline.rank ? 1 : 0);
+    }
     if (whole.kinds_ != nullptr) {
       plan.add_kinds(stack.path, kinds, *whole.kinds_);
     } else {
@@ -93,10 +95,31 @@ Tensor Net::run_layer(const Stack& stack, Count layer, Tensor hidden) {
       first_layer + layer >= unwrapped_layers(whole_->arch, job)) {
     cast = hidden = to(std::move(hidden), *gathered);
   }
-  if (stage != nullptr && stage->hooked) hidden = with_copies(*this, std::move(hidden));
-  Tensor out = stack.layer(*this, std::move(hidden));
-  if (lent.dim > 0) shared.cos = shared.sin = {};
+  Tensor out = is_laid() ? laid_layer(stack, layer, std::move(hidden)) : stack.layer(*this, std::move(hidden));
   attention_weights.reset();
+  return out;
+}
+
+// accelerate 1.14 hooks.py: AlignDevicesHook.pre_forward: what a layer is handed from another card is copied for its
+// call, and once more as it is computed again. Of tables and masks of two kinds it is handed its own.
+Tensor Net::laid_layer(const Stack& stack, Count layer, Tensor hidden) {
+  const std::int16_t card = card_of(layer_path(stack, layer));
+  const Shared there = shared;
+  const bool local = is_sliding_layer(layer) && shared.local_cos.defined(), slides_here = slides(layer);
+  const auto bring = [&](Tensor Shared::*table, bool is_handed) {
+    if (is_handed && (shared.*table).defined()) shared.*table = to_card(shared.*table, card);
+  };
+  bring(&Shared::position_ids, true);
+  bring(&Shared::cos, !local);
+  bring(&Shared::sin, !local);
+  bring(&Shared::local_cos, local);
+  bring(&Shared::local_sin, local);
+  bring(&Shared::causal_mask, !slides_here);
+  bring(&Shared::sliding_mask, slides_here);
+  bring(&Shared::bias, true);
+  const Tensor argument = to_card(std::move(hidden), card);
+  Tensor out = stack.layer(*this, argument);
+  shared = there;
   return out;
 }
 
@@ -212,11 +235,9 @@ Tensor run_one_stack(Net& net, Tensor (*embed)(Net&), Tensor (*layer)(Net&, Tens
   Tensor hidden = embed(net);
   if (net.stage != nullptr) net.model_locals.clear();
   hidden = net.layers(stack, std::move(hidden));
-  if (net.stage == nullptr) return norm(net, std::move(hidden));
-  const ModelStage& stage = *net.stage;
-  if (!stage.norm) return hidden;
-  if (stage.hooked && stage.is_empty() && !stage.first) hidden = copied_by_hook(net, std::move(hidden));
-  net.model_locals = {hidden};
+  if (net.stage != nullptr && !net.stage->norm) return hidden;
+  if (net.is_laid()) hidden = to_card(std::move(hidden), static_cast<std::int16_t>(net.job.pipeline.norm));
+  if (net.stage != nullptr) net.model_locals = {hidden};
   return norm(net, std::move(hidden));
 }
 

@@ -131,6 +131,7 @@ Declared::~Declared() {
 
 Tensor scatter_features(Net& net, Tensor embeds_in, Tensor features_in, const char* source) {
   Scope in(net.tape, "", source);
+  features_in = to_card(std::move(features_in), net.tape.card_of(embeds_in));
   const Tensor features = to(std::move(features_in), embeds_in.dtype());
   Tensor mask = net.tape.allocate(Shape{net.B, net.S}, Dtype::kBool, "eq");
   mask = unsqueeze(std::move(mask), -1);

@@ -112,6 +112,14 @@ void check_cut(const TrainingJob& job, Issues& issues) {
 // accelerate's hooks move hidden states and everything else that a layer is given.
 void check_device_map(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   constexpr std::string_view kMap = "/parallelism/device_map";
+  const bool several = architecture.num_decoder_layers > 0 || architecture.denoiser.latents > 0;
+  const bool shares = architecture.weight_groups > 0;  // layers have weights in common, which tie their cards
+  if (architecture.head != Head::kCausalLm || several || shares || architecture.facts.no_split == NoSplit::kNone ||
+      architecture.program == nullptr) {
+    return refuse(issues, kMap,
+                  "A device_map is modelled for causal language models, and for models with one that see. Leave it out "
+                  "for what the whole job takes on one GPU.");
+  }
   if (job.gpus() != job.pipeline.stages) {
     refuse(issues, kMap,
            "device_map is one process: beside it there are no data-, tensor- or context-parallel GPUs (the Trainer "
@@ -131,11 +139,8 @@ void check_device_map(const Architecture& architecture, const TrainingJob& job, 
            "device_map is modelled for full training, LoRA and QLoRA, without preferences, evaluation and an optimizer "
            "in backward.");
   }
-  const bool slides = architecture.sliding_window > 0 && job.sequence_length > architecture.sliding_window;
-  if (job.padding || job.packing || slides || job.attention == AttentionKernel::kEager) {
-    refuse(issues, kMap,
-           "Masks, which each layer gets a copy of, are not modelled under device_map: sdpa and full "
-           "rows within the window are.");
+  if (job.packing) {
+    refuse(issues, kMap, "Packed rows are not modelled under device_map.", "1");
   }
   if (job.offload.optimizer || job.offload.parameters || job.checkpointing == Checkpointing::kOffload) {
     refuse(issues, kMap, "Offloading is not modelled under device_map.");
@@ -160,15 +165,10 @@ void check_pipeline(const Architecture& architecture, const TrainingJob& job, Is
   }
   if (job.is_megatron()) return check_stages(architecture, job, issues);
   const Program* program = architecture.program;
-  if (program == nullptr || !program->is_divisible || architecture.head != Head::kCausalLm) {
-    refuse(issues, how.is_device_map() ? "/parallelism/device_map" : kPipeline,
-           how.is_device_map()
-               ? "A device_map is modelled for causal language models with Llama's modules. Leave it out "
-                 "for what the whole job takes on one GPU."
-               : "Pipelines are modelled for causal language models with Llama's modules.");
-    return;
-  }
   if (how.is_device_map()) return check_device_map(architecture, job, issues);
+  if (program == nullptr || !program->is_divisible || architecture.head != Head::kCausalLm) {
+    return refuse(issues, kPipeline, "Pipelines are modelled for causal language models with Llama's modules.");
+  }
   check_stages(architecture, job, issues);
   check_schedule(how, issues);
   if (job.attention == AttentionKernel::kEager) {

@@ -123,6 +123,16 @@ std::vector<PipelineAction> zero_bubble_v(const Pipeline& how, Count rank, Count
 
 }  // namespace
 
+std::int16_t Pipeline::card_of(std::string_view module) const {
+  const Place* best = nullptr;
+  for (const Place& place : places) {
+    const bool holds = module.starts_with(place.module) && (module.size() == place.module.size() ||
+                                                            place.module.empty() || module[place.module.size()] == '.');
+    if (holds && (best == nullptr || place.module.size() > best->module.size())) best = &place;
+  }
+  return best == nullptr ? 0 : best->card;
+}
+
 std::vector<ModelStage> stages_of(const Architecture& architecture, const Pipeline& how, Count rank) {
   const Count count = how.stages * how.chunks, layers = architecture.num_layers;
   std::vector<Count> cuts = {0};
@@ -143,9 +153,7 @@ std::vector<ModelStage> stages_of(const Architecture& architecture, const Pipeli
     const Count i = turns && k > 0 ? count - 1 - rank : rank + k * how.stages;
     const auto at = static_cast<std::size_t>(i);
     const Count head = how.head < 0 ? count - 1 : how.head;
-    const bool hooked = how.is_device_map();
-    const Count norm = how.norm < 0 ? head : how.norm, rotary = how.rotary < 0 ? head : how.rotary;
-    stages.push_back({cuts[at], cuts[at + 1], i == how.table, i == head, i == norm, hooked, !hooked || i == rotary});
+    stages.push_back({cuts[at], cuts[at + 1], i == how.table, i == head, i == (how.norm < 0 ? head : how.norm)});
   }
   return stages;
 }

@@ -3,121 +3,76 @@
 #include <algorithm>
 #include <deque>
 #include <string_view>
-#include <vector>
+#include <utility>
 
+#include "core/layers/full_name.hpp"
 #include "core/layers/program.hpp"
 #include "core/step/simulation.hpp"
 
 namespace tidemark {
 namespace {
 
-// One thing to place: `model` and its list of layers are divided where they do not fit.
-enum class Part : std::uint8_t { kModel, kTable, kLayers, kLayer, kNorm, kRotary, kHead };
-
-struct Item {
-  Part part = Part::kModel;
-  Count layer = 0;
-};
+bool is_in(std::string_view name, std::string_view module) {
+  return module.empty() || (name.starts_with(module) && (name.size() == module.size() || name[module.size()] == '.'));
+}
 
 class Placing {
  public:
-  Placing(const ModuleBytes& modules, Count gpus) : m_(modules), gpus_(gpus), used_(static_cast<std::size_t>(gpus)) {
-    const Bytes all = size_of(Part::kModel) + m_.head;
-    const auto more = static_cast<Bytes>(1.25 * static_cast<double>(m_.layer));
-    room_ = static_cast<Bytes>(static_cast<double>(all / gpus + more) * m_.share);
-    map_.layers.assign(static_cast<std::size_t>(gpus), 0);
-    todo_ = {{Part::kModel, 0}, {Part::kHead, 0}};
+  Placing(const ModuleTree& tree, Count gpus) : tree_(tree), gpus_(gpus), used_(static_cast<std::size_t>(gpus)) {
+    const auto more = static_cast<Bytes>(1.25 * static_cast<double>(tree.largest_block));
+    room_ = static_cast<Bytes>(static_cast<double>(tree.nodes.front().bytes / gpus + more) * tree.share);
+    const auto& top = tree.nodes.front().children;
+    todo_.assign(top.begin(), top.end());
     look_for_largest();
   }
 
-  DeviceMap run() {
+  std::vector<Pipeline::Place> run() {
     while (!todo_.empty()) {
-      const Item item = todo_.front();
+      const std::size_t item = todo_.front();
       todo_.pop_front();
       // The largest module that is still to come, where it is not in what is looked at.
-      std::erase_if(largest_, [&](const Item& one) { return is_within(one, item); });
+      std::erase_if(largest_, [&](std::size_t one) { return is_in(name(one), name(item)); });
       if (largest_.empty()) look_for_largest();
       treat(item);
     }
-    return map_;
+    return std::move(places_);
   }
 
  private:
-  Bytes size_of(Part part) const {
-    switch (part) {
-      case Part::kModel:
-        return m_.table + m_.layer * m_.layers + m_.norm + m_.rotary;
-      case Part::kLayers:
-        return m_.layer * m_.layers;
-      case Part::kTable:
-        return m_.table;
-      case Part::kLayer:
-        return m_.layer;
-      case Part::kNorm:
-        return m_.norm;
-      case Part::kRotary:
-        return m_.rotary;
-      case Part::kHead:
-        return m_.head;
-    }
-    return 0;
-  }
-
-  static bool is_within(const Item& one, const Item& whole) {
-    if (whole.part == Part::kModel) return one.part != Part::kHead;
-    if (whole.part == Part::kLayers) return one.part == Part::kLayer;
-    return one.part == whole.part && one.layer == whole.layer;
-  }
-
-  std::vector<Item> children(const Item& item) const {
-    if (item.part == Part::kModel) {
-      return {{Part::kTable, 0}, {Part::kLayers, 0}, {Part::kNorm, 0}, {Part::kRotary, 0}};
-    }
-    std::vector<Item> list;
-    if (item.part == Part::kLayers) {
-      for (Count i = 0; i < m_.layers; ++i) list.push_back({Part::kLayer, i});
-    }
-    return list;
-  }
+  const std::string& name(std::size_t node) const { return tree_.nodes[node].name; }
 
   // get_max_layer_size: of what cannot be divided.
   void look_for_largest() {
     most_ = 0;
     largest_.clear();
-    std::deque<Item> list = todo_;
+    std::deque<std::size_t> list = todo_;
     while (!list.empty()) {
-      const Item item = list.front();
+      const std::size_t item = list.front();
       list.pop_front();
-      const std::vector<Item> inner = children(item);
+      const std::vector<std::size_t>& inner = tree_.nodes[item].children;
       if (!inner.empty()) {
         list.insert(list.begin(), inner.begin(), inner.end());
         continue;
       }
-      const Bytes size = size_of(item.part);
+      const Bytes size = tree_.nodes[item].bytes;
       if (size > most_) largest_.clear();
       if (size >= most_) largest_.push_back(item);
       most_ = std::max(most_, size);
     }
   }
 
-  void put(const Item& item) {
-    const bool whole = item.part == Part::kModel;
-    if (whole || item.part == Part::kTable) map_.table = gpu_;
-    if (whole || item.part == Part::kLayers) map_.layers[static_cast<std::size_t>(gpu_)] += m_.layers;
-    if (item.part == Part::kLayer) ++map_.layers[static_cast<std::size_t>(gpu_)];
-    if (whole || item.part == Part::kNorm) map_.norm = gpu_;
-    if (whole || item.part == Part::kRotary) map_.rotary = gpu_;
-    if (item.part == Part::kHead) map_.head = gpu_;
+  void put(std::size_t item) {
+    places_.push_back({name(item), static_cast<std::int16_t>(gpu_)});
     // Tied parameters go together.
-    if (m_.tied && (whole || item.part == Part::kTable)) {
-      map_.head = gpu_;
-      std::erase_if(todo_, [](const Item& one) { return one.part == Part::kHead; });
-      std::erase_if(largest_, [](const Item& one) { return one.part == Part::kHead; });
-    }
+    if (!tree_.tied || !tree_.holds(item, tree_.table) || tree_.holds(item, tree_.head)) return;
+    places_.push_back({tree_.head, static_cast<std::int16_t>(gpu_)});
+    const auto is_head = [this](std::size_t one) { return name(one) == tree_.head; };
+    std::erase_if(todo_, is_head);
+    std::erase_if(largest_, is_head);
   }
 
-  void treat(const Item& item) {
-    const Bytes size = size_of(item.part);
+  void treat(std::size_t item) {
+    const Bytes size = tree_.nodes[item].bytes;
     Bytes& used = used_[static_cast<std::size_t>(gpu_)];
     const bool last = gpu_ + 1 == gpus_;
     const Bytes kept = gpu_ == 0 ? most_ : 0;
@@ -126,7 +81,7 @@ class Placing {
       put(item);
       return;
     }
-    const std::vector<Item> inner = children(item);
+    const std::vector<std::size_t>& inner = tree_.nodes[item].children;
     if (!inner.empty()) {
       todo_.insert(todo_.begin(), inner.begin(), inner.end());
       look_for_largest();
@@ -136,64 +91,168 @@ class Placing {
     todo_.push_front(item);
   }
 
-  const ModuleBytes& m_;
+  const ModuleTree& tree_;
   Count gpus_;
   Count gpu_ = 0;
   Bytes room_ = 0;
   std::vector<Bytes> used_;
-  std::deque<Item> todo_;
+  std::deque<std::size_t> todo_;
   Bytes most_ = 0;
-  std::vector<Item> largest_;
-  DeviceMap map_;
+  std::vector<std::size_t> largest_;
+  std::vector<Pipeline::Place> places_;
 };
+
+// The module around it.
+std::string around(const std::string& name) {
+  const std::size_t dot = name.rfind('.');
+  return dot == std::string::npos ? std::string{} : name.substr(0, dot);
+}
+
+// transformers 5.12 quantizers/quantizer_bnb_{4,8}bit.py: param_element_size.
+Bytes size_at_load(const Parameter& p, const Module* module, const TrainingJob& job) {
+  const bool packed = job.method == Method::kQlora && module != nullptr && module->is_quantised &&
+                      !module->is_output_head && std::string_view{p.leaf} == "weight";
+  return packed ? p.elements() * job.quantization.bits / 8 : p.elements() * size_of(job.recipe.weights);
+}
+
+const Module* found(const std::vector<Module>& modules, std::string_view path) {
+  for (const Module& module : modules) {
+    if (module.path == path) return &module;
+  }
+  return nullptr;
+}
+
+// transformers 5.12 models/{idefics2,idefics3,smolvlm}: `_no_split_modules` name the attention of the tower's layers.
+bool divides_tower_layers(const Architecture& architecture) {
+  constexpr std::string_view kTypes[] = {"idefics2", "idefics3", "smolvlm"};
+  return std::find(std::begin(kTypes), std::end(kTypes), architecture.model_type) != std::end(kTypes);
+}
 
 }  // namespace
 
-DeviceMap device_map_of(const ModuleBytes& modules, Count gpus) {
-  return Placing(modules, gpus).run();
+void ModuleTree::add(const std::string& name, Bytes bytes) {
+  std::size_t at = 0;
+  nodes[at].bytes += bytes;
+  for (std::size_t end = 0; end < name.size(); ++end) {
+    end = std::min(name.find('.', end), name.size());
+    const std::string prefix = name.substr(0, end);
+    const std::vector<std::size_t>& inner = nodes[at].children;
+    const auto known = std::find_if(inner.begin(), inner.end(), [&](std::size_t i) { return nodes[i].name == prefix; });
+    std::size_t next = nodes.size();
+    if (known != inner.end()) {
+      next = *known;
+    } else {
+      nodes[at].children.push_back(next);
+      nodes.push_back({prefix, 0, {}});
+    }
+    at = next;
+    nodes[at].bytes += bytes;
+  }
 }
 
-ModuleBytes module_bytes(const Architecture& architecture, const TrainingJob& job) {
+bool ModuleTree::holds(std::size_t node, const std::string& name) const {
+  return is_in(name, nodes[node].name);
+}
+
+std::vector<Pipeline::Place> device_map_of(const ModuleTree& tree, Count gpus) {
+  return Placing(tree, gpus).run();
+}
+
+ModuleTree module_tree(const Architecture& architecture, const TrainingJob& job) {
   TrainingJob plain;
   plain.framework = job.framework;
   plain.sequence_length = 8;
   Tape tape;
   tape.set_grad_enabled(false);
   Net net(tape, architecture, plain);
+  Census census;
+  std::vector<std::size_t> kinds;
+  net.census = &census;
+  net.run_kinds(kinds);
   record_micro_step(net, *architecture.program);
-  ModuleBytes m;
-  const bool packed = job.method == Method::kQlora;
-  const Bytes each = size_of(job.recipe.weights);
-  m.layers = architecture.num_layers;
-  m.tied = architecture.tie_word_embeddings;
-  // Two buffers of fp32 frequencies: inv_freq and original_inv_freq.
-  m.rotary = architecture.rotary_dim * 4;
-  // transformers 5.12 quantizers/quantizer_bnb_{4,8}bit.py: param_element_size, adjust_max_memory.
-  if (packed) m.share = 0.9;
+
+  ModuleTree tree;
+  if (job.method == Method::kQlora) tree.share = 0.9;  // adjust_max_memory
+  std::vector<Bytes> of_kind(census.layers.size());
+  for (const Parameter& p : tape.parameters()) {
+    if (!p.counts || p.instance < 0) continue;
+    const auto kind = static_cast<std::size_t>(p.instance);
+    of_kind[kind] += size_at_load(p, found(census.layers[kind], p.module), job);
+  }
+  // A model's own parts in the order of their forward, behind the towers of one that sees.
+  const std::vector<LayerPlan::Stack>& stacks = net.plan().stacks;
+  const std::string language = around(full_name(architecture, architecture.layers_path));
+  std::vector<std::pair<std::string, Bytes>> own, towers;
+  const auto add = [&](const std::string& name, Bytes bytes, bool is_head) {
+    (is_head || is_in(name, language) ? own : towers).emplace_back(name, bytes);
+  };
+  std::size_t next = 0;
   for (const Parameter& p : tape.parameters()) {
     if (!p.counts) continue;
-    const std::string_view module = p.module;
-    if (p.instance == 0) {
-      const bool matrix = packed && p.shape.rank == 2 && std::string_view{p.leaf} == "weight";
-      m.layer += matrix ? p.elements() * job.quantization.bits / 8 : p.elements() * each;
-    } else if (p.instance < 0) {
-      const bool head = module.find("head") != std::string_view::npos;
-      Bytes& part = p.is_embedding ? m.table : head ? m.head : m.norm;
-      part += p.elements() * each;
+    if (p.instance < 0) {
+      const Module* module = found(census.outside, p.module);
+      const std::string name = full_name(architecture, p.module);
+      if (module != nullptr && module->is_token_table) tree.table = name;
+      if (module != nullptr && module->is_output_head) tree.head = name;
+      add(name, size_at_load(p, module, job), module != nullptr && module->is_output_head);
+    }
+    while (next < stacks.size() && p.instance >= stacks[next].tape_begin) {
+      const LayerPlan::Stack& stack = stacks[next++];
+      const std::string path = full_name(architecture, stack.path);
+      for (Count i = 0; i < stack.layers; ++i) {
+        const Bytes bytes = of_kind[kinds[static_cast<std::size_t>(stack.first + i)]];
+        if (i == 0) tree.largest_block = std::max(tree.largest_block, bytes);
+        add(path + "." + std::to_string(i), bytes, false);
+      }
     }
   }
-  return m;
+  tree.tied = architecture.tie_word_embeddings;
+  if (tree.tied) {
+    const auto head =
+        std::find_if(census.outside.begin(), census.outside.end(), [](const Module& m) { return m.is_output_head; });
+    tree.head = head == census.outside.end() ? "lm_head" : full_name(architecture, head->path);
+  }
+  for (const auto& [name, bytes] : towers) tree.add(name, bytes);
+  const auto is_own = [&](const auto& one) { return one.first != tree.head; };
+  const auto heads = std::stable_partition(own.begin(), own.end(), is_own);
+  for (auto it = own.begin(); it != heads; ++it) tree.add(it->first, it->second);
+  // Two buffers of fp32 frequencies behind the last norm: inv_freq and original_inv_freq.
+  const std::string prefix = language.empty() ? "" : language + ".";
+  if (architecture.rotary_dim > 0) tree.add(prefix + "rotary_emb", architecture.rotary_dim * 4);
+  if (tree.tied) tree.add(tree.head, 0);
+  for (auto it = heads; it != own.end(); ++it) tree.add(it->first, it->second);
+  return tree;
 }
 
 TrainingJob laid_out(const Architecture& architecture, const TrainingJob& job) {
   TrainingJob placed = job;
-  if (!job.pipeline.is_device_map() || !job.pipeline.layout.empty()) return placed;
-  const DeviceMap map = device_map_of(module_bytes(architecture, job), job.pipeline.stages);
-  placed.pipeline.layout = map.layers;
-  placed.pipeline.table = map.table;
-  placed.pipeline.head = map.head;
-  placed.pipeline.norm = map.norm;
-  placed.pipeline.rotary = map.rotary;
+  if (!job.pipeline.is_device_map() || !job.pipeline.places.empty()) return placed;
+  const NoSplit named = architecture.facts.no_split;
+  if (named == NoSplit::kOtherParts || named == NoSplit::kNotTower || divides_tower_layers(architecture)) {
+    placed.stand_ins.emplace_back("layers that accelerate divides between GPUs, answered by whole ones");
+  }
+  const ModuleTree tree = module_tree(architecture, job);
+  Pipeline& how = placed.pipeline;
+  how.places = device_map_of(tree, job.pipeline.stages);
+  const std::string path = full_name(architecture, architecture.layers_path);
+  how.layout.assign(static_cast<std::size_t>(how.stages), 0);
+  for (Count i = 0; i < architecture.num_layers; ++i) {
+    ++how.layout[static_cast<std::size_t>(how.card_of(path + "." + std::to_string(i)))];
+  }
+  how.table = how.card_of(tree.table);
+  how.head = how.card_of(tree.head);
+  const std::string prefix = around(path).empty() ? "" : around(path) + ".";
+  how.rotary = how.card_of(prefix + "rotary_emb");
+  how.norm = how.rotary;
+  // The last norm is what comes behind the layers.
+  bool behind = false;
+  for (const ModuleTree::Node& node : tree.nodes) {
+    if (behind && around(node.name) == around(path)) {
+      how.norm = how.card_of(node.name);
+      break;
+    }
+    behind = behind || node.name == path;
+  }
   return placed;
 }
 

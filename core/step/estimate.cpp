@@ -20,6 +20,7 @@ ParameterCounts count_parameters(const Simulation& s, const Architecture& archit
   ParameterCounts counts;
   for (std::size_t i = 0; i < s.own_parameters; ++i) {
     const Parameter& p = s.tape->parameters()[i];
+    if (p.elsewhere) continue;
     const Count n = p.elements() * s.plan.multiplicity(p.instance);
     counts.total += n;
     if (p.requires_grad) counts.trainable += n;
@@ -31,6 +32,16 @@ ParameterCounts count_parameters(const Simulation& s, const Architecture& archit
   counts.adapted_modules = s.adapted_modules;
   counts.saved_modules = s.saved_modules;
   return counts;
+}
+
+// A card on which no matrix product runs has no cuBLAS handle.
+bool multiplies_here(const TrainingJob& job, const Simulation& s) {
+  if (!job.pipeline.is_device_map()) return true;
+  const std::vector<Storage>& all = s.tape->storages();
+  return std::any_of(all.begin(), all.end(), [&](const Storage& made) {
+    const std::string_view op = s.tape->sites()[static_cast<std::size_t>(made.site)].op;
+    return made.bytes > 0 && (op == "mm" || op == "bmm" || op == "addmm" || op == "linear");
+  });
 }
 
 // What recomputing the core of attention gives back are scores and probabilities; fused kernels keep neither.
@@ -236,8 +247,8 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   how.allocator = options.simulate_allocator;
   how.expandable = job.expandable_segments;
   how.itemise = options.itemise;
-  how.cublas_workspace = workspace;
   how.multiplies = !job.pipeline.is_used();
+  how.cublas_workspace = multiplies_here(job, s) ? workspace : 0;
   const Walk w = walk(s, how);
   e.allocated.expected = w.peak;
   e.reserved.expected = std::max(w.reserved, w.peak);

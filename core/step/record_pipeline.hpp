@@ -12,7 +12,4 @@ namespace tidemark {
 std::function<void()> pipeline_rank(Net& net, const Program& program, const Architecture& architecture, Count rank,
                                     Sharded* sharded);
 
-/// One GPU of those on which device_map="auto" lays the layers; its layout is there (core/step/device_map.hpp).
-std::function<void()> device_map_rank(Net& net, const Program& program, const Architecture& architecture, Count rank);
-
 }  // namespace tidemark

@@ -74,6 +74,7 @@ void scatter_batch(const Net& net, Placement& placement) {
 
 void take_batch(Net& net, const Program& program) {
   Tape& t = net.tape;
+  t.go_to_card(0);
   encode_batch(net);
   Scope in(t, "batch", kTrainer);
   const Category before = t.default_category();
@@ -208,7 +209,7 @@ Simulation simulate_step(const Architecture& architecture, const TrainingJob& jo
   if (plain) t.set_placement(sharded.get());  // it asks for nothing beforehand
   std::function<void()> pipelined;
   if (pipeline.is_device_map()) {
-    pipelined = device_map_rank(net, program, architecture, s.rank);
+    t.record_card(static_cast<std::int16_t>(s.rank));
   } else if (pipeline.is_used()) {
     pipelined = pipeline_rank(net, program, architecture, s.rank, sharded.get());
   } else if (job.has_critic()) {
@@ -248,7 +249,15 @@ Simulation simulate_step(const Architecture& architecture, const TrainingJob& jo
   }
   // A reference's parameters require gradients, as from_pretrained leaves them, but no optimizer has them.
   s.own_parameters = net.own_parameters > 0 ? net.own_parameters : t.parameters().size();
-  for (std::size_t i = s.own_parameters; i < t.parameters().size(); ++i) t.parameters()[i].requires_grad = false;
+  for (std::size_t i = 0; i < t.parameters().size(); ++i) {
+    Parameter& p = t.parameters()[i];
+    if (i < s.own_parameters && !p.elsewhere) continue;
+    p.requires_grad = false;
+    if (!p.elsewhere) continue;
+    p.grad.reset();
+    p.reached = false;
+  }
+  if (net.is_laid()) t.go_to_card(static_cast<std::int16_t>(s.rank));  // whose parameters are stepped
   s.plan = net.plan();
   keep_of_adapter(net);
   if (!job.is_megatron()) keep_buckets(t, s.plan, ddp);
@@ -319,7 +328,7 @@ Simulation simulate_step(const Architecture& architecture, const TrainingJob& jo
 
 Simulation simulate(const Architecture& architecture, const TrainingJob& job) {
   const Pipeline& pipeline = job.pipeline;
-  if (pipeline.is_device_map() && pipeline.layout.empty()) return simulate(architecture, laid_out(architecture, job));
+  if (pipeline.is_device_map() && pipeline.places.empty()) return simulate(architecture, laid_out(architecture, job));
   if (pipeline.is_used() && pipeline.rank < 0) return simulate_worst(architecture, job);
   const bool follows = job.evaluation.micro_batch_size > 0 && divides_weights(job);
   Simulation s = simulate_step(architecture, job, follows);

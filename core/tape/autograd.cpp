@@ -15,6 +15,7 @@ Node* Tape::record(const char* name, BackwardFn rule, const Tensor* const* input
   node.backward = rule;
   node.scope = scope_;
   node.instance = instance_;
+  node.card = card();
   node.input_count = static_cast<int>(count);
   for (std::size_t i = 0; i < count; ++i) {
     const Tensor* const t = inputs[i];
@@ -119,6 +120,7 @@ Tensor Tape::backward(Tensor root_in, Tensor gradient, bool inputs_only) {
   const std::optional<Dtype> autocast_before = std::exchange(autocast_.dtype, std::nullopt);
   gradients_flow_ = true;
   begin_segment(Phase::kBackward, -1);
+  go_to_card(card_of(root));
   Tensor one = std::move(gradient);
   if (!one.defined()) one = allocate(root.shape(), root.dtype(), "ones_like");
   Node* const node = root.edge().node;

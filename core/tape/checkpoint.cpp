@@ -173,6 +173,7 @@ Tensor Tape::checkpoint_reentrant(const BlockCall& call, Tensor input, Checkpoin
 Tensor Tape::detached_leaf(Graph& inner, const Node& node, const Tensor& argument) {
   Node& leaf = inner.add_node();
   leaf.instance = node.instance;
+  leaf.card = node.card;
   leaf.scope = node.scope;
   Tensor x = argument;
   TensorBody& body = x.change();

@@ -270,6 +270,7 @@ void Graph::execute(Node& node, Pass pass) {
     frame.consume(saved.slot);
     saved.slot = -1;
   }
+  tape_.go_to_card(node.card);
   if (tape_.placement() != nullptr) announce(node);
   Few<Tensor, 4> grads, results;
   grads.grow_to(static_cast<std::size_t>(node.output_count));
@@ -347,6 +348,7 @@ void Graph::accumulate(Tensor& buffer, Tensor grad) {
   if (!buffer.body().is_view && buffer.is_alone() && buffer.shape().is_dense()) return;
   Shape shape = buffer.shape();
   if (!shape.is_dense()) shape.make_contiguous();
+  tape_.go_to_card(tape_.card_of(buffer));
   buffer = tape_.allocate(shape, buffer.dtype(), "add (accumulated gradient)");
 }
 
@@ -363,6 +365,7 @@ void Graph::accumulate_parameter(std::int32_t parameter) {
   if (!grad.is_alone()) {
     Shape shape = grad.shape();
     shape.make_contiguous();
+    tape_.go_to_card(tape_.card_of(grad));
     grad = tape_.allocate(shape, grad.dtype(), "clone (gradient)");
   }
   if (tape_.placement() != nullptr) return tape_.placement()->take_gradient(parameter, std::move(grad));

@@ -95,6 +95,7 @@ struct Node {
   Count attributes[6] = {};    ///< the operation's own numbers
   std::int16_t scope = 0;      ///< where in the program it was recorded
   std::int16_t instance = -1;
+  std::int16_t card = 0;       ///< that it was recorded on, and runs on
   std::int32_t users = 0;      ///< tensors and younger nodes that lead here
   std::int32_t position = -1;  ///< among the nodes of its graph
   Graph* graph = nullptr;      ///< none: it has run, and keeps nothing any more

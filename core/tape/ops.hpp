@@ -30,7 +30,8 @@ Tensor detach(Tensor x);
 Tensor reshape(Tensor x, const Shape& shape);  ///< a view where strides allow, else a clone
 Tensor contiguous(Tensor x);
 Tensor clone(Tensor x);
-Tensor to(Tensor x, Dtype dtype);  ///< no copy when the dtype is already right
+Tensor to_card(Tensor x, std::int16_t card);  ///< where it lies there already no copy; operations follow it
+Tensor to(Tensor x, Dtype dtype);             ///< no copy when the dtype is already right
 Tensor cat(std::initializer_list<const Tensor*> parts, int dim);
 Tensor cat(const Tensor* const* parts, std::size_t count, int dim);
 Tensor cat(const std::vector<Tensor>& parts, int dim);

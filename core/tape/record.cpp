@@ -149,12 +149,13 @@ Tensor Record::allocate(const Shape& shape, Dtype dtype, const char* op, bool gu
     const Count numel = shape.numel();
     body.storage = static_cast<std::int32_t>(storages_.size());
     Storage& storage = storages_.emplace_back();
-    storage.bytes = numel * size_of(dtype);
+    storage.bytes = is_elsewhere() ? 0 : numel * size_of(dtype);
     storage.references = 1;
     storage.site = site_of(shape, numel, dtype, op);
     storage.stream = stream_;
-    storage.guarded = guarded;
-    if (guarded || storage.bytes > 0) note(Event::Kind::kAllocate, body.storage);
+    storage.guarded = guarded && !is_elsewhere();
+    storage.card = card_;
+    if (storage.guarded || storage.bytes > 0) note(Event::Kind::kAllocate, body.storage);
   }
   Tensor made(&body);
   if (keeps) kept_->results.push_back(handle(body));
@@ -235,7 +236,8 @@ std::int32_t Record::persistent(const Shape& shape, Dtype dtype, const char* nam
   category_ = category;
   Storage storage;
   const Count numel = shape.numel();
-  storage.bytes = numel * size_of(dtype);
+  storage.bytes = is_elsewhere() ? 0 : numel * size_of(dtype);
+  storage.card = card_;
   storage.references = 1;  // never released: it was there before the step and is there after it
   storage.site = site_of(shape, numel, dtype, name);
   category_ = before;

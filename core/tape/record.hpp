@@ -41,7 +41,8 @@ struct Storage {
   std::int32_t site = 0;
   Stream stream = kMainStream;  ///< that was current when it was allocated
   std::uint32_t used_on = 0;    ///< further streams that work on it, one bit each (torch.Tensor.record_stream)
-  bool guarded = false;  ///< there may be none at other sizes: where it has no bytes, its life is noted all the same
+  bool guarded = false;   ///< there may be none at other sizes: where it has no bytes, its life is noted all the same
+  std::int16_t card = 0;  ///< of those that one process uses; on others than the recorded one it takes no bytes
 };
 
 /// Results of operations that one pass leaves for the next.
@@ -101,6 +102,17 @@ class Record {
   void record_stream(const Tensor& tensor, Stream stream);
   /// The host has seen that the stream finished all that was queued on it.
   void stream_done(Stream stream) { note(Event::Kind::kStreamDone, stream); }
+
+  // -- cards -----------------------------------------------------------------------------------------------------
+  /// One process uses several cards (device_map): only what lies on this one is counted.
+  void record_card(std::int16_t card) { recorded_card_ = card; }
+  /// Operations run on this card from here on.
+  void go_to_card(std::int16_t card) { card_ = card; }
+  std::int16_t card() const { return card_; }
+  std::int16_t card_of(const Tensor& x) const {
+    return x.storage() < 0 ? card_ : storages_[static_cast<std::size_t>(x.storage())].card;
+  }
+  bool is_elsewhere() const { return card_ != recorded_card_; }
 
   // -- places ----------------------------------------------------------------------------------------------------
   std::int16_t enter(const char* module, const char* source);
@@ -187,6 +199,7 @@ class Record {
   Phase phase_ = Phase::kForward;
   Category category_ = Category::kActivations;
   Stream stream_ = kMainStream;
+  std::int16_t card_ = 0, recorded_card_ = 0;
   KeptResults* kept_ = nullptr;
   bool force_segment_ = false;
   bool closed_ = false;

@@ -65,7 +65,7 @@ void Tape::drop(TensorBody* body) {
 
 Tensor Tape::allocate_guarded(const Guard& guard, Bytes each, const char* op) {
   Tensor made = allocate(Shape{Dim(each * guard.outcome())}, Dtype::kUint8, op, true);
-  if (made.storage() >= 0) guard_storage({guard, each, made.storage()});
+  if (made.storage() >= 0 && !is_elsewhere()) guard_storage({guard, each, made.storage()});
   return made;
 }
 
@@ -121,6 +121,7 @@ std::int32_t Tape::declare(const Parameter& declaration) {
   parameters_.push_back(declaration);
   Parameter& p = parameters_.back();
   p.instance = instance_of_parameters_;
+  p.elsewhere = is_elsewhere();
   if (placement_ != nullptr) placement_->declare(p);
   if (p.storage_bytes == 0) p.storage_bytes = p.shape.numel() * size_of(p.dtype);
   p.storage = persistent(p.storage_bytes == p.shape.numel() * size_of(p.dtype) ? p.shape : Shape{Dim(p.storage_bytes)},

@@ -27,6 +27,7 @@ struct Parameter {
   bool is_embedding = false;   ///< nn.Embedding weight: bitsandbytes keeps 32-bit states, HF Trainer
   bool is_expert = false;      ///< a token uses as many of its numbers as it passes through experts
   bool is_adapter = false;     ///< added by PEFT: not part of the base model's count
+  bool elsewhere = false;      ///< on a card that is not recorded
   bool counts = true;          ///< false for buffers and quantisation state: no parameter
   Count whole = 0;             ///< its elements, where `shape` is this GPU's part alone; 0: those of `shape`
   std::int16_t instance = -1;  ///< layer instance on the tape, −1 outside the layers
@@ -147,7 +148,9 @@ class Tape : public Record, public Guards {
   void set_convolution_workspaces(bool taken) { convolution_workspaces_ = taken; }
   bool has_convolution_workspaces() const { return convolution_workspaces_; }
   /// A convolution ran that may take so much; and the most of all.
-  void note_workspace(Bytes bytes) { largest_workspace_ = std::max(largest_workspace_, bytes); }
+  void note_workspace(Bytes bytes) {
+    if (!is_elsewhere()) largest_workspace_ = std::max(largest_workspace_, bytes);
+  }
   Bytes largest_workspace() const { return largest_workspace_; }
 
   /// A tensor of as many times `each` bytes as the guard says.

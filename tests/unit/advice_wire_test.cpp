@@ -155,6 +155,11 @@ TEST_CASE("what several GPUs may divide further is offered with what an estimate
        R"("parallelism":{"data":8}})",
        {"ZeRO-1", "ZeRO-2", "ZeRO-3", "FSDP 2"}},
       {R"("model":"llama-3.1-70b","method":"full","parallelism":{"data":16,"zero_stage":1}})", {"ZeRO-2", "ZeRO-3"}},
+      {R"("model":"llama-3.1-70b","method":"full","parallelism":{"data":16,"fsdp":"full_shard"}})",
+       {"Weights, gradients and states in host memory (CPUOffload)"}},
+      {R"("model":"llama-3.1-70b","method":"full","parallelism":{"data":16,"zero_stage":3}})",
+       {"Optimizer states in host memory (ZeRO-Offload)",
+        "Weights and optimizer states in host memory (ZeRO-Infinity)"}},
       {R"("model":"llama-3.1-70b","method":"full","parallelism":{"data":16,"zero_stage":2}})",
        {"ZeRO-3", "Optimizer states in host memory (ZeRO-Offload)"}},
       {R"("model":"llama-3.1-70b","method":"full","precision":"pure_bf16","sequence_length":16384,)"
@@ -199,6 +204,24 @@ TEST_CASE("what several GPUs may divide further is offered with what an estimate
       CHECK(at(way, "allocated_bytes").integer == estimated(request, at(way, "patch")));
     }
   }
+}
+
+TEST_CASE("all of an 8B model fits on two cards of 24 GB with ZeRO-3 and the host's memory") {
+  const std::string request =
+      R"({"verb":"advise","model":"llama-3.1-8b","method":"full","gpu":"4090","frontiers":false,"tiers":false,)"
+      R"("modes":false,"parallelism":{"data":2,"zero_stage":3)";
+  const Value reply = ask(request + "}}");
+  CHECK(at(reply, "now.fit.verdict").string == "does_not_fit");
+  CHECK(at(reply, "combination.fit.verdict").string == "fits");
+  CHECK(at(reply, "combination.patch.offload.optimizer").string == "cpu");
+  CHECK(at(reply, "combination.patch.offload.parameters").string == "cpu");
+  // States alone are on the host already: the weights may follow.
+  const Value half = ask(request + R"(},"offload":{"optimizer":"cpu"}})");
+  bool follow = false;
+  for (const Value& suggestion : at(half, "suggestions").items) {
+    follow = follow || at(suggestion, "title").string.starts_with("Weights and optimizer states in host memory");
+  }
+  CHECK(follow);
 }
 
 TEST_CASE("a job on one GPU is offered nothing that several would divide") {

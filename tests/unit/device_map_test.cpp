@@ -156,10 +156,12 @@ TEST_CASE("blocks are laid on GPUs as transformers lays them") {
         ask_catalog(std::string{R"({"model": ")"} + placed.model + R"(", "precision": "pure_bf16", "method": ")" +
                     method + "\"" + (placed.bits == 0 ? "" : quantised) + "}");
     REQUIRE(answer.estimate);
-    const auto gpus = static_cast<Count>(placed.layers.size());
-    const DeviceMap map = device_map_of(module_bytes(answer.architecture, answer.job), gpus);
-    CAPTURE(placed.model, placed.bits, gpus, placed.layers, map.layers);
-    CHECK(map.layers == placed.layers);
+    TrainingJob job = answer.job;
+    job.pipeline.stages = static_cast<Count>(placed.layers.size());
+    job.pipeline.schedule = PipelineSchedule::kDeviceMap;
+    const Pipeline map = laid_out(answer.architecture, job).pipeline;
+    CAPTURE(placed.model, placed.bits, placed.layers, map.layout);
+    CHECK(map.layout == placed.layers);
     CHECK(map.table == placed.table);
     CHECK(map.head == placed.head);
     CHECK(map.norm == placed.norm);
@@ -235,10 +237,18 @@ TEST_CASE("the GPU that an answer is about is one of the device_map's, and no pi
   }
 }
 
-TEST_CASE("a device_map is one process without masks") {
+TEST_CASE("a device_map is one process without packed rows") {
   CHECK_FALSE(ask_catalog(llama(R"(, "parallelism": {"device_map": 2, "data": 2})")).estimate);
-  CHECK_FALSE(ask_catalog(llama(R"(, "padding": true, "parallelism": {"device_map": 2})")).estimate);
-  CHECK_FALSE(ask_catalog(llama(R"(, "attention": "eager", "parallelism": {"device_map": 2})")).estimate);
+  CHECK_FALSE(ask_catalog(llama(R"(, "packing": 2, "parallelism": {"device_map": 2})")).estimate);
+}
+
+TEST_CASE("layers of a device_map get copies of masks that lie on another GPU") {
+  const Estimate full = on(R"(, "method": "lora", "micro_batch_size": 2, "parallelism": {"device_map": 2})");
+  const Estimate padded =
+      on(R"(, "method": "lora", "micro_batch_size": 2, "padding": true, "parallelism": {"device_map": 2})");
+  // Booleans [2, 1, 2048, 2048]: one for each layer of the second, beside what attention makes of them.
+  constexpr Bytes kMask = 2 * 2048 * 2048;
+  CHECK(padded.ranks[1].allocated - full.ranks[1].allocated > 16 * kMask);
 }
 
 }  // namespace

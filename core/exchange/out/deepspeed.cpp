@@ -1,4 +1,7 @@
 // DeepSpeed@edaa7221 runtime/config.py, runtime/zero/config.py. JSON has no comments: what it cannot say is an issue.
+#include <algorithm>
+#include <iterator>
+
 #include "core/exchange/out/writer.hpp"
 
 namespace tidemark::exchange {
@@ -13,6 +16,38 @@ void write_offload(std::string_view key, bool offloaded, const std::string& devi
 std::string place(bool on_disk, Count buffers, const std::string& sizes) {
   if (!on_disk) return "\"device\": \"cpu\"";
   return R"("device": "nvme", "nvme_path": "/local_nvme", "buffer_count": )" + std::to_string(buffers) + sizes;
+}
+
+/// Of runtime/zero/config.py, as the request says them: under "deepspeed", or in Tidemark's own words.
+constexpr std::string_view kSizes[] = {"reduce_bucket_size",
+                                       "allgather_bucket_size",
+                                       "stage3_prefetch_bucket_size",
+                                       "stage3_param_persistence_threshold",
+                                       "stage3_max_live_parameters",
+                                       "stage3_max_reuse_distance",
+                                       "sub_group_size",
+                                       "overlap_comm",
+                                       "contiguous_gradients"};
+/// Those that transformers 5.12 integrations/deepspeed.py (trainer_config_finalize) makes of the model's width.
+constexpr std::size_t kByWidth[] = {0, 2, 3};
+
+const Value* within(const Value* object, std::string_view key) {
+  return object == nullptr ? nullptr : object->find(key);
+}
+
+void write_sizes(const Value& request, Writer& out) {
+  const Value* zero = within(request.find("parallelism"), "zero");
+  const Value* follows = within(zero, "hf_auto");
+  for (std::size_t i = 0; i < std::size(kSizes); ++i) {
+    const Value* stated = within(request.find("deepspeed"), kSizes[i]);
+    if (stated == nullptr) stated = within(zero, kSizes[i]);
+    const bool by_width = std::find(std::begin(kByWidth), std::end(kByWidth), i) != std::end(kByWidth);
+    const bool says_auto = stated == nullptr ? by_width && follows != nullptr && follows->boolean
+                                             : stated->is_string() && stated->string == "auto";
+    const bool plain = stated != nullptr && (stated->is_number() || stated->is_bool());
+    if (!says_auto && !plain) continue;
+    out.line("    \"" + std::string{kSizes[i]} + "\": " + (says_auto ? "\"auto\"" : json_text(*stated)) + ",");
+  }
 }
 
 }  // namespace
@@ -40,6 +75,7 @@ Exported write_deepspeed(const ExportJob& job) {
     write_offload("offload_param", job.offload_parameters,
                   place(offload.weights_on_disk, offload.weight_buffers, sizes), offload, out);
   }
+  if (job.zero_stage > 0) write_sizes(job.request, out);
   if (job.zero_stage == 3) out.line("    \"stage3_gather_16bit_weights_on_model_save\": true,");
   out.line("    \"stage\": " + std::to_string(job.zero_stage));
   out.line("  }");

@@ -82,6 +82,8 @@ Tensor convolution(Tensor x_in, Tensor weight_in, Tensor bias_in, std::initializ
 Tensor patch_convolution(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   Tensor bias = std::move(bias_in);
   if (bias.defined()) bias = lower_precision(std::move(bias));
+  // A batch's pictures lie on the first card, a tower may not (device_map).
+  x_in = to_card(std::move(x_in), weight_in.tape().card_of(weight_in));
   const Tensor weight = lower_precision(std::move(weight_in));
   const Tensor x = lower_precision(std::move(x_in));
   Shape y = x.shape();

@@ -133,6 +133,23 @@ Tensor clone(Tensor x_in) {
   return copy_of(x, elementwise_shape({&x}), x.dtype(), "clone", pass_backward);
 }
 
+// ToCopyBackward: the gradient goes back to where the tensor came from, on which the node was recorded.
+Tensor to_card(Tensor x_in, std::int16_t card) {
+  const Tensor x = std::move(x_in);
+  Tape& t = x.tape();
+  const std::int16_t from = t.card_of(x);
+  t.go_to_card(from);
+  const auto sent_back = [](Tape& tape, Node&, Tensor* g, Tensor* r) {
+    r[0] = tape.allocate(elementwise_shape({&g[0]}), g[0].dtype(), "copy (gradient)");
+  };
+  Node* const n = from == card ? nullptr : t.record("to", sent_back, {&x});
+  t.go_to_card(card);
+  if (from == card) return x;
+  Tensor out = t.allocate(elementwise_shape({&x}), x.dtype(), "copy");
+  t.attach(n, out);
+  return out;
+}
+
 Tensor to(Tensor x_in, Dtype dtype) {
   const Tensor x = std::move(x_in);
   if (x.dtype() == dtype) return x;
