@@ -11,6 +11,7 @@ import { gzipSync } from "node:zlib";
 import { pack, splitBehind } from "./pack.mjs";
 import { accuracyOf } from "./accuracy.mjs";
 import { compactDescribe, compactGpus, compactModels } from "./catalog.mjs";
+import { columnsOf } from "./src/catalogColumns.js";
 import { example } from "./src/example.js";
 import chinese from "./src/messages.zh.js";
 import said from "./src/said.zh.js";
@@ -68,7 +69,7 @@ const carried = {
   example: answer,
   zh: JSON.stringify({ ...chinese, said }),
   gpus,
-  models,
+  models: columnsOf(models),
   engine: wasm,
 };
 const packed = pack({ ...carried, reader });

@@ -131,7 +131,7 @@ constexpr ClassSuffix kClasses[] = {{"ForConditionalGeneration", Head::kCausalLm
 const Program kProgram = {
     .forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = inputs, .check = check};
 
-constexpr ClassFacts kFacts = {.hears_alone = true};
+constexpr ClassFacts kFacts = {.hears_alone = true, .behind_language = "multi_modal_projector"};
 
 }  // namespace
 

@@ -302,8 +302,14 @@ void ZeroGather::trace_backward(std::size_t begin, std::size_t end) {
     add_event(i - 1, false, i < end ? i : kNone);
     events_.back().drops = std::exchange(recomputed, 0);
     events_.back().frees = stack_ends_ && instances_[begin] < 0;
-    events_.back().ends_late = first_of(i - 1).is_embedding && i < forward_.size();
+    events_.back().ends_late = looks_up(i - 1);
   }
+}
+
+// A token table's own module, which layers follow, and no head that is tied to it (behind which a bias may stand).
+bool ZeroGather::looks_up(std::size_t module) const {
+  const auto from = instances_.begin() + static_cast<std::ptrdiff_t>(module);
+  return first_of(module).is_embedding && std::any_of(from, instances_.end(), [](auto layer) { return layer >= 0; });
 }
 
 // The first event from there on that wants it.

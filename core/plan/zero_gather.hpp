@@ -123,6 +123,7 @@ class ZeroGather : public Sharded {
   void run(std::size_t event);
   void run_up_to(std::size_t end);
   void let_go(Part& part, bool graph);
+  bool looks_up(std::size_t module) const;
   void let_kept_go();
   void let_recomputed_go(std::size_t event);
   // Of a module's forward: a backward behind it is not thought of as it lets go.

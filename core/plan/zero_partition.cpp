@@ -24,7 +24,8 @@ ZeroPartition::ZeroPartition(Tape& tape, const Architecture& architecture, const
       bucket_size_(zero_sizes(architecture, job).reduce_bucket),
       on_host_(job.offload.optimizer),
       pipelined_(job.pipeline.is_used()),
-      sees_(architecture.language != nullptr) {}
+      sees_(architecture.language != nullptr),
+      behind_(architecture.facts.behind_language) {}
 
 // -- who holds what -------------------------------------------------------------------------------------------------
 
@@ -34,13 +35,17 @@ void ZeroPartition::declare(Parameter& p) {
   parts_.emplace_back();
 }
 
-// The order of model.parameters(). What sees comes before the language model, whose token table runs before it. Where
+// The order of model.parameters(). What sees comes before the language model, whose token table runs before it, but for
+// what some models make behind that. Where
 // the first GPU's part ends before the table, the one whose part begins with it needs more, and is what is answered.
 std::vector<std::size_t> ZeroPartition::flat_order() const {
   const std::vector<Parameter>& parameters = tape_.parameters();
   std::vector<std::size_t> order(parts_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   if (!sees_ || !parameters.front().is_embedding) return order;
+  const auto lies_behind = [&](std::size_t i) {
+    return !behind_.empty() && parameters[i].instance < 0 && std::string_view{parameters[i].module}.starts_with(behind_);
+  };
   std::size_t begin = parts_.size();  // of the layers of the last stack
   while (begin > 0 && parameters[begin - 1].instance < 0) --begin;
   while (begin > 0 && parameters[begin - 1].instance >= 0) --begin;
@@ -48,10 +53,12 @@ std::vector<std::size_t> ZeroPartition::flat_order() const {
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const Count count = parameters[i].requires_grad ? parameters[i].shape.numel() : 0;
     all += count;
-    if (i > 0 && i < begin) ahead += count;
+    if (i > 0 && i < begin && !lies_behind(i)) ahead += count;
   }
-  if (begin == 0 || ahead >= all / how_.degree) return order;
-  std::rotate(order.begin(), order.begin() + 1, order.begin() + static_cast<std::ptrdiff_t>(begin));
+  if (begin > 0 && ahead < all / how_.degree) {
+    std::rotate(order.begin(), order.begin() + 1, order.begin() + static_cast<std::ptrdiff_t>(begin));
+  }
+  std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return !lies_behind(i); });
   return order;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "core/plan/sharded.hpp"
@@ -57,6 +58,7 @@ class ZeroPartition : public Sharded {
   Count ours_ = 0;           // elements of the parameters that overlap them
   bool pipelined_;           // gradients are reduced when all micro-batches are through
   bool sees_;                // it has a language model beside what sees or hears
+  std::string_view behind_;  // ClassFacts::behind_language
   bool boundary_ = true;     // this micro-step is the last before the optimizer's
   std::vector<Part> parts_;  // by parameter
   // IPGBucket

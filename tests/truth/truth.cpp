@@ -293,9 +293,9 @@ int run(int argc, char** argv) {
   check_oracle(c, "records of loops", without(t.loops, t.deviations), 678, kLoops);
   check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 323);
   check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 224);
-  check_oracle(c, "activations in host memory", without(t.offloaded, t.deviations), 162, kOffloaded);
+  check_oracle(c, "activations in host memory", without(t.offloaded, t.deviations), 180, kOffloaded);
   check_oracle(c, "packed bases", without(t.quantised, t.deviations), 107, kDense);
-  check_oracle(c, "records of Megatron-Core", without(t.megatron, t.deviations), 116, kMegatron);
+  check_oracle(c, "records of Megatron-Core", without(t.megatron, t.deviations), 118, kMegatron);
   check_oracle(c, "records of Unsloth", without(t.unsloth, t.deviations), 57, kDense);
   c.at_least("coverage", "table is the records'", table == read_file(root + "/core/step/coverage_table.cpp"), 1);
   c.at_least("ranges", "are the residuals'", spreads == read_file(root + "/core/step/range_table.hpp"), 1);

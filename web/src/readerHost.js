@@ -2,6 +2,7 @@
 // its first message is {parts: {packed}}, as the page carries them. Requests: {read: sources}, {compare: estimate},
 // {write: format, request, model}, {patch: sources, changes}, {formats: true}.
 import { createReaderFrom } from "tidemark:reader";
+import { rowsOf } from "./catalogColumns.js";
 import { textOf, unpackUpTo } from "./unpack.js";
 
 /** reply(message) is called for each message. Returns the function that takes one. */
@@ -27,7 +28,7 @@ async function start({ packed }) {
   let catalog = null;
   /** The config.json of a catalog's model. */
   function configOf(id) {
-    catalog ??= JSON.parse(textOf(parts.models)).models;
+    catalog ??= JSON.parse(rowsOf(textOf(parts.models))).models;
     return catalog.find((model) => model.id === id)?.config ?? null;
   }
   return async (request) => {
