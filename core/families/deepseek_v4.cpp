@@ -55,7 +55,7 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.num_heads = fields.required({"num_attention_heads"});
   architecture.vocab_size = fields.required({"vocab_size"});
   architecture.max_positions = fields.count({"max_position_embeddings"}, 1048576);
-  architecture.num_kv_heads = fields.count({"num_key_value_heads"}, 1);
+  architecture.num_kv_heads = 1;  // whatever num_key_value_heads says
   architecture.head_dim = fields.count({"head_dim"}, 512);
   architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
   architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
@@ -83,13 +83,12 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   c.streams = fields.count({"hc_mult"}, 4);
   c.iterations = fields.count({"hc_sinkhorn_iters"}, 20);
   read_layers(fields, architecture);
-  if (architecture.num_kv_heads != 1 || architecture.num_heads % c.groups != 0) {
-    fields.error("INVALID_VALUE", "num_key_value_heads",
-                 "DeepSeek-V4 has one head of keys and values, and \"o_groups\" divide its heads.");
+  if (architecture.num_heads % c.groups != 0) {
+    fields.error("INVALID_VALUE", "o_groups", "\"o_groups\" must divide \"num_attention_heads\".");
   }
   read_aux_loss(fields, architecture);
-  fields.accept({"expert_dtype", "compress_rope_theta", "hc_eps", "norm_topk_prob", "swiglu_limit", "attention_bias",
-                 "mlp_bias", "topk_method", "router_jitter_noise"});
+  fields.accept({"num_key_value_heads", "expert_dtype", "compress_rope_theta", "hc_eps", "norm_topk_prob",
+                 "swiglu_limit", "attention_bias", "mlp_bias", "topk_method", "router_jitter_noise"});
 }
 
 constexpr const char* kModel = "transformers 5.12 models/deepseek_v4/modeling_deepseek_v4.py: DeepseekV4Model.forward";
@@ -280,7 +279,10 @@ Tensor compress(Net& net, const CompressorNames& names, const Tensor& x, Dim wid
     keep(net, kv);
     keep(net, gate);
   }
-  if (n.n() == 0) return zeros(net.tape, Shape{net.B, n, width}, kv.dtype(), "new_zeros");
+  if (n.n() == 0) {  // what is there all the same
+    net.fp32_parameter(names.norm, "weight", Shape{width}, true);
+    return zeros(net.tape, Shape{net.B, n, width}, kv.dtype(), "new_zeros");
+  }
   const Dim usable(n.n() * tokens);
   const Shape shape{net.B, n, Dim(tokens), columns};
   Windows windows;

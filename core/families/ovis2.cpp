@@ -283,7 +283,8 @@ Tensor merge(Net& net, Tensor embeds_in) {
 
 const Program kProgram = {.forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = inputs};
 
-constexpr ClassFacts kFacts = {.no_split = NoSplit::kOtherParts, .tiles = true, .behind_language = "visual_embeddings_table"};
+constexpr ClassFacts kFacts = {
+    .no_split = NoSplit::kOtherParts, .tiles = true, .behind_language = "visual_embeddings_table"};
 
 }  // namespace
 

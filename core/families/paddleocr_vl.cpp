@@ -169,7 +169,8 @@ Tensor merge(Net& net, Tensor embeds) {
 
 const Program kProgram = {.forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = qwen_inputs};
 
-constexpr ClassFacts kFacts = {.no_split = NoSplit::kNotTower, .pictures = PictureRule::kPixels, .behind_language = "projector"};
+constexpr ClassFacts kFacts = {
+    .no_split = NoSplit::kNotTower, .pictures = PictureRule::kPixels, .behind_language = "projector"};
 
 }  // namespace
 

@@ -44,7 +44,8 @@ std::vector<std::size_t> ZeroPartition::flat_order() const {
   std::iota(order.begin(), order.end(), std::size_t{0});
   if (!sees_ || !parameters.front().is_embedding) return order;
   const auto lies_behind = [&](std::size_t i) {
-    return !behind_.empty() && parameters[i].instance < 0 && std::string_view{parameters[i].module}.starts_with(behind_);
+    return !behind_.empty() && parameters[i].instance < 0 &&
+           std::string_view{parameters[i].module}.starts_with(behind_);
   };
   std::size_t begin = parts_.size();  // of the layers of the last stack
   while (begin > 0 && parameters[begin - 1].instance < 0) --begin;

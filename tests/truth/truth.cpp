@@ -288,7 +288,7 @@ int run(int argc, char** argv) {
   check_oracle(c, "public records", without(t.open, t.deviations), 259, kDense);
   check_oracle(c, "extra records", without(t.extra, t.deviations), 467, kDense);
   check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 1074, kDense);
-  check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 3008);
+  check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 2986);
   check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 2158, kMulti);
   check_oracle(c, "records of loops", without(t.loops, t.deviations), 678, kLoops);
   check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 323);

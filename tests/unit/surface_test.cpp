@@ -85,6 +85,8 @@ TEST_CASE("a surface over sizes that a page shows is compiled, not estimated cel
     // Its scores are of pairs of (S + 197) tokens, a size of three terms, where a compiled step's has two at most: cell
     // by cell, and its table of positions ends at 512 tokens.
     if (a.architecture.model_type == "layoutlmv3") return;
+    // Its scores are of S tokens and of S / 4 or S / 128 stretches: three terms as well.
+    if (a.architecture.model_type == "deepseek_v4") return;
     // Their similarities are B x B, where a compiled step's sizes grow as B at most.
     if (a.architecture.model_type == "clip" || a.architecture.model_type == "siglip") return;
     // How blocks divide the rows of sums as many as pictures is a power of two.
