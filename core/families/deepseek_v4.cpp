@@ -82,6 +82,11 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   c.group_rank = fields.count({"o_lora_rank"}, 1024);
   c.streams = fields.count({"hc_mult"}, 4);
   c.iterations = fields.count({"hc_sinkhorn_iters"}, 20);
+  constexpr Count kMostIterations = 100;  // each is a few tensors of every layer
+  if (c.iterations > kMostIterations) {
+    fields.error("INVALID_VALUE", "hc_sinkhorn_iters", "Up to 100 of Sinkhorn's iterations are modelled.");
+    c.iterations = kMostIterations;
+  }
   read_layers(fields, architecture);
   if (architecture.num_heads % c.groups != 0) {
     fields.error("INVALID_VALUE", "o_groups", "\"o_groups\" must divide \"num_attention_heads\".");

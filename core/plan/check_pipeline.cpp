@@ -113,7 +113,10 @@ void check_cut(const TrainingJob& job, Issues& issues) {
 void check_device_map(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   constexpr std::string_view kMap = "/parallelism/device_map";
   const bool several = architecture.num_decoder_layers > 0 || architecture.denoiser.latents > 0;
-  const bool shares = architecture.weight_groups > 0;  // layers have weights in common, which tie their cards
+  // Layers have weights in common, which tie their cards, or take what others made (Gemma 3n and 4: keys, and columns
+  // of the token's own).
+  const bool shares =
+      architecture.weight_groups > 0 || architecture.shared_kv_layers > 0 || architecture.layer_input_width > 0;
   if (architecture.head != Head::kCausalLm || several || shares || architecture.facts.no_split == NoSplit::kNone ||
       architecture.program == nullptr) {
     return refuse(issues, kMap,

@@ -233,7 +233,7 @@ err_has '--sequence-length'
 run 2 estimate -m llama-2-7b --gradient-checkpointing full --gradient-checkpointing-every 2
 run 2 estimate -m llama-2-7b --parallelism-pipeline-schedule dualpipev
 err_has 'UNSUPPORTED_OPTION'
-run 2 estimate -m deepseek-ai/DeepSeek-V4-Pro
+run 2 estimate -m allenai/Molmo-7B-D-0924
 err_has 'UNSUPPORTED_ARCHITECTURE'
 err_has 'weights'
 run 2 advise -m llama-2-7b
