@@ -351,7 +351,7 @@ test("advice about a former job cannot be applied under a new headline", async (
 test("figures of two models never stand together, whatever could not be computed between them", async () => {
   const page = await open("v=1&model=meta-llama/Llama-3.1-8B&method=lora&gpu=4090");
   await page.evaluate(() => {
-    location.hash = "#v=1&model=deepseek-ai/DeepSeek-V4-Flash&method=lora&gpu=4090";
+    location.hash = "#v=1&model=allenai/Molmo-7B-D-0924&method=lora&gpu=4090";
   });
   await until(page, () => /at least/.test(document.querySelector('[data-testid="headline"]').textContent));
   await page.evaluate(() => {
@@ -772,7 +772,7 @@ for (const width of [1280, 360]) {
       "does not fit": "model=meta-llama/Llama-3.1-8B&method=lora&gpu=4090",
       "fits nowhere": "model=meta-llama/Meta-Llama-3-70B&gpu=NVIDIA+GeForce+RTX+3060+12GB",
       "no card": "model=openai-community/gpt2",
-      partial: "model=deepseek-ai/DeepSeek-V4-Flash&gpu=4090",
+      partial: "model=allenai/Molmo-7B-D-0924&gpu=4090",
       error: "model=no-such-model&gpu=4090",
       "two cards": "model=openai-community/gpt2&gpus=4090,T4",
     })) {
