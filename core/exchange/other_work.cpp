@@ -139,7 +139,7 @@ const Program* named_so(const Launch& launch) {
 
 const Program* program_of(std::string_view name) {
   for (const Program& row : kPrograms) {
-    if (name == row.name || (name.starts_with(row.name) && name[row.name.size()] == '.')) return &row;
+    if (lies_in(name, row.name)) return &row;
   }
   return nullptr;
 }

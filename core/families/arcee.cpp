@@ -23,15 +23,7 @@ constexpr const char* kLayer = "transformers 5.12 models/arcee/modeling_arcee.py
 constexpr const char* kMlp = "transformers 5.12 models/arcee/modeling_arcee.py: ArceeMLP.forward";
 
 Tensor mlp(Net& net, Tensor hidden) {
-  Scope in(net.tape, "mlp", kMlp);
-  const Tensor x = std::move(hidden);
-  const bool bias = net.arch.mlp_bias;
-  Tensor up = net.linear("mlp.up_proj", x, net.F, bias);
-  {
-    Scope act(net.tape, "mlp.act_fn", kMlp);
-    up = activate(net.arch.activation, std::move(up));
-  }
-  return net.linear("mlp.down_proj", std::move(up), net.H, bias);
+  return ungated_mlp(net, std::move(hidden), kMlp);
 }
 
 Tensor layer(Net& net, Tensor hidden) {

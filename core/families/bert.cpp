@@ -152,8 +152,6 @@ constexpr const char* kDistilChoice =
 // -- BERT and RoBERTa
 // ---------------------------------------------------------------------------------------------------
 
-constexpr BertHeadNames kBertHead = {"cls.predictions", "cls.predictions.transform.dense",
-                                     "cls.predictions.transform.LayerNorm", "cls.predictions.decoder"};
 constexpr BertHeadNames kRobertaHead = {"lm_head", "lm_head.dense", "lm_head.layer_norm", "lm_head.decoder"};
 constexpr BertNames kBertNames = {
     {"bert.embeddings", "bert.embeddings.word_embeddings", "bert.embeddings.token_type_embeddings",
@@ -365,10 +363,15 @@ Tensor bert_lm_head(Net& net, Tensor hidden) {
   if (!net.arch.tie_word_embeddings) {
     const Tensor unread = net.parameter(names.head.module, "bias", Shape{net.V});
   }
-  Tensor h = net.linear(names.head.dense, std::move(hidden), net.H, true);
-  h = names.is_roberta ? gelu(std::move(h)) : activate(net.arch.activation, std::move(h));
-  h = net.layer_norm(names.head.norm, std::move(h));
-  return net.lm_head(names.head.decoder, std::move(h), net.V, true);
+  const Activation activation = names.is_roberta ? Activation::kGelu : net.arch.activation;
+  return bert_predictions(net, names.head, std::move(hidden), net.H, activation);
+}
+
+Tensor bert_predictions(Net& net, const BertHeadNames& names, Tensor hidden, Dim width, Activation activation) {
+  Tensor h = net.linear(names.dense, std::move(hidden), width, true);
+  h = activate(activation, std::move(h));
+  h = net.layer_norm(names.norm, std::move(h));
+  return net.lm_head(names.decoder, std::move(h), net.V, true);
 }
 
 Outputs wide_masked_lm(Net& net, const Program& program, Tensor hidden) {
@@ -456,15 +459,6 @@ Outputs bert_choice(Net& net, const Program&, Tensor hidden) {
 
 namespace {
 
-constexpr HeadForward kBertHeads[] = {{Head::kMaskedLm, masked_lm},
-                                      {Head::kCausalLm, causal_lm},
-                                      {Head::kPreTraining, bert_pre_training},
-                                      {Head::kNextSentence, bert_next_sentence},
-                                      {Head::kSequenceClassification, bert_sequence},
-                                      {Head::kTokenClassification, encoder_tokens},
-                                      {Head::kQuestionAnswering, encoder_span},
-                                      {Head::kMultipleChoice, bert_choice},
-                                      {Head::kNone, bert_body}};
 constexpr HeadForward kRobertaHeads[] = {{Head::kMaskedLm, masked_lm},
                                          {Head::kCausalLm, causal_lm},
                                          {Head::kSequenceClassification, roberta_sequence},

@@ -10,6 +10,8 @@ namespace tidemark {
 struct BertHeadNames {
   const char *module, *dense, *norm, *decoder;
 };
+inline constexpr BertHeadNames kBertHead = {"cls.predictions", "cls.predictions.transform.dense",
+                                            "cls.predictions.transform.LayerNorm", "cls.predictions.decoder"};
 /// Where the parts of an encoder of BERT's kind are.
 struct BertNames {
   EmbeddingNames embeddings;
@@ -29,6 +31,8 @@ Outputs bert_next_sentence(Net& net, const Program& program, Tensor hidden);
 Outputs bert_choice(Net& net, const Program& program, Tensor hidden);
 /// BertLMPredictionHead.forward, RobertaLMHead.forward
 Tensor bert_lm_head(Net& net, Tensor hidden);
+/// What they do beside their biases: to that width, an activation, a norm, and words.
+Tensor bert_predictions(Net& net, const BertHeadNames& names, Tensor hidden, Dim width, Activation activation);
 /// ForMaskedLMLoss, which works on an fp32 copy.
 Outputs wide_masked_lm(Net& net, const Program& program, Tensor hidden);
 /// A body with its pooler.
@@ -39,5 +43,16 @@ Outputs encoder_span(Net& net, const Program& program, Tensor hidden);
 Outputs roberta_sequence(Net& net, const Program& program, Tensor hidden);
 /// BertForTokenClassification.forward
 Outputs encoder_tokens(Net& net, const Program& program, Tensor hidden);
+
+/// The classes of BERT's file.
+inline constexpr HeadForward kBertHeads[] = {{Head::kMaskedLm, masked_lm},
+                                             {Head::kCausalLm, causal_lm},
+                                             {Head::kPreTraining, bert_pre_training},
+                                             {Head::kNextSentence, bert_next_sentence},
+                                             {Head::kSequenceClassification, bert_sequence},
+                                             {Head::kTokenClassification, encoder_tokens},
+                                             {Head::kQuestionAnswering, encoder_span},
+                                             {Head::kMultipleChoice, bert_choice},
+                                             {Head::kNone, bert_body}};
 
 }  // namespace tidemark

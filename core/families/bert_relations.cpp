@@ -31,17 +31,13 @@ constexpr const char* kLayoutEmbeddings =
 constexpr const char* kLayoutModel = "transformers 5.12 models/layoutlm/modeling_layoutlm.py: LayoutLMModel.forward";
 constexpr const char* kLayoutLayer = "transformers 5.12 models/layoutlm/modeling_layoutlm.py: LayoutLMLayer.forward";
 
-/// A head's parts where they are called as BERT's.
-constexpr BertHeadNames kPredictions = {"cls.predictions", "cls.predictions.transform.dense",
-                                        "cls.predictions.transform.LayerNorm", "cls.predictions.decoder"};
-
 }  // namespace
 
 extern const BertNames kMegatronBertNames = {
     {"bert.embeddings", "bert.embeddings.word_embeddings", "bert.embeddings.token_type_embeddings",
      "bert.embeddings.position_embeddings", nullptr},
     "bert.pooler.dense",
-    kPredictions};
+    kBertHead};
 extern const BertNames kRemBertNames = {
     {"rembert.embeddings", "rembert.embeddings.word_embeddings", "rembert.embeddings.token_type_embeddings",
      "rembert.embeddings.position_embeddings", "rembert.embeddings.LayerNorm"},
@@ -51,7 +47,7 @@ extern const BertNames kLayoutLmNames = {
     {"layoutlm.embeddings", "layoutlm.embeddings.word_embeddings", "layoutlm.embeddings.token_type_embeddings",
      "layoutlm.embeddings.position_embeddings", "layoutlm.embeddings.LayerNorm"},
     "layoutlm.pooler.dense",
-    kPredictions};
+    kBertHead};
 
 namespace {
 
@@ -210,11 +206,7 @@ Tensor rembert_layer(Net& net, Tensor hidden) {
 // The decoder's weight is its own: of another width.
 Tensor rembert_lm_head(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kRemBertHead);
-  const BertHeadNames& names = kRemBertNames.head;
-  Tensor h = net.linear(names.dense, std::move(hidden), Dim(net.arch.pooler_size), true);
-  h = activate(net.arch.activation, std::move(h));
-  h = net.layer_norm(names.norm, std::move(h));
-  return net.lm_head(names.decoder, std::move(h), net.V, true);
+  return bert_predictions(net, kRemBertNames.head, std::move(hidden), Dim(net.arch.pooler_size), net.arch.activation);
 }
 
 Outputs rembert_choice(Net& net, const Program&, Tensor hidden) {
@@ -269,12 +261,9 @@ Tensor roformer_layer(Net& net, Tensor hidden) {
 Tensor roformer_lm_head(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kRoFormerHead);
   if (!net.arch.tie_word_embeddings) {
-    const Tensor unread = net.parameter(kPredictions.module, "bias", Shape{net.V});
+    const Tensor unread = net.parameter(kBertHead.module, "bias", Shape{net.V});
   }
-  Tensor h = net.linear(kPredictions.dense, std::move(hidden), Dim(net.arch.embedding_dim), true);
-  h = activate(net.arch.activation, std::move(h));
-  h = net.layer_norm(kPredictions.norm, std::move(h));
-  return net.lm_head(kPredictions.decoder, std::move(h), net.V, true);
+  return bert_predictions(net, kBertHead, std::move(hidden), Dim(net.arch.embedding_dim), net.arch.activation);
 }
 
 Outputs roformer_sequence(Net& net, const Program&, Tensor hidden) {
@@ -367,15 +356,6 @@ Outputs pooled_beside(Net& net, const Program& program, Tensor hidden) {
 
 // -- rows -------------------------------------------------------------------------------------------------------------
 
-constexpr HeadForward kMegatronHeads[] = {{Head::kMaskedLm, masked_lm},
-                                          {Head::kCausalLm, causal_lm},
-                                          {Head::kPreTraining, bert_pre_training},
-                                          {Head::kNextSentence, bert_next_sentence},
-                                          {Head::kSequenceClassification, bert_sequence},
-                                          {Head::kTokenClassification, encoder_tokens},
-                                          {Head::kQuestionAnswering, encoder_span},
-                                          {Head::kMultipleChoice, bert_choice},
-                                          {Head::kNone, bert_body}};
 constexpr HeadForward kRemBertHeads[] = {{Head::kMaskedLm, masked_lm},
                                          {Head::kCausalLm, causal_lm},
                                          {Head::kSequenceClassification, bert_sequence},
@@ -403,7 +383,7 @@ constexpr ClassSuffix kLayoutClasses[] = {{"ForMaskedLM", Head::kMaskedLm},
 
 const Program kMegatronProgram = {.forward = one_stack<megatron_embed, megatron_layer, megatron_norm>,
                                   .lm_head = bert_lm_head,
-                                  .heads = kMegatronHeads,
+                                  .heads = kBertHeads,
                                   .attention = kEagerAlone};
 const Program kRemBertProgram = {.forward = one_stack<rembert_embed, rembert_layer, no_norm>,
                                  .lm_head = rembert_lm_head,

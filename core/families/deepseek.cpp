@@ -206,6 +206,22 @@ Tensor queries(Net& net, const Tensor& x, Tensor& narrow_queries) {
   return net.linear("self_attn.q_b_proj", std::move(q), width);
 }
 
+}  // namespace
+
+Tensor index_products(Net& net, const Tensor& q, const Tensor& keys) {
+  const Dim heads = q.dim(2), width = q.dim(3), n = keys.dim(1);
+  Tensor left = to(q, Dtype::kFp32);
+  Tensor right = to(transpose(keys, -1, -2), Dtype::kFp32);
+  left = lower_precision(std::move(left));
+  right = lower_precision(std::move(right));
+  // matmul broadcasts the keys over the queries' places: a copy of them for each place where the batch has rows.
+  right = reshape(expand(unsqueeze(std::move(right), 1), Shape{net.B, net.S, width, n}), Shape{net.T, width, n});
+  left = reshape(std::move(left), Shape{net.T, heads, width});
+  return matmul(left, right);
+}
+
+namespace {
+
 // DeepseekV32Indexer.forward, GlmMoeDsaIndexer.forward: which tokens each token attends to, [B, S, k] int32. Scores are
 // made of all pairs, by head, in fp32; nothing here is ever trained.
 Tensor chosen_tokens(Net& net, const Tensor& x, const Tensor& narrow_queries, const Tensor& mask) {
@@ -225,18 +241,7 @@ Tensor chosen_tokens(Net& net, const Tensor& x, const Tensor& narrow_queries, co
   const Tensor q_turned = rotate_by(q_parts.part[0], cos, sin), k_turned = rotate_by(k_parts.part[0], cos, sin);
   q = cat({&q_turned, &q_parts.part[1]}, -1);
   k = view(cat({&k_turned, &k_parts.part[1]}, -1), Shape{net.B, net.S, width});
-  Tensor scores;
-  {
-    Tensor left = to(q, Dtype::kFp32);
-    Tensor right = to(transpose(k, -1, -2), Dtype::kFp32);
-    left = lower_precision(std::move(left));
-    right = lower_precision(std::move(right));
-    // matmul broadcasts the keys over the queries' places: a copy of them for each place where the batch has rows.
-    right =
-        reshape(expand(unsqueeze(std::move(right), 1), Shape{net.B, net.S, width, net.S}), Shape{net.T, width, net.S});
-    left = view(std::move(left), Shape{net.T, heads, width});
-    scores = matmul(left, right);
-  }
+  Tensor scores = index_products(net, q, k);
   scores = mul_scalar(std::move(scores));
   {
     Tensor positive = relu(scores);

@@ -147,13 +147,8 @@ void keep(Net& net, Tensor entry) {
 // `_keep_in_fp32_modules_strict` names all norms: what they return is fp32.
 Tensor norm(Net& net, const char* name, Tensor x_in) {
   Scope in(net.tape, name, kNorm);
-  const Dtype input_dtype = x_in.dtype();
   Tensor weight = net.fp32_parameter(name, "weight", Shape{x_in.dim(-1)}, true);
-  Tensor h = to(std::move(x_in), Dtype::kFp32);
-  MeanSquare square = mean_square(h);
-  h = mul(std::move(h), std::move(square.root));
-  Tensor n = to(h, input_dtype);
-  return mul(std::move(weight), std::move(n));
+  return normed_by(std::move(weight), std::move(x_in));
 }
 
 Tensor bare_norm(Net& net, const char* name, Tensor x_in) {
@@ -170,22 +165,9 @@ Tensor bare_norm(Net& net, const char* name, Tensor x_in) {
   return mul(x, std::move(root));
 }
 
-/// Tables of half the columns that rotate, for queries and keys, or for stretches.
-struct Tables {
-  Tensor cos, sin;
-};
-
-Tables tables(Net& net, Dim rows, Dim length, Dtype dtype) {
-  Scope in(net.tape, "rotary_emb", kRotary);
-  Tape& t = net.tape;
-  const Shape shape{rows, length, Dim(net.arch.latent.rope_dim / 2)};
-  const Tensor positions = t.allocate(Shape{rows, Dim(1), length}, Dtype::kFp32, "position_ids.float()");
-  const Tensor freqs = t.allocate(shape, Dtype::kFp32, "bmm");
-  Tensor cos = t.allocate(shape, Dtype::kFp32, "cos");
-  cos = t.allocate(shape, Dtype::kFp32, "mul");
-  Tensor sin = t.allocate(shape, Dtype::kFp32, "sin");
-  sin = t.allocate(shape, Dtype::kFp32, "mul");
-  return {to(cos, dtype), to(sin, dtype)};
+// For queries and keys, or for stretches.
+HalfTables tables(Net& net, Dim rows, Dim length, Dtype dtype) {
+  return half_tables(net, kRotary, rows, length, dtype, net.arch.latent.rope_dim);
 }
 
 void table_buffers(Net& net) {
@@ -194,7 +176,7 @@ void table_buffers(Net& net) {
 }
 
 // The trailing columns of x [B, heads, S, …], in fp32 as pairs of neighbours.
-Tensor turn(Net& net, Tensor x_in, const Tables& by) {
+Tensor turn(Net& net, Tensor x_in, const HalfTables& by) {
   Scope in(net.tape, "", kRotate);
   const Tensor x = std::move(x_in);
   const Shape& half = by.cos.shape();
@@ -245,7 +227,7 @@ Tensor pool(Net& net, const CompressorNames& names, const Windows& of) {
     compressed = sum_over(std::move(weighted), 2, false);
   }
   compressed = norm(net, names.norm, std::move(compressed));
-  const Tables by = tables(net, net.B, compressed.dim(1), compressed.dtype());
+  const HalfTables by = tables(net, net.B, compressed.dim(1), compressed.dtype());
   const Shape shape = compressed.shape();
   return view(turn(net, unsqueeze(std::move(compressed), 1), by), shape);
 }
@@ -315,16 +297,8 @@ Tensor later_stretches(Net& net, Dim n) {
 // DeepseekV4IndexerScorer.forward: [B, S, n] fp32.
 Tensor scores_of(Net& net, const Tensor& q, const Tensor& keys, const Tensor& x) {
   Scope in(net.tape, "self_attn.compressor.indexer.scorer", kScorer);
-  const Dim heads(net.arch.latent.index_heads), width(net.arch.latent.index_dim), n = keys.dim(1);
-  Tensor scores;
-  {
-    Tensor left = lower_precision(to(q, Dtype::kFp32));
-    Tensor right = lower_precision(to(transpose(keys, -1, -2), Dtype::kFp32));
-    // matmul broadcasts the keys over the queries' places: a copy of them for each place where the batch has rows.
-    right = reshape(expand(unsqueeze(std::move(right), 1), Shape{net.B, net.S, width, n}), Shape{net.T, width, n});
-    left = reshape(std::move(left), Shape{net.T, heads, width});
-    scores = matmul(left, right);
-  }
+  const Dim heads(net.arch.latent.index_heads), n = keys.dim(1);
+  Tensor scores = index_products(net, q, keys);
   scores = view(std::move(scores), Shape{net.B, net.S, heads, n});
   scores = relu(std::move(scores));
   scores = mul_scalar(std::move(scores));
@@ -343,7 +317,7 @@ Tensor chosen(Net& net, const Tensor& x, const Tensor& q_residual) {
   const Dim heads(a.index_heads), width(a.index_dim);
   table_buffers(net);
   const Tensor keys = compress(net, kInner, x, width, net.arch.compressed.few, true);
-  const Tables by = tables(net, Dim(1), net.S, x.dtype());
+  const HalfTables by = tables(net, Dim(1), net.S, x.dtype());
   Tensor q = net.linear("self_attn.compressor.indexer.q_b_proj", q_residual, Dim(a.index_heads * a.index_dim));
   q = split_heads(net, std::move(q), heads, width);
   q = transpose(turn(net, q, by), 1, 2);
@@ -394,35 +368,7 @@ Compressed compress_few(Net& net, const Tensor& x, const Tensor& q_residual) {
   return made;
 }
 
-// combined_logits - combined_logits.max(dim=-1, keepdim=True).values
-Tensor less_their_maximum(Tensor logits_in) {
-  const Tensor logits = std::move(logits_in);
-  Tensor maximum = topk(logits, Dim(1)).values;
-  return sub(logits, std::move(maximum));
-}
-
 // -- attention -------------------------------------------------------------------------------------------------------
-
-Tensor attend(Net& net, const Tensor& q, const Tensor& kv, const Tensor& mask) {
-  Scope in(net.tape, "self_attn", kEager);
-  net.attention_kernel = "eager";
-  const Tensor sinks_of = net.fp32_parameter("self_attn", "sinks", Shape{net.A}, true);
-  const Tensor k = repeat_kv(kv, net.A.n()), v = repeat_kv(kv, net.A.n());
-  Tensor weights = matmul(q, transpose(k, 2, 3));
-  weights = mul_scalar(std::move(weights));
-  if (mask.defined()) weights = add(std::move(weights), mask);
-  Tensor sinks = view(sinks_of, Shape{Dim(1), net.A, Dim(1), Dim(1)});
-  sinks = expand(std::move(sinks), Shape{net.B, net.A, net.S, Dim(1)});
-  Tensor combined = cat({&weights, &sinks}, -1);
-  combined = less_their_maximum(std::move(combined));
-  const Tensor probabilities = softmax(combined, combined.dtype());
-  const Tensor scores = narrow(probabilities, -1, 0, kv.dim(2));
-  weights = dropout(scores, net.arch.attention_dropout);
-  weights = to(std::move(weights), v.dtype());
-  net.attention_weights = weights;
-  Tensor out = matmul(weights, v);
-  return contiguous(transpose(std::move(out), 1, 2));
-}
 
 // DeepseekV4GroupedLinear.forward: each group of heads by its own part of the weight.
 Tensor grouped_output(Net& net, Tensor out) {
@@ -440,8 +386,8 @@ Tensor self_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attn", kAttention);
   const Tensor x = std::move(hidden);
   const std::uint8_t kind = kind_of(net) & kAttends;
-  const Tables by =
-      kind == kSliding ? Tables{net.shared.cos, net.shared.sin} : Tables{net.shared.local_cos, net.shared.local_sin};
+  const HalfTables by = kind == kSliding ? HalfTables{net.shared.cos, net.shared.sin}
+                                         : HalfTables{net.shared.local_cos, net.shared.local_sin};
   const Tensor q_residual =
       norm(net, "self_attn.q_a_norm", net.linear("self_attn.q_a_proj", x, Dim(net.arch.latent.query_rank)));
   Tensor q = net.linear("self_attn.q_b_proj", q_residual, net.Q);
@@ -467,9 +413,13 @@ Tensor self_attention(Net& net, Tensor hidden) {
       mask = cat({&mask, &bias}, -1);
     }
   }
-  Tensor out = attend(net, q, kv, mask);
+  AttentionOptions options;
+  options.mask = mask;
+  options.dropout = net.arch.attention_dropout;
+  const Tensor sinks = net.fp32_parameter("self_attn", "sinks", Shape{net.A}, true);
+  Tensor out = attend_with_sinks(net, kEager, q, kv, kv, sinks, options);
   {
-    const Tables back{by.cos, net.tape.allocate(by.sin.shape(), by.sin.dtype(), "neg")};
+    const HalfTables back{by.cos, net.tape.allocate(by.sin.shape(), by.sin.dtype(), "neg")};
     out = turn(net, transpose(std::move(out), 1, 2), back);
     out = transpose(std::move(out), 1, 2);
   }
@@ -631,8 +581,8 @@ Tensor embed(Net& net) {
   make_causal_masks(net, embeds, {true, false, false});
   table_buffers(net);
   Tensor hidden = contiguous(expand(unsqueeze(embeds, 2), Shape{net.B, net.S, streams, net.H}));
-  Tables main = tables(net, Dim(1), net.S, embeds.dtype());
-  Tables of_stretches = tables(net, Dim(1), net.S, embeds.dtype());
+  HalfTables main = tables(net, Dim(1), net.S, embeds.dtype());
+  HalfTables of_stretches = tables(net, Dim(1), net.S, embeds.dtype());
   net.shared.cos = std::move(main.cos);
   net.shared.sin = std::move(main.sin);
   net.shared.local_cos = std::move(of_stretches.cos);
@@ -694,8 +644,7 @@ void check(const Architecture& architecture, const TrainingJob& job, Issues& iss
       job.method == Method::kFull ||
       (adapts && (names(targets, "q_b_proj") || names(targets, "kv_proj") || names(targets, "gate_proj")));
   check_reducer(job, indexes && reached, issues);
-  const bool casts = job.data_parallel.is_sharded() && job.data_parallel.sharding >= Sharding::kZero1;
-  if (is_half(job.recipe.weights) && !job.recipe.autocast && !casts) {
+  if (is_half(job.recipe.weights) && !job.recipe.autocast && !job.runs_deepspeed()) {
     issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/precision",
                       "DeepSeek-V4's norms stay in fp32, and linear layers of 16 bits refuse what they return. Use "
                       "\"bf16_amp\" or \"amp_bf16\".",

@@ -103,13 +103,15 @@ Tensor less_their_maximum(Tensor logits_in) {
   return sub(logits, std::move(maximum));
 }
 
-Tensor attend(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const Tensor& sinks_in, const AttentionOptions& o) {
-  Scope in(net.tape, "self_attn", kEager);
+}  // namespace
+
+Tensor attend_with_sinks(Net& net, const char* source, const Tensor& q, const Tensor& k_in, const Tensor& v_in,
+                         const Tensor& sinks_in, const AttentionOptions& o) {
+  Scope in(net.tape, "self_attn", source);
   net.attention_kernel = "eager";
-  const Tensor q = std::move(q_in), k_arg = std::move(k_in), v_arg = std::move(v_in);
-  const Count times = q.size(1) / k_arg.size(1);
-  const Tensor k = repeat_kv(k_arg, times);
-  const Tensor v = repeat_kv(v_arg, times);
+  const Count times = q.size(1) / k_in.size(1);
+  const Tensor k = repeat_kv(k_in, times);
+  const Tensor v = repeat_kv(v_in, times);
   Tensor weights = matmul(q, transpose(k, 2, 3));
   weights = mul_scalar(std::move(weights));
   if (o.mask.defined()) weights = add(std::move(weights), o.mask);
@@ -118,14 +120,15 @@ Tensor attend(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const Tensor& sin
   Tensor combined = cat({&weights, &sinks}, -1);
   combined = less_their_maximum(std::move(combined));
   const Tensor probabilities = softmax(combined, combined.dtype());
-  const Tensor scores = narrow(probabilities, -1, 0, net.S);
+  const Tensor scores = narrow(probabilities, -1, 0, k.dim(2));
   weights = dropout(scores, o.dropout);
   weights = to(std::move(weights), v.dtype());
   net.attention_weights = weights;
   Tensor out = matmul(weights, v);
-  out = contiguous(transpose(std::move(out), 1, 2));
-  return reshape(std::move(out), Shape{net.B, net.S, net.Q});
+  return contiguous(transpose(std::move(out), 1, 2));
 }
+
+namespace {
 
 Tensor self_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attn", kAttention);
@@ -146,8 +149,9 @@ Tensor self_attention(Net& net, Tensor hidden) {
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;
   const Tensor sinks = net.parameter("self_attn", "sinks", Shape{net.A});
-  Tensor out =
-      is_fused(net.job) ? flash_attention_forward(net, q, k, v, options) : attend(net, q, k, v, sinks, options);
+  Tensor out = is_fused(net.job)
+                   ? flash_attention_forward(net, q, k, v, options)
+                   : reshape(attend_with_sinks(net, kEager, q, k, v, sinks, options), Shape{net.B, net.S, net.Q});
   return net.linear("self_attn.o_proj", std::move(out), net.H, net.arch.attention_out_bias);
 }
 

@@ -293,10 +293,15 @@ std::string full_name_of(const Architecture& architecture, std::string_view path
   return name_within_body(architecture, path, "text_model.");
 }
 
-constexpr ClassFacts kTwoFacts = {
-    .no_split = NoSplit::kAbsentToo, .pictures = PictureRule::kLongestSide, .tiles = true, .full_name = full_name_of};
-constexpr ClassFacts kFacts = {
-    .no_split = NoSplit::kAbsentToo, .pictures = PictureRule::kFourTiles, .full_name = full_name_of};
+constexpr ClassFacts kTwoFacts = {.no_split = NoSplit::kAbsentToo,
+                                  .divides_tower_layers = true,
+                                  .pictures = PictureRule::kLongestSide,
+                                  .tiles = true,
+                                  .full_name = full_name_of};
+constexpr ClassFacts kFacts = {.no_split = NoSplit::kAbsentToo,
+                               .divides_tower_layers = true,
+                               .pictures = PictureRule::kFourTiles,
+                               .full_name = full_name_of};
 
 }  // namespace
 

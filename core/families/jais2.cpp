@@ -23,26 +23,11 @@ constexpr const char* kLayer = "transformers 5.12 models/jais2/modeling_jais2.py
 constexpr const char* kMlp = "transformers 5.12 models/jais2/modeling_jais2.py: Jais2MLP.forward";
 
 Tensor feed_forward(Net& net, Tensor hidden) {
-  Scope in(net.tape, "mlp", kMlp);
-  const Tensor x = std::move(hidden);
-  Tensor h = net.linear("mlp.up_proj", x, net.F, net.arch.mlp_bias);
-  {
-    Scope act(net.tape, "mlp.act_fn", kMlp);
-    h = activate(net.arch.activation, std::move(h));
-  }
-  return net.linear("mlp.down_proj", std::move(h), net.H, net.arch.mlp_bias);
+  return ungated_mlp(net, std::move(hidden), kMlp);
 }
 
 Tensor layer(Net& net, Tensor hidden) {
-  Scope in(net.tape, "", kLayer);
-  Tensor residual = std::move(hidden);
-  Tensor h = net.layer_norm("input_layernorm", residual);
-  h = llama_attention(net, std::move(h));
-  h = add(residual, std::move(h));
-  residual = h;
-  h = net.layer_norm("post_attention_layernorm", std::move(h));
-  h = feed_forward(net, std::move(h));
-  return add(std::move(residual), std::move(h));
+  return pre_norm_layer(net, std::move(hidden), kLayer, llama_attention, feed_forward, affine_norm);
 }
 
 Tensor norm(Net& net, Tensor hidden) {

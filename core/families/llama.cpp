@@ -226,14 +226,18 @@ Tensor qkv_attention(Net& net, Tensor hidden, const char* source, Turn turn, Att
   return dropout(std::move(out), net.arch.residual_dropout);
 }
 
-Tensor pre_norm_layer(Net& net, Tensor hidden, const char* source, Branch attention, Branch feed_forward) {
+Tensor affine_norm(Net& net, const char* name, Tensor x) {
+  return net.layer_norm(name, std::move(x));
+}
+
+Tensor pre_norm_layer(Net& net, Tensor hidden, const char* source, Branch attention, Branch feed_forward, Norm norm) {
   Scope in(net.tape, "", source);
   Tensor residual = std::move(hidden);
-  Tensor h = rms_norm(net, "input_layernorm", residual);
+  Tensor h = norm(net, "input_layernorm", residual);
   h = run_divided(net, std::move(h), attention);
   h = add(residual, std::move(h));
   residual = h;
-  h = rms_norm(net, "post_attention_layernorm", std::move(h));
+  h = norm(net, "post_attention_layernorm", std::move(h));
   h = run_divided(net, std::move(h), feed_forward);
   return add(std::move(residual), std::move(h));
 }

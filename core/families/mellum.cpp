@@ -8,16 +8,7 @@ namespace {
 
 // transformers 5.12.1 models/mellum/configuration_mellum.py: MellumConfig.
 void read_config(ConfigFields& fields, Architecture& architecture) {
-  read_dimensions(fields, architecture, 131072);
-  read_kv_heads(fields, architecture, 4);
-  read_head_dim(fields, architecture, 128);
-  architecture.rotary_dim = architecture.head_dim;
-  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
-  architecture.attention_bias = fields.flag({"attention_bias"}, false);
-  architecture.attention_out_bias = architecture.attention_bias;
-  architecture.qk_norm = true;
-  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
-  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+  read_qwen3_sizes(fields, architecture, 131072, 4, 128);
   const Count window = fields.nullable({"sliding_window"}, 1024).value_or(0);
   if (const auto types = read_layer_types(fields, architecture)) {
     architecture.sliding_window = window;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "core/layers/moe.hpp"
 #include "core/model/config_fields.hpp"
 
@@ -7,6 +9,10 @@
 /// the family that it is named after.
 namespace tidemark {
 
+/// What Qwen3Config, Qwen3MoeConfig and MellumConfig have in common: sizes, and a norm of head width on q and k
+/// (modeling_qwen3.py: Qwen3Attention); each has defaults of its own.
+void read_qwen3_sizes(ConfigFields& fields, Architecture& architecture, Count max_positions, Count kv_heads,
+                      std::optional<Count> head_dim);
 /// Qwen3Attention.forward: Llama's with a norm over each head of q and k.
 Tensor qwen3_attention(Net& net, Tensor hidden);
 /// MixtralSparseMoeBlock.forward
@@ -39,6 +45,13 @@ void read_ernie4_5_experts(ConfigFields& fields, Architecture& architecture);
 
 /// MiniMaxM2TopKRouter.forward: sigmoids, a correction in the choice alone; the weights stay in fp32.
 Routing minimax_m2_routing(Net& net, const Tensor& hidden);
+/// The eager attention of GPT-OSS and DeepSeek-V4, in whose softmax a learned number of each head, `sinks` [A], takes
+/// part: q [B, A, S, hd], k and v of as many heads or fewer; [B, S, A, hd]. `source` says whose file.
+Tensor attend_with_sinks(Net& net, const char* source, const Tensor& q, const Tensor& k, const Tensor& v,
+                         const Tensor& sinks, const AttentionOptions& options);
+/// The products of an indexer's queries [B, S, heads, width] and keys [B, n, width], in fp32 or as autocast has them:
+/// [T, heads, n].
+Tensor index_products(Net& net, const Tensor& q, const Tensor& keys);
 /// GptOssExperts._apply_gate, of columns that are told apart.
 Tensor clamped_glu(Tensor gate, Tensor up);
 

@@ -51,15 +51,7 @@ Tensor feed_forward(Net& net, Tensor hidden) {
 }
 
 Tensor layer(Net& net, Tensor hidden) {
-  Scope in(net.tape, "", kLayer);
-  Tensor residual = std::move(hidden);
-  Tensor h = l2_norm(net, "input_layernorm", residual);
-  h = self_attention(net, std::move(h));
-  h = add(residual, std::move(h));
-  residual = h;
-  h = l2_norm(net, "post_attention_layernorm", std::move(h));
-  h = feed_forward(net, std::move(h));
-  return add(std::move(residual), std::move(h));
+  return pre_norm_layer(net, std::move(hidden), kLayer, self_attention, feed_forward, l2_norm);
 }
 
 Tensor norm(Net& net, Tensor hidden) {

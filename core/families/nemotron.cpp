@@ -55,26 +55,11 @@ Tensor self_attention(Net& net, Tensor hidden) {
 }
 
 Tensor mlp(Net& net, Tensor hidden) {
-  Scope in(net.tape, "mlp", kMlp);
-  const Tensor x = std::move(hidden);
-  Tensor h = net.linear("mlp.up_proj", x, net.F, net.arch.mlp_bias);
-  {
-    Scope act(net.tape, "mlp.act_fn", kMlp);
-    h = activate(net.arch.activation, std::move(h));
-  }
-  return net.linear("mlp.down_proj", std::move(h), net.H, net.arch.mlp_bias);
+  return ungated_mlp(net, std::move(hidden), kMlp);
 }
 
 Tensor layer(Net& net, Tensor hidden) {
-  Scope in(net.tape, "", kLayer);
-  Tensor residual = std::move(hidden);
-  Tensor h = nemotron_norm(net, "input_layernorm", residual);
-  h = self_attention(net, std::move(h));
-  h = add(residual, std::move(h));
-  residual = h;
-  h = nemotron_norm(net, "post_attention_layernorm", std::move(h));
-  h = mlp(net, std::move(h));
-  return add(std::move(residual), std::move(h));
+  return pre_norm_layer(net, std::move(hidden), kLayer, self_attention, mlp, nemotron_norm);
 }
 
 Tensor norm(Net& net, Tensor hidden) {
@@ -87,6 +72,18 @@ Tensor head(Net& net, Tensor hidden) {
 }
 
 }  // namespace
+
+Tensor ungated_mlp(Net& net, Tensor hidden, const char* source) {
+  Scope in(net.tape, "mlp", source);
+  const Tensor x = std::move(hidden);
+  const bool bias = net.arch.mlp_bias;
+  Tensor h = net.linear("mlp.up_proj", x, net.F, bias);
+  {
+    Scope act(net.tape, "mlp.act_fn", source);
+    h = activate(net.arch.activation, std::move(h));
+  }
+  return net.linear("mlp.down_proj", std::move(h), net.H, bias);
+}
 
 // NEMOTRON_ATTENTION_CLASSES names no flash_attention_3.
 const Program kNemotronProgram = {

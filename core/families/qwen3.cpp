@@ -5,19 +5,9 @@
 namespace tidemark {
 namespace {
 
-// transformers 5.12.1 models/qwen3/configuration_qwen3.py: Qwen3Config. Heads of 128 whatever the width, and a norm of
-// head width on q and k (modeling_qwen3.py: Qwen3Attention).
+// transformers 5.12.1 models/qwen3/configuration_qwen3.py: Qwen3Config. Heads of 128 whatever the width.
 void read_qwen3_config(ConfigFields& fields, Architecture& architecture) {
-  read_dimensions(fields, architecture, 32768);
-  read_kv_heads(fields, architecture, 32);
-  read_head_dim(fields, architecture, 128);
-  architecture.rotary_dim = architecture.head_dim;
-  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
-  architecture.attention_bias = fields.flag({"attention_bias"}, false);
-  architecture.attention_out_bias = architecture.attention_bias;
-  architecture.qk_norm = true;
-  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
-  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+  read_qwen3_sizes(fields, architecture, 32768, 32, 128);
   read_qwen_window(fields, architecture);
 }
 
@@ -25,6 +15,20 @@ constexpr const char* kLayer = "transformers 5.12 models/qwen3/modeling_qwen3.py
 constexpr const char* kAttention = "transformers 5.12 models/qwen3/modeling_qwen3.py: Qwen3Attention.forward";
 
 }  // namespace
+
+void read_qwen3_sizes(ConfigFields& fields, Architecture& architecture, Count max_positions, Count kv_heads,
+                      std::optional<Count> head_dim) {
+  read_dimensions(fields, architecture, max_positions);
+  read_kv_heads(fields, architecture, kv_heads);
+  read_head_dim(fields, architecture, head_dim);
+  architecture.rotary_dim = architecture.head_dim;
+  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
+  architecture.attention_bias = fields.flag({"attention_bias"}, false);
+  architecture.attention_out_bias = architecture.attention_bias;
+  architecture.qk_norm = true;
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+}
 
 Tensor qwen3_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attn", kAttention);

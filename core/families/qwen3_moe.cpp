@@ -9,16 +9,7 @@ namespace {
 // transformers 5.12.1 models/qwen3_moe/configuration_qwen3_moe.py: Qwen3MoeConfig. It has no `head_dim` of its own: the
 // modelling file takes it where the file has it (Qwen3MoeAttention). No layer slides by its kind.
 void read_qwen3_moe_config(ConfigFields& fields, Architecture& architecture) {
-  read_dimensions(fields, architecture, 32768);
-  read_kv_heads(fields, architecture, 4);
-  read_head_dim(fields, architecture);
-  architecture.rotary_dim = architecture.head_dim;
-  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
-  architecture.attention_bias = fields.flag({"attention_bias"}, false);
-  architecture.attention_out_bias = architecture.attention_bias;
-  architecture.qk_norm = true;
-  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
-  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+  read_qwen3_sizes(fields, architecture, 32768, 4, std::nullopt);
   const bool slides = fields.flag({"use_sliding_window"}, false);
   const Count window = fields.nullable({"sliding_window"}, 4096).value_or(0);
   slide_everywhere(architecture, slides ? window : 0);

@@ -83,10 +83,15 @@ Tensor fused_gate_mlp(Net& net, Tensor x, const char* source);
 Tensor llama_mlp(Net& net, Tensor x);
 /// LlamaDecoderLayer.forward around the attention and the feed-forward of another file; `source` says which.
 using Branch = Tensor (*)(Net& net, Tensor hidden);
-Tensor pre_norm_layer(Net& net, Tensor hidden, const char* source, Branch attention, Branch feed_forward);
+using Norm = Tensor (*)(Net& net, const char* name, Tensor x);
+Tensor pre_norm_layer(Net& net, Tensor hidden, const char* source, Branch attention, Branch feed_forward,
+                      Norm norm = rms_norm);
+/// nn.LayerNorm
+Tensor affine_norm(Net& net, const char* name, Tensor x);
+/// NemotronMLP.forward: up, activation, down; `source` says which file.
+Tensor ungated_mlp(Net& net, Tensor hidden, const char* source);
 /// GraniteDecoderLayer.forward: the same with each branch's result multiplied by a factor, around another file's norm
 /// and attention; `source` says which.
-using Norm = Tensor (*)(Net& net, const char* name, Tensor x);
 Tensor scaled_layer(Net& net, Tensor hidden, const char* source, Norm norm, Branch attention);
 
 }  // namespace tidemark

@@ -48,20 +48,11 @@ void inputs(Net& net) {
 Tensor pictures(Net& net) {
   Net& tower = net.part(net.arch.parts.front(), net.B, Dim(net.arch.parts.front().max_positions));
   tower.pixel_values = net.pixel_values;
-  Tensor hidden = siglip_tower(tower);
-  if (!tower.outer_locals.empty()) net.leaves.push_back(tower.outer_locals.back());
-  tower.outer_locals.clear();
-  return hidden;
+  return siglip_pooled(net, tower, siglip_tower(tower));
 }
 
 Tensor forward(Net& net) {
-  Scope in(net.tape, "", kModel);
-  Tensor hidden = pictures(net);
-  if (net.arch.head != Head::kNone) return hidden;
-  net.image_hidden_states = select(net.leaves.back(), 1);
-  net.leaves.push_back(std::move(hidden));
-  text_part(net, false, hidden);
-  return net.linear("text_model.head", select(std::move(hidden), 1), Dim(net.arch.pooler_size), true);
+  return siglip_forward(net, kModel, pictures);
 }
 
 Outputs image_classification(Net& net, const Program&, Tensor hidden) {
@@ -85,6 +76,22 @@ std::string full_name_of(const Architecture&, std::string_view path) {
 constexpr ClassFacts kFacts = {.no_split = NoSplit::kEmbeddings, .full_name = full_name_of};
 
 }  // namespace
+
+Tensor siglip_pooled(Net& net, Net& tower, Tensor hidden) {
+  if (!tower.outer_locals.empty()) net.leaves.push_back(tower.outer_locals.back());
+  tower.outer_locals.clear();
+  return hidden;
+}
+
+Tensor siglip_forward(Net& net, const char* source, Tensor (*pictures)(Net& net)) {
+  Scope in(net.tape, "", source);
+  Tensor hidden = pictures(net);
+  if (net.arch.head != Head::kNone) return hidden;
+  net.image_hidden_states = select(net.leaves.back(), 1);
+  net.leaves.push_back(std::move(hidden));
+  text_part(net, false, hidden);
+  return net.linear("text_model.head", select(std::move(hidden), 1), Dim(net.arch.pooler_size), true);
+}
 
 Outputs siglip_contrastive(Net& net, const Program&, Tensor text) {
   Scope in(net.tape, "", kModel);

@@ -163,19 +163,11 @@ Tensor pictures(Net& net) {
   const std::vector<PatchGrid> all(static_cast<std::size_t>(net.tape.quotient(net.B.n(), 1)), grid(net));
   Tensor hidden = siglip2_tower(tower, all);
   tower.pixel_values.reset();
-  if (!tower.outer_locals.empty()) net.leaves.push_back(tower.outer_locals.back());
-  tower.outer_locals.clear();
-  return hidden;
+  return siglip_pooled(net, tower, std::move(hidden));
 }
 
 Tensor forward(Net& net) {
-  Scope in(net.tape, "", kModel);
-  Tensor hidden = pictures(net);
-  if (net.arch.head != Head::kNone) return hidden;
-  net.image_hidden_states = select(net.leaves.back(), 1);
-  net.leaves.push_back(std::move(hidden));
-  text_part(net, false, hidden);
-  return net.linear("text_model.head", select(std::move(hidden), 1), Dim(net.arch.pooler_size), true);
+  return siglip_forward(net, kModel, pictures);
 }
 
 // The mean over those patches that are none of the padding.

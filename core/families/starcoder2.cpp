@@ -58,15 +58,7 @@ Tensor mlp(Net& net, Tensor hidden) {
 }
 
 Tensor layer(Net& net, Tensor hidden) {
-  Scope in(net.tape, "", kLayer);
-  Tensor residual = std::move(hidden);
-  Tensor h = net.layer_norm("input_layernorm", residual);
-  h = llama_attention(net, std::move(h));
-  h = add(residual, std::move(h));
-  residual = h;
-  h = net.layer_norm("post_attention_layernorm", std::move(h));
-  h = mlp(net, std::move(h));
-  return add(std::move(residual), std::move(h));
+  return pre_norm_layer(net, std::move(hidden), kLayer, llama_attention, mlp, affine_norm);
 }
 
 Tensor norm(Net& net, Tensor hidden) {

@@ -98,6 +98,10 @@ Tensor sam_convolution(Net& net, const char* name, Tensor x, Dim out, Count kern
 Tensor siglip_head(Net& net, const Tensor& hidden, const Tensor& mask = {});
 /// SiglipTextConfig, of which the whole takes its sizes; Siglip2TextConfig has the same keys.
 void read_siglip_text(ConfigFields& fields, Architecture& text);
+/// A tower's last hidden state; what its head made of it becomes the last of `leaves`.
+Tensor siglip_pooled(Net& net, Net& tower, Tensor hidden);
+/// SiglipModel.forward, or that of a class which sees alone; `pictures` ends in siglip_pooled.
+Tensor siglip_forward(Net& net, const char* source, Tensor (*pictures)(Net& net));
 /// SiglipModel.forward behind both towers: a sigmoid per pair, right or wrong (siglip.cpp).
 Outputs siglip_contrastive(Net& net, const Program& program, Tensor text);
 

@@ -630,6 +630,10 @@ struct TrainingJob {
   /// Routed experts lie in host memory and are computed there.
   bool has_experts_on_host() const { return experts >= ExpertsKernel::kHostBf16; }
   /// Megatron-Core runs the step, with its own code of the model; or what it was, with DeepSpeed's engine.
+  /// DeepSpeed's engine runs the model.
+  bool runs_deepspeed() const {
+    return data_parallel.is_sharded() && data_parallel.sharding >= Sharding::kZero1 && !is_megatron();
+  }
   bool is_megatron() const { return framework.name == "megatron" || is_megatron_deepspeed(); }
   /// BigScience's fork of Megatron-LM and DeepSpeed.
   bool is_megatron_deepspeed() const { return framework.name == "megatron-deepspeed"; }

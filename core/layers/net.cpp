@@ -33,17 +33,11 @@ void undivide(Net& net) {
   net.K = Dim(a.kv_size(), Symbol::kKeyValue);
 }
 
-// DeepSpeed 0.19.8 runtime/engine.py _configure_distributed_model: module.half(), module.bfloat16(), whatever
-// transformers has kept in fp32.
-bool casts_all(const TrainingJob& job) {
-  const DataParallel& how = job.data_parallel;
-  return how.is_sharded() && how.sharding >= Sharding::kZero1 && !job.is_megatron();
-}
-
 // transformers 5.12 modeling_utils.py _get_dtype_plan: `_keep_in_fp32_modules` counts in fp16 alone; until 4.57 also
-// beside packed weights (quantizers/base.py use_keep_in_fp32_modules).
+// beside packed weights (quantizers/base.py use_keep_in_fp32_modules). DeepSpeed 0.19.8 runtime/engine.py
+// _configure_distributed_model casts all of it back: module.half(), module.bfloat16().
 Dtype kept(Dtype dtype, const TrainingJob& job) {
-  if (casts_all(job)) return dtype;
+  if (job.runs_deepspeed()) return dtype;
   const bool packed = job.method == Method::kQlora && !job.framework.at_least(5, 0);
   return dtype == Dtype::kFp16 || packed ? Dtype::kFp32 : dtype;
 }
@@ -296,7 +290,7 @@ Tensor Net::fp32_parameter(const char* name, const char* leaf, const Shape& shap
   p.module = name;
   p.leaf = leaf;
   p.shape = shape;
-  p.dtype = casts_all(job) ? job.recipe.weights : Dtype::kFp32;
+  p.dtype = job.runs_deepspeed() ? job.recipe.weights : Dtype::kFp32;
   p.requires_grad = trained && trains(name, leaf);
   return adapted_matrix(name, leaf, declare(p));
 }

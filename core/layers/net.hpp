@@ -357,6 +357,8 @@ inline constexpr Count kUnslothKeeps = Count{1} << 20;
 void qkv_at_once(Net& net, const Tensor& x, bool bias);
 /// Llama's RMSNorm: fp32 inside, weight applied in the input's dtype. Liger's kernel when the job uses it.
 Tensor rms_norm(Net& net, const char* name, Tensor x);
+/// The same by a weight of another kind.
+Tensor normed_by(Tensor weight, Tensor x);
 /// position_ids of a forward that is given none: arange(S).unsqueeze(0).
 void make_position_ids(Net& net);
 /// Rotary tables [1, S, dim]: LlamaRotaryEmbedding.forward, which casts them to the activations' dtype.

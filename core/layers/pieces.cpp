@@ -32,6 +32,10 @@ Tensor rms_norm(Net& net, const char* name, Tensor x_in) {
   Tensor x = net.arrived(name, std::move(x_in));
   Tensor weight = net.parameter(name, "weight", Shape{x.dim(-1)});
   if (net.job.liger_rms_norm) return liger_rms_norm(std::move(x), std::move(weight));
+  return normed_by(std::move(weight), std::move(x));
+}
+
+Tensor normed_by(Tensor weight, Tensor x) {
   const Dtype input_dtype = x.dtype();
   Tensor h = to(std::move(x), Dtype::kFp32);
   MeanSquare square = mean_square(h);

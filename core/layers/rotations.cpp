@@ -194,20 +194,28 @@ Tensor turn_parts(const Tensor& x1, const Tensor& x2, const Tensor& cos, const T
   return cat({&first, &second}, -1);
 }
 
-void half_rotary_tables(Net& net, const char* source, Dtype dtype, Count dim) {
+HalfTables half_tables(Net& net, const char* source, Dim rows, Dim length, Dtype dtype, Count dim) {
   Scope in(net.tape, "rotary_emb", source);
   Tape& t = net.tape;
-  t.buffer("rotary_emb.inv_freq", dim / 2 * 4);
-  t.buffer("rotary_emb.original_inv_freq", dim / 2 * 4);
-  const Shape table{Dim(1), net.S, Dim(dim / 2)};
-  const Tensor positions = t.allocate(Shape{Dim(1), Dim(1), net.S}, Dtype::kFp32, "position_ids.float()");
+  const Shape table{rows, length, Dim(dim / 2)};
+  const Tensor positions = t.allocate(Shape{rows, Dim(1), length}, Dtype::kFp32, "position_ids.float()");
   const Tensor freqs = t.allocate(table, Dtype::kFp32, "bmm");
   Tensor cos = t.allocate(table, Dtype::kFp32, "cos");
   cos = t.allocate(table, Dtype::kFp32, "mul");
   Tensor sin = t.allocate(table, Dtype::kFp32, "sin");
   sin = t.allocate(table, Dtype::kFp32, "mul");
-  net.shared.cos = to(cos, dtype);
-  net.shared.sin = to(sin, dtype);
+  return {to(cos, dtype), to(sin, dtype)};
+}
+
+void half_rotary_tables(Net& net, const char* source, Dtype dtype, Count dim) {
+  {
+    Scope in(net.tape, "rotary_emb", source);
+    net.tape.buffer("rotary_emb.inv_freq", dim / 2 * 4);
+    net.tape.buffer("rotary_emb.original_inv_freq", dim / 2 * 4);
+  }
+  HalfTables made = half_tables(net, source, Dim(1), net.S, dtype, dim);
+  net.shared.cos = std::move(made.cos);
+  net.shared.sin = std::move(made.sin);
 }
 
 Tensor rotate_halves(Net& net, Tensor x_in) {

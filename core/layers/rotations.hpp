@@ -43,7 +43,12 @@ Rotated rotate_complex(Net& net, Tensor q, Tensor k, bool at_once);
 /// Two halves, or every other column and the rest, turned by tables of half a head: x1·cos − x2·sin beside
 /// x2·cos + x1·sin.
 Tensor turn_parts(const Tensor& x1, const Tensor& x2, const Tensor& cos, const Tensor& sin);
-/// The tables for it, and the halves of a head (gpt-oss).
+/// Tables of half a head [rows, length, dim / 2], made of positions.
+struct HalfTables {
+  Tensor cos, sin;
+};
+HalfTables half_tables(Net& net, const char* source, Dim rows, Dim length, Dtype dtype, Count dim);
+/// Those of the sequence, and the halves of a head (gpt-oss).
 void half_rotary_tables(Net& net, const char* source, Dtype dtype, Count dim);
 Tensor rotate_halves(Net& net, Tensor x);
 

@@ -63,10 +63,8 @@ const LayerPlan::Stack& Net::planned(const Stack& stack) {
     // ZeRO's buckets fill across layers: none of them is like another. What FSDP 1 has of a decoder's layers stays
     // until the encoder's states have their gradient.
     const bool kept = job.frees_frozen_units_by_inputs() && whole.arch.num_decoder_layers > 0;
-    const bool fills =
-        job.data_parallel.is_sharded() && job.data_parallel.sharding >= Sharding::kZero1 && !job.is_megatron();
     // A unit that has several layers counts each of them.
-    const bool apart = kept || fills || plan.layers() < unwrapped_layers(whole.arch, job);
+    const bool apart = kept || job.runs_deepspeed() || plan.layers() < unwrapped_layers(whole.arch, job);
     const ModelStage all{0, stack.layers};
     const ModelStage& ours = stage != nullptr ? *stage : all;
     for (Count i = ours.begin; i < ours.end; ++i) kinds.push_back(apart ? i : layer_kind(*this, i));

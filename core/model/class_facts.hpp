@@ -45,6 +45,7 @@ struct ClassFacts {
   bool one_experts_form = false;        ///< its experts lack @use_experts_implementation: they run in one way only
   bool hears_alone = false;             ///< beside a language model it has a part that hears, and none that sees
   NoSplit no_split = NoSplit::kLayers;  ///< what `_no_split_modules` names
+  bool divides_tower_layers = false;    ///< and within a tower's layers, their attention
   PictureRule pictures = PictureRule::kAsTheyAre;  ///< what its processor makes of pictures
   bool tiles = false;     ///< where that is no rule of tiles: a picture's pieces may be stated all the same
   Count most_tiles = 12;  ///< kClosestTiles, kCoveringTiles: the whole beside them is one more

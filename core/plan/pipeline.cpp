@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/units/letters.hpp"
+
 namespace tidemark {
 namespace {
 
@@ -126,9 +128,7 @@ std::vector<PipelineAction> zero_bubble_v(const Pipeline& how, Count rank, Count
 std::int16_t Pipeline::card_of(std::string_view module) const {
   const Place* best = nullptr;
   for (const Place& place : places) {
-    const bool holds = module.starts_with(place.module) && (module.size() == place.module.size() ||
-                                                            place.module.empty() || module[place.module.size()] == '.');
-    if (holds && (best == nullptr || place.module.size() > best->module.size())) best = &place;
+    if (lies_in(module, place.module) && (best == nullptr || place.module.size() > best->module.size())) best = &place;
   }
   return best == nullptr ? 0 : best->card;
 }

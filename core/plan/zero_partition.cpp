@@ -36,8 +36,8 @@ void ZeroPartition::declare(Parameter& p) {
 }
 
 // The order of model.parameters(). What sees comes before the language model, whose token table runs before it, but for
-// what some models make behind that. Where
-// the first GPU's part ends before the table, the one whose part begins with it needs more, and is what is answered.
+// what some models make behind that. Where the first GPU's part ends before the table, the one whose part begins with
+// it needs more, and is what is answered.
 std::vector<std::size_t> ZeroPartition::flat_order() const {
   const std::vector<Parameter>& parameters = tape_.parameters();
   std::vector<std::size_t> order(parts_.size());

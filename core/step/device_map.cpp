@@ -8,13 +8,10 @@
 #include "core/layers/full_name.hpp"
 #include "core/layers/program.hpp"
 #include "core/step/simulation.hpp"
+#include "core/units/letters.hpp"
 
 namespace tidemark {
 namespace {
-
-bool is_in(std::string_view name, std::string_view module) {
-  return module.empty() || (name.starts_with(module) && (name.size() == module.size() || name[module.size()] == '.'));
-}
 
 class Placing {
  public:
@@ -31,7 +28,7 @@ class Placing {
       const std::size_t item = todo_.front();
       todo_.pop_front();
       // The largest module that is still to come, where it is not in what is looked at.
-      std::erase_if(largest_, [&](std::size_t one) { return is_in(name(one), name(item)); });
+      std::erase_if(largest_, [&](std::size_t one) { return lies_in(name(one), name(item)); });
       if (largest_.empty()) look_for_largest();
       treat(item);
     }
@@ -122,12 +119,6 @@ const Module* found(const std::vector<Module>& modules, std::string_view path) {
   return nullptr;
 }
 
-// transformers 5.12 models/{idefics2,idefics3,smolvlm}: `_no_split_modules` name the attention of the tower's layers.
-bool divides_tower_layers(const Architecture& architecture) {
-  constexpr std::string_view kTypes[] = {"idefics2", "idefics3", "smolvlm"};
-  return std::find(std::begin(kTypes), std::end(kTypes), architecture.model_type) != std::end(kTypes);
-}
-
 }  // namespace
 
 void ModuleTree::add(const std::string& name, Bytes bytes) {
@@ -151,7 +142,7 @@ void ModuleTree::add(const std::string& name, Bytes bytes) {
 }
 
 bool ModuleTree::holds(std::size_t node, const std::string& name) const {
-  return is_in(name, nodes[node].name);
+  return lies_in(name, nodes[node].name);
 }
 
 std::vector<Pipeline::Place> device_map_of(const ModuleTree& tree, Count gpus) {
@@ -184,7 +175,7 @@ ModuleTree module_tree(const Architecture& architecture, const TrainingJob& job)
   const std::string language = around(full_name(architecture, architecture.layers_path));
   std::vector<std::pair<std::string, Bytes>> own, towers;
   const auto add = [&](const std::string& name, Bytes bytes, bool is_head) {
-    (is_head || is_in(name, language) ? own : towers).emplace_back(name, bytes);
+    (is_head || lies_in(name, language) ? own : towers).emplace_back(name, bytes);
   };
   std::size_t next = 0;
   for (const Parameter& p : tape.parameters()) {
@@ -228,7 +219,7 @@ TrainingJob laid_out(const Architecture& architecture, const TrainingJob& job) {
   TrainingJob placed = job;
   if (!job.pipeline.is_device_map() || !job.pipeline.places.empty()) return placed;
   const NoSplit named = architecture.facts.no_split;
-  if (named == NoSplit::kOtherParts || named == NoSplit::kNotTower || divides_tower_layers(architecture)) {
+  if (named == NoSplit::kOtherParts || named == NoSplit::kNotTower || architecture.facts.divides_tower_layers) {
     placed.stand_ins.emplace_back("layers that accelerate divides between GPUs, answered by whole ones");
   }
   const ModuleTree tree = module_tree(architecture, job);

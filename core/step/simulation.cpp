@@ -229,8 +229,8 @@ Simulation simulate_step(const Architecture& architecture, const TrainingJob& jo
   s.gradients_stay = !job.zero_grad_to_none && !job.optimizer_in_backward;
   // A second micro-step finds gradients already there; a third behaves as the second, but where only the last one
   // reduces and lets go of them.
-  const bool first_stage = ddp.sharding == Sharding::kZero1 && ddp.zero.overlap;
-  const bool only_last = views || (ddp.is_sharded() && (ddp.fsdp.no_sync || first_stage));
+  const bool first_stage = job.runs_deepspeed() && ddp.sharding == Sharding::kZero1 && ddp.zero.overlap;
+  const bool only_last = views || first_stage || (ddp.is_sharded() && ddp.fsdp.no_sync);
   const bool third = only_last && job.gradient_accumulation_steps > 2;
   const int recorded = third ? 3 : s.accumulates || s.gradients_stay ? 2 : 1;
   const bool evaluates = job.evaluation.micro_batch_size > 0;

@@ -10,4 +10,8 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
+bool lies_in(std::string_view name, std::string_view outer) {
+  return outer.empty() || (name.starts_with(outer) && (name.size() == outer.size() || name[outer.size()] == '.'));
+}
+
 }  // namespace tidemark

@@ -34,7 +34,6 @@ KNOWN = {
     "core/plan/zero_gather.cpp": 5,  # the order in which a mixture's modules run
     "core/plan/zero_leaf.cpp": 3,  # DeepSpeed: leaf modules that transformers names
     "core/report/words.cpp": 1,  # Donut's pages
-    "core/step/device_map.cpp": 3,  # whose tower's layers accelerate divides
     "core/step/coverage.cpp": 1,  # sd-scripts' own U-Net
 }
 

@@ -1,7 +1,4 @@
 // DeepSpeed@edaa7221 runtime/config.py, runtime/zero/config.py. JSON has no comments: what it cannot say is an issue.
-#include <algorithm>
-#include <iterator>
-
 #include "core/exchange/out/writer.hpp"
 
 namespace tidemark::exchange {
@@ -19,17 +16,20 @@ std::string place(bool on_disk, Count buffers, const std::string& sizes) {
 }
 
 /// Of runtime/zero/config.py, as the request says them: under "deepspeed", or in Tidemark's own words.
-constexpr std::string_view kSizes[] = {"reduce_bucket_size",
-                                       "allgather_bucket_size",
-                                       "stage3_prefetch_bucket_size",
-                                       "stage3_param_persistence_threshold",
-                                       "stage3_max_live_parameters",
-                                       "stage3_max_reuse_distance",
-                                       "sub_group_size",
-                                       "overlap_comm",
-                                       "contiguous_gradients"};
-/// Those that transformers 5.12 integrations/deepspeed.py (trainer_config_finalize) makes of the model's width.
-constexpr std::size_t kByWidth[] = {0, 2, 3};
+struct Size {
+  std::string_view key;
+  bool by_width =
+      false;  ///< transformers 5.12 integrations/deepspeed.py (trainer_config_finalize) makes it of the width
+};
+constexpr Size kSizes[] = {{"reduce_bucket_size", true},
+                           {"allgather_bucket_size"},
+                           {"stage3_prefetch_bucket_size", true},
+                           {"stage3_param_persistence_threshold", true},
+                           {"stage3_max_live_parameters"},
+                           {"stage3_max_reuse_distance"},
+                           {"sub_group_size"},
+                           {"overlap_comm"},
+                           {"contiguous_gradients"}};
 
 const Value* within(const Value* object, std::string_view key) {
   return object == nullptr ? nullptr : object->find(key);
@@ -38,15 +38,14 @@ const Value* within(const Value* object, std::string_view key) {
 void write_sizes(const Value& request, Writer& out) {
   const Value* zero = within(request.find("parallelism"), "zero");
   const Value* follows = within(zero, "hf_auto");
-  for (std::size_t i = 0; i < std::size(kSizes); ++i) {
-    const Value* stated = within(request.find("deepspeed"), kSizes[i]);
-    if (stated == nullptr) stated = within(zero, kSizes[i]);
-    const bool by_width = std::find(std::begin(kByWidth), std::end(kByWidth), i) != std::end(kByWidth);
-    const bool says_auto = stated == nullptr ? by_width && follows != nullptr && follows->boolean
+  for (const Size& size : kSizes) {
+    const Value* stated = within(request.find("deepspeed"), size.key);
+    if (stated == nullptr) stated = within(zero, size.key);
+    const bool says_auto = stated == nullptr ? size.by_width && follows != nullptr && follows->boolean
                                              : stated->is_string() && stated->string == "auto";
     const bool plain = stated != nullptr && (stated->is_number() || stated->is_bool());
     if (!says_auto && !plain) continue;
-    out.line("    \"" + std::string{kSizes[i]} + "\": " + (says_auto ? "\"auto\"" : json_text(*stated)) + ",");
+    out.line("    \"" + std::string{size.key} + "\": " + (says_auto ? "\"auto\"" : json_text(*stated)) + ",");
   }
 }
 
