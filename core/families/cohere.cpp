@@ -108,6 +108,7 @@ Tensor self_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attn", kAttention);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.attention_bias;
+  qkv_at_once(net, x, bias);
   Tensor q = net.linear("self_attn.q_proj", x, net.Q, bias);
   q = view(std::move(q), Shape{net.B, net.S, net.A, net.hd});
   Tensor k = net.linear("self_attn.k_proj", x, net.K, bias);

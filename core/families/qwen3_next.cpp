@@ -77,7 +77,12 @@ Tensor gated_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attn", kAttention);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.attention_bias;
-  Tensor q = net.linear("self_attn.q_proj", x, Dim(2 * net.Q.n()), bias);
+  const Dim with_gate(2 * net.Q.n());
+  if (net.job.lora_kernels.qkv)
+    net.at_once(
+        x,
+        {{"self_attn.q_proj", with_gate, bias}, {"self_attn.k_proj", net.K, bias}, {"self_attn.v_proj", net.K, bias}});
+  Tensor q = net.linear("self_attn.q_proj", x, with_gate, bias);
   const Pieces halves =
       split(view(std::move(q), Shape{net.B, net.S, net.A, Dim(2 * net.hd.n())}), -1, {net.hd, net.hd});
   const Tensor gate = reshape(halves.part[1], Shape{net.B, net.S, net.Q});
@@ -113,15 +118,16 @@ Tensor joined_delta_net(Net& net, Tensor hidden) {
   ba = view(std::move(ba), Shape{net.B, net.S, groups, Dim(2 * share)});
   const Pieces four = split(std::move(qkvz), 3, {dk, dk, dv, dv}), two = split(std::move(ba), 3, {each, each});
   const Shape values{net.B, net.S, heads, width}, numbers{net.B, net.S, heads};
-  const Tensor value = reshape(four.part[2], values);
+  Tensor value = reshape(four.part[2], values);
   DeltaInputs inputs;
   inputs.z = reshape(four.part[3], values);
   inputs.b = reshape(two.part[0], numbers);
   inputs.a = reshape(two.part[1], numbers);
-  const Tensor query = reshape(four.part[0], Shape{net.B, net.S, Dim(groups.n() * dk.n())});
-  const Tensor key = reshape(four.part[1], Shape{net.B, net.S, Dim(groups.n() * dk.n())});
-  const Tensor flat = reshape(value, Shape{net.B, net.S, Dim(s.heads * s.head_dim)});
+  Tensor query = reshape(four.part[0], Shape{net.B, net.S, Dim(groups.n() * dk.n())});
+  Tensor key = reshape(four.part[1], Shape{net.B, net.S, Dim(groups.n() * dk.n())});
+  Tensor flat = reshape(std::move(value), Shape{net.B, net.S, Dim(s.heads * s.head_dim)});
   inputs.mixed = transpose(cat({&query, &key, &flat}, -1), 1, 2);
+  inputs.apart = {std::move(query), std::move(key), std::move(flat)};
   return gated_delta_net(net, kDeltaNet, std::move(inputs));
 }
 

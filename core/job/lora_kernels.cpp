@@ -11,20 +11,17 @@ namespace {
 /// Model types whose attention's forward patch_self_attn_lora can rewrite (monkeypatch/lora_kernels.py: QKV_PATCHES,
 /// ORIGINAL_O_CODE, against transformers 5.12.1), and which are modelled so.
 constexpr std::string_view kPatched[] = {
-    "apertus",      "arcee",       "cwm",          "ernie4_5",
-    "ernie4_5_moe", "exaone4",     "gemma",        "gemma2",
-    "gemma3",       "gemma3_text", "glm",          "glm4",
-    "granite",      "granitemoe",  "helium",       "hunyuan_v1_dense",
-    "jamba",        "llama",       "minimax",      "ministral",
-    "ministral3",   "mistral",     "mistral3",     "mixtral",
-    "phimoe",       "qwen2",       "qwen2_moe",    "qwen3",
-    "qwen3_moe",    "qwen3_vl",    "qwen3_vl_moe", "seed_oss",
-    "smollm3",      "starcoder2",  "vaultgemma",
+    "apertus",  "arcee",        "cohere2",          "cwm",          "ernie4_5",    "ernie4_5_moe",
+    "exaone4",  "gemma",        "gemma2",           "gemma3",       "gemma3_text", "glm",
+    "glm4",     "gpt_oss",      "granite",          "granitemoe",   "helium",      "hunyuan_v1_dense",
+    "jamba",    "llama",        "minimax",          "ministral",    "ministral3",  "mistral",
+    "mistral3", "mixtral",      "phimoe",           "qwen2",        "qwen2_moe",   "qwen3",
+    "qwen3_5",  "qwen3_5_moe",  "qwen3_5_moe_text", "qwen3_5_text", "qwen3_moe",   "qwen3_next",
+    "qwen3_vl", "qwen3_vl_moe", "seed_oss",         "smollm3",      "starcoder2",  "vaultgemma",
 };
 /// The same, of which PEFT's layers stand in.
 constexpr std::string_view kPatchedElsewhere[] = {
-    "bamba",      "cohere2", "gemma4",      "gemma4_text", "gpt_oss", "granitemoehybrid", "granitemoeshared",
-    "nemotron_h", "qwen3_5", "qwen3_5_moe", "qwen3_next",  "zamba",
+    "bamba", "gemma4", "gemma4_text", "granitemoehybrid", "granitemoeshared", "nemotron_h", "zamba",
 };
 
 template <std::size_t N>
@@ -66,6 +63,16 @@ bool adapts_token_table(const Adapter& adapter) {
                      [](const std::string& name) { return name.ends_with("embed_tokens"); });
 }
 
+// monkeypatch/models/qwen3_5/modeling.py: where rows are packed the forward is Axolotl's own, which calls functions for
+// what of linear attention is adapted.
+bool adapts_linear_attention(std::string_view type, const Adapter& adapter) {
+  const std::vector<std::string>& names = adapter.target_modules.names;
+  return type.starts_with("qwen3_5") && (adapter.target_modules.kind != ModuleChoice::Kind::kNames ||
+                                         std::any_of(names.begin(), names.end(), [](std::string_view name) {
+                                           return name.find("in_proj_") != name.npos || name.ends_with("out_proj");
+                                         }));
+}
+
 // Why PEFT's layers stand in for the functions; empty: they are modelled.
 std::string_view not_modelled(std::string_view type, const TrainingJob& job) {
   const std::optional<Dtype>& cast = job.recipe.autocast;
@@ -74,6 +81,7 @@ std::string_view not_modelled(std::string_view type, const TrainingJob& job) {
       job.method == Method::kQlora && prepared != PrepareKbit::kOff && prepared != PrepareKbit::kNormsBack;
   if (is_among(kPatchedElsewhere, type)) return "in this model";
   if (job.lora_kernels.embedding && adapts_token_table(job.adapter)) return "on the token table";
+  if (job.packing && adapts_linear_attention(type, job.adapter)) return "in linear attention of packed rows";
   if (job.adapter.use_dora) return "with DoRA";
   if (job.adapter.bias != TrainedBiases::kNone) return "with trained biases";
   if (job.method == Method::kQlora && !job.quantization.is_bitsandbytes()) return "on weights that others packed";
@@ -106,8 +114,10 @@ void settle_lora_kernels(bool open, const Architecture& architecture, TrainingJo
   const std::string_view type = architecture.model_type;
   if (!is_among(kPatched, type) && !is_among(kPatchedElsewhere, type)) {
     const bool attention = job.lora_kernels.qkv || job.lora_kernels.o;
-    // Axolotl looks for gate_proj, up_proj and down_proj in layers of any class.
-    if (!attention && job.lora_kernels.mlp) {
+    // Axolotl looks for gate_proj, up_proj and down_proj in the `mlp` of layers of any class, which experts have not.
+    const Experts& experts = architecture.experts;
+    const bool has_mlp = experts.count == 0 || !experts.dense_layers.empty();
+    if (!attention && job.lora_kernels.mlp && has_mlp) {
       job.stand_ins.emplace_back("Axolotl's LoRA kernels in this model, answered by PEFT's layers");
     }
     job.lora_kernels = {};

@@ -399,6 +399,7 @@ struct DataParallel {
   bool gradient_as_bucket_view = false;  ///< DDP: gradients are parts of the buckets, not copied into them
   double bucket_cap_mb = 25.0;           ///< DDP: MiB of gradients that are reduced together
   Sharding sharding = Sharding::kNone;
+  Count rank = -1;           ///< ZeRO-1 and -2: the answer is about this one; −1: the one that needs most
   bool one_process = false;  ///< nn.DataParallel instead of DistributedDataParallel
   Count replicas = 1;        ///< groups of GPUs that hold all shards each
   Count per_node = 8;        ///< GPUs that share a host

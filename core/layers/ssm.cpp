@@ -233,6 +233,7 @@ Tensor gated_delta_net(Net& net, const char* source, DeltaInputs inputs) {
   Tensor mixed = causal_convolution(net, "linear_attn.conv1d", std::move(inputs.mixed), false);
   mixed = transpose(std::move(mixed), 1, 2);
   const Pieces parts = split(mixed, -1, {key_width, key_width, value_width});
+  inputs.apart.clear();
   Tensor query = reshape(parts.part[0], Shape{net.B, net.S, groups, dk});
   Tensor key = reshape(parts.part[1], Shape{net.B, net.S, groups, dk});
   const Tensor value = reshape(parts.part[2], Shape{net.B, net.S, heads, dv});

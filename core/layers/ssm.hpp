@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "core/layers/heads.hpp"
 #include "core/layers/net.hpp"
 
@@ -24,9 +26,10 @@ Tensor delta_decay(Tensor rate, const Tensor& a, const Tensor& dt_bias);
 
 /// What a gated delta net's projections make.
 struct DeltaInputs {
-  Tensor mixed;  ///< [B, channels, S]: queries, keys and values before their convolution
-  Tensor z;      ///< [B, S, heads, D]
-  Tensor b, a;   ///< [B, S, heads]
+  Tensor mixed;                    ///< [B, channels, S]: queries, keys and values before their convolution
+  Tensor z;                        ///< [B, S, heads, D]
+  Tensor b, a;                     ///< [B, S, heads]
+  std::vector<Tensor> apart = {};  ///< what `mixed` was joined of, which has names until it is convolved
 };
 /// Qwen3NextGatedDeltaNet.forward and Qwen3_5GatedDeltaNet.forward behind their projections.
 Tensor gated_delta_net(Net& net, const char* source, DeltaInputs inputs);

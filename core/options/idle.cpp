@@ -36,8 +36,12 @@ constexpr Need kNeeds[] = {
     {"neftune_noise_alpha", "a Trainer", [](const Request& r) { return !r.job.is_megatron(); }},
     {"parallelism.ddp.,parallelism.data_parallel", "parallelism.data",
      [](const Request& r) { return r.job.data_parallel.is_used() && !r.job.data_parallel.is_sharded(); }},
-    {"parallelism.pipeline_,parallelism.virtual_,parallelism.rank", "parallelism.pipeline",
+    {"parallelism.pipeline_,parallelism.virtual_", "parallelism.pipeline",
      [](const Request& r) { return r.job.pipeline.is_used(); }},
+    {"parallelism.rank", "a pipeline or ZeRO-1 or -2",
+     [](const Request& r) {
+       return r.job.pipeline.is_used() || (r.job.runs_deepspeed() && r.job.data_parallel.sharding != Sharding::kZero3);
+     }},
     {"parallelism.num_micro_batches", "parallelism.pipeline",
      [](const Request& r) { return r.job.pipeline.is_used() || r.job.pipeline.micro_batches == 1; }},
     {"parallelism.sequence_parallel,parallelism.loss_parallel", "parallelism.tensor",

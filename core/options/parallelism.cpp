@@ -397,11 +397,11 @@ constexpr Option kOptions[] = {
           Pipeline& how = r.job.pipeline;
           if (!how.is_device_map()) how.schedule = static_cast<PipelineSchedule>(v.choice);
         }),
-    integer("parallelism.rank", "null", "Pipeline rank",
-            "The GPU of a pipeline that the answer is about; else the worst.")
+    integer("parallelism.rank", "null", "Rank",
+            "The GPU of a pipeline, or of ZeRO-1 and -2, that the answer is about; else the one that needs most.")
         .within(0, 1e6)
         .further()
-        .into<&TrainingJob::pipeline, &Pipeline::rank>(),
+        .sets([](Request& r, const OptionValue& v) { r.job.pipeline.rank = r.job.data_parallel.rank = v.integer; }),
     refused("fsdp", "FSDP", "FSDP in the words of TrainingArguments.", kNotYet),
 };
 

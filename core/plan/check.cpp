@@ -80,6 +80,9 @@ void check_zero(const TrainingJob& job, Issues& issues) {
            "deepspeed_bf16");
   }
   const bool third = job.data_parallel.sharding == Sharding::kZero3;
+  if (!third && !job.pipeline.is_used() && job.data_parallel.rank >= job.data_parallel.degree) {
+    refuse(issues, "/parallelism/rank", "GPUs count from 0 to parallelism.data - 1.");
+  }
   if (third && job.method == Method::kQlora && job.quantization.bits != 4) {
     refuse(issues, "/quantization/bits", "Under ZeRO-3 packed weights of 4 bits are modelled.", "4");
   }

@@ -55,6 +55,8 @@ class Sharded : public Placement {
   virtual void follow_evaluation() {}
   /// What this GPU's process keeps in host memory.
   virtual HostMemory host_memory(const LayerPlan& /*plan*/) const { return {}; }
+  /// GPUs that may need more than the one that was recorded, where their parts differ.
+  virtual std::vector<Count> further_ranks() const { return {}; }
 };
 
 /// Bytes of a parameter's states where the optimizer runs on the host.

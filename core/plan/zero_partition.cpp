@@ -36,8 +36,7 @@ void ZeroPartition::declare(Parameter& p) {
 }
 
 // The order of model.parameters(). What sees comes before the language model, whose token table runs before it, but for
-// what some models make behind that. Where the first GPU's part ends before the table, the one whose part begins with
-// it needs more, and is what is answered.
+// what some models make behind that.
 std::vector<std::size_t> ZeroPartition::flat_order() const {
   const std::vector<Parameter>& parameters = tape_.parameters();
   std::vector<std::size_t> order(parts_.size());
@@ -50,15 +49,7 @@ std::vector<std::size_t> ZeroPartition::flat_order() const {
   std::size_t begin = parts_.size();  // of the layers of the last stack
   while (begin > 0 && parameters[begin - 1].instance < 0) --begin;
   while (begin > 0 && parameters[begin - 1].instance >= 0) --begin;
-  Count all = 0, ahead = 0;
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const Count count = parameters[i].requires_grad ? parameters[i].shape.numel() : 0;
-    all += count;
-    if (i > 0 && i < begin && !lies_behind(i)) ahead += count;
-  }
-  if (begin > 0 && ahead < all / how_.degree) {
-    std::rotate(order.begin(), order.begin() + 1, order.begin() + static_cast<std::ptrdiff_t>(begin));
-  }
+  if (begin > 0) std::rotate(order.begin(), order.begin() + 1, order.begin() + static_cast<std::ptrdiff_t>(begin));
   std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return !lies_behind(i); });
   return order;
 }
@@ -76,6 +67,9 @@ void ZeroPartition::collect() {
   const Count alignment = 2 * how_.degree;
   const Count padded = (count + alignment - 1) / alignment * alignment;
   share_ = padded / how_.degree;
+  // Where no GPU is named it is the one whose part begins with the token table, or holds its beginning.
+  const Count rank = how_.rank < 0 && share_ > 0 ? parts_.front().offset / share_ : how_.rank;
+  begin_ = pipelined_ ? 0 : rank * share_;
   for (const Part& part : parts_) ours_ += is_ours(part) ? part.count : 0;
   const Scope in(tape_, "ZeRO", kSource);
   tape_.resume_parameters_outside_layers();
@@ -87,6 +81,24 @@ void ZeroPartition::collect() {
   // temp_grad_buffer_for_gpu_offload
   for (const Part& part : parts_) largest_ = std::max(largest_, part.count);
   tape_.buffer("largest gradient", largest_ * size_of(dtype_), Category::kCommunication);
+}
+
+// What a GPU copies out of the buckets is as large as all parameters that its part touches, and is there from the last
+// of them on, to which backward comes first: most has the GPU that touches most, or the last one.
+std::vector<Count> ZeroPartition::further_ranks() const {
+  if (pipelined_ || how_.rank >= 0 || share_ == 0) return {};
+  std::vector<Count> touched(static_cast<std::size_t>(how_.degree));
+  for (const Part& part : parts_) {
+    if (part.count == 0) continue;
+    const Count last = (part.offset + part.count - 1) / share_;
+    for (Count gpu = part.offset / share_; gpu <= last; ++gpu) touched[static_cast<std::size_t>(gpu)] += part.count;
+  }
+  const Count most = std::max_element(touched.begin(), touched.end()) - touched.begin();
+  std::vector<Count> further;
+  for (const Count gpu : {how_.degree - 1, most}) {
+    if (gpu * share_ != begin_ && (further.empty() || further.front() != gpu)) further.push_back(gpu);
+  }
+  return further;
 }
 
 // __init__: master weights, their gradients, a 16-bit copy and a buffer of the largest gradient, all pinned unless
@@ -193,7 +205,7 @@ void ZeroPartition::reduce_bucket() {
 // copy_grads_in_partition with the optimizer on the host: the norm in fp64 (set_norm_for_param_grad_in_gpu), then an
 // fp32 copy that is sent there.
 void ZeroPartition::send_to_host(Part& part) {
-  const Count ours = std::min(part.count, share_ - part.offset);
+  const Count ours = overlap(part);
   { const Tensor wide = tape_.allocate(elements(ours * 2), Dtype::kFp32, "to fp64 (norm)"); }
   { const Tensor copy = tape_.allocate(elements(ours), Dtype::kFp32, "to fp32"); }
   part.grad.reset();
@@ -247,7 +259,7 @@ void ZeroPartition::prepare_step() {
   for (const Part& part : parts_) {
     if (!is_ours(part)) continue;
     ++slices;
-    const Count count = std::min(part.count, share_ - part.offset);
+    const Count count = overlap(part);
     const Tensor wide = tape_.allocate(elements(count * 2), Dtype::kFp32, "to fp64 (norm)");
   }
   Tensor flat;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -7,8 +8,8 @@
 
 namespace tidemark {
 
-/// DeepSpeed's ZeRO stages 1 and 2: weights lie in one flat tensor on every GPU; of an equal part of it this GPU (the
-/// first) keeps fp32 master weights and optimizer states. Gradients gather in buckets that are reduced as they fill;
+/// DeepSpeed's ZeRO stages 1 and 2: weights lie in one flat tensor on every GPU; of an equal part of it this GPU
+/// keeps fp32 master weights and optimizer states. Gradients gather in buckets that are reduced as they fill;
 /// stage 2 keeps those alone that overlap this GPU's part.
 /// Source: DeepSpeed 0.19.8 runtime/zero/stage_1_and_2.py: DeepSpeedZeroOptimizer.
 class ZeroPartition : public Sharded {
@@ -22,6 +23,7 @@ class ZeroPartition : public Sharded {
   void create_states(OptimizerRun& optimizer) override;
   void step(OptimizerRun& optimizer) override;
   HostMemory host_memory(const LayerPlan& plan) const override;
+  std::vector<Count> further_ranks() const override;
 
   void declare(Parameter& p) override;
   void take_gradient(std::int32_t parameter, Tensor grad) override;
@@ -36,7 +38,11 @@ class ZeroPartition : public Sharded {
   };
 
   bool partitions_gradients() const { return how_.sharding == Sharding::kZero2; }
-  bool is_ours(const Part& part) const { return part.count > 0 && part.offset < share_; }
+  // Elements of it that are this GPU's.
+  Count overlap(const Part& part) const {
+    return std::min(part.offset + part.count, begin_ + share_) - std::max(part.offset, begin_);
+  }
+  bool is_ours(const Part& part) const { return part.count > 0 && overlap(part) > 0; }
   Part& part_of(std::int32_t parameter) { return parts_[static_cast<std::size_t>(parameter)]; }
   void set_up_buckets();
   void reduce_all();
@@ -53,6 +59,7 @@ class ZeroPartition : public Sharded {
   Dtype dtype_;              // of weights and gradients
   Count bucket_size_ = 0;    // elements
   Count share_ = 0;          // elements of the flat tensor that are this GPU's
+  Count begin_ = 0;          // where they begin
   bool on_host_;             // master weights and the optimizer are
   Count largest_ = 0;        // elements of the largest trained parameter
   Count ours_ = 0;           // elements of the parameters that overlap them

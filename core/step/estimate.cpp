@@ -149,6 +149,32 @@ void reach_up_to_workspaces(const Architecture& architecture, const TrainingJob&
   for (Range* range : {&e.allocated, &e.reserved, &e.device}) range->high = std::max(range->high, most);
 }
 
+// What is answered is one of the GPUs: the range ends where the one that needs most does.
+void reach_up_to_other_gpus(const Architecture& architecture, const TrainingJob& job, const Simulation& s,
+                            EstimateOptions options, Estimate& e) {
+  options.itemise = false;
+  const Range answered = e.allocated;
+  Bytes most = answered.high;
+  TrainingJob of_rank = job;
+  Count worst = 0;
+  for (const Count rank : s.further_ranks) {
+    of_rank.data_parallel.rank = rank;
+    const Estimate other = estimate(architecture, of_rank, simulate(architecture, of_rank), options);
+    for (Range Estimate::*figure : {&Estimate::allocated, &Estimate::reserved, &Estimate::device}) {
+      (e.*figure).high = std::max((e.*figure).high, (other.*figure).expected);
+    }
+    if (other.allocated.expected <= most) continue;
+    most = other.allocated.expected;
+    worst = rank;
+  }
+  if (most == answered.high) return;
+  e.issues.push_back({"GPUS_DIFFER", Severity::kNote, "/parallelism/rank",
+                      "ZeRO-1 and -2 give each GPU gradients of its own part: GPU " + std::to_string(worst) +
+                          " needs " + format_gib(most - answered.expected) +
+                          " more than the one that is answered, and the range ends there.",
+                      std::to_string(worst)});
+}
+
 // Texts of a batch are padded; whether its pictures are, a request does not say.
 void reach_down_to_unpadded_pictures(const Architecture& architecture, const TrainingJob& job, const Simulation& s,
                                      Estimate& e) {
@@ -272,6 +298,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   widen(e, coverage, w.unsplit);
   reach_up_to_workspaces(architecture, job, s, e);
   reach_down_to_unpadded_pictures(architecture, job, s, e);
+  reach_up_to_other_gpus(architecture, job, s, options, e);
   return e;
 }
 

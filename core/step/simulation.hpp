@@ -36,6 +36,7 @@ struct Simulation {
   Count saved_modules = 0;           ///< modules trained in full beside them
   Count picture_tokens = 0;          ///< of a sample's sequence that pictures take
   Count rank = 0;                    ///< of a pipeline
+  std::vector<Count> further_ranks;  ///< Sharded::further_ranks
   std::string attention_kernel;      ///< what the attention ran
   bool has_float8_products = false;  ///< a linear layer was converted (torchao)
   bool has_mixed_norm = false;       ///< Tape::tell_mixed_norm

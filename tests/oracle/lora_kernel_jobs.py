@@ -6,6 +6,8 @@ import json
 SIZES = {"hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 5, "num_attention_heads": 16, "num_key_value_heads": 4,
          "vocab_size": 16000, "max_position_embeddings": 4096, "tie_word_embeddings": False, "pad_token_id": 0}
 EXPERTS = {"num_hidden_layers": 3, "hidden_size": 512, "num_attention_heads": 8}
+HYBRID = {"head_dim": 128, "linear_num_key_heads": 8, "linear_num_value_heads": 16, "linear_key_head_dim": 64, "linear_value_head_dim": 64,
+          "linear_conv_kernel_dim": 4, "full_attention_interval": 4}
 # name -> (class, what its config says beside SIZES)
 MODELS = {
     "llama": ("LlamaForCausalLM", {}),
@@ -26,6 +28,14 @@ MODELS = {
     "granite": ("GraniteForCausalLM", {}),
     "ernie4_5": ("Ernie4_5ForCausalLM", {"use_bias": False}),
     "seed_oss": ("SeedOssForCausalLM", {"head_dim": 64}),
+    "cohere2": ("Cohere2ForCausalLM", {"sliding_window": 256, "tie_word_embeddings": True}),
+    "gpt_oss": ("GptOssForCausalLM", {**EXPERTS, "head_dim": 64, "intermediate_size": 512, "num_local_experts": 8, "num_experts_per_tok": 2,
+                                      "sliding_window": 128}),
+    "qwen3_next": ("Qwen3NextForCausalLM", {**HYBRID, **EXPERTS, "num_hidden_layers": 4, "num_experts": 8, "num_experts_per_tok": 2,
+                                            "moe_intermediate_size": 256, "shared_expert_intermediate_size": 256}),
+    "qwen3_5_text": ("Qwen3_5ForCausalLM", {**HYBRID, "num_hidden_layers": 4}),
+    "qwen3_5_moe_text": ("Qwen3_5MoeForCausalLM", {**HYBRID, **EXPERTS, "num_hidden_layers": 4, "num_experts": 8, "num_experts_per_tok": 2,
+                                                   "moe_intermediate_size": 256, "shared_expert_intermediate_size": 256}),
 }
 ALL = ["mlp", "qkv", "o", "embedding"]
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
@@ -38,6 +48,8 @@ def job(model, **changes):
             "seq_len": 512, "gradient_checkpointing": "none", "use_reentrant": False, "lora_kernels": ALL, "lora": {"target_modules": LINEAR}, **changes}
     if made["method"] == "qlora":
         made.setdefault("kbit_prepare", False)
+    if "linear_conv_kernel_dim" in own:
+        made["kernels"] = "fla"
     digest = hashlib.sha1(json.dumps(made, sort_keys=True).encode()).hexdigest()[:6]
     return {"id": f"kernels-{model}-{made['method']}-{digest}", **made}
 
@@ -71,6 +83,7 @@ def jobs():
     yield job("llama", method="qlora", double_quant=False)
     yield job("llama", method="qlora", double_quant=False, **full, use_reentrant=True)
     yield from prepared_jobs()
+    yield from later_jobs()
 
 
 def prepared_jobs():
@@ -80,6 +93,17 @@ def prepared_jobs():
             made = job(model, method="qlora", kbit_prepare="norms_back", sizes={"vocab_size": 2048}, **more)
             yield made
             yield {**{key: value for key, value in made.items() if key != "lora_kernels"}, "id": made["id"] + "-peft"}
+
+
+def later_jobs():
+    """Attention that is rewritten as well, with experts, gates and linear attention beside it."""
+    full = {"gradient_checkpointing": "full"}
+    for model in ("cohere2", "gpt_oss", "qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"):
+        for changes in ({"sizes": {"vocab_size": 512}}, {"sizes": {"vocab_size": 512}, **full},
+                        {"method": "qlora", "sizes": {"vocab_size": 512}, "lora": {"target_modules": LINEAR, "dropout": 0.05}, "grad_accum": 2},
+                        {"lora": {"target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "down_proj", "up_proj"]}, **full, "seq_len": 1024},
+                        {"precision": "bf16", "sizes": {"vocab_size": 512}}):
+            yield job(model, **changes)
 
 
 if __name__ == "__main__":

@@ -286,10 +286,10 @@ int run(int argc, char** argv) {
   if (!check) return 0;
   Check c;
   check_oracle(c, "public records", without(t.open, t.deviations), 259, kDense);
-  check_oracle(c, "extra records", without(t.extra, t.deviations), 467, kDense);
+  check_oracle(c, "extra records", without(t.extra, t.deviations), 502, kDense);
   check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 1074, kDense);
   check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 2986);
-  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 2158, kMulti);
+  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 2199, kMulti);
   check_oracle(c, "records of loops", without(t.loops, t.deviations), 678, kLoops);
   check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 323);
   check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 224);

@@ -43,6 +43,28 @@ TEST_CASE("ZeRO keeps a flat copy of all weights and one GPU's share of masters 
   CHECK(e.parameters.trainable == 505'956'352);
 }
 
+TEST_CASE("the GPUs of ZeRO-2 differ, and the range reaches the one that needs most") {
+  const auto job = [](const std::string& rank) {
+    const std::string how = R"(, "zero": {"hf_auto": true})" + rank;
+    std::string text = llama(8, zero(2, 2, how));
+    text.replace(text.find("128256"), 6, "8192");  // else the logits decide, and all need the same
+    return text.replace(text.find("1024"), 4, "4000");
+  };
+  const Answer any = ask(job(""));
+  REQUIRE(any.estimate);
+  const Bytes first = answered(job(R"(, "rank": 0)")).allocated.expected;
+  const Bytes last = answered(job(R"(, "rank": 1)")).allocated.expected;
+  CHECK(any.estimate->allocated.expected == first);
+  CHECK(last > first * 101 / 100);
+  CHECK(any.estimate->allocated.high >= last);
+  const auto says = [](const Answer& answer, const char* code) {
+    return std::any_of(answer.issues.begin(), answer.issues.end(), [code](const Issue& i) { return i.code == code; });
+  };
+  CHECK(says(any, "GPUS_DIFFER"));
+  CHECK_FALSE(ask(job(R"(, "rank": 2)")).estimate);
+  CHECK(says(ask(llama(2, fsdp2(4, R"(, "rank": 1)"))), "IGNORED_OPTION"));
+}
+
 TEST_CASE("ZeRO-3 keeps gathered what is used again soon: all of a small model at its loss") {
   const Estimate e = answered(llama(4, zero(3, 8, R"(, "zero": {"hf_auto": true})")));  // llama-3.2-1b-zero3-offall
   CHECK(held(e, Category::kCommunication) == 1'020'264'448);

@@ -21,7 +21,7 @@ def apply(model, job):
     patch = loaded(job.get("axolotl", "0.18"))
     cfg = Config({f"lora_{name}_kernel": True for name in job["lora_kernels"]})
     if cfg.lora_qkv_kernel or cfg.lora_o_kernel:
-        attention = type(next(m for n, m in model.named_modules() if n.endswith("layers.0.self_attn")))
+        attention = type(next(m for n, m in model.named_modules() if re.search(r"layers\.\d+\.self_attn$", n)))
         patch.get_attention_cls_from_config = lambda cfg: attention
         attention.__dict__.get("_original_forward") or patch.patch_self_attn_lora(cfg)
     for module in model.modules():
