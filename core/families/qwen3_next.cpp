@@ -83,10 +83,10 @@ Tensor gated_attention(Net& net, Tensor hidden) {
         x,
         {{"self_attn.q_proj", with_gate, bias}, {"self_attn.k_proj", net.K, bias}, {"self_attn.v_proj", net.K, bias}});
   Tensor q = net.linear("self_attn.q_proj", x, with_gate, bias);
-  const Pieces halves =
-      split(view(std::move(q), Shape{net.B, net.S, net.A, Dim(2 * net.hd.n())}), -1, {net.hd, net.hd});
-  const Tensor gate = reshape(halves.part[1], Shape{net.B, net.S, net.Q});
-  q = transpose(gemma_norm(net, "self_attn.q_norm", halves.part[0]), 1, 2);
+  Pieces halves = split(view(std::move(q), Shape{net.B, net.S, net.A, Dim(2 * net.hd.n())}), -1, {net.hd, net.hd});
+  const Tensor gate = reshape(std::move(halves.part[1]), Shape{net.B, net.S, net.Q});
+  q = std::move(halves.part[0]);  // both are one storage, which goes as q's name does
+  q = transpose(gemma_norm(net, "self_attn.q_norm", q), 1, 2);
   Tensor k = net.linear("self_attn.k_proj", x, net.K, bias);
   k = view(std::move(k), Shape{net.B, net.S, net.Kv, net.hd});
   k = transpose(gemma_norm(net, "self_attn.k_norm", std::move(k)), 1, 2);
