@@ -212,6 +212,10 @@ void FullyShard::begin_micro_step(bool last) {
   reduces_ = !job_.pipeline.is_used() && (last || !how_.fsdp.no_sync);
   order_.clear();
   for (Unit& unit : units_) unit.in_backward = unit.done = unit.left_at_end = false;
+  // The head's of KTO's own forward for its estimate of the divergence, which the training's finds.
+  if (job_.preference != Preference::kKto || reference_ != nullptr || !apart_ || tied_) return;
+  follows_ = true;
+  keep_gathered(tail());
 }
 
 void FullyShard::enter_chunk(std::size_t chunk) {
