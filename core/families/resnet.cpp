@@ -60,15 +60,19 @@ Tensor normalised(Net& net, const char* name, Tensor x) {
   return batch_norm(std::move(x), std::move(weight), net.parameter(name, "bias", channels));
 }
 
-Tensor convolved(Net& net, const ConvNames& names, Tensor x, Count out, Count kernel, Count stride) {
-  const auto side = [&](int dim) { return Dim((x.size(dim) + 2 * (kernel / 2) - kernel) / stride + 1); };
+// Its input is a name of its caller's until it returns.
+Tensor convolved(Net& net, const ConvNames& names, const Tensor& input, Count out, Count kernel, Count stride,
+                 bool activates = false) {
+  const auto side = [&](int dim) { return Dim((input.size(dim) + 2 * (kernel / 2) - kernel) / stride + 1); };
   const Dim height = side(2), width = side(3), size(kernel);
+  Tensor x;
   {
     Scope in(net.tape, names.convolution, kLayer);
-    Tensor weight = net.parameter(names.convolution, "weight", Shape{Dim(out), x.dim(1), size, size});
-    x = convolution(std::move(x), std::move(weight), {}, {height, width});
+    Tensor weight = net.parameter(names.convolution, "weight", Shape{Dim(out), input.dim(1), size, size});
+    x = convolution(input, std::move(weight), {}, {height, width});
   }
-  return normalised(net, names.norm, std::move(x));
+  x = normalised(net, names.norm, std::move(x));
+  return activates ? activate(net.arch.activation, std::move(x)) : x;
 }
 
 Tensor layer(Net& net, Tensor hidden) {
@@ -79,14 +83,14 @@ Tensor layer(Net& net, Tensor hidden) {
   Tensor h = residual;
   if (bottleneck) {
     const bool early = stage.norm_before;
-    h = activate(stage.activation, convolved(net, kInner[0], std::move(h), out / 4, 1, early ? stride : 1));
-    h = activate(stage.activation, convolved(net, kInner[1], std::move(h), out / 4, 3, early ? 1 : stride));
-    h = convolved(net, kInner[2], std::move(h), out, 1, 1);
+    h = convolved(net, kInner[0], h, out / 4, 1, early ? stride : 1, true);
+    h = convolved(net, kInner[1], h, out / 4, 3, early ? 1 : stride, true);
+    h = convolved(net, kInner[2], h, out, 1, 1);
   } else {
-    h = activate(stage.activation, convolved(net, kInner[0], std::move(h), out, 3, stride));
-    h = convolved(net, kInner[1], std::move(h), out, 3, 1);
+    h = convolved(net, kInner[0], h, out, 3, stride, true);
+    h = convolved(net, kInner[1], h, out, 3, 1);
   }
-  if (residual.size(1) != out || stride != 1) residual = convolved(net, kShortcut, std::move(residual), out, 1, stride);
+  if (residual.size(1) != out || stride != 1) residual = convolved(net, kShortcut, residual, out, 1, stride);
   h = add_in_place(std::move(h), std::move(residual));
   return activate(stage.activation, std::move(h));
 }
@@ -99,13 +103,14 @@ Tensor forward(Net& net) {
   Tensor hidden;
   {
     Scope in(net.tape, "resnet.embedder", kStem);
-    hidden = convolved(net, kStemNames, net.input_ids, net.arch.embedding_dim, 7, 2);
-    hidden = activate(net.arch.activation, std::move(hidden));
+    hidden = convolved(net, kStemNames, net.input_ids, net.arch.embedding_dim, 7, 2, true);
     const Dim height((hidden.size(2) - 1) / 2 + 1), width((hidden.size(3) - 1) / 2 + 1);
     hidden = max_pool(std::move(hidden), height, width);
   }
+  const Tensor embedding_output = hidden;
   for (std::size_t i = 0; i < net.arch.parts.size(); ++i) {
     Net& stage = net.part(net.arch.parts[i], net.B, Dim(1));
+    const Tensor input = hidden;
     hidden = stage.layers({kPaths[i], stage.arch.num_layers, layer}, std::move(hidden));
   }
   const Dim channels = hidden.dim(1), pixels(hidden.size(2) * hidden.size(3));

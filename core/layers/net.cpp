@@ -520,7 +520,8 @@ Tensor Net::wide_linear(const char* name, Tensor x, Dim out_features) {
 
 Tensor Net::fp32_linear(const char* name, Tensor x, Dim out_features) {
   if (packs_here()) return linear(name, std::move(x), out_features);
-  Tensor result = kept_linear(name, std::move(x), out_features, Dtype::kFp32);
+  const Dtype dtype = job.runs_deepspeed() ? weight_dtype(2) : Dtype::kFp32;  // as `kept` has it
+  Tensor result = kept_linear(name, std::move(x), out_features, dtype);
   if (Module* module = noted(name)) module->is_quantised = true;
   return result;
 }

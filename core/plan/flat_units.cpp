@@ -396,8 +396,8 @@ void FlatUnits::backward_enters(std::int16_t instance) {
 void FlatUnits::backward_leaves(std::int16_t instance) {
   if (instance < 0) return;
   if (instance > 0 && !unit_of(instance).trained) pre_backward(static_cast<std::int16_t>(instance - 1));
-  if (!fsdp_.forward_prefetch) return post_backward(instance);
-  if (instance < last_layer()) post_backward(static_cast<std::int16_t>(instance + 1));
+  if (!fsdp_.forward_prefetch || !unit_of(instance).trained) post_backward(instance);
+  if (fsdp_.forward_prefetch && instance < last_layer()) post_backward(static_cast<std::int16_t>(instance + 1));
 }
 
 void FlatUnits::take_gradient(std::int32_t parameter, Tensor grad) {

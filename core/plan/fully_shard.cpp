@@ -212,6 +212,11 @@ void FullyShard::begin_micro_step(bool last) {
   reduces_ = !job_.pipeline.is_used() && (last || !how_.fsdp.no_sync);
   order_.clear();
   for (Unit& unit : units_) unit.in_backward = unit.done = unit.left_at_end = false;
+  // The head's of KTO's own forward for its estimate of the divergence, which the training's finds.
+  const bool stays = how_.fsdp.reshard_after_forward && apart_ && !tied_;
+  if (job_.preference != Preference::kKto || reference_ != nullptr || !stays) return;
+  follows_ = true;
+  keep_gathered(tail());
 }
 
 void FullyShard::enter_chunk(std::size_t chunk) {
@@ -377,6 +382,7 @@ void FullyShard::enter_model() {
 void FullyShard::use(std::int32_t parameter) {
   if (!apart_ || tape_.phase() == Phase::kBackward) return;
   const std::size_t at = part_of(parameter).unit;
+  if (at + 2 != units_.size()) close_embedding();
   if (at + 2 < units_.size()) return;
   Unit& unit = units_[at];
   if (parameter == embedding_ || &unit == &table()) unit.left_at_end = true;

@@ -383,6 +383,9 @@ void ZeroGather::use(std::int32_t parameter) {
       return forward_.back().push_back(parameter);
     }
   }
+  // peft 0.18 tuners/lora/dora.py DoraLinearLayer.forward reads the base's weight, which is registered with it, too,
+  // and so is there in its backward.
+  if (p.is_adapter && job_.adapter.use_dora) backward_.back() = true;
   note_backward(false, p, instance, is_noted);
   part_of(parameter).module = forward_.size();
   forward_.push_back({parameter});

@@ -13,18 +13,20 @@ constexpr int kOfZero3 = 1;
 // FunctionsManual.cpp mm_mat2_backward, mm_mat1_backward: the weight's gradient first, then the input's.
 // Inputs of the node: 0 = x [T, in], 1 = weight ([out, in] when attributes[0], else [in, out]), 2 = bias.
 void linear_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
-  const bool has_bias = n.input_count > 2;
-  // addmm computes mat1, mat2, self (its order in derivatives.yaml); mm computes mat2 before self.
-  if (has_bias && n.needs(0)) r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "mm (input gradient)");
+  const bool has_bias = n.input_count > 2, of_zero3 = n.attributes[kOfZero3] != 0;
+  // addmm computes mat1, mat2, self (its order in derivatives.yaml), as ZeRO-3's does; mm computes mat2 before self.
+  const bool input_first = has_bias || of_zero3;
+  if (input_first && n.needs(0)) r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "mm (input gradient)");
   if (n.needs(1)) {
     r[1] = t.allocate(n.input_shapes[1], n.input_dtypes[1], "mm (weight gradient)");
     t.set_category(r[1], Category::kGradients);
     // derivatives.yaml: t() of the product with the transposed weight; ZeRO-3's own function multiplies the other way.
-    r[1].change().is_view = n.attributes[kOfZero3] == 0;
+    r[1].change().is_view = !of_zero3;
   }
-  if (!has_bias && n.needs(0)) r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "mm (input gradient)");
+  if (!input_first && n.needs(0)) r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "mm (input gradient)");
   if (has_bias && n.needs(2)) {
-    r[2] = g[0];  // the engine sums it to the bias's shape
+    r[2] = g[0];  // the engine sums it to the bias's shape; ZeRO-3's does while what was saved is there
+    if (of_zero3) r[2] = sum_to(std::move(r[2]), n.input_shapes[2]);
   }
 }
 
