@@ -276,10 +276,10 @@ void Graph::execute(Node& node, Pass pass) {
   grads.grow_to(static_cast<std::size_t>(node.output_count));
   results.grow_to(node.inputs.size());
   for (std::size_t i = 0; i < node.grads.size(); ++i) grads[i] = std::move(node.grads[i]);
-  Few<Edge, 4> edges;
+  std::optional<Few<Edge, 2>> edges;
   if (pass != Pass::kBoth) edges = node.inputs;
-  for (std::size_t i = 0; i < edges.size(); ++i) {
-    if (is_aside(edges[i]) == (pass == Pass::kInputs)) node.inputs[i] = {};
+  for (std::size_t i = 0; edges && i < edges->size(); ++i) {
+    if (is_aside((*edges)[i]) == (pass == Pass::kInputs)) node.inputs[i] = {};
   }
   node.backward(tape_, node, grads.data(), results.data());
   // What a recomputation made belongs to the rule alone (checkpoint.py unpack_hook drops its handle): it goes with it.
@@ -297,7 +297,7 @@ void Graph::execute(Node& node, Pass pass) {
     if (r.dtype() != node.input_dtypes[i]) r = to(std::move(r), node.input_dtypes[i]);
   }
   grads.clear();
-  if (pass != Pass::kBoth) node.inputs = edges;
+  if (edges) node.inputs = *edges;
   if (pass != Pass::kInputs) {
     for (Saved& saved : node.saved) saved.tensor.reset();
   }

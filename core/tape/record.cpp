@@ -74,7 +74,7 @@ void Record::grow_site_table() {
   site_table_.assign(site_table_.size() * 2, -1);
   const std::size_t mask = site_table_.size() - 1;
   for (std::size_t s = 0; s < sites_.size(); ++s) {
-    std::size_t i = hash_site(sites_[s].scope, sites_[s].op, sites_[s].shape.numel()) & mask;
+    std::size_t i = hash_site(sites_[s].scope, sites_[s].op, sites_[s].numel) & mask;
     while (site_table_[i] >= 0) i = (i + 1) & mask;
     site_table_[i] = static_cast<std::int32_t>(s);
   }
@@ -96,6 +96,7 @@ std::int32_t Record::site_of(const Shape& shape, Count numel, Dtype dtype, const
       site.op = op;
       site.backward = gradients_flow_;
       site.dtype = dtype;
+      site.numel = numel;
       site.shape = shape;
       site.category = category_;
       if (category_ == Category::kActivations) {
@@ -108,7 +109,7 @@ std::int32_t Record::site_of(const Shape& shape, Count numel, Dtype dtype, const
     }
     const Site& site = sites_[static_cast<std::size_t>(found)];
     if (site.scope == scope_ && site.backward == gradients_flow_ && site.dtype == dtype &&
-        site.shape.numel() == numel && (site.op == op || std::strcmp(site.op, op) == 0) &&
+        site.numel == numel && (site.op == op || std::strcmp(site.op, op) == 0) &&
         (category_ == Category::kActivations || site.category == category_)) {
       return found;
     }
@@ -126,7 +127,7 @@ void Record::set_category(const Tensor& tensor, Category category) {
     const Site site = sites_[from];
     const auto found = std::find_if(sites_.begin(), sites_.end(), [&](const Site& other) {
       return other.category == category && other.scope == site.scope && other.op == site.op &&
-             other.dtype == site.dtype && other.backward == site.backward && other.shape.numel() == site.shape.numel();
+             other.dtype == site.dtype && other.backward == site.backward && other.numel == site.numel;
     });
     known = static_cast<std::int32_t>(found - sites_.begin());
     if (found == sites_.end()) {
@@ -206,6 +207,13 @@ Tensor Record::handle(const TensorBody& description) {
   return Tensor(&body);
 }
 
+Tensor Record::on(std::int32_t storage, const Shape& shape, Dtype dtype) {
+  TensorBody& body = new_body(shape, dtype);
+  body.storage = storage;
+  ++storages_[static_cast<std::size_t>(storage)].references;
+  return Tensor(&body);
+}
+
 void Record::forget(TensorBody* body) {
   spare_bodies_.push_back(body);
   if (body->storage < 0) return;
@@ -246,13 +254,9 @@ std::int32_t Record::persistent(const Shape& shape, Dtype dtype, const char* nam
 }
 
 Tensor Record::standing(const Shape& shape, Dtype dtype, const char* name, Category category) {
-  TensorBody body;
-  body.shape = shape;
-  body.dtype = dtype;
-  body.storage = persistent(shape, dtype, name, category);
-  buffers_.push_back(body.storage);
+  buffers_.push_back(persistent(shape, dtype, name, category));
   buffer_instances_.push_back(-1);
-  return handle(body);
+  return on(buffers_.back(), shape, dtype);
 }
 
 void Record::rewind_buffers(std::int16_t instance) {
