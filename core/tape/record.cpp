@@ -108,8 +108,8 @@ std::int32_t Record::site_of(const Shape& shape, Count numel, Dtype dtype, const
       return site_table_[i];
     }
     const Site& site = sites_[static_cast<std::size_t>(found)];
-    if (site.scope == scope_ && site.backward == gradients_flow_ && site.dtype == dtype &&
-        site.numel == numel && (site.op == op || std::strcmp(site.op, op) == 0) &&
+    if (site.scope == scope_ && site.backward == gradients_flow_ && site.dtype == dtype && site.numel == numel &&
+        (site.op == op || std::strcmp(site.op, op) == 0) &&
         (category_ == Category::kActivations || site.category == category_)) {
       return found;
     }
