@@ -62,10 +62,11 @@ void Record::close() {
 // -- sites ----------------------------------------------------------------------------------------------------------
 
 namespace {
-std::uint64_t hash_site(std::int16_t scope, const char* op, Count numel) {
-  std::uint64_t hash = static_cast<std::uint64_t>(scope) * 0x9E3779B97F4A7C15ULL;
+std::uint64_t hash_site(std::int16_t scope, bool backward, Dtype dtype, const char* op, Count numel) {
+  const auto place = static_cast<std::uint64_t>(scope) * 256 + static_cast<std::uint64_t>(dtype) * 2 + backward;
+  const auto letter = static_cast<unsigned char>(op[0]);  // a cheap one: the comparison below decides
+  std::uint64_t hash = (place * 256 + letter) * 0x9E3779B97F4A7C15ULL;
   hash ^= static_cast<std::uint64_t>(numel) * 0xC2B2AE3D27D4EB4FULL;
-  hash += static_cast<unsigned char>(op[0]) * 31U;  // a cheap letter: the comparison below decides
   return hash ^ (hash >> 29);
 }
 }  // namespace
@@ -74,7 +75,8 @@ void Record::grow_site_table() {
   site_table_.assign(site_table_.size() * 2, -1);
   const std::size_t mask = site_table_.size() - 1;
   for (std::size_t s = 0; s < sites_.size(); ++s) {
-    std::size_t i = hash_site(sites_[s].scope, sites_[s].op, sites_[s].numel) & mask;
+    const Site& site = sites_[s];
+    std::size_t i = hash_site(site.scope, site.backward, site.dtype, site.op, site.numel) & mask;
     while (site_table_[i] >= 0) i = (i + 1) & mask;
     site_table_[i] = static_cast<std::int32_t>(s);
   }
@@ -82,7 +84,7 @@ void Record::grow_site_table() {
 
 std::int32_t Record::site_of(const Shape& shape, Count numel, Dtype dtype, const char* op) {
   // A site is (scope, op, direction, dtype, size): a small open-addressing table finds it again.
-  const std::uint64_t hash = hash_site(scope_, op, numel);
+  const std::uint64_t hash = hash_site(scope_, gradients_flow_, dtype, op, numel);
   const std::size_t mask = site_table_.size() - 1;
   for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
     const std::int32_t found = site_table_[i];
