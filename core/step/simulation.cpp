@@ -14,6 +14,7 @@
 #include "core/layers/prompts.hpp"
 #include "core/optimizers/optimizer.hpp"
 #include "core/plan/gradient_buckets.hpp"
+#include "core/plan/pipeline.hpp"
 #include "core/plan/sharded.hpp"
 #include "core/step/device_map.hpp"
 #include "core/step/host_experts.hpp"
@@ -159,12 +160,42 @@ bool is_supported(const Architecture& architecture) {
 
 namespace {
 
+// Whether a stage runs layers like those of the one before it, with as many micro-batches under way or one fewer, and
+// so needs no more: of GPipe, and of 1F1B where the one before it, too, comes to a forward behind its first backward.
+bool needs_no_more(const Net& net, Count rank) {
+  const TrainingJob& job = net.job;
+  const Pipeline& how = job.pipeline;
+  const bool full = how.schedule == PipelineSchedule::k1F1B && how.micro_batches > how.stages - rank + 1;
+  if (rank == 0 || rank + 1 == how.stages || !(full || how.schedule == PipelineSchedule::kGPipe)) return false;
+  if (job.runs_deepspeed() || (job.data_parallel.is_sharded() && !job.is_megatron())) return false;
+  const ModelStage before = stages_of(net.arch, how, rank - 1).front(), here = stages_of(net.arch, how, rank).front();
+  bool alike = before.first == here.first && before.last == here.last && before.norm == here.norm &&
+               before.end - before.begin == here.end - here.begin;
+  for (Count i = before.begin, k = here.begin; alike && i < before.end; ++i, ++k) {
+    alike = layer_kind(net, i) == layer_kind(net, k) && checkpointed(job, i) == checkpointed(job, k);
+  }
+  return alike;
+}
+
+// The ranks of a pipeline among which is the one that needs most.
+std::vector<Count> candidates(const Architecture& architecture, const TrainingJob& job) {
+  Tape tape;
+  Net net(tape, architecture, job);
+  const ModulePlan modules = plan_modules(architecture, job);
+  if (!modules.trains_everything) net.treatments = &modules.treatments;
+  std::vector<Count> ranks;
+  for (Count rank = 0; rank < job.pipeline.stages; ++rank) {
+    if (!needs_no_more(net, rank)) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
 // The rank of a pipeline that needs most.
 Simulation simulate_worst(const Architecture& architecture, const TrainingJob& job) {
   Simulation worst;
   Bytes most = -1;
   TrainingJob of_rank = job;
-  for (Count rank = 0; rank < job.pipeline.stages; ++rank) {
+  for (const Count rank : candidates(architecture, job)) {
     of_rank.pipeline.rank = rank;
     Simulation s = simulate(architecture, of_rank);
     const Bytes peak = quick_peak(s, 0);

@@ -63,9 +63,9 @@ void Tape::let_oldest_go(std::size_t count) {
 }
 
 Tensor Tape::without_edge(const Tensor& tensor) {
-  TensorBody body = tensor.body();
-  body.edge = {};
-  return handle(body);
+  Tensor copy = handle(tensor.body());
+  copy.change().edge = {};  // which was not counted as one more user
+  return copy;
 }
 
 void Tape::attach(Node* node, Tensor& output, int output_index) {

@@ -272,16 +272,15 @@ void Graph::execute(Node& node, Pass pass) {
   }
   tape_.go_to_card(node.card);
   if (tape_.placement() != nullptr) announce(node);
-  Few<Tensor, 4> grads, results;
-  grads.grow_to(static_cast<std::size_t>(node.output_count));
+  node.grads.grow_to(static_cast<std::size_t>(node.output_count));
+  Few<Tensor, 4> results;
   results.grow_to(node.inputs.size());
-  for (std::size_t i = 0; i < node.grads.size(); ++i) grads[i] = std::move(node.grads[i]);
-  Few<Edge, 4> edges;
+  std::optional<Few<Edge, 2>> edges;
   if (pass != Pass::kBoth) edges = node.inputs;
-  for (std::size_t i = 0; i < edges.size(); ++i) {
-    if (is_aside(edges[i]) == (pass == Pass::kInputs)) node.inputs[i] = {};
+  for (std::size_t i = 0; edges && i < edges->size(); ++i) {
+    if (is_aside((*edges)[i]) == (pass == Pass::kInputs)) node.inputs[i] = {};
   }
-  node.backward(tape_, node, grads.data(), results.data());
+  node.backward(tape_, node, node.grads.data(), results.data());
   // What a recomputation made belongs to the rule alone (checkpoint.py unpack_hook drops its handle): it goes with it.
   for (Saved& saved : node.saved) {
     if (saved.frame != nullptr) saved.tensor.reset();
@@ -296,8 +295,8 @@ void Graph::execute(Node& node, Pass pass) {
     if (!r.shape().same_sizes(node.input_shapes[i])) r = sum_to(std::move(r), node.input_shapes[i]);
     if (r.dtype() != node.input_dtypes[i]) r = to(std::move(r), node.input_dtypes[i]);
   }
-  grads.clear();
-  if (pass != Pass::kBoth) node.inputs = edges;
+  node.grads.clear();
+  if (edges) node.inputs = *edges;
   if (pass != Pass::kInputs) {
     for (Saved& saved : node.saved) saved.tensor.reset();
   }

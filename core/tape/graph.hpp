@@ -82,24 +82,25 @@ struct Saved {
 
 /// A node of the autograd graph. It lives as long as a tensor or a younger node leads to it, as in PyTorch.
 struct Node {
-  BackwardFn backward = nullptr;
-  const char* name = "";
+  // What the engine asks of every node lies together: most nodes are no longer in the nearest cache as they run.
+  Graph* graph = nullptr;      ///< none: it has run, and keeps nothing any more
+  std::int32_t position = -1;  ///< among the nodes of its graph
+  std::int32_t users = 0;      ///< tensors and younger nodes that lead here
   int input_count = 0;
   int output_count = 1;
-  Few<Edge, 4> inputs;
-  Few<Shape, 4> input_shapes;
-  Few<Dtype, 4> input_dtypes;
-  Few<Saved, 4> saved;
-  Few<Tensor, 1> grads;        ///< the engine's input buffers: what has arrived for each output
+  BackwardFn backward = nullptr;
+  const char* name = "";
+  std::int16_t scope = 0;  ///< where in the program it was recorded
+  std::int16_t instance = -1;
+  std::int16_t card = 0;  ///< that it was recorded on, and runs on
+  std::unique_ptr<ReentrantCall> call;
+  Few<Tensor, 1> grads;  ///< the engine's input buffers: what has arrived for each output
+  Few<Edge, 2> inputs;
+  Few<Dtype, 2> input_dtypes;
+  Few<Saved, 2> saved;
+  Few<Shape, 2> input_shapes;
   std::vector<Count> lengths;  ///< of split and unbind: the length of each output
   Count attributes[6] = {};    ///< the operation's own numbers
-  std::int16_t scope = 0;      ///< where in the program it was recorded
-  std::int16_t instance = -1;
-  std::int16_t card = 0;       ///< that it was recorded on, and runs on
-  std::int32_t users = 0;      ///< tensors and younger nodes that lead here
-  std::int32_t position = -1;  ///< among the nodes of its graph
-  Graph* graph = nullptr;      ///< none: it has run, and keeps nothing any more
-  std::unique_ptr<ReentrantCall> call;
 
   bool needs(int input) const { return inputs[static_cast<std::size_t>(input)].leads_on(); }
   const Tensor& saved_tensor(int i) const { return saved[static_cast<std::size_t>(i)].tensor; }

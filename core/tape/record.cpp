@@ -62,10 +62,11 @@ void Record::close() {
 // -- sites ----------------------------------------------------------------------------------------------------------
 
 namespace {
-std::uint64_t hash_site(std::int16_t scope, const char* op, Count numel) {
-  std::uint64_t hash = static_cast<std::uint64_t>(scope) * 0x9E3779B97F4A7C15ULL;
+std::uint64_t hash_site(std::int16_t scope, bool backward, Dtype dtype, const char* op, Count numel) {
+  const auto place = static_cast<std::uint64_t>(scope) * 256 + static_cast<std::uint64_t>(dtype) * 2 + backward;
+  const auto letter = static_cast<unsigned char>(op[0]);  // a cheap one: the comparison below decides
+  std::uint64_t hash = (place * 256 + letter) * 0x9E3779B97F4A7C15ULL;
   hash ^= static_cast<std::uint64_t>(numel) * 0xC2B2AE3D27D4EB4FULL;
-  hash += static_cast<unsigned char>(op[0]) * 31U;  // a cheap letter: the comparison below decides
   return hash ^ (hash >> 29);
 }
 }  // namespace
@@ -74,7 +75,8 @@ void Record::grow_site_table() {
   site_table_.assign(site_table_.size() * 2, -1);
   const std::size_t mask = site_table_.size() - 1;
   for (std::size_t s = 0; s < sites_.size(); ++s) {
-    std::size_t i = hash_site(sites_[s].scope, sites_[s].op, sites_[s].shape.numel()) & mask;
+    const Site& site = sites_[s];
+    std::size_t i = hash_site(site.scope, site.backward, site.dtype, site.op, site.numel) & mask;
     while (site_table_[i] >= 0) i = (i + 1) & mask;
     site_table_[i] = static_cast<std::int32_t>(s);
   }
@@ -82,7 +84,7 @@ void Record::grow_site_table() {
 
 std::int32_t Record::site_of(const Shape& shape, Count numel, Dtype dtype, const char* op) {
   // A site is (scope, op, direction, dtype, size): a small open-addressing table finds it again.
-  const std::uint64_t hash = hash_site(scope_, op, numel);
+  const std::uint64_t hash = hash_site(scope_, gradients_flow_, dtype, op, numel);
   const std::size_t mask = site_table_.size() - 1;
   for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
     const std::int32_t found = site_table_[i];
@@ -96,6 +98,7 @@ std::int32_t Record::site_of(const Shape& shape, Count numel, Dtype dtype, const
       site.op = op;
       site.backward = gradients_flow_;
       site.dtype = dtype;
+      site.numel = numel;
       site.shape = shape;
       site.category = category_;
       if (category_ == Category::kActivations) {
@@ -107,8 +110,8 @@ std::int32_t Record::site_of(const Shape& shape, Count numel, Dtype dtype, const
       return site_table_[i];
     }
     const Site& site = sites_[static_cast<std::size_t>(found)];
-    if (site.scope == scope_ && site.backward == gradients_flow_ && site.dtype == dtype &&
-        site.shape.numel() == numel && (site.op == op || std::strcmp(site.op, op) == 0) &&
+    if (site.scope == scope_ && site.backward == gradients_flow_ && site.dtype == dtype && site.numel == numel &&
+        (site.op == op || std::strcmp(site.op, op) == 0) &&
         (category_ == Category::kActivations || site.category == category_)) {
       return found;
     }
@@ -126,7 +129,7 @@ void Record::set_category(const Tensor& tensor, Category category) {
     const Site site = sites_[from];
     const auto found = std::find_if(sites_.begin(), sites_.end(), [&](const Site& other) {
       return other.category == category && other.scope == site.scope && other.op == site.op &&
-             other.dtype == site.dtype && other.backward == site.backward && other.shape.numel() == site.shape.numel();
+             other.dtype == site.dtype && other.backward == site.backward && other.numel == site.numel;
     });
     known = static_cast<std::int32_t>(found - sites_.begin());
     if (found == sites_.end()) {
@@ -206,6 +209,13 @@ Tensor Record::handle(const TensorBody& description) {
   return Tensor(&body);
 }
 
+Tensor Record::on(std::int32_t storage, const Shape& shape, Dtype dtype) {
+  TensorBody& body = new_body(shape, dtype);
+  body.storage = storage;
+  ++storages_[static_cast<std::size_t>(storage)].references;
+  return Tensor(&body);
+}
+
 void Record::forget(TensorBody* body) {
   spare_bodies_.push_back(body);
   if (body->storage < 0) return;
@@ -246,13 +256,9 @@ std::int32_t Record::persistent(const Shape& shape, Dtype dtype, const char* nam
 }
 
 Tensor Record::standing(const Shape& shape, Dtype dtype, const char* name, Category category) {
-  TensorBody body;
-  body.shape = shape;
-  body.dtype = dtype;
-  body.storage = persistent(shape, dtype, name, category);
-  buffers_.push_back(body.storage);
+  buffers_.push_back(persistent(shape, dtype, name, category));
   buffer_instances_.push_back(-1);
-  return handle(body);
+  return on(buffers_.back(), shape, dtype);
 }
 
 void Record::rewind_buffers(std::int16_t instance) {

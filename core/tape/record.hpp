@@ -16,12 +16,13 @@ namespace tidemark {
 /// A place of the program that allocates: the unit of the breakdown.
 struct Site {
   std::int16_t scope = 0;  ///< index into Record::scopes()
-  const char* op = "";     ///< "mm", "silu", …
-  Category category = Category::kActivations;
-  bool backward = false;  ///< made while gradients flow
+  bool backward = false;   ///< made while gradients flow
   Dtype dtype = Dtype::kFp32;
-  Shape shape;                      ///< of one storage
+  Category category = Category::kActivations;
   std::int32_t recategorised = -1;  ///< the site of the same place in the category that it was given last
+  const char* op = "";              ///< "mm", "silu", …
+  Count numel = 0;                  ///< shape.numel(), beside what else every allocation compares
+  Shape shape;                      ///< of one storage
 };
 
 /// A module of the model and the code that it mirrors.
@@ -152,6 +153,7 @@ class Record {
 
   /// A handle on a storage that is there already.
   Tensor handle(const TensorBody& description);
+  Tensor on(std::int32_t storage, const Shape& shape, Dtype dtype);
   /// What is allocated from here on is added to the results or, where they are taken again, is one of them; null: new.
   void keep_in(KeptResults* kept) { kept_ = kept; }
   /// The last handle on a body went.

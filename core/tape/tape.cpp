@@ -91,15 +91,13 @@ std::int32_t Tape::next_parameter() const {
 
 Tensor Tape::existing_parameter(std::int32_t index) {
   if (placement_ != nullptr) placement_->use(index);
-  Parameter& p = parameters_[static_cast<std::size_t>(index)];
-  TensorBody body;
-  body.storage = p.storage;
-  body.shape = p.shape;
-  body.dtype = p.dtype;
+  const Parameter& p = parameters_[static_cast<std::size_t>(index)];
+  Tensor made = on(p.storage, p.shape, p.dtype);
+  TensorBody& body = made.change();
   body.requires_grad = p.requires_grad;
   body.is_leaf_parameter = true;
   if (p.requires_grad) body.edge.parameter = index;
-  return on_storage(body);
+  return made;
 }
 
 std::size_t Tape::parameter_place() const {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/plan/pipeline.hpp"
+#include "core/step/estimate.hpp"
 #include "tests/unit/asked.hpp"
 
 namespace tidemark {
@@ -96,6 +97,26 @@ TEST_CASE("the stages of a pipeline have all of the model's parameters together,
   CHECK(parameters == answered(llama(8, R"("loss": "default")")).parameters.total);
   CHECK(e.allocated.expected == most);
   CHECK(e.peak.rank == "pipeline stage 3");
+}
+
+TEST_CASE("the quick estimate of a pipeline is that of the stage that needs most") {
+  constexpr EstimateOptions kQuick{.simulate_allocator = false, .itemise = false};
+  for (const char* schedule : {"1f1b", "gpipe", "zero_bubble"}) {
+    for (const Count micro_batches : {4, 5, 6, 12}) {
+      const std::string more = std::string{R"(, "pipeline_schedule": ")"} + schedule + "\"";
+      Answer asked = ask(llama(25, pipeline(5, micro_batches, more)));  // five of a kind, and the ends
+      if (!asked.estimate) continue;                                    // the schedule does not take so many
+      const auto peak = [&](Count rank) {
+        asked.job.pipeline.rank = rank;
+        return estimate(asked.architecture, asked.job, kQuick).allocated.expected;
+      };
+      const Bytes most = std::max({peak(0), peak(1), peak(2), peak(3), peak(4)});
+      CHECK(peak(-1) == most);
+      if (asked.job.pipeline.has_chunks() || micro_batches < 5) continue;
+      CHECK(peak(2) <= peak(1));
+      CHECK(peak(3) <= peak(2));
+    }
+  }
 }
 
 TEST_CASE("a stage waits with as many micro-batches as there are stages from it to the last") {

@@ -77,7 +77,7 @@ void split_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
 
 bool is_viewable(const Shape& from, const Shape& to, Shape* out) {
   // ATen/TensorUtils.cpp computeStride: group old dimensions that are contiguous among themselves.
-  Shape result = to;
+  Count strides[kMaxRank];
   int view_d = to.rank - 1;
   Count chunk_base = from.rank > 0 ? from.strides[from.rank - 1] : 1;
   Count tensor_numel = 1, view_numel = 1;
@@ -85,7 +85,7 @@ bool is_viewable(const Shape& from, const Shape& to, Shape* out) {
     tensor_numel *= from.dims[d].n();
     if (d == 0 || (from.dims[d - 1].n() != 1 && from.strides[d - 1] != tensor_numel * chunk_base)) {
       while (view_d >= 0 && (view_numel < tensor_numel || to.dims[view_d].n() == 1)) {
-        result.strides[view_d] = view_numel * chunk_base;
+        strides[view_d] = view_numel * chunk_base;
         view_numel *= to.dims[view_d].n();
         --view_d;
       }
@@ -98,7 +98,9 @@ bool is_viewable(const Shape& from, const Shape& to, Shape* out) {
     }
   }
   if (view_d != -1) return false;
-  if (out != nullptr) *out = result;
+  if (out == nullptr) return true;
+  *out = to;
+  for (int i = 0; i < to.rank; ++i) out->strides[i] = strides[i];
   return true;
 }
 
