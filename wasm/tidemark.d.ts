@@ -594,7 +594,7 @@ export interface Job {
     loss_parallel?: boolean | null;
     /** In which order a pipeline runs its micro-batches. @default "1f1b" */
     pipeline_schedule?: "1f1b" | "gpipe" | "interleaved" | "zero_bubble" | "zbv" | null;
-    /** The GPU of a pipeline that the answer is about; else the worst. */
+    /** The GPU of a pipeline, or of ZeRO-1 and -2, that the answer is about; else the one that needs most. */
     rank?: number | null;
   } | null;
   /**

@@ -37,6 +37,7 @@ void become_flat(Tape& tape, Count elements) {
       p.dtype = Dtype::kFp32;
       p.instance = -1;
       p.is_embedding = false;
+      p.module = "ZeRO";
     }
     first = false;
   }
