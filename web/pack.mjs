@@ -1,10 +1,32 @@
 // Packs bytes into ASCII, so that a page can carry them.
 //
-// Base64 of bytes as they are hides their repetitions from gzip, which costs more than a quarter. So they are packed first: of what then
-// looks like chance, gzip gets base64's two spare bits in eight back, and the browser has half as much to read. LZMA, whose decoder the
-// page brings along, takes a seventh less than the deflate that every browser has, for some 30 ms more to unpack the engine.
+// Base64 of bytes as they are hides their repetitions from gzip, which costs more than a quarter. So they are packed first: LZMA, whose
+// decoder the page brings along, takes a seventh less than the deflate that every browser has, for some 30 ms more to unpack the engine.
+// What then looks like chance is written in characters of six bits and of seven, of which gzip's codes are as long; of base64's 64 two
+// would take seven bits, and three that stand together come again by chance so often that gzip's copies of them cost more than they save.
 import { spawnSync } from "node:child_process";
-import { unpackUpTo } from "./src/unpack.js";
+import { CHARACTERS, SIX_BITS, unpackUpTo } from "./src/unpack.js";
+
+function textOf(bytes) {
+  let [text, bits, count] = ["", 0, 0];
+  const write = (least) => {
+    while (count >= least) {
+      const six = (bits >> (count - 6)) & 63;
+      count -= six < SIX_BITS ? 6 : 7;
+      text += CHARACTERS[six < SIX_BITS ? six : ((bits >> count) & 127) - SIX_BITS];
+    }
+    bits &= (1 << count) - 1;
+  };
+  for (const byte of bytes) {
+    bits = (bits << 8) | byte;
+    count += 8;
+    write(7);
+  }
+  bits <<= 7;
+  count += 7;
+  write(8);
+  return text;
+}
 
 /**
  * Bytes by their names to text, in the container of .xz; web/src/unpack.js is the way back. WebAssembly is not aligned, hence lc and pb.
@@ -17,7 +39,7 @@ export function pack(parts) {
   const run = spawnSync("xz", options, { input: Buffer.concat(bytes), maxBuffer: 1 << 28 });
   if (run.status !== 0) throw new Error(`xz is needed to pack the page (Debian: xz-utils): ${run.error ?? run.stderr}`);
   const names = Object.keys(parts).map((name, index) => `${name}:${bytes[index].length}`);
-  return `${names.join()};${run.stdout.toString("base64")}`;
+  return `${names.join()};${textOf(run.stdout)}`;
 }
 
 /** A packed text in two: the least of it from which the parts up to that name can be unpacked, and the rest. */
@@ -27,14 +49,11 @@ export async function splitBehind(text, name) {
       () => true,
       () => false,
     );
-  // Base64 is read by fours.
-  const head = text.indexOf(";") + 1;
-  let [low, high] = [0, Math.ceil((text.length - head) / 4)];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (await isEnough(head + middle * 4)) high = middle;
-    else low = middle + 1;
+  let [at, high] = [text.indexOf(";") + 1, text.length];
+  while (at < high) {
+    const middle = (at + high) >> 1;
+    if (await isEnough(middle)) high = middle;
+    else at = middle + 1;
   }
-  const at = head + low * 4;
   return [text.slice(0, at), text.slice(at)];
 }

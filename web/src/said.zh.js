@@ -972,18 +972,6 @@ export default [
     "用适配器时模型本已冻结：“freeze” 不起作用；同时训练的模块写在 “adapter.modules_to_save” 中，就地训练的写在 “trainable” 中。",
   ],
   [
-    'transformers has no class "{1}": it is what ms-swift makes of "{2}", with a linear layer "score" in the place of the head.',
-    "transformers 没有类 “{1}”：它是 ms-swift 由 “{2}” 做成的，用线性层 “score” 代替输出头。",
-  ],
-  [
-    "Cut cross-entropy asserts that hidden states and the head have 16 bits, and fails in backward beside fp32 weights, autocast or not.",
-    "cut cross-entropy 要求隐藏状态和输出头为 16 位；权重为 fp32 时，无论是否用 autocast，反向都会失败。",
-  ],
-  [
-    "The processor makes all pictures as large as this model's tower wants them: their size has no effect.",
-    "处理器把所有图片都变成该模型视觉塔所需的大小：图片尺寸不起作用。",
-  ],
-  [
     "Layers are dropped at random; the estimate is for a step with them all.",
     "各层会被随机丢弃；估算的是所有层都在的一步。",
   ],

@@ -1,21 +1,42 @@
 // The reader of what web/pack.mjs writes: bytes as text that a page can carry.
 import xz from "xz-decompress";
 
-// New browsers have it built in.
-const fromBase64 = (text) => Uint8Array.fromBase64?.(text) ?? Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
+/** What packed bytes are written in: of ASCII what neither HTML nor String.replace reads anything into. */
+export const CHARACTERS = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i))
+  .filter((character) => !"<&$%`\\".includes(character))
+  .join("");
+/** The first of them stand for six bits, the others for seven of which the first six are no less than this. */
+export const SIX_BITS = 128 - CHARACTERS.length;
 
-// Characters of base64 that are turned into bytes at once: those of the first parts are, and nothing is done for the rest.
+const places = new Uint8Array(128);
+for (let i = 0; i < CHARACTERS.length; i++) places[CHARACTERS.charCodeAt(i)] = i;
+
+// Characters that are turned into bytes at once: those of the first parts are, and nothing is done for the rest.
 const PIECE = 1 << 16;
 
 /** A stream of the bytes that a text stands for from a place on. Not a Blob's: WebKit's workers cannot read one on a page from file://. */
-const streamOf = (text, from) =>
-  new ReadableStream({
+function streamOf(text, from) {
+  let [bits, count] = [0, 0];
+  return new ReadableStream({
     pull(controller) {
       if (from >= text.length) return controller.close();
-      controller.enqueue(fromBase64(text.slice(from, from + PIECE)));
-      from += PIECE;
+      const to = Math.min(from + PIECE, text.length);
+      const bytes = new Uint8Array(to - from);
+      let length = 0;
+      for (; from < to; from++) {
+        const place = places[text.charCodeAt(from)];
+        const isSix = place < SIX_BITS;
+        bits = isSix ? (bits << 6) | place : (bits << 7) | (place + SIX_BITS);
+        count += isSix ? 6 : 7;
+        if (count < 8) continue;
+        count -= 8;
+        bytes[length++] = bits >> count;
+        bits &= (1 << count) - 1;
+      }
+      controller.enqueue(bytes.subarray(0, length));
     },
   });
+}
 
 /** The parts of a packed text up to the one of that name, as bytes by their names. Nothing behind it is unpacked. */
 export async function unpackUpTo(text, last) {
