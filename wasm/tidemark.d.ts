@@ -594,7 +594,10 @@ export interface Job {
     loss_parallel?: boolean | null;
     /** In which order a pipeline runs its micro-batches. @default "1f1b" */
     pipeline_schedule?: "1f1b" | "gpipe" | "interleaved" | "zero_bubble" | "zbv" | null;
-    /** The GPU of a pipeline, or of ZeRO-1 and -2, that the answer is about; else the one that needs most. */
+    /**
+     * The GPU that the answer is about: else the worst of a pipeline, and of ZeRO-1 and -2 the one with the token
+     * table.
+     */
     rank?: number | null;
   } | null;
   /**

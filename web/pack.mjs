@@ -7,7 +7,8 @@
 import { spawnSync } from "node:child_process";
 import { CHARACTERS, SIX_BITS, unpackUpTo } from "./src/unpack.js";
 
-function textOf(bytes) {
+/** Bytes in the characters of which web/src/unpack.js knows the bits. */
+function inCharacters(bytes) {
   let [text, bits, count] = ["", 0, 0];
   const write = (least) => {
     while (count >= least) {
@@ -39,7 +40,7 @@ export function pack(parts) {
   const run = spawnSync("xz", options, { input: Buffer.concat(bytes), maxBuffer: 1 << 28 });
   if (run.status !== 0) throw new Error(`xz is needed to pack the page (Debian: xz-utils): ${run.error ?? run.stderr}`);
   const names = Object.keys(parts).map((name, index) => `${name}:${bytes[index].length}`);
-  return `${names.join()};${textOf(run.stdout)}`;
+  return `${names.join()};${inCharacters(run.stdout)}`;
 }
 
 /** A packed text in two: the least of it from which the parts up to that name can be unpacked, and the rest. */

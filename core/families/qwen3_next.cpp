@@ -78,10 +78,7 @@ Tensor gated_attention(Net& net, Tensor hidden) {
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.attention_bias;
   const Dim with_gate(2 * net.Q.n());
-  if (net.job.lora_kernels.qkv)
-    net.at_once(
-        x,
-        {{"self_attn.q_proj", with_gate, bias}, {"self_attn.k_proj", net.K, bias}, {"self_attn.v_proj", net.K, bias}});
+  qkv_at_once(net, x, with_gate, bias);
   Tensor q = net.linear("self_attn.q_proj", x, with_gate, bias);
   Pieces halves = split(view(std::move(q), Shape{net.B, net.S, net.A, Dim(2 * net.hd.n())}), -1, {net.hd, net.hd});
   const Tensor gate = reshape(std::move(halves.part[1]), Shape{net.B, net.S, net.Q});

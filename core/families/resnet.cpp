@@ -107,7 +107,7 @@ Tensor forward(Net& net) {
     const Dim height((hidden.size(2) - 1) / 2 + 1), width((hidden.size(3) - 1) / 2 + 1);
     hidden = max_pool(std::move(hidden), height, width);
   }
-  const Tensor embedding_output = hidden;
+  const Tensor embedding_output = hidden;  // names of forwards, each until it returns
   for (std::size_t i = 0; i < net.arch.parts.size(); ++i) {
     Net& stage = net.part(net.arch.parts[i], net.B, Dim(1));
     const Tensor input = hidden;

@@ -399,7 +399,7 @@ struct DataParallel {
   bool gradient_as_bucket_view = false;  ///< DDP: gradients are parts of the buckets, not copied into them
   double bucket_cap_mb = 25.0;           ///< DDP: MiB of gradients that are reduced together
   Sharding sharding = Sharding::kNone;
-  Count rank = -1;           ///< ZeRO-1 and -2: the answer is about this one; −1: the one that needs most
+  Count rank = -1;           ///< ZeRO-1 and -2: the answer is about this one; −1: the one with the token table
   bool one_process = false;  ///< nn.DataParallel instead of DistributedDataParallel
   Count replicas = 1;        ///< groups of GPUs that hold all shards each
   Count per_node = 8;        ///< GPUs that share a host
@@ -630,11 +630,11 @@ struct TrainingJob {
   bool divides_experts_alone() const { return expert > 1 && !is_megatron() && !data_parallel.is_sharded(); }
   /// Routed experts lie in host memory and are computed there.
   bool has_experts_on_host() const { return experts >= ExpertsKernel::kHostBf16; }
-  /// Megatron-Core runs the step, with its own code of the model; or what it was, with DeepSpeed's engine.
   /// DeepSpeed's engine runs the model.
   bool runs_deepspeed() const {
     return data_parallel.is_sharded() && data_parallel.sharding >= Sharding::kZero1 && !is_megatron();
   }
+  /// Megatron-Core runs the step, with its own code of the model; or what it was, with DeepSpeed's engine.
   bool is_megatron() const { return framework.name == "megatron" || is_megatron_deepspeed(); }
   /// BigScience's fork of Megatron-LM and DeepSpeed.
   bool is_megatron_deepspeed() const { return framework.name == "megatron-deepspeed"; }

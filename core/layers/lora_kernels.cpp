@@ -89,9 +89,13 @@ Tensor Net::gated_at_once(const Tensor& x) {
 }
 
 void qkv_at_once(Net& net, const Tensor& x, bool bias) {
+  qkv_at_once(net, x, net.Q, bias);
+}
+
+void qkv_at_once(Net& net, const Tensor& x, Dim queries, bool bias) {
   if (!net.job.lora_kernels.qkv) return;
   net.at_once(
-      x, {{"self_attn.q_proj", net.Q, bias}, {"self_attn.k_proj", net.K, bias}, {"self_attn.v_proj", net.K, bias}});
+      x, {{"self_attn.q_proj", queries, bias}, {"self_attn.k_proj", net.K, bias}, {"self_attn.v_proj", net.K, bias}});
 }
 
 }  // namespace tidemark

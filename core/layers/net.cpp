@@ -33,9 +33,14 @@ void undivide(Net& net) {
   net.K = Dim(a.kv_size(), Symbol::kKeyValue);
 }
 
+// DeepSpeed 0.19.8 runtime/engine.py _configure_distributed_model: module.half(), module.bfloat16(), whatever a model
+// has made in fp32.
+Dtype fp32_unless_cast(const TrainingJob& job) {
+  return job.runs_deepspeed() ? job.recipe.weights : Dtype::kFp32;
+}
+
 // transformers 5.12 modeling_utils.py _get_dtype_plan: `_keep_in_fp32_modules` counts in fp16 alone; until 4.57 also
-// beside packed weights (quantizers/base.py use_keep_in_fp32_modules). DeepSpeed 0.19.8 runtime/engine.py
-// _configure_distributed_model casts all of it back: module.half(), module.bfloat16().
+// beside packed weights (quantizers/base.py use_keep_in_fp32_modules). DeepSpeed casts them, too.
 Dtype kept(Dtype dtype, const TrainingJob& job) {
   if (job.runs_deepspeed()) return dtype;
   const bool packed = job.method == Method::kQlora && !job.framework.at_least(5, 0);
@@ -290,7 +295,7 @@ Tensor Net::fp32_parameter(const char* name, const char* leaf, const Shape& shap
   p.module = name;
   p.leaf = leaf;
   p.shape = shape;
-  p.dtype = job.runs_deepspeed() ? job.recipe.weights : Dtype::kFp32;
+  p.dtype = fp32_unless_cast(job);
   p.requires_grad = trained && trains(name, leaf);
   return adapted_matrix(name, leaf, declare(p));
 }
@@ -520,8 +525,7 @@ Tensor Net::wide_linear(const char* name, Tensor x, Dim out_features) {
 
 Tensor Net::fp32_linear(const char* name, Tensor x, Dim out_features) {
   if (packs_here()) return linear(name, std::move(x), out_features);
-  const Dtype dtype = job.runs_deepspeed() ? weight_dtype(2) : Dtype::kFp32;  // as `kept` has it
-  Tensor result = kept_linear(name, std::move(x), out_features, dtype);
+  Tensor result = kept_linear(name, std::move(x), out_features, fp32_unless_cast(job));
   if (Module* module = noted(name)) module->is_quantised = true;
   return result;
 }

@@ -355,6 +355,7 @@ MeanSquare mean_square(Tensor x);
 inline constexpr Count kUnslothKeeps = Count{1} << 20;
 /// Net::at_once of an attention's q, k and v.
 void qkv_at_once(Net& net, const Tensor& x, bool bias);
+void qkv_at_once(Net& net, const Tensor& x, Dim queries, bool bias);
 /// Llama's RMSNorm: fp32 inside, weight applied in the input's dtype. Liger's kernel when the job uses it.
 Tensor rms_norm(Net& net, const char* name, Tensor x);
 /// The same by a weight of another kind.

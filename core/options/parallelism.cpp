@@ -398,7 +398,8 @@ constexpr Option kOptions[] = {
           if (!how.is_device_map()) how.schedule = static_cast<PipelineSchedule>(v.choice);
         }),
     integer("parallelism.rank", "null", "Rank",
-            "The GPU of a pipeline, or of ZeRO-1 and -2, that the answer is about; else the one that needs most.")
+            "The GPU that the answer is about: else the worst of a pipeline, and of ZeRO-1 and -2 the one with the "
+            "token table.")
         .within(0, 1e6)
         .further()
         .sets([](Request& r, const OptionValue& v) { r.job.pipeline.rank = r.job.data_parallel.rank = v.integer; }),

@@ -67,7 +67,7 @@ void ZeroPartition::collect() {
   const Count alignment = 2 * how_.degree;
   const Count padded = (count + alignment - 1) / alignment * alignment;
   share_ = padded / how_.degree;
-  // Where no GPU is named it is the one whose part begins with the token table, or holds its beginning.
+  // Where no GPU is named it is the one in whose part the token table begins.
   const Count rank = how_.rank < 0 && share_ > 0 ? parts_.front().offset / share_ : how_.rank;
   begin_ = pipelined_ ? 0 : rank * share_;
   for (const Part& part : parts_) ours_ += is_ours(part) ? part.count : 0;

@@ -23,6 +23,10 @@ bool says(const Answer& answer, std::string_view code) {
   return false;
 }
 
+bool stands_in(const Answer& answer) {
+  return std::any_of(answer.issues.begin(), answer.issues.end(), [](const Issue& i) { return i.code == "STAND_IN"; });
+}
+
 bool chosen(const std::string& rest) {
   return says(with(rest), "CHOSEN_KERNELS");
 }
@@ -76,7 +80,7 @@ TEST_CASE("an adapted token table, of which no record is, is told") {
   const Answer answer = ask(R"({"schema": 1, "model": "Qwen/Qwen3-0.6B", "method": "lora", "gpu": "A100-80GB",
     "framework": {"name": "axolotl"}, "adapter": {"lora_dropout": 0, "target_modules": ["q_proj", "embed_tokens"]}})");
   REQUIRE(answer.estimate);
-  CHECK(std::any_of(answer.issues.begin(), answer.issues.end(), [](const Issue& i) { return i.code == "STAND_IN"; }));
+  CHECK(stands_in(answer));
 }
 
 TEST_CASE("a model that its patch does not know is told, and answered by PEFT's layers") {
@@ -87,8 +91,21 @@ TEST_CASE("a model that its patch does not know is told, and answered by PEFT's 
   REQUIRE(asked.estimate);
   REQUIRE(plain.estimate);
   CHECK(asked.estimate->allocated.expected == plain.estimate->allocated.expected);
-  const Answer one = with(lora + R"(, "lora_kernels": ["mlp"])", "microsoft/Phi-3-mini-4k-instruct");
-  CHECK(std::any_of(one.issues.begin(), one.issues.end(), [](const Issue& i) { return i.code == "STAND_IN"; }));
+  CHECK(stands_in(with(lora + R"(, "lora_kernels": ["mlp"])", "microsoft/Phi-3-mini-4k-instruct")));
+}
+
+TEST_CASE("experts have no feed-forward that its patch finds") {
+  const std::string lora = R"(, "method": "lora", "lora_kernels": ["mlp"])";
+  const Answer asked = with(lora, "MiniMaxAI/MiniMax-M2.5");
+  REQUIRE(asked.estimate);
+  CHECK_FALSE(stands_in(asked));
+}
+
+TEST_CASE("adapters of linear attention have functions of their own in packed rows alone") {
+  const std::string all = R"(, "method": "lora", "framework": {"name": "axolotl"})";
+  const auto asked = [&](const char* more) { return with(all + more, "Qwen/Qwen3.5-0.8B"); };
+  CHECK_FALSE(stands_in(asked("")));
+  CHECK(stands_in(asked(R"(, "packing": true, "attention": "flash_attention_2")")));
 }
 
 }  // namespace
