@@ -1,5 +1,5 @@
-// Two functions of the C library for the one library that calls them, nlohmann/json: the real ones bring numbers of 128
-// bits and all formats that there are, 20 KB. The linker takes these before it looks into the C library.
+// Functions of the C library for those that call them, nlohmann/json and libc++: the real ones bring numbers of 128
+// bits, streams and all formats that there are, 25 KB. The linker takes these before it looks into the C library.
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -36,5 +36,29 @@ int snprintf(char* to, std::size_t room, const char* format, ...) {
   if (room < sizeof text) return 0;
   std::memcpy(to, text, sizeof text);
   return static_cast<int>(sizeof text) - 1;
+}
+
+/// libc++'s way to say why it gives up where exceptions are off (what std::fprintf becomes without floats); nobody
+/// would read it.
+int fprintf(std::FILE*, const char*, ...) {
+  return 0;
+}
+int fiprintf(std::FILE*, const char*, ...) {
+  return 0;
+}
+
+/// embind's, for the name of a type that was not registered: all that the page calls are.
+int sprintf(char* to, const char*, ...) {
+  *to = '\0';
+  return 0;
+}
+int siprintf(char* to, const char*, ...) {
+  *to = '\0';
+  return 0;
+}
+
+/// libc++abi's: the same.
+[[noreturn]] void abort_message(const char*, ...) {
+  std::abort();
 }
 }

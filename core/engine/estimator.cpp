@@ -574,6 +574,7 @@ Understood Estimator::resolve(const Asked& asked) const {
   suit_denoiser(answer.architecture.denoiser, request.open, answer.job, issues);
   if (answer.job.is_megatron()) as_megatron(answer.job, answer.architecture, issues);
   take_implementation(answer.job, answer.architecture);
+  settle_axolotl_attention(answer.architecture, answer.job, issues);
   settle_lora_kernels(request.open.lora_kernels, answer.architecture, answer.job, issues);
   leave_out_evaluation(answer.job, issues);
   if (is_supported(answer.architecture)) settle_optimizer(answer.architecture, answer.job, issues);

@@ -755,6 +755,17 @@ PyValue PyProgram::dict(const PyExpr& expression) {
   return value;
 }
 
+namespace {
+
+// std::pow brings tables of 5 KB, for exponents that scripts do not have.
+double whole_power(double base, double exponent) {
+  double power = 1.0;
+  for (double i = 0; i < std::abs(exponent); ++i) power *= base;
+  return exponent < 0 ? 1.0 / power : power;
+}
+
+}  // namespace
+
 PyValue PyProgram::binary(const PyExpr& expression) {
   const PyValue left = evaluate(expression.items[0]);
   const PyValue right = evaluate(expression.items[1]);
@@ -778,8 +789,10 @@ PyValue PyProgram::binary(const PyExpr& expression) {
       result = std::floor(left.real / right.real);
     else if (op == "%")
       result = left.real - right.real * std::floor(left.real / right.real);
-    else if (op == "**" && std::abs(right.real) < 64)
-      result = std::pow(left.real, right.real);
+    else if (op == "**" && right.real == 0.5 && left.real >= 0)
+      result = std::sqrt(left.real);
+    else if (op == "**" && std::abs(right.real) < 64 && right.real == std::floor(right.real))
+      result = whole_power(left.real, right.real);
     else
       known = false;
     const bool fits = std::abs(result) < 9e15;

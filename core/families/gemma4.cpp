@@ -146,7 +146,8 @@ bool stores(const Net& net) {
 }
 
 /// All layers' checkpoints hold the one dictionary of keys and values. What a recomputation puts there takes the place
-/// of what the forward did, and the graph behind it stays, which no backward runs, until the last checkpoint is gone.
+/// of what the forward did, and the graph behind it stays, which no backward runs, until the last checkpoint is gone:
+/// Axolotl's fused_attn.py keeps it out of them, in its module, where it stays until the next forward has one.
 void put_into_dictionary(Net& net, const Tensor& k, const Tensor& v) {
   if (net.job.checkpointing == Checkpointing::kNone) return;
   if (net.tape.phase() != Phase::kBackward) {
@@ -159,10 +160,8 @@ void put_into_dictionary(Net& net, const Tensor& k, const Tensor& v) {
     if ((kinds[i] & kStores) != 0) at += 2;
   }
   if (at + 1 >= net.leaves.size()) return;
-  const bool again = net.tape.recomputing();
-  net.leaves[at] = again ? Tensor() : k;
-  net.leaves[at + 1] = again ? Tensor() : v;
-  if (again) net.tape.hold_in_module(k, v);
+  net.leaves[at] = net.leaves[at + 1] = Tensor();
+  net.tape.hold_in_module(k, v);
 }
 
 void first_layer_backward(Tape& t, Node& n, Tensor* grads, Tensor* results) {
@@ -177,7 +176,9 @@ void first_layer_backward(Tape& t, Node& n, Tensor* grads, Tensor* results) {
 Tensor into_first_layer(Net& net, Tensor hidden) {
   Tensor h = std::move(hidden);
   Tape& t = net.tape;
-  if (net.layer_index > 0 || net.job.checkpointing == Checkpointing::kNone || net.job.use_reentrant) return h;
+  if (net.layer_index > 0 || net.job.checkpointing == Checkpointing::kNone) return h;
+  if (net.job.fused_attention && t.phase() != Phase::kBackward) t.let_modules_go();
+  if (net.job.fused_attention || net.job.use_reentrant) return h;
   Node* node = t.record("shared_kv_states", first_layer_backward, {&h});
   if (node == nullptr) return h;
   h.leave_graph();
@@ -196,30 +197,35 @@ Tensor gemma4_attention(Net& net, Tensor hidden, bool values_last) {
   const bool slides = net.is_sliding_layer(net.layer_index), bias = net.arch.attention_bias;
   const Architecture& kind = slides ? net.arch : net.arch.parts.front();
   const Dim width = slides ? net.hd : Dim(kind.head_dim), groups = slides ? net.Kv : Dim(kind.num_kv_heads);
-  const Tensor cos = unsqueeze(slides ? net.shared.local_cos : net.shared.cos, 2);
-  const Tensor sin = unsqueeze(slides ? net.shared.local_sin : net.shared.sin, 2);
+  const Tensor& cos = slides ? net.shared.local_cos : net.shared.cos;
+  const Tensor& sin = slides ? net.shared.local_sin : net.shared.sin;
   const Shape heads{net.B, net.S, net.A, width}, kv_heads{net.B, net.S, groups, width};
+  const Dim queries(net.A.n() * width.n()), keys(groups.n() * width.n());
+  const bool own_values = slides || !kind.multi_query, shares = (kind_of(net) & (kStores | kShares)) == kShares;
+  const bool fused = net.job.fused_attention;
+  const auto turned = [&](const char* name, Tensor t) {
+    if (fused) return normed_and_turned(net, name, std::move(t), cos, sin);
+    t = gemma4_norm(net, name, std::move(t));
+    return transpose(rotate_by(std::move(t), unsqueeze(cos, 2), unsqueeze(sin, 2)), 1, 2);
+  };
+  if (!shares) qkv_at_once(net, x, queries, keys, bias, own_values);  // k's node is then q's as well
   net.tape.note_saved(false);
-  Tensor q = view(net.linear("self_attn.q_proj", x, Dim(net.A.n() * width.n()), bias), heads);
-  q = gemma4_norm(net, "self_attn.q_norm", std::move(q));
-  q = transpose(rotate_by(std::move(q), cos, sin), 1, 2);
+  Tensor q = view(net.linear("self_attn.q_proj", x, queries, bias), heads);
+  q = turned("self_attn.q_norm", std::move(q));
   net.tape.note_saved(stores(net));
   const StoredStates stored = stored_states(net, slides);
   Tensor k = stored.k, v = stored.v;
-  const std::uint8_t shared = kind_of(net) & (kStores | kShares);
-  if (shared != kShares) {
-    const auto values = [&] {
-      v = view(net.linear("self_attn.v_proj", x, Dim(groups.n() * width.n()), bias), kv_heads);
-    };
-    k = view(net.linear("self_attn.k_proj", x, Dim(groups.n() * width.n()), bias), kv_heads);
+  if (!shares) {
+    const auto values = [&] { v = view(net.linear("self_attn.v_proj", x, keys, bias), kv_heads); };
+    k = view(net.linear("self_attn.k_proj", x, keys, bias), kv_heads);
     v = k;
-    if (!values_last && (slides || !kind.multi_query)) values();
-    k = gemma4_norm(net, "self_attn.k_norm", std::move(k));
-    k = transpose(rotate_by(std::move(k), cos, sin), 1, 2);
+    if (!values_last && own_values) values();
+    k = turned("self_attn.k_norm", std::move(k));
     if (values_last) values();
-    v = transpose(gemma4_norm(net, "self_attn.v_norm", std::move(v), false), 1, 2);
+    v = fused ? norm_without_weight(std::move(v)) : gemma4_norm(net, "self_attn.v_norm", std::move(v), false);
+    v = transpose(std::move(v), 1, 2);
   }
-  if (shared == kStores) {
+  if ((kind_of(net) & (kStores | kShares)) == kStores) {
     stored.k = k;
     stored.v = v;
     put_into_dictionary(net, k, v);
@@ -268,7 +274,9 @@ constexpr GatedNames kMlp = {"mlp", "mlp.gate_proj", "mlp.act_fn", "mlp.up_proj"
 
 Tensor feed_forward(Net& net, Tensor hidden) {
   if (!net.arch.double_wide_mlp || kind_of(net) != kShares) return llama_mlp(net, std::move(hidden));
-  return gated_mlp(net, kMlp, kLayer, std::move(hidden), Dim(2 * net.F.n()));
+  const Dim wide(2 * net.F.n());
+  Tensor fused = net.gated_at_once(hidden, wide);
+  return fused.defined() ? fused : gated_mlp(net, kMlp, kLayer, std::move(hidden), wide);
 }
 
 }  // namespace

@@ -268,7 +268,7 @@ Tensor llama_mlp(Net& net, Tensor hidden) {
   Scope in(net.tape, "mlp", kMlp);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.mlp_bias;
-  Tensor fused = net.gated_at_once(x);
+  Tensor fused = net.gated_at_once(x, net.F);
   if (fused.defined()) return fused;
   Tensor gate = net.linear("mlp.gate_proj", x, net.F, bias);
   if (net.job.liger_swiglu) {

@@ -115,7 +115,7 @@ struct Grid {
 // image_processing_minicpmv4_6.py: MiniCPMV4_6ImageProcessor.get_sliced_grid, max_slice_nums = 9.
 Grid sliced(const Architecture& tower, Sides size) {
   constexpr Count kMost = 9;
-  const double side = static_cast<double>(tower.image_size), ratio = std::log(size.width / size.height);
+  const double side = static_cast<double>(tower.image_size), ratio = size.width / size.height;
   const Count wanted =
       std::min(kMost, static_cast<Count>(std::ceil(std::min(size.width * size.height / (side * side), 1e6))));
   if (wanted <= 1) return {};
@@ -124,8 +124,9 @@ Grid sliced(const Architecture& tower, Sides size) {
   for (Count slices = wanted - 1; slices <= std::min(wanted + 1, kMost); ++slices) {
     for (Count across = 1; slices > 1 && across <= slices; ++across) {
       if (slices % across != 0) continue;
-      const double off =
-          std::fabs(ratio - std::log(static_cast<double>(across) / static_cast<double>(slices / across)));
+      // abs(log(ratio) - log(width / height)), whose exponential this is.
+      const double apart = ratio * static_cast<double>(slices / across) / static_cast<double>(across);
+      const double off = std::max(apart, 1 / apart);
       if (off >= least) continue;
       least = off;
       best = {slices / across, across};

@@ -33,20 +33,23 @@ void read_qwen3_sizes(ConfigFields& fields, Architecture& architecture, Count ma
 Tensor qwen3_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attn", kAttention);
   const Tensor x = std::move(hidden);
-  const bool bias = net.arch.attention_bias;
+  const bool bias = net.arch.attention_bias, fused = net.job.fused_attention;
   qkv_at_once(net, x, bias);
   // The norm sees [B, S, heads, hd], before the transposition.
+  const auto normed = [&](const char* name, Tensor heads) {
+    return fused ? heads : transpose(rms_norm(net, name, std::move(heads)), 1, 2);
+  };
   Tensor q = net.linear("self_attn.q_proj", x, net.Q, bias);
-  q = view(std::move(q), Shape{net.B, net.S, net.A, net.hd});
-  q = rms_norm(net, "self_attn.q_norm", std::move(q));
-  q = transpose(std::move(q), 1, 2);
+  q = normed("self_attn.q_norm", view(std::move(q), Shape{net.B, net.S, net.A, net.hd}));
   Tensor k = net.linear("self_attn.k_proj", x, net.K, bias);
-  k = view(std::move(k), Shape{net.B, net.S, net.Kv, net.hd});
-  k = rms_norm(net, "self_attn.k_norm", std::move(k));
-  k = transpose(std::move(k), 1, 2);
+  k = normed("self_attn.k_norm", view(std::move(k), Shape{net.B, net.S, net.Kv, net.hd}));
   Tensor v = net.linear("self_attn.v_proj", x, net.K, bias);
   v = split_heads(net, std::move(v), net.Kv, net.hd);
-  rotate_both(net, q, k);
+  if (fused) {
+    turn_at_once(net, q, k);
+  } else {
+    rotate_both(net, q, k);
+  }
   AttentionOptions options;
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;

@@ -83,13 +83,18 @@ Tensor gated_attention(Net& net, Tensor hidden) {
   Pieces halves = split(view(std::move(q), Shape{net.B, net.S, net.A, Dim(2 * net.hd.n())}), -1, {net.hd, net.hd});
   const Tensor gate = reshape(std::move(halves.part[1]), Shape{net.B, net.S, net.Q});
   q = std::move(halves.part[0]);  // both are one storage, which goes as q's name does
-  q = transpose(gemma_norm(net, "self_attn.q_norm", q), 1, 2);
+  const bool fused = net.job.fused_attention;
+  if (!fused) q = transpose(gemma_norm(net, "self_attn.q_norm", q), 1, 2);
   Tensor k = net.linear("self_attn.k_proj", x, net.K, bias);
   k = view(std::move(k), Shape{net.B, net.S, net.Kv, net.hd});
-  k = transpose(gemma_norm(net, "self_attn.k_norm", std::move(k)), 1, 2);
+  if (!fused) k = transpose(gemma_norm(net, "self_attn.k_norm", std::move(k)), 1, 2);
   Tensor v = net.linear("self_attn.v_proj", x, net.K, bias);
   v = split_heads(net, std::move(v), net.Kv, net.hd);
-  turn_leading(net, q, k);
+  if (fused) {
+    turn_at_once(net, q, k);
+  } else {
+    turn_leading(net, q, k);
+  }
   AttentionOptions options;
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;

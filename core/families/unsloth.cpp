@@ -171,7 +171,7 @@ Tensor feed_forward(Net& net, Tensor hidden) {
   const Scope in(net.tape, "mlp", kMlp);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.mlp_bias;
-  Tensor at_once = net.gated_at_once(x);
+  Tensor at_once = net.gated_at_once(x, net.F);
   if (at_once.defined()) return at_once;
   Tensor gate = net.linear("mlp.gate_proj", x, net.F, bias);
   gate = activate(net.arch.activation, std::move(gate));

@@ -11,17 +11,56 @@ namespace {
 /// Model types whose attention's forward patch_self_attn_lora can rewrite (monkeypatch/lora_kernels.py: QKV_PATCHES,
 /// ORIGINAL_O_CODE, against transformers 5.12.1), and which are modelled so.
 constexpr std::string_view kPatched[] = {
-    "apertus",  "arcee",        "cohere2",          "cwm",          "ernie4_5",    "ernie4_5_moe",
-    "exaone4",  "gemma",        "gemma2",           "gemma3",       "gemma3_text", "glm",
-    "glm4",     "gpt_oss",      "granite",          "granitemoe",   "helium",      "hunyuan_v1_dense",
-    "jamba",    "llama",        "minimax",          "ministral",    "ministral3",  "mistral",
-    "mistral3", "mixtral",      "phimoe",           "qwen2",        "qwen2_moe",   "qwen3",
-    "qwen3_5",  "qwen3_5_moe",  "qwen3_5_moe_text", "qwen3_5_text", "qwen3_moe",   "qwen3_next",
-    "qwen3_vl", "qwen3_vl_moe", "seed_oss",         "smollm3",      "starcoder2",  "vaultgemma",
+    "apertus",
+    "arcee",
+    "cohere2",
+    "cwm",
+    "ernie4_5",
+    "ernie4_5_moe",
+    "exaone4",
+    "gemma",
+    "gemma2",
+    "gemma3",
+    "gemma3_text",
+    "gemma4",
+    "gemma4_text",
+    "gemma4_unified",
+    "gemma4_unified_text",
+    "glm",
+    "glm4",
+    "gpt_oss",
+    "granite",
+    "granitemoe",
+    "helium",
+    "hunyuan_v1_dense",
+    "jamba",
+    "llama",
+    "minimax",
+    "ministral",
+    "ministral3",
+    "mistral",
+    "mistral3",
+    "mixtral",
+    "phimoe",
+    "qwen2",
+    "qwen2_moe",
+    "qwen3",
+    "qwen3_5",
+    "qwen3_5_moe",
+    "qwen3_5_moe_text",
+    "qwen3_5_text",
+    "qwen3_moe",
+    "qwen3_next",
+    "qwen3_vl",
+    "qwen3_vl_moe",
+    "seed_oss",
+    "smollm3",
+    "starcoder2",
+    "vaultgemma",
 };
 /// The same, of which PEFT's layers stand in.
 constexpr std::string_view kPatchedElsewhere[] = {
-    "bamba", "gemma4", "gemma4_text", "granitemoehybrid", "granitemoeshared", "nemotron_h", "zamba",
+    "bamba", "granitemoehybrid", "granitemoeshared", "nemotron_h", "zamba",
 };
 
 template <std::size_t N>
@@ -79,7 +118,7 @@ std::string_view not_modelled(std::string_view type, const TrainingJob& job) {
   const PrepareKbit prepared = job.quantization.prepare_kbit;
   const bool widened =
       job.method == Method::kQlora && prepared != PrepareKbit::kOff && prepared != PrepareKbit::kNormsBack;
-  if (is_among(kPatchedElsewhere, type)) return "in this model";
+  if (is_among(kPatchedElsewhere, type) || (type.starts_with("gemma4") && !job.fused_attention)) return "in this model";
   if (job.lora_kernels.embedding && adapts_token_table(job.adapter)) return "on the token table";
   if (job.packing && adapts_linear_attention(type, job.adapter)) return "in linear attention of packed rows";
   if (job.adapter.use_dora) return "with DoRA";
@@ -88,7 +127,6 @@ std::string_view not_modelled(std::string_view type, const TrainingJob& job) {
   if ((cast && *cast != job.recipe.weights) || (widened && is_half(job.recipe.weights)))
     return "on hidden states in fp32, which they do not take under autocast";
   if (job.tensor.is_used() || job.pipeline.is_used() || job.context > 1) return "where GPUs divide the model";
-  if (job.offload.activations) return "with activations in host memory";
   return {};
 }
 
@@ -133,6 +171,33 @@ void settle_lora_kernels(bool open, const Architecture& architecture, TrainingJo
   if (!why.empty()) job.lora_kernels = {};
   job.stand_ins.push_back(why.empty() ? std::string{"LoRA kernels of Axolotl before 0.16, answered by those of 0.16"}
                                       : "Axolotl's LoRA kernels " + std::string{why} + ", answered by PEFT's layers");
+}
+
+namespace {
+
+// loaders/patch_manager.py: _apply_sdpa_varlen_patch: packed rows without a mask, by torch's varlen_attn.
+bool runs_varlen(const Architecture& architecture, const TrainingJob& job) {
+  const bool slides = architecture.sliding_window > 0;
+  return job.framework.name == "axolotl" && axolotl_is_of(job, kVariableLengths) && job.packing &&
+         job.attention == AttentionKernel::kSdpa && !slides && architecture.head_dim <= 256;
+}
+
+}  // namespace
+
+// loaders/patch_manager.py: _apply_model_specific_patches, _FUSED_ATTN_KERNEL_SUPPORTED.
+void settle_axolotl_attention(const Architecture& architecture, TrainingJob& job, Issues& issues) {
+  constexpr std::string_view kFused[] = {"qwen3",        "qwen3_5",   "qwen3_5_moe", "qwen3_5_moe_text",
+                                         "qwen3_5_text", "qwen3_moe", "qwen3_vl"};
+  const std::string_view type = architecture.model_type;
+  if (runs_varlen(architecture, job))
+    job.stand_ins.emplace_back("Axolotl's attention of packed rows (sdpa_varlen), answered by attention under a mask");
+  if (type.starts_with("gemma4")) {
+    job.fused_attention |= job.framework.name == "axolotl" && axolotl_is_of(job, kFusedNorms);
+  } else if (job.fused_attention && !is_among(kFused, type)) {
+    job.fused_attention = false;
+    issues.push_back({"UNPATCHED_MODEL", Severity::kWarning, "/fused_attn_kernel",
+                      "Axolotl has no such kernel for this model and leaves its attention as it is.", "false"});
+  }
 }
 
 }  // namespace tidemark

@@ -551,6 +551,7 @@ struct TrainingJob {
   Loss loss = Loss::kDefault;
   bool liger_rms_norm = false, liger_swiglu = false, liger_rope = false;  ///< Liger kernels in use
   LoraKernels lora_kernels;
+  bool fused_attention = false;  ///< Axolotl's fused_attn_kernel: norms over heads and rotations by one kernel
   Preference preference = Preference::kNone;
   Reference reference = Reference::kCopy;  ///< read where the preference needs one
   Rollout rollout;                         ///< read where it generates

@@ -59,6 +59,8 @@ FusedLinear Net::fused_linear(const Projection& layer, Dim in_features) {
 }
 
 void Net::at_once(const Tensor& x, std::initializer_list<Projection> layers) {
+  // find_self_attn_in_layer: of attention that takes another layer's keys nothing is replaced.
+  if (arch.shared_kv_layers > 0 && layer_index >= arch.num_layers - arch.shared_kv_layers) return;
   const auto adapted = [this](const Projection& layer) { return rank_of(layer.name) > 0; };
   if (!std::all_of(layers.begin(), layers.end(), adapted)) return;
   Scope in(tape, layers.size() == 1 ? layers.begin()->name : "self_attn", kFunctions);
@@ -72,10 +74,10 @@ void Net::at_once(const Tensor& x, std::initializer_list<Projection> layers) {
   for (std::size_t i = results.size(); i-- > 0;) made_.emplace_back(layers.begin()[i].name, std::move(results[i]));
 }
 
-Tensor Net::gated_at_once(const Tensor& x) {
+Tensor Net::gated_at_once(const Tensor& x, Dim width) {
   if (!job.lora_kernels.mlp) return {};
   const bool bias = arch.mlp_bias;
-  const Projection gate{"mlp.gate_proj", F, bias}, up{"mlp.up_proj", F, bias}, down{"mlp.down_proj", H, bias};
+  const Projection gate{"mlp.gate_proj", width, bias}, up{"mlp.up_proj", width, bias}, down{"mlp.down_proj", H, bias};
   for (const Projection* layer : {&gate, &up, &down}) {
     if (rank_of(layer->name) == 0) return {};
   }
@@ -93,9 +95,28 @@ void qkv_at_once(Net& net, const Tensor& x, bool bias) {
 }
 
 void qkv_at_once(Net& net, const Tensor& x, Dim queries, bool bias) {
+  qkv_at_once(net, x, queries, net.K, bias);
+}
+
+void qkv_at_once(Net& net, const Tensor& x, Dim queries, Dim keys, bool bias, bool values) {
   if (!net.job.lora_kernels.qkv) return;
-  net.at_once(
-      x, {{"self_attn.q_proj", queries, bias}, {"self_attn.k_proj", net.K, bias}, {"self_attn.v_proj", net.K, bias}});
+  const Net::Projection q{"self_attn.q_proj", queries, bias}, k{"self_attn.k_proj", keys, bias};
+  if (values) {
+    net.at_once(x, {q, k, {"self_attn.v_proj", keys, bias}});
+  } else {
+    net.at_once(x, {q, k});
+  }
+}
+
+Tensor normed_and_turned(Net& net, const char* name, Tensor x, const Tensor& cos, const Tensor& sin) {
+  Scope in(net.tape, name, "axolotl 067b021 src/axolotl/kernels/gemma4_fused_rope.py: fused_rms_norm_rope");
+  Tensor weight = net.parameter(name, "weight", Shape{x.dim(-1)});
+  return transpose(norm_rope(std::move(x), std::move(weight), cos, sin), 1, 2);
+}
+
+void turn_at_once(Net& net, Tensor& q, Tensor& k) {
+  q = normed_and_turned(net, "self_attn.q_norm", std::move(q), net.shared.cos, net.shared.sin);
+  k = normed_and_turned(net, "self_attn.k_norm", std::move(k), net.shared.cos, net.shared.sin);
 }
 
 }  // namespace tidemark

@@ -125,7 +125,8 @@ Net& Net::judge(bool trains) {
 void Net::end_micro_step() {
   leaves.clear();
   parts_.clear();
-  if (arch.ssm.width == 0) tape.let_modules_go();  // a recurrent state stays, a dictionary goes with its checkpoints
+  // A recurrent state stays, a dictionary goes with its checkpoints, unless Axolotl has it in a module.
+  if (arch.ssm.width == 0 && !job.fused_attention) tape.let_modules_go();
 }
 
 void Net::keep_until_next(std::vector<Tensor> outputs) {

@@ -244,7 +244,7 @@ class Net {
   /// what it made of each.
   void at_once(const Tensor& x, std::initializer_list<Projection> layers);
   /// The same of a feed-forward's gate, up and down; undefined: its layers are called one by one.
-  Tensor gated_at_once(const Tensor& x);
+  Tensor gated_at_once(const Tensor& x, Dim width);
   /// What stands between a module and its adapter.
   struct Base {
     const char* name;  ///< of the module
@@ -356,6 +356,10 @@ inline constexpr Count kUnslothKeeps = Count{1} << 20;
 /// Net::at_once of an attention's q, k and v.
 void qkv_at_once(Net& net, const Tensor& x, bool bias);
 void qkv_at_once(Net& net, const Tensor& x, Dim queries, bool bias);
+void qkv_at_once(Net& net, const Tensor& x, Dim queries, Dim keys, bool bias, bool values = true);
+/// q or k [B, S, heads, head_dim] by Axolotl's one kernel: normed, turned, and as attention wants it.
+Tensor normed_and_turned(Net& net, const char* name, Tensor x, const Tensor& cos, const Tensor& sin);
+void turn_at_once(Net& net, Tensor& q, Tensor& k);
 /// Llama's RMSNorm: fp32 inside, weight applied in the input's dtype. Liger's kernel when the job uses it.
 Tensor rms_norm(Net& net, const char* name, Tensor x);
 /// The same by a weight of another kind.

@@ -1,6 +1,6 @@
 // Dion: matrices get an orthonormal update by a power iteration, the rest AdamW.
 #include <algorithm>
-#include <cstring>
+#include <string_view>
 
 #include "core/optimizers/rows.hpp"
 
@@ -19,7 +19,8 @@ Matrix upright(const Parameter& p) {
 
 // axolotl_.py DionOptimizerFactory: by name, and copies that PEFT trains.
 bool by_adamw(const Parameter& p) {
-  const bool named = std::strstr(p.module, "embed_tokens") != nullptr || std::strstr(p.module, "lm_head") != nullptr;
+  const std::string_view name = p.module;
+  const bool named = name.find("embed_tokens") != name.npos || name.find("lm_head") != name.npos;
   return p.shape.rank < 2 || (named && !p.is_adapter);
 }
 

@@ -114,6 +114,10 @@ constexpr Option kOptions[] = {
     lora_kernel<&LoraKernels::qkv>("lora_qkv_kernel", "LoRA kernel of q, k and v"),
     lora_kernel<&LoraKernels::o>("lora_o_kernel", "LoRA kernel of the attention's output"),
     lora_kernel<&LoraKernels::embedding>("lora_embedding_kernel", "LoRA kernel of the token table"),
+    flag("fused_attn_kernel", false, "Norm and rotation in one",
+         "Axolotl's kernel that norms and turns q and k at once: Qwen3's and Qwen3.5's, and always Gemma 4's.")
+        .further()
+        .sets([](Request& r, const OptionValue& v) { r.job.fused_attention = v.boolean; }),
     choice("compile", "\"none\"", kCompile, "torch.compile", "torch.compile.")
         .known_as("torch_compile")
         .further()

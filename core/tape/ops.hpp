@@ -120,6 +120,10 @@ Tensor scatter_rows(Tensor x, Tensor indices, Shape full);  ///< into zeros: ind
 Tensor liger_rms_norm(Tensor x, Tensor weight, bool in_place = true);
 Tensor liger_rope(Tensor x, Tensor cos, Tensor sin);  ///< ops/rope.py: in place, forward and backward
 Tensor liger_swiglu(Tensor gate, Tensor up);          ///< ops/swiglu.py
+/// axolotl 067b021 kernels/gemma4_fused_rope.py, of x [B, S, heads, head_dim] by tables [B or 1, S, rotary_dim]: a norm
+/// over each head that is turned, and one without a weight that is not.
+Tensor norm_rope(Tensor x, Tensor weight, const Tensor& cos, const Tensor& sin);
+Tensor norm_without_weight(Tensor x);
 
 // -- attention
 // ------------------------------------------------------------------------------------------------------------

@@ -37,14 +37,27 @@ MODELS = {
     "qwen3_5_moe_text": ("Qwen3_5MoeForCausalLM", {**HYBRID, **EXPERTS, "num_hidden_layers": 4, "num_experts": 8, "num_experts_per_tok": 2,
                                                    "moe_intermediate_size": 256, "shared_expert_intermediate_size": 256}),
 }
+# Gemma 4: as the dense ones, as the mixture, and as E2B, whose last layers take keys and values of layers before.
+GEMMA4 = {"num_hidden_layers": 6, "hidden_size": 768, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 128, "global_head_dim": 256,
+          "num_global_key_value_heads": 1, "sliding_window": 256, "hidden_size_per_layer_input": 0, "attention_k_eq_v": True,
+          "layer_types": ["sliding_attention"] * 2 + ["full_attention"] + ["sliding_attention"] * 2 + ["full_attention"], "vocab_size": 2048,
+          "vocab_size_per_layer_input": 2048, "tie_word_embeddings": True}
+FUSED_MODELS = {
+    "gemma4_text": ("Gemma4ForCausalLM", GEMMA4),
+    "gemma4_unified_text": ("Gemma4UnifiedForCausalLM", GEMMA4),
+    "gemma4_text-experts": ("Gemma4ForCausalLM", {**GEMMA4, "enable_moe_block": True, "num_experts": 8, "top_k_experts": 2,
+                                                  "moe_intermediate_size": 256}),
+    "gemma4_text-shared": ("Gemma4ForCausalLM", {**GEMMA4, "num_kv_shared_layers": 3, "hidden_size_per_layer_input": 128, "num_global_key_value_heads": None,
+                                                 "attention_k_eq_v": False, "use_double_wide_mlp": True}),
+}
 ALL = ["mlp", "qkv", "o", "embedding"]
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 
 
 def job(model, **changes):
-    name, own = MODELS[model]
+    name, own = MODELS.get(model) or FUSED_MODELS[model]
     own = {**own, **changes.pop("sizes", {})}
-    made = {"config": {"model_type": model, "architectures": [name], **SIZES, **own}, "method": "lora", "precision": "bf16_amp", "micro_batch": 2,
+    made = {"config": {"model_type": model.split("-")[0], "architectures": [name], **SIZES, **own}, "method": "lora", "precision": "bf16_amp", "micro_batch": 2,
             "seq_len": 512, "gradient_checkpointing": "none", "use_reentrant": False, "lora_kernels": ALL, "lora": {"target_modules": LINEAR}, **changes}
     if made["method"] == "qlora":
         made.setdefault("kbit_prepare", False)
@@ -84,6 +97,7 @@ def jobs():
     yield job("llama", method="qlora", double_quant=False, **full, use_reentrant=True)
     yield from prepared_jobs()
     yield from later_jobs()
+    yield from fused_jobs()
 
 
 def prepared_jobs():
@@ -104,6 +118,21 @@ def later_jobs():
                         {"lora": {"target_modules": ["q_proj", "k_proj", "v_proj", "o_proj", "down_proj", "up_proj"]}, **full, "seq_len": 1024},
                         {"precision": "bf16", "sizes": {"vocab_size": 512}}):
             yield job(model, **changes)
+
+
+def fused_jobs():
+    """Attention's norms and rotations by Axolotl's one kernel: in Gemma 4 always, in Qwen3's and its kin where `fused_attn_kernel` says so."""
+    full, attention = {"gradient_checkpointing": "full"}, {"lora": {"target_modules": LINEAR[:4]}}
+    for model in FUSED_MODELS:
+        for changes in ({}, full, {**full, "use_reentrant": True}, {"method": "full", "lora_kernels": []},
+                        {"method": "full", "lora_kernels": [], **full, "use_reentrant": True},
+                        {"method": "qlora", **full, "use_reentrant": True, "seq_len": 1024, "micro_batch": 1}, {"method": "qlora", **attention, "lora_kernels": []},
+                        {**attention, "grad_accum": 2, "precision": "bf16", "lora_kernels": ["qkv", "o"], "attention": "eager"}):
+            yield job(model, fused_attention=True, **changes)
+    for model in ("qwen3", "qwen3_moe", "qwen3_5_text", "qwen3_5_moe_text"):
+        for changes in ({}, {**full, "seq_len": 1024}, {"method": "full", "lora_kernels": [], "precision": "amp_bf16"}, {"method": "full", "lora_kernels": [], "micro_batch": 1},
+                        {"method": "qlora", **full, "use_reentrant": True, **attention}):
+            yield job(model, fused_attention=True, **{"sizes": {"vocab_size": 512}, **changes})
 
 
 if __name__ == "__main__":

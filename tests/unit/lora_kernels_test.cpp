@@ -16,9 +16,9 @@ Answer with(const std::string& rest, const std::string& model = "Qwen/Qwen3-0.6B
              rest + "}");
 }
 
-bool says(const Answer& answer, std::string_view code) {
+bool says(const Answer& answer, std::string_view code, std::string_view path = "/lora_kernels") {
   for (const Issue& issue : answer.issues) {
-    if (issue.code == code && issue.path == "/lora_kernels") return true;
+    if (issue.code == code && issue.path == path) return true;
   }
   return false;
 }
@@ -106,6 +106,39 @@ TEST_CASE("adapters of linear attention have functions of their own in packed ro
   const auto asked = [&](const char* more) { return with(all + more, "Qwen/Qwen3.5-0.8B"); };
   CHECK_FALSE(stands_in(asked("")));
   CHECK(stands_in(asked(R"(, "packing": true, "attention": "flash_attention_2")")));
+}
+
+TEST_CASE("Gemma 4's attention is Axolotl's own in full training as well, since the day it came") {
+  constexpr const char* kGemma = "google/gemma-4-E2B";
+  const std::string full = R"(, "method": "full")";
+  const auto under = [&](const char* framework) {
+    const Answer answer = with(full + R"(, "framework": )" + framework, kGemma);
+    REQUIRE(answer.estimate);
+    return held(*answer.estimate, Category::kActivations);
+  };
+  const Bytes of_transformers = under(R"({"name": "transformers"})");
+  CHECK(under(R"({"name": "axolotl"})") < of_transformers);
+  CHECK(under(R"({"name": "axolotl", "version": "2026-04-11"})") == of_transformers);
+  const Answer lora = with(R"(, "method": "lora", "framework": {"name": "axolotl"})", kGemma);
+  REQUIRE(lora.estimate);
+  CHECK_FALSE(stands_in(lora));
+}
+
+TEST_CASE("fused_attn_kernel is nothing to a model for which Axolotl has none") {
+  const std::string lora = R"(, "method": "lora", "fused_attn_kernel": )";
+  constexpr const char* kPhi = "microsoft/Phi-3-mini-4k-instruct";
+  const Answer asked = with(lora + "true", kPhi), plain = with(lora + "false", kPhi);
+  CHECK(says(asked, "UNPATCHED_MODEL", "/fused_attn_kernel"));
+  REQUIRE(asked.estimate);
+  REQUIRE(plain.estimate);
+  CHECK(asked.estimate->allocated.expected == plain.estimate->allocated.expected);
+}
+
+TEST_CASE("packed rows under sdpa are another attention in Axolotl of today, and are told") {
+  const auto packed = [](const char* more) { return with(std::string{R"(, "method": "full", "packing": true)"} + more); };
+  CHECK(stands_in(packed(R"(, "framework": {"name": "axolotl"})")));
+  CHECK_FALSE(stands_in(packed(R"(, "framework": {"name": "axolotl", "version": "2026-06-15"})")));
+  CHECK_FALSE(stands_in(packed(R"(, "framework": {"name": "axolotl"}, "attention": "flash_attention_2")")));
 }
 
 }  // namespace

@@ -581,6 +581,7 @@ export default {
   "option.optim_args": "优化器的设置",
   "option.optim_target_modules": "投影的模块",
   "option.max_grad_norm": "梯度裁剪",
+  "option.fused_attn_kernel": "归一化与旋转合一的内核",
   "option.lora_kernels": "LoRA 内核",
   "option.lora_mlp_kernel": "前馈层的 LoRA 内核",
   "option.lora_qkv_kernel": "q、k、v 的 LoRA 内核",

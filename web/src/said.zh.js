@@ -213,6 +213,10 @@ export default [
     "LoRA 层由框架决定：未写明时 Axolotl 用自己的函数代替（lora_mlp_kernel、lora_qkv_kernel、lora_o_kernel）。",
   ],
   [
+    "Axolotl has no such kernel for this model and leaves its attention as it is.",
+    "Axolotl 没有适用于该模型的此类内核，注意力保持原样。",
+  ],
+  [
     "lora_kernels are functions for LoRA's layers: set method to lora or qlora, or leave them out.",
     "lora_kernels 是用于 LoRA 层的函数：请把 method 设为 lora 或 qlora，或不写此项。",
   ],

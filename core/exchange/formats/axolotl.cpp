@@ -382,10 +382,17 @@ void read_qat(Keys& keys) {
 
 /// Keys that move memory and that the engine has nothing for.
 void read_what_is_not_counted(Keys& keys) {
-  constexpr const char* kKeys[] = {"tiled_mlp",        "use_onebitllms",      "diffusion",
-                                   "use_scattermoe",   "use_sonicmoe",        "use_eaft",
-                                   "llmcompressor",    "use_kernels",         "fused_attn_kernel",
-                                   "use_dsv4_kernels", "use_glm_dsa_kernels", "flash_attn_cross_entropy"};
+  constexpr const char* kKeys[] = {"tiled_mlp",
+                                   "use_onebitllms",
+                                   "diffusion",
+                                   "use_scattermoe",
+                                   "use_sonicmoe",
+                                   "use_eaft",
+                                   "llmcompressor",
+                                   "use_kernels",
+                                   "use_dsv4_kernels",
+                                   "use_glm_dsa_kernels",
+                                   "flash_attn_cross_entropy"};
   for (const char* key : kKeys) {
     const Node* node = keys[key];
     if (node == nullptr || (node->is_bool() && !node->boolean)) continue;
@@ -394,6 +401,7 @@ void read_what_is_not_counted(Keys& keys) {
   }
   read_qat(keys);
   if (keys.truthy("fp8")) keys.copy("fp8", "fp8");
+  keys.copy("fused_attn_kernel", "fused_attn_kernel");
   if (keys.truthy("relora")) keys.note("ReLoRA's merges between steps are not counted");
   if (const Node* experts = keys["experts_implementation"]; experts != nullptr) {
     const std::string& word = experts->text;

@@ -19,13 +19,27 @@ constexpr std::uint64_t kHighestType = 255;
 enum MetadataType : std::uint32_t { kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64 };
 constexpr std::size_t kScalarBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
+// What std::pow and std::log10 would give, whose tables are 5 KB of a page's reader.
+double power_of_ten(int exponent) {
+  double power = 1.0;
+  for (int i = 0; i < exponent; ++i) power *= 10.0;
+  return power;
+}
+
+int decimal_exponent(double magnitude) {
+  int exponent = 0;
+  for (; magnitude >= 10.0; magnitude /= 10.0) ++exponent;
+  for (; magnitude < 1.0; magnitude *= 10.0) --exponent;
+  return exponent;
+}
+
 /// The number with the fewest digits that is this float: 1e-05, not 9.99999975e-06.
 double shortest(float number) {
   if (number == 0.0F || !std::isfinite(number)) return static_cast<double>(number);
-  const int exponent = static_cast<int>(std::floor(std::log10(std::fabs(number))));
+  const int exponent = decimal_exponent(std::fabs(number));
   for (int digits = 1; digits <= 9; ++digits) {
     const int shift = digits - 1 - exponent;
-    const double power = std::pow(10.0, std::abs(shift));
+    const double power = power_of_ten(std::abs(shift));
     const double scaled = std::round(shift >= 0 ? number * power : number / power);
     const double candidate = shift >= 0 ? scaled / power : scaled * power;
     if (static_cast<float>(candidate) == number) return candidate;

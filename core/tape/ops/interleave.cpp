@@ -18,13 +18,14 @@ void stack_backward(Tape&, Node& n, Tensor* g, Tensor* r) {
 
 }  // namespace
 
-Tensor every_other(Tensor x_in, Count) {
+Tensor every_other(Tensor x_in, Count start) {
   const Tensor x = std::move(x_in);
   Node* n = x.tape().record("slice", step_backward, {&x});
   Tensor out = x;
   out.leave_graph();
   Shape& s = out.change().shape;
   const int last = s.rank - 1;
+  out.change().offset += start * s.strides[last];
   s.dims[last] = Dim(s.dims[last].n() / 2);
   s.strides[last] *= 2;
   x.tape().attach(n, out);
