@@ -1,7 +1,6 @@
 #include "core/step/device_map.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <string_view>
 #include <utility>
 
@@ -19,14 +18,14 @@ class Placing {
     const auto more = static_cast<Bytes>(1.25 * static_cast<double>(tree.largest_block));
     room_ = static_cast<Bytes>(static_cast<double>(tree.nodes.front().bytes / gpus + more) * tree.share);
     const auto& top = tree.nodes.front().children;
-    todo_.assign(top.begin(), top.end());
+    todo_.assign(top.rbegin(), top.rend());
     look_for_largest();
   }
 
   std::vector<Pipeline::Place> run() {
     while (!todo_.empty()) {
-      const std::size_t item = todo_.front();
-      todo_.pop_front();
+      const std::size_t item = todo_.back();
+      todo_.pop_back();
       // The largest module that is still to come, where it is not in what is looked at.
       std::erase_if(largest_, [&](std::size_t one) { return lies_in(name(one), name(item)); });
       if (largest_.empty()) look_for_largest();
@@ -42,13 +41,13 @@ class Placing {
   void look_for_largest() {
     most_ = 0;
     largest_.clear();
-    std::deque<std::size_t> list = todo_;
+    std::vector<std::size_t> list = todo_;
     while (!list.empty()) {
-      const std::size_t item = list.front();
-      list.pop_front();
+      const std::size_t item = list.back();
+      list.pop_back();
       const std::vector<std::size_t>& inner = tree_.nodes[item].children;
       if (!inner.empty()) {
-        list.insert(list.begin(), inner.begin(), inner.end());
+        list.insert(list.end(), inner.rbegin(), inner.rend());
         continue;
       }
       const Bytes size = tree_.nodes[item].bytes;
@@ -80,12 +79,12 @@ class Placing {
     }
     const std::vector<std::size_t>& inner = tree_.nodes[item].children;
     if (!inner.empty()) {
-      todo_.insert(todo_.begin(), inner.begin(), inner.end());
+      todo_.insert(todo_.end(), inner.rbegin(), inner.rend());
       look_for_largest();
       return;
     }
     ++gpu_;
-    todo_.push_front(item);
+    todo_.push_back(item);
   }
 
   const ModuleTree& tree_;
@@ -93,7 +92,7 @@ class Placing {
   Count gpu_ = 0;
   Bytes room_ = 0;
   std::vector<Bytes> used_;
-  std::deque<std::size_t> todo_;
+  std::vector<std::size_t> todo_;  // the next one last
   Bytes most_ = 0;
   std::vector<std::size_t> largest_;
   std::vector<Pipeline::Place> places_;

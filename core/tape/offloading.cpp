@@ -39,10 +39,10 @@ void Tape::hold_leaving_inputs() {
   let_leave(o.inputs.back().packed - kStashSize);
   for (const OnHost& input : o.inputs) {
     if (input.packed <= o.inputs.back().packed - kStashSize) continue;
-    o.leaving.push_back({input.packed, allocate(input.shape, input.dtype, "input on its way to the host")});
+    auto at = o.leaving.end();
+    while (at != o.leaving.begin() && std::prev(at)->packed > input.packed) --at;
+    o.leaving.insert(at, {input.packed, allocate(input.shape, input.dtype, "input on its way to the host")});
   }
-  const auto earlier = [](const Offloading::Held& a, const Offloading::Held& b) { return a.packed < b.packed; };
-  std::sort(o.leaving.begin(), o.leaving.end(), earlier);
   o.inputs.clear();
 }
 
