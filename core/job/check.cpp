@@ -197,7 +197,7 @@ void check_host_experts(const Architecture& a, const TrainingJob& job, Issues& i
 
 /// Mixtures of experts.
 void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues) {
-  if (a.experts.count > 0 && !lists_experts(a, job) && job.method == Method::kQlora) {
+  if (a.experts.count > 0 && !lists_experts(a, job) && job.method == Method::kQlora && !job.quantization.experts) {
     add(issues, "NOT_QUANTISED", Severity::kWarning, "/method",
         "The experts stay in 16 bits: transformers 5 keeps those of a layer in one parameter, and bitsandbytes packs "
         "linear layers only.");

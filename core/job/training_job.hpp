@@ -169,6 +169,7 @@ struct Quantization {
   Count group_size = 64;                         ///< elements that share a scale; -1: a whole row
   bool desc_act = false;                         ///< GPTQ: columns were quantised in the order of their activations
   PrepareKbit prepare_kbit = PrepareKbit::kOff;  ///< peft.prepare_model_for_kbit_training was called
+  bool experts = false;          ///< also experts whose weights are one parameter (Axolotl's quantize_moe_experts)
   std::optional<Dtype> storage;  ///< of packed weights (bnb_4bit_quant_storage); absent: uint8, under FSDP the weights'
 
   /// Packed by bitsandbytes; others have linear layers and PEFT classes of their own.

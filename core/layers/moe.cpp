@@ -34,12 +34,18 @@ Projections projections(Net& net, const ExpertForm& form, Dim h) {
   const Dim width = net.width_of(of_one), both = form.gated ? net.width_of(2 * of_one) : width,
             count(experts_here(net));
   Projections p;
-  const bool turned = form.transposed;
-  p.up.weight = net.expert_parameter(form.module, form.gated ? "gate_up_proj" : "up_proj",
-                                     turned ? Shape{count, h, both} : Shape{count, both, h});
+  const auto weigh = [&](Projection& one, const char* leaf, Dim out, Dim in) {
+    one.shape = form.transposed ? Shape{count, in, out} : Shape{count, out, in};
+    if (!net.packs_experts()) {
+      one.weight = net.expert_parameter(form.module, leaf, one.shape);
+      return;
+    }
+    one.packs = &net;
+    one.packed = net.packed_expert(form.module, leaf, one.shape);
+  };
+  weigh(p.up, form.gated ? "gate_up_proj" : "up_proj", both, h);
   if (form.bias) p.up.bias = net.expert_parameter(form.module, "gate_up_proj_bias", Shape{count, both});
-  p.down.weight =
-      net.expert_parameter(form.module, "down_proj", turned ? Shape{count, width, h} : Shape{count, h, width});
+  weigh(p.down, "down_proj", h, width);
   if (form.bias) p.down.bias = net.expert_parameter(form.module, "down_proj_bias", Shape{count, h});
   adapt(net, form.module, p);
   return p;
@@ -251,6 +257,12 @@ std::vector<Count> rows_of_experts(Net& net, Count tokens, Count k) {
 }
 
 Tensor Projection::used() {
+  if (packs != nullptr) {  // the cache of parametrizations holds what all of a weight's come to
+    if (cached.defined()) return cached;
+    cached = packs->unpacked_expert(packed, shape);
+    if (update.defined()) cached = update.sum(cached);
+    return cached;
+  }
   if (!update.defined()) return weight;
   if (update.delta.defined()) return update.sum(weight);
   if (!cached.defined()) cached = update.sum(weight);
@@ -259,8 +271,12 @@ Tensor Projection::used() {
 
 // The wrapper of the second parameter lies around that of the first.
 void adapt(Net& net, const char* module, Projections& p) {
-  p.down.update = net.expert_update(module, "down_proj", p.down.weight);
-  p.up.update = net.expert_update(module, "gate_up_proj", p.up.weight);
+  const auto seen = [&net](const Projection& one) {
+    const bool unpacks = one.packs != nullptr && !net.job.adapter.target_parameters.empty();
+    return unpacks ? net.unpacked_expert(one.packed, one.shape) : one.weight;
+  };
+  p.down.update = net.expert_update(module, "down_proj", seen(p.down));
+  p.up.update = net.expert_update(module, "gate_up_proj", seen(p.up));
 }
 
 // transformers 5.12 integrations/tensor_parallel.py RouterParallel._prepare_output_fn. Rows of others' experts are
@@ -307,6 +323,7 @@ Tensor run_experts(Net& net, const ExpertForm& form, Tensor hidden, Tensor indic
   std::vector<Parameter>& parameters = net.tape.parameters();
   const std::size_t known = parameters.size();
   Tensor out = computed(net, form, std::move(hidden), std::move(indices), std::move(weights));
+  net.experts_stay_unpacked |= net.packs_experts() && net.tape.stopped();
   for (std::size_t i = known; i < parameters.size() && net.job.divides_experts_alone(); ++i) {
     parameters[i].whole = parameters[i].shape.numel() * net.job.expert;
   }

@@ -12,6 +12,9 @@ namespace tidemark {
 /// The weights of one projection of all experts.
 struct Projection {
   Tensor weight, bias;
+  Net* packs = nullptr;  ///< whose experts are packed: the weight is unpacked at the first access, of the shape
+  QuantisedWeight packed;
+  Shape shape;
   ParameterUpdate update;  ///< an adapter, or undefined
   Tensor cached;           ///< the sum, where PEFT keeps it until the experts have run (parametrize.cached)
   /// module.weight: with an adapter, a sum that is made at each access, with PEFT 0.21 at the first

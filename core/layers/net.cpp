@@ -309,7 +309,19 @@ Tensor Net::linear_weight(const char* name, Dim out_features, Dim in_features) {
   return base.weight;
 }
 
+// axolotl 067b021 src/axolotl/monkeypatch/moe_quant.py; bitsandbytes 0.50 nn/parametrize.py replace_parameter_4bit.
+QuantisedWeight Net::packed_expert(const char* name, const char* leaf, const Shape& shape) {
+  if (Module* module = noted(name)) module->is_expert = true;
+  return packed_parameter(name, leaf, shape, true);
+}
+
+Tensor Net::unpacked_expert(const QuantisedWeight& packed, const Shape& shape) {
+  const Dim columns = shape.dim(-1);
+  return view(dequantised_weight(tape, Dim(shape.numel() / columns.n()), columns, packed, job.recipe.weights), shape);
+}
+
 Tensor Net::expert_parameter(const char* name, const char* leaf, const Shape& shape) {
+  if (packs_experts()) return unpacked_expert(packed_expert(name, leaf, shape), shape);
   const std::int32_t index = tape.next_parameter();
   Tensor weight = parameter(name, leaf, shape);
   tape.parameters()[static_cast<std::size_t>(index)].is_expert = true;
@@ -742,15 +754,16 @@ Count Net::adapter_site(const char* name, bool is_output_head) {
   return rank_of(name);
 }
 
-QuantisedWeight Net::packed_weight(const char* name, const Shape& shape) {
-  const Count rows = shape.size(0), columns = shape.size(1);
+QuantisedWeight Net::packed_parameter(const char* name, const char* leaf, const Shape& shape, bool is_expert) {
+  const Count columns = shape.size(-1), rows = shape.numel() / columns;
   QuantisedWeight packed = uses_bitsandbytes() ? quantised_weight(job.quantization, rows, columns)
                                                : packed_parts(packed_layer(), rows, columns);
   Parameter p;
   p.module = name;
-  p.leaf = "weight";
+  p.leaf = leaf;
   p.shape = shape;
   p.dtype = Dtype::kUint8;
+  p.is_expert = is_expert;
   p.storage_bytes = packed.packed;
   const std::size_t known = tape.parameters().size();
   packed.storage = tape.existing_parameter(weight_of(p)).storage();

@@ -227,13 +227,20 @@ class Net {
   Tensor linear_weight(const char* name, Dim out_features, Dim in_features);
   /// One of experts: a token uses as many of its numbers as it passes through experts.
   Tensor expert_parameter(const char* name, const char* leaf, const Shape& shape);
+  /// The same packed (Quantization::experts), and what bitsandbytes' parametrization unpacks of it where it is read.
+  bool experts_stay_unpacked = false;  ///< a recomputation ended among them, so that torch's cache is not emptied
+  bool packs_experts() const { return uses_bitsandbytes() && job.quantization.experts; }
+  QuantisedWeight packed_expert(const char* name, const char* leaf, const Shape& shape);
+  Tensor unpacked_expert(const QuantisedWeight& packed, const Shape& shape);
   /// What PEFT's adapter of that parameter makes of it (ParamWrapper), or nothing.
   ParameterUpdate expert_update(const char* name, const char* leaf, const Tensor& weight);
 
   /// Where an implementation's own code has an adapter for what a module of transformers is called: its rank, or 0.
   Count adapter_site(const char* name, bool is_output_head = false);
   /// A weight of that shape [out, in] packed as the job quantises: declared, with its constants.
-  QuantisedWeight packed_weight(const char* name, const Shape& shape);
+  QuantisedWeight packed_weight(const char* name, const Shape& shape) {
+    return packed_parameter(name, "weight", shape, false);
+  }
   /// A linear layer by its name.
   struct Projection {
     const char* name;
@@ -294,7 +301,9 @@ class Net {
   Tensor run_layer(const Stack& stack, Count layer, Tensor hidden);
   Tensor laid_layer(const Stack& stack, Count layer, Tensor hidden);
 
-  const AdapterLayer* adapter_ = nullptr;             // of a kind beside LoRA
+  const AdapterLayer* adapter_ = nullptr;  // of a kind beside LoRA
+  QuantisedWeight packed_parameter(const char* name, const char* leaf, const Shape& shape, bool is_expert);
+
   std::vector<std::pair<const char*, Tensor>> made_;  // what at_once made, the last first
   Net* whole_ = this;                                 // the model that this is a part of
   LayerPlan plan_;                                    // of the whole

@@ -67,7 +67,7 @@ constexpr ForeignKey kForeign[] = {
     {"offload_optimizer,offload_param", "Write it as a key of \"offload\": that decides what is modelled."},
     {"freeze_extra_modules",
      "Name what is frozen instead: \"freeze\": [\"layers.0\", \"layers.1\"] with method freeze."},
-    {"liger_layer_norm,liger_cross_entropy,fp8,use_scattermoe,quantize_moe_experts", "Not modelled yet."},
+    {"liger_layer_norm,liger_cross_entropy,fp8,use_scattermoe", "Not modelled yet."},
     {"zero_hpz_partition_size,zero_quantized_weights,zero_quantized_gradients,mics_shard_size",
      "ZeRO++ and MiCS are not modelled. Leave this key out."},
     {"flex_attention", "Say \"attention\": \"flex_attention\"."},

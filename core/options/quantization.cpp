@@ -139,6 +139,12 @@ constexpr Option kOptions[] = {
         .spelled("--double-quant")
         .when("quantization.quant_type", "nf4,fp4")
         .into<&TrainingJob::quantization, &Quantization::double_quant>(),
+    flag("quantization.moe_experts", false, "Packed experts",
+         "Also experts whose weights are one parameter are packed, and unpacked as a layer runs: Axolotl's.")
+        .known_as("quantize_moe_experts")
+        .when("quantization.quant_type", "nf4,fp4")
+        .further()
+        .into<&TrainingJob::quantization, &Quantization::experts>(),
     integer("quantization.group_size", "64", "Block size",
             "Elements that share a scale; -1: a whole row (GPTQ, AWQ). Of GPTQ and AWQ 128 unless stated.")
         .within(-1, 65536, "elements")

@@ -118,6 +118,7 @@ void add_switches(std::vector<Trait>& traits, const TrainingJob& job) {
   when(job.lora_kernels.qkv, "lora_kernels", "qkv");
   when(job.lora_kernels.o, "lora_kernels", "o");
   when(job.fused_attention, "fused_attn_kernel", kYes);
+  when(job.method == Method::kQlora && job.quantization.experts, "quantization.moe_experts", kYes);
   when(job.offload.activations, kActivationOffloading, kYes);
   when(job.generates() && divides_weights(job), kDividedRollout, kYes);
   when(job.neftune_noise_alpha > 0.0, "neftune_noise_alpha", "above 0");

@@ -94,6 +94,15 @@ void refuse_mixed_norm(const Architecture& architecture, const Simulation& s, Is
                     "bf16_amp"});
 }
 
+// bitsandbytes 0.50 nn/parametrize.py: _disable_parametrization_cache is a forward hook, which an exception passes by.
+void refuse_leaking_experts(const Simulation& s, Issues& issues) {
+  if (!s.experts_stay_unpacked) return;
+  issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/use_reentrant",
+                    "A checkpoint that is not re-entrant stops recomputing among the packed experts here, and torch's "
+                    "cache then keeps all of them unpacked. Use \"use_reentrant\": true.",
+                    "true"});
+}
+
 // transformers raises where the features of the pictures and the places that they go to are not as many.
 void refuse_too_short(const TrainingJob& job, const Simulation& s, Issues& issues) {
   if (s.picture_tokens <= job.sequence_length) return;
@@ -260,6 +269,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   note_idle_float8(job, s, e.issues);
   refuse_too_short(job, s, e.issues);
   refuse_mixed_norm(architecture, s, e.issues);
+  refuse_leaking_experts(s, e.issues);
   refuse_small_buffers(job, s, e.issues);
   e.host.expected = s.on_host.bytes;
   e.host.high = s.on_host.bytes + s.on_host.rounding;

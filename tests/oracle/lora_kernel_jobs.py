@@ -98,6 +98,7 @@ def jobs():
     yield from prepared_jobs()
     yield from later_jobs()
     yield from fused_jobs()
+    yield from packed_expert_jobs()
 
 
 def prepared_jobs():
@@ -133,6 +134,19 @@ def fused_jobs():
         for changes in ({}, {**full, "seq_len": 1024}, {"method": "full", "lora_kernels": [], "precision": "amp_bf16"}, {"method": "full", "lora_kernels": [], "micro_batch": 1},
                         {"method": "qlora", **full, "use_reentrant": True, **attention}):
             yield job(model, fused_attention=True, **{"sizes": {"vocab_size": 512}, **changes})
+
+
+def packed_expert_jobs():
+    """`quantize_moe_experts`: experts in bitsandbytes' four bits, with and without adapters on them."""
+    full = {"gradient_checkpointing": "full"}
+    on_experts = {"lora": {"target_modules": LINEAR[:4], "target_parameters": "experts"}}
+    for model in ("qwen3_moe", "qwen3_5_moe_text", "gemma4_text-experts", "mixtral"):
+        own = {"fused_attention": True} if model.startswith("gemma4") else {}
+        for changes in ({}, full, {**full, "use_reentrant": True}, {**full, "grad_accum": 2, "seq_len": 1024, "double_quant": False},
+                        {**full, "use_reentrant": True, **on_experts}, {**on_experts, "lora_kernels": []},
+                        {**full, "experts": "eager", "lora_kernels": ["qkv", "o"]}, {"experts": "batched_mm", "seq_len": 128}):
+            made = job(model, method="qlora", pack_experts=True, kind="moe", **{"sizes": {"vocab_size": 512}, **own, **changes})
+            yield {**made, "id": made["id"].replace("kernels-", "packed-experts-")}
 
 
 if __name__ == "__main__":

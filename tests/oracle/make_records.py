@@ -75,6 +75,8 @@ def request_of(job):
         req["lora_kernels"] = job["lora_kernels"]
         if job.get("axolotl") == "0.17":                                  # v0.17.0
             req["framework"]["version"] = "2026-06-03"
+    if job.get("pack_experts"):
+        req["quantize_moe_experts"] = True
     if job.get("fused_attention"):
         req["fused_attn_kernel"] = True
     if job["method"] == "qlora":

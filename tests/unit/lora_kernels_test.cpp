@@ -135,7 +135,9 @@ TEST_CASE("fused_attn_kernel is nothing to a model for which Axolotl has none") 
 }
 
 TEST_CASE("packed rows under sdpa are another attention in Axolotl of today, and are told") {
-  const auto packed = [](const char* more) { return with(std::string{R"(, "method": "full", "packing": true)"} + more); };
+  const auto packed = [](const char* more) {
+    return with(std::string{R"(, "method": "full", "packing": true)"} + more);
+  };
   CHECK(stands_in(packed(R"(, "framework": {"name": "axolotl"})")));
   CHECK_FALSE(stands_in(packed(R"(, "framework": {"name": "axolotl", "version": "2026-06-15"})")));
   CHECK_FALSE(stands_in(packed(R"(, "framework": {"name": "axolotl"}, "attention": "flash_attention_2")")));

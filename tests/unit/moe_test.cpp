@@ -5,6 +5,7 @@
 #include "core/step/estimate.hpp"
 #include "core/wire/engine.hpp"
 #include "core/wire/json.hpp"
+#include "tests/unit/asked.hpp"
 #include "tests/unit/catch.hpp"
 
 namespace tidemark {
@@ -144,6 +145,28 @@ TEST_CASE("adapters on experts have a row of ranks for each expert", "[moe]") {
   CHECK_FALSE(ask(2, R"(, "method": "lora", "adapter": {"lora_dropout": 0.1,
           "target_parameters": ["experts.down_proj"]})")
                   .estimate);
+}
+
+TEST_CASE("packed experts hold a half byte for each number, and a scale for each 64", "[moe]") {
+  const std::string few =
+      R"(, "method": "qlora", "adapter": {"r": 8, "lora_dropout": 0, "target_modules": ["q_proj"]})";
+  const std::string reentrant = R"(, "gradient_checkpointing": "full", "use_reentrant": )";
+  const Answer plain = ask(2, few + reentrant + "true");
+  const std::string packs = few + R"(, "quantize_moe_experts": true)";
+  const Answer packed = ask(2, packs + reentrant + "true");
+  REQUIRE(plain.estimate);
+  REQUIRE(packed.estimate);
+  CHECK_FALSE(says(packed, "NOT_QUANTISED"));
+  const Bytes numbers = 4 * 16 * 3 * kWidth * kExpert;
+  const auto weights = [](const Answer& a) { return held(*a.estimate, Category::kWeights); };
+  // bitsandbytes functional.py quantize_4bit: a byte for two numbers and for each 64, and a float for each 256 of
+  // those.
+  const Bytes saved = 2 * numbers - (numbers / 2 + numbers / 64 + numbers / 64 / 256 * 4);
+  CHECK(weights(plain) - weights(packed) <= saved);
+  CHECK(weights(plain) - weights(packed) > saved - 64 * 1024);
+  CHECK(packed.estimate->parameters.total == plain.estimate->parameters.total);
+  // torch's cache of parametrizations is not emptied where an exception ends a recomputation among them.
+  CHECK_FALSE(ask(2, packs + reentrant + "false").estimate);
 }
 
 }  // namespace tidemark

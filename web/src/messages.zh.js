@@ -583,6 +583,7 @@ export default {
   "option.max_grad_norm": "梯度裁剪",
   "option.fused_attn_kernel": "归一化与旋转合一的内核",
   "option.lora_kernels": "LoRA 内核",
+  "option.quantization.moe_experts": "量化专家",
   "option.lora_mlp_kernel": "前馈层的 LoRA 内核",
   "option.lora_qkv_kernel": "q、k、v 的 LoRA 内核",
   "option.lora_o_kernel": "注意力输出的 LoRA 内核",

@@ -4,6 +4,7 @@ import types
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+import torch.nn.utils.parametrize as parametrize
 from transformers.pytorch_utils import Conv1D
 from transformers.quantizers.quantizers_utils import should_convert_module
 
@@ -176,6 +177,44 @@ def quantize_linears(model, job):
             new = FakeLinear8bit(m) if eight else FakeLinear4bit(m, job.get("double_quant", True), cdt, storage)
             setattr(parent, name.rpartition(".")[2], new)
     setattr(model, "is_loaded_in_8bit" if eight else "is_loaded_in_4bit", True)
+
+
+class UnpackedParameter(nn.Module):
+    """bitsandbytes 0.50 nn/parametrize.py Bnb4bitParametrization."""
+    def __init__(self, state):
+        super().__init__()
+        self.state = [state]                       # a QuantState, no module
+
+    @torch.no_grad()
+    def forward(self, packed):
+        state = self.state[0]
+        return state.dequantize(state.packed_dtype, state.packed_dtype)
+
+
+def pack_experts(model, double_quant):
+    """axolotl 067b021 monkeypatch/moe_quant.py _patched_set_param_for_module, bitsandbytes 0.50 nn/parametrize.py replace_parameter_4bit:
+    experts of three dimensions are unpacked where they are read, once in each forward of their module."""
+    def enable(module, inputs):
+        parametrize._cache_enabled += 1
+
+    def disable(module, inputs, output):
+        parametrize._cache_enabled -= 1
+        if not parametrize._cache_enabled:
+            parametrize._cache = {}
+    # patch_peft_target_parameters_matching: what holds the packed ones is no layer of a target's name.
+    from peft.tuners.tuners_utils import BaseTuner
+    matches = BaseTuner._check_target_module_exists
+    BaseTuner._check_target_module_exists = staticmethod(lambda config, key: ".parametrizations." not in key and matches(config, key))
+    for name, module in list(model.named_modules()):
+        for leaf, p in list(module._parameters.items()):
+            if p is None or p.dim() < 3 or "expert" not in f"{name}.{leaf}".lower():
+                continue
+            flat = types.SimpleNamespace(in_features=p.shape[-1], out_features=p.shape[0], weight=p, bias=None)
+            state = FakeLinear4bit(flat, double_quant, p.dtype)
+            setattr(module, leaf, state.weight)
+            parametrize.register_parametrization(module, leaf, UnpackedParameter(state), unsafe=True)
+            module.register_forward_pre_hook(enable)
+            module.register_forward_hook(disable)
 
 
 def prepare_kbit(model, norms_only=False, norms_back=False):

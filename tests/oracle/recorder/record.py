@@ -254,6 +254,8 @@ def build(J, job, registry, fake, placed=None):
                 p.requires_grad = False
     if job["method"] == "qlora" and fake:
         quantised.quantize_linears(model, job)
+        if job.get("pack_experts"):
+            quantised.pack_experts(model, job.get("double_quant", True))
     if placed is not None:
         placed(model)
     if job["method"] == "qlora":
