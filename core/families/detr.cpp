@@ -118,10 +118,7 @@ Tensor convolved(Net& net, const ConvNames& names, const Tensor& x, Count out, C
   Tensor h;
   {
     Scope in(net.tape, names.convolution, kConvolutions);
-    const auto index = static_cast<std::size_t>(net.tape.next_parameter());
-    Tensor weight = net.parameter(names.convolution, "weight", Shape{Dim(out), x.dim(1), size, size});
-    net.tape.parameters()[index].requires_grad = false;
-    weight.change().requires_grad = false;
+    Tensor weight = net.parameter(names.convolution, "weight", Shape{Dim(out), x.dim(1), size, size}, false);
     h = convolution(x, std::move(weight), {}, {height, width});
   }
   return frozen_norm(net, names.norm, h);

@@ -508,12 +508,15 @@ const Program kGemma4Unified = {.forward = forward_with_pictures<merge_unified>,
 const Program kGemma3n = {
     .forward = forward_with_pictures<merge3n>, .lm_head = language_head, .heads = kHeads, .check = check3n};
 
+// Gemma4Model.__init__, Gemma4UnifiedModel.__init__
+constexpr ClassFacts kFacts = {.behind_language = "embed_vision"};
+
 }  // namespace
 
 const Family kRows[] = {
-    {"gemma4", "Gemma4", "Gemma4ForConditionalGeneration", kSeeingClasses, read_gemma4, &kGemma4},
+    {"gemma4", "Gemma4", "Gemma4ForConditionalGeneration", kSeeingClasses, read_gemma4, &kGemma4, kModelLayers, kFacts},
     {"gemma4_unified", "Gemma4Unified", "Gemma4UnifiedForConditionalGeneration", kSeeingClasses, read_unified,
-     &kGemma4Unified},
+     &kGemma4Unified, kModelLayers, kFacts},
     {"gemma3n", "Gemma3n", "Gemma3nForConditionalGeneration", kSeeingClasses, read_gemma3n, &kGemma3n},
 };
 

@@ -229,7 +229,7 @@ void Net::note(const char* name, const char* leaf, ModuleKind kind) {
   module->parameters.push_back(leaf);
 }
 
-Tensor Net::declare(const char* name, const char* leaf, const Shape& shape, ModuleKind kind) {
+Tensor Net::declare(const char* name, const char* leaf, const Shape& shape, ModuleKind kind, bool trained) {
   note(name, leaf, kind);
   if (Module* const module = noted(name); module != nullptr && shape.rank == 2) {
     const bool turned = kind == ModuleKind::kConv1d;
@@ -241,7 +241,7 @@ Tensor Net::declare(const char* name, const char* leaf, const Shape& shape, Modu
   p.leaf = leaf;
   p.shape = shape;
   p.dtype = weight_dtype(shape.rank);
-  p.requires_grad = trains(name, leaf);
+  p.requires_grad = trained && trains(name, leaf);
   p.is_embedding = kind == ModuleKind::kEmbedding;
   return declare(p);
 }
@@ -284,8 +284,9 @@ void Net::return_weights() {
   if (tape.phase() == Phase::kForward) outputs_weights = std::move(weights);
 }
 
-Tensor Net::parameter(const char* name, const char* leaf, const Shape& shape) {
-  Tensor weight = declare(name, leaf, shape, shape.rank == 4 ? ModuleKind::kConvolution : ModuleKind::kOther);
+Tensor Net::parameter(const char* name, const char* leaf, const Shape& shape, bool trained) {
+  const ModuleKind kind = shape.rank == 4 ? ModuleKind::kConvolution : ModuleKind::kOther;
+  Tensor weight = declare(name, leaf, shape, kind, trained);
   return adapted_matrix(name, leaf, std::move(weight));
 }
 

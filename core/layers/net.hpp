@@ -219,9 +219,9 @@ class Net {
   Tensor classifier(const char* name, Tensor x, Dim out_features, bool bias);
   /// nn.LayerNorm
   Tensor layer_norm(const char* name, Tensor x, bool affine = true, bool bias = true);
-  /// A parameter outside any of these (norm weights, tables).
-  Tensor parameter(const char* name, const char* leaf, const Shape& shape);
-  /// One that stays in fp32 whatever the model is loaded in; `trained` false where the class itself freezes it.
+  /// A parameter outside any of these (norm weights, tables); `trained` false where the class itself freezes it.
+  Tensor parameter(const char* name, const char* leaf, const Shape& shape, bool trained = true);
+  /// One that stays in fp32 whatever the model is loaded in.
   Tensor fp32_parameter(const char* name, const char* leaf, const Shape& shape, bool trained);
   /// The weight of an nn.Linear that the forward reads without calling it: an adapter on it is there, but idle.
   Tensor linear_weight(const char* name, Dim out_features, Dim in_features);
@@ -321,7 +321,7 @@ class Net {
   Tensor kept_linear(const char* name, Tensor x, Dim out_features, Dtype dtype);
   Module* noted(const char* name);
   void note(const char* name, const char* leaf, ModuleKind kind);
-  Tensor declare(const char* name, const char* leaf, const Shape& shape, ModuleKind kind);
+  Tensor declare(const char* name, const char* leaf, const Shape& shape, ModuleKind kind, bool trained = true);
   Tensor declare(Parameter parameter);
   std::int32_t weight_of(const Parameter& parameter);
   /// What LoRA's layers have beside a base, in the order that they are declared in.

@@ -24,15 +24,18 @@ Count up_to_multiple(Count count, Count of) {
 
 }  // namespace
 
-FlatUnits::FlatUnits(Tape& tape, const TrainingJob& job, bool reference, Count decoder)
+FlatUnits::FlatUnits(Tape& tape, const Architecture& architecture, const TrainingJob& job, bool reference)
     : tape_(tape),
+      architecture_(architecture),
       mesh_(job.data_parallel),
       fsdp_(job.data_parallel.fsdp),
       how_(mixed_precision(job)),
       job_(job),
       reference_(reference),
       on_host_(job.offload.parameters),
-      decoder_(decoder) {}
+      decoder_(!reference && job.frees_frozen_units_by_inputs() && architecture.num_decoder_layers > 0
+                   ? architecture.num_layers
+                   : 0) {}
 
 // -- who holds what -------------------------------------------------------------------------------------------------
 
@@ -94,7 +97,7 @@ void FlatUnits::train_together(Unit& unit) {
 
 // _init_flat_param_and_metadata: with use_orig_params each parameter begins at a multiple of 16 bytes.
 void FlatUnits::collect() {
-  for (std::size_t i = 0; i < sizes_.size(); ++i) {
+  for (const std::size_t i : flat_order(tape_.parameters(), sizes_.size(), architecture_)) {
     const std::size_t index = first_ + i;
     Unit& unit = unit_with(leaf_of_[i], tape_.parameters()[index]);
     unit.whole = up_to_multiple(unit.whole, alignment(unit)) + sizes_[i];

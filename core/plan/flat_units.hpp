@@ -15,9 +15,8 @@ namespace tidemark {
 /// torch/distributed/fsdp/{_flat_param, _runtime_utils}.py; peft 0.18 utils/other.py: fsdp_auto_wrap_policy.
 class FlatUnits : public Sharded {
  public:
-  /// `reference`: a frozen copy of the model, which no backward lets go of again. `decoder`: the first layer that is
-  /// given an encoder's states beside its input; 0: none is.
-  FlatUnits(Tape& tape, const TrainingJob& job, bool reference = false, Count decoder = 0);
+  /// `reference`: a frozen copy of the model, which no backward lets go of again.
+  FlatUnits(Tape& tape, const Architecture& architecture, const TrainingJob& job, bool reference = false);
 
   void collect() override;
   void begin_micro_step(bool last) override;
@@ -113,6 +112,7 @@ class FlatUnits : public Sharded {
   Tensor& gradient_of(std::int32_t p) { return gradients_[static_cast<std::size_t>(p)]; }
 
   Tape& tape_;
+  const Architecture& architecture_;
   const DataParallel& mesh_;
   const Fsdp& fsdp_;
   MixedPrecision how_;

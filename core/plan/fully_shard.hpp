@@ -7,11 +7,12 @@
 namespace tidemark {
 
 /// Modules of several of accelerate's units have a parameter in common: the table that encoder and decoder of T5 and
-/// BART look words up in, the bias of BERT's head for masked words.
+/// BART look words up in, the bias of BERT's head for masked words. An encoder that hears or sees has no table.
 inline bool shares_among_units(const Architecture& architecture) {
   const bool masked = architecture.head == Head::kMaskedLm || architecture.head == Head::kPreTraining;
   if (masked) return architecture.model_type != "distilbert";
-  return architecture.head == Head::kSeq2SeqLm && architecture.model_type != "whisper";
+  return architecture.head == Head::kSeq2SeqLm && architecture.model_type != "whisper" &&
+         architecture.model_type != "vision-encoder-decoder";
 }
 
 /// FSDP 2: torch.distributed.fsdp.fully_shard on every layer and then on the model. Each parameter is cut along its

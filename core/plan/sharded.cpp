@@ -1,5 +1,7 @@
 #include "core/plan/sharded.hpp"
 
+#include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "core/job/mixed_precision.hpp"
@@ -47,6 +49,25 @@ TrainingJob as_modules_see(const TrainingJob& job) {
   return seen;
 }
 
+// What sees comes before the language model, whose token table runs before it, but for what some models make behind
+// that.
+std::vector<std::size_t> flat_order(const std::vector<Parameter>& parameters, std::size_t count,
+                                    const Architecture& architecture) {
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (architecture.language == nullptr || !parameters.front().is_embedding) return order;
+  const std::string_view behind = architecture.facts.behind_language;
+  const auto lies_behind = [&](std::size_t i) {
+    return !behind.empty() && parameters[i].instance < 0 && std::string_view{parameters[i].module}.starts_with(behind);
+  };
+  std::size_t begin = count;  // of the layers of the last stack
+  while (begin > 0 && parameters[begin - 1].instance < 0) --begin;
+  while (begin > 0 && parameters[begin - 1].instance >= 0) --begin;
+  if (begin > 0) std::rotate(order.begin(), order.begin() + 1, order.begin() + static_cast<std::ptrdiff_t>(begin));
+  std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return !lies_behind(i); });
+  return order;
+}
+
 namespace {
 
 std::string_view in_words(const DataParallel& how) {
@@ -73,15 +94,6 @@ std::string in_words(const TrainingJob& job) {
   return words;
 }
 
-namespace {
-
-// The first layer of a decoder each of whose layers is given the encoder's states as well.
-Count decoder_with_states(const Architecture& architecture, const TrainingJob& job) {
-  return job.frees_frozen_units_by_inputs() && architecture.num_decoder_layers > 0 ? architecture.num_layers : 0;
-}
-
-}  // namespace
-
 std::unique_ptr<Sharded> place(Tape& tape, const Architecture& architecture, const TrainingJob& job) {
   if (job.is_megatron()) return std::make_unique<MainGrads>(tape, job);
   if (job.data_parallel.is_one_process()) return std::make_unique<Replicas>(tape, job);
@@ -95,7 +107,7 @@ std::unique_ptr<Sharded> place(Tape& tape, const Architecture& architecture, con
     case Sharding::kZero3:
       return std::make_unique<ZeroGather>(tape, architecture, job);
     case Sharding::kFsdp1:
-      return std::make_unique<FlatUnits>(tape, job, false, decoder_with_states(architecture, job));
+      return std::make_unique<FlatUnits>(tape, architecture, job);
     default:
       return std::make_unique<FullyShard>(tape, architecture, job);
   }
@@ -123,7 +135,7 @@ std::unique_ptr<Sharded> place_reference(Tape& tape, const Architecture& archite
     case Sharding::kZero3:
       return std::make_unique<ZeroGather>(tape, architecture, job, true);
     case Sharding::kFsdp1:
-      return std::make_unique<FlatUnits>(tape, job, true);
+      return std::make_unique<FlatUnits>(tape, architecture, job, true);
     default:
       return std::make_unique<FullyShard>(tape, architecture, job, &plan);
   }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/job/training_job.hpp"
 #include "core/layers/layer_plan.hpp"
@@ -61,6 +62,10 @@ class Sharded : public Placement {
 
 /// Bytes of a parameter's states where the optimizer runs on the host.
 Bytes states_on_host(const Parameter& p, const TrainingJob& job);
+
+/// The first `count` parameters in the order of model.parameters(), in which flat tensors hold them.
+std::vector<std::size_t> flat_order(const std::vector<Parameter>& parameters, std::size_t count,
+                                    const Architecture& architecture);
 
 /// A flat tensor of as many elements: parts and buffers are nothing else.
 inline Shape elements(Count count) {

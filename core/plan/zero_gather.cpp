@@ -333,6 +333,7 @@ void ZeroGather::begin_pass(Known known) {
     trace();
   }
   next_event_ = next_in_queue_ = running_ = 0;
+  turn_ = kNone;
   live_ = 0;
   blind_ = known_ == Known::kNothing;
   flights_.clear();
@@ -439,7 +440,8 @@ Tensor ZeroGather::gathered(std::int32_t storage) {
 void ZeroGather::fetch(std::int32_t parameter) {
   if (blind_) return fetch_alone(part_of(parameter).module);
   const Part& part = part_of(parameter);
-  const bool turns = tape_.phase() == Phase::kBackward && next_event_ == forward_end_;  // the last module, from its end
+  // The last module, from its end: the model's, or that of a layer that has run again.
+  const bool turns = (tape_.phase() == Phase::kBackward && next_event_ == forward_end_) || next_event_ == turn_;
   if (!turns && next_event_ > 0 && next_use(part, next_event_ - 1) == next_event_ - 1) return;
   const std::size_t event = next_use(part, next_event_);
   if (event == events_.size()) {

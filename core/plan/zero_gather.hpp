@@ -48,6 +48,7 @@ class ZeroGather : public Sharded {
   /// runtime/zero/linear.py LinearFunctionForZeroStage3, which takes F.linear's place (memory_efficient_linear).
   bool linear_keeps_input() const override { return true; }
   void before_backward() override;
+  void ran_again(std::int16_t) override { turn_ = next_event_; }
   void take_gradient(std::int32_t parameter, Tensor grad) override;
   void after_backward() override;
 
@@ -194,7 +195,8 @@ class ZeroGather : public Sharded {
   Count root_ = -1;  // Event::end of the forward, behind which the model's own modules want everything once more
   std::vector<std::pair<std::size_t, std::int32_t>> queue_;  // (event, parameter) in order
   std::size_t next_event_ = 0, next_in_queue_ = 0;
-  Count live_ = 0;  // elements that are gathered or on their way
+  std::size_t turn_ = kNone;  // events before the backward of a layer that a re-entrant checkpoint ran again
+  Count live_ = 0;            // elements that are gathered or on their way
   std::vector<Flight> flights_;
   Count filled_ = 0;
   std::vector<std::int32_t> in_bucket_;

@@ -86,6 +86,15 @@ void ZeroGather::open_containers(std::size_t module, std::size_t from) {
       ahead_ += around + 1;
     else
       ahead_ += module + 1 == forward_.size() && from == kNone ? around : 1;
+    // transformers 5.12 models/{clip,siglip,siglip2}: …TextEmbeddings.forward asks for the length of its table of
+    // positions before it calls anything.
+    const std::size_t next = module + 1;
+    if (from != kNone && next < forward_.size() &&
+        std::strcmp(first_of(next).module, "text_model.embeddings.position_embedding") == 0 &&
+        !parts_[static_cast<std::size_t>(forward_[next].front()) - first_].persists) {
+      read_around_ = forward_[next].front();
+      ++ahead_;
+    }
     return;
   }
   const std::size_t size = is_leaf(p) ? 0 : std::strlen(p.module);

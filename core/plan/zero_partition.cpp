@@ -1,7 +1,6 @@
 #include "core/plan/zero_partition.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "core/plan/zero_sizes.hpp"
@@ -18,14 +17,13 @@ constexpr Stream kReduction = 1;
 
 ZeroPartition::ZeroPartition(Tape& tape, const Architecture& architecture, const TrainingJob& job)
     : tape_(tape),
+      architecture_(architecture),
       job_(job),
       how_(job.data_parallel),
       dtype_(job.recipe.weights),
       bucket_size_(zero_sizes(architecture, job).reduce_bucket),
       on_host_(job.offload.optimizer),
-      pipelined_(job.pipeline.is_used()),
-      sees_(architecture.language != nullptr),
-      behind_(architecture.facts.behind_language) {}
+      pipelined_(job.pipeline.is_used()) {}
 
 // -- who holds what -------------------------------------------------------------------------------------------------
 
@@ -35,29 +33,10 @@ void ZeroPartition::declare(Parameter& p) {
   parts_.emplace_back();
 }
 
-// The order of model.parameters(). What sees comes before the language model, whose token table runs before it, but for
-// what some models make behind that.
-std::vector<std::size_t> ZeroPartition::flat_order() const {
-  const std::vector<Parameter>& parameters = tape_.parameters();
-  std::vector<std::size_t> order(parts_.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  if (!sees_ || !parameters.front().is_embedding) return order;
-  const auto lies_behind = [&](std::size_t i) {
-    return !behind_.empty() && parameters[i].instance < 0 &&
-           std::string_view{parameters[i].module}.starts_with(behind_);
-  };
-  std::size_t begin = parts_.size();  // of the layers of the last stack
-  while (begin > 0 && parameters[begin - 1].instance < 0) --begin;
-  while (begin > 0 && parameters[begin - 1].instance >= 0) --begin;
-  if (begin > 0) std::rotate(order.begin(), order.begin() + 1, order.begin() + static_cast<std::ptrdiff_t>(begin));
-  std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return !lies_behind(i); });
-  return order;
-}
-
 // __init__: the flat tensor is padded to a multiple of two elements for each GPU; a part's master weights are fp32.
 void ZeroPartition::collect() {
   Count count = 0;
-  for (const std::size_t i : flat_order()) {
+  for (const std::size_t i : flat_order(tape_.parameters(), parts_.size(), architecture_)) {
     const Parameter& p = tape_.parameters()[i];
     if (!p.requires_grad) continue;
     parts_[i].offset = count;

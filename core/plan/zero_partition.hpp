@@ -51,9 +51,9 @@ class ZeroPartition : public Sharded {
   void average();
   void keep_ours(Part& part);
   void send_to_host(Part& part);
-  std::vector<std::size_t> flat_order() const;
 
   Tape& tape_;
+  const Architecture& architecture_;
   const TrainingJob& job_;
   const DataParallel& how_;
   Dtype dtype_;              // of weights and gradients
@@ -64,8 +64,6 @@ class ZeroPartition : public Sharded {
   Count largest_ = 0;        // elements of the largest trained parameter
   Count ours_ = 0;           // elements of the parameters that overlap them
   bool pipelined_;           // gradients are reduced when all micro-batches are through
-  bool sees_;                // it has a language model beside what sees or hears
-  std::string_view behind_;  // ClassFacts::behind_language
   bool boundary_ = true;     // this micro-step is the last before the optimizer's
   std::vector<Part> parts_;  // by parameter
   // IPGBucket

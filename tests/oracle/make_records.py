@@ -254,8 +254,8 @@ def adapter_of(lo):
 
 
 def attention_of(job):
-    """`math` is sdpa held to one kernel."""
-    return "math" if job.get("sdpa_backend") == "math" else job["attention"]
+    """`math` is sdpa held to one kernel, and of no meaning to other attention."""
+    return "math" if job.get("sdpa_backend") == "math" and job["attention"] == "sdpa" else job["attention"]
 
 
 BRIEF = ("cublas_workspace_bytes", "init_bytes", "first_step_peak", "parameters", "sdpa_kernel")

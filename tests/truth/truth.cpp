@@ -81,8 +81,8 @@ struct Bounds {
 };
 constexpr Bounds kDense{0.5, 2.0, 98.0, 98.0};
 // Among them jobs whose evaluation generates, the peak of which is that of the longest sequence: within 1.6 %, and
-// small models that generate answers, where what the allocator does not split off counts: within 2.6 %.
-constexpr Bounds kLoops{1.0, 2.6, 98.0, 98.0};
+// small models that generate answers, where what the allocator does not split off counts: within 2.7 %.
+constexpr Bounds kLoops{1.0, 2.7, 98.0, 98.0};
 constexpr Bounds kOffloaded{4.0, 6.0, 90.0, 95.0};
 // Answers that a model generates where GPUs divide it, and mixtures whose experts ZeRO-3 gathers: within 3.4 %.
 constexpr Bounds kMulti{1.0, 2.0, 95.0, 95.0};
@@ -289,7 +289,7 @@ int run(int argc, char** argv) {
   check_oracle(c, "extra records", without(t.extra, t.deviations), 579, kDense);
   check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 1105, kDense);
   check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 3119);
-  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 2342, kMulti);
+  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 2423, kMulti);
   check_oracle(c, "records of loops", without(t.loops, t.deviations), 738, kLoops);
   check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 323);
   check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 224);
