@@ -271,6 +271,10 @@ export interface Job {
     /** Block scales are quantised again. @default true */
     double_quant?: boolean | null;
     /**
+     * Also experts whose weights are one parameter are packed, and unpacked as a layer runs: Axolotl's. @default false
+     */
+    moe_experts?: boolean | null;
+    /**
      * Elements that share a scale; -1: a whole row (GPTQ, AWQ). Of GPTQ and AWQ 128 unless stated. Unit: elements.
      * @default 64
      */
@@ -416,6 +420,10 @@ export interface Job {
   lora_o_kernel?: boolean | null;
   /** Axolotl's key for a word of `lora_kernels`. @default false */
   lora_embedding_kernel?: boolean | null;
+  /**
+   * Axolotl's kernel that norms and turns q and k at once: Qwen3's and Qwen3.5's, and always Gemma 4's. @default false
+   */
+  fused_attn_kernel?: boolean | null;
   /** torch.compile. @default "none" */
   compile?: "none" | "per_block" | "full" | "true" | true | "false" | false | null;
   /** TrainingArguments.use_liger_kernel: the fused loss with rms_norm, swiglu and rope. @default false */
@@ -790,6 +798,8 @@ export interface Job {
   double_quantization?: boolean | null;
   /** Another name of "quantization.double_quant". */
   use_nested_quant?: boolean | null;
+  /** Another name of "quantization.moe_experts". */
+  quantize_moe_experts?: boolean | null;
   /** Another name of "quantization.quant_storage". */
   bnb_4bit_quant_storage?: "auto" | "uint8" | "bf16" | "fp16" | "fp32" | "bfloat16" | "float16" | "float32" | null;
   /** Another name of "float8". */
