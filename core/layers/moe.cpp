@@ -271,12 +271,13 @@ Tensor Projection::used() {
 
 // The wrapper of the second parameter lies around that of the first.
 void adapt(Net& net, const char* module, Projections& p) {
-  const auto seen = [&net](const Projection& one) {
-    const bool unpacks = one.packs != nullptr && !net.job.adapter.target_parameters.empty();
-    return unpacks ? net.unpacked_expert(one.packed, one.shape) : one.weight;
+  const auto update = [&](Projection& one, const char* leaf) {
+    if (net.expert_rank(module, leaf) == 0) return;
+    one.update =
+        net.expert_update(module, leaf, one.packs != nullptr ? net.unpacked_expert(one.packed, one.shape) : one.weight);
   };
-  p.down.update = net.expert_update(module, "down_proj", seen(p.down));
-  p.up.update = net.expert_update(module, "gate_up_proj", seen(p.up));
+  update(p.down, "down_proj");
+  update(p.up, "gate_up_proj");
 }
 
 // transformers 5.12 integrations/tensor_parallel.py RouterParallel._prepare_output_fn. Rows of others' experts are

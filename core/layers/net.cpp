@@ -341,11 +341,15 @@ Tensor ParameterUpdate::sum(const Tensor& weight) const {
   return out;
 }
 
+Count Net::expert_rank(const char* name, const char* leaf) const {
+  const Treatment* how = treatment(name);
+  return how == nullptr ? 0 : how->adapts(leaf);
+}
+
 // peft tuners/lora/layer.py ParamWrapper: get_delta_factors of 0.21, get_delta_weight before, the update of all experts
 // at once; _activate_lora, whose register_parametrization makes a sum with the weight to check its shape.
 ParameterUpdate Net::expert_update(const char* name, const char* leaf, const Tensor& weight) {
-  const Treatment* how = treatment(name);
-  const Count rank = how == nullptr ? 0 : how->adapts(leaf);
+  const Count rank = expert_rank(name, leaf);
   if (rank == 0) return {};
   const Dim experts = weight.dim(0), in = weight.dim(1), out = weight.dim(2), r(rank, Symbol::kRank);
   const bool up = std::string_view{leaf} != "down_proj";

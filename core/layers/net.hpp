@@ -232,7 +232,8 @@ class Net {
   bool packs_experts() const { return uses_bitsandbytes() && job.quantization.experts; }
   QuantisedWeight packed_expert(const char* name, const char* leaf, const Shape& shape);
   Tensor unpacked_expert(const QuantisedWeight& packed, const Shape& shape);
-  /// What PEFT's adapter of that parameter makes of it (ParamWrapper), or nothing.
+  /// The rank of PEFT's adapter of that parameter, or 0; and what it makes of it (ParamWrapper), or nothing.
+  Count expert_rank(const char* name, const char* leaf) const;
   ParameterUpdate expert_update(const char* name, const char* leaf, const Tensor& weight);
 
   /// Where an implementation's own code has an adapter for what a module of transformers is called: its rank, or 0.

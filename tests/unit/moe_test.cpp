@@ -169,4 +169,16 @@ TEST_CASE("packed experts hold a half byte for each number, and a scale for each
   CHECK_FALSE(ask(2, packs + reentrant + "false").estimate);
 }
 
+TEST_CASE("adapters that reach packed experts by the names of their modules have the same sizes", "[moe]") {
+  // PEFT 0.19 takes names of experts' modules for parameters.
+  const std::string named = R"(, "framework": {"version": "5.12", "peft": "0.19"}, "gradient_checkpointing": "full",
+      "use_reentrant": true, "method": "qlora", "adapter": {"r": 8, "lora_dropout": 0,
+      "target_modules": ["q_proj", "gate_proj", "up_proj", "down_proj"]})";
+  const Answer plain = ask(2, named), packed = ask(2, named + R"(, "quantize_moe_experts": true)");
+  REQUIRE(plain.estimate);
+  REQUIRE(packed.estimate);
+  CHECK(packed.estimate->parameters.trainable == plain.estimate->parameters.trainable);
+  CHECK(packed.estimate->parameters.trainable > 4 * 8 * 16 * (kWidth + 2 * kExpert));
+}
+
 }  // namespace tidemark
