@@ -11,8 +11,8 @@ namespace tidemark {
 inline bool shares_among_units(const Architecture& architecture) {
   const bool masked = architecture.head == Head::kMaskedLm || architecture.head == Head::kPreTraining;
   if (masked) return architecture.model_type != "distilbert";
-  return architecture.head == Head::kSeq2SeqLm && architecture.model_type != "whisper" &&
-         architecture.model_type != "vision-encoder-decoder";
+  const bool of_text = architecture.facts.text_input || architecture.language != nullptr;
+  return architecture.head == Head::kSeq2SeqLm && of_text;
 }
 
 /// FSDP 2: torch.distributed.fsdp.fully_shard on every layer and then on the model. Each parameter is cut along its

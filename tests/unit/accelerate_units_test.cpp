@@ -101,6 +101,21 @@ TEST_CASE("modules that share a parameter fail in several units, and the answer 
   CHECK(says(of("distilbert/distilbert-base-uncased"), "ASSUMED_VALUE"));
 }
 
+// Recorded: sight73939-a014-vision-encoder-decoder-fsdp2, whose decoder's table stands with its head in one unit.
+TEST_CASE("an encoder that sees shares no table of words with its decoder") {
+  const Answer answer = ask(R"({"schema": 1, "config": {"model_type": "vision-encoder-decoder", "architectures":
+    ["VisionEncoderDecoderModel"], "is_encoder_decoder": true, "decoder_start_token_id": 2, "pad_token_id": 1,
+    "encoder": {"model_type": "vit", "hidden_size": 768, "intermediate_size": 3072, "num_attention_heads": 12,
+    "num_hidden_layers": 3, "image_size": 384}, "decoder": {"model_type": "trocr", "d_model": 1024, "decoder_layers": 3,
+    "vocab_size": 50265, "cross_attention_hidden_size": 768, "is_decoder": true, "use_cache": false}},
+    "method": "full", "micro_batch_size": 6, "decoder_sequence_length": 64,
+    "parallelism": {"data": 4, "fsdp": "fsdp2"}})");
+  REQUIRE(answer.estimate);
+  CHECK(std::none_of(answer.issues.begin(), answer.issues.end(), [](const Issue& issue) {
+    return issue.message.find("shared with a parameter already managed") != std::string::npos;
+  }));
+}
+
 // accelerate 1.15 utils/fsdp_utils.py: fsdp2_prepare_model; tried with WavLM: NotImplementedError.
 TEST_CASE("a class that cannot find its input embeddings is no model for accelerate's FSDP 2") {
   const auto of = [](const char* model, const std::string& options) {

@@ -36,6 +36,33 @@ TEST_CASE("fully_shard keeps parts, and at the loss the root's weights and the n
   CHECK(e.parameters.total == 505'956'352);
 }
 
+// DeepSpeed 0.19.8 runtime/zero/parameter_offload.py: the last module that ran again is the first of the backward, and
+// lets its weight go as its input has its gradient (varied73939-s014-vaultgemma-zero3).
+TEST_CASE("a layer that runs again under ZeRO-3 lets its last weight go before what ran ahead of it") {
+  const Estimate e = answered(R"({"schema": 1, "config": {"model_type": "vaultgemma", "architectures":
+    ["VaultGemmaForCausalLM"], "hidden_size": 1152, "intermediate_size": 6912, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "vocab_size": 4096, "num_key_value_heads": 4, "head_dim": 256, "hidden_activation":
+    "gelu_pytorch_tanh", "max_position_embeddings": 8192, "sliding_window": 512, "pad_token_id": 1}, "method": "full",
+    "precision": "deepspeed_bf16", "micro_batch_size": 4, "sequence_length": 353, "padding": true,
+    "gradient_checkpointing": "full", "use_reentrant": true, "optimizer": "adamw_torch_fused", "parallelism":
+    {"data": 6, "zero_stage": 3, "zero": {"hf_auto": true}}, "offload": {"optimizer": "cpu", "parameters": "cpu"}})");
+  constexpr Bytes kMatrix = 15'925'248, kRecorded = 110'592'512;  // of the feed-forward; of communication at the peak
+  CHECK(std::abs(held(e, Category::kCommunication) - kRecorded) < kMatrix);
+}
+
+// transformers 5.12 models/detr: all of the backbone is frozen (varied73939-s025-detr-zero2).
+TEST_CASE("ZeRO-2 keeps what a class itself freezes whole on every GPU") {
+  const Estimate e = answered(R"({"schema": 1, "config": {"model_type": "detr", "use_timm_backbone": false,
+    "use_pretrained_backbone": false, "backbone": null, "backbone_config": {"model_type": "resnet", "depths":
+    [3, 4, 6, 3], "hidden_sizes": [256, 512, 1024, 2048], "embedding_size": 64, "layer_type": "bottleneck",
+    "out_features": ["stage4"]}, "d_model": 256, "encoder_layers": 3, "decoder_layers": 2, "num_queries": 100,
+    "num_labels": 91}, "architecture": "DetrForObjectDetection", "method": "full", "precision": "deepspeed_bf16",
+    "micro_batch_size": 12, "image_size": [480, 640], "optimizer": "adamw_torch_fused", "parallelism": {"data": 6,
+    "zero_stage": 2, "zero": {"hf_auto": true}}, "offload": {"optimizer": "cpu"}})");
+  constexpr Bytes kRecorded = 62'760'960;  // with the norms' buffers
+  CHECK(std::abs(held(e, Category::kWeights) - kRecorded) < kMiB);
+}
+
 TEST_CASE("ZeRO keeps a flat copy of all weights and one GPU's share of masters and states") {
   const Estimate e = answered(llama(4, zero(2, 8)));  // llama-3.2-1b-zero2-e6cd6b, but for its loss
   CHECK(held(e, Category::kWeights) == 1'011'912'704);
