@@ -202,6 +202,12 @@ void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues
         "The experts stay in 16 bits: transformers 5 keeps those of a layer in one parameter, and bitsandbytes packs "
         "linear layers only.");
   }
+  if (a.experts.count > 0 && job.method == Method::kQlora && job.quantization.experts &&
+      job.data_parallel.is_sharded()) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/quantization/moe_experts",
+        "Packed experts that GPUs divide are not modelled: what Axolotl publishes of one such job is twice as much as "
+        "their parts would be.");
+  }
   if (a.experts.count > 0 && !job.framework.at_least(5, 0) && !listed_by_unsloth(a, job)) {
     constexpr std::string_view kRead[] = {"mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "deepseek_v3", "dbrx"};
     if (std::find(std::begin(kRead), std::end(kRead), a.model_type) == std::end(kRead)) {

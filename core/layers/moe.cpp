@@ -324,7 +324,7 @@ Tensor run_experts(Net& net, const ExpertForm& form, Tensor hidden, Tensor indic
   std::vector<Parameter>& parameters = net.tape.parameters();
   const std::size_t known = parameters.size();
   Tensor out = computed(net, form, std::move(hidden), std::move(indices), std::move(weights));
-  net.experts_stay_unpacked |= net.packs_experts() && net.tape.stopped();
+  net.experts_stay_unpacked |= net.packs_experts() && net.tape.recomputing() && net.tape.stopped();
   for (std::size_t i = known; i < parameters.size() && net.job.divides_experts_alone(); ++i) {
     parameters[i].whole = parameters[i].shape.numel() * net.job.expert;
   }

@@ -167,6 +167,13 @@ TEST_CASE("packed experts hold a half byte for each number, and a scale for each
   CHECK(packed.estimate->parameters.total == plain.estimate->parameters.total);
   // torch's cache of parametrizations is not emptied where an exception ends a recomputation among them.
   CHECK_FALSE(ask(2, packs + reentrant + "false").estimate);
+  // Behind DeepSeek's there are shared ones.
+  const std::string shared = R"({"model": "zai-org/GLM-4.5-Air", "precision": "pure_bf16", "method": "qlora",
+      "gradient_checkpointing": "full", "use_reentrant": false, "quantize_moe_experts": true,
+      "adapter": {"target_modules": ["q_proj"]})";
+  CHECK(ask(shared + "}").estimate);
+  // No record holds what FSDP makes of them.
+  CHECK_FALSE(ask(shared + R"(, "parallelism": {"data": 2, "fsdp": "full_shard", "fsdp_version": 2}})").estimate);
 }
 
 TEST_CASE("adapters that reach packed experts by the names of their modules have the same sizes", "[moe]") {
