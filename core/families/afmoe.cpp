@@ -78,12 +78,8 @@ Routing route(Net& net, const Tensor& tokens) {
   Routing r;
   r.logits = to(net.linear("mlp.router.gate", tokens, Dim(e.count)), Dtype::kFp32);
   const Tensor scores = sigmoid(r.logits);
-  r.indices = topk(add(scores, correction), Dim(e.per_token)).indices;
-  Tensor weights = gather_last(scores, r.indices);
-  Tensor sum = sum_over(weights, -1, true);
-  sum = add_scalar(std::move(sum));
-  weights = div(std::move(weights), std::move(sum));
-  r.weights = mul_scalar(std::move(weights));
+  choose_corrected(r, scores, correction, Dim(e.per_token), true);
+  r.weights = mul_scalar(std::move(r.weights));
   return r;
 }
 

@@ -201,7 +201,8 @@ Tensor gemma4_attention(Net& net, Tensor hidden, bool values_last) {
   const Tensor& sin = slides ? net.shared.local_sin : net.shared.sin;
   const Shape heads{net.B, net.S, net.A, width}, kv_heads{net.B, net.S, groups, width};
   const Dim queries(net.A.n() * width.n()), keys(groups.n() * width.n());
-  const bool own_values = slides || !kind.multi_query, shares = (kind_of(net) & (kStores | kShares)) == kShares;
+  const std::uint8_t shared = kind_of(net) & (kStores | kShares);
+  const bool own_values = slides || !kind.multi_query, shares = shared == kShares;
   const bool fused = net.job.fused_attention;
   const auto turned = [&](const char* name, Tensor t) {
     if (fused) return normed_and_turned(net, name, std::move(t), cos, sin);
@@ -225,7 +226,7 @@ Tensor gemma4_attention(Net& net, Tensor hidden, bool values_last) {
     v = fused ? norm_without_weight(std::move(v)) : gemma4_norm(net, "self_attn.v_norm", std::move(v), false);
     v = transpose(std::move(v), 1, 2);
   }
-  if ((kind_of(net) & (kStores | kShares)) == kStores) {
+  if (shared == kStores) {
     stored.k = k;
     stored.v = v;
     put_into_dictionary(net, k, v);

@@ -88,14 +88,7 @@ Tensor embed(Net& net) {
   net.model_locals = {embeds};
   make_position_ids(net);
   make_causal_masks(net, embeds);
-  bool sliding = false, full = false;
-  for (Count i = 0; i < net.arch.num_layers; ++i) (net.is_sliding_layer(i) ? sliding : full) = true;
-  if (sliding) {
-    rotary_tables(net, embeds.dtype(), net.arch.latent.rope_dim);
-    net.shared.local_cos = std::move(net.shared.cos);
-    net.shared.local_sin = std::move(net.shared.sin);
-  }
-  if (full) rotary_tables(net, embeds.dtype(), net.arch.rotary_dim);
+  rotary_tables_by_kind(net, embeds.dtype(), net.arch.latent.rope_dim);
   return embeds;
 }
 
@@ -150,11 +143,8 @@ Routing route(Net& net, const Tensor& tokens) {
   r.logits = to(linear(tokens, weight), Dtype::kFp32);
   if (net.arch.logit_softcap) r.logits = mul_scalar(tanh(mul_scalar(std::move(r.logits))));
   const Tensor scores = sigmoid(r.logits);
-  r.indices = topk(add(scores, correction), Dim(e.per_token)).indices;
-  Tensor weights = gather_last(scores, r.indices);
-  Tensor sum = sum_over(weights, -1, true);
-  weights = div(std::move(weights), std::move(sum));
-  r.weights = to(std::move(weights), tokens.dtype());
+  choose_corrected(r, scores, correction, Dim(e.per_token), false);
+  r.weights = to(std::move(r.weights), tokens.dtype());
   mask_others(net, r);
   keep_router_logits(net, r.logits);
   return r;

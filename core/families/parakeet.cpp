@@ -1,6 +1,7 @@
 // Parakeet with a CTC head: convolutions over spectra, conformer blocks whose attention is told distances, letters.
 #include <algorithm>
-#include <cmath>
+#include <bit>
+#include <string>
 
 #include "core/families/family.hpp"
 #include "core/families/towers.hpp"
@@ -27,6 +28,12 @@ constexpr const char* kBlock = "transformers 5.12 models/parakeet/modeling_parak
 constexpr const char* kEncoder = "transformers 5.12 models/parakeet/modeling_parakeet.py: ParakeetEncoder.forward";
 constexpr const char* kHead = "transformers 5.12 models/parakeet/modeling_parakeet.py: ParakeetForCTC.forward";
 
+// The steps of ParakeetEncoderSubsamplingConv2D: each channel's convolution, and one over all of them.
+constexpr const char* kConvolutions[][2] = {{"encoder.subsampling.layers.0", nullptr},
+                                            {"encoder.subsampling.layers.2", "encoder.subsampling.layers.3"},
+                                            {"encoder.subsampling.layers.5", "encoder.subsampling.layers.6"},
+                                            {"encoder.subsampling.layers.8", "encoder.subsampling.layers.9"}};
+
 // transformers 5.12.1 models/parakeet/configuration_parakeet.py: ParakeetEncoderConfig, ParakeetCTCConfig.
 void read_config(ConfigFields& fields, Architecture& architecture) {
   ConfigFields encoder(required_object(fields, "encoder_config"), fields.path() + "/encoder_config", fields.issues());
@@ -41,8 +48,13 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.num_channels = encoder.count({"num_mel_bins"}, 80);
   architecture.conv_dims = {architecture.num_channels};
   architecture.conv_kernels = {architecture.patch_size};
-  const double factor = static_cast<double>(encoder.count({"subsampling_factor"}, 8));
-  architecture.conv_strides.assign(static_cast<std::size_t>(std::log2(factor)), architecture.encoder_stride);
+  const auto factor = static_cast<std::uint64_t>(encoder.count({"subsampling_factor"}, 8));
+  const auto steps = static_cast<std::size_t>(std::bit_width(factor)) - 1;  // int(math.log2(factor))
+  if (steps > std::size(kConvolutions)) {
+    encoder.error("INVALID_VALUE", "subsampling_factor",
+                  "At most " + std::to_string(std::size(kConvolutions)) + " steps are modelled, a factor of 16.", "16");
+  }
+  architecture.conv_strides.assign(steps, architecture.encoder_stride);
   architecture.residual_dropout = encoder.probability({"dropout"}, 0.1);
   architecture.embedding_dropout = encoder.probability({"dropout_positions"}, 0.0);
   architecture.activation_dropout = encoder.probability({"activation_dropout"}, 0.1);
@@ -70,7 +82,7 @@ Count spectra(const Net& net) {
 
 void inputs(Net& net) {
   const Count frames = spectra(net);
-  net.S = Dim(behind(net.arch, frames, net.arch.conv_strides.size()));
+  net.S = Dim(std::max<Count>(1, behind(net.arch, frames, net.arch.conv_strides.size())));
   net.T = Dim(net.B.n() * net.S.n());
   net.input_ids =
       net.tape.allocate(Shape{net.B, Dim(frames), Dim(net.arch.num_channels)}, net.weight_dtype(3), "input_features");
@@ -86,17 +98,11 @@ Tensor convolved(Net& net, const char* name, Tensor x, Dim out, Count kernel, Di
   return scale_in_place(convolution(std::move(x), weight, std::move(shift), {height, width}));  // what is masked
 }
 
-constexpr const char* kConvolutions[][2] = {{"encoder.subsampling.layers.0", nullptr},
-                                            {"encoder.subsampling.layers.2", "encoder.subsampling.layers.3"},
-                                            {"encoder.subsampling.layers.5", "encoder.subsampling.layers.6"},
-                                            {"encoder.subsampling.layers.8", "encoder.subsampling.layers.9"}};
-
 Tensor subsample(Net& net) {
   Scope in(net.tape, "encoder.subsampling", kSubsampling);
   const Dim channels(net.arch.pooler_size);
   Tensor x = unsqueeze(net.input_ids, 1);
-  const std::size_t steps = std::min(net.arch.conv_strides.size(), std::size(kConvolutions));
-  for (std::size_t i = 0; i < steps; ++i) {
+  for (std::size_t i = 0; i < net.arch.conv_strides.size(); ++i) {
     const Dim height(behind(net.arch, spectra(net), i + 1)), width(behind(net.arch, net.arch.num_channels, i + 1));
     x = convolved(net, kConvolutions[i][0], std::move(x), channels, net.arch.patch_size, height, width, i > 0);
     if (i > 0) x = convolved(net, kConvolutions[i][1], std::move(x), channels, 1, height, width, false);

@@ -205,8 +205,8 @@ void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues
   if (a.experts.count > 0 && job.method == Method::kQlora && job.quantization.experts &&
       job.data_parallel.is_sharded()) {
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/quantization/moe_experts",
-        "Packed experts that GPUs divide are not modelled: what Axolotl publishes of one such job is twice as much as "
-        "their parts would be.");
+        "Packed experts are not modelled under FSDP and DeepSpeed: what Axolotl publishes of one job under FSDP 2 is "
+        "twice as much as the parts of them would be.");
   }
   if (a.experts.count > 0 && !job.framework.at_least(5, 0) && !listed_by_unsloth(a, job)) {
     constexpr std::string_view kRead[] = {"mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "deepseek_v3", "dbrx"};

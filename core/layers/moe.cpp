@@ -367,6 +367,14 @@ Tensor fp32_router(Net& net, const char* module, const char* source, Tensor hidd
   return linear(std::move(wide), std::move(weight));
 }
 
+void choose_corrected(Routing& routing, const Tensor& scores, const Tensor& correction, Dim k, bool guarded) {
+  routing.indices = topk(add(scores, correction), k).indices;
+  routing.weights = gather_last(scores, routing.indices);
+  Tensor sum = sum_over(routing.weights, -1, true);
+  if (guarded) sum = add_scalar(std::move(sum));
+  routing.weights = div(std::move(routing.weights), std::move(sum));
+}
+
 Tensor limit_to_groups(Net& net, const Tensor& choice, bool sum_of_two) {
   const Experts& e = net.arch.experts;
   const Dim tokens = choice.dim(0), groups(e.groups), size(e.count / e.groups);

@@ -74,6 +74,10 @@ Tensor fp32_router(Net& net, const char* module, const char* source, Tensor hidd
 /// score is the sum of its two best, or its best.
 Tensor limit_to_groups(Net& net, const Tensor& choice, bool sum_of_two);
 
+/// The k experts whose scores are best with a correction, which is for the choice alone; they share by the scores.
+/// `guarded`: the sum that these are divided by gets a small number more.
+void choose_corrected(Routing& routing, const Tensor& scores, const Tensor& correction, Dim k, bool guarded);
+
 /// The experts on [T, H], as `moe.implementation` says.
 Tensor run_experts(Net& net, const ExpertForm& form, Tensor hidden, Tensor indices, Tensor weights);
 

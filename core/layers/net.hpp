@@ -227,8 +227,8 @@ class Net {
   Tensor linear_weight(const char* name, Dim out_features, Dim in_features);
   /// One of experts: a token uses as many of its numbers as it passes through experts.
   Tensor expert_parameter(const char* name, const char* leaf, const Shape& shape);
+  bool experts_stay_unpacked = false;  ///< a recomputation ended among packed ones: torch's cache is not emptied
   /// The same packed (Quantization::experts), and what bitsandbytes' parametrization unpacks of it where it is read.
-  bool experts_stay_unpacked = false;  ///< a recomputation ended among them, so that torch's cache is not emptied
   bool packs_experts() const { return uses_bitsandbytes() && job.quantization.experts; }
   QuantisedWeight packed_expert(const char* name, const char* leaf, const Shape& shape);
   Tensor unpacked_expert(const QuantisedWeight& packed, const Shape& shape);
@@ -379,7 +379,9 @@ void make_position_ids(Net& net);
 /// Rotary tables [1, S, dim]: LlamaRotaryEmbedding.forward, which casts them to the activations' dtype.
 void rotary_tables(Net& net, Dtype dtype, Count dim);
 /// A pair of tables for sliding layers and another for the rest, as far as the model has either (Gemma 3, ModernBERT).
+/// `local`: columns that turn in sliding layers, where they are not the others'.
 void rotary_tables_by_kind(Net& net, Dtype dtype);
+void rotary_tables_by_kind(Net& net, Dtype dtype, Count local);
 /// The second half of each row, negated, before the first.
 Tensor rotate_half(Tensor x);
 /// x·cos + rotate_half(x)·sin. x is [B, heads, S, rotary_dim].

@@ -71,10 +71,14 @@ void rotary_tables(Net& net, Dtype dtype, Count dim) {
 }
 
 void rotary_tables_by_kind(Net& net, Dtype dtype) {
+  rotary_tables_by_kind(net, dtype, net.arch.rotary_dim);
+}
+
+void rotary_tables_by_kind(Net& net, Dtype dtype, Count local) {
   bool sliding = false, full = false;
   for (Count i = 0; i < net.arch.num_layers; ++i) (net.is_sliding_layer(i) ? sliding : full) = true;
   if (sliding) {
-    rotary_tables(net, dtype, net.arch.rotary_dim);
+    rotary_tables(net, dtype, local);
     net.shared.local_cos = std::move(net.shared.cos);
     net.shared.local_sin = std::move(net.shared.sin);
   }

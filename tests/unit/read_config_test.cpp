@@ -642,3 +642,16 @@ TEST_CASE("the language model of Gemma 4 is its own, whatever its configuration 
   CHECK_FALSE(refused("gemma4_text"));
   CHECK(refused("llama"));
 }
+
+// models/parakeet/modeling_parakeet.py, ParakeetEncoderSubsamplingConv2D.__init__: int(math.log2(subsampling_factor))
+// steps.
+TEST_CASE("more steps of Parakeet's convolutions than are modelled are refused") {
+  const auto refused = [](int factor) {
+    const Value encoder = with(bare("parakeet_encoder"), "subsampling_factor", factor);
+    const ConfigResult result = read_config(with(bare("parakeet_ctc"), "encoder_config", encoder));
+    return find_issue(result.issues, "INVALID_VALUE", "/config/encoder_config/subsampling_factor") != nullptr;
+  };
+  CHECK_FALSE(refused(8));
+  CHECK_FALSE(refused(16));
+  CHECK(refused(32));
+}

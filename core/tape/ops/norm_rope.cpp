@@ -7,23 +7,19 @@
 namespace tidemark {
 namespace {
 
-// What autograd makes of a gradient that nobody gave: the second output, 1 / RMS, has none.
+// What autograd makes of a gradient that nobody gave: the second output, 1 / RMS, has none. x is in one piece.
 Tensor undefined_gradient(Tape& t, const Node& n) {
-  return t.allocate(n.input_shapes[0].contiguous().with_last(Dim(1)), Dtype::kFp32, "zeros");
+  return t.allocate(n.input_shapes[0].with_last(Dim(1)), Dtype::kFp32, "zeros");
 }
 
 Tensor input_gradient(Tape& t, const Node& n) {
-  return t.allocate(n.input_shapes[0].contiguous(), n.input_dtypes[0], "dX");
-}
-
-Tensor in_one_piece(Tape& t, const Tensor& g) {
-  return g.shape().is_contiguous() ? g : t.allocate(g.shape().contiguous(), g.dtype(), "contiguous");
+  return t.allocate(n.input_shapes[0], n.input_dtypes[0], "dX");
 }
 
 // _fused_rms_norm_rope_bwd: each block's part of the weight's gradient in fp32, whether the weight learns or not.
 void norm_rope_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   constexpr Count kBlocks = 8 * 108;  // _BWD_BLOCKS_PER_SM, of an A100's multiprocessors: a few MB at most
-  const Tensor zeros = undefined_gradient(t, n), dy = in_one_piece(t, g[0]);
+  const Tensor zeros = undefined_gradient(t, n), dy = contiguous(g[0]);
   const Count rows = n.input_shapes[0].numel() / n.input_shapes[0].size(-1);
   const Count each = (rows + kBlocks - 1) / std::min(kBlocks, rows);
   r[0] = input_gradient(t, n);
@@ -34,14 +30,14 @@ void norm_rope_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
 }
 
 void norm_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
-  const Tensor zeros = undefined_gradient(t, n), dy = in_one_piece(t, g[0]);
+  const Tensor zeros = undefined_gradient(t, n), dy = contiguous(g[0]);
   r[0] = input_gradient(t, n);
 }
 
 Tensor run(Node* n, const Tensor& x, std::initializer_list<const Tensor*> kept) {
   Tape& t = x.tape();
-  Tensor out = t.allocate(x.shape().contiguous(), x.dtype(), "fused_rms_norm");
-  const Tensor rstd = t.allocate(x.shape().contiguous().with_last(Dim(1)), Dtype::kFp32, "fused_rms_norm: 1 / RMS");
+  Tensor out = t.allocate(x.shape(), x.dtype(), "fused_rms_norm");
+  const Tensor rstd = t.allocate(x.shape().with_last(Dim(1)), Dtype::kFp32, "fused_rms_norm: 1 / RMS");
   t.attach(n, out);
   t.save(n, x);
   for (const Tensor* one : kept) t.save(n, *one);
