@@ -523,6 +523,23 @@ void check_rollout(const TrainingJob& job, Issues& issues) {
   }
 }
 
+/// Answers scored by a frozen model's states. Axolotl 067b021 src/axolotl/core/trainers/ebft/trainer.py.
+void check_features(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  if (job.rollout.features == 0) return;
+  const auto refuse = [&](std::string_view path, std::string message) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, path, std::move(message));
+  };
+  if (job.data_parallel.is_sharded()) {
+    refuse("/feature_layers", "Answers scored by a model's states are modelled where each GPU holds the whole model.");
+  }
+  if (job.reference == Reference::kCopy) {
+    refuse("/beta", "Beside a frozen model that scores answers a second copy, as reference, is not modelled: use 0.");
+  }
+  if (job.rollout.features > a.num_layers + 1) {
+    refuse("/feature_layers", "The model has no more than " + std::to_string(a.num_layers + 1) + " hidden states.");
+  }
+}
+
 /// Distillation. trl 1.9 experimental/gkd/gkd_config.py: __post_init__, gkd_trainer.py: __init__.
 void check_teacher(const Architecture& a, const TrainingJob& job, Issues& issues) {
   const auto refuse = [&](std::string_view code, std::string_view path, std::string message) {
@@ -640,6 +657,7 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
       refuse("/reference_model/precompute", "Generated answers are new: no reference can have scored them before.");
     }
     check_rollout(job, issues);
+    check_features(a, job, issues);
     if (job.offload.activations)
       refuse("/offload/activations", "Generated answers are modelled without offloaded activations.");
   }

@@ -340,6 +340,7 @@ struct Rollout {
   Bytes reserved = 0;   ///< the same in bytes, where the card is known
   bool judged = true;   ///< of pairs: a reward model on the card scores them; else functions do
   bool gathers = true;  ///< ZeRO-3 gathers all weights at once for generate() (ds3_gather_for_generation)
+  Count features = 0;   ///< layers whose states in a frozen model answers are scored by (ebft.feature_layers); 0: none
 
   bool operator==(const Rollout&) const = default;
   std::partial_ordering operator<=>(const Rollout&) const = default;

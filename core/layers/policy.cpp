@@ -61,9 +61,9 @@ void let_go(Net& net, WholeOutputs& names) {
   t.begin_segment(t.phase(), -1);
 }
 
-WholeOutputs call_whole(Net& net, Net& whole, const Program& program, bool prepared) {
+WholeOutputs call_whole(Net& net, Net& whole, const Program& program, bool prepared, bool caches) {
   WholeOutputs made;
-  whole.keep_in(&made.cache);
+  if (caches) whole.keep_in(&made.cache);
   net.hands_out_all = true;
   made.outputs = call_model(net, program, prepared);
   net.hands_out_all = false;
@@ -73,21 +73,26 @@ WholeOutputs call_whole(Net& net, Net& whole, const Program& program, bool prepa
   return made;
 }
 
+Tensor call_body(Net& net, Net& whole, bool caches, bool hands_out, WholeOutputs& made) {
+  if (caches) whole.keep_in(&made.cache);
+  net.hands_out_all = hands_out;
+  Tensor body = net.arch.program->forward(net);
+  net.hands_out_all = false;
+  whole.keep_in(nullptr);
+  made.hidden_states = std::exchange(net.handed_out, {});
+  made.hidden_states.emplace_back(-1, body);
+  net.leave_body(body);
+  net.last_hidden.reset();
+  net.shared = {};
+  net.wrapper_locals.clear();
+  return body;
+}
+
 Scored call_judge(Net& judge, Net& whole, bool caches, bool hands_out) {
   Scope in(judge.tape, "", kJudge);
   const Program& program = *judge.arch.program;
   Scored made;
-  if (caches) whole.keep_in(&made.rest.cache);
-  judge.hands_out_all = hands_out;
-  Tensor body = program.forward(judge);
-  judge.hands_out_all = false;
-  whole.keep_in(nullptr);
-  made.rest.hidden_states = std::exchange(judge.handed_out, {});
-  made.rest.hidden_states.emplace_back(-1, body);
-  judge.leave_body(body);
-  judge.last_hidden.reset();
-  judge.shared = {};
-  judge.wrapper_locals.clear();
+  Tensor body = call_body(judge, whole, caches, hands_out, made.rest);
   made.values = judge.classifier(program.decoder_heads.sequence_module, std::move(body), Dim(1), false);
   return made;
 }

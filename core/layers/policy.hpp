@@ -27,9 +27,12 @@ struct WholeOutputs {
 /// The names go, each tensor in a stretch of its layer.
 void let_go(Net& net, WholeOutputs& names);
 
-/// PPOTrainer's forward() of a language model: all logits, hidden states and, as nothing is said of use_cache, keys and
-/// values. `prepared`: by accelerate.
-WholeOutputs call_whole(Net& net, Net& whole, const Program& program, bool prepared);
+/// PPOTrainer's forward() of a language model: all logits, hidden states and, where nothing is said of use_cache
+/// (`caches`), keys and values. `prepared`: by accelerate.
+WholeOutputs call_whole(Net& net, Net& whole, const Program& program, bool prepared, bool caches = true);
+
+/// The same of the model inside, without its head, whose last hidden state is returned.
+Tensor call_body(Net& net, Net& whole, bool caches, bool hands_out, WholeOutputs& made);
 
 /// The same of a model that scores: a number for each token, and what its outputs have beside. `caches`: nothing is
 /// said of use_cache; `hands_out`: with output_hidden_states=True.

@@ -89,7 +89,7 @@ constexpr Choice kTasks[] = {
     {"ssd", 0, "the model's own answers, learnt again", false},
     {"distillation", 0, "a teacher's likeliest tokens", false},
     {"async_grpo", 0, "answers that a server generates while the model learns", false},
-    {"ebft", 0, "generated answers, compared by their features", false},
+    {"ebft", 0, "answers that begin all over a text, compared by their features", false},
 };
 
 // sglang takes a share of the card likewise, but none of its sources was read.
@@ -357,6 +357,14 @@ constexpr Option kOptions[] = {
         .when("task", kGenerated)
         .further()
         .into<&TrainingJob::rollout, &Rollout::iterations>(),
+    integer("feature_layers", "0", "Layers compared",
+            "Answers are scored by the states of so many layers of a frozen model, as Axolotl's EBFT does; 0: by "
+            "functions.")
+        .known_as("ebft.feature_layers")
+        .within(0, 1000, "layers")
+        .when("task", "grpo")
+        .further()
+        .into<&TrainingJob::rollout, &Rollout::features>(),
     // Of jobs that do not generate, both only cut samples, which sequence_length already bounds.
     integer("max_prompt_length", "null", "Prompt length",
             "Tokens of a prompt; sequence_length counts prompt and answer.")

@@ -98,6 +98,7 @@ void add_preference(std::vector<Trait>& traits, const TrainingJob& job) {
   traits.push_back({"reference_model", kReferences[static_cast<std::size_t>(job.reference)]});
   if (job.generates())
     traits.push_back({"rollout.engine", job.rollout.engine == RolloutEngine::kTransformers ? "transformers" : "vllm"});
+  if (job.rollout.features > 0) traits.push_back({"feature_layers", kYes});
 }
 
 // Switches that most jobs leave alone: a trait only where they are moved.

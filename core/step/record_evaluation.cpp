@@ -11,6 +11,7 @@
 #include "core/layers/prompts.hpp"
 #include "core/plan/sharded.hpp"
 #include "core/plan/zero_rollout.hpp"
+#include "core/step/record_features.hpp"
 #include "core/step/record_policy.hpp"
 #include "core/step/simulation.hpp"
 
@@ -391,10 +392,11 @@ void record_rollout(Simulation& s, Net& trained, const Architecture& architectur
       copy.attention_mask.reset();
       trained.end_micro_step();
       for (std::size_t i = parameters; i < t.parameters().size(); ++i) t.parameters()[i].requires_grad = false;
-      s.plan = trained.plan();
     }
     net.end_micro_step();
     let_batch_go(net);
+    if (rollout.features > 0) score_by_features(trained, architecture, job, program);
+    s.plan = trained.plan();
   }
   if (divided.own != nullptr) divided.own->end_rollout();
   t.break_segment();

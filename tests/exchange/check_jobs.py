@@ -200,6 +200,10 @@ JOBS = [
       + "adapter: lora\nlora_target_linear: true\nlora_dropout: 0.05\nlora_r: 8\n"}, {"framework.name": "axolotl", "use_reentrant": None}, []),
     ("Axolotl's checkpoints beside answers that are compared", {"a.yaml": SHARDED + "rl: dpo\ngradient_checkpointing: true\n"},
      {"framework.name": "axolotl", "use_reentrant": False}, []),
+    ("answers that Axolotl compares by their features", {"a.yaml": SHARDED + "rl: ebft\nadapter: lora\nlora_target_linear: true\nebft:\n  feature_layers: [0.5, 0.75]\n"
+      "trl:\n  num_generations: 4\n  max_completion_length: 128\n"},
+     {"task": "grpo", "feature_layers": 2, "num_generations": 4, "max_completion_length": 128}, []),
+    ("the same where answers begin all over a text", {"a.yaml": SHARDED + "rl: ebft\nebft:\n  mode: strided\n"}, {}, ["UNSUPPORTED_OPTION"]),
     ("LLaMA-Factory's BAdam", {"a.yaml": "model_name_or_path: Qwen/Qwen2.5-0.5B\nstage: sft\ndo_train: true\nfinetuning_type: full\nuse_badam: true\n"
       "cutoff_len: 512\nper_device_train_batch_size: 1\ntemplate: qwen\ndataset: identity\noutput_dir: out\n"},
      {"framework.name": "llama_factory", "optimizer": "badam"}, ["CHOSEN_PRECISION"]),

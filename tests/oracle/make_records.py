@@ -175,6 +175,8 @@ def add_rollout(req, job):
         answers = job["parallelism"]["data"]
     req.update(max_completion_length=job["completion_len"], num_generations=max(n for n in (2, 4, 8) if answers % n == 0))
     req.update({key: job[key] for key in ("steps_per_generation", "num_iterations") if key in job})
+    if job.get("features"):
+        req["feature_layers"] = len(job["features"]["layers"])
     if job.get("rollout") == "vllm":
         req["rollout"] = {"engine": "vllm", "mode": "server"}
     if "gather_for_generation" in job:

@@ -515,6 +515,7 @@ export default {
   "option.steps_per_generation": "每次生成的微批次数",
   "option.generation_batch_size": "每次生成的回答数",
   "option.num_iterations": "每个回答的更新次数",
+  "option.feature_layers": "比较的层数",
   "option.max_prompt_length": "提示长度",
   "option.max_completion_length": "回答长度",
   "option.adapter.kind": "适配器种类",

@@ -322,14 +322,27 @@ void read_loss(Keys& keys) {
   if (!kernels.empty()) state(keys.reading, "liger", of(std::move(kernels)), std::move(origins));
 }
 
+// core/trainers/ebft/args.py: EBFTFieldsMixin.
+void read_features(Keys& keys) {
+  const Node* layers = keys["ebft.feature_layers"];
+  const Value count = of(layers == nullptr ? 3 : static_cast<std::int64_t>(layers->items.size()));
+  keys.state("feature_layers", count, {layers}, layers == nullptr ? "EBFT's default" : "");
+  for (const char* key : {"ebft.mode", "ebft.embed_method", "ebft.use_whitening", "ebft.alignment_coef",
+                          "ebft.diversity_coef", "ebft.ce_coef"})
+    keys.touch(key);
+}
+
 void read_task(Keys& keys) {
   const Node* rl = keys["rl"];
   const Node* streamed = keys["pretraining_dataset"];
   const Node* reward = keys["reward_model"];
   if (rl != nullptr && !rl->text.empty()) {
     // core/builders/rl.py: GDPO is GRPO's trainer with rewards that are normalised one by one.
-    const std::string task = rl->text == "ipo" ? "dpo" : rl->text == "gdpo" ? "grpo" : rl->text;
+    // core/trainers/ebft/__init__.py: EBFT is GRPO's, too, but where answers begin all over a text.
+    const bool compares = rl->text == "ebft" && keys.text("ebft.mode") != "strided";
+    const std::string task = rl->text == "ipo" ? "dpo" : rl->text == "gdpo" || compares ? "grpo" : rl->text;
     keys.state("task", of(task), {rl});
+    if (compares) read_features(keys);
     const bool adapter = keys["adapter"] != nullptr;
     // axolotl src/axolotl/core/trainers/grpo/__init__.py: set_training_args_kwargs
     if (task == "grpo")

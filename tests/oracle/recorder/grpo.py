@@ -2,7 +2,7 @@
 
 A job says `task`: grpo or rloo, `prompt_len`, `completion_len`, `micro_batch` (answers), and where they differ from TRL's defaults `rollout`
 (transformers; vllm: a server, nothing of it is on this card), `steps_per_generation` (grad_accum), `num_iterations`, `reference` (copy,
-adapter: beta is not 0), `gather_for_generation` (ZeRO-3: ds3_gather_for_generation, true), `loss`: liger_grpo. All answers have the full length. Needs third_party/src/trl-1.9.0.
+adapter: beta is not 0), `gather_for_generation` (ZeRO-3: ds3_gather_for_generation, true), `loss`: liger_grpo, `features` (features.py). All answers have the full length. Needs third_party/src/trl-1.9.0.
 """
 import ast
 import collections
@@ -15,6 +15,7 @@ import types
 
 import torch
 
+import features
 import preferences
 
 UNWRAPS = {"remove_hooks", "get_all_parameters", "iter_params", "add_hooks", "_unwrap_model_for_generation"}
@@ -114,7 +115,7 @@ def make_trainer(model, job, reference, wrapped=None):
     plain = base.get_base_model() if hasattr(base, "get_base_model") else base
     accum = job["grad_accum"]
     settings = {
-        "model": model, "ref_model": reference, "temperature": 1.0, "beta": 0.04 if job.get("reference") else 0.0, "num_iterations": 1,
+        "model": model, "ref_model": None if job.get("features") else reference, "feature_network": reference if job.get("features") else None, "temperature": 1.0, "beta": 0.04 if job.get("reference") else 0.0, "num_iterations": 1,
         "epsilon_low": 0.2, "epsilon_high": 0.2, "loss_type": "dapo", "importance_sampling_level": "token", "top_entropy_quantile": 1.0,
         "off_policy_mask_threshold": None, "aux_loss_enabled": False, "_entropy_bonus_enabled": False, "_is_vlm": False,
         "use_vllm": job.get("rollout") == "vllm", "vllm_importance_sampling_correction": True, "vllm_importance_sampling_mode": "sequence_mask",
@@ -183,6 +184,8 @@ def generate_and_score(trainer, job):
     num_items = completion_mask.sum()
     ids, mask = torch.cat([prompt_ids, completion_ids], dim=1), torch.cat([prompt_mask, completion_mask], dim=1)
     scores = trainer.score(ids, mask, c, job["micro_batch"], completion_mask, sampled)
+    if job.get("features"):
+        features.match(trainer, job, rows, lambda mask: padded(job, mask, right=True))
     out = {"prompt_ids": prompt_ids, "prompt_mask": prompt_mask, "completion_ids": completion_ids, "completion_mask": completion_mask,
            "advantages": torch.zeros(rows, device="cuda"), "num_items_in_batch": num_items, **scores}
     if sampled is not None and job["task"] == "grpo":
@@ -226,7 +229,8 @@ def prepare(model, amp, dtypes, to_fp32):
 def attach(call, model, reference, job, amp, dtypes, to_fp32):
     preferences.answer_items()
     prepare(preferences.unwrapped(model), amp, dtypes, to_fp32)
-    if reference is not None and not preferences.is_parted(reference):
+    preferences.unwrapped(model).config.use_cache = False         # transformers 5 trainer.py: __init__
+    if reference is not None and not job.get("features") and not preferences.is_parted(reference):
         prepare(reference, amp, dtypes, to_fp32)
     call.__dict__["oracle_trainer"] = make_trainer(model, job, reference, call)
 

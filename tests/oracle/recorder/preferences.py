@@ -129,7 +129,7 @@ def add_reference(model, job, build):
     if job.get("task") == "gkd":
         import gkd
         copy = build(gkd.teacher_job(job))
-    elif not is_one(job) or job.get("reference", "none") != "copy":
+    elif not is_one(job) or job.get("reference", "none") != "copy" and not (job.get("features") and job["method"] == "full"):
         return []
     else:
         copy = build(job)
