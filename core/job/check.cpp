@@ -33,6 +33,10 @@ bool has(const std::vector<std::string_view>& given, std::string_view option) {
   return std::find(given.begin(), given.end(), option) != given.end();
 }
 
+bool divides_parameters(const DataParallel& how) {
+  return how.is_sharded() && how.sharding != Sharding::kZero1 && how.sharding != Sharding::kZero2;
+}
+
 /// trl 1.9 trainer/sft_trainer.py: __init__; base_config.py, where gradient_checkpointing is True since 0.22.
 void check_trl(const TrainingJob& job, const std::vector<std::string_view>& given, Issues& issues) {
   if (job.packing && (job.images_per_sample > 0 || job.video_frames > 0)) {
@@ -203,10 +207,10 @@ void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues
         "linear layers only.");
   }
   if (a.experts.count > 0 && job.method == Method::kQlora && job.quantization.experts &&
-      job.data_parallel.is_sharded()) {
+      divides_parameters(job.data_parallel)) {
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/quantization/moe_experts",
-        "Packed experts are not modelled under FSDP and DeepSpeed: what Axolotl publishes of one job under FSDP 2 is "
-        "twice as much as the parts of them would be.");
+        "Packed experts are not modelled where GPUs divide weights (FSDP, ZeRO-3): what Axolotl publishes of one job "
+        "under FSDP 2 is twice as much as the parts of them would be. ZeRO-2 leaves them whole.");
   }
   if (a.experts.count > 0 && !job.framework.at_least(5, 0) && !listed_by_unsloth(a, job)) {
     constexpr std::string_view kRead[] = {"mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "deepseek_v3", "dbrx"};
@@ -493,7 +497,7 @@ void check_rollout(const TrainingJob& job, Issues& issues) {
            "TRL's trainers.");
     return;
   }
-  if (!how.is_sharded() || how.sharding == Sharding::kZero1 || how.sharding == Sharding::kZero2) return;
+  if (!divides_parameters(how)) return;
   const bool vllm = job.rollout.engine != RolloutEngine::kTransformers;
   // trl 1.9 generation/vllm_generation.py _sync_fsdp1_params_to_vllm, tried with torch 2.14 (TRL's pull request 3582
   // tells of the same).

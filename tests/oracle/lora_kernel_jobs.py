@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""lora_kernel_jobs.py > jobs.jsonl     LoRA under Axolotl's own autograd functions (recorder/axolotl_kernels.py), for records-extra.jsonl (kernels-…)"""
+"""lora_kernel_jobs.py [--several] > jobs.jsonl     LoRA under Axolotl's own autograd functions (recorder/axolotl_kernels.py), for records-extra.jsonl (kernels-…)"""
 import hashlib
 import json
+import sys
 
 SIZES = {"hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 5, "num_attention_heads": 16, "num_key_value_heads": 4,
          "vocab_size": 16000, "max_position_embeddings": 4096, "tie_word_embeddings": False, "pad_token_id": 0}
@@ -149,6 +150,19 @@ def packed_expert_jobs():
             yield {**made, "id": made["id"].replace("kernels-", "packed-experts-")}
 
 
+def of_several():
+    """Packed experts that every GPU has whole. DeepSpeed is not imported beside the functions' stand-in for Triton."""
+    ways = {"zero2": {"strategy": "zero2", "data": 4}, "zero1": {"strategy": "zero1", "data": 2}, "ddp": {"strategy": "ddp", "data": 2}}
+    every = [one for one in packed_expert_jobs() if one.get("use_reentrant") or one.get("gradient_checkpointing") != "full"]
+    for i, one in enumerate(every):
+        way = "ddp" if i % 5 == 2 else "zero1" if i % 3 == 1 else "zero2"
+        if way != "ddp" and one["config"]["model_type"].startswith("gemma4"):
+            continue
+        kernels = {} if way == "ddp" else {"lora_kernels": []}
+        yield {**one, "id": f"{one['id']}-{way}", "precision": "bf16", "kbit_prepare": False, "parallelism": ways[way], **kernels,
+               "lora": {**one.get("lora", {}), "adapter_dtype": "bf16"}}
+
+
 if __name__ == "__main__":
-    for one in jobs():
+    for one in of_several() if "--several" in sys.argv else jobs():
         print(json.dumps(one))
