@@ -439,9 +439,6 @@ void stand_for_combinations(TrainingJob& job, Issues& issues) {
     job.loss = Loss::kDefault;
     job.stand_ins.emplace_back("a fused loss of preferences, answered by that of all logits");
   }
-  if (job.method == Method::kQlora && job.quantization.experts && job.quantization.bits == 8) {
-    job.stand_ins.emplace_back("experts in 8 bits, answered by what is unpacked of 4 bits");
-  }
   if (job.has_experts_on_host()) {
     job.stand_ins.emplace_back(
         "KTransformers' experts in host memory, answered by what its source leaves on the card, which no record holds");

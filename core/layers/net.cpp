@@ -318,6 +318,11 @@ QuantisedWeight Net::packed_expert(const char* name, const char* leaf, const Sha
 
 Tensor Net::unpacked_expert(const QuantisedWeight& packed, const Shape& shape) {
   const Dim columns = shape.dim(-1);
+  if (job.quantization.quant_type == QuantType::kInt8) {
+    // bitsandbytes 0.50 backends/default/ops.py int8_vectorwise_dequant: by the rows' scales, then by a 127th: in fp32.
+    const Tensor scaled = tape.allocate(shape, Dtype::kFp32, "dequantised weight (of its scales)");
+    return tape.allocate(shape, Dtype::kFp32, "dequantised weight");
+  }
   return view(dequantised_weight(tape, Dim(shape.numel() / columns.n()), columns, packed, job.recipe.weights), shape);
 }
 

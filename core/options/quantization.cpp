@@ -142,7 +142,7 @@ constexpr Option kOptions[] = {
     flag("quantization.moe_experts", false, "Packed experts",
          "Also experts whose weights are one parameter are packed, and unpacked as a layer runs: Axolotl's.")
         .known_as("quantize_moe_experts")
-        .when("quantization.quant_type", "nf4,fp4")
+        .when("quantization.quant_type", "nf4,fp4,int8")
         .further()
         .into<&TrainingJob::quantization, &Quantization::experts>(),
     integer("quantization.group_size", "64", "Block size",

@@ -100,6 +100,7 @@ def jobs():
     yield from later_jobs()
     yield from fused_jobs()
     yield from packed_expert_jobs()
+    yield from int8_expert_jobs()
 
 
 def prepared_jobs():
@@ -148,6 +149,15 @@ def packed_expert_jobs():
                         {**full, "experts": "eager", "lora_kernels": ["qkv", "o"]}, {"experts": "batched_mm", "seq_len": 128}):
             made = job(model, method="qlora", pack_experts=True, kind="moe", **{"sizes": {"vocab_size": 512}, **own, **changes})
             yield {**made, "id": made["id"].replace("kernels-", "packed-experts-")}
+
+
+def int8_expert_jobs():
+    """The same in 8 bits, by Axolotl's own parametrization and without its functions. Left out is what torch's cache keeps unpacked."""
+    for one in packed_expert_jobs():
+        kept = one.get("gradient_checkpointing") == "full" and not one.get("use_reentrant") and not one["config"]["model_type"].startswith("qwen3_5")
+        if one["config"]["model_type"].startswith("gemma4") or kept:
+            continue
+        yield {**{key: value for key, value in one.items() if key != "double_quant"}, "bits": 8, "lora_kernels": [], "id": one["id"].replace("-qlora-", "-int8-")}
 
 
 def of_several():

@@ -191,7 +191,31 @@ class UnpackedParameter(nn.Module):
         return state.dequantize(state.packed_dtype, state.packed_dtype)
 
 
-def pack_experts(model, double_quant):
+class UnpackedInt8(nn.Module):
+    """axolotl 067b021 monkeypatch/moe_quant.py Bnb8bitParametrization; bitsandbytes 0.50 backends/default/ops.py int8_vectorwise_dequant."""
+    def __init__(self, row_stats):
+        super().__init__()
+        self.register_buffer("row_stats", row_stats)
+
+    @torch.no_grad()
+    def forward(self, packed):
+        rows = packed.reshape(-1, packed.shape[-1])
+        return (rows * self.row_stats.view(-1, 1) * 7.874015718698502e-3).reshape(packed.shape)
+
+
+def packed_int8(p):
+    """What takes a parameter's place, and what unpacks it: codes of its shape, a scale for each row in fp32."""
+    row_stats = torch.empty(p.numel() // p.shape[-1], device=p.device, dtype=torch.float32)
+    return nn.Parameter(torch.empty(p.shape, dtype=torch.int8, device=p.device), requires_grad=False), UnpackedInt8(row_stats)
+
+
+def packed_4bit(p, double_quant):
+    flat = types.SimpleNamespace(in_features=p.shape[-1], out_features=p.shape[0], weight=p, bias=None)
+    state = FakeLinear4bit(flat, double_quant, p.dtype)
+    return state.weight, UnpackedParameter(state)
+
+
+def pack_experts(model, double_quant, bits=4):
     """axolotl 067b021 monkeypatch/moe_quant.py _patched_set_param_for_module, bitsandbytes 0.50 nn/parametrize.py replace_parameter_4bit:
     experts of three dimensions are unpacked where they are read, once in each forward of their module."""
     def enable(module, inputs):
@@ -209,10 +233,9 @@ def pack_experts(model, double_quant):
         for leaf, p in list(module._parameters.items()):
             if p is None or p.dim() < 3 or "expert" not in f"{name}.{leaf}".lower():
                 continue
-            flat = types.SimpleNamespace(in_features=p.shape[-1], out_features=p.shape[0], weight=p, bias=None)
-            state = FakeLinear4bit(flat, double_quant, p.dtype)
-            setattr(module, leaf, state.weight)
-            parametrize.register_parametrization(module, leaf, UnpackedParameter(state), unsafe=True)
+            packed, unpacks = packed_int8(p) if bits == 8 else packed_4bit(p, double_quant)
+            setattr(module, leaf, packed)
+            parametrize.register_parametrization(module, leaf, unpacks, unsafe=True)
             module.register_forward_pre_hook(enable)
             module.register_forward_hook(disable)
 

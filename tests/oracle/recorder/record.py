@@ -255,7 +255,7 @@ def build(J, job, registry, fake, placed=None):
     if job["method"] == "qlora" and fake:
         quantised.quantize_linears(model, job)
         if job.get("pack_experts"):
-            quantised.pack_experts(model, job.get("double_quant", True))
+            quantised.pack_experts(model, job.get("double_quant", True), job.get("bits", 4))
     if placed is not None:
         placed(model)
     if job["method"] == "qlora":
