@@ -12,6 +12,7 @@
 #include "core/layers/program.hpp"
 #include "core/tape/megatron_ops.hpp"
 #include "core/tape/routing_ops.hpp"
+#include "core/tape/scan_ops.hpp"
 
 namespace tidemark {
 
@@ -304,7 +305,35 @@ Tensor output_layer(Net& net, Tensor hidden) {
   return is_adapted ? with_adapter(net, {"output_layer", net.V, true}, std::move(logits), std::move(hidden)) : logits;
 }
 
+Tensor batch_first(Tensor x) {
+  return contiguous(transpose(std::move(x), 0, 1));
+}
+
+// ms-swift 3602360a megatron/trainers/vocab_parallel_utils.py: vocab_parallel_log_softmax. What is reduced of a token
+// is small, and no gradient of its maximum is followed.
+Tensor log_softmax_of_parts(Net& net, const Tensor& logits) {
+  if (!net.job.tensor.is_used()) return log_softmax(logits);
+  const Shape of_token = logits.shape().with_last(Dim(1));
+  const Tensor maximum = net.tape.allocate(of_token, logits.dtype(), "max");
+  const Tensor exponents = exp(sub(logits, maximum));
+  Tensor sums = sum_to(exponents, of_token);
+  return sub(sub(logits, maximum), std::move(sums));
+}
+
+// GRPO's loss of logarithms of the labels' probabilities, divided by its temperature (0.9) in place: ms-swift 3602360a
+// megatron/trainers/grpo_trainer.py: forward_step, loss_func. core/transformer/module.py: Float16Module.forward returns
+// logits in fp32.
+Outputs token_scores(Net& net, const Program& program, Tensor hidden) {
+  Tensor narrow = batch_first(program.lm_head(net, std::move(hidden)));
+  const Scope in(net.tape, "loss", "ms-swift 3602360a megatron/trainers/grpo_trainer.py: forward_step, loss_func");
+  const Tensor logits = scale_in_place(to(std::move(narrow), Dtype::kFp32));
+  Tensor probabilities = log_softmax_of_parts(net, logits);
+  Tensor tokens = gather_last(std::move(probabilities), net.labels, Dim(1));
+  return {mean_all(std::move(tokens)), {}};
+}
+
 Outputs loss(Net& net, const Program& program, Tensor hidden_in) {
+  if (net.job.generates()) return token_scores(net, program, std::move(hidden_in));
   const Tensor hidden = std::move(hidden_in);  // a name of GPTModel._postprocess
   const Tensor logits = program.lm_head(net, hidden);
   const Scope in(net.tape, "loss", kLoss);
@@ -320,10 +349,6 @@ constexpr const char* kBridge = "mcore-bridge f020e47 src/mcore_bridge/model/gpt
 Tensor whole_rows(Net& net, Tensor hidden) {
   const Count shards = shards_of_sequence(net);
   return shards > 1 ? all_gathered(std::move(hidden), shards) : hidden;
-}
-
-Tensor batch_first(Tensor x) {
-  return contiguous(transpose(std::move(x), 0, 1));
 }
 
 // A layer that is whole on every GPU in the head's place: a classifier's, a reward model's, a reranker's.
@@ -612,6 +637,15 @@ void as_megatron(TrainingJob& job, Architecture& architecture, Issues& issues) {
         "ms-swift's KTO and embeddings on Megatron-Core, answered by a step on as many rows, with a reference's "
         "weights "
         "beside it");
+  }
+  if (job.generates()) {
+    // rlhf_mixin.py: prepare_model: whatever beta is.
+    job.reference = job.has_adapter() ? Reference::kAdapterOff : Reference::kCopy;
+    if (job.rollout.engine == RolloutEngine::kVllm) {
+      job.stand_ins.emplace_back(
+          "vLLM beside Megatron-Core's weights, answered by what trains while it sleeps: what is on the card while it "
+          "generates depends on what ms-swift moves to the host");
+    }
   }
   if (job.offload.optimizer) {
     job.stand_ins.emplace_back(

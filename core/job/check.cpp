@@ -491,7 +491,15 @@ void check_rollout(const TrainingJob& job, Issues& issues) {
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, path, std::move(message));
   };
   const DataParallel& how = job.data_parallel;
-  if (job.gpus() > how.degree || (job.gpus() > 1 && !how.is_replicated() && !how.is_sharded()) || job.is_megatron()) {
+  if (job.is_megatron()) {
+    if (job.rollout.engine == RolloutEngine::kServer && job.preference == Preference::kGrpo) return;
+    if (job.rollout.engine == RolloutEngine::kVllm && job.rollout.sleeps && job.preference == Preference::kGrpo) return;
+    refuse("/rollout/engine",
+           "Under Megatron-Core ms-swift's GRPO is modelled, with answers of a vLLM on other GPUs, or of one that sleeps "
+           "while the model trains.");
+    return;
+  }
+  if (job.gpus() > how.degree || (job.gpus() > 1 && !how.is_replicated() && !how.is_sharded())) {
     refuse("/parallelism",
            "Generated answers are modelled on one GPU, and under DistributedDataParallel, DeepSpeed's ZeRO and FSDP of "
            "TRL's trainers.");

@@ -374,18 +374,20 @@ void check_one_process(const TrainingJob& job, Issues& issues) {
 /// ms-swift 3602360a megatron/trainers: what it trains beside language models.
 void check_megatron_task(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   const bool known = job.preference == Preference::kNone || job.preference == Preference::kDpo ||
-                     job.preference == Preference::kKto || job.preference == Preference::kReward;
+                     job.preference == Preference::kKto || job.preference == Preference::kReward ||
+                     job.preference == Preference::kGrpo;
   if (!known || (has_reference(job.preference) && job.reference == Reference::kPrecomputed)) {
     refuse(
         issues, "/task",
-        "Under Megatron-Core, DPO, KTO and reward models are modelled of what learns from preferences, as ms-swift's "
-        "trainers do them.");
+        "Under Megatron-Core, DPO, KTO, reward models and GRPO are modelled of what learns from preferences, as "
+        "ms-swift's trainers do them.");
   }
-  const bool plain = job.preference == Preference::kNone && architecture.head == Head::kCausalLm;
+  const bool of_tokens = job.preference == Preference::kNone || job.preference == Preference::kGrpo;
+  const bool plain = of_tokens && architecture.head == Head::kCausalLm;
   if (!plain && job.pipeline.is_used()) {
     refuse(issues, "/parallelism/pipeline",
-           "Pipelines of Megatron-Core are modelled for language models' own loss, not for preferences, scores and "
-           "embeddings.",
+           "Pipelines of Megatron-Core are modelled for language models' own loss and GRPO, not for preferences, scores "
+           "and embeddings.",
            "1");
   }
 }

@@ -268,7 +268,7 @@ Simulation simulate_step(const Architecture& architecture, const TrainingJob& jo
   for (int i = 0; i < recorded; ++i) {
     t.begin_segment(Phase::kForward, -1);
     s.micro_steps.push_back(t.segments().size() - 1);
-    if (sharded && i == 0 && job.generates()) sharded->follow_rollout();
+    if (sharded && i == 0 && job.generates() && !job.is_megatron()) sharded->follow_rollout();
     if (sharded && i == 0 && follows) sharded->follow_evaluation();
     if (sharded) sharded->begin_micro_step(i + 1 == recorded);
     if (reference) reference->begin_micro_step(i + 1 == recorded);
@@ -296,7 +296,9 @@ Simulation simulate_step(const Architecture& architecture, const TrainingJob& jo
   if (job.is_megatron() && compares) keep_reference(t);
   std::vector<Declared> declared;
   // Beside weights that are divided a teacher's student is not shown while it generates: training needs more.
-  const bool rolls_out = job.generates() || (job.rolls_out() && !job.data_parallel.is_sharded());
+  // Megatron-Core's answers come from vLLM elsewhere, and scoring them is training's forward without gradients.
+  const bool rolls_out =
+      !job.is_megatron() && (job.generates() || (job.rolls_out() && !job.data_parallel.is_sharded()));
   const bool divides = divides_weights(job);
   const Divided divided{divides ? sharded.get() : nullptr, divides ? reference.get() : nullptr};
   if (rolls_out || evaluates) declared = declared_in(t);

@@ -131,6 +131,17 @@ JOBS = [
     job("reward-llama8-tp2", LLAMA8, {"tensor": 2, "data": 2, "zero_stage": 1, "task": "reward", "scores": 1}, batch=2, tie_word_embeddings=False),
     job("reward-gpt2-tp2-sp-full", GPT2, {"tensor": 2, "sequence_parallel": True, "task": "reward", "scores": 1}, batch=2, checkpointing=FULL, tie_word_embeddings=False),
     job("reward-qwen2-dp2-full", QWEN2, {"data": 2, "task": "reward", "scores": 1}, batch=2, checkpointing=FULL, tie_word_embeddings=False),
+    # ms-swift's GRPO of what a vLLM elsewhere has generated (par_megatron.py: scored_tokens, grpo_loss)
+    job("grpo-llama1-dp2", LLAMA, {"data": 2, "task": "grpo"}),
+    job("grpo-llama1-zero1", LLAMA, {"data": 4, "zero_stage": 1, "task": "grpo", "temperature": 1.0}, batch=3, checkpointing=FULL),
+    job("grpo-llama8-tp2-full", LLAMA8, {"tensor": 2, "data": 2, "zero_stage": 1, "task": "grpo"}, batch=2, checkpointing=FULL),
+    job("grpo-gpt2-tp2-sp", GPT2, {"tensor": 2, "sequence_parallel": True, "task": "grpo"}, batch=2),
+    job("grpo-qwen3moe-ep4-zero1", QWEN3MOE, {"data": 8, "expert": 4, "zero_stage": 1, "task": "grpo"}, layers=3, num_experts=16, checkpointing=FULL),
+    job("grpo-qwen3moe-ep2", QWEN3MOE, {"data": 8, "expert": 2, "zero_stage": 1, "task": "grpo"}, batch=2, layers=3, num_experts=16),
+    *(job(f"grpo-llama8-pp4-rank{rank}", LLAMA8, {"pipeline": 4, "num_micro_batches": 8, "rank": rank, "task": "grpo"}, layers=8) for rank in (0, 1, 3)),
+    *(job(f"grpo-llama8-tp2-pp2-rank{rank}", LLAMA8, {"tensor": 2, "pipeline": 2, "data": 2, "zero_stage": 1, "num_micro_batches": 4, "rank": rank, "task": "grpo"})
+      for rank in (0, 1)),
+    *(job(f"grpo-llama1-pp2-tied-rank{rank}", LLAMA, {"pipeline": 2, "num_micro_batches": 4, "rank": rank, "task": "grpo"}, batch=2) for rank in (0, 1)),
 ]
 
 for j in JOBS:

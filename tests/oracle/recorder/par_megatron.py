@@ -21,6 +21,7 @@ import record
 from multi import Strategy
 
 sys.path.insert(0, os.path.join(record.HERE, "third_party", "megatron"))
+PAIRED = ("dpo", "rm", "reward")
 DTYPE = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -210,15 +211,18 @@ class Megatron(Strategy):
         tensor, chunks = self.par.get("tensor", 1), self.par.get("virtual_pipeline", 1)
         vocabulary = -(-self.hf.vocab_size // (128 * tensor)) * 128 * tensor
         self.chunks = []
+
+        def plain(first, last, stage):
+            return GPTModel(cfg, spec, vocabulary, getattr(self.hf, "max_position_embeddings", None) or self.hf.n_positions, pre_process=first,
+                            post_process=last, share_embeddings_and_output_weights=bool(self.hf.tie_word_embeddings),
+                            position_embedding_type="rope" if self.rotates() else "learned_absolute", vp_stage=stage,
+                            rotary_percent=self.hf.partial_rotary_factor if self.hf.model_type == "glm4_moe" else 1.0)
         with torch.device("cuda"):
             for i in range(chunks):
                 stage = i if chunks > 1 else None
                 first = self.state.is_pipeline_first_stage(ignore_virtual=False, vp_stage=stage)
                 last = self.state.is_pipeline_last_stage(ignore_virtual=False, vp_stage=stage)
-                model = GPTModel(cfg, spec, vocabulary, getattr(self.hf, "max_position_embeddings", None) or self.hf.n_positions, pre_process=first,
-                                 post_process=last, share_embeddings_and_output_weights=bool(self.hf.tie_word_embeddings),
-                                 position_embedding_type="rope" if self.rotates() else "learned_absolute", vp_stage=stage,
-                                 rotary_percent=self.hf.partial_rotary_factor if self.hf.model_type == "glm4_moe" else 1.0)
+                model = plain(first, last, stage)
                 model.model_type = None
                 if self.job["method"] == "lora":
                     megatron_adapters.apply([model], self.job)
@@ -228,10 +232,9 @@ class Megatron(Strategy):
             head = self.chunks[0].module
             head.output_layer = Score(cfg, self.par["scores"], tensor if cfg.sequence_parallel else 1)
         self.reference = None
-        if self.par.get("task") == "dpo" and self.job["method"] == "full":
+        if self.par.get("task") in ("dpo", "grpo") and self.job["method"] == "full":
             with torch.device("cuda"):        # ms-swift megatron/trainers/rlhf_mixin.py: prepare_model
-                reference = GPTModel(cfg, spec, vocabulary, self.hf.max_position_embeddings, share_embeddings_and_output_weights=bool(self.hf.tie_word_embeddings),
-                                     position_embedding_type="rope" if self.rotates() else "learned_absolute")
+                reference = plain(first, last, stage)
             self.reference = cast(reference, cfg.params_dtype).requires_grad_(False).eval()
             model["reference"] = self.reference
         return model
@@ -311,7 +314,7 @@ class Megatron(Strategy):
         last = self.state.is_pipeline_last_stage(ignore_virtual=False, vp_stage=stage)
         if not first and not last:
             return [None] * 5
-        b, s = self.job["micro_batch"] * (2 if self.par.get("task") else 1), self.job["seq_len"]
+        b, s = self.job["micro_batch"] * (2 if self.par.get("task") in PAIRED else 1), self.job["seq_len"]
         make = lambda dtype, *shape: torch.zeros(shape or (b, s), dtype=dtype, device="cuda")  # noqa: E731
         out = [make(torch.int64), make(torch.int64), make(torch.float32), make(torch.bool, b, 1, s, s), make(torch.int64)]
         for t in out:
@@ -329,6 +332,10 @@ class Megatron(Strategy):
                 reference = (self.reference or model)(tokens, positions, mask, labels=labels)
             out = model(tokens, positions, mask, labels=labels)
             return torch.concat([reference, out], dim=0), functools.partial(dpo_loss, labels)
+        if self.par.get("task") == "grpo":
+            out = model(tokens, positions, mask)
+            last = self.state.is_pipeline_last_stage(ignore_virtual=False, vp_stage=get_attr_wrapped_model(model, "vp_stage"))
+            return scored_tokens(out, labels, self.par.get("temperature", 0.9)) if last else out, functools.partial(grpo_loss, labels)
         out = model(tokens, positions, mask, labels=labels, loss_mask=loss_mask)
         return out, functools.partial(loss_func, loss_mask)
 
@@ -419,6 +426,26 @@ def dpo_loss(labels, output):
     pairs = half // 2
     ratio = (own[:pairs] - own[pairs:]) - (reference[:pairs] - reference[pairs:])
     loss = -torch.nn.functional.logsigmoid(0.1 * ratio).mean()
+    return loss, {"loss": loss.detach().clone()}
+
+
+def scored_tokens(logits, labels, temperature):
+    """ms-swift megatron/trainers/grpo_trainer.py: forward_step, by its own vocab_parallel_utils.py (third_party/ms-swift, of 3602360a)."""
+    folder = os.path.join(record.HERE, "third_party", "ms-swift")
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    from vocab_parallel_utils import compute_logps_and_entropy_from_logits
+    if temperature != 1.0:
+        logits.div_(temperature)
+    return compute_logps_and_entropy_from_logits(logits, labels)[0]
+
+
+def grpo_loss(labels, logps):
+    """ms-swift megatron/trainers/grpo_trainer.py: loss_func; what was generated, and a reference's part, are numbers of a token."""
+    mask, old, advantages = labels != -100, logps.detach(), torch.zeros_like(logps)
+    ratio = torch.exp(logps - old)
+    loss = -torch.min(ratio * advantages, torch.clamp(ratio, 0.8, 1.2) * advantages)
+    loss = (loss * mask).sum() / mask.sum()
     return loss, {"loss": loss.detach().clone()}
 
 
