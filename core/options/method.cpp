@@ -89,6 +89,7 @@ constexpr Choice kTasks[] = {
     {"ssd", 0, "the model's own answers, learnt again", false},
     {"distillation", 0, "a teacher's likeliest tokens", false},
     {"async_grpo", 0, "answers that a server generates while the model learns", false},
+    {"opd_rl", 0, "generated answers, weighed by a teacher on the card", false},
     {"ebft", 0, "answers that begin all over a text, compared by their features", false},
 };
 

@@ -200,6 +200,8 @@ JOBS = [
       + "adapter: lora\nlora_target_linear: true\nlora_dropout: 0.05\nlora_r: 8\n"}, {"framework.name": "axolotl", "use_reentrant": None}, []),
     ("Axolotl's checkpoints beside answers that are compared", {"a.yaml": SHARDED + "rl: dpo\ngradient_checkpointing: true\n"},
      {"framework.name": "axolotl", "use_reentrant": False}, []),
+    ("a teacher beside GRPO", {"run.sh": GRPO + "--max_length 1024 --reward_funcs accuracy --teacher_model Qwen/Qwen2.5-32B\n"},
+     {}, ["UNSUPPORTED_OPTION"]),
     ("answers that Axolotl compares by their features", {"a.yaml": SHARDED + "rl: ebft\nadapter: lora\nlora_target_linear: true\nebft:\n  feature_layers: [0.5, 0.75]\n"
       "trl:\n  num_generations: 4\n  max_completion_length: 128\n"},
      {"task": "grpo", "feature_layers": 2, "num_generations": 4, "max_completion_length": 128}, []),

@@ -39,7 +39,10 @@ void read_task(Args& args, Facts& facts) {
   const std::string words_of = kind == nullptr ? "dpo" : kind->value.text;
   if (facts.verb == "rlhf") {
     facts.task = words_of == "rm" ? "reward" : words_of;
-    args.state("task", of(facts.task), {kind}, kind == nullptr ? "rlhf_type default dpo" : "");
+    // rlhf_trainers/grpo_trainer.py: __init__: "setting one turns GRPO into OPD-RL".
+    const Arg* teacher = facts.task == "grpo" ? args.find("teacher_model") : nullptr;
+    const std::string task = teacher != nullptr ? "opd_rl" : facts.task;
+    args.state("task", of(task), {kind, teacher}, kind == nullptr ? "rlhf_type default dpo" : "");
   } else if (type != nullptr && type->value.text != "causal_lm") {
     const std::string word = type->value.text;
     facts.task = word == "seq_cls" ? "classification" : word;
