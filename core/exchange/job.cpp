@@ -256,7 +256,7 @@ void tell_left(const Import& import, Issues& issues) {
   }
   if (!keys.empty()) {
     issues.push_back({"NOT_READ", Severity::kNote, "",
-                      "In the files, and without effect on the figure: " + listed(keys, ", ") + ".", ""});
+                      "In the files, and not read, so that the figure knows nothing of them: " + listed(keys, ", ") + ".", ""});
   }
   std::vector<std::string> open;
   for (const std::string& question : import.unknowns) {

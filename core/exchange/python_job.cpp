@@ -886,8 +886,9 @@ class Job {
   void read_loss() {
     if (on("use_liger_kernel") || on("use_liger"))
       return say("loss", of("liger"), *any_argument({"use_liger_kernel", "use_liger"}));
-    if (!trl_ || unsloth_ || task_ != "sft") return;
     const PyValue* kind = argument("loss_type");
+    if (task_ == "dpo" && names_sft(kind)) not_counted(reading_, kChosenCrossEntropy, kind->places);
+    if (!trl_ || unsloth_ || task_ != "sft") return;
     if (kind != nullptr && (kind->text == "chunked_nll" || kind->text == "nll"))
       return say("loss", of(kind->text == "nll" ? "default" : "chunked"), *kind);
     if (kind != nullptr || is_command() || argument("max_seq_length") != nullptr) return;

@@ -104,6 +104,17 @@ const Format* recognise(const Look& look);
 /// Says that the job has something that moves memory and that no option tells; each kind once.
 void not_counted(Reading& reading, std::string what, std::vector<Origin> origins = {});
 
+/// trl 1.9 trainer/dpo_trainer.py: _compute_loss: "sft" among the names of loss_type: a copy of the chosen answers'
+/// logits and their cross entropy.
+constexpr const char* kChosenCrossEntropy = "the cross entropy of chosen answers (\"sft\" in loss_type)";
+template <typename Node>
+bool names_sft(const Node* loss_type) {
+  if (loss_type == nullptr) return false;
+  bool found = loss_type->text == "sft";
+  for (const Node& one : loss_type->items) found |= one.text == "sft";
+  return found;
+}
+
 /// Says that what the file asks for cannot be together, so that there is no job: the framework refuses it as well.
 void contradicts(Reading& reading, std::string what);
 /// transformers 5.12 training_args.py: __post_init__: ValueError "At most one of fp16 and bf16 can be True".

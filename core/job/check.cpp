@@ -169,10 +169,12 @@ void check_flash(const Architecture& architecture, const TrainingJob& job, Issue
         "sdpa");
   }
   constexpr Count kWidestHead = 256;  // the same: "FlashAttention forward only supports head dimension at most 256"
-  if (architecture.head_dim > kWidestHead) {
+  Count widest = architecture.head_dim;  // Gemma 4's layers that attend to everything have wider ones
+  for (const Architecture& part : architecture.parts) widest = std::max(widest, part.head_dim);
+  if (widest > kWidestHead) {
     add(issues, "INVALID_VALUE", Severity::kError, "/attention",
         "FlashAttention only takes heads of at most " + std::to_string(kWidestHead) +
-            " dimensions; this model's have " + std::to_string(architecture.head_dim) +
+            " dimensions; this model's have " + std::to_string(widest) +
             ". Use \"attention\": \"sdpa\".",
         "sdpa");
   }

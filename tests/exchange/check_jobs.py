@@ -200,6 +200,14 @@ JOBS = [
       + "adapter: lora\nlora_target_linear: true\nlora_dropout: 0.05\nlora_r: 8\n"}, {"framework.name": "axolotl", "use_reentrant": None}, []),
     ("Axolotl's checkpoints beside answers that are compared", {"a.yaml": SHARDED + "rl: dpo\ngradient_checkpointing: true\n"},
      {"framework.name": "axolotl", "use_reentrant": False}, []),
+    ("a tower that Axolotl freezes", {"a.yaml": SHARDED.replace("Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-VL-3B-Instruct") + "freeze_mm_modules: true\n"},
+     {"freeze_vision": True, "freeze_projector": True}, []),
+    ("a kernel that Gemma 4's widest heads are too wide for", {"a.yaml": SHARDED.replace("Qwen/Qwen2.5-0.5B", "google/gemma-4-E2B-it")
+      + "attn_implementation: flash_attention_2\ngemma4_hybrid_attn_impl: true\n"}, {"attention": "sdpa"}, ["NOT_COUNTED"]),
+    ("Megatron-Core's other optimizers", {"run.sh": "megatron sft --model Qwen/Qwen2.5-7B --optimizer dist_muon --max_length 2048 --micro_batch_size 1\n"},
+     {"not_counted": ["that dist_muon keeps one state for each matrix"]}, ["NOT_COUNTED"]),
+    ("DPO with the cross entropy of chosen answers", {"train.py": "from trl import DPOConfig, DPOTrainer\nDPOTrainer(model='Qwen/Qwen2.5-0.5B', "
+      "args=DPOConfig(output_dir='out', loss_type=['sigmoid', 'sft'])).train()\n"}, {"task": "dpo"}, ["NOT_COUNTED"]),
     ("a teacher beside GRPO", {"run.sh": GRPO + "--max_length 1024 --reward_funcs accuracy --teacher_model Qwen/Qwen2.5-32B\n"},
      {}, ["UNSUPPORTED_OPTION"]),
     ("answers that Axolotl compares by their features", {"a.yaml": SHARDED + "rl: ebft\nadapter: lora\nlora_target_linear: true\nebft:\n  feature_layers: [0.5, 0.75]\n"

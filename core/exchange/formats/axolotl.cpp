@@ -111,6 +111,11 @@ void read_method(Keys& keys, Facts& facts) {
     keys.state("trainable", to_value(*trainable), {trainable});
   } else {
     keys.assume("method", of("full"), "no adapter");
+    // axolotl 067b021 src/axolotl/utils/freeze.py: freeze_mm_modules. Adapters are put where their targets say.
+    const Node* text_alone = keys["freeze_mm_modules"];
+    if (is_on(text_alone)) {
+      for (const char* part : {"freeze_vision", "freeze_projector"}) keys.state(part, of(true), {text_alone});
+    }
     // axolotl 067b021c utils/schemas/peft.py: validate_adapter raises.
     if (four_on || eight_on) refuse_packed_alone(keys.reading, four_on ? "load_in_4bit" : "load_in_8bit");
     if (keys["lisa_step_interval"] != nullptr) keys.copy("lisa_layers", "lisa_n_layers");
@@ -236,7 +241,15 @@ void read_attention(Keys& keys) {
       {"flash_attention", "flash_attention_2"}, {"sdp_attention", "sdpa"},    {"xformers_attention", "xformers"},
       {"flex_attention", "flex_attention"},     {"eager_attention", "eager"}, {"sage_attention", "sage_attention"}};
   std::string word;
-  if (const Node* named = keys["attn_implementation"]; named != nullptr) {
+  const Node* named = keys["attn_implementation"];
+  const Node* hybrid = keys["gemma4_hybrid_attn_impl"];
+  if (is_on(hybrid)) {
+    // axolotl 067b021 loaders/patch_manager.py: _apply_gemma_hybrid_attention: 512 dimensions are too many for it.
+    word = "sdpa";
+    keys.state("attention", of(word), {named, hybrid});
+    not_counted(keys.reading, "that layers with a window run FlashAttention (gemma4_hybrid_attn_impl)",
+                {keys.origin(hybrid)});
+  } else if (named != nullptr) {
     word = named->text;
     keys.state("attention", of(word), {named});
   }

@@ -272,8 +272,10 @@ void read_rest(Args& args, const Facts& facts) {
 
 /// trl v1.9.0 trainer/sft_config.py: __post_init__.
 void read_trl_loss(Args& args, const Facts& facts) {
-  if (facts.trl != "sft" || args.told("loss")) return;
   const Arg* kind = args.find("loss_type");
+  if (facts.trl == "dpo" && kind != nullptr && names_sft(&kind->value))
+    not_counted(args.reading, kChosenCrossEntropy, kind->origins);
+  if (facts.trl != "sft" || args.told("loss")) return;
   const bool chunked = kind == nullptr || kind->value.text == "chunked_nll";
   args.state("loss", of(chunked ? "chunked" : "default"), {kind},
              kind == nullptr ? "chunked_nll is SFTConfig's default since trl 1.7, nll before" : "");

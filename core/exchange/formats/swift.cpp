@@ -198,7 +198,18 @@ void read_megatron_memory(Args& args) {
     args.state("megatron.gradient_accumulation_fusion", of(false), {args.find("gradient_accumulation_fusion")});
   const Arg* method = args.find("recompute_method");
   const Arg* layers = args.find("recompute_num_layers");
-  const auto left_out = [&](const char* what) { not_counted(args.reading, what); };
+  const auto left_out = [&](const std::string& what) { not_counted(args.reading, what); };
+  if (const Arg* optimizer = args.find("optimizer"); optimizer != nullptr && optimizer->value.text == "sgd") {
+    args.state("optimizer", of("sgd_momentum"), {optimizer});
+  } else if (optimizer != nullptr && optimizer->value.text != "adam") {
+    left_out("that " + optimizer->value.text + " keeps one state for each matrix");
+  }
+  const Arg* modules = args.find("recompute_modules");
+  const bool more_modules = modules != nullptr && (modules->value.items.empty() ? modules->value.text != "core_attn"
+                                                                                : modules->value.items.size() > 1);
+  if (how == "selective" && more_modules)
+    left_out("what recompute_modules names beside core_attn");
+  if (args.any({"fp8_format", "fp8_recipe"}) != nullptr) left_out("what fp8_format makes of products");
   if (method != nullptr && method->value.text == "block") left_out("that some layers are not recomputed");
   if (layers != nullptr && layers->value.integer > 1) left_out("that several layers are recomputed together");
   if (const Arg* more = args.find("mtp_num_layers"); more != nullptr && more->value.integer > 0)
@@ -212,6 +223,10 @@ void read_megatron_memory(Args& args) {
 }
 
 void read_memory(Args& args, const Facts& facts) {
+  const Arg* of_tower = args.find("vit_gradient_checkpointing");
+  const bool trains_tower = args.has("freeze_vit") && !args.on("freeze_vit");
+  if (of_tower != nullptr && !args.on("vit_gradient_checkpointing") && trains_tower)
+    not_counted(args.reading, "that the tower keeps its activations (vit_gradient_checkpointing)", of_tower->origins);
   const Arg* attention = args.any({"attn_impl", "attention_backend"});
   const std::string word = attention == nullptr ? std::string{} : attention->value.text;
   const bool flash = contains(word, "flash");
@@ -372,6 +387,8 @@ void read_reference(Args& args, const Facts& facts) {
   for (const OfRollout& one : rollout_numbers()) {
     if (facts.task == "grpo" || std::string_view{one.key} != "beta") args.copy(one.path, {one.key});
   }
+  if (args.any({"chord_sft_dataset", "chord_sft_per_device_train_batch_size"}) != nullptr)
+    not_counted(args.reading, "CHORD's samples beside the generated answers");
   if ((facts.task == "grpo" || facts.task == "gkd") && !args.told("max_completion_length"))
     args.assume("max_completion_length", of(512), "ms-swift's default");
   if (!args.on("use_vllm")) return;

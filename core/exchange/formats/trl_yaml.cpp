@@ -163,8 +163,9 @@ void read_trainer(Keys& keys) {
 void read_loss(Keys& keys, const std::string& task) {
   const Node* liger = keys.any({"use_liger_kernel", "use_liger", "use_liger_loss"});
   if (liger != nullptr && liger->boolean) return keys.state("loss", of("liger"), {liger});
-  if (task != "sft") return;
   const Node* kind = keys["loss_type"];
+  if (task == "dpo" && names_sft(kind)) not_counted(keys.reading, kChosenCrossEntropy, {keys.origin(kind)});
+  if (task != "sft") return;
   if (kind != nullptr && (kind->text == "chunked_nll" || kind->text == "nll"))
     return keys.state("loss", of(kind->text == "nll" ? "default" : "chunked"), {kind});
   if (kind != nullptr || keys["max_seq_length"] != nullptr) return;
