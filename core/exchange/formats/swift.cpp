@@ -158,8 +158,9 @@ void read_optimizer(Args& args) {
     if (!args.copy("galore_rank", {"galore_rank"}))
       args.assume("galore_rank", of(128), "default (trainers/arguments.py)");
     for (const char* key : {"galore_optim_per_parameter", "galore_scale", "galore_update_proj_gap"}) args.find(key);
-  } else if (own != nullptr && own->value.text == "muon") {
+  } else if (own != nullptr && own->value.text.starts_with("muon")) {
     args.state("optimizer", of("muon"), {own});
+    if (own->value.text == "muonclip") not_counted(args.reading, "that muonclip watches the largest scores", own->origins);
   } else {
     args.state("optimizer", of(optim == nullptr ? "adamw_torch_fused" : optimizer_word(optim->value.text)), {optim},
                optim == nullptr ? "default" : "");
@@ -244,6 +245,10 @@ void read_memory(Args& args, const Facts& facts) {
   const Arg* kept = args.find("gradient_checkpointing");
   args.state("gradient_checkpointing", of(kept == nullptr || args.on("gradient_checkpointing") ? "full" : "none"),
              {kept}, kept == nullptr ? "default true" : "");
+  // trainers/mixin.py: _fix_gradient_checkpointing
+  if (const Arg* how = args.find("gradient_checkpointing_kwargs");
+      how != nullptr && contains(how->value.text, "use_reentrant"))
+    args.state("use_reentrant", of(contains(lower_case(how->value.text), "true")), {how});
   read_optimizer(args);
   if (args.on("use_liger_kernel")) args.state("loss", of("liger"), {args.find("use_liger_kernel")});
   args.copy("moe.implementation", {"experts_impl"});
@@ -387,6 +392,9 @@ void read_reference(Args& args, const Facts& facts) {
   for (const OfRollout& one : rollout_numbers()) {
     if (facts.task == "grpo" || std::string_view{one.key} != "beta") args.copy(one.path, {one.key});
   }
+  const Arg* sft = facts.task == "gkd" ? args.find("sft_alpha") : nullptr;
+  if (sft != nullptr && sft->value.real > 0) not_counted(args.reading, "the student's own loss (sft_alpha)", sft->origins);
+  if (args.any({"log_entropy", "top_entropy_quantile"}) != nullptr) not_counted(args.reading, "the tokens' entropy");
   if (args.any({"chord_sft_dataset", "chord_sft_per_device_train_batch_size"}) != nullptr)
     not_counted(args.reading, "CHORD's samples beside the generated answers");
   if ((facts.task == "grpo" || facts.task == "gkd") && !args.told("max_completion_length"))
