@@ -459,6 +459,13 @@ void check_class(const Architecture& a, const TrainingJob& job, Issues& issues) 
         "\"mean_square\" is of a body without a head (\"architecture\": \"…Model\"); this class has a loss of its own.",
         "default");
   }
+  // transformers 5.12 trainer.py compute_loss, whose outputs["loss"] is not there.
+  if (job.loss == Loss::kDefault && a.head == Head::kNone && job.framework.name == "transformers") {
+    add(issues, "ASSUMED_DEFAULT", Severity::kNote, "/loss",
+        "A class without a head returns no loss: the Trainer raises a ValueError where nothing else makes one. The "
+        "figure is that of a loss of its last hidden state.",
+        "mean_square");
+  }
   if (job.loss != Loss::kDefault && job.loss != Loss::kMeanSquare && a.head != Head::kCausalLm) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/loss",
         "Fused and chunked losses replace that of a causal language model; this model's own loss is computed.",
