@@ -1041,6 +1041,14 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
     add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/adapter/kind",
         "Learned prompts are modelled of causal language models alone, on samples of their own.", "lora");
   }
+  // peft 0.18 utils/other.py _prepare_prompt_learning_config: configs of Mamba and RWKV name no heads.
+  if (job.has_adapter() && job.adapter.learns_prompt() && a.ssm.width > 0 && a.ssm.heads == 0 && a.num_heads == 1) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/adapter/kind",
+        "PEFT looks for a number of attention heads in the config, finds none and raises a ValueError (\"Please "
+        "specify "
+        "`num_attention_heads`\"). Use \"lora\".",
+        "lora");
+  }
   check_prefix(a, job, issues);
   check_chosen_layers(a, job, issues);
   if (job.checkpointing == Checkpointing::kEvery && job.checkpoint_every > a.num_layers) {
