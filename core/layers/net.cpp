@@ -435,7 +435,7 @@ Tensor Net::tied_embedding_of(const char* name, Tensor ids_in, Scaling scaling) 
 Tensor Net::hooked_inputs(Tensor embeds_in) {
   Tensor embeds = std::move(embeds_in);
   if (!inputs_require_grads() || !tape.makes_graphs() || embeds.requires_grad()) return embeds;
-  embeds.change().requires_grad = true;
+  embeds.change().requires_grad = embeds.change().is_detached_leaf = true;
   tape.tell_hooked_output();
   whole_->leaves.push_back(embeds);
   if (job.offload.activations)
