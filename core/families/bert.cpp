@@ -368,10 +368,14 @@ Tensor bert_lm_head(Net& net, Tensor hidden) {
 }
 
 Tensor bert_predictions(Net& net, const BertHeadNames& names, Tensor hidden, Dim width, Activation activation) {
+  // trl 1.9 models/activation_offloading.py: nothing that a model's `lm_head` saves is moved, all of that module here.
+  const bool stays = std::string_view{names.module} == "lm_head" && net.tape.set_offloading(false);
   Tensor h = net.linear(names.dense, std::move(hidden), width, true);
   h = activate(activation, std::move(h));
   h = net.layer_norm(names.norm, std::move(h));
-  return net.lm_head(names.decoder, std::move(h), net.V, true);
+  Tensor logits = net.lm_head(names.decoder, std::move(h), net.V, true);
+  if (stays) net.tape.set_offloading(true);
+  return logits;
 }
 
 Outputs wide_masked_lm(Net& net, const Program& program, Tensor hidden) {

@@ -76,7 +76,6 @@ Architecture read_qformer(ConfigFields& given) {
   part.residual_dropout = given.probability({"hidden_dropout_prob"}, 0.1);
   part.attention_dropout = given.probability({"attention_probs_dropout_prob"}, 0.1);
   part.pictures.width = given.count({"encoder_hidden_size"}, 1408);
-  part.unpacked = part.kept_in_fp32 = true;
   derive_head_dim(given, part);
   const Count every = std::max<Count>(1, given.count({"cross_attention_frequency"}, 2));
   for (Count i = 0; i < part.num_layers; ++i) part.layer_kinds.push_back(i % every == 0 ? kQueryCrosses : 0);
@@ -117,6 +116,7 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   Architecture tower = read_vision(fields);
   ConfigFields given(required_object(fields, "qformer_config"), fields.path() + "/qformer_config", fields.issues());
   Architecture queries = read_qformer(given);
+  queries.unpacked = queries.kept_in_fp32 = true;  // _keep_in_fp32_modules
   queries.pictures.width = tower.hidden_size;
   queries.pictures.tokens = fields.count({"num_query_tokens"}, 32);
   architecture.parts.push_back(std::move(tower));

@@ -72,7 +72,6 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.parts.push_back(read_encoder(fields));
   ConfigFields given(required_object(fields, "projector_config"), fields.path() + "/projector_config", fields.issues());
   Architecture queries = read_qformer(given);
-  queries.unpacked = false;  // quantizers compare the name's beginning with "qformer"
   if (!queries.layer_kinds.empty()) queries.layer_kinds.front() |= kFirst;
   architecture.parts.push_back(std::move(queries));
 }

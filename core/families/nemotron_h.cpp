@@ -52,7 +52,8 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.activation = read_activation(fields, {"mlp_hidden_act"}, "relu2");
   architecture.mlp_bias = fields.flag({"mlp_bias"}, false);
   architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
-  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+  architecture.tie_word_embeddings = false;  // NemotronHForCausalLM: _tied_weights_keys = {}
+  fields.accept({"tie_word_embeddings"});
   read_pattern(fields, architecture);
   read_mixer(fields, architecture);
   read_routed_experts(fields, architecture, {8, 2, 7688}, 1);

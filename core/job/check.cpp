@@ -465,6 +465,13 @@ void check_class(const Architecture& a, const TrainingJob& job, Issues& issues) 
         "\"mean_square\" is of a body without a head (\"architecture\": \"…Model\"); this class has a loss of its own.",
         "default");
   }
+  // transformers 5.12 trainer.py compute_loss, whose outputs["loss"] is not there.
+  if (job.loss == Loss::kDefault && a.head == Head::kNone && job.framework.name == "transformers") {
+    add(issues, "ASSUMED_DEFAULT", Severity::kNote, "/loss",
+        "A class without a head returns no loss: the Trainer raises a ValueError where nothing else makes one. The "
+        "figure is that of a loss of its last hidden state.",
+        "mean_square");
+  }
   if (job.loss != Loss::kDefault && job.loss != Loss::kMeanSquare && a.head != Head::kCausalLm) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/loss",
         "Fused and chunked losses replace that of a causal language model; this model's own loss is computed.",
@@ -1065,6 +1072,14 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
       (a.head != Head::kCausalLm || a.language != nullptr || job.preference != Preference::kNone || job.packing)) {
     add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/adapter/kind",
         "Learned prompts are modelled of causal language models alone, on samples of their own.", "lora");
+  }
+  // peft 0.18 utils/other.py _prepare_prompt_learning_config: configs of Mamba and RWKV name no heads.
+  if (job.has_adapter() && job.adapter.learns_prompt() && a.ssm.width > 0 && a.ssm.heads == 0 && a.num_heads == 1) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/adapter/kind",
+        "PEFT looks for a number of attention heads in the config, finds none and raises a ValueError (\"Please "
+        "specify "
+        "`num_attention_heads`\"). Use \"lora\".",
+        "lora");
   }
   check_prefix(a, job, issues);
   check_chosen_layers(a, job, issues);

@@ -123,6 +123,7 @@ Net& Net::judge(bool trains) {
 }
 
 void Net::end_micro_step() {
+  if (job.offload.activations && !leaves.empty()) tape.keep_behind_last_node(std::move(leaves.front()));
   leaves.clear();
   parts_.clear();
   // A recurrent state stays, a dictionary goes with its checkpoints, unless Axolotl has it in a module.
@@ -439,9 +440,11 @@ Tensor Net::tied_embedding_of(const char* name, Tensor ids_in, Scaling scaling) 
 Tensor Net::hooked_inputs(Tensor embeds_in) {
   Tensor embeds = std::move(embeds_in);
   if (!inputs_require_grads() || !tape.makes_graphs() || embeds.requires_grad()) return embeds;
-  embeds.change().requires_grad = true;
+  embeds.change().requires_grad = embeds.change().is_detached_leaf = true;
   tape.tell_hooked_output();
   whole_->leaves.push_back(embeds);
+  if (job.offload.activations)
+    tape.keep_behind_last_node(tape.allocate(embeds.shape(), embeds.dtype(), "inputs before"));
   return embeds;
 }
 

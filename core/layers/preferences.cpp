@@ -54,10 +54,51 @@ void log_probabilities_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
   if (dtype == Dtype::kFp32) const Tensor selected = t.allocate(whole, dtype, "gather_backward");
 }
 
+// torch/csrc/autograd/FunctionsManual.cpp: logsumexp_backward: grad * (self - result).exp().
+void row_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
+  const Tensor difference = t.allocate(n.input_shapes[0], n.input_dtypes[0], "sub");
+  const Tensor exponents = t.allocate(n.input_shapes[0], n.input_dtypes[0], "exp");
+  r[0] = t.allocate(n.input_shapes[0], n.input_dtypes[0], "logsumexp_backward");
+}
+
+void less_sums_backward(Tape& t, Node& n, Tensor*, Tensor* r) {
+  for (std::size_t i = 0; i < n.inputs.size(); ++i) r[i] = t.allocate(n.input_shapes[i], n.input_dtypes[i], "sub");
+}
+
+// The same node by node: what hooks see of fp32 logits are gather's input and each row, of others the logarithms of
+// each row twice, and the second time they stay.
+Tensor rows_of_their_own(const Tensor& logits) {
+  Tape& t = logits.tape();
+  const Shape tokens{logits.dim(0), logits.dim(1)};
+  const bool wide = logits.dtype() == Dtype::kFp32;
+  std::vector<Tensor> parts;
+  if (wide) parts.push_back(gather_last(logits, t.allocate(tokens, Dtype::kInt64, "labels"), Dim(1)));
+  for (const Tensor& row : unbind(logits, 0).part) {
+    if (!wide) {
+      Tensor labels = t.allocate(Shape{row.dim(0)}, Dtype::kInt64, "labels");
+      parts.push_back(gather_last(log_softmax(row), std::move(labels), Dim(1)));
+      continue;
+    }
+    Node* n = t.record("logsumexp", row_backward, {&row});
+    parts.push_back(t.allocate(Shape{row.dim(0)}, row.dtype(), "logsumexp"));
+    { const Tensor less_maxima = t.allocate(row.shape(), row.dtype(), "logsumexp of one row"); }
+    t.save(n, row);
+    t.save(n, parts.back());
+    t.attach(n, parts.back());
+  }
+  std::vector<const Tensor*> inputs;
+  for (const Tensor& part : parts) inputs.push_back(&part);
+  Node* n = t.record("sub", less_sums_backward, inputs.data(), inputs.size());
+  Tensor out = t.allocate(tokens, logits.dtype(), "per_token_logps");
+  t.attach(n, out);
+  return out;
+}
+
 // selective_log_softmax: fp32 logits less their logsumexp; of 16 bits log_softmax, which backward needs.
 Tensor log_probabilities(Net& net, const Tensor& logits) {
   Scope in(net.tape, "log-probabilities", kLogps);
   Tape& t = net.tape;
+  if (net.job.offload.activations) return rows_of_their_own(logits);
   const Shape row = row_of(logits.shape());
   const Dtype dtype = logits.dtype();
   Node* n = t.record("selective_log_softmax", log_probabilities_backward, {&logits});

@@ -335,6 +335,7 @@ Simulation simulate_step(const Architecture& architecture, const TrainingJob& jo
   if (rolls_out && !among_gradients) record_rollout(s, net, architecture, seen, program, declared, divided);
   s.evaluation =
       evaluates ? record_evaluation(net, architecture, seen, program, declared, divided) : t.segments().size();
+  t.let_last_node_go();  // each micro-step begins with that of the one before
   // What each GPU keeps on its host is there for all that share it; one process has one optimizer (nn.DataParallel).
   const Count processes = std::min(ddp.per_node, job.gpus());
   for (const Parameter& p : t.parameters()) {

@@ -41,6 +41,7 @@ Tensor Tape::from_host(const OnHost& x) {
   Tensor back = x.in_buffer ? part_of_buffer(x.shape, x.dtype) : allocate(x.shape, x.dtype, "input back from the host");
   back.change().requires_grad = x.requires_grad;
   if (x.packed > 0) {
+    let_last_node_go();
     offloading_.back.push_back({x.packed, back});
     ++offloading_.unpacked;
     answered();

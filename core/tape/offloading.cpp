@@ -95,11 +95,21 @@ Tensor Tape::let_leave(std::int32_t until) {
   return last;
 }
 
+// curr_autograd_node is not reset behind a backward. Its graph ends in the leaf that the inputs are, where the table is
+// not trained, and a leaf has its gradient.
+void Tape::keep_behind_last_node(Tensor leaf) {
+  if (!behind_last_node_.empty()) return;
+  Tensor gradient = allocate(leaf.shape(), leaf.dtype(), "gradient of the inputs");
+  behind_last_node_.push_back(std::move(leaf));
+  behind_last_node_.push_back(std::move(gradient));
+}
+
 // unpack_tensor_with_streams
 void Tape::unpack(Saved& saved) {
   Offloading& o = offloading_;
   const auto is_it = [&](const auto& one) { return one.packed == saved.packed; };
   if (saved.on_host) {
+    let_last_node_go();
     ++o.unpacked;
     const auto leaving = std::find_if(o.leaving.begin(), o.leaving.end(), is_it);
     if (leaving != o.leaving.end()) {

@@ -232,6 +232,9 @@ class Tape : public Record, public Guards {
   void hold_leaving_inputs();
   /// Backward is through.
   void end_offloading() { offloading_ = {}; }
+  /// The inputs' leaf and its gradient stay with the node that asked last, until one of the next backward asks.
+  void keep_behind_last_node(Tensor leaf);
+  void let_last_node_go() { behind_last_node_.clear(); }
 
   // -- autocast ----------------------------------------------------------------------------------------------------
   std::optional<Dtype> autocast() const { return autocast_.dtype; }
@@ -288,6 +291,7 @@ class Tape : public Record, public Guards {
   std::optional<Dtype> gradient_dtype_;
   Placement* placement_ = nullptr;
   Offloading offloading_;
+  std::vector<Tensor> behind_last_node_;  ///< what curr_autograd_node leads to
   bool drop_gradients_ = false;
   std::function<void(std::int32_t, Tensor)> gradient_hook_;
   bool grad_enabled_ = true;

@@ -190,5 +190,21 @@ TEST_CASE("FSDP 1 flattens what is trained apart from what is frozen") {
   CHECK(freezes("mlp", "true").estimate);
 }
 
+// peft 0.18 utils/other.py: _prepare_prompt_learning_config.
+TEST_CASE("learned prompts want a config that names heads") {
+  const char* const prompts = R"("method": "prompt_tuning", "adapter": {"num_virtual_tokens": 8})";
+  CHECK(says(ask(job("state-spaces/mamba-130m-hf", prompts)), "INVALID_VALUE", "/adapter/kind"));
+  CHECK(ask(job("llama-3.2-1b", prompts)).estimate);
+}
+
+// transformers 5.12 trainer.py: compute_loss.
+TEST_CASE("a class without a head is answered with a word on its loss") {
+  const auto bert = [](const std::string& name) {
+    return ask(job("bert-base-uncased", R"("method": "full", "architecture": ")" + name + "\""));
+  };
+  CHECK(says(bert("BertModel"), "ASSUMED_DEFAULT", "/loss"));
+  CHECK_FALSE(says(bert("BertForMaskedLM"), "ASSUMED_DEFAULT", "/loss"));
+}
+
 }  // namespace
 }  // namespace tidemark

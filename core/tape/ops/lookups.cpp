@@ -253,8 +253,8 @@ Tensor gather_last(Tensor x_in, Tensor indices_in, Dim length) {
   const Tensor indices = std::move(indices_in);
   Tape& t = x.tape();
   Node* n = t.record("gather", gather_backward, {&x});
+  t.save(n, indices);  // in the order of their names, index and self
   t.save(n, x);
-  t.save(n, indices);
   Tensor out = t.allocate(x.shape().with_last(length), x.dtype(), "gather");
   t.attach(n, out);
   return out;
