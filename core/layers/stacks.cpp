@@ -67,7 +67,11 @@ const LayerPlan::Stack& Net::planned(const Stack& stack) {
     const bool apart = kept || job.runs_deepspeed() || plan.layers() < unwrapped_layers(whole.arch, job);
     const ModelStage all{0, stack.layers};
     const ModelStage& ours = stage != nullptr ? *stage : all;
-    for (Count i = ours.begin; i < ours.end; ++i) kinds.push_back(apart ? i : layer_kind(*this, i));
+    // torchtitan's experts are gathered with the layer before theirs, and let go in the one behind: a period is of two.
+    const Count alternate = job.expert > 1 && job.framework.name == "torchtitan" ? 2 : 1;
+    for (Count i = ours.begin; i < ours.end; ++i) {
+      kinds.push_back(apart ? i : layer_kind(*this, i) * alternate + i % alternate);
+    }
     for (Count i = 0; is_laid() && i < stack.layers; ++i) {
       kinds[static_cast<std::size_t>(i)] =
           kinds[static_cast<std::size_t>(i)] * 2 + (card_of(layer_path(stack, i)) == job.pipeline.rank ? 1 : 0);

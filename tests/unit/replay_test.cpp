@@ -17,6 +17,7 @@ constexpr const char* kStrategies[] = {
     R"("parallelism": {"data": 8, "fsdp": "full_shard"}, "gradient_checkpointing": "full")",
     R"("parallelism": {"data": 8, "zero_stage": 3}, "gradient_checkpointing": "full")",
     R"("parallelism": {"data": 8, "zero_stage": 3}, "method": "lora")",
+    R"("precision": "fsdp_bf16", "parallelism": {"data": 8, "fsdp": "fsdp2", "expert": 2}, "framework": {"name": "torchtitan"})",
     R"("gradient_checkpointing": {"every": 2})",
     R"("gradient_checkpointing": "offload", "method": "lora")",
     R"("task": "dpo", "method": "lora")",
