@@ -15,6 +15,7 @@ constexpr const char* kStrategies[] = {
     R"("parallelism": {"data": 64, "fsdp": "fsdp2"}, "gradient_checkpointing": "full")",
     R"("parallelism": {"data": 8, "fsdp": "fsdp2"}, "method": "lora", "gradient_checkpointing": "full")",
     R"("parallelism": {"data": 8, "fsdp": "full_shard"}, "gradient_checkpointing": "full")",
+    R"("parallelism": {"data": 8, "fsdp": "full_shard", "fsdp_options": {"forward_prefetch": true}})",
     R"("parallelism": {"data": 8, "zero_stage": 3}, "gradient_checkpointing": "full")",
     R"("parallelism": {"data": 8, "zero_stage": 3}, "method": "lora")",
     R"("precision": "fsdp_bf16", "parallelism": {"data": 8, "fsdp": "fsdp2", "expert": 2}, "framework": {"name": "torchtitan"})",
