@@ -64,7 +64,11 @@ void FlatUnits::declare(Parameter& p) {
   // bitsandbytes' packed weights are elements of quant_storage's dtype, which is the unit's.
   const bool packed = p.dtype == Dtype::kUint8;
   sizes_.push_back(packed ? p.storage_bytes / size_of(own) : p.shape.numel());
-  if (!packed) p.dtype = computes;
+  if (!packed) {
+    // What is kept in fp32 among others.
+    mixes_dtypes_ = mixes_dtypes_ || (p.dtype == Dtype::kFp32 && computes != p.dtype && own != p.dtype);
+    p.dtype = computes;
+  }
   p.storage_bytes = -1;  // it is a view of its unit's flat tensor
   gradients_.emplace_back();
 }
