@@ -88,6 +88,8 @@ class FlatUnits : public Sharded {
     for (Unit& unit : leaves_) work(unit);
   }
   void keep_part(Unit& unit);
+  void stay_whole(Unit& unit);
+  bool trains(std::int16_t instance) const;
   void hand_over(Unit& unit);
   // The leaf whose forward is through, which nothing says.
   void let_go();
