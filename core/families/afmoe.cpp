@@ -73,7 +73,7 @@ Tensor self_attention(Net& net, Tensor hidden) {
 // The correction, a parameter that is never trained, is for the choice alone.
 Routing route(Net& net, const Tensor& tokens) {
   const Experts& e = net.arch.experts;
-  const Tensor correction = net.fp32_parameter("mlp", "expert_bias", Shape{Dim(e.count)}, false);
+  const Tensor correction = net.parameter("mlp", "expert_bias", Shape{Dim(e.count)}, false);
   Scope in(net.tape, "mlp.router", kRouter);
   Routing r;
   r.logits = to(net.linear("mlp.router.gate", tokens, Dim(e.count)), Dtype::kFp32);

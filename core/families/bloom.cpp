@@ -183,8 +183,10 @@ const Program kBloomProgram = {.forward = one_stack<embed, layer, norm>,
                                .decoder_heads = kClasses,
                                .attention = kEagerAlone};
 
+constexpr ClassFacts kFacts = {.flex_attention = false, .norms_first = true};
+
 const Family kRows[] = {
-    {"bloom", "Bloom", "BloomForCausalLM", kFourHeads, read_bloom_config, &kBloomProgram, "transformer.h", kNoFlex},
+    {"bloom", "Bloom", "BloomForCausalLM", kFourHeads, read_bloom_config, &kBloomProgram, "transformer.h", kFacts},
 };
 
 extern const FamilyRows bloom_rows;

@@ -171,14 +171,17 @@ Outputs contrastive(Net& net, const Program&, Tensor text) {
 constexpr HeadForward kHeads[] = {{Head::kNone, contrastive}};
 constexpr ClassSuffix kClasses[] = {{"Model", Head::kNone}};
 
-// deepspeed 0.19 runtime/engine.py _broadcast_model: p.data.view(torch.uint8) of all that is not divided.
+// deepspeed 0.19 runtime/engine.py _broadcast_model: p.data.view(torch.uint8) of all that is not divided; torch 2.14
+// distributed/fsdp/{_init_utils.py: _verify_managed_params, _fully_shard/_fsdp_init.py: _verify_managed_param}.
 void check(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   check_picture_is_of_table(architecture, job, issues);
   const Sharding how = job.data_parallel.sharding;
-  if (how != Sharding::kZero1 && how != Sharding::kZero2) return;
-  issues.push_back({"INVALID_VALUE", Severity::kError, "/parallelism/zero_stage",
-                    "CLIP's logit_scale has no dimension, and DeepSpeed fails to broadcast it (\"self.dim() cannot be "
-                    "0 to view\").",
+  if (how == Sharding::kNone || how == Sharding::kZero3) return;
+  const bool flat = how == Sharding::kZero1 || how == Sharding::kZero2;
+  issues.push_back({"INVALID_VALUE", Severity::kError, flat ? "/parallelism/zero_stage" : "/parallelism/fsdp",
+                    std::string{"CLIP's logit_scale has no dimension, and "} +
+                        (flat ? "DeepSpeed fails to broadcast it (\"self.dim() cannot be 0 to view\")."
+                              : "FSDP refuses it (\"doesn't support scalar parameters\")."),
                     ""});
 }
 

@@ -369,8 +369,10 @@ const Program kProgram = {.forward = forward, .heads = kHeads, .inputs = inputs}
 
 }  // namespace
 
+constexpr ClassFacts kFacts = {.text_input = false, .input_embeddings = false};
+
 const Family kRows[] = {
-    {"detr", "Detr", "DetrForObjectDetection", kClasses, read_config, &kProgram, "model.encoder.layers", kNotOfText},
+    {"detr", "Detr", "DetrForObjectDetection", kClasses, read_config, &kProgram, "model.encoder.layers", kFacts},
 };
 
 extern const FamilyRows detr_rows;

@@ -122,9 +122,11 @@ Tensor head(Net& net, Tensor hidden) {
 
 const Program kGptNeoXProgram = {one_stack<embed, layer, norm>, head, kDecoderForwards, OwnLoss::kModelDtype, kClasses};
 
+constexpr ClassFacts kFacts = {.norms_first = true};
+
 const Family kRows[] = {
-    {"gpt_neox", "GPTNeoX", "GPTNeoXForCausalLM", kFourHeads, read_gpt_neox_config, &kGptNeoXProgram,
-     "gpt_neox.layers"},
+    {"gpt_neox", "GPTNeoX", "GPTNeoXForCausalLM", kFourHeads, read_gpt_neox_config, &kGptNeoXProgram, "gpt_neox.layers",
+     kFacts},
 };
 
 extern const FamilyRows gpt_neox_rows;

@@ -138,7 +138,7 @@ Routing route(Net& net, const Tensor& tokens) {
   const Experts& e = net.arch.experts;
   Scope in(net.tape, "mlp.gate", kRouter);
   const Tensor weight = net.parameter("mlp.gate", "weight", Shape{Dim(e.count), net.H});
-  const Tensor correction = net.fp32_parameter("mlp.gate", "e_score_correction_bias", Shape{Dim(e.count)}, false);
+  const Tensor correction = net.parameter("mlp.gate", "e_score_correction_bias", Shape{Dim(e.count)}, false);
   Routing r;
   r.logits = to(linear(tokens, weight), Dtype::kFp32);
   if (net.arch.logit_softcap) r.logits = mul_scalar(tanh(mul_scalar(std::move(r.logits))));

@@ -127,8 +127,12 @@ Outputs image_classification(Net& net, const Program&, Tensor pooled) {
 constexpr HeadForward kHeads[] = {{Head::kImageClassification, image_classification}};
 constexpr ClassSuffix kClasses[] = {{"ForImageClassification", Head::kImageClassification}};
 
-const Program kProgram = {
-    .forward = forward, .heads = kHeads, .inputs = inputs, .attention = kNoAttention, .checkpoints = false};
+const Program kProgram = {.forward = forward,
+                          .heads = kHeads,
+                          .inputs = inputs,
+                          .attention = kNoAttention,
+                          .checkpoints = false,
+                          .check = check_batch_norms};
 
 constexpr ClassFacts kFacts = {.flex_attention = false, .text_input = false, .input_embeddings = false};
 

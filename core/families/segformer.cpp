@@ -1,6 +1,7 @@
 // SegFormer: four stages of attention to fewer keys than queries, and a head that puts all stages together.
 #include "core/families/family.hpp"
 #include "core/families/stages.hpp"
+#include "core/job/mixed_precision.hpp"
 #include "core/layers/vision.hpp"
 #include "core/tape/ops/convolution.hpp"
 #include "core/tape/vision_ops.hpp"
@@ -285,7 +286,12 @@ constexpr HeadForward kHeads[] = {{Head::kTokenClassification, segmentation},
 constexpr ClassSuffix kClasses[] = {{"ForSemanticSegmentation", Head::kTokenClassification},
                                     {"ForImageClassification", Head::kImageClassification}};
 
-const Program kProgram = {forward, nullptr, kHeads, OwnLoss::kFp32, {}, inputs};
+void check(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  if (architecture.head == Head::kTokenClassification) check_batch_norms(architecture, job, issues);
+}
+
+const Program kProgram = {
+    .forward = forward, .heads = kHeads, .own_loss = OwnLoss::kFp32, .inputs = inputs, .check = check};
 
 constexpr ClassFacts kFacts = {.text_input = false, .input_embeddings = false, .no_split = NoSplit::kOtherParts};
 
@@ -298,5 +304,15 @@ const Family kRows[] = {
 
 extern const FamilyRows segformer_rows;
 const FamilyRows segformer_rows = kRows;
+
+// torch 2.14 distributed/fsdp/_wrap_utils.py _auto_wrap: MixedPrecision._module_classes_to_ignore.
+void check_batch_norms(const Architecture&, const TrainingJob& job, Issues& issues) {
+  const DataParallel& how = job.data_parallel;
+  if (!how.is_sharded() || how.sharding != Sharding::kFsdp1 || !mixed_precision(job).gathered) return;
+  issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/parallelism/fsdp",
+                    "FSDP 1's mixed precision leaves batch norms and what they make in fp32, each a unit of its own, "
+                    "which is not modelled. Use \"fsdp2\".",
+                    "fsdp2"});
+}
 
 }  // namespace tidemark

@@ -345,8 +345,7 @@ void swin_pictures(Net& net) {
   const PictureSize size = picture_of(net.arch, net.job);
   net.S = Dim(1, Symbol::kSequence);  // no batch of these is told by a sequence
   net.T = Dim(net.B.n(), Symbol::kTokens);
-  net.input_ids = net.tape.allocate(Shape{net.B, Dim(net.arch.num_channels), Dim(size.height), Dim(size.width)},
-                                    net.weight_dtype(4), "pixel_values");
+  net.input_ids = given_pixels(net, Shape{net.B, Dim(net.arch.num_channels), Dim(size.height), Dim(size.width)});
 }
 
 void check_swin_stages(const Architecture& a, const TrainingJob& job, Issues& issues) {

@@ -92,8 +92,7 @@ void vit_pictures(Net& net) {
   net.S = Dim(net.arch.max_positions, Symbol::kSequence);
   net.T = Dim(net.B.n() * net.S.n(), Symbol::kTokens);
   const Dim side(net.arch.image_size);
-  net.input_ids =
-      net.tape.allocate(Shape{net.B, Dim(net.arch.num_channels), side, side}, net.weight_dtype(4), "pixel_values");
+  net.input_ids = given_pixels(net, Shape{net.B, Dim(net.arch.num_channels), side, side});
 }
 
 namespace {

@@ -41,6 +41,14 @@ Tensor table_as_policy_has_it(Net& net, const Tensor& table) {
   return net.tape.allocate(table.shape(), *gathered, "_to_copy");
 }
 
+// What is gathered with the layer before and let go in the one behind needs two layers for a period: torchtitan's
+// experts in forward, and in backward what FSDP 1 made ahead in forward (FlatUnits::backward_leaves).
+bool spans_three_layers(const TrainingJob& job) {
+  const DataParallel& how = job.data_parallel;
+  const bool ahead = how.is_sharded() && how.sharding == Sharding::kFsdp1 && how.fsdp.forward_prefetch;
+  return ahead || (job.expert > 1 && job.framework.name == "torchtitan");
+}
+
 }  // namespace
 
 std::int16_t Net::card_of(std::string_view path) const {
@@ -67,7 +75,10 @@ const LayerPlan::Stack& Net::planned(const Stack& stack) {
     const bool apart = kept || job.runs_deepspeed() || plan.layers() < unwrapped_layers(whole.arch, job);
     const ModelStage all{0, stack.layers};
     const ModelStage& ours = stage != nullptr ? *stage : all;
-    for (Count i = ours.begin; i < ours.end; ++i) kinds.push_back(apart ? i : layer_kind(*this, i));
+    const Count alternate = spans_three_layers(job) ? 2 : 1;
+    for (Count i = ours.begin; i < ours.end; ++i) {
+      kinds.push_back(apart ? i : layer_kind(*this, i) * alternate + i % alternate);
+    }
     for (Count i = 0; is_laid() && i < stack.layers; ++i) {
       kinds[static_cast<std::size_t>(i)] =
           kinds[static_cast<std::size_t>(i)] * 2 + (card_of(layer_path(stack, i)) == job.pipeline.rank ? 1 : 0);

@@ -62,12 +62,19 @@ PictureSize own_picture_size(const Net& net) {
   return {net.arch.image_size, net.arch.image_size};
 }
 
+Tensor given_pixels(Net& net, const Shape& shape) {
+  constexpr const char* kName = "pixel_values";
+  const DataParallel& how = net.job.data_parallel;
+  const bool casts = how.is_sharded() && is_fsdp(how.sharding) && net.job.recipe.name == "fsdp_bf16";
+  if (casts) net.pixel_values = net.tape.allocate(shape, Dtype::kFp32, kName);
+  return net.tape.allocate(shape, net.weight_dtype(shape.rank), casts ? "_to_copy" : kName);
+}
+
 void picture_batch(Net& net, Dim tokens) {
   const PictureSize size = own_picture_size(net);
   net.S = Dim(tokens.n(), Symbol::kSequence);
   net.T = Dim(net.B.n() * tokens.n(), Symbol::kTokens);
-  net.input_ids = net.tape.allocate(Shape{net.B, Dim(net.arch.num_channels), Dim(size.height), Dim(size.width)},
-                                    net.weight_dtype(4), "pixel_values");
+  net.input_ids = given_pixels(net, Shape{net.B, Dim(net.arch.num_channels), Dim(size.height), Dim(size.width)});
   if (net.arch.head == Head::kImageClassification) class_labels(net);
 }
 

@@ -41,7 +41,8 @@ struct ClassFacts {
   bool hooks_embeddings = true;  ///< what embeds returns a tensor: else PEFT's hook, which asks a gradient of it, fails
   bool always_checkpoints = false;  ///< `is_gradient_checkpointing` is true whatever is asked for
   bool text_alone = true;           ///< its forward takes text without a picture
-  bool head_first = false;  ///< classes with a tied head make it before their body: a shared table has the head's name
+  bool head_first = false;   ///< classes with a tied head make it before their body: a shared table has the head's name
+  bool norms_first = false;  ///< its layers make their norms as forward comes to them, not behind all else
   bool one_experts_form = false;        ///< its experts lack @use_experts_implementation: they run in one way only
   bool hears_alone = false;             ///< beside a language model it has a part that hears, and none that sees
   NoSplit no_split = NoSplit::kLayers;  ///< what `_no_split_modules` names

@@ -64,7 +64,11 @@ void FlatUnits::declare(Parameter& p) {
   // bitsandbytes' packed weights are elements of quant_storage's dtype, which is the unit's.
   const bool packed = p.dtype == Dtype::kUint8;
   sizes_.push_back(packed ? p.storage_bytes / size_of(own) : p.shape.numel());
-  if (!packed) p.dtype = computes;
+  if (!packed) {
+    // What is kept in fp32 among others.
+    mixes_dtypes_ = mixes_dtypes_ || (p.dtype == Dtype::kFp32 && computes != p.dtype && own != p.dtype);
+    p.dtype = computes;
+  }
   p.storage_bytes = -1;  // it is a view of its unit's flat tensor
   gradients_.emplace_back();
 }
@@ -119,8 +123,12 @@ void FlatUnits::keep_part(Unit& unit) {
                          Category::kWeights);
   }
   // _post_forward_reshard leaves the root, and all of SHARD_GRAD_OP, to a backward that never comes to a reference.
-  unit.stays = reference_ && (unit.instance < 0 || fsdp_.keeps_gathered);
-  if (!unit.stays) return;
+  if (reference_ && (unit.instance < 0 || fsdp_.keeps_gathered)) stay_whole(unit);
+}
+
+void FlatUnits::stay_whole(Unit& unit) {
+  unit.stays = true;
+  unit.gathered.reset();
   tape_.further_buffer("gathered for good", unit.part * mesh_.shards() * size_of(unit.computes),
                        Category::kCommunication);
 }
@@ -219,8 +227,23 @@ void FlatUnits::enter_model() {
   if (fsdp_.forward_prefetch && last_layer() >= 0) unshard(unit_of(0), true);
 }
 
-void FlatUnits::enter_layer(std::int16_t instance, bool) {
-  unshard(unit_of(instance));
+bool FlatUnits::trains(std::int16_t instance) const {
+  const auto is_in_it = [instance](const Unit& leaf) { return leaf.instance == instance; };
+  return units_[static_cast<std::size_t>(instance + 1)].trained ||
+         std::any_of(leaves_.begin(), leaves_.end(), is_in_it);
+}
+
+// No backward comes to what is frozen and gets nothing that requires a gradient: _catch_all_reshard takes it for
+// divided, as its flat parameter is its part again, and what SHARD_GRAD_OP left whole stays so; original parameters are
+// views of the whole until then (_skipped_use_sharded_views).
+void FlatUnits::enter_layer(std::int16_t instance, bool input_needs_grad) {
+  Unit& unit = unit_of(instance);
+  const bool is_left = !input_needs_grad && tape_.grad_enabled() && !trains(instance);
+  if (is_left && fsdp_.keeps_gathered && !fsdp_.use_orig_params && !unit.stays) {
+    stay_whole(unit);
+    tape_.use_parameters_of(instance);  // as they were: the layer's own buffers follow
+  }
+  unshard(unit);
   if (fsdp_.forward_prefetch && instance < last_layer())
     unshard(unit_of(static_cast<std::int16_t>(instance + 1)), true);
 }

@@ -23,6 +23,7 @@ class FlatUnits : public Sharded {
   void end_micro_steps() override;
   void create_states(OptimizerRun& optimizer) override;
   void step(OptimizerRun& optimizer) override;
+  bool mixes_dtypes() const override { return mixes_dtypes_; }
   HostMemory host_memory(const LayerPlan& plan) const override;
   void begin_generation() override;
   void end_generation() override;
@@ -87,6 +88,8 @@ class FlatUnits : public Sharded {
     for (Unit& unit : leaves_) work(unit);
   }
   void keep_part(Unit& unit);
+  void stay_whole(Unit& unit);
+  bool trains(std::int16_t instance) const;
   void hand_over(Unit& unit);
   // The leaf whose forward is through, which nothing says.
   void let_go();
@@ -121,6 +124,7 @@ class FlatUnits : public Sharded {
   bool on_host_;                       // CPUOffload(offload_params=True): parts wait there
   Count decoder_;                      // the first layer that is given an encoder's states; 0: none is
   std::size_t first_ = 0;              // parameter of those that are divided here
+  bool mixes_dtypes_ = false;          // _validate_tensors_to_flatten: "Must flatten tensors with uniform dtype"
   bool reduces_ = true;                // this micro-step does
   bool generates_ = false;             // generate() runs, and the model's own unit is whole for it
   std::vector<Unit> units_;            // the root's, then the layers'

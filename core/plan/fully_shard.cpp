@@ -208,6 +208,20 @@ void FullyShard::collect() {
   std::stable_partition(ours.begin(), ours.end(), [&](std::int32_t p) { return p != embedding_; });
 }
 
+// _fsdp_param_group.py _init_mp_dtypes: "FSDP expects uniform original parameter dtype", of what is trained. With mixed
+// precision accelerate has made all of that fp32 (1.15 utils/fsdp_utils.py: fsdp2_prepare_model).
+bool FullyShard::mixes_dtypes() const {
+  if (reference_ != nullptr || (fsdp_groups(job_) == FsdpGroups::kAccelerate && gathered_)) return false;
+  return std::any_of(units_.begin(), units_.end(), [this](const Unit& unit) {
+    std::optional<Dtype> one;
+    return std::any_of(unit.parameters.begin(), unit.parameters.end(), [&](std::int32_t p) {
+      if (!tape_.parameters()[static_cast<std::size_t>(p)].requires_grad) return false;
+      if (!one) one = part_of(p).dtype;
+      return *one != part_of(p).dtype;
+    });
+  });
+}
+
 void FullyShard::begin_micro_step(bool last) {
   reduces_ = !job_.pipeline.is_used() && (last || !how_.fsdp.no_sync);
   order_.clear();

@@ -34,6 +34,7 @@ class FullyShard : public Sharded {
   void end_micro_steps() override;
   void create_states(OptimizerRun& optimizer) override;
   void step(OptimizerRun& optimizer) override;
+  bool mixes_dtypes() const override;
   HostMemory host_memory(const LayerPlan& plan) const override;
   void begin_generation() override { begin_pass(); }
   void begin_scoring(bool without_adapters) override;

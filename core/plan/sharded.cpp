@@ -49,12 +49,29 @@ TrainingJob as_modules_see(const TrainingJob& job) {
   return seen;
 }
 
-// What sees comes before the language model, whose token table runs before it, but for what some models make behind
-// that.
+namespace {
+
+// "input_layernorm" and the like: of a layer itself.
+bool is_norm_of_layer(const Parameter& p) {
+  const std::string_view module = p.module;
+  return module.find('.') == std::string_view::npos && module.find("layernorm") != std::string_view::npos;
+}
+
+}  // namespace
+
+// A layer makes its norms behind its other modules. What sees comes before the language model, whose token table runs
+// before it, but for what some models make behind that.
 std::vector<std::size_t> flat_order(const std::vector<Parameter>& parameters, std::size_t count,
                                     const Architecture& architecture) {
   std::vector<std::size_t> order(count);
   std::iota(order.begin(), order.end(), std::size_t{0});
+  for (auto layer = order.begin(); layer != order.end() && !architecture.facts.norms_first;) {
+    const std::int16_t instance = parameters[*layer].instance;
+    const auto end =
+        std::find_if(layer, order.end(), [&](std::size_t i) { return parameters[i].instance != instance; });
+    std::stable_partition(layer, end, [&](std::size_t i) { return !is_norm_of_layer(parameters[i]); });
+    layer = end;
+  }
   if (architecture.language == nullptr || !parameters.front().is_embedding) return order;
   const std::string_view behind = architecture.facts.behind_language;
   const auto lies_behind = [&](std::size_t i) {

@@ -54,6 +54,8 @@ class Sharded : public Placement {
   virtual void begin_evaluation() {}
   /// A micro-step begins that finds what an evaluation has left.
   virtual void follow_evaluation() {}
+  /// Parameters of one unit are of several dtypes, which FSDP refuses.
+  virtual bool mixes_dtypes() const { return false; }
   /// What this GPU's process keeps in host memory.
   virtual HostMemory host_memory(const LayerPlan& /*plan*/) const { return {}; }
   /// GPUs that may need more than the one that was recorded, where their parts differ.

@@ -94,6 +94,15 @@ void refuse_mixed_norm(const Architecture& architecture, const Simulation& s, Is
                     "bf16_amp"});
 }
 
+// Weights that a class keeps in fp32 beside 16-bit ones (A_log, a router's).
+void refuse_mixed_units(const Simulation& s, Issues& issues) {
+  if (!s.mixes_dtypes) return;
+  issues.push_back({"INVALID_VALUE", Severity::kError, "/precision",
+                    "Weights of one unit are of two dtypes here, which FSDP refuses (\"uniform original parameter "
+                    "dtype\", \"uniform dtype\"). Load all of them in fp32, and let the policy gather them in bf16.",
+                    "fsdp_bf16"});
+}
+
 // bitsandbytes 0.50 nn/parametrize.py: _disable_parametrization_cache is a forward hook, which an exception passes by.
 void refuse_leaking_experts(const Simulation& s, Issues& issues) {
   if (!s.experts_stay_unpacked) return;
@@ -270,6 +279,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   refuse_too_short(job, s, e.issues);
   refuse_mixed_norm(architecture, s, e.issues);
   refuse_leaking_experts(s, e.issues);
+  refuse_mixed_units(s, e.issues);
   refuse_small_buffers(job, s, e.issues);
   e.host.expected = s.on_host.bytes;
   e.host.high = s.on_host.bytes + s.on_host.rounding;

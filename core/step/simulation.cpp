@@ -347,6 +347,7 @@ Simulation simulate_step(const Architecture& architecture, const TrainingJob& jo
   s.on_host.add({activations.bytes / recorded, activations.rounding / recorded}, processes);
   if (sharded) s.on_host.add(sharded->host_memory(s.plan), processes);
   if (sharded) s.further_ranks = sharded->further_ranks();
+  s.mixes_dtypes = sharded && sharded->mixes_dtypes();
   if (reference) s.on_host.add(reference->host_memory(s.plan), processes);
   s.on_host.add(experts_on_host(t, s.plan, job), 1);
   s.picture_tokens = net.picture_tokens;

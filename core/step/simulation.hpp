@@ -41,6 +41,7 @@ struct Simulation {
   bool has_float8_products = false;    ///< a linear layer was converted (torchao)
   bool experts_stay_unpacked = false;  ///< Net::experts_stay_unpacked
   bool has_mixed_norm = false;         ///< Tape::tell_mixed_norm
+  bool mixes_dtypes = false;           ///< Sharded::mixes_dtypes
 
   /// Which of the recorded micro-steps a step plays, in order; steps count from 1.
   std::vector<std::size_t> played_in(int step) const;

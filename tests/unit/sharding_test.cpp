@@ -593,6 +593,22 @@ TEST_CASE("under FSDP 1 PEFT hands units of adapters what it has in bf16, but wh
   CHECK(held(answered(job + "true}}}"), Category::kActivations) >= held(views, Category::kActivations) + widened);
 }
 
+// torch fails on jobs of these in the recorder ("uniform original parameter dtype", "scalar parameters").
+TEST_CASE("FSDP refuses trained weights of two dtypes in a unit, and a scalar") {
+  const auto answers = [](const std::string& model, const std::string& rest) {
+    return ask(R"({"schema": 1, "model": ")" + model + R"(", "parallelism": {"data": 8, "fsdp": )" + rest + "}")
+        .estimate.has_value();
+  };
+  const std::string full = R"("fsdp2"}, "sequence_length": 512, "precision": )";
+  CHECK_FALSE(answers("baidu/ERNIE-4.5-21B-A3B-PT", full + R"("pure_bf16")"));
+  CHECK(answers("baidu/ERNIE-4.5-21B-A3B-PT", full + R"("fsdp_bf16")"));
+  CHECK(answers("baidu/ERNIE-4.5-21B-A3B-PT", full + R"("pure_bf16", "method": "lora")"));
+  const std::string flat = R"("full_shard"}, "sequence_length": 512, "precision": "pure_bf16")";
+  CHECK_FALSE(answers("baidu/ERNIE-4.5-21B-A3B-PT", flat + R"(, "method": "lora")"));
+  CHECK_FALSE(answers("openai/clip-vit-base-patch32", R"("fsdp2"}, "precision": "pure_bf16")"));
+  CHECK(answers("openai/clip-vit-base-patch32", R"(null}, "precision": "pure_bf16")"));
+}
+
 TEST_CASE("what is not modelled about a sharded job is refused in words") {
   for (const std::string& rest :
        {fsdp2(8) + R"(, "optimizer": "adamw_8bit")", zero(2, 8) + R"(, "offload": {"parameters": "cpu"})",
