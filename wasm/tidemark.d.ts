@@ -161,6 +161,11 @@ export interface Job {
   generation_batch_size?: number | null;
   /** How often is trained on what was generated. @default 1 */
   num_iterations?: number | null;
+  /**
+   * Answers are scored by the states of so many layers of a frozen model, as Axolotl's EBFT does; 0: by functions.
+   * Unit: layers. @default 0
+   */
+  feature_layers?: number | null;
   /** Tokens of a prompt; sequence_length counts prompt and answer. Unit: tokens. */
   max_prompt_length?: number | null;
   /**
@@ -752,6 +757,10 @@ export interface Job {
   vllm_tensor_parallel_size?: number | null;
   /** Another name of "rollout.gather_weights". */
   ds3_gather_for_generation?: boolean | null;
+  ebft?: {
+    /** Another name of "feature_layers". */
+    feature_layers?: number | null;
+  } | null;
   /** Another name of "max_completion_length". */
   response_length?: number | null;
   /** Another name of "adapter.kind". */
