@@ -168,14 +168,13 @@ void check_flash(const Architecture& architecture, const TrainingJob& job, Issue
         "\"attention\": \"sdpa\".",
         "sdpa");
   }
-  constexpr Count kWidestHead = 256;  // the same: "FlashAttention forward only supports head dimension at most 256"
+  constexpr Count kWidestHead = 256;     // the same: "FlashAttention forward only supports head dimension at most 256"
   Count widest = architecture.head_dim;  // Gemma 4's layers that attend to everything have wider ones
   for (const Architecture& part : architecture.parts) widest = std::max(widest, part.head_dim);
   if (widest > kWidestHead) {
     add(issues, "INVALID_VALUE", Severity::kError, "/attention",
         "FlashAttention only takes heads of at most " + std::to_string(kWidestHead) +
-            " dimensions; this model's have " + std::to_string(widest) +
-            ". Use \"attention\": \"sdpa\".",
+            " dimensions; this model's have " + std::to_string(widest) + ". Use \"attention\": \"sdpa\".",
         "sdpa");
   }
 }
@@ -503,9 +502,10 @@ void check_rollout(const TrainingJob& job, Issues& issues) {
   if (job.is_megatron()) {
     if (job.rollout.engine == RolloutEngine::kServer && job.preference == Preference::kGrpo) return;
     if (job.rollout.engine == RolloutEngine::kVllm && job.rollout.sleeps && job.preference == Preference::kGrpo) return;
-    refuse("/rollout/engine",
-           "Under Megatron-Core ms-swift's GRPO is modelled, with answers of a vLLM on other GPUs, or of one that sleeps "
-           "while the model trains.");
+    refuse(
+        "/rollout/engine",
+        "Under Megatron-Core ms-swift's GRPO is modelled, with answers of a vLLM on other GPUs, or of one that sleeps "
+        "while the model trains.");
     return;
   }
   if (job.gpus() > how.degree || (job.gpus() > 1 && !how.is_replicated() && !how.is_sharded())) {

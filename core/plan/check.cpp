@@ -377,18 +377,18 @@ void check_megatron_task(const Architecture& architecture, const TrainingJob& jo
                      job.preference == Preference::kKto || job.preference == Preference::kReward ||
                      job.preference == Preference::kGrpo;
   if (!known || (has_reference(job.preference) && job.reference == Reference::kPrecomputed)) {
-    refuse(
-        issues, "/task",
-        "Under Megatron-Core, DPO, KTO, reward models and GRPO are modelled of what learns from preferences, as "
-        "ms-swift's trainers do them.");
+    refuse(issues, "/task",
+           "Under Megatron-Core, DPO, KTO, reward models and GRPO are modelled of what learns from preferences, as "
+           "ms-swift's trainers do them.");
   }
   const bool of_tokens = job.preference == Preference::kNone || job.preference == Preference::kGrpo;
   const bool plain = of_tokens && architecture.head == Head::kCausalLm;
   if (!plain && job.pipeline.is_used()) {
-    refuse(issues, "/parallelism/pipeline",
-           "Pipelines of Megatron-Core are modelled for language models' own loss and GRPO, not for preferences, scores "
-           "and embeddings.",
-           "1");
+    refuse(
+        issues, "/parallelism/pipeline",
+        "Pipelines of Megatron-Core are modelled for language models' own loss and GRPO, not for preferences, scores "
+        "and embeddings.",
+        "1");
   }
 }
 

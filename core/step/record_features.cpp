@@ -27,8 +27,8 @@ WholeOutputs call_copy(Net& copy, Net& trained, const Program& program) {
 
 }  // namespace
 
-// transformers 5.12 trainer.py: __init__ has switched use_cache off. Right answers, a row to each prompt, come behind and
-// need less: there are half as many rows of them at most.
+// transformers 5.12 trainer.py: __init__ has switched use_cache off. Right answers, a row to each prompt, come behind
+// and need less: there are half as many rows of them at most.
 void score_by_features(Net& trained, const Architecture& architecture, const TrainingJob& job, const Program& program) {
   Tape& t = trained.tape;
   Scope in(t, "feature_network", kFeatures);

@@ -725,7 +725,10 @@ export default [
     "No file says how long the prompts are, which are not cut: 512 tokens are assumed. State max_prompt_length.",
     "没有文件说明提示词的长度，且提示词不会被截断：假定为 512 个 token。请给出 max_prompt_length。",
   ],
-  ["In the files, and not read, so that the figure knows nothing of them: {1}.", "文件中有、但未被读取、因此未计入数字的内容：{1}。"],
+  [
+    "In the files, and not read, so that the figure knows nothing of them: {1}.",
+    "文件中有、但未被读取、因此未计入数字的内容：{1}。",
+  ],
   ["No file says, and the job below has the usual: {1}.", "没有文件说明，下面的作业取通常的值：{1}。"],
   ['"{1}" is {2}, which divide the job among them.', '"{1}" 即 {2}，作业分到这些卡上。'],
   [

@@ -160,7 +160,8 @@ void read_optimizer(Args& args) {
     for (const char* key : {"galore_optim_per_parameter", "galore_scale", "galore_update_proj_gap"}) args.find(key);
   } else if (own != nullptr && own->value.text.starts_with("muon")) {
     args.state("optimizer", of("muon"), {own});
-    if (own->value.text == "muonclip") not_counted(args.reading, "that muonclip watches the largest scores", own->origins);
+    if (own->value.text == "muonclip")
+      not_counted(args.reading, "that muonclip watches the largest scores", own->origins);
   } else {
     args.state("optimizer", of(optim == nullptr ? "adamw_torch_fused" : optimizer_word(optim->value.text)), {optim},
                optim == nullptr ? "default" : "");
@@ -208,8 +209,7 @@ void read_megatron_memory(Args& args) {
   const Arg* modules = args.find("recompute_modules");
   const bool more_modules = modules != nullptr && (modules->value.items.empty() ? modules->value.text != "core_attn"
                                                                                 : modules->value.items.size() > 1);
-  if (how == "selective" && more_modules)
-    left_out("what recompute_modules names beside core_attn");
+  if (how == "selective" && more_modules) left_out("what recompute_modules names beside core_attn");
   if (args.any({"fp8_format", "fp8_recipe"}) != nullptr) left_out("what fp8_format makes of products");
   if (method != nullptr && method->value.text == "block") left_out("that some layers are not recomputed");
   if (layers != nullptr && layers->value.integer > 1) left_out("that several layers are recomputed together");
@@ -393,7 +393,8 @@ void read_reference(Args& args, const Facts& facts) {
     if (facts.task == "grpo" || std::string_view{one.key} != "beta") args.copy(one.path, {one.key});
   }
   const Arg* sft = facts.task == "gkd" ? args.find("sft_alpha") : nullptr;
-  if (sft != nullptr && sft->value.real > 0) not_counted(args.reading, "the student's own loss (sft_alpha)", sft->origins);
+  if (sft != nullptr && sft->value.real > 0)
+    not_counted(args.reading, "the student's own loss (sft_alpha)", sft->origins);
   if (args.any({"log_entropy", "top_entropy_quantile"}) != nullptr) not_counted(args.reading, "the tokens' entropy");
   if (args.any({"chord_sft_dataset", "chord_sft_per_device_train_batch_size"}) != nullptr)
     not_counted(args.reading, "CHORD's samples beside the generated answers");
