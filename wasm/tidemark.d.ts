@@ -162,8 +162,8 @@ export interface Job {
   /** How often is trained on what was generated. @default 1 */
   num_iterations?: number | null;
   /**
-   * Answers are scored by the states of so many layers of a frozen model, as Axolotl's EBFT does; 0: by functions.
-   * Unit: layers. @default 0
+   * Answers are scored by so many layers' states of a frozen model (Axolotl's EBFT); 0: by functions. Unit: layers.
+   * @default 0
    */
   feature_layers?: number | null;
   /** Tokens of a prompt; sequence_length counts prompt and answer. Unit: tokens. */

@@ -255,9 +255,8 @@ void tell_left(const Import& import, Issues& issues) {
     }
   }
   if (!keys.empty()) {
-    issues.push_back(
-        {"NOT_READ", Severity::kNote, "",
-         "In the files, and not read, so that the figure knows nothing of them: " + listed(keys, ", ") + ".", ""});
+    issues.push_back({"NOT_READ", Severity::kNote, "",
+                      "In the files, not read, and no part of the figure: " + listed(keys, ", ") + ".", ""});
   }
   std::vector<std::string> open;
   for (const std::string& question : import.unknowns) {

@@ -642,9 +642,7 @@ void as_megatron(TrainingJob& job, Architecture& architecture, Issues& issues) {
     // rlhf_mixin.py: prepare_model: whatever beta is.
     job.reference = job.has_adapter() ? Reference::kAdapterOff : Reference::kCopy;
     if (job.rollout.engine == RolloutEngine::kVllm) {
-      job.stand_ins.emplace_back(
-          "vLLM beside Megatron-Core's weights, answered by what trains while it sleeps: what is on the card while it "
-          "generates depends on what ms-swift moves to the host");
+      job.stand_ins.emplace_back("vLLM beside Megatron-Core, of which nothing is counted");
     }
   }
   if (job.offload.optimizer) {

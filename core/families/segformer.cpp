@@ -310,8 +310,7 @@ void check_batch_norms(const Architecture&, const TrainingJob& job, Issues& issu
   const DataParallel& how = job.data_parallel;
   if (!how.is_sharded() || how.sharding != Sharding::kFsdp1 || !mixed_precision(job).gathered) return;
   issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/parallelism/fsdp",
-                    "FSDP 1's mixed precision leaves batch norms and what they make in fp32, each a unit of its own, "
-                    "which is not modelled. Use \"fsdp2\".",
+                    "FSDP 1's mixed precision leaves batch norms in fp32, units of their own, which is not modelled.",
                     "fsdp2"});
 }
 

@@ -467,8 +467,8 @@ void check_class(const Architecture& a, const TrainingJob& job, Issues& issues) 
   // transformers 5.12 trainer.py compute_loss, whose outputs["loss"] is not there.
   if (job.loss == Loss::kDefault && a.head == Head::kNone && job.framework.name == "transformers") {
     add(issues, "ASSUMED_DEFAULT", Severity::kNote, "/loss",
-        "A class without a head returns no loss: the Trainer raises a ValueError where nothing else makes one. The "
-        "figure is that of a loss of its last hidden state.",
+        "A class without a head returns no loss, and the Trainer raises a ValueError: the figure is that of a loss of "
+        "its last hidden state.",
         "mean_square");
   }
   if (job.loss != Loss::kDefault && job.loss != Loss::kMeanSquare && a.head != Head::kCausalLm) {
@@ -502,10 +502,8 @@ void check_rollout(const TrainingJob& job, Issues& issues) {
   if (job.is_megatron()) {
     if (job.rollout.engine == RolloutEngine::kServer && job.preference == Preference::kGrpo) return;
     if (job.rollout.engine == RolloutEngine::kVllm && job.rollout.sleeps && job.preference == Preference::kGrpo) return;
-    refuse(
-        "/rollout/engine",
-        "Under Megatron-Core ms-swift's GRPO is modelled, with answers of a vLLM on other GPUs, or of one that sleeps "
-        "while the model trains.");
+    refuse("/rollout/engine",
+           "Under Megatron-Core GRPO is modelled with a vLLM elsewhere, or one that sleeps while the model trains.");
     return;
   }
   if (job.gpus() > how.degree || (job.gpus() > 1 && !how.is_replicated() && !how.is_sharded())) {
@@ -551,13 +549,13 @@ void check_features(const Architecture& a, const TrainingJob& job, Issues& issue
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, path, std::move(message));
   };
   if (job.data_parallel.is_sharded()) {
-    refuse("/feature_layers", "Answers scored by a model's states are modelled where each GPU holds the whole model.");
+    refuse("/feature_layers", "Such rewards are modelled where each GPU holds the whole model.");
   }
   if (job.reference == Reference::kCopy) {
-    refuse("/beta", "Beside a frozen model that scores answers a second copy, as reference, is not modelled: use 0.");
+    refuse("/beta", "Beside such rewards a reference's copy is not modelled: use 0.");
   }
   if (job.rollout.features > a.num_layers + 1) {
-    refuse("/feature_layers", "The model has no more than " + std::to_string(a.num_layers + 1) + " hidden states.");
+    refuse("/feature_layers", "The model has " + std::to_string(a.num_layers + 1) + " hidden states.");
   }
 }
 
@@ -1076,10 +1074,7 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
   // peft 0.18 utils/other.py _prepare_prompt_learning_config: configs of Mamba and RWKV name no heads.
   if (job.has_adapter() && job.adapter.learns_prompt() && a.ssm.width > 0 && a.ssm.heads == 0 && a.num_heads == 1) {
     add(issues, "INVALID_VALUE", Severity::kError, "/adapter/kind",
-        "PEFT looks for a number of attention heads in the config, finds none and raises a ValueError (\"Please "
-        "specify "
-        "`num_attention_heads`\"). Use \"lora\".",
-        "lora");
+        "PEFT finds no `num_attention_heads` in the config and raises a ValueError. Use \"lora\".", "lora");
   }
   check_prefix(a, job, issues);
   check_chosen_layers(a, job, issues);

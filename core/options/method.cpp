@@ -89,8 +89,8 @@ constexpr Choice kTasks[] = {
     {"ssd", 0, "the model's own answers, learnt again", false},
     {"distillation", 0, "a teacher's likeliest tokens", false},
     {"async_grpo", 0, "answers that a server generates while the model learns", false},
-    {"opd_rl", 0, "generated answers, weighed by a teacher on the card", false},
-    {"ebft", 0, "answers that begin all over a text, compared by their features", false},
+    {"opd_rl", 0, "generated answers, weighed by a teacher", false},
+    {"ebft", 0, "answers all over a text, compared by features", false},
 };
 
 // sglang takes a share of the card likewise, but none of its sources was read.
@@ -359,8 +359,7 @@ constexpr Option kOptions[] = {
         .further()
         .into<&TrainingJob::rollout, &Rollout::iterations>(),
     integer("feature_layers", "0", "Layers compared",
-            "Answers are scored by the states of so many layers of a frozen model, as Axolotl's EBFT does; 0: by "
-            "functions.")
+            "Answers are scored by so many layers' states of a frozen model (Axolotl's EBFT); 0: by functions.")
         .known_as("ebft.feature_layers")
         .within(0, 1000, "layers")
         .when("task", "grpo")

@@ -99,7 +99,7 @@ void refuse_mixed_units(const Simulation& s, Issues& issues) {
   if (!s.mixes_dtypes) return;
   issues.push_back({"INVALID_VALUE", Severity::kError, "/precision",
                     "Weights of one unit are of two dtypes here, which FSDP refuses (\"uniform original parameter "
-                    "dtype\", \"uniform dtype\"). Load all of them in fp32, and let the policy gather them in bf16.",
+                    "dtype\"). Load all of them in fp32, and let the policy gather them in bf16.",
                     "fsdp_bf16"});
 }
 

@@ -725,19 +725,12 @@ export default [
     "No file says how long the prompts are, which are not cut: 512 tokens are assumed. State max_prompt_length.",
     "没有文件说明提示词的长度，且提示词不会被截断：假定为 512 个 token。请给出 max_prompt_length。",
   ],
-  [
-    "In the files, and not read, so that the figure knows nothing of them: {1}.",
-    "文件中有、但未被读取、因此未计入数字的内容：{1}。",
-  ],
+  ["In the files, not read, and no part of the figure: {1}.", "文件中有、未读取、未计入的内容：{1}。"],
   ["No file says, and the job below has the usual: {1}.", "没有文件说明，下面的作业取通常的值：{1}。"],
   ['"{1}" is {2}, which divide the job among them.', '"{1}" 即 {2}，作业分到这些卡上。'],
   [
-    "A device_map is modelled for causal language models with Llama's modules. Leave it out for what the whole job takes on one GPU.",
-    "device_map 只为具有 Llama 模块结构的因果语言模型建模。要看整个作业在一块 GPU 上需要多少，请去掉它。",
-  ],
-  [
-    "Of models that see, the preferences of DPO and KTO are modelled, answers that they generate, and rewards of texts alone: TRL's RewardTrainer takes no pictures.",
-    "对于能看图的模型，偏好训练中只有 DPO 和 KTO、在生成的回答上训练以及纯文本的奖励模型已建模：TRL 的 RewardTrainer 不接受图片。",
+    "Of models that see, the preferences of DPO and KTO are modelled, answers that they generate, distillation, and rewards of texts alone: TRL's RewardTrainer takes no pictures.",
+    "对于能看图的模型，偏好训练中只有 DPO 和 KTO、在生成的回答上训练、蒸馏以及纯文本的奖励模型已建模：TRL 的 RewardTrainer 不接受图片。",
   ],
   ["A teacher is modelled that is a causal language model of text.", "只有纯文本因果语言模型的教师模型已建模。"],
   [
