@@ -123,7 +123,10 @@ Net& Net::judge(bool trains) {
 }
 
 void Net::end_micro_step() {
-  if (job.offload.activations && !leaves.empty()) tape.keep_behind_last_node(std::move(leaves.front()));
+  // What a hook made of the inputs; families keep other tensors beside it.
+  const auto leaf = std::find_if(leaves.begin(), leaves.end(),
+                                 [](const Tensor& t) { return t.defined() && t.body().is_detached_leaf; });
+  if (job.offload.activations && leaf != leaves.end()) tape.keep_behind_last_node(std::move(*leaf));
   leaves.clear();
   parts_.clear();
   // A recurrent state stays, a dictionary goes with its checkpoints, unless Axolotl has it in a module.
