@@ -208,6 +208,9 @@ JOBS = [
      {"not_counted": ["that dist_muon keeps one state for each matrix"]}, ["NOT_COUNTED"]),
     ("DPO with the cross entropy of chosen answers", {"train.py": "from trl import DPOConfig, DPOTrainer\nDPOTrainer(model='Qwen/Qwen2.5-0.5B', "
       "args=DPOConfig(output_dir='out', loss_type=['sigmoid', 'sft'])).train()\n"}, {"task": "dpo"}, ["NOT_COUNTED"]),
+    ("pictures of the class beside a subject's", {"run.sh": "accelerate launch train_dreambooth_lora_sdxl.py "
+      "--pretrained_model_name_or_path=stabilityai/stable-diffusion-xl-base-1.0 --instance_data_dir=dogs --instance_prompt=dog --train_batch_size=2 "
+      "--with_prior_preservation --class_data_dir=class --class_prompt=dog\n"}, {"micro_batch_size": 4}, []),
     ("a teacher beside GRPO", {"run.sh": GRPO + "--max_length 1024 --reward_funcs accuracy --teacher_model Qwen/Qwen2.5-32B\n"},
      {}, ["UNSUPPORTED_OPTION"]),
     ("answers that Axolotl compares by their features", {"a.yaml": SHARDED + "rl: ebft\nadapter: lora\nlora_target_linear: true\nebft:\n  feature_layers: [0.5, 0.75]\n"

@@ -247,8 +247,7 @@ void read_attention(Keys& keys) {
     // axolotl 067b021 loaders/patch_manager.py: _apply_gemma_hybrid_attention: 512 dimensions are too many for it.
     word = "sdpa";
     keys.state("attention", of(word), {named, hybrid});
-    not_counted(keys.reading, "that layers with a window run FlashAttention (gemma4_hybrid_attn_impl)",
-                {keys.origin(hybrid)});
+    not_counted(keys.reading, "gemma4_hybrid_attn_impl", {keys.origin(hybrid)});
   } else if (named != nullptr) {
     word = named->text;
     keys.state("attention", of(word), {named});

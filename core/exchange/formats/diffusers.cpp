@@ -76,8 +76,15 @@ void read_precision(Args& args, const Facts& facts) {
 }
 
 void read_step(Args& args, const Facts& facts) {
-  if (!args.copy("micro_batch_size", {"train_batch_size"}))
+  // train_dreambooth*.py: collate_fn: "Concat class and instance examples for prior preservation".
+  const Arg* batch = args.find("train_batch_size");
+  const std::int64_t samples = batch != nullptr ? batch->value.integer : 4;
+  if (args.on("with_prior_preservation") && samples > 0) {
+    args.state("micro_batch_size", of(2 * samples), {batch, args.find("with_prior_preservation")},
+               "pictures of the class are in the same batch");
+  } else if (!args.copy("micro_batch_size", {"train_batch_size"})) {
     args.assume("micro_batch_size", of(facts.dreambooth ? 4 : 16), "the script's default");
+  }
   if (!args.copy("gradient_accumulation_steps", {"gradient_accumulation_steps"}))
     args.assume("gradient_accumulation_steps", of(1), "default 1");
   const Arg* resolution = args.find("resolution");

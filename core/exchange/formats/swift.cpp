@@ -160,8 +160,7 @@ void read_optimizer(Args& args) {
     for (const char* key : {"galore_optim_per_parameter", "galore_scale", "galore_update_proj_gap"}) args.find(key);
   } else if (own != nullptr && own->value.text.starts_with("muon")) {
     args.state("optimizer", of("muon"), {own});
-    if (own->value.text == "muonclip")
-      not_counted(args.reading, "that muonclip watches the largest scores", own->origins);
+    if (own->value.text == "muonclip") not_counted(args.reading, "muonclip's clipping", own->origins);
   } else {
     args.state("optimizer", of(optim == nullptr ? "adamw_torch_fused" : optimizer_word(optim->value.text)), {optim},
                optim == nullptr ? "default" : "");
@@ -209,8 +208,8 @@ void read_megatron_memory(Args& args) {
   const Arg* modules = args.find("recompute_modules");
   const bool more_modules = modules != nullptr && (modules->value.items.empty() ? modules->value.text != "core_attn"
                                                                                 : modules->value.items.size() > 1);
-  if (how == "selective" && more_modules) left_out("what recompute_modules names beside core_attn");
-  if (args.any({"fp8_format", "fp8_recipe"}) != nullptr) left_out("what fp8_format makes of products");
+  if (how == "selective" && more_modules) left_out("recompute_modules");
+  if (args.any({"fp8_format", "fp8_recipe"}) != nullptr) left_out("fp8_format");
   if (method != nullptr && method->value.text == "block") left_out("that some layers are not recomputed");
   if (layers != nullptr && layers->value.integer > 1) left_out("that several layers are recomputed together");
   if (const Arg* more = args.find("mtp_num_layers"); more != nullptr && more->value.integer > 0)
@@ -227,7 +226,7 @@ void read_memory(Args& args, const Facts& facts) {
   const Arg* of_tower = args.find("vit_gradient_checkpointing");
   const bool trains_tower = args.has("freeze_vit") && !args.on("freeze_vit");
   if (of_tower != nullptr && !args.on("vit_gradient_checkpointing") && trains_tower)
-    not_counted(args.reading, "that the tower keeps its activations (vit_gradient_checkpointing)", of_tower->origins);
+    not_counted(args.reading, "vit_gradient_checkpointing", of_tower->origins);
   const Arg* attention = args.any({"attn_impl", "attention_backend"});
   const std::string word = attention == nullptr ? std::string{} : attention->value.text;
   const bool flash = contains(word, "flash");
@@ -397,7 +396,7 @@ void read_reference(Args& args, const Facts& facts) {
     not_counted(args.reading, "the student's own loss (sft_alpha)", sft->origins);
   if (args.any({"log_entropy", "top_entropy_quantile"}) != nullptr) not_counted(args.reading, "the tokens' entropy");
   if (args.any({"chord_sft_dataset", "chord_sft_per_device_train_batch_size"}) != nullptr)
-    not_counted(args.reading, "CHORD's samples beside the generated answers");
+    not_counted(args.reading, "CHORD's samples");
   if ((facts.task == "grpo" || facts.task == "gkd") && !args.told("max_completion_length"))
     args.assume("max_completion_length", of(512), "ms-swift's default");
   if (!args.on("use_vllm")) return;
