@@ -106,7 +106,7 @@ void not_counted(Reading& reading, std::string what, std::vector<Origin> origins
 
 /// trl 1.9 trainer/dpo_trainer.py: _compute_loss: "sft" among the names of loss_type: a copy of the chosen answers'
 /// logits and their cross entropy.
-constexpr const char* kChosenCrossEntropy = "the cross entropy of chosen answers (\"sft\" in loss_type)";
+constexpr const char* kChosenCrossEntropy = "\"sft\" in loss_type";
 template <typename Node>
 bool names_sft(const Node* loss_type) {
   if (loss_type == nullptr) return false;

@@ -210,8 +210,7 @@ void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues
   if (a.experts.count > 0 && job.method == Method::kQlora && job.quantization.experts &&
       divides_parameters(job.data_parallel)) {
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/quantization/moe_experts",
-        "Packed experts are not modelled where GPUs divide weights (FSDP, ZeRO-3): what Axolotl publishes of one job "
-        "under FSDP 2 is twice as much as the parts of them would be. ZeRO-2 leaves them whole.");
+        "Packed experts are not modelled where GPUs divide weights (FSDP, ZeRO-3). ZeRO-2 leaves them whole.");
   }
   if (a.experts.count > 0 && !job.framework.at_least(5, 0) && !listed_by_unsloth(a, job)) {
     constexpr std::string_view kRead[] = {"mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "deepseek_v3", "dbrx"};

@@ -81,7 +81,7 @@ void read_step(Args& args, const Facts& facts) {
   const std::int64_t samples = batch != nullptr ? batch->value.integer : 4;
   if (args.on("with_prior_preservation") && samples > 0) {
     args.state("micro_batch_size", of(2 * samples), {batch, args.find("with_prior_preservation")},
-               "pictures of the class are in the same batch");
+               "with pictures of the class");
   } else if (!args.copy("micro_batch_size", {"train_batch_size"})) {
     args.assume("micro_batch_size", of(facts.dreambooth ? 4 : 16), "the script's default");
   }

@@ -203,7 +203,7 @@ void read_megatron_memory(Args& args) {
   if (const Arg* optimizer = args.find("optimizer"); optimizer != nullptr && optimizer->value.text == "sgd") {
     args.state("optimizer", of("sgd_momentum"), {optimizer});
   } else if (optimizer != nullptr && optimizer->value.text != "adam") {
-    left_out("that " + optimizer->value.text + " keeps one state for each matrix");
+    left_out("optimizer " + optimizer->value.text);
   }
   const Arg* modules = args.find("recompute_modules");
   const bool more_modules = modules != nullptr && (modules->value.items.empty() ? modules->value.text != "core_attn"
@@ -392,9 +392,8 @@ void read_reference(Args& args, const Facts& facts) {
     if (facts.task == "grpo" || std::string_view{one.key} != "beta") args.copy(one.path, {one.key});
   }
   const Arg* sft = facts.task == "gkd" ? args.find("sft_alpha") : nullptr;
-  if (sft != nullptr && sft->value.real > 0)
-    not_counted(args.reading, "the student's own loss (sft_alpha)", sft->origins);
-  if (args.any({"log_entropy", "top_entropy_quantile"}) != nullptr) not_counted(args.reading, "the tokens' entropy");
+  if (sft != nullptr && sft->value.real > 0) not_counted(args.reading, "sft_alpha", sft->origins);
+  if (args.any({"log_entropy", "top_entropy_quantile"}) != nullptr) not_counted(args.reading, "entropy");
   if (args.any({"chord_sft_dataset", "chord_sft_per_device_train_batch_size"}) != nullptr)
     not_counted(args.reading, "CHORD's samples");
   if ((facts.task == "grpo" || facts.task == "gkd") && !args.told("max_completion_length"))
