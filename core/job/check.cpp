@@ -558,7 +558,8 @@ void check_features(const Architecture& a, const TrainingJob& job, Issues& issue
   }
 }
 
-/// Distillation. trl 1.9 experimental/gkd/gkd_config.py: __post_init__, gkd_trainer.py: __init__.
+/// Distillation. trl 1.9 experimental/gkd/gkd_config.py: __post_init__, gkd_trainer.py: __init__. Of generated answers:
+/// ms-swift 3602360a rlhf_trainers/grpo_trainer.py: _compute_teacher_logps.
 void check_teacher(const Architecture& a, const TrainingJob& job, Issues& issues) {
   const auto refuse = [&](std::string_view code, std::string_view path, std::string message) {
     add(issues, code, Severity::kError, path, std::move(message));
@@ -569,7 +570,7 @@ void check_teacher(const Architecture& a, const TrainingJob& job, Issues& issues
     refuse("UNSUPPORTED_VALUE", "/teacher_model",
            "A teacher is modelled that is a causal language model of text, or that sees as the student does: of one "
            "model type.");
-  } else if (teacher.vocab_size != a.vocab_size) {
+  } else if (job.distils() && teacher.vocab_size != a.vocab_size) {
     refuse("INVALID_VALUE", "/teacher_model",
            "TRL's GKDTrainer refuses this: the vocabulary of the teacher has " + std::to_string(teacher.vocab_size) +
                " tokens, that of the student " + std::to_string(a.vocab_size) + ".");
@@ -579,6 +580,16 @@ void check_teacher(const Architecture& a, const TrainingJob& job, Issues& issues
   if (job.gpus() > how.degree || how.is_one_process() || job.is_megatron()) {
     refuse("UNSUPPORTED_VALUE", "/parallelism",
            "A teacher is modelled on one GPU, and under DistributedDataParallel, DeepSpeed's ZeRO and FSDP.");
+  }
+  if (job.distils()) return;
+  if (job.framework.name != "ms_swift") {
+    refuse("UNSUPPORTED_VALUE", "/teacher_model",
+           "Of those that generate answers ms-swift's GRPO has a teacher (framework.name \"ms_swift\").");
+  }
+  const bool whole = !how.is_sharded() || how.sharding == Sharding::kZero1 || how.sharding == Sharding::kZero2;
+  if (!whole && job.reference == Reference::kCopy) {
+    refuse("UNSUPPORTED_VALUE", "/teacher_model",
+           "A teacher is not modelled beside a copy of the model where GPUs divide both. Set \"beta\" to 0.");
   }
 }
 

@@ -230,7 +230,7 @@ void join_samples(TrainingJob& job) {
 /// chosen and rejected answers together, which varlen kernels tell apart.
 void pack_answers(TrainingJob& job) {
   const bool pairs = job.preference == Preference::kDpo || has_single_answers(job.preference);
-  if (!job.packing || (!pairs && !job.has_teacher())) return;
+  if (!job.packing || (!pairs && !job.distils())) return;
   job.packing = job.padding = false;
   if (pairs) job.sequence_length = (job.sequence_length + 1) / 2;
   job.stand_ins.emplace_back("packed answers, answered by as many tokens in rows of their own without a mask");
@@ -428,7 +428,7 @@ void stand_for_combinations(TrainingJob& job, Issues& issues) {
     job.stand_ins.emplace_back(
         "GRPO with pictures, answered by its parts as records of texts and of pictures have them");
   }
-  if (job.has_teacher() && (job.images_per_sample > 0 || job.video_frames > 0)) {
+  if (job.distils() && (job.images_per_sample > 0 || job.video_frames > 0)) {
     job.stand_ins.emplace_back(
         "distillation with pictures, answered by the loop that records of texts have, with pictures in both models");
   }
@@ -704,6 +704,9 @@ void settle_groups(const Foreign& foreign, TrainingJob& job, Issues& issues) {
     }
   }
   const Count n = rollout.per_prompt;
+  // A teacher's word for each token needs no others to compare with.
+  if (n < 2 && !job.has_teacher())
+    return refuse("/num_generations", name + " compares at least 2 answers of a prompt.", issues);
   if (together % n * (job.generated_together() % n) % n != 0) {
     issues.push_back({"INCOMPLETE_GROUPS", Severity::kWarning, "/num_generations",
                       name + "Trainer refuses this: the answers that are generated together (" +
@@ -718,7 +721,7 @@ void settle_groups(const Foreign& foreign, TrainingJob& job, Issues& issues) {
 /// answers of its own.
 void settle_rollout(const Foreign& foreign, TrainingJob& job, Issues& issues) {
   Rollout& rollout = job.rollout;
-  if (job.has_teacher() || job.generates_pairs()) rollout.micro_batches = 1;
+  if (job.distils() || job.generates_pairs()) rollout.micro_batches = 1;
   if (job.generates() && !job.has_critic()) settle_groups(foreign, job, issues);
   if (foreign.prompt_length > 0) {
     const Count together = foreign.prompt_length + rollout.answer, stated = job.sequence_length;

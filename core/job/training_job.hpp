@@ -340,6 +340,7 @@ struct Rollout {
   Bytes reserved = 0;   ///< the same in bytes, where the card is known
   bool judged = true;   ///< of pairs: a reward model on the card scores them; else functions do
   bool gathers = true;  ///< ZeRO-3 gathers all weights at once for generate() (ds3_gather_for_generation)
+  bool taught = false;  ///< what a teacher predicts is part of what an answer earns (ms-swift's OPD-RL)
   Count features = 0;   ///< layers whose states in a frozen model answers are scored by (ebft.feature_layers); 0: none
 
   bool operator==(const Rollout&) const = default;
@@ -604,12 +605,12 @@ struct TrainingJob {
   bool generates_pairs() const { return preference == Preference::kOnlineDpo; }
   /// A reward model on the card scores the answers.
   bool has_judge() const { return has_critic() || (generates_pairs() && rollout.judged); }
-  /// A second model of its own predicts the same tokens.
-  bool has_teacher() const { return preference == Preference::kGkd; }
+  /// The loss is of what a second model of its own predicts of the same tokens.
+  bool distils() const { return preference == Preference::kGkd; }
+  /// Or that model scores generated answers.
+  bool has_teacher() const { return distils() || (preference == Preference::kGrpo && rollout.taught); }
   /// The same, or a student or a policy does so before its micro-batches.
-  bool rolls_out() const {
-    return generates() || generates_pairs() || (has_teacher() && distillation.student_share > 0.0);
-  }
+  bool rolls_out() const { return generates() || generates_pairs() || (distils() && distillation.student_share > 0.0); }
   /// Tokens of an answer: the sequence begins with a prompt.
   Count answer_length() const { return std::max<Count>(1, std::min(rollout.answer, sequence_length - 1)); }
   /// Micro-batches whose answers are generated together.

@@ -132,7 +132,7 @@ void preference_inputs(Net& net, const Shape& rows) {
   const bool generated = net.job.generates() || net.job.generates_pairs();
   if (net.job.preference == Preference::kReward || generated) return;
   net.more_inputs.push_back(ids(net, rows, "completion_mask"));
-  if (net.job.has_teacher()) {  // experimental/utils.py: DataCollatorForChatML
+  if (net.job.distils()) {  // experimental/utils.py: DataCollatorForChatML
     const Shape prompts{net.B, Dim(std::max<Count>(1, net.job.sequence_length - net.job.answer_length()))};
     for (const char* name : {"prompts", "prompt_attention_mask"}) net.more_inputs.push_back(ids(net, prompts, name));
     return;

@@ -496,7 +496,7 @@ void score_answers(Net& net, const Tensor& logits) {
 
 Tensor preference_loss(Net& net, const Program& program, Tensor logits_in, const Placements& placements) {
   Tensor logits = logits_outside(std::move(logits_in));
-  if (net.job.has_teacher()) return distillation_loss(net, std::move(logits), placements);
+  if (net.job.distils()) return distillation_loss(net, std::move(logits), placements);
   if (net.job.generates_pairs()) return online_loss(net, program, std::move(logits));
   if (net.job.preference == Preference::kRloo) return rloo_loss(net, std::move(logits));
   if (net.job.generates()) return grpo_loss(net, std::move(logits));

@@ -35,6 +35,7 @@ void method(Request& r, const OptionValue& v) {
   set_adapter_kind(r.job.adapter, v.text == "qoft" ? "oft" : v.text);
 }
 
+constexpr std::string_view kTaught = "gkd,grpo";
 constexpr std::string_view kWithReference = "dpo,kto,bco,grpo,rloo,ppo,online_dpo";
 constexpr std::string_view kGenerated = "grpo,rloo";
 constexpr std::string_view kRolledOut = "grpo,rloo,gkd";
@@ -89,7 +90,6 @@ constexpr Choice kTasks[] = {
     {"ssd", 0, "the model's own answers, learnt again", false},
     {"distillation", 0, "a teacher's likeliest tokens", false},
     {"async_grpo", 0, "answers that a server generates while the model learns", false},
-    {"opd_rl", 0, "generated answers, weighed by a teacher", false},
     {"ebft", 0, "answers all over a text, compared by features", false},
 };
 
@@ -167,8 +167,8 @@ constexpr Option kOptions[] = {
           r.task = v.text;
           r.job.preference = static_cast<Preference>(v.choice);
           r.foreign.texts_per_sample = v.text == "embedding" ? 2 : 1;
-          if (r.job.has_teacher()) r.job.rollout.answer = 128;  // trl 1.9 experimental/gkd/gkd_config.py
-          if (r.job.has_critic()) r.job.rollout.answer = 53;    // trl 1.9 experimental/ppo/ppo_config.py
+          if (r.job.distils()) r.job.rollout.answer = 128;    // trl 1.9 experimental/gkd/gkd_config.py
+          if (r.job.has_critic()) r.job.rollout.answer = 53;  // trl 1.9 experimental/ppo/ppo_config.py
           // trl 1.9 experimental/online_dpo/online_dpo_config.py
           if (r.job.generates_pairs()) r.job.rollout.answer = 64;
           if (v.text != "generative_reranker") return;
@@ -262,20 +262,27 @@ constexpr Option kOptions[] = {
         .further()
         .into<&TrainingJob::rollout, &Rollout::rows_at_once>(),
     text("teacher_model", "null", "Teacher",
-         "Catalog id or alias of the model to distil from; absent: the model itself.")
+         "Catalog id or alias of the model to distil from (gkd; absent: the model itself), or that scores generated "
+         "answers (grpo; absent: none does).")
         .from("models")
         .known_as("teacher_model_name_or_path")
-        .when("task", "gkd")
+        .when("task", kTaught)
         .further()
-        .sets([](Request& r, const OptionValue& v) { r.teacher = v.text; }),
+        .sets([](Request& r, const OptionValue& v) {
+          r.teacher = v.text;
+          r.job.rollout.taught = true;
+        }),
     of_type(OptionType::kDocument, "teacher_config", "null", "Teacher's configuration", "Its config.json.")
-        .when("task", "gkd")
+        .when("task", kTaught)
         .further()
-        .sets([](Request& r, const OptionValue& v) { r.teacher_config = *v.document; }),
+        .sets([](Request& r, const OptionValue& v) {
+          r.teacher_config = *v.document;
+          r.job.rollout.taught = true;
+        }),
     refused("teacher_model_server", "Teacher elsewhere", "The address of a teacher on another machine.",
             "A teacher on another machine, of which the likeliest tokens alone come, is not modelled."),
     choice("teacher_dtype", "null", kFloats, "Teacher's dtype", "Of its weights; absent: as the student's.")
-        .when("task", "gkd")
+        .when("task", kTaught)
         .further()
         .sets([](Request& r, const OptionValue& v) { r.job.distillation.teacher = static_cast<Dtype>(v.choice); }),
     real("lmbda", "0.5", "Student's share", "Of the micro-batches, those whose answers the student generates.")
@@ -337,7 +344,7 @@ constexpr Option kOptions[] = {
         .into<&TrainingJob::rollout, &Rollout::gathers>(),
     integer("num_generations", "null", "Answers per prompt",
             "Answers generated for each prompt (GRPO: 8, RLOO: 2 unless stated); a batch counts answers.")
-        .within(2, 1e6, "answers")
+        .within(1, 1e6, "answers")
         .when("task", kGenerated)
         .further()
         .into<&TrainingJob::rollout, &Rollout::per_prompt>(),

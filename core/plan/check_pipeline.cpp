@@ -136,14 +136,13 @@ void check_device_map(const Architecture& architecture, const TrainingJob& job, 
   }
   const bool known = job.method == Method::kFull || job.method == Method::kLora || job.method == Method::kQlora;
   const bool plain = !job.has_adapter() || job.adapter.kind == AdapterKind::kLora;
-  if (!known || !plain || job.freezes_by_name() || job.preference != Preference::kNone ||
-      job.evaluation.micro_batch_size > 0 || job.optimizer_in_backward) {
-    refuse(issues, kMap,
-           "device_map is modelled for full training, LoRA and QLoRA, without preferences, evaluation and an optimizer "
-           "in backward.");
+  if (!known || !plain || job.freezes_by_name() || job.optimizer_in_backward) {
+    refuse(issues, kMap, "device_map is modelled for full training, LoRA and QLoRA, without an optimizer in backward.");
   }
-  if (job.packing) {
-    refuse(issues, kMap, "Packed rows are not modelled under device_map.", "1");
+  if (has_reference(job.preference) && job.reference == Reference::kCopy) {
+    refuse(issues, "/reference_model",
+           "A copy of the model that is laid on several GPUs, too, is not modelled. Precompute its log probabilities, "
+           "or train an adapter, beside which no copy is needed.");
   }
   if (job.offload.optimizer || job.offload.parameters || job.checkpointing == Checkpointing::kOffload) {
     refuse(issues, kMap, "Offloading is not modelled under device_map.");

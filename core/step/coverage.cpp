@@ -151,13 +151,24 @@ void add_switches(std::vector<Trait>& traits, const TrainingJob& job) {
 }
 
 std::optional<std::size_t> place_of(const Trait& trait) {
-  const auto table = recorded_traits();
-  const auto before = [](const RecordedTrait& row, const Trait& wanted) {
-    return row.trait.option != wanted.option ? row.trait.option < wanted.option : row.trait.value < wanted.value;
-  };
-  const auto at = std::lower_bound(table.begin(), table.end(), trait, before);
-  if (at == table.end() || at->trait != trait) return std::nullopt;
-  return static_cast<std::size_t>(at - table.begin());
+  const auto table = recorded_options();
+  const auto row =
+      std::find_if(table.begin(), table.end(), [&](const auto& one) { return one.option == trait.option; });
+  if (row == table.end()) return std::nullopt;
+  std::size_t place = row->first;
+  for (std::string_view rest = row->values; !rest.empty(); ++place) {
+    const std::size_t end = rest.find('\n');
+    if (rest.substr(0, end) == trait.value) return place;
+    rest.remove_prefix(end + 1);
+  }
+  return std::nullopt;
+}
+
+bool met_together(std::size_t one, std::size_t other) {
+  const std::size_t row = std::max(one, other), bit = std::min(one, other);
+  const std::size_t begin =
+      (row / 8 + 1) * (row / 8 * 4 + row % 8);  // bytes of the rows before: 1 for each of 8, then 2
+  return (recorded_pairs()[begin + bit / 8] >> (bit % 8) & 1) != 0;
 }
 
 std::string in_words(const Trait& trait) {
@@ -217,7 +228,7 @@ Coverage coverage_of(const Architecture& architecture, const TrainingJob& job) {
   }
   for (std::size_t i = 0; i < traits.size(); ++i) {
     for (std::size_t j = i + 1; j < traits.size(); ++j) {
-      if (!places[i] || !places[j] || recorded_traits()[*places[i]].together_with(*places[j])) continue;
+      if (!places[i] || !places[j] || met_together(*places[i], *places[j])) continue;
       if (traits[i].option == kFamily) {
         coverage.family_met = false;
       } else {

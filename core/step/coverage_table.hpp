@@ -2,21 +2,22 @@
 
 #include <cstdint>
 #include <span>
-
-#include "core/step/coverage.hpp"
+#include <string_view>
 
 namespace tidemark {
 
-/// A trait that records have, and those that they have it together with.
-struct RecordedTrait {
-  Trait trait;
-  std::span<const std::uint64_t> with;  ///< bit i: some record has this trait and the i-th of the table
-
-  bool together_with(std::size_t i) const { return (with[i / 64] >> (i % 64) & 1U) != 0; }
+/// An option's values in the records of tests/oracle. Each value has a place among those of all options.
+struct RecordedOption {
+  std::string_view option;
+  std::uint16_t first;      ///< place of the first value
+  std::string_view values;  ///< sorted, each with a line's end behind it
 };
 
-/// All traits of the records in tests/oracle, sorted by option and value. The table is written by
+/// All options that records have, sorted. The table is written by
 /// `tidemark_truth --coverage core/step/coverage_table.cpp`; `--check` fails when it is not that of the records.
-std::span<const RecordedTrait> recorded_traits();
+std::span<const RecordedOption> recorded_options();
+
+/// Of each place a row of as many bytes as its bits need, one for each place up to itself: some record has both.
+std::span<const std::uint8_t> recorded_pairs();
 
 }  // namespace tidemark

@@ -20,6 +20,7 @@ namespace {
 
 constexpr const char* kEvaluation = "transformers 5.12 trainer.py: evaluation_loop, prediction_step";
 constexpr const char* kRollout = "TRL 1.9 trainer/grpo_trainer.py: _generate_and_score_completions";
+constexpr const char* kTeacher = "ms-swift 3602360a rlhf_trainers/grpo_trainer.py: _compute_teacher_logps";
 constexpr const char* kVllm =
     "TRL 1.9 generation/vllm_generation.py: gpu_memory_utilization; vLLM v1/worker/utils.py: request_memory";
 constexpr const char* kGenerate = "transformers 5.12 generation/utils.py: _prefill, _sample, _beam_search";
@@ -288,7 +289,8 @@ Tensor allocate_bytes(Tape& t, Bytes bytes, const char* name) {
 Bytes buffered_bytes(const TrainingJob& job, Count answers) {
   const bool others = job.rollout.engine != RolloutEngine::kTransformers,
              by_whole = job.preference == Preference::kRloo;
-  const Count of_tokens = Count{scores_itself(job)} + Count{others} + Count{job.reference != Reference::kNone};
+  const Count of_tokens =
+      Count{scores_itself(job)} + Count{others} + Count{job.reference != Reference::kNone} + Count{job.has_teacher()};
   const Count scored = by_whole ? 2 : 1 + job.answer_length() * of_tokens;  // advantages are among them
   return answers * (job.sequence_length * 2 * size_of(Dtype::kInt64) + scored * size_of(Dtype::kFp32));
 }
@@ -382,17 +384,24 @@ void record_rollout(Simulation& s, Net& trained, const Architecture& architectur
     if (job.reference == Reference::kAdapterOff) {
       net.adapters_off = true;
       score(net, net, program, batches, {}, divided.own);
-    } else if (job.reference == Reference::kCopy) {
-      Scope in_copy(t, "ref_model", kRollout);
-      Net& copy = trained.copy();
-      copy.input_ids = net.input_ids;
-      copy.attention_mask = net.attention_mask;
-      score_copy(copy, trained, program, batches, divided.own, divided.reference);
-      copy.input_ids.reset();
-      copy.attention_mask.reset();
-      trained.end_micro_step();
-      for (std::size_t i = parameters; i < t.parameters().size(); ++i) t.parameters()[i].requires_grad = false;
     }
+    const auto score_by = [&](Net& other, const Program& of_other) {
+      other.input_ids = net.input_ids;
+      other.attention_mask = net.attention_mask;
+      score_copy(other, trained, of_other, batches, divided.own, divided.reference);
+      other.input_ids.reset();
+      other.attention_mask.reset();
+      trained.end_micro_step();
+    };
+    if (job.reference == Reference::kCopy) {
+      Scope in_copy(t, "ref_model", kRollout);
+      score_by(trained.copy(), program);
+    }
+    if (job.has_teacher()) {
+      Scope in_teacher(t, "teacher_model", kTeacher);
+      score_by(trained.teacher(), *architecture.teacher->program);
+    }
+    for (std::size_t i = parameters; i < t.parameters().size(); ++i) t.parameters()[i].requires_grad = false;
     net.end_micro_step();
     let_batch_go(net);
     if (rollout.features > 0) score_by_features(trained, architecture, job, program);

@@ -53,6 +53,18 @@ JOBS = {
     "olmo2-server": ("olmo2", 3, {"precision": "bf16_amp", "micro_batch": 2, "prompt_len": 256, "completion_len": 512, **LORA, **KEPT, **VLLM}),
     "gemma-server": ("gemma", 3, {"precision": "bf16_amp", "micro_batch": 2, "prompt_len": 256, "completion_len": 256, "reference": "copy", **KEPT, **VLLM}),
     "phi3-server-padding": ("phi3", 3, {"precision": "bf16_amp", "micro_batch": 4, "prompt_len": 256, "completion_len": 512, "padding": True, **LORA, **VLLM}),
+    # ms-swift's OPD-RL: a second model scores the answers, too
+    "taught-llama-full": ("llama", 2, {"precision": "bf16", "micro_batch": 2, "prompt_len": 256, "completion_len": 256, "teacher": {"num_hidden_layers": 6}, **KEPT, **VLLM}),
+    "taught-llama-amp-copy": ("llama", 2, {"precision": "bf16_amp", "micro_batch": 4, "prompt_len": 256, "completion_len": 256, "reference": "copy", "grad_accum": 2,
+                                           "teacher": {"num_hidden_layers": 4, "intermediate_size": 16384}, **VLLM}),
+    "taught-qwen2-lora-off": ("qwen2", 4, {"precision": "bf16_amp", "micro_batch": 4, "prompt_len": 200, "completion_len": 312, "reference": "adapter",
+                                           "teacher": {"num_hidden_layers": 8, "hidden_size": 1536, "intermediate_size": 8960, "num_attention_heads": 12}, **LORA, **KEPT, **VLLM}),
+    "taught-qwen3-lora": ("qwen3", 4, {"precision": "bf16_amp", "micro_batch": 2, "prompt_len": 256, "completion_len": 512, "grad_accum": 2,
+                                       "teacher": {"num_hidden_layers": 8}, **LORA, **KEPT, **VLLM}),
+    "taught-qwen3-own": ("qwen3", 3, {"precision": "bf16_amp", "micro_batch": 4, "prompt_len": 256, "completion_len": 48, "teacher": {"num_hidden_layers": 6}, **LORA, **KEPT}),
+    "taught-mistral-qlora": ("mistral", 3, {"precision": "bf16_amp", "micro_batch": 2, "prompt_len": 512, "completion_len": 512, "attention": "flash_attention_2",
+                                            "teacher": {"num_hidden_layers": 4}, "teacher_precision": "bf16_amp", **QLORA, **KEPT, **VLLM}),
+    "taught-qwen2-padding": ("qwen2", 4, {"precision": "amp_bf16", "micro_batch": 4, "prompt_len": 200, "completion_len": 120, "padding": True, "teacher": {"num_hidden_layers": 12}, **VLLM}),
     # models that see, texts alone: layers as the records have them
     "seen-qwen2_5_vl-text-lora": ("qwen2_5_vl", None, {"precision": "bf16_amp", "micro_batch": 4, "prompt_len": 256, "completion_len": 64, **LORA, **KEPT}),
     "seen-gemma3-text-lora": ("gemma3", None, {"precision": "bf16_amp", "micro_batch": 2, "prompt_len": 192, "completion_len": 48, **LORA, **KEPT}),

@@ -121,8 +121,10 @@ def request_of(job):
     if job.get("task") == "online_dpo":
         req["max_completion_length"] = job["completion_len"]
         req.update({"reward_config": {**job["config"], **job["judge"]}} if "judge" in job else {"reward_functions": True})
-    if job.get("task") == "gkd":
+    if job.get("teacher"):
         add_teacher(req, job)
+        if job["task"] == "grpo":
+            req["framework"] = {"name": "ms_swift"}
     if job.get("evaluation"):
         req["evaluation"] = {"micro_batch_size": job["evaluation"]["micro_batch"]}
         if job["evaluation"].get("generate"):

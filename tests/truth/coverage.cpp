@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <fstream>
 #include <map>
 #include <set>
@@ -38,20 +37,17 @@ void read_records(const Engine& engine, const std::string& path, const std::vect
   }
 }
 
-std::string masks(const Meetings& meetings, const std::set<Word>& met) {
-  std::vector<std::uint64_t> bits((meetings.size() + 63) / 64);
+// A bit for each word up to this one: it was met.
+std::string row_of(const Meetings& meetings, const Word& word, const std::set<Word>& met) {
+  std::vector<unsigned> bytes;
   std::size_t i = 0;
-  for (const auto& [word, unused] : meetings) {
-    if (met.count(word) > 0) bits[i / 64] |= std::uint64_t{1} << (i % 64);
-    ++i;
+  for (auto other = meetings.begin(); other != meetings.upper_bound(word); ++other, ++i) {
+    if (i % 8 == 0) bytes.push_back(0);
+    if (met.count(other->first) > 0) bytes.back() |= 1U << (i % 8);
   }
-  std::string text;
-  for (const std::uint64_t part : bits) {
-    char hex[32];
-    std::snprintf(hex, sizeof hex, "0x%llx", static_cast<unsigned long long>(part));
-    text += (text.empty() ? "" : ", ") + std::string{hex};
-  }
-  return text;
+  std::string text = "   ";
+  for (const unsigned byte : bytes) text += " " + std::to_string(byte) + ",";
+  return text + "\n";
 }
 
 }  // namespace
@@ -68,19 +64,25 @@ std::string coverage_table(const std::vector<Recorded>& records) {
   for (const Recorded& record : records) {
     for (const Word& word : record.words) meetings[word].insert(record.words.begin(), record.words.end());
   }
-  std::string rows, together;
+  std::string options, pairs;
   std::size_t i = 0;
+  std::string_view option;
   for (const auto& [word, met] : meetings) {
-    together += "    {" + masks(meetings, met) + "},\n";
-    rows += "    {{\"" + word.first + "\", \"" + word.second + "\"}, kTogether[" + std::to_string(i++) + "]},\n";
+    if (word.first != option) {
+      options += (i == 0 ? "    {\"" : "\"},\n    {\"") + word.first + "\", " + std::to_string(i) + ", \"";
+      option = word.first;
+    }
+    options += word.second + "\\n";
+    pairs += row_of(meetings, word, met);
+    ++i;
   }
-  const std::string words = std::to_string((meetings.size() + 63) / 64);
   return "// Written by `tidemark_truth --coverage core/step/coverage_table.cpp` from the records in tests/oracle.\n"
          "#include \"core/step/coverage_table.hpp\"\n\nnamespace tidemark {\nnamespace {\n\n// clang-format off\n"
-         "constexpr std::uint64_t kTogether[][" +
-         words + "] = {\n" + together + "};\n\nconstexpr RecordedTrait kTraits[] = {\n" + rows +
+         "constexpr RecordedOption kOptions[] = {\n" +
+         options + "\"},\n};\n\nconstexpr std::uint8_t kPairs[] = {\n" + pairs +
          "};\n// clang-format on\n\n}  // namespace\n\n"
-         "std::span<const RecordedTrait> recorded_traits() {\n  return kTraits;\n}\n\n}  // namespace tidemark\n";
+         "std::span<const RecordedOption> recorded_options() {\n  return kOptions;\n}\n\n"
+         "std::span<const std::uint8_t> recorded_pairs() {\n  return kPairs;\n}\n\n}  // namespace tidemark\n";
 }
 
 }  // namespace tidemark::truth

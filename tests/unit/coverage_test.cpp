@@ -64,13 +64,24 @@ TEST_CASE("beside an option that makes a peak less certain another one does not 
   CHECK(half_width(both) >= half_width(one));
 }
 
-TEST_CASE("the table of recorded traits is sorted and each trait is together with itself") {
-  const auto table = recorded_traits();
-  REQUIRE_FALSE(table.empty());
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    CHECK(table[i].together_with(i));
-    if (i == 0) continue;
-    const Trait &before = table[i - 1].trait, &here = table[i].trait;
-    CHECK((before.option < here.option || (before.option == here.option && before.value < here.value)));
+TEST_CASE("the table of recorded traits is sorted, counts all values and has each together with itself") {
+  std::size_t place = 0, row = 0;
+  std::string_view option;
+  for (const RecordedOption& here : recorded_options()) {
+    CHECK(option < here.option);
+    CHECK(here.first == place);
+    option = here.option;
+    std::string_view before, rest = here.values;
+    for (; !rest.empty(); ++place) {
+      const std::string_view value = rest.substr(0, rest.find('\n'));
+      CHECK((value == here.values.substr(0, value.size()) || before < value));
+      rest.remove_prefix(value.size() + 1);
+      before = value;
+      REQUIRE(row + place / 8 < recorded_pairs().size());
+      CHECK((recorded_pairs()[row + place / 8] >> (place % 8) & 1) == 1);
+      row += place / 8 + 1;
+    }
   }
+  CHECK(place > 0);
+  CHECK(row == recorded_pairs().size());
 }

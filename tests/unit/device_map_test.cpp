@@ -237,9 +237,37 @@ TEST_CASE("the GPU that an answer is about is one of the device_map's, and no pi
   }
 }
 
-TEST_CASE("a device_map is one process without packed rows") {
+TEST_CASE("a device_map is one process") {
   CHECK_FALSE(ask_catalog(llama(R"(, "parallelism": {"device_map": 2, "data": 2})")).estimate);
-  CHECK_FALSE(ask_catalog(llama(R"(, "packing": 2, "parallelism": {"device_map": 2})")).estimate);
+}
+
+TEST_CASE("what is laid on GPUs evaluates, has packed rows and learns from preferences") {
+  const std::string laid = R"(, "method": "lora", "parallelism": {"device_map": 2})";
+  const Estimate plain = on(laid);
+  const auto evaluated = [&](const char* more) {
+    return on(laid + R"(, "evaluation": {"micro_batch_size": 16)" + more + "}").ranks;
+  };
+  const auto by_loss = evaluated(""), kept = evaluated(R"(, "keep_logits": true, "samples": 160)");
+  CHECK(by_loss[1].allocated > plain.ranks[1].allocated);
+  // Those of 160 rows of 2048 tokens and 32,000 words in 16 bits, or more, come back to the first GPU alone.
+  constexpr Bytes kLogits = Bytes{160} * 2048 * 32000 * 2;
+  CHECK(kept[0].allocated > kLogits);
+  CHECK(kept[0].allocated > by_loss[0].allocated);
+  CHECK(kept[1].allocated == by_loss[1].allocated);
+  CHECK(on(laid + R"(, "packing": true, "attention": "flash_attention_2")").ranks.size() == 2);
+  const Estimate pairs = on(laid + R"(, "task": "dpo")");
+  // Half of the sequence's tokens lie in each of a pair's answers at most: twice the rows.
+  CHECK(pairs.ranks[1].allocated > plain.ranks[1].allocated);
+}
+
+TEST_CASE("a reference that would lie on all GPUs of a device_map, too, is refused") {
+  const auto answers = [](const std::string& reference) {
+    const std::string job = R"(, "task": "dpo", "method": "lora", "parallelism": {"device_map": 2})";
+    return ask_catalog(llama(job + R"(, "reference_model": )" + reference)).estimate.has_value();
+  };
+  CHECK_FALSE(answers(R"({"shared_with_adapter": false})"));
+  CHECK(answers(R"({"shared_with_adapter": true})"));
+  CHECK(answers(R"({"precompute": true})"));
 }
 
 TEST_CASE("layers of a device_map get copies of masks that lie on another GPU") {

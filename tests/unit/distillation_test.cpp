@@ -72,6 +72,37 @@ TEST_CASE("a student that answers itself does so in a phase of its own, with a c
   CHECK(longer.job.sequence_length == 768);
 }
 
+// ms-swift's GRPO, whose answers vLLM generates elsewhere.
+std::string answers_with(const std::string& rest, const char* framework = "ms_swift",
+                         const char* precision = "bf16_amp") {
+  return R"({"schema": 1, "task": "grpo", "precision": ")" + std::string{precision} +
+         R"(", "micro_batch_size": 2, "num_generations": 1,
+    "sequence_length": 512, "rollout": {"engine": "vllm", "mode": "server"}, "framework": {"name": ")" +
+         std::string{framework} + R"("}, "config": )" + config(2) + rest + "}";
+}
+
+TEST_CASE("a teacher that scores generated answers lies whole beside the policy") {
+  const Estimate taught = answered(answers_with(R"(, "teacher_config": )" + config(8)));
+  const Estimate smaller = answered(answers_with(R"(, "teacher_config": )" + config(4)));
+  const Bytes layer = 4 * kHidden * kHidden + 3 * kHidden * kFeedForward + 2 * kHidden;
+  CHECK(held(taught, Category::kWeights) - held(smaller, Category::kWeights) == 4 * layer * 2);
+  CHECK(taught.parameters.total == smaller.parameters.total);
+  // It runs in the phase in which answers are scored; the logits of another vocabulary are as large as that.
+  const Estimate wider = answered(answers_with(R"(, "teacher_config": )" + config(2, 64000)));
+  CHECK(peak_in(wider, Phase::kScoring) > peak_in(taught, Phase::kScoring) - 6 * layer * 2);
+}
+
+TEST_CASE("a teacher of generated answers is ms-swift's, and without one answers of a prompt are compared") {
+  const std::string teacher = R"(, "teacher_config": )" + config(4);
+  CHECK(says(ask(answers_with(teacher, "trl")), "UNSUPPORTED_VALUE", "/teacher_model"));
+  CHECK(says(ask(answers_with("")), "INVALID_VALUE", "/num_generations"));
+  const std::string divided = R"(, "parallelism": {"data": 2, "zero_stage": 3})";
+  const std::string copied = R"(, "reference_model": {"present": true, "shared_with_adapter": false})";
+  const char* const zero = "deepspeed_bf16";
+  CHECK(says(ask(answers_with(teacher + divided + copied, "ms_swift", zero)), "UNSUPPORTED_VALUE", "/teacher_model"));
+  CHECK(ask(answers_with(teacher + divided, "ms_swift", zero)).estimate);
+}
+
 TEST_CASE("what TRL's trainer refuses of a teacher is refused") {
   CHECK(says(ask(distils(config(2, 32064))), "INVALID_VALUE", "/teacher_model"));
   CHECK(says(ask(distils(config(2), ", \"beta\": 2")), "INVALID_VALUE", "/beta"));

@@ -39,10 +39,7 @@ void read_task(Args& args, Facts& facts) {
   const std::string words_of = kind == nullptr ? "dpo" : kind->value.text;
   if (facts.verb == "rlhf") {
     facts.task = words_of == "rm" ? "reward" : words_of;
-    // rlhf_trainers/grpo_trainer.py: __init__: "setting one turns GRPO into OPD-RL".
-    const Arg* teacher = facts.task == "grpo" ? args.find("teacher_model") : nullptr;
-    const std::string task = teacher != nullptr ? "opd_rl" : facts.task;
-    args.state("task", of(task), {kind, teacher}, kind == nullptr ? "rlhf_type default dpo" : "");
+    args.state("task", of(facts.task), {kind}, kind == nullptr ? "rlhf_type default dpo" : "");
   } else if (type != nullptr && type->value.text != "causal_lm") {
     const std::string word = type->value.text;
     facts.task = word == "seq_cls" ? "classification" : word;
@@ -361,12 +358,17 @@ void read_parallelism(Args& args, const Facts& facts, const ShellScript& script,
 
 /// swift/arguments/rlhf_args.py: TeacherModelArguments, RLHFArguments.
 void read_teacher(Args& args, const Facts& facts) {
-  args.copy("teacher_model", {"teacher_model"});
-  for (const OfRollout& one : distillation_words()) args.copy(one.path, {one.key});
+  // Beside an adapter the model's own name means the model without it (rlhf_args.py: _check_teacher), which a reference
+  // is anyhow.
+  if (facts.task == "gkd" || facts.method == "full" || args.text("teacher_model") != args.text("model"))
+    args.copy("teacher_model", {"teacher_model"});
+  if (facts.task == "gkd") {
+    for (const OfRollout& one : distillation_words()) args.copy(one.path, {one.key});
+  }
   if (args.on("offload_teacher_model"))
     args.state("reference_model.offloaded", of(true), {args.find("offload_teacher_model")});
   args.copy("teacher_model_server", {"teacher_model_server"});
-  if (facts.megatron) return;
+  if (facts.megatron || facts.task != "gkd") return;
   args.reading.notes.push_back(
       "ms-swift's own loss goes over 512 tokens at a time (rlhf_trainers/gkd_loss.py): it is read as TRL's, which "
       "needs "
@@ -375,7 +377,8 @@ void read_teacher(Args& args, const Facts& facts) {
 
 void read_reference(Args& args, const Facts& facts) {
   if (facts.verb != "rlhf") return;
-  if (facts.task == "gkd") read_teacher(args, facts);
+  // rlhf_trainers/grpo_trainer.py: __init__: "setting one turns GRPO into OPD-RL".
+  if (facts.task == "gkd" || facts.task == "grpo") read_teacher(args, facts);
   const Arg* type = args.any({"tuner_type", "train_type"});
   const Arg* beta = args.find("beta");
   const bool none = (facts.task == "grpo" && beta != nullptr && beta->value.real == 0) || facts.task == "orpo" ||

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""map_jobs.py AMOUNT SEED [TYPE...] > jobs.jsonl: recorded jobs of one GPU, laid on several cards by device_map="auto" ("map-…").
+"""map_jobs.py AMOUNT SEED [further] [TYPE...] > jobs.jsonl: recorded jobs of one GPU, laid on several cards by device_map="auto" ("map-…").
 
 A type of model at a time (decoders, mixtures, hybrids and models that see): its config, batch and kernels are those of a recorded job; cards, method,
-masks, checkpoints and precision are drawn. Each job is recorded once for every card.
+masks, checkpoints and precision are drawn. Each job is recorded once for every card. With `further` as the first type all of them evaluate, have
+packed rows or learn from preferences, too ("mapf-…").
 """
 import json
 import os
@@ -15,6 +16,12 @@ import varied  # noqa: E402
 
 KEPT = ("config", "kind", "experts", "kernels", "images", "image_size", "tiles", "seq_len", "attention")
 CHECKPOINTS = ({"gradient_checkpointing": "none"}, {"gradient_checkpointing": "full", "use_reentrant": False}, {"gradient_checkpointing": "full", "use_reentrant": True})
+
+
+EVALUATED = {"evaluation": {"micro_batch": 6}}
+FURTHER = (EVALUATED, {"evaluation": {"micro_batch": 4, "batches": 3, "keep_logits": True}}, {"packing": True}, {"packing": True, "attention": "flash_attention_2"}, {"packing": True, **EVALUATED})
+PREFERENCES = ({"task": "dpo", "reference": "adapter"}, {"task": "dpo", "reference": "precomputed"}, {"task": "kto", "reference": "adapter"}, {"task": "orpo"}, {"task": "cpo"}, {"task": "simpo"},
+               {"task": "dpo", "reference": "adapter", **EVALUATED})
 
 
 def is_laid(job):
@@ -46,15 +53,19 @@ def one(kind, base, dice):
                optimizer="adamw_torch_fused", max_grad_norm=1.0, loss="default", **dice.choice(CHECKPOINTS))
     if method != "full":
         job["lora"] = {"r": 16, "alpha": 32, "dropout": 0.0, "target_modules": "all-linear"}
+    if dice.further:
+        sees = "images" in job or job.get("kind") == "vlm"
+        job.update(dice.choice(FURTHER[:2] if sees else FURTHER + PREFERENCES * (method != "full")))
     cards = dice.choice((2, 2, 3))
     for rank in range(cards):
-        yield {**job, "id": f"map-{kind}-{method}-{cards}g{rank}-{dice.seed_of}", "parallelism": {"strategy": "map", "device_map": cards, "rank": rank}}
+        yield {**job, "id": f"{'mapf' if dice.further else 'map'}-{kind}-{method}-{cards}g{rank}-{dice.seed_of}", "parallelism": {"strategy": "map", "device_map": cards, "rank": rank}}
 
 
 def main():
     amount, seed, kinds = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     dice = random.Random(seed)
-    dice.seed_of = seed
+    dice.seed_of, dice.further = seed, kinds[:1] == ["further"]
+    kinds = kinds[dice.further:]
     bases = {**varied.by_type("texts"), **varied.by_type("sights")}
     laid = {kind: [job for job in jobs if is_laid(job)] for kind, jobs in sorted(bases.items()) if not kinds or kind in kinds}
     laid = {kind: jobs for kind, jobs in laid.items() if jobs}

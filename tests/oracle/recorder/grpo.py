@@ -2,7 +2,7 @@
 
 A job says `task`: grpo or rloo, `prompt_len`, `completion_len`, `micro_batch` (answers), and where they differ from TRL's defaults `rollout`
 (transformers; vllm: a server, nothing of it is on this card), `steps_per_generation` (grad_accum), `num_iterations`, `reference` (copy,
-adapter: beta is not 0), `gather_for_generation` (ZeRO-3: ds3_gather_for_generation, true), `loss`: liger_grpo, `features` (features.py). All answers have the full length. Needs third_party/src/trl-1.9.0.
+adapter: beta is not 0), `teacher` (gkd.py; ms-swift's OPD-RL: a second model scores the answers, too), `gather_for_generation` (ZeRO-3: ds3_gather_for_generation, true), `loss`: liger_grpo, `features` (features.py). All answers have the full length. Needs third_party/src/trl-1.9.0.
 """
 import ast
 import collections
@@ -130,7 +130,7 @@ def make_trainer(model, job, reference, wrapped=None):
     settings["num_iterations"] = job.get("num_iterations", 1)
     for key, value in settings.items():
         setattr(trainer, key, value)
-    trainer.step, trainer.buffered, trainer.last_loaded = 0, None, -1
+    trainer.step, trainer.buffered, trainer.last_loaded, trainer.teacher = 0, None, -1, None
     trainer.wrapped = wrapped if wrapped is not None else model
     names = unwrapping()
     trainer.unwrap, trainer.dist = names["_unwrap_model_for_generation"], names["DistributedBackend"](trainer.accelerator)
@@ -184,6 +184,10 @@ def generate_and_score(trainer, job):
     num_items = completion_mask.sum()
     ids, mask = torch.cat([prompt_ids, completion_ids], dim=1), torch.cat([prompt_mask, completion_mask], dim=1)
     scores = trainer.score(ids, mask, c, job["micro_batch"], completion_mask, sampled)
+    if trainer.teacher is not None:
+        # ms-swift 3602360a rlhf_trainers/grpo_trainer.py: _compute_teacher_logps: the function that scores for the policy, a micro-batch at a time
+        with torch.no_grad():
+            scores["teacher_per_token_logps"] = trainer._get_per_token_logps_and_entropies(trainer.teacher, ids, mask, c, job["micro_batch"])[0]
     if job.get("features"):
         features.match(trainer, job, rows, lambda mask: padded(job, mask, right=True))
     out = {"prompt_ids": prompt_ids, "prompt_mask": prompt_mask, "completion_ids": completion_ids, "completion_mask": completion_mask,
@@ -232,7 +236,10 @@ def attach(call, model, reference, job, amp, dtypes, to_fp32):
     preferences.unwrapped(model).config.use_cache = False         # transformers 5 trainer.py: __init__
     if reference is not None and not job.get("features") and not preferences.is_parted(reference):
         prepare(reference, amp, dtypes, to_fp32)
-    call.__dict__["oracle_trainer"] = make_trainer(model, job, reference, call)
+    call.__dict__["oracle_trainer"] = trainer = make_trainer(model, job, reference, call)
+    trainer.teacher = preferences.teacher_of(preferences.unwrapped(model))
+    if trainer.teacher is not None:
+        prepare(trainer.teacher, amp, dtypes, to_fp32)
 
 
 def forward_loss(model, job, amp, dtypes, to_fp32):

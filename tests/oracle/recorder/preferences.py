@@ -120,22 +120,31 @@ def prepare(model, amp, dtypes, to_fp32):
     model.forward = forward
 
 
+def teacher_of(model):
+    return model.__dict__.get("oracle_teacher")
+
+
 def reference_of(model):
     return model.__dict__.get("oracle_reference")
 
 
 def add_reference(model, job, build):
     """A second copy of the model, as DPOTrainer.__init__ loads it: nothing freezes its parameters."""
-    if job.get("task") == "gkd":
+    teachers = []
+    if job.get("teacher"):
         import gkd
-        copy = build(gkd.teacher_job(job))
+        teachers = [build(gkd.teacher_job(job))]
+        teachers[0].eval()
+        model.__dict__["oracle_teacher"] = teachers[0]
+    if job.get("task") == "gkd":
+        copy = teachers.pop()
     elif not is_one(job) or job.get("reference", "none") != "copy" and not (job.get("features") and job["method"] == "full"):
-        return []
+        return teachers
     else:
         copy = build(job)
     copy.eval()
     model.__dict__["oracle_reference"] = copy
-    return [copy]
+    return [copy, *teachers]
 
 
 def answer_items():
