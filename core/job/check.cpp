@@ -1070,8 +1070,11 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
     add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/adapter/kind",
         "Learned prompts are modelled of causal language models alone, on samples of their own.", "lora");
   }
-  // peft 0.18 utils/other.py _prepare_prompt_learning_config: configs of Mamba and RWKV name no heads.
-  if (job.has_adapter() && job.adapter.learns_prompt() && a.ssm.width > 0 && a.ssm.heads == 0 && a.num_heads == 1) {
+  // peft 0.18 utils/other.py _prepare_prompt_learning_config: configs of Mamba and RWKV name no heads, others
+  // `attention_heads` or `n_heads`.
+  const bool unnamed = a.model_type == "xglm" || a.model_type == "mpt" || a.model_type == "dbrx" ||
+                       (a.ssm.width > 0 && a.ssm.heads == 0 && a.num_heads == 1);
+  if (job.has_adapter() && job.adapter.learns_prompt() && unnamed) {
     add(issues, "INVALID_VALUE", Severity::kError, "/adapter/kind",
         "PEFT finds no `num_attention_heads` in the config and raises a ValueError. Use \"lora\".", "lora");
   }

@@ -211,7 +211,10 @@ TEST_CASE("a head that is packed is not trained beside adapters") {
 // peft 0.18 utils/other.py: _prepare_prompt_learning_config.
 TEST_CASE("learned prompts want a config that names heads") {
   const char* const prompts = R"("method": "prompt_tuning", "adapter": {"num_virtual_tokens": 8})";
-  CHECK(says(ask(job("state-spaces/mamba-130m-hf", prompts)), "INVALID_VALUE", "/adapter/kind"));
+  for (const char* model : {"state-spaces/mamba-130m-hf", "mosaicml/mpt-7b"}) {
+    INFO(model);
+    CHECK(says(ask(job(model, prompts)), "INVALID_VALUE", "/adapter/kind"));
+  }
   CHECK(ask(job("llama-3.2-1b", prompts)).estimate);
 }
 
