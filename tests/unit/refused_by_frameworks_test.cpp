@@ -208,6 +208,18 @@ TEST_CASE("a head that is packed is not trained beside adapters") {
   CHECK(classifier(bert, "BertForSequenceClassification", "SEQ_CLS", kOlder).estimate);
 }
 
+// trl 1.9 trainer/dpo_trainer.py: accelerate's prepare_model.
+TEST_CASE("answers are compared in fp32 under autocast, whatever the job says of its outputs") {
+  const auto compared = [](const char* outputs) {
+    return ask(job("llama-3.2-1b", std::string{R"("task": "dpo", "outputs_to_fp32": )"} + outputs));
+  };
+  const Answer kept = compared("false"), converted = compared("true");
+  REQUIRE((kept.estimate && converted.estimate));
+  CHECK(kept.estimate->allocated.expected == converted.estimate->allocated.expected);
+  CHECK(says(kept, "IGNORED_OPTION", "/outputs_to_fp32"));
+  CHECK_FALSE(says(converted, "IGNORED_OPTION", "/outputs_to_fp32"));
+}
+
 // peft 0.18 utils/other.py: _prepare_prompt_learning_config.
 TEST_CASE("learned prompts want a config that names heads") {
   const char* const prompts = R"("method": "prompt_tuning", "adapter": {"num_virtual_tokens": 8})";
