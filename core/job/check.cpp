@@ -1070,6 +1070,11 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
     add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/adapter/kind",
         "Learned prompts are modelled of causal language models alone, on samples of their own.", "lora");
   }
+  // transformers 5.12 integrations/neftune.py: activate_neftune
+  if (job.neftune_noise_alpha > 0.0 && !a.facts.input_embeddings) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/neftune_noise_alpha",
+        "NEFTune asks the model for its input embeddings, and this class has none: NotImplementedError. Use 0.", "0");
+  }
   // peft 0.18 utils/other.py _prepare_prompt_learning_config: configs of Mamba and RWKV name no heads, others
   // `attention_heads` or `n_heads`.
   const bool unnamed = a.model_type == "xglm" || a.model_type == "mpt" || a.model_type == "dbrx" ||

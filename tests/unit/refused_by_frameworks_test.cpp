@@ -208,6 +208,12 @@ TEST_CASE("a head that is packed is not trained beside adapters") {
   CHECK(classifier(bert, "BertForSequenceClassification", "SEQ_CLS", kOlder).estimate);
 }
 
+TEST_CASE("no noise is added to embeddings that a class has not") {
+  const char* const noise = R"("neftune_noise_alpha": 5.0, "sequence_length": 0)";
+  CHECK(says(ask(job("facebook/wav2vec2-base", noise)), "INVALID_VALUE", "/neftune_noise_alpha"));
+  CHECK(ask(job("google/vit-base-patch16-224", noise)).estimate);
+}
+
 // trl 1.9 trainer/dpo_trainer.py: accelerate's prepare_model.
 TEST_CASE("answers are compared in fp32 under autocast, whatever the job says of its outputs") {
   const auto compared = [](const char* outputs) {
