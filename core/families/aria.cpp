@@ -235,9 +235,11 @@ Tensor features(Net& net) {
           ? net.pixel_values
           : net.tape.allocate(Shape{pieces, Dim(tower.arch.num_channels), Dim(size.height), Dim(size.width)},
                               net.weight_dtype(4), "pixel_values");
+  tower.hands_out_all = true;  // get_image_features asks for all hidden states, whichever it takes
   const Tensor last = tower.arch.program->forward(tower);
-  tower.pixel_values.reset();
+  tower.hands_out_all = false;
   Tensor made = project(net, tower, last);
+  let_tower_go(tower);
   return made;
 }
 

@@ -134,6 +134,10 @@ Tensor eager(Net& net, const Tensor& q, const Tensor& k, const Tensor& v, Dtype 
   Tensor probs = softmax(std::move(masked), dtype);
   probs = dropout(std::move(probs), net.arch.attention_dropout);
   net.attn_weights = probs;
+  // Names of the function that projects the outputs, too.
+  if (net.job.checkpointing != Checkpointing::kSelectiveCoreAttention) {
+    net.model_locals.insert(net.model_locals.end(), {matmul_result, scores, logits});
+  }
   return matmul(probs, v);
 }
 
@@ -178,8 +182,11 @@ Tensor self_attention(Net& net, Tensor hidden) {
   const auto core = [&net, k, v, dtype = x.dtype()](Tensor query) {
     return attend(net, std::move(query), k, v, dtype);
   };
+  const std::size_t held = net.model_locals.size();
   Tensor out = core_attention(net, q, core);
-  return net.matmul_linear("self_attention.dense", std::move(out), net.H, bias);
+  out = net.matmul_linear("self_attention.dense", std::move(out), net.H, bias);
+  net.model_locals.resize(held);
+  return out;
 }
 
 Tensor mlp(Net& net, Tensor hidden) {

@@ -1,6 +1,7 @@
 // Gemma 3 and PaliGemma that see: SigLIP's last hidden state, pooled or not, through one matrix.
 #include "core/families/family.hpp"
 #include "core/families/towers.hpp"
+#include "core/layers/kept_loss.hpp"
 #include "core/layers/norms.hpp"
 
 namespace tidemark {
@@ -95,7 +96,7 @@ Outputs gemma3_lm(Net& net, const Program& program, Tensor hidden) {
   Tensor logits = program.lm_head(net, std::move(hidden));
   logits = to(std::move(logits), Dtype::kFp32);
   Outputs out;
-  out.loss = shifted_cross_entropy(net, logits);
+  out.loss = kept_cross_entropy(net, logits);
   out.rest = {std::move(logits)};
   if (net.image_hidden_states.defined()) out.rest.push_back(std::move(net.image_hidden_states));
   return out;

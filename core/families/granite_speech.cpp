@@ -7,7 +7,7 @@
 #include "core/families/bart.hpp"
 #include "core/families/family.hpp"
 #include "core/families/towers.hpp"
-#include "core/layers/losses.hpp"
+#include "core/layers/kept_loss.hpp"
 #include "core/tape/ops/convolution.hpp"
 #include "core/tape/routing_ops.hpp"
 #include "core/tape/scan_ops.hpp"
@@ -271,20 +271,12 @@ Tensor head(Net& net, Tensor hidden) {
   return net.lm_head("lm_head", std::move(hidden), net.V);
 }
 
-// The class's own loss: of logits[..., :-1, :][mask != 0], in their dtype.
+// The class's own loss.
 Outputs causal(Net& net, const Program& program, Tensor hidden) {
   Outputs out;
   Tensor logits = program.lm_head(net, std::move(hidden));
   Scope in(net.tape, "loss", kHead);
-  const Dim rows(net.B.n() * (net.S.n() - 1), Symbol::kTokens);
-  Tensor shift;
-  {
-    const Tensor mask = net.tape.allocate(Shape{net.B, Dim(net.S.n() - 1)}, Dtype::kBool, "ne");
-    const Tensor places = net.tape.allocate(Shape{rows, Dim(2)}, Dtype::kInt64, "nonzero");
-    shift = index_pairs(narrow(logits, 1, 0, Dim(net.S.n() - 1)), places, places, rows);
-  }
-  const Tensor labels = net.tape.allocate(Shape{rows}, Dtype::kInt64, "index");
-  out.loss = cross_entropy(std::move(shift), labels);
+  out.loss = kept_cross_entropy(net, logits, true);
   out.rest = {std::move(logits)};
   if (net.image_hidden_states.defined()) out.rest.push_back(std::move(net.image_hidden_states));
   return out;

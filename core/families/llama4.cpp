@@ -4,7 +4,7 @@
 #include "core/families/mixtures.hpp"
 #include "core/families/towers.hpp"
 #include "core/job/defaults.hpp"
-#include "core/layers/losses.hpp"
+#include "core/layers/kept_loss.hpp"
 #include "core/layers/norms.hpp"
 #include "core/layers/rotations.hpp"
 #include "core/layers/tensor_parallel.hpp"
@@ -386,13 +386,8 @@ Outputs seeing_lm(Net& net, const Program& program, Tensor hidden) {
   }
   Tensor logits = program.lm_head(net, std::move(hidden));
   Scope in(net.tape, "loss", kSeeing);
-  const Dim rows(net.B.n() * (net.S.n() - 1));
-  const Tensor mask = net.tape.allocate(Shape{net.B, Dim(net.S.n() - 1)}, Dtype::kInt64, "shift_attention_mask");
-  const Tensor places = net.tape.allocate(Shape{rows, Dim(2)}, Dtype::kInt64, "nonzero");
-  const Tensor shifted = index_pairs(narrow(logits, 1, 0, Dim(net.S.n() - 1)), places, places, rows);
-  const Tensor labels = net.tape.allocate(Shape{rows}, Dtype::kInt64, "shift_labels");
   Outputs out;
-  out.loss = plain_cross_entropy(net, shifted);
+  out.loss = kept_cross_entropy(net, logits);
   out.rest = {std::move(logits)};
   if (net.image_hidden_states.defined()) out.rest.push_back(std::move(net.image_hidden_states));
   return out;

@@ -6,7 +6,7 @@
 #include "core/families/bart.hpp"
 #include "core/families/family.hpp"
 #include "core/families/towers.hpp"
-#include "core/layers/losses.hpp"
+#include "core/layers/kept_loss.hpp"
 
 namespace tidemark {
 namespace {
@@ -62,7 +62,9 @@ void mask_silence(Net& net, Net& tower) {
 
 void pool_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   Shape s = n.input_shapes[0];
-  s.make_contiguous();
+  s.strides[0] = s.size(1) * s.size(2);
+  s.strides[1] = 1;
+  s.strides[2] = s.size(1);  // of channels, which the pooling sees before frames
   r[0] = t.allocate(s, g[0].dtype(), "avg_pool2d_backward");
 }
 
@@ -105,12 +107,12 @@ Tensor merge(Net& net, Tensor embeds) {
   return scatter_features(net, std::move(embeds), std::move(features), kMerge);
 }
 
-// The class shifts logits itself, and drops what the attention mask leaves out: as many as all are counted.
+// The class's own loss.
 Outputs conditional_generation(Net& net, const Program& program, Tensor hidden) {
   Outputs out;
   const Tensor logits = program.lm_head(net, std::move(hidden));
   Scope in(net.tape, "loss", kLoss);
-  out.loss = shifted_cross_entropy(net, logits);
+  out.loss = kept_cross_entropy(net, logits);
   out.rest = {logits};
   return out;
 }

@@ -1081,8 +1081,16 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
     add(issues, "UNSUPPORTED_OPTION", Severity::kError, "/adapter/kind",
         "Learned prompts are modelled of causal language models alone, on samples of their own.", "lora");
   }
-  // peft 0.18 utils/other.py _prepare_prompt_learning_config: configs of Mamba and RWKV name no heads.
-  if (job.has_adapter() && job.adapter.learns_prompt() && a.ssm.width > 0 && a.ssm.heads == 0 && a.num_heads == 1) {
+  // transformers 5.12 integrations/neftune.py: activate_neftune
+  if (job.neftune_noise_alpha > 0.0 && !a.facts.input_embeddings) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/neftune_noise_alpha",
+        "NEFTune asks the model for its input embeddings, and this class has none: NotImplementedError. Use 0.", "0");
+  }
+  // peft 0.18 utils/other.py _prepare_prompt_learning_config: configs of Mamba and RWKV name no heads, others
+  // `attention_heads` or `n_heads`.
+  const bool unnamed = a.model_type == "xglm" || a.model_type == "mpt" || a.model_type == "dbrx" ||
+                       (a.ssm.width > 0 && a.ssm.heads == 0 && a.num_heads == 1);
+  if (job.has_adapter() && job.adapter.learns_prompt() && unnamed) {
     add(issues, "INVALID_VALUE", Severity::kError, "/adapter/kind",
         "PEFT finds no `num_attention_heads` in the config and raises a ValueError. Use \"lora\".", "lora");
   }

@@ -671,7 +671,14 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   const bool calm = !job.generates() || job.has_critic();
   if (job.preference != Preference::kNone && calm) job.adapter.lora_dropout = 0.0;
   if (open.keep_outputs) job.keep_outputs = habits.loop != Loop::kTrainer && !own;
-  if (open.outputs_to_fp32) job.outputs_to_fp32 = habits.loop != Loop::kByHand;
+  // trl 1.9: its trainers hand their models to accelerate, which converts what they return.
+  const bool converts = habits.loop != Loop::kByHand;
+  if (converts && job.preference != Preference::kNone && !open.outputs_to_fp32 && !job.outputs_to_fp32) {
+    issues.push_back({"IGNORED_OPTION", Severity::kWarning, "/outputs_to_fp32",
+                      "TRL's trainers run under accelerate, which converts the outputs in any case.", "true"});
+    job.outputs_to_fp32 = true;
+  }
+  if (open.outputs_to_fp32) job.outputs_to_fp32 = converts;
 }
 
 namespace {

@@ -905,14 +905,15 @@ Tensor Net::logits(Tensor x, Tensor weight, Tensor bias) {
 Tensor Net::classifier(const char* name, Tensor x_in, Dim out_features, bool bias) {
   // transformers 5.12 quantizers/base.py get_keys_to_not_convert: the output embeddings are left as they are, and what
   // the last parameter's name says: with a bias that is "….bias", which names no module.
-  const bool is_left = !bias || std::string_view{name} == "lm_head" || trains(name, "weight");
-  if (uses_bitsandbytes() && job.framework.at_least(5, 0) && !is_left) {
-    return linear(name, std::move(x_in), out_features, bias);
-  }
+  // It was packed before an adapter could save it.
+  const bool is_packed =
+      bias && std::string_view{name} != "lm_head" && job.framework.at_least(5, 0) && job.quantization.is_bitsandbytes();
+  if (uses_bitsandbytes() && is_packed) return linear(name, std::move(x_in), out_features, bias);
   Scope in(tape, name, source());
   const Tensor x = std::move(x_in);
   Base base{name, x.dim(-1), out_features, false, {}, {}};
   base.weight = declare(name, "weight", Shape{out_features, base.in_features}, ModuleKind::kLinear);
+  if (Module* module = noted(name)) module->is_quantised = is_packed;
   if (bias) base.bias = parameter(name, "bias", Shape{out_features});
   return rank_of(name) == 0 ? fake_quantised_linear(*this, x, base.weight, base.bias) : adapted_head(base, x);
 }

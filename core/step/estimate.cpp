@@ -193,14 +193,21 @@ void reach_up_to_other_gpus(const Architecture& architecture, const TrainingJob&
                       std::to_string(worst)});
 }
 
-// Texts of a batch are padded; whether its pictures are, a request does not say.
-void reach_down_to_unpadded_pictures(const Architecture& architecture, const TrainingJob& job, const Simulation& s,
-                                     Estimate& e) {
-  if (!job.padding || s.picture_tokens == 0) return;
-  TrainingJob whole = job;
-  whole.assumptions.pictures_unpadded = true;
-  const Bytes least = quick_peak(simulate(architecture, whole), lasting_workspaces(whole));
-  for (Range* range : {&e.allocated, &e.reserved, &e.device}) range->low = std::min(range->low, least);
+// Texts of a batch are padded; how much of them is, and whether its pictures are, a request does not say. Only what
+// sees or hears asks.
+void reach_down_to_other_padding(const Architecture& architecture, const TrainingJob& job, const Simulation& s,
+                                 Estimate& e) {
+  if (!job.padding || architecture.parts.empty()) return;
+  TrainingJob other = job;
+  other.assumptions.pictures_unpadded = true;
+  const Bytes workspaces = lasting_workspaces(job);
+  const Bytes less = quick_peak(s, workspaces) - quick_peak(simulate(architecture, other), workspaces);
+  if (less <= 0) return;
+  e.issues.push_back({"ASSUMED_PADDING", Severity::kNote, "/padding",
+                      "How much of a batch is padding a request does not say: the figure is of what moves most, and "
+                      "the range begins at less.",
+                      ""});
+  for (Range* range : {&e.allocated, &e.reserved, &e.device}) range->low = std::max<Bytes>(0, range->low - less);
 }
 
 }  // namespace
@@ -317,7 +324,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   }
   widen(e, coverage, w.unsplit);
   reach_up_to_workspaces(architecture, job, s, e);
-  reach_down_to_unpadded_pictures(architecture, job, s, e);
+  reach_down_to_other_padding(architecture, job, s, e);
   reach_up_to_other_gpus(architecture, job, s, options, e);
   return e;
 }

@@ -471,9 +471,10 @@ class AdapterRules : public Rules {
   void refuse_saved(const std::string& name, bool adapted) {
     if (std::exchange(refused_saved_, true)) return;
     add_error(issues_, "INVALID_VALUE", "/adapter/modules_to_save",
-              adapted ? "modules_to_save (to which a classifier's task adds its head) fits " + name +
-                            ", which gets an adapter: PEFT raises a TypeError. Name the targets, or exclude it."
-                      : name + " is quantised: its packed weight cannot be trained. Take it out of modules_to_save.");
+              "modules_to_save (to which a classifier's task adds its head) fits " + name +
+                  (adapted ? ", which gets an adapter: PEFT raises a TypeError. Name the targets, or exclude it."
+                           : ", which is quantised: torch refuses to train packed weights. Take it out, or leave the "
+                             "adapter's task_type out."));
   }
 
   void refuse_list(const std::string& name, const std::string& list) {

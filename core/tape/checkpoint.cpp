@@ -184,6 +184,23 @@ Tensor Tape::detached_leaf(Graph& inner, const Node& node, const Tensor& argumen
   return x;
 }
 
+namespace {
+
+// torch/csrc/autograd/utils/grad_layout_contract.h: a leaf's gradient lies in memory as the leaf does (features of a
+// convolution, whose channels were turned behind its places), or is copied.
+Tensor laid_out(const Shape& leaf, Tensor gradient_in) {
+  Tensor gradient = std::move(gradient_in);
+  if (!leaf.is_dense()) return gradient;
+  for (int i = 0; i < leaf.rank; ++i) {
+    if (leaf.size(i) != 1 && leaf.strides[i] != gradient.shape().strides[i]) {
+      return gradient.tape().allocate(leaf, gradient.dtype(), "new_empty_strided");
+    }
+  }
+  return gradient;
+}
+
+}  // namespace
+
 // CheckpointFunction.backward: run again with gradients, then a backward of its own.
 void Tape::checkpoint_backward(Tape& tape, Node& node, Tensor* grads, Tensor* results) {
   ReentrantCall& call = *node.call;
@@ -228,6 +245,7 @@ void Tape::checkpoint_backward(Tape& tape, Node& node, Tensor* grads, Tensor* re
     leaves[i]->grads.grow_to(1);
     results[i] = std::move(leaves[i]->grads[0]);
   }
+  if (results[0].defined()) results[0] = laid_out(restored.shape(), std::move(results[0]));
   // Behind what a module of the block holds lie the leaf and its gradient.
   const auto slot = static_cast<std::size_t>(node.instance + 1);
   if (slot < tape.held_in_modules_.size() && !tape.held_in_modules_[slot].empty()) {

@@ -198,6 +198,24 @@ TEST_CASE("old releases copy the logits as the family's own file did") {
   check(neo, "5.0", 2, 1);
 }
 
+// modeling_falcon.py FalconAttention.forward: the scores, in 16 bits, in fp32 and with the slopes, are names of the
+// function that projects the outputs as well.
+TEST_CASE("Falcon's scores with slopes are there while its attention's outputs are projected") {
+  Issues issues;
+  const Answer a = engine().answer(parse_json(
+      R"({"config": {"model_type": "falcon", "hidden_size": 2048, "num_hidden_layers": 2, "num_attention_heads": 32,
+                     "vocab_size": 4096, "bias": true, "alibi": true, "parallel_attn": false, "multi_query": false,
+                     "new_decoder_architecture": false, "tie_word_embeddings": true, "pad_token_id": 1},
+          "architecture": "FalconForSequenceClassification", "method": "lora", "precision": "amp_bf16",
+          "micro_batch_size": 3, "sequence_length": 485, "attention": "eager", "optimizer": "paged_adamw_32bit",
+          "adapter": {"r": 8, "lora_dropout": 0.1, "target_modules": ["query_key_value", "dense"],
+                      "task_type": "SEQ_CLS"}, "gpu": "A100-80GB"})",
+      "", issues));
+  REQUIRE(a.estimate);
+  // The recorder's figure, and cuBLAS's workspaces.
+  CHECK(a.estimate->allocated.expected == Approx(1403697152.0).epsilon(0.002));
+}
+
 // sentence-transformers' CrossEncoder, ms-swift's reranker: ForSequenceClassification with num_labels 1.
 TEST_CASE("a reranker is a head with one label, and each document a row of the batch") {
   const Answer ranked = ask(kLlama, R"(, "task": "reranker")");

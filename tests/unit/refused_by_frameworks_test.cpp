@@ -190,10 +190,49 @@ TEST_CASE("FSDP 1 flattens what is trained apart from what is frozen") {
   CHECK(freezes("mlp", "true").estimate);
 }
 
+// transformers 5.12 quantizers/base.py get_keys_to_not_convert leaves what the last parameter's name says, which a bias
+// ends; torch: "only Tensors of floating point dtype can require gradients" as PEFT's copy of the head is to be
+// trained.
+TEST_CASE("a head that is packed is not trained beside adapters") {
+  const auto classifier = [](const char* model, const char* head, const char* task, const char* more = "") {
+    return ask(job(model, std::string{R"("method": "qlora", "architecture": ")"} + head + R"(", "adapter": {"r": 8,)" +
+                              R"("target_modules": ["query", "q_proj"], "task_type": ")" + task + "\"}" + more));
+  };
+  constexpr const char* kSaved = "/adapter/modules_to_save";
+  const char* const bert = "bert-base-uncased";
+  CHECK(says(classifier(bert, "BertForSequenceClassification", "SEQ_CLS"), "INVALID_VALUE", kSaved));
+  CHECK(says(classifier("llama-3.2-1b", "LlamaForTokenClassification", "TOKEN_CLS"), "INVALID_VALUE", kSaved));
+  // Without a bias, and by the releases that looked for the last module.
+  CHECK(classifier("llama-3.2-1b", "LlamaForSequenceClassification", "SEQ_CLS").estimate);
+  constexpr const char* kOlder = R"(, "framework": {"name": "transformers", "version": "4.57"})";
+  CHECK(classifier(bert, "BertForSequenceClassification", "SEQ_CLS", kOlder).estimate);
+}
+
+TEST_CASE("no noise is added to embeddings that a class has not") {
+  const char* const noise = R"("neftune_noise_alpha": 5.0, "sequence_length": 0)";
+  CHECK(says(ask(job("facebook/wav2vec2-base", noise)), "INVALID_VALUE", "/neftune_noise_alpha"));
+  CHECK(ask(job("google/vit-base-patch16-224", noise)).estimate);
+}
+
+// trl 1.9 trainer/dpo_trainer.py: accelerate's prepare_model.
+TEST_CASE("answers are compared in fp32 under autocast, whatever the job says of its outputs") {
+  const auto compared = [](const char* outputs) {
+    return ask(job("llama-3.2-1b", std::string{R"("task": "dpo", "outputs_to_fp32": )"} + outputs));
+  };
+  const Answer kept = compared("false"), converted = compared("true");
+  REQUIRE((kept.estimate && converted.estimate));
+  CHECK(kept.estimate->allocated.expected == converted.estimate->allocated.expected);
+  CHECK(says(kept, "IGNORED_OPTION", "/outputs_to_fp32"));
+  CHECK_FALSE(says(converted, "IGNORED_OPTION", "/outputs_to_fp32"));
+}
+
 // peft 0.18 utils/other.py: _prepare_prompt_learning_config.
 TEST_CASE("learned prompts want a config that names heads") {
   const char* const prompts = R"("method": "prompt_tuning", "adapter": {"num_virtual_tokens": 8})";
-  CHECK(says(ask(job("state-spaces/mamba-130m-hf", prompts)), "INVALID_VALUE", "/adapter/kind"));
+  for (const char* model : {"state-spaces/mamba-130m-hf", "mosaicml/mpt-7b"}) {
+    INFO(model);
+    CHECK(says(ask(job(model, prompts)), "INVALID_VALUE", "/adapter/kind"));
+  }
   CHECK(ask(job("llama-3.2-1b", prompts)).estimate);
 }
 

@@ -1,5 +1,6 @@
 // Models that see: their parts are loaded whether or not there are pictures, and are frozen by role.
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "core/wire/json.hpp"
@@ -324,6 +325,51 @@ TEST_CASE("Qwen3-VL's table of positions is trained where pictures are seen") {
   };
   CHECK(has_state(R"(,"images_per_sample":1)"));
   CHECK_FALSE(has_state(""));
+}
+
+/// A job of which the oracle has a record, with further words.
+Answer recorded_job(const char* config, const std::string& options) {
+  Issues issues;
+  return engine().answer(parse_json(std::string{R"({"config":)"} + config + options + "}", "", issues));
+}
+
+TEST_CASE("Llama 4 leaves padding out of its loss, and the range reaches down to rows an eighth of which is padding") {
+  const Answer answer = recorded_job(
+      R"({"model_type":"llama4","architectures":["Llama4ForConditionalGeneration"],"tie_word_embeddings":false,
+          "text_config":{"model_type":"llama4_text","attention_chunk_size":512,"head_dim":64,"hidden_size":512,
+            "interleave_moe_layer_step":2,"intermediate_size":768,"intermediate_size_mlp":1536,
+            "max_position_embeddings":4096,"num_attention_heads":8,"num_experts_per_tok":1,"num_hidden_layers":4,
+            "num_key_value_heads":2,"num_local_experts":4,"use_qk_norm":true,"vocab_size":32000},
+          "vision_config":{"model_type":"llama4_vision_model","hidden_size":256,"image_size":112,
+            "intermediate_size":1024,"num_attention_heads":4,"num_hidden_layers":3,"patch_size":14,
+            "pixel_shuffle_ratio":0.5,"projector_input_dim":512,"projector_output_dim":512,"vision_output_dim":512,
+            "vision_feature_layer":-1}})",
+      R"(,"precision":"pure_bf16","micro_batch_size":2,"sequence_length":256,"padding":true,"attention":"sdpa",
+          "optimizer":"adamw_torch_fused","gpu":"A100-80GB")");
+  REQUIRE(answer.estimate);
+  // The recorder's figures: a mask of ones, and one whose last eighth is 0.
+  constexpr Bytes kOfOnes = 530771968, kEighthPadded = 520518144;
+  const Range& range = answer.estimate->allocated;
+  CHECK(std::abs(static_cast<double>(range.expected - kOfOnes)) < 0.002 * kOfOnes);
+  CHECK(range.low < kEighthPadded);
+  CHECK(std::any_of(answer.issues.begin(), answer.issues.end(),
+                    [](const Issue& issue) { return issue.code == "ASSUMED_PADDING"; }));
+}
+
+TEST_CASE("the gradient of a re-entrant checkpoint lies in memory as its input does") {
+  const Answer answer = recorded_job(
+      R"({"model_type":"idefics3","architectures":["Idefics3ForSequenceClassification"],"scale_factor":4,"num_labels":3,
+          "text_config":{"model_type":"llama","hidden_size":576,"intermediate_size":1536,"num_attention_heads":9,
+            "num_hidden_layers":6,"num_key_value_heads":3,"max_position_embeddings":8192,"rope_theta":100000,
+            "tie_word_embeddings":false,"vocab_size":49280,"pad_token_id":0},
+          "vision_config":{"model_type":"siglip_vision_model","hidden_size":768,"intermediate_size":3072,
+            "num_hidden_layers":3,"num_attention_heads":12,"patch_size":16,"image_size":512}})",
+      R"(,"precision":"pure_fp16","micro_batch_size":4,"sequence_length":826,"padding":true,"attention":"sdpa",
+          "images_per_sample":1,"image_tiles":5,"image_size":[512,512],"gradient_checkpointing":"full",
+          "use_reentrant":true,"optimizer":"adamw_torch_fused","keep_outputs":true,"gpu":"A100-80GB")");
+  REQUIRE(answer.estimate);
+  constexpr Bytes kRecorded = 1584022528;
+  CHECK(std::abs(static_cast<double>(answer.estimate->allocated.expected - kRecorded)) < 0.003 * kRecorded);
 }
 
 TEST_CASE("a map has no figure for lengths that do not hold the pictures") {
