@@ -138,13 +138,20 @@ void refuse_small_buffers(const TrainingJob& job, const Simulation& s, Issues& i
                     least});
 }
 
-// torchtitan's policy per operation keeps less than no checkpointing does and more than full: where other code stands
-// in, the range reaches there.
-void reach_up_to_all_kept(const Architecture& architecture, const TrainingJob& job, Estimate& e) {
-  TrainingJob kept = job;
-  kept.checkpointing = Checkpointing::kNone;
-  const Bytes most = quick_peak(simulate(architecture, kept), lasting_workspaces(kept));
-  for (Range* range : {&e.allocated, &e.reserved, &e.device}) range->high = std::max(range->high, most);
+// torchtitan 0.2 distributed/activation_checkpoint.py _op_sac_save_list: of a layer products of matrices stay, every
+// other one (_get_custom_policy), and what attention makes. Where other code stands in, the range reaches to all of
+// them.
+void reach_up_to_kept_products(const Architecture& architecture, const TrainingJob& job, const Simulation& s,
+                               Estimate& e) {
+  Count columns = architecture.num_layers * architecture.query_size();
+  for (const Parameter& p : s.tape->parameters()) {
+    const bool multiplies = p.instance >= 0 && p.shape.rank == 2 && !p.is_expert;
+    if (multiplies) columns += p.shape.dim(0).n() * s.plan.multiplicity(p.instance);
+  }
+  const Bytes kept = job.micro_batch_size * job.sequence_length / job.context * columns * size_of(Dtype::kBf16);
+  for (Range* range : {&e.allocated, &e.reserved, &e.device}) {
+    range->high = std::max(range->high, range->expected + kept);
+  }
 }
 
 // Which kernels of convolutions cuDNN takes, and with how much beside them, is its choice: the range ends where all
@@ -261,9 +268,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
     return e;
   }
   if (job.pipeline.is_used() && options.itemise) return estimate_pipeline(architecture, job, options);
-  Estimate e = estimate(architecture, job, simulate(architecture, job), options);
-  if (job.selective_op && !job.stand_ins.empty()) reach_up_to_all_kept(architecture, job, e);
-  return e;
+  return estimate(architecture, job, simulate(architecture, job), options);
 }
 
 Estimate estimate(const Architecture& architecture, const TrainingJob& job, const Simulation& s,
@@ -316,6 +321,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
     note_coverage(e.issues, coverage);
   }
   widen(e, coverage, w.unsplit);
+  if (job.selective_op && !job.stand_ins.empty()) reach_up_to_kept_products(architecture, job, s, e);
   reach_up_to_workspaces(architecture, job, s, e);
   reach_down_to_unpadded_pictures(architecture, job, s, e);
   reach_up_to_other_gpus(architecture, job, s, options, e);
