@@ -85,6 +85,20 @@ void note_idle_float8(const TrainingJob& job, const Simulation& s, Issues& issue
                     "none"});
 }
 
+// torch 2.14 csrc/distributed/c10d/reducer.cpp: ensure_prior_reduction_finished. transformers 5.12 trainer.py has it
+// look for them where nothing is checkpointed, and beside PEFT's models.
+void note_unreached(const TrainingJob& job, const Simulation& s, Issues& issues) {
+  const std::vector<Parameter>& all = s.tape->parameters();
+  const auto waits = [](const Parameter& p) { return p.requires_grad && p.counts && !p.reached && !p.elsewhere; };
+  const auto found = std::find_if(all.begin(), all.end(), waits);
+  if (!job.data_parallel.is_replicated() || job.is_megatron() || found == all.end()) return;
+  issues.push_back({"UNUSED_PARAMETERS", Severity::kWarning, "/parallelism/ddp/find_unused",
+                    "Some of what is trained gets no gradient here (" + std::string{found->module} +
+                        "), which DistributedDataParallel waits for: without find_unused_parameters its second step "
+                        "raises an error.",
+                    "true"});
+}
+
 // A trace lacks what code casts that asks whether autocast is on (Nemotron's _cast_if_autocast_enabled).
 void refuse_mixed_norm(const Architecture& architecture, const Simulation& s, Issues& issues) {
   if (!s.has_mixed_norm || architecture.trace != nullptr) return;
@@ -281,6 +295,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   note_idle_recomputation(job, e);
   note_all_scores(architecture, job, e);
   note_idle_float8(job, s, e.issues);
+  note_unreached(job, s, e.issues);
   refuse_too_short(job, s, e.issues);
   refuse_mixed_norm(architecture, s, e.issues);
   refuse_leaking_experts(s, e.issues);
