@@ -44,6 +44,11 @@ TEST_CASE("DDP's buckets hold one element for each gradient, beside the gradient
   CHECK(eight.estimate->phase_live[optimizer] == one.estimate->phase_live[optimizer] + kGradients);
 }
 
+// cross35422-mixed-037n: TRL's loss in chunks, which runs again in backward.
+TEST_CASE("DDP's buckets are as many whatever the loss") {
+  CHECK(held(ask(R"(, "loss": "chunked", "parallelism": {"data": 8})"), Category::kCommunication) == kGradients);
+}
+
 TEST_CASE("as views of the buckets gradients take no memory beside them, and the buckets never go") {
   const Answer views = ask(R"(, "parallelism": {"data": 8, "ddp": {"gradient_as_bucket_view": true}})");
   CHECK(held(views, Category::kCommunication) == 0);
