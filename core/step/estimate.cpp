@@ -160,7 +160,7 @@ void reach_up_to_kept_products(const Architecture& architecture, const TrainingJ
   Count columns = architecture.num_layers * architecture.query_size();
   for (const Parameter& p : s.tape->parameters()) {
     const bool multiplies = p.instance >= 0 && p.shape.rank == 2 && !p.is_expert;
-    if (multiplies) columns += p.shape.dim(0).n() * s.plan.multiplicity(p.instance);
+    if (multiplies) columns += p.elements() / p.shape.dim(1).n() * s.plan.multiplicity(p.instance);
   }
   const Bytes kept = job.micro_batch_size * job.sequence_length / job.context * columns * size_of(Dtype::kBf16);
   for (Range* range : {&e.allocated, &e.reserved, &e.device}) {
