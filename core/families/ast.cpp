@@ -3,6 +3,7 @@
 
 #include "core/families/family.hpp"
 #include "core/families/vit.hpp"
+#include "core/layers/vision.hpp"
 #include "core/tape/ops/convolution.hpp"
 
 namespace tidemark {
@@ -42,7 +43,7 @@ void inputs(Net& net) {
   net.S = Dim(net.arch.max_positions, Symbol::kSequence);
   net.T = Dim(net.B.n() * net.S.n(), Symbol::kTokens);
   const Dim mel(net.arch.conv_dims[0]), frames(net.arch.conv_dims[1]);
-  net.input_ids = net.tape.allocate(Shape{net.B, frames, mel}, net.weight_dtype(4), "input_values");
+  net.input_ids = given_pixels(net, Shape{net.B, frames, mel}, "input_values");
   if (net.arch.head == Head::kAudioClassification) class_labels(net);
 }
 

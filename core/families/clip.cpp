@@ -59,7 +59,7 @@ void pair_texts(Net& net) {
 void pair_inputs(Net& net) {
   const Dim side(net.arch.image_size), channels(net.arch.parts.front().num_channels);
   pair_texts(net);
-  net.pixel_values = net.tape.allocate(Shape{net.B, channels, side, side}, net.weight_dtype(4), "pixel_values");
+  net.pixel_values = given_pixels(net, Shape{net.B, channels, side, side});
 }
 
 namespace {

@@ -625,25 +625,10 @@ void check_output_is_left(const ModuleChoice& targets, Issues& issues) {
        ""});
 }
 
-// What the indexer chooses has no gradient, so nothing of it ever gets one.
-void check_reducer(const TrainingJob& job, bool trains_indexer, Issues& issues) {
-  if (!trains_indexer || !job.data_parallel.is_replicated()) return;
-  issues.push_back({"INVALID_VALUE", Severity::kWarning, "/parallelism",
-                    "DeepSeek-V4's indexer never gets a gradient, which DistributedDataParallel waits for: without "
-                    "find_unused_parameters it raises an error.",
-                    ""});
-}
-
-void check(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+void check(const Architecture&, const TrainingJob& job, Issues& issues) {
   const ModuleChoice& targets = job.adapter.target_modules;
   const bool adapts = job.has_adapter() && !job.adapter.learns_prompt();
   if (adapts) check_output_is_left(targets, issues);
-  const auto& kinds = architecture.layer_kinds;
-  const bool indexes = std::any_of(kinds.begin(), kinds.end(), [](auto kind) { return (kind & kAttends) == kChosen; });
-  const bool reached =
-      job.method == Method::kFull ||
-      (adapts && (names(targets, "q_b_proj") || names(targets, "kv_proj") || names(targets, "gate_proj")));
-  check_reducer(job, indexes && reached, issues);
   if (is_half(job.recipe.weights) && !job.recipe.autocast && !job.runs_deepspeed()) {
     issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/precision",
                       "DeepSeek-V4's norms stay in fp32, and linear layers of 16 bits refuse what they return. Use "

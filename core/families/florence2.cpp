@@ -361,8 +361,7 @@ void inputs(Net& net) {
   seq2seq_inputs(net);
   if (net.job.images_per_sample == 0) return;
   const Dim side(kSide), channels(net.arch.parts[kTowerPart].num_channels);
-  net.pixel_values =
-      net.tape.allocate(Shape{Dim(picture_count(net)), channels, side, side}, net.weight_dtype(4), "pixel_values");
+  net.pixel_values = given_pixels(net, Shape{Dim(picture_count(net)), channels, side, side});
 }
 
 // loss/loss_utils.py: of this class's name comes ForCausalLMLoss, which converts the logits and shifts the labels.

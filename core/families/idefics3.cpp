@@ -125,7 +125,7 @@ void inputs(Net& net) {
   if (net.job.images_per_sample == 0) return;
   const PictureSize size = picture_size(net);
   const Dim n(net.job.images_per_sample * tiles_of(net)), height(size.height), width(size.width);
-  net.pixel_values = net.tape.allocate(Shape{net.B, n, Dim(3), height, width}, net.weight_dtype(4), "pixel_values");
+  net.pixel_values = given_pixels(net, Shape{net.B, n, Dim(3), height, width});
   net.more_inputs.push_back(net.tape.allocate(Shape{net.B, n, height, width}, Dtype::kBool, "pixel_attention_mask"));
 }
 

@@ -64,7 +64,7 @@ void inputs(Net& net) {
   text_inputs(net);
   const Dim side(net.arch.image_size), channels(net.arch.num_channels);
   net.more_inputs.push_back(net.tape.allocate(Shape{net.B, net.S, Dim(kBox)}, Dtype::kInt64, "bbox"));
-  net.pixel_values = net.tape.allocate(Shape{net.B, channels, side, side}, net.weight_dtype(4), "pixel_values");
+  net.pixel_values = given_pixels(net, Shape{net.B, channels, side, side});
 }
 
 // calculate_spatial_position_embeddings: two tables of coordinates, each read twice, and two of sizes.

@@ -241,7 +241,7 @@ void next_inputs(Net& net) {
   if (net.job.images_per_sample == 0) return;
   const Dim side(net.arch.parts.front().image_size), count(picture_count(net));
   const Dim tiles(net.job.video_frames > 0 ? 1 : tiles_of(tiling(net)));
-  net.pixel_values = net.tape.allocate(Shape{count, tiles, Dim(3), side, side}, net.weight_dtype(4), "pixel_values");
+  net.pixel_values = given_pixels(net, Shape{count, tiles, Dim(3), side, side});
   if (net.job.video_frames == 0) integer_input(net, Shape{count, Dim(2)}, "image_sizes");
   if (net.arch.pictures.tokens > 0 && net.job.video_frames == 0) integer_input(net, Shape{net.B}, "batch_num_images");
 }

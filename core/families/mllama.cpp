@@ -296,8 +296,7 @@ void inputs(Net& net) {
   if (net.job.images_per_sample == 0) return;
   const Architecture& a = net.arch.parts.front();
   const Dim side(a.image_size), all(picture_count(net) * a.pictures.merge);
-  net.pixel_values =
-      net.tape.allocate(Shape{all, Dim(a.num_channels), side, side}, net.weight_dtype(4), "pixel_values");
+  net.pixel_values = given_pixels(net, Shape{all, Dim(a.num_channels), side, side});
   integer_input(net, Shape{net.B, Dim(net.job.images_per_sample)}, "aspect_ratio_ids");
   integer_input(net, Shape{all}, "aspect_ratio_mask");
   integer_input(net, Shape{net.T, Dim(net.job.images_per_sample * a.pictures.merge)}, "cross_attention_mask");

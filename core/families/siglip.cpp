@@ -40,7 +40,7 @@ constexpr const char* kClassifier =
 void inputs(Net& net) {
   if (net.arch.head == Head::kNone) return pair_inputs(net);
   const Dim side(net.arch.image_size), channels(net.arch.parts.front().num_channels);
-  net.pixel_values = net.tape.allocate(Shape{net.B, channels, side, side}, net.weight_dtype(4), "pixel_values");
+  net.pixel_values = given_pixels(net, Shape{net.B, channels, side, side});
   class_labels(net);
 }
 

@@ -150,7 +150,7 @@ Tensor attention_of(Net& net, Tensor hidden) {
   }
   q = contiguous(transpose(std::move(q), 1, 2));
   q = view(std::move(q), Shape{net.B, rows, net.Q});
-  return project(net, kOutput, "self_attn.o_proj", std::move(q), net.H);
+  return project(net, kOutput, "self_attn.o_proj", std::move(q), net.H, net.arch.attention_out_bias);
 }
 
 Tensor feed_forward(Net& net, Tensor hidden) {
@@ -378,10 +378,12 @@ const Program kProgram = {.forward = one_stack<embed, layer, final_norm>,
                           .implementation = "torchtitan",
                           .loss_of_logits = loss_of_logits};
 
-// models/{llama3, qwen3}/model/args.py: what their modules are made of.
-bool has_program(const Architecture& a) {
+// models/{llama3, qwen3}/model/args.py: what their modules are made of. A bias behind attention is its layers' own with
+// one more vector.
+bool has_program(const TrainingJob& job, const Architecture& a) {
   return (a.model_type == "llama" || a.model_type == "qwen3" || a.model_type == "qwen3_moe") &&
-         a.head == Head::kCausalLm && !a.attention_out_bias && !a.mlp_bias && a.sliding_window == 0;
+         a.head == Head::kCausalLm && !(a.attention_out_bias && job.tensor.is_used()) && !a.mlp_bias &&
+         a.sliding_window == 0;
 }
 
 // Records of mixtures are of FSDP 2 beside expert parallelism, or without; of the loop over experts there is none.
@@ -408,7 +410,7 @@ bool is_known(const TrainingJob& job) {
 }  // namespace
 
 bool as_torchtitan(const TrainingJob& job, Architecture& architecture) {
-  if (!has_program(architecture) || !is_known(job)) return false;
+  if (!has_program(job, architecture) || !is_known(job)) return false;
   if (architecture.experts.count > 0 ? !is_known_mixture(job, architecture) : job.expert > 1) return false;
   architecture.program = &kProgram;
   return true;

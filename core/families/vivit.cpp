@@ -47,7 +47,7 @@ void inputs(Net& net) {
   net.S = Dim(net.arch.max_positions, Symbol::kSequence);
   net.T = Dim(net.B.n() * net.S.n(), Symbol::kTokens);
   const Dim side(net.arch.image_size), frames(net.arch.pictures.video_frames), channels(net.arch.num_channels);
-  net.input_ids = net.tape.allocate(Shape{net.B, frames, channels, side, side}, net.weight_dtype(5), "pixel_values");
+  net.input_ids = given_pixels(net, Shape{net.B, frames, channels, side, side});
   if (net.arch.head == Head::kImageClassification) class_labels(net);
 }
 

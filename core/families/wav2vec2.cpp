@@ -8,6 +8,7 @@
 #include "core/families/wav2vec2.hpp"
 #include "core/job/module_pattern.hpp"
 #include "core/layers/losses.hpp"
+#include "core/layers/vision.hpp"
 #include "core/tape/ops/convolution.hpp"
 
 namespace tidemark {
@@ -186,7 +187,7 @@ void wave_inputs(Net& net) {
   const Count samples = wave_samples(net);
   net.S = Dim(std::max<Count>(1, frames_behind(net.arch, samples, net.arch.conv_dims.size())));
   net.T = Dim(net.B.n() * net.S.n());
-  net.input_ids = net.tape.allocate(Shape{net.B, Dim(samples)}, net.weight_dtype(3), "input_values");
+  net.input_ids = given_pixels(net, Shape{net.B, Dim(samples)}, "input_values");
   wave_labels(net);
 }
 

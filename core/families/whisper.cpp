@@ -5,6 +5,7 @@
 #include "core/families/family.hpp"
 #include "core/layers/losses.hpp"
 #include "core/layers/seq2seq.hpp"
+#include "core/layers/vision.hpp"
 #include "core/tape/ops/convolution.hpp"
 
 namespace tidemark {
@@ -41,8 +42,7 @@ bool classifies(const Net& net) {
 void whisper_inputs(Net& net) {
   net.S = Dim(net.arch.max_positions);
   net.T = Dim(net.B.n() * net.S.n());
-  net.input_ids = net.tape.allocate(Shape{net.B, Dim(net.arch.num_channels), Dim(2 * net.S.n())}, net.weight_dtype(3),
-                                    "input_features");
+  net.input_ids = given_pixels(net, Shape{net.B, Dim(net.arch.num_channels), Dim(2 * net.S.n())}, "input_features");
   if (classifies(net)) {
     net.labels = net.tape.allocate(Shape{net.B}, Dtype::kInt64, "labels");
   } else {

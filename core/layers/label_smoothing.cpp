@@ -34,7 +34,7 @@ Tensor label_smoothed_loss(Net& net, const Outputs& outputs) {
   const Tensor padding_mask = net.tape.allocate(one, Dtype::kBool, "eq");
   labels = unsqueeze(labels_like(net, logits.shape()), -1);  // clamp
   Tensor nll_loss = gather_last(log_probs, labels, Dim(1));
-  Tensor smoothed_loss = to(sum_over(log_probs, -1, true), Dtype::kFp32);
+  Tensor smoothed_loss = sum_over(log_probs, -1, true, true);
   nll_loss = masked_fill_in_place(std::move(nll_loss), padding_mask);
   smoothed_loss = masked_fill_in_place(std::move(smoothed_loss), padding_mask);
   nll_loss = mean_all(std::move(nll_loss));

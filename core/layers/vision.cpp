@@ -62,12 +62,11 @@ PictureSize own_picture_size(const Net& net) {
   return {net.arch.image_size, net.arch.image_size};
 }
 
-Tensor given_pixels(Net& net, const Shape& shape) {
-  constexpr const char* kName = "pixel_values";
+Tensor given_pixels(Net& net, const Shape& shape, const char* name) {
   const DataParallel& how = net.job.data_parallel;
   const bool casts = how.is_sharded() && is_fsdp(how.sharding) && net.job.recipe.name == "fsdp_bf16";
-  if (casts) net.pixel_values = net.tape.allocate(shape, Dtype::kFp32, kName);
-  return net.tape.allocate(shape, net.weight_dtype(shape.rank), casts ? "_to_copy" : kName);
+  if (casts) net.more_inputs.push_back(net.tape.allocate(shape, Dtype::kFp32, name));
+  return net.tape.allocate(shape, net.weight_dtype(shape.rank), casts ? "_to_copy" : name);
 }
 
 void picture_batch(Net& net, Dim tokens) {
@@ -101,8 +100,7 @@ void picture_inputs(Net& net, Dim n, PictureSize size) {
   text_inputs(net);
   if (net.job.images_per_sample == 0) return;
   const Dim channels(net.arch.parts.front().num_channels);
-  net.pixel_values =
-      net.tape.allocate(Shape{n, channels, Dim(size.height), Dim(size.width)}, net.weight_dtype(4), "pixel_values");
+  net.pixel_values = given_pixels(net, Shape{n, channels, Dim(size.height), Dim(size.width)});
 }
 
 Count tile_count(const Net& net) {

@@ -19,9 +19,9 @@ Count picture_count(const Net& net);
 
 /// The job's pictures, or the model's own, of a model of pictures alone.
 PictureSize own_picture_size(const Net& net);
-/// Pictures of such a model in its dtype. FSDP's mixed precision casts what its root is given, and fp32 weights are
+/// Pictures, or sounds, in the model's dtype. FSDP's mixed precision casts what its root is given, and fp32 weights are
 /// given fp32 pictures, which stay beside the copy as long as the batch does.
-Tensor given_pixels(Net& net, const Shape& shape);
+Tensor given_pixels(Net& net, const Shape& shape, const char* name = "pixel_values");
 /// The batch of such a model, of which each picture has so many tokens: pictures as input_ids, and labels.
 void picture_batch(Net& net, Dim tokens);
 /// Stochastic depth: a whole branch left out at random, sample by sample; the branch itself at a rate of 0.

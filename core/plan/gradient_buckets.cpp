@@ -8,7 +8,8 @@ namespace {
 // torch.distributed._DEFAULT_FIRST_BUCKET_BYTES: a small first bucket starts the reduction early.
 constexpr Bytes kFirstBucket = kMiB;
 
-/// Gradients of the model in the order in which backward finishes them: against the order of their use.
+/// Gradients of the model in the order in which backward finishes them: against the order of their use. What gets none
+/// has its place, too (torch 2.14 nn/parallel/distributed.py: _build_params_for_reducer).
 std::vector<Bytes> ready_gradients(const Tape& tape, const LayerPlan& plan) {
   const std::vector<Parameter>& parameters = tape.parameters();
   std::vector<Bytes> sizes;
@@ -16,7 +17,7 @@ std::vector<Bytes> ready_gradients(const Tape& tape, const LayerPlan& plan) {
       parameters.size(), [&](std::size_t i) { return parameters[i].instance; },
       [&](std::size_t i) {
         const Parameter& p = parameters[i];
-        if (p.reached) sizes.push_back(p.shape.numel() * size_of(p.dtype));
+        if (p.requires_grad) sizes.push_back(p.shape.numel() * size_of(p.dtype));
       });
   std::reverse(sizes.begin(), sizes.end());
   return sizes;

@@ -85,6 +85,20 @@ void note_idle_float8(const TrainingJob& job, const Simulation& s, Issues& issue
                     "none"});
 }
 
+// torch 2.14 csrc/distributed/c10d/reducer.cpp: ensure_prior_reduction_finished. transformers 5.12 trainer.py has it
+// look for them where nothing is checkpointed, and beside PEFT's models.
+void note_unreached(const TrainingJob& job, const Simulation& s, Issues& issues) {
+  const std::vector<Parameter>& all = s.tape->parameters();
+  const auto waits = [](const Parameter& p) { return p.requires_grad && p.counts && !p.reached && !p.elsewhere; };
+  const auto found = std::find_if(all.begin(), all.end(), waits);
+  if (!job.data_parallel.is_replicated() || job.is_megatron() || found == all.end()) return;
+  issues.push_back({"UNUSED_PARAMETERS", Severity::kWarning, "/parallelism/ddp/find_unused",
+                    "Some of what is trained gets no gradient here (" + std::string{found->module} +
+                        "), which DistributedDataParallel waits for: without find_unused_parameters its second step "
+                        "raises an error.",
+                    "true"});
+}
+
 // A trace lacks what code casts that asks whether autocast is on (Nemotron's _cast_if_autocast_enabled).
 void refuse_mixed_norm(const Architecture& architecture, const Simulation& s, Issues& issues) {
   if (!s.has_mixed_norm || architecture.trace != nullptr) return;
@@ -138,13 +152,20 @@ void refuse_small_buffers(const TrainingJob& job, const Simulation& s, Issues& i
                     least});
 }
 
-// torchtitan's policy per operation keeps less than no checkpointing does and more than full: where other code stands
-// in, the range reaches there.
-void reach_up_to_all_kept(const Architecture& architecture, const TrainingJob& job, Estimate& e) {
-  TrainingJob kept = job;
-  kept.checkpointing = Checkpointing::kNone;
-  const Bytes most = quick_peak(simulate(architecture, kept), lasting_workspaces(kept));
-  for (Range* range : {&e.allocated, &e.reserved, &e.device}) range->high = std::max(range->high, most);
+// torchtitan 0.2 distributed/activation_checkpoint.py _op_sac_save_list: of a layer products of matrices stay, every
+// other one (_get_custom_policy), and what attention makes. Where other code stands in, the range reaches to all of
+// them.
+void reach_up_to_kept_products(const Architecture& architecture, const TrainingJob& job, const Simulation& s,
+                               Estimate& e) {
+  Count columns = architecture.num_layers * architecture.query_size();
+  for (const Parameter& p : s.tape->parameters()) {
+    const bool multiplies = p.instance >= 0 && p.shape.rank == 2 && !p.is_expert;
+    if (multiplies) columns += p.elements() / p.shape.dim(1).n() * s.plan.multiplicity(p.instance);
+  }
+  const Bytes kept = job.micro_batch_size * job.sequence_length / job.context * columns * size_of(Dtype::kBf16);
+  for (Range* range : {&e.allocated, &e.reserved, &e.device}) {
+    range->high = std::max(range->high, range->expected + kept);
+  }
 }
 
 // Which kernels of convolutions cuDNN takes, and with how much beside them, is its choice: the range ends where all
@@ -268,9 +289,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
     return e;
   }
   if (job.pipeline.is_used() && options.itemise) return estimate_pipeline(architecture, job, options);
-  Estimate e = estimate(architecture, job, simulate(architecture, job), options);
-  if (job.selective_op && !job.stand_ins.empty()) reach_up_to_all_kept(architecture, job, e);
-  return e;
+  return estimate(architecture, job, simulate(architecture, job), options);
 }
 
 Estimate estimate(const Architecture& architecture, const TrainingJob& job, const Simulation& s,
@@ -283,6 +302,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   note_idle_recomputation(job, e);
   note_all_scores(architecture, job, e);
   note_idle_float8(job, s, e.issues);
+  note_unreached(job, s, e.issues);
   refuse_too_short(job, s, e.issues);
   refuse_mixed_norm(architecture, s, e.issues);
   refuse_leaking_experts(s, e.issues);
@@ -323,6 +343,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
     note_coverage(e.issues, coverage);
   }
   widen(e, coverage, w.unsplit);
+  if (job.selective_op && !job.stand_ins.empty()) reach_up_to_kept_products(architecture, job, s, e);
   reach_up_to_workspaces(architecture, job, s, e);
   reach_down_to_other_padding(architecture, job, s, e);
   reach_up_to_other_gpus(architecture, job, s, options, e);

@@ -49,7 +49,8 @@ void keep_buckets(Tape& t, const LayerPlan& plan, const DataParallel& ddp) {
   Scope in(t, "DistributedDataParallel", kReducer);
   t.resume_parameters_outside_layers();
   const Category category = ddp.gradient_as_bucket_view ? Category::kGradients : Category::kCommunication;
-  for (const Bytes bucket : gradient_buckets(t, plan, ddp)) t.buffer("gradient bucket", bucket, category);
+  // A loss in chunks has run again, and begun to count what lies outside the layers anew.
+  for (const Bytes bucket : gradient_buckets(t, plan, ddp)) t.further_buffer("gradient bucket", bucket, category);
 }
 
 // ms-swift 3602360a megatron/trainers/rlhf_mixin.py: prepare_model: a second GPTModel on the same GPUs. Its forward is

@@ -17,8 +17,8 @@ Tensor gather_last(Tensor x, Tensor index);  ///< x.gather(-1, index)
 Tensor stack_layers(const std::vector<Tensor>& parts, Dim rows);
 /// torch.full((…, width)).scatter_(-1, index, values), of which only the values' gradient matters: a gather.
 Tensor scatter_last(Tensor values, Tensor index, Dim width);
-/// Sum over one dimension, which stays as a one where `keep`.
-Tensor sum_over(Tensor x, int dim, bool keep);
+/// Sum over one dimension, which stays as a one where `keep`; in fp32 where `wide` (dtype=torch.float32).
+Tensor sum_over(Tensor x, int dim, bool keep, bool wide = false);
 Tensor div_in_place(Tensor a, Tensor b);                ///< a /= b: a clone of a stays for b's gradient
 Tensor masked_fill_in_place(Tensor x, Tensor mask);     ///< x.masked_fill_(mask, 0)
 Tensor index_some(Tensor x, Tensor indices, Dim rows);  ///< x[indices]: `rows` entries of the first dimension

@@ -44,12 +44,33 @@ TEST_CASE("DDP's buckets hold one element for each gradient, beside the gradient
   CHECK(eight.estimate->phase_live[optimizer] == one.estimate->phase_live[optimizer] + kGradients);
 }
 
+// cross35422-mixed-037n: TRL's loss in chunks, which runs again in backward.
+TEST_CASE("DDP's buckets are as many whatever the loss") {
+  CHECK(held(ask(R"(, "loss": "chunked", "parallelism": {"data": 8})"), Category::kCommunication) == kGradients);
+}
+
 TEST_CASE("as views of the buckets gradients take no memory beside them, and the buckets never go") {
   const Answer views = ask(R"(, "parallelism": {"data": 8, "ddp": {"gradient_as_bucket_view": true}})");
   CHECK(held(views, Category::kCommunication) == 0);
   CHECK(held(views, Category::kGradients) == kGradients);
   const auto zero_grad = static_cast<std::size_t>(Phase::kZeroGrad);
   CHECK(views.estimate->phase_live[zero_grad] == ask("").estimate->phase_live[zero_grad]);
+}
+
+// torch 2.14 nn/parallel/distributed.py: _build_params_for_reducer takes all that require a gradient. SmolVLM's tower
+// and connector get none without pictures.
+TEST_CASE("what gets no gradient has its place in DDP's buckets, and the answer says that DDP waits for it") {
+  Issues issues;
+  const Answer answer = engine().answer(parse_json(R"({"model": "HuggingFaceTB/SmolVLM-256M-Instruct",
+    "sequence_length": 512, "precision": "pure_bf16", "parallelism": {"data": 4}})",
+                                                   "", issues));
+  REQUIRE(answer.estimate);
+  const Bytes gradients = 2 * answer.estimate->parameters.trainable;
+  CHECK(held(answer, Category::kCommunication) / kMiB == gradients / kMiB);
+  const auto waits = [](const Issue& issue) { return issue.code == "UNUSED_PARAMETERS"; };
+  CHECK(std::any_of(answer.issues.begin(), answer.issues.end(), waits));
+  const Answer all = ask(R"(, "parallelism": {"data": 4})");
+  CHECK(std::none_of(all.issues.begin(), all.issues.end(), waits));
 }
 
 // docs/many-gpus.md: what is on a host is there for all GPUs that share it.

@@ -39,6 +39,14 @@ TEST_CASE("label smoothing holds four fp32 tensors as large as the logits") {
   CHECK(std::llabs(found - expected) <= expected / 100);
 }
 
+// cross35422-mixed-004n of tests/oracle/records-multi.jsonl: kept logits, log_softmax, its negative, the gradient of
+// the sum in fp32 cast to 16 bits as large as what was summed, and gather's zeros.
+TEST_CASE("the gradient of label smoothing's sum in fp32 is cast as large as the logits") {
+  const std::string kept = R"("precision": "pure_bf16", "keep_outputs": true, "micro_batch_size": 2)";
+  const Bytes expected = 5 * 2 * 2 * kVocabulary * kSequence;
+  CHECK(std::llabs(held(answered(job(kept)), Category::kLogitsLoss) - expected) <= expected / 100);
+}
+
 TEST_CASE("label smoothing takes a fused loss's place") {
   const Answer fused = ask(job(R"("loss": "liger")"));
   REQUIRE(fused.estimate);

@@ -63,6 +63,23 @@ TEST_CASE("ZeRO-2 keeps what a class itself freezes whole on every GPU") {
   CHECK(std::abs(held(e, Category::kWeights) - kRecorded) < kMiB);
 }
 
+// units-got_ocr2-acc-full, recorded: of an fp32 picture of 1024 x 1024 pixels the policy's copy is a third more.
+TEST_CASE("FSDP's mixed precision casts pictures, and the fp32 ones stay beside the copy") {
+  const Estimate e = answered(
+      R"({"schema": 1, "config": {"model_type": "got_ocr2", "architectures": ["GotOcr2ForConditionalGeneration"],
+    "image_token_index": 151859, "tie_word_embeddings": true, "text_config": {"model_type": "qwen2",
+    "vocab_size": 151860, "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 4,
+    "num_attention_heads": 16, "num_key_value_heads": 16, "max_position_embeddings": 32768,
+    "tie_word_embeddings": true}, "vision_config": {"hidden_size": 768, "num_hidden_layers": 4,
+    "num_attention_heads": 12, "image_size": 1024, "patch_size": 16, "window_size": 14,
+    "global_attn_indexes": [1, 3], "output_channels": 256, "mlp_dim": 3072}},
+    "method": "full", "precision": "fsdp_bf16", "sequence_length": 1024, "attention": "sdpa",
+    "optimizer": "adamw_torch_fused", "images_per_sample": 1, "image_size": [1024, 1024], "gpu": "A100-80GB",
+    "framework": {"name": "transformers", "version": "5.12"}, "parallelism": {"data": 4, "fsdp": "fsdp2",
+    "fsdp_mixed_precision": {"param": "bf16", "reduce": "bf16"}}})");
+  CHECK(std::abs(e.allocated.expected - 6'636'968'448) < 2 * kMiB);
+}
+
 TEST_CASE("ZeRO keeps a flat copy of all weights and one GPU's share of masters and states") {
   const Estimate e = answered(llama(4, zero(2, 8)));  // llama-3.2-1b-zero2-e6cd6b, but for its loss
   CHECK(held(e, Category::kWeights) == 1'011'912'704);

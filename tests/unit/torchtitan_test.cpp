@@ -86,6 +86,26 @@ TEST_CASE("where torchtitan's own code is not known another stands in, and the a
              "STAND_IN"));
 }
 
+// Of a layer no more than its products and attention are kept (distributed/activation_checkpoint.py:
+// _op_sac_save_list): Mistral's 53248 columns of 8192 tokens in bf16, of which the policy leaves every other product.
+TEST_CASE("where other code stands in, the policy per operation reaches to a layer's products and no further") {
+  const std::string mistral = R"("model": "mistralai/Mistral-7B-v0.1")";
+  const std::string wide = R"(, "sequence_length": 8192, "parallelism": {"data": 64, "fsdp": "fsdp2"})";
+  const Estimate kept = answered(titan("0.2.0", kOp, wide, mistral));
+  constexpr Bytes kColumns = 4096 + (4096 + 2 * 1024 + 4096) + (2 * 14336 + 4096);
+  CHECK(kept.allocated.high >= kept.allocated.expected + 32 * Bytes{8192} * 2 * kColumns);
+  CHECK(kept.allocated.high < answered(titan("0.2.0", R"("none")", wide, mistral)).allocated.expected);
+}
+
+TEST_CASE("a mixture of torchtitan's with biases is its own code's, too") {
+  const std::string mixture = R"("config": {"model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"],
+    "attention_bias": true, "head_dim": 128, "hidden_size": 1024, "intermediate_size": 3072, "moe_intermediate_size": 512,
+    "num_attention_heads": 8, "num_experts": 8, "num_experts_per_tok": 2, "num_hidden_layers": 3,
+    "num_key_value_heads": 2, "vocab_size": 32000, "decoder_sparse_step": 1, "mlp_only_layers": []})";
+  const std::string divided = R"(, "parallelism": {"data": 4, "expert": 4, "fsdp": "fsdp2"})";
+  CHECK_FALSE(says(ask(titan("0.2.2", kOp, divided, mixture)), "STAND_IN"));
+}
+
 TEST_CASE("GPUs that share a sequence divide the weights, too") {
   const Estimate shared =
       answered(titan("0.2.0", R"("full")", R"(, "parallelism": {"data": 2, "context": 4, "fsdp": "fsdp2"})"));

@@ -136,7 +136,7 @@ Tensor scatter_last(Tensor values_in, Tensor index_in, Dim width) {
   return out;
 }
 
-Tensor sum_over(Tensor x_in, int dim, bool keep) {
+Tensor sum_over(Tensor x_in, int dim, bool keep, bool wide) {
   const Tensor x = std::move(x_in);
   Tape& t = x.tape();
   const int d = dim < 0 ? x.shape().rank + dim : dim;
@@ -151,7 +151,7 @@ Tensor sum_over(Tensor x_in, int dim, bool keep) {
   }
   s.make_contiguous();
   // On autocast's fp32 list (autocast_mode.h: sum).
-  const bool wide = t.autocast() && is_half(x.dtype());
+  wide = wide || (t.autocast() && is_half(x.dtype()));
   Tensor out = t.allocate(s, wide ? Dtype::kFp32 : x.dtype(), "sum");
   t.attach(n, out);
   return out;
