@@ -116,7 +116,10 @@ export interface Job {
   value_model?: null;
   /** Answers that are generated and scored at a time (PPO). Unit: answers. @default 64 */
   local_rollout_forward_batch_size?: number | null;
-  /** Catalog id or alias of the model to distil from; absent: the model itself. */
+  /**
+   * Catalog id or alias of the model to distil from (gkd; absent: the model itself), or that scores generated answers
+   * (grpo; absent: none does).
+   */
   teacher_model?: string | null;
   /** Its config.json. */
   teacher_config?: object | null;

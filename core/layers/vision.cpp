@@ -122,7 +122,11 @@ Tensor language_head(Net& net, Tensor hidden) {
 }
 
 Declared::Declared(Net& net, bool declared)
-    : tape_(net.tape), declared_(declared), grad_before_(net.tape.grad_enabled()), stopped_before_(net.tape.stopped()) {
+    : tape_(net.tape),
+      declared_(declared),
+      grad_before_(net.tape.grad_enabled()),
+      stopped_before_(net.tape.stopped()),
+      card_before_(net.tape.card()) {
   if (!declared_) return;
   tape_.set_stopped(true);
   tape_.set_grad_enabled(false);
@@ -132,6 +136,7 @@ Declared::~Declared() {
   if (!declared_) return;
   tape_.set_stopped(stopped_before_);
   tape_.set_grad_enabled(grad_before_);
+  tape_.go_to_card(card_before_);
 }
 
 Tensor scatter_features(Net& net, Tensor embeds_in, Tensor features_in, const char* source) {

@@ -61,6 +61,7 @@ class Declared {
  private:
   Tape& tape_;
   bool declared_, grad_before_, stopped_before_;
+  std::int16_t card_before_;
 };
 
 /// inputs_embeds.masked_scatter(input_ids == image_token_id, features): `features` has a row for each placeholder.

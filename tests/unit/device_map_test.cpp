@@ -270,6 +270,26 @@ TEST_CASE("a reference that would lie on all GPUs of a device_map, too, is refus
   CHECK(answers(R"({"precompute": true})"));
 }
 
+// tests/oracle/records-multi.jsonl, mapf-internvl-lora-3g1-35431: the tower of a model that reads texts.
+TEST_CASE("a GPU whose modules nothing runs has what was loaded to it") {
+  const Answer answer = ask_catalog(R"({"config": {"model_type": "internvl",
+      "architectures": ["InternVLForConditionalGeneration"], "downsample_ratio": 0.5, "image_token_id": 151667,
+      "tie_word_embeddings": true,
+      "text_config": {"model_type": "qwen2", "hidden_size": 896, "intermediate_size": 4864, "num_attention_heads": 14,
+        "num_hidden_layers": 8, "num_key_value_heads": 2, "vocab_size": 151674, "max_position_embeddings": 32768,
+        "tie_word_embeddings": true},
+      "vision_config": {"model_type": "internvl_vision", "hidden_size": 1024, "intermediate_size": 4096,
+        "num_attention_heads": 16, "num_hidden_layers": 4, "image_size": [448, 448], "patch_size": [14, 14],
+        "attention_bias": true, "use_qk_norm": false, "use_absolute_position_embeddings": true,
+        "use_mask_token": false, "use_mean_pooling": true, "layer_scale_init_value": 0.1}},
+    "method": "lora", "precision": "bf16_amp", "micro_batch_size": 2, "sequence_length": 1152, "padding": true,
+    "adapter": {"rank": 16, "target_modules": "all-linear"}, "parallelism": {"device_map": 3, "rank": 1}})");
+  REQUIRE(answer.estimate);
+  constexpr Bytes kWeights = 56529664 * 2 + 1288192 * 4;
+  CHECK(answer.estimate->allocated.expected >= kWeights * 0.99);
+  CHECK(answer.estimate->allocated.expected <= 119380480);
+}
+
 TEST_CASE("layers of a device_map get copies of masks that lie on another GPU") {
   const Estimate full = on(R"(, "method": "lora", "micro_batch_size": 2, "parallelism": {"device_map": 2})");
   const Estimate padded =
