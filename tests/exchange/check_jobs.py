@@ -212,7 +212,7 @@ JOBS = [
       "--pretrained_model_name_or_path=stabilityai/stable-diffusion-xl-base-1.0 --instance_data_dir=dogs --instance_prompt=dog --train_batch_size=2 "
       "--with_prior_preservation --class_data_dir=class --class_prompt=dog\n"}, {"micro_batch_size": 4}, []),
     ("a teacher beside GRPO", {"run.sh": GRPO + "--max_length 1024 --reward_funcs accuracy --teacher_model Qwen/Qwen2.5-32B\n"},
-     {}, ["UNSUPPORTED_OPTION"]),
+     {"task": "grpo", "teacher_model": "Qwen/Qwen2.5-32B"}, []),
     ("answers that Axolotl compares by their features", {"a.yaml": SHARDED + "rl: ebft\nadapter: lora\nlora_target_linear: true\nebft:\n  feature_layers: [0.5, 0.75]\n"
       "trl:\n  num_generations: 4\n  max_completion_length: 128\n"},
      {"task": "grpo", "feature_layers": 2, "num_generations": 4, "max_completion_length": 128}, []),

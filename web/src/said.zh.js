@@ -732,7 +732,10 @@ export default [
     "Of models that see, the preferences of DPO and KTO are modelled, answers that they generate, distillation, and rewards of texts alone: TRL's RewardTrainer takes no pictures.",
     "对于能看图的模型，偏好训练中只有 DPO 和 KTO、在生成的回答上训练、蒸馏以及纯文本的奖励模型已建模：TRL 的 RewardTrainer 不接受图片。",
   ],
-  ["A teacher is modelled that is a causal language model of text.", "只有纯文本因果语言模型的教师模型已建模。"],
+  [
+    "A teacher is modelled that is a causal language model of text, or that sees as the student does: of one model type.",
+    "教师模型须是纯文本的因果语言模型，或与学生同一类型、同样能看图。",
+  ],
   [
     "TRL's GKDTrainer refuses this: the vocabulary of the teacher has {1} tokens, that of the student {2}.",
     "TRL 的 GKDTrainer 会拒绝：教师的词表有 {1} 个 token，学生的有 {2} 个。",
@@ -741,6 +744,35 @@ export default [
   [
     "A teacher is modelled on one GPU, and under DistributedDataParallel, DeepSpeed's ZeRO and FSDP.",
     "教师模型在单块 GPU 上以及在 DistributedDataParallel、DeepSpeed 的 ZeRO 和 FSDP 下已建模。",
+  ],
+  [
+    "How much of a batch is padding a request does not say: the figure is of what moves most, and the range begins at less.",
+    "请求没有说明一批里有多少填充：数值按移动最多的情形给出，区间下端更低。",
+  ],
+  [
+    "Some of what is trained gets no gradient here ({1}), which DistributedDataParallel waits for: without find_unused_parameters its second step raises an error.",
+    "这里有一部分被训练的参数得不到梯度（{1}），而 DistributedDataParallel 会等它：不开 find_unused_parameters，第二步就会报错。",
+  ],
+  [
+    "NEFTune asks the model for its input embeddings, and this class has none: NotImplementedError. Use 0.",
+    "NEFTune 需要模型的输入嵌入，而这个类没有：NotImplementedError。请用 0。",
+  ],
+  [
+    "TRL's trainers run under accelerate, which converts the outputs in any case.",
+    "TRL 的训练器在 accelerate 下运行，输出总会被转换。",
+  ],
+  [
+    'Of those that generate answers ms-swift\'s GRPO has a teacher (framework.name "ms_swift").',
+    '在生成回答的训练中，只有 ms-swift 的 GRPO 有教师模型（framework.name 为 "ms_swift"）。',
+  ],
+  ["{1} compares at least 2 answers of a prompt.", "{1} 至少要比较同一提示的 2 个回答。"],
+  [
+    "A copy of the model that is laid on several GPUs, too, is not modelled. Precompute its log probabilities, or train an adapter, beside which no copy is needed.",
+    "参考模型的副本也分层放在多块 GPU 上，这种情形未建模。请预先算好它的对数概率，或训练适配器，那样不需要副本。",
+  ],
+  [
+    "device_map is modelled for full training, LoRA and QLoRA, without an optimizer in backward.",
+    "device_map 对全参训练、LoRA 和 QLoRA 已建模，不含反向中的优化器步。",
   ],
   [
     "A teacher on another machine, of which the likeliest tokens alone come, is not modelled.",
