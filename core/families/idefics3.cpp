@@ -46,7 +46,7 @@ Tensor tower(Net& net) {
   Tensor hidden = embeddings(net);
   // Where no picture of the batch is padded all places are seen, and sdpa's mask is dropped (masking_utils.py
   // _ignore_bidirectional_mask_sdpa).
-  if (!net.job.assumptions.pictures_unpadded) make_bidirectional_mask(net, hidden);
+  if (!net.job.assumptions.other_padding) make_bidirectional_mask(net, hidden);
   hidden = net.layers({"vision_model.encoder.layers", net.arch.num_layers, clip_layer}, std::move(hidden));
   hidden = net.layer_norm("vision_model.post_layernorm", std::move(hidden));
   net.shared.causal_mask.reset();
@@ -232,7 +232,7 @@ Tensor resampled_features(Net& net) {
     // No latent is padding.
     const bool eager = net.job.attention == AttentionKernel::kEager;
     const Dim keys(latents.n() + context.size(1));
-    const bool has_mask = !net.job.assumptions.pictures_unpadded;
+    const bool has_mask = !net.job.assumptions.other_padding;
     if (has_mask) resampler.shared.causal_mask = bidirectional_mask(resampler, x, eager, latents, keys);
   }
   resampler.model_locals = {std::move(context)};

@@ -503,7 +503,7 @@ struct LoraKernels {
 /// What a second replay takes for true, to find an end of the range.
 struct Assumptions {
   bool convolution_workspaces = false;  ///< cuDNN's, as large as were measured
-  bool pictures_unpadded = false;       ///< all of a batch are of one size, and their mask is dropped
+  bool other_padding = false;           ///< a row's last eighth is padding, and pictures, all of one size, have no mask
 
   bool operator==(const Assumptions&) const = default;
   std::partial_ordering operator<=>(const Assumptions&) const = default;

@@ -14,7 +14,7 @@ Tensor kept_cross_entropy(Net& net, Tensor logits_in, bool masked) {
   const Tensor logits = std::move(logits_in);
   Tape& t = net.tape;
   const Count others = net.S.n() - 1;
-  const bool drops = net.job.padding && net.job.assumptions.pictures_unpadded;
+  const bool drops = net.job.padding && net.job.assumptions.other_padding;
   const Count kept = drops ? others - std::max<Count>(1, net.S.n() / 8) : others;
   const Dim rows(net.B.n() * std::max<Count>(kept, 1), Symbol::kTokens);
   Tensor shift;

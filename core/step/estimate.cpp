@@ -220,7 +220,7 @@ void reach_down_to_other_padding(const Architecture& architecture, const Trainin
                                  Estimate& e) {
   if (!job.padding || architecture.parts.empty()) return;
   TrainingJob other = job;
-  other.assumptions.pictures_unpadded = true;
+  other.assumptions.other_padding = true;
   const Bytes workspaces = lasting_workspaces(job);
   const Bytes less = quick_peak(s, workspaces) - quick_peak(simulate(architecture, other), workspaces);
   if (less <= 0) return;

@@ -213,6 +213,8 @@ JOBS = [
       "--with_prior_preservation --class_data_dir=class --class_prompt=dog\n"}, {"micro_batch_size": 4}, []),
     ("a teacher beside GRPO", {"run.sh": GRPO + "--max_length 1024 --reward_funcs accuracy --teacher_model Qwen/Qwen2.5-32B\n"},
      {"task": "grpo", "teacher_model": "Qwen/Qwen2.5-32B"}, []),
+    ("LLaMA-Factory's own loop", {"v1.yaml": "model: Qwen/Qwen3-4B\nmodel_class: llm\npeft_config:\n  name: lora\ntrain_dataset: data/v1_sft_demo.yaml\n"
+                                               "micro_batch_size: 1\ncutoff_len: 2048\n"}, {}, ["UNKNOWN_FORMAT"]),
     ("answers that Axolotl compares by their features", {"a.yaml": SHARDED + "rl: ebft\nadapter: lora\nlora_target_linear: true\nebft:\n  feature_layers: [0.5, 0.75]\n"
       "trl:\n  num_generations: 4\n  max_completion_length: 128\n"},
      {"task": "grpo", "feature_layers": 2, "num_generations": 4, "max_completion_length": 128}, []),

@@ -935,6 +935,10 @@ export default [
   ],
   // Files that nothing recognises.
   ['"{1}" is empty.', "“{1}” 是空文件。"],
+  [
+    "{1} is for LLaMA-Factory's own loop (v1), which is not modelled. What its Trainer reads is.",
+    "{1} 属于 LLaMA-Factory 自己的训练循环（v1），未建模；其 Trainer 读的配置可以。",
+  ],
   ["{1} looks like none of the formats that are read.", "{1} 不像任何能读取的格式。"],
   [
     "Nothing here trains: {1}. Estimates are of training: hand over the command or the file that trains the model.",
