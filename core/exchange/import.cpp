@@ -23,10 +23,6 @@ std::string why_unknown(const Look& look) {
     return name + " cannot be read as JSON. Line " + std::to_string(look.document.error_line) + ": " +
            look.document.error;
   }
-  // src/llamafactory/v1/config: arguments of a loop that is no transformers Trainer.
-  if (look.has("model") && look.has("train_dataset") && look.has("cutoff_len")) {
-    return name + " is for LLaMA-Factory's own loop (v1), which is not modelled. What its Trainer reads is.";
-  }
   return name + " looks like none of the formats that are read.";
 }
 

@@ -51,7 +51,7 @@ class Walker {
     if (!peak_plays_.empty()) count_sites();
     // A card of a device_map whose modules are not run has what was loaded.
     if (result_.peak == 0) result_.peak = allocated();
-    if (result_.first_peak <= 0) result_.first_peak = result_.peak;
+    if (result_.first_peak == 0) result_.first_peak = result_.peak;
     auto& moments = result_.moments;
     moments.insert(moments.begin() + static_cast<std::ptrdiff_t>(peak_place_), peak_moments_.begin(),
                    peak_moments_.end());

@@ -256,7 +256,7 @@ TEST_CASE("what is laid on GPUs evaluates, has packed rows and learns from prefe
   CHECK(kept[1].allocated == by_loss[1].allocated);
   CHECK(on(laid + R"(, "packing": true, "attention": "flash_attention_2")").ranks.size() == 2);
   const Estimate pairs = on(laid + R"(, "task": "dpo")");
-  // Half of the sequence's tokens lie in each of a pair's answers at most: twice the rows.
+  // Two answers to each prompt, in rows of their own.
   CHECK(pairs.ranks[1].allocated > plain.ranks[1].allocated);
 }
 

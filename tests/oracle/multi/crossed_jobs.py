@@ -59,8 +59,6 @@ def tpfsdp():
     n = C((1, 2, 4))
     t = C((2, 4))
     p = {'strategy': 'tp', 'tensor': t, 'sequence_parallel': C((True, True, False)) if n > 1 else True, 'loss_parallel': C((True, False))}
-    if j['config']['model_type'] in ('qwen3',):
-        pass
     if n > 1:
         p.update(data=n, reshard_after_forward=C((True, False)), groups=C(('root', 'separate')))
         if C((1, 1, 0)):
