@@ -105,6 +105,12 @@ std::string trained_class(const Value& config, const Request& request) {
   return class_of(config, request, type == nullptr ? std::string_view{} : type->class_name);
 }
 
+/// A group of answers is scored by a model where one is named; functions do it elsewhere.
+bool is_scored_by_model(const Request& request, const TrainingJob& job) {
+  const bool groups = job.preference == Preference::kGrpo || job.preference == Preference::kRloo;
+  return groups && !job.is_megatron() && (request.judge_config.is_object() || !request.judge.empty());
+}
+
 /// What scores answers, and a copy of it that learns what they earn (trl 1.9 experimental/ppo: reward_model_path).
 void take_judge(const Catalog& catalog, const Request& request, const Value& own, Architecture& policy,
                 TrainingJob& job, Issues& issues) {
@@ -564,7 +570,10 @@ Understood Estimator::resolve(const Asked& asked) const {
     take_teacher(catalog_, request, answer.architecture, issues);
     if (answer.architecture.teacher == nullptr) return question;
   }
-  if (answer.job.has_judge()) {
+  const bool scored = is_scored_by_model(request, answer.job);
+  if (scored && answer.job.data_parallel.is_sharded()) {
+    answer.job.not_counted.emplace_back("a reward model beside weights that GPUs divide");
+  } else if (scored || answer.job.has_judge()) {
     take_judge(catalog_, request, request.config.is_object() ? request.config : question.model->config,
                answer.architecture, answer.job, issues);
     if (answer.architecture.judge == nullptr) return question;

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "core/job/check_own_loop.hpp"
 #include "core/job/check_packed.hpp"
 #include "core/job/default_loss.hpp"
 #include "core/job/defaults.hpp"
@@ -604,10 +605,6 @@ void check_critic(const Architecture& a, const TrainingJob& job, Issues& issues)
     refuse("/task", "PPO is modelled as TRL's own scripts run it; what " + job.framework.name +
                         " makes of it is other code, of which there is no record.");
   }
-  const Architecture& judge = *a.judge;
-  if (judge.language != nullptr || judge.head != Head::kSequenceClassification || judge.num_decoder_layers > 0) {
-    refuse("/reward_model", "A reward model is modelled that is a decoder of text with a score per sequence.");
-  }
   if (a.num_decoder_layers > 0) refuse("/task", "PPO is modelled of decoders.");
   if (job.gpus() > 1 || job.is_megatron()) {
     refuse("/parallelism", "PPO is modelled on one GPU: no record holds its four models on several.");
@@ -630,11 +627,6 @@ void check_pairs(const Architecture& a, const TrainingJob& job, Issues& issues) 
   if (job.framework.name != "trl" && job.framework.name != "transformers") {
     refuse("/task", "Online DPO is modelled as TRL's own trainer runs it; what " + job.framework.name +
                         " makes of it is other code, of which there is no record.");
-  }
-  if (const Architecture* judge = a.judge.get(); judge != nullptr) {
-    if (judge->language != nullptr || judge->head != Head::kSequenceClassification || judge->num_decoder_layers > 0) {
-      refuse("/reward_model", "A reward model is modelled that is a decoder of text with a score per sequence.");
-    }
   }
   if (a.num_decoder_layers > 0) refuse("/task", "Online DPO is modelled of decoders.");
   if (job.gpus() > 1 || job.is_megatron()) {
@@ -689,6 +681,11 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
     check_features(a, job, issues);
     if (job.offload.activations)
       refuse("/offload/activations", "Generated answers are modelled without offloaded activations.");
+  }
+  const Architecture* judge = a.judge.get();
+  if (judge != nullptr &&
+      (judge->language != nullptr || judge->head != Head::kSequenceClassification || judge->num_decoder_layers > 0)) {
+    refuse("/reward_model", "A reward model is modelled that is a decoder of text with a score per sequence.");
   }
   if (job.has_critic() && a.judge != nullptr) check_critic(a, job, issues);
   if (job.generates_pairs()) check_pairs(a, job, issues);
@@ -1057,6 +1054,7 @@ void check_chosen_layers(const Architecture& a, const TrainingJob& job, Issues& 
 
 void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) {
   if (job.method == Method::kQlora) check_packed(a, job, issues);
+  check_own_loop(a, job, issues);
   check_flash(a, job, issues);
   check_scaler(job, issues);
   // transformers 5.12 modeling_llama.py rotate_half: the halves of an odd head do not fit together again.

@@ -20,6 +20,7 @@ enum class Loading : std::uint8_t {
   kHalf,            ///< bf16, or fp16 under fp16=True
   kCheckpointHalf,  ///< the checkpoint's dtype, fp32 ones as half
   kTrainedWide,     ///< half, but what is trained becomes fp32
+  kFullWide,        ///< as from_pretrained does beside adapters, else fp32; nobody autocasts
 };
 
 /// Who runs the step.
@@ -52,6 +53,8 @@ constexpr Habits kHabits[] = {
     {"axolotl", Loading::kHalf, Loop::kTrainer, Reentrant::kAlways},
     // LLaMA-Factory model/adapter.py: trainable parameters are cast to fp32; hparams/model_args.py: use_reentrant_gc.
     {"llama_factory", Loading::kTrainedWide, Loop::kTrainer, Reentrant::kAlways},
+    // LLaMA-Factory ff6d4d12 src/llamafactory/v1/core/model_engine.py: _init_model; core/base_trainer.py: __init__.
+    {"llama_factory_v1", Loading::kFullWide, Loop::kByHand, Reentrant::kNever},
     // ms-swift arguments/sft_args.py: torch_dtype of the checkpoint, fp32 becomes bf16; bf16 and fp16 flags follow it.
     {"ms_swift", Loading::kCheckpointHalf},
     // autotrain trainers/clm: AutoModelForCausalLM.from_pretrained without a dtype, transformers' Trainer.
@@ -118,6 +121,9 @@ Chosen loaded(const Habits& habits, const TrainingJob& job, std::optional<Dtype>
       // LLaMA-Factory model/adapter.py: init_adapter.
       if (job.optimizer == "badam") return {half, "llama_factory casts nothing beside BAdam"};
       return {Dtype::kFp32, "llama_factory casts what is trained to fp32"};
+    case Loading::kFullWide:
+      if (adapters) return transformers_loads(job, checkpoint);
+      return {Dtype::kFp32, "LLaMA-Factory's own loop trains fp32 weights"};
   }
   return {};
 }
@@ -176,6 +182,22 @@ void take_mixed_precision(Dtype weights, Dtype half, TrainingJob& job) {
   job.recipe = adapters ? recipe_of(weights, std::nullopt) : *named_recipe("fsdp_bf16");
 }
 
+/// LLaMA-Factory ff6d4d12 src/llamafactory/v1: bf16, true unless stated, is a word for
+/// plugins/trainer_plugins/distributed/fsdp2.py alone (get_mp_policy).
+void settle_full_wide(std::optional<Dtype> half, TrainingJob& job, Chosen& chosen) {
+  job.recipe = recipe_of(chosen.weights, std::nullopt);
+  const DataParallel& data = job.data_parallel;
+  if (!half || !data.is_sharded() || data.sharding != Sharding::kFsdp2) {
+    chosen.why += "; without FSDP 2 nothing autocasts";
+    return;
+  }
+  Fsdp& fsdp = job.data_parallel.fsdp;
+  if (!fsdp.param) fsdp.param = half;
+  if (!fsdp.reduce) fsdp.reduce = Dtype::kFp32;
+  if (chosen.weights == Dtype::kFp32) job.recipe = *named_recipe("fsdp_bf16");
+  chosen.why += "; under FSDP 2 it gathers " + std::string{name_of(*half)};
+}
+
 void settle_precision(const LeftOpen& open, const Habits& habits, std::optional<Dtype> checkpoint, TrainingJob& job,
                       Issues& issues) {
   const std::optional<Dtype> autocast = autocast_of(open, job);
@@ -188,7 +210,9 @@ void settle_precision(const LeftOpen& open, const Habits& habits, std::optional<
     chosen = {Dtype::kFp32, "the loss scaling of fp16 refuses 16-bit gradients"};
   }
   job.recipe = recipe_of(chosen.weights, autocast);
-  if (job.is_megatron()) {
+  if (habits.loading == Loading::kFullWide) {
+    settle_full_wide(autocast, job, chosen);
+  } else if (job.is_megatron()) {
     job.recipe = *named_recipe("megatron_bf16");
     chosen.why = "Megatron-LM trains in bf16 with fp32 gradients and master weights";
   } else if (job.data_parallel.is_sharded() && job.data_parallel.sharding >= Sharding::kZero1) {
@@ -203,7 +227,7 @@ void settle_precision(const LeftOpen& open, const Habits& habits, std::optional<
   }
   std::string message =
       "Precision is left to the framework: " + in_words(job.recipe) + " (" + job.recipe.name + "), as " + chosen.why;
-  if (!open.bf16 && !open.fp16) message += ", under bf16=True";
+  if (!open.bf16 && !open.fp16 && habits.loading != Loading::kFullWide) message += ", under bf16=True";
   issues.push_back({"CHOSEN_PRECISION", Severity::kNote, "/precision", message + ".", ""});
 }
 
@@ -271,6 +295,8 @@ void settle_torchtitan(const LeftOpen& open, TrainingJob& job) {
 /// reshard_after_forward as the layers did. It is settled whatever divides the model: advice may come to FSDP 2.
 void settle_accelerate(const Habits& habits, TrainingJob& job, Issues& issues) {
   constexpr int kGroups = date_of(2026, 6, 11);
+  // plugins/trainer_plugins/distributed/fsdp2.py prepare_model: what reshard_after_forward says is for the root, too.
+  if (runs_llama_factory_v1(job)) job.data_parallel.fsdp.groups = FsdpGroups::kReshardedRoot;
   if (habits.loop == Loop::kByHand || job.is_megatron()) return;
   const Framework& framework = job.framework;
   const bool old = framework.date > 0 ? framework.date < kGroups : !framework.at_least(5, 0);
@@ -670,7 +696,7 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   // disable_dropout is True unless set, in all trainers of preferences but those that generate.
   const bool calm = !job.generates() || job.has_critic();
   if (job.preference != Preference::kNone && calm) job.adapter.lora_dropout = 0.0;
-  if (open.keep_outputs) job.keep_outputs = habits.loop != Loop::kTrainer && !own;
+  if (open.keep_outputs) job.keep_outputs = habits.loop != Loop::kTrainer && !own && !runs_llama_factory_v1(job);
   // trl 1.9: its trainers hand their models to accelerate, which converts what they return.
   const bool converts = habits.loop != Loop::kByHand;
   if (converts && job.preference != Preference::kNone && !open.outputs_to_fp32 && !job.outputs_to_fp32) {

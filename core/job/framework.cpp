@@ -90,6 +90,10 @@ bool is_date(std::string_view text) {
   return text.size() >= 4 && text.substr(0, 2) == "20" && std::isdigit(static_cast<unsigned char>(text[3])) != 0;
 }
 
+bool runs_llama_factory_v1(const TrainingJob& job) {
+  return job.framework.name == "llama_factory_v1";
+}
+
 bool runs_sd_scripts(const TrainingJob& job) {
   return job.framework.name == "sd_scripts";
 }

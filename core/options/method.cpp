@@ -36,6 +36,7 @@ void method(Request& r, const OptionValue& v) {
 }
 
 constexpr std::string_view kTaught = "gkd,grpo";
+constexpr std::string_view kScored = "ppo,online_dpo,grpo,rloo";
 constexpr std::string_view kWithReference = "dpo,kto,bco,grpo,rloo,ppo,online_dpo";
 constexpr std::string_view kGenerated = "grpo,rloo";
 constexpr std::string_view kRolledOut = "grpo,rloo,gkd";
@@ -240,14 +241,14 @@ constexpr Option kOptions[] = {
     text(
         "reward_model", "null", "Reward model",
         "Catalog id or alias of the model that scores answers, of which PPO's value model is another copy; absent: the "
-        "model itself with a score in the place of its head.")
+        "model itself with a score in the place of its head (ppo, online_dpo), or functions alone (grpo, rloo).")
         .from("models")
         .known_as("reward_model_path")
-        .when("task", "ppo,online_dpo")
+        .when("task", kScored)
         .further()
         .sets([](Request& r, const OptionValue& v) { r.judge = v.text; }),
     of_type(OptionType::kDocument, "reward_config", "null", "Reward model's configuration", "Its config.json.")
-        .when("task", "ppo,online_dpo")
+        .when("task", kScored)
         .further()
         .sets([](Request& r, const OptionValue& v) { r.judge_config = *v.document; }),
     flag("reward_functions", false, "Reward functions", "Functions alone score the answers: no reward model is there.")

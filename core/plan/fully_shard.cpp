@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/job/defaults.hpp"
+#include "core/job/framework.hpp"
 #include "core/job/mixed_precision.hpp"
 #include "core/plan/tensor_shards.hpp"
 
@@ -71,6 +72,7 @@ FullyShard::FullyShard(Tape& tape, const Architecture& architecture, const Train
       reshard_to_(how_.fsdp.reshard_to == how_.shards() ? 0 : how_.fsdp.reshard_to),
       reference_(reference),
       root_layers_(unwrapped_layers(architecture, job)),
+      leaves_apart_(runs_llama_factory_v1(job) && job.has_adapter()),
       accelerate_(fsdp_groups(job) == FsdpGroups::kAccelerate && !shares_among_units(architecture)) {}
 
 // -- who holds what -------------------------------------------------------------------------------------------------
@@ -154,6 +156,7 @@ std::size_t FullyShard::unit_of_parameter(std::size_t index) const {
   const std::size_t tail = units_.size() - 1;
   if (!accelerate_) {
     if (static_cast<std::int32_t>(index) == embedding_) return tail - 1;
+    if (runs_llama_factory_v1(job_)) return kRoot;
     return index > first_in_layers_ && !p.is_embedding ? tail : kRoot;
   }
   // get_input_embeddings alone: a table beside it (Gemma 4's of each layer) is the root's.
@@ -187,7 +190,10 @@ void FullyShard::collect() {
   std::int16_t last = -1;
   for (std::size_t i = 0; i < parts_.size(); ++i) last = std::max(last, tape_.parameters()[i].instance);
   const bool separate = fsdp_groups(job_) == FsdpGroups::kSeparate;
-  apart_ = accelerate_ || (separate && (!tied_ || job_.pipeline.is_used()));  // a stage has one of both
+  // LLaMA-Factory ff6d4d12 src/llamafactory/v1/plugins/trainer_plugins/distributed/fsdp2.py prepare_model: a table that
+  // no head shares is a unit of its own; head and norm are the root's.
+  const bool table_apart = runs_llama_factory_v1(job_) && !tied_;
+  apart_ = accelerate_ || table_apart || (separate && (!tied_ || job_.pipeline.is_used()));  // a stage has one of both
   layers_ = static_cast<std::size_t>(last + 1);
   units_.resize(1 + layers_ * (has_inner() ? 2 : 1) + (apart_ ? 2 : 0));
   for (Unit& unit : units_) unit.reshards = how_.fsdp.reshard_after_forward;
@@ -395,6 +401,8 @@ void FullyShard::enter_model() {
 }
 
 void FullyShard::use(std::int32_t parameter) {
+  // What was gathered of the layer goes as the first of its adapters is copied out.
+  if (leaves_apart_ && tape_.parameters()[static_cast<std::size_t>(parameter)].is_adapter) deferred_.reset();
   if (!apart_ || tape_.phase() == Phase::kBackward) return;
   const std::size_t at = part_of(parameter).unit;
   if (at + 2 != units_.size()) close_embedding();
@@ -540,7 +548,7 @@ void FullyShard::pre_backward(Unit& unit) {
     } else if (apart_) {
       gather(units_[units_.size() - 2]);
     }
-  } else if (unit.place > 0) {
+  } else if (unit.place > 0 && (at == kRoot || !leaves_apart_)) {
     gather(units_[order_[static_cast<std::size_t>(unit.place) - 1]]);
   } else if (follows_ && apart_ && units_[kRoot].parameters.empty()) {
     // _record_post_forward: ahead of the first unit's forward stands the last one's of a forward that scored.
@@ -549,7 +557,7 @@ void FullyShard::pre_backward(Unit& unit) {
 }
 
 void FullyShard::before_backward() {
-  if (job_.has_outer_loss()) return;  // it begins as the gradient of the logits is there
+  if (job_.has_outer_loss() || runs_llama_factory_v1(job_)) return;  // it begins as the gradient of the logits is there
   if (runs(units_[kRoot])) pre_backward(units_[kRoot]);
 }
 
@@ -571,6 +579,11 @@ void FullyShard::ran_again(std::int16_t instance) {
 
 void FullyShard::backward_leaves(std::int16_t instance) {
   if (instance >= 0) {
+    // Ahead of a layer stand its last adapter's matrices, ahead of its first one's the layer before. Checkpoints run
+    // them once more behind all layers, and nothing is gathered ahead then.
+    const Unit& unit = unit_of(instance);
+    if (leaves_apart_ && unit.place > 0 && job_.checkpointing == Checkpointing::kNone)
+      gather(units_[order_[static_cast<std::size_t>(unit.place) - 1]]);
     if (!unit_of(instance).left_at_end) post_backward(unit_of(instance));
   } else if (apart_ && tail().in_backward && !tail().left_at_end) {
     post_backward(tail());

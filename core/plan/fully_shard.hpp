@@ -144,10 +144,13 @@ class FullyShard : public Sharded {
   bool on_host_;
   Count reshard_to_;
   const LayerPlan* reference_;
-  std::size_t first_ = 0;                                 // parameter of those that are divided here
-  bool apart_ = false;                                    // embedding, and norm with head, are units of their own
-  bool tied_ = true;                                      // the head is the token table
-  Count root_layers_ = 0;                                 // the first that the root has
+  std::size_t first_ = 0;  // parameter of those that are divided here
+  bool apart_ = false;     // embedding, and norm with head, are units of their own
+  bool tied_ = true;       // the head is the token table
+  Count root_layers_ = 0;  // the first that the root has
+  // LLaMA-Factory ff6d4d12 src/llamafactory/v1/plugins/trainer_plugins/distributed/fsdp2.py prepare_model: an adapter's
+  // matrices are units of their own. They are counted with their layer, beside which they are small.
+  bool leaves_apart_;
   bool accelerate_;                                       // those units are accelerate's
   std::size_t first_in_layers_ = 0, last_in_layers_ = 0;  // parameters
   bool follows_ = false;                                  // forwards without a backward have run before this micro-step

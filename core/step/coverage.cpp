@@ -191,7 +191,7 @@ std::vector<Trait> traits_of(const Architecture& architecture, const TrainingJob
       {"optimizer", job.optimizer},
       {"framework.version", release_class(job.framework)},
   };
-  if (runs_sd_scripts(job)) traits.push_back({"framework.name", job.framework.name});
+  if (runs_sd_scripts(job) || runs_llama_factory_v1(job)) traits.push_back({"framework.name", job.framework.name});
   if (architecture.experts.count > 0 && !job.framework.at_least(5, 0)) {
     traits.push_back({"framework.version", "before 5, with experts"});
   }

@@ -13,6 +13,7 @@
 #include "core/plan/zero_rollout.hpp"
 #include "core/step/record_features.hpp"
 #include "core/step/record_policy.hpp"
+#include "core/step/record_rewards.hpp"
 #include "core/step/simulation.hpp"
 
 namespace tidemark {
@@ -404,6 +405,7 @@ void record_rollout(Simulation& s, Net& trained, const Architecture& architectur
     for (std::size_t i = parameters; i < t.parameters().size(); ++i) t.parameters()[i].requires_grad = false;
     net.end_micro_step();
     let_batch_go(net);
+    if (architecture.judge != nullptr) score_by_reward_model(trained, job, answers);
     if (rollout.features > 0) score_by_features(trained, architecture, job, program);
     s.plan = trained.plan();
   }

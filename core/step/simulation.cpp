@@ -7,7 +7,9 @@
 
 #include "core/layers/adapter.hpp"
 #include "core/layers/encoders.hpp"
+#include "core/job/framework.hpp"
 #include "core/layers/label_smoothing.hpp"
+#include "core/layers/log_probs_loss.hpp"
 #include "core/layers/model_call.hpp"
 #include "core/layers/preferences.hpp"
 #include "core/layers/program.hpp"
@@ -121,6 +123,8 @@ void run_micro_step(Net& net, const Program& program, bool is_last, const Placem
     outputs.rest.clear();
   } else if (job.label_smoothing > 0.0) {
     outputs.loss = label_smoothed_loss(net, outputs);
+  } else if (runs_llama_factory_v1(job)) {
+    outputs.loss = log_probs_loss(net, std::move(outputs));
   }
   log_sft_metrics(net, outputs);
   if (!job.keep_outputs) outputs.rest.clear();

@@ -211,10 +211,20 @@ JOBS = [
     ("pictures of the class beside a subject's", {"run.sh": "accelerate launch train_dreambooth_lora_sdxl.py "
       "--pretrained_model_name_or_path=stabilityai/stable-diffusion-xl-base-1.0 --instance_data_dir=dogs --instance_prompt=dog --train_batch_size=2 "
       "--with_prior_preservation --class_data_dir=class --class_prompt=dog\n"}, {"micro_batch_size": 4}, []),
+    ("a reward model beside GRPO", {"run.sh": GRPO + "--max_length 1024 --reward_model Qwen/Qwen2.5-3B-Instruct other/judge --reward_model_plugin genrm mine\n"},
+     {"task": "grpo", "reward_model": "Qwen/Qwen2.5-3B-Instruct", "not_counted": ["reward_model, but for the first"]}, ["NOT_COUNTED"]),
+    ("TRL's own GRPO script", {"run.sh": "trl grpo --model_name_or_path Qwen/Qwen2.5-0.5B --dataset_name trl-lib/tldr --reward_model_name_or_path Qwen/Qwen2.5-1.5B "
+      "--max_completion_length 256 --per_device_train_batch_size 8\n"}, {"task": "grpo", "reward_model": "Qwen/Qwen2.5-1.5B"}, []),
     ("a teacher beside GRPO", {"run.sh": GRPO + "--max_length 1024 --reward_funcs accuracy --teacher_model Qwen/Qwen2.5-32B\n"},
      {"task": "grpo", "teacher_model": "Qwen/Qwen2.5-32B"}, []),
     ("LLaMA-Factory's own loop", {"v1.yaml": "model: Qwen/Qwen3-4B\nmodel_class: llm\npeft_config:\n  name: lora\ntrain_dataset: data/v1_sft_demo.yaml\n"
-                                               "micro_batch_size: 1\ncutoff_len: 2048\n"}, {}, ["UNKNOWN_FORMAT"]),
+                                               "micro_batch_size: 1\ncutoff_len: 2048\n"},
+     {"framework.name": "llama_factory_v1", "method": "lora", "adapter.r": 8, "adapter.lora_dropout": 0.05, "padding": True,
+      "gradient_checkpointing": "full", "optimizer": "adamw_torch", "precision": None}, ["CHOSEN_PRECISION"]),
+    ("the same, sharded", {"v1.yaml": "model: Qwen/Qwen3-0.6B\nquant_config: null\ndist_config:\n  name: fsdp2\n  dcp_path: null\n"
+      "train_dataset: data/v1_sft_demo.yaml\ndp_size: 2\nmicro_batch_size: 4\ncutoff_len: 2048\n"},
+     {"framework.name": "llama_factory_v1", "method": "full", "parallelism.fsdp": "fsdp2", "padding": True, "attention": "sdpa", "micro_batch_size": 4,
+      "parallelism.data": 2}, ["EACH_GPU"]),
     ("answers that Axolotl compares by their features", {"a.yaml": SHARDED + "rl: ebft\nadapter: lora\nlora_target_linear: true\nebft:\n  feature_layers: [0.5, 0.75]\n"
       "trl:\n  num_generations: 4\n  max_completion_length: 128\n"},
      {"task": "grpo", "feature_layers": 2, "num_generations": 4, "max_completion_length": 128}, []),

@@ -33,6 +33,7 @@ NO_JOBS = {
     "glue.sh": "python run_glue.py --model_name_or_path bert-base-uncased --task_name mrpc --do_eval",
     "export.yaml": "model_name_or_path: meta-llama/Meta-Llama-3-8B-Instruct\nadapter_name_or_path: saves/lora\n"
                    "template: llama3\nfinetuning_type: lora\nexport_dir: models/merged\n",
+    "export_v1.yaml": "model: Qwen/Qwen3-4B\npeft_config:\n  name: lora\n  adapter_name_or_path: ./outputs/lora\n  export_dir: ./merged\n",
     "predict.yaml": "model_name_or_path: meta-llama/Meta-Llama-3-8B-Instruct\nstage: sft\ndo_predict: true\n"
                     "finetuning_type: lora\neval_dataset: identity\ntemplate: llama3\ncutoff_len: 2048\n",
     "infer.yaml": "model_name_or_path: meta-llama/Meta-Llama-3-8B-Instruct\ntemplate: llama3\ninfer_backend: vllm\n",

@@ -71,6 +71,8 @@ def request_of(job):
             req["adapter"] = adapter_of(lo)
         if lo.get("kind") == "boft" or lo.get("kind", "lora") == "lora" and (has_experts(job) or lo.get("use_dora")):
             req["framework"]["peft"] = "0.18"            # the recorder's: later ones adapt experts, make DoRA's product and turn by BOFT otherwise
+    if job.get("trainer"):
+        req["framework"] = {"name": "llama_factory_v1"}
     if job.get("lora_kernels"):
         req["lora_kernels"] = job["lora_kernels"]
         if job.get("axolotl") == "0.17":                                  # v0.17.0
@@ -118,6 +120,8 @@ def request_of(job):
     if job.get("task") == "ppo":
         req.update({ours: job[theirs] for ours, theirs in POLICY.items() if theirs in job})
         req["reward_config"] = {**job["config"], **job.get("judge", {})}
+    if job.get("task") in ("grpo", "rloo") and job.get("judge") is not None:
+        req["reward_config"] = {**job["config"], **job["judge"]}
     if job.get("task") == "online_dpo":
         req["max_completion_length"] = job["completion_len"]
         req.update({"reward_config": {**job["config"], **job["judge"]}} if "judge" in job else {"reward_functions": True})

@@ -89,6 +89,27 @@ TEST_CASE("vLLM on the same card takes its share of it, elsewhere nothing, aslee
   CHECK(asleep.allocated.high >= peak_in(asleep, Phase::kBackward) + 7 * kGiB);
 }
 
+// _calculate_rewards: AutoModelForSequenceClassification(num_labels=1), of all answers that were generated together.
+TEST_CASE(
+    "a reward model lies whole beside what it scores, and keeps keys and values of all answers until it returns") {
+  const auto judged = [](int layers) {
+    return grpo(kLora + std::string{R"("sequence_length": 1024, "max_completion_length": 512, "steps_per_generation": 4,
+      "rollout": {"engine": "vllm", "mode": "server"}, "reward_config": {"model_type": "llama",
+      "architectures": ["LlamaForCausalLM"], "hidden_size": 2048, "intermediate_size": 5632, "num_attention_heads": 32,
+      "num_key_value_heads": 8, "vocab_size": 32000, "max_position_embeddings": 32768, "num_hidden_layers": )"} +
+                std::to_string(layers) + "}");
+  };
+  const Estimate few = answered(judged(8)), many = answered(judged(12));
+  // Of a layer: queries and output, keys and values, three of the feed-forward, two norms; bf16.
+  const Bytes layer = 2 * (2 * 2048 * 2048 + 2 * 2048 * kKvHeads * kHeadSize + 3 * 2048 * 5632 + 2 * 2048);
+  CHECK(held(many, Category::kWeights) - held(few, Category::kWeights) == 4 * layer);
+  const Bytes kept = 4 * 2 * (8 * 4 * 1024) * kKvHeads * kHeadSize * 2;  // keys and values of four layers
+  CHECK(peak_in(many, Phase::kScoring) - peak_in(few, Phase::kScoring) == 4 * layer + kept);
+  CHECK(says(ask(grpo(std::string{R"("precision": "pure_bf16", "micro_batch_size": 8, "reward_model": "qwen2.5-0.5b",
+    "parallelism": {"data": 8, "fsdp": "fsdp2"})"})),
+             "NOT_COUNTED"));
+}
+
 TEST_CASE("without a card vLLM's share is not counted, and the answer says so") {
   CHECK(
       says(ask(grpo(kLora + std::string{R"("sequence_length": 1024, "rollout": {"engine": "vllm"})"})), "NOT_COUNTED"));

@@ -177,6 +177,14 @@ export default [
   ["{1} loads the checkpoint's dtype, under {2}", "{1} 按检查点的 dtype 加载，且 {2}"],
   ["{1} loads the checkpoint's dtype", "{1} 按检查点的 dtype 加载"],
   ["dtype is stated", "已写明 dtype"],
+  [
+    "LLaMA-Factory's own loop trains fp32 weights; under FSDP 2 it gathers {1}",
+    "LLaMA-Factory 自己的训练循环训练 fp32 权重；在 FSDP 2 下以 {1} 聚集",
+  ],
+  [
+    "LLaMA-Factory's own loop trains fp32 weights; without FSDP 2 nothing autocasts",
+    "LLaMA-Factory 自己的训练循环训练 fp32 权重；没有 FSDP 2 就没有 autocast",
+  ],
   ["the loss scaling of fp16 refuses 16-bit gradients", "fp16 的损失缩放不接受 16 比特梯度"],
   ["DeepSpeed's engine runs the model in 16 bits", "DeepSpeed 引擎以 16 比特运行模型"],
   [
@@ -827,6 +835,26 @@ export default [
     "PPOTrainer 自己创建 Accelerator，参数中的 bf16 和 fp16 传不到它：它以 {1} 运行。如果 accelerate launch 带有 --mixed_precision，请指定 amp_bf16 或 bf16_amp。",
   ],
   [
+    'Of LLaMA-Factory\'s own loop supervised training of language models is modelled. Its DPO under transformers\' Trainer is framework "llama_factory".',
+    "LLaMA-Factory 自己的训练循环只建模语言模型的监督训练；transformers Trainer 下的 DPO 请用框架 “llama_factory”。",
+  ],
+  [
+    'Of LLaMA-Factory\'s own loop text is modelled, also of models that see; pictures under transformers\' Trainer are framework "llama_factory".',
+    "LLaMA-Factory 自己的训练循环只建模文本（视觉模型也可）；transformers Trainer 下的图像请用框架 “llama_factory”。",
+  ],
+  [
+    "LLaMA-Factory's own loop makes its loss of the logits, which a fused loss does not return: it switches Liger's off.",
+    "LLaMA-Factory 自己的训练循环由 logits 计算损失，而融合损失不返回 logits：它会关闭 Liger 的。",
+  ],
+  [
+    "LLaMA-Factory's own loop evaluates nothing: leave it out.",
+    "LLaMA-Factory 自己的训练循环不做评估：请去掉这一项。",
+  ],
+  [
+    "LLaMA-Factory's own loop is modelled on one GPU, under DistributedDataParallel and FSDP 2.",
+    "LLaMA-Factory 自己的训练循环只建模单 GPU、DistributedDataParallel 和 FSDP 2。",
+  ],
+  [
     "LLaMA-Factory refuses this: with use_llama_pro the model's {1} layers must be a multiple of freeze_trainable_layers.",
     "LLaMA-Factory 会拒绝：启用 use_llama_pro 时，模型的 {1} 层必须是 freeze_trainable_layers 的整数倍。",
   ],
@@ -935,10 +963,6 @@ export default [
   ],
   // Files that nothing recognises.
   ['"{1}" is empty.', "“{1}” 是空文件。"],
-  [
-    "{1} is for LLaMA-Factory's own loop (v1), which is not modelled. What its Trainer reads is.",
-    "{1} 属于 LLaMA-Factory 自己的训练循环（v1），未建模；其 Trainer 读的配置可以。",
-  ],
   ["{1} looks like none of the formats that are read.", "{1} 不像任何能读取的格式。"],
   [
     "Nothing here trains: {1}. Estimates are of training: hand over the command or the file that trains the model.",

@@ -137,6 +137,8 @@ void read_lengths(Args& args, const Facts& facts) {
   for (const OfRollout& one : rollout_numbers()) {
     if (generates_answers(facts.trl) || std::string_view{one.key} != "beta") args.copy(one.path, {one.key});
   }
+  // trl 1.9 scripts/{grpo,rloo}.py
+  if (generates_answers(facts.trl)) args.copy("reward_model", {"reward_model_name_or_path"});
   if (facts.trl == "ppo") {  // trl 1.9 experimental/ppo/ppo_config.py
     args.copy("max_completion_length", {"response_length"});
     args.copy("local_rollout_forward_batch_size", {"local_rollout_forward_batch_size"});

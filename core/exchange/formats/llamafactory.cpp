@@ -406,22 +406,8 @@ void read_llamafactory(const Look& look, Sources, Reading& reading) {
   read_keys(keys);
 }
 
-// src/llamafactory/v1/config: arguments of a loop that is no transformers Trainer.
-int recognise_own_loop(const Look& look) {
-  return look.has("model") && look.has("train_dataset") && look.has("cutoff_len") ? 80 : 0;
-}
-
-void refuse_own_loop(const Look& look, Sources, Reading& reading) {
-  reading.issues.push_back({"UNKNOWN_FORMAT", Severity::kError, look.source.name,
-                            "\"" + look.source.name +
-                                "\" is for LLaMA-Factory's own loop (v1), which is not modelled. What its Trainer "
-                                "reads is.",
-                            ""});
-}
-
 const Format kRows[] = {
     {"llamafactory", "LLaMA-Factory configuration", recognise_llamafactory, read_llamafactory, 50},
-    {"llamafactory_v1", "LLaMA-Factory v1 configuration", recognise_own_loop, refuse_own_loop, 50},
 };
 
 }  // namespace

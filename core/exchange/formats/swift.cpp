@@ -389,8 +389,11 @@ void read_reference(Args& args, const Facts& facts) {
     args.state("reference_model.shared_with_adapter", of(facts.method != "full"), {type, beta},
                "with an adapter it is the model without it");
   }
-  if (const Arg* reward = args.find("reward_model"); reward != nullptr)
-    args.state("reward_model", to_value(reward->value), {reward});
+  if (const Arg* reward = args.find("reward_model"); reward != nullptr) {
+    const std::vector<Node>& several = reward->value.items;
+    args.state("reward_model", to_value(several.empty() ? reward->value : several.front()), {reward});
+    if (several.size() > 1) not_counted(args.reading, "reward_model, but for the first", reward->origins);
+  }
   for (const OfRollout& one : rollout_numbers()) {
     if (facts.task == "grpo" || std::string_view{one.key} != "beta") args.copy(one.path, {one.key});
   }

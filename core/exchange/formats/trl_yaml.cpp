@@ -109,6 +109,7 @@ void read_lengths(Keys& keys, const std::string& task) {
   keys.copy("max_prompt_length", "max_prompt_length");
   if (generates_answers(task)) {
     state_rollout(keys, "", "vllm_gpu_memory_utilization", "colocate", "the trainer's default in trl 1, server before");
+    keys.copy("reward_model", "reward_model_name_or_path");  // trl 1.9 scripts/{grpo,rloo}.py
     if (!keys.has("max_prompt_length")) keys.unknown("max_prompt_length: prompts are not cut; 512 before trl 0.26");
   }
   if (task == "online_dpo") {

@@ -2,7 +2,7 @@
 
 A job says `task`: grpo or rloo, `prompt_len`, `completion_len`, `micro_batch` (answers), and where they differ from TRL's defaults `rollout`
 (transformers; vllm: a server, nothing of it is on this card), `steps_per_generation` (grad_accum), `num_iterations`, `reference` (copy,
-adapter: beta is not 0), `teacher` (gkd.py; ms-swift's OPD-RL: a second model scores the answers, too), `gather_for_generation` (ZeRO-3: ds3_gather_for_generation, true), `loss`: liger_grpo, `features` (features.py). All answers have the full length. Needs third_party/src/trl-1.9.0.
+adapter: beta is not 0), `judge` (what the config of a reward model says otherwise than the policy's), `teacher` (gkd.py; ms-swift's OPD-RL: a second model scores the answers, too), `gather_for_generation` (ZeRO-3: ds3_gather_for_generation, true), `loss`: liger_grpo, `features` (features.py). All answers have the full length. Needs third_party/src/trl-1.9.0.
 """
 import ast
 import collections
@@ -188,6 +188,13 @@ def generate_and_score(trainer, job):
         # ms-swift 3602360a rlhf_trainers/grpo_trainer.py: _compute_teacher_logps: the function that scores for the policy, a micro-batch at a time
         with torch.no_grad():
             scores["teacher_per_token_logps"] = trainer._get_per_token_logps_and_entropies(trainer.teacher, ids, mask, c, job["micro_batch"])[0]
+    if trainer.reward is not None:
+        # trl 1.9 trainer/grpo_trainer.py: _calculate_rewards, of texts as long as prompt and answer
+        rewards = torch.zeros(rows, 1, device="cuda")
+        read = {"input_ids": whole(0, rows, p + c), "attention_mask": padded(job, whole(1, rows, p + c), right=True)}
+        with torch.no_grad():                         # fake tensors have no inference_mode; it allocates alike
+            rewards[:, 0] = trainer.reward(**read).logits[:, 0]
+        del read
     if job.get("features"):
         features.match(trainer, job, rows, lambda mask: padded(job, mask, right=True))
     out = {"prompt_ids": prompt_ids, "prompt_mask": prompt_mask, "completion_ids": completion_ids, "completion_mask": completion_mask,
@@ -238,8 +245,10 @@ def attach(call, model, reference, job, amp, dtypes, to_fp32):
         prepare(reference, amp, dtypes, to_fp32)
     call.__dict__["oracle_trainer"] = trainer = make_trainer(model, job, reference, call)
     trainer.teacher = preferences.teacher_of(preferences.unwrapped(model))
-    if trainer.teacher is not None:
-        prepare(trainer.teacher, amp, dtypes, to_fp32)
+    trainer.reward = preferences.unwrapped(model).__dict__.get("oracle_reward")
+    for other in (trainer.teacher, trainer.reward):
+        if other is not None:
+            prepare(other, amp, dtypes, to_fp32)
 
 
 def forward_loss(model, job, amp, dtypes, to_fp32):

@@ -136,6 +136,12 @@ def add_reference(model, job, build):
         teachers = [build(gkd.teacher_job(job))]
         teachers[0].eval()
         model.__dict__["oracle_teacher"] = teachers[0]
+    if job.get("judge") is not None and job.get("task") in GENERATED:
+        import ppo
+        teachers.append(build(ppo.judge_job(job)))
+        teachers[-1].eval()
+        teachers[-1].config.use_cache, teachers[-1].config.pad_token_id = True, 1      # as from_pretrained leaves it; __init__
+        model.__dict__["oracle_reward"] = teachers[-1]
     if job.get("task") == "gkd":
         copy = teachers.pop()
     elif not is_one(job) or job.get("reference", "none") != "copy" and not (job.get("features") and job["method"] == "full"):
