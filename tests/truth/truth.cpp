@@ -289,8 +289,8 @@ int run(int argc, char** argv) {
   check_oracle(c, "extra records", without(t.extra, t.deviations), 597, kDense);
   check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 1117, kDense);
   check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 3135);
-  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 2807, kMulti);
-  check_oracle(c, "records of loops", without(t.loops, t.deviations), 799, kLoops);
+  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 2828, kMulti);
+  check_oracle(c, "records of loops", without(t.loops, t.deviations), 837, kLoops);
   check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 336);
   check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 236);
   check_oracle(c, "activations in host memory", without(t.offloaded, t.deviations), 236, kOffloaded);
