@@ -391,6 +391,7 @@ void FullyShard::post_forward(Unit& unit) {
 }
 
 void FullyShard::enter_model() {
+  inside_ = true;
   units_[kRoot].left_at_end = true;
   if (apart_) table().place = -1;  // a forward behind another one has gathered it anew
   if (runs(units_[kRoot])) pre_forward(units_[kRoot]);
@@ -457,6 +458,7 @@ void FullyShard::leave_layer(std::int16_t instance) {
 }
 
 void FullyShard::leave_model() {
+  if (!std::exchange(inside_, false)) return;  // before a loss that is made outside of it
   if (apart_ && runs(tail())) post_forward(tail());
   if (runs(units_[kRoot])) post_forward(units_[kRoot]);
   deferred_.reset();
