@@ -239,6 +239,7 @@ bool stays_wide(const Net& net, std::string_view module) {
   const auto says = [module](std::string_view word) { return module.find(word) != std::string_view::npos; };
   if (net.arch.model_type == "gpt_neox") return !says("norm") && !says("embed_in") && !says("embed_out");
   const char* const table = net.arch.model_type == "falcon" ? "word_embeddings" : "embed_tokens";
+  if (module == "shared" || module == "model.shared") return false;  // the embed_tokens of encoder and decoder
   return !says("norm") && !says("lm_head") && !says(table);
 }
 
@@ -256,7 +257,6 @@ Tensor Net::declare(const char* name, const char* leaf, const Shape& shape, Modu
   p.dtype = weight_dtype(shape.rank);
   p.requires_grad = trained && trains(name, leaf);
   p.is_embedding = kind == ModuleKind::kEmbedding;
-  if (stays_wide(*this, name)) p.dtype = Dtype::kFp32;
   return declare(p);
 }
 
@@ -269,6 +269,7 @@ bool originals_are_files(const Net& net) {
 
 // peft/utils/other.py ModulesToSaveWrapper: the original stays, frozen and unused; its copy is trained.
 Tensor Net::declare(Parameter p) {
+  if (!p.is_adapter && is_half(p.dtype) && stays_wide(*this, p.module)) p.dtype = Dtype::kFp32;
   if (job.tensor.is_used()) p.whole = whole_elements(*this, p.shape);
   if (is_laid() && !tape.in_layer()) tape.go_to_card(card_of(p.module));
   const Treatment* how = treatment(p.module);

@@ -193,8 +193,8 @@ void FullyShard::collect() {
   for (Unit& unit : units_) unit.reshards = how_.fsdp.reshard_after_forward;
   // _fsdp_state.py _lazy_init: the root stays whole after forward, unless it was told.
   if (fsdp_groups(job_) != FsdpGroups::kReshardedRoot) units_[kRoot].reshards = false;
-  // torchtitan 0.2 models/llama3/infra/parallelize.py apply_fsdp: norm and head stay whole, but where reshard_after_forward
-  // is "always", which is what lets go in a pipeline.
+  // torchtitan 0.2 models/llama3/infra/parallelize.py apply_fsdp: norm and head stay whole, but where
+  // reshard_after_forward is "always", which is what lets go in a pipeline.
   if (apart_ && !job_.pipeline.is_used()) tail().reshards = false;
   if (last >= 0 && !how_.fsdp.reshard_last) unit_of(last).reshards = false;
   for (std::size_t i = 0; i < parts_.size(); ++i) {

@@ -58,8 +58,8 @@ TEST_CASE("they keep less than PEFT's layers where no layer is checkpointed") {
 
 TEST_CASE("of a prepared base Axolotl turns norms, token table and head back, and not biases") {
   const auto weights = [](const char* prepared) {
-    const Answer answer = with(std::string{R"(, "method": "qlora", "quantization": {"prepare_kbit": )"} + prepared + "}",
-                               "Qwen/Qwen2.5-0.5B");
+    const Answer answer = with(
+        std::string{R"(, "method": "qlora", "quantization": {"prepare_kbit": )"} + prepared + "}", "Qwen/Qwen2.5-0.5B");
     REQUIRE(answer.estimate);
     return held(*answer.estimate, Category::kWeights);
   };

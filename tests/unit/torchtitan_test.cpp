@@ -65,7 +65,7 @@ TEST_CASE("a loss outside of the model finds nothing more of the head's gatherin
   const Bytes few = qwen3(R"("vocab_size": 151936}, "method": "full", "precision": "fsdp_bf16", "sequence_length": 512,
     "gpu": "H100", "optimizer": "adamw_torch_fused", "framework": {"name": "torchtitan"}, "parallelism": {"data": 4,
     "fsdp": "fsdp2", "fsdp_mixed_precision": {"param": "bf16", "reduce": "bf16"}, "reshard_after_forward": false}})");
-  constexpr Bytes kRests = 5 * kMiB;  // of blocks that are not split
+  constexpr Bytes kRests = 5 * kMiB;                                        // of blocks that are not split
   CHECK(std::llabs(few - 2'917'060'096 - Bytes{2} * 33'554'432) < kRests);  // cross35521-titan-000, and cuBLAS
 }
 
