@@ -1,6 +1,7 @@
 // BioGPT and XGLM: fairseq's pre-norm decoder with scaled embeddings. BioGPT learns its positions, XGLM computes them
 // and has an attention of its own.
 #include "core/families/family.hpp"
+#include "core/layers/rotations.hpp"
 
 namespace tidemark {
 namespace {
@@ -147,10 +148,10 @@ Tensor xglm_embed(Net& net) {
   Tensor embeds = net.token_embedding("model.embed_tokens", net.H, scaled);
   make_causal_masks(net, embeds, {true, false, false});
   t.buffer("model.embed_positions.weights", (net.arch.max_positions + 2) * net.H.n() * size_of(dtype));
-  Tensor ids = t.allocate(Shape{Dim(1), net.S}, Dtype::kInt64, "position_ids");
-  Tensor positions = t.allocate(Shape{Dim(1), net.S, net.H}, dtype, "index_select");
+  make_position_ids(net);
+  Tensor positions = t.allocate(Shape{rows_of_positions(net), net.S, net.H}, dtype, "index_select");
   Tensor h = add(embeds, std::move(positions));
-  net.model_locals = {std::move(embeds), std::move(ids)};
+  net.model_locals = {std::move(embeds)};
   return dropout(std::move(h), net.arch.residual_dropout);
 }
 

@@ -238,7 +238,7 @@ Tensor embed(Net& net) {
     alibi = view(std::move(alibi), Shape{Dim(net.B.n() * net.A.n()), Dim(1), net.S});
     net.shared.bias = to(std::move(alibi), embeds.dtype());
   }
-  net.shared.position_ids = t.allocate(Shape{Dim(1), net.S}, Dtype::kInt64, "position_ids");
+  make_position_ids(net);
   make_causal_masks(net, embeds, {false, false, true});
   if (net.arch.alibi && net.shared.causal_mask.defined()) {
     Tensor mask = std::move(net.shared.causal_mask);

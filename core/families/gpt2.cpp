@@ -81,9 +81,8 @@ Tensor layer(Net& net, Tensor hidden) {
 Tensor gpt2_embed(Net& net) {
   Scope in(net.tape, "transformer", kModel);
   Tensor embeds = net.token_embedding("transformer.wte", net.H);
-  Tensor ids = net.tape.allocate(Shape{Dim(1), net.S}, Dtype::kInt64, "position_ids");
-  Tensor positions = net.embedding("transformer.wpe", ids, Dim(net.arch.max_positions), net.H);
-  net.shared.position_ids = std::move(ids);
+  make_position_ids(net);
+  Tensor positions = net.embedding("transformer.wpe", net.shared.position_ids, Dim(net.arch.max_positions), net.H);
   Tensor h = add(embeds, positions);
   make_causal_masks(net, embeds);
   net.model_locals = {std::move(embeds), std::move(positions)};

@@ -109,11 +109,11 @@ Tensor layer(Net& net, Tensor hidden) {
 Tensor embed(Net& net) {
   Scope in(net.tape, "transformer", kModel);
   Tensor embeds = net.token_embedding("transformer.wte", net.H);
-  Tensor ids = net.tape.allocate(Shape{Dim(1), net.S}, Dtype::kInt64, "position_ids");
+  make_position_ids(net);
   make_causal_masks(net, embeds, {true, false, false});
-  Tensor positions = net.embedding("transformer.wpe", ids, Dim(net.arch.max_positions), net.H);
+  Tensor positions = net.embedding("transformer.wpe", net.shared.position_ids, Dim(net.arch.max_positions), net.H);
   Tensor h = add(embeds, positions);
-  net.model_locals = {std::move(embeds), std::move(positions), std::move(ids)};
+  net.model_locals = {std::move(embeds), std::move(positions)};
   return dropout(std::move(h), net.arch.embedding_dropout);
 }
 

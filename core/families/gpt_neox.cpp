@@ -100,7 +100,7 @@ Tensor layer(Net& net, Tensor hidden) {
 Tensor embed(Net& net) {
   Scope in(net.tape, "gpt_neox", kModel);
   Tensor embeds = net.token_embedding("gpt_neox.embed_in", net.H);
-  net.shared.position_ids = net.tape.allocate(Shape{Dim(1), net.S}, Dtype::kInt64, "position_ids");
+  make_position_ids(net);
   make_causal_masks(net, embeds);
   net.model_locals = {embeds};
   Tensor h = dropout(std::move(embeds), net.arch.embedding_dropout);

@@ -69,11 +69,11 @@ Tensor attn(Net& net, Tensor hidden) {
   // `rotary_dim`: null rotates whole heads with a table as wide as the model.
   const bool partial = net.arch.rotary_dim < net.hd.n();
   const Dim width(partial ? net.arch.rotary_dim : net.H.n());
-  const Dim rows(net.arch.max_positions);
+  const Dim rows(net.arch.max_positions), ids = rows_of_positions(net);
   t.buffer("attn.embed_positions", rows.n() * width.n() * 4);
-  const Tensor embed_positions = t.allocate(Shape{Dim(1), rows, width}, Dtype::kFp32, "repeat");
-  const Tensor repeated_ids = t.allocate(Shape{Dim(1), net.S, width}, Dtype::kInt64, "repeat");
-  Tensor sincos = t.allocate(Shape{Dim(1), net.S, width}, Dtype::kFp32, "gather");
+  const Tensor embed_positions = t.allocate(Shape{ids, rows, width}, Dtype::kFp32, "repeat");
+  const Tensor repeated_ids = t.allocate(Shape{ids, net.S, width}, Dtype::kInt64, "repeat");
+  Tensor sincos = t.allocate(Shape{ids, net.S, width}, Dtype::kFp32, "gather");
   sincos = to(std::move(sincos), k.dtype());
   const Dim rot(net.arch.rotary_dim), rest(net.hd.n() - net.arch.rotary_dim);
   Tensor k_rot = narrow(k, -1, 0, rot);
@@ -111,11 +111,11 @@ Tensor codegen_attn(Net& net, Tensor hidden) {
   Tensor v = reshape(view(parts.part[1], grouped), heads);
   v = transpose(std::move(v), 1, 2);
   t.buffer("attn.embed_positions", net.arch.max_positions * rot.n() * 4);
-  const Tensor sincos = t.allocate(Shape{Dim(1), net.S, rot}, Dtype::kFp32, "index");
+  const Tensor sincos = t.allocate(Shape{rows_of_positions(net), net.S, rot}, Dtype::kFp32, "index");
   const Tensor k_pass = narrow(k, -1, rot.n(), rest), q_pass = narrow(q, -1, rot.n(), rest);
   const auto turned = [&](const Tensor& whole) {
     const Tensor part = narrow(whole, -1, 0, rot);
-    const Shape table{Dim(1), net.S, Dim(1), rot};
+    const Shape table{rows_of_positions(net), net.S, Dim(1), rot};
     const Tensor sin = t.allocate(table, Dtype::kFp32, "repeat_interleave");
     const Tensor cos = t.allocate(table, Dtype::kFp32, "repeat_interleave");
     return turn_pairs(part, cos, sin);
@@ -168,7 +168,7 @@ Tensor codegen_layer(Net& net, Tensor hidden) {
 Tensor embed(Net& net) {
   Scope in(net.tape, "transformer", kModel);
   Tensor embeds = net.token_embedding("transformer.wte", net.H);
-  net.shared.position_ids = net.tape.allocate(Shape{Dim(1), net.S}, Dtype::kInt64, "position_ids");
+  make_position_ids(net);
   make_causal_masks(net, embeds, {true, false, false});
   net.model_locals = {embeds};
   return dropout(std::move(embeds), net.arch.embedding_dropout);

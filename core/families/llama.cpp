@@ -1,5 +1,6 @@
 // Llama, Mistral, Qwen2, SmolLM3, Seed-OSS, CWM, Yi: pre-norm, rotary attention, gated feed-forward.
 #include "core/families/family.hpp"
+#include "core/layers/rotations.hpp"
 #include "core/layers/tensor_parallel.hpp"
 
 namespace tidemark {
@@ -179,10 +180,10 @@ constexpr const char* kHead = "transformers 5.12 models/llama/modeling_llama.py:
 Tensor scale_queries(Net& net, Tensor q_in) {
   Scope in(net.tape, "self_attn", kMinistral3);
   const Tensor q = std::move(q_in);
-  const Shape row{Dim(1), net.S};
+  const Shape row{rows_of_positions(net), net.S};
   Tensor scale = net.tape.allocate(row, Dtype::kFp32, "div");
   for (const char* step : {"floor", "add", "log", "mul", "add"}) scale = net.tape.allocate(row, Dtype::kFp32, step);
-  scale = view(std::move(scale), Shape{Dim(1), Dim(1), net.S, Dim(1)});
+  scale = view(std::move(scale), Shape{row.dims[0], Dim(1), net.S, Dim(1)});
   scale = to(std::move(scale), q.dtype());
   return mul(q, std::move(scale));
 }

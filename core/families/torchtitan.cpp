@@ -100,9 +100,13 @@ Tensor repeated(Net& net, Tensor x) {
   return reshape(std::move(x), Shape{net.B, rows, net.A, net.hd});
 }
 
+bool is_qwen3(const Net& net) {
+  return net.arch.model_type != "llama";
+}
+
 // apply_rotary_emb: a product of complex numbers, of which the table alone is kept; compiled, one kernel.
 void turn(Net& net, Tensor& q, Tensor& k) {
-  if (net.arch.model_type == "qwen3_moe") {  // models/qwen3/model/model.py: apply_rotary_emb
+  if (is_qwen3(net) && !net.job.compiled) {  // models/qwen3/model/model.py: apply_rotary_emb
     const Dtype dtype = q.dtype();
     const Tensor both = view(net.shared.local_cos, Shape{Dim(1), q.dim(1), Dim(1), Dim(2 * net.hd.n())});
     Tensor cos = narrow(both, -1, 0, net.hd), sin = narrow(both, -1, net.hd.n(), net.hd);
@@ -293,7 +297,7 @@ Tensor layer(Net& net, Tensor hidden) {
 Tensor embed(Net& net) {
   const Scope in(net.tape, "model", kModel);
   // freqs_cis, of as many positions as a sample has; Qwen3's rope_cache, which layers are handed.
-  const bool is_cache = net.arch.model_type == "qwen3_moe";
+  const bool is_cache = is_qwen3(net);
   const Dim columns = is_cache ? Dim(2 * net.hd.n()) : net.hd;
   if (net.tape.parameters().empty()) {
     net.tape.standing(Shape{Dim(net.job.sequence_length, Symbol::kSequence), columns}, Dtype::kFp32, "freqs_cis",
@@ -356,6 +360,8 @@ Tensor loss_of_logits(Net& net, const Tensor& logits) {
 Outputs loss(Net& net, const Program& program, Tensor hidden) {
   Tensor logits = program.lm_head(net, std::move(hidden));
   const Tensor named = logits;  // pred, until the loss is there
+  // train.py forward_backward_step makes the loss outside of the model, which FSDP has left by then.
+  if (Placement* const placement = net.tape.placement()) placement->leave_model();
   if (net.job.loss != Loss::kChunked) return {loss_of_logits(net, named), {}};
   const Scope in(net.tape, "loss", kLoss);
   return {chunked_loss_of_logits(net, std::move(logits)), {}};

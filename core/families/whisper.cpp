@@ -74,7 +74,7 @@ Tensor encode_sound(Net& net, const SoundNames& names, const char* source, bool 
     hidden = add(embeds, places);
   } else {
     const bool wide = names.places == SoundPositions::kWideTable;
-    const Tensor table = frozen_table(net, names.positions, wide ? Dtype::kFp32 : net.weight_dtype(2));
+    const Tensor table = frozen_table(net, names.positions, wide ? Dtype::kFp32 : net.weight_dtype(3));
     hidden = add(embeds, table);
     if (wide) hidden = to(std::move(hidden), embeds.dtype());
   }

@@ -167,8 +167,7 @@ Dtype Net::weight_dtype(int rank) const {
   if (prepared && is_half(job.recipe.weights)) {
     if (job.quantization.prepare_kbit == PrepareKbit::kAll) return Dtype::kFp32;
     if (job.quantization.prepare_kbit == PrepareKbit::kNormsOnly && rank <= 1) return Dtype::kFp32;
-    // axolotl 067b021 loaders/model.py: _convert_embedding_modules_dtype. Biases and routers stay wide, too: too small
-    // to be told apart here.
+    // Experts are no module of which axolotl's words speak (stays_wide).
     if (job.quantization.prepare_kbit == PrepareKbit::kNormsBack && rank > 2) return Dtype::kFp32;
   }
   return arch.kept_in_fp32 ? kept(job.recipe.weights, job) : job.recipe.weights;
@@ -233,6 +232,17 @@ void Net::note(const char* name, const char* leaf, ModuleKind kind) {
   module->parameters.push_back(leaf);
 }
 
+// axolotl 067b021 loaders/model.py _convert_embedding_modules_dtype, loaders/utils.py get_linear_embedding_layers: what
+// these names say is turned back; all else keeps what prepare_model_for_kbit_training made of it.
+bool stays_wide(const Net& net, std::string_view module) {
+  if (net.job.quantization.prepare_kbit != PrepareKbit::kNormsBack || !net.uses_bitsandbytes()) return false;
+  const auto says = [module](std::string_view word) { return module.find(word) != std::string_view::npos; };
+  if (net.arch.model_type == "gpt_neox") return !says("norm") && !says("embed_in") && !says("embed_out");
+  const char* const table = net.arch.model_type == "falcon" ? "word_embeddings" : "embed_tokens";
+  if (module == "shared" || module == "model.shared") return false;  // the embed_tokens of encoder and decoder
+  return !says("norm") && !says("lm_head") && !says(table);
+}
+
 Tensor Net::declare(const char* name, const char* leaf, const Shape& shape, ModuleKind kind, bool trained) {
   note(name, leaf, kind);
   if (Module* const module = noted(name); module != nullptr && shape.rank == 2) {
@@ -259,6 +269,7 @@ bool originals_are_files(const Net& net) {
 
 // peft/utils/other.py ModulesToSaveWrapper: the original stays, frozen and unused; its copy is trained.
 Tensor Net::declare(Parameter p) {
+  if (!p.is_adapter && is_half(p.dtype) && stays_wide(*this, p.module)) p.dtype = Dtype::kFp32;
   if (job.tensor.is_used()) p.whole = whole_elements(*this, p.shape);
   if (is_laid() && !tape.in_layer()) tape.go_to_card(card_of(p.module));
   const Treatment* how = treatment(p.module);

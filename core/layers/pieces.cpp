@@ -1,5 +1,6 @@
 // Norms, rotations and activations that several families share.
 #include "core/layers/net.hpp"
+#include "core/layers/rotations.hpp"
 
 namespace tidemark {
 namespace {
@@ -45,9 +46,9 @@ Tensor normed_by(Tensor weight, Tensor x) {
 }
 
 void make_position_ids(Net& net) {
-  net.shared.position_ids = net.tape.allocate(Shape{Dim(1), net.S}, Dtype::kInt64, "position_ids");
-  // A model that sees a part of the sequence is given them with its batch.
-  if (net.job.tensor.is_used()) net.more_inputs.push_back(net.shared.position_ids);
+  net.shared.position_ids = net.tape.allocate(Shape{rows_of_positions(net), net.S}, Dtype::kInt64, "position_ids");
+  // A model that sees a part of the sequence is given them with its batch, and so is one of packed rows.
+  if (net.job.tensor.is_used() || net.job.packing) net.more_inputs.push_back(net.shared.position_ids);
 }
 
 void rotary_tables(Net& net, Dtype dtype, Count dim) {
@@ -57,9 +58,10 @@ void rotary_tables(Net& net, Dtype dtype, Count dim) {
   if (net.is_laid()) t.go_to_card(static_cast<std::int16_t>(net.job.pipeline.rotary));
   t.buffer("rotary_emb.inv_freq", dim / 2 * 4);
   t.buffer("rotary_emb.original_inv_freq", dim / 2 * 4);
-  const Shape table{Dim(1), net.S, Dim(dim)};
-  Tensor positions = t.allocate(Shape{Dim(1), Dim(1), net.S}, Dtype::kFp32, "position_ids.float()");
-  Tensor freqs = t.allocate(Shape{Dim(1), Dim(dim / 2), net.S}, Dtype::kFp32, "bmm");
+  const Dim rows = rows_of_positions(net);
+  const Shape table{rows, net.S, Dim(dim)};
+  Tensor positions = t.allocate(Shape{rows, Dim(1), net.S}, Dtype::kFp32, "position_ids.float()");
+  Tensor freqs = t.allocate(Shape{rows, Dim(dim / 2), net.S}, Dtype::kFp32, "bmm");
   Tensor emb = t.allocate(table, Dtype::kFp32, "cat");
   Tensor cos = t.allocate(table, Dtype::kFp32, "cos");
   cos = t.allocate(table, Dtype::kFp32, "mul");

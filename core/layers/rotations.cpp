@@ -162,8 +162,9 @@ void complex_rotary_table(Net& net, const char* source) {
   const Count dim = net.arch.rotary_dim;
   t.buffer("rotary_emb.inv_freq", dim / 2 * 4);
   t.buffer("rotary_emb.original_inv_freq", dim / 2 * 4);
-  const Shape half{Dim(1), net.S, Dim(dim / 2)}, table{Dim(1), net.S, Dim(dim)};
-  const Tensor positions = t.allocate(Shape{Dim(1), Dim(1), net.S}, Dtype::kFp32, "position_ids.float()");
+  const Dim rows = rows_of_positions(net);
+  const Shape half{rows, net.S, Dim(dim / 2)}, table{rows, net.S, Dim(dim)};
+  const Tensor positions = t.allocate(Shape{rows, Dim(1), net.S}, Dtype::kFp32, "position_ids.float()");
   const Tensor freqs = t.allocate(half, Dtype::kFp32, "bmm");
   net.shared.cos = t.allocate(half, Dtype::kFp32, "ones_like");
   net.shared.cos = t.allocate(table, Dtype::kFp32, "polar");
@@ -213,7 +214,7 @@ void half_rotary_tables(Net& net, const char* source, Dtype dtype, Count dim) {
     net.tape.buffer("rotary_emb.inv_freq", dim / 2 * 4);
     net.tape.buffer("rotary_emb.original_inv_freq", dim / 2 * 4);
   }
-  HalfTables made = half_tables(net, source, Dim(1), net.S, dtype, dim);
+  HalfTables made = half_tables(net, source, rows_of_positions(net), net.S, dtype, dim);
   net.shared.cos = std::move(made.cos);
   net.shared.sin = std::move(made.sin);
 }

@@ -5,6 +5,12 @@
 /// The forms of apply_rotary_pos_emb beside Llama's (net.hpp: rotate).
 namespace tidemark {
 
+/// Of position_ids and what is looked up by them. Packed rows come with their own, which say where samples begin
+/// (transformers 5.12 data/data_collator.py: DataCollatorWithFlattening).
+inline Dim rows_of_positions(const Net& net) {
+  return net.job.packing ? net.B : Dim(1);
+}
+
 /// What apply_rotary_pos_emb returns.
 struct Rotated {
   Tensor q, k;

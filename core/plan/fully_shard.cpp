@@ -199,7 +199,9 @@ void FullyShard::collect() {
   for (Unit& unit : units_) unit.reshards = how_.fsdp.reshard_after_forward;
   // _fsdp_state.py _lazy_init: the root stays whole after forward, unless it was told.
   if (fsdp_groups(job_) != FsdpGroups::kReshardedRoot) units_[kRoot].reshards = false;
-  if (apart_) tail().reshards = false;
+  // torchtitan 0.2 models/llama3/infra/parallelize.py apply_fsdp: norm and head stay whole, but where
+  // reshard_after_forward is "always", which is what lets go in a pipeline.
+  if (apart_ && !job_.pipeline.is_used()) tail().reshards = false;
   if (last >= 0 && !how_.fsdp.reshard_last) unit_of(last).reshards = false;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     if (parts_[i].ignored) continue;
@@ -395,6 +397,7 @@ void FullyShard::post_forward(Unit& unit) {
 }
 
 void FullyShard::enter_model() {
+  inside_ = true;
   units_[kRoot].left_at_end = true;
   if (apart_) table().place = -1;  // a forward behind another one has gathered it anew
   if (runs(units_[kRoot])) pre_forward(units_[kRoot]);
@@ -463,6 +466,7 @@ void FullyShard::leave_layer(std::int16_t instance) {
 }
 
 void FullyShard::leave_model() {
+  if (!std::exchange(inside_, false)) return;  // before a loss that is made outside of it
   if (apart_ && runs(tail())) post_forward(tail());
   if (runs(units_[kRoot])) post_forward(units_[kRoot]);
   deferred_.reset();

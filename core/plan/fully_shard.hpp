@@ -161,6 +161,7 @@ class FullyShard : public Sharded {
   std::vector<Unit> units_;  // root, layers, their experts, then embedding and head where they are units of their own
   std::vector<std::size_t> order_;  // of forward
   std::int32_t embedding_ = -1;     // the token table
+  bool inside_ = false;             // between enter_model and leave_model
   Tensor deferred_;                 // the all-gather of the unit before: let go as the next is copied out
   Tensor reducing_;                 // input of the last reduce-scatter
 };

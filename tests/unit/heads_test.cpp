@@ -1,4 +1,5 @@
 // Heads: which classes a family has, what each puts on its body, and what old releases did to the logits.
+#include <algorithm>
 #include <string>
 
 #include "core/step/estimate.hpp"
@@ -152,6 +153,23 @@ TEST_CASE("fused losses and packing change nothing where the head is no causal l
   const Answer rows = ask(kLlama, R"(, "architecture": "LlamaForSequenceClassification")");
   REQUIRE(packed.estimate);
   CHECK(packed.estimate->allocated.expected == rows.estimate->allocated.expected);
+}
+
+TEST_CASE("packed rows bring their own positions, of which cosines and sines are as many as tokens") {
+  // transformers 5.12 models/llama/modeling_llama.py: LlamaRotaryEmbedding.forward, of position_ids [B, S] or [1, S]
+  const auto tables = [](const std::string& rest) {
+    const Answer a = ask(kLlama, R"(, "precision": "pure_bf16", "attention": "flash_attention_2")" + rest);
+    REQUIRE(a.estimate);
+    const Simulation s = simulate(a.architecture, a.job);
+    Count most = 0;
+    for (const Site& site : s.tape->sites()) {
+      const std::string module = s.tape->scopes()[static_cast<std::size_t>(site.scope)].module;
+      if (module == "rotary_emb" && site.dtype == Dtype::kBf16) most = std::max(most, site.shape.numel());
+    }
+    return most;
+  };
+  CHECK(tables("") == kS * (kH / 4));
+  CHECK(tables(R"(, "packing": true)") == kB * kS * (kH / 4));
 }
 
 TEST_CASE("what no loss depends on has no optimizer states") {

@@ -56,6 +56,18 @@ TEST_CASE("they keep less than PEFT's layers where no layer is checkpointed") {
   CHECK(kernels.estimate->parameters.trainable == layers.estimate->parameters.trainable);
 }
 
+TEST_CASE("of a prepared base Axolotl turns norms, token table and head back, and not biases") {
+  const auto weights = [](const char* prepared) {
+    const Answer answer = with(
+        std::string{R"(, "method": "qlora", "quantization": {"prepare_kbit": )"} + prepared + "}", "Qwen/Qwen2.5-0.5B");
+    REQUIRE(answer.estimate);
+    return held(*answer.estimate, Category::kWeights);
+  };
+  // Biases of q (896), k and v (128 each) in each of 24 layers take 4 bytes instead of 2; k's and v's fill 512 B then.
+  const Bytes biases = Bytes{24} * (7 * 512 - 4 * 512);
+  CHECK(weights(R"("norms_back")") - weights("false") == biases);
+}
+
 TEST_CASE("Axolotl's own key is a word of the option") {
   const Answer key = with(R"(, "method": "lora", "lora_mlp_kernel": true)"),
                word = with(R"(, "method": "lora", "lora_kernels": ["mlp"])");

@@ -226,6 +226,17 @@ TEST_CASE("tensor parallel GPUs of a stage send parts of the sequence, and shard
   agree(stage(1, kApart + divided, "fsdp_bf16"), 9'632'224'256);  // llama8-pp-tp-fsdp-2r1
 }
 
+TEST_CASE("a stage's head is let go after forward where that is told, as its layers are") {
+  const Estimate e = answered(R"({"schema": 1, "config": {"model_type": "llama", "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 8, "num_attention_heads": 16,
+    "num_key_value_heads": 16, "head_dim": 64, "vocab_size": 128256, "tie_word_embeddings": false},
+    "method": "full", "precision": "fsdp_bf16", "micro_batch_size": 2, "sequence_length": 1024, "gpu": "A100-80GB",
+    "framework": {"name": "transformers", "version": "5.12"}, "optimizer": "adamw_torch", "parallelism":
+    {"data": 2, "tensor": 2, "pipeline": 2, "fsdp": "fsdp2", "fsdp_options": {"groups": "separate"}, "rank": 1,
+    "reshard_after_forward": true, "loss_parallel": true, "num_micro_batches": 2}})");
+  agree(e, 3'603'966'976);  // cross35521-pp-003
+}
+
 TEST_CASE("a stage of many layers grows by the same with each") {
   for (const char* how : {kSharded, R"(, "data": 4, "zero_stage": 1)"}) {
     const auto of = [how](Count layers) {

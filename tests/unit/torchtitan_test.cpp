@@ -54,6 +54,21 @@ TEST_CASE("torchtitan's published peaks are met within a per cent") {
                 66'571'993'088));
 }
 
+TEST_CASE("a loss outside of the model finds nothing more of the head's gathering, and Qwen 3 has its cache") {
+  const auto qwen3 = [](const std::string& rest) {
+    return answered(R"({"schema": 1, "config": {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"],
+      "hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 4, "num_attention_heads": 16,
+      "num_key_value_heads": 8, "head_dim": 128, "tie_word_embeddings": false, )" +
+                    rest)
+        .allocated.expected;
+  };
+  const Bytes few = qwen3(R"("vocab_size": 151936}, "method": "full", "precision": "fsdp_bf16", "sequence_length": 512,
+    "gpu": "H100", "optimizer": "adamw_torch_fused", "framework": {"name": "torchtitan"}, "parallelism": {"data": 4,
+    "fsdp": "fsdp2", "fsdp_mixed_precision": {"param": "bf16", "reduce": "bf16"}, "reshard_after_forward": false}})");
+  constexpr Bytes kRests = 5 * kMiB;                                        // of blocks that are not split
+  CHECK(std::llabs(few - 2'917'060'096 - Bytes{2} * 33'554'432) < kRests);  // cross35521-titan-000, and cuBLAS
+}
+
 // models/llama3/infra/parallelize.py: seq_len_divisor.
 TEST_CASE("torchtitan takes no odd length") {
   CHECK(ask(titan("2025-08-22", kOp, R"(, "sequence_length": 4098)")).estimate);

@@ -258,9 +258,11 @@ def prepare_kbit(model, norms_only=False, norms_back=False):
         for name, module in model.named_modules():
             if "norm" in name or (any(m in name for m in ("embed_tokens", "lm_head")) and hasattr(module, "weight")):
                 for of, p in list(module.named_parameters()):
-                    if p.is_floating_point():
-                        set_param(module, of, turned.setdefault(id(p), nn.Parameter(p.detach().to(half), requires_grad=False)))
-                        turned[id(turned[id(p)])] = turned[id(p)]
+                    if p.is_floating_point() and id(p) not in turned:
+                        turned[id(p)] = new = nn.Parameter(p.detach().to(half), requires_grad=False)
+                        turned[id(new)] = new
+                        for held, key in [(m, k) for m in model.modules() for k, v in m._parameters.items() if v is p]:
+                            set_param(held, key, new)     # under whatever name: T5's and BART's `shared` is their embed_tokens
 
 
 def teach_dora():
