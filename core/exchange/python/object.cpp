@@ -12,6 +12,13 @@ bool ends_so(std::string_view name, std::string_view ending) {
 
 }  // namespace
 
+PyObject::PyObject() = default;
+PyObject::PyObject(const PyObject& other) = default;
+PyObject::PyObject(PyObject&& other) noexcept = default;
+PyObject& PyObject::operator=(const PyObject& other) = default;
+PyObject& PyObject::operator=(PyObject&& other) noexcept = default;
+PyObject::~PyObject() = default;
+
 const PyValue* PyObject::find(std::string_view key) const {
   for (std::size_t at = fields.size(); at-- > 0;) {
     if (fields[at].first != key) continue;

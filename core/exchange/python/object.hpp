@@ -15,6 +15,14 @@ using PyFields = std::vector<std::pair<std::string, PyValue>>;
 
 /// A call that the program makes, and what it returns, which keeps the arguments as its fields.
 struct PyObject {
+  // Copied and dropped everywhere: made once, in object.cpp, and not inlined in each place.
+  PyObject();
+  PyObject(const PyObject& other);
+  PyObject(PyObject&& other) noexcept;
+  PyObject& operator=(const PyObject& other);
+  PyObject& operator=(PyObject&& other) noexcept;
+  ~PyObject();
+
   std::string name;                 ///< "transformers.AutoModelForCausalLM.from_pretrained"; of a method ".to"
   std::vector<std::string> bases;   ///< of an own class: those it derives from
   std::vector<PyValue> positional;  ///< arguments without a name

@@ -16,6 +16,13 @@ constexpr std::size_t kMostPlaces = 24;
 
 }  // namespace
 
+PyValue::PyValue() = default;
+PyValue::PyValue(const PyValue& other) = default;
+PyValue::PyValue(PyValue&& other) noexcept = default;
+PyValue& PyValue::operator=(const PyValue& other) = default;
+PyValue& PyValue::operator=(PyValue&& other) noexcept = default;
+PyValue::~PyValue() = default;
+
 const PyValue* PyValue::find(std::string_view key) const {
   for (std::size_t at = keys.size(); at-- > 0;) {
     if (keys[at] == key && at < items.size()) return &items[at];

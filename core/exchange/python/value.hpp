@@ -18,6 +18,14 @@ struct NameTest {
 
 /// What an expression is known to be, and the places that made it so.
 struct PyValue {
+  // Copied and dropped everywhere: made once, in value.cpp, and not inlined in each place.
+  PyValue();
+  PyValue(const PyValue& other);
+  PyValue(PyValue&& other) noexcept;
+  PyValue& operator=(const PyValue& other);
+  PyValue& operator=(PyValue&& other) noexcept;
+  ~PyValue();
+
   enum class Kind {
     kUnknown,
     kNone,
