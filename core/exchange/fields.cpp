@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/exchange/word_list.hpp"
 #include "core/units/letters.hpp"
 
 namespace tidemark::exchange {
@@ -11,182 +12,32 @@ namespace {
 constexpr std::size_t kMostUnread = 200;
 
 // Names of what changes speed, logs or files, and no byte on the card.
-constexpr std::string_view kHarmless[] = {
-    "instance_data_dir",
-    "instance_prompt",
-    "class_data_dir",
-    "class_prompt",
-    "num_class_images",
-    "lr_warmup_steps",
-    "max_train_steps",
-    "validation_prompt",
-    "validation_epochs",
-    "caption_column",
-    "image_column",
-    "center_crop",
-    "random_flip",
-    "checkpointing_steps",
-    "checkpoints_total_limit",
-    "prior_loss_weight",
-    "snr_gamma",
-    "guidance_scale",
-    "eval_steps",
-    "evals_per_epoch",
-    "eval_on_start",
-    "model_author",
-    "system",
-    "eos_token",
-    "pad_token",
-    "streaming",
-    "load_from_cache_file",
-    "dataset_num_proc",
-    "dataset_shuffle",
-    "split_dataset_ratio",
-    "log_completions",
-    "temperature",
-    "top_p",
-    "top_k",
-    "repetition_penalty",
-    "epsilon",
-    "epsilon_high",
-    "reward_funcs",
-    "reward_weights",
-    "external_plugins",
-    "create_checkpoint_symlink",
-    "use_hf",
-    "loss_scale",
-    "zero3_save_16bit_model",
-    "deepspeed_multinode_launcher",
-    "downcast_bf16",
-    "learning_rate",
-    "lr",
-    "lr_scheduler",
-    "lr_scheduler_type",
-    "lr_scheduler_kwargs",
-    "warmup_ratio",
-    "warmup_steps",
-    "num_train_epochs",
-    "num_epochs",
-    "epochs",
-    "max_steps",
-    "weight_decay",
-    "seed",
-    "adam_beta1",
-    "adam_beta2",
-    "adam_epsilon",
-    "output_dir",
-    "logging_dir",
-    "logging_steps",
-    "logging_strategy",
-    "logging_first_step",
-    "save_steps",
-    "save_strategy",
-    "save_total_limit",
-    "saves_per_epoch",
-    "save_safetensors",
-    "save_only_model",
-    "report_to",
-    "run_name",
-    "push_to_hub",
-    "hub_model_id",
-    "hub_strategy",
-    "hub_token",
-    "hub_private_repo",
-    "overwrite_output_dir",
-    "overwrite_cache",
-    "dataset",
-    "datasets",
-    "dataset_dir",
-    "dataset_mixer",
-    "dataset_splits",
-    "dataset_prepared_path",
-    "dataset_name",
-    "dataset_config",
-    "dataset_text_field",
-    "dataset_train_split",
-    "dataset_test_split",
-    "template",
-    "chat_template",
-    "plot_loss",
-    "ddp_timeout",
-    "dataloader_num_workers",
-    "preprocessing_num_workers",
-    "max_samples",
-    "wandb",
-    "wandb_project",
-    "wandb_entity",
-    "wandb_watch",
-    "wandb_name",
-    "wandb_log_model",
-    "wandb_run_id",
-    "log_level",
-    "log_freq",
-    "log",
-    "debug",
-    "do_train",
-    "do_predict",
-    "resume_from_checkpoint",
-    "trust_remote_code",
-    "special_tokens",
-    "tokens",
-    "train_on_inputs",
-    "val_set_size",
-    "strict",
-    "hf_use_auth_token",
-    "group_by_length",
-    "tf32",
-    "early_stopping_patience",
-    "local_rank",
-    "xpu",
-    "tokenizer_type",
-    "model_type",
-    "is_llama_derived_model",
-    "tokenizer",
-    "tokenizer_name",
-    "use_fast_tokenizer",
-    "shuffle",
-    "shuffle_merged_datasets",
-    "metric_log_level",
-    "username",
-    "token",
-    "project_name",
-    "backend",
-    "out_dir",
-    "logger_name",
-    "data",
-    "wall_clock_breakdown",
-    "steps_per_print",
-    "rdzv_backend",
-    "same_network",
-    "machine_rank",
-    "main_process_ip",
-    "main_process_port",
-    "main_training_function",
-    "tpu_env",
-    "tpu_use_cluster",
-    "tpu_use_sudo",
-    "compute_environment",
-    "use_cpu",
-    "fan_in_fan_out",
-    "inference_mode",
-    "revision",
-    "auto_mapping",
-    "log_every_n_steps",
-    "metric_logger",
-    "profiler",
-    "description",
-    "include_num_input_tokens_seen",
-    "include_tokens_per_second",
-    "metric_for_best_model",
-    "load_best_model_at_end",
-    "greater_is_better",
-    "remove_unused_columns",
-    "dataloader_drop_last",
-    "cosine_min_lr_ratio",
-    "min_lr",
-    "betas",
-    "eps",
-};
+constexpr std::string_view kHarmless =
+    " instance_data_dir instance_prompt class_data_dir class_prompt num_class_images lr_warmup_steps"
+    " max_train_steps validation_prompt validation_epochs caption_column image_column center_crop random_flip"
+    " checkpointing_steps checkpoints_total_limit prior_loss_weight snr_gamma guidance_scale eval_steps"
+    " evals_per_epoch eval_on_start model_author system eos_token pad_token streaming load_from_cache_file"
+    " dataset_num_proc dataset_shuffle split_dataset_ratio log_completions temperature top_p top_k"
+    " repetition_penalty epsilon epsilon_high reward_funcs reward_weights external_plugins"
+    " create_checkpoint_symlink use_hf loss_scale zero3_save_16bit_model deepspeed_multinode_launcher"
+    " downcast_bf16 learning_rate lr lr_scheduler lr_scheduler_type lr_scheduler_kwargs warmup_ratio warmup_steps"
+    " num_train_epochs num_epochs epochs max_steps weight_decay seed adam_beta1 adam_beta2 adam_epsilon"
+    " output_dir logging_dir logging_steps logging_strategy logging_first_step save_steps save_strategy"
+    " save_total_limit saves_per_epoch save_safetensors save_only_model report_to run_name push_to_hub"
+    " hub_model_id hub_strategy hub_token hub_private_repo overwrite_output_dir overwrite_cache dataset datasets"
+    " dataset_dir dataset_mixer dataset_splits dataset_prepared_path dataset_name dataset_config"
+    " dataset_text_field dataset_train_split dataset_test_split template chat_template plot_loss ddp_timeout"
+    " dataloader_num_workers preprocessing_num_workers max_samples wandb wandb_project wandb_entity wandb_watch"
+    " wandb_name wandb_log_model wandb_run_id log_level log_freq log debug do_train do_predict"
+    " resume_from_checkpoint trust_remote_code special_tokens tokens train_on_inputs val_set_size strict"
+    " hf_use_auth_token group_by_length tf32 early_stopping_patience local_rank xpu tokenizer_type model_type"
+    " is_llama_derived_model tokenizer tokenizer_name use_fast_tokenizer shuffle shuffle_merged_datasets"
+    " metric_log_level username token project_name backend out_dir logger_name data wall_clock_breakdown"
+    " steps_per_print rdzv_backend same_network machine_rank main_process_ip main_process_port"
+    " main_training_function tpu_env tpu_use_cluster tpu_use_sudo compute_environment use_cpu fan_in_fan_out"
+    " inference_mode revision auto_mapping log_every_n_steps metric_logger profiler description"
+    " include_num_input_tokens_seen include_tokens_per_second metric_for_best_model load_best_model_at_end"
+    " greater_is_better remove_unused_columns dataloader_drop_last cosine_min_lr_ratio min_lr betas eps ";
 
 /// Where the keys that the file's mapping holds are asked for by a dotted path.
 bool below(std::string_view path, std::string_view prefix) {
@@ -309,7 +160,7 @@ void Keys::tell_unread(const Node& node, const std::string& prefix, int depth) {
 }
 
 bool is_harmless_key(std::string_view key) {
-  return std::find(std::begin(kHarmless), std::end(kHarmless), key) != std::end(kHarmless);
+  return is_in(kHarmless, key);
 }
 
 bool name_ends(const Source& source, std::string_view ending) {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "core/exchange/args.hpp"
-#include "core/exchange/python_program.hpp"
+#include "core/exchange/python/program.hpp"
 #include "core/exchange/reading.hpp"
 
 namespace tidemark::exchange {

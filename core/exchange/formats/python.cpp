@@ -1,11 +1,11 @@
-// Scripts and notebooks. Read, never run (core/exchange/python_program.hpp).
+// Scripts and notebooks. Read, never run (core/exchange/python/program.hpp).
 #include <string>
 
 #include "core/exchange/args.hpp"
 #include "core/exchange/fields.hpp"
 #include "core/exchange/other_work.hpp"
-#include "core/exchange/python_job.hpp"
-#include "core/exchange/python_program.hpp"
+#include "core/exchange/python/program.hpp"
+#include "core/exchange/python/read_job.hpp"
 
 namespace tidemark::exchange {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/exchange/formats/shared.hpp"
-#include "core/exchange/python_program.hpp"
+#include "core/exchange/python/program.hpp"
 #include "core/units/letters.hpp"
 
 namespace tidemark::exchange {

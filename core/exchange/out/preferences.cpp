@@ -1,4 +1,4 @@
-// The words that are read again: python_job.cpp, formats/{llamafactory,swift,axolotl}.cpp.
+// The words that are read again: python/task.cpp, formats/{llamafactory,swift,axolotl}.cpp.
 #include "core/exchange/out/preferences.hpp"
 
 namespace tidemark::exchange {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/exchange/python_program.hpp"
+#include "core/exchange/python/program.hpp"
 
 namespace tidemark::exchange {
 

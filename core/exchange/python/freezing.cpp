@@ -1,6 +1,6 @@
 // torch.nn.Module.parameters, named_parameters and requires_grad_: each step sets a switch on some parameters, and the
 // last of a parameter counts.
-#include "core/exchange/python_freezing.hpp"
+#include "core/exchange/python/freezing.hpp"
 
 #include <algorithm>
 #include <utility>

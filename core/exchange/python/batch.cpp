@@ -1,0 +1,64 @@
+// How many sequences a micro-batch has, and how many of these an optimizer step.
+#include "core/exchange/python/topics.hpp"
+
+namespace tidemark::exchange {
+namespace {
+
+/// The loader that shuffles is that of training.
+const PyValue* batch_of_loader(const PyJob& job) {
+  const PyValue* best = nullptr;
+  for (const PyObject& one : job.program.objects) {
+    const bool loader = one.is("DataLoader");
+    if (!loader && !job.is_llama_index()) continue;
+    const PyValue* size = loader ? one.find("batch_size", 1) : one.find("batch_size");
+    if (size == nullptr || !size->is_number()) continue;
+    const PyValue* shuffled = one.find("shuffle");
+    if (best == nullptr || (shuffled != nullptr && shuffled->boolean)) best = size;
+  }
+  return best;
+}
+
+void read_own_batch(PyJob& job) {
+  const PyValue* size = batch_of_loader(job);
+  if (size == nullptr) size = job.any_argument({"train_batch_size", "batch_size"});
+  if (size == nullptr)
+    size = job.variable({"micro_batch_size", "per_device_train_batch_size", "train_batch_size", "batch_size"});
+  if (size != nullptr && size->is_number()) return job.say("micro_batch_size", *size);
+  if (job.is_llama_index())
+    job.say("micro_batch_size", of(10), {job.trainer->place},
+            "llama_index's SentenceTransformersFinetuneEngine default batch_size");
+}
+
+void read_micro_batch(PyJob& job) {
+  job.copy("micro_batch_size", {"per_device_train_batch_size", "per_gpu_train_batch_size"});
+  if (job.told("micro_batch_size")) return;
+  if (job.arguments == nullptr) return read_own_batch(job);
+  if (job.is_template() || job.arguments->find("per_device_train_batch_size") != nullptr ||
+      job.on("auto_find_batch_size"))
+    return;
+  job.say("micro_batch_size", of(8), {job.arguments->place, job.arguments->defined},
+          job.is_command() ? "TrainingArguments default; the command may say otherwise" : "TrainingArguments default");
+}
+
+void read_accumulation(PyJob& job) {
+  constexpr std::string_view kField = "gradient_accumulation_steps";
+  job.copy(kField, {kField});
+  if (job.told(kField)) return;
+  if (job.accelerator != nullptr) {
+    const PyValue* steps = job.accelerator->find(kField);
+    if (steps != nullptr && steps->is_number()) return job.say(kField, *steps);
+  }
+  if (job.is_command()) return;
+  if (job.arguments != nullptr) return job.say(kField, of(1), {}, "default 1");
+  const PyValue* steps = job.variable({kField, "grad_accum_steps", "accumulation_steps", "gradient_accumulation"});
+  if (steps != nullptr) job.say(kField, *steps);
+}
+
+}  // namespace
+
+void read_batch(PyJob& job) {
+  read_micro_batch(job);
+  read_accumulation(job);
+}
+
+}  // namespace tidemark::exchange

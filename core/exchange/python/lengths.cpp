@@ -1,0 +1,136 @@
+// How long sequences are, how much of them a prompt, an answer or a picture takes, and whether they are padded.
+#include <algorithm>
+
+#include "core/exchange/python/topics.hpp"
+#include "core/units/letters.hpp"
+
+namespace tidemark::exchange {
+namespace {
+
+const PyValue* number_of(const PyObject& one, std::string_view key) {
+  const PyValue* value = one.find(key);
+  return value != nullptr && value->is_number() ? value : nullptr;
+}
+
+const PyValue* number_anywhere(const PyJob& job, std::string_view key) {
+  for (const PyObject& one : job.program.objects) {
+    if (const PyValue* value = number_of(one, key); value != nullptr) return value;
+  }
+  return nullptr;
+}
+
+bool is_tokenizer_call(const PyObject& one) {
+  if (one.find("truncation") != nullptr || one.find("padding") != nullptr) return true;
+  return contains(lower_case(one.name), "tokeniz");
+}
+
+const PyValue* tokenizer_length(const PyJob& job) {
+  for (const PyObject& one : job.program.objects) {
+    if (!is_tokenizer_call(one) || one.is("from_pretrained")) continue;
+    if (const PyValue* length = number_of(one, "max_length"); length != nullptr) return length;
+  }
+  for (const PyObject& one : job.program.objects) {
+    if (!contains(one.name, "Tokenizer")) continue;
+    if (const PyValue* length = number_of(one, "model_max_length"); length != nullptr) return length;
+  }
+  return nullptr;
+}
+
+/// The length of a sequence, from what is surest to say it to what is least.
+const PyValue* find_length(const PyJob& job) {
+  const PyValue* length =
+      job.task == "dpo" || job.trl
+          ? job.any_argument({"max_length", "max_seq_length", "max_seq_len"})
+          : job.any_argument({"max_seq_length", "max_length", "model_max_length", "block_size", "max_len", "cutoff_len",
+                              "max_seq_len", "seq_len", "seq_length", "bptt"});
+  if (length == nullptr && job.load != nullptr) length = number_of(*job.load, "max_seq_length");
+  if (length == nullptr) length = tokenizer_length(job);
+  if (length == nullptr) length = number_anywhere(job, "allowed_max_length");
+  if (length == nullptr)
+    length = job.variable({"max_seq_length", "max_length", "max_seq_len", "cutoff_len", "model_max_length", "max_len",
+                           "block_size", "seq_length", "sequence_length", "context_length"});
+  return length;
+}
+
+/// QLoRA's own script: source and target of a row have a length each. Whether it is such a program.
+bool read_source_and_target(PyJob& job) {
+  const PyValue* source = number_anywhere(job, "source_max_len");
+  const PyValue* target = source == nullptr ? nullptr : number_anywhere(job, "target_max_len");
+  if (target == nullptr) return false;
+  std::vector<Origin> places = source->places;
+  cite(places, target);
+  job.say("sequence_length", of(source->integer + target->integer), std::move(places), "source and target in one row");
+  return true;
+}
+
+void read_sequence_length(PyJob& job) {
+  const PyValue* length = find_length(job);
+  if (length == nullptr && read_source_and_target(job)) return;
+  if (length != nullptr && length->is_number()) return job.say("sequence_length", *length);
+  const bool configured = job.arguments != nullptr && !job.is_command();
+  if (configured && job.trl && (job.task == "sft" || job.task == "dpo")) {
+    job.say("sequence_length", of(1024), {job.arguments->place},
+            "TRL's default 1024 (SFTConfig since 0.15, DPOConfig since 0.14)");
+    return job.unknown("sequence_length: TRL's default by version (1024 since 0.16)");
+  }
+  if (configured && job.task == "online_dpo")
+    return job.say("sequence_length", of(512), {job.arguments->place}, "OnlineDPOConfig's default");
+  if (!generates_answers(job.task) || job.argument("max_prompt_length") == nullptr) job.unknown("sequence_length");
+}
+
+void read_prompt_length(PyJob& job) {
+  job.copy("max_prompt_length", {"max_prompt_length"});
+  Finding* prompt = find(job.reading, "max_prompt_length");
+  if (prompt == nullptr || !prompt->assumed.empty()) return;
+  const auto elsewhere = [&](const Origin& origin) { return origin.cell != prompt->origins.front().cell; };
+  if (std::any_of(prompt->origins.begin(), prompt->origins.end(), elsewhere))
+    prompt->assumed = "a variable of another cell, which may have run anew";
+}
+
+/// Trainers of preferences pad both answers to one length, on the side that the script chose.
+void read_padding_side(PyJob& job) {
+  if ((generates_answers(job.task) || job.task == "online_dpo") && job.trainer != nullptr)
+    return job.say("padding", of(true), {job.trainer->place}, "answers end at different lengths");
+  if (job.task != "dpo" && job.task != "kto" && job.task != "orpo" && job.task != "reward") return;
+  for (const PyAssignment& one : job.program.assignments) {
+    if (one.name == "padding_side") return job.say("padding", of(true), one.value.places);
+  }
+  for (const PyObject& one : job.program.objects) {
+    for (const auto& [name, value] : one.fields) {
+      if (name == "padding_side" && contains(one.name, "okenizer")) return job.say("padding", of(true), value.places);
+    }
+  }
+}
+
+}  // namespace
+
+void read_lengths(PyJob& job) {
+  read_sequence_length(job);
+  read_prompt_length(job);
+  for (const OfRollout& one : rollout_numbers()) {
+    if (generates_answers(job.task) || std::string_view{one.key} != "beta") job.copy(one.path, {one.key});
+  }
+  // trl 1.9 trainer/rloo_config.py: num_generations
+  if (job.task == "rloo" && job.arguments != nullptr && !job.is_command() && !job.told("num_generations"))
+    job.say("num_generations", of(2), {job.arguments->place}, "RLOOConfig's default");
+  for (const PyObject* collator : job.program.calls("UnslothVisionDataCollator")) {
+    if (!job.told("images_per_sample")) job.say("images_per_sample", of(1), {collator->place}, "a picture a sample");
+  }
+  read_padding(job);
+}
+
+void read_padding(PyJob& job) {
+  std::vector<Origin> places;
+  for (const PyObject& one : job.program.objects) {
+    const PyValue* padding = one.find("padding");
+    const bool collates = one.is("DataCollatorForSeq2Seq") || one.is("DataCollatorWithPadding") ||
+                          one.is("DataCollatorForLanguageModeling") || one.is("CrossEncoder");
+    const bool pads = is_true(padding) || (padding != nullptr && padding->is_string());
+    if (pads) cite(places, padding);
+    if (collates) places.push_back(one.place);
+  }
+  if (!places.empty()) return job.say("padding", of(true), std::move(places));
+  read_padding_side(job);
+}
+
+}  // namespace tidemark::exchange

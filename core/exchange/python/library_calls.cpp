@@ -1,0 +1,94 @@
+#include "core/exchange/python/library_calls.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/exchange/formats/shared.hpp"
+#include "core/exchange/word_list.hpp"
+
+namespace tidemark::exchange {
+namespace {
+
+constexpr PyTrainer kTrainers[] = {{"GRPOTrainer", "grpo"},
+                                   {"RLOOTrainer", "rloo"},
+                                   {"PPOTrainer", "ppo"},
+                                   {"PPOv2Trainer", "ppo"},
+                                   {"DPOTrainer", "dpo"},
+                                   {"KTOTrainer", "kto"},
+                                   {"BCOTrainer", "bco"},
+                                   {"TPOTrainer", "tpo"},
+                                   {"PRMTrainer", "prm"},
+                                   {"ORPOTrainer", "orpo"},
+                                   {"CPOTrainer", "simpo"},
+                                   {"RewardTrainer", "reward"},
+                                   {"GKDTrainer", "gkd"},
+                                   {"OnlineDPOTrainer", "online_dpo"},
+                                   {"NashMDTrainer", "nash_md"},
+                                   {"IWOPDTrainer", "iw_opd"},
+                                   {"AsyncGRPOTrainer", "async_grpo"},
+                                   {"SFTTrainer", "sft"},
+                                   {"UnslothTrainer", "sft"},
+                                   {"SentenceTransformerTrainer", "embedding"},
+                                   {"SparseEncoderTrainer", "embedding"},
+                                   {"CrossEncoderTrainer", "classification"},
+                                   {"Seq2SeqTrainer", ""},
+                                   {"Trainer", ""},
+                                   {"SentenceTransformersFinetuneEngine", "embedding"}};
+
+constexpr std::string_view kArguments =
+    " GRPOConfig RLOOConfig PPOConfig PPOv2Config DPOConfig OnlineDPOConfig KTOConfig BCOConfig PRMConfig"
+    " ORPOConfig CPOConfig RewardConfig GKDConfig SFTConfig SentenceTransformerTrainingArguments"
+    " SparseEncoderTrainingArguments CrossEncoderTrainingArguments Seq2SeqTrainingArguments"
+    " UnslothTrainingArguments TrainingArguments ";
+
+constexpr std::pair<std::string_view, std::string_view> kAdapterKinds[] = {{"AdaLoraConfig", "adalora"},
+                                                                           {"IA3Config", "ia3"},
+                                                                           {"LoHaConfig", "loha"},
+                                                                           {"LoKrConfig", "lokr"},
+                                                                           {"VeraConfig", "vera"},
+                                                                           {"OFTConfig", "oft"},
+                                                                           {"BOFTConfig", "boft"},
+                                                                           {"LNTuningConfig", "ln_tuning"},
+                                                                           {"PromptTuningConfig", "prompt_tuning"},
+                                                                           {"PromptEncoderConfig", "p_tuning"},
+                                                                           {"PrefixTuningConfig", "prefix_tuning"}};
+
+}  // namespace
+
+std::span<const PyTrainer> known_trainers() {
+  return kTrainers;
+}
+
+bool is_arguments(const PyObject& call) {
+  return is_in(kArguments, last_word(call.name)) ||
+         std::any_of(call.bases.begin(), call.bases.end(),
+                     [](const std::string& base) { return is_in(kArguments, last_word(base)); });
+}
+
+bool loads_model(const PyObject& call) {
+  for (const char* other : {"Tokenizer", "Processor", "AutoConfig", "FeatureExtractor", "Scheduler", "PeftModel"}) {
+    if (contains(call.name, other)) return false;
+  }
+  for (const char* loads : {"from_pretrained", "SentenceTransformer", "CrossEncoder", "SparseEncoder", "create_model",
+                            "AutoModelForCausalLM.from_config", "get_model"}) {
+    if (call.is(loads)) return true;
+  }
+  return false;
+}
+
+bool is_fast_adapter(const PyObject& call) {
+  return call.is("get_peft_model") && contains(call.name, "Fast");
+}
+
+bool is_fast_encoder(const PyObject& call) {
+  return contains(call.name, "FastSentenceTransformer");
+}
+
+std::string_view adapter_kind(const PyObject& call) {
+  for (const auto& [name, kind] : kAdapterKinds) {
+    if (call.is(name)) return kind;
+  }
+  return {};
+}
+
+}  // namespace tidemark::exchange
