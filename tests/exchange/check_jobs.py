@@ -215,6 +215,16 @@ JOBS = [
      {"task": "grpo", "reward_model": "Qwen/Qwen2.5-3B-Instruct", "not_counted": ["reward_model, but for the first"]}, ["NOT_COUNTED"]),
     ("TRL's own GRPO script", {"run.sh": "trl grpo --model_name_or_path Qwen/Qwen2.5-0.5B --dataset_name trl-lib/tldr --reward_model_name_or_path Qwen/Qwen2.5-1.5B "
       "--max_completion_length 256 --per_device_train_batch_size 8\n"}, {"task": "grpo", "reward_model": "Qwen/Qwen2.5-1.5B"}, []),
+    ("models among the functions of a script", {"train.py": "from trl import GRPOConfig, GRPOTrainer\n"
+      "from transformers import AutoModelForSequenceClassification\njudge = AutoModelForSequenceClassification.from_pretrained('Qwen/Qwen2.5-1.5B', num_labels=1)\n"
+      "args = GRPOConfig(output_dir='out', per_device_train_batch_size=8, max_completion_length=128, bf16=True)\n"
+      "GRPOTrainer(model='Qwen/Qwen2.5-0.5B', reward_funcs=[len_reward, judge], args=args, train_dataset=d).train()\n"},
+     {"task": "grpo", "reward_model": "Qwen/Qwen2.5-1.5B", "max_completion_length": 128}, []),
+    ("a script's powers and texts, its arguments without a trainer in sight", {"train.py": "from trl import DPOConfig\n"
+      "from transformers import AutoModelForCausalLM\nname = 'Qwen/Qwen2_5-0_5B'.replace('_', '.')\nmodel = AutoModelForCausalLM.from_pretrained(name)\n"
+      "args = DPOConfig(output_dir='out', per_device_train_batch_size=2, max_length=2 * 2 ** 3 ** 2 // 2, bf16=True, fsdp=['full_shard', 'offload'])\n"
+      "launch(model, args)\n"},
+     {"model": "Qwen/Qwen2.5-0.5B", "task": "dpo", "sequence_length": 512, "parallelism.fsdp": "full_shard", "offload.parameters": "cpu"}, []),
     ("a teacher beside GRPO", {"run.sh": GRPO + "--max_length 1024 --reward_funcs accuracy --teacher_model Qwen/Qwen2.5-32B\n"},
      {"task": "grpo", "teacher_model": "Qwen/Qwen2.5-32B"}, []),
     ("LLaMA-Factory's own loop", {"v1.yaml": "model: Qwen/Qwen3-4B\nmodel_class: llm\npeft_config:\n  name: lora\ntrain_dataset: data/v1_sft_demo.yaml\n"

@@ -37,6 +37,7 @@ constexpr PyTrainer kTrainers[] = {{"GRPOTrainer", "grpo"},
 
 constexpr std::string_view kArguments =
     " GRPOConfig RLOOConfig PPOConfig PPOv2Config DPOConfig OnlineDPOConfig KTOConfig BCOConfig PRMConfig"
+    " TPOConfig NashMDConfig IWOPDConfig AsyncGRPOConfig"
     " ORPOConfig CPOConfig RewardConfig GKDConfig SFTConfig SentenceTransformerTrainingArguments"
     " SparseEncoderTrainingArguments CrossEncoderTrainingArguments Seq2SeqTrainingArguments"
     " UnslothTrainingArguments TrainingArguments ";

@@ -65,7 +65,8 @@ void read_lightning_precision(PyJob& job, bool zero) {
   std::string word = said == nullptr ? "32" : said->kind == Kind::kInteger ? std::to_string(said->integer) : said->text;
   if (word == "bf16" || word == "16") word += "-mixed";
   const std::string cast = word.starts_with("bf16") ? "bf16" : word.starts_with("16") ? "fp16" : "";
-  if (cast.empty() && !word.starts_with("32")) return job.unknown("precision: Lightning's " + word);
+  if (cast.empty() && !word.starts_with("32"))
+    return job.unknown("precision: Lightning's is not read" + (word.empty() ? word : ": " + word));
   if (zero && !cast.empty()) return job.say("precision", of("deepspeed_" + cast), {place});
   if (word.ends_with("-true")) return job.say("precision", of("pure_" + cast), {place});
   PyValue by;

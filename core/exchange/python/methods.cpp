@@ -23,10 +23,11 @@ PyValue split(const std::string& text, const std::string& at_each) {
   return value;
 }
 
-/// The first of them alone.
-PyValue replace(std::string text, const std::string& what, const std::string& with) {
-  if (const std::size_t at = text.find(what); at != std::string::npos) text.replace(at, what.size(), with);
-  return py_text(std::move(text));
+PyValue replace(const std::string& text, const std::string& what, const std::string& with) {
+  const std::vector<PyValue> pieces = split(text, what).items;
+  std::string made = pieces.front().text;
+  for (std::size_t i = 1; i < pieces.size(); ++i) made += with + pieces[i].text;
+  return py_text(std::move(made));
 }
 
 PyValue of_text(const PyValue& self, const std::string& name, const PyObject& call) {

@@ -35,7 +35,8 @@ std::optional<double> computed(const std::string& op, double left, double right)
 PyValue of_numbers(const std::string& op, const PyValue& left, const PyValue& right) {
   const std::optional<double> result = computed(op, left.real, right.real);
   if (!result || !(std::abs(*result) < kLargest)) return {};
-  const bool whole = left.kind == Kind::kInteger && right.kind == Kind::kInteger && op != "/";
+  const bool whole =
+      left.kind == Kind::kInteger && right.kind == Kind::kInteger && op != "/" && (op != "**" || right.integer >= 0);
   return whole ? py_integer(static_cast<std::int64_t>(*result)) : py_real(*result);
 }
 

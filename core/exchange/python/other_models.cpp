@@ -31,6 +31,21 @@ void read_judge(PyJob& job) {
   if (judge != nullptr) say_other_model(job, "reward_model", *judge);
 }
 
+/// GRPOTrainer(reward_funcs=[…]): names and models among functions.
+void read_judges_of_groups(PyJob& job) {
+  const PyValue* given = job.trainer == nullptr ? nullptr : job.trainer->find("reward_funcs");
+  if (given == nullptr) return;
+  const std::vector<PyValue> alone{*given};
+  bool found = false;
+  for (const PyValue& one : given->kind == PyValue::Kind::kList ? given->items : alone) {
+    const PyObject* model = job.at(&one);
+    if (!one.is_string() && (model == nullptr || !loads_model(*model))) continue;
+    if (found) return not_counted(job.reading, "reward models, but for the first", given->places);
+    say_other_model(job, "reward_model", one);
+    found = true;
+  }
+}
+
 /// GKDTrainer(teacher_model=…).
 void read_teacher(PyJob& job) {
   for (const OfRollout& one : distillation_words()) job.copy(one.path, {one.key});
@@ -75,6 +90,7 @@ bool compares(const PyJob& job, const PyValue* beta) {
 
 void read_other_models(PyJob& job) {
   if (job.task == "online_dpo") read_judge(job);
+  if (job.task == "grpo" || job.task == "rloo") read_judges_of_groups(job);
   if (job.task == "gkd") read_teacher(job);
 }
 

@@ -50,8 +50,10 @@ void read_fsdp_argument(PyJob& job) {
   const PyValue* fsdp = job.argument("fsdp");
   if (fsdp == nullptr || (!fsdp->is_string() && fsdp->kind != Kind::kList)) return;
   if (fsdp->text.empty() && fsdp->items.empty()) return;
-  job.say("parallelism.fsdp", of(fsdp_strategy(fsdp->is_string() ? fsdp->text : fsdp->items[0].text)), *fsdp);
-  if (contains(fsdp->text, "offload")) job.say("offload.parameters", of("cpu"), *fsdp);
+  std::string said = fsdp->text;
+  for (const PyValue& word : fsdp->items) said += " " + word.text;
+  job.say("parallelism.fsdp", of(fsdp_strategy(said)), *fsdp);
+  if (contains(said, "offload")) job.say("offload.parameters", of("cpu"), *fsdp);
 }
 
 void read_fsdp_call(PyJob& job, const PyObject& call) {

@@ -14,9 +14,8 @@ std::string task_of_trainer(const PyJob& job) {
   std::string task;
   if (job.arguments == nullptr) return task;
   constexpr std::string_view kEnding = "Trainer";
-  constexpr std::string_view kShort = "SFTTrainer";  // of so short a name only the trainer itself counts
   for (const PyTrainer& row : known_trainers()) {
-    if (row.task.empty() || row.name.size() <= kShort.size() || !row.name.ends_with(kEnding)) continue;
+    if (row.task.empty() || !row.name.ends_with(kEnding)) continue;
     const std::string config = std::string{row.name.substr(0, row.name.size() - kEnding.size())} + "Config";
     if (job.arguments->is(config)) task = row.task;
   }

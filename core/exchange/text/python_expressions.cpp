@@ -156,7 +156,7 @@ PyExpr PyExpressionParser::summed() {
 
 PyExpr PyExpressionParser::multiplied() {
   PyExpr left = signed_();
-  while (is_op("*") || is_op("/") || is_op("//") || is_op("%") || is_op("@") || is_op("**")) {
+  while (is_op("*") || is_op("/") || is_op("//") || is_op("%") || is_op("@")) {
     const std::string op = now().text;
     step();
     left = join(Kind::kBinary, op, std::move(left), signed_());
@@ -165,7 +165,7 @@ PyExpr PyExpressionParser::multiplied() {
 }
 
 PyExpr PyExpressionParser::signed_() {
-  if (!is_op("-") && !is_op("+") && !is_op("~")) return postfix();
+  if (!is_op("-") && !is_op("+") && !is_op("~")) return raised();
   PyExpr made = node(Kind::kUnary);
   made.text = now().text;
   step();
@@ -176,6 +176,16 @@ PyExpr PyExpressionParser::signed_() {
   made.items.push_back(signed_());
   --nesting_;
   return made;
+}
+
+/// Binds more tightly than what stands before it, and what stands behind it comes first: -2**-3**2.
+PyExpr PyExpressionParser::raised() {
+  PyExpr left = postfix();
+  if (!eat("**") || nesting_ >= kDeepest) return left;
+  ++nesting_;
+  left = join(Kind::kBinary, "**", std::move(left), signed_());
+  --nesting_;
+  return left;
 }
 
 PyExpr PyExpressionParser::postfix() {

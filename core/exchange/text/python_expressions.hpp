@@ -65,6 +65,7 @@ class PyExpressionParser {
   PyExpr summed();
   PyExpr multiplied();
   PyExpr signed_();
+  PyExpr raised();
   PyExpr subscript(PyExpr of);
   PyExpr call(PyExpr callee);
   void skip_comprehension();
