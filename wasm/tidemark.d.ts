@@ -102,7 +102,7 @@ export interface Job {
   } | null;
   /**
    * Catalog id or alias of the model that scores answers, of which PPO's value model is another copy; absent: the model
-   * itself with a score in the place of its head.
+   * itself with a score in the place of its head (ppo, online_dpo), or functions alone (grpo, rloo).
    */
   reward_model?: string | null;
   /** Its config.json. */
@@ -664,7 +664,7 @@ export interface Job {
   } | null;
   framework?: {
     /** Who runs the step: its defaults hold where nothing is stated. @default "transformers" */
-    name?: "transformers" | "pytorch" | "accelerate" | "trl" | "axolotl" | "llama_factory" | "ms_swift" | "autotrain" | "peft" | "llamafactory" | "swift" | "megatron" | "megatron-lm" | "nemo" | "megatron-deepspeed" | "galvatron" | "hetu-galvatron" | "torchtune" | "torchtitan" | "litgpt" | "nemo-automodel" | "automodel" | "unsloth" | "sd_scripts" | "sd-scripts" | "kohya" | "kohya_ss" | null;
+    name?: "transformers" | "pytorch" | "accelerate" | "trl" | "axolotl" | "llama_factory" | "llama_factory_v1" | "ms_swift" | "autotrain" | "peft" | "llamafactory" | "llamafactory_v1" | "swift" | "megatron" | "megatron-lm" | "nemo" | "megatron-deepspeed" | "galvatron" | "hetu-galvatron" | "torchtune" | "torchtitan" | "litgpt" | "nemo-automodel" | "automodel" | "unsloth" | "sd_scripts" | "sd-scripts" | "kohya" | "kohya_ss" | null;
     /**
      * Release of transformers beneath it (5.12, 4.46), of torchtitan (0.2.0) or Unsloth (2026.10.9), or a date
      * (2026-07): defaults and copies of the logits depend on it. @default "5.12"
