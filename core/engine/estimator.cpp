@@ -108,7 +108,7 @@ std::string trained_class(const Value& config, const Request& request) {
 /// A group of answers is scored by a model where one is named; functions do it elsewhere.
 bool is_scored_by_model(const Request& request, const TrainingJob& job) {
   const bool groups = job.preference == Preference::kGrpo || job.preference == Preference::kRloo;
-  return groups && !job.is_megatron() && (request.judge_config.is_object() || !request.judge.empty());
+  return groups && (request.judge_config.is_object() || !request.judge.empty());
 }
 
 /// What scores answers, and a copy of it that learns what they earn (trl 1.9 experimental/ppo: reward_model_path).
@@ -134,8 +134,13 @@ void take_judge(const Catalog& catalog, const Request& request, const Value& own
     issue.path = "/reward_model";
     issues.push_back(std::move(issue));
   }
+  if (job.generates() && !job.has_critic()) job.rollout.judge = loaded_by_name(job, checkpoint_dtype(*config));
   Architecture judge = without_dropout(std::move(read.architecture));
   judge.num_labels = 1;
+  if (judge.program != nullptr && judge.program->heads.find(Head::kMaskedLm) != nullptr) {
+    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/reward_model",
+                      "A reward model is modelled that is a decoder of text with a score per sequence.", ""});
+  }
   policy.judge = std::make_shared<Architecture>(std::move(judge));
   if (!is_named) {
     issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/reward_model",
@@ -571,7 +576,7 @@ Understood Estimator::resolve(const Asked& asked) const {
     if (answer.architecture.teacher == nullptr) return question;
   }
   const bool scored = is_scored_by_model(request, answer.job);
-  if (scored && answer.job.data_parallel.is_sharded()) {
+  if (scored && (answer.job.data_parallel.is_sharded() || answer.job.is_megatron())) {
     answer.job.not_counted.emplace_back("a reward model beside weights that GPUs divide");
   } else if (scored || answer.job.has_judge()) {
     take_judge(catalog_, request, request.config.is_object() ? request.config : question.model->config,

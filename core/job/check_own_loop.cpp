@@ -35,6 +35,14 @@ void check_own_loop(const Architecture& a, const TrainingJob& job, Issues& issue
            "Liger's off.",
            "default");
   }
+  if (job.has_adapter() && job.adapter.kind != AdapterKind::kLora) {
+    refuse("UNSUPPORTED_VALUE", "/method", "LLaMA-Factory's own loop has no adapters but LoRA's.", "lora");
+  }
+  // core/base_trainer.py: _create_batch_generator.
+  if (job.packing && job.attention != AttentionKernel::kFlashAttention2) {
+    refuse("INVALID_COMBINATION", "/attention", "LLaMA-Factory's own loop joins samples with flash_attention_2 alone.",
+           "flash_attention_2");
+  }
   if (job.evaluation.micro_batch_size > 0) {
     refuse("INVALID_COMBINATION", "/evaluation", "LLaMA-Factory's own loop evaluates nothing: leave it out.", "");
   }

@@ -20,7 +20,7 @@ enum class Loading : std::uint8_t {
   kHalf,            ///< bf16, or fp16 under fp16=True
   kCheckpointHalf,  ///< the checkpoint's dtype, fp32 ones as half
   kTrainedWide,     ///< half, but what is trained becomes fp32
-  kFullWide,        ///< as from_pretrained does beside adapters, else fp32; nobody autocasts
+  kFullWide,        ///< the checkpoint's dtype beside adapters, else fp32; nobody autocasts
 };
 
 /// Who runs the step.
@@ -122,7 +122,7 @@ Chosen loaded(const Habits& habits, const TrainingJob& job, std::optional<Dtype>
       if (job.optimizer == "badam") return {half, "llama_factory casts nothing beside BAdam"};
       return {Dtype::kFp32, "llama_factory casts what is trained to fp32"};
     case Loading::kFullWide:
-      if (adapters) return transformers_loads(job, checkpoint);
+      if (adapters) return {checkpoint.value_or(Dtype::kFp32), "LLaMA-Factory's own loop loads the checkpoint's dtype"};
       return {Dtype::kFp32, "LLaMA-Factory's own loop trains fp32 weights"};
   }
   return {};
@@ -210,6 +210,11 @@ void settle_precision(const LeftOpen& open, const Habits& habits, std::optional<
     chosen = {Dtype::kFp32, "the loss scaling of fp16 refuses 16-bit gradients"};
   }
   job.recipe = recipe_of(chosen.weights, autocast);
+  // LLaMA-Factory model/adapter.py: _setup_freeze_tuning; v1/plugins/model_plugins/peft.py: get_freeze_model.
+  const bool by_factory = habits.loading == Loading::kTrainedWide || habits.loading == Loading::kFullWide;
+  if (by_factory && job.freezes_by_name() && chosen.weights == Dtype::kFp32) {
+    job.stand_ins.emplace_back("weights of another dtype where they are not trained, answered by those of the recipe");
+  }
   if (habits.loading == Loading::kFullWide) {
     settle_full_wide(autocast, job, chosen);
   } else if (job.is_megatron()) {
@@ -522,6 +527,14 @@ void stand_in(TrainingJob& job) {
 // diffusers 0.42 models/modeling_utils.py: _gradient_checkpointing_func is torch's, use_reentrant=False.
 bool checkpoints_reentrantly(const Denoiser& denoiser, const TrainingJob& job) {
   return runs_sd_scripts(job) && denoiser.size_width > 0;
+}
+
+Dtype loaded_by_name(const TrainingJob& job, std::optional<Dtype> checkpoint) {
+  const Habits* habits = habits_of(job.framework.name);
+  if (habits != nullptr && habits->loading == Loading::kCheckpointHalf) {
+    return loaded(*habits, job, checkpoint, job.recipe.autocast.value_or(Dtype::kBf16)).weights;
+  }
+  return job.framework.at_least(5, 0) ? checkpoint.value_or(Dtype::kFp32) : Dtype::kFp32;
 }
 
 bool precision_follows_method(const TrainingJob& job) {

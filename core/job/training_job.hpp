@@ -335,13 +335,14 @@ struct Rollout {
   Count iterations = 1;     ///< how often each of them is trained on
   Count rows_at_once = 64;  ///< PPO: generated and scored at a time (local_rollout_forward_batch_size)
   RolloutEngine engine = RolloutEngine::kTransformers;
-  double share = 0.3;   ///< of the card's memory that vLLM on it takes
-  bool sleeps = false;  ///< which it gives back while the model trains
-  Bytes reserved = 0;   ///< the same in bytes, where the card is known
-  bool judged = true;   ///< of pairs: a reward model on the card scores them; else functions do
-  bool gathers = true;  ///< ZeRO-3 gathers all weights at once for generate() (ds3_gather_for_generation)
-  bool taught = false;  ///< what a teacher predicts is part of what an answer earns (ms-swift's OPD-RL)
-  Count features = 0;   ///< layers whose states in a frozen model answers are scored by (ebft.feature_layers); 0: none
+  double share = 0.3;          ///< of the card's memory that vLLM on it takes
+  bool sleeps = false;         ///< which it gives back while the model trains
+  Bytes reserved = 0;          ///< the same in bytes, where the card is known
+  bool judged = true;          ///< of pairs: a reward model on the card scores them; else functions do
+  bool gathers = true;         ///< ZeRO-3 gathers all weights at once for generate() (ds3_gather_for_generation)
+  bool taught = false;         ///< what a teacher predicts is part of what an answer earns (ms-swift's OPD-RL)
+  std::optional<Dtype> judge;  ///< dtype of a reward model's weights, where it is not the model's
+  Count features = 0;  ///< layers whose states in a frozen model answers are scored by (ebft.feature_layers); 0: none
 
   bool operator==(const Rollout&) const = default;
   std::partial_ordering operator<=>(const Rollout&) const = default;

@@ -114,6 +114,7 @@ Net& Net::judge(bool trains) {
   if (!whole_->judges_) {
     whole_->judges_ = std::make_unique<TrainingJob>(job);
     whole_->judges_->method = Method::kFull;
+    whole_->judges_->recipe.weights = job.rollout.judge.value_or(job.recipe.weights);
   }
   whole_->parts_.push_back(std::unique_ptr<Net>(new Net(*whole_, *arch.judge, *whole_->judges_, B, S)));
   Net& other = *whole_->parts_.back();

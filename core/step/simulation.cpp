@@ -5,9 +5,9 @@
 #include <memory>
 #include <utility>
 
+#include "core/job/framework.hpp"
 #include "core/layers/adapter.hpp"
 #include "core/layers/encoders.hpp"
-#include "core/job/framework.hpp"
 #include "core/layers/label_smoothing.hpp"
 #include "core/layers/log_probs_loss.hpp"
 #include "core/layers/model_call.hpp"

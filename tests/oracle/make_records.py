@@ -121,7 +121,7 @@ def request_of(job):
         req.update({ours: job[theirs] for ours, theirs in POLICY.items() if theirs in job})
         req["reward_config"] = {**job["config"], **job.get("judge", {})}
     if job.get("task") in ("grpo", "rloo") and job.get("judge") is not None:
-        req["reward_config"] = {**job["config"], **job["judge"]}
+        req["reward_config"] = {**job["config"], **job["judge"], "dtype": "float32" if job["precision"].startswith("amp") else "bfloat16"}
     if job.get("task") == "online_dpo":
         req["max_completion_length"] = job["completion_len"]
         req.update({"reward_config": {**job["config"], **job["judge"]}} if "judge" in job else {"reward_functions": True})

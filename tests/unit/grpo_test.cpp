@@ -94,7 +94,7 @@ TEST_CASE(
     "a reward model lies whole beside what it scores, and keeps keys and values of all answers until it returns") {
   const auto judged = [](int layers) {
     return grpo(kLora + std::string{R"("sequence_length": 1024, "max_completion_length": 512, "steps_per_generation": 4,
-      "rollout": {"engine": "vllm", "mode": "server"}, "reward_config": {"model_type": "llama",
+      "rollout": {"engine": "vllm", "mode": "server"}, "reward_config": {"model_type": "llama", "dtype": "bfloat16",
       "architectures": ["LlamaForCausalLM"], "hidden_size": 2048, "intermediate_size": 5632, "num_attention_heads": 32,
       "num_key_value_heads": 8, "vocab_size": 32000, "max_position_embeddings": 32768, "num_hidden_layers": )"} +
                 std::to_string(layers) + "}");
@@ -108,6 +108,25 @@ TEST_CASE(
   CHECK(says(ask(grpo(std::string{R"("precision": "pure_bf16", "micro_batch_size": 8, "reward_model": "qwen2.5-0.5b",
     "parallelism": {"data": 8, "fsdp": "fsdp2"})"})),
              "NOT_COUNTED"));
+}
+
+// AutoModelForSequenceClassification.from_pretrained: dtype "auto" since transformers 5, and what no config states is
+// fp32.
+TEST_CASE("a reward model has its own checkpoint's dtype, and an encoder is none") {
+  const auto weights = [](const std::string& dtype) {
+    return held(
+        answered(grpo(R"("precision": "amp_bf16", "micro_batch_size": 8, "reward_config": {"model_type": "llama",
+      "hidden_size": 1024, "intermediate_size": 2816, "num_attention_heads": 16, "num_hidden_layers": 4,
+      "vocab_size": 32000, "max_position_embeddings": 4096)" +
+                      dtype + "}")),
+        Category::kWeights);
+  };
+  const Bytes layer = 4 * 1024 * 1024 + 3 * 1024 * 2816 + 2 * 1024;
+  const Bytes parameters = 32000 * 1024 + 4 * layer + 1024 + 1024;  // table, layers, last norm, score
+  CHECK(weights("") - weights(R"(, "dtype": "bfloat16")") == 2 * parameters);
+  CHECK(!ask(grpo(R"("micro_batch_size": 8, "reward_config": {"model_type": "bert", "hidden_size": 128,
+    "intermediate_size": 512, "num_attention_heads": 2, "num_hidden_layers": 2, "vocab_size": 1000})"))
+             .estimate);
 }
 
 TEST_CASE("without a card vLLM's share is not counted, and the answer says so") {

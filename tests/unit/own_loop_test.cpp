@@ -49,6 +49,8 @@ TEST_CASE("without FSDP 2 nobody autocasts, and weights that are trained in full
 TEST_CASE("what LLaMA-Factory's own loop cannot do is refused") {
   CHECK(refuses(R"(, "task": "dpo")", "/task"));
   CHECK(refuses(R"(, "loss": "liger")", "/loss"));
+  CHECK(refuses(R"(, "method": "vera")", "/method"));
+  CHECK(refuses(R"(, "packing": true)", "/attention"));
   CHECK(refuses(R"(, "evaluation": {"micro_batch_size": 2})", "/evaluation"));
   CHECK(refuses(R"(, "parallelism": {"data": 2, "fsdp": "full_shard"})", "/parallelism"));
 }

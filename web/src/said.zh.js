@@ -178,6 +178,14 @@ export default [
   ["{1} loads the checkpoint's dtype", "{1} 按检查点的 dtype 加载"],
   ["dtype is stated", "已写明 dtype"],
   [
+    "LLaMA-Factory's own loop loads the checkpoint's dtype; under FSDP 2 it gathers {1}",
+    "LLaMA-Factory 自己的训练循环按检查点的 dtype 加载；在 FSDP 2 下以 {1} 聚集",
+  ],
+  [
+    "LLaMA-Factory's own loop loads the checkpoint's dtype; without FSDP 2 nothing autocasts",
+    "LLaMA-Factory 自己的训练循环按检查点的 dtype 加载；没有 FSDP 2 就没有 autocast",
+  ],
+  [
     "LLaMA-Factory's own loop trains fp32 weights; under FSDP 2 it gathers {1}",
     "LLaMA-Factory 自己的训练循环训练 fp32 权重；在 FSDP 2 下以 {1} 聚集",
   ],
@@ -845,6 +853,11 @@ export default [
   [
     "LLaMA-Factory's own loop makes its loss of the logits, which a fused loss does not return: it switches Liger's off.",
     "LLaMA-Factory 自己的训练循环由 logits 计算损失，而融合损失不返回 logits：它会关闭 Liger 的。",
+  ],
+  ["LLaMA-Factory's own loop has no adapters but LoRA's.", "LLaMA-Factory 自己的训练循环只有 LoRA 适配器。"],
+  [
+    "LLaMA-Factory's own loop joins samples with flash_attention_2 alone.",
+    "LLaMA-Factory 自己的训练循环只用 flash_attention_2 拼接样本。",
   ],
   [
     "LLaMA-Factory's own loop evaluates nothing: leave it out.",

@@ -19,6 +19,8 @@ int recognise_own_loop(const Look& look) {
 void read_method(Keys& keys) {
   const Node* adapter = keys["peft_config"];
   const Node* packed = keys["quant_config"];
+  // quantization_auto without bits: "No quantization method applied."
+  if (keys.text("quant_config.name") == "auto" && keys["quant_config.quantization_bit"] == nullptr) packed = nullptr;
   const std::string name = adapter == nullptr ? "full" : keys.text("peft_config.name");
   keys.state("method", of(name == "lora" && packed != nullptr ? "qlora" : name), {adapter, packed},
              adapter == nullptr ? "without peft_config all is trained (core/model_engine.py: _init_model)" : "");
@@ -58,8 +60,10 @@ void read_adapter(Keys& keys) {
   const char* why = "default (plugins/model_plugins/peft.py: LoraParams)";
   const Node* target = keys["peft_config.target_modules"];
   const bool all = target == nullptr || target->text == "all";
-  keys.state("adapter.target_modules", all ? of("all-linear") : word_list(*target), {target},
-             target == nullptr ? why : "");
+  const Value names = all                 ? of("all-linear")
+                      : target->is_list() ? word_list(*target)
+                                          : of(std::vector{of(target->text)});
+  keys.state("adapter.target_modules", names, {target}, target == nullptr ? why : "");
   if (!keys.copy("adapter.r", "peft_config.r")) keys.assume("adapter.r", of(8), why);
   if (!keys.copy("adapter.lora_alpha", "peft_config.lora_alpha")) keys.assume("adapter.lora_alpha", of(16), why);
   if (!keys.copy("adapter.lora_dropout", "peft_config.lora_dropout"))
@@ -134,7 +138,7 @@ void read_parallelism(Keys& keys) {
 void read_task(Keys& keys) {
   const Node* loss = keys.any({"pref_loss", "pref_beta"});
   const Node* dataset = keys["train_dataset"];
-  const std::string words_of = lower_case(keys.file + " " + keys.text("train_dataset"));
+  const std::string words_of = lower_case(std::string{base_name(keys.file)} + " " + keys.text("train_dataset"));
   const bool compares = loss != nullptr || contains(words_of, "dpo");
   const std::string word = keys.text("pref_loss");
   const bool sees = contains(words_of, "multimodal");
@@ -159,8 +163,8 @@ void read_own_loop(const Look& look, Sources, Reading& reading) {
   read_task(keys);
   keys.unknown("gpu");
   keys.unknown("LLaMA-Factory and transformers versions");
-  for (const char* name : {"kernel_config", "quant_config", "peft_config", "dist_config", "init_config", "optim_config",
-                           "lr_scheduler_config", "bf16", "cp_mode"})
+  for (const char* name :
+       {"kernel_config", "init_config", "optim_config", "lr_scheduler_config", "cp_mode", "dist_config"})
     keys.touch(name);
   keys.tell_unread();
 }

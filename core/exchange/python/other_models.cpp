@@ -33,7 +33,7 @@ void read_judge(PyJob& job) {
 
 /// GRPOTrainer(reward_funcs=[…]): names and models among functions.
 void read_judges_of_groups(PyJob& job) {
-  const PyValue* given = job.trainer == nullptr ? nullptr : job.trainer->find("reward_funcs");
+  const PyValue* given = job.trainer == nullptr ? nullptr : job.trainer->find("reward_funcs", 1);
   if (given == nullptr) return;
   const std::vector<PyValue> alone{*given};
   bool found = false;
