@@ -32,7 +32,8 @@ std::string class_of(const Value& config, const Request& request, std::string_vi
 /// in its text model.
 std::optional<Dtype> checkpoint_dtype(const Value& config);
 
-/// In which dtype from_pretrained loads what is named alone, a reward model (trl 1.9 trainer/grpo_trainer.py: __init__).
+/// In which dtype from_pretrained loads what is named alone, a reward model (trl 1.9 trainer/grpo_trainer.py:
+/// __init__).
 Dtype loaded_by_name(const TrainingJob& job, std::optional<Dtype> checkpoint);
 
 /// Whether transformers' code may stand in for that of the framework.

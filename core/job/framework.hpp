@@ -27,8 +27,8 @@ inline bool is_unsloth_by_rows(const Framework& framework) {
 /// that is known; 0 of what is neither.
 int date_in(std::string_view text);
 
-/// LLaMA-Factory's loop of its own (src/llamafactory/v1), whose loss is of the logits that the model returns, beside the
-/// one that the model computes.
+/// LLaMA-Factory's loop of its own (src/llamafactory/v1), whose loss is of the logits that the model returns, beside
+/// the one that the model computes.
 bool runs_llama_factory_v1(const TrainingJob& job);
 
 /// kohya-ss/sd-scripts, which has U-Nets and LoRA layers of its own.

@@ -843,11 +843,11 @@ export default [
     "PPOTrainer 自己创建 Accelerator，参数中的 bf16 和 fp16 传不到它：它以 {1} 运行。如果 accelerate launch 带有 --mixed_precision，请指定 amp_bf16 或 bf16_amp。",
   ],
   [
-    'Of LLaMA-Factory\'s own loop supervised training of language models is modelled. Its DPO under transformers\' Trainer is framework "llama_factory".',
+    "Of LLaMA-Factory's own loop supervised training of language models is modelled. Its DPO under transformers' Trainer is framework \"llama_factory\".",
     "LLaMA-Factory 自己的训练循环只建模语言模型的监督训练；transformers Trainer 下的 DPO 请用框架 “llama_factory”。",
   ],
   [
-    'Of LLaMA-Factory\'s own loop text is modelled, also of models that see; pictures under transformers\' Trainer are framework "llama_factory".',
+    "Of LLaMA-Factory's own loop text is modelled, also of models that see; pictures under transformers' Trainer are framework \"llama_factory\".",
     "LLaMA-Factory 自己的训练循环只建模文本（视觉模型也可）；transformers Trainer 下的图像请用框架 “llama_factory”。",
   ],
   [
@@ -859,10 +859,7 @@ export default [
     "LLaMA-Factory's own loop joins samples with flash_attention_2 alone.",
     "LLaMA-Factory 自己的训练循环只用 flash_attention_2 拼接样本。",
   ],
-  [
-    "LLaMA-Factory's own loop evaluates nothing: leave it out.",
-    "LLaMA-Factory 自己的训练循环不做评估：请去掉这一项。",
-  ],
+  ["LLaMA-Factory's own loop evaluates nothing: leave it out.", "LLaMA-Factory 自己的训练循环不做评估：请去掉这一项。"],
   [
     "LLaMA-Factory's own loop is modelled on one GPU, under DistributedDataParallel and FSDP 2.",
     "LLaMA-Factory 自己的训练循环只建模单 GPU、DistributedDataParallel 和 FSDP 2。",
