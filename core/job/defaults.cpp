@@ -212,7 +212,7 @@ void settle_precision(const LeftOpen& open, const Habits& habits, std::optional<
   job.recipe = recipe_of(chosen.weights, autocast);
   // LLaMA-Factory model/adapter.py: _setup_freeze_tuning; v1/plugins/model_plugins/peft.py: get_freeze_model.
   const bool by_factory = habits.loading == Loading::kTrainedWide || habits.loading == Loading::kFullWide;
-  if (by_factory && job.freezes_by_name() && chosen.weights == Dtype::kFp32) {
+  if (by_factory && (job.method == Method::kFreeze || job.freezes_by_name()) && chosen.weights == Dtype::kFp32) {
     job.stand_ins.emplace_back("weights of another dtype where they are not trained, answered by those of the recipe");
   }
   if (habits.loading == Loading::kFullWide) {

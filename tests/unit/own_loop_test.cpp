@@ -1,6 +1,7 @@
 // Jobs of LLaMA-Factory's own loop (LLaMA-Factory ff6d4d12 src/llamafactory/v1). Expected bytes are summed by hand from
 // core/base_trainer.py: compute_log_probs; whole steps are held to records of its own code (tests/oracle,
 // llamafactory-v1-…).
+#include <algorithm>
 #include <string>
 
 #include "tests/unit/asked.hpp"
@@ -44,6 +45,14 @@ TEST_CASE("without FSDP 2 nobody autocasts, and weights that are trained in full
     return;
   }
   FAIL("nothing was said of the precision");
+}
+
+// plugins/model_plugins/peft.py get_freeze_model: cast_trainable_params_to_fp32 casts what is trained.
+TEST_CASE("what freezing leaves in the checkpoint's dtype is stood for") {
+  for (const char* rest : {R"(, "method": "freeze", "freeze_trainable_layers": 1)", R"(, "freeze": ["layers.0"])"}) {
+    const Issues issues = ask(with(rest)).issues;
+    CHECK(std::any_of(issues.begin(), issues.end(), [](const Issue& issue) { return issue.code == "STAND_IN"; }));
+  }
 }
 
 TEST_CASE("what LLaMA-Factory's own loop cannot do is refused") {
