@@ -381,7 +381,7 @@ Tensor frozen_table(Net& net, const char* name, Dtype dtype) {
 Tensor frozen_positions(Net& net, const char* name) {
   Scope in(net.tape, name,
            "transformers 5.12 models/pegasus/modeling_pegasus.py: PegasusSinusoidalPositionalEmbedding");
-  // A table by no name that Axolotl turns back (core/layers/net.cpp: stays_wide), like what is of more than two
+  // A table by no name that Axolotl turns back (core/layers/turned_back.cpp: stays_wide), like what is of more than two
   // dimensions.
   const Tensor table = frozen_table(net, name, net.weight_dtype(3));
   const Tensor ids = net.tape.allocate(Shape{net.S}, Dtype::kInt64, "arange");

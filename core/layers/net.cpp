@@ -10,6 +10,7 @@
 #include "core/layers/losses.hpp"
 #include "core/layers/prompts.hpp"
 #include "core/layers/tensor_parallel.hpp"
+#include "core/layers/turned_back.hpp"
 #include "core/state/int8_weight.hpp"
 #include "core/tape/float8_ops.hpp"
 
@@ -231,17 +232,6 @@ void Net::note(const char* name, const char* leaf, ModuleKind kind) {
   if (module == nullptr) return;
   if (kind != ModuleKind::kOther) module->kind = kind;
   module->parameters.push_back(leaf);
-}
-
-// axolotl 067b021 loaders/model.py _convert_embedding_modules_dtype, loaders/utils.py get_linear_embedding_layers: what
-// these names say is turned back; all else keeps what prepare_model_for_kbit_training made of it.
-bool stays_wide(const Net& net, std::string_view module) {
-  if (net.job.quantization.prepare_kbit != PrepareKbit::kNormsBack || !net.uses_bitsandbytes()) return false;
-  const auto says = [module](std::string_view word) { return module.find(word) != std::string_view::npos; };
-  if (net.arch.model_type == "gpt_neox") return !says("norm") && !says("embed_in") && !says("embed_out");
-  const char* const table = net.arch.model_type == "falcon" ? "word_embeddings" : "embed_tokens";
-  if (module == "shared" || module == "model.shared") return false;  // the embed_tokens of encoder and decoder
-  return !says("norm") && !says("lm_head") && !says(table);
 }
 
 Tensor Net::declare(const char* name, const char* leaf, const Shape& shape, ModuleKind kind, bool trained) {

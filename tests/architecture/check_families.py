@@ -21,6 +21,7 @@ OF_OTHERS = {
     "core/job/ia3_modules.cpp": "PEFT: feed-forward modules of IA3",
     "core/job/lora_kernels.cpp": "Axolotl: models whose modules it replaces",
     "core/job/peft_targets.cpp": "PEFT: default target modules",
+    "core/layers/turned_back.cpp": "Axolotl: names of tables and heads that it turns back to 16 bits",
     "core/step/coverage_table.cpp": "generated from the records",
     "core/step/expert_targets.cpp": "PEFT: names of experts that transformers 5 moved",
 }
