@@ -137,7 +137,9 @@ void take_judge(const Catalog& catalog, const Request& request, const Value& own
   if (job.generates() && !job.has_critic()) job.rollout.judge = loaded_by_name(job, checkpoint_dtype(*config));
   Architecture judge = without_dropout(std::move(read.architecture));
   judge.num_labels = 1;
-  if (judge.program != nullptr && judge.program->heads.find(Head::kMaskedLm) != nullptr) {
+  const bool encodes = judge.program != nullptr && judge.program->heads.find(Head::kMaskedLm) != nullptr;
+  if (encodes || judge.language != nullptr || judge.head != Head::kSequenceClassification ||
+      judge.num_decoder_layers > 0) {
     issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/reward_model",
                       "A reward model is modelled that is a decoder of text with a score per sequence.", ""});
   }

@@ -682,11 +682,6 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
     if (job.offload.activations)
       refuse("/offload/activations", "Generated answers are modelled without offloaded activations.");
   }
-  const Architecture* judge = a.judge.get();
-  if (judge != nullptr &&
-      (judge->language != nullptr || judge->head != Head::kSequenceClassification || judge->num_decoder_layers > 0)) {
-    refuse("/reward_model", "A reward model is modelled that is a decoder of text with a score per sequence.");
-  }
   if (job.has_critic() && a.judge != nullptr) check_critic(a, job, issues);
   if (job.generates_pairs()) check_pairs(a, job, issues);
   if (job.has_teacher() && a.teacher != nullptr) check_teacher(a, job, issues);

@@ -97,6 +97,24 @@ Scored call_judge(Net& judge, Net& whole, bool caches, bool hands_out) {
   return made;
 }
 
+void score_once(Net& judge, Net& whole, bool caches) {
+  Tape& t = judge.tape;
+  t.set_autocast(judge.job.recipe.autocast);
+  {
+    Scored scored = call_judge(judge, whole, caches, false);
+    let_go(whole, scored.rest);
+  }
+  t.set_autocast(std::nullopt);
+  t.clear_autocast_cache();
+  judge.input_ids.reset();
+  judge.attention_mask.reset();
+}
+
+void freeze_behind(Tape& tape, std::size_t parameters) {
+  std::vector<Parameter>& all = tape.parameters();
+  for (std::size_t i = parameters; i < all.size(); ++i) all[i].requires_grad = false;
+}
+
 void log_policy(Net& net, const Tensor& logits, Tensor& probabilities) {
   Scope in(net.tape, "metrics", kMetrics);
   const WithoutGradients quiet(net.tape);

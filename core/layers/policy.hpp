@@ -42,6 +42,12 @@ struct Scored {
 };
 Scored call_judge(Net& judge, Net& whole, bool caches, bool hands_out = true);
 
+/// The same once, as accelerate has prepared it, of the batch that it was handed; batch and outputs go.
+void score_once(Net& judge, Net& whole, bool caches);
+
+/// What was declared behind the first so many parameters is not trained.
+void freeze_behind(Tape& tape, std::size_t parameters);
+
 /// PPOTrainer's loss of a micro-batch, from logits and values of all tokens.
 Tensor ppo_loss(Net& net, const Tensor& logits, Tensor values);
 

@@ -327,15 +327,7 @@ void score_by_judge(Net& net) {
   judge.input_ids = net.input_ids;
   judge.attention_mask = net.attention_mask;
   t.begin_segment(Phase::kForward, -1);
-  t.set_autocast(net.job.recipe.autocast);
-  {
-    Scored scored = call_judge(judge, net, caches(net), false);
-    let_go(net, scored.rest);
-  }
-  t.set_autocast(std::nullopt);
-  t.clear_autocast_cache();
-  judge.input_ids.reset();
-  judge.attention_mask.reset();
+  score_once(judge, net, caches(net));
   t.begin_segment(Phase::kLoss, -1);
 }
 

@@ -585,10 +585,10 @@ void FullyShard::backward_leaves(std::int16_t instance) {
   if (instance >= 0) {
     // Ahead of a layer stand its last adapter's matrices, ahead of its first one's the layer before. Checkpoints run
     // them once more behind all layers, and nothing is gathered ahead then.
-    const Unit& unit = unit_of(instance);
+    Unit& unit = unit_of(instance);
     if (leaves_apart_ && unit.place > 0 && job_.checkpointing == Checkpointing::kNone)
       gather(units_[order_[static_cast<std::size_t>(unit.place) - 1]]);
-    if (!unit_of(instance).left_at_end) post_backward(unit_of(instance));
+    if (!unit.left_at_end) post_backward(unit);
   } else if (apart_ && tail().in_backward && !tail().left_at_end) {
     post_backward(tail());
   }

@@ -402,10 +402,10 @@ void record_rollout(Simulation& s, Net& trained, const Architecture& architectur
       Scope in_teacher(t, "teacher_model", kTeacher);
       score_by(trained.teacher(), *architecture.teacher->program);
     }
-    for (std::size_t i = parameters; i < t.parameters().size(); ++i) t.parameters()[i].requires_grad = false;
+    freeze_behind(t, parameters);
     net.end_micro_step();
     let_batch_go(net);
-    if (architecture.judge != nullptr) score_by_reward_model(trained, job, answers);
+    if (architecture.judge != nullptr) score_by_reward_model(trained, answers);
     if (rollout.features > 0) score_by_features(trained, architecture, job, program);
     s.plan = trained.plan();
   }

@@ -59,7 +59,7 @@ void score_by_features(Net& trained, const Architecture& architecture, const Tra
     copy.attention_mask = net.attention_mask;
     const std::size_t parameters = t.parameters().size();
     made = call_copy(copy, trained, program);
-    for (std::size_t i = parameters; i < t.parameters().size(); ++i) t.parameters()[i].requires_grad = false;
+    freeze_behind(t, parameters);
     copy.input_ids.reset();
     copy.attention_mask.reset();
     trained.end_micro_step();

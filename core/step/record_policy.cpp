@@ -175,7 +175,7 @@ void score_policy(Simulation& s, Net& trained, const Architecture& architecture,
   trained.end_micro_step();
   policy.end_micro_step();
   let_batch_go(policy);
-  for (std::size_t i = parameters; i < t.parameters().size(); ++i) t.parameters()[i].requires_grad = false;
+  freeze_behind(t, parameters);
   s.plan = trained.plan();
 }
 

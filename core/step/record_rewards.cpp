@@ -6,7 +6,7 @@
 namespace tidemark {
 
 // trl 1.9 trainer/grpo_trainer.py: __init__ prepares it for evaluation, with autocast; nobody says use_cache.
-void score_by_reward_model(Net& trained, const TrainingJob& job, Count answers) {
+void score_by_reward_model(Net& trained, Count answers) {
   Tape& t = trained.tape;
   Scope in(t, "reward_model", "TRL 1.9 trainer/grpo_trainer.py: _calculate_rewards");
   t.begin_segment(Phase::kForward, -1);
@@ -18,17 +18,9 @@ void score_by_reward_model(Net& trained, const TrainingJob& job, Count answers) 
   judge.input_ids = t.allocate(Shape{judge.B, judge.S}, Dtype::kInt64, "input_ids");
   judge.attention_mask = t.allocate(Shape{judge.B, judge.S}, Dtype::kInt64, "attention_mask");
   begin_at(behind(trained), trained);
-  t.set_autocast(job.recipe.autocast);
-  {
-    Scored scored = call_judge(judge, trained, true, false);
-    let_go(trained, scored.rest);
-  }
-  t.set_autocast(std::nullopt);
-  t.clear_autocast_cache();
-  judge.input_ids.reset();
-  judge.attention_mask.reset();
+  score_once(judge, trained, true);
   trained.end_micro_step();
-  for (std::size_t i = parameters; i < t.parameters().size(); ++i) t.parameters()[i].requires_grad = false;
+  freeze_behind(t, parameters);
 }
 
 }  // namespace tidemark

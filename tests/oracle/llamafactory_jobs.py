@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
 """llamafactory_jobs.py AMOUNT SEED > jobs.jsonl    LLaMA-Factory's own loop (recorder/llamafactory.py), on one GPU and under its FSDP 2
 
-Full training, frozen layers, LoRA and QLoRA; head tied to the table and not; rows that are full, padded and packed; checkpoints, which are its
+Full training, LoRA and QLoRA; head tied to the table and not; rows that are full, padded and packed; checkpoints, which are its
 default, and none; gradients added up; parameters in host memory.
 """
 import json
 import random
 import sys
 
-MODELS = {"Qwen/Qwen3-0.6B": 28, "Qwen/Qwen2.5-0.5B": 24, "Qwen/Qwen2.5-1.5B": 28, "meta-llama/Llama-3.2-1B": 16,
-          "TinyLlama/TinyLlama-1.1B-Chat-v1.0": 22, "google/gemma-2-2b": 26, "microsoft/Phi-3-mini-4k-instruct": 32, "HuggingFaceTB/SmolLM2-360M": 32,
-          "mistralai/Mistral-7B-v0.1": 32, "meta-llama/Llama-3.1-8B": 32}
+MODELS = ["Qwen/Qwen3-0.6B", "Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-1.5B", "meta-llama/Llama-3.2-1B", "TinyLlama/TinyLlama-1.1B-Chat-v1.0",
+          "google/gemma-2-2b", "microsoft/Phi-3-mini-4k-instruct", "HuggingFaceTB/SmolLM2-360M", "mistralai/Mistral-7B-v0.1", "meta-llama/Llama-3.1-8B"]
 
 
 def draw(number, dice):
-    model = dice.choice(list(MODELS))
+    model = dice.choice(MODELS)
     method = dice.choice(["full", "full", "full", "lora", "lora", "qlora"])
     job = {"id": f"llamafactory-v1-{number}-{model.rpartition('/')[2].lower()}-{method}", "trainer": "llamafactory_v1", "model": model, "method": method,
            "precision": "fp32" if method == "full" else "bf16", "micro_batch": dice.choice([1, 1, 2, 4]), "seq_len": dice.choice([512, 1024, 2048]),

@@ -135,14 +135,15 @@ def noised(ident, dice):
     return {**plain(base, likes, wanted, ident, dice), "neftune": 5.0}
 
 
-def main():
+def write(kinds, prefix, salt=""):
+    """What the command line asks for: a kind of them, how many, a seed."""
     how, amount, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    dice = random.Random(f"{how} {seed}")
+    dice = random.Random(f"{salt}{how} {seed}")
     for i in range(amount):
-        job = globals()[how](f"mixed{seed}-{how}-{i:03d}", dice)
+        job = kinds[how](f"{prefix}{seed}-{how}-{i:03d}", dice)
         job["id"] += f"-{job['config'].get('model_type')}"
         print(json.dumps(job))
 
 
 if __name__ == "__main__":
-    main()
+    write(globals(), "mixed")

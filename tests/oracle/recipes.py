@@ -8,10 +8,6 @@ and generated evaluation. compared: ORPO, SimPO, CPO, KTO and rewards with biase
 GRPO, RLOO, GKD, online DPO and PPO with adapters of other kinds. rows: packed rows with noise, chosen layers, smoothed labels and losses in chunks, all dense families.
 Jobs that PEFT, transformers or TRL refuse leave no record.
 """
-import json
-import random
-import sys
-
 import crossed
 import mixed
 import varied
@@ -28,6 +24,12 @@ WORDS = ("activation_offloading", "neftune", "packing", "keep_outputs", "outputs
 def kept(job, dice):
     """Checkpoints as most files have them."""
     job.update(gradient_checkpointing=dice.choice(["none", "full", "full", "full"]), use_reentrant=dice.random() < 0.6)
+
+
+def suit_optimizer(job):
+    """Those that step in backward add nothing up, and leave nothing to clip."""
+    if job["optimizer"] in ("galore_adamw_layerwise", "apollo_adamw_layerwise", "lomo", "adalomo"):
+        job.update(grad_accum=1, max_grad_norm=0.0)
 
 
 def quantised(job, dice):
@@ -123,8 +125,7 @@ def stepped(ident, dice):
     if job["optimizer"].startswith(("galore", "apollo")):
         job["optim_args"] = {"rank": dice.choice([16, 64, 128])}
         job["optim_target_modules"] = dice.choice(["all-linear", ["attn", "mlp"], [".*proj.*"], ["attention"]])
-    if job["optimizer"] in ("galore_adamw_layerwise", "apollo_adamw_layerwise", "lomo", "adalomo"):
-        job.update(grad_accum=1, max_grad_norm=0.0)
+    suit_optimizer(job)
     return job
 
 
@@ -204,8 +205,7 @@ def compared(ident, dice):
                 job["lora"]["modules_to_save"] = ["score"]
     if dice.random() < 0.3:
         job["optimizer"] = dice.choice(OPTIMIZERS if job["method"] == "full" else OF_ADAPTERS)
-    if job["optimizer"] in ("galore_adamw_layerwise", "apollo_adamw_layerwise", "lomo", "adalomo"):
-        job.update(grad_accum=1, max_grad_norm=0.0)
+    suit_optimizer(job)
     if dice.random() < 0.2:
         job["neftune"] = 5.0
     if dice.random() < 0.25:
@@ -252,8 +252,7 @@ def rows(ident, dice):
         job["evaluation"] = {"micro_batch": dice.choice([1, 4])}
     if dice.random() < 0.3:
         job["optimizer"] = dice.choice(OPTIMIZERS if job["method"] == "full" else OF_ADAPTERS)
-    if job["optimizer"] in ("galore_adamw_layerwise", "apollo_adamw_layerwise", "lomo", "adalomo"):
-        job.update(grad_accum=1, max_grad_norm=0.0)
+    suit_optimizer(job)
     if dice.random() < 0.25 and job["method"] != "full":
         given = dice.choice(crossed.jobs_of("records-adapters"))["lora"]
         job["lora"] = crossed.adapter_for(given)
@@ -262,14 +261,5 @@ def rows(ident, dice):
     return job
 
 
-def main():
-    how, amount, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    dice = random.Random(f"recipes {how} {seed}")
-    for i in range(amount):
-        job = globals()[how](f"recipe{seed}-{how}-{i:03d}", dice)
-        job["id"] += f"-{job['config'].get('model_type')}"
-        print(json.dumps(job))
-
-
 if __name__ == "__main__":
-    main()
+    mixed.write(globals(), "recipe", "recipes ")

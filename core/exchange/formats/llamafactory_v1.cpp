@@ -70,7 +70,7 @@ void read_adapter(Keys& keys) {
     keys.assume("adapter.lora_dropout", of(0.05), why);
   for (const char* name : {"use_dora", "use_rslora"}) {
     const std::string key = std::string{"peft_config."} + name;
-    if (keys.truthy(key.c_str())) keys.copy(std::string{"adapter."} + name, key.c_str());
+    if (keys.truthy(key)) keys.copy(std::string{"adapter."} + name, key);
   }
   if (const Node* beside = keys["peft_config.modules_to_save"]; beside != nullptr)
     keys.state("adapter.modules_to_save", word_list(*beside), {beside});
@@ -112,11 +112,11 @@ void read_step(Keys& keys) {
 }
 
 void read_parallelism(Keys& keys) {
-  const Node* section_of = keys["dist_config"];
-  const std::string name = section_of == nullptr ? std::string{} : keys.text("dist_config.name");
+  const Node* section = keys["dist_config"];
+  const std::string name = keys.text("dist_config.name");
   const bool turbo = name == "fsdpturbo";
   if (name == "fsdp2" || turbo) {
-    keys.state("parallelism.fsdp", of("fsdp2"), {section_of});
+    keys.state("parallelism.fsdp", of("fsdp2"), {section});
     const Node* reshard = keys["dist_config.reshard_after_forward"];
     keys.state("parallelism.reshard_after_forward", of(reshard == nullptr || reshard->boolean), {reshard},
                reshard == nullptr ? "default true" : "");
@@ -125,7 +125,7 @@ void read_parallelism(Keys& keys) {
     if (turbo) keys.copy("parallelism.expert", "dist_config.ep_size");
   } else if (name == "deepspeed") {
     state_deepspeed_file(keys, keys["dist_config.config_file"], false);
-  } else if (section_of != nullptr) {
+  } else if (section != nullptr) {
     keys.unknown("dist_config.name " + name);
   }
   if (const Node* context = keys["cp_size"]; context != nullptr && context->integer > 1)

@@ -3,7 +3,6 @@
 A job says `trainer`: llamafactory_v1; under FSDP 2 `parallelism.llamafactory` as well, whose units its engine makes. Needs
 third_party/LLaMA-Factory (the project's src folder).
 """
-import ast
 import os
 import types
 
@@ -12,25 +11,15 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 import preferences
-from batches import full
 from par_fsdp2 import FSDP2
 
 V1 = os.path.join(preferences.HERE, "third_party", "LLaMA-Factory", "llamafactory", "v1")
 LOGGER = types.SimpleNamespace(info=print, warning=print, info_rank0=print)
 
 
-def is_one(job):
-    return job.get("trainer") == "llamafactory_v1"
-
-
-def cut(path, wanted):
-    tree = ast.parse(open(os.path.join(V1, path)).read())
-    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in wanted]
-
-
 def functions(path, wanted, **names):
     names.update(torch=torch, nn=nn, F=F, logger=LOGGER)
-    preferences.run(cut(path, wanted), names, path)
+    preferences.run(preferences.cut(os.path.join(V1, path), wanted), names, path)
     return names
 
 

@@ -35,7 +35,7 @@ def is_one(job):
 
 # -- TRL's code ---------------------------------------------------------------------------------
 def cut(path, wanted):
-    """Functions of that file by name, without its imports."""
+    """Functions of that file of TRL's, or of one by its whole path, by name and without its imports."""
     tree = ast.parse(open(os.path.join(TRL, path)).read())
     return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in wanted]
 
