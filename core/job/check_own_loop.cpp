@@ -29,6 +29,11 @@ void check_own_loop(const Architecture& a, const TrainingJob& job, Issues& issue
         "are framework \"llama_factory\".",
         "llama_factory");
   }
+  if (job.recipe.autocast) {
+    refuse("INVALID_COMBINATION", "/precision",
+           "LLaMA-Factory's own loop autocasts nowhere: leave the precision to it, or state one without autocast.",
+           "auto");
+  }
   if (job.loss != Loss::kDefault) {
     refuse("INVALID_COMBINATION", "/loss",
            "LLaMA-Factory's own loop makes its loss of the logits, which a fused loss does not return: it switches "

@@ -57,6 +57,8 @@ TEST_CASE("what freezing leaves in the checkpoint's dtype is stood for") {
 
 TEST_CASE("what LLaMA-Factory's own loop cannot do is refused") {
   CHECK(refuses(R"(, "task": "dpo")", "/task"));
+  CHECK(refuses(R"(, "precision": "amp_bf16")", "/precision"));
+  CHECK_FALSE(refuses(R"(, "precision": "fp32")", "/precision"));
   CHECK(refuses(R"(, "loss": "liger")", "/loss"));
   CHECK(refuses(R"(, "method": "vera")", "/method"));
   CHECK(refuses(R"(, "packing": true)", "/attention"));

@@ -854,6 +854,10 @@ export default [
     "LLaMA-Factory's own loop makes its loss of the logits, which a fused loss does not return: it switches Liger's off.",
     "LLaMA-Factory 自己的训练循环由 logits 计算损失，而融合损失不返回 logits：它会关闭 Liger 的。",
   ],
+  [
+    "LLaMA-Factory's own loop autocasts nowhere: leave the precision to it, or state one without autocast.",
+    "LLaMA-Factory 自己的训练循环不使用 autocast：请把精度留给它决定，或写明不带 autocast 的精度。",
+  ],
   ["LLaMA-Factory's own loop has no adapters but LoRA's.", "LLaMA-Factory 自己的训练循环只有 LoRA 适配器。"],
   [
     "LLaMA-Factory's own loop joins samples with flash_attention_2 alone.",
