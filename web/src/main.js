@@ -289,11 +289,14 @@ async function open({ makeWorker, engine, schema, questions, store, address, fir
   // The form is built while the first answer is on its way.
   const answered = update(store.get() === opened ? first : undefined);
   await painted();
-  questions.catalog().then((response) => {
-    catalog = response;
-    question.refresh();
-    form?.refresh();
-  });
+  // Another engine's matter, which would unpack itself beside the one that people wait for.
+  Promise.resolve(first)
+    .then(questions.catalog)
+    .then((response) => {
+      catalog = response;
+      question.refresh();
+      form?.refresh();
+    });
   form = await createForm({ schema, store, gpus, place: inputs });
   renderForm(issues());
   await answered;
