@@ -405,10 +405,9 @@ void suit_task(const Request& request, Architecture& architecture, TrainingJob& 
 /// What a diffusion model's script decides where the request does not: the form of checkpointing, and how long the text
 /// is, because the options' own length is a language model's.
 void suit_denoiser(const Denoiser& denoiser, const LeftOpen& open, TrainingJob& job, Issues& issues) {
-  constexpr Count kLongest = 1024;  // twice what the text encoders of these models read
   if (denoiser.latents == 0) return;
   if (open.use_reentrant) job.use_reentrant = checkpoints_reentrantly(denoiser, job);
-  if (job.sequence_length > 0 && job.sequence_length <= kLongest) return;
+  if (job.sequence_length > 0 && job.sequence_length <= Denoiser::kMostTextTokens) return;
   job.sequence_length = denoiser.text_tokens;
   const std::string taken = std::to_string(job.sequence_length);
   issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/sequence_length",

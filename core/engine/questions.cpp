@@ -18,7 +18,7 @@ namespace {
 constexpr Count kMostExactCells = 256;
 constexpr Count kMostExactLayers = 128 * kMostExactCells;
 
-FitHeader header_of(Answer& answer) {
+FitHeader header_of(const Answer& answer, const Asked& asked) {
   FitHeader header;
   header.engine = answer.engine;
   header.catalog = answer.catalog;
@@ -26,6 +26,7 @@ FitHeader header_of(Answer& answer) {
   header.architecture = answer.architecture;
   header.job = answer.job;
   header.issues = answer.issues;
+  header.stated_as = asked.request.stated_as;
   return header;
 }
 
@@ -58,12 +59,65 @@ void warn_of_positions(const Answer& answer, const std::vector<Count>& sequences
                     std::to_string(answer.architecture.learned_positions())});
 }
 
+// A change promises what an estimate of the request with it says.
+void read_anew(const Estimator& estimator, const Rewrite& rewrite, Peaks& peaks) {
+  if (!rewrite) return;
+  Afresh afresh;
+  afresh.takes = [&](const std::vector<Setting>& settings) { return estimator.understand(rewrite(settings)).complete; };
+  afresh.figures = [&](const std::vector<Setting>& settings, const TrainingJob& job) -> Figures {
+    Understood question = estimator.understand(rewrite(settings));
+    if (!question.complete) return {};
+    Answer& answer = question.answer;
+    // On the card that is asked about.
+    answer.job.compute_capability = job.compute_capability;
+    answer.job.rollout.reserved = job.rollout.reserved;
+    const Architecture& own = peaks.architecture();
+    const bool alike = answer.architecture.program == own.program && answer.architecture.head == own.head;
+    if (alike) return peaks.full(answer.job);
+    return Peaks(answer.architecture).full(answer.job);
+  };
+  peaks.read_anew_by(std::move(afresh));
+}
+
+std::vector<Setting> settings_of(const std::vector<Step>& steps) {
+  std::vector<Setting> settings;
+  for (const Step& step : steps) settings.insert(settings.end(), step.settings.begin(), step.settings.end());
+  return settings;
+}
+
+// The job with the steps of a combination.
+Answer with_steps(const Estimator& estimator, const Rewrite& rewrite, const Combination& combination, Answer answer) {
+  answer.job = combination.job;
+  if (!rewrite) return answer;
+  Understood changed = estimator.understand(rewrite(settings_of(combination.steps)));
+  return changed.complete ? std::move(changed.answer) : answer;
+}
+
+// How far each quantity goes, where the request takes it that far.
+std::vector<Frontier> frontiers_of(const Estimator& estimator, const Rewrite& rewrite, Peaks& peaks,
+                                   const Answer& answer, const std::vector<Setting>& changes, const Card& card) {
+  std::vector<Frontier> list;
+  for (const Quantity quantity : {Quantity::kMicroBatch, Quantity::kSequence, Quantity::kRank}) {
+    const Frontier found = frontier(peaks, answer.job, quantity, card);
+    if (rewrite && found.largest > 0) {
+      std::vector<Setting> settings = changes;
+      settings.push_back(set_count(option_of(quantity), found.largest));
+      const Understood there = estimator.understand(rewrite(settings));
+      if (!there.complete) continue;
+      // An adapter whose rank another option states keeps it.
+      if (peaks.full(there.answer.job).allocated.expected != found.allocated.expected) continue;
+    }
+    list.push_back(found);
+  }
+  return list;
+}
+
 }  // namespace
 
 FitReport ask(const Estimator& estimator, const FitQuestion& question) {
   Answer answer = estimator.answer(question.job);
   FitReport report;
-  report.header = header_of(answer);
+  report.header = header_of(answer, question.job);
   Issues& issues = report.header.issues;
   add(question.trouble, issues);
   report.rule_of_thumb = question.rule_of_thumb;
@@ -85,6 +139,7 @@ FitReport ask(const Estimator& estimator, const FitQuestion& question) {
     choice.card.estimated = why;
   }
   Peaks peaks(answer.architecture);
+  read_anew(estimator, question.rewrite, peaks);
   report.cards = rank_cards(peaks, answer.job, choices, {}, report.rule_of_thumb > 0.0 ? report.rule_of_thumb : 1.0);
   if (question.fewest) count_cards(peaks, answer.job, choices, report.cards);
   report.allocated = answer.estimate->allocated;
@@ -95,7 +150,7 @@ FitReport ask(const Estimator& estimator, const FitQuestion& question) {
 AdviceReport ask(const Estimator& estimator, const AdviceQuestion& question) {
   Answer answer = estimator.answer(question.job);
   AdviceReport report;
-  report.header = header_of(answer);
+  report.header = header_of(answer, question.job);
   Issues& issues = report.header.issues;
   add(question.trouble, issues);
   if (answer.fits.empty() && !has_error(issues)) {
@@ -106,17 +161,19 @@ AdviceReport ask(const Estimator& estimator, const AdviceQuestion& question) {
   only_the_first(answer, issues);
 
   Peaks peaks(answer.architecture);
+  read_anew(estimator, question.rewrite, peaks);
   const Card& card = answer.cards.front().card;
   report.advice = advise(peaks, answer.job, card, catalog_choices(estimator, false), answer.overrides);
   const Advice& advice = report.advice;
   report.changed = advice.combination && advice.combination->found;
-  const TrainingJob& subject = report.changed ? advice.combination->job : answer.job;
+  const Answer subject = report.changed ? with_steps(estimator, question.rewrite, *advice.combination, answer) : answer;
+  Peaks changed(subject.architecture);
   if (question.frontiers) {
-    for (const Quantity quantity : {Quantity::kMicroBatch, Quantity::kSequence, Quantity::kRank}) {
-      report.frontiers.push_back(frontier(peaks, subject, quantity, card));
-    }
+    const std::vector<Setting> changes =
+        report.changed ? settings_of(advice.combination->steps) : std::vector<Setting>{};
+    report.frontiers = frontiers_of(estimator, question.rewrite, changed, subject, changes, card);
   }
-  if (question.tiers) report.tiers = tiers(peaks, subject, estimator.catalog().gpus());
+  if (question.tiers) report.tiers = tiers(changed, subject.job, estimator.catalog().gpus());
   if (question.modes) report.modes = modes(peaks, answer.job, card);
   report.answered = true;
   return report;
@@ -125,7 +182,7 @@ AdviceReport ask(const Estimator& estimator, const AdviceQuestion& question) {
 MapReport ask(const Estimator& estimator, const MapQuestion& question) {
   Answer answer = estimator.answer(question.job);
   MapReport report;
-  report.header = header_of(answer);
+  report.header = header_of(answer, question.job);
   Issues& issues = report.header.issues;
   add(question.trouble, issues);
   const std::vector<Count> batches = question.batches.empty() ? usual_batches(answer.job) : question.batches;

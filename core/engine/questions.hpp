@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -13,12 +14,16 @@ namespace tidemark {
 // What is asked about cards beside a job, and the answers, before they become JSON or text. `trouble` is what was wrong
 // with the question's own keys: it is told after the job's.
 
+/// The question as it is asked with these settings written into it.
+using Rewrite = std::function<Asked(const std::vector<Setting>& settings)>;
+
 struct FitQuestion {
   Asked job;
   bool all_cards = false;      ///< the whole catalog, beside the cards that are named
   double rule_of_thumb = 0.0;  ///< a share of each card; 0: none asked for
   bool fewest = true;          ///< how many of each card it takes
   Issues trouble;
+  Rewrite rewrite;  ///< absent: what it takes is not read anew
 };
 
 struct AdviceQuestion {
@@ -27,6 +32,7 @@ struct AdviceQuestion {
   bool tiers = true;
   bool modes = true;
   Issues trouble;
+  Rewrite rewrite;  ///< absent: changes are not read anew
 };
 
 struct MapQuestion {

@@ -2,6 +2,8 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/answer/estimate.hpp"
@@ -23,6 +25,7 @@ struct FitHeader {
   Architecture architecture;  ///< of the model
   TrainingJob job;            ///< as read
   Issues issues;              ///< of the request; with an error among them there is nothing else
+  std::vector<std::pair<std::string_view, std::string_view>> stated_as;  ///< of the request: Request::stated_as
 };
 
 /// The answer to `fit`.

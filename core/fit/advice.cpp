@@ -10,7 +10,7 @@ constexpr Cost kExpandable{0,          Harm::kNothing, "equal",
 
 Suggestion try_step(Peaks& peaks, const TrainingJob& job, Step step, const Figures& now, const Card& card) {
   Suggestion suggestion;
-  suggestion.figures = peaks.full(after(step, job));
+  suggestion.figures = peaks.afresh(step.settings, after(step, job));
   suggestion.saved = now.allocated.expected - suggestion.figures.allocated.expected;
   suggestion.fit = check_fit(suggestion.figures.allocated, card);
   suggestion.step = std::move(step);
@@ -56,6 +56,7 @@ Advice advise(Peaks& peaks, const TrainingJob& job, const Card& card, std::span<
   advice.fit = check_fit(advice.now.allocated, card);
   if (!advice.now.known) return advice;
   const Bytes quick_now = peaks.quick(job).allocated.expected;
+  std::vector<std::string> refused;  // titles of steps that the request does not take
 
   for (int index = 0; index < kLeverCount; ++index) {
     const auto lever = static_cast<Lever>(index);
@@ -64,6 +65,10 @@ Advice advise(Peaks& peaks, const TrainingJob& job, const Card& card, std::span<
     bool first = true;
     bool enough = false;
     for (Step& step : steps_of(lever, job, peaks.architecture())) {
+      if (!peaks.takes(step.settings)) {
+        refused.push_back(step.title);
+        continue;
+      }
       const Figures& quick = peaks.quick(after(step, job));
       if (!quick.known || quick.allocated.expected >= quick_now) {
         ++advice.without_effect;
@@ -73,7 +78,7 @@ Advice advise(Peaks& peaks, const TrainingJob& job, const Card& card, std::span<
       if (chain && !first && (enough || !may_do)) continue;
       first = false;
       Suggestion suggestion = try_step(peaks, job, std::move(step), advice.now, card);
-      if (suggestion.saved <= 0) {
+      if (!suggestion.figures.known || suggestion.saved <= 0) {
         ++advice.without_effect;
         continue;
       }
@@ -92,12 +97,13 @@ Advice advise(Peaks& peaks, const TrainingJob& job, const Card& card, std::span<
     step.settings = {set_flag("allocator.expandable_segments", true)};
     step.cost = kExpandable;
     Suggestion suggestion = try_step(peaks, job, std::move(step), advice.now, card);
-    if (suggestion.figures.reserved.expected < advice.now.reserved.expected) advice.expandable = std::move(suggestion);
+    const bool saves = suggestion.figures.reserved.expected < advice.now.reserved.expected;
+    if (suggestion.figures.known && saves) advice.expandable = std::move(suggestion);
   }
 
   advice.smallest_as_is = smallest_card(peaks, job, cards, overrides);
   if (advice.fit.verdict != Verdict::kFits) {
-    advice.combination = least_harm(peaks, job, card);
+    advice.combination = least_harm(peaks, job, card, refused);
     advice.more_cards = more_cards(peaks, job, card);
     if (!advice.combination->found) {
       advice.smallest_changed = smallest_card(peaks, advice.combination->job, cards, overrides);

@@ -30,8 +30,9 @@ struct Later {
 
 class Search {
  public:
-  Search(Peaks& peaks, const TrainingJob& job, const Card& card, Count most_tries)
-      : peaks_(peaks), start_(job), card_(card), most_(peaks.quick_count() + most_tries) {
+  Search(Peaks& peaks, const TrainingJob& job, const Card& card, const std::vector<std::string>& refused,
+         Count most_tries)
+      : peaks_(peaks), start_(job), card_(card), refused_(refused), most_(peaks.quick_count() + most_tries) {
     first_quick_ = peaks.quick_count();
     first_full_ = peaks.full_count();
   }
@@ -39,7 +40,7 @@ class Search {
   Combination run() {
     Combination result;
     const Node start{0, 0, 0, {}, start_};
-    if (!may_fit(start_, 0)) return accept(result, strongest(start), false);
+    if (!may_fit(start_, 0)) return give_up(result);
     std::priority_queue<Node, std::vector<Node>, Later> queue;
     queue.push(start);
     while (!queue.empty()) {
@@ -51,13 +52,16 @@ class Search {
       }
       if (node.depth == kLeverCount) {
         if (!fits(peaks_.quick(node.job)) || !fits(peaks_.full(node.job))) continue;
-        return accept(result, node, true);
+        Combination done = taken(result, node);
+        if (!fits(done.figures)) continue;
+        done.found = true;
+        return done;
       }
       // Judged when its turn comes, not when it is found: most are never looked at again.
       if (!may_fit(node.job, node.depth)) continue;
       push_choices(node, queue);
     }
-    return accept(result, strongest(start), false);
+    return give_up(result);
   }
 
  private:
@@ -78,7 +82,14 @@ class Search {
   }
 
   std::vector<Step> steps_at(int depth, const TrainingJob& job) const {
-    return steps_of(lever_at(depth), job, peaks_.architecture());
+    std::vector<Step> steps = steps_of(lever_at(depth), job, peaks_.architecture());
+    const auto is_refused = [&](const Step& step) {
+      return std::find(refused_.begin(), refused_.end(), step.title) != refused_.end();
+    };
+    steps.erase(std::remove_if(steps.begin(), steps.end(), is_refused), steps.end());
+    const bool marked = std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.strongest; });
+    if (!steps.empty() && !marked) steps.back().strongest = true;
+    return steps;
   }
 
   template <class Queue>
@@ -167,28 +178,41 @@ class Search {
       }
       node = std::move(next);
     }
-    return accept(result, node, fits(peaks_.full(node.job)));
+    Combination done = taken(result, node);
+    done.found = fits(done.figures);
+    return done;
   }
 
-  Combination accept(Combination& result, const Node& node, bool found) {
-    result.found = found;
+  // The smallest job that was tried, or where the request does not take it, the job as it is.
+  Combination give_up(const Combination& result) {
+    const Node start{0, 0, 0, {}, start_};
+    Combination done = taken(result, strongest(start));
+    return done.figures.known ? done : taken(result, start);
+  }
+
+  /// The steps of a node, and what the request with all of them is answered by.
+  Combination taken(Combination result, const Node& node) {
     result.weight = node.weight;
     result.job = start_;
+    std::vector<Setting> settings;
     for (int depth = 0; depth < kLeverCount; ++depth) {
       const std::uint8_t index = node.choice[static_cast<std::size_t>(depth)];
       if (index == 0) continue;
       result.steps.push_back(steps_at(depth, result.job)[index - 1U]);
-      result.job = after(result.steps.back(), result.job);
+      const Step& step = result.steps.back();
+      settings.insert(settings.end(), step.settings.begin(), step.settings.end());
+      result.job = after(step, result.job);
     }
-    result.figures = peaks_.full(result.job);
+    result.figures = peaks_.afresh(settings, result.job);
     result.tried = peaks_.quick_count() - first_quick_;
     result.verified = peaks_.full_count() - first_full_;
-    return std::move(result);
+    return result;
   }
 
   Peaks& peaks_;
   const TrainingJob& start_;
   const Card& card_;
+  const std::vector<std::string>& refused_;
   Count most_;
   Count first_quick_ = 0;
   Count first_full_ = 0;
@@ -197,8 +221,9 @@ class Search {
 
 }  // namespace
 
-Combination least_harm(Peaks& peaks, const TrainingJob& job, const Card& card, Count most_tries) {
-  return Search(peaks, job, card, most_tries).run();
+Combination least_harm(Peaks& peaks, const TrainingJob& job, const Card& card, const std::vector<std::string>& refused,
+                       Count most_tries) {
+  return Search(peaks, job, card, refused, most_tries).run();
 }
 
 }  // namespace tidemark

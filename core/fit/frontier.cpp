@@ -53,6 +53,7 @@ class Line {
       : peaks_(peaks), job_(job), quantity_(quantity), card_(card) {}
 
   bool quick(Count n) { return fits(peaks_.quick(at(n)), card_); }
+  bool answered(Count n) { return peaks_.quick(at(n)).known; }
   bool full(Count n) { return fits(peaks_.full(at(n)), card_); }
   Range allocated(Count n) { return peaks_.full(at(n)).allocated; }
 
@@ -67,6 +68,16 @@ class Line {
   Quantity quantity_;
   const Card& card_;
 };
+
+// What is smaller may have no room for its pictures, or for a recording.
+Count least_answered(Line& line, Count current) {
+  Count refused = 0, answered = line.answered(1) ? 1 : current;
+  while (answered - refused > 1) {
+    const Count middle = refused + (answered - refused) / 2;
+    (line.answered(middle) ? answered : refused) = middle;
+  }
+  return answered;
+}
 
 }  // namespace
 
@@ -88,7 +99,8 @@ Frontier frontier(Peaks& peaks, const TrainingJob& job, Quantity quantity, const
   TrainingJob copy = job;
   result.current = slot(copy, quantity);
   const bool adapters = job.method == Method::kLora || job.method == Method::kQlora;
-  if (quantity == Quantity::kRank && !adapters) {
+  const bool denoises = peaks.architecture().denoiser.latents > 0;
+  if ((quantity == Quantity::kRank && !adapters) || (quantity == Quantity::kSequence && denoises)) {
     result.applies = false;
     result.current = 0;
     return result;
@@ -96,9 +108,10 @@ Frontier frontier(Peaks& peaks, const TrainingJob& job, Quantity quantity, const
   const Count limit = limit_of(job, quantity, peaks.architecture());
   Line line(peaks, job, quantity, card);
   // Quick peaks bound the full ones from below: what does not fit there does not fit at all. `low` fits, `high` does
-  // not (0 and limit + 1 stand for themselves).
-  Count low = 0;
-  Count high = 1;
+  // not (least - 1 and limit + 1 stand for themselves).
+  const Count least = least_answered(line, result.current);
+  Count low = least - 1;
+  Count high = least;
   while (high <= limit && line.quick(high)) {
     low = high;
     high = high > limit / 2 ? limit + 1 : 2 * high;
@@ -109,18 +122,19 @@ Frontier frontier(Peaks& peaks, const TrainingJob& job, Quantity quantity, const
     (line.quick(middle) ? low : high) = middle;
   }
   // From there down in full, in growing strides, then back up to the exact border.
-  for (Count stride = 1; low > 0 && !line.full(low); stride *= 2) {
+  for (Count stride = 1; low >= least && !line.full(low); stride *= 2) {
     high = low;
-    low = std::max<Count>(0, low - stride);
+    low = std::max<Count>(least - 1, low - stride);
   }
   while (high - low > 1) {
     const Count middle = low + (high - low) / 2;
     (line.full(middle) ? low : high) = middle;
   }
-  result.largest = low;
-  result.ends = low > 0 && quantity == Quantity::kSequence && low == peaks.architecture().learned_positions();
+  result.largest = low < least ? 0 : low;
+  result.ends =
+      result.largest > 0 && quantity == Quantity::kSequence && low == peaks.architecture().learned_positions();
   result.open = low == limit && !result.ends;
-  if (low > 0) result.allocated = line.allocated(low);
+  if (result.largest > 0) result.allocated = line.allocated(low);
   if (low < limit) result.next = line.allocated(low + 1);
   return result;
 }

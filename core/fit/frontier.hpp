@@ -18,11 +18,11 @@ std::string_view option_of(Quantity quantity);
 /// How far one quantity can go on one card, all else equal.
 struct Frontier {
   Quantity quantity = Quantity::kMicroBatch;
-  bool applies = true;  ///< false for the rank of a job without adapters
+  bool applies = true;  ///< false for the rank of a job without adapters, and for the prompts of pictures that are made
   Count current = 0;    ///< as the job has it
-  Count largest = 0;    ///< largest value whose verdict is `fits`; 0 when not even the smallest does
+  Count largest = 0;    ///< largest value whose verdict is `fits`; 0 when not even the smallest that is answered does
   Range allocated;      ///< at `largest`
-  Range next;           ///< at `largest` + 1, which does not fit
+  Range next;           ///< at `largest` + 1, or at that smallest, which does not fit
   bool ends = false;    ///< the model has no positions beyond `largest`
   bool open = false;    ///< `largest` is where we stop looking: what lies beyond is not computed
 };

@@ -122,7 +122,7 @@ ModeTable modes(Peaks& peaks, const TrainingJob& job, const Card& card) {
   ModeTable table;
   const std::vector<Setting> base_settings = stripped(job);
   const TrainingJob base = with(base_settings, job);
-  table.unoptimised = peaks.full(base);
+  table.unoptimised = peaks.afresh(base_settings, base);
   const Fit fit = check_fit(table.unoptimised.allocated, card);
   table.ratio = fit.utilization;
   table.recommended = mode_for(table.ratio);
@@ -131,9 +131,12 @@ ModeTable modes(Peaks& peaks, const TrainingJob& job, const Card& card) {
     outcome.mode = static_cast<Mode>(index);
     outcome.settings = base_settings;
     add_techniques(outcome, base);
-    if (outcome.mode == Mode::kAggressiveSmaller) shrink(outcome, with(outcome.settings, job), peaks, card);
+    const bool taken = peaks.takes(merged(outcome.settings));
+    if (taken && outcome.mode == Mode::kAggressiveSmaller) {
+      shrink(outcome, with(outcome.settings, job), peaks, card);
+    }
     outcome.settings = merged(outcome.settings);
-    outcome.figures = peaks.full(with(outcome.settings, job));
+    outcome.figures = peaks.afresh(outcome.settings, with(outcome.settings, job));
     outcome.fit = check_fit(outcome.figures.allocated, card);
     if (!outcome.figures.known) outcome.fit.verdict = Verdict::kUnknown;
     if (outcome.mode == table.recommended) table.recommended_fits = outcome.fit.verdict == Verdict::kFits;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/fit/gpu_levers.hpp"
+#include "core/job/recipe.hpp"
 
 namespace tidemark {
 namespace {
@@ -51,7 +52,11 @@ Step on_one_card(const TrainingJob& job) {
   Step step;
   step.title = "1 card, as it is";
   step.cost = kDivided;
-  if (job.data_parallel.is_used()) step.settings.push_back(set_count("parallelism.data", 1));
+  if (job.data_parallel.is_used()) {
+    step.settings.push_back(set_count("parallelism.data", 1));
+    // Left to the framework it would be another's: what GPUs divide is loaded in fp32.
+    if (named_recipe(job.recipe.name)) step.settings.push_back(set_word("precision", job.recipe.name));
+  }
   if (job.pipeline.is_device_map()) step.settings.push_back(set_count("parallelism.device_map", 1));
   return step;
 }
@@ -64,7 +69,7 @@ bool is_countable(const TrainingJob& job) {
 /// `step`, where the job then fits in full; else no cards.
 MoreCards verified(Peaks& peaks, const TrainingJob& job, const Card& card, Step step, Count cards) {
   MoreCards found;
-  found.figures = peaks.full(after(step, job));
+  found.figures = peaks.afresh(step.settings, after(step, job));
   if (!fits(found.figures, card)) return found;
   found.cards = cards;
   found.fit = check_fit(found.figures.allocated, card);
@@ -85,7 +90,8 @@ MoreCards fewest(Peaks& peaks, const TrainingJob& job, const Card& card, const D
   const bool one_by_one = division.is_device_map();
   if (one_by_one) most = std::min(most, job.data_parallel.per_node);
   while ((Count{2} << largest) <= most) ++largest;
-  if (least > largest || (!one_by_one && !may_do(largest))) return {};
+  if (least > largest || !peaks.takes(on_cards(division, Count{1} << largest).settings)) return {};
+  if (!one_by_one && !may_do(largest)) return {};
   for (int high = largest; !one_by_one && least < high;) {
     const int middle = (least + high) / 2;
     if (may_do(middle)) {

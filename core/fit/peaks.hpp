@@ -1,10 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/answer/estimate.hpp"
+#include "core/fit/setting.hpp"
 #include "core/job/training_job.hpp"
 #include "core/model/architecture.hpp"
 #include "core/step/simulation.hpp"
@@ -20,6 +24,14 @@ struct Figures {
   Phase phase = Phase::kForward;  ///< where the peak falls; kForward on the quick path
 };
 
+/// A request read anew with settings written into it: defaults that follow them, and what a framework refuses, show
+/// there alone.
+struct Afresh {
+  std::function<bool(const std::vector<Setting>& settings)> takes;  ///< whether it is a request still
+  /// What it is answered by; unknown where it is refused. `job` is what a search takes it for.
+  std::function<Figures(const std::vector<Setting>& settings, const TrainingJob& job)> figures;
+};
+
 /// Peaks of one model under many jobs, each computed once.
 class Peaks {
  public:
@@ -31,6 +43,14 @@ class Peaks {
 
   /// What `estimate` answers, to the byte.
   const Figures& full(const TrainingJob& job);
+
+  /// What whoever sends the request with these settings gets: that of `job` where nobody reads requests anew.
+  Figures afresh(const std::vector<Setting>& settings, const TrainingJob& job) {
+    return afresh_.figures ? afresh_.figures(settings, job) : full(job);
+  }
+  /// Whether the request takes them. What it does not take is no job whose step can be recorded.
+  bool takes(const std::vector<Setting>& settings) const { return !afresh_.takes || afresh_.takes(settings); }
+  void read_anew_by(Afresh afresh) { afresh_ = std::move(afresh); }
 
   const Architecture& architecture() const { return architecture_; }
   /// How many different jobs were computed so far.
@@ -60,6 +80,7 @@ class Peaks {
   Figures compute(const TrainingJob& job, const TrainingJob& key, bool allocator);
 
   const Architecture& architecture_;
+  Afresh afresh_;
   Known quick_, full_;
   Simulation last_;  // the step that was recorded last: a full peak is often asked for right after the quick one
   TrainingJob last_key_;

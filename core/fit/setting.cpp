@@ -66,6 +66,7 @@ bool apply(const Setting& setting, TrainingJob& job) {
   }
   option->apply(request, value);
   job = std::move(request.job);
+  if (job.label_smoothing > 0.0) job.loss = Loss::kDefault;  // core/job/default_loss.cpp: settle_smoothed
   return true;
 }
 

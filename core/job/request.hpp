@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/job/calibration.hpp"
@@ -87,6 +88,8 @@ struct Request {
   std::vector<GpuQuery> gpus;  ///< cards to check, in the order given
   Overrides overrides;         ///< factors stated by the user
   std::optional<Calibration> calibration;  ///< factors that measurements of the user's gave
+  /// Options that another tool's key states, and that key: {"sequence_length", "max_length"}.
+  std::vector<std::pair<std::string_view, std::string_view>> stated_as;
 };
 
 }  // namespace tidemark

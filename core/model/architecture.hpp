@@ -144,6 +144,8 @@ struct Denoiser {
   std::vector<Count> depths, heads;  ///< of a block's attentions: transformer layers, 0: none; their heads
   bool linear_projection = false;    ///< these are entered and left by nn.Linear, not by nn.Conv2d
   bool guided = false;               ///< Flux: the scale of its guidance is embedded, too
+  /// Tokens beyond which a request's length is none of a prompt: twice what the text encoders of these models read.
+  static constexpr Count kMostTextTokens = 1024;
 };
 
 /// What is trained: one model, in Hugging Face config.json vocabulary made uniform. Dimensions are per whole model.

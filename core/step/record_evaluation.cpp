@@ -405,7 +405,8 @@ void record_rollout(Simulation& s, Net& trained, const Architecture& architectur
     freeze_behind(t, parameters);
     net.end_micro_step();
     let_batch_go(net);
-    if (architecture.judge != nullptr) score_by_reward_model(trained, answers);
+    // Beside weights that GPUs divide it is told as not counted (core/engine/estimator.cpp).
+    if (architecture.judge != nullptr && divided.own == nullptr) score_by_reward_model(trained, answers);
     if (rollout.features > 0) score_by_features(trained, architecture, job, program);
     s.plan = trained.plan();
   }

@@ -76,6 +76,34 @@ void clear_other_parts(Value& object, std::string_view parent) {
   }
 }
 
+/// Writes a value under a name like "parallelism.data".
+void write_at(std::string_view name, const Value& value, Value& document) {
+  Value* object = &document;
+  for (std::size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.')) {
+    const std::string_view key = name.substr(0, dot);
+    Value* child = nullptr;
+    for (Value::Member& member : object->members) {
+      if (member.key == key) child = &member.value;
+    }
+    if (child == nullptr) {
+      set(*object, key, empty_object());
+      child = &object->members.back().value;
+    }
+    object = child;
+    name.remove_prefix(dot + 1);
+  }
+  set(*object, name, value);
+}
+
+/// The job of a request with settings written into it.
+Rewrite rewriting(const Value& request, std::string_view verb, const Asked& asked) {
+  return [&request, verb, stated_as = asked.request.stated_as](const std::vector<Setting>& settings) {
+    Value changed = request;
+    patch_with(merge_patch(settings, stated_as), changed);
+    return job_of(changed, verb);
+  };
+}
+
 }  // namespace
 
 FitReport ask_fit(const Engine& engine, const Value& request) {
@@ -88,6 +116,7 @@ FitReport ask_fit(const Engine& engine, const Value& request) {
     question.rule_of_thumb = rule->real;
   }
   question.fewest = read_flag(request, "fewest", true, question.trouble);
+  question.rewrite = rewriting(request, "fit", question.job);
   return ask(engine.estimator(), question);
 }
 
@@ -96,6 +125,7 @@ AdviceReport ask_advice(const Engine& engine, const Value& request) {
   question.frontiers = read_flag(request, "frontiers", true, question.trouble);
   question.tiers = read_flag(request, "tiers", true, question.trouble);
   question.modes = read_flag(request, "modes", true, question.trouble);
+  question.rewrite = rewriting(request, "advise", question.job);
   return ask(engine.estimator(), question);
 }
 
@@ -110,30 +140,46 @@ MapReport ask_map(const Engine& engine, const Value& request) {
   return ask(engine.estimator(), question);
 }
 
-Value merge_patch(const std::vector<Setting>& settings) {
+Value merge_patch(const std::vector<Setting>& settings,
+                  const std::vector<std::pair<std::string_view, std::string_view>>& stated_as) {
   Value patch = empty_object();
   for (const Setting& setting : merged(settings)) {
-    Value* object = &patch;
-    std::string_view name = setting.option;
-    for (std::size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.')) {
-      const std::string_view key = name.substr(0, dot);
-      Value* child = nullptr;
-      for (Value::Member& member : object->members) {
-        if (member.key == key) child = &member.value;
-      }
-      if (child == nullptr) {
-        set(*object, key, empty_object());
-        child = &object->members.back().value;
-      }
-      object = child;
-      name.remove_prefix(dot + 1);
+    write_at(setting.option, setting.value, patch);
+    for (const auto& [option, key] : stated_as) {
+      const bool is_it =
+          option == setting.option || is_part_of(option, setting.option) || is_part_of(setting.option, option);
+      if (is_it) write_at(key, Value{}, patch);
     }
-    set(*object, name, setting.value);
   }
   for (Value::Member& member : patch.members) {
     if (member.value.is_object()) clear_other_parts(member.value, member.key);
   }
   return patch;
+}
+
+void patch_with(const Value& patch, Value& target) {
+  for (const Value::Member& member : patch.members) {
+    std::vector<Value::Member>& there = target.members;
+    const auto old =
+        std::find_if(there.begin(), there.end(), [&](const Value::Member& m) { return m.key == member.key; });
+    if (member.value.is_null()) {
+      if (old != there.end()) there.erase(old);
+    } else if (!member.value.is_object()) {
+      if (old != there.end()) {
+        old->value = member.value;
+      } else {
+        set(target, member.key, member.value);
+      }
+    } else {
+      Value part = old != there.end() && old->value.is_object() ? old->value : empty_object();
+      patch_with(member.value, part);
+      if (old != there.end()) {
+        old->value = std::move(part);
+      } else {
+        set(target, member.key, std::move(part));
+      }
+    }
+  }
 }
 
 }  // namespace tidemark

@@ -242,6 +242,7 @@ class Reader {
             std::string{option.name});
       }
       if (found == nullptr) found = value;
+      if (key != option.name) request_.stated_as.emplace_back(option.name, key);
     }
     return found;
   }

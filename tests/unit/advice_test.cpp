@@ -209,7 +209,7 @@ TEST_CASE("a bounded search still finds a combination") {
   const Combination best = least_harm(peaks, answer.job, card_of(now / 40));
   REQUIRE(best.found);
   Peaks other(answer.architecture);
-  const Combination good = least_harm(other, answer.job, card_of(now / 40), 3);
+  const Combination good = least_harm(other, answer.job, card_of(now / 40), {}, 3);
   CHECK(good.found);
   CHECK_FALSE(good.proven);
   CHECK(good.weight >= best.weight);
@@ -224,7 +224,7 @@ TEST_CASE("one change that makes a job with pictures fit is found, whatever sequ
   Card card;
   card.visible = answer.estimate->allocated.expected - kGiB / 2;
   Peaks peaks(answer.architecture);
-  const Combination found = least_harm(peaks, answer.job, card, 2000);
+  const Combination found = least_harm(peaks, answer.job, card);
   CHECK(found.found);
   CHECK(found.steps.size() == 1);
 }

@@ -106,6 +106,86 @@ TEST_CASE("a patched request, estimated afresh, needs what advice promised") {
   }
 }
 
+TEST_CASE("advice offers what the request takes, for what it then needs") {
+  struct Row {
+    const char* request;
+    const char* refused;  // a change that the request does not take
+  };
+  for (const Row& row : {
+           // peft 0.18: a classifier's head is saved as a module, and a packed one is not trained.
+           Row{R"({"verb":"advise","model":"bert-base-uncased","architecture":"BertForSequenceClassification",)"
+               R"("method":"lora","micro_batch_size":64,"sequence_length":512,"gpu":{"memory_gib":6}})",
+               "Frozen weights in 4 bits (QLoRA)"},
+           // The Trainer's label smoothing takes all logits.
+           Row{R"({"verb":"advise","model":"llama-3.2-1b","label_smoothing_factor":0.1,"gpu":{"memory_gib":8}})",
+               "Fused linear cross-entropy (Liger)"},
+           // TRL's PPO runs a wrapper that has no checkpoints.
+           Row{R"({"verb":"advise","model":"llama-3.2-1b","task":"ppo","gpu":{"memory_gib":8}})",
+               "Checkpoint every layer"},
+           // peft 0.18 tuners/adalora: init_r is its rank.
+           Row{R"({"verb":"advise","model":"llama-3.2-1b","method":"lora","adapter":{"kind":"adalora"},)"
+               R"("gpu":{"memory_gib":8}})",
+               "Adapters of rank 8"},
+       }) {
+    CAPTURE(row.request);
+    const Value request = parsed(row.request);
+    const Value reply = ask(request);
+    REQUIRE_FALSE(at(reply, "suggestions").items.empty());
+    for (const Value& suggestion : at(reply, "suggestions").items) {
+      CAPTURE(at(suggestion, "title").string);
+      CHECK(at(suggestion, "title").string != row.refused);
+      CHECK(at(suggestion, "allocated.expected").integer == estimated(request, at(suggestion, "patch")));
+    }
+    const Value& combination = at(reply, "combination");
+    CHECK(at(combination, "allocated.expected").integer == estimated(request, at(combination, "patch")));
+    for (const Value& step : at(combination, "steps").items) {
+      if (at(combination, "found").boolean) CHECK(at(step, "title").string != row.refused);
+    }
+    const bool ranked = std::string{row.refused} != "Adapters of rank 8";
+    for (const Value& frontier : at(reply, "frontiers").items) {
+      if (!ranked) CHECK(at(frontier, "option").string != "adapter.r");
+    }
+  }
+}
+
+TEST_CASE("a change takes the place of what another tool's key states") {
+  const Value request =
+      parsed(R"({"verb":"advise","model":"llama-3.2-1b","max_length":4096,"per_device_train_batch_size":4,)"
+             R"("gpu":{"memory_gib":8}})");
+  const Value reply = ask(request);
+  std::vector<std::string> replaced;
+  for (const Value& suggestion : at(reply, "suggestions").items) {
+    const Value& patch = at(suggestion, "patch");
+    CAPTURE(at(suggestion, "title").string);
+    CHECK(at(suggestion, "allocated.expected").integer == estimated(request, patch));
+    for (const char* key : {"max_length", "per_device_train_batch_size"}) {
+      const Value* own = patch.find(key);
+      if (own == nullptr) continue;
+      CHECK(own->is_null());
+      replaced.emplace_back(key);
+    }
+  }
+  CHECK(replaced.size() == 2);
+}
+
+TEST_CASE("a sequence holds its pictures, and goes as far as the card does") {
+  const std::string job =
+      R"("model":"Qwen/Qwen2-VL-2B-Instruct","images_per_sample":1,"method":"lora","sequence_length":2048)";
+  const auto along = [&](const char* gib) {
+    const Value reply = ask(R"({"verb":"advise",)" + job + R"(,"gpu":{"memory_gib":)" + gib + "}}");
+    for (const Value& frontier : at(reply, "frontiers").items) {
+      if (at(frontier, "option").string == "sequence_length") return frontier;
+    }
+    return Value{};
+  };
+  const Value wide = along("24");
+  CHECK(at(wide, "largest").integer > 2048);
+  // On a card that not even the shortest one fits, that one is told, which has room for the picture.
+  const Value narrow = along("1");
+  CHECK(at(narrow, "largest").integer == 0);
+  CHECK(at(narrow, "next_allocated.expected").integer > at(wide, "allocated.low").integer / 100);
+}
+
 TEST_CASE("advice has the same keys in the same order every time") {
   const Value reply = ask(
       R"({"verb":"advise","model":"smollm2-135m","gpu":{"memory_gib":4},"micro_batch_size":32,"precision":"amp_bf16"})");

@@ -153,7 +153,7 @@ TEST_CASE("advice finds what makes a denoiser fit, though its weights cannot be 
   Card card;
   card.visible = a.estimate->allocated.expected - 2 * kGiB;  // less than what the encoders take
   Peaks peaks(a.architecture);
-  const Combination found = least_harm(peaks, a.job, card, 2000);
+  const Combination found = least_harm(peaks, a.job, card);
   CHECK(found.found);
   REQUIRE(found.steps.size() == 1);
   CHECK(found.steps[0].lever == Lever::kEncoders);

@@ -39,9 +39,11 @@ Value write_changes(const std::vector<Setting>& settings) {
   return list;
 }
 
-void write_change(Value& row, const std::vector<Setting>& settings) {
+using StatedAs = std::vector<std::pair<std::string_view, std::string_view>>;  // Request::stated_as
+
+void write_change(Value& row, const std::vector<Setting>& settings, const StatedAs& said) {
   set(row, "changes", write_changes(merged(settings)));
-  set(row, "patch", merge_patch(settings));
+  set(row, "patch", merge_patch(settings, said));
 }
 
 void write_figures(Value& row, const Figures& figures, Bytes now) {
@@ -52,27 +54,27 @@ void write_figures(Value& row, const Figures& figures, Bytes now) {
   set(row, "saved_bytes", bytes(now - figures.allocated.expected));
 }
 
-Value write_suggestion(const Suggestion& suggestion, Bytes now) {
+Value write_suggestion(const Suggestion& suggestion, Bytes now, const StatedAs& said) {
   Value row = empty_object();
   set(row, "title", suggestion.step.title);
-  write_change(row, suggestion.step.settings);
+  write_change(row, suggestion.step.settings, said);
   set(row, "cost", write_cost(suggestion.step.cost));
   write_figures(row, suggestion.figures, now);
   set(row, "fit", write_fit(suggestion.fit));
   return row;
 }
 
-Value write_more_cards(const std::vector<MoreCards>& list, Bytes now) {
+Value write_more_cards(const std::vector<MoreCards>& list, Bytes now, const StatedAs& said) {
   Value rows = empty_array();
   for (const MoreCards& more : list) {
-    Value row = write_suggestion({more.step, more.figures, 0, more.fit}, now);
+    Value row = write_suggestion({more.step, more.figures, 0, more.fit}, now, said);
     set(row, "cards", std::int64_t{more.cards});
     rows.items.push_back(std::move(row));
   }
   return rows;
 }
 
-Value write_ways(const std::vector<Way>& ways, const std::string& asked) {
+Value write_ways(const std::vector<Way>& ways, const std::string& asked, const StatedAs& said) {
   Value rows = empty_array();
   for (const Way& way : ways) {
     Value row = empty_object();
@@ -80,7 +82,7 @@ Value write_ways(const std::vector<Way>& ways, const std::string& asked) {
     set(row, "gpu", way.gpu);
     set(row, "how", way.how);
     set(row, "allocated_bytes", bytes(way.allocated));
-    Value patch = merge_patch(way.settings);
+    Value patch = merge_patch(way.settings, said);
     if (way.gpu != asked) {
       set(patch, "gpu", way.gpu);
       set(patch, "gpus", Value{});
@@ -91,20 +93,20 @@ Value write_ways(const std::vector<Way>& ways, const std::string& asked) {
   return rows;
 }
 
-Value write_step(const Step& step) {
+Value write_step(const Step& step, const StatedAs& said) {
   Value row = empty_object();
   set(row, "lever", name_of(step.lever));
   set(row, "title", step.title);
-  write_change(row, step.settings);
+  write_change(row, step.settings, said);
   set(row, "cost", write_cost(step.cost));
   return row;
 }
 
-Value write_combination(const Combination& combination, const Card& card, Bytes now) {
+Value write_combination(const Combination& combination, const Card& card, Bytes now, const StatedAs& said) {
   Value steps = empty_array();
   std::vector<Setting> settings;
   for (const Step& step : combination.steps) {
-    steps.items.push_back(write_step(step));
+    steps.items.push_back(write_step(step, said));
     settings.insert(settings.end(), step.settings.begin(), step.settings.end());
   }
   Value row = empty_object();
@@ -112,7 +114,7 @@ Value write_combination(const Combination& combination, const Card& card, Bytes 
   set(row, "proven", combination.proven);
   set(row, "weight", combination.weight);
   set(row, "steps", std::move(steps));
-  write_change(row, settings);
+  write_change(row, settings, said);
   write_figures(row, combination.figures, now);
   set(row, "fit", write_fit(check_fit(combination.figures.allocated, card)));
   set(row, "tried", std::int64_t{combination.tried});
@@ -149,13 +151,13 @@ Value write_tier(const Tier& tier) {
   return row;
 }
 
-Value write_modes(const ModeTable& table, Bytes now) {
+Value write_modes(const ModeTable& table, Bytes now, const StatedAs& said) {
   Value rows = empty_array();
   for (const ModeOutcome& outcome : table.modes) {
     Value row = empty_object();
     set(row, "mode", name_of(outcome.mode));
     set(row, "techniques", outcome.techniques);
-    write_change(row, outcome.settings);
+    write_change(row, outcome.settings, said);
     write_figures(row, outcome.figures, now);
     set(row, "fit", write_fit(outcome.fit));
     rows.items.push_back(std::move(row));
@@ -179,13 +181,14 @@ Value write_report(const AdviceReport& report) {
   if (!report.answered) return write_errors(report.header.issues);
   const Advice& advice = report.advice;
   const Bytes now = advice.now.allocated.expected;
+  const StatedAs& said = report.header.stated_as;
 
   Value present = empty_object();
   write_figures(present, advice.now, now);
   set(present, "fit", write_fit(advice.fit));
   Value suggestions = empty_array();
   for (const Suggestion& suggestion : advice.suggestions) {
-    suggestions.items.push_back(write_suggestion(suggestion, now));
+    suggestions.items.push_back(write_suggestion(suggestion, now, said));
   }
   Value frontiers = empty_array();
   for (const Frontier& frontier : report.frontiers) {
@@ -201,18 +204,19 @@ Value write_report(const AdviceReport& report) {
   set(reply, "model", report.header.model);
   set(reply, "gpu", advice.card.name);
   set(reply, "now", std::move(present));
-  set(reply, "combination", advice.combination ? write_combination(*advice.combination, advice.card, now) : Value{});
+  set(reply, "combination",
+      advice.combination ? write_combination(*advice.combination, advice.card, now, said) : Value{});
   set(reply, "suggestions", std::move(suggestions));
   set(reply, "without_effect", std::int64_t{advice.without_effect});
-  set(reply, "expandable_segments", advice.expandable ? write_suggestion(*advice.expandable, now) : Value{});
+  set(reply, "expandable_segments", advice.expandable ? write_suggestion(*advice.expandable, now, said) : Value{});
   set(reply, "smallest_card", write_card(advice.smallest_as_is));
   set(reply, "smallest_card_changed", write_card(advice.smallest_changed));
-  set(reply, "more_cards", write_more_cards(advice.more_cards, now));
-  set(reply, "ways", write_ways(advice.ways, advice.card.name));
+  set(reply, "more_cards", write_more_cards(advice.more_cards, now, said));
+  set(reply, "ways", write_ways(advice.ways, advice.card.name, said));
   set(reply, "subject", report.changed ? "combination" : "request");
   set(reply, "frontiers", std::move(frontiers));
   set(reply, "tiers", std::move(tier_rows));
-  set(reply, "modes", report.modes ? write_modes(*report.modes, now) : Value{});
+  set(reply, "modes", report.modes ? write_modes(*report.modes, now, said) : Value{});
   set(reply, "issues", write_issues(report.header.issues));
   return reply;
 }

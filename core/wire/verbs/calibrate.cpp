@@ -14,23 +14,6 @@ bool is_own(std::string_view key) {
   return key == "measurements" || key == "activations" || key == "calibration";
 }
 
-/// RFC 7396: what the patch states takes the place of what was there.
-void patch_with(const Value& patch, Value& target) {
-  for (const Value::Member& member : patch.members) {
-    Value* there = nullptr;
-    for (Value::Member& old : target.members) {
-      if (old.key == member.key) there = &old.value;
-    }
-    if (there != nullptr && there->is_object() && member.value.is_object()) {
-      patch_with(member.value, *there);
-    } else if (there != nullptr) {
-      *there = member.value;
-    } else {
-      set(target, member.key, member.value);
-    }
-  }
-}
-
 void refuse(Issues& issues, std::string path, std::string message) {
   issues.push_back({"INVALID_VALUE", Severity::kError, std::move(path), std::move(message), ""});
 }

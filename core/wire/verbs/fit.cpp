@@ -29,7 +29,7 @@ Value write_report(const FitReport& report) {
       fewest = empty_object();
       set(fewest, "cards", std::int64_t{card.fewest.cards});
       set(fewest, "title", card.fewest.step.title);
-      set(fewest, "patch", merge_patch(card.fewest.step.settings));
+      set(fewest, "patch", merge_patch(card.fewest.step.settings, report.header.stated_as));
       set(fewest, "allocated_bytes", std::int64_t{card.fewest.figures.allocated.expected});
     }
     set(row, "fewest", std::move(fewest));
