@@ -8,6 +8,7 @@
 #include "core/fit/cards.hpp"
 #include "core/fit/fit.hpp"
 #include "core/job/check.hpp"
+#include "core/layers/program.hpp"
 #include "core/step/simulation.hpp"
 #include "core/step/surface.hpp"
 
@@ -57,6 +58,16 @@ void warn_of_positions(const Answer& answer, const std::vector<Count>& sequences
   if (why.empty() || !refusal_of_length(answer.architecture, answer.job.sequence_length).empty()) return;
   issues.push_back({"SEQUENCE_TOO_LONG", Severity::kWarning, "/sequences", std::move(why),
                     std::to_string(answer.architecture.learned_positions())});
+}
+
+// A recording, or an answer that is generated, does not go into any length.
+bool refuses_length(const Answer& answer, Count length) {
+  TrainingJob there = answer.job;
+  there.sequence_length = length;
+  Issues issues;
+  check_attention(answer.architecture, there, issues);
+  check_model(answer.architecture, there, issues);
+  return has_error(issues);
 }
 
 // A change promises what an estimate of the request with it says.
@@ -235,7 +246,12 @@ std::vector<double> peak_cells(const Understood& job, const std::vector<double>&
     for (const std::size_t place : places) counts.push_back(static_cast<Count>(sizes[place]));
     return counts;
   };
-  const std::vector<std::size_t> rows = valid(batches, 1e9), columns = valid(sequences, 1e12);
+  const std::vector<std::size_t> rows = valid(batches, 1e9);
+  std::vector<std::size_t> columns = valid(sequences, 1e12);
+  const auto refused = [&](std::size_t column) {
+    return refuses_length(answer, static_cast<Count>(sequences[column]));
+  };
+  columns.erase(std::remove_if(columns.begin(), columns.end(), refused), columns.end());
   const Surface surface = peak_surface(answer.architecture, answer.job, at(batches, rows), at(sequences, columns));
   std::size_t next = 0;
   for (const std::size_t row : rows) {

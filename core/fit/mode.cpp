@@ -78,7 +78,10 @@ void shrink(ModeOutcome& outcome, TrainingJob job, Peaks& peaks, const Card& car
       job.micro_batch_size = next;
       job.gradient_accumulation_steps = samples / next;
     } else if (job.sequence_length / 2 >= kShortest) {
-      job.sequence_length /= 2;
+      TrainingJob shorter = job;
+      shorter.sequence_length /= 2;
+      if (!peaks.quick(shorter).known) break;  // it has no room for its pictures
+      job = std::move(shorter);
     } else {
       break;
     }

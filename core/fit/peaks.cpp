@@ -1,6 +1,7 @@
 #include "core/fit/peaks.hpp"
 
 #include "core/job/check.hpp"
+#include "core/layers/program.hpp"
 #include "core/plan/pipeline.hpp"
 #include "core/plan/sharded.hpp"
 #include "core/step/estimate.hpp"
@@ -51,6 +52,7 @@ Figures Peaks::compute(const TrainingJob& job, const TrainingJob& key, bool allo
   Issues issues;
   check_magnitude(architecture_, job, issues);
   // What a search changes can make a job that the framework refuses.
+  check_attention(architecture_, job, issues);
   check_model(architecture_, job, issues);
   check_sharding(architecture_, job, issues);
   check_tensor(architecture_, job, issues);
@@ -65,7 +67,8 @@ Figures Peaks::compute(const TrainingJob& job, const TrainingJob& key, bool allo
   options.itemise = false;
   Estimate e = estimate(architecture_, job, last_, options);
   if (!allocator) widen(e, coverage_of(architecture_, job), 0);
-  figures.known = !has_error(e.issues);
+  if (has_error(e.issues)) return figures;
+  figures.known = true;
   figures.allocated = e.allocated;
   figures.reserved = e.reserved;
   figures.host = e.host.expected;

@@ -643,6 +643,14 @@ void check_pairs(const Architecture& a, const TrainingJob& job, Issues& issues) 
   }
 }
 
+/// Prompt and answer share the sequence.
+void check_answer(const TrainingJob& job, Issues& issues) {
+  if (!job.rolls_out() || job.rollout.answer < job.sequence_length) return;
+  add(issues, "INVALID_VALUE", Severity::kError, "/max_completion_length",
+      "\"sequence_length\" counts prompt and answer, and the answer alone has " + std::to_string(job.rollout.answer) +
+          " tokens. Make it longer, or state max_prompt_length in its place.");
+}
+
 /// Training on preferences.
 void check_preference(const Architecture& a, const TrainingJob& job, Issues& issues) {
   if (job.preference == Preference::kNone) return;
@@ -1068,6 +1076,7 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
   check_class(a, job, issues);
   check_evaluation(a, job, issues);
   check_label_smoothing(a, job, issues);
+  check_answer(job, issues);
   check_preference(a, job, issues);
   if (job.has_adapter() && job.adapter.learns_prompt() &&
       (a.head != Head::kCausalLm || a.language != nullptr || job.preference != Preference::kNone || job.packing)) {

@@ -778,11 +778,6 @@ void settle_rollout(const Foreign& foreign, TrainingJob& job, Issues& issues) {
                      issues);
     }
   }
-  if (rollout.answer < job.sequence_length) return;
-  refuse("/max_completion_length",
-         "\"sequence_length\" counts prompt and answer, and the answer alone has " + std::to_string(rollout.answer) +
-             " tokens. Make it longer, or state max_prompt_length in its place.",
-         issues);
 }
 
 }  // namespace
