@@ -114,6 +114,10 @@ void read_method(Args& args, Facts& facts) {
   if (const Arg* saved = args.find("modules_to_save"); saved != nullptr) {
     Value list = word_list(saved->value);
     if (list.is_string()) list = of(std::vector<Value>{list});
+    // swift/megatron/utils/utils.py: get_modules_to_save.
+    for (Value& name : list.items) {
+      if (name.string == "all-embedding") name = of("word_embeddings");
+    }
     args.state("adapter.modules_to_save", std::move(list), {saved});
   }
   if (args.on("use_dora")) args.state("adapter.use_dora", of(true), {args.find("use_dora")});
@@ -338,6 +342,13 @@ void read_parallelism(Args& args, const Facts& facts, const ShellScript& script,
     return;
   }
   args.copy("parallelism.context", {"sequence_parallel_size"});
+  // swift/sequence_parallel/sequence_parallel.py: pad: up to a multiple of the GPUs that share a sequence.
+  const Finding* const shared = find(args.reading, "parallelism.context");
+  Finding* const length = find(args.reading, "sequence_length");
+  if (shared != nullptr && shared->value.integer > 1 && length != nullptr) {
+    const std::int64_t parts = shared->value.integer;
+    length->value = of((length->value.integer + parts - 1) / parts * parts);
+  }
   // swift/config: fsdp2 is a built-in configuration; other words are TrainingArguments.fsdp's.
   if (const Arg* fsdp = args.find("fsdp"); fsdp != nullptr) {
     const std::string& text = fsdp->value.text;
