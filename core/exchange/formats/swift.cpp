@@ -543,6 +543,7 @@ void read_config(const Look& look, Sources all, Reading& reading) {
     if (source.bytes.find(base_name(look.source.name)) != std::string::npos && recognise_swift(look_at(source)) > 0)
       return;
   }
+  reading.format = "swift";  // whose rules hold for the job
   Args args(reading);
   add_config(args, look.document.root, look.source.name);
   const ShellCommand command;
