@@ -33,6 +33,7 @@ std::string trl_task(const Launch& launch) {
   const bool script = contains(launch.program, "trl/scripts/") || contains(launch.program, "examples/scripts/");
   if (launch.launcher != "trl" && !script) return {};
   const std::string_view name = base_name(launch.program);
+  if (name.starts_with("dpo_online")) return "online_dpo";  // as TRL's pages call that script
   for (const char* task :
        {"sft",        "dpo",     "kto", "orpo", "cpo", "grpo", "rloo", "reward", "ppo", "gkd",        "gold",
         "online_dpo", "nash_md", "xpo", "bco",  "prm", "sdft", "sdpo", "ssd",    "tpo", "async_grpo", "distillation"}) {
