@@ -272,6 +272,15 @@ JOBS = [
       "  vllm_gpu_memory_utilization: 0.4\n"},
      {"framework.name": "megatron", "task": "grpo", "method": "lora", "parallelism.data": 4, "rollout.mode": "colocate",
       "rollout.gpu_memory_utilization": 0.4}, []),
+    ("what ms-swift keeps of a job", {"args.json": json.dumps({
+        "model": "Qwen/Qwen2.5-7B-Instruct", "model_type": "qwen2_5", "train_type": "lora", "rlhf_type": None, "lora_rank": 16, "modules_to_save": [],
+        "freeze_vit": True, "lisa_activated_layers": 0, "max_length": 4096, "quant_bits": None, "torch_dtype": "bfloat16", "local_world_size": 4,
+        "global_world_size": 8, "deepspeed": {"zero_optimization": {"stage": 3, "reduce_bucket_size": 1000000, "offload_optimizer": {"device": "cpu"}}}})},
+     {"task": "sft", "method": "lora", "adapter.r": 16, "adapter.modules_to_save": None, "lisa_layers": None, "freeze_vision": None,
+      "parallelism.data": 8, "parallelism.zero_stage": 3, "deepspeed.reduce_bucket_size": 1000000, "offload.optimizer": "cpu",
+      "precision": "deepspeed_bf16"}, []),
+    ("an aqlm of another kind than the one that is modelled", {"c.yaml": "model_name_or_path: ISTA-DASLab/Llama-2-7b-AQLM-2Bit-2x8-hf\nstage: sft\n"
+      "finetuning_type: full\ntemplate: llama2\ncutoff_len: 512\nbf16: true\n"}, {}, ["NOT_QUANTISED"]),
     ("ms-swift evaluates nothing without samples", {"run.sh": "swift sft --model Qwen/Qwen2.5-7B --per_device_eval_batch_size 4\n"},
      {"evaluation": None}, []),
     ("ms-swift evaluates samples that are split off", {"run.sh": "swift sft --model Qwen/Qwen2.5-7B --per_device_eval_batch_size 4 "

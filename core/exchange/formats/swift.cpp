@@ -3,7 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "core/exchange/accelerate_keys.hpp"
 #include "core/exchange/args.hpp"
+#include "core/exchange/deepspeed_keys.hpp"
 #include "core/exchange/formats/shared.hpp"
 #include "core/units/letters.hpp"
 
@@ -111,7 +113,8 @@ void read_method(Args& args, Facts& facts) {
   if (named.is_array()) std::erase_if(named.items, is("all-router"));
   if (named.is_array() && named.items.size() == 1 && is("all-linear")(named.items[0])) named = of("all-linear");
   args.state("adapter.target_modules", std::move(named), {modules}, modules == nullptr ? "default all-linear" : "");
-  if (const Arg* saved = args.find("modules_to_save"); saved != nullptr) {
+  if (const Arg* saved = args.find("modules_to_save");
+      saved != nullptr && !(saved->value.is_list() && saved->value.items.empty())) {
     Value list = word_list(saved->value);
     if (list.is_string()) list = of(std::vector<Value>{list});
     // swift/megatron/utils/utils.py: get_modules_to_save.
@@ -166,7 +169,8 @@ void read_optimizer(Args& args) {
     args.state("optimizer", of(optim == nullptr ? "adamw_torch_fused" : optimizer_word(optim->value.text)), {optim},
                optim == nullptr ? "default" : "");
   }
-  args.copy("lisa_layers", {"lisa_activated_layers"});
+  if (const Arg* lisa = args.find("lisa_activated_layers"); lisa != nullptr && lisa->value.integer > 0)
+    args.copy("lisa_layers", {"lisa_activated_layers"});
 }
 
 /// swift/megatron/arguments/megatron_args.py L485-505, L594, L638, L665-670.
@@ -320,7 +324,11 @@ void read_parallelism(Args& args, const Facts& facts, const ShellScript& script,
     if (count.unresolved.empty() && count.value.is_integer())
       args.state("parallelism.gpus_per_node", to_value(count.value), {&count});
   } else {
-    args.copy("parallelism.gpus_per_node", {"gpus", "nproc_per_node"});
+    args.copy("parallelism.gpus_per_node", {"gpus", "nproc_per_node", "local_world_size"});
+    const Arg* const here = args.find("local_world_size");
+    const Arg* const all = args.find("global_world_size");
+    if (here != nullptr && all != nullptr && all->value.integer > here->value.integer && here->value.integer > 0)
+      args.state("nodes", of(all->value.integer / here->value.integer), {all, here});
   }
   if (const ShellWord* hosts = environment_of(script, &launch, "NNODES"); hosts != nullptr) {
     const Arg count = arg_of("", *hosts, file);
@@ -432,11 +440,13 @@ void read_reference(Args& args, const Facts& facts) {
 
 /// Towers are frozen unless a flag says otherwise; only a model that sees has some.
 void read_vision(Args& args, Facts& facts) {
-  const std::string model = lower_case(args.text("model"));
-  const bool flags = args.has("freeze_vit") || args.has("freeze_aligner");
+  const std::string model = lower_case(args.text("model") + " " + args.text("model_type"));
+  // args.json has every flag, also of models without a tower.
+  const bool flags = (args.has("freeze_vit") || args.has("freeze_aligner")) && !args.has("global_world_size");
   facts.sees = flags;
-  for (const char* word : {"-vl", "vl-", "internvl", "llava", "omni", "qwen3.5", "qwen3.6", "gemma-3", "gemma-4",
-                           "llama-4", "pixtral", "mistral-small-3", "ministral-3", "minicpm-v", "glm-4.1v", "glm-4.5v"})
+  for (const char* word :
+       {"-vl", "vl-", "internvl", "llava", "omni", "qwen3.5", "qwen3_5", "qwen3.6", "gemma-3", "gemma-4", "llama-4",
+        "pixtral", "mistral-small-3", "ministral-3", "minicpm-v", "glm-4.1v", "glm-4.5v"})
     facts.sees = facts.sees || contains(model, word);
   if (!facts.sees) return;
   args.unknown("image sizes and counts");
@@ -472,6 +482,13 @@ void add_config(Args& args, const Node& config, const std::string& file) {
       if (!args.has(key)) args.add({key, value, {{file, value.line, value.last}}});
     } else if (key == "train" || key == "rollout" || key == "device_groups" || key == "ENV") {
       add_config(args, value, file);
+    } else if (key == "deepspeed") {  // as args.json has it, where each job keeps what it was started with
+      Keys keys(value, file, args.reading);
+      read_deepspeed_keys(keys);
+      const Node* const stage = value.at("zero_optimization.stage");
+      args.add({key,
+                text_node("zero" + (stage == nullptr ? "0" : stage->text), value.line),
+                {{file, value.line, value.last}}});
     }
   }
 }
@@ -534,7 +551,8 @@ void read_swift(const Look& look, Sources all, Reading& reading) {
 int recognise_config(const Look& look) {
   const Node* const trains = look.find("train");
   const bool in_group = trains != nullptr && trains->find("tuner_type") != nullptr;
-  return look.has("model") && (look.has("tuner_type") || look.has("rlhf_type") || in_group) ? 85 : 0;
+  const bool tells = look.has("tuner_type") || look.has("train_type") || look.has("rlhf_type") || in_group;
+  return tells && look.has("model") ? 85 : 0;
 }
 
 /// What a command beside it names is read with that.
@@ -550,7 +568,7 @@ void read_config(const Look& look, Sources all, Reading& reading) {
   Launch launch;
   launch.command = &command;
   launch.launcher = args.has("global_batch_size") ? "megatron" : "swift";
-  launch.program = args.has("rlhf_type") ? "rlhf" : "sft";
+  launch.program = args.find("rlhf_type") != nullptr ? "rlhf" : "sft";
   read_words(args, {{}, {}, nullptr}, launch, look.source.name);
 }
 
