@@ -324,11 +324,8 @@ void read_parallelism(Args& args, const Facts& facts, const ShellScript& script,
     if (count.unresolved.empty() && count.value.is_integer())
       args.state("parallelism.gpus_per_node", to_value(count.value), {&count});
   } else {
-    args.copy("parallelism.gpus_per_node", {"gpus", "nproc_per_node", "local_world_size"});
-    const Arg* const here = args.find("local_world_size");
-    const Arg* const all = args.find("global_world_size");
-    if (here != nullptr && all != nullptr && all->value.integer > here->value.integer && here->value.integer > 0)
-      args.state("nodes", of(all->value.integer / here->value.integer), {all, here});
+    args.copy("parallelism.gpus_per_node", {"gpus", "nproc_per_node"});
+    args.copy("world_size", {"global_world_size"});
   }
   if (const ShellWord* hosts = environment_of(script, &launch, "NNODES"); hosts != nullptr) {
     const Arg count = arg_of("", *hosts, file);
@@ -478,18 +475,17 @@ void add_config(Args& args, const Node& config, const std::string& file) {
   for (std::size_t at = 0; at < config.items.size(); ++at) {
     const std::string& key = config.keys[at];
     const Node& value = config.items[at];
-    if (!value.is_map()) {
-      if (!args.has(key)) args.add({key, value, {{file, value.line, value.last}}});
-    } else if (key == "train" || key == "rollout" || key == "device_groups" || key == "ENV") {
-      add_config(args, value, file);
-    } else if (key == "deepspeed") {  // as args.json has it, where each job keeps what it was started with
+    Arg arg{key, value, {{file, value.line, value.last}}};
+    if (key == "deepspeed" && value.is_map()) {  // as args.json has it, where each job keeps what it was started with
       Keys keys(value, file, args.reading);
       read_deepspeed_keys(keys);
       const Node* const stage = value.at("zero_optimization.stage");
-      args.add({key,
-                text_node("zero" + (stage == nullptr ? "0" : stage->text), value.line),
-                {{file, value.line, value.last}}});
+      arg.value = text_node("zero" + (stage == nullptr ? "0" : stage->text), value.line);
+    } else if (value.is_map()) {
+      if (key == "train" || key == "rollout" || key == "device_groups" || key == "ENV") add_config(args, value, file);
+      continue;
     }
+    if (!args.has(key)) args.add(std::move(arg));
   }
 }
 
@@ -518,18 +514,17 @@ void read_words(Args& args, const TrainingScript& text, const Launch& launch, co
   read_vision(args, facts);
   read_evaluation(args);
   args.find("model_name");  // what the model calls itself
-  if (facts.task == "ppo") reading.notes.push_back(facts.task + " is read and not estimated yet");
   if (!args.told("gpu")) args.unknown("gpu");
   args.tell_unread();
 }
 
-/// The file that a command names for its flags; empty where it names none.
+/// The file that a command names for its flags, as its first word or by --config; empty where it names none.
 std::string config_of(const Launch& launch) {
+  std::string before = "--config";
   for (const ShellWord& argument : launch.arguments) {
     const std::string word = argument.word();
-    if (word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json"))
-      return std::string{base_name(word)};
-    if (!word.starts_with("--config") && !word.starts_with("--use_ray") && word != "true") break;
+    if (before == "--config" && !word.starts_with('-') && contains(word, ".")) return std::string{base_name(word)};
+    before = word;
   }
   return {};
 }
@@ -549,9 +544,7 @@ void read_swift(const Look& look, Sources all, Reading& reading) {
 }
 
 int recognise_config(const Look& look) {
-  const Node* const trains = look.find("train");
-  const bool in_group = trains != nullptr && trains->find("tuner_type") != nullptr;
-  const bool tells = look.has("tuner_type") || look.has("train_type") || look.has("rlhf_type") || in_group;
+  const bool tells = look.has("tuner_type") || look.has("train_type") || look.has("rlhf_type");
   return tells && look.has("model") ? 85 : 0;
 }
 
