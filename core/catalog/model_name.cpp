@@ -24,9 +24,9 @@ constexpr std::string_view kTuning[] = {
 // Words that tell how the weights are stored.
 constexpr std::string_view kPacking[] = {"bnb",  "dynamic", "gguf", "ggml",  "gptq",      "awq",     "exl2",
                                          "exl3", "mlx",     "onnx", "quant", "quantized", "unsloth", "safetensors",
-                                         "bin",  "torchao", "hqq",  "kv",    "of"};
+                                         "bin",  "torchao", "hqq",  "kv",    "of",        "aqlm"};
 // What follows these is about the storing alone ("GPTQ-4b-128g").
-constexpr std::string_view kEndsTheName[] = {"gguf", "ggml", "gptq", "awq", "exl2", "exl3"};
+constexpr std::string_view kEndsTheName[] = {"gguf", "ggml", "gptq", "awq", "exl2", "exl3", "aqlm"};
 // Before a number of bits: "int4", "fp8", "q4", "w4a16".
 constexpr std::string_view kFormats[] = {"int",  "uint",  "fp", "nf", "bf", "f", "nvfp",
                                          "mxfp", "float", "q",  "iq", "w",  "a"};

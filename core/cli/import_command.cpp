@@ -41,12 +41,17 @@ bool is_there(const std::string& path) {
   return readable;
 }
 
-/// A file that another one names, beside that one or here.
+/// A file that another one names, beside that one, from a folder around it (commands are run in a repository's root) or
+/// here.
 std::string place_of(const std::string& name, const std::string& file) {
   if (name.empty() || name[0] == '/') return {};
   const std::size_t slash = file.rfind('/');
-  const std::string beside = slash == std::string::npos ? name : file.substr(0, slash + 1) + name;
-  if (is_there(beside)) return beside;
+  std::size_t folder = slash;
+  do {
+    const std::string around = folder == std::string::npos ? name : file.substr(0, folder + 1) + name;
+    if (is_there(around)) return around;
+    folder = folder == std::string::npos || folder == 0 ? std::string::npos : file.rfind('/', folder - 1);
+  } while (folder != std::string::npos && name.find('/') != std::string::npos);
   const std::string bare = name.substr(name.rfind('/') == std::string::npos ? 0 : name.rfind('/') + 1);
   const std::string next = slash == std::string::npos ? bare : file.substr(0, slash + 1) + bare;
   if (is_there(next)) return next;

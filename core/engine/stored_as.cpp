@@ -27,6 +27,12 @@ std::optional<Quantization> packed_as(const std::vector<std::string>& packing) {
   };
   const bool eight = says("8bit") || says("int8");
   Quantization packed;
+  if (says("aqlm") && says("1x16")) {  // of its kinds the one that is modelled: a codebook of 2^16 vectors
+    packed.quant_type = QuantType::kAqlm;
+    packed.bits = 2;
+    packed.double_quant = false;
+    return packed;
+  }
   if (says("gptq") || says("awq")) {
     packed.quant_type = says("awq") ? QuantType::kAwq : QuantType::kGptq;
     packed.bits = eight && !says("awq") ? 8 : 4;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/exchange/accelerate_keys.hpp"
+#include "core/exchange/formats/shared.hpp"
 #include "core/exchange/other_work.hpp"
 #include "core/units/letters.hpp"
 
@@ -460,6 +461,22 @@ std::int64_t included_gpus(const std::string& text) {
 
 }  // namespace
 
+void state_trl_config(Args& args, const Arg& config) {
+  const std::string name{base_name(config.value.text)};
+  const std::string why = "as TRL's own file of that name";
+  const auto tell = [&](const char* path, Value value) { args.state(path, std::move(value), {&config}, why); };
+  const int stage = zero_stage_of_name(name);
+  const bool first = name.starts_with("fsdp1");
+  if (stage > 0) tell("parallelism.zero_stage", of(stage));
+  if (name.starts_with("fsdp")) tell("parallelism.fsdp", of(first ? "full_shard" : "fsdp2"));
+  if (first) {
+    tell("parallelism.fsdp_options.backward_prefetch", of("backward_pre"));
+    tell("parallelism.fsdp_options.forward_prefetch", of(true));
+  }
+  tell("parallelism.data", of(name.starts_with("single") ? 1 : 8));
+  if (stage > 0 || name.starts_with("fsdp")) tell("mixed_precision", of("bf16"));
+}
+
 void read_launcher(Args& args, const Launch& launch, const std::string& file) {
   Reading scratch;
   Args options(scratch);
@@ -470,6 +487,7 @@ void read_launcher(Args& args, const Launch& launch, const std::string& file) {
     if (const Arg* config = options.find("config_file"); config != nullptr) {
       args.unknown("accelerate config: " + config->value.text);
       args.reading.companions.push_back(config->value.text);
+      if (config->value.text.find("accelerate_configs/") != std::string::npos) state_trl_config(args, *config);
     }
     read_accelerate_flags(options, file, args.reading);
   }
@@ -487,7 +505,7 @@ void read_launcher(Args& args, const Launch& launch, const std::string& file) {
         "parallelism.data", of(1),
         "python without a launcher: one GPU; where it sees several, transformers' Trainer takes nn.DataParallel "
         "(parallelism.data_parallel dp)");
-  } else {
+  } else if (!args.told("parallelism.data")) {
     args.unknown("parallelism.data");
   }
   tell_launcher_unread(options, args.reading);

@@ -93,6 +93,10 @@ const ShellWord* environment_of(const ShellScript& script, const Launch* launch,
 void read_environment(Args& args, const ShellScript& script, const Launch* launch, const std::string& file);
 /// Processes in all by the launcher's options; states parallelism.data or asks for it.
 void read_launcher(Args& args, const Launch& launch, const std::string& file);
+/// A file of accelerate's by the name that TRL gives its own, which others copy: each but for the one of a single GPU
+/// has eight processes and bf16 (trl v1.9.0 trl/accelerate_configs, examples/accelerate_configs). The file itself
+/// counts more.
+void state_trl_config(Args& args, const Arg& config);
 /// llamafactory-cli train starts torchrun with a process for each GPU in sight, or NPROC_PER_NODE, on NNODES.
 void read_llamafactory_processes(Args& args, const TrainingScript& text, const std::string& file);
 /// #SBATCH lines, the environment and the program's arguments of a script that starts a training.

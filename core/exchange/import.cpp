@@ -220,7 +220,10 @@ Import import_sources(Sources sources) {
   for (const Source& source : sources) {
     if (syntax_of(source) != Look::Syntax::kPython) continue;
     std::optional<Source> launch = own_launch(source);
-    if (launch && !says_a_model(read(source, sources))) all.push_back(std::move(*launch));
+    if (!launch) continue;
+    // A script that names its model says the rest of the job as well, but not among how many GPUs it is divided.
+    const bool divides = launch->bytes.find("--config_file") != std::string::npos;
+    if (divides || !says_a_model(read(source, sources))) all.push_back(std::move(*launch));
   }
   return all.size() == sources.size() ? import_all(sources) : import_all(all);
 }

@@ -40,12 +40,17 @@ bool counts_gpus(const Import& import) {
          said(import, "parallelism.gpus_per_node") != nullptr;
 }
 
+bool is_read_as(const Import& import, std::string_view format) {
+  return std::any_of(import.readings.begin(), import.readings.end(),
+                     [&](const Reading& reading) { return reading.format == format; });
+}
+
 /// What other fields say to the engine: of Megatron's decoders the model_type, of its states `settle_megatron`, of all
 /// GPUs those of each axis.
 bool is_said_elsewhere(const Import& import, std::string_view path) {
   constexpr std::string_view kSaid[] = {"config.mlp", "config.norm", "config.bias", "config.position_embedding",
                                         "distributed_optimizer"};
-  if (is_rank(path)) return true;
+  if (is_rank(path) || (path == "world_size" && is_read_as(import, "swift"))) return true;
   if (path == "world_size" || path == "nodes" || path == "visible_gpus") return counts_gpus(import);
   return std::find(std::begin(kSaid), std::end(kSaid), path) != std::end(kSaid);
 }
@@ -87,11 +92,6 @@ Value unfrozen(Value patterns) {
 
 std::int64_t at_least_one(const Import& import, std::string_view path) {
   return std::max<Count>(1, count_said(import, path));
-}
-
-bool is_read_as(const Import& import, std::string_view format) {
-  return std::any_of(import.readings.begin(), import.readings.end(),
-                     [&](const Reading& reading) { return reading.format == format; });
 }
 
 /// Whether a request of ours says the field: it is the engine's to judge, known or not.

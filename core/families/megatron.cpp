@@ -389,7 +389,12 @@ bool has_dense_layer(const Net& net) {
 // What autograd gets in the place of a fused gradient: a tensor for each shape of weight, which stays (Transformer
 // Engine's get_dummy_wgrad, which Megatron-Core's own layers call, too).
 void keep_dummy_gradients(Net& net) {
-  if (net.job.has_adapter()) return;  // of its factors' shapes: some KiB for each
+  // Beside adapters those of their factors' shapes, some KiB for each, and of a head that is trained as a copy.
+  const bool adapts = net.job.has_adapter();
+  const Treatment* const head =
+      adapts ? net.treatments->outside(net.arch.tie_word_embeddings ? "embedding.word_embeddings" : "output_layer")
+             : nullptr;
+  if (adapts && (head == nullptr || !head->copied)) return;
   const Experts& e = net.arch.experts;
   const Count times = form_of(net.arch.model_type)->gated ? 2 : 1;
   const bool is_hybrid = form_of(net.arch.model_type)->hybrid;
@@ -416,6 +421,7 @@ void keep_dummy_gradients(Net& net) {
   if (e.count > 0) feed_forward(e.width / gpus_of_expert(net.job));
   if (e.shared_width > 0) feed_forward(net.width_of(e.shared_width).n());
   const bool has_head = net.arch.head == Head::kCausalLm;
+  if (adapts) shapes.clear();
   if (has_last_stage(net) && has_head) shapes.push_back(Shape{net.V, net.H});
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     const auto same = [&](const Shape& other) {

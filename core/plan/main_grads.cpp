@@ -146,10 +146,12 @@ void check_adapters(const Architecture& a, const TrainingJob& job, Issues& issue
       job.is_megatron_deepspeed()) {
     refuse(issues, "/method", "Of adapters under Megatron-Core LoRA is modelled, on weights of 16 bits.", "lora");
   }
-  if (!adapter.modules_to_save.empty() || adapter.bias != TrainedBiases::kNone || !adapter.rank_pattern.empty() ||
-      !adapter.target_parameters.empty()) {
-    refuse(issues, "/adapter",
-           "Under Megatron-Core adapters of one rank are modelled, and nothing that is trained beside them.");
+  if (adapter.bias != TrainedBiases::kNone || !adapter.rank_pattern.empty() || !adapter.target_parameters.empty()) {
+    refuse(issues, "/adapter", "Under Megatron-Core adapters of one rank are modelled, and no biases beside them.");
+  }
+  if (a.tie_word_embeddings && adapter.modules_to_save.size() > 1) {
+    refuse(issues, "/adapter/modules_to_save",
+           "The head has no weight of its own here: name the embedding alone, which is both.", "[\"word_embeddings\"]");
   }
   if (a.experts.count > 0 && gpus_of_expert(job) > 1 && !job.megatron.local_layers) {
     refuse(issues, "/parallelism/expert_tensor",

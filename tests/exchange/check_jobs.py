@@ -262,6 +262,44 @@ JOBS = [
       "offload.optimizer_buffer_count": 5}, []),
     ("a DeepSpeed configuration of ZeRO++", {"ds.json": '{"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 8}, "bf16": {"enabled": true}}',
       "run.sh": f"deepspeed --num_gpus 8 train.py {TRL} --deepspeed ds.json --bf16\n"}, {}, ["UNSUPPORTED_OPTION"]),
+    ("ms-swift's YAML in the place of flags", {"run.sh": "NPROC_PER_NODE=2 swift sft examples/job.yaml --max_length 1024\n",
+      "job.yaml": "model: Qwen/Qwen2.5-7B\ntuner_type: lora\nlora_rank: 16\nmax_length: 2048\ndeepspeed: zero2\nENV:\n"
+                  "  PYTORCH_CUDA_ALLOC_CONF: 'expandable_segments:True'\n"},
+     {"model": "Qwen/Qwen2.5-7B", "adapter.r": 16, "sequence_length": 1024, "parallelism.zero_stage": 2, "parallelism.data": 2,
+      "allocator.expandable_segments": True}, []),
+    ("ms-swift's groups of Ray", {"job.yaml": "rlhf_type: grpo\nmodel: Qwen/Qwen2.5-7B\nmicro_batch_size: 2\nglobal_batch_size: 16\nuse_vllm: true\n"
+      "use_ray: true\ncolocate_groups: [[train, rollout]]\nsleep_level: 1\nmax_length: 512\ntrain:\n  gpus: 4\n  tuner_type: lora\nrollout:\n  gpus: 4\n"
+      "  vllm_gpu_memory_utilization: 0.4\n"},
+     {"framework.name": "megatron", "task": "grpo", "method": "lora", "parallelism.data": 4, "rollout.mode": "colocate",
+      "rollout.gpu_memory_utilization": 0.4}, []),
+    ("what ms-swift keeps of a job", {"args.json": json.dumps({
+        "model": "Qwen/Qwen2.5-7B-Instruct", "model_type": "qwen2_5", "train_type": "lora", "rlhf_type": None, "lora_rank": 16, "modules_to_save": [],
+        "freeze_vit": True, "lisa_activated_layers": 0, "max_length": 4096, "quant_bits": None, "torch_dtype": "bfloat16", "local_world_size": 4,
+        "global_world_size": 8, "deepspeed": {"zero_optimization": {"stage": 3, "reduce_bucket_size": 1000000, "offload_optimizer": {"device": "cpu"}}}})},
+     {"task": "sft", "method": "lora", "adapter.r": 16, "adapter.modules_to_save": None, "lisa_layers": None, "freeze_vision": None,
+      "parallelism.data": 8, "parallelism.zero_stage": 3, "deepspeed.reduce_bucket_size": 1000000, "offload.optimizer": "cpu",
+      "precision": "deepspeed_bf16"}, []),
+    ("an aqlm of another kind than the one that is modelled", {"c.yaml": "model_name_or_path: ISTA-DASLab/Llama-2-7b-AQLM-2Bit-2x8-hf\nstage: sft\n"
+      "finetuning_type: full\ntemplate: llama2\ncutoff_len: 512\nbf16: true\n"}, {}, ["NOT_QUANTISED"]),
+    ("ms-swift evaluates nothing without samples", {"run.sh": "swift sft --model Qwen/Qwen2.5-7B --per_device_eval_batch_size 4\n"},
+     {"evaluation": None}, []),
+    ("ms-swift evaluates samples that are split off", {"run.sh": "swift sft --model Qwen/Qwen2.5-7B --per_device_eval_batch_size 4 "
+      "--split_dataset_ratio 0.01\n"}, {"evaluation.micro_batch_size": 4}, []),
+    ("a tower that the model's name does not tell of", {"run.sh": "swift sft --model Qwen/Qwen3.5-4B --tuner_type full --max_length 2048\n"},
+     {"freeze_vision": True, "freeze_projector": True}, []),
+    ("ms-swift pads a sequence that GPUs share", {"run.sh": "NPROC_PER_NODE=4 swift sft --model Qwen/Qwen2.5-7B --max_length 65535 "
+      "--sequence_parallel_size 4\n"}, {"sequence_length": 65536}, []),
+    ("trained copies under Megatron-Core", {"run.sh": "megatron sft --model Qwen/Qwen3-30B-A3B --tuner_type lora --modules_to_save all-embedding "
+      "output_layer --max_length 2048 --micro_batch_size 1\n"}, {"adapter.modules_to_save": ["word_embeddings", "output_layer"]}, []),
+    ("a launcher's file of TRL's that is not there", {"run.sh": "accelerate launch --config_file examples/accelerate_configs/deepspeed_zero3.yaml "
+      f"examples/scripts/sft.py {TRL}\n"}, {"parallelism.zero_stage": 3, "parallelism.data": 8, "precision": "deepspeed_bf16"}, []),
+    ("a docstring's launch of a script that names its model", {"train.py": '"""\naccelerate launch --config_file recipes/accelerate_configs/fsdp2.yaml '
+      'train.py\n"""\nfrom trl import SFTConfig, SFTTrainer\nSFTTrainer(model="Qwen/Qwen2.5-0.5B", args=SFTConfig(output_dir="out"), '
+      "train_dataset=data).train()\n"}, {"model": "Qwen/Qwen2.5-0.5B", "parallelism.fsdp": "fsdp2", "parallelism.data": 8}, []),
+    ("Axolotl's float16 is the weights' dtype alone", {"c.yml": SHARDED + "bf16: false\nfp16: false\nfloat16: true\n"}, {"precision": "pure_fp16"}, []),
+    ("LLaMA-Factory's words of Megatron-Core", {"c.yaml": "model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\nfinetuning_type: full\ntemplate: qwen\n"
+      "cutoff_len: 2048\nbf16: true\ntensor_model_parallel_size: 4\nsequence_parallel: true\nuse_distributed_optimizer: true\n"},
+     {"parallelism.sequence_parallel": True, "parallelism.zero_stage": 1}, []),
     ("words that a shell ends with a comma", {"run.sh": f"trl sft {TRL} --use_peft --lora_target_modules \"q_proj\", \"v_proj\"\n"},
      {"adapter.target_modules": ["q_proj", "v_proj"]}, []),
 ]

@@ -295,7 +295,7 @@ int run(int argc, char** argv) {
   check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 248);
   check_oracle(c, "activations in host memory", without(t.offloaded, t.deviations), 239, kOffloaded);
   check_oracle(c, "packed bases", without(t.quantised, t.deviations), 109, kDense);
-  check_oracle(c, "records of Megatron-Core", without(t.megatron, t.deviations), 141, kMegatron);
+  check_oracle(c, "records of Megatron-Core", without(t.megatron, t.deviations), 150, kMegatron);
   check_oracle(c, "records of Unsloth", without(t.unsloth, t.deviations), 57, kDense);
   c.at_least("coverage", "table is the records'", table == read_file(root + "/core/step/coverage_table.cpp"), 1);
   c.at_least("ranges", "are the residuals'", spreads == read_file(root + "/core/step/range_table.hpp"), 1);

@@ -263,7 +263,7 @@ void read_attention(Keys& keys) {
 
 void read_precision(Keys& keys, const Facts& facts) {
   const Node* bf16 = keys["bf16"] != nullptr ? keys["bf16"] : keys["bfloat16"];
-  const Node* fp16 = keys["fp16"] != nullptr ? keys["fp16"] : keys["float16"];
+  const Node* fp16 = keys["fp16"];
   const bool fp16_on = is_on(fp16) && !(bf16 != nullptr && is_on(bf16) && bf16->text != "auto");
   if (keys["deepspeed"] != nullptr && !keys["deepspeed"]->text.empty()) {
     keys.state("precision", of(fp16_on ? "deepspeed_fp16" : "deepspeed_bf16"), {fp16_on ? fp16 : bf16});
@@ -275,6 +275,9 @@ void read_precision(Keys& keys, const Facts& facts) {
     const bool automatic = bf16 == nullptr || bf16->text == "auto";
     keys.state("precision", of("bf16_amp"), {bf16, fp16},
                automatic ? "bf16: auto means bf16 on Ampere and later, fp16 before" : "");
+  } else if (is_on(keys["float16"]) || keys.truthy("load_in_8bit")) {
+    keys.state("precision", of("pure_fp16"), {keys["float16"], keys["load_in_8bit"], bf16},
+               "the dtype of the weights alone (utils/config: resolve_dtype)");
   } else {
     keys.state("precision", of("fp32"), {bf16}, "neither bf16 nor fp16 (loaders: resolve_dtype)");
   }

@@ -33,6 +33,7 @@ std::string trl_task(const Launch& launch) {
   const bool script = contains(launch.program, "trl/scripts/") || contains(launch.program, "examples/scripts/");
   if (launch.launcher != "trl" && !script) return {};
   const std::string_view name = base_name(launch.program);
+  if (name.starts_with("dpo_online")) return "online_dpo";  // as TRL's pages call that script
   for (const char* task :
        {"sft",        "dpo",     "kto", "orpo", "cpo", "grpo", "rloo", "reward", "ppo", "gkd",        "gold",
         "online_dpo", "nash_md", "xpo", "bco",  "prm", "sdft", "sdpo", "ssd",    "tpo", "async_grpo", "distillation"}) {
@@ -305,24 +306,18 @@ void read_trl_task(Args& args, const Facts& facts) {
               "with an adapter it is the model without it; else a copy");
 }
 
-/// `trl ... --accelerate_config zero3`: trl v1.9.0 trl/accelerate_configs, each with eight processes, or a file's name.
+/// `trl ... --accelerate_config zero3`: trl v1.9.0 trl/accelerate_configs, or a file's name.
 void read_trl_launcher(Args& args) {
   if (const Arg* file = args.find("config"); file != nullptr && file->value.is_string())
     args.reading.companions.push_back(file->value.text);
   const Arg* config = args.find("accelerate_config");
-  if (config == nullptr) {
-    if (!args.copy("parallelism.data", {"num_processes"})) args.unknown("parallelism.data");
-    return;
+  if (config != nullptr && contains(config->value.text, ".y")) {
+    args.reading.companions.push_back(config->value.text);
+  } else if (config != nullptr) {
+    state_trl_config(args, *config);
   }
-  const std::string& word = config->value.text;
-  if (contains(word, ".y")) args.reading.companions.push_back(word);
-  if (word.starts_with("zero")) args.state("parallelism.zero_stage", of(zero_stage_of_name(word)), {config});
-  if (word.starts_with("fsdp")) {
-    args.state("parallelism.fsdp", of(contains(word, "2") ? "fsdp2" : "full_shard"), {config});
-  }
-  if (args.copy("parallelism.data", {"num_processes"})) return;
-  if (contains(word, ".y")) return args.unknown("parallelism.data");
-  args.state("parallelism.data", of(contains(word, "single") ? 1 : 8), {config}, "num_processes of TRL's own file");
+  if (!args.copy("parallelism.data", {"num_processes"}) && !args.told("parallelism.data"))
+    args.unknown("parallelism.data");
 }
 
 void read_sharding(Args& args) {

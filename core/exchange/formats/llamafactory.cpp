@@ -57,8 +57,10 @@ void read_framework(Keys& keys, Facts& facts) {
                                       {"parallelism.pipeline", "pipeline_model_parallel_size"},
                                       {"parallelism.expert", "expert_model_parallel_size"},
                                       {"parallelism.context", "context_parallel_size"},
-                                      {"parallelism.virtual_pipeline", "virtual_pipeline_model_parallel_size"}}) {
-    keys.copy(path_of, name);
+                                      {"parallelism.virtual_pipeline", "virtual_pipeline_model_parallel_size"},
+                                      {"parallelism.sequence_parallel", "sequence_parallel"},
+                                      {"distributed_optimizer", "use_distributed_optimizer"}}) {
+    if (facts.megatron) keys.copy(path_of, name);
   }
 }
 
@@ -363,8 +365,10 @@ void read_keys(Keys& keys) {
   read_task(keys);
   read_evaluation(keys);
   read_ktransformers(keys);
-  // extras/misc: mixture_of_depths.
+  // extras/misc: mixture_of_depths. train/trainer_utils.py: dft_loss_func keeps what the model's own loss keeps.
+  keys.touch("use_dft_loss");
   for (const auto& [key, what] : {std::pair{"mixture_of_depths", "mixture_of_depths"},
+                                  {"use_eaft_loss", "use_eaft"},
                                   {"use_asft_loss", "the reference model of use_asft_loss"}}) {
     if (keys.truthy(key)) not_counted(keys.reading, what, {keys.origin(keys[key])});
   }

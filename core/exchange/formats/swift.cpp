@@ -3,7 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "core/exchange/accelerate_keys.hpp"
 #include "core/exchange/args.hpp"
+#include "core/exchange/deepspeed_keys.hpp"
 #include "core/exchange/formats/shared.hpp"
 #include "core/units/letters.hpp"
 
@@ -111,9 +113,14 @@ void read_method(Args& args, Facts& facts) {
   if (named.is_array()) std::erase_if(named.items, is("all-router"));
   if (named.is_array() && named.items.size() == 1 && is("all-linear")(named.items[0])) named = of("all-linear");
   args.state("adapter.target_modules", std::move(named), {modules}, modules == nullptr ? "default all-linear" : "");
-  if (const Arg* saved = args.find("modules_to_save"); saved != nullptr) {
+  if (const Arg* saved = args.find("modules_to_save");
+      saved != nullptr && !(saved->value.is_list() && saved->value.items.empty())) {
     Value list = word_list(saved->value);
     if (list.is_string()) list = of(std::vector<Value>{list});
+    // swift/megatron/utils/utils.py: get_modules_to_save.
+    for (Value& name : list.items) {
+      if (name.string == "all-embedding") name = of("word_embeddings");
+    }
     args.state("adapter.modules_to_save", std::move(list), {saved});
   }
   if (args.on("use_dora")) args.state("adapter.use_dora", of(true), {args.find("use_dora")});
@@ -162,7 +169,8 @@ void read_optimizer(Args& args) {
     args.state("optimizer", of(optim == nullptr ? "adamw_torch_fused" : optimizer_word(optim->value.text)), {optim},
                optim == nullptr ? "default" : "");
   }
-  args.copy("lisa_layers", {"lisa_activated_layers"});
+  if (const Arg* lisa = args.find("lisa_activated_layers"); lisa != nullptr && lisa->value.integer > 0)
+    args.copy("lisa_layers", {"lisa_activated_layers"});
 }
 
 /// swift/megatron/arguments/megatron_args.py L485-505, L594, L638, L665-670.
@@ -315,6 +323,9 @@ void read_parallelism(Args& args, const Facts& facts, const ShellScript& script,
     const Arg count = arg_of("", *processes, file);
     if (count.unresolved.empty() && count.value.is_integer())
       args.state("parallelism.gpus_per_node", to_value(count.value), {&count});
+  } else {
+    args.copy("parallelism.gpus_per_node", {"gpus", "nproc_per_node"});
+    args.copy("world_size", {"global_world_size"});
   }
   if (const ShellWord* hosts = environment_of(script, &launch, "NNODES"); hosts != nullptr) {
     const Arg count = arg_of("", *hosts, file);
@@ -336,6 +347,13 @@ void read_parallelism(Args& args, const Facts& facts, const ShellScript& script,
     return;
   }
   args.copy("parallelism.context", {"sequence_parallel_size"});
+  // swift/sequence_parallel/sequence_parallel.py: pad: up to a multiple of the GPUs that share a sequence.
+  const Finding* const shared = find(args.reading, "parallelism.context");
+  Finding* const length = find(args.reading, "sequence_length");
+  if (shared != nullptr && shared->value.integer > 1 && length != nullptr) {
+    const std::int64_t parts = shared->value.integer;
+    length->value = of((length->value.integer + parts - 1) / parts * parts);
+  }
   // swift/config: fsdp2 is a built-in configuration; other words are TrainingArguments.fsdp's.
   if (const Arg* fsdp = args.find("fsdp"); fsdp != nullptr) {
     const std::string& text = fsdp->value.text;
@@ -406,7 +424,8 @@ void read_reference(Args& args, const Facts& facts) {
     args.assume("max_completion_length", of(512), "ms-swift's default");
   if (!args.on("use_vllm")) return;
   args.state("rollout.engine", of("vllm"), {args.find("use_vllm")});
-  args.copy("rollout.mode", {"vllm_mode"});
+  if (!args.copy("rollout.mode", {"vllm_mode"}) && args.on("use_ray"))
+    args.state("rollout.mode", of(args.has("colocate_groups") ? "colocate" : "server"), {args.find("colocate_groups")});
   if (!args.copy("rollout.gpu_memory_utilization", {"vllm_gpu_memory_utilization", "gpu_memory_utilization"}))
     args.assume("rollout.gpu_memory_utilization", of(0.9), "ms-swift's default");
   args.copy("rollout.tensor_parallel", {"vllm_tensor_parallel_size", "tensor_parallel_size"});
@@ -418,10 +437,14 @@ void read_reference(Args& args, const Facts& facts) {
 
 /// Towers are frozen unless a flag says otherwise; only a model that sees has some.
 void read_vision(Args& args, Facts& facts) {
-  const std::string model = lower_case(args.text("model"));
-  const bool flags = args.has("freeze_vit") || args.has("freeze_aligner");
-  facts.sees = flags || contains(model, "-vl") || contains(model, "vl-") || contains(model, "internvl") ||
-               contains(model, "llava") || contains(model, "omni");
+  const std::string model = lower_case(args.text("model") + " " + args.text("model_type"));
+  // args.json has every flag, also of models without a tower.
+  const bool flags = (args.has("freeze_vit") || args.has("freeze_aligner")) && !args.has("global_world_size");
+  facts.sees = flags;
+  for (const char* word :
+       {"-vl", "vl-", "internvl", "llava", "omni", "qwen3.5", "qwen3_5", "qwen3.6", "gemma-3", "gemma-4", "llama-4",
+        "pixtral", "mistral-small-3", "ministral-3", "minicpm-v", "glm-4.1v", "glm-4.5v"})
+    facts.sees = facts.sees || contains(model, word);
   if (!facts.sees) return;
   args.unknown("image sizes and counts");
   if (args.told("freeze")) return;
@@ -437,20 +460,41 @@ void read_vision(Args& args, Facts& facts) {
 }
 
 void read_evaluation(Args& args) {
-  if (args.text("eval_strategy") == "no" || args.text("split_dataset_ratio") == "0") return;
+  // sft_args.py: without samples to evaluate eval_strategy is "no"; split_dataset_ratio is 0 unless it is said.
+  const Arg* share = args.find("split_dataset_ratio");
+  const bool split = share != nullptr && share->value.real > 0;
+  if (args.text("eval_strategy") == "no" || (!split && args.any({"val_dataset", "cached_val_dataset"}) == nullptr))
+    return;
   args.copy("evaluation.micro_batch_size", {"per_device_eval_batch_size"});
   if (args.on("predict_with_generate")) args.copy("evaluation.generate", {"predict_with_generate"});
 }
 
-void read_swift(const Look& look, Sources, Reading& reading) {
-  const std::string& file = look.source.name;
-  const TrainingScript text = training_script(look);
-  const Launch* launch = text.launch;
-  Args args(reading);
-  if (launch == nullptr) return tell_no_launch(reading, look);
+/// swift/cli/main.py: parse_yaml_args, swift/ray/megatron/pipeline: the keys of a YAML or JSON are flags ahead of the
+/// command's own. Ray's groups say theirs; of `gpus`, the trainer's, which stands first.
+void add_config(Args& args, const Node& config, const std::string& file) {
+  for (std::size_t at = 0; at < config.items.size(); ++at) {
+    const std::string& key = config.keys[at];
+    const Node& value = config.items[at];
+    Arg arg{key, value, {{file, value.line, value.last}}};
+    if (key == "deepspeed" && value.is_map()) {  // as args.json has it, where each job keeps what it was started with
+      Keys keys(value, file, args.reading);
+      read_deepspeed_keys(keys);
+      const Node* const stage = value.at("zero_optimization.stage");
+      arg.value = text_node("zero" + (stage == nullptr ? "0" : stage->text), value.line);
+    } else if (value.is_map()) {
+      if (key == "train" || key == "rollout" || key == "device_groups" || key == "ENV") add_config(args, value, file);
+      continue;
+    }
+    if (!args.has(key)) args.add(std::move(arg));
+  }
+}
+
+void read_words(Args& args, const TrainingScript& text, const Launch& launch, const std::string& file) {
+  Reading& reading = args.reading;
   Facts facts;
-  read_script(args, look, text);
-  read_verb(*launch, facts);
+  read_verb(launch, facts);
+  if (contains(lower_case(args.text("PYTORCH_CUDA_ALLOC_CONF")), "expandable_segments:true"))
+    args.state("allocator.expandable_segments", of(true), {args.find("PYTORCH_CUDA_ALLOC_CONF")});
   if (!facts.megatron && args.text("tuner_backend") == "unsloth") {
     args.state("framework.name", of("unsloth"), {args.find("tuner_backend")});
   } else if (const Arg* lisa = args.find("lisa_activated_layers"); lisa != nullptr && lisa->value.integer > 0) {
@@ -460,23 +504,70 @@ void read_swift(const Look& look, Sources, Reading& reading) {
   }
   args.copy("model", {"model", "model_id_or_path", "model_type", "load", "mcore_model"});
   read_task(args, facts);
-  read_documents(args, facts, text.script, *launch, file);
+  read_documents(args, facts, text.script, launch, file);
   read_method(args, facts);
   read_batch(args, facts);
   read_memory(args, facts);
   read_precision(args, facts);
-  read_parallelism(args, facts, text.script, *launch, file);
+  read_parallelism(args, facts, text.script, launch, file);
   read_reference(args, facts);
   read_vision(args, facts);
   read_evaluation(args);
   args.find("model_name");  // what the model calls itself
-  if (facts.task == "ppo") reading.notes.push_back(facts.task + " is read and not estimated yet");
   if (!args.told("gpu")) args.unknown("gpu");
   args.tell_unread();
 }
 
+/// The file that a command names for its flags, as its first word or by --config; empty where it names none.
+std::string config_of(const Launch& launch) {
+  std::string before = "--config";
+  for (const ShellWord& argument : launch.arguments) {
+    const std::string word = argument.word();
+    if (before == "--config" && !word.starts_with('-') && contains(word, ".")) return std::string{base_name(word)};
+    before = word;
+  }
+  return {};
+}
+
+void read_swift(const Look& look, Sources all, Reading& reading) {
+  const TrainingScript text = training_script(look);
+  if (text.launch == nullptr) return tell_no_launch(reading, look);
+  Args args(reading);
+  read_script(args, look, text);
+  if (const std::string config = config_of(*text.launch); !config.empty()) {
+    reading.companions.push_back(config);
+    for (const Source& source : all) {
+      if (base_name(source.name) == config) add_config(args, look_at(source).document.root, source.name);
+    }
+  }
+  read_words(args, text, *text.launch, look.source.name);
+}
+
+int recognise_config(const Look& look) {
+  const bool tells = look.has("tuner_type") || look.has("train_type") || look.has("rlhf_type");
+  return tells && look.has("model") ? 85 : 0;
+}
+
+/// What a command beside it names is read with that.
+void read_config(const Look& look, Sources all, Reading& reading) {
+  for (const Source& source : all) {
+    if (source.bytes.find(base_name(look.source.name)) != std::string::npos && recognise_swift(look_at(source)) > 0)
+      return;
+  }
+  reading.format = "swift";  // whose rules hold for the job
+  Args args(reading);
+  add_config(args, look.document.root, look.source.name);
+  const ShellCommand command;
+  Launch launch;
+  launch.command = &command;
+  launch.launcher = args.has("global_batch_size") ? "megatron" : "swift";
+  launch.program = args.find("rlhf_type") != nullptr ? "rlhf" : "sft";
+  read_words(args, {{}, {}, nullptr}, launch, look.source.name);
+}
+
 const Format kRows[] = {
     {"swift", "ms-swift command", recognise_swift, read_swift, 80},
+    {"swift_config", "ms-swift configuration", recognise_config, read_config, 70},
 };
 
 }  // namespace

@@ -9,7 +9,11 @@
 namespace tidemark::exchange {
 namespace {
 
+// TRL's GMPOTrainer and GRPOWithReplayBufferTrainer hold on the card what GRPOTrainer holds (f2cd5771
+// experimental/gmpo, grpo_with_replay_buffer).
 constexpr PyTrainer kTrainers[] = {{"GRPOTrainer", "grpo"},
+                                   {"GMPOTrainer", "grpo"},
+                                   {"GRPOWithReplayBufferTrainer", "grpo"},
                                    {"RLOOTrainer", "rloo"},
                                    {"PPOTrainer", "ppo"},
                                    {"PPOv2Trainer", "ppo"},
@@ -36,7 +40,8 @@ constexpr PyTrainer kTrainers[] = {{"GRPOTrainer", "grpo"},
                                    {"SentenceTransformersFinetuneEngine", "embedding"}};
 
 constexpr std::string_view kArguments =
-    " GRPOConfig RLOOConfig PPOConfig PPOv2Config DPOConfig OnlineDPOConfig KTOConfig BCOConfig PRMConfig"
+    " GRPOConfig GMPOConfig GRPOWithReplayBufferConfig RLOOConfig PPOConfig PPOv2Config DPOConfig OnlineDPOConfig "
+    "KTOConfig BCOConfig PRMConfig"
     " TPOConfig NashMDConfig IWOPDConfig AsyncGRPOConfig"
     " ORPOConfig CPOConfig RewardConfig GKDConfig SFTConfig SentenceTransformerTrainingArguments"
     " SparseEncoderTrainingArguments CrossEncoderTrainingArguments Seq2SeqTrainingArguments"

@@ -27,6 +27,12 @@ def lora(name, model, par, targets=LINEAR, r=16, dropout=0.0, **more):
             "lora": {"r": r, "alpha": 2 * r, "dropout": dropout, "target_modules": targets}}
 
 
+def saved(name, *args, names=("word_embeddings", "output_layer"), **more):
+    """The same beside a trained copy of the embedding and the head (megatron_adapters.py: save)."""
+    made = lora(name, *args, **more)
+    return {**made, "id": made["id"].replace("lora", "saved", 1), "lora": {**made["lora"], "modules_to_save": list(names)}}
+
+
 FEW = dict(n_routed_experts=8, n_group=1, topk_group=1)
 NARROW = dict(hidden_size=2048, intermediate_size=4096, num_attention_heads=16, num_key_value_heads=4, n_routed_experts=8)
 SMALL = dict(hidden_size=2048, intermediate_size=4096, num_attention_heads=16)
@@ -122,6 +128,14 @@ JOBS = [
     lora("qwen3moe-ep8-zero1", QWEN3MOE, {"data": 8, "expert": 8, "zero_stage": 1}, layers=3, num_experts=32),
     lora("qwen3moe-ep4-full", QWEN3MOE, {"data": 8, "expert": 4, "zero_stage": 1}, layers=3, batch=2, checkpointing=FULL, num_experts=16),
     lora("mixtral-etp2", MIXTRAL, {"data": 2, "expert_tensor": 2}, layers=3, **SMALL),
+    saved("llama8-tp2", LLAMA8, {"tensor": 2, "data": 2, "zero_stage": 1}),
+    saved("llama8-tp4-full", LLAMA8, {"tensor": 4, "data": 2, "zero_stage": 1}, checkpointing=FULL, batch=2, dropout=0.05),
+    *(saved(f"llama8-pp2-rank{r}", LLAMA8, {"pipeline": 2, "num_micro_batches": 4, "rank": r}) for r in (0, 1)),
+    saved("mixtral-ep4-zero1", MIXTRAL, {"data": 8, "expert": 4, "zero_stage": 1}, layers=3, batch=2, **SMALL),
+    saved("mixtral-dp1", MIXTRAL, {}, names=["output_layer"], layers=2, **SMALL),
+    saved("qwen3moe-ep4-full", QWEN3MOE, {"data": 8, "expert": 4, "zero_stage": 1}, layers=3, batch=2, checkpointing=FULL, num_experts=16),
+    saved("qwen3moe-ep8-zero1", QWEN3MOE, {"data": 8, "expert": 8, "zero_stage": 1}, names=["word_embeddings"], layers=3, num_experts=32),
+    saved("llama1-dp2", LLAMA, {"data": 2}, names=["word_embeddings"], batch=2),
     # ms-swift's trainers of preferences and rewards (par_megatron.py: dpo_loss, reward_loss)
     job("dpo-llama8-tp2-full", LLAMA8, {"tensor": 2, "data": 2, "zero_stage": 1, "loss": "native", "task": "dpo"}, batch=2, checkpointing=FULL),
     job("dpo-llama1-dp2", LLAMA, {"data": 2, "task": "dpo"}),

@@ -44,3 +44,22 @@ def apply(chunks, job):
     peft = LoRA(target_modules=lora["target_modules"], dim=lora["r"], alpha=lora.get("alpha", 2 * lora["r"]), dropout=lora.get("dropout", 0.0))
     for chunk in chunks:
         peft(chunk, training=True)
+        save(chunk, lora.get("modules_to_save", ()))
+
+
+def save(chunk, names):
+    """PEFT's wrapper, as ms-swift has it around the embedding and the head (3602360a swift/megatron/utils/utils.py: get_modules_to_save)."""
+    from peft.utils.other import ModulesToSaveWrapper
+    for path, module in list(chunk.named_modules()):
+        parent, _, name = path.rpartition(".")
+        if name not in names:
+            continue
+        groups = {key: module.__dict__.pop(key) for key in list(module.__dict__) if key.endswith("_group")}     # which nothing copies,
+        weight = module._parameters.pop("weight")                                                               # nor fake tensors
+        wrapper = ModulesToSaveWrapper(module, "default")
+        copy = torch.nn.Parameter(torch.empty_like(weight))
+        copy.__dict__.update(weight.__dict__)
+        for one, own in ((wrapper.original_module, weight.requires_grad_(False)), (wrapper.modules_to_save["default"], copy)):
+            one.__dict__.update(groups)
+            one.weight = own
+        setattr(chunk.get_submodule(parent), name, wrapper)
