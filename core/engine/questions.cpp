@@ -82,6 +82,8 @@ void read_anew(const Estimator& estimator, const Rewrite& rewrite, Peaks& peaks)
     // On the card that is asked about.
     answer.job.compute_capability = job.compute_capability;
     answer.job.rollout.reserved = job.rollout.reserved;
+    check_kernels(answer.job, answer.issues);
+    if (has_error(answer.issues)) return {};
     const Architecture& own = peaks.architecture();
     const bool alike = answer.architecture.program == own.program && answer.architecture.head == own.head;
     if (alike) return peaks.full(answer.job);
