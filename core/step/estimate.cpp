@@ -117,7 +117,8 @@ void refuse_odd_shapes(const TrainingJob& job, const Simulation& s, Issues& issu
   if (job.optimizer != "adalomo" || found == all.end()) return;
   issues.push_back({"INVALID_COMBINATION", Severity::kError, "/optimizer",
                     "AdaLomo steps vectors and matrices alone: it raises an error on convolutions, experts in one "
-                    "tensor and numbers (" + std::string{found->module} + "). Freeze them, or take \"lomo\".",
+                    "tensor and numbers (" +
+                        std::string{found->module} + "). Freeze them, or take \"lomo\".",
                     "lomo"});
 }
 
