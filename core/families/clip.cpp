@@ -125,7 +125,7 @@ Tensor text_embeds(Net& net) {
 
 // The graph holds what the hook of enable_input_require_grads made a leaf; the outputs are gone before backward.
 std::vector<Tensor> take_outputs(Net& net) {
-  const auto is_leaf = [](const Tensor& x) { return x.requires_grad() && x.edge().node == nullptr; };
+  const auto is_leaf = [](const Tensor& x) { return x.body().is_detached_leaf; };
   std::vector<Tensor>& held = net.leaves;
   const auto outputs = std::stable_partition(held.begin(), held.end(), is_leaf);
   std::vector<Tensor> taken(outputs, held.end());

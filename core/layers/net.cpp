@@ -440,6 +440,12 @@ Tensor Net::tied_embedding_of(const char* name, Tensor ids_in, Scaling scaling) 
   return hooked_inputs(std::move(rows));
 }
 
+namespace {
+void keep_gradient(Tape&, Node& n, Tensor* g, Tensor*) {
+  n.graph->hold(g[0], n.instance);
+}
+}  // namespace
+
 // modeling_utils.py enable_input_require_grads: a hook on the table's module turns its output into a leaf that requires
 // a gradient, where no weight before it does; the graph holds the leaf to its end.
 Tensor Net::hooked_inputs(Tensor embeds_in) {
@@ -447,6 +453,8 @@ Tensor Net::hooked_inputs(Tensor embeds_in) {
   if (!inputs_require_grads() || !tape.makes_graphs() || embeds.requires_grad()) return embeds;
   embeds.change().requires_grad = embeds.change().is_detached_leaf = true;
   tape.tell_hooked_output();
+  // accumulate_grad.h: its gradient waits for all that read it, then it is the leaf's own, as long as that lives.
+  tape.attach(tape.record("AccumulateGrad", keep_gradient, {&embeds}), embeds);
   whole_->leaves.push_back(embeds);
   if (job.offload.activations)
     tape.keep_behind_last_node(tape.allocate(embeds.shape(), embeds.dtype(), "inputs before"));
@@ -456,7 +464,7 @@ Tensor Net::hooked_inputs(Tensor embeds_in) {
 // Of a leaf no node but this one runs in backward.
 Tensor Net::told_of_gradient(Tensor embeds_in) {
   const Tensor embeds = std::move(embeds_in);
-  const bool is_leaf = embeds.requires_grad() && embeds.edge().node == nullptr;
+  const bool is_leaf = embeds.body().is_detached_leaf;
   if (tape.placement() == nullptr || !is_leaf) return embeds;
   const auto tell = [](Tape& t, Node& n, Tensor* g, Tensor* r) {
     t.placement()->backward_returns(static_cast<std::int32_t>(n.attributes[0]));

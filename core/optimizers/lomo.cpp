@@ -1,4 +1,6 @@
 // LOMO and AdaLomo: each weight is updated in backward, when the next gradient is there, and its own gradient goes.
+#include <algorithm>
+
 #include "core/optimizers/adafactor.hpp"
 
 namespace tidemark {
@@ -6,14 +8,21 @@ namespace {
 
 void create_none(OptimizerRun&, const Parameter&) {}
 
+/// `zeros(shape[0])` and `zeros(shape[1])`, whatever else a weight has.
+void keep_row_and_column(OptimizerRun& run, Shape shape) {
+  shape.rank = std::min(shape.rank, 2);
+  shape.make_contiguous();
+  keep_factored_moment(run, shape);
+}
+
 void create_factored(OptimizerRun& run, const Parameter& p) {
-  keep_factored_moment(run, p.shape);
+  keep_row_and_column(run, p.shape);
 }
 
 /// __init__ goes over all of the model's parameters; packed weights of 4 bits are a column of bytes.
 void create_for_frozen(OptimizerRun& run, const Parameter& p) {
   const bool packed = p.storage_bytes != p.shape.numel() * size_of(p.dtype);
-  keep_factored_moment(run, packed ? Shape{Dim(p.storage_bytes), Dim(1)} : p.shape);
+  keep_row_and_column(run, packed ? Shape{Dim(p.storage_bytes), Dim(1)} : p.shape);
 }
 
 /// `grad_fp32 = p.grad.to(float32); p.grad = None`: of fp32 gradients the same tensor.

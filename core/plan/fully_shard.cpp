@@ -399,7 +399,7 @@ void FullyShard::post_forward(Unit& unit) {
 void FullyShard::enter_model() {
   inside_ = true;
   units_[kRoot].left_at_end = true;
-  if (apart_) table().place = -1;  // a forward behind another one has gathered it anew
+  if (apart_ && runs(table())) table().place = -1;  // a forward behind another one has gathered it anew
   if (runs(units_[kRoot])) pre_forward(units_[kRoot]);
 }
 

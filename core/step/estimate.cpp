@@ -108,6 +108,20 @@ void refuse_mixed_norm(const Architecture& architecture, const Simulation& s, Is
                     "bf16_amp"});
 }
 
+// lomo-optim 0.1.1 lomo_optim/adalomo.py fuse_update adds means over the last two dimensions to a row and a column of
+// shape[0] and shape[1]; __init__ asks a number for its shape[0].
+void refuse_odd_shapes(const TrainingJob& job, const Simulation& s, Issues& issues) {
+  const std::vector<Parameter>& all = s.tape->parameters();
+  const auto fails = [](const Parameter& p) { return p.shape.rank == 0 || (p.reached && p.shape.rank > 2); };
+  const auto found = std::find_if(all.begin(), all.end(), fails);
+  if (job.optimizer != "adalomo" || found == all.end()) return;
+  issues.push_back({"INVALID_COMBINATION", Severity::kError, "/optimizer",
+                    "AdaLomo steps vectors and matrices alone: it raises an error on convolutions, experts in one "
+                    "tensor and numbers (" +
+                        std::string{found->module} + "). Freeze them, or take \"lomo\".",
+                    "lomo"});
+}
+
 // Weights that a class keeps in fp32 beside 16-bit ones (A_log, a router's).
 void refuse_mixed_units(const Simulation& s, Issues& issues) {
   if (!s.mixes_dtypes) return;
@@ -307,6 +321,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   refuse_mixed_norm(architecture, s, e.issues);
   refuse_leaking_experts(s, e.issues);
   refuse_mixed_units(s, e.issues);
+  refuse_odd_shapes(job, s, e.issues);
   refuse_small_buffers(job, s, e.issues);
   e.host.expected = s.on_host.bytes;
   e.host.high = s.on_host.bytes + s.on_host.rounding;

@@ -126,6 +126,7 @@ TEST_CASE(
 TEST_CASE("CAME keeps one full moment and four factors, AdaLomo two factors, LOMO nothing, GrokAdamW all on the host") {
   CHECK(kept("came_pytorch", kMatrix, Dtype::kBf16) == 4 * (kElements + 2 * (1000 + 512)));
   CHECK(kept("adalomo", kMatrix, Dtype::kBf16) == 4 * (1000 + 512));
+  CHECK(kept("adalomo", Shape{Dim(1000), Dim(512), Dim(2), Dim(2)}, Dtype::kBf16) == 4 * (1000 + 512));
   CHECK(kept("lomo", kMatrix, Dtype::kBf16) == 0);
   CHECK(kept("grokadamw", kMatrix, Dtype::kBf16) == 0);
   Parameter p;

@@ -44,6 +44,14 @@ TEST_CASE("code beside weights is not asked for what it has not") {
   }
 }
 
+// lomo-optim 0.1.1 lomo_optim/adalomo.py: fuse_update.
+TEST_CASE("AdaLomo steps no experts in one tensor and no convolutions, and passes over frozen ones") {
+  const std::string full = R"("optimizer": "adalomo")", lora = R"("method": "lora", "optimizer": "adalomo", )";
+  CHECK(says(ask(job("Qwen/Qwen3-30B-A3B", full)), "INVALID_COMBINATION", "/optimizer"));
+  CHECK(ask(job("llama-3.2-1b", full)).estimate);
+  CHECK(ask(job("Qwen/Qwen3-30B-A3B", lora + R"("adapter": {"target_modules": ["q_proj"]})")).estimate);
+}
+
 TEST_CASE("a prompt's length that the sequence's contradicts is told") {
   const std::string lengths = R"("max_prompt_length": 512, "max_completion_length": 128, "task": )";
   CHECK(says(ask(job("llama-3.2-1b", lengths + "\"grpo\"")), "IGNORED_OPTION", "/max_prompt_length"));
