@@ -11,6 +11,7 @@
 #include "core/layers/program.hpp"
 #include "core/step/simulation.hpp"
 #include "core/step/surface.hpp"
+#include "core/units/sorted.hpp"
 
 namespace tidemark {
 namespace {
@@ -58,6 +59,11 @@ void warn_of_positions(const Answer& answer, const std::vector<Count>& sequences
   if (why.empty() || !refusal_of_length(answer.architecture, answer.job.sequence_length).empty()) return;
   issues.push_back({"SEQUENCE_TOO_LONG", Severity::kWarning, "/sequences", std::move(why),
                     std::to_string(answer.architecture.learned_positions())});
+}
+
+void keep_each_once(std::vector<Count>& sizes) {
+  sort_list(sizes, std::less<Count>());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
 }
 
 // A recording, or an answer that is generated, does not go into any length.
@@ -186,7 +192,9 @@ AdviceReport ask(const Estimator& estimator, const AdviceQuestion& question) {
         report.changed ? settings_of(advice.combination->steps) : std::vector<Setting>{};
     report.frontiers = frontiers_of(estimator, question.rewrite, changed, subject, changes, card);
   }
-  if (question.tiers) report.tiers = tiers(changed, subject.job, estimator.catalog().gpus());
+  // Where samples are joined, or are several rows, more rows are no larger micro-batch.
+  const bool counts_samples = estimator.understand(question.job).batches_as_stated();
+  if (question.tiers && counts_samples) report.tiers = tiers(changed, subject.job, estimator.catalog().gpus());
   if (question.modes) report.modes = modes(peaks, answer.job, card);
   report.answered = true;
   return report;
@@ -198,8 +206,9 @@ MapReport ask(const Estimator& estimator, const MapQuestion& question) {
   report.header = header_of(answer, question.job);
   Issues& issues = report.header.issues;
   add(question.trouble, issues);
-  const std::vector<Count> batches = question.batches.empty() ? usual_batches(answer.job) : question.batches;
-  const std::vector<Count> sequences = question.sequences.empty() ? usual_sequences(answer.job) : question.sequences;
+  const TrainingJob& stated = question.job.request.job;
+  const std::vector<Count> batches = question.batches.empty() ? usual_batches(stated) : question.batches;
+  const std::vector<Count> sequences = question.sequences.empty() ? usual_sequences(stated) : question.sequences;
   const std::size_t rows = question.cards.empty() ? batches.size() : question.cards.size();
   const auto cells = static_cast<Count>(rows * sequences.size());
   const bool small = cells <= kMostExactCells && cells * answer.architecture.num_layers <= kMostExactLayers;
@@ -223,9 +232,18 @@ MapReport ask(const Estimator& estimator, const MapQuestion& question) {
   Peaks peaks(answer.architecture);
   if (!answer.fits.empty()) report.card = answer.cards.front().card;
   if (answer.fits.empty()) report.card.name = "no card";
+  const Understood understood = estimator.understand(question.job);
+  Resize resize;
+  if (!understood.batches_as_stated()) {
+    const bool of_cards = !question.cards.empty();
+    resize = [&, of_cards](CellSize cell) {
+      if (of_cards) cell.batch = stated.micro_batch_size;
+      return understood.batch_of(cell);
+    };
+  }
   report.map = question.cards.empty()
-                   ? fit_map(peaks, answer.job, batches, sequences, report.card, exact)
-                   : fit_map_of_cards(peaks, answer.job, question.cards, sequences, report.card, exact);
+                   ? fit_map(peaks, answer.job, batches, sequences, report.card, exact, resize)
+                   : fit_map_of_cards(peaks, answer.job, question.cards, sequences, report.card, exact, resize);
   report.answered = true;
   return report;
 }
@@ -236,31 +254,33 @@ std::vector<double> peak_cells(const Understood& job, const std::vector<double>&
   const Answer& answer = job.answer;
   if (!job.complete || !is_supported(answer.architecture)) return cells;
 
-  const auto valid = [](const std::vector<double>& sizes, double below) {
-    std::vector<std::size_t> places;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      if (sizes[i] >= 1.0 && sizes[i] < below) places.push_back(i);
-    }
-    return places;
+  struct Place {
+    std::size_t cell = 0;
+    CellSize size;
   };
-  const auto at = [](const std::vector<double>& sizes, const std::vector<std::size_t>& places) {
-    std::vector<Count> counts;
-    for (const std::size_t place : places) counts.push_back(static_cast<Count>(sizes[place]));
-    return counts;
-  };
-  const std::vector<std::size_t> rows = valid(batches, 1e9);
-  std::vector<std::size_t> columns = valid(sequences, 1e12);
-  const auto refused = [&](std::size_t column) {
-    return refuses_length(answer, static_cast<Count>(sequences[column]));
-  };
+  std::vector<Place> places;
+  std::vector<Count> rows, columns;
+  const auto is_size = [](double size, double below) { return size >= 1.0 && size < below; };
+  const bool as_stated = job.batches_as_stated();
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const double batch = batches[i / sequences.size()], sequence = sequences[i % sequences.size()];
+    if (!is_size(batch, 1e9) || !is_size(sequence, 1e12)) continue;
+    const CellSize said{static_cast<Count>(batch), static_cast<Count>(sequence)};
+    places.push_back({i, as_stated ? said : job.batch_of(said)});
+    if (rows.empty() || rows.back() != places.back().size.batch) rows.push_back(places.back().size.batch);
+    if (i < sequences.size() || !as_stated) columns.push_back(places.back().size.sequence);
+  }
+  keep_each_once(rows);
+  keep_each_once(columns);
+  const auto refused = [&](Count length) { return refuses_length(answer, length); };
   columns.erase(std::remove_if(columns.begin(), columns.end(), refused), columns.end());
-  const Surface surface = peak_surface(answer.architecture, answer.job, at(batches, rows), at(sequences, columns));
-  std::size_t next = 0;
-  for (const std::size_t row : rows) {
-    for (const std::size_t column : columns) {
-      const Bytes peak = surface.peaks[next++];
-      if (peak >= 0) cells[row * sequences.size() + column] = static_cast<double>(peak);
-    }
+  const Surface surface = peak_surface(answer.architecture, answer.job, rows, columns);
+  for (const Place& place : places) {
+    const auto column = std::lower_bound(columns.begin(), columns.end(), place.size.sequence);
+    if (column == columns.end() || *column != place.size.sequence) continue;
+    const auto row = std::lower_bound(rows.begin(), rows.end(), place.size.batch) - rows.begin();
+    const auto at = static_cast<std::size_t>(row) * columns.size() + static_cast<std::size_t>(column - columns.begin());
+    if (surface.peaks[at] >= 0) cells[place.cell] = static_cast<double>(surface.peaks[at]);
   }
   return cells;
 }

@@ -17,12 +17,14 @@ std::vector<Count> ascending(std::vector<Count> values) {
 }
 
 /// A row: the job at each length.
-void add_row(FitMap& map, Peaks& peaks, TrainingJob here, const Card& card) {
+void add_row(FitMap& map, Peaks& peaks, TrainingJob here, Count batch, const Card& card, const Resize& resize) {
   for (Count sequence : map.sequences) {
-    here.sequence_length = sequence;
+    const CellSize cell{batch, sequence}, size = resize ? resize(cell) : cell;
+    here.micro_batch_size = size.batch;
+    here.sequence_length = size.sequence;
     const Figures& figures = map.exact ? peaks.full(here) : peaks.quick(here);
     map.cells.push_back(figures);
-    const bool runs = figures.known && refusal_of_length(peaks.architecture(), sequence).empty();
+    const bool runs = figures.known && refusal_of_length(peaks.architecture(), size.sequence).empty();
     map.verdicts.push_back(runs ? check_fit(figures.allocated, card).verdict : Verdict::kUnknown);
   }
 }
@@ -30,21 +32,17 @@ void add_row(FitMap& map, Peaks& peaks, TrainingJob here, const Card& card) {
 }  // namespace
 
 FitMap fit_map(Peaks& peaks, const TrainingJob& job, std::span<const Count> batches, std::span<const Count> sequences,
-               const Card& card, bool exact) {
+               const Card& card, bool exact, const Resize& resize) {
   FitMap map;
   map.batches = ascending({batches.begin(), batches.end()});
   map.sequences = ascending({sequences.begin(), sequences.end()});
   map.exact = exact;
-  TrainingJob here = job;
-  for (Count batch : map.batches) {
-    here.micro_batch_size = batch;
-    add_row(map, peaks, here, card);
-  }
+  for (Count batch : map.batches) add_row(map, peaks, job, batch, card, resize);
   return map;
 }
 
 FitMap fit_map_of_cards(Peaks& peaks, const TrainingJob& job, std::span<const Count> cards,
-                        std::span<const Count> sequences, const Card& card, bool exact) {
+                        std::span<const Count> sequences, const Card& card, bool exact, const Resize& resize) {
   FitMap map;
   map.batches = {job.micro_batch_size};
   map.cards = ascending({cards.begin(), cards.end()});
@@ -52,7 +50,7 @@ FitMap fit_map_of_cards(Peaks& peaks, const TrainingJob& job, std::span<const Co
   map.exact = exact;
   for (Count count : map.cards) {
     if (const std::optional<TrainingJob> divided = job_on_cards(peaks, job, count)) {
-      add_row(map, peaks, *divided, card);
+      add_row(map, peaks, *divided, job.micro_batch_size, card, resize);
       continue;
     }
     map.cells.resize(map.cells.size() + map.sequences.size());

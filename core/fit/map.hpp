@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -7,6 +8,15 @@
 #include "core/fit/peaks.hpp"
 
 namespace tidemark {
+
+/// Where a cell lies.
+struct CellSize {
+  Count batch = 1;     ///< samples of a micro batch
+  Count sequence = 1;  ///< tokens of each
+  bool operator==(const CellSize&) const = default;
+};
+/// The sizes of the job at a cell of the map, where they are not the cell's.
+using Resize = std::function<CellSize(CellSize)>;
 
 /// Peaks of a job over micro-batch sizes or numbers of cards (rows) and sequence lengths (columns), against one card.
 struct FitMap {
@@ -22,12 +32,13 @@ struct FitMap {
 
 /// `exact` cells are full estimates, others come from the quick path (a few thousandths lower, many times faster).
 FitMap fit_map(Peaks& peaks, const TrainingJob& job, std::span<const Count> batches, std::span<const Count> sequences,
-               const Card& card, bool exact = true);
+               const Card& card, bool exact = true, const Resize& resize = {});
 
 /// The same with a row for each number of cards, which divide the job as it says, else by FSDP 2 or ZeRO; cells without
 /// figures where none of them is answered.
 FitMap fit_map_of_cards(Peaks& peaks, const TrainingJob& job, std::span<const Count> cards,
-                        std::span<const Count> sequences, const Card& card, bool exact = true);
+                        std::span<const Count> sequences, const Card& card, bool exact = true,
+                        const Resize& resize = {});
 
 /// Powers of two around the job's own values: 1 to 8 times and more in the batch, an eighth to 8 times in the sequence.
 std::vector<Count> usual_batches(const TrainingJob& job);

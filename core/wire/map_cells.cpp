@@ -16,7 +16,9 @@ std::vector<double> map_cells(const Engine& engine, std::string_view request, co
   Value document = parse_json(request, "", issues);
   if (has_error(issues) || !document.is_object()) return cells;
 
-  // Names are looked up and options read once; what the axes replace must not stand in the way.
+  // Names are looked up and options read once. What the axes replace must not stand in the way where it is wrong.
+  const Understood own = engine.read(document);
+  if (own.complete) return peak_cells(own, batches, sequences);
   Value base = empty_object();
   for (Value::Member& member : document.members) {
     if (member.key != "micro_batch_size" && member.key != "sequence_length") base.members.push_back(std::move(member));

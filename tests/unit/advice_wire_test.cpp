@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string>
 
@@ -7,6 +8,7 @@
 #include "core/wire/ask.hpp"
 #include "core/wire/engine.hpp"
 #include "core/wire/json.hpp"
+#include "core/wire/map_cells.hpp"
 #include "tests/unit/catalog_engine.hpp"
 #include "tests/unit/catch.hpp"
 #include "tests/unit/member_at.hpp"
@@ -184,6 +186,33 @@ TEST_CASE("a sequence holds its pictures, and goes as far as the card does") {
   const Value narrow = along("1");
   CHECK(at(narrow, "largest").integer == 0);
   CHECK(at(narrow, "next_allocated.expected").integer > at(wide, "allocated.low").integer / 100);
+}
+
+TEST_CASE("a cell of a map is of the batch that the request would say") {
+  struct Row {
+    std::string job;
+    double batch, sequence;
+    bool answered;
+  };
+  const std::string joined =
+      R"("model":"llama-3.2-1b","padding_free":true,"attention":"flash_attention_2","gradient_checkpointing":"full",)"
+      R"("micro_batch_size":2,"sequence_length":512)";
+  const std::string generates =
+      R"("model":"llama-3.2-1b","task":"grpo","micro_batch_size":4,"sequence_length":1024,"max_completion_length":512)";
+  for (const Row& row : {Row{joined, 4, 1024, true}, Row{generates, 4, 2048, true}, Row{generates, 4, 512, false}}) {
+    CAPTURE(row.job, row.batch, row.sequence);
+    const double cell = map_cells(engine(), "{" + row.job + "}", {row.batch}, {row.sequence}).front();
+    if (!row.answered) {
+      CHECK(std::isnan(cell));
+      continue;
+    }
+    const std::string sizes = R"({"micro_batch_size":)" + std::to_string(static_cast<int>(row.batch)) +
+                              R"(,"sequence_length":)" + std::to_string(static_cast<int>(row.sequence)) + "}";
+    const auto whole = static_cast<double>(estimated(parsed("{" + row.job + "}"), parsed(sizes)));
+    // Quick cells leave out what the allocator does not split off.
+    CHECK(cell <= whole);
+    CHECK(cell >= 0.98 * whole);
+  }
 }
 
 TEST_CASE("advice has the same keys in the same order every time") {
