@@ -105,6 +105,7 @@ struct Card {
   Bytes visible = 0;      ///< what torch sees (total_memory), bytes; 0 when unknown
   Bytes context = 0;      ///< CUDA context with the kernels that a training job loads, bytes
   std::string estimated;  ///< a sentence when a figure above is an estimate; empty when both were measured
+  Bytes whole = 0;        ///< what torch sees where `visible` is what is left of that; 0: the same
 };
 
 /// A card to choose, with what decides which kernels run on it.

@@ -52,10 +52,10 @@ std::string place_of(const std::string& name, const std::string& file) {
     if (is_there(around)) return around;
     folder = folder == std::string::npos || folder == 0 ? std::string::npos : file.rfind('/', folder - 1);
   } while (folder != std::string::npos && name.find('/') != std::string::npos);
+  if (is_there(name)) return name;
   const std::string bare = name.substr(name.rfind('/') == std::string::npos ? 0 : name.rfind('/') + 1);
   const std::string next = slash == std::string::npos ? bare : file.substr(0, slash + 1) + bare;
-  if (is_there(next)) return next;
-  return is_there(name) ? name : std::string{};
+  return is_there(next) ? next : std::string{};
 }
 
 }  // namespace

@@ -76,8 +76,13 @@ bool refuses_length(const Answer& answer, Count length) {
   return has_error(issues);
 }
 
+// What a job takes of the card beside itself.
+Bytes beside(const Overrides& overrides) {
+  return static_cast<Bytes>(overrides.misc_overhead_gib.value_or(0.0) * static_cast<double>(kGiB));
+}
+
 // A change promises what an estimate of the request with it says.
-void read_anew(const Estimator& estimator, const Rewrite& rewrite, Peaks& peaks) {
+void read_anew(const Estimator& estimator, const Rewrite& rewrite, const Overrides& overrides, Peaks& peaks) {
   if (!rewrite) return;
   Afresh afresh;
   afresh.takes = [&](const std::vector<Setting>& settings) { return estimator.understand(rewrite(settings)).complete; };
@@ -92,8 +97,9 @@ void read_anew(const Estimator& estimator, const Rewrite& rewrite, Peaks& peaks)
     if (has_error(answer.issues)) return {};
     const Architecture& own = peaks.architecture();
     const bool alike = answer.architecture.program == own.program && answer.architecture.head == own.head;
-    if (alike) return peaks.full(answer.job);
-    return Peaks(answer.architecture).full(answer.job);
+    Figures figures = alike ? peaks.full(answer.job) : Peaks(answer.architecture).full(answer.job);
+    figures.beside = beside(answer.overrides) - beside(overrides);
+    return figures;
   };
   peaks.read_anew_by(std::move(afresh));
 }
@@ -158,7 +164,7 @@ FitReport ask(const Estimator& estimator, const FitQuestion& question) {
     choice.card.estimated = why;
   }
   Peaks peaks(answer.architecture);
-  read_anew(estimator, question.rewrite, peaks);
+  read_anew(estimator, question.rewrite, answer.overrides, peaks);
   report.cards = rank_cards(peaks, answer.job, choices, {}, report.rule_of_thumb > 0.0 ? report.rule_of_thumb : 1.0);
   if (question.fewest) count_cards(peaks, answer.job, choices, report.cards);
   report.allocated = answer.estimate->allocated;
@@ -180,7 +186,7 @@ AdviceReport ask(const Estimator& estimator, const AdviceQuestion& question) {
   only_the_first(answer, issues);
 
   Peaks peaks(answer.architecture);
-  read_anew(estimator, question.rewrite, peaks);
+  read_anew(estimator, question.rewrite, answer.overrides, peaks);
   const Card& card = answer.cards.front().card;
   report.advice = advise(peaks, answer.job, card, catalog_choices(estimator, false), answer.overrides);
   const Advice& advice = report.advice;

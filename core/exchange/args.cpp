@@ -7,6 +7,7 @@
 #include "core/exchange/formats/shared.hpp"
 #include "core/exchange/other_work.hpp"
 #include "core/units/letters.hpp"
+#include "core/units/word_list.hpp"
 
 namespace tidemark::exchange {
 namespace {
@@ -463,6 +464,9 @@ std::int64_t included_gpus(const std::string& text) {
 
 void state_trl_config(Args& args, const Arg& config) {
   const std::string name{base_name(config.value.text)};
+  constexpr std::string_view kKnown =
+      "zero1,zero2,zero3,deepspeed_zero1,deepspeed_zero2,deepspeed_zero3,fsdp1,fsdp2,multi_gpu,single_gpu";
+  if (!has_word(kKnown, name.substr(0, name.find('.')))) return args.unknown("parallelism.data");
   const std::string why = "as TRL's own file of that name";
   const auto tell = [&](const char* path, Value value) { args.state(path, std::move(value), {&config}, why); };
   const int stage = zero_stage_of_name(name);
@@ -474,7 +478,7 @@ void state_trl_config(Args& args, const Arg& config) {
     tell("parallelism.fsdp_options.forward_prefetch", of(true));
   }
   tell("parallelism.data", of(name.starts_with("single") ? 1 : 8));
-  if (stage > 0 || name.starts_with("fsdp")) tell("mixed_precision", of("bf16"));
+  tell("mixed_precision", of("bf16"));
 }
 
 void read_launcher(Args& args, const Launch& launch, const std::string& file) {

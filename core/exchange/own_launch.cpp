@@ -47,12 +47,15 @@ bool names(std::string_view line, std::string_view script) {
 
 /// Without what stands in front of a command, and with one backslash at its end where the docstring escapes it.
 std::string_view trimmed(std::string_view line) {
-  line.remove_prefix(std::min(line.find_first_not_of(" \t$"), line.size()));
+  const auto skip = [&line](std::size_t from) {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t$", from), line.size()));
+  };
+  skip(0);
   line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
   if (line.ends_with("\\\\")) line.remove_suffix(1);
   while (!line.empty() && line[0] >= 'A' && line[0] <= 'Z' && line.find('=') < line.find(' ') &&
          line.find(' ') != std::string_view::npos)
-    line.remove_prefix(line.find(' ') + 1);  // CUDA_VISIBLE_DEVICES=0,1 in front of the command
+    skip(line.find(' '));  // CUDA_VISIBLE_DEVICES=0,1 in front of the command
   return line;
 }
 

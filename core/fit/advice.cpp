@@ -12,7 +12,7 @@ Suggestion try_step(Peaks& peaks, const TrainingJob& job, Step step, const Figur
   Suggestion suggestion;
   suggestion.figures = peaks.afresh(step.settings, after(step, job));
   suggestion.saved = now.allocated.expected - suggestion.figures.allocated.expected;
-  suggestion.fit = check_fit(suggestion.figures.allocated, card);
+  suggestion.fit = check_fit(suggestion.figures, card);
   suggestion.step = std::move(step);
   return suggestion;
 }
@@ -53,7 +53,7 @@ Advice advise(Peaks& peaks, const TrainingJob& job, const Card& card, std::span<
   Advice advice;
   advice.card = card;
   advice.now = peaks.full(job);
-  advice.fit = check_fit(advice.now.allocated, card);
+  advice.fit = check_fit(advice.now, card);
   if (!advice.now.known) return advice;
   const Bytes quick_now = peaks.quick(job).allocated.expected;
   std::vector<std::string> refused;  // titles of steps that the request does not take
@@ -74,7 +74,7 @@ Advice advise(Peaks& peaks, const TrainingJob& job, const Card& card, std::span<
         ++advice.without_effect;
         continue;
       }
-      const bool may_do = check_fit(quick.allocated, card).verdict == Verdict::kFits;
+      const bool may_do = fits(quick, card);
       if (chain && !first && (enough || !may_do)) continue;
       first = false;
       Suggestion suggestion = try_step(peaks, job, std::move(step), advice.now, card);

@@ -105,6 +105,7 @@ void count_cards(Peaks& peaks, const TrainingJob& job, std::span<const CardChoic
     if (choice == cards.end() || row.fit.verdict == Verdict::kUnknown) continue;
     TrainingJob here = job;
     here.compute_capability = choice->compute_capability;
+    take_share(choice->card, here);
     row.fewest = fewest_cards(peaks, here, choice->card);
   }
 }

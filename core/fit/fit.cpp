@@ -43,8 +43,18 @@ Fit check_fit(const Range& allocated, const Card& card, const Overrides& overrid
   return fit;
 }
 
+Fit check_fit(const Figures& figures, const Card& card) {
+  Card left = card;
+  left.visible -= figures.beside;
+  if (left.visible <= 0 && card.visible > 0) left.visible = left.context = 1;
+  Fit fit = check_fit(figures.allocated, left);
+  if (!figures.known) fit.verdict = Verdict::kUnknown;
+  cannot_run(fit, figures.refusal);
+  return fit;
+}
+
 bool fits(const Figures& figures, const Card& card) {
-  return figures.known && check_fit(figures.allocated, card).verdict == Verdict::kFits;
+  return check_fit(figures, card).verdict == Verdict::kFits;
 }
 
 bool falls_short(const Fit& fit) {
@@ -57,6 +67,7 @@ Card left_of(const Card& card, const Overrides& overrides) {
   left.name = card.name;
   left.estimated = fit.reason;
   left.visible = fit.usable;
+  left.whole = card.whole > 0 ? card.whole : card.visible;
   // A card that the context fills is not one of unknown memory, which 0 stands for.
   if (fit.usable <= 0 && fit.verdict != Verdict::kUnknown) left.visible = left.context = 1;
   return left;
@@ -64,7 +75,8 @@ Card left_of(const Card& card, const Overrides& overrides) {
 
 void take_share(const Card& card, TrainingJob& job) {
   if (!job.rolls_out() || job.rollout.engine != RolloutEngine::kVllm) return;
-  job.rollout.reserved = static_cast<Bytes>(job.rollout.share * static_cast<double>(card.visible));
+  job.rollout.reserved =
+      static_cast<Bytes>(job.rollout.share * static_cast<double>(card.whole > 0 ? card.whole : card.visible));
 }
 
 void cannot_run(Fit& fit, std::string_view why) {

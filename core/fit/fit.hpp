@@ -16,6 +16,9 @@ namespace tidemark {
 /// and between them, on either side of the expected value, it is tight: the estimate cannot tell.
 Fit check_fit(const Range& allocated, const Card& card, const Overrides& overrides = {});
 
+/// The same of a job that a search has changed: with what it takes beside itself, and unknown where it does not run.
+Fit check_fit(const Figures& figures, const Card& card);
+
 /// Whether those figures are there and leave no doubt: the verdict is that the job fits.
 bool fits(const Figures& figures, const Card& card);
 

@@ -47,6 +47,7 @@ Count limit_of(const TrainingJob& job, Quantity quantity, const Architecture& ar
   return 1;
 }
 
+/// The values that a job may have of a quantity, by their number from 0 on.
 class Line {
  public:
   Line(Peaks& peaks, const TrainingJob& job, Quantity quantity, const Card& card)
@@ -55,11 +56,29 @@ class Line {
   bool quick(Count n) { return fits(peaks_.quick(at(n)), card_); }
   bool answered(Count n) { return peaks_.quick(at(n)).known; }
   bool full(Count n) { return fits(peaks_.full(at(n)), card_); }
-  Range allocated(Count n) { return peaks_.full(at(n)).allocated; }
+  const Figures& figures(Count n) { return peaks_.full(at(n)); }
+
+  /// GPUs that divide a sequence, or a matrix's columns, demand multiples: every so many values from the present one's
+  /// remainder on. False where none of those that they may demand is answered beside `current`.
+  bool find_stride(Count current) {
+    const Count tensor = job_.tensor.degree, context = 2 * job_.context;
+    for (const Count unit : {Count{1}, tensor, context, tensor * context}) {
+      unit_ = unit;
+      first_ = current % unit;
+      if (first_ == 0) first_ = unit;
+      const Count now = number_of(current);
+      if (answered(now + 1) && answered(now + 2)) return true;
+      if (now > 1 && answered(now - 1) && answered(now - 2)) return true;
+    }
+    return false;
+  }
+  Count value(Count number) const { return first_ + number * unit_; }
+  /// The last one that is no larger; −1: none.
+  Count number_of(Count value) const { return value < first_ ? -1 : (value - first_) / unit_; }
 
  private:
-  const TrainingJob& at(Count n) {
-    slot(job_, quantity_) = n;
+  const TrainingJob& at(Count number) {
+    slot(job_, quantity_) = value(number);
     return job_;
   }
 
@@ -67,11 +86,12 @@ class Line {
   TrainingJob job_;
   Quantity quantity_;
   const Card& card_;
+  Count first_ = 1, unit_ = 1;
 };
 
 // What is smaller may have no room for its pictures, or for a recording.
 Count least_answered(Line& line, Count current) {
-  Count refused = 0, answered = line.answered(1) ? 1 : current;
+  Count refused = -1, answered = line.answered(0) ? 0 : current;
   while (answered - refused > 1) {
     const Count middle = refused + (answered - refused) / 2;
     (line.answered(middle) ? answered : refused) = middle;
@@ -105,16 +125,21 @@ Frontier frontier(Peaks& peaks, const TrainingJob& job, Quantity quantity, const
     result.current = 0;
     return result;
   }
-  const Count limit = limit_of(job, quantity, peaks.architecture());
   Line line(peaks, job, quantity, card);
-  // Quick peaks bound the full ones from below: what does not fit there does not fit at all. `low` fits, `high` does
-  // not (least - 1 and limit + 1 stand for themselves).
-  const Count least = least_answered(line, result.current);
+  const Count most = limit_of(job, quantity, peaks.architecture());
+  if (most > result.current && !line.find_stride(result.current)) {
+    result.applies = false;
+    return result;
+  }
+  // Quick peaks bound the full ones from below: what does not fit there does not fit at all. By their numbers `low`
+  // fits and `high` does not (least - 1 and limit + 1 stand for themselves).
+  const Count limit = line.number_of(most);
+  const Count least = least_answered(line, line.number_of(result.current));
   Count low = least - 1;
   Count high = least;
   while (high <= limit && line.quick(high)) {
     low = high;
-    high = high > limit / 2 ? limit + 1 : 2 * high;
+    high = high > limit / 2 ? limit + 1 : 2 * high + 1;
     if (high > limit && low < limit) high = line.quick(limit) ? (low = limit, limit + 1) : limit;
   }
   while (high - low > 1) {
@@ -130,12 +155,17 @@ Frontier frontier(Peaks& peaks, const TrainingJob& job, Quantity quantity, const
     const Count middle = low + (high - low) / 2;
     (line.full(middle) ? low : high) = middle;
   }
-  result.largest = low < least ? 0 : low;
-  result.ends =
-      result.largest > 0 && quantity == Quantity::kSequence && low == peaks.architecture().learned_positions();
-  result.open = low == limit && !result.ends;
-  if (result.largest > 0) result.allocated = line.allocated(low);
-  if (low < limit) result.next = line.allocated(low + 1);
+  if (low >= least) {
+    result.largest = line.value(low);
+    result.allocated = line.figures(low).allocated;
+  }
+  const bool at_end = low == limit;
+  result.ends = result.largest > 0 && quantity == Quantity::kSequence &&
+                result.largest == peaks.architecture().learned_positions();
+  // What is refused beyond is not computed either.
+  const bool is_refused = !at_end && !line.figures(low + 1).known;
+  result.open = (at_end || is_refused) && !result.ends;
+  if (!at_end && !is_refused) result.next = line.figures(low + 1).allocated;
   return result;
 }
 
@@ -161,7 +191,7 @@ std::vector<Tier> tiers(Peaks& peaks, const TrainingJob& job, std::span<const Gp
     tier.marketed_gb = size;
     TrainingJob here = job;
     here.compute_capability = choice.compute_capability;
-    tier.fit = check_fit(peaks.full(here).allocated, choice.card);
+    tier.fit = check_fit(peaks.full(here), choice.card);
     tier.batch = frontier(peaks, here, Quantity::kMicroBatch, choice.card);
     tier.preset = preset_batch(size);
     table.push_back(std::move(tier));

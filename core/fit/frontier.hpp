@@ -22,12 +22,13 @@ struct Frontier {
   Count current = 0;    ///< as the job has it
   Count largest = 0;    ///< largest value whose verdict is `fits`; 0 when not even the smallest that is answered does
   Range allocated;      ///< at `largest`
-  Range next;           ///< at `largest` + 1, or at that smallest, which does not fit
+  Range next;           ///< at the next value that the job may have, or at that smallest, which does not fit
   bool ends = false;    ///< the model has no positions beyond `largest`
   bool open = false;    ///< `largest` is where we stop looking: what lies beyond is not computed
 };
 
-/// Exact: the full estimate fits at `largest` and does not at `largest` + 1, unless it ends or is open there.
+/// Exact: the full estimate fits at `largest` and does not at the next value that the job may have (GPUs that divide a
+/// sequence demand multiples), unless it ends or is open there.
 Frontier frontier(Peaks& peaks, const TrainingJob& job, Quantity quantity, const Card& card);
 
 /// One row of the tier table.

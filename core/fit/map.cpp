@@ -24,8 +24,7 @@ void add_row(FitMap& map, Peaks& peaks, TrainingJob here, Count batch, const Car
     here.sequence_length = size.sequence;
     const Figures& figures = map.exact ? peaks.full(here) : peaks.quick(here);
     map.cells.push_back(figures);
-    const bool runs = figures.known && refusal_of_length(peaks.architecture(), size.sequence).empty();
-    map.verdicts.push_back(runs ? check_fit(figures.allocated, card).verdict : Verdict::kUnknown);
+    map.verdicts.push_back(check_fit(figures, card).verdict);
   }
 }
 

@@ -126,7 +126,7 @@ ModeTable modes(Peaks& peaks, const TrainingJob& job, const Card& card) {
   const std::vector<Setting> base_settings = stripped(job);
   const TrainingJob base = with(base_settings, job);
   table.unoptimised = peaks.afresh(base_settings, base);
-  const Fit fit = check_fit(table.unoptimised.allocated, card);
+  const Fit fit = check_fit(table.unoptimised, card);
   table.ratio = fit.utilization;
   table.recommended = mode_for(table.ratio);
   for (int index = 0; index < kModeCount; ++index) {
@@ -140,8 +140,7 @@ ModeTable modes(Peaks& peaks, const TrainingJob& job, const Card& card) {
     }
     outcome.settings = merged(outcome.settings);
     outcome.figures = peaks.afresh(outcome.settings, with(outcome.settings, job));
-    outcome.fit = check_fit(outcome.figures.allocated, card);
-    if (!outcome.figures.known) outcome.fit.verdict = Verdict::kUnknown;
+    outcome.fit = check_fit(outcome.figures, card);
     if (outcome.mode == table.recommended) table.recommended_fits = outcome.fit.verdict == Verdict::kFits;
     table.modes.push_back(std::move(outcome));
   }

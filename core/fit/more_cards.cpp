@@ -47,6 +47,11 @@ Step on_cards(const Division& division, Count cards) {
   return step;
 }
 
+// A recipe on one card: FSDP's own is autocast there.
+std::string alone(const std::string& recipe) {
+  return recipe.rfind("fsdp_", 0) == 0 ? "amp_" + recipe.substr(5) : recipe;
+}
+
 // One card has nobody to share with.
 Step on_one_card(const TrainingJob& job) {
   Step step;
@@ -55,7 +60,8 @@ Step on_one_card(const TrainingJob& job) {
   if (job.data_parallel.is_used()) {
     step.settings.push_back(set_count("parallelism.data", 1));
     // Left to the framework it would be another's: what GPUs divide is loaded in fp32.
-    if (named_recipe(job.recipe.name)) step.settings.push_back(set_word("precision", job.recipe.name));
+    const std::string recipe = alone(job.recipe.name);
+    if (named_recipe(recipe)) step.settings.push_back(set_word("precision", recipe));
   }
   if (job.pipeline.is_device_map()) step.settings.push_back(set_count("parallelism.device_map", 1));
   return step;
@@ -72,7 +78,7 @@ MoreCards verified(Peaks& peaks, const TrainingJob& job, const Card& card, Step 
   found.figures = peaks.afresh(step.settings, after(step, job));
   if (!fits(found.figures, card)) return found;
   found.cards = cards;
-  found.fit = check_fit(found.figures.allocated, card);
+  found.fit = check_fit(found.figures, card);
   found.step = std::move(step);
   return found;
 }

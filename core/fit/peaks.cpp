@@ -69,6 +69,7 @@ Figures Peaks::compute(const TrainingJob& job, const TrainingJob& key, bool allo
   if (!allocator) widen(e, coverage_of(architecture_, job), 0);
   if (has_error(e.issues)) return figures;
   figures.known = true;
+  figures.refusal = refusal_of_length(architecture_, job.sequence_length);
   figures.allocated = e.allocated;
   figures.reserved = e.reserved;
   figures.host = e.host.expected;

@@ -22,6 +22,8 @@ struct Figures {
   Range reserved;      ///< torch.cuda.max_memory_reserved; zero on the quick path
   Bytes host = 0;      ///< host memory of paged and offloaded state
   Phase phase = Phase::kForward;  ///< where the peak falls; kForward on the quick path
+  Bytes beside = 0;     ///< of the card, more than the job that is asked about takes beside itself: NCCL's buffers
+  std::string refusal;  ///< why it does not run though it may fit: a length that the model has no positions for
 };
 
 /// A request read anew with settings written into it: defaults that follow them, and what a framework refuses, show
@@ -36,6 +38,8 @@ struct Afresh {
 class Peaks {
  public:
   explicit Peaks(const Architecture& architecture) : architecture_(architecture) {}
+  Peaks(const Peaks&) = delete;  // what reads requests anew knows this one
+  Peaks& operator=(const Peaks&) = delete;
 
   /// From each stretch's own extent, without the allocator: never above full() in its expected value, and many times
   /// faster.

@@ -149,9 +149,16 @@ void check_adapters(const Architecture& a, const TrainingJob& job, Issues& issue
   if (adapter.bias != TrainedBiases::kNone || !adapter.rank_pattern.empty() || !adapter.target_parameters.empty()) {
     refuse(issues, "/adapter", "Under Megatron-Core adapters of one rank are modelled, and no biases beside them.");
   }
-  if (a.tie_word_embeddings && adapter.modules_to_save.size() > 1) {
-    refuse(issues, "/adapter/modules_to_save",
-           "The head has no weight of its own here: name the embedding alone, which is both.", "[\"word_embeddings\"]");
+  for (const std::string& name : adapter.modules_to_save) {
+    if (!name.ends_with("word_embeddings") && !name.ends_with("output_layer")) {
+      refuse(issues, "/adapter/modules_to_save",
+             "Under Megatron-Core copies of the embedding and the head are modelled (\"word_embeddings\", "
+             "\"output_layer\").");
+    } else if (a.tie_word_embeddings && name.ends_with("output_layer")) {
+      refuse(issues, "/adapter/modules_to_save",
+             "The head has no weight of its own here: name the embedding alone, which is both.",
+             "[\"word_embeddings\"]");
+    }
   }
   if (a.experts.count > 0 && gpus_of_expert(job) > 1 && !job.megatron.local_layers) {
     refuse(issues, "/parallelism/expert_tensor",

@@ -89,7 +89,7 @@ void add_combination(Document& out, const Advice& advice) {
                       : "No card of the catalog holds even such a job.");
     return;
   }
-  const Fit fit = check_fit(c.figures.allocated, advice.card);
+  const Fit fit = check_fit(c.figures, advice.card);
   out.paragraph("Together: " + format_gib(c.figures.allocated.expected) + ", " +
                 format_gib(advice.now.allocated.expected - c.figures.allocated.expected) + " less; " +
                 fit_in_words(fit, c.figures.allocated) + ".");

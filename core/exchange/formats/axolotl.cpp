@@ -266,7 +266,8 @@ void read_precision(Keys& keys, const Facts& facts) {
   const Node* fp16 = keys["fp16"];
   const bool fp16_on = is_on(fp16) && !(bf16 != nullptr && is_on(bf16) && bf16->text != "auto");
   if (keys["deepspeed"] != nullptr && !keys["deepspeed"]->text.empty()) {
-    keys.state("precision", of(fp16_on ? "deepspeed_fp16" : "deepspeed_bf16"), {fp16_on ? fp16 : bf16});
+    const Node* half = fp16_on ? fp16 : is_on(keys["float16"]) && !is_on(bf16) ? keys["float16"] : nullptr;
+    keys.state("precision", of(half != nullptr ? "deepspeed_fp16" : "deepspeed_bf16"), {half != nullptr ? half : bf16});
   } else if (fp16_on) {
     keys.state("precision", precision_of("fp16", "fp16"), {fp16});
   } else if (is_on(keys["bfloat16"]) && !is_on(keys["bf16"])) {

@@ -463,15 +463,17 @@ void read_evaluation(Args& args) {
   // sft_args.py: without samples to evaluate eval_strategy is "no"; split_dataset_ratio is 0 unless it is said.
   const Arg* share = args.find("split_dataset_ratio");
   const bool split = share != nullptr && share->value.real > 0;
-  if (args.text("eval_strategy") == "no" || (!split && args.any({"val_dataset", "cached_val_dataset"}) == nullptr))
-    return;
+  const Arg* samples = args.any({"val_dataset", "cached_val_dataset"});
+  const bool none = samples == nullptr || (samples->value.is_list() && samples->value.items.empty());
+  if (args.text("eval_strategy") == "no" || (!split && none)) return;
   args.copy("evaluation.micro_batch_size", {"per_device_eval_batch_size"});
   if (args.on("predict_with_generate")) args.copy("evaluation.generate", {"predict_with_generate"});
 }
 
 /// swift/cli/main.py: parse_yaml_args, swift/ray/megatron/pipeline: the keys of a YAML or JSON are flags ahead of the
-/// command's own. Ray's groups say theirs; of `gpus`, the trainer's, which stands first.
+/// command's own. Ray's groups say theirs; of what several say, as of `gpus`, the trainer's counts.
 void add_config(Args& args, const Node& config, const std::string& file) {
+  if (const Node* train = config.at("train"); train != nullptr && train->is_map()) add_config(args, *train, file);
   for (std::size_t at = 0; at < config.items.size(); ++at) {
     const std::string& key = config.keys[at];
     const Node& value = config.items[at];
@@ -482,7 +484,7 @@ void add_config(Args& args, const Node& config, const std::string& file) {
       const Node* const stage = value.at("zero_optimization.stage");
       arg.value = text_node("zero" + (stage == nullptr ? "0" : stage->text), value.line);
     } else if (value.is_map()) {
-      if (key == "train" || key == "rollout" || key == "device_groups" || key == "ENV") add_config(args, value, file);
+      if (key == "rollout" || key == "device_groups" || key == "ENV") add_config(args, value, file);
       continue;
     }
     if (!args.has(key)) args.add(std::move(arg));

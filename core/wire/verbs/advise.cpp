@@ -116,7 +116,7 @@ Value write_combination(const Combination& combination, const Card& card, Bytes 
   set(row, "steps", std::move(steps));
   write_change(row, settings, said);
   write_figures(row, combination.figures, now);
-  set(row, "fit", write_fit(check_fit(combination.figures.allocated, card)));
+  set(row, "fit", write_fit(check_fit(combination.figures, card)));
   set(row, "tried", std::int64_t{combination.tried});
   set(row, "verified", std::int64_t{combination.verified});
   return row;
