@@ -81,11 +81,8 @@ std::vector<exchange::Change> changes_of(const Invocation& typed, const Value& r
   if (request.find("gpu") == nullptr && cards == nullptr) return changes;
   const AdviceReport report = ask_advice(typed.engine, request);
   if (!report.answered || !report.advice.combination) return changes;
-  std::vector<Setting> settings;
-  for (const Step& step : report.advice.combination->steps) {
-    settings.insert(settings.end(), step.settings.begin(), step.settings.end());
-  }
-  for (const Setting& setting : merged(settings)) changes.emplace_back(setting.option, setting.value);
+  for (const Setting& setting : merged(settings_of(report.advice.combination->steps)))
+    changes.emplace_back(setting.option, setting.value);
   return changes;
 }
 

@@ -490,21 +490,6 @@ bool Understood::take(Issues& found) {
   return !has_error(answer.issues);
 }
 
-CellSize Understood::batch_of(CellSize said) const {
-  TrainingJob job = stated;
-  job.micro_batch_size = said.batch;
-  job.sequence_length = said.sequence;
-  Issues told;  // of the request's own sizes, already
-  settle_foreign(foreign, job, told);
-  return {job.micro_batch_size, job.sequence_length};
-}
-
-bool Understood::batches_as_stated() const {
-  // Two sizes that no sum and no product of the other keeps as they are.
-  const CellSize some{2, 4096}, others{3, 1000000};
-  return batch_of(some) == some && batch_of(others) == others;
-}
-
 Understood Estimator::understand(const Asked& asked) const {
   Understood question = resolve(asked);
   bound(question.answer.issues);
@@ -520,8 +505,7 @@ Understood Estimator::resolve(const Asked& asked) const {
   answer.issues = asked.issues;
   Issues& issues = answer.issues;
   answer.job = request.job;
-  question.stated = request.job;
-  question.foreign = request.foreign;
+  question.batching = {request.job, request.foreign};
   answer.overrides = request.overrides;
   // Expert parallelism takes its GPUs from the data-parallel ones.
   DataParallel& data = answer.job.data_parallel;

@@ -7,7 +7,7 @@
 
 #include "core/answer/answer.hpp"
 #include "core/catalog/catalog.hpp"
-#include "core/fit/map.hpp"
+#include "core/job/batch_size.hpp"
 #include "core/job/request.hpp"
 #include "core/runtime/gpu.hpp"
 #include "core/units/issue.hpp"
@@ -29,14 +29,8 @@ struct Understood {
   const ModelEntry* model = nullptr;  ///< of the catalog, when the request does not bring a config
   bool by_count = false;              ///< the model stands for any of that many parameters
   bool complete = false;              ///< there is no error so far
-  TrainingJob stated;                 ///< as the request has it in the engine's own words
-  Foreign foreign;                    ///< and what it says in other tools'
+  Batching batching;                  ///< what it makes of the sizes that it states
 
-  /// Rows and tokens of a batch where the request says so many samples of that length: they may be joined into one
-  /// row, or be several rows each.
-  CellSize batch_of(CellSize said) const;
-  /// Whether that is as many of each.
-  bool batches_as_stated() const;
   /// Adds what was found to the answer's issues; false when there is an error among them.
   bool take(Issues& found);
 };

@@ -61,9 +61,8 @@ void warn_of_positions(const Answer& answer, const std::vector<Count>& sequences
                     std::to_string(answer.architecture.learned_positions())});
 }
 
-void keep_each_once(std::vector<Count>& sizes) {
-  sort_list(sizes, std::less<Count>());
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+Batching batching_of(const Asked& asked) {
+  return {asked.request.job, asked.request.foreign};
 }
 
 // A recording, or an answer that is generated, does not go into any length.
@@ -102,12 +101,6 @@ void read_anew(const Estimator& estimator, const Rewrite& rewrite, const Overrid
     return figures;
   };
   peaks.read_anew_by(std::move(afresh));
-}
-
-std::vector<Setting> settings_of(const std::vector<Step>& steps) {
-  std::vector<Setting> settings;
-  for (const Step& step : steps) settings.insert(settings.end(), step.settings.begin(), step.settings.end());
-  return settings;
 }
 
 // The job with the steps of a combination.
@@ -199,8 +192,8 @@ AdviceReport ask(const Estimator& estimator, const AdviceQuestion& question) {
     report.frontiers = frontiers_of(estimator, question.rewrite, changed, subject, changes, card);
   }
   // Where samples are joined, or are several rows, more rows are no larger micro-batch.
-  const bool counts_samples = estimator.understand(question.job).batches_as_stated();
-  if (question.tiers && counts_samples) report.tiers = tiers(changed, subject.job, estimator.catalog().gpus());
+  if (question.tiers && batching_of(question.job).is_as_stated())
+    report.tiers = tiers(changed, subject.job, estimator.catalog().gpus());
   if (question.modes) report.modes = modes(peaks, answer.job, card);
   report.answered = true;
   return report;
@@ -238,13 +231,13 @@ MapReport ask(const Estimator& estimator, const MapQuestion& question) {
   Peaks peaks(answer.architecture);
   if (!answer.fits.empty()) report.card = answer.cards.front().card;
   if (answer.fits.empty()) report.card.name = "no card";
-  const Understood understood = estimator.understand(question.job);
+  const Batching batching = batching_of(question.job);
   Resize resize;
-  if (!understood.batches_as_stated()) {
+  if (!batching.is_as_stated()) {
     const bool of_cards = !question.cards.empty();
-    resize = [&, of_cards](CellSize cell) {
+    resize = [&, of_cards](BatchSize cell) {
       if (of_cards) cell.batch = stated.micro_batch_size;
-      return understood.batch_of(cell);
+      return batching.of(cell);
     };
   }
   report.map = question.cards.empty()
@@ -262,22 +255,22 @@ std::vector<double> peak_cells(const Understood& job, const std::vector<double>&
 
   struct Place {
     std::size_t cell = 0;
-    CellSize size;
+    BatchSize size;
   };
   std::vector<Place> places;
   std::vector<Count> rows, columns;
   const auto is_size = [](double size, double below) { return size >= 1.0 && size < below; };
-  const bool as_stated = job.batches_as_stated();
+  const bool as_stated = job.batching.is_as_stated();
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const double batch = batches[i / sequences.size()], sequence = sequences[i % sequences.size()];
     if (!is_size(batch, 1e9) || !is_size(sequence, 1e12)) continue;
-    const CellSize said{static_cast<Count>(batch), static_cast<Count>(sequence)};
-    places.push_back({i, as_stated ? said : job.batch_of(said)});
+    const BatchSize said{static_cast<Count>(batch), static_cast<Count>(sequence)};
+    places.push_back({i, as_stated ? said : job.batching.of(said)});
     if (rows.empty() || rows.back() != places.back().size.batch) rows.push_back(places.back().size.batch);
     if (i < sequences.size() || !as_stated) columns.push_back(places.back().size.sequence);
   }
-  keep_each_once(rows);
-  keep_each_once(columns);
+  rows = ascending(std::move(rows));
+  columns = ascending(std::move(columns));
   const auto refused = [&](Count length) { return refuses_length(answer, length); };
   columns.erase(std::remove_if(columns.begin(), columns.end(), refused), columns.end());
   const Surface surface = peak_surface(answer.architecture, answer.job, rows, columns);

@@ -2,8 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/answer/estimate.hpp"
@@ -12,6 +10,7 @@
 #include "core/fit/frontier.hpp"
 #include "core/fit/map.hpp"
 #include "core/fit/mode.hpp"
+#include "core/job/request.hpp"
 #include "core/job/training_job.hpp"
 #include "core/units/issue.hpp"
 
@@ -25,7 +24,7 @@ struct FitHeader {
   Architecture architecture;  ///< of the model
   TrainingJob job;            ///< as read
   Issues issues;              ///< of the request; with an error among them there is nothing else
-  std::vector<std::pair<std::string_view, std::string_view>> stated_as;  ///< of the request: Request::stated_as
+  StatedAs stated_as;         ///< of the request: what a patch of it takes away
 };
 
 /// The answer to `fit`.

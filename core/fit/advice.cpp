@@ -33,10 +33,8 @@ std::vector<Way> ways_of(Peaks& peaks, const TrainingJob& job, const Advice& adv
   if (advice.fit.verdict == Verdict::kFits) return ways;
   if (advice.combination && advice.combination->found) {
     Way way{job.gpus(), advice.card.name, {}, {}, advice.combination->figures.allocated.expected};
-    for (const Step& step : advice.combination->steps) {
-      way.how += (way.how.empty() ? "" : "; ") + step.title;
-      way.settings.insert(way.settings.end(), step.settings.begin(), step.settings.end());
-    }
+    for (const Step& step : advice.combination->steps) way.how += (way.how.empty() ? "" : "; ") + step.title;
+    way.settings = settings_of(advice.combination->steps);
     ways.push_back(std::move(way));
   }
   if (advice.smallest_as_is) {

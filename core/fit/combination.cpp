@@ -38,21 +38,17 @@ class Search {
   }
 
   Combination run() {
-    Combination result;
     const Node start{0, 0, 0, {}, start_};
-    if (!may_fit(start_, 0)) return give_up(result);
+    if (!may_fit(start_, 0)) return give_up();
     std::priority_queue<Node, std::vector<Node>, Later> queue;
     queue.push(start);
     while (!queue.empty()) {
       const Node node = queue.top();
       queue.pop();
-      if (peaks_.quick_count() > most_) {
-        result.proven = false;
-        return relax(result);
-      }
+      if (peaks_.quick_count() > most_) return relax();
       if (node.depth == kLeverCount) {
         if (!fits(peaks_.quick(node.job)) || !fits(peaks_.full(node.job))) continue;
-        Combination done = taken(result, node);
+        Combination done = taken(node);
         if (!fits(done.figures)) continue;
         done.found = true;
         return done;
@@ -61,7 +57,7 @@ class Search {
       if (!may_fit(node.job, node.depth)) continue;
       push_choices(node, queue);
     }
-    return give_up(result);
+    return give_up();
   }
 
  private:
@@ -82,14 +78,7 @@ class Search {
   }
 
   std::vector<Step> steps_at(int depth, const TrainingJob& job) const {
-    std::vector<Step> steps = steps_of(lever_at(depth), job, peaks_.architecture());
-    const auto is_refused = [&](const Step& step) {
-      return std::find(refused_.begin(), refused_.end(), step.title) != refused_.end();
-    };
-    steps.erase(std::remove_if(steps.begin(), steps.end(), is_refused), steps.end());
-    const bool marked = std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.strongest; });
-    if (!steps.empty() && !marked) steps.back().strongest = true;
-    return steps;
+    return steps_of(lever_at(depth), job, peaks_.architecture(), refused_);
   }
 
   template <class Queue>
@@ -162,7 +151,7 @@ class Search {
   }
 
   /// Beyond the bound: from the smallest job, each lever is turned back as far as the job still fits, in their order.
-  Combination relax(Combination& result) {
+  Combination relax() {
     strict_ = true;
     Node node{0, 0, 0, {}, start_};
     while (node.depth < kLeverCount) {
@@ -178,32 +167,31 @@ class Search {
       }
       node = std::move(next);
     }
-    Combination done = taken(result, node);
+    Combination done = taken(node);
     done.found = fits(done.figures);
+    done.proven = false;
     return done;
   }
 
   // The smallest job that was tried, or where the request does not take it, the job as it is.
-  Combination give_up(const Combination& result) {
+  Combination give_up() {
     const Node start{0, 0, 0, {}, start_};
-    Combination done = taken(result, strongest(start));
-    return done.figures.known ? done : taken(result, start);
+    Combination done = taken(strongest(start));
+    return done.figures.known ? done : taken(start);
   }
 
   /// The steps of a node, and what the request with all of them is answered by.
-  Combination taken(Combination result, const Node& node) {
+  Combination taken(const Node& node) {
+    Combination result;
     result.weight = node.weight;
     result.job = start_;
-    std::vector<Setting> settings;
     for (int depth = 0; depth < kLeverCount; ++depth) {
       const std::uint8_t index = node.choice[static_cast<std::size_t>(depth)];
       if (index == 0) continue;
       result.steps.push_back(steps_at(depth, result.job)[index - 1U]);
-      const Step& step = result.steps.back();
-      settings.insert(settings.end(), step.settings.begin(), step.settings.end());
-      result.job = after(step, result.job);
+      result.job = after(result.steps.back(), result.job);
     }
-    result.figures = peaks_.afresh(settings, result.job);
+    result.figures = peaks_.afresh(settings_of(result.steps), result.job);
     result.tried = peaks_.quick_count() - first_quick_;
     result.verified = peaks_.full_count() - first_full_;
     return result;

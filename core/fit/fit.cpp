@@ -44,10 +44,9 @@ Fit check_fit(const Range& allocated, const Card& card, const Overrides& overrid
 }
 
 Fit check_fit(const Figures& figures, const Card& card) {
-  Card left = card;
-  left.visible -= figures.beside;
-  if (left.visible <= 0 && card.visible > 0) left.visible = left.context = 1;
-  Fit fit = check_fit(figures.allocated, left);
+  Overrides beside;
+  beside.misc_overhead_gib = static_cast<double>(figures.beside) / static_cast<double>(kGiB);
+  Fit fit = check_fit(figures.allocated, card, beside);
   if (!figures.known) fit.verdict = Verdict::kUnknown;
   cannot_run(fit, figures.refusal);
   return fit;

@@ -494,12 +494,14 @@ std::vector<Step> all_steps_of(Lever lever, const TrainingJob& job, const Archit
 
 }  // namespace
 
-std::vector<Step> steps_of(Lever lever, const TrainingJob& job, const Architecture& architecture) {
+std::vector<Step> steps_of(Lever lever, const TrainingJob& job, const Architecture& architecture,
+                           const std::vector<std::string>& refused) {
   std::vector<Step> steps = all_steps_of(lever, job, architecture);
   const bool divided = job.gpus() > 1 || job.is_megatron();
   // Not all of them go together with a model that several GPUs divide, or with one that is no language model: a
   // denoiser's weights are not packed.
-  const auto refused = [&](const Step& step) {
+  const auto is_refused = [&](const Step& step) {
+    if (std::find(refused.begin(), refused.end(), step.title) != refused.end()) return true;
     Issues issues;
     const TrainingJob changed = after(step, job);
     check_attention(architecture, changed, issues);
@@ -510,10 +512,16 @@ std::vector<Step> steps_of(Lever lever, const TrainingJob& job, const Architectu
     check_pipeline(architecture, changed, issues);
     return has_error(issues);
   };
-  steps.erase(std::remove_if(steps.begin(), steps.end(), refused), steps.end());
+  steps.erase(std::remove_if(steps.begin(), steps.end(), is_refused), steps.end());
   const bool marked = std::any_of(steps.begin(), steps.end(), [](const Step& step) { return step.strongest; });
   if (!steps.empty() && !marked) steps.back().strongest = true;
   return steps;
+}
+
+std::vector<Setting> settings_of(const std::vector<Step>& steps) {
+  std::vector<Setting> settings;
+  for (const Step& step : steps) settings.insert(settings.end(), step.settings.begin(), step.settings.end());
+  return settings;
 }
 
 TrainingJob after(const Step& step, const TrainingJob& job) {

@@ -59,7 +59,12 @@ struct Step {
 };
 
 /// The steps that `lever` offers to this job, least harm first; none when it has been turned already or does not apply.
-std::vector<Step> steps_of(Lever lever, const TrainingJob& job, const Architecture& architecture);
+/// `refused`: titles of those that are not taken.
+std::vector<Step> steps_of(Lever lever, const TrainingJob& job, const Architecture& architecture,
+                           const std::vector<std::string>& refused = {});
+
+/// What all of them set, in their order.
+std::vector<Setting> settings_of(const std::vector<Step>& steps);
 
 /// The job after a step.
 TrainingJob after(const Step& step, const TrainingJob& job);

@@ -1,25 +1,17 @@
 #include "core/fit/map.hpp"
 
 #include <algorithm>
-#include <functional>
 
 #include "core/fit/more_cards.hpp"
-#include "core/job/check.hpp"
 #include "core/units/sorted.hpp"
 
 namespace tidemark {
 namespace {
 
-std::vector<Count> ascending(std::vector<Count> values) {
-  sort_list(values, std::less<Count>());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-  return values;
-}
-
 /// A row: the job at each length.
 void add_row(FitMap& map, Peaks& peaks, TrainingJob here, Count batch, const Card& card, const Resize& resize) {
   for (Count sequence : map.sequences) {
-    const CellSize cell{batch, sequence}, size = resize ? resize(cell) : cell;
+    const BatchSize cell{batch, sequence}, size = resize ? resize(cell) : cell;
     here.micro_batch_size = size.batch;
     here.sequence_length = size.sequence;
     const Figures& figures = map.exact ? peaks.full(here) : peaks.quick(here);
@@ -33,8 +25,8 @@ void add_row(FitMap& map, Peaks& peaks, TrainingJob here, Count batch, const Car
 FitMap fit_map(Peaks& peaks, const TrainingJob& job, std::span<const Count> batches, std::span<const Count> sequences,
                const Card& card, bool exact, const Resize& resize) {
   FitMap map;
-  map.batches = ascending({batches.begin(), batches.end()});
-  map.sequences = ascending({sequences.begin(), sequences.end()});
+  map.batches = ascending(std::vector<Count>{batches.begin(), batches.end()});
+  map.sequences = ascending(std::vector<Count>{sequences.begin(), sequences.end()});
   map.exact = exact;
   for (Count batch : map.batches) add_row(map, peaks, job, batch, card, resize);
   return map;
@@ -44,8 +36,8 @@ FitMap fit_map_of_cards(Peaks& peaks, const TrainingJob& job, std::span<const Co
                         std::span<const Count> sequences, const Card& card, bool exact, const Resize& resize) {
   FitMap map;
   map.batches = {job.micro_batch_size};
-  map.cards = ascending({cards.begin(), cards.end()});
-  map.sequences = ascending({sequences.begin(), sequences.end()});
+  map.cards = ascending(std::vector<Count>{cards.begin(), cards.end()});
+  map.sequences = ascending(std::vector<Count>{sequences.begin(), sequences.end()});
   map.exact = exact;
   for (Count count : map.cards) {
     if (const std::optional<TrainingJob> divided = job_on_cards(peaks, job, count)) {

@@ -6,17 +6,12 @@
 
 #include "core/fit/fit.hpp"
 #include "core/fit/peaks.hpp"
+#include "core/job/batch_size.hpp"
 
 namespace tidemark {
 
-/// Where a cell lies.
-struct CellSize {
-  Count batch = 1;     ///< samples of a micro batch
-  Count sequence = 1;  ///< tokens of each
-  bool operator==(const CellSize&) const = default;
-};
 /// The sizes of the job at a cell of the map, where they are not the cell's.
-using Resize = std::function<CellSize(CellSize)>;
+using Resize = std::function<BatchSize(BatchSize)>;
 
 /// Peaks of a job over micro-batch sizes or numbers of cards (rows) and sequence lengths (columns), against one card.
 struct FitMap {

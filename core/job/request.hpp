@@ -66,6 +66,10 @@ struct Foreign {
   Count texts_per_sample = 1;     ///< that go through the model one after the other before backward
 };
 
+/// Options that other tools' keys state, and those keys: {"sequence_length", "max_length"}. Both are of the option
+/// table.
+using StatedAs = std::vector<std::pair<std::string_view, std::string_view>>;
+
 /// Whether a task scores documents beside a query.
 inline bool ranks(std::string_view task) {
   return task == "reranker" || task == "generative_reranker";
@@ -88,8 +92,7 @@ struct Request {
   std::vector<GpuQuery> gpus;  ///< cards to check, in the order given
   Overrides overrides;         ///< factors stated by the user
   std::optional<Calibration> calibration;  ///< factors that measurements of the user's gave
-  /// Options that another tool's key states, and that key: {"sequence_length", "max_length"}.
-  std::vector<std::pair<std::string_view, std::string_view>> stated_as;
+  StatedAs stated_as;                      ///< options that stand under another tool's key
 };
 
 }  // namespace tidemark

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -31,6 +32,14 @@ void sort_list(std::vector<T>& list, const Less& less) {
   const auto order = sorted_order(list.size(), [&](std::size_t a, std::size_t b) { return less(list[a], list[b]); });
   for (const std::size_t i : order) sorted.push_back(std::move(list[i]));
   list = std::move(sorted);
+}
+
+/// Each value once, from the smallest on.
+template <class T>
+std::vector<T> ascending(std::vector<T> values) {
+  sort_list(values, [](const T& a, const T& b) { return a < b; });
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
 }
 
 }  // namespace tidemark

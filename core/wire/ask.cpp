@@ -76,20 +76,21 @@ void clear_other_parts(Value& object, std::string_view parent) {
   }
 }
 
+/// The value under a key of an object, null where there was none.
+Value& member_of(Value& object, std::string_view key) {
+  for (Value::Member& member : object.members) {
+    if (member.key == key) return member.value;
+  }
+  set(object, key, Value{});
+  return object.members.back().value;
+}
+
 /// Writes a value under a name like "parallelism.data".
 void write_at(std::string_view name, const Value& value, Value& document) {
   Value* object = &document;
   for (std::size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.')) {
-    const std::string_view key = name.substr(0, dot);
-    Value* child = nullptr;
-    for (Value::Member& member : object->members) {
-      if (member.key == key) child = &member.value;
-    }
-    if (child == nullptr) {
-      set(*object, key, empty_object());
-      child = &object->members.back().value;
-    }
-    object = child;
+    object = &member_of(*object, name.substr(0, dot));
+    if (!object->is_object()) *object = empty_object();
     name.remove_prefix(dot + 1);
   }
   set(*object, name, value);
@@ -140,8 +141,7 @@ MapReport ask_map(const Engine& engine, const Value& request) {
   return ask(engine.estimator(), question);
 }
 
-Value merge_patch(const std::vector<Setting>& settings,
-                  const std::vector<std::pair<std::string_view, std::string_view>>& stated_as) {
+Value merge_patch(const std::vector<Setting>& settings, const StatedAs& stated_as) {
   Value patch = empty_object();
   for (const Setting& setting : merged(settings)) {
     write_at(setting.option, setting.value, patch);
@@ -159,26 +159,17 @@ Value merge_patch(const std::vector<Setting>& settings,
 
 void patch_with(const Value& patch, Value& target) {
   for (const Value::Member& member : patch.members) {
-    std::vector<Value::Member>& there = target.members;
-    const auto old =
-        std::find_if(there.begin(), there.end(), [&](const Value::Member& m) { return m.key == member.key; });
     if (member.value.is_null()) {
-      if (old != there.end()) there.erase(old);
-    } else if (!member.value.is_object()) {
-      if (old != there.end()) {
-        old->value = member.value;
-      } else {
-        set(target, member.key, member.value);
-      }
-    } else {
-      Value part = old != there.end() && old->value.is_object() ? old->value : empty_object();
-      patch_with(member.value, part);
-      if (old != there.end()) {
-        old->value = std::move(part);
-      } else {
-        set(target, member.key, std::move(part));
-      }
+      std::erase_if(target.members, [&](const Value::Member& old) { return old.key == member.key; });
+      continue;
     }
+    Value& place = member_of(target, member.key);
+    if (!member.value.is_object()) {
+      place = member.value;
+      continue;
+    }
+    if (!place.is_object()) place = empty_object();
+    patch_with(member.value, place);
   }
 }
 

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "core/engine/calibrate/calibrate.hpp"
+#include "core/job/request.hpp"
 #include "core/report/advice.hpp"
 #include "core/units/value.hpp"
 #include "core/wire/engine.hpp"
@@ -32,10 +31,9 @@ Value write_report(const AdviceReport& report);
 Value write_report(const MapReport& report);
 Value write_report(const CalibrationReport& report);
 
-/// A list of settings as the merge patch (RFC 7396) that writes them into a request. `stated_as`: its
-/// Request::stated_as, whose keys go where an option of theirs is set.
-Value merge_patch(const std::vector<Setting>& settings,
-                  const std::vector<std::pair<std::string_view, std::string_view>>& stated_as);
+/// A list of settings as the merge patch (RFC 7396) that writes them into a request. Its keys of other tools go where
+/// an option of theirs is set.
+Value merge_patch(const std::vector<Setting>& settings, const StatedAs& stated_as);
 
 /// RFC 7396: what the patch states takes the place of what was there, and null takes it away.
 void patch_with(const Value& patch, Value& target);

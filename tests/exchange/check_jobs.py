@@ -296,6 +296,20 @@ JOBS = [
     ("a docstring's launch of a script that names its model", {"train.py": '"""\naccelerate launch --config_file recipes/accelerate_configs/fsdp2.yaml '
       'train.py\n"""\nfrom trl import SFTConfig, SFTTrainer\nSFTTrainer(model="Qwen/Qwen2.5-0.5B", args=SFTConfig(output_dir="out"), '
       "train_dataset=data).train()\n"}, {"model": "Qwen/Qwen2.5-0.5B", "parallelism.fsdp": "fsdp2", "parallelism.data": 8}, []),
+    ("a launcher's file that is none of TRL's", {"run.sh": "accelerate launch --config_file examples/accelerate_configs/ddp_2gpu.yaml "
+      f"examples/scripts/sft.py {TRL}\n"}, {"parallelism.data": None}, []),
+    ("a docstring's launch behind two spaces", {"train.py": '"""\nCUDA_VISIBLE_DEVICES=0,1  accelerate launch --config_file '
+      'recipes/accelerate_configs/fsdp2.yaml train.py\n"""\nfrom trl import SFTConfig, SFTTrainer\nSFTTrainer(model="Qwen/Qwen2.5-0.5B", '
+      'args=SFTConfig(output_dir="out"), train_dataset=data).train()\n'}, {"parallelism.fsdp": "fsdp2"}, []),
+    ("Ray's trainer counts its GPUs whichever group stands first", {"job.yaml": "rlhf_type: grpo\nmodel: Qwen/Qwen2.5-7B\nmicro_batch_size: 2\n"
+      "global_batch_size: 16\nuse_vllm: true\nuse_ray: true\nmax_length: 512\nrollout:\n  gpus: 2\ntrain:\n  gpus: 4\n  tuner_type: lora\n"},
+     {"parallelism.data": 4}, []),
+    ("what ms-swift keeps of a job without samples to evaluate", {"args.json": json.dumps({
+        "model": "Qwen/Qwen2.5-7B-Instruct", "model_type": "qwen2_5", "train_type": "lora", "max_length": 4096, "val_dataset": [],
+        "split_dataset_ratio": 0.0, "per_device_eval_batch_size": 4, "local_world_size": 1, "global_world_size": 1})},
+     {"evaluation": None}, []),
+    ("Axolotl's float16 under DeepSpeed", {"c.yml": SHARDED + "bf16: false\nfloat16: true\ndeepspeed: deepspeed_configs/zero2.json\n"},
+     {"precision": "deepspeed_fp16"}, []),
     ("Axolotl's float16 is the weights' dtype alone", {"c.yml": SHARDED + "bf16: false\nfp16: false\nfloat16: true\n"}, {"precision": "pure_fp16"}, []),
     ("LLaMA-Factory's words of Megatron-Core", {"c.yaml": "model_name_or_path: Qwen/Qwen2.5-7B\nstage: sft\nfinetuning_type: full\ntemplate: qwen\n"
       "cutoff_len: 2048\nbf16: true\ntensor_model_parallel_size: 4\nsequence_parallel: true\nuse_distributed_optimizer: true\n"},

@@ -3,7 +3,7 @@
 
 Requests are drawn from tests/oracle/records*.jsonl, each is asked about on a card that is drawn, too. Every patch that the answer holds
 (single changes, the combination, more cards, the smallest ways, modes, the fewest cards of `fit`) is written into the request, which is
-then estimated; a change that is refused there, or needs other bytes, is a fault. `ctest -R advice-holds`.
+then estimated; a change that is refused there, needs other bytes or gets another verdict is a fault. `ctest -R advice-holds`.
 """
 import copy
 import glob
@@ -40,7 +40,7 @@ def merged(target, patch):
 
 
 def promises(answer):
-    """(what, patch, bytes) of all that an answer to `advise` offers."""
+    """(what, patch, bytes, verdict or None) of all that an answer to `advise` offers."""
     rows = [("suggestion", row) for row in answer.get("suggestions", [])]
     rows += [("more cards", row) for row in answer.get("more_cards", [])]
     rows += [("way", row) for row in answer.get("ways", [])]
@@ -51,7 +51,8 @@ def promises(answer):
     for what, row in rows:
         amount = row["allocated"]["expected"] if "allocated" in row else row["allocated_bytes"]
         if amount > 0 and row.get("fit", {}).get("verdict") != "unknown":
-            yield what + ": " + (row.get("title") or row.get("how") or row.get("mode") or ""), row["patch"], amount
+            name = row.get("title") or row.get("how") or row.get("mode") or ""
+            yield f"{what}: {name}", row["patch"], amount, row.get("fit", {}).get("verdict")
 
 
 def main():
@@ -67,18 +68,21 @@ def main():
     fitted = handle(command, [{**request, "verb": "fit"} for _, request in asked])
     held = []
     for (name, request), advice, fits in zip(asked, told, fitted):
-        held += [(name, what, merged(request, patch), amount) for what, patch, amount in promises(advice)]
+        held += [(name, what, merged(request, patch), amount, verdict) for what, patch, amount, verdict in promises(advice)]
         for row in fits.get("fits", []):
-            if row.get("fewest"):
-                held.append((name, "fewest: " + row["fewest"]["title"], merged(request, row["fewest"]["patch"]), row["fewest"]["allocated_bytes"]))
+            fewest = row.get("fewest")
+            if fewest:
+                held.append((name, "fewest: " + fewest["title"], merged(request, fewest["patch"]), fewest["allocated_bytes"], "fits"))
     faults = 0
-    for (name, what, _, amount), answer in zip(held, handle(command, [{**request, "verb": "estimate"} for _, _, request, _ in held])):
+    answers = handle(command, [{**request, "verb": "estimate"} for _, _, request, _, _ in held])
+    for (name, what, _, amount, verdict), answer in zip(held, answers):
         found = ((answer.get("estimate") or {}).get("allocated") or {}).get("expected")
-        if found == amount:
+        said = (answer.get("fits") or [{}])[0].get("verdict")
+        if found == amount and verdict in (None, said):
             continue
         faults += 1
         why = [issue["message"] for issue in answer["issues"] if issue["severity"] == "error"]
-        print(f"{name}, {what}: promised {amount}, estimated {found} {why[:1]}")
+        print(f"{name}, {what}: promised {amount} {verdict}, estimated {found} {said} {why[:1]}")
     print(f"{len(held) - faults} passed, {faults} failed")
     sys.exit(1 if faults or len(held) < count else 0)
 

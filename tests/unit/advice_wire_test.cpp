@@ -64,13 +64,17 @@ Value patched(Value target, const Value& patch) {
   return target;
 }
 
-/// What an estimate of the request with the patch and without the verb says.
-std::int64_t estimated(const Value& request, const Value& patch) {
+Value without_verb(const Value& request) {
   Value job = empty_object();
   for (const Value::Member& member : request.members) {
     if (member.key != "verb") job.members.push_back(member);
   }
-  const Value reply = ask(patched(std::move(job), patch));
+  return job;
+}
+
+/// What an estimate of the request with the patch and without the verb says.
+std::int64_t estimated(const Value& request, const Value& patch) {
+  const Value reply = ask(patched(without_verb(request), patch));
   return at(reply, "estimate.allocated.expected").integer;
 }
 
@@ -186,6 +190,45 @@ TEST_CASE("a sequence holds its pictures, and goes as far as the card does") {
   const Value narrow = along("1");
   CHECK(at(narrow, "largest").integer == 0);
   CHECK(at(narrow, "next_allocated.expected").integer > at(wide, "allocated.low").integer / 100);
+}
+
+TEST_CASE("what a card has beside a job counts for the job that is offered, too") {
+  // NCCL's buffers of the cards that divide it.
+  const Value request = parsed(R"({"verb":"advise","model":"llama-3.1-8b","gpu":"4090"})");
+  const Value reply = ask(request);
+  REQUIRE_FALSE(at(reply, "more_cards").items.empty());
+  for (const Value& row : at(reply, "more_cards").items) {
+    CAPTURE(at(row, "title").string);
+    const Value job = ask(patched(without_verb(request), at(row, "patch")));
+    CHECK(at(row, "fit.verdict").string == at(job, "fits.0.verdict").string);
+    CHECK(at(row, "fit.usable_bytes").integer == at(job, "fits.0.usable_bytes").integer);
+  }
+  // vLLM's share of the whole card, whatever its context takes.
+  const std::string generates =
+      R"("model":"qwen2.5-1.5b","task":"grpo","max_completion_length":512,"num_generations":4,"sequence_length":1024,)"
+      R"("micro_batch_size":4,"gpu":"A100-80GB","rollout":{"engine":"vllm","mode":"colocate"})";
+  const Value fit = ask(R"({"verb":"fit",)" + generates + "}");
+  const std::int64_t needed = at(ask("{" + generates + "}"), "estimate.allocated.expected").integer;
+  CHECK(at(fit, "fits.0.allocated.expected").integer == needed);
+  CHECK(at(fit, "fits.0.fewest.allocated_bytes").integer == needed);
+}
+
+TEST_CASE("a frontier goes by the multiples that GPUs demand") {
+  // Sequence parallelism over two GPUs takes even lengths alone.
+  const std::string job = R"("model":"llama-3.1-8b","gpu":"H200","framework":{"name":"megatron"},"method":"lora",)"
+                          R"("parallelism":{"tensor":2})";
+  const Value reply = ask(R"({"verb":"advise",)" + job + "}");
+  for (const Value& frontier : at(reply, "frontiers").items) {
+    if (at(frontier, "option").string != "sequence_length") continue;
+    const std::int64_t largest = at(frontier, "largest").integer;
+    CHECK(largest > 2048);
+    CHECK(largest % 2 == 0);
+    const auto verdict = [&](std::int64_t length) {
+      return at(ask("{" + job + R"(,"sequence_length":)" + std::to_string(length) + "}"), "fits.0.verdict").string;
+    };
+    CHECK(verdict(largest) == "fits");
+    CHECK(verdict(largest + 2) != "fits");
+  }
 }
 
 TEST_CASE("a cell of a map is of the batch that the request would say") {

@@ -39,8 +39,6 @@ Value write_changes(const std::vector<Setting>& settings) {
   return list;
 }
 
-using StatedAs = std::vector<std::pair<std::string_view, std::string_view>>;  // Request::stated_as
-
 void write_change(Value& row, const std::vector<Setting>& settings, const StatedAs& said) {
   set(row, "changes", write_changes(merged(settings)));
   set(row, "patch", merge_patch(settings, said));
@@ -104,17 +102,13 @@ Value write_step(const Step& step, const StatedAs& said) {
 
 Value write_combination(const Combination& combination, const Card& card, Bytes now, const StatedAs& said) {
   Value steps = empty_array();
-  std::vector<Setting> settings;
-  for (const Step& step : combination.steps) {
-    steps.items.push_back(write_step(step, said));
-    settings.insert(settings.end(), step.settings.begin(), step.settings.end());
-  }
+  for (const Step& step : combination.steps) steps.items.push_back(write_step(step, said));
   Value row = empty_object();
   set(row, "found", combination.found);
   set(row, "proven", combination.proven);
   set(row, "weight", combination.weight);
   set(row, "steps", std::move(steps));
-  write_change(row, settings, said);
+  write_change(row, settings_of(combination.steps), said);
   write_figures(row, combination.figures, now);
   set(row, "fit", write_fit(check_fit(combination.figures, card)));
   set(row, "tried", std::int64_t{combination.tried});
