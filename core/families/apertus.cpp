@@ -68,7 +68,8 @@ Tensor layer(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kApertusProgram = {one_stack<llama_embed, layer, llama_norm>, llama_head};
+const Program kApertusProgram = {
+    .forward = one_stack<llama_embed, layer, llama_norm>, .lm_head = llama_head, .has_tp_plan = true};
 
 const Family kRows[] = {
     {"apertus", "Apertus", "ApertusForCausalLM", kTokenOnly, read_apertus_config, &kApertusProgram},

@@ -32,7 +32,8 @@ Tensor layer(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kArceeProgram = {one_stack<llama_embed, layer, llama_norm>, llama_head};
+const Program kArceeProgram = {
+    .forward = one_stack<llama_embed, layer, llama_norm>, .lm_head = llama_head, .has_tp_plan = true};
 
 const Family kRows[] = {
     {"arcee", "Arcee", "ArceeForCausalLM", kFourHeads, read_arcee_config, &kArceeProgram},

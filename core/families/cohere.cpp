@@ -213,7 +213,7 @@ Tensor head(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kCohereProgram = {one_stack<llama_embed, layer, norm>, head};
+const Program kCohereProgram = {.forward = one_stack<llama_embed, layer, norm>, .lm_head = head, .has_tp_plan = true};
 
 const Program kCohereMoeProgram = {one_stack<llama_embed, moe_layer, moe_norm>, head};
 

@@ -43,7 +43,8 @@ Tensor layer(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kErnie45Program = {one_stack<embed, layer, llama_norm>, llama_head};
+const Program kErnie45Program = {
+    .forward = one_stack<embed, layer, llama_norm>, .lm_head = llama_head, .has_tp_plan = true};
 
 const Family kRows[] = {
     {"ernie4_5", "Ernie4_5", "Ernie4_5ForCausalLM", kLanguageModelOnly, read_ernie4_5_config, &kErnie45Program},

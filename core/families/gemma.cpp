@@ -232,10 +232,13 @@ Tensor softcapped_head(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kGemmaProgram = {one_stack<embed, layer, norm>, head};
-const Program kGemma2Program = {one_stack<embed, layer2, norm>, softcapped_head};
-const Program kVaultGemmaProgram = {one_stack<embed, vault_layer, norm>, softcapped_head};
-const Program kGemma3Program = {one_stack<embed3, layer3, norm>, softcapped_head};
+const Program kGemmaProgram = {.forward = one_stack<embed, layer, norm>, .lm_head = head, .has_tp_plan = true};
+const Program kGemma2Program = {
+    .forward = one_stack<embed, layer2, norm>, .lm_head = softcapped_head, .has_tp_plan = true};
+const Program kVaultGemmaProgram = {
+    .forward = one_stack<embed, vault_layer, norm>, .lm_head = softcapped_head, .has_tp_plan = true};
+const Program kGemma3Program = {
+    .forward = one_stack<embed3, layer3, norm>, .lm_head = softcapped_head, .has_tp_plan = true};
 
 const Family kRows[] = {
     {"gemma", "Gemma", "GemmaForCausalLM", kSequenceAndToken, read_gemma_config, &kGemmaProgram},

@@ -106,7 +106,8 @@ const Program kPeriProgram = {one_stack<granite_embed, peri_layer, norm>, granit
 
 }  // namespace
 
-const Program kGraniteProgram = {one_stack<granite_embed, layer, norm>, granite_head};
+const Program kGraniteProgram = {
+    .forward = one_stack<granite_embed, layer, norm>, .lm_head = granite_head, .has_tp_plan = true};
 
 const Family kRows[] = {
     {"granite", "Granite", "GraniteForCausalLM", kLanguageModelOnly, read_granite_config, &kGraniteProgram},

@@ -55,7 +55,7 @@ Tensor head(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kHeliumProgram = {one_stack<llama_embed, layer, norm>, head};
+const Program kHeliumProgram = {.forward = one_stack<llama_embed, layer, norm>, .lm_head = head, .has_tp_plan = true};
 
 const Family kRows[] = {
     {"helium", "Helium", "HeliumForCausalLM", kSequenceAndToken, read_helium_config, &kHeliumProgram},

@@ -298,8 +298,10 @@ Tensor llama_head(Net& net, Tensor hidden) {
   return net.lm_head("lm_head", std::move(hidden), net.V, net.arch.head_bias);
 }
 
-const Program kLlamaProgram = {
-    .forward = one_stack<llama_embed, layer, llama_norm>, .lm_head = llama_head, .is_divisible = true};
+const Program kLlamaProgram = {.forward = one_stack<llama_embed, layer, llama_norm>,
+                               .lm_head = llama_head,
+                               .is_divisible = true,
+                               .has_tp_plan = true};
 
 const Family kRows[] = {
     {"llama", "Llama", "LlamaForCausalLM", kFourHeads, read_llama_config, &kLlamaProgram},

@@ -56,7 +56,10 @@ Tensor layer(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kMixtralProgram = {one_stack<llama_embed, layer, llama_norm>, llama_head, kMoeForwards};
+const Program kMixtralProgram = {.forward = one_stack<llama_embed, layer, llama_norm>,
+                                 .lm_head = llama_head,
+                                 .heads = kMoeForwards,
+                                 .has_tp_plan = true};
 
 const Family kRows[] = {
     {"mixtral", "Mixtral", "MixtralForCausalLM", kFourHeads, read_mixtral_config, &kMixtralProgram},

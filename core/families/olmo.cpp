@@ -247,7 +247,7 @@ Tensor head2(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kOlmoProgram = {one_stack<embed, layer, norm>, head};
+const Program kOlmoProgram = {.forward = one_stack<embed, layer, norm>, .lm_head = head, .has_tp_plan = true};
 const Program kOlmo2Program = {one_stack<embed, layer2, norm2>, head2};
 const Program kFlexOlmoProgram = {one_stack<embed, flex_layer, norm2>, head2, kMoeForwards};
 // fla's kernels for it are others than Qwen3-Next's (ShortConvolution, FusedRMSNormGated).

@@ -97,7 +97,7 @@ Tensor head(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kPhiProgram = {one_stack<embed, layer, norm>, head};
+const Program kPhiProgram = {.forward = one_stack<embed, layer, norm>, .lm_head = head, .has_tp_plan = true};
 
 const Family kRows[] = {
     {"phi", "Phi", "PhiForCausalLM", kSequenceAndToken, read_phi_config, &kPhiProgram},

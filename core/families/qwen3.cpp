@@ -65,8 +65,10 @@ Tensor layer(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kQwen3Program = {
-    .forward = one_stack<llama_embed, layer, llama_norm>, .lm_head = llama_head, .is_divisible = true};
+const Program kQwen3Program = {.forward = one_stack<llama_embed, layer, llama_norm>,
+                               .lm_head = llama_head,
+                               .is_divisible = true,
+                               .has_tp_plan = true};
 
 const Family kRows[] = {
     {"qwen3", "Qwen3", "Qwen3ForCausalLM", kFourHeads, read_qwen3_config, &kQwen3Program},

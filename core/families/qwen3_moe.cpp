@@ -44,7 +44,10 @@ Tensor qwen3_moe_mlp(Net& net, Tensor hidden_in) {
   return as_sequences(net, std::move(out));
 }
 
-const Program kQwen3MoeProgram = {one_stack<llama_embed, layer, llama_norm>, llama_head, kMoeForwards};
+const Program kQwen3MoeProgram = {.forward = one_stack<llama_embed, layer, llama_norm>,
+                                  .lm_head = llama_head,
+                                  .heads = kMoeForwards,
+                                  .has_tp_plan = true};
 
 const Family kRows[] = {
     {"qwen3_moe", "Qwen3Moe", "Qwen3MoeForCausalLM", kFourHeads, read_qwen3_moe_config, &kQwen3MoeProgram},

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <string>
 
+#include "core/job/defaults.hpp"
 #include "core/job/recipe.hpp"
+#include "core/layers/program.hpp"
 
 namespace tidemark {
 namespace {
@@ -118,29 +120,38 @@ Setting as_many_samples(const TrainingJob& job, Count group) {
   return set_count("gradient_accumulation_steps", job.gradient_accumulation_steps * group);
 }
 
+/// Where torch's plan does not go, transformers' own does: a tied head, adapters, other modules than Llama's.
+bool goes_by_tp_plan(const TrainingJob& job, const Architecture& architecture) {
+  const Program* program = architecture.program;
+  if (job.is_megatron() || is_stood_for(job.framework) || program == nullptr || !program->has_tp_plan) return false;
+  return !program->is_divisible || architecture.tie_word_embeddings || job.has_adapter();
+}
+
 void add_tensor(const TrainingJob& job, const Architecture& architecture, std::vector<Step>& steps) {
-  const bool used = job.tensor.is_used();
-  if (used && !job.tensor.sequence) {
+  const bool used = job.tensor.is_used(), planned = goes_by_tp_plan(job, architecture);
+  if (used && !planned && !job.tensor.sequence) {
     steps.push_back(step_of(Lever::kModelParallel, "Sequence parallel beside tensor parallelism",
                             {set_flag("parallelism.sequence_parallel", true)}, kTensor, kTensor.weight - 1));
   }
   // Megatron-Core pads the vocabulary to a multiple of 128 for each: what is padded already must do.
   const Count columns = job.is_megatron() ? 128 : 1;
   const auto divides = [&](Count group) {
-    return architecture.num_kv_heads % group == 0 && job.sequence_length % group == 0 &&
-           architecture.vocab_size % (columns * group) == 0;
+    if (architecture.num_kv_heads % group != 0) return false;
+    return planned || (job.sequence_length % group == 0 && architecture.vocab_size % (columns * group) == 0);
   };
   Count group = used ? 1 : regrouped(job);
   while (group > 1 && !divides(group)) group /= 2;
   if (group < 2) return;
   std::vector<Setting> settings = {set_count("parallelism.data", job.data_parallel.degree / group),
-                                   set_count("parallelism.tensor", group),
-                                   set_flag("parallelism.sequence_parallel", true), as_many_samples(job, group)};
-  std::string title = "Tensor parallelism over " + std::to_string(group) + " GPUs of a host";
-  if (!job.is_megatron()) settings.push_back(set_flag("parallelism.loss_parallel", true));
+                                   set_count("parallelism.tensor", group)};
+  if (!planned) settings.push_back(set_flag("parallelism.sequence_parallel", true));
+  settings.push_back(as_many_samples(job, group));
+  std::string title = planned ? "transformers' tp_plan over " : "Tensor parallelism over ";
+  title += std::to_string(group) + " GPUs of a host";
+  if (!planned && !job.is_megatron()) settings.push_back(set_flag("parallelism.loss_parallel", true));
   const Sharding now = job.data_parallel.sharding;
   const bool zero = now >= Sharding::kZero1;
-  // DTensor's plans go with FSDP 2 alone: several hosts' copies of a part are divided by it.
+  // Both plans go with FSDP 2 alone: several hosts' copies of a part are divided by it.
   const bool among_hosts = !job.is_megatron() && job.data_parallel.degree > group && (zero || now == Sharding::kNone);
   if (among_hosts) {
     title += ", FSDP 2 among hosts";

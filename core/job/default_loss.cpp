@@ -19,7 +19,7 @@ bool chunks_by_default(const Framework& framework) {
 
 /// sft_trainer.py: full_tensor() of FSDP 2's weight, maybe_gather_lm_head_ctx under ZeRO-3: no record holds either.
 bool divides_head(const TrainingJob& job) {
-  if (job.tensor.is_used()) return true;
+  if (job.tensor.has_dtensors()) return true;
   if (!job.data_parallel.is_sharded()) return false;
   const Sharding how = job.data_parallel.sharding;
   return is_fsdp(how) || how == Sharding::kZero3;

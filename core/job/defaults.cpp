@@ -244,7 +244,7 @@ constexpr const char* kFullDividedRows =
 /// batch, told apart by their positions, and no mask.
 void join_samples(TrainingJob& job) {
   job.padding = false;
-  if (job.is_megatron() || job.tensor.is_used()) {
+  if (job.is_megatron() || job.tensor.has_dtensors()) {
     job.stand_ins.emplace_back(job.is_megatron() ? kFullRows : kFullDividedRows);
   } else if (job.preference == Preference::kNone) {
     job.packing = true;
@@ -443,7 +443,7 @@ void stand_for_combinations(TrainingJob& job, Issues& issues) {
   if (offloads_weights(job)) {
     job.stand_ins.emplace_back("weights in host memory with the activations, answered by activations alone");
   }
-  if (job.tensor.is_used()) stand_for_divided(job);
+  if (job.tensor.has_dtensors()) stand_for_divided(job);
   if (job.expert > 1 && data.sharding == Sharding::kFsdp2 && job.framework.name != "torchtitan") {
     data.degree = std::max(data.degree, job.expert);
     divide_experts_like_weights(job);
@@ -517,7 +517,7 @@ void stand_in(TrainingJob& job) {
     }
     targets.expression = std::move(whole);
   }
-  if ((job.data_parallel.is_sharded() || job.tensor.is_used()) && job.loss == Loss::kChunked) {
+  if ((job.data_parallel.is_sharded() || job.tensor.has_dtensors()) && job.loss == Loss::kChunked) {
     job.loss = Loss::kDefault;
     job.stand_ins.emplace_back("a loss in chunks where GPUs divide the head, answered by that of all logits at once");
   }
@@ -577,6 +577,17 @@ void settle_policy(const LeftOpen& open, TrainingJob& job, Issues& issues) {
                     "PPOTrainer has a train() of its own, in which nobody switches checkpointing on.", "none"});
 }
 
+/// from_pretrained(tp_plan="auto"), which accelerate's ParallelismConfig(tp_size) asks for as well. A plan that says
+/// what it does with the sequence or the loss is torch's parallelize_module.
+void settle_tp_plan(const Habits& habits, TrainingJob& job) {
+  TensorParallel& tensor = job.tensor;
+  tensor.hooks = tensor.is_used() && !job.is_megatron() && !habits.stood_for && !job.pipeline.is_used();
+  if (tensor.hooks && !job.framework.at_least(5, 0)) {
+    job.stand_ins.emplace_back(
+        "tp_plan of transformers 4, whose parts are DTensors, answered by that of transformers 5");
+  }
+}
+
 }  // namespace
 
 void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, TrainingJob& job, Issues& issues) {
@@ -592,6 +603,7 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   }
   if (!job.is_megatron() && data.sharding == Sharding::kFsdp2) data.degree *= job.context;
   const bool own = runs_own_code(job);
+  if (open.sequence_parallel && open.loss_parallel) settle_tp_plan(habits, job);
   // torchtitan's MixedPrecisionPolicy, Galvatron's MixedPrecision: the fp32 parts are the master weights.
   const Recipe& recipe = job.recipe;
   if (habits.stood_for && recipe.weights == Dtype::kBf16 && recipe.master_weights == Dtype::kFp32 && !recipe.autocast &&
@@ -605,14 +617,12 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   } else if (habits.stood_for) {
     stand_in(job);
   }
-  // transformers 5.12 integrations/tensor_parallel.py (tp_plan="auto"): parts behind hooks, and no DTensors that an
-  // optimizer would meet beside plain norms.
-  const bool plans = open.sequence_parallel && job.tensor.is_used() && !job.tensor.sequence;
-  if (plans && !own && !job.is_megatron() && !data.is_sharded()) {
+  // Without it torch's optimizers meet DTensors beside plain norms.
+  const bool whole = open.sequence_parallel && job.tensor.has_dtensors() && !job.tensor.sequence;
+  if (whole && !own && !job.is_megatron() && !data.is_sharded()) {
     job.tensor.sequence = true;
     job.stand_ins.emplace_back(
-        "tp_plan of transformers, answered by torchtitan's plan with sequence parallelism, without which its residual "
-        "stream and logits are whole");
+        "a plan whose residual stream is whole, answered by torchtitan's with sequence parallelism");
   }
   // torchtitan 0.2 distributed/utils.py maybe_enable_amp: on one GPU autocast does what FSDP's policy does on several.
   if (habits.stood_for && !job.data_parallel.is_sharded() && job.recipe.name == "fsdp_bf16") {

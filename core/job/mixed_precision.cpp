@@ -15,7 +15,7 @@ MixedPrecision mixed_precision(const TrainingJob& job) {
 
 FsdpGroups fsdp_groups(const TrainingJob& job) {
   const FsdpGroups groups = job.data_parallel.fsdp.groups;
-  const bool divided = job.pipeline.is_used() || job.tensor.is_used();
+  const bool divided = job.pipeline.is_used() || job.tensor.has_dtensors();
   return divided && groups != FsdpGroups::kSeparate ? FsdpGroups::kRoot : groups;
 }
 

@@ -419,13 +419,16 @@ struct DataParallel {
   std::partial_ordering operator<=>(const DataParallel&) const = default;
 };
 
-/// GPUs that divide heads, feed-forward and vocabulary: torch's parallelize_module by torchtitan's plan.
+/// GPUs that divide heads, feed-forward and vocabulary: torch's parallelize_module by torchtitan's plan, or
+/// transformers' own tp_plan="auto".
 struct TensorParallel {
   Count degree = 1;       ///< GPUs; 1: it is not used
   bool sequence = false;  ///< between those, each of them has a part of the sequence
   bool loss = false;      ///< the loss is taken of divided logits
+  bool hooks = false;  ///< tp_plan: layers of narrower plain weights, whose hooks sum up; vocabulary and loss are whole
 
   bool is_used() const { return degree > 1; }
+  bool has_dtensors() const { return is_used() && !hooks; }
   bool operator==(const TensorParallel&) const = default;
   std::partial_ordering operator<=>(const TensorParallel&) const = default;
 };

@@ -60,7 +60,7 @@ Net::Net(Tape& t, const Architecture& a, const TrainingJob& j)
       T(B.n() * S.n(), Symbol::kTokens),
       H(a.hidden_size, Symbol::kHidden),
       F(part_of(a.intermediate_size, Symbol::kFeedForward, j)),
-      V(part_of(a.vocab_size, Symbol::kVocab, j)),
+      V(j.tensor.hooks ? Dim(a.vocab_size, Symbol::kVocab) : part_of(a.vocab_size, Symbol::kVocab, j)),
       A(part_of(a.num_heads, Symbol::kHeads, j)),
       Kv(part_of(a.num_kv_heads, Symbol::kKvHeads, j)),
       hd(a.head_dim, Symbol::kHeadDim),
@@ -409,7 +409,7 @@ Tensor Net::embedding(const char* name, Tensor ids_in, Dim rows, Dim width, Scal
   const bool is_token_table = tape.next_parameter() == tied_embedding;
   const Tensor weight =
       fake_quantised_table(*this, declare(name, "weight", Shape{rows, width}, ModuleKind::kEmbedding));
-  const bool divided = job.tensor.is_used() && !job.is_megatron();  // whose own table is megatron.cpp's
+  const bool divided = job.tensor.has_dtensors() && !job.is_megatron();  // whose own table is megatron.cpp's
   Tensor result = divided ? divided_embedding(*this, ids, weight) : tidemark::embedding(ids, weight);
   if (scaling != nullptr) result = scaling(*this, std::move(result));
   if (rank_of(name) == 0) return result;

@@ -48,7 +48,7 @@ Tensor normed_by(Tensor weight, Tensor x) {
 void make_position_ids(Net& net) {
   net.shared.position_ids = net.tape.allocate(Shape{rows_of_positions(net), net.S}, Dtype::kInt64, "position_ids");
   // A model that sees a part of the sequence is given them with its batch, and so is one of packed rows.
-  if (net.job.tensor.is_used() || net.job.packing) net.more_inputs.push_back(net.shared.position_ids);
+  if (net.job.tensor.has_dtensors() || net.job.packing) net.more_inputs.push_back(net.shared.position_ids);
 }
 
 void rotary_tables(Net& net, Dtype dtype, Count dim) {

@@ -43,6 +43,7 @@ struct Program {
   bool checkpoints = true;     ///< supports_gradient_checkpointing of its PreTrainedModel: else transformers raises
   bool fused_scan = true;      ///< its layers that keep a state are modelled with their libraries' kernels, too
   bool is_divisible = false;   ///< torchtitan's plans name all its modules: tensor parallelism, pipelines
+  bool has_tp_plan = false;    ///< transformers' base_model_tp_plan, whose parts are Net's A, Kv, Q, K and F
   bool chunks_logits = false;  ///< a loss in chunks is one of the whole model's logits, not of head and loss at once
   /// What of a job it cannot do; null: nothing but what these fields say.
   void (*check)(const Architecture& architecture, const TrainingJob& job, Issues& issues) = nullptr;

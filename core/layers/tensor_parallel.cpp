@@ -26,20 +26,20 @@ Tensor enter_divided(Net& net, Tensor hidden) {
 }
 
 Tensor run_divided(Net& net, Tensor hidden, Tensor (*block)(Net& net, Tensor hidden)) {
-  if (!net.job.tensor.is_used()) return block(net, std::move(hidden));
+  if (!net.job.tensor.has_dtensors()) return block(net, std::move(hidden));
   const Tensor named = std::move(hidden);
   return block(net, enter_divided(net, named));
 }
 
 Tensor before_projection(Net& net, std::string_view module, Tensor x) {
   const TensorParallel& tp = net.job.tensor;
-  if (!tp.is_used() || tp.sequence || divides_columns(module)) return x;
+  if (!tp.has_dtensors() || tp.sequence || divides_columns(module)) return x;
   return all_reduce_gradient(std::move(x));
 }
 
 Tensor behind_projection(Net& net, std::string_view module, Tensor x, bool keep) {
   const TensorParallel& tp = net.job.tensor;
-  if (!tp.is_used() || !divides_columns(module)) return x;
+  if (!tp.has_dtensors() || !divides_columns(module)) return x;
   Scope in(net.tape, "reduction", kRedistribute);
   return tp.sequence ? scatter_sequence(std::move(x), tp.degree, keep) : all_reduce(std::move(x));
 }
@@ -53,7 +53,7 @@ Tensor divided_embedding(Net& net, Tensor ids, Tensor weight) {
 Tensor behind_head(Net& net, Tensor logits) {
   const TensorParallel& tp = net.job.tensor;
   if (net.job.framework.name == "torchtitan" && !runs_own_code(net.job)) logits = to(std::move(logits), Dtype::kFp32);
-  if (!tp.is_used() || tp.loss) return logits;
+  if (!tp.has_dtensors() || tp.loss) return logits;
   Scope in(net.tape, "all-gather", kRedistribute);
   return gather_columns(std::move(logits), tp.degree, Dim(net.arch.vocab_size, Symbol::kVocab));
 }

@@ -5,7 +5,9 @@
 /// torchtitan's plan for Llama's modules, as torch's parallelize_module carries it out: q, k, v, gate and up divide
 /// their rows (ColwiseParallel), o and down their columns (RowwiseParallel), token table and head the vocabulary. With
 /// sequence parallelism norms and the residual stream have a part of the sequence (SequenceParallel). Net's dimensions
-/// A, Kv, Q, K, F and V are this GPU's; without tensor parallelism all of this does nothing.
+/// A, Kv, Q, K, F and V are this GPU's; without tensor parallelism all of this does nothing. Nor does it under
+/// transformers' own plan: its hooks hand on what they get, and sum it in place (integrations/tensor_parallel.py:
+/// _AllReduceForward, _AllReduceBackward).
 /// Source: torch 2.14 torch/distributed/tensor/parallel/style.py; torchtitan models/llama3/infra/parallelize.py:
 /// apply_tp.
 namespace tidemark {

@@ -174,7 +174,8 @@ constexpr Option kOptions[] = {
          "The graph is the same in each step; of no effect on memory.")
         .further(),
     integer("parallelism.tensor", "1", "GPUs, tensor parallel",
-            "GPUs that divide heads, feed-forward and vocabulary of every layer: torchtitan's plan for DTensor.")
+            "GPUs that divide heads and feed-forward of every layer: transformers' tp_plan; with the two below torch's "
+            "parallelize_module, which divides the vocabulary, too.")
         .spelled("--tp")
         .within(1, 1e6, "GPUs")
         .further()

@@ -49,11 +49,45 @@ bool steps_dtensors(std::string_view optimizer) {
   return optimizer == "adamw_torch" || optimizer == "adamw_torch_fused";
 }
 
+/// transformers 5.12 integrations/tensor_parallel.py: what is divided is a plain model of narrower layers.
+void check_tp_plan(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  if (a.program == nullptr || !a.program->has_tp_plan) {
+    refuse(issues, kTensor,
+           "transformers' tp_plan is modelled for language models whose plan divides each projection by itself (Llama, "
+           "Mistral, Qwen, Gemma and kin).",
+           "1");
+    return;
+  }
+  const Count degree = job.tensor.degree;
+  if (a.num_heads % degree != 0 || a.num_kv_heads % degree != 0) {
+    refuse(issues, kTensor,
+           "tp_plan divides heads: parallelism.tensor must divide " + std::to_string(a.num_heads) + " heads and " +
+               std::to_string(a.num_kv_heads) + " of keys and values.");
+  }
+  const DataParallel& data = job.data_parallel;
+  if (data.is_used() && !(data.is_sharded() && data.sharding == Sharding::kFsdp2)) {
+    refuse(issues, "/parallelism/fsdp", "Beside tensor parallelism data parallelism is modelled with FSDP 2.", "fsdp2");
+  }
+  if (job.method == Method::kQlora || job.adapter.kind != AdapterKind::kLora) {
+    refuse(issues, job.method == Method::kQlora ? "/method" : "/adapter/kind",
+           "Under tp_plan full training and LoRA of weights that are not quantised are modelled.", "lora");
+  }
+  // core_model_loading.py calls update_module_attributes for weight and bias alike: out_features are divided twice.
+  if (job.has_adapter() && (a.attention_bias || a.attention_out_bias || a.mlp_bias)) {
+    refuse(
+        issues, "/method",
+        "transformers 5 divides the sizes of a projection with a bias twice under tp_plan, and PEFT's matrices get a "
+        "shape that does not fit: LoRA fails. Use FSDP 2, or full training.",
+        "full");
+  }
+}
+
 }  // namespace
 
 void check_tensor(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   const TensorParallel& tp = job.tensor;
   if (!tp.is_used() || job.is_megatron()) return;
+  if (tp.hooks) return check_tp_plan(architecture, job, issues);
   const Program* program = architecture.program;
   if (program == nullptr || !program->is_divisible || architecture.head != Head::kCausalLm ||
       architecture.tie_word_embeddings) {

@@ -137,7 +137,7 @@ void FullyShard::find_outside() {
     // _fsdp_state.py _validate_no_duplicate_params: a tied head stays with its table.
     const bool behind = p.instance < 0 && i > first_in_layers_ && p.shape.rank > 1;
     // The table itself lies behind a tower's layers, where that is declared first.
-    const bool reads_out = is_head(p) || job_.tensor.is_used();  // of a head that GPUs divide a part
+    const bool reads_out = is_head(p) || job_.tensor.has_dtensors();  // of a head that GPUs divide a part
     if (behind && reads_out && !p.is_embedding) tied_ = false;
   }
   // What no head gives logits of tokens with stands with the rest; accelerate looks for none then.
@@ -629,7 +629,7 @@ void FullyShard::post_backward(Unit& unit) {
     if (part.accumulated.defined()) part.grad = std::move(part.accumulated);  // accumulate_unsharded_grad_if_needed
     if (!part.grad.defined()) continue;
     reduced.push_back(p);
-    if (job_.tensor.is_used()) lay_out(p);
+    if (job_.tensor.has_dtensors()) lay_out(p);
   }
   reshard(unit);
   if (!reduced.empty()) reduce(unit, std::move(reduced));

@@ -115,7 +115,7 @@ std::unique_ptr<Sharded> place(Tape& tape, const Architecture& architecture, con
   if (job.is_megatron()) return std::make_unique<MainGrads>(tape, job);
   if (job.data_parallel.is_one_process()) return std::make_unique<Replicas>(tape, job);
   if (!job.data_parallel.is_sharded()) {
-    return job.tensor.is_used() ? std::make_unique<TensorShards>(tape, job) : nullptr;
+    return job.tensor.has_dtensors() ? std::make_unique<TensorShards>(tape, job) : nullptr;
   }
   switch (job.data_parallel.sharding) {
     case Sharding::kZero1:

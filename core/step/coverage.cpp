@@ -137,9 +137,10 @@ void add_switches(std::vector<Trait>& traits, const TrainingJob& job) {
        job.data_parallel.gradient_as_bucket_view ? "ddp, bucket views" : "ddp");
   when(job.data_parallel.is_one_process(), "parallelism", "dp");
   when(job.data_parallel.is_sharded(), "parallelism", kShardings[static_cast<std::size_t>(job.data_parallel.sharding)]);
-  when(job.tensor.is_used(), "parallelism", "tensor");
-  when(job.tensor.is_used() && !job.tensor.sequence, "parallelism.sequence_parallel", kNo);
-  when(job.tensor.is_used() && !job.tensor.loss, "parallelism.loss_parallel", kNo);
+  when(job.tensor.has_dtensors(), "parallelism", "tensor");
+  when(job.tensor.hooks, "parallelism", "tp_plan");
+  when(job.tensor.has_dtensors() && !job.tensor.sequence, "parallelism.sequence_parallel", kNo);
+  when(job.tensor.has_dtensors() && !job.tensor.loss, "parallelism.loss_parallel", kNo);
   constexpr std::string_view kSchedules[] = {"1f1b", "gpipe", "interleaved", "device_map", "zero_bubble", "zbv"};
   when(job.pipeline.is_used(), "parallelism.pipeline_schedule",
        kSchedules[static_cast<std::size_t>(job.pipeline.schedule)]);

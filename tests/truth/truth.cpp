@@ -289,7 +289,7 @@ int run(int argc, char** argv) {
   check_oracle(c, "extra records", without(t.extra, t.deviations), 597, kDense);
   check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 1156, kDense);
   check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 3169);
-  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 2951, kMulti);
+  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 3033, kMulti);
   check_oracle(c, "records of loops", without(t.loops, t.deviations), 875, kLoops);
   check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 350);
   check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 267);

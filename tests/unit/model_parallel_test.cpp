@@ -54,6 +54,40 @@ TEST_CASE("more tensor parallel GPUs take less memory on each") {
   }
 }
 
+std::string planned(Count gpus, const std::string& more = "") {
+  return R"("parallelism": {"tensor": )" + std::to_string(gpus) + more + "}";
+}
+
+TEST_CASE(
+    "of transformers' tp_plan GPUs have a part of every layer's matrices; token table, head and norms are whole") {
+  const Estimate e = answered(llama(4, planned(2)));              // plan-llama-3.1-8b-full
+  CHECK(held(e, Category::kWeights) == 2'973'836'288 - 2 * 512);  // the record counts rotary tables, too
+  CHECK(held(e, Category::kOptimizerStates) == 5'947'690'496);
+  CHECK(e.phase_live[static_cast<int>(Phase::kBackward)] == 13'249'896'960);
+  for (const Count gpus : {2, 4, 8}) CHECK(answered(llama(4, planned(gpus))).parameters.total == 1'923'125'248);
+}
+
+TEST_CASE("a plan that says what becomes of the sequence or the loss is torch's, not transformers'") {
+  CHECK_FALSE(ask(llama(4, planned(2))).job.tensor.has_dtensors());
+  const Answer said = ask(llama(4, planned(2, R"(, "sequence_parallel": true)")));
+  CHECK(said.job.tensor.has_dtensors());
+  // torch/optim/adam.py: one operation on a list of DTensors and plain tensors raises.
+  CHECK_FALSE(ask(llama(4, planned(2, R"(, "sequence_parallel": false)"))).estimate);
+}
+
+// transformers 5.12 core_model_loading.py: update_module_attributes runs for weight and bias; seen of Qwen2.5 in the
+// recorder.
+TEST_CASE("LoRA of projections with a bias fails under tp_plan, and is refused") {
+  const auto lora = [](const char* type) {
+    std::string request = llama(4, planned(2));
+    request.replace(request.find("full"), 4, "lora");
+    return ask(
+        request.replace(request.find(R"("model_type": "llama")"), 21, std::string{R"("model_type": ")"} + type + '"'));
+  };
+  CHECK(lora("llama").estimate);
+  CHECK_FALSE(lora("qwen2").estimate);
+}
+
 TEST_CASE("a pipeline runs as many micro-batches as it has stages where nobody says how many, and says so") {
   const Answer silent = ask(llama(4, R"("parallelism": {"pipeline": 4})"));
   const Answer said = ask(llama(4, pipeline(4, 4)));

@@ -37,6 +37,7 @@ export default [
   ["Adapters of rank {1}", "秩为 {1} 的适配器"],
   ["Sequence parallel beside tensor parallelism", "张量并行再加序列并行"],
   ["Tensor parallelism over {1} GPUs of a host", "在一台主机的 {1} 块 GPU 上做张量并行"],
+  ["transformers' tp_plan over {1} GPUs of a host", "在一台主机的 {1} 块 GPU 上用 transformers 的 tp_plan"],
   ["A pipeline of {1} GPUs", "{1} 块 GPU 的流水线"],
   ["Experts divided among {1} GPUs", "专家分到 {1} 块 GPU 上"],
   ["Context parallelism over {1} GPUs of a host", "在一台主机的 {1} 块 GPU 上做上下文并行"],

@@ -53,8 +53,8 @@ class Accelerated(FSDP2):
         take_release(self.par["accelerate"])
         from accelerate.utils.fsdp_utils import fsdp2_apply_ac, fsdp2_prepare_model
         plugin = plugin_of(self.par)
-        accelerator = types.SimpleNamespace(state=types.SimpleNamespace(fsdp_plugin=plugin), parallelism_config=Names(self.full_mesh),
-                                            torch_device_mesh={Names(self.full_mesh).fsdp_dim_names: self.full_mesh},
+        accelerator = types.SimpleNamespace(state=types.SimpleNamespace(fsdp_plugin=plugin), parallelism_config=Names(self.mesh),
+                                            torch_device_mesh={Names(self.mesh).fsdp_dim_names: self.mesh},
                                             mixed_precision=self.par["mixed_precision"], is_main_process=False, device=torch.device("cuda", 0))
         plugin.set_auto_wrap_policy(model)
         named_as_bitsandbytes(model)
