@@ -2,7 +2,7 @@
 """threes.py KIND AMOUNT SEED > jobs.jsonl    three rare options at once, on what other draws seldom had
 
 pictured, heard, filmed, encoded, translated: what sees, hears, moves, encodes or translates. denoised: denoisers of diffusers and sd-scripts. asked: TRL's tasks.
-packed: bases that other libraries quantised. fast: Unsloth. older: former releases. mixed_up: experts and hybrids. divided: any of these but Unsloth's
+packed: bases that other libraries quantised. fast: Unsloth. older: former releases. compared: preferences evaluated on several GPUs. mixed_up: experts and hybrids. divided: any of these but Unsloth's
 on several GPUs. Of each kind three options are drawn of those that it may have: adapters and optimizers of other packages, evaluation, checkpoints in host
 memory, frozen parts, kept outputs and the like. Jobs that PEFT, transformers or TRL refuse leave no record.
 """
@@ -31,7 +31,7 @@ def adapter(job, dice):
     if job["method"] == "full":
         job["method"] = "lora"
     job.pop("freeze", None), job.pop("freeze_vision", None)
-    saved = job.get("lora", {})
+    saved = job.get("lora", {} if job.get("kind") in (None, "dense", "moe", "ssm", "encdec", "vlm") else {"task_type": False})
     job["lora"] = {**crossed.adapter_for(given), **{key: saved[key] for key in ("task_type",) if key in saved}}
     if isinstance(saved.get("target_modules"), list) and given["kind"] != "ia3" and dice.random() < 0.5:
         job["lora"]["target_modules"] = saved["target_modules"]
@@ -239,6 +239,29 @@ def denoised(ident, dice):
     three(job, dice, (adapter, adapter, twist, optimizer, optimizer, added, width, still))
     if "lora" in job:
         job["lora"]["task_type"] = None
+    return job
+
+
+def compared(ident, dice):
+    """Preferences evaluated between steps where GPUs divide the model."""
+    base = mixed.base_of("texts", dice, lambda job: (job.get("kind") or "dense") == "dense" and "architecture" not in job and not job["config"].get("layer_types")
+                         and str(job["config"].get("architectures", [""])[0]).endswith("ForCausalLM"))[0]
+    job = {"id": ident, "config": {**base["config"], "vocab_size": 16000, "pad_token_id": 1, "bos_token_id": 1, "eos_token_id": 1}, "method": dice.choice(["full", "lora", "qlora"]), "precision": "bf16",
+           "micro_batch": dice.choice([2, 3]), "seq_len": dice.choice([300, 512]), "grad_accum": dice.choice([1, 2]), "attention": "sdpa", "padding": False, "loss": "default",
+           "gradient_checkpointing": dice.choice(["none", "full"]), "use_reentrant": False, "optimizer": "adamw_torch_fused", "task": dice.choice(["dpo", "dpo", "kto", "orpo", "simpo", "cpo", "reward"])}
+    if job["method"] != "full":
+        job["lora"] = {"r": dice.choice([8, 32]), "target_modules": "all-linear"}
+    if job["task"] in ("dpo", "kto"):
+        job["reference"] = dice.choice(["copy", "precomputed"] if job["method"] == "full" else ["adapter", "precomputed"])
+    if job["task"] == "reward":
+        job["architecture"] = job["config"]["architectures"][0].replace("ForCausalLM", "ForSequenceClassification")
+        job.get("lora", {}).update(task_type="SEQ_CLS")
+    split = dice.choice((varied.of_fsdp1, varied.of_fsdp2, varied.of_fsdp2, varied.of_zero, varied.of_zero, varied.of_ddp))
+    job["parallelism"] = split(job, dice)
+    job["evaluation"] = {"micro_batch": job["micro_batch"] * dice.choice([1, 2, 4]), "batches": 2}
+    if job["parallelism"]["strategy"] == "zero3":
+        job["evaluation"]["from_step"], job["steps"] = 2, 4
+    job["id"] += "-" + job["parallelism"]["strategy"]
     return job
 
 
