@@ -303,7 +303,7 @@ bool is_evaluation_counted(const TrainingJob& job) {
   if (job.generates() || job.generates_pairs() || job.is_megatron()) return false;
   if (!job.data_parallel.is_sharded()) return true;
   if (job.tensor.is_used() || job.pipeline.is_used() || job.expert > 1 || job.context > 1) return false;
-  return !divides_weights(job) || (job.preference == Preference::kNone && !job.evaluation.generates);
+  return !divides_weights(job) || !job.evaluation.generates;
 }
 
 /// Elsewhere its forwards are not modelled.
@@ -315,7 +315,7 @@ void leave_out_evaluation(TrainingJob& job, Issues& issues) {
        job.generates() || job.generates_pairs()
            ? "Evaluation generates, too: it is not counted, but smaller than training as long as "
              "its batch is."
-           : "Evaluation of preferences, by generation or beside tensor, expert or pipeline parallelism is "
+           : "Evaluation by generation or beside tensor, expert or pipeline parallelism is "
              "not counted where GPUs divide the model; the peak of training is answered.",
        ""});
 }

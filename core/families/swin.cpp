@@ -250,8 +250,7 @@ Tensor forward(Net& net) {
 
 Outputs image_classification(Net& net, const Program&, Tensor pooled) {
   Scope in(net.tape, "", kHead);
-  net.leaves.clear();
-  return classified(net, net.classifier("classifier", std::move(pooled), Dim(net.arch.num_labels), true));
+  return pooled_classes(net, "classifier", std::move(pooled));
 }
 
 constexpr HeadForward kHeads[] = {{Head::kImageClassification, image_classification}};

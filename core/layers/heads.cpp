@@ -245,6 +245,12 @@ Outputs classified(Net& net, Tensor logits) {
   return out;
 }
 
+Outputs pooled_classes(Net& net, const char* module, Tensor pooled) {
+  Outputs out = classified(net, net.classifier(module, std::move(pooled), Dim(net.arch.num_labels), true));
+  net.leaves.clear();
+  return out;
+}
+
 Outputs spans(Net& net, Tensor logits_in) {
   const Tensor logits = std::move(logits_in);
   const Shape row{net.B, net.S};

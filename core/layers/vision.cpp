@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/job/recipe.hpp"
+
 namespace tidemark {
 namespace {
 
@@ -64,7 +66,9 @@ PictureSize own_picture_size(const Net& net) {
 
 Tensor given_pixels(Net& net, const Shape& shape, const char* name) {
   const DataParallel& how = net.job.data_parallel;
-  const bool casts = how.is_sharded() && is_fsdp(how.sharding) && net.job.recipe.name == "fsdp_bf16";
+  const Recipe& seen = net.job.recipe;  // weights as they are gathered
+  const bool wide = named_recipe(seen.name).value_or(seen).weights == Dtype::kFp32;
+  const bool casts = how.is_sharded() && is_fsdp(how.sharding) && wide && is_half(seen.weights);
   if (casts) net.more_inputs.push_back(net.tape.allocate(shape, Dtype::kFp32, name));
   return net.tape.allocate(shape, net.weight_dtype(shape.rank), casts ? "_to_copy" : name);
 }

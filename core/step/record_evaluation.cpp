@@ -159,18 +159,22 @@ void generate(const Net& trained, const Architecture& calm, const TrainingJob& j
 
 namespace {
 
-// evaluation_loop's next batch, by prediction_step. `model`: what it is called by, where its weights are divided.
-Outputs evaluate(Net& net, const Program& program, Sharded* model) {
+// evaluation_loop's next batch, by prediction_step. `divided`: what the model and its reference are called by, where
+// their weights are divided.
+Outputs evaluate(Net& net, const Program& program, const Divided& divided) {
   Tape& t = net.tape;
   t.begin_segment(Phase::kForward, -1);
   t.use_parameters_of(-1);
   take_batch(net, program);
-  if (model != nullptr) {
-    model->begin_evaluation();
-    model->enter_model();
+  if (divided.own != nullptr) {
+    divided.own->begin_evaluation();
+    divided.own->enter_model();
   }
+  if (divided.reference != nullptr) divided.reference->begin_scoring(false);
   Outputs outputs = call_model(net, program);
-  if (net.job.preference != Preference::kNone) outputs.loss = preference_loss(net, program, outputs.rest.front());
+  if (net.job.preference != Preference::kNone) {
+    outputs.loss = preference_loss(net, program, outputs.rest.front(), {divided.own, divided.reference});
+  }
   if (net.job.label_smoothing > 0.0) outputs.loss = label_smoothed_loss(net, outputs);
   log_sft_metrics(net, outputs);
   let_prefix_go(net);
@@ -178,16 +182,16 @@ Outputs evaluate(Net& net, const Program& program, Sharded* model) {
 }
 
 void record_batches(const Net& trained, const Architecture& calm, const TrainingJob& how, const Program& program,
-                    Sharded* model) {
+                    const Divided& divided) {
   Tape& t = trained.tape;
   Kept logits(t, how), labels(t, how);
   const bool keeps = how.evaluation.keeps_logits;
-  const int batches = model != nullptr || (keeps && logits.has_earlier()) ? 2 : 1;
+  const int batches = divided.own != nullptr || (keeps && logits.has_earlier()) ? 2 : 1;
   for (int batch = 1; batch <= batches; ++batch) {
     Net net(t, calm, how);
     net.treatments = trained.treatments;
     net.evaluates = true;
-    Outputs outputs = evaluate(net, program, model);
+    Outputs outputs = evaluate(net, program, divided);
     const auto keep = [&](Kept& kept, std::vector<Tensor> made) {
       batch < batches ? kept.begin(std::move(made)) : kept.join(std::move(made));
     };
@@ -233,7 +237,7 @@ std::size_t record_evaluation(const Net& trained, const Architecture& architectu
   if (job.evaluation.generates) generate(trained, calm, how, program);
   {
     const WithoutGradients quiet(t);
-    record_batches(trained, calm, how, program, divided.own);
+    record_batches(trained, calm, how, program, divided);
   }
   if (divided.own != nullptr) divided.own->end_rollout();
   t.break_segment();
