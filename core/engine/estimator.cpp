@@ -376,6 +376,23 @@ void suit_liger(const Architecture& architecture, TrainingJob& job, Issues& issu
                     ""});
 }
 
+/// A model whose dropout a trainer of TRL's has switched off. trl 1.9 trainer/utils.py disable_dropout_in_model:
+/// modules of torch.nn.Dropout; what calls torch.nn.functional.dropout goes on dropping (transformers 5.12
+/// models/*/modeling_*.py: self.dropout and self.residual_dropout of few, self.attention_dropout of most decoders).
+Architecture without_dropout_modules(const Architecture& dropping) {
+  constexpr std::string_view kByFunction = "biogpt,opt,seed_oss,starcoder2,xglm";
+  constexpr std::string_view kAttentionModules = "bloom,codegen,ctrl,falcon,gpt2,gpt_bigcode,gpt_neo,gptj";
+  Architecture a = without_dropout(dropping);
+  const bool encodes = a.program != nullptr && a.program->heads.find(Head::kMaskedLm) != nullptr;
+  if (encodes || has_word(kAttentionModules, a.model_type)) return a;
+  a.attention_dropout = dropping.attention_dropout;
+  if (!has_word(kByFunction, a.model_type)) return a;
+  a.residual_dropout = dropping.residual_dropout;
+  a.embedding_dropout = dropping.embedding_dropout;
+  a.activation_dropout = dropping.activation_dropout;
+  return a;
+}
+
 /// What a task alone changes of a model, or asks of it.
 void suit_task(const Request& request, Architecture& architecture, TrainingJob& job, Issues& issues) {
   if (request.task == "seq2seq" && architecture.num_decoder_layers == 0) {
@@ -390,7 +407,7 @@ void suit_task(const Request& request, Architecture& architecture, TrainingJob& 
   if (ranks(request.task)) architecture.num_labels = 1;
   if (request.task == "prm") {
     // TRL 1.9 experimental/prm/prm_trainer.py: __init__: disable_dropout; examples/scripts/prm.py: num_labels.
-    architecture = without_dropout(std::move(architecture));
+    architecture = without_dropout_modules(architecture);
     architecture.num_labels = 2;
     job.adapter.lora_dropout = 0.0;
   }
@@ -398,8 +415,26 @@ void suit_task(const Request& request, Architecture& architecture, TrainingJob& 
   if (preference == Preference::kNone) return;
   // Of TRL's trainers; ms-swift's on Megatron-Core leave dropout as it is.
   const bool calm = !request.job.generates() || request.job.has_critic();
-  if (calm && !request.job.is_megatron()) architecture = without_dropout(std::move(architecture));
+  if (calm && !request.job.is_megatron()) architecture = without_dropout_modules(architecture);
   if (preference == Preference::kReward) architecture.num_labels = 1;  // TRL trainer/reward_trainer.py: __init__
+}
+
+/// transformers 5.12 modeling_layers.py GenericForSequenceClassification.forward and its like. TRL's trainers and
+/// ms-swift's set it themselves.
+void tell_padding_id(const Request& request, const Architecture& a, const TrainingJob& job, Issues& issues) {
+  const Value& config = request.config;
+  const bool encodes = a.program == nullptr || a.program->heads.find(Head::kMaskedLm) != nullptr;
+  if (!config.is_object() || a.head != Head::kSequenceClassification || encodes || a.num_decoder_layers > 0) return;
+  if (job.preference != Preference::kNone || job.micro_batch_size < 2 || job.framework.name == "ms_swift") return;
+  const Value* text = config.find("text_config");
+  for (const Value* part : {&config, text}) {
+    const Value* id = part == nullptr ? nullptr : part->find("pad_token_id");
+    if (id != nullptr && !id->is_null()) return;
+  }
+  issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/config/pad_token_id",
+                    "The configuration names no pad_token_id, without which the class raises a ValueError for batches "
+                    "of several rows: the script is taken to set model.config.pad_token_id.",
+                    ""});
 }
 
 /// What a diffusion model's script decides where the request does not: the form of checkpointing, and how long the text
@@ -573,6 +608,7 @@ Understood Estimator::resolve(const Asked& asked) const {
   settle_trained_layers(answer.architecture.num_layers, request.foreign, answer.job, issues);
   settle_pictures(answer.architecture, answer.job, issues);
   suit_task(request, answer.architecture, answer.job, issues);
+  tell_padding_id(request, answer.architecture, answer.job, issues);
   if (answer.job.has_teacher()) {
     take_teacher(catalog_, request, answer.architecture, issues);
     if (answer.architecture.teacher == nullptr) return question;

@@ -466,9 +466,26 @@ void check3n(const Architecture& architecture, const TrainingJob& job, Issues& i
                     "Gemma 3n's vision tower, timm's MobileNetV5, is not modelled: only texts are. Use 0.", "0"});
 }
 
+// modeling_gemma4.py Gemma4VisionPatchEmbedder.forward: pixel_values.to(self.input_proj.weight.dtype), which is bytes
+// where that is packed. peft 0.18 tuners/lora/bnb.py Linear4bit.forward makes floats of them only without autocast;
+// under it F.dropout ("result type Float can't be cast to the desired output type") and lora_A fail.
+void check_packed_patches(const TrainingJob& job, Issues& issues) {
+  if (job.method != Method::kQlora || !job.quantization.is_bitsandbytes() || !job.recipe.autocast) return;
+  if ((job.images_per_sample == 0 && job.video_frames == 0) || job.freeze_vision || job.framework.name == "unsloth")
+    return;
+  const Adapter& adapter = job.adapter;
+  const bool all = adapter.target_modules.kind == ModuleChoice::Kind::kAllLinear && adapter.exclude_modules.empty();
+  if (!all || adapter.learns_prompt()) return;
+  issues.push_back({"INVALID_COMBINATION", Severity::kError, "/adapter/target_modules",
+                    "Gemma 4 casts patches to the dtype of its packed projection, bytes, and under autocast PEFT hands "
+                    "these to the adapter beside it, which fails. Set \"freeze_vision\" to true, name "
+                    "\"exclude_modules\", or train without autocast (\"pure_bf16\")."});
+}
+
 // peft 0.18 tuners/lora/model.py _create_new_module: the towers' layers of these names are Gemma4ClippableLinear, which
 // hold an nn.Linear.
 void check4(const Architecture&, const TrainingJob& job, Issues& issues) {
+  check_packed_patches(job, issues);
   if (!job.has_adapter() || job.adapter.target_modules.kind != ModuleChoice::Kind::kNames) return;
   if (job.framework.name == "unsloth") return;  // it adapts the Linear inside
   for (const std::string& name : job.adapter.target_modules.names) {

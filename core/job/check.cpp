@@ -651,6 +651,25 @@ void check_answer(const TrainingJob& job, Issues& issues) {
           " tokens. Make it longer, or state max_prompt_length in its place.");
 }
 
+/// Single answers. trl 1.9 trainer/kto_trainer.py, experimental/bco/bco_trainer.py: __init__, which LLaMA-Factory and
+/// ms-swift do not call.
+void check_single_answers(const TrainingJob& job, Issues& issues) {
+  constexpr std::string_view kOwn[] = {"llama_factory", "ms_swift", "pytorch"};
+  const bool own = std::find(std::begin(kOwn), std::end(kOwn), job.framework.name) != std::end(kOwn);
+  if (own || job.is_megatron()) return;
+  if (job.preference == Preference::kKto && job.micro_batch_size < 2) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/micro_batch_size",
+        "TRL's KTOTrainer refuses batches of one answer (ValueError): its divergence is of each prompt with another "
+        "one's answer. Use at least 2, and fewer micro-batches in a step.",
+        "2");
+  }
+  const bool gathers = job.data_parallel.is_sharded() && job.data_parallel.sharding == Sharding::kZero3;
+  if (job.preference == Preference::kBco && gathers && job.reference == Reference::kPrecomputed) {
+    add(issues, "INVALID_COMBINATION", Severity::kError, "/reference_model/precompute",
+        "TRL's BCOTrainer refuses precompute_ref_log_probs under ZeRO-3 (ValueError). Leave it out, or use ZeRO-2.");
+  }
+}
+
 /// Training on preferences.
 void check_preference(const Architecture& a, const TrainingJob& job, Issues& issues) {
   if (job.preference == Preference::kNone) return;
@@ -694,6 +713,7 @@ void check_preference(const Architecture& a, const TrainingJob& job, Issues& iss
   if (job.generates_pairs()) check_pairs(a, job, issues);
   if (job.has_teacher() && a.teacher != nullptr) check_teacher(a, job, issues);
   if (!has_reference(job.preference)) return;
+  if (has_single_answers(job.preference)) check_single_answers(job, issues);
   if (job.reference == Reference::kAdapterOff && job.method != Method::kLora && job.method != Method::kQlora) {
     refuse("/reference_model/shared_with_adapter", "Without adapters a reference is a copy, or precomputed.");
   }

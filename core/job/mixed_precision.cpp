@@ -7,7 +7,8 @@ MixedPrecision mixed_precision(const TrainingJob& job) {
   MixedPrecision own;
   if (job.recipe.name == "fsdp_bf16") {
     own = {Dtype::kBf16, Dtype::kFp32};
-  } else if (job.recipe.autocast) {
+  } else if (job.recipe.autocast && !job.pipeline.is_used()) {
+    // accelerate's. It has no pipelines, and fully_shard's own MixedPrecisionPolicy() changes no dtype.
     own = {job.recipe.autocast, job.recipe.autocast};
   }
   return {fsdp.param ? fsdp.param : own.gathered, fsdp.reduce ? fsdp.reduce : own.reduced};

@@ -316,6 +316,23 @@ JOBS = [
      {"parallelism.sequence_parallel": True, "parallelism.zero_stage": 1}, []),
     ("words that a shell ends with a comma", {"run.sh": f"trl sft {TRL} --use_peft --lora_target_modules \"q_proj\", \"v_proj\"\n"},
      {"adapter.target_modules": ["q_proj", "v_proj"]}, []),
+    # swift/model/models/gemma.py: LLMModelType.gemma3_text, MLLMModelType.gemma3_vision
+    ("a Gemma 3 that reads text alone", {"run.sh": "swift sft --model google/gemma-3-1b-it --tuner_type full --max_length 2048\n"},
+     {"freeze": None, "freeze_vision": None, "freeze_projector": None}, []),
+    ("a Gemma 3 that sees", {"run.sh": "swift sft --model google/gemma-3-4b-it --tuner_type full --max_length 2048\n"},
+     {"freeze_vision": True, "freeze_projector": True}, []),
+]
+# transformers 5.12 integrations/deepspeed.py HfTrainerDeepSpeedConfig fills in "auto"; swift/sequence_parallel/sequence_parallel.py: pad.
+QUESTIONS = [
+    ("DeepSpeed's \"auto\" in what ms-swift keeps of a job", {"args.json": json.dumps({
+        "model": "Qwen/Qwen2.5-7B-Instruct", "tuner_type": "lora", "per_device_train_batch_size": 2, "gradient_accumulation_steps": 4, "max_length": 2048,
+        "global_world_size": 4, "torch_dtype": "bfloat16", "bf16": True, "optim": "adamw_torch", "deepspeed": {
+            "bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 3}, "gradient_accumulation_steps": "auto", "gradient_clipping": "auto",
+            "train_micro_batch_size_per_gpu": "auto"}})}, ["gpu"], {}),
+    ("a length that ms-swift pads", {"run.sh": "NPROC_PER_NODE=4 swift sft --model Qwen/Qwen2.5-7B --max_length 65535 --sequence_parallel_size 4 "
+      "--gradient_accumulation_steps 1\n"}, ["gpu"], {"sequence_length": "padded to a multiple of the GPUs that share a sequence"}),
+    ("a length that needs no padding", {"run.sh": "NPROC_PER_NODE=4 swift sft --model Qwen/Qwen2.5-7B --max_length 65536 --sequence_parallel_size 4 "
+      "--gradient_accumulation_steps 1\n"}, ["gpu"], {"sequence_length": None}),
 ]
 # A card's name that counts, beside ZeRO: as many GPUs.
 CARDS = [("8xH100", "EACH_GPU", None), ("H100", None, "EACH_GPU")]
@@ -340,6 +357,14 @@ def main() -> int:
                 checks.expect(f"{what}: {path}", at(job, path), wanted)
             said = [issue["code"] for issue in run("estimate", *map(str, files))["issues"]]
             checks.expect(what, [code for code in codes if code not in said], [])
+        for what, texts, questions, reasons in QUESTIONS:
+            folder = pathlib.Path(tempfile.mkdtemp(dir=name))
+            for file, text in texts.items():
+                (folder / file).write_text(text, encoding="utf-8")
+            read = run("import", *(str(folder / file) for file in texts))
+            checks.expect(what, read["unknowns"], questions)
+            for path, reason in reasons.items():
+                checks.expect(f"{what}: {path}", read["assumed"].get(path), reason)
     for card, wanted, unwanted in CARDS:
         answer = run("estimate", "--model", "qwen2.5-7b", "--method", "full", "--parallelism-zero-stage", "3", "--gpu", card)
         said = [issue["code"] for issue in answer["issues"]]

@@ -335,13 +335,18 @@ TEST_CASE("autocast is around each stage's forward") {
 }
 
 TEST_CASE("autocast is around stages that FSDP 2 divides, too; adapters under torchtitan's tensor parallelism fail") {
-  const Estimate e = answered(R"({"schema": 1, "config": {"model_type": "llama", "architectures": ["LlamaForCausalLM"],
-    "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 8, "num_attention_heads": 16,
-    "num_key_value_heads": 4, "vocab_size": 32000, "max_position_embeddings": 4096, "tie_word_embeddings": false},
-    "method": "full", "precision": "amp_bf16", "micro_batch_size": 1, "sequence_length": 2048, "gpu": "A100-80GB",
-    "framework": {"name": "transformers", "version": "5.12"}, "optimizer": "adamw_torch_fused", "parallelism":
-    {"data": 4, "pipeline": 2, "fsdp": "fsdp2", "num_micro_batches": 4, "rank": 1}})");
-  CHECK(std::abs(e.allocated.expected - 1'881'375'232 - 2 * 8'519'680) < kMiB);  // pp-fsdp-amp, and cuBLAS
+  const auto divided = [](const std::string& policy) {
+    return answered(R"({"schema": 1, "config": {"model_type": "llama", "architectures": ["LlamaForCausalLM"],
+      "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 8, "num_attention_heads": 16,
+      "num_key_value_heads": 4, "vocab_size": 32000, "max_position_embeddings": 4096, "tie_word_embeddings": false},
+      "method": "full", "precision": "amp_bf16", "micro_batch_size": 1, "sequence_length": 2048, "gpu": "A100-80GB",
+      "framework": {"name": "transformers", "version": "5.12"}, "optimizer": "adamw_torch_fused", "parallelism":
+      {"data": 4, "pipeline": 2, "fsdp": "fsdp2", "num_micro_batches": 4, "rank": 1)" +
+                    policy + "}}");
+  };
+  const std::string half = R"(, "fsdp_mixed_precision": {"param": "bf16", "reduce": "bf16"})";
+  agree(divided(half), 1'881'375'232);  // pp-fsdp-amp
+  agree(divided(""), 2'467'567'104);    // pp-fsdp-amp-nopolicy-r1
   std::string lora = llama(4, tensor(2));
   CHECK_FALSE(ask(lora.replace(lora.find("full"), 4, "lora")).estimate);
 }

@@ -253,5 +253,60 @@ TEST_CASE("a class without a head is answered with a word on its loss") {
   CHECK_FALSE(says(bert("BertForMaskedLM"), "ASSUMED_DEFAULT", "/loss"));
 }
 
+// trl 1.9 trainer/kto_trainer.py: __init__; LLaMA-Factory ff6d4d12 train/kto/trainer.py calls Trainer's, ms-swift
+// 3602360a rlhf_trainers/kto_trainer.py deletes it.
+TEST_CASE("TRL's KTO takes no batch of one answer") {
+  const auto kto = [](int batch, const std::string& framework) {
+    return ask(R"({"schema": 1, "precision": "bf16_amp", "model": "llama-3.2-1b", "sequence_length": 512, "task": "kto",
+                   "micro_batch_size": )" +
+               std::to_string(batch) + R"(, "framework": {"name": ")" + framework + "\"}}");
+  };
+  for (const char* framework : {"transformers", "trl", "axolotl"}) {
+    INFO(framework);
+    CHECK(says(kto(1, framework), "INVALID_VALUE", "/micro_batch_size"));
+    CHECK(kto(2, framework).estimate);
+  }
+  CHECK(kto(1, "llama_factory").estimate);
+  CHECK(kto(1, "ms_swift").estimate);
+}
+
+// trl 1.9 experimental/bco/bco_trainer.py: __init__.
+TEST_CASE("BCO's reference is not computed before under ZeRO-3") {
+  const auto bco = [](int stage) {
+    return ask(job("llama-3.2-1b", R"("task": "bco", "reference_model": {"precompute": true},
+                                      "parallelism": {"data": 2, "zero_stage": )" +
+                                       std::to_string(stage) + "}"));
+  };
+  CHECK(says(bco(3), "INVALID_COMBINATION", "/reference_model/precompute"));
+  CHECK(!says(bco(2), "INVALID_COMBINATION", "/reference_model/precompute"));
+}
+
+// transformers 5.12 modeling_gemma4.py Gemma4VisionPatchEmbedder.forward, peft 0.18 tuners/lora/bnb.py: tried with the
+// recorder, with and without dropout and autocast.
+TEST_CASE("an adapter beside Gemma 4's packed patches wants floats") {
+  const auto qlora = [](const std::string& precision, const std::string& rest) {
+    return ask(R"({"schema": 1, "model": "gemma-4-e2b", "method": "qlora", "adapter": {"target_modules": "all-linear"},
+                   "sequence_length": 1024, "images_per_sample": 1, "precision": ")" +
+               precision + "\"" + rest + "}");
+  };
+  CHECK(says(qlora("bf16_amp", ""), "INVALID_COMBINATION", "/adapter/target_modules"));
+  CHECK(!says(qlora("pure_bf16", ""), "INVALID_COMBINATION", "/adapter/target_modules"));
+  CHECK(!says(qlora("bf16_amp", R"(, "freeze_vision": true)"), "INVALID_COMBINATION", "/adapter/target_modules"));
+}
+
+// transformers 5.12 modeling_layers.py GenericForSequenceClassification.forward.
+TEST_CASE("a classifier of several rows wants a padding id, which a script may set") {
+  const auto classifier = [](int batch, const std::string& rest) {
+    return ask(R"({"schema": 1, "precision": "bf16_amp", "task": "classification", "sequence_length": 128, "config": {
+                   "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64,
+                   "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 256)" +
+               rest + R"(}, "micro_batch_size": )" + std::to_string(batch) + "}");
+  };
+  CHECK(says(classifier(2, ""), "ASSUMED_DEFAULT", "/config/pad_token_id"));
+  CHECK(classifier(2, "").estimate);
+  CHECK(!says(classifier(1, ""), "ASSUMED_DEFAULT", "/config/pad_token_id"));
+  CHECK(!says(classifier(2, R"(, "pad_token_id": 0)"), "ASSUMED_DEFAULT", "/config/pad_token_id"));
+}
+
 }  // namespace
 }  // namespace tidemark

@@ -351,8 +351,10 @@ void read_parallelism(Args& args, const Facts& facts, const ShellScript& script,
   const Finding* const shared = find(args.reading, "parallelism.context");
   Finding* const length = find(args.reading, "sequence_length");
   if (shared != nullptr && shared->value.integer > 1 && length != nullptr) {
-    const std::int64_t parts = shared->value.integer;
-    length->value = of((length->value.integer + parts - 1) / parts * parts);
+    const std::int64_t parts = shared->value.integer, said = length->value.integer;
+    const std::int64_t padded = (said + parts - 1) / parts * parts;
+    if (padded != said) length->assumed = "padded to a multiple of the GPUs that share a sequence";
+    length->value = of(padded);
   }
   // swift/config: fsdp2 is a built-in configuration; other words are TrainingArguments.fsdp's.
   if (const Arg* fsdp = args.find("fsdp"); fsdp != nullptr) {
@@ -440,6 +442,10 @@ void read_vision(Args& args, Facts& facts) {
   const std::string model = lower_case(args.text("model") + " " + args.text("model_type"));
   // args.json has every flag, also of models without a tower.
   const bool flags = (args.has("freeze_vit") || args.has("freeze_aligner")) && !args.has("global_world_size");
+  // swift/model/models/gemma.py: Gemma3ForCausalLM.
+  for (const char* word : {"gemma-3-1b", "gemma-3-270m", "gemma3_text"}) {
+    if (contains(model, word)) return;
+  }
   facts.sees = flags;
   for (const char* word :
        {"-vl", "vl-", "internvl", "llava", "omni", "qwen3.5", "qwen3_5", "qwen3.6", "gemma-3", "gemma-4", "llama-4",
@@ -480,7 +486,9 @@ void add_config(Args& args, const Node& config, const std::string& file) {
     Arg arg{key, value, {{file, value.line, value.last}}};
     if (key == "deepspeed" && value.is_map()) {  // as args.json has it, where each job keeps what it was started with
       Keys keys(value, file, args.reading);
+      const std::size_t open = args.reading.unknowns.size();
       read_deepspeed_keys(keys);
+      args.reading.unknowns.resize(open);  // what it leaves to the trainer ("auto") flags say, or their defaults
       const Node* const stage = value.at("zero_optimization.stage");
       arg.value = text_node("zero" + (stage == nullptr ? "0" : stage->text), value.line);
     } else if (value.is_map()) {
