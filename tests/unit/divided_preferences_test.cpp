@@ -90,7 +90,8 @@ TEST_CASE("a frozen token table stays gathered under ZeRO-3 where checkpoints ma
 
 // threes35723-compared-000-fsdp2-granite: 1'690'811'904 bytes and cuBLAS's workspaces.
 TEST_CASE("answers are compared in evaluation, too, where GPUs divide the model, by the reference that training has") {
-  const Estimate e = answered(R"({"schema": 1, "config": {"model_type": "granite", "architectures": ["GraniteForCausalLM"],
+  const Estimate e =
+      answered(R"({"schema": 1, "config": {"model_type": "granite", "architectures": ["GraniteForCausalLM"],
     "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 3, "num_attention_heads": 16,
     "num_key_value_heads": 4, "vocab_size": 16000, "max_position_embeddings": 4096, "tie_word_embeddings": false,
     "pad_token_id": 1, "bos_token_id": 1, "eos_token_id": 1}, "method": "lora", "precision": "bf16_amp",
