@@ -310,14 +310,13 @@ bool is_evaluation_counted(const TrainingJob& job) {
 void leave_out_evaluation(TrainingJob& job, Issues& issues) {
   if (job.evaluation.micro_batch_size == 0 || is_evaluation_counted(job)) return;
   job.evaluation.micro_batch_size = 0;
-  issues.push_back(
-      {"NOT_COUNTED", Severity::kWarning, "/evaluation",
-       job.generates() || job.generates_pairs()
-           ? "Evaluation generates, too: it is not counted, but smaller than training as long as "
-             "its batch is."
-           : "Evaluation by generation or beside tensor, expert or pipeline parallelism is "
-             "not counted where GPUs divide the model; the peak of training is answered.",
-       ""});
+  issues.push_back({"NOT_COUNTED", Severity::kWarning, "/evaluation",
+                    job.generates() || job.generates_pairs()
+                        ? "Evaluation generates, too: it is not counted, but smaller than training as long as "
+                          "its batch is."
+                        : "Evaluation by generation or beside tensor, expert or pipeline parallelism is "
+                          "not counted where GPUs divide the model; the peak of training is answered.",
+                    ""});
 }
 
 /// What vLLM on the same card takes of it.

@@ -70,8 +70,8 @@ Outputs body_with_pooler(Net& net, const Program& program, Tensor hidden,
                          Tensor (*pool)(Net& net, const Tensor& hidden));
 /// Logits of labels: by `problem_type` CrossEntropyLoss, MSELoss or BCEWithLogitsLoss.
 Outputs classified(Net& net, Tensor logits);
-/// The same of what a linear layer makes of pooled pictures, beside the last states: the body's outputs, in `leaves`, are a
-/// name of forward's.
+/// The same of what a linear layer makes of pooled pictures, beside the last states: the body's outputs, in `leaves`,
+/// are a name of forward's.
 Outputs pooled_classes(Net& net, const char* module, Tensor pooled);
 /// Logits of tokens: CrossEntropyLoss in the dtype that they have.
 Outputs labelled(Net& net, Tensor logits);

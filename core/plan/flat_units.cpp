@@ -244,8 +244,17 @@ void FlatUnits::enter_layer(std::int16_t instance, bool input_needs_grad) {
     tape_.use_parameters_of(instance);  // as they were: the layer's own buffers follow
   }
   unshard(unit);
-  if (fsdp_.forward_prefetch && instance < last_layer())
-    unshard(unit_of(static_cast<std::int16_t>(instance + 1)), true);
+  const auto is_in_it = [instance](const Unit& leaf) { return leaf.instance == instance; };
+  const auto first = std::find_if(leaves_.begin(), leaves_.end(), is_in_it);
+  prefetch_behind(instance, static_cast<std::int32_t>(first - leaves_.begin()));
+}
+
+// _exec_order_utils.py get_handle_to_forward_prefetch: the unit whose forward began next; of a layer that is its first
+// leaf, and behind its last one the next layer.
+void FlatUnits::prefetch_behind(std::int16_t instance, std::int32_t at) {
+  if (!fsdp_.forward_prefetch || tape_.phase() == Phase::kBackward) return;
+  if (at < static_cast<std::int32_t>(leaves_.size()) && leaf(at).instance == instance) return unshard(leaf(at), true);
+  if (instance >= 0 && instance < last_layer()) unshard(unit_of(static_cast<std::int16_t>(instance + 1)), true);
 }
 
 // A leaf's forward begins where its module asks for its weight.
@@ -256,6 +265,7 @@ void FlatUnits::use(std::int32_t parameter) {
   if (at < 0) return;
   unshard(leaf(at));
   in_use_ = at;
+  prefetch_behind(leaf(at).instance, at + 1);
 }
 
 // _post_forward_reshard, also as a checkpoint is recomputed: its backward has not begun.

@@ -104,6 +104,7 @@ class FlatUnits : public Sharded {
   bool stays_whole(const Unit& unit) const { return unit.instance < 0 || fsdp_.keeps_gathered; }
   void prefetch(std::int16_t instance);
   void prefetch_before_leaf(std::int32_t at);
+  void prefetch_behind(std::int16_t instance, std::int32_t at);
   void prefetch_before_layer(std::int16_t instance);
   std::int16_t layer_ahead_of(std::int32_t parameter);
   void prefetch(Unit& unit);

@@ -613,14 +613,15 @@ void ZeroGather::follow_rollout() {
 }
 
 // The trace is of a forward and its backward: a forward alone is its beginning, and leaves what that backward uses
-// soon.
+// soon. A loss of several forwards is known as far as it is in training, and what it gathers goes.
 void ZeroGather::begin_evaluation() {
   scores_ = true;
-  begin_pass(Known::kStep);
+  begin_pass(known(job_, reference_));
 }
 
 // Steps that no evaluation came before have decided what goes.
 void ZeroGather::follow_evaluation() {
+  if (known(job_, reference_) != Known::kStep) return;
   tape_.set_stopped(true);
   begin_pass(Known::kStep);
   run_up_to(events_.size());

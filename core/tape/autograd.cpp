@@ -48,7 +48,9 @@ void Tape::save(Node* node, const Tensor& tensor) {
 }
 
 void Tape::hold(const Node* node, const Tensor& tensor) {
-  if (node != nullptr) graph_->hold(without_edge(tensor), instance_);
+  if (node == nullptr) return;
+  if (noting_) noted_.push_back(without_edge(tensor));
+  graph_->hold(without_edge(tensor), instance_);
 }
 
 void Tape::let_graph_go() {

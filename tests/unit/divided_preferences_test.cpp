@@ -88,6 +88,30 @@ TEST_CASE("a frozen token table stays gathered under ZeRO-3 where checkpoints ma
   CHECK(near(held(answered(zero(3, kLora)), Category::kCommunication), 1'000'996'864, 4 << 20));  // zero3-lora-ck
 }
 
+// threes35723-compared-000-fsdp2-granite: 1'690'811'904 bytes and cuBLAS's workspaces.
+TEST_CASE("answers are compared in evaluation, too, where GPUs divide the model, by the reference that training has") {
+  const Estimate e =
+      answered(R"({"schema": 1, "config": {"model_type": "granite", "architectures": ["GraniteForCausalLM"],
+    "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 3, "num_attention_heads": 16,
+    "num_key_value_heads": 4, "vocab_size": 16000, "max_position_embeddings": 4096, "tie_word_embeddings": false,
+    "pad_token_id": 1, "bos_token_id": 1, "eos_token_id": 1}, "method": "lora", "precision": "bf16_amp",
+    "micro_batch_size": 2, "sequence_length": 512, "gradient_accumulation_steps": 2, "optimizer": "adamw_torch_fused",
+    "framework": {"name": "transformers", "version": "5.12"}, "gpu": "A100-80GB", "adapter": {"r": 32, "lora_alpha": 16,
+    "target_modules": "all-linear", "dtype": "fp32"}, "task": "dpo", "reference_model": {"shared_with_adapter": true},
+    "evaluation": {"micro_batch_size": 8}, "parallelism": {"data": 6, "fsdp": "fsdp2", "reshard_after_forward": true,
+    "fsdp_mixed_precision": {"param": "bf16", "reduce": "bf16"}, "fsdp_options": {"groups": "root"}}})");
+  CHECK(e.peak.phase == Phase::kEvaluation);
+  CHECK(near(e.allocated.expected, 1'690'811'904 + 17'039'360, 2 << 20));
+}
+
+TEST_CASE("evaluation gathers a reference's parts under ZeRO-3 as training does") {
+  const std::string evaluated = std::string{kDpo} + R"(, "evaluation": {"micro_batch_size": 8})";
+  const Answer answer = ask(zero(3, evaluated));
+  REQUIRE(answer.estimate);
+  for (const Issue& issue : answer.issues) CHECK(issue.code != "NOT_COUNTED");
+  CHECK(answer.estimate->peak.phase == Phase::kEvaluation);
+}
+
 TEST_CASE("a divided copy is refused beside offloading, in words") {
   const Answer answer =
       ask(fsdp("fsdp2", std::string{kFullAmp} +
