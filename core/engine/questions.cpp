@@ -111,9 +111,22 @@ Answer with_steps(const Estimator& estimator, const Rewrite& rewrite, const Comb
   return changed.complete ? std::move(changed.answer) : answer;
 }
 
+// What an answer lacks of what was asked, and why.
+void leave_out(std::string_view path, std::string why, Issues& issues) {
+  issues.push_back({"LEFT_OUT", Severity::kNote, std::string{path}, std::move(why), ""});
+}
+
+std::string first_error(const Issues& issues) {
+  for (const Issue& issue : issues) {
+    if (issue.severity == Severity::kError) return issue.message;
+  }
+  return {};
+}
+
 // How far each quantity goes, where the request takes it that far.
 std::vector<Frontier> frontiers_of(const Estimator& estimator, const Rewrite& rewrite, Peaks& peaks,
-                                   const Answer& answer, const std::vector<Setting>& changes, const Card& card) {
+                                   const Answer& answer, const std::vector<Setting>& changes, const Card& card,
+                                   Issues& issues) {
   std::vector<Frontier> list;
   for (const Quantity quantity : {Quantity::kMicroBatch, Quantity::kSequence, Quantity::kRank}) {
     const Frontier found = frontier(peaks, answer.job, quantity, card);
@@ -121,9 +134,18 @@ std::vector<Frontier> frontiers_of(const Estimator& estimator, const Rewrite& re
       std::vector<Setting> settings = changes;
       settings.push_back(set_count(option_of(quantity), found.largest));
       const Understood there = estimator.understand(rewrite(settings));
-      if (!there.complete) continue;
+      const std::string what = "How far " + std::string{option_of(quantity)} + " goes is not told: ";
+      if (!there.complete) {
+        const std::string most = std::to_string(found.largest);
+        leave_out("/frontiers", what + most + " would fit, and is refused. " + first_error(there.answer.issues),
+                  issues);
+        continue;
+      }
       // An adapter whose rank another option states keeps it.
-      if (peaks.full(there.answer.job).allocated.expected != found.allocated.expected) continue;
+      if (peaks.full(there.answer.job).allocated.expected != found.allocated.expected) {
+        leave_out("/frontiers", what + "another option of the request decides it.", issues);
+        continue;
+      }
     }
     list.push_back(found);
   }
@@ -189,12 +211,19 @@ AdviceReport ask(const Estimator& estimator, const AdviceQuestion& question) {
   if (question.frontiers) {
     const std::vector<Setting> changes =
         report.changed ? settings_of(advice.combination->steps) : std::vector<Setting>{};
-    report.frontiers = frontiers_of(estimator, question.rewrite, changed, subject, changes, card);
+    report.frontiers = frontiers_of(estimator, question.rewrite, changed, subject, changes, card, issues);
   }
   // Where samples are joined, or are several rows, more rows are no larger micro-batch.
   if (question.tiers && batching_of(question.job).is_as_stated())
     report.tiers = tiers(changed, subject.job, estimator.catalog().gpus());
   if (question.modes) report.modes = modes(peaks, answer.job, card);
+  if (report.modes && !report.modes->unoptimised.known) {
+    leave_out("/modes",
+              "MemScale's modes start from a job that the request does not take: no checkpoints, no tiles, "
+              "optimizer states in full on the card.",
+              issues);
+    report.modes.reset();
+  }
   report.answered = true;
   return report;
 }

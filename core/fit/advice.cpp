@@ -1,5 +1,7 @@
 #include "core/fit/advice.hpp"
 
+#include <algorithm>
+
 #include "core/units/sorted.hpp"
 
 namespace tidemark {
@@ -55,6 +57,7 @@ Advice advise(Peaks& peaks, const TrainingJob& job, const Card& card, std::span<
   if (!advice.now.known) return advice;
   const Bytes quick_now = peaks.quick(job).allocated.expected;
   std::vector<std::string> refused;  // titles of steps that the request does not take
+  int lightest = 0;                  // harm of the least of them; 0: none
 
   for (int index = 0; index < kLeverCount; ++index) {
     const auto lever = static_cast<Lever>(index);
@@ -65,6 +68,7 @@ Advice advise(Peaks& peaks, const TrainingJob& job, const Card& card, std::span<
     for (Step& step : steps_of(lever, job, peaks.architecture())) {
       if (!peaks.takes(step.settings)) {
         refused.push_back(step.title);
+        lightest = lightest == 0 ? step.cost.weight : std::min(lightest, step.cost.weight);
         continue;
       }
       const Figures& quick = peaks.quick(after(step, job));
@@ -102,6 +106,9 @@ Advice advise(Peaks& peaks, const TrainingJob& job, const Card& card, std::span<
   advice.smallest_as_is = smallest_card(peaks, job, cards, overrides);
   if (advice.fit.verdict != Verdict::kFits) {
     advice.combination = least_harm(peaks, job, card, refused);
+    // Behind another step the request may take what it does not take alone.
+    Combination& combination = *advice.combination;
+    if (lightest > 0 && (!combination.found || lightest < combination.weight)) combination.proven = false;
     advice.more_cards = more_cards(peaks, job, card);
     if (!advice.combination->found) {
       advice.smallest_changed = smallest_card(peaks, advice.combination->job, cards, overrides);

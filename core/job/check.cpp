@@ -483,6 +483,13 @@ void check_class(const Architecture& a, const TrainingJob& job, Issues& issues) 
         "(loss_type \"nll\"), or leave \"lm_head\" out of the adapted modules.",
         "default");
   }
+  // The same, _ChunkedCELMHeadOutput: the graph of entropy_sum, which no backward runs, holds each chunk's softmax.
+  if (job.loss == Loss::kChunked && job.keep_outputs && a.head == Head::kCausalLm && !is_stood_for(job.framework)) {
+    add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/keep_outputs",
+        "A loop that holds the outputs of TRL's loss in chunks through backward keeps the softmax of every chunk with "
+        "them, which TRL's trainers do not and is not modelled. Set \"keep_outputs\" to false, or let the outputs go.",
+        "false");
+  }
   if (job.packing && a.head != Head::kCausalLm) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/packing",
         "Samples are packed for causal language models only; rows are taken as one sample each.");

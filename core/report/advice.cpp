@@ -93,7 +93,7 @@ void add_combination(Document& out, const Advice& advice) {
   out.paragraph("Together: " + format_gib(c.figures.allocated.expected) + ", " +
                 format_gib(advice.now.allocated.expected - c.figures.allocated.expected) + " less; " +
                 fit_in_words(fit, c.figures.allocated) + ".");
-  out.paragraph(c.proven ? "No combination of less harm fits." : "The search was cut short: less harm may do.",
+  out.paragraph(c.proven ? "No combination of less harm fits." : "Not everything was tried: less harm may do.",
                 Tone::kDim);
   for (const Step& step : c.steps) out.paragraph(step.title + ": " + cost_in_words(step.cost), Tone::kDim);
 }

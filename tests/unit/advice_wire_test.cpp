@@ -606,5 +606,16 @@ TEST_CASE("tables of reports are no wider than the terminal") {
   CHECK(advice.find("gradient_checkpointing") != std::string::npos);
 }
 
+// peft 0.18 tuners/oft/config.py: one of r and oft_block_size.
+TEST_CASE("a frontier that the request does not take is told of") {
+  const Value told = ask(R"({"verb": "advise", "model": "llama-3.2-1b", "method": "oft", "sequence_length": 512,
+                             "gpu": "A100-80GB", "tiers": false, "modes": false})");
+  CHECK(has_issue(told, "LEFT_OUT"));
+  for (const Value& frontier : at(told, "frontiers").items) CHECK(at(frontier, "option").string != "adapter.r");
+  CHECK_FALSE(has_issue(ask(R"({"verb": "advise", "model": "llama-3.2-1b", "method": "lora", "sequence_length": 512,
+                                "gpu": "A100-80GB", "tiers": false, "modes": false})"),
+                        "LEFT_OUT"));
+}
+
 }  // namespace
 }  // namespace tidemark

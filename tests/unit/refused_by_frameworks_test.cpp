@@ -308,5 +308,14 @@ TEST_CASE("a classifier of several rows wants a padding id, which a script may s
   CHECK(!says(classifier(2, R"(, "pad_token_id": 0)"), "ASSUMED_DEFAULT", "/config/pad_token_id"));
 }
 
+// trl 1.9 trainer/sft_trainer.py _ChunkedCELMHeadOutput: with outputs held a third of the peak is that, by a record.
+TEST_CASE("outputs of TRL's loss in chunks are not held through backward") {
+  const auto chunked = [](const std::string& keeps) {
+    return ask(job("llama-3.2-1b", R"("loss": "chunked", "keep_outputs": )" + keeps));
+  };
+  CHECK(says(chunked("true"), "UNSUPPORTED_VALUE", "/keep_outputs"));
+  CHECK(chunked("false").estimate);
+}
+
 }  // namespace
 }  // namespace tidemark
