@@ -85,13 +85,19 @@ const parts = {
   "tidemark:reader": { contents: `export * from ${JSON.stringify(join(engine, "reader.js"))}`, loader: "js" },
 };
 
-/** Of xz-decompress its WebAssembly in hexadecimal digits, in which gzip finds what repeats: base64 takes a fifth more. */
-function inDigits(source) {
+/**
+ * Of xz-decompress its classes, without what webpack puts around them, and its WebAssembly in hexadecimal digits, in which gzip finds
+ * what repeats: base64 takes a fifth more.
+ */
+function unwrapped(source) {
   const [, base64] = source.match(/"data:application\/wasm;base64,([\w+/=]*)"/);
-  return replaced(source, [
-    [base64, Buffer.from(base64, "base64").toString("hex")],
+  const [, classes] = source.match(/\n(const XZ_OK = [^]*)\n\}\)\(\);/);
+  const digits = Buffer.from(base64, "base64").toString("hex");
+  const packed = /_dist_\w+\.replace\('data:application\/wasm;base64,', ''\)/.exec(classes)?.[0];
+  return `${replaced(classes, [
+    [packed, `"${digits}"`],
     ["atob(base64Wasm), c => c.charCodeAt(0)", "base64Wasm.match(/../g), two => parseInt(two, 16)"],
-  ]);
+  ])}\nexport default { XzReadableStream };`;
 }
 
 function replaced(text, pairs) {
@@ -106,7 +112,7 @@ const inlined = {
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^tidemark:/ }, ({ path }) => ({ path, namespace: "tidemark" }));
     onLoad({ filter: /.*/, namespace: "tidemark" }, ({ path }) => ({ ...parts[path], resolveDir: root }));
-    onLoad({ filter: /xz-decompress\.js$/ }, ({ path }) => ({ contents: inDigits(readFileSync(path, "utf8")) }));
+    onLoad({ filter: /xz-decompress\.js$/ }, ({ path }) => ({ contents: unwrapped(readFileSync(path, "utf8")) }));
   },
 };
 

@@ -375,17 +375,15 @@ void suit_liger(const Architecture& architecture, TrainingJob& job, Issues& issu
                     ""});
 }
 
-/// A model whose dropout a trainer of TRL's has switched off. trl 1.9 trainer/utils.py disable_dropout_in_model:
-/// modules of torch.nn.Dropout; what calls torch.nn.functional.dropout goes on dropping (transformers 5.12
-/// models/*/modeling_*.py: self.dropout and self.residual_dropout of few, self.attention_dropout of most decoders).
+/// A model whose modules of dropout a trainer of TRL's has switched off; functions go on dropping.
 Architecture without_dropout_modules(const Architecture& dropping) {
-  constexpr std::string_view kByFunction = "biogpt,opt,seed_oss,starcoder2,xglm";
-  constexpr std::string_view kAttentionModules = "bloom,codegen,ctrl,falcon,gpt2,gpt_bigcode,gpt_neo,gptj";
   Architecture a = without_dropout(dropping);
-  const bool encodes = a.program != nullptr && a.program->heads.find(Head::kMaskedLm) != nullptr;
-  if (encodes || has_word(kAttentionModules, a.model_type)) return a;
+  const Program* program = a.program;
+  const bool encodes = program != nullptr && program->heads.find(Head::kMaskedLm) != nullptr;
+  const DropoutCalls calls = program != nullptr ? program->dropout_calls : DropoutCalls::kOfAttention;
+  if (encodes || calls == DropoutCalls::kNone) return a;
   a.attention_dropout = dropping.attention_dropout;
-  if (!has_word(kByFunction, a.model_type)) return a;
+  if (calls != DropoutCalls::kAll) return a;
   a.residual_dropout = dropping.residual_dropout;
   a.embedding_dropout = dropping.embedding_dropout;
   a.activation_dropout = dropping.activation_dropout;

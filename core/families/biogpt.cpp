@@ -209,12 +209,14 @@ Tensor xglm_norm(Net& net, Tensor hidden) {
 const Program kBioGptProgram = {.forward = one_stack<embed, layer, norm>,
                                 .lm_head = head,
                                 .own_loss = OwnLoss::kModelDtype,
-                                .decoder_heads = kClasses};
+                                .decoder_heads = kClasses,
+                                .dropout_calls = DropoutCalls::kAll};
 // XGLMPreTrainedModel names no attention kernels at all.
 const Program kXglmProgram = {.forward = one_stack<xglm_embed, xglm_layer, xglm_norm>,
                               .lm_head = llama_head,
                               .own_loss = OwnLoss::kModelDtype,
-                              .attention = kEagerAlone};
+                              .attention = kEagerAlone,
+                              .dropout_calls = DropoutCalls::kAll};
 
 const Family kRows[] = {
     {"biogpt", "BioGpt", "BioGptForCausalLM", kSequenceAndToken, read_biogpt_config, &kBioGptProgram, "biogpt.layers",

@@ -181,7 +181,8 @@ const Program kBloomProgram = {.forward = one_stack<embed, layer, norm>,
                                .lm_head = head,
                                .own_loss = OwnLoss::kModelDtype,
                                .decoder_heads = kClasses,
-                               .attention = kEagerAlone};
+                               .attention = kEagerAlone,
+                               .dropout_calls = DropoutCalls::kNone};
 
 constexpr ClassFacts kFacts = {.flex_attention = false, .norms_first = true};
 

@@ -131,6 +131,7 @@ const Program kCtrlProgram = {.forward = one_stack<embed, layer, norm>,
                               .decoder_heads = kHeads,
                               .attention = kEagerAlone,
                               .checkpoints = false,
+                              .dropout_calls = DropoutCalls::kNone,
                               .runs_in_16_bits = false};
 
 const Family kRows[] = {

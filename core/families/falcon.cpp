@@ -269,7 +269,8 @@ const Program kFalconProgram = {.forward = one_stack<embed, layer, norm>,
                                 .lm_head = head,
                                 .own_loss = OwnLoss::kModelDtype,
                                 .decoder_heads = kClasses,
-                                .attention = {.flash_attention_3 = false}};
+                                .attention = {.flash_attention_3 = false},
+                                .dropout_calls = DropoutCalls::kNone};
 
 const Family kRows[] = {
     {"falcon", "Falcon", "FalconForCausalLM", kFourHeads, read_falcon_config, &kFalconProgram, "transformer.h",

@@ -99,8 +99,12 @@ Tensor gpt2_head(Net& net, Tensor hidden) {
   return net.lm_head("lm_head", std::move(hidden), net.V);
 }
 
-const Program kGpt2Program = {one_stack<gpt2_embed, layer, gpt2_norm>, gpt2_head, kGpt2Forwards, OwnLoss::kModelDtype,
-                              kClasses};
+const Program kGpt2Program = {.forward = one_stack<gpt2_embed, layer, gpt2_norm>,
+                              .lm_head = gpt2_head,
+                              .heads = kGpt2Forwards,
+                              .own_loss = OwnLoss::kModelDtype,
+                              .decoder_heads = kClasses,
+                              .dropout_calls = DropoutCalls::kNone};
 
 const Family kRows[] = {
     {"gpt2", "GPT2", "GPT2LMHeadModel", kGpt2Classes, read_gpt2_config, &kGpt2Program, "transformer.h", kNoFlex},

@@ -83,8 +83,12 @@ Tensor embed(Net& net) {
 
 }  // namespace
 
-const Program kGptBigCodeProgram = {one_stack<embed, layer, gpt2_norm>, gpt2_head, kDecoderForwards,
-                                    OwnLoss::kModelDtype, kClasses};
+const Program kGptBigCodeProgram = {.forward = one_stack<embed, layer, gpt2_norm>,
+                                    .lm_head = gpt2_head,
+                                    .heads = kDecoderForwards,
+                                    .own_loss = OwnLoss::kModelDtype,
+                                    .decoder_heads = kClasses,
+                                    .dropout_calls = DropoutCalls::kNone};
 
 const Family kRows[] = {
     {"gpt_bigcode", "GPTBigCode", "GPTBigCodeForCausalLM", kSequenceAndToken, read_gpt_bigcode_config,

@@ -136,7 +136,8 @@ const Program kGptNeoProgram = {.forward = one_stack<embed, layer, gpt2_norm>,
                                 .lm_head = gpt2_head,
                                 .own_loss = OwnLoss::kFp32AndBack,
                                 .decoder_heads = kClasses,
-                                .attention = {.sdpa = false, .flash_attention_3 = false}};
+                                .attention = {.sdpa = false, .flash_attention_3 = false},
+                                .dropout_calls = DropoutCalls::kNone};
 
 const Family kRows[] = {
     {"gpt_neo", "GPTNeo", "GPTNeoForCausalLM", kFourHeads, read_gpt_neo_config, &kGptNeoProgram, "transformer.h",

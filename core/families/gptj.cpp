@@ -227,12 +227,14 @@ const Program kGptJProgram = {.forward = one_stack<embed, layer, norm>,
                               .lm_head = head,
                               .own_loss = OwnLoss::kFp32Head,
                               .decoder_heads = kClasses,
-                              .attention = {.sdpa = false, .flash_attention_3 = false}};
+                              .attention = {.sdpa = false, .flash_attention_3 = false},
+                              .dropout_calls = DropoutCalls::kNone};
 // CodeGenPreTrainedModel names no attention kernels at all.
 const Program kCodeGenProgram = {.forward = one_stack<embed, codegen_layer, norm>,
                                  .lm_head = head,
                                  .own_loss = OwnLoss::kFp32Head,
-                                 .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false}};
+                                 .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false},
+                                 .dropout_calls = DropoutCalls::kNone};
 
 const Family kRows[] = {
     {"gptj", "GPTJ", "GPTJForCausalLM", kSequenceAndSpan, read_gptj_config, &kGptJProgram, "transformer.h", kNoFlex},

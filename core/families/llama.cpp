@@ -301,6 +301,7 @@ Tensor llama_head(Net& net, Tensor hidden) {
 const Program kLlamaProgram = {.forward = one_stack<llama_embed, layer, llama_norm>,
                                .lm_head = llama_head,
                                .is_divisible = true,
+                               .dropout_calls = DropoutCalls::kAll,
                                .has_tp_plan = true};
 
 const Family kRows[] = {

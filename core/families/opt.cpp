@@ -131,7 +131,12 @@ Tensor head(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kOptProgram = {one_stack<embed, layer, norm>, head, kDecoderForwards, OwnLoss::kModelDtype, kClasses};
+const Program kOptProgram = {.forward = one_stack<embed, layer, norm>,
+                             .lm_head = head,
+                             .heads = kDecoderForwards,
+                             .own_loss = OwnLoss::kModelDtype,
+                             .decoder_heads = kClasses,
+                             .dropout_calls = DropoutCalls::kAll};
 
 const Family kRows[] = {
     {"opt", "OPT", "OPTForCausalLM", kSequenceAndSpan, read_opt_config, &kOptProgram, "model.decoder.layers"},

@@ -73,7 +73,10 @@ Tensor head(Net& net, Tensor hidden) {
 
 }  // namespace
 
-const Program kStarcoder2Program = {.forward = one_stack<embed, layer, norm>, .lm_head = head, .has_tp_plan = true};
+const Program kStarcoder2Program = {.forward = one_stack<embed, layer, norm>,
+                                    .lm_head = head,
+                                    .dropout_calls = DropoutCalls::kAll,
+                                    .has_tp_plan = true};
 
 const Family kRows[] = {
     {"starcoder2", "Starcoder2", "Starcoder2ForCausalLM", kSequenceAndToken, read_starcoder2_config,

@@ -23,6 +23,11 @@ inline constexpr AttentionSupport kEagerAlone = {
     .sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false};
 inline constexpr AttentionSupport kNoFlash = {.flash_attention_2 = false, .flash_attention_3 = false};
 
+/// Which of a model's dropouts are calls of torch.nn.functional.dropout. The others are modules of nn.Dropout, which
+/// TRL's trainers switch off (trl 1.9 trainer/utils.py: disable_dropout_in_model). Encoders' are modules. Source:
+/// transformers 5.12 models/*/modeling_*.py.
+enum class DropoutCalls : std::uint8_t { kOfAttention, kNone, kAll };
+
 /// A model's forward. Each function mirrors a method of the family's modelling file.
 struct Program {
   /// The body's forward, from the batch to last_hidden_state: embeddings, masks, loops over layers (Net::layers),
@@ -40,9 +45,10 @@ struct Program {
   void (*inputs)(Net& net) = text_inputs;
   /// What `attention` may be set to.
   AttentionSupport attention;
-  bool checkpoints = true;     ///< supports_gradient_checkpointing of its PreTrainedModel: else transformers raises
-  bool fused_scan = true;      ///< its layers that keep a state are modelled with their libraries' kernels, too
-  bool is_divisible = false;   ///< torchtitan's plans name all its modules: tensor parallelism, pipelines
+  bool checkpoints = true;    ///< supports_gradient_checkpointing of its PreTrainedModel: else transformers raises
+  bool fused_scan = true;     ///< its layers that keep a state are modelled with their libraries' kernels, too
+  bool is_divisible = false;  ///< torchtitan's plans name all its modules: tensor parallelism, pipelines
+  DropoutCalls dropout_calls = DropoutCalls::kOfAttention;
   bool has_tp_plan = false;    ///< transformers' base_model_tp_plan, whose parts are Net's A, Kv, Q, K and F
   bool chunks_logits = false;  ///< a loss in chunks is one of the whole model's logits, not of head and loss at once
   /// What of a job it cannot do; null: nothing but what these fields say.

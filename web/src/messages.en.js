@@ -190,7 +190,7 @@ export default {
   "advice.one": "One change is enough. Of all that are, it does the least harm:",
   "advice.together":
     "These {count} changes are enough together. Of all combinations that are, this one does the least harm:",
-  "advice.unproven": "(The search was cut short: less harm may do.)",
+  "advice.unproven": "(Not everything was tried: less harm may do.)",
   "advice.nothing":
     "Nothing that Tidemark knows makes this job fit the {gpu}: with all of these it needs {size}, of {usable}:",
   "advice.noCard": "No card of the catalog holds it, changed or not.",

@@ -186,7 +186,7 @@ export default {
   "advice.searching": "正在寻找代价最小的改动 …",
   "advice.one": "改一处就够。在所有够用的改动中，这一处代价最小：",
   "advice.together": "同时改这 {count} 处就够。在所有够用的组合中，这一组代价最小：",
-  "advice.unproven": "（搜索提前结束，也许还有代价更小的办法。）",
+  "advice.unproven": "（并未全部试过，也许还有代价更小的办法。）",
   "advice.nothing":
     "在 Tidemark 所知的范围内，没有办法让此任务放进 {gpu}：以下改动全部采用仍需 {size}，而可用的只有 {usable}：",
   "advice.noCard": "无论改不改，目录中都没有放得下的显卡。",
