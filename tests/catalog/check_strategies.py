@@ -18,8 +18,9 @@ FURTHER = [{}, {"data": 2}, {"data": 2, "data_parallel": "dp"}, {"data": 4, "zer
            {"tensor": 2, "data": 2, "fsdp": "fsdp2", "sequence_parallel": True}, {"pipeline": 2, "data": 2, "fsdp": "fsdp2"}]
 KINDS = ["Qwen/Qwen3-0.6B", "Qwen/Qwen3-30B-A3B", "google-bert/bert-base-uncased", "google-t5/t5-small", "Qwen/Qwen2-VL-2B-Instruct",
          "google/gemma-3n-E2B-it", "state-spaces/mamba-370m-hf", "openai/whisper-small", "google/vit-base-patch16-224", "openai-community/gpt2"]
-TASKS = ["dpo", "kto", "orpo", "reward", "grpo", "classification", "token_classification", "question_answering", "embedding"]
+TASKS = ["dpo", "orpo", "reward", "grpo", "classification", "token_classification", "question_answering", "embedding"]
 OPTIONS = [*({"loss": loss} for loss in ("liger", "chunked", "cut_cross_entropy", "mean_square")), *({"task": task} for task in TASKS),
+           {"task": "kto", "micro_batch_size": 2},
            *({"framework": {"name": name}} for name in ("trl", "axolotl", "pytorch", "torchtitan", "torchtune", "litgpt", "megatron",
                                                         "megatron-deepspeed", "nemo-automodel")),
            *({"gradient_checkpointing": kind} for kind in ("offload", {"every": 2}, {"selective": ["core_attn"]})),

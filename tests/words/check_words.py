@@ -31,7 +31,7 @@ def each(key, words):
 # (group, how the row begins) -> what people then write
 WRITTEN = {
     ("trainer", "GRPO"): each("task", ["grpo", "rloo"]) + [{"num_generations": 8}],
-    ("trainer", "DPO"): each("task", ["dpo", "kto", "orpo", "simpo", "cpo"]),
+    ("trainer", "DPO"): each("task", ["dpo", "orpo", "simpo", "cpo"]) + [{"task": "kto", "micro_batch_size": 2}],
     ("trainer", "reward model"): [{"task": "reward"}, {"task": "classification"}],
     ("trainer", "PPO"): each("task", ["ppo", "gkd"]) + [{"task": "gkd", "teacher_model": "Qwen/Qwen2.5-3B"}],
     ("trainer", "token classification"): each("task", ["token_classification", "question_answering", "multiple_choice"]),
