@@ -97,6 +97,16 @@ std::vector<HeldName> let_go(StepNames& names) {
   return held;
 }
 
+// torch 2.14 csrc/autograd/engine.cpp: the hook of a linear layer's bias runs before that of its weight, whose gradient
+// has its transposition's node to pass.
+bool comes_before(const Tape& tape, std::int32_t parameter, std::int32_t waiting) {
+  if (waiting < 0) return false;
+  const Parameter& bias = tape.parameters()[static_cast<std::size_t>(parameter)];
+  const Parameter& weight = tape.parameters()[static_cast<std::size_t>(waiting)];
+  return std::string_view{bias.leaf} == "bias" && weight.shape.rank == 2 && weight.module == bias.module &&
+         weight.instance == bias.instance;
+}
+
 }  // namespace
 
 // Each layer's segment frees what it made, so what the names of the loop hold goes at its end, and is there again as
@@ -117,7 +127,7 @@ void OptimizerRun::update_one_by_one() {
 }
 
 void OptimizerRun::take_gradient(std::int32_t parameter, Tensor gradient) {
-  if (!row_.one_behind) return update(parameter, std::move(gradient));
+  if (!row_.one_behind || comes_before(tape, parameter, behind_)) return update(parameter, std::move(gradient));
   finish_backward();
   behind_ = parameter;
   waiting_ = std::move(gradient);
