@@ -458,7 +458,7 @@ void suit_task(const Request& request, Architecture& architecture, TrainingJob& 
 /// ms-swift's set it themselves.
 void tell_padding_id(const Request& request, const Architecture& a, const TrainingJob& job, Issues& issues) {
   const Value& config = request.config;
-  const bool encodes = a.program == nullptr || a.program->heads.find(Head::kMaskedLm) != nullptr;
+  const bool encodes = a.program == nullptr || !a.facts.text_input || a.program->heads.find(Head::kMaskedLm) != nullptr;
   if (!config.is_object() || a.head != Head::kSequenceClassification || encodes || a.num_decoder_layers > 0) return;
   if (job.preference != Preference::kNone || job.micro_batch_size < 2 || job.framework.name == "ms_swift") return;
   const Value* text = config.find("text_config");
